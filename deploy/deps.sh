@@ -19,7 +19,7 @@ bench="libcmocka-dev libdb5.3-dev libhiredis-dev liblmdb-dev libpmemobj-dev libs
 
 coverage="lcov"
 format="clang-format-14"
-deb="debhelper dpkg-dev fakeroot libcmocka-dev"
+deb="debhelper dh-python dpkg-dev fakeroot libcmocka-dev"
 deb_test="lintian mmdebstrap piuparts python3-debian util-linux"
 rpm="libcmocka-dev rpm"
 rpm_test="rpmlint"

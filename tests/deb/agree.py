@@ -6,15 +6,24 @@ forgotten by whoever raises the version, exports a function or needs another lib
 debian/changelog and of the RPM's spec, the list of symbols, and the packages to build with. It only
 reads.
 """
+import fnmatch
 import pathlib
 import re
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-# What is there on every machine that builds packages; and tools of debhelper.
+# What is there on every machine that builds packages; and tools of debhelper, with the packages of
+# group deb of deploy/deps.sh that have them.
 ESSENTIAL = {"gcc", "libc6-dev"}
-TOOLS = {"debhelper-compat", "dh-sequence-installsysusers"}
-DECLARATION = re.compile(r"^(?:const char \*|int |void \*?|uint64_t )(perseas_\w+)\(", re.M)
+TOOLS = {"debhelper-compat": "debhelper", "dh-sequence-installsysusers": "debhelper",
+         "dh-sequence-python3": "dh-python"}
+# Each library: its headers, what declares a function there, and what says what it exports.
+LIBRARIES = {
+    "libperseas": ("client/perseas*.h", "client/perseas.map", re.compile(
+        r"^(?:const char \*|int |void \*?|uint64_t )(perseas_\w+)\(", re.M), 40),
+    "librvm-perseas": ("client/rvm/rvm*.h", "client/rvm/rvm.map", re.compile(
+        r"^extern [\w ]+[ *](rvm_\w+)\(", re.M), 40),
+}
 
 
 def read(name):
@@ -38,37 +47,49 @@ def check_version():
 
 def check_soversion():
     number, = re.findall(r"^SOVERSION := (\d+)$", read("Makefile"), re.M)
-    names = re.findall(r"^Package: (libperseas\d+)$", read("debian/control"), re.M)
-    if names != ["libperseas" + number]:
-        yield "debian/control: the library's package is not libperseas%s (SOVERSION)" % number
-    elif not read("debian/libperseas%s.symbols" % number).startswith(
-            "libperseas.so.%s libperseas%s " % (number, number)):
-        yield "debian/libperseas%s.symbols: it is of another library" % number
-    if "%%{_libdir}/libperseas.so.%s\n" % number not in read("deploy/perseas.spec"):
-        yield "deploy/perseas.spec: it does not have libperseas.so.%s (SOVERSION)" % number
+    for library in LIBRARIES:
+        package, name = library + number, "%s.so.%s" % (library, number)
+        if re.findall(r"^Package: (%s\d+)$" % library, read("debian/control"), re.M) != [package]:
+            yield "debian/control: the library's package is not %s (SOVERSION)" % package
+        elif not read("debian/%s.symbols" % package).startswith("%s %s " % (name, package)):
+            yield "debian/%s.symbols: it is of another library" % package
+        if "%%{_libdir}/%s\n" % name not in read("deploy/perseas.spec"):
+            yield "deploy/perseas.spec: it does not have %s (SOVERSION)" % name
 
 
 def check_symbols():
-    node, = re.findall(r"^(PERSEAS_\w+) \{$", read("client/perseas.map"), re.M)
-    declared = {name for path in TOP.glob("client/perseas*.h")
-                for name in DECLARATION.findall(path.read_text())}
-    path, = TOP.glob("debian/libperseas*.symbols")
-    listed = set(re.findall(r"^ (\S+) \S+$", path.read_text(), re.M))
-    wanted = {"%s@%s" % (name, node) for name in declared | {node}}
-    if len(declared) < 40:
-        yield "client/: only %d functions are declared in the headers" % len(declared)
-    for name in sorted(wanted - listed):
-        yield "%s: %s is missing; add it with this version" % (path.name, name)
-    for name in sorted(listed - wanted):
-        yield "%s: %s is exported no more: that is another SOVERSION" % (path.name, name)
+    for library, (headers, exports, declaration, least) in LIBRARIES.items():
+        node, = re.findall(r"^([A-Z]\w+) \{$", read(exports), re.M)
+        pattern, = re.findall(r"^\tglobal: (\S+);$", read(exports), re.M)
+        declared = {name for path in TOP.glob(headers)
+                    for name in declaration.findall(path.read_text())}
+        path, = TOP.glob("debian/%s[0-9]*.symbols" % library)
+        listed = set(re.findall(r"^ (\S+) \S+$", path.read_text(), re.M))
+        wanted = {"%s@%s" % (name, node) for name in declared | {node}}
+        if len(declared) < least:
+            yield "%s: only %d functions are declared" % (headers, len(declared))
+        for name in sorted(name for name in declared if not fnmatch.fnmatchcase(name, pattern)):
+            yield "%s: it does not export %s" % (exports, name)
+        for name in sorted(wanted - listed):
+            yield "%s: %s is missing; add it with this version" % (path.name, name)
+        for name in sorted(listed - wanted):
+            yield "%s: %s is exported no more: that is another SOVERSION" % (path.name, name)
+
+
+def group(name):
+    """The packages of a group of deploy/deps.sh."""
+    packages, = re.findall(r'^%s="(.*?)"' % name, read("deploy/deps.sh"), re.M | re.S)
+    return set(packages.split())
 
 
 def check_needs():
-    build, = re.findall(r'^build="(.*?)"', read("deploy/deps.sh"), re.M | re.S)
-    needed = set(build.split()) - ESSENTIAL
-    named = field(read("debian/control"), "Build-Depends") - TOOLS - {"libcmocka-dev"}
-    for name in sorted(needed ^ named):
+    asked = field(read("debian/control"), "Build-Depends")
+    named = asked - TOOLS.keys() - {"libcmocka-dev"}
+    for name in sorted((group("build") - ESSENTIAL) ^ named):
         yield "debian/control: Build-Depends and group build of deploy/deps.sh differ by " + name
+    for tool in sorted(asked & TOOLS.keys()):
+        if TOOLS[tool] not in group("deb"):
+            yield "deploy/deps.sh: group deb lacks %s, which has %s" % (TOOLS[tool], tool)
 
 
 def main():

@@ -20,8 +20,8 @@ older=0.0.9
 tarball=$PWD/build/perseas-$version.tar.gz
 # What a host has before any of our packages; the rest is what each of them asks for.
 always=systemd
-live="autopkgtest dpkg-dev dpkg-repack gcc libc6-dev libevent-2.1-7 libibverbs-dev
-	libprotobuf-c-dev librdmacm-dev libssl-dev pkg-config procps"
+live="autopkgtest dpkg-dev dpkg-repack g++ gcc libc6-dev libevent-2.1-7 libibverbs-dev
+	libprotobuf-c-dev librdmacm-dev libssl-dev pkg-config procps python3-cffi-backend"
 suite=bookworm
 
 fail() {
