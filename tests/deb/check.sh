@@ -58,7 +58,7 @@ prepare() {
 }
 
 check_lintian() {
-	lintian --allow-root --fail-on error,warning --show-overrides "$work/$version"/*.changes
+	lintian --allow-root --fail-on error,warning "$work/$version"/*.changes
 }
 
 # What is run in a clean root, whose folder /source has the source package.
