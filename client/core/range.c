@@ -207,11 +207,12 @@ static inline struct ps_span piece_of(const struct ps_extent_of *extent, uint64_
 		                 extent->segment };
 }
 
-/* Room for all pieces, so that all of them are added, or none. */
+/* Room for all pieces, so that all of them are added, or none. Each is looked at alone when it is
+ * added, with what there is by then, which is aligned. */
 static int make_room_across(struct perseas_tx *tx, const struct ps_extent_of *extent,
                             uint64_t start, uint64_t end)
 {
-	uint64_t more = 0, bytes = 0, gap_start, gap_end;
+	uint64_t more = 0, bytes = PS_ALIGN, gap_start, gap_end;
 	unsigned spans = 0;
 
 	for (; start < end; start = (extent++)->end) {

@@ -157,6 +157,41 @@ static void a_range_is_declared_in_all_parts_or_none(void **state)
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
+/* `small` ranges, and then one that goes on in a part, by so much on either side. */
+static int declare_across(struct owner *o, uint8_t *table, unsigned small, size_t before,
+                          size_t behind)
+{
+	perseas_tx_t *tx;
+	int rc;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	for (unsigned i = 0; i < small; i++)
+		assert_int_equal(perseas_set_range(tx, table + (size_t)i * 64, 8), 0);
+	rc = perseas_set_range(tx, table + 10 * PAGE - before, before + behind);
+	assert_int_equal(perseas_abort(tx), 0);
+	return rc;
+}
+
+/* What just has room in the ring has it in all parts, however much aligning takes in between. */
+static void ranges_in_parts_fill_the_ring(void **state)
+{
+	enum { HERE = 15 * 1024, LEAST = 16 * 1024, MOST = 18 * 1024 };
+	struct owner *o = *state;
+	uint8_t *table = make(o, "table", 10, 7);
+
+	assert_int_equal(grow(o, "table", 20), 0);
+	for (unsigned small = 0; small < 8; small++)
+		for (size_t before = HERE; before < HERE + 64; before += 8) {
+			size_t behind = LEAST;
+			int rc;
+
+			while (!(rc = declare_across(o, table, small, before, behind)))
+				behind += 8;
+			assert_int_equal(rc, PERSEAS_ETOOBIG);
+			assert_true(behind > LEAST && behind < MOST);
+		}
+}
+
 /* Segments that only happen to lie behind one another are two. */
 static void neighbours_are_no_parts(void **state)
 {
@@ -493,6 +528,7 @@ int main(void)
 		TEST(ranges_go_on_in_parts),
 		TEST(a_copy_of_it_goes_on_in_parts),
 		TEST(a_range_is_declared_in_all_parts_or_none),
+		TEST(ranges_in_parts_fill_the_ring),
 		TEST(neighbours_are_no_parts),
 		TEST(open_transactions_go_on),
 		TEST(what_is_found_is_found_in_parts),
