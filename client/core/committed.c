@@ -111,7 +111,24 @@ static int bring(struct perseas *p, const struct perseas_piece *pieces, size_t c
 	return rc;
 }
 
-/* All of them are found before the first byte is copied. Locked. */
+/* What was brought may have been unmapped, and mapped anew, before the lock was taken. Locked. */
+static bool is_here(struct perseas *p, const struct perseas_piece *piece)
+{
+	const struct ps_segment *segment;
+	bool here = true;
+	size_t length;
+
+	for (size_t done = 0; done < piece->len; done += length) {
+		const uint8_t *from = (const uint8_t *)piece->from + done;
+
+		length = part_of(p, piece, done, &segment);
+		here &= ps_demand_want(p, segment, (uint64_t)(from - segment->base), length);
+	}
+	return here;
+}
+
+/* All of them are found before the first byte is copied. 1: memory is missing once more, and was
+ * not touched, since whoever brings it may need the lock. Locked. */
 static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, size_t count)
 {
 	int rc = 0;
@@ -122,8 +139,8 @@ static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, si
 		               "is committed",
 		               p->store);
 	for (size_t i = 0; i < count && !rc; i++)
-		if (pieces[i].len)
-			segment_of(p, &pieces[i], &rc);
+		if (pieces[i].len && segment_of(p, &pieces[i], &rc) && !is_here(p, &pieces[i]))
+			rc = 1;
 	for (size_t i = 0; i < count && !rc; i++)
 		copy_piece(p, &pieces[i]);
 	return rc;
@@ -142,15 +159,17 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 			               "piece %zu of the copy has no address to copy from, or none "
 			               "to copy to",
 			               i);
-	rc = bring(p, pieces, count);
-	if (rc)
-		return rc;
-	ps_tx_look_begin(p);
-	pthread_mutex_lock(&p->lock);
-	rc = copy_locked(p, pieces, count);
-	if (!rc && token)
-		*token = (struct perseas_token){ p->epoch, p->commit.seq };
-	pthread_mutex_unlock(&p->lock);
-	ps_tx_look_end(p);
+	do {
+		rc = bring(p, pieces, count);
+		if (rc)
+			return rc;
+		ps_tx_look_begin(p);
+		pthread_mutex_lock(&p->lock);
+		rc = copy_locked(p, pieces, count);
+		if (!rc && token)
+			*token = (struct perseas_token){ p->epoch, p->commit.seq };
+		pthread_mutex_unlock(&p->lock);
+		ps_tx_look_end(p);
+	} while (rc > 0);
 	return rc;
 }
