@@ -199,6 +199,21 @@ static int place_anywhere(struct perseas *p, struct ps_segment *head)
 	return error ? ps_segment_fail_anywhere(p, head, error) : 0;
 }
 
+/* Does the handle have any of this memory? Then it is not the caller's to be replaced. */
+static bool is_handles(const struct perseas *p, uint64_t start, uint64_t size)
+{
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		const struct ps_segment *s = &p->segments[i];
+		const uint64_t pages = (s->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
+
+		if ((s->base && overlap(start, size, ps_segment_start(s), pages)) ||
+		    (s->spare_size &&
+		     overlap(start, size, (uint64_t)(uintptr_t)s->spare, s->spare_size)))
+			return true;
+	}
+	return false;
+}
+
 static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
 	int error;
@@ -207,6 +222,8 @@ static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t ad
 		return ps_fail(p, PERSEAS_EADDRESS,
 		               "segment '%s' is recorded at 0x%llx, not 0x%llx", segment->name,
 		               (number)segment->address, (number)address);
+	if (is_handles(p, address, segment->size))
+		return fail_at(p, segment, address, EEXIST);
 	error = ps_segment_reserve_over(segment);
 	return error ? fail_at(p, segment, address, error) : 0;
 }

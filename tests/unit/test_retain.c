@@ -94,6 +94,31 @@ static void what_cannot_be_mapped_over_stays(void **state)
 	assert_int_equal(munmap(bytes, SIZE), 0);
 }
 
+/* What the handle has there itself, mapped or kept for a segment to grow, is not the caller's. */
+static void what_the_handle_has_is_not_replaced(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *bytes = o->bytes, *other;
+	void *addr;
+
+	assert_int_equal(perseas_map_at(o->p, "other", 2 * PAGE, bytes - 2 * PAGE, &addr, NULL), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), 0);
+	assert_int_equal(perseas_map_at(o->p, "other", 0, bytes - PAGE, &addr, NULL), 0);
+	other = addr;
+	other[PAGE] = 0x11;
+	assert_int_equal(perseas_map_over(o->p, "accounts", bytes), PERSEAS_EADDRESS);
+	assert_says(o, "segment 'other'");
+	assert_int_equal(other[PAGE], 0x11);
+	assert_int_equal(perseas_unmap(o->p, other), 0);
+	assert_int_equal(perseas_map_reserve(o->p, "other", 0, 3 * PAGE, &addr, NULL), 0);
+	assert_int_equal(perseas_map_over(o->p, "accounts", bytes), PERSEAS_EADDRESS);
+	assert_says(o, "room that segment 'other' has to grow");
+	assert_int_equal(perseas_unmap(o->p, addr), 0);
+	assert_int_equal(perseas_map(o->p, "other", 0, &addr), 0);
+	assert_int_equal(perseas_map_over(o->p, "accounts", bytes), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +126,7 @@ int main(void)
 		TEST(a_retained_segment_outlives_its_handle),
 		TEST(a_segment_is_mapped_over_what_was_left),
 		TEST(what_cannot_be_mapped_over_stays),
+		TEST(what_the_handle_has_is_not_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
