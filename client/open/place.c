@@ -183,7 +183,9 @@ static int reserve_anywhere(struct perseas *p, struct ps_segment *head)
 	struct ps_segment all = *head;
 	int error;
 
-	all.size = ps_whole_size(p, head);
+	/* Also of parts that mirrors have and say that nobody published: no owner leaves any. */
+	for (const struct ps_segment *s = head; s; s = ps_whole_next(p, s))
+		all.size = s->address + s->size - head->address;
 	error = ps_segment_reserve_anywhere(p, &all);
 	for (struct ps_segment *s = head; s && !error; s = ps_whole_next(p, s))
 		s->base = all.base + (s->address - head->address);

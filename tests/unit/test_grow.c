@@ -375,6 +375,31 @@ static void it_is_mapped_elsewhere_with_all_parts(void **state)
 	assert_bytes(at + 6 * PAGE, PAGE, 0);
 }
 
+/* A mirror that is damaged says that a part is there which nobody published: where the segment is
+ * mapped anywhere, it has addresses of its own as well. */
+static void a_part_that_was_never_published_has_a_place(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *table = make(o, "table", 2, 7), *at;
+	struct ps_segment *part;
+	uint64_t born;
+	void *addr, *there;
+
+	assert_int_equal(grow(o, "table", 4), 0);
+	unmap(o, table);
+	there = occupy(table);
+	part = ps_segment_find(o->p, "table.grown.1");
+	born = part->born;
+	part->born = 0;
+	assert_int_equal(perseas_map_at(o->p, "table", 0, NULL, &addr, NULL), 0);
+	at = addr;
+	for (unsigned i = 0; i < 4; i++)
+		assert_false(is_free(at + i * PAGE));
+	part->born = born;
+	unmap(o, at);
+	assert_int_equal(munmap(there, PAGE), 0);
+}
+
 /* --- where it is refused --- */
 
 static void it_is_refused_with_a_sentence(void **state)
@@ -535,6 +560,7 @@ int main(void)
 		TEST(nothing_else_is_replaced),
 		TEST(what_is_kept_is_there_to_grow_into),
 		TEST(it_is_mapped_elsewhere_with_all_parts),
+		TEST(a_part_that_was_never_published_has_a_place),
 		TEST(it_is_refused_with_a_sentence),
 		TEST(names_of_parts_are_kept),
 		TEST(a_heaps_segments_are_its_own),
