@@ -68,7 +68,8 @@ void *perseas_recorded(const perseas_t *p, const void *here);
  * there was and end in what is new.
  *
  * size is a multiple of 4096, up to 1 TiB; so is the size of a segment that can grow. The segment
- * is published, and mapped here. If it has that size already, 0 is returned and nothing is done.
+ * is published, and mapped here. If it has that size already, nothing is done, and 0 is returned as
+ * soon as W mirrors hold that, as where another thread makes it so large at the same time.
  * The addresses behind it must be free here: perseas_map_reserve has them kept, and without it what
  * else is mapped in the meantime may be in the way.
  *

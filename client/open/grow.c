@@ -6,6 +6,7 @@
  */
 #include "map.h"
 #include "place.h"
+#include "../core/nowait.h"
 #include "../core/segment.h"
 #include "../core/whole.h"
 #include "../../proto/control/parts.h"
@@ -37,7 +38,8 @@ struct growing {
 	uint64_t size;
 	struct ps_birth birth;
 	struct ps_wish wish;
-	int rc; /* why it cannot */
+	int rc;       /* why it cannot */
+	uint64_t seq; /* it has that size already, by this transaction */
 };
 
 /* Memory of a part that was not born, and could not be taken back at once. */
@@ -145,6 +147,16 @@ static int name_part(struct perseas *p, const struct growing *growing, char *par
 	return 0;
 }
 
+/* When did the segment, or the last of its parts, come to be? */
+static uint64_t last_born(struct perseas *p, const struct ps_segment *head)
+{
+	uint64_t born = 0;
+
+	for (; head && head->born; head = ps_whole_next(p, head))
+		born = head->born;
+	return born;
+}
+
 static int prepare(struct growing *growing, uint64_t *more)
 {
 	struct perseas *p = growing->p;
@@ -153,6 +165,8 @@ static int prepare(struct growing *growing, uint64_t *more)
 
 	if (!rc)
 		rc = check_size(p, head, growing->size, more);
+	if (!rc && !*more)
+		growing->seq = last_born(p, head);
 	if (rc || !*more)
 		return rc;
 	growing->wish.of = head->id;
@@ -185,6 +199,18 @@ static void part_born(const struct ps_birth *birth, void *arg)
 		ps_segment_by_id(growing->p, growing->wish.of)->is_retained;
 }
 
+/* Who made it larger may still wait for mirrors. What W held once is held, also while a mirror is
+ * copied anew. */
+static int await_other(struct perseas *p, uint64_t seq)
+{
+	bool durable;
+
+	pthread_mutex_lock(&p->lock);
+	durable = ps_durable(p) >= seq;
+	pthread_mutex_unlock(&p->lock);
+	return durable ? 0 : ps_map_await(p, 0, seq);
+}
+
 int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 {
 	struct growing growing = {
@@ -210,5 +236,7 @@ int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 	growing.birth.arg = &growing;
 	growing.birth.wish = &growing.wish;
 	rc = ps_map_birth(p, &growing.birth);
+	if (!rc && growing.seq)
+		rc = await_other(p, growing.seq);
 	return growing.rc ? growing.rc : rc;
 }

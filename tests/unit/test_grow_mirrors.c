@@ -159,6 +159,54 @@ static void a_growth_may_be_in_doubt(void **state)
 	assert_bytes(table + 2 * PAGE, PAGE, 0);
 }
 
+static int grown_beside; /* what a growth to the same size returned */
+
+static void grow_beside(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->on_pause = NULL;
+	direct_crash(o->d, 1);
+	direct_crash(o->d, 2);
+	grown_beside = grow(o, "table", 2);
+}
+
+/* Another thread makes it as large meanwhile: neither is told that it is before W mirrors hold
+ * it. */
+static void a_growth_of_another_thread_is_not_told_early(void **state)
+{
+	struct owner *o = *state;
+
+	make(o, "table", 1, 7);
+	hold(o, DIRECT_HOLD_COMPLETIONS);
+	grown_beside = 1;
+	o->d->on_pause = grow_beside;
+	o->d->on_pause_arg = o;
+	assert_int_equal(grow(o, "table", 2), PERSEAS_EINDOUBT);
+	assert_int_equal(grown_beside, PERSEAS_EINDOUBT);
+	for (unsigned i = 1; i < 3; i++)
+		o->d->mirrors[i].hold = DIRECT_HOLD_NOTHING;
+}
+
+/* What W mirrors held once is told without them: they may be copied anew by now. */
+static void what_was_held_is_told_at_once(void **state)
+{
+	struct owner *o = *state;
+	uint64_t acked[3];
+
+	make(o, "table", 1, 7);
+	assert_int_equal(grow(o, "table", 2), 0);
+	assert_int_equal(grow(o, "table", 2), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		acked[i] = o->p->mirrors[i].acked;
+		o->p->mirrors[i].acked = 0;
+	}
+	assert_int_equal(grow(o, "table", 2), 0);
+	for (unsigned i = 0; i < 3; i++)
+		o->p->mirrors[i].acked = acked[i];
+	assert_int_equal(grow(o, "table", 3), 0);
+}
+
 /* The owner dies after each write of it, on each mirror or on one, or at each of its requests: the
  * next one has the old size or the new one, all of it zeros, and goes on. */
 static void an_owner_dies_at_each_step(void **state)
@@ -324,6 +372,8 @@ int main(void)
 		TEST(what_was_not_born_is_no_part),
 		TEST(mirrors_that_missed_it_are_copied),
 		TEST(a_growth_may_be_in_doubt),
+		TEST(a_growth_of_another_thread_is_not_told_early),
+		TEST(what_was_held_is_told_at_once),
 		TEST(an_owner_dies_at_each_step),
 		TEST(requests_break),
 		TEST(a_fenced_owner_grows_nothing),
