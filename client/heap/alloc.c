@@ -64,6 +64,9 @@ static int reserve_small(const struct wish *wish, struct ps_edits *edits, struct
 	if (!bin)
 		return ps_fail(heap->p, PERSEAS_ENOMEM, "no memory for a class of a heap");
 	run = bin->runs;
+	/* One that is new is not to take a chunk where the object may be refused in the end. */
+	if (!run && edits->kept - edits->used < CHANGES)
+		return PS_HEAP_KEEP;
 	if (!run)
 		rc = ps_run_find(heap, bin, &run, bring);
 	if (rc)

@@ -302,6 +302,39 @@ static void test_no_object_is_of_every_type(void **state)
 	assert_null(ps_heap_entry_fault(&large, 0, 1));
 }
 
+/* Small ranges until there is no room for one more. */
+static void fill_transaction(perseas_tx_t *tx, uint8_t *bytes, size_t size)
+{
+	int rc = 0;
+
+	for (size_t at = 0; !rc && at < size; at += 16)
+		rc = perseas_set_range(tx, bytes + at, 8);
+	assert_int_equal(rc, PERSEAS_ETOOBIG);
+}
+
+/* An object that has no room in its transaction takes no chunk from others. */
+static void test_what_is_refused_takes_no_chunk(void **state)
+{
+	enum { MUCH = 1 << 20 };
+	struct owner *o = *state;
+	perseas_tx_t *tx;
+	void *much, *addr;
+
+	assert_int_equal(perseas_map(o->p, "much", MUCH, &much), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	made(o, 64, POINT);
+	tx = begin(o);
+	take(o, tx, 64, POINT);
+	fill_transaction(tx, much, MUCH);
+	assert_int_equal(perseas_alloc(tx, heap_of(o), 1024, LINE, &addr), PERSEAS_ETOOBIG);
+	assert_int_equal(perseas_abort(tx), 0);
+	tx = begin(o);
+	assert_int_equal(perseas_reserve(tx, heap_of(o), PS_CHUNK, LINE, &addr), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(figures(o).extents, 1);
+	next_finds(o, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +347,7 @@ int main(void)
 		TEST(test_a_birth_leaves_other_segments),
 		TEST(test_limits_that_make_no_sense),
 		TEST(test_a_failed_open_holds_nothing),
+		TEST(test_what_is_refused_takes_no_chunk),
 		cmocka_unit_test(test_no_object_is_of_every_type),
 	};
 
