@@ -140,13 +140,13 @@ int perseas_retain(perseas_t *p, void *addr);
  * segment that is mapped; it is replaced in one step, so that other threads may read it meanwhile.
  * After an error it is the caller's as before, with any contents.
  *
- * It is as much memory as the segment has now (perseas_segment says how much): where another owner
- * has made the segment larger meanwhile, see first that what lies behind the retained memory may
- * be replaced, too.
+ * Nothing else is replaced: where another owner has made the segment larger meanwhile, there is no
+ * room for what is new, and perseas_map maps it once the retained memory is given back.
  *
  * Errors: those of perseas_map for a segment that exists; EINVAL (also: retained is NULL), EADDRESS
- * (also: the segment is recorded at another address, or this handle has mapped another segment
- * there, or keeps addresses there for one to grow).
+ * (also: the segment is recorded at another address, takes memory that perseas_retain did not
+ * leave, or this handle has mapped another segment there, or keeps addresses there for one to
+ * grow).
  */
 int perseas_map_over(perseas_t *p, const char *segment, void *retained);
 

@@ -9,6 +9,7 @@
 #include "apart.h"
 #include "event.h"
 #include "quorum.h"
+#include "retained.h"
 #include "segment.h"
 #include "shadow.h"
 #include "tx.h"
@@ -237,6 +238,16 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	return p;
 }
 
+/* Its memory is the application's from now on. */
+static void leave(struct ps_segment *segment)
+{
+	const uint64_t pages = (segment->size + PS_PAGE - 1) & ~(uint64_t)(PS_PAGE - 1);
+
+	if (segment->base)
+		ps_retained_add((uint64_t)(uintptr_t)segment->base, pages);
+	segment->base = NULL;
+}
+
 static void free_segments(struct perseas *p)
 {
 	struct ps_layout *layout = p->layout;
@@ -244,7 +255,7 @@ static void free_segments(struct perseas *p)
 	ps_segment_keep(p, NULL, NULL, 0);
 	for (unsigned i = 0; i < p->segment_count; i++) {
 		if (p->segments[i].is_retained)
-			p->segments[i].base = NULL;
+			leave(&p->segments[i]);
 		ps_segment_unplace(&p->segments[i]);
 	}
 	while (layout) {

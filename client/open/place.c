@@ -4,6 +4,7 @@
  */
 #include "place.h"
 
+#include "../core/retained.h"
 #include "../core/segment.h"
 #include "../core/whole.h"
 #include "../host/mappings.h"
@@ -226,6 +227,11 @@ static int place_over(struct perseas *p, struct ps_segment *segment, uint64_t ad
 		               (number)segment->address, (number)address);
 	if (is_handles(p, address, segment->size))
 		return fail_at(p, segment, address, EEXIST);
+	if (!ps_retained_has(address, segment->size))
+		return ps_fail(p, PERSEAS_EADDRESS,
+		               "perseas_retain left no memory of %llu bytes at 0x%llx, which "
+		               "segment '%s' takes now: perseas_map maps it where nothing is",
+		               (number)segment->size, (number)address, segment->name);
 	error = ps_segment_reserve_over(segment);
 	return error ? fail_at(p, segment, address, error) : 0;
 }

@@ -400,6 +400,34 @@ static void a_part_that_was_never_published_has_a_place(void **state)
 	assert_int_equal(munmap(there, PAGE), 0);
 }
 
+/* It was left to the application, and has grown elsewhere since: what lies behind what was left is
+ * not replaced, since nobody left that. */
+static void it_is_mapped_over_nothing_but_what_was_left(void **state)
+{
+	struct owner *o = *state;
+	uint8_t *table = make(o, "table", 2, 7);
+	void *addr, *there;
+
+	assert_int_equal(perseas_retain(o->p, table), 0);
+	owner_reopen(o);
+	assert_int_equal(perseas_map_over(o->p, "table", table), 0);
+	assert_int_equal(perseas_retain(o->p, table), 0);
+	owner_reopen(o);
+	there = occupy(table + 2 * PAGE);
+	assert_int_equal(perseas_map_at(o->p, "table", 0, NULL, &addr, NULL), 0);
+	assert_int_equal(grow(o, "table", 3), 0);
+	unmap(o, addr);
+	assert_int_equal(perseas_map_over(o->p, "table", table), PERSEAS_EADDRESS);
+	assert_says(o, "perseas_retain left no memory of 4096 bytes");
+	assert_bytes(there, PAGE, 0x5a);
+	assert_int_equal(munmap(table, 3 * PAGE), 0);
+	table = map(o, "table");
+	assert_int_equal(perseas_retain(o->p, table), 0);
+	owner_reopen(o);
+	assert_int_equal(perseas_map_over(o->p, "table", table), 0);
+	assert_bytes(table, 2 * PAGE, 7);
+}
+
 /* --- where it is refused --- */
 
 static void it_is_refused_with_a_sentence(void **state)
@@ -561,6 +589,7 @@ int main(void)
 		TEST(what_is_kept_is_there_to_grow_into),
 		TEST(it_is_mapped_elsewhere_with_all_parts),
 		TEST(a_part_that_was_never_published_has_a_place),
+		TEST(it_is_mapped_over_nothing_but_what_was_left),
 		TEST(it_is_refused_with_a_sentence),
 		TEST(names_of_parts_are_kept),
 		TEST(a_heaps_segments_are_its_own),

@@ -1,0 +1,54 @@
+/*
+ * retained.c - see retained.h. The list is the process's, since the handle that left memory is gone
+ * when the next one wants it. A range that is left again is noted once.
+ */
+#include "retained.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct range {
+	struct range *next;
+	uint64_t start, end;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct range *ranges;
+
+void ps_retained_add(uint64_t start, uint64_t size)
+{
+	const uint64_t end = start + size;
+	struct range *range;
+
+	pthread_mutex_lock(&lock);
+	for (range = ranges; range && (range->start != start || range->end != end);)
+		range = range->next;
+	if (!range && (range = malloc(sizeof(*range)))) {
+		*range = (struct range){ ranges, start, end };
+		ranges = range;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* So far from there on. With the lock. */
+static uint64_t end_at(uint64_t at)
+{
+	uint64_t end = at;
+
+	for (const struct range *range = ranges; range; range = range->next)
+		if (range->start <= at && range->end > end)
+			end = range->end;
+	return end;
+}
+
+bool ps_retained_has(uint64_t start, uint64_t size)
+{
+	const uint64_t end = start + size;
+	uint64_t at = start, next;
+
+	pthread_mutex_lock(&lock);
+	while (at < end && (next = end_at(at)) > at)
+		at = next;
+	pthread_mutex_unlock(&lock);
+	return at >= end;
+}
