@@ -11,6 +11,8 @@
 
 #define MAGIC "PSRVM\0\0\1"
 #define PREFIX "rvm."
+/* Parts get the numbers up from 1. Twice as many as are ever given, so that none comes to be 0. */
+#define NEXT_MAX (UINT64_MAX / 2)
 
 static const char *segment_fault(const struct ps_rvm_segment_row *row)
 {
@@ -35,8 +37,9 @@ static const char *piece_fault(const struct ps_rvm_table *table, unsigned row)
 		return "a part has a number that was never given";
 	if (piece->segment >= PS_RVM_SEGMENTS || !table->segments[piece->segment].name[0])
 		return "a part is of no segment";
-	if (!piece->length || piece->length > PS_RVM_LENGTH_MAX ||
-	    piece->offset > UINT64_MAX - piece->length || piece->offset % 4096)
+	if (!piece->length || piece->length > PS_RVM_LENGTH_MAX || piece->offset % 4096 ||
+	    piece->offset > table->segments[piece->segment].length ||
+	    piece->length > table->segments[piece->segment].length - piece->offset)
 		return "a part has no place that it can have";
 	for (unsigned i = 0; i < row; i++)
 		if (table->pieces[i].id &&
@@ -51,6 +54,8 @@ const char *ps_rvm_table_fault(const struct ps_rvm_table *table)
 
 	if (memcmp(table->magic, MAGIC, sizeof(table->magic)) != 0)
 		return "it does not begin as a table does";
+	if (!table->next || table->next > NEXT_MAX)
+		return "the number of the next part is none that is ever given";
 	for (unsigned i = 0; i < PS_RVM_SEGMENTS && !fault; i++)
 		fault = segment_fault(&table->segments[i]);
 	for (unsigned i = 0; i < PS_RVM_PIECES && !fault; i++)

@@ -30,15 +30,15 @@ struct ps_rvm_segment_row {
 };
 
 struct ps_rvm_piece_row {
-	uint64_t id; /* of segment "rvm.ID"; 0: the row is free */
-	uint64_t offset, length;
-	uint32_t segment; /* row of its segment */
+	uint64_t id;             /* of segment "rvm.ID"; 0: the row is free */
+	uint64_t offset, length; /* inside of its segment */
+	uint32_t segment;        /* row of its segment */
 	uint32_t zero;
 };
 
 struct ps_rvm_table {
 	char magic[8];
-	uint64_t next; /* all ids are below it */
+	uint64_t next; /* all ids are below it; 1 to 2^63 - 1 */
 	struct ps_rvm_segment_row segments[PS_RVM_SEGMENTS];
 	struct ps_rvm_piece_row pieces[PS_RVM_PIECES];
 };

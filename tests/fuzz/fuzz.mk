@@ -32,6 +32,7 @@ corpus: all $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_control tests/fuzz/corpus
 	$(BUILD)/tests/fuzz/make_top tests/fuzz/corpus
 	$(BUILD)/tests/fuzz/make_heap tests/fuzz/corpus
+	$(BUILD)/tests/fuzz/make_rvm tests/fuzz/corpus
 	@$(SUBMAKE) $(FUZZING) fuzzers
 	@PERSEAS_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/fuzz/record.py build/fuzz/tests/fuzz \
 		tests/fuzz/corpus

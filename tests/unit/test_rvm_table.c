@@ -37,6 +37,9 @@ static void tables_are_checked(void **state)
 	BAD(table.segments[3].length = 0);
 	BAD(table.segments[3].name[0] = '\0');
 	BAD(table.next = 9);
+	BAD(table.next = UINT64_MAX);
+	BAD((memset(table.pieces, 0, sizeof(table.pieces)), table.next = 0));
+	BAD(piece->offset = 98304);
 	BAD(piece->segment = 64);
 	BAD(piece->segment = UINT32_MAX);
 	BAD(piece->segment = 4);
