@@ -3,6 +3,7 @@ figures.
 """
 import asyncio
 import ctypes
+import os
 import queue
 import struct
 import threading
@@ -408,6 +409,53 @@ def test_the_roster_changes_while_the_store_is_open(mirrors):
             store.change_roster(remove="127.0.0.1:1")
         store.change_roster(remove=second)
         assert store.stat().acks == 1
+
+
+def test_a_descriptor_of_the_loop_survives_a_close(mirrors):
+    """The store's number is somebody else's when those that awaited a token hear of the close."""
+    daemon, = mirrors(1)
+    store = perseas.open("s", daemon.address, create=True, commit_timeout_ms=100)
+    segment = store.map("a", 4096)
+    store.publish()
+
+    async def main():
+        tx = store.begin(nowait=True)
+        tx.write(segment, 0, b"x")
+        waiting = asyncio.ensure_future(store.durable(tx.commit()))
+        await asyncio.sleep(0)
+        number, heard = store._durability._fd, asyncio.Event()
+        with pytest.raises(perseas.InDoubtError):
+            store.close()
+        reader, writer = os.pipe()
+        os.dup2(reader, number)
+        asyncio.get_running_loop().add_reader(number, heard.set)
+        with pytest.raises(perseas.ClosedError):
+            await asyncio.wait_for(waiting, SECONDS)
+        os.write(writer, b"x")
+        await asyncio.wait_for(heard.wait(), SECONDS)
+        asyncio.get_running_loop().remove_reader(number)
+        for each in (reader, writer, number):
+            os.close(each)
+
+    daemon.stop()
+    try:
+        asyncio.run(main())
+    finally:
+        daemon.cont()
+
+
+def test_asyncio_is_told_of_a_standby_that_is_closed(store, address):
+    """Each coroutine that waits for it, whichever thread closes."""
+    async def main():
+        waiting = [asyncio.ensure_future(standby.owned()) for _ in range(2)]
+        await asyncio.sleep(0)
+        await asyncio.to_thread(standby.close)
+        for each in waiting:
+            with pytest.raises(perseas.ClosedError):
+                await asyncio.wait_for(each, SECONDS)
+
+    standby = perseas.standby("s", address)
+    asyncio.run(main())
 
 
 def test_a_standby_takes_over(address):

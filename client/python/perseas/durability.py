@@ -4,6 +4,7 @@ descriptor serves all of them, in the event loop that asks first; no thread wait
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 from ._native import ffi, lib
@@ -23,12 +24,13 @@ class Durability:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._fd = -1
+        self._fd = -1                                   # -1: nobody may watch one
+        self._lock = threading.RLock()                  # of who begins and ends to watch it
         self._waiters: dict[asyncio.Future[Any], int] = {}  # seq; 0: for room
 
     def _listen(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.get_running_loop()
-        if self._loop is loop:
+        if self._loop is loop and self._fd >= 0:
             return loop
         if self._loop is not None and self._waiters and not self._loop.is_closed():
             raise InvalidArgumentError("another event loop waits for this store: await its tokens "
@@ -40,20 +42,24 @@ class Durability:
         return loop
 
     async def _wait(self, seq: int, seconds: float | None) -> None:
-        loop = self._listen()
-        future: asyncio.Future[Any] = loop.create_future()
-        if not self._waiters:
-            loop.add_reader(self._fd, self._look)
-        self._waiters[future] = seq
+        with self._lock:
+            loop = self._listen()
+            future: asyncio.Future[Any] = loop.create_future()
+            if not self._waiters:
+                loop.add_reader(self._fd, self._look)
+            self._waiters[future] = seq
         try:
             self._look()
             await asyncio.wait_for(future, seconds)
         finally:
-            self._waiters.pop(future, None)
-            self._rest()
+            with self._lock:
+                self._waiters.pop(future, None)
+                if not self._waiters:
+                    self._rest()
 
     def _rest(self) -> None:
-        if not self._waiters and self._loop is not None and not self._loop.is_closed():
+        """Nothing after closing(): somebody else may have a descriptor of this number by then."""
+        if self._fd >= 0 and self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
 
     def _look(self) -> None:
@@ -93,8 +99,10 @@ class Durability:
 
     def closing(self) -> None:
         """The descriptor is about to be closed: nobody may watch it any more. Any thread."""
-        if self._waiters and self._loop is not None and not self._loop.is_closed():
-            self._loop.remove_reader(self._fd)
+        with self._lock:
+            if self._waiters:
+                self._rest()
+            self._fd = -1
 
     def closed(self) -> None:
         """The store is closed: who waits gets ClosedError. Any thread."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import threading
 import types
 import weakref
 from typing import Any, Iterable
@@ -22,6 +23,9 @@ class Standby:
     def __init__(self, store: str, mirrors: str | Iterable[str], on_event: OnEvent | None,
                  given: dict[str, Any]) -> None:
         self.name, self._on_event, self._given = store, on_event, given
+        self._lock, self._closed = threading.RLock(), False
+        # Who waits in an event loop for the descriptor, which is closed with the standby.
+        self._watchers: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
         handle = lib.ps_py_standby_new()
         if not handle:
             raise MemoryError("no memory for a standby")
@@ -48,21 +52,41 @@ class Standby:
 
     async def owned(self) -> Store:
         """The same in asyncio: nothing waits in the loop's thread but the open itself, which
-        usually takes milliseconds."""
-        loop = asyncio.get_running_loop()
-        fd = lib.ps_py_standby_fd(self._handle)
-        if fd < 0:
-            self._check(fd)
+        usually takes milliseconds. Errors: those of wait; ClosedError (it was closed meanwhile)."""
         while True:
             try:
                 return self.wait(0)
             except TimeoutError:
-                ready: asyncio.Future[None] = loop.create_future()
-                loop.add_reader(fd, self._ready, ready)
+                ready = self._watch(asyncio.get_running_loop())
                 try:
                     await ready
                 finally:
-                    loop.remove_reader(fd)
+                    self._unwatch(ready)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
+        """What is done when the descriptor can be read, or the standby is closed."""
+        with self._lock:
+            fd = lib.PS_PY_CLOSED if self._closed else lib.ps_py_standby_fd(self._handle)
+            if fd < 0:
+                self._check(fd)
+            ready: asyncio.Future[None] = loop.create_future()
+            loop.add_reader(fd, self._wake, loop)
+            self._watchers[ready] = loop
+            return ready
+
+    def _unwatch(self, ready: asyncio.Future[None]) -> None:
+        """Nothing after close(): somebody else may have a descriptor of this number by then."""
+        with self._lock:
+            loop = self._watchers.pop(ready, None)
+            if loop is None or loop.is_closed() or loop in self._watchers.values():
+                return
+            loop.remove_reader(lib.ps_py_standby_fd(self._handle))
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The descriptor can be read. In the loop's thread."""
+        for ready, of in list(self._watchers.items()):
+            if of is loop:
+                self._ready(ready)
 
     @staticmethod
     def _ready(waiter: asyncio.Future[None]) -> None:
@@ -89,9 +113,18 @@ class Standby:
         return found
 
     def close(self) -> None:
-        """Ends it, and the wait of another thread. Stores that it has opened stay open."""
+        """Ends it, and the wait of another thread or of coroutines, which get CancelledError or
+        ClosedError. Stores that it has opened stay open."""
         alive.discard(self)
+        with self._lock:
+            self._closed = True
+            watchers = dict(self._watchers)
+            for ready in watchers:
+                self._unwatch(ready)
         lib.ps_py_standby_close(self._handle)
+        for ready, loop in watchers.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._ready, ready)
 
     def __enter__(self) -> Standby:
         return self
@@ -121,4 +154,11 @@ def close_all() -> None:
         each.close()
 
 
-os.register_at_fork(after_in_child=alive.clear)
+def after_fork_there() -> None:
+    """The descriptors that event loops watch are the parent's, and so is what watches them."""
+    for each in list(alive):
+        each._lock, each._watchers = threading.RLock(), {}
+    alive.clear()
+
+
+os.register_at_fork(after_in_child=after_fork_there)
