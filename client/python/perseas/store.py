@@ -412,7 +412,8 @@ class Store:
                 if self._is_over or self._foreign:
                     self._closed = True
                     return
-                self._leave_views()
+                if not self._closed:    # else a signal ended the close before this one
+                    self._leave_views()
                 self._closed = True
             self._durability.closing()
             rc = lib.ps_py_close(self._handle)
