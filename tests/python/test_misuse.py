@@ -593,6 +593,22 @@ def test_whatever_is_used_after_close_is_refused(address):
     assert repr(store) == "<perseas.Store 's': closed>" and "ended" not in repr(heap)
 
 
+def test_a_segment_that_is_not_mapped_any_more_is_refused(store):
+    """Another one may be at its address."""
+    segment = store.map("a")
+    address = segment.address
+    store.unmap(segment)
+    store.map("b", 4096, at=address + (1 << 30))
+    store.publish()
+    store.unmap("b")
+    other = store.map("b", at=address)
+    assert other.address == address
+    with store.transaction() as tx:
+        with pytest.raises(perseas.ClosedError, match="not mapped any more"):
+            tx.write(segment, 0, b"x")
+    assert other.view[0] == 0
+
+
 def test_what_is_no_memory_of_the_store_is_refused(store):
     array = store.map("a").array("<i8")
     with store.transaction() as tx:

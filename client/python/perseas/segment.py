@@ -22,12 +22,15 @@ class Segment:
         self.moved = moved
         self._first: list[Any] = []     # writable views, until it is published
 
+    def _check_mapped(self) -> None:
+        self._store._check_open()
+        if self._store._segments.get(self.name) is not self:
+            raise ClosedError("segment '%s' is not mapped any more: map it again" % self.name)
+
     def _buffer(self) -> Any:
         """With the lock: from here on the memory stays."""
         with self._store._lock:
-            self._store._check_open()
-            if self._store._segments.get(self.name) is not self:
-                raise ClosedError("segment '%s' is not mapped any more: map it again" % self.name)
+            self._check_mapped()
             return self._memory.buffer()
 
     @property

@@ -242,7 +242,8 @@ class Transaction:
 
     def _place(self, place: Any, offset: int, size: int) -> Any:
         """A pointer to so many bytes there."""
-        if hasattr(place, "published"):
+        if hasattr(place, "_check_mapped"):
+            place._check_mapped()       # another segment may be at its address by now
             address, room = place.address, place.size
         else:
             target = memory.Target(place)
