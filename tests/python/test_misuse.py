@@ -276,6 +276,38 @@ def test_a_close_waits_for_a_commit_that_is_under_way(mirrors):
         assert bytes(again.map("a").view[:1]) == b"x"
 
 
+LONG_CALL = """
+import sys, threading, time, perseas
+from perseas._native import lib
+SECONDS = 0.6
+with perseas.open("s", sys.argv[1], create=True) as store:
+    store.map("a", 8 << 20)
+    store.publish()
+store = perseas.open("s", sys.argv[1], recovery="on demand", fetch_rate=4096)
+store.map("a")
+began, ends = [], []
+def wait():
+    began.append(time.monotonic())
+    ends.append(lib.ps_py_wait_whole(store._handle, int(SECONDS * 1000)))
+thread = threading.Thread(target=wait)
+thread.start()
+time.sleep(0.05)
+store.close()
+closed = time.monotonic()
+thread.join()
+# A thread that came too late for the close was refused.
+assert ends[0] == lib.PS_PY_CLOSED or ends[0] == lib.PERSEAS_EUNREACHABLE and (
+    closed > began[0] + SECONDS / 2), (ends, closed - began[0])
+"""
+
+
+def test_a_close_waits_for_any_call_that_is_under_way(address):
+    """It is one that the library's own close does not wait for, as it does for commits; what the
+    call still looks at would be freed under it. However busy the machine is, the call takes its
+    time, and the close may only be later."""
+    succeeds(LONG_CALL, address)
+
+
 def test_threads_close_one_store(address):
     """It is closed once; nobody goes on before it is."""
     for _ in range(3):
@@ -428,6 +460,20 @@ with store.transaction(nowait=True) as tx:
 def test_what_is_held_back_is_sent_at_the_end(address):
     """Nobody closes the store, and the commit was to go with those of the next second."""
     succeeds(HELD_BACK, address)
+    with perseas.open("s", address) as store:
+        assert bytes(store.map("a").view[:4]) == b"sent"
+
+
+HELD_BY_A_THREAD = HELD_BACK + """
+import threading, time
+threading.Thread(target=lambda held: time.sleep(1000), args=((store, tx),), daemon=True).start()
+del store, segment, tx
+"""
+
+
+def test_a_store_that_a_thread_has_is_closed_at_the_end(address):
+    """Nothing collects it: the thread is in the middle of something when the interpreter ends."""
+    succeeds(HELD_BY_A_THREAD, address)
     with perseas.open("s", address) as store:
         assert bytes(store.map("a").view[:4]) == b"sent"
 
