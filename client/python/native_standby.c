@@ -8,13 +8,12 @@
 static void on_standby_event(void *arg, const struct perseas_event *event)
 {
 	struct ps_py_standby *b = arg;
-	struct ps_py_store *s;
 
+	/* With the lock: as long as a store is the listener it is not freed. */
 	pthread_mutex_lock(&b->hold.lock);
-	s = b->listener;
+	if (b->listener)
+		ps_py_push_event(b->listener, event);
 	pthread_mutex_unlock(&b->hold.lock);
-	if (s)
-		ps_py_push_event(s, event);
 }
 
 void ps_py_standby_let_go(struct ps_py_standby *b)

@@ -85,6 +85,18 @@ void ps_py_tx_leave(struct ps_py_tx *t, bool is_over)
 	ps_py_leave(&t->store->hold);
 }
 
+/* A close that has begun, and that waits for calls of others, must not find it in the list when it
+ * is freed. It cannot have closed the store yet, as long as one is there. */
+static void leave_to_nobody(struct ps_py_tx *t)
+{
+	pthread_mutex_lock(&t->store->hold.lock);
+	if (t->tx) {
+		perseas_abort(t->tx);
+		ps_py_tx_forget(t);
+	}
+	pthread_mutex_unlock(&t->store->hold.lock);
+}
+
 void ps_py_tx_free(struct ps_py_tx *t)
 {
 	if (ps_py_is_foreign(&t->store->hold))
@@ -92,6 +104,8 @@ void ps_py_tx_free(struct ps_py_tx *t)
 	if (!take_tx(t, false)) {
 		perseas_abort(t->tx);
 		ps_py_tx_leave(t, true);
+	} else {
+		leave_to_nobody(t);
 	}
 	ps_py_store_let_go(t->store);
 	free(t);
