@@ -155,6 +155,38 @@ void test_spans()
 	CHECK(s.segments().size() == 1 && !s.segments()[0].mapped);
 }
 
+void test_growth()
+{
+	store s = open_store("growth");
+	auto numbers = s.map_reserve<int>("numbers", 1024, 1 << 20);
+	const int *first = numbers.data();
+
+	numbers.initial()[1023] = 7;
+	s.publish();
+	s.grow(numbers, 4096);
+	CHECK(numbers.size() == 4096 && numbers.data() == first && numbers[1023] == 7);
+	CHECK(numbers[4095] == 0);
+	s.transact([&](transaction &tx) {
+		tx.writable(numbers.span().subspan(1000, 3096))[3095] = 9;
+	});
+	CHECK_THROWS(errc::size, "", s.grow(numbers, 1024));
+	CHECK_THROWS(errc::invalid_argument, "4096", s.grow(numbers, 4097));
+	CHECK_THROWS(errc::invalid_argument, "1 TiB", s.grow(numbers, SIZE_MAX));
+	CHECK_THROWS(errc::invalid_argument, "1 TiB", s.map_reserve<int>("n", 0, SIZE_MAX));
+	CHECK(numbers.size() == 4096);
+	auto moved = std::move(numbers);
+
+	CHECK_THROWS(errc::invalid_argument, "", s.grow(numbers, 8192));
+	store other = open_store("growth-other");
+	auto same = other.map<int>("numbers", 1024);
+
+	CHECK_THROWS(errc::range, "not mapped in this store", s.grow(same, 8192));
+	reopen(s, "growth");
+	CHECK_THROWS(errc::invalid_argument, "", s.grow(moved, 8192));
+	numbers = s.map_reserve<int>("numbers", 0, 1 << 20);
+	CHECK(numbers.published() && numbers.size() == 4096 && numbers[4095] == 9);
+}
+
 /* Operators of p, each by a transaction of its own. */
 void test_p()
 {
@@ -515,6 +547,7 @@ int main(int argc, char **argv)
 	test("an exception aborts and passes on", test_exception_aborts);
 	test("what fn returns is returned", test_references_and_void);
 	test("spans declare ranges", test_spans);
+	test("a segment grows", test_growth);
 	test("an assignment to a p declares itself", test_p);
 	test("a nested part is taken back by itself", test_savepoints);
 	test("a conflict is retried", test_conflicts_are_retried);

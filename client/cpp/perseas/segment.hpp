@@ -82,15 +82,21 @@ class segment
 	{
 	}
 
+	/* What the store says of it; false: it is not mapped any more. */
+	bool find(segment_info &info) const
+	{
+		for (unsigned i = 0; perseas_segment_at(session_.handle(), i, &info) == 0; i++)
+			if (info.address == first_)
+				return true;
+		return false;
+	}
+
 	/* It was published since it was mapped. */
 	bool exists() const
 	{
 		segment_info info;
 
-		for (unsigned i = 0; perseas_segment_at(session_.handle(), i, &info) == 0; i++)
-			if (info.address == first_)
-				return info.published != 0;
-		return false;
+		return find(info) && info.published != 0;
 	}
 
 	T *checked() const

@@ -140,32 +140,46 @@ class store
 	template <class T>
 	result<segment<T>> try_map(const std::string &name, std::size_t count = 0)
 	{
-		detail::expect_storable<T>();
+		return map_by<T>(name, count, [&](perseas_t *p, void **at) {
+			return perseas_map(p, name.c_str(), count * sizeof(T), at);
+		});
+	}
+
+	/* The same, and keeps addresses for it to grow to `most` elements (perseas_map_reserve).
+	 * One that exists is mapped as it is. Both sizes are multiples of 4096 bytes. */
+	template <class T>
+	result<segment<T>> try_map_reserve(const std::string &name, std::size_t count,
+	                                   std::size_t most)
+	{
+		return map_by<T>(name, count > most ? count : most, [&](perseas_t *p, void **at) {
+			return perseas_map_reserve(p, name.c_str(), count * sizeof(T),
+			                           most * sizeof(T), at, nullptr);
+		});
+	}
+
+	/* It has `count` elements then, of which those that are new are zeros, and stays where it
+	 * is (perseas_segment_grow). What else was got by a map() of it has the old size. After
+	 * errc::in_doubt it has grown, too. */
+	template <class T>
+	result<void> try_grow(segment<T> &of, std::size_t count)
+	{
+		if (count > SIZE_MAX / sizeof(T))
+			return too_many();
 		if (!session_.alive())
 			return session_.refusal();
-		if (count > SIZE_MAX / sizeof(T))
-			return failure(
-				errc::invalid_argument,
-				"a segment is 1 TiB at most, and this is more elements than that");
+		if (!of.session_.alive())
+			return of.session_.refusal();
 		segment_info info;
-		void *at = nullptr;
-		auto mapped = session_.done(
-			perseas_map(session_.handle(), name.c_str(), count * sizeof(T), &at));
 
-		if (mapped)
-			mapped = session_.done(
-				perseas_segment(session_.handle(), name.c_str(), &info));
-		if (!mapped)
-			return mapped.error();
-		if (info.size % sizeof(T))
-			return failure(errc::size,
-			               "segment '" + name + "' has " + std::to_string(info.size) +
-			                       " bytes, which are no whole number of elements "
-			                       "of " +
-			                       std::to_string(sizeof(T)) +
-			                       ": map it as what it was made as");
-		return segment<T>(session_, static_cast<T *>(at), info.size / sizeof(T),
-		                  info.published != 0);
+		if (of.session_.handle() != session_.handle() || !of.find(info))
+			return failure(errc::range, "the segment is not mapped in this store: map "
+			                            "it again, and grow that");
+		auto done = session_.done(
+			perseas_segment_grow(session_.handle(), info.name, count * sizeof(T)));
+
+		if (done || done.error().code() == errc::in_doubt)
+			of.count_ = count;
+		return done;
 	}
 
 	/* The first contents of all segments that are mapped and not yet published go to the
@@ -335,6 +349,16 @@ class store
 	{
 		try_unmap(std::move(of)).value();
 	}
+	template <class T>
+	segment<T> map_reserve(const std::string &name, std::size_t count, std::size_t most)
+	{
+		return try_map_reserve<T>(name, count, most).value();
+	}
+	template <class T>
+	void grow(segment<T> &of, std::size_t count)
+	{
+		try_grow(of, count).value();
+	}
 	void publish()
 	{
 		try_publish().value();
@@ -436,6 +460,41 @@ class store
 		std::forward<F>(init)(*::new (static_cast<void *>(of.initial().data())) T{});
 #endif
 		return {};
+	}
+
+	static failure too_many()
+	{
+		return failure(errc::invalid_argument,
+		               "a segment is 1 TiB at most, and this is more elements than that");
+	}
+
+	/* function(handle, &address) maps it. */
+	template <class T, class F>
+	result<segment<T>> map_by(const std::string &name, std::size_t count, F &&function)
+	{
+		detail::expect_storable<T>();
+		if (!session_.alive())
+			return session_.refusal();
+		if (count > SIZE_MAX / sizeof(T))
+			return too_many();
+		segment_info info;
+		void *at = nullptr;
+		auto mapped = session_.done(function(session_.handle(), &at));
+
+		if (mapped)
+			mapped = session_.done(
+				perseas_segment(session_.handle(), name.c_str(), &info));
+		if (!mapped)
+			return mapped.error();
+		if (info.size % sizeof(T))
+			return failure(errc::size,
+			               "segment '" + name + "' has " + std::to_string(info.size) +
+			                       " bytes, which are no whole number of elements "
+			                       "of " +
+			                       std::to_string(sizeof(T)) +
+			                       ": map it as what it was made as");
+		return segment<T>(session_, static_cast<T *>(at), info.size / sizeof(T),
+		                  info.published != 0);
 	}
 
 	template <class F>
