@@ -230,6 +230,17 @@ int ps_py_map(struct ps_py_store *s, const char *segment, size_t size, void *at,
 	             : perseas_map(s->p, segment, size, addr));
 }
 
+int ps_py_map_reserve(struct ps_py_store *s, const char *segment, size_t size, size_t most,
+                      void **addr)
+{
+	GUARDED(perseas_map_reserve(s->p, segment, size, most, addr, NULL));
+}
+
+int ps_py_grow(struct ps_py_store *s, const char *segment, size_t size)
+{
+	GUARDED(perseas_segment_grow(s->p, segment, size));
+}
+
 int ps_py_map_over(struct ps_py_store *s, const char *segment, void *retained)
 {
 	GUARDED(perseas_map_over(s->p, segment, retained));

@@ -51,6 +51,9 @@ int ps_py_error(struct ps_py_store *s, char *buffer, size_t size, int *code);
 int ps_py_report(struct ps_py_store *s, struct ps_py_bytes *text);
 int ps_py_map(struct ps_py_store *s, const char *segment, size_t size, void *at, int here,
               void **addr, ptrdiff_t *moved);
+int ps_py_map_reserve(struct ps_py_store *s, const char *segment, size_t size, size_t most,
+                      void **addr);
+int ps_py_grow(struct ps_py_store *s, const char *segment, size_t size);
 int ps_py_map_over(struct ps_py_store *s, const char *segment, void *retained);
 int ps_py_publish(struct ps_py_store *s);
 int ps_py_unmap(struct ps_py_store *s, void *addr);

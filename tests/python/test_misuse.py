@@ -655,6 +655,48 @@ def test_a_segment_that_is_not_mapped_any_more_is_refused(store):
     assert other.view[0] == 0
 
 
+def test_a_segment_grows_under_its_views(address):
+    """Those that were made before stay, also after a close, until the last one goes."""
+    with perseas.open("s", address, create=True) as store:
+        segment = store.map("a", 4096, most=1 << 20)
+        segment.first()[4095] = 7
+        store.publish()
+        short = segment.array("u1")
+        store.grow(segment, 65536)
+        long = segment.array("u1")
+        assert (segment.size, len(short), len(long), len(segment.view)) == (65536, 4096, 65536,
+                                                                            65536)
+        with store.transaction() as tx:
+            tx.writable(long[4000:5000])[:] = 3
+            tx.write(segment, 65535, b"x")
+        assert short[4095] == 3 and long[4999] == 3 and long[5000] == 0
+        for call, kind in ((lambda: store.grow(segment, 4096), perseas.SizeError),
+                           (lambda: store.grow("a", 65537), perseas.InvalidArgumentError),
+                           (lambda: store.grow("a", -1), perseas.InvalidArgumentError),
+                           (lambda: store.grow("b", 4096), perseas.RangeError),
+                           (lambda: store.map("b", 4096, anywhere=True, most=8192),
+                            perseas.InvalidArgumentError)):
+            with pytest.raises(kind):
+                call()
+        del long, tx
+        gc.collect()
+        with pytest.raises(BufferError):
+            store.unmap("a")            # the one of before
+        long = segment.array("u1")
+    del long
+    gc.collect()
+    assert is_mapped(segment.address) and short[4095] == 3
+    del short
+    gc.collect()
+    assert not is_mapped(segment.address)
+    with pytest.raises(perseas.ClosedError):
+        store.grow("a", 131072)
+    with perseas.open("s", address) as store:
+        segment = store.map("a", most=1 << 20)
+        assert segment.size == 65536 and bytes(segment.view[65535:]) == b"x"
+        store.grow("a", 131072)
+
+
 def test_what_is_no_memory_of_the_store_is_refused(store):
     array = store.map("a").array("<i8")
     with store.transaction() as tx:

@@ -29,6 +29,7 @@ class Memory:
         self.store, self.name, self.address, self.size = store, name, address, size
         self.is_retained = False
         self._buffer: weakref.ref[Any] | None = None
+        self._shorter: list[weakref.ref[Any]] = []      # of before it grew
 
     @property
     def pointer(self) -> Any:
@@ -36,7 +37,11 @@ class Memory:
 
     def buffer(self) -> Any:
         """What every view is made from; writable."""
-        buffer = self._buffer and self._buffer()
+        buffer: Any = self._buffer and self._buffer()
+        if buffer is not None and len(buffer) < self.size:
+            self._shorter = [each for each in self._shorter if each() is not None]
+            self._shorter.append(weakref.ref(buffer))
+            buffer = None
         if buffer is None:
             buffer = ffi.buffer(ffi.gc(self.pointer, self._unviewed), self.size)
             self._buffer = weakref.ref(buffer)
@@ -44,13 +49,13 @@ class Memory:
 
     def _unviewed(self, _pointer: Any) -> None:
         """The last view is gone. That this method is kept until then keeps the object."""
-        if self.is_retained:
+        if self.is_retained and not self.is_viewed():
             self.is_retained = False
             left_behind.discard(self)
             lib.ps_py_let_go(self.pointer, self.size)
 
     def is_viewed(self) -> bool:
-        return self._buffer is not None and self._buffer() is not None
+        return any(each() is not None for each in (*self._shorter, self._buffer) if each)
 
     def leave(self) -> None:
         """The store is about to be closed, and leaves it to who has views. The store has a buffer

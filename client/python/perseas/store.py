@@ -19,7 +19,8 @@ from typing import Any, Callable, Iterable, TypeVar
 from . import figures, memory, options
 from ._native import ffi, lib
 from .durability import Durability
-from .errors import AddressError, ClosedError, ConflictError, PerseasError, RangeError, check, told
+from .errors import (AddressError, ClosedError, ConflictError, InvalidArgumentError, PerseasError,
+                     RangeError, check, told)
 from .heap import Heap
 from .segment import Segment
 from .transaction import Token, Transaction
@@ -106,26 +107,37 @@ class Store:
 
     # --- segments ---
 
-    def map(self, name: str, size: int = 0, at: int | None = None,
-            anywhere: bool = False) -> Segment:
+    def map(self, name: str, size: int = 0, at: int | None = None, anywhere: bool = False,
+            most: int = 0) -> Segment:
         """Maps a segment; one that does not exist is made, with size bytes of zeros, and exists
         from publish() on. size 0: it must exist. at: at this address, wherever the store has it
-        recorded; anywhere: where there is room, if the recorded address is taken. One that is
-        mapped already is given again.
+        recorded; anywhere: where there is room, if the recorded address is taken. most: keeps
+        addresses for it to grow to so many bytes (grow); one that exists is mapped as it is then,
+        whatever size says. One that is mapped already is given again.
 
-        Errors: those of perseas_map and perseas_map_at.
+        Errors: those of perseas_map, perseas_map_at and perseas_map_reserve; InvalidArgumentError
+        (also: most, with at or anywhere).
         """
         number, wanted = options.whole(size, "size"), options.whole(at or 0, "at")
         text = options.encoded(name, "name")
         address, moved = ffi.new("void **"), ffi.new("ptrdiff_t *")
-        elsewhere = bool(at) or anywhere
+        room, elsewhere = options.whole(most, "most"), bool(at) or anywhere
+        if room and elsewhere:
+            raise InvalidArgumentError("addresses to grow into are kept where the segment is "
+                                       "recorded: give most without at and anywhere")
+
+        def call() -> int:
+            if room:
+                return int(lib.ps_py_map_reserve(self._handle, text, number, room, address))
+            return int(lib.ps_py_map(self._handle, text, number, ffi.cast("void *", wanted),
+                                     elsewhere, address, moved))
+
         with self._lock:
-            rc = lib.ps_py_map(self._handle, text, number, ffi.cast("void *", wanted), elsewhere,
-                               address, moved)
+            rc = call()
             if rc == lib.PERSEAS_EADDRESS and memory.left_behind and not elsewhere:
                 failed = told(rc, self._tell)
                 self._take_up(lambda found: found == name)
-                rc = lib.ps_py_map(self._handle, text, number, ffi.NULL, False, address, moved)
+                rc = call()
                 if rc == lib.PERSEAS_EADDRESS:
                     raise AddressError("%s. If it is an array of a store that was closed here, "
                                        "delete that" % failed.sentence)
@@ -202,6 +214,22 @@ class Store:
             if rc in (0, lib.PERSEAS_EINDOUBT):
                 for segment in self._segments.values():
                     segment._was_published()
+            self._check(rc)
+
+    def grow(self, segment: Segment | str, size: int) -> None:
+        """Makes a segment larger, which is published and mapped: it has size bytes then, where it
+        is, and the new ones are zeros. Views that exist keep their size. Errors: RangeError (it is
+        not mapped), those of perseas_segment_grow."""
+        name, wanted = segment if isinstance(segment, str) else segment.name, options.whole(
+            size, "size")
+        with self._lock:
+            self._check_open()
+            mapped = self._segments.get(name)
+            if mapped is None:
+                raise RangeError("segment '%s' is not mapped" % name)
+            rc = lib.ps_py_grow(self._handle, options.encoded(name, "name"), wanted)
+            if rc in (0, lib.PERSEAS_EINDOUBT):
+                mapped._memory.size = mapped.size = wanted
             self._check(rc)
 
     def unmap(self, segment: Segment | str) -> None:
