@@ -1,6 +1,6 @@
 """A feature store: vectors of numbers by their names, in numpy arrays that other nodes mirror. It
 is started on several nodes; one owns the vectors, and the others stand by with a warm copy. When
-the owner dies, one of them has all that was acknowledged within about a second.
+the owner dies, one of those has all that was acknowledged.
 
     features.py LIST        stands by, owns, and then does what its input says, line by line:
         put NAME NUMBER...      keeps a vector, of up to 32 numbers; "kept" once mirrors hold it
