@@ -421,6 +421,12 @@ void test_completions()
 		left = other.future({ s.stat().epoch, 1000 });
 	}
 	CHECK_THROWS(errc::cancelled, "completions", left.get());
+	/* A loop that only waits hears that its store was closed, and so do those in it. */
+	left = loop.future({ s.stat().epoch, 1000 });
+	s.close();
+	CHECK_THROWS(errc::invalid_argument, "closed", loop.wait(std::chrono::seconds(1)));
+	CHECK(left.wait_for(std::chrono::seconds(0)) == std::future_status::ready);
+	CHECK_THROWS(errc::invalid_argument, "closed", left.get());
 }
 
 #if PERSEAS_COROUTINES

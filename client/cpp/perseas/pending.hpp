@@ -203,7 +203,7 @@ class completions
 		auto fd = try_fd();
 
 		if (!fd)
-			return fd.error();
+			return try_dispatch();
 		pollfd look = { *fd, POLLIN, 0 };
 
 		(void)::poll(&look, 1, static_cast<int>(most.count()));
