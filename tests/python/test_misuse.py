@@ -458,7 +458,8 @@ with store.transaction(nowait=True) as tx:
 
 
 def test_what_is_held_back_is_sent_at_the_end(address):
-    """Nobody closes the store, and the commit was to go with those of the next second."""
+    """Nobody closes the store, and the commit was to go with those of the next second. Where that
+    is over before the end, the mirror has it all the same."""
     succeeds(HELD_BACK, address)
     with perseas.open("s", address) as store:
         assert bytes(store.map("a").view[:4]) == b"sent"

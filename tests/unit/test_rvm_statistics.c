@@ -29,6 +29,7 @@ static void transactions_are_counted_with_what_was_saved(void **state)
 	rvm_tid_t tid;
 
 	rvm_rig_open(rig, RVM_ALL_OPTIMIZATIONS);
+	rvm_rig_hold();
 	rvm_rig_map(rig);
 	tid = rvm_rig_change(rig, 0, 100, 1);
 	assert_rvm(rvm_set_range(&tid, rig->region.vmaddr + 50, 50));

@@ -182,6 +182,7 @@ static void flush_and_die(struct rvm_rig *rig)
 	options.flags = RVM_ALL_OPTIMIZATIONS;
 	options.create_log_file = rvm_true;
 	assert_rvm(RVM_INIT(&options));
+	rvm_rig_hold();
 	rvm_rig_map(rig);
 	rvm_rig_put(rig, 0, 4, 1, no_flush);
 	rvm_rig_put(rig, 8, 4, 1, no_flush);
@@ -214,6 +215,7 @@ static void what_is_held_back_is_sent(void **state)
 	struct perseas_stat stat;
 
 	rvm_rig_open(rig, RVM_ALL_OPTIMIZATIONS);
+	rvm_rig_hold();
 	rvm_rig_map(rig);
 	for (unsigned i = 0; i < 5; i++)
 		rvm_rig_put(rig, 0, 4, 2, no_flush);
