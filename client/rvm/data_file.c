@@ -4,9 +4,11 @@
 #include "data_file.h"
 
 #include "fail.h"
+#include "table.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,7 +92,29 @@ rvm_return_t ps_rvm_file_write(const struct ps_rvm_file *file, uint64_t offset, 
 	return RVM_SUCCESS;
 }
 
+/* So that a file that was made is found after a power failure. Some file systems have nothing to
+ * synchronise there, and a program may be allowed to write to a folder that it cannot read. */
+static int sync_folder(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	char folder[PS_RVM_NAME] = ".";
+	int descriptor, rc, number;
+
+	if (slash) /* With the slash: it may be all that there is. */
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - name) + 1, name);
+	descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor < 0)
+		return errno == EACCES ? 0 : -1;
+	rc = fsync(descriptor);
+	number = errno;
+	close(descriptor);
+	errno = number;
+	return rc && errno != EINVAL ? -1 : 0;
+}
+
 rvm_return_t ps_rvm_file_sync(const struct ps_rvm_file *file)
 {
-	return fsync(file->descriptor) ? fail(file->name, "synchronised") : RVM_SUCCESS;
+	if (fsync(file->descriptor))
+		return fail(file->name, "synchronised");
+	return sync_folder(file->name) ? fail(file->name, "kept in its folder") : RVM_SUCCESS;
 }

@@ -25,7 +25,7 @@ rvm_return_t ps_rvm_file_read(const struct ps_rvm_file *file, uint64_t offset, v
                               uint64_t length);
 rvm_return_t ps_rvm_file_write(const struct ps_rvm_file *file, uint64_t offset, const void *from,
                                uint64_t length);
-/* What was written outlives a power failure. */
+/* What was written outlives a power failure, and so does a file that was made. */
 rvm_return_t ps_rvm_file_sync(const struct ps_rvm_file *file);
 
 #endif

@@ -4,6 +4,8 @@
  */
 #include "rvm_rig.h"
 
+#include <sys/syscall.h>
+
 #include <stdatomic.h>
 
 enum { P = RVM_PAGE, THREADS = 2, TRUNCATIONS = 60 };
@@ -112,6 +114,36 @@ static void everything_is_written_after_a_crash(void **state)
 	assert_file_is(rig, expected);
 	assert_rvm(rvm_unmap(&part));
 	assert_true(log_is_empty());
+}
+
+static ino_t synced_folder;
+
+/* In place of libc's: which folder was synchronised. */
+int fsync(int descriptor)
+{
+	struct stat is;
+
+	if (!fstat(descriptor, &is) && S_ISDIR(is.st_mode))
+		synced_folder = is.st_ino;
+	return (int)syscall(SYS_fsync, descriptor);
+}
+
+/* A file that was not there is there after a power failure, too: its folder is synchronised. */
+static void a_file_that_is_made_stays(void **state)
+{
+	struct rvm_rig *rig = *state;
+	char folder[sizeof(rig->data)];
+	struct stat is;
+
+	strcpy(folder, rig->data);
+	*strrchr(folder, '/') = '\0';
+	assert_int_equal(stat(folder, &is), 0);
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 0, 1, 1, flush);
+	assert_int_equal(unlink(rig->data), 0);
+	synced_folder = 0;
+	assert_rvm(rvm_truncate());
+	assert_int_equal(synced_folder, is.st_ino);
 }
 
 /* The table could name any file: one that the program has not named is not touched. */
@@ -268,6 +300,7 @@ int main(void)
 		RVM_TEST(what_is_held_back_is_committed),
 		RVM_TEST(only_pages_that_changed_are_written),
 		RVM_TEST(everything_is_written_after_a_crash),
+		RVM_TEST(a_file_that_is_made_stays),
 		RVM_TEST(only_files_that_the_program_names_are_written),
 		RVM_TEST(regions_need_not_be_mapped),
 		RVM_TEST(files_that_cannot_be_written_are_written_later),
