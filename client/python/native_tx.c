@@ -29,6 +29,18 @@ struct ps_py_tx *ps_py_tx_new(struct ps_py_store *s)
 	return t;
 }
 
+/* False: another thread begins it, or has. It must not get into the list twice. */
+static bool claim_unbegun(struct ps_py_tx *t)
+{
+	bool is_free;
+
+	pthread_mutex_lock(&t->store->hold.lock);
+	is_free = !t->tx && !t->is_busy;
+	t->is_busy |= is_free;
+	pthread_mutex_unlock(&t->store->hold.lock);
+	return is_free;
+}
+
 int ps_py_begin(struct ps_py_tx *t, unsigned flags)
 {
 	struct ps_py_store *s = t->store;
@@ -37,15 +49,20 @@ int ps_py_begin(struct ps_py_tx *t, unsigned flags)
 
 	if (rc)
 		return rc;
+	if (!claim_unbegun(t)) {
+		ps_py_leave(&s->hold);
+		return PS_PY_THREAD;
+	}
 	rc = perseas_begin(s->p, flags, &tx);
+	pthread_mutex_lock(&s->hold.lock);
+	t->is_busy = false;
 	if (!rc) {
-		pthread_mutex_lock(&s->hold.lock);
 		t->tx = tx;
 		t->thread = pthread_self();
 		t->next = s->open;
 		s->open = t;
-		pthread_mutex_unlock(&s->hold.lock);
 	}
+	pthread_mutex_unlock(&s->hold.lock);
 	ps_py_leave(&s->hold);
 	return rc;
 }

@@ -163,6 +163,28 @@ def test_a_transaction_is_one_threads(store):
     assert array[0] == 1
 
 
+def test_two_threads_begin_one_transaction(store):
+    """Both have to wait for their turn; the second one is told, and the first one has it."""
+    holder, tx, refused, begun = store.begin(serial=True), store.transaction(serial=True), [], []
+
+    def begin():
+        try:
+            tx.begin()
+            begun.append(tx)
+            tx.commit()
+        except perseas.ThreadError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=begin, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: refused, SECONDS, "a thread that is refused")
+    holder.abort()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert len(refused) == len(begun) == 1 and store.stat().open == 0
+
+
 def test_a_call_that_waits_lets_other_threads_run(mirrors):
     """The commit of one thread waits for a mirror that is stopped, and the other thread has to run
     for it to go on. A commit that kept the interpreter's lock would be in doubt."""
