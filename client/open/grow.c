@@ -6,7 +6,6 @@
  */
 #include "map.h"
 #include "place.h"
-#include "../core/nowait.h"
 #include "../core/segment.h"
 #include "../core/whole.h"
 #include "../../proto/control/parts.h"
@@ -199,18 +198,6 @@ static void part_born(const struct ps_birth *birth, void *arg)
 		ps_segment_by_id(growing->p, growing->wish.of)->is_retained;
 }
 
-/* Who made it larger may still wait for mirrors. What W held once is held, also while a mirror is
- * copied anew. */
-static int await_other(struct perseas *p, uint64_t seq)
-{
-	bool durable;
-
-	pthread_mutex_lock(&p->lock);
-	durable = ps_durable(p) >= seq;
-	pthread_mutex_unlock(&p->lock);
-	return durable ? 0 : ps_map_await(p, 0, seq);
-}
-
 int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 {
 	struct growing growing = {
@@ -237,6 +224,6 @@ int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 	growing.birth.wish = &growing.wish;
 	rc = ps_map_birth(p, &growing.birth);
 	if (!rc && growing.seq)
-		rc = await_other(p, growing.seq);
+		rc = ps_map_await_other(p, growing.seq);
 	return growing.rc ? growing.rc : rc;
 }

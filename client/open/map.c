@@ -13,6 +13,7 @@
 #include "../core/demand.h"
 #include "../keeper/copy.h"
 #include "../core/mirror.h"
+#include "../core/nowait.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
 #include "../core/shadow.h"
@@ -431,9 +432,30 @@ int ps_map_await(struct perseas *p, int rc, uint64_t seq)
 	return rc;
 }
 
+/* What W held once is held, also while a mirror is copied anew. */
+int ps_map_await_other(struct perseas *p, uint64_t seq)
+{
+	bool durable;
+
+	pthread_mutex_lock(&p->lock);
+	durable = ps_durable(p) >= seq;
+	pthread_mutex_unlock(&p->lock);
+	return durable ? 0 : ps_map_await(p, 0, seq);
+}
+
+/* The last publish. */
+static uint64_t last_born(const struct perseas *p)
+{
+	uint64_t last = 0;
+
+	for (unsigned i = 0; i < p->segment_count; i++)
+		last = p->segments[i].born > last ? p->segments[i].born : last;
+	return last;
+}
+
 int perseas_publish(perseas_t *p)
 {
-	uint64_t seq = 0;
+	uint64_t seq = 0, before = 0;
 	int rc;
 
 	if (!p)
@@ -445,8 +467,11 @@ int perseas_publish(perseas_t *p)
 	rc = ps_map_ready(p);
 	if (!rc)
 		rc = publish_exclusive(p, NULL, &seq);
+	if (!rc && !seq)
+		before = last_born(p);
 	ps_exclusive_leave(p);
-	return ps_map_await(p, rc, seq);
+	/* Another thread may have published what this one mapped, and wait for mirrors still. */
+	return before ? ps_map_await_other(p, before) : ps_map_await(p, rc, seq);
 }
 
 /* Takes back what was mapped of segments that were not born. */

@@ -76,6 +76,8 @@ int ps_map_post(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids
 /* The links are everybody's again: waits until W mirrors hold the record, if one was posted (rc 0,
  * seq not 0). */
 int ps_map_await(struct perseas *p, int rc, uint64_t seq);
+/* The same for a transaction of another thread, which may still wait for mirrors. */
+int ps_map_await_other(struct perseas *p, uint64_t seq);
 /* Takes a segment back from every mirror, which has it unborn or dead. What a mirror that does not
  * answer keeps, the next claim drops. */
 void ps_map_drop(struct perseas *p, uint32_t id);

@@ -188,6 +188,38 @@ static void a_growth_of_another_thread_is_not_told_early(void **state)
 		o->d->mirrors[i].hold = DIRECT_HOLD_NOTHING;
 }
 
+static int published_beside; /* what a publish returned that found nothing to do */
+
+static void publish_beside(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->on_pause = NULL;
+	direct_crash(o->d, 1);
+	direct_crash(o->d, 2);
+	published_beside = perseas_publish(o->p);
+}
+
+/* Another thread publishes what this one mapped, and waits for mirrors that have gone: neither is told
+ * that it exists. */
+static void a_publish_of_another_thread_is_not_told_early(void **state)
+{
+	struct owner *o = *state;
+	void *addr;
+
+	make(o, "table", 1, 7);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(perseas_map(o->p, "more", PAGE, &addr), 0);
+	hold(o, DIRECT_HOLD_COMPLETIONS);
+	published_beside = 1;
+	o->d->on_pause = publish_beside;
+	o->d->on_pause_arg = o;
+	assert_int_equal(perseas_publish(o->p), PERSEAS_EINDOUBT);
+	assert_int_equal(published_beside, PERSEAS_EINDOUBT);
+	for (unsigned i = 1; i < 3; i++)
+		o->d->mirrors[i].hold = DIRECT_HOLD_NOTHING;
+}
+
 /* What W mirrors held once is told without them: they may be copied anew by now. */
 static void what_was_held_is_told_at_once(void **state)
 {
@@ -373,6 +405,7 @@ int main(void)
 		TEST(mirrors_that_missed_it_are_copied),
 		TEST(a_growth_may_be_in_doubt),
 		TEST(a_growth_of_another_thread_is_not_told_early),
+		TEST(a_publish_of_another_thread_is_not_told_early),
 		TEST(what_was_held_is_told_at_once),
 		TEST(an_owner_dies_at_each_step),
 		TEST(requests_break),
