@@ -200,8 +200,8 @@ static void publish_beside(void *arg)
 	published_beside = perseas_publish(o->p);
 }
 
-/* Another thread publishes what this one mapped, and waits for mirrors that have gone: neither is told
- * that it exists. */
+/* Another thread publishes what this one mapped, and waits for mirrors that have gone: neither is
+ * told that it exists. */
 static void a_publish_of_another_thread_is_not_told_early(void **state)
 {
 	struct owner *o = *state;

@@ -325,8 +325,8 @@ static void hold_keeper(struct ps_env *env, enum ps_sleeper who, struct pollfd *
 	real_ops->pause(env, who, fds, count, until_ns);
 }
 
-/* So that the copy is there, and has all, until the segment is unmapped: nothing is taken of it, and
- * the keeper does not give it up when all memory is here. */
+/* So that the copy is there, and has all, until the segment is unmapped: nothing is taken of it,
+ * and the keeper does not give it up when all memory is here. */
 static void keep_copy(perseas_standby_t *s)
 {
 	poor_pager = ps_pager_uffd;
