@@ -547,11 +547,8 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 		return 0;
 	until = deadline(p, timeout_ms);
 	lock(d);
-	d->waits_whole++;
-	d->ops->wake(d->pager);
 	while ((missing = bytes_missing(d, &any)) && !d->fenced && ps_now(p) < until)
 		wait_change(d, until);
-	d->waits_whole--;
 	fenced = d->fenced;
 	unlock(d);
 	if (!missing)

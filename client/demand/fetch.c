@@ -397,9 +397,9 @@ static uint64_t due_rest(struct ps_demand *d, uint64_t now)
 
 	pthread_mutex_lock(&d->lock);
 	at = d->rest_at;
-	if (at <= now)
-		at = ps_runs_quiet_at(d);
 	pthread_mutex_unlock(&d->lock);
+	if (at <= now)
+		at = d->quiet_at;
 	return at > now ? at : PS_NEVER;
 }
 
