@@ -39,9 +39,10 @@ $(PYTHON_TREE)/made: $(PYTHON_SOURCES) VERSION $(ARCHIVE) | $(PKGCONFIG)
 $(PYTHON_SHARED)/made: $(PYTHON_SOURCES) VERSION $(SHARED)
 	$(call setup_py,PERSEAS_LINK=shared PERSEAS_LIBS="-L$(abspath $(BUILD)) -lperseas")
 
+PROCESSES := tests/python/test_processes.py
 PACKAGE_TESTS := $(PYTHON) -m pytest -q -rs -p no:cacheprovider tests/python
 check-python:
 	@$(SUBMAKE) all python
 	@$(RUN) python --timeout 300 --jobs 2 --user \
-		"misuse: $(PACKAGE_TESTS)/test_misuse.py" \
-		"package: $(PACKAGE_TESTS) --ignore tests/python/test_misuse.py"
+		"misuse: $(PACKAGE_TESTS)/test_misuse.py $(PROCESSES)" \
+		"package: $(PACKAGE_TESTS) --ignore tests/python/test_misuse.py --ignore $(PROCESSES)"
