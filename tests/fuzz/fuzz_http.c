@@ -83,8 +83,8 @@ static void check_answer(void)
 	answer[answered] = '\0';
 	if (answered == 0)
 		return;
-	/* The version is the request's, whatever that is: libevent refuses what is above 1, but keeps of
-	 * a number too large for an int what is left of it in a char. */
+	/* The version is the request's, whatever that is: libevent refuses what is above 1, but of
+	 * a number that is too large for an int it keeps, and says, what a char holds. */
 	require(sscanf(answer, "HTTP/%d.%d %3u ", &major, &minor, &code) == 3);
 	require(code >= 200 && code <= 599);
 	body = strstr(answer, "\r\n\r\n");

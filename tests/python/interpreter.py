@@ -1,5 +1,5 @@
-"""Interpreters of their own, for tests of what could bring one down, and what is mapped in this one.
-They must never be given text that a test did not write.
+"""Interpreters of their own, for tests of what could bring one down, and what is mapped in this
+one. They must never be given text that a test did not write.
 """
 import os
 import pathlib

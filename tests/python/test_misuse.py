@@ -1,6 +1,6 @@
 """What people do by mistake: each ends in an error that says what to do, or in what anybody would
-expect, and never in a crash or in half of a change. What could bring the interpreter down is done by
-one of its own.
+expect, and never in a crash or in half of a change. What could bring the interpreter down is done
+by one of its own.
 """
 import gc
 import os
