@@ -124,6 +124,13 @@ class Owner:
         self.process.kill()
         self.process.wait()
 
+    def last_lines(self):
+        """The words of each line that it said since, once it was killed. A line without an end was
+        cut short by that, and is none."""
+        for line in self.process.stdout:
+            if line.endswith("\n"):
+                yield line.split()
+
     def end(self):
         """Lets go of the store in an orderly way; the exit status."""
         self.process.stdin.close()

@@ -217,13 +217,9 @@ def test_a_standby_takes_nothing_of_what_is_gone(mirrors, kept):
 
 
 def last_words(churner):
-    """What it was told before it was killed: the number that it made or destroyed last. A line
-    that has no end was cut short by the kill."""
+    """What it was told before it was killed: the number that it made or destroyed last."""
     made = gone = -1
-    for line in churner.process.stdout:
-        if not line.endswith("\n"):
-            break
-        verb, number = line.split()[:2]
+    for verb, number in churner.last_lines():
         if verb == "made":
             made = int(number)
         else:

@@ -147,10 +147,7 @@ def last_words(owner, written):
     """The page that was grown last, and that which was written last, before it was killed: no
     older ones than this, whose line was read before."""
     grown = written
-    for line in owner.process.stdout:
-        if not line.endswith("\n"):
-            break
-        verb, number = line.split()[:2]
+    for verb, number in owner.last_lines():
         if verb == "grown":
             grown = int(number)
         else:

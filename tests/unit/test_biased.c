@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+#include "two_processors.h"
+
 enum {
 	ROUNDS = 20000, /* in which the favourite loses the lock */
 	LEAST = 500,    /* that show something */
@@ -236,28 +238,6 @@ static struct {
 	uint64_t favourite, other;       /* so often each took it */
 } race;
 
-static void stay_on(int processor)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(processor, &set);
-	assert_int_equal(pthread_setaffinity_np(pthread_self(), sizeof(set), &set), 0);
-}
-
-static bool find_two(void)
-{
-	unsigned found = 0;
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return false;
-	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			race.processors[found++] = cpu;
-	return found == 2;
-}
-
 static void be_inside(unsigned turns)
 {
 	if (race.inside)
@@ -310,7 +290,7 @@ static void no_two_threads_have_it_at_once(void **state)
 	cpu_set_t before;
 
 	(void)state;
-	if (!find_two()) {
+	if (!find_two(race.processors)) {
 		print_message("SKIP: a fence orders what two processors do, and there is one\n");
 		skip();
 	}

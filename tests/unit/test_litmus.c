@@ -35,6 +35,8 @@
 
 #include <cmocka.h>
 
+#include "two_processors.h"
+
 enum {
 	EPOCH = 7,
 	ROUNDS = 300000,  /* in which both write, and then look */
@@ -107,28 +109,6 @@ long syscall(long number, ...)
 }
 
 /* --- processors --- */
-
-static bool find_two(int processors[2])
-{
-	unsigned found = 0;
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return false;
-	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			processors[found++] = cpu;
-	return found == 2;
-}
-
-static void stay_on(int processor)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(processor, &set);
-	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
-}
 
 static void turn(unsigned turns)
 {
