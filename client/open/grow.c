@@ -41,24 +41,6 @@ struct growing {
 	uint64_t seq; /* it has that size already, by this transaction */
 };
 
-/* Memory of a part that was not born, and could not be taken back at once. */
-static int drop_unborn(struct perseas *p, struct ps_segment *part)
-{
-	uint8_t *base = part->base;
-	int rc;
-
-	part->base = NULL;
-	rc = ps_layout_renew(p);
-	part->base = base;
-	if (rc)
-		return rc;
-	ps_map_drop(p, part->id);
-	pthread_mutex_lock(&p->lock);
-	ps_segment_forget(p, part);
-	pthread_mutex_unlock(&p->lock);
-	return 0;
-}
-
 /* Is it one of the two segments of a heap's extent, whether or not the heap is open? */
 static bool is_heaps(struct perseas *p, const char *name)
 {
@@ -127,7 +109,7 @@ static int name_part(struct perseas *p, const struct growing *growing, char *par
 	int rc = 0;
 
 	if (!last->born) {
-		rc = drop_unborn(p, last);
+		rc = ps_map_drop_unborn(p, last);
 		count--;
 	}
 	if (rc)

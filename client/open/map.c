@@ -474,26 +474,32 @@ int perseas_publish(perseas_t *p)
 	return before ? ps_map_await_other(p, before) : ps_map_await(p, rc, seq);
 }
 
-/* Takes back what was mapped of segments that were not born. */
+int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment)
+{
+	uint8_t *base = segment->base;
+	int rc;
+
+	segment->base = NULL;
+	rc = ps_layout_renew(p);
+	segment->base = base;
+	if (rc)
+		return rc;
+	ps_map_drop(p, segment->id);
+	pthread_mutex_lock(&p->lock);
+	ps_segment_forget(p, segment);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+/* Takes back what was mapped of segments that were not born. Where there is no memory for the
+ * layout, they stay, and are unmapped later. */
 static void take_back(struct perseas *p, const struct ps_birth *birth)
 {
 	for (unsigned i = 0; i < birth->count; i++) {
 		struct ps_segment *segment = ps_segment_find(p, birth->segments[i].name);
-		uint8_t *base = segment ? segment->base : NULL;
 
-		if (!segment || segment->born)
-			continue;
-		segment->base = NULL;
-		/* Where there is no memory for the layout, they stay, and are unmapped later. */
-		if (ps_layout_renew(p)) {
-			segment->base = base;
-			continue;
-		}
-		segment->base = base;
-		ps_map_drop(p, segment->id);
-		pthread_mutex_lock(&p->lock);
-		ps_segment_forget(p, segment);
-		pthread_mutex_unlock(&p->lock);
+		if (segment && !segment->born)
+			(void)ps_map_drop_unborn(p, segment);
 	}
 }
 

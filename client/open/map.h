@@ -81,5 +81,8 @@ int ps_map_await_other(struct perseas *p, uint64_t seq);
 /* Takes a segment back from every mirror, which has it unborn or dead. What a mirror that does not
  * answer keeps, the next claim drops. */
 void ps_map_drop(struct perseas *p, uint32_t id);
+/* The same for one that is mapped, and was not born: it is unmapped, and gone. What points to
+ * segments may point elsewhere then. ENOMEM: it stays. */
+int ps_map_drop_unborn(struct perseas *p, struct ps_segment *segment);
 
 #endif
