@@ -5,7 +5,7 @@
            [--root COMMAND]...                         run; exit 1 unless all passed
     run.py --broken SUITE                              the suite did not get as far as counting
     run.py --begin SUITE | --end SUITE                 a suite of `make check` begins, ends
-    run.py --sum                                       one line a suite, then the sum
+    run.py --sum                                       what failed, one line a suite, the sum
 
 A command is a program's path, or "label: words". Counted are, in this order: lines of TAP
 (cmocka), or the last "N passed" and "N failed" (pytest, our own programs), or else the
@@ -135,25 +135,29 @@ def run(suite, timeout, command, keywords):
     return label, counts, "%.1f s %s" % (time.monotonic() - start, note)
 
 
-def say(suite, label, counts, note):
+def line_of(suite, label, counts, note):
     passed, failed, skipped = counts
     text = "%d passed, %d failed" % (passed, failed)
     if skipped:
         text += ", %d skipped" % skipped
-    print(("%-9s %-34s %s  %s" % (suite, label, text, note)).rstrip(), flush=True)
+    return ("%-9s %-34s %s  %s" % (suite, label, text, note)).rstrip() + "\n"
 
 
-def quote(suite, label, counts):
+def say(text):
+    print(text, end="", flush=True)
+
+
+def quoted(suite, label, counts):
     """The end of a failed command's output, or what pytest says of what it skipped, so that the
     reason is on the screen."""
     lines = log_of(suite, label).read_text(errors="replace").splitlines()
-    for line in lines[-30:] if counts[1] else [s for s in lines if s.startswith("SKIPPED ")]:
-        print("    | " + line, flush=True)
+    lines = lines[-30:] if counts[1] else [s for s in lines if s.startswith("SKIPPED ")]
+    return "".join("    | %s\n" % line for line in lines)
 
 
 def run_suite(suite, args):
     (RESULTS / suite).mkdir(parents=True, exist_ok=True)
-    total, own = [0, 0, 0], {"env": environment()}
+    total, own, failures = [0, 0, 0], {"env": environment()}, ""
     with contextlib.ExitStack() as stack:
         handed = (stack.enter_context(ordinary.hand_over(own["env"], RESULTS))
                   if args.user and os.geteuid() == 0 else own)
@@ -165,13 +169,15 @@ def run_suite(suite, args):
         others = begin_all(args.jobs, [(c, handed) for c in args.command] +
                            [(c, own) for c in args.root])
         for label, counts, note in itertools.chain(others, waiting):
-            say(suite, label, counts, note)
-            quote(suite, label, counts)
+            told = line_of(suite, label, counts, note) + quoted(suite, label, counts)
+            say(told)
+            failures += told if counts[1] else ""
             total = [a + b for a, b in zip(total, counts)]
     if total[0] + total[1] == 0:        # a suite in which nothing ran shows nothing
         print("%-9s nothing ran" % suite)
         total[1] = 1
     (RESULTS / (suite + ".count")).write_text("%d %d %d\n" % tuple(total))
+    (RESULTS / (suite + ".failures")).write_text(failures)
     return 1 if total[1] else 0
 
 
@@ -181,6 +187,8 @@ def broken(suite):
     path = RESULTS / (suite + ".count")
     if not path.exists():
         path.write_text("0 1 0\n")
+        failures = RESULTS / (suite + ".failures")
+        failures.write_text("%-9s did not get as far as counting\n" % suite)
     return 0
 
 
@@ -226,10 +234,13 @@ def end(suite):
 
 
 def sum_up():
+    """What failed is told again, since whoever reads a long output begins at its end."""
     total = [0, 0, 0]
+    for path in sorted(RESULTS.glob("*.failures")):
+        say(path.read_text())
     for path in sorted(RESULTS.glob("*.count")):
         counts = [int(n) for n in path.read_text().split()]
-        say(path.stem, "all", counts, "")
+        say(line_of(path.stem, "all", counts, ""))
         total = [a + b for a, b in zip(total, counts)]
     print("%d passed, %d failed" % (total[0], total[1]))
     return 0 if total[0] and not total[1] else 1

@@ -95,6 +95,21 @@ def test_the_sum_counts_a_suite_whose_build_broke(tmp_path):
     status, text = run(tmp_path, "--sum")
     assert status == 1
     assert text.splitlines()[-1] == "1 passed, 1 failed"
+    assert text.startswith("sim       did not get as far as counting\n")
+
+
+def test_the_sum_tells_again_what_failed(tmp_path):
+    """Two suites, of which one has a bad test. A suite that is run again is good."""
+    good = script(tmp_path, "good", "echo all is well")
+    bad = script(tmp_path, "bad", "echo the reason; exit 1")
+    run(tmp_path, "unit", good, bad)
+    run(tmp_path, "sim", good)
+    lines = run(tmp_path, "--sum")[1].splitlines()
+    assert re.match("unit +bad +0 passed, 1 failed", lines[0]), lines
+    assert lines[1] == "    | the reason"
+    assert len(lines) == 5 and lines[-1] == "2 passed, 1 failed"
+    run(tmp_path, "unit", good)
+    assert "the reason" not in run(tmp_path, "--sum")[1]
 
 
 def test_the_sum_of_good_suites_is_good(tmp_path):
