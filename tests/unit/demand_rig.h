@@ -10,6 +10,7 @@
 #include "../../client/core/handle.h"
 #include "../../proto/image/guard.h"
 #include "../../server/loop/daemon.h"
+#include "apart.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -20,9 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -108,21 +107,23 @@ static void rig_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *
 
 /* --- mirrors --- */
 
+static struct apart rig_apart; /* of the test that runs */
+
 static void rig_complain(void *arg, const char *text)
 {
 	(void)arg;
 	(void)text;
 }
 
-static void rig_serve(const struct rig_mirror *m)
+static int rig_serve(void *bytes)
 {
+	const struct rig_mirror *m = bytes;
 	struct endpoint tcp = { .host = "127.0.0.1" }, local = { .local = true };
 	char path[128], why[512];
 	const char *text;
 	struct stores *stores;
 	struct daemon *daemon;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Over the handler of whoever runs the tests. */
 	ps_guard_install();
 	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
@@ -137,9 +138,9 @@ static void rig_serve(const struct rig_mirror *m)
 	if (lanes_open(daemon, 1) || daemon_listen(daemon, &tcp, why, sizeof(why)) ||
 	    daemon_listen(daemon, &local, why, sizeof(why)) ||
 	    daemon_write_ports(daemon, path, why, sizeof(why)))
-		_exit(1);
+		return 1;
 	daemon_run(daemon);
-	_exit(0);
+	return 0;
 }
 
 /* The port that is in the file; 0: not yet. */
@@ -161,10 +162,7 @@ static void rig_start(struct rig_mirror *m)
 
 	snprintf(path, sizeof(path), "%s/port", m->directory);
 	unlink(path);
-	m->pid = fork();
-	assert_true(m->pid >= 0);
-	if (!m->pid)
-		rig_serve(m);
+	m->pid = apart_start(&rig_apart, rig_serve, m, sizeof(*m));
 	m->port = 0;
 	RIG_UNTIL((m->port = rig_port(path)) != 0);
 }
@@ -172,7 +170,7 @@ static void rig_start(struct rig_mirror *m)
 static void rig_kill(struct rig_mirror *m)
 {
 	kill(m->pid, SIGKILL);
-	assert_int_equal(waitpid(m->pid, NULL, 0), m->pid);
+	apart_wait(&rig_apart, m->pid);
 	m->pid = 0;
 }
 
@@ -257,21 +255,25 @@ static inline void rig_begin(struct rig *rig)
 	assert_int_equal(rig_map(rig), 0);
 }
 
-/* An owner in a process of its own: what it returns. */
-static int rig_apart(struct rig *rig, int (*fn)(struct rig *rig))
-{
-	int status;
-	pid_t child;
+/* What an owner does in a process of its own. */
+struct rig_deed {
+	int (*fn)(struct rig *rig);
+	struct rig rig;
+};
 
-	fflush(NULL);
-	child = fork();
-	assert_true(child >= 0);
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(fn(rig));
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return status;
+static int rig_do(void *bytes)
+{
+	struct rig_deed *deed = bytes;
+
+	return deed->fn(&deed->rig);
+}
+
+/* What it returns. */
+static int rig_by_another(struct rig *rig, int (*fn)(struct rig *rig))
+{
+	const struct rig_deed deed = { fn, *rig };
+
+	return apart_run(&rig_apart, rig_do, &deed, sizeof(deed));
 }
 
 static int rig_make(struct rig *rig)
@@ -296,6 +298,7 @@ static int rig_setup(void **state, bool shared)
 	size_t used = 0;
 
 	assert_non_null(rig);
+	apart_begin(&rig_apart);
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		struct rig_mirror *m = &rig->mirrors[i];
 
@@ -309,7 +312,7 @@ static int rig_setup(void **state, bool shared)
 	}
 	/* Far more than a test takes: one that waits for ever ends. */
 	alarm(60);
-	assert_int_equal(rig_apart(rig, rig_make), 0);
+	assert_int_equal(rig_by_another(rig, rig_make), 0);
 	*state = rig;
 	return 0;
 }
@@ -329,6 +332,7 @@ static int rig_teardown(void **state)
 		assert_int_equal(system(command), 0);
 	}
 	free(rig);
+	apart_end(&rig_apart);
 	alarm(0);
 	return 0;
 }

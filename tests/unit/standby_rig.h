@@ -11,7 +11,7 @@
 
 #include <poll.h>
 
-enum { SHORT_MS = 30, READY = 'r' };
+enum { SHORT_MS = 30 };
 
 static inline int setup_tcp(void **state)
 {
@@ -66,47 +66,53 @@ static inline void end_owner(struct rig *rig)
 
 /* --- others --- */
 
-/* A process that runs this, and says that it is ready: what it returns is its status. */
-static inline pid_t start_process(struct rig *rig, int (*fn)(struct rig *rig, int ready))
-{
-	int ends[2];
-	char said = 0;
-	pid_t pid;
+enum { READY = 'r', UNREADY = 'u' };
 
-	assert_int_equal(pipe(ends), 0);
-	fflush(NULL);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(fn(rig, ends[1]));
-	}
-	close(ends[1]);
-	assert_int_equal(read(ends[0], &said, 1), 1);
-	assert_int_equal(said, READY);
-	close(ends[0]);
-	return pid;
-}
+static bool is_ready; /* this process */
 
-static inline void say_ready(int ready)
+static inline void say_ready(void)
 {
 	const char said = READY;
 
-	(void)!write(ready, &said, 1);
+	is_ready = true;
+	(void)!write(rig_apart.tell, &said, 1);
+}
+
+static inline int process_do(void *bytes)
+{
+	struct rig_deed *deed = bytes;
+	const int status = deed->fn(&deed->rig);
+	const char said = UNREADY;
+
+	if (!is_ready)
+		(void)!write(rig_apart.tell, &said, 1);
+	return status;
+}
+
+/* A process that runs this, and says that it is ready: what it returns is its status. */
+static inline pid_t start_process(struct rig *rig, int (*fn)(struct rig *rig))
+{
+	const struct rig_deed deed = { fn, *rig };
+	const pid_t pid = apart_start(&rig_apart, process_do, &deed, sizeof(deed));
+	char said = 0;
+
+	assert_int_equal(read(rig_apart.told, &said, 1), 1);
+	assert_int_equal(said, READY);
+	return pid;
 }
 
 /* Owns the store until it is killed. */
-static inline int own(struct rig *rig, int ready)
+static inline int own(struct rig *rig)
 {
 	if (rig_open(rig, 0, 0) || rig_map(rig) || rig_put(rig, 0, 8, 42))
 		return 1;
-	say_ready(ready);
+	say_ready();
 	for (;;)
 		pause();
 }
 
 /* The same, by a standby. */
-static inline int own_in_turn(struct rig *rig, int ready)
+static inline int own_in_turn(struct rig *rig)
 {
 	perseas_standby_t *s;
 	struct perseas_options options;
@@ -119,7 +125,7 @@ static inline int own_in_turn(struct rig *rig, int ready)
 		if (perseas_standby_wait(s, 1, &rig->p) != PERSEAS_ETIMEOUT ||
 		    perseas_standby_stat(s, &stat))
 			return 2;
-	say_ready(ready);
+	say_ready();
 	if (perseas_standby_wait(s, -1, &rig->p) || rig_map(rig))
 		return 3;
 	/* One at a time has the store: each adds one. */
@@ -132,14 +138,13 @@ static inline int own_in_turn(struct rig *rig, int ready)
 static inline void kill_process(pid_t pid)
 {
 	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	apart_wait(&rig_apart, pid);
 }
 
 static inline int status_of_process(pid_t pid)
 {
-	int status;
+	const int status = apart_wait(&rig_apart, pid);
 
-	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

@@ -396,7 +396,7 @@ static void test_a_later_state_is_never_seen(void **state)
 
 	rig_begin(rig);
 	pthread_create(&thread, NULL, look_at_one, rig->bytes + 100);
-	assert_int_equal(rig_apart(rig, take_over), 0);
+	assert_int_equal(rig_by_another(rig, take_over), 0);
 	atomic_store(&rig_shut, false);
 	pthread_join(thread, &found);
 	assert_int_equal((intptr_t)found, -1);
@@ -414,7 +414,7 @@ static void test_set_range_says_that_it_is_fenced(void **state)
 
 	rig_begin(rig);
 	assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
-	assert_int_equal(rig_apart(rig, take_over), 0);
+	assert_int_equal(rig_by_another(rig, take_over), 0);
 	assert_int_equal(perseas_set_range(tx, rig->bytes + 7, 3), PERSEAS_EFENCED);
 	assert_int_equal(perseas_abort(tx), 0);
 }
@@ -433,7 +433,7 @@ static int close_everything(struct rig *rig)
 /* closefrom(): the thread has descriptors of its own, so that no page becomes zeros. */
 static void test_descriptors_are_closed(void **state)
 {
-	assert_int_equal(rig_apart(*state, close_everything), 0);
+	assert_int_equal(rig_by_another(*state, close_everything), 0);
 }
 
 static int seen_by_peer(struct rig *rig)
@@ -453,7 +453,7 @@ static int seen_by_peer(struct rig *rig)
 /* What the application closes is closed: the thread keeps no copy. */
 static void test_descriptors_are_not_kept(void **state)
 {
-	assert_int_equal(rig_apart(*state, seen_by_peer), 0);
+	assert_int_equal(rig_by_another(*state, seen_by_peer), 0);
 }
 
 /* What was here and is discarded is lost: an older state must not take its place. */
@@ -505,7 +505,7 @@ static int deny_and_read(struct rig *rig)
 /* As under Docker's rules for system calls. */
 static void test_without_userfaultfd_memory_is_read_first(void **state)
 {
-	assert_int_equal(rig_apart(*state, deny_and_read), 0);
+	assert_int_equal(rig_by_another(*state, deny_and_read), 0);
 }
 
 /* A system call that is given missing memory: it waits, or fails and that was said. */
@@ -537,7 +537,7 @@ static void test_a_system_call_on_missing_memory_fails(void **state)
 	}
 	if (setting == '1')
 		skip();
-	assert_int_equal(rig_apart(*state, write_what_is_missing), 0);
+	assert_int_equal(rig_by_another(*state, write_what_is_missing), 0);
 }
 
 #define BY(fabric, name)                                                         \

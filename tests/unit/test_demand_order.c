@@ -25,7 +25,7 @@ static void test_what_changed_last_comes_first(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_int_equal(rig_apart(rig, put_and_die), 0);
+	assert_int_equal(rig_by_another(rig, put_and_die), 0);
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
@@ -48,7 +48,7 @@ static void test_a_long_log_is_read_from_its_end(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_int_equal(rig_apart(rig, put_much_and_die), 0);
+	assert_int_equal(rig_by_another(rig, put_much_and_die), 0);
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
 	/* The newest, and as many of the others as 256 KiB hold. */
 	assert_int_equal(rig->p->demand->hot_count, 3);
@@ -89,7 +89,7 @@ static void test_a_mirror_that_breaks_meanwhile_comes_back(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_int_equal(rig_apart(rig, put_and_die), 0);
+	assert_int_equal(rig_by_another(rig, put_and_die), 0);
 	rig->change = break_reads;
 	breaks = 0;
 	rig_begin(rig);

@@ -402,7 +402,7 @@ static void test_a_promise_goes_while_it_is_read(void **state)
 	atomic_store(&stays, true);
 	begin(rig);
 	await(&reached);
-	assert_int_equal(rig_apart(rig, take_over), 0);
+	assert_int_equal(rig_by_another(rig, take_over), 0);
 	sem_post(&go);
 	assert_int_equal(rig_look(rig->bytes), -1);
 	assert_int_equal(rig_look(rig->bytes + SIZE - 1), -1);

@@ -64,6 +64,7 @@ static void a_child_cannot_use_it(void **state)
 	perseas_standby_t *s = begin(rig);
 	struct perseas_standby_stat stat;
 	pid_t child;
+	int status;
 
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	fflush(NULL);
@@ -78,7 +79,8 @@ static void a_child_cannot_use_it(void **state)
 		            perseas_standby_close(s) == 0;
 		_exit(!good);
 	}
-	assert_int_equal(status_of_process(child), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 	kill_process(owner);
 	become_owner(rig, s);
 	assert_int_equal(rig_put(rig, 0, 8, 1), 0);
@@ -207,19 +209,21 @@ static void a_making_that_was_left_is_taken_up(void **state)
 
 /* Something else listens there. */
 static int listener;
+static in_port_t listener_port;
 
-static int serve_other(struct rig *rig, int ready)
+static int serve_other(struct rig *rig)
 {
 	int fd;
 
 	(void)rig;
-	say_ready(ready);
+	say_ready();
 	while ((fd = accept(listener, NULL, NULL)) >= 0)
 		(void)!write(fd, "HTTP/1.1 400 Bad Request\r\n", 26);
 	return 1;
 }
 
-static in_port_t listen_somewhere(void)
+/* Whoever serves there has what is open now. */
+static int setup_listener(void **state)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	socklen_t len = sizeof(at);
@@ -229,7 +233,8 @@ static in_port_t listen_somewhere(void)
 	assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(listener, 8), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-	return ntohs(at.sin_port);
+	listener_port = ntohs(at.sin_port);
+	return setup_tcp(state);
 }
 
 static void what_only_people_can_mend_is_told(void **state)
@@ -240,7 +245,7 @@ static void what_only_people_can_mend_is_told(void **state)
 	char list[32];
 	pid_t pid;
 
-	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", listen_somewhere());
+	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", listener_port);
 	pid = start_process(rig, serve_other);
 	options_begin(&options);
 	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
@@ -259,7 +264,7 @@ int main(void)
 		TEST(what_is_not_valid_is_refused, setup_tcp),
 		TEST(a_store_that_nobody_has_is_told, setup_tcp),
 		TEST(a_making_that_was_left_is_taken_up, setup_tcp),
-		TEST(what_only_people_can_mend_is_told, setup_tcp),
+		TEST(what_only_people_can_mend_is_told, setup_listener),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static int put_anywhere(struct rig *rig, uint64_t *state)
 }
 
 /* Changes what it likes until it is killed. */
-static int own_busily(struct rig *rig, int ready)
+static int own_busily(struct rig *rig)
 {
 	uint64_t state = 1 + (uint64_t)getpid();
 
@@ -69,20 +69,20 @@ static int own_busily(struct rig *rig, int ready)
 		if (put_anywhere(rig, &state))
 			return 2;
 		if (i == 100)
-			say_ready(ready);
+			say_ready();
 		if (i > 100 && i % 4 == 0)
 			poll(NULL, 0, 1);
 	}
 }
 
 /* Does, whenever it is asked, what the number says. */
-static int own_and_obey(struct rig *rig, int ready)
+static int own_and_obey(struct rig *rig)
 {
 	void *more;
 
 	if (rig_open(rig, 0, 0) || rig_map(rig) || rig_put(rig, 0, 8, 42))
 		return 1;
-	say_ready(ready);
+	say_ready();
 	for (;;) {
 		const int asked = between->asked;
 
