@@ -7,7 +7,9 @@
  * may have noted its pages before, and commit after: so the notes of regions that an open
  * transaction touches are put back at once. What it touches is seen before its first note is, and
  * until it has ended. One that has ended by then may be held back, which the copy would leave out:
- * so the store is flushed between the two.
+ * so the store is flushed between the two. And one that noted a page when the notes were gone may
+ * have been committed before the copy, which has the rest of it: so where a page has been added the
+ * notes are taken again, until the copy has all that was committed by its moment.
  *
  * A segment's name comes from the store, and whoever can write to that can put any path there. So
  * only files are written that the program itself has named, in rvm_map.
@@ -22,10 +24,10 @@
 
 enum { PATIENCE_MS = 5000 };
 
-/* A row with pages that its file lacks. */
+/* A row, and the pages that its file lacks. */
 struct part {
 	unsigned row;
-	uint64_t *taken; /* its notes */
+	uint64_t *taken; /* its notes, those of each time */
 	uint64_t words;
 	char *from;        /* its memory */
 	bool borrowed;     /* it was mapped to be written only */
@@ -49,28 +51,37 @@ static rvm_return_t no_memory(void)
 
 /* --- notes --- */
 
-static rvm_return_t take_notes(struct truncation *t, unsigned row)
+static rvm_return_t begin_part(struct truncation *t, unsigned row)
 {
-	struct ps_rvm_piece *piece = &ps_rvm.pieces[row];
-	struct part *part = &t->parts[t->count];
 	const uint64_t grain = (uint64_t)PS_RVM_PAGE * PS_RVM_WORD;
-	uint64_t any = 0;
+	struct part *part = &t->parts[t->count];
 
-	*part = (struct part){ .row = row, .words = (piece->length + grain - 1) / grain };
-	part->taken = malloc(part->words * sizeof(*part->taken));
+	*part = (struct part){ .row = row,
+		               .words = (ps_rvm.pieces[row].length + grain - 1) / grain };
+	part->taken = calloc(part->words, sizeof(*part->taken));
 	if (!part->taken)
 		return no_memory();
-	for (uint64_t i = 0; i < part->words; i++) {
-		part->taken[i] = atomic_load(&piece->dirty[i])
-		                         ? atomic_exchange(&piece->dirty[i], 0)
-		                         : 0;
-		any |= part->taken[i];
-	}
-	if (any)
-		t->count++;
-	else
-		free(part->taken);
+	t->count++;
 	return RVM_SUCCESS;
+}
+
+static rvm_return_t begin_parts(struct truncation *t)
+{
+	rvm_return_t code = RVM_SUCCESS;
+
+	for (unsigned i = 0; i < PS_RVM_PIECES && code == RVM_SUCCESS; i++)
+		if (ps_rvm.pieces[i].dirty && ps_rvm.named[ps_rvm.table->pieces[i].segment])
+			code = begin_part(t, i);
+	return code;
+}
+
+static void take_notes(struct part *part)
+{
+	struct ps_rvm_piece *piece = &ps_rvm.pieces[part->row];
+
+	for (uint64_t i = 0; i < part->words; i++)
+		if (atomic_load(&piece->dirty[i]))
+			part->taken[i] |= atomic_exchange(&piece->dirty[i], 0);
 }
 
 static void put_notes_back(const struct part *part)
@@ -90,18 +101,27 @@ static bool is_touched(unsigned row)
 	return false;
 }
 
-static rvm_return_t take_all_notes(struct truncation *t)
+static void take_all_notes(struct truncation *t)
 {
-	rvm_return_t code = RVM_SUCCESS;
-
-	for (unsigned i = 0; i < PS_RVM_PIECES && code == RVM_SUCCESS; i++)
-		if (ps_rvm.pieces[i].dirty && ps_rvm.named[ps_rvm.table->pieces[i].segment])
-			code = take_notes(t, i);
+	for (unsigned i = 0; i < t->count; i++)
+		take_notes(&t->parts[i]);
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned i = 0; i < t->count; i++)
 		if (is_touched(t->parts[i].row))
 			put_notes_back(&t->parts[i]);
-	return code;
+}
+
+/* Is one noted that was not, when notes were taken? */
+static bool pages_are_added(const struct truncation *t)
+{
+	for (unsigned i = 0; i < t->count; i++) {
+		const struct part *part = &t->parts[i];
+
+		for (uint64_t word = 0; word < part->words; word++)
+			if (atomic_load(&ps_rvm.pieces[part->row].dirty[word]) & ~part->taken[word])
+				return true;
+	}
+	return false;
 }
 
 /* --- memory --- */
@@ -109,7 +129,7 @@ static rvm_return_t take_all_notes(struct truncation *t)
 static rvm_return_t find_memory(struct truncation *t, struct part *part)
 {
 	const uint64_t id = ps_rvm.table->pieces[part->row].id;
-	void *base = ps_rvm.pieces[part->row].base;
+	void *base = part->borrowed ? part->from : ps_rvm.pieces[part->row].base;
 	int rc;
 
 	if (!base) {
@@ -181,11 +201,31 @@ static rvm_return_t copy_runs(struct truncation *t)
 	          : RVM_SUCCESS;
 }
 
+static bool is_clean(const struct part *part)
+{
+	for (uint64_t i = 0; i < part->words; i++)
+		if (part->taken[i])
+			return false;
+	return true;
+}
+
+static void drop_copy(struct truncation *t)
+{
+	if (t->copy)
+		munmap(t->copy, t->copy_length);
+	t->copy = NULL;
+	t->copy_length = 0;
+	t->run_count = 0;
+}
+
 static rvm_return_t copy_all(struct truncation *t)
 {
 	rvm_return_t code = RVM_SUCCESS;
 
+	drop_copy(t);
 	for (unsigned i = 0; i < t->count && code == RVM_SUCCESS; i++) {
+		if (is_clean(&t->parts[i]))
+			continue;
 		code = find_memory(t, &t->parts[i]);
 		if (code == RVM_SUCCESS)
 			code = find_runs(t, &t->parts[i]);
@@ -199,8 +239,11 @@ static rvm_return_t write_part(const struct truncation *t, const struct part *pa
 {
 	const struct ps_rvm_piece_row *row = &ps_rvm.table->pieces[part->row];
 	struct ps_rvm_file file;
-	rvm_return_t code = ps_rvm_file_make(&file, ps_rvm.table->segments[row->segment].name);
+	rvm_return_t code;
 
+	if (part->first == part->end)
+		return RVM_SUCCESS;
+	code = ps_rvm_file_make(&file, ps_rvm.table->segments[row->segment].name);
 	if (code != RVM_SUCCESS)
 		return code;
 	for (size_t i = part->first; i < part->end && code == RVM_SUCCESS; i++) {
@@ -226,9 +269,8 @@ static void end(struct truncation *t, rvm_return_t code)
 			perseas_unmap(t->store, part->from);
 		free(part->taken);
 	}
+	drop_copy(t);
 	free(t->runs);
-	if (t->copy)
-		munmap(t->copy, t->copy_length);
 }
 
 static rvm_return_t flush_store(perseas_t *store)
@@ -239,6 +281,23 @@ static rvm_return_t flush_store(perseas_t *store)
 	          : RVM_SUCCESS;
 }
 
+/* What was committed by one moment, with the pages that it changed. How many times it takes grows
+ * with the logarithm of the pages: whoever adds to them adds more while more are copied. */
+static rvm_return_t copy_whole(struct truncation *t)
+{
+	rvm_return_t code = begin_parts(t);
+
+	while (code == RVM_SUCCESS) {
+		take_all_notes(t);
+		code = flush_store(t->store);
+		if (code == RVM_SUCCESS)
+			code = copy_all(t);
+		if (!pages_are_added(t))
+			break;
+	}
+	return code;
+}
+
 static rvm_return_t truncate_locked(struct truncation *t)
 {
 	rvm_return_t code = ps_rvm_ready(&t->store);
@@ -246,11 +305,7 @@ static rvm_return_t truncate_locked(struct truncation *t)
 
 	if (code != RVM_SUCCESS)
 		return code;
-	code = take_all_notes(t);
-	if (code == RVM_SUCCESS)
-		code = flush_store(t->store);
-	if (code == RVM_SUCCESS)
-		code = copy_all(t);
+	code = copy_whole(t);
 	copied = ps_rvm_now();
 	for (unsigned i = 0; i < t->count && code == RVM_SUCCESS; i++)
 		code = write_part(t, &t->parts[i]);

@@ -261,6 +261,70 @@ static void each_file_is_as_between_two_commits(void **state)
 	assert_file_is(rig, rig->region.vmaddr);
 }
 
+struct straddler {
+	struct rvm_rig *rig;
+	rvm_region_t *x;
+	rvm_tid_t tid;
+};
+
+/* Changes a second page when the notes are taken, while a truncation waits for a mirror that is
+ * stopped; commits, and has the mirror go on. */
+static void *straddle(void *arg)
+{
+	struct straddler *s = arg;
+	const uint64_t value = -7;
+
+	/* The second region is open to nobody, so that what was noted of it is not put back. */
+	while (atomic_load(&ps_rvm.pieces[1].dirty[0]))
+		sched_yield();
+	assert_rvm(rvm_modify_bytes(&s->tid, s->x->vmaddr + 3 * P, &value, sizeof(value)));
+	assert_rvm(rvm_end_transaction(&s->tid, no_flush));
+	assert_int_equal(kill(s->rig->place.daemon, SIGCONT), 0);
+	return NULL;
+}
+
+/* One page was noted before the notes are taken, the other after; then it is committed. */
+static void a_transaction_that_straddles_it_is_whole_in_the_file(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_region_t x, y;
+	struct straddler s = { rig, &x, { 0 } };
+	const uint64_t value = 7;
+	uint64_t cells[2];
+	uint8_t got[RVM_FILE];
+	pthread_t thread;
+	rvm_tid_t tid;
+
+	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.tcp);
+	rvm_rig_open(rig, 0);
+	x = rvm_rig_part(rig, 0, 4 * P, NULL);
+	y = rvm_rig_part(rig, 4 * P, 4 * P, NULL);
+	assert_rvm(rvm_map(&x, NULL));
+	assert_rvm(rvm_map(&y, NULL));
+	rig->region = x;
+	rvm_rig_put(rig, 0, 4 * P, 0, flush);
+	assert_rvm(rvm_truncate());
+	rvm_init_tid(&s.tid);
+	assert_rvm(rvm_begin_transaction(&s.tid, restore));
+	assert_rvm(rvm_modify_bytes(&s.tid, x.vmaddr, &value, sizeof(value)));
+	assert_int_equal(kill(rig->place.daemon, SIGSTOP), 0);
+	rvm_init_tid(&tid);
+	assert_rvm(rvm_begin_transaction(&tid, restore));
+	assert_rvm(rvm_modify_bytes(&tid, y.vmaddr, &value, sizeof(value)));
+	assert_rvm(rvm_end_transaction(&tid, no_flush));
+	pthread_create(&thread, NULL, straddle, &s);
+	assert_rvm(rvm_truncate());
+	pthread_join(thread, NULL);
+	rvm_rig_read_data(rig->data, got, RVM_FILE);
+	memcpy(&cells[0], got, sizeof(uint64_t));
+	memcpy(&cells[1], got + 3 * P, sizeof(uint64_t));
+	assert_int_equal(cells[0] + cells[1], 0);
+	assert_rvm(rvm_truncate());
+	rvm_rig_read_data(rig->data, got, RVM_FILE);
+	memcpy(&cells[0], got, sizeof(uint64_t));
+	assert_int_equal(cells[0], value);
+}
+
 /* Commits while a truncation waits for a mirror that is stopped, and has that go on. */
 static void *commit_meanwhile(void *arg)
 {
@@ -305,6 +369,7 @@ int main(void)
 		RVM_TEST(regions_need_not_be_mapped),
 		RVM_TEST(files_that_cannot_be_written_are_written_later),
 		RVM_TEST(each_file_is_as_between_two_commits),
+		RVM_TEST(a_transaction_that_straddles_it_is_whole_in_the_file),
 		RVM_TEST(what_is_held_back_meanwhile_comes_next),
 	};
 
