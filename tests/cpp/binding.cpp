@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -470,6 +471,63 @@ void test_coroutines()
 		;
 	CHECK(step == 4 && *n == 2);
 }
+
+/* A coroutine that somebody has, and may destroy while it waits. */
+struct held_task {
+	struct promise_type {
+		held_task get_return_object()
+		{
+			return { std::coroutine_handle<promise_type>::from_promise(*this) };
+		}
+		std::suspend_never initial_suspend() noexcept { return {}; }
+		std::suspend_always final_suspend() noexcept { return {}; }
+		void return_void() {}
+		void unhandled_exception() { std::terminate(); }
+	};
+	std::coroutine_handle<promise_type> handle;
+};
+
+/* When it goes on, it destroys the other one, which may be due at the same time. */
+held_task outlive(perseas::completions &loop, perseas_token token, held_task &other, int &resumed)
+{
+	co_await loop.durable(token);
+	resumed++;
+	if (other.handle)
+		std::exchange(other.handle, nullptr).destroy();
+}
+
+void test_coroutine_is_destroyed()
+{
+	store s = open_store("destroyed");
+	auto n = s.make_root<long>("n");
+	auto loop = std::make_unique<perseas::completions>(s);
+	held_task none{}, first{}, second{};
+	int resumed = 0;
+	const perseas_token never = { s.stat().epoch, 1000 };
+
+	/* By its owner, while it waits for what does not come: nothing is left in the loop. */
+	outlive(*loop, never, none, resumed).handle.destroy();
+	CHECK(!loop->dispatch() && resumed == 0);
+	/* By another coroutine, which is due in the same dispatch. */
+	s.transact([&](transaction &tx) { tx.set(*n, 1); });
+	first = outlive(*loop, s.posted(), second, resumed);
+	second = outlive(*loop, s.posted(), first, resumed);
+	CHECK(!loop->dispatch() && resumed == 1);
+	CHECK(!first.handle != !second.handle);
+	(first.handle ? first : second).handle.destroy();
+	/* After its loop, which has told it that nobody looks any more. */
+	held_task last = [](perseas::completions &in, perseas_token token) -> held_task {
+		try {
+			co_await in.durable(token);
+		} catch (const perseas::error &e) {
+			CHECK(e.reason() == errc::cancelled);
+		}
+	}(*loop, never);
+
+	loop.reset();
+	CHECK(last.handle.done());
+	last.handle.destroy();
+}
 #endif
 
 /* The only mirror hangs: the commit is applied, and in doubt until the mirror goes on. */
@@ -563,6 +621,7 @@ int main(int argc, char **argv)
 	test("a loop is told of commits", test_completions);
 #if PERSEAS_COROUTINES
 	test("a coroutine waits for commits", test_coroutines);
+	test("a coroutine is destroyed while it waits", test_coroutine_is_destroyed);
 #endif
 	test("a commit in doubt is applied, and says so", test_doubt);
 	test("an owner that is fenced is told", test_fenced);

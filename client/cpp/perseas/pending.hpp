@@ -166,12 +166,7 @@ class completions
 
 	/* Has fn called by dispatch() when W mirrors hold the transaction, or when they never will.
 	 * fn must not throw. */
-	void when(const perseas_token &token, function fn)
-	{
-		std::lock_guard<std::mutex> hold(lock_);
-
-		waiting_.emplace(token.seq, waiter{ token, std::move(fn) });
-	}
+	void when(const perseas_token &token, function fn) { add(token, std::move(fn), nullptr); }
 
 	/* Calls what is due, and says whether anything is left. Does not wait. */
 	result<bool> try_dispatch()
@@ -243,32 +238,61 @@ class completions
 #endif
 
 #if PERSEAS_COROUTINES
-	/* co_await completions.durable(token): goes on in dispatch() when W mirrors hold the
-	 * transaction, or throws perseas::error. */
-	auto durable(const perseas_token &token)
+	/* What co_await completions.durable(token) waits on. A coroutine may be destroyed while it
+	 * waits, by the thread that dispatches, also from inside of dispatch(): it is forgotten. */
+	class awaiter
 	{
-		struct awaiter {
-			completions &at;
-			perseas_token token;
-			std::optional<failure> why{};
+	    public:
+		awaiter(completions &at, const perseas_token &token) : at_(at), token_(token) {}
+		awaiter(const awaiter &) = delete;
+		awaiter &operator=(const awaiter &) = delete;
+		~awaiter()
+		{
+			if (!place_ || !place_->waiter)
+				return;
+			place_->waiter = nullptr;
+			at_.forget(token_, place_.get());
+		}
 
-			bool await_ready() const noexcept { return false; }
-			void await_suspend(std::coroutine_handle<> waiter)
-			{
-				at.when(token, [this, waiter](const result<void> &done) {
+		bool await_ready() const noexcept { return false; }
+		void await_suspend(std::coroutine_handle<> waiter)
+		{
+			place_ = std::make_shared<place>();
+			place_->waiter = waiter;
+			at_.add(
+				token_,
+				[in = place_](const result<void> &done) {
+					if (!in->waiter)
+						return; /* destroyed by another one, just now */
 					if (!done)
-						why = done.error();
-					waiter.resume();
-				});
-			}
-			void await_resume() const
-			{
-				if (why)
-					detail::raise(*why);
-			}
+						in->why = done.error();
+					std::exchange(in->waiter, nullptr).resume();
+				},
+				place_.get());
+		}
+		void await_resume() const
+		{
+			if (place_->why)
+				detail::raise(*place_->why);
+		}
+
+	    private:
+		/* It outlives whichever of the two goes first, the coroutine or who resumes it. */
+		struct place {
+			std::coroutine_handle<> waiter; /* null: it does not wait any more */
+			std::optional<failure> why;
 		};
 
-		return awaiter{ *this, token };
+		completions &at_;
+		perseas_token token_;
+		std::shared_ptr<place> place_;
+	};
+
+	/* co_await completions.durable(token): goes on in dispatch() when W mirrors hold the
+	 * transaction, or throws perseas::error. */
+	awaiter durable(const perseas_token &token)
+	{
+		return { *this, token };
 	}
 #endif
 
@@ -276,7 +300,27 @@ class completions
 	struct waiter {
 		perseas_token token;
 		function fn;
+		const void *who; /* of a coroutine; nullptr: of nobody who could be destroyed */
 	};
+
+	void add(const perseas_token &token, function fn, const void *who)
+	{
+		std::lock_guard<std::mutex> hold(lock_);
+
+		waiting_.emplace(token.seq, waiter{ token, std::move(fn), who });
+	}
+	/* What is due already, and not among these any more, finds out by itself. */
+	void forget(const perseas_token &token, const void *who)
+	{
+		std::lock_guard<std::mutex> hold(lock_);
+		const auto range = waiting_.equal_range(token.seq);
+
+		for (auto each = range.first; each != range.second; ++each)
+			if (each->second.who == who) {
+				waiting_.erase(each);
+				return;
+			}
+	}
 
 	std::optional<result<void>> judged(int rc) const
 	{
