@@ -19,6 +19,7 @@
 #define PERSEAS_HPP
 
 #include "perseas/error.hpp"
+#include "perseas/figures.hpp"
 #include "perseas/heap.hpp"
 #include "perseas/kept.hpp"
 #include "perseas/options.hpp"
@@ -26,6 +27,7 @@
 #include "perseas/pending.hpp"
 #include "perseas/segment.hpp"
 #include "perseas/span.hpp"
+#include "perseas/standby.hpp"
 #include "perseas/storable.hpp"
 #include "perseas/store.hpp"
 #include "perseas/transaction.hpp"

@@ -530,48 +530,6 @@ void test_coroutine_is_destroyed()
 }
 #endif
 
-/* The only mirror hangs: the commit is applied, and in doubt until the mirror goes on. */
-void test_doubt()
-{
-	store s("doubt", mirrors_at().tcp, small().commit_timeout(std::chrono::seconds(1)));
-	auto n = s.make_root<long>("n");
-
-	mirror_stop();
-	CHECK_THROWS(errc::in_doubt, "", s.transact([&](transaction &tx) { tx.set(*n, 5); }));
-	CHECK(*n == 5 && s.stat().open == 0);
-	CHECK_THROWS(errc::blocked, "", s.transact([&](transaction &tx) { tx.set(*n, 6); }));
-	CHECK(*n == 5);
-	mirror_continue();
-	while (!s.try_flush())
-		;
-	s.transact([&](transaction &tx) { tx.set(*n, 6); });
-	CHECK(*n == 6);
-}
-
-void test_fenced()
-{
-	store s = open_store("fenced");
-	auto n = s.make_root<long>("n");
-	std::atomic<int> events{ 0 };
-
-	s.close();
-	s = store("fenced", mirrors_at().mirrors,
-	          small().on_event([&](const perseas::event &e) { events += e.text[0] != 0; }));
-	n = s.make_root<long>("n");
-	perseas::completions loop(s);
-	store next("fenced", mirrors_at().mirrors, small().takeover());
-
-	CHECK_THROWS(errc::fenced, "",
-	             for (;;) s.transact([&](transaction &tx) { tx.set(*n, 5); }));
-	auto future = loop.future({ s.stat().epoch, 1000 });
-
-	CHECK_REFUSED(errc::fenced, "", loop.try_dispatch());
-	CHECK_THROWS(errc::fenced, "", future.get());
-	while (!events)
-		std::this_thread::yield(); /* it is told in a thread of the library */
-	(void)s.try_close();
-}
-
 void test_errors()
 {
 #define CODE(name, number, text) CHECK(perseas::category().message(name) == text);
@@ -623,8 +581,6 @@ int main(int argc, char **argv)
 	test("a coroutine waits for commits", test_coroutines);
 	test("a coroutine is destroyed while it waits", test_coroutine_is_destroyed);
 #endif
-	test("a commit in doubt is applied, and says so", test_doubt);
-	test("an owner that is fenced is told", test_fenced);
 	test("errors have a code, a condition and a sentence", test_errors);
 	return checks_end();
 }

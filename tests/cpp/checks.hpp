@@ -100,10 +100,12 @@ inline int checks_end()
 	return so_far().failed ? 1 : 0;
 }
 
-/* The mirror, as the program's arguments say it: over shared memory, over tcp, and its process. */
+/* The mirror, as the program's arguments say it: over shared memory, over tcp, and its process; and
+ * another one, which no store has at first. */
 struct place {
 	std::string mirrors, tcp;
 	int mirror = 0;
+	std::string second;
 };
 
 inline place &mirrors_at()
@@ -115,11 +117,11 @@ inline place &mirrors_at()
 
 inline void checks_begin(int argc, char **argv)
 {
-	if (argc < 4) {
-		std::fprintf(stderr, "usage: %s UNIX TCP PID\n", argv[0]);
+	if (argc < 5) {
+		std::fprintf(stderr, "usage: %s UNIX TCP PID UNIX\n", argv[0]);
 		std::exit(2);
 	}
-	mirrors_at() = { argv[1], argv[2], std::atoi(argv[3]) };
+	mirrors_at() = { argv[1], argv[2], std::atoi(argv[3]), argv[4] };
 }
 
 /* The mirror hangs, in all of its threads when this returns, until mirror_continue(). */

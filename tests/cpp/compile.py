@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles the C++ binding as programs may: with gcc and clang, as C++17 and C++20, with and
-without exceptions, each header by itself, without a warning; and what must not compile
-(refused.cpp).
+without exceptions, each header by itself, without a warning; what must not compile
+(refused.cpp); and that it calls each function of the library, or that a reason not to is below.
 
     compile.py
 
@@ -20,6 +20,13 @@ STANDARDS = ("-std=c++17", "-std=c++20")
 FLAGS = ["-I", str(TOP / "client"), "-I", str(TOP / "client/cpp"), "-Wall", "-Wextra", "-Wpedantic",
          "-Wshadow", "-Werror", "-fsyntax-only"]
 HEADERS = sorted((TOP / "client/cpp").rglob("*.hpp"))
+SYMBOLS = TOP / "debian/libperseas0.symbols"
+NOT_CALLED = {
+    "perseas_message": "perseas_error copies the sentence, which stays as it is",
+    "perseas_retain": "for languages that collect garbage",
+    "perseas_map_over": "for languages that collect garbage",
+    "perseas_set_progress": "it takes a function of the whole process, which nobody owns",
+}
 REFUSED = re.compile(r"/\* says: (.*) \*/")
 
 
@@ -64,6 +71,16 @@ def explained(compiler, said, number, words):
     return re.search("%s[^\n]*%s|%s" % (place, error, outside), said, re.S) is not None
 
 
+def calls_every_function():
+    """Not in a comment, and not as the structure of that name."""
+    exported = set(re.findall(r"^ (perseas_\w+)@", SYMBOLS.read_text(), re.M))
+    text = "".join(re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S) for header in HEADERS)
+    called = set(re.findall(r"(?<!struct )(?<!struct ::)\b(perseas_\w+)\b", text)) & exported
+    wrong = (exported - called) ^ set(NOT_CALLED)
+    return len(exported) > 60 and not wrong, \
+        "not called and without a reason, or the reverse: %s" % sorted(wrong)
+
+
 def cases():
     """Both compilers with both standards; the rest with one of each, in turn. What make builds
     with the same flags is not compiled again."""
@@ -71,6 +88,8 @@ def cases():
                                ("clang++-14", "-std=c++20")):
         yield accepts(compiler, standard, HERE / "binding.cpp")
     yield accepts("clang++-14", "-std=c++20", HERE / "misuse.cpp")
+    yield accepts("clang++-14", "-std=c++20", HERE / "owners.cpp")
+    yield calls_every_function
     yield accepts("clang++-14", "-std=c++17", HERE / "objects.cpp")
     yield accepts("g++", "-std=c++20", "-fno-exceptions", HERE / "plain.cpp")
     for compiler in COMPILERS:

@@ -3,15 +3,16 @@
 
 .PHONY: check-cpp cpp-tests
 
-CXX_TESTS := $(addprefix $(BUILD)/tests/cpp/,binding objects misuse plain)
+CXX_TESTS := $(addprefix $(BUILD)/tests/cpp/,binding objects owners misuse plain)
 CXX_FLAGS := -Iclient -Iclient/cpp -Wall -Wextra -Wpedantic -Wshadow $(WERROR) -pthread
 CXX_BINDING := $(wildcard client/perseas*.h client/cpp/perseas.hpp client/cpp/perseas/*.hpp)
 
-CXX_SANITIZED := $(addprefix build/sanitize/tests/cpp/,binding objects misuse)
+CXX_SANITIZED := $(addprefix build/sanitize/tests/cpp/,binding objects owners misuse)
 
 # One with each compiler and each standard: tests/cpp/compile.py does the rest.
 $(BUILD)/tests/cpp/binding: CXX_KIND := $(CXX) -std=c++20
 $(BUILD)/tests/cpp/objects: CXX_KIND := $(CXX) -std=c++17
+$(BUILD)/tests/cpp/owners: CXX_KIND := $(CXX) -std=c++17
 $(BUILD)/tests/cpp/misuse: CXX_KIND := $(CXX) -std=c++17
 $(BUILD)/tests/cpp/plain: CXX_KIND := $(CLANGXX) -std=c++17 -fno-exceptions
 $(BUILD)/bench/cpp: CXX_KIND := $(CXX) -std=c++17 -O2 -Ibench

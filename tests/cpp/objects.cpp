@@ -4,6 +4,7 @@
  */
 #include "checks.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <unordered_map>
 #include <vector>
@@ -86,6 +87,42 @@ void test_heap()
 	h = perseas::heap(s, "objects");
 	CHECK(h.root<node>("list")->value == 1 && h.stat().objects == 2);
 	CHECK(h.trim() == 0);
+}
+
+/* Objects without a C++ type, and arrays that become longer. */
+void test_raw_objects()
+{
+	store s("raw", mirrors_at().mirrors, small());
+	perseas::heap h(s, "objects");
+	void *large = nullptr;
+
+	s.transact([&](transaction &tx) {
+		char *zeros = static_cast<char *>(h.try_allocate_zeroed(tx, 100, 7).value());
+
+		CHECK(std::count(zeros, zeros + 100, 0) == 100);
+		zeros[99] = 'z';
+		char *longer = static_cast<char *>(h.try_reallocate(tx, zeros, 5000, 7).value());
+
+		CHECK(longer[99] == 'z');
+		CHECK(h.object(longer).size >= 5000 && h.object(longer).type == 7);
+		CHECK_REFUSED(errc::object, "", h.try_reallocate(tx, longer, 9, 8));
+		/* More than the log has room for: it is declared piece by piece. */
+		CHECK_REFUSED(errc::too_big, "", h.try_allocate(tx, 1 << 20, 7));
+		large = h.try_reserve(tx, 1 << 20, 7).value();
+		auto nodes = h.make_array<node>(tx, 2);
+
+		nodes[1].value = 5;
+		nodes = h.resize_array<node>(tx, nodes, 1000);
+		CHECK(nodes.size() == 1000 && nodes[1].value == 5 && nodes[999].value == 0);
+		CHECK_REFUSED(errc::too_big, "", h.try_resize_array<node>(tx, nodes, SIZE_MAX));
+		CHECK(!h.root<node>("none"));
+	});
+	s.transact([&](transaction &tx) { tx.set(static_cast<char *>(large)[1 << 19], 'm'); });
+	CHECK_REFUSED(errc::object, "", h.try_object(&large));
+	h.check();
+	CHECK(h.stat().objects == 3);
+	s.close();
+	CHECK_REFUSED(errc::invalid_argument, "open it again", h.try_object(large));
 }
 
 /* A std::pmr container of a transaction, in memory of the heap. */
@@ -206,6 +243,7 @@ int main(int argc, char **argv)
 {
 	checks_begin(argc, argv);
 	test("objects of a heap are made and destroyed", test_heap);
+	test("objects have sizes, and change them", test_raw_objects);
 	test("a pmr container takes memory of a heap", test_heap_resource);
 	test("standard containers are kept", test_kept);
 	test("memory of what is kept is used again", test_kept_memory);

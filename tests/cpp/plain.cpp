@@ -87,6 +87,25 @@ void test_pending()
 	CHECK(called == 4);
 }
 
+/* What a store offers as a whole, and who waits for it. */
+void test_owners()
+{
+	auto s = open_small("plain-owners");
+	auto by = perseas::standby::try_begin("plain-owners", mirrors_at().mirrors);
+
+	CHECK(by && by->try_fd() && by->try_mirrors());
+	CHECK(s->try_mirrors()->size() == 1 && s->try_latency() && s->try_wait_whole());
+	CHECK(s->try_open_transactions()->empty());
+	CHECK_REFUSED(errc::invalid_argument, "",
+	              s->try_change_roster(perseas::roster_change::cancel()));
+	CHECK(s->try_close());
+	auto next = by->try_wait();
+
+	CHECK(next && next->try_stat()->epoch == 2);
+	CHECK(by->try_cancel());
+	CHECK_REFUSED(errc::cancelled, "", by->try_wait());
+}
+
 void test_failures()
 {
 	CHECK_REFUSED(errc::no_store, "nothing", store::try_open("nothing", mirrors_at().mirrors));
@@ -101,6 +120,7 @@ int main(int argc, char **argv)
 	test("transactions return results", test_transactions);
 	test("heaps return results", test_heap);
 	test("functions are called when mirrors hold a commit", test_pending);
+	test("owners and standbys return results", test_owners);
 	test("what fails says so", test_failures);
 	return checks_end();
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs a test program of the C++ binding with one mirror on this host, over shared memory
-and tcp.
+"""Runs a test program of the C++ binding with two mirrors on this host, of which it uses one.
 
     run.py PROGRAM
 
-The program gets the mirror's addresses and its process. Its output is that of the tests; `misuse`
+The program gets the addresses of the first, over shared memory and tcp, and its process, and the
+address of the second. Its output is that of the tests; `misuse`
 also says, when all is over, that its global store was refused.
 """
 import pathlib
@@ -21,10 +21,11 @@ SECONDS = 120
 
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
-    with Cluster(BUILD, 1) as cluster:
+    with Cluster(BUILD, 2) as cluster:
+        first, second = cluster.mirrors
         try:
-            done = cluster.run(program, cluster.unix(), cluster.tcp(),
-                               cluster.mirrors[0].process.pid, seconds=SECONDS)
+            done = cluster.run(program, first.unix, first.tcp, first.process.pid, second.unix,
+                               seconds=SECONDS)
         except subprocess.TimeoutExpired as late:
             print((late.stdout or b"").decode(), "# not within %d s" % SECONDS, sep="\n")
             return 1

@@ -102,6 +102,26 @@ class heap
 		return made ? result<span<T>>(span<T>(*made, count))
 		            : result<span<T>>(made.error());
 	}
+	/* Has an array of them `count` elements, here or, copied, elsewhere; those that are new are
+	 * T{}. */
+	template <class T>
+	result<span<T>> try_resize_array(transaction &tx, span<const T> array, std::size_t count)
+	{
+		expect_object<T>();
+		if (count > SIZE_MAX / sizeof(T))
+			return failure(errc::too_big,
+			               "an array of more bytes than there are addresses");
+		auto memory = try_reallocate(tx, const_cast<T *>(array.data()), count * sizeof(T),
+		                             type_number<T>::value);
+
+		if (!memory)
+			return memory.error();
+		T *first = static_cast<T *>(*memory);
+
+		for (std::size_t i = array.size(); i < count; i++)
+			::new (static_cast<void *>(first + i)) T{};
+		return span<T>(first, count);
+	}
 	/* Frees an object, or an array by its first; nullptr does nothing. No destructor is called:
 	 * a T has none to speak of. */
 	template <class T>
@@ -138,18 +158,45 @@ class heap
 	/* Bytes of the type, which are declared, or to be freed: for what has no C++ type. */
 	result<void *> try_allocate(transaction &tx, std::size_t size, std::uint64_t type)
 	{
-		void *at = nullptr;
+		return allocated(tx, size, type, perseas_alloc);
+	}
+	/* The same, with zeros stored in all of them. */
+	result<void *> try_allocate_zeroed(transaction &tx, std::size_t size, std::uint64_t type)
+	{
+		return allocated(tx, size, type, perseas_zalloc);
+	}
+	/* The same, and nothing is declared: for objects that are larger than a transaction. */
+	result<void *> try_reserve(transaction &tx, std::size_t size, std::uint64_t type)
+	{
+		return allocated(tx, size, type, perseas_reserve);
+	}
+	/* Gives an object room for `size` bytes, here or, copied, elsewhere; it is declared. */
+	result<void *> try_reallocate(transaction &tx, void *at, std::size_t size,
+	                              std::uint64_t type)
+	{
+		void *to = nullptr;
 		auto done = with(tx, [&](perseas_tx_t *c) {
-			return perseas_alloc(c, heap_, size, type, &at);
+			return perseas_realloc(c, heap_, at, size, type, &to);
 		});
 
-		return done ? result<void *>(at) : result<void *>(done.error());
+		return done ? result<void *>(to) : result<void *>(done.error());
 	}
 	result<void> try_free(transaction &tx, void *at)
 	{
 		return with(tx, [&](perseas_tx_t *c) { return perseas_free(c, heap_, at); });
 	}
 
+	/* How large an object is, and of which type. */
+	result<object_info> try_object(const void *at) const
+	{
+		object_info info{};
+
+		if (!session_.alive())
+			return session_.refusal();
+		auto done = session_.done(perseas_object(heap_, at, &info));
+
+		return done ? result<object_info>(info) : result<object_info>(done.error());
+	}
 	result<heap_status> try_stat() const
 	{
 		heap_status stat{};
@@ -193,6 +240,11 @@ class heap
 		return try_make_array<T>(tx, count).value();
 	}
 	template <class T>
+	span<T> resize_array(transaction &tx, span<const T> array, std::size_t count)
+	{
+		return try_resize_array<T>(tx, array, count).value();
+	}
+	template <class T>
 	void destroy(transaction &tx, const T *object)
 	{
 		try_destroy(tx, object).value();
@@ -206,6 +258,10 @@ class heap
 	void set_root(transaction &tx, const std::string &name, const T *object)
 	{
 		try_set_root(tx, name, object).value();
+	}
+	object_info object(const void *at) const
+	{
+		return try_object(at).value();
 	}
 	heap_status stat() const
 	{
@@ -253,6 +309,19 @@ class heap
 		              "perseas: objects of a heap are aligned to 16 bytes");
 		static_assert(type_number<T>::value != PERSEAS_ANY_TYPE,
 		              "perseas: no object can be of type PERSEAS_ANY_TYPE");
+	}
+
+	using allocator = int(perseas_tx_t *, perseas_heap_t *, std::size_t, std::uint64_t,
+	                      void **);
+
+	result<void *> allocated(transaction &tx, std::size_t size, std::uint64_t type,
+	                         allocator *by)
+	{
+		void *at = nullptr;
+		auto done = with(tx,
+		                 [&](perseas_tx_t *c) { return by(c, heap_, size, type, &at); });
+
+		return done ? result<void *>(at) : result<void *>(done.error());
 	}
 
 	/* Both of the same store, which is open: the library could not tell. */

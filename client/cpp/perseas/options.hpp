@@ -52,6 +52,16 @@ class options
 	options &spin(microseconds t) { return set(raw_.spin_us, whole(t)); }
 	options &gather(microseconds t) { return set(raw_.gather_us, whole(t)); }
 
+	/* Of standbys. */
+	options &order(std::uint32_t steps) { return set(raw_.order, steps); }
+	options &warm() { return set(raw_.warm, 1); }
+	options &warm_rate(std::uint64_t bytes) { return set(raw_.warm_rate, bytes); }
+	options &name(std::string text)
+	{
+		name_ = std::move(text);
+		return *this;
+	}
+
 	/* The state that an operator accepts although fewer than R mirrors answered. */
 	options &accept(std::uint64_t epoch, std::uint64_t seq)
 	{
@@ -92,6 +102,8 @@ class options
 			filled.tls_key = key_.c_str();
 			filled.tls_ca = ca_.c_str();
 		}
+		if (!name_.empty())
+			filled.name = name_.c_str();
 		if (!crl_.empty())
 			filled.tls_crl = crl_.c_str();
 		return filled;
@@ -123,7 +135,7 @@ class options
 	}
 
 	perseas_options raw_ = PERSEAS_OPTIONS_INIT;
-	std::string cert_, key_, ca_, crl_;
+	std::string cert_, key_, ca_, crl_, name_;
 	std::function<void(const event &)> on_event_;
 };
 

@@ -29,7 +29,7 @@ class segment
 	segment() noexcept = default;
 	segment(segment &&other) noexcept
 	    : session_(std::exchange(other.session_, {})), first_(other.first_),
-	      count_(other.count_), published_(other.published_)
+	      count_(other.count_), published_(other.published_), moved_(other.moved_)
 	{
 	}
 	segment &operator=(segment &&other) noexcept
@@ -38,12 +38,15 @@ class segment
 		first_ = other.first_;
 		count_ = other.count_;
 		published_ = other.published_;
+		moved_ = other.moved_;
 		return *this;
 	}
 
 	std::size_t size() const noexcept { return count_; }
 	/* It existed when it was mapped: it has contents already. */
 	bool published() const noexcept { return published_; }
+	/* How far above (or, negative, below) its recorded address it is, in bytes (map_at). */
+	std::ptrdiff_t moved() const noexcept { return moved_; }
 
 	const T *data() const { return checked(); }
 	const T &operator[](std::size_t at) const
@@ -77,8 +80,9 @@ class segment
     protected:
 	friend class store;
 
-	segment(detail::session_ref session, T *first, std::size_t count, bool published) noexcept
-	    : session_(session), first_(first), count_(count), published_(published)
+	segment(detail::session_ref session, T *first, std::size_t count, bool published,
+	        std::ptrdiff_t moved) noexcept
+	    : session_(session), first_(first), count_(count), published_(published), moved_(moved)
 	{
 	}
 
@@ -110,6 +114,7 @@ class segment
 	T *first_ = nullptr;
 	std::size_t count_ = 0;
 	bool published_ = false;
+	std::ptrdiff_t moved_ = 0;
 };
 
 /* A segment that holds one object. */

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <pthread.h>
 
 namespace perseas::detail
@@ -28,7 +29,8 @@ struct session {
 	std::atomic<bool> tracking{ false }; /* a transaction with track is open */
 	perseas_t *handle = nullptr;
 	std::function<void(const event &)> on_event;
-	session *next = nullptr; /* of all that there ever were */
+	std::shared_ptr<const void> keeps; /* what the library calls while it is open */
+	session *next = nullptr;           /* of all that there ever were */
 };
 
 inline std::atomic<session *> sessions{ nullptr };
@@ -85,6 +87,7 @@ inline void session_put(session *s)
 {
 	s->handle = nullptr;
 	s->on_event = nullptr;
+	s->keeps = nullptr;
 	s->tracking.store(false);
 	s->used.store(false);
 }
@@ -141,9 +144,14 @@ struct session_ref {
 	}
 };
 
-inline session_ref session_begin(session *s, perseas_t *p)
+inline void watch_process()
 {
 	static process_watch watch;
+}
+
+inline session_ref session_begin(session *s, perseas_t *p)
+{
+	watch_process();
 	const std::uint64_t id = session_ids.fetch_add(1) + 1;
 
 	s->handle = p;

@@ -12,10 +12,13 @@
 #include "p.hpp"
 #include "segment.hpp"
 #include "session.hpp"
+#include "store_base.hpp"
 #include "transaction.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <string>
 #include <thread>
@@ -57,11 +60,11 @@ inline void conflict_pause(unsigned tries)
  * What a program has taken of it, such as segments and transactions, may outlive it: whoever uses
  * that is told so. In a child of fork all of them are refused, and nothing is closed.
  */
-class store
+class store : public detail::store_base
 {
     public:
 	store() noexcept = default;
-	store(store &&other) noexcept : session_(std::exchange(other.session_, {})) {}
+	store(store &&other) noexcept : store_base(std::exchange(other.session_, {})) {}
 	store &operator=(store &&other) noexcept
 	{
 		if (this != &other) {
@@ -106,16 +109,7 @@ class store
 
 	/* Takes a handle of the C interface, such as perseas_standby_wait gives, and closes it. Of
 	 * nullptr it is a store that was never opened. */
-	static store adopt(perseas_t *p)
-	{
-		if (!p)
-			return store();
-		return store(detail::session_begin(detail::session_take(), p));
-	}
-
-	bool is_open() const noexcept { return session_.alive(); }
-	/* For the C interface, which must not close it; nullptr if it is not open. */
-	perseas_t *c() const noexcept { return session_.alive() ? session_.handle() : nullptr; }
+	static store adopt(perseas_t *p) { return adopt(p, nullptr); }
 
 	/* Closes it in any case. Failures are of what was committed with nowait: in_doubt,
 	 * fenced. */
@@ -140,8 +134,20 @@ class store
 	template <class T>
 	result<segment<T>> try_map(const std::string &name, std::size_t count = 0)
 	{
-		return map_by<T>(name, count, [&](perseas_t *p, void **at) {
+		return map_by<T>(name, count, [&](perseas_t *p, void **at, std::ptrdiff_t *) {
 			return perseas_map(p, name.c_str(), count * sizeof(T), at);
+		});
+	}
+
+	/* The same at another address, wherever the store has it recorded (perseas_map_at);
+	 * nullptr: where it is recorded, or elsewhere if that is taken. Pointers that lie in it are
+	 * as they were stored: here() and recorded() translate them. */
+	template <class T>
+	result<segment<T>> try_map_at(const std::string &name, std::size_t count = 0,
+	                              void *where = nullptr)
+	{
+		return map_by<T>(name, count, [&](perseas_t *p, void **at, std::ptrdiff_t *moved) {
+			return perseas_map_at(p, name.c_str(), count * sizeof(T), where, at, moved);
 		});
 	}
 
@@ -151,10 +157,12 @@ class store
 	result<segment<T>> try_map_reserve(const std::string &name, std::size_t count,
 	                                   std::size_t most)
 	{
-		return map_by<T>(name, count > most ? count : most, [&](perseas_t *p, void **at) {
-			return perseas_map_reserve(p, name.c_str(), count * sizeof(T),
-			                           most * sizeof(T), at, nullptr);
-		});
+		return map_by<T>(name, count > most ? count : most,
+		                 [&](perseas_t *p, void **at, std::ptrdiff_t *) {
+					 return perseas_map_reserve(p, name.c_str(),
+			                                            count * sizeof(T),
+			                                            most * sizeof(T), at, nullptr);
+				 });
 	}
 
 	/* It has `count` elements then, of which those that are new are zeros, and stays where it
@@ -227,6 +235,12 @@ class store
 		return done;
 	}
 
+	/* Destroys a segment that is published, and not mapped: it is gone for good. */
+	result<void> try_destroy_segment(const std::string &name)
+	{
+		return call([&](perseas_t *p) { return perseas_segment_destroy(p, name.c_str()); });
+	}
+
 	result<transaction> try_begin(mode how = mode::plain)
 	{
 		transaction tx(session_);
@@ -291,34 +305,6 @@ class store
 
 		return done ? result<perseas_token>(token) : result<perseas_token>(done.error());
 	}
-	result<status> try_stat() const
-	{
-		status stat{};
-
-		if (!session_.alive())
-			return session_.refusal();
-		if (auto done = session_.done(perseas_stat(session_.handle(), &stat)); !done)
-			return done.error();
-		return stat;
-	}
-
-	/* What open found on each mirror, and did; "" if it is not open. */
-	std::string report() const
-	{
-		return session_.alive() ? perseas_report(session_.handle()) : "";
-	}
-	/* The segments that there are, and those that are mapped; none if it is not open. */
-	std::vector<segment_info> segments() const
-	{
-		std::vector<segment_info> all;
-		segment_info info;
-
-		for (unsigned i = 0;
-		     session_.alive() && perseas_segment_at(session_.handle(), i, &info) == 0; i++)
-			all.push_back(info);
-		return all;
-	}
-
 #if PERSEAS_EXCEPTIONS
 	store(const std::string &name, const std::string &mirrors, const options &how = {})
 	    : store(try_open(name, mirrors, how).value())
@@ -350,6 +336,15 @@ class store
 		try_unmap(std::move(of)).value();
 	}
 	template <class T>
+	segment<T> map_at(const std::string &name, std::size_t count = 0, void *where = nullptr)
+	{
+		return try_map_at<T>(name, count, where).value();
+	}
+	void destroy_segment(const std::string &name)
+	{
+		try_destroy_segment(name).value();
+	}
+	template <class T>
 	segment<T> map_reserve(const std::string &name, std::size_t count, std::size_t most)
 	{
 		return try_map_reserve<T>(name, count, most).value();
@@ -378,10 +373,6 @@ class store
 	perseas_token posted()
 	{
 		return try_posted().value();
-	}
-	status stat() const
-	{
-		return try_stat().value();
 	}
 	transaction begin(mode how = mode::plain)
 	{
@@ -436,12 +427,23 @@ class store
 	friend class transaction;
 	friend class heap;
 	friend class completions;
+	friend class standby;
 	template <class T>
 	friend class kept;
 	template <class T>
 	friend class pending;
 
-	explicit store(detail::session_ref session) noexcept : session_(session) {}
+	explicit store(detail::session_ref session) noexcept : store_base(session) {}
+
+	static store adopt(perseas_t *p, std::shared_ptr<const void> keeps)
+	{
+		if (!p)
+			return store();
+		detail::session *s = detail::session_take();
+
+		s->keeps = std::move(keeps);
+		return store(detail::session_begin(s, p));
+	}
 
 	/* The first contents of a segment. If init throws, there is no segment: nobody may publish
 	 * what is half made. */
@@ -468,7 +470,7 @@ class store
 		               "a segment is 1 TiB at most, and this is more elements than that");
 	}
 
-	/* function(handle, &address) maps it. */
+	/* function(handle, &address, &moved) maps it. */
 	template <class T, class F>
 	result<segment<T>> map_by(const std::string &name, std::size_t count, F &&function)
 	{
@@ -479,7 +481,8 @@ class store
 			return too_many();
 		segment_info info;
 		void *at = nullptr;
-		auto mapped = session_.done(function(session_.handle(), &at));
+		std::ptrdiff_t moved = 0;
+		auto mapped = session_.done(function(session_.handle(), &at, &moved));
 
 		if (mapped)
 			mapped = session_.done(
@@ -494,16 +497,9 @@ class store
 			                       std::to_string(sizeof(T)) +
 			                       ": map it as what it was made as");
 		return segment<T>(session_, static_cast<T *>(at), info.size / sizeof(T),
-		                  info.published != 0);
+		                  info.published != 0, moved);
 	}
 
-	template <class F>
-	result<void> call(F &&function)
-	{
-		if (!session_.alive())
-			return session_.refusal();
-		return session_.done(function(session_.handle()));
-	}
 	result<bool> waited(const perseas_token &token, std::int64_t ms)
 	{
 		auto done = call([&](perseas_t *p) { return perseas_wait(p, &token, ms); });
@@ -547,8 +543,6 @@ class store
 		if (session_.alive())
 			(void)try_close();
 	}
-
-	detail::session_ref session_;
 };
 
 #if PERSEAS_EXCEPTIONS

@@ -1,0 +1,137 @@
+/*
+ * figures.hpp - what the library counts and tells of stores and mirrors, by names that C++ can say,
+ * and the texts that it has for them. perseas.hpp includes it. What each member means is said in
+ * perseas.h and the headers that it includes. It must never keep anything of a handle: all is as of
+ * the moment of the call.
+ */
+#ifndef PERSEAS_CPP_FIGURES_HPP
+#define PERSEAS_CPP_FIGURES_HPP
+
+#include "error.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace perseas
+{
+
+using mirror_status = struct ::perseas_mirror_stat;
+using open_transaction = struct ::perseas_transaction;
+using object_info = struct ::perseas_object;
+using piece = struct ::perseas_piece;
+
+/* Of the library that is linked, "major.minor.patch". */
+inline const char *version() noexcept
+{
+	return perseas_version();
+}
+
+/* "PERSEAS_EINVAL" and so on; "mirror-down" and so on; "live" and so on. The texts are static. */
+inline const char *name_of(errc code) noexcept
+{
+	return perseas_error_name(static_cast<int>(code));
+}
+inline const char *name_of(const event &what) noexcept
+{
+	return perseas_event_name(what.kind);
+}
+inline const char *name_of(perseas_mirror_state state) noexcept
+{
+	return perseas_mirror_state_name(state);
+}
+
+/* How long commits took (perseas_latency), as of one moment. */
+class latencies
+{
+    public:
+	using nanoseconds = std::chrono::nanoseconds;
+
+	explicit latencies(const struct ::perseas_latency &counted) : raw_(counted) {}
+
+	/* About as many commits as were run. */
+	std::uint64_t count() const noexcept { return raw_.count; }
+	/* The longest that was timed, exact. */
+	nanoseconds longest() const noexcept { return time(raw_.max_ns); }
+	/* What `percent`, 0 to 100, of the commits do not exceed; 0 if there were none. */
+	nanoseconds percentile(double percent) const noexcept
+	{
+		return time(perseas_latency_percentile(&raw_, percent));
+	}
+	/* The longest time that c().counts[bucket] counts. */
+	static nanoseconds bound(unsigned bucket) noexcept
+	{
+		return time(perseas_latency_bound(bucket));
+	}
+	const struct ::perseas_latency &c() const noexcept { return raw_; }
+
+    private:
+	static nanoseconds time(std::uint64_t ns) noexcept
+	{
+		return ns > INT64_MAX ? nanoseconds::max()
+		                      : nanoseconds(static_cast<std::int64_t>(ns));
+	}
+
+	struct ::perseas_latency raw_;
+};
+
+/*
+ * A change of which mirrors a store has (perseas_roster.h), for store.change_roster:
+ * roster_change::replace("old:7171", "new:7171").gone(). Addresses are as for perseas_open.
+ */
+class roster_change
+{
+    public:
+	static roster_change add(std::string with)
+	{
+		return { PERSEAS_ROSTER_ADD, {}, std::move(with) };
+	}
+	static roster_change remove(std::string address)
+	{
+		return { PERSEAS_ROSTER_REMOVE, std::move(address), {} };
+	}
+	static roster_change replace(std::string address, std::string with)
+	{
+		return { PERSEAS_ROSTER_REPLACE, std::move(address), std::move(with) };
+	}
+	/* Takes back the change that another thread waits for. */
+	static roster_change cancel() { return { PERSEAS_ROSTER_CANCEL, {}, {} }; }
+
+	/* W afterwards; 0: as it is, or a majority if that no longer fits. */
+	roster_change &acks(std::uint32_t w) &
+	{
+		acks_ = w;
+		return *this;
+	}
+	roster_change &&acks(std::uint32_t w) && { return std::move(acks(w)); }
+	/* The mirror that leaves never comes back, nor what it holds. */
+	roster_change &gone() &
+	{
+		gone_ = true;
+		return *this;
+	}
+	roster_change &&gone() && { return std::move(gone()); }
+
+	/* Valid while this object is as it is. */
+	struct ::perseas_roster_change c() const noexcept
+	{
+		return { kind_, address_.empty() ? nullptr : address_.c_str(),
+			 with_.empty() ? nullptr : with_.c_str(), acks_, gone_ ? 1 : 0 };
+	}
+
+    private:
+	roster_change(int kind, std::string address, std::string with)
+	    : kind_(kind), address_(std::move(address)), with_(std::move(with))
+	{
+	}
+
+	int kind_;
+	std::string address_, with_;
+	std::uint32_t acks_ = 0;
+	bool gone_ = false;
+};
+
+} // namespace perseas
+
+#endif
