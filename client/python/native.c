@@ -331,6 +331,23 @@ int ps_py_here(struct ps_py_store *s, const void *recorded, void **here)
 	GUARDED(!(*here = perseas_here(s->p, recorded)) ? PERSEAS_ERANGE : 0);
 }
 
+int ps_py_recorded(struct ps_py_store *s, const void *here, void **recorded)
+{
+	GUARDED(!(*recorded = perseas_recorded(s->p, here)) ? PERSEAS_ERANGE : 0);
+}
+
+int ps_py_open_transactions(struct ps_py_store *s, struct perseas_transaction *list, size_t max,
+                            size_t *count)
+{
+	GUARDED(perseas_open_transactions(s->p, list, max, count));
+}
+
+int ps_py_copy_committed(struct ps_py_store *s, const struct perseas_piece *pieces, size_t count,
+                         struct perseas_token *token)
+{
+	GUARDED(perseas_copy_committed(s->p, pieces, count, token));
+}
+
 int ps_py_roster(struct ps_py_store *s, const struct perseas_roster_change *change)
 {
 	GUARDED(perseas_roster(s->p, change));

@@ -72,6 +72,12 @@ int ps_py_posted(struct ps_py_store *s, struct perseas_token *token);
 int ps_py_durable(struct ps_py_store *s, struct perseas_token *token);
 int ps_py_fd(struct ps_py_store *s);
 int ps_py_here(struct ps_py_store *s, const void *recorded, void **here);
+/* PERSEAS_ERANGE: it is in no mapped segment, as with ps_py_here. */
+int ps_py_recorded(struct ps_py_store *s, const void *here, void **recorded);
+int ps_py_open_transactions(struct ps_py_store *s, struct perseas_transaction *list, size_t max,
+                            size_t *count);
+int ps_py_copy_committed(struct ps_py_store *s, const struct perseas_piece *pieces, size_t count,
+                         struct perseas_token *token);
 int ps_py_roster(struct ps_py_store *s, const struct perseas_roster_change *change);
 
 /* Has a child of fork inherit this memory, or not any more. */

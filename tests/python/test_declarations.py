@@ -2,6 +2,7 @@
 is there, since it is taken from them whenever the package is built.
 """
 import dataclasses
+import inspect
 import re
 import shutil
 import subprocess
@@ -28,6 +29,61 @@ def test_every_function_of_the_library_is_declared():
     assert len(names) > 60
     assert names - declarations.functions(declarations.declarations()) == set()
     assert [name for name in names if not hasattr(lib, name)] == []
+
+
+# What the package does not call, and why.
+NOT_CALLED = {
+    "perseas_commit": "perseas_commit_token gives the token, too",
+    "perseas_message": "perseas_error copies the sentence, which stays as it is",
+    "perseas_error_name": "classes have the names, as the test of the codes holds them",
+    "perseas_set_progress": "a function of the whole process, called inside of opens: see events",
+}
+
+
+def test_every_function_of_the_library_is_called():
+    """By the package, or there is a reason: a function that comes needs either."""
+    folder = TOP / "client/python"
+    native = "".join(re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+                     for path in folder.glob("native*.c"))
+    package = "".join(path.read_text() for path in folder.glob("perseas/*.py"))
+    called = set(re.findall(r"\b(perseas_[a-z_]+)\(", native)) | set(
+        re.findall(r"lib\.(perseas_[a-z_]+)\(", package))
+    assert exported() - called == set(NOT_CALLED)
+    ours = declarations.functions((folder / "native.h").read_text())
+    passed = set(re.findall(r"\blib\.(ps_py_[a-z_]+)\b", package))
+    assert len(ours) > 60 and ours - passed == set()
+
+
+def documented():
+    """(name, object) of whatever the package offers: functions and classes, and what is in these.
+    A dataclass's members are those of the C structure."""
+    for name in perseas.__all__:
+        thing = getattr(perseas, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            yield name, thing
+        for inner, value in vars(thing).items() if inspect.isclass(thing) else ():
+            value = getattr(value, "__func__", value)
+            if not inner.startswith("_") and (inspect.isfunction(value)
+                                              or isinstance(value, property)):
+                yield "%s.%s" % (name, inner), value
+
+
+def test_whatever_is_offered_is_documented():
+    """By itself, and not by a class that it is made from; and a function that asks the library
+    says which errors there are, or the class does for all of its functions."""
+    names = dict(documented())
+    assert len(names) > 120 and "Store.map" in names and "Transaction.lock" in names
+    assert [name for name, thing in names.items() if len((thing.__doc__ or "").split()) < 3] == []
+    silent = [name for name, thing in names.items()
+              if not inspect.isclass(thing) and asks_the_library(thing)
+              and "rror" not in thing.__doc__
+              and "rrors" not in (getattr(perseas, name.partition(".")[0]).__doc__ or "")]
+    assert silent == []
+
+
+def asks_the_library(thing):
+    source = inspect.getsource(thing.fget if isinstance(thing, property) else thing)
+    return re.search(r"_check\(|\bcheck\(|raise |\bawait\b", source) is not None
 
 
 def test_a_function_that_comes_is_declared(tmp_path):

@@ -479,3 +479,62 @@ def test_a_standby_takes_over(address):
                 standby.wait(SECONDS)
         with pytest.raises(perseas.ClosedError):
             standby.stat()
+
+
+# --- copies, addresses, and what is open ---
+
+def test_a_copy_has_what_is_committed(store):
+    """Of an open transaction it has nothing; arrays come as arrays, and views as bytes."""
+    array, view = array_of(store), store.map("a").view[4096:4100]
+    with store.transaction() as tx:
+        tx.writable(array[0:2])[:] = (7, 8)
+    with store.transaction() as tx:
+        tx.writable(array[1:3])[:] = 9
+        (numbers, text), token = store.copy_committed(array[0:4].reshape(2, 2), view)
+        assert array[1] == 9
+    assert numbers.tolist() == [[7, 8], [0, 0]] and text == bytearray(4)
+    assert token.seq == tx.token.seq - 1
+    numbers[0] = 5                                              # it is the caller's
+    assert array[0] == 7 and store.copy_committed()[0] == []
+    assert store.copy_committed(view[:0], array[:0])[0][0] == b""
+    for thing, kind in ((numbers, perseas.RangeError), (array[::2], ValueError), (7, TypeError)):
+        with pytest.raises(kind):
+            store.copy_committed(thing)
+
+
+def test_open_transactions_are_listed(store):
+    first = store.begin(serial=True)
+    second = store.begin()
+    second.write(store.map("a"), 0, b"12345")
+    second.lock("x")
+    rows = store.transactions()
+    assert [(each.bytes, each.ranges, each.locks, each.serial, each.track) for each in rows] == [
+        (0, 0, 0, True, False), (5, 1, 1, False, False)]
+    first.abort()
+    second.abort()
+    assert store.transactions() == []
+
+
+def test_pointers_of_a_segment_that_is_elsewhere(address):
+    with perseas.open("s", address, create=True) as store:
+        recorded = store.map("a", 4096).address
+        store.publish()
+        assert store.here(recorded) == recorded == store.recorded(recorded)
+    with perseas.open("s", address) as store:
+        segment = store.map("a", at=0x5a0000000000)
+        assert store.here(recorded + 5) == segment.address + 5
+        assert store.recorded(segment.address + 4095) == recorded + 4095
+        assert store.here(segment.address) is None and store.recorded(recorded + 4096) is None
+    for call in (store.here, store.recorded):
+        with pytest.raises(perseas.ClosedError):
+            call(recorded)
+
+
+def test_latencies_have_a_histogram(store):
+    for number in range(1000):
+        store.transact(lambda tx: tx.write(store.map("a"), 0, b"x"))
+    found = store.latency()
+    histogram = found.histogram()
+    assert sum(count for _, count in histogram) == found.count
+    assert histogram == sorted(histogram)
+    assert all(0 < ns <= found.max_ns for ns, _ in histogram)

@@ -15,9 +15,10 @@ waits lets other threads run.
 """
 from ._native import ffi as _ffi, lib as _lib
 from .errors import *  # noqa: F401,F403
+from . import process as _process  # noqa: F401
 from .errors import CLASSES
-from .figures import (Event, HeapStat, Latency, MirrorStat, SegmentInfo, StandbyMirror, StandbyStat,
-                      Stat)
+from .figures import (Event, HeapStat, Latency, MirrorStat, OpenTransaction, SegmentInfo,
+                      StandbyMirror, StandbyStat, Stat)
 from .heap import ANY_TYPE, Heap, Object
 from .options import Options
 from .segment import Segment
@@ -28,8 +29,9 @@ from .transaction import Savepoint, Token, Transaction, lock_key
 
 __version__: str = _ffi.string(_lib.perseas_version()).decode()
 
-__all__ = ["ANY_TYPE", "Event", "Heap", "HeapStat", "Latency", "MirrorStat", "Object", "Options",
-           "Savepoint", "Segment", "SegmentInfo", "Standby", "StandbyMirror", "StandbyStat", "Stat",
-           "Store", "Table", "Token", "Transaction", "create", "lock_key", "open", "standby",
-           "PerseasError", "ClosedError", "ForkError", "ThreadError",
+__all__ = ["ANY_TYPE", "Event", "Heap", "HeapStat", "Latency", "MirrorStat", "Object",
+           "OpenTransaction", "Options", "Savepoint", "Segment", "SegmentInfo", "Standby",
+           "StandbyMirror", "StandbyStat", "Stat", "Store", "Table", "Token", "Transaction",
+           "create", "lock_key", "open", "standby", "PerseasError", "ClosedError", "ForkError",
+           "ThreadError",
            *(each.__name__ for each in CLASSES.values())]

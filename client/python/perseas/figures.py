@@ -121,7 +121,7 @@ class StandbyStat:
 
 @dataclasses.dataclass(frozen=True)
 class StandbyMirror:
-    """struct perseas_standby_mirror."""
+    """struct perseas_standby_mirror: its address, whether it answered, and why not."""
     address: str
     reached: bool
     trouble: str
@@ -135,6 +135,22 @@ class Event:
     seq: int
     mirror: str
     text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenTransaction:
+    """struct perseas_transaction; serial and track are its flags. Sizes in bytes."""
+    since: int
+    bytes: int
+    ranges: int
+    locks: int
+    serial: bool
+    track: bool
+
+
+def transaction_of(struct: Any) -> OpenTransaction:
+    return filled(OpenTransaction, struct, serial=bool(struct.flags & lib.PERSEAS_SERIAL),
+                  track=bool(struct.flags & lib.PERSEAS_TRACK))
 
 
 def event_of(struct: Any) -> Event:
@@ -164,6 +180,12 @@ class Latency:
     def percentile_ns(self, percent: float) -> int:
         """The time in ns that `percent`, 0 to 100, of the commits do not exceed."""
         return int(lib.perseas_latency_percentile(self._struct, percent))
+
+    def histogram(self) -> list[tuple[int, int]]:
+        """(ns, commits) for each bucket that has some: the longest time that it counts, and how
+        many commits. The last bucket's time is that of the longest that was timed."""
+        return [(min(int(lib.perseas_latency_bound(bucket)), self.max_ns), int(count))
+                for bucket, count in enumerate(self._struct.counts) if count]
 
     def __repr__(self) -> str:
         return "<Latency of %d commits: p50 %d ns, p99 %d ns, longest %d ns>" % (

@@ -102,7 +102,7 @@ class Heap:
         return made
 
     def free(self, tx: Transaction, found: Object) -> None:
-        """Errors: those of perseas_free."""
+        """Frees an object, once the transaction is committed. Errors: those of perseas_free."""
         self._check(lib.ps_py_free(tx._tx, self._heap, ffi.cast("void *", found.address)))
 
     def realloc(self, tx: Transaction, found: Object, size: int) -> Object:
@@ -156,7 +156,8 @@ class Heap:
     # --- the whole heap ---
 
     def stat(self) -> HeapStat:
-        """Reads all of its metadata."""
+        """How many objects it has, and how much room. Reads all of its metadata. Errors: those of
+        perseas_heap_stat."""
         stat = ffi.new("struct perseas_heap_stat *")
         self._check(lib.ps_py_heap_stat(self._store._handle, self._heap, stat))
         return filled(HeapStat, stat)

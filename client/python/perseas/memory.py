@@ -99,6 +99,13 @@ class Target:
         self.view, self.size = view, view.nbytes
         self.address = int(ffi.cast("uintptr_t", ffi.from_buffer(view))) if self.size else 0
 
+    def empty_copy(self) -> Any:
+        """An object of the same size that is the caller's: an array like the thing, or bytes."""
+        if self.is_array:
+            import numpy
+            return numpy.empty_like(self.thing)
+        return bytearray(self.size)
+
     def writable(self, buffer: Any, at: int) -> Any:
         """The same as the thing, of the same type, but writable: at this offset of the buffer."""
         if self.is_array:

@@ -94,16 +94,19 @@ class Standby:
             waiter.set_result(None)
 
     def cancel(self) -> None:
-        """Ends the wait that is under way with CancelledError, or else the next one."""
+        """Ends the wait that is under way with CancelledError, or else the next one.
+        Errors: ClosedError, ForkError."""
         self._check(lib.ps_py_standby_cancel(self._handle))
 
     def stat(self) -> figures.StandbyStat:
+        """How things stand, as the mirrors said it last. Errors: ClosedError, ForkError."""
         stat = ffi.new("struct perseas_standby_stat *")
         self._check(lib.ps_py_standby_stat(self._handle, stat))
         state = ffi.string(lib.perseas_standby_state_name(stat.state)).decode()
         return figures.filled(figures.StandbyStat, stat, state=state)
 
     def mirrors(self) -> list[figures.StandbyMirror]:
+        """What each mirror that it asks answered. Errors: ClosedError, ForkError."""
         mirror = ffi.new("struct perseas_standby_mirror *")
         found: list[figures.StandbyMirror] = []
         for index in range(self.stat().mirrors):

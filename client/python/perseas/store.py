@@ -1,13 +1,10 @@
 """Stores: perseas.open gives one. It maps segments, makes transactions, and is closed at the end of
-its `with` block. The module also sees to what Python does to open stores without asking: a fork,
-and the end of the interpreter.
+its `with` block. process.py sees to what Python does to open stores without asking.
 """
 from __future__ import annotations
 
-import atexit
 import bisect
 import html
-import os
 import sys
 import threading
 import time
@@ -256,13 +253,13 @@ class Store:
         self._check(lib.ps_py_destroy(self._handle, options.encoded(name, "name")))
 
     def segment(self, name: str) -> figures.SegmentInfo:
-        """Errors: NoSegmentError."""
+        """What the store knows of one segment. Errors: NoSegmentError, ClosedError, ForkError."""
         info = ffi.new("struct perseas_segment_info *")
         self._check(lib.ps_py_segment(self._handle, options.encoded(name, "name"), info))
         return figures.segment_of(info)
 
     def segments(self) -> list[figures.SegmentInfo]:
-        """All that the store has, or that are mapped."""
+        """All that the store has, or that are mapped. Errors: ClosedError, ForkError."""
         info = ffi.new("struct perseas_segment_info *")
         found: list[figures.SegmentInfo] = []
         while True:
@@ -279,7 +276,8 @@ class Store:
                            lib.PERSEAS_EUNREACHABLE))
 
     def prefetch(self, view: Any) -> None:
-        """Has this memory fetched before what nobody waits for, and does not wait."""
+        """Has this memory fetched before what nobody waits for, and does not wait. Errors:
+        TypeError, ValueError (it is no view, or not contiguous), ClosedError, ForkError."""
         target = memory.Target(view)
         self._check(lib.ps_py_prefetch(self._handle, ffi.cast("void *", target.address),
                                        target.size))
@@ -339,10 +337,45 @@ class Store:
         self._check(lib.ps_py_flush(self._handle))
 
     def posted(self) -> Token:
-        """The token of the last commit of any thread."""
+        """The token of the last commit of any thread. Errors: ClosedError, ForkError."""
         token = ffi.new("struct perseas_token *")
         self._check(lib.ps_py_posted(self._handle, token))
         return Token(self, token.epoch, token.seq)
+
+    def copy_committed(self, *views: Any) -> tuple[list[Any], Token]:
+        """Copies memory without what is not committed: of each view a copy, a numpy array for an
+        array and a bytearray for others, all as of one moment; and the token of the last
+        transaction that they have. Commits wait meanwhile. Errors: those of
+        perseas_copy_committed; TypeError, ValueError (no view, or none that is contiguous)."""
+        targets = [memory.Target(view) for view in views]
+        copies, token = [each.empty_copy() for each in targets], ffi.new("struct perseas_token *")
+        pieces = ffi.new("struct perseas_piece[]", len(views) or 1)
+        held = [ffi.from_buffer("char[]", each) for each in copies]
+        for piece, target, into in zip(pieces, targets, held):
+            setattr(piece, "from", ffi.cast("void *", target.address))
+            piece.len, piece.to = target.size, into
+        self._check(lib.ps_py_copy_committed(self._handle, pieces, len(views), token))
+        return copies, Token(self, token.epoch, token.seq)
+
+    def here(self, recorded: int) -> int | None:
+        """The address in this process of the byte that the store has recorded at this address;
+        None: it is in no mapped segment. For pointers that are kept in segments that are mapped
+        elsewhere (map, at= and anywhere=)."""
+        found = ffi.new("void **")
+        rc = lib.ps_py_here(self._handle, ffi.cast("void *", recorded), found)
+        return self._address(rc, found)
+
+    def recorded(self, here: int) -> int | None:
+        """The reverse: the recorded address of the byte that is at this address."""
+        found = ffi.new("void **")
+        rc = lib.ps_py_recorded(self._handle, ffi.cast("void *", here), found)
+        return self._address(rc, found)
+
+    def _address(self, rc: int, found: Any) -> int | None:
+        if rc == lib.PERSEAS_ERANGE:
+            return None
+        self._check(rc)
+        return int(ffi.cast("uintptr_t", found[0]))
 
     # --- heaps ---
 
@@ -361,11 +394,13 @@ class Store:
     # --- what it is like ---
 
     def stat(self) -> figures.Stat:
+        """What was counted since it was opened. Errors: ClosedError, ForkError."""
         stat = ffi.new("struct perseas_stat *")
         self._check(lib.ps_py_stat(self._handle, stat))
         return figures.filled(figures.Stat, stat)
 
     def mirrors(self) -> list[figures.MirrorStat]:
+        """How each of its mirrors is. Errors: ClosedError, ForkError."""
         stat = ffi.new("struct perseas_mirror_stat *")
         found: list[figures.MirrorStat] = []
         for index in range(self.stat().mirrors):
@@ -373,7 +408,18 @@ class Store:
             found.append(figures.mirror_of(stat))
         return found
 
+    def transactions(self) -> list[figures.OpenTransaction]:
+        """Those that are open, of any thread, the oldest first. Errors: ClosedError, ForkError."""
+        count, room = ffi.new("size_t *"), 0
+        while True:
+            rows = ffi.new("struct perseas_transaction[]", room or 1)
+            self._check(lib.ps_py_open_transactions(self._handle, rows, room, count))
+            if count[0] <= room:
+                return [figures.transaction_of(rows[index]) for index in range(count[0])]
+            room = count[0]
+
     def latency(self) -> figures.Latency:
+        """How long commits took since it was opened. Errors: ClosedError, ForkError."""
         latency = ffi.new("struct perseas_latency *")
         self._check(lib.ps_py_latency(self._handle, latency))
         return figures.Latency(latency)
@@ -515,46 +561,3 @@ def create(store: str, mirrors: str | Iterable[str], **given: Any) -> None:
     made, _keeps = options.made(given)
     check(lib.perseas_create(options.encoded(store, "store"),
                              options.encoded(options.listed(mirrors), "mirrors"), made), None)
-
-
-# --- the end of the interpreter, and forks ---
-
-@atexit.register
-def close_all() -> None:
-    """Before Python is gone: threads of the library have nobody to call then."""
-    for store in list(alive):
-        try:
-            store.close()
-        except (PerseasError, BufferError) as error:
-            print("perseas: store '%s' at the end: %s" % (store.name, error), file=sys.stderr)
-
-
-def inherit(store: Store, is_inherited: bool) -> None:
-    """A child sees what it has views of as it was when it was forked, as any other memory."""
-    for each in list(store._memories.values()):
-        if each.is_viewed():
-            lib.ps_py_inherit(each.pointer, each.size, is_inherited)
-
-
-def before_fork() -> None:
-    for each in list(memory.left_behind):
-        lib.ps_py_inherit(each.pointer, each.size, True)
-    for store in list(alive):
-        if store._on_demand and lib.ps_py_wait_whole(store._handle, int(WHOLE_SECONDS * 1000)):
-            continue
-        inherit(store, True)
-
-
-def after_fork_here() -> None:
-    for store in list(alive):
-        inherit(store, False)
-
-
-def after_fork_there() -> None:
-    for store in list(alive):
-        store._foreign = True
-        store._lock, store._closing = threading.RLock(), threading.RLock()
-
-
-os.register_at_fork(before=before_fork, after_in_parent=after_fork_here,
-                    after_in_child=after_fork_there)

@@ -32,7 +32,8 @@ class Token:
         self._store, self.epoch, self.seq = store, epoch, seq
 
     def wait(self, timeout: float | None = None) -> None:
-        """Store.wait."""
+        """Waits until W mirrors hold it, for timeout seconds at most. Errors: those of
+        Store.wait."""
         self._store.wait(self, timeout)
 
     def __await__(self) -> Generator[Any, None, Token]:
@@ -98,6 +99,7 @@ class Transaction:
 
     @property
     def is_open(self) -> bool:
+        """It was begun, and has not ended: it can be used by its thread."""
         return bool(lib.ps_py_is_open(self._tx))
 
     @property
@@ -111,7 +113,8 @@ class Transaction:
     # --- beginning and ending ---
 
     def begin(self) -> Transaction:
-        """Errors: those of perseas_begin; InvalidArgumentError (it has been begun before)."""
+        """Begins it, and returns it. Errors: those of perseas_begin; InvalidArgumentError (it has
+        been begun before)."""
         if self._is_done or self.is_open:
             raise InvalidArgumentError("it was begun before: ask the store for another transaction")
         self._check(lib.ps_py_begin(self._tx, self._flags))
@@ -191,7 +194,8 @@ class Transaction:
 
     def retry(self) -> None:
         """Takes back what it changed, and begins it again as old as it was, when the lock that it
-        was refused may be had (perseas_retry). Store.transact calls it."""
+        was refused may be had. Store.transact calls it. Errors: those of perseas_retry; EndedError,
+        ThreadError."""
         rc = lib.ps_py_retry(self._tx)
         if rc == 0 or not self.is_open:
             self._close_views()
