@@ -19,7 +19,8 @@ OPERATING = TOP / "doc/operating.md"
 PROGRAMMING = TOP / "doc/programming.md"
 README = TOP / "README.md"
 CPP = TOP / "doc/cpp.md"
-GUIDES = (OPERATING, PROGRAMMING, CPP)
+RECORDS = TOP / "doc/records.md"
+GUIDES = (OPERATING, PROGRAMMING, CPP, RECORDS)
 
 
 def table(path, head):
