@@ -57,7 +57,8 @@ $(BUILD)/bench/limits: $(BUILD)/obj/bench/limits_verbs.o $(RAW_OBJ) $(BENCH_ARCH
 # --- the demo and the benchmarks ---------------------------------------------------------
 
 .PHONY: demo bench bench-quick bench-alarms bench-failover bench-failover-rdma bench-standby \
-	bench-handover bench-resync bench-pace bench-neighbours bench-threads bench-rdma
+	bench-handover bench-resync bench-pace bench-neighbours bench-threads bench-rdma \
+	figures figures-whole
 
 #: demo            kill an owner and a mirror, recover, check (about 15 s)
 demo:
@@ -72,6 +73,16 @@ bench bench-quick:
 	@$(SUBMAKE) all benches-peers
 	@$(PYTHON) bench/run.py --build $(BUILD) $(if $(findstring quick,$@),--quick)
 	@$(PYTHON) bench/figures.py $(BUILD)/bench/results.json
+
+# short, whole, or tiny, which only shows that it works.
+FIGURES ?= short
+#: figures         figures of the five papers, measured again here, beside what the papers say, in
+#:                 build/figures/index.html (minutes); figures-whole: more of each (an hour)
+figures figures-whole:
+	@deploy/deps.sh build bench
+	@$(SUBMAKE) all benches-peers
+	@$(PYTHON) bench/papers/draw.py --build $(BUILD) \
+		--form $(if $(findstring whole,$@),whole,$(FIGURES))
 
 #: bench-failover  from the end of an owner, or its silence, to the first commit of the next, and to
 #:                 all its memory; as root also from the moment when its host is cut off

@@ -19,7 +19,7 @@ static struct options {
 	const char *work, *engines, *fabric;
 	uint32_t round_ms, warm_up_ms;
 	uint64_t size, rounds, transactions, cpu, redis_port;
-	bool json, dry_run, apart;
+	bool json, dry_run, apart, spoil;
 	struct engine_options engine;
 } options = {
 	.warm_up_ms = UINT32_MAX,
@@ -74,6 +74,8 @@ static const struct ps_option rows[] = {
 	CPU_OPTION_ROW,
 	{ "apart", PS_OPTION_FLAG, AT(apart),
 	  .help = "Runs one after another, none beside another's memory." },
+	{ "spoil", PS_OPTION_FLAG, AT(spoil),
+	  .help = "Changes a byte of the first engine before the check, which must fail." },
 	{ "dry-run", PS_OPTION_FLAG, AT(dry_run),
 	  .help = "Only looks whether it could do all this." },
 	JSON_OPTION_ROW,
@@ -216,6 +218,17 @@ static int run_apart(struct contest *contest)
 	return status;
 }
 
+/* What the check must find. Only memory is spoiled: rows would take a transaction. */
+static int spoil(const struct work_run *run)
+{
+	uint8_t *image = run->kept ? run->kept : run->rows.memory;
+
+	if (!image)
+		return program_fail("--spoil", "needs a first engine that gives memory");
+	image[work_bytes(run->work, run->plan.size) / 2] ^= 1;
+	return 0;
+}
+
 static void print_json(const struct contest *contest)
 {
 	struct ps_json json = { .out = stdout };
@@ -267,6 +280,8 @@ static int run_contest(struct contest *contest)
 	char why[WORK_WHY];
 	int status = options.apart ? run_apart(contest) : run_together(contest);
 
+	if (!status && options.spoil)
+		status = spoil(&contest->runs[0]);
 	if (!status && (status = work_check(contest->runs, contest->count, why)))
 		program_fail("check", why);
 	if (!status && options.json)

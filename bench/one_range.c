@@ -1,5 +1,5 @@
 /*
- * one_range.c - the synthetic workload: every transaction overwrites one range, of 8 bytes to
+ * one_range.c - the synthetic workload: every transaction overwrites one range, of 4 bytes to
  * 1 MiB, at a random place of 50 MiB. On engines that keep rows it is a row, or a part of one. And
  * the workload of several small ranges: it adds to numbers of 8 bytes at as many random places as
  * its size says.
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MEMORY = 50 << 20, ROW_MIN = 64, RANGE_MAX = 1 << 20 };
+enum { MEMORY = 50 << 20, ROW_MIN = 64, RANGE_LEAST = 4, RANGE_MAX = 1 << 20 };
 
 static uint32_t row_bytes(uint64_t size)
 {
@@ -19,7 +19,7 @@ static uint32_t row_bytes(uint64_t size)
 
 static unsigned synthetic_tables(uint64_t size, struct engine_table *table)
 {
-	if (size < 8 || size > RANGE_MAX || size % 8)
+	if (size != RANGE_LEAST && (!size || size > RANGE_MAX || size % 8))
 		return 0;
 	table->size = row_bytes(size);
 	table->count = MEMORY / table->size;
@@ -68,7 +68,7 @@ static bool synthetic_check(const struct work_plan *plan, const void *image, cha
 
 const struct work synthetic_work = {
 	.name = "synthetic",
-	.sizes = "bytes of a transaction: a multiple of 8, to 1M",
+	.sizes = "bytes of a transaction: 4, or a multiple of 8, to 1M",
 	.size = 64,
 	.tables = synthetic_tables,
 	.step = synthetic_step,

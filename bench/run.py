@@ -34,6 +34,8 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 class Bench:
+    comparer = "compare-peers"
+
     def __init__(self, build, quick):
         self.build, self.quick = build, quick
         self.results, self.report = {}, Report()
@@ -46,7 +48,7 @@ class Bench:
 
     def knows(self, engine):
         """Is an engine built in?"""
-        line = [self.build / "bench/compare-peers", "--engines", engine, "--dry-run"]
+        line = [self.build / "bench" / self.comparer, "--engines", engine, "--dry-run"]
         return not subprocess.run(line, stderr=subprocess.DEVNULL, check=False).returncode
 
     def program(self, cluster, name, *words, env=None):
@@ -73,7 +75,7 @@ class Bench:
             words += ["--size", size]
         folder = tempfile.mkdtemp(prefix="files-", dir=place or cluster.folder)
         try:
-            result = self.program(cluster, "compare-peers", "--dir", folder, *words)
+            result = self.program(cluster, self.comparer, "--dir", folder, *words)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         self.results[title] = result

@@ -131,10 +131,15 @@ static const struct {
 	const struct work *work;
 	uint64_t size;
 } cases[] = {
-	{ &bank_work, 1 },           { &order_entry_work, 1 },
-	{ &synthetic_work, 8 },      { &synthetic_work, 4096 },
-	{ &ranges_work, 5 },         { &tpca_sequential_work, 640 },
-	{ &tpca_random_work, 6400 }, { &tpca_localized_work, 6400 },
+	{ &bank_work, 1 },
+	{ &order_entry_work, 1 },
+	{ &synthetic_work, 4 },
+	{ &synthetic_work, 8 },
+	{ &synthetic_work, 4096 },
+	{ &ranges_work, 5 },
+	{ &tpca_sequential_work, 640 },
+	{ &tpca_random_work, 6400 },
+	{ &tpca_localized_work, 6400 },
 	{ &order_entry_work, 2 },
 };
 /* The last case is large, and run once. */
@@ -352,6 +357,8 @@ static void sizes_that_a_workload_does_not_have_have_no_bytes(void **state)
 		{ "debit-credit", 2, 0 },
 		{ "order-entry", 0, 0 },
 		{ "order-entry", 65, 0 },
+		{ "synthetic", 0, 0 },
+		{ "synthetic", 4, 50 << 20 },
 		{ "synthetic", 7, 0 },
 		{ "synthetic", 8, 50 << 20 },
 		{ "synthetic", 20, 0 },

@@ -1,0 +1,147 @@
+"""What a figure is: how it is measured, what is drawn of it, and what the paper concluded from it,
+as comparisons of numbers. Whether a conclusion holds is worked out here of what was measured, and
+written nowhere else. The modules of_*.py have the figures; draw.py runs them."""
+import json
+import operator
+import pathlib
+import statistics
+
+from chart import brief
+
+NUMBERS = pathlib.Path(__file__).resolve().parent / "numbers.json"
+COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+WORDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+
+
+class Claim:
+    """A conclusion, and the comparison by which it holds. Any side may be None: it was not
+    measured here, as where a peer is missing."""
+
+    def __init__(self, says, what, left, sign, right, unit=""):
+        self.says, self.what, self.sign, self.unit = says, what, sign, unit
+        self.left, self.right = left, right
+
+    @property
+    def holds(self):
+        """None: nobody can say."""
+        if self.left is None or self.right is None:
+            return None
+        return COMPARE[self.sign](self.left, self.right)
+
+    def sentence(self):
+        if self.holds is None:
+            return "%s: cannot be said, since %s was not measured." % (self.says, self.what)
+        return "%s: %s. %s is %s%s; the conclusion needs %s %s%s." % (
+            self.says, "holds" if self.holds else "does not hold",
+            self.what[0].upper() + self.what[1:], brief(self.left), self.unit,
+            WORDS[self.sign], brief(self.right), self.unit)
+
+
+class Figure:
+    """One figure of a paper. `name` is its key in numbers.json, and with what the titles of its
+    results begin."""
+    name = ""
+    shows = ""                          # in a sentence
+
+    def measure(self, lab):
+        """Runs what is measured; lab.results has it then."""
+        raise NotImplementedError
+
+    def charts(self, results):
+        """[Chart] of what was measured."""
+        raise NotImplementedError
+
+    def claims(self, results, numbers):
+        """[Claim]. numbers: the paper's (Numbers)."""
+        raise NotImplementedError
+
+
+def verdict(claims):
+    """A sentence on all of a figure's conclusions."""
+    known = [claim for claim in claims if claim.holds is not None]
+    good = sum(claim.holds for claim in known)
+    if not known:
+        return "Whether the paper's conclusion holds cannot be said: what it is about was not " \
+            "measured."
+    if good == len(known):
+        return "The paper's conclusion holds today."
+    if not good:
+        return "The paper's conclusion does not hold today."
+    return "Of the paper's conclusions, %d of %d hold today." % (good, len(known))
+
+
+class Numbers:
+    """numbers.json: what papers say, each with its source."""
+
+    def __init__(self, path=NUMBERS):
+        told = json.loads(path.read_text())
+        self.papers, self.figures = told["papers"], told["figures"]
+
+    def value(self, figure, system, x):
+        """A paper's number."""
+        for line in self.figures[figure]["lines"]:
+            if line["system"] == system:
+                for point in line["points"]:
+                    if point[0] == x:
+                        return point[1]
+        raise KeyError("%s: %s at %s" % (figure, system, x))
+
+    def faults(self, names):
+        """What is missing for figures of these names, a sentence each."""
+        for name in sorted(set(names) ^ set(self.figures)):
+            yield "%s: stands in numbers.json, or in of_*.py, but not in both" % name
+        for key, paper in self.papers.items():
+            for member in ("name", "title", "by", "in", "when", "machine"):
+                if not paper.get(member):
+                    yield "%s: has no '%s'" % (key, member)
+        for name, figure in self.figures.items():
+            if figure.get("paper") not in self.papers or not figure.get("what"):
+                yield "%s: does not say of which paper it is, or what" % name
+            for line in figure["lines"]:
+                yield from self._line_faults(name, line)
+
+    def _line_faults(self, name, line):
+        for member in ("system", "unit", "at"):
+            if not line.get(member):
+                yield "%s: a line has no '%s'" % (name, member)
+        if line.get("paper") not in self.papers:
+            yield "%s: a line is of no paper that is listed" % name
+        for point in line["points"]:
+            sign = point[2] if len(point) == 3 else "~"
+            if len(point) not in (2, 3) or isinstance(point[1], str) or \
+                    sign not in ("<", "<=", ">", ">=", "~"):
+                yield "%s: %s is no point" % (name, point)
+
+
+# --- what figures take of results ---
+
+def engine(results, title, name):
+    """What an engine measured; None: it was not there."""
+    return results.get(title, {}).get("engines", {}).get(name)
+
+
+def rates(results, title, name, kind="rates"):
+    """Of each round, a second; None: it was not there."""
+    entry = engine(results, title, name)
+    return entry and entry[kind]
+
+
+def took(results, title, name):
+    """Median latencies of each round, us; None: it was not there."""
+    entry = engine(results, title, name)
+    return entry and [ns / 1e3 for ns in entry["p50s_ns"]]
+
+
+def middle(rounds):
+    return None if not rounds else statistics.median(rounds)
+
+
+def ratio(above, below):
+    """Of medians; None: one of them is missing."""
+    above, below = middle(above), middle(below)
+    return None if above is None or not below else above / below
+
+
+def titles(results, prefix):
+    """What follows a prefix in the titles of results, in their order."""
+    return [title[len(prefix):] for title in results if title.startswith(prefix)]

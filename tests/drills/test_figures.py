@@ -1,0 +1,114 @@
+"""`make figures`: the papers' numbers are whole, a figure is measured and drawn, a conclusion holds
+by what was measured and by nothing else, and a database that is wrong gives no figure."""
+import json
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from drill import BUILD, EMULATED, SECONDS, TOP
+
+sys.path.insert(0, str(TOP / "bench/papers"))
+
+import draw  # noqa: E402
+from chart import Chart  # noqa: E402
+from figure import NUMBERS, Claim, Numbers, verdict  # noqa: E402
+
+NAMES = [figure.name for figure in draw.FIGURES]
+
+
+def test_every_number_of_a_paper_has_its_source():
+    """Each figure that is drawn, and each number with its paper, year, machine, unit and place."""
+    assert list(Numbers().faults(NAMES)) == []
+
+
+@pytest.mark.parametrize("lost", ["when", "machine", "what", "unit", "at", "number", "figure"])
+def test_a_number_without_a_source_is_named(lost, tmp_path):
+    """One thing is taken out of the file, and the figure or the paper it was of is told."""
+    told = json.loads(NUMBERS.read_text())
+    name, figure = next(iter(told["figures"].items()))
+    if lost in ("when", "machine"):
+        name = figure["paper"]
+        del told["papers"][name][lost]
+    elif lost == "what":
+        del figure[lost]
+    elif lost == "number":
+        figure["lines"][0]["points"][0] = ["x"]
+    elif lost == "figure":
+        del told["figures"][name]
+    else:
+        del figure["lines"][0][lost]
+    file = tmp_path / "numbers.json"
+    file.write_text(json.dumps(told))
+    faults = list(Numbers(file).faults(NAMES))
+    assert len(faults) == 1 and name in faults[0]
+
+
+@pytest.mark.parametrize("left, sign, right, holds", [
+    (14, "<=", 14, True), (14.1, "<=", 14, False), (14, "<", 14, False), (10, ">=", 10, True),
+    (9.9, ">=", 10, False), (None, ">=", 10, None), (3, ">", None, None)])
+def test_what_was_measured_decides(left, sign, right, holds):
+    """At the bound, beyond it, and where one side was not measured."""
+    claim = Claim("It is so", "the ratio", left, sign, right)
+    assert claim.holds is holds
+    word = {True: ": holds.", False: ": does not hold.", None: "cannot be said"}[holds]
+    assert word in claim.sentence()
+
+
+def test_a_figure_is_judged_by_all_its_conclusions():
+    """All, some and none of them hold; those that nobody can judge do not count."""
+    good, bad, unknown = (Claim("c", "w", left, ">=", 2) for left in (3, 1, None))
+    assert verdict([good, unknown]) == "The paper's conclusion holds today."
+    assert verdict([good, bad, good]) == "Of the paper's conclusions, 2 of 3 hold today."
+    assert verdict([bad]) == "The paper's conclusion does not hold today."
+    assert "cannot be said" in verdict([unknown])
+
+
+def circles(svg):
+    found = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}circle")
+    return [(float(c.get("cx")), float(c.get("cy"))) for c in found]
+
+
+def test_points_are_where_their_numbers_are():
+    """Two decades up and three octaves to the right, by powers; and places that have names."""
+    chart = Chart("n", "t", "bytes", "us", {"a": [(2, [1]), (4, [10]), (16, [100])]})
+    (x, y), (to_x, to_y), (last_x, last_y) = circles(draw.draw(chart, [], {}))
+    assert to_x - x == pytest.approx((last_x - to_x) / 2, abs=0.2)
+    assert y - to_y == pytest.approx(to_y - last_y, abs=0.2) and y > last_y
+    named = Chart("n", "t", "", "/s", {"a": [("one", [5]), ("two", [5])]})
+    (x, y), (to_x, to_y) = circles(draw.draw(named, [], {}))
+    assert x < to_x and y == to_y
+
+
+def figures(folder, *words):
+    line = [TOP / "bench/papers/draw.py", "--build", BUILD, "--form", "tiny", "--only", "perseas-4",
+            "--output", folder, *words]
+    return subprocess.run([sys.executable, *map(str, line)], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS)
+
+
+@pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
+def test_a_figure_is_drawn_beside_the_papers(tmp_path):
+    """Figure 4 of PERSEAS, as short as can be: a chart, and a page that has the paper's number with
+    its year and machine, and a verdict that is that of what was kept."""
+    done = figures(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(circles((tmp_path / "perseas-4.svg").read_text())) == 4
+    page = (tmp_path / "index.html").read_text()
+    kept = json.loads((tmp_path / "results.json").read_text())
+    claims = list(draw.FIGURES[0].claims(kept["results"], Numbers()))
+    assert verdict(claims) in done.stdout
+    for words in ("below 14", "1998", "Pentium 133 MHz", "perseas-4.svg"):
+        assert words in page
+    again = figures(tmp_path, "--again")
+    assert again.returncode == 0 and page == (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
+def test_a_database_that_is_wrong_gives_no_figure(tmp_path):
+    """A byte of it is changed before it is checked."""
+    done = figures(tmp_path, "--spoil")
+    assert done.returncode == 1 and "is there in part" in done.stderr
+    assert not (tmp_path / "perseas-4.svg").exists()
+    assert "It was not drawn: " in (tmp_path / "index.html").read_text()
