@@ -7,13 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ACCOUNTS_LEAST = 1024, ACCOUNTS_MOST = 1 << 27 };
+
+/* The usual bank is of size 1. */
+static uint64_t accounts_of(uint64_t size)
+{
+	return size == 1 ? BANK_ACCOUNTS : size;
+}
+
 void bank_plan_next(struct work_plan *plan, struct bank_transfer *transfer)
 {
 	uint64_t bits = work_random(&plan->state);
 
 	/* Different bits for each choice: 32 for the account, 12 for the teller, 20 for the
 	 * amount. */
-	transfer->account = (uint32_t)((bits >> 32) * BANK_ACCOUNTS >> 32);
+	transfer->account = (uint32_t)((bits >> 32) * accounts_of(plan->size) >> 32);
 	transfer->teller = (uint32_t)((bits >> 20 & 0xfff) * BANK_TELLERS >> 12);
 	transfer->branch = transfer->teller / (BANK_TELLERS / BANK_BRANCHES);
 	transfer->amount = (int64_t)(bits & 0xfffff) - 0x80000;
@@ -37,13 +45,13 @@ static_assert(offsetof(struct bank, tellers) == BANK_ACCOUNTS * sizeof(struct ba
 static unsigned bank_tables(uint64_t size, struct engine_table *table)
 {
 	const struct engine_table all[BANK_TABLES] = {
-		[BANK_OF_ACCOUNTS] = { BANK_ACCOUNTS, sizeof(struct bank_balance) },
+		[BANK_OF_ACCOUNTS] = { accounts_of(size), sizeof(struct bank_balance) },
 		[BANK_OF_TELLERS] = { BANK_TELLERS, sizeof(struct bank_balance) },
 		[BANK_OF_BRANCHES] = { BANK_BRANCHES, sizeof(struct bank_balance) },
 		[BANK_OF_HISTORY] = { BANK_HISTORY, sizeof(struct bank_history) },
 	};
 
-	if (size != 1)
+	if (size != 1 && (size < ACCOUNTS_LEAST || size > ACCOUNTS_MOST))
 		return 0;
 	memcpy(table, all, sizeof(all));
 	return BANK_TABLES;
@@ -79,17 +87,22 @@ static int bank_step(void *ctx)
 	return rows_commit(rows);
 }
 
-uint64_t bank_count(const struct bank *bank)
+static uint64_t count_history(const struct bank_history *history)
 {
 	uint64_t count = 0;
 
 	for (unsigned i = 0; i < BANK_HISTORY; i++)
-		if (bank->history[i].number > count)
-			count = bank->history[i].number;
+		if (history[i].number > count)
+			count = history[i].number;
 	for (unsigned i = 0; i < BANK_HISTORY; i++)
-		if (bank->history[i].number != bank_number_at(i, BANK_HISTORY, count))
+		if (history[i].number != bank_number_at(i, BANK_HISTORY, count))
 			return BANK_NO_COUNT;
 	return count;
+}
+
+uint64_t bank_count(const struct bank *bank)
+{
+	return count_history(bank->history);
 }
 
 bool bank_check(const struct work_plan *plan, const void *image, char *why, unsigned why_size)
@@ -99,7 +112,8 @@ bool bank_check(const struct work_plan *plan, const void *image, char *why, unsi
 		{ "tellers", BANK_COLUMN(BANK_OF_TELLERS) },
 		{ "branches", BANK_COLUMN(BANK_OF_BRANCHES) },
 	};
-	uint64_t count = bank_count(image);
+	const struct rows view = work_view(&bank_work, plan->size, image);
+	uint64_t count = count_history(rows_at(&view, BANK_OF_HISTORY, 0));
 
 	if (count == BANK_NO_COUNT) {
 		snprintf(why, why_size, "the history contradicts itself");
@@ -115,7 +129,7 @@ bool bank_check(const struct work_plan *plan, const void *image, char *why, unsi
 
 const struct work bank_work = {
 	.name = "debit-credit",
-	.sizes = "1",
+	.sizes = "accounts of 128 bytes: 1024 to 128M; or 1 for the usual 400K",
 	.size = 1,
 	.tables = bank_tables,
 	.step = bank_step,

@@ -66,7 +66,8 @@ void bank_plan_skip(struct work_plan *plan, uint64_t done);
 /* The tables of a bank: in memory they lie as in struct bank. */
 enum { BANK_OF_ACCOUNTS, BANK_OF_TELLERS, BANK_OF_BRANCHES, BANK_OF_HISTORY, BANK_TABLES };
 
-/* The workload "debit-credit". It has one size. */
+/* The workload "debit-credit". Its size is the accounts'; 1 stands for BANK_ACCOUNTS, of which a
+ * struct bank is. */
 extern const struct work bank_work;
 
 #define BANK_NO_COUNT UINT64_MAX

@@ -100,11 +100,11 @@ int engine_fail(struct engine *engine, const char *format, ...)
 /* libperseas over options->mirrors. */
 extern const struct engine_ops engine_perseas;
 
-/* The same with commits that do not wait: 64 or 1000 of them are waited for at once, of which the
- * last are also gathered into fewer; or 32 are on their way all the time. Each has a store of its
- * own. */
-extern const struct engine_ops engine_nowait_64, engine_nowait_1000, engine_gathered_1000,
-	engine_flying_32;
+/* The same with commits that do not wait: 8, 64 or 1000 of them are waited for at once, of which
+ * the last are also gathered into fewer; or 32 are on their way all the time. Each has a store of
+ * its own. */
+extern const struct engine_ops engine_nowait_8, engine_nowait_64, engine_nowait_1000,
+	engine_gathered_1000, engine_flying_32;
 
 /* RVM's interface on the same mirrors: a commit with flush each; or with no_flush, of which a
  * thousand are flushed at once. A process opens each of them once. */
@@ -113,7 +113,7 @@ extern const struct engine_ops engine_rvm, engine_rvm_no_flush;
 /* Is it one of these two? */
 bool engine_is_rvm(const struct engine_ops *ops);
 
-/* Is it one of these seven? */
+/* Is it one of these eight? */
 bool engine_needs_mirrors(const struct engine_ops *ops);
 
 /*

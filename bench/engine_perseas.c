@@ -180,6 +180,12 @@ static int open_together(struct engine *engine, const struct engine_options *opt
 	return mirrored_open(engine, &own, size, memory);
 }
 
+static int open_8(struct engine *engine, const struct engine_options *options, size_t size,
+                  void **memory)
+{
+	return open_together(engine, options, size, memory, 8, 0);
+}
+
 static int open_64(struct engine *engine, const struct engine_options *options, size_t size,
                    void **memory)
 {
@@ -217,6 +223,7 @@ static int open_gathered_1000(struct engine *engine, const struct engine_options
 		.close = mirrored_close,                                                           \
 	}
 
+const struct engine_ops engine_nowait_8 = TOGETHER("nowait-8", open_8);
 const struct engine_ops engine_nowait_64 = TOGETHER("nowait-64", open_64);
 const struct engine_ops engine_nowait_1000 = TOGETHER("nowait-1000", open_1000);
 const struct engine_ops engine_gathered_1000 = TOGETHER("gathered-1000", open_gathered_1000);
@@ -234,8 +241,9 @@ const struct engine_ops engine_flying_32 = {
 
 bool engine_needs_mirrors(const struct engine_ops *ops)
 {
-	return ops->open == mirrored_open || ops->open == open_64 || ops->open == open_1000 ||
-	       ops->open == open_gathered_1000 || ops->open == open_flying || engine_is_rvm(ops);
+	return ops->open == mirrored_open || ops->open == open_8 || ops->open == open_64 ||
+	       ops->open == open_1000 || ops->open == open_gathered_1000 ||
+	       ops->open == open_flying || engine_is_rvm(ops);
 }
 
 const struct engine_ops engine_perseas = {

@@ -22,7 +22,7 @@ enum {
 	ORDER_RING = 1024, /* orders of a district */
 	ORDER_LINES = 15,  /* of an order, at most */
 	ORDER_HISTORY = 32768,
-	ORDER_WAREHOUSES_MAX = 64,
+	ORDER_WAREHOUSES_MAX = 256,
 };
 
 enum {

@@ -45,9 +45,13 @@ class Lab(Bench):
             return self.compare(title, cluster, work, engines, *more, fabric=fabric, size=size,
                                 place=place)
 
+    def holds(self, size):
+        """Has this host memory for so many bytes, and some to spare?"""
+        return size + GIB <= available()
+
     def fits(self, figure, size):
         """Is there memory for a database of so many bytes, twice? What is left out is told."""
-        if 2 * size + GIB <= available():
+        if self.holds(2 * size):
             return True
         self.leave_out(figure, "%d MiB are left out: there is not enough memory for the owner's "
                        "and a mirror's" % (size // MIB))

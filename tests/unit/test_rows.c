@@ -131,15 +131,11 @@ static const struct {
 	const struct work *work;
 	uint64_t size;
 } cases[] = {
-	{ &bank_work, 1 },
-	{ &order_entry_work, 1 },
-	{ &synthetic_work, 4 },
-	{ &synthetic_work, 8 },
-	{ &synthetic_work, 4096 },
-	{ &ranges_work, 5 },
-	{ &tpca_sequential_work, 640 },
-	{ &tpca_random_work, 6400 },
-	{ &tpca_localized_work, 6400 },
+	{ &bank_work, 1 },           { &order_entry_work, 1 },
+	{ &synthetic_work, 4 },      { &synthetic_work, 8 },
+	{ &synthetic_work, 4096 },   { &ranges_work, 5 },
+	{ &bank_work, 3000 },        { &tpca_sequential_work, 640 },
+	{ &tpca_random_work, 6400 }, { &tpca_localized_work, 6400 },
 	{ &order_entry_work, 2 },
 };
 /* The last case is large, and run once. */
@@ -355,8 +351,12 @@ static void sizes_that_a_workload_does_not_have_have_no_bytes(void **state)
 	} sizes[] = {
 		{ "debit-credit", 1, sizeof(struct bank) },
 		{ "debit-credit", 2, 0 },
+		{ "debit-credit", 1023, 0 },
+		{ "debit-credit", 1024, (1024 + 44) * 128 + (2 << 20) },
+		{ "debit-credit", 409600, sizeof(struct bank) },
+		{ "debit-credit", (1 << 27) + 1, 0 },
 		{ "order-entry", 0, 0 },
-		{ "order-entry", 65, 0 },
+		{ "order-entry", 257, 0 },
 		{ "synthetic", 0, 0 },
 		{ "synthetic", 4, 50 << 20 },
 		{ "synthetic", 7, 0 },
