@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 64, COUNTS_MAX = 4, WAYS_MAX = 6 };
+enum { THREADS_MAX = INSERTS_THREADS, COUNTS_MAX = 8, WAYS_MAX = 6 };
 
 static struct options {
-	const char *mirrors, *store, *dir, *ways, *threads;
+	const char *mirrors, *store, *dir, *ways, *threads, *bulk;
 	uint32_t round_ms;
 	uint64_t rounds, spin_us;
-	bool json;
+	bool json, spoil;
 } options;
 
 static const char about[] =
@@ -33,7 +33,8 @@ static const char about[] =
 	"  bdb-tree      its B-tree, the same\n"
 	"  lmdb          LMDB with a sync at every commit, in the same folder\n"
 	"  bare          no table: as many bytes are sent over tcp, and waited for\n\n"
-	"In the end each must have as many keys as were inserted.\n";
+	"With --bulk a round is one transaction of one thread, as in figure 4 of that paper. In\n"
+	"the end each must have the keys that were inserted, each with its value.\n";
 
 static const struct ps_option rows[] = {
 	{ "mirrors", PS_OPTION_TEXT, AT(mirrors), "LIST", .help = "Where the stores are." },
@@ -43,23 +44,28 @@ static const struct ps_option rows[] = {
 	{ "ways", PS_OPTION_TEXT, AT(ways), "LIST", "hash,hash-nowait",
 	  .help = "What is measured." },
 	{ "threads", PS_OPTION_TEXT, AT(threads), "LIST", "1,8", .help = "Numbers of threads." },
+	{ "bulk", PS_OPTION_TEXT, AT(bulk), "LIST",
+	  .help = "Numbers of keys to insert in one transaction, instead of threads." },
+	{ "spoil", PS_OPTION_FLAG, AT(spoil),
+	  .help = "Expects another value than was inserted: the check must fail." },
 	{ "spin-us", PS_OPTION_NUMBER, AT(spin_us), "N",
 	  .help = "Microseconds a commit spins before it sleeps. Default: 50." },
 	ROUND_OPTION_ROWS,
 	JSON_OPTION_ROW,
 };
 
-/* A way, and the keys that it has. */
+/* A way, and what it must have. */
 struct way {
 	const struct inserts *table;
-	uint64_t keys;
+	struct inserts_content content;
 	bool open;
 };
 
-/* A way with so many threads. */
+/* A way with so many threads, or so many keys in one transaction. */
 static struct series {
 	struct way *way;
 	unsigned threads;
+	uint64_t bulk; /* 0: each is in its own */
 	char name[32];
 } series[WAYS_MAX * COUNTS_MAX];
 static struct measured *measured[WAYS_MAX * COUNTS_MAX];
@@ -79,15 +85,6 @@ struct writer {
 
 static struct writer writers[THREADS_MAX];
 
-/* The keys in no order, each once: every step can be undone. */
-static uint64_t key_of(uint64_t number)
-{
-	number *= 0x9e3779b97f4a7c15u;
-	number ^= number >> 32;
-	number *= 0xd6e8feb86659fd93u;
-	return number ^ number >> 32;
-}
-
 static void *run_writer(void *arg)
 {
 	struct writer *w = arg;
@@ -97,7 +94,7 @@ static void *run_writer(void *arg)
 		const uint64_t number = w->first + w->done * THREADS_MAX;
 		uint64_t after;
 
-		w->status = w->table->insert(key_of(number), &number, w->why);
+		w->status = w->table->insert(inserts_key(number), &number, w->why);
 		w->done += !w->status;
 		after = clock_ns();
 		ps_histogram_add(&w->latency, after - before);
@@ -149,6 +146,35 @@ static unsigned run_threads(struct series *s)
 	return started;
 }
 
+/* So many numbers were inserted, every `step`-th from the first on. */
+static void expect(struct way *way, uint64_t first, uint64_t count, uint64_t step)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		const uint64_t number = first + i * step, key = inserts_key(number);
+
+		inserts_add(&way->content, &key, &number);
+	}
+}
+
+static int run_bulk(struct series *s, struct measured *m)
+{
+	static uint64_t next;
+	const uint64_t first = next, start = clock_ns(), busy = clock_thread_ns();
+	char why[INSERTS_WHY];
+	uint64_t took;
+
+	if (s->way->table->bulk(first, s->bulk, why))
+		return program_fail(s->name, why);
+	took = clock_ns() - start;
+	m->busy_rates[m->rounds] = (double)s->bulk * 1e9 / (double)(clock_thread_ns() - busy + 1);
+	m->rates[m->rounds] = (double)s->bulk * 1e9 / (double)(took + !took);
+	ps_histogram_add(&m->latency, took);
+	m->medians[m->rounds++] = took;
+	next += s->bulk;
+	expect(s->way, first, s->bulk, 1);
+	return 0;
+}
+
 static int run_round(struct series *s, struct measured *m)
 {
 	const struct inserts *table = s->way->table;
@@ -156,16 +182,16 @@ static int run_round(struct series *s, struct measured *m)
 	const unsigned started = run_threads(s);
 	char why[INSERTS_WHY];
 
-	for (unsigned i = 0; i < started; i++) {
-		s->way->keys += writers[i].done;
+	for (unsigned i = 0; i < started; i++)
 		if (writers[i].status)
 			return program_fail(s->name, writers[i].why);
-	}
 	if (started < s->threads)
 		return program_fail(s->name, "a thread cannot be started");
 	if (table->settle && table->settle(why))
 		return program_fail(s->name, why);
 	note_round(m, started, clock_ns() - start);
+	for (unsigned i = 0; i < started; i++)
+		expect(s->way, writers[i].first, writers[i].done, THREADS_MAX);
 	return 0;
 }
 
@@ -173,39 +199,58 @@ static int run_round(struct series *s, struct measured *m)
 
 static int measure_all(void)
 {
+	int (*const run)(struct series * s, struct measured * m) = options.bulk ? run_bulk
+	                                                                        : run_round;
 	int status = 0;
 
 	/* The first turn of each warms up, and is forgotten. */
 	for (unsigned i = 0; i < series_count && !status; i++) {
-		status = run_round(&series[i], measured[i]);
+		status = run(&series[i], measured[i]);
 		ps_histogram_clear(&measured[i]->latency);
 		measured[i]->rounds = 0;
 	}
 	for (uint64_t round = 0; round < options.rounds; round++)
 		for (unsigned i = 0; i < series_count && !status; i++)
-			status = run_round(&series[i], measured[i]);
+			status = run(&series[i], measured[i]);
 	return status;
 }
 
 static int check_all(void)
 {
 	char why[INSERTS_WHY];
-	uint64_t keys;
 
+	if (options.spoil)
+		ways[0].content.digest ^= 1;
 	for (unsigned i = 0; i < way_count; i++) {
-		if (ways[i].table->count(&keys, why))
+		struct inserts_content found = ways[i].content;
+
+		if (ways[i].table->content(&found, why))
 			return program_fail(ways[i].table->name, why);
-		if (keys != ways[i].keys)
+		if (found.keys != ways[i].content.keys)
 			return program_refute(ways[i].table->name,
 			                      "it has not the keys that were inserted");
+		if (found.digest != ways[i].content.digest)
+			return program_refute(ways[i].table->name,
+			                      "its values are not those that were inserted");
 	}
 	return 0;
+}
+
+/* Keys of the largest transaction, if they are in bulk. */
+static uint64_t series_most(void)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < series_count; i++)
+		if (series[i].bulk > most)
+			most = series[i].bulk;
+	return most;
 }
 
 static int open_all(void)
 {
 	const struct inserts_place place = { options.mirrors, options.store, options.dir,
-		                             options.spin_us };
+		                             options.spin_us, series_most() };
 	char why[INSERTS_WHY];
 
 	for (unsigned i = 0; i < way_count; i++) {
@@ -216,14 +261,35 @@ static int open_all(void)
 	return 0;
 }
 
-/* The ways that were asked for, each with each number of threads. */
+static int choose_series(const uint64_t *numbers, unsigned counts)
+{
+	for (unsigned i = 0; i < counts; i++) {
+		for (unsigned k = 0; k < way_count; k++) {
+			struct series *s = &series[series_count];
+
+			if (options.bulk && !ways[k].table->bulk)
+				return program_fail(ways[k].table->name, "has no --bulk");
+			s->way = &ways[k];
+			s->threads = options.bulk ? 1 : (unsigned)numbers[i];
+			s->bulk = options.bulk ? numbers[i] : 0;
+			snprintf(s->name, sizeof(s->name), "%s %" PRIu64, ways[k].table->name,
+			         numbers[i]);
+			measured[series_count++] = measured_new(s->name, NULL, NULL);
+		}
+	}
+	return 0;
+}
+
+/* The ways that were asked for, each with each number of threads, or of keys. */
 static int choose(void)
 {
 	const struct inserts *const tables[] = { &inserts_hash, &inserts_hash_nowait,
 		                                 &inserts_bdb,  &inserts_bdb_tree,
 		                                 &inserts_lmdb, &inserts_bare };
 	uint64_t numbers[COUNTS_MAX];
-	unsigned counts = list_numbers(options.threads, THREADS_MAX, COUNTS_MAX, numbers);
+	unsigned counts = options.bulk
+	                          ? list_numbers(options.bulk, 10000000, COUNTS_MAX, numbers)
+	                          : list_numbers(options.threads, THREADS_MAX, COUNTS_MAX, numbers);
 
 	for (unsigned i = 0; i < WAYS_MAX; i++)
 		if (tables[i] && list_has(options.ways, tables[i]->name))
@@ -231,19 +297,8 @@ static int choose(void)
 	if (!counts || !way_count || !options.mirrors)
 		return program_fail("inserts",
 		                    "needs --mirrors, --ways that are built in, and up to "
-		                    "4 numbers of threads (see --help)");
-	for (unsigned i = 0; i < counts; i++) {
-		for (unsigned k = 0; k < way_count; k++) {
-			struct series *s = &series[series_count];
-
-			s->way = &ways[k];
-			s->threads = (unsigned)numbers[i];
-			snprintf(s->name, sizeof(s->name), "%s %u", ways[k].table->name,
-			         s->threads);
-			measured[series_count++] = measured_new(s->name, NULL, NULL);
-		}
-	}
-	return 0;
+		                    "8 numbers of threads, or of keys (see --help)");
+	return choose_series(numbers, counts);
 }
 
 static void print_json(void)

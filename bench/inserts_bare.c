@@ -14,7 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ASKED = 320, ANSWERED = 16, THREADS = 64 }; /* bytes of an insert, and of its answer */
+enum {
+	ASKED = 320,
+	ANSWERED = 16,
+	THREADS = INSERTS_THREADS
+}; /* bytes of an insert, and of its answer */
 
 struct waiter {
 	pthread_cond_t call;
@@ -164,10 +168,10 @@ static int insert_bare(uint64_t key, const void *value, char *why)
 	return rc;
 }
 
-static int count_bare(uint64_t *keys, char *why)
+static int content_bare(struct inserts_content *content, char *why)
 {
 	(void)why;
-	*keys = answered;
+	content->keys = answered;
 	return 0;
 }
 
@@ -184,11 +188,8 @@ static void close_bare(void)
 }
 
 const struct inserts inserts_bare = {
-	"bare",
-	open_bare,
-	insert_bare,
-	NULL,
-	count_bare,
-	close_bare,
-	"keeps nothing: it sends as many bytes as an insert, and waits for an answer",
+	"bare",      open_bare,
+	insert_bare, NULL,
+	NULL,        content_bare,
+	close_bare,  "keeps nothing: it sends as many bytes as an insert, and waits for an answer",
 };

@@ -7,7 +7,13 @@
 
 #include <stdio.h>
 
-enum { MAKE_MS = 30000, HEAP = 256 << 20 };
+enum {
+	MAKE_MS = 30000,
+	HEAP = 256 << 20,
+	LOG_INSERT = 512, /* bytes of the log that an insert takes, at most */
+	LOG_USUAL = 16 << 20,
+	RING_USUAL = 64 << 20,
+};
 
 static struct table {
 	perseas_t *p;
@@ -31,6 +37,10 @@ static int open_table(struct table *table, const struct inserts_place *place, co
 	snprintf(store, sizeof(store), "%s-%s", place->store, name);
 	options.flags = PERSEAS_CREATE;
 	options.connect_timeout_ms = MAKE_MS;
+	if (place->bulk) {
+		options.log_size = LOG_USUAL + 2 * LOG_INSERT * place->bulk;
+		options.ring_size = RING_USUAL + 4 * LOG_INSERT * place->bulk;
+	}
 	if (place->spin_us)
 		options.spin_us = (uint32_t)place->spin_us;
 	how.flags = PERSEAS_HEAP_CREATE;
@@ -56,11 +66,35 @@ static int insert(struct table *table, uint64_t key, const void *value, unsigned
 	return rc ? fail(table, why) : 0;
 }
 
-static int count(struct table *table, uint64_t *keys, char *why)
+/* No other thread is there: nothing can refuse a lock. */
+static int bulk_waiting(uint64_t first, uint64_t count, char *why)
+{
+	perseas_tx_t *tx;
+	int rc = perseas_begin(waiting.p, 0, &tx);
+
+	for (uint64_t number = first; number < first + count && !rc; number++) {
+		const uint64_t key = inserts_key(number);
+
+		rc = hash_insert(tx, &waiting.hash, (struct hash_bytes){ &key, sizeof(key) },
+		                 (struct hash_bytes){ &number, INSERTS_VALUE });
+	}
+	if (!rc)
+		rc = perseas_commit(tx, 0);
+	return rc ? fail(&waiting, why) : 0;
+}
+
+static int add_pair(void *content, struct hash_bytes key, struct hash_bytes value)
+{
+	inserts_add(content, key.at, value.at);
+	return 0;
+}
+
+static int read_content(struct table *table, struct inserts_content *content, char *why)
 {
 	perseas_tx_t *tx;
 
-	if (perseas_begin(table->p, 0, &tx) || hash_count(tx, &table->hash, keys) ||
+	*content = (struct inserts_content){ 0 };
+	if (perseas_begin(table->p, 0, &tx) || hash_walk(tx, &table->hash, add_pair, content) ||
 	    perseas_commit(tx, 0))
 		return fail(table, why);
 	return 0;
@@ -76,9 +110,9 @@ static int insert_waiting(uint64_t key, const void *value, char *why)
 	return insert(&waiting, key, value, 0, why);
 }
 
-static int count_waiting(uint64_t *keys, char *why)
+static int content_waiting(struct inserts_content *content, char *why)
 {
-	return count(&waiting, keys, why);
+	return read_content(&waiting, content, why);
 }
 
 static void close_waiting(void)
@@ -101,9 +135,9 @@ static int settle_nowait(char *why)
 	return perseas_flush(nowait.p) ? fail(&nowait, why) : 0;
 }
 
-static int count_nowait(uint64_t *keys, char *why)
+static int content_nowait(struct inserts_content *content, char *why)
 {
-	return count(&nowait, keys, why);
+	return read_content(&nowait, content, why);
 }
 
 static void close_nowait(void)
@@ -115,19 +149,17 @@ const struct inserts inserts_hash = {
 	"hash",
 	open_waiting,
 	insert_waiting,
+	bulk_waiting,
 	NULL,
-	count_waiting,
+	content_waiting,
 	close_waiting,
 	"waits until the mirror has it: it survives the end of this process, and of this host "
 	"where the mirror is on another",
 };
 
 const struct inserts inserts_hash_nowait = {
-	"hash-nowait",
-	open_nowait,
-	insert_nowait,
-	settle_nowait,
-	count_nowait,
-	close_nowait,
-	"sends it to the mirror, which is waited for at the end of a round",
+	"hash-nowait", open_nowait,
+	insert_nowait, NULL,
+	settle_nowait, content_nowait,
+	close_nowait,  "sends it to the mirror, which is waited for at the end of a round",
 };

@@ -10,13 +10,14 @@ import sys
 import time
 
 import of_perseas
+import of_stasis
 import of_vista
 from chart import draw
 from figure import Numbers, verdict
 from lab import FORMS, Lab, host
 from page import page, section
 
-FIGURES = [*of_perseas.FIGURES, *of_vista.FIGURES]
+FIGURES = [*of_perseas.FIGURES, *of_vista.FIGURES, *of_stasis.FIGURES]
 
 
 class Drawn:

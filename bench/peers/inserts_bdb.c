@@ -17,6 +17,8 @@ enum {
 	CACHE = 256 << 20,
 	LOG_BUFFER = 8 << 20,
 	LOG_FILE = 64 << 20,
+	TRANSACTIONS = 2 * INSERTS_THREADS,
+	LOCKS = 16384,    /* and four for each key of a large transaction */
 	LOG_INSERT = 512, /* bytes of the log that an insert takes, about */
 };
 
@@ -32,6 +34,19 @@ static int fail(const char *what, int code, char *why)
 {
 	snprintf(why, INSERTS_WHY, "%s: %s", what, db_strerror(code));
 	return -1;
+}
+
+/* Locks and transactions for all threads, and for the largest transaction. */
+static int make_room(DB_ENV *env, uint64_t bulk)
+{
+	const uint32_t locks = LOCKS + 4 * (uint32_t)bulk;
+	int code = env->set_tx_max(env, TRANSACTIONS);
+
+	if (!code)
+		code = env->set_lk_max_lockers(env, LOCKS);
+	if (!code)
+		code = env->set_lk_max_locks(env, locks);
+	return code ? code : env->set_lk_max_objects(env, locks);
 }
 
 static int open_bdb(struct bdb *bdb, const struct inserts_place *place, const char *name,
@@ -51,6 +66,7 @@ static int open_bdb(struct bdb *bdb, const struct inserts_place *place, const ch
 	if ((code = bdb->env->set_cachesize(bdb->env, 0, CACHE, 1)) ||
 	    (code = bdb->env->set_lg_bsize(bdb->env, LOG_BUFFER)) ||
 	    (code = bdb->env->set_lg_max(bdb->env, LOG_FILE)) ||
+	    (code = make_room(bdb->env, place->bulk)) ||
 	    (code = bdb->env->set_lk_detect(bdb->env, DB_LOCK_DEFAULT)) ||
 	    (code = bdb->env->log_set_config(bdb->env, DB_LOG_AUTO_REMOVE, 1)) ||
 	    (code = bdb->env->open(bdb->env, folder, flags, 0600)))
@@ -100,7 +116,27 @@ static int insert(struct bdb *bdb, uint64_t number, const void *bytes, char *why
 	return 0;
 }
 
-static int count_with_cursor(struct bdb *bdb, uint64_t *keys)
+static int bulk(struct bdb *bdb, uint64_t first, uint64_t count, char *why)
+{
+	DB_TXN *txn;
+	int code = bdb->env->txn_begin(bdb->env, NULL, &txn, 0);
+
+	if (code)
+		return fail("begin", code, why);
+	for (uint64_t number = first; number < first + count && !code; number++) {
+		uint64_t name = inserts_key(number);
+		DBT key = { .data = &name, .size = sizeof(name) };
+		DBT value = { .data = &number, .size = INSERTS_VALUE };
+
+		code = bdb->db->put(bdb->db, txn, &key, &value, DB_NOOVERWRITE);
+	}
+	if (!code)
+		return (code = txn->commit(txn, DB_TXN_SYNC)) ? fail("commit", code, why) : 0;
+	txn->abort(txn);
+	return fail("insert", code, why);
+}
+
+static int read_with_cursor(struct bdb *bdb, struct inserts_content *content)
 {
 	DBT key = { 0 }, value = { 0 };
 	DBC *cursor;
@@ -108,17 +144,19 @@ static int count_with_cursor(struct bdb *bdb, uint64_t *keys)
 
 	if (code)
 		return code;
-	for (*keys = 0; !(code = cursor->get(cursor, &key, &value, DB_NEXT)); ++*keys)
-		;
+	while (!(code = cursor->get(cursor, &key, &value, DB_NEXT)))
+		inserts_add(content, key.data, value.data);
 	cursor->close(cursor);
 	return code == DB_NOTFOUND ? 0 : code;
 }
 
-static int count(struct bdb *bdb, uint64_t *keys, char *why)
+static int read_content(struct bdb *bdb, struct inserts_content *content, char *why)
 {
-	int code = count_with_cursor(bdb, keys);
+	int code;
 
-	return code ? fail("count", code, why) : 0;
+	*content = (struct inserts_content){ 0 };
+	code = read_with_cursor(bdb, content);
+	return code ? fail("cursor", code, why) : 0;
 }
 
 static void close_bdb(struct bdb *bdb)
@@ -139,9 +177,14 @@ static int insert_hash(uint64_t key, const void *value, char *why)
 	return insert(&hash, key, value, why);
 }
 
-static int count_hash(uint64_t *keys, char *why)
+static int bulk_hash(uint64_t first, uint64_t count, char *why)
 {
-	return count(&hash, keys, why);
+	return bulk(&hash, first, count, why);
+}
+
+static int content_hash(struct inserts_content *content, char *why)
+{
+	return read_content(&hash, content, why);
 }
 
 static void close_hash(void)
@@ -159,9 +202,14 @@ static int insert_tree(uint64_t key, const void *value, char *why)
 	return insert(&tree, key, value, why);
 }
 
-static int count_tree(uint64_t *keys, char *why)
+static int bulk_tree(uint64_t first, uint64_t count, char *why)
 {
-	return count(&tree, keys, why);
+	return bulk(&tree, first, count, why);
+}
+
+static int content_tree(struct inserts_content *content, char *why)
+{
+	return read_content(&tree, content, why);
 }
 
 static void close_tree(void)
@@ -170,21 +218,15 @@ static void close_tree(void)
 }
 
 const struct inserts inserts_bdb = {
-	"bdb",
-	open_hash,
-	insert_hash,
-	NULL,
-	count_hash,
-	close_hash,
-	"writes its log to a file in memory: it survives the end of this process",
+	"bdb",       open_hash,
+	insert_hash, bulk_hash,
+	NULL,        content_hash,
+	close_hash,  "writes its log to a file in memory: it survives the end of this process",
 };
 
 const struct inserts inserts_bdb_tree = {
-	"bdb-tree",
-	open_tree,
-	insert_tree,
-	NULL,
-	count_tree,
-	close_tree,
-	"writes its log to a file in memory: it survives the end of this process",
+	"bdb-tree",  open_tree,
+	insert_tree, bulk_tree,
+	NULL,        content_tree,
+	close_tree,  "writes its log to a file in memory: it survives the end of this process",
 };

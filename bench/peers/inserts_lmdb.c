@@ -52,18 +52,43 @@ static int insert(uint64_t number, const void *bytes, char *why)
 	return fail("insert", code, why);
 }
 
-static int count(uint64_t *keys, char *why)
+static int bulk(uint64_t first, uint64_t count, char *why)
 {
-	MDB_stat stat;
+	MDB_txn *txn;
+	int code = mdb_txn_begin(env, NULL, 0, &txn);
+
+	if (code)
+		return fail("begin", code, why);
+	for (uint64_t number = first; number < first + count && !code; number++) {
+		uint64_t name = inserts_key(number);
+		MDB_val key = { sizeof(name), &name }, value = { INSERTS_VALUE, &number };
+
+		code = mdb_put(txn, dbi, &key, &value, MDB_NOOVERWRITE);
+	}
+	if (!code)
+		return (code = mdb_txn_commit(txn)) ? fail("commit", code, why) : 0;
+	mdb_txn_abort(txn);
+	return fail("insert", code, why);
+}
+
+static int content(struct inserts_content *found, char *why)
+{
+	MDB_cursor *cursor;
+	MDB_val key, value;
 	MDB_txn *txn;
 	int code = mdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
 
+	*found = (struct inserts_content){ 0 };
 	if (code)
-		return fail("count", code, why);
-	code = mdb_stat(txn, dbi, &stat);
+		return fail("cursor", code, why);
+	code = mdb_cursor_open(txn, dbi, &cursor);
+	if (!code) {
+		while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))
+			inserts_add(found, key.mv_data, value.mv_data);
+		mdb_cursor_close(cursor);
+	}
 	mdb_txn_abort(txn);
-	*keys = stat.ms_entries;
-	return code ? fail("count", code, why) : 0;
+	return code == MDB_NOTFOUND ? 0 : fail("cursor", code, why);
 }
 
 static void close_lmdb(void)
@@ -73,11 +98,8 @@ static void close_lmdb(void)
 }
 
 const struct inserts inserts_lmdb = {
-	"lmdb",
-	open_lmdb,
-	insert,
-	NULL,
-	count,
-	close_lmdb,
-	"writes pages to a file in memory: it survives the end of this process",
+	"lmdb",     open_lmdb,
+	insert,     bulk,
+	NULL,       content,
+	close_lmdb, "writes pages to a file in memory: it survives the end of this process",
 };

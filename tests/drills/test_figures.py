@@ -81,8 +81,8 @@ def test_points_are_where_their_numbers_are():
     assert x < to_x and y == to_y
 
 
-def figures(folder, *words):
-    line = [TOP / "bench/papers/draw.py", "--build", BUILD, "--form", "tiny", "--only", "perseas-4",
+def figures(folder, *words, name="perseas-4"):
+    line = [TOP / "bench/papers/draw.py", "--build", BUILD, "--form", "tiny", "--only", name,
             "--output", folder, *words]
     return subprocess.run([sys.executable, *map(str, line)], stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=SECONDS)
@@ -106,9 +106,11 @@ def test_a_figure_is_drawn_beside_the_papers(tmp_path):
 
 
 @pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
-def test_a_database_that_is_wrong_gives_no_figure(tmp_path):
-    """A byte of it is changed before it is checked."""
-    done = figures(tmp_path, "--spoil")
-    assert done.returncode == 1 and "is there in part" in done.stderr
-    assert not (tmp_path / "perseas-4.svg").exists()
+@pytest.mark.parametrize("name, says", [
+    ("perseas-4", "is there in part"), ("stasis-5", "its values are not those")])
+def test_a_database_that_is_wrong_gives_no_figure(name, says, tmp_path):
+    """A byte of it is changed before it is checked; or a table has another value than inserted."""
+    done = figures(tmp_path, "--spoil", name=name)
+    assert done.returncode == 1 and says in done.stderr
+    assert not (tmp_path / (name + ".svg")).exists()
     assert "It was not drawn: " in (tmp_path / "index.html").read_text()
