@@ -34,7 +34,7 @@ $(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) $(RVM_HEADERS) $(SCRIPTS) V
 SBIN_FILES := $(DAEMON) $(SCRIPTS)
 DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PROTOCOL.md \
 	$(wildcard doc/*.md doc/examples/*.[ch] doc/examples/*.cpp client/python/examples/*.py \
-	deploy/*.md) deploy/grafana.json
+	deploy/*.md) deploy/alerts.yaml deploy/grafana.json
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
 	librvm-perseas.so.$(VERSION) librvm-perseas.so.$(SOVERSION) librvm-perseas.so librvm-perseas.a \
 	rvm-perseas/librvm.so rvm-perseas/librvm.a pkgconfig/perseas.pc pkgconfig/rvm-perseas.pc
