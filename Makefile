@@ -9,7 +9,7 @@
 # the commands), WERROR= (warnings do not stop the build), SANITIZE=address,undefined, RDMA=0
 # (without rdma-core: no rdma fabric); of install and uninstall also BINDIR, SBINDIR, LIBDIR,
 # INCLUDEDIR, MANDIR, BASHCOMPDIR, ZSHCOMPDIR, DOCDIR, SYSCONFDIR, UNITDIR, SYSUSERSDIR, TMPFILESDIR,
-# PYTHONDIR, and PYTHON_PACKAGE=0 (without the Python package).
+# OCFDIR (agents of Pacemaker), PYTHONDIR, and PYTHON_PACKAGE=0 (without the Python package).
 
 VERSION := $(shell cat VERSION)
 SOVERSION := 0
@@ -40,6 +40,7 @@ SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
+OCFDIR ?= $(PREFIX)/lib/ocf
 
 SANITIZE ?=
 RDMA ?= 1

@@ -11,6 +11,13 @@ $(UNITS): $(BUILD)/%: %.in always
 	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|' \
 		-e 's|@DOCDIR@|$(DOCDIR)|' $< >$@
 
+# Agents of Pacemaker, which looks for them in /usr/lib/ocf alone: where PREFIX is not /usr, give
+# OCFDIR=/usr/lib/ocf.
+AGENTS := $(addprefix $(BUILD)/deploy/ocf/,mirror owner)
+$(AGENTS): $(BUILD)/%: %.in always
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
+
 HEADERS := $(sort $(wildcard client/perseas*.h))
 # Those of the C++ binding: <perseas.hpp>, and <perseas/...> that it includes.
 CXX_HEADERS := $(sort $(wildcard client/cpp/perseas.hpp client/cpp/perseas/*.hpp))
@@ -40,9 +47,10 @@ LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so l
 	rvm-perseas/librvm.so rvm-perseas/librvm.a pkgconfig/perseas.pc pkgconfig/rvm-perseas.pc
 
 #: install uninstall   programs, library, documents, units; DESTDIR, PREFIX (/usr/local)
-install: programs man $(UNITS) $(if $(filter 1,$(PYTHON_PACKAGE)),$(PYTHON_SHARED)/made)
+install: programs man $(UNITS) $(AGENTS) $(if $(filter 1,$(PYTHON_PACKAGE)),$(PYTHON_SHARED)/made)
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig \
-		$(DOCDIR) $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR))
+		$(DOCDIR) $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR) \
+		$(OCFDIR)/resource.d/perseas $(OCFDIR)/lib/perseas)
 	install -m 755 $(COMMAND) $(DESTDIR)$(BINDIR)/
 	install -m 755 $(SBIN_FILES) $(DESTDIR)$(SBINDIR)/
 	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
@@ -73,6 +81,8 @@ install: programs man $(UNITS) $(if $(filter 1,$(PYTHON_PACKAGE)),$(PYTHON_SHARE
 		install -D -m 644 $$file $(DESTDIR)$(DOCDIR)/$$file || exit 1; done
 	install -m 644 deploy/perseasd.conf $(DESTDIR)$(DOCDIR)/
 	install -m 644 $(UNITS) deploy/perseasd.socket $(DESTDIR)$(UNITDIR)/
+	install -m 755 $(AGENTS) $(DESTDIR)$(OCFDIR)/resource.d/perseas/
+	install -m 644 deploy/ocf/functions.sh $(DESTDIR)$(OCFDIR)/lib/perseas/
 	install -m 644 deploy/perseas.sysusers $(DESTDIR)$(SYSUSERSDIR)/perseas.conf
 	install -m 644 deploy/perseas.tmpfiles $(DESTDIR)$(TMPFILESDIR)/perseas.conf
 
@@ -94,6 +104,9 @@ uninstall:
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS)) perseasd.socket)
+	rm -rf $(addprefix $(DESTDIR)$(OCFDIR)/,resource.d/perseas lib/perseas)
+	for dir in resource.d lib ''; do [ ! -d $(DESTDIR)$(OCFDIR)/$$dir ] || \
+		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(OCFDIR)/$$dir || exit 1; done
 	rm -f $(DESTDIR)$(SYSUSERSDIR)/perseas.conf $(DESTDIR)$(TMPFILESDIR)/perseas.conf
 	for dir in client/python/examples client/python client doc/examples doc deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
 		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR)/$$dir || exit 1; done

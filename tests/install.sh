@@ -49,6 +49,8 @@ for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power includ
 		lib/pkgconfig/perseas.pc lib/pkgconfig/rvm-perseas.pc \
 		lib/systemd/system/perseasd.service \
 		lib/systemd/system/perseasd.socket lib/systemd/system/perseas-owner@.service \
+		lib/ocf/resource.d/perseas/mirror lib/ocf/resource.d/perseas/owner \
+		lib/ocf/lib/perseas/functions.sh \
 		lib/sysusers.d/perseas.conf lib/tmpfiles.d/perseas.conf \
 		lib/python3/dist-packages/perseas/__init__.py \
 		lib/python3/dist-packages/perseas/_native.abi3.so \
@@ -59,7 +61,7 @@ tests/links.py "$root" "$root/usr/share/doc/perseas"
 grep -q '^ExecStart=/usr/sbin/perseasd --config /etc/perseasd.conf ' \
 	"$root/usr/lib/systemd/system/perseasd.service"
 grep -q '^ExecStart=/usr/bin/perseas run %i ' "$root/usr/lib/systemd/system/perseas-owner@.service"
-if grep -r "@[A-Z]*@" "$root/usr/lib/systemd"; then
+if grep -r "@[A-Z]*@" "$root/usr/lib/systemd" "$root/usr/lib/ocf"; then
 	echo "a path is missing"
 	exit 1
 fi

@@ -1,0 +1,358 @@
+"""The agents of Pacemaker, ocf:perseas:mirror and ocf:perseas:owner (deploy/ocf), called as
+Pacemaker calls them, and by ocf-tester."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from binding import TAKEOVER, Store
+from drill import (BUILD, HERE, SECONDS, TOP, die_with_parent, fill, mirror_list, process_state,
+                   status_of, wait_for)
+
+SUCCESS, GENERIC, ARGS, UNIMPLEMENTED, PERM, INSTALLED, CONFIGURED = 0, 1, 2, 3, 4, 5, 6
+NOT_RUNNING, PROMOTED, FAILED_PROMOTED = 7, 8, 9
+SOURCES = [TOP / "deploy/ocf" / each for each in ("functions.sh", "mirror.in", "owner.in")]
+
+# An application that owns the store until it is told to end; WORKS is what it does then.
+APPLICATION = """
+import os, signal, sys
+sys.path.insert(0, %r)
+from binding import Store
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]) as store:
+    store.map("accounts")
+    sys.stderr.write("the application is there\\n")
+    signal.sigwait({signal.SIGTERM})
+    if "stubborn" in sys.argv:
+        signal.sigwait({signal.SIGUSR1})
+""" % str(HERE)
+
+
+class Agent:
+    """An instance of a resource, as Pacemaker sees it."""
+
+    def __init__(self, installed, folder, name, instance, **parameters):
+        self.path = installed / "resource.d/perseas" / name
+        self.temporary = folder / "run"
+        self.temporary.mkdir(exist_ok=True)
+        self.state = self.temporary / ("perseas-%s-%s" % (name, instance))
+        self.instance, self.parameters, self.meta = instance, parameters, {}
+        self.words = ""
+
+    def environment(self, **more):
+        named = {"OCF_RESKEY_" + name: str(value) for name, value in self.parameters.items()}
+        return {**os.environ, **named, "OCF_ROOT": "/usr/lib/ocf", "HA_logfacility": "none",
+                "HA_RSCTMP": str(self.temporary), "OCF_RESOURCE_INSTANCE": self.instance,
+                "OCF_RESKEY_CRM_meta_timeout": str(SECONDS * 1000), **self.meta, **more}
+
+    def __call__(self, action, **more):
+        """The exit code; what it said is in .words."""
+        done = subprocess.run([self.path, action], env=self.environment(**more), text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=2 * SECONDS,
+                              preexec_fn=die_with_parent)
+        self.words = done.stdout
+        return done.returncode
+
+    def pid(self):
+        return int((self.state / "process").read_text().split()[0])
+
+
+@pytest.fixture(scope="module")
+def installed():
+    """Below it the agents lie as `make install` has them, where everybody can read them."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="perseas-ocf-"))
+    agents, library = folder / "resource.d/perseas", folder / "lib/perseas"
+    agents.mkdir(parents=True)
+    library.mkdir(parents=True)
+    shutil.copy(SOURCES[0], library)
+    for source in SOURCES[1:]:
+        text = re.sub("@S?BINDIR@", str(BUILD), source.read_text()).replace("@VERSION@", "1")
+        (agents / source.stem).write_text(text)
+        (agents / source.stem).chmod(0o755)
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def own_name():
+    return subprocess.run(["id", "-un"], stdout=subprocess.PIPE, text=True, check=True).stdout[:-1]
+
+
+@pytest.fixture
+def agent(installed, tmp_path):
+    """agent(name, instance, **parameters): an Agent, which is stopped at the end."""
+    agents = []
+
+    def make(name, instance="i", **parameters):
+        parameters.setdefault("user", own_name())
+        agents.append(Agent(installed, tmp_path, name, instance, **parameters))
+        return agents[-1]
+
+    yield make
+    for each in agents:
+        if each.state.exists():
+            each.parameters["stop_after"] = 1
+            each("stop")
+
+
+@pytest.fixture
+def memory():
+    """A folder in memory."""
+    folder = pathlib.Path("/dev/shm/perseas-ocf-%d" % os.getpid())
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def mirror(agent, memory, tmp_path):
+    """An agent of a mirror with an address, and one for HTTP."""
+    return agent("mirror", listen="127.0.0.1:0", memory_dir=memory, http="127.0.0.1:0",
+                 logfile=tmp_path / "log")
+
+
+@pytest.fixture
+def owners(agent, mirrors, tmp_path):
+    """owners(instance, *words, **parameters): agents of one store, on three mirrors."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    program = tmp_path / "application.py"
+    program.write_text(APPLICATION)
+
+    def make(instance, *words, **parameters):
+        each = agent("owner", instance, store="bank", mirrors=mirror_list(daemons),
+                     command=" ".join([sys.executable, str(program), *words]),
+                     logfile=tmp_path / ("log-" + instance), **parameters)
+        each.daemons = daemons
+        return each
+    return make
+
+
+def promotable(each):
+    each.meta["OCF_RESKEY_CRM_meta_promotable"] = "true"
+    return each
+
+
+def runs(pid):
+    """One that was killed can be there until somebody has taken its status."""
+    try:
+        return process_state(int(pid)) != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def judged(agent):
+    """ocf-tester's judgement."""
+    words = ["-n", agent.instance]
+    for name, value in agent.parameters.items():
+        words += ["-o", "%s=%s" % (name, value)]
+    environment = agent.environment()
+    environment["PATH"] += ":/usr/sbin:/sbin"
+    return subprocess.run(["ocf-tester", "-v", *words, agent.path], env=environment, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=10 * SECONDS,
+                          preexec_fn=die_with_parent)
+
+
+def test_shellcheck_has_nothing_to_say():
+    done = subprocess.run(["shellcheck", "-s", "bash", "-x", "-P", SOURCES[0].parent, *SOURCES],
+                          stdout=subprocess.PIPE, text=True)
+    assert not done.returncode, done.stdout
+
+
+def test_ocf_tester_passes_the_mirror(mirror):
+    done = judged(mirror)
+    assert not done.returncode and "passed all tests" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("alone", (True, False), ids=("alone", "promotable"))
+def test_ocf_tester_passes_the_owner(alone, owners):
+    owner = owners("tested")
+    done = judged(owner if alone else promotable(owner))
+    assert not done.returncode and "passed all tests" in done.stdout, done.stdout
+    assert ("does not support the promote action" in done.stdout) == alone
+
+
+# --- what is wrong has a code and a sentence ---
+
+@pytest.mark.parametrize("name,parameters,code,sentence", (
+    ("mirror", dict(binary="/none/perseasd"), INSTALLED, "(parameter binary) is not here"),
+    ("mirror", dict(user="nobody-of-that-name"), INSTALLED, "there is no user"),
+    ("mirror", dict(config="/none.conf"), INSTALLED, "cannot be read"),
+    ("mirror", dict(listen="here"), CONFIGURED, "'here' in listen or http is no address"),
+    ("mirror", dict(memory_dir="images"), CONFIGURED, "give a whole path"),
+    ("owner", dict(store=""), CONFIGURED, "store is missing"),
+    ("owner", dict(user=""), CONFIGURED, "user is missing"),
+    ("owner", dict(mirrors=""), CONFIGURED, "mirrors is missing"),
+    ("owner", dict(mirrors="a:1, b:1"), CONFIGURED, "give addresses with commas"),
+    ("owner", dict(command=""), CONFIGURED, "command is missing"),
+    ("owner", dict(command="bank 'for"), CONFIGURED, "a shell does not understand it"),
+    ("owner", dict(restarts="often"), CONFIGURED, "restarts is 'often'"),
+    ("owner", dict(stop_after="0"), CONFIGURED, "stop_after is '0'"),
+    ("owner", dict(warm="tepid"), CONFIGURED, "warm is 'tepid'"),
+    ("owner", dict(client="/none/perseas"), INSTALLED, "(parameter client) is not here"),
+))
+@pytest.mark.parametrize("action", ("validate-all", "start"))
+def test_a_wrong_parameter_is_named(action, name, parameters, code, sentence, agent):
+    right = dict(store="bank", mirrors="127.0.0.1:1", command="true") if name == "owner" else {}
+    wrong = agent(name, **{**right, **parameters})
+    assert wrong(action) == code, wrong.words
+    assert sentence in wrong.words
+    assert wrong("monitor") == NOT_RUNNING and wrong("stop") == SUCCESS
+
+
+@pytest.mark.parametrize("name", ("mirror", "owner"))
+def test_an_unknown_action_is_refused(name, agent):
+    each = agent(name)
+    assert each("dance") == UNIMPLEMENTED and "usage" in each.words
+
+
+def test_a_mirror_that_cannot_start_says_why(mirror):
+    """What the daemon says of its options is the sentence; what it cannot do is another failure."""
+    mirror.parameters["options"] = "--owner-timeout soon"
+    assert mirror("start") == CONFIGURED and "--owner-timeout" in mirror.words, mirror.words
+    mirror.parameters["options"] = "--unix /none/of/it"
+    assert mirror("start") == GENERIC and "/none/of/it" in mirror.words, mirror.words
+    assert mirror("monitor") == NOT_RUNNING
+
+
+@pytest.mark.parametrize("what,code,sentence", (
+    (dict(store="none"), ARGS, "the mirrors have no such store"),
+    (dict(options="--restarts"), CONFIGURED, "refuses its options"),
+    (dict(command="/none/bank", restarts=0), INSTALLED, "the application cannot be started"),
+))
+def test_an_owner_that_cannot_start_says_why(what, code, sentence, owners):
+    owner = owners("failing")
+    owner.parameters.update(what)
+    assert owner("start") == code and sentence in owner.words, owner.words
+    assert owner("monitor") == NOT_RUNNING
+
+
+# --- monitors see what there is to see ---
+
+def test_a_monitor_of_a_mirror_looks_as_deep_as_it_is_told(mirror):
+    """A daemon that hangs is a process still; one that answers with a memory that is gone is not
+    ready."""
+    assert mirror("start") == SUCCESS, mirror.words
+    for depth in ("0", "10", "20"):
+        assert mirror("monitor", OCF_CHECK_LEVEL=depth) == SUCCESS, mirror.words
+    os.kill(mirror.pid(), signal.SIGSTOP)
+    assert mirror("monitor") == SUCCESS
+    hurry = dict(OCF_CHECK_LEVEL="10")
+    mirror.meta["OCF_RESKEY_CRM_meta_timeout"] = "7000"
+    assert mirror("monitor", **hurry) == GENERIC and "does not answer" in mirror.words
+    os.kill(mirror.pid(), signal.SIGCONT)
+    del mirror.meta["OCF_RESKEY_CRM_meta_timeout"]
+    assert mirror("monitor", **hurry) == SUCCESS, mirror.words
+    os.kill(mirror.pid(), signal.SIGKILL)
+    wait_for(lambda: mirror("monitor") == NOT_RUNNING, SECONDS, "a monitor that sees the end")
+    assert mirror("start") == SUCCESS and mirror("stop") == SUCCESS
+
+
+def test_what_is_no_process_of_the_instance_is_left_alone(mirror, tmp_path):
+    """The number of a process that ended may be that of another one now."""
+    other = subprocess.Popen(["sleep", "1000"], preexec_fn=die_with_parent, start_new_session=True)
+    try:
+        mirror.state.mkdir()
+        (mirror.state / "process").write_text("%d 1\n" % other.pid)
+        assert mirror("monitor") == NOT_RUNNING and mirror("stop") == SUCCESS
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_images_outlive_a_stop(mirror, perseas):
+    assert mirror("start") == SUCCESS, mirror.words
+    port = (mirror.state / "own/ports").read_text().split()[0]
+    assert perseas("create", "kept", mirrors="127.0.0.1:" + port).status == 0
+    assert mirror("stop") == SUCCESS and mirror("start") == SUCCESS
+    port = (mirror.state / "own/ports").read_text().split()[0]
+    assert "kept" in perseas("ls", mirrors="127.0.0.1:" + port).out
+
+
+def test_an_owner_alone_is_started_when_it_owns_the_store(owners):
+    owner = owners("alone", check="test $PERSEAS_STORE = bank")
+    assert owner("start") == SUCCESS, owner.words
+    assert status_of("bank", owner.daemons)["live"]
+    for depth in ("0", "10", "20"):
+        assert owner("monitor", OCF_CHECK_LEVEL=depth) == SUCCESS, owner.words
+    owner.parameters["check"] = "false"
+    assert owner("monitor", OCF_CHECK_LEVEL="20") == GENERIC and "check" in owner.words
+    assert owner("stop") == SUCCESS and owner("monitor") == NOT_RUNNING
+    assert not status_of("bank", owner.daemons)["live"]
+
+
+def test_too_few_mirrors_are_seen_at_depth(owners):
+    owner = owners("alone")
+    assert owner("start") == SUCCESS, owner.words
+    for each in owner.daemons[1:]:
+        each.kill9()
+    wait_for(lambda: owner("monitor", OCF_CHECK_LEVEL="10") == GENERIC, SECONDS, "a failed monitor")
+    assert "too few mirrors" in owner.words, owner.words
+
+
+def test_an_application_that_does_not_end_is_killed(owners):
+    owner = owners("stubborn", "stubborn", stop_after=1)
+    assert owner("start") == SUCCESS, owner.words
+    run = owner.pid()
+    application, = pathlib.Path("/proc/%d/task/%d/children" % (run, run)).read_text().split()
+    assert owner("stop") == SUCCESS and owner("monitor") == NOT_RUNNING
+    assert not runs(application)
+
+
+def test_an_application_that_outlives_its_run_is_seen_and_ended(owners):
+    """`perseas run` was killed: the application is told by the kernel, and does not care."""
+    owner = owners("stubborn", "stubborn", stop_after=1)
+    assert owner("start") == SUCCESS, owner.words
+    os.kill(owner.pid(), signal.SIGKILL)
+    wait_for(lambda: owner("monitor") == GENERIC, SECONDS, "a monitor that sees it")
+    assert "the application has not" in owner.words
+    assert owner("start") == SUCCESS, owner.words
+    assert owner("monitor") == SUCCESS
+
+
+# --- a promotable clone ---
+
+def word(owner):
+    return (owner.state / "said").read_text().splitlines()[-1].split(": ", 2)[2]
+
+
+def test_the_one_that_is_promoted_owns_the_store(owners):
+    """Nobody owns the store: both wait at the gate. One is promoted; the other follows it then, and
+    takes over when it is promoted after the first was killed, whole."""
+    first, second = (promotable(owners(each, stop_after=1)) for each in ("one", "two"))
+    for each in (first, second):
+        assert each("start") == SUCCESS, each.words
+        wait_for(lambda each=each: word(each) == "COMMAND runs", SECONDS, "a gate")
+        assert each("monitor") == SUCCESS
+    assert not status_of("bank", first.daemons)["live"]
+    assert first("promote") == SUCCESS, first.words
+    assert status_of("bank", first.daemons)["live"]
+    assert first("monitor") == PROMOTED
+    assert second("monitor") == SUCCESS
+    wait_for(lambda: word(second).startswith("standby: its owner lives"), SECONDS, "a standby")
+    os.killpg(first.pid(), signal.SIGKILL)
+    wait_for(lambda: first("monitor") == NOT_RUNNING, SECONDS, "the end of the first")
+    assert second("promote") == SUCCESS, second.words
+    assert second("monitor", OCF_CHECK_LEVEL="10") == PROMOTED
+    assert second("demote") == SUCCESS and second("monitor") == SUCCESS
+    assert not status_of("bank", first.daemons)["live"]
+    assert "the application is there" in pathlib.Path(second.parameters["logfile"]).read_text()
+
+
+def test_a_promoted_one_that_lost_the_store_has_failed(owners):
+    """Another owner took the store, as on a node where Pacemaker believed this one dead. As that
+    one ends, it is well again."""
+    owner = promotable(owners("one", stop_after=1))
+    assert owner("start") == SUCCESS and owner("promote") == SUCCESS, owner.words
+    with Store("bank", mirror_list(owner.daemons), flags=TAKEOVER):
+        wait_for(lambda: owner("monitor") == FAILED_PROMOTED, SECONDS, "a failed monitor")
+        assert "its owner lives" in owner.words, owner.words
+    wait_for(lambda: owner("monitor") == PROMOTED, SECONDS, "an owner again")
