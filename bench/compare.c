@@ -35,9 +35,9 @@ static const char about[] =
 	"Where memory does not hold them all at once, --apart runs one after another, and keeps\n"
 	"what each held in a file in /var/tmp until it is checked.\n\n"
 	"Workloads: debit-credit, order-entry, synthetic, ranges, tpca-sequential, tpca-random,\n"
-	"tpca-localized. Engines: perseas (over --mirrors), nowait-8, -64 and -1000 (the same,\n"
-	"so many commits waited for at once), gathered-1000 (held back for a millisecond,\n"
-	"too, and sent as one), flying-32 (32 commits on their way all the time), rvm (RVM's\n"
+	"tpca-localized, tpca-layered. Engines: perseas (over --mirrors), nowait-8, -64 and\n"
+	"-1000 (the same, so many commits waited for at once), gathered-1000 (held back\n"
+	"for a millisecond, too, and sent as one), flying-32 (32 commits on their way all the time), rvm (RVM's\n"
 	"interface on the same mirrors, with flush), rvm-no-flush (the same with no_flush, and a\n"
 	"flush for each 1000), local (undo log in this process),\n"
 	"copies (the three copies that a mirror takes, and nothing else), none (no\n"
@@ -89,8 +89,8 @@ struct contest {
 	struct work_run runs[CONTENDERS_MAX];
 	struct measured *m[CONTENDERS_MAX];
 	char configurations[CONTENDERS_MAX][ENGINE_SETUP];
-	struct perseas_stat stats[CONTENDERS_MAX]; /* of those with mirrors */
-	double bytes_a_commit[CONTENDERS_MAX];     /* to all mirrors; 0: there are none */
+	struct engine_counts counts[CONTENDERS_MAX]; /* of those with mirrors */
+	double bytes_a_commit[CONTENDERS_MAX];       /* to all mirrors; 0: there are none */
 };
 
 static int read_engines(struct contest *contest)
@@ -138,15 +138,17 @@ static struct perseas *run_handle(const struct work_run *run)
  * are on the fabric that is meant: one that came back meanwhile may be on another. */
 static int look_at_mirrors(struct contest *contest, unsigned i)
 {
-	struct perseas_stat *stat = &contest->stats[i], before = *stat;
+	struct engine_counts *counts = &contest->counts[i], before = *counts;
+	struct engine *engine = contest->runs[i].rows.engine;
 	struct perseas *p = run_handle(&contest->runs[i]);
 
-	if (!p)
+	if (!engine || !contest->ops[i]->counts)
 		return 0;
-	perseas_stat(p, stat);
-	contest->bytes_a_commit[i] = (double)(stat->bytes_sent - before.bytes_sent) /
-	                             (double)(stat->commits - before.commits);
-	return options.fabric ? fabric_check(p, options.fabric) : 0;
+	contest->ops[i]->counts(engine, counts);
+	if (counts->commits > before.commits)
+		contest->bytes_a_commit[i] = (double)(counts->sent - before.sent) /
+		                             (double)(counts->commits - before.commits);
+	return options.fabric && p ? fabric_check(p, options.fabric) : 0;
 }
 
 /* Every engine has a folder of its own. */
@@ -229,6 +231,17 @@ static int spoil(const struct work_run *run)
 	return 0;
 }
 
+static void counts_json(struct ps_json *json, const struct contest *contest, unsigned i)
+{
+	const struct engine_counts *counts = &contest->counts[i];
+
+	ps_json_real(json, "bytes_a_commit", contest->bytes_a_commit[i]);
+	ps_json_number(json, "commits", counts->commits);
+	ps_json_number(json, "sent", counts->sent);
+	ps_json_number(json, "saved_within", counts->within);
+	ps_json_number(json, "saved_between", counts->between);
+}
+
 static void print_json(const struct contest *contest)
 {
 	struct ps_json json = { .out = stdout };
@@ -246,7 +259,7 @@ static void print_json(const struct contest *contest)
 		ps_json_text(&json, "survives", contest->ops[i]->survives);
 		ps_json_text(&json, "configuration", contest->configurations[i]);
 		if (contest->bytes_a_commit[i] > 0)
-			ps_json_real(&json, "bytes_a_commit", contest->bytes_a_commit[i]);
+			counts_json(&json, contest, i);
 		ps_json_end(&json, '}');
 	}
 	ps_json_end(&json, '}');

@@ -56,6 +56,14 @@ struct engine {
 	char why[ENGINE_WHY];     /* what failed last; the library's handle has its own */
 };
 
+/* What an engine with mirrors has done so far. */
+struct engine_counts {
+	uint64_t commits;
+	uint64_t sent;    /* bytes, to all mirrors */
+	uint64_t within;  /* bytes that a transaction declared again, and that were sent once */
+	uint64_t between; /* bytes that a later transaction of the same group changed again */
+};
+
 /* What returns a number returns 0, or another number: engine_why says what is wrong then. */
 struct engine_ops {
 	const char *name;
@@ -80,6 +88,8 @@ struct engine_ops {
 	int (*get)(struct engine *engine, unsigned table, uint64_t id, void *row);
 	int (*put)(struct engine *engine, unsigned table, uint64_t id, const void *row);
 	int (*read)(struct engine *engine, unsigned table, uint64_t id, uint64_t count, void *rows);
+	/* NULL in an engine without mirrors. */
+	void (*counts)(struct engine *engine, struct engine_counts *counts);
 	int (*loaded)(struct engine *engine); /* after what was loaded is committed; may be NULL */
 	/* Lets go of what `open` took, also when that failed, and of what is not committed. */
 	void (*close)(struct engine *engine);

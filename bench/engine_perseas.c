@@ -108,6 +108,15 @@ static int mirrored_open(struct engine *engine, const struct engine_options *opt
 	return 0;
 }
 
+static void mirrored_counts(struct engine *engine, struct engine_counts *counts)
+{
+	struct perseas_stat stat = { 0 };
+
+	perseas_stat(engine->handle, &stat);
+	*counts = (struct engine_counts){ stat.commits, stat.bytes_sent, stat.saved_within,
+		                          stat.saved_between };
+}
+
 static int mirrored_begin(struct engine *engine)
 {
 	return perseas_begin(engine->handle, 0, &((struct mirrored *)engine)->tx);
@@ -220,7 +229,7 @@ static int open_gathered_1000(struct engine *engine, const struct engine_options
 	{                                                                                          \
 		.name = label, .survives = "host", .size = sizeof(struct mirrored), .open = opens, \
 		.begin = mirrored_begin, .range = mirrored_range, .commit = mirrored_post,         \
-		.close = mirrored_close,                                                           \
+		.counts = mirrored_counts, .close = mirrored_close,                                \
 	}
 
 const struct engine_ops engine_nowait_8 = TOGETHER("nowait-8", open_8);
@@ -236,6 +245,7 @@ const struct engine_ops engine_flying_32 = {
 	.begin = mirrored_begin,
 	.range = mirrored_range,
 	.commit = mirrored_fly,
+	.counts = mirrored_counts,
 	.close = mirrored_close,
 };
 
@@ -254,5 +264,6 @@ const struct engine_ops engine_perseas = {
 	.begin = mirrored_begin,
 	.range = mirrored_range,
 	.commit = mirrored_commit,
+	.counts = mirrored_counts,
 	.close = mirrored_close,
 };

@@ -5,6 +5,7 @@
  */
 #include "engine.h"
 #include "../client/rvm/rvm.h"
+#include "../client/rvm/rvm_statistics.h"
 
 #include <stdio.h>
 
@@ -117,6 +118,22 @@ static int recoverable_post(struct engine *engine)
 	return fail_rvm(engine, code);
 }
 
+/* Of both engines, where both are open: it is one store. */
+static void recoverable_counts(struct engine *engine, struct engine_counts *counts)
+{
+	rvm_statistics_t told;
+
+	(void)engine;
+	rvm_init_statistics(&told);
+	*counts = (struct engine_counts){ 0 };
+	if (RVM_STATISTICS(&told) != RVM_SUCCESS)
+		return;
+	counts->commits = told.tot_flush_commit + told.tot_no_flush_commit;
+	counts->sent = RVM_OFFSET_TO_LENGTH(told.tot_log_written);
+	counts->within = RVM_OFFSET_TO_LENGTH(told.tot_range_overlap);
+	counts->between = RVM_OFFSET_TO_LENGTH(told.tot_trans_overlap);
+}
+
 static void recoverable_close(struct engine *engine)
 {
 	struct recoverable *r = (struct recoverable *)engine;
@@ -127,11 +144,11 @@ static void recoverable_close(struct engine *engine)
 		rvm_unmap(&r->region);
 }
 
-#define RECOVERABLE(label, opens, commits)                                             \
-	{                                                                              \
-		.name = label, .survives = "host", .size = sizeof(struct recoverable), \
-		.open = opens, .begin = recoverable_begin, .range = recoverable_range, \
-		.commit = commits, .close = recoverable_close,                         \
+#define RECOVERABLE(label, opens, commits)                                                   \
+	{                                                                                    \
+		.name = label, .survives = "host", .size = sizeof(struct recoverable),       \
+		.open = opens, .begin = recoverable_begin, .range = recoverable_range,       \
+		.commit = commits, .counts = recoverable_counts, .close = recoverable_close, \
 	}
 
 const struct engine_ops engine_rvm = RECOVERABLE("rvm", open_flushed, recoverable_commit);

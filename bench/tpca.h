@@ -38,4 +38,9 @@ uint32_t tpca_localized(uint64_t *state, uint64_t done, uint32_t accounts);
 /* "tpca-sequential" and so on. Their size is the accounts', 256 bytes of memory each. */
 extern const struct work tpca_sequential_work, tpca_random_work, tpca_localized_work;
 
+/* "tpca-layered": localized, and each row is declared whole by two functions, of which one calls
+ * the other, and that a third, which declares what it changes: as programs in layers do (section
+ * 5.2 of the paper). */
+extern const struct work tpca_layered_work;
+
 #endif

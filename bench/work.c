@@ -24,7 +24,7 @@ const struct work *work_by_name(const char *name)
 	static const struct work *const works[] = {
 		&bank_work,           &order_entry_work,     &synthetic_work,
 		&ranges_work,         &tpca_sequential_work, &tpca_random_work,
-		&tpca_localized_work,
+		&tpca_localized_work, &tpca_layered_work,
 	};
 
 	for (unsigned i = 0; i < sizeof(works) / sizeof(*works); i++)

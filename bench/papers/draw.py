@@ -10,6 +10,7 @@ import sys
 import time
 
 import of_perseas
+import of_rvm
 import of_stasis
 import of_vista
 from chart import draw
@@ -17,7 +18,8 @@ from figure import Numbers, verdict
 from lab import FORMS, Lab, host
 from page import page, section
 
-FIGURES = [*of_perseas.FIGURES, *of_vista.FIGURES, *of_stasis.FIGURES]
+FIGURES = [*of_perseas.FIGURES, *of_vista.FIGURES, *of_stasis.FIGURES,
+           *of_rvm.FIGURES]
 
 
 class Drawn:

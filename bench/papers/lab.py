@@ -45,6 +45,11 @@ class Lab(Bench):
             return self.compare(title, cluster, work, engines, *more, fabric=fabric, size=size,
                                 place=place)
 
+    @staticmethod
+    def memory():
+        """Bytes of this host."""
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
     def holds(self, size):
         """Has this host memory for so many bytes, and some to spare?"""
         return size + GIB <= available()
@@ -66,7 +71,7 @@ def host(build):
             model = row.split(":", 1)[1].strip()
     version = subprocess.run([build / "perseas", "--version"], stdout=subprocess.PIPE, text=True,
                              check=False).stdout.split("\n")[0]
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = Lab.memory()
     return {"processors": "%d, %s" % (len(os.sched_getaffinity(0)), model),
             "memory": "%d MiB" % (memory // MIB), "memory_bytes": memory,
             "kernel": platform.release(), "perseas": version.strip()}

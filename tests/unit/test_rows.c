@@ -136,7 +136,7 @@ static const struct {
 	{ &synthetic_work, 4096 },   { &ranges_work, 5 },
 	{ &bank_work, 3000 },        { &tpca_sequential_work, 640 },
 	{ &tpca_random_work, 6400 }, { &tpca_localized_work, 6400 },
-	{ &order_entry_work, 2 },
+	{ &tpca_layered_work, 640 }, { &order_entry_work, 2 },
 };
 /* The last case is large, and run once. */
 enum { CASES = sizeof(cases) / sizeof(*cases), SMALL = CASES - 1, TPCA_CASE = CASES - 3 };
