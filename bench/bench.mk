@@ -5,7 +5,7 @@
 
 # What has a main of its own, or needs rdma-core beside it; the rest is theirs to share.
 BENCH_MAINS := debit_credit reopen worker limits_verbs compare threads \
-	host_limits relay found objects inserts
+	host_limits relay found objects inserts turns
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # The command measures too, and all programs have options.
 COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,json.o \
@@ -19,7 +19,7 @@ PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
 INSERTS_OBJ := $(addprefix $(BUILD)/obj/,bench/inserts.o doc/examples/hash.o)
 PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
 BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found objects inserts \
-	host-limits relay $(if $(RAW_OBJ),limits))
+	host-limits relay turns $(if $(RAW_OBJ),limits))
 
 .PHONY: benches benches-peers
 benches: $(BENCHES)
@@ -33,6 +33,9 @@ $(addprefix $(BUILD)/bench/,compare reopen worker threads found objects): $(BUIL
 	$(link) $(CLIENT_LIBS)
 
 $(BUILD)/bench/debit-credit: $(BUILD)/obj/bench/debit_credit.o $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
+	$(link) $(CLIENT_LIBS)
+
+$(BUILD)/bench/turns: $(BUILD)/obj/bench/turns.o $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
 $(BUILD)/bench/inserts: $(INSERTS_OBJ) $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
@@ -70,7 +73,7 @@ demo:
 bench bench-quick:
 	@deploy/deps.sh build bench
 	$(if $(findstring quick,$@),,@$(MAKE) --no-print-directory check-peers)
-	@$(SUBMAKE) all benches-peers
+	@$(SUBMAKE) all benches-peers python $(BUILD)/bench/cpp
 	@$(PYTHON) bench/run.py --build $(BUILD) $(if $(findstring quick,$@),--quick)
 	@$(PYTHON) bench/figures.py $(BUILD)/bench/results.json
 

@@ -4,11 +4,15 @@
  * take, by their names. All look at the root once, before they begin.
  *
  *     cpp MIRRORS STORE WAY COUNT
+ *     cpp MIRRORS STORE WAY -          as many as each line of the input says, and the seconds that
+ *                                      they took (bench/languages.py)
  */
 #include <perseas.hpp>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 
 namespace
@@ -128,6 +132,23 @@ perseas_counted(way go, perseas::store &s, const perseas::root<row> &r, unsigned
 	return go(s, r, count);
 }
 
+static bool take_turns(way go, perseas::store &s, const perseas::root<row> &r)
+{
+	unsigned count = 0;
+
+	while (std::cin >> count) {
+		const auto began = std::chrono::steady_clock::now();
+
+		if (!go(s, r, count))
+			return false;
+		const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+
+		std::printf("%.9f\n", took.count());
+		std::fflush(stdout);
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	const way go = argc == 5 ? way_named(argv[3]) : nullptr;
@@ -138,6 +159,8 @@ int main(int argc, char **argv)
 		perseas::store s(argv[2], argv[1], perseas::options().create());
 		auto r = s.make_root<row>("row");
 
+		if (std::string(argv[4]) == "-")
+			return take_turns(go, s, r) ? 0 : 1;
 		return go(s, r, warm) && perseas_counted(go, s, r,
 		                                         static_cast<unsigned>(std::atoi(argv[4])))
 		               ? 0

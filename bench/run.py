@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+import languages
 from certificates import Authority
 from cluster import Cluster
 from report import Report
@@ -505,10 +506,15 @@ class Bench:
         self.results[name] = entry = result["engines"][against]
         self.report.add("limit: " + name, "us", [ns / 1e3 for ns in entry["p50s_ns"]])
 
+    def languages(self):
+        with self.cluster(1, room=600 * MIB) as cluster:
+            self.results["languages"] = languages.measure(self.build, cluster, self.report,
+                                                          self.near, self.seconds, self.rounds)
+
     def all(self):
         parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,
                  self.threads_far, self.threads_serial, self.nowait, self.recovery, self.found,
-                 self.objects, self.inserts, self.limits]
+                 self.objects, self.inserts, self.languages, self.limits]
         if RedisPair and self.knows("redis"):
             parts.insert(3, self.redis)
         if not self.quick:
