@@ -18,11 +18,14 @@ struct recoverable {
 	unsigned unflushed;
 };
 
+__attribute__((cold, noinline)) static int refuse_rvm(struct engine *engine, rvm_return_t code)
+{
+	return engine_fail(engine, "%s: %s", rvm_return(code), rvm_message());
+}
+
 static inline int fail_rvm(struct engine *engine, rvm_return_t code)
 {
-	if (__builtin_expect(code == RVM_SUCCESS, 1))
-		return 0;
-	return engine_fail(engine, "%s: %s", rvm_return(code), rvm_message());
+	return __builtin_expect(code == RVM_SUCCESS, 1) ? 0 : refuse_rvm(engine, code);
 }
 
 static int name_log(struct engine *engine, const struct engine_options *options)

@@ -10,17 +10,20 @@
 
 struct ps_rvm ps_rvm = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-rvm_return_t ps_rvm_ready(perseas_t **store)
+rvm_return_t ps_rvm_no_store(void)
 {
-	*store = atomic_load_explicit(&ps_rvm.store, memory_order_acquire);
-	if (*store)
-		return RVM_SUCCESS;
 	if (atomic_load(&ps_rvm.phase) != PS_RVM_READY)
 		return ps_rvm_fail(RVM_EINIT,
 		                   "the library is not initialised, or was terminated: call "
 		                   "rvm_initialize first");
 	return ps_rvm_fail(RVM_ELOG, "no log was named: set log_dev in the options of "
 	                             "rvm_initialize or rvm_set_options");
+}
+
+rvm_return_t ps_rvm_ready(perseas_t **store)
+{
+	*store = ps_rvm_store();
+	return *store ? RVM_SUCCESS : ps_rvm_no_store();
 }
 
 static rvm_return_t initialize_locked(rvm_options_t *options)
@@ -74,7 +77,7 @@ static rvm_return_t terminate_locked(void)
 	int rc;
 
 	for (uint32_t i = 0; (slot = ps_rvm_slot_at(i)); i++)
-		if (atomic_load(&slot->open))
+		if (atomic_load(&slot->name))
 			return ps_rvm_fail(RVM_EUNCOMMIT,
 			                   "a transaction is open: end or abort it first");
 	rc = store ? perseas_flush(store) : 0;

@@ -87,10 +87,10 @@ static rvm_return_t list_open(rvm_options_t *options, int row)
 	struct ps_rvm_slot *slot;
 
 	for (uint32_t i = 0; (slot = ps_rvm_slot_at(i)); i++) {
+		const uint64_t name = atomic_load(&slot->name);
 		rvm_tid_t *more;
 
-		if (!atomic_load(&slot->open) ||
-		    (row >= 0 && !ps_rvm_slot_touches(slot, (unsigned)row)))
+		if (!name || (row >= 0 && !ps_rvm_slot_touches(slot, (unsigned)row)))
 			continue;
 		more = realloc(options->tid_array,
 		               ((size_t)options->n_uncommit + 1) * sizeof(rvm_tid_t));
@@ -99,7 +99,7 @@ static rvm_return_t list_open(rvm_options_t *options, int row)
 			                                   "transactions");
 		options->tid_array = more;
 		rvm_init_tid(&more[options->n_uncommit]);
-		ps_rvm_slot_name(slot, &more[options->n_uncommit++]);
+		ps_rvm_slot_name(slot, name, &more[options->n_uncommit++]);
 	}
 	return RVM_SUCCESS;
 }

@@ -208,7 +208,7 @@ typedef struct {
 	rvm_struct_id_t struct_id;
 	rvm_bool_t from_heap;
 	struct timeval
-		uname; /* no two transactions of a process have the same; about when it began */
+		uname; /* no two transactions of a process have the same; begun in that second */
 	void *tid;     /* the library's */
 	rvm_length_t reserved; /* the library's */
 } rvm_tid_t;

@@ -8,49 +8,37 @@
 #include <stdlib.h>
 #include <time.h>
 
-struct ps_rvm_slots ps_rvm_slots = { .lock = PTHREAD_MUTEX_INITIALIZER, .free = UINT32_MAX };
+struct ps_rvm_slots ps_rvm_slots = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The last name that was given, in us since 1970. */
 static _Atomic uint64_t last_name;
 
 /* --- those that are free --- */
 
-/* What the list's head becomes. It counts its changes, so that a slot that was taken, used and put
- * back meanwhile is not mistaken for what was seen. */
-static uint64_t head_after(uint64_t head, uint32_t index)
+static bool take(struct ps_rvm_slot *slot)
 {
-	return ((head >> 32) + 1) << 32 | index;
+	return slot && !atomic_load_explicit(&slot->taken, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&slot->taken, true, memory_order_acquire);
 }
 
-static void put_slot(struct ps_rvm_slot *slot)
+/* Whoever found one leaves the next search the one behind it. NULL: all are taken. */
+static struct ps_rvm_slot *find_free(void)
 {
-	uint64_t head = atomic_load_explicit(&ps_rvm_slots.free, memory_order_relaxed);
+	const uint32_t count = atomic_load_explicit(&ps_rvm_slots.count, memory_order_acquire);
+	const uint32_t first = atomic_load_explicit(&ps_rvm_slots.next, memory_order_relaxed);
 
-	do
-		atomic_store_explicit(&slot->next, (uint32_t)head, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&ps_rvm_slots.free, &head,
-	                                              head_after(head, slot->index),
-	                                              memory_order_acq_rel, memory_order_relaxed));
+	for (uint32_t i = 0; i < count; i++) {
+		const uint32_t index = (first + i) % count;
+
+		if (!take(ps_rvm_slot_at(index)))
+			continue;
+		atomic_store_explicit(&ps_rvm_slots.next, index + 1, memory_order_relaxed);
+		return ps_rvm_slot_at(index);
+	}
+	return NULL;
 }
 
-/* NULL: none is free. */
-static struct ps_rvm_slot *get_slot(void)
-{
-	uint64_t head = atomic_load_explicit(&ps_rvm_slots.free, memory_order_acquire);
-	struct ps_rvm_slot *slot;
-
-	do {
-		if ((uint32_t)head == PS_RVM_NO_SLOT)
-			return NULL;
-		slot = ps_rvm_slot_at((uint32_t)head);
-	} while (!atomic_compare_exchange_weak_explicit(
-		&ps_rvm_slots.free, &head,
-		head_after(head, atomic_load_explicit(&slot->next, memory_order_relaxed)),
-		memory_order_acq_rel, memory_order_acquire));
-	return slot;
-}
-
-/* Another block of them, all of them free. Locked. */
+/* Another block of them, all of them free, and the next to be looked at. Locked. */
 static bool add_block(void)
 {
 	const uint32_t count = atomic_load_explicit(&ps_rvm_slots.count, memory_order_relaxed);
@@ -61,23 +49,24 @@ static bool add_block(void)
 	block = calloc(PS_RVM_SLOT_BLOCK, sizeof(*block));
 	if (!block)
 		return false;
+	for (uint32_t i = 0; i < PS_RVM_SLOT_BLOCK; i++)
+		block[i].last = count + i;
 	atomic_store_explicit(&ps_rvm_slots.blocks[count / PS_RVM_SLOT_BLOCK], block,
 	                      memory_order_relaxed);
 	atomic_store_explicit(&ps_rvm_slots.count, count + PS_RVM_SLOT_BLOCK, memory_order_release);
-	for (uint32_t i = PS_RVM_SLOT_BLOCK; i-- > 0;) {
-		block[i].index = count + i;
-		put_slot(&block[i]);
-	}
+	atomic_store_explicit(&ps_rvm_slots.next, count, memory_order_relaxed);
 	return true;
 }
 
-static struct ps_rvm_slot *make_slot(void)
+__attribute__((noinline)) static struct ps_rvm_slot *take_another(void)
 {
-	struct ps_rvm_slot *slot;
+	struct ps_rvm_slot *slot = find_free();
 
+	if (slot)
+		return slot;
 	pthread_mutex_lock(&ps_rvm_slots.lock);
 	do
-		slot = get_slot();
+		slot = find_free();
 	while (!slot && add_block());
 	pthread_mutex_unlock(&ps_rvm_slots.lock);
 	return slot;
@@ -85,29 +74,23 @@ static struct ps_rvm_slot *make_slot(void)
 
 /* --- what they name --- */
 
-/* No two are alike, and later ones are greater. */
+/* No two are alike, and later ones are greater. The seconds are true. */
 static uint64_t new_name(void)
 {
+	const uint64_t now = (uint64_t)time(NULL) * 1000000;
 	uint64_t last = atomic_load_explicit(&last_name, memory_order_relaxed), name;
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	do {
-		name = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-		if (name <= last)
-			name = last + 1;
-	} while (!atomic_compare_exchange_weak_explicit(&last_name, &last, name,
-	                                                memory_order_relaxed,
-	                                                memory_order_relaxed));
+	do
+		name = now > last ? now : last + 1;
+	while (!atomic_compare_exchange_weak_explicit(&last_name, &last, name, memory_order_relaxed,
+	                                              memory_order_relaxed));
 	return name;
 }
 
-struct ps_rvm_slot *ps_rvm_slot_take(void)
+struct ps_rvm_slot *ps_rvm_slot_take(struct ps_rvm_slot *last)
 {
-	struct ps_rvm_slot *slot = get_slot();
+	struct ps_rvm_slot *slot = take(last) ? last : take_another();
 
-	if (!slot)
-		slot = make_slot();
 	if (slot)
 		atomic_store_explicit(&slot->uname, new_name(), memory_order_relaxed);
 	return slot;
@@ -115,33 +98,17 @@ struct ps_rvm_slot *ps_rvm_slot_take(void)
 
 void ps_rvm_slot_give(struct ps_rvm_slot *slot)
 {
-	slot->tx = NULL;
-	atomic_store_explicit(&slot->open, false, memory_order_release);
+	atomic_store_explicit(&slot->name, 0, memory_order_release);
 	atomic_store_explicit(&slot->touched[0], 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->touched[1], 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->generation,
-	                      atomic_load_explicit(&slot->generation, memory_order_relaxed) + 1,
-	                      memory_order_relaxed);
-	put_slot(slot);
-}
-
-void ps_rvm_slot_name(const struct ps_rvm_slot *slot, rvm_tid_t *tid)
-{
-	const uint64_t uname = atomic_load_explicit(&slot->uname, memory_order_relaxed);
-
-	tid->struct_id = rvm_tid_id;
-	tid->uname.tv_sec = (time_t)(uname / 1000000);
-	tid->uname.tv_usec = (suseconds_t)(uname % 1000000);
-	tid->tid = (void *)(uintptr_t)slot;
-	tid->reserved = atomic_load_explicit(&slot->generation, memory_order_relaxed) << 16 |
-	                slot->index;
+	atomic_store_explicit(&slot->taken, false, memory_order_release);
 }
 
 void ps_rvm_slots_forget(void)
 {
 	const uint32_t count = atomic_exchange(&ps_rvm_slots.count, 0);
 
-	atomic_store(&ps_rvm_slots.free, PS_RVM_NO_SLOT);
+	atomic_store(&ps_rvm_slots.next, 0);
 	for (uint32_t i = 0; i < count / PS_RVM_SLOT_BLOCK; i++) {
 		free(ps_rvm_slots.blocks[i]);
 		atomic_store(&ps_rvm_slots.blocks[i], NULL);

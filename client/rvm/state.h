@@ -22,6 +22,7 @@ enum {
 	PS_RVM_WORD = 64,   /* pages in a word of such notes */
 	PS_RVM_SLOT_BLOCK = 64,
 	PS_RVM_SLOT_BLOCKS = 1024,
+	PS_RVM_INDEX_BITS = 16,  /* of a slot, in a name */
 	PS_RVM_HELD_US = 1000000 /* how long RVM_COALESCE_TRANS holds a transaction back */
 };
 
@@ -36,14 +37,13 @@ struct ps_rvm_piece {
 
 /* Where a transaction is kept while it is open. Those that end are used again, and never freed. */
 struct ps_rvm_slot {
-	perseas_tx_t *tx;            /* NULL: none is open */
-	_Atomic uint64_t generation; /* counts the transactions that were kept here */
-	_Atomic bool open;           /* for who looks from outside */
-	_Atomic uint64_t uname;      /* us since 1970 */
+	perseas_tx_t *tx;
+	_Atomic uint64_t name;       /* what its record holds; 0: none is open */
+	uint64_t last;               /* the last name: how many were kept here, above the index */
+	_Atomic uint64_t uname;      /* seconds since 1970, times a million, and a count */
+	_Atomic bool taken;          /* by a transaction, which is open or about to begin or end */
 	_Atomic uint64_t touched[2]; /* pieces that it declared bytes of, a bit for each row */
-	_Atomic uint32_t next;       /* among those that are free: an index, or PS_RVM_NO_SLOT */
-	uint32_t index;
-	uint32_t row; /* of the region that it declared bytes of last */
+	uint32_t row;                /* of the region that it declared bytes of last */
 	/* Counts, which only the thread that has the transaction changes. */
 	_Atomic uint64_t aborts, flushes, no_flushes, lengths[13];
 };
@@ -63,11 +63,17 @@ struct ps_rvm {
 	struct ps_rvm_piece pieces[PS_RVM_PIECES];
 };
 
-#define PS_RVM_NO_SLOT UINT32_MAX
-
 enum ps_rvm_phase { PS_RVM_NEW, PS_RVM_READY, PS_RVM_OVER };
 
 extern struct ps_rvm ps_rvm;
+
+/* The store, or NULL: then the next function says why there is none, as RVM_EINIT or RVM_ELOG. */
+static inline perseas_t *ps_rvm_store(void)
+{
+	return atomic_load_explicit(&ps_rvm.store, memory_order_acquire);
+}
+
+rvm_return_t ps_rvm_no_store(void);
 
 /* RVM_SUCCESS and the store in *store, or RVM_EINIT or RVM_ELOG. */
 rvm_return_t ps_rvm_ready(perseas_t **store);
@@ -91,8 +97,9 @@ int ps_rvm_close_log(void);
 
 /* --- slots.c --- */
 
-/* One that is free, or NULL: memory is out. */
-struct ps_rvm_slot *ps_rvm_slot_take(void);
+/* One that is free: `last` if it is, which a record had before, and may be NULL. NULL: memory is
+ * out. */
+struct ps_rvm_slot *ps_rvm_slot_take(struct ps_rvm_slot *last);
 void ps_rvm_slot_give(struct ps_rvm_slot *slot);
 
 /* All of them, in blocks, which stay where they are. */
@@ -100,7 +107,7 @@ struct ps_rvm_slots {
 	pthread_mutex_t lock; /* of who adds a block */
 	struct ps_rvm_slot *_Atomic blocks[PS_RVM_SLOT_BLOCKS];
 	_Atomic uint32_t count; /* slots that there are */
-	_Atomic uint64_t free;  /* how often it changed, above the index of the first free one */
+	_Atomic uint32_t next;  /* where a free one is looked for first */
 };
 extern struct ps_rvm_slots ps_rvm_slots;
 
@@ -115,12 +122,27 @@ static inline struct ps_rvm_slot *ps_rvm_slot_at(uint32_t index)
 
 void ps_rvm_slots_forget(void);
 
-/* The record of a transaction that is kept there. */
-void ps_rvm_slot_name(const struct ps_rvm_slot *slot, rvm_tid_t *tid);
+/* The index of the slot that a name is of. */
+static inline uint32_t ps_rvm_slot_index(uint64_t name)
+{
+	return name & ((1 << PS_RVM_INDEX_BITS) - 1);
+}
+
+/* The record of a transaction that is kept there under that name. */
+static inline void ps_rvm_slot_name(const struct ps_rvm_slot *slot, uint64_t name, rvm_tid_t *tid)
+{
+	const uint64_t uname = atomic_load_explicit(&slot->uname, memory_order_relaxed);
+
+	tid->struct_id = rvm_tid_id;
+	tid->uname.tv_sec = (time_t)(uname / 1000000);
+	tid->uname.tv_usec = (suseconds_t)(uname % 1000000);
+	tid->tid = (void *)(uintptr_t)slot;
+	tid->reserved = name;
+}
 
 static inline bool ps_rvm_slot_touches(const struct ps_rvm_slot *slot, unsigned row)
 {
-	return atomic_load(&slot->open) && atomic_load(&slot->touched[row / 64]) >> row % 64 & 1;
+	return atomic_load(&slot->name) && atomic_load(&slot->touched[row / 64]) >> row % 64 & 1;
 }
 
 /* --- map.c --- */

@@ -16,39 +16,36 @@ static inline void count(_Atomic uint64_t *counter)
 	                      memory_order_relaxed);
 }
 
+/* The slot that a record names, or was kept in last; NULL: none. */
+static inline struct ps_rvm_slot *last_slot(const rvm_tid_t *tid)
+{
+	return ps_rvm_slot_at(ps_rvm_slot_index(tid->reserved));
+}
+
+/* Does the record name the transaction in that slot, and is that open? */
+static inline bool names(const rvm_tid_t *tid, const struct ps_rvm_slot *slot)
+{
+	return slot && slot == tid->tid && tid->reserved &&
+	       atomic_load_explicit(&slot->name, memory_order_relaxed) == tid->reserved;
+}
+
 /* The transaction that a record names, or NULL: it was not begun, or has ended. */
 static inline struct ps_rvm_slot *find_slot(const rvm_tid_t *tid)
 {
 	struct ps_rvm_slot *slot;
 
-	if (!tid || tid->struct_id != rvm_tid_id || !tid->tid)
+	if (!tid || tid->struct_id != rvm_tid_id)
 		return NULL;
-	slot = ps_rvm_slot_at(tid->reserved & 0xffff);
-	if (slot != tid->tid || !slot->tx ||
-	    (atomic_load_explicit(&slot->generation, memory_order_relaxed) & UINT64_MAX >> 16) !=
-	            tid->reserved >> 16)
-		return NULL;
-	return slot;
+	slot = last_slot(tid);
+	return names(tid, slot) ? slot : NULL;
 }
 
 static rvm_return_t no_transaction(void)
 {
+	if (!ps_rvm_store())
+		return ps_rvm_no_store();
 	return ps_rvm_fail(RVM_ETID, "the record names no transaction that is open: it was not "
 	                             "begun, or has ended");
-}
-
-/* The transaction, or NULL and why. */
-static inline struct ps_rvm_slot *slot_of(const rvm_tid_t *tid, rvm_return_t *code)
-{
-	struct ps_rvm_slot *slot = find_slot(tid);
-	perseas_t *store;
-
-	if (slot)
-		return slot;
-	*code = ps_rvm_ready(&store);
-	if (*code == RVM_SUCCESS)
-		*code = no_transaction();
-	return NULL;
 }
 
 static void end(struct ps_rvm_slot *slot, rvm_tid_t *tid)
@@ -66,7 +63,7 @@ static rvm_return_t begin_fault(const rvm_tid_t *tid, rvm_mode_t mode)
 		                             "rvm_init_tid first");
 	if (mode != restore && mode != no_restore)
 		return ps_rvm_fail(RVM_EMODE, "a transaction begins with restore or no_restore");
-	if (find_slot(tid))
+	if (names(tid, last_slot(tid)))
 		return ps_rvm_fail(RVM_ETID,
 		                   "the record names a transaction that is open: end or abort it "
 		                   "first, or use another record");
@@ -75,16 +72,17 @@ static rvm_return_t begin_fault(const rvm_tid_t *tid, rvm_mode_t mode)
 
 rvm_return_t rvm_begin_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 {
+	perseas_t *store = ps_rvm_store();
 	struct ps_rvm_slot *slot;
-	perseas_t *store;
-	rvm_return_t code = ps_rvm_ready(&store);
+	rvm_return_t code;
 	int rc;
 
-	if (code == RVM_SUCCESS)
-		code = begin_fault(tid, mode);
+	if (!store)
+		return ps_rvm_no_store();
+	code = begin_fault(tid, mode);
 	if (code != RVM_SUCCESS)
 		return code;
-	slot = ps_rvm_slot_take();
+	slot = ps_rvm_slot_take(last_slot(tid));
 	if (!slot)
 		return ps_rvm_fail(RVM_ENO_MEMORY,
 		                   "no memory for a transaction, or 65536 are open");
@@ -93,8 +91,9 @@ rvm_return_t rvm_begin_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 		ps_rvm_slot_give(slot);
 		return ps_rvm_fail_store(store, rc, "no transaction can begin");
 	}
-	atomic_store_explicit(&slot->open, true, memory_order_release);
-	ps_rvm_slot_name(slot, tid);
+	slot->last += (uint64_t)1 << PS_RVM_INDEX_BITS;
+	atomic_store_explicit(&slot->name, slot->last, memory_order_release);
+	ps_rvm_slot_name(slot, slot->last, tid);
 	return RVM_SUCCESS;
 }
 
@@ -164,25 +163,21 @@ static inline rvm_return_t declare(struct ps_rvm_slot *slot, void *dest, rvm_len
 
 rvm_return_t rvm_set_range(rvm_tid_t *tid, void *dest, rvm_length_t length)
 {
-	rvm_return_t code = RVM_SUCCESS;
-	struct ps_rvm_slot *slot = slot_of(tid, &code);
+	struct ps_rvm_slot *slot = find_slot(tid);
 
-	if (!slot || !length)
-		return code;
-	return declare(slot, dest, length);
+	if (!slot)
+		return no_transaction();
+	return length ? declare(slot, dest, length) : RVM_SUCCESS;
 }
 
 rvm_return_t rvm_modify_bytes(rvm_tid_t *tid, void *dest, const void *src, rvm_length_t length)
 {
-	rvm_return_t code = RVM_SUCCESS;
-	struct ps_rvm_slot *slot = slot_of(tid, &code);
+	rvm_return_t code;
 
-	if (!slot || !length)
-		return code;
-	if (!src)
+	if (!src && length && find_slot(tid))
 		return ps_rvm_fail(RVM_ESRC, "there is no address of the new bytes");
-	code = declare(slot, dest, length);
-	if (code == RVM_SUCCESS)
+	code = rvm_set_range(tid, dest, length);
+	if (code == RVM_SUCCESS && length)
 		memmove(dest, src, length);
 	return code;
 }
@@ -191,12 +186,11 @@ rvm_return_t rvm_modify_bytes(rvm_tid_t *tid, void *dest, const void *src, rvm_l
 
 rvm_return_t rvm_abort_transaction(rvm_tid_t *tid)
 {
-	rvm_return_t code;
-	struct ps_rvm_slot *slot = slot_of(tid, &code);
+	struct ps_rvm_slot *slot = find_slot(tid);
 	int rc;
 
 	if (!slot)
-		return code;
+		return no_transaction();
 	rc = perseas_abort(slot->tx);
 	if (rc)
 		return ps_rvm_fail_store(ps_rvm.store, rc, "the transaction cannot be aborted");
@@ -205,29 +199,33 @@ rvm_return_t rvm_abort_transaction(rvm_tid_t *tid)
 	return RVM_SUCCESS;
 }
 
-static int commit(struct ps_rvm_slot *slot, rvm_mode_t mode)
+/* It is sent, though the store gathers, and not waited for. */
+__attribute__((noinline)) static int commit_at_once(struct ps_rvm_slot *slot)
 {
 	struct perseas_token token;
-	int rc;
+	const int rc = perseas_commit_token(slot->tx, PERSEAS_NOWAIT, &token);
 
+	if (!rc)
+		perseas_wait(ps_rvm.store, &token, 0);
+	return rc;
+}
+
+static int commit(struct ps_rvm_slot *slot, rvm_mode_t mode)
+{
 	if (mode == flush)
 		return perseas_commit(slot->tx, 0);
-	if (!atomic_load_explicit(&ps_rvm.send_at_once, memory_order_relaxed))
-		return perseas_commit(slot->tx, PERSEAS_NOWAIT);
-	rc = perseas_commit_token(slot->tx, PERSEAS_NOWAIT, &token);
-	if (!rc)
-		perseas_wait(ps_rvm.store, &token, 0); /* It is sent, and not waited for. */
-	return rc;
+	if (atomic_load_explicit(&ps_rvm.send_at_once, memory_order_relaxed))
+		return commit_at_once(slot);
+	return perseas_commit(slot->tx, PERSEAS_NOWAIT);
 }
 
 rvm_return_t rvm_end_transaction(rvm_tid_t *tid, rvm_mode_t mode)
 {
-	rvm_return_t code;
-	struct ps_rvm_slot *slot = slot_of(tid, &code);
+	struct ps_rvm_slot *slot = find_slot(tid);
 	int rc;
 
 	if (!slot)
-		return code;
+		return no_transaction();
 	if (mode != flush && mode != no_flush)
 		return ps_rvm_fail(RVM_EMODE, "a transaction ends with flush or no_flush");
 	rc = commit(slot, mode);

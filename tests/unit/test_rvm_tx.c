@@ -154,6 +154,31 @@ static void bad_records_are_refused(void **state)
 	/* A record can be used again. */
 	assert_rvm(rvm_begin_transaction(&wild, restore));
 	assert_rvm(rvm_abort_transaction(&wild));
+	wild.tid = copy.tid;
+	wild.reserved = 0;
+	assert_int_equal(rvm_abort_transaction(&wild), RVM_ETID);
+}
+
+/* Two records that had the same place the last time get two. */
+static void records_have_places_of_their_own(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_tid_t one, two;
+
+	rvm_rig_map(rig);
+	rvm_init_tid(&one);
+	assert_rvm(rvm_begin_transaction(&one, restore));
+	assert_rvm(rvm_abort_transaction(&one));
+	two = one;
+	assert_rvm(rvm_begin_transaction(&one, restore));
+	assert_rvm(rvm_begin_transaction(&two, restore));
+	assert_ptr_not_equal(one.tid, two.tid);
+	assert_rvm(rvm_modify_bytes(&one, rig->region.vmaddr, "a", 1));
+	assert_rvm(rvm_modify_bytes(&two, rig->region.vmaddr + 1, "b", 1));
+	assert_rvm(rvm_abort_transaction(&one));
+	assert_rvm(rvm_end_transaction(&two, flush));
+	assert_int_equal((uint8_t)rig->region.vmaddr[0], rvm_first(0));
+	assert_int_equal(rig->region.vmaddr[1], 'b');
 }
 
 static void names_are_unique_and_keep_the_heap(void **state)
@@ -323,6 +348,7 @@ int main(void)
 		RVM_TEST(ranges_are_inside_of_one_region),
 		RVM_TEST(too_much_is_refused),
 		RVM_TEST(bad_records_are_refused),
+		RVM_TEST(records_have_places_of_their_own),
 		RVM_TEST(names_are_unique_and_keep_the_heap),
 		RVM_BARE(what_was_not_flushed_is_lost_whole),
 		RVM_TEST(what_is_held_back_is_sent),
