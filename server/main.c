@@ -1,6 +1,7 @@
 /*
  * main.c - perseasd: keeps images of stores for their owners.
  */
+#include "../proto/control/version.h"
 #include "../proto/base/notify.h"
 #include "store/access_file.h"
 #include "loop/daemon.h"
@@ -413,6 +414,8 @@ static int run_stores(struct memory *memory, const struct config *config)
 		stores_set_spill(stores, spill);
 		rules.stores = stores;
 		stores_set_access(stores, rules.access);
+		stores_set_labels(stores, &config->labels);
+		ps_version_limit(config->protocol);
 		ret = run_daemon(memory, stores, &progress, config, &rules);
 	}
 	stores_free(stores);

@@ -35,7 +35,7 @@ static int refused(const struct ps_address *address, const struct ps_answer *ans
 		return ps_error_set(error, PERSEAS_EVERSION,
 		                    "%s does not speak version %d of the data protocol; upgrade "
 		                    "the older of the two",
-		                    address->text, PS_PROTOCOL_VERSION);
+		                    address->text, PS_DATA_VERSION);
 	case PS_ANSWER_BAD_TOKEN:
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    "%s no longer knows the session; it was restarted, or another "
@@ -182,7 +182,7 @@ struct ps_greeting *ps_greeting_new(struct ps_tls *tls, const struct ps_address 
 		return NULL;
 	}
 	g->tls = tls;
-	g->hello = (struct ps_hello){ .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+	g->hello = (struct ps_hello){ .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
 	memcpy(g->hello.token, grant->token.data, PS_ID_SIZE);
 	if (ps_dial_begin(&g->dial, address, error) == 0)
 		return g;

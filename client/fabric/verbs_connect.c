@@ -236,7 +236,7 @@ static int on_device(struct ps_attempt *a)
 static int on_route(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
-	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
 	struct rdma_conn_param param = {
 		.private_data = &hello,
 		.private_data_len = sizeof(hello),

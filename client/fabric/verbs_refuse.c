@@ -51,7 +51,7 @@ static int answered(struct ps_attempt *a, const struct ps_answer *answer)
 		return ps_error_set(a->error, PERSEAS_EVERSION,
 		                    "%s does not speak version %d of the data protocol; upgrade "
 		                    "the older of the two",
-		                    name, PS_PROTOCOL_VERSION);
+		                    name, PS_DATA_VERSION);
 	case PS_ANSWER_ELSEWHERE:
 		return ps_refuse(a, "its memory is registered with another device than the one "
 		                    "that this address leads to; give the mirror's address on the "

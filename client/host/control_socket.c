@@ -4,22 +4,19 @@
  *     dialling --connected--> shaking --TLS, or none--> greeting --hello--> up
  *         \_____________________\__________________________\________________\__ trouble
  *
+ * A mirror that greets as one which knows no ranges of versions is dialled a second time (hello.h).
  * Requests are queued from the start and leave as soon as the socket takes them; the mirror's
  * hello is looked at before its first reply. A reply that answers nothing that is asked, and a
  * request whose time is over, end the connection: what came later could else be taken for the
  * answer to a newer request.
  */
-#include "control_socket.h"
+#include "control_private.h"
 #include "../core/mirror.h"
-#include "asked.h"
-#include "descriptors.h"
-#include "hearing.h"
-#include "outbox.h"
 #include "secure.h"
 #include "socket.h"
 #include "trouble.h"
 #include "../../proto/control/envelope.h"
-#include "../../proto/data/frame.h"
+#include "../../proto/control/version.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -29,43 +26,6 @@
 enum { WATCHED_MAX = 2 * PS_MIRRORS_MAX }; /* connections that one receive waits for */
 
 #define DIAL_WITHIN_NS (1000 * (uint64_t)1000000)
-
-struct ps_control {
-	struct ps_controls *all;
-	struct ps_control *next;
-	struct ps_dial dial;
-	uint64_t dial_by;        /* what its addresses share, where nobody says until when */
-	struct ps_tls *tls;      /* the env's */
-	struct ps_stream stream; /* fd -1: dialling */
-	bool shaken;
-	struct ps_error trouble; /* code 0: none */
-	struct ps_asked asked;   /* requests not yet answered */
-
-	struct ps_outbox out; /* hello and requests that are not sent yet */
-
-	/* What is being received: the hello, then in turn a length and a message. */
-	bool greeted;
-	struct ps_control_hello hello;
-	uint32_t length;
-	uint8_t *message;      /* length bytes; NULL: the length is being received */
-	size_t have;           /* bytes of it that are there */
-	Perseas__Reply *reply; /* the answer to the oldest request, until it is taken; or NULL */
-	uint64_t asked_at;     /* when the last request was sent */
-	uint64_t beat_ns;      /* how often a sign of life is due; 0: never */
-	uint64_t beat_at;      /* when the last one, or a request after it, was sent */
-	uint64_t worked_at;    /* when the last sign of progress came */
-	struct ps_hearing hearing;
-	bool silent; /* it is over since nothing was heard */
-
-	/* That came with the message. Reading never goes beyond a message's end, so they
-	 * cannot be another's. */
-	struct ps_descriptors descriptors;
-};
-
-static const char *name_of(const struct ps_control *control)
-{
-	return control->dial.address.text;
-}
 
 /* --- sending --- */
 
@@ -92,8 +52,7 @@ static bool get_up(struct ps_control *control, uint64_t until_ns)
 	return control->shaken;
 }
 
-/* Dials and sends as far as that goes without waiting. */
-static void push(struct ps_control *control, uint64_t until_ns)
+void ps_control_push(struct ps_control *control, uint64_t until_ns)
 {
 	if (!control->trouble.code && (control->shaken || get_up(control, until_ns)))
 		ps_outbox_send(&control->out, &control->stream);
@@ -126,9 +85,9 @@ static int ended(struct ps_control *control, int error)
 
 	if (ps_secure_failed(&control->stream, address, trouble) ||
 	    (!control->greeted &&
-	     ps_secure_wanted((const uint8_t *)&control->hello, address, trouble)))
+	     ps_secure_wanted((const uint8_t *)&control->meeting.answer, address, trouble)))
 		return trouble->code;
-	return ps_trouble_ended(trouble, name_of(control), control->greeted, error);
+	return ps_trouble_ended(trouble, ps_control_name(control), control->greeted, error);
 }
 
 /* As recv(), and keeps the descriptors that come along. */
@@ -159,16 +118,31 @@ static int take(struct ps_control *control, void *to, size_t want)
 	return 1;
 }
 
+/* The mirror has hung up. The address that it was reached at is dialled once more. */
+static int greet_again(struct ps_control *control, uint32_t offer)
+{
+	ps_stream_close(&control->stream);
+	control->stream.fd = -1;
+	control->shaken = false;
+	if (!ps_meeting_repeat(&control->meeting, offer, &control->out))
+		return ps_error_set(&control->trouble, PERSEAS_ENOMEM,
+		                    "no memory for a connection to %s", ps_control_name(control));
+	/* Begun now, there is something to wait for. */
+	ps_control_push(control, PS_NEVER);
+	return control->trouble.code;
+}
+
 static int check_hello(struct ps_control *control)
 {
-	if (ps_secure_wanted((const uint8_t *)&control->hello, &control->dial.address,
+	uint32_t again;
+
+	if (ps_secure_wanted((const uint8_t *)&control->meeting.answer, &control->dial.address,
 	                     &control->trouble))
 		return control->trouble.code;
-	if (control->hello.magic != PS_CONTROL_MAGIC)
-		return ps_trouble_stranger(&control->trouble, name_of(control));
-	if (control->hello.version != PS_PROTOCOL_VERSION)
-		return ps_trouble_version(&control->trouble, name_of(control),
-		                          control->hello.version);
+	if (ps_meeting_end(&control->meeting, ps_control_name(control), &again, &control->trouble))
+		return control->trouble.code;
+	if (again)
+		return greet_again(control, again);
 	control->greeted = true;
 	return 0;
 }
@@ -179,12 +153,13 @@ static int begin_message(struct ps_control *control)
 	if (control->length == 0)
 		return 0;
 	if (control->length > PS_MESSAGE_MAX)
-		return ps_trouble_long(&control->trouble, name_of(control), control->length);
+		return ps_trouble_long(&control->trouble, ps_control_name(control),
+		                       control->length);
 	control->message = malloc(control->length);
 	if (!control->message)
 		return ps_error_set(&control->trouble, PERSEAS_ENOMEM,
 		                    "no memory for a message of %u bytes from %s", control->length,
-		                    name_of(control));
+		                    ps_control_name(control));
 	return 0;
 }
 
@@ -198,7 +173,7 @@ static int take_message(struct ps_control *control)
 	free(control->message);
 	control->message = NULL;
 	if (!reply)
-		return ps_trouble_reply(&control->trouble, name_of(control), why);
+		return ps_trouble_reply(&control->trouble, ps_control_name(control), why);
 	match = ps_asked_match(&control->asked, reply);
 	if (match == PS_MATCH_ANSWER) {
 		control->reply = reply;
@@ -206,7 +181,7 @@ static int take_message(struct ps_control *control)
 	}
 	perseas__reply__free_unpacked(reply, NULL);
 	if (match == PS_MATCH_NONE)
-		return ps_trouble_reply(&control->trouble, name_of(control),
+		return ps_trouble_reply(&control->trouble, ps_control_name(control),
 		                        "it answers nothing that was asked");
 	control->worked_at = ps_monotonic();
 	return 0;
@@ -219,8 +194,10 @@ static int pull_part(struct ps_control *control)
 	int got;
 
 	if (!control->greeted) {
-		got = take(control, &control->hello, sizeof(control->hello));
-		return got > 0 && check_hello(control) ? control->trouble.code : got;
+		got = take(control, &control->meeting.answer, sizeof(control->meeting.answer));
+		if (got > 0 && check_hello(control))
+			return control->trouble.code;
+		return control->shaken ? got : 0;
 	}
 	if (!control->message) {
 		got = take(control, &control->length, sizeof(control->length));
@@ -285,7 +262,7 @@ static int late(struct ps_control *control)
 		return ps_dial_late(&control->dial, trouble);
 	if (!control->shaken)
 		return ps_secure_late(&control->dial.address, trouble);
-	return ps_trouble_late(trouble, name_of(control), control->greeted);
+	return ps_trouble_late(trouble, ps_control_name(control), control->greeted);
 }
 
 /* Until when an answer is waited for: each sign of progress gives it as long again. */
@@ -310,7 +287,7 @@ static int await(struct ps_control *control, uint64_t until_ns)
 	for (;;) {
 		until = deadline(control, until_ns, patience);
 		for (at = control->all->first; at; at = at->next)
-			push(at, until);
+			ps_control_push(at, until);
 		got = pull(control);
 		if (got)
 			return got > 0 ? 0 : got;
@@ -352,7 +329,7 @@ int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 	code = await(control, until_ns);
 	if (!code)
 		code = ps_descriptors_give(&control->descriptors, descriptors_of(control->reply),
-		                           fds, count, name_of(control), &control->trouble);
+		                           fds, count, ps_control_name(control), &control->trouble);
 	if (!code) {
 		*reply = control->reply;
 		control->reply = NULL;
@@ -367,6 +344,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
                     struct ps_error *error)
 {
 	Perseas__Request numbered = *request;
+	const unsigned version = ps_version_of(&request->base);
 	uint8_t *bytes;
 	size_t len;
 	int code = 0;
@@ -376,100 +354,25 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 	if (ps_request_pack(&numbered, &bytes, &len))
 		return ps_error_set(error, PERSEAS_ENOMEM,
 		                    "no memory for a request to %s, or it is longer than %u bytes",
-		                    name_of(control), PS_MESSAGE_MAX);
+		                    ps_control_name(control), PS_MESSAGE_MAX);
 	pthread_mutex_lock(&control->all->lock);
+	if (control->greeted && version > control->meeting.version && !control->trouble.code)
+		ps_trouble_old(&control->trouble, ps_control_name(control),
+		               control->meeting.version, version);
 	if (control->trouble.code) {
 		code = tell_trouble(control, error);
-	} else if (!ps_outbox_add(&control->out, bytes, len)) {
+	} else if (!ps_meeting_add(&control->meeting, &control->out, version, bytes, len)) {
 		code = ps_error_set(error, PERSEAS_ENOMEM, "no memory for a request to %s",
-		                    name_of(control));
+		                    ps_control_name(control));
 	} else {
 		ps_asked_add(&control->asked, request->body_case);
 		control->asked_at = control->beat_at = ps_monotonic();
 		/* As far as it goes at once; what fails here is told by receive. */
-		push(control, PS_NEVER);
+		ps_control_push(control, PS_NEVER);
 	}
 	pthread_mutex_unlock(&control->all->lock);
 	free(bytes);
 	return code;
-}
-
-/* --- signs of life --- */
-
-/* A message without a byte. What the socket does not take yet is a sign of life itself, but not the
- * `first` one, which asks for answers. */
-static void beat(struct ps_control *control, bool first)
-{
-	static const uint32_t nothing = 0;
-
-	if (first || ps_outbox_empty(&control->out))
-		ps_outbox_add(&control->out, &nothing, sizeof(nothing));
-	push(control, PS_NEVER);
-	control->beat_at = ps_monotonic();
-}
-
-/* How often one is due; PS_NEVER: none is. */
-static uint64_t beats_every(const struct ps_control *control)
-{
-	const uint64_t beat_ns = control->beat_ns ? control->beat_ns : PS_NEVER;
-	const uint64_t hear_ns = control->hearing.limit_ns / PS_HEARING_LOOKS;
-
-	return hear_ns ? earlier(beat_ns, hear_ns) : beat_ns;
-}
-
-/* Is it still heard of? The end of its socket wakes who sleeps on it. */
-static void listen_to(struct ps_control *control)
-{
-	if (control->greeted && !control->message && !control->have && !control->reply)
-		control->hearing.heard |= ps_hearing_take_signs(&control->stream);
-	if (!ps_hearing_look(&control->hearing, &control->stream, ps_monotonic()))
-		return;
-	control->silent = true;
-	ps_trouble_silent(&control->trouble, name_of(control), control->hearing.limit_ns);
-	(void)shutdown(control->stream.fd, SHUT_RDWR);
-}
-
-/* Sends those that are due, and says when there is something to do next. */
-static uint64_t beat_all(void *arg)
-{
-	const struct ps_controls *all = arg;
-	uint64_t next = PS_NEVER;
-
-	for (struct ps_control *at = all->first; at; at = at->next) {
-		const uint64_t every = beats_every(at);
-
-		if (every == PS_NEVER || at->trouble.code)
-			continue;
-		if (ps_monotonic() >= at->beat_at + every)
-			beat(at, false);
-		next = earlier(next, at->beat_at + every);
-		if (!at->hearing.limit_ns || !at->shaken)
-			continue;
-		listen_to(at);
-		next = earlier(next, at->hearing.look_at);
-	}
-	return next;
-}
-
-void ps_control_beat(struct ps_control *control, uint64_t every_ns)
-{
-	pthread_mutex_lock(&control->all->lock);
-	control->beat_ns = every_ns;
-	if (every_ns)
-		ps_beats_wake(&control->all->beats);
-	pthread_mutex_unlock(&control->all->lock);
-}
-
-void ps_control_hear(struct ps_control *control, uint64_t limit_ns)
-{
-	pthread_mutex_lock(&control->all->lock);
-	ps_hearing_begin(&control->hearing, limit_ns, ps_monotonic());
-	/* Before any request: from then on it answers, also while it works on what comes next. */
-	if (limit_ns && !control->trouble.code)
-		beat(control, true);
-	if (limit_ns)
-		ps_beats_wake(&control->all->beats);
-	pthread_mutex_unlock(&control->all->lock);
 }
 
 /* --- life --- */
@@ -478,7 +381,7 @@ void ps_controls_init(struct ps_controls *all)
 {
 	pthread_mutex_init(&all->lock, NULL);
 	all->first = NULL;
-	ps_beats_init(&all->beats, &all->lock, beat_all, all);
+	ps_beats_init(&all->beats, &all->lock, ps_controls_beat, all);
 }
 
 void ps_controls_close(struct ps_controls *all)
@@ -491,10 +394,10 @@ void ps_controls_close(struct ps_controls *all)
 struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tls,
                                       const struct ps_address *address, struct ps_error *error)
 {
-	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
 	struct ps_control *control = calloc(1, sizeof(*control));
 
-	if (!control || !ps_outbox_add(&control->out, &hello, sizeof(hello))) {
+	if (!control ||
+	    !ps_meeting_begin(&control->meeting, ps_version_greeting(), &control->out)) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
 		             address->text);
 		free(control);
@@ -512,7 +415,7 @@ struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tl
 	pthread_mutex_lock(&all->lock);
 	control->next = all->first;
 	all->first = control;
-	push(control, PS_NEVER);
+	ps_control_push(control, PS_NEVER);
 	pthread_mutex_unlock(&all->lock);
 	return control;
 }
@@ -522,7 +425,7 @@ bool ps_control_answered(struct ps_control *control)
 	bool there;
 
 	pthread_mutex_lock(&control->all->lock);
-	push(control, control->dial_by);
+	ps_control_push(control, control->dial_by);
 	there = pull(control) != 0;
 	pthread_mutex_unlock(&control->all->lock);
 	return there;
@@ -590,5 +493,6 @@ void ps_control_disconnect(struct ps_control *control)
 	if (control->reply)
 		perseas__reply__free_unpacked(control->reply, NULL);
 	ps_outbox_free(&control->out);
+	ps_meeting_free(&control->meeting);
 	free(control);
 }

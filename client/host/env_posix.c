@@ -5,6 +5,8 @@
 #include "../core/env.h"
 #include "secure.h"
 #include "socket.h"
+#include "../../proto/control/version.h"
+#include "../../proto/data/frame.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -374,10 +376,20 @@ static void take_copy(struct ps_env *env)
 
 struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_error *error)
 {
-	struct posix_env *posix = calloc(1, sizeof(*posix));
+	const char *protocol = getenv(PS_PROTOCOL_VARIABLE);
+	struct posix_env *posix;
 	int failed = 0;
 	int i;
 
+	if (!ps_version_limit_by(protocol)) {
+		ps_error_set(error, PERSEAS_EINVAL,
+		             PS_PROTOCOL_VARIABLE
+		             "=%.40s: this library speaks versions %d to %d of "
+		             "the protocol; unset it, or name one of these",
+		             protocol, PS_PROTOCOL_LEAST, PS_PROTOCOL_VERSION);
+		return NULL;
+	}
+	posix = calloc(1, sizeof(*posix));
 	if (!posix) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a handle");
 		return NULL;

@@ -5,7 +5,7 @@
 
 #include "../perseas.h"
 #include "../../proto/control/envelope.h"
-#include "../../proto/data/frame.h"
+#include "../../proto/control/version.h"
 
 #include <string.h>
 
@@ -53,13 +53,23 @@ int ps_trouble_stranger(struct ps_error *trouble, const char *name)
 	                    name);
 }
 
-int ps_trouble_version(struct ps_error *trouble, const char *name, unsigned version)
+int ps_trouble_version(struct ps_error *trouble, const char *name, uint32_t theirs)
 {
-	return ps_error_set(
-		trouble, PERSEAS_EVERSION,
-		"%s speaks version %u of the protocol, this library version %d; upgrade "
-		"the older of the two",
-		name, version, PS_PROTOCOL_VERSION);
+	char there[PS_VERSION_TEXT], here[PS_VERSION_TEXT];
+
+	return ps_error_set(trouble, PERSEAS_EVERSION,
+	                    "%s speaks %s of the protocol, this library %s; upgrade the older of "
+	                    "the two",
+	                    name, ps_version_text(there, theirs),
+	                    ps_version_text(here, ps_version_greeting()));
+}
+
+int ps_trouble_old(struct ps_error *trouble, const char *name, unsigned version, unsigned needed)
+{
+	return ps_error_set(trouble, PERSEAS_EVERSION,
+	                    "%s speaks version %u of the protocol, and this takes version %u of "
+	                    "all: upgrade its perseasd first",
+	                    name, version, needed);
 }
 
 int ps_trouble_long(struct ps_error *trouble, const char *name, unsigned length)

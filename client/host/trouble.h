@@ -18,7 +18,9 @@ int ps_trouble_late(struct ps_error *trouble, const char *name, bool greeted);
 int ps_trouble_silent(struct ps_error *trouble, const char *name, uint64_t limit_ns);
 /* It greets as no perseasd does, or as one of another version. */
 int ps_trouble_stranger(struct ps_error *trouble, const char *name);
-int ps_trouble_version(struct ps_error *trouble, const char *name, unsigned version);
+int ps_trouble_version(struct ps_error *trouble, const char *name, uint32_t theirs);
+/* It speaks that version, and what it is to be asked takes a later one. */
+int ps_trouble_old(struct ps_error *trouble, const char *name, unsigned version, unsigned needed);
 /* A message that is too long, or is not the reply that is due. */
 int ps_trouble_long(struct ps_error *trouble, const char *name, unsigned length);
 int ps_trouble_reply(struct ps_error *trouble, const char *name, const char *why);

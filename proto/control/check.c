@@ -3,6 +3,7 @@
  */
 #include "check.h"
 
+#include "check_host.h"
 #include "check_move.h"
 #include "envelope.h"
 #include "../data/frame.h"
@@ -497,10 +498,12 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 	return status->result ? result_fault(status->result) : NULL;
 }
 
+static const char bad_version[] = "the daemon's version must be text without control characters";
+
 static const char *list_reply_fault(const Perseas__ListReply *list)
 {
 	if (!text_valid(list->version, TEXT_MAX))
-		return "the daemon's version must be text without control characters";
+		return bad_version;
 	for (size_t i = 0; i < list->n_stores; i++) {
 		const char *fault = store_status_fault(list->stores[i]);
 

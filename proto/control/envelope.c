@@ -4,6 +4,7 @@
 #include "envelope.h"
 
 #include "check.h"
+#include "fields.h"
 #include "../image/crc32c.h"
 #include "../base/text.h"
 
@@ -43,24 +44,6 @@ static void budget_free(void *data, void *pointer)
 	free(pointer);
 }
 
-/* The message in a field, or in element `i` of a repeated one; NULL: there is none. */
-static const ProtobufCMessage *inner_message(const ProtobufCMessage *message,
-                                             const ProtobufCFieldDescriptor *field, size_t i)
-{
-	const uint8_t *at = (const uint8_t *)message + field->offset;
-	const uint8_t *quantifier = (const uint8_t *)message + field->quantifier_offset;
-
-	if (field->type != PROTOBUF_C_TYPE_MESSAGE)
-		return NULL;
-	if (field->label == PROTOBUF_C_LABEL_REPEATED)
-		return i < *(const size_t *)quantifier ? (*(ProtobufCMessage *const *const *)at)[i]
-		                                       : NULL;
-	if (i > 0 || ((field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
-	              *(const uint32_t *)quantifier != field->id))
-		return NULL;
-	return *(ProtobufCMessage *const *)at;
-}
-
 /* The text in a field; NULL: there is none. No message has several in one, or one of a choice. */
 static char *text_in(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
@@ -83,7 +66,7 @@ static bool all_known(const ProtobufCMessage *message)
 		return false;
 	for (unsigned f = 0; f < message->descriptor->n_fields; f++)
 		for (size_t i = 0;
-		     (next = inner_message(message, &message->descriptor->fields[f], i)); i++)
+		     (next = ps_field_message(message, &message->descriptor->fields[f], i)); i++)
 			if (!all_known(next))
 				return false;
 	return true;
@@ -197,7 +180,7 @@ static void make_printable(ProtobufCMessage *message)
 
 		if (text && *text)
 			ps_make_printable(text);
-		for (size_t i = 0; (next = inner_message(message, field, i)); i++)
+		for (size_t i = 0; (next = ps_field_message(message, field, i)); i++)
 			make_printable((ProtobufCMessage *)(uintptr_t)next);
 	}
 }

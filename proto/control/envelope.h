@@ -19,7 +19,7 @@
 /* The first bytes of a control connection, from both ends. */
 struct ps_control_hello {
 	uint32_t magic;   /* PS_CONTROL_MAGIC */
-	uint32_t version; /* PS_PROTOCOL_VERSION */
+	uint32_t version; /* one, or several: version.h */
 };
 static_assert(sizeof(struct ps_control_hello) == 8, "control hello layout");
 

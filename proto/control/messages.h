@@ -113,6 +113,10 @@ MESSAGE(move, MOVE, Move, move, MOVE,
 	ps_move_fault(body), NULL,
 	RIGHT_OWN, body->store, IN_TURN, INFO,
 	store_move(call->stores, body, call->why))
+MESSAGE(host, HOST, Host, host, HOST,
+	NULL, text_valid(body->version, TEXT_MAX) ? ps_host_reply_fault(body) : bad_version,
+	RIGHT_READ, NULL, AT_ONCE, DEBUG,
+	answer_host(call, reply))
 
 /* clang-format on */
 #undef MESSAGE

@@ -18,7 +18,9 @@
 #define PS_CONTROL_MAGIC 0x43535350u /* "PSSC": begins a control connection */
 
 enum {
-	PS_PROTOCOL_VERSION = 7,
+	PS_PROTOCOL_VERSION = 8,    /* of control messages (version.h) */
+	PS_PROTOCOL_LEAST = 7,      /* the version before, which is spoken, too */
+	PS_DATA_VERSION = 7,        /* of frames: the last version that changed them */
 	PS_FRAME_EXTENTS_MAX = 256, /* extents of one frame; longer chains are several frames */
 };
 
@@ -34,7 +36,7 @@ enum { PS_FRAME_SIGNALLED = 1 }; /* answer when it is applied, with its cookie *
 
 struct ps_hello {
 	uint32_t magic;            /* PS_DATA_MAGIC */
-	uint32_t version;          /* PS_PROTOCOL_VERSION */
+	uint32_t version;          /* PS_DATA_VERSION */
 	uint8_t token[PS_ID_SIZE]; /* from the claim's grant */
 	uint64_t zero;
 };

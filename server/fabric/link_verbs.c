@@ -115,7 +115,7 @@ static enum ps_answer_status find_session(struct verbs_target *target,
 	struct session *session;
 
 	if (request->length < sizeof(*hello) || hello->magic != PS_DATA_MAGIC ||
-	    hello->version != PS_PROTOCOL_VERSION)
+	    hello->version != PS_DATA_VERSION)
 		return PS_ANSWER_BAD_VERSION;
 	session = hello->zero ? NULL : stores_session(target->daemon->stores, hello->token);
 	if (!session || !session->rdma)

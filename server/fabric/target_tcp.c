@@ -149,7 +149,7 @@ static int data_greet(struct data_link *link)
 {
 	struct session *session;
 
-	if (link->hello.version != PS_PROTOCOL_VERSION) {
+	if (link->hello.version != PS_DATA_VERSION) {
 		(void)daemon_refuse(link->daemon, REFUSED_HELLO);
 		answer_hello(link, PS_ANSWER_BAD_VERSION);
 		return -1;

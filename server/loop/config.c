@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "../../proto/data/frame.h"
 #include "../../proto/image/layout.h"
 #include "../../proto/base/number.h"
 #include "../../proto/base/options.h"
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* "host:port" or "[host]:port", as the parts of `value`. */
 static bool split_address(const char *value, struct endpoint *endpoint)
@@ -110,6 +112,27 @@ static bool set_boot_id(void *into, const char *value)
 	return config->boot_given = memory_boot_parse(value, config->boot);
 }
 
+/* "host=NAME", "rack=NAME" or "zone=NAME". */
+static bool set_label(void *into, const char *value)
+{
+	struct labels *labels = &((struct config *)into)->labels;
+	const char *name = strchr(value, '=');
+	char *label;
+
+	if (!name || !ps_name_valid(name + 1))
+		return false;
+	if (!strncmp(value, "host=", 5))
+		label = labels->host;
+	else if (!strncmp(value, "rack=", 5))
+		label = labels->rack;
+	else if (!strncmp(value, "zone=", 5))
+		label = labels->zone;
+	else
+		return false;
+	strcpy(label, name + 1);
+	return true;
+}
+
 enum { CONFIG_FILE = 1, CONFIG_LINE = 2 };
 
 #define AT(member) PS_OPTION_AT(struct config, member)
@@ -170,6 +193,17 @@ static const struct ps_option rows[] = {
 	  .high = 86400000,
 	  .help = "Seconds of silence after which an owner no longer counts as live, so that a "
 	          "claim needs no takeover: 0.1 or more; 0: it is live while it is connected." },
+	{ "label", PS_OPTION_OWN, .value = "WHERE=NAME", .set = set_label, FILE_OR_LINE,
+	  .must = "host=NAME, rack=NAME or zone=NAME; a name has 1 to 63 of A-Z a-z 0-9 . _ -, and "
+	          "does not begin with a dot",
+	  .help = "Says where this daemon runs: host=NAME, rack=NAME or zone=NAME, once each. "
+	          "Mirrors in different ones do not fail together. Without a host, the host's "
+	          "own name." },
+	{ "protocol", PS_OPTION_NUMBER, AT(protocol), "N", FILE_OR_LINE, .low = PS_PROTOCOL_LEAST,
+	  .high = PS_PROTOCOL_VERSION,
+	  .help = "The highest version of the protocol to speak: the present one, or the one "
+	          "before. With that, this daemon is to others like one of an older release: for "
+	          "trying how an upgrade goes. Default: the present one." },
 	{ "spill-dir", PS_OPTION_PATH, AT(spill_dir), "DIR", FILE_OR_LINE,
 	  .help = "Writes the images to DIR on SIGTERM, SIGINT or `perseas spill`. At start, "
 	          "loads from there the images that memory has lost." },
@@ -359,11 +393,22 @@ static unsigned usual_threads(void)
 	return CPU_COUNT(&set) < THREADS_USUAL ? (unsigned)CPU_COUNT(&set) : THREADS_USUAL;
 }
 
+/* The host's name, where it can be a label. */
+static void preset_host(struct labels *labels)
+{
+	char name[PS_NAME_MAX + 1] = "";
+
+	if (gethostname(name, sizeof(name) - 1) == 0 && ps_name_valid(name))
+		strcpy(labels->host, name);
+}
+
 static void preset_config(struct config *config)
 {
 	memset(config, 0, sizeof(*config));
 	ps_options_preset(&options, config);
 	config->threads = usual_threads();
+	config->protocol = PS_PROTOCOL_VERSION;
+	preset_host(&config->labels);
 }
 
 /* The command line names the file, and is read again after it, since it has the last word. */

@@ -8,6 +8,7 @@
 #include "../host/activation.h"
 #include "../host/log.h"
 #include "../memory/memory_place.h"
+#include "../store/store.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -70,6 +71,8 @@ struct config {
 	uint32_t max_connections;
 	unsigned unix_mode;        /* of the files of Unix sockets */
 	uint32_t owner_timeout_ms; /* 0: none */
+	struct labels labels;
+	unsigned protocol; /* the highest version that is spoken */
 	struct rdma_options rdma;
 	struct http_options http;
 	enum log_level log_level;

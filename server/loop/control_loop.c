@@ -5,6 +5,7 @@
  */
 #include "connection.h"
 
+#include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 #include "../../proto/base/tls.h"
 #include "../store/status.h"
@@ -69,6 +70,17 @@ static uint64_t session_clock_ns(struct session *session)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static void session_load(struct session *session, Perseas__HostReply *reply)
+{
+	const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	double load;
+
+	(void)session;
+	reply->processors = processors > 0 ? (uint32_t)processors : 0;
+	if (getloadavg(&load, 1) == 1 && load >= 0 && load < 1000000)
+		reply->load = (uint32_t)(load * 1000);
+}
+
 static void session_offer(struct session *session, Perseas__Grant *grant)
 {
 	daemon_grant(connection_of(session)->daemon, session, grant);
@@ -103,6 +115,7 @@ const struct session_ops connection_session = {
 	.keep = session_keep,
 	.silent_ms = session_silent_ms,
 	.clock_ns = session_clock_ns,
+	.load = session_load,
 	.grant = session_offer,
 	.offers_rdma = session_offers_rdma,
 	.fits = session_fits,
@@ -216,9 +229,9 @@ static int send_output(struct connection *connection)
 	return connection->stage == STAGE_LAST ? -1 : 0;
 }
 
-static int send_hello(struct connection *connection)
+static int send_hello(struct connection *connection, uint32_t answer)
 {
-	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, answer };
 
 	connection->output.bytes = malloc(sizeof(hello));
 	if (!connection->output.bytes)
@@ -228,24 +241,28 @@ static int send_hello(struct connection *connection)
 	return send_output(connection);
 }
 
-/* Our hello goes to a peer of another version too, so that it can say what is wrong. */
+/* A peer with which no version is common is answered, too, so that it can say what is wrong. */
 static int take_hello(struct connection *connection)
 {
 	struct ps_control_hello hello;
+	char theirs[PS_VERSION_TEXT], ours[PS_VERSION_TEXT];
 
 	memcpy(&hello, connection->input, sizeof(hello));
 	connection->have = 0;
 	connection->stage = STAGE_OPEN;
-	if (hello.version != PS_PROTOCOL_VERSION) {
+	connection->session.version = ps_version_common(hello.version);
+	if (!connection->session.version) {
 		log_limited(daemon_refuse(connection->daemon, REFUSED_HELLO), LOG_LEVEL_WARNING,
 		            "other-version",
 		            &(struct log_fields){ .peer = connection->session.peer },
-		            "%s speaks version %u of the protocol, this daemon version %d",
-		            connection->session.peer, hello.version, PS_PROTOCOL_VERSION);
+		            "%s speaks %s of the protocol, this daemon %s: upgrade the older of "
+		            "the two",
+		            connection->session.peer, ps_version_text(theirs, hello.version),
+		            ps_version_text(ours, ps_version_greeting()));
 		connection->stage = STAGE_LAST;
 	}
 	connection_wait_no_more(connection, DUE_HELLO);
-	return send_hello(connection);
+	return send_hello(connection, ps_version_answer(hello.version));
 }
 
 static uint32_t message_length(const struct connection *connection)

@@ -7,7 +7,9 @@
 
 #include "rights.h"
 #include "status.h"
+#include "../../proto/control/version.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,12 @@ struct call {
 	struct why *why;
 };
 
+/* Has the message nothing that the version does not know which is spoken on the connection? */
+static bool is_of_version(const struct session *session, const ProtobufCMessage *message)
+{
+	return !session->version || ps_version_of(message) <= session->version;
+}
+
 static int answer_list(struct call *call, Perseas__ListReply *reply)
 {
 	const struct session_ops *ops = call->session->ops;
@@ -56,6 +64,17 @@ static int answer_status(struct call *call, const Perseas__StatusRequest *reques
 	reply->status = &call->answer->status;
 	perseas__store_status__init(reply->status);
 	return store_status(call->stores, request->store, reply->status, call->why);
+}
+
+static int answer_host(struct call *call, Perseas__HostReply *reply)
+{
+	const struct session_ops *ops = call->session->ops;
+
+	reply->version = (char *)call->version;
+	if (ops && ops->load)
+		ops->load(call->session, reply);
+	store_host(call->stores, reply);
+	return 0;
 }
 
 static int answer_spill(struct call *call, Perseas__SpillReply *reply)
@@ -182,6 +201,17 @@ static void note_request(const struct call *call, struct control_reply *reply)
 	snprintf(reply->store, sizeof(reply->store), "%s", store_of(request, call->session));
 }
 
+static int check_version(const struct call *call)
+{
+	if (is_of_version(call->session, &call->request->base))
+		return 0;
+	snprintf(call->why->text, sizeof(call->why->text),
+	         "the message is of a later version of the protocol than %u, with which its "
+	         "sender greeted",
+	         call->session->version);
+	return -STATUS(BAD_REQUEST);
+}
+
 static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
                            struct control_reply *reply)
 {
@@ -198,7 +228,9 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
 	}
 	call->request = request;
 	note_request(call, reply);
-	ret = rights_check(call->stores, call->session, request, call->why);
+	ret = check_version(call);
+	if (!ret)
+		ret = rights_check(call->stores, call->session, request, call->why);
 	if (!ret)
 		ret = messages[request->body_case].handle(call);
 	if (ret)
@@ -235,6 +267,7 @@ static int handle_request(struct stores *stores, struct session *session, const 
 	memset(reply, 0, sizeof(*reply));
 	answer_request(&call, bytes, len, reply);
 	answer.reply.id = answer.id;
+	assert(is_of_version(session, &answer.reply.base));
 	if (ps_reply_pack(&answer.reply, &reply->bytes, &reply->len) < 0) {
 		/* Only a list of very many segments is longer than a message may be. */
 		strcpy(why.text, "the answer is longer than a message may be; ask for one store");

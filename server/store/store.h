@@ -62,6 +62,8 @@ struct session_ops {
 	/* This host's clock in ns since 1970, which peers are told and nothing depends on. NULL:
 	 * they are not. */
 	uint64_t (*clock_ns)(struct session *session);
+	/* Tells how busy this host is (HostReply). NULL: it is not told. */
+	void (*load)(struct session *session, Perseas__HostReply *reply);
 	/* Adds to a grant what the fabrics of this daemon offer the session. NULL: nothing. What it
 	 * adds must last until the reply is packed. */
 	void (*grant)(struct session *session, Perseas__Grant *grant);
@@ -85,6 +87,7 @@ struct session {
 	bool rdma;                 /* it asked for keys to the memory */
 	bool opened;               /* its token has opened a data path, which it may do once */
 	bool beside;               /* its data path goes to the image beside */
+	unsigned version;          /* of the protocol, that is spoken; 0: the present one */
 	bool local;                /* a Unix socket: descriptors can go along */
 	struct identity identity;  /* who it is, for rules and quotas; its data connection must be
 	                              of the same */
@@ -186,6 +189,17 @@ struct spill_sum {
 };
 
 void stores_set_spill(struct stores *stores, struct spill *spill);
+
+/* What a daemon shares with others of the same label, and fails together with. "": not known. */
+struct labels {
+	char host[PS_NAME_MAX + 1];
+	char rack[PS_NAME_MAX + 1];
+	char zone[PS_NAME_MAX + 1];
+};
+
+void stores_set_labels(struct stores *stores, const struct labels *labels);
+/* Labels, memory and counts of a HostReply; texts last as long as the stores. */
+void store_host(struct stores *stores, Perseas__HostReply *reply);
 unsigned stores_load_spills(struct stores *stores, void (*complain)(void *arg, const char *text),
                             void *arg);
 bool stores_spill(struct stores *stores, struct spill_sum *sum,

@@ -12,6 +12,7 @@
  *   store_rebuild.c   images made beside, or anew; joining (I8, I9)
  *   store_segments.c  segments that come and go
  *   store_session.c   what a session holds, and how it ends
+ *   store_host.c      where this daemon runs, and what it has left
  *   store_order.c     what a session's owner reports and is asked for
  *   store_watch.c     whether a store has got or lost its owner
  *   store_move.c      who waits to own a store, and its planned handover
@@ -87,6 +88,7 @@ struct stores {
 	void *tell_arg;
 	uint64_t (*now_ns)(void); /* NULL: time stands still */
 	struct standby *standbys; /* that sessions told of */
+	struct labels labels;
 };
 
 /* store.c */

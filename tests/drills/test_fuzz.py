@@ -75,10 +75,12 @@ def test_recorded_sessions_greet_in_the_version_of_the_protocol():
     """A daemon closes a connection of another version, so that nothing behind such a greeting
     would be tried."""
     header = (TOP / "proto/data/frame.h").read_text()
-    version = int(re.search(r"PS_PROTOCOL_VERSION = (\d+)", header)[1])
-    assert wire.VERSION == version
+    versions = [int(re.search(r"PS_%s = (\d+)" % name, header)[1])
+                for name in ("PROTOCOL_VERSION", "PROTOCOL_LEAST", "DATA_VERSION")]
+    assert versions == [wire.VERSION, wire.LEAST, wire.DATA_VERSION]
     magic = struct.pack("<I", wire.CONTROL_MAGIC)
     spoken = {data[at.end():at.end() + 4] for target in ("connection", "tls")
               for path in (FUZZ / "corpus" / target).glob("recorded-*")
               for data in [path.read_bytes()] for at in re.finditer(re.escape(magic), data)}
-    assert spoken == {struct.pack("<I", version)}
+    assert spoken <= {struct.pack("<I", each) for each in (
+        wire.LEAST, wire.VERSION, wire.VERSION | wire.LEAST << 16)}

@@ -77,13 +77,15 @@ def test_garbage_is_closed(busy, dice):
 
 def test_a_control_connection_of_another_version_is_told_ours_and_closed(busy):
     """So that the other end can say what is wrong."""
-    for version in (0, wire.VERSION - 1, wire.VERSION + 1, 0xffffffff):
-        assert closed(say(busy, wire.control_hello(version))) == wire.control_hello()
+    ours = wire.control_hello(wire.VERSION | wire.LEAST << 16)
+    for version, answer in ((0, wire.control_hello()), (wire.LEAST - 1, wire.control_hello()),
+                            (wire.VERSION + 1, wire.control_hello()), (0xffffffff, ours)):
+        assert closed(say(busy, wire.control_hello(version))) == answer
 
 
 def test_a_data_connection_of_another_version_is_told_so_and_closed(busy):
     """The same on the data path."""
-    for version in (0, wire.VERSION - 1, wire.VERSION + 1, 0xffffffff):
+    for version in (0, wire.DATA_VERSION - 1, wire.DATA_VERSION + 1, 0xffffffff):
         said = closed(say(busy, wire.data_hello(version=version)))
         assert wire.answer(said)[1] == wire.BAD_VERSION
 

@@ -16,7 +16,8 @@ FABRICS = ["tcp", "shm", "tls"]
 HERE = (TOP / "VERSION").read_text().strip()
 NEXT = HERE + "+next"
 THIS = BUILD / "perseasd"
-PROTOCOL = re.compile(r"(PS_PROTOCOL_VERSION = )(\d+)")
+PROTOCOL = re.compile(r"(PS_PROTOCOL_(?:VERSION|LEAST) = )(\d+)")
+LATER = 2                               # versions of the protocol between the two
 PATIENT = "commit-ms=20000"              # longer than any restart
 
 
@@ -33,7 +34,7 @@ def built(tree, binary):
 @pytest.fixture(scope="session")
 def releases(tmp_path_factory):
     """Two daemons, made of these sources as their successors would be: the next release, and one
-    in which the protocol has changed, too."""
+    that speaks no version of the protocol that this one does."""
     folder = tmp_path_factory.mktemp("releases")
     tree = folder / "tree"
     tree.mkdir()
@@ -43,8 +44,8 @@ def releases(tmp_path_factory):
     (tree / "VERSION").write_text(NEXT + "\n")
     released = {"next": built(tree, folder / "next")}
     header = tree / "proto/data/frame.h"
-    text, count = PROTOCOL.subn(lambda m: m[1] + str(int(m[2]) + 1), header.read_text())
-    assert count == 1
+    text, count = PROTOCOL.subn(lambda m: m[1] + str(int(m[2]) + LATER), header.read_text())
+    assert count == 2
     header.write_text(text)
     released["protocol"] = built(tree, folder / "protocol")
     return released
@@ -132,9 +133,11 @@ def test_a_mirror_with_another_protocol_is_done_without_and_named(mirrors, telle
     """One of three is replaced by a daemon that the owner does not understand: W = 2 commit on, the
     owner says which versions there are and what to do, and takes the mirror back when it is done.
     Who opens the store where nobody else is there is told the same."""
-    protocol = int(PROTOCOL.search((TOP / "proto/data/frame.h").read_text())[2])
-    said = "speaks version %d of the protocol, this library version %d; upgrade the older of the " \
-           "two" % (protocol + 1, protocol)
+    most, least = (int(each[2]) for each in PROTOCOL.finditer(
+        (TOP / "proto/data/frame.h").read_text()))
+    later = "versions %d to %d" % (least + LATER, most + LATER)
+    said = "speaks %s of the protocol, this library versions %d to %d; upgrade the older of the " \
+           "two" % (later, least, most)
     daemons = mirrors(3, fabric)
     desk = tellers.desk()
     desk.open("books", daemons, "create", "acks=2")
@@ -149,8 +152,8 @@ def test_a_mirror_with_another_protocol_is_done_without_and_named(mirrors, telle
     assert [state for state, _ in desk.states()] == ["down", "live", "live"]
     told = run_command("status", "books", mirrors=daemons)
     assert told.status == PARTLY and "another version" in told.out and said in told.err, told
-    assert "speaks version %d of the protocol, this daemon version %d" % (
-        protocol, protocol + 1) in daemons[0].log()
+    assert "speaks versions %d to %d of the protocol, this daemon %s: upgrade" % (
+        least, most, later) in daemons[0].log()
     with pytest.raises(PerseasError) as caught:
         Store("books", daemons[0].address, flags=CREATE)
     assert caught.value.name == "PERSEAS_EVERSION" and said in str(caught.value)

@@ -6,7 +6,8 @@ import socket
 import struct
 
 CONTROL_MAGIC, DATA_MAGIC = 0x43535350, 0x44535350
-VERSION = 7
+VERSION, LEAST = 8, 7                   # of control messages
+DATA_VERSION = 7
 WRITE, READ = 2, 3
 SIGNALLED = 1
 LOG, PROMISE, SEGMENT = 0, 1, 16
@@ -164,7 +165,7 @@ class Keys:
 
 # --- the data path ---
 
-def data_hello(token=bytes(16), version=VERSION, zero=0):
+def data_hello(token=bytes(16), version=DATA_VERSION, zero=0):
     return struct.pack("<II16sQ", DATA_MAGIC, version, token, zero)
 
 

@@ -154,7 +154,7 @@ static void begin(void)
 	require(send(control, &greeting, sizeof(greeting), MSG_NOSIGNAL) == sizeof(greeting));
 	take(&greeting, sizeof(greeting));
 	hello.magic = PS_DATA_MAGIC;
-	hello.version = PS_PROTOCOL_VERSION;
+	hello.version = PS_DATA_VERSION;
 	claim();
 }
 

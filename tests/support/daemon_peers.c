@@ -6,6 +6,7 @@
 #include "daemon_peers.h"
 
 #include "../../proto/control/envelope.h"
+#include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 #include "../../server/loop/connection.h"
 #include "memory_heap.h"
@@ -123,7 +124,9 @@ static void understand(struct peer *peer)
 		return;
 	case EXPECT_HELLO_REST:
 		memcpy(&hello, peer->bytes, sizeof(hello));
-		require(hello.version == PS_PROTOCOL_VERSION);
+		require(hello.version == ps_version_greeting() ||
+		        (hello.version >= PS_PROTOCOL_LEAST &&
+		         hello.version <= PS_PROTOCOL_VERSION));
 		peer->next = EXPECT_MESSAGE;
 		break;
 	case EXPECT_MESSAGE:
@@ -283,7 +286,7 @@ static void say_bytes(struct run *run, struct peer *peer)
 /* The hello of the data path of the session at that descriptor. */
 static struct ps_hello hello_of(const struct run *run, int far)
 {
-	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
 
 	for (const struct connection *each = run->node->connections; each; each = each->next)
 		if (each->stream.fd == far)

@@ -1,6 +1,6 @@
 /*
- * control_daemon.h - a daemon for test_control_socket.c, played step by step by the test: what it
- * sends lies in the socket before the client asks for it.
+ * control_daemon.h - a daemon for test_control_socket.c and test_hello.c, played step by step by
+ * the test: what it sends lies in the socket before the client asks for it.
  */
 #ifndef PERSEAS_TESTS_CONTROL_DAEMON_H
 #define PERSEAS_TESTS_CONTROL_DAEMON_H
@@ -8,6 +8,7 @@
 #include "../../client/host/control_socket.h"
 #include "../../client/host/socket.h"
 #include "../../proto/control/envelope.h"
+#include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 
 #include <arpa/inet.h>
@@ -204,7 +205,7 @@ static inline void hear_hello(struct daemon *d)
 
 	assert_int_equal(recv(d->fd, &hello, sizeof(hello), MSG_WAITALL), sizeof(hello));
 	assert_int_equal(hello.magic, PS_CONTROL_MAGIC);
-	assert_int_equal(hello.version, PS_PROTOCOL_VERSION);
+	assert_int_equal(hello.version, ps_version_greeting());
 }
 
 /* Sends bytes with `count` descriptors. */

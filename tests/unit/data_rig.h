@@ -16,7 +16,7 @@
 
 static inline struct ps_answer open_data(struct fixture *fixture, int fd, const uint8_t *token)
 {
-	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
 	struct ps_answer answer;
 
 	memcpy(hello.token, token, PS_ID_SIZE);

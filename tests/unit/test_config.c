@@ -1,6 +1,7 @@
 /*
  * test_config.c - what the daemon makes of its command line and its file.
  */
+#include "../../proto/data/frame.h"
 #include "../../server/loop/config.h"
 
 #include <sched.h>
@@ -101,6 +102,29 @@ static void owners_may_be_silent_for_as_long_as_is_said(void **state)
 	assert_int_equal(parse("--spill-dir", "/var/lib/perseas/spill"), 0);
 	assert_string_equal(config.spill_dir, "/var/lib/perseas/spill");
 	assert_int_equal(parse("--spill-dir=", NULL), -1);
+}
+
+/* Three kinds of labels, each by itself; and versions of the protocol that there are. */
+static void where_it_runs_and_what_it_speaks_is_told(void **state)
+{
+	static const char *const wrong[] = { "h1",      "room=a",   "=a",      "host=", "host=a b",
+		                             "rack=.a", "host=a/b", "racks=a", "Rack=a" };
+
+	(void)state;
+	assert_int_equal(parse("--label", "rack=r1.A_b-c"), 0);
+	assert_string_equal(config.labels.rack, "r1.A_b-c");
+	assert_string_equal(config.labels.zone, "");
+	assert_int_equal(parse("--label=host=h", "--label=zone=z"), 0);
+	assert_string_equal(config.labels.host, "h");
+	assert_string_equal(config.labels.zone, "z");
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(parse("--label", wrong[i]), -1);
+	assert_non_null(strstr(why, "host=NAME, rack=NAME or zone=NAME"));
+	assert_int_equal(config.protocol, PS_PROTOCOL_VERSION);
+	assert_int_equal(parse("--protocol", "7"), 0);
+	assert_int_equal(config.protocol, 7);
+	assert_int_equal(parse("--protocol", "6"), -1);
+	assert_int_equal(parse("--protocol", "9"), -1);
 }
 
 static void who_may_come_and_how_many_is_told(void **state)
@@ -324,6 +348,7 @@ int main(void)
 		cmocka_unit_test(defaults_serve_this_host),
 		cmocka_unit_test(who_may_come_and_how_many_is_told),
 		cmocka_unit_test(addresses_are_split_into_host_and_port),
+		cmocka_unit_test(where_it_runs_and_what_it_speaks_is_told),
 		cmocka_unit_test(http_is_off_unless_an_address_is_given),
 		cmocka_unit_test(lines_of_the_log_are_text_or_json),
 		cmocka_unit_test(owners_may_be_silent_for_as_long_as_is_said),

@@ -3,6 +3,7 @@
  */
 #include "../support/daemon_fixture.h"
 
+#include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 
 #include <event2/event.h>
@@ -60,6 +61,51 @@ static void what_is_not_of_this_protocol_is_let_go(void **state)
 
 	fixture_send(fd, "GET / HTTP/1.0\r\n\r\n", 18);
 	assert_true(fixture_ended(fixture, fd));
+	close(fd);
+}
+
+/* An owner of the version before asks for what only this one knows, and then for what it knows. */
+static void a_message_is_of_the_version_that_was_greeted_with(void **state)
+{
+	struct fixture *fixture = *state;
+	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
+	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
+	int fd = fixture_tcp(fixture);
+	Perseas__Reply *reply;
+
+	fixture_send(fd, &hello, sizeof(hello));
+	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
+	assert_int_equal(hello.version, PS_PROTOCOL_LEAST);
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_HOST, &host);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_BAD_REQUEST);
+	assert_non_null(strstr(reply->message, "later version"));
+	fixture_done(reply);
+	fixture_ask_list(fd);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
+	fixture_done(reply);
+	close(fd);
+}
+
+/* Who names both versions is answered with the higher one, and may use all of it. */
+static void the_highest_common_version_is_spoken(void **state)
+{
+	struct fixture *fixture = *state;
+	struct ps_control_hello hello = { PS_CONTROL_MAGIC, ps_version_greeting() };
+	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
+	int fd = fixture_tcp(fixture);
+	Perseas__Reply *reply;
+
+	fixture_send(fd, &hello, sizeof(hello));
+	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
+	assert_int_equal(hello.version, PS_PROTOCOL_VERSION);
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_HOST, &host);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_HOST);
+	assert_string_equal(reply->host->version, PERSEAS_VERSION);
+	assert_true(reply->host->processors > 0);
+	fixture_done(reply);
 	close(fd);
 }
 
@@ -172,6 +218,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 		TEST(requests_are_answered_over_tcp_and_unix),
 		TEST(another_version_is_told_ours_and_let_go),
+		TEST(a_message_is_of_the_version_that_was_greeted_with),
+		TEST(the_highest_common_version_is_spoken),
 		TEST(what_is_not_of_this_protocol_is_let_go),
 		TEST(requests_are_answered_in_order_however_they_come),
 		TEST(a_message_that_is_too_long_ends_the_connection),

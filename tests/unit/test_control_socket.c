@@ -159,12 +159,12 @@ static void a_wrong_peer_is_told_apart(void **state)
 		{ "PSSC\4\0\0\0", 8, PERSEAS_EVERSION, "version 4 of the protocol, this library" },
 		{ "PSS", 3, PERSEAS_EUNREACHABLE, "without a greeting" },
 		{ "", 0, PERSEAS_EUNREACHABLE, "without a greeting" },
-		{ "PSSC\7\0\0\0", 8, PERSEAS_EUNREACHABLE, "ended the connection" },
-		{ "PSSC\7\0\0\0\4\0\0\0abc", 15, PERSEAS_EUNREACHABLE, "ended the connection" },
-		{ "PSSC\7\0\0\0\3\0\0\0abc", 15, PERSEAS_EPROTOCOL, "not the reply that is due" },
-		{ "PSSC\7\0\0\0\0\0\0\0", 12, PERSEAS_EUNREACHABLE, "ended the connection" },
-		{ "PSSC\7\0\0\0\1\0\x10\0", 12, PERSEAS_EPROTOCOL, "1048577 bytes" },
-		{ "PSSC\7\0\0\0\xff\xff\xff\xff", 12, PERSEAS_EPROTOCOL, "4294967295 bytes" },
+		{ "PSSC\10\0\0\0", 8, PERSEAS_EUNREACHABLE, "ended the connection" },
+		{ "PSSC\10\0\0\0\4\0\0\0abc", 15, PERSEAS_EUNREACHABLE, "ended the connection" },
+		{ "PSSC\10\0\0\0\3\0\0\0abc", 15, PERSEAS_EPROTOCOL, "not the reply that is due" },
+		{ "PSSC\10\0\0\0\0\0\0\0", 12, PERSEAS_EUNREACHABLE, "ended the connection" },
+		{ "PSSC\10\0\0\0\1\0\x10\0", 12, PERSEAS_EPROTOCOL, "1048577 bytes" },
+		{ "PSSC\10\0\0\0\xff\xff\xff\xff", 12, PERSEAS_EPROTOCOL, "4294967295 bytes" },
 	};
 	struct fixture *f = *state;
 	size_t i;

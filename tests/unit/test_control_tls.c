@@ -241,7 +241,7 @@ static struct ps_stream claim(struct fixture *fixture, struct ps_tls *tls, uint6
 
 static struct ps_hello hello_with(const uint8_t *token)
 {
-	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
 
 	memcpy(hello.token, token, PS_ID_SIZE);
 	return hello;

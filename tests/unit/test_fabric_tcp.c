@@ -378,7 +378,7 @@ static void a_wrong_greeting_is_told_apart(void **state)
 	m->grant.token.data = other;
 	expect_refusal(m, PERSEAS_EUNREACHABLE, "session");
 	assert_int_equal(m->hello.magic, PS_DATA_MAGIC);
-	assert_int_equal(m->hello.version, PS_PROTOCOL_VERSION);
+	assert_int_equal(m->hello.version, PS_DATA_VERSION);
 
 	m->greeting = &greeting;
 	m->greeting_len = sizeof(greeting);

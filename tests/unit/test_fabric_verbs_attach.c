@@ -53,7 +53,7 @@ static void a_connection_is_made_and_taken_apart(void **state)
 	assert_in_range(param.initiator_depth, 8, 128);
 	assert_int_equal(param.private_data_len, sizeof(struct ps_hello));
 	assert_int_equal(m->hello.magic, PS_DATA_MAGIC);
-	assert_int_equal(m->hello.version, PS_PROTOCOL_VERSION);
+	assert_int_equal(m->hello.version, PS_DATA_VERSION);
 	assert_memory_equal(m->hello.token, m->token, PS_ID_SIZE);
 	assert_int_equal(m->hello.zero, 0);
 	ps_fabric_rdma.detach(link);

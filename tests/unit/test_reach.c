@@ -9,6 +9,7 @@
 #include "../support/messages.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -463,6 +464,63 @@ static void test_an_address_that_never_answers(void **state)
 	close(speaks);
 }
 
+/* Moves on, and has nothing yet, until there is something to read there. */
+static void poll_until(struct fixture *f, int readable)
+{
+	struct pollfd fd = { .fd = readable, .events = POLLIN };
+	struct ps_fetched fetched;
+
+	for (int i = 0; i < 6000; i++) {
+		assert_int_equal(ps_reach_answer(&f->reach, &fetched), 0);
+		if (poll(&fd, 1, 10) == 1)
+			return;
+	}
+	fail_msg("nothing comes");
+}
+
+/* It hangs up, as it knows no ranges of versions; all that it was asked comes once more. The next
+ * connection begins with what it understands. */
+static void test_a_mirror_of_the_version_before(void **state)
+{
+	const struct ps_control_hello answer = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
+	struct ps_control_hello hello;
+	struct fixture *f = *state;
+	struct ps_fetched fetched;
+	struct ps_way way = { 0 };
+	int speaks = add_address(&way), fd, first;
+
+	assert_int_equal(listen(speaks, 5), 0);
+	ps_reach_lead(&f->reach, &way);
+	first = ask_at(f, speaks);
+	assert_int_equal(write(first, &answer, sizeof(answer)), sizeof(answer));
+	poll_until(f, speaks);
+	fd = accept(speaks, NULL, NULL);
+	assert_true(fd >= 0);
+	poll_until(f, fd);
+	assert_int_equal(recv(fd, &hello, sizeof(hello), MSG_WAITALL), sizeof(hello));
+	assert_int_equal(hello.version, PS_PROTOCOL_LEAST);
+	assert_int_equal(write(fd, &answer, sizeof(answer)), sizeof(answer));
+	close(f->mirror);
+	f->mirror = fd;
+	add_status(f, 1);
+	add_bytes(f, 2);
+	add_status(f, 3);
+	for (int i = 0, rc = send_all(f, &fetched); rc != 1; i++) {
+		assert_true(rc == 0 && i < 6000);
+		poll(NULL, 0, 10);
+		rc = ps_reach_answer(&f->reach, &fetched);
+	}
+	assert_int_equal(fetched.bytes.len, LENGTH);
+	ps_reach_drop(&f->reach);
+	fd = ask_at(f, speaks);
+	poll_until(f, fd);
+	assert_int_equal(recv(fd, &hello, sizeof(hello), MSG_WAITALL), sizeof(hello));
+	assert_int_equal(hello.version, PS_PROTOCOL_LEAST);
+	close(fd);
+	close(first);
+	close(speaks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +539,7 @@ int main(void)
 		TEST(test_an_address_that_refuses),
 		TEST(test_a_port_that_refuses),
 		TEST(test_an_address_that_never_answers),
+		TEST(test_a_mirror_of_the_version_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

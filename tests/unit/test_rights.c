@@ -70,6 +70,7 @@ static const struct {
 	{ "watch", RIGHT_READ, false },
 	{ "move", RIGHT_OWN, false },
 	{ "destroy", RIGHT_OWN, true },
+	{ "host", RIGHT_READ, false },
 };
 
 /* Every request of control.proto, under rules that give one right each. */

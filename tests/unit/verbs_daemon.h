@@ -128,7 +128,7 @@ static inline int ask_path(struct fixture *fixture, struct far_owner *owner,
 
 static inline struct ps_hello hello_of(const struct far_owner *owner)
 {
-	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_PROTOCOL_VERSION };
+	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
 
 	memcpy(hello.token, owner->token, PS_ID_SIZE);
 	return hello;

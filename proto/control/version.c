@@ -1,0 +1,143 @@
+/*
+ * version.c - see version.h. A new message or field of control.proto gets a row in `news`, with the
+ * version that brings it; rows of versions that nobody speaks any more can go.
+ */
+#include "version.h"
+
+#include "fields.h"
+#include "control.pb-c.h"
+#include "../base/number.h"
+#include "../data/frame.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+enum { BITS = 16, LOW = (1 << BITS) - 1 };
+
+static_assert(PS_PROTOCOL_LEAST + 1 == PS_PROTOCOL_VERSION, "the version before, and no other");
+
+static atomic_uint limit = PS_PROTOCOL_VERSION;
+
+static unsigned least_of(uint32_t greeting)
+{
+	return greeting >> BITS ? greeting >> BITS : greeting;
+}
+
+static unsigned most_of(uint32_t greeting)
+{
+	return greeting >> BITS ? greeting & LOW : greeting;
+}
+
+void ps_version_limit(unsigned most)
+{
+	assert(most >= PS_PROTOCOL_LEAST && most <= PS_PROTOCOL_VERSION);
+	atomic_store(&limit, most);
+}
+
+bool ps_version_limit_by(const char *text)
+{
+	const char *end;
+	uint64_t most;
+
+	if (!text) {
+		ps_version_limit(PS_PROTOCOL_VERSION);
+		return true;
+	}
+	if (!ps_number_read(text, &end, &most) || *end || most < PS_PROTOCOL_LEAST ||
+	    most > PS_PROTOCOL_VERSION)
+		return false;
+	ps_version_limit((unsigned)most);
+	return true;
+}
+
+uint32_t ps_version_greeting(void)
+{
+	const unsigned most = atomic_load(&limit);
+
+	if (most == PS_PROTOCOL_LEAST)
+		return most;
+	return most | (uint32_t)PS_PROTOCOL_LEAST << BITS;
+}
+
+unsigned ps_version_common(uint32_t theirs)
+{
+	const uint32_t ours = ps_version_greeting();
+	const unsigned most = most_of(theirs) < most_of(ours) ? most_of(theirs) : most_of(ours);
+
+	/* As one of that version does, which takes a range for a version that it does not know. */
+	if (most_of(ours) == PS_VERSION_ALONE && theirs != PS_VERSION_ALONE)
+		return 0;
+	return most >= least_of(theirs) && most >= least_of(ours) ? most : 0;
+}
+
+uint32_t ps_version_answer(uint32_t theirs)
+{
+	const unsigned common = ps_version_common(theirs);
+	const uint32_t ours = ps_version_greeting();
+
+	if (common)
+		return common;
+	/* Who named one version reads one. */
+	return theirs >> BITS ? ours : most_of(ours);
+}
+
+unsigned ps_version_agreed(uint32_t sent, uint32_t answer, uint32_t *again)
+{
+	const bool alone = answer == PS_VERSION_ALONE && sent != answer;
+
+	*again = 0;
+	if (answer >> BITS || answer < least_of(sent) || answer > most_of(sent))
+		return 0;
+	if (alone)
+		*again = answer;
+	return alone ? 0 : answer;
+}
+
+const char *ps_version_text(char text[PS_VERSION_TEXT], uint32_t greeting)
+{
+	if (greeting >> BITS && least_of(greeting) != most_of(greeting))
+		snprintf(text, PS_VERSION_TEXT, "versions %u to %u", least_of(greeting),
+		         most_of(greeting));
+	else
+		snprintf(text, PS_VERSION_TEXT, "version %u", most_of(greeting));
+	return text;
+}
+
+/* What a version brought, of those that are spoken but the lowest. */
+static const struct {
+	const ProtobufCMessageDescriptor *message;
+	unsigned field;
+	unsigned version;
+} news[] = {
+	{ &perseas__request__descriptor, PERSEAS__REQUEST__BODY_HOST, 8 },
+	{ &perseas__reply__descriptor, PERSEAS__REPLY__BODY_HOST, 8 },
+};
+
+static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)
+{
+	for (unsigned i = 0; i < sizeof(news) / sizeof(news[0]); i++)
+		if (news[i].message == message && news[i].field == field)
+			return news[i].version;
+	return PS_PROTOCOL_LEAST;
+}
+
+unsigned ps_version_of(const ProtobufCMessage *message)
+{
+	unsigned version = PS_PROTOCOL_LEAST;
+
+	for (unsigned f = 0; f < message->descriptor->n_fields; f++) {
+		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[f];
+		const ProtobufCMessage *inner;
+		unsigned of = ps_field_is_set(message, field)
+		                      ? version_of_field(message->descriptor, field->id)
+		                      : 0;
+
+		if (of > version)
+			version = of;
+		for (size_t i = 0; (inner = ps_field_message(message, field, i)); i++)
+			if ((of = ps_version_of(inner)) > version)
+				version = of;
+	}
+	return version;
+}

@@ -1,0 +1,34 @@
+/*
+ * store_host.c - where this daemon runs, and what it has left, for whoever chooses mirrors for new
+ * stores (HostRequest). control.c calls it. It changes no store.
+ */
+#include "store_private.h"
+
+void stores_set_labels(struct stores *stores, const struct labels *labels)
+{
+	stores->labels = *labels;
+}
+
+/* What new images can take, by the limit and by what the system says. */
+static uint64_t room_left(struct memory *memory, uint64_t used, uint64_t limit)
+{
+	const uint64_t left = limit > used ? limit - used : 0;
+	const uint64_t room = memory->ops->room ? memory->ops->room(memory) : UINT64_MAX;
+
+	return limit && left < room ? left : room;
+}
+
+void store_host(struct stores *stores, Perseas__HostReply *reply)
+{
+	struct memory *memory = stores->memory;
+
+	reply->host = stores->labels.host;
+	reply->rack = stores->labels.rack;
+	reply->zone = stores->labels.zone;
+	reply->memory_used = memory->ops->used(memory);
+	reply->memory_limit = memory->ops->limit(memory);
+	reply->memory_room = room_left(memory, reply->memory_used, reply->memory_limit);
+	reply->stores = stores->count;
+	for (const struct store *store = stores->first; store; store = store->next)
+		reply->owners += store->session != NULL;
+}

@@ -1,0 +1,148 @@
+"""Sessions of the last version of the protocol, recorded from its own owners, commands and daemons
+(tests/protocol): what those owners said is said again to the present daemon, byte for byte, and it
+must answer as their daemon did."""
+import contextlib
+import itertools
+import socket
+import struct
+import sys
+
+import pytest
+
+import wire
+from drill import TOP
+from test_versions import BEFORE
+
+sys.path.append(str(TOP / "tests/fuzz"))
+import seeds  # noqa: E402
+
+FOLDER = TOP / "tests/protocol" / str(BEFORE)
+NAMES = seeds.bodies("Reply")
+# Replies in which nothing is of the daemon's own choice, time or host: all bytes are the same.
+SAME = {"create", "settle", "abandon", "publish", "destroy", "release", "joining", "roster",
+        "digest", "read", "drop", "order", "move"}
+
+
+def session(name):
+    """[(connection, what, bytes)]"""
+    for line in (FOLDER / name).read_text().splitlines():
+        number, what, text = line.split(" ")
+        yield int(number), what, bytes.fromhex(text)
+
+
+def whole(stream, data):
+    """Takes what is whole off the stream of answers: (kind, bytes); signs are left out."""
+    while len(stream) >= (16 if data else 4):
+        size = 16 if data else 4
+        head = bytes(stream[:size])
+        length = wire.answer(head)[2] if data else struct.unpack("<I", head)[0]
+        if len(stream) < size + length:
+            return
+        body = bytes(stream[:size + length]) if data else bytes(stream[4:4 + length])
+        del stream[:size + length]
+        if length or data:
+            yield body
+
+
+def said(reply):
+    """(status, id, name of the body, the fields that stand in the body)."""
+    fields = wire.fields(reply)
+    bodies = [number for number in fields if number in NAMES and
+              NAMES[number] not in ("status", "message", "promised_epoch", "id")]
+    name = NAMES[bodies[0]] if bodies else None
+    return fields.get(1, 0), fields.get(30), name, fields[bodies[0]] if bodies else b""
+
+
+def token_of(reply):
+    """Of a claim's grant; None: there is none."""
+    body = wire.fields(reply).get(wire.CLAIM_REPLY)
+    return wire.fields(wire.fields(body)[wire.GRANT])[wire.TOKEN] if body else None
+
+
+class Player:
+    """One side of a recorded session: plays the owners, and compares."""
+
+    def __init__(self, daemon):
+        self.daemon, self.peers, self.tokens = daemon, {}, {}
+        self.due, self.data, self.greeted = {}, {}, set()
+        self.compared = 0
+
+    def there(self, number, data):
+        if number not in self.peers:
+            self.peers[number] = wire.connect(self.daemon.address)
+            self.due[number] = bytearray()
+            self.data[number] = seeds.is_data(data)
+            if self.data[number]:
+                token = data[8:24]
+                data = data[:8] + self.tokens[token] + data[24:]
+        # Who was fenced may have said more to a connection that was cut.
+        with contextlib.suppress(ConnectionError):
+            self.peers[number].sendall(data)
+
+    def back(self, number, data):
+        stream = self.due[number]
+        stream += data
+        if not self.data[number] and number not in self.greeted:
+            if len(stream) < seeds.HELLO:
+                return
+            assert wire.receive(self.peers[number], seeds.HELLO) == bytes(stream[:seeds.HELLO])
+            del stream[:seeds.HELLO]
+            self.greeted.add(number)
+        for expected in whole(stream, self.data[number]):
+            if self.data[number]:
+                assert wire.receive(self.peers[number], len(expected)) == expected
+                self.compared += 1
+            elif wire.WORKING not in wire.fields(expected):
+                self.compare(expected, self.reply(number))
+
+    def reply(self, number):
+        """The next answer that is no sign."""
+        peer = self.peers[number]
+        while True:
+            length, = struct.unpack("<I", wire.receive(peer, 4))
+            body = wire.receive(peer, length)
+            if length and wire.WORKING not in wire.fields(body):
+                return body
+
+    def compare(self, expected, reply):
+        then, now = said(expected), said(reply)
+        assert now[:3] == then[:3], (wire.fields(reply), wire.fields(expected))
+        if then[2] in SAME:
+            assert now[3] == then[3], then[2]
+        if token_of(expected):
+            self.tokens[token_of(expected)] = token_of(reply)
+        self.compared += 1
+
+    def end(self, number):
+        """No more comes from there. The daemon knows it when it has closed, too."""
+        peer = self.peers.pop(number)
+        with contextlib.suppress(OSError):
+            peer.shutdown(socket.SHUT_WR)
+        wire.rest(peer)
+        peer.close()
+
+
+@pytest.mark.parametrize("name", ["life-0", "fenced-0", "changed-0"])
+def test_the_present_daemon_answers_as_the_one_before_did(mirrors, name):
+    """Every answer has the same status, id and kind; what lies in stores is the same byte for byte,
+    and so is every answer on the data path."""
+    daemon, = mirrors(1)
+    player = Player(daemon)
+    for number, what, data in session(name):
+        if what == "there":
+            player.there(number, data)
+        elif what == "back":
+            player.back(number, data)
+        elif number in player.peers:
+            player.end(number)
+    assert not any(player.due.values())
+    assert player.compared >= 40
+
+
+def test_every_recorded_session_is_of_the_version_before():
+    """They are not to be recorded again with what a later release says."""
+    greetings = {data[:8] for name in FOLDER.iterdir()
+                 for _, streams in itertools.groupby(session(name.name), lambda e: e[0])
+                 for _, what, data in streams if what == "there" and
+                 data[:4] == struct.pack("<I", wire.CONTROL_MAGIC)}
+    assert greetings == {wire.control_hello(BEFORE)}

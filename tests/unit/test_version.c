@@ -1,0 +1,230 @@
+/*
+ * test_version.c - which version two ends of a connection speak, and of which version a message is.
+ */
+#include "../../proto/control/version.h"
+#include "../../proto/control/envelope.h"
+#include "../../proto/control/fields.h"
+#include "../../proto/data/frame.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NOW = PS_PROTOCOL_VERSION, BEFORE = PS_PROTOCOL_LEAST };
+
+static uint32_t both(unsigned least, unsigned most)
+{
+	return least << 16 | most;
+}
+
+static int unlimited(void **state)
+{
+	(void)state;
+	ps_version_limit(NOW);
+	return 0;
+}
+
+/* What a mirror of both versions says to owners of each kind. */
+static void a_mirror_answers_with_the_highest_common_version(void **state)
+{
+	static const struct {
+		unsigned least, most; /* of the owner; 0: it names one version */
+		unsigned version;     /* 0: none is common */
+	} table[] = {
+		{ 0, BEFORE, BEFORE },  { 0, NOW, NOW },       { BEFORE, NOW, NOW },
+		{ NOW, NOW + 1, NOW },  { 1, BEFORE, BEFORE }, { 0, NOW + 1, 0 },
+		{ 0, BEFORE - 1, 0 },   { 0, 0, 0 },           { NOW + 1, NOW + 2, 0 },
+		{ 1, BEFORE - 1, 0 },   { NOW, BEFORE, 0 },    { UINT16_MAX, UINT16_MAX, 0 },
+		{ 1, UINT16_MAX, NOW },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const uint32_t hello = both(table[i].least, table[i].most);
+		const uint32_t answer = ps_version_answer(hello);
+
+		assert_int_equal(ps_version_common(hello), table[i].version);
+		if (table[i].version)
+			assert_int_equal(answer, table[i].version);
+		else
+			assert_int_equal(answer, table[i].least ? both(BEFORE, NOW) : NOW);
+	}
+}
+
+/* A process that is held to the version before is to others as one that knows no other. */
+static void a_mirror_of_the_version_before_knows_no_ranges(void **state)
+{
+	(void)state;
+	ps_version_limit(BEFORE);
+	assert_int_equal(ps_version_greeting(), BEFORE);
+	assert_int_equal(ps_version_common(BEFORE), BEFORE);
+	assert_int_equal(ps_version_common(both(BEFORE, NOW)), 0);
+	assert_int_equal(ps_version_answer(both(BEFORE, NOW)), BEFORE);
+	assert_int_equal(ps_version_answer(NOW), BEFORE);
+}
+
+/* What the owner makes of any answer: of every version near, and of ranges of them. */
+static void an_owner_takes_only_a_version_that_it_offered(void **state)
+{
+	const uint32_t sent = ps_version_greeting();
+	uint32_t again;
+
+	(void)state;
+	assert_int_equal(sent, both(BEFORE, NOW));
+	assert_int_equal(ps_version_agreed(sent, NOW, &again), NOW);
+	assert_int_equal(again, 0);
+	assert_int_equal(ps_version_agreed(sent, BEFORE, &again), 0);
+	assert_int_equal(again, BEFORE);
+	assert_int_equal(ps_version_agreed(BEFORE, BEFORE, &again), BEFORE);
+	assert_int_equal(again, 0);
+	for (uint32_t least = 0; least < 16; least++)
+		for (uint32_t most = 0; most < 16; most++) {
+			const uint32_t answer = both(least, most);
+
+			if (answer == NOW || answer == BEFORE)
+				continue;
+			assert_int_equal(ps_version_agreed(sent, answer, &again), 0);
+			assert_int_equal(again, 0);
+			assert_int_equal(ps_version_agreed(BEFORE, answer, &again), 0);
+			assert_int_equal(again, 0);
+		}
+	assert_int_equal(ps_version_agreed(BEFORE, NOW, &again), 0);
+	assert_int_equal(again, 0);
+}
+
+/* Both ends by themselves come to the same: an owner that was answered knows it, too. */
+static void both_ends_agree_whatever_they_are(void **state)
+{
+	(void)state;
+	for (unsigned owner = BEFORE; owner <= NOW; owner++)
+		for (unsigned mirror = BEFORE; mirror <= NOW; mirror++) {
+			uint32_t sent, answer, again;
+			unsigned spoken, common;
+
+			ps_version_limit(owner);
+			sent = ps_version_greeting();
+			for (int dialled = 0; dialled < 2; dialled++) {
+				ps_version_limit(mirror);
+				common = ps_version_common(sent);
+				answer = ps_version_answer(sent);
+				ps_version_limit(owner);
+				spoken = ps_version_agreed(sent, answer, &again);
+				assert_int_equal(spoken, common);
+				if (spoken)
+					break;
+				assert_int_equal(again, BEFORE);
+				sent = again;
+			}
+			assert_int_equal(spoken, owner < mirror ? owner : mirror);
+		}
+}
+
+static void a_limit_is_a_version_that_there_is(void **state)
+{
+	static const char *const wrong[] = { "",   "6",  "9",          "7x",
+		                             " 7", "-7", "4294967303", "99999999999999999999" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_false(ps_version_limit_by(wrong[i]));
+	assert_true(ps_version_limit_by(NULL));
+	assert_int_equal(ps_version_greeting(), both(BEFORE, NOW));
+	assert_true(ps_version_limit_by("7"));
+	assert_int_equal(ps_version_greeting(), BEFORE);
+	assert_false(ps_version_limit_by("9"));
+	assert_int_equal(ps_version_greeting(), BEFORE);
+	assert_true(ps_version_limit_by(NULL));
+	assert_int_equal(ps_version_greeting(), both(BEFORE, NOW));
+}
+
+static void versions_are_named_for_people(void **state)
+{
+	char text[PS_VERSION_TEXT];
+
+	(void)state;
+	assert_string_equal(ps_version_text(text, 7), "version 7");
+	assert_string_equal(ps_version_text(text, both(7, 8)), "versions 7 to 8");
+	assert_string_equal(ps_version_text(text, both(8, 8)), "version 8");
+	assert_string_equal(ps_version_text(text, UINT32_MAX), "version 65535");
+}
+
+/* Only the message that version 8 brought is of version 8, in either direction. */
+static void a_message_is_of_the_version_that_brought_it(void **state)
+{
+	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
+	Perseas__HostReply told = PERSEAS__HOST_REPLY__INIT;
+	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+
+	(void)state;
+	request.id = 5;
+	assert_int_equal(ps_version_of(&request.base), 7);
+	request.body_case = PERSEAS__REQUEST__BODY_LIST;
+	request.list = &list;
+	assert_int_equal(ps_version_of(&request.base), 7);
+	request.body_case = PERSEAS__REQUEST__BODY_HOST;
+	request.host = &host;
+	assert_int_equal(ps_version_of(&request.base), 8);
+	reply.body_case = PERSEAS__REPLY__BODY_HOST;
+	reply.host = &told;
+	assert_int_equal(ps_version_of(&reply.base), 8);
+	reply.body_case = PERSEAS__REPLY__BODY__NOT_SET;
+	assert_int_equal(ps_version_of(&reply.base), 7);
+}
+
+static const ProtobufCFieldDescriptor *field(const ProtobufCMessage *message, const char *name)
+{
+	return protobuf_c_message_descriptor_get_field_by_name(message->descriptor, name);
+}
+
+/* Each kind of field that messages have, without anything in it and with. */
+static void a_field_is_set_when_something_of_it_is_sent(void **state)
+{
+	uint8_t byte = 0;
+	Perseas__Segment segment = PERSEAS__SEGMENT__INIT, *segments[] = { &segment };
+	Perseas__Header header = PERSEAS__HEADER__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+
+	(void)state;
+	for (unsigned i = 0; i < header.base.descriptor->n_fields; i++)
+		assert_false(ps_field_is_set(&header.base, &header.base.descriptor->fields[i]));
+	header.store = (char *)(uintptr_t) "bank";
+	header.store_id = (ProtobufCBinaryData){ 1, &byte };
+	header.promised_epoch = (uint64_t)1 << 40;
+	header.state = PERSEAS__STATE__STATE_JOINING;
+	header.harmless = true;
+	header.roster = &roster;
+	header.segments = segments;
+	header.n_segments = 1;
+	static const char *const names[] = { "store",    "store_id", "promised_epoch", "state",
+		                             "harmless", "roster",   "segments" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_true(ps_field_is_set(&header.base, field(&header.base, names[i])));
+	assert_ptr_equal(ps_field_message(&header.base, field(&header.base, "segments"), 0),
+	                 &segment);
+	assert_null(ps_field_message(&header.base, field(&header.base, "segments"), 1));
+	assert_ptr_equal(ps_field_message(&header.base, field(&header.base, "roster"), 0), &roster);
+	assert_null(ps_field_message(&header.base, field(&header.base, "roster"), 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_mirror_answers_with_the_highest_common_version, unlimited),
+		cmocka_unit_test_setup(a_mirror_of_the_version_before_knows_no_ranges, unlimited),
+		cmocka_unit_test_setup(an_owner_takes_only_a_version_that_it_offered, unlimited),
+		cmocka_unit_test_setup(both_ends_agree_whatever_they_are, unlimited),
+		cmocka_unit_test_setup(a_limit_is_a_version_that_there_is, unlimited),
+		cmocka_unit_test_setup(versions_are_named_for_people, unlimited),
+		cmocka_unit_test_setup(a_message_is_of_the_version_that_brought_it, unlimited),
+		cmocka_unit_test(a_field_is_set_when_something_of_it_is_sent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
