@@ -26,8 +26,8 @@ class Patterns(Figure):
     name = "rvm-1"
     shows = "It shows the rate of RVM's variant of TPC-A by the number of accounts and the " \
         "pattern of access, by RVM's interface with one mirror over shared memory, every commit " \
-        "with flush. The whole form goes on with parts of this host's memory. The store's memory is " \
-        "in memory or nowhere: nothing is paged."
+        "with flush. The whole form goes on with parts of this host's memory. The store's memory " \
+        "is in memory or nowhere: nothing is paged."
 
     def measure(self, lab):
         large = [part * lab.memory() // 1000 // ROW // 32 * 32 for part in (125, 250, 375)]
