@@ -116,14 +116,15 @@ extern const struct engine_ops engine_perseas;
 extern const struct engine_ops engine_nowait_8, engine_nowait_64, engine_nowait_1000,
 	engine_gathered_1000, engine_flying_32;
 
+/* Rhino's ways, each in a store of its own: whole pages are declared; or nothing is, and the
+ * library finds what was changed (PERSEAS_TRACK). */
+extern const struct engine_ops engine_pages, engine_tracked;
+
 /* RVM's interface on the same mirrors: a commit with flush each; or with no_flush, of which a
  * thousand are flushed at once. A process opens each of them once. */
 extern const struct engine_ops engine_rvm, engine_rvm_no_flush;
 
-/* Is it one of these two? */
-bool engine_is_rvm(const struct engine_ops *ops);
-
-/* Is it one of these eight? */
+/* Is it one of these ten? */
 bool engine_needs_mirrors(const struct engine_ops *ops);
 
 /*

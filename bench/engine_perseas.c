@@ -1,6 +1,7 @@
 /*
  * engine_perseas.c - the library as engines: one segment, one transaction at a time. Commits wait
  * for W mirrors, or so many of them are waited for together, or each for the one so many before.
+ * Ranges are declared as the workload does, or by whole pages, or found by the library.
  */
 #include "clock.h"
 #include "engine.h"
@@ -8,14 +9,16 @@
 
 #include <stdio.h>
 
-enum { FLYING = 32 };
+enum { FLYING = 32, PAGE = 4096 };
 
 struct mirrored {
 	struct engine engine;
 	perseas_tx_t *tx; /* open, or NULL */
 	uint64_t patience_ns;
-	unsigned together;  /* commits that are waited for at once; 0: each is for itself */
-	unsigned unwaited;  /* so many are not yet */
+	unsigned together; /* commits that are waited for at once; 0: each is for itself */
+	unsigned unwaited; /* so many are not yet */
+	uint32_t flags;    /* of perseas_open, beside what is asked for */
+	uint8_t *memory, *end;
 	unsigned gather_us; /* they are held back so long; 0: each is sent at once */
 	struct perseas_token flying[FLYING];
 	uint64_t posted;
@@ -30,7 +33,8 @@ static int open_store(struct engine *engine, const struct engine_options *option
 {
 	struct perseas_options how = PERSEAS_OPTIONS_INIT;
 
-	how.flags = PERSEAS_CREATE | (options->takeover ? PERSEAS_TAKEOVER : 0);
+	how.flags = PERSEAS_CREATE | (options->takeover ? PERSEAS_TAKEOVER : 0) |
+	            ((const struct mirrored *)engine)->flags;
 	how.acks = (uint32_t)options->acks;
 	how.log_size = options->log_size;
 	how.spin_us = (uint32_t)options->spin_us;
@@ -104,6 +108,8 @@ static int mirrored_open(struct engine *engine, const struct engine_options *opt
 	m->patience_ns = (uint64_t)options->patience_ms * 1000000;
 	if (open_store(engine, options) || make_segment(m, options->segment, size, memory))
 		return -1;
+	m->memory = *memory;
+	m->end = m->memory + size;
 	describe_store(engine, options);
 	return 0;
 }
@@ -207,15 +213,39 @@ static int open_1000(struct engine *engine, const struct engine_options *options
 	return open_together(engine, options, size, memory, 1000, 0);
 }
 
-static int open_flying(struct engine *engine, const struct engine_options *options, size_t size,
+/* Page grain logging: whoever changes a byte declares its page. */
+static int range_pages(struct engine *engine, const void *addr, size_t len)
+{
+	const struct mirrored *m = (const struct mirrored *)engine;
+	size_t from = (size_t)((const uint8_t *)addr - m->memory) & ~(size_t)(PAGE - 1);
+	size_t to = ((size_t)((const uint8_t *)addr - m->memory) + len + PAGE - 1) &
+	            ~(size_t)(PAGE - 1);
+	size_t most = (size_t)(m->end - m->memory);
+
+	return perseas_set_range(m->tx, m->memory + from, (to < most ? to : most) - from);
+}
+
+static int open_beside(struct engine *engine, const struct engine_options *options, size_t size,
                        void **memory)
 {
 	struct engine_options own = *options;
 	char store[ENGINE_SETUP];
 
-	snprintf(store, sizeof(store), "%s-flying", options->store);
+	snprintf(store, sizeof(store), "%s-%s", options->store, engine->ops->name);
 	own.store = store;
 	return mirrored_open(engine, &own, size, memory);
+}
+
+static int open_tracked(struct engine *engine, const struct engine_options *options, size_t size,
+                        void **memory)
+{
+	((struct mirrored *)engine)->flags = PERSEAS_TRACKED;
+	return open_beside(engine, options, size, memory);
+}
+
+static int begin_tracked(struct engine *engine)
+{
+	return perseas_begin(engine->handle, PERSEAS_TRACK, &((struct mirrored *)engine)->tx);
 }
 
 /* What comes within a millisecond is one record. */
@@ -241,7 +271,7 @@ const struct engine_ops engine_flying_32 = {
 	.name = "flying-32",
 	.survives = "host",
 	.size = sizeof(struct mirrored),
-	.open = open_flying,
+	.open = open_beside,
 	.begin = mirrored_begin,
 	.range = mirrored_range,
 	.commit = mirrored_fly,
@@ -249,11 +279,34 @@ const struct engine_ops engine_flying_32 = {
 	.close = mirrored_close,
 };
 
+/* Rhino's other two ways to learn what a transaction writes. */
+const struct engine_ops engine_pages = {
+	.name = "pages",
+	.survives = "host",
+	.size = sizeof(struct mirrored),
+	.open = open_beside,
+	.begin = mirrored_begin,
+	.range = range_pages,
+	.commit = mirrored_commit,
+	.counts = mirrored_counts,
+	.close = mirrored_close,
+};
+
+const struct engine_ops engine_tracked = {
+	.name = "tracked",
+	.survives = "host",
+	.size = sizeof(struct mirrored),
+	.open = open_tracked,
+	.begin = begin_tracked,
+	.range = engine_range_nothing,
+	.commit = mirrored_commit,
+	.counts = mirrored_counts,
+	.close = mirrored_close,
+};
+
 bool engine_needs_mirrors(const struct engine_ops *ops)
 {
-	return ops->open == mirrored_open || ops->open == open_8 || ops->open == open_64 ||
-	       ops->open == open_1000 || ops->open == open_gathered_1000 ||
-	       ops->open == open_flying || engine_is_rvm(ops);
+	return ops->counts;
 }
 
 const struct engine_ops engine_perseas = {

@@ -87,11 +87,6 @@ static int open_unflushed(struct engine *engine, const struct engine_options *op
 	return open_region(engine, options, size, memory, segment);
 }
 
-bool engine_is_rvm(const struct engine_ops *ops)
-{
-	return ops->open == open_flushed || ops->open == open_unflushed;
-}
-
 static int recoverable_begin(struct engine *engine)
 {
 	return fail_rvm(engine,

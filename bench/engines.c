@@ -27,9 +27,9 @@ PEERS(DECLARE)
 
 const struct engine_ops *const engines[] = {
 	&engine_perseas, &engine_nowait_8, &engine_nowait_64, &engine_nowait_1000,
-	&engine_gathered_1000, &engine_flying_32, &engine_rvm, &engine_rvm_no_flush,
-	&engine_local, &engine_copies, &engine_none, &engine_pingpong,
-	&engine_unix_pingpong, PEERS(LIST) NULL,
+	&engine_gathered_1000, &engine_flying_32, &engine_pages, &engine_tracked,
+	&engine_rvm, &engine_rvm_no_flush, &engine_local, &engine_copies, &engine_none,
+	&engine_pingpong, &engine_unix_pingpong, PEERS(LIST) NULL,
 };
 /* clang-format on */
 

@@ -10,6 +10,7 @@ import sys
 import time
 
 import of_perseas
+import of_rhino
 import of_rvm
 import of_stasis
 import of_vista
@@ -19,7 +20,7 @@ from lab import FORMS, Lab, host
 from page import page, section
 
 FIGURES = [*of_perseas.FIGURES, *of_vista.FIGURES, *of_stasis.FIGURES,
-           *of_rvm.FIGURES]
+           *of_rvm.FIGURES, *of_rhino.FIGURES]
 
 
 class Drawn:
