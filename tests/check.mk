@@ -113,7 +113,7 @@ check-drills:
 		--root "as root: $(DRILLS) -m 'not timing and root'"
 
 check-timing:
-	@$(SUBMAKE) all $(TELLER)
+	@$(SUBMAKE) all $(TELLER) python
 	@$(RUN) timing --timeout 1200 --user "drills: $(DRILLS) -m 'timing and not root'" \
 		--root "as root: $(DRILLS) -m 'timing and root'"
 
