@@ -6,6 +6,7 @@
 #include "checks.hpp"
 
 #include <array>
+#include <atomic>
 #include <thread>
 
 #include <sys/wait.h>
@@ -158,7 +159,7 @@ void test_outliving()
 /* A second thread comes while the first waits for a mirror that hangs, in its commit. */
 void test_two_threads()
 {
-	store s("threads", mirrors_at().tcp, small());
+	store s("threads", mirrors_at().tcp, small().commit_timeout(std::chrono::minutes(1)));
 	auto n = s.make_root<long>("n");
 	transaction tx(s);
 	const auto before = s.stat().seq;
@@ -176,6 +177,56 @@ void test_two_threads()
 	first.join();
 	CHECK(*n == 4);
 	CHECK_REFUSED(errc::ended, "begin another", tx.try_set(*n, 5));
+}
+
+std::atomic<int> signals_handled{ 0 };
+
+void count_signal(int)
+{
+	signals_handled++;
+}
+
+/* It is handled at once, in the thread that commits, while the mirror hangs; the commit is neither
+ * cut short nor done twice, and nothing of it is missing for the next owner. */
+void test_signal_in_a_commit()
+{
+	struct pair {
+		long first, second;
+	};
+	store s("signals", mirrors_at().tcp, small().commit_timeout(std::chrono::minutes(1)));
+	auto n = s.make_root<pair>("n");
+	struct sigaction action {
+	};
+	struct sigaction before {
+	};
+	const auto posted = s.stat().seq;
+	const pthread_t committer = pthread_self();
+
+	action.sa_handler = count_signal; /* without SA_RESTART: system calls end with EINTR */
+	CHECK(sigaction(SIGUSR1, &action, &before) == 0);
+	mirror_stop();
+	std::thread interrupts([&] {
+		while (s.stat().seq == posted)
+			std::this_thread::yield();
+		for (int i = 1; i <= 5; i++) {
+			pthread_kill(committer, SIGUSR1);
+			while (signals_handled < i)
+				std::this_thread::yield();
+		}
+		mirror_continue();
+	});
+
+	s.transact([&](transaction &tx) {
+		tx.writable(*n).first += 1;
+		tx.writable(*n).second += 1;
+	});
+	interrupts.join();
+	CHECK(sigaction(SIGUSR1, &before, nullptr) == 0);
+	CHECK(signals_handled == 5 && s.stat().seq == posted + 1);
+	s.close();
+	s = store("signals", mirrors_at().tcp, small());
+	n = s.make_root<pair>("n");
+	CHECK(n->first == 1 && n->second == 1);
 }
 
 /* In the child of a fork everything is refused, and the parent goes on. */
@@ -334,6 +385,7 @@ int main(int argc, char **argv)
 	test("what is used after a move is refused", test_use_after_move);
 	test("a transaction that outlives its store is refused", test_outliving);
 	test("a second thread in a transaction is refused", test_two_threads);
+	test("a signal does not cut a commit", test_signal_in_a_commit);
 	test("a child of fork is refused, and harms nothing", test_fork);
 	test("an assignment to a p needs a transaction", test_p_without_a_transaction);
 	test("a segment is mapped as what it is", test_wrong_segments);
