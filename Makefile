@@ -80,8 +80,10 @@ LINK = $(CC) -pthread $(HARDENED_LINK) $(SANITIZE_FLAGS) $(CFLAGS) $(LDFLAGS)
 
 VERBS_LIBS := $(if $(filter 1,$(RDMA)),-lrdmacm -libverbs)
 TLS_LIBS := -lssl -lcrypto
-CLIENT_LIBS := $(VERBS_LIBS) $(TLS_LIBS) -lprotobuf-c -lpthread
+CLIENT_LIBS := $(VERBS_LIBS) $(TLS_LIBS) -lprotobuf-c -lresolv -lpthread
 SERVER_LIBS := $(VERBS_LIBS) $(TLS_LIBS) -levent -lprotobuf-c -lpthread
+# Tests take from both.
+TEST_LIBS := $(SERVER_LIBS) -lresolv
 
 # --- what there is to build --------------------------------------------------------------
 

@@ -282,7 +282,9 @@ const char *perseas_message(const perseas_t *p);
  * mirrors is a comma-separated list of 1 to 16 addresses: "host:port" (RDMA if both ends have it,
  * else TCP), "rdma://host:port" (RDMA or nothing), "tcp://host:port", "unix:///path" (shared
  * memory, same host). The port is 7170 if none is given, and "unix://" is
- * unix:///run/perseas/socket. store is 1 to 63 of A-Z a-z 0-9 . _ - and does not begin with a dot.
+ * unix:///run/perseas/socket. Or it names a list, which is looked up by each call: "@NAME" a line
+ * "NAME LIST" in ~/.config/perseas/clusters or /etc/perseas/clusters, "srv://DOMAIN" of SRV records
+ * in the DNS (operating.md). store is 1 to 63 of A-Z a-z 0-9 . _ - and does not begin with a dot.
  * options may be NULL. PERSEAS_RDMA=off in the environment switches RDMA off.
  *
  * Several processes may create the same store at the same time: one of them succeeds, the others

@@ -8,7 +8,8 @@
  * when it has no owner, over connections that are there already: names are resolved, TLS is agreed
  * on, and the addresses of the store's segments are kept free in this process. Where a standby is
  * wrong about the owner, the mirrors refuse it, and it waits on: it never fences an owner that is
- * live (perseasd --owner-timeout), and of several standbys one gets the store.
+ * live (perseasd --owner-timeout), and of several standbys one gets the store. While no mirror
+ * tells of the store, a list that was given by its name is looked up again every five seconds.
  *
  * With options.warm it also keeps a copy of the store's memory, which follows the owner's
  * transactions: it reads a mirror's log all the time, and what they change once more, warm_rate

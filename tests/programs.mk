@@ -32,7 +32,7 @@ $(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(RVM_OBJ) $(filter-out %/main.o,$(C
 	$(archive)
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
-	$(link) $(QUICK_LINK) -lcmocka $(SERVER_LIBS)
+	$(link) $(QUICK_LINK) -lcmocka $(TEST_LIBS)
 
 # Where some of the simulator's mistakes are made: tests/sim/mistakes_wrapped.c and others.
 SIM_WRAPPED := ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write \
@@ -42,15 +42,15 @@ SIM_WRAPPED := ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write
 	ps_gather_before ps_gather_send ps_gather_put_back ps_map_death
 
 $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
-	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SERVER_LIBS)
+	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(TEST_LIBS)
 
 $(addprefix $(BUILD)/tests/unit/test_contract_,env fabric_sim demand_sim): \
 		$(BUILD)/tests/unit/test_contract_%: $(BUILD)/obj/tests/unit/test_contract_%.o \
 		$(filter-out %/main.o,$(SIM_OBJ)) $(TEST_ARCHIVE)
-	$(link) -lcmocka $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SERVER_LIBS)
+	$(link) -lcmocka $(SIM_WRAPPED:%=-Wl,--wrap=%) $(TEST_LIBS)
 
 $(BUILD)/tests/crash/crash: $(CRASH_OBJ) $(TEST_ARCHIVE)
-	$(link) $(SERVER_LIBS)
+	$(link) $(TEST_LIBS)
 
 $(BUILD)/tests/drills/teller: $(DRILL_OBJ) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)

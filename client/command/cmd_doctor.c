@@ -3,6 +3,7 @@
  */
 #include "command.h"
 #include "doctor/doctor.h"
+#include "../host/named.h"
 #include "../../proto/base/json.h"
 #include "ask/ask.h"
 #include "../perseas.h"
@@ -224,7 +225,8 @@ enum ps_exit ps_verb_doctor_check(const struct ps_args *args)
 	struct ps_error error = { 0 };
 	unsigned count;
 
-	if (args->mirrors && ps_address_list(args->mirrors, addresses, &count, &error))
+	if (args->mirrors && !ps_list_is_named(args->mirrors) &&
+	    ps_address_list(args->mirrors, addresses, &count, &error))
 		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
 	return PS_EXIT_OK;
 }

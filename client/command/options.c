@@ -77,8 +77,11 @@ static const struct ps_option rows[] = {
 	  .help = "The mirrors, separated by commas: host:port (RDMA where both ends have it, else "
 	          "TCP), rdma://host:port, tcp://host:port, unix:///path (shared memory, on the "
 	          "same host). 1 to 16. Without :port it is " PS_PORT ", and unix:// is "
-	          "unix://" PS_SOCKET ". The same as LIST or MIRROR as a word. drop and spill must "
-	          "be told their mirror; doctor asks none unless it is told; all others ask "
+	          "unix://" PS_SOCKET ". Or the name of such a list: @NAME for a line of "
+	          "~/.config/perseas/clusters or /etc/perseas/clusters, srv://DOMAIN for the "
+	          "DNS (SRV records of _perseas._tcp.DOMAIN). The same as LIST or MIRROR as a "
+	          "word. drop and spill must be told their mirror; doctor asks none unless it is "
+	          "told; all others ask "
 	          "127.0.0.1:" PS_PORT " where nothing is said." },
 	{ "acks", PS_OPTION_NUMBER, AT(options.acks), "W", .low = 1, .high = PS_MIRRORS_MAX,
 	  .groups = PS_CREATE | PS_RECOVER | PS_RESTORE | PS_ROSTER | PS_BENCH,

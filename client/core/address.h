@@ -7,6 +7,9 @@
 #include "../../proto/image/layout.h"
 #include "error.h"
 
+/* Bytes of the text of a list that names as many mirrors as a store has. */
+enum { PS_LIST_TEXT = PS_MIRRORS_MAX * 256 + 64 };
+
 enum ps_scheme { PS_SCHEME_TCP, PS_SCHEME_UNIX, PS_SCHEME_SIM };
 
 /* The data path to a host: that of the best fabric that both ends have, or the one that was

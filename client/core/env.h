@@ -115,6 +115,12 @@ struct ps_env_ops {
 	bool (*silent)(struct ps_control *control);
 	void (*disconnect)(struct ps_control *control); /* NULL is allowed */
 
+	/* The list that the text names; list is "" where the text is a list itself. It may take the
+	 * resolver's time. 0, or PERSEAS_EINVAL, PERSEAS_ESYSTEM, PERSEAS_EUNREACHABLE,
+	 * PERSEAS_EPROTOCOL, PERSEAS_ELIMIT, PERSEAS_ENOMEM. NULL: there are no names. */
+	int (*name_list)(struct ps_env *env, const char *text, char list[PS_LIST_TEXT],
+	                 struct ps_error *error);
+
 	/* Can this host carry data over what the address asks for? 0; or PERSEAS_ERDMA, with a
 	 * sentence that says what is missing and what to do. Asked before anything is done at a
 	 * mirror. NULL: it can, whatever that is. */
@@ -130,6 +136,10 @@ struct ps_env_ops {
 	void (*trace)(struct ps_env *env, const char *line);
 	void (*free)(struct ps_env *env);
 };
+
+/* As ps_address_list, of a list or the name of one. All errors of name_list. */
+int ps_env_list(struct ps_env *env, const char *text, struct ps_address *addresses, unsigned *count,
+                struct ps_error *error);
 
 struct ps_verbs;
 struct ps_devices;

@@ -171,7 +171,7 @@ static int fill_names(struct perseas *p, const char *store, const char *mirrors,
 		                    "'%.80s' cannot name a store: use 1 to 63 of A-Z a-z 0-9 . _ "
 		                    "-, not beginning with a dot",
 		                    store ? store : "");
-	rc = ps_address_list(mirrors ? mirrors : "", addresses, &p->mirror_count, error);
+	rc = ps_env_list(p->env, mirrors ? mirrors : "", addresses, &p->mirror_count, error);
 	for (unsigned i = 0; i < p->mirror_count && !rc && p->env->ops->has_route; i++)
 		rc = p->env->ops->has_route(p->env, &addresses[i], error);
 	if (rc)

@@ -3,6 +3,7 @@
  */
 #include "control_socket.h"
 #include "../core/env.h"
+#include "named.h"
 #include "secure.h"
 #include "socket.h"
 #include "../../proto/control/version.h"
@@ -319,6 +320,13 @@ static void posix_free(struct ps_env *env)
 	free(posix);
 }
 
+static int posix_name_list(struct ps_env *env, const char *text, char list[PS_LIST_TEXT],
+                           struct ps_error *error)
+{
+	(void)env;
+	return ps_named_list(text, list, error);
+}
+
 static const struct ps_env_ops posix_ops = {
 	.now = posix_now,
 	.clock = posix_clock,
@@ -342,6 +350,7 @@ static const struct ps_env_ops posix_ops = {
 	.hear = ps_control_hear,
 	.silent = ps_control_silent,
 	.disconnect = ps_control_disconnect,
+	.name_list = posix_name_list,
 	.has_route = posix_has_route,
 	.fabric = posix_fabric,
 	.free = posix_free,

@@ -172,8 +172,7 @@ const char *ps_owner_newcomer(const struct ps_census *census)
 	return owner->order->with;
 }
 
-/* Asks there, too, unless it is asked already. */
-static bool ask_at(struct ps_panel *panel, const char *address)
+bool ps_census_ask_at(struct ps_panel *panel, const char *address)
 {
 	struct ps_address *next = &panel->addresses[panel->count];
 
@@ -196,9 +195,9 @@ static bool ask_unnamed(struct ps_panel *panel, const struct ps_census *census)
 	for (unsigned r = 0; r < 2; r++)
 		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
 			if (!ps_census_image(census, rosters[r]->members[k]))
-				any |= ask_at(panel, rosters[r]->members[k]->address);
+				any |= ps_census_ask_at(panel, rosters[r]->members[k]->address);
 	if (with)
-		any |= ask_at(panel, with);
+		any |= ps_census_ask_at(panel, with);
 	return any;
 }
 

@@ -29,6 +29,10 @@ struct ps_census {
 void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store);
 void ps_census_free(struct ps_census *census);
 
+/* Begins to ask at an address, too. False: it is asked already, it is none, or there are as many
+ * mirrors as there may be. */
+bool ps_census_ask_at(struct ps_panel *panel, const char *address);
+
 /* As perseas_open does, takes it again with mirrors that a roster lists and the list does not, of
  * which the images were not seen; and with the one that a change of the roster brings. False: there
  * are none. */

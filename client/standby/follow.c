@@ -15,6 +15,7 @@
 
 enum {
 	AGAIN_MS = 1000,    /* until a mirror that is not there, or has no news, is asked again */
+	NAME_MS = 5000,     /* until the list's name is looked up again */
 	PATIENCE_PART = 10, /* one that took time to say nothing may take one part in so many */
 };
 
@@ -30,8 +31,10 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	memset(follow, 0, sizeof(*follow));
 	follow->store = store;
 	follow->mark = mark;
+	follow->list = mirrors;
 	if (ps_panel_begin(&follow->looks, looks, mirrors, timeout_ms, error))
 		return error->code;
+	follow->named_ns = ps_follow_now(follow);
 	return ps_panel_begin(&follow->watches, watches, mirrors, timeout_ms, error);
 }
 
@@ -401,6 +404,38 @@ static void note_census(struct ps_follow *follow, const struct ps_census *census
 	}
 }
 
+static bool is_told(const struct ps_census *census)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (census->told[i])
+			return true;
+	return false;
+}
+
+/* While no mirror tells of the store there is no roster to go by, and what its list's name stands
+ * for may have changed. Those that are new are asked in this look; what they tell decides whether
+ * they stay. Of a list that is written out nothing new is found. */
+static void look_name_up(struct ps_follow *follow, struct ps_census *census)
+{
+	const uint64_t now_ns = ps_follow_now(follow);
+	struct ps_address found[PS_MIRRORS_MAX];
+	unsigned count = 0;
+	bool any = false;
+
+	if (is_told(census) || now_ns < follow->named_ns + NAME_MS * MS_NS)
+		return;
+	if (ps_env_list(follow->looks.env, follow->list, found, &count, NULL))
+		count = 0;
+	for (unsigned i = 0; i < count; i++)
+		any |= ps_census_ask_at(&follow->looks, found[i].text);
+	follow->named_ns = ps_follow_now(follow);
+	if (!any)
+		return;
+	ps_census_free(census);
+	ps_census_take(census, &follow->looks, follow->store);
+	follow_unnamed(follow);
+}
+
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 {
 	uint64_t began_ns = ps_follow_now(follow);
@@ -409,6 +444,7 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 
 	connect_looks(follow);
 	ps_census_take(&census, &follow->looks, follow->store);
+	look_name_up(follow, &census);
 	if (ps_census_widen(&census, &follow->looks, follow->store))
 		follow_unnamed(follow);
 	note_census(follow, &census, began_ns);

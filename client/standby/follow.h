@@ -62,14 +62,17 @@ struct ps_follow {
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
 	/* Of the newest roster that any of them ever told; 0: none did. */
 	uint64_t roster_epoch, roster_version;
+	const char *list;  /* of the mirrors, or its name */
+	uint64_t named_ns; /* when the name was looked up last */
 	/* Called with what each look found, before it returns; NULL: nobody wants to know more. */
 	void (*seen)(void *arg, const struct ps_census *census, const struct ps_standing_now *now);
 	void *seen_arg;
 };
 
 /* mark: PS_OWNER_MARK bytes with which the ids of own owners begin, or NULL. It, the store's name
- * and the envs are the caller's; the two may be one. 0, or PERSEAS_EINVAL with *error: then there
- * is nothing to close. */
+ * the list and the envs are the caller's, and outlive it; the two envs may be one. A list that is
+ * given by its name is looked up again while no mirror tells of the store, now and then. 0, or an
+ * error of ps_env_list with *error: then there is nothing to close. */
 int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
                    const uint8_t *mark, struct ps_env *looks, struct ps_env *watches,
                    uint32_t timeout_ms, struct ps_error *error);

@@ -22,8 +22,9 @@ struct ps_panel {
 	struct ps_error errors[PS_MIRRORS_MAX];
 };
 
-/* Begins to connect to every mirror of the list, over the env, which is the caller's and must
- * outlive the panel. 0, or PERSEAS_EINVAL with *error: then there is nothing to end. */
+/* Begins to connect to every mirror of the list, or of the list that is named, over the env, which
+ * is the caller's and must outlive the panel. 0, or an error of ps_env_list with *error: then there
+ * is nothing to end. */
 int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
                    uint32_t timeout_ms, struct ps_error *error);
 

@@ -13,10 +13,10 @@ tests: $(FUZZ_TOOLS)
 
 # Built with CC=clang SANITIZE=fuzzer-no-link,…; libFuzzer brings main.
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(TEST_ARCHIVE)
-	$(link) -fsanitize=fuzzer -lcmocka $(SERVER_LIBS)
+	$(link) -fsanitize=fuzzer -lcmocka $(TEST_LIBS)
 
 $(BUILD)/tests/fuzz/make_%: $(BUILD)/obj/tests/fuzz/make_%.o $(TEST_ARCHIVE)
-	$(link) $(SERVER_LIBS)
+	$(link) $(TEST_LIBS)
 
 check-fuzz:
 	@$(SUBMAKE) $(FUZZING) fuzzers

@@ -12,6 +12,6 @@ check-mutants:
 	$(shell mkdir -p build/mutants)
 	$(file >build/mutants/flags,$(COMPILE))
 	$(file >>build/mutants/flags,$(LINK))
-	$(file >>build/mutants/flags,-lcmocka $(SERVER_LIBS))
+	$(file >>build/mutants/flags,-lcmocka $(TEST_LIBS))
 	$(file >>build/mutants/flags,$(SIM_WRAPPED:%=-Wl,--wrap=%))
 	@$(RUN) mutants --timeout 7200 "edits: $(PYTHON) tests/mutants/run.py $(MUTANTS)"

@@ -3,7 +3,7 @@
 
 .PHONY: check-peers
 $(BUILD)/tests/peers/test_peers: $(BUILD)/obj/tests/peers/test_peers.o $(PEERS_OBJ) $(TEST_ARCHIVE)
-	$(link) -lcmocka $(PEERS_LIBS) $(SERVER_LIBS)
+	$(link) -lcmocka $(PEERS_LIBS) $(TEST_LIBS)
 
 #: check-peers     the systems that bench compares with do what they are measured for
 check-peers:

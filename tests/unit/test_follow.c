@@ -185,6 +185,69 @@ static void standbys_agree_on_who_is_next(void **state)
 	owner_free(o);
 }
 
+/* A name that stands for one mirror, or cannot be looked up until somebody has it stand for one. */
+static struct {
+	struct ps_env_ops ops;
+	const char *list;
+	unsigned asked;
+} named;
+
+static int named_list(struct ps_env *env, const char *text, char list[PS_LIST_TEXT],
+                      struct ps_error *error)
+{
+	(void)env;
+	assert_string_equal(text, "@bank");
+	named.asked++;
+	if (!named.list)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "no server answers");
+	strcpy(list, named.list);
+	return 0;
+}
+
+/* All mirrors of a store have new addresses, and only the name of the list knows. It is looked up
+ * again, now and then, while no mirror tells of the store, and not afterwards: then its roster says
+ * where it is. */
+static void a_name_is_looked_up_again_while_no_mirror_tells_of_the_store(void **state)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_standing_now now;
+	struct ps_follow follow;
+
+	(void)state;
+	follow_begin(&follow, o, 0, 1);
+	follow.looks.given = follow.watches.given = 1;
+	direct_crash(o->d, 4);
+	named.ops = *follow.looks.env->ops;
+	named.ops.name_list = named_list;
+	named.list = NULL;
+	named.asked = 0;
+	follow.looks.env->ops = &named.ops;
+	follow.list = "@bank";
+	follow.named_ns = ps_follow_now(&follow);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(named.asked, 0);
+	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
+	o->d->now += LONG_NS;
+	ps_follow_look(&follow, &now);
+	assert_int_equal(named.asked, 1);
+	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
+	named.list = "sim://1";
+	ps_follow_look(&follow, &now);
+	assert_int_equal(named.asked, 1);
+	o->d->now += LONG_NS;
+	ps_follow_look(&follow, &now);
+	assert_int_equal(named.asked, 2);
+	assert_int_equal(now.ownership, PS_OWNER_LIVES);
+	expect_last(&follow, 4, "sim://2");
+	named.list = "sim://7";
+	o->d->now += LONG_NS;
+	ps_follow_look(&follow, &now);
+	assert_int_equal(named.asked, 2);
+	expect_last(&follow, 4, "sim://2");
+	follow_end(&follow);
+	owner_free(o);
+}
+
 /* Mirrors that answer each Watch at once, and say that there is news. */
 static struct {
 	struct ps_env_ops ops;
@@ -263,6 +326,7 @@ int main(void)
 		cmocka_unit_test(mirrors_that_left_make_room_for_others),
 		cmocka_unit_test(members_of_the_newest_roster_stay),
 		cmocka_unit_test(standbys_agree_on_who_is_next),
+		cmocka_unit_test(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store),
 		cmocka_unit_test(news_that_no_look_shows_make_few_looks),
 		cmocka_unit_test(after_news_that_a_look_shows_all_are_watched),
 	};

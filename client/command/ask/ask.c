@@ -5,6 +5,7 @@
 
 #include "../../../proto/base/json.h"
 #include "../../../proto/control/envelope.h"
+#include "../../host/named.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +17,8 @@ enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
 	struct ps_env *env;
 
 	/* A wrong list is told before what the system lacks. */
-	if (ps_address_list(mirrors, panel->addresses, &panel->count, &error))
+	if (!ps_list_is_named(mirrors) &&
+	    ps_address_list(mirrors, panel->addresses, &panel->count, &error))
 		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
 	env = ps_env_posix(options, &error);
 	if (!env)
@@ -24,7 +26,7 @@ enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
 	if (!ps_panel_begin(panel, env, mirrors, options->connect_timeout_ms, &error))
 		return PS_EXIT_OK;
 	env->ops->free(env);
-	return ps_complain(PS_EXIT_USAGE, "%s", error.text);
+	return ps_complain(ps_exit_of(error.code), "%s", error.text);
 }
 
 enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
@@ -32,6 +34,9 @@ enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
 {
 	if (strchr(mirror, ','))
 		return ps_complain(PS_EXIT_USAGE, "'%.80s' are several mirrors: name one", mirror);
+	if (ps_list_is_named(mirror))
+		return ps_complain(PS_EXIT_USAGE,
+		                   "'%.80s' is the name of a list: name one mirror itself", mirror);
 	return ps_panel_open(panel, mirror, options);
 }
 

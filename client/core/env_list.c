@@ -1,0 +1,17 @@
+/*
+ * env_list.c - a list of mirrors as an application or a person gave it: written out, or by a name
+ * that the environment knows. Whoever begins to ask mirrors calls it. It remembers nothing.
+ */
+#include "env.h"
+
+int ps_env_list(struct ps_env *env, const char *text, struct ps_address *addresses, unsigned *count,
+                struct ps_error *error)
+{
+	char list[PS_LIST_TEXT] = "";
+	int rc = env->ops->name_list ? env->ops->name_list(env, text, list, error) : 0;
+
+	if (rc || !*list)
+		return rc ? rc : ps_address_list(text, addresses, count, error);
+	rc = ps_address_list(list, addresses, count, error);
+	return rc ? ps_error_prefix(error, "the mirrors of %.300s", text) : 0;
+}

@@ -1,0 +1,180 @@
+/*
+ * named.c - the files of clusters: lines of "NAME LIST" or "NAME = LIST"; # begins a comment. The
+ * user's file comes before the host's, so that a name can be tried out by one user. They are read
+ * anew for each question, and are small.
+ */
+#include "named.h"
+
+#include "../../proto/control/envelope.h"
+#include "srv.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define USERS_OWN "perseas/clusters"
+
+enum { LINE_MAX_BYTES = PS_LIST_TEXT + PS_NAME_MAX + 64, LINES_MAX = 10000 };
+
+/* Splits a line in place. False: there is nothing on it. */
+static bool split_line(char *line, char **name, char **list)
+{
+	char *end;
+
+	line[strcspn(line, "#\r\n")] = '\0';
+	*name = line + strspn(line, " \t");
+	end = *name + strcspn(*name, " \t=");
+	*list = end + strspn(end, " \t");
+	if (**list == '=')
+		*list += 1 + strspn(*list + 1, " \t");
+	*end = '\0';
+	end = *list + strlen(*list);
+	while (end > *list && (end[-1] == ' ' || end[-1] == '\t'))
+		*--end = '\0';
+	return **name != '\0';
+}
+
+static int file_wrong(struct ps_error *error, const char *path, unsigned number, const char *what)
+{
+	return ps_error_set(error, PERSEAS_EINVAL,
+	                    "%.500s, line %u: %s; write a name and its mirrors, for example "
+	                    "\"bank m1:" PS_PORT ",m2:" PS_PORT ",m3:" PS_PORT "\"",
+	                    path, number, what);
+}
+
+/* What one line means; *line has its end still. */
+static int take_line(char *line, const char *path, unsigned number, const char *wanted,
+                     char list[PS_LIST_TEXT], struct ps_error *error)
+{
+	char *name, *value;
+
+	if (number > LINES_MAX)
+		return file_wrong(error, path, number, "the file has too many lines");
+	if (strlen(line) == LINE_MAX_BYTES - 1)
+		return file_wrong(error, path, number, "it is too long");
+	if (!split_line(line, &name, &value) || strcmp(name, wanted) != 0)
+		return 0;
+	if (!*value)
+		return file_wrong(error, path, number, "the name has no mirrors");
+	if (*value == '@')
+		return file_wrong(error, path, number, "a name cannot stand for another name");
+	if (*list)
+		return file_wrong(error, path, number, "the name is in the file twice");
+	if (strlen(value) >= PS_LIST_TEXT)
+		return file_wrong(error, path, number, "the list is too long");
+	strcpy(list, value);
+	return 0;
+}
+
+int ps_clusters_find(FILE *file, const char *path, const char *name, char list[PS_LIST_TEXT],
+                     struct ps_error *error)
+{
+	char line[LINE_MAX_BYTES];
+	int rc = 0;
+
+	list[0] = '\0';
+	errno = 0;
+	for (unsigned number = 1; !rc && fgets(line, sizeof(line), file); number++)
+		rc = take_line(line, path, number, name, list, error);
+	if (!rc && ferror(file))
+		rc = ps_error_set(error, PERSEAS_ESYSTEM, "%.500s: %s", path, strerror(errno));
+	if (rc)
+		list[0] = '\0';
+	return rc || *list ? rc : PERSEAS_ENOSTORE;
+}
+
+/* The same by the path; a file that is not there has no names. */
+static int find_in(const char *path, const char *name, char list[PS_LIST_TEXT],
+                   struct ps_error *error)
+{
+	FILE *file = fopen(path, "re");
+	int rc;
+
+	if (!file && (errno == ENOENT || errno == ENOTDIR))
+		return PERSEAS_ENOSTORE;
+	if (!file)
+		return ps_error_set(error, PERSEAS_ESYSTEM, "the clusters in %.500s: %s", path,
+		                    strerror(errno));
+	rc = ps_clusters_find(file, path, name, list, error);
+	fclose(file);
+	return rc;
+}
+
+/* The user's own file; "" where there is no place for one. */
+static void own_path(char path[PATH_MAX])
+{
+	const char *config = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
+	int len = 0;
+
+	if (config && *config == '/')
+		len = snprintf(path, PATH_MAX, "%s/" USERS_OWN, config);
+	else if (home && *home == '/')
+		len = snprintf(path, PATH_MAX, "%s/.config/" USERS_OWN, home);
+	if (len <= 0 || len >= PATH_MAX)
+		path[0] = '\0';
+}
+
+static int not_found(struct ps_error *error, const char *name, const char *only, const char *own)
+{
+	if (only)
+		return ps_error_set(error, PERSEAS_EINVAL,
+		                    "no cluster is named @%s: %.500s (" PS_CLUSTERS_VARIABLE
+		                    ") has no line that begins with it",
+		                    name, only);
+	return ps_error_set(
+		error, PERSEAS_EINVAL,
+		"no cluster is named @%s: write a line \"%s MIRROR,MIRROR,...\" to " PS_CLUSTERS
+		"%s%.500s",
+		name, name, *own ? " or " : "", own);
+}
+
+static int find_cluster(const char *name, char list[PS_LIST_TEXT], struct ps_error *error)
+{
+	const char *only = secure_getenv(PS_CLUSTERS_VARIABLE);
+	char own[PATH_MAX] = "";
+	int rc = PERSEAS_ENOSTORE;
+
+	if (!ps_name_valid(name))
+		return ps_error_set(
+			error, PERSEAS_EINVAL,
+			"what stands behind @ must name a cluster, alone: 1 to %d of A-Z "
+			"a-z 0-9 . _ -, not beginning with a dot",
+			PS_NAME_MAX);
+	if (only && *only) {
+		rc = find_in(only, name, list, error);
+		return rc == PERSEAS_ENOSTORE ? not_found(error, name, only, own) : rc;
+	}
+	own_path(own);
+	if (*own)
+		rc = find_in(own, name, list, error);
+	if (rc == PERSEAS_ENOSTORE)
+		rc = find_in(PS_CLUSTERS, name, list, error);
+	return rc == PERSEAS_ENOSTORE ? not_found(error, name, NULL, own) : rc;
+}
+
+bool ps_list_is_named(const char *text)
+{
+	text += strspn(text, " \t");
+	return *text == '@' || ps_srv_is(text);
+}
+
+int ps_named_list(const char *text, char list[PS_LIST_TEXT], struct ps_error *error)
+{
+	char found[PS_LIST_TEXT];
+	int rc;
+
+	list[0] = '\0';
+	text += strspn(text, " \t");
+	if (*text == '@') {
+		rc = find_cluster(text + 1, found, error);
+		if (rc)
+			return rc;
+		if (!ps_srv_is(found)) {
+			strcpy(list, found);
+			return 0;
+		}
+		text = found;
+	}
+	return ps_srv_is(text) ? ps_srv_list(text, NULL, list, error) : 0;
+}

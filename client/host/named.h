@@ -1,0 +1,32 @@
+/*
+ * named.h - mirror lists that have a name: "@NAME" in a file of clusters, "srv://DOMAIN" in the
+ * DNS. The real environment calls it whenever a list is needed. It must never remember an answer:
+ * who asks again wants to know what is true now.
+ */
+#ifndef PERSEAS_CLIENT_NAMED_H
+#define PERSEAS_CLIENT_NAMED_H
+
+#include "../core/address.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* The variable that names a file to read instead of the usual two. */
+#define PS_CLUSTERS_VARIABLE "PERSEAS_CLUSTERS"
+#define PS_CLUSTERS "/etc/perseas/clusters"
+
+/* Writes the list that the text names; a text that is a list itself is none of these, and is left
+ * alone. 0, with the list, whose addresses are not checked; "" where the text is a list itself.
+ * PERSEAS_EINVAL: no file has this name, or what stands there cannot be read; PERSEAS_ESYSTEM: a
+ * file that is there cannot be read; of the DNS see srv.h. */
+int ps_named_list(const char *text, char list[PS_LIST_TEXT], struct ps_error *error);
+
+/* Is the text the name of a list, and no list itself? */
+bool ps_list_is_named(const char *text);
+
+/* Looks a name up in one file, of which the path is for sentences. 0, PERSEAS_EINVAL for a fault of
+ * the file, PERSEAS_ESYSTEM; or PERSEAS_ENOSTORE, without a sentence: it does not have the name. */
+int ps_clusters_find(FILE *file, const char *path, const char *name, char list[PS_LIST_TEXT],
+                     struct ps_error *error);
+
+#endif

@@ -1,0 +1,72 @@
+"""Mirror lists that have a name: the command, the library and standbys take "@NAME" wherever they
+take a list, and look it up when they need it."""
+import os
+import signal
+import subprocess
+
+from binding import CREATE, Store
+from drill import (BUILD, SECONDS, USAGE, die_with_parent, fill, mirror_list, run_command,
+                   wait_for, wait_ownerless)
+
+
+def name_cluster(folder, monkeypatch, **clusters):
+    """A file of clusters, which everybody who is started from now on reads."""
+    path = folder / "clusters"
+    written = folder / "clusters.new"
+    written.write_text("".join("%s %s\n" % each for each in clusters.items()))
+    written.rename(path)
+    monkeypatch.setenv("PERSEAS_CLUSTERS", str(path))
+
+
+def test_a_store_is_made_opened_and_looked_at_by_the_name_of_its_mirrors(mirrors, tmp_path,
+                                                                         monkeypatch):
+    daemons = mirrors(3)
+    name_cluster(tmp_path, monkeypatch, bank=mirror_list(daemons), one=daemons[0].address)
+    assert run_command("create", "made", "@bank").status == 0
+    with Store("opened", "@bank", flags=CREATE) as store:
+        store.map("s", 64)
+        store.publish()
+    listed = run_command("ls", "--mirrors", "@bank")
+    assert listed.status == 0
+    for daemon in daemons:
+        assert daemon.address in listed.out
+    # The roster is the authority: by a name that stands for one of them two of three are found.
+    with Store("opened", "@one") as store:
+        store.map("s")
+    monkeypatch.setenv("PERSEAS_MIRRORS", "@bank")
+    assert run_command("status", "made").status == 0
+
+
+def test_a_name_that_nobody_knows_is_refused_by_name(mirrors, tmp_path, monkeypatch):
+    daemon, = mirrors(1)
+    name_cluster(tmp_path, monkeypatch, bank=daemon.address)
+    for words in (("ls", "@shop"), ("create", "x", "@shop"), ("run", "x", "@shop", "--", "true")):
+        refused = run_command(*words)
+        assert refused.status == USAGE, words
+        assert "no cluster is named @shop" in refused.err
+    refused = run_command("spill", "@bank")
+    assert refused.status == USAGE and "name one mirror itself" in refused.err
+
+
+def test_a_standby_looks_its_name_up_again_until_it_finds_its_mirrors(mirrors, tmp_path,
+                                                                      monkeypatch):
+    """The mirrors moved to other hosts while a standby waited for them."""
+    daemons = mirrors(3)
+    fill("data", daemons, {"s": b"contents"})
+    wait_ownerless("data", daemons)
+    name_cluster(tmp_path, monkeypatch, bank="127.0.0.1:1")
+    output, log = tmp_path / "output", tmp_path / "log"
+    with open(output, "wb") as out, open(log, "wb") as err:
+        run = subprocess.Popen(
+            [BUILD / "perseas", "run", "data", "@bank", "--patience", "600", "--",
+             "sh", "-c", "echo $PERSEAS_MIRRORS"], stdout=out, stderr=err,
+            env=os.environ, preexec_fn=die_with_parent)
+    try:
+        wait_for(lambda: "waits for its mirrors" in log.read_text(), SECONDS, "a run that waits")
+        name_cluster(tmp_path, monkeypatch, bank=mirror_list(daemons))
+        assert run.wait(SECONDS) == 0, log.read_text()
+        assert output.read_text() == "@bank\n"
+    finally:
+        if run.poll() is None:
+            run.send_signal(signal.SIGKILL)
+            run.wait()
