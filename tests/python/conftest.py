@@ -9,8 +9,10 @@ import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build")).resolve()
-for folder in (TOP / "tests/drills", BUILD / "python"):
-    sys.path.insert(0, str(folder))
+# Another one, where tests/mutants looks whether the tests find an edit of it.
+PACKAGE = os.environ.setdefault("PERSEAS_PYTHON", str(BUILD / "python"))
+for folder in (str(TOP / "tests/drills"), PACKAGE):
+    sys.path.insert(0, folder)
 
 from drill import mirror_list, mirrors, perseas  # noqa: E402,F401
 from teller import tellers  # noqa: E402,F401

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from drill import BUILD, SECONDS
+from drill import SECONDS
 
 
 def script(text, *words):
@@ -14,7 +14,7 @@ def script(text, *words):
     return subprocess.run([sys.executable, "-X", "faulthandler", "-W", "ignore::ResourceWarning",
                            "-c", text, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, timeout=SECONDS,
-                          env=dict(os.environ, PYTHONPATH=str(BUILD / "python")))
+                          env=dict(os.environ, PYTHONPATH=os.environ["PERSEAS_PYTHON"]))
 
 
 def succeeds(text, *words):

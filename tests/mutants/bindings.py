@@ -1,0 +1,69 @@
+"""Edits of the bindings, for run.py: a changed header of client/cpp is compiled with the test that
+should find it, and a changed module of client/python replaces its like in a copy of the package.
+Neither the tree nor what was built is changed.
+"""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+SECONDS = 300
+CXX = ["g++", "-std=c++17", "-O1", "-w", "-pthread"]
+PACKAGE = pathlib.Path("build/python")
+KINDS = ("cpp", "python")
+
+
+def is_ours(finder):
+    """cpp:NAME is tests/cpp/NAME.cpp; python:FILE::TEST is a test of tests/python."""
+    return finder.partition(":")[0] in KINDS
+
+
+def what_fails(finder, file=None, text=None):
+    """What the test says, with this text for that file: "passed", or how it failed."""
+    kind, _, name = finder.partition(":")
+    with tempfile.TemporaryDirectory(dir="build/mutants") as folder:
+        return {"cpp": of_cpp, "python": of_python}[kind](name, pathlib.Path(folder), file, text)
+
+
+def put(root, folder, file, text):
+    """A copy of the folder, below `root`, with the changed file in it."""
+    shutil.copytree(folder, root)
+    if file:
+        (root / pathlib.Path(file).name if (root / pathlib.Path(file).name).exists()
+         else root / "perseas" / pathlib.Path(file).name).write_text(text)
+
+
+def of_cpp(name, folder, file, text):
+    put(folder / "cpp", "client/cpp", file, text)
+    libraries = [line.partition(":")[2].split()
+                 for line in pathlib.Path("build/perseas.pc").read_text().splitlines()
+                 if line.startswith("Libs.private:")][0]
+    program = folder / name
+    subprocess.run([*CXX, "-Iclient", "-I%s" % (folder / "cpp"), "tests/cpp/%s.cpp" % name, "-o",
+                    program, "build/libperseas.a", *libraries], check=True)
+    return ended(["tests/cpp/run.py", program])
+
+
+def of_python(name, folder, file, text):
+    put(folder / "python", PACKAGE, file, text)
+    return ended([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+                  "tests/python/" + name], PERSEAS_PYTHON=str((folder / "python").absolute()))
+
+
+def ended(words, **more):
+    child = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+                             env=dict(os.environ, **more), start_new_session=True)
+    try:
+        said, _ = child.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        return "no end after %d s" % SECONDS
+    if child.returncode == 0:
+        return "passed"
+    lines = [line for line in said.splitlines() if line.startswith(("not ok", "FAILED", "Fatal"))]
+    return lines[0] if lines else "status %d" % child.returncode
