@@ -166,6 +166,52 @@ def test_conflicts_are_tried_again(store):
     assert array[0] == 2 and len(calls) >= 2
 
 
+def test_a_conflict_that_does_not_end_is_raised(address):
+    """It is about no lock, and nobody ends what it conflicts with, as in the same thread."""
+    with perseas.open("s", address, create=True, tracked=True) as store:
+        store.map("a", 4096)
+        store.publish()
+        heap, calls = store.heap("h", create=True), []
+        with store.transaction() as tx:
+            made = heap.new(tx, b"x")
+        other = store.begin()
+        heap.set_root(other, "r", made)
+        with pytest.raises(perseas.ConflictError):
+            store.transact(lambda tx: (calls.append(1), heap.free(tx, made)))
+        assert len(calls) == 17
+        with pytest.raises(perseas.ConflictError):
+            store.transact(lambda tx: calls.append(1), track=True)
+        assert len(calls) == 17 and store.stat().open == 1
+        other.abort()
+        store.transact(lambda tx: heap.free(tx, made))
+
+
+def test_locks_are_waited_for_however_many_are_refused(store):
+    """Each of them by another transaction, and of a table's part by one more."""
+    table, many, tries = store.heap("h", create=True).table("t", value="<q"), [], []
+    for key in range(30):
+        many.append(store.begin())
+        many[-1].lock(key)
+    many.append(store.begin())
+    table.within(many[-1])["k"] = 1
+
+    def work(tx):
+        number = len(tries)
+        tries.append(tx)
+        if number == len(many):
+            return
+        try:
+            if number < 30:
+                tx.lock(number)
+            else:
+                table.within(tx)["k"] = 2
+        finally:
+            many[number].abort()
+
+    store.transact(work)
+    assert len(tries) == 32 and "k" not in table
+
+
 def test_serial_transactions_need_no_locks(store):
     array = array_of(store)
 
