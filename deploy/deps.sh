@@ -6,12 +6,13 @@ set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
 	protobuf-c-compiler python3 python3-cffi python3-dev python3-setuptools"
-# prometheus has promtool, which tries the alert rules.
-test="chromium chromium-driver clang-14 clang-format-14 clang-tidy-14 cppcheck g++ groff iproute2
-	libclang-rt-14-dev libcmocka-dev libstdc++-12-dev libxml2-utils llvm-14 man-db mypy openssl
-	pkg-config procps prometheus python3-numpy python3-pip python3-pytest python3-seccomp
-	python3-selenium python3-wheel python3-yaml resource-agents shellcheck strace systemd
-	valgrind zsh"
+# prometheus has promtool, which tries the alert rules; the drill of owners that etcd elects starts
+# an etcd of its own.
+test="chromium chromium-driver clang-14 clang-format-14 clang-tidy-14 cppcheck etcd-client
+	etcd-server g++ groff iproute2 libclang-rt-14-dev libcmocka-dev libstdc++-12-dev
+	libxml2-utils llvm-14 man-db mypy openssl pkg-config procps prometheus python3-numpy
+	python3-pip python3-pytest python3-seccomp python3-selenium python3-wheel python3-yaml
+	resource-agents shellcheck strace systemd valgrind zsh"
 model="gcc libc6-dev python3 spin"
 rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-pytest
 	qemu-system-x86 xz-utils zstd"
@@ -26,8 +27,8 @@ deb_test="lintian mmdebstrap piuparts python3-debian util-linux"
 rpm="libcmocka-dev rpm"
 rpm_test="rpmlint"
 
-# Those of them that have a service of their own name, which nothing here needs.
-services="prometheus"
+# Packages that have a service, which nothing here needs, each with the service's name.
+services="prometheus:prometheus etcd-server:etcd"
 
 wanted=
 for group in "$@"; do
@@ -84,8 +85,8 @@ if [ ! -e $policy ]; then
 fi
 for service in $services; do
 	case " $missing " in
-	*" $service "*)
-		unit=/etc/systemd/system/$service.service
+	*" ${service%:*} "*)
+		unit=/etc/systemd/system/${service#*:}.service
 		mkdir -p /etc/systemd/system
 		[ -e "$unit" ] || [ -L "$unit" ] || ln -s /dev/null "$unit"
 		;;

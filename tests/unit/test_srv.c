@@ -197,11 +197,12 @@ static void an_answer_that_is_cut_or_points_astray_is_refused(void **state)
 	packet.bytes[packet.len - 3] = (uint8_t)(0xc0 | (packet.len - 3) >> 8);
 	packet.bytes[packet.len - 2] = (uint8_t)(packet.len - 3);
 	expect_refused(&packet, PERSEAS_EPROTOCOL, "broken");
-	/* Data that ends with the port. */
-	packet = begin_answer(1);
+	/* Data that ends with the port; the name of the next record would be a target. */
+	packet = begin_answer(2);
 	put_record(&packet, 1, 1, 7170, "");
 	packet.len--;
 	packet.bytes[packet.len - 7] = 6;
+	put_record(&packet, 1, 1, 7170, "m1.example");
 	expect_refused(&packet, PERSEAS_EPROTOCOL, "broken");
 }
 
