@@ -1,10 +1,10 @@
 """`etcdctl lock NAME -- perseas run ...`, with Debian's etcd on loopback: etcd says who leads, and
-the mirrors who owns. etcd dies, a lease ends while its holder works on, two lead at the same time:
-no acknowledged commit is lost, and one owner at a time commits.
+the mirrors who owns. etcd dies, a lease ends while its holder works on, two lead at the same
+time: no acknowledged commit is lost, and one owner at a time commits.
 
 COMMAND counts: each transaction writes the number after the one that it finds in the store. Once
-its commit has returned, it appends the number to a file of its own. Of all that COMMANDs have, no number
-may be twice, and the store must end with no smaller one."""
+its commit has returned, it appends the number to a file of its own. Of all that COMMANDs have, no
+number may be twice, and the store must end with no smaller one."""
 import os
 import pathlib
 import signal
