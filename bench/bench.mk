@@ -5,7 +5,7 @@
 
 # What has a main of its own, or needs rdma-core beside it; the rest is theirs to share.
 BENCH_MAINS := debit_credit reopen worker limits_verbs compare threads \
-	host_limits relay found objects inserts turns
+	host_limits relay found objects inserts oo7 turns
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # The command measures too, and all programs have options.
 COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,json.o \
@@ -18,17 +18,17 @@ PEERS ?= 1
 PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
 INSERTS_OBJ := $(addprefix $(BUILD)/obj/,bench/inserts.o doc/examples/hash.o)
 PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
-BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found objects inserts \
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found objects inserts oo7 \
 	host-limits relay turns $(if $(RAW_OBJ),limits))
 
 .PHONY: benches benches-peers
 benches: $(BENCHES)
-benches-peers: $(addprefix $(BUILD)/bench/,compare-peers inserts-peers)
+benches-peers: $(addprefix $(BUILD)/bench/,compare-peers inserts-peers oo7-peers)
 
 $(BENCH_ARCHIVE): $(BENCH_OBJ)
 	$(archive)
 
-$(addprefix $(BUILD)/bench/,compare reopen worker threads found objects): $(BUILD)/bench/%: \
+$(addprefix $(BUILD)/bench/,compare reopen worker threads found objects oo7): $(BUILD)/bench/%: \
 		$(BUILD)/obj/bench/%.o $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
@@ -41,7 +41,10 @@ $(BUILD)/bench/turns: $(BUILD)/obj/bench/turns.o $(ARCHIVE)
 $(BUILD)/bench/inserts: $(INSERTS_OBJ) $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
-# The same two with the drivers of other systems.
+# The same three with the drivers of other systems.
+$(BUILD)/bench/oo7-peers: $(BUILD)/obj/bench/oo7.o $(PEERS_OBJ) $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
+	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
+
 $(BUILD)/bench/inserts-peers: $(INSERTS_OBJ) $(PEERS_OBJ) $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(PEERS_LIBS) $(CLIENT_LIBS)
 

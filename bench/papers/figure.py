@@ -15,10 +15,14 @@ WORDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 
 class Claim:
     """A conclusion, and the comparison by which it holds. Any side may be None: it was not
-    measured here, as where a peer is missing."""
+    measured here, as where a peer is missing. beside: it is no conclusion of the paper, but what
+    Perseas sets out to be."""
 
-    def __init__(self, says, what, left, sign, right, unit=""):
+    def __init__(self, says, what, left, sign, right, unit="", beside=False):
         self.says, self.what, self.sign, self.unit = says, what, sign, unit
+        self.beside = beside
+        if beside:
+            self.says = "Beside the paper, a target: " + says
         self.left, self.right = left, right
 
     @property
@@ -58,7 +62,7 @@ class Figure:
 
 def verdict(claims):
     """A sentence on all of a figure's conclusions."""
-    known = [claim for claim in claims if claim.holds is not None]
+    known = [claim for claim in claims if claim.holds is not None and not claim.beside]
     good = sum(claim.holds for claim in known)
     if not known:
         return "Whether the paper's conclusion holds cannot be said: what it is about was not " \

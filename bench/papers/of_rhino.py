@@ -1,7 +1,10 @@
-"""Figure 6 of Rhino (Saito and Bershad, USENIX'98), drawn by draw.py: RVM's benchmark, where the
-library is told what changes by ranges, by whole pages, or not at all."""
+"""Figures 6 and 8 to 11 of Rhino (Saito and Bershad, USENIX'98), drawn by draw.py: RVM's benchmark
+and OO7, where the library is told what changes by ranges, by whole pages, or not at all."""
+import shutil
+import tempfile
+
 from chart import Chart
-from figure import Claim, Figure, middle, rates, titles
+from figure import Claim, Figure, middle, rates, ratio, titles
 from lab import MIB
 
 WAYS = {"perseas": "set_range", "pages": "whole pages", "tracked": "page diffing (TRACK)"}
@@ -58,4 +61,72 @@ class Detection(Figure):
                     " times")
 
 
-FIGURES = [Detection()]
+class Graphs(Figure):
+    name = "rhino-8"
+    shows = "It shows how long traversals of OO7's database take, each one transaction, in the " \
+        "heap of a store with one mirror over shared memory, with ranges that are declared and " \
+        "with none (TRACK); in libpmemobj, and in LMDB, whose files are in memory. T1 reads, T2a " \
+        "updates one part of each composite part, T2c updates each part four times. All of it " \
+        "is in memory, as in the paper's warm figure."
+    CONFIGS = ("small", "medium-3", "medium-9")
+    TRAVERSALS = ("T1", "T2a", "T2c")
+    STORES = {"perseas": "Perseas, set_range", "perseas-tracked": "Perseas, TRACK",
+              "pmemobj": "libpmemobj", "lmdb": "LMDB", "plain": "no transactions"}
+
+    def measure(self, lab):
+        whole = lab.form == "whole"
+        peers = lab.known("pmemobj")
+        for config in lab.pick(self.CONFIGS[:1], self.CONFIGS, self.CONFIGS):
+            # LMDB takes seconds for each traversal of the largest.
+            stores = ["perseas", "perseas-tracked", "plain"]
+            if peers and lab.form != "tiny":
+                stores += ["pmemobj", "lmdb"] if whole or config != "medium-9" else ["pmemobj"]
+            rounds = lab.pick(1, 3, 7)
+            self.traverse(lab, config, stores, "--rounds", rounds, "--repeat",
+                          4 if config == "small" and lab.form != "tiny" else 1)
+
+    def traverse(self, lab, config, stores, *words):
+        words += ("--spoil",) if lab.spoil else ()
+        program = "oo7-peers" if lab.comparer == "compare-peers" else "oo7"
+        folder = tempfile.mkdtemp(prefix="perseas-oo7-", dir="/dev/shm")
+        try:
+            with lab.cluster(1, room=(512 if config == "small" else 4096) * MIB) as cluster:
+                lab.results["%s, %s" % (self.name, config)] = lab.program(
+                    cluster, program, "--mirrors", cluster.unix(), "--dir", folder, "--config",
+                    config, "--stores", ",".join(stores), "--cpu", lab.near, *words)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def took(self, results, config, store, traversal):
+        """ms of each round; None: it was not measured."""
+        ways = results.get("%s, %s" % (self.name, config), {}).get("ways", {})
+        entry = ways.get("%s %s" % (store, traversal))
+        return entry and [1e3 / rate for rate in entry["busy_rates"]]
+
+    def charts(self, results):
+        lines = {label: [("%s, %s" % (traversal, config),
+                          self.took(results, config, store, traversal))
+                         for traversal in self.TRAVERSALS for config in self.CONFIGS
+                         if self.took(results, config, store, traversal)]
+                 for store, label in self.STORES.items()}
+        return [Chart(self.name, "OO7", "", "ms of a traversal", lines)]
+
+    def claims(self, results, numbers):
+        def of(traversal, config, store, other):
+            return ratio(self.took(results, config, store, traversal),
+                         self.took(results, config, other, traversal))
+
+        yield Claim("set_range is the fastest way where little changes",
+                    "page diffing (TRACK) in T2a of small, divided by set_range,",
+                    of("T2a", "small", "perseas-tracked", "perseas"), ">", 1, " times")
+        for config in self.CONFIGS[1:]:
+            yield Claim("set_range does not scale to transactions that change much",
+                        "set_range in T2c of %s, divided by page diffing (TRACK)," % config,
+                        of("T2c", config, "perseas", "perseas-tracked"), ">", 1, " times")
+        for config in self.CONFIGS:
+            yield Claim("T2a of %s is faster than in libpmemobj" % config,
+                        "libpmemobj, divided by set_range,",
+                        of("T2a", config, "pmemobj", "perseas"), ">", 1, " times", beside=True)
+
+
+FIGURES = [Detection(), Graphs()]

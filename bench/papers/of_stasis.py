@@ -40,7 +40,7 @@ def worst(lines, label, other, most=None):
     """Where a line is least ahead of another: the ratio of medians, and the place."""
     beside = dict(lines.get(other, ()))
     ratios = [(middle(rounds) / middle(beside[x]), x) for x, rounds in lines.get(label, ())
-              if x in beside and (most is None or x <= most)]
+              if middle(beside.get(x)) and (most is None or x <= most)]
     return min(ratios, default=(None, None))
 
 
@@ -117,10 +117,11 @@ class Threads(Figure):
             ours = "Perseas, " + ("tcp" if where == "disk" else where)
             for says, sign, bound, most in (
                     ("It has double Berkeley DB's throughput up to 50 threads", ">=", double, 50),
-                    ("It is ahead of Berkeley DB at every number of threads", ">", 1, None)):
+                    ("it is ahead of Berkeley DB at every number of threads", ">", 1, None)):
                 ahead, threads = worst(lines, ours, peer, most)
                 yield Claim(says, "%s at %s thread%s, divided by %s," % (
-                    ours, threads, "s" * (threads != 1), peer), ahead, sign, bound, " times")
+                    ours, threads, "s" * (threads != 1), peer), ahead, sign, bound, " times",
+                    beside=most is None)
         for fabric in FABRICS:
             points = self.lines(results, fabric).get("Perseas, " + fabric, [(0, None)])
             first, most = middle(points[0][1]), max(middle(rounds) or 0 for _, rounds in points)

@@ -63,6 +63,8 @@ def test_a_figure_is_judged_by_all_its_conclusions():
     assert verdict([good, bad, good]) == "Of the paper's conclusions, 2 of 3 hold today."
     assert verdict([bad]) == "The paper's conclusion does not hold today."
     assert "cannot be said" in verdict([unknown])
+    target = Claim("c", "w", 1, ">=", 2, beside=True)
+    assert verdict([good, target]) == verdict([good]) and "a target" in target.sentence()
 
 
 def circles(svg):
@@ -107,9 +109,10 @@ def test_a_figure_is_drawn_beside_the_papers(tmp_path):
 
 @pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
 @pytest.mark.parametrize("name, says", [
-    ("perseas-4", "is there in part"), ("stasis-5", "its values are not those")])
+    ("perseas-4", "is there in part"), ("stasis-5", "its values are not those"),
+    ("rhino-8", "its parts are not what the traversals make")])
 def test_a_database_that_is_wrong_gives_no_figure(name, says, tmp_path):
-    """A byte of it is changed before it is checked; or a table has another value than inserted."""
+    """A byte of it is changed before it is checked; or a table, or a graph, has another value."""
     done = figures(tmp_path, "--spoil", name=name)
     assert done.returncode == 1 and says in done.stderr
     assert not (tmp_path / (name + ".svg")).exists()
