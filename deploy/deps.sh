@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
 # installs what is missing, anybody else is told how. Groups: build, test, model,
-# rdma-test, bench, coverage, format, deb, deb-test, rpm, rpm-test.
+# rdma-test, bench, abi, coverage, format, deb, deb-test, rpm, rpm-test.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
@@ -20,6 +20,8 @@ rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-
 bench="libcmocka-dev libdb5.3-dev libhiredis-dev liblmdb-dev libpmemobj-dev libsqlite3-dev
 	openssl python3-matplotlib python3-pytest redis-tools"
 
+# Compares the interface with the one that was promised.
+abi="abigail-tools gcc libc6-dev python3"
 coverage="lcov"
 format="clang-format-14"
 deb="debhelper dh-python dpkg-dev fakeroot libcmocka-dev"
@@ -38,6 +40,7 @@ for group in "$@"; do
 	model) wanted="$wanted $model" ;;
 	rdma-test) wanted="$wanted $rdma_test" ;;
 	bench) wanted="$wanted $bench" ;;
+	abi) wanted="$wanted $abi" ;;
 	coverage) wanted="$wanted $coverage" ;;
 	format) wanted="$wanted $format" ;;
 	deb) wanted="$wanted $deb" ;;
@@ -46,7 +49,7 @@ for group in "$@"; do
 	rpm-test) wanted="$wanted $rpm_test" ;;
 	*)
 		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
-			"coverage, format, deb, deb-test, rpm, rpm-test" >&2
+			"abi, coverage, format, deb, deb-test, rpm, rpm-test" >&2
 		exit 1
 		;;
 	esac

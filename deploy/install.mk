@@ -2,7 +2,7 @@
 # The administrator's own $(SYSCONFDIR)/perseasd.conf, and what lies in memory or on disk, is none of
 # what is installed or taken away.
 
-.PHONY: install uninstall man dist deb rpm
+.PHONY: install uninstall man dist deb rpm release
 
 UNITS := $(addprefix $(BUILD)/deploy/,perseasd.service perseas-owner@.service)
 # Always written anew: PREFIX may be another at `make install`.
@@ -134,3 +134,14 @@ deb: dist
 rpm: dist
 	@deploy/deps.sh build rpm
 	@deploy/rpm.sh $(DIST) build/rpm
+
+# What is published, apart from the signature. A release needs a tree that is committed, and its notes.
+RELEASE := build/release/perseas-$(VERSION)
+#: release         tarball, Debian packages, notes and SHA256SUMS, into build/release
+release:
+	@deploy/deps.sh build deb abi
+	@deploy/release.sh check $(VERSION)
+	@tests/abi.py
+	@$(MAKE) --no-print-directory deb
+	@deploy/release.sh collect $(VERSION) $(RELEASE) $(DIST) \
+		$$(find build/deb -maxdepth 1 -type f ! -name '*.log' ! -name '*.orig.tar.gz')

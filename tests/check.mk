@@ -6,7 +6,7 @@
 .PHONY: check check-beside check-build check-clang check-unit check-sim check-crash check-drills \
 	check-timing check-instructions check-install kills soak coverage
 
-ALONE := build headers style unit instructions timing
+ALONE := build headers abi style unit instructions timing
 # Drills mostly wait, and the virtual machines of rdma leave most of one processor free. Neither
 # these nor what runs beside them measures time, and the latter gives way.
 LAST := drills python rdma install
@@ -25,7 +25,7 @@ RUN := $(PYTHON) tests/run.py
 #: check           every suite; the last line sums up
 check: export PERSEAS_SUITES = $(ALONE) / $(LAST) / $(BESIDE)
 check:
-	@deploy/deps.sh build test model rdma-test
+	@deploy/deps.sh build test model rdma-test abi
 	@tests/preflight.py
 	@rm -rf build/results
 	@$(call each,$(ALONE))

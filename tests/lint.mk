@@ -1,7 +1,7 @@
 # What looks at the text of the sources: the public header by itself, the style, the layout, and two
 # analyzers. The Makefile includes it. No target here runs what it looks at.
 
-.PHONY: check-headers check-style check-lint tidy cppcheck format check-format
+.PHONY: check-headers check-abi abi check-style check-lint tidy cppcheck format check-format
 
 # The public headers need nothing before them, in C and in C++.
 HEADER_FLAGS := -fsyntax-only -Wall -Wextra -Werror -pedantic
@@ -15,6 +15,16 @@ check-headers:
 		"gcc C99: $(CC) -std=c99 $(HEADER_FLAGS) -x c client/perseas.h" \
 		"clang C11: $(CLANG) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
 		"clang C++11: $(CLANG) -std=c++11 $(HEADER_FLAGS) -x c++ client/perseas.h"
+
+# What programs compiled before count on, from the headers alone (doc/promises.md).
+#: check-abi abi   whether the interface is that of client/*.abi; abi writes these anew
+check-abi:
+	@deploy/deps.sh abi
+	@$(RUN) abi "interface: tests/abi.py"
+
+abi:
+	@deploy/deps.sh abi
+	@tests/abi.py --write
 
 check-style:
 	@$(RUN) style "style: $(PYTHON) tests/style.py" "debian/: tests/deb/agree.py"

@@ -38,7 +38,7 @@ DURATIONS = pathlib.Path("build/durations")
 
 # Seconds on two processors, with what is built for the suite and what runs beside it.
 USUALLY = {
-    "build": 90, "headers": 2, "style": 5, "unit": 170, "instructions": 15, "timing": 130,
+    "build": 90, "headers": 2, "abi": 2, "style": 5, "unit": 170, "instructions": 15, "timing": 130,
     "drills": 600, "python": 30, "rdma": 330, "install": 90,
     "sim": 420, "clang": 60, "lint": 200, "model": 60, "crash": 60, "fuzz": 200, "cpp": 40,
     "mutants": 300,

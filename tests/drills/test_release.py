@@ -1,0 +1,60 @@
+"""deploy/release.sh: what `make release` refuses, and what it puts together."""
+import hashlib
+import subprocess
+
+import pytest
+
+from drill import SECONDS, TOP
+
+CHANGELOG = ("# Changelog\n\n## [Unreleased]\n- later\n\n## [1.2.0]\n\n### Added\n- this\n\n"
+             "## [1.1.0]\n- old\n")
+AUTHOR = ("-c", "user.name=x", "-c", "user.email=x@x.invalid")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    (tmp_path / "VERSION").write_text("1.2.0\n")
+    (tmp_path / "tests/deb").mkdir(parents=True)
+    agree = tmp_path / "tests/deb/agree.py"
+    agree.write_text("#!/bin/sh\n")
+    agree.chmod(0o755)
+    for words in (("init", "-q"), ("add", "-A"),
+                  (*AUTHOR, "commit", "-qm", "x")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, timeout=SECONDS)
+    return tmp_path
+
+
+def release(tree, *words):
+    return subprocess.run([TOP / "deploy/release.sh", *words], cwd=tree, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+
+
+def test_the_notes_are_the_section_of_the_version(tree):
+    assert release(tree, "notes", "1.2.0").stdout == "### Added\n- this\n\n"
+    assert release(tree, "notes", "1.2").stdout == ""
+
+
+def test_what_is_not_ready_is_refused_by_name(tree):
+    assert release(tree, "check", "1.2.0").returncode == 0
+    refused = release(tree, "check", "1.3.0")
+    assert refused.returncode == 1 and "VERSION does not say 1.3.0" in refused.stderr
+    (tree / "VERSION").write_text("1.3.0\n")
+    refused = release(tree, "check", "1.3.0")
+    assert refused.returncode == 1 and "not committed" in refused.stderr
+    subprocess.run(["git", *AUTHOR, "commit", "-qam", "x"], cwd=tree, check=True, timeout=SECONDS)
+    refused = release(tree, "check", "1.3.0")
+    assert refused.returncode == 1 and "has no section '## [1.3.0]'" in refused.stderr
+
+
+def test_checksums_are_of_all_that_is_published(tree):
+    (tree / "a.tar.gz").write_bytes(b"tarball")
+    done = release(tree, "collect", "1.2.0", "out/perseas-1.2.0", "a.tar.gz")
+    assert done.returncode == 0, done.stderr
+    folder = tree / "out/perseas-1.2.0"
+    sums = dict(reversed(line.split("  ")) for line in
+                (folder / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == {"a.tar.gz", "NOTES.md"}
+    for name, value in sums.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == value
+    assert "gpg" in done.stdout
