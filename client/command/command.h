@@ -27,7 +27,8 @@ enum ps_verb_bit {
 	PS_RUN = 65536,
 	PS_MOVE = 131072,
 	PS_HEAP = 262144,
-	PS_EVERY_VERB = 524287,
+	PS_PLACE = 524288,
+	PS_EVERY_VERB = 1048575,
 	/* Those that speak with mirrors. */
 	PS_ASKING_VERBS = PS_EVERY_VERB & ~(PS_HELP | PS_COMPLETION),
 };
@@ -70,6 +71,7 @@ enum ps_exit ps_verb_spill(const struct ps_args *args);
 enum ps_exit ps_verb_run(const struct ps_args *args);
 enum ps_exit ps_verb_move_check(const struct ps_args *args);
 enum ps_exit ps_verb_move(const struct ps_args *args);
+enum ps_exit ps_verb_place(const struct ps_args *args);
 enum ps_exit ps_verb_top(const struct ps_args *args);
 enum ps_exit ps_verb_bench(const struct ps_args *args);
 enum ps_exit ps_verb_doctor(const struct ps_args *args);

@@ -240,6 +240,22 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas move bank m1:7170,m2:7170,m3:7170 node2\n"
 	  "  perseas move bank --mirrors m1:7170,m2:7170,m3:7170 node2 node3\n",
 	  ps_verb_move_check, ps_verb_move },
+	{ "place", PS_PLACE, "m", "M", "LIST [--copies N] [--size BYTES] [--apart WHERE] [--json]",
+	  "proposes mirrors for a new store, of which no two fail together",
+	  "LIST names daemons, up to 1024. Each is asked where it runs (perseasd --label) and\n"
+	  "what memory it has left. Printed is a list of mirrors, as other commands take it: in\n"
+	  "different zones, racks and hosts, those first that would be the least full, then\n"
+	  "those with the fewest stores, then those with the least load. Nothing is reserved,\n"
+	  "and nothing is changed.\n"
+	  "\n"
+	  "The status is 1, and nothing is proposed, if there are too few zones, racks or hosts\n"
+	  "with room: two mirrors are never put where they fail together. It is 3 if a daemon of\n"
+	  "LIST does not answer, and 4 if one of them is so old that it does not know of labels.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas place m1:7170,m2:7170,m3:7170,m4:7170,m5:7170\n"
+	  "  perseas create bank $(perseas place $DAEMONS --size 4G)\n",
+	  NULL, ps_verb_place },
 	{ "doctor", PS_DOCTOR, "m", "", "[LIST] [--memory-dir DIR] [--json]",
 	  "checks this host, and mirrors: what is missing, and what to do about it",
 	  "Looks at what a mirror or an owner on this host needs: memory, limits, clocks, RDMA,\n"

@@ -29,6 +29,12 @@ static bool set_segment(void *into, const char *value)
 	return ps_name_valid(value);
 }
 
+static bool set_apart(void *into, const char *value)
+{
+	((struct ps_args *)into)->apart = value;
+	return !strcmp(value, "host") || !strcmp(value, "rack") || !strcmp(value, "zone");
+}
+
 static bool set_memory_dir(void *into, const char *value)
 {
 	((struct ps_args *)into)->memory_dir = value;
@@ -185,6 +191,16 @@ static const struct ps_option rows[] = {
 	  .groups = PS_MOVE,
 	  .help = "How long the owner and the standbys have for it. Then the request is taken "
 	          "back." },
+	{ "copies", PS_OPTION_NUMBER, AT(copies), "N", "3", 1, PS_MIRRORS_MAX, .groups = PS_PLACE,
+	  .help = "How many mirrors the store is to have." },
+	{ "size", PS_OPTION_SIZE, AT(image_size), "BYTES", "0", .groups = PS_PLACE,
+	  .help = "Bytes that the store takes on each mirror, with its log: daemons that have not "
+	          "so much room are left out." },
+	{ "apart", PS_OPTION_OWN, .value = "WHERE", .set = set_apart, .groups = PS_PLACE,
+	  .must = "host, rack or zone",
+	  .help = "No two mirrors in the same host, rack or zone; rack means different hosts, too, "
+	          "and zone different racks. Default: the widest of these that all daemons "
+	          "name." },
 	{ "restarts", PS_OPTION_NUMBER, AT(restarts), "N", "5", .high = 1000000, .groups = PS_RUN,
 	  .help = "How often COMMAND is started again when it fails again and again, 0 for never; "
 	          "then run ends with its status. Counts anew when it ran for a minute, or another "

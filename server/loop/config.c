@@ -197,8 +197,8 @@ static const struct ps_option rows[] = {
 	  .must = "host=NAME, rack=NAME or zone=NAME; a name has 1 to 63 of A-Z a-z 0-9 . _ -, and "
 	          "does not begin with a dot",
 	  .help = "Says where this daemon runs: host=NAME, rack=NAME or zone=NAME, once each. "
-	          "Mirrors in different ones do not fail together. Without a host, the host's "
-	          "own name." },
+	          "perseas place takes no two mirrors of the same one for a store. Without a host, "
+	          "the host's own name." },
 	{ "protocol", PS_OPTION_NUMBER, AT(protocol), "N", FILE_OR_LINE, .low = PS_PROTOCOL_LEAST,
 	  .high = PS_PROTOCOL_VERSION,
 	  .help = "The highest version of the protocol to speak: the present one, or the one "

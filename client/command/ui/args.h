@@ -39,7 +39,10 @@ struct ps_args {
 	const char *name;                               /* run: as a standby; NULL: the host's */
 	const char *hosts[PS_HOSTS_MAX];                /* move: names of standbys */
 	unsigned host_count;
-	uint32_t within_ms; /* move */
+	uint32_t within_ms;  /* move */
+	uint32_t copies;     /* place: images of the store; never 0 once it is parsed */
+	uint64_t image_size; /* place: bytes of each; 0: not given */
+	const char *apart;   /* place: host, rack or zone; NULL: not given */
 	const char *segment;
 	uint64_t offset, length; /* within the segment; length 0: not given */
 	uint64_t last;           /* 0: not given */

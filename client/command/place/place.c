@@ -1,0 +1,127 @@
+/*
+ * place.c - see place.h.
+ */
+#include "place.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[PS_DOMAINS] = { "host", "rack", "zone" };
+
+const char *ps_domain_name(enum ps_domain domain)
+{
+	return names[domain];
+}
+
+enum ps_domain ps_domain_named(const char *name)
+{
+	enum ps_domain domain = PS_DOMAIN_HOST;
+
+	while (domain < PS_DOMAINS && strcmp(names[domain], name) != 0)
+		domain++;
+	return domain;
+}
+
+enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count)
+{
+	for (int domain = PS_DOMAINS - 1; domain >= 0; domain--) {
+		bool all = true;
+
+		for (unsigned i = 0; i < count; i++)
+			all = all && (spots[i].closed || *spots[i].labels[domain]);
+		if (all)
+			return (enum ps_domain)domain;
+	}
+	return PS_DOMAINS;
+}
+
+/* Do they share a domain, up to that one? */
+static bool is_together(const struct ps_spot *one, const struct ps_spot *other,
+                        enum ps_domain widest)
+{
+	for (enum ps_domain domain = PS_DOMAIN_HOST; domain <= widest; domain++)
+		if (*one->labels[domain] && !strcmp(one->labels[domain], other->labels[domain]))
+			return true;
+	return false;
+}
+
+/* Could it have an image of the store, if no other spot had one? */
+static bool is_open(const struct ps_spot *spot, const struct ps_wish *wish)
+{
+	return !spot->closed && *spot->labels[wish->apart] && spot->room >= wish->bytes;
+}
+
+/* How full it would be, in thousandths. */
+static uint64_t spot_fullness(const struct ps_spot *spot, uint64_t bytes)
+{
+	const uint64_t used = spot->used + bytes;
+	const uint64_t all = spot->room < UINT64_MAX - spot->used ? spot->used + spot->room
+	                                                          : UINT64_MAX;
+
+	if (all == 0)
+		return 1000;
+	return used <= UINT64_MAX / 1000 ? used * 1000 / all : used / (all / 1000);
+}
+
+static bool is_better(const struct ps_spot *one, const struct ps_spot *other, uint64_t bytes)
+{
+	const uint64_t mine = spot_fullness(one, bytes), theirs = spot_fullness(other, bytes);
+
+	if (mine != theirs)
+		return mine < theirs;
+	if (one->stores != other->stores)
+		return one->stores < other->stores;
+	return one->load < other->load;
+}
+
+/* Is it apart from all that have an image, and from those that are chosen already? */
+static bool is_apart(const struct ps_spot *spots, unsigned i, const struct ps_wish *wish,
+                     const unsigned *chosen, unsigned chosen_count)
+{
+	for (unsigned k = 0; k < wish->there_count; k++)
+		if (wish->there[k] == i ||
+		    is_together(&spots[i], &spots[wish->there[k]], wish->apart))
+			return false;
+	for (unsigned k = 0; k < chosen_count; k++)
+		if (chosen[k] == i || is_together(&spots[i], &spots[chosen[k]], wish->apart))
+			return false;
+	return true;
+}
+
+static bool say_why(const struct ps_spot *spots, unsigned count, const struct ps_wish *wish,
+                    unsigned found, char why[PS_PLACE_WHY])
+{
+	const char *domain = names[wish->apart];
+	unsigned unlabelled = 0, full = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (spots[i].closed)
+			continue;
+		unlabelled += !*spots[i].labels[wish->apart];
+		full += spots[i].room < wish->bytes;
+	}
+	snprintf(why, PS_PLACE_WHY,
+	         "%u of %u mirrors can be placed, no two in the same %s: %u of %u daemons name no "
+	         "%s (perseasd --label %s=NAME), %u have no room for an image; name daemons in "
+	         "more %ss%s",
+	         found, wish->copies, domain, unlabelled, count, domain, domain, full, domain,
+	         wish->apart > PS_DOMAIN_HOST ? ", or accept less with --apart" : "");
+	return false;
+}
+
+bool ps_spots_choose(const struct ps_spot *spots, unsigned count, const struct ps_wish *wish,
+                     unsigned *chosen, char why[PS_PLACE_WHY])
+{
+	for (unsigned found = 0; found < wish->copies; found++) {
+		unsigned best = count;
+
+		for (unsigned i = 0; i < count; i++)
+			if (is_open(&spots[i], wish) && is_apart(spots, i, wish, chosen, found) &&
+			    (best == count || is_better(&spots[i], &spots[best], wish->bytes)))
+				best = i;
+		if (best == count)
+			return say_why(spots, count, wish, found, why);
+		chosen[found] = best;
+	}
+	return true;
+}

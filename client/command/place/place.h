@@ -1,0 +1,57 @@
+/*
+ * place.h - which daemons are to hold the images of a store, by where they run and what they have
+ * left. perseas place and perseas drain call it with what daemons told; tests, with whole fleets on
+ * paper. It asks nobody, and changes nothing.
+ */
+#ifndef PERSEAS_COMMAND_PLACE_H
+#define PERSEAS_COMMAND_PLACE_H
+
+#include "../../../proto/image/layout.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What fails together, the narrowest first. */
+enum ps_domain { PS_DOMAIN_HOST, PS_DOMAIN_RACK, PS_DOMAIN_ZONE, PS_DOMAINS };
+
+/* "host", "rack" or "zone". */
+const char *ps_domain_name(enum ps_domain domain);
+/* The one of that name; PS_DOMAINS: there is none. */
+enum ps_domain ps_domain_named(const char *name);
+
+/* A daemon, as it told. */
+struct ps_spot {
+	const char *address;
+	char labels[PS_DOMAINS][PS_NAME_MAX + 1]; /* "": not known */
+	uint64_t used, room;                      /* bytes that images take, and can still take */
+	uint32_t stores;
+	uint32_t load; /* a processor, in thousandths */
+	bool closed;   /* it is to get no image: it does not answer, or is being drained */
+};
+
+struct ps_wish {
+	unsigned copies;       /* images to place */
+	uint64_t bytes;        /* of each; 0: not known */
+	enum ps_domain apart;  /* no two of the store in the same of these, or of narrower ones */
+	const unsigned *there; /* spots that have an image of the store and keep it */
+	unsigned there_count;
+};
+
+enum { PS_PLACE_WHY = 320 };
+
+/* The widest domain that all spots name which are not closed. PS_DOMAINS: not even hosts are. */
+enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count);
+
+/*
+ * Chooses wish->copies spots, the best first, into `chosen`: of each domain the one that would be
+ * the least full, then the one with the fewest stores, then the one with the least load. False:
+ * there are not so many that are apart; `why` says what is missing and what to do.
+ *
+ * Where domains lie within each other (a host in one rack, a rack in one zone) it finds a choice
+ * whenever there is one.
+ */
+bool ps_spots_choose(const struct ps_spot *spots, unsigned count, const struct ps_wish *wish,
+                     unsigned *chosen, char why[PS_PLACE_WHY]);
+
+#endif

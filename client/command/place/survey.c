@@ -1,0 +1,120 @@
+/*
+ * survey.c - see survey.h.
+ */
+#include "survey.h"
+
+#include "../ask/ask.h"
+#include "../../../proto/control/envelope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void take_host(struct ps_spot *spot, const Perseas__HostReply *host)
+{
+	const char *const labels[PS_DOMAINS] = { host->host, host->rack, host->zone };
+
+	for (unsigned i = 0; i < PS_DOMAINS; i++)
+		snprintf(spot->labels[i], sizeof(spot->labels[i]), "%s", labels[i]);
+	spot->used = host->memory_used;
+	spot->room = host->memory_room;
+	spot->stores = host->stores;
+	spot->load = host->processors ? host->load / host->processors : host->load;
+	spot->closed = false;
+}
+
+/* One that speaks an older version must not be left out silently: it may have all the room. */
+static enum ps_exit take_panel(struct ps_survey *survey, const struct ps_panel *panel)
+{
+	for (unsigned i = 0; i < panel->count; i++) {
+		struct ps_spot *spot = &survey->spots[survey->count + i];
+
+		*spot = (struct ps_spot){ .closed = true };
+		spot->address = ps_or_end(strdup(panel->addresses[i].text));
+		if (panel->replies[i])
+			take_host(spot, panel->replies[i]->host);
+		else if (panel->errors[i].code == PERSEAS_EVERSION)
+			return ps_panel_failed(panel, i);
+		else
+			ps_complain(PS_EXIT_OK, "%s", panel->errors[i].text);
+		survey->silent += spot->closed;
+	}
+	return PS_EXIT_OK;
+}
+
+/* Room for so many more, of which nothing is known: a name can stand for several. */
+static void add_room(struct ps_survey *survey, unsigned more)
+{
+	const size_t size = sizeof(*survey->spots);
+
+	survey->spots = ps_or_end(realloc(survey->spots, (survey->count + more) * size));
+	memset(survey->spots + survey->count, 0, more * size);
+}
+
+static enum ps_exit ask_some(struct ps_survey *survey, const char *list,
+                             const struct perseas_options *options)
+{
+	Perseas__HostRequest ask = PERSEAS__HOST_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(host, HOST, &ask);
+	struct ps_panel panel;
+	enum ps_exit status = ps_panel_open(&panel, list, options);
+
+	if (status)
+		return status;
+	ps_panel_ask_all(&panel, &request);
+	add_room(survey, panel.count);
+	status = take_panel(survey, &panel);
+	survey->count += panel.count;
+	ps_panel_close(&panel);
+	return status;
+}
+
+/* Ends the list behind so many addresses; what is left of it, or NULL. */
+static char *cut_list(char *list, unsigned most)
+{
+	for (unsigned i = 0; i < most; i++, list++)
+		if (!(list = strchr(list, ',')))
+			return NULL;
+	list[-1] = '\0';
+	return list;
+}
+
+enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
+                            const struct perseas_options *options)
+{
+	enum ps_exit status = PS_EXIT_OK;
+	unsigned count = 1;
+
+	*survey = (struct ps_survey){ 0 };
+	for (const char *at = mirrors; (at = strchr(at, ',')); at++)
+		count++;
+	if (count > PS_SURVEY_MAX)
+		return ps_complain(PS_EXIT_USAGE, "the list has %u daemons, and may have %u", count,
+		                   PS_SURVEY_MAX);
+	survey->words = ps_or_end(strdup(mirrors));
+	for (char *list = survey->words, *rest; list && !status; list = rest) {
+		rest = cut_list(list, PS_MIRRORS_MAX);
+		status = ask_some(survey, list, options);
+	}
+	if (!status && survey->silent == survey->count)
+		status = ps_complain(PS_EXIT_FAILURE, "no daemon answers");
+	if (status)
+		ps_survey_free(survey);
+	return status;
+}
+
+void ps_survey_free(struct ps_survey *survey)
+{
+	for (unsigned i = 0; i < survey->count; i++)
+		free((char *)(uintptr_t)survey->spots[i].address);
+	free(survey->spots);
+	free(survey->words);
+	*survey = (struct ps_survey){ 0 };
+}
+
+int ps_survey_find(const struct ps_survey *survey, const char *address)
+{
+	for (unsigned i = 0; i < survey->count; i++)
+		if (!strcmp(survey->spots[i].address, address))
+			return (int)i;
+	return -1;
+}

@@ -1,0 +1,34 @@
+/*
+ * survey.h - what the daemons of a list tell of where they run and of what they have left. perseas
+ * place and perseas drain call it. It claims nothing.
+ */
+#ifndef PERSEAS_COMMAND_SURVEY_H
+#define PERSEAS_COMMAND_SURVEY_H
+
+#include "place.h"
+#include "../ui/ui.h"
+#include "../../core/address.h"
+
+enum { PS_SURVEY_MAX = 1024 }; /* daemons of one list */
+
+struct ps_survey {
+	struct ps_spot *spots; /* those that do not answer are closed */
+	unsigned count;
+	char *words; /* the list that addresses point into */
+	unsigned silent;
+};
+
+/*
+ * Asks all of them, as many at a time as a store may have mirrors; who does not answer is
+ * complained about. Where one of them speaks only a version of the protocol that knows no labels
+ * nobody is placed: PS_EXIT_FAILURE, with the sentence that names it. After an error there is
+ * nothing to free.
+ */
+enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
+                            const struct perseas_options *options);
+void ps_survey_free(struct ps_survey *survey);
+
+/* The spot of that address; -1: none is. */
+int ps_survey_find(const struct ps_survey *survey, const char *address);
+
+#endif

@@ -1,0 +1,90 @@
+"""perseas place: mirrors for new stores, from what daemons say of where they run."""
+import pytest
+
+from drill import FAILURE, NO, OK, PARTLY, USAGE, run_command
+from test_versions import BEFORE
+
+
+@pytest.fixture
+def fleet(mirrors):
+    """Four daemons: two in rack r1, one in each of r2 and r3."""
+    daemons = []
+    for number, rack in enumerate(("r1", "r1", "r2", "r3")):
+        daemons += mirrors(1, options=("--label", "host=h%d" % number, "--label", "rack=" + rack,
+                                       "--max-memory", "64M"))
+    return daemons
+
+
+def test_no_two_mirrors_of_a_store_are_in_the_same_rack(fleet):
+    """The list can be given to create as it stands; the next place sees what that took."""
+    first = run_command("place", mirrors=fleet)
+    assert first.status == OK, first
+    chosen = first.out.strip().split(",")
+    assert len(chosen) == 3
+    assert len({daemon.address for daemon in fleet[:2]} & set(chosen)) == 1
+    made = run_command("create", "bank", first.out.strip())
+    assert made.status == OK, made
+    again = run_command("place", "--json", mirrors=fleet).json()
+    assert again["placed"] and again["apart"] == "rack"
+    assert [each["rack"] for each in again["mirrors"]].count("r1") == 1
+    other, = {daemon.address for daemon in fleet[:2]} - set(chosen)
+    assert again["mirrors"][0]["address"] == other, "the emptiest one comes first"
+
+
+def test_two_in_one_domain_are_refused(fleet):
+    """With the status, a sentence, and the same for programs."""
+    done = run_command("place", "--copies", 4, mirrors=fleet)
+    assert done.status == NO and done.out == "", done
+    assert "3 of 4 mirrors can be placed, no two in the same rack" in done.err
+    told = run_command("place", "--copies", 4, "--json", mirrors=fleet)
+    assert told.status == NO
+    assert told.json()["placed"] is False and told.json()["error"] in told.err
+    assert run_command("place", "--copies", 4, "--apart", "host", mirrors=fleet).status == OK
+    done = run_command("place", "--apart", "zone", mirrors=fleet)
+    assert done.status == NO and "4 of 4 daemons name no zone" in done.err, done
+    done = run_command("place", "--size", "1G", mirrors=fleet)
+    assert done.status == NO and "4 have no room" in done.err, done
+    assert run_command("place", "--apart", "room", mirrors=fleet).status == USAGE
+
+
+def test_daemons_without_labels_are_those_of_one_host(mirrors):
+    """All of these run here."""
+    done = run_command("place", mirrors=mirrors(3))
+    assert done.status == NO and "no two in the same host" in done.err, done
+
+
+def test_who_does_not_answer_is_left_out_and_named(fleet):
+    """One rack is left out with it, or not."""
+    fleet[0].kill9()
+    done = run_command("place", mirrors=fleet)
+    assert done.status == PARTLY and len(done.out.strip().split(",")) == 3, done
+    assert fleet[0].address in done.err and fleet[0].address not in done.out
+    fleet[3].kill9()
+    assert run_command("place", mirrors=fleet).status == NO
+    for daemon in fleet[1:3]:
+        daemon.kill9()
+    assert run_command("place", mirrors=fleet).status == FAILURE
+
+
+def test_nobody_is_placed_until_all_speak_the_version_that_knows_labels(fleet):
+    """The daemon that is to be upgraded first is named; what it knew before it still does."""
+    fleet[2].mirror.options += ["--protocol=%d" % BEFORE]
+    fleet[2].restart()
+    done = run_command("place", mirrors=fleet)
+    assert done.status == FAILURE and done.out == "", done
+    assert "%s speaks version %d of the protocol, and this takes version %d of all: upgrade its " \
+           "perseasd first" % (fleet[2].address, BEFORE, BEFORE + 1) in done.err
+    assert run_command("ls", mirrors=fleet).status == OK
+    fleet[2].mirror.options.pop()
+    fleet[2].restart()
+    assert run_command("place", mirrors=fleet).status == OK
+
+
+def test_more_daemons_than_a_store_may_have_mirrors(fleet):
+    """They are asked in parts; one that is named twice gets one image."""
+    words = ",".join(daemon.address for daemon in fleet)
+    nowhere = ",".join("127.0.0.1:%d" % port for port in range(1, 15))
+    done = run_command("place", "--connect-timeout", 2000, mirrors=nowhere + "," + words)
+    assert done.status == PARTLY and len(set(done.out.strip().split(","))) == 3, done
+    done = run_command("place", mirrors=",".join("127.0.0.1:%d" % port for port in range(1, 1100)))
+    assert done.status == USAGE and "1024" in done.err, done
