@@ -5,6 +5,7 @@
 .PHONY: install uninstall man dist deb rpm release
 
 UNITS := $(addprefix $(BUILD)/deploy/,perseasd.service perseas-owner@.service)
+PLAIN_UNITS := deploy/perseasd.socket deploy/perseas.target
 # Always written anew: PREFIX may be another at `make install`.
 $(UNITS): $(BUILD)/%: %.in always
 	@mkdir -p $(@D)
@@ -80,7 +81,7 @@ install: programs man $(UNITS) $(AGENTS) $(if $(filter 1,$(PYTHON_PACKAGE)),$(PY
 	for file in $(DOC_FILES); do \
 		install -D -m 644 $$file $(DESTDIR)$(DOCDIR)/$$file || exit 1; done
 	install -m 644 deploy/perseasd.conf $(DESTDIR)$(DOCDIR)/
-	install -m 644 $(UNITS) deploy/perseasd.socket $(DESTDIR)$(UNITDIR)/
+	install -m 644 $(UNITS) $(PLAIN_UNITS) $(DESTDIR)$(UNITDIR)/
 	install -m 755 $(AGENTS) $(DESTDIR)$(OCFDIR)/resource.d/perseas/
 	install -m 644 deploy/ocf/functions.sh $(DESTDIR)$(OCFDIR)/lib/perseas/
 	install -m 644 deploy/perseas.sysusers $(DESTDIR)$(SYSUSERSDIR)/perseas.conf
@@ -103,7 +104,7 @@ uninstall:
 		man8/perseasd.8 $(patsubst %,man8/%.8,$(notdir $(SCRIPTS))))
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)
-	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS)) perseasd.socket)
+	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(notdir $(UNITS) $(PLAIN_UNITS)))
 	rm -rf $(addprefix $(DESTDIR)$(OCFDIR)/,resource.d/perseas lib/perseas)
 	for dir in resource.d lib ''; do [ ! -d $(DESTDIR)$(OCFDIR)/$$dir ] || \
 		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(OCFDIR)/$$dir || exit 1; done

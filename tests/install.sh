@@ -49,6 +49,7 @@ for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power includ
 		lib/pkgconfig/perseas.pc lib/pkgconfig/rvm-perseas.pc \
 		lib/systemd/system/perseasd.service \
 		lib/systemd/system/perseasd.socket lib/systemd/system/perseas-owner@.service \
+		lib/systemd/system/perseas.target \
 		lib/ocf/resource.d/perseas/mirror lib/ocf/resource.d/perseas/owner \
 		lib/ocf/lib/perseas/functions.sh \
 		lib/sysusers.d/perseas.conf lib/tmpfiles.d/perseas.conf \
@@ -177,7 +178,7 @@ if command -v systemd-analyze >/dev/null; then
 	make_there PREFIX="$top/usr" SYSCONFDIR="$top/etc" install
 	units=$top/usr/lib/systemd/system
 	systemd-analyze verify "$units/perseasd.service" "$units/perseasd.socket" \
-		"$units/perseas-owner@.service"
+		"$units/perseas-owner@.service" "$units/perseas.target"
 	systemd-analyze --no-pager security --offline=true --threshold=20 \
 		"$units/perseasd.service" >"$top/security" || { cat "$top/security"; exit 1; }
 	mkdir -p "$top/host/etc"
