@@ -1,6 +1,7 @@
 #!/bin/sh
 # boot.sh ROOT COMMAND...: has a systemd of its own run in the folder ROOT, which is the root of a
-# Debian system, and runs the command there as root, once it is up. tests/deb/check.sh calls it.
+# Debian system, and runs the command there as root, once it is up. tests/deb/check.sh calls it, and
+# tests/cluster for each node. PERSEAS_BOOT_NAME is the host's name there.
 #
 # It has namespaces of its own for processes, mounts, network, cgroups and names: nothing of it is
 # seen outside, no address but its own loopback is reached from inside, and everything ends with the
@@ -27,7 +28,7 @@ RIGHTS=-sys_module,-sys_time,-sys_boot,-sys_rawio,-syslog,-wake_alarm,-mknod
 
 # What a container has: the devices that anybody may use, and file systems that are its own.
 set_up() {
-	mount --bind "$root" "$root"
+	mount --rbind "$root" "$root"
 	mount -t sysfs -o ro sysfs "$root/sys"
 	mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 	mount -t tmpfs -o mode=755 tmpfs "$root/dev"
@@ -42,7 +43,7 @@ set_up() {
 	ln -s pts/ptmx "$root/dev/ptmx"
 	ln -s /proc/self/fd "$root/dev/fd"
 	: >"$root/dev/console"
-	hostname perseas-deb
+	hostname "${PERSEAS_BOOT_NAME:-perseas-deb}"
 	ip link set lo up
 }
 
