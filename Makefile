@@ -98,11 +98,13 @@ LIBRARY := $(addprefix client/,core host fabric demand keeper open heap standby)
 COMMANDS := $(addprefix client/command/,ui ask place live change doctor top bench run) client/command
 SERVING := $(addprefix server/,host store memory loop fabric watch)
 RVM := client/rvm
-ROOMS := $(FORMATS) $(LIBRARY) $(RVM) $(COMMANDS) $(SERVING) server
+RDS := client/rds
+ROOMS := $(FORMATS) $(LIBRARY) $(RVM) $(RDS) $(COMMANDS) $(SERVING) server
 
 PROTO_OBJ := $(BUILD)/obj/control.pb-c.o $(call objects,$(FORMATS:%=%/*.c))
 CLIENT_OBJ := $(call objects,$(LIBRARY:%=%/*.c))
 RVM_OBJ := $(call objects,$(RVM)/*.c)
+RDS_OBJ := $(call objects,$(RDS)/*.c)
 COMMAND_OBJ := $(call objects,$(COMMANDS:%=%/*.c))
 COMMAND_OBJ += $(if $(COMMAND_OBJ),$(BUILD)/obj/completion.o)
 SERVER_MAIN_OBJ := $(call objects,server/main.c)
@@ -114,7 +116,9 @@ SHARED := $(BUILD)/libperseas.so.$(VERSION)
 ARCHIVE := $(BUILD)/libperseas.a
 RVM_SHARED := $(BUILD)/librvm-perseas.so.$(VERSION)
 RVM_ARCHIVE := $(BUILD)/librvm-perseas.a
-PKGCONFIG := $(BUILD)/perseas.pc $(BUILD)/rvm-perseas.pc
+RDS_SHARED := $(BUILD)/librds-perseas.so.$(VERSION)
+RDS_ARCHIVE := $(BUILD)/librds-perseas.a
+PKGCONFIG := $(addprefix $(BUILD)/,perseas.pc rvm-perseas.pc rds-perseas.pc)
 
 .PHONY: all programs benches tests everything always clean help
 .DELETE_ON_ERROR:
@@ -122,7 +126,8 @@ PKGCONFIG := $(BUILD)/perseas.pc $(BUILD)/rvm-perseas.pc
 
 #: all             daemon, library, command, benchmarks
 all: programs benches
-programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(RVM_SHARED) $(RVM_ARCHIVE) $(PKGCONFIG)
+programs: $(DAEMON) $(COMMAND) $(SHARED) $(ARCHIVE) $(RVM_SHARED) $(RVM_ARCHIVE) $(RDS_SHARED) \
+	$(RDS_ARCHIVE) $(PKGCONFIG)
 everything: programs benches tests
 always:
 
@@ -229,9 +234,25 @@ $(RVM_SHARED): $(RVM_OBJ) $(SHARED) client/rvm/rvm.map
 	$(Q)ln -sf $(@F) $(BUILD)/librvm-perseas.so.$(SOVERSION)
 	$(Q)ln -sf librvm-perseas.so.$(SOVERSION) $(BUILD)/librvm-perseas.so
 
+# RDS and the segment loader know of RVM's interface what its header says, which is found as it is
+# where it was installed.
+$(RDS_OBJ): BASE_CFLAGS += -I$(RVM)
+
+$(RDS_ARCHIVE): $(RDS_OBJ)
+	$(archive)
+
+$(RDS_SHARED): $(RDS_OBJ) $(RVM_SHARED) client/rds/rds.map
+	@echo "  LINK    $@"
+	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) -Wl,-soname,librds-perseas.so.$(SOVERSION) \
+		-Wl,--version-script=client/rds/rds.map $(if $(SANITIZE),,-Wl,-z,defs) \
+		-L$(BUILD) -lrvm-perseas -Wl,-rpath-link,$(BUILD)
+	$(Q)ln -sf $(@F) $(BUILD)/librds-perseas.so.$(SOVERSION)
+	$(Q)ln -sf librds-perseas.so.$(SOVERSION) $(BUILD)/librds-perseas.so
+
 # Always written anew: PREFIX may be another at `make install`.
 $(BUILD)/perseas.pc: client/perseas.pc.in always
 $(BUILD)/rvm-perseas.pc: client/rvm/rvm-perseas.pc.in always
+$(BUILD)/rds-perseas.pc: client/rds/rds-perseas.pc.in always
 $(PKGCONFIG):
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \

@@ -24,7 +24,7 @@ HEADERS := $(sort $(wildcard client/perseas*.h))
 CXX_HEADERS := $(sort $(wildcard client/cpp/perseas.hpp client/cpp/perseas/*.hpp))
 # Of RVM's interface. They lie in a folder of their own, so that another RVM can be installed beside
 # it, and so does the library under RVM's name: pkg-config's rvm-perseas, or -I and -L, choose them.
-RVM_HEADERS := $(sort $(wildcard client/rvm/rvm*.h))
+RVM_HEADERS := $(sort $(wildcard client/rvm/rvm*.h client/rds/rds.h client/rds/rvm_segment.h))
 RVM_INCLUDEDIR := $(INCLUDEDIR)/rvm-perseas
 RVM_LIBDIR := $(LIBDIR)/rvm-perseas
 
@@ -45,7 +45,9 @@ DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PR
 	deploy/*.md) deploy/alerts.yaml deploy/grafana.json
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
 	librvm-perseas.so.$(VERSION) librvm-perseas.so.$(SOVERSION) librvm-perseas.so librvm-perseas.a \
-	rvm-perseas/librvm.so rvm-perseas/librvm.a pkgconfig/perseas.pc pkgconfig/rvm-perseas.pc
+	librds-perseas.so.$(VERSION) librds-perseas.so.$(SOVERSION) librds-perseas.so librds-perseas.a \
+	$(addprefix rvm-perseas/,librvm.so librvm.a librds.so librds.a libseg.so libseg.a) \
+	$(addprefix pkgconfig/,$(notdir $(PKGCONFIG)))
 
 #: install uninstall   programs, library, documents, units; DESTDIR, PREFIX (/usr/local)
 install: programs man $(UNITS) $(AGENTS) $(if $(filter 1,$(PYTHON_PACKAGE)),$(PYTHON_SHARED)/made)
@@ -62,9 +64,15 @@ install: programs man $(UNITS) $(AGENTS) $(if $(filter 1,$(PYTHON_PACKAGE)),$(PY
 	ln -sf librvm-perseas.so.$(VERSION) $(DESTDIR)$(LIBDIR)/librvm-perseas.so.$(SOVERSION)
 	ln -sf librvm-perseas.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/librvm-perseas.so
 	install -m 644 $(RVM_ARCHIVE) $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(RDS_SHARED) $(DESTDIR)$(LIBDIR)/
+	ln -sf librds-perseas.so.$(VERSION) $(DESTDIR)$(LIBDIR)/librds-perseas.so.$(SOVERSION)
+	ln -sf librds-perseas.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/librds-perseas.so
+	install -m 644 $(RDS_ARCHIVE) $(DESTDIR)$(LIBDIR)/
 	install -d $(DESTDIR)$(RVM_LIBDIR) $(DESTDIR)$(RVM_INCLUDEDIR)/rvm
-	ln -sf ../librvm-perseas.so $(DESTDIR)$(RVM_LIBDIR)/librvm.so
-	ln -sf ../librvm-perseas.a $(DESTDIR)$(RVM_LIBDIR)/librvm.a
+	for end in so a; do \
+		ln -sf ../librvm-perseas.$$end $(DESTDIR)$(RVM_LIBDIR)/librvm.$$end && \
+		ln -sf ../librds-perseas.$$end $(DESTDIR)$(RVM_LIBDIR)/librds.$$end && \
+		ln -sf ../librds-perseas.$$end $(DESTDIR)$(RVM_LIBDIR)/libseg.$$end || exit 1; done
 	install -m 644 $(RVM_HEADERS) $(DESTDIR)$(RVM_INCLUDEDIR)/rvm/
 	install -m 644 $(PKGCONFIG) $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/
@@ -100,7 +108,7 @@ uninstall:
 		[ ! -d $(DESTDIR)$$dir ] || \
 			rmdir --ignore-fail-on-non-empty $(DESTDIR)$$dir || exit 1; done
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/,man1/perseas.1 man1/perseas-*.1 man3/libperseas.3 \
-		man3/perseas.hpp.3 man3/librvm-perseas.3 man3/perseas_*.3 man5/perseasd.conf.5 \
+		man3/perseas.hpp.3 man3/librvm-perseas.3 man3/librds-perseas.3 man3/perseas_*.3 man5/perseasd.conf.5 \
 		man8/perseasd.8 $(patsubst %,man8/%.8,$(notdir $(SCRIPTS))))
 	rm -f $(DESTDIR)$(BASHCOMPDIR)/perseas $(DESTDIR)$(ZSHCOMPDIR)/_perseas
 	rm -f $(addprefix $(DESTDIR)$(DOCDIR)/,$(DOC_FILES) perseasd.conf)

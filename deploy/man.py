@@ -4,7 +4,7 @@
     man.py --build BUILD --output FOLDER
 
 Section 1 is from `perseas --help` and `perseas COMMAND --help`, 3 from the comments of
-client/perseas.h and the headers that it includes, and of client/cpp and client/rvm, 5 and 8 from
+client/perseas.h and the headers that it includes, and of client/cpp, rvm and rds, 5 and 8 from
 `perseasd --help` and the --help of the scripts. A page that would say nothing (no help, a function
 without a comment) is an error.
 """
@@ -196,7 +196,8 @@ def run(*words):
 # --- sections 1, 5 and 8 ---
 
 PROGRAMS = [("perseas", 1), ("perseasd", 8), ("perseasd.conf", 5), ("perseas-rxe", 8),
-            ("perseas-power", 8), ("libperseas", 3), ("librvm-perseas", 3)]
+            ("perseas-power", 8), ("libperseas", 3), ("librvm-perseas", 3),
+            ("librds-perseas", 3)]
 SCRIPTS = ("deploy/perseas-rxe", "deploy/nut/perseas-power")
 ENVIRONMENT = ("PERSEAS_RDMA", "off: this process makes no use of RDMA, whatever both ends have.")
 WRITTEN_PAGES = ("PERSEAS_WRITTEN_PAGES", "off: where this process compares memory with a copy, it "
@@ -483,7 +484,9 @@ def library_pages(folder):
             function_page(each, function, folder)
 
 
-RVM_HEADERS = ("rvm.h", "rvm_statistics.h")
+# Pages of RVM's interfaces: the name, what codes of errors begin with, and the headers.
+RVM_PAGES = (("rvm", r"RVM_E\w+ +2\d\d", ("rvm/rvm.h", "rvm/rvm_statistics.h")),
+             ("rds", r"(?:E\w+ +\(-\d+\)|RVM_E\w+ 2000)", ("rds/rds.h", "rds/rvm_segment.h")))
 
 
 def add_rvm_functions(page, text):
@@ -501,18 +504,19 @@ def add_rvm_functions(page, text):
                 page.paragraph(" ".join(block))
 
 
-def rvm_page(folder):
-    """One page for RVM's interface: it has the names that RVM's own pages may have."""
-    texts = [(TOP / "client/rvm" / name).read_text() for name in RVM_HEADERS]
-    intro = [" ".join(block) for block in blocks(bare(
-        re.match(r"/\*.*?\*/", texts[0], re.S).group(0)))]
-    page = Page("librvm-perseas", 3, intro[0].split(" - ", 1)[1])
+def rvm_page(folder, name, codes, headers):
+    """One page for an interface of RVM's: it has the names that RVM's own pages may have."""
+    texts = [(TOP / "client" / header).read_text() for header in headers]
+    intros = [[" ".join(block) for block in blocks(bare(
+        re.match(r"/\*.*?\*/", text, re.S).group(0)))] for text in texts]
+    page = Page("lib%s-perseas" % name, 3, intros[0][0].split(" - ", 1)[1])
     page.heading("SYNOPSIS")
-    page.verbatim(["#include <rvm.h>", "#include <rvm_statistics.h>", "",
-                   "cc ... $(pkg-config --cflags --libs rvm-perseas)"])
+    page.verbatim(["#include <%s>" % header.split("/")[1] for header in headers] + [
+        "", "cc ... $(pkg-config --cflags --libs %s-perseas)" % name])
     page.heading("DESCRIPTION")
-    for text in intro[1:]:
-        page.paragraph(text)
+    for intro in intros if name == "rds" else intros[:1]:
+        for text in intro[1:]:
+            page.paragraph(text)
     page.heading("FUNCTIONS")
     for text in texts:
         add_rvm_functions(page, text)
@@ -521,7 +525,7 @@ def rvm_page(folder):
         for rows in re.findall(r"^typedef (?:struct|enum) .*?\n\} \w+;", text, re.S | re.M):
             page.verbatim(rows.split("\n"))
     page.heading("ERRORS")
-    page.verbatim(re.findall(r"^#define RVM_E\w+ +2\d\d.*", texts[0], re.M))
+    page.verbatim(re.findall(r"^#define %s.*" % codes, "".join(texts), re.M))
     page.references(PROGRAMS)
     page.write(folder)
 
@@ -537,7 +541,8 @@ def main():
         script_page(script, options.output)
     library_pages(options.output)
     cpp_page(options.output)
-    rvm_page(options.output)
+    for name, codes, headers in RVM_PAGES:
+        rvm_page(options.output, name, codes, headers)
 
 
 if __name__ == "__main__":

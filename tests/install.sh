@@ -45,7 +45,11 @@ for path in bin/perseas sbin/perseasd sbin/perseas-rxe sbin/perseas-power includ
 		include/perseas_track.h include/perseas.hpp include/perseas/transaction.hpp \
 		include/rvm-perseas/rvm/rvm.h include/rvm-perseas/rvm/rvm_statistics.h \
 		lib/libperseas.so lib/libperseas.a lib/librvm-perseas.so lib/librvm-perseas.a \
+		include/rvm-perseas/rvm/rds.h include/rvm-perseas/rvm/rvm_segment.h \
+		lib/librds-perseas.so lib/librds-perseas.a lib/pkgconfig/rds-perseas.pc \
 		lib/rvm-perseas/librvm.so lib/rvm-perseas/librvm.a \
+		lib/rvm-perseas/librds.so lib/rvm-perseas/librds.a \
+		lib/rvm-perseas/libseg.so lib/rvm-perseas/libseg.a \
 		lib/pkgconfig/perseas.pc lib/pkgconfig/rvm-perseas.pc \
 		lib/systemd/system/perseasd.service \
 		lib/systemd/system/perseasd.socket lib/systemd/system/perseas-owner@.service \
@@ -80,6 +84,7 @@ hardened "$root/usr/sbin/perseasd"
 hardened "$root/usr/bin/perseas"
 hardened "$root/usr/lib/libperseas.so"
 hardened "$root/usr/lib/librvm-perseas.so"
+hardened "$root/usr/lib/librds-perseas.so"
 
 # Each library shows what its version script names, and nothing else.
 shows() {
@@ -89,6 +94,7 @@ shows() {
 }
 shows "$root/usr/lib/libperseas.so" 'perseas_[a-z]' 60
 shows "$root/usr/lib/librvm-perseas.so" 'rvm_[a-z]' 40
+shows "$root/usr/lib/librds-perseas.so" 'r[dv][sm]_[a-z]' 20
 if [ "$(uname -m)" = x86_64 ]; then
 	readelf -n "$root/usr/lib/libperseas.a" | grep -q IBT ||
 		{ echo "jumps are not marked"; exit 1; }
@@ -119,6 +125,13 @@ gcc -std=c11 -Wall -Wextra -Werror -pthread "$top/rvm.c" -o "$top/rvm" \
 gcc -std=c11 -Wall -Wextra -Werror -pthread tests/drills/rvm/program.c -o "$top/rvm" \
 	-I"$root/usr/include/rvm-perseas/rvm" -L"$root/usr/lib/rvm-perseas" -lrvm \
 	"-Wl,-rpath-link,$root/usr/lib"
+# One for RDS, the same two ways: those who linked -lrds -lseg -lrvm still may.
+# shellcheck disable=SC2046
+gcc -std=c11 -Wall -Wextra -Werror tests/drills/rvm/heap.c -o "$top/rds" \
+	$(pkg-config --cflags --libs rds-perseas) "-Wl,-rpath-link,$root/usr/lib"
+gcc -std=c11 -Wall -Wextra -Werror tests/drills/rvm/heap.c -o "$top/rds" \
+	-I"$root/usr/include/rvm-perseas/rvm" -L"$root/usr/lib/rvm-perseas" -lrds -lseg -lrvm \
+	"-Wl,-rpath-link,$root/usr/lib"
 for example in doc/examples/*.c; do
 	[ ! -e "${example%.c}.h" ] || continue
 	# shellcheck disable=SC2046
@@ -145,6 +158,8 @@ g++ -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Werror "$top/hello.cpp" -o "$t
 	[ "$("$top/hello")" = "$version" ]
 	[ "$("$top/hello-cpp")" = "$version" ]
 	if "$top/rvm" perseas:none@ data check 2>"$top/said"; then exit 1; fi
+	grep -q "RVM_ELOG: the log 'perseas:none@' names no store" "$top/said"
+	if "$top/rds" perseas:none@ data check 2>"$top/said"; then exit 1; fi
 	grep -q "RVM_ELOG: the log 'perseas:none@' names no store" "$top/said"
 	# The package that was installed uses the library that was; a wheel brings its own.
 	printf '%s\n' 'import perseas, importlib.metadata as of' \

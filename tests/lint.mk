@@ -10,8 +10,8 @@ check-headers:
 		$(foreach header,$(filter-out client/perseas.h,$(HEADERS)),\
 			"$(header) by itself: $(CC) -std=c11 $(HEADER_FLAGS) -x c $(header)") \
 		$(foreach header,$(RVM_HEADERS),\
-			"$(header) by itself: $(CC) -std=c11 $(HEADER_FLAGS) -x c $(header)" \
-			"$(header) in C++: $(CLANG) -std=c++11 $(HEADER_FLAGS) -x c++ $(header)") \
+			"$(header) by itself: $(CC) -std=c11 -I$(RVM) $(HEADER_FLAGS) -x c $(header)" \
+			"$(header) in C++: $(CLANG) -std=c++11 -I$(RVM) $(HEADER_FLAGS) -x c++ $(header)") \
 		"gcc C99: $(CC) -std=c99 $(HEADER_FLAGS) -x c client/perseas.h" \
 		"clang C11: $(CLANG) -std=c11 $(HEADER_FLAGS) -x c client/perseas.h" \
 		"clang C++11: $(CLANG) -std=c++11 $(HEADER_FLAGS) -x c++ client/perseas.h"

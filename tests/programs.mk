@@ -18,7 +18,7 @@ EXAMPLE_OBJ := $(addprefix $(BUILD)/obj/doc/examples/,hash.o tree.o)
 TEST_ARCHIVE := $(BUILD)/libtest.a
 
 # Programs of doc/examples include the library's header as one that is installed.
-$(addprefix $(BUILD)/obj/,doc/%.o tests/%.o bench/%.o): BASE_CFLAGS += -Iclient
+$(addprefix $(BUILD)/obj/,doc/%.o tests/%.o bench/%.o): BASE_CFLAGS += -Iclient -I$(RVM)
 
 # So many programs of the same archive: where there is a linker that takes half the time, that does.
 QUICK_LINK := $(if $(shell command -v ld.gold),-fuse-ld=gold)
@@ -27,7 +27,8 @@ QUICK_LINK := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 tests: $(UNIT_TESTS) $(SIM) $(CRASH) $(TELLER)
 unit-tests: $(UNIT_TESTS)
 
-$(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(RVM_OBJ) $(filter-out %/main.o,$(COMMAND_OBJ)) $(SERVER_OBJ) \
+$(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(RVM_OBJ) $(RDS_OBJ) \
+		$(filter-out %/main.o,$(COMMAND_OBJ)) $(SERVER_OBJ) \
 		$(SUPPORT_OBJ) $(BENCH_OBJ) $(EXAMPLE_OBJ)
 	$(archive)
 

@@ -23,7 +23,7 @@ ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "cl
                     "client/command/change",
                     "client/command/doctor", "client/command/top", "client/command/bench",
                     "client/command/run", "client/command"),
-         ("client", "client/rvm"),
+         ("client", "client/rvm", "client/rds"),
          FORMATS + ("server/host", "server/store", "server/memory", "server/loop", "server/fabric",
                     "server/watch", "server"))
 # Here a function's name says what it acts on: one word is too little.

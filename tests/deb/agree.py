@@ -23,6 +23,8 @@ LIBRARIES = {
         r"^(?:const char \*|int |void \*?|uint64_t )(perseas_\w+)\(", re.M), 40),
     "librvm-perseas": ("client/rvm/rvm*.h", "client/rvm/rvm.map", re.compile(
         r"^extern [\w ]+[ *](rvm_\w+)\(", re.M), 40),
+    "librds-perseas": ("client/rds/r*.h", "client/rds/rds.map", re.compile(
+        r"^extern [\w ]+[ *](r(?:vm|ds)_\w+)\(", re.M), 20),
 }
 
 

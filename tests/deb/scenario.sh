@@ -162,7 +162,7 @@ purge_without_images() {
 			fail "drop of $store failed"
 	done
 	apt-get purge -q -y perseasd perseas perseas-doc perseas-ocf libperseas-dev libperseas0 \
-		librvm-perseas-dev librvm-perseas0 python3-perseas \
+		librds-perseas0 librvm-perseas-dev librvm-perseas0 python3-perseas \
 		>"$here/apt.log" 2>&1 || fail "they cannot be purged"
 	! grep "images of stores" "$here/apt.log" || fail "there are images that nobody made"
 	systemctl daemon-reload

@@ -40,6 +40,7 @@ def test_everything_has_a_page(pages):
     functions = re.findall(r" T (perseas_\w+)", symbols)
     assert len(verbs) > 10 and len(functions) > 20
     expected = {"perseas.1", "libperseas.3", "perseas.hpp.3", "librvm-perseas.3",
+                "librds-perseas.3",
                 "perseasd.conf.5", "perseasd.8", "perseas-rxe.8", "perseas-power.8"}
     expected |= {"perseas-%s.1" % verb for verb in verbs} | {"%s.3" % name for name in functions}
     assert set(pages) == expected
@@ -56,6 +57,20 @@ def test_the_page_of_rvm_has_all_of_it(pages):
     for words in (*("%s(" % name for name in functions), "#define RVM_EVM_OVERLAP 226",
                   "What cannot be had", "RVM_ETID, RVM_ENOT_MAPPED, RVM_ETOO_BIG",
                   "rvm_region_t;", "tot_trans_overlap"):
+        assert words in text, words
+
+
+def test_the_page_of_rds_has_all_of_it(pages):
+    """Every function that its library exports, every code, and what cannot be had."""
+    needs("groff")
+    text = text_of(pages["librds-perseas.3"])
+    symbols = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "librds-perseas.so")],
+                             check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
+    functions = re.findall(r" T (\w+)", symbols)
+    assert len(functions) > 20
+    for words in (*("%s(" % name for name in functions), "#define ENO_ROOM (-9)",
+                  "#define RVM_ESEGMENT_HDR 2000", "What cannot be had", "intentionList_t;",
+                  "RVM_EVM_OVERLAP, RVM_EOVERLAP"):
         assert words in text, words
 
 
@@ -117,11 +132,11 @@ def test_a_page_of_a_function_has_its_errors_and_threads(pages):
 
 def test_a_function_without_a_description_is_an_error(tmp_path):
     """A tree whose header has one; no page is written for it."""
-    for name in ("deploy", "client", "client/rvm"):
+    for name in ("deploy", "client", "client/rvm", "client/rds"):
         (tmp_path / name).mkdir()
     for name in ("deploy/man.py", "deploy/perseas-rxe", "deploy/nut/perseas-power", "VERSION",
                  *(path.relative_to(TOP) for path in (*TOP.glob("client/perseas*.h"),
-                                                      *TOP.glob("client/rvm/rvm*.h")))):
+                                                      *TOP.glob("client/r[dv][sm]/r*.h")))):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(TOP / name, tmp_path / name)
     header = tmp_path / "client/perseas.h"

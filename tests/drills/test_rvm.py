@@ -23,6 +23,20 @@ def program(tmp_path_factory):
     return folder / "program"
 
 
+@pytest.fixture(scope="module")
+def heap_program(tmp_path_factory):
+    """The same for a program that has its data in a heap."""
+    folder = tmp_path_factory.mktemp("rds")
+    for name, library in (("rvm", "rvm"), ("rds", "rds"), ("seg", "rds")):
+        (folder / ("lib%s.so" % name)).symlink_to(BUILD.resolve() / ("lib%s-perseas.so" % library))
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror",
+                    "-I", str(TOP / "client/rvm"), "-I", str(TOP / "client/rds"),
+                    str(HERE / "rvm/heap.c"), "-o", str(folder / "heap"), "-L", str(folder),
+                    "-lrds", "-lseg", "-lrvm", "-Wl,-rpath-link,%s" % BUILD.resolve()],
+                   check=True, timeout=SECONDS)
+    return folder / "heap"
+
+
 class Runs:
     """The program with one log; it runs in a folder with the file `data`."""
 
@@ -123,3 +137,36 @@ def test_a_second_owner_is_refused(runs):
             _, err = other.communicate(timeout=SECONDS)
         assert other.returncode == 1 and "RVM_ELOG" in err and "PERSEAS_EBUSY" in err
         process.kill()
+
+
+def kill_heap_after(made, lines):
+    """Runs until so many changes were permanent, and kills it. The last that was told."""
+    last = 0
+    with made.start("grow") as process:
+        for line, _ in zip(process.stdout, range(lines)):
+            last = int(line)
+        process.kill()
+        for line in process.stdout:
+            if line.endswith("\n"):
+                last = int(line)
+    return last
+
+
+def test_a_heap_goes_on_elsewhere(heap_program, mirrors, fabric, tmp_path):  # noqa: F811
+    """A list in a heap of RDS: its owner is killed again and again, after the first time on another
+    node, where the file is empty, and a mirror is lost. Its nodes are those that the heap
+    counts."""
+    daemons = mirrors(3, fabric)
+    log = "perseas:rds@" + mirror_list(daemons)
+    made = Runs(heap_program, log, make_folder(tmp_path / "here", b""))
+    made.run("create")
+    permanent = kill_heap_after(made, 150)
+    changes, _ = map(int, made.run("check").split())
+    assert changes in (permanent, permanent + 1)
+    daemons[0].kill9()
+    there = Runs(heap_program, log, make_folder(tmp_path / "there", b""))
+    assert int(there.run("check").split()[0]) == changes
+    for lines in range(rounds(3)):
+        permanent = kill_heap_after(there, 20 + lines)
+        later, nodes = map(int, there.run("check").split())
+        assert later in (permanent, permanent + 1) and nodes > 0

@@ -1,0 +1,189 @@
+/*
+ * alloc.c - rds_malloc, rds_free and rds_prealloc: what programs call for their blocks.
+ */
+#include "fail.h"
+#include "heap.h"
+
+/* --- taking blocks --- */
+
+static int no_room(uint64_t size)
+{
+	return ps_rds_fail(ENO_ROOM, "the heap has no room for a block of %llu bytes",
+	                   (unsigned long long)size);
+}
+
+static int list_fault(void)
+{
+	return ps_rds_fail(ECORRUPT, "the heap was overwritten: a free block is in no list");
+}
+
+/* The place of a free block, joined from smaller ones if need be. */
+static int find(rvm_tid_t *tid, uint64_t size, uint64_t least, bool join, uint64_t *place)
+{
+	const struct ps_rds_change none = { 0 };
+	int code = ps_rds_find(&none, least, place);
+
+	if (code == SUCCESS && !*place && join)
+		code = ps_rds_join(tid, least);
+	if (code == SUCCESS && !*place)
+		code = ps_rds_find(&none, least, place);
+	return code == SUCCESS && !*place ? no_room(size) : code;
+}
+
+/* Takes a free block out of its list, and puts what is too much of it into another one. */
+static bool cut(struct ps_rds_change *change, uint64_t place, uint64_t chunks)
+{
+	const uint64_t whole = ps_rds_block(change, place, PS_RDS_FREED);
+
+	if (!ps_rds_unlink(change, place, whole))
+		return false;
+	return whole == chunks ||
+	       ps_rds_push(change, place + chunks * ps_rds.chunk, whole - chunks);
+}
+
+static void count_taken(struct ps_rds_change *change, uint64_t whole, uint64_t chunks)
+{
+	const bool large = whole > ps_rds.nlists;
+
+	if (whole == chunks)
+		ps_rds_add(change, large ? PS_RDS_LARGE_HITS : PS_RDS_HITS, 1);
+	else
+		ps_rds_add(change, large ? PS_RDS_LARGE_MISSES : PS_RDS_MISSES, 1);
+	ps_rds_add(change, PS_RDS_MALLOC, 1);
+	ps_rds_take(change, PS_RDS_FREE_BYTES, chunks * ps_rds.chunk);
+	ps_rds_add(change, PS_RDS_MALLOC_BYTES, chunks * ps_rds.chunk);
+}
+
+static int take(rvm_tid_t *tid, uint64_t size, uint64_t *place)
+{
+	const uint64_t chunks = ps_rds_chunks(size);
+	struct ps_rds_change change = { .tid = tid };
+	uint64_t whole;
+	int code = chunks ? find(tid, size, chunks, true, place) : no_room(size);
+
+	if (code != SUCCESS)
+		return code;
+	whole = ps_rds_block(&change, *place, PS_RDS_FREED);
+	if (!cut(&change, *place, chunks))
+		return list_fault();
+	ps_rds_mark(&change, *place, chunks, PS_RDS_USED);
+	count_taken(&change, whole, chunks);
+	return ps_rds_apply(&change);
+}
+
+char *rds_malloc(unsigned long size, rvm_tid_t *tid, int *err)
+{
+	rvm_tid_t own;
+	uint64_t place = 0;
+	char *addr = NULL;
+	int code = ps_rds_enter(&tid, &own);
+
+	if (code == SUCCESS) {
+		ps_rds.own = tid == &own;
+		code = take(tid, size, &place);
+		ps_rds.own = false;
+		if (code == SUCCESS)
+			addr = ps_rds.base + place + sizeof(uint64_t);
+		ps_rds_trace("rdstrace: malloc %lu: %p, %d\n", size, (void *)addr, code);
+		code = ps_rds_leave(tid, &own, no_flush, code);
+	}
+	ps_rds_tell(code, err);
+	return code == SUCCESS ? addr : NULL;
+}
+
+/* --- giving them back --- */
+
+int ps_rds_check_block(const char *addr, uint64_t *place, uint64_t *chunks)
+{
+	const struct ps_rds_change none = { 0 };
+
+	*place = (uint64_t)((uintptr_t)addr - (uintptr_t)ps_rds.base) - sizeof(uint64_t);
+	if (*place < ps_rds.first || *place >= ps_rds.end || (*place - ps_rds.first) % ps_rds.chunk)
+		return ps_rds_fail(EBAD_ARGS, "no block of the heap can begin at %p",
+		                   (const void *)addr);
+	*chunks = ps_rds_block(&none, *place, PS_RDS_USED);
+	if (*chunks)
+		return SUCCESS;
+	if (ps_rds_block(&none, *place, PS_RDS_FREED))
+		return ps_rds_fail(EFREED_TWICE, "the block at %p is free", (const void *)addr);
+	return ps_rds_fail(ECORRUPT,
+	                   "no block begins at %p, or its guards were overwritten: look at what "
+	                   "is before and behind it",
+	                   (const void *)addr);
+}
+
+int ps_rds_free_block(rvm_tid_t *tid, const char *addr)
+{
+	struct ps_rds_change change = { .tid = tid };
+	uint64_t place, chunks;
+	int code = ps_rds_check_block(addr, &place, &chunks);
+
+	if (code != SUCCESS)
+		return code;
+	if (!ps_rds_push(&change, place, chunks))
+		return list_fault();
+	ps_rds_add(&change, PS_RDS_FREE, 1);
+	ps_rds_add(&change, PS_RDS_FREE_BYTES, chunks * ps_rds.chunk);
+	ps_rds_take(&change, PS_RDS_MALLOC_BYTES, chunks * ps_rds.chunk);
+	code = ps_rds_apply(&change);
+	ps_rds_trace("rdstrace: free %p, %d\n", (const void *)addr, code);
+	return code;
+}
+
+int rds_free(char *addr, rvm_tid_t *tid, int *err)
+{
+	rvm_tid_t own;
+	int code = ps_rds_enter(&tid, &own);
+
+	if (code == SUCCESS)
+		code = ps_rds_leave(tid, &own, no_flush, ps_rds_free_block(tid, addr));
+	return ps_rds_tell(code, err);
+}
+
+int rds_maxblock(unsigned long size)
+{
+	const struct ps_rds_change none = { 0 };
+	uint64_t place = 0, chunks;
+
+	pthread_mutex_lock(&ps_rds.lock);
+	chunks = ps_rds.base ? ps_rds_chunks(size) : 0;
+	if (chunks && ps_rds_find(&none, chunks, &place) != SUCCESS)
+		place = 0;
+	pthread_mutex_unlock(&ps_rds.lock);
+	return place != 0;
+}
+
+/* --- ahead --- */
+
+/* One more free block of the size, cut from a longer one. Only for the first one others are joined:
+ * later that would join those that were cut. */
+static int split_one(rvm_tid_t *tid, uint64_t size, uint64_t chunks, bool is_first)
+{
+	struct ps_rds_change change = { .tid = tid };
+	uint64_t place = 0;
+	int code = find(tid, size, chunks + 1, is_first, &place);
+
+	if (code != SUCCESS)
+		return code;
+	if (!cut(&change, place, chunks) || !ps_rds_push(&change, place, chunks))
+		return list_fault();
+	ps_rds_add(&change, PS_RDS_PREALLOC, 1);
+	return ps_rds_apply(&change);
+}
+
+int rds_prealloc(unsigned long size, unsigned long nblocks, rvm_tid_t *tid, int *err)
+{
+	rvm_tid_t own;
+	uint64_t chunks;
+	int code = ps_rds_enter(&tid, &own);
+
+	if (code != SUCCESS)
+		return ps_rds_tell(code, err);
+	chunks = ps_rds_chunks(size);
+	if (!chunks)
+		code = no_room(size);
+	for (unsigned long i = 0; i < nblocks && code == SUCCESS; i++)
+		code = split_one(tid, size, chunks, !i);
+	ps_rds_trace("rdstrace: prealloc %lu of %lu, %d\n", nblocks, size, code);
+	return ps_rds_tell(ps_rds_leave(tid, &own, no_flush, code), err);
+}

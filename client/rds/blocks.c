@@ -1,0 +1,222 @@
+/*
+ * blocks.c - blocks of a heap and their lists (heap.h). Everything that is read from the heap is
+ * checked here before it is used.
+ */
+#include "fail.h"
+#include "heap.h"
+
+#include <stddef.h>
+
+#define NEXT(place) ((place) + offsetof(struct ps_rds_block, next))
+enum { BATCHES = 64 }; /* of joins in a transaction */
+
+#define PREVIOUS(place) ((place) + offsetof(struct ps_rds_block, previous))
+
+static uint64_t end_mark(uint64_t place, uint64_t chunks)
+{
+	return place + chunks * ps_rds.chunk - sizeof(uint64_t);
+}
+
+uint64_t ps_rds_block(const struct ps_rds_change *change, uint64_t place, uint64_t mark)
+{
+	uint64_t word, chunks;
+
+	if (place < ps_rds.first || place >= ps_rds.end || (place - ps_rds.first) % ps_rds.chunk)
+		return 0;
+	word = ps_rds_read(change, place);
+	chunks = word & UINT32_MAX;
+	if ((word & ~(uint64_t)UINT32_MAX) != mark ||
+	    chunks > (ps_rds.end - place) / ps_rds.chunk || !chunks ||
+	    ps_rds_read(change, end_mark(place, chunks)) != PS_RDS_END)
+		return 0;
+	return chunks;
+}
+
+uint64_t ps_rds_chunks(uint64_t size)
+{
+	const uint64_t most = (ps_rds.end - ps_rds.first) / ps_rds.chunk;
+
+	if (size > ps_rds.end - ps_rds.first)
+		return 0;
+	size += PS_RDS_GUARDS;
+	size = (size + ps_rds.chunk - 1) / ps_rds.chunk;
+	return size > most ? 0 : size;
+}
+
+void ps_rds_mark(struct ps_rds_change *change, uint64_t place, uint64_t chunks, uint64_t mark)
+{
+	ps_rds_write(change, place, mark | chunks);
+	ps_rds_write(change, end_mark(place, chunks), PS_RDS_END);
+}
+
+/* Is the block that a list names a free one, and of that list? */
+static bool in_list(const struct ps_rds_change *change, uint64_t place, uint64_t list)
+{
+	const uint64_t chunks = ps_rds_block(change, place, PS_RDS_FREED);
+
+	return chunks && ps_rds_list(chunks) == list;
+}
+
+static void set_first(struct ps_rds_change *change, uint64_t list, uint64_t place)
+{
+	ps_rds_write(change, list, place);
+	if (list == ps_rds_list(ps_rds.nlists + 1))
+		ps_rds_add(change, PS_RDS_LARGE_LIST, 1);
+}
+
+bool ps_rds_push(struct ps_rds_change *change, uint64_t place, uint64_t chunks)
+{
+	const uint64_t list = ps_rds_list(chunks), first = ps_rds_read(change, list);
+
+	if (first && !in_list(change, first, list))
+		return false;
+	ps_rds_mark(change, place, chunks, PS_RDS_FREED);
+	ps_rds_write(change, NEXT(place), first);
+	ps_rds_write(change, PREVIOUS(place), 0);
+	if (first)
+		ps_rds_write(change, PREVIOUS(first), place);
+	set_first(change, list, place);
+	return true;
+}
+
+bool ps_rds_unlink(struct ps_rds_change *change, uint64_t place, uint64_t chunks)
+{
+	const uint64_t list = ps_rds_list(chunks);
+	const uint64_t next = ps_rds_read(change, NEXT(place));
+	const uint64_t previous = ps_rds_read(change, PREVIOUS(place));
+
+	if ((next &&
+	     (!in_list(change, next, list) || ps_rds_read(change, PREVIOUS(next)) != place)) ||
+	    (previous &&
+	     (!in_list(change, previous, list) || ps_rds_read(change, NEXT(previous)) != place)) ||
+	    (!previous && ps_rds_read(change, list) != place))
+		return false;
+	if (next)
+		ps_rds_write(change, PREVIOUS(next), previous);
+	if (previous)
+		ps_rds_write(change, NEXT(previous), next);
+	else
+		set_first(change, list, next);
+	return true;
+}
+
+static int overwritten(const char *what)
+{
+	return ps_rds_fail(ECORRUPT, "the heap was overwritten: %s", what);
+}
+
+/* The large blocks in turn: the first that is long enough. A list is no longer than the heap. */
+static int find_large(const struct ps_rds_change *change, uint64_t chunks, uint64_t *place)
+{
+	uint64_t left = (ps_rds.end - ps_rds.first) / ps_rds.chunk;
+
+	for (*place = ps_rds_read(change, ps_rds_list(ps_rds.nlists + 1)); *place;
+	     *place = ps_rds_read(change, NEXT(*place))) {
+		const uint64_t got = ps_rds_block(change, *place, PS_RDS_FREED);
+
+		if (got <= ps_rds.nlists || !left--)
+			return overwritten("a list of free blocks has one that is none");
+		if (got >= chunks)
+			return SUCCESS;
+	}
+	return SUCCESS;
+}
+
+int ps_rds_find(const struct ps_rds_change *change, uint64_t chunks, uint64_t *place)
+{
+	for (uint64_t i = chunks; i <= ps_rds.nlists; i++) {
+		*place = ps_rds_read(change, ps_rds_list(i));
+		if (*place && ps_rds_block(change, *place, PS_RDS_FREED) != i)
+			return overwritten("a list of free blocks has one that is none");
+		if (*place)
+			return SUCCESS;
+	}
+	return find_large(change, chunks, place);
+}
+
+/* --- joining --- */
+
+/* Any block at that place, free or not: its length, 0: the heap is overwritten. */
+static uint64_t any_block(const struct ps_rds_change *change, uint64_t place, bool *is_free)
+{
+	const uint64_t chunks = ps_rds_block(change, place, PS_RDS_FREED);
+
+	*is_free = chunks != 0;
+	return chunks ? chunks : ps_rds_block(change, place, PS_RDS_USED);
+}
+
+/* Joins the free blocks from there on, so many at most, and says how many there were and where the
+ * next one is. One by itself stays as it is. */
+static int join_some(rvm_tid_t *tid, uint64_t place, uint64_t *next, unsigned *joined)
+{
+	struct ps_rds_change change = { .tid = tid };
+	bool is_free;
+	uint64_t whole = 0, chunks = any_block(&change, place, &is_free);
+
+	*joined = 0;
+	*next = place;
+	while (chunks && is_free && *joined < PS_RDS_JOINED) {
+		if (!ps_rds_unlink(&change, *next, chunks))
+			return overwritten("a free block is in no list");
+		whole += chunks;
+		*next += chunks * ps_rds.chunk;
+		++*joined;
+		if (*next == ps_rds.end)
+			break;
+		chunks = any_block(&change, *next, &is_free);
+	}
+	if (!chunks)
+		return overwritten("a block has no length that can be");
+	if (!*joined)
+		*next += chunks * ps_rds.chunk;
+	if (*joined < 2)
+		return SUCCESS;
+	if (!ps_rds_push(&change, place, whole))
+		return overwritten("a list of free blocks has one that is none");
+	ps_rds_add(&change, PS_RDS_MERGED, *joined - 1);
+	return ps_rds_apply(&change);
+}
+
+/* A transaction of the library's own may be committed in between: the heap is whole, and many
+ * blocks may be more than one transaction can have. */
+static int go_on(rvm_tid_t *tid)
+{
+	rvm_return_t code = rvm_end_transaction(tid, no_flush);
+
+	if (code == RVM_SUCCESS)
+		code = rvm_begin_transaction(tid, restore);
+	ps_rds.user = *tid;
+	return code == RVM_SUCCESS ? SUCCESS
+	                           : ps_rds_fail_rvm(code, "free blocks cannot be joined");
+}
+
+static int count_joins(rvm_tid_t *tid, uint64_t unmerged)
+{
+	struct ps_rds_change change = { .tid = tid };
+
+	ps_rds_add(&change, PS_RDS_COALESCE, 1);
+	ps_rds_add(&change, PS_RDS_UNMERGED, unmerged);
+	return ps_rds_apply(&change);
+}
+
+int ps_rds_join(rvm_tid_t *tid, uint64_t chunks)
+{
+	struct ps_rds_change none = { 0 };
+	uint64_t place = ps_rds.first, unmerged = 0, next;
+	unsigned joined, batches = 0;
+	int code = SUCCESS;
+
+	while (code == SUCCESS && place < ps_rds.end) {
+		code = join_some(tid, place, &next, &joined);
+		unmerged += joined == 1;
+		if (code == SUCCESS && joined > 1 &&
+		    ps_rds_block(&none, place, PS_RDS_FREED) >= chunks)
+			break;
+		if (code == SUCCESS && joined > 1 && ps_rds.own && ++batches % BATCHES == 0)
+			code = go_on(tid);
+		/* More may follow, and join the one that was made. */
+		if (joined != PS_RDS_JOINED)
+			place = next;
+	}
+	return code == SUCCESS ? count_joins(tid, unmerged) : code;
+}

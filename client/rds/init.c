@@ -1,0 +1,285 @@
+/*
+ * init.c - the heap that a process has: made, started, stopped, and loaded with its segment.
+ */
+#include "fail.h"
+#include "heap.h"
+#include "rvm_segment.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* What rds_load_heap mapped. */
+static struct {
+	unsigned long count;
+	rvm_region_def_t *regions;
+} loaded;
+
+/* --- what a heap may be --- */
+
+static int shape_fault(uint64_t length, uint64_t chunk, uint64_t nlists)
+{
+	if (chunk < RDS_MIN_CHUNK_SIZE || chunk % sizeof(char *))
+		return ps_rds_fail(EBAD_ARGS, "a chunk has %d bytes or more, and a multiple of %zu",
+		                   RDS_MIN_CHUNK_SIZE, sizeof(char *));
+	if (nlists < RDS_MIN_FREE_LISTS)
+		return ps_rds_fail(EBAD_LIST, "a heap has at least one list");
+	if (length / chunk > UINT32_MAX)
+		return ps_rds_fail(EBAD_ARGS, "a heap has 2^32 chunks at most");
+	if (length < sizeof(struct ps_rds_head) || nlists >= length / sizeof(uint64_t) ||
+	    length - sizeof(struct ps_rds_head) < (nlists + 1) * sizeof(uint64_t) + chunk)
+		return ps_rds_fail(ENO_ROOM, "%llu bytes do not hold the lists and one block",
+		                   (unsigned long long)length);
+	return SUCCESS;
+}
+
+static int started_fault(const char *base)
+{
+	if (ps_rds.base && ps_rds.base != base)
+		return ps_rds_fail(EHEAP_INIT, "another heap is started: call rds_stop_heap, or "
+		                               "rds_unload_heap, first");
+	return SUCCESS;
+}
+
+static void start(char *base, uint64_t length, uint64_t chunk, uint64_t nlists)
+{
+	ps_rds.base = base;
+	ps_rds.length = length;
+	ps_rds.chunk = chunk;
+	ps_rds.nlists = nlists;
+	ps_rds.first = sizeof(struct ps_rds_head) + (nlists + 1) * sizeof(uint64_t);
+	ps_rds.end = length - (length - ps_rds.first) % chunk;
+	memset(&ps_rds.user, 0, sizeof(ps_rds.user));
+}
+
+/* --- making one --- */
+
+/* All of it is declared before anything is changed. */
+static int make(rvm_tid_t *tid)
+{
+	struct ps_rds_head *head = ps_rds_head();
+	const uint64_t chunks = (ps_rds.end - ps_rds.first) / ps_rds.chunk;
+	struct ps_rds_change change = { .tid = tid };
+	const rvm_return_t code = rvm_set_range(tid, head, ps_rds.first);
+	int rc;
+
+	if (code != RVM_SUCCESS)
+		return ps_rds_fail_rvm(code, "the heap's head cannot be declared");
+	for (uint64_t i = 0; i < PS_RDS_COUNTS; i++)
+		ps_rds_write(&change, offsetof(struct ps_rds_head, counts) + i * sizeof(uint64_t),
+		             0);
+	ps_rds_write(&change,
+	             offsetof(struct ps_rds_head, counts) + PS_RDS_FREE_BYTES * sizeof(uint64_t),
+	             ps_rds.end - ps_rds.first);
+	ps_rds_write(&change, ps_rds_list(chunks), 0);
+	ps_rds_push(&change, ps_rds.first, chunks);
+	rc = ps_rds_apply(&change);
+	if (rc != SUCCESS)
+		return rc;
+	for (uint64_t i = 1; i <= ps_rds.nlists + 1; i++)
+		if (ps_rds_list(i) != ps_rds_list(chunks))
+			*ps_rds_word(ps_rds_list(i)) = 0;
+	memcpy(head->magic, PS_RDS_MAGIC, sizeof(head->magic));
+	head->length = ps_rds.length;
+	head->chunk = ps_rds.chunk;
+	head->nlists = ps_rds.nlists;
+	return SUCCESS;
+}
+
+int rds_init_heap(char *base, rvm_length_t length, unsigned long chunkSize, unsigned long nlists,
+                  rvm_tid_t *tid, int *err)
+{
+	int code = SUCCESS;
+
+	pthread_mutex_lock(&ps_rds.lock);
+	if (!base || (uintptr_t)base % sizeof(uint64_t) || !tid)
+		code = ps_rds_fail(EBAD_ARGS,
+		                   "a heap needs a base that is a multiple of %zu, and "
+		                   "a transaction",
+		                   sizeof(uint64_t));
+	if (code == SUCCESS)
+		code = started_fault(base);
+	if (code == SUCCESS)
+		code = shape_fault(length, chunkSize, nlists);
+	if (code == SUCCESS) {
+		const struct ps_rds before = ps_rds;
+
+		start(base, length, chunkSize, nlists);
+		code = make(tid);
+		if (code != SUCCESS)
+			start(before.base, before.length, before.chunk, before.nlists);
+		else
+			ps_rds.user = *tid;
+	}
+	pthread_mutex_unlock(&ps_rds.lock);
+	return ps_rds_tell(code, err);
+}
+
+/* --- starting one that is there --- */
+
+/* Are these bytes in a region that is mapped? */
+static int mapped_fault(char *base, uint64_t length)
+{
+	rvm_options_t options;
+	rvm_region_t region;
+	rvm_return_t code;
+
+	rvm_init_options(&options);
+	rvm_init_region(&region);
+	region.vmaddr = base;
+	region.length = length;
+	code = rvm_query(&options, &region);
+	rvm_free_options(&options);
+	return code == RVM_SUCCESS ? SUCCESS : ps_rds_fail_rvm(code, "no heap can be there");
+}
+
+static int start_locked(char *base)
+{
+	const struct ps_rds_head *head = (struct ps_rds_head *)base;
+	int code = started_fault(base);
+
+	if (code == SUCCESS && (uintptr_t)base % sizeof(uint64_t))
+		code = ps_rds_fail(EHEAP_VERSION_SKEW, "no heap begins at %p", (void *)base);
+	if (code == SUCCESS)
+		code = mapped_fault(base, sizeof(*head));
+	if (code == SUCCESS && memcmp(head->magic, PS_RDS_MAGIC, sizeof(head->magic)) != 0)
+		code = ps_rds_fail(EHEAP_VERSION_SKEW,
+		                   "no heap of this version is at %p: make one "
+		                   "with rds_zap_heap or rds_init_heap",
+		                   (void *)base);
+	if (code == SUCCESS && shape_fault(head->length, head->chunk, head->nlists) != SUCCESS)
+		code = ps_rds_fail(ECORRUPT, "the heap's head was overwritten");
+	if (code == SUCCESS)
+		code = mapped_fault(base, head->length);
+	if (code == SUCCESS && !ps_rds.base)
+		start(base, head->length, head->chunk, head->nlists);
+	return code;
+}
+
+int rds_start_heap(char *startAddr, int *err)
+{
+	int code;
+
+	pthread_mutex_lock(&ps_rds.lock);
+	code = start_locked(startAddr);
+	pthread_mutex_unlock(&ps_rds.lock);
+	return ps_rds_tell(code, err);
+}
+
+static int none_started(void)
+{
+	return ps_rds.base ? SUCCESS : ps_rds_fail(EHEAP_INIT, "no heap is started");
+}
+
+int rds_stop_heap(int *err)
+{
+	int code;
+
+	pthread_mutex_lock(&ps_rds.lock);
+	code = none_started();
+	ps_rds.base = NULL;
+	pthread_mutex_unlock(&ps_rds.lock);
+	return ps_rds_tell(code, err);
+}
+
+/* --- with its segment --- */
+
+/* An earlier heap that was loaded is unloaded first, or lost with its process's store. */
+static int load_regions(char *name, rvm_offset_t length)
+{
+	unsigned long count;
+	rvm_region_def_t *regions;
+	const rvm_return_t code = rvm_load_segment(name, length, NULL, &count, &regions);
+
+	if (code != RVM_SUCCESS)
+		return code;
+	if (count != 2) {
+		rvm_release_segment(count, &regions);
+		return ps_rds_fail(EBAD_SEGMENT_HDR,
+		                   "segment '%.200s' has %lu regions, and one with a heap has two",
+		                   name, count);
+	}
+	loaded.count = count;
+	loaded.regions = regions;
+	return SUCCESS;
+}
+
+static int no_heap_yet(void)
+{
+	pthread_mutex_lock(&ps_rds.lock);
+	const int code = started_fault(NULL);
+	pthread_mutex_unlock(&ps_rds.lock);
+	return code;
+}
+
+int rds_load_heap(char *DevName, rvm_offset_t DevLength, char **staticAddr, int *err)
+{
+	int code = no_heap_yet();
+
+	if (code == SUCCESS)
+		code = load_regions(DevName, DevLength);
+	if (code == SUCCESS && rds_start_heap(loaded.regions[0].vmaddr, &code))
+		rvm_release_segment(loaded.count, &loaded.regions);
+	if (code == SUCCESS && staticAddr)
+		*staticAddr = loaded.regions[1].vmaddr;
+	return ps_rds_tell(code, err);
+}
+
+int rds_unload_heap(int *err)
+{
+	rvm_return_t code;
+
+	if (!loaded.regions)
+		return ps_rds_tell(ps_rds_fail(EHEAP_INIT, "no heap was loaded with its segment"),
+		                   err);
+	code = rvm_release_segment(loaded.count, &loaded.regions);
+	return code == RVM_SUCCESS ? rds_stop_heap(err) : ps_rds_tell(code, err);
+}
+
+/* --- a segment with a new one --- */
+
+static int make_heap(rvm_length_t length, unsigned long chunk, unsigned long nlists)
+{
+	rvm_tid_t tid;
+	rvm_return_t done;
+	int code;
+
+	rvm_init_tid(&tid);
+	done = rvm_begin_transaction(&tid, restore);
+	if (done != RVM_SUCCESS)
+		return ps_rds_fail_rvm(done, "the heap cannot be made");
+	rds_init_heap(loaded.regions[0].vmaddr, length, chunk, nlists, &tid, &code);
+	if (code == SUCCESS) {
+		done = rvm_end_transaction(&tid, flush);
+		if (done != RVM_SUCCESS)
+			code = ps_rds_fail_rvm(done, "the heap is not permanent");
+	}
+	if (code != SUCCESS) {
+		rvm_abort_transaction(&tid);
+		rds_stop_heap(NULL);
+	}
+	return code;
+}
+
+int rds_zap_heap(char *DevName, rvm_offset_t DevLength, char *startAddr, rvm_length_t staticLength,
+                 rvm_length_t heapLength, unsigned long nlists, unsigned long chunkSize, int *err)
+{
+	rvm_region_def_t regions[2] = { { .length = heapLength, .vmaddr = startAddr },
+		                        { .length = staticLength,
+		                          .vmaddr = startAddr + heapLength } };
+	int code = no_heap_yet();
+
+	if (code == SUCCESS && !startAddr)
+		code = ps_rds_fail(EBAD_ARGS, "a heap needs an address");
+	if (code == SUCCESS)
+		code = shape_fault(heapLength, chunkSize, nlists);
+	if (code == SUCCESS)
+		code = rvm_create_segment(DevName, DevLength, NULL, 2, regions);
+	if (code == SUCCESS)
+		code = load_regions(DevName, DevLength);
+	if (code != SUCCESS)
+		return ps_rds_tell(code, err);
+	code = make_heap(heapLength, chunkSize, nlists);
+	if (code != SUCCESS)
+		rvm_release_segment(loaded.count, &loaded.regions);
+	return ps_rds_tell(code, err);
+}

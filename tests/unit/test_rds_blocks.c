@@ -1,0 +1,273 @@
+/*
+ * test_rds_blocks.c - blocks of a recoverable heap: allocated, freed, allocated ahead, joined, with
+ * a transaction of the caller's and without; what is refused, and what a heap says that was
+ * overwritten.
+ */
+#include "rds_rig.h"
+
+#include <limits.h>
+
+enum { THREADS = 4, TURNS = 60, HELD = 6 };
+
+/* With NULL each change is committed by itself, in the order of calls; rvm_flush makes it last. */
+static void blocks_survive_their_process(void **state)
+{
+	struct rvm_rig *rig = *state;
+	char **place, *kept, *gone;
+	rvm_tid_t tid;
+	int err;
+
+	place = (char **)rds_rig_open(rig);
+	kept = rds_rig_take(100, NULL);
+	gone = rds_rig_take(10, NULL);
+	assert_int_equal((uintptr_t)kept % 8, 0);
+	assert_rds(rds_free(gone, NULL, &err));
+	tid = rds_rig_begin();
+	assert_rvm(rvm_modify_bytes(&tid, kept, "kept", 5));
+	assert_rvm(rvm_modify_bytes(&tid, place, &kept, sizeof(kept)));
+	assert_rvm(rvm_end_transaction(&tid, flush));
+	place = (char **)rds_rig_open(rig);
+	assert_ptr_equal(*place, kept);
+	assert_string_equal(*place, "kept");
+	assert_int_equal(rds_rig_check(), 1);
+	assert_rds(rds_free(*place, NULL, &err));
+	assert_int_equal(rds_rig_check(), 0);
+}
+
+/* What was allocated and freed goes back with the caller's transaction. */
+static void aborts_take_blocks_back(void **state)
+{
+	char before[RDS_HEAP], *kept;
+	rvm_tid_t tid;
+	int err;
+
+	(void)state;
+	kept = rds_rig_take(40, NULL);
+	memcpy(before, ps_rds.base, RDS_HEAP);
+	tid = rds_rig_begin();
+	for (unsigned i = 0; i < 20; i++)
+		rds_rig_take(20 * i, &tid);
+	assert_rds(rds_free(kept, &tid, &err));
+	assert_rds(rds_prealloc(50, 5, &tid, &err));
+	assert_rvm(rvm_abort_transaction(&tid));
+	assert_memory_equal(ps_rds.base, before, RDS_HEAP);
+	assert_int_equal(rds_rig_check(), 1);
+	tid = rds_rig_begin();
+	assert_rds(rds_free(kept, &tid, &err));
+	assert_rvm(rvm_end_transaction(&tid, flush));
+	assert_int_equal(rds_rig_check(), 0);
+}
+
+/* Nobody sees what another transaction may take back: whoever comes meanwhile is refused. */
+static void one_transaction_at_a_time(void **state)
+{
+	rvm_tid_t tid = rds_rig_begin(), other = rds_rig_begin();
+	intentionList_t list = { 0 };
+	char *mine;
+	int err;
+
+	(void)state;
+	mine = rds_rig_take(20, &tid);
+	assert_null(rds_malloc(20, NULL, &err));
+	assert_int_equal(err, RVM_EUNCOMMIT);
+	assert_null(rds_malloc(20, &other, &err));
+	assert_int_equal(err, RVM_EUNCOMMIT);
+	assert_int_equal(rds_free(mine, &other, &err), -1);
+	assert_int_equal(err, RVM_EUNCOMMIT);
+	assert_int_equal(rds_prealloc(20, 1, NULL, &err), -1);
+	assert_int_equal(err, RVM_EUNCOMMIT);
+	assert_int_equal(rds_clear_stats(&err), -1);
+	assert_int_equal(err, RVM_EUNCOMMIT);
+	assert_int_equal(rds_fake_free(mine, &list), SUCCESS);
+	assert_int_equal(rds_do_free(&list, flush), RVM_EUNCOMMIT);
+	assert_int_equal(list.count, 1);
+	free(list.table);
+	rds_rig_take(20, &tid);
+	assert_rvm(rvm_end_transaction(&tid, no_flush));
+	rds_rig_take(20, &other);
+	assert_rvm(rvm_abort_transaction(&other));
+	rds_rig_take(20, NULL);
+	assert_int_equal(rds_rig_check(), 3);
+	assert_null(rds_malloc(20, &tid, &err));
+	assert_int_equal(err, RVM_ETID);
+}
+
+static void bad_blocks_are_refused(void **state)
+{
+	char *addr = rds_rig_take(20, NULL), *next = rds_rig_take(20, NULL);
+	char outside[64];
+	int err;
+
+	(void)state;
+	assert_int_equal(rds_free(NULL, NULL, &err), -1);
+	assert_int_equal(err, EBAD_ARGS);
+	assert_int_equal(rds_free(outside, NULL, &err), -1);
+	assert_int_equal(err, EBAD_ARGS);
+	assert_int_equal(rds_free(addr + 8, NULL, &err), -1);
+	assert_int_equal(err, EBAD_ARGS);
+	assert_rds(rds_free(addr, NULL, &err));
+	assert_int_equal(rds_free(addr, NULL, &err), -1);
+	assert_int_equal(err, EFREED_TWICE);
+	assert_int_equal(rds_free(addr, NULL, NULL), -1);
+	/* One byte behind the block, and one before the next. */
+	next[2 * RDS_CHUNK - PS_RDS_GUARDS] ^= 1;
+	assert_int_equal(rds_free(next, NULL, &err), -1);
+	assert_int_equal(err, ECORRUPT);
+	next[2 * RDS_CHUNK - PS_RDS_GUARDS] ^= 1;
+	next[-1] ^= 1;
+	assert_int_equal(rds_free(next, NULL, &err), -1);
+	assert_int_equal(err, ECORRUPT);
+	next[-1] ^= 1;
+	assert_rds(rds_free(next, NULL, &err));
+	assert_null(rds_malloc(RDS_HEAP, NULL, &err));
+	assert_int_equal(err, ENO_ROOM);
+	assert_null(rds_malloc(ULONG_MAX, NULL, &err));
+	assert_int_equal(err, ENO_ROOM);
+	assert_int_equal(rds_rig_check(), 0);
+}
+
+/* Small blocks all over the heap, every other one freed, then all: only then there is room for a
+ * large one, and only by joining. */
+static void neighbours_are_joined(void **state)
+{
+	static char *blocks[RDS_HEAP / RDS_CHUNK];
+	rds_stats_t stats;
+	unsigned count = 0;
+	int err;
+
+	(void)state;
+	while ((blocks[count] = rds_malloc(RDS_CHUNK - PS_RDS_GUARDS, NULL, &err)))
+		count++;
+	assert_int_equal(err, ENO_ROOM);
+	assert_true(count > RDS_HEAP / RDS_CHUNK - 20);
+	for (unsigned i = 0; i < count; i += 2)
+		assert_rds(rds_free(blocks[i], NULL, &err));
+	assert_null(rds_malloc(RDS_CHUNK, NULL, &err));
+	assert_int_equal(err, ENO_ROOM);
+	assert_int_equal(rds_rig_check(), count / 2);
+	for (unsigned i = 1; i < count; i += 2)
+		assert_rds(rds_free(blocks[i], NULL, &err));
+	assert_int_equal(rds_maxblock(RDS_CHUNK), 0);
+	rds_rig_take(count * RDS_CHUNK - PS_RDS_GUARDS, NULL);
+	assert_int_equal(rds_rig_check(), 1);
+	assert_int_equal(rds_get_stats(&stats), SUCCESS);
+	assert_true(stats.coalesce >= 1 && stats.merged >= count - 1);
+}
+
+static void blocks_ahead_are_there(void **state)
+{
+	rds_stats_t stats;
+	int err;
+
+	(void)state;
+	assert_rds(rds_clear_stats(&err));
+	assert_rds(rds_prealloc(50, 7, NULL, &err));
+	rds_rig_check();
+	assert_int_equal(rds_get_stats(&stats), SUCCESS);
+	assert_int_equal(stats.prealloc, 7);
+	for (unsigned i = 0; i < 8; i++)
+		rds_rig_take(50, NULL);
+	assert_int_equal(rds_get_stats(&stats), SUCCESS);
+	assert_int_equal(stats.hits, 7);
+	assert_int_equal(stats.large_misses, 1);
+	assert_int_equal(rds_prealloc(50, RDS_HEAP, NULL, &err), -1);
+	assert_int_equal(err, ENO_ROOM);
+	assert_int_equal(rds_get_stats(&stats), SUCCESS);
+	assert_int_equal(stats.prealloc, 7);
+	assert_int_equal(rds_rig_check(), 8);
+}
+
+static void the_longest_is_known(void **state)
+{
+	int err;
+
+	(void)state;
+	assert_int_equal(rds_maxblock(1), 1);
+	assert_int_equal(rds_maxblock(RDS_HEAP), 0);
+	assert_int_equal(rds_maxblock(ps_rds.end - ps_rds.first - PS_RDS_GUARDS), 1);
+	assert_int_equal(rds_maxblock(ps_rds.end - ps_rds.first - PS_RDS_GUARDS + 1), 0);
+	assert_rds(rds_stop_heap(&err));
+	assert_int_equal(rds_maxblock(1), 0);
+}
+
+/* Threads without transactions of their own: the heap keeps them apart. Each fills what it has, and
+ * finds it so. */
+static void *work(void *arg)
+{
+	const unsigned number = (unsigned)(uintptr_t)arg;
+	char *held[HELD] = { NULL };
+	int err;
+
+	for (unsigned i = 0; i < TURNS; i++) {
+		char **at = &held[(i * 7 + number) % HELD];
+
+		if (*at && **at != (char)(number + 1))
+			return (void *)(uintptr_t) "another thread has written to the block";
+		if (*at && rds_free(*at, NULL, &err))
+			return (void *)(uintptr_t)rds_message();
+		*at = rds_malloc(10 + (i * 37 + number * 11) % 300, NULL, &err);
+		if (!*at)
+			return (void *)(uintptr_t)rds_message();
+		**at = (char)(number + 1);
+	}
+	return NULL;
+}
+
+static void threads_share_the_heap(void **state)
+{
+	pthread_t threads[THREADS];
+	void *fault;
+
+	(void)state;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], &fault), 0);
+		if (fault)
+			fail_msg("%s", (char *)fault);
+	}
+	assert_int_equal(rds_rig_check(), THREADS * HELD);
+}
+
+/* Whatever is written over it, a heap is refused or goes on: nothing is used unchecked. */
+static void overwritten_heaps_do_no_harm(void **state)
+{
+	static char whole[RDS_HEAP];
+	char *blocks[12];
+	uint64_t random = 1;
+	int err;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++)
+		blocks[i] = rds_rig_take(10 + i * 40, NULL);
+	for (unsigned i = 0; i < 12; i += 2)
+		assert_rds(rds_free(blocks[i], NULL, &err));
+	memcpy(whole, ps_rds.base, RDS_HEAP);
+	for (unsigned i = 0; i < 3000; i++) {
+		rvm_tid_t tid = rds_rig_begin();
+		uint64_t at;
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		at = (random >> 33) % (i % 4 ? 4096 : RDS_HEAP);
+		ps_rds.base[at] = (char)(random >> 25);
+		rds_malloc(10 + i % 500, &tid, &err);
+		rds_free(blocks[i % 12], &tid, &err);
+		rds_malloc(RDS_HEAP / 2, &tid, &err);
+		assert_rvm(rvm_abort_transaction(&tid));
+		memcpy(ps_rds.base, whole, RDS_HEAP);
+	}
+	rds_rig_check();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RDS_TEST(blocks_survive_their_process), RDS_TEST(aborts_take_blocks_back),
+		RDS_TEST(one_transaction_at_a_time),    RDS_TEST(bad_blocks_are_refused),
+		RDS_TEST(neighbours_are_joined),        RDS_TEST(blocks_ahead_are_there),
+		RDS_TEST(the_longest_is_known),         RDS_TEST(threads_share_the_heap),
+		RDS_TEST(overwritten_heaps_do_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

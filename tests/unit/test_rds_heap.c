@@ -1,0 +1,260 @@
+/*
+ * test_rds_heap.c - a recoverable heap as a whole: made, started, stopped, loaded and unloaded;
+ * lists of intentions; counts and the trace. Blocks are test_rds_blocks.c's.
+ */
+#include "rds_rig.h"
+
+#include <limits.h>
+
+static void heaps_are_made_loaded_and_unloaded(void **state)
+{
+	struct rvm_rig *rig = *state;
+	char *place = NULL;
+	int err = 1;
+
+	assert_int_equal(rds_load_heap(rig->data, rds_rig_any(), &place, &err), -1);
+	assert_int_equal(err, RVM_ESEGMENT_HDR);
+	rds_rig_zap(rig);
+	assert_ptr_equal(ps_rds.base, RDS_AT);
+	assert_int_equal(rds_zap_heap(rig->data, rds_rig_any(), RDS_AT, RDS_STATIC, RDS_HEAP,
+	                              RDS_LISTS, RDS_CHUNK, &err),
+	                 -1);
+	assert_int_equal(err, EHEAP_INIT);
+	rds_rig_take(100, NULL);
+	assert_rds(rds_unload_heap(&err));
+	assert_int_equal(rds_unload_heap(&err), -1);
+	assert_int_equal(err, EHEAP_INIT);
+	assert_null(rds_malloc(1, NULL, &err));
+	assert_int_equal(err, EHEAP_INIT);
+	assert_rds(rds_load_heap(rig->data, rds_rig_any(), &place, &err));
+	assert_ptr_equal(place, RDS_AT + RDS_HEAP);
+	assert_int_equal(rds_rig_check(), 1);
+	assert_int_equal(rds_load_heap(rig->data, rds_rig_any(), &place, &err), -1);
+	assert_int_equal(err, EHEAP_INIT);
+	/* Made again, it is empty, and what is static stays. */
+	rds_rig_open(rig);
+	assert_rds(rds_unload_heap(&err));
+	rds_rig_zap(rig);
+	assert_int_equal(rds_rig_check(), 0);
+}
+
+static void shapes_that_cannot_be_are_refused(void **state)
+{
+	struct rvm_rig *rig = *state;
+	const struct {
+		rvm_length_t length, lists, chunk;
+		int code;
+	} bad[] = { { RDS_HEAP, 0, 32, EBAD_LIST },        { RDS_HEAP, 8, 24, EBAD_ARGS },
+		    { RDS_HEAP, 8, 36, EBAD_ARGS },        { RVM_PAGE, 1000, 32, ENO_ROOM },
+		    { RVM_PAGE, ULONG_MAX, 32, ENO_ROOM }, { 1ul << 40, 8, 32, EBAD_ARGS } };
+	int err;
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(rds_zap_heap(rig->data, rds_rig_any(), RDS_AT, RDS_STATIC,
+		                              bad[i].length, bad[i].lists, bad[i].chunk, &err),
+		                 -1);
+		assert_int_equal(err, bad[i].code);
+	}
+	assert_int_equal(rds_zap_heap(rig->data, rds_rig_any(), RDS_AT, 1, RDS_HEAP, RDS_LISTS,
+	                              RDS_CHUNK, &err),
+	                 -1);
+	assert_int_equal(err, RVM_ERANGE);
+	assert_int_equal(rds_zap_heap(rig->data, rds_rig_any(), NULL, RDS_STATIC, RDS_HEAP,
+	                              RDS_LISTS, RDS_CHUNK, &err),
+	                 -1);
+	assert_int_equal(err, EBAD_ARGS);
+	rds_rig_zap(rig);
+}
+
+/* In a region that the program mapped: anywhere, as a heap has no addresses in it. */
+static void heaps_are_made_in_regions(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_tid_t tid;
+	int err;
+
+	rvm_rig_map(rig);
+	assert_int_equal(rds_init_heap(rig->region.vmaddr, RVM_FILE, 64, 4, NULL, &err), -1);
+	assert_int_equal(err, EBAD_ARGS);
+	assert_int_equal(rds_start_heap(rig->region.vmaddr, &err), -1);
+	assert_int_equal(err, EHEAP_VERSION_SKEW);
+	assert_int_equal(rds_start_heap((char *)&tid, &err), -1);
+	assert_int_equal(err, RVM_ENOT_MAPPED);
+	tid = rds_rig_begin();
+	assert_rds(rds_init_heap(rig->region.vmaddr, RVM_FILE, 64, 4, &tid, &err));
+	assert_rvm(rvm_abort_transaction(&tid));
+	assert_int_equal((uint8_t)rig->region.vmaddr[100], rvm_first(100));
+	assert_null(rds_malloc(1, NULL, &err));
+	assert_int_equal(err, ECORRUPT);
+	assert_rds(rds_stop_heap(&err));
+	tid = rds_rig_begin();
+	assert_rds(rds_init_heap(rig->region.vmaddr, RVM_FILE, 64, 4, &tid, &err));
+	rds_rig_take(30, &tid);
+	assert_rvm(rvm_end_transaction(&tid, flush));
+	assert_rds(rds_stop_heap(&err));
+	assert_int_equal(rds_stop_heap(&err), -1);
+	assert_int_equal(err, EHEAP_INIT);
+	assert_rvm(rvm_unmap(&rig->region));
+	rig->region.vmaddr = RDS_AT + (1 << 20);
+	assert_rvm(rvm_map(&rig->region, NULL));
+	assert_rds(rds_start_heap(rig->region.vmaddr, &err));
+	assert_rds(rds_start_heap(rig->region.vmaddr, &err));
+	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
+	assert_int_equal(err, EHEAP_INIT);
+	assert_int_equal(rds_rig_check(), 1);
+}
+
+/* A head that says more than there is leads nowhere. */
+static void heads_that_lie_are_refused(void **state)
+{
+	struct rvm_rig *rig = *state;
+	struct ps_rds_head *head = (struct ps_rds_head *)RDS_AT;
+	const struct ps_rds_head good = *head;
+	int err;
+
+	(void)rig;
+	assert_rds(rds_stop_heap(&err));
+	head->length = 1 << 30;
+	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
+	assert_int_equal(err, RVM_ENOT_MAPPED);
+	head->length = good.length;
+	head->nlists = UINT64_MAX;
+	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
+	assert_int_equal(err, ECORRUPT);
+	head->nlists = good.nlists;
+	head->chunk = 0;
+	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
+	assert_int_equal(err, ECORRUPT);
+	head->chunk = good.chunk;
+	head->magic[7]++;
+	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
+	assert_int_equal(err, EHEAP_VERSION_SKEW);
+	head->magic[7]--;
+	assert_rds(rds_start_heap(RDS_AT, &err));
+}
+
+/* A transaction that is open keeps the heap from being unloaded; then it goes whole. */
+static void open_transactions_keep_the_heap(void **state)
+{
+	rvm_tid_t tid = rds_rig_begin();
+	int err;
+
+	(void)state;
+	rds_rig_take(20, &tid);
+	assert_int_equal(rds_unload_heap(&err), -1);
+	assert_int_equal(err, RVM_EUNCOMMIT);
+	assert_rvm(rvm_end_transaction(&tid, no_flush));
+	assert_int_equal(rds_rig_check(), 1);
+	assert_rds(rds_unload_heap(&err));
+	assert_null(ps_rds.base);
+}
+
+/* All that is meant is freed, or nothing; and an intention by itself changes nothing. */
+static void intentions_are_kept_together(void **state)
+{
+	struct rvm_rig *rig = *state;
+	intentionList_t list = { 0 };
+	char *blocks[STARTSIZE + 1], *other;
+
+	for (unsigned i = 0; i <= STARTSIZE; i++)
+		blocks[i] = rds_rig_take(10, NULL);
+	other = rds_rig_take(10, NULL);
+	assert_int_equal(rds_do_free(&list, flush), SUCCESS);
+	for (unsigned i = 0; i <= STARTSIZE; i++)
+		assert_int_equal(rds_fake_free(blocks[i], &list), SUCCESS);
+	assert_int_equal(list.count, STARTSIZE + 1);
+	assert_int_equal(rds_fake_free(blocks[0] + 1, &list), EBAD_ARGS);
+	assert_int_equal(rds_fake_free(blocks[0], NULL), EBAD_LIST);
+	assert_int_equal(rds_do_free(NULL, flush), EBAD_LIST);
+	assert_int_equal(rds_do_free(&list, restore), RVM_EMODE);
+	assert_int_equal(rds_rig_check(), STARTSIZE + 2);
+	/* One of them twice. */
+	assert_int_equal(rds_fake_free(blocks[0], &list), SUCCESS);
+	assert_int_equal(rds_do_free(&list, flush), EFREED_TWICE);
+	assert_int_equal(rds_rig_check(), STARTSIZE + 2);
+	list.count--;
+	assert_int_equal(rds_do_free(&list, flush), SUCCESS);
+	assert_null(list.table);
+	assert_int_equal(rds_rig_check(), 1);
+	assert_int_equal(rds_fake_free(blocks[0], &list), EFREED_TWICE);
+	rds_rig_open(rig);
+	assert_int_equal(rds_rig_check(), 1);
+	assert_int_equal(rds_fake_free(other, &list), SUCCESS);
+	free(list.table);
+}
+
+static void counts_are_kept_and_cleared(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rds_stats_t stats;
+	int err;
+
+	assert_int_equal(rds_get_stats(NULL), EBAD_ARGS);
+	assert_rds(rds_free(rds_rig_take(10, NULL), NULL, &err));
+	rds_rig_take(RDS_CHUNK * RDS_LISTS, NULL);
+	rds_rig_open(rig);
+	assert_int_equal(rds_get_stats(&stats), SUCCESS);
+	assert_int_equal(stats.malloc, 2);
+	assert_int_equal(stats.free, 1);
+	assert_int_equal(stats.large_misses, 2);
+	assert_int_equal(stats.mallocbytes, RDS_CHUNK * (RDS_LISTS + 1));
+	assert_int_equal(stats.freebytes, ps_rds.end - ps_rds.first - stats.mallocbytes);
+	assert_int_equal(rds_print_stats(), SUCCESS);
+	assert_rds(rds_clear_stats(&err));
+	assert_int_equal(rds_get_stats(&stats), SUCCESS);
+	assert_int_equal(stats.malloc + stats.free + stats.large_misses + stats.large_list, 0);
+	assert_int_equal(stats.mallocbytes, RDS_CHUNK * (RDS_LISTS + 1));
+	ps_rds_head()->counts[PS_RDS_MALLOC] = (uint64_t)1 << 40;
+	assert_int_equal(rds_get_stats(&stats), SUCCESS);
+	assert_int_equal(stats.malloc, UINT_MAX);
+	assert_rds(rds_stop_heap(&err));
+	assert_int_equal(rds_get_stats(&stats), EHEAP_INIT);
+	assert_int_equal(rds_print_stats(), EHEAP_INIT);
+	assert_int_equal(rds_clear_stats(&err), -1);
+	assert_int_equal(err, EHEAP_INIT);
+}
+
+static void the_trace_tells_calls_and_blocks(void **state)
+{
+	char *text = NULL, *addr, expected[64];
+	size_t length;
+	FILE *file = open_memstream(&text, &length);
+	int err;
+
+	(void)state;
+	assert_non_null(file);
+	assert_int_equal(rds_trace_on(NULL), EBAD_ARGS);
+	assert_int_equal(rds_trace_dump_heap(), EBAD_ARGS);
+	assert_int_equal(rds_trace_on(file), SUCCESS);
+	addr = rds_rig_take(20, NULL);
+	assert_rds(rds_free(rds_rig_take(20, NULL), NULL, &err));
+	assert_int_equal(rds_trace_dump_heap(), SUCCESS);
+	assert_int_equal(rds_trace_off(), SUCCESS);
+	rds_rig_take(777, NULL);
+	fclose(file);
+	snprintf(expected, sizeof(expected), "malloc 20: %p", (void *)addr);
+	assert_non_null(strstr(text, expected));
+	snprintf(expected, sizeof(expected), "%p, 48 bytes, allocated", (void *)addr);
+	assert_non_null(strstr(text, expected));
+	assert_non_null(strstr(text, "48 bytes, free"));
+	assert_null(strstr(text, "777"));
+	free(text);
+	assert_rds(rds_stop_heap(&err));
+	assert_int_equal(rds_trace_dump_heap(), EHEAP_INIT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RDS_BARE(heaps_are_made_loaded_and_unloaded),
+		RDS_BARE(shapes_that_cannot_be_are_refused),
+		RDS_BARE(heaps_are_made_in_regions),
+		RDS_TEST(heads_that_lie_are_refused),
+		RDS_TEST(open_transactions_keep_the_heap),
+		RDS_TEST(intentions_are_kept_together),
+		RDS_TEST(counts_are_kept_and_cleared),
+		RDS_TEST(the_trace_tells_calls_and_blocks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
