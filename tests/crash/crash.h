@@ -206,6 +206,9 @@ void run_heap(struct work *w);
 /* The same, and now and then both lists become empty, and the heap gives segments back. */
 void run_heap_shrinks(struct work *w);
 
+/* rds.c: the same with one list, in a heap of RDS. */
+void run_rds(struct work *w);
+
 /* Histories that part: mirror 0 breaks after `first` writes of a chain, 1 after `second`. */
 enum { PARTED_WRITES = 6 }; /* 0 to 5: of none of the chain to all of it */
 struct workload workload_parted(unsigned first, unsigned second, char *name, size_t size);
@@ -261,9 +264,10 @@ void check_torn(struct checker *checker, bool every_byte);
 void check_instants(struct checker *checker);
 void check_pairs(struct checker *checker);
 
-/* heap.c, containers.c: of a store that was opened, if it has such a heap. */
+/* heap.c, containers.c, rds.c: of a store that was opened, if it has such a heap. */
 void check_heap(struct checker *checker, perseas_t *p);
 void check_containers(struct checker *checker, perseas_t *p);
+void check_rds(struct checker *checker, perseas_t *p);
 
 /* mistakes.c: seeded mistakes, each of which the checks must report. How many they missed. */
 unsigned check_mistakes(unsigned *found);

@@ -69,6 +69,7 @@ static void check_handle(struct checker *checker, perseas_t *p, struct ps_image 
 	map_image(checker, p, image);
 	check_heap(checker, p);
 	check_containers(checker, p);
+	check_rds(checker, p);
 	for (state = model->count - 1; state >= 0; state--)
 		if (model->states[state].seq == p->commit.seq &&
 		    model->states[state].count == p->segment_count &&

@@ -10,7 +10,7 @@ check-beside: export MUTANTS = --sample $(shell date +%Y%m%d)/10
 check-mutants:
 	@$(SUBMAKE) tests python
 	$(shell mkdir -p build/mutants)
-	$(file >build/mutants/flags,$(COMPILE))
+	$(file >build/mutants/flags,$(COMPILE) -I$(RVM))
 	$(file >>build/mutants/flags,$(LINK))
 	$(file >>build/mutants/flags,-lcmocka $(TEST_LIBS))
 	$(file >>build/mutants/flags,$(SIM_WRAPPED:%=-Wl,--wrap=%))
