@@ -4,10 +4,10 @@
     abi.py           fails where they differ, and says how (`make check-abi`)
     abi.py --write   makes the present interface the promised one (`make abi`)
 
-A library is made of the headers alone: each function is there, and does nothing. So what is compared
-holds public types only, is the same whatever the compiler makes of the sources, and needs nothing
-built. Each constant is an enumerator there, as its value is a part of programs. What was promised is
-in client/*.abi, as abidw writes it. It changes nothing but those files.
+A library is made of the headers alone: each function is there, and does nothing. So what is
+compared holds public types only, is the same whatever the compiler makes of the sources, and
+needs nothing built. Each constant is an enumerator there, as its value is a part of programs.
+What was promised is in client/*.abi, as abidw writes it. It changes nothing but those files.
 """
 import pathlib
 import re
