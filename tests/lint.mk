@@ -44,7 +44,7 @@ $(BUILD)/lint/%.ok: $(BUILD)/obj/%.o .clang-tidy
 	@mkdir -p $(@D)
 	@echo "  TIDY    $*.c"
 	$(Q)$(CLANG_TIDY) --quiet $(if $(filter $(TIDY_LIGHTLY),$*),--checks=-clang-analyzer-*) \
-		$(TIDY_ARGS) $*.c -- $(BASE_CFLAGS) >$@.log 2>&1 || { cat $@.log; exit 1; }
+		$(TIDY_ARGS) $*.c -- $(BASE_CFLAGS) -I$(RVM) >$@.log 2>&1 || { cat $@.log; exit 1; }
 	$(Q)touch $@
 
 tidy: $(TIDIED)
