@@ -23,6 +23,8 @@ HEADER = (TOP / "proto/data/frame.h").read_text()
 NOW, BEFORE = (int(re.search(r"PS_PROTOCOL_%s = (\d+)" % name, HEADER)[1])
                for name in ("VERSION", "LEAST"))
 RELEASE = os.environ.get("PERSEAS_BEFORE")
+# Longer than any pause of a busy machine: nothing here is about how long something takes.
+PATIENT = ("connect-ms=60000", "commit-ms=60000", "open-ms=120000")
 
 
 class Ages:
@@ -59,7 +61,7 @@ def ages(tellers, monkeypatch):  # noqa: F811
 
 
 def at_work(desk, daemons, *options):
-    desk.open("books", daemons, "acks=2", *options)
+    desk.open("books", daemons, "acks=2", *PATIENT, *options)
     desk.books()
     until(lambda: desk.all_live(3), "three live mirrors")
     desk.ask("start")
