@@ -202,6 +202,8 @@ SCRIPTS = ("deploy/perseas-rxe", "deploy/nut/perseas-power")
 ENVIRONMENT = ("PERSEAS_RDMA", "off: this process makes no use of RDMA, whatever both ends have.")
 WRITTEN_PAGES = ("PERSEAS_WRITTEN_PAGES", "off: where this process compares memory with a copy, it "
                  "compares all of it, and not only the pages that were written.")
+LIFELINES = ("PERSEAS_LIFELINES", "off: no second connection is made to each mirror, by which it "
+             "hears of the end of a killed process though the system is still freeing its memory.")
 
 
 def command_pages(perseas, folder):
@@ -477,6 +479,7 @@ def library_pages(folder):
     page.heading("ENVIRONMENT")
     page.item(*ENVIRONMENT)
     page.item(*WRITTEN_PAGES)
+    page.item(*LIFELINES)
     page.references(PROGRAMS)
     page.write(folder)
     for each in headers:

@@ -113,6 +113,16 @@ struct ps_env_ops {
 	void (*hear)(struct ps_control *control, uint64_t limit_ns);
 	/* Did it end by that? With `hear`. */
 	bool (*silent)(struct ps_control *control);
+	/*
+	 * Leaves the connection, on which no answer is due, to a thread that has a table of
+	 * descriptors of its own, and does nothing. When this process is killed its threads give up
+	 * its memory one after the other, each before its descriptors: what the last one has ends
+	 * only when the system has freed the memory. So of two connections in two tables one ends
+	 * at once. Only disconnect may follow. False: there is no such thread, and the connection
+	 * is as it was. May be NULL without
+	 * `lifelines`.
+	 */
+	bool (*entrust)(struct ps_control *control);
 	void (*disconnect)(struct ps_control *control); /* NULL is allowed */
 
 	/* The list that the text names; list is "" where the text is a list itself. It may take the
@@ -162,6 +172,7 @@ struct ps_env {
 	bool marked;
 	/* That a standby handed on, with its copy of a store's memory behind it; 0: none was. */
 	int warm_fd;
+	bool lifelines;     /* there is `entrust`, and it may be used */
 	struct ps_tls *tls; /* of connections over tcp; NULL: they are plain text */
 	/* All memory that chains are sent from, for fabrics that must register it before they
 	 * attach; set by the handle before the first attach. */

@@ -137,11 +137,22 @@ struct ps_way_back {
 	uint64_t broke_at;
 };
 
+/* A second connection, which ends with this process even while its memory is freed (lifeline.h). */
+struct ps_lifeline {
+	bool wanted;               /* the session's data path shares no memory: */
+	uint8_t token[PS_ID_SIZE]; /* this is the session's */
+	uint64_t begin_at;         /* when to ask for it; 0: it is not to be asked for */
+	struct ps_control *control;
+	uint64_t until; /* then the mirror must have answered */
+	bool settled;   /* it has, or has not in time */
+};
+
 struct ps_mirror {
 	struct ps_address address;
 	enum perseas_mirror_state state;
 	struct ps_control *control;
 	struct ps_session session; /* once the store is open */
+	struct ps_lifeline lifeline;
 	struct ps_attaching attaching;
 	unsigned asked; /* so many answers are due that nobody waits for, the oldest first: */
 	struct ps_due due[PS_DUE_MAX];

@@ -38,7 +38,8 @@ struct ps_control {
 	uint64_t beat_at;      /* when the last one, or a request after it, was sent */
 	uint64_t worked_at;    /* when the last sign of progress came */
 	struct ps_hearing hearing;
-	bool silent; /* it is over since nothing was heard */
+	bool silent;        /* it is over since nothing was heard */
+	uint64_t entrusted; /* the vault's number of it; 0: it is here */
 
 	/* That came with the message. Reading never goes beyond a message's end, so they
 	 * cannot be another's. */

@@ -300,14 +300,6 @@ static int await(struct ps_control *control, uint64_t until_ns)
 
 /* --- replies --- */
 
-static unsigned descriptors_of(const Perseas__Reply *reply)
-{
-	const bool granted = reply->status == PERSEAS__STATUS__STATUS_OK;
-	const Perseas__Grant *grant = granted ? ps_grant_of(reply) : NULL;
-
-	return grant ? grant->descriptors : 0;
-}
-
 /* Why the connection is over. */
 static int tell_trouble(const struct ps_control *control, struct ps_error *error)
 {
@@ -328,8 +320,9 @@ int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 	assert(control->reply || control->asked.due > 0 || control->trouble.code);
 	code = await(control, until_ns);
 	if (!code)
-		code = ps_descriptors_give(&control->descriptors, descriptors_of(control->reply),
-		                           fds, count, ps_control_name(control), &control->trouble);
+		code = ps_descriptors_give(&control->descriptors,
+		                           ps_descriptors_due(control->reply), fds, count,
+		                           ps_control_name(control), &control->trouble);
 	if (!code) {
 		*reply = control->reply;
 		control->reply = NULL;
@@ -382,12 +375,14 @@ void ps_controls_init(struct ps_controls *all)
 	pthread_mutex_init(&all->lock, NULL);
 	all->first = NULL;
 	ps_beats_init(&all->beats, &all->lock, ps_controls_beat, all);
+	ps_vault_init(&all->vault);
 }
 
 void ps_controls_close(struct ps_controls *all)
 {
 	assert(!all->first);
 	ps_beats_end(&all->beats);
+	ps_vault_close(&all->vault);
 	pthread_mutex_destroy(&all->lock);
 }
 
@@ -470,6 +465,15 @@ bool ps_control_waits(struct ps_control *control, struct pollfd *fd)
 	return fd->fd >= 0;
 }
 
+bool ps_control_entrust(struct ps_control *control)
+{
+	pthread_mutex_lock(&control->all->lock);
+	assert(!control->asked.due && !control->trouble.code);
+	control->entrusted = ps_vault_take(&control->all->vault, &control->stream);
+	pthread_mutex_unlock(&control->all->lock);
+	return control->entrusted != 0;
+}
+
 uint64_t ps_control_worked_at(struct ps_control *control)
 {
 	return control->worked_at;
@@ -485,6 +489,7 @@ void ps_control_disconnect(struct ps_control *control)
 	for (link = &control->all->first; *link != control; link = &(*link)->next)
 		;
 	*link = control->next;
+	ps_vault_drop(&control->all->vault, control->entrusted);
 	pthread_mutex_unlock(&control->all->lock);
 	ps_dial_end(&control->dial);
 	ps_stream_close(&control->stream);

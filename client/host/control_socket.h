@@ -11,6 +11,7 @@
 
 #include "../core/env.h"
 #include "beats.h"
+#include "vault.h"
 
 #include <stdbool.h>
 
@@ -19,6 +20,7 @@ struct ps_controls {
 	pthread_mutex_t lock; /* guards the list, and what each of them holds */
 	struct ps_control *first;
 	struct ps_beats beats;
+	struct ps_vault vault; /* of those that were entrusted */
 };
 
 void ps_controls_init(struct ps_controls *all);
@@ -39,6 +41,7 @@ bool ps_control_waits(struct ps_control *control, struct pollfd *fd);
 void ps_control_beat(struct ps_control *control, uint64_t every_ns);
 void ps_control_hear(struct ps_control *control, uint64_t limit_ns);
 bool ps_control_silent(struct ps_control *control);
+bool ps_control_entrust(struct ps_control *control);
 void ps_control_disconnect(struct ps_control *control);
 
 #endif

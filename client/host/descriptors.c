@@ -82,6 +82,14 @@ int ps_descriptors_give(struct ps_descriptors *descriptors, unsigned due, int *f
 	return 0;
 }
 
+unsigned ps_descriptors_due(const Perseas__Reply *reply)
+{
+	const bool granted = reply->status == PERSEAS__STATUS__STATUS_OK;
+	const Perseas__Grant *grant = granted ? ps_grant_of(reply) : NULL;
+
+	return grant ? grant->descriptors : 0;
+}
+
 void ps_descriptors_close(struct ps_descriptors *descriptors)
 {
 	ps_close_all(descriptors->fds, descriptors->count);

@@ -7,6 +7,7 @@
 #define PERSEAS_CLIENT_DESCRIPTORS_H
 
 #include "../core/error.h"
+#include "../../proto/control/envelope.h"
 #include "../../proto/image/layout.h"
 
 #include <stdbool.h>
@@ -31,6 +32,9 @@ ssize_t ps_descriptors_recv(struct ps_descriptors *descriptors, int fd, void *to
  */
 int ps_descriptors_give(struct ps_descriptors *descriptors, unsigned due, int *fds, unsigned *count,
                         const char *name, struct ps_error *error);
+
+/* How many a reply announces. */
+unsigned ps_descriptors_due(const Perseas__Reply *reply);
 
 void ps_descriptors_close(struct ps_descriptors *descriptors);
 

@@ -349,6 +349,7 @@ static const struct ps_env_ops posix_ops = {
 	.beat = ps_control_beat,
 	.hear = ps_control_hear,
 	.silent = ps_control_silent,
+	.entrust = ps_control_entrust,
 	.disconnect = ps_control_disconnect,
 	.name_list = posix_name_list,
 	.has_route = posix_has_route,
@@ -408,6 +409,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	take_mark(&posix->env);
 	take_copy(&posix->env);
 	posix->env.pager = &ps_pager_uffd;
+	posix->env.lifelines = !is_off("PERSEAS_LIFELINES");
 	if (!is_off("PERSEAS_WRITTEN_PAGES"))
 		posix->env.written = &ps_written_pages;
 	ps_controls_init(&posix->controls);

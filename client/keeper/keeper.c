@@ -8,6 +8,7 @@
 #include "../core/detour.h"
 #include "due.h"
 #include "../core/event.h"
+#include "lifeline.h"
 #include "../core/mirror.h"
 #include "orders.h"
 #include "pulse.h"
@@ -99,8 +100,10 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 		return until;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const uint64_t due = ps_session_due(p, &p->mirrors[i]);
+		const uint64_t line = ps_lifeline_due(&p->mirrors[i]);
 
 		until = due < until ? due : until;
+		until = line < until ? line : until;
 	}
 	if (ps_resync_due(p) < until)
 		until = ps_resync_due(p);
@@ -142,6 +145,7 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 		ps_detour_step(p, now);
 		ps_sessions_step(p);
 	}
+	ps_lifelines_step(p);
 	if (!ps_renew_step(p, ps_now(p))) {
 		ps_resync_step(p);
 		record_loaded(p);
@@ -172,6 +176,8 @@ static unsigned collect(struct perseas *p, struct pollfd *fds)
 			count++;
 		if (attaching && m->fabric->waits(m->link, &fds[count]))
 			count++;
+		if (ps_lifeline_waits(p, m, &fds[count]))
+			count++;
 		if (ps_detour_waits(m, &fds[count]))
 			count++;
 		if (m->active && (m->outstanding || m->fabric->beat) && !p->leader &&
@@ -185,7 +191,7 @@ static unsigned collect(struct perseas *p, struct pollfd *fds)
 void ps_keeper(void *arg)
 {
 	struct perseas *p = arg;
-	struct pollfd fds[3 * PS_MIRRORS_MAX];
+	struct pollfd fds[4 * PS_MIRRORS_MAX];
 	uint64_t next_beat = 0;
 	bool stopping;
 

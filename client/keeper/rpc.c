@@ -6,6 +6,7 @@
 #include "../core/demand.h"
 #include "../core/detour.h"
 #include "due.h"
+#include "lifeline.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 
@@ -339,6 +340,7 @@ static int attach_first(struct perseas *p, struct ps_mirror *m, const Perseas__G
 {
 	ps_assert_admin(p);
 	assert(!m->active && !m->link);
+	ps_lifeline_note(m, grant);
 	m->detour[0] = 0;
 	m->attaching.tried = 0;
 	m->attaching.until = ps_now(p) + ps_ms(p->options.connect_timeout_ms) / 2;

@@ -10,6 +10,7 @@
 #include "../core/detour.h"
 #include "due.h"
 #include "epoch.h"
+#include "lifeline.h"
 #include "../core/mirror.h"
 #include "rejoin.h"
 #include "resync.h"
@@ -79,6 +80,7 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	ps_link_end(p, m);
 	p->env->ops->disconnect(m->control);
 	m->control = NULL;
+	ps_lifeline_end(p, m);
 	ps_dues_drop(p, m, &over);
 	ps_telling_ended(p, m);
 	ps_detour_drop(m);
@@ -91,6 +93,7 @@ static void rise(struct perseas *p, struct ps_mirror *m)
 	move(p, m, PS_SESSION_UP);
 	if (p->options.mirror_timeout_ms && p->env->ops->hear)
 		p->env->ops->hear(m->control, ps_ms(p->options.mirror_timeout_ms));
+	ps_lifeline_begin(p, m);
 }
 
 void ps_sessions_opened(struct perseas *p)

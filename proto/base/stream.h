@@ -66,6 +66,8 @@ const char *ps_stream_why(const struct ps_stream *stream);
 /* Closes the socket, if there is one; what was not sent is not sent any more. With TLS it says so
  * to the other end, and does not wait for its answer. */
 void ps_stream_close(struct ps_stream *stream);
+/* The same, where somebody else has the socket, too: the other end is told nothing. */
+void ps_stream_leave(struct ps_stream *stream);
 
 /* stream_tls.c; for the functions below only. */
 ssize_t ps_tls_recv(struct ps_tls_stream *tls, void *bytes, size_t len);

@@ -373,6 +373,13 @@ void ps_stream_close(struct ps_stream *stream)
 	stream->tls = NULL;
 }
 
+void ps_stream_leave(struct ps_stream *stream)
+{
+	if (stream->tls)
+		stream->tls->over = true;
+	ps_stream_close(stream);
+}
+
 int ps_stream_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1])
 {
 	const X509 *certificate;

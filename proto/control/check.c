@@ -235,6 +235,11 @@ static const char *destroy_fault(const Perseas__DestroyRequest *destroy)
 	return ids_fault(destroy->ids, destroy->n_ids);
 }
 
+static const char *lifeline_fault(const Perseas__LifelineRequest *lifeline)
+{
+	return ps_id_valid(lifeline->token) ? NULL : "a lifeline must show a token of 16 bytes";
+}
+
 static const char *publish_fault(const Perseas__PublishRequest *publish)
 {
 	if (publish->seq < 1)

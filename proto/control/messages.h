@@ -117,6 +117,10 @@ MESSAGE(host, HOST, Host, host, HOST,
 	NULL, text_valid(body->version, TEXT_MAX) ? ps_host_reply_fault(body) : bad_version,
 	RIGHT_READ, NULL, AT_ONCE, DEBUG,
 	answer_host(call, reply))
+MESSAGE(lifeline, LIFELINE, Lifeline, lifeline, LIFELINE,
+	lifeline_fault(body), NULL,
+	0, NULL, AT_ONCE, DEBUG,
+	store_lifeline(call->stores, call->session, body, call->why))
 
 /* clang-format on */
 #undef MESSAGE

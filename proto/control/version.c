@@ -112,6 +112,8 @@ static const struct {
 } news[] = {
 	{ &perseas__request__descriptor, PERSEAS__REQUEST__BODY_HOST, 8 },
 	{ &perseas__reply__descriptor, PERSEAS__REPLY__BODY_HOST, 8 },
+	{ &perseas__request__descriptor, PERSEAS__REQUEST__BODY_LIFELINE, 8 },
+	{ &perseas__reply__descriptor, PERSEAS__REPLY__BODY_LIFELINE, 8 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)

@@ -69,6 +69,7 @@ struct connection {
 	bool parked;          /* the request waits for what is under way */
 	bool working;         /* it is worked on aside */
 	bool gone;            /* nobody waits for the answer: it is closed afterwards */
+	bool hung_up;         /* the other end closed it, or is no more */
 	/* watch_loop.c's: */
 	struct connection *watch_next, **watch_link; /* watch_link NULL: it does not wait there */
 	uint64_t watch_until_ns;
@@ -103,6 +104,12 @@ unsigned connection_rounds(const struct connection *connection);
  * is none; it is of no more use.
  */
 int connection_identify(struct connection *connection, const char *certificate);
+/*
+ * Whose lifeline the connection was, once its other end has hung up: that session is over, as if
+ * its own connection had ended. NULL: nobody's. What this daemon closes, or a network that carries
+ * nothing, says nothing of the owner.
+ */
+struct connection *connection_kept_by(const struct connection *connection);
 
 /* control_loop.c */
 extern const struct session_ops connection_session;

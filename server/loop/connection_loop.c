@@ -200,6 +200,15 @@ unsigned connection_rounds(const struct connection *connection)
 	return connection->hurries || !is_busy(connection->daemon) ? ROUNDS : 1;
 }
 
+struct connection *connection_kept_by(const struct connection *connection)
+{
+	if (!connection->hung_up)
+		return NULL;
+	/* The session is the first member of its connection. */
+	return (struct connection *)stores_kept_by(connection->daemon->stores,
+	                                           &connection->session);
+}
+
 DAEMON_CALLBACK(on_readable, struct connection, daemon, read_one)
 DAEMON_CALLBACK(on_writable, struct connection, daemon, connection_write)
 

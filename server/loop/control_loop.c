@@ -172,6 +172,7 @@ static void release_buffers(struct connection *connection)
 void connection_close(struct connection *connection)
 {
 	struct ps_stream stream = connection->stream;
+	struct connection *kept = connection_kept_by(connection);
 
 	if (connection->working) {
 		connection->gone = true;
@@ -186,6 +187,8 @@ void connection_close(struct connection *connection)
 		            ps_stream_why(&stream));
 	release_buffers(connection);
 	ps_stream_close(&stream);
+	if (kept)
+		connection_close(kept);
 }
 
 /* The rest has to wait until the peer takes it. */
@@ -497,8 +500,10 @@ static int receive_input(struct connection *connection)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return 0;
-		if (n <= 0)
+		if (n <= 0) {
+			connection->hung_up = n == 0 || errno == ECONNRESET;
 			return -1;
+		}
 		connection->have += (size_t)n;
 		connection_heard(connection);
 	}

@@ -94,6 +94,9 @@ struct session {
 	char peer[128];            /* where it comes from, for people */
 	const char *fabric;        /* the target's name, set by it; NULL: there is no data path */
 	struct standby *standby;   /* who waits to own a store here; NULL: nobody */
+	/* The token of the session that ends when this connection does; zero: there is none. Only
+	 * of a connection without a claim. */
+	uint8_t lifeline[PS_ID_SIZE];
 };
 
 /* What happens to a store, told to whoever keeps the books. */
@@ -280,6 +283,12 @@ bool stores_notice_torn(struct stores *stores);
 /* After a request that names a store, if any ("": none): has its image been torn meanwhile? Then
  * its answer is this refusal. */
 int store_check_torn(struct stores *stores, const char *name, struct why *why);
+
+/* From now on the connection is the lifeline of the session whose token it shows. */
+int store_lifeline(struct stores *stores, struct session *session,
+                   const Perseas__LifelineRequest *request, struct why *why);
+/* The session whose lifeline the connection is, if it still goes on; or NULL. */
+struct session *stores_kept_by(struct stores *stores, const struct session *lifeline);
 
 /* The control connection ended, with or without a release. Cuts the data paths. */
 void store_session_ended(struct session *session);

@@ -97,6 +97,8 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	session->store = store;
 	session->epoch = epoch;
 	memcpy(session->owner, owner.data, PS_ID_SIZE);
+	/* A lifeline of a lifeline would be a chain, of which one end ends all. */
+	memset(session->lifeline, 0, sizeof(session->lifeline));
 	memory->ops->random(memory, session->token, PS_ID_SIZE);
 	session->shared = shared;
 	session->rdma = rdma;
@@ -178,6 +180,32 @@ void store_session_ended(struct session *session)
 	standby_forget(session);
 	if (session->store)
 		session_detach(session->store);
+}
+
+int store_lifeline(struct stores *stores, struct session *session,
+                   const Perseas__LifelineRequest *request, struct why *why)
+{
+	const struct session *owner = stores_session(stores, request->token.data);
+
+	if (session->store)
+		return refuse(why, STATUS(BAD_REQUEST),
+		              "this connection holds store %s; a lifeline is another connection",
+		              session->store->name);
+	if (!owner || strcmp(owner->identity.name, session->identity.name) != 0)
+		return refuse(why, STATUS(NO_SESSION),
+		              "no session that %s has here is of this token",
+		              session->identity.name);
+	memcpy(session->lifeline, request->token.data, PS_ID_SIZE);
+	return 0;
+}
+
+struct session *stores_kept_by(struct stores *stores, const struct session *lifeline)
+{
+	static const uint8_t none[PS_ID_SIZE];
+
+	if (memcmp(lifeline->lifeline, none, PS_ID_SIZE) == 0)
+		return NULL;
+	return stores_session(stores, lifeline->lifeline);
 }
 
 const char *session_store(const struct session *session)

@@ -6,11 +6,13 @@ Run as a program it is an owner of its own process, which can be killed, stopped
 
 with the commands of `SCRIPT` below; after each it prints a line, and "hold" waits for ever.
 """
+import contextlib
 import ctypes
 import itertools
 import os
 import pathlib
 import sys
+import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
@@ -283,6 +285,29 @@ def hold(_store):
     sys.stdin.read()
 
 
+def kept_apart():
+    """So many sockets has some thread in a table of descriptors of its own."""
+    links = {}
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        links[task.name] = set()
+        for fd in (task / "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                links[task.name].add(os.readlink(fd))
+    common = links[str(os.getpid())]
+    return max(len([each for each in mine - common if each.startswith("socket:")])
+               for mine in links.values())
+
+
+def fork(_store, lifelines):
+    """Begins a child that has all descriptors, and ends with the standard input, once so many
+    lifelines are in a table of their own."""
+    while kept_apart() < int(lifelines):
+        time.sleep(0.01)
+    if os.fork() == 0:
+        os.read(0, 1)
+        os._exit(0)
+
+
 def pause(_store):
     """Waits for a line."""
     say("paused")
@@ -302,6 +327,7 @@ SCRIPT = {
     "swell": swell,
     "pause": pause,
     "hold": hold,
+    "fork": fork,
 }
 
 

@@ -143,7 +143,8 @@ static void happen(struct mirror *mirror, struct spill *spill, struct peer peers
 	}
 }
 
-/* A session that holds a store is found by its token, and no other is. */
+/* A session that holds a store is found by its token, and no other is; and it is nobody's
+ * lifeline. */
 static void check(struct mirror *mirror, struct peer peers[PEERS])
 {
 	for (int i = 0; i < PEERS; i++) {
@@ -152,6 +153,7 @@ static void check(struct mirror *mirror, struct peer peers[PEERS])
 
 		assert(session->store ? found == session : found == NULL);
 		assert(session->store || !session_memory(session, PS_REGION_LOG, 0, 1, false));
+		assert(!session->store || !stores_kept_by(mirror->stores, session));
 	}
 }
 

@@ -269,6 +269,23 @@ static void save(const char *folder, const char *name, const struct seed *seed)
 	}
 }
 
+/* Connections that show what is no token, before there is a session and afterwards, and one that
+ * holds a claim. */
+static void save_held(const char *folder)
+{
+	struct seed held = { .len = 0 };
+	Perseas__LifelineRequest lifeline = PERSEAS__LIFELINE_REQUEST__INIT;
+
+	lifeline.token = id(owners[1]);
+	create(&held);
+	ask(&held, 1, PERSEAS__REQUEST__BODY_LIFELINE, &lifeline);
+	claim(&held, 0, 5, false);
+	ask(&held, 0, PERSEAS__REQUEST__BODY_LIFELINE, &lifeline);
+	ask(&held, 1, PERSEAS__REQUEST__BODY_LIFELINE, &lifeline);
+	event(&held, END, 1);
+	save(folder, "held", &held);
+}
+
 int main(int argc, char **argv)
 {
 	struct seed life = { .len = 0 }, shared = { .len = 0 }, anew = { .len = 0 };
@@ -321,6 +338,7 @@ int main(int argc, char **argv)
 	add_segment(&moved, 0);
 	hand_over(&moved);
 	save(argv[1], "moved", &moved);
+	save_held(argv[1]);
 
 	create(&ended);
 	claim(&ended, 0, 5, false);

@@ -134,6 +134,19 @@ static void segments_out_of_range_are_refused(void **state)
 	free(h);
 }
 
+static void a_token_out_of_range_is_refused(void **state)
+{
+	Perseas__LifelineRequest lifeline = PERSEAS__LIFELINE_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(lifeline, LIFELINE, &lifeline);
+
+	(void)state;
+	assert_false(accepted(&request));
+	lifeline.token = message_id(1);
+	assert_true(accepted(&request));
+	lifeline.token.len--;
+	assert_false(accepted(&request));
+}
+
 /* Ids to publish, to destroy, or to drop. */
 static void ids_out_of_range_are_refused(void **state)
 {
@@ -564,6 +577,7 @@ int main(void)
 		cmocka_unit_test(a_grant_of_rdma_out_of_range_is_refused),
 		cmocka_unit_test(a_status_out_of_range_is_refused),
 		cmocka_unit_test(moves_out_of_range_are_refused),
+		cmocka_unit_test(a_token_out_of_range_is_refused),
 		cmocka_unit_test(watches_out_of_range_are_refused),
 		cmocka_unit_test(a_handover_out_of_range_is_refused),
 	};

@@ -71,6 +71,7 @@ static const struct {
 	{ "move", RIGHT_OWN, false },
 	{ "destroy", RIGHT_OWN, true },
 	{ "host", RIGHT_READ, false },
+	{ "lifeline", 0, false },
 };
 
 /* Every request of control.proto, under rules that give one right each. */

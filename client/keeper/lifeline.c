@@ -1,0 +1,102 @@
+/*
+ * lifeline.c - connections that end at once when this process is killed: asked for when a session
+ * is up, entrusted once the mirror has answered, and ended after the session. session.c and
+ * keeper.c call it. It must never wait, and nothing may depend on it.
+ */
+#include "lifeline.h"
+
+#include "../core/mirror.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* After the session is up: who waits for the first commit of a new owner comes first. */
+#define BEGINS_AFTER ps_ms(100)
+
+void ps_lifeline_note(struct ps_mirror *m, const Perseas__Grant *grant)
+{
+	m->lifeline.wanted = !grant->descriptors && grant->token.len == PS_ID_SIZE;
+	if (m->lifeline.wanted)
+		memcpy(m->lifeline.token, grant->token.data, PS_ID_SIZE);
+}
+
+void ps_lifeline_end(struct perseas *p, struct ps_mirror *m)
+{
+	p->env->ops->disconnect(m->lifeline.control);
+	m->lifeline.control = NULL;
+	m->lifeline.settled = false;
+	m->lifeline.begin_at = 0;
+}
+
+static bool can_be_had(const struct perseas *p, const struct ps_mirror *m)
+{
+	return m->lifeline.wanted && p->env->lifelines;
+}
+
+void ps_lifeline_begin(struct perseas *p, struct ps_mirror *m)
+{
+	assert(!m->lifeline.control);
+	if (can_be_had(p, m))
+		m->lifeline.begin_at = ps_now(p) + BEGINS_AFTER;
+}
+
+static void ask_for(struct perseas *p, struct ps_mirror *m)
+{
+	Perseas__LifelineRequest ask = PERSEAS__LIFELINE_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(lifeline, LIFELINE, &ask);
+	struct ps_lifeline *line = &m->lifeline;
+	struct ps_error ignored = { 0 };
+
+	line->begin_at = 0;
+	ask.token = (ProtobufCBinaryData){ PS_ID_SIZE, line->token };
+	line->until = ps_answer_by(p);
+	line->control = p->env->ops->connect(p->env, &m->address, &ignored);
+	if (line->control && p->env->ops->send(line->control, &request, &ignored))
+		ps_lifeline_end(p, m);
+}
+
+/* Where the mirror did not answer in time, or nobody can be entrusted with it, the connection stays
+ * until the session is over: the mirror may have granted it, and would take its end for ours. */
+static void settle(struct perseas *p, struct ps_lifeline *line)
+{
+	struct ps_error ignored = { 0 };
+	Perseas__Reply *reply;
+	unsigned count;
+
+	line->settled = true;
+	if (p->env->ops->receive(line->control, line->until, &reply, NULL, &count, &ignored))
+		return;
+	if (reply->status == PERSEAS__STATUS__STATUS_OK)
+		(void)p->env->ops->entrust(line->control);
+	perseas__reply__free_unpacked(reply, NULL);
+}
+
+void ps_lifelines_step(struct perseas *p)
+{
+	ps_assert_admin(p);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		struct ps_lifeline *line = &m->lifeline;
+
+		if (line->begin_at && ps_now(p) >= line->begin_at)
+			ask_for(p, m);
+		if (line->control && !line->settled &&
+		    (p->env->ops->answered(line->control) || ps_now(p) >= line->until))
+			settle(p, line);
+	}
+}
+
+uint64_t ps_lifeline_due(const struct ps_mirror *m)
+{
+	const struct ps_lifeline *line = &m->lifeline;
+
+	if (line->begin_at)
+		return line->begin_at;
+	return line->control && !line->settled ? line->until : PS_NEVER;
+}
+
+bool ps_lifeline_waits(const struct perseas *p, const struct ps_mirror *m, struct pollfd *fd)
+{
+	return m->lifeline.control && !m->lifeline.settled &&
+	       p->env->ops->control_waits(m->lifeline.control, fd);
+}

@@ -1,0 +1,38 @@
+"""The lifeline: mirrors hear of the end of a killed owner though its connections are still open."""
+import pytest
+
+from binding import Standby
+from drill import SECONDS, fill, mirror_list, status_of, wait_for
+
+NEVER = ("--owner-timeout", "3600")   # s: silence tells nothing
+
+
+def kill_with_child(daemons, owner, monkeypatch, lifelines):
+    """An owner that is killed after a fork: its child has all connections of the process, as a
+    process that is killed has them until its memory is freed."""
+    monkeypatch.setenv("PERSEAS_LIFELINES", lifelines)
+    first = owner("bank", daemons, "map,accounts,4096", "fork,%d" %
+                  (len(daemons) if lifelines == "on" else 0))
+    first.kill9()
+    return first
+
+
+@pytest.mark.parametrize("fabric", ("tcp", "tls"))
+def test_mirrors_hear_of_an_end_whoever_has_the_connections(fabric, mirrors, owner, monkeypatch):
+    daemons = mirrors(3, fabric, NEVER)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    kill_with_child(daemons, owner, monkeypatch, "on")
+    with Standby("bank", mirror_list(daemons)) as standby, standby.become_owner() as store:
+        store.map("accounts")
+        store.write("accounts", 0, b"here")
+
+
+def test_without_lifelines_they_do_not(mirrors, owner, monkeypatch):
+    """So that the test above shows what lifelines are for."""
+    daemons = mirrors(3, "tcp", NEVER)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    first = kill_with_child(daemons, owner, monkeypatch, "off")
+    assert status_of("bank", daemons)["live"]
+    # The child ends, and now they do.
+    first.process.stdin.close()
+    wait_for(lambda: not status_of("bank", daemons)["live"], SECONDS, "the end of the owner")

@@ -1,0 +1,304 @@
+/*
+ * test_lifeline.c - connections whose end is the end of another connection's session, over real
+ * sockets; and the thread that keeps an owner's ends of them in a table of descriptors of its own.
+ */
+#include "../../client/host/vault.h"
+#include "../../server/loop/connection.h"
+#include "../support/daemon_fixture.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+struct token {
+	uint8_t bytes[PS_ID_SIZE];
+};
+
+/* Claims the store bank over a new connection. */
+static int be_owner(struct fixture *fixture, uint64_t epoch, struct token *token)
+{
+	const int fd = fixture_tcp(fixture);
+	Perseas__Reply *reply = fixture_claim(fixture, fd, epoch);
+
+	memcpy(token->bytes, reply->claim->grant->token.data, PS_ID_SIZE);
+	fixture_done(reply);
+	return fd;
+}
+
+static unsigned show_token(struct fixture *fixture, int fd, struct token *token)
+{
+	Perseas__LifelineRequest ask = PERSEAS__LIFELINE_REQUEST__INIT;
+	Perseas__Reply *reply;
+	unsigned status;
+
+	ask.token = (ProtobufCBinaryData){ PS_ID_SIZE, token->bytes };
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_LIFELINE, &ask);
+	reply = fixture_reply(fixture, fd);
+	status = reply->status;
+	fixture_done(reply);
+	return status;
+}
+
+static int have_lifeline(struct fixture *fixture, struct token *token)
+{
+	const int fd = fixture_tcp(fixture);
+
+	fixture_greet(fixture, fd);
+	assert_int_equal(show_token(fixture, fd, token), STATUS(OK));
+	return fd;
+}
+
+static bool goes_on(struct fixture *fixture, const struct token *token)
+{
+	return stores_session(fixture->stores, token->bytes);
+}
+
+static unsigned connections(const struct fixture *fixture)
+{
+	unsigned count = 0;
+
+	for (struct connection *at = fixture->daemon->connections; at; at = at->next)
+		count++;
+	return count;
+}
+
+/* Closes this end of one connection, and steps the daemon until so many are left. */
+static void hang_up(struct fixture *fixture, int fd, unsigned left)
+{
+	close(fd);
+	while (connections(fixture) > left)
+		event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
+}
+
+/* The owner's own connection is still there: as of a process whose memory is being freed. */
+static void a_session_ends_with_its_lifeline(void **state)
+{
+	struct fixture *fixture = *state;
+	struct token token;
+	int owner, line;
+
+	fixture_bank(fixture);
+	owner = be_owner(fixture, 5, &token);
+	line = have_lifeline(fixture, &token);
+	assert_true(goes_on(fixture, &token));
+	hang_up(fixture, line, 0);
+	assert_false(goes_on(fixture, &token));
+	assert_true(fixture_ended(fixture, owner));
+	close(owner);
+}
+
+/* Who needs a place takes it from a lifeline, too. */
+static void a_lifeline_that_the_mirror_closes_ends_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	struct token token;
+	int owner, line;
+
+	fixture_bank(fixture);
+	owner = be_owner(fixture, 5, &token);
+	line = have_lifeline(fixture, &token);
+	/* The newest comes first. */
+	connection_close(fixture->daemon->connections);
+	assert_true(fixture_ended(fixture, line));
+	assert_true(goes_on(fixture, &token));
+	assert_int_equal(connections(fixture), 1);
+	close(line);
+	close(owner);
+}
+
+/* An owner that let go, and came again, before its lifeline of then was closed. */
+static void a_lifeline_of_an_earlier_session_ends_nothing(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__ReleaseRequest release = PERSEAS__RELEASE_REQUEST__INIT;
+	struct token before, token;
+	int first, line, owner;
+
+	fixture_bank(fixture);
+	first = be_owner(fixture, 5, &before);
+	line = have_lifeline(fixture, &before);
+	fixture_ask(first, PERSEAS__REQUEST__BODY_RELEASE, &release);
+	fixture_done(fixture_reply(fixture, first));
+	owner = be_owner(fixture, 6, &token);
+	hang_up(fixture, line, 2);
+	assert_true(goes_on(fixture, &token));
+	close(first);
+	close(owner);
+}
+
+/* A stranger, who knows no token or is not who the session belongs to; and the session itself. */
+static void nobody_names_the_session_of_another(void **state)
+{
+	struct fixture *fixture = *state;
+	struct token token, zero = { { 0 } };
+	struct session *session;
+	int owner, other;
+
+	fixture_bank(fixture);
+	owner = be_owner(fixture, 5, &token);
+	other = fixture_tcp(fixture);
+	fixture_greet(fixture, other);
+	assert_int_equal(show_token(fixture, owner, &token), STATUS(BAD_REQUEST));
+	assert_int_equal(show_token(fixture, other, &zero), STATUS(BAD_REQUEST));
+	token.bytes[15] ^= 1;
+	assert_int_equal(show_token(fixture, other, &token), STATUS(NO_SESSION));
+	token.bytes[15] ^= 1;
+	session = stores_session(fixture->stores, token.bytes);
+	strcpy(session->identity.name, "uid:7");
+	assert_int_equal(show_token(fixture, other, &token), STATUS(NO_SESSION));
+	hang_up(fixture, other, 1);
+	assert_true(goes_on(fixture, &token));
+	close(owner);
+}
+
+/* Else one end could end a chain of sessions as long as somebody likes. */
+static void a_connection_that_claims_is_no_lifeline_any_more(void **state)
+{
+	struct fixture *fixture = *state;
+	struct token token;
+	int owner, line;
+
+	fixture_bank(fixture);
+	fixture_make(fixture, "other");
+	owner = be_owner(fixture, 5, &token);
+	line = have_lifeline(fixture, &token);
+	fixture_ask_claim_of(line, "other", 5, false);
+	fixture_done(fixture_reply(fixture, line));
+	hang_up(fixture, line, 1);
+	assert_true(goes_on(fixture, &token));
+	close(owner);
+}
+
+/* --- the thread that keeps them --- */
+
+static ino_t socket_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? st.st_ino : 0;
+}
+
+/* Has this thread's table that socket? */
+static bool is_here(ino_t socket)
+{
+	for (int fd = 0; fd < 1024; fd++)
+		if (socket_of(fd) == socket)
+			return true;
+	return false;
+}
+
+/* One end is the vault's alone: it ends when the vault drops it, and not when this table does. */
+static void what_is_kept_is_in_no_other_table(void **state)
+{
+	struct ps_vault vault;
+	int pair[2], copy[2];
+	uint64_t number;
+	ino_t kept;
+	char byte;
+
+	(void)state;
+	ps_vault_init(&vault);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, copy), 0);
+	number = ps_vault_give(&vault, pair[1]);
+	if (!number)
+		skip();
+	assert_int_not_equal(ps_vault_give(&vault, copy[1]), number);
+	kept = socket_of(copy[1]);
+	close(pair[1]);
+	close(copy[1]);
+	assert_int_equal(recv(pair[0], &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	ps_vault_drop(&vault, number);
+	assert_int_equal(recv(pair[0], &byte, 1, 0), 0);
+	/* So the thread has taken what was given before that. */
+	assert_int_equal(recv(copy[0], &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_false(is_here(kept));
+	ps_vault_close(&vault);
+	assert_int_equal(recv(copy[0], &byte, 1, 0), 0);
+	close(pair[0]);
+	close(copy[0]);
+}
+
+/* What a child of fork would keep open would hide the end of its parent. */
+static void a_child_has_no_copy_of_what_is_kept(void **state)
+{
+	struct ps_vault vault;
+	int pair[2], wait[2];
+	char byte;
+	pid_t child;
+
+	(void)state;
+	ps_vault_init(&vault);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(pipe(wait), 0);
+	if (!ps_vault_give(&vault, pair[1]))
+		skip();
+	close(pair[1]);
+	child = fork();
+	if (child == 0) {
+		close(wait[1]);
+		_exit((int)read(wait[0], &byte, 1));
+	}
+	/* The child has the sockets by which the thread is told, too: its end needs them not. */
+	ps_vault_close(&vault);
+	assert_int_equal(recv(pair[0], &byte, 1, 0), 0);
+	close(wait[0]);
+	close(wait[1]);
+	close(pair[0]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* The end of a connection that was not kept would end its session. */
+static void a_vault_that_is_full_takes_no_more(void **state)
+{
+	enum { MANY = 100 };
+	struct ps_vault vault;
+	int pair[2];
+	uint64_t first;
+	unsigned taken = 1;
+
+	(void)state;
+	ps_vault_init(&vault);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	first = ps_vault_give(&vault, pair[1]);
+	if (!first)
+		skip();
+	while (taken < MANY && ps_vault_give(&vault, pair[1]))
+		taken++;
+	assert_in_range(taken, 2 * PS_MIRRORS_MAX, MANY - 1);
+	ps_vault_drop(&vault, first);
+	assert_int_equal(ps_vault_give(&vault, pair[1]), taken + 1);
+	assert_int_equal(ps_vault_give(&vault, pair[1]), 0);
+	ps_vault_close(&vault);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+		TEST(a_session_ends_with_its_lifeline),
+		TEST(a_lifeline_that_the_mirror_closes_ends_nothing),
+		TEST(a_lifeline_of_an_earlier_session_ends_nothing),
+		TEST(nobody_names_the_session_of_another),
+		TEST(a_connection_that_claims_is_no_lifeline_any_more),
+		cmocka_unit_test(what_is_kept_is_in_no_other_table),
+		cmocka_unit_test(a_child_has_no_copy_of_what_is_kept),
+		cmocka_unit_test(a_vault_that_is_full_takes_no_more),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
