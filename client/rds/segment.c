@@ -220,7 +220,7 @@ static rvm_return_t map_all(char *name, uint64_t length, rvm_region_def_t *regio
 rvm_return_t rvm_load_segment(char *DevName, rvm_offset_t DevLength, rvm_options_t *options,
                               unsigned long *nregions, rvm_region_def_t *regions[])
 {
-	rvm_region_def_t *made;
+	rvm_region_def_t *made = NULL;
 	rvm_region_t page;
 	uint64_t count, end = 0;
 	rvm_return_t code = map_page(&page, DevName, DevLength.low, options);
