@@ -66,7 +66,7 @@ class Runs:
         """Runs until so many lines came, and kills it. The last number of each thread."""
         last = [0] * THREADS
         with self.start(what) as process:
-            for line, _ in zip(process.stdout, range(lines)):
+            for _, line in zip(range(lines), process.stdout):
                 thread, number = line.split()
                 last[int(thread)] = int(number)
             process.kill()
@@ -143,7 +143,7 @@ def kill_heap_after(made, lines):
     """Runs until so many changes were permanent, and kills it. The last that was told."""
     last = 0
     with made.start("grow") as process:
-        for line, _ in zip(process.stdout, range(lines)):
+        for _, line in zip(range(lines), process.stdout):
             last = int(line)
         process.kill()
         for line in process.stdout:
