@@ -80,8 +80,8 @@ static void what_is_left_is_what_images_can_still_take(void **state)
 static void a_reply_that_cannot_be_is_refused(void **state)
 {
 	static const char *const wrong[] = { ".h", "a b", "a\n", "a=b",
-		                             "0123456789012345678901234567890123456789"
-		                             "012345678901234567890123" };
+		                             ("0123456789012345678901234567890123456789"
+		                              "012345678901234567890123") };
 	Perseas__HostReply host = PERSEAS__HOST_REPLY__INIT;
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
 
