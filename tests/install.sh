@@ -192,8 +192,8 @@ diff -r "$top/before/etc" "$root/etc"
 if command -v systemd-analyze >/dev/null; then
 	make_there PREFIX="$top/usr" SYSCONFDIR="$top/etc" install
 	units=$top/usr/lib/systemd/system
-	systemd-analyze verify "$units/perseasd.service" "$units/perseasd.socket" \
-		"$units/perseas-owner@.service" "$units/perseas.target"
+	MANPATH=$top/usr/share/man systemd-analyze verify "$units/perseasd.service" \
+		"$units/perseasd.socket" "$units/perseas-owner@.service" "$units/perseas.target"
 	systemd-analyze --no-pager security --offline=true --threshold=20 \
 		"$units/perseasd.service" >"$top/security" || { cat "$top/security"; exit 1; }
 	mkdir -p "$top/host/etc"
