@@ -115,7 +115,7 @@ int ps_rds_check_block(const char *addr, uint64_t *place, uint64_t *chunks)
 int ps_rds_free_block(rvm_tid_t *tid, const char *addr)
 {
 	struct ps_rds_change change = { .tid = tid };
-	uint64_t place, chunks;
+	uint64_t place = 0, chunks = 0;
 	int code = ps_rds_check_block(addr, &place, &chunks);
 
 	if (code != SUCCESS)

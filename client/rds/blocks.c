@@ -57,9 +57,9 @@ static bool in_list(const struct ps_rds_change *change, uint64_t place, uint64_t
 	return chunks && ps_rds_list(chunks) == list;
 }
 
-static void set_first(struct ps_rds_change *change, uint64_t list, uint64_t place)
+static void set_first(struct ps_rds_change *change, uint64_t list, uint64_t first)
 {
-	ps_rds_write(change, list, place);
+	ps_rds_write(change, list, first);
 	if (list == ps_rds_list(ps_rds.nlists + 1))
 		ps_rds_add(change, PS_RDS_LARGE_LIST, 1);
 }

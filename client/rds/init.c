@@ -264,16 +264,17 @@ int rds_zap_heap(char *DevName, rvm_offset_t DevLength, char *startAddr, rvm_len
                  rvm_length_t heapLength, unsigned long nlists, unsigned long chunkSize, int *err)
 {
 	rvm_region_def_t regions[2] = { { .length = heapLength, .vmaddr = startAddr },
-		                        { .length = staticLength,
-		                          .vmaddr = startAddr + heapLength } };
+		                        { .length = staticLength } };
 	int code = no_heap_yet();
 
 	if (code == SUCCESS && !startAddr)
 		code = ps_rds_fail(EBAD_ARGS, "a heap needs an address");
 	if (code == SUCCESS)
 		code = shape_fault(heapLength, chunkSize, nlists);
-	if (code == SUCCESS)
+	if (code == SUCCESS) {
+		regions[1].vmaddr = startAddr + heapLength;
 		code = rvm_create_segment(DevName, DevLength, NULL, 2, regions);
+	}
 	if (code == SUCCESS)
 		code = load_regions(DevName, DevLength);
 	if (code != SUCCESS)

@@ -233,7 +233,7 @@ rvm_return_t rvm_load_segment(char *DevName, rvm_offset_t DevLength, rvm_options
 	               : read_map((struct load_map *)page.vmaddr, DevName, &made, &end);
 	count = code == RVM_SUCCESS ? ((struct load_map *)page.vmaddr)->count : 0;
 	rvm_unmap(&page);
-	if (code != RVM_SUCCESS)
+	if (code != RVM_SUCCESS || !made)
 		return code;
 	code = map_all(DevName, DevLength.low > end ? DevLength.low : end, made, count);
 	if (code != RVM_SUCCESS) {

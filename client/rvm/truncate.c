@@ -153,7 +153,8 @@ static bool add_page(struct truncation *t, const struct part *part, uint64_t pag
 		last->len += length;
 		return true;
 	}
-	if (!(t->run_count & (t->run_count + 1))) { /* One less than a power of two. */
+	/* One less than a power of two. */
+	if (!t->runs || !(t->run_count & (t->run_count + 1))) {
 		struct perseas_piece *more = realloc(t->runs,
 		                                     2 * (t->run_count + 1) * sizeof(*more));
 

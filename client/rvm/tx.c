@@ -177,7 +177,7 @@ rvm_return_t rvm_modify_bytes(rvm_tid_t *tid, void *dest, const void *src, rvm_l
 	if (!src && length && find_slot(tid))
 		return ps_rvm_fail(RVM_ESRC, "there is no address of the new bytes");
 	code = rvm_set_range(tid, dest, length);
-	if (code == RVM_SUCCESS && length)
+	if (code == RVM_SUCCESS && length && src)
 		memmove(dest, src, length);
 	return code;
 }
