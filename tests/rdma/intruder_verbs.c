@@ -24,7 +24,7 @@
 enum { BUFFER = 1 << 20 };
 
 static const char *host, *port;
-static uint32_t version = PS_PROTOCOL_VERSION;
+static uint32_t version = PS_DATA_VERSION;
 
 static int complain(const char *what)
 {

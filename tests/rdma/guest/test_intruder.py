@@ -20,7 +20,7 @@ CUT = ("transport retry counter exceeded", "Work Request Flushed Error", "remote
 class Intruder:
     """tests/rdma/intruder_verbs.c"""
 
-    def __init__(self, keys, version=wire.VERSION, port=None, token=None):
+    def __init__(self, keys, version=wire.DATA_VERSION, port=None, token=None):
         words = [BUILD / "tests/rdma/intruder", hosts(1)[0], port or keys.port,
                  (token or keys.token).hex(), version]
         self.process = subprocess.Popen([str(w) for w in words], stdin=subprocess.PIPE,
@@ -104,7 +104,7 @@ def test_wrong_tokens_and_versions_are_refused_by_name(daemon, intruder):
     """Random, of a session that did not ask for RDMA, and of another version."""
     control, keys = claimed(daemon)
     assert intruder(keys, token=os.urandom(16)).said == "refused %d" % wire.BAD_TOKEN
-    assert intruder(keys, version=wire.VERSION + 1).said == "refused %d" % wire.BAD_VERSION
+    assert intruder(keys, version=wire.DATA_VERSION + 1).said == "refused %d" % wire.BAD_VERSION
     plain = wire.Control(daemon.mirror.tcp).claim("b", 50)
     assert intruder(keys, token=plain).said == "refused %d" % wire.BAD_TOKEN
     assert intruder(keys).said == "connected"
