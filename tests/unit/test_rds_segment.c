@@ -47,6 +47,28 @@ static void regions_come_where_they_were(void **state)
 	assert_rvm(rvm_release_segment(count, &got));
 }
 
+/* What was mapped before a region that cannot be is not left behind. */
+static void half_a_load_is_taken_back(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_region_def_t defs[2] = { { .length = RVM_PAGE, .vmaddr = RDS_AT },
+		                     { .length = RVM_PAGE, .vmaddr = RDS_AT + 4 * RVM_PAGE } };
+	rvm_region_def_t *got = NULL;
+	unsigned long count = 0;
+	rvm_region_t second;
+
+	assert_rvm(rvm_create_segment(rig->data, rds_rig_any(), NULL, 2, defs));
+	rvm_rig_open(rig, 0);
+	second = rvm_rig_part(rig, defs[1].offset.low, RVM_PAGE, RDS_AT + 4 * RVM_PAGE);
+	assert_rvm(rvm_map(&second, NULL));
+	assert_int_not_equal(rvm_load_segment(rig->data, rds_rig_any(), NULL, &count, &got),
+	                     RVM_SUCCESS);
+	assert_null(got);
+	assert_rvm(rvm_unmap(&second));
+	assert_rvm(rvm_load_segment(rig->data, rds_rig_any(), NULL, &count, &got));
+	assert_rvm(rvm_release_segment(count, &got));
+}
+
 static void bad_regions_are_refused(void **state)
 {
 	struct rvm_rig *rig = *state;
@@ -133,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RDS_BARE(regions_come_where_they_were),
+		RDS_BARE(half_a_load_is_taken_back),
 		RDS_BARE(bad_regions_are_refused),
 		RDS_BARE(load_maps_that_lie_are_refused),
 	};

@@ -154,9 +154,11 @@ static void bad_records_are_refused(void **state)
 	/* A record can be used again. */
 	assert_rvm(rvm_begin_transaction(&wild, restore));
 	assert_rvm(rvm_abort_transaction(&wild));
-	wild.tid = copy.tid;
+	/* The first place is free, and nothing names what is free. */
+	wild.tid = ps_rvm_slot_at(0);
 	wild.reserved = 0;
 	assert_int_equal(rvm_abort_transaction(&wild), RVM_ETID);
+	assert_non_null(strstr(rvm_message(), "names no transaction that is open"));
 }
 
 /* Two records that had the same place the last time get two. */
