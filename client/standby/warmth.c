@@ -214,8 +214,9 @@ static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas
 	return good;
 }
 
-/* The data, and then slot, log and slot: so the log has what the data can hold; and then whether
- * anything else changed the image. */
+/* The data, and then slot, log and slot: so the log has what the data can hold. The next round goes
+ * on from the last slot, so the log has all that this one covers. And then whether anything else
+ * changed the image. */
 static bool read_all(struct ps_warmth *warmth)
 {
 	const uint64_t before = warmth->log.seq;
@@ -223,7 +224,7 @@ static bool read_all(struct ps_warmth *warmth)
 	bool good;
 
 	if (!ask_runs(warmth) || ps_log_tail(&warmth->log) != PS_LOG_OK ||
-	    !ps_fetch_drain(&warmth->fetch))
+	    ps_log_reach_slot(&warmth->log) != PS_LOG_OK || !ps_fetch_drain(&warmth->fetch))
 		return false;
 	reply = ask_status(warmth);
 	good = reply &&

@@ -334,6 +334,13 @@ enum ps_log_step ps_log_tail(struct ps_log_reader *reader)
 	return ps_log_ask_tail(reader) ? ps_log_take_tail(reader) : PS_LOG_FAILED;
 }
 
+enum ps_log_step ps_log_reach_slot(struct ps_log_reader *reader)
+{
+	enum ps_log_step step = follow_to(reader, reader->now.seq);
+
+	return step || reader->seq >= reader->now.seq ? step : PS_LOG_AGAIN;
+}
+
 void ps_log_go_on(struct ps_log_reader *reader)
 {
 	/* The first slot's own record is there only if it was read. */

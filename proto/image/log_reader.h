@@ -105,15 +105,20 @@ bool ps_log_ask(struct ps_log_reader *reader);
 enum ps_log_step ps_log_take(struct ps_log_reader *reader);
 enum ps_log_step ps_log_look(struct ps_log_reader *reader); /* both */
 
-/* For a reader that goes on: what lies before the record of the slot that was read last is not
- * needed any more, and what is read from now on is undone to that slot. Not before a tail. */
-void ps_log_go_on(struct ps_log_reader *reader);
-
 /* After the last of the data was asked for: follows the log to its tail. Every change that the
  * data can hold is then known. */
 bool ps_log_ask_tail(struct ps_log_reader *reader);
 enum ps_log_step ps_log_take_tail(struct ps_log_reader *reader);
 enum ps_log_step ps_log_tail(struct ps_log_reader *reader); /* both */
+
+/* After a good tail: follows to the slot that was read last, which may be ahead of that tail.
+ * PS_LOG_AGAIN: it was overtaken. */
+enum ps_log_step ps_log_reach_slot(struct ps_log_reader *reader);
+
+/* For a reader that goes on: what lies before the record of the slot that was read last is not
+ * needed any more, and what is read from now on is undone to that slot. Not before that slot was
+ * reached. */
+void ps_log_go_on(struct ps_log_reader *reader);
 
 /* Steps into the past, from the slot's own record on: 0, 1 or -1 (the source failed), as
  * ps_log_back. The record stays in the reader's ring. */

@@ -70,11 +70,78 @@ static void a_record_that_is_lapped_while_it_is_read_is_missed(void **state)
 	}
 }
 
+/* More than a look brings. */
+static void act_much(struct fixture *f)
+{
+	for (unsigned k = 0; k < 24; k++)
+		commit(f, 900);
+}
+
+/* The owner goes on before any request, and the next round goes on from the slot that was read
+ * last: that slot's own record is there, and what comes next is not taken for a lap. */
+static void a_reader_that_goes_on_has_all_that_the_last_slot_counts(void **state)
+{
+	unsigned ahead = 0;
+
+	(void)state;
+	for (unsigned at = 1; at < 12; at++) {
+		struct fixture f;
+
+		start(&f, WIDE);
+		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+		for (unsigned round = 0; round < 12; round++) {
+			const uint64_t before = f.reader.from.seq;
+
+			f.act = act_much;
+			f.act_at = f.asked + at;
+			assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
+			ahead += f.reader.now.seq > f.reader.seq;
+			assert_int_equal(ps_log_reach_slot(&f.reader), PS_LOG_OK);
+			assert_true(f.reader.seq >= f.reader.now.seq);
+			assert_followed(&f.reader, f.reader.seq, before);
+			ps_log_go_on(&f.reader);
+		}
+		stop(&f);
+	}
+	assert_true(ahead > 0);
+}
+
+/* What the last slot counts was overwritten before it was followed. */
+static void a_slot_that_is_not_reached_is_a_loss(void **state)
+{
+	unsigned reached = 0, lost = 0;
+
+	(void)state;
+	for (unsigned at = 1; at < 12; at++) {
+		struct fixture f;
+
+		start(&f, WIDE);
+		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+		commit(&f, 200);
+		f.act = act_much;
+		f.act_at = f.asked + at;
+		assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
+		if (f.reader.seq < f.reader.now.seq) {
+			for (unsigned k = 0; k < WIDE / 900 + 1; k++)
+				commit(&f, 900);
+			assert_int_equal(ps_log_reach_slot(&f.reader), PS_LOG_AGAIN);
+			lost++;
+		} else {
+			assert_int_equal(ps_log_reach_slot(&f.reader), PS_LOG_OK);
+			reached++;
+		}
+		stop(&f);
+	}
+	assert_true(reached > 0 && lost > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_an_owner_does_during_the_tail_is_no_loss),
 		cmocka_unit_test(a_record_that_is_lapped_while_it_is_read_is_missed),
+		cmocka_unit_test(a_reader_that_goes_on_has_all_that_the_last_slot_counts),
+		cmocka_unit_test(a_slot_that_is_not_reached_is_a_loss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

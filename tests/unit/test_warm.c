@@ -2,194 +2,7 @@
  * test_warm.c - standbys that keep a copy of a store's memory: what the next owner takes from it is
  * what the last one left, and what may be otherwise is not taken.
  */
-#include "standby_rig.h"
-
-#include <fcntl.h>
-#include <sys/mman.h>
-
-/* A quarter of the ring takes a transaction of PUT, and LAP of them fill more than the log. */
-enum { PUT = 100 << 10, LAP = 200 };
-
-/* What the test and its owner tell each other. */
-static struct {
-	_Atomic int asked, done;
-} * between;
-
-static int setup_between(void)
-{
-	between = mmap(NULL, sizeof(*between), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-	               -1, 0);
-	return between == MAP_FAILED;
-}
-
-static int setup_warm_tcp(void **state)
-{
-	return setup_between() || setup_tcp(state);
-}
-
-static int setup_warm_shared(void **state)
-{
-	return setup_between() || setup_shared(state);
-}
-
-static int teardown_warm(void **state)
-{
-	munmap(between, sizeof(*between));
-	return rig_teardown(state);
-}
-
-#define WARM(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown_warm)
-
-/* --- owners --- */
-
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
-static int put_anywhere(struct rig *rig, uint64_t *state)
-{
-	const uint64_t at = next_random(state) % SIZE;
-	const uint64_t most = SIZE - at < 6000 ? SIZE - at : 6000;
-
-	return rig_put(rig, at, 1 + next_random(state) % most, (uint8_t)next_random(state));
-}
-
-/* Changes what it likes until it is killed. */
-static int own_busily(struct rig *rig)
-{
-	uint64_t state = 1 + (uint64_t)getpid();
-
-	if (rig_open(rig, 0, 0) || rig_map(rig))
-		return 1;
-	for (unsigned i = 0;; i++) {
-		if (put_anywhere(rig, &state))
-			return 2;
-		if (i == 100)
-			say_ready();
-		if (i > 100 && i % 4 == 0)
-			poll(NULL, 0, 1);
-	}
-}
-
-/* Does, whenever it is asked, what the number says. */
-static int own_and_obey(struct rig *rig)
-{
-	void *more;
-
-	if (rig_open(rig, 0, 0) || rig_map(rig) || rig_put(rig, 0, 8, 42))
-		return 1;
-	say_ready();
-	for (;;) {
-		const int asked = between->asked;
-
-		if (asked == between->done) {
-			poll(NULL, 0, 1);
-			continue;
-		}
-		for (unsigned i = 0; asked == LAP && i < LAP; i++)
-			if (rig_put(rig, i % 8 * PUT, PUT, (uint8_t)i))
-				return 2;
-		if (asked == 1 && rig_put(rig, 5000, 8, 77))
-			return 3;
-		if (asked == 2) {
-			if (perseas_map(rig->p, "more", 70000, &more))
-				return 4;
-			memset(more, 9, 70000);
-			if (perseas_publish(rig->p))
-				return 5;
-		}
-		between->done = asked;
-	}
-}
-
-static void ask(int what)
-{
-	between->asked = what;
-	RIG_UNTIL(between->done == what);
-}
-
-/* --- standbys --- */
-
-static perseas_standby_t *begin_warm(struct rig *rig, uint32_t recovery)
-{
-	struct perseas_options options;
-	perseas_standby_t *s;
-
-	options_begin(&options);
-	options.warm = 1;
-	options.recovery = recovery;
-	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), 0);
-	return s;
-}
-
-static bool is_warm(perseas_standby_t *s)
-{
-	const struct perseas_standby_stat stat = stat_of(s);
-
-	return stat.memory && stat.warm == stat.memory;
-}
-
-static uint64_t drops_of(perseas_standby_t *s)
-{
-	struct ps_warmth_figures figures;
-
-	ps_warmth_tell(s->warmth, &figures);
-	return figures.drops;
-}
-
-/* It follows no more, and what it has stays. */
-static void freeze(perseas_standby_t *s)
-{
-	pthread_mutex_lock(&s->warmth->lock);
-	s->warmth->ends = true;
-	pthread_mutex_unlock(&s->warmth->lock);
-}
-
-static void assert_used(struct rig *rig, bool used)
-{
-	const char *report = perseas_report(rig->p);
-
-	if (!strstr(report, used ? "are in the standby's copy" : "standby's copy is not used"))
-		fail_msg("%s", report);
-}
-
-static uint64_t fetched(struct rig *rig)
-{
-	struct perseas_stat stat;
-
-	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(perseas_stat(rig->p, &stat), 0);
-	assert_int_equal(stat.missing, 0);
-	return stat.fetched;
-}
-
-static void assert_as_made(const struct rig *rig, uint64_t from)
-{
-	for (uint64_t i = from; i < SIZE; i++)
-		if (rig->bytes[i] != rig_byte(i))
-			fail_msg("byte %llu is wrong", (unsigned long long)i);
-}
-
-/* The mirrors have the same: read by another open. */
-static void assert_as_mirrors(struct rig *rig)
-{
-	uint8_t *bytes = malloc(SIZE);
-
-	assert_non_null(bytes);
-	memcpy(bytes, rig->bytes, SIZE);
-	perseas_close(rig->p);
-	assert_int_equal(rig_open(rig, 0, 0), 0);
-	assert_int_equal(rig_map(rig), 0);
-	for (uint64_t i = 0; i < SIZE; i++)
-		if (bytes[i] != rig->bytes[i])
-			fail_msg("byte %llu is not that of the mirrors", (unsigned long long)i);
-	end_owner(rig);
-	free(bytes);
-}
+#include "warm_rig.h"
 
 /* --- what is taken --- */
 
@@ -288,6 +101,49 @@ static void a_segment_may_come_later(void **state)
 	perseas_standby_close(s);
 }
 
+static const struct ps_env_ops *real_ops;
+static struct ps_env_ops held_ops;
+static _Atomic unsigned bursts;
+static unsigned slots_asked;
+
+/* The owner goes on by a burst before every second slot that is asked for: so a round's last slot
+ * counts more than its look at the log found. */
+static int send_after_burst(struct ps_control *control, const Perseas__Request *request,
+                            struct ps_error *error)
+{
+	const bool slot = request->body_case == PERSEAS__REQUEST__BODY_READ &&
+	                  request->read->region == PS_REGION_LOG && !request->read->offset;
+
+	if (slot && slots_asked++ % 2 && bursts < BURSTS) {
+		ask(BURST + (int)bursts);
+		bursts++;
+	}
+	return real_ops->send(control, request, error);
+}
+
+/* An owner that is faster than whoever follows it, and does not lap it. */
+static void an_owner_that_goes_on_meanwhile_is_followed(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own_and_obey);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	real_ops = s->warmth->env->ops;
+	held_ops = *real_ops;
+	held_ops.send = send_after_burst;
+	bursts = slots_asked = 0;
+	s->warmth->env->ops = &held_ops;
+	RIG_UNTIL(bursts == BURSTS);
+	RIG_UNTIL(is_warm(s));
+	assert_int_equal(drops_of(s), 0);
+	kill_process(owner);
+	become_owner(rig, s);
+	assert_used(rig, true);
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
 static struct ps_pager_ops poor_pager;
 static _Atomic int refusals;
 
@@ -296,8 +152,6 @@ static bool fill_later(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes
 	return atomic_fetch_sub(&refusals, 1) <= 0 && ps_pager_uffd.fill(pager, to, bytes, length);
 }
 
-static const struct ps_env_ops *real_ops;
-static struct ps_env_ops held_ops;
 static struct perseas *kept; /* nothing is taken of its copy; NULL: of any it may be */
 static _Atomic bool keeper_is_held, keeper_rests;
 
@@ -550,6 +404,7 @@ int main(void)
 		WARM(whoever_is_killed_at_work_is_followed, setup_warm_tcp),
 		WARM(whoever_is_killed_at_work_is_followed, setup_warm_shared),
 		WARM(what_changed_since_comes_from_mirrors, setup_warm_tcp),
+		WARM(an_owner_that_goes_on_meanwhile_is_followed, setup_warm_tcp),
 		WARM(a_segment_may_come_later, setup_warm_tcp),
 		WARM(what_was_unmapped_is_not_taken_again, setup_warm_tcp),
 		WARM(what_cannot_be_taken_is_fetched, setup_warm_tcp),
