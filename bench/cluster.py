@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -67,10 +68,14 @@ class Mirror:
         self.port_file = self.folder / "port"
         self.log = self.folder / "log"
         self.port = 0
+        self.place = None
         self.process = None
 
     def start(self, cpu=None):
         """Starts it, on the port that it had before, and waits until it listens."""
+        if not self.place:
+            self._take_port()
+
         def prepare():
             die_with_parent()
             if cpu is not None:
@@ -90,8 +95,19 @@ class Mirror:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, preexec_fn=prepare)
         wait_for(self._listens, START_SECONDS, "mirror %d" % self.index)
-        self.port = int(self.port_file.read_text())
         return self
+
+    def _take_port(self):
+        """Has the system pick one, by a socket that keeps it, and never listens. The daemon may
+        listen there. While it is down, nobody else is given its port, not even by a connect."""
+        self.place = socket.socket()
+        self.place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.place.bind((self.host, 0))
+        self.port = self.place.getsockname()[1]
+
+    def leave_port(self):
+        if self.place:
+            self.place.close()
 
     def _listens(self):
         if self.process.poll() is not None:
@@ -177,6 +193,8 @@ class Cluster:
                 else:
                     process.kill()
             process.wait()
+        for mirror in self.mirrors:
+            mirror.leave_port()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def tcp(self, count=None):

@@ -138,6 +138,19 @@ def test_a_mirror_that_spins_sleeps_when_idle(mirrors):
     wait_for(slept, 10, "a daemon that sleeps")
 
 
+def test_the_port_of_a_mirror_that_is_down_is_nobody_elses(mirrors):
+    """Else a connection of another process could have it when a drill starts the mirror again."""
+    daemon, = mirrors(1)
+    daemon.kill9()
+    address = ("127.0.0.1", daemon.mirror.port)
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(address)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, SECONDS)
+    daemon.restart()
+    socket.create_connection(address, SECONDS).close()
+
+
 def test_it_does_not_start_on_a_disk(tmp_path):
     """A power cut would give back old images that look new."""
     if in_memory(tmp_path):
