@@ -40,6 +40,13 @@ class Busy:
         assert self.desk.check() == k
 
 
+@pytest.fixture
+def no_lifelines(monkeypatch):
+    """An owner over TCP takes another descriptor of the daemon's for each, a tenth of a second after
+    it has opened its store."""
+    monkeypatch.setenv("PERSEAS_LIFELINES", "off")
+
+
 @pytest.fixture(params=["tcp", "shm"])
 def busy(request, mirrors, tellers):
     """One mirror, over each fabric; after the test its owner must not have noticed anything."""
@@ -207,7 +214,7 @@ def test_more_connections_than_there_may_be_harm_no_owner(busy, tellers):
     assert "there is no room for more than" in busy.daemons[0].log()
 
 
-def test_too_few_descriptors_lock_nobody_out(busy):
+def test_too_few_descriptors_lock_nobody_out(no_lifelines, busy):
     """The daemon may open fewer files than it may have connections."""
     daemon, = busy.daemons
     there = len(os.listdir("/proc/%d/fd" % daemon.pid))
@@ -226,7 +233,7 @@ def test_too_few_descriptors_lock_nobody_out(busy):
         peer.close()
 
 
-def test_the_last_descriptor_costs_nobody_a_place(busy):
+def test_the_last_descriptor_costs_nobody_a_place(no_lifelines, busy):
     """As many connections come, one by one, as the daemon may still open files. It has none left to
     look with whether another one waits; but none does."""
     daemon, = busy.daemons
