@@ -117,11 +117,15 @@ def test_top_tells_of_a_store_that_runs(perseas, mirrors, tellers, fabric):
         assert mirror["address"] == daemon.address
         assert (mirror["state"], mirror["fabric"]) == ("live", fabric)
         assert mirror["lag"] >= 0 and mirror["resync"] is None
-    done = perseas("top", *SHORT, "--once", mirrors=daemons)
-    assert done.status == OK and done.err == "", done
-    assert re.search(r"^books +1 +\d+ +[1-9]", done.out, re.MULTILINE), done
-    done = perseas("top", *SHORT, "--once", "--json", mirrors=daemons)
-    assert done.status == OK and done.json()["stores"][0]["tx_per_second"] > 0, done
+    # On a busy machine the owner may have no turn within an interval.
+    for words, moves in (
+            ((), lambda done: re.search(r"^books +1 +\d+ +[1-9]", done.out, re.MULTILINE)),
+            (("--json",), lambda done: done.json()["stores"][0]["tx_per_second"] > 0)):
+        def shown():
+            done = perseas("top", *SHORT, "--once", *words, mirrors=daemons)
+            assert done.status == OK and done.err == "", done
+            return moves(done)
+        until(shown, "a store that moves")
     owner.page.tell_to_stop()
     owner.wait()
 
@@ -180,9 +184,9 @@ def test_top_goes_on_and_asks_again(mirrors, tellers):
     told = top.until(lambda told: answers(told) == [True, False])
     assert daemons[1].address in told["addresses"][1]["error"]
     daemons[1].restart()
-    told = top.until(lambda told: answers(told) == [True, True] and
-                     told["stores"][0]["mirrors"][1]["state"] == "live")
-    assert told["stores"][0]["tx_per_second"] > 0
+    top.until(lambda told: answers(told) == [True, True] and
+              told["stores"][0]["mirrors"][1]["state"] == "live" and
+              told["stores"][0]["tx_per_second"] > 0)
     assert top.end() == (OK, "")
 
 
@@ -265,11 +269,15 @@ def test_top_redraws_in_place_and_leaves_the_terminal_as_it_was(mirrors, tellers
     assert frame[0].startswith("perseas top: 3 of 3 mirrors answer, 1 store;")
     assert fits(frame, 24, 80) and len(frame) == 9
     assert not terminal.attributes()[3] & (termios.ECHO | termios.ICANON)
-    drawn = len(terminal.frames())
     terminal.resize(6, 30)
-    until(lambda: any("lines more" in frame[-1] for frame in terminal.frames()[drawn:]),
-          "a smaller frame")
-    assert all(fits(frame, 6, 30) for frame in terminal.frames()[drawn + 1:])
+
+    # Those that were drawn before it heard of it are larger, however many they are.
+    def smaller():
+        frames = terminal.frames()
+        return next((frames[i:] for i in range(len(frames)) if "lines more" in frames[i][-1]), [])
+
+    until(lambda: len(smaller()) > 2, "smaller frames")
+    assert all(fits(frame, 6, 30) for frame in smaller())
     terminal.press(b"x")
     terminal.press(b"q")
     status, output = terminal.wait()
