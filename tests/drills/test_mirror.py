@@ -81,14 +81,33 @@ def test_the_only_mirror_is_killed_and_comes_back(mirrors, tellers, dice, fabric
     assert tellers.verify("books", [daemon], desk.page) == desk.page.acked
 
 
+def open_to_doubt(desk, daemons):
+    """An owner that waits for no commit longer than a moment: its next is to be in doubt. Those
+    before took as long as they did."""
+    desk.open("doubt", daemons, "create")
+    desk.ask("map", "a", 4096)
+    desk.ask("publish")
+    desk.transaction("a", 0, 8, 1)
+    desk.ask("close")
+    desk.open("doubt", daemons, "commit-ms=100")
+    desk.ask("map", "a", 0)
+
+
+def flushes(desk):
+    """Is nothing in doubt any more? A busy mirror may need longer than that moment."""
+    try:
+        desk.ask("flush")
+    except Refused as refused:
+        assert refused.name == "PERSEAS_EINDOUBT"
+        return False
+    return True
+
+
 def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers, fabric):
     """One mirror, which is gone: EINDOUBT, EBLOCKED, and after its return neither."""
     daemon, = mirrors(1, fabric)
     desk = tellers.desk()
-    desk.open("doubt", [daemon], "create", "commit-ms=100")
-    desk.ask("map", "a", 4096)
-    desk.ask("publish")
-    desk.transaction("a", 0, 8, 1)
+    open_to_doubt(desk, [daemon])
     daemon.kill9()
     until(lambda: desk.figures()["live"] == 0, "the owner's notice of it")
     desk.ask("begin")
@@ -99,8 +118,15 @@ def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers,
     assert desk.refused("flush").name == "PERSEAS_EINDOUBT"
     daemon.restart()
     until(lambda: desk.figures()["live"] == 1, "the mirror's return")
-    desk.ask("flush")
-    desk.transaction("a", 8, 8, 3)
+    until(lambda: flushes(desk), "the end of the doubt")
+    desk.ask("begin")
+    desk.ask("range", "a", 8, 8)
+    desk.ask("store", "a", 8, 8, 3)
+    try:
+        desk.ask("commit")
+    except Refused as refused:
+        assert refused.name == "PERSEAS_EINDOUBT"
+        until(lambda: flushes(desk), "the next one")
     desk.ask("close")
     desk.open("doubt", [daemon])
     desk.ask("map", "a", 0)
@@ -111,11 +137,11 @@ def test_status_tells_that_a_commit_is_in_doubt(mirrors, tellers, perseas):
     """Two of three mirrors are gone, and come back: the one that is left hears of it."""
     daemons = mirrors(3)
     desk = tellers.desk()
-    desk.open("doubt", daemons, "create", "commit-ms=100")
-    desk.ask("map", "a", 4096)
-    desk.ask("publish")
-    desk.transaction("a", 0, 8, 1)
-    told = lambda: status_of("doubt", daemons)["owner"]["doubt_ms"]  # noqa: E731
+    open_to_doubt(desk, daemons)
+
+    def told():
+        return (status_of("doubt", daemons)["owner"] or {}).get("doubt_ms")
+
     until(lambda: told() == 0, "an owner without doubts")
     assert "in doubt" not in perseas("status", "doubt", mirrors=daemons).out
     for daemon in daemons[1:]:
@@ -124,12 +150,12 @@ def test_status_tells_that_a_commit_is_in_doubt(mirrors, tellers, perseas):
     desk.ask("range", "a", 0, 8)
     desk.ask("store", "a", 0, 8, 2)
     assert desk.refused("commit").name == "PERSEAS_EINDOUBT"
-    until(lambda: told() > 0, "word of it")
+    until(told, "word of it")
     assert "a commit has been in doubt for " in perseas("status", "doubt", mirrors=daemons).out
     for daemon in daemons[1:]:
         daemon.restart()
     until(lambda: told() == 0, "word that it is over")
-    desk.ask("flush")
+    until(lambda: flushes(desk), "the end of the doubt")
     desk.ask("close")
 
 
@@ -357,10 +383,11 @@ def test_nothing_is_acknowledged_while_fewer_than_w_mirrors_answer(mirrors, tell
     desk.open("books", daemons, "create", LOG, "acks=2", "commit-ms=100")
     desk.books()
     acked = desk.run(100)
+    in_doubt = desk.page.in_doubt
     for daemon in daemons[1:]:
         daemon.stop()
     desk.send("run", 100)
-    until(lambda: desk.page.in_doubt == 1, "a commit in doubt")
+    until(lambda: desk.page.in_doubt > in_doubt, "a commit in doubt")
     assert (desk.page.acked, desk.page.attempted) == (acked, acked + 1)
     desk.kill9()
     daemons[0].kill9()
