@@ -42,8 +42,8 @@ class Busy:
 
 @pytest.fixture
 def no_lifelines(monkeypatch):
-    """An owner over TCP takes another descriptor of the daemon's for each, a tenth of a second after
-    it has opened its store."""
+    """An owner over TCP takes another descriptor of the daemon's for each, a tenth of a second
+    after it has opened its store."""
     monkeypatch.setenv("PERSEAS_LIFELINES", "off")
 
 

@@ -298,7 +298,7 @@ def test_too_few_mirrors_answer(bank, node):
 
 
 def doubt_of(daemons):
-    """For how many ms a commit has been in doubt, as its owner has told; None: it has told nothing."""
+    """For how many ms a commit has been in doubt, by its owner; None: that has told nothing."""
     return (status_of("bank", daemons)["owner"] or {}).get("doubt_ms")
 
 

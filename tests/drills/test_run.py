@@ -62,8 +62,8 @@ class Run:
         return self.log.read_text()
 
     def printed(self):
-        """Whole lines: Python writes the end of an unbuffered one by itself, and COMMAND may be told
-        to end before."""
+        """Whole lines: Python writes the end of an unbuffered one by itself, and COMMAND may be
+        told to end before."""
         *lines, _ = self.output.read_text().split("\n")
         return lines
 
