@@ -200,20 +200,31 @@ static bool list_names(const char *list, const char *address)
 	return false;
 }
 
-/* Where the daemons of this host listen, but those that the list names. False: nowhere. */
-static bool own_listeners(const struct ps_host *host, const char *but, char *list, size_t size)
+/* Where the daemons of this host listen, but what the user's list names: as many at once as a list
+ * may have. */
+static enum ps_exit look_at_own(struct report *report, const struct ps_host *host,
+                                const struct ps_args *args)
 {
+	char list[PS_MIRRORS_MAX * PS_LISTENER_TEXT] = "";
+	enum ps_exit status = PS_EXIT_OK;
 	struct ps_daemons daemons;
-	size_t len = 0;
+	unsigned listed = 0;
 
 	ps_daemons_find(host, &daemons);
-	for (unsigned i = 0; i < daemons.listener_count; i++) {
-		if (but && list_names(but, daemons.listeners[i]))
+	for (unsigned i = 0; i < daemons.listener_count && !status; i++) {
+		const size_t len = strlen(list);
+
+		if (args->mirrors && list_names(args->mirrors, daemons.listeners[i]))
 			continue;
-		len += (size_t)snprintf(list + len, size - len, "%s%s", len ? "," : "",
-		                        daemons.listeners[i]);
+		snprintf(list + len, sizeof(list) - len, "%s%s", listed ? "," : "",
+		         daemons.listeners[i]);
+		if (++listed < PS_MIRRORS_MAX)
+			continue;
+		status = look_at_mirrors(report, list, true, args);
+		listed = 0;
+		list[0] = '\0';
 	}
-	return len > 0;
+	return status || !listed ? status : look_at_mirrors(report, list, true, args);
 }
 
 /* --- the verb --- */
@@ -253,8 +264,7 @@ enum ps_exit ps_verb_doctor(const struct ps_args *args)
 	struct ps_json json = { .out = stdout };
 	struct report report = { .json = args->json ? &json : NULL };
 	struct ps_host host = ps_host_here(args->memory_dir);
-	char own[PS_LISTENERS_MAX * 129 + 1];
-	enum ps_exit status = PS_EXIT_OK;
+	enum ps_exit status;
 
 	if (args->json) {
 		ps_json_begin(&json, NULL, '{');
@@ -266,8 +276,7 @@ enum ps_exit ps_verb_doctor(const struct ps_args *args)
 		check->look(&host, &finding);
 		report_add(&report, check->name, &finding);
 	}
-	if (own_listeners(&host, args->mirrors, own, sizeof(own)))
-		status = look_at_mirrors(&report, own, true, args);
+	status = look_at_own(&report, &host, args);
 	if (!status && args->mirrors)
 		status = look_at_mirrors(&report, args->mirrors, false, args);
 	print_end(&report);

@@ -44,6 +44,13 @@ def test_the_daemons_of_the_host_are_asked(perseas, mirrors, fabric):
         assert "its clock is" in mirror["found"]
 
 
+def test_each_of_many_daemons_is_asked(perseas, mirrors):
+    """More than a list of mirrors may name; other tests run daemons, too."""
+    daemons = mirrors(18)
+    told = checks(perseas("doctor", "--json"))
+    assert all(told["mirror " + each.address]["result"] == "ok" for each in daemons)
+
+
 @pytest.mark.parametrize("fabric", ["tcp", "tls"])
 def test_the_http_of_a_daemon_is_no_mirror_that_fails(perseas, mirrors, tmp_path, fabric):
     """Unless somebody calls it one."""

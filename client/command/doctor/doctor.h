@@ -43,7 +43,7 @@ enum ps_health { PS_HEALTH_OK, PS_HEALTH_WARNING, PS_HEALTH_FAIL, PS_HEALTH_SKIP
 
 struct ps_finding {
 	enum ps_health health;
-	char found[512];  /* a sentence without its full stop */
+	char found[2048]; /* a sentence without its full stop */
 	char advice[512]; /* what to do, with the command; "": nothing */
 };
 
@@ -94,7 +94,11 @@ bool ps_host_number(const struct ps_host *host, const char *path, const char *ke
 
 /* --- doctor_processes.c: the daemons of this host --- */
 
-enum { PS_DAEMONS_MAX = 16, PS_LISTENERS_MAX = 16 };
+enum {
+	PS_DAEMONS_MAX = 64,
+	PS_LISTENERS_MAX = 256,
+	PS_LISTENER_TEXT = 128,
+};
 
 struct ps_daemon_seen {
 	pid_t pid;
@@ -105,8 +109,9 @@ struct ps_daemon_seen {
 struct ps_daemons {
 	struct ps_daemon_seen daemons[PS_DAEMONS_MAX];
 	unsigned count;
-	char listeners[PS_LISTENERS_MAX][128]; /* as an owner on this host reaches them */
+	char listeners[PS_LISTENERS_MAX][PS_LISTENER_TEXT]; /* as an owner here has them */
 	unsigned listener_count;
+	bool more; /* than are here */
 };
 
 void ps_daemons_find(const struct ps_host *host, struct ps_daemons *daemons);

@@ -62,9 +62,10 @@ static char *next_listener(struct sockets *sockets)
 {
 	struct ps_daemons *daemons = sockets->daemons;
 
-	return daemons->listener_count < PS_LISTENERS_MAX
-	               ? daemons->listeners[daemons->listener_count++]
-	               : NULL;
+	if (daemons->listener_count < PS_LISTENERS_MAX)
+		return daemons->listeners[daemons->listener_count++];
+	daemons->more = true;
+	return NULL;
 }
 
 /* The kernel prints each four bytes of an address as a number of this host. */
@@ -134,13 +135,17 @@ static bool unix_line(void *arg, const char *line)
 
 static bool take_daemon(const struct ps_host *host, const char *pid, struct ps_daemons *daemons)
 {
-	struct ps_daemon_seen *daemon = &daemons->daemons[daemons->count];
+	struct ps_daemon_seen *daemon;
 	char name[32], path[64];
 
 	if (strspn(pid, "0123456789") != strlen(pid) ||
 	    !ps_host_read(host, name, sizeof(name), "/proc/%s/comm", pid) ||
 	    strcmp(name, "perseasd") != 0)
 		return false;
+	daemons->more = daemons->count == PS_DAEMONS_MAX;
+	if (daemons->more)
+		return false;
+	daemon = &daemons->daemons[daemons->count];
 	*daemon = (struct ps_daemon_seen){ .pid = (pid_t)strtol(pid, NULL, 10) };
 	snprintf(path, sizeof(path), "/proc/%.20s/status", pid);
 	ps_host_number(host, path, "Uid:", &daemon->uid);
@@ -156,7 +161,7 @@ void ps_daemons_find(const struct ps_host *host, struct ps_daemons *daemons)
 
 	memset(daemons, 0, sizeof(*daemons));
 	count = ps_host_names(host, "/proc", &names);
-	for (unsigned i = 0; i < count && daemons->count < PS_DAEMONS_MAX; i++)
+	for (unsigned i = 0; i < count && !daemons->more; i++)
 		if (take_daemon(host, names[i], daemons) && sockets)
 			note_sockets(host, &daemons->daemons[daemons->count - 1], sockets);
 	ps_host_names_free(names, count);
@@ -187,6 +192,8 @@ void ps_check_daemon(const struct ps_host *host, struct ps_finding *finding)
 	}
 	for (unsigned i = 0; i < daemons.listener_count; i++)
 		ps_finding_add(finding, "%s%s", i ? ", " : "; listens on ", daemons.listeners[i]);
+	if (daemons.more)
+		ps_finding_add(finding, ", and more");
 	if (daemons.listener_count > 0)
 		return;
 	finding->health = hidden ? PS_HEALTH_SKIPPED : PS_HEALTH_WARNING;
