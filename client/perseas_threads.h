@@ -82,6 +82,24 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode);
 int perseas_retry(perseas_tx_t *tx);
 
 /*
+ * What a loop does that met ECONFLICT, whatever conflicted. tx is the open transaction that met it,
+ * or NULL if perseas_begin did. *tries counts, for one piece of work, and is 0 before its first
+ * conflict; it is the caller's, and other threads must not use it meanwhile.
+ *
+ * If perseas_lock refused tx a lock, this is perseas_retry, and does not count. Nobody says when
+ * another conflict is over, as with PERSEAS_TRACK, PERSEAS_CHECK_OVERLAP or a root that another
+ * transaction sets: such a one is tried again 16 times, after pauses of 1 us and each time twice as
+ * long, 65 ms in all. Before its pause tx is taken back, so that others may go on.
+ *
+ * After 0, tx has begun again as by perseas_retry; with NULL, perseas_begin is to be called again.
+ *
+ * Errors: EINVAL (also: tx is another handle's), EENDED; ECONFLICT (it was tried often enough: tx
+ * is open and as it was, and perseas_error still has what conflicted; such work needs locks, or
+ * PERSEAS_SERIAL for all); those of perseas_retry, after which tx has ended.
+ */
+int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries);
+
+/*
  * Marks where the transaction is now, so that perseas_rollback_to can take back what it changes
  * from here on. *savepoint becomes a number that names no other savepoint of this handle; 0 on an
  * error. Any number of them, one inside another; all end with the transaction. Sends nothing.

@@ -1,6 +1,7 @@
 /*
  * apart.h - transactions that the library keeps apart: SERIAL ones, which take turns (serial.c),
- * and those that lock what they use (locks.c).
+ * and those that lock what they use (locks.c); and how often what conflicts is tried again
+ * (conflict.c).
  *
  * A turn and locks are let go when the transaction ends, right after it was posted and before it is
  * acknowledged. Mirrors take transactions in the order in which they were posted (I3), so what was
@@ -44,6 +45,13 @@ int ps_apart_leave(struct perseas_tx *tx);
 /* Sleeps until somebody lets go of a turn or a lock, or until transactions cannot begin any more.
  * May return early. Locked; lets go of the lock. */
 void ps_apart_sleep(struct perseas *p);
+
+/* perseas_retry, with a pause when the transaction has let go of everything, and before it begins
+ * again. Not locked. */
+int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns);
+
+/* conflict.c: sleeps so long. Not locked. */
+void ps_apart_pause(struct perseas *p, uint64_t pause_ns);
 
 /* EINVAL in a child of fork, where nobody would ever let go; else 0. */
 int ps_apart_here(const struct perseas *p);

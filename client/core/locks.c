@@ -405,7 +405,15 @@ static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused
 	return rc;
 }
 
-static int retry_locked(struct perseas_tx *tx)
+/* Who else wants what it had may go on meanwhile. */
+static void pause_unlocked(struct perseas *p, uint64_t pause_ns)
+{
+	pthread_mutex_unlock(&p->lock);
+	ps_apart_pause(p, pause_ns);
+	ps_lock(p);
+}
+
+static int retry_locked(struct perseas_tx *tx, uint64_t pause_ns)
 {
 	struct perseas *p = tx->p;
 	const struct ps_refused refused = tx->refused;
@@ -418,6 +426,8 @@ static int retry_locked(struct perseas_tx *tx)
 	let_go(tx);
 	tx->more |= PS_MORE_LOCKS;
 	tx->age = age;
+	if (pause_ns)
+		pause_unlocked(p, pause_ns);
 	rc = await_refused(tx, &refused);
 	if (!rc)
 		rc = serial ? ps_serial_await(p) : ps_ready(p);
@@ -428,18 +438,22 @@ static int retry_locked(struct perseas_tx *tx)
 	return rc;
 }
 
-int perseas_retry(perseas_tx_t *tx)
+int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns)
 {
-	struct perseas *p;
+	struct perseas *p = tx->p;
 	int rc;
 
-	if (!tx)
-		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
-	p = tx->p;
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
 	ps_lock(p);
-	rc = retry_locked(tx);
+	rc = retry_locked(tx, pause_ns);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
+}
+
+int perseas_retry(perseas_tx_t *tx)
+{
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	return ps_retry_after(tx, 0);
 }

@@ -100,6 +100,9 @@ int ps_py_commit(struct ps_py_tx *t, unsigned flags);
 int ps_py_committed(struct ps_py_tx *t, struct perseas_token *token);
 int ps_py_abort(struct ps_py_tx *t);
 int ps_py_retry(struct ps_py_tx *t);
+/* perseas_retry_conflict, where begin met it and where the transaction did. */
+int ps_py_begin_conflict(struct ps_py_store *s, unsigned *tries);
+int ps_py_retry_conflict(struct ps_py_tx *t, unsigned *tries);
 int ps_py_lock(struct ps_py_tx *t, uint64_t key, int mode);
 int ps_py_savepoint(struct ps_py_tx *t, uint64_t *savepoint);
 int ps_py_rollback_to(struct ps_py_tx *t, uint64_t savepoint);

@@ -198,6 +198,22 @@ int ps_py_retry(struct ps_py_tx *t)
 	return rc;
 }
 
+int ps_py_begin_conflict(struct ps_py_store *s, unsigned *tries)
+{
+	GUARDED(perseas_retry_conflict(s->p, NULL, tries));
+}
+
+int ps_py_retry_conflict(struct ps_py_tx *t, unsigned *tries)
+{
+	int rc = ps_py_tx_enter(t);
+
+	if (rc)
+		return rc;
+	rc = perseas_retry_conflict(t->store->p, t->tx, tries);
+	ps_py_tx_leave(t, rc != 0 && rc != PERSEAS_ECONFLICT);
+	return rc;
+}
+
 int ps_py_lock(struct ps_py_tx *t, uint64_t key, int mode)
 {
 	WITH_TX(perseas_lock(t->tx, key, mode));

@@ -21,7 +21,6 @@
 #include <memory>
 #include <new>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -39,15 +38,6 @@ namespace detail
 inline void pass_event(void *arg, const event *what) noexcept
 {
 	(*static_cast<std::function<void(const event &)> *>(arg))(*what);
-}
-
-/* How often a conflict that is not about a lock is tried again, and the pause before: 1 us, and
- * twice as long each time, 65 ms in all. What holds on for longer needs a lock, or serial. */
-inline constexpr unsigned conflict_tries = 16;
-
-inline void conflict_pause(unsigned tries)
-{
-	std::this_thread::sleep_for(std::chrono::microseconds(1u << tries));
 }
 
 } // namespace detail
@@ -260,10 +250,11 @@ class store : public detail::store_base
 	{
 		using outcome = std::invoke_result_t<F &, transaction &>;
 		transaction tx(session_);
+		unsigned tries = 0;
 
-		if (const int rc = begin_patiently(tx, how))
+		if (const int rc = begin_patiently(tx, how, tries))
 			return session_.why(rc);
-		for (unsigned tries = 0;; tries++) {
+		for (;;) {
 			outcome value = fn(tx);
 
 			if (__builtin_expect(value.has_value(), 1)) {
@@ -271,10 +262,14 @@ class store : public detail::store_base
 					return tx.why(rc);
 				return value;
 			}
-			if (!conflicts(tx, value.error().code(), tries))
+			if (value.error().code() != errc::conflict || !tx.open())
 				return value;
-			if (auto begun = tx.try_retry(); !begun)
-				return begun.error();
+			const int rc = tx.retry_conflict(tries);
+
+			if (rc == PERSEAS_ECONFLICT)
+				return value;
+			if (rc)
+				return tx.why(rc);
 		}
 	}
 
@@ -385,19 +380,20 @@ class store : public detail::store_base
 	 * flush() waits for it. fn may end the transaction itself.
 	 *
 	 * errc::conflict takes back what fn did and calls it again, in a transaction that is as old
-	 * as it was: it gets its locks in the end. A conflict that is not about a lock is tried 16
-	 * times within 65 ms, and passes on then.
+	 * as it was: it gets its locks in the end. A conflict that is not about a lock is tried as
+	 * often as perseas_retry_conflict says, and passes on then.
 	 */
 	template <class F>
 	std::invoke_result_t<F &, transaction &> transact(F &&fn, mode how = mode::plain)
 	{
 		using value_type = std::invoke_result_t<F &, transaction &>;
 		transaction tx(session_);
+		unsigned tries = 0;
 
-		if (const int rc = begin_patiently(tx, how); __builtin_expect(rc != 0, 0))
+		if (const int rc = begin_patiently(tx, how, tries); __builtin_expect(rc != 0, 0))
 			detail::raise(session_.why(rc));
 		scope now(tx);
-		for (unsigned tries = 0;; tries++) {
+		for (;;) {
 			try {
 				if constexpr (std::is_void_v<value_type>) {
 					fn(tx);
@@ -410,10 +406,14 @@ class store : public detail::store_base
 					return std::forward<value_type>(value);
 				}
 			} catch (const error &e) {
-				if (!conflicts(tx, e.reason(), tries))
+				if (e.reason() != errc::conflict || !tx.open())
 					throw;
+				const int rc = tx.retry_conflict(tries);
+
+				if (rc == PERSEAS_ECONFLICT)
+					throw;
+				tx.expect(rc);
 			}
-			tx.retry();
 		}
 	}
 
@@ -509,29 +509,15 @@ class store : public detail::store_base
 		return done.error();
 	}
 
-	/* Is the transaction to be begun again? Waits where the library does not. */
-	static bool conflicts(const transaction &tx, errc code, unsigned tries)
-	{
-		if (code != errc::conflict || !tx.open())
-			return false;
-		if (tx.locked_out_)
-			return true; /* perseas_retry waits for that lock */
-		if (tries >= detail::conflict_tries)
-			return false;
-		detail::conflict_pause(tries);
-		return true;
-	}
 	/* One with track conflicts while others are open: they may end soon. */
-	static int begin_patiently(transaction &tx, mode how)
+	int begin_patiently(transaction &tx, mode how, unsigned &tries)
 	{
-		for (unsigned tries = 0;; tries++) {
-			const int rc = tx.begin(how);
+		int rc = tx.begin(how);
 
-			if (__builtin_expect(rc != PERSEAS_ECONFLICT, 1) ||
-			    tries >= detail::conflict_tries)
-				return rc;
-			detail::conflict_pause(tries);
-		}
+		while (__builtin_expect(rc == PERSEAS_ECONFLICT, 0) &&
+		       !perseas_retry_conflict(session_.handle(), nullptr, &tries))
+			rc = tx.begin(how);
+		return rc;
 	}
 	static int finish(transaction &tx, mode how)
 	{

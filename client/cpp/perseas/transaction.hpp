@@ -96,7 +96,7 @@ class transaction
 #endif
 	transaction(transaction &&other) noexcept
 	    : session_(other.session_), tx_(std::exchange(other.tx_, nullptr)), how_(other.how_),
-	      locked_out_(other.locked_out_), usable_(other.usable_.exchange(false))
+	      usable_(other.usable_.exchange(false))
 	{
 	}
 	transaction &operator=(transaction &&other) noexcept
@@ -106,7 +106,6 @@ class transaction
 			session_ = other.session_;
 			tx_ = std::exchange(other.tx_, nullptr);
 			how_ = other.how_;
-			locked_out_ = other.locked_out_;
 			usable_.store(other.usable_.exchange(false));
 		}
 		return *this;
@@ -190,10 +189,7 @@ class transaction
 	/* Takes a lock that is kept until the end. errc::conflict: retry() or abort(). */
 	result<void> try_lock(std::uint64_t key, perseas_lock_mode how = PERSEAS_LOCK_EXCLUSIVE)
 	{
-		const int rc = call([&] { return perseas_lock(tx_, key, how); });
-
-		locked_out_ = rc == PERSEAS_ECONFLICT;
-		return told(rc);
+		return told(call([&] { return perseas_lock(tx_, key, how); }));
 	}
 	result<void> try_lock_shared(std::uint64_t key)
 	{
@@ -204,7 +200,6 @@ class transaction
 	{
 		const int rc = call([&] { return perseas_retry(tx_); });
 
-		locked_out_ = false;
 		if (rc < 0)
 			over();
 		return told(rc);
@@ -389,6 +384,16 @@ class transaction
 	{
 		return call([&] { return perseas_set_range(tx_, at, size); });
 	}
+	/* It met a conflict. 0: it has begun again; ECONFLICT: often enough, and is as it was. */
+	int retry_conflict(unsigned &tries)
+	{
+		const int rc = call(
+			[&] { return perseas_retry_conflict(session_.handle(), tx_, &tries); });
+
+		if (rc < 0 && rc != PERSEAS_ECONFLICT)
+			over();
+		return rc;
+	}
 	int send(mode end)
 	{
 		return end_by([&] { return perseas_commit(tx_, commit_flags(end)); });
@@ -435,7 +440,6 @@ class transaction
 	detail::session_ref session_;
 	perseas_tx_t *tx_ = nullptr;
 	mode how_ = mode::plain;
-	bool locked_out_ = false;           /* the last lock was refused: retry() waits for it */
 	std::atomic<bool> usable_{ false }; /* it is open, and no call of it goes on */
 };
 

@@ -11,7 +11,7 @@ import time
 import types
 import warnings
 import weakref
-from typing import Any, Callable, Iterable, Iterator, TypeVar
+from typing import Any, Callable, Iterable, TypeVar
 
 from . import figures, memory, options
 from ._native import ffi, lib
@@ -27,9 +27,6 @@ OnEvent = Callable[[figures.Event], Any]
 # What waits is cut into pieces of this, so that signals are handled in between.
 SLICE_SECONDS = 0.1
 WHOLE_SECONDS = 5.0
-# Seconds before a conflict that is not about a lock is tried again. What holds on for longer needs
-# a lock, or serial=True.
-CONFLICT_PAUSES = [2 ** number / 1e6 for number in range(16)]
 alive: weakref.WeakSet[Store] = weakref.WeakSet()
 
 
@@ -41,25 +38,6 @@ def sliced(call: Callable[[int], Any], timeout: float | None, late: int) -> int:
         rc = int(call(int(min(left, SLICE_SECONDS) * 1000 + 0.999)))
         if rc != late or (end is not None and time.monotonic() >= end):
             return rc
-
-
-def paused(pauses: Iterator[float]) -> bool:
-    """Waits for the next of them; False: there is none left."""
-    pause = next(pauses, None)
-    if pause is not None:
-        time.sleep(pause)
-    return pause is not None
-
-
-def patiently(begin: Callable[[], Any], pauses: Iterator[float]) -> None:
-    """One with track=True conflicts while others are open, which may end soon."""
-    while True:
-        try:
-            begin()
-            return
-        except ConflictError:
-            if not paused(pauses):
-                raise
 
 
 def listen(handle: Any, on_event: OnEvent) -> None:
@@ -328,19 +306,19 @@ class Store:
         """Calls work(tx) and commits; the result is that of work. After ConflictError it is taken
         back and done again, as old as it was; so work may be called several times, and gets its
         locks in the end. A conflict that is not about a lock is tried 16 times within 65 ms, and
-        raised then. Another exception aborts. Errors: those of work, begin and commit."""
-        tx, pauses = self.transaction(serial, track, nowait), iter(CONFLICT_PAUSES)
+        raised then (perseas_retry_conflict). Another exception aborts. Errors: those of work, begin
+        and commit."""
+        tx, tries = self.transaction(serial, track, nowait), ffi.new("unsigned *")
         try:
-            patiently(tx.begin, pauses)
+            tx._begin_patiently(tries)
             while True:
                 try:
                     result = work(tx)
                     tx.commit()
                     return result
                 except ConflictError:
-                    if not tx.is_open or (not tx._is_locked_out and not paused(pauses)):
+                    if not tx.is_open or not tx._retry_conflict(tries):
                         raise
-                    tx.retry()
         finally:
             tx._take_back()
 

@@ -88,7 +88,7 @@ class Table(MutableMapping[Any, Any]):
     def _found(self, tx: Transaction, rc: int) -> bool:
         """1 says that the key is not there, or, of an insert, that it is."""
         if rc != 1:
-            tx._check_lock(rc)
+            tx._check(rc)
         return rc == 0
 
     def _get(self, tx: Transaction, key: bytes) -> bytes | None:
@@ -110,7 +110,7 @@ class Table(MutableMapping[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         data, new = self._key_bytes(key), self._value_bytes(value)
-        self._run(lambda tx: tx._check_lock(lib.ps_py_table_put(
+        self._run(lambda tx: tx._check(lib.ps_py_table_put(
             tx._tx, self._table, data, len(data), new, len(new))))
 
     def insert(self, key: Any, value: Any) -> bool:
@@ -128,13 +128,13 @@ class Table(MutableMapping[Any, Any]):
     def __len__(self) -> int:
         def count(tx: Transaction) -> int:
             number = ffi.new("uint64_t *")
-            tx._check_lock(lib.ps_py_table_count(tx._tx, self._table, number))
+            tx._check(lib.ps_py_table_count(tx._tx, self._table, number))
             return int(number[0])
         return self._run(count)
 
     def _all(self, tx: Transaction) -> list[tuple[Any, Any]]:
         items = ffi.gc(ffi.new("struct ps_py_bytes *"), lib.ps_py_bytes_free)
-        tx._check_lock(lib.ps_py_table_items(tx._tx, self._table, items))
+        tx._check(lib.ps_py_table_items(tx._tx, self._table, items))
         data = bytes(ffi.buffer(items.at, items.size)) if items.size else b""
         parts, at = [], 0
         while at < len(data):

@@ -92,16 +92,10 @@ class Transaction:
         self._tx: Any = ffi.gc(tx, lib.ps_py_tx_free)
         self._given: list[Any] = []
         self._is_done = False
-        self._is_locked_out = False     # the last lock was refused: retry() waits for it
 
     def _check(self, rc: int) -> None:
         if rc:
             check(rc, self._store._tell)
-
-    def _check_lock(self, rc: int) -> None:
-        """Of what takes locks, as tables do for their parts."""
-        self._is_locked_out = rc == lib.PERSEAS_ECONFLICT
-        self._check(rc)
 
     @property
     def is_open(self) -> bool:
@@ -202,8 +196,25 @@ class Transaction:
         """Takes back what it changed, and begins it again as old as it was, when the lock that it
         was refused may be had. Store.transact calls it. Errors: those of perseas_retry; EndedError,
         ThreadError."""
-        rc = lib.ps_py_retry(self._tx)
-        self._is_locked_out = False
+        self._begun_again(lib.ps_py_retry(self._tx))
+
+    def _begin_patiently(self, tries: Any) -> None:
+        """One with track=True conflicts while others are open, which may end soon."""
+        rc = lib.ps_py_begin(self._tx, self._flags)
+        while rc == lib.PERSEAS_ECONFLICT \
+                and lib.ps_py_begin_conflict(self._store._handle, tries) == 0:
+            rc = lib.ps_py_begin(self._tx, self._flags)
+        self._check(rc)
+
+    def _retry_conflict(self, tries: Any) -> bool:
+        """It met a conflict. True: it has begun again; False: it was tried often enough."""
+        rc = lib.ps_py_retry_conflict(self._tx, tries)
+        if rc == lib.PERSEAS_ECONFLICT:
+            return False
+        self._begun_again(rc)
+        return True
+
+    def _begun_again(self, rc: int) -> None:
         if rc == 0 or not self.is_open:
             self._close_views()
             self._is_done = rc != 0
@@ -278,7 +289,7 @@ class Transaction:
         Errors: those of perseas_lock; after ConflictError it is as it was: Store.transact tries
         again."""
         mode = lib.PERSEAS_LOCK_SHARED if shared else lib.PERSEAS_LOCK_EXCLUSIVE
-        self._check_lock(lib.ps_py_lock(self._tx, lock_key(key), mode))
+        self._check(lib.ps_py_lock(self._tx, lock_key(key), mode))
 
     def __repr__(self) -> str:
         state = "open" if self.is_open else "ended" if self._is_done else "not begun"

@@ -1,0 +1,47 @@
+/*
+ * conflict.c - how long work that met a conflict waits before it is done again, and how often: one
+ * rule for all languages, whose bindings call it in their loops. That a lock is free somebody says
+ * (locks.c); that another conflict is over nobody does, so it is only tried a few times, and must
+ * never be tried for ever.
+ */
+#include "apart.h"
+
+enum { TRIES = 16, FIRST_PAUSE_NS = 1000 }; /* each pause is twice the one before */
+
+void ps_apart_pause(struct perseas *p, uint64_t pause_ns)
+{
+	const uint64_t until = ps_now(p) + pause_ns;
+
+	while (ps_now(p) < until)
+		p->env->ops->pause(p->env, PS_UNWOKEN, NULL, 0, until);
+}
+
+static int check(struct perseas *p, const struct perseas_tx *tx, const unsigned *tries)
+{
+	if (!p || !tries)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "retry_conflict needs a handle and a place to count its tries");
+	if (tx && tx->p != p)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "the transaction is another handle's: give the one that began it");
+	return 0;
+}
+
+int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries)
+{
+	uint64_t pause_ns;
+	int rc = check(p, tx, tries);
+
+	if (rc)
+		return rc;
+	/* Its own thread changes it alone. */
+	if (tx && (tx->refused.is || !tx->open))
+		return perseas_retry(tx);
+	if (*tries >= TRIES)
+		return PERSEAS_ECONFLICT;
+	pause_ns = (uint64_t)FIRST_PAUSE_NS << (*tries)++;
+	if (tx)
+		return ps_retry_after(tx, pause_ns);
+	ps_apart_pause(p, pause_ns);
+	return 0;
+}
