@@ -1,5 +1,6 @@
 """Edits of the bindings, for run.py: a changed header of client/cpp is compiled with the test that
-should find it, and a changed module of client/python replaces its like in a copy of the package.
+should find it, and a changed module of client/python replaces its like in a copy of the package; a
+changed native*.c is compiled, and linked with the objects that are there.
 Neither the tree nor what was built is changed.
 """
 import os
@@ -11,6 +12,7 @@ import sys
 import tempfile
 
 SECONDS = 300
+CC = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fPIC", "-pthread", "-fvisibility=hidden"]
 CXX = ["g++", "-std=c++17", "-O1", "-w", "-pthread"]
 PACKAGE = pathlib.Path("build/python")
 KINDS = ("cpp", "python")
@@ -36,19 +38,37 @@ def put(root, folder, file, text):
          else root / "perseas" / pathlib.Path(file).name).write_text(text)
 
 
+def private_libraries():
+    return [line.partition(":")[2].split()
+            for line in pathlib.Path("build/perseas.pc").read_text().splitlines()
+            if line.startswith("Libs.private:")][0]
+
+
 def of_cpp(name, folder, file, text):
     put(folder / "cpp", "client/cpp", file, text)
-    libraries = [line.partition(":")[2].split()
-                 for line in pathlib.Path("build/perseas.pc").read_text().splitlines()
-                 if line.startswith("Libs.private:")][0]
     program = folder / name
     subprocess.run([*CXX, "-Iclient", "-I%s" % (folder / "cpp"), "tests/cpp/%s.cpp" % name, "-o",
-                    program, "build/libperseas.a", *libraries], check=True)
+                    program, "build/libperseas.a", *private_libraries()], check=True)
     return ended(["tests/cpp/run.py", program])
 
 
+def link_native(folder, file, text):
+    """The package's compiled module, with this text for one of its sources."""
+    source, changed = folder / pathlib.Path(file).name, folder / "changed.o"
+    source.write_text(text)
+    subprocess.run([*CC, "-Iclient/python", "-Iclient", "-Idoc/examples", "-c", source, "-o",
+                    changed], check=True)
+    others = [path for path in PACKAGE.rglob("*.o") if path.stem != source.stem]
+    module, = (folder / "python/perseas").glob("_native*.so")
+    subprocess.run(["gcc", "-shared", "-pthread", *others, changed, "build/libperseas.a",
+                    "-Wl,--exclude-libs,ALL", *private_libraries(), "-o", module], check=True)
+
+
 def of_python(name, folder, file, text):
-    put(folder / "python", PACKAGE, file, text)
+    is_native = bool(file) and file.endswith(".c")
+    put(folder / "python", PACKAGE, None if is_native else file, text)
+    if is_native:
+        link_native(folder, file, text)
     return ended([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
                   "tests/python/" + name], PERSEAS_PYTHON=str((folder / "python").absolute()))
 

@@ -160,13 +160,15 @@ def test_a_signal_comes_in_the_middle_of_a_commit(mirrors):
         interrupter.start()
         with pytest.raises(KeyboardInterrupt):
             with store.transaction() as tx:
-                tx.writable(array[0:2])[:] = (1, 2)
+                given = tx.writable(array[0:2])
+                given[:] = (1, 2)
+        assert not given.flags.writeable
         assert tx.token and not tx.is_open and list(array[:2]) == [1, 2]
         store.wait(tx.token, SECONDS)
         with store.transaction() as tx:
             tx.writable(array[0:1])[0] = 5
         interrupter.join()
-        del array
+        del array, given
     with perseas.open("s", daemon.address) as store:
         assert list(store.map("a").view[:16].cast("q")) == [5, 2]
 

@@ -68,6 +68,7 @@ MIRROR = {
     "close": lambda store, segment: (send(store, segment), store.close()),
     "map, publish": lambda store, segment: publish(store),
     "grow": lambda store, segment: store.grow(segment, 8192),
+    "unmap": lambda store, segment: (send(store, segment), store.unmap(segment)),
     "destroy": lambda store, segment: store.destroy("gone"),
     "heap": lambda store, segment: heap_grows(store),
     "table": lambda store, segment: store.heap("h", create=True).table("t"),
@@ -96,6 +97,38 @@ def test_calls_that_wait_for_the_first_answer_of_a_mirror(name, mirrors):
                       if name == "open" else perseas.create("s", daemon.address, **PATIENT))
     daemon.cont()
     waiting.ends()
+
+
+def test_memory_that_is_not_here_is_waited_for(address, monkeypatch):
+    """It would come in hours; this thread touches it while the other one waits, in one call."""
+    monkeypatch.setattr(perseas.store, "SLICE_SECONDS", float(SECONDS))
+    with perseas.open("s", address, create=True) as store:
+        store.map("a", 32 << 20).array("<i8", writable=True)[:] = 3
+        store.publish()
+    with perseas.open("s", address, recovery="on demand", fetch_rate=4096) as store:
+        array = store.map("a").array("<i8")
+        waiting = Waiting(lambda: store.wait_whole(SECONDS))
+        assert array.sum() == 3 * len(array)
+        waiting.ends()
+        assert store.stat().missing == 0
+        del array
+
+
+def test_a_prefetch_does_not_wait(mirrors):
+    """It returns while the mirror hangs that has the memory."""
+    daemon, = mirrors(1)
+    with perseas.open("s", daemon.address, create=True) as store:
+        store.map("a", 32 << 20).array("<i8", writable=True)[:] = 3
+        store.publish()
+    with perseas.open("s", daemon.address, recovery="on demand", fetch_rate=4096,
+                      **PATIENT) as store:
+        array = store.map("a").array("<i8")
+        daemon.stop()
+        store.prefetch(array)
+        assert store.stat().missing > 0
+        daemon.cont()
+        assert array.sum() == 3 * len(array)
+        del array
 
 
 def begin_serial(store):
