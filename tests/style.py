@@ -20,7 +20,7 @@ ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "cl
                     "client/python",
                     "client/command/ui",
                     "client/command/ask", "client/command/place", "client/command/live",
-                    "client/command/change",
+                    "client/command/change", "client/command/drain",
                     "client/command/doctor", "client/command/top", "client/command/bench",
                     "client/command/run", "client/command"),
          ("client", "client/rvm", "client/rds"),

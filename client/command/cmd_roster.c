@@ -6,15 +6,11 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
-#include "ask/owner_report.h"
+#include "ask/ask.h"
 #include "change/roster.h"
-#include "../../proto/control/envelope.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <string.h>
-
-enum { LOOK_MS = 100 }; /* between two looks at how far an order is */
 
 static const struct ps_roster_action actions[] = {
 	{ "add", PERSEAS__ORDER_KIND__ORDER_ADD, 1, "NEW" },
@@ -135,243 +131,6 @@ static enum ps_exit show_roster(const struct ps_census *census, const struct ps_
 	return status;
 }
 
-/* --- by the owner --- */
-
-/* Is it the mirror that the change takes out of the roster? */
-static bool mirror_leaves(const struct ps_census *census, unsigned i, const struct ps_args *args)
-{
-	const Perseas__Roster *roster = census->roster;
-
-	for (size_t k = 0; ps_roster_old(args) && k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, ps_roster_old(args)) &&
-		    ps_census_image(census, roster->members[k]) == census->told[i])
-			return true;
-	return false;
-}
-
-/* Has the mirror a live session of this owner, or, for NULL, of any? */
-static bool is_live(const struct ps_census *census, unsigned i, const uint8_t *owner)
-{
-	return ps_census_belongs(census, i) && census->told[i]->live &&
-	       (!owner || ps_owner_is(census->told[i]->header->promised_owner, owner));
-}
-
-/* A mirror that may pass the order on to this owner: one that does not leave by the change, where
- * there is one, so that the mirror hears the end. -1: none. */
-static int find_messenger(const struct ps_census *census, const struct ps_args *args,
-                          const uint8_t *owner)
-{
-	int found = -1;
-
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (is_live(census, i, owner) &&
-		    (found < 0 || mirror_leaves(census, (unsigned)found, args)))
-			found = (int)i;
-	return found;
-}
-
-struct wait {
-	uint8_t id[PS_ID_SIZE];
-	uint8_t owner[PS_ID_SIZE]; /* that was given the order */
-	unsigned at;               /* the mirror that passes it on */
-	char told[1024];           /* how far it was, when it was looked at last */
-	bool found;                /* a cancel: the order that it takes back */
-	bool over;
-	enum ps_exit status;
-};
-
-static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *args,
-                               struct wait *wait)
-{
-	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
-	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
-	Perseas__Order order = PERSEAS__ORDER__INIT;
-	const Perseas__Request request = PS_REQUEST(order, ORDER, &ask);
-	unsigned i = wait->at;
-
-	order.id.data = wait->id;
-	order.id.len = PS_ID_SIZE;
-	order.kind = args->action->order;
-	/* The message has no const; it is only packed. */
-	order.address = (char *)(ps_roster_old(args) ? ps_roster_old(args) : "");
-	order.with = (char *)(ps_roster_new(args) ? ps_roster_new(args) : "");
-	order.acks = args->options.acks;
-	order.gone = args->gone;
-	ask.store = (char *)args->store;
-	ask.order = &order;
-	requests[i] = &request;
-	ps_panel_ask(panel, requests);
-	if (!panel->replies[i])
-		return ps_panel_failed(panel, i);
-	return PS_EXIT_OK;
-}
-
-/* The result is that of the change that was to be taken back: it was, when it did not succeed. */
-static enum ps_exit cancel_ends(const Perseas__OrderResult *result, bool found,
-                                const struct ps_args *args)
-{
-	if (!result->code)
-		return ps_complain(PS_EXIT_NO,
-		                   "the change was decided already, and is completed: %s",
-		                   result->text);
-	if (result->code == PERSEAS_EINVAL && !found)
-		return ps_complain(PS_EXIT_NO, "%s", result->text);
-	ps_roster_done(args, result->code == PERSEAS_EINVAL
-	                             ? "the change is taken back: its owner had not begun it"
-	                             : result->text);
-	return PS_EXIT_OK;
-}
-
-static void take_result(struct wait *wait, const Perseas__OrderResult *result,
-                        const struct ps_args *args)
-{
-	if (strcmp(wait->told, result->text) != 0 && !result->done && !args->json)
-		printf("%s\n", result->text);
-	fflush(stdout);
-	snprintf(wait->told, sizeof(wait->told), "%s", result->text);
-	wait->over = result->done;
-	if (result->done && ps_roster_is_cancel(args))
-		wait->status = cancel_ends(result, wait->found, args);
-	else if (result->done && result->code)
-		wait->status = ps_complain(ps_exit_of(result->code), "%s", result->text);
-	else if (result->done)
-		ps_roster_done(args, result->text);
-}
-
-static const Perseas__OrderResult *result_of(const struct ps_census *census,
-                                             const struct wait *wait)
-{
-	const Perseas__OrderResult *result = census->told[wait->at] ? census->told[wait->at]->result
-	                                                            : NULL;
-
-	return result && ps_id_equal(result->id, wait->id) ? result : NULL;
-}
-
-/* Does the mirror still have the order, and a session of the owner that it is for? */
-static bool is_pending(const struct ps_census *census, const struct wait *wait)
-{
-	return is_live(census, wait->at, wait->owner) && census->told[wait->at]->order &&
-	       ps_id_equal(census->told[wait->at]->order->id, wait->id);
-}
-
-static bool roster_lists(const Perseas__Roster *roster, const char *text)
-{
-	struct ps_address address;
-	struct ps_error ignored;
-	const bool parsed = !ps_address_parse(text, &address, &ignored);
-
-	for (size_t k = 0; k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, text) ||
-		    (parsed && !strcmp(roster->members[k]->address, address.text)))
-			return true;
-	return false;
-}
-
-/* Is the roster as the order wants it, and settled? Those that pass orders on may all have left by
- * it: then the roster is what they were told last, and its owner is not to be seen there. */
-static bool is_made(const struct ps_census *census, const struct ps_args *args)
-{
-	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
-	const Perseas__Roster *roster = census->judged.settled;
-
-	return roster && !census->judged.next && (old || new) &&
-	       !(old && roster_lists(roster, old)) && !(new && !roster_lists(roster, new)) &&
-	       (!args->options.acks || args->options.acks == roster->acks);
-}
-
-/* No mirror has a session of the owner that took the order. */
-static void owner_is_gone(const struct ps_census *census, const struct ps_args *args,
-                          struct wait *wait)
-{
-	wait->over = true;
-	if (is_made(census, args)) {
-		ps_roster_done(args, "");
-		return;
-	}
-	wait->status = ps_complain(
-		PS_EXIT_PARTLY,
-		"the owner went away before it had told what became of the change%s; "
-		"perseas roster shows how it is",
-		find_messenger(census, args, NULL) < 0
-			? ""
-			: ", and another owner that knows nothing of it has taken over");
-}
-
-/* One look. Where the owner has lost the mirror that passes the order on, another gets it: the same
- * order, which an owner carries out once. */
-static void wait_look(struct ps_panel *panel, const struct ps_args *args, struct wait *wait)
-{
-	const Perseas__OrderResult *result;
-	struct ps_census census;
-	int now;
-
-	ps_census_take(&census, panel, args->store);
-	result = result_of(&census, wait);
-	now = find_messenger(&census, args, wait->owner);
-	if (result) {
-		take_result(wait, result, args);
-	} else if (now < 0) {
-		owner_is_gone(&census, args, wait);
-	} else if (!is_pending(&census, wait)) {
-		wait->at = (unsigned)now;
-		wait->status = give_order(panel, args, wait);
-		wait->over = wait->status != PS_EXIT_OK;
-	}
-	ps_census_free(&census);
-}
-
-/* Looks until it is over, the time is up, or a signal says to stop. */
-static enum ps_exit follow_order(struct ps_panel *panel, const struct ps_args *args,
-                                 struct wait *wait)
-{
-	uint64_t until_ns = panel->env->ops->now(panel->env) + (uint64_t)args->wait_ms * 1000000;
-
-	while (!ps_stopped() && panel->env->ops->now(panel->env) < until_ns) {
-		wait_look(panel, args, wait);
-		if (wait->over)
-			return wait->status;
-		poll(NULL, 0, LOOK_MS);
-	}
-	return ps_complain(PS_EXIT_PARTLY,
-	                   "the owner goes on with the change%s%s; perseas status "
-	                   "shows how far it is",
-	                   *wait->told ? ": " : "", wait->told);
-}
-
-/* The order that the owner carries out now: to take that back, a cancel bears its id, and goes to
- * the mirror that has it. */
-static void find_order(const struct ps_census *census, struct wait *wait)
-{
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
-
-		if (!is_live(census, i, wait->owner) || !status->order ||
-		    status->order->id.len != PS_ID_SIZE || (status->result && status->result->done))
-			continue;
-		wait->at = i;
-		wait->found = true;
-		memcpy(wait->id, status->order->id.data, PS_ID_SIZE);
-	}
-}
-
-static enum ps_exit change_by_owner(struct ps_panel *panel, const struct ps_census *census,
-                                    const struct ps_args *args)
-{
-	const uint8_t *owner = census->told[ps_owner_at(census)]->header->promised_owner.data;
-	struct wait wait = { .status = PS_EXIT_OK };
-	enum ps_exit status;
-
-	memcpy(wait.owner, owner, PS_ID_SIZE);
-	wait.at = (unsigned)find_messenger(census, args, wait.owner);
-	panel->env->ops->random(panel->env, wait.id, PS_ID_SIZE);
-	ps_roster_announce(args);
-	if (ps_roster_is_cancel(args))
-		find_order(census, &wait);
-	status = give_order(panel, args, &wait);
-	ps_stop_catch();
-	return status ? status : follow_order(panel, args, &wait);
-}
-
 /* --- the verb --- */
 
 enum ps_exit ps_verb_roster(const struct ps_args *args)
@@ -396,7 +155,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	else if (!args->action)
 		status = show_roster(&census, args);
 	else if (owner >= 0)
-		status = change_by_owner(&panel, &census, args);
+		status = ps_roster_by_owner(&panel, &census, args);
 	ps_census_close(&census, &panel);
 	if (!status && args->action && owner < 0)
 		status = ps_roster_here(args);

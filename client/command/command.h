@@ -28,7 +28,8 @@ enum ps_verb_bit {
 	PS_MOVE = 131072,
 	PS_HEAP = 262144,
 	PS_PLACE = 524288,
-	PS_EVERY_VERB = 1048575,
+	PS_DRAIN = 1048576,
+	PS_EVERY_VERB = 2097151,
 	/* Those that speak with mirrors. */
 	PS_ASKING_VERBS = PS_EVERY_VERB & ~(PS_HELP | PS_COMPLETION),
 };
@@ -37,8 +38,8 @@ struct ps_verb {
 	const char *name;
 	enum ps_verb_bit bit;
 	/* What its words are, in their order: s a store, m mirrors (unless --mirrors has them), f a
-	 * file, c a change of the roster (may be left out), a an address, h a standby's name, n
-	 * a heap's name, t a topic, S a shell. */
+	 * file, c a change of the roster (may be left out), a an address (of roster, or the mirror
+	 * that drain empties), h a standby's name, n a heap's name, t a topic, S a shell. */
 	const char *words;
 	/* Of s, m, f: what must have been given. M: mirrors, which are PERSEAS_MIRRORS or the
 	 * daemon of this host unless they were. */
@@ -71,6 +72,8 @@ enum ps_exit ps_verb_spill(const struct ps_args *args);
 enum ps_exit ps_verb_run(const struct ps_args *args);
 enum ps_exit ps_verb_move_check(const struct ps_args *args);
 enum ps_exit ps_verb_move(const struct ps_args *args);
+enum ps_exit ps_verb_drain_check(const struct ps_args *args);
+enum ps_exit ps_verb_drain(const struct ps_args *args);
 enum ps_exit ps_verb_place(const struct ps_args *args);
 enum ps_exit ps_verb_top(const struct ps_args *args);
 enum ps_exit ps_verb_bench(const struct ps_args *args);

@@ -256,6 +256,32 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas place m1:7170,m2:7170,m3:7170,m4:7170,m5:7170\n"
 	  "  perseas create bank $(perseas place $DAEMONS --size 4G)\n",
 	  NULL, ps_verb_place },
+	{ "drain", PS_DRAIN, "am", "m",
+	  "MIRROR LIST [--apart WHERE] [--dry-run] [--wait SECONDS] [--json]",
+	  "moves all images of a mirror elsewhere, while their owners work",
+	  "For each store that MIRROR has an image of, the daemon of LIST is chosen that perseas\n"
+	  "place would choose, and takes the place of MIRROR in the store's roster, as by perseas\n"
+	  "roster replace: by the store's owner while it goes on, or here where it has none. No\n"
+	  "mirror leaves a roster before another one holds everything. The image on MIRROR is\n"
+	  "deleted when every mirror of the new roster is up to date. LIST may name MIRROR, which\n"
+	  "gets nothing. If the daemon that was chosen dies meanwhile, another one is chosen.\n"
+	  "\n"
+	  "A new mirror is as far from the others of its store as --apart says. Without it, in\n"
+	  "the widest domain (zone, rack, host) that has room, and never closer than the store's\n"
+	  "mirrors are now. Two are never put on one host.\n"
+	  "\n"
+	  "Nothing is kept but what the mirrors keep: when drain was killed, run it again, and\n"
+	  "it goes on. Nothing keeps new images from coming to MIRROR: take it out of the lists\n"
+	  "that stores are made with, or the right create from its access rules.\n"
+	  "\n"
+	  "The status is 0 when MIRROR has no image any more, or could have none (--dry-run); 1\n"
+	  "when an image stays, and why was said; 3 when another run may go on: a signal, --wait,\n"
+	  "or images that came meanwhile; 4 when MIRROR does not answer.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas drain m3:7170 m1:7170,m2:7170,m4:7170,m5:7170 --dry-run\n"
+	  "  perseas drain m3:7170 @fleet --apart rack\n",
+	  ps_verb_drain_check, ps_verb_drain },
 	{ "doctor", PS_DOCTOR, "m", "", "[LIST] [--memory-dir DIR] [--json]",
 	  "checks this host, and mirrors: what is missing, and what to do about it",
 	  "Looks at what a mirror or an owner on this host needs: memory, limits, clocks, RDMA,\n"

@@ -145,8 +145,9 @@ static const struct ps_option rows[] = {
 	{ "yes", PS_OPTION_FLAG, AT(yes), .groups = PS_DROP,
 	  .help = "Deletes. Without it, drop says what it would delete." },
 	{ "wait", PS_OPTION_SECONDS, AT(wait_ms), "SECONDS", "600", 1000, 86400000,
-	  .groups = PS_ROSTER | PS_SPILL,
-	  .help = "How long to wait for the end. What was begun goes on without the command." },
+	  .groups = PS_ROSTER | PS_SPILL | PS_DRAIN,
+	  .help = "How long to wait for the end; drain: for that of each store. What was begun "
+	          "goes on without the command." },
 	{ "to", PS_OPTION_TEXT, AT(to), "PATH", .must = "a directory, or a snapshot's file",
 	  .groups = PS_RECOVER | PS_SNAPSHOT,
 	  .help = "snapshot: the file to write, which must not be there. recover: writes each "
@@ -196,11 +197,13 @@ static const struct ps_option rows[] = {
 	{ "size", PS_OPTION_SIZE, AT(image_size), "BYTES", "0", .groups = PS_PLACE,
 	  .help = "Bytes that the store takes on each mirror, with its log: daemons that have not "
 	          "so much room are left out." },
-	{ "apart", PS_OPTION_OWN, .value = "WHERE", .set = set_apart, .groups = PS_PLACE,
+	{ "apart", PS_OPTION_OWN, .value = "WHERE", .set = set_apart, .groups = PS_PLACE | PS_DRAIN,
 	  .must = "host, rack or zone",
 	  .help = "No two mirrors in the same host, rack or zone; rack means different hosts, too, "
 	          "and zone different racks. Default: the widest of these that all daemons "
-	          "name." },
+	          "name; of drain see above." },
+	{ "dry-run", PS_OPTION_FLAG, AT(dry_run), .groups = PS_DRAIN,
+	  .help = "Says what would be moved where, and changes nothing." },
 	{ "restarts", PS_OPTION_NUMBER, AT(restarts), "N", "5", .high = 1000000, .groups = PS_RUN,
 	  .help = "How often COMMAND is started again when it fails again and again, 0 for never; "
 	          "then run ends with its status. Counts anew when it ran for a minute, or another "

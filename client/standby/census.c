@@ -54,7 +54,7 @@ static void leave_elsewhere(struct ps_census *census)
 		}
 }
 
-static void take_judgement(struct ps_census *census)
+void ps_census_judge(struct ps_census *census)
 {
 	const struct ps_judgement *j = &census->judged;
 	const unsigned count = census->panel->count;
@@ -95,7 +95,7 @@ void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char
 		census->have++;
 		census->told[i] = census->replies[i]->store->status;
 	}
-	take_judgement(census);
+	ps_census_judge(census);
 }
 
 void ps_census_free(struct ps_census *census)

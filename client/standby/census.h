@@ -29,6 +29,10 @@ struct ps_census {
 void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store);
 void ps_census_free(struct ps_census *census);
 
+/* Judges what is in ->panel, ->told and ->errors, and fills in the rest but ->answered. For who
+ * asked mirrors otherwise than by a panel of this store; ps_census_take calls it itself. */
+void ps_census_judge(struct ps_census *census);
+
 /* Begins to ask at an address, too. False: it is asked already, it is none, or there are as many
  * mirrors as there may be. */
 bool ps_census_ask_at(struct ps_panel *panel, const char *address);

@@ -13,7 +13,8 @@ from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, TOP, USAGE, fil
                    status_of, wait_even)
 
 VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "heap",
-         "roster", "drop", "spill", "top", "doctor", "bench", "run", "move", "place", "help")
+         "roster", "drop", "spill", "top", "doctor", "bench", "run", "move", "place", "drain",
+         "help")
 NOBODY = "127.0.0.1:1"
 
 

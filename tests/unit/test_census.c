@@ -303,6 +303,69 @@ static void a_report_names_images_that_rosters_list(void **state)
 	owner_free(o);
 }
 
+/* With all there the promise is kept, by an owner and without one; each loss takes one from it, and
+ * the last one that may be borne is borne. */
+static void each_loss_takes_one_from_what_is_borne(void **state)
+{
+	static const struct {
+		unsigned count, acks, promise;
+	} cases[] = { { 1, 1, 0 }, { 2, 1, 0 }, { 2, 2, 0 }, { 3, 2, 1 },
+		      { 3, 3, 0 }, { 4, 3, 1 }, { 5, 3, 2 }, { 5, 4, 1 } };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct owner *o = begin(cases[i].count, cases[i].acks);
+		struct desk desk;
+
+		direct_keep(o->d, o->p);
+		look(&desk, o, cases[i].count);
+		assert_int_equal(ps_verdict_promise(&desk.census), cases[i].promise);
+		assert_int_equal(ps_verdict_bears(&desk.census), cases[i].promise);
+		assert_true(ps_verdict_whole(&desk.census));
+		leave(&desk);
+		owner_die(o);
+		for (unsigned lost = 0; lost <= cases[i].promise; lost++) {
+			look(&desk, o, cases[i].count);
+			assert_int_equal(ps_verdict_bears(&desk.census), cases[i].promise - lost);
+			assert_int_equal(ps_verdict_whole(&desk.census), lost == 0);
+			leave(&desk);
+			direct_crash(o->d, lost);
+		}
+		owner_free(o);
+	}
+}
+
+/* The owner calls one of three stale: nothing may be lost beside it. While a change is not settled
+ * nothing is whole, either. */
+static void who_is_behind_is_not_borne_beside_another(void **state)
+{
+	struct owner *o = begin(3, 2);
+	Perseas__MirrorReport **reports;
+	const Perseas__Roster *settled;
+	struct desk desk;
+	char *live;
+
+	(void)state;
+	direct_keep(o->d, o->p);
+	look(&desk, o, 3);
+	reports = reports_of(&desk);
+	live = reports[2]->state;
+	reports[2]->state = (char *)"stale";
+	assert_int_equal(ps_verdict_bears(&desk.census), 0);
+	assert_false(ps_verdict_whole(&desk.census));
+	reports[2]->state = live;
+	assert_true(ps_verdict_whole(&desk.census));
+	settled = desk.census.judged.settled;
+	desk.census.judged.next = settled;
+	assert_false(ps_verdict_whole(&desk.census));
+	desk.census.judged.next = NULL;
+	desk.census.told[1] = NULL;
+	ps_census_judge(&desk.census);
+	assert_false(ps_verdict_whole(&desk.census));
+	leave(&desk);
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +376,8 @@ int main(void)
 		cmocka_unit_test(of_two_stores_none_is_taken),
 		cmocka_unit_test(a_report_is_of_the_image_that_it_names),
 		cmocka_unit_test(a_report_names_images_that_rosters_list),
+		cmocka_unit_test(each_loss_takes_one_from_what_is_borne),
+		cmocka_unit_test(who_is_behind_is_not_borne_beside_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -256,6 +256,25 @@ static void a_fleet_shrinks_to_what_its_stores_need(void **state)
 	free(fleet);
 }
 
+/* Two in one rack are apart by host only, although their zones have other names; one that does not
+ * tell its rack is not known to be apart by rack from any. */
+static void mirrors_are_as_far_apart_as_the_closest_two(void **state)
+{
+	const struct ps_spot spots[] = { spot("a", "r1", "z1", 10), spot("b", "r2", "z2", 10),
+		                         spot("c", "r2", "z3", 10), spot("d", "", "", 10),
+		                         spot("a", "r4", "z4", 10), spot("e", "r5", "z1", 10) };
+	const unsigned far[] = { 0, 1 }, hosts[] = { 0, 1, 2 }, silent[] = { 0, 3 },
+		       one[] = { 0, 4 }, racks[] = { 0, 1, 5 };
+
+	(void)state;
+	assert_int_equal(ps_spots_apart(spots, far, 2), PS_DOMAIN_ZONE);
+	assert_int_equal(ps_spots_apart(spots, racks, 3), PS_DOMAIN_RACK);
+	assert_int_equal(ps_spots_apart(spots, hosts, 3), PS_DOMAIN_HOST);
+	assert_int_equal(ps_spots_apart(spots, silent, 2), PS_DOMAIN_HOST);
+	assert_int_equal(ps_spots_apart(spots, one, 2), PS_DOMAINS);
+	assert_int_equal(ps_spots_apart(spots, far, 0), PS_DOMAIN_ZONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +283,7 @@ int main(void)
 		cmocka_unit_test(among_equals_the_idle_one_is_chosen),
 		cmocka_unit_test(images_that_stay_count),
 		cmocka_unit_test(the_widest_label_that_all_have_is_usual),
+		cmocka_unit_test(mirrors_are_as_far_apart_as_the_closest_two),
 		cmocka_unit_test(a_fleet_loses_a_rack_and_is_healed),
 		cmocka_unit_test(a_fleet_shrinks_to_what_its_stores_need),
 	};

@@ -8,17 +8,18 @@
 
 #include <string.h>
 
-enum { NOBODY = -1 };
+enum { NOBODY = 0 };
 
-/* Could the store be opened if this mirror did not answer? */
-static bool opens_without(const struct ps_census *census, int lost)
+/* Could the store be opened if these mirrors did not answer? */
+static bool opens_without(const struct ps_census *census, uint32_t lost)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement judged;
 
 	ps_census_tell(census, told);
-	if (lost != NOBODY)
-		told[lost] = (struct ps_told){ .address = told[lost].address };
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (lost >> i & 1)
+			told[i] = (struct ps_told){ .address = told[i].address };
 	ps_judge(&judged, told, census->panel->count);
 	return judged.outlook == PS_OUTLOOK_OPENS;
 }
@@ -28,6 +29,14 @@ static bool is_member(const struct ps_census *census, unsigned i, const Perseas_
 {
 	return ps_census_is(census, i, member) ||
 	       !strcmp(census->panel->addresses[i].text, member->address);
+}
+
+static bool is_lost(const struct ps_census *census, uint32_t lost, const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (lost >> i & 1 && is_member(census, i, member))
+			return true;
+	return false;
 }
 
 /* Is the report of an image that a roster lists? */
@@ -58,24 +67,23 @@ static bool is_live(const struct ps_census *census, const Perseas__StoreStatus *
 	return false;
 }
 
-/* Are W members of the roster live for the owner, but for the one that is lost? */
+/* Are W members of the roster live for the owner, but for those that are lost? */
 static bool has_acks(const struct ps_census *census, const Perseas__Roster *roster,
-                     const Perseas__StoreStatus *owner, int lost)
+                     const Perseas__StoreStatus *owner, uint32_t lost)
 {
 	unsigned live = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		const Perseas__Member *member = roster->members[k];
-		const bool is_lost = lost != NOBODY && is_member(census, (unsigned)lost, member);
 
-		live += !is_lost && is_live(census, owner, member);
+		live += !is_lost(census, lost, member) && is_live(census, owner, member);
 	}
 	return !roster || live >= roster->acks;
 }
 
 /* As its owner sees it. Where there is none, or it has told nothing yet, whoever opens the store
  * can commit: an open ends well only with W. */
-static bool commits_without(const struct ps_census *census, int lost)
+static bool commits_without(const struct ps_census *census, uint32_t lost)
 {
 	const int at = ps_owner_at(census);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
@@ -94,10 +102,91 @@ void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census
 		.commit = commits_without(census, NOBODY),
 		.open = opens_without(census, NOBODY),
 	};
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (census->told[i] && ((verdict->commit && !commits_without(census, (int)i)) ||
-		                        (verdict->open && !opens_without(census, (int)i))))
-			verdict->hurts |= UINT32_C(1) << i;
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const uint32_t bit = UINT32_C(1) << i;
+
+		if (census->told[i] && ((verdict->commit && !commits_without(census, bit)) ||
+		                        (verdict->open && !opens_without(census, bit))))
+			verdict->hurts |= bit;
+	}
+}
+
+/* --- how many losses can be borne --- */
+
+static bool works_without(const struct ps_census *census, uint32_t lost)
+{
+	return commits_without(census, lost) && opens_without(census, lost);
+}
+
+/* Is there a set of so many of the mirrors from `from` on that may not be lost, beside `lost`? */
+static bool hurts_with(const struct ps_census *census, uint32_t lost, unsigned from, unsigned more)
+{
+	if (!more)
+		return !works_without(census, lost);
+	for (unsigned i = from; i < census->panel->count; i++)
+		if (ps_census_listed(census, i) &&
+		    hurts_with(census, lost | UINT32_C(1) << i, i + 1, more - 1))
+			return true;
+	return false;
+}
+
+unsigned ps_verdict_bears(const struct ps_census *census)
+{
+	const unsigned most = ps_verdict_promise(census);
+	unsigned bears = 0;
+
+	if (!works_without(census, NOBODY))
+		return 0;
+	while (bears < most && !hurts_with(census, NOBODY, 0, bears + 1))
+		bears++;
+	return bears;
+}
+
+/* An open touches T of the members, and R of them must tell it what they hold. */
+static unsigned roster_promise(const Perseas__Roster *roster)
+{
+	const struct ps_quorum quorum = { .members = (unsigned)roster->n_members,
+		                          .acks = roster->acks };
+	unsigned needed = ps_quorum_r(&quorum);
+
+	if (ps_quorum_t(&quorum) > needed)
+		needed = ps_quorum_t(&quorum);
+	if (quorum.acks > needed)
+		needed = quorum.acks;
+	return quorum.members - needed;
+}
+
+unsigned ps_verdict_promise(const struct ps_census *census)
+{
+	const struct ps_judgement *judged = &census->judged;
+	unsigned promise = judged->settled ? roster_promise(judged->settled) : 0;
+
+	if (judged->next && roster_promise(judged->next) < promise)
+		promise = roster_promise(judged->next);
+	return promise;
+}
+
+/* Does its owner, where it has one, call every member live? */
+static bool is_kept_up(const struct ps_census *census, const Perseas__Member *member)
+{
+	const int at = ps_owner_at(census);
+	const Perseas__StoreStatus *image = ps_census_image(census, member);
+
+	if (!image || image->header->state != PERSEAS__STATE__STATE_CONSISTENT)
+		return false;
+	return at < 0 || is_live(census, census->told[at], member);
+}
+
+bool ps_verdict_whole(const struct ps_census *census)
+{
+	const Perseas__Roster *roster = census->judged.settled;
+
+	if (!roster || census->judged.next || !works_without(census, NOBODY))
+		return false;
+	for (size_t k = 0; k < roster->n_members; k++)
+		if (!is_kept_up(census, roster->members[k]))
+			return false;
+	return true;
 }
 
 /* Why it cannot be opened. */

@@ -16,6 +16,16 @@ struct ps_verdict {
 
 void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census);
 
+/* How many mirrors, whichever they are, can be lost before a commit or an open fails; 0 also where
+ * one of these fails now. */
+unsigned ps_verdict_bears(const struct ps_census *census);
+/* The same if every member of the rosters in force were there and up to date. */
+unsigned ps_verdict_promise(const struct ps_census *census);
+
+/* Is the roster settled, and has each member of it a whole image, that the owner, where there is
+ * one, calls live? */
+bool ps_verdict_whole(const struct ps_census *census);
+
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census);
 void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
                      const struct ps_census *census);

@@ -1,11 +1,12 @@
 /*
- * roster.h - a change of the roster, as the command line has it.
+ * roster.h - a change of the roster, as the command line has it: perseas roster makes one, and
+ * perseas drain one for each store.
  */
 #ifndef PERSEAS_COMMAND_ROSTER_H
 #define PERSEAS_COMMAND_ROSTER_H
 
 #include "../ui/args.h"
-#include "control.pb-c.h"
+#include "../ask/ask.h"
 
 struct ps_roster_action {
 	const char *name;
@@ -27,6 +28,11 @@ void ps_roster_announce(const struct ps_args *args);
 
 /* Says that the change is made; `told` is what its owner said of it, or "". */
 void ps_roster_done(const struct ps_args *args, const char *told);
+
+/* Has the live owner that the census saw change the roster, and follows it: for args->wait_ms at
+ * most, or until a signal says to stop, which is PS_EXIT_PARTLY. */
+enum ps_exit ps_roster_by_owner(struct ps_panel *panel, const struct ps_census *census,
+                                const struct ps_args *args);
 
 /* Changes the roster of a store that has no owner: opens it, and lets go of it afterwards. */
 enum ps_exit ps_roster_here(const struct ps_args *args);

@@ -28,7 +28,7 @@ void ps_roster_announce(const struct ps_args *args)
 {
 	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
 
-	if (old || new)
+	if (!args->quiet && (old || new))
 		ps_announce(args->json, "roster %s of store '%s':%s%s%s%s, LIST %s",
 		            args->action->name, args->store, old ? " OLD " : "", old ? old : "",
 		            new ? (old ? ", NEW " : " NEW ") : "", new ? new : "", args->mirrors);
@@ -38,6 +38,8 @@ void ps_roster_done(const struct ps_args *args, const char *told)
 {
 	struct ps_json json = { .out = stdout };
 
+	if (args->quiet)
+		return;
 	if (!args->json) {
 		if (*told)
 			printf("%s\n", told);

@@ -45,6 +45,23 @@ static bool is_together(const struct ps_spot *one, const struct ps_spot *other,
 	return false;
 }
 
+enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, unsigned count)
+{
+	for (int domain = PS_DOMAINS - 1; domain >= 0; domain--) {
+		bool apart = true;
+
+		for (unsigned i = 0; i < count; i++) {
+			apart = apart && *spots[set[i]].labels[domain];
+			for (unsigned k = 0; k < i; k++)
+				apart = apart && !is_together(&spots[set[i]], &spots[set[k]],
+				                              (enum ps_domain)domain);
+		}
+		if (apart)
+			return (enum ps_domain)domain;
+	}
+	return PS_DOMAINS;
+}
+
 /* Could it have an image of the store, if no other spot had one? */
 static bool is_open(const struct ps_spot *spot, const struct ps_wish *wish)
 {

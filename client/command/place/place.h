@@ -40,6 +40,10 @@ struct ps_wish {
 
 enum { PS_PLACE_WHY = 320 };
 
+/* The widest domain of which these spots are all in different ones. PS_DOMAINS: two are on one
+ * host, or it is not known where one runs. */
+enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, unsigned count);
+
 /* The widest domain that all spots name which are not closed. PS_DOMAINS: not even hosts are. */
 enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count);
 

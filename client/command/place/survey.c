@@ -102,6 +102,23 @@ enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
 	return status;
 }
 
+enum ps_exit ps_survey_add(struct ps_survey *survey, const char *address,
+                           const struct perseas_options *options, unsigned *spot)
+{
+	const int found = ps_survey_find(survey, address);
+	enum ps_exit status;
+
+	if (found >= 0) {
+		*spot = (unsigned)found;
+		return PS_EXIT_OK;
+	}
+	*spot = survey->count;
+	status = ask_some(survey, address, options);
+	for (unsigned i = *spot; i < survey->count; i++)
+		survey->spots[i].closed = true;
+	return status;
+}
+
 void ps_survey_free(struct ps_survey *survey)
 {
 	for (unsigned i = 0; i < survey->count; i++)

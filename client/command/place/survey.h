@@ -31,4 +31,9 @@ void ps_survey_free(struct ps_survey *survey);
 /* The spot of that address; -1: none is. */
 int ps_survey_find(const struct ps_survey *survey, const char *address);
 
+/* The same, where it was not asked yet: it is asked now, and its spot is closed, but says where it
+ * runs. An error as above; then *spot may be none. */
+enum ps_exit ps_survey_add(struct ps_survey *survey, const char *address,
+                           const struct perseas_options *options, unsigned *spot);
+
 #endif

@@ -32,7 +32,7 @@ struct ps_args {
 	const char *from;                      /* one mirror */
 	const char *check;                     /* a snapshot */
 	const struct ps_roster_action *action; /* roster: NULL: shows it */
-	struct ps_address members[2];          /* roster: that come or go */
+	struct ps_address members[2];          /* roster: that come or go; drain: the mirror */
 	unsigned member_count;
 	char *const *command; /* run: what is behind `--`, ends with NULL; NULL: nothing is */
 	uint32_t order, restarts, stop_ms, patience_ms; /* run */
@@ -57,6 +57,8 @@ struct ps_args {
 	bool warm;
 	bool once;
 	bool json;
+	bool quiet; /* says nothing on stdout: of what is done on behalf of another verb */
+	bool dry_run;
 	bool bytes;
 	bool yes;
 	bool gone;

@@ -1,0 +1,245 @@
+/*
+ * cmd_drain.c - perseas drain: moves all images of a mirror elsewhere, one after the other, while
+ * their owners work.
+ */
+#include "command.h"
+#include "drain/drain.h"
+#include "../../proto/base/json.h"
+#include "../../proto/control/envelope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum ps_exit ps_verb_drain_check(const struct ps_args *args)
+{
+	if (args->member_count == 0)
+		return ps_complain(PS_EXIT_USAGE, "which mirror? usage: perseas drain %s",
+		                   args->verb->usage);
+	return PS_EXIT_OK;
+}
+
+/* --- what there is --- */
+
+static bool list_has(const char *list, const char *address)
+{
+	const size_t len = strlen(address);
+	const char *at = strstr(list, address);
+
+	while (at && ((at > list && at[-1] != ',') || (at[len] && at[len] != ',')))
+		at = strstr(at + 1, address);
+	return at != NULL;
+}
+
+static void add_members(struct ps_drain_image *image, const Perseas__Roster *roster)
+{
+	size_t used = strlen(image->mirrors);
+
+	for (size_t k = 0; roster && k < roster->n_members; k++) {
+		const char *address = roster->members[k]->address;
+
+		/* In both rosters, as all but one or two are. */
+		if (list_has(image->mirrors, address) ||
+		    used + strlen(address) + 2 > sizeof(image->mirrors))
+			continue;
+		used += (size_t)snprintf(image->mirrors + used, sizeof(image->mirrors) - used,
+		                         "%s%s", used ? "," : "", address);
+	}
+}
+
+static enum ps_exit ask_list(struct ps_drain *drain, Perseas__Reply **list)
+{
+	ps_panel_connect(&drain->mirror, 0);
+	ps_panel_ask_all(&drain->mirror, ps_panel_list_request());
+	if (!drain->mirror.replies[0])
+		return ps_panel_failed(&drain->mirror, 0);
+	*list = drain->mirror.replies[0];
+	drain->mirror.replies[0] = NULL;
+	return PS_EXIT_OK;
+}
+
+static enum ps_exit take_list(struct ps_drain *drain)
+{
+	enum ps_exit status = ask_list(drain, &drain->list);
+	const Perseas__ListReply *list;
+
+	if (status)
+		return status;
+	list = drain->list->list;
+	drain->images = ps_or_end(calloc(list->n_stores + 1, sizeof(*drain->images)));
+	drain->count = (unsigned)list->n_stores;
+	for (unsigned i = 0; i < drain->count; i++) {
+		const Perseas__Header *header = list->stores[i]->header;
+
+		drain->images[i].status = list->stores[i];
+		add_members(&drain->images[i], header->roster);
+		add_members(&drain->images[i], header->next_roster);
+	}
+	return PS_EXIT_OK;
+}
+
+/* The mirror itself gets nothing. */
+static enum ps_exit take_survey(struct ps_drain *drain)
+{
+	const struct ps_args *args = drain->args;
+	enum ps_exit status = ps_survey_take(&drain->survey, args->mirrors, &args->options);
+	int self;
+
+	if (status)
+		return status;
+	drain->candidates = drain->survey.count;
+	self = ps_survey_find(&drain->survey, args->members[0].text);
+	if (self >= 0)
+		drain->survey.spots[self].closed = true;
+	return PS_EXIT_OK;
+}
+
+/* --- what is said --- */
+
+static const char *end_text(const struct ps_drain_image *image)
+{
+	switch (image->end) {
+	case PS_DRAIN_MOVED:
+		return "moved";
+	case PS_DRAIN_DELETED:
+		return "deleted";
+	case PS_DRAIN_PLANNED:
+		return "planned";
+	case PS_DRAIN_LEFT:
+		return "left";
+	case PS_DRAIN_UNTRIED:
+		break;
+	}
+	return "untried";
+}
+
+static void print_image(const struct ps_drain *drain, unsigned i)
+{
+	const struct ps_drain_image *image = &drain->images[i];
+	const char *store = image->status->header->store;
+	char size[PS_SIZE_TEXT];
+
+	if (drain->args->json)
+		return;
+	printf("%u of %u: store '%s': ", i + 1, drain->count, store);
+	ps_size_text(size, image->status->bytes);
+	if (image->end == PS_DRAIN_LEFT)
+		printf("not moved\n");
+	else if (image->end == PS_DRAIN_MOVED)
+		printf("moved to %s, %s\n", image->to, size);
+	else if (image->end == PS_DRAIN_DELETED)
+		printf("its image counted for nothing, and is deleted\n");
+	else if (*image->to)
+		printf("from %s to %s, %s\n", image->from, image->to, size);
+	else
+		printf("a change of its roster is under way, or is made: it would be completed, "
+		       "and the image deleted\n");
+	fflush(stdout);
+}
+
+static void print_json(const struct ps_drain *drain, unsigned left)
+{
+	struct ps_json json = { .out = stdout };
+	char id[PS_HEX_TEXT];
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "mirror", drain->args->members[0].text);
+	ps_json_bool(&json, "dry_run", drain->args->dry_run);
+	ps_json_number(&json, "left", left);
+	ps_json_begin(&json, "images", '[');
+	for (unsigned i = 0; i < drain->count; i++) {
+		const struct ps_drain_image *image = &drain->images[i];
+		const Perseas__Header *header = image->status->header;
+
+		ps_json_begin(&json, NULL, '{');
+		ps_json_text(&json, "store", header->store);
+		ps_json_text(&json, "image_id", ps_hex_text(id, header->image_id.data));
+		ps_json_number(&json, "bytes", image->status->bytes);
+		ps_json_text(&json, "from", *image->from ? image->from : NULL);
+		ps_json_text(&json, "to", *image->to ? image->to : NULL);
+		ps_json_text(&json, "result", end_text(image));
+		ps_json_end(&json, '}');
+	}
+	ps_json_end(&json, ']');
+	ps_json_end(&json, '}');
+}
+
+/* --- the end --- */
+
+/* What the mirror has now, also images that came meanwhile. */
+static enum ps_exit count_left(struct ps_drain *drain, unsigned *left)
+{
+	Perseas__Reply *list = NULL;
+	enum ps_exit status;
+
+	*left = 0;
+	for (unsigned i = 0; i < drain->count; i++)
+		*left += drain->images[i].end == PS_DRAIN_LEFT ||
+		         drain->images[i].end == PS_DRAIN_UNTRIED;
+	if (drain->args->dry_run)
+		return PS_EXIT_OK;
+	status = ask_list(drain, &list);
+	if (status)
+		return status;
+	if (list->list->n_stores > *left) {
+		ps_complain(PS_EXIT_PARTLY,
+		            "images came to %s while it was drained: run perseas drain again",
+		            drain->args->members[0].text);
+		status = PS_EXIT_PARTLY;
+	}
+	*left = (unsigned)list->list->n_stores;
+	perseas__reply__free_unpacked(list, NULL);
+	return status;
+}
+
+/* NO is said where anything cannot be done; PARTLY where another run may do it. */
+static enum ps_exit worse_of(enum ps_exit one, enum ps_exit other)
+{
+	if (one == PS_EXIT_OK || other == PS_EXIT_OK)
+		return one == PS_EXIT_OK ? other : one;
+	return one == PS_EXIT_PARTLY && other == PS_EXIT_PARTLY ? PS_EXIT_PARTLY : PS_EXIT_NO;
+}
+
+static enum ps_exit drain_all(struct ps_drain *drain)
+{
+	enum ps_exit status = PS_EXIT_OK, counted;
+	unsigned left;
+
+	for (unsigned i = 0; i < drain->count && !ps_stopped(); i++) {
+		status = worse_of(status, ps_drain_image(drain, &drain->images[i]));
+		print_image(drain, i);
+	}
+	counted = count_left(drain, &left);
+	if (drain->args->json)
+		print_json(drain, left);
+	else if (!counted)
+		printf("%s: %u of %u images %s, %u left\n", drain->args->members[0].text,
+		       drain->count - left, drain->count,
+		       drain->args->dry_run ? "could be moved" : "are gone", left);
+	if (ps_stopped())
+		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal: run perseas drain again "
+		                                   "to go on");
+	return worse_of(status, counted);
+}
+
+enum ps_exit ps_verb_drain(const struct ps_args *args)
+{
+	struct ps_drain drain = { .args = args };
+	enum ps_exit status = ps_panel_open_one(&drain.mirror, args->members[0].text,
+	                                        &args->options);
+
+	if (status)
+		return status;
+	status = take_list(&drain);
+	if (!status)
+		status = take_survey(&drain);
+	if (!status) {
+		ps_stop_catch();
+		status = drain_all(&drain);
+		ps_survey_free(&drain.survey);
+	}
+	if (drain.list)
+		perseas__reply__free_unpacked(drain.list, NULL);
+	free(drain.images);
+	ps_panel_close(&drain.mirror);
+	return status;
+}

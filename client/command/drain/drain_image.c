@@ -1,0 +1,301 @@
+/*
+ * drain_image.c - one image is moved: looks at its store, does the next step, and looks again,
+ * until the image is deleted or nothing more can be done. cmd_drain.c calls it. Every step is one
+ * that may follow a run that was killed anywhere: it must never rest on what was seen before.
+ */
+#include "drain.h"
+#include "../ask/drop.h"
+#include "../ask/verdict.h"
+#include "../change/roster.h"
+#include "../../../proto/control/envelope.h"
+
+#include <poll.h>
+#include <string.h>
+
+enum { LOOK_MS = 100, TRIES = 8 };
+
+static const struct ps_roster_action replaces = { "replace", PERSEAS__ORDER_KIND__ORDER_REPLACE, 2,
+	                                          "OLD NEW" };
+
+struct step {
+	struct ps_drain *drain;
+	struct ps_drain_image *image;
+	struct ps_panel panel;
+	struct ps_census census;
+	uint64_t until_ns;
+	unsigned tries; /* changes that were ordered */
+	enum ps_exit status;
+};
+
+static const char *store_of(const struct step *s)
+{
+	return s->image->status->header->store;
+}
+
+/* --- what it is --- */
+
+/* The member that the image is, or was loaded from; NULL: none. */
+static const Perseas__Member *member_of(const struct step *s)
+{
+	const Perseas__Header *header = s->image->status->header;
+	const Perseas__Roster *roster = s->census.judged.settled;
+	const Perseas__Member *member = ps_roster_member(roster, header->image_id.data);
+
+	if (!member && header->parent_id.len == PS_ID_SIZE)
+		member = ps_roster_member(roster, header->parent_id.data);
+	return member;
+}
+
+/* A change that was made, and brought a mirror that has died since: it is replaced once more. */
+static const Perseas__Member *dead_of(const struct step *s)
+{
+	const Perseas__Roster *roster = s->census.judged.settled;
+
+	for (size_t k = 0; k < roster->n_members; k++) {
+		const char *address = roster->members[k]->address;
+		const int spot = ps_survey_find(&s->drain->survey, address);
+
+		if (spot < 0 || (unsigned)spot >= s->drain->candidates)
+			continue;
+		for (unsigned i = 0; i < s->panel.count; i++)
+			if (!strcmp(s->panel.addresses[i].text, address) &&
+			    !ps_panel_answered(&s->panel, i))
+				return roster->members[k];
+	}
+	return NULL;
+}
+
+/* An order stands at the mirror that passes it on, and is over when its owner has told that one. */
+static bool has_order(const struct step *s, unsigned i)
+{
+	const Perseas__StoreStatus *status = s->census.told[i];
+
+	return ps_census_belongs(&s->census, i) && status->live && status->order &&
+	       !(status->result && status->result->done);
+}
+
+static bool is_changing(const struct step *s)
+{
+	for (unsigned i = 0; i < s->panel.count; i++)
+		if (has_order(s, i))
+			return true;
+	return s->census.judged.next != NULL;
+}
+
+/* --- what is done --- */
+
+/* It is over, for better or worse. */
+static bool end_with(struct step *s, enum ps_drain_end end, enum ps_exit status)
+{
+	s->image->end = end;
+	s->status = status;
+	return true;
+}
+
+/* Waits for a moment. True: the time is up, or somebody says to stop. */
+static bool wait_more(struct step *s, const char *what)
+{
+	struct ps_env *env = s->panel.env;
+
+	if (!ps_stopped() && env->ops->now(env) < s->until_ns) {
+		poll(NULL, 0, LOOK_MS);
+		return false;
+	}
+	ps_complain(PS_EXIT_PARTLY, "store '%s': %s; run perseas drain again", store_of(s), what);
+	return end_with(s, PS_DRAIN_LEFT, PS_EXIT_PARTLY);
+}
+
+/* Who opens the store completes what an owner left undone. */
+static bool finish_here(struct step *s)
+{
+	struct perseas_options options = s->drain->args->options;
+	perseas_t *p;
+	int rc;
+
+	if (s->tries++ >= TRIES)
+		return wait_more(s, "a change of its roster that was begun is not completed");
+	rc = perseas_open(store_of(s), s->image->mirrors, &options, &p);
+	if (rc && rc != PERSEAS_EBUSY)
+		return end_with(s, PS_DRAIN_LEFT, ps_library_failed(NULL, rc));
+	if (!rc)
+		perseas_close(p);
+	return false;
+}
+
+/* The image counts for nothing any more: no roster lists it, and the store is whole without it. */
+static bool delete_image(struct step *s)
+{
+	struct ps_panel *mirror = &s->drain->mirror;
+	const struct ps_error *error = &mirror->errors[0];
+
+	if (s->drain->args->dry_run)
+		return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
+	ps_panel_connect(mirror, 0);
+	ps_drop_ask(mirror, store_of(s), 0, s->image->status->header);
+	if (mirror->replies[0] || error->code == PERSEAS_ENOSTORE)
+		return end_with(s, *s->image->to ? PS_DRAIN_MOVED : PS_DRAIN_DELETED, PS_EXIT_OK);
+	/* Its owner is about to end its session there. */
+	if (error->code == PERSEAS_EBUSY)
+		return wait_more(s, "an owner that is no longer to be there still uses its image");
+	/* Its connection may be an old one, from before the mirror was started again. */
+	if (error->code == PERSEAS_EUNREACHABLE && s->tries++ == 0)
+		return false;
+	return end_with(s, PS_DRAIN_LEFT, ps_panel_failed(mirror, 0));
+}
+
+static void note_move(struct step *s, struct ps_spot *spot, const char *from)
+{
+	const uint64_t bytes = s->image->status->bytes;
+
+	snprintf(s->image->from, sizeof(s->image->from), "%s", from);
+	snprintf(s->image->to, sizeof(s->image->to), "%s", spot->address);
+	spot->used += bytes;
+	spot->room -= bytes < spot->room ? bytes : spot->room;
+	spot->stores++;
+}
+
+/* The change itself. A store that has an owner is changed by that one. */
+static enum ps_exit order_change(struct step *s, const char *old, const char *new)
+{
+	struct ps_args change = *s->drain->args;
+
+	change.store = store_of(s);
+	change.mirrors = s->image->mirrors;
+	change.action = &replaces;
+	change.quiet = true;
+	change.json = false;
+	change.member_count = 2;
+	if (ps_address_parse(old, &change.members[0], NULL) ||
+	    ps_address_parse(new, &change.members[1], NULL))
+		return ps_complain(PS_EXIT_FAILURE, "'%s' or '%s' is no address", old, new);
+	if (ps_owner_at(&s->census) >= 0)
+		return ps_roster_by_owner(&s->panel, &s->census, &change);
+	return ps_roster_here(&change);
+}
+
+static bool target_answers(const struct step *s, const char *address)
+{
+	struct ps_panel panel;
+	bool answers;
+
+	if (ps_panel_open(&panel, address, &s->drain->args->options))
+		return false;
+	ps_panel_ask_all(&panel, ps_panel_list_request());
+	answers = ps_panel_answered(&panel, 0);
+	ps_panel_close(&panel);
+	return answers;
+}
+
+static bool replace_member(struct step *s, const Perseas__Member *old)
+{
+	struct ps_spot *spot = ps_drain_target(s->drain, s->image, &s->census, old);
+	char address[256], from[256];
+	enum ps_exit status;
+
+	if (!spot)
+		return end_with(s, PS_DRAIN_LEFT, PS_EXIT_NO);
+	if (s->drain->args->dry_run) {
+		note_move(s, spot, old->address);
+		return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
+	}
+	snprintf(address, sizeof(address), "%s", spot->address);
+	snprintf(from, sizeof(from), "%s", old->address);
+	if (!s->drain->args->json)
+		printf("store '%s': from %s to %s\n", store_of(s), from, address);
+	fflush(stdout);
+	status = order_change(s, from, address);
+	if (!status) {
+		note_move(s, spot, from);
+		return false;
+	}
+	if (status == PS_EXIT_PARTLY)
+		return wait_more(s, "its change is not over");
+	/* A target that died is left out from now on. What failed otherwise fails again, unless an
+	 * owner came or went meanwhile: that is tried once more. */
+	s->tries++;
+	if (s->tries >= TRIES || (s->tries > 1 && target_answers(s, address)))
+		return end_with(s, PS_DRAIN_LEFT, status);
+	return false;
+}
+
+/* No roster lists the image. */
+static bool leave_behind(struct step *s)
+{
+	const Perseas__Member *dead = dead_of(s);
+
+	if (dead)
+		return replace_member(s, dead);
+	if (ps_verdict_whole(&s->census))
+		return delete_image(s);
+	if (s->drain->args->dry_run)
+		return end_with(s, PS_DRAIN_LEFT,
+		                ps_complain(PS_EXIT_NO,
+		                            "store '%s': its image here is in no roster, and is "
+		                            "kept, since the store is not whole without it",
+		                            store_of(s)));
+	return wait_more(s, "not every mirror of its new roster is up to date, so the image that "
+	                    "left the roster is kept");
+}
+
+/* What nothing can be done about. NULL: something can. */
+static const char *trouble_of(const struct step *s)
+{
+	const Perseas__Header *header = s->image->status->header;
+	const struct ps_judgement *judged = &s->census.judged;
+
+	if (header->state == PERSEAS__STATE__STATE_CREATING)
+		return "its making was not finished: perseas create completes it, perseas drop "
+		       "deletes it";
+	if (!s->census.header)
+		return "no mirror that its roster names tells of it";
+	if (!ps_id_equal(s->census.header->store_id, header->store_id.data))
+		return "the mirrors that its roster names have another store of that name: this "
+		       "image is of no use, and perseas drop deletes it";
+	if (!judged->settled || judged->outlook != PS_OUTLOOK_OPENS)
+		return "too few of its mirrors are seen to open it; perseas status says more";
+	return NULL;
+}
+
+/* One step. True: it was the last one. */
+static bool take_step(struct step *s)
+{
+	const char *trouble = trouble_of(s);
+	const Perseas__Member *member;
+
+	if (trouble) {
+		ps_complain(PS_EXIT_NO, "store '%s' stays: %s", store_of(s), trouble);
+		return end_with(s, PS_DRAIN_LEFT, PS_EXIT_NO);
+	}
+	if (is_changing(s)) {
+		if (s->drain->args->dry_run)
+			return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
+		return ps_owner_at(&s->census) < 0 ? finish_here(s)
+		                                   : wait_more(s, "another change of its roster is "
+		                                                  "not over");
+	}
+	member = member_of(s);
+	return member ? replace_member(s, member) : leave_behind(s);
+}
+
+enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image)
+{
+	struct step s = { .drain = drain, .image = image };
+	struct ps_env *env = drain->mirror.env;
+	bool over = false;
+
+	s.until_ns = env->ops->now(env) + (uint64_t)drain->args->wait_ms * 1000000;
+	while (!over) {
+		enum ps_exit status = ps_census_open(&s.census, &s.panel, store_of(&s),
+		                                     image->mirrors, &drain->args->options);
+
+		if (status) {
+			image->end = PS_DRAIN_LEFT;
+			return status;
+		}
+		while (ps_census_widen(&s.census, &s.panel, store_of(&s)))
+			;
+		over = take_step(&s);
+		ps_census_close(&s.census, &s.panel);
+	}
+	return s.status;
+}

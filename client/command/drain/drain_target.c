@@ -1,0 +1,158 @@
+/*
+ * drain_target.c - which daemon gets an image; see drain.h. drain_image.c calls it. It must never
+ * change anything on a mirror.
+ */
+#include "drain.h"
+#include "../../../proto/control/envelope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the members that stay are, and the widest domain in which all are apart now. */
+struct others {
+	unsigned spots[PS_MIRRORS_MAX + 1]; /* that of `old` comes last */
+	unsigned count;
+	enum ps_domain apart;
+};
+
+static bool is_known(const struct ps_spot *spot)
+{
+	return *spot->labels[PS_DOMAIN_HOST];
+}
+
+static bool find_others(struct ps_drain *drain, const struct ps_drain_image *image,
+                        const Perseas__Roster *roster, const Perseas__Member *old,
+                        struct others *others)
+{
+	const struct perseas_options *options = &drain->args->options;
+	unsigned spot;
+
+	*others = (struct others){ .count = 0 };
+	for (size_t k = 0; k < roster->n_members; k++) {
+		const char *address = roster->members[k]->address;
+
+		if (roster->members[k] == old)
+			continue;
+		if (ps_survey_add(&drain->survey, address, options, &spot) ||
+		    !is_known(&drain->survey.spots[spot])) {
+			ps_complain(PS_EXIT_OK,
+			            "store '%s' stays: %s, which keeps its image, does not tell "
+			            "where it runs, so that nobody knows what fails together with "
+			            "it; bring it back, or replace it first",
+			            image->status->header->store, address);
+			return false;
+		}
+		others->spots[others->count++] = spot;
+	}
+	others->apart = ps_spots_apart(drain->survey.spots, others->spots, others->count);
+	/* Who leaves may be what is together with another one, or no longer tell. */
+	if (!ps_survey_add(&drain->survey, old->address, options, &spot) &&
+	    is_known(&drain->survey.spots[spot])) {
+		others->spots[others->count] = spot;
+		others->apart = ps_spots_apart(drain->survey.spots, others->spots,
+		                               others->count + 1);
+	}
+	return true;
+}
+
+/* Tries the widest domain first, and no narrower one than there must be. */
+static bool choose_spot(const struct ps_spot *spots, unsigned count, struct ps_wish *wish,
+                        enum ps_domain least, unsigned *chosen, char why[PS_PLACE_WHY])
+{
+	for (;; wish->apart--) {
+		if (ps_spots_choose(spots, count, wish, chosen, why))
+			return true;
+		if (wish->apart <= least)
+			return false;
+	}
+}
+
+static enum ps_domain least_apart(const struct ps_drain *drain, const struct others *others)
+{
+	if (drain->args->apart)
+		return ps_domain_named(drain->args->apart);
+	return others->apart == PS_DOMAINS ? PS_DOMAIN_HOST : others->apart;
+}
+
+static enum ps_domain most_apart(const struct ps_drain *drain, const struct ps_spot *spots,
+                                 enum ps_domain least)
+{
+	const enum ps_domain usual = ps_domain_usual(spots, drain->survey.count);
+
+	return drain->args->apart || usual == PS_DOMAINS || usual < least ? least : usual;
+}
+
+/* May it take the image? It is asked, since much may have happened after the survey. *gone: it may
+ * take no other one, either. */
+static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_image *image,
+                         const struct ps_spot *spot, bool *gone)
+{
+	const Perseas__Header *mine = image->status->header, *theirs;
+	struct ps_panel panel;
+	struct ps_census census;
+	bool accepts = false;
+
+	*gone = true;
+	if (ps_census_open(&census, &panel, mine->store, spot->address, &drain->args->options))
+		return false;
+	theirs = census.told[0] ? census.told[0]->header : NULL;
+	if (theirs && !ps_id_equal(theirs->store_id, mine->store_id.data)) {
+		*gone = false;
+		ps_complain(PS_EXIT_OK, "%s has another store '%s', and gets no image of this one",
+		            spot->address, mine->store);
+	} else if (!theirs && census.errors[0].code != PERSEAS_ENOSTORE) {
+		ps_complain(PS_EXIT_OK, "%s", census.errors[0].text);
+	} else if (theirs && ps_id_equal(theirs->image_id, mine->image_id.data)) {
+		ps_complain(PS_EXIT_OK, "%s is the mirror that is drained, by another address",
+		            spot->address);
+	} else {
+		accepts = true;
+	}
+	ps_census_close(&census, &panel);
+	return accepts;
+}
+
+/* Those that do not accept are left out, in `spots` or for good. */
+static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_drain_image *image,
+                                     const struct others *others, struct ps_spot *spots)
+{
+	const enum ps_domain least = least_apart(drain, others);
+	char why[PS_PLACE_WHY];
+	unsigned chosen;
+	bool gone;
+
+	for (;;) {
+		struct ps_wish wish = { .copies = 1,
+			                .bytes = image->status->bytes,
+			                .apart = most_apart(drain, spots, least),
+			                .there = others->spots,
+			                .there_count = others->count };
+
+		if (!choose_spot(spots, drain->survey.count, &wish, least, &chosen, why)) {
+			ps_complain(PS_EXIT_NO, "store '%s' stays: nobody can take its image: %s",
+			            image->status->header->store, why);
+			return NULL;
+		}
+		if (spot_accepts(drain, image, &spots[chosen], &gone))
+			return &drain->survey.spots[chosen];
+		spots[chosen].closed = true;
+		drain->survey.spots[chosen].closed |= gone;
+	}
+}
+
+struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_image *image,
+                                const struct ps_census *census, const Perseas__Member *old)
+{
+	struct ps_spot *spots, *target;
+	struct others others;
+	size_t size;
+
+	if (!find_others(drain, image, census->judged.settled, old, &others))
+		return NULL;
+	size = drain->survey.count * sizeof(*spots);
+	spots = ps_or_end(malloc(size));
+	memcpy(spots, drain->survey.spots, size);
+	target = choose_target(drain, image, &others, spots);
+	free(spots);
+	return target;
+}

@@ -1,0 +1,309 @@
+"""perseas drain: all images of a mirror go elsewhere, one after the other, while owners commit."""
+import signal
+import struct
+import subprocess
+import threading
+
+import pytest
+
+from binding import CREATE, Store
+from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, USAGE, die_with_parent, fill,
+                   mirror_list, run_command, status_of, wait_for, wait_ownerless)
+from relay import Relay
+
+LOG = 64 << 10
+SLOT = struct.Struct("<Q")
+
+
+class Writer:
+    """An owner that counts in its store, each time in a transaction of its own."""
+
+    def __init__(self, name, daemons, **options):
+        self.name, self.count, self.fault = name, 0, None
+        self.store = Store(name, mirror_list(daemons), flags=CREATE, log_size=LOG, **options)
+        self.store.map("counter", 4096)
+        self.store.publish()
+        self.ends = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            while not self.ends.is_set():
+                self.store.write("counter", 0, SLOT.pack(self.count + 1))
+                self.count += 1
+        except Exception as fault:                                # noqa: B902
+            self.fault = fault
+
+    def advances(self, by=20):
+        begin = self.count
+        wait_for(lambda: self.fault or self.count >= begin + by, SECONDS, "commits of " + self.name)
+        assert self.fault is None, self.fault
+
+    def end(self):
+        """How far it came: all of it was acknowledged."""
+        if not self.ends.is_set():
+            self.ends.set()
+            self.thread.join()
+            self.store.close()
+        assert self.fault is None, self.fault
+        return self.count
+
+
+@pytest.fixture
+def writer():
+    writers = []
+
+    def start(*words, **options):
+        writers.append(Writer(*words, **options))
+        return writers[-1]
+
+    yield start
+    for each in writers:
+        each.end()
+
+
+@pytest.fixture
+def fleet(mirrors):
+    """fleet("r1", "r2", ...): a daemon in each of these racks, on hosts of their own."""
+    hosts = iter(range(100))
+
+    def start(*racks):
+        return [mirrors(1, options=("--label", "host=h%d" % next(hosts), "--label", "rack=" + rack,
+                                    "--label", "zone=z", "--max-memory", "256M"))[0]
+                for rack in racks]
+
+    return start
+
+
+def begin(*words):
+    """perseas drain, as a process that is read from."""
+    return subprocess.Popen([str(BUILD / "perseas"), "drain", *words], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            preexec_fn=die_with_parent)
+
+
+def images(daemon):
+    return [s["store"] for s in run_command("ls", "--json", mirrors=[daemon]).json()
+            ["mirrors"][0]["stores"]]
+
+
+def members(name, daemons):
+    """The addresses of the roster, which all of the given daemons that have the store agree on."""
+    return [m["address"] for m in status_of(name, daemons)["roster"]["members"]]
+
+
+def check_count(name, daemons, count):
+    """The store has what was acknowledged, on every mirror of its roster."""
+    with Store(name, ",".join(members(name, daemons))) as store:
+        store.map("counter", 4096)
+        assert SLOT.unpack(store.read("counter", 0, SLOT.size))[0] == count
+    assert len(members(name, daemons)) == len(set(members(name, daemons)))
+
+
+def test_all_images_go_elsewhere_while_owners_commit(fleet, writer):
+    """Stores with owners and without, with all mirrors needed for a commit and not: none of them
+    notices, none is on two daemons of a rack, and the mirror has nothing left."""
+    daemons = fleet("r1", "r2", "r3", "r4", "r4")
+    a, others = daemons[0], daemons[1:]
+    busy = [writer("busy%d" % k, daemons[:3]) for k in range(3)]
+    pair = writer("pair", daemons[:2], acks=2)
+    fill("idle", daemons[:3], {"data": b"contents"}, log_size=LOG)
+    elsewhere = writer("elsewhere", daemons[1:3])
+    before = {name: members(name, daemons) for name in ("busy0", "idle", "elsewhere")}
+    plan = run_command("drain", a.address, "--dry-run", "--json", mirrors=daemons)
+    assert plan.status == OK and plan.json()["left"] == 0, plan
+    assert {i["result"] for i in plan.json()["images"]} == {"planned"}
+    assert len({i["to"] for i in plan.json()["images"] if i["store"] != "pair"}) == 2, \
+        "what is planned first counts for what is planned later"
+    assert before == {name: members(name, daemons) for name in before}, "a dry run changes nothing"
+    done = run_command("drain", a.address, mirrors=daemons)
+    assert done.status == OK, done
+    assert done.out.splitlines()[-1] == a.address + ": 5 of 5 images are gone, 0 left", done
+    assert images(a) == []
+    for each in (*busy, pair, elsewhere):
+        each.advances()
+    assert members("elsewhere", others) == before["elsewhere"]
+    racks = dict(zip((d.address for d in daemons), ("r1", "r2", "r3", "r4", "r4")))
+    for name in ("busy0", "busy1", "busy2", "idle"):
+        assert sorted(racks[m] for m in members(name, others)) == ["r2", "r3", "r4"]
+    a.kill9()
+    for each in (*busy, pair, elsewhere):
+        check_count(each.name, others, each.end())
+    with Store("idle", ",".join(members("idle", others))) as store:
+        store.map("data", 8)
+        assert store.read("data", 0, 8) == b"contents"
+
+
+def test_a_run_that_was_killed_is_gone_on_with(fleet, writer):
+    """Killed when it has announced a change, and killed when one is made: what the owner was
+    ordered to do it does, and the second run does the rest."""
+    daemons = fleet("r1", "r2", "r3", "r4", "r5")
+    a, others = daemons[0], daemons[1:]
+    busy = [writer("busy%d" % k, daemons[:3]) for k in range(3)]
+    fill("idle", daemons[:3], {"data": b"contents"}, log_size=LOG)
+    for end in ("from ", "moved to "):
+        run = begin(a.address, mirror_list(daemons))
+        for line in run.stdout:
+            if end in line:
+                break
+        run.kill()
+        run.communicate()
+    done = run_command("drain", a.address, mirrors=daemons)
+    assert done.status == OK and images(a) == [], done
+    a.kill9()
+    for each in busy:
+        each.advances()
+        check_count(each.name, others, each.end())
+        assert a.address not in members(each.name, others)
+    assert a.address not in members("idle", others)
+
+
+class Held:
+    """A drain of the first daemon to the fourth, with a copy that cannot be over before `go`: what
+    is copied is caught on its way."""
+
+    def __init__(self, daemons, writer, relay):
+        self.relay, self.daemons = relay, daemons
+        relay.catch("M" * 64, 1000)
+        self.store = writer("s", daemons[:3])
+        self.store.store.map("large", 4 * MIB)
+        self.store.store.poke("large", 0, b"M" * (4 * MIB))
+        self.store.store.publish()
+        self.run = begin(daemons[0].address,
+                         ",".join((relay.address, *(d.address for d in daemons[4:]))))
+        assert self.run.stdout.readline() == "store 's': from %s to %s\n" % (daemons[0].address,
+                                                                             relay.address)
+        wait_for(self.copies, SECONDS, "a copy that is under way")
+
+    def copies(self):
+        """Has its owner begun?"""
+        told = status_of("s", self.daemons[:3])["owner"]
+        return told["order"] and any(m["address"] == self.relay.address and
+                                     m["state"] == "resyncing" for m in told["mirrors"])
+
+
+def test_a_signal_ends_it_and_the_owner_goes_on(fleet, writer):
+    """The status says that another run goes on; that one waits for the change that was ordered."""
+    a, b, c, d = daemons = fleet("r1", "r2", "r3", "r4")
+    with Relay(d) as relay:
+        held = Held(daemons, writer, relay)
+        held.run.send_signal(signal.SIGTERM)
+        out, err = held.run.communicate(timeout=SECONDS)
+        assert held.run.returncode == PARTLY and "stopped by a signal" in err, (out, err)
+        assert images(a) == ["s"]
+        relay.go()
+        done = run_command("drain", a.address, mirrors=relay.address)
+        assert done.status == OK and images(a) == [], done
+        held.store.advances()
+        held.store.end()
+
+
+def test_a_target_that_dies_while_it_is_copied_to_is_left_out(fleet, writer):
+    """The owner gives it up, and another daemon gets the image."""
+    a, b, c, dies, other = daemons = fleet("r1", "r2", "r3", "r4", "r5")
+    fill("weight", [other], {"data": b"contents"}, log_size=LOG)
+    with Relay(dies) as relay:
+        held = Held(daemons, writer, relay)
+        dies.kill9()
+        out, err = held.run.communicate(timeout=SECONDS)
+        assert held.run.returncode == OK, (out, err)
+    assert images(a) == []
+    assert sorted(members("s", [b, c])) == sorted(x.address for x in (b, c, other))
+    held.store.advances()
+    check_count("s", [b, c, other], held.store.end())
+
+
+def test_a_target_that_died_after_the_change_is_replaced_before_the_image_is_deleted(fleet, writer):
+    """A drain was killed between the change and the deletion, and then the new mirror died: the old
+    image is kept until another daemon has taken its place."""
+    a, b, c, dies, other = fleet("r1", "r2", "r3", "r4", "r5")
+    store = writer("s", [a, b, c])
+    made = run_command("roster", "replace", "s", mirror_list([a, b, c]), a.address, dies.address)
+    assert made.status == OK, made
+    dies.kill9()
+    done = run_command("drain", a.address, mirrors=[dies])
+    assert done.status == FAILURE and images(a) == ["s"], done
+    done = run_command("drain", a.address, "--wait", 1, mirrors=[b, c])
+    assert done.status == PARTLY and images(a) == ["s"], done
+    assert "the image that left the roster is kept" in done.err
+    done = run_command("drain", a.address, mirrors=[dies, other])
+    assert done.status == OK and images(a) == [], done
+    assert sorted(members("s", [b, c])) == sorted(d.address for d in (b, c, other))
+    check_count("s", [b, c, other], store.end())
+
+
+def test_no_mirror_is_put_where_it_fails_together_with_another(fleet):
+    """Without --apart never closer than now; with it as it says; a mirror whose place is not known
+    stops it."""
+    a, b, c, d = daemons = fleet("r1", "r2", "r3", "r3")
+    fill("s", [a, b, c], {"data": b"contents"}, log_size=LOG)
+    done = run_command("drain", a.address, mirrors=daemons)
+    assert done.status == NO and images(a) == ["s"], done
+    assert "no two in the same rack" in done.err
+    assert "store 's': not moved" in done.out
+    c.kill9()
+    done = run_command("drain", a.address, "--apart", "host", mirrors=daemons)
+    assert done.status == NO and images(a) == ["s"], done
+    assert "%s, which keeps its image, does not tell where it runs" % c.address in done.err
+    c.restart()
+    done = run_command("drain", a.address, "--apart", "host", mirrors=daemons)
+    assert done.status == OK and images(a) == [], done
+    assert sorted(members("s", [b, c, d])) == sorted(x.address for x in (b, c, d))
+
+
+def test_another_address_of_the_mirror_is_no_other_mirror(fleet):
+    """It would get back what leaves it."""
+    a, b, c = fleet("r1", "r2", "r3")
+    fill("s", [a, b, c], {"data": b"contents"}, log_size=LOG)
+    port = a.address.rpartition(":")[2]
+    done = run_command("drain", a.address, mirrors="localhost:" + port)
+    assert done.status == NO and "is the mirror that is drained" in done.err, done
+    assert images(a) == ["s"]
+    done = run_command("drain", a.address, mirrors=[a])
+    assert done.status == NO and images(a) == ["s"], done
+
+
+def test_a_daemon_with_another_store_of_the_name_is_left_out(fleet):
+    """Nothing of that one is touched; the next daemon gets the image."""
+    a, b, c, d, e = fleet("r1", "r2", "r3", "r4", "r5")
+    fill("s", [a, b, c], {"data": b"contents"}, log_size=LOG)
+    fill("s", [d], {"data": b"foreigner"}, log_size=LOG)
+    fill("weight", [e], {"data": b"contents"}, log_size=LOG)
+    fill("more", [e], {"data": b"contents"}, log_size=LOG)
+    done = run_command("drain", a.address, mirrors=[d, e])
+    assert done.status == OK and "has another store 's'" in done.err, done
+    assert sorted(members("s", [b, c])) == sorted(x.address for x in (b, c, e))
+    assert members("s", [d]) == [d.address]
+
+
+def test_a_change_that_an_owner_left_unfinished_is_completed(fleet, owner):
+    """Its image is no longer wanted, or wanted by nobody: both are found out by looking."""
+    a, b, c, d = fleet("r1", "r2", "r3", "r4")
+    fill("s", [a, b, c], {"data": b"contents"}, log_size=LOG)
+    fill("left", [a, b], {"data": b"contents"}, log_size=LOG)
+    assert run_command("roster", "remove", "left", mirror_list([a, b]), a.address).status == OK
+    held = owner("s", [a, b, c])
+    held.kill9()
+    wait_ownerless("s", [a, b, c])
+    done = run_command("drain", a.address, "--json", mirrors=[d])
+    assert done.status == OK and images(a) == [], done
+    told = {i["store"]: i for i in done.json()["images"]}
+    assert told["s"]["result"] == "moved" and told["s"]["to"] == d.address
+    assert told["left"]["result"] == "deleted" and told["left"]["to"] is None
+
+
+def test_what_cannot_be_moved_is_said_and_the_rest_is_moved(fleet):
+    """A store of which too few mirrors answer stays where it is."""
+    a, b, c, d = fleet("r1", "r2", "r3", "r4")
+    fill("stuck", [a, c], {"data": b"contents"}, log_size=LOG)
+    fill("good", [a, b], {"data": b"contents"}, log_size=LOG)
+    c.kill9()
+    done = run_command("drain", a.address, "--json", mirrors=[d])
+    assert done.status == NO and images(a) == ["stuck"], done
+    assert done.json()["left"] == 1
+    assert "store 'stuck' stays: " in done.err
+    done = run_command("drain", c.address, mirrors=[d])
+    assert done.status == FAILURE and "refused the connection" in done.err, done
+    assert run_command("drain", mirrors=[d]).status == USAGE
+    assert run_command("drain", mirror_list([a, b]), mirrors=[d]).status == USAGE
