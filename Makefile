@@ -95,7 +95,7 @@ objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(call sources,$(1)))
 # The rooms; tests/style.py says which of them may include which.
 FORMATS := $(addprefix proto/,base image data control)
 LIBRARY := $(addprefix client/,core host fabric demand keeper open heap standby)
-COMMANDS := $(addprefix client/command/,ui ask place live change drain doctor top bench run) client/command
+COMMANDS := $(addprefix client/command/,ui ask place fleet live change drain doctor top bench run) client/command
 SERVING := $(addprefix server/,host store memory loop fabric watch)
 RVM := client/rvm
 RDS := client/rds

@@ -159,7 +159,7 @@ static enum ps_exit place_words(struct ps_args *args)
 		bool taken;
 		enum ps_exit wrong;
 
-		if (*place == 'm' && is_left_out(args, i))
+		if ((*place == 'm' && is_left_out(args, i)) || (*place == 's' && args->all))
 			place++;
 		wrong = set_word(args, *place++, args->words[i], &taken);
 		if (wrong)
@@ -197,7 +197,7 @@ static enum ps_exit args_check(const struct ps_args *args, uint64_t given)
 	if (strchr(verb->needs, 'f') && !args->file)
 		return ps_complain(PS_EXIT_USAGE, "which file? usage: perseas %s %s", verb->name,
 		                   verb->usage);
-	if (strchr(verb->needs, 's') && !args->store)
+	if (strchr(verb->needs, 's') && !args->store && !args->all)
 		return ps_complain(PS_EXIT_USAGE, "which store? usage: perseas %s %s", verb->name,
 		                   verb->usage);
 	if (strchr(verb->needs, 'm') && !args->mirrors)

@@ -6,6 +6,7 @@
 #include "ask/owner_report.h"
 #include "ask/standbys.h"
 #include "ask/verdict.h"
+#include "fleet/fleet.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/parts.h"
 
@@ -412,9 +413,11 @@ enum ps_exit ps_verb_status(const struct ps_args *args)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
-	                                     &args->options);
+	enum ps_exit status;
 
+	if (args->all)
+		return ps_fleet_status(args);
+	status = ps_census_open(&census, &panel, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
 	(void)ps_census_widen(&census, &panel, args->store);

@@ -11,7 +11,8 @@ const struct ps_verb ps_verbs[] = {
 	  "Makes an empty store on all of the mirrors, or on none. All must answer, and none may\n"
 	  "have a store of that name. An application makes its segments in it.\n",
 	  NULL, ps_verb_create },
-	{ "status", PS_STATUS, "sm", "sM", "STORE LIST [--json]",
+	{ "status", PS_STATUS, "sm", "sM",
+	  "STORE LIST [--json]\n  perseas status --all LIST [--json]",
 	  "shows a store: its owner, its state on each mirror, its segments",
 	  "First says whether its owner can commit, whether it can be opened, and which single\n"
 	  "loss of a mirror would change that. Then, for each mirror of the list and each other\n"
@@ -20,7 +21,19 @@ const struct ps_verb ps_verbs[] = {
 	  "how many transactions it is behind the newest seen (lag), the memory that its image\n"
 	  "takes, and a live owner; then the store's roster and its segments.\n"
 	  "\n"
-	  "It only reads: it fences nobody, and may be run beside a live owner.\n",
+	  "With --all, LIST names daemons, up to 1024, and each store that they have is a line,\n"
+	  "those with problems first: its owner, how many of its mirrors are up to date, how many\n"
+	  "any of them can be lost before a commit or an open fails, of how many its roster\n"
+	  "promises, how many transactions the last mirror is behind (or how far it is copied),\n"
+	  "and what is wrong. Each daemon is asked once; those that rosters name and LIST does\n"
+	  "not are asked, too. The status is 1 if a store cannot be used or bears fewer losses\n"
+	  "than promised, 3 if only a daemon does not answer, 4 if none does.\n"
+	  "\n"
+	  "It only reads: it fences nobody, and may be run beside a live owner.\n"
+	  "\n"
+	  "Examples:\n"
+	  "  perseas status bank m1:7170,m2:7170,m3:7170\n"
+	  "  perseas status --all @fleet\n",
 	  NULL, ps_verb_status },
 	{ "ls", PS_LS, "m", "M", "LIST [--json]",
 	  "lists the stores on each mirror, its memory and version",

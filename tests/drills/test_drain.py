@@ -11,7 +11,9 @@ from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, USAGE, die_with
                    mirror_list, run_command, status_of, wait_for, wait_ownerless)
 from relay import Relay
 
-LOG = 64 << 10
+TIMEOUT = 1000 * SECONDS                # ms: whoever is dead is refused at once
+PATIENT = dict(log_size=64 << 10, connect_timeout_ms=TIMEOUT, mirror_timeout_ms=TIMEOUT,
+               commit_timeout_ms=TIMEOUT)
 SLOT = struct.Struct("<Q")
 
 
@@ -20,7 +22,7 @@ class Writer:
 
     def __init__(self, name, daemons, **options):
         self.name, self.count, self.fault = name, 0, None
-        self.store = Store(name, mirror_list(daemons), flags=CREATE, log_size=LOG, **options)
+        self.store = Store(name, mirror_list(daemons), flags=CREATE, **PATIENT, **options)
         self.store.map("counter", 4096)
         self.store.publish()
         self.ends = threading.Event()
@@ -78,24 +80,30 @@ def fleet(mirrors):
 
 def begin(*words):
     """perseas drain, as a process that is read from."""
-    return subprocess.Popen([str(BUILD / "perseas"), "drain", *words], stdin=subprocess.DEVNULL,
+    return subprocess.Popen([str(BUILD / "perseas"), "drain", *words, "--connect-timeout",
+                             str(TIMEOUT)], stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             preexec_fn=die_with_parent)
 
 
+def drain(*words, mirrors):
+    return run_command("drain", *words, "--connect-timeout", TIMEOUT, mirrors=mirrors)
+
+
 def images(daemon):
-    return [s["store"] for s in run_command("ls", "--json", mirrors=[daemon]).json()
-            ["mirrors"][0]["stores"]]
+    told = run_command("ls", "--json", "--connect-timeout", TIMEOUT, mirrors=[daemon]).json()
+    return [s["store"] for s in told["mirrors"][0]["stores"]]
 
 
 def members(name, daemons):
     """The addresses of the roster, which all of the given daemons that have the store agree on."""
-    return [m["address"] for m in status_of(name, daemons)["roster"]["members"]]
+    told = run_command("status", name, "--json", "--connect-timeout", TIMEOUT, mirrors=daemons)
+    return [m["address"] for m in told.json()["roster"]["members"]]
 
 
 def check_count(name, daemons, count):
     """The store has what was acknowledged, on every mirror of its roster."""
-    with Store(name, ",".join(members(name, daemons))) as store:
+    with Store(name, ",".join(members(name, daemons)), **PATIENT) as store:
         store.map("counter", 4096)
         assert SLOT.unpack(store.read("counter", 0, SLOT.size))[0] == count
     assert len(members(name, daemons)) == len(set(members(name, daemons)))
@@ -108,16 +116,16 @@ def test_all_images_go_elsewhere_while_owners_commit(fleet, writer):
     a, others = daemons[0], daemons[1:]
     busy = [writer("busy%d" % k, daemons[:3]) for k in range(3)]
     pair = writer("pair", daemons[:2], acks=2)
-    fill("idle", daemons[:3], {"data": b"contents"}, log_size=LOG)
+    fill("idle", daemons[:3], {"data": b"contents"}, **PATIENT)
     elsewhere = writer("elsewhere", daemons[1:3])
     before = {name: members(name, daemons) for name in ("busy0", "idle", "elsewhere")}
-    plan = run_command("drain", a.address, "--dry-run", "--json", mirrors=daemons)
+    plan = drain(a.address, "--dry-run", "--json", mirrors=daemons)
     assert plan.status == OK and plan.json()["left"] == 0, plan
     assert {i["result"] for i in plan.json()["images"]} == {"planned"}
     assert len({i["to"] for i in plan.json()["images"] if i["store"] != "pair"}) == 2, \
         "what is planned first counts for what is planned later"
     assert before == {name: members(name, daemons) for name in before}, "a dry run changes nothing"
-    done = run_command("drain", a.address, mirrors=daemons)
+    done = drain(a.address, mirrors=daemons)
     assert done.status == OK, done
     assert done.out.splitlines()[-1] == a.address + ": 5 of 5 images are gone, 0 left", done
     assert images(a) == []
@@ -141,7 +149,7 @@ def test_a_run_that_was_killed_is_gone_on_with(fleet, writer):
     daemons = fleet("r1", "r2", "r3", "r4", "r5")
     a, others = daemons[0], daemons[1:]
     busy = [writer("busy%d" % k, daemons[:3]) for k in range(3)]
-    fill("idle", daemons[:3], {"data": b"contents"}, log_size=LOG)
+    fill("idle", daemons[:3], {"data": b"contents"}, **PATIENT)
     for end in ("from ", "moved to "):
         run = begin(a.address, mirror_list(daemons))
         for line in run.stdout:
@@ -149,7 +157,7 @@ def test_a_run_that_was_killed_is_gone_on_with(fleet, writer):
                 break
         run.kill()
         run.communicate()
-    done = run_command("drain", a.address, mirrors=daemons)
+    done = drain(a.address, mirrors=daemons)
     assert done.status == OK and images(a) == [], done
     a.kill9()
     for each in busy:
@@ -193,7 +201,7 @@ def test_a_signal_ends_it_and_the_owner_goes_on(fleet, writer):
         assert held.run.returncode == PARTLY and "stopped by a signal" in err, (out, err)
         assert images(a) == ["s"]
         relay.go()
-        done = run_command("drain", a.address, mirrors=relay.address)
+        done = drain(a.address, mirrors=relay.address)
         assert done.status == OK and images(a) == [], done
         held.store.advances()
         held.store.end()
@@ -202,7 +210,7 @@ def test_a_signal_ends_it_and_the_owner_goes_on(fleet, writer):
 def test_a_target_that_dies_while_it_is_copied_to_is_left_out(fleet, writer):
     """The owner gives it up, and another daemon gets the image."""
     a, b, c, dies, other = daemons = fleet("r1", "r2", "r3", "r4", "r5")
-    fill("weight", [other], {"data": b"contents"}, log_size=LOG)
+    fill("weight", [other], {"data": b"contents"}, **PATIENT)
     with Relay(dies) as relay:
         held = Held(daemons, writer, relay)
         dies.kill9()
@@ -222,12 +230,12 @@ def test_a_target_that_died_after_the_change_is_replaced_before_the_image_is_del
     made = run_command("roster", "replace", "s", mirror_list([a, b, c]), a.address, dies.address)
     assert made.status == OK, made
     dies.kill9()
-    done = run_command("drain", a.address, mirrors=[dies])
+    done = drain(a.address, mirrors=[dies])
     assert done.status == FAILURE and images(a) == ["s"], done
-    done = run_command("drain", a.address, "--wait", 1, mirrors=[b, c])
+    done = drain(a.address, "--wait", 1, mirrors=[b, c])
     assert done.status == PARTLY and images(a) == ["s"], done
     assert "the image that left the roster is kept" in done.err
-    done = run_command("drain", a.address, mirrors=[dies, other])
+    done = drain(a.address, mirrors=[dies, other])
     assert done.status == OK and images(a) == [], done
     assert sorted(members("s", [b, c])) == sorted(d.address for d in (b, c, other))
     check_count("s", [b, c, other], store.end())
@@ -237,17 +245,17 @@ def test_no_mirror_is_put_where_it_fails_together_with_another(fleet):
     """Without --apart never closer than now; with it as it says; a mirror whose place is not known
     stops it."""
     a, b, c, d = daemons = fleet("r1", "r2", "r3", "r3")
-    fill("s", [a, b, c], {"data": b"contents"}, log_size=LOG)
-    done = run_command("drain", a.address, mirrors=daemons)
+    fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
+    done = drain(a.address, mirrors=daemons)
     assert done.status == NO and images(a) == ["s"], done
     assert "no two in the same rack" in done.err
     assert "store 's': not moved" in done.out
     c.kill9()
-    done = run_command("drain", a.address, "--apart", "host", mirrors=daemons)
+    done = drain(a.address, "--apart", "host", mirrors=daemons)
     assert done.status == NO and images(a) == ["s"], done
     assert "%s, which keeps its image, does not tell where it runs" % c.address in done.err
     c.restart()
-    done = run_command("drain", a.address, "--apart", "host", mirrors=daemons)
+    done = drain(a.address, "--apart", "host", mirrors=daemons)
     assert done.status == OK and images(a) == [], done
     assert sorted(members("s", [b, c, d])) == sorted(x.address for x in (b, c, d))
 
@@ -255,23 +263,23 @@ def test_no_mirror_is_put_where_it_fails_together_with_another(fleet):
 def test_another_address_of_the_mirror_is_no_other_mirror(fleet):
     """It would get back what leaves it."""
     a, b, c = fleet("r1", "r2", "r3")
-    fill("s", [a, b, c], {"data": b"contents"}, log_size=LOG)
+    fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
     port = a.address.rpartition(":")[2]
-    done = run_command("drain", a.address, mirrors="localhost:" + port)
+    done = drain(a.address, mirrors="localhost:" + port)
     assert done.status == NO and "is the mirror that is drained" in done.err, done
     assert images(a) == ["s"]
-    done = run_command("drain", a.address, mirrors=[a])
+    done = drain(a.address, mirrors=[a])
     assert done.status == NO and images(a) == ["s"], done
 
 
 def test_a_daemon_with_another_store_of_the_name_is_left_out(fleet):
     """Nothing of that one is touched; the next daemon gets the image."""
     a, b, c, d, e = fleet("r1", "r2", "r3", "r4", "r5")
-    fill("s", [a, b, c], {"data": b"contents"}, log_size=LOG)
-    fill("s", [d], {"data": b"foreigner"}, log_size=LOG)
-    fill("weight", [e], {"data": b"contents"}, log_size=LOG)
-    fill("more", [e], {"data": b"contents"}, log_size=LOG)
-    done = run_command("drain", a.address, mirrors=[d, e])
+    fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
+    fill("s", [d], {"data": b"foreigner"}, **PATIENT)
+    fill("weight", [e], {"data": b"contents"}, **PATIENT)
+    fill("more", [e], {"data": b"contents"}, **PATIENT)
+    done = drain(a.address, mirrors=[d, e])
     assert done.status == OK and "has another store 's'" in done.err, done
     assert sorted(members("s", [b, c])) == sorted(x.address for x in (b, c, e))
     assert members("s", [d]) == [d.address]
@@ -280,13 +288,13 @@ def test_a_daemon_with_another_store_of_the_name_is_left_out(fleet):
 def test_a_change_that_an_owner_left_unfinished_is_completed(fleet, owner):
     """Its image is no longer wanted, or wanted by nobody: both are found out by looking."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
-    fill("s", [a, b, c], {"data": b"contents"}, log_size=LOG)
-    fill("left", [a, b], {"data": b"contents"}, log_size=LOG)
+    fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
+    fill("left", [a, b], {"data": b"contents"}, **PATIENT)
     assert run_command("roster", "remove", "left", mirror_list([a, b]), a.address).status == OK
     held = owner("s", [a, b, c])
     held.kill9()
     wait_ownerless("s", [a, b, c])
-    done = run_command("drain", a.address, "--json", mirrors=[d])
+    done = drain(a.address, "--json", mirrors=[d])
     assert done.status == OK and images(a) == [], done
     told = {i["store"]: i for i in done.json()["images"]}
     assert told["s"]["result"] == "moved" and told["s"]["to"] == d.address
@@ -296,14 +304,14 @@ def test_a_change_that_an_owner_left_unfinished_is_completed(fleet, owner):
 def test_what_cannot_be_moved_is_said_and_the_rest_is_moved(fleet):
     """A store of which too few mirrors answer stays where it is."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
-    fill("stuck", [a, c], {"data": b"contents"}, log_size=LOG)
-    fill("good", [a, b], {"data": b"contents"}, log_size=LOG)
+    fill("stuck", [a, c], {"data": b"contents"}, **PATIENT)
+    fill("good", [a, b], {"data": b"contents"}, **PATIENT)
     c.kill9()
-    done = run_command("drain", a.address, "--json", mirrors=[d])
+    done = drain(a.address, "--json", mirrors=[d])
     assert done.status == NO and images(a) == ["stuck"], done
     assert done.json()["left"] == 1
     assert "store 'stuck' stays: " in done.err
-    done = run_command("drain", c.address, mirrors=[d])
+    done = drain(c.address, mirrors=[d])
     assert done.status == FAILURE and "refused the connection" in done.err, done
-    assert run_command("drain", mirrors=[d]).status == USAGE
-    assert run_command("drain", mirror_list([a, b]), mirrors=[d]).status == USAGE
+    assert drain(mirrors=[d]).status == USAGE
+    assert drain(mirror_list([a, b]), mirrors=[d]).status == USAGE

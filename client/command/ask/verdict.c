@@ -189,10 +189,9 @@ bool ps_verdict_whole(const struct ps_census *census)
 	return true;
 }
 
-/* Why it cannot be opened. */
-static const char *why_not(enum ps_outlook outlook)
+const char *ps_verdict_why(const struct ps_census *census)
 {
-	switch (outlook) {
+	switch (census->judged.outlook) {
 	case PS_OUTLOOK_NOTHING:
 		return " (no image was seen)";
 	case PS_OUTLOOK_UNFINISHED:
@@ -231,7 +230,7 @@ void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *
 	const char *between = several ? "any of " : "";
 
 	printf("can commit: %s; can open: %s%s", verdict->commit ? "yes" : "no",
-	       verdict->open ? "yes" : "no", why_not(census->judged.outlook));
+	       verdict->open ? "yes" : "no", ps_verdict_why(census));
 	if (verdict->commit || verdict->open)
 		printf("; next loss that hurts: %s", verdict->hurts ? "" : "none alone");
 	for (unsigned i = 0; i < census->panel->count; i++) {

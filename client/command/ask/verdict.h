@@ -26,6 +26,9 @@ unsigned ps_verdict_promise(const struct ps_census *census);
  * one, calls live? */
 bool ps_verdict_whole(const struct ps_census *census);
 
+/* Why it cannot be opened, in brackets behind a space; "": it can. */
+const char *ps_verdict_why(const struct ps_census *census);
+
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census);
 void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
                      const struct ps_census *census);

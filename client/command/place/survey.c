@@ -68,8 +68,7 @@ static enum ps_exit ask_some(struct ps_survey *survey, const char *list,
 	return status;
 }
 
-/* Ends the list behind so many addresses; what is left of it, or NULL. */
-static char *cut_list(char *list, unsigned most)
+char *ps_list_cut(char *list, unsigned most)
 {
 	for (unsigned i = 0; i < most; i++, list++)
 		if (!(list = strchr(list, ',')))
@@ -78,21 +77,30 @@ static char *cut_list(char *list, unsigned most)
 	return list;
 }
 
-enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
-                            const struct perseas_options *options)
+enum ps_exit ps_list_fits(const char *list)
 {
-	enum ps_exit status = PS_EXIT_OK;
 	unsigned count = 1;
 
-	*survey = (struct ps_survey){ 0 };
-	for (const char *at = mirrors; (at = strchr(at, ',')); at++)
+	for (const char *at = list; (at = strchr(at, ',')); at++)
 		count++;
 	if (count > PS_SURVEY_MAX)
 		return ps_complain(PS_EXIT_USAGE, "the list has %u daemons, and may have %u", count,
 		                   PS_SURVEY_MAX);
+	return PS_EXIT_OK;
+}
+
+enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
+                            const struct perseas_options *options)
+{
+	enum ps_exit status;
+
+	*survey = (struct ps_survey){ 0 };
+	status = ps_list_fits(mirrors);
+	if (status)
+		return status;
 	survey->words = ps_or_end(strdup(mirrors));
 	for (char *list = survey->words, *rest; list && !status; list = rest) {
-		rest = cut_list(list, PS_MIRRORS_MAX);
+		rest = ps_list_cut(list, PS_MIRRORS_MAX);
 		status = ask_some(survey, list, options);
 	}
 	if (!status && survey->silent == survey->count)

@@ -11,6 +11,11 @@
 
 enum { PS_SURVEY_MAX = 1024 }; /* daemons of one list */
 
+/* PS_EXIT_USAGE, with a complaint: it has more than PS_SURVEY_MAX. */
+enum ps_exit ps_list_fits(const char *list);
+/* Ends the list behind so many addresses; what is left of it, or NULL. */
+char *ps_list_cut(char *list, unsigned most);
+
 struct ps_survey {
 	struct ps_spot *spots; /* those that do not answer are closed */
 	unsigned count;

@@ -59,6 +59,7 @@ struct ps_args {
 	bool json;
 	bool quiet; /* says nothing on stdout: of what is done on behalf of another verb */
 	bool dry_run;
+	bool all; /* status: of a fleet, and no store is named */
 	bool bytes;
 	bool yes;
 	bool gone;

@@ -1,0 +1,82 @@
+/*
+ * fleet.h - all stores of many daemons: each daemon is asked once what it has, over one connection,
+ * and each store is judged as perseas status judges one. cmd_status.c calls it for --all. It must
+ * never claim a store.
+ */
+#ifndef PERSEAS_COMMAND_FLEET_H
+#define PERSEAS_COMMAND_FLEET_H
+
+#include "../ask/ask.h"
+#include "../place/survey.h"
+#include "../ui/args.h"
+
+/* The worst first. */
+enum ps_fleet_rank {
+	PS_FLEET_STUCK, /* it cannot commit, or cannot be opened, or has a commit in doubt */
+	PS_FLEET_BARE,  /* it bears fewer losses than its roster promises */
+	PS_FLEET_NOTED, /* something is to be said of it */
+	PS_FLEET_FREE,  /* it has no owner */
+	PS_FLEET_GOOD,
+	PS_FLEET_RANKS,
+};
+
+struct ps_fleet_daemon {
+	struct ps_panel *panel; /* of which it is the mirror `at` */
+	unsigned at;
+	bool added;            /* by a roster, not by the list */
+	Perseas__Reply *reply; /* NULL: panel->errors[at] says why */
+};
+
+struct ps_fleet_store {
+	const Perseas__Header *header; /* of the replies */
+	enum ps_fleet_rank rank;
+	char owner[96]; /* "": none */
+	bool commit, open;
+	unsigned bears, promise;
+	unsigned live, members; /* those that are up to date, of those that there are to be */
+	bool has_lag;
+	uint64_t lag;         /* transactions that the last of them is behind the newest seen */
+	uint64_t done, total; /* bytes of all resyncs; total 0: none is under way */
+	char *trouble;        /* "": none */
+};
+
+struct ps_fleet {
+	struct ps_panel **panels;
+	unsigned panel_count;
+	struct ps_fleet_daemon *daemons; /* those of the list first */
+	unsigned count, silent;
+	struct ps_fleet_store *stores; /* by rank, then by name */
+	unsigned store_count;
+	unsigned ranks[PS_FLEET_RANKS], free; /* how many there are, and have no owner */
+};
+
+/* fleet_ask.c: asks the daemons of the list, then those that rosters name and nobody asked. After
+ * an error, which is complained about, there is nothing to free. */
+enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
+                          const struct perseas_options *options);
+void ps_fleet_free(struct ps_fleet *fleet);
+
+const char *ps_fleet_address(const struct ps_fleet_daemon *daemon);
+
+/* One store of the daemons' replies: images with one id, as they lie in `entries`. */
+struct ps_fleet_entry {
+	unsigned daemon;
+	const Perseas__StoreStatus *status;
+};
+
+/* All of them, by name and id; the caller's. */
+struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *count);
+/* How many from entries[0] on are of its store. */
+unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count);
+
+/* fleet_judge.c: what these mean, by the judgement that perseas status takes. panel has no
+ * connections. With `fully` members of which no image was seen are among them. */
+void ps_fleet_census(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+                     unsigned count, bool fully, struct ps_panel *panel, struct ps_census *census);
+/* Fills in the stores, and counts them. */
+void ps_fleet_judge(struct ps_fleet *fleet);
+
+/* fleet_show.c: the verb. */
+enum ps_exit ps_fleet_status(const struct ps_args *args);
+
+#endif

@@ -1,0 +1,217 @@
+/*
+ * fleet_ask.c - asks daemons what they have: one connection and one List each, however many stores
+ * there are. fleet_show.c calls it. It must never ask a daemon twice because two stores are there.
+ */
+#include "fleet.h"
+#include "../../../proto/control/envelope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *ps_fleet_address(const struct ps_fleet_daemon *daemon)
+{
+	return daemon->panel->addresses[daemon->at].text;
+}
+
+static enum ps_exit ask_some(struct ps_fleet *fleet, const char *list, bool added,
+                             const struct perseas_options *options)
+{
+	struct ps_panel *panel = ps_or_end(calloc(1, sizeof(*panel)));
+	enum ps_exit status = ps_panel_open(panel, list, options);
+
+	if (status) {
+		free(panel);
+		return status;
+	}
+	fleet->panels = ps_or_end(
+		realloc(fleet->panels, (fleet->panel_count + 1) * sizeof(*fleet->panels)));
+	fleet->panels[fleet->panel_count++] = panel;
+	fleet->daemons = ps_or_end(
+		realloc(fleet->daemons, (fleet->count + panel->count) * sizeof(*fleet->daemons)));
+	ps_panel_ask_all(panel, ps_panel_list_request());
+	for (unsigned i = 0; i < panel->count; i++) {
+		fleet->daemons[fleet->count++] = (struct ps_fleet_daemon){ panel, i, added,
+			                                                   panel->replies[i] };
+		fleet->silent += !panel->replies[i];
+		panel->replies[i] = NULL;
+	}
+	return PS_EXIT_OK;
+}
+
+static bool was_asked(const struct ps_fleet *fleet, const char *address)
+{
+	for (unsigned i = 0; i < fleet->count; i++)
+		if (!strcmp(ps_fleet_address(&fleet->daemons[i]), address))
+			return true;
+	return false;
+}
+
+/* --- what the replies have --- */
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct ps_fleet_entry *one = a, *other = b;
+	const Perseas__Header *mine = one->status->header, *theirs = other->status->header;
+	int order = strcmp(mine->store, theirs->store);
+
+	if (!order)
+		order = memcmp(mine->store_id.data, theirs->store_id.data, PS_ID_SIZE);
+	return order ? order : (one->daemon > other->daemon) - (one->daemon < other->daemon);
+}
+
+struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *count)
+{
+	struct ps_fleet_entry *entries = ps_or_end(calloc(1, sizeof(*entries)));
+
+	*count = 0;
+	for (unsigned i = 0; i < fleet->count; i++) {
+		const Perseas__Reply *reply = fleet->daemons[i].reply;
+		const size_t more = reply ? reply->list->n_stores : 0;
+
+		entries = ps_or_end(realloc(entries, (*count + more + 1) * sizeof(*entries)));
+		for (size_t k = 0; k < more; k++)
+			entries[(*count)++] = (struct ps_fleet_entry){ i, reply->list->stores[k] };
+	}
+	qsort(entries, *count, sizeof(*entries), compare_entries);
+	return entries;
+}
+
+unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count)
+{
+	const Perseas__Header *first = entries[0].status->header;
+	unsigned run = 1;
+
+	while (run < count && !strcmp(first->store, entries[run].status->header->store) &&
+	       ps_id_equal(first->store_id, entries[run].status->header->store_id.data))
+		run++;
+	return run;
+}
+
+/* --- who else is to be asked --- */
+
+/* Addresses with commas between them. */
+struct names {
+	char *text;
+	size_t length;
+	unsigned count;
+};
+
+static void add_name(struct names *names, const char *address)
+{
+	const size_t size = strlen(address);
+
+	names->text = ps_or_end(realloc(names->text, names->length + size + 2));
+	names->length += (size_t)sprintf(names->text + names->length, "%s%s",
+	                                 names->count++ ? "," : "", address);
+}
+
+static bool has_name(const struct names *names, const char *address)
+{
+	const size_t size = strlen(address);
+	const char *at = names->text;
+
+	while (at) {
+		if (!strncmp(at, address, size) && (!at[size] || at[size] == ','))
+			return true;
+		at = strchr(at, ',');
+		at = at ? at + 1 : NULL;
+	}
+	return false;
+}
+
+/* What a roster has is somebody else's: no list of mirrors, and no name of one. */
+static bool is_address(const char *text, struct ps_address *address)
+{
+	return !strchr(text, ',') && !ps_address_parse(text, address, NULL);
+}
+
+static void add_unseen(const struct ps_fleet *fleet, const struct ps_census *census,
+                       const Perseas__Roster *roster, struct names *names)
+{
+	struct ps_address address;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (!ps_census_image(census, roster->members[k]) &&
+		    is_address(roster->members[k]->address, &address) &&
+		    !was_asked(fleet, address.text) && !has_name(names, address.text) &&
+		    fleet->count + names->count < PS_SURVEY_MAX)
+			add_name(names, address.text);
+}
+
+static void find_unseen(const struct ps_fleet *fleet, struct names *names)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+	unsigned count, run;
+	struct ps_fleet_entry *entries = ps_fleet_entries(fleet, &count);
+
+	for (unsigned i = 0; i < count; i += run) {
+		run = ps_fleet_run(entries + i, count - i);
+		ps_fleet_census(fleet, entries + i, run, false, &panel, &census);
+		add_unseen(fleet, &census, census.judged.settled, names);
+		add_unseen(fleet, &census, census.judged.next, names);
+	}
+	free(entries);
+}
+
+/* As many at a time as a panel has. The list is cut up. */
+static enum ps_exit ask_list(struct ps_fleet *fleet, char *list, bool added,
+                             const struct perseas_options *options)
+{
+	enum ps_exit status = PS_EXIT_OK;
+
+	for (char *rest; list && !status; list = rest) {
+		rest = ps_list_cut(list, PS_MIRRORS_MAX);
+		status = ask_some(fleet, list, added, options);
+	}
+	return status;
+}
+
+/* Until all are asked that the rosters in force name. */
+static void ask_unseen(struct ps_fleet *fleet, const struct perseas_options *options)
+{
+	bool any = true;
+
+	while (any) {
+		struct names names = { 0 };
+
+		find_unseen(fleet, &names);
+		any = names.count && !ask_list(fleet, names.text, true, options);
+		free(names.text);
+	}
+}
+
+enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
+                          const struct perseas_options *options)
+{
+	char *list = ps_or_end(strdup(mirrors));
+	enum ps_exit status;
+
+	*fleet = (struct ps_fleet){ 0 };
+	status = ps_list_fits(mirrors);
+	if (!status)
+		status = ask_list(fleet, list, false, options);
+	free(list);
+	if (!status)
+		ask_unseen(fleet, options);
+	else
+		ps_fleet_free(fleet);
+	return status;
+}
+
+void ps_fleet_free(struct ps_fleet *fleet)
+{
+	for (unsigned i = 0; i < fleet->count; i++)
+		if (fleet->daemons[i].reply)
+			perseas__reply__free_unpacked(fleet->daemons[i].reply, NULL);
+	for (unsigned i = 0; i < fleet->panel_count; i++) {
+		ps_panel_close(fleet->panels[i]);
+		free(fleet->panels[i]);
+	}
+	for (unsigned i = 0; i < fleet->store_count; i++)
+		free(fleet->stores[i].trouble);
+	free(fleet->panels);
+	free(fleet->daemons);
+	free(fleet->stores);
+	*fleet = (struct ps_fleet){ 0 };
+}

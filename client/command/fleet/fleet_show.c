@@ -1,0 +1,139 @@
+/*
+ * fleet_show.c - perseas status --all: a line for each store, those with problems first. It must
+ * never print more than that for a store that is well.
+ */
+#include "fleet.h"
+#include "../../../proto/base/json.h"
+
+#include <inttypes.h>
+
+static void print_summary(const struct ps_fleet *fleet)
+{
+	const unsigned stuck = fleet->ranks[PS_FLEET_STUCK], bare = fleet->ranks[PS_FLEET_BARE];
+
+	printf("%u store%s on %u daemon%s", fleet->store_count, ps_plural(fleet->store_count),
+	       fleet->count, ps_plural(fleet->count));
+	if (fleet->silent)
+		printf(", of which %u %s not answer", fleet->silent,
+		       fleet->silent == 1 ? "does" : "do");
+	if (stuck)
+		printf("; %u cannot be used", stuck);
+	if (bare)
+		printf("; %u bear%s fewer losses than promised", bare, bare == 1 ? "s" : "");
+	if (!stuck && !bare)
+		printf("; all bear the losses that they promise");
+	if (fleet->free)
+		printf("; %u without an owner", fleet->free);
+	printf("\n");
+}
+
+static void print_store(struct ps_table *table, const struct ps_fleet_store *store)
+{
+	ps_table_cell(table, 0, "%s", store->header->store);
+	ps_table_cell(table, 1, "%s", *store->owner ? store->owner : "-");
+	ps_table_cell(table, 2, "%u of %u", store->live, store->members);
+	ps_table_cell(table, 3, "%u of %u", store->bears, store->promise);
+	if (store->total)
+		ps_table_cell(table, 4, "resync %u%%", ps_percent(store->done, store->total));
+	else
+		ps_table_number(table, 4, store->has_lag, store->lag);
+	ps_table_cell(table, 5, "%s", store->trouble);
+}
+
+static void print_text(const struct ps_fleet *fleet)
+{
+	struct ps_table table = { 0 };
+
+	print_summary(fleet);
+	if (!fleet->store_count)
+		return;
+	printf("\n");
+	ps_table_heads(&table, "STORE|OWNER|MIRRORS|BEARS|BEHIND|TROUBLE");
+	for (unsigned i = 0; i < fleet->store_count; i++)
+		print_store(&table, &fleet->stores[i]);
+	ps_table_print(&table, stdout);
+}
+
+static void store_json(struct ps_json *json, const struct ps_fleet_store *store)
+{
+	char id[PS_HEX_TEXT];
+
+	ps_json_begin(json, NULL, '{');
+	ps_json_text(json, "store", store->header->store);
+	ps_json_text(json, "store_id", ps_hex_text(id, store->header->store_id.data));
+	ps_json_text(json, "owner", *store->owner ? store->owner : NULL);
+	ps_json_bool(json, "can_commit", store->commit);
+	ps_json_bool(json, "can_open", store->open);
+	ps_json_number(json, "bears", store->bears);
+	ps_json_number(json, "promises", store->promise);
+	ps_json_number(json, "mirrors", store->members);
+	ps_json_number(json, "mirrors_whole", store->live);
+	if (store->has_lag)
+		ps_json_number(json, "lag", store->lag);
+	else
+		ps_json_text(json, "lag", NULL);
+	if (ps_json_begin_if(json, "resync", store->total)) {
+		ps_json_number(json, "done", store->done);
+		ps_json_number(json, "total", store->total);
+		ps_json_end(json, '}');
+	}
+	ps_json_text(json, "trouble", *store->trouble ? store->trouble : NULL);
+	ps_json_end(json, '}');
+}
+
+static void print_json(const struct ps_fleet *fleet)
+{
+	struct ps_json json = { .out = stdout };
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_number(&json, "stuck", fleet->ranks[PS_FLEET_STUCK]);
+	ps_json_number(&json, "bare", fleet->ranks[PS_FLEET_BARE]);
+	ps_json_number(&json, "without_owner", fleet->free);
+	ps_json_number(&json, "unreachable", fleet->silent);
+	ps_json_begin(&json, "daemons", '[');
+	for (unsigned i = 0; i < fleet->count; i++) {
+		const struct ps_fleet_daemon *daemon = &fleet->daemons[i];
+
+		ps_json_begin(&json, NULL, '{');
+		ps_json_text(&json, "address", ps_fleet_address(daemon));
+		ps_json_bool(&json, "named", !daemon->added);
+		ps_json_text(&json, "error",
+		             daemon->reply ? NULL : daemon->panel->errors[daemon->at].text);
+		ps_json_end(&json, '}');
+	}
+	ps_json_end(&json, ']');
+	ps_json_begin(&json, "stores", '[');
+	for (unsigned i = 0; i < fleet->store_count; i++)
+		store_json(&json, &fleet->stores[i]);
+	ps_json_end(&json, ']');
+	ps_json_end(&json, '}');
+}
+
+static enum ps_exit fleet_verdict(const struct ps_fleet *fleet)
+{
+	if (fleet->silent == fleet->count)
+		return ps_complain(PS_EXIT_FAILURE, "no daemon answers");
+	if (fleet->ranks[PS_FLEET_STUCK] || fleet->ranks[PS_FLEET_BARE])
+		return PS_EXIT_NO;
+	return fleet->silent ? PS_EXIT_PARTLY : PS_EXIT_OK;
+}
+
+enum ps_exit ps_fleet_status(const struct ps_args *args)
+{
+	struct ps_fleet fleet;
+	enum ps_exit status = ps_fleet_ask(&fleet, args->mirrors, &args->options);
+
+	if (status)
+		return status;
+	ps_fleet_judge(&fleet);
+	if (args->json)
+		print_json(&fleet);
+	else
+		print_text(&fleet);
+	for (unsigned i = 0; i < fleet.count; i++)
+		if (!fleet.daemons[i].reply)
+			ps_panel_failed(fleet.daemons[i].panel, fleet.daemons[i].at);
+	status = fleet_verdict(&fleet);
+	ps_fleet_free(&fleet);
+	return status;
+}

@@ -1,0 +1,162 @@
+"""perseas status --all: many stores on many daemons, a line each, with one question to each
+daemon."""
+import pytest
+
+from binding import CREATE, Store
+from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, fill, mirror_list, run_command,
+                   status_of, wait_for)
+from watching import Watch, options
+
+DAEMONS, STORES, COPIES = 10, 100, 3
+LOG = 64 << 10
+PATIENT = dict(log_size=LOG, connect_timeout_ms=1000 * SECONDS, mirror_timeout_ms=1000 * SECONDS)
+
+
+def show(daemons, *words):
+    return run_command("status", "--all", "--connect-timeout", 1000 * SECONDS, *words,
+                       mirrors=daemons)
+
+
+def lines_of(done):
+    """{store: its line's cells}, in their order."""
+    rows = [line.split("  ") for line in done.out.splitlines()[3:]]
+    return {row[0]: [cell.strip() for cell in row[1:] if cell.strip()] for row in rows}
+
+
+@pytest.fixture
+def fleet(mirrors, tmp_path):
+    """Ten daemons that count their connections."""
+    daemons, watches = [], []
+    for number in range(DAEMONS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        daemons += mirrors(1, options=options(folder))
+        watches.append(Watch(folder))
+    return daemons, watches
+
+
+def accepted(watches):
+    """How many connections each has taken until now: a page is good for a moment, so that the next
+    one is waited for."""
+    old = [watch.value("perseas_uptime_seconds") for watch in watches]
+
+    def newer(watch, before):
+        page = watch.metrics()
+        return page if page["perseas_uptime_seconds"][()] != before else None
+    return [wait_for(lambda w=watch, b=before: newer(w, b), SECONDS, "another page")
+            ["perseas_connections_total"][()] for watch, before in zip(watches, old)]
+
+
+def test_a_hundred_stores_are_a_line_each_and_a_connection_to_each_daemon(fleet):
+    """All are well, then a daemon dies: its stores come first, and the status says so."""
+    daemons, watches = fleet
+    homes = {}
+    for k in range(STORES):
+        home = homes["store%02d" % k] = [daemons[(k + i * (1 + k // 50)) % DAEMONS]
+                                        for i in range(COPIES)]
+        with Store("store%02d" % k, mirror_list(home), flags=CREATE, **PATIENT) as store:
+            store.map("data", 4096)
+            store.publish()
+    for name, home in homes.items():
+        wait_for(lambda n=name, h=home: not status_of(n, h)["live"], SECONDS, "no owner of " + name)
+    before = accepted(watches)
+    done = show(daemons)
+    assert [b - a for a, b in zip(before, accepted(watches))] == [1] * DAEMONS
+    assert done.status == OK and done.err == "", done
+    assert done.out.splitlines()[0] == ("100 stores on 10 daemons; all bear the losses that they "
+                                        "promise; 100 without an owner")
+    lines = lines_of(done)
+    assert list(lines) == sorted(homes)
+    assert {tuple(cells[:3]) for cells in lines.values()} == {("-", "3 of 3", "1 of 1")}
+
+    before = accepted(watches)
+    assert show([daemons[0]]).out.startswith("100 stores on 10 daemons;"), \
+        "whom rosters name is asked, too"
+    assert [b - a for a, b in zip(before, accepted(watches))] == [1] * DAEMONS
+
+    dead = daemons[3]
+    dead.kill9()
+    hurt = sorted(name for name, home in homes.items() if dead in home)
+    done = show(daemons)
+    assert done.status == NO and dead.address in done.err, done
+    assert done.out.splitlines()[0] == (
+        "100 stores on 10 daemons, of which 1 does not answer; %d bear fewer losses than "
+        "promised; 100 without an owner" % len(hurt))
+    lines = lines_of(done)
+    assert list(lines)[:len(hurt)] == hurt and len(lines) == STORES
+    for name in hurt:
+        assert lines[name][1:3] == ["2 of 3", "0 of 1"], lines[name]
+        assert lines[name][-1] == dead.address + " does not show its image"
+    told = show(daemons, "--json").json()
+    assert told["bare"] == len(hurt) and told["stuck"] == 0 and told["unreachable"] == 1
+    assert len(told["stores"]) == STORES and len(told["daemons"]) == DAEMONS
+    for name in (hurt[0], sorted(set(homes) - set(hurt))[0]):
+        one = status_of(name, homes[name])["verdict"]
+        line, = (s for s in told["stores"] if s["store"] == name)
+        assert (line["can_commit"], line["can_open"]) == (one["can_commit"], one["can_open"])
+
+
+def test_owners_and_what_is_wrong_are_said(mirrors):
+    """One store has an owner and loses a mirror, one loses the mirror that it needs, of one an
+    image was left behind by a change of its roster; two stores bear one name."""
+    daemons = mirrors(4)
+    a, b, c, d = daemons
+    fill("lost", [c, d], {"data": b"contents"}, acks=1, **PATIENT)
+    fill("moved", [a, b], {"data": b"contents"}, **PATIENT)
+    fill("twin", [a], {"data": b"contents"}, **PATIENT)
+    fill("twin", [b], {"data": b"contents"}, **PATIENT)
+    made = run_command("roster", "replace", "moved", mirror_list([a, b]), b.address, d.address)
+    assert made.status == OK, made
+    with Store("owned", mirror_list([a, b, c]), flags=CREATE, **PATIENT) as store:
+        store.map("data", 4096)
+        store.publish()
+        wait_for(lambda: status_of("owned", [a])["owner"]["mirrors"], SECONDS, "a report")
+        lines = lines_of(show(daemons))
+        assert list(lines)[0] == "moved", "what is to be said of it comes before the others"
+        assert b.address + " has an image that no roster lists" in lines["moved"][-1]
+        assert "127.0.0.1:" in lines["owned"][0] and " tcp" in lines["owned"][0]
+        assert lines["owned"][1:3] == ["3 of 3", "1 of 1"]
+        done = show(daemons, "--json").json()
+        assert [s["store"] for s in done["stores"]].count("twin") == 2
+        assert all(s["bears"] == s["promises"] for s in done["stores"])
+        c.kill9()
+        wait_for(lambda: "2 of 3" in lines_of(show(daemons))["owned"], SECONDS, "a loss")
+        wait_for(lambda: any(m["address"] == c.address and m["state"] != "live"
+                             for m in status_of("owned", [a])["owner"]["mirrors"]), SECONDS,
+                 "an owner that knows")
+        done = show(daemons)
+        assert done.status == NO, done
+        assert done.out.splitlines()[0].startswith(
+            "5 stores on 4 daemons, of which 1 does not answer; 1 cannot be used; 1 bears fewer "
+            "losses than promised"), done
+        lines = lines_of(done)
+        assert list(lines)[:2] == ["lost", "owned"]
+        assert "it cannot be opened" in lines["lost"][-1]
+        assert lines["owned"][1:3] == ["2 of 3", "0 of 1"]
+
+
+def test_a_mirror_that_lost_its_image_is_told_from_one_that_does_not_answer(mirrors):
+    """It answers, and has none: the words are others."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"data": b"contents"}, **PATIENT)
+    daemons[2].lose_memory()
+    daemons[2].restart()
+    done = show(daemons)
+    assert done.status == NO and done.err == "", done
+    assert lines_of(done)["s"][-1] == daemons[2].address + " has lost its image"
+
+
+def test_the_status_is_for_scripts(mirrors):
+    """No stores; a daemon that does not answer and holds nothing; none that answers; mistakes."""
+    daemons = mirrors(2)
+    done = show(daemons)
+    assert done.status == OK and done.out == ("0 stores on 2 daemons; all bear the losses that "
+                                              "they promise\n"), done
+    daemons[1].kill9()
+    assert show(daemons).status == PARTLY
+    assert show(daemons, "--json").json()["unreachable"] == 1
+    daemons[0].kill9()
+    done = show(daemons)
+    assert done.status == FAILURE and "no daemon answers" in done.err, done
+    assert run_command("status", "--all", "s", mirrors=daemons).status == USAGE
+    assert run_command("ls", "--all", mirrors=daemons).status == USAGE
