@@ -62,8 +62,24 @@ void test_use_after_close()
 	auto sent = s.transact_async([&](transaction &tx) { tx.set(*n, 1); });
 	perseas::completions loop(s);
 	auto future = loop.future(sent.token());
+	perseas::span<const int> reads = many.span(), part = reads.subspan(2, 3);
+	perseas::span<int> writes;
+	perseas::span<number> array;
 
+	s.publish();
+	s.transact([&](transaction &tx) {
+		writes = tx.writable(reads);
+		array = h.make_array<number>(tx, 3);
+	});
+	CHECK(reads[3] == 0 && part.back() == 0 && writes.front() == 0 && array.size() == 3);
 	s.close();
+	CHECK_THROWS(errc::invalid_argument, "open it again", (void)reads[3]);
+	CHECK_THROWS(errc::invalid_argument, "open it again", (void)part.begin());
+	CHECK_THROWS(errc::invalid_argument, "open it again", (void)part.end());
+	CHECK_THROWS(errc::invalid_argument, "open it again", (void)reads.subspan(1, 2).back());
+	CHECK_THROWS(errc::invalid_argument, "open it again", writes[0] = 1);
+	CHECK_THROWS(errc::invalid_argument, "open it again", (void)writes.data());
+	CHECK_THROWS(errc::invalid_argument, "open it again", (void)array.front());
 	CHECK(!s.is_open() && !s.c() && !h.c() && s.report().empty() && s.segments().empty());
 	CHECK_REFUSED(errc::invalid_argument, "open it again", s.try_close());
 	CHECK_REFUSED(errc::invalid_argument, "open it again", s.try_flush());
@@ -302,6 +318,12 @@ void test_wrong_segments()
 	CHECK_REFUSED(errc::invalid_argument, "1 TiB", s.try_map<int>("more", SIZE_MAX / 2));
 	CHECK_REFUSED(errc::no_segment, "", s.try_map<int>("none"));
 	CHECK_THROWS(errc::range, "element 10 of 10", (void)bytes[10]);
+	CHECK_THROWS(errc::range, "element 10 of 10", (void)bytes.span()[10]);
+	CHECK_THROWS(errc::range, "ends at 11 of 10", (void)bytes.span().subspan(8, 3));
+	CHECK_THROWS(errc::range, "of 10", (void)bytes.span().subspan(11, 0));
+	CHECK_THROWS(errc::range, "of 10", (void)bytes.span().subspan(2, SIZE_MAX));
+	CHECK_THROWS(errc::range, "of 0", (void)perseas::span<int>().back());
+	CHECK(bytes.span().subspan(8, 2).size() == 2 && bytes.span().first(0).empty());
 	CHECK_THROWS(errc::invalid_argument, "by a transaction", (void)bytes.initial());
 	bytes = s.map<char>("bytes");
 	CHECK_THROWS(errc::invalid_argument, "by a transaction", (void)bytes.initial());

@@ -99,7 +99,7 @@ class heap
 			return first;
 		});
 
-		return made ? result<span<T>>(span<T>(*made, count))
+		return made ? result<span<T>>(span<T>(*made, count, tx.session_))
 		            : result<span<T>>(made.error());
 	}
 	/* Has an array of them `count` elements, here or, copied, elsewhere; those that are new are
@@ -111,8 +111,8 @@ class heap
 		if (count > SIZE_MAX / sizeof(T))
 			return failure(errc::too_big,
 			               "an array of more bytes than there are addresses");
-		auto memory = try_reallocate(tx, const_cast<T *>(array.data()), count * sizeof(T),
-		                             type_number<T>::value);
+		auto memory = try_reallocate(tx, const_cast<T *>(array.address()),
+		                             count * sizeof(T), type_number<T>::value);
 
 		if (!memory)
 			return memory.error();
@@ -120,7 +120,7 @@ class heap
 
 		for (std::size_t i = array.size(); i < count; i++)
 			::new (static_cast<void *>(first + i)) T{};
-		return span<T>(first, count);
+		return span<T>(first, count, tx.session_);
 	}
 	/* Frees an object, or an array by its first; nullptr does nothing. No destructor is called:
 	 * a T has none to speak of. */

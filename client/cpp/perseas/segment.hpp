@@ -4,9 +4,9 @@
  * Segments are read as const, and changed through transaction.writable, transaction.set or
  * perseas::p: so a store that was not declared does not compile, unless it goes through a pointer
  * that lies in the segment. Each access looks whether the store is still open, and throws
- * perseas::error if it is not (without exceptions it ends the program). span() and data() give bare
- * pointers for loops: these are dangling when the store is closed, and using them then kills the
- * process.
+ * perseas::error if it is not (without exceptions it ends the program); so do the spans that it
+ * gives. data(), begin() and references to elements are bare, for loops: these dangle when the
+ * store is closed or the segment unmapped, and using them then kills the process.
  */
 #ifndef PERSEAS_CPP_SEGMENT_HPP
 #define PERSEAS_CPP_SEGMENT_HPP
@@ -61,7 +61,7 @@ class segment
 	}
 	const T *begin() const { return checked(); }
 	const T *end() const { return checked() + count_; }
-	perseas::span<const T> span() const { return { checked(), count_ }; }
+	perseas::span<const T> span() const { return { checked(), count_, session_ }; }
 
 	/* To be filled in before store.publish(), where published() is false: no transaction has
 	 * anything to do with it. */
@@ -74,7 +74,7 @@ class segment
 				{ errc::invalid_argument,
 			          "the segment has contents that mirrors hold: change it by a "
 			          "transaction" });
-		return { first, count_ };
+		return { first, count_, session_ };
 	}
 
     protected:

@@ -1,12 +1,20 @@
 /*
- * span.hpp - a pointer and a length. C++17 has no std::span, and what a header returns must not
- * depend on the standard that it is compiled with: so this is the same in each, and converts to
- * std::span, which takes whatever has data() and size(). perseas.hpp includes it.
+ * span.hpp - a pointer and a length, and the store that the memory is of. C++17 has no std::span,
+ * and what a header returns must not depend on the standard that it is compiled with: so this is
+ * the same in each, and converts to std::span, which takes whatever has data() and size().
+ * perseas.hpp includes it.
+ *
+ * One that a store gave must not be used when the store is closed: each of its functions that leads
+ * to memory looks, and throws perseas::error then, as segments do. What these return, such as
+ * iterators, pointers and a std::span, is bare.
  */
 #ifndef PERSEAS_CPP_SPAN_HPP
 #define PERSEAS_CPP_SPAN_HPP
 
+#include "session.hpp"
+
 #include <cstddef>
+#include <string>
 #include <type_traits>
 
 #if __has_include(<version>)
@@ -19,7 +27,8 @@
 namespace perseas
 {
 
-/* Elements that lie side by side, and are somebody else's. */
+/* Elements that lie side by side, and are somebody else's. One that a program makes of a pointer
+ * knows no store, and checks only that an element is one of its own. */
 template <class T>
 class span
 {
@@ -36,30 +45,69 @@ class span
 	}
 	/* Of what may be changed, one that only reads. */
 	template <class U, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
-	constexpr span(span<U> other) noexcept : first_(other.data()), count_(other.size())
+	constexpr span(span<U> other) noexcept
+	    : first_(other.address()), count_(other.size()), of_(other.of_)
 	{
 	}
 
-	constexpr T *data() const noexcept { return first_; }
+	/* Where it begins, for what only declares or compares addresses: not checked. */
+	constexpr T *address() const noexcept { return first_; }
+	constexpr T *data() const { return checked(); }
 	constexpr std::size_t size() const noexcept { return count_; }
 	constexpr std::size_t size_bytes() const noexcept { return count_ * sizeof(T); }
 	constexpr bool empty() const noexcept { return count_ == 0; }
-	constexpr T &operator[](std::size_t at) const noexcept { return first_[at]; }
-	constexpr T &front() const noexcept { return first_[0]; }
-	constexpr T &back() const noexcept { return first_[count_ - 1]; }
-	constexpr T *begin() const noexcept { return first_; }
-	constexpr T *end() const noexcept { return first_ + count_; }
-
-	/* Elements from `from` on, `count` of them: both must lie in it. */
-	constexpr span subspan(std::size_t from, std::size_t count) const noexcept
+	constexpr T &operator[](std::size_t at) const
 	{
-		return { first_ + from, count };
+		T *first = checked();
+
+		if (__builtin_expect(at >= count_, 0))
+			none("element", at);
+		return first[at];
 	}
-	constexpr span first(std::size_t count) const noexcept { return { first_, count }; }
+	constexpr T &front() const { return (*this)[0]; }
+	constexpr T &back() const { return (*this)[count_ - 1]; }
+	constexpr T *begin() const { return checked(); }
+	constexpr T *end() const { return checked() + count_; }
+
+	/* Elements from `from` on, `count` of them. errc::range: they are not all in it. */
+	constexpr span subspan(std::size_t from, std::size_t count) const
+	{
+		if (__builtin_expect(from > count_ || count > count_ - from, 0))
+			none("a part that ends at", from + count);
+		return { first_ + from, count, of_ };
+	}
+	constexpr span first(std::size_t count) const { return subspan(0, count); }
 
     private:
+	template <class U>
+	friend class span;
+	template <class U>
+	friend class segment;
+	friend class transaction;
+	friend class heap;
+
+	/* Memory of the store of this session. */
+	constexpr span(T *first, std::size_t count, detail::session_ref of) noexcept
+	    : first_(first), count_(count), of_(of)
+	{
+	}
+
+	constexpr T *checked() const
+	{
+		if (of_.s && __builtin_expect(!of_.alive(), 0))
+			detail::raise(of_.refusal());
+		return first_;
+	}
+	[[noreturn, gnu::cold, gnu::noinline]] void none(const char *what, std::size_t at) const
+	{
+		detail::raise({ errc::range, std::string(what) + " " + std::to_string(at) + " of " +
+		                                     std::to_string(count_) +
+		                                     " of a span: there is none" });
+	}
+
 	T *first_ = nullptr;
 	std::size_t count_ = 0;
+	detail::session_ref of_{ nullptr, 0 };
 };
 
 } // namespace perseas

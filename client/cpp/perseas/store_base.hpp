@@ -110,7 +110,7 @@ class store_base
 	result<void> try_prefetch(span<T> of)
 	{
 		return call([&](perseas_t *p) {
-			return perseas_prefetch(p, of.data(), of.size_bytes());
+			return perseas_prefetch(p, of.address(), of.size_bytes());
 		});
 	}
 
@@ -144,7 +144,7 @@ class store_base
 	{
 		expect_storable<T>();
 		std::vector<std::remove_const_t<T>> copy(of.size());
-		const piece all = { of.data(), of.size_bytes(), copy.data() };
+		const piece all = { of.address(), of.size_bytes(), copy.data() };
 		auto done = try_copy_committed(span<const piece>(&all, 1));
 
 		return given(copy, done ? result<void>() : result<void>(done.error()));

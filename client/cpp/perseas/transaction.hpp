@@ -144,11 +144,11 @@ class transaction
 	result<span<std::remove_const_t<T>>> try_writable(span<T> range)
 	{
 		detail::expect_storable<T>();
-		if (auto done = try_writable_bytes(range.data(), range.size_bytes()); !done)
+		if (auto done = try_writable_bytes(range.address(), range.size_bytes()); !done)
 			return done.error();
 		return span<std::remove_const_t<T>>(const_cast<std::remove_const_t<T> *>(
-							    range.data()),
-		                                    range.size());
+							    range.address()),
+		                                    range.size(), session_);
 	}
 
 	/* Declares one object, or an array, and stores `value` there. */
