@@ -59,6 +59,17 @@ static unsigned roster_claimers(const Perseas__Roster *roster)
 
 /* --- for people --- */
 
+/* Nothing where it keeps no copy. */
+static void print_warmth(const Perseas__Standby *standby)
+{
+	char warm[PS_SIZE_TEXT], memory[PS_SIZE_TEXT];
+
+	if (standby->memory)
+		printf(" (its copy has %u %%: %s of %s)",
+		       ps_percent(standby->warm, standby->memory),
+		       ps_size_text(warm, standby->warm), ps_size_text(memory, standby->memory));
+}
+
 /* Nothing where there is none. */
 static void print_standbys(const struct ps_census *census, int live)
 {
@@ -74,6 +85,7 @@ static void print_standbys(const struct ps_census *census, int live)
 			printf(" (has the store)");
 		else if (standbys.list[i]->order)
 			printf(" (order %u)", standbys.list[i]->order);
+		print_warmth(standbys.list[i]);
 	}
 	if (standbys.count)
 		printf("\n");
@@ -291,6 +303,16 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 	ps_json_number(json, "bytes", status->bytes);
 }
 
+static void warmth_json(struct ps_json *json, const Perseas__Standby *standby)
+{
+	const bool copies = standby->memory > 0;
+
+	ps_json_number_if(json, "memory", copies, standby->memory);
+	ps_json_number_if(json, "warm", copies, standby->warm);
+	ps_json_number_if(json, "warm_percent", copies,
+	                  copies ? ps_percent(standby->warm, standby->memory) : 0);
+}
+
 static void standbys_json(struct ps_json *json, const struct ps_census *census, int live)
 {
 	const Perseas__Standby *owner = NULL;
@@ -305,6 +327,7 @@ static void standbys_json(struct ps_json *json, const struct ps_census *census, 
 		ps_json_text(json, "name", standbys.list[i]->name);
 		ps_json_number(json, "order", standbys.list[i]->order);
 		ps_json_bool(json, "owns", standbys.list[i] == owner);
+		warmth_json(json, standbys.list[i]);
 		ps_json_end(json, '}');
 	}
 	ps_json_end(json, ']');

@@ -17,6 +17,8 @@ enum {
 	AGAIN_MS = 1000,    /* until a mirror that is not there, or has no news, is asked again */
 	NAME_MS = 5000,     /* until the list's name is looked up again */
 	PATIENCE_PART = 10, /* one that took time to say nothing may take one part in so many */
+	TELL_MS = 5000,     /* between two times at which a mirror is told how warm the copy is */
+	FIRST_MS = 1000,    /* the same while there is no copy yet */
 };
 
 uint64_t ps_follow_now(const struct ps_follow *follow)
@@ -212,6 +214,35 @@ static bool is_idle_talk(struct ps_followed *mirror, const Perseas__StoreStatus 
 	return idle;
 }
 
+/* As what the sender is told of, with the version that the mirror speaks. */
+static void say_who(const struct ps_follow *follow, struct ps_followed *mirror,
+                    Perseas__Standby *who, Perseas__WatchRequest *ask)
+{
+	mirror->tells = follow->name && follow->copies && !mirror->old;
+	/* The messages have no const; they are only packed. */
+	who->name = (char *)(uintptr_t)follow->name;
+	who->order = follow->order;
+	who->mark = (ProtobufCBinaryData){ PS_OWNER_MARK, (uint8_t *)(uintptr_t)follow->mark };
+	if (follow->name)
+		ask->standby = who;
+	if (!mirror->tells)
+		return;
+	who->memory = follow->memory;
+	who->warm = follow->warm;
+	ask->within_ms = follow->memory ? TELL_MS : FIRST_MS;
+}
+
+/* A mirror of an older version is told no more than that knows. It may be upgraded: then its
+ * connections break. */
+static bool note_version(struct ps_follow *follow, unsigned i)
+{
+	struct ps_followed *mirror = &follow->mirrors[i];
+	const bool old = mirror->tells && follow->watches.errors[i].code == PERSEAS_EVERSION;
+
+	mirror->old = old;
+	return old;
+}
+
 /* Has the mirror say when it is no longer as it was just told to be. */
 static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__StoreStatus *status)
 {
@@ -227,13 +258,8 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 		end_watch(follow, i, now_ns + AGAIN_MS * MS_NS);
 		return;
 	}
-	/* The messages have no const; they are only packed. */
 	ask.store = (char *)(uintptr_t)follow->store;
-	who.name = (char *)(uintptr_t)follow->name;
-	who.order = follow->order;
-	who.mark = (ProtobufCBinaryData){ PS_OWNER_MARK, (uint8_t *)(uintptr_t)follow->mark };
-	if (follow->name)
-		ask.standby = &who;
+	say_who(follow, mirror, &who, &ask);
 	memset(mirror->handover, 0, PS_ID_SIZE);
 	if (status->handover) {
 		memcpy(mirror->handover, status->handover->id.data, PS_ID_SIZE);
@@ -248,7 +274,7 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 	mirror->asked_ns = now_ns;
 	mirror->until_ns = now_ns + (PS_WATCH_MS + follow->watches.timeout_ms) * MS_NS;
 	if (!mirror->asked)
-		end_watch(follow, i, now_ns + AGAIN_MS * MS_NS);
+		end_watch(follow, i, note_version(follow, i) ? 0 : now_ns + AGAIN_MS * MS_NS);
 }
 
 /* The answer is here, or never will be. */
@@ -268,6 +294,8 @@ static void take_watch(struct ps_follow *follow, unsigned i)
 	       is_other(mirror, reply->watch->epoch, reply->watch->live, &reply->watch->handover);
 	mirror->hurried = soon && news;
 	/* A mirror that too many watch answers before there is news, again and again. */
+	if (!reply && note_version(follow, i))
+		soon = false;
 	end_watch(follow, i, soon && !news ? now_ns + AGAIN_MS * MS_NS : 0);
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);

@@ -42,6 +42,8 @@ struct ps_standing_now {
 struct ps_followed {
 	bool asked;                   /* a Watch is under way */
 	bool hurried;                 /* the last one was answered soon, with news */
+	bool tells;                   /* the last one says how warm the copy is */
+	bool old;                     /* the mirror's version does not know how to be told that */
 	bool live;                    /* what the last one says was seen */
 	uint64_t epoch;               /* the same */
 	uint8_t handover[PS_ID_SIZE]; /* the same; all zero: none */
@@ -57,6 +59,11 @@ struct ps_follow {
 	 * name NULL, as at first: as nothing. */
 	const char *name;
 	uint32_t order;
+	/* What mirrors tell of the copy that it keeps, if it does: bytes of the store's memory, 0
+	 * while that is not known, and of these, in the copy. The caller sets them before each
+	 * look. */
+	bool copies;
+	uint64_t memory, warm;
 	struct ps_panel looks;   /* the mirrors, asked for their status */
 	struct ps_panel watches; /* the same, on connections of their own */
 	struct ps_followed mirrors[PS_MIRRORS_MAX];

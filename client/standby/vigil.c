@@ -168,10 +168,16 @@ static bool is_turn(struct perseas_standby *s, const struct ps_standing_now *now
 
 static void look_around(struct perseas_standby *s)
 {
+	struct ps_warmth_figures figures = { 0 };
 	struct ps_standing_now now;
 	enum ps_ownership ownership;
 	bool held, due;
 
+	if (s->warmth)
+		ps_warmth_tell(s->warmth, &figures);
+	s->follow.copies = s->warmth != NULL;
+	s->follow.memory = figures.total;
+	s->follow.warm = figures.here;
 	ps_follow_look(&s->follow, &now);
 	pthread_mutex_lock(&s->lock);
 	/* Then an open makes it. */

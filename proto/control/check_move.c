@@ -10,6 +10,7 @@
 enum {
 	MOVE_MIN_MS = 1000, /* for which a handover is kept */
 	MOVE_MAX_MS = 86400000,
+	WATCH_MIN_MS = 1000,
 };
 
 static const char bad_name[] =
@@ -29,6 +30,10 @@ static const char *standby_fault(const Perseas__Standby *standby)
 		return bad_name;
 	if (standby->order > PS_ORDER_MAX)
 		return "a standby's order must be 0 to 100";
+	if (standby->memory > PS_SEGMENTS_MAX * PS_SEGMENT_MAX)
+		return "a standby copies no more memory than a store may have";
+	if (standby->warm > standby->memory)
+		return "a standby's copy has more than the store's memory";
 	return mark_valid(standby->mark) ? NULL : bad_mark;
 }
 
@@ -88,6 +93,8 @@ const char *ps_watch_fault(const Perseas__WatchRequest *watch)
 		return bad_name;
 	if (!may_be_id(watch->handover))
 		return bad_id;
+	if (watch->within_ms && (watch->within_ms < WATCH_MIN_MS || watch->within_ms > PS_WATCH_MS))
+		return "a watch must be answered within 1 to 30 s";
 	return watch->standby ? standby_fault(watch->standby) : NULL;
 }
 

@@ -63,6 +63,14 @@ static void make_room(struct daemon *daemon)
 	let_go_soon(longest);
 }
 
+/* Some want to say something again sooner than others. */
+static uint64_t patience_ns(const struct connection *connection)
+{
+	const uint64_t ns = (uint64_t)connection->subject.within_ms * 1000000;
+
+	return ns && ns < connection->daemon->watch_ns ? ns : connection->daemon->watch_ns;
+}
+
 bool connection_watches(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
@@ -70,7 +78,7 @@ bool connection_watches(struct connection *connection)
 
 	if (connection->subject.course != CONTROL_WATCHES || daemon->phase == DAEMON_ENDING)
 		return false;
-	connection->watch_until_ns = daemon_now_ns() + daemon->watch_ns;
+	connection->watch_until_ns = daemon_now_ns() + patience_ns(connection);
 	ns = wait_ns(connection);
 	if (ns == 0)
 		return false;

@@ -35,6 +35,8 @@ struct call {
 	struct why *why;
 };
 
+enum { WARMTH_VERSION = 8 }; /* that tells how much of the memory a standby's copy has */
+
 /* Has the message nothing that the version does not know which is spoken on the connection? */
 static bool is_of_version(const struct session *session, const ProtobufCMessage *message)
 {
@@ -51,10 +53,18 @@ static int answer_list(struct call *call, Perseas__ListReply *reply)
 	return store_list(call->stores, &call->session->identity, reply, call->why);
 }
 
+/* The asker's version does not know these fields. */
+static void leave_warmth_out(Perseas__StoreStatus *status)
+{
+	for (size_t i = 0; i < status->n_standbys; i++)
+		status->standbys[i]->memory = status->standbys[i]->warm = 0;
+}
+
 static int answer_status(struct call *call, const Perseas__StatusRequest *request,
                          Perseas__StatusReply *reply)
 {
 	struct session *session = call->session;
+	int ret;
 
 	/* Known before anything is made or claimed, and whether there is such a store or not. */
 	if (request->rdma &&
@@ -63,7 +73,10 @@ static int answer_status(struct call *call, const Perseas__StatusRequest *reques
 		return -PERSEAS__STATUS__STATUS_NO_RDMA;
 	reply->status = &call->answer->status;
 	perseas__store_status__init(reply->status);
-	return store_status(call->stores, request->store, reply->status, call->why);
+	ret = store_status(call->stores, request->store, reply->status, call->why);
+	if (session->version && session->version < WARMTH_VERSION)
+		leave_warmth_out(reply->status);
+	return ret;
 }
 
 static int answer_host(struct call *call, Perseas__HostReply *reply)
@@ -156,6 +169,8 @@ void control_look(const struct session *session, const uint8_t *bytes, size_t le
 	subject->id = request->id;
 	subject->course = messages[request->body_case].course;
 	snprintf(subject->store, sizeof(subject->store), "%s", store_of(request, session));
+	if (request->body_case == PERSEAS__REQUEST__BODY_WATCH)
+		subject->within_ms = request->watch->within_ms;
 	perseas__request__free_unpacked(request, NULL);
 }
 
@@ -170,6 +185,7 @@ bool control_waits(struct stores *stores, struct session *session, const uint8_t
 	if (!request)
 		return false;
 	waits = request->body_case == PERSEAS__REQUEST__BODY_WATCH && !session->store &&
+	        is_of_version(session, &request->base) &&
 	        !rights_check(stores, session, request, &why);
 	if (waits) {
 		standby_note(stores, session, request->watch);

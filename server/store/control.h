@@ -39,6 +39,7 @@ struct control_subject {
 	enum control_course course;
 	uint64_t id;
 	char store[PS_NAME_MAX + 1]; /* "": none */
+	uint32_t within_ms;          /* of a Watch; 0: as long as others wait */
 };
 
 void control_look(const struct session *session, const uint8_t *bytes, size_t len,

@@ -17,6 +17,7 @@ struct standby {
 	char store[PS_NAME_MAX + 1], name[PS_NAME_MAX + 1];
 	uint32_t order;
 	uint8_t mark[PS_OWNER_MARK];
+	uint64_t memory, warm; /* as in its message */
 };
 
 struct handover {
@@ -101,6 +102,8 @@ void standby_note(struct stores *stores, struct session *session,
 	strcpy(standby->name, told->name);
 	standby->order = told->order;
 	memcpy(standby->mark, told->mark.data, PS_OWNER_MARK);
+	standby->memory = told->memory;
+	standby->warm = told->warm;
 }
 
 static Perseas__Standby *standby_message(struct standby *standby)
@@ -113,6 +116,8 @@ static Perseas__Standby *standby_message(struct standby *standby)
 	message->name = standby->name;
 	message->order = standby->order;
 	message->mark = (ProtobufCBinaryData){ PS_OWNER_MARK, standby->mark };
+	message->memory = standby->memory;
+	message->warm = standby->warm;
 	return message;
 }
 

@@ -15,7 +15,7 @@ import pytest
 
 from binding import Standby
 from drill import (BUILD, FABRICS, FAILURE, HERE, NO, OK, PARTLY, SECONDS, USAGE, WITH_TLS,
-                   mirror_list, run_command, status_of, wait_for)
+                   fill, mirror_list, run_command, status_of, wait_for)
 from relay import Relay
 from teller import LOG, TELLER, Page, until
 from test_run import LIVES, OWNS, RUNS, run  # noqa: F401
@@ -87,7 +87,28 @@ def ended(process):
     return process.returncode, out, err
 
 
+NO_COPY = {"memory": None, "warm": None, "warm_percent": None}
 CLOSES = "COMMAND is ended, to hand the store over to beta"
+
+
+@pytest.mark.parametrize("old", (0, 1, 3))
+def test_status_says_how_warm_a_standby_is(old, mirrors, owner, run):  # noqa: F811
+    """The owner changes nothing, so the copy comes to have all. A mirror of the version before is
+    told of the standby, and not of its copy; one that is of this version is enough."""
+    daemons = mirrors(3, "tcp")
+    for each in daemons[:old]:
+        assert each.terminate() == 0
+        each.mirror.options = [*each.mirror.options, "--protocol=7"]
+        each.mirror.start()
+    fill("bank", daemons, {"accounts": os.urandom(1 << 20)})
+    owner("bank", daemons)
+    run("bank", daemons, ("true",), ("--warm", "--name", "beta"))
+    copy = {"memory": 1 << 20, "warm": 1 << 20, "warm_percent": 100} if old < 3 else NO_COPY
+    until(lambda: status_of("bank", daemons)["standbys"] ==
+          [{"name": "beta", "order": 0, "owns": False, **copy}], "a standby, and its copy")
+    told = run_command("status", "bank", mirrors=daemons).out
+    assert ("standbys: beta (its copy has 100 %: 1.0 MiB of 1.0 MiB)\n" if old < 3 else
+            "standbys: beta\n") in told
 
 
 # --- as planned ---
@@ -150,7 +171,7 @@ def test_the_named_standby_goes_first_and_the_others_hold_back(bank, node):
     for each in (*others, last):
         each.wait_said(LIVES)
     assert status_of("bank", daemons)["standbys"] == [
-        {"name": name, "order": order, "owns": name == "alpha"}
+        {"name": name, "order": order, "owns": name == "alpha", **NO_COPY}
         for name, order in (("alpha", 0), ("beta", 0), ("gamma", 1), ("delta", 100))]
     done = move(daemons, "nobody", "delta", "beta")
     assert done.status == OK, done
@@ -183,7 +204,7 @@ def test_a_store_is_handed_over_to_a_process_that_waits_itself(fabric, bank, nod
             "bank", mirror_list(daemons), name=b"beta", order=100,
             on_event=ctypes.cast(told, ctypes.c_void_p).value) as beta:
         waiting = pool.submit(beta.become_owner)
-        until(lambda: {"name": "beta", "order": 100, "owns": False}
+        until(lambda: {"name": "beta", "order": 100, "owns": False, **NO_COPY}
               in status_of("bank", daemons)["standbys"], "a standby that mirrors tell of")
         alpha.page.advances(20)
         done = move(daemons, "beta")

@@ -233,6 +233,9 @@ static void hand_over(struct seed *seed)
 	watch.epoch = move.epoch = 5;
 	watch.live = true;
 	watch.standby = &standby;
+	watch.within_ms = 5000;
+	standby.memory = 8192;
+	standby.warm = 4096;
 	move.name = standby.name = (char *)"beta";
 	move.to = standby.mark = (ProtobufCBinaryData){ sizeof(mark), mark };
 	move.id = id(owners[1]);

@@ -70,12 +70,27 @@ static void a_message_is_of_the_version_that_was_greeted_with(void **state)
 	struct fixture *fixture = *state;
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
 	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 	int fd = fixture_tcp(fixture);
 	Perseas__Reply *reply;
+	uint8_t byte;
 
+	fixture_bank(fixture);
 	fixture_send(fd, &hello, sizeof(hello));
 	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
 	assert_int_equal(hello.version, PS_PROTOCOL_LEAST);
+	/* It does not wait first, although nothing is new to it. */
+	watch.store = (char *)(uintptr_t) "bank";
+	watch.within_ms = 1000;
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_WATCH, &watch);
+	while (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0) {
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		assert_int_equal(fixture->daemon->watcher_count, 0);
+	}
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_BAD_REQUEST);
+	assert_non_null(strstr(reply->message, "later version"));
+	fixture_done(reply);
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_HOST, &host);
 	reply = fixture_reply(fixture, fd);
 	assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_BAD_REQUEST);

@@ -193,6 +193,28 @@ static void standbys_are_listed_once_and_in_their_order(void **state)
 	assert_null(ps_standby_of(&found, &desk->status[1]));
 }
 
+/* A mirror of an older version tells of the same one without its copy. */
+static void a_standby_has_the_copy_that_any_mirror_tells_of(void **state)
+{
+	static uint8_t mark[PS_OWNER_MARK] = { 1 };
+	struct desk *desk = *state;
+	Perseas__Standby told[3], *lists[3];
+	struct ps_standbys found;
+
+	for (unsigned i = 0; i < 3; i++) {
+		perseas__standby__init(&told[i]);
+		told[i].name = (char *)(uintptr_t) "beta";
+		told[i].mark = (ProtobufCBinaryData){ PS_OWNER_MARK, mark };
+		told[i].memory = 100 * i;
+		lists[i] = &told[i];
+		desk->status[i].standbys = &lists[i];
+		desk->status[i].n_standbys = 1;
+	}
+	ps_standbys_find(&found, &desk->census);
+	assert_int_equal(found.count, 1);
+	assert_ptr_equal(found.list[0], &told[1]);
+}
+
 /* R members of the roster: two of three. A mirror that the roster does not list tells nothing. */
 static void who_is_to_be_next_must_reach_as_many_as_an_open_needs(void **state)
 {
@@ -239,6 +261,7 @@ int main(void)
 		TEST(what_was_not_planned_is_told),
 		TEST(an_owner_that_has_not_let_go_is_no_end),
 		TEST(standbys_are_listed_once_and_in_their_order),
+		TEST(a_standby_has_the_copy_that_any_mirror_tells_of),
 		TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs),
 	};
 

@@ -294,6 +294,8 @@ static void wait_as(struct mirror *mirror, struct peer *peer, const char *store,
 	standby.name = (char *)(uintptr_t)name;
 	standby.order = 3;
 	standby.mark = (ProtobufCBinaryData){ sizeof(mark), mark };
+	standby.memory = 1000 + strlen(name);
+	standby.warm = 100 + strlen(name);
 	standby_note(mirror->stores, &peer->session, &watch);
 }
 
@@ -306,6 +308,8 @@ static size_t standbys(struct mirror *mirror, const char *first)
 		assert_string_equal(status.standbys[0]->name, first);
 		assert_int_equal(status.standbys[0]->order, 3);
 		assert_int_equal(status.standbys[0]->mark.data[3], strlen(first));
+		assert_int_equal(status.standbys[0]->memory, 1000 + strlen(first));
+		assert_int_equal(status.standbys[0]->warm, 100 + strlen(first));
 	}
 	return status.n_standbys;
 }

@@ -178,6 +178,26 @@ static void a_message_is_of_the_version_that_brought_it(void **state)
 	assert_int_equal(ps_version_of(&reply.base), 7);
 }
 
+/* A standby is older than what it says of its copy, and how soon it says that again. */
+static void a_copy_is_of_the_version_that_brought_it(void **state)
+{
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__Standby standby = PERSEAS__STANDBY__INIT;
+
+	(void)state;
+	watch.standby = &standby;
+	standby.order = 1;
+	assert_int_equal(ps_version_of(&watch.base), 7);
+	watch.within_ms = 1000;
+	assert_int_equal(ps_version_of(&watch.base), 8);
+	watch.within_ms = 0;
+	standby.memory = 1;
+	assert_int_equal(ps_version_of(&watch.base), 8);
+	standby.memory = 0;
+	standby.warm = 1;
+	assert_int_equal(ps_version_of(&watch.base), 8);
+}
+
 static const ProtobufCFieldDescriptor *field(const ProtobufCMessage *message, const char *name)
 {
 	return protobuf_c_message_descriptor_get_field_by_name(message->descriptor, name);
@@ -223,6 +243,7 @@ int main(void)
 		cmocka_unit_test_setup(a_limit_is_a_version_that_there_is, unlimited),
 		cmocka_unit_test_setup(versions_are_named_for_people, unlimited),
 		cmocka_unit_test_setup(a_message_is_of_the_version_that_brought_it, unlimited),
+		cmocka_unit_test_setup(a_copy_is_of_the_version_that_brought_it, unlimited),
 		cmocka_unit_test(a_field_is_set_when_something_of_it_is_sent),
 	};
 

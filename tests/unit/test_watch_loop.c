@@ -250,6 +250,34 @@ static void after_a_while_it_is_told_that_nothing_is_new(void **state)
 	close(fd);
 }
 
+/* Who has something to say again is answered sooner than others, and nobody later. */
+static void who_asks_for_it_is_answered_sooner(void **state)
+{
+	struct fixture *fixture = *state;
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	const uint64_t asked_ns = daemon_now_ns();
+	int fd;
+
+	fixture_bank(fixture);
+	watch.store = (char *)(uintptr_t) "bank";
+	fixture->daemon->watch_ns = 20000000000;
+	for (unsigned i = 0; i < 3; i++) {
+		const uint32_t within_ms[] = { 1000, 30000, 0 };
+		const uint64_t most_ns[] = { 1000000000, 20000000000, 20000000000 };
+		uint64_t until_ns;
+
+		watch.within_ms = within_ms[i];
+		fd = dial_from(fixture, "127.0.0.1");
+		fixture_greet(fixture, fd);
+		fixture_ask(fd, PERSEAS__REQUEST__BODY_WATCH, &watch);
+		expect_watchers(fixture, 1);
+		until_ns = fixture->daemon->watchers->watch_until_ns;
+		assert_in_range(until_ns, asked_ns + most_ns[i], daemon_now_ns() + most_ns[i]);
+		close(fd);
+		expect_watchers(fixture, 0);
+	}
+}
+
 /* First, last, and between two others; the connection ends, and with it what it waits for. */
 static void who_goes_is_forgotten(void **state)
 {
@@ -399,6 +427,7 @@ int main(void)
 		TEST(an_owner_that_speaks_again_is_told),
 		TEST(a_handover_is_told_at_once),
 		TEST(after_a_while_it_is_told_that_nothing_is_new),
+		TEST(who_asks_for_it_is_answered_sooner),
 		TEST(who_goes_is_forgotten),
 		TEST(a_full_table_lets_go_of_whoever_has_most),
 		TEST(an_owner_is_not_made_to_wait),

@@ -7,12 +7,14 @@
 
 #include <string.h>
 
-static bool has_mark(const struct ps_standbys *standbys, const Perseas__Standby *standby)
+/* NULL: it is not there. */
+static const Perseas__Standby **find_mark(struct ps_standbys *standbys,
+                                          const Perseas__Standby *standby)
 {
 	for (unsigned i = 0; i < standbys->count; i++)
 		if (!memcmp(standbys->list[i]->mark.data, standby->mark.data, PS_OWNER_MARK))
-			return true;
-	return false;
+			return &standbys->list[i];
+	return NULL;
 }
 
 static bool comes_before(const Perseas__Standby *a, const Perseas__Standby *b)
@@ -23,8 +25,12 @@ static bool comes_before(const Perseas__Standby *a, const Perseas__Standby *b)
 static void add_standby(struct ps_standbys *standbys, const Perseas__Standby *standby)
 {
 	unsigned at = standbys->count;
+	const Perseas__Standby **twin = find_mark(standbys, standby);
 
-	if (at == PS_STANDBYS_MAX || has_mark(standbys, standby))
+	/* A mirror of an older version has not been told of its copy. */
+	if (twin && !(*twin)->memory)
+		*twin = standby;
+	if (twin || at == PS_STANDBYS_MAX)
 		return;
 	for (; at > 0 && comes_before(standby, standbys->list[at - 1]); at--)
 		standbys->list[at] = standbys->list[at - 1];

@@ -395,11 +395,24 @@ static int consider_look(struct runner *r)
 	return GOES_ON;
 }
 
+/* For mirrors to tell, as long as the copy is not COMMAND's. */
+static void tell_mirrors_of_copy(struct runner *r)
+{
+	struct ps_warmth_figures figures = { 0 };
+
+	if (r->warmth && !r->handed)
+		ps_warmth_tell(r->warmth, &figures);
+	r->follow.copies = r->run->options->warm;
+	r->follow.memory = figures.total;
+	r->follow.warm = figures.here;
+}
+
 static int look_around(struct runner *r)
 {
 	int status = GOES_ON;
 	enum state before;
 
+	tell_mirrors_of_copy(r);
 	ps_follow_look(&r->follow, &r->now);
 	/* What was found is news to the next state, too. */
 	do {
