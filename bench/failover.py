@@ -10,6 +10,9 @@ Exit status: 1 where a target is missed, as the last lines say; 2 when it could 
   one transaction: with the memory read first, and with memory that comes on demand. Then it goes
   on, until it commits 90 % as often as the killed one; also with transactions over a tenth of the
   memory.
+- The same where a standby waits in a process of its own (perseas_standby) while the owner runs,
+  with and without a copy of the memory (options.warm). The owner changes a tenth of the memory.
+  Nobody starts anything, and nobody tells the standby.
 - A program that does nothing else opens the store, and waits until all memory is here. The memory
   that it gets was in use just before, so that it does not wait for a virtual machine's host.
 - A program touches memory that is missing, here and there, while the rest is coming. Beside it, a
@@ -27,16 +30,14 @@ import contextlib
 import ctypes
 import json
 import mmap
-import multiprocessing
 import os
 import pathlib
-import random
 import shutil
 import signal
-import socket
 import sys
 import time
 
+import faults
 import plot
 from cluster import EMULATED, PATIENCE, Cluster, wait_for
 from report import figure, met
@@ -58,13 +59,17 @@ STEP_NS = int(20e6 * PATIENCE)          # of the drawn rate
 AS_BEFORE = 0.9
 SECONDS = 60 * PATIENCE                 # for anything
 HEADROOM = 1 << 30                      # memory that is left to the rest of the host
+USERS = 3                               # an owner, a standby, and the standby's copy
 PARTS = ("total_ms", "gone_ms", "start_ms", "open_ms", "map_ms", "commit_ms")
 WAYS = {"read first": [], "on demand": ["--demand"],
         "on demand, a tenth": ["--demand", "--part", 10]}
 RECOVERIES = {"read first": binding.READ_FIRST, "on demand": binding.ON_DEMAND}
-GRANULE = 128 << 10                     # bytes that a fault fetches (PROTOCOL.md)
-REQUEST = 64                            # bytes that ask for them
-FAULTS = 1000                           # of a run, at most
+# Standbys that wait; the owner changes a tenth of the store, so that a copy can follow.
+PARTLY = ["--demand", "--part", 10]
+WAITING = {"a standby that waits": [], "a standby that waits with a copy": ["--warm"]}
+TAKEN = ("total_ms", "open_ms", "map_ms", "commit_ms", "gone_ms")
+STATIC = 0.89                           # of the memory, nearly all that the owner does not change
+STILL = 2                               # seconds in which a copy got no warmer: it will not
 OWNER_TIMEOUT = "0.25"
 COMMIT_MS, GROWTH, WHOLE, HANG_MS = "<= 50", "<= 1.3", "<= 1.2", "<= 600"
 
@@ -84,7 +89,7 @@ def large():
     if EMULATED:
         return 512 * MIB
     room = min(shutil.disk_usage("/dev/shm").free // 4 // MIRRORS,
-               (memory_available() - HEADROOM) // (MIRRORS + 1))
+               (memory_available() - HEADROOM) // (MIRRORS + USERS))
     return max(min(room, LARGEST) // STEP * STEP, 2 * SMALL)
 
 
@@ -177,6 +182,51 @@ def fail_over(cluster, fabric, words):
     return parts
 
 
+# --- a standby that waits ---
+
+def settle_copy(share):
+    """Until a standby's copy has all that does not change, or gets no warmer: the share of the
+    memory that it has."""
+    best, since = 0, time.monotonic()
+    while best < STATIC and time.monotonic() < since + STILL:
+        now = share()
+        if now > best + 0.01:
+            best, since = now, time.monotonic()
+        time.sleep(0.02)
+    return share()
+
+
+def is_ready(told):
+    return told["state"] == "owned" and told["reached"] == MIRRORS
+
+
+def take_over(cluster, fabric, words):
+    """Kills an owner for whose store a standby waits in a process of its own; what each part of the
+    way to the standby's first commit took, and which share of the memory it had."""
+    worker = start(cluster, fabric, *PARTLY)
+    waiting = start(cluster, fabric, "--standby", *PARTLY, *words, later=True)
+    wait_for(lambda: is_ready(waiting.ask()), SECONDS, "a standby")
+    work(worker)
+
+    def share():
+        told = waiting.ask()
+        return told["warm"] / told["memory"] if told["memory"] else 0
+    copied = settle_copy(share) if "--warm" in words else 0
+    told = worker.ask()
+    killed = time.monotonic_ns()
+    worker.kill()
+    gone = time.monotonic_ns()
+    first = waiting.await_first()
+    if first["found"] < told["number"]:
+        raise RuntimeError("%d transactions were acknowledged, %d are there" %
+                           (told["number"], first["found"]))
+    work(waiting)
+    waiting.end()
+    at = [killed, *(first[name] for name in ("opened_ns", "mapped_ns", "committed_ns"))]
+    took = [at[-1] - at[0], *(b - a for a, b in zip(at, at[1:])), gone - killed]
+    return dict(zip(TAKEN, [ns / 1e6 for ns in took]), copied=100 * copied)
+
+
 # --- a program that reads ---
 
 def touch(size):
@@ -194,73 +244,6 @@ def here_after(mirrors, recovery, size):
         store.map("segment")
         store.wait_whole()
         return (time.monotonic_ns() - began) / 1e6
-
-
-def quantiles(taken):
-    """p50 and p99 in us, of ns."""
-    taken = sorted(taken)
-    return {"p50_us": taken[len(taken) // 2] / 1e3, "p99_us": taken[len(taken) * 99 // 100] / 1e3,
-            "count": len(taken)}
-
-
-def fault_costs(mirrors, size):
-    """Of touching what is missing; None where nothing was."""
-    taken = []
-    with binding.Store("worker", mirrors, recovery=binding.ON_DEMAND) as store:
-        base, before = store.map("segment"), store.stat().faults
-        for granule in random.sample(range(size // GRANULE), size // GRANULE):
-            word = ctypes.c_uint64.from_address(base + granule * GRANULE)
-            began = time.perf_counter_ns()
-            word.value                  # pylint: disable=pointless-statement
-            took = time.perf_counter_ns() - began
-            now = store.stat()
-            if now.faults > before:
-                taken.append(took)
-            before = now.faults
-            if not now.missing or len(taken) == FAULTS:
-                break
-    return quantiles(taken) if taken else None
-
-
-def give_bytes(link):
-    """The other end of a bare read over a connection."""
-    data = bytes(GRANULE)
-    while link.recv(REQUEST, socket.MSG_WAITALL):
-        link.sendall(data)
-
-
-def bare_connection():
-    """Reads of as many bytes over TCP: a request, and its answer."""
-    taken, buffer, ask = [], bytearray(GRANULE), bytes(REQUEST)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        link = socket.create_connection(server.getsockname())
-        far, _ = server.accept()
-    process = multiprocessing.Process(target=give_bytes, args=(far,), daemon=True)
-    process.start()
-    far.close()
-    with link:
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for _ in range(FAULTS):
-            began = time.perf_counter_ns()
-            link.sendall(ask)
-            link.recv_into(buffer, GRANULE, socket.MSG_WAITALL)
-            taken.append(time.perf_counter_ns() - began)
-    process.kill()
-    process.join()
-    return quantiles(taken)
-
-
-def bare_memory():
-    """Copies of as many bytes from shared memory, which no cache holds."""
-    taken, area = [], mmap.mmap(-1, SMALL)
-    area.write(bytes(SMALL))
-    first = ctypes.c_char.from_buffer(area)
-    base, to = ctypes.addressof(first), ctypes.create_string_buffer(GRANULE)
-    for place in random.choices(range(SMALL // GRANULE), k=FAULTS):
-        began = time.perf_counter_ns()
-        ctypes.memmove(to, base + place * GRANULE, GRANULE)
-        taken.append(time.perf_counter_ns() - began)
-    return quantiles(taken)
 
 
 # --- an owner that hangs ---
@@ -309,6 +292,7 @@ class Figures:
         self.fabric, self.sizes = fabric, sizes
         self.kills = {(size, way): [] for size in sizes for way in WAYS}
         self.here = {(size, recovery): [] for size in sizes for recovery in RECOVERIES.values()}
+        self.taken = {(size, way): [] for size in sizes for way in WAITING}
         self.faults, self.bare, self.hangs = [], [], []
 
     def measure(self, build, runs):
@@ -333,9 +317,14 @@ class Figures:
             self.kills[size, way].append(fail_over(cluster, self.fabric, words))
             if (recovery := RECOVERIES.get(way)) is not None:
                 self.here[size, recovery].append(here_after(mirrors, recovery, size))
-        if size == self.sizes[-1] and not EMULATED:
-            self.faults.append(fault_costs(mirrors, size))
-            self.bare.append(bare_memory() if self.fabric == "shm" else bare_connection())
+        if EMULATED:
+            return
+        for way, words in WAITING.items():
+            self.taken[size, way].append(take_over(cluster, self.fabric, words))
+        if size == self.sizes[-1]:
+            self.faults.append(faults.fault_costs(mirrors, size))
+            self.bare.append(faults.bare_memory() if self.fabric == "shm" else
+                             faults.bare_connection())
 
     def on_demand(self):
         """Did it come on demand, as it was asked to?"""
@@ -348,6 +337,8 @@ class Figures:
                           for (size, way), runs in self.kills.items()],
                 "here_ms": [{"bytes": size, "recovery": list(WAYS)[recovery], "runs": runs}
                             for (size, recovery), runs in self.here.items()],
+                "standbys": [{"bytes": size, "way": way, "runs": runs}
+                             for (size, way), runs in self.taken.items()],
                 "faults": self.faults, "bare_reads": self.bare, "hangs": self.hangs}
 
 
@@ -412,6 +403,21 @@ def rows_of_kills(told, target):
               (told.fabric, size_name(big)), "ms", after[big], size_name(small), after[small])
 
 
+def rows_of_standbys(told):
+    if EMULATED:
+        return
+    small, big = told.sizes
+    for way in WAITING:
+        taken = {size: values(told.taken[size, way], "total_ms") for size in told.sizes}
+        for size in told.sizes:
+            yield Row("kill -9 to first commit of %s, %s, %s" %
+                      (way, told.fabric, size_name(size)), "ms", taken[size],
+                      "a program started then",
+                      values(told.kills[size, "on demand, a tenth"], "total_ms"), COMMIT_MS)
+        yield Row("kill -9 to first commit of %s, %s, %s" % (way, told.fabric, size_name(big)),
+                  "ms", taken[big], size_name(small), taken[small], GROWTH, True)
+
+
 def rows_of_memory(told):
     for size in told.sizes:
         yield Row("all memory is here, %s, %s" % (told.fabric, size_name(size)), "ms",
@@ -428,10 +434,10 @@ def rows_of_faults(told):
     pairs = [(fault, bare) for fault, bare in zip(told.faults, told.bare) if fault]
     if not pairs:
         return
-    faults, bare = zip(*pairs)
+    touched, bare = zip(*pairs)
     for name in ("p50", "p99"):
-        yield Row("a fault, %s, %s" % (name, told.fabric), "us", values(faults, name + "_us"),
-                  "bare read of %d KiB" % (GRANULE >> 10), values(bare, name + "_us"))
+        yield Row("a fault, %s, %s" % (name, told.fabric), "us", values(touched, name + "_us"),
+                  "bare read of %d KiB" % (faults.GRANULE >> 10), values(bare, name + "_us"))
 
 
 def rows_of_hangs(told):
@@ -447,6 +453,7 @@ def rows_of(told):
     if told.on_demand():
         # In a machine whose clock counts instructions a time says nothing by itself.
         yield from rows_of_kills(told, None if EMULATED else COMMIT_MS)
+        yield from rows_of_standbys(told)
         yield from rows_of_memory(told)
         yield from rows_of_faults(told)
     yield from rows_of_hangs(told)
@@ -465,6 +472,19 @@ def parts_table(all_told):
                              figure(parts["commit_ms"]["median"])])
     return table(["fabric", "segment", "memory", "kill -9 to first commit",
                   "of it: end of the process", "open", "map", "commit"], rows)
+
+
+def standbys_table(all_told):
+    rows = []
+    for told in all_told:
+        for (size, way), runs in told.taken.items():
+            parts = {part: spread(values(runs, part)) for part in (*TAKEN, "copied")}
+            rows.append([told.fabric, size_name(size), way, ranged(parts["total_ms"]),
+                         ranged(parts["open_ms"]), figure(parts["map_ms"]["median"]),
+                         figure(parts["commit_ms"]["median"]), ranged(parts["gone_ms"]),
+                         figure(parts["copied"]["median"]) + " %"])
+    return table(["fabric", "segment", "by", "kill -9 to first commit", "of it: until it is open",
+                  "map", "commit", "end of the killed process", "copied before"], rows)
 
 
 def draw(told, path):
@@ -515,6 +535,9 @@ def main():
         "rows": [row.json() for row in rows]}, indent=1) + "\n")
     print("From kill -9 to the next owner's first commit, ms: median of %d (least - most)\n" % runs)
     print(parts_table(all_told))
+    if not EMULATED:
+        print("The same where a standby waits (perseas_standby); the owner changes a tenth of it\n")
+        print(standbys_table(all_told))
     print("Memory that comes on demand, beside memory that is read first: median of %d (least - "
           "most); the larger size is %s\n" % (runs, size_name(sizes[-1])))
     print(table(["what", "value", "against", "value", "ratio", "target", "met"],

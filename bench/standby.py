@@ -18,7 +18,7 @@ import sys
 import time
 
 from cluster import Cluster, wait_for
-from failover import MIRRORS, SMALL, large, names, size_name, start, work
+from failover import MIRRORS, SMALL, large, names, settle_copy, size_name, start, work
 from worker import spread, table
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/drills"))
@@ -29,7 +29,6 @@ FABRICS = ("tcp", "shm")
 RECOVERIES = {"read first": binding.READ_FIRST, "on demand": binding.ON_DEMAND}
 PARTS = ("all", "open", "map", "commit", "whole")
 NO_LIMIT = 1 << 40  # bytes a second
-STILL = 2           # seconds in which a copy got no warmer: it will not
 
 
 def warm_up(standby):
@@ -37,14 +36,7 @@ def warm_up(standby):
     def share():
         stat = standby.stat()
         return stat.warm / stat.memory if stat.memory else 0
-
-    best, since = 0, time.monotonic()
-    while time.monotonic() < since + STILL:
-        now = share()
-        if now > best + 0.01:
-            best, since = now, time.monotonic()
-        time.sleep(0.02)
-    return share()
+    return settle_copy(share)
 
 
 def take_over(way, mirrors, recovery, worker):

@@ -1,6 +1,7 @@
 /*
  * worker.c - an owner that runs transactions until it is told to end, or is killed: for
- * measurements of what others notice of that.
+ * measurements of what others notice of that. With --standby it waits until the store has no owner
+ * first. bench/worker.py starts it.
  */
 #include "clock.h"
 #include "fabric.h"
@@ -10,6 +11,7 @@
 #include "../proto/base/json.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,12 +19,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 static struct options {
 	const char *mirrors, *store, *fabric;
 	uint64_t size, bytes, resync_rate, acks, ring, pace, part;
-	bool make, no_pace, demand;
+	bool make, no_pace, demand, standby, warm;
 } options;
+
+static const uint64_t NO_LIMIT = (uint64_t)1 << 40; /* bytes a second */
 
 static const char about[] =
 	"Opens a store, maps its one segment, and runs transactions. Each counts up the number at\n"
@@ -30,7 +35,9 @@ static const char about[] =
 	"A line of JSON says when it began, opened, mapped and committed first (ns of the\n"
 	"monotonic clock), and which number it found. Then each line of input is answered by one\n"
 	"that tells how far it is; `longest_ns` is of the transactions since the line before. It\n"
-	"ends with its input.\n";
+	"ends with its input.\n\n"
+	"With --standby it opens the store when that has no owner. Until then each line of input\n"
+	"is answered by the standby's state, and by how much of the memory its copy has (bytes).\n";
 
 static const struct ps_option rows[] = {
 	{ "mirrors", PS_OPTION_TEXT, AT(mirrors), "LIST", .help = "Where the store is." },
@@ -50,6 +57,9 @@ static const struct ps_option rows[] = {
 	{ "no-pace", PS_OPTION_FLAG, AT(no_pace), .help = "Waits for no mirror that lags." },
 	{ "part", PS_OPTION_NUMBER, AT(part), "N", "1", 1, .help = "Changes an Nth of it." },
 	{ "demand", PS_OPTION_FLAG, AT(demand), .help = "Has memory come on demand." },
+	{ "standby", PS_OPTION_FLAG, AT(standby), .help = "Waits until the store has no owner." },
+	{ "warm", PS_OPTION_FLAG, AT(warm),
+	  .help = "With --standby: keeps a copy of the memory meanwhile, as fast as it can." },
 	FABRIC_OPTION_ROW,
 };
 
@@ -112,20 +122,88 @@ static int fill_segment(struct worker *w)
 	return perseas_publish(w->p);
 }
 
-static int open_segment(struct worker *w, struct times *times)
+static void set_options(struct perseas_options *how)
+{
+	how->flags = options.make ? PERSEAS_CREATE : 0;
+	how->acks = (uint32_t)options.acks;
+	how->resync_rate = options.resync_rate;
+	how->ring_size = options.ring;
+	how->recovery = options.demand ? PERSEAS_RECOVERY_ON_DEMAND : PERSEAS_RECOVERY_READ_FIRST;
+	how->pace_ms = options.no_pace ? UINT32_MAX : (uint32_t)options.pace;
+	how->warm = options.warm;
+	how->warm_rate = NO_LIMIT;
+}
+
+static void tell_standing(perseas_standby_t *standby)
+{
+	struct ps_json json = { .out = stdout, .one_line = true };
+	struct perseas_standby_stat stat;
+
+	perseas_standby_stat(standby, &stat);
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "state", perseas_standby_state_name(stat.state));
+	ps_json_number(&json, "reached", stat.reached);
+	ps_json_number(&json, "memory", stat.memory);
+	ps_json_number(&json, "warm", stat.warm);
+	ps_json_text(&json, "error", "");
+	ps_json_end(&json, '}');
+	fflush(stdout);
+}
+
+/* Whoever asks waits for the answer before asking again, so that stdio holds no further line.
+ * False: its input has ended. */
+static bool await_store(perseas_standby_t *standby)
+{
+	struct pollfd fds[] = { { .fd = perseas_standby_fd(standby), .events = POLLIN },
+		                { .fd = STDIN_FILENO, .events = POLLIN } };
+	char line[64];
+
+	for (;;) {
+		poll(fds, 2, -1);
+		if (fds[0].revents)
+			return true;
+		if (fds[1].revents && !fgets(line, sizeof(line), stdin))
+			return false;
+		if (fds[1].revents)
+			tell_standing(standby);
+	}
+}
+
+static int open_by_standby(const struct perseas_options *how, perseas_t **p)
+{
+	perseas_standby_t *standby;
+	int status = 0;
+
+	if (perseas_standby(options.store, options.mirrors, how, &standby))
+		return program_fail("standby", perseas_message(NULL));
+	if (!await_store(standby))
+		status = program_fail("standby", "its input ended before the store was its own");
+	else if (perseas_standby_wait(standby, -1, p))
+		status = program_fail("open", perseas_message(NULL));
+	perseas_standby_close(standby);
+	return status;
+}
+
+static int open_store(perseas_t **p)
 {
 	struct perseas_options how = PERSEAS_OPTIONS_INIT;
+
+	set_options(&how);
+	if (options.standby)
+		return open_by_standby(&how, p);
+	if (perseas_open(options.store, options.mirrors, &how, p))
+		return program_fail("open", perseas_message(NULL));
+	return 0;
+}
+
+static int open_segment(struct worker *w, struct times *times)
+{
 	struct perseas_segment_info info;
 	void *memory;
+	const int status = open_store(&w->p);
 
-	how.flags = options.make ? PERSEAS_CREATE : 0;
-	how.acks = (uint32_t)options.acks;
-	how.resync_rate = options.resync_rate;
-	how.ring_size = options.ring;
-	how.recovery = options.demand ? PERSEAS_RECOVERY_ON_DEMAND : PERSEAS_RECOVERY_READ_FIRST;
-	how.pace_ms = options.no_pace ? UINT32_MAX : (uint32_t)options.pace;
-	if (perseas_open(options.store, options.mirrors, &how, &w->p))
-		return program_fail("open", perseas_message(NULL));
+	if (status)
+		return status;
 	times->opened = clock_ns();
 	if (fabric_check(w->p, options.fabric))
 		return 2;

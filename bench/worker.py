@@ -10,15 +10,16 @@ MIB = 1 << 20
 
 class Worker:
     """Started when it is made; `first` is what it said after its first commit. `under` are the
-    words before its own, of a program that starts it later: then `await_first` reads that."""
+    words before its own, of a program that starts it later; `later`: it has --standby. Then
+    `await_first` reads that."""
 
-    def __init__(self, cluster, mirrors, *words, under=()):
+    def __init__(self, cluster, mirrors, *words, under=(), later=False):
         line = [*under, cluster.build / "bench/worker", "--mirrors", mirrors, *words]
         self.process = subprocess.Popen([str(word) for word in line], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         preexec_fn=die_with_parent)
         cluster.processes.append(self.process)
-        self.first = None if under else self._answer()
+        self.first = None if under or later else self._answer()
 
     def await_first(self):
         self.first = self._answer()
@@ -31,7 +32,7 @@ class Worker:
         return json.loads(line)
 
     def ask(self):
-        """How far it is; RuntimeError where a transaction failed."""
+        """How far it is, or how it stands by; RuntimeError where a transaction failed."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         told = self._answer()

@@ -30,13 +30,19 @@ def measure(name, output, *words):
 
 def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
     """kill -9 of owners of 64 and 128 MiB, over each fabric, with memory that is read first and
-    that comes on demand; nothing acknowledged is missing. Every figure is there."""
+    that comes on demand; the next owner is started then, or is a standby that waits, with and
+    without a copy. Nothing acknowledged is missing. Every figure is there."""
     told = measure("failover.py", tmp_path / "failover.json", "--quick")
     assert told["sizes"] == [64 * MIB, 128 * MIB]
     assert [entry["fabric"] for entry in told["fabrics"]] == ["tcp", "shm"]
     for entry in told["fabrics"]:
         assert entry["on_demand"]
         assert len(entry["kills"]) == 2 * 3 and len(entry["here_ms"]) == 2 * 2
+        assert [each["bytes"] for each in entry["standbys"]] == [64 * MIB] * 2 + [128 * MIB] * 2
+        for each in entry["standbys"]:
+            run, = each["runs"]
+            assert 0 < run["open_ms"] < run["total_ms"]
+            assert 0 <= run["copied"] <= (100 if "copy" in each["way"] else 0)
         for kill in entry["kills"]:
             run, = kill["runs"]
             assert 0 < run["open_ms"] < run["total_ms"] < FAILOVER
