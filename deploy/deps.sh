@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
 # installs what is missing, anybody else is told how. Groups: build, test, model,
-# rdma-test, bench, abi, coverage, format, deb, deb-test, rpm, rpm-test.
+# rdma-test, bench, abi, coverage, format, deb, deb-test, rpm, rpm-test, container, container-test.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
@@ -28,6 +28,11 @@ deb="debhelper dh-python dpkg-dev fakeroot libcmocka-dev"
 deb_test="lintian mmdebstrap piuparts python3-debian util-linux"
 rpm="libcmocka-dev rpm"
 rpm_test="rpmlint"
+container="gcc libc6-dev mmdebstrap podman util-linux"
+# runc, since crun refuses control groups of both versions at once; and what podman needs to have
+# names for containers in a network.
+container_test="containernetworking-plugins dnsmasq-base docker-compose
+	golang-github-containernetworking-plugin-dnsname iptables podman-compose runc"
 
 # Packages that have a service, which nothing here needs, each with the service's name.
 services="prometheus:prometheus etcd-server:etcd"
@@ -47,9 +52,12 @@ for group in "$@"; do
 	deb-test) wanted="$wanted $deb_test" ;;
 	rpm) wanted="$wanted $rpm" ;;
 	rpm-test) wanted="$wanted $rpm_test" ;;
+	container) wanted="$wanted $container" ;;
+	container-test) wanted="$wanted $container_test" ;;
 	*)
 		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
-			"abi, coverage, format, deb, deb-test, rpm, rpm-test" >&2
+			"abi, coverage, format, deb, deb-test, rpm, rpm-test, container," \
+			"container-test" >&2
 		exit 1
 		;;
 	esac

@@ -2,7 +2,7 @@
 # The administrator's own $(SYSCONFDIR)/perseasd.conf, and what lies in memory or on disk, is none of
 # what is installed or taken away.
 
-.PHONY: install uninstall man dist deb rpm release
+.PHONY: install uninstall man dist deb rpm container release
 
 UNITS := $(addprefix $(BUILD)/deploy/,perseasd.service perseas-owner@.service)
 PLAIN_UNITS := deploy/perseasd.socket deploy/perseas.target
@@ -42,7 +42,8 @@ $(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) $(RVM_HEADERS) $(SCRIPTS) V
 SBIN_FILES := $(DAEMON) $(SCRIPTS)
 DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PROTOCOL.md \
 	$(wildcard doc/*.md doc/examples/*.[ch] doc/examples/*.cpp client/python/examples/*.py \
-	deploy/*.md) deploy/alerts.yaml deploy/grafana.json
+	deploy/*.md deploy/kubernetes/*.yaml) deploy/alerts.yaml deploy/grafana.json \
+	deploy/container/compose.yaml deploy/container/Containerfile.bank
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
 	librvm-perseas.so.$(VERSION) librvm-perseas.so.$(SOVERSION) librvm-perseas.so librvm-perseas.a \
 	librds-perseas.so.$(VERSION) librds-perseas.so.$(SOVERSION) librds-perseas.so librds-perseas.a \
@@ -117,7 +118,8 @@ uninstall:
 	for dir in resource.d lib ''; do [ ! -d $(DESTDIR)$(OCFDIR)/$$dir ] || \
 		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(OCFDIR)/$$dir || exit 1; done
 	rm -f $(DESTDIR)$(SYSUSERSDIR)/perseas.conf $(DESTDIR)$(TMPFILESDIR)/perseas.conf
-	for dir in client/python/examples client/python client doc/examples doc deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
+	for dir in client/python/examples client/python client doc/examples doc deploy/container \
+		deploy/kubernetes deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
 		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR)/$$dir || exit 1; done
 
 # What git knows of, as it lies in the tree. The same commit makes the same file, whoever packs it
@@ -143,6 +145,12 @@ deb: dist
 rpm: dist
 	@deploy/deps.sh build rpm
 	@deploy/rpm.sh $(DIST) build/rpm
+
+#: container       images localhost/perseas and localhost/perseas-bank of those Debian packages, for
+#:                 podman and, in build/, as archives (as root, with Debian's mirror)
+container: deb
+	@deploy/deps.sh container
+	@deploy/container/build.sh build/deb build
 
 # What is published, apart from the signature. A release needs a tree that is committed, and its notes.
 RELEASE := build/release/perseas-$(VERSION)
