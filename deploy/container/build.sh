@@ -84,7 +84,8 @@ build_image() {
 	echo "$archive"
 }
 
-cp "$here/Containerfile" "$here/perseas-healthy" "$work/context/perseas/"
+cp "$here/Containerfile" "$here/perseas-healthy" "$here/perseas-expendable" \
+	"$work/context/perseas/"
 build_image perseas
 
 for each in libperseas0 libperseas-dev; do

@@ -285,6 +285,13 @@ def test_a_mirror_s_container_is_killed(composed, mirror):
     report(composed, mirror + " killed", since)
 
 
+def test_a_mirror_is_expendable_when_the_others_are_live(composed):
+    composed.settle()
+    said = composed.podman("exec", "--env", "PERSEAS_SELF=mirror1:7170", composed.name("mirror1"),
+                           "perseas-expendable", str(SECONDS))
+    assert not said.strip()
+
+
 def test_an_owner_and_a_mirror_are_killed_at_once(composed):
     since, (_, epoch), owner = now_ns(), Oracle(composed.journals).last(), composed.owner()
     before = composed.podman.kill(composed.name("mirror2"))
