@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Counts the instructions of a transaction of 8 bytes on one mirror over shared memory, from
 perseas_begin to the return of perseas_commit, and of the same through RVM's interface. It fails
-when one takes more than its budget, in bench/instructions*.budget, by 2 %. Counts do not depend on
-how busy the machine is. Needs valgrind.
+when one takes more than its budget, in bench/instructions*.budget, by 2 %. It also counts those of
+a range, in transactions of many ranges at random places: it fails when a range among 10,000 takes
+more than RANGES_FACTOR times what one among 100 does. Counts do not depend on how busy the machine
+is. Needs valgrind.
 
 Two runs differ by a known number of transactions, so that what they have in common falls away.
 """
@@ -19,21 +21,45 @@ BUDGETS = {"perseas": HERE / "instructions.budget", "rvm": HERE / "instructions_
 FEW, MANY = 2000, 12000                 # transactions, in each half of a round
 HALVES = 2
 SLACK = 1.02
+RANGES = {100: (100, 300), 10000: (1, 3)}   # ranges of a transaction, and transactions as above
+# A search takes twice as many steps, and above a few hundred a part of a block is moved. Where all
+# are moved for each it is more than ten.
+RANGES_FACTOR = 3
 
 
-def instructions(build, cluster, engine, transactions):
+def instructions(build, cluster, engine, work, size, transactions):
     """Of all rounds: not of the check afterwards, which does the same transactions again."""
     words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
              "--toggle-collect=measure_in_turn",
-             build / "bench/compare", "--work", "synthetic", "--size", 8, "--engines", engine,
+             build / "bench/compare", "--work", work, "--size", size, "--engines", engine,
              "--mirrors", cluster.unix(), "--fabric", "shm",
-             "--store", "%s%d" % (engine, transactions),
+             "--store", "%s%s%d" % (engine, work, transactions),
              "--warm-up", 0, "--rounds", 1, "--seconds", 3600, "--transactions", transactions]
     done = cluster.run(*words, seconds=300)
     collected = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or not collected:
         raise RuntimeError("status %d\n%s%s" % (done.returncode, done.stdout, done.stderr))
     return int(collected.group(1))
+
+
+def of_one(build, engine, work, size, few, many):
+    """Of one transaction."""
+    with Cluster(build, 1) as cluster:
+        counts = [instructions(build, cluster, engine, work, size, n) for n in (few, many)]
+    return (counts[1] - counts[0]) / (HALVES * (many - few))
+
+
+def judge_ranges(counts):
+    """Whether a range costs about the same in a large transaction as in a small one; says so."""
+    few, many = sorted(counts)
+    factor = counts[many] / counts[few]
+    print("%.0f instructions for a range at a random place among %d, and %.0f among %d: %.2f "
+          "times as many; %d are allowed" %
+          (counts[few], few, counts[many], many, factor, RANGES_FACTOR))
+    if factor > RANGES_FACTOR:
+        print("instructions: find what in set_range or commit grows with the ranges that a "
+              "transaction has already", file=sys.stderr)
+    return factor <= RANGES_FACTOR
 
 
 def judge(engine, count):
@@ -51,16 +77,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     build = parser.parse_args().build.resolve()
-    counts = {}
     try:
-        for engine in BUDGETS:
-            with Cluster(build, 1) as cluster:
-                few, many = (instructions(build, cluster, engine, n) for n in (FEW, MANY))
-            counts[engine] = (many - few) / (HALVES * (MANY - FEW))
+        counts = {engine: of_one(build, engine, "synthetic", 8, FEW, MANY) for engine in BUDGETS}
+        ranges = {count: of_one(build, "perseas", "ranges", count, *turns) / count
+                  for count, turns in RANGES.items()}
     except (RuntimeError, OSError, TimeoutError, subprocess.TimeoutExpired) as error:
         print("instructions: %s" % error, file=sys.stderr)
         return 1
-    good = [judge(engine, count) for engine, count in counts.items()]
+    good = [judge(engine, count) for engine, count in counts.items()] + [judge_ranges(ranges)]
     print("RVM's interface has %.3f of the library's speed, by instructions" %
           (counts["perseas"] / counts["rvm"]))
     return 0 if all(good) else 1

@@ -77,7 +77,7 @@ const struct work synthetic_work = {
 
 /* --- several ranges ----------------------------------------------------------------- */
 
-enum { SMALL_ROW = 64, SMALL_ROWS = MEMORY / SMALL_ROW, RANGES_MAX = 1024 };
+enum { SMALL_ROW = 64, SMALL_ROWS = MEMORY / SMALL_ROW, RANGES_MAX = 100000 };
 
 static unsigned ranges_tables(uint64_t size, struct engine_table *table)
 {
@@ -119,7 +119,7 @@ static bool ranges_check(const struct work_plan *plan, const void *image, char *
 
 const struct work ranges_work = {
 	.name = "ranges",
-	.sizes = "ranges of 8 bytes in a transaction: 1 to 1024",
+	.sizes = "ranges of 8 bytes in a transaction: 1 to 100000",
 	.size = 4,
 	.tables = ranges_tables,
 	.step = ranges_step,

@@ -30,9 +30,7 @@ int ps_check_overlap(struct perseas_tx *tx, uint64_t start, uint64_t end)
 /* The first span of the transaction that ends behind `at`, or NULL. */
 static const struct ps_span *span_behind(const struct perseas_tx *tx, uint64_t at)
 {
-	const unsigned i = ps_cover_find(&tx->cover, at + 1);
-
-	return i < tx->cover.count ? &tx->cover.spans[i] : NULL;
+	return ps_cover_from(&tx->cover, at + 1);
 }
 
 /* The end of the declared span, of any open transaction, that holds `at`; or `at`. */

@@ -351,6 +351,7 @@ static inline __attribute__((always_inline)) int post_locked(struct perseas_tx *
 /* The same, or it is held back, to be posted with others. */
 static inline int post_or_hold(struct perseas_tx *tx, unsigned flags)
 {
+	ps_cover_settle(&tx->cover);
 	if (!(flags & PS_GATHERS) || !ps_gather_takes(tx))
 		return post_locked(tx);
 	ps_gather_add(tx);

@@ -1,23 +1,35 @@
 /*
- * cover.c - a sorted array of disjoint intervals. Transactions call it for every range, so it
- * must not allocate in the common case, and does so only in ps_cover_reserve_more.
+ * cover.c - a sorted array of disjoint intervals; those of a cover with thousands are in blocks
+ * instead (blocks.h) from when one comes that is far before the last. Transactions call it for
+ * every range, so it must not allocate in the common case, and does so only where room is reserved
+ * or kept.
  */
-#include "cover.h"
+#include "blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+const struct ps_span *ps_cover_from(const struct ps_cover *cover, uint64_t address)
+{
+	unsigned i;
+
+	if (cover->used)
+		return ps_blocks_from(cover, address);
+	i = ps_cover_find(cover, address);
+	return i < cover->count ? &cover->spans[i] : NULL;
+}
+
 bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uint64_t *gap_start,
                   uint64_t *gap_end)
 {
-	unsigned i = ps_cover_find(cover, from + 1);
+	const struct ps_span *span;
 
-	for (; i < cover->count && cover->spans[i].start <= from; i++)
-		from = cover->spans[i].end;
+	while ((span = ps_cover_from(cover, from + 1)) && span->start <= from)
+		from = span->end;
 	if (from >= end)
 		return false;
 	*gap_start = from;
-	*gap_end = i < cover->count && cover->spans[i].start < end ? cover->spans[i].start : end;
+	*gap_end = span && span->start < end ? span->start : end;
 	return true;
 }
 
@@ -25,13 +37,20 @@ bool ps_cover_gap(const struct ps_cover *cover, uint64_t from, uint64_t end, uin
 static int grow(struct ps_cover *cover, unsigned spans)
 {
 	const unsigned more = spans > 2 * cover->allocated ? spans : 2 * cover->allocated;
+	struct ps_blocks *blocks = NULL;
 	struct ps_span *grown;
 
 	if (spans <= cover->allocated)
 		return 0;
-	grown = realloc(cover->spans, more * sizeof(*grown));
-	if (!grown)
+	if (more > PS_BLOCKS_FROM && !(blocks = ps_blocks_new(cover, more)))
 		return -1;
+	grown = realloc(cover->spans, more * sizeof(*grown));
+	if (!grown) {
+		free(blocks);
+		return -1;
+	}
+	free(cover->blocks);
+	cover->blocks = blocks;
 	cover->spans = grown;
 	cover->allocated = more;
 	return 1;
@@ -61,14 +80,14 @@ int ps_cover_keep(struct ps_cover *cover, unsigned spans)
 	return rc;
 }
 
-/* Does the span end where the range begins, and in another segment? */
-static bool ends_apart(const struct ps_span *span, const struct ps_span *range)
+/* Would a change there move more than a block? Spans that come upwards stay in one array, which
+ * costs the least. */
+static bool is_far(const struct ps_cover *cover, unsigned place)
 {
-	return span->end == range->start && span->base != range->base;
+	return cover->blocks && cover->count - place > PS_BLOCKS_FAR;
 }
 
-/* Does it begin where the range ends or before, and not there in another segment? */
-static bool is_reached(const struct ps_span *span, const struct ps_span *range)
+bool ps_span_is_reached(const struct ps_span *span, const struct ps_span *range)
 {
 	return span->start < range->end || (span->start == range->end && span->base == range->base);
 }
@@ -79,11 +98,11 @@ enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const stru
 	const struct ps_span *spans = cover->spans;
 	bool behind, reaches;
 
-	at += ends_apart(&spans[at], range);
+	at += ps_span_ends_apart(&spans[at], range);
 	*place = at;
 	behind = at < cover->count && spans[at].end == range->start;
 	at += behind;
-	reaches = at < cover->count && is_reached(&spans[at], range);
+	reaches = at < cover->count && ps_span_is_reached(&spans[at], range);
 	if (!reaches)
 		return behind ? PS_FIT_BEHIND : PS_FIT_ALONE;
 	return !behind && spans[at].start <= range->start && range->end <= spans[at].end
@@ -93,13 +112,19 @@ enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const stru
 
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 {
-	unsigned first = ps_cover_find(cover, span->start);
+	unsigned first = cover->used ? 0 : ps_cover_find(cover, span->start);
 	struct ps_span merged = *span;
 	unsigned after;
 
-	first += first < cover->count && ends_apart(&cover->spans[first], span);
+	if (!cover->used && is_far(cover, first))
+		ps_blocks_spread(cover);
+	if (cover->used) {
+		ps_blocks_add(cover, span);
+		return;
+	}
+	first += first < cover->count && ps_span_ends_apart(&cover->spans[first], span);
 	/* Every span from `first` that begins at or before the new one's end melts into it. */
-	for (after = first; after < cover->count && is_reached(&cover->spans[after], span);
+	for (after = first; after < cover->count && ps_span_is_reached(&cover->spans[after], span);
 	     after++) {
 		const struct ps_span *old = &cover->spans[after];
 
@@ -121,6 +146,12 @@ void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_spa
 {
 	struct ps_span *at = &cover->spans[place];
 
+	if (!cover->used && is_far(cover, place))
+		ps_blocks_spread(cover);
+	if (cover->used) {
+		ps_blocks_insert(cover, span);
+		return;
+	}
 	if (place < cover->count)
 		memmove(at + 1, at, (cover->count - place) * sizeof(*at));
 	*at = *span;
@@ -130,19 +161,14 @@ void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_spa
 
 bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end)
 {
-	unsigned i = ps_cover_find(cover, start + 1);
+	const struct ps_span *span = ps_cover_from(cover, start + 1);
 
-	return i < cover->count && cover->spans[i].start < end;
-}
-
-void ps_cover_clear(struct ps_cover *cover)
-{
-	cover->count = 0;
-	cover->bytes = 0;
+	return span && span->start < end;
 }
 
 void ps_cover_free(struct ps_cover *cover)
 {
 	free(cover->spans);
+	free(cover->blocks);
 	memset(cover, 0, sizeof(*cover));
 }

@@ -14,12 +14,17 @@ struct ps_span {
 	uint32_t segment;    /* id */
 };
 
+struct ps_blocks;
+
 struct ps_cover {
-	struct ps_span *spans;
-	unsigned count, capacity;
-	unsigned kept;      /* spans for which room is kept beyond the capacity */
-	unsigned allocated; /* spans for which there is memory: no fewer than both together */
-	uint64_t bytes;     /* covered */
+	struct ps_span *spans; /* in order, as long as no blocks are used */
+	unsigned count;
+	unsigned used;  /* blocks of spans (blocks.h): there are many, and not all came upwards */
+	uint64_t bytes; /* covered */
+	unsigned capacity;
+	unsigned kept;            /* spans for which room is kept beyond the capacity */
+	unsigned allocated;       /* spans for which there is memory: no fewer than both together */
+	struct ps_blocks *blocks; /* for as many, or NULL: these are few */
 };
 
 /* The bytes of [start, end) that are not covered, as up to *count pieces, in order: called
@@ -52,6 +57,18 @@ static inline void ps_cover_unkeep(struct ps_cover *cover)
 	cover->kept = 0;
 }
 
+/* Whoever reads `spans` calls this first. The next change may put them into blocks again. */
+void ps_blocks_collect(struct ps_cover *cover);
+
+static inline void ps_cover_settle(struct ps_cover *cover)
+{
+	if (cover->used)
+		ps_blocks_collect(cover);
+}
+
+/* The first span that ends at the address or behind it; NULL: none does. It changes nothing. */
+const struct ps_span *ps_cover_from(const struct ps_cover *cover, uint64_t address);
+
 /* Covers the span; room was reserved. */
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span);
 
@@ -64,7 +81,7 @@ enum ps_fit {
 };
 
 /* The first span that ends at `address` or behind it, found without a branch that is hard to
- * foresee; cover->count: none does. */
+ * foresee; cover->count: none does. No blocks are used. */
 static inline unsigned ps_cover_find(const struct ps_cover *cover, uint64_t address)
 {
 	unsigned at = 0, left = cover->count;
@@ -78,17 +95,23 @@ static inline unsigned ps_cover_find(const struct ps_cover *cover, uint64_t addr
 	return at;
 }
 
-/* The same as below, of a range that touches the span at `at`, or one behind it. */
+/* The same as below, of a range that touches the span at `at`, or one behind it; and where blocks
+ * are used. */
 enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const struct ps_span *range,
                            unsigned *place);
+enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *range,
+                          unsigned *place);
 
 /* `base` is that of the segment, as in spans. */
 static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t base, uint64_t start,
                                        uint64_t end, unsigned *place)
 {
 	const struct ps_span *spans = cover->spans;
-	const unsigned at = ps_cover_find(cover, start);
+	unsigned at;
 
+	if (cover->used)
+		return ps_blocks_fit(cover, &(struct ps_span){ start, end, base, 0 }, place);
+	at = ps_cover_find(cover, start);
 	*place = at;
 	if (at == cover->count || end < spans[at].start)
 		return PS_FIT_ALONE;
@@ -104,8 +127,14 @@ static inline enum ps_fit ps_cover_fit(const struct ps_cover *cover, uint64_t ba
 void ps_cover_insert(struct ps_cover *cover, unsigned place, const struct ps_span *span);
 
 /* Covers a range that is behind a span. */
+void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end);
+
 static inline void ps_cover_extend(struct ps_cover *cover, unsigned place, uint64_t end)
 {
+	if (cover->used) {
+		ps_blocks_extend(cover, place, end);
+		return;
+	}
 	cover->bytes += end - cover->spans[place].end;
 	cover->spans[place].end = end;
 }
@@ -127,7 +156,13 @@ static inline void ps_cover_append(struct ps_cover *cover, const struct ps_span 
 /* Does any byte of [start, end) lie in it? */
 bool ps_cover_overlaps(const struct ps_cover *cover, uint64_t start, uint64_t end);
 
-void ps_cover_clear(struct ps_cover *cover);
+static inline void ps_cover_clear(struct ps_cover *cover)
+{
+	cover->count = 0;
+	cover->used = 0;
+	cover->bytes = 0;
+}
+
 void ps_cover_free(struct ps_cover *cover);
 
 #endif

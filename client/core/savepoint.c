@@ -139,6 +139,7 @@ void ps_savepoint_kept(struct perseas_tx *tx, const struct ps_span *span, int rc
 static bool remember(struct perseas_tx *tx)
 {
 	struct ps_saved *saved = tx->saved;
+	const struct ps_span *span;
 	uint64_t at = 0;
 
 	ps_cover_clear(&saved->then);
@@ -146,9 +147,8 @@ static bool remember(struct perseas_tx *tx)
 		return true;
 	if (!make_room(tx, (void **)&saved->held, &saved->held_capacity, tx->cover.bytes, 1))
 		return false;
-	for (unsigned i = 0; i < tx->cover.count; i++) {
-		const struct ps_span *span = &tx->cover.spans[i];
-
+	/* Others may look at what is declared meanwhile, so it stays where it is. */
+	for (uint64_t from = 0; (span = ps_cover_from(&tx->cover, from)); from = span->end + 1) {
 		if (ps_cover_reserve(&saved->then) < 0)
 			return false;
 		memcpy(saved->held + at, (const void *)span->start, span->end - span->start);

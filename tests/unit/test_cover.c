@@ -210,6 +210,167 @@ static void test_empty_cover_has_one_gap(void **unused)
 	assert_false(ps_cover_gap(&cover, 9, 9, &start, &end));
 }
 
+/* --- covers of thousands, whose spans are in blocks --- */
+
+enum { MANY = 1 << 16, MANY_BORDER = 4000 };
+
+static bool many[MANY];
+
+static uint64_t many_base(unsigned i)
+{
+	return BASE + (i < MANY_BORDER ? 0 : MANY_BORDER);
+}
+
+static bool many_begins(unsigned i)
+{
+	return many[i] && (i == 0 || i == MANY_BORDER || !many[i - 1]);
+}
+
+/* All spans, read one by one, are the map's runs; and they are what is collected. */
+static void check_many(struct ps_cover *cover, bool collects)
+{
+	const struct ps_span *span = ps_cover_from(cover, 0);
+	unsigned spans = 0, bytes = 0, end;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		if (!many_begins(i))
+			continue;
+		for (end = i + 1; end < MANY && many[end] && !many_begins(end); end++)
+			;
+		assert_non_null(span);
+		assert_int_equal(span->start, BASE + i);
+		assert_int_equal(span->end, BASE + end);
+		assert_int_equal(span->base, many_base(i));
+		bytes += end - i;
+		spans++;
+		span = ps_cover_from(cover, span->end + 1);
+	}
+	assert_null(span);
+	assert_int_equal(cover->count, spans);
+	assert_int_equal(cover->bytes, bytes);
+	if (!collects)
+		return;
+	ps_cover_settle(cover);
+	for (unsigned i = 0, at = 0; i < MANY; i++)
+		if (many_begins(i))
+			assert_int_equal(cover->spans[at++].start, BASE + i);
+}
+
+/* Covers [from, end), of one segment, by whichever call its fit allows. */
+static void add_many(struct ps_cover *cover, unsigned from, unsigned end)
+{
+	const struct ps_span span = { BASE + from, BASE + end, many_base(from), 3 };
+	const bool before = from && from != MANY_BORDER && many[from - 1];
+	const bool behind = end < MANY && end != MANY_BORDER && many[end];
+	unsigned place;
+	const enum ps_fit found = ps_cover_fit(cover, span.base, span.start, span.end, &place);
+
+	if (any(many, from, end) || behind)
+		assert_int_equal(found, all(many, from, end) ? PS_FIT_INSIDE : PS_FIT_ACROSS);
+	else
+		assert_int_equal(found, before ? PS_FIT_BEHIND : PS_FIT_ALONE);
+	assert_int_equal(ps_cover_overlaps(cover, span.start, span.end), any(many, from, end));
+	/* Memory for more does not change where things are. */
+	assert_true(ps_cover_reserve(cover) >= 0);
+	if (ps_cover_behind(cover, span.start))
+		ps_cover_append(cover, &span);
+	else if (found == PS_FIT_ALONE && from % 2)
+		ps_cover_insert(cover, place, &span);
+	else if (found == PS_FIT_BEHIND && from % 2)
+		ps_cover_extend(cover, place, span.end);
+	else
+		ps_cover_add(cover, &span);
+	memset(&many[from], true, end - from);
+}
+
+/* A range at `at`, of up to `longest` bytes, that ends at the border if it would cross it. */
+static void add_at(struct ps_cover *cover, unsigned at, unsigned longest)
+{
+	unsigned end = at + 1 + (unsigned)draw(longest);
+
+	end = end < MANY ? end : MANY;
+	add_many(cover, at, at < MANY_BORDER && end > MANY_BORDER ? MANY_BORDER : end);
+}
+
+/* Thousands of short ranges at random, and downwards, and upwards; then long ones, which melt many
+ * together, until one span is left. It is collected in the middle, too, as by a commit that
+ * fails. */
+static void test_thousands_are_a_bitmap(void **unused)
+{
+	(void)unused;
+	state = 0x1919;
+	for (unsigned round = 0; round < 6; round++) {
+		struct ps_cover cover = { 0 };
+		bool used = false;
+
+		memset(many, false, sizeof(many));
+		for (unsigned i = 0; i < 12000; i++) {
+			const unsigned ways[] = { (unsigned)draw(MANY), MANY - 1 - i * 5, i * 5 };
+
+			add_at(&cover, ways[round % 3], round < 3 ? 1 : 4);
+			used |= cover.used > 0;
+			if (i % 1500 == 0)
+				check_many(&cover, i % 4500 == 0);
+		}
+		assert_int_equal(used, round % 3 != 2);
+		for (unsigned i = 0; i < 300; i++) {
+			add_at(&cover, (unsigned)draw(MANY), 1 + i * 8);
+			if (i % 20 == 0)
+				check_many(&cover, false);
+		}
+		add_many(&cover, 0, MANY_BORDER);
+		add_many(&cover, MANY_BORDER, MANY);
+		check_many(&cover, true);
+		assert_int_equal(cover.count, 2);
+		ps_cover_free(&cover);
+	}
+}
+
+/* One by one between two that are there, so that one block is split again and again, and the rest
+ * melts away before it: blocks that are emptied are used again, and none is lost. */
+static void test_blocks_are_used_again(void **unused)
+{
+	struct ps_cover cover = { 0 };
+
+	(void)unused;
+	memset(many, false, sizeof(many));
+	for (unsigned lap = 0; lap < 40; lap++) {
+		memset(many, false, sizeof(many));
+		ps_cover_clear(&cover);
+		for (unsigned turn = 0; turn < 4; turn++) {
+			for (unsigned i = 0; i < 1000; i++)
+				if (!many[MANY - 2 - 4 * i])
+					add_many(&cover, MANY - 2 - 4 * i, MANY - 1 - 4 * i);
+			for (unsigned i = 0; i < 1000; i++)
+				add_many(&cover, 9000 * turn + 4 * (999 - i) + 5000,
+				         9000 * turn + 4 * (999 - i) + 5001);
+			add_many(&cover, 9000 * turn + 4990, 9000 * turn + 9100);
+			check_many(&cover, turn == 3);
+		}
+	}
+	ps_cover_free(&cover);
+}
+
+/* Each of thousands gets longer twice: what goes on where a block's last span ends is found
+ * there. */
+static void test_spans_in_blocks_get_longer(void **unused)
+{
+	struct ps_cover cover = { 0 };
+
+	(void)unused;
+	memset(many, false, sizeof(many));
+	for (unsigned i = MANY / 8; i-- > 0;)
+		add_many(&cover, i * 8, i * 8 + 1);
+	assert_true(cover.used > 1);
+	for (unsigned i = 0; i < MANY / 8; i++) {
+		add_many(&cover, i * 8 + 1, i * 8 + 2);
+		add_many(&cover, i * 8 + 2, i * 8 + 3);
+	}
+	assert_int_equal(cover.count, MANY / 8);
+	check_many(&cover, true);
+	ps_cover_free(&cover);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +378,9 @@ int main(void)
 		cmocka_unit_test(test_adjacent_ranges_are_merged),
 		cmocka_unit_test(test_memory_is_kept_for_the_next_transaction),
 		cmocka_unit_test(test_empty_cover_has_one_gap),
+		cmocka_unit_test(test_thousands_are_a_bitmap),
+		cmocka_unit_test(test_blocks_are_used_again),
+		cmocka_unit_test(test_spans_in_blocks_get_longer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

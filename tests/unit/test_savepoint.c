@@ -310,6 +310,72 @@ static void test_too_big_behind_a_savepoint(void **arg)
 	assert_int_equal(large[0] | large[99], 0);
 }
 
+enum { APART = 2, FAR_RANGES = SIZE / APART };
+
+/* Declares every second byte, those behind before those in front, and stores. */
+static void put_downwards(struct owner *o, perseas_tx_t *tx, uint8_t value)
+{
+	for (unsigned i = FAR_RANGES; i-- > 0;)
+		put(o, tx, i * APART, 1, value);
+	assert_int_equal(tx->cover.count, FAR_RANGES);
+	assert_true(tx->cover.used > 0);
+}
+
+/* So many ranges that they are kept in blocks: an abort and a roll-back put them back, a savepoint
+ * between them is kept, and a commit sends each. */
+static void many_ranges(struct owner *o)
+{
+	static uint8_t before[SIZE];
+	uint64_t savepoint;
+	perseas_tx_t *tx;
+
+	memcpy(before, o->bytes, SIZE);
+	tx = begin(o);
+	put_downwards(o, tx, 1);
+	assert_int_equal(perseas_abort(tx), 0);
+	assert_memory_equal(o->bytes, before, SIZE);
+	tx = begin(o);
+	put_downwards(o, tx, 2);
+	memcpy(before, o->bytes, SIZE);
+	savepoint = mark(tx);
+	put_downwards(o, tx, 3);
+	put(o, tx, 1, SIZE - 2, 4);
+	assert_int_equal(tx->cover.count, 1);
+	assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
+	assert_memory_equal(o->bytes, before, SIZE);
+	assert_int_equal(tx->cover.count, FAR_RANGES);
+	put(o, tx, 5, 1, 6);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_memory_equal(mirrored(o), o->bytes, SIZE);
+	assert_int_equal(o->bytes[4], 2);
+	assert_int_equal(o->bytes[5], 6);
+}
+
+static void run_many_ranges(uint32_t flags)
+{
+	struct owner *o = owner_new(1);
+
+	o->options.flags = flags;
+	o->options.log_size = 1 << 20;
+	o->options.ring_size = 2 << 20;
+	owner_begin(o);
+	many_ranges(o);
+	owner_free(o);
+}
+
+static void test_ranges_in_blocks(void **unused)
+{
+	(void)unused;
+	run_many_ranges(0);
+}
+
+/* The same where each set_range, and each store, is checked. */
+static void test_ranges_in_blocks_in_the_checked_modes(void **unused)
+{
+	(void)unused;
+	run_many_ranges(PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +388,8 @@ int main(void)
 		TEST(test_savepoints_that_are_gone),
 		TEST(test_a_store_that_was_not_declared_again_is_found),
 		TEST(test_too_big_behind_a_savepoint),
+		cmocka_unit_test(test_ranges_in_blocks),
+		cmocka_unit_test(test_ranges_in_blocks_in_the_checked_modes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,279 @@
+/*
+ * blocks.c - see blocks.h. A directory has the blocks in order, each with the end of its last span;
+ * behind those that are used it has those that are free. A block that is full is split in two. When
+ * no block is free, all spans are dealt out anew, which comes only after as many have been
+ * inserted as a part of all: so a span costs a search, a part of a block, and of the directory.
+ */
+#include "blocks.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FILL = 96, /* spans of a block when all are dealt out */
+	HALF = PS_BLOCK / 2,
+	STRIDE = 2 * PS_BLOCK, /* from a block's first place to the next one's */
+	NEIGHBOURS = 3, /* spans that a range may touch before it is clear that it is across */
+};
+
+struct block {
+	uint64_t end;    /* of its last span */
+	uint32_t number; /* where its spans are */
+	uint32_t count;  /* of its spans: none of those that are used is empty */
+};
+
+struct ps_blocks {
+	struct ps_span (*spans)[PS_BLOCK];
+	unsigned most;
+	struct block directory[];
+};
+
+static void copy_blocks(struct ps_blocks *to, const struct ps_blocks *from)
+{
+	memcpy(to->directory, from->directory, from->most * sizeof(*from->directory));
+	memcpy(to->spans, from->spans, from->most * sizeof(*from->spans));
+	for (unsigned i = from->most; i < to->most; i++)
+		to->directory[i].number = i;
+}
+
+struct ps_blocks *ps_blocks_new(const struct ps_cover *cover, unsigned spans)
+{
+	/* A third of them are free when as many spans as these are dealt out. */
+	const unsigned most = spans / HALF + 2;
+	const size_t head = sizeof(struct ps_blocks) + most * sizeof(struct block);
+	struct ps_blocks *blocks = malloc(head + most * sizeof(*blocks->spans));
+
+	if (!blocks)
+		return NULL;
+	blocks->spans = (struct ps_span(*)[PS_BLOCK])((uint8_t *)blocks + head);
+	blocks->most = most;
+	if (cover->used)
+		copy_blocks(blocks, cover->blocks);
+	return blocks;
+}
+
+/* See ps_blocks_spread. */
+static void set_bar(struct ps_cover *cover)
+{
+	assert(cover->count > 0 && cover->count <= cover->allocated);
+	cover->spans[cover->count - 1].end = UINT64_MAX;
+}
+
+void ps_blocks_spread(struct ps_cover *cover)
+{
+	struct ps_blocks *blocks = cover->blocks;
+
+	assert(!cover->used && cover->count > 0);
+	for (unsigned from = 0; from < cover->count; from += FILL, cover->used++) {
+		const unsigned left = cover->count - from, count = left < FILL ? left : FILL;
+
+		assert(cover->used < blocks->most);
+		memcpy(blocks->spans[cover->used], &cover->spans[from],
+		       count * sizeof(*cover->spans));
+		blocks->directory[cover->used] = (struct block){ cover->spans[from + count - 1].end,
+			                                         cover->used, count };
+	}
+	for (unsigned i = cover->used; i < blocks->most; i++)
+		blocks->directory[i].number = i;
+	set_bar(cover);
+}
+
+void ps_blocks_collect(struct ps_cover *cover)
+{
+	const struct ps_blocks *blocks = cover->blocks;
+	struct ps_span *to = cover->spans;
+
+	assert(blocks && blocks->spans);
+	for (unsigned i = 0; i < cover->used; i++) {
+		const struct block *block = &blocks->directory[i];
+
+		memcpy(to, blocks->spans[block->number], block->count * sizeof(*to));
+		to += block->count;
+	}
+	assert(to == cover->spans + cover->count);
+	cover->used = 0;
+}
+
+/* --- places: a block's in the directory, and a span's in the block --- */
+
+static inline unsigned place_of(unsigned block, unsigned at)
+{
+	return block * STRIDE + at;
+}
+
+static struct block *block_at(const struct ps_cover *cover, unsigned place)
+{
+	return &cover->blocks->directory[place / STRIDE];
+}
+
+/* The span there; NULL behind the last. */
+static struct ps_span *span_at(const struct ps_cover *cover, unsigned place)
+{
+	return place / STRIDE < cover->used
+	               ? &cover->blocks->spans[block_at(cover, place)->number][place % STRIDE]
+	               : NULL;
+}
+
+static unsigned next_place(const struct ps_cover *cover, unsigned place)
+{
+	return place % STRIDE + 1 < block_at(cover, place)->count ? place + 1
+	                                                          : place_of(place / STRIDE + 1, 0);
+}
+
+/* That of the first span that ends at the address or behind it. */
+static unsigned find_place(const struct ps_cover *cover, uint64_t address)
+{
+	const struct block *directory = cover->blocks->directory;
+	struct ps_cover inside = { 0 };
+	unsigned block = 0;
+
+	for (unsigned left = cover->used; left > 0;) {
+		const unsigned half = (left + 1) / 2;
+
+		block += directory[block + half - 1].end < address ? half : 0;
+		left -= half;
+	}
+	if (block == cover->used)
+		return place_of(block, 0);
+	inside.spans = cover->blocks->spans[directory[block].number];
+	inside.count = directory[block].count;
+	return place_of(block, ps_cover_find(&inside, address));
+}
+
+const struct ps_span *ps_blocks_from(const struct ps_cover *cover, uint64_t address)
+{
+	return span_at(cover, find_place(cover, address));
+}
+
+enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *range,
+                          unsigned *place)
+{
+	const unsigned first = find_place(cover, range->start);
+	struct ps_span spans[NEIGHBOURS];
+	struct ps_cover near = { .spans = spans };
+	const struct ps_span *span;
+	enum ps_fit fit;
+	unsigned at = first, ahead;
+
+	while (near.count < NEIGHBOURS && (span = span_at(cover, at))) {
+		spans[near.count++] = *span;
+		at = next_place(cover, at);
+	}
+	fit = ps_cover_fit(&near, range->base, range->start, range->end, &ahead);
+	for (*place = first; ahead > 0; ahead--)
+		*place = next_place(cover, *place);
+	return fit;
+}
+
+/* --- changes --- */
+
+/* Makes a full block two, or, when no block is free, deals out all spans anew. */
+static void make_room(struct ps_cover *cover, unsigned at)
+{
+	struct ps_blocks *blocks = cover->blocks;
+	struct block *block = &blocks->directory[at], added;
+
+	assert(blocks->spans);
+	if (cover->used == blocks->most) {
+		ps_blocks_collect(cover);
+		ps_blocks_spread(cover);
+		return;
+	}
+	added = (struct block){ block->end, blocks->directory[cover->used].number, HALF };
+	memcpy(blocks->spans[added.number], &blocks->spans[block->number][HALF],
+	       HALF * sizeof(struct ps_span));
+	block->count = HALF;
+	block->end = blocks->spans[block->number][HALF - 1].end;
+	memmove(block + 2, block + 1, (cover->used - at - 1) * sizeof(*block));
+	block[1] = added;
+	cover->used++;
+}
+
+/* Where a span belongs that is alone. They are disjoint: those that end behind it are behind it. */
+static unsigned find_gap(const struct ps_cover *cover, const struct ps_span *span)
+{
+	const unsigned place = find_place(cover, span->end), last = cover->used - 1;
+
+	return place / STRIDE < cover->used ? place
+	                                    : place_of(last, cover->blocks->directory[last].count);
+}
+
+void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span)
+{
+	unsigned place = find_gap(cover, span), at;
+	struct ps_span *spans;
+	struct block *block;
+
+	if (block_at(cover, place)->count == PS_BLOCK) {
+		make_room(cover, place / STRIDE);
+		place = find_gap(cover, span);
+	}
+	block = block_at(cover, place);
+	at = place % STRIDE;
+	assert(block->count < PS_BLOCK && at <= block->count);
+	spans = cover->blocks->spans[block->number];
+	assert(spans);
+	memmove(&spans[at + 1], &spans[at], (block->count - at) * sizeof(*spans));
+	spans[at] = *span;
+	if (at == block->count++)
+		block->end = span->end;
+	cover->count++;
+	cover->bytes += span->end - span->start;
+	set_bar(cover);
+}
+
+void ps_blocks_extend(struct ps_cover *cover, unsigned place, uint64_t end)
+{
+	struct ps_span *span = span_at(cover, place);
+	struct block *block = block_at(cover, place);
+
+	cover->bytes += end - span->end;
+	span->end = end;
+	if (place % STRIDE + 1 == block->count)
+		block->end = end;
+}
+
+/* The place of the span behind it. An empty block goes behind those that are used. */
+static unsigned remove_span(struct ps_cover *cover, unsigned place)
+{
+	struct block *block = block_at(cover, place), emptied;
+	struct ps_span *spans = cover->blocks->spans[block->number];
+	const unsigned at = place % STRIDE;
+
+	cover->bytes -= spans[at].end - spans[at].start;
+	cover->count--;
+	block->count--;
+	memmove(&spans[at], &spans[at + 1], (block->count - at) * sizeof(*spans));
+	if (block->count) {
+		block->end = spans[block->count - 1].end;
+		return at < block->count ? place : place_of(place / STRIDE + 1, 0);
+	}
+	emptied = *block;
+	cover->used--;
+	memmove(block, block + 1, (cover->used - place / STRIDE) * sizeof(*block));
+	cover->blocks->directory[cover->used] = emptied;
+	return place;
+}
+
+void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span)
+{
+	unsigned place = find_place(cover, span->start);
+	const struct ps_span *old = span_at(cover, place);
+	struct ps_span merged = *span;
+
+	if (old && ps_span_ends_apart(old, span))
+		place = next_place(cover, place);
+	for (; (old = span_at(cover, place)) && ps_span_is_reached(old, span);
+	     place = remove_span(cover, place)) {
+		if (old->start < merged.start)
+			merged.start = old->start;
+		if (old->end > merged.end)
+			merged.end = old->end;
+	}
+	/* Without a block that is used, `spans` is in order again, and empty. */
+	if (cover->used)
+		ps_blocks_insert(cover, &merged);
+	else
+		ps_cover_append(cover, &merged);
+}
