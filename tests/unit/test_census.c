@@ -362,6 +362,8 @@ static void who_is_behind_is_not_borne_beside_another(void **state)
 	desk.census.told[1] = NULL;
 	ps_census_judge(&desk.census);
 	assert_false(ps_verdict_whole(&desk.census));
+	/* Its owner reaches that one; who opens the store does not. */
+	assert_int_equal(ps_verdict_bears(&desk.census), 0);
 	leave(&desk);
 	owner_free(o);
 }
