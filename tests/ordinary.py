@@ -10,6 +10,15 @@ NOBODY = 65534
 EVERYBODYS = "/tmp"                     # TMPDIR may be a folder of root's alone
 # History, what only compilers and linkers read, and what may vanish meanwhile. Results come back.
 LEFT = shutil.ignore_patterns(".git", "obj", "*.a", "__pycache__", "results")
+# Whole systems (check-cluster, check-container), whose devices would be read without an end.
+SYSTEMS = ("cluster", "container")
+
+
+def left(folder, names):
+    """What of a folder's names is not copied."""
+    systems = SYSTEMS if pathlib.Path(folder) == pathlib.Path("build") else ()
+    return set(LEFT(folder, names)).union(systems)
+
 
 
 def environment(env, home):
@@ -25,7 +34,7 @@ def hand_over(env, results):
     top = tempfile.mkdtemp(prefix="perseas-", dir=EVERYBODYS)
     try:
         copy = pathlib.Path(top, "tree")
-        shutil.copytree(".", copy, symlinks=True, ignore=LEFT)
+        shutil.copytree(".", copy, symlinks=True, ignore=left)
         (copy / results).mkdir(parents=True)
         for folder, _, files in os.walk(top):
             for path in (folder, *(os.path.join(folder, name) for name in files)):

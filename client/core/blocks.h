@@ -29,13 +29,13 @@ const struct ps_span *ps_blocks_from(const struct ps_cover *cover, uint64_t addr
 void ps_blocks_insert(struct ps_cover *cover, const struct ps_span *span);
 void ps_blocks_add(struct ps_cover *cover, const struct ps_span *span);
 
-/* Does the span end where the range begins, and in another segment? */
-static inline bool ps_span_ends_apart(const struct ps_span *span, const struct ps_span *range)
+/* Does the first end where the next begins, and in another segment? */
+static inline bool ps_span_ends_apart(const struct ps_span *first, const struct ps_span *next)
 {
-	return span->end == range->start && span->base != range->base;
+	return first->end == next->start && first->base != next->base;
 }
 
-/* cover.c: does it begin where the range ends or before, and not there in another segment? */
-bool ps_span_is_reached(const struct ps_span *span, const struct ps_span *range);
+/* cover.c: does the next begin where the range ends or before, and not there in another segment? */
+bool ps_span_is_reached(const struct ps_span *next, const struct ps_span *range);
 
 #endif

@@ -87,9 +87,9 @@ static bool is_far(const struct ps_cover *cover, unsigned place)
 	return cover->blocks && cover->count - place > PS_BLOCKS_FAR;
 }
 
-bool ps_span_is_reached(const struct ps_span *span, const struct ps_span *range)
+bool ps_span_is_reached(const struct ps_span *next, const struct ps_span *range)
 {
-	return span->start < range->end || (span->start == range->end && span->base == range->base);
+	return next->start < range->end || (next->start == range->end && next->base == range->base);
 }
 
 enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const struct ps_span *range,
