@@ -171,9 +171,10 @@ g++ -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Werror "$top/hello.cpp" -o "$t
 	"$root/usr/sbin/perseasd" --version
 	"$root/usr/sbin/perseas-rxe" --help >"$top/help"
 )
-/usr/bin/python3 -m pip -q wheel --no-build-isolation --no-deps --no-index \
-	--wheel-dir "$top/wheel" ./client/python >>"$top/log" 2>&1 || { cat "$top/log"; exit 1; }
-/usr/bin/python3 -m zipfile -e "$top"/wheel/perseas-"$version"-cp311-abi3-*.whl "$top/unpacked"
+# From the tree, as its users do; by a wheel for each Python from 3.11 on.
+/usr/bin/python3 -m pip -q install --no-build-isolation --no-deps --no-index \
+	--target "$top/unpacked" ./client/python >>"$top/log" 2>&1 || { cat "$top/log"; exit 1; }
+grep -q '^Tag: cp311-abi3-' "$top/unpacked/perseas-$version.dist-info/WHEEL"
 PYTHONPATH="$top/unpacked" /usr/bin/python3 -B -c 'import perseas; print(perseas.__version__)' \
 	>"$top/python"
 [ "$(cat "$top/python")" = "$version" ]

@@ -81,6 +81,21 @@ def test_whatever_is_offered_is_documented():
     assert silent == []
 
 
+# What a parameter of such a name is a number of.
+UNITS = {"timeout": "second", "size": "byte", "length": "byte", "offset": "byte", "rate": "byte"}
+
+
+def test_what_is_a_number_has_a_unit():
+    """In the words of its function, or of the class that it is of."""
+    numbers = [(name, thing, unit) for name, thing in documented() if inspect.isfunction(thing)
+               for parameter in inspect.signature(thing).parameters
+               for word, unit in UNITS.items() if word in parameter]
+    assert len(numbers) >= 10
+    assert [name for name, thing, unit in numbers
+            if unit not in thing.__doc__
+            and unit not in (getattr(perseas, name.partition(".")[0]).__doc__ or "")] == []
+
+
 def asks_the_library(thing):
     source = inspect.getsource(thing.fget if isinstance(thing, property) else thing)
     return re.search(r"_check\(|\bcheck\(|raise |\bawait\b", source) is not None

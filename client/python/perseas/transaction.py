@@ -248,12 +248,14 @@ class Transaction:
         self._check(lib.ps_py_write(self._tx, at, ffi.from_buffer(data), size))
 
     def pack(self, place: Segment | memoryview, offset: int, form: str, *values: Any) -> None:
-        """struct.pack_into, declared. Errors: as writable; struct.error."""
+        """struct.pack_into at so many bytes from the place's start, declared. Errors: as writable;
+        struct.error."""
         self.write(place, offset, struct.pack(form, *values))
 
     def overlay(self, kind: type[View], place: Segment | memoryview, offset: int = 0) -> View:
-        """A ctypes object in the store's memory, all of which is declared. It must not be written
-        to when the transaction has ended. Errors: as writable."""
+        """A ctypes object in the store's memory, so many bytes from the place's start, all of which
+        is declared. It must not be written to when the transaction has ended. Errors: as
+        writable."""
         import ctypes
         size = ctypes.sizeof(kind)      # type: ignore[arg-type]
         pointer = self._place(place, offset, size)
