@@ -136,7 +136,7 @@ static void print_image(const struct ps_drain *drain, unsigned i)
 	fflush(stdout);
 }
 
-static void print_json(const struct ps_drain *drain, unsigned left)
+static void print_json(const struct ps_drain *drain, unsigned left, unsigned named)
 {
 	struct ps_json json = { .out = stdout };
 	char id[PS_HEX_TEXT];
@@ -145,6 +145,7 @@ static void print_json(const struct ps_drain *drain, unsigned left)
 	ps_json_text(&json, "mirror", drain->args->members[0].text);
 	ps_json_bool(&json, "dry_run", drain->args->dry_run);
 	ps_json_number(&json, "left", left);
+	ps_json_number(&json, "named", named);
 	ps_json_begin(&json, "images", '[');
 	for (unsigned i = 0; i < drain->count; i++) {
 		const struct ps_drain_image *image = &drain->images[i];
@@ -202,15 +203,17 @@ static enum ps_exit worse_of(enum ps_exit one, enum ps_exit other)
 static enum ps_exit drain_all(struct ps_drain *drain)
 {
 	enum ps_exit status = PS_EXIT_OK, counted;
-	unsigned left;
+	unsigned left, named = 0;
 
 	for (unsigned i = 0; i < drain->count && !ps_stopped(); i++) {
 		status = worse_of(status, ps_drain_image(drain, &drain->images[i]));
 		print_image(drain, i);
 	}
 	counted = count_left(drain, &left);
+	if (!ps_stopped())
+		status = worse_of(status, ps_drain_named(drain, &named));
 	if (drain->args->json)
-		print_json(drain, left);
+		print_json(drain, left, named);
 	else if (!counted)
 		printf("%s: %u of %u images %s, %u left\n", drain->args->members[0].text,
 		       drain->count - left, drain->count,

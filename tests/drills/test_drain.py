@@ -315,3 +315,20 @@ def test_what_cannot_be_moved_is_said_and_the_rest_is_moved(fleet):
     assert done.status == FAILURE and "refused the connection" in done.err, done
     assert drain(mirrors=[d]).status == USAGE
     assert drain(mirror_list([a, b]), mirrors=[d]).status == USAGE
+
+
+def test_a_mirror_that_lost_its_image_is_not_called_drained(fleet):
+    """Its list tells of nothing, and the store would be one mirror short for ever."""
+    a, b, c, d = fleet("r1", "r2", "r3", "r4")
+    fill("s", [a, b, c], {"data": b"contents"}, **PATIENT)
+    a.lose_memory()
+    a.restart()
+    words = "store 's': its roster names %s, which has lost its image" % a.address
+    done = drain(a.address, "--json", mirrors=[b, d])
+    assert done.status == NO and words in done.err and done.json()["named"] == 1, done
+    done = drain(a.address, "--dry-run", mirrors=[b, d])
+    assert done.status == NO and words in done.err, done
+    made = run_command("roster", "replace", "s", mirror_list([b, c]), a.address, d.address)
+    assert made.status == OK, made
+    done = drain(a.address, mirrors=[b, d])
+    assert done.status == OK and done.err == "", done

@@ -50,4 +50,10 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_image *image,
                                 const struct ps_census *census, const Perseas__Member *old);
 
+/*
+ * drain_named.c: how many stores of the daemons of LIST have a roster that names the mirror, which
+ * listed no image of them; each is complained about. PS_EXIT_NO: there are some.
+ */
+enum ps_exit ps_drain_named(const struct ps_drain *drain, unsigned *named);
+
 #endif

@@ -1,0 +1,73 @@
+/*
+ * drain_named.c - stores whose rosters name the mirror that is drained, and of which it shows no
+ * image: it lost it, or has a damaged one. Its list does not tell of these, other daemons do.
+ * cmd_drain.c calls it. It must never change anything on a mirror.
+ */
+#include "drain.h"
+#include "../fleet/fleet.h"
+#include "../../../proto/control/envelope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What becomes of one that was listed was said already. */
+static bool was_listed(const struct ps_drain *drain, const Perseas__Header *header)
+{
+	for (unsigned i = 0; i < drain->count; i++)
+		if (ps_id_equal(drain->images[i].status->header->store_id, header->store_id.data))
+			return true;
+	return false;
+}
+
+/* Is it a member of the roster, of which nobody shows an image? One that came meanwhile is shown:
+ * ps_fleet_ask asks members that are not seen. */
+static bool lacks_image(const struct ps_census *census, const Perseas__Roster *roster,
+                        const char *mirror)
+{
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, mirror) &&
+		    !ps_census_image(census, roster->members[k]))
+			return true;
+	return false;
+}
+
+static bool is_named(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+                     unsigned count, const char *mirror)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+
+	ps_fleet_census(fleet, entries, count, false, &panel, &census);
+	return lacks_image(&census, census.judged.settled, mirror) ||
+	       lacks_image(&census, census.judged.next, mirror);
+}
+
+enum ps_exit ps_drain_named(const struct ps_drain *drain, unsigned *named)
+{
+	const char *mirror = drain->args->members[0].text;
+	struct ps_fleet_entry *entries;
+	struct ps_fleet fleet;
+	unsigned count, run;
+	enum ps_exit status = ps_fleet_ask(&fleet, drain->args->mirrors, &drain->args->options);
+
+	*named = 0;
+	if (status)
+		return status;
+	entries = ps_fleet_entries(&fleet, &count);
+	for (unsigned i = 0; i < count; i += run) {
+		const Perseas__Header *header = entries[i].status->header;
+
+		run = ps_fleet_run(entries + i, count - i);
+		if (was_listed(drain, header) || !is_named(&fleet, entries + i, run, mirror))
+			continue;
+		(*named)++;
+		status = ps_complain(PS_EXIT_NO,
+		                     "store '%s': its roster names %s, which has lost its image "
+		                     "or has a damaged one: give its place to another daemon by "
+		                     "perseas roster replace",
+		                     header->store, mirror);
+	}
+	free(entries);
+	ps_fleet_free(&fleet);
+	return status;
+}
