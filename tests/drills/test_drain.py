@@ -332,3 +332,36 @@ def test_a_mirror_that_lost_its_image_is_not_called_drained(fleet):
     assert made.status == OK, made
     done = drain(a.address, mirrors=[b, d])
     assert done.status == OK and done.err == "", done
+
+
+def test_a_daemon_that_has_the_store_by_a_newer_roster_is_left_out(fleet):
+    """A mirror that was called gone came back with its image, and calls itself a whole store: that
+    image must never be copied over one that counts, however often its epoch is raised."""
+    a, b, c, d = fleet("r1", "r2", "r3", "r4")
+    fill("s", [a, b], {"data": b"contents"}, acks=2, **PATIENT)
+    with Store("s", mirror_list([a, b]), **PATIENT):
+        a.kill9()
+        wait_for(lambda: any(m["address"] == a.address and m["state"] != "live"
+                             for m in status_of("s", [b])["owner"]["mirrors"]), SECONDS,
+                 "an owner that knows")
+        made = run_command("roster", "replace", "s", mirror_list([a, b]), a.address, c.address,
+                           "--gone")
+        assert made.status == OK, made
+    wait_ownerless("s", [b])
+    made = run_command("roster", "remove", "s", mirror_list([b, c]), c.address, "--acks", 1)
+    assert made.status == OK, made
+    assert drain(c.address, mirrors=[b]).status == OK
+    made = run_command("roster", "replace", "s", mirror_list([b]), b.address, d.address)
+    assert made.status == OK and drain(b.address, mirrors=[d]).status == OK, made
+    with Store("s", d.address, **PATIENT) as store:
+        store.map("data", 8)
+        store.write("data", 0, b"newstuff")
+    wait_ownerless("s", [d])
+    a.restart()
+    for _ in range(4):
+        done = drain(a.address, mirrors=[d])
+        assert done.status == NO and images(a) == ["s"], done
+        assert "%s knows a newer roster of store 's'" % d.address in done.err
+    with Store("s", d.address, **PATIENT) as store:
+        store.map("data", 8)
+        assert store.read("data", 0, 8) == b"newstuff"

@@ -44,8 +44,8 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 /*
  * drain_target.c: which daemon takes the place of `old` in the store that the census saw: the one
  * that perseas place would choose, as far apart from the members that stay as --apart says, else as
- * far as there is one and no less than the members are now. It answers, has room, and no other
- * store of that name. NULL, with a complaint: there is none.
+ * far as there is one and no less than the members are now. It answers, has room, no other store of
+ * that name, and no newer roster of this one. NULL, with a complaint: there is none.
  */
 struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_image *image,
                                 const struct ps_census *census, const Perseas__Member *old);

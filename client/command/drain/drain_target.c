@@ -85,7 +85,7 @@ static enum ps_domain most_apart(const struct ps_drain *drain, const struct ps_s
 /* May it take the image? It is asked, since much may have happened after the survey. *gone: it may
  * take no other one, either. */
 static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_image *image,
-                         const struct ps_spot *spot, bool *gone)
+                         const Perseas__Roster *roster, const struct ps_spot *spot, bool *gone)
 {
 	const Perseas__Header *mine = image->status->header, *theirs;
 	struct ps_panel panel;
@@ -105,6 +105,13 @@ static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_ima
 	} else if (theirs && ps_id_equal(theirs->image_id, mine->image_id.data)) {
 		ps_complain(PS_EXIT_OK, "%s is the mirror that is drained, by another address",
 		            spot->address);
+	} else if (theirs && ps_roster_newer(ps_roster_newest(theirs), roster)) {
+		*gone = false;
+		ps_complain(PS_EXIT_OK,
+		            "%s knows a newer roster of store '%s' than the mirrors that the image "
+		            "here names, and is not made a copy of theirs; perseas status %s %s "
+		            "shows it",
+		            spot->address, mine->store, mine->store, spot->address);
 	} else {
 		accepts = true;
 	}
@@ -114,7 +121,8 @@ static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_ima
 
 /* Those that do not accept are left out, in `spots` or for good. */
 static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_drain_image *image,
-                                     const struct others *others, struct ps_spot *spots)
+                                     const Perseas__Roster *roster, const struct others *others,
+                                     struct ps_spot *spots)
 {
 	const enum ps_domain least = least_apart(drain, others);
 	char why[PS_PLACE_WHY];
@@ -133,7 +141,7 @@ static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_dra
 			            image->status->header->store, why);
 			return NULL;
 		}
-		if (spot_accepts(drain, image, &spots[chosen], &gone))
+		if (spot_accepts(drain, image, roster, &spots[chosen], &gone))
 			return &drain->survey.spots[chosen];
 		spots[chosen].closed = true;
 		drain->survey.spots[chosen].closed |= gone;
@@ -152,7 +160,7 @@ struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_im
 	size = drain->survey.count * sizeof(*spots);
 	spots = ps_or_end(malloc(size));
 	memcpy(spots, drain->survey.spots, size);
-	target = choose_target(drain, image, &others, spots);
+	target = choose_target(drain, image, census->roster, &others, spots);
 	free(spots);
 	return target;
 }
