@@ -36,9 +36,10 @@ static void add_members(struct ps_drain_image *image, const Perseas__Roster *ros
 
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		const char *address = roster->members[k]->address;
+		struct ps_address parsed;
 
 		/* In both rosters, as all but one or two are. */
-		if (list_has(image->mirrors, address) ||
+		if (!ps_survey_address(address, &parsed) || list_has(image->mirrors, address) ||
 		    used + strlen(address) + 2 > sizeof(image->mirrors))
 			continue;
 		used += (size_t)snprintf(image->mirrors + used, sizeof(image->mirrors) - used,

@@ -236,6 +236,16 @@ static void add_unpublished(struct perseas *p, struct ps_mirror *m)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
+/* A mirror that is to join has the store already, by a roster that was settled after this owner's:
+ * then this owner came by an image that was left behind, and what counts is there. */
+static bool is_ahead(const struct perseas *p, const struct ps_mirror *m)
+{
+	const Perseas__Roster *roster = m->session.granted->claim->header->roster;
+
+	return m->joins && ps_roster_newer(roster, p->roster) &&
+	       ps_roster_newer(roster, p->next_roster);
+}
+
 /* Claimed and connected: what it has decides how it goes on. The link is not active yet, so nothing
  * is posted to it while this goes on. */
 static void prepare(struct perseas *p, struct ps_mirror *m)
@@ -243,6 +253,12 @@ static void prepare(struct perseas *p, struct ps_mirror *m)
 	enum perseas_mirror_state state;
 	const char *why;
 
+	if (is_ahead(p, m)) {
+		set_aside(p, m, PERSEAS_MIRROR_DOWN,
+		          "it has the store by a newer roster, and is not copied over: open the "
+		          "store by its list, or drop that image first");
+		return;
+	}
 	pthread_mutex_lock(&p->lock);
 	state = judge(p, m, m->session.granted->claim, &why);
 	pthread_mutex_unlock(&p->lock);

@@ -334,9 +334,10 @@ def test_a_mirror_that_lost_its_image_is_not_called_drained(fleet):
     assert done.status == OK and done.err == "", done
 
 
-def test_a_daemon_that_has_the_store_by_a_newer_roster_is_left_out(fleet):
-    """A mirror that was called gone came back with its image, and calls itself a whole store: that
-    image must never be copied over one that counts, however often its epoch is raised."""
+@pytest.fixture
+def left_behind(fleet):
+    """(a, d): a was called gone and came back with its image, which is a whole store by its own
+    roster; the store has gone on, and d alone has it. Then: d still has what it acknowledged."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
     fill("s", [a, b], {"data": b"contents"}, acks=2, **PATIENT)
     with Store("s", mirror_list([a, b]), **PATIENT):
@@ -358,10 +359,27 @@ def test_a_daemon_that_has_the_store_by_a_newer_roster_is_left_out(fleet):
         store.write("data", 0, b"newstuff")
     wait_ownerless("s", [d])
     a.restart()
+    yield a, d
+    with Store("s", d.address, **PATIENT) as store:
+        store.map("data", 8)
+        assert store.read("data", 0, 8) == b"newstuff"
+
+
+def test_a_daemon_that_has_the_store_by_a_newer_roster_is_left_out(left_behind):
+    """What was left behind must never be copied over what counts, however often its epoch is
+    raised."""
+    a, d = left_behind
     for _ in range(4):
         done = drain(a.address, mirrors=[d])
         assert done.status == NO and images(a) == ["s"], done
         assert "%s knows a newer roster of store 's'" % d.address in done.err
-    with Store("s", d.address, **PATIENT) as store:
-        store.map("data", 8)
-        assert store.read("data", 0, 8) == b"newstuff"
+
+
+def test_a_mirror_with_a_newer_roster_does_not_join(left_behind):
+    """The same by hand, when what was left behind had enough owners to have the higher epoch."""
+    a, d = left_behind
+    for _ in range(6):
+        Store("s", a.address, **PATIENT).close()
+    done = run_command("roster", "replace", "s", a.address, a.address, d.address)
+    assert done.status not in (OK, USAGE), done
+    assert "it has the store by a newer roster" in done.err, done

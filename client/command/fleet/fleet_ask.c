@@ -119,12 +119,6 @@ static bool has_name(const struct names *names, const char *address)
 	return false;
 }
 
-/* What a roster has is somebody else's: no list of mirrors, and no name of one. */
-static bool is_address(const char *text, struct ps_address *address)
-{
-	return !strchr(text, ',') && !ps_address_parse(text, address, NULL);
-}
-
 static void add_unseen(const struct ps_fleet *fleet, const struct ps_census *census,
                        const Perseas__Roster *roster, struct names *names)
 {
@@ -132,7 +126,7 @@ static void add_unseen(const struct ps_fleet *fleet, const struct ps_census *cen
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		if (!ps_census_image(census, roster->members[k]) &&
-		    is_address(roster->members[k]->address, &address) &&
+		    ps_survey_address(roster->members[k]->address, &address) &&
 		    !was_asked(fleet, address.text) && !has_name(names, address.text) &&
 		    fleet->count + names->count < PS_SURVEY_MAX)
 			add_name(names, address.text);

@@ -136,6 +136,11 @@ void ps_survey_free(struct ps_survey *survey)
 	*survey = (struct ps_survey){ 0 };
 }
 
+bool ps_survey_address(const char *text, struct ps_address *address)
+{
+	return !strchr(text, ',') && !ps_address_parse(text, address, NULL);
+}
+
 int ps_survey_find(const struct ps_survey *survey, const char *address)
 {
 	for (unsigned i = 0; i < survey->count; i++)

@@ -33,6 +33,10 @@ enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
                             const struct perseas_options *options);
 void ps_survey_free(struct ps_survey *survey);
 
+/* Is it the address of one mirror? What a roster has is somebody else's: no list of mirrors, and no
+ * name of one. */
+bool ps_survey_address(const char *text, struct ps_address *address);
+
 /* The spot of that address; -1: none is. */
 int ps_survey_find(const struct ps_survey *survey, const char *address);
 
