@@ -240,10 +240,7 @@ static void add_unpublished(struct perseas *p, struct ps_mirror *m)
  * then this owner came by an image that was left behind, and what counts is there. */
 static bool is_ahead(const struct perseas *p, const struct ps_mirror *m)
 {
-	const Perseas__Roster *roster = m->session.granted->claim->header->roster;
-
-	return m->joins && ps_roster_newer(roster, p->roster) &&
-	       ps_roster_newer(roster, p->next_roster);
+	return m->joins && ps_roster_newer(m->session.granted->claim->header->roster, p->roster);
 }
 
 /* Claimed and connected: what it has decides how it goes on. The link is not active yet, so nothing

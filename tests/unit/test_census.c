@@ -240,6 +240,20 @@ static Perseas__MirrorReport **reports_of(struct desk *desk)
 	return desk->census.told[at]->mirrors;
 }
 
+/* What the owner reports of three mirrors, once it calls the last one stale. *live: what it called
+ * that one before. */
+static Perseas__MirrorReport **look_at_stale(struct desk *desk, struct owner *o, char **live)
+{
+	Perseas__MirrorReport **reports;
+
+	direct_keep(o->d, o->p);
+	look(desk, o, 3);
+	reports = reports_of(desk);
+	*live = reports[2]->state;
+	reports[2]->state = (char *)"stale";
+	return reports;
+}
+
 /* Mirror 2 is stale, and its owner calls it by the address of mirror 1, and that one by 2's: with 1
  * the last but one that is live would be lost. */
 static void a_report_is_of_the_image_that_it_names(void **state)
@@ -252,11 +266,7 @@ static void a_report_is_of_the_image_that_it_names(void **state)
 	char *address, *live;
 
 	(void)state;
-	direct_keep(o->d, o->p);
-	look(&desk, o, 3);
-	reports = reports_of(&desk);
-	live = reports[2]->state;
-	reports[2]->state = (char *)"stale";
+	reports = look_at_stale(&desk, o, &live);
 	address = reports[1]->address;
 	reports[1]->address = reports[2]->address;
 	reports[2]->address = address;
@@ -346,11 +356,7 @@ static void who_is_behind_is_not_borne_beside_another(void **state)
 	char *live;
 
 	(void)state;
-	direct_keep(o->d, o->p);
-	look(&desk, o, 3);
-	reports = reports_of(&desk);
-	live = reports[2]->state;
-	reports[2]->state = (char *)"stale";
+	reports = look_at_stale(&desk, o, &live);
 	assert_int_equal(ps_verdict_bears(&desk.census), 0);
 	assert_false(ps_verdict_whole(&desk.census));
 	reports[2]->state = live;

@@ -19,18 +19,8 @@ static bool was_listed(const struct ps_drain *drain, const Perseas__Header *head
 	return false;
 }
 
-/* Is it a member of the roster, of which nobody shows an image? One that came meanwhile is shown:
+/* Is there a member of which nobody shows an image? One that came meanwhile is shown, since
  * ps_fleet_ask asks members that are not seen. */
-static bool lacks_image(const struct ps_census *census, const Perseas__Roster *roster,
-                        const char *mirror)
-{
-	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, mirror) &&
-		    !ps_census_image(census, roster->members[k]))
-			return true;
-	return false;
-}
-
 static bool is_named(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
                      unsigned count, const char *mirror)
 {
@@ -38,8 +28,7 @@ static bool is_named(const struct ps_fleet *fleet, const struct ps_fleet_entry *
 	struct ps_census census;
 
 	ps_fleet_census(fleet, entries, count, false, &panel, &census);
-	return lacks_image(&census, census.judged.settled, mirror) ||
-	       lacks_image(&census, census.judged.next, mirror);
+	return ps_fleet_misses(&census, mirror);
 }
 
 enum ps_exit ps_drain_named(const struct ps_drain *drain, unsigned *named)

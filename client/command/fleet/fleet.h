@@ -69,6 +69,10 @@ struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *
 /* How many from entries[0] on are of its store. */
 unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count);
 
+/* fleet_judge.c: is there a member at this address, by a roster in force, of which no image was
+ * seen? */
+bool ps_fleet_misses(const struct ps_census *census, const char *address);
+
 /* fleet_judge.c: what these mean, by the judgement that perseas status takes. panel has no
  * connections. With `fully` members of which no image was seen are among them. */
 void ps_fleet_census(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,

@@ -74,6 +74,12 @@ static bool is_unseen(const struct ps_census *census, const Perseas__Roster *ros
 	return false;
 }
 
+bool ps_fleet_misses(const struct ps_census *census, const char *address)
+{
+	return is_unseen(census, census->judged.settled, address) ||
+	       is_unseen(census, census->judged.next, address);
+}
+
 void ps_fleet_census(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
                      unsigned count, bool fully, struct ps_panel *panel, struct ps_census *census)
 {
@@ -90,8 +96,7 @@ void ps_fleet_census(const struct ps_fleet *fleet, const struct ps_fleet_entry *
 		const Perseas__StoreStatus *status = image_at(entries, count, i);
 		const char *address = ps_fleet_address(&fleet->daemons[i]);
 
-		if (status || (fully && (is_unseen(&seen, seen.judged.settled, address) ||
-		                         is_unseen(&seen, seen.judged.next, address))))
+		if (status || (fully && ps_fleet_misses(&seen, address)))
 			census_add(fleet, i, store, status, panel, census);
 	}
 	ps_census_judge(census);
