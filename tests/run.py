@@ -44,6 +44,9 @@ USUALLY = {
     "mutants": 300,
 }
 
+# What says that something failed: of TAP, of pytest, of ours.
+FAILED = re.compile(r"\bnot ok \d+(?!.*# SKIP)|^FAILED |, [1-9]\d* failed")
+
 
 def split(command):
     """The label and the words of a command."""
@@ -148,10 +151,13 @@ def say(text):
 
 
 def quoted(suite, label, counts):
-    """The end of a failed command's output, or what pytest says of what it skipped, so that the
-    reason is on the screen."""
+    """What a failed command said of what failed, however far from its end, and its end; or what
+    pytest says of what it skipped: the reason is on the screen."""
     lines = log_of(suite, label).read_text(errors="replace").splitlines()
-    lines = lines[-30:] if counts[1] else [s for s in lines if s.startswith("SKIPPED ")]
+    if counts[1]:
+        lines = [s for s in lines[:-30] if FAILED.search(s)][:30] + lines[-30:]
+    else:
+        lines = [s for s in lines if s.startswith("SKIPPED ")]
     return "".join("    | %s\n" % line for line in lines)
 
 

@@ -76,6 +76,16 @@ def test_what_waits_takes_nobodys_place(tmp_path):
     assert run(tmp_path, "unit", "--waiting", fails, beside[0])[0] == 1
 
 
+def test_what_failed_is_told_however_far_from_the_end(tmp_path):
+    """One line of a hundred, as each of those who count says it; none that says all is well."""
+    for name, line in (("tap", "not ok 7 - this one"), ("nested", "  | not ok 7 - this one"),
+                       ("ours", "unit this_one 3 passed, 1 failed"), ("drills", "FAILED this one")):
+        long = script(tmp_path, name, "echo '%s'; for i in $(seq 100); do "
+                                      "echo \"ok $i 2 passed, 0 failed\"; done; exit 1" % line)
+        told = run(tmp_path, "unit", long)[1]
+        assert line in told and "ok 71 " in told and "ok 70 " not in told, told
+
+
 def test_a_program_that_is_missing_is_a_failure(tmp_path):
     """There is no such file."""
     assert run(tmp_path, "sim", "./nothing")[0] == 1
