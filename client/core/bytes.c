@@ -82,10 +82,12 @@ void ps_copy_away(void *to_bytes, const void *from_bytes, size_t len)
 		return;
 	}
 	body = (len - head) / STEP * STEP;
+	/* Such stores keep no order by themselves: they pass earlier ones that wait for their line,
+	 * and later ones pass them. */
+	_mm_sfence();
 	ps_copy_short(to, from, head);
 	stream(to + head, from + head, body);
 	ps_copy_short(to + head + body, from + head + body, len - head - body);
-	/* Such stores keep no order by themselves. */
 	_mm_sfence();
 }
 #else

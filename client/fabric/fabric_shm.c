@@ -4,7 +4,7 @@
  *
  * The order of stores is what keeps the image right when this process dies between any two
  * of them: undo record, release fence, data, release fence, slot. A large copy that uses
- * non-temporal stores ends with a store fence of its own, so these fences cover it too.
+ * non-temporal stores, which release fences do not order, is between two store fences of its own.
  *
  * Fencing (I5): the slot is stored, then, behind a full fence, the promise is loaded. The mirror
  * stores the promise, then, behind a full fence, reads the slot. So either this owner sees that
