@@ -58,6 +58,7 @@ struct rig {
 	uint8_t *bytes;                         /* of segment "accounts" */
 	_Atomic unsigned waits, wholes;         /* events of these kinds */
 	uint64_t rate;                          /* perseas_options.fetch_rate */
+	unsigned patience_ms;                   /* with a mirror that hangs; 0: none does */
 	void (*change)(struct ps_env_ops *ops); /* of the next open; NULL: nothing */
 };
 
@@ -195,7 +196,8 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 	options.recovery = recovery;
 	options.fetch_rate = rig->rate;
 	options.ring_size = 1 << 20;
-	options.connect_timeout_ms = 1000;
+	/* Without one that hangs only a busy machine could reach it. */
+	options.connect_timeout_ms = rig->patience_ms ? rig->patience_ms : 30000;
 	options.on_event = rig_event;
 	options.event_arg = rig;
 	env = ps_env_posix(&options, &error);
@@ -280,13 +282,17 @@ static int rig_make(struct rig *rig)
 {
 	void *addr;
 
-	if (rig_open(rig, PERSEAS_CREATE, 0) || perseas_map(rig->p, "accounts", SIZE, &addr))
+	if (rig_open(rig, PERSEAS_CREATE, 0) || perseas_map(rig->p, "accounts", SIZE, &addr)) {
+		fprintf(stderr, "# no store is made: %s\n", perseas_message(rig->p));
 		return 1;
+	}
 	rig->bytes = addr;
 	for (uint64_t i = 0; i < SIZE; i++)
 		rig->bytes[i] = rig_byte(i);
-	if (perseas_publish(rig->p))
+	if (perseas_publish(rig->p)) {
+		fprintf(stderr, "# it is not published: %s\n", perseas_message(rig->p));
 		return 1;
+	}
 	perseas_close(rig->p);
 	return 0;
 }

@@ -273,6 +273,7 @@ static void test_a_source_hangs(void **state)
 {
 	struct rig *rig = *state;
 
+	rig->patience_ms = 2000;
 	rig_begin(rig);
 	pthread_mutex_lock(&rig->p->demand->lock);
 	rig->p->demand->patience = PS_NEVER / 2;

@@ -188,6 +188,7 @@ static void test_memory_that_hangs_holds_up_nobody(void **state)
 	struct rig *rig = *state;
 	pthread_t thread;
 
+	rig->patience_ms = 2000;
 	/* Not what the thread that fetches reads itself. */
 	atomic_store(&shortest, ps_pager_uffd.granule + 1);
 	atomic_store(&stays, true);
