@@ -17,6 +17,7 @@ enum {
 	STEP = 64,             /* bytes that are copied at once */
 	CLOSE = 32,            /* so few bytes behind the source, a long memcpy stumbles */
 	LONG = 1024,           /* bytes from which on a copy is long in this sense */
+	LIBRARY_AWAY = 0x4040, /* bytes; of less no memcpy of glibc goes around the caches */
 	BESIDE_MAX = 4,        /* processors for one copy */
 	BESIDE_PART = 2 << 20, /* bytes of it that are worth a thread */
 };
@@ -71,20 +72,21 @@ static void stream(uint8_t *to, const uint8_t *from, size_t len)
 	}
 }
 
+/* Stores around the caches keep no order by themselves: they pass earlier ones that wait for their
+ * line, and later ones pass them. The C library fences its own at their end only. */
 void ps_copy_away(void *to_bytes, const void *from_bytes, size_t len)
 {
 	const uint8_t *from = from_bytes;
 	uint8_t *to = to_bytes;
 	size_t head = -(uintptr_t)to % STEP, body;
 
+	if (len >= LIBRARY_AWAY)
+		_mm_sfence();
 	if (len < PS_COPY_AWAY) {
 		ps_copy(to, from, len);
 		return;
 	}
 	body = (len - head) / STEP * STEP;
-	/* Such stores keep no order by themselves: they pass earlier ones that wait for their line,
-	 * and later ones pass them. */
-	_mm_sfence();
 	ps_copy_short(to, from, head);
 	stream(to + head, from + head, body);
 	ps_copy_short(to + head + body, from + head + body, len - head - body);

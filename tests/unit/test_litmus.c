@@ -458,7 +458,7 @@ static void flush_record(const struct place *place)
 
 /* Looks at an owner that writes without a pause: were there chains enough to show something? Every
  * second look is at what is written first. */
-static bool look_on(struct place *place, uint32_t length)
+static bool look_on(struct place *place, uint32_t length, uint64_t least, unsigned parts)
 {
 	struct timespec since;
 	const uint32_t first = length < FIRST ? length : FIRST;
@@ -466,30 +466,54 @@ static bool look_on(struct place *place, uint32_t length)
 
 	start_owner(place, true, length);
 	clock_gettime(CLOCK_MONOTONIC, &since);
-	while ((looks < LOOKS || chains < CHAINS) && (looks % 1024 || !is_over(&since, 4))) {
+	while ((looks < LOOKS || chains < least) && (looks % 1024 || !is_over(&since, parts))) {
 		look(place, length, looks * 8 * 61 % (looks % 2 ? length : first));
 		flush_record(place);
 		looks++;
 		chains = word(place, PS_REGION_LOG, PS_RING_OFFSET);
 	}
 	end_owner(place);
-	return chains >= CHAINS;
+	return chains >= least;
+}
+
+static void look_on_all(struct place *place, const uint32_t *lengths, unsigned count,
+                        uint64_t chains)
+{
+	bool enough = true;
+
+	for (unsigned i = 0; i < count; i++)
+		enough &= look_on(place, lengths[i], chains, count);
+	if (!enough) {
+		print_message("SKIP: the processors are too busy: fewer than %llu chains in %d s\n",
+		              (unsigned long long)chains, SECONDS / (int)count);
+		skip();
+	}
 }
 
 /* Short data, data that a library call copies, and data that goes around the caches. */
 static void a_prefix_is_there_at_every_moment(void **state)
 {
 	static const uint32_t lengths[] = { 64, 4096, 128 << 10, 1 << 20 };
-	struct place *place = place_of(state);
-	bool enough = true;
 
-	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
-		enough &= look_on(place, lengths[i]);
-	if (!enough) {
-		print_message("SKIP: the processors are too busy: fewer than %d chains in %d s\n",
-		              CHAINS, SECONDS / 4);
-		skip();
-	}
+	look_on_all(place_of(state), lengths, 4, CHAINS);
+}
+
+/* Where the C library was told of small caches, or of none, it copies around them, too. */
+static void a_prefix_is_there_beside_small_caches(void **state)
+{
+	static const uint32_t lengths[] = { 24 << 10, 48 << 10 };
+
+	look_on_all(place_of(state), lengths, 2, 20 * CHAINS);
+}
+
+/* It takes their size, and from where on it copies as if for large ones, when a program begins. */
+static int again_with_small_caches(char **argv)
+{
+	static const char tunables[] = "glibc.cpu.x86_non_temporal_threshold=0x5000:"
+				       "glibc.cpu.x86_rep_movsb_threshold=0x10000000";
+
+	setenv("GLIBC_TUNABLES", tunables, 1);
+	return execv("/proc/self/exe", argv);
 }
 
 int main(int argc, char **argv)
@@ -506,7 +530,16 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_prefix_is_there_at_every_moment, setup, teardown),
 	};
 
+	const struct CMUnitTest small[] = {
+		cmocka_unit_test_setup_teardown(a_prefix_is_there_beside_small_caches, setup,
+		                                teardown),
+	};
+	int failed;
+
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (getenv("GLIBC_TUNABLES"))
+		return cmocka_run_group_tests(small, NULL, NULL);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	return failed ? failed : again_with_small_caches(argv);
 }
