@@ -3,100 +3,10 @@
  * abort, and not lost by commits that are refused; by the pages that were written and by all
  * memory, over fabrics that copy at once and over the ring.
  */
-#include "owner.h"
-
-#include "../../client/core/shadow.h"
-#include "../../client/core/tx.h"
+#include "track_rig.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { PAGE = 4096, LARGE = 40 * PAGE + 100, FAR = 33 * PAGE };
-
-static const struct way {
-	const char *name;
-	bool pages, staged;
-} ways[] = {
-	{ "all memory", false, false },
-	{ "all memory, staged", false, true },
-	{ "pages", true, false },
-	{ "pages, staged", true, true },
-};
-
-static struct owner *o;
-static uint8_t *large;
-static uint8_t expected[LARGE];
-
-static void map_large(void)
-{
-	void *addr;
-
-	assert_int_equal(perseas_map(o->p, "large", 0, &addr), 0);
-	large = addr;
-}
-
-static void begin_store(const struct way *way, unsigned mirrors)
-{
-	void *addr;
-
-	print_message("%s\n", way->name);
-	o = owner_new(mirrors);
-	o->d->staged = way->staged;
-	o->options.log_size = 512 << 10;
-	o->options.ring_size = 1 << 20;
-	owner_begin(o);
-	assert_int_equal(perseas_map(o->p, "large", LARGE, &addr), 0);
-	for (unsigned i = 0; i < LARGE; i++)
-		((uint8_t *)addr)[i] = expected[i] = (uint8_t)(i * 11);
-	assert_int_equal(perseas_publish(o->p), 0);
-	o->d->written = way->pages ? &ps_written_pages : NULL;
-	assert_int_equal(owner_open(o, PERSEAS_TRACKED), 0);
-	owner_map(o);
-	map_large();
-}
-
-static void each_way_of(unsigned mirrors, void (*fn)(void))
-{
-	struct ps_env env = { .written = &ps_written_pages };
-	struct ps_error error;
-
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		if (ways[i].pages && ps_written_probe(&env, &error))
-			continue;
-		begin_store(&ways[i], mirrors);
-		fn();
-		owner_free(o);
-	}
-}
-
-static void each_way(void (*fn)(void))
-{
-	each_way_of(1, fn);
-}
-
-static perseas_tx_t *track(void)
-{
-	perseas_tx_t *tx;
-
-	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK, &tx), 0);
-	return tx;
-}
-
-/* The store holds what is expected, for the next owner and here. */
-static void assert_stored(void)
-{
-	assert_memory_equal(large, expected, LARGE);
-	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER | PERSEAS_TRACKED), 0);
-	owner_map(o);
-	map_large();
-	assert_memory_equal(large, expected, LARGE);
-}
-
-static void put(unsigned at, unsigned length)
-{
-	for (unsigned i = at; i < at + length; i++)
-		large[i] = expected[i] = (uint8_t)(expected[i] + 1);
-}
 
 /* --- what is found --- */
 
