@@ -10,10 +10,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Of one read or write: the kernel does no more than 2 GiB at once. */
 #define AT_ONCE ((uint64_t)1 << 30)
+
+/* How often a lock is asked for, and what is waited in between. */
+enum { LOCK_TRIES = 500, LOCK_PAUSE_NS = 10000000 };
 
 static rvm_return_t fail(const char *name, const char *what)
 {
@@ -58,6 +62,25 @@ void ps_rvm_file_close(struct ps_rvm_file *file)
 		close(file->descriptor);
 	file->descriptor = -1;
 	errno = number;
+}
+
+/* A lock of the descriptor's, and not of the process: the program may open and close the file, too,
+ * and have locks of its own. */
+rvm_return_t ps_rvm_file_lock(const struct ps_rvm_file *file)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
+
+	for (unsigned tries = 0; tries < LOCK_TRIES; tries++) {
+		if (!fcntl(file->descriptor, F_OFD_SETLK, &whole) ||
+		    (errno != EAGAIN && errno != EACCES && errno != EINTR))
+			return RVM_SUCCESS;
+		nanosleep(&pause, NULL);
+	}
+	return ps_rvm_fail_errno(EAGAIN,
+	                         "external data segment '%.300s' is locked by another process, "
+	                         "and was so for 5 s: end the one that writes to it, or try again",
+	                         file->name);
 }
 
 rvm_return_t ps_rvm_file_read(const struct ps_rvm_file *file, uint64_t offset, void *to,

@@ -20,6 +20,10 @@ rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64
 rvm_return_t ps_rvm_file_make(struct ps_rvm_file *file, const char *name);
 void ps_rvm_file_close(struct ps_rvm_file *file);
 
+/* Locks one that is to be written, against every process that does so too, until it is closed. It
+ * waits for 5 s, and fails with EAGAIN. On a file system that has no locks nothing is locked. */
+rvm_return_t ps_rvm_file_lock(const struct ps_rvm_file *file);
+
 /* Bytes beyond the end of the file are left as they are in `to`. */
 rvm_return_t ps_rvm_file_read(const struct ps_rvm_file *file, uint64_t offset, void *to,
                               uint64_t length);

@@ -400,7 +400,13 @@ extern rvm_return_t rvm_flush(void);
  * before it writes, and needs as much memory as that. A crash meanwhile leaves a file with old and
  * new parts; rvm_map does not read these, and the next rvm_truncate, which writes all, mends them.
  *
- * Errors: RVM_ENO_MEMORY, RVM_EIO (a file cannot be written: the next call writes it again).
+ * Each file is locked while it is written (fcntl, F_OFD_SETLK, the whole file), and mirrors are
+ * asked before whether the store is still this process's: so what another owner wrote is not
+ * written over, on this node or on another one, where the file system has locks.
+ *
+ * Errors: RVM_ENO_MEMORY, RVM_EIO (a file cannot be written: the next call writes it again; with
+ * EAGAIN: another process had it locked for 5 s), RVM_ETERMINATED (another owner has the store, and
+ * nothing was written of the file that would have been the next).
  */
 extern rvm_return_t rvm_truncate(void);
 

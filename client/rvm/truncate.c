@@ -11,6 +11,11 @@
  * have been committed before the copy, which has the rest of it: so where a page has been added the
  * notes are taken again, until the copy has all that was committed by its moment.
  *
+ * A process that has lost the store may not know of it yet, and what it has is older than what the
+ * next owner writes. So each file is locked, which the next owner does, too, and only then mirrors
+ * are asked, by a commit, whether the store is still this process's. If it is, the next owner's
+ * first truncation comes after, and writes everything; if not, nothing is written.
+ *
  * A segment's name comes from the store, and whoever can write to that can put any path there. So
  * only files are written that the program itself has named, in rvm_map.
  */
@@ -236,6 +241,24 @@ static rvm_return_t copy_all(struct truncation *t)
 
 /* --- files --- */
 
+/* Is the store still this process's? Only a commit tells for sure: it changes nothing. */
+static rvm_return_t confirm_owner(perseas_t *store)
+{
+	perseas_tx_t *tx;
+	int rc = perseas_begin(store, 0, &tx);
+
+	if (rc)
+		return ps_rvm_fail_store(store, rc, "no file is written");
+	rc = perseas_set_range(tx, ps_rvm.table->magic, sizeof(ps_rvm.table->magic));
+	if (!rc)
+		rc = perseas_commit(tx, 0);
+	if (!rc)
+		return RVM_SUCCESS;
+	if (rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
+		perseas_abort(tx);
+	return ps_rvm_fail_store(store, rc, "no file is written");
+}
+
 static rvm_return_t write_part(const struct truncation *t, const struct part *part)
 {
 	const struct ps_rvm_piece_row *row = &ps_rvm.table->pieces[part->row];
@@ -247,6 +270,9 @@ static rvm_return_t write_part(const struct truncation *t, const struct part *pa
 	code = ps_rvm_file_make(&file, ps_rvm.table->segments[row->segment].name);
 	if (code != RVM_SUCCESS)
 		return code;
+	code = ps_rvm_file_lock(&file);
+	if (code == RVM_SUCCESS)
+		code = confirm_owner(t->store);
 	for (size_t i = part->first; i < part->end && code == RVM_SUCCESS; i++) {
 		const struct perseas_piece *run = &t->runs[i];
 		const uint64_t at = (uint64_t)((const char *)run->from - part->from);

@@ -6,7 +6,9 @@
 
 #include <sys/syscall.h>
 
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <time.h>
 
 enum { P = RVM_PAGE, THREADS = 2, TRUNCATIONS = 60 };
 
@@ -117,14 +119,33 @@ static void everything_is_written_after_a_crash(void **state)
 }
 
 static ino_t synced_folder;
+static bool synced_locked;
 
-/* In place of libc's: which folder was synchronised. */
+/* Does a descriptor have the file locked, also against those who read it? */
+static bool is_locked(const char *path)
+{
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	const int file = open(path, O_RDWR);
+	bool locked;
+
+	assert_true(file >= 0);
+	locked = syscall(SYS_fcntl, file, F_OFD_SETLK, &lock) != 0;
+	close(file);
+	return locked;
+}
+
+/* In place of libc's: which folder was synchronised, and whether a file was locked then. */
 int fsync(int descriptor)
 {
 	struct stat is;
+	char path[64];
 
-	if (!fstat(descriptor, &is) && S_ISDIR(is.st_mode))
+	if (!fstat(descriptor, &is) && S_ISDIR(is.st_mode)) {
 		synced_folder = is.st_ino;
+	} else {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
+		synced_locked = is_locked(path);
+	}
 	return (int)syscall(SYS_fsync, descriptor);
 }
 
@@ -195,6 +216,120 @@ static void files_that_cannot_be_written_are_written_later(void **state)
 	assert_false(log_is_empty());
 	assert_rvm(rvm_truncate());
 	assert_file_is(rig, rig->region.vmaddr);
+}
+
+/* --- another owner --- */
+
+/* What happens when a lock of a file is asked for: it is refused as often as `left` says. */
+static struct {
+	struct rvm_rig *rig;
+	void (*comes)(struct rvm_rig *rig); /* NULL: nothing */
+	atomic_uint left;
+	unsigned asked;
+} locking;
+
+/* In place of libc's: somebody else has the lock for a while, and something may happen before it is
+ * had. Only locks are asked for with a third argument that is a pointer. */
+int fcntl(int descriptor, int command, ...)
+{
+	va_list arguments;
+	unsigned long argument;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, unsigned long);
+	va_end(arguments);
+	if (command == F_OFD_SETLK && locking.comes) {
+		void (*comes)(struct rvm_rig *) = locking.comes;
+
+		locking.comes = NULL;
+		comes(locking.rig);
+	}
+	locking.asked += command == F_OFD_SETLK;
+	if (command == F_OFD_SETLK && locking.left) {
+		locking.left--;
+		errno = EAGAIN;
+		return -1;
+	}
+	return (int)syscall(SYS_fcntl, descriptor, command, argument);
+}
+
+/* In place of libc's: whoever waits for a lock does so at once, and every other pause is one. */
+int nanosleep(const struct timespec *pause, struct timespec *rest)
+{
+	return locking.left ? 0 : (int)syscall(SYS_nanosleep, pause, rest);
+}
+
+/* The store has another owner, who wrote this to the file. */
+static void take_over(struct rvm_rig *rig)
+{
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	const int file = open(rig->data, O_RDWR);
+	uint8_t newer[RVM_FILE];
+	perseas_t *p;
+
+	options.flags = PERSEAS_TAKEOVER;
+	if (perseas_open("rvm", rig->place.local, &options, &p))
+		fail_msg("%s", perseas_message(NULL));
+	memset(newer, 'n', sizeof(newer));
+	assert_int_equal(pwrite(file, newer, sizeof(newer), 0), sizeof(newer));
+	close(file);
+	perseas_close(p);
+}
+
+/* Whoever has lost the store may not know of it: it asks mirrors before it writes, and after it has
+ * locked the file, which the next owner locks, too. What is newer stays. */
+static void who_has_lost_the_store_writes_nothing(void **state)
+{
+	struct rvm_rig *rig = *state;
+	char newer[RVM_FILE];
+
+	memset(newer, 'n', sizeof(newer));
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 2 * P, 1, 1, flush);
+	locking.rig = rig;
+	locking.comes = take_over;
+	assert_int_equal(rvm_truncate(), RVM_ETERMINATED);
+	assert_null(locking.comes);
+	assert_file_is(rig, newer);
+	assert_false(log_is_empty());
+	assert_int_equal(rvm_truncate(), RVM_ETERMINATED);
+	assert_file_is(rig, newer);
+}
+
+/* Somebody else writes to the file, and lets it go; or does not. */
+static void a_file_that_is_locked_is_waited_for(void **state)
+{
+	struct rvm_rig *rig = *state;
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 2 * P, 1, 1, flush);
+	locking.left = 3;
+	locking.asked = 0;
+	assert_rvm(rvm_truncate());
+	assert_int_equal(locking.asked, 4);
+	assert_file_is(rig, rig->region.vmaddr);
+	rvm_rig_put(rig, 2 * P, 1, 2, flush);
+	locking.left = UINT_MAX;
+	assert_int_equal(rvm_truncate(), RVM_EIO);
+	locking.left = 0;
+	assert_int_equal(errno, EAGAIN);
+	assert_non_null(strstr(rvm_message(), "locked"));
+	assert_false(log_is_empty());
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, rig->region.vmaddr);
+}
+
+/* The lock is held when all is written, and is let go then. */
+static void nobody_else_writes_meanwhile(void **state)
+{
+	struct rvm_rig *rig = *state;
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 2 * P, 1, 1, flush);
+	synced_locked = false;
+	assert_rvm(rvm_truncate());
+	assert_true(synced_locked);
+	assert_false(is_locked(rig->data));
 }
 
 /* --- threads --- */
@@ -368,6 +503,9 @@ int main(void)
 		RVM_TEST(only_files_that_the_program_names_are_written),
 		RVM_TEST(regions_need_not_be_mapped),
 		RVM_TEST(files_that_cannot_be_written_are_written_later),
+		RVM_TEST(who_has_lost_the_store_writes_nothing),
+		RVM_TEST(a_file_that_is_locked_is_waited_for),
+		RVM_TEST(nobody_else_writes_meanwhile),
 		RVM_TEST(each_file_is_as_between_two_commits),
 		RVM_TEST(a_transaction_that_straddles_it_is_whole_in_the_file),
 		RVM_TEST(what_is_held_back_meanwhile_comes_next),
