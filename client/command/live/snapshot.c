@@ -5,6 +5,7 @@
 #include "../ask/ask.h"
 #include "../ui/new_file.h"
 #include "../../../proto/control/envelope.h"
+#include "../../../proto/control/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,6 +134,28 @@ static const char *head_fault(const struct ps_snapshot *snapshot)
 	return NULL;
 }
 
+/* A segment is destroyed with all that it grew by, at once: a part that lives where what it is
+ * behind does not comes of a table that is damaged. It would be left out of what is made, and who
+ * knows what else is missing. */
+static enum ps_exit check_parts(const struct ps_snapshot *snapshot)
+{
+	const Perseas__Header *header = snapshot->reader.header;
+
+	for (size_t k = 0; k < header->n_segments; k++) {
+		const Perseas__Segment *part = header->segments[k];
+		const Perseas__Segment *before = ps_part_before(header, part);
+
+		if (before && ps_snapshot_has(snapshot, part) && !ps_snapshot_has(snapshot, before))
+			return ps_complain(
+				PS_EXIT_NO,
+				"%s cannot be used: its table of segments is damaged: "
+				"'%s' is there, and '%s', which it is a part of, is not; "
+				"take another snapshot",
+				snapshot->path, part->name, before->name);
+	}
+	return PS_EXIT_OK;
+}
+
 enum ps_exit ps_snapshot_open(struct ps_snapshot *snapshot, const char *path)
 {
 	const char *why = NULL;
@@ -147,7 +170,9 @@ enum ps_exit ps_snapshot_open(struct ps_snapshot *snapshot, const char *path)
 	ps_archive_file_init(&snapshot->file, snapshot->fd);
 	if (ps_archive_open(&snapshot->reader, &snapshot->file.source, &why) == 0)
 		why = head_fault(snapshot);
-	status = why ? snapshot_is_bad(snapshot, why) : map_log(snapshot);
+	status = why ? snapshot_is_bad(snapshot, why) : check_parts(snapshot);
+	if (!status)
+		status = map_log(snapshot);
 	if (status)
 		ps_snapshot_close(snapshot);
 	return status;

@@ -22,8 +22,9 @@ struct ps_snapshot {
 	uint64_t time;  /* of the slot's transaction, ns; 0: not told */
 };
 
-/* Opens it, and checks its head, which must be that of a whole image with a slot. After an error,
- * which is complained about, there is nothing to close. */
+/* Opens it, and checks its head, which must be that of a whole image with a slot, and have no part
+ * of a segment that is gone. After an error, which is complained about, there is nothing to
+ * close. */
 enum ps_exit ps_snapshot_open(struct ps_snapshot *snapshot, const char *path);
 
 /* Reads all of it into snapshot->image; what has no memory there is checked and left out. */
