@@ -47,10 +47,12 @@ extern rvm_return_t rvm_create_segment(char *DevName, rvm_offset_t DevLength,
 /*
  * Maps all regions of a segment as its load map says, or none. *regions is an array of *nregions,
  * of malloc, with the addresses: rvm_release_segment frees it, or the caller does. Both are
- * untouched after an error. The memory must not be the caller's already.
+ * untouched after an error. The memory must not be the caller's already: who can write to the
+ * store chooses the addresses, and memory of the program's is never replaced.
  *
  * Errors: RVM_ESEGMENT_HDR, RVM_EVERSION_SKEW (the load map is of another version),
- * RVM_EVM_OVERLAP, RVM_EOVERLAP, those of rvm_map.
+ * RVM_EVM_OVERLAP, RVM_EOVERLAP, RVM_ERANGE (also: the program has memory where a region is to be),
+ * those of rvm_map.
  */
 extern rvm_return_t rvm_load_segment(char *DevName, rvm_offset_t DevLength, rvm_options_t *options,
                                      unsigned long *nregions, rvm_region_def_t *regions[]);

@@ -1,71 +1,20 @@
 /*
- * segment.c - the segment loader (rvm_segment.h): load maps, written, read and checked. What a load
- * map says is checked before anything is mapped: it may come from anywhere.
+ * segment.c - the segment loader (rvm_segment.h): segments by their load maps (load_map.h), which
+ * may come from anywhere. Nothing of the program's may be where a load map wants a region.
  */
 #include "rvm_segment.h"
 
 #include "fail.h"
+#include "load_map.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define MAGIC "PSRVMSEG"
-#define VERSION 1
-
-struct row {
-	uint64_t offset, length, vmaddr;
-};
-
-/* The first page of a segment. */
-struct load_map {
-	char magic[8];
-	uint64_t version, count;
-	struct row rows[];
-};
-
-static uint64_t most_rows(void)
-{
-	return (rvm_page_size() - sizeof(struct load_map)) / sizeof(struct row);
-}
+#include <sys/mman.h>
 
 static int rvm_fault(rvm_return_t code, const char *doing)
 {
 	return code == RVM_SUCCESS ? code : ps_rds_fail_rvm(code, doing);
-}
-
-/* --- what regions may be --- */
-
-static bool overlap(const rvm_region_def_t *a, const rvm_region_def_t *b)
-{
-	return a->vmaddr && b->vmaddr && a->vmaddr < b->vmaddr + b->length &&
-	       b->vmaddr < a->vmaddr + a->length;
-}
-
-/* Lengths and addresses, and where the last region ends. */
-static rvm_return_t regions_fault(const rvm_region_def_t *regions, uint64_t count, uint64_t *end)
-{
-	const uint64_t page = rvm_page_size();
-
-	*end = page;
-	for (uint64_t i = 0; i < count; i++) {
-		const uint64_t length = regions[i].length, at = (uintptr_t)regions[i].vmaddr;
-
-		if (!length || length % page || at % page || at + length < at ||
-		    *end + length < *end)
-			return ps_rds_fail(RVM_ERANGE,
-			                   "region %llu: length and address are multiples of %llu, "
-			                   "and the length is not 0",
-			                   (unsigned long long)i, (unsigned long long)page);
-		*end += length;
-		for (uint64_t j = 0; j < i; j++)
-			if (overlap(&regions[i], &regions[j]))
-				return ps_rds_fail(RVM_EVM_OVERLAP,
-				                   "regions %llu and %llu overlap in memory",
-				                   (unsigned long long)j, (unsigned long long)i);
-	}
-	return RVM_SUCCESS;
 }
 
 /* --- the load map's page --- */
@@ -80,23 +29,17 @@ static rvm_return_t map_page(rvm_region_t *region, char *name, uint64_t segment_
 	return rvm_fault(rvm_map(region, options), "the load map cannot be mapped");
 }
 
-static rvm_return_t write_map(struct load_map *map, const rvm_region_def_t *regions, uint64_t count)
+static rvm_return_t write_map(void *map, const rvm_region_def_t *regions, uint64_t count)
 {
-	const rvm_length_t length = sizeof(*map) + count * sizeof(struct row);
 	rvm_return_t code;
 	rvm_tid_t tid;
 
 	rvm_init_tid(&tid);
 	code = rvm_begin_transaction(&tid, restore);
 	if (code == RVM_SUCCESS)
-		code = rvm_set_range(&tid, map, length);
+		code = rvm_set_range(&tid, map, ps_rds_map_length(count));
 	if (code == RVM_SUCCESS) {
-		memcpy(map->magic, MAGIC, sizeof(map->magic));
-		map->version = VERSION;
-		map->count = count;
-		for (uint64_t i = 0; i < count; i++)
-			map->rows[i] = (struct row){ regions[i].offset.low, regions[i].length,
-				                     (uintptr_t)regions[i].vmaddr };
+		ps_rds_map_put(map, regions, count);
 		code = rvm_end_transaction(&tid, flush);
 	}
 	rvm_fault(code, "the load map cannot be written");
@@ -114,68 +57,22 @@ rvm_return_t rvm_create_segment(char *DevName, rvm_offset_t DevLength, rvm_optio
 
 	if (!nregions || !region_defs)
 		return ps_rds_fail(RVM_EREGION_DEF, "a segment needs a region");
-	if (nregions > most_rows())
+	if (nregions > ps_rds_map_most())
 		return ps_rds_fail(RVM_ENO_MEMORY, "a load map has room for %llu regions",
-		                   (unsigned long long)most_rows());
-	code = regions_fault(region_defs, nregions, &end);
+		                   (unsigned long long)ps_rds_map_most());
+	code = ps_rds_regions_fault(region_defs, nregions, &end);
 	if (code == RVM_SUCCESS)
 		code = map_page(&page, DevName, DevLength.low > end ? DevLength.low : end, options);
 	if (code != RVM_SUCCESS)
 		return code;
 	for (rvm_length_t i = 0; i < nregions; at += region_defs[i++].length)
 		region_defs[i].offset = rvm_mk_offset(0, at);
-	code = write_map((struct load_map *)page.vmaddr, region_defs, nregions);
+	code = write_map(page.vmaddr, region_defs, nregions);
 	rvm_unmap(&page);
 	return code;
 }
 
 /* --- loading --- */
-
-static rvm_return_t map_fault(const struct load_map *map, const char *name)
-{
-	if (memcmp(map->magic, MAGIC, sizeof(map->magic)) != 0 || !map->count ||
-	    map->count > most_rows())
-		return ps_rds_fail(RVM_ESEGMENT_HDR,
-		                   "segment '%.200s' has no load map: make one with "
-		                   "rvm_create_segment",
-		                   name);
-	if (map->version != VERSION)
-		return ps_rds_fail(RVM_EVERSION_SKEW,
-		                   "the load map of segment '%.200s' is of version %llu, and this "
-		                   "is %d",
-		                   name, (unsigned long long)map->version, VERSION);
-	return RVM_SUCCESS;
-}
-
-/* The regions, in an array of malloc, and where the last one ends. Places are as they were given:
- * one behind the other. */
-static rvm_return_t read_map(const struct load_map *map, const char *name,
-                             rvm_region_def_t **regions, uint64_t *end)
-{
-	uint64_t at = rvm_page_size();
-	rvm_return_t code = map_fault(map, name);
-
-	*regions = code == RVM_SUCCESS ? calloc(map->count, sizeof(**regions)) : NULL;
-	if (code != RVM_SUCCESS)
-		return code;
-	if (!*regions)
-		return ps_rds_fail(RVM_ENO_MEMORY, "no memory for the regions");
-	for (uint64_t i = 0; i < map->count; at += map->rows[i++].length) {
-		(*regions)[i].offset = rvm_mk_offset(0, map->rows[i].offset);
-		(*regions)[i].length = map->rows[i].length;
-		(*regions)[i].vmaddr = (char *)(uintptr_t)map->rows[i].vmaddr;
-		if (map->rows[i].offset != at)
-			code = ps_rds_fail(RVM_EOVERLAP,
-			                   "the regions of segment '%.200s' do not follow each "
-			                   "other",
-			                   name);
-	}
-	if (code == RVM_SUCCESS)
-		code = regions_fault(*regions, map->count, end);
-	if (code != RVM_SUCCESS)
-		free(*regions);
-	return code;
-}
 
 static rvm_return_t unmap(rvm_region_def_t *def)
 {
@@ -194,25 +91,76 @@ static rvm_return_t unmap(rvm_region_def_t *def)
 	return code;
 }
 
+/* Is the page in a region that is mapped? */
+static bool is_region(char *page)
+{
+	rvm_options_t options;
+	rvm_region_t region;
+	rvm_return_t code;
+
+	rvm_init_options(&options);
+	rvm_init_region(&region);
+	region.vmaddr = page;
+	region.length = rvm_page_size();
+	code = rvm_query(&options, &region);
+	rvm_free_options(&options);
+	return code == RVM_SUCCESS;
+}
+
+/* A load map may name any address, and rvm_map replaces memory that the program has there: so
+ * nothing may be there. */
+static rvm_return_t place_fault(uint64_t number, const rvm_region_def_t *def)
+{
+	void *place;
+
+	if (!def->vmaddr)
+		return RVM_SUCCESS;
+	place = mmap(def->vmaddr, def->length, PROT_NONE,
+	             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	/* Kernels that are older take the address for a hint. */
+	if (place != MAP_FAILED)
+		munmap(place, def->length);
+	if (place == def->vmaddr)
+		return RVM_SUCCESS;
+	if (is_region(def->vmaddr) || is_region(def->vmaddr + def->length - rvm_page_size()))
+		return ps_rds_fail(RVM_EVM_OVERLAP,
+		                   "region %llu is to be at %p, where another one is mapped",
+		                   (unsigned long long)number, (void *)def->vmaddr);
+	return ps_rds_fail(RVM_ERANGE,
+	                   "region %llu is to be at %p, where the program has memory, or no "
+	                   "program can have any: who wrote the load map chose the address",
+	                   (unsigned long long)number, (void *)def->vmaddr);
+}
+
+static rvm_return_t map_one(char *name, uint64_t length, uint64_t number, rvm_region_def_t *def)
+{
+	rvm_return_t code = place_fault(number, def);
+	rvm_region_t region;
+
+	if (code != RVM_SUCCESS)
+		return code;
+	rvm_init_region(&region);
+	region.data_dev = name;
+	region.dev_length = rvm_mk_offset(0, length);
+	region.offset = def->offset;
+	region.length = def->length;
+	region.vmaddr = def->vmaddr;
+	code = rvm_fault(rvm_map(&region, NULL), "a region cannot be mapped");
+	if (code == RVM_SUCCESS)
+		def->vmaddr = region.vmaddr;
+	return code;
+}
+
 static rvm_return_t map_all(char *name, uint64_t length, rvm_region_def_t *regions, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++) {
-		rvm_region_t region;
-		rvm_return_t code;
+		const rvm_return_t code = map_one(name, length, i, &regions[i]);
 
-		rvm_init_region(&region);
-		region.data_dev = name;
-		region.dev_length = rvm_mk_offset(0, length);
-		region.offset = regions[i].offset;
-		region.length = regions[i].length;
-		region.vmaddr = regions[i].vmaddr;
-		code = rvm_fault(rvm_map(&region, NULL), "a region cannot be mapped");
 		if (code != RVM_SUCCESS) {
 			while (i-- > 0)
 				unmap(&regions[i]);
 			return code;
 		}
-		regions[i].vmaddr = region.vmaddr;
 	}
 	return RVM_SUCCESS;
 }
@@ -220,9 +168,8 @@ static rvm_return_t map_all(char *name, uint64_t length, rvm_region_def_t *regio
 rvm_return_t rvm_load_segment(char *DevName, rvm_offset_t DevLength, rvm_options_t *options,
                               unsigned long *nregions, rvm_region_def_t *regions[])
 {
-	rvm_region_def_t *made = NULL;
+	struct ps_rds_map map = { 0 };
 	rvm_region_t page;
-	uint64_t count, end = 0;
 	rvm_return_t code = map_page(&page, DevName, DevLength.low, options);
 
 	if (code != RVM_SUCCESS)
@@ -230,18 +177,18 @@ rvm_return_t rvm_load_segment(char *DevName, rvm_offset_t DevLength, rvm_options
 	code = page.length < rvm_page_size()
 	               ? ps_rds_fail(RVM_ESEGMENT_HDR, "segment '%.200s' is shorter than a page",
 	                             DevName)
-	               : read_map((struct load_map *)page.vmaddr, DevName, &made, &end);
-	count = code == RVM_SUCCESS ? ((struct load_map *)page.vmaddr)->count : 0;
+	               : ps_rds_map_read(page.vmaddr, DevName, &map);
 	rvm_unmap(&page);
-	if (code != RVM_SUCCESS || !made)
+	if (code != RVM_SUCCESS)
 		return code;
-	code = map_all(DevName, DevLength.low > end ? DevLength.low : end, made, count);
+	code = map_all(DevName, DevLength.low > map.end ? DevLength.low : map.end, map.regions,
+	               map.count);
 	if (code != RVM_SUCCESS) {
-		free(made);
+		free(map.regions);
 		return code;
 	}
-	*nregions = count;
-	*regions = made;
+	*nregions = map.count;
+	*regions = map.regions;
 	return RVM_SUCCESS;
 }
 

@@ -151,13 +151,40 @@ static void load_maps_that_lie_are_refused(void **state)
 	assert_rvm(rvm_release_segment(count, &got));
 }
 
+/* Memory of the program's, all of the region or a page of it, is not replaced by what a load map
+ * says: whoever wrote that could put anything there. */
+static void memory_of_the_programs_stays(void **state)
+{
+	struct rvm_rig *rig = *state;
+	rvm_region_def_t defs[2] = { { .length = RVM_PAGE }, { .length = 3 * RVM_PAGE } };
+	rvm_region_def_t *got = NULL;
+	unsigned long count;
+
+	for (unsigned pages = 1; pages <= 3; pages += 2) {
+		const size_t length = pages * (size_t)RVM_PAGE;
+		char *mine = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		                  -1, 0);
+
+		assert_true(mine != MAP_FAILED);
+		memset(mine, 'm', length);
+		defs[1].vmaddr = mine;
+		assert_rvm(rvm_create_segment(rig->data, rds_rig_any(), NULL, 2, defs));
+		assert_int_equal(rvm_load_segment(rig->data, rds_rig_any(), NULL, &count, &got),
+		                 RVM_ERANGE);
+		assert_non_null(strstr(rds_message(), "region 1 "));
+		assert_null(got);
+		for (size_t i = 0; i < length; i++)
+			assert_int_equal(mine[i], 'm');
+		munmap(mine, length);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RDS_BARE(regions_come_where_they_were),
-		RDS_BARE(half_a_load_is_taken_back),
-		RDS_BARE(bad_regions_are_refused),
-		RDS_BARE(load_maps_that_lie_are_refused),
+		RDS_BARE(regions_come_where_they_were), RDS_BARE(half_a_load_is_taken_back),
+		RDS_BARE(bad_regions_are_refused),      RDS_BARE(load_maps_that_lie_are_refused),
+		RDS_BARE(memory_of_the_programs_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
