@@ -33,6 +33,7 @@ corpus: all $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_top tests/fuzz/corpus
 	$(BUILD)/tests/fuzz/make_heap tests/fuzz/corpus
 	$(BUILD)/tests/fuzz/make_rvm tests/fuzz/corpus
+	$(BUILD)/tests/fuzz/make_rds tests/fuzz/corpus
 	@$(SUBMAKE) $(FUZZING) fuzzers
 	@PERSEAS_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/fuzz/record.py build/fuzz/tests/fuzz \
 		tests/fuzz/corpus
