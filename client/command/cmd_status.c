@@ -35,7 +35,11 @@ static const char *note_of(const struct ps_census *census, unsigned i)
 	if (census->judged.twice >> i & 1)
 		return "the same image as another mirror's, counts once";
 	if (!ps_census_listed(census, i))
-		return "not in the roster, counts for nothing";
+		return ps_image_forked(census->told[i]->header, census->judged.settled,
+		                       census->judged.next)
+		               ? "not in the roster, but in one of a fork of this store: what "
+		                 "it has may be newer"
+		               : "not in the roster, counts for nothing";
 	if (!census->told[i]->slot)
 		return "no valid commit slot";
 	return ps_census_loaded(census, i) ? "loaded from a spill" : "";

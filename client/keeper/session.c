@@ -236,24 +236,33 @@ static void add_unpublished(struct perseas *p, struct ps_mirror *m)
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
-/* A mirror that is to join has the store already, by a roster that was settled after this owner's:
- * then this owner came by an image that was left behind, and what counts is there. */
-static bool is_ahead(const struct perseas *p, const struct ps_mirror *m)
+/*
+ * What a mirror has must not be copied over where this owner may have come by an image that was
+ * left behind, since what counts is there: a mirror that is to join has the store by a roster that
+ * was settled after this owner's, or one that lost its image has one by now that this owner's
+ * rosters did not come of. NULL: it may be.
+ */
+static const char *reason_to_keep(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->joins && ps_roster_newer(m->session.granted->claim->header->roster, p->roster);
+	const Perseas__Header *header = m->session.granted->claim->header;
+
+	if (ps_image_forked(header, p->roster, p->next_roster))
+		return PS_FORKED;
+	if (m->joins && ps_roster_newer(header->roster, p->roster))
+		return "it has the store by a newer roster, and is not copied over: open the store "
+		       "by its list, or drop that image first";
+	return NULL;
 }
 
 /* Claimed and connected: what it has decides how it goes on. The link is not active yet, so nothing
  * is posted to it while this goes on. */
 static void prepare(struct perseas *p, struct ps_mirror *m)
 {
+	const char *kept = reason_to_keep(p, m), *why;
 	enum perseas_mirror_state state;
-	const char *why;
 
-	if (is_ahead(p, m)) {
-		set_aside(p, m, PERSEAS_MIRROR_DOWN,
-		          "it has the store by a newer roster, and is not copied over: open the "
-		          "store by its list, or drop that image first");
+	if (kept) {
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, kept);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);

@@ -23,8 +23,11 @@ static uint32_t examine_claimed(struct perseas *p)
 		f->good = false;
 		claimed |= (uint32_t)f->claimed << i;
 		if (f->claimed && !f->listed)
-			ps_report(p, "%s: its image is not in the roster, and counts for nothing",
-			          p->mirrors[i].address.text);
+			ps_report(p, "%s: %s", p->mirrors[i].address.text,
+			          ps_forked(p, &p->mirrors[i])
+			                  ? PS_FORKED
+			                  : "its image is not in the roster, and counts for "
+			                    "nothing");
 	}
 	return ps_examine(p, claimed);
 }

@@ -84,6 +84,18 @@ static const char *absence(const struct perseas *p, const Perseas__Member *membe
 	return "not among the mirrors given";
 }
 
+bool ps_forked(const struct perseas *p, const struct ps_mirror *m)
+{
+	return ps_has_store(p, m) && ps_image_forked(m->found.header, p->roster, p->next_roster);
+}
+
+static const char *shortcoming(const struct perseas *p, const struct ps_mirror *m)
+{
+	if (m->found.code)
+		return m->found.error.text;
+	return ps_forked(p, m) ? PS_FORKED : "its image is not whole";
+}
+
 static void missing(const struct perseas *p, const Perseas__Roster *roster, char *text, size_t size)
 {
 	size_t used = 0;
@@ -100,7 +112,7 @@ static void missing(const struct perseas *p, const Perseas__Roster *roster, char
 		if (m && m->found.counts)
 			continue;
 		if (m)
-			why = m->found.code ? m->found.error.text : "its image is not whole";
+			why = shortcoming(p, m);
 		used += add_missing(text + used, (size - used) / (roster->n_members - k), used > 0,
 		                    roster->members[k]->address, why);
 	}
@@ -186,7 +198,7 @@ static int too_few_hold(struct perseas *p, const struct ps_standing *state, bool
 bool ps_empty(const struct perseas *p, const struct ps_mirror *m)
 {
 	return m->votes && !m->found.listed && m->control &&
-	       (ps_has_store(p, m) || m->found.code == PERSEAS_ENOSTORE);
+	       (ps_has_store(p, m) ? !ps_forked(p, m) : m->found.code == PERSEAS_ENOSTORE);
 }
 
 /* Those that I9 lets it make anew, with these claimed. */

@@ -24,7 +24,11 @@ const struct ps_standing *ps_newest(const struct perseas *p);
 /* Did the operator name this state? Or is it that one, adopted by an attempt before this? */
 bool ps_accepted(const struct perseas *p, const struct ps_standing *state);
 
-/* Has this member no image that counts: none at all, or one that the roster no longer lists? */
+/* Has the mirror an image of a fork (ps_image_forked), on which others may count? */
+bool ps_forked(const struct perseas *p, const struct ps_mirror *m);
+
+/* May this member be made anew, as far as what it has goes: nothing, or an image that counts for
+ * nobody? */
 bool ps_empty(const struct perseas *p, const struct ps_mirror *m);
 
 /* EQUORUM, or why it is so: only these mirrors counted; the newest state seen, or NULL. */

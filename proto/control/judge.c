@@ -34,6 +34,35 @@ Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *
 	return NULL;
 }
 
+static bool is_in(const Perseas__Roster *roster, ProtobufCBinaryData image)
+{
+	return image.len == PS_ID_SIZE && ps_roster_member(roster, image.data);
+}
+
+static bool has_common(const Perseas__Roster *theirs, const Perseas__Roster *roster)
+{
+	for (size_t k = 0; theirs && k < theirs->n_members; k++)
+		if (is_in(roster, theirs->members[k]->image_id))
+			return true;
+	return false;
+}
+
+bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settled,
+                     const Perseas__Roster *next)
+{
+	const Perseas__Roster *const theirs[2] = { header->roster, header->next_roster };
+	bool listed = false, common = false;
+
+	for (int q = 0; q < 2; q++) {
+		listed = listed || is_in(theirs[q], header->image_id) ||
+		         is_in(theirs[q], header->parent_id);
+		common = common || has_common(theirs[q], settled) || has_common(theirs[q], next);
+	}
+	/* One that was loaded, and got its own id, which it was not told yet. */
+	common = common || is_in(settled, header->image_id) || is_in(next, header->image_id);
+	return listed && !common;
+}
+
 /* --- how many are enough --- */
 
 static unsigned count_in(const struct ps_quorum *quorum, uint32_t set)
@@ -105,8 +134,7 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 
 static bool is_listed(const struct ps_judgement *j, ProtobufCBinaryData image)
 {
-	return image.len == PS_ID_SIZE &&
-	       (ps_roster_member(j->settled, image.data) || ps_roster_member(j->next, image.data));
+	return is_in(j->settled, image) || is_in(j->next, image);
 }
 
 /* Was it heard of at another address already? */
@@ -362,6 +390,14 @@ static struct ps_quorum quorum_of(const struct ps_judgement *j, const Perseas__R
 	return quorum;
 }
 
+/* Has it nothing of the store, or what may be replaced? */
+static bool is_free(const struct ps_judgement *j, const struct ps_told *told, unsigned i)
+{
+	if (told[i].empty)
+		return true;
+	return j->belongs >> i & 1 && !ps_image_forked(told[i].header, j->settled, j->next);
+}
+
 /* The members that lost their image, and that I9 lets an open make anew by these. */
 static uint32_t find_remade(const struct ps_judgement *j, const struct ps_told *told,
                             unsigned count, const struct ps_quorum quorums[2], uint32_t by)
@@ -369,8 +405,7 @@ static uint32_t find_remade(const struct ps_judgement *j, const struct ps_told *
 	uint32_t set = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		if (j->as[i] && !(j->listed >> i & 1) && !told[i].out &&
-		    (told[i].empty || j->belongs >> i & 1) &&
+		if (j->as[i] && !(j->listed >> i & 1) && !told[i].out && is_free(j, told, i) &&
 		    ps_quorum_remakes(&quorums[0], by, i) &&
 		    (!j->next || ps_quorum_remakes(&quorums[1], by, i)))
 			set |= (uint32_t)1 << i;

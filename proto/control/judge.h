@@ -28,6 +28,16 @@ const Perseas__Roster *ps_roster_newest(const Perseas__Header *header);
 /* The member that has this image; NULL: none, or no roster. */
 Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *image_id);
 
+/*
+ * Is the image one of a fork, seen from these rosters (`next` may be NULL)? Its own list it, or the
+ * image that it was loaded from, and no image that they list is in these. Each change of a roster,
+ * and each image that is made anew, leaves another image of the roster as it was; so these rosters
+ * came of others than the image's did, or every image of those was replaced since. By (epoch,
+ * version) nobody can tell which is newer: each owner of a fork counts on from what it saw.
+ */
+bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settled,
+                     const Perseas__Roster *next);
+
 /* A roster in terms of the mirrors that are looked at. */
 struct ps_quorum {
 	uint32_t set;           /* bit i: mirror i is a member */
@@ -99,6 +109,12 @@ struct ps_judgement {
 #define PS_ELSEWHERE                                                             \
 	"%s is the same mirror as %s, seen from this host: the member that the " \
 	"roster lists there was not reached"
+
+/* The same of one that has an image of a fork, for the member that it should be. */
+#define PS_FORKED                                                                         \
+	"it has an image of this store by another roster, which has no image in common "  \
+	"with this one, so that its state may be the newer one, and is not copied over: " \
+	"perseas status shows it, and perseas drop deletes it"
 
 /* All of it. */
 void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count);

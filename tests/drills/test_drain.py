@@ -336,7 +336,7 @@ def test_a_mirror_that_lost_its_image_is_not_called_drained(fleet):
 
 @pytest.fixture
 def left_behind(fleet):
-    """(a, d): a was called gone and came back with its image, which is a whole store by its own
+    """(a, b, d): a was called gone and came back with its image, which is a whole store by its own
     roster; the store has gone on, and d alone has it. Then: d still has what it acknowledged."""
     a, b, c, d = fleet("r1", "r2", "r3", "r4")
     fill("s", [a, b], {"data": b"contents"}, acks=2, **PATIENT)
@@ -359,7 +359,7 @@ def left_behind(fleet):
         store.write("data", 0, b"newstuff")
     wait_ownerless("s", [d])
     a.restart()
-    yield a, d
+    yield a, b, d
     with Store("s", d.address, **PATIENT) as store:
         store.map("data", 8)
         assert store.read("data", 0, 8) == b"newstuff"
@@ -368,7 +368,7 @@ def left_behind(fleet):
 def test_a_daemon_that_has_the_store_by_a_newer_roster_is_left_out(left_behind):
     """What was left behind must never be copied over what counts, however often its epoch is
     raised."""
-    a, d = left_behind
+    a, _, d = left_behind
     for _ in range(4):
         done = drain(a.address, mirrors=[d])
         assert done.status == NO and images(a) == ["s"], done
@@ -377,9 +377,22 @@ def test_a_daemon_that_has_the_store_by_a_newer_roster_is_left_out(left_behind):
 
 def test_a_mirror_with_a_newer_roster_does_not_join(left_behind):
     """The same by hand, when what was left behind had enough owners to have the higher epoch."""
-    a, d = left_behind
+    a, _, d = left_behind
     for _ in range(6):
         Store("s", a.address, **PATIENT).close()
     done = run_command("roster", "replace", "s", a.address, a.address, d.address)
     assert done.status not in (OK, USAGE), done
-    assert "it has the store by a newer roster" in done.err, done
+    assert "which has no image in common with this one" in done.err, done
+
+
+def test_a_mirror_of_another_line_of_rosters_does_not_join(left_behind):
+    """What was left behind had owners, each of which made another mirror anew: its roster is the
+    newer one by then, and still no reason to copy over what others acknowledged."""
+    a, b, d = left_behind
+    for _ in range(6):
+        b.lose_memory()
+        b.restart()
+        Store("s", a.address, **PATIENT).close()
+    done = run_command("roster", "replace", "s", a.address, b.address, d.address)
+    assert done.status not in (OK, USAGE), done
+    assert "which has no image in common with this one" in done.err, done

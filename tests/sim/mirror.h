@@ -25,6 +25,7 @@ struct sim_mirror {
 	Perseas__Header *header;     /* the daemon does not run: what it left; or NULL */
 	bool silent;                 /* nor does its host: connections are not refused */
 	uint64_t granted;            /* epoch of the last claim that was granted */
+	bool forked;                 /* what it has is no part of the store (fork.h) */
 	struct ps_control *controls; /* that it has accepted */
 	struct sim_memory *given;
 

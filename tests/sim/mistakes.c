@@ -159,6 +159,15 @@ static void tell_nothing_new(Perseas__Header *header)
 		header->roster->epoch = header->roster->version = 0;
 }
 
+/* It belongs to nobody, by what it says of itself. */
+static void tell_unlisted(Perseas__Header *header)
+{
+	if (!header)
+		return;
+	tell_nothing_new(header);
+	header->image_id.data[0]++;
+}
+
 void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 {
 	struct sim_owner *o = control->owner;
@@ -180,6 +189,8 @@ void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 		tell_versions(header);
 	if (is(w, SIM_MISTAKE_LATE) && claim)
 		tell_nothing_new(header);
+	if (is(w, SIM_MISTAKE_FORKED) && claim && o->strays && !control->mirror->forked)
+		tell_unlisted(header);
 	if (claim && reply->claim->slot)
 		sim_mistake_claimed(control, reply->claim);
 	if (claim)

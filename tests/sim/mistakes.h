@@ -79,6 +79,7 @@ struct perseas_tx;
 	X(JOINT_ANEW, "joint-anew", 4000, "made anew, and the joint roster does not list it")  \
 	X(PARENT_BACK, "parent-back", 8000, "a copy gets its parent's id back")                \
 	X(GONE, "gone", 8000, "a member that is called gone comes back")                       \
+	X(FORKED, "forked", 100, "an image of a fork is copied over")                          \
 	X(VOTES, "votes", 1000, "a new mirror votes before it is whole")                       \
 	X(UNFINISHED, "unfinished", 1000, "a resync is finished before its chunks are there")  \
 	X(UNAWAITED, "unawaited", 2000, ".. before the transactions of its last chunk are")    \

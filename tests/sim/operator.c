@@ -38,12 +38,13 @@ void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM
 			given = true;
 		else if (which >= 60 && rosters.settled)
 			given = i != without && is_listed(&rosters, m);
-		if (given)
+		if (given && !m->forked)
 			used += (size_t)snprintf(list + used, SIM_LIST - used, "%s%s",
 			                         used ? "," : "", m->address);
 	}
-	if (!used)
-		snprintf(list, SIM_LIST, "%s", w->mirrors[0]->address);
+	for (unsigned i = 0; i < w->mirror_count && !used; i++)
+		if (!w->mirrors[i]->forked)
+			used += (size_t)snprintf(list, SIM_LIST, "%s", w->mirrors[i]->address);
 }
 
 /* --- changes --- */

@@ -473,6 +473,8 @@ static void look_without_daemon(struct sim_mirror *m)
 
 void sim_oracle_look(struct sim_mirror *m)
 {
+	if (m->forked)
+		return;
 	sim_rosters_remember(m);
 	if (m->stores)
 		look_at(m, store_find(m->stores, SIM_STORE));

@@ -118,6 +118,7 @@ struct sim_owner {
 	struct perseas *handle; /* NULL: it is not open */
 
 	bool creates; /* it asks for the store to be made */
+	bool strays;  /* it opens a fork (fork.h) */
 	bool opened;  /* an open of its has returned */
 	struct sim_examined examined;
 	struct sim_reading read;

@@ -14,6 +14,8 @@ const Perseas__Header *sim_rosters_header(const struct sim_mirror *m)
 {
 	const struct store *store = m->stores ? store_find(m->stores, SIM_STORE) : NULL;
 
+	if (m->forked)
+		return NULL;
 	if (!m->stores)
 		return m->header;
 	return store ? store->header : NULL;

@@ -20,7 +20,7 @@ struct sim_rosters sim_rosters_find(const struct sim_world *w);
 void sim_rosters_remember(const struct sim_mirror *m);
 void sim_rosters_forget(struct sim_world *w);
 
-/* What the mirror has, up or down; NULL: no store, or it was lost. */
+/* What the mirror has, up or down; NULL: no store, or it was lost, or is one of a fork. */
 const Perseas__Header *sim_rosters_header(const struct sim_mirror *m);
 
 /* Does the roster list the image, or the one that it was loaded from? */

@@ -7,6 +7,7 @@
 #include "../../client/core/handle.h"
 #include "application.h"
 #include "creators.h"
+#include "fork.h"
 #include "hang.h"
 #include "heap_work.h"
 #include "loaded.h"
@@ -109,6 +110,7 @@ static void draw(struct sim_world *w)
 	sim_hang_shape(w, &n, &spares);
 	sim_lossy_shape(w, &n, &spares);
 	sim_loaded_shape(w, &n, &spares);
+	sim_fork_shape(w, &n, &spares);
 	w->members = n;
 	sim_count(w, SIM_FIVE, n == 5);
 	for (unsigned i = 0; i < n + spares; i++) {
@@ -585,6 +587,7 @@ void sim_schedule_run(struct sim_world *w, uint64_t seed)
 	sim_hang_begin(w);
 	sim_lossy_begin(w);
 	sim_loaded_begin(w);
+	sim_fork_begin(w);
 	sim_at(w, w->now + sim_below(w, w->schedule->gap), direct, NULL, 0);
 	while (!w->schedule->over)
 		if (!sim_step(w))

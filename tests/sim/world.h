@@ -76,6 +76,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(CHANGES_GIVEN_UP, 1, ".. given up")                           \
 	X(CHANGES_BACK, 1, ".. taken back")                             \
 	X(CANCELS_REFUSED, 1, ".. not, since the one before is short")  \
+	X(FORKED, 1, "images kept from a fork's roster")                \
 	X(SPILLS, 1, "images spilled")                                  \
 	X(LOADS, 1, "spills loaded")                                    \
 	X(MEDIA, 1, "spills lost")                                      \

@@ -337,6 +337,63 @@ static void t_must_be_touched_and_w_be_had(void **state)
 	s.told[1].address = NULL;
 	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
 }
+
+/* --- forks --- */
+
+/* Its own roster lists it, and these have none of what that has; whatever is newer. */
+static void an_image_of_a_fork_is_not_replaced(void **state)
+{
+	struct scene s = { .count = 0 };
+	Perseas__Header *header;
+
+	(void)state;
+	list(&s, 0, 0, 2, 0x3);
+	list(&s, 0, 1, 2, 0x30);
+	list(&s, 0, 2, 2, 0x21);
+	tell(&s, 0, 0, 0, 4);
+	header = tell(&s, 0, 4, 1, 9);
+	assert_true(ps_image_forked(header, &s.of[0].roster[0], NULL));
+	assert_false(ps_image_forked(header, &s.of[0].roster[0], &s.of[0].roster[2]));
+	assert_false(ps_image_forked(header, &s.of[0].roster[2], NULL));
+	header->roster = &s.of[0].roster[0];
+	assert_false(ps_image_forked(header, &s.of[0].roster[0], NULL));
+	header->roster = &s.of[0].roster[2];
+	assert_false(ps_image_forked(header, &s.of[0].roster[1], NULL));
+	header->roster = &s.of[0].roster[1];
+	/* It counts by the roster that is to be, too; a copy that is under way does not. */
+	header->roster = &s.of[0].roster[2];
+	header->next_roster = &s.of[0].roster[1];
+	list(&s, 0, 3, 1, 0x4);
+	assert_true(ps_image_forked(header, &s.of[0].roster[3], NULL));
+	header->next_roster = NULL;
+	assert_false(ps_image_forked(header, &s.of[0].roster[3], NULL));
+	/* As that which it was loaded from; and with an id that it does not know. */
+	header->roster = &s.of[0].roster[1];
+	header->image_id = image_of(0, 6);
+	assert_false(ps_image_forked(header, &s.of[0].roster[0], NULL));
+	header->parent_id = image_of(0, 4);
+	assert_true(ps_image_forked(header, &s.of[0].roster[0], NULL));
+	list(&s, 0, 3, 1, 0x40);
+	assert_false(ps_image_forked(header, &s.of[0].roster[3], NULL));
+}
+
+/* The roster has the address of one that shows a fork's image: an open has no W. */
+static void a_member_with_an_image_of_a_fork_is_not_made_anew(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 1, 0x10);
+	list(&s, 0, 1, 2, 0x3);
+	tell(&s, 0, 0, 1, 4);
+	tell(&s, 0, 4, 0, 9);
+	s.told[1].address = address_of(0, 1);
+	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
+	assert_ptr_equal(s.j.as[1], image_of(0, 1).data);
+	list(&s, 0, 0, 1, 0x11);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -355,6 +412,8 @@ int main(void)
 		cmocka_unit_test(an_image_weighs_once),
 		cmocka_unit_test(r_must_have_a_voice),
 		cmocka_unit_test(t_must_be_touched_and_w_be_had),
+		cmocka_unit_test(an_image_of_a_fork_is_not_replaced),
+		cmocka_unit_test(a_member_with_an_image_of_a_fork_is_not_made_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,6 +242,32 @@ static const struct ps_told *find_image(const struct scene *s, const Perseas__Me
 
 enum worth { ABSENT, LOST, THERE, VOICE, CANDIDATE };
 
+/* Is a member of the one roster one of the other? The image itself may be meant, as one that is. */
+static bool meets(const Perseas__Roster *roster, const Perseas__Roster *other)
+{
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (ps_roster_member(other, roster->members[k]->image_id.data))
+			return true;
+	return false;
+}
+
+static bool lists(const Perseas__Roster *roster, ProtobufCBinaryData id)
+{
+	return id.len && ps_roster_member(roster, id.data);
+}
+
+/* May it be replaced? Not where it counts for others, whose rosters have none of these images. */
+static bool is_free(const struct scene *s, const Perseas__Header *header)
+{
+	const Perseas__Roster *one = header->roster, *two = header->next_roster;
+
+	if (!lists(one, header->image_id) && !lists(two, header->image_id) &&
+	    !lists(one, header->parent_id) && !lists(two, header->parent_id))
+		return true;
+	return meets(one, s->j.settled) || meets(one, s->j.next) || meets(two, s->j.settled) ||
+	       meets(two, s->j.next);
+}
+
 static enum worth worth_of(const struct scene *s, const Perseas__Member *member)
 {
 	const struct ps_told *told = find_image(s, member);
@@ -254,7 +280,7 @@ static enum worth worth_of(const struct scene *s, const Perseas__Member *member)
 	if (!told)
 		return by && !by->out &&
 		                       (by->empty ||
-		                        (by->header &&
+		                        (by->header && is_free(s, by->header) &&
 		                         same_id(by->header->store_id.data, s->j.store_id)))
 		               ? LOST
 		               : ABSENT;

@@ -1,0 +1,223 @@
+/*
+ * test_fork.c - a store of two, both of which acknowledge. The operator called one of them gone,
+ * and it came back: its image and its old roster are enough to open the store once more. What the
+ * store has become meanwhile must not be copied over by that, whatever epochs there were.
+ */
+#include "roster_rig.h"
+
+#include "../../server/store/store_private.h"
+
+enum {
+	BACK = 0,  /* was called gone, and came back */
+	OTHER = 1, /* the other one of the two: both the store and the fork may have it */
+	NEW = 4,   /* took its place */
+	OPENS = 6, /* of the fork, each under a higher epoch */
+};
+
+static bool is_over(struct owner *o)
+{
+	return o->p->upkeep.change.stage == PS_CHANGE_NONE;
+}
+
+/* How the change ends. */
+static int change(struct owner *o, const struct perseas_roster_change *wanted)
+{
+	assert_int_equal(owner_change(o, wanted), 0);
+	for (unsigned rounds = 0; !is_over(o); rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	return o->p->upkeep.change.code;
+}
+
+static int add(struct owner *o, const char *with)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, with, 1, false };
+
+	return change(o, &wanted);
+}
+
+static int take_out(struct owner *o, const char *address)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, address, NULL, 1,
+		                                      false };
+
+	return change(o, &wanted);
+}
+
+static int replace(struct owner *o, const char *address, const char *with, bool gone)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, address, with, 0,
+		                                      gone };
+
+	return change(o, &wanted);
+}
+
+static void make_empty(struct owner *o, unsigned mirror)
+{
+	direct_crash(o->d, mirror);
+	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
+	direct_start(o->d, mirror);
+}
+
+static void begin_at(struct owner *o, unsigned mirror)
+{
+	owner_die(o);
+	if (open_with(o, mirror, 1, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+}
+
+/* The store is that of NEW alone, with a 9 in it, and BACK runs again. */
+static struct owner *begin_fork(void)
+{
+	struct owner *o = begin(2, 2);
+
+	direct_crash(o->d, BACK);
+	owner_keep(o, BACK, PERSEAS_MIRROR_DOWN);
+	assert_int_equal(replace(o, "sim://0", "sim://4", true), 0);
+	assert_int_equal(take_out(o, "sim://1"), 0);
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	make_empty(o, OTHER);
+	direct_start(o->d, BACK);
+	return o;
+}
+
+/* The fork is opened again and again, and makes OTHER anew each time. */
+static void open_fork(struct owner *o)
+{
+	for (unsigned i = 0; i < OPENS; i++) {
+		owner_die(o);
+		make_empty(o, OTHER);
+		begin_at(o, BACK);
+	}
+	assert_int_equal(o->bytes[0], 2);
+}
+
+static const Perseas__Header *header_at(struct owner *o, unsigned mirror)
+{
+	return store_find(o->d->mirrors[mirror].stores, STORE)->header;
+}
+
+static void assert_found(struct owner *o, unsigned mirror, uint8_t value)
+{
+	begin_at(o, mirror);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(o->bytes[i], value);
+}
+
+/* By then the fork's roster is newer, by (epoch, version). */
+static void an_image_of_a_fork_does_not_join(void **state)
+{
+	struct owner *o = begin_fork();
+
+	(void)state;
+	open_fork(o);
+	assert_true(ps_roster_newer(o->p->roster, header_at(o, NEW)->roster));
+	assert_int_equal(replace(o, "sim://1", "sim://4", false), PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(o->p->upkeep.change.text, "no image in common"));
+	assert_int_equal(add(o, "sim://4"), PERSEAS_EUNREACHABLE);
+	assert_found(o, NEW, 9);
+	/* Nor does one of the fork become the store's, until it is deleted. */
+	assert_int_equal(add(o, "sim://1"), PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(o->p->upkeep.change.text, "no image in common"));
+	make_empty(o, OTHER);
+	assert_int_equal(add(o, "sim://1"), 0);
+	assert_int_equal(owner_put(o, 0, 100, 10), 0);
+	owner_free(o);
+}
+
+/* Only OTHER has the store, with a 10 in it; the roster of the fork lists its address. */
+static struct owner *begin_at_other(void)
+{
+	struct owner *o = begin_fork();
+
+	assert_int_equal(add(o, "sim://1"), 0);
+	assert_int_equal(take_out(o, "sim://4"), 0);
+	assert_int_equal(owner_put(o, 0, 100, 10), 0);
+	owner_die(o);
+	return o;
+}
+
+/* OTHER has again what it had when it was the store. */
+static void give_back(struct owner *o, struct memory **kept)
+{
+	direct_crash(o->d, OTHER);
+	memory_heap_free(o->d->mirrors[OTHER].memory);
+	o->d->mirrors[OTHER].memory = *kept;
+	*kept = NULL;
+	direct_start(o->d, OTHER);
+}
+
+/* An open of the fork needs W, and would make OTHER anew. */
+static void an_open_makes_none_anew_that_has_an_image_of_a_fork(void **state)
+{
+	struct owner *o = begin_at_other();
+	struct memory *kept = memory_heap_copy(o->d->mirrors[OTHER].memory);
+
+	(void)state;
+	open_fork(o);
+	owner_die(o);
+	give_back(o, &kept);
+	assert_true(ps_roster_newer(header_at(o, BACK)->roster, header_at(o, OTHER)->roster));
+	assert_int_equal(open_with(o, BACK, 1, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
+	assert_error_says(o, "no image in common");
+	assert_found(o, OTHER, 10);
+	owner_free(o);
+}
+
+/* Nor does the keeper of an owner that has the fork open. */
+static void a_keeper_makes_none_anew_that_has_an_image_of_a_fork(void **state)
+{
+	struct owner *o = begin_at_other();
+	struct memory *kept = memory_heap_copy(o->d->mirrors[OTHER].memory);
+	struct perseas_mirror_stat stat;
+
+	(void)state;
+	open_fork(o);
+	give_back(o, &kept);
+	for (unsigned rounds = 0; rounds < ROUNDS; rounds++)
+		direct_keep(o->d, o->p);
+	assert_int_equal(perseas_mirror_stat(o->p, OTHER, &stat), 0);
+	assert_int_equal(stat.state, PERSEAS_MIRROR_DOWN);
+	assert_non_null(strstr(stat.trouble, "no image in common"));
+	assert_found(o, OTHER, 10);
+	owner_free(o);
+}
+
+/* Where one of two acknowledges, what came back is opened only where the operator accepts it. Then
+ * its roster has a mirror in common with that of the store, which is newer. */
+static void an_image_of_a_newer_roster_does_not_join(void **state)
+{
+	struct owner *o = begin(2, 1);
+
+	(void)state;
+	direct_crash(o->d, BACK);
+	owner_keep(o, BACK, PERSEAS_MIRROR_DOWN);
+	assert_int_equal(replace(o, "sim://0", "sim://4", true), 0);
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	owner_die(o);
+	direct_crash(o->d, OTHER);
+	direct_start(o->d, BACK);
+	o->options.accept_epoch = 1;
+	o->options.accept_seq = 2;
+	begin_at(o, BACK);
+	o->options.accept_epoch = o->options.accept_seq = 0;
+	assert_int_equal(replace(o, "sim://1", "sim://4", true), PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(o->p->upkeep.change.text, "by a newer roster"));
+	direct_start(o->d, OTHER);
+	assert_found(o, NEW, 9);
+	owner_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_image_of_a_fork_does_not_join),
+		cmocka_unit_test(an_open_makes_none_anew_that_has_an_image_of_a_fork),
+		cmocka_unit_test(a_keeper_makes_none_anew_that_has_an_image_of_a_fork),
+		cmocka_unit_test(an_image_of_a_newer_roster_does_not_join),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
