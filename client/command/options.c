@@ -202,8 +202,9 @@ static const struct ps_option rows[] = {
 	  .help = "No two mirrors in the same host, rack or zone; rack means different hosts, too, "
 	          "and zone different racks. Default: the widest of these that all daemons "
 	          "name; of drain see above." },
-	{ "all", PS_OPTION_FLAG, AT(all), .groups = PS_STATUS,
-	  .help = "Shows all stores of the daemons of LIST, a line each, instead of one store." },
+	{ "all", PS_OPTION_FLAG, AT(all), .groups = PS_STATUS | PS_TOP,
+	  .help = "status: shows all stores of the daemons of LIST, a line each, instead of one "
+	          "store. top: shows the fleet: those stores that need somebody, and totals." },
 	{ "dry-run", PS_OPTION_FLAG, AT(dry_run), .groups = PS_DRAIN,
 	  .help = "Says what would be moved where, and changes nothing." },
 	{ "restarts", PS_OPTION_NUMBER, AT(restarts), "N", "5", .high = 1000000, .groups = PS_RUN,

@@ -7,10 +7,7 @@ import threading
 from binding import CREATE, Store
 from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, fill, mirror_list, run_command,
                    status_of, wait_for)
-
-DAEMONS, STORES, COPIES = 10, 100, 3
-LOG = 64 << 10
-PATIENT = dict(log_size=LOG, connect_timeout_ms=1000 * SECONDS, mirror_timeout_ms=1000 * SECONDS)
+from many import COPIES, DAEMONS, LOG, PATIENT, STORES, make_stores
 
 
 def show(daemons, *words):
@@ -73,15 +70,7 @@ def test_each_daemon_is_asked_once_however_many_stores_it_has(mirrors):
 def test_a_hundred_stores_are_a_line_each(mirrors):
     """All are well, then a daemon dies: its stores come first, and the status says so."""
     daemons = mirrors(DAEMONS)
-    homes = {}
-    for k in range(STORES):
-        home = homes["store%02d" % k] = [daemons[(k + i * (1 + k // 50)) % DAEMONS]
-                                        for i in range(COPIES)]
-        with Store("store%02d" % k, mirror_list(home), flags=CREATE, **PATIENT) as store:
-            store.map("data", 4096)
-            store.publish()
-    for name, home in homes.items():
-        wait_for(lambda n=name, h=home: not status_of(n, h)["live"], SECONDS, "no owner of " + name)
+    homes = make_stores(daemons)
     done = show(daemons)
     assert done.status == OK and done.err == "", done
     assert done.out.splitlines()[0] == ("100 stores on 10 daemons; all bear the losses that they "

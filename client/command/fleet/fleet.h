@@ -1,7 +1,7 @@
 /*
  * fleet.h - all stores of many daemons: each daemon is asked once what it has, over one connection,
- * and each store is judged as perseas status judges one. cmd_status.c calls it for --all. It must
- * never claim a store.
+ * and each store is judged as perseas status judges one. cmd_status.c calls it for --all, and
+ * top/fleet_top.c with what it asked itself. It must never claim a store.
  */
 #ifndef PERSEAS_COMMAND_FLEET_H
 #define PERSEAS_COMMAND_FLEET_H
@@ -34,6 +34,8 @@ struct ps_fleet_store {
 	bool commit, open;
 	unsigned bears, promise;
 	unsigned live, members; /* those that are up to date, of those that there are to be */
+	bool has_slot;
+	uint64_t epoch, seq; /* with has_slot: of the newest state seen */
 	bool has_lag;
 	uint64_t lag;         /* transactions that the last of them is behind the newest seen */
 	uint64_t done, total; /* bytes of all resyncs; total 0: none is under way */
@@ -41,7 +43,9 @@ struct ps_fleet_store {
 };
 
 struct ps_fleet {
-	struct ps_panel **panels;
+	/* Nothing may wait for a daemon: one that lists no image of a store is not asked why. */
+	bool hurried;
+	struct ps_panel **panels; /* those that are closed with it */
 	unsigned panel_count;
 	struct ps_fleet_daemon *daemons; /* those of the list first */
 	unsigned count, silent;
@@ -56,7 +60,14 @@ enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
                           const struct perseas_options *options);
 void ps_fleet_free(struct ps_fleet *fleet);
 
+/* The stores alone, so that daemons can be judged again by what they tell next. */
+void ps_fleet_forget(struct ps_fleet *fleet);
+
 const char *ps_fleet_address(const struct ps_fleet_daemon *daemon);
+
+/* A list of daemons that rosters in force name and that are not among those of the fleet, with
+ * commas between them; the caller's. NULL: there are none. */
+char *ps_fleet_unasked(const struct ps_fleet *fleet);
 
 /* One store of the daemons' replies: images with one id, as they lie in `entries`. */
 struct ps_fleet_entry {
@@ -82,5 +93,19 @@ void ps_fleet_judge(struct ps_fleet *fleet);
 
 /* fleet_show.c: the verb. */
 enum ps_exit ps_fleet_status(const struct ps_args *args);
+
+/* How many there are, and how they do: "100 stores on 10 daemons; ...", without an end. */
+void ps_fleet_summary(const struct ps_fleet *fleet, FILE *out);
+
+struct ps_json;
+
+/* Members of the object of a fleet, of a daemon and of a store. */
+void ps_fleet_json(struct ps_json *json, const struct ps_fleet *fleet);
+void ps_fleet_daemon_json(struct ps_json *json, const struct ps_fleet_daemon *daemon,
+                          const char *error);
+void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *store);
+
+/* How status --all ends, and one look of top --all. */
+enum ps_exit ps_fleet_verdict(const struct ps_fleet *fleet);
 
 #endif

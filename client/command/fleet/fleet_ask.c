@@ -161,17 +161,24 @@ static enum ps_exit ask_list(struct ps_fleet *fleet, char *list, bool added,
 	return status;
 }
 
+char *ps_fleet_unasked(const struct ps_fleet *fleet)
+{
+	struct names names = { 0 };
+
+	find_unseen(fleet, &names);
+	return names.text;
+}
+
 /* Until all are asked that the rosters in force name. */
 static void ask_unseen(struct ps_fleet *fleet, const struct perseas_options *options)
 {
 	bool any = true;
 
 	while (any) {
-		struct names names = { 0 };
+		char *list = ps_fleet_unasked(fleet);
 
-		find_unseen(fleet, &names);
-		any = names.count && !ask_list(fleet, names.text, true, options);
-		free(names.text);
+		any = list && !ask_list(fleet, list, true, options);
+		free(list);
 	}
 }
 
@@ -193,6 +200,16 @@ enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
 	return status;
 }
 
+void ps_fleet_forget(struct ps_fleet *fleet)
+{
+	for (unsigned i = 0; i < fleet->store_count; i++)
+		free(fleet->stores[i].trouble);
+	free(fleet->stores);
+	fleet->stores = NULL;
+	fleet->store_count = fleet->free = 0;
+	memset(fleet->ranks, 0, sizeof(fleet->ranks));
+}
+
 void ps_fleet_free(struct ps_fleet *fleet)
 {
 	for (unsigned i = 0; i < fleet->count; i++)
@@ -202,10 +219,8 @@ void ps_fleet_free(struct ps_fleet *fleet)
 		ps_panel_close(fleet->panels[i]);
 		free(fleet->panels[i]);
 	}
-	for (unsigned i = 0; i < fleet->store_count; i++)
-		free(fleet->stores[i].trouble);
+	ps_fleet_forget(fleet);
 	free(fleet->panels);
 	free(fleet->daemons);
-	free(fleet->stores);
 	*fleet = (struct ps_fleet){ 0 };
 }

@@ -58,9 +58,9 @@ static void census_add(const struct ps_fleet *fleet, unsigned daemon, const char
 	panel->addresses[i] = it->panel->addresses[it->at];
 	census->told[i] = status;
 	census->have += status != NULL;
-	if (!status && it->reply)
+	if (!status && it->reply && !fleet->hurried)
 		ask_why(it, store, &census->errors[i]);
-	else if (!status)
+	else if (!status && !it->reply)
 		census->errors[i] = it->panel->errors[it->at];
 }
 
@@ -245,6 +245,17 @@ static enum ps_fleet_rank rank_of(const struct line *line)
 	return *store->owner ? PS_FLEET_GOOD : PS_FLEET_FREE;
 }
 
+static void take_slot(struct ps_fleet_store *store, const struct ps_census *census)
+{
+	const Perseas__Slot *slot = census->newest ? census->newest->slot : NULL;
+
+	store->has_slot = slot != NULL;
+	if (!slot)
+		return;
+	store->epoch = slot->epoch;
+	store->seq = slot->seq;
+}
+
 static void judge_store(struct ps_fleet_store *store, const struct ps_census *census)
 {
 	const Perseas__Roster *roster = census->judged.settled;
@@ -256,6 +267,7 @@ static void judge_store(struct ps_fleet_store *store, const struct ps_census *ce
 	if (owner)
 		snprintf(store->owner, sizeof(store->owner), "%s %s", owner->owner_address,
 		         owner->fabric);
+	take_slot(store, census);
 	take_verdict(&line, owner);
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		take_member(&line, roster->members[k]);

@@ -7,24 +7,23 @@
 
 #include <inttypes.h>
 
-static void print_summary(const struct ps_fleet *fleet)
+void ps_fleet_summary(const struct ps_fleet *fleet, FILE *out)
 {
 	const unsigned stuck = fleet->ranks[PS_FLEET_STUCK], bare = fleet->ranks[PS_FLEET_BARE];
 
-	printf("%u store%s on %u daemon%s", fleet->store_count, ps_plural(fleet->store_count),
-	       fleet->count, ps_plural(fleet->count));
+	fprintf(out, "%u store%s on %u daemon%s", fleet->store_count, ps_plural(fleet->store_count),
+	        fleet->count, ps_plural(fleet->count));
 	if (fleet->silent)
-		printf(", of which %u %s not answer", fleet->silent,
-		       fleet->silent == 1 ? "does" : "do");
+		fprintf(out, ", of which %u %s not answer", fleet->silent,
+		        fleet->silent == 1 ? "does" : "do");
 	if (stuck)
-		printf("; %u cannot be used", stuck);
+		fprintf(out, "; %u cannot be used", stuck);
 	if (bare)
-		printf("; %u bear%s fewer losses than promised", bare, bare == 1 ? "s" : "");
+		fprintf(out, "; %u bear%s fewer losses than promised", bare, bare == 1 ? "s" : "");
 	if (!stuck && !bare)
-		printf("; all bear the losses that they promise");
+		fprintf(out, "; all bear the losses that they promise");
 	if (fleet->free)
-		printf("; %u without an owner", fleet->free);
-	printf("\n");
+		fprintf(out, "; %u without an owner", fleet->free);
 }
 
 static void print_store(struct ps_table *table, const struct ps_fleet_store *store)
@@ -44,7 +43,8 @@ static void print_text(const struct ps_fleet *fleet)
 {
 	struct ps_table table = { 0 };
 
-	print_summary(fleet);
+	ps_fleet_summary(fleet, stdout);
+	printf("\n");
 	if (!fleet->store_count)
 		return;
 	printf("\n");
@@ -54,11 +54,10 @@ static void print_text(const struct ps_fleet *fleet)
 	ps_table_print(&table, stdout);
 }
 
-static void store_json(struct ps_json *json, const struct ps_fleet_store *store)
+void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *store)
 {
 	char id[PS_HEX_TEXT];
 
-	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", store->header->store);
 	ps_json_text(json, "store_id", ps_hex_text(id, store->header->store_id.data));
 	ps_json_text(json, "owner", *store->owner ? store->owner : NULL);
@@ -78,7 +77,22 @@ static void store_json(struct ps_json *json, const struct ps_fleet_store *store)
 		ps_json_end(json, '}');
 	}
 	ps_json_text(json, "trouble", *store->trouble ? store->trouble : NULL);
-	ps_json_end(json, '}');
+}
+
+void ps_fleet_daemon_json(struct ps_json *json, const struct ps_fleet_daemon *daemon,
+                          const char *error)
+{
+	ps_json_text(json, "address", ps_fleet_address(daemon));
+	ps_json_bool(json, "named", !daemon->added);
+	ps_json_text(json, "error", error);
+}
+
+void ps_fleet_json(struct ps_json *json, const struct ps_fleet *fleet)
+{
+	ps_json_number(json, "stuck", fleet->ranks[PS_FLEET_STUCK]);
+	ps_json_number(json, "bare", fleet->ranks[PS_FLEET_BARE]);
+	ps_json_number(json, "without_owner", fleet->free);
+	ps_json_number(json, "unreachable", fleet->silent);
 }
 
 static void print_json(const struct ps_fleet *fleet)
@@ -86,30 +100,28 @@ static void print_json(const struct ps_fleet *fleet)
 	struct ps_json json = { .out = stdout };
 
 	ps_json_begin(&json, NULL, '{');
-	ps_json_number(&json, "stuck", fleet->ranks[PS_FLEET_STUCK]);
-	ps_json_number(&json, "bare", fleet->ranks[PS_FLEET_BARE]);
-	ps_json_number(&json, "without_owner", fleet->free);
-	ps_json_number(&json, "unreachable", fleet->silent);
+	ps_fleet_json(&json, fleet);
 	ps_json_begin(&json, "daemons", '[');
 	for (unsigned i = 0; i < fleet->count; i++) {
 		const struct ps_fleet_daemon *daemon = &fleet->daemons[i];
 
 		ps_json_begin(&json, NULL, '{');
-		ps_json_text(&json, "address", ps_fleet_address(daemon));
-		ps_json_bool(&json, "named", !daemon->added);
-		ps_json_text(&json, "error",
-		             daemon->reply ? NULL : daemon->panel->errors[daemon->at].text);
+		ps_fleet_daemon_json(&json, daemon,
+		                     daemon->reply ? NULL : daemon->panel->errors[daemon->at].text);
 		ps_json_end(&json, '}');
 	}
 	ps_json_end(&json, ']');
 	ps_json_begin(&json, "stores", '[');
-	for (unsigned i = 0; i < fleet->store_count; i++)
-		store_json(&json, &fleet->stores[i]);
+	for (unsigned i = 0; i < fleet->store_count; i++) {
+		ps_json_begin(&json, NULL, '{');
+		ps_fleet_store_json(&json, &fleet->stores[i]);
+		ps_json_end(&json, '}');
+	}
 	ps_json_end(&json, ']');
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit fleet_verdict(const struct ps_fleet *fleet)
+enum ps_exit ps_fleet_verdict(const struct ps_fleet *fleet)
 {
 	if (fleet->silent == fleet->count)
 		return ps_complain(PS_EXIT_FAILURE, "no daemon answers");
@@ -133,7 +145,7 @@ enum ps_exit ps_fleet_status(const struct ps_args *args)
 	for (unsigned i = 0; i < fleet.count; i++)
 		if (!fleet.daemons[i].reply)
 			ps_panel_failed(fleet.daemons[i].panel, fleet.daemons[i].at);
-	status = fleet_verdict(&fleet);
+	status = ps_fleet_verdict(&fleet);
 	ps_fleet_free(&fleet);
 	return status;
 }

@@ -7,6 +7,7 @@
 #include "../ui/ui.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ static struct {
 	bool has_keys; /* standard input is a terminal, set as we want it */
 	bool at_end;   /* it gives no more */
 	bool quit;
+	unsigned above; /* lines that have been moved out of sight */
+	char sequence;  /* of a key that is several bytes: what came last; 0: nothing */
 	struct termios before;
 } screen;
 
@@ -121,12 +124,34 @@ static unsigned count_lines(const char *text)
 	return lines;
 }
 
+static const char *skip_lines(const char *text, unsigned count)
+{
+	while (count-- > 0)
+		text += strcspn(text, "\n") + 1;
+	return text;
+}
+
+/* The last line, where not all is seen. */
+static void draw_rest(unsigned above, unsigned below, unsigned columns)
+{
+	char rest[COLUMNS];
+	int len = above ? snprintf(rest, sizeof(rest), "%u lines above, %u lines more", above,
+	                           below)
+	                : snprintf(rest, sizeof(rest), "%u lines more", below);
+
+	fwrite(rest, 1, bytes_fitting(rest, (size_t)len, columns), stdout);
+	fputs("\033[K", stdout);
+}
+
 void ps_screen_draw(const char *text)
 {
 	unsigned rows, columns, lines = count_lines(text), shown;
 
 	look_at_size(&rows, &columns);
 	shown = lines <= rows ? lines : rows - 1;
+	if (screen.above > lines - shown)
+		screen.above = lines - shown;
+	text = skip_lines(text, screen.above);
 	/* Line by line over what is there, so that nothing flickers. */
 	fputs("\033[H", stdout);
 	for (unsigned i = 0; i < shown; i++) {
@@ -136,27 +161,78 @@ void ps_screen_draw(const char *text)
 		fputs(i + 1 < rows ? "\033[K\r\n" : "\033[K", stdout);
 		text += len + 1;
 	}
-	if (shown < lines) {
-		char more[COLUMNS];
-		int len = snprintf(more, sizeof(more), "%u lines more", lines - shown);
-
-		fwrite(more, 1, bytes_fitting(more, (size_t)len, columns), stdout);
-		fputs("\033[K", stdout);
-	} else if (shown < rows) {
+	if (shown < lines)
+		draw_rest(screen.above, lines - shown - screen.above, columns);
+	else if (shown < rows)
 		fputs("\033[J", stdout);
-	}
 	fflush(stdout);
 }
 
-static void read_keys(void)
+static void screen_move(bool up, unsigned lines)
+{
+	if (!up)
+		screen.above = lines > UINT_MAX - screen.above ? UINT_MAX : screen.above + lines;
+	else
+		screen.above = lines > screen.above ? 0 : screen.above - lines;
+}
+
+/* What is behind ESC [: a letter, or a number and ~. */
+static void take_sequence(char before, char key, unsigned page)
+{
+	const char what = key == '~' ? before : before == '[' ? key : 0;
+
+	if (what == 'A' || what == 'B')
+		screen_move(what == 'A', 1);
+	else if (what == '5' || what == '6')
+		screen_move(what == '5', page);
+	else if (what == 'H' || what == 'F' || what == '1' || what == '4')
+		screen_move(what == 'H' || what == '1', UINT_MAX);
+}
+
+static void take_letter(char key, unsigned page)
+{
+	if (key == 'q' || key == 'Q')
+		screen.quit = true;
+	else if (key == 'j' || key == 'k')
+		screen_move(key == 'k', 1);
+	else if (key == ' ' || key == 'b')
+		screen_move(key == 'b', page);
+	else if (key == 'g' || key == 'G')
+		screen_move(key == 'g', UINT_MAX);
+}
+
+/* A sequence may come in several parts. One with more than a number is none of ours. */
+static void take_key(char key, unsigned page)
+{
+	const char before = screen.sequence;
+
+	screen.sequence = 0;
+	if (key == '\033')
+		screen.sequence = key;
+	else if (before == '\033' && (key == '[' || key == 'O'))
+		screen.sequence = '[';
+	else if (!before || before == '\033')
+		take_letter(key, page);
+	else if ((key >= '0' && key <= '9') || key == ';')
+		screen.sequence = before == '[' ? key : ';';
+	else
+		take_sequence(before, key, page);
+}
+
+/* Has what is seen moved? */
+static bool read_keys(void)
 {
 	char keys[64];
 	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
+	const unsigned above = screen.above;
+	unsigned rows, columns;
 
+	look_at_size(&rows, &columns);
 	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
 		screen.at_end = true;
 	for (ssize_t i = 0; i < n; i++)
-		screen.quit |= keys[i] == 'q' || keys[i] == 'Q';
+		take_key(keys[i], rows > 2 ? rows - 2 : 1);
+	return screen.above != above;
 }
 
 bool ps_screen_rest(bool readable)
@@ -175,7 +251,7 @@ bool ps_screen_rest(bool readable)
 		again = true;
 	}
 	if (readable)
-		read_keys();
+		again |= read_keys();
 	return again;
 }
 

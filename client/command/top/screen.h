@@ -18,12 +18,14 @@ void ps_screen_begin(void);
 /* Gives it back; exit() does so, too. Does nothing where it was not taken. */
 void ps_screen_end(void);
 
-/* Shows the lines of the text from the top, as many and as much of each as there is room for; the
- * last one says how many are missing. The text is UTF-8 without control characters. */
+/* Shows the lines of the text, as many and as much of each as there is room for, from the top or
+ * from where keys moved it to; the last one says how many are missing. The text is UTF-8 without
+ * control characters. */
 void ps_screen_draw(const char *text);
 
-/* Sees to signals, and to keys where `readable` says that there are some. Has the terminal been
- * resized, or just come back, so that it must be drawn again? */
+/* Sees to signals, and to keys where `readable` says that there are some: q, and those that move
+ * what is seen (arrows, j, k, space, b, g, G, pages, home, end). Must it be drawn again, as the
+ * terminal was resized, has just come back, or something moved? */
 bool ps_screen_rest(bool readable);
 
 /* The descriptor that keys come from; -1: there is none. */
