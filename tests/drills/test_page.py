@@ -7,7 +7,7 @@ import pytest
 import wire
 
 from cluster import wait_for
-from drill import SECONDS, fill, wait_ownerless
+from drill import SECONDS, fill, run_command, wait_ownerless
 from teller import tellers  # noqa: F401
 from watching import Watch, options
 
@@ -61,6 +61,15 @@ class Page:
     def number(self, selector):
         text, = self.texts(selector)
         return int(text.replace(",", "")) if text.replace(",", "").isdigit() else None
+
+    def click(self, selector):
+        """As soon as it is done the page may be made anew."""
+        self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+    def answers(self):
+        """How many it has had."""
+        return self.driver.execute_script(
+            "return performance.getEntriesByType('resource').length")
 
     def wait(self, predicate, what):
         try:
@@ -138,6 +147,39 @@ def test_what_a_hostile_owner_says_stays_text_on_a_phone(page):
             "return getComputedStyle(document.body).backgroundColor"))
     assert len(grounds) == 2
     assert page.complaints() == []
+
+
+def test_of_many_stores_those_that_need_somebody_are_shown(page, owner):
+    """A hundred on one daemon. All are well, and are a line, which opens, and so does each of
+    theirs. Then an owner is gone, and one tells of a mirror that is away, in markup."""
+    for k in range(100):
+        assert run_command("create", "store%02d" % k, "--log-size", 65536,
+                           mirrors=[page.daemon]).status == 0
+    holder = owner("store07", [page.daemon])
+    page.wait(lambda: page.texts("#well") == ["100 stores are well, 99 without an owner"], "all")
+    assert page.texts(".card") == [] and page.texts("[data-row]") == []
+    page.click("#well")
+    page.wait(lambda: len(page.texts("[data-row]")) == 100, "a line for each")
+    page.click("[data-row=store42] summary")
+    page.wait(lambda: page.texts("[data-row=store42] .card h3") == ["store42"], "its card")
+    answers = page.answers()
+    page.wait(lambda: page.answers() > answers + 1, "other answers")
+    assert page.texts("[data-row=store42] .card h3") == ["store42"], "it stays open"
+    assert len(page.texts("[data-row]")) == 100
+
+    holder.kill9()
+    page.wait(lambda: page.texts("#stores > .card h3") == ["store07"], "its end")
+    assert page.texts("#stores > .card .owner.bad") == ["no owner"]
+    control = wire.Control(page.daemon.address)
+    control.claim("store33", 1000)
+    report = wire.field(1, HOSTILE) + wire.field(2, "down") + wire.field(6, HOSTILE)
+    assert control.ask(wire.field(7, wire.field(1, report))).get(1, 0) == 0
+    page.wait(lambda: page.texts("[data-store=store33] .mirrors .bad") == ["down", HOSTILE], "it")
+    page.wait(lambda: sorted(page.texts("#stores > .card h3")) == ["store07", "store33"], "both")
+    assert page.texts("#well") == ["98 stores are well, 98 without an owner"]
+    page.click("#well")
+    page.wait(lambda: page.texts("[data-row]") == [], "a line for all again")
+    assert page.texts("img") == [] and page.complaints() == []
 
 
 @pytest.mark.parametrize("how", ["kill9", "stop"])
