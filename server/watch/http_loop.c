@@ -67,7 +67,7 @@ struct http {
 	struct evconnlistener *listener; /* the server's */
 	struct event *sweeper;           /* while there are clients */
 	struct client clients[CLIENTS_MAX];
-	struct page metrics, status;
+	struct page metrics, alerts, status;
 };
 
 /* --- connections --- */
@@ -283,9 +283,21 @@ static void answer_page(struct http *http, struct evhttp_request *request, struc
 	send_answer(http, request, HTTP_OK, "OK", type, body);
 }
 
+/* Behind the path, in the address that was asked for; "": nothing. */
+static const char *query_of(const struct evhttp_request *request)
+{
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+	const char *query = uri ? evhttp_uri_get_query(uri) : NULL;
+
+	return query ? query : "";
+}
+
 static void get_metrics(struct http *http, struct evhttp_request *request)
 {
-	answer_page(http, request, &http->metrics, "text/plain; version=0.0.4; charset=utf-8");
+	const bool alerts = strcmp(query_of(request), "for=alerts") == 0;
+
+	answer_page(http, request, alerts ? &http->alerts : &http->metrics,
+	            "text/plain; version=0.0.4; charset=utf-8");
 }
 
 static void get_status(struct http *http, struct evhttp_request *request)
@@ -464,6 +476,7 @@ int http_open(struct daemon *daemon, const struct http_options *options, char *w
 		daemon->http->daemon = daemon;
 		daemon->http->options = *options;
 		daemon->http->metrics.write = metrics_write;
+		daemon->http->alerts.write = metrics_write_alerts;
 		daemon->http->status.write = status_json_write;
 	}
 	if (!daemon->http || !make_server(daemon->http, fd)) {
@@ -495,6 +508,8 @@ void http_close(struct daemon *daemon)
 		event_free(http->sweeper);
 	if (http->metrics.body)
 		evbuffer_free(http->metrics.body);
+	if (http->alerts.body)
+		evbuffer_free(http->alerts.body);
 	if (http->status.body)
 		evbuffer_free(http->status.body);
 	free(http);

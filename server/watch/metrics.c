@@ -480,17 +480,59 @@ static const struct metric {
 
 enum { METRICS = sizeof(metrics) / sizeof(metrics[0]) };
 
-void metrics_write(FILE *out, struct daemon *daemon)
+/* What deploy/alerts.yaml asks for. */
+static const char *const of_alerts[] = {
+	"perseas_build_info",
+	"perseas_ready",
+	"perseas_memory_used_bytes",
+	"perseas_memory_room_bytes",
+	"perseas_stores",
+	"perseas_connections_refused_total",
+	"perseas_control_refusals_total",
+	"perseas_store_promised_epoch",
+	"perseas_store_owner_live",
+	"perseas_store_owner_silent_seconds",
+	"perseas_store_fences_total",
+	"perseas_owner_doubt",
+	"perseas_owner_paced_total",
+	"perseas_owner_missing_bytes",
+	"perseas_owner_commit_latency_seconds",
+	"perseas_mirror_state",
+	"perseas_mirror_resync_copied_bytes",
+	"perseas_mirror_resync_size_bytes",
+};
+
+static bool is_of_alerts(const char *name)
+{
+	for (unsigned i = 0; i < sizeof(of_alerts) / sizeof(of_alerts[0]); i++)
+		if (strcmp(of_alerts[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void write_some(FILE *out, struct daemon *daemon, bool alerts)
 {
 	struct sheet sheet = { .out = out, .daemon = daemon };
 
 	watch_stores(daemon, &sheet.views, &sheet.count);
 	for (unsigned i = 0; i < METRICS; i++) {
+		if (alerts && !is_of_alerts(metrics[i].name))
+			continue;
 		sheet.name = metrics[i].name;
 		fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[i].name, metrics[i].help,
 		        metrics[i].name, metrics[i].type);
 		metrics[i].write(&sheet);
 	}
+}
+
+void metrics_write(FILE *out, struct daemon *daemon)
+{
+	write_some(out, daemon, false);
+}
+
+void metrics_write_alerts(FILE *out, struct daemon *daemon)
+{
+	write_some(out, daemon, true);
 }
 
 void metrics_help(FILE *out)

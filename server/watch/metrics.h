@@ -12,6 +12,10 @@ struct daemon;
 /* All metrics as they stand now. Strings that peers gave come as values of labels only, escaped. */
 void metrics_write(FILE *out, struct daemon *daemon);
 
+/* Those alone that deploy/alerts.yaml asks for: of a large fleet, a collector need not keep
+ * more. */
+void metrics_write_alerts(FILE *out, struct daemon *daemon);
+
 /* The table, for people: a line each of name, type, labels and meaning, as Markdown. */
 void metrics_help(FILE *out);
 

@@ -100,3 +100,21 @@ def test_the_runbook_names_sections_of_the_guide_and_commands_that_there_are():
                             timeout=SECONDS, check=True).stdout
     verbs = set(re.findall(r"^  perseas +(\w+)", listed, re.M))
     assert set(re.findall(r"`perseas (\w+)", text)) <= verbs
+
+
+def test_a_collector_may_ask_for_what_alerts_need_alone(mirrors, tmp_path):
+    """`/metrics?for=alerts`: all of that and nothing else, and of a store no more than its states,
+    whatever else is asked for."""
+    daemon, = mirrors(1, options=options(tmp_path))
+    fill("bank", [daemon], {"s": b"contents"})
+    watch = Watch(tmp_path)
+    asked = set().union(*map(metrics_of, rules())) - OF_PROMETHEUS
+    whole, some = watch.get("/metrics"), watch.get("/metrics?for=alerts")
+    told = {name + end for name, kind in parse(some)[1].items()
+            for end in (OF_HISTOGRAM if kind == "histogram" else ("",))}
+    assert asked <= told and {name for name in told if name not in asked} <= {
+        "perseas_owner_commit_latency_seconds" + end for end in OF_HISTOGRAM}
+    assert set(some.splitlines()) >= {line for line in whole.splitlines()
+                                      if line.startswith("perseas_store_owner_live{")}
+    assert len(some) < len(whole) and "perseas_store_seq" not in some
+    assert set(parse(watch.get("/metrics?for=all"))[1]) == set(parse(whole)[1])
