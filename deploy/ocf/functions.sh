@@ -64,21 +64,22 @@ seconds_left() {
 
 # --- the process of the instance ---
 
-# When a process was started, in ticks since the boot; nothing for one that has ended.
+# Sets $started: when a process was started, in ticks since the boot; fails for one that has ended.
+# Starts ask for it ten times a second, and there may be tens of them: it must not start a process.
 process_start() {
 	local stat
 	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
 	# What is before the last parenthesis has the program's name, with whatever is in that.
 	# shellcheck disable=SC2086
 	set -- ${stat##*) }
-	[ "$1" != Z ] && echo "${20}"
+	[ "$1" != Z ] && started=${20}
 }
 
 # The number of the process, if it lives.
 process_find() {
 	local pid start
 	{ read -r pid start <"$state/process"; } 2>/dev/null || return 1
-	[ -n "$start" ] && [ "$(process_start "$pid")" = "$start" ] && echo "$pid"
+	process_start "$pid" && [ "$started" = "$start" ] && echo "$pid"
 }
 
 # Those of the instance's session that live: what the process started, too, and what outlived it.
@@ -112,8 +113,9 @@ process_spawn() {
 	# The cluster's own descriptors stay with the agent: it waits until they are closed.
 	PERSEAS_INSTANCE=$agent-$OCF_RESOURCE_INSTANCE \
 		setsid "${as[@]}" "$@" </dev/null >/dev/null 3>&- 4>&- &
-	spawned=$!
-	echo "$spawned $(process_start "$spawned")" >"$state/process"
+	spawned=$! started=
+	process_start "$spawned"
+	echo "$spawned $started" >"$state/process"
 }
 
 # SIGTERM to the process, which may take the seconds of $1; then SIGKILL to all that is left.

@@ -147,6 +147,12 @@ def runs(pid):
         return False
 
 
+def await_application(owner):
+    """Until it has opened the store, as it says in the log."""
+    log = pathlib.Path(owner.parameters["logfile"])
+    wait_for(lambda: "the application is there" in log.read_text(), SECONDS, "its words in the log")
+
+
 def judged(agent):
     """ocf-tester's judgement."""
     words = ["-n", agent.instance]
@@ -293,6 +299,8 @@ def test_an_owner_alone_is_started_when_it_owns_the_store(owners):
 def test_too_few_mirrors_are_seen_at_depth(owners):
     owner = owners("alone")
     assert owner("start") == SUCCESS, owner.words
+    # It owns the store before its open has ended, which would fail.
+    await_application(owner)
     for each in owner.daemons[1:]:
         each.kill9()
     wait_for(lambda: owner("monitor", OCF_CHECK_LEVEL="10") == GENERIC, SECONDS, "a failed monitor")
@@ -345,8 +353,35 @@ def test_the_one_that_is_promoted_owns_the_store(owners):
     assert second("monitor", OCF_CHECK_LEVEL="10") == PROMOTED
     assert second("demote") == SUCCESS and second("monitor") == SUCCESS
     wait_ownerless("bank", first.daemons)
-    log = pathlib.Path(second.parameters["logfile"])
-    wait_for(lambda: "the application is there" in log.read_text(), SECONDS, "its words in the log")
+    await_application(second)
+
+
+@pytest.fixture
+def counted(tmp_path, monkeypatch):
+    """counted(): the programs that agents called, by their names. sed is none of them: what copies
+    the log may begin at any time."""
+    folder, calls = tmp_path / "counted", tmp_path / "calls"
+    folder.mkdir()
+    for name in ("tail", "tr", "grep", "ps", "id", "cat"):
+        (folder / name).write_text("#!/bin/sh\necho %s >>%s\nexec %s \"$@\"\n" %
+                                   (name, calls, shutil.which(name)))
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", "%s:%s" % (folder, os.environ["PATH"]))
+    return lambda: calls.read_text().splitlines() if calls.exists() else []
+
+
+def test_to_wait_for_the_store_costs_no_processes(owners, counted):
+    """Tens of owners wait at once after a machine died, beside others that live on the same hosts:
+    what one that waits longer calls is no more than what it calls anyhow."""
+    owner = promotable(owners("one"))
+    with Store("bank", mirror_list(owner.daemons)):
+        assert owner("start") == SUCCESS, owner.words
+        took = []
+        for seconds in (1, 3):
+            owner.parameters["yield_after"], before = seconds, len(counted())
+            assert owner("promote") == GENERIC and "has another owner" in owner.words, owner.words
+            took.append(counted()[before:])
+        assert took[0] == took[1]
 
 
 def test_a_promotion_gives_way_to_an_owner_that_lives(owners):
