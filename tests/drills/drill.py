@@ -22,6 +22,8 @@ from cluster import EMULATED, PATIENCE, Cluster  # noqa: E402
 from cluster import die_with_parent, stolen_seconds, wait_for  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
+# Where deploy/ lies with the scripts that drills call: tests/mutants has changed ones elsewhere.
+SCRIPTS = pathlib.Path(os.environ.get("PERSEAS_SCRIPTS", TOP)) / "deploy"
 HERE = pathlib.Path(__file__).resolve().parent
 FABRICS = ["rdma"] if EMULATED else ["tcp", "shm"]
 # For drills that also run inside TLS: each asks for it itself, since they take their time.

@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from drill import BUILD, OK, SECONDS, TOP, mirror_list, run_command
+from drill import BUILD, OK, SCRIPTS, SECONDS, mirror_list, run_command
 
-SCRIPT = TOP / "deploy/container/perseas-expendable"
+SCRIPT = SCRIPTS / "container/perseas-expendable"
 
 
 def environment(mirror, daemons):
@@ -46,6 +46,17 @@ def test_none_goes_while_another_one_is_away(mirrors, owner):
     assert daemons[0].address + " would be missed after 0 s, too" in said
     status, said = ask(daemons[1], daemons)
     assert status == 1 and "waits: it does not tell of its stores" in said
+
+
+def test_every_store_is_asked_for(mirrors):
+    """Those before and behind it in the list are well; one has lost a mirror."""
+    daemons = mirrors(4)
+    create("a-well", daemons[:3])
+    create("b-hurt", [daemons[0], *daemons[2:]])
+    create("c-well", daemons[:3])
+    daemons[3].kill9()
+    status, said = ask(daemons[0], daemons[:3])
+    assert status == 1 and "waits: store 'b-hurt'" in said, said
 
 
 def test_it_waits_until_the_other_one_is_copied(mirrors, owner):

@@ -12,12 +12,12 @@ import tempfile
 import pytest
 
 from binding import TAKEOVER, Store
-from drill import (BUILD, HERE, SECONDS, TOP, die_with_parent, fill, mirror_list, process_state,
+from drill import (BUILD, HERE, SCRIPTS, SECONDS, die_with_parent, fill, mirror_list, process_state,
                    status_of, wait_for, wait_ownerless)
 
 SUCCESS, GENERIC, ARGS, UNIMPLEMENTED, PERM, INSTALLED, CONFIGURED = 0, 1, 2, 3, 4, 5, 6
 NOT_RUNNING, PROMOTED, FAILED_PROMOTED = 7, 8, 9
-SOURCES = [TOP / "deploy/ocf" / each for each in ("functions.sh", "mirror.in", "owner.in")]
+SOURCES = [SCRIPTS / "ocf" / each for each in ("functions.sh", "mirror.in", "owner.in")]
 
 # An application that owns the store until it is told to end; WORKS is what it does then.
 APPLICATION = """
@@ -243,8 +243,7 @@ def test_an_owner_that_cannot_start_says_why(what, code, sentence, owners):
 # --- monitors see what there is to see ---
 
 def test_a_monitor_of_a_mirror_looks_as_deep_as_it_is_told(mirror):
-    """A daemon that hangs is a process still; one that answers with a memory that is gone is not
-    ready."""
+    """A daemon that hangs is a process still."""
     assert mirror("start") == SUCCESS, mirror.words
     for depth in ("0", "10", "20"):
         assert mirror("monitor", OCF_CHECK_LEVEL=depth) == SUCCESS, mirror.words
@@ -260,6 +259,15 @@ def test_a_monitor_of_a_mirror_looks_as_deep_as_it_is_told(mirror):
     os.kill(mirror.pid(), signal.SIGKILL)
     wait_for(lambda: mirror("monitor") == NOT_RUNNING, SECONDS, "a monitor that sees the end")
     assert mirror("start") == SUCCESS and mirror("stop") == SUCCESS
+
+
+def test_a_mirror_whose_memory_is_gone_is_not_ready(mirror, memory):
+    """It answers all the same."""
+    assert mirror("start") == SUCCESS, mirror.words
+    shutil.rmtree(memory)
+    assert mirror("monitor", OCF_CHECK_LEVEL="10") == SUCCESS, mirror.words
+    assert mirror("monitor", OCF_CHECK_LEVEL="20") == GENERIC
+    assert "not ready" in mirror.words and "has been removed" in mirror.words, mirror.words
 
 
 def test_what_is_no_process_of_the_instance_is_left_alone(mirror, tmp_path):
@@ -303,7 +311,9 @@ def test_too_few_mirrors_are_seen_at_depth(owners):
     await_application(owner)
     for each in owner.daemons[1:]:
         each.kill9()
-    wait_for(lambda: owner("monitor", OCF_CHECK_LEVEL="10") == GENERIC, SECONDS, "a failed monitor")
+    wait_for(lambda: not status_of("bank", owner.daemons)["verdict"]["can_commit"], SECONDS,
+             "too few mirrors")
+    assert owner("monitor", OCF_CHECK_LEVEL="10") == GENERIC
     assert "too few mirrors" in owner.words, owner.words
 
 
@@ -320,8 +330,10 @@ def test_an_application_that_outlives_its_run_is_seen_and_ended(owners):
     """`perseas run` was killed: the application is told by the kernel, and does not care."""
     owner = owners("stubborn", "stubborn", stop_after=1)
     assert owner("start") == SUCCESS, owner.words
-    os.kill(owner.pid(), signal.SIGKILL)
-    wait_for(lambda: owner("monitor") == GENERIC, SECONDS, "a monitor that sees it")
+    run = owner.pid()
+    os.kill(run, signal.SIGKILL)
+    wait_for(lambda: not runs(run), SECONDS, "the end of perseas run")
+    assert owner("monitor") == GENERIC
     assert "the application has not" in owner.words
     assert owner("start") == SUCCESS, owner.words
     assert owner("monitor") == SUCCESS
@@ -403,6 +415,7 @@ def test_a_promoted_one_that_lost_the_store_has_failed(owners):
     owner = promotable(owners("one", stop_after=1))
     assert owner("start") == SUCCESS and owner("promote") == SUCCESS, owner.words
     with Store("bank", mirror_list(owner.daemons), flags=TAKEOVER):
-        wait_for(lambda: owner("monitor") == FAILED_PROMOTED, SECONDS, "a failed monitor")
+        wait_for(lambda: word(owner).startswith("standby: its owner lives"), SECONDS, "a standby")
+        assert owner("monitor") == FAILED_PROMOTED
         assert "its owner lives" in owner.words, owner.words
     wait_for(lambda: owner("monitor") == PROMOTED, SECONDS, "an owner again")

@@ -1,6 +1,7 @@
-"""Edits of the bindings, for run.py: a changed header of client/cpp is compiled with the test that
-should find it, and a changed module of client/python replaces its like in a copy of the package; a
-changed native*.c is compiled, and linked with the objects that are there.
+"""Edits of the bindings and of scripts, for run.py: a changed header of client/cpp is compiled with
+the test that should find it, and a changed module of client/python replaces its like in a copy of
+the package; a changed native*.c is compiled, and linked with the objects that are there. A changed
+script of deploy/ is called by drills from a copy of that folder.
 Neither the tree nor what was built is changed.
 """
 import os
@@ -15,11 +16,12 @@ SECONDS = 300
 CC = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fPIC", "-pthread", "-fvisibility=hidden"]
 CXX = ["g++", "-std=c++17", "-O1", "-w", "-pthread"]
 PACKAGE = pathlib.Path("build/python")
-KINDS = ("cpp", "python")
+KINDS = ("cpp", "python", "drill")
 
 
 def is_ours(finder):
-    """cpp:NAME is tests/cpp/NAME.cpp; python:FILE::TEST is a test of tests/python."""
+    """cpp:NAME is tests/cpp/NAME.cpp; python:FILE::TEST is a test of tests/python, and
+    drill:FILE::TEST one of tests/drills."""
     return finder.partition(":")[0] in KINDS
 
 
@@ -27,7 +29,8 @@ def what_fails(finder, file=None, text=None):
     """What the test says, with this text for that file: "passed", or how it failed."""
     kind, _, name = finder.partition(":")
     with tempfile.TemporaryDirectory(dir="build/mutants") as folder:
-        return {"cpp": of_cpp, "python": of_python}[kind](name, pathlib.Path(folder), file, text)
+        return {"cpp": of_cpp, "python": of_python, "drill": of_drill}[kind](
+            name, pathlib.Path(folder), file, text)
 
 
 def put(root, folder, file, text):
@@ -64,13 +67,24 @@ def link_native(folder, file, text):
                     "-Wl,--exclude-libs,ALL", *private_libraries(), "-o", module], check=True)
 
 
+def by_pytest(test, **more):
+    return ended([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test],
+                 **more)
+
+
 def of_python(name, folder, file, text):
     is_native = bool(file) and file.endswith(".c")
     put(folder / "python", PACKAGE, None if is_native else file, text)
     if is_native:
         link_native(folder, file, text)
-    return ended([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-                  "tests/python/" + name], PERSEAS_PYTHON=str((folder / "python").absolute()))
+    return by_pytest("tests/python/" + name, PERSEAS_PYTHON=str((folder / "python").absolute()))
+
+
+def of_drill(name, folder, file, text):
+    shutil.copytree("deploy", folder / "deploy")
+    if file:
+        (folder / file).write_text(text)
+    return by_pytest("tests/drills/" + name, PERSEAS_SCRIPTS=str(folder.absolute()))
 
 
 def ended(words, **more):

@@ -8,7 +8,7 @@ check-beside: export MUTANTS = --sample $(shell date +%Y%m%d)/10
 
 #: check-mutants   every edit of tests/mutants must be found by a test (check: a tenth of them)
 check-mutants:
-	@$(SUBMAKE) tests python
+	@$(SUBMAKE) all tests python
 	$(shell mkdir -p build/mutants)
 	$(file >build/mutants/flags,$(COMPILE) -I$(RVM))
 	$(file >>build/mutants/flags,$(LINK))
