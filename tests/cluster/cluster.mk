@@ -10,12 +10,12 @@ $(COUNTER): $(BUILD)/obj/tests/cluster/counter.o $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 
 CLUSTER := $(BUILD)/cluster
-#: check-cluster   three nodes under Pacemaker and Corosync without STONITH, and under systemd
-#:                 alone: owners, nodes and links fail, nothing acknowledged is lost (as root, with
-#:                 Debian's mirror; no part of check)
+#: check-cluster   three nodes under Pacemaker and Corosync without STONITH, also with fifty stores,
+#:                 and under systemd alone: owners, nodes and links fail, nothing acknowledged is
+#:                 lost (as root, with Debian's mirror; no part of check)
 check-cluster:
 	@deploy/deps.sh build test deb-test
 	@$(SUBMAKE) all $(COUNTER)
-	@$(RUN) cluster --timeout 1200 "root: tests/cluster/root.sh $(BUILD) $(CLUSTER)" \
+	@$(RUN) cluster --timeout 3600 "root: tests/cluster/root.sh $(BUILD) $(CLUSTER)" \
 		"drills: unshare --mount --propagation private env PERSEAS_CLUSTER=$(abspath $(CLUSTER)) \
 			$(PYTHON) -m pytest -v -s --durations=0 -p no:cacheprovider tests/cluster"

@@ -3,7 +3,9 @@
  * twice in a transaction, and writes down outside of the cluster what it was told. tests/cluster
  * runs it below the agent, as many times as it likes, and compares what all of them wrote.
  *
- *     PERSEAS_STORE=STORE PERSEAS_MIRRORS=LIST counter FOLDER
+ *     PERSEAS_STORE=STORE PERSEAS_MIRRORS=LIST counter FOLDER [PAUSE]
+ *
+ * PAUSE is how many milliseconds it waits after each transaction, 1 to 999; 2 without it.
  *
  * Each process has a file of its own in FOLDER, with lines of a word, the epoch, the count, and the
  * nanoseconds of CLOCK_MONOTONIC: "open" with the count that it found, "ack" when a commit
@@ -21,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { APART = 1 << 16, PAUSE_NS = 2000000, LINE = 128, NANO = 1000000000 };
+enum { APART = 1 << 16, LINE = 128, NANO = 1000000000, MS = 1000000 };
 
 /* The two are changed together, and never lie in the same page. */
 struct counts {
@@ -88,9 +90,9 @@ static int count_once(perseas_t *p, struct counts *counts)
 	return rc;
 }
 
-static int count_on(perseas_t *p, struct counts *counts, uint64_t epoch, int fd)
+static int count_on(perseas_t *p, struct counts *counts, long pause_ms, uint64_t epoch, int fd)
 {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	const struct timespec pause = { .tv_nsec = pause_ms * MS };
 
 	while (!stop) {
 		int rc = count_once(p, counts);
@@ -115,10 +117,11 @@ int main(int argc, char **argv)
 	struct perseas_stat stat;
 	struct counts *counts;
 	void *memory;
+	long pause_ms = argc == 3 ? strtol(argv[2], NULL, 10) : 2;
 	perseas_t *p;
 	int fd;
 
-	if (argc != 2 || !store || !mirrors)
+	if (argc < 2 || argc > 3 || pause_ms < 1 || pause_ms > 999 || !store || !mirrors)
 		return 2;
 	sigaction(SIGTERM, &action, NULL);
 	fd = open_journal(argv[1]);
@@ -140,5 +143,5 @@ int main(int argc, char **argv)
 		return write_line(fd, "torn", stat.epoch, counts->first) || 1;
 	if (write_line(fd, "open", stat.epoch, counts->first))
 		return 1;
-	return count_on(p, counts, stat.epoch, fd);
+	return count_on(p, counts, pause_ms, stat.epoch, fd);
 }

@@ -9,89 +9,29 @@ import re
 
 import pytest
 
-from nodes import SECONDS, Fleet, Oracle, now_ns, wait_for
+from nodes import SECONDS, Oracle, now_ns, wait_for
+from pacemaker import configure_cluster, make_fleet, summary
 
-LIST = ",".join("10.88.0.%d:7170" % number for number in (1, 2, 3))
-
-COROSYNC = """
-totem {
-	version: 2
-	cluster_name: drill
-	transport: knet
-	crypto_cipher: none
-	crypto_hash: none
-	token: 2000
-}
-quorum {
-	provider: corosync_votequorum
-}
-logging {
-	to_stderr: no
-	to_syslog: yes
-}
-nodelist {
-%s}
-"""
-MEMBER = "\tnode {\n\t\tring0_addr: %s\n\t\tname: %s\n\t\tnodeid: %d\n\t}\n"
-
-CRM = """
-property stonith-enabled=false no-quorum-policy=ignore
-rsc_defaults resource-stickiness=200 migration-threshold=1000000
-primitive mirror ocf:perseas:mirror params config=/etc/perseasd.conf unix=/run/perseas/socket \
-op start timeout=120s op stop timeout=120s op monitor interval=5s timeout=60s \
-op monitor interval=7s timeout=60s OCF_CHECK_LEVEL=10
-clone mirrors mirror meta interleave=true
-primitive bank ocf:perseas:owner params store=bank mirrors=%s command="/usr/bin/counter /journals" \
-user=daemon warm=true op start timeout=120s op stop timeout=60s op promote timeout=120s \
-op demote timeout=120s op monitor interval=2s timeout=60s role=Promoted \
+BANK = """
+primitive bank ocf:perseas:owner params store=bank mirrors=@fleet \
+command="/usr/bin/counter /journals" user=daemon warm=true \
+op start timeout=120s op stop timeout=60s op promote timeout=120s op demote timeout=120s \
+op monitor interval=2s timeout=60s role=Promoted \
 op monitor interval=3s timeout=60s role=Unpromoted
 clone banks bank meta promotable=true promoted-max=1 interleave=true
-""" % LIST
-
-
-def configure(fleet):
-    """What an administrator would write to each node's disk."""
-    members = "".join(MEMBER % (node.address, node.name, node.number) for node in fleet.nodes)
-    hosts = "".join("%s %s\n" % (node.address, node.name) for node in fleet.nodes)
-    for node in fleet.nodes:
-        node.write("/etc/corosync/corosync.conf", COROSYNC % members)
-        node.write("/etc/hosts", "127.0.0.1 localhost\n" + hosts)
-        node.write("/etc/hostname", node.name + "\n")
-        node.write("/etc/perseasd.conf", "listen %s:7170\nplaintext anywhere\n" % node.address)
+"""
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
-    made = Fleet(tmp_path_factory.mktemp("nodes"), 3)
+    made = make_fleet(tmp_path_factory.mktemp("nodes"))
     try:
-        configure(made)
-        for node in made.nodes:
-            node.boot()
-        start(made)
+        made.nodes[0].run("perseas", "create", "bank", "@fleet")
+        configure_cluster(made.nodes[0], BANK)
+        settle(made)
         yield made
     finally:
         made.close()
-
-
-def start(fleet):
-    one = fleet.nodes[0]
-    wait_for(lambda: "3 nodes configured" in summary(one) and "OFFLINE" not in summary(one) and
-             len(online(one)) == 3, SECONDS, "a cluster of three nodes")
-    for line in CRM.strip().split("\n"):
-        if line.startswith("primitive bank"):
-            wait_for(lambda: one.run("perseas", "ls", LIST, check=False).count(": perseasd ") == 3,
-                     SECONDS, "three mirrors")
-            one.run("perseas", "create", "bank", LIST)
-        one.run("sh", "-c", "crm configure " + line)
-    settle(fleet)
-
-
-def summary(node):
-    return node.run("crm_mon", "-1", "-r", "-n", check=False)
-
-
-def online(node):
-    return re.findall(r"Node (node\d): online", summary(node))
 
 
 def promoted(node):
@@ -118,7 +58,7 @@ def whole(fleet):
     # Nowhere else does an application get through to the store.
     if [node.name for node in fleet.up() if open_gate(node)] != views[0]:
         return None
-    told = fleet.up()[0].run("perseas", "status", "bank", LIST, check=False)
+    told = fleet.up()[0].run("perseas", "status", "bank", "@fleet", check=False)
     live = re.findall(r"^10\.88\.0\.\d:7170\s+live\s", told, re.M)
     return views[0][0] if len(live) == 3 else None
 
@@ -131,7 +71,7 @@ def await_with(fleet, predicate, what):
         for node in fleet.up():
             print(node.name, open_gate(node), summary(node),
                   node.run("journalctl", "-n", "200", "--no-pager", check=False))
-        print(fleet.up()[0].run("perseas", "status", "bank", LIST, check=False))
+        print(fleet.up()[0].run("perseas", "status", "bank", "@fleet", check=False))
         raise
 
 
