@@ -9,7 +9,7 @@ DEB_STEPS := prepare lintian rebuild piuparts life
 #:                 an owner, purge, autopkgtests (as root, with Debian's mirror; no part of check)
 check-deb: dist
 	@deploy/deps.sh build deb deb-test
-	@$(RUN) deb --timeout 1800 $(foreach step,$(DEB_STEPS),"$(step): tests/deb/check.sh $(step)")
+	@$(RUN) deb --timeout 5400 $(foreach step,$(DEB_STEPS),"$(step): tests/deb/check.sh $(step)")
 
 # rpmlint of Debian knows the spec; of what is built here, without the macros of a system that rpm
 # manages, it would say much that is not so there.
