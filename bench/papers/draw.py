@@ -16,7 +16,7 @@ import of_stasis
 import of_vista
 from chart import draw
 from figure import Numbers, verdict
-from lab import FORMS, Lab, host
+from lab import FORMS, MIB, Lab, host
 from page import page, section
 
 FIGURES = [*of_perseas.FIGURES, *of_vista.FIGURES, *of_stasis.FIGURES,
@@ -31,17 +31,28 @@ class Drawn:
         self.failed, self.left_out = failed, left_out
 
 
-def measure(lab, figures):
-    """Runs all of them. What failed, by name."""
-    failed = {}
+def of_figure(figure, title):
+    return title == figure.name or title.startswith(figure.name + ", ")
+
+
+def measure(lab, figures, kept, file):
+    """Runs all of them. What is measured is kept after each: a run may take hours."""
+    lab.results, lab.left_out = kept["results"], kept["left_out"]
     for figure in figures:
         print("%s" % figure.name, flush=True)
+        for title in [title for title in lab.results if of_figure(figure, title)]:
+            del lab.results[title]
+        for told in (kept["failed"], lab.left_out):
+            told.pop(figure.name, None)
         try:
             figure.measure(lab)
         except (RuntimeError, OSError, TimeoutError, subprocess.TimeoutExpired) as error:
-            failed[figure.name] = str(error)
+            kept["failed"][figure.name] = str(error)
             print("figures: %s: %s" % (figure.name, error), file=sys.stderr, flush=True)
-    return failed
+        kept["done"] = [f.name for f in FIGURES if f is figure or f.name in kept["done"]]
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(kept, indent=1) + "\n")
+        part.replace(file)
 
 
 def draw_figure(figure, kept, numbers, folder):
@@ -82,11 +93,33 @@ def parse():
     parser.add_argument("--only", action="append", metavar="NAME",
                         choices=[figure.name for figure in FIGURES],
                         help="a figure; may be given more than once")
+    parser.add_argument("--memory", type=int, metavar="MIB",
+                        help="take no more than this, where others need the rest; default: what "
+                        "is free")
     parser.add_argument("--again", action="store_true",
                         help="measure nothing, and draw what is in results.json")
+    parser.add_argument("--add", action="store_true",
+                        help="keep what is in results.json, and measure those of --only anew, or "
+                        "without it those that are missing there, as after a run that was ended")
     parser.add_argument("--spoil", action="store_true",
                         help="change a byte of each database before it is checked")
     return parser.parse_args()
+
+
+def begin(args, build, file):
+    """What is kept, and the figures that are to be measured."""
+    kept = {"form": args.form, "host": host(build), "results": {}, "failed": {}, "left_out": {},
+            "done": []}
+    wanted = [f for f in FIGURES if not args.only or f.name in args.only]
+    if not (args.add or args.again) or not file.exists() and args.add:
+        return kept, wanted
+    kept = json.loads(file.read_text())
+    if args.again:
+        return kept, []
+    if kept["form"] != args.form:
+        raise SystemExit("%s is of the %s form: give --form %s, or leave --add out" % (
+            file, kept["form"], kept["form"]))
+    return kept, wanted if args.only else [f for f in wanted if f.name not in kept["done"]]
 
 
 def main():
@@ -94,20 +127,16 @@ def main():
     build = args.build.resolve()
     folder = (args.output or build / "figures").resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    figures = [f for f in FIGURES if not args.only or f.name in args.only]
     file = folder / "results.json"
-    if args.again:
-        kept = json.loads(file.read_text())
-    else:
-        lab = Lab(build, args.form, args.spoil)
+    kept, figures = begin(args, build, file)
+    if figures:
+        lab = Lab(build, args.form, args.spoil, args.memory and args.memory * MIB)
         lab.place = folder
         begun = time.monotonic()
-        failed = measure(lab, figures)
+        measure(lab, figures, kept, file)
         print("measured in %.0f s" % (time.monotonic() - begun))
-        kept = {"form": args.form, "host": host(build), "results": lab.results,
-                "failed": failed, "left_out": lab.left_out}
-        file.write_text(json.dumps(kept, indent=1) + "\n")
-    draw_all(figures, kept, folder)
+    shown = args.only if args.only and not args.add else kept["done"]
+    draw_all([f for f in FIGURES if f.name in shown], kept, folder)
     return 1 if kept["failed"] else 0
 
 

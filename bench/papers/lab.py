@@ -16,8 +16,9 @@ SMALL = 400 * MIB                       # room of a mirror that holds the usual 
 
 
 class Lab(Bench):
-    def __init__(self, build, form, spoil):
+    def __init__(self, build, form, spoil, most=None):
         self.form, self.spoil = form, spoil
+        self.most = most                # bytes of memory that figures may take; None: what is free
         with_peers = (build / "bench/compare-peers").exists()
         self.comparer = "compare-peers" if with_peers else "compare"
         self.inserter = "inserts-peers" if with_peers else "inserts"
@@ -51,8 +52,9 @@ class Lab(Bench):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
     def holds(self, size):
-        """Has this host memory for so many bytes, and some to spare?"""
-        return size + GIB <= available()
+        """Has this host memory for so many bytes, and some to spare? Others may need the rest."""
+        free = available()
+        return size + GIB <= (free if self.most is None else min(free, self.most))
 
     def fits(self, figure, size):
         """Is there memory for a database of so many bytes, twice? What is left out is told."""

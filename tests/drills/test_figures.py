@@ -108,6 +108,25 @@ def test_a_figure_is_drawn_beside_the_papers(tmp_path):
 
 
 @pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
+def test_a_run_that_was_ended_is_gone_on_with(tmp_path):
+    """What is there is kept as it is, also what failed; one figure is measured beside it. A file of
+    another form is not added to."""
+    file = tmp_path / "results.json"
+    kept = {"form": "tiny", "host": {}, "results": {"perseas-4, tcp, 4": {}, "rvm-2, x": {}},
+            "failed": {"rhino-6": "no luck"}, "left_out": {},
+            "done": [name for name in NAMES if name != "perseas-4"]}
+    file.write_text(json.dumps(kept))
+    assert figures(tmp_path, "--add").returncode == 1
+    added = json.loads(file.read_text())
+    assert added["done"] == NAMES and added["failed"] == kept["failed"]
+    assert added["results"].pop("rvm-2, x") == {} and len(added["results"]) == 4
+    assert all(entry["engines"] for entry in added["results"].values())
+    refused = figures(tmp_path, "--add", "--form", "short")
+    assert refused.returncode == 1 and "is of the tiny form" in refused.stderr
+    assert json.loads(file.read_text())["done"] == NAMES
+
+
+@pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
 @pytest.mark.parametrize("name, says", [
     ("perseas-4", "is there in part"), ("stasis-5", "its values are not those"),
     ("rhino-8", "its parts are not what the traversals make")])
