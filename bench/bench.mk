@@ -5,7 +5,7 @@
 
 # What has a main of its own, or needs rdma-core beside it; the rest is theirs to share.
 BENCH_MAINS := debit_credit reopen worker limits_verbs compare threads \
-	host_limits relay found objects inserts oo7 turns
+	host_limits relay found objects inserts oo7 turns events
 RAW_OBJ := $(call objects,bench/raw_*verbs.c)
 # The command measures too, and all programs have options.
 COMMON_OBJ := $(BUILD)/obj/client/command/bench/histogram.o $(addprefix $(BUILD)/obj/proto/base/,json.o \
@@ -18,7 +18,7 @@ PEERS ?= 1
 PEERS_OBJ := $(if $(filter 1,$(PEERS)),$(call objects,bench/peers/*.c))
 INSERTS_OBJ := $(addprefix $(BUILD)/obj/,bench/inserts.o doc/examples/hash.o)
 PEERS_LIBS := $(if $(PEERS_OBJ),-llmdb -lsqlite3 -ldb-5.3 -lhiredis)
-BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found objects inserts oo7 \
+BENCHES := $(addprefix $(BUILD)/bench/,debit-credit compare reopen worker threads found objects inserts oo7 events \
 	host-limits relay turns $(if $(RAW_OBJ),limits))
 
 .PHONY: benches benches-peers
@@ -28,7 +28,7 @@ benches-peers: $(addprefix $(BUILD)/bench/,compare-peers inserts-peers oo7-peers
 $(BENCH_ARCHIVE): $(BENCH_OBJ)
 	$(archive)
 
-$(addprefix $(BUILD)/bench/,compare reopen worker threads found objects oo7): $(BUILD)/bench/%: \
+$(addprefix $(BUILD)/bench/,compare reopen worker threads found objects oo7 events): $(BUILD)/bench/%: \
 		$(BUILD)/obj/bench/%.o $(BENCH_ARCHIVE) $(RVM_ARCHIVE) $(ARCHIVE)
 	$(link) $(CLIENT_LIBS)
 

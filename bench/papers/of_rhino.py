@@ -1,5 +1,6 @@
-"""Figures 6 and 8 to 11 of Rhino (Saito and Bershad, USENIX'98), drawn by draw.py: RVM's benchmark
-and OO7, where the library is told what changes by ranges, by whole pages, or not at all."""
+"""Table 2 and figures 6 and 8 to 11 of Rhino (Saito and Bershad, USENIX'98), drawn by draw.py:
+single events, RVM's benchmark and OO7, where the library is told what changes by ranges, by whole
+pages, or not at all."""
 import shutil
 import tempfile
 
@@ -9,6 +10,64 @@ from lab import MIB
 
 WAYS = {"perseas": "set_range", "pages": "whole pages", "tracked": "page diffing (TRACK)"}
 ROW = 256                               # bytes of memory for each account
+
+
+class Events(Figure):
+    name = "rhino-2"
+    shows = "It shows the median of single events of transactions whose changes are found by " \
+        "comparing pages (TRACK), with one mirror over shared memory and over tcp (of this " \
+        "host). Warm faults are of a page that is in memory: the first read, where no page table " \
+        "has it, and the first write since the last commit, which the kernel records; beside " \
+        "them, the same rights given by a handler of SIGSEGV, as on UNIX. Cold faults are of " \
+        "memory that comes from the mirror on demand, and not from a disk."
+    HERE = ("null call", "begin", "commit (ro)", "commit (8byte)", "read, warm", "write, warm",
+            "read, cold", "write, cold")
+
+    def measure(self, lab):
+        words = ["--samples", lab.pick(20, 200, 1000), "--rounds", lab.rounds, "--size",
+                 lab.pick(4, 16, 64) * MIB, *(["--spoil"] if lab.spoil else [])]
+        for fabric in ("shm", "tcp"):
+            with lab.cluster(1) as cluster:
+                mirrors = cluster.unix() if fabric == "shm" else cluster.tcp()
+                lab.results["%s, %s" % (self.name, fabric)] = lab.program(
+                    cluster, "events", "--mirrors", mirrors, "--cpu", lab.near, *words)
+
+    def took(self, results, fabric, event, how="kernel"):
+        """us, the median of each round; None: it was not measured."""
+        events = results.get("%s, %s" % (self.name, fabric), {}).get("events", {})
+        return events.get("%s, %s" % (event, how) if event.endswith("warm") else event) or None
+
+    def charts(self, results):
+        lines = {"Perseas, " + fabric: [(event, self.took(results, fabric, event))
+                                        for event in self.HERE
+                                        if self.took(results, fabric, event)]
+                 for fabric in ("shm", "tcp")}
+        lines["a handler of SIGSEGV"] = [
+            (event, self.took(results, "shm", event, "signal")) for event in self.HERE
+            if event.endswith("warm") and self.took(results, "shm", event, "signal")]
+        return [Chart(self.name, "Critical paths", "", "us", lines)]
+
+    def claims(self, results, numbers):
+        for event in ("read, warm", "write, warm"):
+            told = (numbers.value(self.name, "Rhino on UNIX", event) /
+                    numbers.value(self.name, "Rhino on SPIN", event))
+            times = ratio(self.took(results, "shm", event, "signal"),
+                          self.took(results, "shm", event))
+            yield Claim("A fault (%s) is faster where no signal is sent for it" % event,
+                        "one by a handler of SIGSEGV, divided by one in the kernel,", times, ">",
+                        1, " times")
+            yield Claim("It is as much faster as it was (%s)" % event,
+                        "one by a handler of SIGSEGV, divided by one in the kernel,", times, ">=",
+                        told, " times")
+        for fabric in ("shm", "tcp"):
+            yield Claim("What makes 8 bytes permanent takes more than all else of a commit (%s)" %
+                        fabric, "a commit of 8 bytes, divided by one of nothing,",
+                        ratio(self.took(results, fabric, "commit (8byte)"),
+                              self.took(results, fabric, "commit (ro)")), ">", 2, " times")
+        yield Claim("A cold fault takes many times as long as a warm one",
+                    "a read of missing memory over tcp, divided by a warm one,",
+                    ratio(self.took(results, "tcp", "read, cold"),
+                          self.took(results, "tcp", "read, warm")), ">=", 10, " times")
 
 
 class Detection(Figure):
@@ -129,4 +188,4 @@ class Graphs(Figure):
                         of("T2a", config, "pmemobj", "perseas"), ">", 1, " times", beside=True)
 
 
-FIGURES = [Detection(), Graphs()]
+FIGURES = [Events(), Detection(), Graphs()]
