@@ -62,6 +62,10 @@ static void transactions_are_counted_with_what_was_saved(void **state)
 	assert_int_equal(s.range_lengths[6], 1);
 	assert_int_equal(s.range_lengths[7], 4);
 	assert_int_equal(sum(s.range_lengths, range_lengths_len), 7);
+	/* Sums only (rvm_statistics.h). */
+	assert_int_equal(s.n_range_elim + s.n_trans_elim, 0);
+	assert_int_equal(sum(s.range_elims, range_elims_len), 0);
+	assert_int_equal(sum(s.tot_trans_coalesces, trans_coalesces_len), 0);
 }
 
 static void long_ranges_have_the_last_place(void **state)
