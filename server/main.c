@@ -497,6 +497,7 @@ int main(int argc, char **argv)
 		return say_text("");
 	}
 	log_init(config.log_level, config.log_format);
+	log_set_journal(config.journal);
 	if (take_sockets(&config) < 0)
 		return 1;
 	set_name(&config);

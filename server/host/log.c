@@ -1,13 +1,14 @@
 /*
- * log.c - formats events, writes them out through log_out.c and keeps the last ones. Everything
- * in the daemon reports by it, in the loop's thread. It must never block, and drops lines (and
- * counts them) rather than wait.
+ * log.c - formats events, writes them out through log_out.c or log_journal.c, and keeps the last
+ * ones. Everything in the daemon reports by it, in the loop's thread. It must never block, and
+ * drops lines (and counts them) rather than wait.
  */
 #include "log.h"
 
+#include "log_journal.h"
+#include "log_json.h"
 #include "log_out.h"
 
-#include "../../proto/base/json.h"
 #include "../../proto/base/text.h"
 
 #include <stdarg.h>
@@ -49,6 +50,11 @@ void log_init(enum log_level level, enum log_format format)
 	form = format;
 	journal = goes_to_journal();
 	timed = !journal;
+}
+
+void log_set_journal(const char *path)
+{
+	log_journal_open(journal ? path : NULL);
 }
 
 void log_set_name(const char *text)
@@ -103,37 +109,32 @@ static void write_text(const struct log_entry *entry)
 	log_out_line(line, (size_t)len);
 }
 
-static void write_json(const struct log_entry *entry)
+static void write_object(const struct log_entry *entry)
 {
-	char *line = NULL, time[LOG_TIME_TEXT];
+	char *line = NULL;
 	size_t len = 0;
-	struct ps_json json = { .out = open_memstream(&line, &len), .one_line = true };
+	FILE *out = open_memstream(&line, &len);
 
-	if (!json.out) {
+	if (!out) {
 		write_text(entry);
 		return;
 	}
-	ps_json_begin(&json, NULL, '{');
-	ps_json_text(&json, "time", log_time_text(time, entry->time_us));
-	if (*name)
-		ps_json_text(&json, "daemon", name);
-	ps_json_text(&json, "level", log_level_name(entry->level));
-	ps_json_text(&json, "event", entry->event);
-	ps_json_text(&json, "message", entry->message);
-	if (entry->store[0])
-		ps_json_text(&json, "store", entry->store);
-	if (entry->epoch)
-		ps_json_number(&json, "epoch", entry->epoch);
-	if (entry->seq)
-		ps_json_number(&json, "seq", entry->seq);
-	if (entry->peer[0])
-		ps_json_text(&json, "peer", entry->peer);
-	ps_json_end(&json, '}');
-	if (fclose(json.out) == 0)
+	(form == LOG_FORMAT_OTEL ? log_otel_write : log_json_write)(out, entry, name);
+	if (fclose(out) == 0)
 		log_out_line(line, len);
 	else
 		write_text(entry);
 	free(line);
+}
+
+/* In the journal text has its fields beside it. What the journal does not take now becomes a line,
+ * and so does what comes behind such a line until all are read: the order stays. */
+static void write_entry(const struct log_entry *entry)
+{
+	if (form != LOG_FORMAT_TEXT)
+		write_object(entry);
+	else if (!log_out_flush() || !log_journal_send(entry, name))
+		write_text(entry);
 }
 
 static void tell_event(enum log_level level, const char *event, const struct log_fields *fields,
@@ -165,7 +166,7 @@ static void tell_event(enum log_level level, const char *event, const struct log
 	}
 	if (level > limit)
 		return;
-	(form == LOG_FORMAT_JSON ? write_json : write_text)(&entry);
+	write_entry(&entry);
 	if (on_stall && !log_out_flush())
 		on_stall(on_stall_arg);
 }

@@ -17,8 +17,10 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 
 enum log_format {
 	LOG_FORMAT_TEXT, /* time, daemon, sentence; in systemd's journal, which notes the time
-	                    and the unit itself, priority and sentence */
+	                    and the unit itself, an entry with fields (log_set_journal), or
+	                    priority and sentence */
 	LOG_FORMAT_JSON, /* an object: time, daemon, level, event, message and the fields */
+	LOG_FORMAT_OTEL, /* an object by OpenTelemetry's names (log_json.h) */
 };
 
 enum {
@@ -53,6 +55,11 @@ enum { LOG_TIME_TEXT = 32 };
 /* What is above this level is not written. Before this call lines have no time: they are about the
  * command line, and for who wrote it. */
 void log_init(enum log_level level, enum log_format format);
+
+/* From now on, where standard error is the journal's and lines are text, events are sent to the
+ * journal's socket at this path, with their fields. What it does not take stays a line. Behind
+ * log_init(). */
+void log_set_journal(const char *path);
 
 /* Which daemon this is, for the lines and the status page: where it listens, or is to listen.
  * Cut after LOG_NAME_MAX bytes; "" at first. */

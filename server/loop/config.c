@@ -49,6 +49,16 @@ static struct endpoint *next_endpoint(struct config *config)
 	                                              : NULL;
 }
 
+static bool set_journal(void *into, const char *value)
+{
+	struct config *config = into;
+
+	if (*value != '/' || strlen(value) >= sizeof(config->journal))
+		return false;
+	memcpy(config->journal, value, strlen(value) + 1);
+	return true;
+}
+
 static bool set_listen(void *into, const char *value)
 {
 	struct config *config = into;
@@ -235,7 +245,14 @@ static const struct ps_option rows[] = {
 	  .choices = "error|warning|info|debug",
 	  .help = "The least important messages to log: error, warning, info or debug." },
 	{ "log-format", PS_OPTION_CHOICE, AT(log_format), "FORMAT", "text", FILE_OR_LINE,
-	  .choices = "text|json", .help = "text, or json: one object a line." },
+	  .choices = "text|json|otel",
+	  .help = "text; json: one object a line; otel: the same by the names of OpenTelemetry. "
+	          "Where standard error is systemd's journal, text comes with fields "
+	          "(PERSEAS_EVENT, PERSEAS_STORE, ...)." },
+	{ "journal-socket", PS_OPTION_OWN, .value = "PATH", .usual = "/run/systemd/journal/socket",
+	  .set = set_journal, FILE_OR_LINE, .must = "an absolute path of at most 107 bytes",
+	  .help = "Where systemd's journal takes entries that have fields. What it does not take "
+	          "goes to standard error as a line." },
 	{ "http", PS_OPTION_OWN, .value = "HOST:PORT", .set = set_http, FILE_OR_LINE,
 	  .must = "an address, for example 127.0.0.1:7180",
 	  .help = "Serves HTTP there: /metrics, /healthz, /readyz, /status.json, and a page "

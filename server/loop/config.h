@@ -46,6 +46,8 @@ struct http_options {
 	char port_file[PATH_MAX]; /* "": none */
 };
 
+enum { JOURNAL_PATH = 108 }; /* bytes of a socket's path, with its end */
+
 struct config {
 	struct endpoint endpoints[ENDPOINTS_MAX];
 	unsigned endpoint_count;
@@ -77,6 +79,7 @@ struct config {
 	struct http_options http;
 	enum log_level log_level;
 	enum log_format log_format;
+	char journal[JOURNAL_PATH]; /* where the journal listens */
 	bool help;
 	bool version;
 	bool metrics_help;

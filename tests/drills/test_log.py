@@ -2,16 +2,18 @@
 import datetime
 import json
 import os
-import pathlib
+import re
+import select
+import socket
 import subprocess
 
 import pytest
 import wire
 
-from cluster import wait_for
-from drill import BUILD, SECONDS, fill, run_command, wait_ownerless
+from cluster import die_with_parent, wait_for
+from drill import BUILD, SECONDS, TOP, fill, run_command, wait_ownerless
 
-CODE = {"text": (), "json": ("--log-format", "json")}
+CODE = {form: ("--log-format", form) for form in ("text", "json", "otel")}
 
 
 def entries(daemon):
@@ -23,7 +25,7 @@ def named(daemon, event):
     return [entry for entry in entries(daemon) if entry["event"] == event]
 
 
-@pytest.mark.parametrize("form", CODE)
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_an_owners_life_is_told_once(mirrors, owner, fabric, form):
     """A store is made, opened, taken over while its owner lives, and dropped. Each of it is one
     line; in JSON with the names and numbers that a program needs."""
@@ -92,20 +94,188 @@ def test_what_it_cannot_start_with_is_an_event_too(tmp_path):
     assert entry["event"] == "fails" and str(tmp_path) in entry["message"]
 
 
+class Journal:
+    """A socket in the place of the journal's, and a file in that of its stream, which systemd makes
+    standard error. `with` runs a daemon that writes to them."""
+
+    def __init__(self, folder, *words, listens=True):
+        self.folder, self.log = folder, folder / "log"
+        self.path = folder / "journal"
+        if listens:
+            self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self.socket.bind(str(self.path))
+            self.socket.settimeout(SECONDS)
+        self.words = [BUILD / "perseasd", "--listen", "127.0.0.1:0", "--memory-dir",
+                      folder / "memory", "--unsafe-memory-on-disk", "on", "--port-file",
+                      folder / "port", "--journal-socket", self.path, *words]
+
+    def __enter__(self):
+        with open(self.log, "wb") as err:
+            stream = os.fstat(err.fileno())
+            self.daemon = subprocess.Popen(
+                self.words, stderr=err,
+                env=dict(os.environ, JOURNAL_STREAM="%d:%d" % (stream.st_dev, stream.st_ino)))
+        return self
+
+    def __exit__(self, *_):
+        self.daemon.kill()
+        self.daemon.wait()
+
+    def entry(self):
+        """The next one's fields."""
+        text = self.socket.recv(1 << 16).decode()
+        assert text.endswith("\n")
+        fields = dict(line.split("=", 1) for line in text.splitlines())
+        assert len(fields) == len(text.splitlines()), "each is there once"
+        return fields
+
+    def claims_now(self):
+        """Epochs of those that were granted, of all entries that lie there."""
+        found = []
+        while select.select([self.socket], [], [], 0)[0]:
+            fields = self.entry()
+            if fields["PERSEAS_EVENT"] == "claimed":
+                found.append(int(fields["PERSEAS_EPOCH"]))
+        return found
+
+    def until(self, event):
+        while (fields := self.entry())["PERSEAS_EVENT"] != event:
+            pass
+        return fields
+
+    def address(self):
+        return "127.0.0.1:%s" % wait_for(lambda: (self.folder / "port").exists() and
+                                         (self.folder / "port").read_text().strip(), SECONDS,
+                                         "a port")
+
+
 def test_in_the_journal_priorities_come_first(tmp_path):
-    """The journal takes <N> off a line of text, and notes the time; an object stays an object."""
-    for words, begins in ((), "<6>perseasd "), (CODE["json"], "{\"time\":"):
-        log = pathlib.Path(tmp_path / "log")
-        with open(log, "wb") as err:
-            journal = os.fstat(err.fileno())
-            daemon = subprocess.Popen(
-                [BUILD / "perseasd", "--listen", "127.0.0.1:0", "--memory-dir",
-                 tmp_path / "memory", "--unsafe-memory-on-disk", "on", *words], stderr=err,
-                env=dict(os.environ,
-                         JOURNAL_STREAM="%d:%d" % (journal.st_dev, journal.st_ino)))
-        try:
-            wait_for(lambda: "listening" in log.read_text(), SECONDS, "a daemon that listens")
-            assert log.read_text().startswith(begins)
-        finally:
-            daemon.kill()
-            daemon.wait()
+    """Nobody listens at its socket. The journal takes <N> off a line of text, and notes the time;
+    an object stays an object."""
+    for words, begins in ((), "<6>perseasd "), (CODE["json"], "{\"time\":"), (
+            CODE["otel"], "{\"Timestamp\":"):
+        with Journal(tmp_path, *words, listens=False) as journal:
+            wait_for(lambda: "listening" in journal.log.read_text(), SECONDS, "a daemon")
+            assert journal.log.read_text().startswith(begins)
+
+
+def test_in_the_journal_an_entry_has_fields(tmp_path):
+    """An owner comes, and something that is no owner sends a name with line breaks in it, which
+    would be fields of their own."""
+    with Journal(tmp_path) as journal:
+        begins = journal.entry()
+        assert begins["PRIORITY"] == "6" and begins["SYSLOG_IDENTIFIER"] == "perseasd"
+        assert begins["PERSEAS_EVENT"] == "begins" and len(begins["MESSAGE_ID"]) == 32
+        address = journal.address()
+        assert run_command("create", "data", address).status == 0
+        assert run_command("recover", "data", address).status == 0
+        claimed = journal.until("claimed")
+        assert claimed["MESSAGE"].startswith("store data: claimed by 127.0.0.1:")
+        assert claimed["PERSEAS_STORE"] == "data" and int(claimed["PERSEAS_EPOCH"]) > 0
+        assert claimed["PERSEAS_PEER"].startswith("127.0.0.1:")
+        assert claimed["PERSEAS_DAEMON"] == address
+        assert claimed["MESSAGE_ID"] != begins["MESSAGE_ID"]
+        control = wire.Control(address)
+        name = "x\nPRIORITY=0\nMESSAGE_ID=%s" % ("0" * 32)
+        assert control.ask(wire.field(wire.CLAIM, wire.field(1, name)))[1] != 0
+        refused = journal.until("refused")
+        assert refused["PRIORITY"] in "46" and "MESSAGE_ID" in refused
+        assert "PRIORITY=0" not in refused and journal.log.read_text() == ""
+
+
+def test_a_journal_that_stands_still_holds_up_nobody(tmp_path):
+    """Nobody reads its socket until that is full, and the daemon goes on; what the socket does not
+    take is a line, in the same order."""
+    with Journal(tmp_path) as journal:
+        address = journal.address()
+        assert run_command("create", "data", address).status == 0
+        control, epoch = wire.Control(address), 1000
+        while not journal.log.read_text():
+            control.claim("data", epoch)
+            epoch += 1
+        assert journal.log.read_text().startswith("<6>store data: ")
+        # The last claim came behind all others, wherever it is.
+        seen, lines = [], []
+        while epoch - 1 not in seen + lines:
+            seen += journal.claims_now()
+            lines = [int(n) for n in re.findall("claimed by .* epoch ([0-9]+)\n",
+                                                journal.log.read_text())]
+        seen += journal.claims_now()
+        assert seen and sorted(seen + lines) == list(range(1000, epoch))
+        # Now that it is read, entries are taken again.
+        control.claim("data", epoch)
+        assert int(journal.until("claimed")["PERSEAS_EPOCH"]) == epoch
+
+
+def test_names_of_opentelemetry(tmp_path, mirrors):
+    """An object a line, as the data model of its logs calls the parts."""
+    daemon, = mirrors(1, options=CODE["otel"])
+    fill("data", [daemon], {"s": b"contents"})
+    claimed, = (entry for entry in entries(daemon) if entry["EventName"] == "perseas.claimed")
+    assert sorted(claimed) == ["Attributes", "Body", "EventName", "Resource", "SeverityNumber",
+                               "SeverityText", "Timestamp"]
+    assert (claimed["SeverityText"], claimed["SeverityNumber"]) == ("INFO", 9)
+    assert claimed["Body"].startswith("store data: claimed by ")
+    assert claimed["Attributes"]["perseas.store"] == "data"
+    assert claimed["Attributes"]["perseas.epoch"] > 0 and claimed["Attributes"]["perseas.peer"]
+    assert claimed["Resource"] == {
+        "service.name": "perseasd", "service.version": (TOP / "VERSION").read_text().strip(),
+        "service.instance.id": daemon.mirror.tcp, "host.name": socket.gethostname()}
+    moment = datetime.datetime.strptime(claimed["Timestamp"], "%Y-%m-%dT%H:%M:%S.%fZ")
+    assert abs(datetime.datetime.utcnow() - moment) < datetime.timedelta(seconds=600)
+
+
+# A journal of its own, in a /run of its own; a daemon that has its stream as standard error, as
+# systemd starts services; a store is made. What the journal then has, as JSON.
+IN_THE_JOURNAL = """
+mount --make-rprivate / && mount -t tmpfs tmpfs /run
+mkdir -p /run/systemd/journald.conf.d /run/log/journal
+printf '[Journal]\\nStorage=volatile\\nAudit=no\\nReadKMsg=no\\n' \
+    >/run/systemd/journald.conf.d/drill.conf
+/lib/systemd/systemd-journald 2>"$2/journald" &
+until [ -S /run/systemd/journal/socket ] && [ -S /run/systemd/journal/stdout ]; do sleep 0.05; done
+systemd-cat sh -c 'JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec "$0" "$@"' \
+    "$1/perseasd" --listen 127.0.0.1:0 --memory-dir "$2/memory" --unsafe-memory-on-disk on \
+    --port-file "$2/port" &
+daemon=$!
+until [ -s "$2/port" ]; do sleep 0.05; done
+"$1/perseas" create bank "127.0.0.1:$(cat "$2/port")" >&2
+kill $daemon && wait $daemon
+until [ -n "$(journalctl -q "$3")" ]; do sleep 0.05; done
+journalctl -o json "$3"
+"""
+
+
+@pytest.mark.root
+def test_the_journal_finds_entries_by_store_and_by_event(tmp_path):
+    """The real one."""
+    def found(match):
+        folder = tmp_path / match.replace("=", "-")
+        folder.mkdir()
+        done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child",
+                               "--mount-proc", "sh", "-euc", IN_THE_JOURNAL, "sh", BUILD, folder,
+                               match], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=SECONDS, preexec_fn=die_with_parent)
+        assert done.returncode == 0, done
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    made, = found("PERSEAS_STORE=bank")
+    assert made["PERSEAS_EVENT"] == "created" and made["MESSAGE"] == "store bank: created"
+    assert made["PRIORITY"] == "6" and made["SYSLOG_IDENTIFIER"] == "perseasd"
+    assert made["_TRANSPORT"] == "journal" and made["_COMM"] == "perseasd"
+    again, = found("MESSAGE_ID=" + made["MESSAGE_ID"])
+    assert again["PERSEAS_EVENT"] == "created"
+
+
+def test_identifiers_are_those_that_are_promised():
+    """Scripts and catalogs name them. Each event of the table is one that there is."""
+    table = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| `([0-9a-f]{32})` \|$",
+                            (TOP / "doc/operating.md").read_text()))
+    source = (TOP / "server/host/log_journal.c").read_text()
+    assert table == dict(re.findall(r'\{ "([a-z-]+)", "([0-9a-f]{32})" \}', source))
+    assert table["claimed"] == "b30be0b0290148829a46c49f3df2d047"
+    assert len(set(table.values())) == len(table)
+    told = set(re.findall(r'"([a-z-]+)"', "".join(
+        path.read_text() for path in (TOP / "server").rglob("*.c")
+        if path.name != "log_journal.c")))
+    assert set(table) <= told

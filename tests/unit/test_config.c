@@ -83,6 +83,12 @@ static void lines_of_the_log_are_text_or_json(void **state)
 	(void)state;
 	assert_int_equal(parse("--log-format", "json"), 0);
 	assert_int_equal(config.log_format, LOG_FORMAT_JSON);
+	assert_int_equal(parse("--log-format", "otel"), 0);
+	assert_int_equal(config.log_format, LOG_FORMAT_OTEL);
+	assert_string_equal(config.journal, "/run/systemd/journal/socket");
+	assert_int_equal(parse("--journal-socket", "journal"), -1);
+	assert_int_equal(parse("--journal-socket", "/run/journal"), 0);
+	assert_string_equal(config.journal, "/run/journal");
 	assert_int_equal(parse("--log-format", "xml"), -1);
 }
 

@@ -2,6 +2,7 @@
  * test_log.c - events as lines of text, as JSON, and as they are kept.
  */
 #include "../../server/host/log.h"
+#include "../../server/host/log_journal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -36,10 +39,17 @@ static const char *written_by(void (*act)(void))
 	return written;
 }
 
+/* Where the journal listens, and by how much the inode of its stream is another one than that of
+ * standard error. */
+static const char *journal_path;
+static int beside;
+
 static int setup(void **state)
 {
 	(void)state;
 	unsetenv("JOURNAL_STREAM");
+	journal_path = NULL;
+	beside = 0;
 	log_set_name("");
 	return 0;
 }
@@ -91,11 +101,8 @@ static void a_line_of_text_says_when_and_which_daemon(void **state)
 	assert_string_equal(timed(written_by(warn)), "perseasd 127.0.0.1:7171: warning: odd\n");
 }
 
-/* Runs log_init() while standard error is a pipe, of which the environment says by how much its
- * inode is another one than the journal's. */
-static int beside;
-
-static void begin_in_journal(void)
+/* Runs log_init() with the journal's stream in the environment. */
+static void begin_with(void (*act)(void))
 {
 	char stream[64];
 	struct stat err;
@@ -105,8 +112,58 @@ static void begin_in_journal(void)
 	         (unsigned long long)err.st_ino + (unsigned)beside);
 	setenv("JOURNAL_STREAM", stream, 1);
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	log_set_journal(journal_path);
+	if (act)
+		act();
+}
+
+static void begin_and_claim(void)
+{
+	begin_with(claim);
+}
+
+static void begin_and_warn(void)
+{
+	begin_with(warn);
+}
+
+/* A line break, an escape sequence for terminals, one of U+009B, what is not UTF-8, a quote. */
+static void hostile(void)
+{
+	const char *text = "a\nb\x1b[2J\xc2\x9bK\xff\x80 \"\\\x7f \xe2\x82\xac";
+
+	log_event(LOG_LEVEL_INFO, "refused", &(struct log_fields){ .peer = text }, "%s", text);
+}
+
+static void begin_and_hear(void)
+{
+	begin_with(hostile);
+}
+
+static void say_much(void)
+{
+	char text[3000];
+
+	memset(text, '"', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	log_event(LOG_LEVEL_ERROR, text, &(struct log_fields){ text, UINT64_MAX, UINT64_MAX, text },
+	          "%s", text);
+}
+
+static void begin_and_say_much(void)
+{
+	begin_with(say_much);
+}
+
+static void claim_and_warn(void)
+{
 	claim();
 	warn();
+}
+
+static void begin_in_journal(void)
+{
+	begin_with(claim_and_warn);
 }
 
 /* The journal notes the time and the unit itself. */
@@ -117,6 +174,98 @@ static void in_the_journal_a_line_begins_with_its_priority(void **state)
 	beside = 0;
 	assert_string_equal(written_by(begin_in_journal),
 	                    "<6>store bank: claimed by 192.0.2.1:9\n<4>odd\n");
+}
+
+/* A socket in the journal's place. */
+static struct sockaddr_un ear = { .sun_family = AF_UNIX };
+static char ear_folder[] = "/tmp/test_log-XXXXXX";
+
+static int ear_open(void)
+{
+	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_non_null(mkdtemp(memcpy(ear_folder, "/tmp/test_log-XXXXXX", sizeof(ear_folder))));
+	snprintf(ear.sun_path, sizeof(ear.sun_path), "%s/socket", ear_folder);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&ear, sizeof(ear)), 0);
+	journal_path = ear.sun_path;
+	return fd;
+}
+
+/* What it was sent first; "": nothing. */
+static const char *ear_close(int fd)
+{
+	static char sent[LOG_JOURNAL_MAX];
+	ssize_t n = recv(fd, sent, sizeof(sent) - 1, MSG_DONTWAIT);
+
+	sent[n > 0 ? n : 0] = '\0';
+	log_journal_open(NULL);
+	close(fd);
+	assert_int_equal(unlink(ear.sun_path), 0);
+	assert_int_equal(rmdir(ear_folder), 0);
+	return sent;
+}
+
+/* While `act` runs; nothing is written to standard error. */
+static const char *sent_by(void (*act)(void))
+{
+	const int fd = ear_open();
+
+	assert_string_equal(written_by(act), "");
+	return ear_close(fd);
+}
+
+static void in_the_journal_fields_stand_beside_the_sentence(void **state)
+{
+	char expected[512];
+
+	(void)state;
+	log_set_name("127.0.0.1:7171");
+	beside = 0;
+	snprintf(expected, sizeof(expected),
+	         "MESSAGE=store bank: claimed by 192.0.2.1:9\nPRIORITY=6\n"
+	         "SYSLOG_IDENTIFIER=perseasd\nPERSEAS_EVENT=claimed\nMESSAGE_ID=%s\n"
+	         "PERSEAS_DAEMON=127.0.0.1:7171\nPERSEAS_STORE=bank\nPERSEAS_EPOCH=7\n"
+	         "PERSEAS_SEQ=41\nPERSEAS_PEER=192.0.2.1:9\n",
+	         log_journal_id("claimed"));
+	assert_string_equal(sent_by(begin_and_claim), expected);
+	assert_null(log_journal_id("odd"));
+	assert_string_equal(sent_by(begin_and_warn),
+	                    "MESSAGE=odd\nPRIORITY=4\nSYSLOG_IDENTIFIER=perseasd\n"
+	                    "PERSEAS_EVENT=odd\nPERSEAS_DAEMON=127.0.0.1:7171\n");
+}
+
+/* The environment says journal, and standard error is something else: nothing is sent. */
+static void nothing_is_sent_where_standard_error_is_not_the_journal(void **state)
+{
+	int fd;
+
+	(void)state;
+	beside = 1;
+	fd = ear_open();
+	assert_string_equal(timed(written_by(begin_and_warn)), "perseasd: warning: odd\n");
+	assert_string_equal(ear_close(fd), "");
+}
+
+/* A line break would begin a field of its own. */
+static void what_a_peer_sent_is_no_field(void **state)
+{
+	const char *sent;
+
+	(void)state;
+	log_set_name("");
+	beside = 0;
+	sent = sent_by(begin_and_hear);
+	assert_string_equal(sent, "MESSAGE=a?b?[2J?K?? \"\\? \xe2\x82\xac\nPRIORITY=6\n"
+	                          "SYSLOG_IDENTIFIER=perseasd\nPERSEAS_EVENT=refused\n"
+	                          "MESSAGE_ID=997c5806a6874fa8a6c8664252168caa\n"
+	                          "PERSEAS_PEER=a?b?[2J?K?? \"\\? \xe2\x82\xac\n");
+}
+
+/* What is longest has room. */
+static void an_entry_that_is_cut_has_room(void **state)
+{
+	(void)state;
+	assert_true(strlen(sent_by(begin_and_say_much)) > LOG_MESSAGE_MAX + 2 * LOG_PEER_MAX);
 }
 
 /* A service whose standard error is a file; a shell in a service. */
@@ -155,6 +304,30 @@ static void json_says_which_daemon_a_line_is_of(void **state)
 	                    "\"event\":\"odd\",\"message\":\"odd\"}\n");
 }
 
+static void opentelemetry_has_names_of_its_own(void **state)
+{
+	const char *line;
+
+	(void)state;
+	log_init(LOG_LEVEL_INFO, LOG_FORMAT_OTEL);
+	log_set_name("127.0.0.1:7171");
+	line = written_by(claim);
+	assert_memory_equal(line, "{\"Timestamp\":\"20", 16);
+	assert_non_null(strstr(line, "Z\",\"SeverityText\":\"INFO\",\"SeverityNumber\":9,"
+	                             "\"EventName\":\"perseas.claimed\","
+	                             "\"Body\":\"store bank: claimed by 192.0.2.1:9\","
+	                             "\"Resource\":{\"service.name\":\"perseasd\","
+	                             "\"service.version\":\"" PERSEAS_VERSION "\","
+	                             "\"service.instance.id\":\"127.0.0.1:7171\","
+	                             "\"host.name\":\""));
+	assert_string_equal(strstr(line, "},\"Attributes\""),
+	                    "},\"Attributes\":{\"perseas.store\":\"bank\",\"perseas.epoch\":7,"
+	                    "\"perseas.seq\":41,\"perseas.peer\":\"192.0.2.1:9\"}}\n");
+	line = written_by(warn);
+	assert_non_null(strstr(line, "\"SeverityText\":\"WARN\",\"SeverityNumber\":13,"));
+	assert_string_equal(strstr(line, "},\"Attributes\""), "},\"Attributes\":{}}\n");
+}
+
 static void times_are_in_utc_to_the_microsecond(void **state)
 {
 	char text[LOG_TIME_TEXT];
@@ -162,14 +335,6 @@ static void times_are_in_utc_to_the_microsecond(void **state)
 	(void)state;
 	assert_string_equal(log_time_text(text, 0), "1970-01-01T00:00:00.000000Z");
 	assert_string_equal(log_time_text(text, 1782864000000042), "2026-07-01T00:00:00.000042Z");
-}
-
-/* A line break, an escape sequence for terminals, one of U+009B, what is not UTF-8, a quote. */
-static void hostile(void)
-{
-	const char *text = "a\nb\x1b[2J\xc2\x9bK\xff\x80 \"\\\x7f \xe2\x82\xac";
-
-	log_event(LOG_LEVEL_INFO, "refused", &(struct log_fields){ .peer = text }, "%s", text);
 }
 
 static void what_a_peer_sent_gives_orders_to_no_terminal(void **state)
@@ -182,15 +347,6 @@ static void what_a_peer_sent_gives_orders_to_no_terminal(void **state)
 	assert_string_equal(strstr(written_by(hostile), "\"message\""),
 	                    "\"message\":\"a?b?[2J?K?? \\\"\\\\? \xe2\x82\xac\","
 	                    "\"peer\":\"a?b?[2J?K?? \\\"\\\\? \xe2\x82\xac\"}\n");
-}
-
-static void say_much(void)
-{
-	char text[3000];
-
-	memset(text, '"', sizeof(text));
-	text[sizeof(text) - 1] = '\0';
-	log_event(LOG_LEVEL_ERROR, text, &(struct log_fields){ text, 1, 1, text }, "%s", text);
 }
 
 /* Longer than everything: cut, and still one object. */
@@ -319,6 +475,64 @@ static void a_reader_that_stands_still_holds_nobody(void **state)
 	fclose(text);
 }
 
+static void count(int number)
+{
+	log_event(LOG_LEVEL_INFO, "odd", NULL, "number %d", number);
+}
+
+/* What the journal's socket has, from this number on; the next number. */
+static int hear(int fd, int number)
+{
+	char sent[LOG_JOURNAL_MAX];
+	ssize_t n;
+	int at;
+
+	while ((n = recv(fd, sent, sizeof(sent) - 1, MSG_DONTWAIT)) > 0) {
+		sent[n] = '\0';
+		assert_int_equal(sscanf(sent, "MESSAGE=number %d\n", &at), 1);
+		assert_int_equal(at, number++);
+	}
+	return number;
+}
+
+/* Nobody reads its socket, and then not its stream: events become lines, in their order, and the
+ * socket gets none before all of these are read. */
+static void a_journal_that_stands_still_holds_nobody(void **state)
+{
+	enum { MANY = 6000 };
+	const int fd = ear_open(), before = dup(STDERR_FILENO);
+	char line[64];
+	int ends[2], next, at;
+	FILE *text;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+	close(ends[1]);
+	begin_with(NULL);
+	for (int i = 0; i < MANY; i++)
+		count(i);
+	next = hear(fd, 0);
+	assert_in_range(next, 1, MANY - 1);
+	count(MANY);
+	assert_int_equal(hear(fd, next), next);
+	assert_false(log_flush());
+	text = fdopen(ends[0], "r");
+	while (next <= MANY && fgets(line, sizeof(line), text)) {
+		/* As the loop does, now and then. */
+		log_flush();
+		assert_int_equal(sscanf(line, "<6>number %d\n", &at), 1);
+		assert_int_equal(at, next++);
+	}
+	assert_true(log_flush());
+	count(next);
+	assert_int_equal(hear(fd, next), next + 1);
+	assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+	close(before);
+	fclose(text);
+	assert_string_equal(ear_close(fd), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +541,12 @@ int main(void)
 		cmocka_unit_test_setup(in_the_journal_a_line_begins_with_its_priority, setup),
 		cmocka_unit_test_setup(
 			what_has_the_journals_variable_and_is_not_the_journal_has_times, setup),
+		cmocka_unit_test_setup(in_the_journal_fields_stand_beside_the_sentence, setup),
+		cmocka_unit_test_setup(nothing_is_sent_where_standard_error_is_not_the_journal,
+		                       setup),
+		cmocka_unit_test_setup(what_a_peer_sent_is_no_field, setup),
+		cmocka_unit_test_setup(an_entry_that_is_cut_has_room, setup),
+		cmocka_unit_test_setup(opentelemetry_has_names_of_its_own, setup),
 		cmocka_unit_test_setup(json_has_the_fields_that_apply, setup),
 		cmocka_unit_test_setup(json_says_which_daemon_a_line_is_of, setup),
 		cmocka_unit_test_setup(times_are_in_utc_to_the_microsecond, setup),
@@ -336,6 +556,7 @@ int main(void)
 		cmocka_unit_test_setup(the_newest_events_are_kept, setup),
 		cmocka_unit_test_setup(what_anybody_can_bring_about_fills_no_log, setup),
 		cmocka_unit_test(a_reader_that_stands_still_holds_nobody),
+		cmocka_unit_test_setup(a_journal_that_stands_still_holds_nobody, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
