@@ -53,7 +53,8 @@ bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settl
 	const Perseas__Roster *const theirs[2] = { header->roster, header->next_roster };
 	bool listed = false, common = false;
 
-	for (int q = 0; q < 2; q++) {
+	/* Once a change is decided, its owner may count by the new roster alone. */
+	for (int q = header->marked && theirs[1]; q < 2; q++) {
 		listed = listed || is_in(theirs[q], header->image_id) ||
 		         is_in(theirs[q], header->parent_id);
 		common = common || has_common(theirs[q], settled) || has_common(theirs[q], next);

@@ -32,8 +32,10 @@ Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *
  * Is the image one of a fork, seen from these rosters (`next` may be NULL)? Its own list it, or the
  * image that it was loaded from, and no image that they list is in these. Each change of a roster,
  * and each image that is made anew, leaves another image of the roster as it was; so these rosters
- * came of others than the image's did, or every image of those was replaced since. By (epoch,
- * version) nobody can tell which is newer: each owner of a fork counts on from what it saw.
+ * came of others than the image's did, or every image of those was replaced since. Where its change
+ * is decided, only the roster that comes is its own: its owner may count by that alone, before the
+ * image is told so. By (epoch, version) nobody can tell which is newer: each owner of a fork counts
+ * on from what it saw.
  */
 bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settled,
                      const Perseas__Roster *next);
@@ -114,7 +116,7 @@ struct ps_judgement {
 #define PS_FORKED                                                                         \
 	"it has an image of this store by another roster, which has no image in common "  \
 	"with this one, so that its state may be the newer one, and is not copied over: " \
-	"perseas status shows it, and perseas drop deletes it"
+	"perseas status shows it, and perseas drop, of this mirror alone, deletes it"
 
 /* All of it. */
 void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count);

@@ -210,6 +210,48 @@ static void an_image_of_a_newer_roster_does_not_join(void **state)
 	owner_free(o);
 }
 
+static void begin_change(struct owner *o)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
+		                                      0, true };
+
+	assert_int_equal(owner_change(o, &wanted), 0);
+}
+
+static void keep_until(struct owner *o, enum ps_change_stage stage)
+{
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != stage; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+}
+
+/* The change that left BACK out counts for the owner, and is recorded on NEW as decided only: NEW's
+ * daemon hangs, and what is written to its memory arrives. The roster before it lists BACK still,
+ * which the fork's does, too. */
+static void an_image_whose_change_is_decided_does_not_join(void **state)
+{
+	struct owner *o = begin(2, 2);
+
+	(void)state;
+	direct_crash(o->d, BACK);
+	owner_keep(o, BACK, PERSEAS_MIRROR_DOWN);
+	begin_change(o);
+	keep_until(o, PS_CHANGE_MARKED);
+	direct_hang(o->d, NEW);
+	keep_until(o, PS_CHANGE_SETTLING);
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	owner_die(o);
+	direct_unhang(o->d, NEW);
+	assert_true(header_at(o, NEW)->marked);
+	make_empty(o, OTHER);
+	direct_start(o->d, BACK);
+	open_fork(o);
+	assert_int_equal(replace(o, "sim://1", "sim://4", false), PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(o->p->upkeep.change.text, "no image in common"));
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +259,7 @@ int main(void)
 		cmocka_unit_test(an_open_makes_none_anew_that_has_an_image_of_a_fork),
 		cmocka_unit_test(a_keeper_makes_none_anew_that_has_an_image_of_a_fork),
 		cmocka_unit_test(an_image_of_a_newer_roster_does_not_join),
+		cmocka_unit_test(an_image_whose_change_is_decided_does_not_join),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -377,6 +377,29 @@ static void an_image_of_a_fork_is_not_replaced(void **state)
 	assert_false(ps_image_forked(header, &s.of[0].roster[3], NULL));
 }
 
+/* The roster before a change that is decided says nothing any more: neither whose image it is, nor
+ * what it has in common with others. */
+static void a_decided_change_says_who_has_a_fork(void **state)
+{
+	struct scene s = { .count = 0 };
+	Perseas__Header *joins, *leaves;
+
+	(void)state;
+	list(&s, 0, 0, 2, 0x3);
+	list(&s, 0, 1, 2, 0x6);
+	list(&s, 0, 2, 2, 0x9);
+	joins = tell(&s, 0, 2, 0, 4);
+	leaves = tell(&s, 0, 0, 0, 4);
+	joins->next_roster = leaves->next_roster = &s.of[0].roster[1];
+	assert_false(ps_image_forked(joins, &s.of[0].roster[2], NULL));
+	joins->marked = leaves->marked = true;
+	assert_true(ps_image_forked(joins, &s.of[0].roster[2], NULL));
+	list(&s, 0, 3, 1, 0x40);
+	assert_false(ps_image_forked(leaves, &s.of[0].roster[3], NULL));
+	leaves->marked = false;
+	assert_true(ps_image_forked(leaves, &s.of[0].roster[3], NULL));
+}
+
 /* The roster has the address of one that shows a fork's image: an open has no W. */
 static void a_member_with_an_image_of_a_fork_is_not_made_anew(void **state)
 {
@@ -413,6 +436,7 @@ int main(void)
 		cmocka_unit_test(r_must_have_a_voice),
 		cmocka_unit_test(t_must_be_touched_and_w_be_had),
 		cmocka_unit_test(an_image_of_a_fork_is_not_replaced),
+		cmocka_unit_test(a_decided_change_says_who_has_a_fork),
 		cmocka_unit_test(a_member_with_an_image_of_a_fork_is_not_made_anew),
 	};
 

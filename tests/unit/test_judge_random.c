@@ -256,11 +256,14 @@ static bool lists(const Perseas__Roster *roster, ProtobufCBinaryData id)
 	return id.len && ps_roster_member(roster, id.data);
 }
 
-/* May it be replaced? Not where it counts for others, whose rosters have none of these images. */
+/* May it be replaced? Not where it counts for others, whose rosters have none of these images. Once
+ * a change is decided, the roster before it says nothing any more. */
 static bool is_free(const struct scene *s, const Perseas__Header *header)
 {
 	const Perseas__Roster *one = header->roster, *two = header->next_roster;
 
+	if (header->marked && two)
+		one = NULL;
 	if (!lists(one, header->image_id) && !lists(two, header->image_id) &&
 	    !lists(one, header->parent_id) && !lists(two, header->parent_id))
 		return true;
