@@ -145,8 +145,7 @@ enum perseas_recovery {
 	 * missing, and nobody may discard pages (madvise).
 	 *
 	 * Needs Linux 6.6 and userfaultfd(2). If a process cannot have them, memory is read first,
-	 * and perseas_report says why. Cannot be used with PERSEAS_CHECK_WRITES, PERSEAS_SALVAGE
-	 * or TLS.
+	 * and perseas_report says why. Cannot be used with PERSEAS_SALVAGE or TLS.
 	 */
 	PERSEAS_RECOVERY_ON_DEMAND
 };

@@ -41,7 +41,8 @@ enum perseas_track {
 
 	/*
 	 * A bit of perseas_options.flags: transactions may begin with PERSEAS_TRACK. Others may be
-	 * used, too, one after another with these. Cannot be used with PERSEAS_RECOVERY_ON_DEMAND.
+	 * used, too, one after another with these. With PERSEAS_RECOVERY_ON_DEMAND the second copy
+	 * comes with the memory, and a commit compares nothing that is missing.
 	 */
 	PERSEAS_TRACKED = 64
 };

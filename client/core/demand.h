@@ -43,9 +43,19 @@ int ps_demand_probe(struct ps_env *env, const char **limit, struct ps_error *err
 /* Ends it: what is mapped is unmapped first. Nobody uses the handle. */
 void ps_demand_end(struct perseas *p);
 
-/* The segment's memory, which was placed just now, is fetched from now on. False: it is to be read
- * first. Admin. */
-bool ps_demand_map(struct perseas *p, const struct ps_segment *segment);
+/* The segment's memory, which was placed just now, is fetched from now on. With a shadow (shadow.h;
+ * else NULL) what comes is in there before anybody can see it, and where the handle has the means
+ * of written.h, what is stored to it from then on is noted. False: it is to be read first.
+ * Admin. */
+bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow);
+
+/* Can what is stored to memory that is fetched be noted? True where none is. */
+bool ps_demand_can_watch(const struct perseas *p);
+
+/* Waits until what anybody could see of the handle's shadowed memory, when this was called, counts
+ * as here: a page can be stored to a moment before that, and commit looks for what was stored only
+ * where memory is here. No lock is held. */
+void ps_demand_settle(struct perseas *p);
 
 /* The segment is about to be unmapped: nothing is filled in from when it returns. Admin. */
 void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment);
@@ -148,13 +158,20 @@ struct ps_pager_ops {
 	 * As look_up. The member is NULL where it never can. */
 	int (*hire)(struct ps_pager *pager, unsigned which);
 
-	/* From now on who touches the range waits. 0, or -1: that cannot be had. */
-	int (*cover)(struct ps_pager *pager, uint8_t *base, uint64_t size);
+	/* Can it watch what it covers? Any thread. */
+	bool (*can_watch)(const struct ps_pager *pager);
+
+	/* From now on who touches the range waits. watch: stores to what comes are noted, as
+	 * written.h says it of memory that it watches. 0, or -1: that cannot be had. */
+	int (*cover)(struct ps_pager *pager, uint8_t *base, uint64_t size, bool watch);
 	/* An address at which somebody waits. False: nobody does who was not told before. */
 	bool (*fault)(struct ps_pager *pager, uint64_t *address);
-	/* The range gets these bytes at once for everybody, and zeros up to the end of its last
-	 * page; who waits goes on. False: there is no memory for it now. */
-	bool (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length);
+	/* Each page of the range gets these bytes at once for everybody, and zeros up to the end of
+	 * the last one; who waits goes on. watched: as it was covered; what comes does not count as
+	 * written. False: there is no memory for all of it now, and some of its pages may be here:
+	 * they keep what they have. */
+	bool (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
+	             bool watched);
 	/* All of the range is here: has the kernel gather its pages to large ones, where it can.
 	 * What it holds is nobody's concern. False: some of it is in use now, try again. */
 	bool (*gather)(struct ps_pager *pager, uint8_t *base, uint64_t size);

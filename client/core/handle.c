@@ -79,7 +79,6 @@ int perseas_error(const perseas_t *p, char *buffer, size_t size, int *code)
 
 static int check_options(struct perseas_options *o, struct ps_error *error)
 {
-	const uint32_t unserved = PERSEAS_CHECK_WRITES | PERSEAS_TRACKED | PERSEAS_SALVAGE;
 	const uint32_t known = PERSEAS_CREATE | PERSEAS_TAKEOVER | PERSEAS_CHECK_OVERLAP |
 	                       PERSEAS_CHECK_WRITES | PERSEAS_SALVAGE | PERSEAS_CANCEL |
 	                       PERSEAS_TRACKED;
@@ -89,10 +88,12 @@ static int check_options(struct perseas_options *o, struct ps_error *error)
 		                    "flags 0x%x has unknown bits; known are 0x%x", o->flags, known);
 	if (o->recovery > PERSEAS_RECOVERY_ON_DEMAND)
 		return ps_error_set(error, PERSEAS_EINVAL, "recovery %u is not known", o->recovery);
-	if (o->recovery == PERSEAS_RECOVERY_ON_DEMAND && o->flags & unserved)
-		return ps_error_set(error, PERSEAS_EINVAL,
-		                    "PERSEAS_CHECK_WRITES, PERSEAS_TRACKED and PERSEAS_SALVAGE "
-		                    "need all memory: open with PERSEAS_RECOVERY_READ_FIRST");
+	if (o->recovery == PERSEAS_RECOVERY_ON_DEMAND && o->flags & PERSEAS_SALVAGE)
+		return ps_error_set(
+			error, PERSEAS_EINVAL,
+			"PERSEAS_SALVAGE adopts no mirror, so there is none that memory "
+			"could be fetched from later: open with "
+			"PERSEAS_RECOVERY_READ_FIRST");
 	if (o->log_size < PS_LOG_MIN || o->log_size > PS_LOG_MAX)
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "log_size %llu is not between 4096 bytes and 64 GiB",

@@ -37,6 +37,7 @@ struct ps_segment {
 	uint64_t left;    /* seq when it was last unmapped here */
 	uint8_t *shadow; /* its committed contents, where that is asked for (shadow.h); else NULL */
 	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
+	bool lacks;       /* with it: some of it may have been missing at the last look */
 	unsigned held;    /* heaps that rely on it: it is not unmapped */
 	bool is_retained; /* its memory outlives the handle (perseas_retain) */
 	/* Addresses behind it and its parts that are kept for what it grows by; of none: 0 bytes.

@@ -1,7 +1,8 @@
 /*
  * shadow.c - see shadow.h. map.c makes shadows, and commit.c and checked.c use them. A page may be
  * taken for like its shadow only after it was compared, and only if it was compared after the means
- * of written.h was asked.
+ * of written.h was asked. Memory that is missing (demand.h) is never touched here, and never asked
+ * about: its shadow comes with it.
  */
 #include "shadow.h"
 
@@ -14,20 +15,9 @@
 
 enum { WORD = PS_WRITTEN_WORD };
 
-void ps_shadow_begin(struct perseas *p)
+static const char *name_of(const struct perseas *p)
 {
-	const char *what = p->options.flags & PERSEAS_TRACKED ? "PERSEAS_TRACKED"
-	                                                      : "PERSEAS_CHECK_WRITES";
-	struct ps_error error = { PERSEAS_ESYSTEM, "PERSEAS_WRITTEN_PAGES=off is set" };
-
-	if (!(p->options.flags & PS_SHADOWED))
-		return;
-	if (p->env->written)
-		p->written = p->env->written->begin(p->env, &error);
-	if (p->written)
-		ps_report(p, "%s: commits compare the pages that were written", what);
-	else
-		ps_report(p, "%s: commits compare all memory: %s", what, error.text);
+	return p->options.flags & PERSEAS_TRACKED ? "PERSEAS_TRACKED" : "PERSEAS_CHECK_WRITES";
 }
 
 void ps_shadow_end(struct perseas *p)
@@ -37,36 +27,72 @@ void ps_shadow_end(struct perseas *p)
 	p->written = NULL;
 }
 
+void ps_shadow_begin(struct perseas *p)
+{
+	struct ps_error error = { PERSEAS_ESYSTEM, "PERSEAS_WRITTEN_PAGES=off is set" };
+	const char *what = name_of(p);
+
+	if (!(p->options.flags & PS_SHADOWED))
+		return;
+	if (p->env->written)
+		p->written = p->env->written->begin(p->env, &error);
+	if (p->written && !ps_demand_can_watch(p)) {
+		ps_shadow_end(p);
+		ps_error_set(&error, PERSEAS_ESYSTEM,
+		             "what is fetched on demand cannot be watched by this kernel");
+	}
+	if (p->written)
+		ps_report(p, "%s: commits compare the pages that were written", what);
+	else
+		ps_report(p, "%s: commits compare all memory: %s", what, error.text);
+}
+
 static uint64_t words(const struct ps_segment *segment)
 {
 	return segment->size / PS_PAGE / WORD + 1;
 }
 
-int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
+int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room)
 {
-	const uint64_t set = words(segment) * sizeof(uint64_t), at = ps_align8(segment->size);
-	uint64_t *unlike = NULL;
-	uint8_t *shadow;
-
+	*room = NULL;
 	if (!(p->options.flags & PS_SHADOWED) || !segment->base)
 		return 0;
-	shadow = malloc(at + set);
-	if (!shadow)
-		return ps_fail(p, PERSEAS_ENOMEM,
-		               "%s needs a second copy of segment '%s' (%llu bytes)",
-		               p->options.flags & PERSEAS_TRACKED ? "PERSEAS_TRACKED"
-		                                                  : "PERSEAS_CHECK_WRITES",
-		               segment->name, (unsigned long long)segment->size);
-	/* First, so that a store behind the copy is noted. */
-	if (p->written && !p->env->written->watch(p->written, segment->base, segment->size))
-		unlike = memset(shadow + at, 0, set);
-	memcpy(shadow, segment->base, segment->size);
-	/* Whole, for an abort takes back what is not as in the copy. */
+	*room = malloc(ps_align8(segment->size) + words(segment) * sizeof(uint64_t));
+	if (*room)
+		return 0;
+	return ps_fail(p, PERSEAS_ENOMEM, "%s needs a second copy of segment '%s' (%llu bytes)",
+	               name_of(p), segment->name, (unsigned long long)segment->size);
+}
+
+void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t *room, bool watched)
+{
+	uint64_t *unlike = NULL;
+
+	if (!room)
+		return;
+	if (watched)
+		unlike = memset(room + ps_align8(segment->size), 0,
+		                words(segment) * sizeof(uint64_t));
 	pthread_mutex_lock(&p->lock);
 	ps_shadow_free(segment);
-	segment->shadow = shadow;
+	segment->shadow = room;
 	segment->unlike = unlike;
 	pthread_mutex_unlock(&p->lock);
+}
+
+int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
+{
+	uint8_t *room;
+	bool watched;
+	int rc = ps_shadow_reserve(p, segment, &room);
+
+	if (rc || !room)
+		return rc;
+	/* First, so that a store behind the copy is noted. */
+	watched = p->written && !p->env->written->watch(p->written, segment->base, segment->size);
+	memcpy(room, segment->base, segment->size);
+	/* Whole, for an abort takes back what is not as in the copy. */
+	ps_shadow_take_room(p, segment, room, watched);
 	return 0;
 }
 
@@ -77,11 +103,27 @@ void ps_shadow_free(struct ps_segment *segment)
 	segment->unlike = NULL;
 }
 
+/* Only what is here: to ask about a page that is missing would mark it (written.h). False: any page
+ * may have been written. */
+static bool look(struct perseas *p, const struct ps_segment *segment)
+{
+	bool here = true;
+
+	for (uint64_t at = 0, run = segment->size; at < segment->size; at += run) {
+		if (segment->lacks)
+			run = ps_demand_run(p, segment, at, segment->size - at, &here);
+		if (here &&
+		    p->env->written->take(p->written, segment->base, at, run, segment->unlike))
+			return false;
+	}
+	return true;
+}
+
 void ps_shadow_look(struct perseas *p, struct ps_segment *segment)
 {
 	ps_assert_locked(p);
-	if (segment->unlike &&
-	    p->env->written->take(p->written, segment->base, segment->size, segment->unlike))
+	segment->lacks = ps_demand_lacks(p, segment);
+	if (segment->unlike && !look(p, segment))
 		segment->unlike = NULL;
 }
 
@@ -101,17 +143,39 @@ static uint64_t find_page(const struct ps_segment *segment, uint64_t page)
 	return segment->size / PS_PAGE + 1;
 }
 
-bool ps_shadow_next(struct ps_segment *segment, uint64_t *offset, uint64_t *length)
+/* What is here of [*at, end), and not like its shadow: *at becomes where it begins. False: nothing
+ * is. */
+static bool find_unlike(struct perseas *p, const struct ps_segment *segment, uint64_t *at,
+                        uint64_t end, uint64_t *length)
 {
-	uint64_t page = find_page(segment, (*offset + PS_PAGE - 1) / PS_PAGE), at;
+	bool here = true;
+
+	for (; *at < end; *at += *length) {
+		*length = end - *at;
+		if (segment->lacks)
+			*length = ps_demand_run(p, segment, *at, end - *at, &here);
+		if (here && memcmp(segment->base + *at, segment->shadow + *at, *length) != 0)
+			return true;
+	}
+	return false;
+}
+
+bool ps_shadow_next(struct perseas *p, struct ps_segment *segment, uint64_t *offset,
+                    uint64_t *length)
+{
+	uint64_t page = find_page(segment, *offset / PS_PAGE), at, from;
 
 	for (; (at = page * PS_PAGE) < segment->size; page = find_page(segment, page + 1)) {
-		*length = segment->size - at < PS_PAGE ? segment->size - at : PS_PAGE;
-		if (memcmp(segment->base + at, segment->shadow + at, *length) != 0) {
-			*offset = at;
+		const uint64_t rest = segment->size - at;
+
+		from = at < *offset ? *offset : at;
+		if (find_unlike(p, segment, &from, at + (rest < PS_PAGE ? rest : PS_PAGE),
+		                length)) {
+			*offset = from;
 			return true;
 		}
-		if (segment->unlike)
+		/* Where it began further on, something before was not alike. */
+		if (segment->unlike && at >= *offset)
 			segment->unlike[page / WORD] &= ~((uint64_t)1 << page % WORD);
 	}
 	return false;

@@ -13,6 +13,7 @@
 #ifndef PERSEAS_CLIENT_SHADOW_H
 #define PERSEAS_CLIENT_SHADOW_H
 
+#include "demand.h"
 #include "handle.h"
 
 struct ps_outgoing;
@@ -28,14 +29,31 @@ void ps_shadow_end(struct perseas *p);
 /* A shadow of a segment, where the options ask for it: its memory is what is committed. Commits are
  * held back. 0 or ENOMEM. */
 int ps_shadow_make(struct perseas *p, struct ps_segment *segment);
+
+/* The same in two steps, for memory that is fetched on demand, of which each page comes to the
+ * shadow first (demand.h): room for it, the caller's, or NULL where the options ask for none; and
+ * then it is the segment's. watched: pages are noted that are written. 0 or ENOMEM. */
+int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room);
+void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t *room,
+                         bool watched);
 void ps_shadow_free(struct ps_segment *segment);
 
-/* Notes which pages of the segment were written. Locked. */
+/* For the thread that commits or aborts, which holds nothing: it may have stored to a page that is
+ * still coming, by what others are told. */
+static inline void ps_shadow_settle(struct perseas *p)
+{
+	if (p->options.flags & PS_SHADOWED)
+		ps_demand_settle(p);
+}
+
+/* Notes which pages of the segment were written, of those that are here. Locked. */
 void ps_shadow_look(struct perseas *p, struct ps_segment *segment);
 
-/* The first page, from *offset on, that is not like its shadow: *offset becomes where it begins,
- * and *length its bytes. False: there is none. Since ps_shadow_look; locked. */
-bool ps_shadow_next(struct ps_segment *segment, uint64_t *offset, uint64_t *length);
+/* The first page, from *offset on, that is not like its shadow, or what is here of it: *offset
+ * becomes where that begins, and *length its bytes. False: there is none. Since ps_shadow_look;
+ * locked. */
+bool ps_shadow_next(struct perseas *p, struct ps_segment *segment, uint64_t *offset,
+                    uint64_t *length);
 
 /* The shadow gets what a transaction changed that is over then. The spans of its cover become those
  * of the shadow. Locked. */

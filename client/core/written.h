@@ -26,17 +26,21 @@ struct ps_written_ops {
 
 	/* From when this returns, stores to the range are noted, whoever makes them: any thread, or
 	 * the kernel for a system call. The range is a mapping that has just been made, or was
-	 * watched before. Who unmaps it need not say so. 0, or -1: that cannot be had. */
+	 * watched before. Who unmaps it need not say so. 0, or -1: that cannot be had. Memory that
+	 * is fetched on demand is watched by the pager instead (demand.h, `cover`). */
 	int (*watch)(struct ps_written *written, const uint8_t *base, uint64_t size);
 
 	/*
-	 * Adds to a set, which has a bit for each page of PS_PAGE bytes, the pages of a watched
-	 * range that were written since the call before, or since it is watched. A store that is
-	 * made meanwhile is in this set or in the next. A page whose contents were discarded
-	 * (madvise) counts as written. 0; or -1: any page may have been written, now and from now
-	 * on. One thread at a time calls it for a range.
+	 * Adds to a set, which has a bit for each page of PS_PAGE bytes from base on, the pages of
+	 * [base + offset, base + offset + length) that were written since the call before, or since
+	 * they are watched. That begins and ends where pages do, or the watched range. A store that
+	 * is made meanwhile is in this set or in the next. A page whose contents were discarded
+	 * (madvise) counts as written; so would one that is missing (demand.h), and could not be
+	 * refused then: nobody asks about those. 0; or -1: any page may have been written, now and
+	 * from now on. One thread at a time calls it for a range.
 	 */
-	int (*take)(struct ps_written *written, const uint8_t *base, uint64_t size, uint64_t *set);
+	int (*take)(struct ps_written *written, const uint8_t *base, uint64_t offset,
+	            uint64_t length, uint64_t *set);
 };
 
 /* The kernel's: userfaultfd(2) and PAGEMAP_SCAN, from Linux 6.7 on. */

@@ -182,7 +182,7 @@ static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
 	return states;
 }
 
-bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
+bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow)
 {
 	struct ps_demand *d = p->demand;
 	struct ps_mapping *mapping;
@@ -193,7 +193,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
 	if (!d)
 		return false;
 	count = (segment->size + d->ops->granule - 1) / d->ops->granule;
-	states = calloc(count, sizeof(*states));
+	states = calloc(shadow ? 2 * count : count, sizeof(*states));
 	if (!states)
 		return false;
 	ps_take_mark(d, segment, count, states);
@@ -211,6 +211,9 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment)
 		.states = states,
 		.count = count,
 		.missing = count,
+		.shadow = shadow,
+		.watched = shadow && p->written,
+		.torn = shadow ? states + count : NULL,
 	};
 	ps_hot_mark(d, &d->mappings[d->mapping_count - 1]);
 	d->ops->wake(d->pager);

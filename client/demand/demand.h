@@ -30,6 +30,12 @@ struct ps_mapping {
 	uint64_t left;   /* the segment's, when it was mapped: a source must hold it */
 	uint8_t *states; /* enum ps_granule, `count` of them */
 	uint64_t count, missing;
+	uint8_t *shadow; /* gets what comes before memory does; or NULL */
+	bool watched;    /* with it: stores are noted */
+	/* With it: granules that are not here, some of whose pages may be, since there was no
+	 * memory for all: a 1 for each, `count` of them, and how many there are. */
+	uint8_t *torn;
+	uint64_t torn_count;
 	uint64_t next;           /* no granule before it is PS_GRANULE_MISSING */
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
 	uint64_t copied;         /* no granule before it is PS_GRANULE_COPIED */
@@ -115,6 +121,7 @@ struct ps_demand {
 	unsigned mapping_count;
 	uint64_t generations;
 	uint64_t filling; /* the generation that is being filled without the lock; 0: none */
+	uint64_t fills;   /* that were begun */
 	struct ps_source sources[PS_MIRRORS_MAX];
 	struct ps_want wants[PS_WANTS]; /* a ring, the oldest first */
 	unsigned want_first, want_count;
@@ -184,6 +191,9 @@ void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_
                   uint8_t *states);
 /* Fills in some of that, first what somebody waits for. True: there may be more. The thread. */
 bool ps_take_step(struct ps_demand *d);
+
+/* settle.c: with the lock. Granules of a mapping with a shadow were filled, all of them or not. */
+void ps_settle_note(struct ps_mapping *mapping, const struct ps_want *part, bool filled);
 
 /* fetch.c: with the lock, which it lets go of while it fills: unmap waits for that. False: there is
  * no memory for it now. The thread. */

@@ -86,7 +86,10 @@ static void cover_new(struct ps_demand *d, uint64_t now)
 
 		if (mapping->covered)
 			continue;
-		mapping->covered = d->ops->cover(d->pager, mapping->base, mapping->size) ? -1 : 1;
+		mapping->covered = d->ops->cover(d->pager, mapping->base, mapping->size,
+		                                 mapping->watched)
+		                           ? -1
+		                           : 1;
 		ps_runs_begin(d, now);
 		d->env->ops->broadcast(d->env, &d->change);
 	}
@@ -296,12 +299,18 @@ bool ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uin
 {
 	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
 	const uint32_t length = ps_granules_length(d, mapping, part);
-	uint8_t *to = mapping->base + part->granule * d->ops->granule;
+	const uint64_t at = part->granule * d->ops->granule;
+	uint8_t *to = mapping->base + at, *shadow = mapping->shadow;
+	const bool watched = mapping->watched;
 	bool filled;
 
 	d->filling = part->generation;
+	d->fills++;
 	pthread_mutex_unlock(&d->lock);
-	filled = d->ops->fill(d->pager, to, bytes, length);
+	/* First, since what can be seen of a page can be stored to, and is then compared. */
+	if (shadow)
+		memcpy(shadow + at, bytes, length);
+	filled = d->ops->fill(d->pager, to, bytes, length, watched);
 	pthread_mutex_lock(&d->lock);
 	d->filling = 0;
 	mapping = ps_mapping_of(d, part->generation);
@@ -309,6 +318,8 @@ bool ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uin
 		memset(&mapping->states[part->granule], PS_GRANULE_HERE, part->count);
 		mapping->missing -= part->count;
 	}
+	if (shadow)
+		ps_settle_note(mapping, part, filled);
 	d->env->ops->broadcast(d->env, &d->change);
 	return filled;
 }
@@ -446,7 +457,8 @@ static struct ps_mapping *find_small(struct ps_demand *d)
 
 		if (mapping->missing || mapping->covered <= 0)
 			return NULL;
-		if (!found && mapping->gathered < mapping->size)
+		/* The kernel gathers no pages that are watched, and a store would part them. */
+		if (!found && !mapping->watched && mapping->gathered < mapping->size)
 			found = mapping;
 	}
 	return found;

@@ -37,7 +37,8 @@ enum {
 	KEPT = PS_SLEEPERS + 2,
 };
 
-/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 5.9, 6.6 and 6.8). */
+/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 5.9, 6.6, 6.8, and
+ * what stores to pages are noted with: 6.7). */
 #define USER_MODE_ONLY 1
 #define DONTNEED_LOCKED 24
 #define COLLAPSE 25
@@ -51,6 +52,7 @@ struct poison {
 };
 #define POISON _IOWR(UFFDIO, 0x08, struct poison)
 
+#define FEATURE_WP_ASYNC ((uint64_t)1 << 15)
 #define FEATURE_MOVE ((uint64_t)1 << 16)
 
 struct move {
@@ -70,6 +72,7 @@ struct ps_pager {
 	int wake_fd;
 	bool user_only; /* faults of the kernel itself are not told */
 	bool moves;     /* pages can be moved to what is missing */
+	bool watches;   /* pages can come protected, so that the kernel notes who stores to them */
 	bool copied;    /* some pages have been copied instead: they are small */
 	struct uffd_msg events[EVENTS];
 	unsigned event_count, event_at;
@@ -128,8 +131,9 @@ static bool part_descriptors(struct ps_pager *pager)
 
 static bool open_uffd(struct ps_pager *pager)
 {
-	struct uffdio_api moves = { .api = UFFD_API, .features = FEATURE_POISON | FEATURE_MOVE };
-	struct uffdio_api api = { .api = UFFD_API, .features = FEATURE_POISON };
+	static const uint64_t more[] = { FEATURE_MOVE | FEATURE_WP_ASYNC, FEATURE_WP_ASYNC,
+		                         FEATURE_MOVE, 0 };
+	bool agreed = false;
 
 	pager->uffd = (int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	if (pager->uffd < 0) {
@@ -141,8 +145,14 @@ static bool open_uffd(struct ps_pager *pager)
 		fail(pager, "this process may not use userfaultfd(2)", errno);
 		return false;
 	}
-	pager->moves = !ioctl(pager->uffd, UFFDIO_API, &moves);
-	if (!pager->moves && ioctl(pager->uffd, UFFDIO_API, &api)) {
+	for (unsigned i = 0; !agreed && i < sizeof(more) / sizeof(more[0]); i++) {
+		struct uffdio_api api = { .api = UFFD_API, .features = FEATURE_POISON | more[i] };
+
+		agreed = !ioctl(pager->uffd, UFFDIO_API, &api);
+		pager->moves = more[i] & FEATURE_MOVE;
+		pager->watches = more[i] & FEATURE_WP_ASYNC;
+	}
+	if (!agreed) {
 		fail(pager, "this kernel cannot refuse missing memory: it takes Linux 6.6", errno);
 		return false;
 	}
@@ -352,11 +362,18 @@ static struct uffdio_range range_of(const uint8_t *at, uint64_t length)
 	return (struct uffdio_range){ (uint64_t)(uintptr_t)at, whole_pages(length) };
 }
 
-static int uffd_cover(struct ps_pager *pager, uint8_t *base, uint64_t size)
+static bool uffd_can_watch(const struct ps_pager *pager)
+{
+	return pager->watches;
+}
+
+static int uffd_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, bool watch)
 {
 	struct uffdio_register covered = { .range = range_of(base, size),
 		                           .mode = UFFDIO_REGISTER_MODE_MISSING };
 
+	if (watch)
+		covered.mode |= UFFDIO_REGISTER_MODE_WP;
 	if (ioctl(pager->uffd, UFFDIO_REGISTER, &covered))
 		return -1;
 	/* What is there already is zeros, and would count as fetched: the memory of a process that
@@ -383,14 +400,16 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 }
 
 /* Whole pages, to an address. False: there is no memory. A page that is here keeps what it has. */
-static bool copy_pages(struct ps_pager *pager, uint64_t to, const uint8_t *from, uint64_t length)
+static bool copy_pages(struct ps_pager *pager, uint64_t to, const uint8_t *from, uint64_t length,
+                       uint64_t mode)
 {
 	uint64_t done = 0;
 
 	while (done < length) {
 		struct uffdio_copy copy = { .dst = to + done,
 			                    .src = (uint64_t)(uintptr_t)from + done,
-			                    .len = length - done };
+			                    .len = length - done,
+			                    .mode = mode };
 
 		if (!ioctl(pager->uffd, UFFDIO_COPY, &copy))
 			return true;
@@ -433,12 +452,21 @@ static uint64_t move_pages(struct ps_pager *pager, const uint8_t *to, const uint
 	return done;
 }
 
-static bool uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
+/* What is moved would come unprotected, and so count as written. */
+static bool can_move(const struct ps_pager *pager, const uint8_t *to, const uint8_t *bytes,
+                     uint32_t length, bool watched)
+{
+	return pager->moves && !watched && length == BLOCK && (uintptr_t)to % BLOCK == 0 &&
+	       is_block(pager, bytes);
+}
+
+static bool uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
+                      bool watched)
 {
 	const uint64_t whole = whole_pages(length);
 	uint64_t moved = 0;
 
-	if (pager->moves && length == BLOCK && (uintptr_t)to % BLOCK == 0 && is_block(pager, bytes))
+	if (can_move(pager, to, bytes, length, watched))
 		moved = move_pages(pager, to, bytes);
 	if (moved == BLOCK)
 		return true;
@@ -448,7 +476,8 @@ static bool uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
 		memset(pager->page + length, 0, whole - length);
 		bytes = pager->page;
 	}
-	return copy_pages(pager, (uint64_t)(uintptr_t)to + moved, bytes + moved, whole - moved);
+	return copy_pages(pager, (uint64_t)(uintptr_t)to + moved, bytes + moved, whole - moved,
+	                  watched ? UFFDIO_COPY_MODE_WP : 0);
 }
 
 static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
@@ -456,9 +485,20 @@ static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 	return !pager->copied || !madvise(base, size, COLLAPSE) || errno != EAGAIN;
 }
 
+/* Whoever asks what was written leaves a mark where a page was discarded that is watched, and the
+ * kernel refuses no page that has one. A page that is here then counts as written, which is no
+ * harm. True: try again. */
+static bool take_mark(struct ps_pager *pager, uint64_t at)
+{
+	struct uffdio_writeprotect none = { .range = { at, PS_PAGE } };
+
+	return pager->watches && !ioctl(pager->uffd, UFFDIO_WRITEPROTECT, &none);
+}
+
 static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
 	struct uffdio_range all = range_of(at, length);
+	uint64_t unmarked = UINT64_MAX;
 
 	for (uint64_t done = 0; done < all.len;) {
 		struct poison poison = { .range = { all.start + done, all.len - done } };
@@ -467,6 +507,8 @@ static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 			break;
 		if (poison.updated > 0)
 			done += (uint64_t)poison.updated;
+		else if (errno == EEXIST && unmarked != done && take_mark(pager, all.start + done))
+			unmarked = done;
 		else if (errno == EEXIST)
 			done += PS_PAGE; /* it is here */
 		else if (errno != EAGAIN && errno != ENOMEM)
@@ -541,6 +583,7 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.wake = uffd_wake,
 	.look_up = uffd_look_up,
 	.hire = uffd_hire,
+	.can_watch = uffd_can_watch,
 	.cover = uffd_cover,
 	.fault = uffd_fault,
 	.fill = uffd_fill,

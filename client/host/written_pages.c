@@ -131,9 +131,11 @@ static void add_run(uint64_t *set, uint64_t base, uint64_t size, const struct ru
 		set[page / PS_WRITTEN_WORD] |= (uint64_t)1 << page % PS_WRITTEN_WORD;
 }
 
-static int pages_take(struct ps_written *written, const uint8_t *base, uint64_t size, uint64_t *set)
+static int pages_take(struct ps_written *written, const uint8_t *base, uint64_t offset,
+                      uint64_t length, uint64_t *set)
 {
-	const uint64_t start = (uint64_t)(uintptr_t)base, end = start + whole_pages(size);
+	const uint64_t start = (uint64_t)(uintptr_t)base + offset;
+	const uint64_t end = start + whole_pages(length);
 	struct run runs[RUNS];
 	struct scan scan = {
 		.size = sizeof(scan),
@@ -153,7 +155,7 @@ static int pages_take(struct ps_written *written, const uint8_t *base, uint64_t 
 		if (count < 0 || scan.walk_end <= scan.start)
 			return -1;
 		for (int i = 0; i < count; i++)
-			add_run(set, start, size, &runs[i]);
+			add_run(set, start - offset, offset + length, &runs[i]);
 		scan.start = scan.walk_end;
 	}
 	return 0;

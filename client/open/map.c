@@ -22,6 +22,7 @@
 #include "../../proto/control/parts.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 void ps_map_drop(struct perseas *p, uint32_t id)
@@ -150,6 +151,23 @@ static void map_undo(struct perseas *p, const struct ps_segment *segment,
 	}
 }
 
+/* Its contents, and its shadow: they come later, or are here when this returns. */
+static int bring_in(struct perseas *p, struct ps_segment *segment)
+{
+	uint8_t *room;
+	int rc = ps_shadow_reserve(p, segment, &room);
+
+	if (rc)
+		return rc;
+	if (ps_demand_map(p, segment, room)) {
+		ps_shadow_take_room(p, segment, room, p->written != NULL);
+		return 0;
+	}
+	free(room);
+	rc = ps_copy_here(p, segment);
+	return rc ? rc : ps_shadow_make(p, segment);
+}
+
 /* With all its parts, or not at all. */
 static int map_old(struct perseas *p, struct ps_segment *segment, const struct ps_wish *wish)
 {
@@ -157,12 +175,8 @@ static int map_old(struct perseas *p, struct ps_segment *segment, const struct p
 
 	if (rc)
 		return rc;
-	for (struct ps_segment *s = segment; s && !rc; s = ps_whole_next(p, s)) {
-		if (!ps_demand_map(p, s))
-			rc = ps_copy_here(p, s);
-		if (!rc)
-			rc = ps_shadow_make(p, s);
-	}
+	for (struct ps_segment *s = segment; s && !rc; s = ps_whole_next(p, s))
+		rc = bring_in(p, s);
 	if (!rc)
 		rc = ps_layout_renew(p);
 	if (rc)

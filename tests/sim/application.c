@@ -199,8 +199,7 @@ static int try_open(struct sim_application *a)
 	/* What is written is told of small segments only (written_sim.c). */
 	if (schedule->heap)
 		options.flags &= ~(uint32_t)PERSEAS_CHECK_WRITES;
-	if (schedule->demand && !(options.flags & (PERSEAS_CHECK_WRITES | PERSEAS_TRACKED)) &&
-	    (a->world->seed / 8 + a->owner->index) % 3)
+	if (schedule->demand && (a->world->seed / 8 + a->owner->index) % 3)
 		options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
 	if (a->owner->creates)
 		sim_creators_list(a->world, a->owner, list, sizeof(list));

@@ -118,6 +118,7 @@ struct perseas_tx;
 	X(HALF, "half", 4000, ".. of an image that is not whole")                              \
 	X(OUTLIVES, "outlives", 4000, ".. that was asked for an earlier mapping")              \
 	X(UNFETCHED, "unfetched", 2000, "a chunk is copied from memory that is missing")       \
+	X(UNSETTLED, "unsettled", 2000, "a commit overlooks what came while it was stored to") \
 	X(RENEWED, "renewed", 8000, ".. and so is an image, by a renewal")                     \
 	X(PROMISED_BEFORE, "promised-before", 4000, "a promise is looked at before the bytes") \
 	X(SLOT_BEHIND, "slot-behind", 8000, "a slot is looked at behind the bytes")            \

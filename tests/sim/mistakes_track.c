@@ -13,7 +13,8 @@
 
 bool sim_mistake_tracks(const struct sim_world *w)
 {
-	return w->mistake >= SIM_MISTAKE_FORGOTTEN && w->mistake <= SIM_MISTAKE_UNDECLARED;
+	return (w->mistake >= SIM_MISTAKE_FORGOTTEN && w->mistake <= SIM_MISTAKE_UNDECLARED) ||
+	       w->mistake == SIM_MISTAKE_UNSETTLED;
 }
 
 /* As if it had looked for what was written, and nothing were left of that. */
@@ -56,4 +57,14 @@ void __wrap_ps_tx_copy_committed(struct perseas *p, const struct ps_segment *seg
 	__real_ps_tx_copy_committed(p, segment, offset, bytes, length);
 	if (p->commit.tracking && sim_mistake_is(o->world, SIM_MISTAKE_UNDECLARED))
 		memcpy(bytes, segment->base + offset, length);
+}
+
+void __real_ps_demand_settle(struct perseas *p);
+void __wrap_ps_demand_settle(struct perseas *p);
+
+/* It looks for what was stored where memory counts as here, and does not wait for the rest. */
+void __wrap_ps_demand_settle(struct perseas *p)
+{
+	if (!sim_mistake_is(((const struct sim_owner *)p->env)->world, SIM_MISTAKE_UNSETTLED))
+		__real_ps_demand_settle(p);
 }

@@ -9,6 +9,7 @@
 #include "env_sim.h"
 #include "mistakes.h"
 #include "straight.h"
+#include "written_sim.h"
 
 #include <string.h>
 
@@ -57,17 +58,75 @@ static void pager_wake(struct ps_pager *pager)
 
 /* --- memory --- */
 
-static int pager_cover(struct ps_pager *pager, uint8_t *base, uint64_t size)
+static bool pager_can_watch(const struct ps_pager *pager)
 {
 	(void)pager;
+	return true;
+}
+
+static int pager_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, bool watch)
+{
 	memset(base, NOBODYS, size);
+	if (watch)
+		sim_written_watch(pager->owner, base, size);
 	return 0;
 }
 
-static bool pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
+/* Others go on before what has come counts as here. */
+static void show(struct ps_pager *pager, const uint8_t *at, uint32_t length)
+{
+	struct sim_owner *o = pager->owner;
+
+	o->seen = at;
+	o->seen_end = at + length;
+	o->env.ops->broadcast(&o->env, &pager->demand->change);
+	sim_owner_sleep(o, sim_below(o->world, SIM_MS));
+	o->seen = NULL;
+}
+
+/* With the lock. Can the byte be seen? If not, it is asked for, unless it never comes. */
+static bool can_see(struct ps_demand *d, const struct sim_owner *o, const uint8_t *at, bool *never)
+{
+	struct ps_mapping *mapping = ps_mapping_at(d, (uint64_t)(uintptr_t)at);
+	uint64_t granule;
+
+	if (!mapping || (o->seen && at >= o->seen && at < o->seen_end))
+		return true;
+	granule = ps_granule_at(d, mapping, (uint64_t)(uintptr_t)at);
+	if (mapping->states[granule] == PS_GRANULE_HERE)
+		return true;
+	*never = d->fenced;
+	ps_granule_want(d, mapping, granule);
+	return false;
+}
+
+int sim_pager_touch(struct sim_owner *o, const uint8_t *at, uint64_t length)
+{
+	struct ps_demand *d = o->handle->demand;
+	bool never = false;
+
+	if (!d)
+		return 0;
+	pthread_mutex_lock(&d->lock);
+	for (const uint8_t *end = at + length; at < end && !never; at++)
+		while (!can_see(d, o, at, &never) && !never) {
+			d->ops->wake(d->pager);
+			o->env.ops->wait(&o->env, &d->change, &d->lock, PS_NEVER);
+		}
+	pthread_mutex_unlock(&d->lock);
+	return never ? PERSEAS_EFENCED : 0;
+}
+
+static bool pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
+                       bool watched)
 {
 	memcpy(to, bytes, length);
+	if (watched)
+		sim_written_came(pager->owner, to, length);
 	sim_count(pager->owner->world, SIM_FETCHED, 1);
+	if (ps_mapping_of(pager->demand, pager->demand->filling)->shadow &&
+	    sim_chance(pager->owner->world, 50))
+		show(pager, to, length);
 	return true;
 }
 
@@ -185,6 +244,7 @@ const struct ps_pager_ops sim_pager_ops = {
 	.wake = pager_wake,
 	.look_up = pager_looks_up_nothing,
 	.hire = pager_hire,
+	.can_watch = pager_can_watch,
 	.cover = pager_cover,
 	.fault = pager_has_no_faults,
 	.fill = pager_fill,

@@ -19,4 +19,8 @@ enum { SIM_GRANULE = 128, SIM_RUN = 2, SIM_SINGLES = 3 };
 
 extern const struct ps_pager_ops sim_pager_ops;
 
+/* The running task touches these bytes: it waits until they can be seen, which may be before they
+ * count as here. 0, or PERSEAS_EFENCED: they never will be. */
+int sim_pager_touch(struct sim_owner *o, const uint8_t *at, uint64_t length);
+
 #endif

@@ -9,6 +9,7 @@
 #include "grown.h"
 #include "heap_work.h"
 #include "mistakes.h"
+#include "pager_sim.h"
 #include "schedule.h"
 
 #include <string.h>
@@ -155,9 +156,8 @@ static void change(struct work *work, bool large)
 		return;
 	/* No other thread takes it while this one waits for memory. */
 	work->ranges[work->count++] = range;
-	rc = 0;
-	if (!work->tracks)
-		rc = perseas_set_range(work->tx, m->base + range.offset, range.length);
+	rc = work->tracks ? sim_pager_touch(a->owner, m->base + range.offset, range.length)
+	                  : perseas_set_range(work->tx, m->base + range.offset, range.length);
 	if (rc)
 		work->count--;
 	/* Fenced while it waits for memory. */

@@ -22,8 +22,11 @@ struct ps_written {
 
 static struct ps_written *written_begin(struct ps_env *env, struct ps_error *error)
 {
+	struct sim_owner *o = (struct sim_owner *)env;
+
 	(void)error;
-	return sim_alloc(((struct sim_owner *)env)->world, sizeof(struct ps_written));
+	o->written = sim_alloc(o->world, sizeof(struct ps_written));
+	return o->written;
 }
 
 static void written_end(struct ps_written *written)
@@ -31,11 +34,15 @@ static void written_end(struct ps_written *written)
 	(void)written;
 }
 
-static struct range *find(struct ps_written *written, const uint8_t *base)
+/* The one in which the address is. */
+static struct range *find(struct ps_written *written, const uint8_t *at)
 {
-	for (unsigned i = 0; i < WATCHED; i++)
-		if (written->ranges[i].base == base)
+	for (unsigned i = 0; i < WATCHED; i++) {
+		const struct range *range = &written->ranges[i];
+
+		if (range->base && at >= range->base && at < range->base + range->size)
 			return &written->ranges[i];
+	}
 	return NULL;
 }
 
@@ -52,18 +59,31 @@ static int written_watch(struct ps_written *written, const uint8_t *base, uint64
 }
 
 /* -1: it was forgotten, since others came. */
-static int written_take(struct ps_written *written, const uint8_t *base, uint64_t size,
-                        uint64_t *set)
+static int written_take(struct ps_written *written, const uint8_t *base, uint64_t offset,
+                        uint64_t length, uint64_t *set)
 {
 	struct range *range = find(written, base);
 
 	static_assert((int)SIM_PAGE <= (int)PS_PAGE, "a segment is a page");
-	if (!range)
+	if (!range || range->base != base || offset + length > range->size)
 		return -1;
-	if (memcmp(range->before, base, size) != 0)
+	if (memcmp(range->before + offset, base + offset, length) != 0)
 		set[0] |= 1;
-	memcpy(range->before, base, size);
+	memcpy(range->before + offset, base + offset, length);
 	return 0;
+}
+
+void sim_written_watch(struct sim_owner *o, const uint8_t *base, uint64_t size)
+{
+	(void)written_watch(o->written, base, size);
+}
+
+void sim_written_came(struct sim_owner *o, const uint8_t *at, uint64_t length)
+{
+	struct range *range = find(o->written, at);
+
+	if (range)
+		memcpy(range->before + (at - range->base), at, length);
 }
 
 static const struct ps_written_ops ops = {

@@ -11,4 +11,9 @@
 /* NULL: this owner has none. */
 const struct ps_written_ops *sim_written(const struct sim_owner *o);
 
+/* What the pager of an owner that learns it tells: the range is watched from now on; and it has got
+ * these bytes, which nobody wrote. */
+void sim_written_watch(struct sim_owner *o, const uint8_t *base, uint64_t size);
+void sim_written_came(struct sim_owner *o, const uint8_t *at, uint64_t length);
+
 #endif

@@ -122,7 +122,8 @@ static int script_answer(struct ps_pager *pager, unsigned which, struct ps_fetch
 	return rc;
 }
 
-static bool script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
+static bool script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
+                        bool watched)
 {
 	bool filled;
 
@@ -131,7 +132,7 @@ static bool script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *byte
 	pthread_mutex_unlock(&script.lock);
 	if (script.slow)
 		rest(PS_COMMITTER, script.slow);
-	filled = script.real->fill(pager, to, bytes, length);
+	filled = script.real->fill(pager, to, bytes, length, watched);
 	pthread_mutex_lock(&script.lock);
 	script.filled++;
 	pthread_mutex_unlock(&script.lock);
@@ -317,7 +318,7 @@ static bool map(struct owner *o)
 		memset(at, 0, pages(o));
 	}
 	o->segment.base = at;
-	return ps_demand_map(o->p, &o->segment);
+	return ps_demand_map(o->p, &o->segment, NULL);
 }
 
 static void unmap(struct owner *o)

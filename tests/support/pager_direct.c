@@ -97,16 +97,25 @@ static void direct_wake(struct ps_pager *pager)
 
 /* --- memory --- */
 
-static int direct_cover(struct ps_pager *pager, uint8_t *base, uint64_t size)
+static bool direct_cannot_watch(const struct ps_pager *pager)
 {
 	(void)pager;
+	return false;
+}
+
+static int direct_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, bool watch)
+{
+	(void)pager;
+	(void)watch;
 	memset(base, PAGER_NOBODYS, size);
 	return 0;
 }
 
-static bool direct_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
+static bool direct_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
+                        bool watched)
 {
 	(void)pager;
+	(void)watched;
 	memcpy(to, bytes, length);
 	pager_gate.fills++;
 	return true;
@@ -186,6 +195,7 @@ static const struct ps_pager_ops ops = {
 	.limit = pager_has_no_limit,
 	.wake = direct_wake,
 	.look_up = pager_looks_up_nothing,
+	.can_watch = direct_cannot_watch,
 	.cover = direct_cover,
 	.fault = pager_has_no_faults,
 	.fill = direct_fill,

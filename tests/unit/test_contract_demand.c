@@ -141,12 +141,12 @@ static void fill_room(void *arg)
 
 	while (sem_wait(&room->begun))
 		;
-	room->covered = !ps_pager_uffd.cover(room->pager, room->base, 4 * LARGE);
+	room->covered = !ps_pager_uffd.cover(room->pager, room->base, 4 * LARGE, false);
 	room->filled = room->covered;
 	for (uint64_t at = 0; room->filled && at < 4 * LARGE - PIECE; at += length) {
 		length = at == 0 ? LARGE : PIECE;
-		room->filled = ps_pager_uffd.fill(room->pager, room->base + at, room->bytes,
-		                                  length);
+		room->filled = ps_pager_uffd.fill(room->pager, room->base + at, room->bytes, length,
+		                                  false);
 	}
 	ps_pager_uffd.gather(room->pager, room->base, 4 * LARGE);
 	sem_post(&room->over);

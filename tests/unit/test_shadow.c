@@ -237,11 +237,13 @@ static void it_is_found_in_a_new_mapping(void **state)
 }
 
 /* The application takes the means away, by closing what is not its own. */
-static int take_fails(struct ps_written *written, const uint8_t *base, uint64_t size, uint64_t *set)
+static int take_fails(struct ps_written *written, const uint8_t *base, uint64_t offset,
+                      uint64_t length, uint64_t *set)
 {
 	(void)written;
 	(void)base;
-	(void)size;
+	(void)offset;
+	(void)length;
 	(void)set;
 	return -1;
 }

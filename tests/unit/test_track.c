@@ -196,9 +196,6 @@ static void it_must_be_asked_for(void **state)
 	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), 0);
 	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK, &tx), PERSEAS_EINVAL);
 	assert_says(o, "PERSEAS_TRACKED");
-	o->options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
-	assert_int_equal(owner_open(o, PERSEAS_TRACKED), PERSEAS_EINVAL);
-	assert_error_says(o, "PERSEAS_TRACKED");
 	owner_free(o);
 }
 

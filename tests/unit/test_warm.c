@@ -147,16 +147,18 @@ static void an_owner_that_goes_on_meanwhile_is_followed(void **state)
 static struct ps_pager_ops poor_pager;
 static _Atomic int refusals;
 
-static bool fill_later(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length)
+static bool fill_later(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
+                       bool watched)
 {
-	return atomic_fetch_sub(&refusals, 1) <= 0 && ps_pager_uffd.fill(pager, to, bytes, length);
+	return atomic_fetch_sub(&refusals, 1) <= 0 &&
+	       ps_pager_uffd.fill(pager, to, bytes, length, watched);
 }
 
 static struct perseas *kept; /* nothing is taken of its copy; NULL: of any it may be */
 static _Atomic bool keeper_is_held, keeper_rests;
 
 static bool fill_not_from_copy(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
-                               uint32_t length)
+                               uint32_t length, bool watched)
 {
 	const struct perseas *p = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
 
@@ -166,7 +168,7 @@ static bool fill_not_from_copy(struct ps_pager *pager, uint8_t *to, const uint8_
 		if (bytes >= part->bytes && bytes < part->bytes + part->size)
 			return false;
 	}
-	return ps_pager_uffd.fill(pager, to, bytes, length);
+	return ps_pager_uffd.fill(pager, to, bytes, length, watched);
 }
 
 static void hold_keeper(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,

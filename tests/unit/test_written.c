@@ -77,7 +77,7 @@ static unsigned take(struct watch *w)
 	unsigned count = 0;
 
 	memset(w->set, 0, sizeof(w->set));
-	assert_int_equal(w->ops->take(w->written, w->base, PAGES * PS_PAGE, w->set), 0);
+	assert_int_equal(w->ops->take(w->written, w->base, 0, PAGES * PS_PAGE, w->set), 0);
 	for (unsigned i = 0; i < WORDS; i++)
 		count += (unsigned)__builtin_popcountll(w->set[i]);
 	return count;
@@ -188,7 +188,7 @@ static void the_last_page_is_told(void **state)
 	assert_int_equal(w->ops->watch(w->written, w->base, 2 * PS_PAGE + 1), 0);
 	w->base[2 * PS_PAGE] = 1;
 	w->base[3 * PS_PAGE] = 1;
-	assert_int_equal(w->ops->take(w->written, w->base, 2 * PS_PAGE + 1, set), 0);
+	assert_int_equal(w->ops->take(w->written, w->base, 0, 2 * PS_PAGE + 1, set), 0);
 	assert_true(set[0] == 1 << 2);
 	watch_free(w);
 }
@@ -272,7 +272,7 @@ static void closed_descriptors_are_noticed(void **state)
 				_exit(1);
 			close(first - 1 - which);
 			base[0] = 1;
-			_exit(w->ops->take(own, base, PAGES * PS_PAGE, set) == -1 ? 0 : 2);
+			_exit(w->ops->take(own, base, 0, PAGES * PS_PAGE, set) == -1 ? 0 : 2);
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
