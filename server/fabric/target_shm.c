@@ -4,17 +4,25 @@
  * them (I5), and their pidfd tells when they are dead.
  */
 #include "../loop/daemon.h"
+#include "../host/jobs.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
+
+enum {
+	WAIT_STEP_MS = 20, /* between two looks whether the end of a process is still waited for */
+	WAIT_UNSEEN_MS = 10, /* where it is not known whether the process is about to end */
+};
 
 int shm_process(int fd)
 {
@@ -50,27 +58,58 @@ static bool holder_may_write(struct holder *holder)
 	return shm_lives(((struct process_holder *)holder)->pidfd);
 }
 
+/*
+ * For how long is the end of the process waited for? process_mrelease(2) takes private memory from
+ * a process that is about to end, and from no other. So it tells, also of a process of another user
+ * or another PID namespace, that all its threads were killed, or are ending. ESRCH: they have no
+ * memory left that it could take. EINVAL: the process goes on, though it may be stopped, its first
+ * thread may have ended, or it may be dumping core.
+ */
+static uint32_t holder_patience(int pidfd, uint32_t most_ms)
+{
+	if (process_mrelease(pidfd, 0) == 0 || errno == ESRCH || errno == EAGAIN)
+		return most_ms;
+	if (errno == EINVAL)
+		return 0;
+	return most_ms < WAIT_UNSEEN_MS ? most_ms : WAIT_UNSEEN_MS;
+}
+
+static void holder_await_end(struct holder *holder, uint32_t *left_ms)
+{
+	const int pidfd = ((struct process_holder *)holder)->pidfd;
+	struct pollfd process = { .fd = pidfd, .events = POLLIN };
+	const uint64_t began_ns = daemon_now_ns();
+	const uint32_t most = holder_patience(pidfd, *left_ms);
+	uint64_t passed = 0;
+
+	while (passed < most && shm_lives(pidfd) && !job_cancelled()) {
+		const uint64_t step = most - passed;
+
+		(void)poll(&process, 1, (int)(step < WAIT_STEP_MS ? step : WAIT_STEP_MS));
+		passed = (daemon_now_ns() - began_ns) / 1000000;
+	}
+	*left_ms -= (uint32_t)(passed < *left_ms ? passed : *left_ms);
+}
+
 static void holder_free(struct holder *holder)
 {
-	close(((struct process_holder *)holder)->pidfd);
+	const int pidfd = ((struct process_holder *)holder)->pidfd;
+
+	if (pidfd >= 0)
+		close(pidfd);
 	free(holder);
 }
 
 struct holder *shm_holder(int pidfd)
 {
-	struct process_holder *process;
-	int copy = pidfd < 0 ? -1 : fcntl(pidfd, F_DUPFD_CLOEXEC, 0);
+	struct process_holder *process = malloc(sizeof(*process));
 
-	if (copy < 0)
+	if (!process)
 		return NULL;
-	process = malloc(sizeof(*process));
-	if (!process) {
-		close(copy);
-		return NULL;
-	}
 	process->holder.may_write = holder_may_write;
+	process->holder.await_end = holder_await_end;
 	process->holder.free = holder_free;
-	process->pidfd = copy;
+	process->pidfd = pidfd < 0 ? -1 : fcntl(pidfd, F_DUPFD_CLOEXEC, 0);
 	return &process->holder;
 }
 

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PATIENCE_MS = 5000 };
+
 #define DIGEST_MAX ((uint64_t)64 << 20)
 #define DIGEST_SLICE ((uint64_t)4 << 20)
 
@@ -91,14 +93,21 @@ struct stores *stores_new(struct memory *memory)
 {
 	struct stores *stores = calloc(1, sizeof(*stores));
 
-	if (stores)
-		stores->memory = memory;
+	if (!stores)
+		return NULL;
+	stores->memory = memory;
+	stores->patience_ms = PATIENCE_MS;
 	return stores;
 }
 
 void stores_set_owner_timeout(struct stores *stores, uint64_t ms)
 {
 	stores->owner_timeout_ms = ms;
+}
+
+void stores_set_patience(struct stores *stores, uint32_t ms)
+{
+	stores->patience_ms = ms;
 }
 
 void stores_begin(struct stores *stores, const char *name)

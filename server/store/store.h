@@ -34,6 +34,14 @@ struct session;
 struct holder {
 	/* May it still write? False only when it is known to be dead. */
 	bool (*may_write)(struct holder *holder);
+	/*
+	 * Waits until the process has ended, if it is about to: one that was killed has its memory
+	 * until its kernel has taken that down. Not for one that goes on, be it stopped. For
+	 * *left_ms at most, off which goes what it waited, and not for longer than the job that
+	 * runs this is wanted. Beside the loop: it touches nothing but the holder. NULL: it cannot
+	 * be waited for.
+	 */
+	void (*await_end)(struct holder *holder, uint32_t *left_ms);
 	void (*free)(struct holder *holder);
 };
 
@@ -143,6 +151,9 @@ void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struc
 /* An owner that was silent for longer than this does not count as live; 0 (as at first): it
  * does as long as it is connected. */
 void stores_set_owner_timeout(struct stores *stores, uint64_t ms);
+/* For how long claims of an image wait, all together, for the end of a process that was given its
+ * memory and is about to end (5,000 at first). */
+void stores_set_patience(struct stores *stores, uint32_t ms);
 /* A monotonic clock in ns, by which handovers are timed; NULL, as at first: time stands still. */
 void stores_set_clock(struct stores *stores, uint64_t (*now_ns)(void));
 /*

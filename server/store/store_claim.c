@@ -133,6 +133,44 @@ static bool may_write(struct claim *claim)
 	       (claim->whose == MEMORY_UNKNOWN && is_believed_to_write(claim));
 }
 
+struct waiting {
+	struct holder *holder;
+	uint32_t left_ms;
+};
+
+static void wait_aside(void *arg)
+{
+	struct waiting *waiting = arg;
+
+	waiting->holder->await_end(waiting->holder, &waiting->left_ms);
+}
+
+/*
+ * A process that was killed ends its connections before it is gone, and has the memory until then:
+ * to wait for that takes less than to copy the image away. The turn is given up meanwhile, so that
+ * nothing of what the claim has found so far needs to be so afterwards. False: it was not.
+ */
+static bool await_holder(const struct claim *claim)
+{
+	struct store *store = claim->store;
+	struct session *old = store->session;
+	struct waiting waiting = { store->holder, store->patience_ms };
+
+	bool waits;
+
+	/* The session may end meanwhile, with all that it has. */
+	if (old)
+		waiting.holder = old->shared && old->ops->keep ? old->ops->keep(old) : NULL;
+	waits = waiting.holder && waiting.holder->await_end && waiting.left_ms > 0;
+	if (waits) {
+		job_aside(JOB_ASIDE_LEAST, wait_aside, &waiting);
+		store->patience_ms = waiting.left_ms;
+	}
+	if (old && waiting.holder)
+		waiting.holder->free(waiting.holder);
+	return waits;
+}
+
 /* The promise is durable, then seen by an owner on this host, then the old session is cut. */
 static int promise_epoch(struct claim *claim, struct why *why)
 {
@@ -286,21 +324,44 @@ static int take_image(struct claim *claim, struct why *why)
 	return 0;
 }
 
+/* Finds what is claimed, and whether it has to be copied away. */
+static int look_at_image(struct claim *claim, struct stores *stores, struct why *why)
+{
+	int ret;
+
+	claim->store = store_to_change(stores, claim->request->store, &ret, why);
+	if (!claim->store)
+		return ret;
+	ret = check_claim(claim, why);
+	if (ret)
+		return ret;
+	claim->shared = session_shares(claim->session, claim->store, claim->request->shared);
+	claim->away = may_write(claim);
+	return 0;
+}
+
+/* The same, once nobody has the image who is about to end. */
+static int prepare_claim(struct claim *claim, struct stores *stores, struct why *why)
+{
+	int ret = look_at_image(claim, stores, why);
+
+	if (ret || !claim->away)
+		return ret;
+	if (await_holder(claim)) {
+		if (job_cancelled())
+			return refuse(why, STATUS(BUSY), "whoever claimed store %s has gone",
+			              claim->request->store);
+		ret = look_at_image(claim, stores, why);
+	}
+	return !ret && claim->away ? quota_copy(claim->store, why) : ret;
+}
+
 int store_claim(struct stores *stores, struct session *session,
                 const Perseas__ClaimRequest *request, Perseas__ClaimReply *reply, struct why *why)
 {
 	struct claim claim = { .session = session, .request = request, .index = -1 };
-	int ret;
+	int ret = prepare_claim(&claim, stores, why);
 
-	claim.store = store_to_change(stores, request->store, &ret, why);
-	if (!claim.store)
-		return ret;
-	ret = check_claim(&claim, why);
-	if (ret)
-		return ret;
-	claim.shared = session_shares(session, claim.store, request->shared);
-	claim.away = may_write(&claim);
-	ret = claim.away ? quota_copy(claim.store, why) : 0;
 	if (ret)
 		return ret;
 	ret = promise_epoch(&claim, why);

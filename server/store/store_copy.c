@@ -119,7 +119,7 @@ static int make_copy(struct store *store, struct image *copy, struct why *why)
 	if (ret)
 		return ret;
 	header_prune(header, header->state == STATE(JOINING) ? &nothing : &all);
-	ret = image_make(store, header, header->generation + 1, copy, why);
+	ret = image_make(store, header, store_next_generation(store), copy, why);
 	header_free(header);
 	return ret;
 }

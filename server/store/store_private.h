@@ -66,6 +66,7 @@ struct store {
 	const struct job *job;     /* that works on it (jobs.h); NULL: none */
 	struct board *board;       /* of the session; NULL: nothing is on it */
 	struct holder *holder;     /* the process of an owner that left with the memory */
+	uint32_t patience_ms;      /* for how long claims may still wait for its end */
 	struct handover *handover; /* the last one that was asked for; NULL: none */
 	struct parting parting;
 	uint8_t withdrawn[PS_ID_SIZE]; /* the last handover that was taken back; all zero: none */
@@ -78,6 +79,7 @@ struct stores {
 	struct store *first;
 	unsigned count;
 	uint64_t owner_timeout_ms; /* 0: none */
+	uint32_t patience_ms;      /* with a process that has an image and is about to end */
 	bool closing;              /* the daemon is about to end: nothing may change any more */
 	struct spill *spill;       /* NULL: there is no spill directory */
 	struct grave *graves;      /* images beside of which the memory is being given back */
@@ -215,6 +217,9 @@ void promise_retire(struct store *store);
 void beside_drop(struct store *store);
 /* As beside_drop(), but beside the loop: the store has no image beside from now on. */
 void beside_bury(struct store *store);
+/* Of an image that is made now: no other image of the store has it, nor one that is being given
+ * up, whose pieces still have their names. */
+uint64_t store_next_generation(const struct store *store);
 void holder_drop(struct store *store);
 int session_grant(struct session *session, Perseas__Grant **grant, struct why *why);
 /* The image that the session's data path leads to. */

@@ -88,6 +88,17 @@ bool stores_burying(const struct stores *stores, const char *name)
 	return false;
 }
 
+uint64_t store_next_generation(const struct store *store)
+{
+	uint64_t generation = store->header->generation;
+
+	for (const struct grave *grave = store->stores->graves; grave; grave = grave->next)
+		if (strcmp(grave->store.name, store->name) == 0 &&
+		    grave->store.beside.generation > generation)
+			generation = grave->store.beside.generation;
+	return generation + 1;
+}
+
 void session_attach(struct store *store, struct session *session, uint64_t epoch,
                     ProtobufCBinaryData owner, bool shared, bool rdma)
 {
@@ -104,6 +115,7 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	session->rdma = rdma;
 	session->opened = false;
 	session->beside = false;
+	store->patience_ms = store->stores->patience_ms;
 	handover_claimed(store);
 	store_tell(store, STORE_CLAIMED, session, epoch, 0);
 }

@@ -1,6 +1,7 @@
 """A standby inside a process (perseas_standby.h), with owners that are killed, hang, and come back.
 What it does for itself is in tests/unit/test_standby.c."""
 import concurrent.futures
+import time
 
 import pytest
 
@@ -9,6 +10,8 @@ from drill import FABRICS, SECONDS, WITH_TLS, fill, mirror_list, wait_for
 from test_run import run  # noqa: F401  # pylint: disable=unused-import
 
 BRIEF = "0.25"   # seconds
+PATIENCE = 5     # seconds that a mirror waits for the end of a process
+LARGE = 64 << 20
 
 
 def stand_by(daemons, **options):
@@ -32,6 +35,25 @@ def test_it_owns_the_store_of_an_owner_that_was_killed(fabric, mirrors, owner):
         with standby.become_owner() as store:
             commit(store)
             assert store.read("accounts", 100, 5) == b"words"
+
+
+@pytest.mark.skipif("shm" not in FABRICS, reason="without memory that is shared")
+def test_the_memory_of_an_owner_that_was_killed_is_taken_in_place(mirrors, owner):
+    """A mirror is claimed while the process still has its memory: it waits for its end, rather than
+    copy the image. Where the system took longer to end it, the mirror may have given up."""
+    daemons = mirrors(3, "shm")
+    fill("bank", daemons, {"accounts": bytes(LARGE)})
+    for _ in range(6):
+        first = owner("bank", daemons, "map,accounts,%d" % LARGE)
+        with stand_by(daemons) as standby, concurrent.futures.ThreadPoolExecutor() as pool:
+            waiting = pool.submit(standby.become_owner)
+            began = time.monotonic()
+            first.kill9()
+            took = time.monotonic() - began
+            with waiting.result(SECONDS) as store:
+                commit(store)
+                assert "claimed; it stands at" in store.report()
+                assert took >= PATIENCE or "copied away" not in store.report()
 
 
 @pytest.mark.parametrize("fabric", FABRICS)

@@ -87,6 +87,7 @@ static struct holder *session_keep(struct session *session)
 	struct sim_holder *keeper = sim_alloc(o->world, sizeof(*keeper));
 
 	keeper->holder.may_write = holder_may_write;
+	keeper->holder.await_end = NULL;
 	keeper->holder.free = holder_free;
 	keeper->owner = o;
 	return &keeper->holder;

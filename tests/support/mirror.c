@@ -74,6 +74,14 @@ static bool holder_may_write(struct holder *holder)
 	return ((struct peer_holder *)holder)->peer->alive;
 }
 
+static void holder_await_end(struct holder *holder, uint32_t *left_ms)
+{
+	struct peer *peer = ((struct peer_holder *)holder)->peer;
+
+	if (peer->on_await)
+		peer->on_await(peer, left_ms);
+}
+
 static void holder_free(struct holder *holder)
 {
 	free(holder);
@@ -85,6 +93,7 @@ static struct holder *peer_keep(struct session *session)
 
 	assert(holder);
 	holder->holder.may_write = holder_may_write;
+	holder->holder.await_end = holder_await_end;
 	holder->holder.free = holder_free;
 	holder->peer = (struct peer *)session;
 	return &holder->holder;

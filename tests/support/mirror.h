@@ -31,6 +31,8 @@ struct peer {
 	uint64_t silent_ms; /* since it was last heard */
 	unsigned cuts;
 	void (*on_cut)(struct peer *peer);
+	/* Its process's end is waited for. NULL: it cannot be. */
+	void (*on_await)(struct peer *peer, uint32_t *left_ms);
 	void *arg;
 };
 

@@ -438,6 +438,94 @@ static void memory_that_was_cut_short_is_damaged_for_the_next_one(void **state)
 	assert_non_null(strstr(mirror->why.text, "cut its memory short"));
 }
 
+/* What is left of the patience with it when its end is waited for, the last time. */
+static uint32_t patience;
+
+static void end_in_time(struct peer *peer, uint32_t *left_ms)
+{
+	patience = *left_ms;
+	*left_ms -= 1000;
+	peer->alive = false;
+}
+
+/* Its connection has ended already, or ends meanwhile. */
+static void end_with_connection(struct peer *peer, uint32_t *left_ms)
+{
+	end_in_time(peer, left_ms);
+	store_session_ended(&peer->session);
+}
+
+static void an_image_is_taken_in_place_once_its_holder_has_ended(void **state)
+{
+	void (*const ends[])(struct peer *, uint32_t *) = { end_in_time, end_with_connection };
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, false);
+	for (unsigned i = 0; i < 3; i++) {
+		store_session_ended(&first.session);
+		peer_init(&first);
+		assert_int_equal(mirror_share(mirror, &first, "bank", 10 + 2 * i, 1, NULL), 0);
+		first.on_await = ends[i % 2];
+		if (i == 2)
+			store_session_ended(&first.session);
+		peer_init(&second);
+		assert_int_equal(mirror_takeover(mirror, &second, "bank", 11 + 2 * i, 2, &reply),
+		                 0);
+		assert_false(reply.copied);
+		assert_int_equal(patience, 5000);
+		store_session_ended(&second.session);
+	}
+}
+
+static void come_back(struct peer *peer, uint32_t *left_ms)
+{
+	patience = *left_ms;
+	*left_ms -= 3000;
+	peer->silent_ms = 0;
+}
+
+static void stay_for_ever(struct peer *peer, uint32_t *left_ms)
+{
+	(void)peer;
+	patience = *left_ms;
+	*left_ms = 0;
+}
+
+static void fail_to_wait(struct peer *peer, uint32_t *left_ms)
+{
+	(void)peer;
+	(void)left_ms;
+	fail_msg("it is waited for again");
+}
+
+/* Its silence was over when the wait was: a claim finds everything anew then. How long claims
+ * waited counts together, so that no process holds up one after the other. */
+static void claims_wait_for_a_holder_once(void **state)
+{
+	struct mirror *mirror = *state;
+	struct peer first, second;
+	Perseas__ClaimReply reply;
+
+	mirror_bank(mirror, &first, true);
+	stores_set_owner_timeout(mirror->stores, 5000);
+	peer_init(&second);
+	first.silent_ms = 6000;
+	first.on_await = come_back;
+	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), -STATUS(BUSY));
+	assert_int_equal(patience, 5000);
+	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
+	first.on_await = stay_for_ever;
+	memory_heap_set_limit(mirror->memory, 1);
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL), -STATUS(NO_MEMORY));
+	assert_int_equal(patience, 2000);
+	memory_heap_set_limit(mirror->memory, 0);
+	first.on_await = fail_to_wait;
+	assert_int_equal(mirror_takeover(mirror, &second, "bank", 10, 2, &reply), 0);
+	assert_true(reply.copied);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +542,8 @@ int main(void)
 		TEST(the_same_identity_is_believed_where_nobody_can_tell),
 		TEST(a_process_that_lives_without_the_memory_is_no_holder),
 		TEST(memory_that_was_cut_short_is_damaged_for_the_next_one),
+		TEST(an_image_is_taken_in_place_once_its_holder_has_ended),
+		TEST(claims_wait_for_a_holder_once),
 		TEST(a_failed_claim_does_not_make_its_owner_the_holder),
 		TEST(without_memory_for_a_copy_only_the_promise_changes),
 		TEST(after_a_restart_a_holder_is_taken_to_be_alive),

@@ -1,0 +1,554 @@
+/*
+ * test_ending.c - a claim of an image that a process has which is about to end: the daemon waits
+ * for that, and takes the image in place then; and does not wait for a process that goes on. The
+ * processes are real ones, which a tracer keeps in their exit for as long as a test needs.
+ */
+#include "../support/daemon_fixture.h"
+
+#include "../../proto/data/frame.h"
+#include "../../server/host/jobs.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum {
+	RING = 4 << 20,     /* of an image beside */
+	STEPS_MAX = 20000,  /* of a millisecond each at most */
+	NEVER = 3600 * 1000 /* ms: no test waits so long */
+};
+
+static atomic_uint asked;  /* how often the kernel was asked whether a process is about to end */
+static atomic_int answer;  /* the error that it gives; 0: its own */
+static atomic_bool stands; /* memory of an image beside is not given back */
+
+int process_mrelease(int pidfd, unsigned flags)
+{
+	int ret = -1;
+
+	if (atomic_load(&answer))
+		errno = atomic_load(&answer);
+	else
+		ret = (int)syscall(SYS_process_mrelease, pidfd, flags);
+	atomic_fetch_add(&asked, 1);
+	return ret;
+}
+
+int munmap(void *base, size_t len)
+{
+	while (len >= RING && atomic_load(&stands))
+		poll(NULL, 0, 1);
+	return (int)syscall(SYS_munmap, base, len);
+}
+
+/* A process that has the memory of the bank. */
+struct owner {
+	pid_t pid;
+	int told; /* what it says */
+	int go;   /* closed: it goes on */
+	int keep; /* closed: nobody has the memory any more for whom `heir` is set */
+};
+
+enum way { ENDS, LEAVES_A_CHILD, LOSES_ITS_FIRST_THREAD };
+
+static int setup(void **state)
+{
+	const int ret = fixture_setup(state);
+	struct fixture *fixture = *state;
+
+	stores_set_patience(fixture->stores, NEVER);
+	fixture_bank(fixture);
+	atomic_store(&asked, 0);
+	atomic_store(&answer, 0);
+	atomic_store(&stands, false);
+	return ret;
+}
+
+/* --- the owner's process --- */
+
+static void receive_or_end(int fd, void *bytes, size_t len)
+{
+	if (recv(fd, bytes, len, MSG_WAITALL) != (ssize_t)len)
+		_exit(1);
+}
+
+/* Until the reply is there; what it says is not looked at. */
+static void await_reply(int fd)
+{
+	uint8_t bytes[4096];
+	uint32_t len;
+
+	receive_or_end(fd, &len, sizeof(len));
+	if (len > sizeof(bytes))
+		_exit(1);
+	receive_or_end(fd, bytes, len);
+}
+
+static void *stay(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void await_end_of(int pipe)
+{
+	char byte;
+
+	while (read(pipe, &byte, 1) < 0)
+		;
+}
+
+/* As a daemon gives it, but by name. */
+static void take_memory(struct fixture *fixture)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/memory/bank/log.1", fixture->directory);
+	if (open(path, O_RDWR) < 0)
+		_exit(1);
+}
+
+static void own(struct fixture *fixture, enum way way, uint64_t epoch, const int told[2],
+                const int go[2], const int keep[2])
+{
+	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
+	int fd = fixture_unix(fixture);
+	pthread_t thread;
+
+	close(told[0]);
+	close(go[1]);
+	close(keep[1]);
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || raise(SIGSTOP))
+		_exit(1);
+	fixture_send(fd, &hello, sizeof(hello));
+	receive_or_end(fd, &hello, sizeof(hello));
+	fixture_ask_claim(fd, epoch, true);
+	await_reply(fd);
+	take_memory(fixture);
+	if (way == LEAVES_A_CHILD && fork() == 0) {
+		await_end_of(keep[0]);
+		_exit(0);
+	}
+	if (way == LOSES_ITS_FIRST_THREAD && pthread_create(&thread, NULL, stay, NULL))
+		_exit(1);
+	if (write(told[1], &fd, sizeof(fd)) < 0)
+		_exit(1);
+	await_end_of(go[0]);
+	if (way == LOSES_ITS_FIRST_THREAD)
+		syscall(SYS_exit, 0);
+	_exit(0);
+}
+
+/* --- and the test's --- */
+
+static uint64_t promised(struct fixture *fixture)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	struct why why;
+
+	assert_int_equal(store_status(fixture->stores, "bank", &status, &why), 0);
+	return status.header->promised_epoch;
+}
+
+static void wait_for_stop(const struct owner *owner, int expected)
+{
+	int how;
+
+	assert_int_equal(waitpid(owner->pid, &how, __WALL), owner->pid);
+	assert_true(WIFSTOPPED(how));
+	assert_int_equal(how >> 8, expected);
+}
+
+/* Begins a process that claims the bank, and has its memory; gives the number of its connection
+ * there. */
+static int owner_begin(struct fixture *fixture, struct owner *owner, enum way way)
+{
+	const uint64_t epoch = promised(fixture) + 1;
+	int told[2], go[2], keep[2], connection;
+
+	assert_int_equal(pipe(told) | pipe(go) | pipe(keep), 0);
+	owner->pid = fork();
+	if (owner->pid == 0)
+		own(fixture, way, epoch, told, go, keep);
+	assert_true(owner->pid > 0);
+	close(told[1]);
+	close(go[0]);
+	close(keep[0]);
+	*owner = (struct owner){ owner->pid, told[0], go[1], keep[1] };
+	wait_for_stop(owner, SIGSTOP);
+	assert_int_equal(ptrace(PTRACE_SETOPTIONS, owner->pid, NULL,
+	                        PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL),
+	                 0);
+	assert_int_equal(ptrace(PTRACE_CONT, owner->pid, NULL, NULL), 0);
+	fixture_wait(fixture, owner->told);
+	assert_int_equal(read(owner->told, &connection, sizeof(connection)), sizeof(connection));
+	return connection;
+}
+
+/* It is in its exit from now on, and has everything still. */
+static void owner_end(struct owner *owner)
+{
+	close(owner->go);
+	wait_for_stop(owner, SIGTRAP | PTRACE_EVENT_EXIT << 8);
+}
+
+/* It is let go of; its end comes when it comes. */
+static void owner_let_go(const struct owner *owner)
+{
+	assert_int_equal(ptrace(PTRACE_DETACH, owner->pid, NULL, NULL), 0);
+}
+
+static void owner_bury(const struct owner *owner)
+{
+	assert_int_equal(waitpid(owner->pid, NULL, __WALL), owner->pid);
+	close(owner->told);
+	close(owner->keep);
+}
+
+static void step(struct fixture *fixture)
+{
+	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	poll(NULL, 0, 1);
+}
+
+/* Steps the daemon until the kernel was asked so often. */
+static void wait_until_asked(struct fixture *fixture, unsigned times)
+{
+	for (int i = 0; i < STEPS_MAX && atomic_load(&asked) < times; i++)
+		step(fixture);
+	assert_int_equal(atomic_load(&asked), times);
+}
+
+static int begin_claim(struct fixture *fixture, uint64_t epoch)
+{
+	const int fd = fixture_tcp(fixture);
+
+	fixture_greet(fixture, fd);
+	fixture_ask_claim(fd, epoch, false);
+	return fd;
+}
+
+/* The claim was granted; was the image copied away for it? */
+static bool end_claim(struct fixture *fixture, int fd)
+{
+	Perseas__Reply *reply = fixture_reply(fixture, fd);
+	bool copied;
+
+	assert_int_equal(reply->status, STATUS(OK));
+	copied = reply->claim->copied;
+	assert_int_equal(reply->claim->header->generation, copied ? 2 : 1);
+	fixture_done(reply);
+	return copied;
+}
+
+/* However far the kernel is with its memory. */
+static void an_owner_that_is_about_to_end_is_waited_for(void **state)
+{
+	static const int answers[] = { 0, ESRCH, EAGAIN };
+	struct fixture *fixture = *state;
+	struct owner owner;
+	int next;
+
+	for (unsigned i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		owner_begin(fixture, &owner, ENDS);
+		owner_end(&owner);
+		atomic_store(&answer, answers[i]);
+		next = begin_claim(fixture, promised(fixture) + 1);
+		wait_until_asked(fixture, i + 1);
+		owner_let_go(&owner);
+		assert_false(end_claim(fixture, next));
+		owner_bury(&owner);
+		close(next);
+	}
+}
+
+/* Two claim it meanwhile, and others look. */
+static void others_are_served_while_an_end_is_waited_for(void **state)
+{
+	struct fixture *fixture = *state;
+	const int other = fixture_tcp(fixture);
+	struct owner owner;
+	int next, last;
+	Perseas__Reply *reply;
+
+	owner_begin(fixture, &owner, ENDS);
+	owner_end(&owner);
+	next = begin_claim(fixture, 2);
+	wait_until_asked(fixture, 1);
+	last = begin_claim(fixture, 3);
+	fixture_greet(fixture, other);
+	fixture_ask_list(other);
+	reply = fixture_reply(fixture, other);
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
+	fixture_done(reply);
+	assert_int_equal(promised(fixture), 1);
+	owner_let_go(&owner);
+	assert_false(end_claim(fixture, next));
+	assert_false(end_claim(fixture, last));
+	assert_int_equal(atomic_load(&asked), 1);
+	owner_bury(&owner);
+	close(next);
+	close(last);
+	close(other);
+}
+
+/* It ends, and a child of it has the memory. */
+static void memory_that_outlives_its_owner_is_copied_away(void **state)
+{
+	struct fixture *fixture = *state;
+	struct owner owner;
+	int next;
+
+	owner_begin(fixture, &owner, LEAVES_A_CHILD);
+	owner_end(&owner);
+	next = begin_claim(fixture, 2);
+	wait_until_asked(fixture, 1);
+	owner_let_go(&owner);
+	assert_true(end_claim(fixture, next));
+	owner_bury(&owner);
+	close(next);
+}
+
+static void an_owner_that_goes_on_is_not_waited_for(void **state)
+{
+	struct fixture *fixture = *state;
+	struct owner owner;
+	int next;
+
+	owner_begin(fixture, &owner, ENDS);
+	next = begin_claim(fixture, 2);
+	assert_true(end_claim(fixture, next));
+	assert_int_equal(atomic_load(&asked), 1);
+	owner_end(&owner);
+	owner_let_go(&owner);
+	owner_bury(&owner);
+	close(next);
+}
+
+static void an_owner_that_is_stopped_is_not_waited_for(void **state)
+{
+	struct fixture *fixture = *state;
+	struct owner owner;
+	int next;
+
+	owner_begin(fixture, &owner, ENDS);
+	assert_int_equal(kill(owner.pid, SIGSTOP), 0);
+	wait_for_stop(&owner, SIGSTOP);
+	next = begin_claim(fixture, 2);
+	assert_true(end_claim(fixture, next));
+	assert_int_equal(kill(owner.pid, SIGKILL), 0);
+	wait_for_stop(&owner, SIGTRAP | PTRACE_EVENT_EXIT << 8);
+	owner_let_go(&owner);
+	owner_bury(&owner);
+	close(owner.go);
+	close(next);
+}
+
+/* Other threads go on, and may write. */
+static void an_owner_whose_first_thread_has_ended_is_not_waited_for(void **state)
+{
+	struct fixture *fixture = *state;
+	struct owner owner;
+	int next;
+
+	owner_begin(fixture, &owner, LOSES_ITS_FIRST_THREAD);
+	owner_end(&owner);
+	owner_let_go(&owner);
+	next = begin_claim(fixture, 2);
+	assert_true(end_claim(fixture, next));
+	assert_int_equal(kill(owner.pid, SIGKILL), 0);
+	owner_bury(&owner);
+	close(next);
+}
+
+/* As where a filter of system calls forbids it. */
+static void an_owner_of_which_nothing_is_known_is_not_waited_for_long(void **state)
+{
+	struct fixture *fixture = *state;
+	struct owner owner;
+	int next;
+
+	owner_begin(fixture, &owner, ENDS);
+	owner_end(&owner);
+	atomic_store(&answer, EPERM);
+	next = begin_claim(fixture, 2);
+	assert_true(end_claim(fixture, next));
+	owner_let_go(&owner);
+	owner_bury(&owner);
+	close(next);
+}
+
+/* A process that never ends costs its patience once: the next claim does not wait for it. */
+static void an_owner_that_never_ends_is_not_waited_for_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct owner owner;
+	int next;
+
+	stores_set_patience(fixture->stores, 1);
+	owner_begin(fixture, &owner, ENDS);
+	owner_end(&owner);
+	next = begin_claim(fixture, 2);
+	assert_true(end_claim(fixture, next));
+	owner_let_go(&owner);
+	owner_bury(&owner);
+	close(next);
+}
+
+static void wait_for_jobs(struct fixture *fixture)
+{
+	for (int i = 0; i < STEPS_MAX && jobs_count(fixture->daemon->jobs) > 0; i++)
+		step(fixture);
+	assert_int_equal(jobs_count(fixture->daemon->jobs), 0);
+}
+
+/* Nothing of its claim has happened then. */
+static void whoever_claims_may_leave_meanwhile(void **state)
+{
+	struct fixture *fixture = *state;
+	struct owner owner;
+	int next;
+
+	owner_begin(fixture, &owner, ENDS);
+	owner_end(&owner);
+	next = begin_claim(fixture, 2);
+	wait_until_asked(fixture, 1);
+	close(next);
+	wait_for_jobs(fixture);
+	assert_int_equal(promised(fixture), 1);
+	next = begin_claim(fixture, 3);
+	wait_until_asked(fixture, 2);
+	owner_let_go(&owner);
+	assert_false(end_claim(fixture, next));
+	owner_bury(&owner);
+	close(next);
+}
+
+static void the_daemon_may_end_meanwhile(void **state)
+{
+	struct fixture *fixture = *state;
+	struct owner owner;
+	int next;
+
+	owner_begin(fixture, &owner, ENDS);
+	owner_end(&owner);
+	next = begin_claim(fixture, 2);
+	wait_until_asked(fixture, 1);
+	daemon_enter(fixture->daemon);
+	connections_close(fixture->daemon);
+	daemon_leave(fixture->daemon);
+	assert_int_equal(promised(fixture), 1);
+	owner_let_go(&owner);
+	owner_bury(&owner);
+	close(next);
+}
+
+/* --- an image beside, which is given up meanwhile --- */
+
+/* In the place of the owner's process, over its connection. */
+static void rebuild(struct fixture *fixture, int fd)
+{
+	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	uint8_t owner[PS_ID_SIZE] = { 1 };
+	Perseas__Header header;
+	Perseas__Reply *reply;
+	struct why why;
+
+	assert_int_equal(store_status(fixture->stores, "bank", &status, &why), 0);
+	header = *status.header;
+	header.log_size = RING;
+	request.epoch = 1;
+	request.owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner };
+	request.header = &header;
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_REBUILD, &request);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->status, STATUS(OK));
+	fixture_done(reply);
+}
+
+static bool has_piece(const struct fixture *fixture, const char *piece)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/memory/bank/%s", fixture->directory, piece);
+	return stat(path, &st) == 0;
+}
+
+/* Its session ends while the claim waits for its process, which leaves the memory to a child. The
+ * image beside is being given back when the copy is made, and takes nothing of it along. */
+static void an_image_beside_takes_no_copy_along(void **state)
+{
+	struct fixture *fixture = *state;
+	struct owner owner;
+	const int theirs = owner_begin(fixture, &owner, LEAVES_A_CHILD);
+	const int pidfd = pidfd_open(owner.pid, 0), fd = pidfd_getfd(pidfd, theirs, 0);
+	Perseas__Reply *reply;
+	int next;
+
+	assert_true(fd >= 0);
+	rebuild(fixture, fd);
+	assert_true(has_piece(fixture, "log.2"));
+	owner_end(&owner);
+	next = begin_claim(fixture, 2);
+	wait_until_asked(fixture, 1);
+	atomic_store(&stands, true);
+	shutdown(fd, SHUT_RDWR);
+	for (int i = 0; i < STEPS_MAX && !stores_burying(fixture->stores, "bank"); i++)
+		step(fixture);
+	owner_let_go(&owner);
+	reply = fixture_reply(fixture, next);
+	assert_int_equal(reply->status, STATUS(OK));
+	assert_true(reply->claim->copied);
+	assert_int_equal(reply->claim->header->generation, 3);
+	fixture_done(reply);
+	assert_true(stores_burying(fixture->stores, "bank"));
+	atomic_store(&stands, false);
+	wait_for_jobs(fixture);
+	assert_false(has_piece(fixture, "log.2"));
+	assert_true(has_piece(fixture, "log.3") && has_piece(fixture, "promise.3"));
+	owner_bury(&owner);
+	close(pidfd);
+	close(fd);
+	close(next);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+		TEST(an_owner_that_is_about_to_end_is_waited_for),
+		TEST(others_are_served_while_an_end_is_waited_for),
+		TEST(memory_that_outlives_its_owner_is_copied_away),
+		TEST(an_owner_that_goes_on_is_not_waited_for),
+		TEST(an_owner_that_is_stopped_is_not_waited_for),
+		TEST(an_owner_whose_first_thread_has_ended_is_not_waited_for),
+		TEST(an_owner_of_which_nothing_is_known_is_not_waited_for_long),
+		TEST(an_owner_that_never_ends_is_not_waited_for_again),
+		TEST(whoever_claims_may_leave_meanwhile),
+		TEST(the_daemon_may_end_meanwhile),
+		TEST(an_image_beside_takes_no_copy_along),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
