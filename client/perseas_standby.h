@@ -68,9 +68,6 @@ int perseas_standby(const char *store, const char *mirrors, const struct perseas
  * program that let go of it and waits again. The one that is meant waits for nobody. While it is
  * idle, also as the store's owner, it is no standby: nothing can be handed over to it then.
  *
- * With a mirror over a Unix socket it waits 10 ms more: a process that is killed closes its sockets
- * before it is gone, and a mirror that is claimed in between copies its image first.
- *
  * Whoever finds that another process was faster, or that too few mirrors can be reached, waits on:
  * neither is an error. After an open that failed so, it rests for 100 ms, and each time for twice
  * as long, up to 10 s, unless a live owner is seen meanwhile.

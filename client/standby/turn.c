@@ -21,8 +21,7 @@ bool ps_turn_comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t n
 		return false;
 	}
 	if (!turn->free)
-		turn->at_ns = now_ns + turn->settle_ms * MS_NS +
-		              (uint64_t)turn->order * PS_TURN_STEP_MS * MS_NS;
+		turn->at_ns = now_ns + (uint64_t)turn->order * PS_TURN_STEP_MS * MS_NS;
 	turn->free = true;
 	/* Who rests after a failure has waited for the others, too. */
 	if (turn->at_ns < turn->rested_ns)

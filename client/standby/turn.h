@@ -10,7 +10,6 @@
 
 enum {
 	PS_TURN_STEP_MS = 250,   /* that each step of the order waits */
-	PS_TURN_SETTLE_MS = 10,  /* where memory is shared */
 	PS_TURN_LOOK_MS = 1000,  /* until the next look while it is not known who the owner is */
 	PS_TURN_YIELD_MS = 5000, /* that the store is left to one that is to be next */
 	PS_TURN_HELD_MS = 100,   /* between two looks meanwhile */
@@ -18,13 +17,9 @@ enum {
 	PS_TURN_REST_MAX_MS = 10000, /* but no longer than this */
 };
 
-/* Zeroed, but for the first two, for a new standby. */
+/* Zeroed, but for the first, for a new standby. */
 struct ps_turn {
 	uint32_t order;
-	/* How long an owner that was seen to be gone is given to be gone indeed: a process that is
-	 * killed closes its sockets first, and mirrors that share memory with it copy that away
-	 * from whoever claims before they know of its end. */
-	uint32_t settle_ms;
 	bool free;          /* at the last look it had no owner */
 	uint32_t failures;  /* opens in succession */
 	uint64_t at_ns;     /* free: then it is this one's turn */

@@ -286,9 +286,6 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 	}
 	s->follow.name = s->options.name;
 	s->follow.order = s->options.order;
-	for (unsigned i = 0; i < s->p->mirror_count; i++)
-		if (s->p->mirrors[i].address.scheme == PS_SCHEME_UNIX)
-			s->turn.settle_ms = PS_TURN_SETTLE_MS;
 	if (s->options.warm && begin_copy(s, error)) {
 		ps_follow_close(&s->follow);
 		ps_handle_free(s->p);

@@ -64,17 +64,6 @@ static void others_wait_for_their_turn(void **state)
 	assert_true(comes(&turn, PS_OWNER_NONE, 500));
 }
 
-/* Where memory is shared, the owner's process is given time to end. */
-static void an_owner_is_given_time_to_be_gone(void **state)
-{
-	struct ps_turn turn = { .settle_ms = PS_TURN_SETTLE_MS };
-
-	(void)state;
-	assert_false(comes(&turn, PS_OWNER_NONE, 0));
-	assert_true(until == BEGIN + PS_TURN_SETTLE_MS * MS);
-	assert_true(comes(&turn, PS_OWNER_NONE, PS_TURN_SETTLE_MS));
-}
-
 /* Until it has had the time to open the store: it may have gone, too. */
 static void another_one_is_left_the_store_that_it_is_given(void **state)
 {
@@ -103,7 +92,7 @@ static void another_one_is_left_the_store_that_it_is_given(void **state)
 static void who_is_meant_waits_for_nobody(void **state)
 {
 	static const uint8_t mark[PS_OWNER_MARK] = { 1, 2, 3, 4 }, other[PS_OWNER_MARK] = { 5 };
-	struct ps_turn turn = { .order = 9, .settle_ms = PS_TURN_SETTLE_MS };
+	struct ps_turn turn = { .order = 9 };
 	struct ps_standing_now now = { .ownership = PS_OWNER_LIVES };
 
 	(void)state;
@@ -195,7 +184,6 @@ int main(void)
 		cmocka_unit_test(nobody_goes_while_it_is_not_known),
 		cmocka_unit_test(the_first_goes_at_once),
 		cmocka_unit_test(others_wait_for_their_turn),
-		cmocka_unit_test(an_owner_is_given_time_to_be_gone),
 		cmocka_unit_test(another_one_is_left_the_store_that_it_is_given),
 		cmocka_unit_test(who_is_meant_waits_for_nobody),
 		cmocka_unit_test(a_turn_begins_anew_after_an_owner),
