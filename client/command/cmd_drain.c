@@ -58,6 +58,49 @@ static enum ps_exit ask_list(struct ps_drain *drain, Perseas__Reply **list)
 	return PS_EXIT_OK;
 }
 
+/* It must not answer: what it has would come back, and knows nothing of what was changed. */
+static enum ps_exit check_gone(struct ps_drain *drain)
+{
+	ps_panel_connect(&drain->mirror, 0);
+	ps_panel_ask_all(&drain->mirror, ps_panel_list_request());
+	if (ps_panel_answered(&drain->mirror, 0))
+		return ps_complain(PS_EXIT_NO,
+		                   "%s answers, so it is not gone: drain it without --gone, or end "
+		                   "it for good",
+		                   drain->gone);
+	return PS_EXIT_OK;
+}
+
+static void add_store(struct ps_drain *drain, const struct ps_census *census,
+                      const Perseas__StoreStatus *status)
+{
+	struct ps_drain_image *image;
+
+	drain->images = ps_or_end(
+		realloc(drain->images, (drain->count + 1) * sizeof(*drain->images)));
+	image = &drain->images[drain->count++];
+	*image = (struct ps_drain_image){ .status = census->newest ? census->newest : status };
+	add_members(image, census->judged.settled);
+	add_members(image, census->judged.next);
+}
+
+/* What it had is known by the rosters of all others. */
+static enum ps_exit take_stores(struct ps_drain *drain)
+{
+	enum ps_exit status = check_gone(drain);
+	struct ps_panel panel;
+	struct ps_census census;
+	unsigned run;
+
+	for (unsigned i = 0; !status && i < drain->entry_count; i += run) {
+		run = ps_fleet_run(drain->entries + i, drain->entry_count - i);
+		ps_fleet_census(&drain->fleet, drain->entries + i, run, false, &panel, &census);
+		if (ps_fleet_misses(&census, drain->gone))
+			add_store(drain, &census, drain->entries[i].status);
+	}
+	return status;
+}
+
 static enum ps_exit take_list(struct ps_drain *drain)
 {
 	enum ps_exit status = ask_list(drain, &drain->list);
@@ -125,6 +168,8 @@ static void print_image(const struct ps_drain *drain, unsigned i)
 	ps_size_text(size, image->status->bytes);
 	if (image->end == PS_DRAIN_LEFT)
 		printf("not moved\n");
+	else if (image->end == PS_DRAIN_MOVED && !*image->to)
+		printf("its roster does not name the mirror any more\n");
 	else if (image->end == PS_DRAIN_MOVED)
 		printf("moved to %s, %s\n", image->to, size);
 	else if (image->end == PS_DRAIN_DELETED)
@@ -177,7 +222,7 @@ static enum ps_exit count_left(struct ps_drain *drain, unsigned *left)
 	for (unsigned i = 0; i < drain->count; i++)
 		*left += drain->images[i].end == PS_DRAIN_LEFT ||
 		         drain->images[i].end == PS_DRAIN_UNTRIED;
-	if (drain->args->dry_run)
+	if (drain->args->dry_run || drain->gone)
 		return PS_EXIT_OK;
 	status = ask_list(drain, &list);
 	if (status)
@@ -201,6 +246,14 @@ static enum ps_exit worse_of(enum ps_exit one, enum ps_exit other)
 	return one == PS_EXIT_PARTLY && other == PS_EXIT_PARTLY ? PS_EXIT_PARTLY : PS_EXIT_NO;
 }
 
+static const char *done_text(const struct ps_drain *drain)
+{
+	if (drain->gone)
+		return drain->args->dry_run ? "stores could have another mirror in its place"
+		                            : "stores have another mirror in its place";
+	return drain->args->dry_run ? "images could be moved" : "images are gone";
+}
+
 static enum ps_exit drain_all(struct ps_drain *drain)
 {
 	enum ps_exit status = PS_EXIT_OK, counted;
@@ -216,9 +269,8 @@ static enum ps_exit drain_all(struct ps_drain *drain)
 	if (drain->args->json)
 		print_json(drain, left, named);
 	else if (!counted)
-		printf("%s: %u of %u images %s, %u left\n", drain->args->members[0].text,
-		       drain->count - left, drain->count,
-		       drain->args->dry_run ? "could be moved" : "are gone", left);
+		printf("%s: %u of %u %s, %u left\n", drain->args->members[0].text,
+		       drain->count - left, drain->count, done_text(drain), left);
 	if (ps_stopped())
 		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal: run perseas drain again "
 		                                   "to go on");
@@ -227,13 +279,17 @@ static enum ps_exit drain_all(struct ps_drain *drain)
 
 enum ps_exit ps_verb_drain(const struct ps_args *args)
 {
-	struct ps_drain drain = { .args = args };
+	struct ps_drain drain = { .args = args, .gone = args->gone ? args->members[0].text : NULL };
 	enum ps_exit status = ps_panel_open_one(&drain.mirror, args->members[0].text,
 	                                        &args->options);
 
 	if (status)
 		return status;
-	status = take_list(&drain);
+	status = ps_fleet_ask(&drain.fleet, args->mirrors, &args->options);
+	if (!status)
+		drain.entries = ps_fleet_entries(&drain.fleet, &drain.entry_count);
+	if (!status)
+		status = args->gone ? take_stores(&drain) : take_list(&drain);
 	if (!status)
 		status = take_survey(&drain);
 	if (!status) {
@@ -244,6 +300,8 @@ enum ps_exit ps_verb_drain(const struct ps_args *args)
 	if (drain.list)
 		perseas__reply__free_unpacked(drain.list, NULL);
 	free(drain.images);
+	free(drain.entries);
+	ps_fleet_free(&drain.fleet);
 	ps_panel_close(&drain.mirror);
 	return status;
 }

@@ -283,14 +283,21 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas create bank $(perseas place $DAEMONS --size 4G)\n",
 	  NULL, ps_verb_place },
 	{ "drain", PS_DRAIN, "am", "m",
-	  "MIRROR LIST [--apart WHERE] [--dry-run] [--wait SECONDS] [--json]",
+	  "MIRROR LIST [--gone] [--apart WHERE] [--dry-run] [--wait SECONDS]",
 	  "moves all images of a mirror elsewhere, while their owners work",
 	  "For each store that MIRROR has an image of, the daemon of LIST is chosen that perseas\n"
 	  "place would choose, and takes the place of MIRROR in the store's roster, as by perseas\n"
 	  "roster replace: by the store's owner while it goes on, or here where it has none. No\n"
 	  "mirror leaves a roster before another one holds everything. The image on MIRROR is\n"
 	  "deleted when every mirror of the new roster is up to date. LIST may name MIRROR, which\n"
-	  "gets nothing. If the daemon that was chosen dies meanwhile, another one is chosen.\n"
+	  "gets nothing. If the daemon that was chosen dies meanwhile, another one is chosen; if\n"
+	  "it took its place already, not before it was silent for 3 s.\n"
+	  "\n"
+	  "With --gone MIRROR has died for good. Then each store of the daemons of LIST whose\n"
+	  "roster names it gets another daemon in its place, which is filled by what is left. It\n"
+	  "is refused while MIRROR answers, and a store waits while its owner calls it live.\n"
+	  "Where MIRROR ran nobody can tell then: without --apart, the widest domain with room\n"
+	  "is taken.\n"
 	  "\n"
 	  "A new mirror is as far from the others of its store as --apart says. Without it, in\n"
 	  "the widest domain (zone, rack, host) that has room, and never closer than the store's\n"
@@ -300,14 +307,16 @@ const struct ps_verb ps_verbs[] = {
 	  "it goes on. Nothing keeps new images from coming to MIRROR: take it out of the lists\n"
 	  "that stores are made with, or the right create from its access rules.\n"
 	  "\n"
-	  "The status is 0 when MIRROR has no image any more, or could have none (--dry-run); 1\n"
-	  "when an image stays, and why was said, or when a daemon of LIST has a store whose\n"
-	  "roster names MIRROR, which lost its image or has a damaged one; 3 when another run may\n"
-	  "go on: a signal, --wait, or images that came meanwhile; 4 when MIRROR does not answer.\n"
+	  "The status is 0 when MIRROR has no image any more, or could have none (--dry-run), or,\n"
+	  "with --gone, no place in a roster; 1 when an image or a place stays, and why was said,\n"
+	  "or when a daemon of LIST has a store whose roster names MIRROR, which lost its image\n"
+	  "or has a damaged one; 3 when another run may go on: a signal, --wait, or images that\n"
+	  "came meanwhile; 4 when MIRROR does not answer, without --gone.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  perseas drain m3:7170 m1:7170,m2:7170,m4:7170,m5:7170 --dry-run\n"
-	  "  perseas drain m3:7170 @fleet --apart rack\n",
+	  "  perseas drain m3:7170 @fleet --apart rack\n"
+	  "  perseas drain m3:7170 @fleet --gone\n",
 	  ps_verb_drain_check, ps_verb_drain },
 	{ "doctor", PS_DOCTOR, "m", "", "[LIST] [--memory-dir DIR] [--json]",
 	  "checks this host, and mirrors: what is missing, and what to do about it",

@@ -138,10 +138,11 @@ static const struct ps_option rows[] = {
 	  .groups = PS_VERIFY,
 	  .help = "Verifies again and again, with so many seconds between, until SIGINT or "
 	          "SIGTERM." },
-	{ "gone", PS_OPTION_FLAG, AT(gone), .groups = PS_ROSTER,
-	  .help = "With remove or replace: OLD is gone for good, with what it holds, and will not "
-	          "be started again. Needed to replace a dead mirror of two: were it to come back "
-	          "alone, it would not know of the change." },
+	{ "gone", PS_OPTION_FLAG, AT(gone), .groups = PS_ROSTER | PS_DRAIN,
+	  .help = "roster remove or replace: OLD is gone for good, with what it holds, and will "
+	          "not be started again. Needed to replace a dead mirror of two: were it to come "
+	          "back alone, it would not know of the change. drain: the same is so of MIRROR, "
+	          "which does not answer." },
 	{ "yes", PS_OPTION_FLAG, AT(yes), .groups = PS_DROP,
 	  .help = "Deletes. Without it, drop says what it would delete." },
 	{ "wait", PS_OPTION_SECONDS, AT(wait_ms), "SECONDS", "600", 1000, 86400000,

@@ -8,6 +8,7 @@
 #define PERSEAS_COMMAND_DRAIN_H
 
 #include "../ask/ask.h"
+#include "../fleet/fleet.h"
 #include "../place/survey.h"
 #include "../ui/args.h"
 
@@ -19,9 +20,10 @@ enum ps_drain_end {
 	PS_DRAIN_LEFT,    /* why was complained about */
 };
 
-/* An image of the mirror, as the mirror told of it. */
+/* An image of the mirror, as the mirror told of it; of one that is gone, as another member told of
+ * its own. */
 struct ps_drain_image {
-	const Perseas__StoreStatus *status; /* of the list that ps_drain has */
+	const Perseas__StoreStatus *status; /* of a list that ps_drain has */
 	char mirrors[PS_LIST_TEXT];         /* members of its rosters, as these list them */
 	char from[256], to[256];            /* "": not moved */
 	enum ps_drain_end end;
@@ -29,8 +31,12 @@ struct ps_drain_image {
 
 struct ps_drain {
 	const struct ps_args *args;
-	struct ps_panel mirror;  /* the one that is drained */
-	Perseas__Reply *list;    /* what it had at the beginning */
+	const char *gone;       /* the address of the one that is drained, where it is; or NULL */
+	struct ps_panel mirror; /* the one that is drained */
+	Perseas__Reply *list;   /* what it had at the beginning; NULL: it is gone */
+	struct ps_fleet fleet;  /* what all daemons had then */
+	struct ps_fleet_entry *entries;
+	unsigned entry_count;
 	struct ps_survey survey; /* daemons that may get images, and others where members are */
 	unsigned candidates;     /* of these, the first so many */
 	struct ps_drain_image *images;
@@ -41,11 +47,56 @@ struct ps_drain {
  * PS_EXIT_PARTLY if another run may come further, else another status than PS_EXIT_OK. */
 enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image);
 
+/* --- drain_judge.c --- */
+
+/* The member of the settled roster that the image is, or was loaded from; or, where the mirror is
+ * gone, the one at that address. NULL: none. */
+const Perseas__Member *ps_drain_member(const struct ps_census *census,
+                                       const Perseas__Header *header, const char *gone);
+
+/* What nothing can be done about, in words that follow "store 'NAME' stays: ". NULL: something
+ * can. */
+const char *ps_drain_trouble(const struct ps_census *census, const Perseas__Header *header,
+                             const char *gone);
+
+/* Does the store's owner call the mirror at that address live? */
+bool ps_drain_lives(const struct ps_census *census, const char *address);
+
+/* A mirror that took a place, and may have died since. It may just be starting again, so it is
+ * replaced only when it was silent for so long. */
+enum { PS_DRAIN_SILENT_MS = 3000 };
+
+struct ps_drain_silence {
+	char address[256]; /* "": none is silent */
+	uint64_t since_ns;
+};
+
+/* One look found this one silent (NULL: none). True: so did all looks of the last while. */
+bool ps_drain_silent(struct ps_drain_silence *silence, const char *address, uint64_t now_ns);
+
+/* Why a daemon that shows `theirs` (NULL: no image of that name) gets no image of a store of which
+ * `mine` is one, and of which the census was taken. */
+enum ps_drain_refusal {
+	PS_DRAIN_TAKES,
+	PS_DRAIN_HAS_ANOTHER, /* store of that name */
+	PS_DRAIN_HAS_IT,      /* it is the drained mirror, or a member, by another address */
+	PS_DRAIN_HAS_NEWER,   /* roster of the store */
+	PS_DRAIN_HAS_FORK,
+};
+
+enum ps_drain_refusal ps_drain_refuses(const Perseas__Header *theirs, const Perseas__Header *mine,
+                                       const struct ps_census *census);
+
+/* The address of a daemon that knows a newer settled roster of the store than the mirrors that the
+ * census asked. NULL: none of these does. */
+const char *ps_drain_newer(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+                           unsigned count, const struct ps_census *census);
+
 /*
  * drain_target.c: which daemon takes the place of `old` in the store that the census saw: the one
  * that perseas place would choose, as far apart from the members that stay as --apart says, else as
  * far as there is one and no less than the members are now. It answers, has room, no other store of
- * that name, and no newer roster of this one. NULL, with a complaint: there is none.
+ * that name, and no newer roster nor a fork of this one. NULL, with a complaint: there is none.
  */
 struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_image *image,
                                 const struct ps_census *census, const Perseas__Member *old);

@@ -23,6 +23,8 @@ struct step {
 	struct ps_panel panel;
 	struct ps_census census;
 	uint64_t until_ns;
+	struct ps_drain_silence silence;
+	bool told_live; /* that the owner calls one live that is gone */
 	unsigned tries; /* changes that were ordered */
 	enum ps_exit status;
 };
@@ -34,20 +36,20 @@ static const char *store_of(const struct step *s)
 
 /* --- what it is --- */
 
-/* The member that the image is, or was loaded from; NULL: none. */
-static const Perseas__Member *member_of(const struct step *s)
+/* The image's header as it is now, where the mirrors that were asked tell it. */
+static const Perseas__Header *header_of(const struct step *s)
 {
 	const Perseas__Header *header = s->image->status->header;
-	const Perseas__Roster *roster = s->census.judged.settled;
-	const Perseas__Member *member = ps_roster_member(roster, header->image_id.data);
 
-	if (!member && header->parent_id.len == PS_ID_SIZE)
-		member = ps_roster_member(roster, header->parent_id.data);
-	return member;
+	for (unsigned i = 0; i < s->panel.count; i++)
+		if (s->census.told[i] &&
+		    ps_id_equal(s->census.told[i]->header->image_id, header->image_id.data))
+			return s->census.told[i]->header;
+	return header;
 }
 
-/* A change that was made, and brought a mirror that has died since: it is replaced once more. */
-static const Perseas__Member *dead_of(const struct step *s)
+/* A change that was made, and brought a mirror that does not answer now. */
+static const Perseas__Member *silent_of(const struct step *s)
 {
 	const Perseas__Roster *roster = s->census.judged.settled;
 
@@ -218,13 +220,34 @@ static bool replace_member(struct step *s, const Perseas__Member *old)
 	return false;
 }
 
+/* It may be starting again: it is waited for, and then replaced once more. */
+static bool replace_silent(struct step *s, const Perseas__Member *silent)
+{
+	const bool known = !strcmp(s->silence.address, silent->address);
+	struct ps_env *env = s->panel.env;
+
+	if (s->drain->args->dry_run ||
+	    ps_drain_silent(&s->silence, silent->address, env->ops->now(env)))
+		return replace_member(s, silent);
+	if (!known)
+		ps_complain(PS_EXIT_OK,
+		            "store '%s': %s, which is in its roster now, does not answer, and is "
+		            "replaced unless it does within %d s",
+		            store_of(s), silent->address, PS_DRAIN_SILENT_MS / 1000);
+	return wait_more(s, "a mirror of its new roster does not answer, so the image that left "
+	                    "the roster is kept");
+}
+
 /* No roster lists the image. */
 static bool leave_behind(struct step *s)
 {
-	const Perseas__Member *dead = dead_of(s);
+	const Perseas__Member *silent = silent_of(s);
 
-	if (dead)
-		return replace_member(s, dead);
+	if (silent)
+		return replace_silent(s, silent);
+	ps_drain_silent(&s->silence, NULL, 0);
+	if (s->drain->gone)
+		return end_with(s, PS_DRAIN_MOVED, PS_EXIT_OK);
 	if (ps_verdict_whole(&s->census))
 		return delete_image(s);
 	if (s->drain->args->dry_run)
@@ -237,35 +260,28 @@ static bool leave_behind(struct step *s)
 	                    "left the roster is kept");
 }
 
-/* What nothing can be done about. NULL: something can. */
-static const char *trouble_of(const struct step *s)
+/* The owner may learn only now that the mirror is gone; else it is not, and keeps its place. */
+static bool await_owner(struct step *s)
 {
-	const Perseas__Header *header = s->image->status->header;
-	const struct ps_judgement *judged = &s->census.judged;
-
-	if (header->state == PERSEAS__STATE__STATE_CREATING)
-		return "its making was not finished: perseas create completes it, perseas drop "
-		       "deletes it";
-	if (!s->census.header)
-		return "no mirror that its roster names tells of it";
-	if (!ps_id_equal(s->census.header->store_id, header->store_id.data))
-		return "the mirrors that its roster names have another store of that name: this "
-		       "image is of no use, and perseas drop deletes it";
-	if (!judged->settled || judged->outlook != PS_OUTLOOK_OPENS)
-		return "too few of its mirrors are seen to open it; perseas status says more";
-	return NULL;
+	if (!s->told_live)
+		ps_complain(PS_EXIT_OK, "store '%s': its owner calls %s live, and is waited for",
+		            store_of(s), s->drain->gone);
+	s->told_live = true;
+	return wait_more(s, "its owner calls the mirror live, so it is not gone");
 }
 
 /* One step. True: it was the last one. */
 static bool take_step(struct step *s)
 {
-	const char *trouble = trouble_of(s);
+	const struct ps_drain *drain = s->drain;
+	const Perseas__Header *header = header_of(s);
+	const char *trouble = ps_drain_trouble(&s->census, header, drain->gone), *newer;
 	const Perseas__Member *member;
 
-	if (trouble) {
-		ps_complain(PS_EXIT_NO, "store '%s' stays: %s", store_of(s), trouble);
-		return end_with(s, PS_DRAIN_LEFT, PS_EXIT_NO);
-	}
+	if (trouble)
+		return end_with(s, PS_DRAIN_LEFT,
+		                ps_complain(PS_EXIT_NO, "store '%s' stays: %s", store_of(s),
+		                            trouble));
 	if (is_changing(s)) {
 		if (s->drain->args->dry_run)
 			return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
@@ -273,7 +289,18 @@ static bool take_step(struct step *s)
 		                                   : wait_more(s, "another change of its roster is "
 		                                                  "not over");
 	}
-	member = member_of(s);
+	/* While a change goes on, some are told of the new roster before others are. */
+	newer = ps_drain_newer(&drain->fleet, drain->entries, drain->entry_count, &s->census);
+	if (newer)
+		return end_with(s, PS_DRAIN_LEFT,
+		                ps_complain(PS_EXIT_NO,
+		                            "store '%s' stays: %s knows a newer roster of it than "
+		                            "the mirrors that are named here, which may have been "
+		                            "left behind; perseas status %s %s shows it",
+		                            store_of(s), newer, store_of(s), newer));
+	if (drain->gone && !drain->args->dry_run && ps_drain_lives(&s->census, drain->gone))
+		return await_owner(s);
+	member = ps_drain_member(&s->census, header, drain->gone);
 	return member ? replace_member(s, member) : leave_behind(s);
 }
 

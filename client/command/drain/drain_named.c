@@ -50,11 +50,12 @@ enum ps_exit ps_drain_named(const struct ps_drain *drain, unsigned *named)
 		if (was_listed(drain, header) || !is_named(&fleet, entries + i, run, mirror))
 			continue;
 		(*named)++;
-		status = ps_complain(PS_EXIT_NO,
-		                     "store '%s': its roster names %s, which has lost its image "
-		                     "or has a damaged one: give its place to another daemon by "
-		                     "perseas roster replace",
-		                     header->store, mirror);
+		status = ps_complain(PS_EXIT_NO, "store '%s': its roster names %s, which %s",
+		                     header->store, mirror,
+		                     drain->gone ? "is gone: run perseas drain --gone again"
+		                                 : "has lost its image or has a damaged one: give "
+		                                   "its place to another daemon by perseas roster "
+		                                   "replace");
 	}
 	free(entries);
 	ps_fleet_free(&fleet);

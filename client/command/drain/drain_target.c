@@ -44,8 +44,9 @@ static bool find_others(struct ps_drain *drain, const struct ps_drain_image *ima
 		}
 		others->spots[others->count++] = spot;
 	}
-	others->apart = ps_spots_apart(drain->survey.spots, others->spots, others->count);
-	/* Who leaves may be what is together with another one, or no longer tell. */
+	/* Who leaves may be what is together with another one. Where it does not tell, nobody knows
+	 * how far apart all of them were. */
+	others->apart = PS_DOMAIN_HOST;
 	if (!ps_survey_add(&drain->survey, old->address, options, &spot) &&
 	    is_known(&drain->survey.spots[spot])) {
 		others->spots[others->count] = spot;
@@ -82,46 +83,67 @@ static enum ps_domain most_apart(const struct ps_drain *drain, const struct ps_s
 	return drain->args->apart || usual == PS_DOMAINS || usual < least ? least : usual;
 }
 
+static void complain_of(enum ps_drain_refusal refusal, const char *address, const char *store)
+{
+	switch (refusal) {
+	case PS_DRAIN_TAKES:
+		break;
+	case PS_DRAIN_HAS_ANOTHER:
+		ps_complain(PS_EXIT_OK, "%s has another store '%s', and gets no image of this one",
+		            address, store);
+		break;
+	case PS_DRAIN_HAS_IT:
+		ps_complain(PS_EXIT_OK,
+		            "%s is the mirror that is drained, or a member of the roster, by "
+		            "another address",
+		            address);
+		break;
+	case PS_DRAIN_HAS_NEWER:
+		ps_complain(PS_EXIT_OK,
+		            "%s knows a newer roster of store '%s' than the mirrors that the image "
+		            "here names, and is not made a copy of theirs; perseas status %s %s "
+		            "shows it",
+		            address, store, store, address);
+		break;
+	case PS_DRAIN_HAS_FORK:
+		ps_complain(PS_EXIT_OK,
+		            "%s has an image of a fork of store '%s', which is not copied over; "
+		            "perseas drop deletes it if it is of no more use",
+		            address, store);
+		break;
+	}
+}
+
 /* May it take the image? It is asked, since much may have happened after the survey. *gone: it may
  * take no other one, either. */
 static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_image *image,
-                         const Perseas__Roster *roster, const struct ps_spot *spot, bool *gone)
+                         const struct ps_census *seen, const struct ps_spot *spot, bool *gone)
 {
 	const Perseas__Header *mine = image->status->header, *theirs;
+	enum ps_drain_refusal refusal = PS_DRAIN_TAKES;
 	struct ps_panel panel;
 	struct ps_census census;
-	bool accepts = false;
+	bool answers;
 
 	*gone = true;
 	if (ps_census_open(&census, &panel, mine->store, spot->address, &drain->args->options))
 		return false;
 	theirs = census.told[0] ? census.told[0]->header : NULL;
-	if (theirs && !ps_id_equal(theirs->store_id, mine->store_id.data)) {
-		*gone = false;
-		ps_complain(PS_EXIT_OK, "%s has another store '%s', and gets no image of this one",
-		            spot->address, mine->store);
-	} else if (!theirs && census.errors[0].code != PERSEAS_ENOSTORE) {
+	answers = theirs || census.errors[0].code == PERSEAS_ENOSTORE;
+	if (answers)
+		refusal = ps_drain_refuses(theirs, mine, seen);
+	else
 		ps_complain(PS_EXIT_OK, "%s", census.errors[0].text);
-	} else if (theirs && ps_id_equal(theirs->image_id, mine->image_id.data)) {
-		ps_complain(PS_EXIT_OK, "%s is the mirror that is drained, by another address",
-		            spot->address);
-	} else if (theirs && ps_roster_newer(ps_roster_newest(theirs), roster)) {
-		*gone = false;
-		ps_complain(PS_EXIT_OK,
-		            "%s knows a newer roster of store '%s' than the mirrors that the image "
-		            "here names, and is not made a copy of theirs; perseas status %s %s "
-		            "shows it",
-		            spot->address, mine->store, mine->store, spot->address);
-	} else {
-		accepts = true;
-	}
+	complain_of(refusal, spot->address, mine->store);
+	*gone = !answers ||
+	        (theirs && !drain->gone && ps_id_equal(theirs->image_id, mine->image_id.data));
 	ps_census_close(&census, &panel);
-	return accepts;
+	return answers && refusal == PS_DRAIN_TAKES;
 }
 
 /* Those that do not accept are left out, in `spots` or for good. */
 static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_drain_image *image,
-                                     const Perseas__Roster *roster, const struct others *others,
+                                     const struct ps_census *seen, const struct others *others,
                                      struct ps_spot *spots)
 {
 	const enum ps_domain least = least_apart(drain, others);
@@ -141,7 +163,7 @@ static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_dra
 			            image->status->header->store, why);
 			return NULL;
 		}
-		if (spot_accepts(drain, image, roster, &spots[chosen], &gone))
+		if (spot_accepts(drain, image, seen, &spots[chosen], &gone))
 			return &drain->survey.spots[chosen];
 		spots[chosen].closed = true;
 		drain->survey.spots[chosen].closed |= gone;
@@ -160,7 +182,7 @@ struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_im
 	size = drain->survey.count * sizeof(*spots);
 	spots = ps_or_end(malloc(size));
 	memcpy(spots, drain->survey.spots, size);
-	target = choose_target(drain, image, census->roster, &others, spots);
+	target = choose_target(drain, image, census, &others, spots);
 	free(spots);
 	return target;
 }

@@ -1,0 +1,125 @@
+/*
+ * drain_judge.c - what is decided of an image, and of a daemon that may take its place, by what
+ * mirrors told; see drain.h. drain_image.c and drain_target.c call it. It must never ask a mirror.
+ */
+#include "drain.h"
+#include "../../../proto/control/envelope.h"
+
+#include <string.h>
+
+static const Perseas__Member *member_at(const Perseas__Roster *roster, const char *address)
+{
+	for (size_t k = 0; k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, address))
+			return roster->members[k];
+	return NULL;
+}
+
+const Perseas__Member *ps_drain_member(const struct ps_census *census,
+                                       const Perseas__Header *header, const char *gone)
+{
+	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Member *member;
+
+	if (gone)
+		return member_at(roster, gone);
+	member = ps_roster_member(roster, header->image_id.data);
+	if (!member && header->parent_id.len == PS_ID_SIZE)
+		member = ps_roster_member(roster, header->parent_id.data);
+	return member;
+}
+
+/* Has its owner a say? It changes the roster as long as its mirrors let it, also where nobody could
+ * open the store now. */
+static bool may_open(const struct ps_census *census, const char *gone)
+{
+	const struct ps_judgement *judged = &census->judged;
+
+	return judged->settled &&
+	       (judged->outlook == PS_OUTLOOK_OPENS || (gone && ps_owner_at(census) >= 0));
+}
+
+bool ps_drain_lives(const struct ps_census *census, const char *address)
+{
+	const int at = ps_owner_at(census);
+	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
+
+	for (size_t k = 0; owner && k < owner->n_mirrors; k++)
+		if (!strcmp(owner->mirrors[k]->address, address))
+			return !strcmp(owner->mirrors[k]->state, "live");
+	return false;
+}
+
+const char *ps_drain_trouble(const struct ps_census *census, const Perseas__Header *header,
+                             const char *gone)
+{
+	const struct ps_judgement *judged = &census->judged;
+
+	if (header->state == PERSEAS__STATE__STATE_CREATING)
+		return "its making was not finished: perseas create completes it, perseas drop "
+		       "deletes it";
+	if (!census->header)
+		return "no mirror that its roster names tells of it";
+	if (!ps_id_equal(census->header->store_id, header->store_id.data))
+		return "the mirrors that its roster names have another store of that name: this "
+		       "image is of no use, and perseas drop deletes it";
+	if (!may_open(census, gone))
+		return "too few of its mirrors are seen to open it; perseas status says more";
+	if (!gone && ps_image_forked(header, judged->settled, judged->next))
+		return "the image here is of a fork of the store: what it has may be newer. "
+		       "perseas status shows both, and perseas drop deletes the one that is of no "
+		       "more use";
+	return NULL;
+}
+
+bool ps_drain_silent(struct ps_drain_silence *silence, const char *address, uint64_t now_ns)
+{
+	if (!address || strcmp(silence->address, address) != 0) {
+		snprintf(silence->address, sizeof(silence->address), "%s", address ? address : "");
+		silence->since_ns = now_ns;
+		return false;
+	}
+	return now_ns - silence->since_ns >= (uint64_t)PS_DRAIN_SILENT_MS * 1000000;
+}
+
+/* Are they of one member of the roster, or one image? */
+static bool is_seen_twice(const Perseas__Header *theirs, const Perseas__Header *mine,
+                          const Perseas__Roster *roster)
+{
+	return ps_id_equal(theirs->image_id, mine->image_id.data) ||
+	       ps_roster_member(roster, theirs->image_id.data);
+}
+
+enum ps_drain_refusal ps_drain_refuses(const Perseas__Header *theirs, const Perseas__Header *mine,
+                                       const struct ps_census *census)
+{
+	const struct ps_judgement *judged = &census->judged;
+
+	if (!theirs)
+		return PS_DRAIN_TAKES;
+	if (!ps_id_equal(theirs->store_id, mine->store_id.data))
+		return PS_DRAIN_HAS_ANOTHER;
+	if (is_seen_twice(theirs, mine, judged->settled))
+		return PS_DRAIN_HAS_IT;
+	if (ps_roster_newer(ps_roster_newest(theirs), census->roster))
+		return PS_DRAIN_HAS_NEWER;
+	return ps_image_forked(theirs, judged->settled, judged->next) ? PS_DRAIN_HAS_FORK
+	                                                              : PS_DRAIN_TAKES;
+}
+
+const char *ps_drain_newer(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+                           unsigned count, const struct ps_census *census)
+{
+	const Perseas__Header *header = census->header;
+
+	for (unsigned i = 0; i < count; i++) {
+		const Perseas__Header *theirs = entries[i].status->header;
+
+		if (!strcmp(theirs->store, header->store) &&
+		    ps_id_equal(theirs->store_id, header->store_id.data) &&
+		    theirs->state != PERSEAS__STATE__STATE_CREATING &&
+		    ps_roster_newer(theirs->roster, census->roster))
+			return ps_fleet_address(&fleet->daemons[entries[i].daemon]);
+	}
+	return NULL;
+}

@@ -1,0 +1,232 @@
+/*
+ * test_drain.c - what perseas drain decides by what mirrors told: which member an image is, whether
+ * anything can be done for its store, who may take its place, and when a mirror is called dead.
+ */
+#include "judge_rig.h"
+
+#include "../../client/command/drain/drain.h"
+
+/* A store's census, and what its mirrors told. */
+struct desk {
+	struct scene s;
+	struct ps_panel panel;
+	Perseas__StoreStatus status[MIRRORS];
+	struct ps_census census;
+};
+
+static void look(struct desk *d)
+{
+	d->panel.count = d->s.count;
+	d->census = (struct ps_census){ .panel = &d->panel };
+	for (unsigned i = 0; i < d->s.count; i++) {
+		perseas__store_status__init(&d->status[i]);
+		d->status[i].header = (Perseas__Header *)d->s.told[i].header;
+		d->census.told[i] = d->s.told[i].header ? &d->status[i] : NULL;
+	}
+	judge(&d->s);
+	d->census.judged = d->s.j;
+	d->census.roster = d->s.j.next ? d->s.j.next : d->s.j.settled;
+	d->census.header = d->s.told[0].header;
+}
+
+/* Three mirrors of one roster. */
+static void begin(struct desk *d)
+{
+	memset(d, 0, sizeof(*d));
+	list(&d->s, 0, 0, 2, 0x7);
+	for (unsigned k = 0; k < 3; k++)
+		tell(&d->s, 0, k, 0, 4);
+	look(d);
+}
+
+static void an_image_is_a_member_by_its_id_or_by_that_of_its_parent(void **state)
+{
+	struct desk d;
+	Perseas__Header loaded = PERSEAS__HEADER__INIT;
+
+	(void)state;
+	begin(&d);
+	loaded.image_id = image_of(0, 5);
+	assert_null(ps_drain_member(&d.census, &loaded, NULL));
+	loaded.parent_id = image_of(0, 1);
+	assert_ptr_equal(ps_drain_member(&d.census, &loaded, NULL), d.s.of[0].list[0][1]);
+	assert_ptr_equal(ps_drain_member(&d.census, &d.s.headers[2], NULL), d.s.of[0].list[0][2]);
+	/* Of one that is gone another image is looked at, and its own address counts. */
+	assert_ptr_equal(ps_drain_member(&d.census, &d.s.headers[2], address_of(0, 0)),
+	                 d.s.of[0].list[0][0]);
+	assert_null(ps_drain_member(&d.census, &d.s.headers[2], address_of(0, 4)));
+}
+
+static void assert_trouble(const struct desk *d, const Perseas__Header *header, const char *gone,
+                           const char *words)
+{
+	const char *trouble = ps_drain_trouble(&d->census, header, gone);
+
+	if (!words)
+		assert_null(trouble);
+	else if (!trouble || !strstr(trouble, words))
+		fail_msg("'%s' does not say '%s'", trouble ? trouble : "", words);
+}
+
+static void what_nothing_can_be_done_about_is_said(void **state)
+{
+	struct desk d;
+
+	(void)state;
+	begin(&d);
+	assert_trouble(&d, &d.s.headers[0], NULL, NULL);
+	assert_trouble(&d, &d.s.headers[0], address_of(0, 1), NULL);
+	d.s.headers[0].store_id = store_of(1);
+	d.census.header = &d.s.headers[1];
+	assert_trouble(&d, &d.s.headers[0], NULL, "another store of that name");
+	d.s.headers[0].state = PERSEAS__STATE__STATE_CREATING;
+	assert_trouble(&d, &d.s.headers[0], NULL, "its making was not finished");
+	begin(&d);
+	d.census.header = NULL;
+	assert_trouble(&d, &d.s.headers[0], NULL, "no mirror that its roster names");
+}
+
+/* Without W nobody could open it; its owner changes its roster all the same, which is why it is
+ * asked where a mirror is gone. */
+static void an_owner_may_replace_what_keeps_others_from_opening(void **state)
+{
+	struct desk d;
+
+	(void)state;
+	begin(&d);
+	d.s.told[1] = d.s.told[2] = (struct ps_told){ .address = NULL };
+	look(&d);
+	assert_trouble(&d, &d.s.headers[0], NULL, "too few of its mirrors");
+	assert_trouble(&d, &d.s.headers[0], address_of(0, 1), "too few of its mirrors");
+	d.status[0].live = true;
+	d.s.headers[0].promised_epoch = 1;
+	assert_trouble(&d, &d.s.headers[0], NULL, "too few of its mirrors");
+	assert_trouble(&d, &d.s.headers[0], address_of(0, 1), NULL);
+}
+
+/* What is left behind of a fork may be all that counts of it, also where a newer roster is seen. */
+static void an_image_of_a_fork_stays(void **state)
+{
+	struct desk d;
+	Perseas__Header *header;
+
+	(void)state;
+	begin(&d);
+	list(&d.s, 0, 1, 1, 0x10);
+	header = tell(&d.s, 0, 4, 1, 9);
+	header->roster = &d.s.of[0].roster[1];
+	d.s.of[0].roster[0].epoch = 7;
+	look(&d);
+	assert_trouble(&d, header, NULL, "of a fork");
+	header->roster = &d.s.of[0].roster[0];
+	look(&d);
+	assert_trouble(&d, header, NULL, NULL);
+}
+
+static void a_mirror_is_gone_when_its_owner_says_so_too(void **state)
+{
+	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;
+	struct desk d;
+
+	(void)state;
+	begin(&d);
+	assert_false(ps_drain_lives(&d.census, address_of(0, 1)));
+	d.status[0].live = true;
+	d.s.headers[0].promised_epoch = 1;
+	d.status[0].mirrors = &reports;
+	d.status[0].n_mirrors = 1;
+	report.address = address_of(0, 1);
+	report.state = (char *)"live";
+	assert_true(ps_drain_lives(&d.census, address_of(0, 1)));
+	assert_false(ps_drain_lives(&d.census, address_of(0, 2)));
+	report.state = (char *)"down";
+	assert_false(ps_drain_lives(&d.census, address_of(0, 1)));
+}
+
+/* It may just be starting again: one look is not enough, nor are some with an answer in between. */
+static void a_mirror_is_dead_when_it_was_silent_for_a_while(void **state)
+{
+	const uint64_t most = (uint64_t)PS_DRAIN_SILENT_MS * 1000000;
+	struct ps_drain_silence silence = { .since_ns = 0 };
+
+	(void)state;
+	assert_false(ps_drain_silent(&silence, "a", 2 * most));
+	assert_false(ps_drain_silent(&silence, "a", 3 * most - 1));
+	assert_true(ps_drain_silent(&silence, "a", 3 * most));
+	assert_false(ps_drain_silent(&silence, "b", 3 * most));
+	assert_false(ps_drain_silent(&silence, NULL, 3 * most));
+	assert_false(ps_drain_silent(&silence, "b", 5 * most));
+	assert_true(ps_drain_silent(&silence, "b", 6 * most));
+}
+
+static void who_takes_a_place_has_nothing_that_counts(void **state)
+{
+	struct desk d;
+	Perseas__Header other = PERSEAS__HEADER__INIT;
+	const Perseas__Header *mine;
+
+	(void)state;
+	begin(&d);
+	mine = &d.s.headers[0];
+	assert_int_equal(ps_drain_refuses(NULL, mine, &d.census), PS_DRAIN_TAKES);
+	assert_int_equal(ps_drain_refuses(mine, mine, &d.census), PS_DRAIN_HAS_IT);
+	assert_int_equal(ps_drain_refuses(&d.s.headers[1], mine, &d.census), PS_DRAIN_HAS_IT);
+	other.store_id = store_of(1);
+	other.image_id = image_of(0, 5);
+	assert_int_equal(ps_drain_refuses(&other, mine, &d.census), PS_DRAIN_HAS_ANOTHER);
+	other.store_id = store_of(0);
+	list(&d.s, 0, 1, 1, 0x21);
+	other.roster = &d.s.of[0].roster[1];
+	assert_int_equal(ps_drain_refuses(&other, mine, &d.census), PS_DRAIN_HAS_NEWER);
+	/* An old one that left the roster; and one of a fork. */
+	d.s.of[0].roster[0].epoch = 7;
+	assert_int_equal(ps_drain_refuses(&other, mine, &d.census), PS_DRAIN_TAKES);
+	list(&d.s, 0, 1, 1, 0x20);
+	assert_int_equal(ps_drain_refuses(&other, mine, &d.census), PS_DRAIN_HAS_FORK);
+}
+
+/* Any daemon of the list may know what those that the image names do not. */
+static void a_newer_roster_is_found_wherever_it_is(void **state)
+{
+	Perseas__Header theirs = PERSEAS__HEADER__INIT;
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	struct ps_panel panel = { .count = 1 };
+	struct ps_fleet_daemon daemon = { .panel = &panel };
+	const struct ps_fleet fleet = { .daemons = &daemon, .count = 1 };
+	const struct ps_fleet_entry entry = { .daemon = 0, .status = &status };
+	struct desk d;
+
+	(void)state;
+	begin(&d);
+	strcpy(panel.addresses[0].text, "far");
+	for (unsigned i = 0; i < 3; i++)
+		d.s.headers[i].store = (char *)"s";
+	theirs = d.s.headers[1];
+	status.header = &theirs;
+	list(&d.s, 0, 1, 1, 0x20);
+	assert_null(ps_drain_newer(&fleet, &entry, 1, &d.census));
+	theirs.roster = &d.s.of[0].roster[1];
+	assert_string_equal(ps_drain_newer(&fleet, &entry, 1, &d.census), "far");
+	assert_null(ps_drain_newer(&fleet, &entry, 0, &d.census));
+	theirs.store_id = store_of(1);
+	assert_null(ps_drain_newer(&fleet, &entry, 1, &d.census));
+	theirs.store_id = store_of(0);
+	theirs.state = PERSEAS__STATE__STATE_CREATING;
+	assert_null(ps_drain_newer(&fleet, &entry, 1, &d.census));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_image_is_a_member_by_its_id_or_by_that_of_its_parent),
+		cmocka_unit_test(what_nothing_can_be_done_about_is_said),
+		cmocka_unit_test(an_owner_may_replace_what_keeps_others_from_opening),
+		cmocka_unit_test(an_image_of_a_fork_stays),
+		cmocka_unit_test(a_mirror_is_gone_when_its_owner_says_so_too),
+		cmocka_unit_test(a_mirror_is_dead_when_it_was_silent_for_a_while),
+		cmocka_unit_test(who_takes_a_place_has_nothing_that_counts),
+		cmocka_unit_test(a_newer_roster_is_found_wherever_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
