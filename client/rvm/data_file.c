@@ -64,23 +64,39 @@ void ps_rvm_file_close(struct ps_rvm_file *file)
 	errno = number;
 }
 
+static int set_lock(const struct ps_rvm_file *file, short type)
+{
+	struct flock whole = { .l_type = type, .l_whence = SEEK_SET };
+
+	return fcntl(file->descriptor, F_OFD_SETLK, &whole);
+}
+
 /* A lock of the descriptor's, and not of the process: the program may open and close the file, too,
  * and have locks of its own. */
 rvm_return_t ps_rvm_file_lock(const struct ps_rvm_file *file)
 {
-	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
 
 	for (unsigned tries = 0; tries < LOCK_TRIES; tries++) {
-		if (!fcntl(file->descriptor, F_OFD_SETLK, &whole) ||
-		    (errno != EAGAIN && errno != EACCES && errno != EINTR))
+		if (!set_lock(file, F_WRLCK) || errno == EINVAL || errno == ENOSYS ||
+		    errno == EOPNOTSUPP)
 			return RVM_SUCCESS;
+		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+			return fail(file->name, "locked");
 		nanosleep(&pause, NULL);
 	}
 	return ps_rvm_fail_errno(EAGAIN,
 	                         "external data segment '%.300s' is locked by another process, "
 	                         "and was so for 5 s: end the one that writes to it, or try again",
 	                         file->name);
+}
+
+void ps_rvm_file_unlock(const struct ps_rvm_file *file)
+{
+	const int number = errno;
+
+	set_lock(file, F_UNLCK);
+	errno = number;
 }
 
 rvm_return_t ps_rvm_file_read(const struct ps_rvm_file *file, uint64_t offset, void *to,

@@ -20,9 +20,13 @@ rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64
 rvm_return_t ps_rvm_file_make(struct ps_rvm_file *file, const char *name);
 void ps_rvm_file_close(struct ps_rvm_file *file);
 
-/* Locks one that is to be written, against every process that does so too, until it is closed. It
- * waits for 5 s, and fails with EAGAIN. On a file system that has no locks nothing is locked. */
+/* Locks one that is to be written, against every process that does so too, until it is unlocked. It
+ * waits for 5 s, and fails with EAGAIN. On a file system that has no locks (EINVAL, ENOSYS,
+ * EOPNOTSUPP) nothing is locked; one that has them and cannot give this one now is an error. */
 rvm_return_t ps_rvm_file_lock(const struct ps_rvm_file *file);
+
+/* To close it is not enough: a child that was forked meanwhile has the descriptor, and the lock. */
+void ps_rvm_file_unlock(const struct ps_rvm_file *file);
 
 /* Bytes beyond the end of the file are left as they are in `to`. */
 rvm_return_t ps_rvm_file_read(const struct ps_rvm_file *file, uint64_t offset, void *to,

@@ -405,8 +405,9 @@ extern rvm_return_t rvm_flush(void);
  * written over, on this node or on another one, where the file system has locks.
  *
  * Errors: RVM_ENO_MEMORY, RVM_EIO (a file cannot be written: the next call writes it again; with
- * EAGAIN: another process had it locked for 5 s), RVM_ETERMINATED (another owner has the store, and
- * nothing was written of the file that would have been the next).
+ * EAGAIN: another process had it locked for 5 s; with ENOLCK: no lock can be had now),
+ * RVM_ETERMINATED (another owner has the store, and nothing was written of the file that would have
+ * been the next).
  */
 extern rvm_return_t rvm_truncate(void);
 

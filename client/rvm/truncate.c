@@ -281,6 +281,7 @@ static rvm_return_t write_part(const struct truncation *t, const struct part *pa
 	}
 	if (code == RVM_SUCCESS)
 		code = ps_rvm_file_sync(&file);
+	ps_rvm_file_unlock(&file);
 	ps_rvm_file_close(&file);
 	return code;
 }

@@ -5,6 +5,7 @@
 #include "rvm_rig.h"
 
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -121,6 +122,37 @@ static void everything_is_written_after_a_crash(void **state)
 static ino_t synced_folder;
 static bool synced_locked;
 
+/* A child that is forked when a file is synchronised, and lives until the pipe is closed. */
+static struct {
+	bool wanted;
+	pid_t pid;
+	int pipe[2];
+} child;
+
+static void fork_child(void)
+{
+	char end;
+
+	child.wanted = false;
+	assert_int_equal(pipe(child.pipe), 0);
+	child.pid = fork();
+	assert_true(child.pid >= 0);
+	if (!child.pid) {
+		close(child.pipe[1]);
+		_exit(read(child.pipe[0], &end, 1) != 0);
+	}
+	close(child.pipe[0]);
+}
+
+static void end_child(void)
+{
+	int status;
+
+	close(child.pipe[1]);
+	assert_int_equal(waitpid(child.pid, &status, 0), child.pid);
+	assert_int_equal(status, 0);
+}
+
 /* Does a descriptor have the file locked, also against those who read it? */
 static bool is_locked(const char *path)
 {
@@ -145,6 +177,8 @@ int fsync(int descriptor)
 	} else {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
 		synced_locked = is_locked(path);
+		if (child.wanted)
+			fork_child();
 	}
 	return (int)syscall(SYS_fsync, descriptor);
 }
@@ -226,6 +260,7 @@ static struct {
 	void (*comes)(struct rvm_rig *rig); /* NULL: nothing */
 	atomic_uint left;
 	unsigned asked;
+	int number; /* why it is refused; 0: EAGAIN */
 } locking;
 
 /* In place of libc's: somebody else has the lock for a while, and something may happen before it is
@@ -235,19 +270,22 @@ int fcntl(int descriptor, int command, ...)
 	va_list arguments;
 	unsigned long argument;
 
+	bool locks;
+
 	va_start(arguments, command);
 	argument = va_arg(arguments, unsigned long);
 	va_end(arguments);
-	if (command == F_OFD_SETLK && locking.comes) {
+	locks = command == F_OFD_SETLK && ((const struct flock *)argument)->l_type == F_WRLCK;
+	if (locks && locking.comes) {
 		void (*comes)(struct rvm_rig *) = locking.comes;
 
 		locking.comes = NULL;
 		comes(locking.rig);
 	}
-	locking.asked += command == F_OFD_SETLK;
-	if (command == F_OFD_SETLK && locking.left) {
+	locking.asked += locks;
+	if (locks && locking.left) {
 		locking.left--;
-		errno = EAGAIN;
+		errno = locking.number ? locking.number : EAGAIN;
 		return -1;
 	}
 	return (int)syscall(SYS_fcntl, descriptor, command, argument);
@@ -330,6 +368,52 @@ static void nobody_else_writes_meanwhile(void **state)
 	assert_rvm(rvm_truncate());
 	assert_true(synced_locked);
 	assert_false(is_locked(rig->data));
+}
+
+/* A lock of a descriptor stays as long as any process has that. */
+static void a_child_that_is_forked_meanwhile_keeps_no_lock(void **state)
+{
+	struct rvm_rig *rig = *state;
+
+	rvm_rig_map(rig);
+	rvm_rig_put(rig, 2 * P, 1, 1, flush);
+	child.wanted = true;
+	assert_rvm(rvm_truncate());
+	assert_false(child.wanted);
+	assert_false(is_locked(rig->data));
+	rvm_rig_put(rig, 2 * P, 1, 2, flush);
+	assert_rvm(rvm_truncate());
+	end_child();
+	assert_file_is(rig, rig->region.vmaddr);
+}
+
+/* Some file systems have no locks. One that has them may be unable to give one now, and then
+ * somebody else may have it. */
+static void only_where_there_are_no_locks_it_goes_without(void **state)
+{
+	static const int none[] = { EINVAL, ENOSYS, EOPNOTSUPP };
+	struct rvm_rig *rig = *state;
+	char before[RVM_FILE];
+
+	rvm_rig_map(rig);
+	for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		rvm_rig_put(rig, 2 * P, 1, 1 + (int)i, flush);
+		locking.left = 1;
+		locking.number = none[i];
+		assert_rvm(rvm_truncate());
+		assert_file_is(rig, rig->region.vmaddr);
+	}
+	memcpy(before, rig->region.vmaddr, RVM_FILE);
+	rvm_rig_put(rig, 2 * P, 1, 9, flush);
+	locking.left = 1;
+	locking.number = ENOLCK;
+	assert_int_equal(rvm_truncate(), RVM_EIO);
+	assert_int_equal(errno, ENOLCK);
+	assert_non_null(strstr(rvm_message(), "cannot be locked"));
+	assert_file_is(rig, before);
+	locking.number = 0;
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, rig->region.vmaddr);
 }
 
 /* --- threads --- */
@@ -506,6 +590,8 @@ int main(void)
 		RVM_TEST(who_has_lost_the_store_writes_nothing),
 		RVM_TEST(a_file_that_is_locked_is_waited_for),
 		RVM_TEST(nobody_else_writes_meanwhile),
+		RVM_TEST(a_child_that_is_forked_meanwhile_keeps_no_lock),
+		RVM_TEST(only_where_there_are_no_locks_it_goes_without),
 		RVM_TEST(each_file_is_as_between_two_commits),
 		RVM_TEST(a_transaction_that_straddles_it_is_whole_in_the_file),
 		RVM_TEST(what_is_held_back_meanwhile_comes_next),
