@@ -150,12 +150,22 @@ enum ps_fit ps_blocks_fit(const struct ps_cover *cover, const struct ps_span *ra
                           unsigned *place)
 {
 	const unsigned first = find_place(cover, range->start);
+	const struct ps_span *span = span_at(cover, first), *next;
 	struct ps_span spans[NEIGHBOURS];
 	struct ps_cover near = { .spans = spans };
-	const struct ps_span *span;
 	enum ps_fit fit;
 	unsigned at = first, ahead;
 
+	/* Most ranges touch nothing, are covered, or go on where one ends. */
+	*place = first;
+	if (!span || range->end < span->start)
+		return PS_FIT_ALONE;
+	if (span->start <= range->start && range->end <= span->end)
+		return PS_FIT_INSIDE;
+	next = span_at(cover, next_place(cover, first));
+	if (range->start == span->end && range->base == span->base &&
+	    (!next || range->end < next->start))
+		return PS_FIT_BEHIND;
 	while (near.count < NEIGHBOURS && (span = span_at(cover, at))) {
 		spans[near.count++] = *span;
 		at = next_place(cover, at);
