@@ -22,6 +22,9 @@
 
 /* A descriptor's number, by which a process inherits a copy of a store's memory. */
 #define PS_WARM_VARIABLE "PERSEAS_WARM"
+/* By which a process hears of mirrors that whoever started it waited for in vain: when that was, in
+ * ms of the monotonic clock, a colon, and their addresses, with commas between them. */
+#define PS_SILENT_VARIABLE "PERSEAS_SILENT"
 
 struct ps_control;
 struct ps_env;
@@ -170,6 +173,9 @@ struct ps_env {
 	 * them. */
 	uint8_t mark[PS_OWNER_MARK];
 	bool marked;
+	/* Addresses of mirrors, with commas between them, that did not answer a moment ago; NULL:
+	 * this is known of none. It is the env's own. */
+	char *silent;
 	/* That a standby handed on, with its copy of a store's memory behind it; 0: none was. */
 	int warm_fd;
 	bool lifelines;     /* there is `entrust`, and it may be used */

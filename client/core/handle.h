@@ -177,7 +177,7 @@ struct ps_mirror {
 	bool added;                    /* it was not given: the roster has its address */
 	bool joins;                    /* a change of the roster brings it in: no vote yet */
 	bool warm;                     /* a standby connected to it, and claimed nothing */
-	bool silent;                   /* or had no answer from it */
+	bool silent;                   /* whoever waited before this open had no answer from it */
 	uint64_t retry_at;             /* DOWN: when to connect again */
 	uint64_t retry_delay;
 	/* The epoch under which an image of it was LIVE last, and that image's id. */

@@ -310,6 +310,7 @@ static void posix_free(struct ps_env *env)
 	if (!env)
 		return;
 	free_devices(env);
+	free(env->silent);
 	ps_controls_close(&posix->controls);
 	ps_tls_free(env->tls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
@@ -370,6 +371,22 @@ static void take_mark(struct ps_env *env)
 			env->mark[i] = (uint8_t)byte;
 }
 
+enum { SILENT_MS = 10000 }; /* for so long counts what a mirror did not answer */
+
+/* What is older says nothing of now, and what is not as it should be says nothing at all. */
+static void take_silent(struct ps_env *env)
+{
+	const char *text = getenv(PS_SILENT_VARIABLE);
+	uint64_t at_ms, now_ms = env->ops->now(env) / 1000000;
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return;
+	at_ms = strtoull(text, &end, 10);
+	if (*end == ':' && at_ms <= now_ms && now_ms - at_ms <= SILENT_MS)
+		env->silent = strdup(end + 1);
+}
+
 /* What is behind it is looked at where it would be used. */
 static void take_copy(struct ps_env *env)
 {
@@ -408,6 +425,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	posix->env.verbs = verbs_of_process();
 	take_mark(&posix->env);
 	take_copy(&posix->env);
+	take_silent(&posix->env);
 	posix->env.pager = &ps_pager_uffd;
 	posix->env.lifelines = !is_off("PERSEAS_LIFELINES");
 	if (!is_off("PERSEAS_WRITTEN_PAGES"))

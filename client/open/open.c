@@ -110,15 +110,61 @@ static int fail_unanswered(struct perseas *p, int rc)
 	               text, p->options.open_timeout_ms);
 }
 
+/* Is the text one of the list, whose parts have commas between them? */
+static bool is_listed(const char *list, const char *text)
+{
+	const size_t length = strlen(text);
+
+	while (list) {
+		if (!strncmp(list, text, length) && (!list[length] || list[length] == ','))
+			return true;
+		list = strchr(list, ',');
+		if (list)
+			list++;
+	}
+	return false;
+}
+
+/* Whoever started this process waited for them just now: to wait once more would keep the store
+ * without an owner for as long. Who fences an owner, or is content with less than R, asks all. */
+static void spare_silent(struct perseas *p)
+{
+	const uint32_t by_force = PERSEAS_TAKEOVER | PERSEAS_SALVAGE | PERSEAS_CANCEL;
+
+	if (p->options.flags & by_force || p->options.accept_epoch)
+		return;
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		p->mirrors[i].silent = is_listed(p->env->silent, p->mirrors[i].address.text);
+}
+
+/* Did an attempt fail for want of those that were spared? The next one asks them, too. */
+static bool lacks_spared(const struct perseas *p, bool spared, int rc)
+{
+	return spared && !p->opening.warm &&
+	       (rc == PERSEAS_EQUORUM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_ENOSTORE);
+}
+
+static bool any_spared(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].silent)
+			return true;
+	return false;
+}
+
 static int open_handle(struct perseas *p)
 {
 	uint64_t start = ps_now(p);
+	bool spared;
 	int rc;
 
 	p->opening.until = start + ps_ms(p->options.open_timeout_ms);
 	for (unsigned tries = 0;; tries++) {
 		p->report_len = 0;
+		spared = !tries && any_spared(p);
 		rc = ps_attempt_open(p);
+		if (lacks_spared(p, spared, rc))
+			continue;
 		if (rc == PERSEAS_EBUSY && still_patient(p, start))
 			continue;
 		if (rc != PS_AGAIN)
@@ -249,7 +295,10 @@ int ps_open(struct ps_env *env, const char *store, const char *mirrors,
 	struct perseas *p = ps_handle_new(env, store, mirrors, options, error);
 
 	*out = NULL;
-	return p ? ps_open_made(p, out, error) : error->code;
+	if (!p)
+		return error->code;
+	spare_silent(p);
+	return ps_open_made(p, out, error);
 }
 
 int ps_open_made(struct perseas *p, perseas_t **out, struct ps_error *error)

@@ -195,6 +195,21 @@ def test_command_inherits_a_copy_of_the_memory(fabric, recovery, mirrors, run):
         assert hashlib.sha256(store.read("accounts", 0, 8 << 20)).hexdigest() == digest
 
 
+def test_command_hears_of_mirrors_that_do_not_answer(mirrors, run):
+    """Its open would wait for them once more, with no owner meanwhile. Of those that answer it
+    hears nothing, whatever was in the environment before."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    tell = ("sh", "-c", 'echo "heard ${PERSEAS_SILENT-nothing}"; exec sleep 1000')
+    first = run("bank", daemons, tell, ("--connect-timeout", str(1000 * SECONDS)),
+                PERSEAS_SILENT="1:127.0.0.1:1")
+    first.wait_printed("heard nothing")
+    daemons[1].stop()
+    second = run("bank", daemons, tell, ("--connect-timeout", "1000"))
+    wait_for(second.printed, SECONDS, "a line of COMMAND")
+    assert re.fullmatch(r"heard \d+:" + re.escape(daemons[1].address), second.printed()[0])
+
+
 @pytest.mark.parametrize("fabric", WITH_TLS)
 def test_of_two_standbys_one_wins_and_the_other_waits_on(fabric, mirrors, owner, run):
     """Both may start COMMAND; the mirrors let one in. When its host is gone, the other one takes

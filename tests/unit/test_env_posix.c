@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -68,6 +69,41 @@ static void a_process_is_marked_by_its_environment(void **state)
 		env->ops->free(env);
 	}
 	unsetenv(PS_OWNER_MARK_VARIABLE);
+}
+
+static bool hears(const char *text, const char *list)
+{
+	struct ps_env *env;
+	bool same;
+
+	setenv(PS_SILENT_VARIABLE, text, 1);
+	env = ps_env_posix(NULL, NULL);
+	same = list ? env->silent && !strcmp(env->silent, list) : !env->silent;
+	env->ops->free(env);
+	unsetenv(PS_SILENT_VARIABLE);
+	return same;
+}
+
+/* As perseas run gives it to COMMAND. What was long ago says nothing, nor does what is to come, as
+ * by another host's clock. */
+static void a_process_hears_of_silent_mirrors(void **state)
+{
+	static const char *const wrong[] = { "", ":a:1", "-1:a:1", " 1:a:1", "now:a:1", "1" };
+	struct ps_env *env = *state;
+	const unsigned long long now_ms = env->ops->now(env) / 1000000;
+	bool heard;
+	char text[64];
+
+	snprintf(text, sizeof(text), "%llu:a:1,b:2", now_ms);
+	heard = hears(text, "a:1,b:2");
+	/* Where that took too long, it was long ago. */
+	assert_true(heard || env->ops->now(env) / 1000000 - now_ms > 10000);
+	snprintf(text, sizeof(text), "%llu:a:1", now_ms > 20000 ? now_ms - 20000 : 0);
+	assert_true(now_ms <= 20000 || hears(text, NULL));
+	snprintf(text, sizeof(text), "%llu:a:1", now_ms + 3600000);
+	assert_true(hears(text, NULL));
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_true(hears(wrong[i], NULL));
 }
 
 /* Ids are drawn for two owners. */
@@ -346,6 +382,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(clocks_are_those_of_the_host),
 		TEST(a_process_is_marked_by_its_environment),
+		TEST(a_process_hears_of_silent_mirrors),
 		TEST(random_bytes_differ),
 		TEST(a_wake_before_the_pause_is_not_lost),
 		TEST(a_pause_lasts_until_its_time),

@@ -22,6 +22,7 @@
 #include "../ask/standbys.h"
 #include "child.h"
 #include "copy_told.h"
+#include "silent_told.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -273,9 +274,10 @@ static struct ps_warm *hand_copy(struct runner *r)
 static int start_child(struct runner *r)
 {
 	struct ps_warm *copy = hand_copy(r);
-	const int status = ps_child_start(&r->child, r->run->command, &r->signals,
-	                                  copy ? copy->fd : -1);
+	int status;
 
+	ps_silent_told(&r->follow);
+	status = ps_child_start(&r->child, r->run->command, &r->signals, copy ? copy->fd : -1);
 	ps_warm_free(copy);
 	return status;
 }

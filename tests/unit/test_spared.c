@@ -1,0 +1,127 @@
+/*
+ * test_spared.c - an open by a process that was told of mirrors for which whoever started it waited
+ * in vain: it does not wait for them once more, unless it needs them.
+ */
+#include "owner.h"
+
+#define SPARED "was not asked once more"
+
+/* As perseas_open, where the environment has this list. */
+static int open_sparing(struct owner *o, const char *silent, uint32_t flags)
+{
+	struct perseas_options options = o->options;
+	struct ps_env *env;
+
+	owner_close(o);
+	env = direct_env(o->d);
+	/* It is only read. */
+	env->silent = (char *)(uintptr_t)silent;
+	options.flags |= flags;
+	return ps_open(env, STORE, direct_list(o->d), &options, &o->p, &o->error);
+}
+
+static bool spared_any(struct owner *o)
+{
+	return strstr(perseas_report(o->p), SPARED) != NULL;
+}
+
+/* The keeper takes it up later, as one that did not answer. */
+static void test_it_opens_without_a_mirror_that_was_silent(void **state)
+{
+	struct owner *o = *state;
+
+	assert_int_equal(open_sparing(o, "sim://1", 0), 0);
+	assert_non_null(strstr(perseas_report(o->p), "sim://1 did not answer the standby, and "));
+	assert_true(spared_any(o));
+	assert_int_equal(owner_stat(o).live, 2);
+	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_DOWN);
+	owner_map(o);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+}
+
+/* Two of three do not let it be opened: all are asked, and are there. */
+static void test_those_that_it_needs_are_asked(void **state)
+{
+	struct owner *o = *state;
+
+	assert_int_equal(open_sparing(o, "sim://1,sim://2", 0), 0);
+	assert_false(spared_any(o));
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(open_sparing(o, "sim://0,sim://1,sim://2", 0), 0);
+	assert_false(spared_any(o));
+	assert_int_equal(owner_stat(o).live, 3);
+}
+
+/* There is no store: it is made on all mirrors, or on none. */
+static void test_a_store_is_made_on_all(void **state)
+{
+	struct owner *o = owner_new(3);
+
+	(void)state;
+	assert_int_equal(open_sparing(o, "sim://1", 0), PERSEAS_ENOSTORE);
+	assert_int_equal(open_sparing(o, "sim://1", PERSEAS_CREATE), 0);
+	assert_int_equal(owner_stat(o).live, 3);
+	owner_free(o);
+}
+
+/* They are not there either: the open says what is missing, as without the list. */
+static void test_what_is_missing_is_said(void **state)
+{
+	struct owner *o = *state;
+
+	owner_close(o);
+	direct_crash(o->d, 1);
+	direct_crash(o->d, 2);
+	assert_int_equal(open_sparing(o, "sim://1,sim://2", 0), PERSEAS_EQUORUM);
+	assert_error_says(o, "sim://1");
+	assert_error_says(o, "sim://2");
+	assert_null(strstr(o->error.text, SPARED));
+}
+
+/* A takeover must reach whom it can: each that is fenced is one less to commit on. Where somebody
+ * accepts what fewer than R have, the one that is spared may have more. */
+static void test_who_forces_it_asks_all(void **state)
+{
+	struct owner *o = *state;
+
+	assert_int_equal(open_sparing(o, "sim://1", PERSEAS_TAKEOVER), 0);
+	assert_false(spared_any(o));
+	assert_int_equal(owner_stat(o).live, 3);
+	o->options.accept_epoch = 1;
+	o->options.accept_seq = 1;
+	assert_int_equal(open_sparing(o, "sim://1", 0), 0);
+	assert_false(spared_any(o));
+	assert_int_equal(owner_stat(o).live, 3);
+}
+
+/* An address is the whole of one, not a part. */
+static void test_addresses_are_compared_whole(void **state)
+{
+	static const char *const others[] = { "",           "sim://",   "sim://12", "xsim://1",
+		                              "x,sim://1y", "sim://1 ", ",,",       "sim://3" };
+	struct owner *o = *state;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_int_equal(open_sparing(o, others[i], 0), 0);
+		assert_false(spared_any(o));
+		assert_int_equal(owner_stat(o).live, 3);
+	}
+	assert_int_equal(open_sparing(o, "x,sim://1,y", 0), 0);
+	assert_true(spared_any(o));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
+		TEST(test_it_opens_without_a_mirror_that_was_silent),
+		TEST(test_those_that_it_needs_are_asked),
+		cmocka_unit_test(test_a_store_is_made_on_all),
+		TEST(test_what_is_missing_is_said),
+		TEST(test_who_forces_it_asks_all),
+		TEST(test_addresses_are_compared_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
