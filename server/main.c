@@ -91,15 +91,20 @@ static int read_rules(struct rules *rules)
 	return access ? 0 : -1;
 }
 
-/* The same of the TLS files. */
-static int read_tls(struct daemon *daemon, const struct config *config)
+static struct ps_tls_files tls_files(const struct config *config)
 {
-	const struct ps_tls_files files = {
+	return (struct ps_tls_files){
 		.cert = config->tls_cert,
 		.key = config->tls_key,
 		.ca = config->tls_ca,
 		.crl = config->tls_crl[0] ? config->tls_crl : NULL,
 	};
+}
+
+/* The same of the TLS files. */
+static int read_tls(struct daemon *daemon, const struct config *config)
+{
+	const struct ps_tls_files files = tls_files(config);
 	char why[PATH_MAX + 256];
 
 	if (!config->tls_cert[0] || daemon_load_tls(daemon, &files, why, sizeof(why)) == 0)
@@ -440,14 +445,36 @@ static int run_with(const struct config *config)
 	return ret;
 }
 
-/* The exit status. */
+/* The exit status. What was written before, and failed, counts, though nothing of it is left to be
+ * flushed. */
 static int say_text(const char *text)
 {
-	if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
+	if (fputs(text, stdout) >= 0 && fflush(stdout) == 0 && !ferror(stdout))
 		return 0;
 	log_event(LOG_LEVEL_ERROR, "fails", NULL, "the output could not be written: %s",
 	          strerror(errno));
 	return 1;
+}
+
+/* Could a daemon read what these options name? Nothing of a daemon is there, and none is disturbed.
+ * The exit status; all that is wrong is said. */
+static int check_files(const struct config *config)
+{
+	const struct ps_tls_files files = tls_files(config);
+	struct access *access = NULL;
+	struct ps_tls *tls = NULL;
+	char why[PATH_MAX + 256];
+	int status = 0;
+
+	if (config->access_file[0] && !(access = read_access(config->access_file)))
+		status = 1;
+	if (config->tls_cert[0] && !(tls = daemon_read_tls(&files, why, sizeof(why)))) {
+		log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL, "%s", why);
+		status = 1;
+	}
+	access_free(access);
+	ps_tls_free(tls);
+	return status ? status : say_text("the options and the files that they name can be used\n");
 }
 
 /* What the service manager has opened. The usual address is for those who say nothing at all. */
@@ -497,6 +524,8 @@ int main(int argc, char **argv)
 		return say_text("");
 	}
 	log_init(config.log_level, config.log_format);
+	if (config.check)
+		return check_files(&config);
 	log_set_journal(config.journal);
 	if (take_sockets(&config) < 0)
 		return 1;

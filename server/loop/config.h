@@ -83,6 +83,7 @@ struct config {
 	bool help;
 	bool version;
 	bool metrics_help;
+	bool check;
 };
 
 /*

@@ -252,13 +252,21 @@ static void look_at_key(const char *path)
 		          path, (unsigned)(st.st_mode & 07777));
 }
 
-int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why, size_t size)
+struct ps_tls *daemon_read_tls(const struct ps_tls_files *files, char *why, size_t size)
 {
 	struct ps_tls *tls = ps_tls_new(files, why, size);
 
+	if (tls)
+		look_at_key(files->key);
+	return tls;
+}
+
+int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why, size_t size)
+{
+	struct ps_tls *tls = daemon_read_tls(files, why, size);
+
 	if (!tls)
 		return -1;
-	look_at_key(files->key);
 	ps_tls_free(daemon->tls);
 	daemon->tls = tls;
 	return 0;

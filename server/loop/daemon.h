@@ -130,6 +130,9 @@ void daemon_tell_crowded(struct daemon *daemon, const char *peer);
 void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
 /* Could the session go over RDMA? If not, `why` becomes the reason. */
 bool daemon_offers_rdma(struct daemon *daemon, struct session *session, char *why, size_t size);
+/* TLS from these files, to be freed by the caller; a key that others may read is warned of. NULL,
+ * with a sentence in why. */
+struct ps_tls *daemon_read_tls(const struct ps_tls_files *files, char *why, size_t size);
 /* TLS for the connections that come from now on, from these files. -1, with a sentence in why: what
  * was there before is kept. */
 int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, char *why,

@@ -105,6 +105,42 @@ def test_a_misspelt_line_of_the_file_is_answered_with_the_right_one(tmp_path):
         assert done.returncode == 2 and "line 2: " in done.stderr and said in done.stderr, done
 
 
+def check(*words):
+    done = ask("--check", *words)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_it_says_before_a_start_what_is_wrong_with_its_files(tmp_path, authority):
+    """Options, rules and certificates, without a socket or an image: a daemon that runs there with
+    the same options is not disturbed. All that is wrong is said at once."""
+    rules, file = tmp_path / "access", tmp_path / "perseasd.conf"
+    rules.write_text("allow cert:owner all\n")
+    tls = {"tls-cert": authority.cert("mirror"), "tls-key": authority.key("mirror"),
+           "tls-ca": authority.ca}
+    memory = tmp_path / "nowhere/memory"
+
+    def write(**changes):
+        lines = dict(tls, access=rules, **{"memory-dir": memory, "listen": "192.0.2.1:7170"},
+                     **{name.replace("_", "-"): value for name, value in changes.items()})
+        file.write_text("".join("%s %s\n" % line for line in lines.items()))
+        return check("--config", file)
+    assert write() == (0, "the options and the files that they name can be used\n")
+    assert not memory.parent.exists()
+    rules.write_text("allow cert:owner all\nallow cert:owner everything\n")
+    authority.issue("other")
+    tls["tls-key"] = authority.key("other")
+    status, said = write()
+    assert status == 1 and "%s, line 2: " % rules in said, said
+    assert str(authority.key("other")) in said and "can be used" not in said, said
+    status, said = write(max_memory="64X")
+    assert status == 2 and "--max-memory 64X" in said, said
+    rules.write_text("allow cert:owner all\n")
+    tls["tls-key"] = authority.key("mirror")
+    os.chmod(tls["tls-key"], 0o644)
+    status, said = write()
+    assert status == 0 and "others may read the key" in said, said
+
+
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_an_answer_that_cannot_be_written_is_an_error(option):
     """A script that keeps the answer must not take nothing for one."""

@@ -111,8 +111,8 @@ def test_the_page_of_the_file_has_what_may_stand_in_it(pages):
     term = re.compile(r'^\.B "(?:\\-h, )?(?:\\-\\-)?([a-z\\-]+)', re.M)
     terms = {name: set(term.findall(pages[name].read_text()))
              for name in ("perseasd.conf.5", "perseasd.8")}
-    line = {name.replace("-", "\\-") for name in ("config", "boot-id", "metrics-help", "help",
-                                                  "version")}
+    line = {name.replace("-", "\\-") for name in ("config", "boot-id", "check", "metrics-help",
+                                                  "help", "version")}
     assert "spin\\-us" in terms["perseasd.conf.5"]
     assert line | terms["perseasd.conf.5"] == terms["perseasd.8"]
     assert not line & terms["perseasd.conf.5"]

@@ -247,6 +247,8 @@ static void what_is_not_understood_is_an_error(void **state)
 	assert_true(config.help);
 	assert_int_equal(parse("--version", NULL), 0);
 	assert_true(config.version);
+	assert_int_equal(parse("--check", NULL), 0);
+	assert_true(config.check);
 }
 
 static void write_file(char *path, const char *text)
