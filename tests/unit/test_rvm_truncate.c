@@ -269,7 +269,6 @@ int fcntl(int descriptor, int command, ...)
 {
 	va_list arguments;
 	unsigned long argument;
-
 	bool locks;
 
 	va_start(arguments, command);
