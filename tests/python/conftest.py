@@ -3,6 +3,7 @@ them. What they import is build/python/perseas, which `make check-python` builds
 """
 import os
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -17,6 +18,9 @@ for folder in (str(TOP / "tests/drills"), PACKAGE):
 from drill import mirror_list, mirrors, perseas  # noqa: E402,F401
 from teller import tellers  # noqa: E402,F401
 import perseas as library  # noqa: E402
+
+# A shell that begins something in the background has it ignore SIGINT, and Python keeps that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
