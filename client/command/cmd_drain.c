@@ -199,7 +199,8 @@ static void print_json(const struct ps_drain *drain, unsigned left, unsigned nam
 
 		ps_json_begin(&json, NULL, '{');
 		ps_json_text(&json, "store", header->store);
-		ps_json_text(&json, "image_id", ps_hex_text(id, header->image_id.data));
+		ps_json_text(&json, "image_id",
+		             drain->gone ? NULL : ps_hex_text(id, header->image_id.data));
 		ps_json_number(&json, "bytes", image->status->bytes);
 		ps_json_text(&json, "from", *image->from ? image->from : NULL);
 		ps_json_text(&json, "to", *image->to ? image->to : NULL);

@@ -164,6 +164,7 @@ static enum ps_exit order_change(struct step *s, const char *old, const char *ne
 	change.store = store_of(s);
 	change.mirrors = s->image->mirrors;
 	change.action = &replaces;
+	change.gone = s->drain->gone && !strcmp(old, s->drain->gone);
 	change.quiet = true;
 	change.json = false;
 	change.member_count = 2;
@@ -243,11 +244,12 @@ static bool leave_behind(struct step *s)
 {
 	const Perseas__Member *silent = silent_of(s);
 
+	/* Of others that are silent nobody said that they are gone. */
+	if (s->drain->gone && !(silent && !strcmp(silent->address, s->image->to)))
+		return end_with(s, PS_DRAIN_MOVED, PS_EXIT_OK);
 	if (silent)
 		return replace_silent(s, silent);
 	ps_drain_silent(&s->silence, NULL, 0);
-	if (s->drain->gone)
-		return end_with(s, PS_DRAIN_MOVED, PS_EXIT_OK);
 	if (ps_verdict_whole(&s->census))
 		return delete_image(s);
 	if (s->drain->args->dry_run)
