@@ -6,7 +6,7 @@
 #include "../support/daemon_fixture.h"
 
 #include "../../proto/data/frame.h"
-#include "../../server/host/jobs.h"
+#include "../../server/loop/connection.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -31,13 +31,16 @@
 #include <cmocka.h>
 
 enum {
-	RING = 4 << 20,     /* of an image beside */
-	STEPS_MAX = 20000,  /* of a millisecond each at most */
-	NEVER = 3600 * 1000 /* ms: no test waits so long */
+	RING = 4 << 20,      /* of an image beside */
+	STEPS_MAX = 20000,   /* of a millisecond each at most */
+	NEVER = 3600 * 1000, /* ms: no test waits so long */
+	LONG = 5000,         /* ms */
+	BRIEF = 2,           /* waits in 10 ms, at most */
 };
 
 static atomic_uint asked;  /* how often the kernel was asked whether a process is about to end */
-static atomic_int answer;  /* the error that it gives; 0: its own */
+static atomic_uint waits;  /* how often something was waited for beside the loop */
+static atomic_int answer;  /* the error that the kernel gives; 0: its own */
 static atomic_bool stands; /* memory of an image beside is not given back */
 
 int process_mrelease(int pidfd, unsigned flags)
@@ -52,10 +55,26 @@ int process_mrelease(int pidfd, unsigned flags)
 	return ret;
 }
 
+int poll(struct pollfd *fds, nfds_t count, int ms)
+{
+	const struct timespec time = { ms / 1000, ms % 1000 * 1000000L };
+
+	if (ms > 0 && count > 0 && gettid() != getpid())
+		atomic_fetch_add(&waits, 1);
+	return ppoll(fds, count, ms < 0 ? NULL : &time, NULL);
+}
+
+static void rest(void)
+{
+	const struct timespec time = { 0, 1000000 };
+
+	(void)ppoll(NULL, 0, &time, NULL);
+}
+
 int munmap(void *base, size_t len)
 {
 	while (len >= RING && atomic_load(&stands))
-		poll(NULL, 0, 1);
+		rest();
 	return (int)syscall(SYS_munmap, base, len);
 }
 
@@ -77,9 +96,15 @@ static int setup(void **state)
 	stores_set_patience(fixture->stores, NEVER);
 	fixture_bank(fixture);
 	atomic_store(&asked, 0);
+	atomic_store(&waits, 0);
 	atomic_store(&answer, 0);
-	atomic_store(&stands, false);
 	return ret;
+}
+
+static int teardown(void **state)
+{
+	atomic_store(&stands, false);
+	return fixture_teardown(state);
 }
 
 /* --- the owner's process --- */
@@ -174,8 +199,7 @@ static void wait_for_stop(const struct owner *owner, int expected)
 	int how;
 
 	assert_int_equal(waitpid(owner->pid, &how, __WALL), owner->pid);
-	assert_true(WIFSTOPPED(how));
-	assert_int_equal(how >> 8, expected);
+	assert_true(WIFSTOPPED(how) && how >> 8 == expected);
 }
 
 /* Begins a process that claims the bank, and has its memory; gives the number of its connection
@@ -183,7 +207,7 @@ static void wait_for_stop(const struct owner *owner, int expected)
 static int owner_begin(struct fixture *fixture, struct owner *owner, enum way way)
 {
 	const uint64_t epoch = promised(fixture) + 1;
-	int told[2], go[2], keep[2], connection;
+	int told[2], go[2], keep[2], connection = -1;
 
 	assert_int_equal(pipe(told) | pipe(go) | pipe(keep), 0);
 	owner->pid = fork();
@@ -200,8 +224,7 @@ static int owner_begin(struct fixture *fixture, struct owner *owner, enum way wa
 	                 0);
 	assert_int_equal(ptrace(PTRACE_CONT, owner->pid, NULL, NULL), 0);
 	fixture_wait(fixture, owner->told);
-	assert_int_equal(read(owner->told, &connection, sizeof(connection)), sizeof(connection));
-	return connection;
+	return read(owner->told, &connection, sizeof(connection)) < 0 ? -1 : connection;
 }
 
 /* It is in its exit from now on, and has everything still. */
@@ -227,7 +250,7 @@ static void owner_bury(const struct owner *owner)
 static void step(struct fixture *fixture)
 {
 	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
-	poll(NULL, 0, 1);
+	rest();
 }
 
 /* Steps the daemon until the kernel was asked so often. */
@@ -267,13 +290,17 @@ static void an_owner_that_is_about_to_end_is_waited_for(void **state)
 	struct fixture *fixture = *state;
 	struct owner owner;
 	int next;
+	unsigned before;
 
 	for (unsigned i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		owner_begin(fixture, &owner, ENDS);
 		owner_end(&owner);
 		atomic_store(&answer, answers[i]);
+		before = atomic_load(&waits);
 		next = begin_claim(fixture, promised(fixture) + 1);
 		wait_until_asked(fixture, i + 1);
+		for (int k = 0; k < STEPS_MAX && atomic_load(&waits) <= before + BRIEF; k++)
+			step(fixture);
 		owner_let_go(&owner);
 		assert_false(end_claim(fixture, next));
 		owner_bury(&owner);
@@ -328,39 +355,45 @@ static void memory_that_outlives_its_owner_is_copied_away(void **state)
 	close(next);
 }
 
+/* The bank is claimed from this process, which has its memory and keeps it. It is killed then. */
+static void expect_a_copy_at_once(struct fixture *fixture, const struct owner *owner)
+{
+	const int next = begin_claim(fixture, 2);
+	int how;
+
+	assert_true(end_claim(fixture, next));
+	assert_int_equal(atomic_load(&waits), 0);
+	assert_int_equal(atomic_load(&asked), 1);
+	close(next);
+	kill(owner->pid, SIGKILL);
+	while (waitpid(owner->pid, &how, __WALL) == owner->pid && WIFSTOPPED(how))
+		owner_let_go(owner);
+	close(owner->told);
+	close(owner->keep);
+}
+
 static void an_owner_that_goes_on_is_not_waited_for(void **state)
 {
 	struct fixture *fixture = *state;
 	struct owner owner;
-	int next;
 
+	stores_set_patience(fixture->stores, LONG);
 	owner_begin(fixture, &owner, ENDS);
-	next = begin_claim(fixture, 2);
-	assert_true(end_claim(fixture, next));
-	assert_int_equal(atomic_load(&asked), 1);
-	owner_end(&owner);
-	owner_let_go(&owner);
-	owner_bury(&owner);
-	close(next);
+	expect_a_copy_at_once(fixture, &owner);
+	close(owner.go);
 }
 
 static void an_owner_that_is_stopped_is_not_waited_for(void **state)
 {
 	struct fixture *fixture = *state;
 	struct owner owner;
-	int next;
 
+	stores_set_patience(fixture->stores, LONG);
 	owner_begin(fixture, &owner, ENDS);
 	assert_int_equal(kill(owner.pid, SIGSTOP), 0);
 	wait_for_stop(&owner, SIGSTOP);
-	next = begin_claim(fixture, 2);
-	assert_true(end_claim(fixture, next));
-	assert_int_equal(kill(owner.pid, SIGKILL), 0);
-	wait_for_stop(&owner, SIGTRAP | PTRACE_EVENT_EXIT << 8);
-	owner_let_go(&owner);
-	owner_bury(&owner);
+	expect_a_copy_at_once(fixture, &owner);
 	close(owner.go);
-	close(next);
 }
 
 /* Other threads go on, and may write. */
@@ -368,16 +401,12 @@ static void an_owner_whose_first_thread_has_ended_is_not_waited_for(void **state
 {
 	struct fixture *fixture = *state;
 	struct owner owner;
-	int next;
 
+	stores_set_patience(fixture->stores, LONG);
 	owner_begin(fixture, &owner, LOSES_ITS_FIRST_THREAD);
 	owner_end(&owner);
 	owner_let_go(&owner);
-	next = begin_claim(fixture, 2);
-	assert_true(end_claim(fixture, next));
-	assert_int_equal(kill(owner.pid, SIGKILL), 0);
-	owner_bury(&owner);
-	close(next);
+	expect_a_copy_at_once(fixture, &owner);
 }
 
 /* As where a filter of system calls forbids it. */
@@ -387,11 +416,13 @@ static void an_owner_of_which_nothing_is_known_is_not_waited_for_long(void **sta
 	struct owner owner;
 	int next;
 
+	stores_set_patience(fixture->stores, LONG);
 	owner_begin(fixture, &owner, ENDS);
 	owner_end(&owner);
 	atomic_store(&answer, EPERM);
 	next = begin_claim(fixture, 2);
 	assert_true(end_claim(fixture, next));
+	assert_true(atomic_load(&waits) <= BRIEF);
 	owner_let_go(&owner);
 	owner_bury(&owner);
 	close(next);
@@ -421,19 +452,33 @@ static void wait_for_jobs(struct fixture *fixture)
 	assert_int_equal(jobs_count(fixture->daemon->jobs), 0);
 }
 
+static bool has_gone(const struct fixture *fixture)
+{
+	for (struct connection *at = fixture->daemon->connections; at; at = at->next)
+		if (at->gone)
+			return true;
+	return false;
+}
+
 /* Nothing of its claim has happened then. */
 static void whoever_claims_may_leave_meanwhile(void **state)
 {
 	struct fixture *fixture = *state;
 	struct owner owner;
+	unsigned before;
 	int next;
 
+	stores_set_patience(fixture->stores, LONG);
 	owner_begin(fixture, &owner, ENDS);
 	owner_end(&owner);
 	next = begin_claim(fixture, 2);
 	wait_until_asked(fixture, 1);
 	close(next);
+	for (int i = 0; i < STEPS_MAX && !has_gone(fixture); i++)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	before = atomic_load(&waits);
 	wait_for_jobs(fixture);
+	assert_true(atomic_load(&waits) <= before + 1);
 	assert_int_equal(promised(fixture), 1);
 	next = begin_claim(fixture, 3);
 	wait_until_asked(fixture, 2);
@@ -449,6 +494,7 @@ static void the_daemon_may_end_meanwhile(void **state)
 	struct owner owner;
 	int next;
 
+	stores_set_patience(fixture->stores, LONG);
 	owner_begin(fixture, &owner, ENDS);
 	owner_end(&owner);
 	next = begin_claim(fixture, 2);
@@ -536,7 +582,7 @@ static void an_image_beside_takes_no_copy_along(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(an_owner_that_is_about_to_end_is_waited_for),
 		TEST(others_are_served_while_an_end_is_waited_for),
 		TEST(memory_that_outlives_its_owner_is_copied_away),
