@@ -320,6 +320,114 @@ static void after_news_that_a_look_shows_all_are_watched(void **state)
 	owner_free(o);
 }
 
+/* Mirrors of which some are of a version that does not know how warm a copy is. Whoever tells one
+ * of them finds that out when it sends that, or when it looks for the answer. */
+static struct {
+	struct ps_env_ops ops;
+	const struct ps_env_ops *real;
+	const struct ps_panel *panel;
+	bool old[3], late[3];
+	bool told[3];   /* by the last Watch, how warm the copy is */
+	bool breaks[3]; /* the connection has broken */
+} aged;
+
+static unsigned aged_mirror(const struct ps_control *control)
+{
+	for (unsigned i = 0; i < 3; i++)
+		if (aged.panel->controls[i] == control)
+			return i;
+	fail_msg("this is no connection of the panel");
+	return 0;
+}
+
+static int aged_refuse(struct ps_error *error)
+{
+	return ps_error_set(error, PERSEAS_EVERSION, "the mirror is of an older version");
+}
+
+static int aged_send(struct ps_control *control, const Perseas__Request *request,
+                     struct ps_error *error)
+{
+	const Perseas__WatchRequest *watch = request->watch;
+	const unsigned i = aged_mirror(control);
+
+	if (request->body_case != PERSEAS__REQUEST__BODY_WATCH)
+		return aged.real->send(control, request, error);
+	assert_string_equal(watch->standby->name, "aged");
+	aged.told[i] = watch->within_ms || watch->standby->memory || watch->standby->warm;
+	if (aged.old[i] && aged.told[i] && !aged.late[i])
+		return aged_refuse(error);
+	return aged.real->send(control, request, error);
+}
+
+static bool aged_answered(struct ps_control *control)
+{
+	const unsigned i = aged_mirror(control);
+
+	return aged.breaks[i] || (aged.old[i] && aged.told[i]) || aged.real->answered(control);
+}
+
+static int aged_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
+                        int *fds, unsigned *count, struct ps_error *error)
+{
+	const unsigned i = aged_mirror(control);
+
+	if (aged.breaks[i])
+		return ps_error_set(error, PERSEAS_EUNREACHABLE, "the connection has broken");
+	if (aged.old[i] && aged.told[i])
+		return aged_refuse(error);
+	return aged.real->receive(control, until_ns, reply, fds, count, error);
+}
+
+/* A look, what came after it, and another look: all mirrors are watched then. */
+static void follow_aged(struct ps_follow *follow, struct owner *o)
+{
+	struct ps_standing_now now;
+
+	o->d->now += 10000000000;
+	ps_follow_look(follow, &now);
+	ps_follow_stirred(follow);
+	memset(aged.breaks, 0, sizeof(aged.breaks));
+	o->d->now += 10000000000;
+	ps_follow_look(follow, &now);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(follow->mirrors[i].asked);
+}
+
+/* They are told no more than they know, and all of it once they were upgraded, by which their
+ * connections break. */
+static void an_older_mirror_is_told_what_it_knows(void **state)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_follow follow;
+
+	(void)state;
+	follow_begin(&follow, o, 3, 0);
+	memset(&aged, 0, sizeof(aged));
+	aged.panel = &follow.watches;
+	aged.real = follow.watches.env->ops;
+	aged.ops = *aged.real;
+	aged.ops.send = aged_send;
+	aged.ops.answered = aged_answered;
+	aged.ops.receive = aged_receive;
+	follow.watches.env->ops = &aged.ops;
+	follow.name = "aged";
+	follow.copies = true;
+	follow.memory = 4096;
+	aged.old[0] = aged.old[1] = aged.late[1] = true;
+	follow_aged(&follow, o);
+	assert_false(aged.told[0] || aged.told[1]);
+	assert_true(aged.told[2]);
+	follow_aged(&follow, o);
+	assert_false(aged.told[0] || aged.told[1]);
+	memset(aged.old, 0, sizeof(aged.old));
+	aged.breaks[0] = aged.breaks[1] = true;
+	follow_aged(&follow, o);
+	assert_true(aged.told[0] && aged.told[1] && aged.told[2]);
+	follow_end(&follow);
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +435,7 @@ int main(void)
 		cmocka_unit_test(members_of_the_newest_roster_stay),
 		cmocka_unit_test(standbys_agree_on_who_is_next),
 		cmocka_unit_test(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store),
+		cmocka_unit_test(an_older_mirror_is_told_what_it_knows),
 		cmocka_unit_test(news_that_no_look_shows_make_few_looks),
 		cmocka_unit_test(after_news_that_a_look_shows_all_are_watched),
 	};
