@@ -266,7 +266,7 @@ $(PKGCONFIG):
 PARTS := $(wildcard client/python/python.mk deploy/install.mk bench/bench.mk tests/programs.mk \
 	tests/check.mk tests/lint.mk tests/fuzz/fuzz.mk tests/cpp/cpp.mk tests/mutants/mutants.mk \
 	tests/rdma/rdma.mk tests/peers/peers.mk tests/deb/deb.mk tests/cluster/cluster.mk \
-	tests/container/container.mk proto/model/model.mk)
+	tests/container/container.mk tests/ansible/ansible.mk proto/model/model.mk)
 include $(PARTS)
 
 clean:

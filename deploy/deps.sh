@@ -1,19 +1,20 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
 # installs what is missing, anybody else is told how. Groups: build, test, model,
-# rdma-test, bench, abi, coverage, format, deb, deb-test, rpm, rpm-test, container, container-test.
+# rdma-test, bench, abi, coverage, format, deb, deb-test, rpm, rpm-test, container, container-test,
+# ansible-test.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
 	protobuf-c-compiler python3 python3-cffi python3-dev python3-setuptools"
 # prometheus has promtool, which tries the alert rules; the drill of owners that etcd elects starts
 # an etcd of its own.
-test="chromium chromium-driver clang-14 clang-format-14 clang-tidy-14 cppcheck etcd-client
-	etcd-server g++ groff iproute2 libclang-rt-14-dev libcmocka-dev libstdc++-12-dev
-	libxml2-utils llvm-14 man-db mypy openssl pkg-config procps prometheus
-	python3-jsonschema python3-numpy python3-pip python3-pytest python3-seccomp
-	python3-selenium python3-wheel python3-yaml resource-agents shellcheck strace
-	systemd valgrind zsh"
+test="ansible-core ansible-lint chromium chromium-driver clang-14 clang-format-14
+	clang-tidy-14 cppcheck etcd-client etcd-server g++ groff iproute2 libclang-rt-14-dev
+	libcmocka-dev libstdc++-12-dev libxml2-utils llvm-14 man-db mypy openssl pkg-config
+	procps prometheus python3-jsonschema python3-numpy python3-pip python3-pytest
+	python3-seccomp python3-selenium python3-wheel python3-yaml resource-agents shellcheck
+	strace systemd valgrind yamllint zsh"
 model="gcc libc6-dev python3 spin"
 rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-pytest
 	qemu-system-x86 xz-utils zstd"
@@ -35,6 +36,9 @@ container="gcc libc6-dev mmdebstrap podman util-linux"
 container_test="containernetworking-plugins dnsmasq-base docker-compose
 	golang-github-containernetworking-plugin-dnsname iptables podman-compose runc"
 
+# The control node of the role's drill; the hosts are made by mmdebstrap.
+ansible_test="mmdebstrap openssh-client util-linux"
+
 # Packages that have a service, which nothing here needs, each with the service's name.
 services="prometheus:prometheus etcd-server:etcd"
 
@@ -55,10 +59,11 @@ for group in "$@"; do
 	rpm-test) wanted="$wanted $rpm_test" ;;
 	container) wanted="$wanted $container" ;;
 	container-test) wanted="$wanted $container_test" ;;
+	ansible-test) wanted="$wanted $ansible_test" ;;
 	*)
 		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
 			"abi, coverage, format, deb, deb-test, rpm, rpm-test, container," \
-			"container-test" >&2
+			"container-test, ansible-test" >&2
 		exit 1
 		;;
 	esac

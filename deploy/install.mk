@@ -38,12 +38,17 @@ $(MAN)/made: deploy/man.py $(HEADERS) $(CXX_HEADERS) $(RVM_HEADERS) $(SCRIPTS) V
 	@echo "  MAN     $(MAN)"
 	$(Q)rm -rf $(MAN) && $(PYTHON) deploy/man.py --build $(BUILD) --output $(MAN) && touch $@
 
+# The Ansible role with its playbooks, which people copy.
+PLAYS := $(sort $(wildcard deploy/ansible/*.md deploy/ansible/*.yml \
+	deploy/ansible/roles/perseas/*/*.yml deploy/ansible/roles/perseas/*/*.py \
+	deploy/ansible/roles/perseas/*/*.j2))
+
 # What goes where, by its name in the tree. Documents lie as in the tree, so that they find each other.
 SBIN_FILES := $(DAEMON) $(SCRIPTS)
 DOC_FILES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md proto/PROTOCOL.md \
 	$(wildcard doc/*.md doc/examples/*.[ch] doc/examples/*.cpp client/python/examples/*.py \
 	deploy/*.md deploy/kubernetes/*.yaml) deploy/alerts.yaml deploy/grafana.json \
-	deploy/container/compose.yaml deploy/container/Containerfile.bank
+	deploy/container/compose.yaml deploy/container/Containerfile.bank $(PLAYS)
 LIB_NAMES := libperseas.so.$(VERSION) libperseas.so.$(SOVERSION) libperseas.so libperseas.a \
 	librvm-perseas.so.$(VERSION) librvm-perseas.so.$(SOVERSION) librvm-perseas.so librvm-perseas.a \
 	librds-perseas.so.$(VERSION) librds-perseas.so.$(SOVERSION) librds-perseas.so librds-perseas.a \
@@ -119,7 +124,8 @@ uninstall:
 		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(OCFDIR)/$$dir || exit 1; done
 	rm -f $(DESTDIR)$(SYSUSERSDIR)/perseas.conf $(DESTDIR)$(TMPFILESDIR)/perseas.conf
 	for dir in client/python/examples client/python client doc/examples doc deploy/container \
-		deploy/kubernetes deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
+		deploy/kubernetes $(patsubst %/,%,$(sort $(dir $(filter deploy/ansible/roles/%,$(PLAYS))))) \
+		deploy/ansible/roles/perseas deploy/ansible/roles deploy/ansible deploy proto ''; do [ ! -d $(DESTDIR)$(DOCDIR)/$$dir ] || \
 		rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR)/$$dir || exit 1; done
 
 # What git knows of, as it lies in the tree. The same commit makes the same file, whoever packs it

@@ -1,7 +1,8 @@
 # What looks at the text of the sources: the public header by itself, the style, the layout, and two
 # analyzers. The Makefile includes it. No target here runs what it looks at.
 
-.PHONY: check-headers check-abi abi check-style check-lint tidy cppcheck format check-format
+.PHONY: check-headers check-abi abi check-style check-lint check-plays tidy cppcheck format \
+	check-format
 
 # The public headers need nothing before them, in C and in C++.
 HEADER_FLAGS := -fsyntax-only -Wall -Wextra -Werror -pedantic
@@ -70,4 +71,12 @@ check-format:
 
 check-lint:
 	@$(RUN) lint --timeout 900 "clang-format: $(SUBMAKE) check-format" \
-		"clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck"
+		"clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck" \
+		"Ansible: $(SUBMAKE) check-plays"
+
+# The role and its playbooks, by rules that the folder names. ansible-lint keeps what it knows of
+# them below its home, which is build/lint here.
+check-plays:
+	$(Q)yamllint --strict -c deploy/ansible/.yamllint deploy/ansible
+	@mkdir -p $(BUILD)/lint/ansible
+	$(Q)cd deploy/ansible && HOME=$(abspath $(BUILD)/lint/ansible) ansible-lint -q --nocolor

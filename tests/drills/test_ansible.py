@@ -1,0 +1,312 @@
+"""The Ansible role of deploy/ansible, without hosts to configure: what it refuses, that it knows
+the daemon's options, and its modules, among them the one that decides whether a mirror may be
+restarted. Against hosts it is tried by tests/ansible.
+"""
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import time
+
+import pytest
+import yaml
+
+from certificates import openssl
+from drill import BUILD, OK, SECONDS, TOP, mirror_list, run_command
+
+ROLE = TOP / "deploy/ansible/roles/perseas"
+# What the role writes by other variables, or leaves to the unit.
+ELSEWHERE = {"listen", "unix", "unix-mode", "tls-cert", "tls-key", "tls-ca", "access", "label",
+             "spill-dir"}
+
+
+def ansible(tmp_path, *words, status=0):
+    done = subprocess.run(
+        words, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, check=False, timeout=SECONDS,
+        env=dict(os.environ, HOME=str(tmp_path), ANSIBLE_HOME=str(tmp_path / "ansible"),
+                 ANSIBLE_ROLES_PATH=str(ROLE.parent), ANSIBLE_NOCOLOR="1", LC_ALL="C.UTF-8",
+                 ANSIBLE_REMOTE_TEMP=str(tmp_path / "remote")))
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+def specification():
+    told = yaml.safe_load((ROLE / "meta/argument_specs.yml").read_text())
+    return told["argument_specs"]["main"]["options"]
+
+
+def module(name, environment=None, **arguments):
+    """What a module says when it is called as Ansible calls it, on this host."""
+    done = subprocess.run(
+        ["/usr/bin/python3", ROLE / "library" / (name + ".py")], text=True, check=False,
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}), timeout=SECONDS,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})})
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_it_has_every_option_of_the_daemon_and_no_other_one():
+    told = subprocess.run([BUILD / "perseasd", "--help"], text=True, stdout=subprocess.PIPE,
+                          check=True, timeout=SECONDS).stdout
+    of_files = set(re.findall(r"^  --([a-z-]+)", told.partition("Only on the command line")[0],
+                              re.M))
+    assert set(specification()["perseas_conf"]["options"]) == of_files - ELSEWHERE
+
+
+def test_every_variable_has_a_default_or_is_said_to_have_none():
+    """And no default is of something else."""
+    defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
+    options = specification()
+    assert set(defaults) == set(options)
+    for name, option in options.items():
+        computed = isinstance(defaults[name], str) and "{{" in defaults[name]
+        assert computed or option["default"] == defaults[name], name
+
+
+# A value for each option of perseas_conf, which differs from the daemon's own.
+VALUES = {"plaintext": "loopback", "rdma": False, "rdma-port": 4791, "rdma-order": "phased",
+          "rdma-flush": True, "memory-dir": "/dev/shm/elsewhere", "unsafe-memory-on-disk": "on",
+          "max-memory": "64G", "owner-timeout": 2.5, "protocol": 8, "max-connections": 64,
+          "threads": 2, "spin-us": 5, "log-level": "debug", "log-format": "json",
+          "http": "127.0.0.1:7180", "http-anywhere": "on", "http-name": ["node1.example", "node1"],
+          "http-port-file": "/run/perseas/http", "port-file": "/run/perseas/port"}
+
+
+def test_the_daemon_takes_the_file_that_it_writes(tmp_path, authority):
+    """With every option that there is."""
+    rules, file = tmp_path / "access", tmp_path / "perseasd.conf"
+    variables = {"perseas_tls": "present", "perseas_tls_cert": str(authority.cert("mirror")),
+                 "perseas_tls_key": str(authority.key("mirror")),
+                 "perseas_tls_ca": str(authority.ca), "perseas_conf": VALUES,
+                 "perseas_label_rack": "r1", "perseas_access": ["allow cert:bank all"],
+                 "perseas_service": {"MemoryMax": "1G"}}
+    assert set(VALUES) == set(specification()["perseas_conf"]["options"]) - {"tls-crl"}
+    (tmp_path / "variables.yml").write_text(yaml.safe_dump(variables))
+    play = tmp_path / "play.yml"
+    play.write_text(yaml.safe_dump([{
+        "hosts": "all", "connection": "local", "gather_facts": False,
+        "vars_files": [str(ROLE / "defaults/main.yml"), str(ROLE / "vars/main.yml"),
+                       str(tmp_path / "variables.yml")],
+        "tasks": [{"ansible.builtin.template": {"src": str(ROLE / "templates" / source),
+                                                "dest": str(file)}}
+                  for source, file in (("access.j2", rules), ("perseasd.conf.j2", file))]}]))
+    ansible(tmp_path, "ansible-playbook", "-i", "node1,", "-e",
+            "ansible_python_interpreter=/usr/bin/python3 inventory_dir=/nowhere", play)
+    text = file.read_text()
+    for line in ("label host=node1", "label rack=r1", "rdma off", "rdma-flush on",
+                 "http-name node1.example", "http-name node1", "owner-timeout 2.5"):
+        assert line + "\n" in text, text
+    assert "allow uid:0 read\nallow cert:node1 read\nallow cert:bank all\n" in rules.read_text()
+    file.write_text(text.replace("/etc/perseas/access", str(rules)))
+    done = subprocess.run([BUILD / "perseasd", "--check", "--config", file], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout
+
+
+# Variables of a host, and what is said of them.
+WRONG = {
+    "tls": ({"perseas_tls": "maybe"}, "must be one of: none, ca, copy, present"),
+    "misspelt": ({"perseas_conf": {"max-memori": "4G"}}, "Supported parameters include: http"),
+    "own": ({"perseas_conf": {"listen": "192.0.2.1:1"}}, "perseas_conf.listen. Supported"),
+    "number": ({"perseas_conf": {"threads": "many"}}, "unable to convert to int"),
+    "choice": ({"perseas_conf": {"rdma": "maybe"}}, "must be one of: on, off, got: maybe"),
+    "owner": ({"perseas_owners": [{"store": "bank"}]},
+              "missing required arguments: command, mirrors found in perseas_owners"),
+    "plain": ({"perseas_tls": "none"}, "perseas_tls is none. Set perseas_tls to ca, copy or"),
+    "named": ({"perseas_listen": ["node1:7170"]}, "node1:7170 is not ADDRESS:PORT, such as"),
+    "copy": ({"perseas_tls": "copy"}, "name the files by perseas_tls_cert, perseas_tls_key and"),
+    "two": ({"perseas_debs": "/packages", "perseas_repository": "deb http://debs.example ./"},
+            "both say where packages come from; leave one empty"),
+}
+
+
+def test_wrong_variables_are_refused_with_what_to_do(tmp_path):
+    """Before a host was asked anything."""
+    hosts = {name: {"perseas_tls": "ca", "perseas_listen": ["192.0.2.1:7170"], **variables}
+             for name, (variables, _) in WRONG.items()}
+    (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"perseas": {
+        "hosts": hosts, "vars": {"ansible_connection": "local"}}}))
+    play = tmp_path / "play.yml"
+    play.write_text(yaml.safe_dump([{
+        "hosts": "perseas", "gather_facts": False,
+        "tasks": [{"ansible.builtin.import_role": {"name": "perseas"}}]}]))
+    told = ansible(tmp_path, "ansible-playbook", "-i", tmp_path / "inventory.yml", play, status=2)
+    for name, (_, sentence) in WRONG.items():
+        said, = re.findall(r"^(?:fatal|failed): \[%s\].*(?:\n    .*)*" % name, told, re.M)
+        assert sentence in re.sub(r"\s+", " ", said), told
+        assert re.search(r"^%s +: ok=\d+ +changed=0 " % name, told, re.M), told
+    assert "Ask which packages are installed" not in told
+
+
+def create(store, daemons, *words):
+    assert run_command("create", store, *words, mirrors=daemons).status == OK
+
+
+def redundancy(daemon, state, **more):
+    """Over the daemon's Unix socket, by which no roster here has it."""
+    return module("perseas_redundancy", {"PATH": "%s:/usr/bin:/bin" % BUILD.resolve()},
+                  address=daemon.mirror.unix, state=state, **{"wait": 0, **more})
+
+
+def test_a_mirror_that_no_store_would_miss_may_be_restarted(mirrors):
+    daemons = mirrors(3)
+    assert redundancy(daemons[0], "expendable", wait=SECONDS)["stores"] == {}
+    create("one", daemons)
+    told = redundancy(daemons[0], "expendable", wait=SECONDS)
+    assert not told.get("failed") and set(told["stores"]) == {"one"}, told
+
+
+def test_one_that_a_store_would_miss_may_not(mirrors, owner):
+    """Whatever the roster calls it; and who does not answer may not either."""
+    daemons = mirrors(3)
+    create("store", daemons)
+    owner("store", daemons)
+    daemons[1].lose_memory()
+    told = redundancy(daemons[0], "expendable")
+    assert told["failed"] and "It was not restarted" in told["msg"], told
+    assert "store 'store' could not commit or be opened without this mirror" in told["msg"]
+    told = redundancy(daemons[0], "expendable", may_pause=["store"], wait=SECONDS)
+    assert not told.get("failed"), told
+    told = redundancy(daemons[1], "expendable")
+    assert told["failed"] and "it does not tell of its stores" in told["msg"], told
+    daemons[2].kill9()
+    told = redundancy(daemons[0], "expendable", may_pause=["*"])
+    assert told["failed"] and re.search(
+        "store 'store' cannot (commit|open) now: mend that first", told["msg"]), told
+
+
+def test_a_store_that_needs_every_mirror_is_named(mirrors):
+    daemons = mirrors(2)
+    create("both", daemons)
+    create("alone", daemons[:1])
+    told = redundancy(daemons[0], "expendable", may_pause=["both"])
+    assert told["failed"] and "store 'alone' could not" in told["msg"], told
+    told = redundancy(daemons[0], "expendable", may_pause=["both", "alone"], wait=SECONDS)
+    assert not told.get("failed"), told
+
+
+def test_a_restarted_mirror_is_waited_for(mirrors, owner):
+    daemons = mirrors(3)
+    create("store", daemons)
+    create("idle", daemons)
+    owner("store", daemons)
+    before = redundancy(daemons[0], "expendable", wait=SECONDS)
+    assert not before.get("failed") and before["stores"]["store"]["live"], before
+    daemons[0].kill9()
+    told = redundancy(daemons[0], "whole", before=before["stores"])
+    assert told["failed"] and "no other mirror will be" in told["msg"], told
+    daemons[0].restart()
+    told = redundancy(daemons[0], "whole", before=before["stores"], wait=SECONDS)
+    assert not told.get("failed"), told
+
+
+def test_a_mirror_that_lost_its_images_is_waited_for_until_it_has_them(mirrors, owner):
+    """Of the one that has an owner; the other one nobody copies, and that is said."""
+    daemons = mirrors(3)
+    create("store", daemons)
+    owner("store", daemons)
+    before = redundancy(daemons[0], "expendable", wait=SECONDS)["stores"]
+    daemons[0].lose_memory()
+    daemons[0].restart()
+    told = redundancy(daemons[0], "whole", before=before, wait=SECONDS)
+    assert not told.get("failed"), told
+    create("idle", daemons)
+    before = redundancy(daemons[0], "expendable", wait=SECONDS)["stores"]
+    daemons[0].lose_memory()
+    daemons[0].restart()
+    told = redundancy(daemons[0], "whole", before={"idle": before["idle"]})
+    assert told["failed"] and "store 'idle': this mirror has no image of it any more" in told["msg"]
+
+
+def of_module(name):
+    specified = importlib.util.spec_from_file_location(name, ROLE / "library" / (name + ".py"))
+    made = importlib.util.module_from_spec(specified)
+    specified.loader.exec_module(made)
+    return made
+
+
+GOOD = {"started": 100.0, "member": True, "state": "consistent", "can_commit": True,
+        "can_open": True, "hurts": [], "hurt": False, "lag": 0, "live": True, "owned": True,
+        "doubt": False, "silent": 0.1, "not_live": []}
+
+
+@pytest.mark.parametrize("differs, since, said", [
+    ({}, 99.0, None),
+    ({}, 99.95, "has not yet told how this mirror is"),
+    ({"live": False}, None, "its owner has not come back"),
+    ({"state": "joining"}, 99.0, "its image here is 'joining'"),
+    ({"not_live": ["m1:7170"]}, 99.0, "not live for its owner: m1:7170"),
+    ({"hurts": ["m2:7170"]}, 99.0, "the loss of m2:7170 would hurt it"),
+    ({"doubt": True}, 99.0, "cannot commit or be opened"),
+    ({"can_open": False}, 99.0, "cannot commit or be opened"),
+    ({"live": False, "owned": False}, None, None),
+    ({"live": False, "owned": False, "lag": 3}, None, "no owner brings it up to date"),
+])
+def test_what_an_owner_said_before_it_came_back_does_not_count(differs, since, said):
+    """It tells twice a second how its mirrors are; what it told of the mirror before that was
+    restarted is no sign that it has it again."""
+    lack = of_module("perseas_redundancy").lack
+    told = lack("store", {**GOOD, **differs}, GOOD, since)
+    assert told is None if said is None else said in told, told
+    # An image of which no roster tells holds nobody up.
+    assert lack("store", {**GOOD, **differs}, {**GOOD, "member": False}, since) is None
+
+
+def test_the_first_look_at_a_mirror_that_is_back_is_not_enough():
+    """What its owner tells then, however lately, may be from before it was back."""
+    asked = of_module("perseas_redundancy")
+    asked.stores_of = lambda address: ["store"]
+    asked.look_at = lambda store, address: {**GOOD, "started": time.monotonic(), "silent": 0}
+    watch = asked.Watch({"address": "m1:7170", "state": "whole", "before": {"store": GOOD},
+                         "may_pause": []})
+    assert "has not yet told how this mirror is" in watch.trouble()
+    assert watch.trouble() is None
+    asked.look_at = lambda store, address: {**GOOD, "live": False}
+    assert "its owner has not come back" in watch.trouble()
+    asked.look_at = lambda store, address: {**GOOD, "started": time.monotonic(), "silent": 0}
+    assert "has not yet told how this mirror is" in watch.trouble()
+
+
+@pytest.mark.parametrize("differs, said", [
+    ({}, None), ({"hurt": True, "hurts": ["m1"]}, "without this mirror"),
+    ({"can_commit": False}, "cannot commit now"), ({"can_open": False}, "cannot open now"),
+    ({"doubt": True}, "has a commit in doubt"),
+    ({"member": False, "hurt": True, "can_commit": False}, None)])
+def test_what_would_hurt_a_store(differs, said):
+    told = of_module("perseas_redundancy").harm("store", {**GOOD, **differs}, ["other"])
+    assert told is None if said is None else said in told, told
+
+
+def test_a_certificate_is_asked_for_when_it_must_be(tmp_path, authority):
+    key, certificate, names = tmp_path / "key", tmp_path / "pem", ["DNS:node1", "IP:192.0.2.1",
+                                                                   "IP:2001:db8::1"]
+
+    def ask(ca=authority.ca, **more):
+        return module("perseas_request", key=str(key), certificate=str(certificate),
+                      ca=ca.read_text(), subject="node1", **{"names": names, "days": 0, **more})
+
+    def issue():
+        (tmp_path / "csr").write_text(ask()["request"])
+        (tmp_path / "ext").write_text("subjectAltName=" + ",".join(names))
+        openssl("x509", "-req", "-in", tmp_path / "csr", "-CA", authority.ca, "-CAkey",
+                authority.folder / "ca.key", "-days", 1, "-extfile", tmp_path / "ext", "-out",
+                certificate)
+    told = module("perseas_request", key=str(key), certificate=str(certificate), subject="node1",
+                  ca=authority.ca.read_text(), names=names, _ansible_check_mode=True)
+    assert told["changed"] and not told["request"] and not key.exists()
+    told = ask()
+    assert told["changed"] and told["reason"] == "there is none", told
+    assert key.stat().st_mode & 0o777 == 0o600 and "PRIVATE" not in json.dumps(told)
+    issue()
+    kept = key.read_text()
+    told = ask()
+    assert (told["changed"], told["reason"], told["request"]) == (False, "", ""), told
+    assert ask(names=names[:1])["reason"] == "it is for other names"
+    assert ask(days=2)["reason"] == "it expires within 2 days"
+    assert ask(ca=authority.cert("owner"))["reason"] == "it is of another CA"
+    assert key.read_text() == kept
+    key.unlink()
+    told = ask()
+    assert told["changed"] and told["reason"] == "it is of another key", told
