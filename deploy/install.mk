@@ -167,4 +167,4 @@ release:
 	@tests/abi.py
 	@$(MAKE) --no-print-directory deb
 	@deploy/release.sh collect $(VERSION) $(RELEASE) $(DIST) \
-		$$(find build/deb -maxdepth 1 -type f ! -name '*.log' ! -name '*.orig.tar.gz')
+		$$(find build/deb -maxdepth 1 -type f ! -name '*.log')

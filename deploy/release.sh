@@ -27,6 +27,15 @@ check() {
 	tests/deb/agree.py >/dev/null || fail "debian/ contradicts the tree: tests/deb/agree.py"
 }
 
+# Whoever has the folder is to unpack and to check what a .dsc or a .changes lists.
+check_listed() {
+	for list in *.dsc *.changes; do
+		[ -f "$list" ] || continue
+		sed -n '/^Checksums-Sha256:/,/^[^ ]*:/ s/^ \([0-9a-f]*\) [0-9]* /\1  /p' "$list" |
+			sha256sum --quiet -c - || fail "$list lists what is not here"
+	done
+}
+
 collect() {
 	version=$1
 	folder=$2
@@ -37,6 +46,7 @@ collect() {
 	notes "$version" >"$folder/NOTES.md"
 	(
 		cd "$folder"
+		check_listed
 		LC_ALL=C sha256sum -- * >../SHA256SUMS.new
 		mv ../SHA256SUMS.new SHA256SUMS
 	)

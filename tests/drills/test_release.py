@@ -58,3 +58,20 @@ def test_checksums_are_of_all_that_is_published(tree):
     for name, value in sums.items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == value
     assert "gpg" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ("dsc", "changes"))
+def test_what_a_list_of_sources_names_is_there(kind, tree):
+    """A .dsc is of no use without the tarball that it names."""
+    source = tree / "x_1.orig.tar.gz"
+    source.write_bytes(b"source")
+    (tree / ("x_1." + kind)).write_text(
+        "Format: 3.0\nChecksums-Sha256:\n %s 6 x_1.orig.tar.gz\nFiles:\n %s 6 other\n" %
+        (hashlib.sha256(b"source").hexdigest(), "0" * 64))
+    words = ("collect", "1.2.0", "out", "x_1." + kind)
+    done = release(tree, *words)
+    assert done.returncode == 1 and "x_1.%s lists what is not here" % kind in done.stderr
+    done = release(tree, *words, "x_1.orig.tar.gz")
+    assert done.returncode == 0, done.stderr
+    source.write_bytes(b"another")
+    assert release(tree, *words, "x_1.orig.tar.gz").returncode == 1
