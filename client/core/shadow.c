@@ -27,20 +27,32 @@ void ps_shadow_end(struct perseas *p)
 	p->written = NULL;
 }
 
+/* *error says why it has no means, if so. */
+static void begin_written(struct perseas *p, struct ps_error *error)
+{
+	const struct ps_written_ops *ops = p->env->written;
+
+	if (!ops) {
+		ps_error_set(error, PERSEAS_ESYSTEM, "PERSEAS_WRITTEN_PAGES=off is set");
+		return;
+	}
+	p->written = ops->begin(p->env, error);
+	if (!p->written || ps_demand_can_watch(p))
+		return;
+	ops->end(p->written);
+	p->written = NULL;
+	ps_error_set(error, PERSEAS_ESYSTEM,
+	             "what is fetched on demand cannot be watched by this kernel");
+}
+
 void ps_shadow_begin(struct perseas *p)
 {
-	struct ps_error error = { PERSEAS_ESYSTEM, "PERSEAS_WRITTEN_PAGES=off is set" };
+	struct ps_error error = { 0 };
 	const char *what = name_of(p);
 
 	if (!(p->options.flags & PS_SHADOWED))
 		return;
-	if (p->env->written)
-		p->written = p->env->written->begin(p->env, &error);
-	if (p->written && !ps_demand_can_watch(p)) {
-		ps_shadow_end(p);
-		ps_error_set(&error, PERSEAS_ESYSTEM,
-		             "what is fetched on demand cannot be watched by this kernel");
-	}
+	begin_written(p, &error);
 	if (p->written)
 		ps_report(p, "%s: commits compare the pages that were written", what);
 	else

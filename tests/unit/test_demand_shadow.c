@@ -124,10 +124,10 @@ static int teardown(void **state)
 	return (int)atomic_exchange(&in_vain, 0);
 }
 
-/* With the gate shut: nothing is here. The test is skipped where this kernel tells no pages. */
-static void begin(struct rig *rig, uint32_t flags)
+/* The test is skipped where this kernel tells no pages. */
+static void begin_at_gate(struct rig *rig, uint32_t flags, bool shut)
 {
-	atomic_store(&rig_shut, true);
+	atomic_store(&rig_shut, shut);
 	assert_int_equal(rig_open(rig, flags | PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
 	if (strstr(perseas_report(rig->p), "read first") ||
 	    (by_pages && !strstr(perseas_report(rig->p), "compare the pages")))
@@ -141,6 +141,12 @@ static void begin(struct rig *rig, uint32_t flags)
 	asks = rig->p;
 	if (by_pages)
 		rig->p->env->written = &written;
+}
+
+/* With the gate shut: nothing is here. */
+static void begin(struct rig *rig, uint32_t flags)
+{
+	begin_at_gate(rig, flags, true);
 }
 
 static uint64_t missing(struct rig *rig)
@@ -223,8 +229,7 @@ static void test_the_shadow_comes_with_all_memory(void **state)
 	struct perseas_stat stat;
 
 	rig->rate = 0;
-	begin(rig, PERSEAS_TRACKED);
-	atomic_store(&rig_shut, false);
+	begin_at_gate(rig, PERSEAS_TRACKED, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	assert_int_equal(rig_wrong(rig), 0);
 	segment = &rig->p->segments[0];
