@@ -145,7 +145,8 @@ enum perseas_recovery {
 	 * missing, and nobody may discard pages (madvise).
 	 *
 	 * Needs Linux 6.6 and userfaultfd(2). If a process cannot have them, memory is read first,
-	 * and perseas_report says why. Cannot be used with PERSEAS_SALVAGE or TLS.
+	 * and perseas_report says why. Cannot be used with PERSEAS_SALVAGE. Over TLS an access by
+	 * who holds a lock of malloc (signal handlers) or OpenSSL (RAND_add) may wait for ever.
 	 */
 	PERSEAS_RECOVERY_ON_DEMAND
 };

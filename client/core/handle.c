@@ -207,13 +207,6 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		ps_handle_free(p);
 		return NULL;
 	}
-	if (p->options.recovery == PERSEAS_RECOVERY_ON_DEMAND && env->tls) {
-		ps_error_set(error, PERSEAS_EINVAL,
-		             "memory cannot be fetched on demand over TLS: open with "
-		             "PERSEAS_RECOVERY_READ_FIRST");
-		ps_handle_free(p);
-		return NULL;
-	}
 	if (ps_ring_init(&p->commit.ring, p->options.ring_size)) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a ring of %llu bytes",
 		             (unsigned long long)p->options.ring_size);

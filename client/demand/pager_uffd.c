@@ -8,8 +8,10 @@
  */
 #include "../core/env.h"
 #include "../host/socket.h"
+#include "own_table.h"
 #include "peeker.h"
 #include "reach.h"
+#include "tunnel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +44,6 @@ enum {
 #define USER_MODE_ONLY 1
 #define DONTNEED_LOCKED 24
 #define COLLAPSE 25
-#define UNSHARE (1u << 1)
 #define FEATURE_POISON ((uint64_t)1 << 14)
 
 struct poison {
@@ -84,7 +85,9 @@ struct ps_pager {
 	pthread_t hirer; /* begins these threads, which share the descriptors of `thread` */
 	bool hires, ending;
 	sem_t order;
-	unsigned ordered; /* which is to be hired */
+	unsigned ordered;         /* which is to be hired */
+	struct ps_tunnel *tunnel; /* NULL: connections are plain text */
+	pthread_t tunneller;
 };
 
 static void fail(struct ps_pager *pager, const char *what, int error)
@@ -92,41 +95,15 @@ static void fail(struct ps_pager *pager, const char *what, int error)
 	ps_error_set(&pager->error, PERSEAS_ESYSTEM, "%s (%s)", what, strerror(error));
 }
 
-/* --- descriptors of its own --- */
+/* --- the means of the kernel --- */
 
-static int by_number(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
-static int close_between(unsigned first, unsigned last, unsigned flags)
-{
-	return first > last ? 0 : (int)syscall(__NR_close_range, first, last, flags);
-}
-
-/* A table without what the application has open: to keep that open here would be seen by its
- * peers. */
+/* A table without what the application has open, but for what this thread needs. */
 static bool part_descriptors(struct ps_pager *pager)
 {
 	int kept[KEPT] = { pager->wake_fd, pager->uffd };
-	unsigned next = 0;
 
 	memcpy(kept + 2, pager->env->wakers, sizeof(pager->env->wakers));
-	qsort(kept, KEPT, sizeof(kept[0]), by_number);
-	/* Nothing is this number, so that it only parts the tables. */
-	if (close_between(~0U, ~0U, UNSHARE))
-		return false;
-	for (unsigned i = 0; i < KEPT; i++) {
-		if (kept[i] > 0 && close_between(next, (unsigned)kept[i] - 1, 0))
-			return false;
-		next = (unsigned)kept[i] + 1;
-	}
-	if (close_between(next, ~0U, 0))
-		return false;
-	/* No connection gets the number of a standard stream. */
-	while (next = (unsigned)open("/dev/null", O_RDWR | O_CLOEXEC), next < 2)
-		;
-	return next != ~0U;
+	return ps_own_table(kept, KEPT);
 }
 
 static bool open_uffd(struct ps_pager *pager)
@@ -191,18 +168,31 @@ static void *run_hirer(void *arg)
 	}
 }
 
+/* Threads that share its descriptors are begun while no memory is missing: what begins a thread
+ * may wait for malloc. */
+static bool begin_tunnel(struct ps_pager *pager)
+{
+	if (!pager->tunnel)
+		return true;
+	if (ps_tunnel_open(pager->tunnel))
+		return false;
+	errno = spawn(&pager->tunneller, ps_tunnel_run, pager->tunnel);
+	return !errno;
+}
+
 static void *run(void *arg)
 {
 	struct ps_pager *pager = arg;
-	bool ready = part_descriptors(pager);
+	bool ready = part_descriptors(pager) && begin_tunnel(pager);
 
 	if (!ready)
 		fail(pager, "the thread that fetches memory got no descriptors of its own", errno);
-	/* As long as no memory is missing: what begins a thread may wait for malloc. */
 	pager->hires = ready && !spawn(&pager->hirer, run_hirer, pager);
 	sem_post(&pager->begun);
 	if (ready)
 		pager->fn(pager->arg);
+	if (ready && pager->tunnel)
+		ps_tunnel_quit(pager->tunnel);
 	/* Its descriptors end with it and whom it hired. Nothing is mapped any more. */
 	return NULL;
 }
@@ -221,6 +211,7 @@ static void pager_free(struct ps_pager *pager)
 		close(pager->uffd);
 	sem_destroy(&pager->begun);
 	sem_destroy(&pager->order);
+	ps_tunnel_free(pager->tunnel);
 	free(pager->page);
 	free(pager);
 }
@@ -240,10 +231,12 @@ static void wake_by_peeker(void *arg)
 static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 {
 	struct ps_pager *pager = calloc(1, sizeof(*pager));
-	bool all = true;
+	bool all;
 
 	if (!pager)
 		return NULL;
+	pager->tunnel = env->tls ? ps_tunnel_new(env->tls) : NULL;
+	all = pager->tunnel || !env->tls;
 	sem_init(&pager->begun, 0, 0);
 	sem_init(&pager->order, 0, 0);
 	pager->env = env;
@@ -252,6 +245,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	pager->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		all &= ps_reach_init(&pager->reaches[i]);
+		pager->reaches[i].tunnel = pager->tunnel;
 		ps_peeker_init(&pager->peekers[i], pager->reaches[i].block, wake_by_peeker, pager);
 	}
 	if (all && pager->page && pager->wake_fd >= 0)
@@ -296,6 +290,8 @@ static struct ps_pager *uffd_begin(struct ps_env *env, void (*fn)(void *arg), vo
 static void uffd_end(struct ps_pager *pager)
 {
 	pthread_join(pager->thread, NULL);
+	if (pager->tunnel)
+		pthread_join(pager->tunneller, NULL);
 	if (pager->hires) {
 		pager->ending = true;
 		sem_post(&pager->order);

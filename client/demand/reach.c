@@ -4,6 +4,8 @@
  */
 #include "reach.h"
 
+#include "tunnel.h"
+
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
@@ -110,13 +112,17 @@ static bool dial(struct ps_reach *reach)
 {
 	const struct sockaddr *to = (const void *)reach->way.to[reach->at];
 	const socklen_t length = reach->way.lengths[reach->at];
+	const bool tunnels = reach->tunnel && reach->way.address.scheme == PS_SCHEME_TCP;
 
-	reach->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (reach->fd >= 0 && to->sa_family != AF_UNIX) {
+	if (tunnels)
+		reach->fd = ps_tunnel_dial(reach->tunnel, &reach->way, reach->at);
+	else
+		reach->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (!tunnels && reach->fd >= 0 && to->sa_family != AF_UNIX) {
 		set_option(reach->fd, TCP_NODELAY, 1);
 		set_option(reach->fd, TCP_USER_TIMEOUT, SILENCE_MS);
 	}
-	if (reach->fd >= 0 && (!connect(reach->fd, to, length) || errno == EINPROGRESS))
+	if (reach->fd >= 0 && (tunnels || !connect(reach->fd, to, length) || errno == EINPROGRESS))
 		return true;
 	hang_up(reach);
 	try_next(reach);

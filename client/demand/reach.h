@@ -17,8 +17,11 @@ enum {
 	PS_REACH_OUT = 4096,
 };
 
+struct ps_tunnel;
+
 struct ps_reach {
-	bool leads; /* somewhere: `way` */
+	struct ps_tunnel *tunnel; /* of connections over tcp; NULL: they are plain text */
+	bool leads;               /* somewhere: `way` */
 	struct ps_way way;
 	unsigned at; /* the address of the way that is tried, or used */
 	int fd;      /* -1: not connected */
@@ -40,7 +43,8 @@ struct ps_reach {
 	Perseas__Reply *before, *after;
 };
 
-/* Memory for what is received; it is used only where something is. False: there is none. */
+/* Memory for what is received; it is used only where something is. No tunnel. False: there is
+ * none. */
 bool ps_reach_init(struct ps_reach *reach);
 void ps_reach_free(struct ps_reach *reach);
 

@@ -47,6 +47,7 @@ enum {
 
 struct rig_mirror {
 	char directory[64];
+	char keys[64]; /* a folder with the certificates of all; "": connections are plain text */
 	uint16_t port; /* 0: it has never run */
 	pid_t pid;
 };
@@ -106,6 +107,31 @@ static void rig_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *
 	rig_real_wait(env, cond, lock, until_ns);
 }
 
+/* --- certificates --- */
+
+struct rig_files {
+	char cert[128], key[128], ca[128];
+};
+
+static struct rig_files rig_files_of(const char *keys, const char *stem)
+{
+	struct rig_files files;
+
+	snprintf(files.cert, sizeof(files.cert), "%s/%s.pem", keys, stem);
+	snprintf(files.key, sizeof(files.key), "%s/%s.key", keys, stem);
+	snprintf(files.ca, sizeof(files.ca), "%s/ca.pem", keys);
+	return files;
+}
+
+static int rig_secure(struct daemon *daemon, const char *keys)
+{
+	const struct rig_files files = rig_files_of(keys, "mirror");
+	const struct ps_tls_files named = { files.cert, files.key, files.ca, NULL };
+	char why[512];
+
+	return *keys ? daemon_load_tls(daemon, &named, why, sizeof(why)) : 0;
+}
+
 /* --- mirrors --- */
 
 static struct apart rig_apart; /* of the test that runs */
@@ -136,7 +162,8 @@ static int rig_serve(void *bytes)
 	snprintf(local.host, sizeof(local.host), "%s/socket", m->directory);
 	unlink(local.host);
 	snprintf(path, sizeof(path), "%s/port", m->directory);
-	if (lanes_open(daemon, 1) || daemon_listen(daemon, &tcp, why, sizeof(why)) ||
+	if (lanes_open(daemon, 1) || rig_secure(daemon, m->keys) ||
+	    daemon_listen(daemon, &tcp, why, sizeof(why)) ||
 	    daemon_listen(daemon, &local, why, sizeof(why)) ||
 	    daemon_write_ports(daemon, path, why, sizeof(why)))
 		return 1;
@@ -188,10 +215,16 @@ static void rig_event(void *arg, const struct perseas_event *event)
 static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	const struct rig_files files = rig_files_of(rig->mirrors[0].keys, "owner");
 	struct ps_error error = { 0 };
 	struct ps_env *env;
 	int rc;
 
+	if (*rig->mirrors[0].keys) {
+		options.tls_cert = files.cert;
+		options.tls_key = files.key;
+		options.tls_ca = files.ca;
+	}
 	options.flags = flags;
 	options.recovery = recovery;
 	options.fetch_rate = rig->rate;
@@ -297,8 +330,8 @@ static int rig_make(struct rig *rig)
 	return 0;
 }
 
-/* shared: over Unix sockets, so that mirrors share their memory. */
-static int rig_setup(void **state, bool shared)
+/* shared: over Unix sockets, so that mirrors share their memory. keys: see rig_mirror. */
+static int rig_setup_with(void **state, bool shared, const char *keys)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
 	size_t used = 0;
@@ -310,6 +343,7 @@ static int rig_setup(void **state, bool shared)
 
 		strcpy(m->directory, "/dev/shm/perseas-demand-XXXXXX");
 		assert_non_null(mkdtemp(m->directory));
+		strcpy(m->keys, keys);
 		rig_start(m);
 		used += (size_t)(shared ? snprintf(rig->list + used, sizeof(rig->list) - used,
 		                                   "%sunix://%s/socket", i ? "," : "", m->directory)
@@ -321,6 +355,11 @@ static int rig_setup(void **state, bool shared)
 	assert_int_equal(rig_by_another(rig, rig_make), 0);
 	*state = rig;
 	return 0;
+}
+
+static inline int rig_setup(void **state, bool shared)
+{
+	return rig_setup_with(state, shared, "");
 }
 
 static int rig_teardown(void **state)

@@ -340,7 +340,7 @@ static void test_mirrors_move(void **state)
 static void test_a_mirror_is_copied_to_meanwhile(void **state)
 {
 	struct rig *rig = *state;
-	char command[192];
+	char command[512];
 
 	rig_begin(rig);
 	rig_kill(&rig->mirrors[1]);

@@ -1,0 +1,312 @@
+/*
+ * tunnel.c - see tunnel.h; reach.c dials, and pager_uffd.c begins and ends the thread. What comes
+ * from either side is carried to the other one as it is: reach.c says what a mirror may say. The
+ * thread must never touch memory of a segment, nor hold anything that the thread that fetches may
+ * need.
+ */
+#include "tunnel.h"
+
+#include "../../proto/base/stream.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	LINES = 2 * PS_MIRRORS_MAX, /* one that was given up may be there for a moment still */
+	UP = 8 << 10,               /* more than requests that are sent at once */
+	DOWN = 64 << 10,
+	TURN = 8, /* pieces that are carried at once: others wait, too */
+	SILENCE_MS = 10000,
+};
+
+/* What the thread is told to connect, and to what end. */
+struct order {
+	int near;
+	uint32_t length;
+	char host[sizeof(((struct ps_address *)NULL)->host)];
+	_Alignas(8) uint8_t to[128];
+};
+
+enum state { FREE, CONNECTING, SHAKING, CARRYING };
+
+/* Bytes that came from one side, and those of them that have gone to the other. */
+struct carried {
+	size_t have, gone;
+};
+
+struct line {
+	enum state state;
+	int near;
+	struct ps_stream stream;
+	struct order order;
+	struct carried up, down;
+	uint8_t up_bytes[UP], down_bytes[DOWN];
+};
+
+struct ps_tunnel {
+	struct ps_tls *tls;
+	int orders[2]; /* the fetching thread's end, and the thread's; -1: none */
+	struct line lines[LINES];
+};
+
+struct ps_tunnel *ps_tunnel_new(struct ps_tls *tls)
+{
+	struct ps_tunnel *tunnel = calloc(1, sizeof(*tunnel));
+
+	if (!tunnel)
+		return NULL;
+	tunnel->tls = tls;
+	tunnel->orders[0] = tunnel->orders[1] = -1;
+	return tunnel;
+}
+
+void ps_tunnel_free(struct ps_tunnel *tunnel)
+{
+	free(tunnel);
+}
+
+/* --- the thread that fetches --- */
+
+int ps_tunnel_open(struct ps_tunnel *tunnel)
+{
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+	                  tunnel->orders);
+}
+
+void ps_tunnel_quit(struct ps_tunnel *tunnel)
+{
+	close(tunnel->orders[0]);
+}
+
+int ps_tunnel_dial(struct ps_tunnel *tunnel, const struct ps_way *way, unsigned at)
+{
+	struct order order = { .length = way->lengths[at] };
+	int pair[2];
+
+	static_assert(sizeof(order.to) == sizeof(way->to[0]), "any address");
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return -1;
+	order.near = pair[1];
+	memcpy(order.to, way->to[at], sizeof(order.to));
+	memcpy(order.host, way->address.host, sizeof(order.host));
+	if (send(tunnel->orders[0], &order, sizeof(order), MSG_NOSIGNAL) == sizeof(order))
+		return pair[0];
+	close(pair[0]);
+	close(pair[1]);
+	return -1;
+}
+
+/* --- lines --- */
+
+static void end(struct line *line)
+{
+	if (line->stream.fd >= 0)
+		ps_stream_close(&line->stream);
+	close(line->near);
+	line->state = FREE;
+}
+
+static bool connect_now(struct line *line)
+{
+	const struct sockaddr *to = (const void *)line->order.to;
+	const int on = 1, silence = SILENCE_MS;
+
+	line->stream = (struct ps_stream){
+		.fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
+	};
+	if (line->stream.fd < 0)
+		return false;
+	(void)setsockopt(line->stream.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(line->stream.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof(silence));
+	return !connect(line->stream.fd, to, line->order.length) || errno == EINPROGRESS;
+}
+
+static void take_order(struct ps_tunnel *tunnel, const struct order *order)
+{
+	struct line *line = tunnel->lines;
+
+	while (line < tunnel->lines + LINES && line->state != FREE)
+		line++;
+	if (line == tunnel->lines + LINES) {
+		close(order->near);
+		return;
+	}
+	line->order = *order;
+	line->near = order->near;
+	line->up = line->down = (struct carried){ 0, 0 };
+	line->state = CONNECTING;
+	if (!connect_now(line))
+		end(line);
+}
+
+static bool would_block(void)
+{
+	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM;
+}
+
+/* False: that side is over. *stuck: it has, or takes, no more for now. */
+static bool note(struct carried *carried, ssize_t got, bool *stuck)
+{
+	if (got > 0)
+		*carried = (struct carried){ (size_t)got, 0 };
+	*stuck = got < 0;
+	return got > 0 || (got < 0 && would_block());
+}
+
+static bool note_gone(struct carried *carried, ssize_t gone, bool *stuck)
+{
+	if (gone > 0)
+		carried->gone += (size_t)gone;
+	*stuck = carried->gone < carried->have;
+	return gone >= 0 || would_block();
+}
+
+static bool carry_up(struct line *line)
+{
+	struct carried *up = &line->up;
+	bool stuck = false, goes_on = true;
+
+	for (unsigned turn = 0; goes_on && !stuck && turn < TURN; turn++) {
+		if (up->gone == up->have)
+			goes_on = note(up, recv(line->near, line->up_bytes, UP, MSG_DONTWAIT),
+			               &stuck);
+		if (goes_on && !stuck) {
+			const struct iovec part = { line->up_bytes + up->gone,
+				                    up->have - up->gone };
+
+			goes_on = note_gone(up, ps_stream_send(&line->stream, &part, 1), &stuck);
+		}
+	}
+	return goes_on;
+}
+
+static bool carry_down(struct line *line)
+{
+	struct carried *down = &line->down;
+	bool stuck = false, goes_on = true;
+
+	for (unsigned turn = 0; goes_on && !stuck && turn < TURN; turn++) {
+		if (down->gone == down->have)
+			goes_on = note(down, ps_stream_recv(&line->stream, line->down_bytes, DOWN),
+			               &stuck);
+		if (goes_on && !stuck)
+			goes_on = note_gone(down,
+			                    send(line->near, line->down_bytes + down->gone,
+			                         down->have - down->gone,
+			                         MSG_NOSIGNAL | MSG_DONTWAIT),
+			                    &stuck);
+	}
+	return goes_on;
+}
+
+static bool is_connected(struct line *line, bool *failed)
+{
+	struct pollfd fd = { .fd = line->stream.fd, .events = POLLOUT };
+	socklen_t length = sizeof(int);
+	int error = 0;
+
+	if (poll(&fd, 1, 0) <= 0)
+		return false;
+	*failed = getsockopt(fd.fd, SOL_SOCKET, SO_ERROR, &error, &length) || error;
+	return true;
+}
+
+/* Has the thread that fetches given it up? */
+static bool is_given_up(const struct line *line)
+{
+	struct pollfd fd = { .fd = line->near };
+
+	return poll(&fd, 1, 0) > 0 && fd.revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
+/* False: it is over. */
+static bool step(struct ps_tunnel *tunnel, struct line *line)
+{
+	bool failed = false;
+	int shaken;
+
+	if (is_given_up(line))
+		return false;
+	if (line->state == CONNECTING && is_connected(line, &failed)) {
+		if (failed || ps_stream_secure(&line->stream, tunnel->tls, line->order.host))
+			return false;
+		line->state = SHAKING;
+	}
+	if (line->state == SHAKING) {
+		shaken = ps_stream_shake(&line->stream);
+		if (shaken < 0)
+			return false;
+		if (shaken)
+			line->state = CARRYING;
+	}
+	return line->state != CARRYING || (carry_up(line) && carry_down(line));
+}
+
+/* --- the thread --- */
+
+/* What to wait for of it, in two. True: nothing, as it can go on. */
+static bool awaits(const struct line *line, struct pollfd *fds)
+{
+	const bool sends = line->up.gone < line->up.have, full = line->down.gone < line->down.have;
+
+	fds[0] = (struct pollfd){ .fd = line->near };
+	fds[1] = (struct pollfd){ .fd = line->stream.fd, .events = POLLOUT };
+	if (line->state == CONNECTING)
+		return false;
+	fds[1].events = ps_stream_events(&line->stream, sends);
+	if (line->state == SHAKING)
+		return false;
+	fds[0].events = (short)((sends ? 0 : POLLIN) | (full ? POLLOUT : 0));
+	/* What cannot be given on is not taken, and the end of it is seen later. */
+	if (full)
+		fds[1] = (struct pollfd){ .fd = sends ? line->stream.fd : -1, .events = POLLOUT };
+	return !full && ps_stream_pending(&line->stream);
+}
+
+/* False: the thread is to end. */
+static bool take_orders(struct ps_tunnel *tunnel)
+{
+	struct order order;
+	ssize_t n;
+
+	while ((n = recv(tunnel->orders[1], &order, sizeof(order), MSG_DONTWAIT)) > 0)
+		if (n == sizeof(order))
+			take_order(tunnel, &order);
+	return n < 0 && would_block();
+}
+
+static void await(const struct ps_tunnel *tunnel)
+{
+	struct pollfd fds[1 + 2 * LINES] = { { tunnel->orders[1], POLLIN, 0 } };
+	unsigned count = 1;
+	bool goes_on = false;
+
+	for (unsigned i = 0; i < LINES; i++) {
+		if (tunnel->lines[i].state == FREE)
+			continue;
+		goes_on |= awaits(&tunnel->lines[i], &fds[count]);
+		count += 2;
+	}
+	(void)poll(fds, count, goes_on ? 0 : -1);
+}
+
+void *ps_tunnel_run(void *arg)
+{
+	struct ps_tunnel *tunnel = arg;
+
+	while (take_orders(tunnel)) {
+		for (unsigned i = 0; i < LINES; i++)
+			if (tunnel->lines[i].state != FREE && !step(tunnel, &tunnel->lines[i]))
+				end(&tunnel->lines[i]);
+		await(tunnel);
+	}
+	for (unsigned i = 0; i < LINES; i++)
+		if (tunnel->lines[i].state != FREE)
+			end(&tunnel->lines[i]);
+	close(tunnel->orders[1]);
+	return NULL;
+}

@@ -1,0 +1,221 @@
+/*
+ * test_demand_tls.c - recovery on demand over TLS: memory comes through a thread that has the TLS
+ * (tunnel.c), from mirrors whose certificate is that of their host, and one that hangs holds up
+ * nobody.
+ */
+#include "../support/authority_tls.h"
+#include "demand_rig.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+static char keys[64];
+static const char *other_host;    /* that the way says; or NULL */
+static struct sockaddr_in silent; /* where connections are taken, and nothing else */
+static int listener = -1;         /* its socket */
+static unsigned long misled;      /* mirrors whose ways lead there, a bit for each */
+static struct rig *rig;
+
+static unsigned mirror_at(const struct ps_address *address)
+{
+	const unsigned port = (unsigned)strtoul(address->port, NULL, 10);
+	unsigned i = 0;
+
+	while (i < MIRRORS && rig->mirrors[i].port != port)
+		i++;
+	return i;
+}
+
+static int look_up(struct ps_pager *pager, const struct ps_address *address, struct ps_way *way,
+                   struct ps_error *error)
+{
+	const int rc = ps_pager_uffd.look_up(pager, address, way, error);
+
+	if (!rc && other_host)
+		strcpy(way->address.host, other_host);
+	if (!rc && misled >> mirror_at(address) & 1) {
+		memcpy(way->to[0], &silent, sizeof(silent));
+		way->lengths[0] = sizeof(silent);
+		way->count = 1;
+	}
+	return rc;
+}
+
+static void watch(struct ps_env_ops *ops)
+{
+	(void)ops;
+	rig_pager.look_up = look_up;
+	/* Else it comes from the other one before the first is given up. */
+	rig_pager.late = PS_NEVER;
+}
+
+static int setup(void **state)
+{
+	const struct leaf leaves[] = {
+		{ "mirror", "IP:127.0.0.1", NULL, 0, 0 },
+		{ "owner", "DNS:owner", NULL, 0, 0 },
+	};
+	struct authority *authority;
+	int rc;
+
+	strcpy(keys, "/dev/shm/perseas-keys-XXXXXX");
+	assert_non_null(mkdtemp(keys));
+	authority = authority_new(keys, "ca");
+	for (unsigned i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++)
+		authority_issue(authority, &leaves[i]);
+	authority_free(authority);
+	other_host = NULL;
+	misled = 0;
+	rc = rig_setup_with(state, false, keys);
+	rig = *state;
+	rig->change = watch;
+	return rc;
+}
+
+static int teardown(void **state)
+{
+	char command[192];
+	const int rc = rig_teardown(state);
+
+	if (listener >= 0)
+		close(listener);
+	listener = -1;
+	snprintf(command, sizeof(command), "rm -rf '%s'", keys);
+	return rc + system(command);
+}
+
+static uint64_t missing(void)
+{
+	struct perseas_stat stat;
+
+	assert_int_equal(perseas_stat(rig->p, &stat), 0);
+	return stat.missing;
+}
+
+/* --- it comes --- */
+
+static void test_a_page_comes_when_it_is_touched(void **state)
+{
+	(void)state;
+	rig_begin(rig);
+	assert_int_equal(missing(), SIZE);
+	atomic_store(&rig_shut, false);
+	for (uint64_t i = SIZE - 1; i > 40001; i -= 40001)
+		assert_int_equal(rig_look(rig->bytes + i), rig_byte(i));
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+/* Nothing is asked for before: all of it comes in runs. */
+static void test_all_comes_by_itself(void **state)
+{
+	(void)state;
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
+	assert_null(strstr(perseas_report(rig->p), "read first"));
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(rig_put(rig, 500000, 300, 77), 0);
+}
+
+static int take_over(struct rig *by)
+{
+	return rig_open(by, PERSEAS_TAKEOVER, 0);
+}
+
+/* No byte of a later state, by this way neither. */
+static void test_who_is_fenced_gets_nothing(void **state)
+{
+	(void)state;
+	rig_begin(rig);
+	assert_int_equal(rig_by_another(rig, take_over), 0);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_look(rig->bytes), -1);
+	assert_int_equal(missing(), SIZE);
+}
+
+/* --- mirrors that are none, or hang --- */
+
+/* The certificate is for 127.0.0.1, and it was another host that was to be asked. */
+static void test_a_mirror_with_another_hosts_certificate_gives_nothing(void **state)
+{
+	(void)state;
+	other_host = "localhost";
+	rig_begin(rig);
+	atomic_store(&rig_shut, false);
+	RIG_UNTIL(rig->waits > 0);
+	assert_int_equal(missing(), SIZE);
+}
+
+static void mislead(unsigned long which)
+{
+	socklen_t length = sizeof(silent);
+
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	silent = (struct sockaddr_in){ .sin_family = AF_INET,
+		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	assert_true(listener >= 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&silent, sizeof(silent)), 0);
+	assert_int_equal(listen(listener, 64), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&silent, &length), 0);
+	misled = which;
+}
+
+/* It takes connections, and never shakes hands: it is given up, and the other one asked. */
+static void test_a_mirror_that_hangs_is_given_up(void **state)
+{
+	(void)state;
+	mislead(1);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+/* All of them hang: the access waits, that is told, and close does not wait for them. */
+static void test_mirrors_that_hang_hold_up_no_close(void **state)
+{
+	(void)state;
+	mislead(3);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
+	assert_int_equal(rig_map(rig), 0);
+	RIG_UNTIL(rig->waits > 0);
+	assert_int_equal(missing(), SIZE);
+	perseas_close(rig->p);
+	rig->p = NULL;
+}
+
+/* A mirror that dies is no source any more, and when it is there again it is one. */
+static void test_a_mirror_that_comes_back_is_asked_again(void **state)
+{
+	(void)state;
+	rig_begin(rig);
+	rig_kill(&rig->mirrors[0]);
+	rig_kill(&rig->mirrors[1]);
+	atomic_store(&rig_shut, false);
+	RIG_UNTIL(rig->waits > 0);
+	assert_int_equal(missing(), SIZE);
+	rig_start(&rig->mirrors[0]);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_page_comes_when_it_is_touched),
+		TEST(test_all_comes_by_itself),
+		TEST(test_who_is_fenced_gets_nothing),
+		TEST(test_a_mirror_with_another_hosts_certificate_gives_nothing),
+		TEST(test_a_mirror_that_hangs_is_given_up),
+		TEST(test_mirrors_that_hang_hold_up_no_close),
+		TEST(test_a_mirror_that_comes_back_is_asked_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
