@@ -43,12 +43,16 @@ def chromium(tmp_path_factory):
 
 @pytest.fixture
 def page(chromium, mirrors, tmp_path):
-    """A daemon, and its page that has been shown."""
+    """A daemon, and its page that has been shown. It is left before the daemon ends, and what the
+    browser said of the one before counts for nothing."""
     daemon, = mirrors(1, options=options(tmp_path))
     shown = Page(chromium, daemon)
+    chromium.get_log("browser")
     chromium.get(Watch(tmp_path).url)
+    chromium.execute_script("performance.setResourceTimingBufferSize(1e6)")
     shown.wait(lambda: shown.texts("#ready") == ["ready"], "the first answer")
-    return shown
+    yield shown
+    chromium.get("about:blank")
 
 
 class Page:
@@ -180,6 +184,27 @@ def test_of_many_stores_those_that_need_somebody_are_shown(page, owner):
     page.click("#well")
     page.wait(lambda: page.texts("[data-row]") == [], "a line for all again")
     assert page.texts("img") == [] and page.complaints() == []
+
+
+def test_who_needs_somebody_and_who_comes_first(page):
+    """A mirror that was taken out of the roster needs nobody, though its owner tells of it. Worst
+    is what is damaged, or cannot commit: the owner is gone, or silent."""
+    def told(name, states=(), **more):
+        reports = [{"state": state, "trouble": state != "live" and "why"} for state in states]
+        return {"name": name, "state": "consistent", "owner": "o", "live": True, "fabric": "tcp",
+                "mirrors": reports, **more}
+
+    stores = [told("away", ["live", "down"]), told("well", ["live"]),
+              told("left", ["live", "removed"]), told("gone", owner=""),
+              told("torn", state="damaged", damage="why"),
+              told("silent", live=False, silent_ms=9)]
+    assert page.driver.execute_script("""
+        owners.add("gone");
+        return arguments[0].filter(concerns).sort(worse).map(store => store.name);""", stores) == [
+            "gone", "torn", "silent", "away"]
+    assert page.driver.execute_script(
+        "return mirror(arguments[0]).lastChild.className", {"state": "removed", "trouble": "why",
+                                                            "lag": 0, "address": "a"}) == "faint"
 
 
 @pytest.mark.parametrize("how", ["kill9", "stop"])
