@@ -507,12 +507,19 @@ static void a_prefix_is_there_beside_small_caches(void **state)
 }
 
 /* It takes their size, and from where on it copies as if for large ones, when a program begins. */
+static const char small_caches[] = "glibc.cpu.x86_non_temporal_threshold=0x5000:"
+				   "glibc.cpu.x86_rep_movsb_threshold=0x10000000";
+
+static bool has_small_caches(void)
+{
+	const char *tunables = getenv("GLIBC_TUNABLES");
+
+	return tunables && !strcmp(tunables, small_caches);
+}
+
 static int again_with_small_caches(char **argv)
 {
-	static const char tunables[] = "glibc.cpu.x86_non_temporal_threshold=0x5000:"
-				       "glibc.cpu.x86_rep_movsb_threshold=0x10000000";
-
-	setenv("GLIBC_TUNABLES", tunables, 1);
+	setenv("GLIBC_TUNABLES", small_caches, 1);
 	return execv("/proc/self/exe", argv);
 }
 
@@ -538,7 +545,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	if (getenv("GLIBC_TUNABLES"))
+	if (has_small_caches())
 		return cmocka_run_group_tests(small, NULL, NULL);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	return failed ? failed : again_with_small_caches(argv);
