@@ -500,20 +500,6 @@ static inline struct ps_span usual_span(const struct perseas_tx *tx, uint64_t st
 	return (struct ps_span){ start, start + len, tx->hint->start, tx->hint->segment };
 }
 
-/* Covers a usual range that is not behind all others. False: it is no entry of its own. */
-static inline bool cover_between(struct perseas_tx *tx, uint64_t start, size_t len)
-{
-	const struct ps_span span = usual_span(tx, start, len);
-	unsigned place;
-	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
-
-	if (fit == PS_FIT_INSIDE || fit == PS_FIT_ACROSS ||
-	    (fit == PS_FIT_BEHIND && goes_on(tx, start)))
-		return false;
-	cover(tx, fit, place, &span);
-	return true;
-}
-
 /* Logs a usual range, without a call. */
 static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *tx, uint64_t start,
                                                             size_t len)
@@ -533,18 +519,36 @@ static inline __attribute__((always_inline)) void log_usual(struct perseas_tx *t
 	tx->length = (uint64_t)(end - tx->record);
 }
 
+/* Covers a usual range that is not behind all others, and logs it; or it is covered already, since
+ * the last savepoint. False: it is no entry of its own. */
+static inline bool add_usual(struct perseas_tx *tx, uint64_t start, size_t len)
+{
+	const struct ps_span span = usual_span(tx, start, len);
+	unsigned place;
+	const enum ps_fit fit = ps_cover_fit(&tx->cover, span.base, start, span.end, &place);
+
+	if (fit == PS_FIT_INSIDE && !(tx->more & PS_MORE_SAVED)) {
+		note_again(tx, len);
+		return true;
+	}
+	if (fit == PS_FIT_INSIDE || fit == PS_FIT_ACROSS ||
+	    (fit == PS_FIT_BEHIND && goes_on(tx, start)))
+		return false;
+	cover(tx, fit, place, &span);
+	log_usual(tx, start, len);
+	return true;
+}
+
 /* Apart, so that a range behind all others needs no registers saved. */
 static __attribute__((noinline)) int add_between(struct perseas_tx *tx, uint64_t start, size_t len)
 {
+	bool added;
+
 	prefetch_mirror(tx->p, tx->hint, start);
 	enter(tx);
-	if (is_watched(tx) || !cover_between(tx, start, len)) {
-		leave(tx);
-		return set_range(tx, (const void *)start, len);
-	}
-	log_usual(tx, start, len);
+	added = !is_watched(tx) && add_usual(tx, start, len);
 	leave(tx);
-	return 0;
+	return added ? 0 : set_range(tx, (const void *)start, len);
 }
 
 int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
