@@ -6,6 +6,9 @@ a range, in transactions of many ranges at random places: it fails when a range 
 more than RANGES_FACTOR times what one among 100 does. Counts do not depend on how busy the machine
 is. Needs valgrind.
 
+--work WORK counts those of a transaction of another workload instead: without transactions, by
+Vista's scheme, by the copies alone that a mirror takes, and by Perseas.
+
 Two runs differ by a known number of transactions, so that what they have in common falls away.
 """
 import argparse
@@ -21,6 +24,8 @@ BUDGETS = {"perseas": HERE / "instructions.budget", "rvm": HERE / "instructions_
 FEW, MANY = 2000, 12000                 # transactions, in each half of a round
 HALVES = 2
 SLACK = 1.02
+OTHER_FEW, OTHER_MANY = 500, 2500       # of another workload
+SCHEMES = ("none", "local", "copies", "perseas", "rvm")
 RANGES = {100: (100, 300), 10000: (1, 3)}   # ranges of a transaction, and transactions as above
 # A search takes twice as many steps, and above a few hundred a part of a block is moved. Where all
 # are moved for each it is more than ten.
@@ -31,10 +36,11 @@ def instructions(build, cluster, engine, work, size, transactions):
     """Of all rounds: not of the check afterwards, which does the same transactions again."""
     words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
              "--toggle-collect=measure_in_turn",
-             build / "bench/compare", "--work", work, "--size", size, "--engines", engine,
+             build / "bench/compare", "--work", work, "--engines", engine,
              "--mirrors", cluster.unix(), "--fabric", "shm",
              "--store", "%s%s%d" % (engine, work, transactions),
              "--warm-up", 0, "--rounds", 1, "--seconds", 3600, "--transactions", transactions]
+    words += ["--size", size] if size else []
     done = cluster.run(*words, seconds=300)
     collected = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or not collected:
@@ -73,11 +79,26 @@ def judge(engine, count):
     return count <= budget * SLACK
 
 
+def show_schemes(build, work):
+    """A line for each, with what comes on top of the program's own instructions."""
+    counts = {scheme: of_one(build, scheme, work, None, OTHER_FEW, OTHER_MANY)
+              for scheme in SCHEMES}
+    own, vista = counts["none"], counts["local"]
+    for scheme, count in counts.items():
+        print("%s, %s: %.0f instructions of a transaction, %.0f more than without; local has %.2f "
+              "of them in all" % (work, scheme, count, count - own, vista / count))
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
-    build = parser.parse_args().build.resolve()
+    parser.add_argument("--work", help="another workload of bench/compare")
+    args = parser.parse_args()
+    build = args.build.resolve()
     try:
+        if args.work:
+            return show_schemes(build, args.work)
         counts = {engine: of_one(build, engine, "synthetic", 8, FEW, MANY) for engine in BUDGETS}
         ranges = {count: of_one(build, "perseas", "ranges", count, *turns) / count
                   for count, turns in RANGES.items()}
