@@ -234,10 +234,15 @@ static int make_area(void)
 static void read_by_kernel(void)
 {
 	uint8_t *page = random_page(area.memory, area.size);
+	uint8_t *from = (uint8_t *)((uintptr_t)page & ~(uintptr_t)(AROUND - 1)),
+		*to = from + AROUND;
 	uint64_t began;
 
-	/* The kernel maps those beside it with it: none of them is to be there. */
-	madvise((uint8_t *)((uintptr_t)page & ~(uintptr_t)(AROUND - 1)), AROUND, MADV_DONTNEED);
+	/* The kernel maps those beside it with it: none of them is to be there. What is beside the
+	 * area is not ours. */
+	from = from < area.memory ? area.memory : from;
+	to = to > area.memory + area.size ? area.memory + area.size : to;
+	madvise(from, (size_t)(to - from), MADV_DONTNEED);
 	began = clock_ns();
 	(void)*(volatile uint64_t *)page;
 	note(READ_KERNEL, began);
