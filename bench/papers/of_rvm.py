@@ -4,7 +4,7 @@ import os
 import pathlib
 
 from chart import Chart
-from figure import Claim, Figure, engine, middle, rates, titles
+from figure import Claim, Figure, engine, middle, rates, ratio, titles
 from lab import MIB
 from run import SLEEP_AT_ONCE
 
@@ -27,7 +27,8 @@ class Patterns(Figure):
     shows = "It shows the rate of RVM's variant of TPC-A by the number of accounts and the " \
         "pattern of access, by RVM's interface with one mirror over shared memory, every commit " \
         "with flush. The whole form goes on with parts of this host's memory. The store's memory " \
-        "is in memory or nowhere: nothing is paged."
+        "is in memory or nowhere: nothing is paged. What a log force was to RVM, a round trip " \
+        "over tcp is here."
 
     def measure(self, lab):
         large = [part * lab.memory() // 1000 // ROW // 32 * 32 for part in (125, 250, 375)]
@@ -38,6 +39,8 @@ class Patterns(Figure):
             for pattern in PATTERNS:
                 lab.run("%s, %s, %d" % (self.name, pattern, size), "tpca-" + pattern, ["rvm"],
                         *apart, size=size, room=2 * ROW * size + 400 * MIB)
+        lab.run(self.name + ", tcp", "tpca-sequential", ["rvm", "pingpong"], fabric="tcp",
+                size=SIZES[0])
 
     def points(self, results, pattern):
         prefix = "%s, %s, " % (self.name, pattern)
@@ -56,6 +59,12 @@ class Patterns(Figure):
                     "its slowest, divided by its fastest,",
                     min(found) / max(found) if len(found) > 1 else None, ">=",
                     min(told) / max(told))
+        force, title = numbers.value(self.name, "RVM, of what a log force allows",
+                                     "sequential"), self.name + ", tcp"
+        yield Claim("A transaction takes little more than what makes it permanent",
+                    "the rate over tcp, divided by that of bare round trips,",
+                    ratio(rates(results, title, "rvm"), rates(results, title, "pingpong")), ">=",
+                    force)
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         for pattern, part in (("random", 0.25), ("localized", 0.4)):
             points = [p for p in self.points(results, pattern) if p[0] * ROW <= part * memory]
