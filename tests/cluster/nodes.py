@@ -21,13 +21,15 @@ from cluster import die_with_parent, wait_for  # noqa: E402
 FOLDER = pathlib.Path(os.environ.get("PERSEAS_CLUSTER", TOP / "build/cluster"))
 # No node takes so long, however busy the machine is.
 SECONDS = 300
+# What /proc says of a process that ends before, or while, it is read.
+ENDED = (FileNotFoundError, ProcessLookupError)
 
 
 def children(pid):
     """Of a process, and theirs; some may have ended already."""
     try:
         found = pathlib.Path("/proc/%d/task/%d/children" % (pid, pid)).read_text().split()
-    except (FileNotFoundError, ProcessLookupError):
+    except ENDED:
         return
     for each in found:
         yield int(each)
@@ -37,7 +39,7 @@ def children(pid):
 def name_of(pid):
     try:
         return pathlib.Path("/proc/%d/comm" % pid).read_text().strip()
-    except FileNotFoundError:
+    except ENDED:
         return ""
 
 
@@ -88,7 +90,7 @@ class Node:
             try:
                 if os.readlink("/proc/%d/ns/net" % pid) != own and name_of(pid) == "boot.sh":
                     return pid
-            except FileNotFoundError:
+            except ENDED:
                 pass
         return None
 
