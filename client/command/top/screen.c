@@ -23,7 +23,7 @@ static struct {
 	bool at_end;   /* it gives no more */
 	bool quit;
 	unsigned above; /* lines that have been moved out of sight */
-	char sequence;  /* of a key that is several bytes: what came last; 0: nothing */
+	int sequence;   /* of a key that is several bytes: what came last; 0: nothing */
 	struct termios before;
 } screen;
 
@@ -177,9 +177,9 @@ static void screen_move(bool up, unsigned lines)
 }
 
 /* What is behind ESC [: a letter, or a number and ~. */
-static void take_sequence(char before, char key, unsigned page)
+static void take_sequence(int before, int key, unsigned page)
 {
-	const char what = key == '~' ? before : before == '[' ? key : 0;
+	const int what = key == '~' ? before : before == '[' ? key : 0;
 
 	if (what == 'A' || what == 'B')
 		screen_move(what == 'A', 1);
@@ -189,7 +189,7 @@ static void take_sequence(char before, char key, unsigned page)
 		screen_move(what == 'H' || what == '1', UINT_MAX);
 }
 
-static void take_letter(char key, unsigned page)
+static void take_letter(int key, unsigned page)
 {
 	if (key == 'q' || key == 'Q')
 		screen.quit = true;
@@ -202,9 +202,9 @@ static void take_letter(char key, unsigned page)
 }
 
 /* A sequence may come in several parts. One with more than a number is none of ours. */
-static void take_key(char key, unsigned page)
+static void take_key(int key, unsigned page)
 {
-	const char before = screen.sequence;
+	const int before = screen.sequence;
 
 	screen.sequence = 0;
 	if (key == '\033')
