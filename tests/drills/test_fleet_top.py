@@ -143,6 +143,20 @@ def test_daemons_that_rosters_name_are_asked_too(mirrors, monkeypatch):
     assert told["unreachable"] == 0 and not any("load" in d for d in told["daemons"])
 
 
+def test_a_daemon_that_was_upgraded_tells_its_load(mirrors):
+    """While top looks on: it ends, and comes back with a version that is asked for it."""
+    daemon, = mirrors(1, options=("--protocol=%d" % BEFORE,))
+    top = watching([daemon], *SLOW)
+    top.until(lambda told: not told["unreachable"])
+    assert "load" not in top.until(lambda told: not told["unreachable"])["daemons"][0]
+    daemon.kill9()
+    daemon.mirror.options = [word for word in daemon.mirror.options
+                             if not word.startswith("--protocol")]
+    daemon.restart()
+    top.until(lambda told: "load" in told["daemons"][0])
+    assert top.end() == (OK, "")
+
+
 def test_the_status_of_a_look_is_for_scripts(mirrors):
     """No stores; a daemon that does not answer and holds nothing; none that answers; mistakes."""
     daemons = mirrors(2)

@@ -113,6 +113,9 @@ void ps_rounds_ask(struct ps_rounds *rounds)
 
 		for (unsigned i = 0; i < round->panel.count; i++) {
 			round->fresh[i] = false;
+			/* One that went may have been upgraded. */
+			if (!ps_panel_answered(&round->panel, i))
+				round->old[i] = false;
 			if (!round->asked_ns[i])
 				round_ask(round, i, rounds->has_hosts);
 		}
