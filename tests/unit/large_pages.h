@@ -47,6 +47,23 @@ static inline unsigned long count_large_shared(const void *base)
 	return count_pages(base, "ShmemPmdMapped");
 }
 
+/* How often this host's kernel had no large page, for whoever wanted one: where it rises during a
+ * test, small ones are no fault. */
+static inline unsigned long count_refused(void)
+{
+	FILE *file = fopen("/proc/vmstat", "r");
+	unsigned long sum = 0, number;
+	char name[64];
+
+	while (file && fscanf(file, "%63s %lu", name, &number) == 2)
+		if (!strncmp(name, "thp_", 4) &&
+		    (strstr(name, "_fallback") || strstr(name, "_alloc_failed")))
+			sum += number;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
 /* Has the kernel large pages, and some left? */
 static inline bool can_be_large(void)
 {

@@ -133,13 +133,15 @@ static void test_transactions_go_on_meanwhile(void **state)
  * then. */
 static void test_what_comes_lies_in_large_pages(void **state)
 {
+	const unsigned long refused = count_refused();
 	struct rig *rig = *state;
 
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	if (can_be_large())
-		RIG_UNTIL(count_large(rig->bytes) >= SIZE / LARGE * LARGE);
+		RIG_UNTIL(count_large(rig->bytes) >= SIZE / LARGE * LARGE ||
+		          count_refused() != refused);
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
