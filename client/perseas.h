@@ -284,15 +284,15 @@ const char *perseas_message(const perseas_t *p);
  * memory, same host). The port is 7170 if none is given, and "unix://" is
  * unix:///run/perseas/socket. Or it names a list, which is looked up by each call: "@NAME" a line
  * "NAME LIST" in ~/.config/perseas/clusters or /etc/perseas/clusters, "srv://DOMAIN" of SRV records
- * in the DNS (operating.md). store is 1 to 63 of A-Z a-z 0-9 . _ - and does not begin with a dot.
- * options may be NULL. PERSEAS_RDMA=off in the environment switches RDMA off.
+ * in the DNS, "etcd://HOST:PORT/KEY" a key of etcd, for which etcdctl is run (operating.md). store
+ * is 1 to 63 of A-Z a-z 0-9 . _ - and does not begin with a dot. options may be NULL. RDMA is
+ * switched off by PERSEAS_RDMA=off in the environment.
  *
  * Several processes may create the same store at the same time: one of them succeeds, the others
  * get EEXIST. It is tried again for open_timeout_ms. After an error no mirror serves the store:
  * what was made is taken back, or stays `creating` on a mirror that broke, and a later create
- * withdraws it. There is one exception: EUNREACHABLE, when the message says that it is not known
- * whether the store was made. The first mirror of the list decides that, and did not answer. Create
- * the store again, or open it.
+ * withdraws it. One exception: EUNREACHABLE, when the message says that it is not known whether it
+ * was made: the first mirror of the list decides, and did not answer. Create it again, or open it.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM (here, or a mirror's files), EUNREACHABLE, EPROTOCOL, EVERSION,
  * ETLS, EEXIST, EDAMAGED (a mirror has a damaged image of that name), EMIRRORMEM, ELIMIT, EDENIED,

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "../../proto/base/json.h"
 #include "ask/ask.h"
+#include "change/publish.h"
 #include "change/roster.h"
 
 #include <inttypes.h>
@@ -131,6 +132,26 @@ static enum ps_exit show_roster(const struct ps_census *census, const struct ps_
 	return status;
 }
 
+/* --- the list in etcd --- */
+
+/* Of a change that is made: it stands, whatever becomes of the list. */
+static enum ps_exit publish_roster(const struct ps_args *args)
+{
+	const char *key = ps_publish_key(args);
+	enum ps_exit status;
+
+	if (!key || (!args->action && !args->publish))
+		return PS_EXIT_OK;
+	status = ps_publish(args->store, args->mirrors, key, args->yes, &args->options);
+	if (!status || !args->action)
+		return status;
+	ps_complain(PS_EXIT_OK,
+	            "the roster is changed, and its list in etcd is not: when etcd answers, say "
+	            "perseas roster %s --publish %s, with mirrors of it as LIST",
+	            args->store, key);
+	return PS_EXIT_OK;
+}
+
 /* --- the verb --- */
 
 enum ps_exit ps_verb_roster(const struct ps_args *args)
@@ -159,5 +180,5 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	ps_census_close(&census, &panel);
 	if (!status && args->action && owner < 0)
 		status = ps_roster_here(args);
-	return status;
+	return status ? status : publish_roster(args);
 }

@@ -1,0 +1,114 @@
+/*
+ * test_etcd.c - what names a key of etcd, and what such a key may have. etcd itself is asked in the
+ * drills.
+ */
+#include "../../client/host/etcd.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ID "0123456789abcdef0123456789abcdef"
+
+static const struct ps_etcd_key bank = { "127.0.0.1:2379", "perseas/bank" };
+
+static int read_text(const char *text, struct ps_etcd_value *value)
+{
+	struct ps_error error = { 0 };
+	int rc = ps_etcd_read(text, strlen(text), &bank, value, &error);
+
+	assert_int_equal(rc, error.code);
+	return rc;
+}
+
+static void a_key_is_named_by_its_place(void **state)
+{
+	struct ps_etcd_key key;
+	struct ps_error error;
+	static const char *const wrong[] = {
+		"etcd://",       "etcd://h:1",      "etcd://h:1/",    "etcd:///k",
+		"etcd://-h:1/k", "etcd://h:1/-k",   "etcd://h:1/a b", "etcd://h:1/a\"b",
+		"srv://h/k",     "etcd://h:1/a\nb", "h:1/k",
+	};
+
+	(void)state;
+	assert_int_equal(ps_etcd_parse("etcd://a:1,[::1]:2/perseas/bank", &key, &error), 0);
+	assert_string_equal(key.endpoints, "a:1,[::1]:2");
+	assert_string_equal(key.key, "perseas/bank");
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(ps_etcd_parse(wrong[i], &key, &error), PERSEAS_EINVAL);
+}
+
+static void a_list_may_stand_alone_or_with_its_roster(void **state)
+{
+	struct ps_etcd_value value;
+
+	(void)state;
+	assert_int_equal(read_text("m1:7170,m2:7170\n", &value), 0);
+	assert_string_equal(value.list, "m1:7170,m2:7170");
+	assert_false(value.numbered);
+	assert_int_equal(read_text("m1:7170 roster=7 store=" ID "\n", &value), 0);
+	assert_true(value.numbered && value.roster == 7);
+	assert_string_equal(value.list, "m1:7170");
+	assert_string_equal(value.store, ID);
+}
+
+static void what_is_no_list_is_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"@bank",
+		"etcd://h:1/k",
+		"m1:7170,",
+		"m1:7170 roster=7",
+		"m1:7170 roster=7 store=0123",
+		"m1:7170 roster=x store=" ID,
+		"m1:7170 roster=7 store=" ID "0",
+		"m1:7170 roster=7 store=0123456789ABCDEF0123456789ABCDEF",
+		"m1:7170\nm2:7170",
+		"unix:///a\"b",
+		"\x1b[2J",
+	};
+	struct ps_etcd_value value;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(read_text(wrong[i], &value), PERSEAS_EPROTOCOL);
+	assert_int_equal(read_text("", &value), PERSEAS_EINVAL);
+	assert_int_equal(read_text(" \n", &value), PERSEAS_EINVAL);
+}
+
+/* A list that a person wrote has no roster: it may be replaced. */
+static void a_newer_roster_and_another_store_stay(void **state)
+{
+	struct ps_etcd_value there = { .numbered = true, .roster = 7, .store = ID }, next = there;
+
+	(void)state;
+	assert_int_equal(ps_etcd_judge(&there, &next, false), PS_ETCD_NEWER);
+	next.roster = 6;
+	assert_int_equal(ps_etcd_judge(&there, &next, true), PS_ETCD_NEWER);
+	next.roster = 8;
+	assert_int_equal(ps_etcd_judge(&there, &next, false), PS_ETCD_PUT);
+	next.store[0] = 'f';
+	assert_int_equal(ps_etcd_judge(&there, &next, false), PS_ETCD_OTHER);
+	next.roster = 1;
+	assert_int_equal(ps_etcd_judge(&there, &next, true), PS_ETCD_PUT);
+	there.numbered = false;
+	assert_int_equal(ps_etcd_judge(&there, &next, false), PS_ETCD_PUT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_key_is_named_by_its_place),
+		cmocka_unit_test(a_list_may_stand_alone_or_with_its_roster),
+		cmocka_unit_test(what_is_no_list_is_refused),
+		cmocka_unit_test(a_newer_roster_and_another_store_stay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
