@@ -291,6 +291,27 @@ static int ask_members(struct perseas *p)
 	return 0;
 }
 
+/* By their numbers nobody can tell which of the two is what was acknowledged. */
+static int check_parted(struct perseas *p)
+{
+	struct ps_judgement j = { .store_id = p->store_id,
+		                  .settled = p->roster,
+		                  .next = p->next_roster };
+	struct ps_told told[PS_MIRRORS_MAX];
+
+	ps_examine_told(p, told);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		j.listed |= (uint32_t)p->mirrors[i].found.listed << i;
+	if (!ps_judge_parted(&j, told, p->mirror_count))
+		return 0;
+	return ps_fail(p, PERSEAS_EROSTER,
+	               "the mirrors hold store '%s' and a fork of it, whose rosters have no image "
+	               "in common, and either may have what was acknowledged last: perseas status "
+	               "shows both; give the mirrors of one of them, or drop the images of the "
+	               "other",
+	               p->store);
+}
+
 static int check_live(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -362,6 +383,8 @@ int ps_probe_judge(struct perseas *p)
 	rc = ps_probe_roster(p);
 	if (!rc)
 		rc = ask_members(p);
+	if (!rc)
+		rc = check_parted(p);
 	if (!rc)
 		rc = check_live(p);
 	if (!rc)

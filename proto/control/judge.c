@@ -436,6 +436,23 @@ static enum ps_outlook look_ahead(const struct ps_judgement *j, const struct ps_
 	return count_in(last, reached) < last->acks ? PS_OUTLOOK_SHORT : PS_OUTLOOK_OPENS;
 }
 
+bool ps_judge_parted(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	struct ps_judgement other = { .store_id = j->store_id };
+	struct ps_told others[PS_MIRRORS_MAX + 1] = { 0 };
+
+	for (unsigned i = 0; i < count; i++)
+		if (is_of(&told[i], j->store_id) && !told[i].added && !(j->listed >> i & 1) &&
+		    ps_image_forked(told[i].header, j->settled, j->next))
+			others[i] = told[i];
+	ps_judge_rosters(&other, others, count);
+	if (!other.settled)
+		return false;
+	ps_judge_members(&other, others, count);
+	ps_judge_state(&other, others, count);
+	return look_ahead(&other, others, count) >= PS_OUTLOOK_SHORT;
+}
+
 void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	memset(j, 0, sizeof(*j));
@@ -449,4 +466,6 @@ void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count
 	ps_judge_state(j, told, count);
 	if (j->outlook == PS_OUTLOOK_UNKNOWN)
 		j->outlook = j->twice ? PS_OUTLOOK_TWICE : look_ahead(j, told, count);
+	if (j->outlook >= PS_OUTLOOK_UNKNOWN && ps_judge_parted(j, told, count))
+		j->outlook = PS_OUTLOOK_PARTED;
 }

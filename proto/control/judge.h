@@ -76,6 +76,7 @@ enum ps_outlook {
 	PS_OUTLOOK_NOTHING,    /* no image was told: create the store, or ask other mirrors */
 	PS_OUTLOOK_UNFINISHED, /* its making was not finished: create it again */
 	PS_OUTLOOK_AMBIGUOUS,  /* two stores of this name: ask the mirrors of one of them */
+	PS_OUTLOOK_PARTED,     /* the store, and a fork of it: the same */
 	PS_OUTLOOK_TWICE,      /* two of the mirrors have the same image: name it once */
 	PS_OUTLOOK_UNKNOWN,    /* fewer than R count: more mirrors must answer */
 	PS_OUTLOOK_UNSEEN, /* fewer than T, or too few to see a change of the roster: the same */
@@ -136,6 +137,11 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* What the images that are listed are worth (I6), and the newest state of them. */
 void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned count);
+
+/* Do mirrors that were named have images of a fork, by the rosters of *j, that know a newest state
+ * by themselves? Then either of the two may be what was acknowledged, and an open must be told
+ * which. After ps_judge_members. */
+bool ps_judge_parted(const struct ps_judgement *j, const struct ps_told *told, unsigned count);
 
 /* Of a set, one that stands at the highest (epoch, seq); -1: the set is empty. */
 int ps_judge_newest(const struct ps_told *told, uint32_t set);

@@ -210,6 +210,26 @@ static void an_image_of_a_newer_roster_does_not_join(void **state)
 	owner_free(o);
 }
 
+/* Whoever names mirrors of both must say which is meant: neither is open without that. */
+static void an_open_of_both_is_told_so(void **state)
+{
+	struct owner *o = begin_fork();
+
+	(void)state;
+	open_fork(o);
+	owner_die(o);
+	assert_int_equal(open_with(o, 0, 5, PERSEAS_TAKEOVER), PERSEAS_EROSTER);
+	assert_error_says(o, "a fork of it");
+	begin_at(o, BACK);
+	assert_int_equal(o->bytes[0], 2);
+	assert_found(o, NEW, 9);
+	make_empty(o, BACK);
+	make_empty(o, OTHER);
+	if (open_with(o, 0, 5, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_free(o);
+}
+
 static void begin_change(struct owner *o)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
@@ -260,6 +280,7 @@ int main(void)
 		cmocka_unit_test(a_keeper_makes_none_anew_that_has_an_image_of_a_fork),
 		cmocka_unit_test(an_image_of_a_newer_roster_does_not_join),
 		cmocka_unit_test(an_image_whose_change_is_decided_does_not_join),
+		cmocka_unit_test(an_open_of_both_is_told_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

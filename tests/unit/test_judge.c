@@ -377,6 +377,23 @@ static void an_image_of_a_fork_is_not_replaced(void **state)
 	assert_false(ps_image_forked(header, &s.of[0].roster[3], NULL));
 }
 
+/* One image of three knows no newest state, and is in nobody's way. */
+static void what_is_left_of_a_roster_stops_no_open(void **state)
+{
+	struct scene s = { .count = 0 };
+
+	(void)state;
+	list(&s, 0, 0, 2, 0x7);
+	list(&s, 0, 1, 1, 0x10);
+	tell(&s, 0, 0, 0, 4);
+	tell(&s, 0, 4, 1, 9);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	list(&s, 0, 0, 2, 0x3);
+	assert_int_equal(judge(&s), PS_OUTLOOK_PARTED);
+	s.told[0].added = true;
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+}
+
 /* The roster before a change that is decided says nothing any more: neither whose image it is, nor
  * what it has in common with others. */
 static void a_decided_change_says_who_has_a_fork(void **state)
@@ -411,6 +428,9 @@ static void a_member_with_an_image_of_a_fork_is_not_made_anew(void **state)
 	tell(&s, 0, 0, 1, 4);
 	tell(&s, 0, 4, 0, 9);
 	s.told[1].address = address_of(0, 1);
+	assert_int_equal(judge(&s), PS_OUTLOOK_PARTED);
+	/* Its address comes from the roster: whoever asks means the other history. */
+	s.told[1].added = true;
 	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
 	assert_ptr_equal(s.j.as[1], image_of(0, 1).data);
 	list(&s, 0, 0, 1, 0x11);
@@ -437,6 +457,7 @@ int main(void)
 		cmocka_unit_test(t_must_be_touched_and_w_be_had),
 		cmocka_unit_test(an_image_of_a_fork_is_not_replaced),
 		cmocka_unit_test(a_decided_change_says_who_has_a_fork),
+		cmocka_unit_test(what_is_left_of_a_roster_stops_no_open),
 		cmocka_unit_test(a_member_with_an_image_of_a_fork_is_not_made_anew),
 	};
 

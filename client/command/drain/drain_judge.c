@@ -63,12 +63,12 @@ const char *ps_drain_trouble(const struct ps_census *census, const Perseas__Head
 	if (!ps_id_equal(census->header->store_id, header->store_id.data))
 		return "the mirrors that its roster names have another store of that name: this "
 		       "image is of no use, and perseas drop deletes it";
-	if (!may_open(census, gone))
-		return "too few of its mirrors are seen to open it; perseas status says more";
 	if (!gone && ps_image_forked(header, judged->settled, judged->next))
 		return "the image here is of a fork of the store: what it has may be newer. "
 		       "perseas status shows both, and perseas drop deletes the one that is of no "
 		       "more use";
+	if (!may_open(census, gone))
+		return "too few of its mirrors are seen to open it; perseas status says more";
 	return NULL;
 }
 
