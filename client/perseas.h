@@ -144,9 +144,8 @@ enum perseas_recovery {
 	 * with EFAULT, and perseas_report says so. on_event must not touch memory that may be
 	 * missing, and nobody may discard pages (madvise).
 	 *
-	 * Needs Linux 6.6 and userfaultfd(2). If a process cannot have them, memory is read first,
-	 * and perseas_report says why. Cannot be used with PERSEAS_SALVAGE. Over TLS an access by
-	 * who holds a lock of malloc (signal handlers) or OpenSSL (RAND_add) may wait for ever.
+	 * Needs Linux 6.6 and userfaultfd(2), else memory is read first. Not with PERSEAS_SALVAGE.
+	 * Over TLS who holds a lock of malloc or OpenSSL (a signal handler) may wait for ever.
 	 */
 	PERSEAS_RECOVERY_ON_DEMAND
 };
