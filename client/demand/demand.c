@@ -211,10 +211,10 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 		.states = states,
 		.count = count,
 		.missing = count,
-		.shadow = shadow,
 		.watched = shadow && p->written,
 		.torn = shadow ? states + count : NULL,
 	};
+	d->mappings[d->mapping_count - 1].shadow = shadow;
 	ps_hot_mark(d, &d->mappings[d->mapping_count - 1]);
 	d->ops->wake(d->pager);
 	while (!(mapping = ps_mapping_of(d, generation))->covered)

@@ -22,12 +22,12 @@ bool ps_etcd_is(const char *text)
 
 int ps_etcd_parse(const char *text, struct ps_etcd_key *key, struct ps_error *error)
 {
-	const char *at = text + strlen(SCHEME);
+	const char *at = ps_etcd_is(text) ? text + strlen(SCHEME) : "";
 	const size_t hosts = strspn(at, LETTERS "-_.:,[]");
-	const char *name = at + hosts + 1;
+	const char *name = at[hosts] ? at + hosts + 1 : "";
 
-	if (!ps_etcd_is(text) || hosts == 0 || hosts >= PS_ETCD_PART || at[hosts] != '/' ||
-	    !*name || *at == '-' || strlen(name) >= PS_ETCD_PART || *name == '-' ||
+	if (hosts == 0 || hosts >= PS_ETCD_PART || at[hosts] != '/' || !*name || *at == '-' ||
+	    strlen(name) >= PS_ETCD_PART || *name == '-' ||
 	    strspn(name, LETTERS "-_./") != strlen(name))
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "a key of etcd is named by etcd://HOST:PORT/KEY, for example "

@@ -368,7 +368,7 @@ void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = told[i].header;
 
-		if (!(j->listed >> i & 1) || told[i].out)
+		if (!header || !(j->listed >> i & 1) || told[i].out)
 			continue;
 		if (header->state == PERSEAS__STATE__STATE_CONSISTENT && told[i].has_slot)
 			j->candidates |= (uint32_t)1 << i;
