@@ -395,8 +395,9 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);
  * changes are undone here.
  *
  * After EBLOCKED, ENOMEM, EUNDECLARED, ETOOBIG (PERSEAS_TRACK) and EINVAL nothing was sent, and the
- * transaction is still open. EBLOCKED: an earlier commit is in doubt, or mirrors that another owner
- * claimed before it went away could not be claimed again within commit_timeout_ms. EUNDECLARED:
+ * transaction is still open. EBLOCKED: an earlier commit is in doubt; or, within commit_timeout_ms,
+ * mirrors that another owner claimed before it went away could not be claimed again, or the rest of
+ * memory that came by half (on demand, tracked or checked) did not come. EUNDECLARED:
  * PERSEAS_CHECK_WRITES found a change outside the declared ranges. EENDED: the transaction had
  * ended before.
  */

@@ -54,8 +54,9 @@ bool ps_demand_can_watch(const struct perseas *p);
 
 /* Waits until what anybody could see of the handle's shadowed memory, when this was called, counts
  * as here: a page can be stored to a moment before that, and commit looks for what was stored only
- * where memory is here. No lock is held. */
-void ps_demand_settle(struct perseas *p);
+ * where memory is here. False: some of it came by half, and the rest did not until then. No lock is
+ * held. */
+bool ps_demand_settle(struct perseas *p, uint64_t until);
 
 /* The segment is about to be unmapped: nothing is filled in from when it returns. Admin. */
 void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment);

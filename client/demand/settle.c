@@ -31,17 +31,22 @@ static bool is_any_torn(const struct ps_demand *d)
 	return false;
 }
 
-void ps_demand_settle(struct perseas *p)
+/* A fill is a copy within this host. What is torn comes from mirrors, once there is memory for it,
+ * which may be never. Who is fenced sends nothing more. */
+bool ps_demand_settle(struct perseas *p, uint64_t until)
 {
 	struct ps_demand *d = p->demand;
 	uint64_t fills;
+	bool torn;
 
 	if (!d)
-		return;
+		return true;
 	pthread_mutex_lock(&d->lock);
 	fills = d->fills;
-	/* Who is fenced sends nothing more. */
-	while ((d->filling && d->fills == fills) || (is_any_torn(d) && !d->fenced))
+	while (d->filling && d->fills == fills)
 		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);
+	while ((torn = is_any_torn(d) && !d->fenced) && ps_now(p) < until)
+		d->env->ops->wait(d->env, &d->change, &d->lock, until);
 	pthread_mutex_unlock(&d->lock);
+	return !torn;
 }

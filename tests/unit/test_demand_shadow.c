@@ -21,7 +21,7 @@ static bool by_pages; /* the way of this test */
 
 /* --- how memory is filled --- */
 
-static enum { AT_ONCE, SEEN_BEFORE, TORN } fills;
+static _Atomic enum { AT_ONCE, SEEN_BEFORE, TORN, TORN_FOR_GOOD } fills;
 static const uint8_t *stored_to; /* what comes with it comes in this way */
 static atomic_bool committed;
 
@@ -38,8 +38,8 @@ static bool fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint
 	const uint64_t page = is_it ? (uint64_t)(stored_to - to) / PS_PAGE * PS_PAGE : 0;
 	bool filled;
 
-	if (is_it && fills == TORN) {
-		fills = SEEN_BEFORE;
+	if (is_it && fills >= TORN) {
+		fills = fills == TORN ? SEEN_BEFORE : TORN_FOR_GOOD;
 		(void)ps_pager_uffd.fill(pager, to + page, bytes + page, PS_PAGE, watched);
 		return false;
 	}
@@ -328,6 +328,30 @@ static void test_what_is_stored_to_a_part_of_a_granule_is_committed(void **state
 	assert_int_equal(rig_by_another(rig, find_nothing), 0);
 }
 
+/* There is no memory for the rest, perhaps for ever: a commit keeps its time, and sends nothing. */
+static void test_a_commit_waits_for_no_part_for_ever(void **state)
+{
+	struct rig *rig = *state;
+	const uint64_t granule = ps_pager_uffd.granule, at = FAR / granule * granule;
+	struct perseas_token token;
+	perseas_tx_t *tx;
+
+	begin(rig, PERSEAS_TRACKED);
+	tx = track(rig);
+	come(rig, TORN_FOR_GOOD, at);
+	rig->bytes[at] = VALUE;
+	rig->p->options.commit_timeout_ms = 20;
+	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EBLOCKED);
+	assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), PERSEAS_EBLOCKED);
+	rig->p->options.commit_timeout_ms = UINT32_MAX;
+	assert_int_equal(perseas_commit_token(tx, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, &token),
+	                 PERSEAS_EAGAIN);
+	fills = AT_ONCE;
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(rig->p->commit.stat.range_bytes, 8);
+	assert_int_equal(rig_look(rig->bytes + at + 1), rig_byte(at + 1));
+}
+
 /* --- stores that nobody declared --- */
 
 static int commit_nothing(struct rig *rig)
@@ -462,6 +486,7 @@ int main(void)
 		EACH(test_what_is_stored_while_a_page_comes_is_put_back),
 		EACH(test_what_is_stored_while_a_page_comes_is_put_back_by_a_retry),
 		EACH(test_what_is_stored_to_a_part_of_a_granule_is_committed),
+		EACH(test_a_commit_waits_for_no_part_for_ever),
 		EACH(test_an_undeclared_store_is_found_while_memory_is_missing),
 		EACH(test_an_undeclared_store_is_found_while_a_page_comes),
 		EACH(test_who_is_fenced_puts_back_what_it_stored),
