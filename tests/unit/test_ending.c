@@ -270,7 +270,7 @@ static int begin_claim(struct fixture *fixture, uint64_t epoch)
 	return fd;
 }
 
-/* The claim was granted; was the image copied away for it? */
+/* The claim was granted, and whoever claimed leaves; was the image copied away for it? */
 static bool end_claim(struct fixture *fixture, int fd)
 {
 	Perseas__Reply *reply = fixture_reply(fixture, fd);
@@ -280,6 +280,30 @@ static bool end_claim(struct fixture *fixture, int fd)
 	copied = reply->claim->copied;
 	assert_int_equal(reply->claim->header->generation, copied ? 2 : 1);
 	fixture_done(reply);
+	close(fd);
+	return copied;
+}
+
+/* An owner is in its exit from now on, and a claim waits for it; gives the claim's connection. */
+static int begin_both(struct fixture *fixture, struct owner *owner, enum way way)
+{
+	int next;
+
+	owner_begin(fixture, owner, way);
+	owner_end(owner);
+	next = begin_claim(fixture, 2);
+	wait_until_asked(fixture, 1);
+	return next;
+}
+
+/* The owner is let go of, and its end ends the claim; was the image copied away for it? */
+static bool end_both(struct fixture *fixture, const struct owner *owner, int fd)
+{
+	bool copied;
+
+	owner_let_go(owner);
+	copied = end_claim(fixture, fd);
+	owner_bury(owner);
 	return copied;
 }
 
@@ -301,10 +325,7 @@ static void an_owner_that_is_about_to_end_is_waited_for(void **state)
 		wait_until_asked(fixture, i + 1);
 		for (int k = 0; k < STEPS_MAX && atomic_load(&waits) <= before + BRIEF; k++)
 			step(fixture);
-		owner_let_go(&owner);
-		assert_false(end_claim(fixture, next));
-		owner_bury(&owner);
-		close(next);
+		assert_false(end_both(fixture, &owner, next));
 	}
 }
 
@@ -317,10 +338,7 @@ static void others_are_served_while_an_end_is_waited_for(void **state)
 	int next, last;
 	Perseas__Reply *reply;
 
-	owner_begin(fixture, &owner, ENDS);
-	owner_end(&owner);
-	next = begin_claim(fixture, 2);
-	wait_until_asked(fixture, 1);
+	next = begin_both(fixture, &owner, ENDS);
 	last = begin_claim(fixture, 3);
 	fixture_greet(fixture, other);
 	fixture_ask_list(other);
@@ -333,8 +351,6 @@ static void others_are_served_while_an_end_is_waited_for(void **state)
 	assert_false(end_claim(fixture, last));
 	assert_int_equal(atomic_load(&asked), 1);
 	owner_bury(&owner);
-	close(next);
-	close(last);
 	close(other);
 }
 
@@ -343,16 +359,9 @@ static void memory_that_outlives_its_owner_is_copied_away(void **state)
 {
 	struct fixture *fixture = *state;
 	struct owner owner;
-	int next;
+	const int next = begin_both(fixture, &owner, LEAVES_A_CHILD);
 
-	owner_begin(fixture, &owner, LEAVES_A_CHILD);
-	owner_end(&owner);
-	next = begin_claim(fixture, 2);
-	wait_until_asked(fixture, 1);
-	owner_let_go(&owner);
-	assert_true(end_claim(fixture, next));
-	owner_bury(&owner);
-	close(next);
+	assert_true(end_both(fixture, &owner, next));
 }
 
 /* The bank is claimed from this process, which has its memory and keeps it. It is killed then. */
@@ -364,7 +373,6 @@ static void expect_a_copy_at_once(struct fixture *fixture, const struct owner *o
 	assert_true(end_claim(fixture, next));
 	assert_int_equal(atomic_load(&waits), 0);
 	assert_int_equal(atomic_load(&asked), 1);
-	close(next);
 	kill(owner->pid, SIGKILL);
 	while (waitpid(owner->pid, &how, __WALL) == owner->pid && WIFSTOPPED(how))
 		owner_let_go(owner);
@@ -425,7 +433,6 @@ static void an_owner_of_which_nothing_is_known_is_not_waited_for_long(void **sta
 	assert_true(atomic_load(&waits) <= BRIEF);
 	owner_let_go(&owner);
 	owner_bury(&owner);
-	close(next);
 }
 
 /* A process that never ends costs its patience once: the next claim does not wait for it. */
@@ -442,7 +449,6 @@ static void an_owner_that_never_ends_is_not_waited_for_again(void **state)
 	assert_true(end_claim(fixture, next));
 	owner_let_go(&owner);
 	owner_bury(&owner);
-	close(next);
 }
 
 static void wait_for_jobs(struct fixture *fixture)
@@ -469,10 +475,7 @@ static void whoever_claims_may_leave_meanwhile(void **state)
 	int next;
 
 	stores_set_patience(fixture->stores, LONG);
-	owner_begin(fixture, &owner, ENDS);
-	owner_end(&owner);
-	next = begin_claim(fixture, 2);
-	wait_until_asked(fixture, 1);
+	next = begin_both(fixture, &owner, ENDS);
 	close(next);
 	for (int i = 0; i < STEPS_MAX && !has_gone(fixture); i++)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
@@ -482,10 +485,7 @@ static void whoever_claims_may_leave_meanwhile(void **state)
 	assert_int_equal(promised(fixture), 1);
 	next = begin_claim(fixture, 3);
 	wait_until_asked(fixture, 2);
-	owner_let_go(&owner);
-	assert_false(end_claim(fixture, next));
-	owner_bury(&owner);
-	close(next);
+	assert_false(end_both(fixture, &owner, next));
 }
 
 static void the_daemon_may_end_meanwhile(void **state)
@@ -495,10 +495,7 @@ static void the_daemon_may_end_meanwhile(void **state)
 	int next;
 
 	stores_set_patience(fixture->stores, LONG);
-	owner_begin(fixture, &owner, ENDS);
-	owner_end(&owner);
-	next = begin_claim(fixture, 2);
-	wait_until_asked(fixture, 1);
+	next = begin_both(fixture, &owner, ENDS);
 	daemon_enter(fixture->daemon);
 	connections_close(fixture->daemon);
 	daemon_leave(fixture->daemon);
@@ -596,5 +593,6 @@ int main(void)
 		TEST(an_image_beside_takes_no_copy_along),
 	};
 
+	alarm(60); /* far more than all take: what is waited for in vain is seen, too */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
