@@ -6,20 +6,9 @@ set -eu
 
 build=$1
 folder=$2
-packages="systemd dbus pacemaker corosync crmsh resource-agents iproute2 procps libevent-2.1-7
-	libibverbs1 ibverbs-providers libprotobuf-c1 librdmacm1 libssl3"
 
-mkdir -p "$folder"
-if [ -z "$(find "$folder/root.tar" -mtime -1 2>/dev/null)" ]; then
-	TMPDIR=$(realpath "$folder") unshare --mount --propagation private mmdebstrap --quiet \
-		--format=tar --variant=minbase --dpkgopt=force-unsafe-io \
-		--include="$(echo "$packages" | xargs | tr ' ' ,)" bookworm "$folder/root.tar.new"
-	mv "$folder/root.tar.new" "$folder/root.tar"
-fi
-rm -rf --one-file-system "$folder/root"
-mkdir "$folder/root"
-tar -xf "$folder/root.tar" -C "$folder/root"
-chmod 755 "$folder/root"
+tests/cluster/debian.sh "$folder" systemd dbus pacemaker corosync crmsh resource-agents iproute2 \
+	procps libevent-2.1-7 libibverbs1 ibverbs-providers libprotobuf-c1 librdmacm1 libssl3
 make --no-print-directory -s BUILD="$build" PREFIX=/usr PYTHON_PACKAGE=0 \
 	DESTDIR="$(realpath "$folder/root")" install >"$folder/install.log" 2>&1 ||
 	{ cat "$folder/install.log"; exit 1; }
