@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from binding import Store
-from drill import (FAILURE, NO, OK, SECONDS, USAGE, fill, mirror_list, run_command, wait_for)
+from drill import (FAILURE, NO, OK, SECONDS, USAGE, die_with_parent, fill, mirror_list, run_command,
+                   wait_for)
 from test_etcd import etcd  # noqa: F401
 
 STOREID = "0123456789abcdef" * 2
@@ -118,20 +119,24 @@ def test_with_etcd_dead_the_change_stands(key, mirrors, monkeypatch):
     assert key.roster() == (addresses, version, store)
 
 
-def test_two_that_write_at_the_same_time_leave_the_newer(key, mirrors):
+def test_two_that_write_at_the_same_time_leave_the_newer(key, mirrors, tmp_path):
     """Behind a key that ends with a slash stands the store's name."""
     daemons = mirrors(2)
     fill("bank", daemons, {"data": b"contents"}, **PATIENT)
     prefix = Key(key.etcd, "perseas/")
     key.put(mirror_list(daemons) + "\n\n")
-    with subprocess.Popen(["sh", "-c", 'while :; do etcdctl put "$0" "$1"; done', key.key,
-                           mirror_list(daemons)], env=key.etcd.environment(),
-                          stdout=subprocess.DEVNULL) as busy:
-        for _ in range(3):
-            done = roster("bank", "--publish", prefix.name, mirrors=daemons)
-            assert done.status in (OK, FAILURE), done
-            assert done.status == OK or "changed again and again" in done.err, done
-        busy.kill()
+    end = tmp_path / "end"
+    with subprocess.Popen(["sh", "-c", 'until [ -e "$2" ]; do etcdctl put "$0" "$1"; done', key.key,
+                           mirror_list(daemons), end], env=key.etcd.environment(),
+                          stdout=subprocess.DEVNULL, preexec_fn=die_with_parent):
+        try:
+            for _ in range(3):
+                done = roster("bank", "--publish", prefix.name, mirrors=daemons)
+                assert done.status in (OK, FAILURE), done
+                assert done.status == OK or "changed again and again" in done.err, done
+        finally:
+            # Not by a signal: what etcdctl has begun would be written later.
+            end.touch()
     key.put(mirror_list(daemons))
     assert roster("bank", "--publish", prefix.name, mirrors=daemons).status == OK
     assert key.roster()[0] == [d.address for d in daemons]
