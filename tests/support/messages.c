@@ -79,3 +79,19 @@ struct message_header *message_header_new(void)
 	h->header.segments = h->segment_list;
 	return h;
 }
+
+struct message_header *message_status(Perseas__StoreStatus *status, Perseas__Slot *slot, unsigned i,
+                                      uint64_t epoch)
+{
+	struct message_header *message = message_header_new();
+
+	message->header.image_id = message->member_list[i]->image_id;
+	perseas__slot__init(slot);
+	slot->epoch = epoch;
+	slot->seq = 100;
+	slot->next = 4096;
+	perseas__store_status__init(status);
+	status->header = &message->header;
+	status->slot = slot;
+	return message;
+}

@@ -33,6 +33,11 @@ struct message_header {
 /* Free with free(). */
 struct message_header *message_header_new(void);
 
+/* What mirror i of that store tells of it: its status, and a slot with 100 transactions of an
+ * epoch, which the status points to as well as to the header. Free the header with free(). */
+struct message_header *message_status(Perseas__StoreStatus *status, Perseas__Slot *slot, unsigned i,
+                                      uint64_t epoch);
+
 /* A request, or a reply with status OK, around a body. */
 #define MESSAGE_REQUEST(field, FIELD, content)                                  \
 	(Perseas__Request)                                                      \

@@ -35,20 +35,9 @@ struct scene {
 
 static void fill_store(struct scene *s, unsigned i)
 {
-	Perseas__Header *header;
-
-	s->headers[i] = message_header_new();
-	header = &s->headers[i]->header;
-	header->image_id = header->roster->members[i]->image_id;
+	s->headers[i] = message_status(&s->statuses[i], &s->slots[i], i, 9);
 	snprintf(s->panels[i].addresses[0].text, sizeof(s->panels[i].addresses[0].text), "%s",
-	         header->roster->members[i]->address);
-	perseas__slot__init(&s->slots[i]);
-	s->slots[i].epoch = 9;
-	s->slots[i].seq = 100;
-	s->slots[i].next = 4096;
-	perseas__store_status__init(&s->statuses[i]);
-	s->statuses[i].header = header;
-	s->statuses[i].slot = &s->slots[i];
+	         s->headers[i]->member_list[i]->address);
 	s->lists[i][0] = &s->statuses[i];
 	s->told[i].n_stores = 1;
 	s->told[i].stores = s->lists[i];

@@ -33,21 +33,10 @@ struct scene {
 
 static void fill_mirror(struct scene *s, unsigned i)
 {
-	Perseas__Header *header;
-
-	s->headers[i] = message_header_new();
-	header = &s->headers[i]->header;
-	header->image_id = header->roster->members[i]->image_id;
-	header->promised_epoch = 7;
+	s->headers[i] = message_status(&s->statuses[i], &s->slots[i], i, 7);
+	s->headers[i]->header.promised_epoch = 7;
 	snprintf(s->addresses[i].text, sizeof(s->addresses[i].text), "%s",
-	         header->roster->members[i]->address);
-	perseas__slot__init(&s->slots[i]);
-	s->slots[i].epoch = 7;
-	s->slots[i].seq = 100;
-	s->slots[i].next = 4096;
-	perseas__store_status__init(&s->statuses[i]);
-	s->statuses[i].header = header;
-	s->statuses[i].slot = &s->slots[i];
+	         s->headers[i]->member_list[i]->address);
 	s->lists[i][0] = &s->statuses[i];
 	perseas__list_reply__init(&s->told[i]);
 	s->told[i].n_stores = 1;
