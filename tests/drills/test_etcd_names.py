@@ -90,7 +90,7 @@ def test_with_etcd_dead_the_change_stands(key, mirrors, monkeypatch):
     assert roster("bank", "--publish", key.name, mirrors=daemons[:2]).status == OK
     before = key.get()
     key.etcd.kill9()
-    monkeypatch.setenv("PERSEAS_ETCD_TIMEOUT", "2")
+    monkeypatch.setenv("PERSEAS_ETCD_TIMEOUT", "1")
     done = roster("add", "bank", mirror_list(daemons[:2]), daemons[2].address, "--publish",
                   key.name)
     assert done.status == OK and "the roster is changed, and its list in etcd is not" in done.err

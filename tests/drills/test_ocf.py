@@ -389,7 +389,7 @@ def test_to_wait_for_the_store_costs_no_processes(owners, counted):
     with Store("bank", mirror_list(owner.daemons)):
         assert owner("start") == SUCCESS, owner.words
         took = []
-        for seconds in (1, 3):
+        for seconds in (1, 2):
             owner.parameters["yield_after"], before = seconds, len(counted())
             assert owner("promote") == GENERIC and "has another owner" in owner.words, owner.words
             took.append(counted()[before:])
