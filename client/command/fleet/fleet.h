@@ -98,6 +98,13 @@ enum ps_exit ps_fleet_status(const struct ps_args *args);
 void ps_fleet_summary(const struct ps_fleet *fleet, FILE *out);
 
 struct ps_json;
+struct ps_table;
+
+/* The columns that each table of stores begins with: their heads, how many they are, and those of a
+ * store. */
+#define PS_FLEET_HEADS "STORE|OWNER|MIRRORS|BEARS|BEHIND"
+enum { PS_FLEET_CELLS = 5 };
+void ps_fleet_cells(struct ps_table *table, const struct ps_fleet_store *store);
 
 /* Members of the object of a fleet, of a daemon and of a store. */
 void ps_fleet_json(struct ps_json *json, const struct ps_fleet *fleet);

@@ -26,7 +26,7 @@ void ps_fleet_summary(const struct ps_fleet *fleet, FILE *out)
 		fprintf(out, "; %u without an owner", fleet->free);
 }
 
-static void print_store(struct ps_table *table, const struct ps_fleet_store *store)
+void ps_fleet_cells(struct ps_table *table, const struct ps_fleet_store *store)
 {
 	ps_table_cell(table, 0, "%s", store->header->store);
 	ps_table_cell(table, 1, "%s", *store->owner ? store->owner : "-");
@@ -36,7 +36,6 @@ static void print_store(struct ps_table *table, const struct ps_fleet_store *sto
 		ps_table_cell(table, 4, "resync %u%%", ps_percent(store->done, store->total));
 	else
 		ps_table_number(table, 4, store->has_lag, store->lag);
-	ps_table_cell(table, 5, "%s", store->trouble);
 }
 
 static void print_text(const struct ps_fleet *fleet)
@@ -48,9 +47,11 @@ static void print_text(const struct ps_fleet *fleet)
 	if (!fleet->store_count)
 		return;
 	printf("\n");
-	ps_table_heads(&table, "STORE|OWNER|MIRRORS|BEARS|BEHIND|TROUBLE");
-	for (unsigned i = 0; i < fleet->store_count; i++)
-		print_store(&table, &fleet->stores[i]);
+	ps_table_heads(&table, PS_FLEET_HEADS "|TROUBLE");
+	for (unsigned i = 0; i < fleet->store_count; i++) {
+		ps_fleet_cells(&table, &fleet->stores[i]);
+		ps_table_cell(&table, PS_FLEET_CELLS, "%s", fleet->stores[i].trouble);
+	}
 	ps_table_print(&table, stdout);
 }
 

@@ -27,11 +27,11 @@ static void add_trouble(struct ps_table *table, const struct ps_fleet_store *sto
                         const struct ps_fleet_move *move)
 {
 	if (move->gone)
-		ps_table_cell(table, 6, "its owner has been gone for %.0f s%s%s",
+		ps_table_cell(table, PS_FLEET_CELLS + 1, "its owner has been gone for %.0f s%s%s",
 		              (double)move->gone_ns / 1e9, *store->trouble ? "; " : "",
 		              store->trouble);
 	else
-		ps_table_cell(table, 6, "%s", store->trouble);
+		ps_table_cell(table, PS_FLEET_CELLS + 1, "%s", store->trouble);
 }
 
 static void add_store(struct ps_table *table, const struct ps_fleet_store *store,
@@ -39,15 +39,8 @@ static void add_store(struct ps_table *table, const struct ps_fleet_store *store
 {
 	char text[NUMBER_TEXT];
 
-	ps_table_cell(table, 0, "%s", store->header->store);
-	ps_table_cell(table, 1, "%s", *store->owner ? store->owner : "-");
-	ps_table_cell(table, 2, "%u of %u", store->live, store->members);
-	ps_table_cell(table, 3, "%u of %u", store->bears, store->promise);
-	if (store->total)
-		ps_table_cell(table, 4, "resync %u%%", ps_percent(store->done, store->total));
-	else
-		ps_table_number(table, 4, store->has_lag, store->lag);
-	ps_table_cell(table, 5, "%s", rate_text(text, move->rate));
+	ps_fleet_cells(table, store);
+	ps_table_cell(table, PS_FLEET_CELLS, "%s", rate_text(text, move->rate));
 	add_trouble(table, store, move);
 }
 
@@ -58,7 +51,7 @@ static void print_stores(const struct ps_fleet_top *top, FILE *out)
 	char text[NUMBER_TEXT];
 
 	if (top->attention) {
-		ps_table_heads(&table, "STORE|OWNER|MIRRORS|BEARS|BEHIND|TX/S|TROUBLE");
+		ps_table_heads(&table, PS_FLEET_HEADS "|TX/S|TROUBLE");
 		for (unsigned i = 0; i < top->fleet.store_count; i++)
 			if (top->moves[i].attention)
 				add_store(&table, &top->fleet.stores[i], &top->moves[i]);
