@@ -24,16 +24,6 @@ enum ps_exit ps_verb_drain_check(const struct ps_args *args)
 
 /* --- what there is --- */
 
-static bool list_has(const char *list, const char *address)
-{
-	const size_t len = strlen(address);
-	const char *at = strstr(list, address);
-
-	while (at && ((at > list && at[-1] != ',') || (at[len] && at[len] != ',')))
-		at = strstr(at + 1, address);
-	return at != NULL;
-}
-
 static void add_members(struct ps_drain_image *image, const Perseas__Roster *roster)
 {
 	size_t used = strlen(image->mirrors);
@@ -43,7 +33,8 @@ static void add_members(struct ps_drain_image *image, const Perseas__Roster *ros
 		struct ps_address parsed;
 
 		/* In both rosters, as all but one or two are. */
-		if (!ps_survey_address(address, &parsed) || list_has(image->mirrors, address) ||
+		if (!ps_survey_address(address, &parsed) ||
+		    ps_address_in_list(image->mirrors, address) ||
 		    used + strlen(address) + 2 > sizeof(image->mirrors))
 			continue;
 		used += (size_t)snprintf(image->mirrors + used, sizeof(image->mirrors) - used,

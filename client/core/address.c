@@ -249,3 +249,17 @@ int ps_address_list(const char *text, struct ps_address *addresses, unsigned *co
 	*count = found;
 	return 0;
 }
+
+bool ps_address_in_list(const char *list, const char *text)
+{
+	const size_t length = strlen(text);
+
+	while (list && *list) {
+		if (!strncmp(list, text, length) && (!list[length] || list[length] == ','))
+			return true;
+		list = strchr(list, ',');
+		if (list)
+			list++;
+	}
+	return false;
+}

@@ -7,6 +7,8 @@
 #include "../../proto/image/layout.h"
 #include "error.h"
 
+#include <stdbool.h>
+
 /* Bytes of the text of a list that names as many mirrors as a store has. */
 enum { PS_LIST_TEXT = PS_MIRRORS_MAX * 256 + 64 };
 
@@ -34,5 +36,9 @@ int ps_address_parse(const char *text, struct ps_address *address, struct ps_err
  * error. *count is set on success. */
 int ps_address_list(const char *text, struct ps_address *addresses, unsigned *count,
                     struct ps_error *error);
+
+/* Has the list, whose parts have commas between them, this text as one of them? NULL and "" have
+ * none. How an address may be written otherwise is not looked at. */
+bool ps_address_in_list(const char *list, const char *text);
 
 #endif

@@ -110,21 +110,6 @@ static int fail_unanswered(struct perseas *p, int rc)
 	               text, p->options.open_timeout_ms);
 }
 
-/* Is the text one of the list, whose parts have commas between them? */
-static bool is_listed(const char *list, const char *text)
-{
-	const size_t length = strlen(text);
-
-	while (list) {
-		if (!strncmp(list, text, length) && (!list[length] || list[length] == ','))
-			return true;
-		list = strchr(list, ',');
-		if (list)
-			list++;
-	}
-	return false;
-}
-
 /* Whoever started this process waited for them just now: to wait once more would keep the store
  * without an owner for as long. Who fences an owner, or is content with less than R, asks all. */
 static void spare_silent(struct perseas *p)
@@ -134,7 +119,8 @@ static void spare_silent(struct perseas *p)
 	if (p->options.flags & by_force || p->options.accept_epoch)
 		return;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		p->mirrors[i].silent = is_listed(p->env->silent, p->mirrors[i].address.text);
+		p->mirrors[i].silent = ps_address_in_list(p->env->silent,
+		                                          p->mirrors[i].address.text);
 }
 
 /* Did an attempt fail for want of those that were spared? The next one asks them, too. */

@@ -239,6 +239,23 @@ static void the_longest_list_is_taken(void **state)
 	assert_int_equal(count, PS_MIRRORS_MAX);
 }
 
+/* One that is a part of another one is not it, at whichever end. */
+static void a_list_has_what_is_between_its_commas(void **state)
+{
+	static const char list[] = "m1:71,[::1]:7170,unix:///a b";
+
+	(void)state;
+	assert_true(ps_address_in_list(list, "m1:71"));
+	assert_true(ps_address_in_list(list, "[::1]:7170"));
+	assert_true(ps_address_in_list(list, "unix:///a b"));
+	assert_false(ps_address_in_list(list, "m1:7"));
+	assert_false(ps_address_in_list(list, "1:71"));
+	assert_false(ps_address_in_list(list, "m1:710"));
+	assert_false(ps_address_in_list(list, "unix:///a"));
+	assert_false(ps_address_in_list("", "m1:71"));
+	assert_false(ps_address_in_list(NULL, "m1:71"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +266,7 @@ int main(void)
 		cmocka_unit_test(a_list_keeps_its_order),
 		cmocka_unit_test(a_wrong_list_is_refused_and_gives_no_count),
 		cmocka_unit_test(the_longest_list_is_taken),
+		cmocka_unit_test(a_list_has_what_is_between_its_commas),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

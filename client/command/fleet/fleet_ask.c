@@ -105,20 +105,6 @@ static void add_name(struct names *names, const char *address)
 	                                 names->count++ ? "," : "", address);
 }
 
-static bool has_name(const struct names *names, const char *address)
-{
-	const size_t size = strlen(address);
-	const char *at = names->text;
-
-	while (at) {
-		if (!strncmp(at, address, size) && (!at[size] || at[size] == ','))
-			return true;
-		at = strchr(at, ',');
-		at = at ? at + 1 : NULL;
-	}
-	return false;
-}
-
 static void add_unseen(const struct ps_fleet *fleet, const struct ps_census *census,
                        const Perseas__Roster *roster, struct names *names)
 {
@@ -127,7 +113,8 @@ static void add_unseen(const struct ps_fleet *fleet, const struct ps_census *cen
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		if (!ps_census_image(census, roster->members[k]) &&
 		    ps_survey_address(roster->members[k]->address, &address) &&
-		    !was_asked(fleet, address.text) && !has_name(names, address.text) &&
+		    !was_asked(fleet, address.text) &&
+		    !ps_address_in_list(names->text, address.text) &&
 		    fleet->count + names->count < PS_SURVEY_MAX)
 			add_name(names, address.text);
 }
