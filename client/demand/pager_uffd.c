@@ -39,8 +39,8 @@ enum {
 	KEPT = PS_SLEEPERS + 2,
 };
 
-/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 5.9, 6.6, 6.8, and
- * what stores to pages are noted with: 6.7). */
+/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 6.6, 6.7 and
+ * 6.8, in this order). */
 #define USER_MODE_ONLY 1
 #define DONTNEED_LOCKED 24
 #define COLLAPSE 25

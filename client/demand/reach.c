@@ -107,26 +107,34 @@ static void set_option(int fd, int option, int value)
 	(void)setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
 }
 
+int ps_reach_connect(const void *address, uint32_t length)
+{
+	const struct sockaddr *to = address;
+	const int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	if (to->sa_family != AF_UNIX) {
+		set_option(fd, TCP_NODELAY, 1);
+		set_option(fd, TCP_USER_TIMEOUT, SILENCE_MS);
+	}
+	if (!connect(fd, to, length) || errno == EINPROGRESS)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 /* Begins with the address whose turn it is. Where that fails at once, it is the next one's. */
 static bool dial(struct ps_reach *reach)
 {
-	const struct sockaddr *to = (const void *)reach->way.to[reach->at];
-	const socklen_t length = reach->way.lengths[reach->at];
+	const struct ps_way *way = &reach->way;
 	const bool tunnels = reach->tunnel && reach->way.address.scheme == PS_SCHEME_TCP;
 
-	if (tunnels)
-		reach->fd = ps_tunnel_dial(reach->tunnel, &reach->way, reach->at);
-	else
-		reach->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (!tunnels && reach->fd >= 0 && to->sa_family != AF_UNIX) {
-		set_option(reach->fd, TCP_NODELAY, 1);
-		set_option(reach->fd, TCP_USER_TIMEOUT, SILENCE_MS);
-	}
-	if (reach->fd >= 0 && (tunnels || !connect(reach->fd, to, length) || errno == EINPROGRESS))
-		return true;
-	hang_up(reach);
-	try_next(reach);
-	return false;
+	reach->fd = tunnels ? ps_tunnel_dial(reach->tunnel, way, reach->at)
+	                    : ps_reach_connect(way->to[reach->at], way->lengths[reach->at]);
+	if (reach->fd < 0)
+		try_next(reach);
+	return reach->fd >= 0;
 }
 
 /* 1: it is; 0: not yet; -1: it cannot be. */

@@ -43,8 +43,8 @@ struct ps_reach {
 	Perseas__Reply *before, *after;
 };
 
-/* Memory for what is received; it is used only where something is. No tunnel. False: there is
- * none. */
+/* Memory for what is received; it is used only where something is. `tunnel` is NULL then, and the
+ * caller may set it. False: there is no memory. */
 bool ps_reach_init(struct ps_reach *reach);
 void ps_reach_free(struct ps_reach *reach);
 
@@ -53,6 +53,10 @@ void ps_reach_lead(struct ps_reach *reach, const struct ps_way *way);
 void ps_reach_drop(struct ps_reach *reach);
 bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch);
 int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched);
+
+/* A socket that does not block, and whose connection to an address (a struct sockaddr) has begun;
+ * the caller's. A peer that is silent for 10 s ends it. -1: it failed at once. */
+int ps_reach_connect(const void *address, uint32_t length);
 
 /* What to wait for. False: nothing. */
 bool ps_reach_waits(const struct ps_reach *reach, struct pollfd *fd);

@@ -6,13 +6,15 @@
  */
 #include "tunnel.h"
 
+#include "reach.h"
+
 #include "../../proto/base/stream.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -20,7 +22,6 @@ enum {
 	UP = 8 << 10,               /* more than requests that are sent at once */
 	DOWN = 64 << 10,
 	TURN = 8, /* pieces that are carried at once: others wait, too */
-	SILENCE_MS = 10000,
 };
 
 /* What the thread is told to connect, and to what end. */
@@ -110,21 +111,6 @@ static void end(struct line *line)
 	line->state = FREE;
 }
 
-static bool connect_now(struct line *line)
-{
-	const struct sockaddr *to = (const void *)line->order.to;
-	const int on = 1, silence = SILENCE_MS;
-
-	line->stream = (struct ps_stream){
-		.fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
-	};
-	if (line->stream.fd < 0)
-		return false;
-	(void)setsockopt(line->stream.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	(void)setsockopt(line->stream.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof(silence));
-	return !connect(line->stream.fd, to, line->order.length) || errno == EINPROGRESS;
-}
-
 static void take_order(struct ps_tunnel *tunnel, const struct order *order)
 {
 	struct line *line = tunnel->lines;
@@ -139,7 +125,8 @@ static void take_order(struct ps_tunnel *tunnel, const struct order *order)
 	line->near = order->near;
 	line->up = line->down = (struct carried){ 0, 0 };
 	line->state = CONNECTING;
-	if (!connect_now(line))
+	line->stream = (struct ps_stream){ .fd = ps_reach_connect(order->to, order->length) };
+	if (line->stream.fd < 0)
 		end(line);
 }
 
