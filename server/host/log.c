@@ -74,6 +74,13 @@ const char *log_level_name(enum log_level level)
 	return names[level];
 }
 
+int log_priority(enum log_level level)
+{
+	static const int priorities[] = { 3, 4, 6, 7 };
+
+	return priorities[level];
+}
+
 const char *log_time_text(char text[LOG_TIME_TEXT], uint64_t time_us)
 {
 	time_t seconds = (time_t)(time_us / 1000000);
@@ -95,12 +102,11 @@ static void copy_text(char *to, size_t size, const char *text)
 static void write_text(const struct log_entry *entry)
 {
 	static const char *const words[] = { "error: ", "warning: ", "", "debug: " };
-	static const int priorities[] = { 3, 4, 6, 7 };
 	char line[LOG_TIME_TEXT + LOG_NAME_MAX + LOG_MESSAGE_MAX + 64], time[LOG_TIME_TEXT];
 	int len;
 
 	if (journal)
-		len = snprintf(line, sizeof(line), "<%d>%s\n", priorities[entry->level],
+		len = snprintf(line, sizeof(line), "<%d>%s\n", log_priority(entry->level),
 		               entry->message);
 	else
 		len = snprintf(line, sizeof(line), "%s%sperseasd%s%s: %s%s\n",

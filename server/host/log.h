@@ -101,6 +101,8 @@ bool log_flush(void);
 void log_on_stall(void (*stalled)(void *arg), void *arg);
 
 const char *log_level_name(enum log_level level);
+/* As syslog and the journal have it: 3 is an error, and 7 the least. */
+int log_priority(enum log_level level);
 /* RFC 3339, in UTC. */
 const char *log_time_text(char text[LOG_TIME_TEXT], uint64_t time_us);
 

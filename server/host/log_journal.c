@@ -82,12 +82,11 @@ __attribute__((format(printf, 3, 4))) static void add_field(char text[LOG_JOURNA
 size_t log_journal_write(char text[LOG_JOURNAL_MAX], const struct log_entry *entry,
                          const char *name)
 {
-	static const int priorities[] = { 3, 4, 6, 7 };
 	const char *id = log_journal_id(entry->event);
 	size_t len = 0;
 
 	add_field(text, &len, "MESSAGE=%s", entry->message);
-	add_field(text, &len, "PRIORITY=%d", priorities[entry->level]);
+	add_field(text, &len, "PRIORITY=%d", log_priority(entry->level));
 	add_field(text, &len, "SYSLOG_IDENTIFIER=perseasd");
 	add_field(text, &len, "PERSEAS_EVENT=%s", entry->event);
 	if (id)
