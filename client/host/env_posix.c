@@ -6,6 +6,7 @@
 #include "named.h"
 #include "secure.h"
 #include "socket.h"
+#include "../../proto/base/number.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 
@@ -376,13 +377,11 @@ enum { SILENT_MS = 10000 }; /* for so long counts what a mirror did not answer *
 /* What is older says nothing of now, and what is not as it should be says nothing at all. */
 static void take_silent(struct ps_env *env)
 {
-	const char *text = getenv(PS_SILENT_VARIABLE);
+	const char *text = getenv(PS_SILENT_VARIABLE), *end;
 	uint64_t at_ms, now_ms = env->ops->now(env) / 1000000;
-	char *end;
 
-	if (!text || *text < '0' || *text > '9')
+	if (!text || !ps_number_read(text, &end, &at_ms))
 		return;
-	at_ms = strtoull(text, &end, 10);
 	if (*end == ':' && at_ms <= now_ms && now_ms - at_ms <= SILENT_MS)
 		env->silent = strdup(end + 1);
 }

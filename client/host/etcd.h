@@ -47,8 +47,8 @@ int ps_etcd_parse(const char *text, struct ps_etcd_key *key, struct ps_error *er
 int ps_etcd_read(const char *bytes, size_t len, const struct ps_etcd_key *key,
                  struct ps_etcd_value *value, struct ps_error *error);
 
-/* The same of etcd itself. Also PERSEAS_EUNREACHABLE: etcd does not answer,
- * in etcdctl's words; PERSEAS_ESYSTEM: there is no etcdctl. */
+/* The same of etcd itself. Also PERSEAS_EUNREACHABLE: etcd does not answer, in etcdctl's words;
+ * PERSEAS_ESYSTEM: there is no etcdctl. */
 int ps_etcd_get(const struct ps_etcd_key *key, struct ps_etcd_value *value, struct ps_error *error);
 
 /* The list alone. After an error it is "". */

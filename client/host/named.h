@@ -18,8 +18,7 @@
 /* Writes the list that the text names; a text that is a list itself is none of these, and is left
  * alone. 0, with the list, whose addresses are not checked; "" where the text is a list itself.
  * PERSEAS_EINVAL: no file has this name, or what stands there cannot be read; PERSEAS_ESYSTEM: a
- * file that is there cannot be read; of the DNS see srv.h,
- * of etcd etcd.h. */
+ * file that is there cannot be read; of the DNS see srv.h, of etcd etcd.h. */
 int ps_named_list(const char *text, char list[PS_LIST_TEXT], struct ps_error *error);
 
 /* Is the text the name of a list, and no list itself? */

@@ -155,7 +155,6 @@ static bool await_holder(const struct claim *claim)
 	struct store *store = claim->store;
 	struct session *old = store->session;
 	struct waiting waiting = { store->holder, store->patience_ms };
-
 	bool waits;
 
 	/* The session may end meanwhile, with all that it has. */
