@@ -30,20 +30,12 @@ static struct ps_mirror *member_at(struct perseas *p, const char *address)
 	return NULL;
 }
 
-/* A member that is not among the handle's mirrors can leave the roster all the same. */
-static const Perseas__Member *listed_at(const struct perseas *p, const char *address)
-{
-	for (size_t k = 0; k < p->roster->n_members; k++)
-		if (!strcmp(p->roster->members[k]->address, address))
-			return p->roster->members[k];
-	return NULL;
-}
-
-/* The member's image, as the roster lists it now; NULL: it is not there. */
+/* The member's image, as the roster lists it now; NULL: it is not there. One that is not among the
+ * handle's mirrors can leave, too. */
 static const uint8_t *leaving(struct perseas *p)
 {
 	const struct ps_change *c = &p->upkeep.change;
-	const Perseas__Member *member = listed_at(p, c->address);
+	const Perseas__Member *member = ps_roster_at(p->roster, c->address);
 
 	if (c->old)
 		return c->old->image_id;
@@ -75,7 +67,7 @@ static int bring_in(struct perseas *p, const char *with, char *text, size_t size
 		ps_text_format(text, size, "%s", error.text);
 		return error.code;
 	}
-	if (member_at(p, address.text) || listed_at(p, address.text)) {
+	if (member_at(p, address.text) || ps_roster_at(p->roster, address.text)) {
 		ps_text_format(text, size, "%s is in the roster already", address.text);
 		return PERSEAS_EINVAL;
 	}

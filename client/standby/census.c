@@ -166,8 +166,8 @@ const char *ps_owner_newcomer(const struct ps_census *census)
 	if (!owner || !owner->order || !*owner->order->with ||
 	    (owner->result && owner->result->done))
 		return NULL;
-	if (ps_roster_names(census->judged.settled, owner->order->with) ||
-	    ps_roster_names(census->judged.next, owner->order->with))
+	if (ps_roster_at(census->judged.settled, owner->order->with) ||
+	    ps_roster_at(census->judged.next, owner->order->with))
 		return NULL;
 	return owner->order->with;
 }
@@ -201,21 +201,13 @@ static bool ask_unnamed(struct ps_panel *panel, const struct ps_census *census)
 	return any;
 }
 
-bool ps_roster_names(const Perseas__Roster *roster, const char *address)
-{
-	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, address))
-			return true;
-	return false;
-}
-
 bool ps_census_needs(const struct ps_census *census, unsigned i)
 {
 	const char *address = census->panel->addresses[i].text;
 	const char *with = ps_owner_newcomer(census);
 
-	return i < census->panel->given || ps_roster_names(census->judged.settled, address) ||
-	       ps_roster_names(census->judged.next, address) || (with && !strcmp(with, address));
+	return i < census->panel->given || ps_roster_at(census->judged.settled, address) ||
+	       ps_roster_at(census->judged.next, address) || (with && !strcmp(with, address));
 }
 
 bool ps_census_widen(struct ps_census *census, struct ps_panel *panel, const char *store)

@@ -42,9 +42,6 @@ bool ps_census_ask_at(struct ps_panel *panel, const char *address);
  * are none. */
 bool ps_census_widen(struct ps_census *census, struct ps_panel *panel, const char *store);
 
-/* Is it at that address for the roster? NULL: it names nobody. */
-bool ps_roster_names(const Perseas__Roster *roster, const char *address);
-
 /* Is it of the list, or one that the rosters that the census saw, or a change, have there? */
 bool ps_census_needs(const struct ps_census *census, unsigned i);
 

@@ -34,6 +34,14 @@ Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *
 	return NULL;
 }
 
+Perseas__Member *ps_roster_at(const Perseas__Roster *roster, const char *address)
+{
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, address))
+			return roster->members[k];
+	return NULL;
+}
+
 static bool is_in(const Perseas__Roster *roster, ProtobufCBinaryData image)
 {
 	return image.len == PS_ID_SIZE && ps_roster_member(roster, image.data);

@@ -28,6 +28,9 @@ const Perseas__Roster *ps_roster_newest(const Perseas__Header *header);
 /* The member that has this image; NULL: none, or no roster. */
 Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *image_id);
 
+/* The first member that is at this address, as the roster writes it; NULL: none, or no roster. */
+Perseas__Member *ps_roster_at(const Perseas__Roster *roster, const char *address);
+
 /*
  * Is the image one of a fork, seen from these rosters (`next` may be NULL)? Its own list it, or the
  * image that it was loaded from, and no image that they list is in these. Each change of a roster,

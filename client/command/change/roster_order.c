@@ -132,13 +132,9 @@ static bool roster_lists(const Perseas__Roster *roster, const char *text)
 {
 	struct ps_address address;
 	struct ps_error ignored;
-	const bool parsed = !ps_address_parse(text, &address, &ignored);
 
-	for (size_t k = 0; k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, text) ||
-		    (parsed && !strcmp(roster->members[k]->address, address.text)))
-			return true;
-	return false;
+	return ps_roster_at(roster, text) ||
+	       (!ps_address_parse(text, &address, &ignored) && ps_roster_at(roster, address.text));
 }
 
 /* Is the roster as the order wants it, and settled? Those that pass orders on may all have left by

@@ -7,14 +7,6 @@
 
 #include <string.h>
 
-static const Perseas__Member *member_at(const Perseas__Roster *roster, const char *address)
-{
-	for (size_t k = 0; k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, address))
-			return roster->members[k];
-	return NULL;
-}
-
 const Perseas__Member *ps_drain_member(const struct ps_census *census,
                                        const Perseas__Header *header, const char *gone)
 {
@@ -22,7 +14,7 @@ const Perseas__Member *ps_drain_member(const struct ps_census *census,
 	const Perseas__Member *member;
 
 	if (gone)
-		return member_at(roster, gone);
+		return ps_roster_at(roster, gone);
 	member = ps_roster_member(roster, header->image_id.data);
 	if (!member && header->parent_id.len == PS_ID_SIZE)
 		member = ps_roster_member(roster, header->parent_id.data);
