@@ -20,7 +20,7 @@ void ps_fleet_summary(const struct ps_fleet *fleet, FILE *out)
 		fprintf(out, "; %u cannot be used", stuck);
 	if (bare)
 		fprintf(out, "; %u bear%s fewer losses than promised", bare, bare == 1 ? "s" : "");
-	if (!stuck && !bare)
+	if (!stuck && !bare && fleet->store_count)
 		fprintf(out, "; all bear the losses that they promise");
 	if (fleet->free)
 		fprintf(out, "; %u without an owner", fleet->free);
