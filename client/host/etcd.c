@@ -84,8 +84,10 @@ int ps_etcd_read(const char *bytes, size_t len, const struct ps_etcd_key *key,
 	while (len > 0 && (bytes[len - 1] == '\n' || bytes[len - 1] == ' '))
 		len--;
 	if (len == 0)
-		return refuse(error, PERSEAS_EINVAL, key,
-		              "has no list of mirrors: write one there by perseas roster sync");
+		return refuse(
+			error, PERSEAS_EINVAL, key,
+			"has no list of mirrors: write one there by perseas roster STORE LIST "
+			"--publish KEY, with mirrors of the store as LIST");
 	if (len >= sizeof(text) || memchr(bytes, '\0', len))
 		return refuse(error, PERSEAS_EPROTOCOL, key, "has something else than a list");
 	memcpy(text, bytes, len);

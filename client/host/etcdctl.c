@@ -23,7 +23,7 @@
 
 enum {
 	WORDS_MAX = 16,
-	SAID_MAX = 256,
+	SAID_MAX = 2048,
 	SECONDS_MAX = 600,
 	GRACE = 2, /* seconds for which it may be late, and is killed then */
 };
@@ -147,13 +147,17 @@ static int end(struct child *child, bool now)
 
 static int fail(struct child *child, const struct ps_etcd_key *key, struct ps_error *error)
 {
+	static const char mark[] = "Error: ";
+	char *why;
+
 	child->said[child->said_len] = '\0';
-	/* The first line says why. */
-	child->said[strcspn(child->said, "\n")] = '\0';
-	ps_make_printable(child->said);
+	/* Its own log may come before the line that says why. Without such a line, the first. */
+	why = strstr(child->said, mark);
+	why = why ? why + strlen(mark) : child->said;
+	why[strcspn(why, "\n")] = '\0';
+	ps_make_printable(why);
 	return ps_error_set(error, PERSEAS_EUNREACHABLE, "etcd at %s, asked by etcdctl: %s",
-	                    key->endpoints,
-	                    *child->said ? child->said : "it gives no answer in time");
+	                    key->endpoints, *why ? why : "it gives no answer in time");
 }
 
 static int run(struct child *child, const struct ps_etcd_key *key, const char *input, char *text,

@@ -160,10 +160,17 @@ def test_what_is_missing_is_said(key, monkeypatch, tmp_path):
         done = run_command("status", "bank", mirrors=name)
         assert done.status == USAGE and "etcd://HOST:PORT/KEY" in done.err, done
     done = run_command("status", "bank", mirrors=key.name)
-    assert "has no list of mirrors" in done.err, done
+    assert "has no list of mirrors" in done.err and "roster STORE LIST --publish" in done.err, done
     done = run_command("status", "bank", mirrors=key.name,
                        env=dict(os.environ, PATH=str(tmp_path)))
     assert done.status == FAILURE and "install etcd-client" in done.err, done
+    etcdctl = tmp_path / "etcdctl"
+    etcdctl.write_text("#!/bin/sh\necho '{\"level\":\"warn\"}' >&2\necho 'Error: no rights' >&2\n"
+                       "exit 1\n")
+    etcdctl.chmod(0o755)
+    done = run_command("status", "bank", mirrors=key.name,
+                       env=dict(os.environ, PATH=str(tmp_path)))
+    assert done.status == FAILURE and done.err.endswith("etcdctl: no rights\n"), done
 
 
 def test_a_drain_writes_the_list_of_each_store_that_it_moves(key, mirrors):
