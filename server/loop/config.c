@@ -280,7 +280,8 @@ static const struct ps_option rows[] = {
 	  .help = "Reads all options, the rules of --access and the files of --tls-*, says what is "
 	          "wrong with them, and exits: the status is 0 if they can be used, for a start or "
 	          "by SIGHUP, 1 if a file cannot, 2 if an option is wrong. It opens no socket and "
-	          "no image; run it as the daemon's user, beside a daemon too." },
+	          "no image, and does not say whether an address is refused that the network "
+	          "reaches without TLS; run it as the daemon's user, beside a daemon too." },
 	{ "metrics-help", PS_OPTION_FLAG, AT(metrics_help), LINE_ONLY,
 	  .help = "Prints a table of all metrics and exits." },
 	{ "help", PS_OPTION_FLAG, AT(help), LINE_ONLY, .letter = 'h',
