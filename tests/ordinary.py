@@ -10,8 +10,9 @@ NOBODY = 65534
 EVERYBODYS = "/tmp"                     # TMPDIR may be a folder of root's alone
 # History, what only compilers and linkers read, and what may vanish meanwhile. Results come back.
 LEFT = shutil.ignore_patterns(".git", "obj", "*.a", "__pycache__", "results")
-# Whole systems (check-cluster, check-container), whose devices would be read without an end.
-SYSTEMS = ("cluster", "container")
+# Whole systems of check-NAME: there may be devices, which would be read without an end, and there
+# is most of a gigabyte.
+SYSTEMS = ("ansible", "cluster", "container", "deb-test")
 
 
 def left(folder, names):

@@ -216,6 +216,18 @@ def test_root_has_an_ordinary_user_do_it_in_a_copy_that_is_removed(tmp_path):
     assert root == me(tmp_path)
 
 
+@pytest.mark.root("becomes another user")
+def test_whole_systems_are_not_copied_for_an_ordinary_user(tmp_path):
+    """Those that suites of the night leave in build/."""
+    for name in ("ansible", "cluster", "container", "deb-test", "tests"):
+        (tmp_path / "build" / name).mkdir(parents=True)
+    script(tmp_path, "look", "ls build; echo 1 passed")
+    status, text = run(tmp_path, "drills", "--user", "one: ./look")
+    assert status == 0, text
+    log = tmp_path / "build/results/drills/one.log"
+    assert log.read_text().split() == ["results", "tests", "1", "passed"]
+
+
 def test_whoever_calls_does_it_where_it_is(tmp_path):
     """Root without --user, an ordinary user with it, too."""
     options = [] if os.geteuid() == 0 else ["--user"]
