@@ -14,18 +14,36 @@ static bool is_damaged(const struct ps_census *census, unsigned i)
 	return !census->told[i] && census->errors[i].code == PERSEAS_EDAMAGED;
 }
 
-/* How many mirrors of the roster remain when this image is gone. */
+/* How many mirrors of the roster remain when this image is gone. To change the roster is to open
+ * the store as this mirror knows it: where it went on without this mirror, that makes a fork, or
+ * lets one go on. */
 static void warn_of_listed(const struct ps_census *census, const char *store)
 {
 	const Perseas__Roster *roster = census->roster;
+	const char *mirror = census->panel->addresses[0].text;
 
 	if (census->panel->count > 1 || !ps_census_listed(census, 0) || roster->n_members == 0)
 		return;
 	printf("it is one of the %zu images that the store's roster lists, by version %" PRIu64
-	       ", which this mirror has; of them W = %u must hold each transaction: perseas roster "
-	       "%s shows whether there is a newer one, perseas roster remove %s takes it out "
-	       "first\n",
-	       roster->n_members, roster->version, roster->acks, store, store);
+	       ", which this mirror has; of them W = %u must hold each transaction\n",
+	       roster->n_members, roster->version, roster->acks);
+	printf("perseas status %s LIST,%s, where LIST are the store's other mirrors, shows whether "
+	       "the store goes on with this image: if so, take it out first with perseas roster "
+	       "remove %s LIST %s; if not, it was left behind, or is of a fork, and roster remove "
+	       "would open that\n",
+	       store, mirror, store, mirror);
+}
+
+/* Who names all that have an image may mean to delete one of the two. */
+static void warn_of_fork(const struct ps_census *census, unsigned i, const char *store)
+{
+	if (!ps_census_belongs(census, i) || ps_census_listed(census, i) ||
+	    !ps_image_forked(census->told[i]->header, census->judged.settled, census->judged.next))
+		return;
+	printf("it is of a fork of the store that the other mirrors have, and what it has may be "
+	       "newer: perseas status %s LIST shows both; name only the mirrors of the one that is "
+	       "of no more use\n",
+	       store);
 }
 
 static void print_image(const struct ps_census *census, unsigned i, const struct ps_args *args)
@@ -53,8 +71,10 @@ static void print_image(const struct ps_census *census, unsigned i, const struct
 		printf(", at epoch %" PRIu64 ", transaction %" PRIu64, status->slot->epoch,
 		       status->slot->seq);
 	printf("\n");
-	if (!args->yes)
-		warn_of_listed(census, args->store);
+	if (args->yes)
+		return;
+	warn_of_listed(census, args->store);
+	warn_of_fork(census, i, args->store);
 }
 
 static void image_json(struct ps_json *json, const struct ps_census *census, unsigned i,

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 const struct ps_verb ps_verbs[] = {
-	{ "create", PS_CREATE, "sm", "sM", "STORE LIST [--acks W] [--log-size SIZE]",
+	{ "create", PS_CREATE, "sm", "sM", "STORE LIST [--acks W] [--log-size SIZE] [--json]",
 	  "makes a store",
 	  "Makes an empty store on all of the mirrors, or on none. All must answer, and none may\n"
 	  "have a store of that name. An application makes its segments in it.\n",
@@ -70,7 +70,7 @@ const struct ps_verb ps_verbs[] = {
 	{ "recover", PS_RECOVER, "sm", "sM",
 	  "STORE LIST [--takeover]\n"
 	  "                        [--to DIR | --onto LIST [--as NAME] [--acks W]]\n"
-	  "                        [--accept-state EPOCH:SEQ]",
+	  "                        [--accept-state EPOCH:SEQ] [--json]",
 	  "opens a store, mends its mirrors, or saves its contents elsewhere",
 	  "Claims the store, chooses its newest state, and says what it found on each mirror and\n"
 	  "why it chose as it did. A store with a live owner is refused, and nobody is fenced,\n"
@@ -104,7 +104,7 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas verify bank --mirrors m1:7170,m2:7170,m3:7170 --repeat 3600\n",
 	  NULL, ps_verb_verify },
 	{ "snapshot", PS_SNAPSHOT, "s", "M",
-	  "STORE --from MIRROR --to FILE\n  perseas snapshot --check FILE",
+	  "STORE --from MIRROR --to FILE [--json]\n  perseas snapshot --check FILE [--json]",
 	  "copies a store into a file, also while it runs",
 	  "Reads the store from one mirror, as it was at one transaction, without its\n"
 	  "owner's help and without fencing it. The file holds all segments and where they\n"
@@ -117,7 +117,7 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas snapshot bank --from m2:7170 --to /backup/bank.perseas\n"
 	  "  perseas snapshot --check /backup/bank.perseas\n",
 	  ps_verb_snapshot_check, ps_verb_snapshot },
-	{ "restore", PS_RESTORE, "fsm", "fsM", "FILE STORE LIST [--acks W]",
+	{ "restore", PS_RESTORE, "fsm", "fsM", "FILE STORE LIST [--acks W] [--json]",
 	  "makes a new store from a snapshot",
 	  "The whole file is checked first. Then the store is made on all mirrors of the\n"
 	  "list, which must all answer, and none of which may have a store of that name;\n"
@@ -156,7 +156,7 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas heap bank accounts --from m2:7170 --json\n",
 	  NULL, ps_verb_heap },
 	{ "roster", PS_ROSTER, "csmaa", "sM",
-	  "STORE LIST\n"
+	  "STORE LIST [--publish KEY [--yes]] [--json]\n"
 	  "  perseas roster  add STORE LIST NEW [--acks W] [--wait SECONDS]\n"
 	  "  perseas roster  remove STORE LIST OLD [--gone] [--acks W] [--wait SECONDS]\n"
 	  "  perseas roster  replace STORE LIST OLD NEW [--gone] [--acks W] [--wait SECONDS]\n"
@@ -175,7 +175,7 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas roster replace bank m1:7170,m2:7170,m3:7170 m3:7170 m4:7170\n"
 	  "  perseas roster add bank m1:7170,m2:7170 m3:7170 --acks 2\n",
 	  ps_verb_roster_check, ps_verb_roster },
-	{ "drop", PS_DROP, "sm", "sm", "STORE LIST [--yes]",
+	{ "drop", PS_DROP, "sm", "sm", "STORE LIST [--yes] [--json]",
 	  "deletes the images of a store from mirrors",
 	  "Without --yes it says what it would delete, and the status is 1. Where a mirror's\n"
 	  "image has a live owner, nothing is deleted. Mirrors that are not in the list are\n"
@@ -185,7 +185,7 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas drop bank m3:7170 --yes\n"
 	  "  perseas drop bank m1:7170,m2:7170,m3:7170 --yes\n",
 	  NULL, ps_verb_drop },
-	{ "spill", PS_SPILL, "m", "m", "MIRROR [--wait SECONDS]",
+	{ "spill", PS_SPILL, "m", "m", "MIRROR [--wait SECONDS] [--json]",
 	  "has a mirror write its images to disk, and end",
 	  "For a host that is about to lose its power: the mirror cuts off all owners,\n"
 	  "writes every image to its spill directory (perseasd --spill-dir), and ends. When\n"
@@ -283,7 +283,8 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas create bank $(perseas place $DAEMONS --size 4G)\n",
 	  NULL, ps_verb_place },
 	{ "drain", PS_DRAIN, "am", "m",
-	  "MIRROR LIST [--gone] [--apart WHERE] [--dry-run] [--wait SECONDS]",
+	  "MIRROR LIST [--gone] [--apart WHERE] [--dry-run] [--wait SECONDS]\n"
+	  "                       [--publish KEY] [--json]",
 	  "moves all images of a mirror elsewhere, while their owners work",
 	  "For each store that MIRROR has an image of, the daemon of LIST is chosen that perseas\n"
 	  "place would choose, and takes the place of MIRROR in the store's roster, as by perseas\n"

@@ -142,6 +142,19 @@ def test_help_tells_of_every_verb_option_and_exit_status(perseas):
     assert "--takeover" not in perseas("status", "-h").out
 
 
+# Those that nearly every verb has, and LIST or MIRROR as a word for --mirrors.
+COMMON = {"--mirrors", "--mirror-timeout", "--connect-timeout", "--tls-cert", "--tls-key",
+          "--tls-ca", "--tls-crl", "--version"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_usage_names_every_option_of_its_verb(perseas, verb):
+    usage, text = perseas(verb, "--help").out.split("\n\n", 1)
+    options = set(re.findall(r"^  (--[a-z-]+)", text, re.M))
+    assert "--version" in options
+    assert options - COMMON == set(re.findall(r"--[a-z-]+", usage)) - COMMON
+
+
 def test_help_shows_the_ports_that_are_taken(perseas):
     """Those of its examples, and of the daemon's help, are the default."""
     texts = [perseas("--help").out, run_daemon("--help").stdout]

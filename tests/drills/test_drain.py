@@ -352,7 +352,8 @@ def test_what_a_dead_mirror_had_gets_other_mirrors(fleet, writer):
     assert done.status == NO and "answers, so it is not gone" in done.err, done
     a.kill9()
     done = drain(a.address, mirrors=daemons)
-    assert done.status == FAILURE, done
+    assert done.status == FAILURE and "if it has died for good, say the same with --gone" in \
+        done.err, done
     plan = drain(a.address, "--gone", "--dry-run", mirrors=daemons)
     assert plan.status == OK and a.address in members("idle", [b, c]), plan
     assert plan.out.splitlines()[-1] == \
@@ -430,6 +431,11 @@ def test_what_was_left_behind_does_not_harm_what_went_on(fleet):
     assert "which has no image in common with this one" in done.err, done
     told = run_command("status", "s", "--connect-timeout", TIMEOUT, mirrors=[a, d])
     assert "in one of a fork of this store" in told.out, told
+    told = run_command("drop", "s", a.address)
+    assert told.status == NO and "perseas status s LIST,%s" % a.address in told.out, told
+    assert "of a fork, and roster remove would open that" in told.out, told
+    told = run_command("drop", "s", mirrors=[a, d])
+    assert told.status == NO and told.out.count("of a fork of the store") == 1, told
     with Store("s", d.address, **PATIENT) as store:
         store.map("data", 8)
         assert store.read("data", 0, 8) == b"newstuff"
