@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import initramfs
+from host_clock import counter_khz
 from kernel import Problem, cache, dependencies, kernel
 from monitor import Monitor
 
@@ -45,6 +46,9 @@ CMDLINE = ("console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable
 PROCESSORS = {False: ("-accel", "tcg,thread=multi", "-cpu", "max"),
               True: ("-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm",
                      "-icount", "shift=1,sleep=on")}
+
+# The counter of a steady machine ticks once for each ns of the machine's own time.
+STEADY_KHZ = 1000000
 
 # What each provider of RDMA needs; the checksums are used, but not named by it.
 RDMA_MODULES = ("ib_uverbs", "rdma_ucm", "crc32_generic", "crc32c_generic", "libcrc32c")
@@ -80,6 +84,11 @@ def job_of(words, folder=None):
     lines.append("export HOME=/tmp PERSEAS_GUEST=1")
     lines.append("exec " + " ".join(shlex.quote(str(word)) for word in words))
     return "\n".join(lines) + "\n"
+
+
+def tick_khz(steady):
+    """How fast the time-stamp counter of a machine ticks, see host_clock.py."""
+    return STEADY_KHZ if steady else counter_khz()
 
 
 class Guest:
@@ -160,7 +169,8 @@ class Guest:
         return [QEMU, "-M", "q35", *PROCESSORS[self.options.steady],
                 "-smp", str(self.options.cpus), "-m", self.options.memory,
                 "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-kernel", str(root / "vmlinux"), "-initrd", archive, "-append", CMDLINE,
+                "-kernel", str(root / "vmlinux"), "-initrd", archive, "-append",
+                "%s tsc_early_khz=%d" % (CMDLINE, tick_khz(self.options.steady)),
                 "-serial", "file:%s" % (self.output / "console"),
                 "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
                 *self.monitor.words(),

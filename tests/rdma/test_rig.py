@@ -5,11 +5,13 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from machine import Pair
-from qemu import BOOT_SECONDS, TREE, Failure, Guest, Options, die_with_parent, job_of, wait_for
+from qemu import (BOOT_SECONDS, TREE, Failure, Guest, Options, die_with_parent, job_of, tick_khz,
+                  wait_for)
 
 RIG = TREE / "tests/rdma/rig.py"
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TREE / "build"))
@@ -113,6 +115,34 @@ def written(client):
 def advances(client):
     before = written(client)
     wait_for(lambda: written(client) > before, SECONDS, "more writes")
+
+
+def detected(kernel_log):
+    """The frequency of the counter that the kernel goes by, in kHz."""
+    return round(1000 * float(re.findall(r"tsc: Detected ([0-9.]+) MHz", kernel_log)[-1]))
+
+
+def test_a_guest_goes_by_the_clock_that_it_is_told(pair, tmp_path):
+    """Not by one that its kernel made out while the host did something else."""
+    assert detected(pair[0].run("dmesg").check()) == tick_khz(False)
+    with Guest(job_of(["dmesg"]), Options(output=tmp_path, steady=True)) as guest:
+        assert guest.wait(BOOT_SECONDS) == 0
+        assert detected(guest.text) == tick_khz(True)
+
+
+def test_a_guests_clock_is_as_fast_as_the_hosts(pair):
+    """However long an answer takes: the guest's time was read between question and answer. Its
+    kernel corrects what it is told by a hundredth at most."""
+    def look():
+        asked = time.monotonic()
+        seen = float(pair[0].read_file("/proc/uptime").split()[0])
+        return asked, seen, time.monotonic()
+
+    first = look()
+    time.sleep(1)
+    last = look()
+    passed = last[1] - first[1]
+    assert 0.99 * (last[0] - first[2]) - 0.01 <= passed <= 1.01 * (last[2] - first[0]) + 0.01
 
 
 def test_two_machines_write_to_each_other_by_rdma(connect, pair):
