@@ -498,16 +498,17 @@ static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 
 	for (uint64_t done = 0; done < all.len;) {
 		struct poison poison = { .range = { all.start + done, all.len - done } };
+		const int failed = ioctl(pager->uffd, POISON, &poison) ? errno : 0;
 
-		if (!ioctl(pager->uffd, POISON, &poison))
+		if (!failed)
 			break;
 		if (poison.updated > 0)
 			done += (uint64_t)poison.updated;
-		else if (errno == EEXIST && unmarked != done && take_mark(pager, all.start + done))
+		else if (failed == EEXIST && unmarked != done && take_mark(pager, all.start + done))
 			unmarked = done;
-		else if (errno == EEXIST)
+		else if (failed == EEXIST)
 			done += PS_PAGE; /* it is here */
-		else if (errno != EAGAIN && errno != ENOMEM)
+		else if (failed != EAGAIN && failed != ENOMEM)
 			abort();
 	}
 	(void)ioctl(pager->uffd, UFFDIO_WAKE, &all);

@@ -1,0 +1,66 @@
+/*
+ * test_demand_refuse.c - missing memory that is refused where some of it is here, with real mirrors
+ * and pages, in a store without shadows. What is here stays, and the process lives.
+ */
+#include "demand_rig.h"
+
+#include "../../client/demand/demand.h"
+
+static _Atomic uint64_t late; /* an address at which somebody is said to wait; 0: nobody */
+
+static bool fault(struct ps_pager *pager, uint64_t *address)
+{
+	*address = atomic_exchange(&late, 0);
+	return *address || ps_pager_uffd.fault(pager, address);
+}
+
+static void change(struct ps_env_ops *ops)
+{
+	(void)ops;
+	rig_pager.fault = fault;
+}
+
+static int setup(void **state)
+{
+	const int rc = rig_setup(state, false);
+	struct rig *rig = *state;
+
+	rig->change = change;
+	return rc;
+}
+
+static uint64_t faults(struct rig *rig)
+{
+	struct perseas_stat stat;
+
+	assert_int_equal(perseas_stat(rig->p, &stat), 0);
+	return stat.faults;
+}
+
+/* A page can come while the kernel tells that somebody waits for it. */
+static void test_a_fault_is_told_when_the_page_is_here(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t before;
+
+	rig_begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	before = faults(rig);
+	atomic_store(&late, (uint64_t)(uintptr_t)(rig->bytes + 8200));
+	assert_int_equal(perseas_prefetch(rig->p, rig->bytes, 1), 0);
+	RIG_UNTIL(faults(rig) > before);
+	assert_int_equal(rig_put(rig, 8192, 100, 9), 0);
+	assert_int_equal(rig_look(rig->bytes + 8200), 9);
+	assert_int_equal(rig_look(rig->bytes + 8300), rig_byte(8300));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_fault_is_told_when_the_page_is_here, setup,
+		                                rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
