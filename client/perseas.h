@@ -395,9 +395,8 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);
  * changes are undone here.
  *
  * After EBLOCKED, ENOMEM, EUNDECLARED, ETOOBIG (PERSEAS_TRACK) and EINVAL nothing was sent, and the
- * transaction is still open. EBLOCKED: an earlier commit is in doubt; or, within commit_timeout_ms,
- * mirrors that another owner claimed before it went away could not be claimed again, or the rest of
- * memory that came by half (on demand, tracked or checked) did not come. EUNDECLARED:
+ * transaction is still open. EBLOCKED: an earlier commit is in doubt, or mirrors that another owner
+ * claimed before it went away could not be claimed again within commit_timeout_ms. EUNDECLARED:
  * PERSEAS_CHECK_WRITES found a change outside the declared ranges. EENDED: the transaction had
  * ended before.
  */
@@ -405,7 +404,8 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags);
 
 /*
  * Restores every declared byte (PERSEAS_abort_transaction, section 3) and ends the transaction.
- * Sends nothing, and works whatever the mirrors do.
+ * Sends nothing and waits for no mirror: it works whatever these do, while memory is missing that
+ * is fetched on demand, and once another owner has the store.
  *
  * Errors: EINVAL, EENDED.
  */

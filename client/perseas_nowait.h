@@ -73,9 +73,9 @@ struct perseas_token {
  * without ranges gets the token of the last one that was committed before it: what it has read is
  * held by W mirrors when that one is.
  *
- * Errors: those of perseas_commit; EAGAIN (PERSEAS_NOBLOCK: it would have to wait for mirrors,
- * segments are being mapped or published, or memory has come by half; the transaction is still
- * open), ESYSTEM (a thread of the library did not start; the transaction is still open).
+ * Errors: those of perseas_commit; EAGAIN (PERSEAS_NOBLOCK: it would have to wait for mirrors, or
+ * segments are being mapped or published; the transaction is still open), ESYSTEM (a thread of the
+ * library did not start; the transaction is still open).
  */
 int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token *token);
 

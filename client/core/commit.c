@@ -451,31 +451,6 @@ static int commit_with_token(struct perseas_tx *tx, unsigned flags, struct perse
 	return rc;
 }
 
-/* Nothing was sent, and it can be committed again. */
-static int fail_unsettled(struct perseas *p, unsigned flags)
-{
-	if (flags & PERSEAS_NOBLOCK)
-		return ps_fail(p, PERSEAS_EAGAIN,
-		               "memory that the transaction may have stored to is still coming: "
-		               "commit again later");
-	return ps_fail(p, PERSEAS_EBLOCKED,
-	               "this host had no memory for all of what came from mirrors, and the rest "
-	               "did not come within %u ms: free memory, see to mirrors, and commit again",
-	               p->options.commit_timeout_ms);
-}
-
-/* Before the handle is locked. */
-static inline int settle(struct perseas *p, unsigned flags)
-{
-	uint64_t until = 0;
-
-	if (!(p->options.flags & PS_SHADOWED) || !p->demand)
-		return 0;
-	if (!(flags & PERSEAS_NOBLOCK))
-		until = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
-	return ps_shadow_settle(p, until) ? 0 : fail_unsettled(p, flags);
-}
-
 int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token *token)
 {
 	const unsigned known = PERSEAS_NOWAIT | PERSEAS_NOBLOCK;
@@ -493,9 +468,7 @@ int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token 
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
-	rc = settle(p, flags);
-	if (rc)
-		return rc;
+	ps_shadow_settle(p);
 	ps_lock(p);
 	rc = commit_with_token(tx, flags, token);
 	pthread_mutex_unlock(&p->lock);
@@ -525,9 +498,7 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
 	start = ps_timing_start(tx);
-	rc = settle(p, 0);
-	if (rc)
-		return rc;
+	ps_shadow_settle(p);
 	ps_lock(p);
 	rc = commit_locked(tx, start);
 	pthread_mutex_unlock(&p->lock);

@@ -54,9 +54,8 @@ bool ps_demand_can_watch(const struct perseas *p);
 
 /* Waits until what anybody could see of the handle's shadowed memory, when this was called, counts
  * as here: a page can be stored to a moment before that, and commit looks for what was stored only
- * where memory is here. False: some of it came by half, and the rest did not until then. No lock is
- * held. */
-bool ps_demand_settle(struct perseas *p, uint64_t until);
+ * where memory is here. That takes a copy within this host, and no mirror. No lock is held. */
+void ps_demand_settle(struct perseas *p);
 
 /* The segment is about to be unmapped: nothing is filled in from when it returns. Admin. */
 void ps_demand_unmap(struct perseas *p, const struct ps_segment *segment);
@@ -138,6 +137,7 @@ struct ps_fetched {
  */
 struct ps_pager_ops {
 	uint32_t granule; /* bytes that are fetched for somebody who waits, a power of two */
+	uint32_t page;    /* bytes that come as a whole, a power of two: at most 255 in a granule */
 	uint32_t run;     /* granules that are fetched at once, at most, a power of two */
 	uint64_t fast;    /* ns: a run that comes so fast is worth waiting for */
 	uint32_t singles; /* so many who wait get a granule all the same, of what is mapped */
@@ -169,10 +169,10 @@ struct ps_pager_ops {
 	bool (*fault)(struct ps_pager *pager, uint64_t *address);
 	/* Each page of the range gets these bytes at once for everybody, and zeros up to the end of
 	 * the last one; who waits goes on. watched: as it was covered; what comes does not count as
-	 * written. False: there is no memory for all of it now, and some of its pages may be here:
-	 * they keep what they have. */
-	bool (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
-	             bool watched);
+	 * written. How many bytes: all of them, or so many pages from the first on, since there is
+	 * no memory for the next one now. A page that was here keeps what it has. */
+	uint32_t (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
+	                 bool watched);
 	/* All of the range is here: has the kernel gather its pages to large ones, where it can.
 	 * What it holds is nobody's concern. False: some of it is in use now, try again. */
 	bool (*gather)(struct ps_pager *pager, uint8_t *base, uint64_t size);

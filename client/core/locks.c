@@ -446,7 +446,7 @@ int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns)
 
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
-	(void)ps_shadow_settle(p, PS_NEVER);
+	ps_shadow_settle(p);
 	ps_lock(p);
 	rc = retry_locked(tx, pause_ns);
 	pthread_mutex_unlock(&p->lock);

@@ -39,10 +39,11 @@ void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t 
 void ps_shadow_free(struct ps_segment *segment);
 
 /* For the thread that commits or aborts, which holds nothing: it may have stored to a page that is
- * still coming, by what others are told. False: the rest of such memory did not come until then. */
-static inline bool ps_shadow_settle(struct perseas *p, uint64_t until)
+ * still coming, by what others are told. */
+static inline void ps_shadow_settle(struct perseas *p)
 {
-	return !(p->options.flags & PS_SHADOWED) || ps_demand_settle(p, until);
+	if (p->options.flags & PS_SHADOWED)
+		ps_demand_settle(p);
 }
 
 /* Notes which pages of the segment were written, of those that are here. Locked. */

@@ -340,7 +340,7 @@ int perseas_abort(perseas_tx_t *tx)
 	p = tx->p;
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
-	(void)ps_shadow_settle(p, PS_NEVER);
+	ps_shadow_settle(p);
 	pthread_mutex_lock(&p->lock);
 	ps_tx_take_back(tx);
 	ps_tx_end(tx);

@@ -265,30 +265,6 @@ bool ps_demand_lacks(struct perseas *p, const struct ps_segment *segment)
 	return lacks;
 }
 
-uint64_t ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
-                       uint64_t length, bool *here)
-{
-	struct ps_demand *d = p->demand;
-	const struct ps_mapping *mapping;
-	uint64_t granule, end = offset + length, at;
-
-	*here = true;
-	if (!d)
-		return length;
-	lock(d);
-	mapping = ps_mapping_segment(d, segment->id);
-	if (mapping) {
-		granule = offset / d->ops->granule;
-		*here = is_here(mapping, granule);
-		do
-			at = ++granule * d->ops->granule;
-		while (at < end && is_here(mapping, granule) == *here);
-		length = (at < end ? at : end) - offset;
-	}
-	unlock(d);
-	return length;
-}
-
 bool ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                     uint64_t length)
 {

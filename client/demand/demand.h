@@ -32,10 +32,9 @@ struct ps_mapping {
 	uint64_t count, missing;
 	uint8_t *shadow; /* gets what comes before memory does; or NULL */
 	bool watched;    /* with it: stores are noted */
-	/* With it: granules that are not here, some of whose pages may be, since there was no
-	 * memory for all: a 1 for each, `count` of them, and how many there are. */
+	/* With it: so many pages of each granule, from its first on, are here already, where there
+	 * was no memory for the others. As `states`. */
 	uint8_t *torn;
-	uint64_t torn_count;
 	uint64_t next;           /* no granule before it is PS_GRANULE_MISSING */
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
 	uint64_t copied;         /* no granule before it is PS_GRANULE_COPIED */
@@ -155,6 +154,10 @@ struct ps_mapping *ps_mapping_at(struct ps_demand *d, uint64_t address);
 struct ps_mapping *ps_mapping_segment(struct ps_demand *d, uint32_t segment);
 uint64_t ps_granule_at(const struct ps_demand *d, const struct ps_mapping *mapping,
                        uint64_t address);
+/* So many of its bytes, from its first on, are here. They are never filled again: in a mapping
+ * with a shadow they may have been committed since. */
+uint32_t ps_granule_here(const struct ps_demand *d, const struct ps_mapping *mapping,
+                         uint64_t granule);
 /* Bytes of the segment in it. */
 uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                            uint64_t granule);
@@ -192,12 +195,15 @@ void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_
 /* Fills in some of that, first what somebody waits for. True: there may be more. The thread. */
 bool ps_take_step(struct ps_demand *d);
 
-/* settle.c: with the lock. Granules of a mapping with a shadow were filled, all of them or not. */
-void ps_settle_note(struct ps_mapping *mapping, const struct ps_want *part, bool filled);
+/* settle.c: with the lock. Of these granules so many bytes are here, from the first one's first on:
+ * all of them, or whole pages. */
+void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
 
-/* fetch.c: with the lock, which it lets go of while it fills: unmap waits for that. False: there is
- * no memory for it now. The thread. */
-bool ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes);
+/* fetch.c: with the lock, which it lets go of while it fills: unmap waits for that. Of the first
+ * granule some may be here already. How many bytes have come; *all: that is the rest of them, for
+ * which there may be no memory now. The thread. */
+uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
+                          bool *all);
 /* Bytes of the segment in these granules. */
 uint32_t ps_granules_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                             const struct ps_want *want);

@@ -40,13 +40,15 @@ static void refuse_again(struct ps_demand *d, uint64_t address)
 static void take_fault(struct ps_demand *d, uint64_t address)
 {
 	struct ps_mapping *mapping = ps_mapping_at(d, address);
-	uint64_t granule;
+	uint64_t granule, offset;
 
 	if (!mapping)
 		return;
 	d->faults++;
+	offset = address - (uint64_t)(uintptr_t)mapping->base;
 	granule = ps_granule_at(d, mapping, address);
-	if (mapping->states[granule] >= PS_GRANULE_HERE)
+	if (mapping->states[granule] == PS_GRANULE_REFUSED ||
+	    offset % d->ops->granule < ps_granule_here(d, mapping, granule))
 		refuse_again(d, address);
 	else
 		ps_granule_want(d, mapping, granule);
@@ -295,33 +297,30 @@ static void ask(struct ps_demand *d, unsigned i, uint64_t now)
 	let_go(d, i);
 }
 
-bool ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes)
+uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
+                          bool *all)
 {
-	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
-	const uint32_t length = ps_granules_length(d, mapping, part);
-	const uint64_t at = part->granule * d->ops->granule;
+	const struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	const uint32_t here = ps_granule_here(d, mapping, part->granule);
+	const uint32_t rest = ps_granules_length(d, mapping, part) - here;
+	const uint64_t at = part->granule * d->ops->granule + here;
 	uint8_t *to = mapping->base + at, *shadow = mapping->shadow;
 	const bool watched = mapping->watched;
-	bool filled;
+	uint32_t came;
 
 	d->filling = part->generation;
 	d->fills++;
 	pthread_mutex_unlock(&d->lock);
 	/* First, since what can be seen of a page can be stored to, and is then compared. */
 	if (shadow)
-		memcpy(shadow + at, bytes, length);
-	filled = d->ops->fill(d->pager, to, bytes, length, watched);
+		memcpy(shadow + at, bytes + here, rest);
+	came = d->ops->fill(d->pager, to, bytes + here, rest, watched);
 	pthread_mutex_lock(&d->lock);
 	d->filling = 0;
-	mapping = ps_mapping_of(d, part->generation);
-	if (filled) {
-		memset(&mapping->states[part->granule], PS_GRANULE_HERE, part->count);
-		mapping->missing -= part->count;
-	}
-	if (shadow)
-		ps_settle_note(mapping, part, filled);
+	ps_settle_note(d, part, here + came);
 	d->env->ops->broadcast(d->env, &d->change);
-	return filled;
+	*all = came == rest;
+	return came;
 }
 
 /* Of what was fetched, `count` granules from `first` on. */
@@ -329,22 +328,22 @@ static bool fill(struct ps_demand *d, const struct ps_fetching *f, unsigned firs
                  const uint8_t *bytes)
 {
 	const struct ps_want part = { f->generation, f->granule + first, count };
+	bool all;
 
-	if (!ps_granules_fill(d, &part, bytes + (uint64_t)first * d->ops->granule))
-		return false;
-	d->fetched += ps_granules_length(d, ps_mapping_of(d, f->generation), &part);
-	d->starved_at = 0;
-	return true;
+	d->fetched += ps_granules_fill(d, &part, bytes + (uint64_t)first * d->ops->granule, &all);
+	if (all)
+		d->starved_at = 0;
+	return all;
 }
 
-/* How many granules from `first` on are to be filled. */
-static unsigned count_missing(const struct ps_mapping *mapping, const struct ps_fetching *f,
-                              unsigned first)
+/* How many granules from `first` on are to be filled at once: of the first one some may be here. */
+static unsigned count_missing(const struct ps_demand *d, const struct ps_mapping *mapping,
+                              const struct ps_fetching *f, unsigned first)
 {
-	unsigned count = 0;
+	unsigned count = mapping->states[f->granule + first] < PS_GRANULE_HERE;
 
-	while (first + count < f->count &&
-	       mapping->states[f->granule + first + count] < PS_GRANULE_HERE)
+	while (count && first + count < f->count &&
+	       !ps_granule_here(d, mapping, f->granule + first + count))
 		count++;
 	return count;
 }
@@ -356,7 +355,7 @@ static bool fill_all(struct ps_demand *d, const struct ps_fetching *f, const uin
 	unsigned done = 0, count;
 
 	while (done < f->count && (mapping = ps_mapping_of(d, f->generation)) && !d->fenced) {
-		count = count_missing(mapping, f, done);
+		count = count_missing(d, mapping, f, done);
 		if (count && !fill(d, f, done, count, bytes))
 			return false;
 		done += count ? count : 1;

@@ -42,6 +42,14 @@ uint64_t ps_granule_at(const struct ps_demand *d, const struct ps_mapping *mappi
 	return (address - (uint64_t)(uintptr_t)mapping->base) / d->ops->granule;
 }
 
+uint32_t ps_granule_here(const struct ps_demand *d, const struct ps_mapping *mapping,
+                         uint64_t granule)
+{
+	if (mapping->states[granule] == PS_GRANULE_HERE)
+		return d->ops->granule;
+	return mapping->torn ? mapping->torn[granule] * d->ops->page : 0;
+}
+
 uint32_t ps_granule_length(const struct ps_demand *d, const struct ps_mapping *mapping,
                            uint64_t granule)
 {

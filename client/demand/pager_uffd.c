@@ -395,9 +395,10 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 	return true;
 }
 
-/* Whole pages, to an address. False: there is no memory. A page that is here keeps what it has. */
-static bool copy_pages(struct ps_pager *pager, uint64_t to, const uint8_t *from, uint64_t length,
-                       uint64_t mode)
+/* Whole pages, to an address. How many bytes: there is no memory for the next. A page that is here
+ * keeps what it has. */
+static uint64_t copy_pages(struct ps_pager *pager, uint64_t to, const uint8_t *from,
+                           uint64_t length, uint64_t mode)
 {
 	uint64_t done = 0;
 
@@ -408,17 +409,17 @@ static bool copy_pages(struct ps_pager *pager, uint64_t to, const uint8_t *from,
 			                    .mode = mode };
 
 		if (!ioctl(pager->uffd, UFFDIO_COPY, &copy))
-			return true;
+			return length;
 		if (copy.copy > 0)
 			done += (uint64_t)copy.copy;
 		else if (errno == EEXIST)
 			done += PS_PAGE;
 		else if (errno == ENOMEM || errno == EFAULT)
-			return false;
+			break;
 		else if (errno != EAGAIN)
 			abort(); /* nobody else may change this range: who waits would for ever */
 	}
-	return true;
+	return done;
 }
 
 static bool is_block(const struct ps_pager *pager, const uint8_t *bytes)
@@ -456,24 +457,25 @@ static bool can_move(const struct ps_pager *pager, const uint8_t *to, const uint
 	       is_block(pager, bytes);
 }
 
-static bool uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
-                      bool watched)
+static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
+                          uint32_t length, bool watched)
 {
 	const uint64_t whole = whole_pages(length);
-	uint64_t moved = 0;
+	uint64_t done = 0;
 
 	if (can_move(pager, to, bytes, length, watched))
-		moved = move_pages(pager, to, bytes);
-	if (moved == BLOCK)
-		return true;
+		done = move_pages(pager, to, bytes);
+	if (done == BLOCK)
+		return length;
 	pager->copied |= length >= GRANULE;
 	if (whole != length) {
 		memcpy(pager->page, bytes, length);
 		memset(pager->page + length, 0, whole - length);
 		bytes = pager->page;
 	}
-	return copy_pages(pager, (uint64_t)(uintptr_t)to + moved, bytes + moved, whole - moved,
-	                  watched ? UFFDIO_COPY_MODE_WP : 0);
+	done += copy_pages(pager, (uint64_t)(uintptr_t)to + done, bytes + done, whole - done,
+	                   watched ? UFFDIO_COPY_MODE_WP : 0);
+	return done < length ? (uint32_t)done : length;
 }
 
 static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
@@ -568,6 +570,7 @@ static void uffd_sleep(struct ps_pager *pager, uint64_t until_ns)
 
 const struct ps_pager_ops ps_pager_uffd = {
 	.granule = GRANULE,
+	.page = PS_PAGE,
 	.run = BLOCK / GRANULE,
 	.fast = FAST_MS * (uint64_t)1000000,
 	.singles = SINGLES,

@@ -1,52 +1,91 @@
 /*
- * settle.c - memory that is fetched and has a shadow (core/shadow.h): what anybody may have stored
- * to before it counts as here. A page can be seen once the kernel has it, which is a moment before
- * its granule is PS_GRANULE_HERE; and where there is no memory for a whole granule, some of its
- * pages can be seen long before. Commit and abort look for stores where memory is here, so whoever
- * calls them waits in this file first, and holds nothing.
+ * settle.c - what is here of memory that is fetched, for who compares it with a shadow
+ * (core/shadow.h). A page can be seen once the kernel has it, which is a moment before it counts as
+ * here. Commit and abort look for stores where memory is here, so whoever calls them waits in this
+ * file first, and holds nothing. They must never wait for what may not come: where there is no
+ * memory for a whole granule, the pages of it that came count as here at once.
  */
 #include "demand.h"
 
 #include "../core/env.h"
+
+#include <string.h>
 
 bool ps_demand_can_watch(const struct perseas *p)
 {
 	return !p->demand || p->demand->ops->can_watch(p->demand->pager);
 }
 
-void ps_settle_note(struct ps_mapping *mapping, const struct ps_want *part, bool filled)
+void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here)
 {
-	for (uint64_t g = part->granule; g < part->granule + part->count; g++) {
-		mapping->torn_count += (uint64_t)!filled - mapping->torn[g];
-		mapping->torn[g] = !filled;
+	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	const bool all = here == ps_granules_length(d, mapping, part);
+	const unsigned whole = all ? part->count : here / d->ops->granule;
+
+	memset(&mapping->states[part->granule], PS_GRANULE_HERE, whole);
+	mapping->missing -= whole;
+	if (!all && mapping->torn)
+		mapping->torn[part->granule + whole] = (uint8_t)(here % d->ops->granule /
+		                                                 d->ops->page);
+}
+
+/* Where what is here of the granule that this offset is in ends. */
+static uint64_t here_until(const struct ps_demand *d, const struct ps_mapping *mapping, uint64_t at)
+{
+	const uint64_t granule = at / d->ops->granule;
+
+	return granule * d->ops->granule + ps_granule_here(d, mapping, granule);
+}
+
+static uint64_t alike_until(const struct ps_demand *d, const struct ps_mapping *mapping,
+                            uint64_t offset, uint64_t end, bool *here)
+{
+	const uint64_t size = d->ops->granule;
+	uint64_t at = here_until(d, mapping, offset);
+
+	*here = offset < at;
+	if (*here) {
+		while (at < end && here_until(d, mapping, at) > at)
+			at = here_until(d, mapping, at);
+		return at;
 	}
+	for (at = offset / size * size + size; at < end && here_until(d, mapping, at) == at;)
+		at += size;
+	return at;
 }
 
-/* They were given back when they did not come, and so are asked for before the rest. */
-static bool is_any_torn(const struct ps_demand *d)
+uint64_t ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
+                       uint64_t length, bool *here)
 {
-	for (unsigned i = 0; i < d->mapping_count; i++)
-		if (d->mappings[i].torn_count)
-			return true;
-	return false;
+	struct ps_demand *d = p->demand;
+	const struct ps_mapping *mapping;
+	const uint64_t end = offset + length;
+	uint64_t at;
+
+	*here = true;
+	if (!d)
+		return length;
+	pthread_mutex_lock(&d->lock);
+	mapping = ps_mapping_segment(d, segment->id);
+	if (mapping) {
+		at = alike_until(d, mapping, offset, end, here);
+		length = (at < end ? at : end) - offset;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return length;
 }
 
-/* A fill is a copy within this host. What is torn comes from mirrors, once there is memory for it,
- * which may be never. Who is fenced sends nothing more. */
-bool ps_demand_settle(struct perseas *p, uint64_t until)
+/* A fill is a copy within this host. */
+void ps_demand_settle(struct perseas *p)
 {
 	struct ps_demand *d = p->demand;
 	uint64_t fills;
-	bool torn;
 
 	if (!d)
-		return true;
+		return;
 	pthread_mutex_lock(&d->lock);
 	fills = d->fills;
 	while (d->filling && d->fills == fills)
 		d->env->ops->wait(d->env, &d->change, &d->lock, PS_NEVER);
-	while ((torn = is_any_torn(d) && !d->fenced) && ps_now(p) < until)
-		d->env->ops->wait(d->env, &d->change, &d->lock, until);
 	pthread_mutex_unlock(&d->lock);
-	return !torn;
 }

@@ -74,12 +74,14 @@ static bool find_rest(struct ps_demand *d, struct ps_want *next)
 	return false;
 }
 
-/* There was no memory for them: they come as those do that the copy has not got. */
+/* Those for which there was no memory come as those do that the copy has not got. */
 static void leave_to_mirrors(struct ps_demand *d, const struct ps_want *part)
 {
 	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
 
 	for (uint64_t g = part->granule; g < part->granule + part->count; g++) {
+		if (mapping->states[g] == PS_GRANULE_HERE)
+			continue;
 		mapping->states[g] = PS_GRANULE_MISSING;
 		ps_granule_want(d, mapping, g);
 	}
@@ -92,8 +94,10 @@ static bool take(struct ps_demand *d, const struct ps_want *part)
 	struct ps_warm_part *copy = ps_warm_part(d->warm, mapping->segment);
 	const uint64_t at = part->granule * d->ops->granule;
 	const uint32_t length = ps_granules_length(d, mapping, part);
+	bool all;
 
-	if (!ps_granules_fill(d, part, copy->bytes + at)) {
+	(void)ps_granules_fill(d, part, copy->bytes + at, &all);
+	if (!all) {
 		leave_to_mirrors(d, part);
 		return false;
 	}

@@ -119,6 +119,9 @@ struct perseas_tx;
 	X(OUTLIVES, "outlives", 4000, ".. that was asked for an earlier mapping")              \
 	X(UNFETCHED, "unfetched", 2000, "a chunk is copied from memory that is missing")       \
 	X(UNSETTLED, "unsettled", 2000, "a commit overlooks what came while it was stored to") \
+	X(TORN_MISSED, "torn-missed", 2000, ".. what was stored to a part of a granule")       \
+	X(TORN_WHOLE, "torn-whole", 1000, "a granule counts as here when a part has come")     \
+	X(TORN_AGAIN, "torn-again", 2000, "what has come of a granule gets older bytes again") \
 	X(RENEWED, "renewed", 8000, ".. and so is an image, by a renewal")                     \
 	X(PROMISED_BEFORE, "promised-before", 4000, "a promise is looked at before the bytes") \
 	X(SLOT_BEHIND, "slot-behind", 8000, "a slot is looked at behind the bytes")            \
@@ -222,6 +225,11 @@ struct ps_missing;
 struct ps_seen;
 void sim_mistake_peeked(struct sim_owner *o, const struct ps_missing *fetch, struct ps_seen *seen);
 struct ps_demand;
+struct ps_mapping;
+/* Is one made where there is no memory for all of a granule? Such a one gets its rest. */
+bool sim_mistake_poor(const struct sim_world *w);
+void sim_mistake_rest(struct sim_owner *o, struct ps_mapping *mapping, uint64_t offset,
+                      const uint8_t *bytes);
 void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
                       const struct ps_missing *missing, const struct ps_fetched *fetched);
 /* work: are transactions kept apart by the library? One of them is about to be committed. */

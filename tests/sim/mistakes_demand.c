@@ -7,6 +7,7 @@
 
 #include "../../client/demand/demand.h"
 #include "../../client/demand/peeker.h"
+#include "pager_sim.h"
 #include "process.h"
 
 #include <string.h>
@@ -87,6 +88,21 @@ void sim_mistake_late(struct sim_owner *o, struct ps_demand *d, unsigned which,
 		come_late(o, d, missing, d->fetching[which].generation, fetched);
 }
 
+bool sim_mistake_poor(const struct sim_world *w)
+{
+	return w->mistake >= SIM_MISTAKE_TORN_MISSED && w->mistake <= SIM_MISTAKE_TORN_AGAIN;
+}
+
+/* With what has come of it before, which may have been committed since. */
+void sim_mistake_rest(struct sim_owner *o, struct ps_mapping *mapping, uint64_t offset,
+                      const uint8_t *bytes)
+{
+	const uint64_t here = offset % SIM_GRANULE;
+
+	if (is(o, SIM_MISTAKE_TORN_AGAIN) && mapping->shadow)
+		memcpy(mapping->shadow + offset - here, bytes - here, here);
+}
+
 bool sim_mistake_straight(const struct sim_world *w)
 {
 	return w->mistake > SIM_MISTAKE_STRAIGHT && w->mistake < SIM_MISTAKES_END;
@@ -116,10 +132,27 @@ bool __real_ps_demand_want(struct perseas *p, const struct ps_segment *segment, 
 bool __wrap_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                            uint64_t length);
 
+void __real_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
+void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
+
 uint64_t __real_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                               uint64_t length, bool *here);
 uint64_t __wrap_ps_demand_run(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                               uint64_t length, bool *here);
+
+/* Nothing, or all, of the granule of which a part has come. */
+void __wrap_ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here)
+{
+	const uint32_t all = ps_granules_length(d, ps_mapping_of(d, part->generation), part);
+	const struct sim_owner *o = (const struct sim_owner *)d->env;
+	const uint32_t part_of = here % SIM_GRANULE;
+
+	if (here < all && is(o, SIM_MISTAKE_TORN_MISSED))
+		here -= part_of;
+	else if (here < all && part_of && is(o, SIM_MISTAKE_TORN_WHOLE))
+		here += SIM_GRANULE - part_of;
+	__real_ps_settle_note(d, part, here < all ? here : all);
+}
 
 /* A chunk of a resync is copied from memory that is missing. */
 bool __wrap_ps_demand_want(struct perseas *p, const struct ps_segment *segment, uint64_t offset,

@@ -14,7 +14,7 @@
 bool sim_mistake_tracks(const struct sim_world *w)
 {
 	return (w->mistake >= SIM_MISTAKE_FORGOTTEN && w->mistake <= SIM_MISTAKE_UNDECLARED) ||
-	       w->mistake == SIM_MISTAKE_UNSETTLED;
+	       w->mistake == SIM_MISTAKE_UNSETTLED || sim_mistake_poor(w);
 }
 
 /* As if it had looked for what was written, and nothing were left of that. */

@@ -8,6 +8,7 @@
 #include "../support/pager_source.h"
 #include "env_sim.h"
 #include "mistakes.h"
+#include "schedule.h"
 #include "straight.h"
 #include "written_sim.h"
 
@@ -15,10 +16,19 @@
 
 enum { NOBODYS = 0xee };
 
+/* Memory that is covered, and which of its pages have come. */
+struct covered {
+	struct covered *next;
+	const uint8_t *base;
+	uint64_t size;
+	bool *came; /* one for each page */
+};
+
 struct ps_pager {
 	struct sim_owner *owner;
 	struct ps_demand *demand;
 	bool woken;
+	struct covered *covered; /* the newest first */
 	struct pager_source sources[PS_MIRRORS_MAX];
 	struct sim_reader readers[PS_MIRRORS_MAX];
 };
@@ -66,37 +76,36 @@ static bool pager_can_watch(const struct ps_pager *pager)
 
 static int pager_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, bool watch)
 {
+	struct covered *covered = sim_alloc(pager->owner->world, sizeof(*covered));
+
 	memset(base, NOBODYS, size);
+	*covered = (struct covered){ pager->covered, base, size, NULL };
+	covered->came = sim_alloc(pager->owner->world, size / SIM_SMALL_PAGE + 1);
+	pager->covered = covered;
 	if (watch)
 		sim_written_watch(pager->owner, base, size);
 	return 0;
 }
 
-/* Others go on before what has come counts as here. */
-static void show(struct ps_pager *pager, const uint8_t *at, uint32_t length)
+/* Of the page that the byte is in: has it come? */
+static bool *came(const struct ps_pager *pager, const uint8_t *at)
 {
-	struct sim_owner *o = pager->owner;
+	const struct covered *covered = pager->covered;
 
-	o->seen = at;
-	o->seen_end = at + length;
-	o->env.ops->broadcast(&o->env, &pager->demand->change);
-	sim_owner_sleep(o, sim_below(o->world, SIM_MS));
-	o->seen = NULL;
+	while (at < covered->base || at >= covered->base + covered->size)
+		covered = covered->next;
+	return &covered->came[(at - covered->base) / SIM_SMALL_PAGE];
 }
 
 /* With the lock. Can the byte be seen? If not, it is asked for, unless it never comes. */
-static bool can_see(struct ps_demand *d, const struct sim_owner *o, const uint8_t *at, bool *never)
+static bool can_see(struct ps_demand *d, const uint8_t *at, bool *never)
 {
 	struct ps_mapping *mapping = ps_mapping_at(d, (uint64_t)(uintptr_t)at);
-	uint64_t granule;
 
-	if (!mapping || (o->seen && at >= o->seen && at < o->seen_end))
-		return true;
-	granule = ps_granule_at(d, mapping, (uint64_t)(uintptr_t)at);
-	if (mapping->states[granule] == PS_GRANULE_HERE)
+	if (!mapping || *came(d->pager, at))
 		return true;
 	*never = d->fenced;
-	ps_granule_want(d, mapping, granule);
+	ps_granule_want(d, mapping, ps_granule_at(d, mapping, (uint64_t)(uintptr_t)at));
 	return false;
 }
 
@@ -109,7 +118,7 @@ int sim_pager_touch(struct sim_owner *o, const uint8_t *at, uint64_t length)
 		return 0;
 	pthread_mutex_lock(&d->lock);
 	for (const uint8_t *end = at + length; at < end && !never; at++)
-		while (!can_see(d, o, at, &never) && !never) {
+		while (!can_see(d, at, &never) && !never) {
 			d->ops->wake(d->pager);
 			o->env.ops->wait(&o->env, &d->change, &d->lock, PS_NEVER);
 		}
@@ -117,17 +126,67 @@ int sim_pager_touch(struct sim_owner *o, const uint8_t *at, uint64_t length)
 	return never ? PERSEAS_EFENCED : 0;
 }
 
-static bool pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
-                       bool watched)
+/* Whole pages of them, but not all. */
+static uint32_t some(struct ps_pager *pager, uint32_t length)
 {
-	memcpy(to, bytes, length);
-	if (watched)
-		sim_written_came(pager->owner, to, length);
+	const uint32_t pages = (length + SIM_SMALL_PAGE - 1) / SIM_SMALL_PAGE;
+
+	return (uint32_t)sim_below(pager->owner->world, pages) * SIM_SMALL_PAGE;
+}
+
+/* For so many of them there is memory now. */
+static uint32_t room(struct ps_pager *pager, uint32_t length)
+{
+	struct sim_world *w = pager->owner->world;
+
+	if (w->schedule->ending || !w->schedule->poor || !sim_chance(w, w->schedule->poor))
+		return length;
+	sim_count(w, SIM_POOR, 1);
+	return some(pager, length);
+}
+
+/* These pages come, but for those that are here. */
+static void come(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
+                 bool watched)
+{
+	for (uint32_t at = 0, run; at < length; at += run) {
+		run = length - at < SIM_SMALL_PAGE ? length - at : SIM_SMALL_PAGE;
+		if (*came(pager, to + at))
+			continue;
+		memcpy(to + at, bytes + at, run);
+		if (watched)
+			sim_written_came(pager->owner, to + at, run);
+		*came(pager, to + at) = true;
+	}
+}
+
+/* Others go on before what has come counts as here. */
+static void show(struct ps_pager *pager)
+{
+	struct sim_owner *o = pager->owner;
+
+	o->env.ops->broadcast(&o->env, &pager->demand->change);
+	sim_owner_sleep(o, sim_below(o->world, SIM_MS));
+}
+
+static uint32_t pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
+                           uint32_t length, bool watched)
+{
+	struct ps_mapping *mapping = ps_mapping_of(pager->demand, pager->demand->filling);
+	const bool shadowed = mapping->shadow;
+	const uint32_t most = room(pager, length);
+
+	sim_mistake_rest(pager->owner, mapping, (uint64_t)(to - mapping->base), bytes);
+	/* First some of it, where the kernel stops in between. */
+	if (shadowed && pager->owner->world->schedule->poor) {
+		come(pager, to, bytes, some(pager, most), watched);
+		show(pager);
+	}
+	come(pager, to, bytes, most, watched);
 	sim_count(pager->owner->world, SIM_FETCHED, 1);
-	if (ps_mapping_of(pager->demand, pager->demand->filling)->shadow &&
-	    sim_chance(pager->owner->world, 50))
-		show(pager, to, length);
-	return true;
+	if (shadowed && sim_chance(pager->owner->world, 50))
+		show(pager);
+	return most;
 }
 
 static bool pager_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
@@ -232,6 +291,7 @@ static void pager_sleep(struct ps_pager *pager, uint64_t until_ns)
 
 const struct ps_pager_ops sim_pager_ops = {
 	.granule = SIM_GRANULE,
+	.page = SIM_SMALL_PAGE,
 	.run = SIM_RUN,
 	.fast = SIM_FAST,
 	.singles = SIM_SINGLES,

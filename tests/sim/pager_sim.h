@@ -10,7 +10,7 @@
 
 struct ps_wanted;
 
-enum { SIM_GRANULE = 128, SIM_RUN = 2, SIM_SINGLES = 3 };
+enum { SIM_SMALL_PAGE = 16, SIM_GRANULE = 128, SIM_RUN = 2, SIM_SINGLES = 3 };
 
 #define SIM_LATE (20 * SIM_MS)
 #define SIM_FAST (1 * SIM_MS)

@@ -117,8 +117,6 @@ struct sim_owner {
 	/* What mistakes are made with. */
 	struct perseas *handle;     /* NULL: it is not open */
 	struct ps_written *written; /* of the handle that was opened last; or NULL */
-	/* What the thread that fetches has just filled, and nobody was told of; NULL: nothing. */
-	const uint8_t *seen, *seen_end;
 
 	bool creates; /* it asks for the store to be made */
 	bool strays;  /* it opens a fork (fork.h) */

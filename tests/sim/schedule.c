@@ -98,6 +98,7 @@ static void draw(struct sim_world *w)
 		s->gather_us = 1 + w->seed * 7919 % 40000;
 	s->demand = w->mistake ? sim_mistake_demands(w) : w->seed % 8 == 3;
 	s->straight = w->mistake ? sim_mistake_straight(w) : w->seed % 16 == 11;
+	s->poor = sim_mistake_poor(w) || (!w->mistake && s->demand && w->seed / 16 % 3) ? 30 : 0;
 	s->apart = w->mistake ? sim_mistake_apart(w) : w->seed % 8 == 7;
 	if (s->apart)
 		s->threads = 90;

@@ -122,10 +122,10 @@ static int script_answer(struct ps_pager *pager, unsigned which, struct ps_fetch
 	return rc;
 }
 
-static bool script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
-                        bool watched)
+static uint32_t script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
+                            uint32_t length, bool watched)
 {
-	bool filled;
+	uint32_t filled;
 
 	pthread_mutex_lock(&script.lock);
 	script.fills++;

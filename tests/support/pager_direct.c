@@ -111,14 +111,14 @@ static int direct_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, bo
 	return 0;
 }
 
-static bool direct_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
-                        bool watched)
+static uint32_t direct_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
+                            uint32_t length, bool watched)
 {
 	(void)pager;
 	(void)watched;
 	memcpy(to, bytes, length);
 	pager_gate.fills++;
-	return true;
+	return length;
 }
 
 static bool direct_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
@@ -188,6 +188,7 @@ static int direct_answer(struct ps_pager *pager, unsigned which, struct ps_fetch
 
 static const struct ps_pager_ops ops = {
 	.granule = PAGER_GRANULE,
+	.page = PAGER_GRANULE,
 	.run = 1,
 	.late = PS_NEVER,
 	.begin = direct_begin,

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,6 +76,25 @@ static bool rig_ask(struct ps_pager *pager, unsigned which, const struct ps_miss
 
 	atomic_compare_exchange_strong(&rig_first, &none, missing->offset);
 	return !atomic_load(&rig_shut) && ps_pager_uffd.ask(pager, which, missing);
+}
+
+/* --- memory --- */
+
+/* The kernel gets no further than the end of `part`, as where it has no memory for more. */
+static inline uint32_t rig_fill_part(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
+                                     uint32_t part, uint32_t length, bool watched)
+{
+	uint8_t *copy = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+	                     0);
+	uint32_t came;
+
+	assert_ptr_not_equal(copy, MAP_FAILED);
+	memcpy(copy, bytes, part);
+	assert_int_equal(mprotect(copy + part, length - part, PROT_NONE), 0);
+	came = ps_pager_uffd.fill(pager, to, copy, length, watched);
+	assert_int_equal(munmap(copy, length), 0);
+	assert_int_equal(came, part);
+	return came;
 }
 
 /* --- names --- */
@@ -268,7 +288,7 @@ static uint8_t rig_byte(uint64_t i)
 }
 
 /* One transaction. */
-static int rig_put(struct rig *rig, uint64_t offset, uint64_t length, uint8_t value)
+static inline int rig_put(struct rig *rig, uint64_t offset, uint64_t length, uint8_t value)
 {
 	perseas_tx_t *tx;
 	int rc = perseas_begin(rig->p, 0, &tx);

@@ -14,10 +14,22 @@ static bool fault(struct ps_pager *pager, uint64_t *address)
 	return *address || ps_pager_uffd.fault(pager, address);
 }
 
+static atomic_bool poor;
+
+/* There is memory for the first page of what comes, and no more. */
+static uint32_t fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
+                     bool watched)
+{
+	if (atomic_load(&poor) && length > PS_PAGE)
+		return rig_fill_part(pager, to, bytes, PS_PAGE, length, watched);
+	return ps_pager_uffd.fill(pager, to, bytes, length, watched);
+}
+
 static void change(struct ps_env_ops *ops)
 {
 	(void)ops;
 	rig_pager.fault = fault;
+	rig_pager.fill = fill;
 }
 
 static int setup(void **state)
@@ -55,11 +67,48 @@ static void test_a_fault_is_told_when_the_page_is_here(void **state)
 	assert_int_equal(rig_look(rig->bytes + 8300), rig_byte(8300));
 }
 
+static int take_over(struct rig *rig)
+{
+	return rig_open(rig, PERSEAS_TAKEOVER, 0);
+}
+
+/* What came of a granule was confirmed, and stays; what did not ends an access. */
+static void test_who_is_fenced_keeps_a_part_of_a_granule(void **state)
+{
+	struct rig *rig = *state;
+	perseas_tx_t *tx;
+
+	rig_begin(rig);
+	atomic_store(&poor, true);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_look(rig->bytes + 100), rig_byte(100));
+	assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
+	atomic_store(&rig_shut, true);
+	assert_int_equal(rig_by_another(rig, take_over), 0);
+	RIG_UNTIL(rig->p->superseded);
+	for (unsigned tries = 0; tries < 2; tries++) {
+		assert_int_equal(rig_look(rig->bytes + PS_PAGE + 100), -1);
+		assert_int_equal(rig_look(rig->bytes + 100), rig_byte(100));
+	}
+	assert_int_equal(perseas_set_range(tx, rig->bytes + 100, 1), PERSEAS_EFENCED);
+	assert_int_equal(perseas_abort(tx), 0);
+	rig->bytes[100] = 1;
+	assert_int_equal(rig_look(rig->bytes + 101), rig_byte(101));
+}
+
+static int teardown(void **state)
+{
+	atomic_store(&poor, false);
+	return rig_teardown(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_fault_is_told_when_the_page_is_here, setup,
-		                                rig_teardown),
+		                                teardown),
+		cmocka_unit_test_setup_teardown(test_who_is_fenced_keeps_a_part_of_a_granule, setup,
+		                                teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,18 +147,20 @@ static void an_owner_that_goes_on_meanwhile_is_followed(void **state)
 static struct ps_pager_ops poor_pager;
 static _Atomic int refusals;
 
-static bool fill_later(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
-                       bool watched)
+static uint32_t fill_later(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
+                           uint32_t length, bool watched)
 {
-	return atomic_fetch_sub(&refusals, 1) <= 0 &&
-	       ps_pager_uffd.fill(pager, to, bytes, length, watched);
+	/* A granule, and a page of the next one. */
+	if (atomic_fetch_sub(&refusals, 1) > 0 && length > ps_pager_uffd.granule + PS_PAGE)
+		length = ps_pager_uffd.granule + PS_PAGE;
+	return ps_pager_uffd.fill(pager, to, bytes, length, watched);
 }
 
 static struct perseas *kept; /* nothing is taken of its copy; NULL: of any it may be */
 static _Atomic bool keeper_is_held, keeper_rests;
 
-static bool fill_not_from_copy(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
-                               uint32_t length, bool watched)
+static uint32_t fill_not_from_copy(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
+                                   uint32_t length, bool watched)
 {
 	const struct perseas *p = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
 
@@ -166,7 +168,7 @@ static bool fill_not_from_copy(struct ps_pager *pager, uint8_t *to, const uint8_
 		const struct ps_warm_part *part = &p->warm->parts[i];
 
 		if (bytes >= part->bytes && bytes < part->bytes + part->size)
-			return false;
+			return 0;
 	}
 	return ps_pager_uffd.fill(pager, to, bytes, length, watched);
 }
