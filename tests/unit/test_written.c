@@ -178,6 +178,38 @@ static void other_changes_are_told(void **state)
 	watch_free(w);
 }
 
+/* The kernel frees the page table, too, of what is discarded as a whole: nothing is left then in
+ * which a page could be marked. */
+static void all_that_is_discarded_is_told_of(int advice)
+{
+	struct watch *w = watch_new(advice);
+
+	memset(w->base, 1, PAGES * PS_PAGE);
+	begin(w);
+	assert_int_equal(take(w), 0);
+	assert_int_equal(madvise(w->base + PAGES / 2 * PS_PAGE, PAGES / 2 * PS_PAGE, MADV_DONTNEED),
+	                 0);
+	assert_int_equal(take(w), PAGES / 2);
+	assert_true(has(w, PAGES / 2) && has(w, PAGES - 1));
+	assert_int_equal(madvise(w->base, PAGES * PS_PAGE, MADV_DONTNEED), 0);
+	assert_true(take(w) >= PAGES / 2);
+	for (unsigned i = 0; i < PAGES / 2; i++)
+		assert_true(has(w, i));
+	watch_free(w);
+}
+
+static void discarded_small_pages_are_told(void **state)
+{
+	(void)state;
+	all_that_is_discarded_is_told_of(MADV_NOHUGEPAGE);
+}
+
+static void discarded_large_pages_are_told(void **state)
+{
+	(void)state;
+	all_that_is_discarded_is_told_of(MADV_HUGEPAGE);
+}
+
 /* A size that is no multiple of a page: bits behind its last page stay as they were. */
 static void the_last_page_is_told(void **state)
 {
@@ -331,6 +363,8 @@ int main(void)
 		cmocka_unit_test(many_runs_are_told),
 		cmocka_unit_test(large_pages_are_told_by_page),
 		cmocka_unit_test(other_changes_are_told),
+		cmocka_unit_test(discarded_small_pages_are_told),
+		cmocka_unit_test(discarded_large_pages_are_told),
 		cmocka_unit_test(the_last_page_is_told),
 		cmocka_unit_test(a_new_mapping_is_watched_anew),
 		cmocka_unit_test(two_do_not_meet),
