@@ -5,7 +5,7 @@
            [--root COMMAND]...                         run; exit 1 unless all passed
     run.py --broken SUITE                              the suite did not get as far as counting
     run.py --begin SUITE | --end SUITE                 a suite of `make check` begins, ends
-    run.py --sum                                       what failed, one line a suite, the sum
+    run.py --sum [SUITE]                               what failed, one line a suite, the sum
 
 A command is a program's path, or "label: words". Counted are, in this order: lines of TAP
 (cmocka), or the last "N passed" and "N failed" (pytest, our own programs), or else the
@@ -163,6 +163,8 @@ def quoted(suite, label, counts):
 
 def run_suite(suite, args):
     (RESULTS / suite).mkdir(parents=True, exist_ok=True)
+    for kind in ".count", ".failures":      # no sum is of the run before
+        (RESULTS / (suite + kind)).unlink(missing_ok=True)
     total, own, failures = [0, 0, 0], {"env": environment()}, ""
     with contextlib.ExitStack() as stack:
         handed = (stack.enter_context(ordinary.hand_over(own["env"], RESULTS))
@@ -239,12 +241,13 @@ def end(suite):
     return 0
 
 
-def sum_up():
-    """What failed is told again, since whoever reads a long output begins at its end."""
+def sum_up(suite):
+    """What failed is told again, since whoever reads a long output begins at its end. None: of all
+    suites."""
     total = [0, 0, 0]
-    for path in sorted(RESULTS.glob("*.failures")):
+    for path in sorted(RESULTS.glob((suite or "*") + ".failures")):
         say(path.read_text())
-    for path in sorted(RESULTS.glob("*.count")):
+    for path in sorted(RESULTS.glob((suite or "*") + ".count")):
         counts = [int(n) for n in path.read_text().split()]
         say(line_of(path.stem, "all", counts, ""))
         total = [a + b for a, b in zip(total, counts)]
@@ -267,7 +270,7 @@ def main():
     parser.add_argument("command", nargs="*")
     args = parser.parse_intermixed_args()
     if args.sum:
-        return sum_up()
+        return sum_up(args.suite)
     if not args.suite:
         parser.error("no suite is named")
     for chosen, act in (args.broken, broken), (args.begin, begin), (args.end, end):

@@ -15,4 +15,5 @@ check-ansible: dist
 		"root: tests/ansible/root.sh $(BUILD) $(ANSIBLE)/deb $(ANSIBLE)" \
 		"drills: unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
 			env PERSEAS_CLUSTER=$(abspath $(ANSIBLE)) \
-			$(PYTHON) -m pytest -x -v -s --durations=0 -p no:cacheprovider tests/ansible"
+			$(PYTHON) -m pytest -x -v -s --durations=0 -p no:cacheprovider tests/ansible" || :
+	@$(RUN) --sum ansible

@@ -18,4 +18,5 @@ check-cluster:
 	@$(SUBMAKE) all $(COUNTER)
 	@$(RUN) cluster --timeout 3600 "root: tests/cluster/root.sh $(BUILD) $(CLUSTER)" \
 		"drills: unshare --mount --propagation private env PERSEAS_CLUSTER=$(abspath $(CLUSTER)) \
-			$(PYTHON) -m pytest -v -s --durations=0 -p no:cacheprovider tests/cluster"
+			$(PYTHON) -m pytest -v -s --durations=0 -p no:cacheprovider tests/cluster" || :
+	@$(RUN) --sum cluster

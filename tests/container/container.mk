@@ -14,4 +14,5 @@ check-container: dist
 		"packages: env DEB_BUILD_OPTIONS=nocheck deploy/deb.sh $(DIST) $(CONTAINER)/deb" \
 		"drills: unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
 			env PERSEAS_CONTAINER=$(abspath $(CONTAINER)) PERSEAS_BUILD=$(abspath $(BUILD)) \
-			$(PYTHON) -m pytest -v -s --durations=0 -p no:cacheprovider tests/container"
+			$(PYTHON) -m pytest -v -s --durations=0 -p no:cacheprovider tests/container" || :
+	@$(RUN) --sum container

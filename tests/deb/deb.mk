@@ -9,7 +9,8 @@ DEB_STEPS := prepare lintian rebuild piuparts life
 #:                 an owner, purge, autopkgtests (as root, with Debian's mirror; no part of check)
 check-deb: dist
 	@deploy/deps.sh build deb deb-test
-	@$(RUN) deb --timeout 5400 $(foreach step,$(DEB_STEPS),"$(step): tests/deb/check.sh $(step)")
+	@$(RUN) deb --timeout 5400 $(foreach step,$(DEB_STEPS),"$(step): tests/deb/check.sh $(step)") || :
+	@$(RUN) --sum deb
 
 # rpmlint of Debian knows the spec; of what is built here, without the macros of a system that rpm
 # manages, it would say much that is not so there.
@@ -17,4 +18,5 @@ check-deb: dist
 check-rpm: dist
 	@deploy/deps.sh build rpm rpm-test
 	@$(RUN) rpm --timeout 1800 "rpmlint: rpmlint --strict -c deploy/rpmlint.toml deploy/perseas.spec" \
-		"packages: deploy/rpm.sh $(DIST) build/rpm-test --nocheck"
+		"packages: deploy/rpm.sh $(DIST) build/rpm-test --nocheck" || :
+	@$(RUN) --sum rpm
