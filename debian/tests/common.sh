@@ -24,13 +24,14 @@ fail() {
 	exit 1
 }
 
-# wait_for WHAT COMMAND...: until the command succeeds, a minute at most.
+# wait_for WHAT COMMAND...: until the command succeeds, five minutes at most, which a busy machine may
+# need.
 wait_for() {
 	what=$1
 	shift
-	end=$(($(date +%s) + 60))
+	end=$(($(date +%s) + 300))
 	until "$@" >/dev/null 2>&1; do
-		[ "$(date +%s)" -le "$end" ] || fail "no $what within a minute"
+		[ "$(date +%s)" -le "$end" ] || fail "no $what within five minutes"
 	done
 }
 
