@@ -152,6 +152,19 @@ static enum ps_exit publish_roster(const struct ps_args *args)
 	return PS_EXIT_OK;
 }
 
+/* A list that is behind names mirrors that do not answer any more. It is written all the same where
+ * nothing is to be changed. */
+static enum ps_exit publish_after(enum ps_exit status, const struct ps_args *args)
+{
+	const bool is_read = !args->action && status == PS_EXIT_PARTLY;
+	enum ps_exit published;
+
+	if (status && !is_read)
+		return status;
+	published = publish_roster(args);
+	return published ? published : status;
+}
+
 /* --- the verb --- */
 
 enum ps_exit ps_verb_roster(const struct ps_args *args)
@@ -180,5 +193,5 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	ps_census_close(&census, &panel);
 	if (!status && args->action && owner < 0)
 		status = ps_roster_here(args);
-	return status ? status : publish_roster(args);
+	return publish_after(status, args);
 }

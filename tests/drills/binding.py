@@ -23,6 +23,7 @@ OWN = (dict(ring_size=8 << 20, connect_timeout_ms=18000, mirror_timeout_ms=18000
 
 TALL = 20                               # pages of a tower (swell)
 READ_FIRST, ON_DEMAND = 0, 1            # Options.recovery
+REPLACE = 3                             # RosterChange.kind
 CREATE, TAKEOVER, CHECK_OVERLAP, CHECK_WRITES, SALVAGE = 1, 2, 4, 8, 16
 
 
@@ -55,6 +56,12 @@ class Stat(ctypes.Structure):
                 "latency_p99_ns", "latency_p999_ns", "latency_max_ns", "renewals", "paced",
                 "paced_ns", "missing", "fetched", "faults", "open", "saved_within",
                 "saved_between", "gathered", "groups")]
+
+
+class RosterChange(ctypes.Structure):
+    """struct perseas_roster_change."""
+    _fields_ = [("kind", ctypes.c_int), ("address", ctypes.c_char_p), ("with_", ctypes.c_char_p),
+                ("acks", ctypes.c_uint32), ("gone", ctypes.c_int)]
 
 
 class StandbyStat(ctypes.Structure):
@@ -90,6 +97,7 @@ def load():
     library.perseas_commit.argtypes = [ctypes.c_void_p, ctypes.c_uint]
     library.perseas_stat.argtypes = [ctypes.c_void_p, ctypes.POINTER(Stat)]
     library.perseas_wait_whole.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    library.perseas_roster.argtypes = [ctypes.c_void_p, ctypes.POINTER(RosterChange)]
     library.perseas_standby_wait.argtypes = [ctypes.c_void_p, ctypes.c_int64,
                                              ctypes.POINTER(ctypes.c_void_p)]
     library.perseas_standby_stat.argtypes = [ctypes.c_void_p, ctypes.POINTER(StandbyStat)]
@@ -194,6 +202,11 @@ class Store:
 
     def wait_whole(self):
         self._check(self.library.perseas_wait_whole(self.handle, -1))
+
+    def replace(self, old, new):
+        """A mirror takes another one's place in the roster."""
+        self._check(self.library.perseas_roster(self.handle, ctypes.byref(RosterChange(
+            REPLACE, old.encode(), new.encode()))))
 
     def flush(self):
         self._check(self.library.perseas_flush(self.handle))

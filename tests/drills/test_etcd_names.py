@@ -7,9 +7,10 @@ import subprocess
 import pytest
 
 from binding import Store
-from drill import (FAILURE, NO, OK, SECONDS, USAGE, die_with_parent, fill, mirror_list, run_command,
-                   wait_for)
+from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, die_with_parent, fill, mirror_list,
+                   run_command, wait_for)
 from test_etcd import etcd  # noqa: F401
+from test_run import LIVES, run  # noqa: F401
 
 STOREID = "0123456789abcdef" * 2
 PATIENT = dict(connect_timeout_ms=1000 * SECONDS, mirror_timeout_ms=1000 * SECONDS)
@@ -117,6 +118,36 @@ def test_with_etcd_dead_the_change_stands(key, mirrors, monkeypatch):
     assert key.get() == other
     assert roster("bank", "--publish", key.name, "--yes", mirrors=daemons).status == OK
     assert key.roster() == (addresses, version, store)
+
+
+def test_a_list_that_is_behind_leads_to_the_store_by_any_mirror_that_is_left(
+        key, mirrors, run):  # noqa: F811
+    """The owner changed the roster itself, which writes no list: the key names a mirror that was
+    replaced, and is gone. Who reads it now stands by, takes over, and opens the store by that name
+    with all its mirrors."""
+    daemons = mirrors(4)
+    fill("bank", daemons[:3], {"data": b"contents"}, **PATIENT)
+    assert roster("bank", "--publish", key.name, mirrors=daemons[:3]).status == OK
+    behind = key.get()
+    with Store("bank", key.name, **PATIENT) as first:
+        first.map("data")
+        standbys = [run("bank", key.name)]
+        standbys[0].wait_said(LIVES)
+        first.replace(daemons[0].address, daemons[3].address)
+        daemons[0].kill9()
+        standbys.append(run("bank", key.name))
+        standbys[1].wait_said(LIVES)
+        first.write("data", 0, b"CONTENTS")
+    assert key.get() == behind
+    wait_for(lambda: any("holding" in each.printed() for each in standbys), SECONDS, "the next one")
+    done = run_command("status", "bank", "--json", mirrors=key.name)
+    members = sorted(each["address"] for each in done.json()["roster"]["members"])
+    assert members == sorted(d.address for d in daemons[1:]), done
+    # The key follows when somebody says so, by what it has: one of these does not answer.
+    done = roster("bank", "--publish", key.name, mirrors=key.name)
+    assert done.status == PARTLY and "refused the connection" in done.err, done
+    assert sorted(key.roster()[0]) == members
+    assert roster("bank", "--publish", key.name, mirrors=key.name).status == OK
 
 
 def test_two_that_write_at_the_same_time_leave_the_newer(key, mirrors, tmp_path):
