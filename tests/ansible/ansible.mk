@@ -4,8 +4,9 @@
 .PHONY: check-ansible
 ANSIBLE := $(BUILD)/ansible
 #: check-ansible   the Ansible role, run over ssh against four nodes: check mode, twice, changes, an
-#:                 upgrade and a drain under an owner, of which nothing acknowledged is lost (as
-#:                 root, with Debian's mirror; no part of check)
+#:                 upgrade and a drain under an owner, of which nothing acknowledged is lost; and
+#:                 against three with copied certificates (as root, with Debian's mirror; no part
+#:                 of check)
 check-ansible: dist
 	@deploy/deps.sh build test deb deb-test ansible-test
 	@$(SUBMAKE) all $(COUNTER)

@@ -12,10 +12,11 @@ import time
 import pytest
 import yaml
 
-from certificates import openssl
-from drill import BUILD, OK, SECONDS, TOP, mirror_list, run_command
+from certificates import Authority, openssl
+from drill import BUILD, OK, SCRIPTS, SECONDS, mirror_list, run_command
 
-ROLE = TOP / "deploy/ansible/roles/perseas"
+PLAYS = SCRIPTS / "ansible"
+ROLE = PLAYS / "roles/perseas"
 # What the role writes by other variables, or leaves to the unit.
 ELSEWHERE = {"listen", "unix", "unix-mode", "tls-cert", "tls-key", "tls-ca", "access", "label",
              "spill-dir"}
@@ -311,3 +312,30 @@ def test_a_certificate_is_asked_for_when_it_must_be(tmp_path, authority):
     key.unlink()
     told = ask()
     assert told["changed"] and told["reason"] == "it is of another key", told
+
+
+def test_files_that_are_copied_must_fit_together(tmp_path, authority):
+    """A set for servers alone does not do either: a mirror asks others whether it may be
+    restarted."""
+    elsewhere = Authority(tmp_path / "elsewhere")
+    elsewhere.issue("mirror")
+    elsewhere.issue("server", use="serverAuth")
+
+    def fault(certificate, key, ca=authority.ca.read_text()):
+        told = module("perseas_match", certificate=certificate, key=key, ca=ca)
+        assert not told["changed"]
+        assert not [line for line in key.splitlines()[1:-1] if line in json.dumps(told)]
+        return told["fault"]
+    certificate, key = authority.cert("mirror").read_text(), authority.key("mirror").read_text()
+    of_others = elsewhere.ca.read_text()
+    assert fault(certificate, key) == ""
+    assert fault(certificate, key, of_others + authority.ca.read_text()) == ""
+    for words, sentence in (
+            ((certificate, elsewhere.key("mirror").read_text()), "the key of another certificate"),
+            ((certificate, key, of_others), "under perseas_tls_ca: unable to get local issuer"),
+            ((elsewhere.cert("server").read_text(), elsewhere.key("server").read_text(), of_others),
+             "is not valid for clientAuth under perseas_tls_ca"),
+            (("certificate", key), "perseas_tls_cert is no certificate in PEM"),
+            ((certificate, "nothing"), "perseas_tls_key is no key in PEM without a passphrase"),
+            ((certificate, key, "ca"), "perseas_tls_ca is no certificate in PEM")):
+        assert sentence in fault(*words), words
