@@ -114,9 +114,19 @@ def test_all_are_restarted_one_after_the_other(control):
 
 
 def test_what_an_interrupted_run_left_is_done_by_the_next_one(control):
-    """The file is there, and the daemon has not read it."""
+    """Files are there, and the daemon has not read them: rules, for which it goes on, and
+    options."""
     node = control.fleet.nodes[3]
     before = daemons(control)
+
+    def times_read():
+        return node.run("journalctl", "-u", "perseasd").count(" are in force")
+    times = times_read()
+    node.run("touch", "/etc/perseas/access")
+    assert control.play("site", "--limit", "node4").changed() == {"node4"}
+    wait_for(lambda: times_read() == times + 1, SECONDS, "rules that are read again")
+    assert not control.play("site", "--limit", "node4").changed()
+    assert daemons(control) == before
     node.run("touch", "/etc/perseasd.conf")
     control.play("site", "--limit", "node4")
     after = daemons(control)

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 from certificates import Authority, openssl
-from drill import BUILD, OK, SCRIPTS, SECONDS, mirror_list, run_command
+from drill import BUILD, OK, SCRIPTS, SECONDS, die_with_parent, mirror_list, run_command
 
 PLAYS = SCRIPTS / "ansible"
 ROLE = PLAYS / "roles/perseas"
@@ -339,3 +340,64 @@ def test_files_that_are_copied_must_fit_together(tmp_path, authority):
             ((certificate, "nothing"), "perseas_tls_key is no key in PEM without a passphrase"),
             ((certificate, key, "ca"), "perseas_tls_ca is no certificate in PEM")):
         assert sentence in fault(*words), words
+
+
+class Stubs:
+    """Commands that hosts have, which write down that they were called, and do nothing."""
+    SYSTEMCTL = "case $1 in show) cat %s ;; *) echo systemctl $* >>%s ;; esac"
+    PERSEAS = """echo perseas $1 >>%s
+echo '{"mirrors": [{"reachable": %s, "error": "it is not there", "stores": []}]}'"""
+
+    def __init__(self, folder):
+        folder.mkdir()
+        self.folder, self.log, self.unit = folder, folder / "log", folder / "unit"
+        self.log.touch()
+        self.say_of_unit()
+        self.write("systemctl", self.SYSTEMCTL % (self.unit, self.log))
+        self.write("perseas", self.PERSEAS % (self.log, "true"))
+        self.path = "%s:/usr/bin:/bin" % folder
+
+    def say_of_unit(self, state="active", **more):
+        self.unit.write_text("".join("%s=%s\n" % each for each in {
+            "LoadState": "loaded", "ActiveState": state, **more}.items()))
+
+    def write(self, name, text):
+        (self.folder / name).write_text("#!/bin/sh\n%s\n" % text)
+        (self.folder / name).chmod(0o755)
+
+    def called(self):
+        return self.log.read_text().splitlines()
+
+
+def test_what_a_unit_has_not_read_is_newer_than_it(tmp_path):
+    stubs, file = Stubs(tmp_path / "host"), tmp_path / "file"
+    file.touch()
+    changed, replaced = int(file.stat().st_mtime), tmp_path / "program"
+    shutil.copy("/usr/bin/sleep", replaced)
+
+    def reasons(**more):
+        return module("perseas_pending", {"PATH": stubs.path}, unit="perseasd.service",
+                      files=[str(file), str(tmp_path / "nowhere")], **more)["reasons"]
+    for since, known in ((changed - 1, False), (changed, True), (changed + 1, True)):
+        stubs.say_of_unit(ExecMainStartTimestamp="@%d" % since)
+        assert reasons() == ([] if known else [
+            "%s is newer than perseasd.service" % file]), since
+    # It was told to read them again, and then they were changed once more.
+    told = tmp_path / "told"
+    told.touch()
+    for when, known in ((changed - 1, False), (changed, True)):
+        stubs.say_of_unit(ExecMainStartTimestamp="@%d" % (changed - 2))
+        os.utime(told, (when, when))
+        assert (reasons(reloaded=str(told)) == []) == known, when
+    stubs.say_of_unit("inactive", ExecMainStartTimestamp="@%d" % (changed - 1))
+    assert reasons() == []
+    running = subprocess.Popen([replaced, "1000"], preexec_fn=die_with_parent)
+    try:
+        stubs.say_of_unit(ExecMainStartTimestamp="@%d" % changed, MainPID=running.pid)
+        assert reasons() == []
+        replaced.unlink()
+        assert reasons() == ["the program of perseasd.service was replaced"]
+        assert reasons(program=False) == []
+    finally:
+        running.kill()
+        running.wait()

@@ -20,10 +20,15 @@ options:
     type: str
     required: true
   files:
-    description: What it reads only when it starts. Files that are not there do not count.
+    description: What it reads when it starts. Files that are not there do not count.
     type: list
     elements: str
     default: []
+  reloaded:
+    description: A file that is touched whenever the unit was told to read its files again, where
+      it need not be started for that. What is older than it was read, too.
+    type: str
+    default: ""
   program:
     description: Whether a program that was replaced counts, too.
     type: bool
@@ -63,6 +68,14 @@ def seconds(text):
     return int(text.lstrip("@")) if text.startswith("@") else 0
 
 
+def changed(path):
+    """When a file was, in whole seconds; 0 if it is not there."""
+    try:
+        return int(os.stat(path).st_mtime)
+    except OSError:
+        return 0
+
+
 def is_replaced(pid):
     """Was the file of this process removed, or another one put in its place?"""
     try:
@@ -75,6 +88,7 @@ def main():
     module = AnsibleModule(
         argument_spec={"unit": {"type": "str", "required": True},
                        "files": {"type": "list", "elements": "str", "default": []},
+                       "reloaded": {"type": "str", "default": ""},
                        "program": {"type": "bool", "default": True}},
         supports_check_mode=True)
     try:
@@ -84,12 +98,12 @@ def main():
     active = seen.get("ActiveState") in ("active", "reloading", "activating")
     # A service has both, a socket the second one alone.
     started = seconds(seen.get("ExecMainStartTimestamp") or seen.get("ActiveEnterTimestamp", ""))
+    read = max(started, changed(module.params["reloaded"]))
     reasons = []
     if active:
         # systemd tells whole seconds. Within one of them the role knows what it changed itself.
         reasons += ["%s is newer than %s" % (path, module.params["unit"])
-                    for path in module.params["files"]
-                    if os.path.exists(path) and int(os.stat(path).st_mtime) > started]
+                    for path in module.params["files"] if changed(path) > read]
         if module.params["program"] and is_replaced(seen.get("MainPID", "0")):
             reasons.append("the program of %s was replaced" % module.params["unit"])
     module.exit_json(changed=False, active=active, reasons=reasons)
