@@ -401,3 +401,92 @@ def test_what_a_unit_has_not_read_is_newer_than_it(tmp_path):
     finally:
         running.kill()
         running.wait()
+
+
+# What is done to a host, as tasks of the role: the order of what its commands are called for.
+RESTARTED = {
+    "restarted": ({"perseas_must_restart": True, "perseas_daemon_runs": True},
+                  ["perseas ls", "systemctl restart perseasd.service", "perseas ls",
+                   "systemctl daemon-reload", "systemctl reload perseasd.service"]),
+    "reopened": ({"perseas_must_reopen": True},
+                 ["perseas ls", "systemctl stop perseasd.service",
+                  "systemctl restart perseasd.socket", "systemctl restart perseasd.service",
+                  "perseas ls", "systemctl daemon-reload"]),
+    "missed": ({"perseas_must_restart": True}, ["perseas ls"]),
+}
+
+
+def test_a_mirror_is_restarted_between_two_questions_and_alone(tmp_path):
+    """The last one is missed by a store, and is left alone; then all of them at once are. Handlers
+    restart nothing."""
+    stubs = {name: Stubs(tmp_path / name) for name in RESTARTED}
+    stubs["missed"].write("perseas", Stubs.PERSEAS % (stubs["missed"].log, "false"))
+    (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"perseas": {"hosts": {
+        name: {"perseas_wait": 0, "perseas_must_upgrade": False, "perseas_must_restart": False,
+               "perseas_must_reopen": False, "perseas_daemon_runs": False, **variables}
+        for name, (variables, _) in RESTARTED.items()}, "vars": {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": "/usr/bin/python3"}}}, sort_keys=False))
+    for name in ("one", "all"):
+        (tmp_path / (name + ".yml")).write_text(yaml.safe_dump([
+            {"hosts": "perseas", "gather_facts": False,
+             "environment": {"PATH": "%s/{{ inventory_hostname }}:/usr/bin:/bin" % tmp_path},
+             **({"serial": 1} if name == "one" else {}), "tasks": [
+                 {"ansible.builtin.include_role": {"name": "perseas",
+                                                   "tasks_from": "restart.yml"}},
+                 {"ansible.builtin.command": "true",
+                  "notify": ["Perseas files", "Perseas units"]}]}]))
+    told = ansible(tmp_path, "ansible-playbook", "-i", tmp_path / "inventory.yml", "-e",
+                   "perseas_reloaded=%s" % (tmp_path / "reloaded"), tmp_path / "one.yml", status=2)
+    assert (tmp_path / "reloaded").exists(), told
+    assert {name: stub.called() for name, stub in stubs.items()} == {
+        name: called for name, (_, called) in RESTARTED.items()}, told
+    assert "it does not tell of its stores: it is not there" in told, told
+    told = ansible(tmp_path, "ansible-playbook", "-i", tmp_path / "inventory.yml",
+                   tmp_path / "all.yml", status=2)
+    assert told.count("give it `serial: 1`") == len(RESTARTED), told
+    assert {name: stub.called() for name, stub in stubs.items()} == {
+        name: called for name, (_, called) in RESTARTED.items()}, told
+
+
+def test_a_drain_is_of_one_host_that_is_named(tmp_path):
+    """Several, or a group of them, are refused before a host is asked anything."""
+    (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"perseas": {
+        "hosts": {"node1": {}, "node2": {}},
+        "vars": {"ansible_host": "127.0.0.1", "ansible_port": 1}}}))
+    for named in ("perseas", "node1,node2"):
+        told = ansible(tmp_path, "ansible-playbook", "-i", tmp_path / "inventory.yml",
+                       PLAYS / "drain.yml", "-e", "perseas_drain=" + named, status=2)
+        assert "say which host of the group perseas is to be drained" in told, told
+        assert "Move the images of the mirror" not in told, told
+
+
+# A role in place of the real one: each of its files writes down where it begins and ends.
+STEPS = """
+- ansible.builtin.shell: >-
+    echo begin %(step)s >>{{ log }} && %(what)s && echo end %(step)s >>{{ log }}
+"""
+
+
+def test_mirrors_and_owners_take_their_turns(tmp_path):
+    """What site.yml does on all hosts at once is done before any is restarted; then one host is
+    done with before the next one begins, and nothing goes on where one fails."""
+    log, tasks = tmp_path / "log", tmp_path / "roles/perseas/tasks"
+    tasks.mkdir(parents=True)
+    shutil.copy(PLAYS / "site.yml", tmp_path)
+    for step in ("main", "roll", "owners"):
+        (tasks / (step + ".yml")).write_text(STEPS % {
+            "step": step + " {{ inventory_hostname }}",
+            "what": "test {{ inventory_hostname }} != node2" if step == "owners" else "true"})
+    (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"perseas": {
+        "hosts": {"node1": {}, "node2": {}, "node3": {}},
+        "vars": {"ansible_connection": "local", "ansible_become": False, "log": str(log),
+                 "ansible_python_interpreter": "/usr/bin/python3"}}}))
+
+    ansible(tmp_path, "ansible-playbook", "-i", tmp_path / "inventory.yml",
+            tmp_path / "site.yml", status=2)
+    done, of = log.read_text().splitlines(), [
+        "%s %s node%d" % (word, step, number) for step in ("main", "roll", "owners")
+        for number in (1, 2, 3) for word in ("begin", "end")]
+    assert sorted(done[:6]) == sorted(of[:6])
+    assert done[6:] == of[6:12] + ["begin owners node1", "end owners node1", "begin owners node2"]
