@@ -82,6 +82,8 @@ int ps_trouble_long(struct ps_error *trouble, const char *name, unsigned length)
 
 int ps_trouble_reply(struct ps_error *trouble, const char *name, const char *why)
 {
+	if (ps_is_later(why))
+		return ps_error_set(trouble, PERSEAS_EVERSION, "%s told of a store: %s", name, why);
 	return ps_error_set(trouble, PERSEAS_EPROTOCOL,
 	                    "%s sent what is not the reply that is due (%s); is it a perseasd of "
 	                    "this version?",

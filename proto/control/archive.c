@@ -189,6 +189,8 @@ static const char *head_fault(const struct ps_archive_head *head)
 {
 	if (memcmp(head->magic, archive_magic, sizeof head->magic) != 0)
 		return "it is not an image's archive";
+	if (head->format > PS_ARCHIVE_FORMAT)
+		return ps_later;
 	if (head->format != PS_ARCHIVE_FORMAT)
 		return "it is an archive of another format version";
 	if (head->crc != ps_crc32c(0, head, offsetof(struct ps_archive_head, crc)))

@@ -58,6 +58,8 @@ const char *ps_roster_fault(const Perseas__Roster *roster)
 {
 	if (!roster)
 		return "the roster is missing";
+	if (roster->level > PS_LEVEL_MAX)
+		return ps_later;
 	if (roster->n_members < 1 || roster->n_members > PS_MIRRORS_MAX)
 		return "a roster must list 1 to 16 mirrors";
 	if (roster->acks < 1 || roster->acks > roster->n_members)

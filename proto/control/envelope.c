@@ -72,6 +72,8 @@ static bool all_known(const ProtobufCMessage *message)
 	return true;
 }
 
+static const char unknown_field[] = "the message has a field that this version does not know";
+
 /* Memory comes from malloc, so that it can be freed without the allocator. NULL: *why says. */
 static void *unpack_message(const ProtobufCMessageDescriptor *type, const uint8_t *bytes,
                             size_t len, const char **why)
@@ -86,7 +88,7 @@ static void *unpack_message(const ProtobufCMessageDescriptor *type, const uint8_
 	else if (!(message = protobuf_c_message_unpack(type, &allocator, len, bytes)))
 		*why = "the bytes are not a message of the kind that is due, or there is no memory";
 	else if (!all_known(message))
-		*why = "the message has a field that this version does not know";
+		*why = unknown_field;
 	if (*why && message) {
 		protobuf_c_message_free_unpacked(message, NULL);
 		message = NULL;
@@ -243,6 +245,14 @@ int ps_header_pack(const Perseas__Header *header, uint8_t **bytes, size_t *len)
 	return 0;
 }
 
+const char ps_later[] = "a later version of Perseas wrote it, and it is left as it is: use that "
+			"version here, or a newer one";
+
+bool ps_is_later(const char *why)
+{
+	return why == ps_later;
+}
+
 static bool is_zero(const uint8_t *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -261,6 +271,8 @@ static const char *header_file_fault(const uint8_t *bytes, size_t len)
 	memcpy(&head, bytes, sizeof head);
 	if (memcmp(head.magic, header_magic, sizeof head.magic) != 0)
 		return "the file is not a header of Perseas";
+	if (head.format > PS_HEADER_FORMAT)
+		return ps_later;
 	if (head.format != PS_HEADER_FORMAT)
 		return "the header file is of another format version";
 	if (head.zero != 0 || head.length > PS_MESSAGE_MAX || head.length > len - sizeof head ||
@@ -283,6 +295,8 @@ Perseas__Header *ps_header_unpack(const uint8_t *bytes, size_t len, const char *
 	memcpy(&head, bytes, sizeof head);
 	header = unpack_message(&perseas__header__descriptor, bytes + sizeof head, head.length,
 	                        why);
+	if (*why == unknown_field)
+		*why = ps_later;
 	if (!header)
 		return NULL;
 	fault = ps_header_fault(header);

@@ -114,6 +114,7 @@ static const struct {
 	{ &perseas__reply__descriptor, PERSEAS__REPLY__BODY_HOST, 8 },
 	{ &perseas__request__descriptor, PERSEAS__REQUEST__BODY_LIFELINE, 8 },
 	{ &perseas__reply__descriptor, PERSEAS__REPLY__BODY_LIFELINE, 8 },
+	{ &perseas__roster__descriptor, 5, 8 },
 	/* A standby's memory and warm, and a Watch's within_ms. */
 	{ &perseas__standby__descriptor, 4, 8 },
 	{ &perseas__standby__descriptor, 5, 8 },

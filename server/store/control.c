@@ -239,7 +239,9 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
 	call->answer->id = request ? request->id : ps_request_id(bytes, len);
 	if (!request) {
 		strncpy(call->why->text, text, sizeof(call->why->text) - 1);
-		set_refusal(call->answer, -STATUS(BAD_REQUEST), call->why);
+		set_refusal(call->answer,
+		            ps_is_later(text) ? -STATUS(BAD_VERSION) : -STATUS(BAD_REQUEST),
+		            call->why);
 		return;
 	}
 	call->request = request;

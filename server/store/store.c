@@ -191,7 +191,17 @@ struct store *store_named(struct stores *stores, const char *name, int *ret, str
 		store = NULL;
 	if (!store)
 		*ret = refuse(why, STATUS(NO_STORE), "this mirror has no store named %s", name);
+	else if ((*ret = store_check_later(store, why)))
+		store = NULL;
 	return store;
+}
+
+int store_check_later(const struct store *store, struct why *why)
+{
+	return store->later
+	               ? refuse(why, STATUS(BAD_VERSION), "the image of store %s is not served: %s",
+	                        store->name, store->damage)
+	               : 0;
 }
 
 struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why)

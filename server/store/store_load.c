@@ -63,7 +63,9 @@ static Perseas__Header *read_header(struct store *store, int *ret)
 	header = ps_header_unpack(bytes, len, &text);
 	free(bytes);
 	if (!header) {
-		snprintf(store->damage, sizeof(store->damage), "its header is not valid: %s", text);
+		store->later = ps_is_later(text);
+		snprintf(store->damage, sizeof(store->damage), "%s%s",
+		         store->later ? "" : "its header is not valid: ", text);
 		return NULL;
 	}
 	if (strcmp(header->store, store->name) != 0) {

@@ -59,6 +59,7 @@ struct store {
 	char name[PS_NAME_MAX + 1];
 	Perseas__Header *header; /* as in its file; NULL: it cannot be read */
 	char damage[240];        /* why the image is refused, "" when it is sound */
+	bool later;              /* refused since a later version wrote it: it stays as it is */
 	struct image image;
 	Perseas__Header *beside_header; /* of an unfinished rebuild, else NULL */
 	struct image beside;
@@ -106,6 +107,8 @@ struct store *store_named(struct stores *stores, const char *name, int *ret, str
 struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why);
 /* The same, where the daemon must not be about to end either; starts a new reply. */
 struct store *store_to_change(struct stores *stores, const char *name, int *ret, struct why *why);
+/* 0, or a refusal: the image is of a later version. */
+int store_check_later(const struct store *store, struct why *why);
 struct store *store_insert(struct stores *stores, const char *name);
 void store_delete(struct store *store);
 void scratch_reset(void);

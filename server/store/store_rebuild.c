@@ -111,7 +111,7 @@ static int check_anew(const struct store *store, const Perseas__RebuildRequest *
 	const Perseas__Header *header = store->header;
 
 	if (!header)
-		return 0;
+		return store_check_later(store, why);
 	if (header->state == STATE(CREATING) &&
 	    !same_id(header->store_id, request->header->store_id))
 		return refuse(why, STATUS(BAD_STATE),

@@ -244,7 +244,8 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 	if (spill->ops->open(spill, store->name) < 0 ||
 	    ps_archive_open(&reader, &spill->source, &text) < 0 ||
 	    (text = header_fault(&reader, store->name)))
-		refuse(why, STATUS(DAMAGED), "it is damaged: %s", text);
+		refuse(why, STATUS(DAMAGED), "%s%s",
+		       ps_is_later(text) ? "" : "it is damaged: ", text);
 	else
 		ret = load_image(store, &reader, why);
 	ps_archive_free(&reader);
@@ -282,6 +283,8 @@ static void take_spill(struct unspilling *unspilling, const char *name)
 
 	if (!store)
 		load_spill(unspilling, name);
+	else if (store->later)
+		report_spill(unspilling, name, "it is kept, not loaded: %s", store->damage);
 	else if (store->damage[0])
 		report_spill(unspilling, name,
 		             "it is kept, not loaded: memory has a damaged image; "

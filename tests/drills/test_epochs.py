@@ -16,17 +16,22 @@ def varint(number):
     return more + bytes([number])
 
 
-def spoil(daemon, store, epoch):
-    """The image's header gets this promise while the daemon is down. Of a field that comes twice
-    the last one counts."""
+def add_to_header(daemon, store, more):
+    """The image's header gets these fields while the daemon is down. Of a field that comes twice
+    the last one counts, and what stands in it is added to what stands in the first."""
     daemon.kill9()
     path = daemon.memory / store / "header"
     data = path.read_bytes()
     length = int.from_bytes(data[12:16], "little")
-    packed = data[HEAD:HEAD + length] + varint(PROMISED_EPOCH << 3) + varint(epoch)
+    packed = data[HEAD:HEAD + length] + more
     head = data[:12] + len(packed).to_bytes(4, "little") + crc32c(packed).to_bytes(4, "little")
     path.write_bytes(head + bytes(4) + packed)
     daemon.restart()
+
+
+def spoil(daemon, store, epoch):
+    """Its image gets this promise."""
+    add_to_header(daemon, store, varint(PROMISED_EPOCH << 3) + varint(epoch))
 
 
 def test_one_spoilt_image_is_dropped_and_made_anew(mirrors):

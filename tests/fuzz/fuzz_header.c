@@ -20,6 +20,7 @@ static void use(const Perseas__Header *header)
 	size_t len;
 
 	assert(copy && ps_header_valid(copy, &why));
+	assert(copy->roster->level <= PS_LEVEL_MAX);
 	assert(ps_header_bytes(copy) >= ps_log_region_size(copy));
 	assert(ps_header_pack(copy, &bytes, &len) == 0);
 	again = ps_header_unpack(bytes, len, &why);

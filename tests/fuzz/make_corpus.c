@@ -247,18 +247,17 @@ static void fill_header(void)
 	grant.regions = regions;
 }
 
-static void save_headers(void)
+static void save_header(const char *name, uint32_t level)
 {
-	const uint8_t flags = 1;
-	struct buffer seed = { .len = 0 };
+	struct buffer seed = { .bytes = { 1 }, .len = 1 };
 	uint8_t *bytes;
 	size_t len;
 
+	header.roster->level = level;
 	if (ps_header_pack(&header, &bytes, &len) != 0)
 		exit(1);
-	append(&seed, &flags, 1);
 	append(&seed, bytes, len);
-	save("header", "whole", seed.bytes, seed.len);
+	save("header", name, seed.bytes, seed.len);
 	free(bytes);
 }
 
@@ -588,7 +587,8 @@ int main(int argc, char **argv)
 	save_records_and_images();
 	save_frames();
 	save_hellos();
-	save_headers();
+	save_header("later", 1);
+	save_header("whole", 0);
 	save_archives();
 	save_store_requests();
 	save_session_requests();
