@@ -1,6 +1,8 @@
 """Sessions of the last version of the protocol, recorded from its own owners, commands and daemons
 (tests/protocol): what those owners said is said again to the present daemon, byte for byte, and it
-must answer as their daemon did."""
+must answer as their daemon did. And what that daemon answered is answered again to present owners
+and commands (played.py), which must go on with it. Of `changed` one daemon of four was recorded, so
+that only the first of these can be done with it."""
 import contextlib
 import itertools
 import socket
@@ -14,6 +16,8 @@ from drill import TOP
 from test_versions import BEFORE
 
 sys.path.append(str(TOP / "tests/fuzz"))
+import played  # noqa: E402
+import record  # noqa: E402
 import seeds  # noqa: E402
 
 FOLDER = TOP / "tests/protocol" / str(BEFORE)
@@ -146,3 +150,29 @@ def test_every_recorded_session_is_of_the_version_before():
                  for _, what, data in streams if what == "there" and
                  data[:4] == struct.pack("<I", wire.CONTROL_MAGIC)}
     assert greetings == {wire.control_hello(BEFORE)}
+
+
+class Stage:
+    """As a Recorder, for one daemon that is played."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+
+    @contextlib.contextmanager
+    def mirrors(self, name, count, local=False, options=()):
+        assert count == 1 and not local and not options
+        yield [self.daemon]
+
+    def keep(self, *_):
+        """Nothing is recorded."""
+
+
+@pytest.mark.parametrize("name", ["life", "fenced"])
+def test_the_present_owner_goes_on_with_what_the_one_before_was_told(name):
+    """And so does the command: the same is done again, and a daemon of the version before answers.
+    Everything that these sessions did succeeds, with the contents that they wrote."""
+    with played.Daemon(list(session(name + "-0"))) as daemon:
+        getattr(record, name)(Stage(daemon), name, False)
+    assert not daemon.surprises
+    assert daemon.versions
+    assert not [each.kind for each in daemon.session.exchanges[daemon.session.at:] if each.changes]
