@@ -25,7 +25,8 @@ check-fuzz:
 	@$(PYTHON) tests/fuzz/report.py build/results/fuzz tests/fuzz/corpus
 
 # Writes the seeds anew, after a change of a format: those that encoders make, and those that are
-# recorded from sessions of real daemons.
+# recorded from sessions of real daemons; SESSIONS names those of record.py that are to be recorded,
+# and what is recorded of others stays.
 #: corpus          writes the seeds of the fuzz targets anew
 corpus: all $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_corpus tests/fuzz/corpus
@@ -36,4 +37,4 @@ corpus: all $(FUZZ_TOOLS)
 	$(BUILD)/tests/fuzz/make_rds tests/fuzz/corpus
 	@$(SUBMAKE) $(FUZZING) fuzzers
 	@PERSEAS_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/fuzz/record.py build/fuzz/tests/fuzz \
-		tests/fuzz/corpus
+		tests/fuzz/corpus $(SESSIONS)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""record.py FUZZERS CORPUS: records what owners, commands and browsers say to real daemons on this
-host and what those answer, makes inputs of the fuzz targets of it, and keeps in CORPUS/TARGET, as
-recorded-NAME, the few that together reach all that they all reach (libFuzzer's merge, by the
-targets in FUZZERS). What an earlier run recorded goes."""
+"""record.py FUZZERS CORPUS [SESSION...]: records what owners, commands and browsers say to real
+daemons on this host and what those answer, makes inputs of the fuzz targets of it, and keeps in
+CORPUS/TARGET, as recorded-NAME, the few that together reach all that they all reach (libFuzzer's
+merge, by the targets in FUZZERS). What an earlier run recorded goes. With sessions named (SESSIONS
+below) only these are recorded: everything in CORPUS stays, and of the inputs those are added that
+reach what nothing there does."""
 import contextlib
 import hashlib
 import os
@@ -17,8 +19,9 @@ sys.path += [str(TOP / "tests/drills"), str(TOP / "bench")]
 
 import authority  # noqa: E402
 import seeds  # noqa: E402
-from binding import CREATE, PerseasError, Store  # noqa: E402
-from drill import BUILD, OK, run_command, wait_even  # noqa: E402
+import wire  # noqa: E402
+from binding import CREATE, PerseasError, Standby, Store  # noqa: E402
+from drill import BUILD, OK, run_command, wait_even, wait_for  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from tap import THERE, Tap, Tape  # noqa: E402
 from watching import Watch, options  # noqa: E402
@@ -27,6 +30,7 @@ PREFIX = "recorded-"
 SMALL = dict(log_size=4096)             # the smallest: targets have little memory
 SIZE = 256                              # of a segment
 SECONDS = 60
+WATCH, STANDBY, WARM = 21, 5, 5         # fields in control.proto
 
 
 class Tapped:
@@ -162,6 +166,30 @@ def changed(recorder, name, local):
             store.write("accounts", 0, b"after")
 
 
+def says_how_warm(tape):
+    """Has a standby told the daemon of bytes in its copy?"""
+    def inside(message, *fields):
+        for number in fields:
+            message = wire.fields(message).get(number, b"")
+        return message
+    return any(inside(each, WATCH, STANDBY, WARM) for each in seeds.request(tape).values())
+
+
+def followed(recorder, name, local):
+    """Somebody looks for room; then an owner for which a lifeline is held, and behind it a standby
+    with a warm copy."""
+    with recorder.mirrors(name, 1, local) as (mirror,):
+        command("place", "--copies", "1", mirrors=mirror.address)
+        with Store("bank", mirror.address, flags=CREATE, **SMALL) as store:
+            work(store)
+            if not local:
+                wait_for(lambda: any(each.startswith("lifeline") for each in
+                                     seeds.request(mirror.tape)), SECONDS, "a lifeline")
+            with Standby("bank", mirror.address, name=b"beta", warm=1):
+                wait_for(lambda: says_how_warm(mirror.tape), SECONDS, "a warm copy")
+                command("status", "bank", mirror.address)
+
+
 def looked_at(recorder, name, _local):
     """perseas top, of a store on three mirrors that runs."""
     with recorder.mirrors(name, 3) as mirrors:
@@ -251,26 +279,30 @@ def keep_requests(recorder, name, tape):
         recorder.keep("http", "%s-%d" % (name, number), b"\0" + stream)
 
 
-SESSIONS = (life, fenced, rebuilt, changed, looked_at, spilled, denied)
+SESSIONS = (life, fenced, rebuilt, changed, followed, looked_at, spilled, denied)
 
 
-def record(recorder):
+def record(recorder, wanted):
     for session in SESSIONS:
         for local in (False, True):
             name = "%s-%s" % (session.__name__, "unix" if local else "tcp")
-            print("  RECORD ", name, flush=True)
-            session(recorder, name, local)
+            if not wanted or session.__name__ in wanted:
+                print("  RECORD ", name, flush=True)
+                session(recorder, name, local)
     for session in (encrypted, watched):
-        print("  RECORD ", session.__name__, flush=True)
-        session(recorder)
+        if not wanted or session.__name__ in wanted:
+            print("  RECORD ", session.__name__, flush=True)
+            session(recorder)
 
 
-def merge(fuzzer, inputs, folder):
-    """Keeps those of the inputs that reach an edge that the others do not."""
+def merge(fuzzer, inputs, folder, stays):
+    """Keeps those of the inputs that reach an edge that the others do not, nor what stays."""
     with tempfile.TemporaryDirectory() as work:
         every, few = pathlib.Path(work) / "every", pathlib.Path(work) / "few"
         every.mkdir()
         few.mkdir()
+        for each in folder.iterdir() if stays else []:
+            shutil.copy(each, few)
         names = {hashlib.sha1(data).hexdigest(): name for name, data in inputs.items()}
         for name, data in inputs.items():
             (every / name).write_bytes(data)
@@ -278,23 +310,25 @@ def merge(fuzzer, inputs, folder):
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
         folder.mkdir(exist_ok=True)
-        for old in folder.glob(PREFIX + "*"):
+        for old in [] if stays else folder.glob(PREFIX + "*"):
             old.unlink()
-        kept = list(few.iterdir())
+        kept = [each for each in few.iterdir() if each.name in names]
         for each in kept:
             (folder / (PREFIX + names[each.name])).write_bytes(each.read_bytes())
     print("  MERGE   %s: %d of %d inputs" % (folder.name, len(kept), len(inputs)), flush=True)
 
 
 def main():
-    if len(sys.argv) != 3:
-        print(__doc__, file=sys.stderr)
+    wanted = sys.argv[3:]
+    known = [each.__name__ for each in (*SESSIONS, encrypted, watched)]
+    if len(sys.argv) < 3 or not set(wanted) <= set(known):
+        print(__doc__, "SESSION: " + " ".join(known), sep="\n", file=sys.stderr)
         return 2
-    fuzzers, corpus = map(pathlib.Path, sys.argv[1:])
+    fuzzers, corpus = map(pathlib.Path, sys.argv[1:3])
     recorder = Recorder()
-    record(recorder)
+    record(recorder, wanted)
     for target, inputs in sorted(recorder.inputs.items()):
-        merge(fuzzers / ("fuzz_" + target), inputs, corpus / target)
+        merge(fuzzers / ("fuzz_" + target), inputs, corpus / target, bool(wanted))
     return 0
 
 
