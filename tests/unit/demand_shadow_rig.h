@@ -17,6 +17,8 @@ static const char *const ways[] = { "pages", "all memory" };
 
 static bool by_pages; /* the way of this test */
 
+static struct perseas *asks; /* whose memory it is */
+
 /* --- how memory is filled --- */
 
 /* TORN: there is memory for the pages up to the one with `stored_to`, and for no more of its
@@ -50,15 +52,56 @@ static uint32_t fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, 
 	return came;
 }
 
+/* While this is set, an answer that has come is kept back, if it has the granule of `stored_to`,
+ * among so many at least. */
+static _Atomic unsigned holds;
+static _Atomic unsigned held;
+static struct ps_fetched kept[PS_MIRRORS_MAX]; /* the thread's, as is what follows */
+static bool has_kept[PS_MIRRORS_MAX];
+
+static bool is_to_be_held(unsigned which)
+{
+	const struct ps_fetching *f;
+	uint64_t granule;
+
+	if (!holds)
+		return false;
+	f = &asks->demand->fetching[which];
+	granule = (uint64_t)(stored_to - asks->segments[0].base) / ps_pager_uffd.granule;
+	return f->count >= holds && granule >= f->granule && granule < f->granule + f->count;
+}
+
+static int answer(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched)
+{
+	if (!has_kept[which]) {
+		const int rc = ps_pager_uffd.answer(pager, which, fetched);
+
+		if (rc <= 0 || !is_to_be_held(which))
+			return rc;
+		kept[which] = *fetched;
+		has_kept[which] = true;
+		held++;
+	}
+	if (holds)
+		return 0;
+	*fetched = kept[which];
+	has_kept[which] = false;
+	return 1;
+}
+
 static void watch(struct ps_env_ops *ops)
 {
 	(void)ops;
 	rig_pager.fill = fill;
+	rig_pager.answer = answer;
+	/* So that no second mirror is asked while an answer is kept back. */
+	rig_pager.late = PS_NEVER;
+	memset(has_kept, 0, sizeof(has_kept));
+	held = 0;
 }
 
 /* --- what is asked about --- */
 
-static struct perseas *asks;
 static _Atomic unsigned in_vain; /* about memory that is missing */
 
 static int take(struct ps_written *written, const uint8_t *base, uint64_t offset, uint64_t length,
@@ -119,6 +162,7 @@ static int teardown(void **state)
 {
 	/* Also where a test has failed. */
 	atomic_store(&committed, true);
+	holds = 0;
 	unsetenv("PERSEAS_WRITTEN_PAGES");
 	atomic_store(&rig_watched, NULL);
 	assert_int_equal(rig_teardown(state), 0);

@@ -57,6 +57,8 @@ static void test_what_is_stored_to_a_part_of_a_granule_is_committed(void **state
 	assert_true(here);
 	assert_int_equal(run_at(rig, torn() + 2 * PS_PAGE, &here), SIZE - torn() - 2 * PS_PAGE);
 	assert_false(here);
+	assert_int_equal(run_at(rig, torn() - 100, &here), 100);
+	assert_false(here);
 	tx = track(rig);
 	rig->bytes[in_part()] = rig_byte(in_part());
 	assert_int_equal(perseas_commit_token(tx, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, &token), 0);
@@ -64,19 +66,47 @@ static void test_what_is_stored_to_a_part_of_a_granule_is_committed(void **state
 	assert_int_equal(rig_by_another(rig, find_nothing), 0);
 }
 
-/* Mirrors' bytes may be older than what was committed: the rest comes, and no more. */
-static void test_what_was_committed_of_a_part_is_not_filled_again(void **state)
+/* What comes for somebody who waits comes with all that is missing beside it. */
+static void come_in_runs(struct rig *rig)
 {
-	struct rig *rig = *state;
+	struct ps_demand *d = rig->p->demand;
 
-	assert_int_equal(perseas_commit(store_to_a_part(rig, PERSEAS_TRACKED), 0), 0);
+	pthread_mutex_lock(&d->lock);
+	d->rate = 0;
+	d->pace.usual = 1;
+	d->pace.singles = 0;
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* The answer is older than what was committed: of the part nothing is filled again. */
+static void fill_after_a_commit(struct rig *rig, unsigned granules)
+{
+	perseas_tx_t *tx = store_to_a_part(rig, PERSEAS_TRACKED);
+
+	assert_int_equal(perseas_abort(tx), 0);
+	if (granules > 1)
+		come_in_runs(rig);
+	holds = granules;
+	RIG_UNTIL(held);
+	assert_int_equal(commit_value(rig, VALUE), 0);
 	fills = AT_ONCE;
+	holds = 0;
 	for (uint64_t i = torn(); i < torn() + ps_pager_uffd.granule; i++)
 		if (rig->bytes[i] != (i == in_part() ? VALUE : rig_byte(i)))
 			fail_msg("byte %llu", (unsigned long long)i);
 	assert_int_equal(commit_value(rig, rig_byte(in_part())), 0);
 	assert_int_equal(rig->p->commit.stat.range_bytes, 16);
 	assert_int_equal(rig_by_another(rig, find_nothing), 0);
+}
+
+static void test_what_was_committed_of_a_part_is_not_filled_again(void **state)
+{
+	fill_after_a_commit(*state, 1);
+}
+
+static void test_what_was_committed_of_a_part_is_not_filled_again_by_a_run(void **state)
+{
+	fill_after_a_commit(*state, 2);
 }
 
 static void is_as_it_was(struct rig *rig)
@@ -158,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EACH(test_what_is_stored_to_a_part_of_a_granule_is_committed),
 		EACH(test_what_was_committed_of_a_part_is_not_filled_again),
+		EACH(test_what_was_committed_of_a_part_is_not_filled_again_by_a_run),
 		EACH(test_what_is_stored_to_a_part_of_a_granule_is_put_back),
 		EACH(test_an_undeclared_store_to_a_part_of_a_granule_is_found),
 		EACH(test_a_discarded_page_of_a_part_is_refused),
