@@ -53,7 +53,7 @@ int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns);
 /* conflict.c: sleeps so long. Not locked. */
 void ps_apart_pause(struct perseas *p, uint64_t pause_ns);
 
-/* EINVAL in a child of fork, where nobody would ever let go; else 0. */
+/* EINVAL in a child of fork, where nobody would ever let go, and no segment is mapped; else 0. */
 int ps_apart_here(const struct perseas *p);
 
 /* Who waits asks again. Locked. */

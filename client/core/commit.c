@@ -468,7 +468,9 @@ int perseas_commit_token(perseas_tx_t *tx, unsigned flags, struct perseas_token 
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
-	ps_shadow_settle(p);
+	rc = ps_shadow_settle(p);
+	if (rc)
+		return rc;
 	ps_lock(p);
 	rc = commit_with_token(tx, flags, token);
 	pthread_mutex_unlock(&p->lock);
@@ -498,7 +500,9 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags)
 		return ps_fail(p, PERSEAS_EENDED,
 		               "the transaction has been committed or aborted: begin another");
 	start = ps_timing_start(tx);
-	ps_shadow_settle(p);
+	rc = ps_shadow_settle(p);
+	if (rc)
+		return rc;
 	ps_lock(p);
 	rc = commit_locked(tx, start);
 	pthread_mutex_unlock(&p->lock);

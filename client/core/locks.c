@@ -446,7 +446,9 @@ int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns)
 
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
-	ps_shadow_settle(p);
+	rc = ps_shadow_settle(p);
+	if (rc)
+		return rc;
 	ps_lock(p);
 	rc = retry_locked(tx, pause_ns);
 	pthread_mutex_unlock(&p->lock);

@@ -31,8 +31,8 @@ int ps_apart_here(const struct perseas *p)
 	if (p->apart.process == getpid())
 		return 0;
 	return ps_fail(p, PERSEAS_EINVAL,
-	               "a child of fork waits for a thread of its parent, which is not here: it "
-	               "must open store '%s' itself",
+	               "a child of fork has neither its parent's threads nor the memory of its "
+	               "segments: it must open store '%s' itself",
 	               p->store);
 }
 

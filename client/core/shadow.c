@@ -6,6 +6,7 @@
  */
 #include "shadow.h"
 
+#include "apart.h"
 #include "commit.h"
 #include "written.h"
 
@@ -57,6 +58,15 @@ void ps_shadow_begin(struct perseas *p)
 		ps_report(p, "%s: commits compare the pages that were written", what);
 	else
 		ps_report(p, "%s: commits compare all memory: %s", what, error.text);
+}
+
+int ps_shadow_await(struct perseas *p)
+{
+	int rc = ps_apart_here(p);
+
+	if (!rc)
+		ps_demand_settle(p);
+	return rc;
 }
 
 static uint64_t words(const struct ps_segment *segment)

@@ -39,11 +39,12 @@ void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t 
 void ps_shadow_free(struct ps_segment *segment);
 
 /* For the thread that commits or aborts, which holds nothing: it may have stored to a page that is
- * still coming, by what others are told. */
-static inline void ps_shadow_settle(struct perseas *p)
+ * still coming, by what others are told. 0; or EINVAL in a child of fork, which has neither the
+ * memory nor the thread that it would wait for. The first is for handles with shadows. */
+int ps_shadow_await(struct perseas *p);
+static inline int ps_shadow_settle(struct perseas *p)
 {
-	if (p->options.flags & PS_SHADOWED)
-		ps_demand_settle(p);
+	return p->options.flags & PS_SHADOWED ? ps_shadow_await(p) : 0;
 }
 
 /* Notes which pages of the segment were written, of those that are here. Locked. */

@@ -334,13 +334,16 @@ void ps_tx_take_back(struct perseas_tx *tx)
 int perseas_abort(perseas_tx_t *tx)
 {
 	struct perseas *p;
+	int rc;
 
 	if (!tx)
 		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
 	p = tx->p;
 	if (!tx->open)
 		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
-	ps_shadow_settle(p);
+	rc = ps_shadow_settle(p);
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&p->lock);
 	ps_tx_take_back(tx);
 	ps_tx_end(tx);

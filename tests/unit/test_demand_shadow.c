@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 /* --- transactions that declare nothing --- */
 
@@ -124,6 +125,35 @@ static void test_what_is_stored_while_a_page_comes_is_put_back_by_a_retry(void *
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
+/* A child of fork has neither the memory nor a thread that would fill it: it waits for nothing. */
+static void end_in_a_child(const struct rig *rig, perseas_tx_t *tx)
+{
+	struct perseas_token token;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	_exit(perseas_commit(tx, 0) != PERSEAS_EINVAL ||
+	      perseas_commit_token(tx, PERSEAS_NOWAIT, &token) != PERSEAS_EINVAL ||
+	      perseas_retry(tx) != PERSEAS_EINVAL || perseas_abort(tx) != PERSEAS_EINVAL ||
+	      !strstr(perseas_message(rig->p), "child of fork"));
+}
+
+static void test_a_child_of_fork_ends_no_transaction(void **state)
+{
+	struct rig *rig = *state;
+	perseas_tx_t *tx = store_while_it_comes(rig);
+	const pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child)
+		end_in_a_child(rig, tx);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	atomic_store(&committed, true);
+	assert_int_equal(rig_by_another(rig, find_committed), 0);
+}
+
 /* --- stores that nobody declared --- */
 
 static void test_an_undeclared_store_is_found_while_memory_is_missing(void **state)
@@ -236,6 +266,7 @@ int main(void)
 		EACH(test_what_is_stored_while_a_page_comes_is_committed_without_waiting),
 		EACH(test_what_is_stored_while_a_page_comes_is_put_back),
 		EACH(test_what_is_stored_while_a_page_comes_is_put_back_by_a_retry),
+		EACH(test_a_child_of_fork_ends_no_transaction),
 		EACH(test_an_undeclared_store_is_found_while_memory_is_missing),
 		EACH(test_an_undeclared_store_is_found_while_a_page_comes),
 		EACH(test_who_is_fenced_puts_back_what_it_stored),
