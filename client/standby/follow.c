@@ -26,26 +26,6 @@ uint64_t ps_follow_now(const struct ps_follow *follow)
 	return follow->looks.env->ops->now(follow->looks.env);
 }
 
-int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
-                   const uint8_t *mark, struct ps_env *looks, struct ps_env *watches,
-                   uint32_t timeout_ms, struct ps_error *error)
-{
-	memset(follow, 0, sizeof(*follow));
-	follow->store = store;
-	follow->mark = mark;
-	follow->list = mirrors;
-	if (ps_panel_begin(&follow->looks, looks, mirrors, timeout_ms, error))
-		return error->code;
-	follow->named_ns = ps_follow_now(follow);
-	return ps_panel_begin(&follow->watches, watches, mirrors, timeout_ms, error);
-}
-
-void ps_follow_close(struct ps_follow *follow)
-{
-	ps_panel_end(&follow->watches);
-	ps_panel_end(&follow->looks);
-}
-
 /* --- what the mirrors said --- */
 
 static bool is_marked(const struct ps_follow *follow, const Perseas__StoreStatus *status)
@@ -84,6 +64,24 @@ static int live_at(const struct ps_follow *follow, const struct ps_census *censu
 		    is_marked(follow, census->told[i]) == ours)
 			return (int)i;
 	return -1;
+}
+
+/* An open asks no more than R whether an owner lives, and T and W to go on (I6, I7). Whoever has a
+ * store that none of these shows as owned cannot commit. So a mirror that says nothing keeps nobody
+ * waiting where the others would do. Where one lives, nothing is urgent. */
+static bool is_enough(void *arg, const struct ps_panel *panel)
+{
+	const struct ps_follow *follow = arg;
+	struct ps_census census = { .panel = panel };
+
+	for (unsigned i = 0; i < panel->count; i++) {
+		census.errors[i] = panel->errors[i];
+		if (panel->replies[i])
+			census.told[i] = panel->replies[i]->store->status;
+	}
+	ps_census_judge(&census);
+	return census.judged.outlook == PS_OUTLOOK_OPENS && live_at(follow, &census, false) < 0 &&
+	       live_at(follow, &census, true) < 0;
 }
 
 static void say_owner(const struct ps_census *census, int at, struct ps_standing_now *now)
@@ -182,6 +180,30 @@ static void judge_census(const struct ps_follow *follow, const struct ps_census 
 		say_trouble(census, now);
 	}
 	judge_standbys(census, now);
+}
+
+/* --- its life --- */
+
+int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
+                   const uint8_t *mark, struct ps_env *looks, struct ps_env *watches,
+                   uint32_t timeout_ms, struct ps_error *error)
+{
+	memset(follow, 0, sizeof(*follow));
+	follow->store = store;
+	follow->mark = mark;
+	follow->list = mirrors;
+	if (ps_panel_begin(&follow->looks, looks, mirrors, timeout_ms, error))
+		return error->code;
+	follow->looks.enough = is_enough;
+	follow->looks.enough_arg = follow;
+	follow->named_ns = ps_follow_now(follow);
+	return ps_panel_begin(&follow->watches, watches, mirrors, timeout_ms, error);
+}
+
+void ps_follow_close(struct ps_follow *follow)
+{
+	ps_panel_end(&follow->watches);
+	ps_panel_end(&follow->looks);
 }
 
 /* --- watches --- */

@@ -85,7 +85,8 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
                    uint32_t timeout_ms, struct ps_error *error);
 void ps_follow_close(struct ps_follow *follow);
 
-/* Asks the mirrors, for timeout_ms at most, and has them watched from now on. */
+/* Asks the mirrors, for timeout_ms at most, and has them watched from now on. Those that say
+ * nothing are not waited for where the others would do for an open (panel.h, `enough`). */
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now);
 
 /* What to poll for, and until when at most. The count. */

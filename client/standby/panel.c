@@ -7,7 +7,16 @@
 #include "../host/asked.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <string.h>
+
+#define MS_NS ((uint64_t)1000000)
+
+enum {
+	LATE_MS = 500, /* for those that are behind when others have answered */
+	LATE = 10,     /* times as long as these took */
+	TICK_MS = 20,  /* a connection that is being made may go on without a sign */
+};
 
 int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
                    uint32_t timeout_ms, struct ps_error *error)
@@ -65,18 +74,75 @@ static Perseas__Reply *panel_receive_until(struct ps_panel *panel, unsigned i, u
 	return NULL;
 }
 
+/* Takes what has come. How many are not answered yet: *fds tells when they may be. */
+static unsigned take_answers(struct ps_panel *panel, uint32_t *awaited, uint64_t until_ns,
+                             struct pollfd fds[PS_MIRRORS_MAX], unsigned *count)
+{
+	unsigned rest = 0;
+
+	*count = 0;
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (!(*awaited >> i & 1))
+			continue;
+		if (panel->env->ops->answered(panel->controls[i])) {
+			*awaited &= ~((uint32_t)1 << i);
+			panel->replies[i] = panel_receive_until(panel, i, until_ns,
+			                                        &panel->errors[i]);
+			continue;
+		}
+		rest++;
+		*count += panel->env->ops->control_waits(panel->controls[i], &fds[*count]);
+	}
+	return rest;
+}
+
+/* Until all of these have answered, or enough have and the others had time to. Those that are
+ * left. */
+static uint32_t await_enough(struct ps_panel *panel, uint32_t awaited, uint64_t *until_ns)
+{
+	const struct ps_env_ops *ops = panel->env->ops;
+	const uint64_t began_ns = ops->now(panel->env);
+	struct pollfd fds[PS_MIRRORS_MAX];
+	uint64_t now_ns = began_ns, late_ns, tick_ns;
+	unsigned count;
+	bool hurries = false;
+
+	while (take_answers(panel, &awaited, *until_ns, fds, &count)) {
+		now_ns = ops->now(panel->env);
+		if (!hurries && panel->enough(panel->enough_arg, panel)) {
+			hurries = true;
+			late_ns = LATE * (now_ns - began_ns);
+			late_ns = now_ns + (late_ns > LATE_MS * MS_NS ? late_ns : LATE_MS * MS_NS);
+			*until_ns = late_ns < *until_ns ? late_ns : *until_ns;
+		}
+		if (now_ns >= *until_ns)
+			break;
+		tick_ns = now_ns + TICK_MS * MS_NS;
+		ops->pause(panel->env, PS_UNWOKEN, fds, count,
+		           tick_ns < *until_ns ? tick_ns : *until_ns);
+	}
+	return awaited;
+}
+
 void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests[PS_MIRRORS_MAX])
 {
+	uint32_t awaited = 0;
 	uint64_t until_ns;
 
 	forget_replies(panel);
-	until_ns = panel->env->ops->now(panel->env) + (uint64_t)panel->timeout_ms * 1000000;
-	for (unsigned i = 0; i < panel->count; i++)
-		if (requests[i] && panel->controls[i] &&
-		    panel->env->ops->send(panel->controls[i], requests[i], &panel->errors[i]))
+	until_ns = panel->env->ops->now(panel->env) + (uint64_t)panel->timeout_ms * MS_NS;
+	for (unsigned i = 0; i < panel->count; i++) {
+		if (!requests[i] || !panel->controls[i])
+			continue;
+		if (panel->env->ops->send(panel->controls[i], requests[i], &panel->errors[i]))
 			panel_disconnect(panel, i);
+		else
+			awaited |= (uint32_t)1 << i;
+	}
+	if (panel->enough)
+		awaited = await_enough(panel, awaited, &until_ns);
 	for (unsigned i = 0; i < panel->count; i++)
-		if (requests[i] && panel->controls[i])
+		if (awaited >> i & 1)
 			panel->replies[i] = panel_receive_until(panel, i, until_ns,
 			                                        &panel->errors[i]);
 }
@@ -91,8 +157,7 @@ bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *r
 
 Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i)
 {
-	uint64_t until_ns = panel->env->ops->now(panel->env) +
-	                    (uint64_t)panel->timeout_ms * 1000000;
+	uint64_t until_ns = panel->env->ops->now(panel->env) + (uint64_t)panel->timeout_ms * MS_NS;
 
 	if (!panel->controls[i])
 		return NULL;

@@ -11,6 +11,10 @@
 struct ps_panel {
 	struct ps_env *env;
 	uint32_t timeout_ms; /* of one round */
+	/* While a round waits: would the answers that are here do? Then the others have as long
+	 * again as these took, ten times, and half a second at least. NULL: all are waited for. */
+	bool (*enough)(void *arg, const struct ps_panel *panel);
+	void *enough_arg;
 	unsigned count;
 	unsigned given; /* of these, by the list; the others are as a roster has them */
 	struct ps_address addresses[PS_MIRRORS_MAX];
@@ -28,8 +32,8 @@ struct ps_panel {
 int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
                    uint32_t timeout_ms, struct ps_error *error);
 
-/* Asks each mirror whose request is not NULL, and waits for all. What the round before brought is
- * freed. A mirror that failed to answer stays failed. */
+/* Asks each mirror whose request is not NULL, and waits for all, or for enough of them. What the
+ * round before brought is freed. A mirror that failed to answer stays failed. */
 void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests[PS_MIRRORS_MAX]);
 
 /* The same request to all. */

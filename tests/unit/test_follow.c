@@ -248,6 +248,60 @@ static void a_name_is_looked_up_again_while_no_mirror_tells_of_the_store(void **
 	owner_free(o);
 }
 
+/* --- mirrors that say nothing --- */
+
+enum { PATIENCE_MS = 60000 };
+
+/* How long a look takes, of a store with W 2. The first `hung` of its three mirrors say nothing. */
+static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expected)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_standing_now now;
+	struct ps_follow follow;
+	struct ps_error error;
+	uint64_t began, took;
+
+	if (!owned)
+		owner_die(o);
+	for (unsigned i = 0; i < hung; i++)
+		direct_hang(o->d, i);
+	assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1,sim://2", mark,
+	                                direct_env(o->d), direct_env(o->d), PATIENCE_MS, &error),
+	                 0);
+	began = o->d->now;
+	ps_follow_look(&follow, &now);
+	took = (o->d->now - began) / 1000000;
+	assert_int_equal(now.ownership, expected);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(ps_panel_answered(&follow.looks, i) == (i >= hung));
+		assert_true(ps_follow_silent(&follow, follow.looks.addresses[i].text) ==
+		            (i < hung));
+	}
+	follow_end(&follow);
+	for (unsigned i = 0; i < hung; i++)
+		direct_unhang(o->d, i);
+	owner_free(o);
+	return took;
+}
+
+/* The other two are enough for an open, which is not held up. */
+static void one_that_says_nothing_is_not_waited_for(void **state)
+{
+	uint64_t took;
+
+	(void)state;
+	took = look_at_hung(1, false, PS_OWNER_NONE);
+	assert_true(took >= 400 && took < 2000);
+}
+
+/* One mirror may not know of an owner that lives; and where one lives, nothing is urgent. */
+static void others_are_waited_for(void **state)
+{
+	(void)state;
+	assert_true(look_at_hung(2, false, PS_OWNER_UNKNOWN) >= PATIENCE_MS);
+	assert_true(look_at_hung(1, true, PS_OWNER_LIVES) >= PATIENCE_MS);
+}
+
 /* Mirrors that answer each Watch at once, and say that there is news. */
 static struct {
 	struct ps_env_ops ops;
@@ -436,6 +490,8 @@ int main(void)
 		cmocka_unit_test(standbys_agree_on_who_is_next),
 		cmocka_unit_test(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store),
 		cmocka_unit_test(an_older_mirror_is_told_what_it_knows),
+		cmocka_unit_test(one_that_says_nothing_is_not_waited_for),
+		cmocka_unit_test(others_are_waited_for),
 		cmocka_unit_test(news_that_no_look_shows_make_few_looks),
 		cmocka_unit_test(after_news_that_a_look_shows_all_are_watched),
 	};

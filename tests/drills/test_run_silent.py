@@ -1,0 +1,68 @@
+"""`perseas run` where a mirror of its list says nothing: the others decide, and nobody waits for it
+longer than they took."""
+import contextlib
+import socket
+import subprocess
+
+import pytest
+
+from drill import fill
+from test_run import OWNS, RUNS, run  # noqa: F401
+
+# Far more than a drill may take: whoever waits for it fails.
+FOR_EVER = ("--connect-timeout", "600000")
+
+
+@contextlib.contextmanager
+def black_hole(port):
+    """A port of which the kernel drops every try to connect: as many wait as it lets wait."""
+    with contextlib.ExitStack() as open_sockets:
+        hole = open_sockets.enter_context(socket.socket())
+        hole.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        hole.bind(("127.0.0.1", port))
+        hole.listen(0)
+        waits = False
+        while not waits:
+            each = open_sockets.enter_context(socket.socket())
+            each.setblocking(False)
+            each.connect_ex(("127.0.0.1", port))
+            # Whoever is not connected at once never is.
+            waits = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != 1
+        yield
+
+
+@pytest.mark.parametrize("at", (0, 2))
+def test_a_black_hole_holds_up_no_command(at, mirrors, run):
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    port = int(daemons[at].address.rpartition(":")[2])
+    daemons[at].kill9()
+    with black_hole(port):
+        runner = run("bank", daemons, options=FOR_EVER)
+        runner.wait_printed("holding")
+        runner.wait_said(OWNS)
+
+
+def test_a_stopped_mirror_holds_up_no_command(mirrors, run):
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons[1].stop()
+    runner = run("bank", daemons, options=FOR_EVER)
+    runner.wait_printed("holding")
+    daemons[1].cont()
+    runner.wait_said(OWNS)
+
+
+def test_too_few_that_answer_are_not_enough(mirrors, run):
+    """W is 2 of 3: one mirror alone opens nothing, and COMMAND begins when a second one answers."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    for each in daemons[1:]:
+        each.stop()
+    runner = run("bank", daemons, options=FOR_EVER)
+    with pytest.raises(subprocess.TimeoutExpired):
+        runner.process.wait(1)
+    assert RUNS not in runner.said()
+    daemons[1].cont()
+    runner.wait_printed("holding")
+    daemons[2].cont()
