@@ -263,7 +263,7 @@ static int unmap(struct sim_application *a)
 
 	if (!a->mapped[i].base)
 		return GO_ON;
-	rc = perseas_unmap(a->p, a->mapped[i].base);
+	rc = sim_grown_unmap(a, i);
 	if (a->owner->dead)
 		return LEAVE;
 	if (rc == PERSEAS_ECONFLICT && a->open)
@@ -282,7 +282,7 @@ static int destroy(struct sim_application *a)
 	if (!a->at->segments[i].present)
 		return GO_ON;
 	if (a->mapped[i].base)
-		rc = perseas_unmap(a->p, a->mapped[i].base);
+		rc = sim_grown_unmap(a, i);
 	if (a->owner->dead)
 		return LEAVE;
 	if (rc == PERSEAS_ECONFLICT && a->open)

@@ -29,6 +29,17 @@ void sim_grown_forget(struct sim_application *a, unsigned segment)
 		a->mapped[sim_part(segment, k)] = (struct mapped){ NULL, 0 };
 }
 
+/* It may wait for what is being filled, and no thread begins to use the segment meanwhile. */
+int sim_grown_unmap(struct sim_application *a, unsigned segment)
+{
+	int rc;
+
+	a->unmaps = segment + 1;
+	rc = perseas_unmap(a->p, a->mapped[segment].base);
+	a->unmaps = 0;
+	return rc;
+}
+
 uint32_t sim_grown_size(const struct sim_application *a, unsigned segment)
 {
 	uint32_t size = a->mapped[segment].size;

@@ -7,8 +7,10 @@
 
 #include "work.h"
 
-/* It was mapped: its parts lie behind it. It is mapped no more. */
+/* It was mapped: its parts lie behind it. It is to be unmapped, as perseas_unmap returns. It is
+ * mapped no more. */
 void sim_grown_find(struct sim_application *a, unsigned segment);
+int sim_grown_unmap(struct sim_application *a, unsigned segment);
 void sim_grown_forget(struct sim_application *a, unsigned segment);
 
 /* The bytes of a segment that is mapped, with what it has grown by. */

@@ -152,7 +152,8 @@ static void change(struct work *work, bool large)
 		range.length = UNIFORM;
 	range.offset = (uint32_t)sim_below(w, size - range.length + 1);
 	sim_count(w, SIM_ACROSS, range.offset < m->size && range.offset + range.length > m->size);
-	if (!may_have(work, range.segment) || !m->base || taken(work, &range))
+	if (!may_have(work, range.segment) || !m->base || a->unmaps == range.segment + 1 ||
+	    taken(work, &range))
 		return;
 	/* No other thread takes it while this one waits for memory. */
 	work->ranges[work->count++] = range;
@@ -203,8 +204,9 @@ static void change_again(struct work *work, const struct range *range)
 /* Goes on from a savepoint, and takes it back: what was there at the savepoint is there again. */
 static void attempt(struct work *work)
 {
-	static uint8_t then[RANGES_MAX][SIM_RANGE_MAX];
+	static uint8_t kept[SIM_OWNERS_MAX][RANGES_MAX][SIM_RANGE_MAX];
 	struct sim_application *a = work->application;
+	uint8_t(*then)[SIM_RANGE_MAX] = kept[a->owner->index];
 	const unsigned count = work->count;
 	uint64_t savepoint;
 	int rc = perseas_savepoint(work->tx, &savepoint);

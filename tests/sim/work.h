@@ -26,6 +26,7 @@ struct sim_application {
 	struct work *open;   /* transactions */
 	bool leaving;        /* a thread has seen that it is over */
 	bool mapping;        /* a thread is at the segments */
+	unsigned unmaps;     /* 1 more than the one that it unmaps, from which others keep away */
 	bool attempting;     /* a thread will roll back to a savepoint */
 	unsigned maps;       /* of segments that were published */
 	struct mapped mapped[SIM_NAMED];
