@@ -118,8 +118,8 @@ enum perseas_event_kind {
 	                                  again only after 10 s without such a wait. */
 	PERSEAS_EVENT_WHOLE,           /* all memory that is mapped is here
 	                                  (PERSEAS_RECOVERY_ON_DEMAND) */
-	PERSEAS_EVENT_MEMORY_WAITS,    /* memory is missing, and for a second no mirror gave any:
-	                                  an access to it waits */
+	PERSEAS_EVENT_MEMORY_WAITS,    /* memory is missing, and for a second none came whole: no
+	                                  mirror gives it, or this host has no memory for it */
 	PERSEAS_EVENT_HANDOVER         /* an operator wants a standby, which the text names, to own
 	                                  the store next (perseas move): end or abort what is open,
 	                                  close the handle, and open the store again only when it

@@ -395,19 +395,26 @@ static bool follow_mirror(struct perseas *p, unsigned i, uint64_t now)
 	return true;
 }
 
-static void tell(struct perseas *p, uint64_t missing, bool starved)
+/* Why what is missing does not come, where mirrors are asked for it. */
+static const char *cause(const struct ps_demand *d)
+{
+	return d->poor ? "this host has no memory for all of what mirrors give: free some"
+	               : "no mirror gives them";
+}
+
+static void tell(struct perseas *p, uint64_t missing, const char *starved)
 {
 	struct ps_demand *d = p->demand;
 
 	pthread_mutex_lock(&p->lock);
 	if (starved && !d->told_starved)
 		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, ps_last(p), NULL,
-		         "%llu bytes of memory are missing, and no mirror gives them",
-		         (unsigned long long)missing);
+		         "%llu bytes of memory are missing, and %s",
+		         (unsigned long long)missing, starved);
 	if (!missing && !d->told_whole)
 		ps_event(p, PERSEAS_EVENT_WHOLE, ps_last(p), NULL, "all memory is here");
 	pthread_mutex_unlock(&p->lock);
-	d->told_starved = starved;
+	d->told_starved = starved != NULL;
 	d->told_whole = !missing;
 }
 
@@ -450,7 +457,8 @@ void ps_demand_hold(struct perseas *p)
 void ps_demand_step(struct perseas *p)
 {
 	struct ps_demand *d = p->demand;
-	bool changed = false, starved, any;
+	const char *starved = NULL;
+	bool changed = false, any;
 	uint64_t epoch, missing, now;
 
 	if (!d)
@@ -467,7 +475,8 @@ void ps_demand_step(struct perseas *p)
 	d->epoch = epoch;
 	d->fenced |= p->superseded;
 	missing = bytes_missing(d, &any);
-	starved = missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR;
+	if (missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
+		starved = cause(d);
 	if (changed)
 		d->env->ops->broadcast(d->env, &d->change);
 	unlock(d);
@@ -495,8 +504,13 @@ void ps_demand_figures(struct perseas *p, struct perseas_stat *stat)
 
 /* --- what the application asks --- */
 
-static int fail_missing(struct perseas *p, uint64_t missing)
+static int fail_missing(struct perseas *p, uint64_t missing, bool poor)
 {
+	if (poor)
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "%llu bytes of memory are not here yet, and this host has no memory "
+		               "for them: free some, and call perseas_wait_whole again",
+		               (unsigned long long)missing);
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
 	               "%llu bytes of memory are not here yet: perseas_wait_whole again, and see "
 	               "perseas_mirror_stat for mirrors that give none",
@@ -517,7 +531,7 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 {
 	struct ps_demand *d;
 	uint64_t until, missing;
-	bool any, fenced;
+	bool any, fenced, poor;
 
 	if (!p)
 		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
@@ -529,10 +543,11 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 	while ((missing = bytes_missing(d, &any)) && !d->fenced && ps_now(p) < until)
 		wait_change(d, until);
 	fenced = d->fenced;
+	poor = d->poor;
 	unlock(d);
 	if (!missing)
 		return 0;
-	return fenced ? ps_fail_fenced(p) : fail_missing(p, missing);
+	return fenced ? ps_fail_fenced(p) : fail_missing(p, missing, poor);
 }
 
 /* So far of [at, end) goes the mapping that `at` is in; `at`: it is in none. With the lock. */

@@ -127,7 +127,8 @@ struct ps_demand {
 	bool wants_lost;  /* there were more: some granule is WANTED that is not in the ring */
 	uint64_t rest_at; /* with a rate: what nobody waits for is not asked for before */
 	bool tell_keeper;
-	uint64_t starved_at; /* since then somebody waits, and no source gave anything; 0: not so */
+	uint64_t starved_at; /* since then somebody waits, and nothing came whole; 0: not so */
+	bool poor;           /* what came last found no memory for all of it here */
 	uint64_t faults, fetched, refusals;
 
 	struct ps_fetching fetching[PS_MIRRORS_MAX]; /* the thread's */

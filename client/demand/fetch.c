@@ -384,6 +384,7 @@ static void arrived(struct ps_demand *d, unsigned i, const struct ps_fetched *fe
 	}
 	pthread_mutex_lock(&d->lock);
 	filled = fill_all(d, f, fetched->bytes.data);
+	d->poor = !filled;
 	mapping = ps_mapping_of(d, f->generation);
 	tell = d->tell_keeper || (mapping && !mapping->missing);
 	d->tell_keeper = false;

@@ -59,6 +59,7 @@ struct rig {
 	perseas_t *p;
 	uint8_t *bytes;                         /* of segment "accounts" */
 	_Atomic unsigned waits, wholes;         /* events of these kinds */
+	char told[256];                         /* by the last of `waits` */
 	uint64_t rate;                          /* perseas_options.fetch_rate */
 	unsigned patience_ms;                   /* with a mirror that hangs; 0: none does */
 	void (*change)(struct ps_env_ops *ops); /* of the next open; NULL: nothing */
@@ -228,6 +229,8 @@ static void rig_event(void *arg, const struct perseas_event *event)
 {
 	struct rig *rig = arg;
 
+	if (event->kind == PERSEAS_EVENT_MEMORY_WAITS)
+		strcpy(rig->told, event->text);
 	rig->waits += event->kind == PERSEAS_EVENT_MEMORY_WAITS;
 	rig->wholes += event->kind == PERSEAS_EVENT_WHOLE;
 }

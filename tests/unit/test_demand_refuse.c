@@ -16,13 +16,13 @@ static bool fault(struct ps_pager *pager, uint64_t *address)
 
 static atomic_bool poor;
 
-/* There is memory for the first page of what comes, and no more. */
+/* There is memory for the first page of what comes, and no more; none for a page alone. */
 static uint32_t fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
                      bool watched)
 {
-	if (atomic_load(&poor) && length > PS_PAGE)
-		return rig_fill_part(pager, to, bytes, PS_PAGE, length, watched);
-	return ps_pager_uffd.fill(pager, to, bytes, length, watched);
+	if (!atomic_load(&poor))
+		return ps_pager_uffd.fill(pager, to, bytes, length, watched);
+	return length > PS_PAGE ? rig_fill_part(pager, to, bytes, PS_PAGE, length, watched) : 0;
 }
 
 static void change(struct ps_env_ops *ops)
@@ -96,6 +96,24 @@ static void test_who_is_fenced_keeps_a_part_of_a_granule(void **state)
 	assert_int_equal(rig_look(rig->bytes + 101), rig_byte(101));
 }
 
+/* Mirrors give what is missing, and must not be blamed. */
+static void test_who_has_no_memory_is_told_so(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	atomic_store(&poor, true);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_look(rig->bytes + 100), rig_byte(100));
+	RIG_UNTIL(rig->waits > 0);
+	assert_non_null(strstr(rig->told, "this host has no memory"));
+	assert_int_equal(perseas_wait_whole(rig->p, 0), PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(perseas_message(rig->p), "this host has no memory"));
+	atomic_store(&poor, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
 static int teardown(void **state)
 {
 	atomic_store(&poor, false);
@@ -109,6 +127,7 @@ int main(void)
 		                                teardown),
 		cmocka_unit_test_setup_teardown(test_who_is_fenced_keeps_a_part_of_a_granule, setup,
 		                                teardown),
+		cmocka_unit_test_setup_teardown(test_who_has_no_memory_is_told_so, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
