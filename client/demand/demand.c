@@ -409,8 +409,8 @@ static void tell(struct perseas *p, uint64_t missing, const char *starved)
 	pthread_mutex_lock(&p->lock);
 	if (starved && !d->told_starved)
 		ps_event(p, PERSEAS_EVENT_MEMORY_WAITS, ps_last(p), NULL,
-		         "%llu bytes of memory are missing, and %s",
-		         (unsigned long long)missing, starved);
+		         "%llu bytes of memory are missing, and %s", (unsigned long long)missing,
+		         starved);
 	if (!missing && !d->told_whole)
 		ps_event(p, PERSEAS_EVENT_WHOLE, ps_last(p), NULL, "all memory is here");
 	pthread_mutex_unlock(&p->lock);
