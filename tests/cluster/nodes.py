@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/drills"))
@@ -50,7 +51,7 @@ class Node:
         self.fleet, self.name = fleet, "node%d" % number
         self.number, self.address = number, "10.88.0.%d" % number
         self.root = fleet.folder / self.name
-        self.process = None
+        self.process = self.group_name = None
         for part in ("upper", "work", "root"):
             (fleet.folder / (self.name + "-disk") / part).mkdir(parents=True)
         self.root = fleet.folder / (self.name + "-disk/root")
@@ -69,10 +70,12 @@ class Node:
     def boot(self):
         """It is up when this returns; services that are enabled may still be starting."""
         log = open(self.fleet.folder / (self.name + ".log"), "ab")
+        # No other run has it, nor one that was killed.
+        self.group_name = "perseas-deb.%s" % uuid.uuid4()
         self.process = subprocess.Popen(
             [TOP / "tests/deb/boot.sh", self.root, "/bin/sh", "-c", "echo up; exec cat"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, preexec_fn=die_with_parent,
-            env=dict(os.environ, PERSEAS_BOOT_NAME=self.name))
+            env=dict(os.environ, PERSEAS_BOOT_NAME=self.name, PERSEAS_BOOT_GROUP=self.group_name))
         log.close()
         wait_for(self.has_network, SECONDS, "a network namespace of " + self.name)
         self.fleet.switch.plug_in(self)
@@ -110,7 +113,7 @@ class Node:
     def group(self):
         mounted = subprocess.run(["findmnt", "-n", "-t", "cgroup2", "-o", "TARGET"], text=True,
                                  stdout=subprocess.PIPE, check=True).stdout.split("\n")[0]
-        return pathlib.Path(mounted) / ("perseas-deb.%d" % self.process.pid)
+        return pathlib.Path(mounted) / self.group_name
 
     def freeze(self, yes):
         """It stands still as a whole, or goes on."""

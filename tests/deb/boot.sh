@@ -1,7 +1,8 @@
 #!/bin/sh
 # boot.sh ROOT COMMAND...: has a systemd of its own run in the folder ROOT, which is the root of a
 # Debian system, and runs the command there as root, once it is up. tests/deb/check.sh calls it, and
-# tests/cluster for each node. PERSEAS_BOOT_NAME is the host's name there.
+# tests/cluster for each node. PERSEAS_BOOT_NAME is the host's name there, and PERSEAS_BOOT_GROUP
+# that of the group of all its processes, which nobody else may have.
 #
 # It has namespaces of its own for processes, mounts, network, cgroups and names: nothing of it is
 # seen outside, no address but its own loopback is reached from inside, and everything ends with the
@@ -11,8 +12,11 @@ set -eu
 root=$(realpath "$1")
 shift
 if [ "${PERSEAS_BOOT:-}" != inside ]; then
-	# The namespace's root of cgroups is a group of its own.
-	group=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)/perseas-deb.$$
+	# The namespace's root of cgroups is a group of its own. Numbers of processes do not tell
+	# groups apart: callers may have namespaces of processes, and one that was killed leaves its
+	# group behind.
+	name=${PERSEAS_BOOT_GROUP:-perseas-deb.$(cat /proc/sys/kernel/random/uuid)}
+	group=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)/$name
 	mkdir "$group"
 	trap 'find "$group" -depth -type d -exec rmdir {} +' EXIT
 	trap 'exit 1' HUP INT TERM
