@@ -24,8 +24,8 @@ fail() {
 	exit 1
 }
 
-# wait_for WHAT COMMAND...: until the command succeeds, five minutes at most, which a busy machine may
-# need.
+# wait_for WHAT COMMAND...: until the command succeeds, five minutes at most, which a busy machine
+# may need.
 wait_for() {
 	what=$1
 	shift
