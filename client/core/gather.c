@@ -6,6 +6,7 @@
  */
 #include "gather.h"
 
+#include "bytes.h"
 #include "commit.h"
 #include "late.h"
 #include "mirror.h"
@@ -98,9 +99,9 @@ bool ps_gather_start(struct perseas *p)
 	struct ps_record *record;
 	uint64_t limit;
 
-	ps_assert_locked(p);
 	if (g)
 		return true;
+	ps_assert_locked(p);
 	/* Room for every chain that may come of it: links that need none now may be the last. */
 	if (ps_commit_grow(p, LINES_MAX + 1))
 		return false;
@@ -179,9 +180,9 @@ static void add_piece(struct ps_gather *g, uint32_t segment, uint64_t offset, un
 	g->pieces += fresh != 0;
 	g->bytes += fresh == bits ? length : count_bits(fresh);
 	g->lines[at].covered |= bits;
-	memcpy(g->after[at] + from, after, length);
+	ps_copy_short(g->after[at] + from, after, length);
 	if (fresh == bits) {
-		memcpy(g->before[at] + from, before, length);
+		ps_copy_short(g->before[at] + from, before, length);
 		return;
 	}
 	for (; fresh; fresh &= fresh - 1) {
@@ -226,13 +227,13 @@ void ps_gather_add(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 	struct ps_gather *g = p->commit.gather;
 
-	ps_assert_locked(p);
 	/* Whoever begins one of these has posted what was held, and nothing joins it meanwhile. */
 	assert(!p->gate && !p->renewing && !p->commit.in_doubt);
 	if (p->options.flags & PS_SHADOWED)
 		ps_shadow_take(tx);
+	g->added_at = ps_now(p);
 	if (!p->held)
-		g->due = ps_now(p) + g->hold_ns;
+		g->due = g->added_at + g->hold_ns;
 	p->held = true;
 	g->declared += tx->cover.bytes;
 	add_ranges(g, tx);
@@ -241,7 +242,7 @@ void ps_gather_add(struct perseas_tx *tx)
 	ps_ring_reserve(&p->commit.ring, entry_length(g->pieces, g->bytes));
 	p->commit.stat.gathered++;
 	ps_tx_end(tx);
-	if (ps_now(p) >= g->due)
+	if (g->added_at >= g->due)
 		ps_gather_send(p);
 }
 
@@ -283,7 +284,7 @@ static void put_run(struct ps_gather *g, struct growing *to, unsigned at, unsign
 		*span = (struct ps_span){ after, after + length, after - offset, line->segment };
 		to->count++;
 	}
-	memcpy(to->end, g->before[at] + from, length);
+	ps_copy_short(to->end, g->before[at] + from, length);
 	to->end += length;
 }
 

@@ -31,6 +31,7 @@ struct ps_gather {
 	uint64_t limit;    /* bytes that its entry may take of the ring */
 	uint64_t hold_ns;  /* how long the first one waits */
 	uint64_t due;      /* when that is over */
+	uint64_t added_at; /* when the last one was added */
 	uint64_t declared; /* bytes that its transactions changed, each on its own */
 	uint64_t bytes;    /* all of them together */
 	unsigned pieces;   /* no more entries than this can come of it */

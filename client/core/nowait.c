@@ -86,19 +86,25 @@ void ps_doubt(struct perseas *p, uint64_t seq, uint64_t now)
 	ps_apart_wake(p);
 }
 
-static bool is_late(struct perseas *p)
+static bool was_late(struct perseas *p, uint64_t now)
 {
 	const struct ps_unwaited *u = &p->commit.unwaited;
 
 	return u->seq && !p->commit.in_doubt && !ps_fenced(p) &&
-	       ps_now(p) >= u->progress_at + ps_ms(p->options.commit_timeout_ms);
+	       now >= u->progress_at + ps_ms(p->options.commit_timeout_ms);
 }
 
-void ps_unwaited_look(struct perseas *p)
+static bool is_late(struct perseas *p)
 {
-	ps_assert_locked(p);
-	if (!is_late(p))
+	return was_late(p, ps_now(p));
+}
+
+/* By the clock as the caller has read it. */
+static void look_at(struct perseas *p, uint64_t now)
+{
+	if (!was_late(p, now))
 		return;
+	ps_assert_locked(p);
 	/* This process may have been stopped, and the answers have been there for long. */
 	ps_mirrors_poll(p);
 	ps_durable(p);
@@ -106,12 +112,17 @@ void ps_unwaited_look(struct perseas *p)
 		ps_doubt(p, ps_last(p), ps_now(p));
 }
 
+void ps_unwaited_look(struct perseas *p)
+{
+	look_at(p, ps_now(p));
+}
+
 /* In each eighth of the time that counts it is kept when the first one was posted, and which was
  * the last one. Those that are waited for do not count. */
-static void stamp(struct perseas *p)
+static void stamp(struct perseas *p, uint64_t now)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
-	const uint64_t now = ps_now(p), gap = ps_ms(p->options.flush_within_ms) / (PS_STAMPS - 1);
+	const uint64_t gap = ps_ms(p->options.flush_within_ms) / (PS_STAMPS - 1);
 
 	if (!u->stamped || now >= u->stamps[(u->stamped - 1) % PS_STAMPS].at + gap)
 		u->stamps[u->stamped++ % PS_STAMPS].at = now;
@@ -121,22 +132,25 @@ static void stamp(struct perseas *p)
 void ps_unwaited_add(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
+	uint64_t now;
 
 	if (!p->held && (!p->commit.staged || p->commit.seq % POLL_EVERY == 0)) {
 		ps_mirrors_poll(p);
 		if (ps_durable(p) >= p->commit.seq)
 			return;
 	}
+	/* What it costs to read the clock shows, where many are held and none is sent. */
+	now = p->held ? p->commit.gather->added_at : ps_now(p);
 	if (!u->seq) {
 		/* What was waited for is no progress of these. */
 		ps_durable(p);
-		u->progress_at = ps_now(p);
+		u->progress_at = now;
 	}
 	u->seq = ps_last(p);
 	if (p->options.flush_within_ms)
-		stamp(p);
+		stamp(p, now);
 	u->wanted = true;
-	ps_unwaited_look(p);
+	look_at(p, now);
 	if (u->idle || ps_gather_due(p) < u->look_at) {
 		u->look_at = ps_gather_due(p);
 		p->env->ops->wake(p->env, PS_COLLECTOR);
@@ -168,9 +182,9 @@ static bool is_overdue(struct perseas *p)
 
 bool ps_unwaited_overdue(struct perseas *p)
 {
-	ps_assert_locked(p);
 	if (!p->options.flush_within_ms || !is_overdue(p))
 		return false;
+	ps_assert_locked(p);
 	ps_gather_post(p);
 	ps_mirrors_poll(p);
 	ps_durable(p);
@@ -280,6 +294,9 @@ int ps_collector_start(struct perseas *p)
 {
 	struct ps_unwaited *u = &p->commit.unwaited;
 
+	/* Nearly all commits that nobody waits for. */
+	if (u->collector && !p->stopping)
+		return 0;
 	ps_assert_locked(p);
 	/* Nobody would end it. */
 	if (p->stopping)
