@@ -18,8 +18,8 @@ enum { CONTENDERS_MAX = 16, PATH = 4096 };
 static struct options {
 	const char *work, *engines, *fabric;
 	uint32_t round_ms, warm_up_ms;
-	uint64_t size, rounds, transactions, cpu, redis_port;
-	bool json, dry_run, apart, spoil;
+	uint64_t size, rounds, settled, transactions, cpu, redis_port;
+	bool json, dry_run, apart, spoil, busy;
 	struct engine_options engine;
 } options = {
 	.warm_up_ms = UINT32_MAX,
@@ -62,6 +62,13 @@ static const struct ps_option rows[] = {
 	{ "redis-port", PS_OPTION_NUMBER, AT(redis_port), "N", .high = UINT16_MAX,
 	  .help = "Port of a server with a replica." },
 	ROUND_OPTION_ROWS,
+	{ "settled", PS_OPTION_NUMBER, AT(settled), "PERCENT", .high = 100,
+	  .help = "Ends after three rounds or more, when the rates of no engine differ by more "
+	          "than that, without the fastest and the slowest quarter. Default: all rounds "
+	          "are run." },
+	{ "busy", PS_OPTION_FLAG, AT(busy),
+	  .help = "Has --settled look at rates of processor time: for systems that wait for "
+	          "nobody." },
 	{ "warm-up", PS_OPTION_SECONDS, AT(warm_up_ms), "S",
 	  .help = "Time before the rounds. Default: half of --seconds." },
 	{ "transactions", PS_OPTION_NUMBER, AT(transactions), "N",
@@ -175,6 +182,11 @@ static int open_run(struct contest *contest, unsigned i)
 /* `count` engines from `first` on, in turn. */
 static int run_rounds(struct contest *contest, unsigned first, unsigned count)
 {
+	const struct measure_plan plan = { .rounds = options.rounds,
+		                           .seconds = options.round_ms / 1000.0,
+		                           .steps = options.transactions,
+		                           .spread = (double)options.settled / 100,
+		                           .busy = options.busy };
 	const struct measured *failed = NULL;
 	const struct work_run *run;
 	int status = 0;
@@ -183,8 +195,7 @@ static int run_rounds(struct contest *contest, unsigned first, unsigned count)
 		if (measure_warm_up(contest->m[i], options.warm_up_ms / 1000.0))
 			failed = contest->m[i];
 	if (!failed)
-		failed = measure_in_turn(contest->m + first, count, options.rounds,
-		                         options.round_ms / 1000.0, options.transactions);
+		failed = measure_in_turn(contest->m + first, count, &plan);
 	if (failed) {
 		run = failed->ctx;
 		return program_fail(failed->name, rows_why(&run->rows));

@@ -140,6 +140,8 @@ static int measure_all(uint8_t *memory, struct handover *line, struct disk *disk
 		{ .size = 4 << 10 }, { .size = 64 << 10 }, { .size = 1 << 20 }, { .size = AREA }
 	};
 	static const char *const names[] = { "memcpy_4k", "memcpy_64k", "memcpy_1m", "memcpy_64m" };
+	const struct measure_plan plan = { .rounds = options.rounds,
+		                           .seconds = options.round_ms / 1000.0 };
 	struct measured *m[CONTENDERS_MAX] = { NULL };
 	const struct measured *failed;
 	unsigned count = 0;
@@ -154,7 +156,7 @@ static int measure_all(uint8_t *memory, struct handover *line, struct disk *disk
 	m[count++] = measured_new("handover", handover_step, line);
 	if (disk)
 		m[count++] = measured_new("fdatasync", disk_step, disk);
-	failed = measure_in_turn(m, count, options.rounds, options.round_ms / 1000.0, 0);
+	failed = measure_in_turn(m, count, &plan);
 	if (failed) {
 		status = program_fail(failed->name, strerror(errno));
 	} else if (options.json) {

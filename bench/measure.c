@@ -90,16 +90,6 @@ int measure_round(struct measured *m, double seconds, uint64_t steps)
 	return 0;
 }
 
-const struct measured *measure_in_turn(struct measured *const *m, unsigned count, uint64_t rounds,
-                                       double seconds, uint64_t steps)
-{
-	for (uint64_t round = 0; round < rounds; round++)
-		for (unsigned i = 0; i < count; i++)
-			if ((m[i]->code = measure_round(m[i], seconds, steps)))
-				return m[i];
-	return NULL;
-}
-
 static int compare_numbers(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -119,6 +109,41 @@ struct measured_ratio measured_summary(double *values, unsigned count)
 	ratio.median = count % 2 ? values[count / 2]
 	                         : (values[count / 2 - 1] + values[count / 2]) / 2;
 	return ratio;
+}
+
+/* Rates of its rounds, without as many of the fastest and of the slowest as there are in a quarter:
+ * a round that was disturbed says nothing about the others. */
+static bool is_settled(const struct measured *m, const struct measure_plan *plan)
+{
+	const unsigned out = m->rounds / 4;
+	double values[MEASURE_ROUNDS_MAX];
+	double median;
+
+	memcpy(values, plan->busy ? m->busy_rates : m->rates, sizeof(values));
+	median = measured_summary(values, m->rounds).median;
+	return values[m->rounds - 1 - out] - values[out] <= plan->spread * median;
+}
+
+static bool are_settled(struct measured *const *m, unsigned count, const struct measure_plan *plan)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (m[i]->rounds < MEASURE_ROUNDS_LEAST || !is_settled(m[i], plan))
+			return false;
+	return true;
+}
+
+const struct measured *measure_in_turn(struct measured *const *m, unsigned count,
+                                       const struct measure_plan *plan)
+{
+	bool settled = false;
+
+	for (uint64_t round = 0; round < plan->rounds && !settled; round++) {
+		for (unsigned i = 0; i < count; i++)
+			if ((m[i]->code = measure_round(m[i], plan->seconds, plan->steps)))
+				return m[i];
+		settled = plan->spread > 0 && are_settled(m, count, plan);
+	}
+	return NULL;
 }
 
 struct measured_ratio measured_rates(const struct measured *m)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MEASURE_ROUNDS_MAX = 101 };
+enum { MEASURE_ROUNDS_MAX = 101, MEASURE_ROUNDS_LEAST = 3 };
 
 struct measured {
 	const char *name;
@@ -42,9 +42,21 @@ int measure_warm_up(struct measured *m, double seconds);
  */
 int measure_round(struct measured *m, double seconds, uint64_t steps);
 
-/* So many rounds of each; they take turns, round by round. NULL, or the one that failed. */
-const struct measured *measure_in_turn(struct measured *const *m, unsigned count, uint64_t rounds,
-                                       double seconds, uint64_t steps);
+/* How several are measured. */
+struct measure_plan {
+	uint64_t rounds; /* of each, at most */
+	double seconds;  /* of a round */
+	uint64_t steps;  /* of half a round, at most; 0: as many as there is time for */
+	/* Fewer rounds will do, MEASURE_ROUNDS_LEAST of each at least, once the rates of none
+	 * differ by more than this part of their median, without the fastest quarter of its rounds
+	 * and the slowest; 0: all rounds are run. */
+	double spread;
+	bool busy; /* the rates that count there are those of processor time */
+};
+
+/* Rounds of each; they take turns, round by round. NULL, or the one that failed. */
+const struct measured *measure_in_turn(struct measured *const *m, unsigned count,
+                                       const struct measure_plan *plan);
 
 /* A median, and the smallest and largest of the rounds. */
 struct measured_ratio {

@@ -245,12 +245,13 @@ static unsigned way_count = sizeof(ways) / sizeof(ways[0]);
 static int measure_all(void)
 {
 	const struct measured *failed;
-	const double seconds = options.round_ms / 1e3;
+	const struct measure_plan plan = { .rounds = options.rounds,
+		                           .seconds = options.round_ms / 1e3 };
 
 	for (unsigned i = 0; i < way_count; i++)
-		if (measure_warm_up(measured[i], seconds))
+		if (measure_warm_up(measured[i], plan.seconds))
 			return program_fail(ways[i].name, perseas_message(ways[i].p));
-	failed = measure_in_turn(measured, way_count, options.rounds, seconds, 0);
+	failed = measure_in_turn(measured, way_count, &plan);
 	return failed ? program_fail(failed->name, perseas_error_name(failed->code)) : 0;
 }
 

@@ -41,7 +41,7 @@ static const struct measured *run(struct stepper *steppers, struct measured **m,
 	done = 0;
 	for (unsigned i = 0; i < 2; i++)
 		m[i] = measured_new(i ? "second" : "first", step, &steppers[i]);
-	return measure_in_turn(m, 2, rounds, 0, STEPS);
+	return measure_in_turn(m, 2, &(struct measure_plan){ .rounds = rounds, .steps = STEPS });
 }
 
 static void rounds_take_turns(void **state)
@@ -73,6 +73,72 @@ static void one_that_fails_ends_it(void **state)
 	measured_free_all(m, 2);
 }
 
+/* A round is two steps: the second says what its rate was, by the clock or by processor
+ * time. The other rates are steady. */
+struct scripted {
+	struct measured *m;
+	const double *rates;
+	bool busy;
+	unsigned steps;
+};
+
+static int step_scripted(void *ctx)
+{
+	struct scripted *s = ctx;
+
+	if (s->steps++ % 2) {
+		s->m->rates[s->m->rounds] = s->rates[s->busy ? 0 : s->m->rounds];
+		s->m->busy_rates[s->m->rounds] = s->rates[s->busy ? s->m->rounds : 0];
+	}
+	return 0;
+}
+
+/* How many of six rounds are run of two with these rates, when they may differ by `spread`. */
+static unsigned rounds_run_by(bool busy, const double *first, const double *second, double spread)
+{
+	const struct measure_plan plan = {
+		.rounds = 6, .seconds = 3600, .steps = 1, .spread = spread, .busy = busy
+	};
+	struct scripted scripts[] = { { .rates = first, .busy = busy },
+		                      { .rates = second, .busy = busy } };
+	struct measured *m[2];
+	unsigned rounds;
+
+	for (unsigned i = 0; i < 2; i++)
+		scripts[i].m = m[i] = measured_new("scripted", step_scripted, &scripts[i]);
+	assert_null(measure_in_turn(m, 2, &plan));
+	rounds = m[0]->rounds;
+	assert_int_equal(m[1]->rounds, rounds);
+	measured_free_all(m, 2);
+	return rounds;
+}
+
+/* The same, whichever rates count: those that do not are steady. */
+static unsigned rounds_run(const double *first, const double *second, double spread)
+{
+	const unsigned rounds = rounds_run_by(false, first, second, spread);
+
+	assert_int_equal(rounds_run_by(true, first, second, spread), rounds);
+	return rounds;
+}
+
+/* Steady ones need three rounds. Where one round was disturbed a fourth makes up for it, and where
+ * two were, all are run; so they are where nobody says how much they may differ. */
+static void fewer_rounds_do_once_rates_settle(void **state)
+{
+	const double steady[] = { 100, 104, 102, 100, 103, 101 };
+	const double once[] = { 100, 300, 102, 100, 103, 101 };
+	const double twice[] = { 100, 300, 10, 400, 20, 500 };
+
+	(void)state;
+	assert_int_equal(rounds_run(steady, steady, 0.04), 3);
+	assert_int_equal(rounds_run(steady, steady, 0.03), 4);
+	assert_int_equal(rounds_run(steady, once, 0.04), 4);
+	assert_int_equal(rounds_run(once, steady, 0.04), 4);
+	assert_int_equal(rounds_run(steady, twice, 0.04), 6);
+	assert_int_equal(rounds_run(steady, steady, 0), 6);
+}
+
 /* The one in the middle, or half way between two. */
 static void the_median_is_of_the_middle(void **state)
 {
@@ -92,6 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rounds_take_turns),
 		cmocka_unit_test(one_that_fails_ends_it),
+		cmocka_unit_test(fewer_rounds_do_once_rates_settle),
 		cmocka_unit_test(the_median_is_of_the_middle),
 	};
 
