@@ -5,6 +5,7 @@ measured, or if a database held something else afterwards than its transactions 
 import argparse
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -27,7 +28,7 @@ class Drawn:
     """What came of a figure."""
 
     def __init__(self, failed=None, left_out=()):
-        self.charts, self.claims = [], []
+        self.charts, self.claims, self.notes = [], [], []
         self.failed, self.left_out = failed, left_out
 
 
@@ -44,11 +45,14 @@ def measure(lab, figures, kept, file):
             del lab.results[title]
         for told in (kept["failed"], lab.left_out):
             told.pop(figure.name, None)
+        begun = time.monotonic()
         try:
             figure.measure(lab)
         except (RuntimeError, OSError, TimeoutError, subprocess.TimeoutExpired) as error:
             kept["failed"][figure.name] = str(error)
             print("figures: %s: %s" % (figure.name, error), file=sys.stderr, flush=True)
+        kept["took"][figure.name] = round(time.monotonic() - begun)
+        print("  took %d s" % kept["took"][figure.name], flush=True)
         kept["done"] = [f.name for f in FIGURES if f is figure or f.name in kept["done"]]
         part = file.with_suffix(".part")
         part.write_text(json.dumps(kept, indent=1) + "\n")
@@ -67,6 +71,7 @@ def draw_figure(figure, kept, numbers, folder):
             (folder / file).write_text(draw(chart, lines, numbers.papers))
             drawn.charts.append((chart, file))
     drawn.claims = list(figure.claims(kept["results"], numbers))
+    drawn.notes = list(figure.notes(kept["results"], numbers))
     return drawn
 
 
@@ -78,9 +83,10 @@ def draw_all(figures, kept, folder):
         sections.append(section(figure, numbers.figures[figure.name], numbers.papers, drawn))
         if not drawn.failed:
             print("%s: %s" % (figure.name, verdict(drawn.claims)))
-            for claim in drawn.claims:
-                print("  " + claim.sentence())
-    (folder / "index.html").write_text(page(sections, kept["host"], kept["form"]))
+            for sentence in [claim.sentence() for claim in drawn.claims] + drawn.notes:
+                print("  " + sentence)
+    (folder / "index.html").write_text(page(sections, kept["host"], kept["form"],
+                                             sum(kept["took"].values())))
     print(folder / "index.html")
 
 
@@ -109,11 +115,11 @@ def parse():
 def begin(args, build, file):
     """What is kept, and the figures that are to be measured."""
     kept = {"form": args.form, "host": host(build), "results": {}, "failed": {}, "left_out": {},
-            "done": []}
+            "took": {}, "done": []}
     wanted = [f for f in FIGURES if not args.only or f.name in args.only]
     if not (args.add or args.again) or not file.exists() and args.add:
         return kept, wanted
-    kept = json.loads(file.read_text())
+    kept = {**kept, **json.loads(file.read_text())}
     if args.again:
         return kept, []
     if kept["form"] != args.form:
@@ -122,8 +128,14 @@ def begin(args, build, file):
     return kept, wanted if args.only else [f for f in wanted if f.name not in kept["done"]]
 
 
+def end(number, _):
+    """Ends as an exception does, so that mirrors go, whose memory may be most of this host's."""
+    raise SystemExit(128 + number)
+
+
 def main():
     args = parse()
+    signal.signal(signal.SIGTERM, end)
     build = args.build.resolve()
     folder = (args.output or build / "figures").resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -132,9 +144,9 @@ def main():
     if figures:
         lab = Lab(build, args.form, args.spoil, args.memory and args.memory * MIB)
         lab.place = folder
-        begun = time.monotonic()
         measure(lab, figures, kept, file)
-        print("measured in %.0f s" % (time.monotonic() - begun))
+        print("measured in %d s, of the %d s that all of them took" % (
+            sum(kept["took"].get(f.name, 0) for f in figures), sum(kept["took"].values())))
     shown = args.only if args.only and not args.add else kept["done"]
     draw_all([f for f in FIGURES if f.name in shown], kept, folder)
     return 1 if kept["failed"] else 0

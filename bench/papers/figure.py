@@ -41,6 +41,37 @@ class Claim:
             WORDS[self.sign], brief(self.right), self.unit)
 
 
+class Target(Claim):
+    """What Perseas sets out to be: a value of this host against another, here or as published.
+    Either may be None."""
+
+    def __init__(self, name, here, against, other, sign, bound, unit="/s"):
+        super().__init__(name, name, here / other if here and other else None, sign, bound,
+                         beside=True)
+        self.name, self.here, self.against, self.other = name, here, against, other
+        self.value_unit = unit
+
+    def sentence(self):
+        if self.holds is None:
+            return "%s, against %s: cannot be said, since one of both was not measured." % (
+                self.name, self.against)
+        return "%s: %s %s, against %s %s of %s: %s times; the target, %s %s, is %s." % (
+            self.name, brief(self.here), self.value_unit, brief(self.other), self.value_unit,
+            self.against, brief(self.left), WORDS[self.sign], brief(self.right),
+            "met" if self.holds else "missed")
+
+    def row(self):
+        """Of a table: HEAD."""
+        value = ["" if v is None else "%s %s" % (brief(v), self.value_unit)
+                 for v in (self.here, self.other)]
+        return [self.name, value[0], self.against, value[1],
+                "" if self.left is None else brief(self.left),
+                "%s %s" % (self.sign, brief(self.right)),
+                {True: "yes", False: "no", None: "not measured"}[self.holds]]
+
+    HEAD = ["what", "here", "against", "value", "ratio", "target", "met"]
+
+
 class Figure:
     """One figure of a paper. `name` is its key in numbers.json, and with what the titles of its
     results begin."""
@@ -59,9 +90,16 @@ class Figure:
         """[Claim]. numbers: the paper's (Numbers)."""
         raise NotImplementedError
 
+    def notes(self, results, numbers):
+        """Sentences on what was measured that are no conclusions, if there are any."""
+        return []
+
 
 def verdict(claims):
     """A sentence on all of a figure's conclusions."""
+    if claims and all(claim.beside for claim in claims):
+        return "Of its targets, %d of %d are met." % (sum(claim.holds is True for claim in claims),
+                                                      len(claims))
     known = [claim for claim in claims if claim.holds is not None and not claim.beside]
     good = sum(claim.holds for claim in known)
     if not known:

@@ -69,7 +69,8 @@ class Rates(Figure):
                 "Vista's scheme, no mirror": ("shm", "local"),
                 "RVM's interface on Perseas, shm": ("shm", "rvm"),
                 **{"%s, on a disk" % name: ("disk", name) for name in ON_DISK}}
-        lines = {label: [(work, rates(results, "%s, %s, %s" % (self.name, where, work), name))
+        lines = {label: [(work, rates(results, "%s, %s, %s" % (self.name, where, work), name,
+                                      "busy_rates" if where == "shm" else "rates"))
                          for work in WORKS
                          if engine(results, "%s, %s, %s" % (self.name, where, work), name)]
                  for label, (where, name) in rows.items()}

@@ -140,7 +140,7 @@ class Graphs(Figure):
             stores = ["perseas", "perseas-tracked", "plain"]
             if peers and lab.form != "tiny":
                 stores += ["pmemobj", "lmdb"] if whole or config != "medium-9" else ["pmemobj"]
-            rounds = lab.pick(1, 3, 7)
+            rounds = lab.pick(1, 3, 5)
             self.traverse(lab, config, stores, "--rounds", rounds, "--repeat",
                           4 if config == "small" and lab.form != "tiny" else 1)
 

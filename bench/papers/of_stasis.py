@@ -26,13 +26,13 @@ def insert(lab, title, fabric, ways, *words, place="/dev/shm", room=3072 * MIB):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def lines_of(results, title, names):
+def lines_of(results, title, names, kind="rates"):
     """{label: [(number, rates)]} of a run; names: {way: label}."""
     found = {}
     for key, entry in results.get(title, {}).get("ways", {}).items():
         way, number = key.rsplit(" ", 1)
         if way in names:
-            found.setdefault(names[way], []).append((int(number), entry["rates"]))
+            found.setdefault(names[way], []).append((int(number), entry[kind]))
     return found
 
 
@@ -48,7 +48,8 @@ class Bulk(Figure):
     name = "stasis-4"
     shows = "It shows inserts a second when so many of them are one transaction: the hash table " \
         "of doc/examples, with one mirror, and the tables of others, whose files are in memory. " \
-        "A round adds as many keys again."
+        "A round adds as many keys again. Over shared memory, and in the tables of others, what " \
+        "counts is the thread's processor time."
 
     def measure(self, lab):
         peers = list(OTHERS) if lab.known("bdb") else []
@@ -60,13 +61,16 @@ class Bulk(Figure):
                        ["hash"] + (peers if fabric == "shm" else []), "--bulk", count, "--rounds",
                        lab.pick(2, 3, 5))
 
-    def lines(self, results):
+    def lines(self, results, kind="busy_rates"):
+        """One thread that waits for nobody is measured by its processor time: what else runs has
+        no part in that. Over tcp it waits, once, for the mirror."""
         lines = {}
         for fabric in FABRICS:
             names = {"hash": "Perseas, " + fabric, **(OTHERS if fabric == "shm" else {})}
             for title in results:
                 if title.startswith("%s, %s, " % (self.name, fabric)):
-                    for label, points in lines_of(results, title, names).items():
+                    counted = kind if fabric == "shm" else "rates"
+                    for label, points in lines_of(results, title, names, counted).items():
                         lines.setdefault(label, []).extend(points)
         return lines
 
@@ -75,8 +79,9 @@ class Bulk(Figure):
                       "inserts a second", self.lines(results))]
 
     def claims(self, results, numbers):
-        for fabric in FABRICS:
-            ahead, count = worst(self.lines(results), "Perseas, " + fabric, OTHERS["bdb"])
+        for fabric, kind in (("shm", "busy_rates"), ("tcp", "rates")):
+            ahead, count = worst(self.lines(results, kind=kind), "Perseas, " + fabric,
+                                 OTHERS["bdb"])
             yield Claim("A hash table on general transactions outperforms Berkeley DB's at every "
                         "size", "Perseas over %s at %s inserts, divided by Berkeley DB," % (
                             fabric, count), ahead, ">",

@@ -5,7 +5,7 @@ import statistics
 from html import escape
 
 from chart import SIGNS, brief, sized
-from figure import verdict
+from figure import Target, verdict
 
 STYLE = """body{font-family:sans-serif;max-width:75em;margin:2em auto;padding:0 1em;line-height:1.4}
 table{border-collapse:collapse;font-size:85%;margin:.5em 0}td,th{border:1px solid #ccc;
@@ -59,9 +59,11 @@ def machines(figure, papers):
 
 def conclusions(claims):
     kinds = {True: "yes", False: "no", None: "open"}
-    return "<ul>%s</ul>" % "".join('<li class="%s">%s</li>' % (kinds[c.holds],
-                                                              escape(c.sentence()))
-                                   for c in claims)
+    targets = [c for c in claims if isinstance(c, Target)]
+    sentences = "".join('<li class="%s">%s</li>' % (kinds[c.holds], escape(c.sentence()))
+                        for c in claims if c not in targets)
+    return "<ul>%s</ul>%s" % (sentences, table(Target.HEAD, [c.row() for c in targets])
+                              if targets else "")
 
 
 def section(figure, told, papers, drawn):
@@ -73,6 +75,7 @@ def section(figure, told, papers, drawn):
     parts.append("</p>" + conclusions(drawn.claims) if drawn.claims else "</p>")
     if drawn.failed:
         parts.append('<p class="wrong">It was not drawn: %s</p>' % escape(drawn.failed))
+    parts += ["<p>%s</p>" % escape(sentence) for sentence in drawn.notes]
     parts += ["<p>%s.</p>" % escape(sentence[0].upper() + sentence[1:])
               for sentence in drawn.left_out]
     for chart, file in drawn.charts:
@@ -85,14 +88,17 @@ def section(figure, told, papers, drawn):
     return "\n".join(parts)
 
 
-def page(sections, host, form):
-    """The document. sections: (figure, its entry of numbers.json, what was drawn)."""
+def page(sections, host, form, seconds):
+    """The document. sections: of all figures, which took so many seconds to measure."""
     here = ", ".join("%s: %s" % (key, value) for key, value in host.items()
                      if key != "memory_bytes")
     return ("<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>Figures of five papers"
             "</title><style>%s</style><h1>Figures of five papers, drawn again</h1>"
-            "<p>The %s form, measured on this host. %s. Mirrors ran on this host, too: what goes "
-            "over tcp is of its loopback, not of a network. In charts, \u25cf is what was measured "
-            "here and \u25a1 what a paper says. Whether a conclusion holds is computed from what "
+            "<p>The %s form, measured on this host in %d s. %s. Mirrors ran on this host, too: "
+            "what goes over tcp is of its loopback, not of a network. In charts, \u25cf is what "
+            "was measured here and \u25a1 what a paper says. A number is the median of rounds; "
+            "where they agree within 5 %% after three of them, no more are run. Whether a "
+            "conclusion holds is computed from what "
             "was measured. Every database was compared afterwards, byte for byte or by its "
-            "invariants.</p>%s</html>\n" % (STYLE, escape(form), escape(here), "\n".join(sections)))
+            "invariants.</p>%s</html>\n" % (STYLE, escape(form), seconds, escape(here),
+                                                "\n".join(sections)))

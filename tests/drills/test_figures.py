@@ -1,6 +1,8 @@
 """`make figures`: the papers' numbers are whole, a figure is measured and drawn, a conclusion holds
 by what was measured and by nothing else, and a database that is wrong gives no figure."""
 import json
+import os
+import signal
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -13,7 +15,8 @@ sys.path.insert(0, str(TOP / "bench/papers"))
 
 import draw  # noqa: E402
 from chart import Chart  # noqa: E402
-from figure import NUMBERS, Claim, Numbers, verdict  # noqa: E402
+from cluster import wait_for  # noqa: E402
+from figure import NUMBERS, Claim, Numbers, Target, verdict  # noqa: E402
 
 NAMES = [figure.name for figure in draw.FIGURES]
 
@@ -65,6 +68,21 @@ def test_a_figure_is_judged_by_all_its_conclusions():
     assert "cannot be said" in verdict([unknown])
     target = Claim("c", "w", 1, ">=", 2, beside=True)
     assert verdict([good, target]) == verdict([good]) and "a target" in target.sentence()
+
+
+def test_a_target_has_both_values_and_their_ratio():
+    """Met at the bound, missed below it, and open where one side was not measured. Targets alone
+    are no conclusions of a paper, and are counted as what they are."""
+    targets = [Target("a", here, "b as published", 252000, ">=", 10)
+               for here in (2520000, 2519000, None)]
+    assert [t.holds for t in targets] == [True, False, None]
+    assert targets[0].sentence() == "a: 2,520,000 /s, against 252,000 /s of b as published: 10 " \
+        "times; the target, at least 10, is met."
+    assert "is missed" in targets[1].sentence() and "cannot be said" in targets[2].sentence()
+    assert targets[0].row() == ["a", "2,520,000 /s", "b as published", "252,000 /s", "10",
+                                ">= 10", "yes"]
+    assert [t.row()[-1] for t in targets[1:]] == ["no", "not measured"]
+    assert verdict(targets) == "Of its targets, 1 of 3 are met."
 
 
 def circles(svg):
@@ -124,6 +142,26 @@ def test_a_run_that_was_ended_is_gone_on_with(tmp_path):
     refused = figures(tmp_path, "--add", "--form", "short")
     assert refused.returncode == 1 and "is of the tiny form" in refused.stderr
     assert json.loads(file.read_text())["done"] == NAMES
+
+
+@pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
+def test_one_that_is_ended_leaves_no_mirror(tmp_path):
+    """SIGTERM in the midst of a figure: its mirrors end, and what they kept in memory goes, which
+    may be most of what the host has."""
+    place = tmp_path / "place"
+    place.mkdir()
+    line = [TOP / "bench/papers/draw.py", "--build", BUILD, "--form", "whole", "--only",
+            "perseas-4", "--output", tmp_path]
+    with subprocess.Popen([sys.executable, *map(str, line)], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(place)}
+                          ) as process:
+        try:
+            wait_for(lambda: list(place.glob("perseas-*/files-*")), SECONDS, "an engine")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
+    assert not list(place.iterdir())
 
 
 @pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
