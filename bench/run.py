@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 import languages
+import rvm_rows
 from certificates import Authority
 from cluster import Cluster
 from report import Report
@@ -511,10 +512,13 @@ class Bench:
             self.results["languages"] = languages.measure(self.build, cluster, self.report,
                                                           self.near, self.seconds, self.rounds)
 
+    def rvm(self):
+        rvm_rows.measure(self)
+
     def all(self):
         parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,
                  self.threads_far, self.threads_serial, self.nowait, self.recovery, self.found,
-                 self.objects, self.inserts, self.languages, self.limits]
+                 self.objects, self.inserts, self.rvm, self.languages, self.limits]
         if RedisPair and self.knows("redis"):
             parts.insert(3, self.redis)
         if not self.quick:

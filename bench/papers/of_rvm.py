@@ -1,12 +1,14 @@
 """Tables 1 and 2 and figures 8 and 9 of RVM (Satyanarayanan and others, SOSP'93), drawn by draw.py:
-its variant of TPC-A in three patterns, by RVM's interface on mirrors."""
+its variant of TPC-A in three patterns, by RVM's interface on mirrors; and that interface beside
+RVM's own library, as that was measured on a file system in memory."""
 import os
 import pathlib
 
-from chart import Chart
-from figure import Claim, Figure, engine, middle, rates, ratio, titles
+from chart import Chart, brief
+from figure import Claim, Figure, Target, engine, middle, rates, ratio, titles
 from lab import MIB
 from run import SLEEP_AT_ONCE
+from rvm_rows import MODES, WORKS
 
 PATTERNS = ("sequential", "random", "localized")
 SIZES = [32768 * i for i in range(1, 15)]       # accounts, as in the paper
@@ -197,4 +199,73 @@ class Savings(Figure):
                         " %")
 
 
-FIGURES = [Patterns(), Processors(), Savings()]
+class Published(Figure):
+    name = "librvm-1"
+    shows = "It shows transactions a second by RVM's interface with one mirror over shared " \
+        "memory, with flush, and with no_flush and a flush for each 1000: debit-credit, and " \
+        "transactions of 8 bytes. Beside them are the same transactions by the library itself, " \
+        "the three copies that a mirror costs, memory without transactions, other systems whose " \
+        "files are in memory, and what was published of RVM's own library, on another machine, " \
+        "and of these systems on that machine."
+    LINES = {"rvm": "RVM's interface, flush", "rvm-no-flush": "RVM's interface, no_flush",
+             "perseas": "Perseas", "copies": "three copies alone", "none": "no transactions",
+             "pmemobj": "libpmemobj", "lmdb": "LMDB", "bdb": "Berkeley DB"}
+    PEERS = ("pmemobj", "lmdb", "bdb")
+    OURS = "librvm on tmpfs, flush"
+
+    def measure(self, lab):
+        ours = [name for name in self.LINES if name not in self.PEERS]
+        for label, (work, size) in WORKS.items():
+            peers = lab.known(*self.PEERS) if lab.form != "tiny" else []
+            lab.run("%s, %s" % (self.name, label), work, ours + peers, size=size)
+
+    def at(self, results, label, name):
+        return rates(results, "%s, %s" % (self.name, label), name, "busy_rates")
+
+    def overhead(self, results, label, name):
+        """Of each round, us beyond what the same takes without transactions."""
+        own, none = self.at(results, label, name), self.at(results, label, "none")
+        return own and [max(1e6 / a - 1e6 / b, 1e-3) for a, b in zip(own, none)]
+
+    def charts(self, results):
+        def lines(of, without):
+            return {title: [(label, of(results, label, name)) for label in WORKS
+                            if of(results, label, name)]
+                    for name, title in self.LINES.items() if name not in without}
+
+        return [Chart(self.name, "RVM's transactions", "", "transactions a second",
+                      lines(self.at, ()), "/s"),
+                Chart(self.name + "-us", "Overhead of RVM's transactions", "", "us",
+                      lines(self.overhead, ("none",)))]
+
+    def claims(self, results, numbers):
+        published = numbers.value(self.name, self.OURS, "debit-credit")
+        for label in WORKS:
+            for mode, name in MODES.items():
+                yield Target("%s, RVM's interface over shm, %s" % (label, mode),
+                             middle(self.at(results, label, name)),
+                             "debit-credit of RVM on tmpfs, as published", published, ">=", 10)
+        for label in WORKS:
+            yield Target("%s, RVM's interface over shm, flush" % label,
+                         middle(self.at(results, label, "rvm")), "Perseas over shm",
+                         middle(self.at(results, label, "perseas")), ">=", 0.8)
+
+    def notes(self, results, numbers):
+        """How far the two machines are comparable, by what ran on both."""
+        label = "debit-credit"
+        times = {self.LINES[name]: middle(self.at(results, label, name)) /
+                 numbers.value(self.name, self.LINES[name] + ", there", label)
+                 for name in self.PEERS if self.at(results, label, name)}
+        if times:
+            yield "How much of these ratios is the machine's shows in what ran on both: with " \
+                "debit-credit, %s as fast here as published of the other machine." % ", ".join(
+                    "%s is %s times" % (name, brief(factor)) for name, factor in times.items())
+        beyond = self.overhead(results, "8 bytes", "rvm")
+        if beyond:
+            there = numbers.value(self.name, "librvm on tmpfs, flush, overhead", "8 bytes")
+            yield "Beyond what it takes without transactions, one of 8 bytes with flush takes " \
+                "%s us here, and %s us in what was published: %s times as long." % (
+                    brief(middle(beyond)), brief(there), brief(there / middle(beyond)))
+
+
+FIGURES = [Patterns(), Processors(), Savings(), Published()]

@@ -1,5 +1,6 @@
 """`make figures`: the papers' numbers are whole, a figure is measured and drawn, a conclusion holds
 by what was measured and by nothing else, and a database that is wrong gives no figure."""
+import contextlib
 import json
 import os
 import signal
@@ -14,9 +15,11 @@ from drill import BUILD, EMULATED, SECONDS, TOP
 sys.path.insert(0, str(TOP / "bench/papers"))
 
 import draw  # noqa: E402
+import rvm_rows  # noqa: E402
 from chart import Chart  # noqa: E402
 from cluster import wait_for  # noqa: E402
 from figure import NUMBERS, Claim, Numbers, Target, verdict  # noqa: E402
+from report import Report  # noqa: E402
 
 NAMES = [figure.name for figure in draw.FIGURES]
 
@@ -83,6 +86,33 @@ def test_a_target_has_both_values_and_their_ratio():
                                 ">= 10", "yes"]
     assert [t.row()[-1] for t in targets[1:]] == ["no", "not measured"]
     assert verdict(targets) == "Of its targets, 1 of 3 are met."
+
+
+class Counted:
+    """A benchmark whose engines have the rates that a test says."""
+
+    def __init__(self, rates):
+        self.rates, self.report = rates, Report()
+
+    def cluster(self, _):
+        return contextlib.nullcontext()
+
+    def compare(self, _title, _cluster, _work, engines, **_):
+        return {"engines": {name: {"busy_rates": self.rates[name]} for name in engines}}
+
+
+def test_rvm_stands_beside_what_was_published_of_it():
+    """The number and its machine are those of the page, each way to end a transaction has its row,
+    and the library's own rate is beside the one with flush."""
+    rate, what = rvm_rows.published()
+    assert rate == Numbers().value("librvm-1", "librvm on tmpfs, flush", "debit-credit")
+    assert Numbers().papers["librvm"]["machine"] in what
+    bench = Counted({"perseas": [14 * rate], "rvm": [10 * rate], "rvm-no-flush": [9 * rate]})
+    rvm_rows.measure(bench)
+    found = [(row["against"], row["ratio"], row["met"]) for row in bench.report.rows]
+    assert found == 2 * [(what, 10, True), ("perseas", 10 / 14, False), (what, 9, False)]
+    names = [row["name"] for row in bench.report.rows]
+    assert all(word in name for name, word in zip(names[:3], ("flush", "flush", "no_flush")))
 
 
 def circles(svg):
