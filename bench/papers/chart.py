@@ -10,6 +10,7 @@ COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#e3
           "#17becf", "#bcbd22")
 SIGNS = {"<": "below ", "<=": "at most ", ">": "above ", ">=": "at least ", "~": "about "}
 LABELS = 9                              # on an axis, at most
+CROWD = 4                               # names of places that have room beside each other
 
 
 class Chart:
@@ -86,19 +87,28 @@ def rule(x, y, to_x, to_y, color="#ddd"):
     return '<path d="M%.1f %.1fL%.1f %.1f" stroke="%s"/>' % (x, y, to_x, to_y, color)
 
 
+def label_place(axes, i, at):
+    """A place's name below the axis, in as many lines as it has parts. Every other one of many is
+    further below, so that neighbours do not cover each other."""
+    parts = axes.xs[i].split(", ") if axes.named else [sized(axes.xs[i])]
+    below = 14 + (22 if axes.named and len(axes.xs) > CROWD and i % 2 else 0)
+    for line, part in enumerate(parts):
+        yield text(at, HEIGHT - BOTTOM + below + 11 * line, part,
+                   'text-anchor="middle" fill="black"')
+
+
 def grid(axes):
     step = max(1, math.ceil(len(axes.xs) / LABELS))
     for i, x in enumerate(axes.xs):
         at = axes.x(x)
         if i % step == 0:
             yield rule(at, TOP, at, HEIGHT - BOTTOM)
-            yield text(at, HEIGHT - BOTTOM + 16, x if axes.named else sized(x),
-                       'text-anchor="middle" fill="black"')
+            yield from label_place(axes, i, at)
     step = max(1, math.ceil((axes.high - axes.low) / LABELS))
     for power in range(axes.low, axes.high + 1, step):
         at = axes.y(10.0 ** power)
         yield rule(LEFT, at, WIDTH - RIGHT, at)
-        yield text(LEFT - 6, at + 4, "{:,g}".format(10.0 ** power),
+        yield text(LEFT - 6, at + 4, "{:,.{}f}".format(10.0 ** power, max(0, -power)),
                    'text-anchor="end" fill="black"')
 
 
