@@ -17,8 +17,8 @@ class Sizes(Figure):
         for size in lab.pick([4, MIB], [4, 64, 1024, 16384, MIB],
                              [4, 8, 64, 256, 1024, 4096, 16384, 65536, 262144, MIB]):
             for fabric in ("tcp", "shm"):
-                lab.run("%s, %s, %d" % (self.name, fabric, size), "synthetic",
-                        ["perseas", "none"], fabric=fabric, size=size)
+                lab.run("%s, %s, %d" % (self.name, fabric, size), "synthetic", ["perseas"],
+                        fabric=fabric, size=size)
         disk = lab.known("bdb-sync")
         if disk and lab.form != "tiny":
             lab.run(self.name + ", disk, 8", "synthetic", disk, size=8, place=lab.place)

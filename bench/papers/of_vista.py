@@ -9,14 +9,6 @@ WAREHOUSE, ITEMS = 59810336, 10372864   # bytes of each, and of what all share
 USUAL = 50 * MIB
 
 
-def overhead(results, title, name, kind):
-    """Of each round, us a transaction, beyond what the same takes without transactions."""
-    own, none = rates(results, title, name, kind), rates(results, title, "none", kind)
-    if not own:
-        return None
-    return [max(1e6 / a - 1e6 / b, 1e-3) for a, b in zip(own, none)]
-
-
 class Overhead(Figure):
     name = "vista-5a"
     shows = "It shows what a transaction of one range costs beyond the same writes without " \
@@ -38,15 +30,18 @@ class Overhead(Figure):
         for size in self.sizes(lab):
             lab.run("%s, shm, %d" % (self.name, size), "synthetic",
                     ["none", "local", "perseas", "rvm", *lab.known("bdb")], size=size)
-            lab.run("%s, tcp, %d" % (self.name, size), "synthetic", ["none", "perseas"],
-                    fabric="tcp", size=size)
+            lab.run("%s, tcp, %d" % (self.name, size), "synthetic", ["perseas"], fabric="tcp",
+                    size=size)
             if lab.known("bdb-sync") and lab.form != "tiny":
-                lab.run("%s, disk, %d" % (self.name, size), "synthetic", ["none", "bdb-sync"],
-                        size=size, place=lab.place)
+                lab.run("%s, disk, %d" % (self.name, size), "synthetic", ["bdb-sync"], size=size,
+                        place=lab.place)
 
     def at(self, results, label, size):
+        """Of each round, us a transaction, beyond what the same takes without transactions."""
         where, name, kind = self.KINDS[label]
-        return overhead(results, "%s, %s, %d" % (self.name, where, size), name, kind)
+        own = rates(results, "%s, %s, %d" % (self.name, where, size), name, kind)
+        none = middle(rates(results, "%s, shm, %d" % (self.name, size), "none", "busy_rates"))
+        return own and [max(1e6 / rate - 1e6 / none, 1e-3) for rate in own]
 
     def charts(self, results):
         sizes = [int(size) for size in titles(results, self.name + ", shm, ")]
