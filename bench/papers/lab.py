@@ -43,13 +43,13 @@ class Lab(Bench):
         """As Bench's, in fewer rounds where they agree: by processor time, where nobody waits."""
         more += ("--settled", SETTLED, "--transactions", STEPS)
         more += () if fabric == "tcp" or place else ("--busy",)
+        more += ("--spoil",) if self.spoil else ()
         return super().compare(title, cluster, work, engines, *more, fabric=fabric, size=size,
                                place=place)
 
     def run(self, title, work, engines, *more, fabric="shm", size=None, place=None, room=SMALL):
         """A workload on engines that take turns, with one mirror of its own; who is compared holds
         the same bytes in the end, or this fails."""
-        more += ("--spoil",) if self.spoil else ()
         spin = ("--spin-us", str(SPIN_US)) if fabric == "tcp" else ()
         with self.cluster(1, *spin, room=room) as cluster:
             return self.compare(title, cluster, work, engines, *more, fabric=fabric, size=size,
