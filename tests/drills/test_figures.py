@@ -19,6 +19,7 @@ import rvm_rows  # noqa: E402
 from chart import Chart  # noqa: E402
 from cluster import wait_for  # noqa: E402
 from figure import NUMBERS, Claim, Numbers, Target, verdict  # noqa: E402
+from lab import GIB, Lab  # noqa: E402
 from report import Report  # noqa: E402
 
 NAMES = [figure.name for figure in draw.FIGURES]
@@ -113,6 +114,32 @@ def test_rvm_stands_beside_what_was_published_of_it():
     assert found == 2 * [(what, 10, True), ("perseas", 10 / 14, False), (what, 9, False)]
     names = [row["name"] for row in bench.report.rows]
     assert all(word in name for name, word in zip(names[:3], ("flush", "flush", "no_flush")))
+
+
+class Small(Lab):
+    """A host with so much memory, on which nothing runs but what is asked for is written down."""
+
+    def __init__(self, most):
+        self.form, self.most, self.asked, self.left_out = "whole", most, [], {}
+
+    def holds(self, size):
+        return size + GIB <= self.most
+
+    def knows(self, engine):
+        return False
+
+    def run(self, title, *_, **__):
+        self.asked.append(int(title.rsplit(" ", 1)[1]))
+
+
+@pytest.mark.parametrize("figure, copies", [("vista-5b", 2), ("vista-5c", 3)])
+def test_a_database_is_left_out_where_memory_ends(figure, copies):
+    """The owner has it and a mirror, and order-entry's tables are there once more while they are
+    filled. What is left out is told."""
+    lab = Small(20 * GIB)
+    next(f for f in draw.FIGURES if f.name == figure).measure(lab)
+    assert copies * max(lab.asked) + GIB <= lab.most
+    assert len(lab.left_out.get(figure, ())) == (copies * 8 * GIB + GIB > lab.most)
 
 
 def circles(svg):
