@@ -103,7 +103,7 @@ static uint32_t await_enough(struct ps_panel *panel, uint32_t awaited, uint64_t 
 	const struct ps_env_ops *ops = panel->env->ops;
 	const uint64_t began_ns = ops->now(panel->env);
 	struct pollfd fds[PS_MIRRORS_MAX];
-	uint64_t now_ns = began_ns, late_ns, tick_ns;
+	uint64_t now_ns, late_ns, tick_ns;
 	unsigned count;
 	bool hurries = false;
 
