@@ -11,34 +11,36 @@ from test_run import OWNS, RUNS, run  # noqa: F401
 
 # Far more than a drill may take: whoever waits for it fails.
 FOR_EVER = ("--connect-timeout", "600000")
+ESTABLISHED = 1     # TCP_ESTABLISHED of linux/tcp_states.h
 
 
 @contextlib.contextmanager
-def black_hole(port):
-    """A port of which the kernel drops every try to connect: as many wait as it lets wait."""
+def black_hole():
+    """An address of which the kernel drops every try to connect: as many wait as it lets wait."""
     with contextlib.ExitStack() as open_sockets:
         hole = open_sockets.enter_context(socket.socket())
-        hole.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        hole.bind(("127.0.0.1", port))
+        hole.bind(("127.0.0.1", 0))
         hole.listen(0)
-        waits = False
-        while not waits:
+        full = False
+        while not full:
             each = open_sockets.enter_context(socket.socket())
             each.setblocking(False)
-            each.connect_ex(("127.0.0.1", port))
-            # Whoever is not connected at once never is.
-            waits = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != 1
-        yield
+            each.connect_ex(hole.getsockname())
+            # On loopback whoever is not connected at once never is.
+            full = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != ESTABLISHED
+        yield "tcp://127.0.0.1:%d" % hole.getsockname()[1]
 
 
 @pytest.mark.parametrize("at", (0, 2))
 def test_a_black_hole_holds_up_no_command(at, mirrors, run):
+    """It is where one of three mirrors was looked for, which is down."""
     daemons = mirrors(3)
     fill("bank", daemons, {"accounts": bytes(4096)})
-    port = int(daemons[at].address.rpartition(":")[2])
-    daemons[at].kill9()
-    with black_hole(port):
-        runner = run("bank", daemons, options=FOR_EVER)
+    daemons.pop().kill9()
+    addresses = [each.address for each in daemons]
+    with black_hole() as hole:
+        addresses.insert(at, hole)
+        runner = run("bank", ",".join(addresses), options=FOR_EVER)
         runner.wait_printed("holding")
         runner.wait_said(OWNS)
 
