@@ -39,6 +39,8 @@ enum {
 	KEPT = PS_SLEEPERS + 2,
 };
 
+static_assert(GRANULE / PS_PAGE <= UINT8_MAX, "so many pages can be here of a granule");
+
 /* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 6.6, 6.7 and
  * 6.8, in this order). */
 #define USER_MODE_ONLY 1
