@@ -8,9 +8,9 @@ CONTAINER := $(BUILD)/container
 #:                 acknowledged is lost (as root, with Debian's mirror; no part of check)
 check-container: dist
 	@deploy/deps.sh build test deb deb-test container container-test
-	@$(SUBMAKE) all $(COUNTER)
+	@$(SUBMAKE) $(COUNTER)
 	@rm -rf --one-file-system $(CONTAINER) && mkdir -p $(CONTAINER)
-	@$(RUN) container --timeout 1200 \
+	@$(RUN) container --timeout 5400 \
 		"packages: env DEB_BUILD_OPTIONS=nocheck deploy/deb.sh $(DIST) $(CONTAINER)/deb" \
 		"drills: unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
 			env PERSEAS_CONTAINER=$(abspath $(CONTAINER)) PERSEAS_BUILD=$(abspath $(BUILD)) \

@@ -108,7 +108,7 @@ def podman():
     try:
         # apt, and not a container, needs the network of the host.
         subprocess.run([TOP / "deploy/container/build.sh", FOLDER / "deb"], check=True,
-                       env=made.environment, timeout=1200)
+                       env=made.environment, timeout=3600)
         yield made
     finally:
         made.close()

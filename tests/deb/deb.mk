@@ -17,6 +17,6 @@ check-deb: dist
 #: check-rpm       the RPM packages: rpmlint of the spec, and that rpmbuild makes them
 check-rpm: dist
 	@deploy/deps.sh build rpm rpm-test
-	@$(RUN) rpm --timeout 1800 "rpmlint: rpmlint --strict -c deploy/rpmlint.toml deploy/perseas.spec" \
+	@$(RUN) rpm --timeout 5400 "rpmlint: rpmlint --strict -c deploy/rpmlint.toml deploy/perseas.spec" \
 		"packages: deploy/rpm.sh $(DIST) build/rpm-test --nocheck" || :
 	@$(RUN) --sum rpm
