@@ -1,7 +1,7 @@
 /*
- * demand.c - what the library and the application ask of recovery on demand, by any of their
- * threads: mapping and unmapping, waiting for pages, and what the keeper tells it of mirrors,
- * epochs and fences. It never touches the memory that may be missing.
+ * demand.c - what the library asks of recovery on demand, by any of its threads: mapping and
+ * unmapping, waiting for pages, and what the keeper tells it of mirrors, epochs and fences. It
+ * never touches the memory that may be missing.
  */
 #include "demand.h"
 
@@ -153,7 +153,7 @@ static bool is_here(const struct ps_mapping *mapping, uint64_t granule)
 	return mapping->states[granule] == PS_GRANULE_HERE;
 }
 
-static uint64_t bytes_missing(const struct ps_demand *d, bool *any)
+uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any)
 {
 	uint64_t missing = 0;
 
@@ -199,7 +199,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 	ps_take_mark(d, segment, count, states);
 	lock(d);
 	/* What somebody waited for before has come. */
-	if (!bytes_missing(d, &any))
+	if (!ps_bytes_missing(d, &any))
 		d->starved_at = 0;
 	generation = ++d->generations;
 	d->mappings[d->mapping_count++] = (struct ps_mapping){
@@ -474,7 +474,7 @@ void ps_demand_step(struct perseas *p)
 	changed |= d->epoch != epoch || (p->superseded && !d->fenced);
 	d->epoch = epoch;
 	d->fenced |= p->superseded;
-	missing = bytes_missing(d, &any);
+	missing = ps_bytes_missing(d, &any);
 	if (missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
 		starved = cause(d);
 	if (changed)
@@ -496,95 +496,8 @@ void ps_demand_figures(struct perseas *p, struct perseas_stat *stat)
 	if (!d)
 		return;
 	lock(d);
-	stat->missing = bytes_missing(d, &any);
+	stat->missing = ps_bytes_missing(d, &any);
 	stat->fetched = d->fetched;
 	stat->faults = d->faults;
 	unlock(d);
-}
-
-/* --- what the application asks --- */
-
-static int fail_missing(struct perseas *p, uint64_t missing, bool poor)
-{
-	if (poor)
-		return ps_fail(p, PERSEAS_EUNREACHABLE,
-		               "%llu bytes of memory are not here yet, and this host has no memory "
-		               "for them: free some, and call perseas_wait_whole again",
-		               (unsigned long long)missing);
-	return ps_fail(p, PERSEAS_EUNREACHABLE,
-	               "%llu bytes of memory are not here yet: perseas_wait_whole again, and see "
-	               "perseas_mirror_stat for mirrors that give none",
-	               (unsigned long long)missing);
-}
-
-/* A time that is too far away to be told is never. */
-static uint64_t deadline(struct perseas *p, int64_t timeout_ms)
-{
-	const uint64_t now = ps_now(p);
-
-	if (timeout_ms < 0 || (uint64_t)timeout_ms > (PS_NEVER - now) / ps_ms(1))
-		return PS_NEVER;
-	return now + ps_ms((uint64_t)timeout_ms);
-}
-
-int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
-{
-	struct ps_demand *d;
-	uint64_t until, missing;
-	bool any, fenced, poor;
-
-	if (!p)
-		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
-	d = p->demand;
-	if (!d)
-		return 0;
-	until = deadline(p, timeout_ms);
-	lock(d);
-	while ((missing = bytes_missing(d, &any)) && !d->fenced && ps_now(p) < until)
-		wait_change(d, until);
-	fenced = d->fenced;
-	poor = d->poor;
-	unlock(d);
-	if (!missing)
-		return 0;
-	return fenced ? ps_fail_fenced(p) : fail_missing(p, missing, poor);
-}
-
-/* So far of [at, end) goes the mapping that `at` is in; `at`: it is in none. With the lock. */
-static uint64_t mapping_end(struct ps_demand *d, uint64_t at, uint64_t end)
-{
-	const struct ps_mapping *mapping = ps_mapping_at(d, at);
-	const uint64_t to = mapping ? (uint64_t)(uintptr_t)mapping->base + mapping->size : at;
-
-	return to < end ? to : end;
-}
-
-int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
-{
-	const uint64_t start = (uint64_t)(uintptr_t)addr;
-	uint64_t end = start + len, next;
-	struct ps_mapping *mapping;
-	struct ps_demand *d;
-
-	if (!p)
-		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
-	d = p->demand;
-	if (!d || !len)
-		return 0;
-	lock(d);
-	/* All of it, or nothing. */
-	for (next = start; next < end && mapping_end(d, next, end) > next;)
-		next = mapping_end(d, next, end);
-	end = next < end ? start : end;
-	for (uint64_t at = start; at < end; at = next) {
-		next = mapping_end(d, at, end);
-		mapping = ps_mapping_at(d, at);
-		for (uint64_t g = ps_granule_at(d, mapping, at),
-		              last = ps_granule_at(d, mapping, next - 1);
-		     g <= last; g++)
-			ps_granule_soon(mapping, g);
-	}
-	unlock(d);
-	d->ops->wake(d->pager);
-	return 0;
 }

@@ -127,6 +127,7 @@ struct ps_demand {
 	bool wants_lost;  /* there were more: some granule is WANTED that is not in the ring */
 	uint64_t rest_at; /* with a rate: what nobody waits for is not asked for before */
 	bool tell_keeper;
+	unsigned waits_whole; /* threads that wait for all of it */
 	uint64_t starved_at; /* since then somebody waits, and nothing came whole; 0: not so */
 	bool poor;           /* what came last found no memory for all of it here */
 	uint64_t faults, fetched, refusals;
@@ -134,7 +135,8 @@ struct ps_demand {
 	struct ps_fetching fetching[PS_MIRRORS_MAX]; /* the thread's */
 	uint64_t usual;                              /* the thread's: ns that answers take */
 	uint64_t quiet_at;                           /* the thread's: nobody waits from then on */
-	struct ps_pace_of_runs pace;                 /* the thread's */
+	uint64_t settled_at;         /* the thread's: who mapped something has touched it */
+	struct ps_pace_of_runs pace; /* the thread's */
 
 	struct ps_warm *warm; /* the handle's, whose parts stay what they are; or NULL */
 	struct ps_range *hot; /* what the newest transactions changed, from the open on */
@@ -148,6 +150,9 @@ struct ps_demand {
 
 /* source.c: why these bytes may not fill missing memory; NULL: they may. */
 const char *ps_source_fault(const struct ps_wanted *wanted, const struct ps_fetched *fetched);
+
+/* demand.c: with the lock. *any: something is mapped. */
+uint64_t ps_bytes_missing(const struct ps_demand *d, bool *any);
 
 /* granules.c: with the lock. */
 struct ps_mapping *ps_mapping_of(struct ps_demand *d, uint64_t generation);
@@ -177,6 +182,8 @@ bool ps_granule_next(struct ps_demand *d, uint64_t now, struct ps_runs runs, str
 struct ps_runs ps_runs_now(struct ps_demand *d, uint64_t now);
 /* Something was mapped: who opens a store soon touches it. */
 void ps_runs_begin(struct ps_demand *d, uint64_t now);
+/* From then on nobody is likely to wait for a page. */
+uint64_t ps_runs_quiet_at(const struct ps_demand *d);
 /* What somebody waits for is asked for. */
 void ps_runs_wait(struct ps_demand *d, uint64_t now);
 /* An answer of `count` granules, which was asked for at asked_at, has come. */

@@ -408,9 +408,9 @@ static uint64_t due_rest(struct ps_demand *d, uint64_t now)
 
 	pthread_mutex_lock(&d->lock);
 	at = d->rest_at;
-	pthread_mutex_unlock(&d->lock);
 	if (at <= now)
-		at = d->quiet_at;
+		at = ps_runs_quiet_at(d);
+	pthread_mutex_unlock(&d->lock);
 	return at > now ? at : PS_NEVER;
 }
 

@@ -18,7 +18,7 @@ struct ps_runs ps_runs_now(struct ps_demand *d, uint64_t now)
 {
 	struct ps_pace_of_runs *pace = &d->pace;
 	const bool fast = pace->usual && pace->usual <= d->ops->fast && !d->rate;
-	const bool quiet = now >= d->quiet_at;
+	const bool quiet = now >= ps_runs_quiet_at(d);
 	const bool rest = fast || quiet || ++pace->tries >= TRY;
 
 	return (struct ps_runs){ fast && !pace->singles ? d->ops->run : 1, rest ? d->ops->run : 1,
@@ -27,9 +27,14 @@ struct ps_runs ps_runs_now(struct ps_demand *d, uint64_t now)
 
 void ps_runs_begin(struct ps_demand *d, uint64_t now)
 {
-	if (d->quiet_at < now + d->ops->settle)
-		d->quiet_at = now + d->ops->settle;
+	d->settled_at = now + d->ops->settle;
 	d->pace.singles = d->ops->singles;
+}
+
+/* Who waits for all of it touches nothing before. */
+uint64_t ps_runs_quiet_at(const struct ps_demand *d)
+{
+	return d->waits_whole || d->quiet_at > d->settled_at ? d->quiet_at : d->settled_at;
 }
 
 void ps_runs_wait(struct ps_demand *d, uint64_t now)

@@ -276,8 +276,27 @@ static void soon_after_it_is_mapped_granules_come(struct demand_stage *s)
 	script.ops.run = RUN;
 	script.ops.settle = FAR;
 	CHECK(map(&o));
+	CHECK(filled(GRANULES));
 	CHECK(comes(&o));
 	CHECK(asks() == GRANULES && fills() == GRANULES);
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
+/* Then he touches nothing before. The mirrors' answers come once he waits, and says so. */
+static void who_waits_for_all_of_it_gets_runs_at_once(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	script.ops.run = RUN;
+	script.ops.settle = FAR;
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2));
+	answer_at_a_wake();
+	CHECK(comes(&o));
+	CHECK(asks() < GRANULES && fills() == asks());
 	CHECK(has(&o, 0));
 	end(&o);
 }
@@ -446,6 +465,7 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(the_rest_comes_in_runs),
 	CLAUSE(who_waits_gets_a_run_where_that_is_fast),
 	CLAUSE(soon_after_it_is_mapped_granules_come),
+	CLAUSE(who_waits_for_all_of_it_gets_runs_at_once),
 	CLAUSE(behind_a_wait_one_run_is_under_way),
 	CLAUSE(runs_go_on_when_nobody_has_waited_for_a_while),
 	CLAUSE(a_run_comes_twice),

@@ -49,6 +49,7 @@ static struct script {
 	uint64_t slow;           /* so long a fill waits before it happens, ns */
 	bool touched;            /* memory has zeros in it before it is mapped */
 	void (*answers)(void);   /* called when the next answer is there; or NULL */
+	bool wakes;              /* answers are held until whoever waits says so, by wake() */
 } script = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint8_t byte(uint64_t i, uint8_t age)
@@ -150,6 +151,24 @@ static bool script_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 	script.in_use -= !whole;
 	pthread_mutex_unlock(&script.lock);
 	return script.real->gather(pager, base, size) && whole;
+}
+
+/* No answer is held any more from the next wake() on. */
+static void answer_at_a_wake(void)
+{
+	pthread_mutex_lock(&script.lock);
+	script.wakes = true;
+	pthread_mutex_unlock(&script.lock);
+}
+
+static void script_wake(struct ps_pager *pager)
+{
+	pthread_mutex_lock(&script.lock);
+	for (unsigned i = 0; i < SOURCES && script.wakes; i++)
+		script.sources[i].held = false;
+	script.wakes = false;
+	pthread_mutex_unlock(&script.lock);
+	script.real->wake(pager);
 }
 
 static uint64_t gathered(void)
@@ -368,6 +387,7 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.ops.singles = 0;
 	script.ops.settle = script.ops.quiet = 0;
 	script.ops.begin = script_begin;
+	script.ops.wake = script_wake;
 	script.ops.lead = script_lead;
 	script.ops.drop = script_drop;
 	script.ops.ask = script_ask;
@@ -381,6 +401,7 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.slow = 0;
 	script.touched = false;
 	script.answers = NULL;
+	script.wakes = false;
 	for (unsigned i = 0; i < SOURCES; i++)
 		make_source(&script.sources[i]);
 	s->env->pager = &script.ops;

@@ -155,6 +155,22 @@ static void test_who_is_likely_to_wait(void **state)
 	assert_true(ps_runs_now(&d, LONG_AGO + SETTLE + QUIET - 1).alone);
 }
 
+/* Who waits for all of it is not about to touch what was mapped; but another thread may have waited
+ * for a page just now. */
+static void test_who_waits_for_all_of_it(void **state)
+{
+	struct ps_demand d = { .ops = &ops, .waits_whole = 1 };
+
+	(void)state;
+	ps_runs_begin(&d, LONG_AGO);
+	assert_false(ps_runs_now(&d, LONG_AGO).alone);
+	assert_runs(&d, LONG_AGO, 1, RUN);
+	ps_runs_wait(&d, LONG_AGO);
+	assert_true(ps_runs_now(&d, LONG_AGO + QUIET - 1).alone);
+	assert_runs(&d, LONG_AGO + QUIET - 1, 1, 1);
+	assert_runs(&d, LONG_AGO + QUIET, 1, RUN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +182,7 @@ int main(void)
 		cmocka_unit_test(test_a_limited_rate),
 		cmocka_unit_test(test_the_first_who_wait_get_granules),
 		cmocka_unit_test(test_who_is_likely_to_wait),
+		cmocka_unit_test(test_who_waits_for_all_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,97 @@
+/*
+ * ask.c - what the application asks of recovery on demand: to wait until all memory is here, and to
+ * have some of it come before the rest. Any thread calls it. It never touches the memory that may
+ * be missing.
+ */
+#include "demand.h"
+
+#include "../core/env.h"
+#include "../core/mirror.h"
+
+static int fail_missing(struct perseas *p, uint64_t missing, bool poor)
+{
+	if (poor)
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "%llu bytes of memory are not here yet, and this host has no memory "
+		               "for them: free some, and call perseas_wait_whole again",
+		               (unsigned long long)missing);
+	return ps_fail(p, PERSEAS_EUNREACHABLE,
+	               "%llu bytes of memory are not here yet: perseas_wait_whole again, and see "
+	               "perseas_mirror_stat for mirrors that give none",
+	               (unsigned long long)missing);
+}
+
+/* A time that is too far away to be told is never. */
+static uint64_t deadline(struct perseas *p, int64_t timeout_ms)
+{
+	const uint64_t now = ps_now(p);
+
+	if (timeout_ms < 0 || (uint64_t)timeout_ms > (PS_NEVER - now) / ps_ms(1))
+		return PS_NEVER;
+	return now + ps_ms((uint64_t)timeout_ms);
+}
+
+int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
+{
+	struct ps_demand *d;
+	uint64_t until, missing;
+	bool any, fenced, poor;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	d = p->demand;
+	if (!d)
+		return 0;
+	until = deadline(p, timeout_ms);
+	pthread_mutex_lock(&d->lock);
+	d->waits_whole++;
+	d->ops->wake(d->pager);
+	while ((missing = ps_bytes_missing(d, &any)) && !d->fenced && ps_now(p) < until)
+		d->env->ops->wait(d->env, &d->change, &d->lock, until);
+	d->waits_whole--;
+	fenced = d->fenced;
+	poor = d->poor;
+	pthread_mutex_unlock(&d->lock);
+	if (!missing)
+		return 0;
+	return fenced ? ps_fail_fenced(p) : fail_missing(p, missing, poor);
+}
+
+/* So far of [at, end) goes the mapping that `at` is in; `at`: it is in none. With the lock. */
+static uint64_t mapping_end(struct ps_demand *d, uint64_t at, uint64_t end)
+{
+	const struct ps_mapping *mapping = ps_mapping_at(d, at);
+	const uint64_t to = mapping ? (uint64_t)(uintptr_t)mapping->base + mapping->size : at;
+
+	return to < end ? to : end;
+}
+
+int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)addr;
+	uint64_t end = start + len, next;
+	struct ps_mapping *mapping;
+	struct ps_demand *d;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	d = p->demand;
+	if (!d || !len)
+		return 0;
+	pthread_mutex_lock(&d->lock);
+	/* All of it, or nothing. */
+	for (next = start; next < end && mapping_end(d, next, end) > next;)
+		next = mapping_end(d, next, end);
+	end = next < end ? start : end;
+	for (uint64_t at = start; at < end; at = next) {
+		next = mapping_end(d, at, end);
+		mapping = ps_mapping_at(d, at);
+		for (uint64_t g = ps_granule_at(d, mapping, at),
+		              last = ps_granule_at(d, mapping, next - 1);
+		     g <= last; g++)
+			ps_granule_soon(mapping, g);
+	}
+	pthread_mutex_unlock(&d->lock);
+	d->ops->wake(d->pager);
+	return 0;
+}
