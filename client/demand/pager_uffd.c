@@ -248,7 +248,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		all &= ps_reach_init(&pager->reaches[i]);
 		pager->reaches[i].tunnel = pager->tunnel;
-		ps_peeker_init(&pager->peekers[i], pager->reaches[i].block, wake_by_peeker, pager);
+		ps_peeker_init(&pager->peekers[i], wake_by_peeker, pager);
 	}
 	if (all && pager->page && pager->wake_fd >= 0)
 		return pager;
@@ -541,7 +541,8 @@ static bool uffd_ask(struct ps_pager *pager, unsigned which, const struct ps_mis
 {
 	if (!fetch->straight.fabric)
 		return ps_reach_ask(&pager->reaches[which], fetch);
-	ps_peeker_ask(&pager->peekers[which], fetch, GRANULE);
+	ps_peeker_ask(&pager->peekers[which], fetch,
+	              ps_reach_room(&pager->reaches[which], fetch->length), GRANULE);
 	/* What was read at once is heard at once. */
 	if (fetch->length <= GRANULE)
 		uffd_wake(pager);

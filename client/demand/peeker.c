@@ -9,10 +9,9 @@
 
 enum { SLOTS = 2 * PS_SLOT_STRIDE };
 
-void ps_peeker_init(struct ps_peeker *peeker, uint8_t *block, void (*tell)(void *arg), void *arg)
+void ps_peeker_init(struct ps_peeker *peeker, void (*tell)(void *arg), void *arg)
 {
 	*peeker = (struct ps_peeker){ .tell = tell, .arg = arg };
-	peeker->block = block;
 	sem_init(&peeker->go, 0, 0);
 	sem_init(&peeker->done, 0, 0);
 }
@@ -25,7 +24,7 @@ void ps_peeker_free(struct ps_peeker *peeker)
 
 /* The slot first: what the mirror has then, it has afterwards, too. The promise comes last, behind
  * the bytes. */
-void ps_peek(const struct ps_missing *fetch, uint8_t *block, struct ps_seen *seen)
+void ps_peek(const struct ps_missing *fetch, uint8_t *room, struct ps_seen *seen)
 {
 	const struct ps_straight *by = &fetch->straight;
 	uint8_t slots[SLOTS];
@@ -35,7 +34,7 @@ void ps_peek(const struct ps_missing *fetch, uint8_t *block, struct ps_seen *see
 	if (!by->fabric->peek(by->link, PS_REGION_LOG, 0, slots, SLOTS) &&
 	    ps_slot_choose(slots, &slot) >= 0)
 		*seen = (struct ps_seen){ slot.epoch, slot.seq, false };
-	seen->promised = !by->fabric->peek(by->link, fetch->region, fetch->offset, block,
+	seen->promised = !by->fabric->peek(by->link, fetch->region, fetch->offset, room,
 	                                   fetch->length);
 }
 
@@ -53,7 +52,7 @@ void *ps_peeker_run(void *arg)
 		await(&peeker->go);
 		if (peeker->quit)
 			return NULL;
-		ps_peek(&peeker->fetch, peeker->block, &peeker->seen);
+		ps_peek(&peeker->fetch, peeker->room, &peeker->seen);
 		sem_post(&peeker->done);
 		if (peeker->tell)
 			peeker->tell(peeker->arg);
@@ -66,15 +65,17 @@ void ps_peeker_quit(struct ps_peeker *peeker)
 	sem_post(&peeker->go);
 }
 
-void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_missing *fetch, uint32_t at_once)
+void ps_peeker_ask(struct ps_peeker *peeker, const struct ps_missing *fetch, uint8_t *room,
+                   uint32_t at_once)
 {
 	peeker->asked = true;
+	peeker->room = room;
 	peeker->fetch = *fetch;
 	if (fetch->length > at_once) {
 		sem_post(&peeker->go);
 		return;
 	}
-	ps_peek(fetch, peeker->block, &peeker->seen);
+	ps_peek(fetch, peeker->room, &peeker->seen);
 	sem_post(&peeker->done);
 }
 
@@ -84,7 +85,7 @@ int ps_peeker_answer(struct ps_peeker *peeker, struct ps_fetched *fetched)
 		return 0;
 	peeker->asked = false;
 	*fetched = (struct ps_fetched){ .seen = &peeker->seen,
-		                        .bytes = { peeker->fetch.length, peeker->block } };
+		                        .bytes = { peeker->fetch.length, peeker->room } };
 	return 1;
 }
 

@@ -41,13 +41,14 @@ bool ps_reach_init(struct ps_reach *reach)
 {
 	memset(reach, 0, sizeof(*reach));
 	reach->fd = -1;
-	reach->memory = reserve(IN + MEMORY);
+	reach->memory = reserve(MEMORY + PS_REACH_PIECE + IN);
 	reach->room = reserve(ROOM);
 	if (!reach->memory || !reach->room) {
 		ps_reach_free(reach);
 		return false;
 	}
-	reach->in = reach->memory + MEMORY;
+	reach->single = reach->memory + MEMORY;
+	reach->in = reach->single + PS_REACH_PIECE;
 	reach->block = reach->room + -(uintptr_t)reach->room % PS_REACH_BLOCK;
 	/* Pages that a child has, too, could not be moved. */
 	madvise(reach->room, ROOM, MADV_DONTFORK);
@@ -55,10 +56,15 @@ bool ps_reach_init(struct ps_reach *reach)
 	return true;
 }
 
+uint8_t *ps_reach_room(const struct ps_reach *reach, uint32_t length)
+{
+	return length <= PS_REACH_PIECE ? reach->single : reach->block;
+}
+
 void ps_reach_free(struct ps_reach *reach)
 {
 	if (reach->memory)
-		munmap(reach->memory, IN + MEMORY);
+		munmap(reach->memory, MEMORY + PS_REACH_PIECE + IN);
 	if (reach->room)
 		munmap(reach->room, ROOM);
 	reach->memory = reach->room = NULL;
@@ -235,6 +241,7 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch)
 	reach->used = 0;
 	reach->answered = reach->due = 0;
 	reach->length = fetch->length;
+	reach->to = ps_reach_room(reach, fetch->length);
 	reach->done = 0;
 	if (!reach->offer)
 		hello.version = reach->offer = ps_version_greeting();
@@ -332,15 +339,15 @@ static bool is_piece_due(const struct ps_reach *reach)
 	return reach->answered > 0 && reach->answered + 1 < reach->due;
 }
 
-/* The bytes of a piece, which are in the block then. */
+/* The bytes of a piece, which are where they belong then. */
 static int take_piece(struct ps_reach *reach, const ProtobufCBinaryData *bytes)
 {
 	const uint32_t piece = piece_at(reach, reach->done);
 
 	if (bytes->len != piece)
 		return -1;
-	if (bytes->data != reach->block + reach->done)
-		memmove(reach->block + reach->done, bytes->data, piece);
+	if (bytes->data != reach->to + reach->done)
+		memmove(reach->to + reach->done, bytes->data, piece);
 	reach->done += piece;
 	return 1;
 }
@@ -382,7 +389,7 @@ static int take_message(struct ps_reach *reach)
 	if (rc <= 0)
 		return rc;
 	reach->have = 0;
-	reach->place = is_piece ? reach->block + reach->done : NULL;
+	reach->place = is_piece ? reach->to + reach->done : NULL;
 	reply = ps_reply_unpack_in(&memory, reach->in + sizeof(length), length, &why);
 	rc = reply ? match(reach, reply) : -1;
 	/* Only a status is looked at later. */
@@ -407,7 +414,7 @@ int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched)
 	reach->asking = false;
 	fetched->seen = NULL;
 	fetched->before = reach->before->store->status;
-	fetched->bytes = (ProtobufCBinaryData){ reach->length, reach->block };
+	fetched->bytes = (ProtobufCBinaryData){ reach->length, reach->to };
 	fetched->after = reach->after->store->status;
 	return 1;
 }

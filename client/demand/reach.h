@@ -35,9 +35,11 @@ struct ps_reach {
 	uint8_t *memory; /* what answers are unpacked into */
 	size_t have, used;
 	uint8_t *room, *block; /* the block is aligned to its size; there is room for that */
+	uint8_t *single;       /* instead of the block, where one piece is asked for */
+	uint8_t *to;           /* which of the two it is */
 	uint8_t *place;        /* where the next piece is to be unpacked to; or NULL */
 	uint32_t length;       /* bytes that were asked for */
-	uint32_t done;         /* those of them that are in the block */
+	uint32_t done;         /* those of them that are there */
 	unsigned due;          /* answers */
 	unsigned answered;
 	Perseas__Reply *before, *after;
@@ -47,6 +49,11 @@ struct ps_reach {
  * caller may set it. False: there is no memory. */
 bool ps_reach_init(struct ps_reach *reach);
 void ps_reach_free(struct ps_reach *reach);
+
+/* Where so many bytes go to that are asked for. Who waits for one piece does not wait for a large
+ * page, which the kernel clears whole, and which a virtual machine's host may have to give first.
+ */
+uint8_t *ps_reach_room(const struct ps_reach *reach, uint32_t length);
 
 void ps_reach_lead(struct ps_reach *reach, const struct ps_way *way);
 /* Where no mirror has spoken yet, the next connection goes to the way's next address. */

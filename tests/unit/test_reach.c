@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -173,6 +174,23 @@ static void test_an_answer_in_pieces(void **state)
 	assert_ptr_not_equal(fetched.before, fetched.after);
 }
 
+/* Who waits for one piece does not wait until the kernel has cleared a large page for it. */
+static void test_one_piece_takes_no_large_page(void **state)
+{
+	unsigned char is_there[PS_REACH_BLOCK / PS_PAGE];
+	struct fixture *f = *state;
+	struct ps_fetched fetched;
+
+	add_hello(f);
+	add_status(f, 1);
+	add_bytes(f, 2);
+	add_status(f, 3);
+	assert_int_equal(send_all(f, &fetched), 1);
+	assert_int_equal(mincore(f->reach.block, PS_REACH_BLOCK, is_there), 0);
+	for (unsigned i = 0; i < sizeof(is_there); i++)
+		assert_false(is_there[i] & 1);
+}
+
 /* All of a long answer is there: somebody may wait for another mirror's meanwhile. */
 static void test_a_long_answer_is_taken_in_turns(void **state)
 {
@@ -219,6 +237,7 @@ static int give(struct fixture *f)
 	f->length = 0;
 	if (rc > 0) {
 		assert_int_equal(fetched.bytes.len, LONG);
+		assert_ptr_equal(fetched.bytes.data, f->reach.block);
 		for (unsigned i = 0; i < LONG; i++)
 			assert_int_equal(fetched.bytes.data[i], 1 + i / PS_REACH_PIECE);
 	}
@@ -526,6 +545,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(test_an_answer_in_pieces),
+		TEST(test_one_piece_takes_no_large_page),
 		TEST(test_a_long_answer_is_taken_in_turns),
 		TEST(test_pieces_lie_side_by_side),
 		TEST(test_pieces_that_are_not_whole),
