@@ -173,6 +173,8 @@ struct ps_pager_ops {
 	 * no memory for the next one now. A page that was here keeps what it has. */
 	uint32_t (*fill)(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, uint32_t length,
 	                 bool watched);
+	/* Is all of this, which has come, one large page? It begins as one would. NULL: never. */
+	bool (*is_large)(struct ps_pager *pager, const uint8_t *at, uint64_t length);
 	/* All of the range is here: has the kernel gather its pages to large ones, where it can.
 	 * What it holds is nobody's concern. False: some of it is in use now, try again. */
 	bool (*gather)(struct ps_pager *pager, uint8_t *base, uint64_t size);

@@ -187,13 +187,14 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 	struct ps_demand *d = p->demand;
 	struct ps_mapping *mapping;
 	uint8_t *states;
-	uint64_t count, generation;
+	uint64_t count, places, generation;
 	bool covered, any;
 
 	if (!d)
 		return false;
 	count = (segment->size + d->ops->granule - 1) / d->ops->granule;
-	states = calloc(shadow ? 2 * count : count, sizeof(*states));
+	places = ps_large_places(segment->base, segment->size);
+	states = calloc(places + (shadow ? 2 * count : count), sizeof(*states));
 	if (!states)
 		return false;
 	ps_take_mark(d, segment, count, states);
@@ -213,6 +214,7 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 		.missing = count,
 		.watched = shadow && p->written,
 		.torn = shadow ? states + count : NULL,
+		.small = states + (shadow ? 2 * count : count),
 	};
 	d->mappings[d->mapping_count - 1].shadow = shadow;
 	ps_hot_mark(d, &d->mappings[d->mapping_count - 1]);

@@ -39,11 +39,15 @@ struct ps_mapping {
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
 	uint64_t copied;         /* no granule before it is PS_GRANULE_COPIED */
 	bool taken;              /* some may be PS_GRANULE_TAKEN */
-	uint64_t gathered;       /* bytes whose pages have been made large, where that can be */
-	uint64_t gather_at;      /* the next of them, not before */
-	unsigned passes;         /* so often all of it was to be gathered */
-	bool in_use;             /* in this pass some pages were in use */
-	int covered;             /* 0: not yet; 1; -1: it cannot be */
+	/* Of the large pages that may lie here a 1 for each some of which came in small ones, and
+	 * how many these are (large.c). */
+	uint8_t *small;
+	uint64_t small_count;
+	uint64_t gathered;  /* those before it were to be made large in this pass */
+	uint64_t gather_at; /* the next of them, not before */
+	unsigned passes;    /* so often all of them were gone through while some was in use */
+	bool in_use;        /* in this pass some was */
+	int covered;        /* 0: not yet; 1; -1: it cannot be */
 };
 
 /* A mirror, as the keeper knows it. */
@@ -128,8 +132,8 @@ struct ps_demand {
 	uint64_t rest_at; /* with a rate: what nobody waits for is not asked for before */
 	bool tell_keeper;
 	unsigned waits_whole; /* threads that wait for all of it */
-	uint64_t starved_at; /* since then somebody waits, and nothing came whole; 0: not so */
-	bool poor;           /* what came last found no memory for all of it here */
+	uint64_t starved_at;  /* since then somebody waits, and nothing came whole; 0: not so */
+	bool poor;            /* what came last found no memory for all of it here */
 	uint64_t faults, fetched, refusals;
 
 	struct ps_fetching fetching[PS_MIRRORS_MAX]; /* the thread's */
@@ -137,6 +141,7 @@ struct ps_demand {
 	uint64_t quiet_at;                           /* the thread's: nobody waits from then on */
 	uint64_t settled_at;         /* the thread's: who mapped something has touched it */
 	struct ps_pace_of_runs pace; /* the thread's */
+	uint64_t gather_after;       /* the thread's: while something is missing, not before */
 
 	struct ps_warm *warm; /* the handle's, whose parts stay what they are; or NULL */
 	struct ps_range *hot; /* what the newest transactions changed, from the open on */
@@ -202,6 +207,14 @@ void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_
                   uint8_t *states);
 /* Fills in some of that, first what somebody waits for. True: there may be more. The thread. */
 bool ps_take_step(struct ps_demand *d);
+
+/* large.c: how many large pages the range lies in, or a part of it. */
+uint64_t ps_large_places(const uint8_t *base, uint64_t size);
+/* With the lock. These bytes have come, in small pages or as a large one. The thread. */
+void ps_large_note(struct ps_demand *d, struct ps_mapping *mapping, uint64_t at, uint64_t length);
+/* Has the kernel gather some of them, while nobody is likely to wait; when there is more to do. The
+ * thread. */
+uint64_t ps_large_step(struct ps_demand *d, uint64_t now);
 
 /* settle.c: with the lock. Of these granules so many bytes are here, from the first one's first on:
  * all of them, or whole pages. */

@@ -12,11 +12,6 @@
 #define LAST_DELAY ps_ms(250)
 #define LATE 4     /* times as long as usual */
 #define USUAL_OF 8 /* answers, about */
-/* The kernel does not look at signals meanwhile, so that a process ends after it; and each step
- * waits once for all processors. */
-#define GATHER_STEP ((uint64_t)8 << 20)
-#define GATHER_AGAIN ps_ms(100) /* doubled each time */
-#define PASSES 8
 
 /* --- faults --- */
 
@@ -318,6 +313,8 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	pthread_mutex_lock(&d->lock);
 	d->filling = 0;
 	ps_settle_note(d, part, here + came);
+	if (came)
+		ps_large_note(d, ps_mapping_of(d, part->generation), at, came);
 	d->env->ops->broadcast(d->env, &d->change);
 	*all = came == rest;
 	return came;
@@ -445,71 +442,6 @@ static uint64_t go_on(struct ps_demand *d, unsigned i, uint64_t now)
 	return late > now && late < f->until ? late : f->until;
 }
 
-/* --- large pages --- */
-
-/* The first mapping that has small pages; NULL: there is none, or somebody might wait meanwhile. */
-static struct ps_mapping *find_small(struct ps_demand *d)
-{
-	struct ps_mapping *found = NULL;
-
-	for (unsigned i = 0; i < d->mapping_count; i++) {
-		struct ps_mapping *mapping = &d->mappings[i];
-
-		if (mapping->missing || mapping->covered <= 0)
-			return NULL;
-		/* The kernel gathers no pages that are watched, and a store would part them. */
-		if (!found && !mapping->watched && mapping->gathered < mapping->size)
-			found = mapping;
-	}
-	return found;
-}
-
-/* Pages that somebody touches at the moment stay small; then all of it is gone through again. */
-static void note_gathered(struct ps_demand *d, uint64_t generation, uint64_t now, bool whole)
-{
-	struct ps_mapping *mapping = ps_mapping_of(d, generation);
-
-	if (!mapping)
-		return;
-	mapping->in_use |= !whole;
-	if (mapping->gathered < mapping->size || !mapping->in_use || ++mapping->passes == PASSES)
-		return;
-	mapping->gathered = 0;
-	mapping->in_use = false;
-	mapping->gather_at = now + (GATHER_AGAIN << mapping->passes);
-}
-
-/* What came in granules lies in small pages, which the kernel looks up, and frees when the process
- * ends, one by one. Nothing of it changes for anybody, so that an unmap need not wait for it. When
- * there is more to do. */
-static uint64_t gather(struct ps_demand *d, uint64_t now)
-{
-	struct ps_mapping *mapping;
-	uint64_t rest, length, generation;
-	uint8_t *at;
-	bool whole;
-
-	pthread_mutex_lock(&d->lock);
-	mapping = d->fenced ? NULL : find_small(d);
-	if (!mapping || now < mapping->gather_at) {
-		const uint64_t due = mapping ? mapping->gather_at : PS_NEVER;
-
-		pthread_mutex_unlock(&d->lock);
-		return due;
-	}
-	generation = mapping->generation;
-	at = mapping->base + mapping->gathered;
-	rest = mapping->size - mapping->gathered;
-	length = rest < GATHER_STEP ? rest : GATHER_STEP;
-	mapping->gathered += length;
-	pthread_mutex_unlock(&d->lock);
-	whole = d->ops->gather(d->pager, at, length);
-	pthread_mutex_lock(&d->lock);
-	note_gathered(d, generation, now, whole);
-	pthread_mutex_unlock(&d->lock);
-	return now;
-}
-
 static bool prepare(struct ps_demand *d)
 {
 	bool goes_on;
@@ -544,7 +476,7 @@ void ps_demand_thread(void *arg)
 			due = go_on(d, i, now);
 			until = due < until ? due : until;
 		}
-		due = takes ? now : gather(d, now);
+		due = takes ? now : ps_large_step(d, now);
 		d->ops->sleep(d->pager, due < until ? due : until);
 	}
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)

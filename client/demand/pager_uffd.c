@@ -9,6 +9,7 @@
 #include "../core/env.h"
 #include "../host/socket.h"
 #include "own_table.h"
+#include "pages.h"
 #include "peeker.h"
 #include "reach.h"
 #include "tunnel.h"
@@ -41,8 +42,8 @@ enum {
 
 static_assert(GRANULE / PS_PAGE <= UINT8_MAX, "so many pages can be here of a granule");
 
-/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 6.6, 6.7 and
- * 6.8, in this order). */
+/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 6.6, what stores to
+ * pages are noted with: 6.7, and 6.8, in this order). */
 #define USER_MODE_ONLY 1
 #define DONTNEED_LOCKED 24
 #define COLLAPSE 25
@@ -58,12 +59,6 @@ struct poison {
 #define FEATURE_WP_ASYNC ((uint64_t)1 << 15)
 #define FEATURE_MOVE ((uint64_t)1 << 16)
 
-struct move {
-	uint64_t to, from, length, mode;
-	int64_t moved;
-};
-#define MOVE _IOWR(UFFDIO, 0x05, struct move)
-
 struct ps_pager {
 	struct ps_env *env;
 	pthread_t thread;
@@ -73,10 +68,10 @@ struct ps_pager {
 	struct ps_error error; /* why it did not begin; code 0: it has */
 	int uffd;
 	int wake_fd;
+	int pages;      /* the thread's: tells whether pages are large; -1 */
 	bool user_only; /* faults of the kernel itself are not told */
 	bool moves;     /* pages can be moved to what is missing */
 	bool watches;   /* pages can come protected, so that the kernel notes who stores to them */
-	bool copied;    /* some pages have been copied instead: they are small */
 	struct uffd_msg events[EVENTS];
 	unsigned event_count, event_at;
 	uint8_t *page; /* for the end of what is no multiple of a page */
@@ -190,6 +185,7 @@ static void *run(void *arg)
 	if (!ready)
 		fail(pager, "the thread that fetches memory got no descriptors of its own", errno);
 	pager->hires = ready && !spawn(&pager->hirer, run_hirer, pager);
+	pager->pages = ready && pager->moves ? ps_pages_open() : -1;
 	sem_post(&pager->begun);
 	if (ready)
 		pager->fn(pager->arg);
@@ -242,7 +238,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	sem_init(&pager->begun, 0, 0);
 	sem_init(&pager->order, 0, 0);
 	pager->env = env;
-	pager->uffd = -1;
+	pager->uffd = pager->pages = -1;
 	pager->page = malloc(BLOCK);
 	pager->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
@@ -432,25 +428,6 @@ static bool is_block(const struct ps_pager *pager, const uint8_t *bytes)
 	return false;
 }
 
-/* The pages of a block themselves, a large one where the kernel had one: nothing is copied, and
- * nothing small is left. How many bytes: what could not be moved is to be copied. */
-static uint64_t move_pages(struct ps_pager *pager, const uint8_t *to, const uint8_t *block)
-{
-	uint64_t done = 0;
-
-	while (done < BLOCK) {
-		struct move move = { (uint64_t)(uintptr_t)to + done,
-			             (uint64_t)(uintptr_t)block + done, BLOCK - done, 0, 0 };
-		const int failed = ioctl(pager->uffd, MOVE, &move) ? errno : 0;
-
-		if (move.moved > 0)
-			done += (uint64_t)move.moved;
-		if (failed && failed != EAGAIN)
-			break;
-	}
-	return done;
-}
-
 /* What is moved would come unprotected, and so count as written. */
 static bool can_move(const struct ps_pager *pager, const uint8_t *to, const uint8_t *bytes,
                      uint32_t length, bool watched)
@@ -466,10 +443,9 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 	uint64_t done = 0;
 
 	if (can_move(pager, to, bytes, length, watched))
-		done = move_pages(pager, to, bytes);
+		done = ps_pages_move(pager->uffd, to, bytes, BLOCK);
 	if (done == BLOCK)
 		return length;
-	pager->copied |= length >= GRANULE;
 	if (whole != length) {
 		memcpy(pager->page, bytes, length);
 		memset(pager->page + length, 0, whole - length);
@@ -480,9 +456,15 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 	return done < length ? (uint32_t)done : length;
 }
 
+static bool uffd_is_large(struct ps_pager *pager, const uint8_t *at, uint64_t length)
+{
+	return ps_pages_large(pager->pages, at, length);
+}
+
 static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 {
-	return !pager->copied || !madvise(base, size, COLLAPSE) || errno != EAGAIN;
+	(void)pager;
+	return !madvise(base, size, COLLAPSE) || errno != EAGAIN;
 }
 
 /* Whoever asks what was written leaves a mark where a page was discarded that is watched, and the
@@ -590,6 +572,7 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.cover = uffd_cover,
 	.fault = uffd_fault,
 	.fill = uffd_fill,
+	.is_large = uffd_is_large,
 	.gather = uffd_gather,
 	.refuse = uffd_refuse,
 	.lead = uffd_lead,

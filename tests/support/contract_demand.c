@@ -72,28 +72,6 @@ static void what_is_here_stays(struct demand_stage *s)
 	end(&o);
 }
 
-/* When nobody can wait for any of it any more; and again while some of it was in use. */
-static void what_is_here_gets_large_pages(struct demand_stage *s)
-{
-	struct owner o;
-
-	CHECK(begin(s, &o));
-	script.in_use = 2;
-	set(0, true, false);
-	CHECK(map(&o));
-	CHECK(filled(GRANULES - 1));
-	rest(PS_KEEPER, s->short_ns);
-	CHECK(!gathered());
-	set(0, false, false);
-	CHECK(comes(&o));
-	for (int i = 0; i < 100 && gathered() < 3 * o.segment.size; i++)
-		rest(PS_KEEPER, s->short_ns);
-	rest(PS_KEEPER, s->short_ns);
-	CHECK(gathered() == 3 * o.segment.size && !count_of(&script.early));
-	CHECK(has(&o, 0));
-	end(&o);
-}
-
 static void what_is_wanted_comes_first(struct demand_stage *s)
 {
 	static const uint64_t order[GRANULES] = { 0, 1, 5, 3, 2, 4, 6 };
@@ -455,7 +433,6 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(what_is_touched_comes),
 	CLAUSE(what_was_there_before_is_fetched_all_the_same),
 	CLAUSE(what_is_here_stays),
-	CLAUSE(what_is_here_gets_large_pages),
 	CLAUSE(what_is_wanted_comes_first),
 	CLAUSE(what_is_prefetched_comes_next),
 	CLAUSE(unmap_waits_for_a_fill),

@@ -42,9 +42,6 @@ static struct script {
 	struct ps_env *env;
 	uint8_t age; /* of what mirrors have */
 	unsigned asks, fills, filled, deaths;
-	unsigned early;          /* gathered while some of it was missing */
-	uint64_t gathered;       /* bytes */
-	unsigned in_use;         /* so often some of what is gathered is in use */
 	uint64_t granules[ASKS]; /* which were asked for, in this order */
 	uint64_t slow;           /* so long a fill waits before it happens, ns */
 	bool touched;            /* memory has zeros in it before it is mapped */
@@ -140,19 +137,6 @@ static uint32_t script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *
 	return filled;
 }
 
-static bool script_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
-{
-	bool whole;
-
-	pthread_mutex_lock(&script.lock);
-	script.early += script.filled < GRANULES;
-	script.gathered += size;
-	whole = !script.in_use;
-	script.in_use -= !whole;
-	pthread_mutex_unlock(&script.lock);
-	return script.real->gather(pager, base, size) && whole;
-}
-
 /* No answer is held any more from the next wake() on. */
 static void answer_at_a_wake(void)
 {
@@ -169,16 +153,6 @@ static void script_wake(struct ps_pager *pager)
 	script.wakes = false;
 	pthread_mutex_unlock(&script.lock);
 	script.real->wake(pager);
-}
-
-static uint64_t gathered(void)
-{
-	uint64_t is;
-
-	pthread_mutex_lock(&script.lock);
-	is = script.gathered;
-	pthread_mutex_unlock(&script.lock);
-	return is;
 }
 
 static unsigned count_of(const unsigned *count)
@@ -393,11 +367,9 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.ops.ask = script_ask;
 	script.ops.answer = script_answer;
 	script.ops.fill = script_fill;
-	script.ops.gather = script_gather;
 	script.env = s->env;
 	script.age = 0;
-	script.asks = script.fills = script.filled = script.deaths = script.early = 0;
-	script.gathered = script.in_use = 0;
+	script.asks = script.fills = script.filled = script.deaths = 0;
 	script.slow = 0;
 	script.touched = false;
 	script.answers = NULL;
