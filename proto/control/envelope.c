@@ -283,6 +283,11 @@ static const char *header_file_fault(const uint8_t *bytes, size_t len)
 	return NULL;
 }
 
+static bool is_above(const Perseas__Roster *roster)
+{
+	return roster && roster->level > PS_LEVEL_MAX;
+}
+
 Perseas__Header *ps_header_unpack(const uint8_t *bytes, size_t len, const char **why)
 {
 	struct ps_header_file head;
@@ -299,7 +304,9 @@ Perseas__Header *ps_header_unpack(const uint8_t *bytes, size_t len, const char *
 		*why = ps_later;
 	if (!header)
 		return NULL;
-	fault = ps_header_fault(header);
+	/* First: whatever else is out of range may be of that level. */
+	fault = is_above(header->roster) || is_above(header->next_roster) ? ps_later
+	                                                                  : ps_header_fault(header);
 	if (!fault && header->state == PERSEAS__STATE__STATE_NONE)
 		fault = "the header file names no state of its image";
 	return message_if_faultless(header, fault, why);

@@ -138,7 +138,14 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 	for (struct store *store = stores->first; store; store = store->next) {
 		int ret = store->damage[0] ? 0 : write_store(store, &sum->bytes);
 
-		if (store_notice_torn(store) || store->damage[0]) {
+		if (store->on_disk)
+			continue;
+		if (store->later) {
+			snprintf(line, sizeof(line), "store %s is not spilled: %s", store->name,
+			         store->damage);
+			complain(arg, line);
+			sum->failed++;
+		} else if (store_notice_torn(store) || store->damage[0]) {
 			snprintf(line, sizeof(line),
 			         "store %s is not spilled: its image is damaged: %s", store->name,
 			         store->damage);
@@ -153,6 +160,19 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 		}
 	}
 	return true;
+}
+
+/* Who ends a daemon by a spill will end its memory, too, and only the later version can write that
+ * image. */
+static int check_later(struct stores *stores, struct why *why)
+{
+	for (struct store *store = stores->first; store; store = store->next)
+		if (store->later && !store->on_disk)
+			return refuse(why, STATUS(BAD_VERSION),
+			              "store %s cannot be spilled: %s; nothing was ended, and "
+			              "SIGTERM spills the others",
+			              store->name, store->damage);
+	return 0;
 }
 
 static int check_room(struct stores *stores, struct why *why)
@@ -201,7 +221,9 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 		return refuse(why, STATUS(BAD_STATE),
 		              "this mirror has no spill directory; start perseasd with "
 		              "--spill-dir");
-	ret = check_room(stores, why);
+	ret = check_later(stores, why);
+	if (!ret)
+		ret = check_room(stores, why);
 	if (ret)
 		return ret;
 	close_stores(stores);

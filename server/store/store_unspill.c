@@ -244,8 +244,8 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 	if (spill->ops->open(spill, store->name) < 0 ||
 	    ps_archive_open(&reader, &spill->source, &text) < 0 ||
 	    (text = header_fault(&reader, store->name)))
-		refuse(why, STATUS(DAMAGED), "%s%s",
-		       ps_is_later(text) ? "" : "it is damaged: ", text);
+		ret = ps_is_later(text) ? refuse(why, STATUS(BAD_VERSION), "%s", text)
+		                        : refuse(why, STATUS(DAMAGED), "it is damaged: %s", text);
 	else
 		ret = load_image(store, &reader, why);
 	ps_archive_free(&reader);
@@ -253,11 +253,19 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 	return ret;
 }
 
+/* It is in the way: whoever found nothing here would make an empty store of that name. */
+static void leave_later(struct store *store, const struct why *why)
+{
+	store->later = store->on_disk = true;
+	snprintf(store->damage, sizeof(store->damage), "%.200s", why->text);
+}
+
 static void load_spill(struct unspilling *unspilling, const char *name)
 {
 	struct stores *stores = unspilling->stores;
 	struct why why = { .text = "" };
 	struct store *store = stores->count < STORES_MAX ? store_insert(stores, name) : NULL;
+	int ret;
 
 	if (!store) {
 		report_spill(unspilling, name,
@@ -265,10 +273,14 @@ static void load_spill(struct unspilling *unspilling, const char *name)
 		             "memory");
 		return;
 	}
-	if (read_spill(unspilling, store, &why) < 0) {
+	ret = read_spill(unspilling, store, &why);
+	if (ret) {
 		report_spill(unspilling, name, "it is kept, not loaded: %s", why.text);
 		pieces_sweep(store, NULL);
-		store_delete(store);
+		if (ret == -STATUS(BAD_VERSION))
+			leave_later(store, &why);
+		else
+			store_delete(store);
 		return;
 	}
 	if (end_spill(unspilling->spill, name, unspilling->spill->ops->retire) < 0)

@@ -14,7 +14,7 @@
 #include "../../proto/image/crc32c.h"
 #include "../../server/store/control.h"
 
-enum later { LEVEL, HIGHEST, NEXT, FIELD, FORMAT, LATER };
+enum later { LEVEL, HIGHEST, NEXT, VALUE, FIELD, FORMAT, LATER };
 
 /* Field 99, a number. */
 static const uint8_t unknown[] = { 0x98, 0x06, 1 };
@@ -30,7 +30,10 @@ static uint8_t *later_file(const Perseas__Header *header, enum later what, size_
 	edited.roster = what == NEXT ? header->roster : &roster;
 	if (what == NEXT)
 		edited.next_roster = &roster;
-	roster.level = what == HIGHEST ? UINT32_MAX : what == LEVEL || what == NEXT;
+	roster.level = what == HIGHEST ? UINT32_MAX : what != FIELD && what != FORMAT;
+	/* A value that only that level knows. */
+	if (what == VALUE)
+		edited.state = (Perseas__State)99;
 	assert_int_equal(ps_header_pack(&edited, &bytes, len), 0);
 	bytes = realloc(bytes, *len + sizeof(unknown));
 	assert_non_null(bytes);
@@ -339,26 +342,65 @@ static void no_spill_replaces_an_image_of_a_later_version(void **state)
 	free(copy);
 }
 
-/* A spill is an archive, as a snapshot is. */
+/* With the format of its archive. */
+static void set_format(struct rig *rig, uint32_t by)
+{
+	struct ps_archive_head head;
+	size_t len;
+	uint8_t *bytes = spill_heap_bytes(rig->spill, "bank", &len);
+
+	assert_non_null(bytes);
+	memcpy(&head, bytes, sizeof(head));
+	head.format += by;
+	memcpy(bytes, &head, sizeof(head));
+}
+
+/* A spill is an archive, as a snapshot is. Where all mirrors found nothing, an owner would make an
+ * empty store: so this one says what is there, and the later version finds it. */
 static void an_archive_of_a_later_version_is_kept(void **state)
 {
 	struct rig *rig = *state;
-	struct ps_archive_head head;
-	uint8_t *bytes;
-	size_t len;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
 	store_session_ended(&rig->owner.session);
 	assert_int_equal(end(rig).stores, 1);
-	bytes = spill_heap_bytes(rig->spill, "bank", &len);
-	memcpy(&head, bytes, sizeof(head));
-	head.format++;
-	memcpy(bytes, &head, sizeof(head));
+	set_format(rig, 1);
 	lose_memory(rig);
 	assert_int_equal(rig->loaded, 0);
 	assert_int_equal(spill_heap_count(rig->spill), 1);
 	assert_non_null(strstr(rig->complaint, "a later version of Perseas wrote it"));
 	assert_null(strstr(rig->complaint, "damaged"));
+	assert_all_refused(rig);
+	assert_int_equal(memory_heap_pieces(rig->mirror.memory), 0);
+	assert_int_equal(end(rig).failed, 0);
+	assert_int_equal(spill_heap_count(rig->spill), 1);
+	set_format(rig, UINT32_MAX);
+	restart(rig);
+	assert_int_equal(rig->loaded, 1);
+	assert_bank(rig, 1, "made");
+}
+
+/* Memory ends with its host: what this version cannot write must not be taken for spilled. */
+static void no_spill_does_without_an_image_of_a_later_version(void **state)
+{
+	struct rig *rig = *state;
+	Perseas__SpillReply reply = PERSEAS__SPILL_REPLY__INIT;
+	struct spill_sum sum;
+
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	store_session_ended(&rig->owner.session);
+	start_with_later(rig, LEVEL);
+	assert_int_equal(mirror_create(&rig->mirror, "other", 3), 0);
+	assert_int_equal(store_spill(rig->mirror.stores, &reply, &rig->mirror.why),
+	                 -STATUS(BAD_VERSION));
+	assert_non_null(strstr(rig->mirror.why.text, "nothing was ended"));
+	assert_int_equal(spill_heap_count(rig->spill), 0);
+	/* Whoever ends it all the same is told, and the others are spilled. */
+	sum = end(rig);
+	assert_int_equal(sum.stores, 1);
+	assert_int_equal(sum.failed, 1);
+	assert_non_null(strstr(rig->complaint, "store bank is not spilled: a later version"));
+	assert_int_equal(spill_heap_count(rig->spill), 1);
 }
 
 int main(void)
@@ -375,6 +417,8 @@ int main(void)
 		                                setup, teardown),
 		cmocka_unit_test_setup_teardown(an_archive_of_a_later_version_is_kept, setup,
 		                                teardown),
+		cmocka_unit_test_setup_teardown(no_spill_does_without_an_image_of_a_later_version,
+		                                setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
