@@ -129,13 +129,20 @@ static void test_transactions_go_on_meanwhile(void **state)
 		assert_int_equal(rig->bytes[i], i >= 500000 && i < 500300 ? 78 : rig_byte(i));
 }
 
+static void let_granules_come(struct ps_env_ops *ops)
+{
+	(void)ops;
+	rig_pager.run = 1;
+}
+
 /* The kernel frees small pages one by one when a process is killed, and closes its connections only
- * then. */
+ * then. What comes in granules is small at first. */
 static void test_what_comes_lies_in_large_pages(void **state)
 {
 	const unsigned long refused = count_refused();
 	struct rig *rig = *state;
 
+	rig->change = let_granules_come;
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
