@@ -200,8 +200,10 @@ def test_command_hears_of_mirrors_that_do_not_answer(mirrors, run):
     hears nothing, whatever was in the environment before."""
     daemons = mirrors(3)
     fill("bank", daemons, {"accounts": bytes(4096)})
+    # Of several, one that is late on a busy machine is named with good reason.
+    fill("alone", daemons[:1], {"accounts": bytes(4096)})
     tell = ("sh", "-c", 'echo "heard ${PERSEAS_SILENT-nothing}"; exec sleep 1000')
-    first = run("bank", daemons, tell, ("--connect-timeout", str(1000 * SECONDS)),
+    first = run("alone", daemons[:1], tell, ("--connect-timeout", str(1000 * SECONDS)),
                 PERSEAS_SILENT="1:127.0.0.1:1")
     first.wait_printed("heard nothing")
     daemons[1].stop()
