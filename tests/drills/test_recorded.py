@@ -4,6 +4,7 @@ must answer as their daemon did. And what that daemon answered is answered again
 and commands (played.py), which must go on with it. Of `changed` one daemon of four was recorded, so
 that only the first of these can be done with it."""
 import contextlib
+import functools
 import itertools
 import socket
 import struct
@@ -167,6 +168,18 @@ class Stage:
         """Nothing is recorded."""
 
 
+@pytest.fixture
+def patient(monkeypatch):
+    """On a busy machine an answer may take long, and who asked once more would be told what comes
+    later in the session."""
+    limits = dict(connect_timeout_ms=600000, mirror_timeout_ms=600000, commit_timeout_ms=600000)
+    command = record.command
+    monkeypatch.setattr(record, "Store", functools.partial(record.Store, **limits))
+    monkeypatch.setattr(record, "command", lambda *words, **keywords: command(
+        *words, "--connect-timeout", "600000", **keywords))
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("name", ["life", "fenced"])
 def test_the_present_owner_goes_on_with_what_the_one_before_was_told(name):
     """And so does the command: the same is done again, and a daemon of the version before answers.
