@@ -17,43 +17,47 @@ import sys
 TOP = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = TOP / "build/abi"
 CHANGED, BROKEN = 4, 8                  # bits of abidiff's exit status
-# Each library: its header, and where the functions of its interface are declared.
+# Each library, and the headers of its interface.
 LIBRARIES = {
-    "libperseas": ("client/perseas.h", "client/perseas*.h", "perseas_"),
-    "librvm-perseas": ("client/rvm/rvm_statistics.h", "client/rvm/rvm*.h", "rvm_"),
+    "libperseas": "client/perseas*.h",
+    "librvm-perseas": "client/rvm/rvm*.h",
+    "librds-perseas": "client/rds/r*.h",
 }
+INCLUDE = ("-I", TOP / "client/rvm")    # of which rds.h includes rvm.h
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 # A declaration of a function, without what stands behind its parameters.
-FUNCTION = (r"^(?:extern )?((?:const )?\w+(?: \w+)?[ *]+(%s\w+)\([^;{}]*?\))"
+FUNCTION = (r"^(?:extern )?((?:const )?\w+(?: \w+)?[ *]+(?:perseas|rvm|rds)_\w+\([^;{}]*?\))"
             r"(?:\s*__attribute__\(\(.*?\)\))?;")
-NUMBER = re.compile(r"^#define (\w+) (?:\(?-?\d[\dA-Fa-fxUL<> ]*\)?|U?INT\d+_MAX)$", re.M)
+NUMBER = re.compile(r"^#define (\w+) (?:\(?-?\d[\dA-Fa-fxUL<> ]*\)?|[A-Z]\w+)$", re.M)
 
 
-def preprocess(header, *how):
-    return subprocess.run(["gcc", "-E", *how, TOP / header], stdout=subprocess.PIPE, text=True,
-                          check=True).stdout
+def preprocess(source, *how):
+    return subprocess.run(["gcc", "-E", *how, *INCLUDE, "-x", "c", "-"],
+                          input=source, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def constants_of(header, prefix):
-    """The names of the interface's constants, that of an enumeration or not."""
-    ours = re.compile(prefix, re.I)
-    names = set(NUMBER.findall(preprocess(header, "-dM")))
-    for body in re.findall(r"\benum(?: \w+)? *\{(.*?)\}", preprocess(header, "-P"), re.S):
+def constants_of(source, text):
+    """The names of the constants that stand in the headers' text, those of an enumeration or not:
+    what else they include has others."""
+    names = set(NUMBER.findall(preprocess(source, "-dM")))
+    for body in re.findall(r"\benum(?: \w+)? *\{(.*?)\}", preprocess(source, "-P"), re.S):
         names |= set(re.findall(r"(?:^|,)\s*(\w+)", body))
-    return sorted(name for name in names if ours.match(name))
+    return sorted(names & set(re.findall(r"\w+", text)))
 
 
-def stub_of(header, pattern, prefix):
+def stub_of(pattern):
     """The source of a library that has this interface."""
-    text = "\n".join(COMMENT.sub("", path.read_text()) for path in sorted(TOP.glob(pattern)))
-    functions = re.findall(FUNCTION % prefix, text, re.M | re.S)
-    constants = constants_of(header, prefix)
-    assert len(functions) > 20 and len(constants) > 10, header
-    lines = ["#include <stdio.h>", '#include "%s"' % (TOP / header)]
-    lines += ["%s { __builtin_trap(); }" % declared for declared, _ in functions]
-    lines += ["enum %sconstants { %s };" % (prefix, ", ".join(
-        "THE_%s = %s" % (name, name) for name in constants))]
-    lines += ["enum %sconstants %sconstants;" % (prefix, prefix)]
+    headers = sorted(TOP.glob(pattern))
+    text = "\n".join(COMMENT.sub("", path.read_text()) for path in headers)
+    source = "".join('#include "%s"\n' % path for path in headers)
+    functions = re.findall(FUNCTION, text, re.M | re.S)
+    constants = constants_of(source, text)
+    assert len(functions) > 20 and len(constants) > 10, pattern
+    lines = ["#include <stdio.h>", source]
+    lines += ["%s { __builtin_trap(); }" % declared for declared in functions]
+    lines += ["enum constants { %s };" % ", ".join("THE_%s = %s" % (name, name)
+                                                   for name in constants)]
+    lines += ["enum constants constants;"]
     return "\n".join(lines) + "\n"
 
 
@@ -61,10 +65,10 @@ def library_of(name):
     """Compiles it."""
     source, library = FOLDER / (name + ".c"), FOLDER / (name + ".so")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    source.write_text(stub_of(*LIBRARIES[name]))
+    source.write_text(stub_of(LIBRARIES[name]))
     subprocess.run(["gcc", "-std=gnu11", "-g", "-gdwarf-5", "-w", "-shared", "-fPIC",
-                    "-fdebug-prefix-map=%s=." % TOP, "-Wl,-soname," + name, "-o", library, source],
-                   check=True)
+                    *INCLUDE, "-fdebug-prefix-map=%s=." % TOP, "-Wl,-soname," + name, "-o",
+                    library, source], check=True)
     return library
 
 

@@ -18,6 +18,18 @@ EDITS = {
     "a function is new": ("client/perseas.h", "\nint perseas_close(",
                           "\nint perseas_shut(void);\nint perseas_close(", "perseas_shut",
                           "make abi"),
+    "a constant of RVM has another value": ("client/rvm/rvm.h", "#define TRUNCATE 50",
+                                            "#define TRUNCATE 60",
+                                            "constant TRUNCATE: 60, and was 50", "SOVERSION"),
+    "a code of RDS has another value": ("client/rds/rds.h", "#define ENO_ROOM (-9)",
+                                        "#define ENO_ROOM (-10)",
+                                        "constant ENO_ROOM: -10, and was -9", "SOVERSION"),
+    "a name for a code of RDS is gone": ("client/rds/rds.h",
+                                         "#define EBAD_LIST_LENGTH EBAD_LIST\n", "",
+                                         "constant EBAD_LIST_LENGTH: not there", "SOVERSION"),
+    "the loader's function is gone": ("client/rds/rvm_segment.h", "rvm_return_t rvm_load_segment(",
+                                      "rvm_return_t rvm_fetch_segment(", "rvm_load_segment",
+                                      "SOVERSION"),
 }
 
 
@@ -36,4 +48,4 @@ def test_a_change_of_the_interface_is_named(edit, tmp_path):
                           stderr=subprocess.STDOUT, text=True, timeout=SECONDS)
     assert done.returncode == 1
     assert says in done.stdout and advises in done.stdout, done.stdout
-    assert done.stdout.endswith("1 passed, 1 failed\n")
+    assert done.stdout.endswith("2 passed, 1 failed\n")
