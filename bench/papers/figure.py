@@ -15,14 +15,10 @@ WORDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 
 class Claim:
     """A conclusion, and the comparison by which it holds. Any side may be None: it was not
-    measured here, as where a peer is missing. beside: it is no conclusion of the paper, but what
-    Perseas sets out to be."""
+    measured here, as where a peer is missing."""
 
-    def __init__(self, says, what, left, sign, right, unit="", beside=False):
+    def __init__(self, says, what, left, sign, right, unit=""):
         self.says, self.what, self.sign, self.unit = says, what, sign, unit
-        self.beside = beside
-        if beside:
-            self.says = "Beside the paper, a target: " + says
         self.left, self.right = left, right
 
     @property
@@ -42,34 +38,30 @@ class Claim:
 
 
 class Target(Claim):
-    """What Perseas sets out to be: a value of this host against another, here or as published.
-    Either may be None."""
+    """What Perseas sets out to be, which no paper concluded: a value of this host against another,
+    and a bound for their ratio. Either value may be None."""
+    HEAD = ["what", "here", "against", "value", "ratio", "target", "met"]
 
     def __init__(self, name, here, against, other, sign, bound, unit="/s"):
-        super().__init__(name, name, here / other if here and other else None, sign, bound,
-                         beside=True)
-        self.name, self.here, self.against, self.other = name, here, against, other
-        self.value_unit = unit
+        super().__init__(name, against, here / other if here and other else None, sign, bound, unit)
+        self.here, self.other = here, other
 
     def sentence(self):
         if self.holds is None:
             return "%s, against %s: cannot be said, since one of both was not measured." % (
-                self.name, self.against)
+                self.says, self.what)
         return "%s: %s %s, against %s %s of %s: %s times; the target, %s %s, is %s." % (
-            self.name, brief(self.here), self.value_unit, brief(self.other), self.value_unit,
-            self.against, brief(self.left), WORDS[self.sign], brief(self.right),
+            self.says, brief(self.here), self.unit, brief(self.other), self.unit, self.what,
+            brief(self.left), WORDS[self.sign], brief(self.right),
             "met" if self.holds else "missed")
 
     def row(self):
         """Of a table: HEAD."""
-        value = ["" if v is None else "%s %s" % (brief(v), self.value_unit)
-                 for v in (self.here, self.other)]
-        return [self.name, value[0], self.against, value[1],
-                "" if self.left is None else brief(self.left),
+        here, other = ("" if value is None else "%s %s" % (brief(value), self.unit)
+                       for value in (self.here, self.other))
+        return [self.says, here, self.what, other, "" if self.left is None else brief(self.left),
                 "%s %s" % (self.sign, brief(self.right)),
                 {True: "yes", False: "no", None: "not measured"}[self.holds]]
-
-    HEAD = ["what", "here", "against", "value", "ratio", "target", "met"]
 
 
 class Figure:
@@ -95,12 +87,19 @@ class Figure:
         return []
 
 
+def split(claims):
+    """(a paper's conclusions, targets)"""
+    targets = [claim for claim in claims if isinstance(claim, Target)]
+    return [claim for claim in claims if claim not in targets], targets
+
+
 def verdict(claims):
-    """A sentence on all of a figure's conclusions."""
-    if claims and all(claim.beside for claim in claims):
-        return "Of its targets, %d of %d are met." % (sum(claim.holds is True for claim in claims),
-                                                      len(claims))
-    known = [claim for claim in claims if claim.holds is not None and not claim.beside]
+    """A sentence on all of a figure's conclusions, or on its targets where it has nothing else."""
+    conclusions, targets = split(claims)
+    if targets and not conclusions:
+        return "Of its targets, %d of %d are met." % (
+            sum(target.holds is True for target in targets), len(targets))
+    known = [claim for claim in conclusions if claim.holds is not None]
     good = sum(claim.holds for claim in known)
     if not known:
         return "Whether the paper's conclusion holds cannot be said: what it is about was not " \

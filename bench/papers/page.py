@@ -5,7 +5,7 @@ import statistics
 from html import escape
 
 from chart import SIGNS, brief, sized
-from figure import Target, verdict
+from figure import Target, split, verdict
 
 STYLE = """body{font-family:sans-serif;max-width:75em;margin:2em auto;padding:0 1em;line-height:1.4}
 table{border-collapse:collapse;font-size:85%;margin:.5em 0}td,th{border:1px solid #ccc;
@@ -59,9 +59,9 @@ def machines(figure, papers):
 
 def conclusions(claims):
     kinds = {True: "yes", False: "no", None: "open"}
-    targets = [c for c in claims if isinstance(c, Target)]
+    of_paper, targets = split(claims)
     sentences = "".join('<li class="%s">%s</li>' % (kinds[c.holds], escape(c.sentence()))
-                        for c in claims if c not in targets)
+                        for c in of_paper)
     return "<ul>%s</ul>%s" % (sentences, table(Target.HEAD, [c.row() for c in targets])
                               if targets else "")
 

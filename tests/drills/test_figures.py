@@ -18,7 +18,7 @@ import draw  # noqa: E402
 import rvm_rows  # noqa: E402
 from chart import Chart  # noqa: E402
 from cluster import wait_for  # noqa: E402
-from figure import NUMBERS, Claim, Numbers, Target, verdict  # noqa: E402
+from figure import NUMBERS, Claim, Numbers, Target, split, verdict  # noqa: E402
 from lab import GIB, Lab  # noqa: E402
 from report import Report  # noqa: E402
 
@@ -70,8 +70,7 @@ def test_a_figure_is_judged_by_all_its_conclusions():
     assert verdict([good, bad, good]) == "Of the paper's conclusions, 2 of 3 hold today."
     assert verdict([bad]) == "The paper's conclusion does not hold today."
     assert "cannot be said" in verdict([unknown])
-    target = Claim("c", "w", 1, ">=", 2, beside=True)
-    assert verdict([good, target]) == verdict([good]) and "a target" in target.sentence()
+    assert verdict([good, Target("t", 1, "w", 1, ">=", 2)]) == verdict([good])
 
 
 def test_a_target_has_both_values_and_their_ratio():
@@ -87,6 +86,16 @@ def test_a_target_has_both_values_and_their_ratio():
                                 ">= 10", "yes"]
     assert [t.row()[-1] for t in targets[1:]] == ["no", "not measured"]
     assert verdict(targets) == "Of its targets, 1 of 3 are met."
+
+
+@pytest.mark.parametrize("ours, theirs, holds", [(20, 10, True), (10, 20, False), (10, 10, False)])
+def test_oo7s_target_is_to_take_less_time(ours, theirs, holds):
+    """Results have rates, and the target is of times."""
+    measured = {"perseas T2a": {"busy_rates": [ours]}, "pmemobj T2a": {"busy_rates": [theirs]}}
+    figure = next(f for f in draw.FIGURES if f.name == "rhino-8")
+    _, targets = split(figure.claims({"rhino-8, small": {"ways": measured}}, Numbers()))
+    assert [target.holds for target in targets] == [holds, None, None]
+    assert "100 ms" in targets[0].sentence() and "times" in targets[0].sentence()
 
 
 class Counted:
