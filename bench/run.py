@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 import languages
-import rvm_rows
+import rvm
 from certificates import Authority
 from cluster import Cluster
 from report import Report
@@ -513,7 +513,7 @@ class Bench:
                                                           self.near, self.seconds, self.rounds)
 
     def rvm(self):
-        rvm_rows.measure(self)
+        rvm.measure(self)
 
     def all(self):
         parts = [self.tcp_latency, self.tls, self.debit_credit, self.order_entry, self.sizes,

@@ -15,7 +15,7 @@ from drill import BUILD, EMULATED, SECONDS, TOP
 sys.path.insert(0, str(TOP / "bench/papers"))
 
 import draw  # noqa: E402
-import rvm_rows  # noqa: E402
+import rvm  # noqa: E402
 from chart import Chart  # noqa: E402
 from cluster import wait_for  # noqa: E402
 from figure import NUMBERS, Claim, Numbers, Target, split, verdict  # noqa: E402
@@ -76,13 +76,13 @@ def test_a_figure_is_judged_by_all_its_conclusions():
 def test_a_target_has_both_values_and_their_ratio():
     """Met at the bound, missed below it, and open where one side was not measured. Targets alone
     are no conclusions of a paper, and are counted as what they are."""
-    targets = [Target("a", here, "b as published", 252000, ">=", 10)
+    targets = [Target("a", here, "b, apart", 252000, ">=", 10)
                for here in (2520000, 2519000, None)]
     assert [t.holds for t in targets] == [True, False, None]
-    assert targets[0].sentence() == "a: 2,520,000 /s, against 252,000 /s of b as published: 10 " \
+    assert targets[0].sentence() == "a: 2,520,000 /s, against 252,000 /s of b, apart: 10 " \
         "times; the target, at least 10, is met."
     assert "is missed" in targets[1].sentence() and "cannot be said" in targets[2].sentence()
-    assert targets[0].row() == ["a", "2,520,000 /s", "b as published", "252,000 /s", "10",
+    assert targets[0].row() == ["a", "2,520,000 /s", "b, apart", "252,000 /s", "10",
                                 ">= 10", "yes"]
     assert [t.row()[-1] for t in targets[1:]] == ["no", "not measured"]
     assert verdict(targets) == "Of its targets, 1 of 3 are met."
@@ -111,14 +111,14 @@ class Counted:
         return {"engines": {name: {"busy_rates": self.rates[name]} for name in engines}}
 
 
-def test_rvm_stands_beside_what_was_published_of_it():
+def test_rvm_stands_beside_its_own_library():
     """The number and its machine are those of the page, each way to end a transaction has its row,
     and the library's own rate is beside the one with flush."""
-    rate, what = rvm_rows.published()
+    rate, what = rvm.apart()
     assert rate == Numbers().value("librvm-1", "librvm on tmpfs, flush", "debit-credit")
     assert Numbers().papers["librvm"]["machine"] in what
     bench = Counted({"perseas": [14 * rate], "rvm": [10 * rate], "rvm-no-flush": [9 * rate]})
-    rvm_rows.measure(bench)
+    rvm.measure(bench)
     found = [(row["against"], row["ratio"], row["met"]) for row in bench.report.rows]
     assert found == 2 * [(what, 10, True), ("perseas", 10 / 14, False), (what, 9, False)]
     names = [row["name"] for row in bench.report.rows]
