@@ -215,5 +215,4 @@ fi
 
 make_there unit-tests
 # The sum is the last line, also of a failure: what failed is told just before it.
-/usr/bin/python3 tests/run.py unit --timeout 300 --jobs 4 build/tests/unit/test_* || true
-/usr/bin/python3 tests/run.py --sum
+/usr/bin/python3 tests/run.py unit --sum --timeout 300 --jobs 4 build/tests/unit/test_*

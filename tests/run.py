@@ -5,7 +5,8 @@
            [--root COMMAND]...                         run; exit 1 unless all passed
     run.py --broken SUITE                              the suite did not get as far as counting
     run.py --begin SUITE | --end SUITE                 a suite of `make check` begins, ends
-    run.py --sum [SUITE]                               what failed, one line a suite, the sum
+    run.py --sum                                       what failed, one line a suite, the sum
+    run.py SUITE --sum ...                             the same of this suite, once it was run
 
 A command is a program's path, or "label: words". Counted are, in this order: lines of TAP
 (cmocka), or the last "N passed" and "N failed" (pytest, our own programs), or else the
@@ -186,7 +187,7 @@ def run_suite(suite, args):
         total[1] = 1
     (RESULTS / (suite + ".count")).write_text("%d %d %d\n" % tuple(total))
     (RESULTS / (suite + ".failures")).write_text(failures)
-    return 1 if total[1] else 0
+    return sum_up(suite) if args.sum else 1 if total[1] else 0
 
 
 def broken(suite):
@@ -242,12 +243,12 @@ def end(suite):
 
 
 def sum_up(suite):
-    """What failed is told again, since whoever reads a long output begins at its end. None: of all
+    """What failed is told again, since whoever reads a long output begins at its end. "*": of all
     suites."""
     total = [0, 0, 0]
-    for path in sorted(RESULTS.glob((suite or "*") + ".failures")):
+    for path in sorted(RESULTS.glob(suite + ".failures")):
         say(path.read_text())
-    for path in sorted(RESULTS.glob((suite or "*") + ".count")):
+    for path in sorted(RESULTS.glob(suite + ".count")):
         counts = [int(n) for n in path.read_text().split()]
         say(line_of(path.stem, "all", counts, ""))
         total = [a + b for a, b in zip(total, counts)]
@@ -269,8 +270,8 @@ def main():
     parser.add_argument("--sum", action="store_true")
     parser.add_argument("command", nargs="*")
     args = parser.parse_intermixed_args()
-    if args.sum:
-        return sum_up(args.suite)
+    if args.sum and not args.suite:
+        return sum_up("*")
     if not args.suite:
         parser.error("no suite is named")
     for chosen, act in (args.broken, broken), (args.begin, begin), (args.end, end):

@@ -10,9 +10,8 @@ check-container: dist
 	@deploy/deps.sh build test deb deb-test container container-test
 	@$(SUBMAKE) $(COUNTER)
 	@rm -rf --one-file-system $(CONTAINER) && mkdir -p $(CONTAINER)
-	@$(RUN) container --timeout 5400 \
+	@$(RUN) container --sum --timeout 5400 \
 		"packages: env DEB_BUILD_OPTIONS=nocheck deploy/deb.sh $(DIST) $(CONTAINER)/deb" \
 		"drills: unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
 			env PERSEAS_CONTAINER=$(abspath $(CONTAINER)) PERSEAS_BUILD=$(abspath $(BUILD)) \
-			$(PYTHON) -m pytest -v -s --durations=0 -p no:cacheprovider tests/container" || :
-	@$(RUN) --sum container
+			$(PYTHON) -m pytest -v -s --durations=0 -p no:cacheprovider tests/container"

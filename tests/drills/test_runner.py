@@ -136,13 +136,20 @@ def test_the_sum_of_one_suite_is_of_its_last_run_alone(tmp_path):
     """Another one is bad. Then its runner ends before it has counted."""
     good, bad = script(tmp_path, "good", "exit 0"), script(tmp_path, "bad", "exit 1")
     run(tmp_path, "sim", bad)
-    run(tmp_path, "deb", good, good)
-    status, text = run(tmp_path, "--sum", "deb")
+    status, text = run(tmp_path, "deb", "--sum", good, good)
     assert status == 0 and text.splitlines()[-1] == "2 passed, 0 failed" and "sim" not in text
     dies = script(tmp_path, "dies", "kill -9 $PPID")
-    assert run(tmp_path, "deb", dies)[0] not in (0, 1)
-    status, text = run(tmp_path, "--sum", "deb")
-    assert status == 1 and text == "0 passed, 0 failed\n"
+    assert run(tmp_path, "deb", "--sum", dies)[0] not in (0, 1)
+    assert run(tmp_path, "--sum")[1].endswith("0 passed, 1 failed\n")
+
+
+def test_a_suite_that_is_summed_ends_with_what_failed(tmp_path):
+    """Also where good tests come after it. The status is that of the suite."""
+    good, bad = script(tmp_path, "good", "exit 0"), script(tmp_path, "bad", "echo why; exit 1")
+    status, text = run(tmp_path, "deb", "--sum", bad, good)
+    lines = text.splitlines()
+    assert status == 1 and lines[-1] == "1 passed, 1 failed"
+    assert "good" in lines[2] and "bad" in lines[3] and lines[4] == "    | why"
 
 
 def progress(folder, monkeypatch, suite, suites):
