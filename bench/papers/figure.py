@@ -173,14 +173,21 @@ def took(results, title, name):
     return entry and [ns / 1e3 for ns in entry["p50s_ns"]]
 
 
+def overhead(own, none):
+    """Of each round, us a transaction beyond what the same takes without transactions, by the rates
+    of both. It may be 0 or less: then it was too small to be measured. None: one of them is
+    missing."""
+    return own and none and [1e6 / rate - 1e6 / middle(none) for rate in own]
+
+
 def middle(rounds):
     return None if not rounds else statistics.median(rounds)
 
 
 def ratio(above, below):
-    """Of medians; None: one of them is missing."""
+    """Of medians; None: one of them is missing, or the lower one too small to be measured."""
     above, below = middle(above), middle(below)
-    return None if above is None or not below else above / below
+    return None if above is None or below is None or below <= 0 else above / below
 
 
 def titles(results, prefix):

@@ -5,7 +5,7 @@ import os
 import pathlib
 
 from chart import Chart, brief
-from figure import Claim, Figure, Target, engine, middle, rates, ratio, titles
+from figure import Claim, Figure, Target, engine, middle, overhead, rates, ratio, titles
 from lab import MIB
 from run import SLEEP_AT_ONCE
 from rvm import FIGURE, MODES, PART, SYSTEM, TIMES, WORKS, apart
@@ -222,9 +222,7 @@ class BesideRvm(Figure):
         return rates(results, "%s, %s" % (self.name, label), name, "busy_rates")
 
     def overhead(self, results, label, name):
-        """Of each round, us beyond what the same takes without transactions."""
-        own, none = self.at(results, label, name), self.at(results, label, "none")
-        return own and [max(1e6 / a - 1e6 / b, 1e-3) for a, b in zip(own, none)]
+        return overhead(self.at(results, label, name), self.at(results, label, "none"))
 
     def charts(self, results):
         def lines(of, without):
@@ -259,7 +257,7 @@ class BesideRvm(Figure):
                 "debit-credit, %s as fast here as on the other machine." % ", ".join(
                     "%s is %s times" % (name, brief(factor)) for name, factor in times.items())
         beyond = self.overhead(results, "8 bytes", "rvm")
-        if beyond:
+        if beyond and middle(beyond) > 0:
             there = numbers.value(self.name, SYSTEM + ", overhead", "8 bytes")
             yield "Beyond what the same takes without transactions, one of 8 bytes with flush " \
                 "takes %s us here, and %s us, %s times as long, by RVM's own library on the " \

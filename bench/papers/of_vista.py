@@ -1,6 +1,6 @@
 """Figures 5 and 6 of Vista (Lowell and Chen, SOSP'97), drawn by draw.py."""
 from chart import Chart, brief
-from figure import Claim, Figure, engine, middle, rates, ratio, titles
+from figure import Claim, Figure, engine, middle, overhead, rates, ratio, titles
 
 MIB = 1 << 20
 ACCOUNT = 128                           # bytes
@@ -37,11 +37,9 @@ class Overhead(Figure):
                         place=lab.place)
 
     def at(self, results, label, size):
-        """Of each round, us a transaction, beyond what the same takes without transactions."""
         where, name, kind = self.KINDS[label]
-        own = rates(results, "%s, %s, %d" % (self.name, where, size), name, kind)
-        none = middle(rates(results, "%s, shm, %d" % (self.name, size), "none", "busy_rates"))
-        return own and [max(1e6 / rate - 1e6 / none, 1e-3) for rate in own]
+        return overhead(rates(results, "%s, %s, %d" % (self.name, where, size), name, kind),
+                        rates(results, "%s, shm, %d" % (self.name, size), "none", "busy_rates"))
 
     def charts(self, results):
         sizes = [int(size) for size in titles(results, self.name + ", shm, ")]
@@ -53,15 +51,17 @@ class Overhead(Figure):
         def of(label, size):
             return self.at(results, label, size)
 
+        def a_byte(size):
+            rounds = of(vista, size)
+            return rounds and [us / size for us in rounds]
+
         vista = "Vista's scheme, no mirror"
-        small, large = middle(of(vista, 8)), middle(of(vista, MIB))
         yield Claim("An undo log in memory costs small transactions no more than 5 us",
-                    "Vista's scheme at 8 bytes", small, "<=",
+                    "Vista's scheme at 8 bytes", middle(of(vista, 8)), "<=",
                     numbers.value(self.name, "Vista", 8), " us")
-        part = of(vista, 16384)
         yield Claim("Beyond 1 KB it grows linearly with the size",
                     "a byte at 1 MiB, divided by a byte at 16 KiB,",
-                    part and large and (large / MIB) / (middle(part) / 16384), "<=", 2, " times")
+                    ratio(a_byte(MIB), a_byte(16384)), "<=", 2, " times")
         yield Claim("It is 100 times as fast as a redo log in memory",
                     "Berkeley DB in memory at 8 bytes, divided by Vista's scheme,",
                     ratio(of("Berkeley DB, in memory", 8), of(vista, 8)), ">=", 100, " times")
@@ -84,10 +84,9 @@ class Databases(Figure):
         self.name, self.work = name, work
         self.shows = "It shows the rate of %s by the size of the database, with Vista's scheme " \
             "and with one mirror; where this host has no memory for it, the line ends. In the " \
-            "paper large databases were slow because they were paged. Here they are in memory, " \
-            "and a profile shows what they wait for: rows that are in no cache, in pages that " \
-            "are in no TLB, in the owner's memory, and once more in the mirror's, whose pages " \
-            "are small. All else of a transaction takes as long as in a small database." % work
+            "paper large databases were slow because they were paged. Here they are in memory: a " \
+            "row of a large one is seldom in a cache, nor its page in the TLB, with a mirror or " \
+            "without." % work
 
     def size_of(self, count):
         """What the workload calls it, and how many bytes that are."""
