@@ -231,8 +231,9 @@ def take_over(cluster, fabric, words):
 
 def touch(size):
     """Has free memory in use for a moment. The host of a virtual machine may have taken back what
-    was free for seconds, and whoever gets it next waits for the host: this is the same for all. In
-    large pages, as those get it that are measured: small ones come from other parts of memory."""
+    was free for seconds, and whoever gets it next waits for the host: this is the same for all. It
+    takes large pages, as what is measured does, since these come from other parts of memory than
+    small ones."""
     with mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         memory.madvise(mmap.MADV_HUGEPAGE)
         ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 1, size)

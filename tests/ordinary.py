@@ -10,8 +10,8 @@ NOBODY = 65534
 EVERYBODYS = "/tmp"                     # TMPDIR may be a folder of root's alone
 # History, what only compilers and linkers read, and what may vanish meanwhile. Results come back.
 LEFT = shutil.ignore_patterns(".git", "obj", "*.a", "__pycache__", "results")
-# Whole systems of check-NAME: there may be devices, which would be read without an end, and there
-# is most of a gigabyte.
+# Whole systems, of check-NAME: they may have devices, which would be read without an end, and each
+# takes most of a gigabyte.
 SYSTEMS = ("ansible", "cluster", "container", "deb-test")
 
 

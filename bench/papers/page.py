@@ -6,6 +6,7 @@ from html import escape
 
 from chart import SIGNS, brief, sized
 from figure import Target, split, verdict
+from lab import SETTLED
 
 STYLE = """body{font-family:sans-serif;max-width:75em;margin:2em auto;padding:0 1em;line-height:1.4}
 table{border-collapse:collapse;font-size:85%;margin:.5em 0}td,th{border:1px solid #ccc;
@@ -96,9 +97,8 @@ def page(sections, host, form, seconds):
             "</title><style>%s</style><h1>Figures of five papers, drawn again</h1>"
             "<p>The %s form, measured on this host in %d s. %s. Mirrors ran on this host, too: "
             "what goes over tcp is of its loopback, not of a network. In charts, \u25cf is what "
-            "was measured here and \u25a1 what a paper says. A number is the median of rounds; "
-            "where they agree within 5 %% after three of them, no more are run. Whether a "
-            "conclusion holds is computed from what "
-            "was measured. Every database was compared afterwards, byte for byte or by its "
-            "invariants.</p>%s</html>\n" % (STYLE, escape(form), seconds, escape(here),
-                                                "\n".join(sections)))
+            "was measured here and \u25a1 what a paper says. A number is the median of rounds, of "
+            "which there are fewer where they agree within %d %%. Whether a conclusion holds is "
+            "computed from what was measured. Every database was compared afterwards, byte for "
+            "byte or by its invariants.</p>%s</html>\n" % (
+                STYLE, escape(form), seconds, escape(here), SETTLED, "\n".join(sections)))

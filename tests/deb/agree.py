@@ -112,8 +112,7 @@ def check_needs():
 
 def main():
     bad = good = 0
-    for check in (check_version, check_soversion, check_symbols, check_suggested,
-                  check_needs):
+    for check in (check_version, check_soversion, check_symbols, check_suggested, check_needs):
         found = list(check())
         for fault in found:
             print(fault)

@@ -25,8 +25,8 @@ options:
     elements: str
     default: []
   reloaded:
-    description: A file that is touched whenever the unit was told to read its files again, where
-      it need not be started for that. What is older than it was read, too.
+    description: A file that is touched whenever the unit was told to read its files again, if it
+      can do that without a start. What is older than this file has been read, too.
     type: str
     default: ""
   program:
@@ -69,7 +69,7 @@ def seconds(text):
 
 
 def changed(path):
-    """When a file was, in whole seconds; 0 if it is not there."""
+    """When a file was changed last, in whole seconds; 0 if it is not there."""
     try:
         return int(os.stat(path).st_mtime)
     except OSError:
