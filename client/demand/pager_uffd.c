@@ -6,7 +6,9 @@
  * is killed that thread may be gone while another is still in a system call. The thread must never
  * wait for who waits for it (core/demand.h).
  */
+#include "../../proto/base/large_page.h"
 #include "../core/env.h"
+#include "../host/page_calls.h"
 #include "../host/socket.h"
 #include "own_table.h"
 #include "pages.h"
@@ -42,12 +44,10 @@ enum {
 
 static_assert(GRANULE / PS_PAGE <= UINT8_MAX, "so many pages can be here of a granule");
 
-/* Younger than some headers that this is built with (Linux 5.11, 5.18, 6.1, 6.6, what stores to
- * pages are noted with: 6.7, and 6.8, in this order). */
-#define USER_MODE_ONLY 1
+/* Younger than some headers that this is built with (Linux 5.18, 6.6 and 6.8). */
 #define DONTNEED_LOCKED 24
-#define COLLAPSE 25
 #define FEATURE_POISON ((uint64_t)1 << 14)
+#define FEATURE_MOVE ((uint64_t)1 << 16)
 
 struct poison {
 	struct uffdio_range range;
@@ -55,9 +55,6 @@ struct poison {
 	int64_t updated;
 };
 #define POISON _IOWR(UFFDIO, 0x08, struct poison)
-
-#define FEATURE_WP_ASYNC ((uint64_t)1 << 15)
-#define FEATURE_MOVE ((uint64_t)1 << 16)
 
 struct ps_pager {
 	struct ps_env *env;
@@ -105,7 +102,7 @@ static bool part_descriptors(struct ps_pager *pager)
 
 static bool open_uffd(struct ps_pager *pager)
 {
-	static const uint64_t more[] = { FEATURE_MOVE | FEATURE_WP_ASYNC, FEATURE_WP_ASYNC,
+	static const uint64_t more[] = { FEATURE_MOVE | PS_UFFD_WP_ASYNC, PS_UFFD_WP_ASYNC,
 		                         FEATURE_MOVE, 0 };
 	bool agreed = false;
 
@@ -113,7 +110,7 @@ static bool open_uffd(struct ps_pager *pager)
 	if (pager->uffd < 0) {
 		pager->user_only = true;
 		pager->uffd = (int)syscall(__NR_userfaultfd,
-		                           O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
+		                           O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY);
 	}
 	if (pager->uffd < 0) {
 		fail(pager, "this process may not use userfaultfd(2)", errno);
@@ -124,7 +121,7 @@ static bool open_uffd(struct ps_pager *pager)
 
 		agreed = !ioctl(pager->uffd, UFFDIO_API, &api);
 		pager->moves = more[i] & FEATURE_MOVE;
-		pager->watches = more[i] & FEATURE_WP_ASYNC;
+		pager->watches = more[i] & PS_UFFD_WP_ASYNC;
 	}
 	if (!agreed) {
 		fail(pager, "this kernel cannot refuse missing memory: it takes Linux 6.6", errno);
@@ -464,7 +461,7 @@ static bool uffd_is_large(struct ps_pager *pager, const uint8_t *at, uint64_t le
 static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 {
 	(void)pager;
-	return !madvise(base, size, COLLAPSE) || errno != EAGAIN;
+	return !madvise(base, size, PS_MADV_COLLAPSE) || errno != EAGAIN;
 }
 
 /* Whoever asks what was written leaves a mark where a page was discarded that is watched, and the

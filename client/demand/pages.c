@@ -1,28 +1,16 @@
 /*
- * pages.c - see pages.h. What it asks of the kernel is younger than some headers that this is built
- * with: PAGEMAP_SCAN (Linux 6.7), as Documentation/admin-guide/mm/pagemap.rst describes it, and
- * UFFDIO_MOVE (6.8).
+ * pages.c - see pages.h.
  */
 #include "pages.h"
+
+#include "../host/page_calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 
-#define PAGE_HUGE ((uint64_t)1 << 6)
-
-struct run {
-	uint64_t start, end, categories;
-};
-
-struct scan {
-	uint64_t size, flags, start, end, walk_end;
-	uint64_t runs, runs_max, pages_max;
-	uint64_t inverted, all_of, any_of, wanted;
-};
-#define SCAN _IOWR('f', 16, struct scan)
-
+/* UFFDIO_MOVE (Linux 6.8), which some headers that this is built with are too old to have. */
 struct move {
 	uint64_t to, from, length, mode;
 	int64_t moved;
@@ -37,16 +25,17 @@ int ps_pages_open(void)
 bool ps_pages_large(int pages, const uint8_t *at, uint64_t length)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;
-	struct run run = { 0 };
-	struct scan scan = { .size = sizeof(scan),
-		             .start = start,
-		             .end = start + length,
-		             .runs = (uint64_t)(uintptr_t)&run,
-		             .runs_max = 1,
-		             .all_of = PAGE_HUGE,
-		             .wanted = PAGE_HUGE };
+	struct ps_page_run run = { 0 };
+	struct ps_page_scan scan = { .size = sizeof(scan),
+		                     .start = start,
+		                     .end = start + length,
+		                     .runs = (uint64_t)(uintptr_t)&run,
+		                     .runs_max = 1,
+		                     .all_of = PS_PAGE_HUGE,
+		                     .wanted = PS_PAGE_HUGE };
 
-	return ioctl(pages, SCAN, &scan) == 1 && run.start == start && run.end == start + length;
+	return ioctl(pages, PS_PAGE_SCAN, &scan) == 1 && run.start == start &&
+	       run.end == start + length;
 }
 
 uint64_t ps_pages_move(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length)

@@ -8,6 +8,7 @@
  * once, and not at each commit.
  */
 #include "../core/env.h"
+#include "page_calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,27 +19,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Younger than some headers that this is built with: userfaultfd without the kernel's own faults
- * (Linux 5.11), the features that it takes (6.4 and 6.7), and PAGEMAP_SCAN (6.7), as
- * Documentation/admin-guide/mm/pagemap.rst describes it. */
-#define USER_MODE_ONLY 1
+/* Younger than some headers that this is built with: Linux 6.4. */
 #define FEATURE_WP_UNPOPULATED ((uint64_t)1 << 13)
-#define FEATURE_WP_ASYNC ((uint64_t)1 << 15)
 
 #define SCAN_PROTECT ((uint64_t)1 << 0) /* the pages that match, in one step with listing them */
 #define SCAN_CHECK ((uint64_t)1 << 1)   /* it fails where a range is not protected in this way */
-#define PAGE_WRITTEN ((uint64_t)1 << 1)
-
-struct run {
-	uint64_t start, end, categories;
-};
-
-struct scan {
-	uint64_t size, flags, start, end, walk_end;
-	uint64_t runs, runs_max, pages_max;
-	uint64_t inverted, all_of, any_of, wanted;
-};
-#define SCAN _IOWR('f', 16, struct scan)
 
 enum { RUNS = 128 }; /* listed by one call */
 
@@ -59,15 +44,15 @@ static struct ps_written *fail(struct ps_written *written, struct ps_error *erro
 
 static bool has_scan(const struct ps_written *written)
 {
-	struct scan nothing = { .size = sizeof(nothing), .wanted = PAGE_WRITTEN };
+	struct ps_page_scan nothing = { .size = sizeof(nothing), .wanted = PS_PAGE_WRITTEN };
 
-	return ioctl(written->pagemap, SCAN, &nothing) == 0;
+	return ioctl(written->pagemap, PS_PAGE_SCAN, &nothing) == 0;
 }
 
 static struct ps_written *pages_begin(struct ps_env *env, struct ps_error *error)
 {
 	struct uffdio_api api = { .api = UFFD_API,
-		                  .features = FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC };
+		                  .features = FEATURE_WP_UNPOPULATED | PS_UFFD_WP_ASYNC };
 	struct ps_written *written = malloc(sizeof(*written));
 
 	(void)env;
@@ -77,7 +62,8 @@ static struct ps_written *pages_begin(struct ps_env *env, struct ps_error *error
 	}
 	written->pagemap = -1;
 	/* Stores of the kernel are noted in this mode, too: nobody has to answer a fault. */
-	written->uffd = (int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
+	written->uffd = (int)syscall(__NR_userfaultfd,
+	                             O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY);
 	if (written->uffd < 0)
 		return fail(written, error, "this process may not use userfaultfd(2)");
 	if (ioctl(written->uffd, UFFDIO_API, &api))
@@ -122,7 +108,7 @@ static int pages_watch(struct ps_written *written, const uint8_t *base, uint64_t
 	return 0;
 }
 
-static void add_run(uint64_t *set, uint64_t base, uint64_t size, const struct run *run)
+static void add_run(uint64_t *set, uint64_t base, uint64_t size, const struct ps_page_run *run)
 {
 	uint64_t page = (run->start - base) / PS_PAGE, end = (run->end - base) / PS_PAGE;
 	const uint64_t pages = whole_pages(size) / PS_PAGE;
@@ -136,20 +122,20 @@ static int pages_take(struct ps_written *written, const uint8_t *base, uint64_t 
 {
 	const uint64_t start = (uint64_t)(uintptr_t)base + offset;
 	const uint64_t end = start + whole_pages(length);
-	struct run runs[RUNS];
-	struct scan scan = {
+	struct ps_page_run runs[RUNS];
+	struct ps_page_scan scan = {
 		.size = sizeof(scan),
 		.flags = SCAN_PROTECT | SCAN_CHECK,
 		.start = start,
 		.end = end,
 		.runs = (uint64_t)(uintptr_t)runs,
 		.runs_max = RUNS,
-		.all_of = PAGE_WRITTEN,
-		.wanted = PAGE_WRITTEN,
+		.all_of = PS_PAGE_WRITTEN,
+		.wanted = PS_PAGE_WRITTEN,
 	};
 
 	while (scan.start < end) {
-		const int count = ioctl(written->pagemap, SCAN, &scan);
+		const int count = ioctl(written->pagemap, PS_PAGE_SCAN, &scan);
 
 		/* What it protected before it failed is not known. */
 		if (count < 0 || scan.walk_end <= scan.start)

@@ -1,0 +1,35 @@
+/*
+ * page_calls.h - what is asked of the kernel about pages of this process, where headers that this
+ * is built with may be too old to have it: modes of userfaultfd(2), and PAGEMAP_SCAN (Linux 6.7) as
+ * Documentation/admin-guide/mm/pagemap.rst describes it. written_pages.c and those who fetch memory
+ * use it (client/demand). All of it is the kernel's interface: nothing here may be changed.
+ */
+#ifndef PERSEAS_CLIENT_PAGE_CALLS_H
+#define PERSEAS_CLIENT_PAGE_CALLS_H
+
+#include <stdint.h>
+#include <sys/ioctl.h>
+
+/* userfaultfd(2) without the faults of the kernel itself: Linux 5.11. */
+#define PS_UFFD_USER_MODE_ONLY 1
+/* The kernel itself takes the protection off a page at the first store to it: Linux 6.7. */
+#define PS_UFFD_WP_ASYNC ((uint64_t)1 << 15)
+
+/* What a page can be. */
+#define PS_PAGE_WRITTEN ((uint64_t)1 << 1)
+#define PS_PAGE_HUGE ((uint64_t)1 << 6)
+
+/* Pages beside each other that are alike. */
+struct ps_page_run {
+	uint64_t start, end, categories;
+};
+
+/* A call's: which pages to look for, and where their runs go to. */
+struct ps_page_scan {
+	uint64_t size, flags, start, end, walk_end;
+	uint64_t runs, runs_max, pages_max;
+	uint64_t inverted, all_of, any_of, wanted;
+};
+#define PS_PAGE_SCAN _IOWR('f', 16, struct ps_page_scan)
+
+#endif
