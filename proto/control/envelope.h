@@ -56,16 +56,16 @@ int ps_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len);
  * perseas__…__free_unpacked functions. A reply with status OK has a body. */
 Perseas__Request *ps_request_unpack(const uint8_t *bytes, size_t len, const char **why);
 Perseas__Reply *ps_reply_unpack(const uint8_t *bytes, size_t len, const char **why);
-/* The fault of what a later version wrote. It is known by its address. */
-extern const char ps_later[];
-
-/* Is this sentence, which one of these functions or ps_archive_open() gave, that a later version of
- * Perseas wrote what is refused? Then nothing is damaged, and it must be left as it is. */
-bool ps_is_later(const char *why);
 /* The same with memory of the caller's, for who may not call malloc: it is never given back. Texts
  * are as they came, and not to be shown. */
 Perseas__Reply *ps_reply_unpack_in(ProtobufCAllocator *memory, const uint8_t *bytes, size_t len,
                                    const char **why);
+
+/* The fault of what a later version wrote. It is known by its address. */
+extern const char ps_later[];
+/* Is this sentence, which a function of this header or ps_archive_open() gave, that a later version
+ * of Perseas wrote what is refused? Then nothing is damaged, and it must be left as it is. */
+bool ps_is_later(const char *why);
 
 /* The id of a request that ps_request_unpack refused, for the reply that says so; 0: it shows
  * none. */
