@@ -23,6 +23,7 @@ static struct {
 	unsigned calls, in_use; /* so many calls find some of it in use */
 	uint64_t now, takes;    /* ns */
 	bool large;             /* what has come is one large page */
+	bool poor;              /* there is no memory for what comes */
 	uint64_t first[CALLS], places[CALLS];
 } kernel;
 
@@ -49,16 +50,37 @@ static bool fake_is_large(struct ps_pager *pager, const uint8_t *at, uint64_t le
 	return kernel.large;
 }
 
+static uint32_t fake_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
+                          uint32_t length, bool watched)
+{
+	(void)pager;
+	(void)to;
+	(void)bytes;
+	(void)watched;
+	return kernel.poor ? 0 : length;
+}
+
 static uint64_t fake_now(struct ps_env *env)
 {
 	(void)env;
 	return kernel.now;
 }
 
-static const struct ps_env_ops env_ops = { .now = fake_now };
+static void nobody_waits(struct ps_env *env, pthread_cond_t *cond)
+{
+	(void)env;
+	(void)cond;
+}
+
+static const struct ps_env_ops env_ops = { .now = fake_now, .broadcast = nobody_waits };
 static struct ps_env env = { .ops = &env_ops };
 static const struct ps_pager_ops ops = {
-	.granule = GRANULE, .run = EACH, .is_large = fake_is_large, .gather = fake_gather
+	.granule = GRANULE,
+	.page = PS_PAGE,
+	.run = EACH,
+	.fill = fake_fill,
+	.is_large = fake_is_large,
+	.gather = fake_gather,
 };
 
 static uint8_t states[(PLACES + 1) * EACH], small[PLACES + 1];
@@ -88,6 +110,21 @@ static struct ps_demand *begin(struct ps_demand *d, uint64_t base)
 static void note(struct ps_demand *d, uint64_t place, uint64_t places)
 {
 	ps_large_note(d, &d->mappings[0], place * LARGE, places * LARGE);
+}
+
+/* So many granules from this one on are missing, and an answer has them. */
+static void fill(struct ps_demand *d, uint64_t granule, unsigned count)
+{
+	static const uint8_t bytes[LARGE];
+	const struct ps_want part = { d->mappings[0].generation, granule, count };
+	bool all;
+
+	memset(&states[granule], PS_GRANULE_ASKED, count);
+	d->mappings[0].missing += count;
+	pthread_mutex_lock(&d->lock);
+	(void)ps_granules_fill(d, &part, bytes, &all);
+	pthread_mutex_unlock(&d->lock);
+	assert_int_equal(all, !kernel.poor);
 }
 
 /* The next call, and what it is for. */
@@ -126,6 +163,28 @@ static void test_only_what_came_in_small_pages(void **state)
 	note(d, 2, 1);
 	assert_gathers(d, 0, 2, 1);
 	assert_rests(d, 0, PS_NEVER);
+}
+
+static void test_what_is_filled_in(void **state)
+{
+	struct ps_demand demand, *d = begin(&demand, BASE);
+
+	(void)state;
+	fill(d, 7 * EACH + 5, 1);
+	assert_gathers(d, QUIET_AT, 7, 1);
+	/* It came as a large page. */
+	kernel.large = true;
+	fill(d, 8 * EACH, EACH);
+	assert_rests(d, QUIET_AT, PS_NEVER);
+	kernel.large = false;
+	fill(d, 9 * EACH, EACH);
+	assert_gathers(d, QUIET_AT, 9, 1);
+	/* Nothing of it came. */
+	kernel.poor = true;
+	fill(d, 0, 1);
+	d->mappings[0].missing = 0;
+	states[0] = PS_GRANULE_HERE;
+	assert_rests(d, QUIET_AT, PS_NEVER);
 }
 
 /* Where the kernel had no large page for what was received, it is moved in small ones. */
@@ -285,6 +344,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_what_came_in_small_pages),
+		cmocka_unit_test(test_what_is_filled_in),
 		cmocka_unit_test(test_what_came_as_a_large_page),
 		cmocka_unit_test(test_little_at_once),
 		cmocka_unit_test(test_what_can_be_large),
