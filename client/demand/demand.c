@@ -182,29 +182,31 @@ static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
 	return states;
 }
 
-bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow)
+static uint64_t count_granules(const struct ps_demand *d, const struct ps_segment *segment)
+{
+	return (segment->size + d->ops->granule - 1) / d->ops->granule;
+}
+
+/* For all that is kept of each granule, and then of each place of a large page (struct
+ * ps_mapping): zeros. */
+static uint8_t *new_states(const struct ps_demand *d, const struct ps_segment *segment, bool shadow)
+{
+	const uint64_t count = count_granules(d, segment);
+
+	return calloc((shadow ? 2 * count : count) + ps_large_places(segment->base, segment->size),
+	              sizeof(uint8_t));
+}
+
+/* With the lock. Its generation: it is not covered yet. */
+static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow,
+                            uint8_t *states)
 {
 	struct ps_demand *d = p->demand;
-	struct ps_mapping *mapping;
-	uint8_t *states;
-	uint64_t count, places, generation;
-	bool covered, any;
+	struct ps_mapping *mapping = &d->mappings[d->mapping_count++];
+	const uint64_t count = count_granules(d, segment);
 
-	if (!d)
-		return false;
-	count = (segment->size + d->ops->granule - 1) / d->ops->granule;
-	places = ps_large_places(segment->base, segment->size);
-	states = calloc(places + (shadow ? 2 * count : count), sizeof(*states));
-	if (!states)
-		return false;
-	ps_take_mark(d, segment, count, states);
-	lock(d);
-	/* What somebody waited for before has come. */
-	if (!ps_bytes_missing(d, &any))
-		d->starved_at = 0;
-	generation = ++d->generations;
-	d->mappings[d->mapping_count++] = (struct ps_mapping){
-		.generation = generation,
+	*mapping = (struct ps_mapping){
+		.generation = ++d->generations,
 		.segment = segment->id,
 		.base = segment->base,
 		.size = segment->size,
@@ -212,12 +214,34 @@ bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t 
 		.states = states,
 		.count = count,
 		.missing = count,
+		.shadow = shadow,
 		.watched = shadow && p->written,
 		.torn = shadow ? states + count : NULL,
 		.small = states + (shadow ? 2 * count : count),
 	};
-	d->mappings[d->mapping_count - 1].shadow = shadow;
-	ps_hot_mark(d, &d->mappings[d->mapping_count - 1]);
+	ps_hot_mark(d, mapping);
+	return mapping->generation;
+}
+
+bool ps_demand_map(struct perseas *p, const struct ps_segment *segment, uint8_t *shadow)
+{
+	struct ps_demand *d = p->demand;
+	struct ps_mapping *mapping;
+	uint64_t generation;
+	uint8_t *states;
+	bool covered, any;
+
+	if (!d)
+		return false;
+	states = new_states(d, segment, shadow != NULL);
+	if (!states)
+		return false;
+	ps_take_mark(d, segment, count_granules(d, segment), states);
+	lock(d);
+	/* What somebody waited for before has come. */
+	if (!ps_bytes_missing(d, &any))
+		d->starved_at = 0;
+	generation = add_mapping(p, segment, shadow, states);
 	d->ops->wake(d->pager);
 	while (!(mapping = ps_mapping_of(d, generation))->covered)
 		wait_change(d, PS_NEVER);
