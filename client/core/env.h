@@ -36,6 +36,12 @@ enum ps_sleeper { PS_COMMITTER, PS_KEEPER, PS_COLLECTOR, PS_SLEEPERS, PS_UNWOKEN
 
 #define PS_NEVER UINT64_MAX
 
+/* Times here are in ns. */
+static inline uint64_t ps_ms(uint64_t ms)
+{
+	return ms * 1000000;
+}
+
 struct ps_env_ops {
 	uint64_t (*now)(struct ps_env *env);   /* monotonic, ns */
 	uint64_t (*clock)(struct ps_env *env); /* ns since 1970; coarse will do */

@@ -474,9 +474,5 @@ static inline uint64_t ps_now(struct perseas *p)
 {
 	return p->env->ops->now(p->env);
 }
-static inline uint64_t ps_ms(uint64_t ms)
-{
-	return ms * 1000000;
-}
 
 #endif

@@ -10,8 +10,6 @@
 #include <poll.h>
 #include <string.h>
 
-#define MS_NS ((uint64_t)1000000)
-
 enum {
 	LATE_MS = 500, /* for those that are behind when others have answered */
 	LATE = 10,     /* times as long as these took */
@@ -112,12 +110,12 @@ static uint32_t await_enough(struct ps_panel *panel, uint32_t awaited, uint64_t 
 		if (!hurries && panel->enough(panel->enough_arg, panel)) {
 			hurries = true;
 			late_ns = LATE * (now_ns - began_ns);
-			late_ns = now_ns + (late_ns > LATE_MS * MS_NS ? late_ns : LATE_MS * MS_NS);
+			late_ns = now_ns + (late_ns > ps_ms(LATE_MS) ? late_ns : ps_ms(LATE_MS));
 			*until_ns = late_ns < *until_ns ? late_ns : *until_ns;
 		}
 		if (now_ns >= *until_ns)
 			break;
-		tick_ns = now_ns + TICK_MS * MS_NS;
+		tick_ns = now_ns + ps_ms(TICK_MS);
 		ops->pause(panel->env, PS_UNWOKEN, fds, count,
 		           tick_ns < *until_ns ? tick_ns : *until_ns);
 	}
@@ -130,7 +128,7 @@ void ps_panel_ask(struct ps_panel *panel, const Perseas__Request *const requests
 	uint64_t until_ns;
 
 	forget_replies(panel);
-	until_ns = panel->env->ops->now(panel->env) + (uint64_t)panel->timeout_ms * MS_NS;
+	until_ns = panel->env->ops->now(panel->env) + ps_ms(panel->timeout_ms);
 	for (unsigned i = 0; i < panel->count; i++) {
 		if (!requests[i] || !panel->controls[i])
 			continue;
@@ -157,7 +155,7 @@ bool ps_panel_send(struct ps_panel *panel, unsigned i, const Perseas__Request *r
 
 Perseas__Reply *ps_panel_receive(struct ps_panel *panel, unsigned i)
 {
-	uint64_t until_ns = panel->env->ops->now(panel->env) + (uint64_t)panel->timeout_ms * MS_NS;
+	uint64_t until_ns = panel->env->ops->now(panel->env) + ps_ms(panel->timeout_ms);
 
 	if (!panel->controls[i])
 		return NULL;
