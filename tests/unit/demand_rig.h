@@ -334,6 +334,20 @@ static int rig_by_another(struct rig *rig, int (*fn)(struct rig *rig))
 	return apart_run(&rig_apart, rig_do, &deed, sizeof(deed));
 }
 
+/* What an owner in another process does to the one here, which is fenced. */
+static inline int rig_take_over(struct rig *rig)
+{
+	return rig_open(rig, PERSEAS_TAKEOVER, 0);
+}
+
+/* Returns when the owner here knows that it is fenced; what is missing then never comes. */
+static inline void rig_be_fenced(struct rig *rig)
+{
+	atomic_store(&rig_shut, true);
+	assert_int_equal(rig_by_another(rig, rig_take_over), 0);
+	RIG_UNTIL(rig->p->superseded);
+}
+
 static int rig_make(struct rig *rig)
 {
 	void *addr;
@@ -406,6 +420,14 @@ static int rig_teardown(void **state)
 }
 
 /* --- looking --- */
+
+static inline struct perseas_stat rig_stat(const struct rig *rig)
+{
+	struct perseas_stat stat;
+
+	assert_int_equal(perseas_stat(rig->p, &stat), 0);
+	return stat;
+}
 
 static _Thread_local sigjmp_buf *rig_way_out;
 

@@ -194,14 +194,6 @@ static inline void begin(struct rig *rig, uint32_t flags)
 	begin_at_gate(rig, flags, true);
 }
 
-static inline uint64_t missing(struct rig *rig)
-{
-	struct perseas_stat stat;
-
-	assert_int_equal(perseas_stat(rig->p, &stat), 0);
-	return stat.missing;
-}
-
 static inline perseas_tx_t *track(struct rig *rig)
 {
 	perseas_tx_t *tx;
@@ -248,18 +240,6 @@ static inline int commit_nothing(struct rig *rig)
 	if (rc)
 		assert_int_equal(perseas_abort(tx), 0);
 	return rc;
-}
-
-static inline int take_over(struct rig *rig)
-{
-	return rig_open(rig, PERSEAS_TAKEOVER, 0);
-}
-
-static inline void be_fenced(struct rig *rig)
-{
-	atomic_store(&rig_shut, true);
-	assert_int_equal(rig_by_another(rig, take_over), 0);
-	RIG_UNTIL(rig->p->superseded);
 }
 
 #define EACH(test)                                                    \

@@ -27,31 +27,21 @@ static int setup_shm(void **state)
 	return rig_setup(state, true);
 }
 
-static uint64_t missing(struct rig *rig)
-{
-	struct perseas_stat stat;
-
-	assert_int_equal(perseas_stat(rig->p, &stat), 0);
-	return stat.missing;
-}
-
 /* --- it comes --- */
 
 /* Nothing has come when map returns. Then a page comes since it is touched. */
 static void test_a_page_comes_when_it_is_touched(void **state)
 {
 	struct rig *rig = *state;
-	struct perseas_stat stat;
 
 	rig_begin(rig);
-	assert_int_equal(missing(rig), SIZE);
+	assert_int_equal(rig_stat(rig).missing, SIZE);
 	atomic_store(&rig_shut, false);
 	for (uint64_t i = SIZE - 1; i > 4096; i -= 4001)
 		assert_int_equal(rig_look(rig->bytes + i), rig_byte(i));
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(perseas_stat(rig->p, &stat), 0);
-	assert_int_equal(stat.missing, 0);
-	assert_int_equal(stat.fetched, SIZE);
+	assert_int_equal(rig_stat(rig).missing, 0);
+	assert_int_equal(rig_stat(rig).fetched, SIZE);
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
@@ -86,8 +76,8 @@ static void test_mirrors_are_told_how_much_is_missing(void **state)
 	struct rig *rig = *state;
 
 	rig_begin(rig);
-	assert_true(missing(rig) >= SIZE);
-	told_that(rig, missing(rig));
+	assert_true(rig_stat(rig).missing >= SIZE);
+	told_that(rig, rig_stat(rig).missing);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	told_that(rig, 0);
@@ -242,7 +232,6 @@ static void *put(void *arg)
 static void test_who_waits_holds_up_nobody(void **state)
 {
 	struct rig *rig = *state;
-	struct perseas_stat stat;
 	pthread_t thread;
 	perseas_tx_t *tx;
 	void *rc;
@@ -256,7 +245,7 @@ static void test_who_waits_holds_up_nobody(void **state)
 	for (int i = 0; i < 300; i++) {
 		assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
 		assert_int_equal(perseas_abort(tx), 0);
-		assert_int_equal(perseas_stat(rig->p, &stat), 0);
+		rig_stat(rig);
 	}
 	atomic_store(&rig_shut, false);
 	pthread_join(thread, &rc);
@@ -323,7 +312,7 @@ static void test_all_sources_die(void **state)
 	pthread_create(&thread, NULL, look_at_all, rig);
 	RIG_UNTIL(rig->waits > 0);
 	assert_int_equal(rig->waits, 1);
-	assert_true(missing(rig) >= SIZE);
+	assert_true(rig_stat(rig).missing >= SIZE);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		rig_start(&rig->mirrors[i]);
 	pthread_join(thread, &wrong);
@@ -508,7 +497,7 @@ static int deny_and_read(struct rig *rig)
 		return 1;
 	if (!strstr(perseas_report(rig->p), "memory is read first: this process may not use"))
 		return 2;
-	return missing(rig) || perseas_wait_whole(rig->p, 0) || rig_wrong(rig) ? 3 : 0;
+	return rig_stat(rig).missing || perseas_wait_whole(rig->p, 0) || rig_wrong(rig) ? 3 : 0;
 }
 
 /* As under Docker's rules for system calls. */

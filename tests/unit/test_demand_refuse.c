@@ -41,14 +41,6 @@ static int setup(void **state)
 	return rc;
 }
 
-static uint64_t faults(struct rig *rig)
-{
-	struct perseas_stat stat;
-
-	assert_int_equal(perseas_stat(rig->p, &stat), 0);
-	return stat.faults;
-}
-
 /* A page can come while the kernel tells that somebody waits for it. */
 static void test_a_fault_is_told_when_the_page_is_here(void **state)
 {
@@ -58,18 +50,13 @@ static void test_a_fault_is_told_when_the_page_is_here(void **state)
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	before = faults(rig);
+	before = rig_stat(rig).faults;
 	atomic_store(&late, (uint64_t)(uintptr_t)(rig->bytes + 8200));
 	assert_int_equal(perseas_prefetch(rig->p, rig->bytes, 1), 0);
-	RIG_UNTIL(faults(rig) > before);
+	RIG_UNTIL(rig_stat(rig).faults > before);
 	assert_int_equal(rig_put(rig, 8192, 100, 9), 0);
 	assert_int_equal(rig_look(rig->bytes + 8200), 9);
 	assert_int_equal(rig_look(rig->bytes + 8300), rig_byte(8300));
-}
-
-static int take_over(struct rig *rig)
-{
-	return rig_open(rig, PERSEAS_TAKEOVER, 0);
 }
 
 /* What came of a granule was confirmed, and stays; what did not ends an access. */
@@ -83,9 +70,7 @@ static void test_who_is_fenced_keeps_a_part_of_a_granule(void **state)
 	atomic_store(&rig_shut, false);
 	assert_int_equal(rig_look(rig->bytes + 100), rig_byte(100));
 	assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
-	atomic_store(&rig_shut, true);
-	assert_int_equal(rig_by_another(rig, take_over), 0);
-	RIG_UNTIL(rig->p->superseded);
+	rig_be_fenced(rig);
 	for (unsigned tries = 0; tries < 2; tries++) {
 		assert_int_equal(rig_look(rig->bytes + PS_PAGE + 100), -1);
 		assert_int_equal(rig_look(rig->bytes + 100), rig_byte(100));

@@ -25,7 +25,7 @@ static void test_a_transaction_commits_while_memory_is_missing(void **state)
 	atomic_store(&rig_shut, false);
 	memset(rig->bytes + FAR, VALUE, LENGTH);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_true(missing(rig) > 0);
+	assert_true(rig_stat(rig).missing > 0);
 	assert_int_equal(rig_by_another(rig, find_committed), 0);
 }
 
@@ -41,7 +41,7 @@ static void test_an_abort_puts_back_while_memory_is_missing(void **state)
 	atomic_store(&rig_shut, false);
 	memset(rig->bytes + FAR, VALUE, LENGTH);
 	assert_int_equal(perseas_abort(tx), 0);
-	assert_true(missing(rig) > 0);
+	assert_true(rig_stat(rig).missing > 0);
 	for (unsigned i = 0; i < LENGTH; i++)
 		assert_int_equal(rig->bytes[FAR + i], rig_byte(FAR + i));
 	assert_int_equal(perseas_commit(track(rig), 0), 0);
@@ -53,7 +53,6 @@ static void test_the_shadow_comes_with_all_memory(void **state)
 {
 	struct rig *rig = *state;
 	struct ps_segment *segment;
-	struct perseas_stat stat;
 
 	rig->rate = 0;
 	begin_at_gate(rig, PERSEAS_TRACKED, false);
@@ -67,8 +66,7 @@ static void test_the_shadow_comes_with_all_memory(void **state)
 		assert_false(segment->unlike[i / PS_WRITTEN_WORD] >> i % PS_WRITTEN_WORD & 1);
 	pthread_mutex_unlock(&rig->p->lock);
 	assert_int_equal(perseas_commit(track(rig), 0), 0);
-	assert_int_equal(perseas_stat(rig->p, &stat), 0);
-	assert_int_equal(stat.range_bytes, 0);
+	assert_int_equal(rig_stat(rig).range_bytes, 0);
 }
 
 /* A page can be seen before its granule counts as here: what is stored to it then, by who commits
@@ -165,7 +163,7 @@ static void test_an_undeclared_store_is_found_while_memory_is_missing(void **sta
 	atomic_store(&rig_shut, false);
 	rig->bytes[FAR] ^= 1;
 	assert_int_equal(commit_nothing(rig), PERSEAS_EUNDECLARED);
-	assert_true(missing(rig) > 0);
+	assert_true(rig_stat(rig).missing > 0);
 	rig->bytes[FAR] ^= 1;
 	assert_int_equal(commit_nothing(rig), 0);
 	assert_int_equal(rig_put(rig, FAR, LENGTH, VALUE), 0);
@@ -195,12 +193,10 @@ static void test_who_is_fenced_puts_back_what_it_stored(void **state)
 	tx = track(rig);
 	atomic_store(&rig_shut, false);
 	memset(rig->bytes + FAR, VALUE, LENGTH);
-	atomic_store(&rig_shut, true);
-	assert_int_equal(rig_by_another(rig, take_over), 0);
-	RIG_UNTIL(rig->p->superseded);
+	rig_be_fenced(rig);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EFENCED);
 	assert_int_equal(rig->bytes[FAR], rig_byte(FAR));
-	assert_true(missing(rig) > 0);
+	assert_true(rig_stat(rig).missing > 0);
 }
 
 /* Whoever asks what was written marks a page that was discarded, and it is refused all the same. */

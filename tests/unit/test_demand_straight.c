@@ -122,14 +122,12 @@ static void begin(struct rig *rig)
 static void test_memory_is_read_over_links(void **state)
 {
 	struct rig *rig = *state;
-	struct perseas_stat stat;
 
 	begin(rig);
 	assert_int_equal(rig_look(rig->bytes + SIZE - 1), rig_byte(SIZE - 1));
 	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
 	assert_int_equal(rig_wrong(rig), 0);
-	assert_int_equal(perseas_stat(rig->p, &stat), 0);
-	assert_int_equal(stat.fetched, SIZE);
+	assert_int_equal(rig_stat(rig).fetched, SIZE);
 	assert_true(peeks > 0);
 	assert_int_equal(connections, 0);
 }

@@ -86,21 +86,13 @@ static int teardown(void **state)
 	return rc + system(command);
 }
 
-static uint64_t missing(void)
-{
-	struct perseas_stat stat;
-
-	assert_int_equal(perseas_stat(rig->p, &stat), 0);
-	return stat.missing;
-}
-
 /* --- it comes --- */
 
 static void test_a_page_comes_when_it_is_touched(void **state)
 {
 	(void)state;
 	rig_begin(rig);
-	assert_int_equal(missing(), SIZE);
+	assert_int_equal(rig_stat(rig).missing, SIZE);
 	atomic_store(&rig_shut, false);
 	for (uint64_t i = SIZE - 1; i > 40001; i -= 40001)
 		assert_int_equal(rig_look(rig->bytes + i), rig_byte(i));
@@ -121,20 +113,15 @@ static void test_all_comes_by_itself(void **state)
 	assert_int_equal(rig_put(rig, 500000, 300, 77), 0);
 }
 
-static int take_over(struct rig *by)
-{
-	return rig_open(by, PERSEAS_TAKEOVER, 0);
-}
-
 /* No byte of a later state, by this way neither. */
 static void test_who_is_fenced_gets_nothing(void **state)
 {
 	(void)state;
 	rig_begin(rig);
-	assert_int_equal(rig_by_another(rig, take_over), 0);
+	assert_int_equal(rig_by_another(rig, rig_take_over), 0);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(rig_look(rig->bytes), -1);
-	assert_int_equal(missing(), SIZE);
+	assert_int_equal(rig_stat(rig).missing, SIZE);
 }
 
 /* --- mirrors that are none, or hang --- */
@@ -147,7 +134,7 @@ static void test_a_mirror_with_another_hosts_certificate_gives_nothing(void **st
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
 	RIG_UNTIL(rig->waits > 0);
-	assert_int_equal(missing(), SIZE);
+	assert_int_equal(rig_stat(rig).missing, SIZE);
 }
 
 static void mislead(unsigned long which)
@@ -206,7 +193,7 @@ static void test_mirrors_that_hang_hold_up_no_close(void **state)
 	mislead(3);
 	begin_impatiently();
 	RIG_UNTIL(rig->waits > 0);
-	assert_int_equal(missing(), SIZE);
+	assert_int_equal(rig_stat(rig).missing, SIZE);
 	await_its_end();
 	perseas_close(rig->p);
 	rig->p = NULL;
@@ -221,7 +208,7 @@ static void test_a_mirror_that_comes_back_is_asked_again(void **state)
 	rig_kill(&rig->mirrors[1]);
 	atomic_store(&rig_shut, false);
 	RIG_UNTIL(rig->waits > 0);
-	assert_int_equal(missing(), SIZE);
+	assert_int_equal(rig_stat(rig).missing, SIZE);
 	rig_start(&rig->mirrors[0]);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	assert_int_equal(rig_wrong(rig), 0);

@@ -112,7 +112,7 @@ static void test_what_was_committed_of_a_part_is_not_filled_again_by_a_run(void 
 static void is_as_it_was(struct rig *rig)
 {
 	assert_int_equal(rig->bytes[in_part()], rig_byte(in_part()));
-	assert_true(missing(rig) > 0);
+	assert_true(rig_stat(rig).missing > 0);
 }
 
 static void test_what_is_stored_to_a_part_of_a_granule_is_put_back(void **state)
@@ -163,7 +163,7 @@ static void test_who_is_fenced_puts_back_what_it_stored_to_a_part(void **state)
 	struct rig *rig = *state;
 	perseas_tx_t *tx = store_to_a_part(rig, PERSEAS_TRACKED);
 
-	be_fenced(rig);
+	rig_be_fenced(rig);
 	assert_int_equal(rig_look(rig->bytes + torn() + 2 * PS_PAGE), -1);
 	assert_int_equal(rig_look(rig->bytes + in_part()), VALUE);
 	assert_int_equal(perseas_abort(tx), 0);
@@ -177,7 +177,7 @@ static void test_who_is_fenced_commits_nothing_of_a_part(void **state)
 	struct rig *rig = *state;
 	perseas_tx_t *tx = store_to_a_part(rig, PERSEAS_TRACKED);
 
-	be_fenced(rig);
+	rig_be_fenced(rig);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EFENCED);
 	is_as_it_was(rig);
 	assert_int_equal(rig_by_another(rig, find_nothing), 0);

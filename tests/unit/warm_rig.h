@@ -168,12 +168,9 @@ static void assert_used(struct rig *rig, bool used)
 
 static uint64_t fetched(struct rig *rig)
 {
-	struct perseas_stat stat;
-
 	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(perseas_stat(rig->p, &stat), 0);
-	assert_int_equal(stat.missing, 0);
-	return stat.fetched;
+	assert_int_equal(rig_stat(rig).missing, 0);
+	return rig_stat(rig).fetched;
 }
 
 static void assert_as_made(const struct rig *rig, uint64_t from)
