@@ -1,6 +1,6 @@
 /*
- * test_level.c - what a later version of Perseas wrote: this one refuses it by name, says what to
- * do, and leaves it as it is.
+ * test_later_version.c - what a later version of Perseas wrote: this one refuses it by name, says
+ * what to do, and leaves it as it is.
  */
 #include "spill_rig.h"
 
@@ -79,7 +79,7 @@ static void a_header_file_of_a_later_version_is_told_from_a_damaged_one(void **s
 	free(h);
 }
 
-/* Is it refused since it is of a later version, and taken without that? */
+/* With a roster of level 1 it is refused as of a later version, and with level 0 it is taken. */
 static void assert_level_refused(const ProtobufCMessage *message, Perseas__Roster *roster)
 {
 	const bool request = message->descriptor == &perseas__request__descriptor;
@@ -106,6 +106,15 @@ static void assert_level_refused(const ProtobufCMessage *message, Perseas__Roste
 	roster->level = 0;
 }
 
+static void fill_create(Perseas__CreateRequest *create, struct message_header *h)
+{
+	create->store = message_bank;
+	create->store_id = message_id(3);
+	create->image_id = message_id(0);
+	create->log_size = PS_LOG_MIN;
+	create->roster = &h->roster;
+}
+
 /* So an older mirror cannot join such a store, and nobody makes one. */
 static void a_mirror_takes_no_roster_of_a_later_level(void **state)
 {
@@ -118,11 +127,8 @@ static void a_mirror_takes_no_roster_of_a_later_level(void **state)
 	Perseas__Request changes = MESSAGE_REQUEST(roster, ROSTER, &change);
 
 	(void)state;
-	create.store = message_bank;
-	create.store_id = message_id(3);
-	create.image_id = message_id(0);
-	create.log_size = PS_LOG_MIN;
-	create.roster = change.roster = &h->roster;
+	fill_create(&create, h);
+	change.roster = &h->roster;
 	assert_level_refused(&creates.base, &h->roster);
 	assert_level_refused(&changes.base, &h->roster);
 	change.next = &h->next;
@@ -150,11 +156,7 @@ static void a_mirror_says_that_a_roster_is_of_a_later_version(void **state)
 	uint8_t *bytes;
 	size_t len;
 
-	create.store = message_bank;
-	create.store_id = message_id(3);
-	create.image_id = message_id(0);
-	create.log_size = PS_LOG_MIN;
-	create.roster = &h->roster;
+	fill_create(&create, h);
 	assert_int_equal(ps_version_of(&request.base), PS_PROTOCOL_LEAST);
 	h->roster.level = 1;
 	assert_int_equal(ps_version_of(&request.base), 8);
