@@ -1,8 +1,8 @@
 """Sessions of the last version of the protocol, recorded from its own owners, commands and daemons
 (tests/protocol): what those owners said is said again to the present daemon, byte for byte, and it
 must answer as their daemon did. And what that daemon answered is answered again to present owners
-and commands (played.py), which must go on with it. Of `changed` one daemon of four was recorded, so
-that only the first of these can be done with it."""
+and commands (recorded_daemon.py), which must go on with it. Of `changed` one daemon of four was
+recorded, so that only the first of these can be done with it."""
 import contextlib
 import functools
 import itertools
@@ -17,8 +17,8 @@ from drill import TOP
 from test_versions import BEFORE
 
 sys.path.append(str(TOP / "tests/fuzz"))
-import played  # noqa: E402
 import record  # noqa: E402
+import recorded_daemon  # noqa: E402
 import seeds  # noqa: E402
 
 FOLDER = TOP / "tests/protocol" / str(BEFORE)
@@ -154,7 +154,7 @@ def test_every_recorded_session_is_of_the_version_before():
 
 
 class Stage:
-    """As a Recorder, for one daemon that is played."""
+    """Stands in for record.Recorder: its mirror is a recorded_daemon.Daemon."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -184,7 +184,7 @@ def patient(monkeypatch):
 def test_the_present_owner_goes_on_with_what_the_one_before_was_told(name):
     """And so does the command: the same is done again, and a daemon of the version before answers.
     Everything that these sessions did succeeds, with the contents that they wrote."""
-    with played.Daemon(list(session(name + "-0"))) as daemon:
+    with recorded_daemon.Daemon(list(session(name + "-0"))) as daemon:
         getattr(record, name)(Stage(daemon), name, False)
     assert not daemon.surprises
     assert daemon.versions

@@ -1,13 +1,14 @@
-"""A daemon that only says what one of the version before said, in a recorded session
-(tests/protocol): owners and commands of the present version are to go on with that.
+"""A daemon that answers from a recorded session (tests/protocol) what a daemon of the version
+before answered there. Owners and commands of the present version must go on with these answers
+(test_recorded.py).
 
     with Daemon(events) as daemon: ...      # owners connect to daemon.address
 
-They are not the ones that were recorded: their ids are others, and how often they look depends on
-the time. So a request that changes something is answered as the next one of its kind was. One that
-only looks gets what was told at that place of the session. In answers the ids of that session, and
-the daemon's address, become those of this one. Writes are acknowledged, and reads of the data path
-get the bytes that were read there."""
+Present owners do not say the same bytes as those of the session: they have other ids, and how often
+they look depends on the time. So a request that changes something gets the reply to the next one of
+its kind in the session, and a request that only looks gets a reply from the place that the session
+has come to. In each reply, the session's ids and address are replaced by the present ones. Writes
+are acknowledged, and reads of the data path get the bytes that were read in the session."""
 import contextlib
 import socket
 import struct
@@ -17,10 +18,10 @@ import seeds
 import wire
 
 NAMES = seeds.bodies("Request")
-# Changes nothing: (what, whether the connection holds a claim).
+# Requests that change nothing: (kind, whether the connection holds a claim).
 LOOKING = {(name, claimed) for name in ("list", "status", "confirm", "digest", "read", "watch")
            for claimed in (False, True)} | {("release", False)}
-EXACT = {"digest", "read"}              # what they look at is in the request
+EXACT = {"digest", "read"}              # answered only from a request with the same contents
 REQUEST_ID = 30                         # of Request and Reply
 HOST = b"127.0.0.1:"
 BEFORE = wire.LEAST
@@ -115,10 +116,7 @@ class Session:
             raise Surprise("%s, at %d of %d" % (kind, self.at, len(self.exchanges)))
         chosen.used = True
         self.names.update(learned(chosen.body, body))
-        reply = chosen.reply
-        for old, new in self.names.items():
-            reply = reply.replace(old, new)
-        return reply + wire.field(REQUEST_ID, wire.fields(request)[REQUEST_ID])
+        return self.renamed(chosen.reply) + wire.field(REQUEST_ID, wire.fields(request)[REQUEST_ID])
 
     def change(self, kind):
         for index in range(self.at, len(self.exchanges)):
@@ -128,11 +126,12 @@ class Session:
         return None
 
     def look(self, kind, body):
-        """One that is here and was not given yet, else the last that is here, else the last
-        before, else the next. What is told before the next change is here."""
+        """The exchange to answer from, among those of this kind. Those up to the next change are
+        here. The first one here that was not given yet is chosen, or else the last one here, or
+        else the last one before, or else the first one behind."""
         like = [(index, each) for index, each in enumerate(self.exchanges)
                 if each.kind == kind and each.reply and
-                (kind[0] not in EXACT or self.then(each.body) == body)]
+                (kind[0] not in EXACT or self.renamed(each.body) == body)]
         end = next((index for index in range(self.at, len(self.exchanges))
                     if self.exchanges[index].changes), len(self.exchanges))
         here = [each for index, each in like if self.at <= index < end]
@@ -140,10 +139,11 @@ class Session:
         before = [each for index, each in like if index < self.at]
         return (fresh[:1] or here[-1:] or before[-1:] or [each for _, each in like] or [None])[0]
 
-    def then(self, body):
+    def renamed(self, message):
+        """With present ids and the present address in place of the session's."""
         for old, new in self.names.items():
-            body = body.replace(old, new)
-        return body
+            message = message.replace(old, new)
+        return message
 
 
 class Daemon:
