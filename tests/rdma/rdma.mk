@@ -12,7 +12,8 @@ $(RDMA_TOOLS): $(BUILD)/%: $(BUILD)/obj/%_verbs.o
 # In virtual machines, on soft-RoCE: first what the other tests of the suite rely on.
 IN_GUEST := $(PYTHON) -m pytest -v --durations=12 -o faulthandler_timeout=300 -p no:cacheprovider
 # The drills in which the data path matters; check-rdma-drills runs all that know of fabrics.
-ON_RDMA := tests/drills/test_mirror.py tests/drills/test_zombie.py tests/drills/test_medley.py \
+ON_RDMA := tests/drills/test_mirror.py tests/drills/test_damage.py tests/drills/test_zombie.py \
+	tests/drills/test_medley.py \
 	tests/drills/test_access.py::test_what_is_denied_leaves_everything_as_it_is
 check-rdma:
 	@deploy/deps.sh build rdma-test

@@ -1,0 +1,196 @@
+"""Images that are damaged while their daemon is down: a byte that is changed, a piece that is
+missing or of another size. What cannot be trusted is refused by name, and what can is served."""
+import shutil
+
+from teller import LOG, dice, tellers  # noqa: F401
+
+SLOTS = (0, 128)
+SLOT_SIZE = 40
+
+
+def make_stores(desk, daemon, names):
+    """Small stores, whose last transaction wrote 3 where the one before had written 2."""
+    for name in names:
+        desk.open(name, [daemon], "create", "log=4096")
+        desk.ask("map", "a", 4096)
+        desk.ask("publish")
+        for byte in (1, 2, 3):
+            desk.ask("begin")
+            for offset in (0, 2048):
+                desk.ask("range", "a", offset, 16)
+                desk.ask("store", "a", offset, 16, byte)
+            desk.ask("commit")
+        desk.ask("close")
+
+
+def names_of(count):
+    """Names of one length, so that the headers have one length too."""
+    return ["bad-%04d" % number for number in range(count)]
+
+
+def flip(path, offset, bits):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte, = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte ^ bits]))
+
+
+def contents(desk, name, daemon):
+    """What the two ranges of the last transaction hold: of one transaction, whichever it is."""
+    desk.open(name, [daemon])
+    desk.ask("map", "a", 0)
+    first, second = desk.ask("load", "a", 15), desk.ask("load", "a", 2048)
+    desk.ask("close")
+    assert first == second
+    return int(first)
+
+
+def assert_damaged(desk, name, daemon):
+    refused = desk.refused("open", name, daemon.address)
+    assert refused.name == "PERSEAS_EDAMAGED", (name, str(refused))
+    assert name in refused.text and daemon.address in refused.text
+
+
+def header_length(path):
+    """Bytes of the file that say something; what follows is room."""
+    head = path.read_bytes()[:24]
+    return len(head) + int.from_bytes(head[12:16], "little")
+
+
+def is_of_later_format(path):
+    """Is that what it says? Its format is behind eight bytes that are the same in all of them."""
+    return int.from_bytes(path.read_bytes()[8:12], "little") > 1
+
+
+def assert_left_alone(desk, name, daemon):
+    """A header of a format that is not known yet is nothing that is damaged."""
+    assert "store %s: a later version of Perseas wrote it" % name in daemon.log()
+    refused = desk.refused("open", name, daemon.address)
+    assert refused.name == "PERSEAS_EVERSION", (name, str(refused))
+    assert "a later version of Perseas wrote it" in refused.text, (name, str(refused))
+    assert name in refused.text and daemon.address in refused.text
+
+
+def test_a_header_with_any_byte_wrong_is_refused_by_name(mirrors, tellers, dice):
+    """As many stores as a header has bytes, each with another byte changed; one is left alone."""
+    daemon, = mirrors(1)
+    desk = tellers.desk()
+    make_stores(desk, daemon, ["good-000"])
+    names = names_of(header_length(daemon.memory / "good-000" / "header"))
+    make_stores(desk, daemon, names)
+    daemon.kill9()
+    for at, name in enumerate(names):
+        flip(daemon.memory / name / "header", at, dice.randrange(1, 256))
+    daemon.restart()
+    for name in names:
+        if is_of_later_format(daemon.memory / name / "header"):
+            assert_left_alone(desk, name, daemon)
+            continue
+        assert "store %s: its header is not valid" % name in daemon.log()
+        assert_damaged(desk, name, daemon)
+    assert contents(desk, "good-000", daemon) == 3
+    assert daemon.running()
+
+
+def test_a_slot_with_any_byte_wrong_gives_way_to_the_one_before(mirrors, tellers, dice):
+    """In each store another byte of the two slots is changed: what is served is a whole state."""
+    daemon, = mirrors(1, "shm")
+    desk = tellers.desk()
+    names = names_of(len(SLOTS) * SLOT_SIZE)
+    make_stores(desk, daemon, names)
+    daemon.kill9()
+    places = [slot + at for slot in SLOTS for at in range(SLOT_SIZE)]
+    for name, place in zip(names, places):
+        log, = (daemon.memory / name).glob("log.*")
+        flip(log, place, dice.randrange(1, 256))
+    daemon.restart()
+    served = [contents(desk, name, daemon) for name in names]
+    assert sorted(served) == [2] * SLOT_SIZE + [3] * SLOT_SIZE
+    assert sorted(served[:SLOT_SIZE]) == served[:SLOT_SIZE]
+
+
+def spoil_slots(folder):
+    log, = folder.glob("log.*")
+    for slot in SLOTS:
+        flip(log, slot, 0xff)
+
+
+def cut_log(folder):
+    log, = folder.glob("log.*")
+    log.write_bytes(log.read_bytes()[:-1])
+
+
+def lengthen_segment(folder):
+    segment, = folder.glob("segment-*")
+    segment.write_bytes(segment.read_bytes() + b"x")
+
+
+def empty_segment(folder):
+    segment, = folder.glob("segment-*")
+    segment.write_bytes(b"")
+
+
+def remove_segment(folder):
+    segment, = folder.glob("segment-*")
+    segment.unlink()
+
+
+def remove_log(folder):
+    log, = folder.glob("log.*")
+    log.unlink()
+
+
+def cut_header(folder):
+    header = folder / "header"
+    header.write_bytes(header.read_bytes()[:header_length(header) - 1])
+
+
+def swap_header(folder):
+    """Whole, and of another store."""
+    (folder / "header").write_bytes((folder.parent / "good-000" / "header").read_bytes())
+
+
+DAMAGES = (spoil_slots, cut_log, lengthen_segment, empty_segment, remove_segment, remove_log,
+           cut_header, swap_header)
+
+
+def test_an_image_with_a_piece_wrong_is_refused_by_name(mirrors, tellers):
+    """Each store has another piece that is missing, too short, too long, or not its own."""
+    daemon, = mirrors(1)
+    desk = tellers.desk()
+    names = names_of(len(DAMAGES))
+    make_stores(desk, daemon, ["good-000"] + names)
+    daemon.kill9()
+    for damage, name in zip(DAMAGES, names):
+        damage(daemon.memory / name)
+    daemon.restart()
+    for name in names:
+        assert_damaged(desk, name, daemon)
+    assert contents(desk, "good-000", daemon) == 3
+
+
+def test_a_damaged_image_counts_for_nothing_until_it_is_removed(mirrors, tellers, fabric, perseas):
+    """Both slots of one mirror of three are spoilt; then its folder is removed, and it is made
+    anew from the others."""
+    daemons = mirrors(3, fabric)
+    desk = tellers.desk()
+    desk.open("books", daemons, "create", LOG)
+    desk.books()
+    k = desk.run(200)
+    desk.ask("close")
+    daemons[1].kill9()
+    spoil_slots(daemons[1].memory / "books")
+    daemons[1].restart()
+    desk.open("books", daemons)
+    assert desk.books() == desk.check() == k
+    assert "damaged" in desk.ask("report") and desk.states()[1] == ("lost", 0)
+    k = desk.run(100)
+    desk.ask("close")
+    daemons[1].kill9()
+    shutil.rmtree(daemons[1].memory / "books")
+    daemons[1].restart()
+    desk.open("books", daemons)
+    assert desk.figures()["live"] == 3 and desk.books() == desk.check() == k
+    desk.ask("close")
+    assert perseas("verify", "books", mirrors=daemons).status == 0
