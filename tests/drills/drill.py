@@ -252,6 +252,15 @@ def wait_ownerless(store, daemons):
              SECONDS, "the end of the owner of store %s" % store)
 
 
+def flip(path, offset, bits=0xff):
+    """Changes these bits of the file's byte at the offset; done twice, it is as it was."""
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte, = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte ^ bits]))
+
+
 def fill(name, daemons, segments, **options):
     """A store with these segments: {name: bytes}; one transaction on each. Their addresses."""
     with Store(name, mirror_list(daemons), flags=CREATE, **options) as store:

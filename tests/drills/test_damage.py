@@ -2,6 +2,7 @@
 missing or of another size. What cannot be trusted is refused by name, and what can is served."""
 import shutil
 
+from drill import flip
 from teller import LOG, dice, tellers  # noqa: F401
 
 SLOTS = (0, 128)
@@ -26,14 +27,6 @@ def make_stores(desk, daemon, names):
 def names_of(count):
     """Names of one length, so that the headers have one length too."""
     return ["bad-%04d" % number for number in range(count)]
-
-
-def flip(path, offset, bits):
-    with open(path, "r+b") as file:
-        file.seek(offset)
-        byte, = file.read(1)
-        file.seek(offset)
-        file.write(bytes([byte ^ bits]))
 
 
 def contents(desk, name, daemon):
@@ -113,7 +106,7 @@ def test_a_slot_with_any_byte_wrong_gives_way_to_the_one_before(mirrors, tellers
 def spoil_slots(folder):
     log, = folder.glob("log.*")
     for slot in SLOTS:
-        flip(log, slot, 0xff)
+        flip(log, slot)
 
 
 def cut_log(folder):

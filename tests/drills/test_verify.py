@@ -1,25 +1,119 @@
-"""perseas verify of a store that runs: never a false alarm, never a missed difference."""
+"""perseas verify: of a store that stands still it says where mirrors differ and whom it could not
+compare. Of one that runs it never raises a false alarm, and never misses a difference."""
 import signal
 import subprocess
 import threading
 
 from binding import CREATE, Store
-from drill import (BUILD, MIB, NO, OK, PARTLY, die_with_parent, mirror_list, run_command,
-                   wait_for, wait_ownerless)
+from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, die_with_parent, fill, flip, mirror_list,
+                   run_command, wait_even, wait_for, wait_ownerless)
 from teller import SECONDS, tellers  # noqa: F401
 
 QUIET = 5 * MIB + 123                   # bytes of a segment that nobody changes
 
 
-def flip(daemon, store, size, offset):
-    """Changes a byte of the segment of this size, behind the daemon's back."""
+def corrupt(daemon, store, offset, size=0):
+    """Changes a byte of the only segment of at least this size, behind the daemon's back."""
     path, = [p for p in (daemon.memory / store).glob("segment-*") if p.stat().st_size >= size]
-    with open(path, "r+b") as file:
-        file.seek(offset)
-        byte = file.read(1)
-        file.seek(offset)
-        file.write(bytes([byte[0] ^ 1]))
+    flip(path, offset)
 
+
+# --- stores that stand still ---
+
+def test_verify_finds_a_changed_byte(perseas, mirrors):
+    """Behind the first pieces of 2 MiB of the segment on one mirror of three, then of two."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents" * (17 * MIB // 8)})
+    assert perseas("verify", "s", mirrors=daemons).status == OK
+    corrupt(daemons[1], "s", 16 * MIB + 77)
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == NO, done
+    line, = done.out.splitlines()
+    assert line.startswith(daemons[1].address) and "'accounts'" in line
+    assert "first at offset %d (1 byte in 1 of 9 pieces)" % (16 * MIB + 77) in line
+    assert perseas("verify", "s", mirrors=daemons[:2]).status == NO
+
+
+def test_verify_finds_a_changed_byte_under_a_live_owner(perseas, mirrors):
+    """The owner commits nothing meanwhile; nobody has a majority, so only that they differ is
+    known."""
+    daemons = mirrors(2)
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        store.map("accounts", 4096)
+        store.publish()
+        wait_even("s", daemons)
+        assert perseas("verify", "s", mirrors=daemons).status == OK
+        corrupt(daemons[0], "s", 5)
+        done = perseas("verify", "s", mirrors=daemons)
+        assert done.status == NO and "first at offset 5 (1 byte in 1 of 1 pieces)" in done.out, done
+
+
+def test_verify_compares_mirrors_that_stand_at_different_transactions(perseas, mirrors):
+    """One of three was down for a transaction that changed nothing, and then, under another owner,
+    for one that did: all are compared as they were at the last that it holds."""
+    daemons = mirrors(3)
+    with Store("s", mirror_list(daemons), flags=CREATE) as store:
+        store.map("accounts", 4096)
+        store.publish()
+        wait_even("s", daemons)
+        daemons[1].kill9()
+        store.write("accounts", 0, b"\0")
+        wait_even("s", [daemons[0], daemons[2]])
+    daemons[1].restart()
+    assert perseas("verify", "s", mirrors=daemons).status == OK
+    daemons[1].kill9()
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("accounts")
+        store.write("accounts", 0, b"changed")
+        wait_even("s", [daemons[0], daemons[2]])
+    daemons[1].restart()
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == OK and "epoch 2, transaction 1\n" in done.out, done
+    assert "%s: stands at transaction 1, 2 behind" % daemons[1].address in done.out, done
+    corrupt(daemons[2], "s", 4000)
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == NO and "first at offset 4000" in done.out, done
+    corrupt(daemons[2], "s", 4000)
+    assert perseas("recover", "s", mirrors=daemons).status == OK
+    assert perseas("verify", "s", mirrors=daemons).status == OK
+
+
+def test_verify_says_whom_it_could_not_compare(perseas, mirrors):
+    """One of three is down, one has lost its memory: there is nothing to compare the last with."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents"})
+    daemons[0].lose_memory()
+    daemons[0].restart()
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == PARTLY and "2 of 3 mirrors hold the same" in done.out, done
+    daemons[1].kill9()
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == PARTLY and "two must be" in done.err, done
+    assert perseas("verify", "s", mirrors=daemons[:1]).status == NO
+    assert perseas("verify", "s", mirrors=daemons[1:2]).status == FAILURE
+
+
+def test_verify_of_a_store_with_one_mirror_has_nothing_to_object(perseas, mirrors):
+    """n = 1."""
+    daemons = mirrors(1)
+    fill("s", daemons, {"accounts": b"contents"})
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == OK and "1 of 1 mirrors" in done.out, done
+
+
+def test_verify_finds_a_segment_that_is_missing(perseas, mirrors):
+    """One of three was down while a segment was published."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents"})
+    daemons[2].kill9()
+    fill("s", daemons, {"more": b"contents"})
+    daemons[2].restart()
+    done = perseas("verify", "s", mirrors=daemons)
+    assert done.status == PARTLY, done
+    assert "%s: segment 'more' is missing" % daemons[2].address in done.out
+
+
+# --- a store that is busy ---
 
 class Busy:
     """An owner with a segment at rest, which runs one transaction after the other beside it."""
@@ -75,13 +169,13 @@ def test_one_flipped_byte_of_a_busy_store_is_found(tellers, mirrors, fabric):  #
     busy = Busy(tellers, daemons)
     for number, offset in enumerate((0, 2 * MIB, 3 * MIB + 77, QUIET - 1)):
         daemon = daemons[number % 3]
-        flip(daemon, "s", QUIET, offset)
+        corrupt(daemon, "s", offset, QUIET)
         done = run_command("verify", "s", mirrors=daemons)
         assert done.status == NO, done
         line, = done.out.splitlines()
         assert line.startswith(daemon.address + ": segment 'quiet' differs")
         assert "first at offset %d (1 byte in 1 of 3 pieces)" % offset in line
-        flip(daemon, "s", QUIET, offset)
+        corrupt(daemon, "s", offset, QUIET)
         assert run_command("verify", "s", mirrors=daemons).status == OK
     busy.halt()
 
@@ -145,5 +239,5 @@ def test_a_scrub_goes_on_until_it_is_told_to_stop(tellers, mirrors):  # noqa: F8
             scrub.wait()
             scrub.stdout.close()
             scrub.stderr.close()
-        flip(daemons[0], "s", QUIET, 4711)
+        corrupt(daemons[0], "s", 4711, QUIET)
     busy.halt()
