@@ -1,0 +1,105 @@
+"""`perseas run` when COMMAND or run itself ends: what is started again, what has failed, and what
+may not live on."""
+import os
+import pathlib
+import signal
+import sys
+
+from binding import TAKEOVER, Store
+from drill import HERE, SECONDS, fill, mirror_list, status_of, wait_for
+from test_run import APPLICATION, LISTENER, LIVES, OWNS, run  # noqa: F401
+
+
+def test_a_command_that_was_fenced_is_ended(mirrors, run):
+    """It ignores SIGTERM, and is killed. That is no failure of its own: run waits on, and starts it
+    again when the store is free."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    stubborn = ("sh", "-c", 'trap "" TERM; %s' % APPLICATION[2])
+    runner = run("bank", daemons, stubborn, ("--stop-after", "0.3", "--restarts", "0"))
+    runner.wait_printed("holding")
+    runner.wait_said(OWNS)
+    before = runner.command()
+    with Store("bank", mirror_list(daemons), flags=TAKEOVER):
+        runner.wait_said("COMMAND was fenced, and is ended: its owner lives")
+        runner.wait_said(LIVES)
+        assert not pathlib.Path("/proc/%d" % before).exists()
+    runner.wait_printed("holding", 2)
+
+
+def test_a_fenced_command_that_ends_well_is_started_again(mirrors, run):
+    """It ends with 0 at SIGTERM, as most programs do that are told to end."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    polite = (sys.executable, "-uc", """
+import os, signal, sys
+sys.path.insert(0, %r)
+from binding import Store
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]):
+    print("holding")
+    while True:
+        signal.pause()
+""" % str(HERE))
+    runner = run("bank", daemons, polite, ("--restarts", "0"))
+    runner.wait_printed("holding")
+    runner.wait_said(OWNS)
+    with Store("bank", mirror_list(daemons), flags=TAKEOVER):
+        runner.wait_said("COMMAND was fenced, and is ended: its owner lives")
+        runner.wait_said(LIVES)
+    runner.wait_printed("holding", 2)
+
+
+def test_a_command_that_lost_the_store_has_not_failed(mirrors, run):
+    """It ends with an error: once while somebody else owns the store, once while nobody does."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons, LISTENER, ("--restarts", "0"))
+    runner.wait_printed("ready")
+    with Store("bank", mirror_list(daemons)):
+        os.kill(runner.command(), signal.SIGTERM)
+        runner.wait_said(LIVES)
+    runner.wait_printed("ready", 2)
+    os.kill(runner.command(), signal.SIGTERM)
+    assert runner.ended() == 7
+    assert "COMMAND ended with status 7, and is not restarted" in runner.said()
+
+
+def test_a_command_that_fails_is_restarted_after_longer_and_longer(mirrors, run, tmp_path):
+    """The times are those at which it began, by a clock that only moves on."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    begins = (sys.executable, "-c", "import sys, time; print(time.monotonic()); sys.exit(3)")
+    runner = run("bank", daemons, begins, ("--restarts", "3"))
+    assert runner.ended() == 3
+    times = [float(line) for line in runner.printed()]
+    assert len(times) == 4
+    gaps = [after - before for before, after in zip(times, times[1:])]
+    assert gaps[0] >= 0.1 and gaps[1] >= 0.2 and gaps[2] >= 0.4
+
+
+def test_a_command_does_not_outlive_its_run(mirrors, run):
+    """Whoever supervises run may kill it, and starts another: the store must be free then."""
+    daemons = mirrors(3)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons)
+    runner.wait_said(OWNS)
+    runner.process.kill()
+    wait_for(lambda: not status_of("bank", daemons)["live"], SECONDS, "the end of COMMAND")
+
+
+def test_processes_that_others_left_are_no_command(mirrors, run):
+    """As the first process of a container, here as a subreaper: their end is taken, and is not that
+    of COMMAND."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons, (
+        "sh", "-c", "(sh -c 'echo $$; read line' <&0 &) ; exec \"$@\"", "sh", *LISTENER),
+        subreaper=True)
+    runner.wait_printed("ready")
+    left = int(runner.printed()[0])
+    runner.process.stdin.close()
+    wait_for(lambda: not pathlib.Path("/proc/%d" % left).exists(), SECONDS, "an end that is taken")
+    assert runner.process.poll() is None
+    runner.signal(signal.SIGTERM)
+    assert runner.ended() == 7
