@@ -29,7 +29,7 @@ void sim_grown_forget(struct sim_application *a, unsigned segment)
 		a->mapped[sim_part(segment, k)] = (struct mapped){ NULL, 0 };
 }
 
-/* It may wait for what is being filled, and no thread begins to use the segment meanwhile. */
+/* perseas_unmap may wait for what is being filled: other threads look at `unmaps` meanwhile. */
 int sim_grown_unmap(struct sim_application *a, unsigned segment)
 {
 	int rc;

@@ -7,10 +7,14 @@
 
 #include "work.h"
 
-/* It was mapped: its parts lie behind it. It is to be unmapped, as perseas_unmap returns. It is
- * mapped no more. */
+/* Notes the parts of a segment that was just mapped: they lie behind it. */
 void sim_grown_find(struct sim_application *a, unsigned segment);
+
+/* Unmaps a segment with its parts, and returns what perseas_unmap does. Meanwhile no thread of the
+ * application begins to use it. */
 int sim_grown_unmap(struct sim_application *a, unsigned segment);
+
+/* Forgets where a segment and its parts were mapped. */
 void sim_grown_forget(struct sim_application *a, unsigned segment);
 
 /* The bytes of a segment that is mapped, with what it has grown by. */

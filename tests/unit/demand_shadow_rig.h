@@ -21,13 +21,14 @@ static struct perseas *asks; /* whose memory it is */
 
 /* --- how memory is filled --- */
 
-/* TORN: there is memory for the pages up to the one with `stored_to`, and for no more of its
- * granule until something else is set. */
+/* How what has the byte `stored_to` comes. AT_ONCE: as everything else. SEEN_BEFORE: it can be
+ * seen, and the committer goes on, before it counts as here. TORN: this host has memory for its
+ * pages up to that of the byte, and until this changes for no more of the byte's granule. */
 static _Atomic enum { AT_ONCE, SEEN_BEFORE, TORN } fills;
-static const uint8_t *stored_to; /* what comes with it comes in this way */
+static const uint8_t *stored_to;
 static atomic_bool committed;
 
-/* Until the committer waits for what is being filled, or has gone past it. */
+/* Returns when the committer waits for what is being filled, or has gone past it. */
 static void let_it_commit(void)
 {
 	RIG_UNTIL(atomic_load(&rig_waited) || atomic_load(&committed));
@@ -52,11 +53,12 @@ static uint32_t fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes, 
 	return came;
 }
 
-/* While this is set, an answer that has come is kept back, if it has the granule of `stored_to`,
- * among so many at least. */
+/* An answer is kept back if it has the granule of `stored_to`, and at least so many granules.
+ * 0: none is, and those that were kept back are given. */
 static _Atomic unsigned holds;
-static _Atomic unsigned held;
-static struct ps_fetched kept[PS_MIRRORS_MAX]; /* the thread's, as is what follows */
+static _Atomic unsigned held; /* answers that were kept back so far */
+/* Only the thread that fetches uses these. */
+static struct ps_fetched kept[PS_MIRRORS_MAX];
 static bool has_kept[PS_MIRRORS_MAX];
 
 static bool is_to_be_held(unsigned which)
@@ -102,7 +104,7 @@ static void watch(struct ps_env_ops *ops)
 
 /* --- what is asked about --- */
 
-static _Atomic unsigned in_vain; /* about memory that is missing */
+static _Atomic unsigned in_vain; /* looks at memory that is missing; one fails the test */
 
 static int take(struct ps_written *written, const uint8_t *base, uint64_t offset, uint64_t length,
                 uint64_t *set)
@@ -221,7 +223,7 @@ static inline int find_nothing(struct rig *rig)
 	return rig_wrong(rig) ? 2 : 0;
 }
 
-/* Memory may come, that with this byte in such a way. */
+/* Opens the gate; what has the byte at the offset comes in this way, see `fills`. */
 static inline void come(struct rig *rig, int way, uint64_t offset)
 {
 	stored_to = rig->bytes + offset;

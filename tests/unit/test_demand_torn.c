@@ -7,12 +7,13 @@
 
 #include <sys/mman.h>
 
-/* Its first two pages come, and nothing behind them. */
+/* Offset of the granule that comes in part: its first two pages, and nothing behind them. */
 static uint64_t torn(void)
 {
 	return FAR / ps_pager_uffd.granule * ps_pager_uffd.granule;
 }
 
+/* Offset of a byte in the second of these pages. */
 static uint64_t in_part(void)
 {
 	return torn() + PS_PAGE + 500;
