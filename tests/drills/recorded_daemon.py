@@ -16,6 +16,7 @@ import threading
 
 import seeds
 import wire
+from acceptor import Acceptor
 
 NAMES = seeds.bodies("Request")
 # Requests that change nothing: (kind, whether the connection holds a claim).
@@ -146,35 +147,19 @@ class Session:
         return message
 
 
-class Daemon:
-    """Takes connections as long as the `with` block lasts. `surprises` are what it could not
-    answer, `versions` what peers spoke in the end."""
+class Daemon(Acceptor):
+    """`surprises` are the requests that it could not answer, `versions` what peers spoke in the
+    end."""
 
     def __init__(self, events):
+        super().__init__()
         self.session, self.lock = Session(events), threading.Lock()
         self.surprises, self.versions = [], []
         self.data = []                  # connections of the owner that is there
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-
-    def __enter__(self):
-        threading.Thread(target=self.accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                peer = self.listener.accept()[0]
-                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self.serve, args=[peer], daemon=True).start()
 
     def serve(self, peer):
         with peer, contextlib.suppress(EOFError, OSError):
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
                 magic, version = struct.unpack("<II", wire.receive(peer, 8))
                 if magic == wire.DATA_MAGIC:

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import threading
 
+from acceptor import Acceptor
 from binding import CREATE, Store
 from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, fill, mirror_list, run_command,
                    status_of, wait_for)
@@ -21,25 +22,23 @@ def lines_of(done):
     return {row[0]: [cell.strip() for cell in row[1:] if cell.strip()] for row in rows}
 
 
-class Door:
+class Door(Acceptor):
     """Stands before a daemon, and counts who comes: whoever asks all daemons of this host, as
     perseas doctor does, does not come this way."""
 
     def __init__(self, daemon):
+        super().__init__()
         host, _, port = daemon.address.rpartition(":")
         self.there, self.count = (host, int(port)), 0
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
 
-    def serve(self):
-        with contextlib.suppress(OSError):
-            while True:
-                here = self.listener.accept()[0]
-                self.count += 1
-                there = socket.create_connection(self.there)
-                for one, other in ((here, there), (there, here)):
-                    threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+    def accepted(self, peer):
+        self.count += 1
+        super().accepted(peer)
+
+    def serve(self, peer):
+        there = socket.create_connection(self.there)
+        threading.Thread(target=self.carry, args=(there, peer), daemon=True).start()
+        self.carry(peer, there)
 
     @staticmethod
     def carry(one, other):
@@ -53,18 +52,17 @@ class Door:
 def test_each_daemon_is_asked_once_however_many_stores_it_has(mirrors):
     """Also if rosters alone name it. A command that has its answer was accepted, so that all who
     came before it are counted."""
-    doors = [Door(daemon) for daemon in mirrors(DAEMONS)]
-    for k in range(2 * DAEMONS):
-        home = mirror_list([doors[(k + i) % DAEMONS] for i in range(COPIES)])
-        assert run_command("create", "store%02d" % k, home, "--log-size", LOG, "--connect-timeout",
-                           1000 * SECONDS).status == OK
-    for named in (doors, doors[:1]):
-        before = [door.count for door in doors]
-        done = show(named)
-        assert done.status == OK and done.out.startswith("20 stores on 10 daemons;"), done
-        assert [door.count - old for door, old in zip(doors, before)] == [1] * DAEMONS
-    for door in doors:
-        door.listener.close()
+    with contextlib.ExitStack() as stack:
+        doors = [stack.enter_context(Door(daemon)) for daemon in mirrors(DAEMONS)]
+        for k in range(2 * DAEMONS):
+            home = mirror_list([doors[(k + i) % DAEMONS] for i in range(COPIES)])
+            assert run_command("create", "store%02d" % k, home, "--log-size", LOG,
+                               "--connect-timeout", 1000 * SECONDS).status == OK
+        for named in (doors, doors[:1]):
+            before = [door.count for door in doors]
+            done = show(named)
+            assert done.status == OK and done.out.startswith("20 stores on 10 daemons;"), done
+            assert [door.count - old for door, old in zip(doors, before)] == [1] * DAEMONS
 
 
 def test_a_hundred_stores_are_a_line_each(mirrors):

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from acceptor import Acceptor
 from drill import SECONDS
 from relay import BACK, THERE, Relay
 
@@ -17,32 +18,19 @@ RATE = 20e6                             # bytes a second that it must carry at l
 BULK = 64 << 20
 
 
-class Echo:
+class Echo(Acceptor):
     """A server that gives back what it is sent; `address` as a daemon has it."""
 
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                end = self.listener.accept()[0]
-                threading.Thread(target=self.serve, args=[end], daemon=True).start()
-
-    def serve(self, end):
-        with end, contextlib.suppress(OSError):
-            while data := end.recv(1 << 18):
-                end.sendall(data)
+    def serve(self, peer):
+        with peer, contextlib.suppress(OSError):
+            while data := peer.recv(1 << 18):
+                peer.sendall(data)
 
 
 @pytest.fixture
 def relay():
-    echo = Echo()
-    with Relay(echo) as relay:
+    with Echo() as echo, Relay(echo) as relay:
         yield relay
-    echo.listener.close()
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ import struct
 import tempfile
 import threading
 
+from acceptor import Acceptor
+
 PIECE = 256 << 10                       # bytes received at once
 HELLO = 8                               # bytes that begin a control connection
 DESCRIPTORS = 253                       # of one message: the kernel's limit
@@ -57,8 +59,8 @@ class Tape:
         return streams
 
 
-class Tap:
-    """Takes connections as long as the `with` block lasts."""
+class Tap(Acceptor):
+    """Takes connections as long as the `with` block lasts, and passes them on to the target."""
 
     def __init__(self, tape, target):
         self.tape, self.target = tape, target
@@ -70,17 +72,10 @@ class Tap:
             self.listener.listen()
             self.address = "unix://%s/socket" % self.folder
         else:
-            self.listener = socket.create_server(("127.0.0.1", 0))
-            self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+            super().__init__()
 
-    def __enter__(self):
-        threading.Thread(target=self.accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+    def __exit__(self, *error):
+        super().__exit__(*error)
         if self.folder:
             os.unlink(self.folder + "/socket")
             os.rmdir(self.folder)
@@ -93,18 +88,15 @@ class Tap:
         host, _, port = self.target.rpartition(":")
         return socket.create_connection((host, int(port)))
 
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                near = self.listener.accept()[0]
-                try:
-                    far = self.dial()
-                except OSError:
-                    near.close()
-                    continue
-                number = self.tape.begin(self.local)
-                for way in ((near, far, THERE), (far, near, BACK)):
-                    threading.Thread(target=self.carry, args=[number, *way], daemon=True).start()
+    def accepted(self, peer):
+        try:
+            far = self.dial()
+        except OSError:
+            peer.close()
+            return
+        number = self.tape.begin(self.local)
+        for way in ((peer, far, THERE), (far, peer, BACK)):
+            threading.Thread(target=self.carry, args=[number, *way], daemon=True).start()
 
     def carry(self, number, source, sink, what):
         """One direction of a connection, to its end; each closes what it reads from."""
