@@ -24,9 +24,10 @@ ELSEWHERE = {"listen", "unix", "unix-mode", "tls-cert", "tls-key", "tls-ca", "ac
 
 
 def ansible(tmp_path, *words, status=0):
+    # Only one that hangs takes so long: a playbook takes seconds, and on a busy machine minutes.
     done = subprocess.run(
         words, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, check=False, timeout=SECONDS,
+        stderr=subprocess.STDOUT, check=False, timeout=10 * SECONDS,
         env=dict(os.environ, HOME=str(tmp_path), ANSIBLE_HOME=str(tmp_path / "ansible"),
                  ANSIBLE_ROLES_PATH=str(ROLE.parent), ANSIBLE_NOCOLOR="1", LC_ALL="C.UTF-8",
                  ANSIBLE_REMOTE_TEMP=str(tmp_path / "remote")))
