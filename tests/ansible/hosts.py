@@ -177,7 +177,7 @@ def report(control, what, since):
 
 
 def counts(control, *nodes, **more):
-    """These nodes may own the store counts; more: of its owner, as perseas_owners has it."""
+    """These nodes may own the store counts; `more` is what else perseas_owners says of it."""
     for order, node in enumerate(nodes):
         control.of_hosts[node.name]["perseas_owners"] = [{
             "store": "counts", "mirrors": "@bank", "command": "/usr/bin/counter /journals",

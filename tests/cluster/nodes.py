@@ -70,7 +70,7 @@ class Node:
     def boot(self):
         """It is up when this returns; services that are enabled may still be starting."""
         log = open(self.fleet.folder / (self.name + ".log"), "ab")
-        # No other run has it, nor one that was killed.
+        # Neither another run has a group of this name, nor did one that was killed leave one.
         self.group_name = "perseas-deb.%s" % uuid.uuid4()
         self.process = subprocess.Popen(
             [TOP / "tests/deb/boot.sh", self.root, "/bin/sh", "-c", "echo up; exec cat"],

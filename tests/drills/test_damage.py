@@ -52,12 +52,12 @@ def header_length(path):
 
 
 def is_of_later_format(path):
-    """Is that what it says? Its format is behind eight bytes that are the same in all of them."""
+    """Does the header file say so? Its format follows eight bytes that are always the same."""
     return int.from_bytes(path.read_bytes()[8:12], "little") > 1
 
 
 def assert_left_alone(desk, name, daemon):
-    """A header of a format that is not known yet is nothing that is damaged."""
+    """It is refused as a later version's, and not called damaged."""
     assert "store %s: a later version of Perseas wrote it" % name in daemon.log()
     refused = desk.refused("open", name, daemon.address)
     assert refused.name == "PERSEAS_EVERSION", (name, str(refused))

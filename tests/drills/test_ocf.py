@@ -342,7 +342,7 @@ def test_an_application_that_outlives_its_run_is_seen_and_ended(owners):
 # --- a promotable clone ---
 
 def word(owner):
-    """The last one of `perseas run`, among lines that say other things: "" if there is none."""
+    """What `perseas run` said last of its store, whoever else said something; "": nothing yet."""
     words = re.findall(r"^perseas: store '[^']*': (.*)\n", (owner.state / "said").read_text(), re.M)
     return words[-1] if words else ""
 

@@ -261,7 +261,8 @@ static void soon_after_it_is_mapped_granules_come(struct demand_stage *s)
 	end(&o);
 }
 
-/* Then he touches nothing before. The mirrors' answers come once he waits, and says so. */
+/* Whoever waits for all of it touches nothing before that is over. The mirrors' answers are held
+ * until the wait has woken the thread that fetches. */
 static void who_waits_for_all_of_it_gets_runs_at_once(struct demand_stage *s)
 {
 	struct owner o;
