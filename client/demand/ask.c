@@ -16,8 +16,8 @@ static int fail_missing(struct perseas *p, uint64_t missing, bool poor)
 		               "for them: free some, and call perseas_wait_whole again",
 		               (unsigned long long)missing);
 	return ps_fail(p, PERSEAS_EUNREACHABLE,
-	               "%llu bytes of memory are not here yet: perseas_wait_whole again, and see "
-	               "perseas_mirror_stat for mirrors that give none",
+	               "%llu bytes of memory are not here yet: call perseas_wait_whole again; "
+	               "perseas_mirror_stat says which mirrors are out of reach",
 	               (unsigned long long)missing);
 }
 
