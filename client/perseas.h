@@ -395,10 +395,10 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len);
  * changes are undone here.
  *
  * After EBLOCKED, ENOMEM, EUNDECLARED, ETOOBIG (PERSEAS_TRACK) and EINVAL nothing was sent, and the
- * transaction is still open. EBLOCKED: an earlier commit is in doubt, or mirrors that another owner
- * claimed before it went away could not be claimed again within commit_timeout_ms. EUNDECLARED:
- * PERSEAS_CHECK_WRITES found a change outside the declared ranges. EENDED: the transaction had
- * ended before.
+ * transaction is still open. EBLOCKED: an earlier commit is in doubt; or, for commit_timeout_ms,
+ * mirrors that another owner claimed before it went away could not be claimed again, or too few had
+ * completed what half of the ring holds (perseas_nowait.h). EUNDECLARED: PERSEAS_CHECK_WRITES found
+ * a change outside the declared ranges. EENDED: the transaction had ended before.
  */
 int perseas_commit(perseas_tx_t *tx, unsigned flags);
 
