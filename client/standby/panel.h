@@ -11,8 +11,8 @@
 struct ps_panel {
 	struct ps_env *env;
 	uint32_t timeout_ms; /* of one round */
-	/* While a round waits: would the answers that are here do? Then the others have as long
-	 * again as these took, ten times, and half a second at least. NULL: all are waited for. */
+	/* While a round waits: would the answers that are here do? Then the others get ten times
+	 * as long as these took, and half a second at least. NULL: all are waited for. */
 	bool (*enough)(void *arg, const struct ps_panel *panel);
 	void *enough_arg;
 	unsigned count;
