@@ -32,21 +32,21 @@ struct ps_mapping {
 	uint64_t count, missing;
 	uint8_t *shadow; /* gets what comes before memory does; or NULL */
 	bool watched;    /* with it: stores are noted */
-	/* With it: so many pages of each granule, from its first on, are here already, where there
-	 * was no memory for the others. As `states`. */
+	/* With a shadow, one for each granule that is not whole here: so many of its pages, from
+	 * its first on, are here, since there was no memory for the others. */
 	uint8_t *torn;
 	uint64_t next;           /* no granule before it is PS_GRANULE_MISSING */
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
 	uint64_t copied;         /* no granule before it is PS_GRANULE_COPIED */
 	bool taken;              /* some may be PS_GRANULE_TAKEN */
-	/* Of the large pages that may lie here a 1 for each some of which came in small ones, and
-	 * how many these are (large.c). */
+	/* One for each large page that may lie here: 1 if some of it came in small pages. The count
+	 * is of those with 1 (large.c). */
 	uint8_t *small;
 	uint64_t small_count;
-	uint64_t gathered;  /* those before it were to be made large in this pass */
-	uint64_t gather_at; /* the next of them, not before */
-	unsigned passes;    /* so often all of them were gone through while some was in use */
-	bool in_use;        /* in this pass some was */
+	uint64_t gathered;  /* this pass has tried to make the large pages before it */
+	uint64_t gather_at; /* the next large page is not made before */
+	unsigned passes;    /* passes that left small pages, since somebody used them */
+	bool in_use;        /* somebody used small pages of this pass */
 	int covered;        /* 0: not yet; 1; -1: it cannot be */
 };
 
@@ -141,7 +141,7 @@ struct ps_demand {
 	uint64_t quiet_at;                           /* the thread's: nobody waits from then on */
 	uint64_t settled_at;         /* the thread's: who mapped something has touched it */
 	struct ps_pace_of_runs pace; /* the thread's */
-	uint64_t gather_after;       /* the thread's: while something is missing, not before */
+	uint64_t gather_after;       /* the thread's: no large page is made before, if any miss */
 
 	struct ps_warm *warm; /* the handle's, whose parts stay what they are; or NULL */
 	struct ps_range *hot; /* what the newest transactions changed, from the open on */

@@ -60,7 +60,7 @@ struct store {
 	Perseas__Header *header; /* as in its file; NULL: it cannot be read */
 	char damage[240];        /* why the image is refused, "" when it is sound */
 	bool later;              /* refused since a later version wrote it: it stays as it is */
-	bool on_disk;            /* that is its spill, and memory has nothing of it */
+	bool on_disk;            /* with `later`: it is a spill, and memory has nothing of it */
 	struct image image;
 	Perseas__Header *beside_header; /* of an unfinished rebuild, else NULL */
 	struct image beside;
