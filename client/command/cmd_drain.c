@@ -45,14 +45,13 @@ static void add_members(struct ps_drain_image *image, const Perseas__Roster *ros
 /* Only whoever says that a silent mirror is gone may give its place away. */
 static enum ps_exit complain_of_mirror(const struct ps_drain *drain)
 {
-	const struct ps_error *error = &drain->mirror.errors[0];
+	const enum ps_exit status = ps_panel_failed(&drain->mirror, 0);
 
-	if (error->code != PERSEAS_EUNREACHABLE)
-		return ps_panel_failed(&drain->mirror, 0);
-	return ps_complain(ps_exit_of(error->code),
-	                   "%s; start it again, and if it has died for good, say the same with "
-	                   "--gone: other daemons get its place in the rosters",
-	                   error->text);
+	if (drain->mirror.errors[0].code != PERSEAS_EUNREACHABLE)
+		return status;
+	return ps_complain(status,
+	                   "start perseasd there again; if it has died for good, say the same with "
+	                   "--gone: other daemons get its place in the rosters");
 }
 
 static enum ps_exit ask_list(struct ps_drain *drain, Perseas__Reply **list)
