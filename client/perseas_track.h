@@ -16,8 +16,8 @@
  * PERSEAS_WRITTEN_PAGES=off in the environment chooses the latter. The same holds for
  * PERSEAS_CHECK_WRITES.
  *
- * Processes: a child of fork has not the memory that would be compared. With either flag it gets
- * EINVAL of perseas_commit, perseas_abort and perseas_retry, and nothing of its parent's changes.
+ * Processes: a child of fork does not have the memory that would be compared. With either flag
+ * perseas_commit, perseas_abort and perseas_retry return EINVAL to it, and change nothing.
  */
 #ifndef PERSEAS_TRACK_H
 #define PERSEAS_TRACK_H
