@@ -31,7 +31,7 @@ struct ps_mapping {
 	uint8_t *states; /* enum ps_granule, `count` of them */
 	uint64_t count, missing;
 	uint8_t *shadow; /* gets what comes before memory does; or NULL */
-	bool watched;    /* with it: stores are noted */
+	bool watched;    /* there is a shadow, and stores are noted */
 	/* With a shadow, one for each granule that is not whole here: so many of its pages, from
 	 * its first on, are here, since there was no memory for the others. */
 	uint8_t *torn;
@@ -39,10 +39,9 @@ struct ps_mapping {
 	uint64_t soon, soon_end; /* only in here is PS_GRANULE_SOON; equal: nowhere */
 	uint64_t copied;         /* no granule before it is PS_GRANULE_COPIED */
 	bool taken;              /* some may be PS_GRANULE_TAKEN */
-	/* One for each large page that may lie here: 1 if some of it came in small pages. The count
-	 * is of those with 1 (large.c). */
+	/* One for each large page that may lie here: 1 if some of it came in small pages, which are
+	 * to be gathered (large.c). */
 	uint8_t *small;
-	uint64_t small_count;
 	uint64_t gathered;  /* this pass has tried to make the large pages before it */
 	uint64_t gather_at; /* the next large page is not made before */
 	unsigned passes;    /* passes that left small pages, since somebody used them */
@@ -221,8 +220,8 @@ uint64_t ps_large_step(struct ps_demand *d, uint64_t now);
 void ps_settle_note(struct ps_demand *d, const struct ps_want *part, uint32_t here);
 
 /* fetch.c: with the lock, which it lets go of while it fills: unmap waits for that. Of the first
- * granule some may be here already. How many bytes have come; *all: that is the rest of them, for
- * which there may be no memory now. The thread. */
+ * granule some may be here already. How many bytes have come; *all: none is missing any more. There
+ * may be no memory for the others now. The thread. */
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all);
 /* Bytes of the segment in these granules. */

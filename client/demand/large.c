@@ -1,9 +1,9 @@
 /*
- * large.c - memory that lies in small pages, though it could lie in large ones. What came in
- * granules does, and the kernel looks small pages up, and frees them when the process ends, one by
- * one. The thread that fetches calls this file: it notes which large pages' places hold small ones,
- * and has the kernel gather these while nobody is likely to wait. Nothing of it changes what memory
- * holds, so that an unmap need not wait for it.
+ * large.c - memory that lies in small pages, though it could lie in large ones: what came in
+ * granules does. The kernel looks small pages up one by one, and frees them so when the process
+ * ends. The thread that fetches calls this file: it notes at which places of large pages small ones
+ * lie, and has the kernel gather these while nobody is likely to wait. Nothing of it changes what
+ * memory holds, so that an unmap need not wait for it.
  */
 #include "demand.h"
 
@@ -74,43 +74,58 @@ void ps_large_note(struct ps_demand *d, struct ps_mapping *mapping, uint64_t at,
 	if (mapping->watched || is_large(d, mapping, at, length))
 		return;
 	for (uint64_t place = place_of(mapping, at); place <= last; place++)
-		if (!mapping->small[place] && is_inside(mapping, place)) {
+		if (is_inside(mapping, place))
 			mapping->small[place] = 1;
-			mapping->small_count++;
-		}
 }
 
 /* A place with a hole stays as it is, so there is no use in asking. */
-static bool is_whole(const struct ps_demand *d, const struct ps_mapping *mapping, uint64_t place)
+static bool are_whole(const struct ps_demand *d, const struct ps_mapping *mapping, uint64_t first,
+                      uint64_t end)
 {
-	const uint64_t at = address_of(mapping, place) - start_of(mapping);
+	const uint64_t at = address_of(mapping, first) - start_of(mapping);
+	const uint64_t to = address_of(mapping, end) - start_of(mapping);
 
-	if (!mapping->missing)
-		return true;
-	for (uint64_t g = at / d->ops->granule; g * d->ops->granule < at + PS_LARGE_PAGE; g++)
+	for (uint64_t g = at / d->ops->granule; g * d->ops->granule < to; g++)
 		if (mapping->states[g] != PS_GRANULE_HERE)
 			return false;
 	return true;
+}
+
+static uint64_t count_places(const struct ps_mapping *mapping)
+{
+	return ps_large_places(mapping->base, mapping->size);
+}
+
+/* From this place on the first that holds small pages; as many as there are: none does. */
+static uint64_t next_small(const struct ps_mapping *mapping, uint64_t place)
+{
+	const uint64_t count = count_places(mapping);
+	const uint8_t *at = memchr(mapping->small + place, 1, count - place);
+
+	return at ? (uint64_t)(at - mapping->small) : count;
+}
+
+static bool has_small(const struct ps_mapping *mapping)
+{
+	return next_small(mapping, 0) < count_places(mapping);
 }
 
 /* The next places whose small pages are gathered at once, with those between them. */
 static bool find_places(const struct ps_demand *d, const struct ps_mapping *mapping,
                         struct places *found)
 {
-	const uint64_t count = ps_large_places(mapping->base, mapping->size);
-	uint64_t place = mapping->gathered;
+	const uint64_t count = count_places(mapping);
+	uint64_t place = next_small(mapping, mapping->gathered);
 	unsigned small = 0;
 
-	while (place < count && !(mapping->small[place] && is_whole(d, mapping, place)))
-		place++;
+	while (place < count && !are_whole(d, mapping, place, place + 1))
+		place = next_small(mapping, place + 1);
 	*found = (struct places){ place, place };
-	for (; place < count && place < found->first + ACROSS && small < AT_ONCE; place++) {
-		if (!is_inside(mapping, place) || !is_whole(d, mapping, place))
-			break;
-		if (!mapping->small[place])
-			continue;
+	while (place < count && place < found->first + ACROSS && small < AT_ONCE &&
+	       are_whole(d, mapping, found->end, place + 1)) {
 		small++;
 		found->end = place + 1;
+		place = next_small(mapping, found->end);
 	}
 	return small > 0;
 }
@@ -126,10 +141,8 @@ static bool begin_again(struct ps_mapping *mapping, uint64_t now)
 		return again;
 	mapping->in_use = false;
 	/* After so many they stay small. */
-	if (++mapping->passes == PASSES) {
-		memset(mapping->small, 0, ps_large_places(mapping->base, mapping->size));
-		mapping->small_count = 0;
-	}
+	if (++mapping->passes == PASSES)
+		memset(mapping->small, 0, count_places(mapping));
 	mapping->gather_at = now + (GATHER_AGAIN << mapping->passes);
 	return false;
 }
@@ -138,7 +151,7 @@ static bool begin_again(struct ps_mapping *mapping, uint64_t now)
 static bool find_in(const struct ps_demand *d, struct ps_mapping *mapping, uint64_t now,
                     struct places *found)
 {
-	if (!mapping->small_count || now < mapping->gather_at)
+	if (now < mapping->gather_at)
 		return false;
 	return find_places(d, mapping, found) ||
 	       (begin_again(mapping, now) && find_places(d, mapping, found));
@@ -154,7 +167,8 @@ static bool is_idle(const struct ps_demand *d, uint64_t now)
 			return false;
 		missing |= d->mappings[i].missing > 0;
 	}
-	/* Where processors are busy it takes long, and more memory can be lost with a mirror. */
+	/* Where processors are busy it takes long, and what is missing meanwhile can be lost with
+	 * its mirrors. */
 	if (missing && (d->waits_whole || now < d->gather_after || now < ps_runs_quiet_at(d)))
 		return false;
 	return !d->fenced;
@@ -178,7 +192,7 @@ static uint64_t due(const struct ps_demand *d, uint64_t now)
 	for (unsigned i = 0; i < d->mapping_count; i++) {
 		const struct ps_mapping *mapping = &d->mappings[i];
 
-		if (mapping->small_count && mapping->gather_at > now && mapping->gather_at < at)
+		if (mapping->gather_at > now && mapping->gather_at < at && has_small(mapping))
 			at = mapping->gather_at;
 	}
 	return at;
@@ -193,10 +207,8 @@ static void note_gathered(struct ps_demand *d, uint64_t generation, const struct
 		return;
 	mapping->gathered = places->end;
 	mapping->in_use |= !all;
-	for (uint64_t place = places->first; all && place < places->end; place++) {
-		mapping->small_count -= mapping->small[place];
-		mapping->small[place] = 0;
-	}
+	if (all)
+		memset(mapping->small + places->first, 0, places->end - places->first);
 }
 
 uint64_t ps_large_step(struct ps_demand *d, uint64_t now)

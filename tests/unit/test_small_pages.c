@@ -24,6 +24,7 @@ static struct {
 	uint64_t now, takes;    /* ns */
 	bool large;             /* what has come is one large page */
 	bool poor;              /* there is no memory for what comes */
+	struct ps_demand *gone; /* what it has mapped is unmapped during the next call; or NULL */
 	uint64_t first[CALLS], places[CALLS];
 } kernel;
 
@@ -39,6 +40,8 @@ static bool fake_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 	kernel.places[i] = size / LARGE;
 	kernel.in_use -= !all;
 	kernel.now += kernel.takes;
+	if (kernel.gone)
+		kernel.gone->mapping_count = 0;
 	return all;
 }
 
@@ -288,6 +291,34 @@ static void test_not_with_a_hole(void **state)
 	assert_rests(d, QUIET_AT, PS_NEVER);
 }
 
+/* The places between those that are gathered at once have no hole either. */
+static void test_not_across_a_hole(void **state)
+{
+	struct ps_demand demand, *d = begin(&demand, BASE);
+
+	(void)state;
+	note(d, 5, 1);
+	note(d, 7, 1);
+	d->mappings[0].missing = 1;
+	states[6 * EACH + 3] = PS_GRANULE_MISSING;
+	assert_gathers(d, QUIET_AT, 5, 1);
+	assert_gathers(d, QUIET_AT, 7, 1);
+	assert_rests(d, QUIET_AT, PS_NEVER);
+}
+
+/* No unmap waits for it. */
+static void test_unmapped_meanwhile(void **state)
+{
+	struct ps_demand demand, *d = begin(&demand, BASE);
+
+	(void)state;
+	note(d, 5, 1);
+	kernel.gone = d;
+	assert_gathers(d, 0, 5, 1);
+	assert_rests(d, 0, PS_NEVER);
+	assert_int_equal(d->mappings[0].gathered, 0);
+}
+
 /* The kernel gathers no pages that are watched. */
 static void test_what_is_watched_stays_small(void **state)
 {
@@ -351,6 +382,8 @@ int main(void)
 		cmocka_unit_test(test_not_while_somebody_may_wait),
 		cmocka_unit_test(test_what_is_missing_goes_first),
 		cmocka_unit_test(test_not_with_a_hole),
+		cmocka_unit_test(test_not_across_a_hole),
+		cmocka_unit_test(test_unmapped_meanwhile),
 		cmocka_unit_test(test_what_is_watched_stays_small),
 		cmocka_unit_test(test_what_is_in_use_is_tried_again),
 		cmocka_unit_test(test_in_use_and_not),
