@@ -211,14 +211,14 @@ static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment,
 		.base = segment->base,
 		.size = segment->size,
 		.left = segment->left,
-		.states = states,
 		.count = count,
 		.missing = count,
-		.shadow = shadow,
 		.watched = shadow && p->written,
 		.torn = shadow ? states + count : NULL,
 		.small = states + (shadow ? 2 * count : count),
 	};
+	mapping->states = states;
+	mapping->shadow = shadow;
 	ps_hot_mark(d, mapping);
 	return mapping->generation;
 }
