@@ -1,6 +1,6 @@
 /*
- * test_etcd.c - what names a key of etcd, and what such a key may have. etcd itself is asked in the
- * drills.
+ * test_etcd.c - what names a key of etcd, what such a key may have, and what is told of an etcdctl
+ * that fails. etcd itself is asked in the drills.
  */
 #include "../../client/host/etcd.h"
 
@@ -8,8 +8,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -101,6 +104,32 @@ static void a_newer_roster_and_another_store_stay(void **state)
 	assert_int_equal(ps_etcd_judge(&there, &next, false), PS_ETCD_PUT);
 }
 
+/* etcdctl writes lines of its own log before the one that says why. */
+static void the_line_that_says_why_is_told(void **state)
+{
+	char folder[] = "/tmp/perseas-etcd-XXXXXX", program[64];
+	struct ps_etcd_value value;
+	struct ps_error error;
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(program, sizeof(program), "%s/etcdctl", folder);
+	file = fopen(program, "w");
+	assert_non_null(file);
+	fputs("#!/bin/sh\necho '{\"level\":\"warn\"}' >&2\necho 'Error: no leader' >&2\nexit 1\n",
+	      file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod(program, 0755), 0);
+	assert_int_equal(setenv("PATH", folder, 1), 0);
+	/* However busy this machine is. */
+	assert_int_equal(setenv(PS_ETCD_TIMEOUT_VARIABLE, "600", 1), 0);
+	assert_int_equal(ps_etcd_get(&bank, &value, &error), PERSEAS_EUNREACHABLE);
+	assert_non_null(strstr(error.text, "asked by etcdctl: no leader"));
+	unlink(program);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -108,6 +137,7 @@ int main(void)
 		cmocka_unit_test(a_list_may_stand_alone_or_with_its_roster),
 		cmocka_unit_test(what_is_no_list_is_refused),
 		cmocka_unit_test(a_newer_roster_and_another_store_stay),
+		cmocka_unit_test(the_line_that_says_why_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
