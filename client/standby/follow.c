@@ -105,12 +105,21 @@ static void say_trouble(const struct ps_census *census, struct ps_standing_now *
 	         census->answered, census->panel->count, trouble);
 }
 
+/* The epoch of the owner that lives there, or of the last one that adopted the image. A claim that
+ * is under way, or that failed, has raised the promise too, and is nobody's turn. */
+static uint64_t find_last_owner(const Perseas__StoreStatus *status)
+{
+	if (status->live)
+		return status->header->promised_epoch;
+	return status->slot ? status->slot->epoch : 0;
+}
+
 /* Is it of the store's present or last owner? */
 static bool is_of_last_owner(const struct ps_census *census, const Perseas__Handover *handover)
 {
 	for (unsigned i = 0; i < census->panel->count; i++)
 		if (ps_census_belongs(census, i) &&
-		    census->told[i]->header->promised_epoch > handover->epoch)
+		    find_last_owner(census->told[i]) > handover->epoch)
 			return false;
 	return true;
 }

@@ -44,17 +44,26 @@ bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *n
 	       is_meant(&now->handing, mark) && now_ns >= turn->rested_ns;
 }
 
-bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
-                     uint64_t now_ns, uint64_t *until_ns)
+/* A claim that becomes no open, of whoever is meant or of others, gives it no more time. */
+static void note_handing(struct ps_turn *turn, const struct ps_standing_now *now, uint64_t now_ns)
 {
 	const struct ps_handing *handing = &now->handing;
 
-	if (now->ownership != PS_OWNER_NONE)
+	if (!handing->asked)
+		return;
+	if (now->ownership != PS_OWNER_NONE || memcmp(turn->held, handing->id, PS_ID_SIZE) != 0)
 		turn->held_ns = 0;
-	else if (!turn->held_ns)
+	memcpy(turn->held, handing->id, PS_ID_SIZE);
+	if (now->ownership == PS_OWNER_NONE && !turn->held_ns)
 		turn->held_ns = now_ns;
-	if (!turn->held_ns || !handing->there || is_meant(handing, mark) ||
-	    now_ns >= turn->held_ns + PS_TURN_YIELD_MS * MS_NS)
+}
+
+bool ps_turn_is_held(struct ps_turn *turn, const struct ps_standing_now *now, const uint8_t *mark,
+                     uint64_t now_ns, uint64_t *until_ns)
+{
+	note_handing(turn, now, now_ns);
+	if (now->ownership != PS_OWNER_NONE || !now->handing.there ||
+	    is_meant(&now->handing, mark) || now_ns >= turn->held_ns + PS_TURN_YIELD_MS * MS_NS)
 		return false;
 	*until_ns = now_ns + PS_TURN_HELD_MS * MS_NS;
 	return true;
@@ -78,5 +87,4 @@ void ps_turn_over(struct ps_turn *turn)
 	turn->free = false;
 	turn->failures = 0;
 	turn->rested_ns = 0;
-	turn->held_ns = 0;
 }

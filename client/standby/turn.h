@@ -20,11 +20,12 @@ enum {
 /* Zeroed, but for the first, for a new standby. */
 struct ps_turn {
 	uint32_t order;
-	bool free;          /* at the last look it had no owner */
-	uint32_t failures;  /* opens in succession */
-	uint64_t at_ns;     /* free: then it is this one's turn */
-	uint64_t rested_ns; /* not before */
-	uint64_t held_ns;   /* since when it leaves the store to another one; 0: it does not */
+	bool free;                /* at the last look it had no owner */
+	uint32_t failures;        /* opens in succession */
+	uint64_t at_ns;           /* free: then it is this one's turn */
+	uint64_t rested_ns;       /* not before */
+	uint8_t held[PS_ID_SIZE]; /* the handover that was seen last */
+	uint64_t held_ns; /* since when the store is left to who is meant by it; 0: it is not */
 };
 
 /* A look found this. Is it this standby's turn now? *until_ns: when another look is due although
@@ -46,8 +47,7 @@ bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *n
 /* It was its turn, and the open failed though no other owner was seen: it rests. */
 void ps_turn_failed(struct ps_turn *turn, uint64_t now_ns);
 
-/* It had its turn, or another owner has: what failed before no longer counts, and it is held anew
- * where the store is free the next time. */
+/* It had its turn, or another owner has: what failed before no longer counts. */
 void ps_turn_over(struct ps_turn *turn);
 
 #endif

@@ -181,6 +181,64 @@ static void standbys_agree_on_who_is_next(void **state)
 	ps_follow_look(&follow, &now);
 	assert_int_equal(now.ownership, PS_OWNER_LIVES);
 	assert_false(now.handing.asked);
+	owner_die(o);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_false(now.handing.asked);
+	follow_end(&follow);
+	owner_free(o);
+}
+
+static void cut_nothing(struct session *session)
+{
+	(void)session;
+}
+
+static bool writes_nothing(struct session *session)
+{
+	(void)session;
+	return false;
+}
+
+/* Somebody else has claimed that mirror, and adopted nothing. */
+static void claim_at(struct owner *o, unsigned mirror, uint64_t epoch, struct session *session)
+{
+	static const struct session_ops ops = { .cut = cut_nothing, .may_write = writes_nothing };
+	Perseas__ClaimRequest ask = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
+	uint8_t claimer[PS_ID_SIZE] = { 9 };
+	struct why why;
+
+	*session = (struct session){ .ops = &ops, .peer = "a claimer" };
+	ask.store = (char *)(uintptr_t)STORE;
+	ask.epoch = epoch;
+	ask.owner = (ProtobufCBinaryData){ PS_ID_SIZE, claimer };
+	assert_int_equal(store_claim(o->d->mirrors[mirror].stores, session, &ask, &reply, &why), 0);
+}
+
+/* A mirror promises before a claim is granted, and the claim may come to nothing. Whoever looks in
+ * between leaves the store to the standby that is meant all the same. */
+static void a_claim_does_not_end_a_handover(void **state)
+{
+	struct owner *o = begin(3, 2);
+	const uint64_t epoch = o->p->epoch;
+	struct session claimer;
+	struct ps_standing_now now;
+	struct ps_follow follow;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		ask_to_move(o, i, 7);
+	follow_begin(&follow, o, 3, 0);
+	owner_die(o);
+	claim_at(o, 1, epoch + 1, &claimer);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_LIVES);
+	store_session_ended(&claimer);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_true(now.handing.asked);
+	assert_int_equal(now.handing.to[0], 7);
 	follow_end(&follow);
 	owner_free(o);
 }
@@ -488,6 +546,7 @@ int main(void)
 		cmocka_unit_test(mirrors_that_left_make_room_for_others),
 		cmocka_unit_test(members_of_the_newest_roster_stay),
 		cmocka_unit_test(standbys_agree_on_who_is_next),
+		cmocka_unit_test(a_claim_does_not_end_a_handover),
 		cmocka_unit_test(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store),
 		cmocka_unit_test(an_older_mirror_is_told_what_it_knows),
 		cmocka_unit_test(one_that_says_nothing_is_not_waited_for),

@@ -177,6 +177,44 @@ static void who_had_its_turn_is_held_anew(void **state)
 	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN + 60000 * MS, &until));
 }
 
+/* Whoever is meant claims, again and again, and never has the store open: others come in the time
+ * that it was left. Of another handover the time begins anew. */
+static void claims_give_no_more_time(void **state)
+{
+	const uint64_t end = BEGIN + PS_TURN_YIELD_MS * MS;
+	struct ps_standing_now asked = { .ownership = PS_OWNER_NONE }, claimed = { 0 };
+	struct ps_turn turn = { .order = 0 };
+
+	(void)state;
+	asked.handing.asked = asked.handing.there = true;
+	asked.handing.id[0] = 1;
+	claimed.ownership = PS_OWNER_LIVES;
+	for (uint64_t now_ns = BEGIN; now_ns < end; now_ns += 1000 * MS) {
+		assert_true(ps_turn_is_held(&turn, &asked, NULL, now_ns, &until));
+		assert_false(ps_turn_is_held(&turn, &claimed, NULL, now_ns + MS, &until));
+		assert_false(comes(&turn, PS_OWNER_LIVES, 0));
+	}
+	assert_false(ps_turn_is_held(&turn, &asked, NULL, end, &until));
+	asked.handing.id[0] = 2;
+	assert_true(ps_turn_is_held(&turn, &asked, NULL, end, &until));
+}
+
+/* The owner that was asked is back before anybody else came. */
+static void an_owner_that_came_again_is_waited_for_anew(void **state)
+{
+	struct ps_standing_now now = { .ownership = PS_OWNER_NONE };
+	struct ps_turn turn = { .order = 0 };
+
+	(void)state;
+	now.handing.asked = now.handing.there = true;
+	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
+	now.ownership = PS_OWNER_LIVES;
+	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN + 1000 * MS, &until));
+	now.ownership = PS_OWNER_NONE;
+	assert_true(
+		ps_turn_is_held(&turn, &now, NULL, BEGIN + (PS_TURN_YIELD_MS + 500) * MS, &until));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +228,8 @@ int main(void)
 		cmocka_unit_test(who_failed_rests_for_longer_and_longer),
 		cmocka_unit_test(an_owner_ends_the_counting),
 		cmocka_unit_test(who_had_its_turn_is_held_anew),
+		cmocka_unit_test(claims_give_no_more_time),
+		cmocka_unit_test(an_owner_that_came_again_is_waited_for_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
