@@ -104,8 +104,15 @@ static bool open_uffd(struct ps_pager *pager)
 {
 	static const uint64_t more[] = { FEATURE_MOVE | PS_UFFD_WP_ASYNC, PS_UFFD_WP_ASYNC,
 		                         FEATURE_MOVE, 0 };
+	const long page = sysconf(_SC_PAGESIZE);
 	bool agreed = false;
 
+	if (page != PS_PAGE) {
+		ps_error_set(&pager->error, PERSEAS_ESYSTEM,
+		             "this kernel's pages have %ld bytes, and memory comes in pages of %d",
+		             page, PS_PAGE);
+		return false;
+	}
 	pager->uffd = (int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	if (pager->uffd < 0) {
 		pager->user_only = true;
@@ -390,28 +397,38 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 	return true;
 }
 
+/* The kernel fills and refuses one mapping at a time, and has several where the application locked
+ * a part of the segment, or changed its rights. Then it is done page by page. A page of which the
+ * kernel knows nothing was mapped anew, and is not missing. */
+static uint64_t length_at_once(uint64_t left, bool parted)
+{
+	return parted ? PS_PAGE : left;
+}
+
 /* Whole pages, to an address. How many bytes: there is no memory for the next. A page that is here
  * keeps what it has. */
 static uint64_t copy_pages(struct ps_pager *pager, uint64_t to, const uint8_t *from,
                            uint64_t length, uint64_t mode)
 {
 	uint64_t done = 0;
+	bool parted = false;
 
 	while (done < length) {
 		struct uffdio_copy copy = { .dst = to + done,
 			                    .src = (uint64_t)(uintptr_t)from + done,
-			                    .len = length - done,
+			                    .len = length_at_once(length - done, parted),
 			                    .mode = mode };
+		const int failed = ioctl(pager->uffd, UFFDIO_COPY, &copy) ? errno : 0;
 
-		if (!ioctl(pager->uffd, UFFDIO_COPY, &copy))
-			return length;
 		if (copy.copy > 0)
 			done += (uint64_t)copy.copy;
-		else if (errno == EEXIST)
+		else if (failed == EEXIST || (failed == ENOENT && parted))
 			done += PS_PAGE;
-		else if (errno == ENOMEM || errno == EFAULT)
+		else if (failed == ENOENT)
+			parted = true;
+		else if (failed == ENOMEM || failed == EFAULT)
 			break;
-		else if (errno != EAGAIN)
+		else if (failed != EAGAIN)
 			abort(); /* nobody else may change this range: who waits would for ever */
 	}
 	return done;
@@ -478,19 +495,21 @@ static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
 	struct uffdio_range all = range_of(at, length);
 	uint64_t unmarked = UINT64_MAX;
+	bool parted = false;
 
 	for (uint64_t done = 0; done < all.len;) {
-		struct poison poison = { .range = { all.start + done, all.len - done } };
+		struct poison poison = { .range = { all.start + done,
+			                            length_at_once(all.len - done, parted) } };
 		const int failed = ioctl(pager->uffd, POISON, &poison) ? errno : 0;
 
-		if (!failed)
-			break;
 		if (poison.updated > 0)
 			done += (uint64_t)poison.updated;
 		else if (failed == EEXIST && unmarked != done && take_mark(pager, all.start + done))
 			unmarked = done;
-		else if (failed == EEXIST)
-			done += PS_PAGE; /* it is here */
+		else if (failed == EEXIST || (failed == ENOENT && parted))
+			done += PS_PAGE; /* it is here, or nobody's */
+		else if (failed == ENOENT)
+			parted = true;
 		else if (failed != EAGAIN && failed != ENOMEM)
 			abort();
 	}

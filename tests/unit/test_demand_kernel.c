@@ -1,0 +1,148 @@
+/*
+ * test_demand_kernel.c - missing memory, and what kernels are like. Where the application gave a
+ * part other rights, or locked it, the kernel has several mappings, and fills or refuses no more
+ * than one at a time. Where its pages are larger than those in which memory comes, memory is read
+ * first. With real mirrors and pages.
+ */
+#include "demand_rig.h"
+
+#include <dlfcn.h>
+
+enum { PART = 3 * PS_PAGE, PARTS = 5, STRIDE = 201 * PS_PAGE, BEGIN = 7 * PS_PAGE };
+
+static long page_size; /* of a kernel that this one is taken for; 0: for none */
+
+/* Instead of the C library's. */
+long sysconf(int name)
+{
+	long (*real)(int name);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "sysconf");
+	return name == _SC_PAGESIZE && page_size ? page_size : real(name);
+}
+
+static int setup(void **state)
+{
+	return rig_setup(state, false);
+}
+
+/* Parts of the segment that are shorter than what is fetched at once, and begin within it. */
+static uint8_t *part(const struct rig *rig, unsigned which)
+{
+	static_assert((uint64_t)BEGIN + (PARTS - 1) * (uint64_t)STRIDE + PART < SIZE, "it has all");
+	return rig->bytes + BEGIN + (uint64_t)which * STRIDE;
+}
+
+static void protect(const struct rig *rig, int rights)
+{
+	for (unsigned i = 0; i < PARTS; i++)
+		assert_int_equal(mprotect(part(rig, i), PART, rights), 0);
+}
+
+static void test_parts_with_other_rights_come(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	protect(rig, PROT_READ);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_look(part(rig, 1) + PART - 1),
+	                 rig_byte((uint64_t)(part(rig, 1) + PART - 1 - rig->bytes)));
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	protect(rig, PROT_READ | PROT_WRITE);
+	assert_int_equal(rig_put(rig, BEGIN, PART, 9), 0);
+}
+
+/* What nobody may touch is here all the same when it may be touched again. */
+static void test_parts_without_rights_come(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	protect(rig, PROT_NONE);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	protect(rig, PROT_READ | PROT_WRITE);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+static void test_a_locked_part_comes(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	assert_int_equal(mlock2(part(rig, 0), PART, MLOCK_ONFAULT), 0);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(munlock(part(rig, 0), PART), 0);
+}
+
+/* Each access ends, on either side of where the parts meet. */
+static void test_parts_are_refused(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_begin(rig);
+	protect(rig, PROT_READ);
+	rig_be_fenced(rig);
+	for (unsigned i = 0; i < PARTS; i++) {
+		assert_int_equal(rig_look(part(rig, i) - 1), -1);
+		assert_int_equal(rig_look(part(rig, i)), -1);
+		assert_int_equal(rig_look(part(rig, i) + PART), -1);
+	}
+}
+
+/* What the application took out of the segment is nobody's to fill, and the rest comes. */
+static void test_what_is_unmapped_is_left_out(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t wrong = 0;
+	uint8_t *gone;
+
+	rig_begin(rig);
+	gone = part(rig, 2);
+	assert_ptr_equal(mmap(gone, PART, PROT_READ | PROT_WRITE,
+	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+	                 gone);
+	memset(gone, 77, PART);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	for (uint64_t i = 0; i < PART; i++)
+		wrong += gone[i] != 77;
+	assert_int_equal(wrong, 0);
+	assert_true(rig_wrong(rig) <= PART);
+}
+
+static void test_with_larger_pages_memory_is_read_first(void **state)
+{
+	struct rig *rig = *state;
+
+	page_size = 65536;
+	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
+	page_size = 0;
+	assert_non_null(strstr(perseas_report(rig->p), "memory is read first: this kernel's pages "
+	                                               "have 65536 bytes"));
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(rig_stat(rig).missing, 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_parts_with_other_rights_come, setup,
+		                                rig_teardown),
+		cmocka_unit_test_setup_teardown(test_parts_without_rights_come, setup,
+		                                rig_teardown),
+		cmocka_unit_test_setup_teardown(test_a_locked_part_comes, setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_parts_are_refused, setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_unmapped_is_left_out, setup,
+		                                rig_teardown),
+		cmocka_unit_test_setup_teardown(test_with_larger_pages_memory_is_read_first, setup,
+		                                rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
