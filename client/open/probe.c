@@ -363,7 +363,7 @@ static int judge_epoch(struct perseas *p)
 	return ps_probe_roster(p);
 }
 
-int ps_probe_judge(struct perseas *p)
+static int judge_probed(struct perseas *p)
 {
 	int rc = choose_store(p);
 
@@ -390,4 +390,16 @@ int ps_probe_judge(struct perseas *p)
 	if (!rc)
 		rc = judge_epoch(p);
 	return rc ? rc : check_reach(p);
+}
+
+/* A roster that changes while mirrors answer, one after the other, can look as that of a fork does.
+ * A fork looks so again. */
+int ps_probe_judge(struct perseas *p)
+{
+	int rc = judge_probed(p);
+
+	if (rc != PERSEAS_EROSTER)
+		return rc;
+	ps_probe(p);
+	return judge_probed(p);
 }

@@ -272,6 +272,47 @@ static void an_image_whose_change_is_decided_does_not_join(void **state)
 	owner_free(o);
 }
 
+/* The owner has two mirrors, and puts others in their places while somebody asks all four: when
+ * two have answered. */
+static struct {
+	struct ps_env_ops ops;
+	const struct ps_env_ops *real;
+	struct owner *o;
+	unsigned asked;
+} moving;
+
+static int send_and_move(struct ps_control *control, const Perseas__Request *request,
+                         struct ps_error *error)
+{
+	if (request->body_case == PERSEAS__REQUEST__BODY_STATUS && moving.asked++ == 2) {
+		assert_int_equal(replace(moving.o, "sim://0", "sim://2", false), 0);
+		assert_int_equal(replace(moving.o, "sim://1", "sim://3", false), 0);
+	}
+	return moving.real->send(control, request, error);
+}
+
+/* The two rosters that are told have no image in common, as those of a fork, but not for long. */
+static void a_roster_that_changes_meanwhile_is_no_fork(void **state)
+{
+	struct owner *o = begin(2, 2);
+	struct ps_env *env = direct_env(o->d);
+	struct ps_error error = { 0 };
+	struct perseas *other;
+
+	(void)state;
+	moving.o = o;
+	moving.asked = 0;
+	moving.real = env->ops;
+	moving.ops = *env->ops;
+	moving.ops.send = send_and_move;
+	env->ops = &moving.ops;
+	assert_int_equal(ps_open(env, STORE, "sim://0,sim://1,sim://2,sim://3", &o->options, &other,
+	                         &error),
+	                 PERSEAS_EBUSY);
+	assert_int_equal(moving.asked, 8);
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +322,7 @@ int main(void)
 		cmocka_unit_test(an_image_of_a_newer_roster_does_not_join),
 		cmocka_unit_test(an_image_whose_change_is_decided_does_not_join),
 		cmocka_unit_test(an_open_of_both_is_told_so),
+		cmocka_unit_test(a_roster_that_changes_meanwhile_is_no_fork),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
