@@ -88,6 +88,16 @@ def test_a_target_has_both_values_and_their_ratio():
     assert verdict(targets) == "Of its targets, 1 of 3 are met."
 
 
+@pytest.mark.parametrize("figure", draw.FIGURES, ids=NAMES)
+def test_where_nothing_was_measured_nothing_is_concluded(figure):
+    """As after a run that was ended. Each sentence can be said all the same."""
+    numbers = Numbers()
+    claims = list(figure.claims({}, numbers))
+    assert claims and all(claim.holds is None for claim in claims)
+    assert all("cannot be said" in claim.sentence() for claim in claims)
+    assert all(isinstance(note, str) for note in figure.notes({}, numbers))
+
+
 @pytest.mark.parametrize("ours, theirs, holds", [(20, 10, True), (10, 20, False), (10, 10, False)])
 def test_oo7s_target_is_to_take_less_time(ours, theirs, holds):
     """Results have rates, and the target is of times."""
