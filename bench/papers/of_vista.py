@@ -131,7 +131,8 @@ class Databases(Figure):
                       lines, "/s")]
 
     def claims(self, results, numbers):
-        points = [middle(rounds) for _, rounds in self.charts(results)[0].lines.get("Perseas, shm", ())]
+        shown = self.charts(results)[0].lines.get("Perseas, shm", ())
+        points = [middle(rounds) for _, rounds in shown]
         # Over tcp it is the host that decides: the sizes do not take turns.
         yield Claim("As long as memory holds the database its size hardly matters",
                     "Perseas over shm at its slowest, divided by its fastest,",

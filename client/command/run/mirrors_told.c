@@ -1,0 +1,70 @@
+/*
+ * mirrors_told.c - tells COMMAND which mirrors its store has, and which of them did not answer the
+ * looks before it was started. The runner calls it. An open by a list that is older than the roster
+ * may ask none that has the store, and one that waits for a silent mirror keeps the store without
+ * an owner for as long as the look did. It must never name a mirror as silent that answered the
+ * last time that it was asked.
+ */
+#include "mirrors_told.h"
+
+#include "../../../proto/base/text.h"
+#include "../options.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { MS_NS = 1000000, TIME_TEXT = 32 };
+
+/* Addresses, one behind the other. */
+struct text {
+	char bytes[TIME_TEXT + PS_LIST_TEXT];
+	size_t used;
+};
+
+static void add(struct text *text, char before, const struct ps_address *address)
+{
+	text->used += ps_text_format(text->bytes + text->used, sizeof(text->bytes) - text->used,
+	                             "%.1s%s", before ? &before : "", address->text);
+}
+
+/* The list as it was given, which may be a name that says more at another time; with it the mirrors
+ * that took the places of those that it names. */
+static void tell_list(const struct ps_follow *follow)
+{
+	const struct ps_panel *looks = &follow->looks;
+	struct text text = { .used = 0 };
+	bool learnt = false;
+
+	for (unsigned i = 0; i < looks->count; i++) {
+		if (i >= looks->given && !ps_follow_learnt(follow, i))
+			continue;
+		learnt |= i >= looks->given;
+		add(&text, text.used ? ',' : 0, &looks->addresses[i]);
+	}
+	setenv(PS_MIRRORS_VARIABLE, learnt ? text.bytes : follow->list, 1);
+}
+
+static void tell_silent(const struct ps_follow *follow)
+{
+	const struct ps_panel *looks = &follow->looks;
+	struct text text = { .used = 0 };
+	char before = ':';
+
+	text.used = ps_text_format(text.bytes, sizeof(text.bytes), "%" PRIu64,
+	                           ps_follow_now(follow) / MS_NS);
+	unsetenv(PS_SILENT_VARIABLE);
+	for (unsigned i = 0; i < looks->count; i++) {
+		if (!ps_follow_silent(follow, looks->addresses[i].text))
+			continue;
+		add(&text, before, &looks->addresses[i]);
+		before = ',';
+	}
+	if (before == ',')
+		setenv(PS_SILENT_VARIABLE, text.bytes, 1);
+}
+
+void ps_mirrors_told(const struct ps_follow *follow)
+{
+	tell_list(follow);
+	tell_silent(follow);
+}
