@@ -454,6 +454,8 @@ static void note_census(struct ps_follow *follow, const struct ps_census *census
 	for (unsigned i = 0; i < follow->looks.count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
+		mirror->learnt = i >= census->panel->given && ps_census_belongs(census, i) &&
+		                 !(census->elsewhere >> i & 1);
 		if (census->told[i])
 			begin_watch(follow, i, census->told[i]);
 		else if (!mirror->asked)
@@ -513,6 +515,11 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 	left = find_unneeded(follow, &census);
 	ps_census_free(&census);
 	forget_unneeded(follow, left);
+}
+
+bool ps_follow_learnt(const struct ps_follow *follow, unsigned i)
+{
+	return follow->mirrors[i].learnt;
 }
 
 struct ps_control *ps_follow_take(struct ps_follow *follow, const char *address)

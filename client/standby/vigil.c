@@ -5,6 +5,7 @@
 #include "standby.h"
 
 #include "../../proto/base/text.h"
+#include "../core/mirror.h"
 #include "../core/segment.h"
 #include "../core/flag.h"
 
@@ -314,6 +315,22 @@ static void to_idle(struct perseas_standby *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* The list may be older than the roster. Of a store that none of the list has any more, an open
+ * with PERSEAS_CREATE would make another one. */
+static void add_learnt(struct perseas_standby *s)
+{
+	const struct ps_panel *looks = &s->follow.looks;
+
+	for (unsigned i = 0; i < looks->count; i++) {
+		struct ps_mirror *m = ps_follow_learnt(&s->follow, i)
+		                              ? ps_mirror_add(s->p, &looks->addresses[i])
+		                              : NULL;
+
+		if (m)
+			m->added = true;
+	}
+}
+
 struct perseas *ps_vigil_take(struct perseas_standby *s)
 {
 	struct perseas *p = s->p;
@@ -323,6 +340,7 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 	pthread_mutex_lock(&s->lock);
 	s->stat.opens++;
 	pthread_mutex_unlock(&s->lock);
+	add_learnt(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 

@@ -4,6 +4,7 @@
  */
 #include "roster_rig.h"
 
+#include "../../client/command/run/mirrors_told.h"
 #include "../../client/standby/follow.h"
 
 enum { LEFT = 13 }; /* mirrors that a roster named once, beside the three of the list */
@@ -79,7 +80,8 @@ static void change_roster(struct owner *o, const char *address, const char *with
 }
 
 /* One mirror was replaced again and again, and the panel of those that were ever named is full. The
- * one that came last is followed all the same: with it and one of the list the store is opened. */
+ * one that came last is followed all the same, and COMMAND of perseas run is told of it: with it and one of
+ * the list the store is opened. */
 static void mirrors_that_left_make_room_for_others(void **state)
 {
 	struct owner *o = begin(3, 2);
@@ -91,12 +93,18 @@ static void mirrors_that_left_make_room_for_others(void **state)
 	direct_crash(o->d, 4);
 	direct_crash(o->d, 2);
 	follow_begin(&follow, o, 3, LEFT);
+	follow.list = "@list";
 	assert_int_equal(follow.looks.count, PS_MIRRORS_MAX);
 	ps_follow_look(&follow, &now);
 	assert_int_equal(now.ownership, PS_OWNER_LIVES);
 	expect_last(&follow, 3, "sim://2");
+	assert_int_equal(setenv("PERSEAS_MIRRORS", "", 1), 0);
+	ps_mirrors_told(&follow);
+	assert_string_equal(getenv("PERSEAS_MIRRORS"), "@list");
 	ps_follow_look(&follow, &now);
 	expect_last(&follow, 4, "sim://3");
+	ps_mirrors_told(&follow);
+	assert_string_equal(getenv("PERSEAS_MIRRORS"), "sim://0,sim://1,sim://2,sim://3");
 	owner_die(o);
 	direct_crash(o->d, 0);
 	o->d->now += LONG_NS;

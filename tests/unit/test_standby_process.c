@@ -256,6 +256,59 @@ static void what_only_people_can_mend_is_told(void **state)
 	close(listener);
 }
 
+/* Takes the first mirror out of the roster. */
+static int leave_first(struct rig *rig)
+{
+	char first[64];
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, first, NULL, 1, 0 };
+	int rc;
+
+	snprintf(first, sizeof(first), "tcp://127.0.0.1:%u", rig->mirrors[0].port);
+	rc = rig_open(rig, 0, 0);
+	if (!rc)
+		rc = perseas_roster(rig->p, &wanted);
+	if (rc)
+		print_message("%s\n", perseas_message(rig->p));
+	perseas_close(rig->p);
+	return rc != 0;
+}
+
+/* The mirror runs again, and has lost what it had. */
+static void make_empty(struct rig_mirror *m)
+{
+	char command[128];
+
+	rig_kill(m);
+	snprintf(command, sizeof(command), "rm -rf '%s/memory'", m->directory);
+	assert_int_equal(system(command), 0);
+	rig_start(m);
+}
+
+/* Its list has one mirror, which leaves the roster meanwhile. It opens the store where it saw it
+ * last, and makes no other. */
+static void a_store_is_opened_where_the_roster_has_it(void **state)
+{
+	struct rig *rig = *state;
+	pid_t owner = start_process(rig, own);
+	struct perseas_options options;
+	perseas_standby_t *s;
+	char list[64];
+
+	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", rig->mirrors[0].port);
+	options_begin(&options);
+	options.flags = PERSEAS_CREATE;
+	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	kill_process(owner);
+	assert_int_equal(rig_by_another(rig, leave_first), 0);
+	make_empty(&rig->mirrors[0]);
+	become_owner(rig, s);
+	assert_int_equal(rig->bytes[0], 42);
+	assert_int_equal(rig->bytes[100], rig_byte(100));
+	end_owner(rig);
+	perseas_standby_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +318,7 @@ int main(void)
 		TEST(a_store_that_nobody_has_is_told, setup_tcp),
 		TEST(a_making_that_was_left_is_taken_up, setup_tcp),
 		TEST(what_only_people_can_mend_is_told, setup_listener),
+		TEST(a_store_is_opened_where_the_roster_has_it, setup_tcp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

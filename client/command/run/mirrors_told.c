@@ -8,7 +8,6 @@
 #include "mirrors_told.h"
 
 #include "../../../proto/base/text.h"
-#include "../options.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ struct text {
 	size_t used;
 };
 
-static void add(struct text *text, char before, const struct ps_address *address)
+static void text_add(struct text *text, char before, const struct ps_address *address)
 {
 	text->used += ps_text_format(text->bytes + text->used, sizeof(text->bytes) - text->used,
 	                             "%.1s%s", before ? &before : "", address->text);
@@ -39,9 +38,9 @@ static void tell_list(const struct ps_follow *follow)
 		if (i >= looks->given && !ps_follow_learnt(follow, i))
 			continue;
 		learnt |= i >= looks->given;
-		add(&text, text.used ? ',' : 0, &looks->addresses[i]);
+		text_add(&text, text.used ? ',' : 0, &looks->addresses[i]);
 	}
-	setenv(PS_MIRRORS_VARIABLE, learnt ? text.bytes : follow->list, 1);
+	setenv("PERSEAS_MIRRORS", learnt ? text.bytes : follow->list, 1);
 }
 
 static void tell_silent(const struct ps_follow *follow)
@@ -56,7 +55,7 @@ static void tell_silent(const struct ps_follow *follow)
 	for (unsigned i = 0; i < looks->count; i++) {
 		if (!ps_follow_silent(follow, looks->addresses[i].text))
 			continue;
-		add(&text, before, &looks->addresses[i]);
+		text_add(&text, before, &looks->addresses[i]);
 		before = ',';
 	}
 	if (before == ',')

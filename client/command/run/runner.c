@@ -22,7 +22,7 @@
 #include "../ask/standbys.h"
 #include "child.h"
 #include "copy_told.h"
-#include "silent_told.h"
+#include "mirrors_told.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -276,7 +276,7 @@ static int start_child(struct runner *r)
 	struct ps_warm *copy = hand_copy(r);
 	int status;
 
-	ps_silent_told(&r->follow);
+	ps_mirrors_told(&r->follow);
 	status = ps_child_start(&r->child, r->run->command, &r->signals, copy ? copy->fd : -1);
 	ps_warm_free(copy);
 	return status;
@@ -436,7 +436,6 @@ static void set_environment(const struct runner *r)
 		snprintf(mark + 2 * i, 3, "%02x", r->mark[i]);
 	setenv(PS_OWNER_MARK_VARIABLE, mark, 1);
 	setenv("PERSEAS_STORE", r->run->store, 1);
-	setenv("PERSEAS_MIRRORS", r->run->mirrors, 1);
 	if (options->tls_cert)
 		setenv("PERSEAS_TLS_CERT", options->tls_cert, 1);
 	if (options->tls_key)
