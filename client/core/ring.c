@@ -4,16 +4,20 @@
  */
 #include "ring.h"
 
+#include "../../proto/base/large_page.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+enum { AT_ONCE = 4 }; /* large pages */
 
 int ps_ring_init(struct ps_ring *ring, uint64_t size)
 {
 	memset(ring, 0, sizeof(*ring));
 	ring->where = calloc(PS_RING_ENTRIES, sizeof(*ring->where));
-	ring->base = mmap(NULL, size + PS_BOUNCE, PROT_READ | PROT_WRITE,
-	                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ring->base = mmap(ps_large_place(size + PS_BOUNCE), size + PS_BOUNCE,
+	                  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (ring->base == MAP_FAILED)
 		ring->base = NULL;
 	ring->size = size;
@@ -100,4 +104,21 @@ uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq)
 	if (ring->last - seq >= PS_RING_ENTRIES / 2)
 		return ring->size;
 	return ring->head - ring->where[seq % PS_RING_ENTRIES];
+}
+
+/* Pages that are used otherwise, as those that an RDMA device has, stay as they are. */
+bool ps_ring_gather(struct ps_ring *ring, uint64_t head)
+{
+	const uint64_t written = head < ring->size ? head : ring->size;
+	const uint64_t end = written - written % PS_LARGE_PAGE;
+	uint64_t length;
+
+	if (ring->gathered >= end)
+		return false;
+	length = end - ring->gathered;
+	if (length > AT_ONCE * PS_LARGE_PAGE)
+		length = AT_ONCE * PS_LARGE_PAGE;
+	(void)madvise(ring->base + ring->gathered, length, PS_MADV_COLLAPSE);
+	ring->gathered += length;
+	return ring->gathered < end;
 }

@@ -38,6 +38,7 @@ struct ps_ring {
 	uint64_t head;        /* where the next entry goes; counts bytes, never wraps */
 	uint64_t first, last; /* seqs that are there: first .. last; last < first: none */
 	uint64_t *where;      /* position of seq, at seq % PS_RING_ENTRIES */
+	uint64_t gathered;    /* bytes from base on, which ps_ring_gather is done with */
 };
 
 /* size: a multiple of 4096. 0 or -1. */
@@ -69,5 +70,12 @@ bool ps_ring_replays(const struct ps_ring *ring, uint64_t from, uint64_t to);
 /* Bytes from the entry of `seq` to the head: what must stay for a mirror whose oldest
  * uncompleted transaction it is. 0 when seq is past the last. */
 uint64_t ps_ring_lag(const struct ps_ring *ring, uint64_t seq);
+
+/* Has the kernel gather the small pages that entries before `head` came to lie in, a few megabytes
+ * at once, as large ones: they are freed one by one when the process ends, which takes most of that
+ * time where it has little other memory. If they were large from the beginning, a commit that comes
+ * to the first byte of one would wait until it is cleared. One thread calls it; others may append
+ * and send meanwhile. True: there is more. */
+bool ps_ring_gather(struct ps_ring *ring, uint64_t head);
 
 #endif

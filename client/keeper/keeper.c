@@ -22,6 +22,7 @@
 #include <string.h>
 
 #define TICK ps_ms(500)
+#define GATHER_AGAIN ps_ms(50) /* each time takes a millisecond or two */
 
 /* Does this image, which was loaded from a spill, count under its own id, and know it? False where
  * W are not there to record that. */
@@ -112,6 +113,18 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 	return ps_change_due(p, now) < until ? ps_change_due(p, now) : until;
 }
 
+/* Small pages of the ring hold up the end of this process, for which its next owner may wait. When
+ * there is more to do. */
+static uint64_t gather(struct perseas *p)
+{
+	uint64_t head;
+
+	pthread_mutex_lock(&p->lock);
+	head = p->commit.ring.head;
+	pthread_mutex_unlock(&p->lock);
+	return ps_ring_gather(&p->commit.ring, head) ? ps_now(p) + GATHER_AGAIN : PS_NEVER;
+}
+
 /* Links on which nothing happens are asked for a sign of life now and then: else a mirror whose
  * host is gone would be noticed by the next commit only. */
 static void beat(struct perseas *p, uint64_t now, uint64_t *next)
@@ -125,7 +138,7 @@ static void beat(struct perseas *p, uint64_t now, uint64_t *next)
 /* One round, unless another thread is at the mirrors: it wakes the keeper when it leaves. */
 static uint64_t step(struct perseas *p, uint64_t *next_beat)
 {
-	uint64_t now = ps_now(p);
+	uint64_t now = ps_now(p), until;
 	bool busy;
 
 	pthread_mutex_lock(&p->lock);
@@ -156,7 +169,8 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	p->admin = false;
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
-	return next_due(p, ps_now(p));
+	until = gather(p);
+	return until < next_due(p, ps_now(p)) ? until : next_due(p, ps_now(p));
 }
 
 /* What the keeper sleeps on: the control connections, and links that lag while nobody waits. What

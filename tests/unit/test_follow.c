@@ -80,8 +80,8 @@ static void change_roster(struct owner *o, const char *address, const char *with
 }
 
 /* One mirror was replaced again and again, and the panel of those that were ever named is full. The
- * one that came last is followed all the same, and COMMAND of perseas run is told of it: with it and one of
- * the list the store is opened. */
+ * one that came last is followed all the same, and COMMAND of perseas run is told of it: with it
+ * and one of the list the store is opened. */
 static void mirrors_that_left_make_room_for_others(void **state)
 {
 	struct owner *o = begin(3, 2);
