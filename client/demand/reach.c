@@ -23,8 +23,12 @@ enum {
 	MEMORY = 12 << 20,  /* three messages, unpacked */
 	ROOM = 2 * PS_REACH_BLOCK,
 	SILENCE_MS = 10000,
-	TURN = 4, /* messages that are taken at once: somebody may wait for another mirror's */
+	/* Messages that are taken at once: somebody may wait for another mirror's. */
+	TURN = 4,
+	TURN_BULK = 1,
 };
+
+static_assert(PS_REACH_BULK <= PS_READ_REQUEST_MAX, "a mirror answers it");
 
 /* NULL: there is none. */
 static uint8_t *reserve(size_t size)
@@ -195,9 +199,16 @@ static bool add_status(struct ps_reach *reach, const struct ps_missing *fetch)
 	return add_request(reach, &request);
 }
 
+static bool is_bulk(const struct ps_reach *reach)
+{
+	return reach->length > PS_REACH_PIECE;
+}
+
 static uint32_t piece_at(const struct ps_reach *reach, uint32_t done)
 {
-	return reach->length - done < PS_REACH_PIECE ? reach->length - done : PS_REACH_PIECE;
+	const uint32_t most = is_bulk(reach) ? PS_REACH_BULK : PS_REACH_PIECE;
+
+	return reach->length - done < most ? reach->length - done : most;
 }
 
 static bool add_read(struct ps_reach *reach, const struct ps_missing *fetch, uint32_t done)
@@ -315,7 +326,7 @@ static void *get_memory(void *data, size_t size)
 	void *at = reach->memory + reach->used;
 
 	/* So large are only the bytes of a piece. */
-	if (size == PS_REACH_PIECE && reach->place) {
+	if (reach->place && size >= PS_REACH_PIECE && size == piece_at(reach, reach->done)) {
 		at = reach->place;
 		reach->place = NULL;
 		return at;
@@ -401,6 +412,7 @@ static int take_message(struct ps_reach *reach)
 
 int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched)
 {
+	const unsigned turns = is_bulk(reach) ? TURN_BULK : TURN;
 	int rc = reach->fd >= 0 ? is_connected(reach) : -1;
 
 	if (rc > 0 && !push(reach))
@@ -408,7 +420,7 @@ int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched)
 	if (rc > 0 && !reach->greeted)
 		rc = take_hello(reach);
 	for (unsigned turn = 0; rc > 0 && reach->answered < reach->due; turn++)
-		rc = turn < TURN ? take_message(reach) : 0;
+		rc = turn < turns ? take_message(reach) : 0;
 	if (rc <= 0)
 		return rc;
 	reach->asking = false;

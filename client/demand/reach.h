@@ -12,8 +12,9 @@
 #include <poll.h>
 
 enum {
-	PS_REACH_BLOCK = 2 << 20, /* the most that is asked for; a large page */
-	PS_REACH_PIECE = 128 << 10,
+	PS_REACH_BLOCK = 2 << 20,   /* the most that is asked for; a large page */
+	PS_REACH_PIECE = 128 << 10, /* what is asked for alone, by one Read */
+	PS_REACH_BULK = 512 << 10,  /* by one Read of more: each costs its mirror some time */
 	PS_REACH_OUT = 4096,
 };
 

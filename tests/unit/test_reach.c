@@ -8,6 +8,7 @@
 #include "../../proto/data/frame.h"
 #include "../support/messages.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -23,12 +24,17 @@
 
 #include <cmocka.h>
 
-enum { LENGTH = 5000, ROUNDS = 3000, LONG = 2 * PS_REACH_PIECE + 77 };
+enum {
+	LENGTH = 5000,
+	ROUNDS = 3000,
+	LONG = 2 * PS_REACH_BULK + 77,
+	TOO_LONG = PS_MESSAGE_MAX - 100
+};
 
 struct fixture {
 	struct ps_reach reach;
 	int mirror; /* the other end */
-	uint8_t sent[512 << 10];
+	uint8_t sent[2 << 20];
 	size_t length;
 };
 
@@ -100,7 +106,7 @@ static void add_refusal(struct fixture *f, uint64_t id)
 
 static void add_piece(struct fixture *f, uint64_t id, size_t length, uint8_t value)
 {
-	static uint8_t bytes[PS_REACH_PIECE + 1];
+	static uint8_t bytes[TOO_LONG];
 	Perseas__ReadReply read = PERSEAS__READ_REPLY__INIT;
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
 
@@ -209,11 +215,11 @@ static void test_a_long_answer_is_taken_in_turns(void **state)
 }
 
 /* Asks again, for more than one piece; the greeting and the first status have come. */
-static void ask_long(struct fixture *f)
+static void ask_for(struct fixture *f, uint32_t bytes)
 {
 	const struct ps_missing more = { .store = "bank",
 		                         .region = PS_REGION_SEGMENT,
-		                         .length = LONG };
+		                         .length = bytes };
 
 	f->reach.greeted = true;
 	f->reach.id = 0;
@@ -231,15 +237,19 @@ static int give(struct fixture *f)
 
 	for (; sent < f->length && rc == 0; sent += (uint64_t)n) {
 		n = send(f->mirror, f->sent + sent, f->length - sent, MSG_DONTWAIT);
-		assert_true(n > 0);
+		assert_true(n > 0 || errno == EAGAIN);
+		n = n < 0 ? 0 : n;
 		rc = ps_reach_answer(&f->reach, &fetched);
 	}
+	/* A message at a time. */
+	for (unsigned more = 0; more < 8 && rc == 0; more++)
+		rc = ps_reach_answer(&f->reach, &fetched);
 	f->length = 0;
 	if (rc > 0) {
 		assert_int_equal(fetched.bytes.len, LONG);
 		assert_ptr_equal(fetched.bytes.data, f->reach.block);
 		for (unsigned i = 0; i < LONG; i++)
-			assert_int_equal(fetched.bytes.data[i], 1 + i / PS_REACH_PIECE);
+			assert_int_equal(fetched.bytes.data[i], 1 + i / PS_REACH_BULK);
 	}
 	return rc;
 }
@@ -248,11 +258,11 @@ static void test_pieces_lie_side_by_side(void **state)
 {
 	struct fixture *f = *state;
 
-	ask_long(f);
-	add_piece(f, 2, PS_REACH_PIECE, 1);
+	ask_for(f, LONG);
+	add_piece(f, 2, PS_REACH_BULK, 1);
 	add_working(f, 3);
-	add_piece(f, 3, PS_REACH_PIECE, 2);
-	add_piece(f, 4, LONG - 2 * PS_REACH_PIECE, 3);
+	add_piece(f, 3, PS_REACH_BULK, 2);
+	add_piece(f, 4, LONG - 2 * PS_REACH_BULK, 3);
 	assert_int_equal(give(f), 0);
 	add_status(f, 5);
 	assert_int_equal(give(f), 1);
@@ -261,13 +271,13 @@ static void test_pieces_lie_side_by_side(void **state)
 /* One is too long, one too short, one is missing. */
 static void test_pieces_that_are_not_whole(void **state)
 {
-	const size_t seconds[] = { PS_REACH_PIECE + 1, PS_REACH_PIECE - 1, 0 };
+	const size_t seconds[] = { PS_REACH_BULK + 1, PS_REACH_BULK - 1, 0 };
 
 	for (unsigned i = 0; i < 3; i++) {
 		struct fixture *f = *state;
 
-		ask_long(f);
-		add_piece(f, 2, PS_REACH_PIECE, 1);
+		ask_for(f, LONG);
+		add_piece(f, 2, PS_REACH_BULK, 1);
 		if (seconds[i])
 			add_piece(f, 3, seconds[i], 2);
 		else
@@ -276,6 +286,23 @@ static void test_pieces_that_are_not_whole(void **state)
 		teardown(state);
 		setup(state);
 	}
+}
+
+/* As much as fits into a message, for the last piece of the block. */
+static void test_nothing_is_put_behind_the_block(void **state)
+{
+	struct fixture *f = *state;
+	const uint8_t *behind = f->reach.block + PS_REACH_BLOCK;
+
+	ask_for(f, PS_REACH_BLOCK);
+	for (unsigned i = 0; i < 3; i++) {
+		add_piece(f, 2 + i, PS_REACH_BULK, 1);
+		assert_int_equal(give(f), 0);
+	}
+	add_piece(f, 5, TOO_LONG, 1);
+	assert_int_equal(give(f), -1);
+	for (; behind < f->reach.room + 2 * PS_REACH_BLOCK; behind++)
+		assert_int_equal(*behind, 0);
 }
 
 static void test_a_refusal(void **state)
@@ -549,6 +576,7 @@ int main(void)
 		TEST(test_a_long_answer_is_taken_in_turns),
 		TEST(test_pieces_lie_side_by_side),
 		TEST(test_pieces_that_are_not_whole),
+		TEST(test_nothing_is_put_behind_the_block),
 		TEST(test_a_refusal),
 		TEST(test_another_order),
 		TEST(test_an_answer_to_another_request),
