@@ -5,11 +5,11 @@ a quarter of the room in /dev/shm, up to 8 GiB. Prints two tables in Markdown, k
 in build/failover.json, and draws transactions a second across the kill as build/failover-*.svg.
 Exit status: 1 where a target is missed, as the last lines say; 2 when it could not run.
 
-- An owner that runs transactions is killed with kill -9, and the next one is started as soon as the
-  killed one is gone, as a supervisor does it. It opens the store without --takeover, and commits
-  one transaction: with the memory read first, and with memory that comes on demand. Then it goes
-  on, until it commits 90 % as often as the killed one; also with transactions over a tenth of the
-  memory.
+- An owner that has run transactions with all its memory for two seconds is killed with kill -9,
+  and the next one is started as soon as the killed one is gone, as a supervisor does it. It opens
+  the store without --takeover, and commits one transaction: with the memory read first, and with
+  memory that comes on demand. Then it goes on, until it commits 90 % as often as the killed one;
+  also with transactions over a tenth of the memory.
 - The same where a standby waits in a process of its own (perseas_standby) while the owner runs,
   with and without a copy of the memory (options.warm). The owner changes a tenth of the memory.
   Nobody starts anything, and nobody tells the standby.
@@ -52,7 +52,8 @@ NODES = ["10.5.0.%d" % (i + 1) for i in range(MIRRORS)] if EMULATED else []
 SMALL, LARGEST, STEP = 64 * MIB, 8192 * MIB, 256 * MIB
 RUNS = 5
 ENOUGH = 1000                           # transactions before the kill
-BEFORE = 0.3 * PATIENCE                 # seconds of the rate before
+BEFORE = 2 * PATIENCE                   # seconds that an owner works before it is killed
+DRAWN = 0.3 * PATIENCE                  # seconds of these that the plot shows
 WINDOW = 0.05 * PATIENCE                # seconds of the rate after
 LOOK = 0.002                            # seconds between two looks
 STEP_NS = int(20e6 * PATIENCE)          # of the drawn rate
@@ -162,6 +163,7 @@ def fail_over(cluster, fabric, words):
     """Kills an owner; what each part of the way to the next one took, and what that one had."""
     worker = start(cluster, fabric, *words)
     before, rate = settled_rate(worker)
+    drawn = [look for look in before if look["at_ns"] >= before[-1]["at_ns"] - DRAWN * 1e9]
     killed = time.monotonic_ns()
     worker.kill()
     gone = time.monotonic_ns()
@@ -177,7 +179,7 @@ def fail_over(cluster, fabric, words):
     looks, when = regained(after, rate, killed)
     parts.update(missing=second["missing"], came_later=bool(second["missing"] + second["fetched"]),
                  **{name: first[name] for name in ("mended_delta", "mended_whole")}, **when,
-                 rates=across(before, [second, *looks], killed, at[-1]))
+                 rates=across(drawn, [second, *looks], killed, at[-1]))
     after.end()
     return parts
 
@@ -206,7 +208,7 @@ def take_over(cluster, fabric, words):
     worker = start(cluster, fabric, *PARTLY)
     waiting = start(cluster, fabric, "--standby", *PARTLY, *words, later=True)
     wait_for(lambda: is_ready(waiting.ask()), SECONDS, "a standby")
-    work(worker)
+    settled_rate(worker)
 
     def share():
         told = waiting.ask()
