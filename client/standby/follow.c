@@ -454,8 +454,7 @@ static void note_census(struct ps_follow *follow, const struct ps_census *census
 	for (unsigned i = 0; i < follow->looks.count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
-		mirror->learnt = i >= census->panel->given && ps_census_belongs(census, i) &&
-		                 !(census->elsewhere >> i & 1);
+		mirror->learnt = i >= census->panel->given && ps_census_listed(census, i);
 		if (census->told[i])
 			begin_watch(follow, i, census->told[i]);
 		else if (!mirror->asked)

@@ -44,7 +44,7 @@ struct ps_followed {
 	bool hurried;                 /* the last one was answered soon, with news */
 	bool tells;                   /* the last one says how warm the copy is */
 	bool old;                     /* the mirror's version does not know how to be told that */
-	bool learnt;                  /* only rosters name it, and it has the store */
+	bool learnt;                  /* only rosters name it, and it has an image that they list */
 	bool live;                    /* what the last one says was seen */
 	uint64_t epoch;               /* the same */
 	uint8_t handover[PS_ID_SIZE]; /* the same; all zero: none */
@@ -100,8 +100,9 @@ bool ps_follow_stirred(struct ps_follow *follow);
  * the caller's. NULL: there is none that is of use. */
 struct ps_control *ps_follow_take(struct ps_follow *follow, const char *address);
 
-/* Is the mirror of this number one that only rosters name, and where the last look saw the store?
- * Who opens the store by the list alone may ask nobody that has it, and make another one. */
+/* Is the mirror of this number one that only rosters name, and where the last look saw an image
+ * that they list? One of a fork, or of a newcomer, is of no use to an open. Who opens the store by
+ * the list alone may ask nobody that has it, and make another one. */
 bool ps_follow_learnt(const struct ps_follow *follow, unsigned i);
 
 /* Was the mirror at this address asked a moment ago, and did not answer? */

@@ -5,6 +5,7 @@
  */
 #include "roster_rig.h"
 
+#include "../../client/command/run/mirrors_told.h"
 #include "../../server/store/store_private.h"
 
 enum {
@@ -272,6 +273,55 @@ static void an_image_whose_change_is_decided_does_not_join(void **state)
 	owner_free(o);
 }
 
+/* Mirror 1 of three has lost its memory, and the fork made it anew as its own. */
+static struct owner *begin_fork_at_a_member(void)
+{
+	const struct perseas_roster_change third = { PERSEAS_ROSTER_ADD, NULL, "sim://3", 2,
+		                                     false };
+	struct owner *o = begin_fork();
+
+	assert_int_equal(add(o, "sim://1"), 0);
+	/* So that the fork's roster is the older one. */
+	for (unsigned i = 0; i < OPENS; i++)
+		begin_at(o, NEW);
+	assert_int_equal(change(o, &third), 0);
+	assert_int_equal(owner_put(o, 0, 100, 10), 0);
+	owner_die(o);
+	make_empty(o, OTHER);
+	begin_at(o, BACK);
+	assert_int_equal(o->bytes[0], 2);
+	owner_die(o);
+	return o;
+}
+
+/* A standby finds a fork's image where the roster has a member. It opens the store by the others,
+ * and so does the COMMAND that it starts, which is not told to open both. */
+static void a_fork_where_a_member_was_is_no_place_of_the_store(void **state)
+{
+	struct owner *o = begin_fork_at_a_member();
+	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
+	struct ps_standing_now now;
+	struct ps_follow follow;
+
+	(void)state;
+	assert_int_equal(ps_follow_open(&follow, STORE, "sim://3,sim://4", NULL, envs[0], envs[1],
+	                                1000, &o->error),
+	                 0);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_int_equal(follow.looks.count, 3);
+	ps_mirrors_told(&follow);
+	ps_follow_close(&follow);
+	for (int i = 0; i < 2; i++)
+		envs[i]->ops->free(envs[i]);
+	if (ps_open(direct_env(o->d), STORE, getenv("PERSEAS_MIRRORS"), &o->options, &o->p,
+	            &o->error))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_int_equal(o->bytes[0], 10);
+	owner_free(o);
+}
+
 /* The owner has two mirrors, and puts others in their places while somebody asks all four: when
  * two have answered. */
 static struct {
@@ -322,6 +372,7 @@ int main(void)
 		cmocka_unit_test(an_image_of_a_newer_roster_does_not_join),
 		cmocka_unit_test(an_image_whose_change_is_decided_does_not_join),
 		cmocka_unit_test(an_open_of_both_is_told_so),
+		cmocka_unit_test(a_fork_where_a_member_was_is_no_place_of_the_store),
 		cmocka_unit_test(a_roster_that_changes_meanwhile_is_no_fork),
 	};
 
