@@ -5,9 +5,8 @@
 #define PERSEAS_COMMAND_OPTIONS_H
 
 #include "command.h"
+#include "../core/env.h"
 #include "../../proto/base/options.h"
-
-#define PS_MIRRORS_VARIABLE "PERSEAS_MIRRORS"
 
 extern const struct ps_options ps_command_options;
 

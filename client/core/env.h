@@ -25,6 +25,11 @@
 /* By which a process hears of mirrors that whoever started it waited for in vain: when that was, in
  * ms of the monotonic clock, a colon, and their addresses, with commas between them. */
 #define PS_SILENT_VARIABLE "PERSEAS_SILENT"
+/* The list of mirrors where none is given, as that of COMMAND of perseas run. */
+#define PS_MIRRORS_VARIABLE "PERSEAS_MIRRORS"
+/* By which a process hears where that list's store is, too, as whoever started it saw by its
+ * roster: the store's name, a space, and addresses of mirrors, with commas between them. */
+#define PS_LEARNT_VARIABLE "PERSEAS_LEARNT"
 
 struct ps_control;
 struct ps_env;
@@ -160,6 +165,11 @@ struct ps_env_ops {
 int ps_env_list(struct ps_env *env, const char *text, struct ps_address *addresses, unsigned *count,
                 struct ps_error *error);
 
+/* Where the store was seen, beside the mirrors of that list, by whoever started this process. The
+ * count; 0: nothing is known, or it is of another list or store. */
+unsigned ps_env_learnt(const struct ps_env *env, const char *store, const char *list,
+                       struct ps_address addresses[PS_MIRRORS_MAX]);
+
 struct ps_verbs;
 struct ps_devices;
 
@@ -182,6 +192,9 @@ struct ps_env {
 	/* Addresses of mirrors, with commas between them, that did not answer a moment ago; NULL:
 	 * this is known of none. It is the env's own. */
 	char *silent;
+	/* The texts of PS_LEARNT_VARIABLE and PS_MIRRORS_VARIABLE; NULL: there are none. The same.
+	 */
+	char *learnt, *learnt_beside;
 	/* That a standby handed on, with its copy of a store's memory behind it; 0: none was. */
 	int warm_fd;
 	bool lifelines;     /* there is `entrust`, and it may be used */

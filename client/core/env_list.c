@@ -4,6 +4,8 @@
  */
 #include "env.h"
 
+#include <string.h>
+
 int ps_env_list(struct ps_env *env, const char *text, struct ps_address *addresses, unsigned *count,
                 struct ps_error *error)
 {
@@ -14,4 +16,17 @@ int ps_env_list(struct ps_env *env, const char *text, struct ps_address *address
 		return rc ? rc : ps_address_list(text, addresses, count, error);
 	rc = ps_address_list(list, addresses, count, error);
 	return rc ? ps_error_prefix(error, "the mirrors of %.300s", text) : 0;
+}
+
+unsigned ps_env_learnt(const struct ps_env *env, const char *store, const char *list,
+                       struct ps_address addresses[PS_MIRRORS_MAX])
+{
+	const size_t length = strlen(store);
+	struct ps_error ignored;
+	unsigned count = 0;
+
+	if (!env->learnt || !env->learnt_beside || strcmp(env->learnt_beside, list) != 0 ||
+	    strncmp(env->learnt, store, length) != 0 || env->learnt[length] != ' ')
+		return 0;
+	return ps_address_list(env->learnt + length + 1, addresses, &count, &ignored) ? 0 : count;
 }

@@ -161,6 +161,34 @@ static int fill_options(struct perseas_options *o, const struct perseas_options 
 	return check_options(o, error);
 }
 
+bool ps_handle_has(const struct perseas *p, const char *address)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (!strcmp(p->mirrors[i].address.text, address))
+			return true;
+	return false;
+}
+
+void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address)
+{
+	struct ps_mirror *m = &p->mirrors[p->mirror_count];
+
+	if (p->mirror_count == PS_MIRRORS_MAX || ps_handle_has(p, address->text))
+		return;
+	m->address = *address;
+	m->added = true;
+	p->mirror_count++;
+}
+
+static void add_learnt(struct perseas *p, const char *list)
+{
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	const unsigned count = ps_env_learnt(p->env, p->store, list, addresses);
+
+	for (unsigned i = 0; i < count; i++)
+		ps_handle_add_learnt(p, &addresses[i]);
+}
+
 static int fill_names(struct perseas *p, const char *store, const char *mirrors,
                       struct ps_error *error)
 {
@@ -180,6 +208,8 @@ static int fill_names(struct perseas *p, const char *store, const char *mirrors,
 	snprintf(p->store, sizeof(p->store), "%s", store);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		p->mirrors[i].address = addresses[i];
+	if (mirrors)
+		add_learnt(p, mirrors);
 	return 0;
 }
 

@@ -420,6 +420,10 @@ uintptr_t ps_thread(struct perseas *p);
 struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char *mirrors,
                               const struct perseas_options *options, struct ps_error *error);
 void ps_handle_free(struct perseas *p);
+bool ps_handle_has(const struct perseas *p, const char *address);
+/* Before it is opened: the store was seen at this mirror, too. It is asked, as if the roster had
+ * named it, since the list may have nothing of the store any more; but no store is made there. */
+void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address);
 void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ps_progress(struct perseas *p); /* locked: wakes who waits for a change */
 void ps_lock_slowly(struct perseas *p);

@@ -312,6 +312,8 @@ static void posix_free(struct ps_env *env)
 		return;
 	free_devices(env);
 	free(env->silent);
+	free(env->learnt);
+	free(env->learnt_beside);
 	ps_controls_close(&posix->controls);
 	ps_tls_free(env->tls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
@@ -386,6 +388,15 @@ static void take_silent(struct ps_env *env)
 		env->silent = strdup(end + 1);
 }
 
+/* It is looked at where a list is given. */
+static void take_learnt(struct ps_env *env)
+{
+	const char *learnt = getenv(PS_LEARNT_VARIABLE), *list = getenv(PS_MIRRORS_VARIABLE);
+
+	env->learnt = learnt ? strdup(learnt) : NULL;
+	env->learnt_beside = list ? strdup(list) : NULL;
+}
+
 /* What is behind it is looked at where it would be used. */
 static void take_copy(struct ps_env *env)
 {
@@ -425,6 +436,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	take_mark(&posix->env);
 	take_copy(&posix->env);
 	take_silent(&posix->env);
+	take_learnt(&posix->env);
 	posix->env.pager = &ps_pager_uffd;
 	posix->env.lifelines = !is_off("PERSEAS_LIFELINES");
 	if (!is_off("PERSEAS_WRITTEN_PAGES"))

@@ -195,14 +195,39 @@ static int settle_all(struct perseas *p, const struct making *making)
 	return yes >= wanted_acks(p) ? 0 : PS_AGAIN;
 }
 
+static unsigned count_given(const struct perseas *p)
+{
+	unsigned count = p->mirror_count;
+
+	while (p->mirrors[count - 1].added)
+		count--;
+	return count;
+}
+
+/* They had their say. A store is made at the mirrors that it was asked for. */
+static void leave_added(struct perseas *p)
+{
+	const unsigned given = count_given(p);
+
+	while (p->mirror_count > given) {
+		struct ps_mirror *m = &p->mirrors[--p->mirror_count];
+
+		ps_mirror_disconnect(p, m);
+		if (m->found.header)
+			perseas__header__free_unpacked(m->found.header, NULL);
+		memset(m, 0, sizeof(*m));
+	}
+}
+
 int ps_create_probed(struct perseas *p)
 {
+	const unsigned given = count_given(p);
 	struct making making;
 	int rc;
 
-	if (p->options.acks > p->mirror_count)
+	if (p->options.acks > given)
 		return ps_fail(p, PERSEAS_EINVAL, "%u mirrors cannot give %u acknowledgements",
-		               p->mirror_count, p->options.acks);
+		               given, p->options.acks);
 	if (is_own(p))
 		return complete_own(p);
 	rc = check_free(p);
@@ -210,6 +235,7 @@ int ps_create_probed(struct perseas *p)
 		rc = clear(p);
 	if (rc)
 		return rc;
+	leave_added(p);
 	prepare(p, &making);
 	rc = create_all(p, &making);
 	return rc ? rc : settle_all(p, &making);

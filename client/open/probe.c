@@ -238,14 +238,6 @@ static bool is_known(const struct perseas *p, const uint8_t *image_id)
 	return false;
 }
 
-static bool has_address(const struct perseas *p, const char *address)
-{
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (!strcmp(p->mirrors[i].address.text, address))
-			return true;
-	return false;
-}
-
 /* Whoever is in a roster and was not named gets a place here, once: both rosters may list it, and
  * the attempt before may have added it. True: there was one. */
 static bool add_members(struct perseas *p, const Perseas__Roster *roster)
@@ -260,7 +252,7 @@ static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 
 		if (is_known(p, member->image_id.data) ||
 		    ps_address_parse(member->address, &address, &ignored) ||
-		    has_address(p, address.text))
+		    ps_handle_has(p, address.text))
 			continue;
 		m = ps_mirror_add(p, &address);
 		if (m)

@@ -193,6 +193,27 @@ static void judge_census(const struct ps_follow *follow, const struct ps_census 
 
 /* --- its life --- */
 
+/* Whoever is looked at is watched under the same number: mirrors that the roster lists and the list
+ * does not, too. */
+static void follow_all(struct ps_follow *follow)
+{
+	struct ps_panel *looks = &follow->looks, *watches = &follow->watches;
+
+	for (; watches->count < looks->count; watches->count++)
+		watches->addresses[watches->count] = looks->addresses[watches->count];
+}
+
+/* What whoever started this process saw, by a roster that no mirror of the list may tell now. */
+static void follow_learnt(struct ps_follow *follow)
+{
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	const unsigned count = ps_env_learnt(follow->looks.env, follow->store, follow->list,
+	                                     addresses);
+
+	for (unsigned i = 0; i < count; i++)
+		ps_census_ask_at(&follow->looks, addresses[i].text);
+}
+
 int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
                    const uint8_t *mark, struct ps_env *looks, struct ps_env *watches,
                    uint32_t timeout_ms, struct ps_error *error)
@@ -206,7 +227,15 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	follow->looks.enough = is_enough;
 	follow->looks.enough_arg = follow;
 	follow->named_ns = ps_follow_now(follow);
-	return ps_panel_begin(&follow->watches, watches, mirrors, timeout_ms, error);
+	follow_learnt(follow);
+	/* To look a name up once more may find other mirrors. */
+	follow->watches.env = watches;
+	follow->watches.timeout_ms = timeout_ms;
+	follow->watches.given = follow->looks.given;
+	follow_all(follow);
+	for (unsigned i = 0; i < follow->watches.count; i++)
+		ps_panel_connect(&follow->watches, i);
+	return 0;
 }
 
 void ps_follow_close(struct ps_follow *follow)
@@ -376,15 +405,6 @@ bool ps_follow_stirred(struct ps_follow *follow)
 
 /* --- looks --- */
 
-/* Mirrors that the roster lists and the list does not are followed, too. */
-static void follow_unnamed(struct ps_follow *follow)
-{
-	struct ps_panel *looks = &follow->looks, *watches = &follow->watches;
-
-	for (; watches->count < looks->count; watches->count++)
-		watches->addresses[watches->count] = looks->addresses[watches->count];
-}
-
 /* Is that of the newest roster that was ever seen, or newer? Then it is noted. */
 static bool is_newest(struct ps_follow *follow, const Perseas__Roster *roster)
 {
@@ -493,7 +513,7 @@ static void look_name_up(struct ps_follow *follow, struct ps_census *census)
 		return;
 	ps_census_free(census);
 	ps_census_take(census, &follow->looks, follow->store);
-	follow_unnamed(follow);
+	follow_all(follow);
 }
 
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
@@ -506,7 +526,7 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 	ps_census_take(&census, &follow->looks, follow->store);
 	look_name_up(follow, &census);
 	if (ps_census_widen(&census, &follow->looks, follow->store))
-		follow_unnamed(follow);
+		follow_all(follow);
 	note_census(follow, &census, began_ns);
 	judge_census(follow, &census, now);
 	if (follow->seen)

@@ -5,7 +5,6 @@
 #include "standby.h"
 
 #include "../../proto/base/text.h"
-#include "../core/mirror.h"
 #include "../core/segment.h"
 #include "../core/flag.h"
 
@@ -322,12 +321,8 @@ static void add_learnt(struct perseas_standby *s)
 	const struct ps_panel *looks = &s->follow.looks;
 
 	for (unsigned i = 0; i < looks->count; i++) {
-		struct ps_mirror *m = ps_follow_learnt(&s->follow, i)
-		                              ? ps_mirror_add(s->p, &looks->addresses[i])
-		                              : NULL;
-
-		if (m)
-			m->added = true;
+		if (ps_follow_learnt(&s->follow, i))
+			ps_handle_add_learnt(s->p, &looks->addresses[i]);
 	}
 }
 

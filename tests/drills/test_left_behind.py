@@ -43,7 +43,7 @@ def test_perseas_run_follows_the_roster(mirrors, run):  # noqa: F811
         runner.wait_said(LIVES)
         replace_both(daemons)
     wait_for(lambda: len(runner.printed()) == 2, SECONDS, "COMMAND's end")
-    assert runner.printed() == [mirror_list(daemons), "2a2a2a2a"]
+    assert runner.printed() == [mirror_list(daemons[:2]), "2a2a2a2a"]
 
 
 def test_a_standby_in_a_process_follows_the_roster(mirrors):

@@ -106,6 +106,38 @@ static void a_process_hears_of_silent_mirrors(void **state)
 		assert_true(hears(wrong[i], NULL));
 }
 
+static void set_or_not(const char *name, const char *text)
+{
+	if (text)
+		setenv(name, text, 1);
+	else
+		unsetenv(name);
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* The same, of where the store of its list is. */
+static void a_process_hears_where_its_store_is(void **state)
+{
+	static const char *const learnt[] = { "bank m1:1,m2:2", "bank m1:1", NULL, NULL };
+	static const char *const lists[] = { "@bank", NULL, "@bank", NULL };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct ps_env *env;
+
+		set_or_not(PS_LEARNT_VARIABLE, learnt[i]);
+		set_or_not(PS_MIRRORS_VARIABLE, lists[i]);
+		env = ps_env_posix(NULL, NULL);
+		assert_true(same(env->learnt, learnt[i]));
+		assert_true(same(env->learnt_beside, lists[i]));
+		env->ops->free(env);
+	}
+}
+
 /* Ids are drawn for two owners. */
 static void random_bytes_differ(void **state)
 {
@@ -383,6 +415,7 @@ int main(void)
 		TEST(clocks_are_those_of_the_host),
 		TEST(a_process_is_marked_by_its_environment),
 		TEST(a_process_hears_of_silent_mirrors),
+		TEST(a_process_hears_where_its_store_is),
 		TEST(random_bytes_differ),
 		TEST(a_wake_before_the_pause_is_not_lost),
 		TEST(a_pause_lasts_until_its_time),

@@ -1,9 +1,9 @@
 /*
- * mirrors_told.c - tells COMMAND which mirrors its store has, and which of them did not answer the
- * looks before it was started. The runner calls it. An open by a list that is older than the roster
- * may ask none that has the store, and one that waits for a silent mirror keeps the store without
- * an owner for as long as the look did. It must never name a mirror as silent that answered the
- * last time that it was asked.
+ * mirrors_told.c - tells COMMAND which mirrors its store has beside those of the list, and which
+ * mirrors did not answer the looks before it was started. The runner calls it. An open by a list
+ * that is older than the roster may ask none that has the store, and one that waits for a silent
+ * mirror keeps the store without an owner for as long as the look did. It must never name a mirror
+ * as silent that answered the last time that it was asked.
  */
 #include "mirrors_told.h"
 
@@ -12,35 +12,36 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { MS_NS = 1000000, TIME_TEXT = 32 };
+enum { MS_NS = 1000000, FIRST_TEXT = 64 /* a time, or a store's name */ };
 
 /* Addresses, one behind the other. */
 struct text {
-	char bytes[TIME_TEXT + PS_LIST_TEXT];
+	char bytes[FIRST_TEXT + PS_LIST_TEXT];
 	size_t used;
 };
 
 static void text_add(struct text *text, char before, const struct ps_address *address)
 {
 	text->used += ps_text_format(text->bytes + text->used, sizeof(text->bytes) - text->used,
-	                             "%.1s%s", before ? &before : "", address->text);
+	                             "%c%s", before, address->text);
 }
 
-/* The list as it was given, which may be a name that says more at another time; with it the mirrors
- * that took the places of those that it names. */
-static void tell_list(const struct ps_follow *follow)
+static void tell_learnt(const struct ps_follow *follow)
 {
 	const struct ps_panel *looks = &follow->looks;
 	struct text text = { .used = 0 };
-	bool learnt = false;
+	char before = ' ';
 
-	for (unsigned i = 0; i < looks->count; i++) {
-		if (i >= looks->given && !ps_follow_learnt(follow, i))
+	text.used = ps_text_format(text.bytes, sizeof(text.bytes), "%s", follow->store);
+	unsetenv(PS_LEARNT_VARIABLE);
+	for (unsigned i = looks->given; i < looks->count; i++) {
+		if (!ps_follow_learnt(follow, i))
 			continue;
-		learnt |= i >= looks->given;
-		text_add(&text, text.used ? ',' : 0, &looks->addresses[i]);
+		text_add(&text, before, &looks->addresses[i]);
+		before = ',';
 	}
-	setenv("PERSEAS_MIRRORS", learnt ? text.bytes : follow->list, 1);
+	if (before == ',')
+		setenv(PS_LEARNT_VARIABLE, text.bytes, 1);
 }
 
 static void tell_silent(const struct ps_follow *follow)
@@ -64,6 +65,6 @@ static void tell_silent(const struct ps_follow *follow)
 
 void ps_mirrors_told(const struct ps_follow *follow)
 {
-	tell_list(follow);
+	tell_learnt(follow);
 	tell_silent(follow);
 }

@@ -7,8 +7,8 @@
 
 #include "../../standby/follow.h"
 
-/* Sets PERSEAS_MIRRORS, and sets or takes away PS_SILENT_VARIABLE, by what the last looks found:
- * just before COMMAND is started, which inherits them. */
+/* Sets or takes away PS_LEARNT_VARIABLE and PS_SILENT_VARIABLE, by what the last looks found: just
+ * before COMMAND is started, which inherits them. */
 void ps_mirrors_told(const struct ps_follow *follow);
 
 #endif

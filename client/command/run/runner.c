@@ -436,6 +436,7 @@ static void set_environment(const struct runner *r)
 		snprintf(mark + 2 * i, 3, "%02x", r->mark[i]);
 	setenv(PS_OWNER_MARK_VARIABLE, mark, 1);
 	setenv("PERSEAS_STORE", r->run->store, 1);
+	setenv(PS_MIRRORS_VARIABLE, r->run->mirrors, 1);
 	if (options->tls_cert)
 		setenv("PERSEAS_TLS_CERT", options->tls_cert, 1);
 	if (options->tls_key)

@@ -1,0 +1,208 @@
+/*
+ * test_learnt.c - an open by a process that was told where its store is, beside the mirrors of its
+ * list, by whoever started it (PERSEAS_LEARNT): as if one of the list had told of these.
+ */
+#include "roster_rig.h"
+
+#include "../../client/standby/follow.h"
+
+#define LIST "sim://0,sim://1"
+
+static struct ps_env *env_with(struct owner *o, const char *learnt, const char *beside)
+{
+	struct ps_env *env = direct_env(o->d);
+
+	/* They are only read. */
+	env->learnt = (char *)(uintptr_t)learnt;
+	env->learnt_beside = (char *)(uintptr_t)beside;
+	return env;
+}
+
+/* As perseas_open with LIST. */
+static int open_learnt(struct owner *o, const char *learnt, uint32_t flags)
+{
+	struct perseas_options options = o->options;
+
+	owner_close(o);
+	options.flags |= flags;
+	memset(&o->error, 0, sizeof(o->error));
+	return ps_open(env_with(o, learnt, LIST), STORE, LIST, &options, &o->p, &o->error);
+}
+
+static void replace(struct owner *o, const char *address, const char *with)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, address, with, 0,
+		                                      false };
+
+	assert_int_equal(owner_change(o, &wanted), 0);
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(o->p->upkeep.change.code, 0);
+}
+
+static void make_empty(struct owner *o, unsigned mirror)
+{
+	direct_crash(o->d, mirror);
+	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
+	direct_start(o->d, mirror);
+}
+
+/* The store has left the list, mirror by mirror. */
+static struct owner *begin_left(void)
+{
+	struct owner *o = begin(2, 2);
+
+	replace(o, "sim://0", "sim://2");
+	replace(o, "sim://1", "sim://3");
+	owner_die(o);
+	make_empty(o, 0);
+	make_empty(o, 1);
+	return o;
+}
+
+/* One of them is enough: the roster tells of the other. */
+static void a_store_that_left_its_list_is_opened_where_it_is(void **state)
+{
+	struct owner *o = begin_left();
+
+	(void)state;
+	if (open_learnt(o, STORE " sim://3", PERSEAS_CREATE))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_int_equal(o->bytes[0], 2);
+	assert_int_equal(owner_stat(o).live, 2);
+	owner_free(o);
+}
+
+/* A standby within that process looks there, too. */
+static void a_standby_follows_it_there(void **state)
+{
+	struct owner *o = begin_left();
+	struct ps_env *looks = env_with(o, STORE " sim://2,sim://3", LIST);
+	struct ps_env *watches = direct_env(o->d);
+	struct ps_standing_now now;
+	struct ps_follow follow;
+
+	(void)state;
+	assert_int_equal(ps_follow_open(&follow, STORE, LIST, NULL, looks, watches, 1000,
+	                                &o->error),
+	                 0);
+	assert_int_equal(follow.looks.given, 2);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_int_equal(follow.looks.count, 4);
+	assert_int_equal(follow.watches.count, 4);
+	assert_false(ps_follow_learnt(&follow, 1));
+	assert_true(ps_follow_learnt(&follow, 2));
+	ps_follow_close(&follow);
+	looks->ops->free(looks);
+	watches->ops->free(watches);
+	owner_free(o);
+}
+
+/* The store is gone there, too: a new one is at the mirrors of the list alone. */
+static void no_store_is_made_there(void **state)
+{
+	struct owner *o = owner_new(MIRRORS);
+
+	(void)state;
+	o->options.acks = 3;
+	assert_int_equal(open_learnt(o, STORE " sim://2,sim://3", PERSEAS_CREATE), PERSEAS_EINVAL);
+	assert_error_says(o, "2 mirrors cannot give 3");
+	o->options.acks = 0;
+	if (open_learnt(o, STORE " sim://2,sim://3", PERSEAS_CREATE))
+		fail_msg("%s", o->error.text);
+	assert_int_equal(o->p->roster->n_members, 2);
+	assert_int_equal(o->p->roster->acks, 2);
+	assert_int_equal(owner_stat(o).live, 2);
+	owner_free(o);
+}
+
+/* It may be there still, where that mirror does not answer. */
+static void none_is_made_while_it_may_be_there(void **state)
+{
+	struct owner *o = begin_left();
+
+	(void)state;
+	direct_crash(o->d, 2);
+	direct_crash(o->d, 3);
+	assert_int_equal(open_learnt(o, STORE " sim://2,sim://3", PERSEAS_CREATE),
+	                 PERSEAS_EUNREACHABLE);
+	direct_start(o->d, 3);
+	assert_int_equal(ps_create(env_with(o, STORE " sim://3", LIST), STORE, LIST, &o->options,
+	                           &o->error),
+	                 PERSEAS_EEXIST);
+	owner_free(o);
+}
+
+static unsigned count_learnt(const char *learnt, const char *beside)
+{
+	const struct ps_env env = { .learnt = (char *)(uintptr_t)learnt,
+		                    .learnt_beside = (char *)(uintptr_t)beside };
+	struct ps_address addresses[PS_MIRRORS_MAX];
+
+	return ps_env_learnt(&env, STORE, LIST, addresses);
+}
+
+/* What is of another store or of another list says nothing of this one, nor does what is not as it
+ * should be. */
+static void it_is_of_one_store_and_list(void **state)
+{
+	(void)state;
+	assert_int_equal(count_learnt(STORE " tcp://m1:1,tcp://m2:2", LIST), 2);
+	assert_int_equal(count_learnt(STORE " tcp://m1:1", "sim://0"), 0);
+	assert_int_equal(count_learnt(STORE " tcp://m1:1", NULL), 0);
+	assert_int_equal(count_learnt(NULL, LIST), 0);
+	assert_int_equal(count_learnt("bank2 tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt("ban tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt("bang tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt(STORE, LIST), 0);
+	assert_int_equal(count_learnt(STORE " ", LIST), 0);
+	assert_int_equal(count_learnt(STORE " tcp://m1:1,", LIST), 0);
+}
+
+/* The list has another address of the same mirror, which did not answer whoever looked before: that
+ * is no mistake of who wrote the list. */
+static void a_mirror_that_is_named_otherwise_is_no_other(void **state)
+{
+	struct owner *o = begin(3, 2);
+
+	(void)state;
+	owner_die(o);
+	o->d->leads[1] = 2;
+	if (open_learnt(o, STORE " sim://2", 0))
+		fail_msg("%s", o->error.text);
+	assert_int_equal(owner_stat(o).live, 2);
+	owner_free(o);
+}
+
+/* The list may have come to name them since. */
+static void a_mirror_that_is_named_is_no_other(void **state)
+{
+	struct owner *o = begin(2, 2);
+
+	(void)state;
+	owner_die(o);
+	if (open_learnt(o, STORE " sim://1,sim://0", 0))
+		fail_msg("%s", o->error.text);
+	assert_int_equal(o->p->mirror_count, 2);
+	assert_false(o->p->mirrors[1].added);
+	owner_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_store_that_left_its_list_is_opened_where_it_is),
+		cmocka_unit_test(a_standby_follows_it_there),
+		cmocka_unit_test(no_store_is_made_there),
+		cmocka_unit_test(none_is_made_while_it_may_be_there),
+		cmocka_unit_test(it_is_of_one_store_and_list),
+		cmocka_unit_test(a_mirror_that_is_named_otherwise_is_no_other),
+		cmocka_unit_test(a_mirror_that_is_named_is_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
