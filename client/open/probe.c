@@ -384,14 +384,37 @@ static int judge_probed(struct perseas *p)
 	return rc ? rc : check_reach(p);
 }
 
+/* A mirror of these that has the store no more, and does not say that it has none. */
+static const struct ps_mirror *find_gone(const struct perseas *p, uint32_t had)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (had >> i & 1 && m->found.code && m->found.code != PERSEAS_ENOSTORE)
+			return m;
+	}
+	return NULL;
+}
+
 /* A roster that changes while mirrors answer, one after the other, can look as that of a fork does.
- * A fork looks so again. */
+ * A fork looks so again, as long as its mirrors answer. */
 int ps_probe_judge(struct perseas *p)
 {
+	const struct ps_mirror *gone;
+	uint32_t had = 0;
 	int rc = judge_probed(p);
 
 	if (rc != PERSEAS_EROSTER)
 		return rc;
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		had |= (uint32_t)!p->mirrors[i].found.code << i;
 	ps_probe(p);
+	gone = find_gone(p, had);
+	if (gone)
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "the mirrors told of store '%s' and of a fork of it, or its roster "
+		               "was being changed, and one of them did not answer once more (%s): "
+		               "start it, or open the store again",
+		               p->store, gone->found.error.text);
 	return judge_probed(p);
 }

@@ -363,6 +363,41 @@ static void a_roster_that_changes_meanwhile_is_no_fork(void **state)
 	owner_free(o);
 }
 
+static int send_or_crash(struct ps_control *control, const Perseas__Request *request,
+                         struct ps_error *error)
+{
+	if (request->body_case == PERSEAS__REQUEST__BODY_STATUS && moving.asked++ == MIRRORS) {
+		direct_crash(moving.o->d, BACK);
+		direct_crash(moving.o->d, OTHER);
+	}
+	return moving.real->send(control, request, error);
+}
+
+/* That a fork's mirrors were seen a moment ago is reason enough not to open the store without
+ * them, as if there were none. */
+static void a_fork_that_was_seen_is_not_forgotten(void **state)
+{
+	struct owner *o = begin_fork();
+	struct ps_env *env = direct_env(o->d);
+	struct ps_error error = { 0 };
+
+	(void)state;
+	open_fork(o);
+	owner_die(o);
+	moving.o = o;
+	moving.asked = 0;
+	moving.real = env->ops;
+	moving.ops = *env->ops;
+	moving.ops.send = send_or_crash;
+	env->ops = &moving.ops;
+	assert_int_equal(ps_open(env, STORE, "sim://0,sim://1,sim://2,sim://3,sim://4", &o->options,
+	                         &o->p, &error),
+	                 PERSEAS_EUNREACHABLE);
+	assert_true(moving.asked > MIRRORS);
+	assert_non_null(strstr(error.text, "sim://0"));
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +409,7 @@ int main(void)
 		cmocka_unit_test(an_open_of_both_is_told_so),
 		cmocka_unit_test(a_fork_where_a_member_was_is_no_place_of_the_store),
 		cmocka_unit_test(a_roster_that_changes_meanwhile_is_no_fork),
+		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
