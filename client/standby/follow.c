@@ -203,6 +203,12 @@ static void follow_all(struct ps_follow *follow)
 		watches->addresses[watches->count] = looks->addresses[watches->count];
 }
 
+void ps_follow_add(struct ps_follow *follow, const struct ps_address *address)
+{
+	ps_census_ask_at(&follow->looks, address->text);
+	follow_all(follow);
+}
+
 /* What whoever started this process saw, by a roster that no mirror of the list may tell now. */
 static void follow_learnt(struct ps_follow *follow)
 {
@@ -211,7 +217,7 @@ static void follow_learnt(struct ps_follow *follow)
 	                                     addresses);
 
 	for (unsigned i = 0; i < count; i++)
-		ps_census_ask_at(&follow->looks, addresses[i].text);
+		ps_follow_add(follow, &addresses[i]);
 }
 
 int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,

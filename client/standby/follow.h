@@ -86,6 +86,10 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
                    uint32_t timeout_ms, struct ps_error *error);
 void ps_follow_close(struct ps_follow *follow);
 
+/* Before the first look: follows a mirror, too, of which the store's roster was known to say that
+ * it is one. A roster that is told, and does not name it, has it forgotten. */
+void ps_follow_add(struct ps_follow *follow, const struct ps_address *address);
+
 /* Asks the mirrors, for timeout_ms at most, and has them watched from now on. Those that say
  * nothing are not waited for where the others would do for an open (panel.h, `enough`). */
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now);

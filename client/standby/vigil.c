@@ -284,6 +284,8 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 		ps_handle_free(s->p);
 		return error->code;
 	}
+	for (unsigned i = 0; i < s->learnt_count; i++)
+		ps_follow_add(&s->follow, &s->learnt[i]);
 	s->follow.name = s->options.name;
 	s->follow.order = s->options.order;
 	if (s->options.warm && begin_copy(s, error)) {
@@ -304,6 +306,16 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 	ps_vigil_end(s);
 	return ps_error_set(error, PERSEAS_ESYSTEM,
 	                    "the thread that follows store '%s' did not start", s->store);
+}
+
+/* The next vigil begins with the list, which may have nothing of the store any more. */
+static void remember(struct perseas_standby *s)
+{
+	const struct ps_panel *looks = &s->follow.looks;
+
+	s->learnt_count = 0;
+	for (unsigned i = looks->given; i < looks->count; i++)
+		s->learnt[s->learnt_count++] = looks->addresses[i];
 }
 
 static void to_idle(struct perseas_standby *s)
@@ -335,6 +347,7 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 	pthread_mutex_lock(&s->lock);
 	s->stat.opens++;
 	pthread_mutex_unlock(&s->lock);
+	remember(s);
 	add_learnt(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -365,6 +378,7 @@ void ps_vigil_end(struct perseas_standby *s)
 	pthread_mutex_unlock(&s->lock);
 	s->env->ops->wake(s->env, PS_KEEPER);
 	s->env->ops->join(s->env, PS_KEEPER);
+	remember(s);
 	ps_follow_close(&s->follow);
 	to_idle(s);
 	ps_handle_free(p);

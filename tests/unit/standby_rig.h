@@ -163,6 +163,20 @@ static inline void await_state(perseas_standby_t *s, int state)
 	RIG_UNTIL(stat_of(s).state == state);
 }
 
+/* As to a wait that ended just then. */
+static inline void hand_to_nobody(perseas_standby_t *s)
+{
+	await_state(s, PERSEAS_STANDBY_DUE);
+	pthread_mutex_lock(&s->lock);
+	s->waits = true;
+	pthread_mutex_unlock(&s->lock);
+	s->env->ops->wake(s->env, PS_KEEPER);
+	RIG_UNTIL(ps_standby_stage(s) == PS_STANDBY_HANDED);
+	pthread_mutex_lock(&s->lock);
+	s->waits = false;
+	pthread_mutex_unlock(&s->lock);
+}
+
 static inline bool can_read(perseas_standby_t *s, int for_ms)
 {
 	struct pollfd fd = { .fd = perseas_standby_fd(s), .events = POLLIN };

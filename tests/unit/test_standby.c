@@ -141,20 +141,6 @@ static void whoever_waits_can_be_called_off(void **state)
 	perseas_standby_close(wait.s);
 }
 
-/* As to a wait that ended just then. */
-static void hand_to_nobody(perseas_standby_t *s)
-{
-	await_state(s, PERSEAS_STANDBY_DUE);
-	pthread_mutex_lock(&s->lock);
-	s->waits = true;
-	pthread_mutex_unlock(&s->lock);
-	s->env->ops->wake(s->env, PS_KEEPER);
-	RIG_UNTIL(ps_standby_stage(s) == PS_STANDBY_HANDED);
-	pthread_mutex_lock(&s->lock);
-	s->waits = false;
-	pthread_mutex_unlock(&s->lock);
-}
-
 /* The store was handed to a wait that was called off: the standby goes on all the same. */
 static void a_turn_that_is_called_off_comes_again(void **state)
 {

@@ -284,8 +284,22 @@ static void make_empty(struct rig_mirror *m)
 	rig_start(m);
 }
 
+static void find_store(struct rig *rig, perseas_standby_t *s)
+{
+	become_owner(rig, s);
+	assert_int_equal(rig->bytes[0], 42);
+	assert_int_equal(rig->bytes[100], rig_byte(100));
+	end_owner(rig);
+}
+
+static void call_off(struct rig *rig, perseas_standby_t *s)
+{
+	assert_int_equal(perseas_standby_cancel(s), 0);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
+}
+
 /* Its list has one mirror, which leaves the roster meanwhile. It opens the store where it saw it
- * last, and makes no other. */
+ * last, and makes no other: also where a wait was called off, and where it was the owner. */
 static void a_store_is_opened_where_the_roster_has_it(void **state)
 {
 	struct rig *rig = *state;
@@ -302,10 +316,13 @@ static void a_store_is_opened_where_the_roster_has_it(void **state)
 	kill_process(owner);
 	assert_int_equal(rig_by_another(rig, leave_first), 0);
 	make_empty(&rig->mirrors[0]);
-	become_owner(rig, s);
-	assert_int_equal(rig->bytes[0], 42);
-	assert_int_equal(rig->bytes[100], rig_byte(100));
-	end_owner(rig);
+	find_store(rig, s);
+	/* It stands by again, and has not forgotten. */
+	find_store(rig, s);
+	call_off(rig, s);
+	hand_to_nobody(s);
+	call_off(rig, s);
+	find_store(rig, s);
 	perseas_standby_close(s);
 }
 
