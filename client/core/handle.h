@@ -17,6 +17,7 @@
 #include "ring.h"
 #include "unwaited.h"
 #include "upkeep.h"
+#include "whereabouts.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/image/image.h"
 #include "../../proto/control/judge.h"
@@ -286,8 +287,9 @@ struct perseas {
 	char *report;
 	size_t report_len;
 	struct ps_opening opening;
-	struct ps_demand *demand;   /* fetches memory that is missing; NULL: none ever is */
-	struct ps_written *written; /* says which pages were written; NULL: nobody does */
+	struct ps_demand *demand;     /* fetches memory that is missing; NULL: none ever is */
+	struct ps_written *written;   /* says which pages were written; NULL: nobody does */
+	struct ps_whereabouts *known; /* the standby's that opened it; NULL: none did */
 	struct ps_warm *warm; /* a standby's copy, proven from the open on; NULL: there is none */
 
 	/* Who may do what now. The lock guards these and all that commits touch. */

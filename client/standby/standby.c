@@ -97,6 +97,7 @@ static void standby_free(struct perseas_standby *s)
 	free((void *)(uintptr_t)s->options.tls_crl);
 	free((void *)(uintptr_t)s->options.name);
 	free(s->mirrors);
+	ps_whereabouts_free(s->known);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -116,6 +117,9 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 		s->env->ops->random(s->env, s->env->mark, sizeof(s->env->mark));
 		s->env->marked = true;
 	}
+	s->known = ps_whereabouts_new();
+	if (!s->known)
+		return ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
 	s->flag = ps_flag_new(error);
 	return s->flag < 0 ? error->code : ps_vigil_begin(s, error);
 }

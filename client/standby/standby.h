@@ -49,10 +49,8 @@ struct perseas_standby {
 	struct perseas *p; /* not open yet, and ready for it; its env has the looks' connections */
 	struct ps_follow follow;
 	struct ps_turn turn;
-	uint64_t until_ns; /* another look is due then */
-	/* Mirrors of the store that the list does not name, as it was followed the last time. */
-	struct ps_address learnt[PS_MIRRORS_MAX];
-	unsigned learnt_count;
+	uint64_t until_ns;            /* another look is due then */
+	struct ps_whereabouts *known; /* mirrors of the store that the list may not name */
 	struct ps_warmth *warmth; /* keeps a copy, with options.warm; it may be ending; or NULL */
 };
 

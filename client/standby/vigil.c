@@ -274,6 +274,23 @@ static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 	return 0;
 }
 
+/* The next vigil begins with the list, which may have nothing of the store any more. */
+static void remember(struct perseas_standby *s)
+{
+	const struct ps_panel *looks = &s->follow.looks;
+
+	ps_whereabouts_set(s->known, &looks->addresses[looks->given], looks->count - looks->given);
+}
+
+static void follow_known(struct perseas_standby *s)
+{
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	const unsigned count = ps_whereabouts_take(s->known, addresses);
+
+	for (unsigned i = 0; i < count; i++)
+		ps_follow_add(&s->follow, &addresses[i]);
+}
+
 int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 {
 	s->p = make_handle(s, error);
@@ -284,8 +301,7 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 		ps_handle_free(s->p);
 		return error->code;
 	}
-	for (unsigned i = 0; i < s->learnt_count; i++)
-		ps_follow_add(&s->follow, &s->learnt[i]);
+	follow_known(s);
 	s->follow.name = s->options.name;
 	s->follow.order = s->options.order;
 	if (s->options.warm && begin_copy(s, error)) {
@@ -306,16 +322,6 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 	ps_vigil_end(s);
 	return ps_error_set(error, PERSEAS_ESYSTEM,
 	                    "the thread that follows store '%s' did not start", s->store);
-}
-
-/* The next vigil begins with the list, which may have nothing of the store any more. */
-static void remember(struct perseas_standby *s)
-{
-	const struct ps_panel *looks = &s->follow.looks;
-
-	s->learnt_count = 0;
-	for (unsigned i = looks->given; i < looks->count; i++)
-		s->learnt[s->learnt_count++] = looks->addresses[i];
 }
 
 static void to_idle(struct perseas_standby *s)
@@ -348,6 +354,7 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 	s->stat.opens++;
 	pthread_mutex_unlock(&s->lock);
 	remember(s);
+	p->known = ps_whereabouts_share(s->known);
 	add_learnt(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];

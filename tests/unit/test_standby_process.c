@@ -326,6 +326,44 @@ static void a_store_is_opened_where_the_roster_has_it(void **state)
 	perseas_standby_close(s);
 }
 
+static int change_as_owner(struct rig *rig, int kind, unsigned mirror)
+{
+	char address[64];
+	struct perseas_roster_change wanted = { .kind = kind, .acks = 1 };
+	int rc;
+
+	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", rig->mirrors[mirror].port);
+	*(kind == PERSEAS_ROSTER_ADD ? &wanted.with : &wanted.address) = address;
+	rc = perseas_roster(rig->p, &wanted);
+	if (rc)
+		print_message("%s\n", perseas_message(rig->p));
+	return rc;
+}
+
+/* The store leaves the list while the standby is its owner, which nobody follows then. */
+static void an_owner_that_stands_by_again_knows_its_roster(void **state)
+{
+	struct rig *rig = *state;
+	pid_t owner = start_process(rig, own);
+	struct perseas_options options;
+	perseas_standby_t *s;
+	char list[64];
+
+	kill_process(owner);
+	assert_int_equal(rig_by_another(rig, leave_first), 0);
+	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", rig->mirrors[1].port);
+	options_begin(&options);
+	options.flags = PERSEAS_CREATE;
+	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
+	become_owner(rig, s);
+	assert_int_equal(change_as_owner(rig, PERSEAS_ROSTER_ADD, 0), 0);
+	assert_int_equal(change_as_owner(rig, PERSEAS_ROSTER_REMOVE, 1), 0);
+	end_owner(rig);
+	make_empty(&rig->mirrors[1]);
+	find_store(rig, s);
+	perseas_standby_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +374,7 @@ int main(void)
 		TEST(a_making_that_was_left_is_taken_up, setup_tcp),
 		TEST(what_only_people_can_mend_is_told, setup_listener),
 		TEST(a_store_is_opened_where_the_roster_has_it, setup_tcp),
+		TEST(an_owner_that_stands_by_again_knows_its_roster, setup_tcp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
