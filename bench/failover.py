@@ -242,8 +242,9 @@ def touch(size):
 
 
 def here_after(mirrors, recovery, size):
-    """ms until all memory is here."""
-    touch(size)
+    """ms until all memory is here. Thrice as much was in use just before: what the kernel gives
+    next need not be what was freed last."""
+    touch(min(3 * size, max(size, memory_available() - HEADROOM)))
     began = time.monotonic_ns()
     with binding.Store("worker", mirrors, recovery=recovery) as store:
         store.map("segment")
