@@ -47,8 +47,8 @@ typedef struct perseas_standby perseas_standby_t;
  * options.order says who comes first, and options.name what perseas move and perseas status call
  * this standby. PERSEAS_TAKEOVER, PERSEAS_SALVAGE and PERSEAS_CANCEL are refused. With
  * PERSEAS_CREATE the store is made if no mirror has it; otherwise perseas_standby_wait returns
- * ENOSTORE then. Mirrors that the store's roster comes to list are followed and opened with, too,
- * and those that leave it no longer.
+ * ENOSTORE then. A mirror that comes into the store's roster is followed, too, and asked by the
+ * open; one that leaves it is not.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, ERDMA (an address asks for RDMA, and this host has none), ETLS
  * (a file of the options cannot be used).

@@ -312,8 +312,6 @@ void ps_handle_free(struct perseas *p)
 	ps_gather_free(p);
 	free_guests(p);
 	ps_ring_free(&p->commit.ring);
-	ps_whereabouts_note(p->known, p->roster, p->next_roster);
-	ps_whereabouts_free(p->known);
 	ps_roster_free(&p->roster);
 	ps_roster_free(&p->next_roster);
 	if (p->upkeep.orders.waiting)

@@ -17,7 +17,6 @@
 #include "ring.h"
 #include "unwaited.h"
 #include "upkeep.h"
-#include "whereabouts.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/image/image.h"
 #include "../../proto/control/judge.h"
@@ -287,9 +286,8 @@ struct perseas {
 	char *report;
 	size_t report_len;
 	struct ps_opening opening;
-	struct ps_demand *demand;     /* fetches memory that is missing; NULL: none ever is */
-	struct ps_written *written;   /* says which pages were written; NULL: nobody does */
-	struct ps_whereabouts *known; /* the standby's that opened it; NULL: none did */
+	struct ps_demand *demand;   /* fetches memory that is missing; NULL: none ever is */
+	struct ps_written *written; /* says which pages were written; NULL: nobody does */
 	struct ps_warm *warm; /* a standby's copy, proven from the open on; NULL: there is none */
 
 	/* Who may do what now. The lock guards these and all that commits touch. */
@@ -353,7 +351,8 @@ struct perseas {
 /* Something that lives as long as the handle, and is not known in this room. */
 struct ps_guest {
 	struct ps_guest *next;
-	void (*free)(struct ps_guest *guest); /* nobody uses the handle any more */
+	/* Nobody uses the handle any more; what it knows, as its rosters, is there still. */
+	void (*free)(struct ps_guest *guest);
 };
 
 /* The lock that a transaction was refused. */

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #define TICK ps_ms(500)
-#define GATHER_AGAIN ps_ms(50) /* each time takes a millisecond or two */
+#define GATHER_AGAIN ps_ms(50) /* the kernel copies some megabytes each time */
 
 /* Does this image, which was loaded from a spill, count under its own id, and know it? False where
  * W are not there to record that. */
@@ -113,8 +113,8 @@ static uint64_t next_due(const struct perseas *p, uint64_t now)
 	return ps_change_due(p, now) < until ? ps_change_due(p, now) : until;
 }
 
-/* Small pages of the ring hold up the end of this process, for which its next owner may wait. When
- * there is more to do. */
+/* The ring's small pages hold up the end of this process, for which the next owner may wait.
+ * Returns when there is more to do. */
 static uint64_t gather(struct perseas *p)
 {
 	uint64_t head;
@@ -138,7 +138,7 @@ static void beat(struct perseas *p, uint64_t now, uint64_t *next)
 /* One round, unless another thread is at the mirrors: it wakes the keeper when it leaves. */
 static uint64_t step(struct perseas *p, uint64_t *next_beat)
 {
-	uint64_t now = ps_now(p), until;
+	uint64_t now = ps_now(p), due, again;
 	bool busy;
 
 	pthread_mutex_lock(&p->lock);
@@ -169,8 +169,9 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	p->admin = false;
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
-	until = gather(p);
-	return until < next_due(p, ps_now(p)) ? until : next_due(p, ps_now(p));
+	due = next_due(p, ps_now(p));
+	again = gather(p);
+	return again < due ? again : due;
 }
 
 /* What the keeper sleeps on: the control connections, and links that lag while nobody waits. What

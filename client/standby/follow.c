@@ -105,8 +105,8 @@ static void say_trouble(const struct ps_census *census, struct ps_standing_now *
 	         census->answered, census->panel->count, trouble);
 }
 
-/* The epoch of the owner that lives there, or of the last one that adopted the image. A claim that
- * is under way, or that failed, has raised the promise too, and is nobody's turn. */
+/* The epoch of the owner that lives there, or of the last one that adopted the image. The promise
+ * may be higher by a claim that is under way, or that failed. */
 static uint64_t find_last_owner(const Perseas__StoreStatus *status)
 {
 	if (status->live)

@@ -18,6 +18,7 @@
 #include "follow.h"
 #include "turn.h"
 #include "warmth.h"
+#include "whereabouts.h"
 
 #include <stdatomic.h>
 #include <sys/types.h>

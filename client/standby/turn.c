@@ -44,7 +44,8 @@ bool ps_turn_is_heir(const struct ps_turn *turn, const struct ps_standing_now *n
 	       is_meant(&now->handing, mark) && now_ns >= turn->rested_ns;
 }
 
-/* A claim that becomes no open, of whoever is meant or of others, gives it no more time. */
+/* Whoever is meant has its time from when the store was free under that handover. Claims since
+ * then, of which none became an open, give it no more. */
 static void note_handing(struct ps_turn *turn, const struct ps_standing_now *now, uint64_t now_ns)
 {
 	const struct ps_handing *handing = &now->handing;

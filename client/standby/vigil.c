@@ -285,7 +285,7 @@ static void remember(struct perseas_standby *s)
 static void follow_known(struct perseas_standby *s)
 {
 	struct ps_address addresses[PS_MIRRORS_MAX];
-	const unsigned count = ps_whereabouts_take(s->known, addresses);
+	const unsigned count = ps_whereabouts_get(s->known, addresses);
 
 	for (unsigned i = 0; i < count; i++)
 		ps_follow_add(&s->follow, &addresses[i]);
@@ -354,7 +354,7 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 	s->stat.opens++;
 	pthread_mutex_unlock(&s->lock);
 	remember(s);
-	p->known = ps_whereabouts_share(s->known);
+	ps_whereabouts_lend(s->known, p);
 	add_learnt(s);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];

@@ -40,4 +40,30 @@ static inline struct owner *begin(unsigned count, uint32_t acks)
 	return o;
 }
 
+/* How the change ends. */
+static inline int change_roster(struct owner *o, const struct perseas_roster_change *wanted)
+{
+	assert_int_equal(owner_change(o, wanted), 0);
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	return o->p->upkeep.change.code;
+}
+
+static inline void replace_member(struct owner *o, const char *address, const char *with)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, address, with, 0, 0 };
+
+	assert_int_equal(change_roster(o, &wanted), 0);
+}
+
+/* The mirror has lost its memory, and runs. */
+static inline void make_empty(struct owner *o, unsigned mirror)
+{
+	direct_crash(o->d, mirror);
+	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
+	direct_start(o->d, mirror);
+}
+
 #endif

@@ -67,18 +67,6 @@ static void expect_last(const struct ps_follow *follow, unsigned count, const ch
 	assert_string_equal(follow->looks.addresses[count - 1].text, address);
 }
 
-static void change_roster(struct owner *o, const char *address, const char *with)
-{
-	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, address, with, 0, 0 };
-
-	assert_int_equal(owner_change(o, &wanted), 0);
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
-	assert_int_equal(o->p->upkeep.change.code, 0);
-}
-
 /* One mirror was replaced again and again, and the panel of those that were ever named is full. The
  * one that came last is followed all the same, and COMMAND of perseas run is told of it: with it
  * and one of the list the store is opened. */
@@ -89,7 +77,7 @@ static void mirrors_that_left_make_room_for_others(void **state)
 	struct ps_follow follow;
 
 	(void)state;
-	change_roster(o, "sim://2", "sim://3");
+	replace_member(o, "sim://2", "sim://3");
 	direct_crash(o->d, 4);
 	direct_crash(o->d, 2);
 	follow_begin(&follow, o, 3, LEFT);
@@ -125,7 +113,7 @@ static void members_of_the_newest_roster_stay(void **state)
 	follow_begin(&follow, o, 3, 0);
 	direct_crash(o->d, 0);
 	direct_keep(o->d, o->p);
-	change_roster(o, "sim://1", "sim://3");
+	replace_member(o, "sim://1", "sim://3");
 	ps_follow_look(&follow, &now);
 	expect_last(&follow, 4, "sim://3");
 	owner_die(o);

@@ -15,27 +15,11 @@ enum {
 	OPENS = 6, /* of the fork, each under a higher epoch */
 };
 
-static bool is_over(struct owner *o)
-{
-	return o->p->upkeep.change.stage == PS_CHANGE_NONE;
-}
-
-/* How the change ends. */
-static int change(struct owner *o, const struct perseas_roster_change *wanted)
-{
-	assert_int_equal(owner_change(o, wanted), 0);
-	for (unsigned rounds = 0; !is_over(o); rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
-	return o->p->upkeep.change.code;
-}
-
 static int add(struct owner *o, const char *with)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, with, 1, false };
 
-	return change(o, &wanted);
+	return change_roster(o, &wanted);
 }
 
 static int take_out(struct owner *o, const char *address)
@@ -43,7 +27,7 @@ static int take_out(struct owner *o, const char *address)
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, address, NULL, 1,
 		                                      false };
 
-	return change(o, &wanted);
+	return change_roster(o, &wanted);
 }
 
 static int replace(struct owner *o, const char *address, const char *with, bool gone)
@@ -51,14 +35,7 @@ static int replace(struct owner *o, const char *address, const char *with, bool 
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, address, with, 0,
 		                                      gone };
 
-	return change(o, &wanted);
-}
-
-static void make_empty(struct owner *o, unsigned mirror)
-{
-	direct_crash(o->d, mirror);
-	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
-	direct_start(o->d, mirror);
+	return change_roster(o, &wanted);
 }
 
 static void begin_at(struct owner *o, unsigned mirror)
@@ -284,7 +261,7 @@ static struct owner *begin_fork_at_a_member(void)
 	/* So that the fork's roster is the older one. */
 	for (unsigned i = 0; i < OPENS; i++)
 		begin_at(o, NEW);
-	assert_int_equal(change(o, &third), 0);
+	assert_int_equal(change_roster(o, &third), 0);
 	assert_int_equal(owner_put(o, 0, 100, 10), 0);
 	owner_die(o);
 	make_empty(o, OTHER);
@@ -322,55 +299,64 @@ static void a_fork_where_a_member_was_is_no_place_of_the_store(void **state)
 	owner_free(o);
 }
 
-/* The owner has two mirrors, and puts others in their places while somebody asks all four: when
- * two have answered. */
+/* Somebody opens the store, and something happens when the mirrors were asked so often. */
 static struct {
 	struct ps_env_ops ops;
 	const struct ps_env_ops *real;
 	struct owner *o;
-	unsigned asked;
-} moving;
+	unsigned asked, at;
+	void (*happens)(struct owner *o);
+} watched;
 
-static int send_and_move(struct ps_control *control, const Perseas__Request *request,
-                         struct ps_error *error)
+static int watched_send(struct ps_control *control, const Perseas__Request *request,
+                        struct ps_error *error)
 {
-	if (request->body_case == PERSEAS__REQUEST__BODY_STATUS && moving.asked++ == 2) {
-		assert_int_equal(replace(moving.o, "sim://0", "sim://2", false), 0);
-		assert_int_equal(replace(moving.o, "sim://1", "sim://3", false), 0);
-	}
-	return moving.real->send(control, request, error);
+	if (request->body_case == PERSEAS__REQUEST__BODY_STATUS && watched.asked++ == watched.at)
+		watched.happens(watched.o);
+	return watched.real->send(control, request, error);
 }
 
-/* The two rosters that are told have no image in common, as those of a fork, but not for long. */
+static int open_while(struct owner *o, const char *list, unsigned at,
+                      void (*happens)(struct owner *o))
+{
+	struct ps_env *env = direct_env(o->d);
+	struct perseas *none;
+
+	watched.o = o;
+	watched.asked = 0;
+	watched.at = at;
+	watched.happens = happens;
+	watched.real = env->ops;
+	watched.ops = *env->ops;
+	watched.ops.send = watched_send;
+	env->ops = &watched.ops;
+	memset(&o->error, 0, sizeof(o->error));
+	return ps_open(env, STORE, list, &o->options, &none, &o->error);
+}
+
+static void replace_both(struct owner *o)
+{
+	replace_member(o, "sim://0", "sim://2");
+	replace_member(o, "sim://1", "sim://3");
+}
+
+/* The owner has two mirrors, and puts others in their places when two of the four have answered.
+ * The two rosters that are told have no image in common, as those of a fork, but not for long. */
 static void a_roster_that_changes_meanwhile_is_no_fork(void **state)
 {
 	struct owner *o = begin(2, 2);
-	struct ps_env *env = direct_env(o->d);
-	struct ps_error error = { 0 };
-	struct perseas *other;
 
 	(void)state;
-	moving.o = o;
-	moving.asked = 0;
-	moving.real = env->ops;
-	moving.ops = *env->ops;
-	moving.ops.send = send_and_move;
-	env->ops = &moving.ops;
-	assert_int_equal(ps_open(env, STORE, "sim://0,sim://1,sim://2,sim://3", &o->options, &other,
-	                         &error),
+	assert_int_equal(open_while(o, "sim://0,sim://1,sim://2,sim://3", 2, replace_both),
 	                 PERSEAS_EBUSY);
-	assert_int_equal(moving.asked, 8);
+	assert_int_equal(watched.asked, 8);
 	owner_free(o);
 }
 
-static int send_or_crash(struct ps_control *control, const Perseas__Request *request,
-                         struct ps_error *error)
+static void end_fork(struct owner *o)
 {
-	if (request->body_case == PERSEAS__REQUEST__BODY_STATUS && moving.asked++ == MIRRORS) {
-		direct_crash(moving.o->d, BACK);
-		direct_crash(moving.o->d, OTHER);
-	}
-	return moving.real->send(control, request, error);
+	direct_crash(o->d, BACK);
+	direct_crash(o->d, OTHER);
 }
 
 /* That a fork's mirrors were seen a moment ago is reason enough not to open the store without
@@ -378,23 +364,15 @@ static int send_or_crash(struct ps_control *control, const Perseas__Request *req
 static void a_fork_that_was_seen_is_not_forgotten(void **state)
 {
 	struct owner *o = begin_fork();
-	struct ps_env *env = direct_env(o->d);
-	struct ps_error error = { 0 };
 
 	(void)state;
 	open_fork(o);
 	owner_die(o);
-	moving.o = o;
-	moving.asked = 0;
-	moving.real = env->ops;
-	moving.ops = *env->ops;
-	moving.ops.send = send_or_crash;
-	env->ops = &moving.ops;
-	assert_int_equal(ps_open(env, STORE, "sim://0,sim://1,sim://2,sim://3,sim://4", &o->options,
-	                         &o->p, &error),
+	assert_int_equal(open_while(o, "sim://0,sim://1,sim://2,sim://3,sim://4", MIRRORS,
+	                            end_fork),
 	                 PERSEAS_EUNREACHABLE);
-	assert_true(moving.asked > MIRRORS);
-	assert_non_null(strstr(error.text, "sim://0"));
+	assert_true(watched.asked > MIRRORS);
+	assert_error_says(o, "sim://0");
 	owner_free(o);
 }
 

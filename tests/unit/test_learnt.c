@@ -29,33 +29,13 @@ static int open_learnt(struct owner *o, const char *learnt, uint32_t flags)
 	return ps_open(env_with(o, learnt, LIST), STORE, LIST, &options, &o->p, &o->error);
 }
 
-static void replace(struct owner *o, const char *address, const char *with)
-{
-	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, address, with, 0,
-		                                      false };
-
-	assert_int_equal(owner_change(o, &wanted), 0);
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
-	assert_int_equal(o->p->upkeep.change.code, 0);
-}
-
-static void make_empty(struct owner *o, unsigned mirror)
-{
-	direct_crash(o->d, mirror);
-	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
-	direct_start(o->d, mirror);
-}
-
 /* The store has left the list, mirror by mirror. */
 static struct owner *begin_left(void)
 {
 	struct owner *o = begin(2, 2);
 
-	replace(o, "sim://0", "sim://2");
-	replace(o, "sim://1", "sim://3");
+	replace_member(o, "sim://0", "sim://2");
+	replace_member(o, "sim://1", "sim://3");
 	owner_die(o);
 	make_empty(o, 0);
 	make_empty(o, 1);

@@ -256,21 +256,27 @@ static void what_only_people_can_mend_is_told(void **state)
 	close(listener);
 }
 
+static int change_as_owner(struct rig *rig, int kind, unsigned mirror)
+{
+	char address[64];
+	struct perseas_roster_change wanted = { .kind = kind, .acks = 1 };
+	int rc;
+
+	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", rig->mirrors[mirror].port);
+	*(kind == PERSEAS_ROSTER_ADD ? &wanted.with : &wanted.address) = address;
+	rc = perseas_roster(rig->p, &wanted);
+	if (rc)
+		print_message("%s\n", perseas_message(rig->p));
+	return rc;
+}
+
 /* Takes the first mirror out of the roster. */
 static int leave_first(struct rig *rig)
 {
-	char first[64];
-	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, first, NULL, 1, 0 };
-	int rc;
+	const int rc = rig_open(rig, 0, 0) || change_as_owner(rig, PERSEAS_ROSTER_REMOVE, 0);
 
-	snprintf(first, sizeof(first), "tcp://127.0.0.1:%u", rig->mirrors[0].port);
-	rc = rig_open(rig, 0, 0);
-	if (!rc)
-		rc = perseas_roster(rig->p, &wanted);
-	if (rc)
-		print_message("%s\n", perseas_message(rig->p));
 	perseas_close(rig->p);
-	return rc != 0;
+	return rc;
 }
 
 /* The mirror runs again, and has lost what it had. */
@@ -282,6 +288,20 @@ static void make_empty(struct rig_mirror *m)
 	snprintf(command, sizeof(command), "rm -rf '%s/memory'", m->directory);
 	assert_int_equal(system(command), 0);
 	rig_start(m);
+}
+
+/* With that mirror alone in its list, and PERSEAS_CREATE. */
+static perseas_standby_t *begin_by(struct rig *rig, unsigned mirror)
+{
+	struct perseas_options options;
+	perseas_standby_t *s;
+	char list[64];
+
+	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", rig->mirrors[mirror].port);
+	options_begin(&options);
+	options.flags = PERSEAS_CREATE;
+	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
+	return s;
 }
 
 static void find_store(struct rig *rig, perseas_standby_t *s)
@@ -303,15 +323,9 @@ static void call_off(struct rig *rig, perseas_standby_t *s)
 static void a_store_is_opened_where_the_roster_has_it(void **state)
 {
 	struct rig *rig = *state;
-	pid_t owner = start_process(rig, own);
-	struct perseas_options options;
-	perseas_standby_t *s;
-	char list[64];
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_by(rig, 0);
 
-	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", rig->mirrors[0].port);
-	options_begin(&options);
-	options.flags = PERSEAS_CREATE;
-	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	kill_process(owner);
 	assert_int_equal(rig_by_another(rig, leave_first), 0);
@@ -326,35 +340,16 @@ static void a_store_is_opened_where_the_roster_has_it(void **state)
 	perseas_standby_close(s);
 }
 
-static int change_as_owner(struct rig *rig, int kind, unsigned mirror)
-{
-	char address[64];
-	struct perseas_roster_change wanted = { .kind = kind, .acks = 1 };
-	int rc;
-
-	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", rig->mirrors[mirror].port);
-	*(kind == PERSEAS_ROSTER_ADD ? &wanted.with : &wanted.address) = address;
-	rc = perseas_roster(rig->p, &wanted);
-	if (rc)
-		print_message("%s\n", perseas_message(rig->p));
-	return rc;
-}
-
 /* The store leaves the list while the standby is its owner, which nobody follows then. */
 static void an_owner_that_stands_by_again_knows_its_roster(void **state)
 {
 	struct rig *rig = *state;
-	pid_t owner = start_process(rig, own);
-	struct perseas_options options;
+	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s;
-	char list[64];
 
 	kill_process(owner);
 	assert_int_equal(rig_by_another(rig, leave_first), 0);
-	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", rig->mirrors[1].port);
-	options_begin(&options);
-	options.flags = PERSEAS_CREATE;
-	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
+	s = begin_by(rig, 1);
 	become_owner(rig, s);
 	assert_int_equal(change_as_owner(rig, PERSEAS_ROSTER_ADD, 0), 0);
 	assert_int_equal(change_as_owner(rig, PERSEAS_ROSTER_REMOVE, 1), 0);
