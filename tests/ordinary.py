@@ -1,6 +1,7 @@
 """What root has an ordinary user do: in a copy of the tree that is that user's, for the tree itself
 may lie where only root can enter."""
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
@@ -21,6 +22,17 @@ def left(folder, names):
     return set(LEFT(folder, names)).union(systems)
 
 
+def copy_tree(copy):
+    """Without what a suite that runs beside this one removed while this folder was read, as a linker
+    and a fuzzer do: what is needed here was built before, and stays."""
+    try:
+        shutil.copytree(".", copy, symlinks=True, ignore=left)
+    except shutil.Error as error:
+        vanished = "[Errno %d]" % errno.ENOENT
+        others = [each for each in error.args[0] if not each[2].startswith(vanished)]
+        if others:
+            raise shutil.Error(others) from error
+
 
 def environment(env, home):
     """Without root's own folders."""
@@ -35,7 +47,7 @@ def hand_over(env, results):
     top = tempfile.mkdtemp(prefix="perseas-", dir=EVERYBODYS)
     try:
         copy = pathlib.Path(top, "tree")
-        shutil.copytree(".", copy, symlinks=True, ignore=left)
+        copy_tree(copy)
         (copy / results).mkdir(parents=True)
         for folder, _, files in os.walk(top):
             for path in (folder, *(os.path.join(folder, name) for name in files)):
