@@ -49,13 +49,6 @@ static_assert(GRANULE / PS_PAGE <= UINT8_MAX, "so many pages can be here of a gr
 #define FEATURE_POISON ((uint64_t)1 << 14)
 #define FEATURE_MOVE ((uint64_t)1 << 16)
 
-struct poison {
-	struct uffdio_range range;
-	uint64_t mode;
-	int64_t updated;
-};
-#define POISON _IOWR(UFFDIO, 0x08, struct poison)
-
 struct ps_pager {
 	struct ps_env *env;
 	pthread_t thread;
@@ -397,43 +390,6 @@ static bool uffd_fault(struct ps_pager *pager, uint64_t *address)
 	return true;
 }
 
-/* The kernel fills and refuses one mapping at a time, and has several where the application locked
- * a part of the segment, or changed its rights. Then it is done page by page. A page of which the
- * kernel knows nothing was mapped anew, and is not missing. */
-static uint64_t length_at_once(uint64_t left, bool parted)
-{
-	return parted ? PS_PAGE : left;
-}
-
-/* Whole pages, to an address. How many bytes: there is no memory for the next. A page that is here
- * keeps what it has. */
-static uint64_t copy_pages(struct ps_pager *pager, uint64_t to, const uint8_t *from,
-                           uint64_t length, uint64_t mode)
-{
-	uint64_t done = 0;
-	bool parted = false;
-
-	while (done < length) {
-		struct uffdio_copy copy = { .dst = to + done,
-			                    .src = (uint64_t)(uintptr_t)from + done,
-			                    .len = length_at_once(length - done, parted),
-			                    .mode = mode };
-		const int failed = ioctl(pager->uffd, UFFDIO_COPY, &copy) ? errno : 0;
-
-		if (copy.copy > 0)
-			done += (uint64_t)copy.copy;
-		else if (failed == EEXIST || (failed == ENOENT && parted))
-			done += PS_PAGE;
-		else if (failed == ENOENT)
-			parted = true;
-		else if (failed == ENOMEM || failed == EFAULT)
-			break;
-		else if (failed != EAGAIN)
-			abort(); /* nobody else may change this range: who waits would for ever */
-	}
-	return done;
-}
-
 static bool is_block(const struct ps_pager *pager, const uint8_t *bytes)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
@@ -465,8 +421,7 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 		memset(pager->page + length, 0, whole - length);
 		bytes = pager->page;
 	}
-	done += copy_pages(pager, (uint64_t)(uintptr_t)to + done, bytes + done, whole - done,
-	                   watched ? UFFDIO_COPY_MODE_WP : 0);
+	done += ps_pages_copy(pager->uffd, to + done, bytes + done, whole - done, watched);
 	return done < length ? (uint32_t)done : length;
 }
 
@@ -481,39 +436,9 @@ static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 	return !madvise(base, size, PS_MADV_COLLAPSE) || errno != EAGAIN;
 }
 
-/* Whoever asks what was written leaves a mark where a page was discarded that is watched, and the
- * kernel refuses no page that has one. A page that is here then counts as written, which is no
- * harm. True: try again. */
-static bool take_mark(struct ps_pager *pager, uint64_t at)
-{
-	struct uffdio_writeprotect none = { .range = { at, PS_PAGE } };
-
-	return pager->watches && !ioctl(pager->uffd, UFFDIO_WRITEPROTECT, &none);
-}
-
 static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
-	struct uffdio_range all = range_of(at, length);
-	uint64_t unmarked = UINT64_MAX;
-	bool parted = false;
-
-	for (uint64_t done = 0; done < all.len;) {
-		struct poison poison = { .range = { all.start + done,
-			                            length_at_once(all.len - done, parted) } };
-		const int failed = ioctl(pager->uffd, POISON, &poison) ? errno : 0;
-
-		if (poison.updated > 0)
-			done += (uint64_t)poison.updated;
-		else if (failed == EEXIST && unmarked != done && take_mark(pager, all.start + done))
-			unmarked = done;
-		else if (failed == EEXIST || (failed == ENOENT && parted))
-			done += PS_PAGE; /* it is here, or nobody's */
-		else if (failed == ENOENT)
-			parted = true;
-		else if (failed != EAGAIN && failed != ENOMEM)
-			abort();
-	}
-	(void)ioctl(pager->uffd, UFFDIO_WAKE, &all);
+	ps_pages_refuse(pager->uffd, at, whole_pages(length), pager->watches);
 }
 
 /* --- mirrors --- */

@@ -4,18 +4,28 @@
 #include "pages.h"
 
 #include "../host/page_calls.h"
+#include "../../proto/image/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 
-/* UFFDIO_MOVE (Linux 6.8), which some headers that this is built with are too old to have. */
+/* UFFDIO_MOVE (Linux 6.8) and UFFDIO_POISON (6.6), which some headers that this is built with are
+ * too old to have. */
 struct move {
 	uint64_t to, from, length, mode;
 	int64_t moved;
 };
 #define MOVE _IOWR(UFFDIO, 0x05, struct move)
+
+struct poison {
+	struct uffdio_range range;
+	uint64_t mode;
+	int64_t updated;
+};
+#define POISON _IOWR(UFFDIO, 0x08, struct poison)
 
 int ps_pages_open(void)
 {
@@ -53,4 +63,89 @@ uint64_t ps_pages_move(int uffd, const uint8_t *to, const uint8_t *from, uint64_
 			break;
 	}
 	return done;
+}
+
+static uint64_t length_at_once(uint64_t left, bool parted)
+{
+	return parted ? PS_PAGE : left;
+}
+
+/* This is not what was covered, or not all of it. If it is one page, it was mapped anew: as
+ * nothing that any userfaultfd has, or as what one of the application has, which may not take pages
+ * as they come here (protected, or smaller than those that it lies in). */
+static bool is_other_memory(int failed)
+{
+	return failed == ENOENT || failed == EINVAL;
+}
+
+static void wake(int uffd, uint64_t at, uint64_t length)
+{
+	struct uffdio_range range = { at, length };
+
+	(void)ioctl(uffd, UFFDIO_WAKE, &range);
+}
+
+uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length,
+                       bool watched)
+{
+	uint64_t done = 0;
+	bool parted = false;
+
+	while (done < length) {
+		struct uffdio_copy copy = { .dst = (uint64_t)(uintptr_t)to + done,
+			                    .src = (uint64_t)(uintptr_t)from + done,
+			                    .len = length_at_once(length - done, parted),
+			                    .mode = watched ? UFFDIO_COPY_MODE_WP : 0 };
+		const int failed = ioctl(uffd, UFFDIO_COPY, &copy) ? errno : 0;
+
+		if (copy.copy > 0)
+			done += (uint64_t)copy.copy;
+		else if (failed == EEXIST || (is_other_memory(failed) && parted))
+			done += PS_PAGE;
+		else if (is_other_memory(failed))
+			parted = true;
+		else if (failed == ENOMEM || failed == EFAULT)
+			break;
+		else if (failed != EAGAIN)
+			abort(); /* nobody else may change this range: who waits would for ever */
+	}
+	if (parted)
+		wake(uffd, (uint64_t)(uintptr_t)to, done);
+	return done;
+}
+
+/* Whoever asks what was written leaves a mark where a page was discarded that is watched, and the
+ * kernel refuses no page that has one. A page that is here then counts as written, which is no
+ * harm. True: try again. */
+static bool take_mark(int uffd, uint64_t at)
+{
+	struct uffdio_writeprotect none = { .range = { at, PS_PAGE } };
+
+	return !ioctl(uffd, UFFDIO_WRITEPROTECT, &none);
+}
+
+void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)at;
+	uint64_t unmarked = UINT64_MAX;
+	bool parted = false;
+
+	for (uint64_t done = 0; done < length;) {
+		struct poison poison = { .range = { start + done,
+			                            length_at_once(length - done, parted) } };
+		const int failed = ioctl(uffd, POISON, &poison) ? errno : 0;
+
+		if (poison.updated > 0)
+			done += (uint64_t)poison.updated;
+		else if (failed == EEXIST && watches && unmarked != done &&
+		         take_mark(uffd, start + done))
+			unmarked = done;
+		else if (failed == EEXIST || (is_other_memory(failed) && parted))
+			done += PS_PAGE; /* it is here, or left out */
+		else if (is_other_memory(failed))
+			parted = true;
+		else if (failed != EAGAIN && failed != ENOMEM)
+			abort();
+	}
+	wake(uffd, start, length);
 }

@@ -4,9 +4,17 @@
  * than one at a time. Where its pages are larger than those in which memory comes, memory is read
  * first. With real mirrors and pages.
  */
+#include "../../client/demand/demand.h"
+#include "../../client/host/page_calls.h"
+#include "../../proto/base/large_page.h"
 #include "demand_rig.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 
 enum { PART = 3 * PS_PAGE, PARTS = 5, STRIDE = 201 * PS_PAGE, BEGIN = 7 * PS_PAGE };
 
@@ -94,6 +102,13 @@ static void test_parts_are_refused(void **state)
 	}
 }
 
+static void map_anew(uint8_t *at)
+{
+	assert_ptr_equal(mmap(at, PART, PROT_READ | PROT_WRITE,
+	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+	                 at);
+}
+
 /* What the application took out of the segment is nobody's to fill, and the rest comes. */
 static void test_what_is_unmapped_is_left_out(void **state)
 {
@@ -103,9 +118,7 @@ static void test_what_is_unmapped_is_left_out(void **state)
 
 	rig_begin(rig);
 	gone = part(rig, 2);
-	assert_ptr_equal(mmap(gone, PART, PROT_READ | PROT_WRITE,
-	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
-	                 gone);
+	map_anew(gone);
 	memset(gone, 77, PART);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
@@ -113,6 +126,103 @@ static void test_what_is_unmapped_is_left_out(void **state)
 		wrong += gone[i] != 77;
 	assert_int_equal(wrong, 0);
 	assert_true(rig_wrong(rig) <= PART);
+}
+
+/* A userfaultfd of the application's own, over what it mapped anew. */
+static int cover(uint8_t *at, uint64_t length)
+{
+	const int uffd = (int)syscall(__NR_userfaultfd,
+	                              O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register covered = { .range = { (uint64_t)(uintptr_t)at, length },
+		                           .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	assert_true(uffd >= 0);
+	assert_int_equal(ioctl(uffd, UFFDIO_API, &api), 0);
+	assert_int_equal(ioctl(uffd, UFFDIO_REGISTER, &covered), 0);
+	return uffd;
+}
+
+/* It takes no page that comes protected, and what comes does, where stores are noted. */
+static void test_what_another_userfaultfd_has_is_left_out(void **state)
+{
+	struct rig *rig = *state;
+	uint8_t *gone;
+	int uffd;
+
+	atomic_store(&rig_shut, true);
+	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER | PERSEAS_TRACKED,
+	                          PERSEAS_RECOVERY_ON_DEMAND),
+	                 0);
+	assert_int_equal(rig_map(rig), 0);
+	gone = part(rig, 2);
+	map_anew(gone);
+	uffd = cover(gone, PART);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	close(uffd);
+	if (ps_demand_can_watch(rig->p))
+		for (uint64_t i = 0; i < PART; i++)
+			assert_int_equal(gone[i], 0);
+	assert_true(rig_wrong(rig) <= PART);
+}
+
+static void *put_at(void *arg)
+{
+	struct rig *rig = arg;
+
+	return (void *)(intptr_t)rig_put(rig, PS_LARGE_PAGE, 1, 9);
+}
+
+/* It takes no page that is smaller than its own. */
+static void test_a_large_page_that_another_userfaultfd_has_is_left_out(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread;
+	uint8_t *gone;
+	void *rc;
+	int uffd;
+
+	rig_begin(rig);
+	gone = mmap(NULL, PS_LARGE_PAGE, PROT_READ | PROT_WRITE,
+	            MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (gone == MAP_FAILED) {
+		printf("this host keeps no large pages (vm.nr_hugepages)\n");
+		skip();
+	}
+	gone = mremap(gone, PS_LARGE_PAGE, PS_LARGE_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+	              rig->bytes + PS_LARGE_PAGE);
+	assert_ptr_equal(gone, rig->bytes + PS_LARGE_PAGE);
+	uffd = cover(gone, PS_LARGE_PAGE);
+	atomic_store(&rig_waited, false);
+	atomic_store(&rig_watched, &rig->p->demand->change);
+	assert_int_equal(pthread_create(&thread, NULL, put_at, rig), 0);
+	RIG_UNTIL(atomic_load(&rig_waited));
+	rig_be_fenced(rig);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, PERSEAS_EFENCED);
+	close(uffd);
+}
+
+static void *look(void *at)
+{
+	return (void *)(intptr_t)rig_look(at);
+}
+
+static void test_who_waits_for_what_is_mapped_anew_goes_on(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread;
+	void *found;
+
+	rig_begin(rig);
+	assert_int_equal(pthread_create(&thread, NULL, look, part(rig, 2)), 0);
+	RIG_UNTIL(rig_stat(rig).faults > 0);
+	map_anew(part(rig, 2));
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	pthread_join(thread, &found);
+	assert_null(found);
 }
 
 static void test_with_larger_pages_memory_is_read_first(void **state)
@@ -140,6 +250,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_parts_are_refused, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_unmapped_is_left_out, setup,
 		                                rig_teardown),
+		cmocka_unit_test_setup_teardown(test_what_another_userfaultfd_has_is_left_out,
+		                                setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_large_page_that_another_userfaultfd_has_is_left_out, setup,
+			rig_teardown),
+		cmocka_unit_test_setup_teardown(test_who_waits_for_what_is_mapped_anew_goes_on,
+		                                setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_with_larger_pages_memory_is_read_first, setup,
 		                                rig_teardown),
 	};
