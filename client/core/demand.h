@@ -194,6 +194,9 @@ struct ps_pager_ops {
 	bool (*ask)(struct ps_pager *pager, unsigned which, const struct ps_missing *fetch);
 	/* 1: *fetched is set; 0: not yet; -1: it will not come. */
 	int (*answer)(struct ps_pager *pager, unsigned which, struct ps_fetched *fetched);
+	/* So many bytes, about, have come of what does not come as a whole yet: while they become
+	 * more, a slow link is given time. The member is NULL where nobody can say. */
+	uint64_t (*come)(struct ps_pager *pager, unsigned which);
 	/* Until something may have come, somebody waits, wake() was called, or until_ns. */
 	void (*sleep)(struct ps_pager *pager, uint64_t until_ns);
 };

@@ -79,7 +79,8 @@ struct ps_fetching {
 	uint64_t generation, granule; /* busy: what of, and which is the first */
 	unsigned count;               /* busy: of granules */
 	uint64_t asked_at;            /* busy */
-	uint64_t until;               /* busy: the answer must be there by then */
+	uint64_t until;               /* busy: the answer must be there by then, or more of it */
+	uint64_t come;                /* busy: so many bytes of it were there when that was set */
 	bool doubled;                 /* busy: another source was asked for the same since */
 	uint64_t again_at, delay;     /* not asked before */
 };

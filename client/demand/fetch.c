@@ -286,6 +286,7 @@ static void ask(struct ps_demand *d, unsigned i, uint64_t now)
 	f->doubled = false;
 	f->asked_at = now;
 	f->until = now + d->patience;
+	f->come = 0;
 	if (d->ops->ask(d->pager, i, &fetch))
 		return;
 	lose(d, i, now);
@@ -411,6 +412,19 @@ static uint64_t due_rest(struct ps_demand *d, uint64_t now)
 	return at > now ? at : PS_NEVER;
 }
 
+/* A run over a slow link, which others may share, has as much time as its granules would alone. */
+static bool goes_on(struct ps_demand *d, unsigned i, uint64_t now)
+{
+	struct ps_fetching *f = &d->fetching[i];
+	const uint64_t come = d->ops->come ? d->ops->come(d->pager, i) : 0;
+
+	if (come >= f->come + d->ops->granule) {
+		f->come = come;
+		f->until = now + d->patience;
+	}
+	return now < f->until;
+}
+
 /* What a source says. */
 static void hear(struct ps_demand *d, unsigned i, uint64_t now)
 {
@@ -424,7 +438,7 @@ static void hear(struct ps_demand *d, unsigned i, uint64_t now)
 	rc = d->ops->answer(d->pager, i, &fetched);
 	if (rc > 0)
 		arrived(d, i, &fetched, now);
-	else if (rc < 0 || now >= f->until)
+	else if (rc < 0 || !goes_on(d, i, now))
 		lose(d, i, now);
 }
 

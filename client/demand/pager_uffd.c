@@ -479,6 +479,11 @@ static int uffd_answer(struct ps_pager *pager, unsigned which, struct ps_fetched
 	return ps_reach_answer(&pager->reaches[which], fetched);
 }
 
+static uint64_t uffd_come(struct ps_pager *pager, unsigned which)
+{
+	return pager->peekers[which].asked ? 0 : ps_reach_come(&pager->reaches[which]);
+}
+
 static void uffd_sleep(struct ps_pager *pager, uint64_t until_ns)
 {
 	const uint64_t tick = ps_monotonic() + (uint64_t)TICK_MS * 1000000;
@@ -521,5 +526,6 @@ const struct ps_pager_ops ps_pager_uffd = {
 	.reads = uffd_reads,
 	.ask = uffd_ask,
 	.answer = uffd_answer,
+	.come = uffd_come,
 	.sleep = uffd_sleep,
 };

@@ -431,6 +431,11 @@ int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched)
 	return 1;
 }
 
+uint64_t ps_reach_come(const struct ps_reach *reach)
+{
+	return (uint64_t)reach->done + reach->have;
+}
+
 bool ps_reach_waits(const struct ps_reach *reach, struct pollfd *fd)
 {
 	const bool sends = !reach->connected || reach->out_done < reach->out_length;

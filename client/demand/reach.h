@@ -66,6 +66,9 @@ int ps_reach_answer(struct ps_reach *reach, struct ps_fetched *fetched);
  * the caller's. A peer that is silent for 10 s ends it. -1: it failed at once. */
 int ps_reach_connect(const void *address, uint32_t length);
 
+/* So many bytes, about, of the answer that is due have come. */
+uint64_t ps_reach_come(const struct ps_reach *reach);
+
 /* What to wait for. False: nothing. */
 bool ps_reach_waits(const struct ps_reach *reach, struct pollfd *fd);
 

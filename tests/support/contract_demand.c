@@ -194,6 +194,35 @@ static void a_source_that_hangs_holds_up_nobody(struct demand_stage *s)
 	end(&o);
 }
 
+/* Over a slow link a run takes longer than an answer may, and than a source that says nothing is
+ * waited for. */
+static void a_source_that_goes_on_is_not_given_up(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begin(s, &o));
+	script.ops.run = RUN;
+	o.p->demand->patience = 2 * s->short_ns;
+	set_all(true, false);
+	CHECK(map(&o));
+	CHECK(asked(2));
+	for (unsigned i = 0; i < 30; i++) {
+		go_on(o.granule);
+		rest(PS_KEEPER, s->short_ns / 10);
+	}
+	CHECK(asks() == 2);
+	/* A few bytes now and then are none of a link. */
+	for (unsigned i = 0; i < 100 && asks() == 2; i++) {
+		go_on(1);
+		rest(PS_KEEPER, s->short_ns / 10);
+	}
+	CHECK(asks() > 2);
+	set_all(false, false);
+	CHECK(comes(&o));
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
 /* Of what nobody waits for, several granules at once. */
 static void the_rest_comes_in_runs(struct demand_stage *s)
 {
@@ -440,6 +469,7 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(an_answer_for_an_earlier_mapping_is_dropped),
 	CLAUSE(without_a_source_memory_waits),
 	CLAUSE(a_source_that_hangs_holds_up_nobody),
+	CLAUSE(a_source_that_goes_on_is_not_given_up),
 	CLAUSE(the_rest_comes_in_runs),
 	CLAUSE(who_waits_gets_a_run_where_that_is_fast),
 	CLAUSE(soon_after_it_is_mapped_granules_come),

@@ -8,6 +8,7 @@
 #include "contract_demand.h"
 
 #include "../../client/core/handle.h"
+#include "../../client/demand/demand.h"
 #include "messages.h"
 
 #include <stdio.h>
@@ -42,6 +43,7 @@ static struct script {
 	struct ps_env *env;
 	uint8_t age; /* of what mirrors have */
 	unsigned asks, fills, filled, deaths;
+	uint64_t come;           /* bytes, of whatever was asked for */
 	uint64_t granules[ASKS]; /* which were asked for, in this order */
 	uint64_t slow;           /* so long a fill waits before it happens, ns */
 	bool touched;            /* memory has zeros in it before it is mapped */
@@ -118,6 +120,26 @@ static int script_answer(struct ps_pager *pager, unsigned which, struct ps_fetch
 	if (answers)
 		answers();
 	return rc;
+}
+
+static uint64_t script_come(struct ps_pager *pager, unsigned which)
+{
+	uint64_t come;
+
+	(void)pager;
+	(void)which;
+	pthread_mutex_lock(&script.lock);
+	come = script.come;
+	pthread_mutex_unlock(&script.lock);
+	return come;
+}
+
+/* More of what is held has come. */
+static void go_on(uint64_t bytes)
+{
+	pthread_mutex_lock(&script.lock);
+	script.come += bytes;
+	pthread_mutex_unlock(&script.lock);
 }
 
 static uint32_t script_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
@@ -366,10 +388,12 @@ static bool begin(struct demand_stage *s, struct owner *o)
 	script.ops.drop = script_drop;
 	script.ops.ask = script_ask;
 	script.ops.answer = script_answer;
+	script.ops.come = script_come;
 	script.ops.fill = script_fill;
 	script.env = s->env;
 	script.age = 0;
 	script.asks = script.fills = script.filled = script.deaths = 0;
+	script.come = 0;
 	script.slow = 0;
 	script.touched = false;
 	script.answers = NULL;

@@ -257,11 +257,17 @@ static int give(struct fixture *f)
 static void test_pieces_lie_side_by_side(void **state)
 {
 	struct fixture *f = *state;
+	const uint8_t *end;
 
 	ask_for(f, LONG);
+	assert_int_equal(ps_reach_come(&f->reach), 0);
 	add_piece(f, 2, PS_REACH_BULK, 1);
 	add_working(f, 3);
 	add_piece(f, 3, PS_REACH_BULK, 2);
+	end = f->sent + (f->length -= 9);
+	assert_int_equal(give(f), 0);
+	assert_in_range(ps_reach_come(&f->reach), 2 * PS_REACH_BULK - 9, 2 * PS_REACH_BULK + 50);
+	add(f, end, 9);
 	add_piece(f, 4, LONG - 2 * PS_REACH_BULK, 3);
 	assert_int_equal(give(f), 0);
 	add_status(f, 5);
