@@ -184,13 +184,13 @@ static bool find_late(struct ps_demand *d, uint64_t now, struct ps_want *next)
 	return false;
 }
 
-/* Is a run under way that nobody waited for? */
+/* Is a run under way that nobody waited for? One that hangs is another source's by now. */
 static bool has_run(const struct ps_demand *d)
 {
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		const struct ps_fetching *f = &d->fetching[i];
 
-		if (f->busy && !f->waited_for && f->count > 1)
+		if (f->busy && !f->waited_for && f->count > 1 && !f->doubled)
 			return true;
 	}
 	return false;

@@ -344,6 +344,21 @@ static void behind_a_wait_one_run_is_under_way(struct demand_stage *s)
 	end(&o);
 }
 
+/* The run of a source that hangs has come of another one, and holds up no other run. */
+static void behind_a_wait_a_late_run_counts_no_more(struct demand_stage *s)
+{
+	struct owner o;
+
+	CHECK(begins_with_a_wait(s, &o, FAR));
+	script.ops.late = s->short_ns / 10;
+	script.ops.wake(script.pager);
+	for (unsigned i = 0; i < 20 && ps_demand_lacks(o.p, &o.segment); i++)
+		rest(PS_KEEPER, s->short_ns / 10);
+	CHECK(!ps_demand_lacks(o.p, &o.segment));
+	CHECK(has(&o, 0));
+	end(&o);
+}
+
 static void runs_go_on_when_nobody_has_waited_for_a_while(struct demand_stage *s)
 {
 	struct owner o;
@@ -475,6 +490,7 @@ const struct demand_clause demand_clauses[] = {
 	CLAUSE(soon_after_it_is_mapped_granules_come),
 	CLAUSE(who_waits_for_all_of_it_gets_runs_at_once),
 	CLAUSE(behind_a_wait_one_run_is_under_way),
+	CLAUSE(behind_a_wait_a_late_run_counts_no_more),
 	CLAUSE(runs_go_on_when_nobody_has_waited_for_a_while),
 	CLAUSE(a_run_comes_twice),
 	CLAUSE(who_is_fenced_gets_nothing),
