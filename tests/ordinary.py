@@ -23,7 +23,7 @@ def left(folder, names):
 
 
 def copy_tree(copy):
-    """Without what a suite that runs beside this one removed while this folder was read, as a linker
+    """Without what a suite that runs beside this one removed while its folder was read, as a linker
     and a fuzzer do: what is needed here was built before, and stays."""
     try:
         shutil.copytree(".", copy, symlinks=True, ignore=left)
