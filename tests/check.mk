@@ -49,15 +49,17 @@ check-clang:
 # test_alloc puts its own malloc in the place that the sanitizer takes: plain only. So are test_litmus
 # and test_biased, which are about the order in which two processors see stores: they keep both busy
 # for longer with a sanitizer, and show less of that then. Those of WAITING wait for what takes real
-# seconds.
+# seconds. Only root can have the kernel keep huge pages.
 PLAIN_ONLY := %/test_alloc %/test_litmus %/test_biased
 ALL_UNIT_TESTS = $(UNIT_TESTS) \
 	$(filter-out $(PLAIN_ONLY),$(UNIT_TESTS:$(BUILD)/%=build/sanitize/%))
+ROOTS = $(filter %/test_huge_pages %/test_huge_warm,$(ALL_UNIT_TESTS))
 WAITING := $(addprefix %/test_,contract_demand contract_env control_socket verbs_end_to_end)
 check-unit:
 	@$(SUBMAKE) tests
 	@$(SUBMAKE) $(SANITIZED) tests
-	@$(RUN) unit --timeout 120 --jobs 2 --user $(filter-out $(WAITING),$(ALL_UNIT_TESTS)) \
+	@$(RUN) unit --timeout 120 --jobs 2 --user $(filter-out $(WAITING) $(ROOTS),$(ALL_UNIT_TESTS)) \
+		$(addprefix --root ,$(ROOTS)) \
 		$(addprefix --waiting ,$(filter $(WAITING),$(ALL_UNIT_TESTS)))
 
 SCHEDULES := 1..3000 3001..6000 6001..9000 9001..12000

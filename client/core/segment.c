@@ -7,6 +7,7 @@
 #include "segment.h"
 
 #include "demand.h"
+#include "huge_pages.h"
 #include "shadow.h"
 #include "whole.h"
 
@@ -210,11 +211,24 @@ static int reserve(uint64_t address, uint64_t size, bool is_over, uint8_t **base
 	return 0;
 }
 
+/* As reserve, where there are huge pages for it. */
+static bool reserve_huge(const struct perseas *p, struct ps_segment *segment, uint64_t address,
+                         bool is_over)
+{
+	segment->huge = ps_huge_suits(p, address, segment->size) &&
+	                ps_huge_map(address, segment->size, is_over);
+	if (segment->huge)
+		segment->base = (uint8_t *)(uintptr_t)address;
+	return segment->huge;
+}
+
 int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
 	struct ps_kept *kept = address == segment->address ? find_kept(p, address, segment->size)
 	                                                   : NULL;
-	int error = reserve(address, segment->size, kept, &segment->base);
+	int error = reserve_huge(p, segment, address, kept)
+	                    ? 0
+	                    : reserve(address, segment->size, kept, &segment->base);
 
 	/* Where it failed, what was kept may be gone: it must not be unmapped once more. */
 	if (kept)
@@ -250,7 +264,7 @@ void ps_segment_unplace(struct ps_segment *segment)
 		munmap(segment->spare, segment->spare_size);
 	segment->base = segment->spare = NULL;
 	segment->spare_size = 0;
-	segment->is_retained = false;
+	segment->is_retained = segment->huge = false;
 	ps_shadow_free(segment);
 }
 
@@ -262,7 +276,7 @@ void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_se
 	segment->spare_size = 0;
 	segment->shadow = NULL;
 	segment->unlike = NULL;
-	segment->is_retained = false;
+	segment->is_retained = segment->huge = false;
 }
 
 int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
@@ -335,6 +349,8 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t ro
 		return ps_segment_fail_anywhere(p, &all, error);
 	segment->base = all.base;
 	segment->address = ps_segment_start(segment);
+	/* Where it failed, the ordinary memory is there as before. */
+	reserve_huge(p, segment, segment->address, true);
 	if (all.size > segment->size) {
 		segment->spare = all.base + segment->size;
 		segment->spare_size = all.size - segment->size;

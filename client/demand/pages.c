@@ -65,9 +65,9 @@ uint64_t ps_pages_move(int uffd, const uint8_t *to, const uint8_t *from, uint64_
 	return done;
 }
 
-static uint64_t length_at_once(uint64_t left, bool parted)
+static uint64_t length_at_once(uint64_t left, uint64_t page, bool parted)
 {
-	return parted ? PS_PAGE : left;
+	return parted ? page : left;
 }
 
 /* This is not what was covered, or not all of it. If it is one page, it was mapped anew: as
@@ -86,7 +86,7 @@ static void wake(int uffd, uint64_t at, uint64_t length)
 }
 
 uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length,
-                       bool watched)
+                       uint64_t page, bool watched)
 {
 	uint64_t done = 0;
 	bool parted = false;
@@ -94,14 +94,14 @@ uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_
 	while (done < length) {
 		struct uffdio_copy copy = { .dst = (uint64_t)(uintptr_t)to + done,
 			                    .src = (uint64_t)(uintptr_t)from + done,
-			                    .len = length_at_once(length - done, parted),
+			                    .len = length_at_once(length - done, page, parted),
 			                    .mode = watched ? UFFDIO_COPY_MODE_WP : 0 };
 		const int failed = ioctl(uffd, UFFDIO_COPY, &copy) ? errno : 0;
 
 		if (copy.copy > 0)
 			done += (uint64_t)copy.copy;
 		else if (failed == EEXIST || (is_other_memory(failed) && parted))
-			done += PS_PAGE;
+			done += page;
 		else if (is_other_memory(failed))
 			parted = true;
 		else if (failed == ENOMEM || failed == EFAULT)
@@ -124,7 +124,7 @@ static bool take_mark(int uffd, uint64_t at)
 	return !ioctl(uffd, UFFDIO_WRITEPROTECT, &none);
 }
 
-void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches)
+void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, uint64_t page, bool watches)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;
 	uint64_t unmarked = UINT64_MAX;
@@ -132,7 +132,7 @@ void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches)
 
 	for (uint64_t done = 0; done < length;) {
 		struct poison poison = { .range = { start + done,
-			                            length_at_once(length - done, parted) } };
+			                            length_at_once(length - done, page, parted) } };
 		const int failed = ioctl(uffd, POISON, &poison) ? errno : 0;
 
 		if (poison.updated > 0)
@@ -141,7 +141,7 @@ void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches)
 		         take_mark(uffd, start + done))
 			unmarked = done;
 		else if (failed == EEXIST || (is_other_memory(failed) && parted))
-			done += PS_PAGE; /* it is here, or left out */
+			done += page; /* it is here, or left out */
 		else if (is_other_memory(failed))
 			parted = true;
 		else if (failed != EAGAIN && failed != ENOMEM)

@@ -23,13 +23,14 @@ bool ps_pages_large(int pages, const uint8_t *at, uint64_t length);
  * many bytes: it may be fewer, or none. */
 uint64_t ps_pages_move(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length);
 
-/* Copies whole pages to what is missing; `watched`: they come protected. A page that is here keeps
- * what it has. How many bytes are here, or left out: there is no memory for the next. */
+/* Copies whole pages, of `page` bytes each, to what is missing; `watched`: they come protected. A
+ * page that is here keeps what it has. How many bytes are here, or left out: there is no memory for
+ * the next. */
 uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length,
-                       bool watched);
+                       uint64_t page, bool watched);
 
-/* Who touches one of these whole pages that is missing gets SIGBUS; who waits goes on. `watches`:
- * they may have been covered so that they come protected. */
-void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches);
+/* Who touches one of these whole pages, of `page` bytes each, that is missing gets SIGBUS; who
+ * waits goes on. `watches`: they may have been covered so that they come protected. */
+void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, uint64_t page, bool watches);
 
 #endif

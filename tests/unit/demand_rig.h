@@ -29,10 +29,14 @@
 
 #define STORE "bank"
 
+#ifndef RIG_SIZE
+#define RIG_SIZE ((4 << 20) + 1234) /* no multiple of anything */
+#endif
+
 enum {
 	MIRRORS = 2,
-	SIZE = (4 << 20) + 1234, /* no multiple of anything */
-	PATIENCE = 20000,        /* milliseconds, far more than what is waited for takes */
+	SIZE = RIG_SIZE,
+	PATIENCE = 20000, /* milliseconds, far more than what is waited for takes */
 };
 
 /* Looks again and again until it holds; what never does fails the test. For what another process or

@@ -33,7 +33,7 @@ static int setup_warm_tcp(void **state)
 	return setup_between() || setup_tcp(state);
 }
 
-static int setup_warm_shared(void **state)
+static inline int setup_warm_shared(void **state)
 {
 	return setup_between() || setup_shared(state);
 }
@@ -142,7 +142,7 @@ static bool is_warm(perseas_standby_t *s)
 	return stat.memory && stat.warm == stat.memory;
 }
 
-static uint64_t drops_of(perseas_standby_t *s)
+static inline uint64_t drops_of(perseas_standby_t *s)
 {
 	struct ps_warmth_figures figures;
 

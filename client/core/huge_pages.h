@@ -1,0 +1,26 @@
+/*
+ * huge_pages.h - memory in huge pages, which the kernel keeps for those who ask for them
+ * (vm.nr_hugepages; Documentation/admin-guide/mm/hugetlbpage.rst). What lies in ordinary memory is
+ * freed at the end of a process by the size of it, also in large pages, since the kernel looks at
+ * every 4 KiB; a huge page goes back as a whole. So how long a killed owner's kernel takes hardly
+ * depends on the size of the store. segment.c asks for them, where PERSEAS_HUGE_PAGES=on is set.
+ */
+#ifndef PERSEAS_CLIENT_HUGE_PAGES_H
+#define PERSEAS_CLIENT_HUGE_PAGES_H
+
+#include "handle.h"
+
+/* Could this memory lie in huge pages, if the kernel has enough of them? Where a handle looks for
+ * what was stored to single pages, none does. */
+bool ps_huge_suits(const struct perseas *p, uint64_t address, uint64_t size);
+
+/* Maps so many bytes of them there, which a child does not get: over the addresses that are kept
+ * there (is_kept), else where nothing is. All of them are this process's from then on, so that
+ * none is missing when it is touched. False: nothing has changed. */
+bool ps_huge_map(uint64_t address, uint64_t size, bool is_kept);
+
+/* Says in the handle's report what the kernel has of them for the segments that are published.
+ * Exclusive. */
+void ps_huge_report(struct perseas *p);
+
+#endif

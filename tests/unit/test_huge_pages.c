@@ -1,0 +1,296 @@
+/*
+ * test_huge_pages.c - segments in the kernel's huge pages: which of them lie there, that they come
+ * on demand as a whole, and that nothing is lost where there are too few. With real pages, which
+ * only root can have the kernel keep.
+ */
+#include "huge_rig.h"
+
+#include "../../client/core/huge_pages.h"
+#include "../../client/demand/demand.h"
+
+enum { PAGES = 12 };
+
+static _Atomic uint32_t least_asked; /* bytes */
+
+static bool note_ask(struct ps_pager *pager, unsigned which, const struct ps_missing *missing)
+{
+	if (missing->length < least_asked)
+		least_asked = missing->length;
+	return rig_ask(pager, which, missing);
+}
+
+static void note_asks(struct ps_env_ops *ops)
+{
+	(void)ops;
+	rig_pager.ask = note_ask;
+}
+
+static int setup(void **state)
+{
+	least_asked = UINT32_MAX;
+	huge_begin(PAGES);
+	return rig_setup(state, false);
+}
+
+static int teardown(void **state)
+{
+	const int rc = rig_teardown(state);
+
+	huge_end();
+	return rc;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static void open_and_map(struct rig *rig, uint32_t flags)
+{
+	assert_int_equal(rig_open(rig, flags, PERSEAS_RECOVERY_READ_FIRST), 0);
+	assert_int_equal(rig_map(rig), 0);
+}
+
+/* --- what lies in them --- */
+
+static void a_segment_lies_in_huge_pages(void **state)
+{
+	struct rig *rig = *state;
+	char flags[512];
+
+	open_and_map(rig, 0);
+	assert_int_equal(huge_page_at(rig->bytes), HUGE);
+	huge_smaps(rig->bytes, "VmFlags:", flags, sizeof(flags));
+	assert_non_null(strstr(flags, " dc")); /* a child has no copy */
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(rig_put(rig, 12345, 6, 9), 0);
+	assert_non_null(strstr(perseas_report(rig->p), "the segments take 4 huge pages of 2 MiB, "
+	                                               "and 12 are free"));
+	assert_null(strstr(perseas_report(rig->p), "ordinary memory"));
+	assert_int_equal(huge_read(HUGE_FREE), PAGES - 4);
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	assert_int_equal(huge_read(HUGE_FREE), PAGES);
+}
+
+static void a_new_segment_does(void **state)
+{
+	struct rig *rig = *state;
+	void *even, *odd, *grows;
+
+	assert_int_equal(rig_open(rig, 0, 0), 0);
+	assert_int_equal(perseas_map(rig->p, "even", HUGE, &even), 0);
+	assert_int_equal(perseas_map(rig->p, "odd", HUGE + PS_PAGE, &odd), 0);
+	assert_int_equal(huge_page_at(even), HUGE);
+	assert_int_equal(huge_page_at(odd), PS_PAGE);
+	assert_int_equal(perseas_map_reserve(rig->p, "grows", HUGE, 4 * HUGE, &grows, NULL), 0);
+	assert_int_equal(huge_page_at(grows), HUGE);
+	memset(grows, 7, HUGE);
+	assert_int_equal(perseas_publish(rig->p), 0);
+	assert_int_equal(perseas_segment_grow(rig->p, "grows", 2 * HUGE), 0);
+	((uint8_t *)grows)[2 * HUGE - 1] = 8;
+	assert_int_equal(((uint8_t *)grows)[HUGE - 1], 7);
+}
+
+static void none_does_whose_pages_are_watched(void **state)
+{
+	struct rig *rig = *state;
+
+	open_and_map(rig, PERSEAS_CHECK_WRITES);
+	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
+	assert_null(strstr(perseas_report(rig->p), "huge"));
+}
+
+static void none_does_unless_it_is_asked_for(void **state)
+{
+	struct rig *rig = *state;
+
+	setenv("PERSEAS_HUGE_PAGES", "off", 1);
+	open_and_map(rig, 0);
+	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
+	assert_null(strstr(perseas_report(rig->p), "huge"));
+}
+
+/* Three are there, and it takes four. */
+static void where_there_are_too_few_memory_is_ordinary(void **state)
+{
+	struct rig *rig = *state;
+
+	huge_keep(3);
+	open_and_map(rig, 0);
+	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(rig_put(rig, 12345, 6, 9), 0);
+	assert_non_null(
+		strstr(perseas_report(rig->p),
+	               "the segments take 4 huge pages of 2 MiB, and 3 are free: those that "
+	               "find too few lie in ordinary memory (vm.nr_hugepages)"));
+}
+
+static void another_wish_is_refused(void **state)
+{
+	perseas_t *p;
+
+	(void)state;
+	setenv("PERSEAS_HUGE_PAGES", "yes", 1);
+	assert_int_equal(perseas_open(STORE, "tcp://127.0.0.1:1", NULL, &p), PERSEAS_EINVAL);
+	assert_string_equal(perseas_message(NULL),
+	                    "PERSEAS_HUGE_PAGES=yes: set it to on or off, or unset it");
+}
+
+/* --- addresses --- */
+
+/* Such memory, of so many bytes. */
+static uint8_t *map_ordinary(uint64_t size, int rights)
+{
+	uint8_t *room = mmap(NULL, size + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(room, MAP_FAILED);
+	room += -(uintptr_t)room % HUGE;
+	assert_int_equal(mprotect(room, size, rights), 0);
+	return room;
+}
+
+static void what_is_kept_is_replaced_or_stays(void **state)
+{
+	uint8_t *kept = map_ordinary(4 * HUGE, PROT_NONE);
+
+	(void)state;
+	assert_false(ps_huge_map((uint64_t)(uintptr_t)kept, (PAGES + 1) * (uint64_t)HUGE, true));
+	assert_int_equal(mprotect(kept, 4 * HUGE, PROT_NONE), 0); /* it is all there */
+	assert_true(ps_huge_map((uint64_t)(uintptr_t)kept, 2 * HUGE, true));
+	assert_int_equal(huge_page_at(kept), HUGE);
+	kept[2 * HUGE - 1] = 1;
+	assert_int_equal(munmap(kept, 4 * HUGE), 0);
+}
+
+static void what_is_not_kept_stays(void **state)
+{
+	uint8_t *there = map_ordinary(HUGE, PROT_READ | PROT_WRITE);
+
+	(void)state;
+	there[5] = 5;
+	assert_false(ps_huge_map((uint64_t)(uintptr_t)there, HUGE, false));
+	assert_int_equal(there[5], 5);
+	assert_int_equal(munmap(there, HUGE), 0);
+	assert_true(ps_huge_map((uint64_t)(uintptr_t)there, HUGE, false));
+	assert_int_equal(munmap(there, HUGE), 0);
+}
+
+/* --- on demand --- */
+
+static void begin(struct rig *rig)
+{
+	rig->change = note_asks;
+	rig_begin(rig);
+	assert_int_equal(huge_page_at(rig->bytes), HUGE);
+}
+
+static void they_come_as_a_whole(void **state)
+{
+	struct rig *rig = *state;
+
+	begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_look(rig->bytes + HUGE + 5), rig_byte(HUGE + 5));
+	assert_int_equal(rig_put(rig, 3 * HUGE - 3, 6, 9), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(least_asked, HUGE);
+	assert_int_equal(rig_stat(rig).fetched, SIZE);
+	assert_int_equal(rig_wrong(rig), 6);
+	/* They are nobody's to gather. */
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(rig->p->demand->mappings[0].small[i], 0);
+}
+
+static void a_mirror_that_dies_is_replaced(void **state)
+{
+	struct rig *rig = *state;
+
+	begin(rig);
+	rig_kill(&rig->mirrors[0]);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+/* Where parts have other rights the kernel has several mappings. */
+static void parts_of_them_come(void **state)
+{
+	struct rig *rig = *state;
+
+	begin(rig);
+	assert_int_equal(mprotect(rig->bytes + HUGE, HUGE, PROT_READ), 0);
+	assert_int_equal(mprotect(rig->bytes + 3 * HUGE, HUGE, PROT_READ), 0);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+static void what_is_missing_is_refused_to_who_is_fenced(void **state)
+{
+	struct rig *rig = *state;
+
+	begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(rig_look(rig->bytes + HUGE + 5), rig_byte(HUGE + 5));
+	rig_be_fenced(rig);
+	assert_int_equal(rig_look(rig->bytes + HUGE + 7), rig_byte(HUGE + 7));
+	for (unsigned i = 0; i < 4; i++) {
+		const int found = rig_look(rig->bytes + (uint64_t)i * HUGE + HUGE - 1);
+
+		assert_true(found == -1 || found == rig_byte((uint64_t)i * HUGE + HUGE - 1));
+	}
+}
+
+/* Who discarded a page gets no older bytes. */
+static void what_was_discarded_is_refused(void **state)
+{
+	struct rig *rig = *state;
+
+	begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(madvise(rig->bytes + HUGE, HUGE, MADV_DONTNEED), 0);
+	assert_int_equal(rig_look(rig->bytes + HUGE + 5000), -1);
+	assert_int_equal(rig_look(rig->bytes + 2 * HUGE - 1), -1);
+	assert_int_equal(rig_look(rig->bytes + HUGE - 1), rig_byte(HUGE - 1));
+	assert_int_equal(rig_look(rig->bytes + 2 * HUGE), rig_byte(2 * HUGE));
+}
+
+/* Ordinary memory may lie where huge pages were. */
+static void what_was_unmapped_is_forgotten(void **state)
+{
+	struct rig *rig = *state;
+
+	begin(rig);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+	huge_keep(0);
+	assert_int_equal(rig_map(rig), 0);
+	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
+	assert_int_equal(mlock2(rig->bytes + PS_PAGE, PS_PAGE, MLOCK_ONFAULT), 0);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_segment_lies_in_huge_pages),
+		TEST(a_new_segment_does),
+		TEST(none_does_whose_pages_are_watched),
+		TEST(none_does_unless_it_is_asked_for),
+		TEST(where_there_are_too_few_memory_is_ordinary),
+		TEST(another_wish_is_refused),
+		TEST(what_is_kept_is_replaced_or_stays),
+		TEST(what_is_not_kept_stays),
+		TEST(they_come_as_a_whole),
+		TEST(a_mirror_that_dies_is_replaced),
+		TEST(parts_of_them_come),
+		TEST(what_is_missing_is_refused_to_who_is_fenced),
+		TEST(what_was_discarded_is_refused),
+		TEST(what_was_unmapped_is_forgotten),
+	};
+
+	if (!huge_can_begin())
+		return 0;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
