@@ -148,7 +148,7 @@ static int setup(void **state)
 	strcpy(m->root, "/tmp/test_doctor-XXXXXX");
 	if (!mkdtemp(m->root))
 		return -1;
-	lacks = 0;
+	lacks = 1u << PS_FEATURE_HUGE_PAGES; /* nothing asks for them */
 	clock_state = PS_CLOCK_SYNCHRONISED;
 	fs_size = (uint64_t)64 << 30;
 	fs_available = (uint64_t)32 << 30;
@@ -341,7 +341,8 @@ static void swap_is_named(void **state)
 	assert_int_equal(look(m, "swap"), PS_HEALTH_OK);
 }
 
-/* Reserved for nobody; none at all for segments; none for images; none on an old kernel. */
+/* Reserved for nobody, or for segments; asked for, and not there. None of those that the kernel
+ * makes itself for segments; none for images; none on an old kernel. */
 static void huge_pages_are_looked_at(void **state)
 {
 	static const char shmem[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
@@ -352,6 +353,12 @@ static void huge_pages_are_looked_at(void **state)
 	    "Hugepagesize:       2048 kB\n");
 	assert_int_equal(look(m, "huge pages"), PS_HEALTH_WARNING);
 	found(m, "1.0 GiB");
+	advised(m, "PERSEAS_HUGE_PAGES=on");
+	lacks = 0;
+	assert_int_equal(look(m, "huge pages"), PS_HEALTH_OK);
+	put(m, "/proc/meminfo", "HugePages_Total:       0\nHugePages_Free:        0\n");
+	assert_int_equal(look(m, "huge pages"), PS_HEALTH_WARNING);
+	advised(m, "vm.nr_hugepages");
 	put(m, shmem, "always advise never [deny]\n");
 	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_WARNING);
 	put(m, shmem, "always advise [never] deny\n");

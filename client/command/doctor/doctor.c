@@ -109,7 +109,7 @@ static bool has_pidfd(void)
 
 static bool has_here(enum ps_feature feature)
 {
-	const char *rdma = getenv("PERSEAS_RDMA");
+	const char *rdma = getenv("PERSEAS_RDMA"), *huge = getenv(PS_HUGE_PAGES_VARIABLE);
 
 	switch (feature) {
 	case PS_FEATURE_MEMBARRIER_OWNER:
@@ -122,6 +122,8 @@ static bool has_here(enum ps_feature feature)
 		return has_pidfd();
 	case PS_FEATURE_RDMA:
 		return PERSEAS_RDMA && !(rdma && !strcmp(rdma, "off"));
+	case PS_FEATURE_HUGE_PAGES:
+		return huge && !strcmp(huge, "on");
 	}
 	return false;
 }
