@@ -159,8 +159,7 @@ static int setup(void **state)
 	put(m, "/proc/self/limits", LIMITS("65536", "unlimited"));
 	put(m, "/proc/self/status", "Name:\tperseas\nCapEff:\t0000000000000000\n");
 	put(m, "/proc/self/fd/0", "");
-	put(m, "/proc/self/mounts",
-	    "/dev/sda1 / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw,nosuid 0 0\n");
+	put(m, "/proc/self/mounts", "/dev/sda1 / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw 0 0\n");
 	put(m, "/proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n");
 	put(m, "/proc/meminfo", "HugePages_Total:       0\nHugepagesize:       2048 kB\n");
 	put(m, "/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
@@ -194,8 +193,7 @@ static int setup(void **state)
 	    "   2: 0100007F:1C02 0100007F:9999 01 00000000:00000000 00:00000000 00000000   998"
 	    "        0 4712 1 0 100 0\n");
 	put(m, "/proc/net/unix",
-	    "Num       RefCount Protocol Flags    Type St Inode Path\n"
-	    "0000000000000000: 00000002 00000000 00010000 0001 01  4713 /run/perseas/socket\n");
+	    "Num\n0000000000000000: 00000002 00000000 00010000 0001 01 4713 /run/perseas/socket\n");
 	*state = m;
 	return 0;
 }
@@ -280,8 +278,7 @@ static void open_files_may_be_too_few(void **state)
 	advised(m, "LimitNOFILE");
 }
 
-/* Too little for an owner's ring; enough for that; without RDMA; with the capability; the
- * daemon's. */
+/* Too little for a ring; enough for that; without RDMA; with the capability; the daemon's. */
 static void locked_memory_matters_where_there_is_rdma(void **state)
 {
 	struct made_up *m = *state;
@@ -318,8 +315,7 @@ static void the_memory_directory_is_looked_at(void **state)
 	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
 	fs_available = fs_size;
 	put(m, "/proc/self/mounts",
-	    "t /dev tmpfs rw 0 0\nt /dev/shm tmpfs ro,noexec 0 0\n"
-	    "t /dev/shm/pers ext4 rw 0 0\n");
+	    "t /dev tmpfs rw 0 0\nt /dev/shm tmpfs ro,noexec 0 0\nt /dev/shm/pers ext4 rw 0 0\n");
 	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
 	found(m, "noexec, which does no harm");
 	found(m, "read-only");
@@ -333,24 +329,21 @@ static void swap_is_named(void **state)
 	struct made_up *m = *state;
 
 	put(m, "/proc/swaps",
-	    "Filename\tType\tSize\tUsed\tPriority\n"
-	    "/dev/sda2                               partition\t2097152\t0\t-2\n");
+	    "Filename\tType\tSize\tUsed\tPriority\n/dev/sda2  partition\t2097152\t0\t-2\n");
 	assert_int_equal(look(m, "swap"), PS_HEALTH_WARNING);
 	found(m, "2.0 GiB in 1 place");
 	put(m, "/proc/self/mounts", "tmpfs /dev/shm tmpfs rw,noswap 0 0\n");
 	assert_int_equal(look(m, "swap"), PS_HEALTH_OK);
 }
 
-/* Reserved for nobody, or for segments; asked for, and not there. None of those that the kernel
- * makes itself for segments; none for images; none on an old kernel. */
+/* For nobody; for segments; asked for in vain. Transparent ones: for neither; on an old kernel. */
 static void huge_pages_are_looked_at(void **state)
 {
 	static const char shmem[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 	struct made_up *m = *state;
 
 	put(m, "/proc/meminfo",
-	    "HugePages_Total:     512\nHugePages_Free:      512\n"
-	    "Hugepagesize:       2048 kB\n");
+	    "HugePages_Total: 512\nHugePages_Free: 512\nHugepagesize: 2048 kB\n");
 	assert_int_equal(look(m, "huge pages"), PS_HEALTH_WARNING);
 	found(m, "1.0 GiB");
 	advised(m, "PERSEAS_HUGE_PAGES=on");
