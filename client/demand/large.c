@@ -71,7 +71,7 @@ void ps_large_note(struct ps_demand *d, struct ps_mapping *mapping, uint64_t at,
 {
 	const uint64_t last = place_of(mapping, at + length - 1);
 
-	if (mapping->watched || mapping->huge || is_large(d, mapping, at, length))
+	if (mapping->watched || is_large(d, mapping, at, length))
 		return;
 	for (uint64_t place = place_of(mapping, at); place <= last; place++)
 		if (is_inside(mapping, place))

@@ -9,9 +9,23 @@
 
 enum { PAGES = 12 };
 
+static struct ps_pager_ops noting_pager;
+static _Atomic uint32_t least_filled; /* bytes at once */
+
+static uint32_t note_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
+                          uint32_t length, bool watched)
+{
+	if (length < least_filled)
+		least_filled = length;
+	return ps_pager_uffd.fill(pager, to, bytes, length, watched);
+}
+
 static int setup(void **state)
 {
 	huge_begin(PAGES);
+	noting_pager = ps_pager_uffd;
+	noting_pager.fill = note_fill;
+	least_filled = UINT32_MAX;
 	return setup_warm_tcp(state);
 }
 
@@ -32,6 +46,7 @@ static void what_was_left_is_taken(void **state)
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
 	RIG_UNTIL(is_warm(s));
+	s->p->env->pager = &noting_pager;
 	kill_process(owner);
 	become_owner(rig, s);
 	assert_int_equal(huge_page_at(rig->bytes), HUGE);
@@ -39,6 +54,7 @@ static void what_was_left_is_taken(void **state)
 	assert_int_equal(rig->bytes[0], 42);
 	assert_as_made(rig, 8);
 	assert_int_equal(fetched(rig), 0);
+	assert_int_equal(least_filled, HUGE);
 	perseas_standby_close(s);
 	assert_as_mirrors(rig);
 }
