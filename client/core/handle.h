@@ -78,6 +78,7 @@ struct ps_found {
 	struct ps_error error;   /* with code */
 	Perseas__Header *header; /* as it was told last */
 	struct ps_standing at;
+	bool spared;     /* it was not asked, since it was silent before */
 	bool live;       /* it has a live owner */
 	char owner[128]; /* where that owner is */
 	bool claimed;

@@ -124,33 +124,32 @@ static void spare_silent(struct perseas *p)
 		                                          p->mirrors[i].address.text);
 }
 
-/* Did an attempt fail for want of those that were spared? The next one asks them, too. */
-static bool lacks_spared(const struct perseas *p, bool spared, int rc)
-{
-	return spared && !p->opening.warm &&
-	       (rc == PERSEAS_EQUORUM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_ENOSTORE);
-}
-
 static bool any_spared(const struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].silent)
+		if (p->mirrors[i].found.spared)
 			return true;
 	return false;
+}
+
+/* Did an attempt fail for want of those that were spared? The next one asks them, too. One that saw
+ * a fork has asked them, and what it saw must not be forgotten. */
+static bool lacks_spared(const struct perseas *p, int rc)
+{
+	return any_spared(p) && !p->opening.warm &&
+	       (rc == PERSEAS_EQUORUM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_ENOSTORE);
 }
 
 static int open_handle(struct perseas *p)
 {
 	uint64_t start = ps_now(p);
-	bool spared;
 	int rc;
 
 	p->opening.until = start + ps_ms(p->options.open_timeout_ms);
 	for (unsigned tries = 0;; tries++) {
 		p->report_len = 0;
-		spared = !tries && any_spared(p);
 		rc = ps_attempt_open(p);
-		if (lacks_spared(p, spared, rc))
+		if (lacks_spared(p, rc))
 			continue;
 		if (rc == PERSEAS_EBUSY && still_patient(p, start))
 			continue;

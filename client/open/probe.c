@@ -63,6 +63,7 @@ static void ask_from(struct perseas *p, unsigned first)
 			                             "%s did not answer the standby, and was "
 			                             "not asked once more",
 			                             m->address.text);
+		m->found.spared = m->silent;
 		m->silent = false;
 	}
 	ps_round_free(&round);

@@ -306,6 +306,7 @@ static struct {
 	struct owner *o;
 	unsigned asked, at;
 	void (*happens)(struct owner *o);
+	char *silent; /* of its env; it is only read */
 } watched;
 
 static int watched_send(struct ps_control *control, const Perseas__Request *request,
@@ -330,6 +331,7 @@ static int open_while(struct owner *o, const char *list, unsigned at,
 	watched.ops = *env->ops;
 	watched.ops.send = watched_send;
 	env->ops = &watched.ops;
+	env->silent = watched.silent;
 	memset(&o->error, 0, sizeof(o->error));
 	return ps_open(env, STORE, list, &o->options, &none, &o->error);
 }
@@ -376,6 +378,34 @@ static void a_fork_that_was_seen_is_not_forgotten(void **state)
 	owner_free(o);
 }
 
+static void end_store(struct owner *o)
+{
+	direct_crash(o->d, NEW);
+}
+
+/* Nor is it where the first round did not ask a mirror that was silent a moment ago: the second one
+ * asked that, too, and no other attempt may find the fork alone, or the store. */
+static void a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror(void **state)
+{
+	static char silent[] = "sim://2";
+	void (*const ends[])(struct owner *o) = { end_fork, end_store };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct owner *o = begin_fork();
+
+		open_fork(o);
+		owner_die(o);
+		watched.silent = silent;
+		assert_int_equal(open_while(o, "sim://0,sim://1,sim://2,sim://3,sim://4",
+		                            MIRRORS - 1, ends[i]),
+		                 PERSEAS_EUNREACHABLE);
+		watched.silent = NULL;
+		assert_error_says(o, "did not answer once more");
+		owner_free(o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +418,7 @@ int main(void)
 		cmocka_unit_test(a_fork_where_a_member_was_is_no_place_of_the_store),
 		cmocka_unit_test(a_roster_that_changes_meanwhile_is_no_fork),
 		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten),
+		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
