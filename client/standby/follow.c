@@ -114,11 +114,11 @@ static uint64_t find_last_owner(const Perseas__StoreStatus *status)
 	return status->slot ? status->slot->epoch : 0;
 }
 
-/* Is it of the store's present or last owner? */
+/* Is it of the store's present or last owner? An image of a fork has owners of its own. */
 static bool is_of_last_owner(const struct ps_census *census, const Perseas__Handover *handover)
 {
 	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_belongs(census, i) &&
+		if (ps_census_listed(census, i) &&
 		    find_last_owner(census->told[i]) > handover->epoch)
 			return false;
 	return true;
@@ -132,7 +132,7 @@ static const Perseas__Handover *find_handover(const struct ps_census *census)
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		const Perseas__Handover *told;
 
-		if (!ps_census_belongs(census, i))
+		if (!ps_census_listed(census, i))
 			continue;
 		told = census->told[i]->handover;
 		if (told && is_of_last_owner(census, told) &&

@@ -133,21 +133,6 @@ static void members_of_the_newest_roster_stay(void **state)
 	owner_free(o);
 }
 
-static void ask_to_move(struct owner *o, unsigned mirror, uint8_t number)
-{
-	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
-	uint8_t id[PS_ID_SIZE] = { number }, to[PS_OWNER_MARK] = { number };
-	struct why why;
-
-	ask.store = (char *)(uintptr_t)STORE;
-	ask.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
-	ask.epoch = o->p->epoch;
-	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, to };
-	ask.name = (char *)(uintptr_t) "beta";
-	ask.within_ms = 1000;
-	assert_int_equal(store_move(o->d->mirrors[mirror].stores, &ask, &why), 0);
-}
-
 /* Two were asked for at once, at different mirrors: every standby goes by the same one, until the
  * store has another owner. */
 static void standbys_agree_on_who_is_next(void **state)
@@ -157,9 +142,9 @@ static void standbys_agree_on_who_is_next(void **state)
 	struct ps_follow follow;
 
 	(void)state;
-	ask_to_move(o, 0, 7);
-	ask_to_move(o, 1, 5);
-	ask_to_move(o, 2, 6);
+	ask_to_move(o, 0, o->p->epoch, 7);
+	ask_to_move(o, 1, o->p->epoch, 5);
+	ask_to_move(o, 2, o->p->epoch, 6);
 	follow_begin(&follow, o, 3, 0);
 	ps_follow_look(&follow, &now);
 	assert_true(now.handing.asked);
@@ -223,7 +208,7 @@ static void a_claim_does_not_end_a_handover(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++)
-		ask_to_move(o, i, 7);
+		ask_to_move(o, i, epoch, 7);
 	follow_begin(&follow, o, 3, 0);
 	owner_die(o);
 	claim_at(o, 1, epoch + 1, &claimer);
@@ -417,7 +402,7 @@ static void after_news_that_a_look_shows_all_are_watched(void **state)
 	ps_follow_look(&follow, &now);
 	assert_false(now.handing.asked);
 	for (unsigned i = 0; i < 3; i++)
-		ask_to_move(o, i, 7);
+		ask_to_move(o, i, o->p->epoch, 7);
 	assert_true(ps_follow_stirred(&follow));
 	ps_follow_look(&follow, &now);
 	assert_true(now.handing.asked);

@@ -299,6 +299,40 @@ static void a_fork_where_a_member_was_is_no_place_of_the_store(void **state)
 	owner_free(o);
 }
 
+/* The fork is opened once more after the store's owner opened that, at a mirror that the store's
+ * roster names. Nobody has taken that owner's place for it: whom it was to hand over to is next. */
+static void an_owner_of_a_fork_ends_no_handover(void **state)
+{
+	struct owner *o = begin_fork_at_a_member();
+	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
+	struct ps_standing_now now;
+	struct ps_follow follow;
+	uint64_t epoch;
+
+	(void)state;
+	if (open_with(o, 3, 2, 0))
+		fail_msg("%s", o->error.text);
+	epoch = o->p->epoch;
+	ask_to_move(o, 3, epoch, 7);
+	ask_to_move(o, 4, epoch, 7);
+	begin_at(o, BACK);
+	assert_true(o->p->epoch > epoch);
+	ask_to_move(o, OTHER, o->p->epoch, 5);
+	owner_die(o);
+	assert_int_equal(ps_follow_open(&follow, STORE, "sim://3,sim://4", NULL, envs[0], envs[1],
+	                                1000, &o->error),
+	                 0);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_int_equal(follow.looks.count, 3);
+	assert_true(now.handing.asked);
+	assert_int_equal(now.handing.to[0], 7);
+	ps_follow_close(&follow);
+	for (int i = 0; i < 2; i++)
+		envs[i]->ops->free(envs[i]);
+	owner_free(o);
+}
+
 /* Somebody opens the store, and something happens when the mirrors were asked so often. */
 static struct {
 	struct ps_env_ops ops;
@@ -388,7 +422,7 @@ static void end_store(struct owner *o)
 static void a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror(void **state)
 {
 	static char silent[] = "sim://2";
-	void (*const ends[])(struct owner *o) = { end_fork, end_store };
+	void (*const ends[])(struct owner * o) = { end_fork, end_store };
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -416,6 +450,7 @@ int main(void)
 		cmocka_unit_test(an_image_whose_change_is_decided_does_not_join),
 		cmocka_unit_test(an_open_of_both_is_told_so),
 		cmocka_unit_test(a_fork_where_a_member_was_is_no_place_of_the_store),
+		cmocka_unit_test(an_owner_of_a_fork_ends_no_handover),
 		cmocka_unit_test(a_roster_that_changes_meanwhile_is_no_fork),
 		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten),
 		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror),
