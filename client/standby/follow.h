@@ -68,7 +68,8 @@ struct ps_follow {
 	struct ps_panel looks;   /* the mirrors, asked for their status */
 	struct ps_panel watches; /* the same, on connections of their own */
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
-	/* Of the newest roster that any of them ever told; 0: none did. */
+	/* Of the newest roster that any of them ever told; 0: none did. Before the first look the
+	 * caller may set what was told before. */
 	uint64_t roster_epoch, roster_version;
 	const char *list;  /* of the mirrors, or its name */
 	uint64_t named_ns; /* when the name was looked up last */

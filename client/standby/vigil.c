@@ -278,17 +278,24 @@ static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 static void remember(struct perseas_standby *s)
 {
 	const struct ps_panel *looks = &s->follow.looks;
+	struct ps_places places = { .epoch = s->follow.roster_epoch,
+		                    .version = s->follow.roster_version,
+		                    .count = looks->count - looks->given };
 
-	ps_whereabouts_set(s->known, &looks->addresses[looks->given], looks->count - looks->given);
+	memcpy(places.addresses, &looks->addresses[looks->given],
+	       places.count * sizeof(places.addresses[0]));
+	ps_whereabouts_set(s->known, &places);
 }
 
 static void follow_known(struct perseas_standby *s)
 {
-	struct ps_address addresses[PS_MIRRORS_MAX];
-	const unsigned count = ps_whereabouts_get(s->known, addresses);
+	struct ps_places places;
 
-	for (unsigned i = 0; i < count; i++)
-		ps_follow_add(&s->follow, &addresses[i]);
+	ps_whereabouts_get(s->known, &places);
+	for (unsigned i = 0; i < places.count; i++)
+		ps_follow_add(&s->follow, &places.addresses[i]);
+	s->follow.roster_epoch = places.epoch;
+	s->follow.roster_version = places.version;
 }
 
 int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)

@@ -10,8 +10,7 @@
 struct ps_whereabouts {
 	pthread_mutex_t lock; /* guards these: */
 	unsigned users;
-	unsigned count;
-	struct ps_address addresses[PS_MIRRORS_MAX];
+	struct ps_places places;
 };
 
 struct ps_whereabouts *ps_whereabouts_new(void)
@@ -48,28 +47,31 @@ struct borrower {
 	struct ps_whereabouts *known;
 };
 
-static unsigned add_members(const Perseas__Roster *roster,
-                            struct ps_address addresses[PS_MIRRORS_MAX], unsigned count)
+/* Of the newest roster, which is added last. */
+static void add_members(const Perseas__Roster *roster, struct ps_places *places)
 {
 	struct ps_error ignored;
 
-	for (size_t k = 0; roster && k < roster->n_members && count < PS_MIRRORS_MAX; k++)
-		count += !ps_address_parse(roster->members[k]->address, &addresses[count],
-		                           &ignored);
-	return count;
+	if (!roster)
+		return;
+	places->epoch = roster->epoch;
+	places->version = roster->version;
+	for (size_t k = 0; k < roster->n_members && places->count < PS_MIRRORS_MAX; k++)
+		places->count += !ps_address_parse(roster->members[k]->address,
+		                                   &places->addresses[places->count], &ignored);
 }
 
-/* A handle that was never opened may know no roster. */
+/* A handle that was never opened may know no roster, or one that is older than what is known. */
 static void note_roster(struct ps_guest *guest)
 {
 	struct borrower *borrower = (struct borrower *)guest;
 	const struct perseas *p = borrower->p;
-	struct ps_address addresses[PS_MIRRORS_MAX];
-	unsigned count = add_members(p->roster, addresses, 0);
+	struct ps_places places = { 0 };
 
-	count = add_members(p->next_roster, addresses, count);
-	if (count)
-		ps_whereabouts_set(borrower->known, addresses, count);
+	add_members(p->roster, &places);
+	add_members(p->next_roster, &places);
+	if (p->open)
+		ps_whereabouts_set(borrower->known, &places);
 	ps_whereabouts_free(borrower->known);
 	free(borrower);
 }
@@ -89,23 +91,16 @@ void ps_whereabouts_lend(struct ps_whereabouts *known, struct perseas *p)
 
 /* --- what is known --- */
 
-void ps_whereabouts_set(struct ps_whereabouts *known, const struct ps_address *addresses,
-                        unsigned count)
+void ps_whereabouts_set(struct ps_whereabouts *known, const struct ps_places *places)
 {
 	pthread_mutex_lock(&known->lock);
-	memcpy(known->addresses, addresses, count * sizeof(addresses[0]));
-	known->count = count;
+	known->places = *places;
 	pthread_mutex_unlock(&known->lock);
 }
 
-unsigned ps_whereabouts_get(struct ps_whereabouts *known,
-                            struct ps_address addresses[PS_MIRRORS_MAX])
+void ps_whereabouts_get(struct ps_whereabouts *known, struct ps_places *places)
 {
-	unsigned count;
-
 	pthread_mutex_lock(&known->lock);
-	count = known->count;
-	memcpy(addresses, known->addresses, count * sizeof(addresses[0]));
+	*places = known->places;
 	pthread_mutex_unlock(&known->lock);
-	return count;
 }

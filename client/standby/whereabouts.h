@@ -1,13 +1,21 @@
 /*
  * whereabouts.h - the mirrors of a standby's store, beside those of its list, from one vigil to the
  * next. The standby notes those that it followed; and while it lends them to the handle that it
- * opens, that handle's roster is noted when the handle ends: it may have left the list behind while
- * this process was the owner. No open may rely on them, since they may have left the store.
+ * opens, that handle's roster is noted when it ends, if it was opened: it may have left the list
+ * behind while this process was the owner. No open may rely on them, since they may have left the
+ * store.
  */
 #ifndef PERSEAS_CLIENT_WHEREABOUTS_H
 #define PERSEAS_CLIENT_WHEREABOUTS_H
 
 #include "../core/handle.h"
+
+/* Mirrors that a roster names: which roster, so that an older one has none of them forgotten. */
+struct ps_places {
+	uint64_t epoch, version; /* 0: no roster is known */
+	unsigned count;
+	struct ps_address addresses[PS_MIRRORS_MAX];
+};
 
 struct ps_whereabouts;
 
@@ -21,10 +29,7 @@ void ps_whereabouts_free(struct ps_whereabouts *known);
 void ps_whereabouts_lend(struct ps_whereabouts *known, struct perseas *p);
 
 /* Any thread. What was known before is forgotten. */
-void ps_whereabouts_set(struct ps_whereabouts *known, const struct ps_address *addresses,
-                        unsigned count);
-/* The count. */
-unsigned ps_whereabouts_get(struct ps_whereabouts *known,
-                            struct ps_address addresses[PS_MIRRORS_MAX]);
+void ps_whereabouts_set(struct ps_whereabouts *known, const struct ps_places *places);
+void ps_whereabouts_get(struct ps_whereabouts *known, struct ps_places *places);
 
 #endif

@@ -244,6 +244,13 @@ class Standby:
         """Waits; the Store."""
         return Store(self.store, self.mirrors, standby=self)
 
+    def wait(self, timeout_ms):
+        """As long as the store is not to be had: the name of the error."""
+        handle = ctypes.c_void_p()
+        rc = self.library.perseas_standby_wait(self.handle, timeout_ms, ctypes.byref(handle))
+        self.library.perseas_close(handle)
+        return self.library.perseas_error_name(rc).decode()
+
     def stat(self):
         figures = StandbyStat()
         self._check(self.library.perseas_standby_stat(self.handle, ctypes.byref(figures)))

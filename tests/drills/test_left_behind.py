@@ -27,13 +27,22 @@ def begin(mirrors):
     return daemons
 
 
+def replace(old, new, daemons):
+    """By a live owner."""
+    done = run_command("roster", "replace", "bank", old.address, new.address, mirrors=daemons)
+    assert done.status == OK, done
+
+
+def drop(daemon):
+    """As an operator does with the image of a mirror that left."""
+    assert run_command("drop", "bank", "--yes", mirrors=[daemon]).status == OK
+
+
 def replace_both(daemons):
-    """By a live owner. The images of those that leave are dropped, as an operator does."""
     for old, new in zip(daemons[:2], daemons[2:]):
-        done = run_command("roster", "replace", "bank", old.address, new.address, mirrors=daemons)
-        assert done.status == OK, done
+        replace(old, new, daemons)
     for old in daemons[:2]:
-        assert run_command("drop", "bank", "--yes", mirrors=[old]).status == OK
+        drop(old)
 
 
 def test_perseas_run_follows_the_roster(mirrors, run):  # noqa: F811
@@ -52,6 +61,27 @@ def test_a_standby_in_a_process_follows_the_roster(mirrors):
         with Store("bank", mirror_list(daemons[:2])):
             wait_for(lambda: standby.state() == "owned", SECONDS, "a standby")
             replace_both(daemons)
+        with standby.become_owner() as store:
+            store.map("accounts", 4096)
+            assert store.read("accounts", 0, 4096) == CONTENTS
+
+
+def test_an_older_roster_does_not_make_a_standby_forget(mirrors):
+    """The only mirror of its list tells of a roster that two others followed, and the one that has
+    the store by now does not answer when the owner stands by again."""
+    daemons = first, second, third = mirrors(3)
+    fill("bank", [first], {"accounts": CONTENTS})
+    with Standby("bank", first.address, flags=CREATE) as standby:
+        with standby.become_owner():
+            replace(first, second, daemons)
+            replace(second, third, daemons)
+        drop(second)
+        third.kill9()
+        assert standby.wait(100) == "PERSEAS_ETIMEOUT"
+        wait_for(lambda: standby.stat().reached == 2, SECONDS, "a standby that asks both")
+        drop(first)
+        assert standby.wait(1000) == "PERSEAS_ETIMEOUT"
+        third.restart()
         with standby.become_owner() as store:
             store.map("accounts", 4096)
             assert store.read("accounts", 0, 4096) == CONTENTS

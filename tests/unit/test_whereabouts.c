@@ -1,0 +1,71 @@
+/*
+ * test_whereabouts.c - what a standby keeps of where its store is, from one vigil to the next.
+ */
+#include "owner.h"
+
+#include "../../client/open/open.h"
+#include "../../client/standby/whereabouts.h"
+
+/* The standby knows of a roster that is newer than that of the store of the tests. */
+static struct ps_whereabouts *begin(void)
+{
+	struct ps_whereabouts *known = ps_whereabouts_new();
+	struct ps_places places = { .epoch = 1, .version = 9, .count = 1 };
+	struct ps_error error;
+
+	assert_int_equal(ps_address_parse("sim://4", &places.addresses[0], &error), 0);
+	ps_whereabouts_set(known, &places);
+	return known;
+}
+
+static void expect(struct ps_whereabouts *known, uint64_t epoch, unsigned count, const char *first)
+{
+	struct ps_places places;
+
+	ps_whereabouts_get(known, &places);
+	assert_int_equal(places.epoch, epoch);
+	assert_int_equal(places.count, count);
+	assert_string_equal(places.addresses[0].text, first);
+	ps_whereabouts_free(known);
+}
+
+/* It was the owner: nobody knows better. */
+static void an_owner_tells_of_its_roster(void **state)
+{
+	struct ps_whereabouts *known = begin();
+	struct owner *o = owner_new(3);
+
+	(void)state;
+	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
+	ps_whereabouts_lend(known, o->p);
+	owner_free(o);
+	expect(known, 0, 3, "sim://0");
+}
+
+/* Of a handle that could not be opened the mirrors may have told of an older roster, as where
+ * those of the newer one ended just then. */
+static void who_never_was_the_owner_tells_nothing(void **state)
+{
+	struct ps_whereabouts *known = begin();
+	struct owner *o = owner_new(3);
+	struct perseas *p;
+
+	(void)state;
+	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
+	p = ps_handle_new(direct_env(o->d), STORE, direct_list(o->d), &o->options, &o->error);
+	assert_non_null(p);
+	ps_whereabouts_lend(known, p);
+	assert_int_equal(ps_open_made(p, &p, &o->error), PERSEAS_EBUSY);
+	owner_free(o);
+	expect(known, 1, 1, "sim://4");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_owner_tells_of_its_roster),
+		cmocka_unit_test(who_never_was_the_owner_tells_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
