@@ -41,7 +41,7 @@ struct perseas_standby {
 	bool inside;           /* a thread is in perseas_standby_wait */
 	bool waits;            /* it may be handed the store: not any more while it leaves */
 	bool ends;             /* the thread is to end */
-	bool unmade;           /* no mirror has the store, or its making was left unfinished */
+	bool unmade;           /* all mirrors say so, or tell of a making that was left */
 	struct ps_error fault; /* that waiting does not mend; code 0: none */
 	struct perseas_standby_stat stat;
 	struct perseas_standby_mirror mirrors_seen[PS_MIRRORS_MAX];

@@ -109,6 +109,20 @@ static void note_fault(struct perseas_standby *s, const struct ps_census *census
 		             census->answered, s->store);
 }
 
+/* May an open make the store? Not where one of the mirrors says nothing, or refuses: what is
+ * followed beside the list may be the only place where it is, and such an open asks the list. */
+static bool is_unmade(const struct ps_census *census)
+{
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__StoreStatus *status = census->told[i];
+
+		if (status ? status->header->state != PERSEAS__STATE__STATE_CREATING
+		           : census->errors[i].code != PERSEAS_ENOSTORE)
+			return false;
+	}
+	return true;
+}
+
 /* Keeps the addresses of the store's segments free, as far as that can be. */
 static void keep_addresses(struct perseas_standby *s, const struct ps_census *census)
 {
@@ -127,7 +141,7 @@ static void note_census(void *arg, const struct ps_census *census,
 	note_mirrors(s, census);
 	note_owner(s, census);
 	note_fault(s, census, now->nowhere);
-	s->unmade = now->nowhere || census->judged.outlook == PS_OUTLOOK_UNFINISHED;
+	s->unmade = is_unmade(census);
 	keep_addresses(s, census);
 	pthread_mutex_unlock(&s->lock);
 	/* Without an owner nothing changes, and the copy is as near as it will be. */

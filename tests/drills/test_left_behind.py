@@ -85,3 +85,28 @@ def test_an_older_roster_does_not_make_a_standby_forget(mirrors):
         with standby.become_owner() as store:
             store.map("accounts", 4096)
             assert store.read("accounts", 0, 4096) == CONTENTS
+
+
+def test_an_image_that_cannot_be_read_is_no_reason_to_make_another(mirrors):
+    """The list has nothing of the store any more, and the mirror where it is refuses to tell of
+    it: its image is damaged, until somebody sees to that."""
+    daemons = first, second = mirrors(2)
+    fill("bank", [first], {"accounts": CONTENTS})
+    with Standby("bank", first.address, flags=CREATE) as standby:
+        with Store("bank", first.address):
+            wait_for(lambda: standby.state() == "owned", SECONDS, "a standby")
+            replace(first, second, daemons)
+        drop(first)
+        second.kill9()
+        header = second.memory / "bank" / "header"
+        whole = header.read_bytes()
+        header.write_bytes(bytes(len(whole)))
+        second.restart()
+        wait_for(lambda: standby.stat().reached == 2, SECONDS, "a standby that asks both")
+        assert standby.wait(1000) == "PERSEAS_ETIMEOUT"
+        second.kill9()
+        header.write_bytes(whole)
+        second.restart()
+        with standby.become_owner() as store:
+            store.map("accounts", 4096)
+            assert store.read("accounts", 0, 4096) == CONTENTS

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+enum { LONG_MS = 1000 }; /* for which nothing must come of a wait */
+
 /* In this process alone: owners that are forked map it. */
 static void *take_address(void *address)
 {
@@ -150,8 +152,8 @@ static void a_store_that_nobody_has_is_told(void **state)
 	perseas_standby_close(s);
 }
 
-/* On all mirrors, and settled on none. */
-static void begin_making(struct rig *rig)
+/* On all mirrors of the list, and settled on none. */
+static void begin_making(const char *store, const char *mirrors)
 {
 	uint8_t ids[MIRRORS][PS_ID_SIZE], store_id[PS_ID_SIZE] = { 1 };
 	Perseas__CreateRequest creates[MIRRORS];
@@ -163,18 +165,18 @@ static void begin_making(struct rig *rig)
 	struct ps_env *env = ps_env_posix(NULL, &error);
 	struct ps_panel panel;
 
-	assert_int_equal(ps_panel_begin(&panel, env, rig->list, 2000, &error), 0);
+	assert_int_equal(ps_panel_begin(&panel, env, mirrors, 2000, &error), 0);
 	roster.version = 1;
-	roster.acks = roster.n_members = MIRRORS;
+	roster.acks = roster.n_members = panel.count;
 	roster.members = list;
-	for (unsigned i = 0; i < MIRRORS; i++) {
+	for (unsigned i = 0; i < panel.count; i++) {
 		memset(ids[i], (int)i + 1, PS_ID_SIZE);
 		perseas__member__init(&members[i]);
 		members[i].address = panel.addresses[i].text;
 		members[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[i] };
 		list[i] = &members[i];
 		perseas__create_request__init(&creates[i]);
-		creates[i].store = (char *)(uintptr_t) "nowhere";
+		creates[i].store = (char *)(uintptr_t)store;
 		creates[i].store_id = (ProtobufCBinaryData){ PS_ID_SIZE, store_id };
 		creates[i].image_id = members[i].image_id;
 		creates[i].log_size = 1 << 20;
@@ -183,7 +185,7 @@ static void begin_making(struct rig *rig)
 		asked[i] = &requests[i];
 	}
 	ps_panel_ask(&panel, asked);
-	for (unsigned i = 0; i < MIRRORS; i++)
+	for (unsigned i = 0; i < panel.count; i++)
 		assert_non_null(panel.replies[i]);
 	ps_panel_end(&panel);
 	env->ops->free(env);
@@ -196,7 +198,7 @@ static void a_making_that_was_left_is_taken_up(void **state)
 	struct perseas_options options;
 	perseas_standby_t *s;
 
-	begin_making(rig);
+	begin_making("nowhere", rig->list);
 	options_begin(&options);
 	assert_int_equal(perseas_standby("nowhere", rig->list, &options, &s), 0);
 	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
@@ -290,14 +292,21 @@ static void make_empty(struct rig_mirror *m)
 	rig_start(m);
 }
 
+static const char *list_of(const struct rig *rig, unsigned mirror)
+{
+	static char list[64];
+
+	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", rig->mirrors[mirror].port);
+	return list;
+}
+
 /* With that mirror alone in its list, and PERSEAS_CREATE. */
 static perseas_standby_t *begin_by(struct rig *rig, unsigned mirror)
 {
+	const char *list = list_of(rig, mirror);
 	struct perseas_options options;
 	perseas_standby_t *s;
-	char list[64];
 
-	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", rig->mirrors[mirror].port);
 	options_begin(&options);
 	options.flags = PERSEAS_CREATE;
 	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
@@ -359,6 +368,28 @@ static void an_owner_that_stands_by_again_knows_its_roster(void **state)
 	perseas_standby_close(s);
 }
 
+/* Somebody began to make a store on the list, which the roster has left behind, and died. While the
+ * mirror that has the store is away, that is no reason to make one. */
+static void a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere(void **state)
+{
+	struct rig *rig = *state;
+	const pid_t owner = start_process(rig, own);
+	perseas_standby_t *s = begin_by(rig, 0);
+
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	kill_process(owner);
+	assert_int_equal(rig_by_another(rig, leave_first), 0);
+	make_empty(&rig->mirrors[0]);
+	await_state(s, PERSEAS_STANDBY_DUE);
+	rig_kill(&rig->mirrors[1]);
+	begin_making(STORE, list_of(rig, 0));
+	RIG_UNTIL(stat_of(s).reached == 1);
+	assert_int_equal(perseas_standby_wait(s, LONG_MS, &rig->p), PERSEAS_ETIMEOUT);
+	rig_start(&rig->mirrors[1]);
+	find_store(rig, s);
+	perseas_standby_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -370,6 +401,7 @@ int main(void)
 		TEST(what_only_people_can_mend_is_told, setup_listener),
 		TEST(a_store_is_opened_where_the_roster_has_it, setup_tcp),
 		TEST(an_owner_that_stands_by_again_knows_its_roster, setup_tcp),
+		TEST(a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere, setup_tcp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
