@@ -78,6 +78,34 @@ def test_a_command_that_fails_is_restarted_after_longer_and_longer(mirrors, run,
     assert gaps[0] >= 0.1 and gaps[1] >= 0.2 and gaps[2] >= 0.4
 
 
+# A child of it owns the store, and for a moment after its own end.
+LEAVING = (sys.executable, "-uc", """
+import os, sys, time
+sys.path.insert(0, %r)
+from binding import Store
+told, tell = os.pipe()
+if os.fork():
+    os.close(tell)
+    os.read(told, 1)
+    print("ends")
+    os._exit(9)
+store = Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"])
+os.write(tell, b"1")
+time.sleep(1)
+os._exit(0)
+""" % str(HERE))
+
+
+def test_what_a_command_left_does_not_make_its_failures_good(mirrors, run):
+    """No other owner came."""
+    daemons = mirrors(1)
+    fill("bank", daemons, {"accounts": bytes(4096)})
+    runner = run("bank", daemons, LEAVING, ("--restarts", "2"))
+    runner.wait_printed("ends", 3)
+    assert runner.ended() == 9
+    assert runner.printed() == ["ends"] * 3
+
+
 def test_a_command_does_not_outlive_its_run(mirrors, run):
     """Whoever supervises run may kill it, and starts another: the store must be free then."""
     daemons = mirrors(3)

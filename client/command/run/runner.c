@@ -320,7 +320,7 @@ static int stand_by(struct runner *r)
 		return PS_RUN_NO_STORE;
 	say_standing(r, "standby");
 	/* Another owner came: what COMMAND ended with before says nothing of the next one. */
-	if (r->now.ownership == PS_OWNER_LIVES)
+	if (r->now.ownership == PS_OWNER_LIVES && !r->now.ours)
 		r->failures = 0;
 	/* An owner that lives can be its own, of which a mirror has not seen the end, or one that
 	 * claims and never opens. */
