@@ -172,6 +172,42 @@ const char *ps_owner_newcomer(const struct ps_census *census)
 	return owner->order->with;
 }
 
+/* The epoch of the owner that lives there, or of the last one that adopted the image. The promise
+ * may be higher by a claim that is under way, or that failed. */
+static uint64_t find_last_owner(const Perseas__StoreStatus *status)
+{
+	if (status->live)
+		return status->header->promised_epoch;
+	return status->slot ? status->slot->epoch : 0;
+}
+
+/* Is it of the store's present or last owner? An image of a fork has owners of its own. */
+static bool is_of_last_owner(const struct ps_census *census, const Perseas__Handover *handover)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (ps_census_listed(census, i) &&
+		    find_last_owner(census->told[i]) > handover->epoch)
+			return false;
+	return true;
+}
+
+const Perseas__Handover *ps_census_handover(const struct ps_census *census)
+{
+	const Perseas__Handover *found = NULL;
+
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__Handover *told;
+
+		if (!ps_census_listed(census, i))
+			continue;
+		told = census->told[i]->handover;
+		if (told && is_of_last_owner(census, told) &&
+		    (!found || memcmp(told->id.data, found->id.data, PS_ID_SIZE) < 0))
+			found = told;
+	}
+	return found;
+}
+
 bool ps_census_ask_at(struct ps_panel *panel, const char *address)
 {
 	struct ps_address *next = &panel->addresses[panel->count];

@@ -33,6 +33,10 @@ void ps_census_free(struct ps_census *census);
  * asked mirrors otherwise than by a panel of this store; ps_census_take calls it itself. */
 void ps_census_judge(struct ps_census *census);
 
+/* The planned handover of the store's present or last owner; NULL: there is none. Of two that were
+ * asked for at the same time, at different mirrors, everybody takes the same. */
+const Perseas__Handover *ps_census_handover(const struct ps_census *census);
+
 /* Begins to ask at an address, too. False: it is asked already, it is none, or there are as many
  * mirrors as there may be. */
 bool ps_census_ask_at(struct ps_panel *panel, const char *address);

@@ -93,7 +93,8 @@ static void say_owner(const struct ps_census *census, int at, struct ps_standing
 }
 
 /* Of what is missing, one thing: perseas status tells all. */
-static void say_trouble(const struct ps_census *census, struct ps_standing_now *now)
+static void say_trouble(const struct ps_follow *follow, const struct ps_census *census,
+                        struct ps_standing_now *now)
 {
 	const char *trouble = "perseas status says more";
 
@@ -101,51 +102,15 @@ static void say_trouble(const struct ps_census *census, struct ps_standing_now *
 		if (!census->told[i] && census->errors[i].code)
 			trouble = census->errors[i].text;
 	snprintf(now->text, sizeof(now->text),
-	         "%u of %u mirrors answer, which do not let it be opened (%.300s)",
-	         census->answered, census->panel->count, trouble);
-}
-
-/* The epoch of the owner that lives there, or of the last one that adopted the image. The promise
- * may be higher by a claim that is under way, or that failed. */
-static uint64_t find_last_owner(const Perseas__StoreStatus *status)
-{
-	if (status->live)
-		return status->header->promised_epoch;
-	return status->slot ? status->slot->epoch : 0;
-}
-
-/* Is it of the store's present or last owner? An image of a fork has owners of its own. */
-static bool is_of_last_owner(const struct ps_census *census, const Perseas__Handover *handover)
-{
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (ps_census_listed(census, i) &&
-		    find_last_owner(census->told[i]) > handover->epoch)
-			return false;
-	return true;
-}
-
-/* Of two that were asked for at the same time, at different mirrors, everybody takes the same. */
-static const Perseas__Handover *find_handover(const struct ps_census *census)
-{
-	const Perseas__Handover *found = NULL;
-
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		const Perseas__Handover *told;
-
-		if (!ps_census_listed(census, i))
-			continue;
-		told = census->told[i]->handover;
-		if (told && is_of_last_owner(census, told) &&
-		    (!found || memcmp(told->id.data, found->id.data, PS_ID_SIZE) < 0))
-			found = told;
-	}
-	return found;
+	         "%u of %u mirrors answer, which do not let it be opened (%s%.300s)",
+	         census->answered, census->panel->count,
+	         follow->forked ? "a fork of it was seen; " : "", trouble);
 }
 
 /* Who is to be next, and who else waits. */
 static void judge_standbys(const struct ps_census *census, struct ps_standing_now *now)
 {
-	const Perseas__Handover *handover = find_handover(census);
+	const Perseas__Handover *handover = ps_census_handover(census);
 	struct ps_handing *handing = &now->handing;
 
 	if (handover) {
@@ -182,11 +147,11 @@ static void judge_census(const struct ps_follow *follow, const struct ps_census 
 	if (other >= 0 || own >= 0) {
 		now->ownership = PS_OWNER_LIVES;
 		say_owner(census, other >= 0 ? other : own, now);
-	} else if (census->judged.outlook == PS_OUTLOOK_OPENS) {
+	} else if (census->judged.outlook == PS_OUTLOOK_OPENS && !follow->forked) {
 		now->ownership = PS_OWNER_NONE;
 		snprintf(now->text, sizeof(now->text), "it has no owner");
 	} else {
-		say_trouble(census, now);
+		say_trouble(follow, census, now);
 	}
 	judge_standbys(census, now);
 }
@@ -522,6 +487,38 @@ static void look_name_up(struct ps_follow *follow, struct ps_census *census)
 	follow_all(follow);
 }
 
+/* Either of the two may be what was acknowledged last, and neither is all of it because the mirrors
+ * of the other one say nothing: those that showed both must say that there is no fork any more. */
+static bool is_forked(struct ps_follow *follow, const struct ps_census *census)
+{
+	const bool parted = census->judged.outlook == PS_OUTLOOK_PARTED;
+	bool gone = false;
+
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		struct ps_followed *mirror = &follow->mirrors[i];
+
+		mirror->parted |= parted && census->told[i];
+		gone |= mirror->parted && !census->told[i] &&
+		        census->errors[i].code != PERSEAS_ENOSTORE;
+	}
+	for (unsigned i = 0; i < census->panel->count && !parted && !gone; i++)
+		follow->mirrors[i].parted = false;
+	return parted || gone;
+}
+
+/* A roster that changes while mirrors answer, one after the other, looks so, too, but only once. */
+static void look_for_fork(struct ps_follow *follow, struct ps_census *census)
+{
+	const bool before = follow->forked;
+
+	follow->forked = is_forked(follow, census);
+	if (before || !follow->forked)
+		return;
+	ps_census_free(census);
+	ps_census_take(census, &follow->looks, follow->store);
+	follow->forked = is_forked(follow, census);
+}
+
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 {
 	uint64_t began_ns = ps_follow_now(follow);
@@ -533,6 +530,7 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 	look_name_up(follow, &census);
 	if (ps_census_widen(&census, &follow->looks, follow->store))
 		follow_all(follow);
+	look_for_fork(follow, &census);
 	note_census(follow, &census, began_ns);
 	judge_census(follow, &census, now);
 	if (follow->seen)

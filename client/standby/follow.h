@@ -44,6 +44,7 @@ struct ps_followed {
 	bool hurried;                 /* the last one was answered soon, with news */
 	bool tells;                   /* the last one says how warm the copy is */
 	bool old;                     /* the mirror's version does not know how to be told that */
+	bool parted;                  /* it told of an image when there was a fork */
 	bool learnt;                  /* only rosters name it, and it has an image that they list */
 	bool live;                    /* what the last one says was seen */
 	uint64_t epoch;               /* the same */
@@ -71,6 +72,7 @@ struct ps_follow {
 	/* Of the newest roster that any of them ever told; 0: none did. Before the first look the
 	 * caller may set what was told before. */
 	uint64_t roster_epoch, roster_version;
+	bool forked; /* the store was seen with a fork, and not all that showed it answered since */
 	const char *list;  /* of the mirrors, or its name */
 	uint64_t named_ns; /* when the name was looked up last */
 	/* Called with what each look found, before it returns; NULL: nobody wants to know more. */

@@ -15,6 +15,8 @@ enum {
 	OPENS = 6, /* of the fork, each under a higher epoch */
 };
 
+#define LONG_NS 60000000000ULL
+
 static int add(struct owner *o, const char *with)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, with, 1, false };
@@ -351,12 +353,9 @@ static int watched_send(struct ps_control *control, const Perseas__Request *requ
 	return watched.real->send(control, request, error);
 }
 
-static int open_while(struct owner *o, const char *list, unsigned at,
-                      void (*happens)(struct owner *o))
+static void watch(struct owner *o, struct ps_env *env, unsigned at,
+                  void (*happens)(struct owner *o))
 {
-	struct ps_env *env = direct_env(o->d);
-	struct perseas *none;
-
 	watched.o = o;
 	watched.asked = 0;
 	watched.at = at;
@@ -366,6 +365,15 @@ static int open_while(struct owner *o, const char *list, unsigned at,
 	watched.ops.send = watched_send;
 	env->ops = &watched.ops;
 	env->silent = watched.silent;
+}
+
+static int open_while(struct owner *o, const char *list, unsigned at,
+                      void (*happens)(struct owner *o))
+{
+	struct ps_env *env = direct_env(o->d);
+	struct perseas *none;
+
+	watch(o, env, at, happens);
 	memset(&o->error, 0, sizeof(o->error));
 	return ps_open(env, STORE, list, &o->options, &none, &o->error);
 }
@@ -440,6 +448,76 @@ static void a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror(void **sta
 	}
 }
 
+static enum ps_ownership look_later(struct owner *o, struct ps_follow *follow)
+{
+	struct ps_standing_now now;
+
+	o->d->now += LONG_NS;
+	ps_follow_look(follow, &now);
+	if (follow->forked)
+		assert_non_null(strstr(now.text, "a fork of it was seen"));
+	return now.ownership;
+}
+
+/* A standby that has seen both opens neither when the other's mirrors say nothing any more, as it
+ * would by itself: only that their images are gone ends the fork. */
+static void a_standby_does_not_forget_a_fork(void **state)
+{
+	void (*const ends[])(struct owner * o) = { end_fork, end_store };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct owner *o = begin_fork();
+		struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
+		struct ps_follow follow;
+
+		open_fork(o);
+		owner_die(o);
+		assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1,sim://4", NULL,
+		                                envs[0], envs[1], 1000, &o->error),
+		                 0);
+		assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+		ends[i](o);
+		assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+		assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+		for (unsigned k = 0; k < MIRRORS; k++)
+			if (!o->d->mirrors[k].stores)
+				direct_start(o->d, k);
+		assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+		make_empty(o, BACK);
+		make_empty(o, OTHER);
+		assert_int_equal(look_later(o, &follow), PS_OWNER_NONE);
+		ps_follow_close(&follow);
+		for (int k = 0; k < 2; k++)
+			envs[k]->ops->free(envs[k]);
+		owner_free(o);
+	}
+}
+
+/* So it is with a roster that changes twice while the mirrors answer a look, and the mirrors that
+ * left it end before the next: the store is opened without them. */
+static void a_standby_takes_no_change_for_a_fork(void **state)
+{
+	struct owner *o = begin(2, 2);
+	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
+	struct ps_follow follow;
+
+	(void)state;
+	watch(o, envs[0], 2, replace_both);
+	assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1,sim://2,sim://3", NULL,
+	                                envs[0], envs[1], 1000, &o->error),
+	                 0);
+	assert_int_equal(look_later(o, &follow), PS_OWNER_LIVES);
+	assert_int_equal(watched.asked, 8);
+	end_fork(o);
+	owner_die(o);
+	assert_int_equal(look_later(o, &follow), PS_OWNER_NONE);
+	ps_follow_close(&follow);
+	for (int i = 0; i < 2; i++)
+		envs[i]->ops->free(envs[i]);
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +532,8 @@ int main(void)
 		cmocka_unit_test(a_roster_that_changes_meanwhile_is_no_fork),
 		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten),
 		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror),
+		cmocka_unit_test(a_standby_does_not_forget_a_fork),
+		cmocka_unit_test(a_standby_takes_no_change_for_a_fork),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
