@@ -133,6 +133,19 @@ static void judge_standbys(const struct ps_census *census, struct ps_standing_no
 	}
 }
 
+/* Who refuses to tell, by a rule that can be changed or since it was taken back from a later
+ * version, may have it. */
+static bool is_nowhere(const struct ps_census *census)
+{
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const int code = census->errors[i].code;
+
+		if (census->told[i] || (code != PERSEAS_ENOSTORE && code != PERSEAS_EDAMAGED))
+			return false;
+	}
+	return true;
+}
+
 static void judge_census(const struct ps_follow *follow, const struct ps_census *census,
                          struct ps_standing_now *now)
 {
@@ -140,7 +153,7 @@ static void judge_census(const struct ps_follow *follow, const struct ps_census 
 
 	memset(now, 0, sizeof(*now));
 	now->found = census->have > 0;
-	now->nowhere = !census->have && census->answered == census->panel->count;
+	now->nowhere = is_nowhere(census);
 	now->ours = own >= 0;
 	now->fenced = is_roster_lost(follow, census, census->judged.settled) ||
 	              is_roster_lost(follow, census, census->judged.next);

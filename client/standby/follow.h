@@ -32,7 +32,7 @@ struct ps_standing_now {
 	bool ours;    /* the owner that lives is one whose id begins with the mark */
 	bool fenced;  /* others hold so many mirrors that such a one cannot commit any more */
 	bool found;   /* a mirror has the store */
-	bool nowhere; /* all mirrors answered, and none has it */
+	bool nowhere; /* all mirrors say that they have none, or none that is good */
 	uint32_t last_order; /* the highest of the standbys that there are */
 	struct ps_handing handing;
 	char text[PS_SENTENCE]; /* all that, in half a sentence */

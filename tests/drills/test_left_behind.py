@@ -2,8 +2,11 @@
 more when the owner ends. It owns the store where that is by then, and makes no empty one."""
 import sys
 
+import wire
 from binding import CREATE, Standby, Store
 from drill import HERE, OK, SECONDS, fill, mirror_list, run_command, wait_for
+from test_epochs import add_to_header
+from test_later_version import LEVEL, ROSTER
 from test_run import LIVES, run  # noqa: F401
 
 CONTENTS = b"\x2a" * 4096
@@ -53,6 +56,27 @@ def test_perseas_run_follows_the_roster(mirrors, run):  # noqa: F811
         replace_both(daemons)
     wait_for(lambda: len(runner.printed()) == 2, SECONDS, "COMMAND's end")
     assert runner.printed() == [mirror_list(daemons[:2]), "2a2a2a2a"]
+
+
+def test_a_mirror_that_refuses_for_a_while_ends_no_perseas_run(mirrors, run):  # noqa: F811
+    """It was taken back from a later version, which it gets again. No mirror of the list has the
+    store any more, so that who is started anew would not find it."""
+    daemons = first, second = mirrors(2)
+    fill("bank", [first], {"accounts": CONTENTS})
+    with Store("bank", first.address):
+        runner = run("bank", [first], CREATOR)
+        runner.wait_said(LIVES)
+        replace(first, second, daemons)
+        drop(first)
+        header = second.memory / "bank" / "header"
+        before = header.read_bytes()
+        add_to_header(second, "bank", wire.field(ROSTER, wire.field(LEVEL, 1)))
+        runner.wait_said("a later version of Perseas wrote it")
+    second.kill9()
+    header.write_bytes(before)
+    second.restart()
+    wait_for(lambda: len(runner.printed()) == 2, SECONDS, "COMMAND's end")
+    assert runner.printed() == [first.address, "2a2a2a2a"]
 
 
 def test_a_standby_in_a_process_follows_the_roster(mirrors):
