@@ -28,7 +28,8 @@
 /* The list of mirrors where none is given, as that of COMMAND of perseas run. */
 #define PS_MIRRORS_VARIABLE "PERSEAS_MIRRORS"
 /* By which a process hears where that list's store is, too, as whoever started it saw by its
- * roster: the store's name, a space, and addresses of mirrors, with commas between them. */
+ * roster: the store's name, a space, the roster's epoch, a colon, its version, a space, and
+ * addresses of mirrors, with commas between them. */
 #define PS_LEARNT_VARIABLE "PERSEAS_LEARNT"
 
 /* "on": segments lie in huge pages, where the kernel has enough of them. */
@@ -168,10 +169,17 @@ struct ps_env_ops {
 int ps_env_list(struct ps_env *env, const char *text, struct ps_address *addresses, unsigned *count,
                 struct ps_error *error);
 
-/* Where the store was seen, beside the mirrors of that list, by whoever started this process. The
- * count; 0: nothing is known, or it is of another list or store. */
-unsigned ps_env_learnt(const struct ps_env *env, const char *store, const char *list,
-                       struct ps_address addresses[PS_MIRRORS_MAX]);
+/* Mirrors that a roster names: which roster, so that an older one has none of them forgotten. */
+struct ps_places {
+	uint64_t epoch, version; /* 0: no roster is known */
+	unsigned count;
+	struct ps_address addresses[PS_MIRRORS_MAX];
+};
+
+/* Where the store was seen, beside the mirrors of that list, by whoever started this process. All
+ * zero: nothing is known, or it is of another list or store. */
+void ps_env_learnt(const struct ps_env *env, const char *store, const char *list,
+                   struct ps_places *places);
 
 struct ps_verbs;
 struct ps_devices;

@@ -4,6 +4,8 @@
  */
 #include "env.h"
 
+#include "../../proto/base/number.h"
+
 #include <string.h>
 
 int ps_env_list(struct ps_env *env, const char *text, struct ps_address *addresses, unsigned *count,
@@ -18,15 +20,25 @@ int ps_env_list(struct ps_env *env, const char *text, struct ps_address *address
 	return rc ? ps_error_prefix(error, "the mirrors of %.300s", text) : 0;
 }
 
-unsigned ps_env_learnt(const struct ps_env *env, const char *store, const char *list,
-                       struct ps_address addresses[PS_MIRRORS_MAX])
+/* False: it is not as it should be. */
+static bool read_places(const char *text, struct ps_places *places)
+{
+	struct ps_error ignored;
+
+	return ps_number_read(text, &text, &places->epoch) && *text == ':' &&
+	       ps_number_read(text + 1, &text, &places->version) && *text == ' ' &&
+	       !ps_address_list(text + 1, places->addresses, &places->count, &ignored);
+}
+
+void ps_env_learnt(const struct ps_env *env, const char *store, const char *list,
+                   struct ps_places *places)
 {
 	const size_t length = strlen(store);
-	struct ps_error ignored;
-	unsigned count = 0;
 
+	memset(places, 0, sizeof(*places));
 	if (!env->learnt || !env->learnt_beside || strcmp(env->learnt_beside, list) != 0 ||
 	    strncmp(env->learnt, store, length) != 0 || env->learnt[length] != ' ')
-		return 0;
-	return ps_address_list(env->learnt + length + 1, addresses, &count, &ignored) ? 0 : count;
+		return;
+	if (!read_places(env->learnt + length + 1, places))
+		memset(places, 0, sizeof(*places));
 }

@@ -182,11 +182,11 @@ void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address)
 
 static void add_learnt(struct perseas *p, const char *list)
 {
-	struct ps_address addresses[PS_MIRRORS_MAX];
-	const unsigned count = ps_env_learnt(p->env, p->store, list, addresses);
+	struct ps_places places;
 
-	for (unsigned i = 0; i < count; i++)
-		ps_handle_add_learnt(p, &addresses[i]);
+	ps_env_learnt(p->env, p->store, list, &places);
+	for (unsigned i = 0; i < places.count; i++)
+		ps_handle_add_learnt(p, &places.addresses[i]);
 }
 
 static int fill_names(struct perseas *p, const char *store, const char *mirrors,

@@ -181,21 +181,32 @@ static void follow_all(struct ps_follow *follow)
 		watches->addresses[watches->count] = looks->addresses[watches->count];
 }
 
-void ps_follow_add(struct ps_follow *follow, const struct ps_address *address)
+/* Is that of the newest roster that was ever seen, or newer? Then it is noted. */
+static bool is_newest(struct ps_follow *follow, uint64_t epoch, uint64_t version)
 {
-	ps_census_ask_at(&follow->looks, address->text);
+	if (epoch < follow->roster_epoch ||
+	    (epoch == follow->roster_epoch && version < follow->roster_version))
+		return false;
+	follow->roster_epoch = epoch;
+	follow->roster_version = version;
+	return true;
+}
+
+void ps_follow_known(struct ps_follow *follow, const struct ps_places *places)
+{
+	for (unsigned i = 0; i < places->count; i++)
+		ps_census_ask_at(&follow->looks, places->addresses[i].text);
 	follow_all(follow);
+	is_newest(follow, places->epoch, places->version);
 }
 
 /* What whoever started this process saw, by a roster that no mirror of the list may tell now. */
 static void follow_learnt(struct ps_follow *follow)
 {
-	struct ps_address addresses[PS_MIRRORS_MAX];
-	const unsigned count = ps_env_learnt(follow->looks.env, follow->store, follow->list,
-	                                     addresses);
+	struct ps_places places;
 
-	for (unsigned i = 0; i < count; i++)
-		ps_follow_add(follow, &addresses[i]);
+	ps_env_learnt(follow->looks.env, follow->store, follow->list, &places);
+	ps_follow_known(follow, &places);
 }
 
 int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirrors,
@@ -389,24 +400,13 @@ bool ps_follow_stirred(struct ps_follow *follow)
 
 /* --- looks --- */
 
-/* Is that of the newest roster that was ever seen, or newer? Then it is noted. */
-static bool is_newest(struct ps_follow *follow, const Perseas__Roster *roster)
-{
-	if (roster->epoch < follow->roster_epoch ||
-	    (roster->epoch == follow->roster_epoch && roster->version < follow->roster_version))
-		return false;
-	follow->roster_epoch = roster->epoch;
-	follow->roster_version = roster->version;
-	return true;
-}
-
 /* Those that are followed only since a roster named them, and that the newest names no more. Where
  * the newest that was ever seen is not told now, those that do not answer may be its members. */
 static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_census *census)
 {
 	uint32_t set = 0;
 
-	if (!census->roster || !is_newest(follow, census->roster))
+	if (!census->roster || !is_newest(follow, census->roster->epoch, census->roster->version))
 		return 0;
 	for (unsigned i = census->panel->given; i < census->panel->count; i++)
 		if (!ps_census_needs(census, i))

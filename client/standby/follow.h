@@ -69,8 +69,7 @@ struct ps_follow {
 	struct ps_panel looks;   /* the mirrors, asked for their status */
 	struct ps_panel watches; /* the same, on connections of their own */
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
-	/* Of the newest roster that any of them ever told; 0: none did. Before the first look the
-	 * caller may set what was told before. */
+	/* Of the newest roster that any of them ever told, or that was known before; 0: none. */
 	uint64_t roster_epoch, roster_version;
 	bool forked; /* the store was seen with a fork, and not all that showed it answered since */
 	const char *list;  /* of the mirrors, or its name */
@@ -89,9 +88,9 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
                    uint32_t timeout_ms, struct ps_error *error);
 void ps_follow_close(struct ps_follow *follow);
 
-/* Before the first look: follows a mirror, too, of which the store's roster was known to say that
- * it is one. A roster that is told, and does not name it, has it forgotten. */
-void ps_follow_add(struct ps_follow *follow, const struct ps_address *address);
+/* Before the first look: follows these mirrors, too. A roster that is told, and does not name one,
+ * has it forgotten, unless it is older than theirs. */
+void ps_follow_known(struct ps_follow *follow, const struct ps_places *places);
 
 /* Asks the mirrors, for timeout_ms at most, and has them watched from now on. Those that say
  * nothing are not waited for where the others would do for an open (panel.h, `enough`). */

@@ -306,10 +306,7 @@ static void follow_known(struct perseas_standby *s)
 	struct ps_places places;
 
 	ps_whereabouts_get(s->known, &places);
-	for (unsigned i = 0; i < places.count; i++)
-		ps_follow_add(&s->follow, &places.addresses[i]);
-	s->follow.roster_epoch = places.epoch;
-	s->follow.roster_version = places.version;
+	ps_follow_known(&s->follow, &places);
 }
 
 int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)

@@ -10,13 +10,6 @@
 
 #include "../core/handle.h"
 
-/* Mirrors that a roster names: which roster, so that an older one has none of them forgotten. */
-struct ps_places {
-	uint64_t epoch, version; /* 0: no roster is known */
-	unsigned count;
-	struct ps_address addresses[PS_MIRRORS_MAX];
-};
-
 struct ps_whereabouts;
 
 /* NULL: there is no memory. */

@@ -122,7 +122,7 @@ static bool same(const char *a, const char *b)
 /* The same, of where the store of its list is. */
 static void a_process_hears_where_its_store_is(void **state)
 {
-	static const char *const learnt[] = { "bank m1:1,m2:2", "bank m1:1", NULL, NULL };
+	static const char *const learnt[] = { "bank 1:4 m1:1,m2:2", "bank 1:4 m1:1", NULL, NULL };
 	static const char *const lists[] = { "@bank", NULL, "@bank", NULL };
 
 	(void)state;

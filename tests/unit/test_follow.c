@@ -85,13 +85,13 @@ static void mirrors_that_left_make_room_for_others(void **state)
 	ps_follow_look(&follow, &now);
 	assert_int_equal(now.ownership, PS_OWNER_LIVES);
 	expect_last(&follow, 3, "sim://2");
-	assert_int_equal(setenv(PS_LEARNT_VARIABLE, STORE " sim://4", 1), 0);
+	assert_int_equal(setenv(PS_LEARNT_VARIABLE, STORE " 0:1 sim://4", 1), 0);
 	ps_mirrors_told(&follow);
 	assert_null(getenv(PS_LEARNT_VARIABLE));
 	ps_follow_look(&follow, &now);
 	expect_last(&follow, 4, "sim://3");
 	ps_mirrors_told(&follow);
-	assert_string_equal(getenv(PS_LEARNT_VARIABLE), STORE " sim://3");
+	assert_string_equal(getenv(PS_LEARNT_VARIABLE), STORE " 1:4 sim://3");
 	owner_die(o);
 	direct_crash(o->d, 0);
 	o->d->now += LONG_NS;

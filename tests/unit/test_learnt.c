@@ -6,7 +6,10 @@
 
 #include "../../client/standby/follow.h"
 
+#include <inttypes.h>
+
 #define LIST "sim://0,sim://1"
+#define LONG_NS 60000000000ULL
 
 static struct ps_env *env_with(struct owner *o, const char *learnt, const char *beside)
 {
@@ -48,7 +51,7 @@ static void a_store_that_left_its_list_is_opened_where_it_is(void **state)
 	struct owner *o = begin_left();
 
 	(void)state;
-	if (open_learnt(o, STORE " sim://3", PERSEAS_CREATE))
+	if (open_learnt(o, STORE " 0:1 sim://3", PERSEAS_CREATE))
 		fail_msg("%s", o->error.text);
 	owner_map(o);
 	assert_int_equal(o->bytes[0], 2);
@@ -60,7 +63,7 @@ static void a_store_that_left_its_list_is_opened_where_it_is(void **state)
 static void a_standby_follows_it_there(void **state)
 {
 	struct owner *o = begin_left();
-	struct ps_env *looks = env_with(o, STORE " sim://2,sim://3", LIST);
+	struct ps_env *looks = env_with(o, STORE " 0:1 sim://2,sim://3", LIST);
 	struct ps_env *watches = direct_env(o->d);
 	struct ps_standing_now now;
 	struct ps_follow follow;
@@ -82,6 +85,44 @@ static void a_standby_follows_it_there(void **state)
 	owner_free(o);
 }
 
+/* Who it was told of is silent when it first looks, and the list tells of a roster that others
+ * followed. */
+static void a_standby_does_not_forget_them_for_an_older_roster(void **state)
+{
+	struct owner *o = begin(2, 2);
+	struct ps_env *looks, *watches = direct_env(o->d);
+	struct ps_standing_now now;
+	struct ps_follow follow;
+	char learnt[64];
+
+	(void)state;
+	replace_member(o, "sim://0", "sim://2");
+	replace_member(o, "sim://1", "sim://3");
+	replace_member(o, "sim://2", "sim://4");
+	snprintf(learnt, sizeof(learnt), STORE " %" PRIu64 ":%" PRIu64 " sim://3,sim://4",
+	         o->p->roster->epoch, o->p->roster->version);
+	looks = env_with(o, learnt, LIST);
+	owner_die(o);
+	make_empty(o, 1);
+	make_empty(o, 2);
+	direct_crash(o->d, 3);
+	direct_crash(o->d, 4);
+	assert_int_equal(ps_follow_open(&follow, STORE, LIST, NULL, looks, watches, 1000,
+	                                &o->error),
+	                 0);
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
+	direct_start(o->d, 3);
+	direct_start(o->d, 4);
+	o->d->now += LONG_NS;
+	ps_follow_look(&follow, &now);
+	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	ps_follow_close(&follow);
+	looks->ops->free(looks);
+	watches->ops->free(watches);
+	owner_free(o);
+}
+
 /* The store is gone there, too: a new one is at the mirrors of the list alone. */
 static void no_store_is_made_there(void **state)
 {
@@ -89,10 +130,11 @@ static void no_store_is_made_there(void **state)
 
 	(void)state;
 	o->options.acks = 3;
-	assert_int_equal(open_learnt(o, STORE " sim://2,sim://3", PERSEAS_CREATE), PERSEAS_EINVAL);
+	assert_int_equal(open_learnt(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE),
+	                 PERSEAS_EINVAL);
 	assert_error_says(o, "2 mirrors cannot give 3");
 	o->options.acks = 0;
-	if (open_learnt(o, STORE " sim://2,sim://3", PERSEAS_CREATE))
+	if (open_learnt(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE))
 		fail_msg("%s", o->error.text);
 	assert_int_equal(o->p->roster->n_members, 2);
 	assert_int_equal(o->p->roster->acks, 2);
@@ -108,11 +150,11 @@ static void none_is_made_while_it_may_be_there(void **state)
 	(void)state;
 	direct_crash(o->d, 2);
 	direct_crash(o->d, 3);
-	assert_int_equal(open_learnt(o, STORE " sim://2,sim://3", PERSEAS_CREATE),
+	assert_int_equal(open_learnt(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE),
 	                 PERSEAS_EUNREACHABLE);
 	direct_start(o->d, 3);
-	assert_int_equal(ps_create(env_with(o, STORE " sim://3", LIST), STORE, LIST, &o->options,
-	                           &o->error),
+	assert_int_equal(ps_create(env_with(o, STORE " 0:1 sim://3", LIST), STORE, LIST,
+	                           &o->options, &o->error),
 	                 PERSEAS_EEXIST);
 	owner_free(o);
 }
@@ -121,9 +163,11 @@ static unsigned count_learnt(const char *learnt, const char *beside)
 {
 	const struct ps_env env = { .learnt = (char *)(uintptr_t)learnt,
 		                    .learnt_beside = (char *)(uintptr_t)beside };
-	struct ps_address addresses[PS_MIRRORS_MAX];
+	struct ps_places places;
 
-	return ps_env_learnt(&env, STORE, LIST, addresses);
+	ps_env_learnt(&env, STORE, LIST, &places);
+	assert_int_equal(places.version, places.count > 0);
+	return places.count;
 }
 
 /* What is of another store or of another list says nothing of this one, nor does what is not as it
@@ -131,16 +175,20 @@ static unsigned count_learnt(const char *learnt, const char *beside)
 static void it_is_of_one_store_and_list(void **state)
 {
 	(void)state;
-	assert_int_equal(count_learnt(STORE " tcp://m1:1,tcp://m2:2", LIST), 2);
-	assert_int_equal(count_learnt(STORE " tcp://m1:1", "sim://0"), 0);
-	assert_int_equal(count_learnt(STORE " tcp://m1:1", NULL), 0);
+	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1,tcp://m2:2", LIST), 2);
+	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1", "sim://0"), 0);
+	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1", NULL), 0);
 	assert_int_equal(count_learnt(NULL, LIST), 0);
-	assert_int_equal(count_learnt("bank2 tcp://m1:1", LIST), 0);
-	assert_int_equal(count_learnt("ban tcp://m1:1", LIST), 0);
-	assert_int_equal(count_learnt("bang tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt("bank2 0:1 tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt("ban 0:1 tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt("bang 0:1 tcp://m1:1", LIST), 0);
 	assert_int_equal(count_learnt(STORE, LIST), 0);
 	assert_int_equal(count_learnt(STORE " ", LIST), 0);
-	assert_int_equal(count_learnt(STORE " tcp://m1:1,", LIST), 0);
+	assert_int_equal(count_learnt(STORE " tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt(STORE " 0 tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt(STORE " 0:x tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt(STORE " 0:1,tcp://m1:1", LIST), 0);
+	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1,", LIST), 0);
 }
 
 /* The list has another address of the same mirror, which did not answer whoever looked before: that
@@ -152,7 +200,7 @@ static void a_mirror_that_is_named_otherwise_is_no_other(void **state)
 	(void)state;
 	owner_die(o);
 	o->d->leads[1] = 2;
-	if (open_learnt(o, STORE " sim://2", 0))
+	if (open_learnt(o, STORE " 0:1 sim://2", 0))
 		fail_msg("%s", o->error.text);
 	assert_int_equal(owner_stat(o).live, 2);
 	owner_free(o);
@@ -165,7 +213,7 @@ static void a_mirror_that_is_named_is_no_other(void **state)
 
 	(void)state;
 	owner_die(o);
-	if (open_learnt(o, STORE " sim://1,sim://0", 0))
+	if (open_learnt(o, STORE " 0:1 sim://1,sim://0", 0))
 		fail_msg("%s", o->error.text);
 	assert_int_equal(o->p->mirror_count, 2);
 	assert_false(o->p->mirrors[1].added);
@@ -177,6 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_store_that_left_its_list_is_opened_where_it_is),
 		cmocka_unit_test(a_standby_follows_it_there),
+		cmocka_unit_test(a_standby_does_not_forget_them_for_an_older_roster),
 		cmocka_unit_test(no_store_is_made_there),
 		cmocka_unit_test(none_is_made_while_it_may_be_there),
 		cmocka_unit_test(it_is_of_one_store_and_list),

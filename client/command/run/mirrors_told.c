@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { MS_NS = 1000000, FIRST_TEXT = 64 /* a time, or a store's name */ };
+enum { MS_NS = 1000000, FIRST_TEXT = 128 /* a time, or a store's name and its roster */ };
 
 /* Addresses, one behind the other. */
 struct text {
@@ -32,7 +32,8 @@ static void tell_learnt(const struct ps_follow *follow)
 	struct text text = { .used = 0 };
 	char before = ' ';
 
-	text.used = ps_text_format(text.bytes, sizeof(text.bytes), "%s", follow->store);
+	text.used = ps_text_format(text.bytes, sizeof(text.bytes), "%s %" PRIu64 ":%" PRIu64,
+	                           follow->store, follow->roster_epoch, follow->roster_version);
 	unsetenv(PS_LEARNT_VARIABLE);
 	for (unsigned i = looks->given; i < looks->count; i++) {
 		if (!ps_follow_learnt(follow, i))
