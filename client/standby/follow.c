@@ -5,6 +5,8 @@
  */
 #include "follow.h"
 
+#include "forks.h"
+#include "../core/quorum.h"
 #include "../../proto/control/envelope.h"
 
 #include <inttypes.h>
@@ -237,6 +239,7 @@ void ps_follow_close(struct ps_follow *follow)
 {
 	ps_panel_end(&follow->watches);
 	ps_panel_end(&follow->looks);
+	ps_roster_free(&follow->settled);
 }
 
 /* --- watches --- */
@@ -500,38 +503,6 @@ static void look_name_up(struct ps_follow *follow, struct ps_census *census)
 	follow_all(follow);
 }
 
-/* Either of the two may be what was acknowledged last, and neither is all of it because the mirrors
- * of the other one say nothing: those that showed both must say that there is no fork any more. */
-static bool is_forked(struct ps_follow *follow, const struct ps_census *census)
-{
-	const bool parted = census->judged.outlook == PS_OUTLOOK_PARTED;
-	bool gone = false;
-
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		struct ps_followed *mirror = &follow->mirrors[i];
-
-		mirror->parted |= parted && census->told[i];
-		gone |= mirror->parted && !census->told[i] &&
-		        census->errors[i].code != PERSEAS_ENOSTORE;
-	}
-	for (unsigned i = 0; i < census->panel->count && !parted && !gone; i++)
-		follow->mirrors[i].parted = false;
-	return parted || gone;
-}
-
-/* A roster that changes while mirrors answer, one after the other, looks so, too, but only once. */
-static void look_for_fork(struct ps_follow *follow, struct ps_census *census)
-{
-	const bool before = follow->forked;
-
-	follow->forked = is_forked(follow, census);
-	if (before || !follow->forked)
-		return;
-	ps_census_free(census);
-	ps_census_take(census, &follow->looks, follow->store);
-	follow->forked = is_forked(follow, census);
-}
-
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 {
 	uint64_t began_ns = ps_follow_now(follow);
@@ -543,7 +514,7 @@ void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 	look_name_up(follow, &census);
 	if (ps_census_widen(&census, &follow->looks, follow->store))
 		follow_all(follow);
-	look_for_fork(follow, &census);
+	ps_forks_look(follow, &census);
 	note_census(follow, &census, began_ns);
 	judge_census(follow, &census, now);
 	if (follow->seen)

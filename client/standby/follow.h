@@ -71,7 +71,10 @@ struct ps_follow {
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
 	/* Of the newest roster that any of them ever told, or that was known before; 0: none. */
 	uint64_t roster_epoch, roster_version;
-	bool forked; /* the store was seen with a fork, and not all that showed it answered since */
+	/* The newest that is settled, and of which store: NULL: none was told. */
+	Perseas__Roster *settled;
+	uint8_t store_id[PS_ID_SIZE];
+	bool forked; /* what is told is a store and its fork, or may be one of the two (forks.h) */
 	const char *list;  /* of the mirrors, or its name */
 	uint64_t named_ns; /* when the name was looked up last */
 	/* Called with what each look found, before it returns; NULL: nobody wants to know more. */

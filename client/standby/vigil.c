@@ -5,6 +5,7 @@
 #include "standby.h"
 
 #include "../../proto/base/text.h"
+#include "../core/quorum.h"
 #include "../core/segment.h"
 #include "../core/flag.h"
 
@@ -389,9 +390,11 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 	return p;
 }
 
+/* The looks ended before: their env is the handle's, which may be gone. */
 void ps_vigil_leave(struct perseas_standby *s)
 {
 	ps_panel_end(&s->follow.watches);
+	ps_roster_free(&s->follow.settled);
 }
 
 void ps_vigil_end(struct perseas_standby *s)

@@ -494,6 +494,41 @@ static void a_standby_does_not_forget_a_fork(void **state)
 	}
 }
 
+/* Nobody has opened a fork yet. The one that was called gone comes back when the mirrors of the
+ * store's roster, of which the standby knows, are silent: it must not be the one that forks it. */
+static void a_standby_makes_no_fork(void **state)
+{
+	struct owner *o = begin(2, 2);
+	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
+	struct ps_follow follow;
+
+	(void)state;
+	direct_crash(o->d, BACK);
+	owner_keep(o, BACK, PERSEAS_MIRROR_DOWN);
+	assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1", NULL, envs[0], envs[1],
+	                                1000, &o->error),
+	                 0);
+	assert_int_equal(replace(o, "sim://0", "sim://4", true), 0);
+	assert_int_equal(look_later(o, &follow), PS_OWNER_LIVES);
+	assert_int_equal(take_out(o, "sim://1"), 0);
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	assert_int_equal(look_later(o, &follow), PS_OWNER_LIVES);
+	owner_die(o);
+	make_empty(o, OTHER);
+	direct_crash(o->d, NEW);
+	direct_start(o->d, BACK);
+	assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+	direct_start(o->d, NEW);
+	assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+	/* Whoever deletes the images of one of them means the other. */
+	make_empty(o, NEW);
+	assert_int_equal(look_later(o, &follow), PS_OWNER_NONE);
+	ps_follow_close(&follow);
+	for (int i = 0; i < 2; i++)
+		envs[i]->ops->free(envs[i]);
+	owner_free(o);
+}
+
 /* So it is with a roster that changes twice while the mirrors answer a look, and the mirrors that
  * left it end before the next: the store is opened without them. */
 static void a_standby_takes_no_change_for_a_fork(void **state)
@@ -533,6 +568,7 @@ int main(void)
 		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten),
 		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror),
 		cmocka_unit_test(a_standby_does_not_forget_a_fork),
+		cmocka_unit_test(a_standby_makes_no_fork),
 		cmocka_unit_test(a_standby_takes_no_change_for_a_fork),
 	};
 

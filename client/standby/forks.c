@@ -1,0 +1,93 @@
+/*
+ * forks.c - see forks.h.
+ */
+#include "forks.h"
+
+#include "../core/quorum.h"
+#include "../../proto/control/envelope.h"
+
+#include <string.h>
+
+/* One that has an image, or has none. What the others have is not known. */
+static bool tells(const struct ps_census *census, unsigned i)
+{
+	return census->told[i] || census->errors[i].code == PERSEAS_ENOSTORE;
+}
+
+/* Either of the two may be what was acknowledged last, and neither is all of it because the mirrors
+ * of the other one say nothing: those that showed both must say that there is no fork any more. */
+static bool is_parted(struct ps_follow *follow, const struct ps_census *census)
+{
+	const bool parted = census->judged.outlook == PS_OUTLOOK_PARTED;
+	bool gone = false;
+
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		follow->mirrors[i].parted |= parted && census->told[i];
+		gone |= follow->mirrors[i].parted && !tells(census, i);
+	}
+	for (unsigned i = 0; i < census->panel->count && !parted && !gone; i++)
+		follow->mirrors[i].parted = false;
+	return parted || gone;
+}
+
+static bool is_same_store(const struct ps_follow *follow, const struct ps_census *census)
+{
+	return follow->settled && !memcmp(follow->store_id, census->judged.store_id, PS_ID_SIZE);
+}
+
+/* Settled ones alone: another may come to nothing. */
+static void note_roster(struct ps_follow *follow, const struct ps_census *census)
+{
+	const Perseas__Roster *told = census->judged.settled;
+	Perseas__Roster *copy;
+
+	if (!told || (is_same_store(follow, census) && !ps_roster_newer(told, follow->settled)))
+		return;
+	copy = ps_roster_copy(told);
+	if (!copy)
+		return;
+	ps_roster_free(&follow->settled);
+	follow->settled = copy;
+	memcpy(follow->store_id, census->judged.store_id, PS_ID_SIZE);
+}
+
+/* Is the newest roster that is told an older one than was seen, without an image in common? An
+ * operator has called a mirror gone, and it came back: an open of what it has would be the fork's
+ * first. While all that is followed tells, the images of the other are gone. */
+static bool is_left_behind(const struct ps_follow *follow, const struct ps_census *census)
+{
+	const struct ps_judgement *j = &census->judged;
+	const Perseas__Roster *seen = follow->settled;
+	bool all = true;
+
+	if (!j->settled || !is_same_store(follow, census) || !ps_roster_newer(seen, j->settled))
+		return false;
+	for (size_t k = 0; k < seen->n_members; k++)
+		if (ps_roster_member(j->settled, seen->members[k]->image_id.data) ||
+		    ps_roster_member(j->next, seen->members[k]->image_id.data))
+			return false;
+	for (unsigned i = 0; i < census->panel->count; i++)
+		all = all && tells(census, i);
+	return !all;
+}
+
+static bool is_forked(struct ps_follow *follow, const struct ps_census *census)
+{
+	const bool parted = is_parted(follow, census);
+
+	note_roster(follow, census);
+	return parted || is_left_behind(follow, census);
+}
+
+/* A roster that changes while mirrors answer, one after the other, looks so, too, but only once. */
+void ps_forks_look(struct ps_follow *follow, struct ps_census *census)
+{
+	const bool before = follow->forked;
+
+	follow->forked = is_forked(follow, census);
+	if (before || !follow->forked)
+		return;
+	ps_census_free(census);
+	ps_census_take(census, &follow->looks, follow->store);
+	follow->forked = is_forked(follow, census);
+}
