@@ -11,12 +11,17 @@ enum { PAGES = 12 };
 
 static struct ps_pager_ops noting_pager;
 static _Atomic uint32_t least_filled; /* bytes at once */
+static struct perseas *waits; /* somebody does, for a byte of the third page; NULL: nobody */
 
 static uint32_t note_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
                           uint32_t length, bool watched)
 {
 	if (length < least_filled)
 		least_filled = length;
+	if (waits) {
+		ps_demand_want(waits, &waits->segments[0], 2 * HUGE + HUGE / 2, 1);
+		waits = NULL;
+	}
 	return ps_pager_uffd.fill(pager, to, bytes, length, watched);
 }
 
@@ -46,7 +51,8 @@ static void what_was_left_is_taken(void **state)
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
 	RIG_UNTIL(is_warm(s));
-	s->p->env->pager = &noting_pager;
+	waits = s->p;
+	waits->env->pager = &noting_pager;
 	kill_process(owner);
 	become_owner(rig, s);
 	assert_int_equal(huge_page_at(rig->bytes), HUGE);
