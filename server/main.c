@@ -304,7 +304,7 @@ static void on_progress(void *arg)
 struct loading {
 	struct job job; /* first */
 	struct stores *stores;
-	unsigned loaded;
+	int loaded; /* from spills; -1: not all images are known */
 };
 
 /* What was there before: images in memory, then those that only the spill directory has. */
@@ -313,8 +313,9 @@ static void run_load(struct job *job)
 	struct loading *loading = (struct loading *)job;
 	char *event = (char *)(uintptr_t) "load-trouble";
 
-	stores_load(loading->stores, report_rules, event);
-	loading->loaded = stores_load_spills(loading->stores, report_rules, event);
+	loading->loaded = stores_load(loading->stores, report_rules, event);
+	if (loading->loaded == 0)
+		loading->loaded = stores_load_spills(loading->stores, report_rules, event);
 }
 
 static void still_loading(evutil_socket_t fd, short what, void *arg)
@@ -325,8 +326,8 @@ static void still_loading(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Beside the loop, which answers those who watch meanwhile. */
-static void load_images(struct daemon *daemon, struct progress *progress,
-                        const struct config *config)
+static int load_images(struct daemon *daemon, struct progress *progress,
+                       const struct config *config)
 {
 	const struct timeval often = { .tv_sec = 1 };
 	struct event *tick = event_new(daemon->base, -1, EV_PERSIST, still_loading, progress);
@@ -338,8 +339,10 @@ static void load_images(struct daemon *daemon, struct progress *progress,
 	if (tick)
 		event_free(tick);
 	if (loading.loaded > 0)
-		log_event(LOG_LEVEL_INFO, "loaded", NULL, "%u images were loaded from %s",
+		log_event(LOG_LEVEL_INFO, "loaded", NULL, "%d images were loaded from %s",
 		          loading.loaded, config->spill_dir);
+	return loading.loaded < 0 ? fail_start("it is started again when all images can be known")
+	                          : 0;
 }
 
 /* After all connections have ended. */
@@ -379,8 +382,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 	if (!daemon)
 		return fail_start("out of memory");
 	progress->daemon = daemon;
-	if (set_up(daemon, config) == 0) {
-		load_images(daemon, progress, config);
+	if (set_up(daemon, config) == 0 && load_images(daemon, progress, config) == 0) {
 		log_event(LOG_LEVEL_INFO, "begins", NULL,
 		          "perseasd %s has started and keeps %llu bytes of images in %s",
 		          PERSEAS_VERSION, (unsigned long long)memory->ops->used(memory),

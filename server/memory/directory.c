@@ -21,7 +21,10 @@ bool directory_is_marked(int folder)
 {
 	struct stat st;
 
-	return fstatat(folder, mark, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+	if (fstatat(folder, mark, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	errno = ENOENT;
+	return S_ISREG(st.st_mode);
 }
 
 int directory_mark(int folder)
@@ -60,11 +63,10 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static bool known_nothing(int directory, const char *name)
+static bool is_mark(int directory, const char *name)
 {
 	(void)directory;
-	(void)name;
-	return false;
+	return strcmp(name, mark) == 0;
 }
 
 /* What a directory has, when it is made, that is nobody's. */
@@ -97,7 +99,7 @@ bool directory_is_empty(int folder)
 {
 	char stranger[NAME_MAX + 1];
 
-	return !has_stranger(folder, known_nothing, stranger);
+	return !has_stranger(folder, is_mark, stranger);
 }
 
 /* --- the way to it --- */

@@ -35,13 +35,13 @@ void directory_close(struct directory *directory);
 /* Begins a list of the folder's names, which ends with closedir(). NULL: it cannot be listed. */
 DIR *directory_list(int folder);
 
-/* Does the folder carry a mark? */
+/* Does the folder carry a mark? False with an errno but ENOENT: that cannot be told. */
 bool directory_is_marked(int folder);
 /* 0, or -1 with errno. */
 int directory_mark(int folder);
 /* The mark is taken away, when the folder is about to go. */
 void directory_unmark(int folder);
-/* Has it nothing in it? */
+/* Has it nothing in it, a mark apart? */
 bool directory_is_empty(int folder);
 
 #endif

@@ -49,29 +49,23 @@ static struct memory_file *file_of(struct memory *memory)
 	return (struct memory_file *)memory;
 }
 
-static uint64_t size_of(int folder, const char *name)
-{
-	struct stat st;
-
-	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-		return 0;
-	return (uint64_t)st.st_size;
-}
-
 static uint64_t bytes_used(struct memory_file *file)
 {
 	return file->used + leftover_sum(&file->leftovers, NULL);
 }
 
-static void unlink_piece(struct memory_file *file, const char *store, int folder, const char *name)
+/* 0, or an errno: it is still there. */
+static int unlink_piece(struct memory_file *file, const char *store, int folder, const char *name)
 {
-	const uint64_t size = size_of(folder, name);
+	const uint64_t size = piece_file_size(folder, name);
 	const int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	const int error = unlinkat(folder, name, 0) < 0 ? errno : 0;
 
-	if (unlinkat(folder, name, 0) == 0)
+	if (!error)
 		file->used -= size < file->used ? size : file->used;
 	if (fd >= 0 && !leftover_note(&file->leftovers, store, fd))
 		piece_file_release(fd, size);
+	return error == ENOENT ? 0 : error;
 }
 
 /* What is not there is refused before any of it is taken: a host without memory stops everybody.
@@ -134,7 +128,7 @@ static int make_in(struct memory_file *file, const char *store, int folder, cons
 {
 	int fd, ret, error;
 
-	unlink_piece(file, store, folder, name);
+	(void)unlink_piece(file, store, folder, name);
 	leftover_settle(&file->leftovers);
 	file->advice = NULL;
 	if (file->limit && (size > file->limit || bytes_used(file) > file->limit - size))
@@ -274,24 +268,27 @@ static int file_flush(struct memory *memory, const struct piece *piece)
 	return msync(piece->base, piece->size, MS_SYNC) == 0 ? 0 : -STATUS(IO);
 }
 
-static void file_remove(struct memory *memory, const char *store, const char *name)
+static int file_remove(struct memory *memory, const char *store, const char *name)
 {
-	int folder;
+	int folder, error;
 
 	if (!folder_name_valid(name))
-		return;
+		return 0;
 	folder = folder_open(file_of(memory)->directory.fd, store, false);
 	if (folder < 0)
-		return;
-	unlink_piece(file_of(memory), store, folder, name);
-	(void)fsync(folder);
+		return errno == ENOENT ? 0 : -STATUS(IO);
+	error = unlink_piece(file_of(memory), store, folder, name);
+	if (!error && fsync(folder) < 0)
+		error = errno;
 	close(folder);
+	errno = error;
+	return error ? -STATUS(IO) : 0;
 }
 
 /* Its bytes, and those that are kept for the next one. */
 static uint64_t size_with_kept(int folder, const char *name)
 {
-	return size_of(folder, name) + small_file_kept(folder, name);
+	return piece_file_size(folder, name) + small_file_kept(folder, name);
 }
 
 static int file_replace(struct memory *memory, const char *store, const char *name,
@@ -299,7 +296,7 @@ static int file_replace(struct memory *memory, const char *store, const char *na
 {
 	struct memory_file *file = file_of(memory);
 	uint64_t before;
-	int folder, ret;
+	int folder, ret, error;
 
 	if (!folder_name_valid(name))
 		return -STATUS(BAD_REQUEST);
@@ -308,9 +305,11 @@ static int file_replace(struct memory *memory, const char *store, const char *na
 		return errno == ENOSPC ? -STATUS(NO_MEMORY) : -STATUS(IO);
 	before = size_with_kept(folder, name);
 	ret = small_file_replace(folder, name, bytes, len);
+	error = errno;
 	file->used += size_with_kept(folder, name);
 	file->used -= before;
 	close(folder);
+	errno = error;
 	return ret;
 }
 
@@ -329,10 +328,10 @@ static int file_load(struct memory *memory, const char *store, const char *name,
 	return ret;
 }
 
-static void file_stores(struct memory *memory, void (*found)(void *arg, const char *store),
-                        void *arg)
+static int file_stores(struct memory *memory, void (*found)(void *arg, const char *store),
+                       void *arg)
 {
-	folder_stores(file_of(memory)->directory.fd, found, arg);
+	return folder_stores(file_of(memory)->directory.fd, found, arg) < 0 ? -STATUS(IO) : 0;
 }
 
 static void file_pieces(struct memory *memory, const char *store,
@@ -342,7 +341,7 @@ static void file_pieces(struct memory *memory, const char *store,
 
 	if (folder < 0)
 		return;
-	folder_pieces(folder, found, arg);
+	(void)folder_pieces(folder, found, arg);
 	close(folder);
 }
 
@@ -576,7 +575,7 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
 		memory_file_free(&file->memory);
 		return NULL;
 	}
-	file_stores(&file->memory, count_store, file);
+	(void)file_stores(&file->memory, count_store, file);
 	return &file->memory;
 }
 

@@ -36,7 +36,7 @@ static int claim_folder(int fd)
 
 int folder_open(int directory, const char *store, bool create)
 {
-	int fd;
+	int fd, error;
 
 	if (!folder_name_valid(store)) {
 		errno = EINVAL;
@@ -49,8 +49,9 @@ int folder_open(int directory, const char *store, bool create)
 		return -1;
 	if (create ? claim_folder(fd) == 0 : directory_is_marked(fd))
 		return fd;
+	error = errno;
 	close(fd);
-	errno = create ? errno : ENOENT;
+	errno = error;
 	return -1;
 }
 
@@ -60,9 +61,12 @@ void folder_remove(int directory, const char *store)
 
 	if (folder < 0)
 		return;
-	directory_unmark(folder);
-	if (!directory_is_empty(folder) || unlinkat(directory, store, AT_REMOVEDIR) < 0)
-		(void)directory_mark(folder);
+	/* The mark goes last: what is in a folder without one is never removed again. */
+	if (directory_is_empty(folder)) {
+		directory_unmark(folder);
+		if (unlinkat(directory, store, AT_REMOVEDIR) < 0)
+			(void)directory_mark(folder);
+	}
 	close(folder);
 	(void)fsync(directory);
 }
@@ -99,39 +103,50 @@ static bool is_piece(int folder, const char *name)
 	       S_ISREG(st.st_mode);
 }
 
+/* Is that what the system says of a name that is none of a store's folders? */
+static bool is_no_store(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES;
+}
+
+/* Also one that cannot be looked at now: taken for nothing, it would be made anew. */
 static bool is_store(int directory, const char *name)
 {
 	int fd = openat(directory, name, FOLDER_FLAGS);
-	bool marked = fd >= 0 && directory_is_marked(fd);
+	bool so = fd < 0 ? !is_no_store(errno) : directory_is_marked(fd) || !is_no_store(errno);
 
 	if (fd >= 0)
 		close(fd);
-	return marked;
+	return so;
 }
 
-/* Calls found() for each plain name in the folder for which it is so. */
-static void each_name(int folder, bool (*is_so)(int folder, const char *name),
-                      void (*found)(void *arg, const char *name), void *arg)
+/* Calls found() for each plain name in the folder for which it is so. -1: not for all. */
+static int each_name(int folder, bool (*is_so)(int folder, const char *name),
+                     void (*found)(void *arg, const char *name), void *arg)
 {
 	DIR *dir = directory_list(folder);
 	struct dirent *entry;
+	int error;
 
 	if (!dir)
-		return;
-	while ((entry = readdir(dir)))
+		return -1;
+	while (errno = 0, (entry = readdir(dir)))
 		if (folder_name_valid(entry->d_name) && is_so(folder, entry->d_name))
 			found(arg, entry->d_name);
+	error = errno;
 	closedir(dir);
+	errno = error;
+	return error ? -1 : 0;
 }
 
-void folder_stores(int directory, void (*found)(void *arg, const char *name), void *arg)
+int folder_stores(int directory, void (*found)(void *arg, const char *name), void *arg)
 {
-	each_name(directory, is_store, found, arg);
+	return each_name(directory, is_store, found, arg);
 }
 
-void folder_pieces(int folder, void (*found)(void *arg, const char *name), void *arg)
+int folder_pieces(int folder, void (*found)(void *arg, const char *name), void *arg)
 {
-	each_name(folder, is_piece, found, arg);
+	return each_name(folder, is_piece, found, arg);
 }
 
 /* --- directories of versions without marks --- */
@@ -166,6 +181,7 @@ static void mark_image(void *arg, const char *name)
 /* The directory's own mark comes last: from then on no folder gets one for what is in it. */
 int folder_adopt(int directory)
 {
-	each_name(directory, folder_is_image, mark_image, &directory);
+	if (each_name(directory, folder_is_image, mark_image, &directory) < 0)
+		return -1;
 	return directory_mark(directory);
 }

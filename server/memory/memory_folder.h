@@ -11,15 +11,17 @@
 bool folder_name_valid(const char *name);
 
 /* Opens the store's folder. create: it is made, with its mark, when it is missing. -1 with errno:
- * it is not there, or not perseasd's (ENOENT; EEXIST where it was to be made). */
+ * it is not there, or not perseasd's (ENOENT; EEXIST where it was to be made), or that cannot be
+ * told. */
 int folder_open(int directory, const char *store, bool create);
 
 /* Removes a folder that has nothing but its mark; one that has more stays. */
 void folder_remove(int directory, const char *store);
 
-/* Calls found() for each store in the directory, or for each piece in a folder. */
-void folder_stores(int directory, void (*found)(void *arg, const char *name), void *arg);
-void folder_pieces(int folder, void (*found)(void *arg, const char *name), void *arg);
+/* Calls found() for each store in the directory, or for each piece in a folder. -1 with errno:
+ * there may be others. */
+int folder_stores(int directory, void (*found)(void *arg, const char *name), void *arg);
+int folder_pieces(int folder, void (*found)(void *arg, const char *name), void *arg);
 
 /* Is it a folder that a version without marks made for a store? Its header says so. */
 bool folder_is_image(int directory, const char *name);

@@ -20,6 +20,15 @@
 #define UNMAP_SLICE ((uint64_t)16 << 20)   /* bytes for which others' mappings wait */
 #define LAST_PAGE ((uint64_t)4096)         /* of a large one */
 
+uint64_t piece_file_size(int folder, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_size;
+}
+
 struct piece_work {
 	int fd; /* of the piece, or of its folder */
 	uint64_t size;

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a plain file, at once; 0: there is none. */
+uint64_t piece_file_size(int folder, const char *name);
 /* Takes the memory of the file, so that no store to it can fail later (SIGBUS). *taking holds
  * `size` for it, and loses that with what is taken; what is left is given up. 0 or an errno;
  * ECANCELED: nobody wants it any more. What was taken until then goes with the file. */

@@ -145,16 +145,17 @@ static int file_commit(struct spill *spill)
 	return ret;
 }
 
-/* Calls found() for each name that ends so, with what is before that. */
-static void each_name(struct spill_file *file, const char *tail,
-                      void (*found)(void *arg, const char *store), void *arg)
+/* Calls found() for each name that ends so, with what is before that. -1: there may be others. */
+static int each_name(struct spill_file *file, const char *tail,
+                     void (*found)(void *arg, const char *store), void *arg)
 {
 	DIR *dir = directory_list(file->directory.fd);
 	struct dirent *entry;
+	int error;
 
 	if (!dir)
-		return;
-	while ((entry = readdir(dir))) {
+		return spill_failed(file, "listing", file->path);
+	while (errno = 0, (entry = readdir(dir))) {
 		size_t len = strlen(entry->d_name), end = strlen(tail);
 		char store[NAME_MAX + 1];
 
@@ -164,7 +165,10 @@ static void each_name(struct spill_file *file, const char *tail,
 		store[len - end] = '\0';
 		found(arg, store);
 	}
+	error = errno;
 	closedir(dir);
+	errno = error;
+	return error ? spill_failed(file, "listing", file->path) : 0;
 }
 
 struct room {
@@ -191,14 +195,14 @@ static int file_room(struct spill *spill, uint64_t *bytes)
 
 	if (fstatvfs(room.file->directory.fd, &st) < 0)
 		return spill_failed(room.file, "the room in", spill->directory);
-	each_name(room.file, retired, add_retired, &room);
+	(void)each_name(room.file, retired, add_retired, &room);
 	*bytes = (uint64_t)st.f_bavail * st.f_frsize + room.bytes;
 	return 0;
 }
 
-static void file_stores(struct spill *spill, void (*found)(void *arg, const char *store), void *arg)
+static int file_stores(struct spill *spill, void (*found)(void *arg, const char *store), void *arg)
 {
-	each_name(file_of(spill), ending, found, arg);
+	return each_name(file_of(spill), ending, found, arg);
 }
 
 /* What a daemon that was killed in a spill left: it is no spill, and takes room. */
@@ -346,7 +350,7 @@ struct spill *spill_file_new(const char *directory, const char **why)
 		spill_file_free(&file->spill);
 		return NULL;
 	}
-	each_name(file, unfinished, remove_unfinished, file);
+	(void)each_name(file, unfinished, remove_unfinished, file);
 	return &file->spill;
 }
 

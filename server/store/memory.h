@@ -59,8 +59,9 @@ struct memory_ops {
 	/* What was written to it outlasts what its file outlasts: on a DAX file system, the host.
 	 * NULL: nothing to do. */
 	int (*flush)(struct memory *memory, const struct piece *piece);
-	/* Removes it by name; other processes may still have it mapped. */
-	void (*remove)(struct memory *memory, const char *store, const char *name);
+	/* Removes it by name; other processes may still have it mapped. Without one: 0. -STATUS_IO,
+	 * and errno says more: it may still be there. */
+	int (*remove)(struct memory *memory, const char *store, const char *name);
 	/* Replaces the small piece `name` by these bytes, whole or not at all. -STATUS_NO_MEMORY
 	 * only where there is none yet: with the first, room is kept for all that follow, so that
 	 * a header is written, and a claim granted, also when there is no memory left. */
@@ -70,9 +71,10 @@ struct memory_ops {
 	 * -STATUS_NO_STORE: not there. */
 	int (*load)(struct memory *memory, const char *store, const char *name, uint8_t **bytes,
 	            size_t *len);
-	/* Calls found() for each store, or for each piece of a store. */
-	void (*stores)(struct memory *memory, void (*found)(void *arg, const char *store),
-	               void *arg);
+	/* Calls found() for each store, or for each piece of a store. A store that cannot be looked
+	 * at is found, too. -STATUS_IO, and errno says more: there may be other stores. */
+	int (*stores)(struct memory *memory, void (*found)(void *arg, const char *store),
+	              void *arg);
 	void (*pieces)(struct memory *memory, const char *store,
 	               void (*found)(void *arg, const char *name), void *arg);
 	/* Removes the folder, when it is empty. */

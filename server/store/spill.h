@@ -21,8 +21,8 @@ struct spill_ops {
 	int (*commit)(struct spill *spill);
 	/* Removes what was begun. */
 	void (*abandon)(struct spill *spill);
-	/* Calls found() for each store that has a spill. */
-	void (*stores)(struct spill *spill, void (*found)(void *arg, const char *store), void *arg);
+	/* Calls found() for each store that has a spill. -1: there may be others. */
+	int (*stores)(struct spill *spill, void (*found)(void *arg, const char *store), void *arg);
 	/* `source` leads to the store's spill until close(), which is due also after a failure. */
 	int (*open)(struct spill *spill, const char *store);
 	void (*close)(struct spill *spill);

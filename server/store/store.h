@@ -181,9 +181,9 @@ void stores_free(struct stores *stores);
 /*
  * Serves what is in memory: reads every header, opens its image, removes pieces that belong
  * to no image. A damaged store is kept and refused by name. complain() gets a sentence for
- * each thing that was wrong.
+ * each thing that was wrong. -1: not all that is there is known, and none may be served.
  */
-void stores_load(struct stores *stores, void (*complain)(void *arg, const char *text), void *arg);
+int stores_load(struct stores *stores, void (*complain)(void *arg, const char *text), void *arg);
 
 /*
  * Where images are spilled to; NULL, as at first: nowhere.
@@ -191,7 +191,7 @@ void stores_load(struct stores *stores, void (*complain)(void *arg, const char *
  * stores_load_spills() is due after stores_load() and before the first session. An image that is
  * in memory is newer than its spill, which is removed; one that is only spilled is loaded, with a
  * new id. Nothing is served whose spill is still there, and no spill that is damaged, or that finds
- * no memory, is loaded or removed. Returns how many were loaded.
+ * no memory, is loaded or removed. Returns how many were loaded; -1 as above.
  *
  * stores_spill() ends all sessions for good and writes every sound image, as far as it can. False:
  * there is nowhere to, or store_spill() has done so.
@@ -214,8 +214,8 @@ struct labels {
 void stores_set_labels(struct stores *stores, const struct labels *labels);
 /* Labels, memory and counts of a HostReply; texts last as long as the stores. */
 void store_host(struct stores *stores, Perseas__HostReply *reply);
-unsigned stores_load_spills(struct stores *stores, void (*complain)(void *arg, const char *text),
-                            void *arg);
+int stores_load_spills(struct stores *stores, void (*complain)(void *arg, const char *text),
+                       void *arg);
 bool stores_spill(struct stores *stores, struct spill_sum *sum,
                   void (*complain)(void *arg, const char *text), void *arg);
 

@@ -175,7 +175,7 @@ void image_remove_region(struct store *store, struct image *image, uint32_t regi
 		return;
 	piece_take_out(store, image, region);
 	piece_name(name, region, image->generation);
-	memory->ops->remove(memory, store->name, name);
+	(void)memory->ops->remove(memory, store->name, name);
 }
 
 void image_remove(struct store *store, struct image *image)
@@ -296,7 +296,7 @@ void pieces_sweep(struct store *store, const Perseas__Header *keep)
 
 	memory->ops->pieces(memory, store->name, note_piece, &sweep);
 	for (size_t i = 0; i < sweep.count; i++) {
-		memory->ops->remove(memory, store->name, sweep.names[i]);
+		(void)memory->ops->remove(memory, store->name, sweep.names[i]);
 		free(sweep.names[i]);
 	}
 	free(sweep.names);

@@ -5,6 +5,7 @@
  */
 #include "store_private.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ struct loading {
 	struct stores *stores;
 	void (*complain)(void *arg, const char *text);
 	void *arg;
+	bool short_of; /* memory: a store is not known */
 };
 
 static void report_store(struct loading *loading, const char *store, const char *text)
@@ -129,9 +131,13 @@ static void load_store(void *arg, const char *name)
 
 	if (!ps_name_valid(name))
 		return;
-	store = loading->stores->count < STORES_MAX ? store_insert(loading->stores, name) : NULL;
+	if (loading->stores->count >= STORES_MAX) {
+		report_store(loading, name, "it is not served: there are too many stores");
+		return;
+	}
+	store = store_insert(loading->stores, name);
 	if (!store) {
-		report_store(loading, name, "it is not served: too many stores, or out of memory");
+		loading->short_of = true;
 		return;
 	}
 	header = read_header(store, &ret);
@@ -163,19 +169,37 @@ void note_name(void *arg, const char *name)
 	if (!ps_name_valid(name))
 		return;
 	names = realloc(list->names, (list->count + 1) * sizeof(*list->names));
-	if (!names)
+	if (!names) {
+		list->short_of = true;
 		return;
+	}
 	list->names = names;
 	snprintf(list->names[list->count++], sizeof(list->names[0]), "%s", name);
 }
 
-void stores_load(struct stores *stores, void (*report)(void *arg, const char *text), void *arg)
+/* A store that is not known would be one that is not there: somebody would make it anew. */
+static int report_unknown(const struct loading *loading, const char *reason)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line),
+	         "not all stores of the memory directory can be known: %s; none is served", reason);
+	loading->complain(loading->arg, line);
+	return -1;
+}
+
+int stores_load(struct stores *stores, void (*report)(void *arg, const char *text), void *arg)
 {
 	struct loading loading = { .stores = stores, .complain = report, .arg = arg };
 	struct name_list list = { 0 };
+	int ret = stores->memory->ops->stores(stores->memory, note_name, &list);
 
-	stores->memory->ops->stores(stores->memory, note_name, &list);
-	for (size_t i = 0; i < list.count; i++)
+	if (ret)
+		ret = report_unknown(&loading, strerror(errno));
+	for (size_t i = 0; i < list.count && !ret; i++)
 		load_store(&loading, list.names[i]);
 	free(list.names);
+	if (!ret && (list.short_of || loading.short_of))
+		ret = report_unknown(&loading, "the daemon is out of memory");
+	return ret;
 }

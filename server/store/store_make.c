@@ -4,6 +4,7 @@
  */
 #include "store_private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,12 +137,23 @@ int store_settle(struct stores *stores, const Perseas__SettleRequest *request, s
 	return ret;
 }
 
-/* Without its header the rest is nothing, should this be interrupted. */
-static void remove_store(struct store *store)
+/* Without its header the rest is nothing, should this be interrupted. With it, the store would be
+ * there again at the next start. */
+static int remove_header(const struct store *store, struct why *why)
 {
 	struct memory *memory = store->stores->memory;
+	char reason[REASON_TEXT];
 
-	memory->ops->remove(memory, store->name, "header");
+	if (memory->ops->remove(memory, store->name, "header") == 0)
+		return 0;
+	return refuse(why, STATUS(IO),
+	              "the header of store %s cannot be removed%s, and its image is kept; look at "
+	              "the memory directory's file system",
+	              store->name, reason_text(reason, errno));
+}
+
+static void remove_rest(struct store *store)
+{
 	image_close(store, &store->image);
 	pieces_sweep(store, NULL);
 	store_delete(store);
@@ -158,8 +170,10 @@ int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request,
 	    !same_id(store->header->store_id, request->store_id))
 		return refuse(why, STATUS(BAD_STATE),
 		              "store %s is not being created by this caller", store->name);
-	remove_store(store);
-	return 0;
+	ret = remove_header(store, why);
+	if (!ret)
+		remove_rest(store);
+	return ret;
 }
 
 /* Does the request mean this image? Only one that is damaged may be named without its ids, which
@@ -190,7 +204,10 @@ int store_drop(struct stores *stores, const Perseas__DropRequest *request, struc
 	promise_retire(store);
 	if (store->session)
 		session_detach(store);
+	ret = remove_header(store, why);
+	if (ret)
+		return ret;
 	store_tell(store, STORE_DROPPED, NULL, 0, 0);
-	remove_store(store);
+	remove_rest(store);
 	return 0;
 }

@@ -193,6 +193,7 @@ int promise_check(const struct store *store, uint64_t epoch, ProtobufCBinaryData
 struct name_list {
 	char (*names)[PS_NAME_MAX + 1];
 	size_t count;
+	bool short_of; /* memory: not all names are there */
 };
 /* Adds a name to the struct name_list `list`, if it is one of a store. */
 void note_name(void *list, const char *name);

@@ -24,7 +24,7 @@ struct unspilling {
 	struct spill *spill;
 	void (*complain)(void *arg, const char *text);
 	void *arg;
-	unsigned loaded;
+	int loaded;
 };
 
 static void report_spill(struct unspilling *unspilling, const char *store, const char *format, ...)
@@ -289,6 +289,16 @@ static void load_spill(struct unspilling *unspilling, const char *name)
 		unspilling->loaded++;
 }
 
+/* As in store_load.c: whoever found none would make an empty store of that name. */
+static void report_unknown(const struct unspilling *unspilling, bool short_of)
+{
+	char line[400];
+
+	snprintf(line, sizeof(line), "not all spills can be known: %s; no store is served",
+	         short_of ? "the daemon is out of memory" : unspilling->spill->trouble);
+	unspilling->complain(unspilling->arg, line);
+}
+
 static void take_spill(struct unspilling *unspilling, const char *name)
 {
 	struct store *store = store_find(unspilling->stores, name);
@@ -305,16 +315,19 @@ static void take_spill(struct unspilling *unspilling, const char *name)
 		refuse_store(unspilling, store);
 }
 
-unsigned stores_load_spills(struct stores *stores, void (*report)(void *arg, const char *text),
-                            void *arg)
+int stores_load_spills(struct stores *stores, void (*report)(void *arg, const char *text),
+                       void *arg)
 {
 	struct unspilling unspilling = { stores, stores->spill, report, arg, 0 };
 	struct name_list list = { .names = NULL };
 
 	if (!stores->spill)
 		return 0;
-	stores->spill->ops->stores(stores->spill, note_name, &list);
-	for (size_t i = 0; i < list.count; i++)
+	if (stores->spill->ops->stores(stores->spill, note_name, &list) < 0 || list.short_of) {
+		report_unknown(&unspilling, list.short_of);
+		unspilling.loaded = -1;
+	}
+	for (size_t i = 0; i < list.count && unspilling.loaded >= 0; i++)
 		take_spill(&unspilling, list.names[i]);
 	free(list.names);
 	return unspilling.loaded;

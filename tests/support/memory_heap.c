@@ -154,10 +154,11 @@ static void unlink_piece(struct memory *memory, const char *store, const char *n
 	sweep(heap_of(memory));
 }
 
-static void remove_piece(struct memory *memory, const char *store, const char *name)
+static int remove_piece(struct memory *memory, const char *store, const char *name)
 {
 	change(heap_of(memory));
 	unlink_piece(memory, store, name);
+	return 0;
 }
 
 static void hand_out(const struct memory_heap *heap, struct heap_piece *from, struct piece *piece)
@@ -285,11 +286,12 @@ static bool told(const struct memory_heap *heap, const struct heap_piece *piece)
 	return false;
 }
 
-static void stores(struct memory *memory, void (*found)(void *arg, const char *store), void *arg)
+static int stores(struct memory *memory, void (*found)(void *arg, const char *store), void *arg)
 {
 	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
 		if (!piece->removed && piece->store[0] != '.' && !told(heap_of(memory), piece))
 			found(arg, piece->store);
+	return 0;
 }
 
 static void pieces(struct memory *memory, const char *store,

@@ -148,11 +148,12 @@ static void abandon(struct spill *spill)
 	heap_of(spill)->out = NULL;
 }
 
-static void stores(struct spill *spill, void (*found)(void *arg, const char *store), void *arg)
+static int stores(struct spill *spill, void (*found)(void *arg, const char *store), void *arg)
 {
 	for (struct heap_spill *at = heap_of(spill)->first; at; at = at->next)
 		if (!at->aside)
 			found(arg, at->store);
+	return 0;
 }
 
 static int open_spill(struct spill *spill, const char *store)

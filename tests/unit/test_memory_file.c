@@ -7,6 +7,7 @@
 #include "../../server/memory/memory_place.h"
 #include "../../server/store/status.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -286,6 +287,31 @@ static void a_small_piece_is_replaced_whole(void **state)
 	assert_int_equal(memory->ops->used(memory), 0);
 }
 
+/* The limit on files' sizes stands for what the system says: it is told on. */
+static void why_a_small_piece_is_not_replaced_is_told(void **state)
+{
+	struct place *place = *state;
+	struct memory *memory = place->memory;
+	struct rlimit before, least;
+
+	assert_int_equal(memory->ops->replace(memory, "bank", "header", "first", 5), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	least = before;
+	least.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &least), 0);
+	errno = 0;
+	assert_int_equal(memory->ops->replace(memory, "bank", "header", "second", 6),
+	                 -STATUS(NO_MEMORY));
+	assert_int_equal(errno, EFBIG);
+	errno = 0;
+	assert_int_equal(memory->ops->replace(memory, "other", "header", "first", 5),
+	                 -STATUS(NO_MEMORY));
+	assert_int_equal(errno, EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_DFL);
+}
+
 /* Names come from checked requests; the files do not rely on it. */
 static void no_name_leaves_the_directory(void **state)
 {
@@ -485,6 +511,7 @@ int main(void)
 		TEST(the_room_is_that_of_the_file_system_and_the_host),
 		TEST(the_promise_is_handed_out_read_only),
 		TEST(a_small_piece_is_replaced_whole),
+		TEST(why_a_small_piece_is_not_replaced_is_told),
 		TEST(no_name_leaves_the_directory),
 		TEST(links_are_not_followed),
 		TEST(a_second_daemon_is_refused),
