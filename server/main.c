@@ -533,6 +533,8 @@ int main(int argc, char **argv)
 		return 1;
 	set_name(&config);
 	signal(SIGPIPE, SIG_IGN);
+	/* A file that may not grow, if only the log's, is a write that fails: it ends nobody. */
+	signal(SIGXFSZ, SIG_IGN);
 	/* While memory_file.c holds a lease for a moment, another process can open the file. */
 	signal(SIGIO, SIG_IGN);
 	event_set_log_callback(on_libevent);

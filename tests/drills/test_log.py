@@ -3,6 +3,7 @@ import datetime
 import json
 import os
 import re
+import resource
 import select
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 import wire
 
 from cluster import die_with_parent, wait_for
-from drill import BUILD, SECONDS, TOP, fill, run_command, wait_ownerless
+from drill import BUILD, MIB, SECONDS, TOP, fill, run_command, wait_ownerless
 
 CODE = {form: ("--log-format", form) for form in ("text", "json", "otel")}
 
@@ -74,6 +75,16 @@ def test_what_is_refused_says_who_asked_for_what(mirrors, owner):
     assert (busy["store"], busy["epoch"], busy["level"]) == ("data", 99, "info")
     assert "refused \"claim\": store data has a live owner" in busy["message"]
     assert "refused \"unknown\": " in bad["message"] and "store" not in bad
+
+
+def test_a_log_that_may_not_grow_ends_no_mirror(mirrors):
+    """Its file is as large as the process's files may be (ulimit -f). Owners are served on."""
+    daemon, = mirrors(1)
+    fill("data", [daemon], {"s": b"contents"})
+    os.truncate(daemon.mirror.log, MIB)
+    resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (MIB, MIB))
+    assert run_command("recover", "data", mirrors=[daemon]).status == 0
+    assert daemon.running() and daemon.mirror.log.stat().st_size == MIB
 
 
 def test_a_spill_and_its_end_are_told(mirrors, tmp_path):

@@ -206,8 +206,7 @@ def test_recover_to_files_leaves_none_when_one_cannot_be_written(perseas, mirror
     daemons = mirrors(1)
     fill("s", daemons, {"little": b"contents", "large": b"contents" * 1000})
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # noqa: E731
-    done = perseas("recover", "s", "--to", str(tmp_path / "d"), mirrors=daemons, before=limit,
-                   restore_signals=False)
+    done = perseas("recover", "s", "--to", str(tmp_path / "d"), mirrors=daemons, before=limit)
     assert done.status == FAILURE and "cannot be written" in done.err, done
     assert os.listdir(tmp_path / "d") == []
     (tmp_path / "file").write_text("")

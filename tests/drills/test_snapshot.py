@@ -1,7 +1,6 @@
 """perseas snapshot and restore: a store that runs is copied into a file, and made again."""
 import os
 import resource
-import signal
 
 from binding import Store
 from drill import (FAILURE, MIB, NO, OK, USAGE, fill, mirror_list, run_command, status_of,
@@ -129,7 +128,6 @@ def test_a_full_disk_leaves_no_snapshot(mirrors, tmp_path):
     fill("s", daemons, {"accounts": os.urandom(MIB)})
 
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 2, MIB // 2))
 
     done = run_command("snapshot", "s", "--from", daemons[0].address, "--to", tmp_path / "f",

@@ -165,21 +165,21 @@ def contents(daemons):
 
 
 def test_a_mirror_dies_at_a_byte_of_its_spill(mirrors):
-    """The kernel ends it when the file reaches a size, in a piece and about between two: memory
-    has it all, and half a file is never loaded. (Less would end it at a line of its log.)"""
+    """What it has written until then is under the name of what is not whole, in a piece and about
+    between two: memory has it all, and half a file is never loaded."""
     daemon, = with_spill(mirrors(1))
     data = os.urandom(4 * MIB)
     fill("data", [daemon], {"bytes": data}, log_size=65536)
-    for size in (MIB // 16, MIB, MIB + 400, 3 * MIB + 1):
-        resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (size, size))
-        daemon.mirror.process.send_signal(signal.SIGTERM)
-        assert daemon.mirror.process.wait(SECONDS) == -signal.SIGXFSZ
-        assert spills(daemon) == []
-        assert (spill_dir(daemon) / "data.spill.tmp").stat().st_size == size
+    assert daemon.terminate() == 0
+    whole = (spill_dir(daemon) / "data.spill").read_bytes()
+    half = spill_dir(daemon) / "data.spill.tmp"
+    for size in (0, MIB // 16, MIB, MIB + 400, 3 * MIB + 1):
+        half.write_bytes(whole[:size])
         daemon.restart()
         assert contents([daemon]) == data[:8]
-    resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (MIB, MIB))
-    assert daemon.terminate() == -signal.SIGXFSZ
+        assert spills(daemon) == [] and not half.exists()
+    daemon.kill9()
+    half.write_bytes(whole[:MIB])
     lose_hosts([daemon])
     assert run_command("status", "data", mirrors=[daemon]).status != OK
     assert "were loaded" not in daemon.log()
@@ -226,6 +226,18 @@ def test_a_full_disk_is_named_and_costs_only_what_did_not_fit(tiny_disk, mirrors
     daemon.restart()
     assert contents([daemon]) == big[:8]
     assert sorted(p.name for p in tiny_disk.iterdir()) == [".lock", ".perseas"]
+
+
+def test_a_file_that_may_not_grow_costs_only_what_did_not_fit(mirrors):
+    """The limit of the process (ulimit -f), where the kernel would end it in the middle: it writes
+    the other store all the same."""
+    daemon, = with_spill(mirrors(1))
+    fill("small", [daemon], {"bytes": b"12345678"}, log_size=65536)
+    fill("data", [daemon], {"bytes": os.urandom(4 * MIB)}, log_size=65536)
+    resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (MIB, MIB))
+    assert daemon.terminate() == 1
+    assert "store data could not be spilled" in daemon.log() and "File too large" in daemon.log()
+    assert spills(daemon) == ["small.spill"] and spills(daemon, ".tmp") == []
 
 
 def test_a_damaged_spill_is_named_kept_and_the_others_are_loaded(mirrors):

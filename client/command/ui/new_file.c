@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,8 @@ bool ps_file_write(int fd, const void *bytes, uint64_t length)
 {
 	const uint8_t *at = bytes;
 
+	/* A file that may not grow any more is told of, and does not end the process half-way. */
+	signal(SIGXFSZ, SIG_IGN);
 	while (length > 0) {
 		ssize_t n = write(fd, at, length);
 
