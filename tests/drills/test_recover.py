@@ -3,11 +3,12 @@ import json
 import os
 import resource
 import shlex
+import subprocess
 
 import pytest
 
 from binding import CREATE, PerseasError, Store
-from drill import (FAILURE, MIB, NO, OK, USAGE, fill, mirror_list, status_of,
+from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, fill, mirror_list, status_of,
                       wait_ownerless)
 
 NOBODY = "127.0.0.1:1"
@@ -212,6 +213,24 @@ def test_recover_to_files_leaves_none_when_one_cannot_be_written(perseas, mirror
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "d", tmp_path / "no" / "d"):
         assert perseas("recover", "s", "--to", str(path), mirrors=daemons).status == FAILURE
+
+
+def test_recover_to_files_leaves_none_when_the_manifest_cannot_be_written(mirrors, tmp_path):
+    """It is written in three parts, of which one finds no room; then what was written cannot be
+    made durable, nor can the directory."""
+    daemon, = mirrors(1)
+    fill("s", [daemon], {"segment-with-a-long-name-%02d" % k: b"contents" for k in range(60)})
+    to, partial, trace = tmp_path / "d", ".MANIFEST.json.$$.partial", tmp_path / "trace"
+    to.mkdir()
+    for path, call, when in ((partial, "write", 1), (partial, "write", 2), (partial, "write", 3),
+                             (partial, "fsync", 1), ("", "fsync", 1)):
+        done = subprocess.run(
+            ["sh", "-c", "exec strace -D -qq -o %s -P %s/%s -e inject=%s:error=ENOSPC:when=%d "
+             "%s recover s %s --to %s" % (trace, to, path, call, when, BUILD / "perseas",
+                                          daemon.address, to)],
+            capture_output=True, text=True, timeout=SECONDS)
+        assert done.returncode == FAILURE and "No space left" in done.stderr, done
+        assert os.listdir(to) == []
 
 
 def test_recover_onto_keeps_names_addresses_and_contents(perseas, mirrors, owner, fabric):

@@ -217,7 +217,8 @@ static enum ps_exit write_manifest(const struct export *export, const perseas_t 
 		return export_failed(export, partial, "cannot be made");
 	out = ps_or_end(fdopen(fd, "w"));
 	manifest_json(out, export, p);
-	if (fflush(out) || fsync(fd))
+	/* Of what could not be written before, nothing is left to be flushed. */
+	if (fflush(out) || ferror(out) || fsync(fd))
 		status = export_failed(export, partial, "cannot be written");
 	if (fclose(out) && !status)
 		status = export_failed(export, partial, "cannot be written");
@@ -301,8 +302,10 @@ enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p)
 		status = export_name_files(&export);
 	if (!status)
 		status = write_manifest(&export, p);
-	if (!status && fsync(export.dir))
+	if (!status && fsync(export.dir)) {
 		status = export_failed(&export, ".", "cannot be made durable");
+		unlinkat(export.dir, MANIFEST, 0);
+	}
 	if (status)
 		export_take_back(&export);
 	else
