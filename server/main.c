@@ -442,6 +442,7 @@ static int run_with(const struct config *config)
 		return fail_start(why);
 	if (config->boot_given)
 		memory_file_set_boot(memory, config->boot);
+	memory_file_leave_files(memory, config->max_connections + FILES_KEPT);
 	ret = run_stores(memory, config);
 	memory_file_free(memory);
 	return ret;

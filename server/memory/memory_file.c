@@ -3,6 +3,7 @@
  * the daemon. The store logic calls it, through memory.h. Directory and folders carry a mark
  * (directory.h): in a folder without one nothing is read, written or removed.
  */
+#include "descriptors.h"
 #include "directory.h"
 #include "leftover.h"
 #include "../store/memory.h"
@@ -28,11 +29,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ASIDE_MAX = 1000, PIECE_ROOM = 160 };
-
 struct memory_file {
 	struct memory memory;
 	struct directory directory;
+	struct descriptors descriptors;
 	uint64_t limit;
 	uint64_t used;
 	_Atomic uint64_t taking; /* what pieces that are being made have still to take */
@@ -97,32 +97,6 @@ static int fill_up(struct memory_file *file, int fd, uint64_t size)
 	return has < size && !has_room(file, size - has) ? ENOSPC : reserve_file(file, fd, size);
 }
 
-static int map_piece(int folder, const char *name, int fd, uint64_t size, struct piece *piece)
-{
-	void *base = piece_file_map(fd, size);
-
-	if (base == MAP_FAILED)
-		return file_status(errno);
-	piece->guard = ps_guard_new(base, size);
-	if (!piece->guard) {
-		munmap(base, size);
-		return -STATUS(NO_MEMORY);
-	}
-	piece->fd_readonly = -1;
-	if (strncmp(name, "promise", 7) == 0) {
-		piece->fd_readonly = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (piece->fd_readonly < 0) {
-			ps_guard_free(piece->guard);
-			munmap(base, size);
-			return -STATUS(IO);
-		}
-	}
-	piece->base = base;
-	piece->size = size;
-	piece->fd = fd;
-	return 0;
-}
-
 static int make_in(struct memory_file *file, const char *store, int folder, const char *name,
                    uint64_t size, struct piece *piece)
 {
@@ -138,10 +112,16 @@ static int make_in(struct memory_file *file, const char *store, int folder, cons
 	fd = openat(folder, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return file_status(errno);
+	if (!descriptors_spare(&file->descriptors, fd)) {
+		close(fd);
+		piece_file_unlink(folder, name, 0);
+		file->advice = "raise its limit on open files (LimitNOFILE=, ulimit -n)";
+		return -STATUS(NO_MEMORY);
+	}
 	/* Before it is there: others may be making pieces at the same time. */
 	file->used += size;
 	error = reserve_file(file, fd, size);
-	ret = error ? file_status(error) : map_piece(folder, name, fd, size, piece);
+	ret = error ? file_status(error) : piece_file_take(folder, name, fd, size, piece);
 	if (ret) {
 		error = error ? error : errno;
 		close(fd);
@@ -182,7 +162,7 @@ static int open_in(struct memory_file *file, int folder, const char *name, struc
 	/* A file with holes (a copy made by hand) gets its memory now, or is refused. */
 	size = (uint64_t)st.st_size;
 	ret = fill_up(file, fd, size) ? -STATUS(NO_MEMORY)
-	                              : map_piece(folder, name, fd, size, piece);
+	                              : piece_file_take(folder, name, fd, size, piece);
 	if (ret)
 		close(fd);
 	return ret;
@@ -268,21 +248,32 @@ static int file_flush(struct memory *memory, const struct piece *piece)
 	return msync(piece->base, piece->size, MS_SYNC) == 0 ? 0 : -STATUS(IO);
 }
 
-static int file_remove(struct memory *memory, const char *store, const char *name)
+static int remove_in(struct memory_file *file, const char *store, const char *name)
 {
 	int folder, error;
 
 	if (!folder_name_valid(name))
 		return 0;
-	folder = folder_open(file_of(memory)->directory.fd, store, false);
+	folder = folder_open(file->directory.fd, store, false);
 	if (folder < 0)
 		return errno == ENOENT ? 0 : -STATUS(IO);
-	error = unlink_piece(file_of(memory), store, folder, name);
+	error = unlink_piece(file, store, folder, name);
 	if (!error && fsync(folder) < 0)
 		error = errno;
 	close(folder);
 	errno = error;
 	return error ? -STATUS(IO) : 0;
+}
+
+static int file_remove(struct memory *memory, const char *store, const char *name)
+{
+	struct memory_file *file = file_of(memory);
+	int ret;
+
+	descriptors_give(&file->descriptors);
+	ret = remove_in(file, store, name);
+	descriptors_keep(&file->descriptors, file->directory.fd);
+	return ret;
 }
 
 /* Its bytes, and those that are kept for the next one. */
@@ -291,10 +282,9 @@ static uint64_t size_with_kept(int folder, const char *name)
 	return piece_file_size(folder, name) + small_file_kept(folder, name);
 }
 
-static int file_replace(struct memory *memory, const char *store, const char *name,
-                        const void *bytes, size_t len)
+static int replace_in(struct memory_file *file, const char *store, const char *name,
+                      const void *bytes, size_t len)
 {
-	struct memory_file *file = file_of(memory);
 	uint64_t before;
 	int folder, ret, error;
 
@@ -310,6 +300,19 @@ static int file_replace(struct memory *memory, const char *store, const char *na
 	file->used -= before;
 	close(folder);
 	errno = error;
+	return ret;
+}
+
+/* An owner waits for it, whatever connections and pieces have taken. */
+static int file_replace(struct memory *memory, const char *store, const char *name,
+                        const void *bytes, size_t len)
+{
+	struct memory_file *file = file_of(memory);
+	int ret;
+
+	descriptors_give(&file->descriptors);
+	ret = replace_in(file, store, name, bytes, len);
+	descriptors_keep(&file->descriptors, file->directory.fd);
 	return ret;
 }
 
@@ -360,20 +363,8 @@ static void file_forget(struct memory *memory, const char *store)
 
 static int file_set_aside(struct memory *memory, const char *store, char *where, size_t size)
 {
-	const int directory = file_of(memory)->directory.fd;
-
-	for (unsigned number = 1; number <= ASIDE_MAX; number++) {
-		char aside[PIECE_ROOM];
-
-		snprintf(aside, sizeof(aside), ".%s.aside-%u", store, number);
-		if (renameat2(directory, store, directory, aside, RENAME_NOREPLACE) == 0) {
-			snprintf(where, size, "%s", aside);
-			return fsync(directory) < 0 ? -STATUS(IO) : 0;
-		}
-		if (errno != EEXIST)
-			break;
-	}
-	return -STATUS(IO);
+	return folder_set_aside(file_of(memory)->directory.fd, store, where, size) < 0 ? -STATUS(IO)
+	                                                                               : 0;
 }
 
 static const uint8_t *file_boot(struct memory *memory)
@@ -569,12 +560,14 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
 	}
 	file->memory.ops = &file_ops;
 	file->directory.fd = file->directory.lock = -1;
+	descriptors_init(&file->descriptors);
 	file->limit = limit;
 	file->barrier = barrier_works();
 	if (open_directory(file, directory, on_disk, why) < 0) {
 		memory_file_free(&file->memory);
 		return NULL;
 	}
+	descriptors_keep(&file->descriptors, file->directory.fd);
 	(void)file_stores(&file->memory, count_store, file);
 	return &file->memory;
 }
@@ -585,11 +578,17 @@ void memory_file_set_boot(struct memory *memory, const uint8_t *boot)
 	memcpy(file_of(memory)->boot, boot, BOOT_ID_SIZE);
 }
 
+void memory_file_leave_files(struct memory *memory, unsigned count)
+{
+	file_of(memory)->descriptors.left = count;
+}
+
 void memory_file_free(struct memory *memory)
 {
 	if (!memory)
 		return;
 	leftover_forget(&file_of(memory)->leftovers);
+	descriptors_give(&file_of(memory)->descriptors);
 	directory_close(&file_of(memory)->directory);
 	free(file_of(memory));
 }

@@ -13,7 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW };
+enum {
+	FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
+	ASIDE_MAX = 1000,
+	ASIDE_ROOM = 160,
+};
 
 bool folder_name_valid(const char *name)
 {
@@ -69,6 +73,22 @@ void folder_remove(int directory, const char *store)
 	}
 	close(folder);
 	(void)fsync(directory);
+}
+
+int folder_set_aside(int directory, const char *store, char *where, size_t size)
+{
+	for (unsigned number = 1; number <= ASIDE_MAX; number++) {
+		char aside[ASIDE_ROOM];
+
+		snprintf(aside, sizeof(aside), ".%s.aside-%u", store, number);
+		if (renameat2(directory, store, directory, aside, RENAME_NOREPLACE) == 0) {
+			snprintf(where, size, "%s", aside);
+			return fsync(directory);
+		}
+		if (errno != EEXIST)
+			break;
+	}
+	return -1;
 }
 
 /* --- names --- */

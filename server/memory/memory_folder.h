@@ -6,6 +6,7 @@
 #define PERSEAS_SERVER_MEMORY_FOLDER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Nothing that leaves the directory, and none of the daemon's own files. */
 bool folder_name_valid(const char *name);
@@ -17,6 +18,9 @@ int folder_open(int directory, const char *store, bool create);
 
 /* Removes a folder that has nothing but its mark; one that has more stays. */
 void folder_remove(int directory, const char *store);
+
+/* Gives it a name that begins with a dot, and is free, which `where` tells. -1: it has its own. */
+int folder_set_aside(int directory, const char *store, char *where, size_t size);
 
 /* Calls found() for each store in the directory, or for each piece in a folder. -1 with errno:
  * there may be others. */

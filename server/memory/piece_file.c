@@ -5,12 +5,17 @@
 #include "piece_file.h"
 
 #include "../../proto/base/large_page.h"
+#include "../../proto/image/guard.h"
 #include "../host/jobs.h"
+#include "../store/memory.h"
+#include "../store/status.h"
+#include "small_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,13 +111,39 @@ static void run_map(void *arg)
 	work->error = errno;
 }
 
-void *piece_file_map(int fd, uint64_t size)
+static void *map_file(int fd, uint64_t size)
 {
 	struct piece_work work = { .fd = fd, .size = size };
 
 	job_aside(size, run_map, &work);
 	errno = work.error;
 	return work.base;
+}
+
+int piece_file_take(int folder, const char *name, int fd, uint64_t size, struct piece *piece)
+{
+	void *base = map_file(fd, size);
+
+	if (base == MAP_FAILED)
+		return file_status(errno);
+	piece->guard = ps_guard_new(base, size);
+	if (!piece->guard) {
+		munmap(base, size);
+		return -STATUS(NO_MEMORY);
+	}
+	piece->fd_readonly = -1;
+	if (strncmp(name, "promise", 7) == 0) {
+		piece->fd_readonly = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (piece->fd_readonly < 0) {
+			ps_guard_free(piece->guard);
+			munmap(base, size);
+			return -STATUS(IO);
+		}
+	}
+	piece->base = base;
+	piece->size = size;
+	piece->fd = fd;
+	return 0;
 }
 
 static void run_trim(void *arg)

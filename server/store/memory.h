@@ -64,7 +64,8 @@ struct memory_ops {
 	int (*remove)(struct memory *memory, const char *store, const char *name);
 	/* Replaces the small piece `name` by these bytes, whole or not at all. -STATUS_NO_MEMORY
 	 * only where there is none yet: with the first, room is kept for all that follow, so that
-	 * a header is written, and a claim granted, also when there is no memory left. */
+	 * a header is written, and a claim granted, also when there is no memory left, and no
+	 * descriptor. */
 	int (*replace)(struct memory *memory, const char *store, const char *name,
 	               const void *bytes, size_t len);
 	/* Reads a small piece, and maybe zeros behind it; the caller frees *bytes.
@@ -124,6 +125,9 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
                                const char **why);
 /* In which boot of the host this is, where the kernel does not tell it. */
 void memory_file_set_boot(struct memory *memory, const uint8_t *boot);
+/* New pieces leave so many of the descriptors that the process may have to others, or half of them:
+ * make() has no memory then. */
+void memory_file_leave_files(struct memory *memory, unsigned count);
 void memory_file_free(struct memory *memory);
 
 #endif

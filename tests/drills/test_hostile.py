@@ -254,6 +254,25 @@ def test_the_last_descriptor_costs_nobody_a_place(no_lifelines, busy):
     assert "have to wait" not in daemon.log()
 
 
+def test_the_last_descriptors_hold_up_no_takeover(mirrors, owner, perseas):
+    """Connections of nobody have all that the daemon may open, and an operator takes a store
+    over: the one that gives way to the operator leaves room for no file of the promise."""
+    daemon, = mirrors(1)
+    fill("s", [daemon], {"a": b"contents"})
+    held = owner("s", [daemon])
+    limit = max(int(name) for name in os.listdir("/proc/%d/fd" % daemon.pid)) + 8
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (limit, limit))
+    peers = []
+    for _ in range(16):
+        peers.append(wire.connect(daemon.mirror.tcp))
+        peers[-1].sendall(wire.control_hello())
+        assert wire.receive(peers[-1], 8) == wire.control_hello()
+    assert perseas("recover", "s", "--takeover", mirrors=[daemon]).status == 0
+    held.kill9()
+    for peer in peers:
+        peer.close()
+
+
 # --- a claim of one's own, and then ---
 
 class Session:

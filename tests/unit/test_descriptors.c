@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { MORE_MAX = 40 }; /* descriptors that a load or a drop of one store never needs */
+enum { MORE_MAX = 12 }; /* descriptors that a load or a drop of one store never needs */
 
 static char place[64], spills[64];
 
@@ -140,27 +141,95 @@ static int drop(struct mirror *mirror)
 	return store_drop(mirror->stores, &request, &mirror->why);
 }
 
-/* A store is dropped: if that is said to be done, it does not come back. */
+/* A store is dropped: it does not come back, and its name is free. */
 static void what_was_dropped_does_not_come_back(void **state)
 {
 	struct mirror mirror;
-	int more = 0, ret;
 
-	(void)state;
-	do {
+	for (int more = 0; more < MORE_MAX; more++) {
 		begin(&mirror);
 		assert_int_equal(load(&mirror), 0);
 		allow_files(more);
-		ret = drop(&mirror);
+		assert_int_equal(drop(&mirror), 0);
 		allow_files(-1);
 		end(&mirror);
-		if (ret)
-			assert_bank();
-	} while (ret && ++more < MORE_MAX);
-	assert_true(more > 0 && more < MORE_MAX);
+		begin(&mirror);
+		assert_int_equal(load(&mirror), 0);
+		assert_int_equal(mirror_create(&mirror, "bank", 7), 0);
+		end(&mirror);
+		assert_int_equal(teardown(state), 0);
+		assert_int_equal(setup(state), 0);
+	}
+}
+
+/* Something is in the way, as on a file system that has become read-only. */
+static void a_header_that_cannot_be_removed_keeps_its_store(void **state)
+{
+	struct mirror mirror;
+	char header[128], away[128];
+
+	(void)state;
+	snprintf(header, sizeof(header), "%s/bank/header", place);
+	snprintf(away, sizeof(away), "%s/away", place);
 	begin(&mirror);
 	assert_int_equal(load(&mirror), 0);
-	assert_int_equal(mirror_create(&mirror, "bank", 7), 0);
+	assert_int_equal(rename(header, away), 0);
+	assert_int_equal(mkdir(header, 0700), 0);
+	assert_int_equal(drop(&mirror), -STATUS(IO));
+	assert_non_null(strstr(mirror.why.text, "cannot be removed (Is a directory)"));
+	assert_int_equal(rmdir(header), 0);
+	assert_int_equal(rename(away, header), 0);
+	end(&mirror);
+	assert_bank();
+}
+
+/* Connections have them all, and an owner comes. */
+static void a_claim_needs_no_descriptor(void **state)
+{
+	struct mirror mirror;
+	struct peer peer;
+
+	(void)state;
+	begin(&mirror);
+	assert_int_equal(load(&mirror), 0);
+	peer_init(&peer);
+	allow_files(0);
+	for (unsigned k = 1; k < 4; k++)
+		assert_int_equal(mirror_takeover(&mirror, &peer, "bank", BANK_EPOCH + k, (uint8_t)k,
+		                                 NULL),
+		                 0);
+	allow_files(-1);
+	end(&mirror);
+	assert_bank();
+}
+
+/* Somebody makes stores until no more can be made: others can still connect. Of few descriptors
+ * pieces have one half. */
+static void pieces_leave_descriptors_to_connections(void **state)
+{
+	struct mirror mirror;
+	int left[64], count = 0, ret;
+	char name[8];
+
+	(void)state;
+	begin(&mirror);
+	memory_file_leave_files(mirror.memory, 1000);
+	assert_int_equal(load(&mirror), 0);
+	allow_files(60);
+	for (unsigned k = 0; k < 40; k++) {
+		snprintf(name, sizeof(name), "s%u", k);
+		ret = mirror_create(&mirror, name, 7);
+		if (ret)
+			break;
+	}
+	assert_int_equal(ret, -STATUS(NO_MEMORY));
+	assert_non_null(strstr(mirror.why.text, "LimitNOFILE"));
+	while ((left[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0 && count < 63)
+		count++;
+	assert_true(count >= 30);
+	while (count > 0)
+		close(left[--count]);
+	allow_files(-1);
 	end(&mirror);
 }
 
@@ -191,6 +260,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(a_store_is_never_taken_for_nothing),
 		TEST(what_was_dropped_does_not_come_back),
+		TEST(a_header_that_cannot_be_removed_keeps_its_store),
+		TEST(a_claim_needs_no_descriptor),
+		TEST(pieces_leave_descriptors_to_connections),
 		TEST(spills_are_never_overlooked),
 	};
 
