@@ -124,7 +124,10 @@ void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *im
 	/* Another image, unless it only gets its own id after it was loaded from a spill. */
 	if (!m->loaded || memcmp(image_id, m->loaded_id, PS_ID_SIZE) != 0)
 		memset(m->wrote, 0, sizeof(m->wrote));
-	ps_roster_stamp(p);
+	/* One that is to join is in neither. Its image would be the only one with a newer roster,
+	 * which counts as decided, where its owner ends before anything is. */
+	if (member || next)
+		ps_roster_stamp(p);
 }
 
 bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id, uint32_t on,

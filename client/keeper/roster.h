@@ -31,7 +31,8 @@ void ps_roster_cancel(struct perseas *p);
 bool ps_roster_add(Perseas__Roster *roster, const char *address, const uint8_t *image_id);
 void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id);
 
-/* The handle's rosters list the mirror under this id, and are newer; no mirror is told. */
+/* The handle's rosters list the mirror under this id, and are newer, where they list it at all; no
+ * mirror is told. */
 void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
 
 /* Before the store is open: the mirror's image bears this id from now on, as is recorded on the

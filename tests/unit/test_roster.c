@@ -82,6 +82,33 @@ static void test_add(void **state)
 	owner_free(o);
 }
 
+/* The owner ends while it copies to a mirror that is to join, after each of the keeper's rounds. No
+ * change is decided by then: the next owner makes the same one, and copies over what is there. */
+static void test_a_copy_that_was_left_is_copied_over(void **state)
+{
+	unsigned rounds = 0, copies = 0;
+	bool joint;
+
+	(void)state;
+	do {
+		struct owner *o = begin(2, 2);
+
+		assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://1", "sim://4", 0), 0);
+		for (unsigned k = 0; k < rounds && !o->p->next_roster; k++)
+			direct_keep(o->d, o->p);
+		joint = o->p->next_roster;
+		if (!joint) {
+			copies += images(o, 4);
+			assert_found(o, 0, 2, 2);
+			assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://1", "sim://4", 0),
+			                 0);
+			complete(o);
+		}
+		owner_free(o);
+	} while (!joint && ++rounds < ROUNDS);
+	assert_true(joint && copies > 0);
+}
+
 /* A mirror leaves: its image is left where it is, and counts for nothing. */
 static void test_remove(void **state)
 {
@@ -536,6 +563,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_a_copy_that_was_left_is_copied_over),
 		cmocka_unit_test(test_remove),
 		cmocka_unit_test(test_acks_follow),
 		cmocka_unit_test(test_replace),
