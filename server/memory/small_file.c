@@ -125,7 +125,7 @@ static int add_spare(int folder, const char *name, size_t size)
 	return 0;
 }
 
-/* The file is not there yet: the new one becomes it, and a spare is there before. */
+/* The file is not there yet: the new one becomes it, and a spare is there before. 1, or -1. */
 static int put_first(int folder, const char *name, const char *written, size_t size)
 {
 	char first[NAME_ROOM];
@@ -134,7 +134,7 @@ static int put_first(int folder, const char *name, const char *written, size_t s
 	if (renameat(folder, written, folder, first) < 0)
 		return -1;
 	if (add_spare(folder, name, size) == 0 && renameat(folder, first, folder, name) == 0)
-		return 0;
+		return 1;
 	(void)unlinkat(folder, first, 0);
 	return -1;
 }
@@ -146,6 +146,7 @@ static void grow_spare(int folder, const char *name, size_t size)
 	(void)add_spare(folder, name, size);
 }
 
+/* 1: it is the first one; 0, or -1. */
 static int swap_files(int folder, const char *name, const char *written, size_t size)
 {
 	struct stat st;
@@ -161,18 +162,36 @@ static int swap_files(int folder, const char *name, const char *written, size_t 
 	return 0;
 }
 
+/* Where it is not known whether the disk has the names, who asked goes on as before, and removes
+ * what the new bytes name: the next start must not find them. */
+static int flush_names(int folder, const char *name, const char *written, bool first)
+{
+	int error;
+
+	if (fsync(folder) == 0)
+		return 0;
+	error = errno;
+	if (first)
+		(void)unlinkat(folder, name, 0);
+	else
+		(void)renameat2(folder, written, folder, name, RENAME_EXCHANGE);
+	errno = error;
+	return -1;
+}
+
 int small_file_replace(int folder, const char *name, const void *bytes, size_t len)
 {
 	const size_t size = len > SMALL_FILE_ROOM ? len : SMALL_FILE_ROOM;
 	char spare[NAME_ROOM];
-	int fd, error;
+	int fd, error, first;
 
 	name_spare(spare, name);
 	fd = open_with_room(folder, spare, size);
 	error = fd < 0 || fill_file(fd, bytes, len) < 0 ? errno : 0;
 	if (fd >= 0)
 		close(fd);
-	if (!error && (swap_files(folder, name, spare, size) < 0 || fsync(folder) < 0))
+	if (!error && ((first = swap_files(folder, name, spare, size)) < 0 ||
+	               flush_names(folder, name, spare, first) < 0))
 		error = errno;
 	errno = error;
 	return error ? file_status(error == ENOENT ? EIO : error) : 0;
