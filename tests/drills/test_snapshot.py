@@ -1,10 +1,14 @@
 """perseas snapshot and restore: a store that runs is copied into a file, and made again."""
 import os
 import resource
+import signal
+import subprocess
+
+import pytest
 
 from binding import Store
-from drill import (FAILURE, MIB, NO, OK, USAGE, fill, mirror_list, run_command, status_of,
-                   wait_ownerless)
+from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, fill, mirror_list, run_command,
+                   status_of, wait_for, wait_ownerless)
 from teller import LOG, dice, tellers  # noqa: F401
 
 
@@ -134,6 +138,27 @@ def test_a_full_disk_leaves_no_snapshot(mirrors, tmp_path):
                        before=limit)
     assert done.status == FAILURE and "nothing is left of it" in done.err, done
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("words, partial", [
+    ("snapshot s --from %s --to %s/f", ".f.$$.partial"),
+    ("recover s %s --to %s", ".accounts.$$.partial")])
+def test_a_signal_leaves_no_half_of_a_file(mirrors, tmp_path, number, words, partial):
+    """It comes while the disk takes its time for the first of many pieces."""
+    daemon, = mirrors(1)
+    fill("s", [daemon], {"accounts": os.urandom(8 * MIB)})
+    to = tmp_path / "to"
+    to.mkdir()
+    slow = "exec strace -D -f -qq -o /dev/null -P %s/%s -e inject=write:delay_enter=300000 %s " % (
+        to, partial, BUILD / "perseas")
+    process = subprocess.Popen(["sh", "-c", slow + words % (daemon.address, to)],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: os.listdir(to), SECONDS, "a file that is begun")
+    process.send_signal(number)
+    err = process.communicate(timeout=SECONDS)[1]
+    assert process.returncode == FAILURE and "Operation canceled" in err, err
+    assert os.listdir(to) == []
 
 
 def test_a_damaged_snapshot_is_refused_by_name_before_anything_is_made(mirrors, tmp_path):

@@ -295,6 +295,7 @@ enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p)
 
 	if (status)
 		return status;
+	ps_file_begin();
 	status = export_collect(&export, p);
 	if (!status)
 		status = read_out(&export, p);

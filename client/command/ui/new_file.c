@@ -10,12 +10,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+void ps_file_begin(void)
+{
+	ps_stop_catch();
+	signal(SIGXFSZ, SIG_IGN);
+}
+
 bool ps_file_write(int fd, const void *bytes, uint64_t length)
 {
 	const uint8_t *at = bytes;
 
-	/* A file that may not grow any more is told of, and does not end the process half-way. */
-	signal(SIGXFSZ, SIG_IGN);
+	if (ps_stopped()) {
+		errno = ECANCELED;
+		return false;
+	}
 	while (length > 0) {
 		ssize_t n = write(fd, at, length);
 
@@ -99,6 +107,7 @@ enum ps_exit ps_new_file_open(struct ps_new_file *file, const char *path)
 		                   strerror(errno));
 	status = ps_file_check_free(file->dir, file->path, file->name);
 	if (!status) {
+		ps_file_begin();
 		file->fd = openat(file->dir, file->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
 		                  0600);
 		if (file->fd < 0)

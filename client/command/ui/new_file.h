@@ -7,7 +7,11 @@
 
 #include "ui.h"
 
-/* All of them. False: errno says why. */
+/* From now on neither SIGINT, SIGTERM nor a limit on the size of files ends the process while half
+ * a file is there: ps_file_write() fails. */
+void ps_file_begin(void);
+
+/* All of them. False: errno says why; ECANCELED: a signal says to stop. */
 bool ps_file_write(int fd, const void *bytes, uint64_t length);
 
 /* Is there nothing of this name in the directory, which `path` names for people? */
