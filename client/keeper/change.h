@@ -42,6 +42,12 @@ void ps_change_obey_cancel(struct perseas *p, const uint8_t *id);
 /* Goes on, as far as it goes without waiting. */
 void ps_change_step(struct perseas *p, uint64_t now);
 
+/* As perseas_roster(), which waits until then, and no longer than stop() is false (NULL: always).
+ * ETIMEOUT: the change is not over. It goes on; of a handle that is closed, the next open of the
+ * store completes it, or knows nothing of it. */
+int ps_roster_until(struct perseas *p, const struct perseas_roster_change *change, uint64_t until,
+                    bool (*stop)(void));
+
 /* Until when there is nothing to do for it: PS_NEVER when none goes on. */
 uint64_t ps_change_due(const struct perseas *p, uint64_t now);
 

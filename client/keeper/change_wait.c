@@ -7,8 +7,8 @@
 
 #define LOOK ps_ms(500) /* how often one who waits looks whether the store is fenced */
 
-/* Waits for the end of a change, or of its stage `only`. */
-static int await(struct perseas *p, enum ps_change_stage only)
+/* Waits for the end of a change, or of its stage `only`. ETIMEOUT: no longer, and it goes on. */
+static int await(struct perseas *p, enum ps_change_stage only, uint64_t until, bool (*stop)(void))
 {
 	const struct ps_change *c = &p->upkeep.change;
 	int rc = 0;
@@ -16,6 +16,8 @@ static int await(struct perseas *p, enum ps_change_stage only)
 	pthread_mutex_lock(&p->lock);
 	while (only == PS_CHANGE_NONE ? c->stage != only : c->stage == only) {
 		rc = ps_fenced(p) ? ps_fail_fenced(p) : 0;
+		if (!rc && (ps_now(p) >= until || (stop && stop())))
+			rc = ps_fail(p, PERSEAS_ETIMEOUT, "the change is not over: %s", c->text);
 		if (rc)
 			break;
 		p->waiters++;
@@ -39,10 +41,11 @@ static int cancel(struct perseas *p)
 	if (rc)
 		ps_fail(p, rc, "%s", text);
 	ps_admin_leave(p);
-	return rc ? rc : await(p, PS_CHANGE_CANCELLING);
+	return rc ? rc : await(p, PS_CHANGE_CANCELLING, PS_NEVER, NULL);
 }
 
-int perseas_roster(perseas_t *p, const struct perseas_roster_change *change)
+int ps_roster_until(perseas_t *p, const struct perseas_roster_change *change, uint64_t until,
+                    bool (*stop)(void))
 {
 	int rc;
 
@@ -62,5 +65,10 @@ int perseas_roster(perseas_t *p, const struct perseas_roster_change *change)
 	else if (ps_change_begin(p, change, NULL))
 		rc = ps_fail(p, p->upkeep.change.code, "%s", p->upkeep.change.text);
 	ps_admin_leave(p);
-	return rc ? rc : await(p, PS_CHANGE_NONE);
+	return rc ? rc : await(p, PS_CHANGE_NONE, until, stop);
+}
+
+int perseas_roster(perseas_t *p, const struct perseas_roster_change *change)
+{
+	return ps_roster_until(p, change, PS_NEVER, NULL);
 }

@@ -3,6 +3,7 @@ owner's mirrors."""
 import concurrent.futures
 import fcntl
 import select
+import signal
 import socket
 import subprocess
 
@@ -411,3 +412,23 @@ def test_status_shows_the_mirrors_as_their_owner_sees_them(perseas, mirrors):
         daemons[2].kill9()
         wait_for(lambda: seen() == ["live", "live", "down"], SECONDS, "a report of one down")
     assert status_of("s", daemons[:2])["owner"] is None
+
+
+@pytest.mark.parametrize("signalled", [False, True])
+def test_a_change_without_an_owner_is_waited_for_no_longer_than_was_said(mirrors, signalled):
+    """The new mirror takes the connection and says nothing. The time is up, or a signal comes."""
+    daemons, (extra,) = mirrors(2), mirrors(1)
+    fill("s", daemons, {"a": b"contents"})
+    extra.stop()
+    process = subprocess.Popen(
+        [BUILD / "perseas", "roster", "add", "s", mirror_list(daemons), extra.address, "--wait",
+         "600" if signalled else "1", "--connect-timeout", "30000"], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
+    if signalled:
+        wait_for(lambda: status_of("s", daemons)["live"], SECONDS, "an owner that makes it")
+        process.send_signal(signal.SIGTERM)
+    err = process.communicate(timeout=SECONDS)[1]
+    assert process.returncode == PARTLY and "the change is not over" in err, err
+    extra.cont()
+    done = run_command("roster", "add", "s", mirror_list(daemons), extra.address)
+    assert done.status == OK, done

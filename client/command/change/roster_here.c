@@ -3,6 +3,8 @@
  * is made, and the change of a store that has no owner.
  */
 #include "roster.h"
+#include "../../core/handle.h"
+#include "../../keeper/change.h"
 #include "../../../proto/base/json.h"
 
 bool ps_roster_is_cancel(const struct ps_args *args)
@@ -83,6 +85,7 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 	int rc;
 
 	ps_roster_announce(args);
+	ps_stop_catch();
 	/* What an owner left is taken back by the open itself. */
 	if (ps_roster_is_cancel(args))
 		options.flags |= PERSEAS_CANCEL;
@@ -90,9 +93,15 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 	ps_bar_clear();
 	if (rc)
 		return ps_library_failed(NULL, rc);
-	rc = ps_roster_is_cancel(args) ? 0 : perseas_roster(p, &change);
+	if (!ps_roster_is_cancel(args))
+		rc = ps_roster_until(p, &change, ps_now(p) + ps_ms(args->wait_ms), ps_stopped);
 	ps_bar_clear();
-	if (rc)
+	if (rc == PERSEAS_ETIMEOUT)
+		status = ps_complain(PS_EXIT_PARTLY,
+		                     "store '%s': %s; what was recorded of it the next open of the "
+		                     "store goes on with",
+		                     args->store, perseas_message(p));
+	else if (rc)
 		status = ps_library_failed(p, rc);
 	else
 		ps_roster_done(args, ps_roster_is_cancel(args)
