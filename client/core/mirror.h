@@ -119,6 +119,9 @@ void ps_mirrors_poll(struct perseas *p);
 /* Asks links on which nothing is under way for a sign of life; polling sees whether it comes. */
 void ps_mirrors_beat(struct perseas *p);
 
+/* Why a link is of no more use, for people. */
+const char *ps_link_trouble(int rc);
+
 /* Posts a chain that is no transaction to the mirrors with to[i] set, and waits for all of them.
  * Exclusive, or to mirrors that are not active. A link that fails is broken. Returns how many
  * completed it. */
