@@ -179,9 +179,9 @@ struct perseas_options {
 	                                record may take half of it, and 1 GiB at most. */
 	uint64_t ring_size;          /* bytes of the owner's ring of sent transactions, from 64 KiB;
 	                                0: 64 MiB. A transaction may take a quarter of it. */
-	uint32_t connect_timeout_ms; /* for one round of answers from the mirrors; 0: 3000.
-	                                perseas_open waits longer for a claim that it cannot do
-	                                without, up to open_timeout_ms. */
+	uint32_t connect_timeout_ms; /* for one round of answers from the mirrors, or the next
+	                                part of a copy; 0: 3000. perseas_open waits longer for a
+	                                claim that it needs, up to open_timeout_ms. */
 	uint32_t commit_timeout_ms;  /* until a commit is in doubt; 0: 5000 */
 	uint32_t open_timeout_ms;    /* for perseas_open as a whole, without copying; 0: 15000 */
 	uint32_t spin_us;            /* how long a commit spins before it sleeps, unless other

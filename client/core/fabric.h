@@ -61,6 +61,11 @@ struct ps_chain {
 	struct ps_write slot; /* length 0: none */
 };
 
+/* So many bytes of a read must come within what a caller has for a mirror: a link that is slow is
+ * given time while it goes on, and one that trickles is not. Few, for where many links share a slow
+ * one, some get next to nothing for seconds. */
+enum { PS_READ_STRIDE = 16 << 10 };
+
 enum {
 	PS_LINK_OK = 0,
 	PS_LINK_BROKEN = -1, /* what is under way is unknown; detach it */
@@ -166,12 +171,13 @@ struct ps_fabric {
 	 *
 	 * F13 What chains that were posted before have written is there. They are still poll's to
 	 *     tell.
-	 * F14 Waits for the mirror until until_ns at the latest; then the link is broken. After it
-	 *     has returned, nothing that comes late gets to the caller's memory, be it by way of
-	 *     a read over another link.
+	 * F14 Waits for the mirror for patience_ns at most, and as long again whenever
+	 *     PS_READ_STRIDE bytes more have come; then the link is broken. After it has returned,
+	 *     nothing that comes late gets to the caller's memory, be it by way of a read over
+	 *     another link.
 	 */
 	int (*read)(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-	            uint64_t length, uint64_t until_ns);
+	            uint64_t length, uint64_t patience_ns);
 	/*
 	 * F15 What to wait for when poll() had nothing: fills *fd in and returns true. It is ready
 	 *     once poll() may have something, also the end of the link, and at once where it has

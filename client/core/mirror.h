@@ -122,6 +122,9 @@ void ps_mirrors_beat(struct perseas *p);
 /* Why a link is of no more use, for people. */
 const char *ps_link_trouble(int rc);
 
+/* What is written outside of transactions goes in parts of so many bytes: each has its time. */
+enum { PS_COPY_PART = 128 << 10 };
+
 /* Posts a chain that is no transaction to the mirrors with to[i] set, and waits for all of them.
  * Exclusive, or to mirrors that are not active. A link that fails is broken. Returns how many
  * completed it. */

@@ -10,28 +10,23 @@
 #include <assert.h>
 #include <stdio.h>
 
+/* What is under way to one mirror. */
+struct sending {
+	unsigned due;   /* chains that have not completed */
+	uint64_t until; /* one of them must have by then */
+	int rc;         /* PS_LINK_... */
+};
+
 /* May this thread post to the link, and read from it, without the lock? */
 static bool has_link(const struct perseas *p, const struct ps_mirror *m)
 {
 	return !p->open || (p->admin && (p->gate || !m->active));
 }
 
-/* Waits until the chain that was posted outside of transactions is complete. A commit that has too
- * few mirrors may sleep meanwhile, as the committer. */
-static int complete(struct perseas *p, struct ps_mirror *m, uint64_t until_ns)
+/* What a mirror may take for an answer, and over a slow link for each part of more. */
+static uint64_t patience(const struct perseas *p)
 {
-	for (;;) {
-		struct pollfd fd = { -1, 0, 0 };
-		int done = m->fabric->poll(m->link);
-		bool waits;
-
-		if (done)
-			return done < 0 ? done : 0;
-		if (ps_now(p) >= until_ns)
-			return PS_LINK_BROKEN;
-		waits = m->fabric->waits(m->link, &fd);
-		p->env->ops->pause(p->env, PS_UNWOKEN, &fd, waits, until_ns);
-	}
+	return ps_ms(p->options.connect_timeout_ms);
 }
 
 /* A link that broke outside of transactions; before open there is no state to move. */
@@ -49,32 +44,143 @@ static int give_up(struct perseas *p, struct ps_mirror *m, int rc)
 	return rc;
 }
 
-/* An answer's time, and what a slow link (1 MiB a second) needs for the bytes. */
-static uint64_t until_copied(struct perseas *p, uint64_t bytes)
+/* --- chains --- */
+
+static int post(struct ps_mirror *m, const struct ps_chain *chain, struct sending *s)
 {
-	return ps_now(p) + ps_ms(p->options.connect_timeout_ms + bytes / 1024);
+	s->due++;
+	return m->fabric->post(m->link, chain);
+}
+
+/* How many writes from there on, of one group, are a part. 0: one alone is more. */
+static unsigned part_at(const struct ps_chain *chain, unsigned first)
+{
+	const unsigned end = first < chain->undo ? chain->undo : chain->count;
+	uint64_t bytes = 0;
+	unsigned n = 0;
+
+	while (first + n < end && (bytes += chain->writes[first + n].length) <= PS_COPY_PART)
+		n++;
+	return n;
+}
+
+static int post_large(struct ps_mirror *m, const struct ps_write *write, struct sending *s)
+{
+	struct ps_write some = *write;
+	struct ps_chain chain = { .writes = &some, .count = 1 };
+	int rc = 0;
+
+	for (uint32_t done = 0; done < write->length && !rc; done += some.length) {
+		const uint32_t rest = write->length - done;
+
+		some.src = (const uint8_t *)write->src + done;
+		some.offset = write->offset + done;
+		some.length = rest < PS_COPY_PART ? rest : PS_COPY_PART;
+		rc = post(m, &chain, s);
+	}
+	return rc;
+}
+
+static bool is_small(const struct ps_chain *chain)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < chain->count && bytes <= PS_COPY_PART; i++)
+		bytes += chain->writes[i].length;
+	return bytes <= PS_COPY_PART;
+}
+
+/* A chain in parts, each of which shows that the link goes on. They keep its order (F1): what was
+ * to be there before it, and the slot after all of it. */
+static int post_parts(struct ps_mirror *m, const struct ps_chain *chain, struct sending *s)
+{
+	const struct ps_chain slot = { .slot = chain->slot };
+	int rc = 0;
+
+	for (unsigned i = 0, n; i < chain->count && !rc; i += n) {
+		const struct ps_chain part = { &chain->writes[i], n = part_at(chain, i), 0, { 0 } };
+
+		rc = n ? post(m, &part, s) : post_large(m, &chain->writes[i], s);
+		n += !n;
+	}
+	return rc || !slot.slot.length ? rc : post(m, &slot, s);
+}
+
+static int post_all(struct ps_mirror *m, const struct ps_chain *chain, struct sending *s)
+{
+	int rc;
+
+	if (is_small(chain))
+		return post(m, chain, s);
+	if (m->fabric->cork)
+		m->fabric->cork(m->link, true);
+	rc = post_parts(m, chain, s);
+	if (m->fabric->cork)
+		m->fabric->cork(m->link, false);
+	return rc;
+}
+
+/* Takes what completed. Is more to come? */
+static bool goes_on(struct perseas *p, struct ps_mirror *m, struct sending *s)
+{
+	int done = 0;
+
+	if (s->rc)
+		return false;
+	while (s->due && (done = m->fabric->poll(m->link)) > 0) {
+		assert((unsigned)done <= s->due);
+		s->due -= (unsigned)done;
+		s->until = ps_now(p) + patience(p);
+	}
+	if (s->due && (done < 0 || ps_now(p) >= s->until))
+		s->rc = done < 0 ? done : PS_LINK_BROKEN;
+	return s->due && !s->rc;
+}
+
+/* Waits until all chains that were posted outside of transactions are complete, or their links are
+ * given up. A commit that has too few mirrors may sleep meanwhile, as the committer. */
+static void complete(struct perseas *p, struct sending *sending)
+{
+	for (;;) {
+		struct pollfd fds[PS_MIRRORS_MAX];
+		uint64_t until = PS_NEVER;
+		unsigned count = 0;
+
+		for (unsigned i = 0; i < p->mirror_count; i++) {
+			struct ps_mirror *m = &p->mirrors[i];
+
+			if (!goes_on(p, m, &sending[i]))
+				continue;
+			count += m->fabric->waits(m->link, &fds[count]);
+			if (sending[i].until < until)
+				until = sending[i].until;
+		}
+		if (until == PS_NEVER)
+			return;
+		p->env->ops->pause(p->env, PS_UNWOKEN, fds, count, until);
+	}
 }
 
 unsigned ps_mirrors_write(struct perseas *p, const bool *to, const struct ps_chain *chain)
 {
-	uint64_t until = until_copied(p, chain->count ? chain->writes[0].length : 0);
-	int rc[PS_MIRRORS_MAX];
+	struct sending sending[PS_MIRRORS_MAX] = { 0 };
 	unsigned done = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
+		struct sending *s = &sending[i];
 
 		assert(!to[i] || has_link(p, m));
-		rc[i] = to[i] && m->link ? m->fabric->post(m->link, chain) : PS_LINK_BROKEN;
+		s->rc = to[i] && m->link ? post_all(m, chain, s) : PS_LINK_BROKEN;
+		s->until = ps_now(p) + patience(p);
 	}
+	complete(p, sending);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!rc[i])
-			rc[i] = complete(p, m, until);
-		done += !rc[i];
-		if (rc[i] && to[i] && m->link)
-			give_up(p, m, rc[i]);
+		done += !sending[i].rc;
+		if (sending[i].rc && to[i] && m->link)
+			give_up(p, m, sending[i].rc);
 	}
 	return done;
 }
@@ -87,14 +193,15 @@ int ps_mirror_write(struct perseas *p, struct ps_mirror *m, const struct ps_chai
 	return ps_mirrors_write(p, to, chain) ? 0 : PS_LINK_BROKEN;
 }
 
+/* --- reads --- */
+
 int ps_mirror_read(struct perseas *p, struct ps_mirror *m, uint32_t region, uint64_t offset,
                    void *bytes, uint64_t length)
 {
-	uint64_t until = until_copied(p, length);
 	int rc;
 
 	assert(has_link(p, m));
-	rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, until)
+	rc = m->link ? m->fabric->read(m->link, region, offset, bytes, length, patience(p))
 	             : PS_LINK_BROKEN;
 	return rc && m->link ? give_up(p, m, rc) : rc;
 }

@@ -198,11 +198,11 @@ static int shm_poll(struct ps_link *link)
 }
 
 static int shm_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                    uint64_t length, uint64_t until_ns)
+                    uint64_t length, uint64_t patience_ns)
 {
 	const uint8_t *from = part_of(link, region, offset, length);
 
-	(void)until_ns;
+	(void)patience_ns;
 	if (link->broken)
 		return link->broken;
 	if (length == 0)

@@ -364,10 +364,11 @@ static int read_step(struct ps_link *link, uint64_t until_ns)
 }
 
 static int tcp_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                    uint64_t length, uint64_t until_ns)
+                    uint64_t length, uint64_t patience_ns)
 {
 	struct ps_answers *answers = &link->answers;
-	uint64_t asked = 0;
+	uint64_t until_ns = ps_monotonic() + patience_ns;
+	uint64_t asked = 0, mark = length;
 	uint32_t piece;
 
 	if (length == 0 || link->broken)
@@ -386,6 +387,10 @@ static int tcp_read(struct ps_link *link, uint32_t region, uint64_t offset, void
 		}
 		if (!link->broken)
 			link->broken = read_step(link, until_ns);
+		if (mark - answers->left >= PS_READ_STRIDE) {
+			mark = answers->left;
+			until_ns = ps_monotonic() + patience_ns;
+		}
 	}
 	answers->into = NULL;
 	return link->broken;

@@ -335,8 +335,9 @@ static void take(struct ps_link *link, struct reading *r)
 }
 
 static int rdma_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                     uint64_t length, uint64_t until_ns)
+                     uint64_t length, uint64_t patience_ns)
 {
+	uint64_t until_ns = ps_monotonic() + patience_ns, mark = 0;
 	struct reading r = { .region = region, .offset = offset, .length = length, .to = bytes };
 	struct ps_request whole;
 
@@ -351,6 +352,10 @@ static int rdma_read(struct ps_link *link, uint32_t region, uint64_t offset, voi
 			rest(link, until_ns);
 		if (link->queue.pieces > 0)
 			take(link, &r);
+		if (r.done - mark >= PS_READ_STRIDE) {
+			mark = r.done;
+			until_ns = ps_monotonic() + patience_ns;
+		}
 	}
 	if (r.done == length)
 		return PS_LINK_OK;

@@ -84,10 +84,10 @@ static int direct_post(struct ps_link *link, const struct ps_chain *chain)
 }
 
 static int direct_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                       uint64_t length, uint64_t until_ns)
+                       uint64_t length, uint64_t patience_ns)
 {
 	wear(link);
-	return sim_fabric_stream.read(link, region, offset, bytes, length, until_ns);
+	return sim_fabric_stream.read(link, region, offset, bytes, length, patience_ns);
 }
 
 const struct ps_fabric *sim_cable_fabric(struct sim_mirror *m)

@@ -26,6 +26,7 @@
  * - F10: regions are not checked; a mirror's store logic grants none that cannot be.
  * - F20: memory that is mapped is never cut short under who reads it; `stream` has a peek, too, as
  *   a device might, so that what is posted may come between the slot and the bytes.
+ * - F14: a read is answered whole, so that none has its time renewed.
  * - F16: no fabric has beats; the end of the control connection tells.
  * - Completions are neither lost nor refused by a device, writes of one group overtake each other
  *   only by going out in the other order, `shared` stores in one order that all see, and its

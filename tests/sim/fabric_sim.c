@@ -224,9 +224,10 @@ static void send_queued(struct ps_link *link, uint64_t until_ns)
 }
 
 static int stream_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                       uint64_t length, uint64_t until_ns)
+                       uint64_t length, uint64_t patience_ns)
 {
 	struct sim_owner *o = link->owner;
+	const uint64_t until_ns = sim_owner_now(o) + patience_ns;
 	struct sim_extent ask = { region, (uint32_t)length, offset };
 	struct sim_wait wait = { .until = until_ns, .sleeper = -1, .flag = &link->answered };
 
@@ -490,11 +491,11 @@ static int shared_poll(struct ps_link *link)
 }
 
 static int shared_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                       uint64_t length, uint64_t until_ns)
+                       uint64_t length, uint64_t patience_ns)
 {
 	const struct piece *piece = &link->memory->pieces[region];
 
-	(void)until_ns;
+	(void)patience_ns;
 	if (link->code || link->owner->dead)
 		return link->code ? link->code : PS_LINK_BROKEN;
 	if (!piece->base || length > piece->size || offset > piece->size - length)

@@ -184,7 +184,7 @@ static void ends_so(struct fabric_stage *s, struct ps_link *link, struct stage_c
 	go(s);
 	let_pass(s);
 	CHECK(s->fabric->post(link, &c->chain[2]) == with);
-	CHECK(s->fabric->read(link, PS_REGION_SEGMENT, 0, &byte, 1, s->now(s) + FAR) == with);
+	CHECK(s->fabric->read(link, PS_REGION_SEGMENT, 0, &byte, 1, FAR) == with);
 	CHECK(s->fabric->poll(link) == with);
 	CHECK(s->fabric->poll(link) == with);
 	CHECK(byte == 0xee);
@@ -245,7 +245,7 @@ static void what_is_outside_of_a_region_is_refused(struct fabric_stage *s)
 		link = attach(s);
 		CHECK(link);
 		CHECK(s->fabric->read(link, bad[i].region, bad[i].offset, bytes, bad[i].length,
-		                      s->now(s) + FAR) == PS_LINK_BROKEN);
+		                      FAR) == PS_LINK_BROKEN);
 		CHECK(s->fabric->post(link, &chain) == PS_LINK_BROKEN);
 		s->fabric->detach(link);
 	}
@@ -270,14 +270,13 @@ static void a_read_sees_what_was_posted_before(struct fabric_stage *s)
 	stage_fill(s, &c);
 	CHECK(s->fabric->post(link, &chain) == PS_LINK_OK);
 	CHECK(s->fabric->post(link, &c.chain[0]) == PS_LINK_OK);
-	CHECK(s->fabric->read(link, PS_REGION_SEGMENT, 0, bytes, STAGE_SEGMENT, s->now(s) + FAR) ==
-	      PS_LINK_OK);
+	CHECK(s->fabric->read(link, PS_REGION_SEGMENT, 0, bytes, STAGE_SEGMENT, FAR) == PS_LINK_OK);
 	CHECK(stage_is_whole(s, &c, 0));
 	CHECK(!memcmp(bytes, s->memory(s, PS_REGION_SEGMENT), STAGE_SEGMENT));
 	CHECK(bytes[STAGE_SEGMENT - 1] == 9);
 	CHECK(completes(s, link, 2));
-	CHECK(s->fabric->read(link, PS_REGION_LOG, STAGE_SLOT_AT, bytes, STAGE_SLOT,
-	                      s->now(s) + FAR) == PS_LINK_OK);
+	CHECK(s->fabric->read(link, PS_REGION_LOG, STAGE_SLOT_AT, bytes, STAGE_SLOT, FAR) ==
+	      PS_LINK_OK);
 	CHECK(!memcmp(bytes, c.chain[0].slot.src, STAGE_SLOT));
 	CHECK(s->fabric->poll(link) == 0);
 	s->fabric->detach(link);
@@ -298,7 +297,7 @@ static void what_is_read_too_late_goes_nowhere(struct fabric_stage *s)
 		CHECK(complete_one_of_two(s, link, &c));
 		until = s->now(s) + s->short_ns;
 		CHECK(s->fabric->read(link, PS_REGION_SEGMENT, 16384, bytes, sizeof(bytes),
-		                      until) == PS_LINK_BROKEN);
+		                      s->short_ns) == PS_LINK_BROKEN);
 		CHECK(s->now(s) >= until && s->now(s) < until + FAR / 2);
 		memcpy(after, bytes, sizeof(bytes));
 		s->go(s);
@@ -328,13 +327,13 @@ static void late_bytes_do_not_come_by_another_link(struct fabric_stage *s)
 	memset(memory, 0x55, STAGE_SEGMENT / 2);
 	memset(memory + STAGE_SEGMENT / 2, 0x66, STAGE_SEGMENT / 2);
 	s->stop(s);
-	CHECK(s->fabric->read(late, PS_REGION_SEGMENT, 0, bytes, STAGE_SEGMENT / 2,
-	                      s->now(s) + s->short_ns) == PS_LINK_BROKEN);
+	CHECK(s->fabric->read(late, PS_REGION_SEGMENT, 0, bytes, STAGE_SEGMENT / 2, s->short_ns) ==
+	      PS_LINK_BROKEN);
 	s->go(s);
 	link = attach(s);
 	CHECK(link);
 	CHECK(s->fabric->read(link, PS_REGION_SEGMENT, STAGE_SEGMENT / 2, bytes, STAGE_SEGMENT / 2,
-	                      s->now(s) + FAR) == PS_LINK_OK);
+	                      FAR) == PS_LINK_OK);
 	CHECK(!memcmp(bytes, memory + STAGE_SEGMENT / 2, STAGE_SEGMENT / 2));
 	s->fabric->detach(late);
 	s->fabric->detach(link);
@@ -416,8 +415,7 @@ static void a_peek_changes_nothing(struct fabric_stage *s)
 		CHECK(completes(s, link, 1));
 		CHECK(fabric->peek(link, PS_REGION_SEGMENT, 0, bytes, STAGE_SEGMENT) == PS_LINK_OK);
 		CHECK(!memcmp(bytes, s->memory(s, PS_REGION_SEGMENT), STAGE_SEGMENT));
-		CHECK(fabric->read(link, PS_REGION_SEGMENT, 0, bytes, 1, s->now(s) + FAR) ==
-		      PS_LINK_OK);
+		CHECK(fabric->read(link, PS_REGION_SEGMENT, 0, bytes, 1, FAR) == PS_LINK_OK);
 	}
 	fabric->detach(link);
 }

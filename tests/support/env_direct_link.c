@@ -191,11 +191,11 @@ static int direct_poll(struct ps_link *link)
 }
 
 static int direct_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                       uint64_t length, uint64_t until_ns)
+                       uint64_t length, uint64_t patience_ns)
 {
 	const uint8_t *from;
 
-	(void)until_ns;
+	(void)patience_ns;
 	if (link->dead)
 		return link->dead;
 	from = session_memory(&link->control->session, region, offset, length, false);

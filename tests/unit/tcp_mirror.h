@@ -44,6 +44,8 @@ struct mirror {
 	_Alignas(8) uint8_t log[LOG_SIZE];
 	uint8_t *segment;
 	struct ps_decoder decoder;
+	size_t once;               /* so many bytes of an answer, then a rest; 0: all at once */
+	uint64_t rest;             /* ns */
 	uint64_t applied;          /* signalled frames */
 	uint64_t order[ORDER_MAX]; /* region << 32 | offset, of extents as they arrive */
 	unsigned ordered;
@@ -56,9 +58,11 @@ struct mirror {
 	pthread_t thread;
 };
 
+#define PATIENCE 20000000000ULL /* ns: longer than anything here takes */
+
 static uint64_t soon(void)
 {
-	return ps_monotonic() + 20000000000ULL;
+	return ps_monotonic() + PATIENCE;
 }
 
 static uint8_t *where(void *ctx, const struct ps_extent *extent, bool write)
@@ -115,13 +119,28 @@ static bool receive_all(struct mirror *m, void *bytes, size_t len)
 	return true;
 }
 
+/* As over a slow link. It ends with the peer. */
+static void send_slowly(struct mirror *m, const uint8_t *bytes, size_t len)
+{
+	for (size_t n; len > 0; bytes += n, len -= n) {
+		struct pollfd fd = { .fd = m->stream.fd, .events = POLLRDHUP };
+
+		n = len < m->once ? len : m->once;
+		send_all(m, bytes, n);
+		if (ps_poll(&fd, 1, ps_monotonic() + m->rest) > 0)
+			return;
+	}
+}
+
 static void answer(void *ctx, const struct ps_answer *answer, const uint8_t *bytes)
 {
 	struct mirror *m = ctx;
 
 	m->applied++;
 	send_all(m, answer, sizeof(*answer));
-	if (answer->length)
+	if (answer->length && m->once)
+		send_slowly(m, bytes, answer->length);
+	else if (answer->length)
 		send_all(m, bytes, answer->length);
 }
 

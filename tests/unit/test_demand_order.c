@@ -62,10 +62,10 @@ static struct ps_fabric breaking;
 static unsigned breaks;
 
 static int break_once(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                      uint64_t length, uint64_t until_ns)
+                      uint64_t length, uint64_t patience_ns)
 {
 	return !breaks++ ? PS_LINK_BROKEN
-	                 : ps_fabric_tcp.read(link, region, offset, bytes, length, until_ns);
+	                 : ps_fabric_tcp.read(link, region, offset, bytes, length, patience_ns);
 }
 
 static const struct ps_fabric *choose_breaking(struct ps_env *env, const struct ps_address *address,

@@ -247,7 +247,7 @@ static void answers_before_the_end_still_count(void **state)
 		;
 	assert_int_equal(n, PS_LINK_BROKEN);
 	assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_BROKEN);
-	assert_int_equal(ps_fabric_tcp.read(link, 0, 0, source, 8, until), PS_LINK_BROKEN);
+	assert_int_equal(ps_fabric_tcp.read(link, 0, 0, source, 8, PATIENCE), PS_LINK_BROKEN);
 	ps_fabric_tcp.detach(link);
 	free(source);
 }
@@ -323,20 +323,22 @@ static void a_read_takes_many_pieces_and_remembers_completions(void **state)
 	bytes[length] = 0x5a;
 	assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_OK);
 	assert_int_equal(pthread_create(&m->thread, NULL, run, m), 0);
-	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_SEGMENT, 99, bytes, length, soon()),
+	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_SEGMENT, 99, bytes, length, PATIENCE),
 	                 PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment + 99, length);
 	assert_memory_equal(bytes + 1, "first", 5);
 	assert_int_equal(bytes[length], 0x5a);
 	assert_int_equal(ps_fabric_tcp.poll(link), 1);
-	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, 8, bytes, 1, soon()), PS_LINK_OK);
-	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, 8, bytes, 0, soon()), PS_LINK_OK);
+	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, 8, bytes, 1, PATIENCE),
+	                 PS_LINK_OK);
+	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, 8, bytes, 0, PATIENCE),
+	                 PS_LINK_OK);
 	/* And the link is as good for chains as before. */
 	assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_OK);
 	for (i = soon(); ps_monotonic() < i && ps_fabric_tcp.poll(link) == 0;)
 		;
 	assert_int_equal(m->applied, 1 + 6 + 1 + 1);
-	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, LOG_SIZE, bytes, 1, soon()),
+	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, LOG_SIZE, bytes, 1, PATIENCE),
 	                 PS_LINK_BROKEN);
 	ps_fabric_tcp.detach(link);
 	pthread_join(m->thread, NULL);
@@ -350,11 +352,52 @@ static void a_read_ends_at_its_deadline(void **state)
 	struct ps_link *link = attach_well(m);
 	uint8_t bytes[16];
 
-	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, 0, bytes, sizeof(bytes),
-	                                    ps_monotonic() + 20000000),
+	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, 0, bytes, sizeof(bytes), 20000000),
 	                 PS_LINK_BROKEN);
 	assert_int_equal(ps_fabric_tcp.poll(link), PS_LINK_BROKEN);
 	ps_fabric_tcp.detach(link);
+}
+
+enum { SOON = 400 * 1000000 }; /* ns */
+
+/* All of it takes four times as long as a caller has for an answer, or for a sixteenth of it. */
+static void a_read_goes_on_as_long_as_bytes_come(void **state)
+{
+	const uint64_t length = 16 * PS_READ_STRIDE;
+	struct mirror *m = *state;
+	struct ps_link *link = attach_well(m);
+	uint8_t *bytes = malloc(length);
+	uint64_t began = ps_monotonic();
+
+	memset(m->segment, 'x', length);
+	m->once = PS_READ_STRIDE / 2;
+	m->rest = SOON / 8;
+	assert_int_equal(pthread_create(&m->thread, NULL, run, m), 0);
+	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_SEGMENT, 0, bytes, length, SOON),
+	                 PS_LINK_OK);
+	assert_true(ps_monotonic() - began > 3 * (uint64_t)SOON);
+	assert_memory_equal(bytes, m->segment, length);
+	ps_fabric_tcp.detach(link);
+	pthread_join(m->thread, NULL);
+	free(bytes);
+}
+
+/* A few bytes now and then are none of a link: it is left as one that gives nothing. */
+static void a_read_that_trickles_is_given_up(void **state)
+{
+	struct mirror *m = *state;
+	struct ps_link *link = attach_well(m);
+	uint8_t bytes[4096];
+	uint64_t began = ps_monotonic();
+
+	m->once = 16;
+	m->rest = SOON / 20;
+	assert_int_equal(pthread_create(&m->thread, NULL, run, m), 0);
+	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_SEGMENT, 0, bytes, sizeof(bytes), SOON),
+	                 PS_LINK_BROKEN);
+	assert_true(ps_monotonic() - began >= SOON);
+	ps_fabric_tcp.detach(link);
+	pthread_join(m->thread, NULL);
 }
 
 static void expect_refusal(struct mirror *m, int code, const char *word)
@@ -467,6 +510,8 @@ int main(void)
 		TEST(an_update_makes_new_regions_known),
 		TEST(a_read_takes_many_pieces_and_remembers_completions),
 		TEST(a_read_ends_at_its_deadline),
+		TEST(a_read_goes_on_as_long_as_bytes_come),
+		TEST(a_read_that_trickles_is_given_up),
 		TEST(a_wrong_greeting_is_told_apart),
 		TEST(a_mirror_that_cannot_be_attached_is_named),
 	};

@@ -372,7 +372,7 @@ static void what_lies_outside_a_region_is_refused(void **state)
 		link = attach_well(m);
 		if (tries[i].length > 0)
 			assert_int_equal(ps_fabric_rdma.read(link, tries[i].region, tries[i].offset,
-			                                     &byte, tries[i].length, soon()),
+			                                     &byte, tries[i].length, PATIENCE),
 			                 PS_LINK_BROKEN);
 		ps_fabric_rdma.detach(link);
 	}

@@ -273,12 +273,12 @@ static void a_read_is_pipelined(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		memset(bytes, 0, SEGMENT_SIZE);
 		assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, ranges[i][0], bytes,
-		                                     ranges[i][1], soon()),
+		                                     ranges[i][1], PATIENCE),
 		                 PS_LINK_OK);
 		assert_memory_equal(bytes, m->segment + ranges[i][0], ranges[i][1]);
 	}
 	assert_true(most_posted >= 8);
-	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, 0, soon()),
+	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, 0, PATIENCE),
 	                 PS_LINK_OK);
 	assert_int_equal(ps_fabric_rdma.poll(link), 0);
 	post_one(m, link);
@@ -301,7 +301,7 @@ static void a_read_fits_small_devices(void **state)
 	m->verbs.poll_cq = poll_and_run;
 	link = attach_well(m);
 	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 3, bytes, SEGMENT_SIZE - 3,
-	                                     soon()),
+	                                     PATIENCE),
 	                 PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment + 3, SEGMENT_SIZE - 3);
 	ps_fabric_rdma.detach(link);
@@ -319,15 +319,47 @@ static void a_reader_that_sleeps_is_woken(void **state)
 	m->verbs.req_notify_cq = notify_early;
 	link = attach_well(m);
 	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, sizeof(bytes),
-	                                     soon()),
+	                                     PATIENCE),
 	                 PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment, sizeof(bytes));
 	m->verbs.req_notify_cq = notify_late;
 	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 5, bytes, sizeof(bytes),
-	                                     soon()),
+	                                     PATIENCE),
 	                 PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment + 5, sizeof(bytes));
 	ps_fabric_rdma.detach(link);
+}
+
+/* What comes while the reader sleeps on the channel, some 128 KiB, takes 5 ms. */
+static int notify_slowly(struct ibv_cq *cq, int solicited_only)
+{
+	int rc = verbs_fake_table.req_notify_cq(cq, solicited_only);
+
+	ps_poll(NULL, 0, ps_monotonic() + 5000000);
+	verbs_fake_step(32);
+	return rc;
+}
+
+/* All of it takes longer than a caller has for an answer. */
+static void a_read_goes_on_as_long_as_pieces_land(void **state)
+{
+	const uint64_t patience = 300000000;
+	struct verbs_mirror *m = *state;
+	uint8_t *bytes = pages(SEGMENT_SIZE);
+	struct ps_link *link;
+	uint64_t began;
+
+	fill_segment(m);
+	m->verbs.req_notify_cq = notify_slowly;
+	link = attach_well(m);
+	began = ps_monotonic();
+	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, SEGMENT_SIZE,
+	                                     patience),
+	                 PS_LINK_OK);
+	assert_true(ps_monotonic() - began > patience);
+	assert_memory_equal(bytes, m->segment, SEGMENT_SIZE);
+	ps_fabric_rdma.detach(link);
+	free(bytes);
 }
 
 /* The mirror says nothing; a piece in the middle fails. */
@@ -338,8 +370,7 @@ static void a_read_that_fails_breaks_the_link(void **state)
 	struct ps_link *link = attach_well(m);
 
 	m->there->dead = true;
-	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, 100000,
-	                                     ps_monotonic() + 20000000),
+	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, 100000, 20000000),
 	                 PS_LINK_BROKEN);
 	assert_int_equal(ps_fabric_rdma.poll(link), PS_LINK_BROKEN);
 	ps_fabric_rdma.detach(link);
@@ -349,7 +380,7 @@ static void a_read_that_fails_breaks_the_link(void **state)
 		link = attach_well(m);
 		verbs_fake_complete_with(IBV_WC_REM_ACCESS_ERR, delay, false);
 		assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes,
-		                                     SEGMENT_SIZE, soon()),
+		                                     SEGMENT_SIZE, PATIENCE),
 		                 PS_LINK_BROKEN);
 		assert_int_equal(ps_fabric_rdma.poll(link), PS_LINK_BROKEN);
 		ps_fabric_rdma.detach(link);
@@ -371,6 +402,7 @@ int main(void)
 		TEST(a_read_is_pipelined),
 		TEST(a_read_fits_small_devices),
 		TEST(a_reader_that_sleeps_is_woken),
+		TEST(a_read_goes_on_as_long_as_pieces_land),
 		TEST(a_read_that_fails_breaks_the_link),
 	};
 

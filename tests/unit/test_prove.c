@@ -17,14 +17,14 @@ static struct {
 } counting;
 
 static int counting_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                         uint64_t length, uint64_t until_ns)
+                         uint64_t length, uint64_t patience_ns)
 {
 	int rc;
 
 	counting.reads++;
 	if (counting.breaks)
 		return PS_LINK_BROKEN;
-	rc = counting.real->read(link, region, offset, bytes, length, until_ns);
+	rc = counting.real->read(link, region, offset, bytes, length, patience_ns);
 	if (link == counting.damaged)
 		memset(bytes, 0, length);
 	return rc;

@@ -19,13 +19,13 @@ static struct {
 } breaking;
 
 static int breaking_read(struct ps_link *link, uint32_t region, uint64_t offset, void *bytes,
-                         uint64_t length, uint64_t until_ns)
+                         uint64_t length, uint64_t patience_ns)
 {
 	const bool breaks = breaking.armed;
 
 	breaking.armed = false;
 	return breaks ? PS_LINK_BROKEN
-	              : breaking.real->read(link, region, offset, bytes, length, until_ns);
+	              : breaking.real->read(link, region, offset, bytes, length, patience_ns);
 }
 
 static const struct ps_fabric *breaking_fabric(struct ps_env *env, const struct ps_address *address,

@@ -51,9 +51,11 @@ struct verbs_mirror {
 	Perseas__Grant grant;
 };
 
+#define PATIENCE 20000000000ULL /* ns: longer than anything here takes */
+
 static uint64_t soon(void)
 {
-	return ps_monotonic() + 20000000000ULL;
+	return ps_monotonic() + PATIENCE;
 }
 
 static void *pages(size_t size)

@@ -1,0 +1,67 @@
+"""A link that is slow carries a store as any other does, only longer: as long as the bytes take."""
+import subprocess
+import time
+
+import pytest
+
+from cluster import Cluster, Mirror
+from drill import BUILD, Daemon
+from netns import network  # noqa: F401
+from teller import LOG, tellers  # noqa: F401
+from test_demand import large  # noqa: F401
+
+pytestmark = pytest.mark.timing("seconds that bytes take over a slow link")
+
+CONNECT = "connect-ms=1000"
+SLOW = 300                              # KB/s: a second and 1 MiB are more than four
+MIB = 3
+
+
+def shape(node, rate):
+    """What the node sends goes at that many KB/s from now on."""
+    with node.inside():
+        subprocess.run(["tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate",
+                        "%dkbps" % rate, "burst", "16kb", "latency", "100ms"], check=True)
+
+
+def unshape(node):
+    with node.inside():
+        subprocess.run(["tc", "qdisc", "del", "dev", "eth0", "root"], check=True)
+
+
+@pytest.fixture
+def places(network, large):  # noqa: F811
+    """The nodes of an owner and its mirror, and what starts an owner there."""
+    net = network("mirror", "owner")
+    with Cluster(BUILD, 0) as cluster:
+        mirror = Mirror(cluster.build / "perseasd", cluster.folder, 0, [], net["mirror"].address)
+        cluster.mirrors.append(mirror)
+        with net["mirror"].inside():
+            mirror.start()
+
+        def start(*options):
+            with net["owner"].inside():
+                return large([Daemon(mirror, "tcp")], CONNECT, *options)
+
+        yield net, start
+
+
+def test_a_store_is_read_over_a_slow_link(places):
+    """In one piece, as an owner that does not recover on demand reads it."""
+    net, start = places
+    start("create", LOG, "mib=%d" % MIB, "transactions=1").ends()
+    shape(net["mirror"], SLOW)
+    began = time.monotonic()
+    start("takeover", "transactions=1", "check").ends()
+    assert time.monotonic() - began > MIB * 1024 / SLOW * 0.8
+
+
+def test_a_store_is_written_over_a_slow_link(places):
+    """The first owner's segment; another one finds all of it."""
+    net, start = places
+    shape(net["owner"], SLOW)
+    began = time.monotonic()
+    start("create", LOG, "mib=%d" % MIB, "transactions=1").ends()
+    assert time.monotonic() - began > MIB * 1024 / SLOW * 0.8
+    unshape(net["owner"])
+    start("takeover", "transactions=1", "check").ends()
