@@ -91,7 +91,7 @@ static void mirrors_that_left_make_room_for_others(void **state)
 	ps_follow_look(&follow, &now);
 	expect_last(&follow, 4, "sim://3");
 	ps_mirrors_told(&follow);
-	assert_string_equal(getenv(PS_LEARNT_VARIABLE), STORE " 1:4 sim://3");
+	assert_string_equal(getenv(PS_LEARNT_VARIABLE), STORE " 1:3 sim://3");
 	owner_die(o);
 	direct_crash(o->d, 0);
 	o->d->now += LONG_NS;
