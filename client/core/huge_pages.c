@@ -14,6 +14,9 @@
 /* Those of PS_LARGE_PAGE bytes, whatever size the kernel takes by itself. */
 enum { IN_HUGE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT };
 
+/* Younger than some headers that this is built with (Linux 5.14). */
+#define POPULATE_WRITE 23
+
 #define POOL "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 
 bool ps_huge_suits(const struct perseas *p, uint64_t address, uint64_t size)
@@ -22,10 +25,40 @@ bool ps_huge_suits(const struct perseas *p, uint64_t address, uint64_t size)
 	       address % PS_LARGE_PAGE == 0 && size % PS_LARGE_PAGE == 0;
 }
 
-/* What is kept must not be gone if there are too few: so they are had first. */
-static void *map_over(void *address, uint64_t size)
+/* That the kernel has promised them does not mean that it gives them: the limit of a cgroup, and
+ * nodes of memory that have none, count when they are touched, and give SIGBUS. So all are touched
+ * first, where this can fail. */
+static void *map_touched(void *address, uint64_t size, int flags)
 {
-	void *got = mmap(NULL, size, PROT_READ | PROT_WRITE, IN_HUGE, -1, 0), *there;
+	void *got = mmap(address, size, PROT_READ | PROT_WRITE, IN_HUGE | flags, -1, 0);
+
+	if (got == MAP_FAILED || !madvise(got, size, POPULATE_WRITE))
+		return got;
+	munmap(got, size);
+	return MAP_FAILED;
+}
+
+/* What comes on demand must not be there, and touching all of it takes long: one stands for it. */
+static bool can_touch_one(void)
+{
+	void *one = map_touched(NULL, PS_LARGE_PAGE, 0);
+
+	return one != MAP_FAILED && !munmap(one, PS_LARGE_PAGE);
+}
+
+static void *map_some(void *address, uint64_t size, int flags, bool on_demand)
+{
+	if (!on_demand)
+		return map_touched(address, size, flags);
+	if (!can_touch_one())
+		return MAP_FAILED;
+	return mmap(address, size, PROT_READ | PROT_WRITE, IN_HUGE | flags, -1, 0);
+}
+
+/* What is kept must not be gone if there are too few: so they are had first. */
+static void *map_over(void *address, uint64_t size, bool on_demand)
+{
+	void *got = map_some(NULL, size, 0, on_demand), *there;
 
 	if (got == MAP_FAILED)
 		return got;
@@ -35,13 +68,12 @@ static void *map_over(void *address, uint64_t size)
 	return there;
 }
 
-bool ps_huge_map(uint64_t address, uint64_t size, bool is_kept)
+bool ps_huge_map(uint64_t address, uint64_t size, bool is_kept, bool on_demand)
 {
 	void *place = (void *)(uintptr_t)address, *got;
 
-	got = is_kept ? map_over(place, size)
-	              : mmap(place, size, PROT_READ | PROT_WRITE, IN_HUGE | MAP_FIXED_NOREPLACE, -1,
-	                     0);
+	got = is_kept ? map_over(place, size, on_demand)
+	              : map_some(place, size, MAP_FIXED_NOREPLACE, on_demand);
 	if (got == MAP_FAILED)
 		return false;
 	if (got != place) {

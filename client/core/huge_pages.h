@@ -15,9 +15,10 @@
 bool ps_huge_suits(const struct perseas *p, uint64_t address, uint64_t size);
 
 /* Maps so many bytes of them there, which a child does not get: over the addresses that are kept
- * there (is_kept), else where nothing is. All of them are this process's from then on, so that
- * none is missing when it is touched. False: nothing has changed. */
-bool ps_huge_map(uint64_t address, uint64_t size, bool is_kept);
+ * there (is_kept), else where nothing is. None can be missing when it is touched: all have been;
+ * or, where they come on demand, one like them. False: memory is to be ordinary; of what was kept
+ * the addresses may be free now (before Linux 5.16). */
+bool ps_huge_map(uint64_t address, uint64_t size, bool is_kept, bool on_demand);
 
 /* Says in the handle's report what the kernel has of them for the segments that are published.
  * Exclusive. */

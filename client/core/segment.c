@@ -216,7 +216,7 @@ static bool reserve_huge(const struct perseas *p, struct ps_segment *segment, ui
                          bool is_over)
 {
 	segment->huge = ps_huge_suits(p, address, segment->size) &&
-	                ps_huge_map(address, segment->size, is_over);
+	                ps_huge_map(address, segment->size, is_over, p->demand && segment->born);
 	if (segment->huge)
 		segment->base = (uint8_t *)(uintptr_t)address;
 	return segment->huge;
@@ -349,14 +349,17 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t ro
 		return ps_segment_fail_anywhere(p, &all, error);
 	segment->base = all.base;
 	segment->address = ps_segment_start(segment);
-	/* Where it failed, the ordinary memory is there as before. */
-	reserve_huge(p, segment, segment->address, true);
 	if (all.size > segment->size) {
 		segment->spare = all.base + segment->size;
 		segment->spare_size = all.size - segment->size;
 		(void)mprotect(segment->spare, segment->spare_size, PROT_NONE);
 	}
-	return 0;
+	if (!ps_huge_suits(p, segment->address, segment->size) ||
+	    reserve_huge(p, segment, segment->address, true))
+		return 0;
+	/* The ordinary memory that was there may be gone. */
+	error = ps_segment_reserve_over(segment);
+	return error ? ps_segment_fail_anywhere(p, segment, error) : 0;
 }
 
 static int by_start(const void *a, const void *b)

@@ -42,6 +42,7 @@ enum {
 	KEPT = PS_SLEEPERS + 2,
 };
 
+static_assert(BLOCK == PS_LARGE_PAGE, "a run is one huge page");
 static_assert(GRANULE / PS_PAGE <= UINT8_MAX, "so many pages can be here of a granule");
 
 /* Younger than some headers that this is built with (Linux 5.18, 6.6 and 6.8). */
@@ -62,8 +63,6 @@ struct ps_pager {
 	bool user_only; /* faults of the kernel itself are not told */
 	bool moves;     /* pages can be moved to what is missing */
 	bool watches;   /* pages can come protected, so that the kernel notes who stores to them */
-	struct uffdio_range huge[PS_SEGMENTS_MAX]; /* what is covered and lies in huge pages */
-	unsigned huge_count;
 	struct uffd_msg events[EVENTS];
 	unsigned event_count, event_at;
 	uint8_t *page; /* for the end of what is no multiple of a page */
@@ -355,39 +354,6 @@ static struct uffdio_range range_of(const uint8_t *at, uint64_t length)
 	return (struct uffdio_range){ (uint64_t)(uintptr_t)at, whole_pages(length) };
 }
 
-/* What was covered there before is unmapped. */
-static void forget_huge(struct ps_pager *pager, const struct uffdio_range *range)
-{
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < pager->huge_count; i++) {
-		const struct uffdio_range old = pager->huge[i];
-
-		if (old.start >= range->start + range->len || range->start >= old.start + old.len)
-			pager->huge[kept++] = old;
-	}
-	pager->huge_count = kept;
-}
-
-/* The kernel says what can be done there: it has no huge page of zeros. */
-static void note_huge(struct ps_pager *pager, const struct uffdio_register *covered)
-{
-	forget_huge(pager, &covered->range);
-	if (!(covered->ioctls & (uint64_t)1 << _UFFDIO_ZEROPAGE))
-		pager->huge[pager->huge_count++] = covered->range;
-}
-
-/* Of the pages there. */
-static uint64_t page_at(const struct ps_pager *pager, const uint8_t *at)
-{
-	const uint64_t address = (uint64_t)(uintptr_t)at;
-
-	for (unsigned i = 0; i < pager->huge_count; i++)
-		if (address - pager->huge[i].start < pager->huge[i].len)
-			return PS_LARGE_PAGE;
-	return PS_PAGE;
-}
-
 static bool uffd_can_watch(const struct ps_pager *pager)
 {
 	return pager->watches;
@@ -402,7 +368,6 @@ static int uffd_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, bool
 		covered.mode |= UFFDIO_REGISTER_MODE_WP;
 	if (ioctl(pager->uffd, UFFDIO_REGISTER, &covered))
 		return -1;
-	note_huge(pager, &covered);
 	/* What is there already is zeros, and would count as fetched: the memory of a process that
 	 * locks what it maps, or that touched it before. */
 	if (!madvise(base, covered.range.len, DONTNEED_LOCKED))
@@ -439,7 +404,7 @@ static bool can_move(const struct ps_pager *pager, const uint8_t *to, const uint
                      uint32_t length, bool watched)
 {
 	return pager->moves && !watched && length == BLOCK && (uintptr_t)to % BLOCK == 0 &&
-	       is_block(pager, bytes) && page_at(pager, to) == PS_PAGE;
+	       is_block(pager, bytes);
 }
 
 static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *bytes,
@@ -457,8 +422,8 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 		memset(pager->page + length, 0, whole - length);
 		bytes = pager->page;
 	}
-	done += ps_pages_copy(pager->uffd, to + done, bytes + done, whole - done,
-	                      page_at(pager, to), watched);
+	done += ps_pages_copy(pager->uffd, pager->pages, to + done, bytes + done, whole - done,
+	                      watched);
 	return done < length ? (uint32_t)done : length;
 }
 
@@ -473,13 +438,9 @@ static bool uffd_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
 	return !madvise(base, size, PS_MADV_COLLAPSE) || errno != EAGAIN;
 }
 
-/* Of a huge page all was asked for at once, or all was discarded. */
 static void uffd_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
 {
-	const uint64_t page = page_at(pager, at), before = (uintptr_t)at % page;
-
-	ps_pages_refuse(pager->uffd, at - before, (before + length + page - 1) / page * page, page,
-	                pager->watches);
+	ps_pages_refuse(pager->uffd, at, whole_pages(length), pager->watches);
 }
 
 /* --- mirrors --- */

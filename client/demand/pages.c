@@ -65,9 +65,9 @@ uint64_t ps_pages_move(int uffd, const uint8_t *to, const uint8_t *from, uint64_
 	return done;
 }
 
-static uint64_t length_at_once(uint64_t left, uint64_t page, bool parted)
+static uint64_t length_at_once(uint64_t left, bool parted)
 {
-	return parted ? page : left;
+	return parted ? PS_PAGE : left;
 }
 
 /* This is not what was covered, or not all of it. If it is one page, it was mapped anew: as
@@ -85,8 +85,30 @@ static void wake(int uffd, uint64_t at, uint64_t length)
 	(void)ioctl(uffd, UFFDIO_WAKE, &range);
 }
 
-uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length,
-                       uint64_t page, bool watched)
+/* Is one of the kernel's huge pages missing there? Others are called huge only if they are here. */
+static bool lacks_huge(int pages, uint64_t at)
+{
+	struct ps_page_run run = { 0 };
+	struct ps_page_scan scan = { .size = sizeof(scan),
+		                     .start = at,
+		                     .end = at + PS_PAGE,
+		                     .runs = (uint64_t)(uintptr_t)&run,
+		                     .runs_max = 1,
+		                     .inverted = PS_PAGE_PRESENT | PS_PAGE_SWAPPED,
+		                     .all_of = PS_PAGE_HUGE | PS_PAGE_PRESENT | PS_PAGE_SWAPPED,
+		                     .wanted = PS_PAGE_HUGE };
+
+	return ioctl(pages, PS_PAGE_SCAN, &scan) == 1;
+}
+
+/* There is no memory. Of a huge page the kernel says then that it is here (Linux 6.18 does). */
+static bool is_poor(int failed, int pages, uint64_t at)
+{
+	return failed == ENOMEM || failed == EFAULT || (failed == EEXIST && lacks_huge(pages, at));
+}
+
+uint64_t ps_pages_copy(int uffd, int pages, const uint8_t *to, const uint8_t *from, uint64_t length,
+                       bool watched)
 {
 	uint64_t done = 0;
 	bool parted = false;
@@ -94,18 +116,18 @@ uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_
 	while (done < length) {
 		struct uffdio_copy copy = { .dst = (uint64_t)(uintptr_t)to + done,
 			                    .src = (uint64_t)(uintptr_t)from + done,
-			                    .len = length_at_once(length - done, page, parted),
+			                    .len = length_at_once(length - done, parted),
 			                    .mode = watched ? UFFDIO_COPY_MODE_WP : 0 };
 		const int failed = ioctl(uffd, UFFDIO_COPY, &copy) ? errno : 0;
 
 		if (copy.copy > 0)
 			done += (uint64_t)copy.copy;
+		else if (is_poor(failed, pages, copy.dst))
+			break;
 		else if (failed == EEXIST || (is_other_memory(failed) && parted))
-			done += page;
+			done += PS_PAGE;
 		else if (is_other_memory(failed))
 			parted = true;
-		else if (failed == ENOMEM || failed == EFAULT)
-			break;
 		else if (failed != EAGAIN)
 			abort(); /* nobody else may change this range: who waits would for ever */
 	}
@@ -124,7 +146,7 @@ static bool take_mark(int uffd, uint64_t at)
 	return !ioctl(uffd, UFFDIO_WRITEPROTECT, &none);
 }
 
-void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, uint64_t page, bool watches)
+void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)at;
 	uint64_t unmarked = UINT64_MAX;
@@ -132,7 +154,7 @@ void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, uint64_t page
 
 	for (uint64_t done = 0; done < length;) {
 		struct poison poison = { .range = { start + done,
-			                            length_at_once(length - done, page, parted) } };
+			                            length_at_once(length - done, parted) } };
 		const int failed = ioctl(uffd, POISON, &poison) ? errno : 0;
 
 		if (poison.updated > 0)
@@ -141,7 +163,7 @@ void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, uint64_t page
 		         take_mark(uffd, start + done))
 			unmarked = done;
 		else if (failed == EEXIST || (is_other_memory(failed) && parted))
-			done += page; /* it is here, or left out */
+			done += PS_PAGE; /* it is here, or left out */
 		else if (is_other_memory(failed))
 			parted = true;
 		else if (failed != EAGAIN && failed != ENOMEM)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A descriptor by which ps_pages_large asks the kernel, to be closed; -1: there is none. */
+/* A descriptor by which the kernel is asked, to be closed; -1: there is none. */
 int ps_pages_open(void);
 
 /* Is all of this one large page, or several? False also where nobody can say. `at` and `length` are
@@ -23,14 +23,14 @@ bool ps_pages_large(int pages, const uint8_t *at, uint64_t length);
  * many bytes: it may be fewer, or none. */
 uint64_t ps_pages_move(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length);
 
-/* Copies whole pages, of `page` bytes each, to what is missing; `watched`: they come protected. A
- * page that is here keeps what it has. How many bytes are here, or left out: there is no memory for
- * the next. */
-uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length,
-                       uint64_t page, bool watched);
+/* Copies whole pages to what is missing; `watched`: they come protected. A page that is here keeps
+ * what it has. The range is one of the kernel's huge pages, or has none of them. How many bytes are
+ * here, or left out: there is no memory for the next. */
+uint64_t ps_pages_copy(int uffd, int pages, const uint8_t *to, const uint8_t *from, uint64_t length,
+                       bool watched);
 
-/* Who touches one of these whole pages, of `page` bytes each, that is missing gets SIGBUS; who
- * waits goes on. `watches`: they may have been covered so that they come protected. */
-void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, uint64_t page, bool watches);
+/* Who touches one of these whole pages that is missing gets SIGBUS; who waits goes on. `watches`:
+ * they may have been covered so that they come protected. */
+void ps_pages_refuse(int uffd, const uint8_t *at, uint64_t length, bool watches);
 
 #endif

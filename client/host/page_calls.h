@@ -17,6 +17,8 @@
 
 /* What a page can be. */
 #define PS_PAGE_WRITTEN ((uint64_t)1 << 1)
+#define PS_PAGE_PRESENT ((uint64_t)1 << 3)
+#define PS_PAGE_SWAPPED ((uint64_t)1 << 4)
 #define PS_PAGE_HUGE ((uint64_t)1 << 6)
 
 /* Pages beside each other that are alike. */

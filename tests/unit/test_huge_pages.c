@@ -7,8 +7,46 @@
 
 #include "../../client/core/huge_pages.h"
 #include "../../client/demand/demand.h"
+#include "../../client/demand/pages.h"
 
-enum { PAGES = 12 };
+#include <errno.h>
+#include <linux/userfaultfd.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+enum { PAGES = 12, POPULATE_WRITE = 23 };
+
+/* --- a kernel that does less --- */
+
+static bool none_is_given, moves_none;
+
+/* As where a limit of the cgroup is reached: none_is_given. */
+int madvise(void *at, size_t size, int advice)
+{
+	if (none_is_given && advice == POPULATE_WRITE) {
+		errno = EFAULT;
+		return -1;
+	}
+	return (int)syscall(SYS_madvise, at, size, advice);
+}
+
+/* As before Linux 5.16, which unmaps first: moves_none. */
+void *mremap(void *at, size_t size, size_t to_size, int flags, ...)
+{
+	va_list list;
+	void *to;
+
+	va_start(list, flags);
+	to = va_arg(list, void *);
+	va_end(list);
+	if (moves_none) {
+		assert_int_equal(munmap(to, to_size), 0);
+		errno = EINVAL;
+		return MAP_FAILED;
+	}
+	return (void *)syscall(SYS_mremap, at, size, to_size, flags, to);
+}
 
 static _Atomic uint32_t least_asked; /* bytes */
 
@@ -28,6 +66,7 @@ static void note_asks(struct ps_env_ops *ops)
 static int setup(void **state)
 {
 	least_asked = UINT32_MAX;
+	none_is_given = moves_none = false;
 	huge_begin(PAGES);
 	if (rig_setup(state, false))
 		return -1;
@@ -131,6 +170,50 @@ static void where_there_are_too_few_memory_is_ordinary(void **state)
 	               "find too few lie in ordinary memory (vm.nr_hugepages)"));
 }
 
+/* They are promised, and SIGBUS is what who touches one gets. */
+static void where_none_is_given_memory_is_ordinary(void **state)
+{
+	struct rig *rig = *state;
+	void *more;
+
+	none_is_given = true;
+	open_and_map(rig, 0);
+	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(perseas_map(rig->p, "more", HUGE, &more), 0);
+	assert_int_equal(huge_page_at(more), PS_PAGE);
+	assert_int_equal(huge_read(HUGE_FREE), PAGES);
+}
+
+static void where_none_is_given_memory_comes_to_ordinary_pages(void **state)
+{
+	struct rig *rig = *state;
+
+	none_is_given = true;
+	rig_begin(rig);
+	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+	assert_int_equal(huge_read(HUGE_FREE), PAGES);
+}
+
+/* The new segment's addresses were free for a moment. */
+static void where_none_can_be_moved_a_new_segment_is_ordinary(void **state)
+{
+	struct rig *rig = *state;
+	void *more;
+
+	assert_int_equal(rig_open(rig, 0, 0), 0);
+	moves_none = true;
+	assert_int_equal(perseas_map_reserve(rig->p, "more", HUGE, 4 * HUGE, &more, NULL), 0);
+	assert_int_equal(huge_page_at(more), PS_PAGE);
+	memset(more, 7, HUGE);
+	assert_int_equal(perseas_publish(rig->p), 0);
+	assert_int_equal(perseas_segment_grow(rig->p, "more", 2 * HUGE), 0);
+	((uint8_t *)more)[2 * HUGE - 1] = 8;
+}
+
 static void another_wish_is_refused(void **state)
 {
 	perseas_t *p;
@@ -160,9 +243,10 @@ static void what_is_kept_is_replaced_or_stays(void **state)
 	uint8_t *kept = map_ordinary(4 * HUGE, PROT_NONE);
 
 	(void)state;
-	assert_false(ps_huge_map((uint64_t)(uintptr_t)kept, (PAGES + 1) * (uint64_t)HUGE, true));
+	assert_false(
+		ps_huge_map((uint64_t)(uintptr_t)kept, (PAGES + 1) * (uint64_t)HUGE, true, false));
 	assert_int_equal(mprotect(kept, 4 * HUGE, PROT_NONE), 0); /* it is all there */
-	assert_true(ps_huge_map((uint64_t)(uintptr_t)kept, 2 * HUGE, true));
+	assert_true(ps_huge_map((uint64_t)(uintptr_t)kept, 2 * HUGE, true, false));
 	assert_int_equal(huge_page_at(kept), HUGE);
 	kept[2 * HUGE - 1] = 1;
 	assert_int_equal(munmap(kept, 4 * HUGE), 0);
@@ -174,10 +258,10 @@ static void what_is_not_kept_stays(void **state)
 
 	(void)state;
 	there[5] = 5;
-	assert_false(ps_huge_map((uint64_t)(uintptr_t)there, HUGE, false));
+	assert_false(ps_huge_map((uint64_t)(uintptr_t)there, HUGE, false, false));
 	assert_int_equal(there[5], 5);
 	assert_int_equal(munmap(there, HUGE), 0);
-	assert_true(ps_huge_map((uint64_t)(uintptr_t)there, HUGE, false));
+	assert_true(ps_huge_map((uint64_t)(uintptr_t)there, HUGE, false, false));
 	assert_int_equal(munmap(there, HUGE), 0);
 }
 
@@ -279,6 +363,68 @@ static void what_was_unmapped_is_forgotten(void **state)
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
+/* What was covered at other addresses is gone with them. */
+static void they_come_at_many_addresses(void **state)
+{
+	struct rig *rig = *state;
+	uint8_t *first;
+	void *addr;
+
+	begin(rig);
+	first = rig->bytes;
+	for (unsigned i = 1; i <= 2 * PS_SEGMENTS_MAX; i++) {
+		assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
+		assert_int_equal(perseas_map_at(rig->p, "accounts", 0,
+		                                first + (uint64_t)i * 2 * SIZE, &addr, NULL),
+		                 0);
+		rig->bytes = addr;
+	}
+	assert_int_equal(huge_page_at(rig->bytes), HUGE);
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+static int cover(uint8_t *memory, uint64_t size)
+{
+	const int uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register covered = { .range = { (uintptr_t)memory, size },
+		                           .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	assert_true(uffd >= 0);
+	assert_int_equal(ioctl(uffd, UFFDIO_API, &api), 0);
+	assert_int_equal(ioctl(uffd, UFFDIO_REGISTER, &covered), 0);
+	return uffd;
+}
+
+/* It must not count as here. */
+static void one_that_is_not_given_comes_later(void **state)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_NORESERVE;
+	uint8_t *memory = mmap(NULL, HUGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	uint8_t *bytes = malloc(HUGE);
+	const int uffd = cover(memory, HUGE), pages = ps_pages_open();
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_non_null(bytes);
+	memset(bytes, 7, HUGE);
+	huge_keep(0);
+	assert_int_equal(ps_pages_copy(uffd, pages, memory, bytes, HUGE, false), 0);
+	huge_keep(1);
+	assert_int_equal(ps_pages_copy(uffd, pages, memory, bytes, HUGE, false), HUGE);
+	assert_int_equal(memory[HUGE - 1], 7);
+	/* What is here stays. */
+	memory[0] = 8;
+	assert_int_equal(ps_pages_copy(uffd, pages, memory, bytes, HUGE, false), HUGE);
+	assert_int_equal(memory[0], 8);
+	assert_int_equal(munmap(memory, HUGE), 0);
+	free(bytes);
+	close(pages);
+	close(uffd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +433,9 @@ int main(void)
 		TEST(none_does_whose_pages_are_watched),
 		TEST(none_does_unless_it_is_asked_for),
 		TEST(where_there_are_too_few_memory_is_ordinary),
+		TEST(where_none_is_given_memory_is_ordinary),
+		TEST(where_none_is_given_memory_comes_to_ordinary_pages),
+		TEST(where_none_can_be_moved_a_new_segment_is_ordinary),
 		TEST(another_wish_is_refused),
 		TEST(what_is_kept_is_replaced_or_stays),
 		TEST(what_is_not_kept_stays),
@@ -296,6 +445,8 @@ int main(void)
 		TEST(what_is_missing_is_refused_to_who_is_fenced),
 		TEST(what_was_discarded_is_refused),
 		TEST(what_was_unmapped_is_forgotten),
+		TEST(they_come_at_many_addresses),
+		TEST(one_that_is_not_given_comes_later),
 	};
 
 	if (!huge_can_begin())
