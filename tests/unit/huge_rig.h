@@ -68,8 +68,8 @@ static inline void huge_begin(unsigned count)
 		huge_lock = open(HUGE_POOL, O_RDONLY | O_CLOEXEC);
 		assert_true(huge_lock >= 0);
 		assert_int_equal(flock(huge_lock, LOCK_EX), 0);
+		huge_before = huge_read(HUGE_POOL);
 	}
-	huge_before = huge_read(HUGE_POOL);
 	huge_keep(count);
 	setenv("PERSEAS_HUGE_PAGES", "on", 1);
 }
