@@ -68,10 +68,10 @@ class Process:
 
 
 class Agent:
-    """The host's end of agent.py's line."""
+    """The host's end of agent.py's line. describe(what): a failure's text."""
 
-    def __init__(self):
-        self.line = Line("agent")
+    def __init__(self, describe):
+        self.line, self.describe = Line("agent"), describe
         self.number, self.rest = 0, b""
         self.ready, self.answers, self.ended = False, {}, {}
 
@@ -89,7 +89,7 @@ class Agent:
         except ConnectionResetError:
             data = b""
         if not data:
-            raise Failure("the machine is gone")
+            raise Failure(self.describe("the machine is gone"))
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
             self._take(json.loads(line))
@@ -128,7 +128,7 @@ class Machine(Guest):
 
     def __init__(self, options, number=0, wire=None):
         job = job_of(["/usr/bin/python3", str(HERE / "agent.py"), PORT], TREE)
-        self.agent = Agent()
+        self.agent = Agent(self.describe)
         devices, sockets = self.agent.words(), [self.agent.line.theirs]
         if wire:
             sockets.append(wire)
