@@ -2,8 +2,8 @@
  * huge_pages.h - memory in huge pages, which the kernel keeps for those who ask for them
  * (vm.nr_hugepages; Documentation/admin-guide/mm/hugetlbpage.rst). What lies in ordinary memory is
  * freed at the end of a process by the size of it, also in large pages, since the kernel looks at
- * every 4 KiB; a huge page goes back as a whole. So how long a killed owner's kernel takes hardly
- * depends on the size of the store. segment.c asks for them, where PERSEAS_HUGE_PAGES=on is set.
+ * every 4 KiB; a huge page goes back as a whole, so that a killed owner's kernel is done sooner.
+ * segment.c asks for them, where PERSEAS_HUGE_PAGES=on is set.
  */
 #ifndef PERSEAS_CLIENT_HUGE_PAGES_H
 #define PERSEAS_CLIENT_HUGE_PAGES_H
