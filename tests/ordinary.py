@@ -23,8 +23,8 @@ def left(folder, names):
 
 
 def copy_tree(copy):
-    """Without what a suite that runs beside this one removed while its folder was read, as a linker
-    and a fuzzer do: what is needed here was built before, and stays."""
+    """Leaves out what vanishes while it is copied: a linker or a fuzzer of a suite that runs beside
+    this one removes files. What this suite needs was built before, and stays."""
     try:
         shutil.copytree(".", copy, symlinks=True, ignore=left)
     except shutil.Error as error:

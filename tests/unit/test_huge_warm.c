@@ -69,14 +69,8 @@ static void what_was_left_is_taken(void **state)
 static void a_huge_page_that_changed_since_comes_from_mirrors(void **state)
 {
 	struct rig *rig = *state;
-	const pid_t owner = start_process(rig, own_and_obey);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = become_owner_behind(rig);
 
-	RIG_UNTIL(is_warm(s));
-	freeze(s);
-	ask(1);
-	kill_process(owner);
-	become_owner(rig, s);
 	assert_int_equal(huge_page_at(rig->bytes), HUGE);
 	assert_used(rig, true);
 	assert_int_equal(rig->bytes[0], 42);

@@ -65,14 +65,8 @@ static void whoever_is_killed_at_work_is_followed(void **state)
 static void what_changed_since_comes_from_mirrors(void **state)
 {
 	struct rig *rig = *state;
-	const pid_t owner = start_process(rig, own_and_obey);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = become_owner_behind(rig);
 
-	RIG_UNTIL(is_warm(s));
-	freeze(s);
-	ask(1);
-	kill_process(owner);
-	become_owner(rig, s);
 	assert_used(rig, true);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_int_equal(rig->bytes[5000], 77);

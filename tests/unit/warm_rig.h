@@ -197,4 +197,18 @@ static void assert_as_mirrors(struct rig *rig)
 	free(bytes);
 }
 
+/* Of a store of which the last owner changed one page more than the standby's copy has. */
+static inline perseas_standby_t *become_owner_behind(struct rig *rig)
+{
+	const pid_t owner = start_process(rig, own_and_obey);
+	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+
+	RIG_UNTIL(is_warm(s));
+	freeze(s);
+	ask(1);
+	kill_process(owner);
+	become_owner(rig, s);
+	return s;
+}
+
 #endif
