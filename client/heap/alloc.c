@@ -132,8 +132,10 @@ static int reserve(const struct wish *wish, struct place *place)
 }
 
 /* It was not declared: so nobody's bytes are in it, and others may get it at once. */
-static void give_back(struct perseas_heap *heap, const struct place *place)
+static void give_back(const struct wish *wish, const struct place *place)
 {
+	struct perseas_heap *heap = wish->heap;
+	struct ps_edits *edits = ps_edits_find(wish->tx, heap);
 	const struct ps_edit *edit = place->edit;
 
 	ps_biased_lock(&heap->lock);
@@ -142,6 +144,7 @@ static void give_back(struct perseas_heap *heap, const struct place *place)
 		ps_run_release(place->run, edit->word, place->bit);
 	else
 		ps_large_release(edit->extent, edit->chunk);
+	ps_edits_withdraw(edits, edit);
 	ps_biased_unlock(&heap->lock);
 }
 
@@ -196,7 +199,7 @@ static int alloc(perseas_tx_t *tx, perseas_heap_t *heap, size_t size, uint64_t t
 	if (way != BARE) {
 		rc = perseas_set_range(tx, place.addr, place.size);
 		if (rc) {
-			give_back(heap, &place);
+			give_back(&wish, &place);
 			return rc;
 		}
 	}

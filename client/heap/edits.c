@@ -93,6 +93,16 @@ struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, uns
 	return edit;
 }
 
+void ps_edits_withdraw(struct ps_edits *edits, const struct ps_edit *edit)
+{
+	if (edit->set | edit->clear | edit->back)
+		return;
+	assert(edit == &edits->list[edits->count - 1]);
+	edits->used -= edit->changes;
+	edits->count--;
+	edits->heap->pending--;
+}
+
 static bool is_word(const struct ps_edit *edit, const struct ps_run *run, unsigned word)
 {
 	return edit->kind == PS_EDIT_WORD && edit->chunk == run->chunk &&

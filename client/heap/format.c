@@ -77,6 +77,18 @@ const char *ps_heap_bits_fault(const struct ps_heap_entry *entry, const uint64_t
 	return NULL;
 }
 
+const char *ps_heap_covered_fault(const struct ps_heap_entry *entries, const uint64_t *bits,
+                                  uint64_t first, uint64_t chunk, uint64_t chunks)
+{
+	if (ps_bits_any(bits, PS_CHUNK_WORDS))
+		return "has objects inside of a large one";
+	if (chunk == first)
+		return NULL;
+	if (entries[chunk].state == PS_CHUNK_LARGE)
+		return "begins a large object inside of another one";
+	return ps_heap_entry_fault(&entries[chunk], chunk, chunks);
+}
+
 const char *ps_heap_root_fault(const struct ps_heap_root *root)
 {
 	size_t length;

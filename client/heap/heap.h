@@ -255,6 +255,10 @@ struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsign
 struct ps_edit *ps_edits_try_word(struct ps_edits *edits, struct ps_run *run, unsigned word);
 struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, unsigned changes);
 
+/* The edit of an object that was refused. If it changes nothing it was made for that one, and goes
+ * with its room: it is the last, and no savepoint has it. With the heap's lock. */
+void ps_edits_withdraw(struct ps_edits *edits, const struct ps_edit *edit);
+
 /* Those that it has; it has some. */
 struct ps_edits *ps_edits_find(struct perseas_tx *tx, const struct perseas_heap *heap);
 

@@ -287,6 +287,21 @@ struct check {
 	uint64_t chunk, done;           /* where, and how many chunks of it were looked at */
 };
 
+static int check_covered(struct ps_extent *extent, uint64_t first, uint64_t chunk,
+                         struct ps_bring *bring)
+{
+	const uint64_t *bits = ps_chunk_bits(extent, chunk);
+	const char *fault;
+	int rc = ps_heap_here(extent, &extent->entries[chunk], sizeof(*extent->entries), bring);
+
+	if (!rc)
+		rc = ps_heap_here(extent, bits, PS_CHUNK_WORDS * sizeof(*bits), bring);
+	if (rc)
+		return rc;
+	fault = ps_heap_covered_fault(extent->entries, bits, first, chunk, extent->chunks);
+	return fault ? ps_heap_damaged(extent, chunk, fault) : 0;
+}
+
 /* Nothing else may be where a large object is. One that comes to be there meanwhile is new. */
 static int check_tail(const struct chunk_seen *seen, struct ps_bring *bring, struct check *check)
 {
@@ -300,14 +315,10 @@ static int check_tail(const struct chunk_seen *seen, struct ps_bring *bring, str
 	check->chunk = seen->chunk;
 	end = span - check->done < SLICE ? span : check->done + SLICE;
 	for (; check->done < end; check->done++) {
-		const uint64_t *bits = ps_chunk_bits(extent, seen->chunk + check->done);
-		int rc = ps_heap_here(extent, bits, PS_CHUNK_WORDS * sizeof(*bits), bring);
+		const int rc = check_covered(extent, seen->chunk, seen->chunk + check->done, bring);
 
 		if (rc)
 			return rc;
-		if (ps_bits_any(bits, PS_CHUNK_WORDS))
-			return ps_heap_damaged(extent, seen->chunk + check->done,
-			                       "has objects inside of a large one");
 	}
 	return end < span ? PS_HEAP_AGAIN : 0;
 }

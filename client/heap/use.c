@@ -155,9 +155,13 @@ static bool count_large(struct counting *c, uint64_t chunk)
 	const struct ps_use_row row = { PS_USE_LARGE, entry->type, entry->span, 1,
 		                        (uint64_t)entry->span * PS_CHUNK };
 
-	for (uint64_t i = 0; i < entry->span; i++)
-		if (ps_bits_any(bits_of(c, chunk + i), PS_CHUNK_WORDS))
-			return chunk_fault(c, chunk + i, "has objects inside of a large one");
+	for (uint64_t i = chunk; i < chunk + entry->span; i++) {
+		const char *fault = ps_heap_covered_fault(c->entries, bits_of(c, i), chunk, i,
+		                                          c->chunks);
+
+		if (fault)
+			return chunk_fault(c, i, fault);
+	}
 	c->row = 0;
 	c->use->large++;
 	note_roots(c, chunk, &row);

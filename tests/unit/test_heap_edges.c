@@ -540,6 +540,23 @@ static void test_objects_in_one_place_are_found(void **state)
 	assert_int_equal(use(o), PERSEAS_EHEAP);
 }
 
+/* Freeing a large object makes the entries that it covers count again, so a check looks at them
+ * while it lives. */
+static void test_a_covered_entry_that_is_damaged_is_found(void **state)
+{
+	struct owner *o = *state;
+	perseas_tx_t *tx = begin(o);
+	void *addr;
+
+	assert_int_equal(perseas_reserve(tx, heap_of(o), 2 * PS_CHUNK, LINE, &addr), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	checked(o);
+	flip(o,
+	     PS_HEAP_ENTRIES + sizeof(struct ps_heap_entry) + offsetof(struct ps_heap_entry, zero));
+	owner_reopen(o);
+	assert_int_equal(use(o), PERSEAS_EHEAP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -565,6 +582,7 @@ int main(void)
 		TEST(test_damaged_metadata_is_found),
 		TEST(test_another_version_is_refused),
 		TEST(test_objects_in_one_place_are_found),
+		TEST(test_a_covered_entry_that_is_damaged_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -335,6 +335,26 @@ static void test_what_is_refused_takes_no_chunk(void **state)
 	next_finds(o, 2);
 }
 
+/* However often one is refused: the transaction is as it was. */
+static void test_what_is_refused_takes_no_room(void **state)
+{
+	enum { MUCH = 400 << 10, TIMES = 3000 };
+	struct owner *o = *state;
+	perseas_tx_t *tx;
+	void *much, *addr;
+
+	assert_int_equal(perseas_map(o->p, "much", MUCH, &much), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	tx = begin(o);
+	assert_int_equal(perseas_set_range(tx, much, MUCH - 8), 0);
+	for (unsigned i = 0; i < TIMES; i++)
+		assert_int_equal(perseas_alloc(tx, heap_of(o), 200000, LINE, &addr),
+		                 PERSEAS_ETOOBIG);
+	take(o, tx, 50000, LINE);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +368,7 @@ int main(void)
 		TEST(test_limits_that_make_no_sense),
 		TEST(test_a_failed_open_holds_nothing),
 		TEST(test_what_is_refused_takes_no_chunk),
+		TEST(test_what_is_refused_takes_no_room),
 		cmocka_unit_test(test_no_object_is_of_every_type),
 	};
 

@@ -124,8 +124,8 @@ static struct bytes bytes_sound(void)
 	bytes.entries[0] = (struct ps_heap_entry){ PS_CHUNK_RUN, 3, 0, 1, POINT };
 	bytes.bits[0] = 2;
 	bytes.entries[2] = (struct ps_heap_entry){ PS_CHUNK_LARGE, 0, 0, 3, LINE };
-	/* What is behind the first chunk of a large object says nothing that counts. */
-	bytes.entries[3] = (struct ps_heap_entry){ PS_CHUNK_LARGE, 9, 0, 3, LINE };
+	/* Chunk 3 was a run before the large object covered it. */
+	bytes.entries[3] = (struct ps_heap_entry){ PS_CHUNK_RUN, 9, 0, 1, POINT };
 	return bytes;
 }
 
@@ -200,6 +200,10 @@ static void test_what_contradicts_itself_is_named(void **state)
 	assert_fault(&bytes, "chunk 1 of heap 'h', extent 0, has objects where none can be");
 	bytes.bits[4 * PS_CHUNK_WORDS + 63] = 1;
 	assert_fault(&bytes, "chunk 4 of heap 'h', extent 0, has objects inside of a large one");
+	bytes.entries[4].zero = 1;
+	assert_fault(&bytes, "chunk 4 of heap 'h', extent 0, has an entry with bits that mean");
+	bytes.entries[4] = (struct ps_heap_entry){ PS_CHUNK_LARGE, 0, 0, 1, LINE };
+	assert_fault(&bytes, "chunk 4 of heap 'h', extent 0, begins a large object inside");
 	bytes.roots[2].zero = 1;
 	assert_fault(&bytes, "root 2 of heap 'h' has bits that mean nothing");
 	free(bytes.head);
