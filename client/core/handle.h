@@ -159,9 +159,10 @@ struct ps_mirror {
 	struct ps_attaching attaching;
 	unsigned asked; /* so many answers are due that nobody waits for, the oldest first: */
 	struct ps_due due[PS_DUE_MAX];
-	uint64_t asked_at;  /* since then the oldest is */
-	uint64_t answer_by; /* until then */
-	uint64_t told;      /* the round of the rosters that it was told last (telling.c) */
+	uint64_t asked_at;         /* since then the oldest is */
+	uint64_t answer_by;        /* until then */
+	uint64_t told;             /* the round of the rosters that it was told last (telling.c) */
+	uint8_t order[PS_ID_SIZE]; /* that it passed on last; all zero: none (orders.c) */
 	const struct ps_fabric *fabric;
 	struct ps_link *link; /* NULL: not connected */
 	bool active;          /* the link takes transactions: LIVE or REPLAYING */

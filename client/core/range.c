@@ -475,13 +475,14 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	return add_range_beside(tx, segment, start, end);
 }
 
-/* What most ranges are: short, and in the segment of the one before. */
+/* What most ranges are: short, and in the segment of the one before. No segment ends so low that
+ * its end less a short length is below 0; the end of a range may be above the last address. */
 static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	const struct ps_extent_of *segment = tx->hint;
 
 	return tx->open && len - 1 < SHORT && segment && tx->layout == tx->p->layout &&
-	       start >= segment->start && start + len <= segment->end && segment->usual &&
+	       start >= segment->start && start <= segment->end - len && segment->usual &&
 	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->room &&
 	       tx->cover.count < tx->cover.capacity;
 }

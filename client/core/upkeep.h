@@ -95,6 +95,7 @@ struct ps_change {
 	struct ps_question question; /* ASKING, RELEASING */
 	int code;                    /* stage NONE: 0 or why it was refused */
 	char text[256];              /* how far it is, or why it was refused */
+	bool awaited;                /* a thread waits for its end, and has not yet seen it */
 };
 
 /* The rosters as they are told to the mirrors (telling.c). */
@@ -105,12 +106,21 @@ struct ps_telling {
 	uint64_t again_at; /* then those that have not are told again */
 };
 
-/* The orders and handovers that were taken up last, so that none of them is taken up twice
- * (orders.c). */
+/* What became of an order. */
+struct ps_order_end {
+	uint8_t id[PS_ID_SIZE]; /* all zero: of none */
+	int code;
+	char text[256];
+};
+
+/* The orders and handovers that were taken up last, so that none of them is taken up twice, and the
+ * ends of the orders before the last (orders.c). */
 enum { PS_ORDERS_KEPT = 16 };
 struct ps_orders {
 	uint8_t ids[PS_ORDERS_KEPT][PS_ID_SIZE];
 	unsigned count;
+	struct ps_order_end ends[PS_ORDERS_KEPT];
+	unsigned ended;
 	Perseas__Reply *waiting; /* the answer with which one came that is to be obeyed, or NULL */
 };
 

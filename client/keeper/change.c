@@ -11,6 +11,7 @@
 #include "../core/event.h"
 #include "../core/gather.h"
 #include "../core/mirror.h"
+#include "orders.h"
 #include "plan.h"
 #include "../core/quorum.h"
 #include "resync.h"
@@ -144,6 +145,18 @@ static int admit(struct perseas *p, uint32_t answered, uint32_t live)
 
 static const char saves[] = "the store is open for salvage: its roster stays as it is";
 
+/* The last one is over, and another one takes its place; id: of the order, or NULL. */
+static void renew(struct perseas *p, const uint8_t *id)
+{
+	struct ps_change *c = &p->upkeep.change;
+
+	assert(c->stage == PS_CHANGE_NONE);
+	ps_orders_keep_end(p);
+	memset(c, 0, sizeof(*c));
+	if (id)
+		memcpy(c->id, id, PS_ID_SIZE);
+}
+
 int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wanted,
                     const uint8_t *id)
 {
@@ -152,10 +165,7 @@ int ps_change_begin(struct perseas *p, const struct perseas_roster_change *wante
 	int rc;
 
 	ps_assert_admin(p);
-	assert(c->stage == PS_CHANGE_NONE);
-	memset(c, 0, sizeof(*c));
-	if (id)
-		memcpy(c->id, id, PS_ID_SIZE);
+	renew(p, id);
 	if (p->salvage)
 		return finish(p, PERSEAS_ESALVAGE, saves);
 	rc = ps_plan_make(p, wanted, text, sizeof(text));
@@ -180,11 +190,14 @@ static bool is_answered(struct perseas *p, bool enough)
 	return ps_question_over(p, &c->question) || (ps_now(p) >= c->grace && enough);
 }
 
-/* Which mirrors can be told of the change: one that hangs is not yet known to. */
+/* Which mirrors can be told of the change: one that hangs is not yet known to. One that is behind
+ * with its answers, as with what it was told of the change before, is asked when they are here. */
 static void ask(struct perseas *p)
 {
 	struct ps_change *c = &p->upkeep.change;
 
+	if (ps_dues_full(p, connected(p)))
+		return;
 	c->grace = ps_now(p) + GRACE;
 	ps_question_confirm(p, &c->question, connected(p));
 	pthread_mutex_lock(&p->lock);
@@ -407,8 +420,7 @@ void ps_change_obey_cancel(struct perseas *p, const uint8_t *id)
 
 	if (c->stage == PS_CHANGE_NONE) {
 		rc = ps_change_cancel(p, text, sizeof(text));
-		memset(c, 0, sizeof(*c));
-		memcpy(c->id, id, PS_ID_SIZE);
+		renew(p, id);
 		finish(p, rc, text);
 		return;
 	}
@@ -461,6 +473,9 @@ static void settling(struct perseas *p)
 	struct ps_change *c = &p->upkeep.change;
 
 	if (!are_acks(p, tell(p, are_acks)))
+		return;
+	/* It is told that it leaves, also where it is behind with its answers. */
+	if (c->old && ps_dues_full(p, ps_bit(p, c->old)))
 		return;
 	if (c->new)
 		c->new->joins = false;

@@ -48,6 +48,10 @@ void ps_change_step(struct perseas *p, uint64_t now);
 int ps_roster_until(struct perseas *p, const struct perseas_roster_change *change, uint64_t until,
                     bool (*stop)(void));
 
+/* Does a thread of the application wait for the end of its change, or has not yet seen it? No other
+ * change begins before. */
+bool ps_change_is_awaited(struct perseas *p);
+
 /* Until when there is nothing to do for it: PS_NEVER when none goes on. */
 uint64_t ps_change_due(const struct perseas *p, uint64_t now);
 

@@ -10,7 +10,7 @@
 /* Waits for the end of a change, or of its stage `only`. ETIMEOUT: no longer, and it goes on. */
 static int await(struct perseas *p, enum ps_change_stage only, uint64_t until, bool (*stop)(void))
 {
-	const struct ps_change *c = &p->upkeep.change;
+	struct ps_change *c = &p->upkeep.change;
 	int rc = 0;
 
 	pthread_mutex_lock(&p->lock);
@@ -26,8 +26,20 @@ static int await(struct perseas *p, enum ps_change_stage only, uint64_t until, b
 	}
 	if (!rc && only == PS_CHANGE_NONE && c->code)
 		rc = ps_fail(p, c->code, "%s", c->text);
+	if (only == PS_CHANGE_NONE)
+		c->awaited = false;
 	pthread_mutex_unlock(&p->lock);
 	return rc;
+}
+
+bool ps_change_is_awaited(struct perseas *p)
+{
+	bool awaited;
+
+	pthread_mutex_lock(&p->lock);
+	awaited = p->upkeep.change.awaited;
+	pthread_mutex_unlock(&p->lock);
+	return awaited;
 }
 
 /* A cancel may come while another thread waits for the change. */
@@ -42,6 +54,26 @@ static int cancel(struct perseas *p)
 		ps_fail(p, rc, "%s", text);
 	ps_admin_leave(p);
 	return rc ? rc : await(p, PS_CHANGE_CANCELLING, PS_NEVER, NULL);
+}
+
+/* Until this thread has seen the end, no other change takes the place of this one. */
+static int begin(struct perseas *p, const struct perseas_roster_change *change)
+{
+	struct ps_change *c = &p->upkeep.change;
+
+	if (c->stage != PS_CHANGE_NONE)
+		return ps_fail(p, PERSEAS_EBUSY, "another change of the roster is not over: %s",
+		               c->text);
+	if (ps_change_is_awaited(p))
+		return ps_fail(p, PERSEAS_EBUSY,
+		               "another thread waits for the end of its change of the roster: try "
+		               "again");
+	if (ps_change_begin(p, change, NULL))
+		return ps_fail(p, c->code, "%s", c->text);
+	pthread_mutex_lock(&p->lock);
+	c->awaited = true;
+	pthread_mutex_unlock(&p->lock);
+	return 0;
 }
 
 int ps_roster_until(perseas_t *p, const struct perseas_roster_change *change, uint64_t until,
@@ -59,11 +91,7 @@ int ps_roster_until(perseas_t *p, const struct perseas_roster_change *change, ui
 	if (change->kind == PERSEAS_ROSTER_CANCEL)
 		return cancel(p);
 	ps_admin_enter(p);
-	if (p->upkeep.change.stage != PS_CHANGE_NONE)
-		rc = ps_fail(p, PERSEAS_EBUSY, "another change of the roster is not over: %s",
-		             p->upkeep.change.text);
-	else if (ps_change_begin(p, change, NULL))
-		rc = ps_fail(p, p->upkeep.change.code, "%s", p->upkeep.change.text);
+	rc = begin(p, change);
 	ps_admin_leave(p);
 	return rc ? rc : await(p, PS_CHANGE_NONE, until, stop);
 }

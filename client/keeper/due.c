@@ -97,6 +97,17 @@ void ps_dues_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error 
 	}
 }
 
+bool ps_dues_full(struct perseas *p, uint32_t set)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (set >> i & 1 && m->asked >= PS_DUE_MAX && !ps_silent(p, m))
+			return true;
+	}
+	return false;
+}
+
 /* --- questions --- */
 
 static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,

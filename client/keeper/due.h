@@ -32,10 +32,14 @@ void ps_dues_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error 
  * lock. */
 bool ps_silent(struct perseas *p, const struct ps_mirror *m);
 
+/* Are so many answers of one of these due that it cannot be asked now? They come, or it is found to
+ * be silent. */
+bool ps_dues_full(struct perseas *p, uint32_t set);
+
 /*
  * The same request to those mirrors of a set that it makes sense to ask. Their answers come into
  * *question, which must last until it is forgotten or asked anew: what was asked before is answered
- * to nobody.
+ * to nobody. Who must not do without the answer of one that is slow looks at ps_dues_full first.
  */
 void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t set,
                      const Perseas__Request *request);

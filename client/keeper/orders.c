@@ -8,10 +8,20 @@
 #include "../core/event.h"
 #include "../core/gather.h"
 
+#include "../../proto/base/text.h"
+
 #include <string.h>
 
-void ps_orders_note(struct perseas *p, Perseas__Reply **reply)
+static bool is_none(const uint8_t *id)
 {
+	static const uint8_t none[PS_ID_SIZE];
+
+	return !memcmp(id, none, PS_ID_SIZE);
+}
+
+void ps_orders_note(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
+{
+	memcpy(m->order, (*reply)->confirm->order->id.data, PS_ID_SIZE);
 	if (p->upkeep.orders.waiting)
 		return;
 	p->upkeep.orders.waiting = *reply;
@@ -62,7 +72,9 @@ static void obey(struct perseas *p, const Perseas__Order *order)
 			(void)take_up(p, order->id);
 		return;
 	}
-	if (p->upkeep.change.stage != PS_CHANGE_NONE || !take_up(p, order->id))
+	/* Else it waits, and its mirror tells of it again. */
+	if (p->upkeep.change.stage != PS_CHANGE_NONE || ps_change_is_awaited(p) ||
+	    !take_up(p, order->id))
 		return;
 	if (cancels)
 		ps_change_obey_cancel(p, order->id.data);
@@ -82,17 +94,41 @@ void ps_orders_obey(struct perseas *p)
 	perseas__reply__free_unpacked(reply, NULL);
 }
 
-bool ps_orders_result(struct perseas *p, Perseas__OrderResult *result)
+void ps_orders_keep_end(struct perseas *p)
 {
-	static const uint8_t none[PS_ID_SIZE];
-	struct ps_change *c = &p->upkeep.change;
+	const struct ps_change *c = &p->upkeep.change;
+	struct ps_orders *orders = &p->upkeep.orders;
+	struct ps_order_end *end;
 
-	if (!memcmp(c->id, none, PS_ID_SIZE))
+	ps_assert_admin(p);
+	if (is_none(c->id))
+		return;
+	end = &orders->ends[orders->ended++ % PS_ORDERS_KEPT];
+	memcpy(end->id, c->id, PS_ID_SIZE);
+	end->code = c->code;
+	ps_text_format(end->text, sizeof(end->text), "%s", c->text);
+}
+
+/* NULL: it was never carried out, or is the last one, or was long ago. */
+static struct ps_order_end *find_end(struct perseas *p, const uint8_t *id)
+{
+	for (unsigned i = 0; i < PS_ORDERS_KEPT; i++)
+		if (!is_none(id) && !memcmp(id, p->upkeep.orders.ends[i].id, PS_ID_SIZE))
+			return &p->upkeep.orders.ends[i];
+	return NULL;
+}
+
+bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result)
+{
+	struct ps_change *c = &p->upkeep.change;
+	struct ps_order_end *end = find_end(p, m->order);
+
+	if (!end && is_none(c->id))
 		return false;
 	perseas__order_result__init(result);
-	result->id = (ProtobufCBinaryData){ PS_ID_SIZE, c->id };
-	result->done = c->stage == PS_CHANGE_NONE;
-	result->code = result->done ? c->code : 0;
-	result->text = c->text;
+	result->id = (ProtobufCBinaryData){ PS_ID_SIZE, end ? end->id : c->id };
+	result->done = end || c->stage == PS_CHANGE_NONE;
+	result->code = end ? end->code : result->done ? c->code : 0;
+	result->text = end ? end->text : c->text;
 	return true;
 }

@@ -7,9 +7,9 @@
 
 #include "../core/handle.h"
 
-/* An order came with this answer, which is taken over unless another one waits: then it is told
- * again. Nothing is done yet: whoever takes answers may be in the middle of something. */
-void ps_orders_note(struct perseas *p, Perseas__Reply **reply);
+/* An order came with this mirror's answer, which is taken over unless another one waits: then it is
+ * told again. Nothing is done yet: whoever takes answers may be in the middle of something. */
+void ps_orders_note(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply);
 
 /* This owner is asked to let go: the application is told, once. */
 void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover);
@@ -17,7 +17,12 @@ void ps_orders_handover(struct perseas *p, const Perseas__Handover *handover);
 /* Begins what is ordered, or takes it back. The keeper calls it. */
 void ps_orders_obey(struct perseas *p);
 
-/* How far the order is that was taken up last. False: there was none. */
-bool ps_orders_result(struct perseas *p, Perseas__OrderResult *result);
+/* The change that is over is about to be forgotten, for the next one: if it was ordered, its end is
+ * kept for mirrors that have not been told of it. */
+void ps_orders_keep_end(struct perseas *p);
+
+/* What this mirror is to be told: the end of the order that it passed on, if that was carried out
+ * before the last one; or else how far the last one is. False: there was none. */
+bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result);
 
 #endif

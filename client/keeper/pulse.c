@@ -82,14 +82,14 @@ static void look(struct perseas *p, struct sight *sight)
 }
 
 /* What operators ask of the owner. */
-static void take_wishes(struct perseas *p, Perseas__Reply **reply)
+static void take_wishes(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
 {
 	if ((*reply)->body_case != PERSEAS__REPLY__BODY_CONFIRM)
 		return;
 	if ((*reply)->confirm->handover)
 		ps_orders_handover(p, (*reply)->confirm->handover);
 	if ((*reply)->confirm->order)
-		ps_orders_note(p, reply);
+		ps_orders_note(p, m, reply);
 }
 
 /* The answer to a sign of life. */
@@ -102,7 +102,7 @@ static void take_sign(struct perseas *p, struct ps_mirror *m, const struct ps_du
 	if (!*reply)
 		return;
 	if ((*reply)->status == PERSEAS__STATUS__STATUS_OK) {
-		take_wishes(p, reply);
+		take_wishes(p, m, reply);
 		return;
 	}
 	/* Its claim is another's: taking the session up again tells whose. */
@@ -120,8 +120,6 @@ static void ask_all(struct perseas *p)
 	struct sight sight;
 
 	look(p, &sight);
-	if (ps_orders_result(p, &result))
-		ask.result = &result;
 	ask.n_mirrors = sight.count;
 	ask.mirrors = sight.list;
 	ask.figures = &sight.figures;
@@ -131,8 +129,10 @@ static void ask_all(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		/* One whose answer to this is still due is not asked again. */
-		if (m->active && !ps_due_has(m, take_sign))
-			ps_due_ask(p, m, &request, (struct ps_due){ take_sign, NULL, 0 });
+		if (!m->active || ps_due_has(m, take_sign))
+			continue;
+		ask.result = ps_orders_result(p, m, &result) ? &result : NULL;
+		ps_due_ask(p, m, &request, (struct ps_due){ take_sign, NULL, 0 });
 	}
 }
 

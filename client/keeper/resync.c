@@ -26,7 +26,7 @@ enum {
 	CHUNKS_A_STEP = 32, /* then other work of the keeper has its turn */
 };
 
-#define ASK_AGAIN ps_ms(10) /* a mirror from which too many answers are due */
+#define ASK_AGAIN ps_ms(10) /* where too many answers are due */
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
 
@@ -478,6 +478,10 @@ static bool step_copying(struct perseas *p)
 	}
 	if (!needs_word(p))
 		return ask_finish(p);
+	if (ps_dues_full(p, ps_resync_others(p))) {
+		r->next_at = ps_now(p) + ASK_AGAIN;
+		return false;
+	}
 	ps_question_confirm(p, &r->question, ps_resync_others(p));
 	ps_resync_move(p, PS_RESYNC_CONFIRMING);
 	return true;

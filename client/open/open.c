@@ -4,6 +4,7 @@
  */
 #include "again.h"
 #include "attempt.h"
+#include "../core/apart.h"
 #include "../core/commit.h"
 #include "examine.h"
 #include "open.h"
@@ -273,7 +274,10 @@ static int destroy(struct perseas *p)
 
 int perseas_close(perseas_t *p)
 {
-	return p ? destroy(p) : 0;
+	/* In a child of fork it would give up what the parent has. */
+	const int rc = p ? ps_apart_here(p) : 0;
+
+	return p && !rc ? destroy(p) : rc;
 }
 
 int ps_open(struct ps_env *env, const char *store, const char *mirrors,

@@ -61,6 +61,7 @@ struct store {
 	char damage[240];        /* why the image is refused, "" when it is sound */
 	bool later;              /* refused since a later version wrote it: it stays as it is */
 	bool on_disk;            /* with `later`: it is a spill, and memory has nothing of it */
+	bool spilled;            /* what has the name of its spill is of this image, and no other */
 	struct image image;
 	Perseas__Header *beside_header; /* of an unfinished rebuild, else NULL */
 	struct image beside;

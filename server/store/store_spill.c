@@ -104,8 +104,10 @@ static void run_writing(void *arg)
 	writing->ret = -1;
 	snprintf(spill->trouble, sizeof(spill->trouble), "the daemon is out of memory");
 	memcpy(page, store->image.regions[PS_REGION_LOG].base, sizeof(page));
-	if (spill->ops->set_aside(spill, store->name) < 0 ||
-	    spill->ops->begin(spill, store->name) < 0)
+	if (spill->ops->set_aside(spill, store->name) < 0)
+		return;
+	store->spilled = true;
+	if (spill->ops->begin(spill, store->name) < 0)
 		return;
 	if (write_image(store, &writing->sink, page) < 0 || store_is_torn(store))
 		spill->ops->abandon(spill);
@@ -194,13 +196,17 @@ static int check_room(struct stores *stores, struct why *why)
 	return 0;
 }
 
-/* Served on: but none whose spill could be taken for the image later. */
+/* Served on: but none whose spill could be taken for the image later. A spill that was kept since
+ * it could not be loaded stays, where this one did not come as far as that. */
 static void reopen_stores(struct stores *stores)
 {
 	struct spill *spill = stores->spill;
 
 	for (struct store *store = stores->first; store; store = store->next) {
-		if (store->damage[0] || spill->ops->remove(spill, store->name) == 0)
+		const bool written = store->spilled;
+
+		store->spilled = false;
+		if (!written || store->damage[0] || spill->ops->remove(spill, store->name) == 0)
 			continue;
 		snprintf(store->damage, sizeof(store->damage),
 		         "its spill is old from now on and cannot be removed: %.150s",

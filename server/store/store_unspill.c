@@ -72,6 +72,20 @@ static int end_spill(struct spill *spill, const char *store,
 	return ending.ret;
 }
 
+/* Is the spill of the image that memory has, which is as new then? One that was loaded, and whose
+ * spill is still there, names it as its parent. Else somebody has put another mirror's here, which
+ * may be newer, and all that there is of it. */
+static const char *origin_fault(const Perseas__Header *spilled, const Perseas__Header *header)
+{
+	if (!same_id(spilled->store_id, header->store_id))
+		return "it is of another making of the store";
+	if (!same_id(spilled->image_id, header->image_id) &&
+	    !same_id(spilled->image_id, header->parent_id))
+		return "it is of another image of the store than memory has, maybe of another "
+		       "mirror's";
+	return NULL;
+}
+
 /* The memory has the image. True: its spill is gone, or can be taken for nothing any more. */
 static bool give_up_spill(struct unspilling *unspilling, struct store *store)
 {
@@ -82,8 +96,8 @@ static bool give_up_spill(struct unspilling *unspilling, struct store *store)
 
 	if (spill->ops->open(spill, store->name) == 0 &&
 	    ps_archive_open(&reader, &spill->source, &why) == 0) {
-		why = "it is of another making of the store";
-		same = same_id(reader.header->store_id, store->header->store_id);
+		why = origin_fault(reader.header, store->header);
+		same = !why;
 	}
 	if (same) {
 		same = end_spill(spill, store->name, spill->ops->remove) == 0;

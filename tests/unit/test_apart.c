@@ -484,6 +484,22 @@ static void test_a_child_does_not_wait_for_its_parent(void **state)
 	perseas_abort(tx);
 }
 
+/* What ends processes may close what it finds: a child must not end its parent's session. */
+static void test_a_child_closes_nothing(void **state)
+{
+	struct owner *o = *state;
+	int status;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		_exit(perseas_close(o->p) != PERSEAS_EINVAL ||
+		      !strstr(perseas_message(o->p), "child of fork"));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +522,7 @@ int main(void)
 		TEST(test_thousands_of_locks),
 		TEST(test_close_with_all_of_it_open),
 		TEST(test_a_child_does_not_wait_for_its_parent),
+		TEST(test_a_child_closes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

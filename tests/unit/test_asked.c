@@ -140,7 +140,8 @@ static void hear_order(struct owner *o, unsigned mirror, uint8_t id, const char 
 	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_NONE);
 }
 
-/* Two orders were carried out, and a mirror that was stopped meanwhile tells of the first one. */
+/* Two orders were carried out, and a mirror that was stopped meanwhile tells of the first one: it
+ * is not carried out again. */
 static void an_order_is_carried_out_once(void **state)
 {
 	struct owner *o = *state;

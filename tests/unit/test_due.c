@@ -8,6 +8,9 @@
 
 #define MS (uint64_t)1000000
 
+/* Of mirrors that are behind. They last as long as answers are due. */
+static struct ps_question behind[PS_DUE_MAX];
+
 /* Confirm takes them 50 ms, and only the questions of a test are asked. */
 static int setup(void **state)
 {
@@ -28,7 +31,10 @@ static int teardown(void **state)
 	struct owner *o = *state;
 
 	o->p->admin = false;
-	return owner_teardown(state);
+	owner_teardown(state);
+	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+		ps_question_forget(&behind[i]);
+	return 0;
 }
 
 static void pass(struct owner *o, uint64_t ns)
@@ -115,6 +121,66 @@ static void test_a_mirror_is_not_asked_without_end(void **state)
 	}
 }
 
+static const struct perseas_roster_change without = { PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0,
+	                                              0 };
+
+/* So many answers of these mirrors are due that they can be asked no more. */
+static void fill(struct owner *o, uint32_t set)
+{
+	o->p->admin = true;
+	ps_dues_take(o->p, o->d->now);
+	for (unsigned i = 0; i < PS_DUE_MAX; i++)
+		ps_question_confirm(o->p, &behind[i], set);
+	assert_true(ps_dues_full(o->p, 7));
+	assert_false(ps_dues_full(o->p, 1));
+	o->p->admin = false;
+}
+
+/* The mirror leaves, within 2 s. late: it falls behind before it can be told that it leaves. */
+static void make_it_leave(struct owner *o, bool late)
+{
+	const struct ps_change *c = &o->p->upkeep.change;
+	const uint64_t began = o->d->now;
+
+	assert_int_equal(owner_change(o, &without), 0);
+	while (c->stage != PS_CHANGE_NONE) {
+		assert_true(o->d->now - began < 2000 * MS);
+		if (late && c->stage == PS_CHANGE_SETTLING && !behind[0].id)
+			fill(o, 4);
+		direct_keep_after(o->d, o->p, 10 * MS);
+	}
+	assert_string_equal(c->text, "the roster is changed");
+	assert_int_equal(c->code, 0);
+	assert_int_not_equal(behind[0].id, 0);
+}
+
+static void test_a_change_of_the_roster_waits_until_all_can_be_asked(void **state)
+{
+	fill(*state, 6);
+	make_it_leave(*state, false);
+}
+
+/* The one that leaves is told so, also where it is behind with its answers. */
+static void test_a_mirror_that_is_behind_is_let_go_of(void **state)
+{
+	struct owner *o = *state;
+
+	o->p->admin = false;
+	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_RELEASE;
+	make_it_leave(o, true);
+	assert_int_equal(o->d->mirrors[2].break_at, 0);
+}
+
+/* It is found to be silent, and the others are asked. */
+static void test_a_change_of_the_roster_waits_for_none_that_hangs(void **state)
+{
+	struct owner *o = *state;
+
+	direct_hang(o->d, 2);
+	fill(o, 6);
+	make_it_leave(o, false);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -124,6 +190,9 @@ int main(void)
 		TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing),
 		TEST(test_the_answers_of_a_session_end_with_it),
 		TEST(test_a_mirror_is_not_asked_without_end),
+		TEST(test_a_change_of_the_roster_waits_until_all_can_be_asked),
+		TEST(test_a_mirror_that_is_behind_is_let_go_of),
+		TEST(test_a_change_of_the_roster_waits_for_none_that_hangs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,12 +118,45 @@ static void test_held_when_the_store_is_adopted(void **state)
 	}
 }
 
+static void let_write(struct owner *o, int writes)
+{
+	for (unsigned i = 0; i < 3; i++)
+		o->d->mirrors[i].writes_left = writes;
+}
+
+/* An epoch that is only tried names nothing, and may be another owner's in the
+ * end: the token of a copy is good meanwhile, and afterwards. */
+static void test_a_copy_is_named_by_what_was_sent(void **state)
+{
+	struct owner *o = gathering_owner(3);
+	struct perseas_token token, sent;
+
+	(void)state;
+	owner_begin(o);
+	come_and_die(o, CLAIMS_ONE);
+	sent = put_held(o, 0, 10, 1);
+	assert_int_equal(perseas_flush(o->p), 0);
+	let_write(o, 0);
+	direct_keep(o->d, o->p);
+	assert_true(o->p->renewing);
+	assert_true(o->p->epoch > sent.epoch);
+	assert_int_equal(perseas_copy_committed(o->p, NULL, 0, &token), 0);
+	assert_memory_equal(&token, &sent, sizeof(token));
+	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
+	let_write(o, -1);
+	keep(o);
+	assert_int_equal(owner_stat(o).renewals, 1);
+	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_held_when_all_claims_are_lost),
 		cmocka_unit_test(test_held_when_one_claim_is_lost),
 		cmocka_unit_test(test_held_when_the_store_is_adopted),
+		cmocka_unit_test(test_a_copy_is_named_by_what_was_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

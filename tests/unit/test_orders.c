@@ -19,14 +19,15 @@ static int setup(void **state)
 	return 0;
 }
 
-/* perseas roster cancel, said to one mirror. */
-static void order_cancel(struct owner *o, const char *mirror)
+/* perseas roster, said to one mirror. */
+static void order(struct owner *o, const char *mirror, char id, Perseas__OrderKind kind,
+                  const char *which)
 {
 	const struct ps_env_ops *ops = o->p->env->ops;
 	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__Order order = PERSEAS__ORDER__INIT;
-	uint8_t id[PS_ID_SIZE] = "an order's own i";
+	Perseas__Order said = PERSEAS__ORDER__INIT;
+	uint8_t bytes[PS_ID_SIZE] = { 0xff, (uint8_t)id };
 	struct ps_address address;
 	struct ps_control *control;
 	Perseas__Reply *reply;
@@ -35,10 +36,14 @@ static void order_cancel(struct owner *o, const char *mirror)
 	assert_int_equal(ps_address_parse(mirror, &address, &o->error), 0);
 	control = ops->connect(o->p->env, &address, &o->error);
 	assert_non_null(control);
-	order.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
-	order.kind = PERSEAS__ORDER_KIND__ORDER_CANCEL;
+	said.id = (ProtobufCBinaryData){ PS_ID_SIZE, bytes };
+	said.kind = kind;
+	if (kind == PERSEAS__ORDER_KIND__ORDER_ADD)
+		said.with = (char *)(uintptr_t)which;
+	else
+		said.address = (char *)(uintptr_t)which;
 	ask.store = o->p->store;
-	ask.order = &order;
+	ask.order = &said;
 	request.body_case = PERSEAS__REQUEST__BODY_ORDER;
 	request.order = &ask;
 	assert_int_equal(ops->send(control, &request, &o->error), 0);
@@ -46,6 +51,11 @@ static void order_cancel(struct owner *o, const char *mirror)
 	assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_OK);
 	perseas__reply__free_unpacked(reply, NULL);
 	ops->disconnect(control);
+}
+
+static void order_cancel(struct owner *o, const char *mirror)
+{
+	order(o, mirror, 'c', PERSEAS__ORDER_KIND__ORDER_CANCEL, "");
 }
 
 /* The mirror that is to join tells that the change is to be taken back, while the application waits
@@ -105,6 +115,75 @@ static void test_an_order_that_is_told_again_is_obeyed_once(void **state)
 	                    "the change was taken back: the roster is as it was before");
 }
 
+/* What the mirror was told of the order that it was given last. */
+static const Perseas__OrderResult *result_at(struct owner *o, unsigned mirror)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	struct why why;
+
+	assert_int_equal(store_status(o->d->mirrors[mirror].stores, STORE, &status, &why), 0);
+	return status.result;
+}
+
+static void hear_until_told(struct owner *o, unsigned mirror)
+{
+	for (unsigned rounds = 0; !result_at(o, mirror) || !result_at(o, mirror)->done; rounds++) {
+		assert_true(rounds < ROUNDS);
+		hear(o);
+	}
+}
+
+/* The mirror that passed an order on died before its end was told, and another one is given the
+ * order when the next one was carried out already. Its end is told there, and it takes others. */
+static void test_an_end_is_told_when_others_came_since(void **state)
+{
+	struct owner *o = *state;
+
+	order(o, "sim://1", 'a', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://4");
+	hear_until_told(o, 1);
+	order(o, "sim://2", 'b', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://0");
+	hear_until_told(o, 2);
+	assert_int_not_equal(result_at(o, 2)->code, 0);
+	order(o, "sim://2", 'a', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://4");
+	hear_until_told(o, 2);
+	assert_int_equal(result_at(o, 2)->code, 0);
+	assert_string_equal(result_at(o, 2)->text, "the roster is changed");
+	order(o, "sim://2", 'd', PERSEAS__ORDER_KIND__ORDER_REMOVE, "sim://4");
+	hear_until_told(o, 2);
+	assert_int_equal(result_at(o, 2)->code, 0);
+	assert_int_equal(o->p->members, 3);
+}
+
+/* The keeper is quicker than the thread that waits for the change: it has carried that out, and
+ * hears of an order, before the thread looks. */
+static void keep_and_hear(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->on_pause = NULL;
+	pthread_mutex_unlock(&o->p->lock); /* as it is to whoever waits */
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	hear(o);
+	pthread_mutex_lock(&o->p->lock);
+}
+
+static void test_whoever_waits_sees_the_end_of_its_own_change(void **state)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
+	struct owner *o = *state;
+
+	order(o, "sim://2", 'b', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://0");
+	o->d->on_pause = keep_and_hear;
+	o->d->on_pause_arg = o;
+	assert_int_equal(perseas_roster(o->p, &wanted), 0);
+	assert_string_equal(o->p->upkeep.change.text, "the roster is changed");
+	hear_until_told(o, 2);
+	assert_int_equal(result_at(o, 2)->code, PERSEAS_EINVAL);
+}
+
 /* One of three that are all needed was lost, and the one that takes its place is gone, too. What is
  * told of the change says why it is not taken back, and it is taken back when the first one has
  * started again. */
@@ -148,6 +227,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_an_order_ends_no_session_that_is_waited_for),
 		TEST(test_an_order_that_is_told_again_is_obeyed_once),
+		TEST(test_an_end_is_told_when_others_came_since),
+		TEST(test_whoever_waits_sees_the_end_of_its_own_change),
 		cmocka_unit_test(test_a_cancel_waits_for_the_roster_as_it_was),
 	};
 

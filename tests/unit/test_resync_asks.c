@@ -3,6 +3,10 @@
  */
 #include "resync_rig.h"
 
+#include "../../client/keeper/due.h"
+
+#define MS (uint64_t)1000000
+
 /* Another owner claims all mirrors but one, and leaves. */
 static void take_over_the_others(struct owner *o, unsigned but)
 {
@@ -16,6 +20,14 @@ static void take_over_the_others(struct owner *o, unsigned but)
 	assert_int_equal(perseas_close(second), 0);
 }
 
+/* Mirror 1 has lost its memory, and runs. */
+static void lose_memory(struct owner *o)
+{
+	direct_crash(o->d, 1);
+	memory_heap_lose(o->d->mirrors[1].memory, NULL);
+	direct_start(o->d, 1);
+}
+
 /* A mirror lost its memory and is being made anew when another owner takes the others over: they no
  * longer confirm this one's claim, so the image must not count (I9). `breaks`: the copy broke after
  * its first chunk, so that the image it left bears a slot of this owner's already. */
@@ -24,9 +36,7 @@ static void assert_others_are_asked_again(struct fixture *f, bool breaks)
 	struct owner *o = f->o;
 	Perseas__Header *header;
 
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	lose_memory(o);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	direct_keep(o->d, o->p);
 	if (breaks)
@@ -81,6 +91,34 @@ static void test_half_copies_of_what_was_ours_do_not_wait_for_each_other(void **
 	assert_catches_up(f, 2);
 }
 
+/* It is copied whole, and those who must confirm it are behind with their answers: they are asked
+ * when those are here, and nothing is copied twice. */
+static void test_who_confirms_may_be_behind(void **state)
+{
+	static struct ps_question q[PS_DUE_MAX]; /* as long as answers are due */
+	struct fixture *f = *state;
+	struct owner *o = f->o;
+	const struct ps_resync *r = &o->p->upkeep.resync;
+
+	lose_memory(o);
+	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
+	for (unsigned i = 0; i < 3; i += 2) {
+		o->d->mirrors[i].slow_at = PERSEAS__REQUEST__BODY_CONFIRM;
+		o->d->mirrors[i].slow_ns = 50 * MS;
+	}
+	for (unsigned rounds = 0; owner_state(o, 1) != PERSEAS_MIRROR_LIVE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_RESYNCING);
+		o->p->admin = true;
+		for (unsigned i = 0; i < PS_DUE_MAX && r->begun && !q[i].id; i++)
+			ps_question_confirm(o->p, &q[i], 5);
+		o->p->admin = false;
+		direct_keep_after(o->d, o->p, MS);
+	}
+	assert_int_not_equal(q[0].id, 0);
+	assert_image(f, 1);
+}
+
 #define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
 
 /* Too few others take the roster with its new id: then it gets no image (I9). */
@@ -89,9 +127,7 @@ static void test_nothing_is_made_anew_that_nobody_knows(void **state)
 	struct fixture *f = *state;
 	struct owner *o = f->o;
 
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	lose_memory(o);
 	for (unsigned i = 0; i < 20; i++) {
 		o->d->mirrors[0].break_at = o->d->mirrors[2].break_at =
 			PERSEAS__REQUEST__BODY_ROSTER;
@@ -109,6 +145,7 @@ int main(void)
 		TEST(test_others_are_asked_again_at_the_end, setup),
 		TEST(test_others_are_asked_again_after_a_break, setup),
 		TEST(test_nothing_is_made_anew_that_nobody_knows, setup),
+		TEST(test_who_confirms_may_be_behind, setup),
 		TEST(test_half_copies_of_what_was_ours_do_not_wait_for_each_other, setup_any_acks),
 	};
 

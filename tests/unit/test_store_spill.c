@@ -302,6 +302,28 @@ static void the_spill_of_another_making_is_set_aside(void **state)
 	assert_int_equal(mirror_header(&rig->mirror, "bank")->store_id.data[0], 2);
 }
 
+/* Files were mixed up: the spill is another mirror's, and may be newer than what memory has. */
+static void the_spill_of_another_image_is_set_aside(void **state)
+{
+	struct rig *rig = *state;
+	struct memory *memory;
+
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	end(rig);
+	memory = memory_heap_copy(rig->mirror.memory);
+	lose_memory(rig);
+	end(rig);
+	stop(rig);
+	memory_heap_free(rig->mirror.memory);
+	start(rig, memory, rig->spill);
+	assert_int_equal(rig->loaded, 0);
+	assert_non_null(strstr(rig->complaint, "it is set aside, not loaded: it is of another "
+	                                       "image"));
+	assert_int_equal(spill_heap_count(rig->spill), 0);
+	assert_int_equal(spill_heap_aside(rig->spill), 1);
+	assert_non_null(mirror_header(&rig->mirror, "bank"));
+}
+
 static void a_damaged_image_in_memory_keeps_its_spill(void **state)
 {
 	struct rig *rig = *state;
@@ -395,6 +417,7 @@ int main(void)
 		TEST(a_spill_of_another_store_is_refused),
 		TEST(a_spill_whose_slot_is_not_its_logs_is_refused),
 		TEST(the_spill_of_another_making_is_set_aside),
+		TEST(the_spill_of_another_image_is_set_aside),
 		TEST(a_damaged_image_in_memory_keeps_its_spill),
 		TEST(a_spill_that_finds_no_memory_is_kept),
 		TEST(nothing_is_served_whose_spill_cannot_be_removed),

@@ -152,6 +152,34 @@ static void a_spill_that_fails_is_taken_back_and_images_are_served(void **state)
 	assert_int_equal(mirror_settle(&rig->mirror, "small", 2), 0);
 }
 
+static void fill_at_once(void *arg)
+{
+	spill_heap_set_room(((struct rig *)arg)->spill, 0);
+}
+
+/* The spill of the second store was kept since it could not be loaded, and the store was made again
+ * since. The first one's fails: what was kept stays. */
+static void a_spill_that_fails_removes_none_that_was_kept(void **state)
+{
+	struct rig *rig = *state;
+	Perseas__SpillReply reply;
+	uint8_t *kept;
+	size_t len;
+
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	end(rig);
+	kept = spill_heap_bytes(rig->spill, "bank", &len);
+	kept[len / 2] ^= 1;
+	lose_memory(rig);
+	assert_int_equal(mirror_create(&rig->mirror, "bank", 2), 0);
+	assert_int_equal(mirror_create(&rig->mirror, "small", 3), 0);
+	spill_heap_on_change(rig->spill, fill_at_once, rig);
+	assert_int_equal(ask(rig, &reply), -STATUS(IO));
+	assert_non_null(strstr(rig->mirror.why.text, "small"));
+	assert_ptr_equal(spill_heap_bytes(rig->spill, "bank", NULL), kept);
+	assert_int_equal(mirror_settle(&rig->mirror, "bank", 2), 0);
+}
+
 /* The daemon writes a spill, goes on, and cannot remove what it wrote. */
 static void a_store_whose_spill_stays_is_served_no_more(void **state)
 {
@@ -181,6 +209,7 @@ int main(void)
 		TEST(a_spill_without_room_cuts_nobody),
 		TEST(a_spill_that_is_granted_ends_everything),
 		TEST(a_spill_that_fails_is_taken_back_and_images_are_served),
+		TEST(a_spill_that_fails_removes_none_that_was_kept),
 		TEST(a_store_whose_spill_stays_is_served_no_more),
 	};
 

@@ -208,15 +208,16 @@ static enum ps_exit follow_order(struct ps_panel *panel, const struct ps_args *a
 	                   *wait->told ? ": " : "", wait->told);
 }
 
-/* The order that the owner carries out now: to take that back, a cancel bears its id, and goes to
- * the mirror that has it. */
+/* The order that the owner carries out now, or else one that waits: to take that back, a cancel
+ * bears its id, and goes to the mirror that has it. */
 static void find_order(const struct ps_census *census, struct wait *wait)
 {
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		const Perseas__StoreStatus *status = census->told[i];
 
 		if (!is_live(census, i, wait->owner) || !status->order ||
-		    status->order->id.len != PS_ID_SIZE || (status->result && status->result->done))
+		    status->order->id.len != PS_ID_SIZE ||
+		    (status->result && status->result->done) || (wait->found && !status->result))
 			continue;
 		wait->at = i;
 		wait->found = true;
