@@ -85,7 +85,7 @@ char *rds_malloc(unsigned long size, rvm_tid_t *tid, int *err)
 		if (code == SUCCESS)
 			addr = ps_rds.base + place + sizeof(uint64_t);
 		ps_rds_trace("rdstrace: malloc %lu: %p, %d\n", size, (void *)addr, code);
-		code = ps_rds_leave(tid, &own, no_flush, code);
+		code = ps_rds_leave(tid, &own, code);
 	}
 	ps_rds_tell(code, err);
 	return code == SUCCESS ? addr : NULL;
@@ -136,7 +136,7 @@ int rds_free(char *addr, rvm_tid_t *tid, int *err)
 	int code = ps_rds_enter(&tid, &own);
 
 	if (code == SUCCESS)
-		code = ps_rds_leave(tid, &own, no_flush, ps_rds_free_block(tid, addr));
+		code = ps_rds_leave(tid, &own, ps_rds_free_block(tid, addr));
 	return ps_rds_tell(code, err);
 }
 
@@ -185,5 +185,5 @@ int rds_prealloc(unsigned long size, unsigned long nblocks, rvm_tid_t *tid, int 
 	for (unsigned long i = 0; i < nblocks && code == SUCCESS; i++)
 		code = split_one(tid, size, chunks, !i);
 	ps_rds_trace("rdstrace: prealloc %lu of %lu, %d\n", nblocks, size, code);
-	return ps_rds_tell(ps_rds_leave(tid, &own, no_flush, code), err);
+	return ps_rds_tell(ps_rds_leave(tid, &own, code), err);
 }

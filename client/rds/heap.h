@@ -140,9 +140,9 @@ int ps_rds_join(rvm_tid_t *tid, uint64_t chunks);
 /* Takes the lock. With NULL begins *own and sets *tid to it. After an error the lock is free. */
 int ps_rds_enter(rvm_tid_t **tid, rvm_tid_t *own);
 
-/* Ends what ps_rds_enter began: commits with the mode, or aborts if the code is one of an error.
+/* Ends what ps_rds_enter began: commits with no_flush, or aborts if the code is one of an error.
  * Returns the code, or that of the commit. */
-int ps_rds_leave(rvm_tid_t *tid, rvm_tid_t *own, rvm_mode_t mode, int code);
+int ps_rds_leave(rvm_tid_t *tid, rvm_tid_t *own, int code);
 
 /* Frees a block, and checks that it can be freed. Entered. */
 int ps_rds_free_block(rvm_tid_t *tid, const char *addr);

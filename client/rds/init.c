@@ -3,7 +3,7 @@
  */
 #include "fail.h"
 #include "heap.h"
-#include "rvm_segment.h"
+#include "load_map.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -231,7 +231,10 @@ int rds_unload_heap(int *err)
 	if (!loaded.regions)
 		return ps_rds_tell(ps_rds_fail(EHEAP_INIT, "no heap was loaded with its segment"),
 		                   err);
-	code = rvm_release_segment(loaded.count, &loaded.regions);
+	/* The heap goes last: it can be used while a transaction keeps the static region. */
+	code = ps_rds_unmap(&loaded.regions[1]);
+	if (code == RVM_SUCCESS)
+		code = rvm_release_segment(loaded.count, &loaded.regions);
 	return code == RVM_SUCCESS ? rds_stop_heap(err) : ps_rds_tell(code, err);
 }
 

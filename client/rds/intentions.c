@@ -48,6 +48,17 @@ int rds_fake_free(char *addr, intentionList_t *list)
 	return code;
 }
 
+static int flush_all(void)
+{
+	const rvm_return_t code = rvm_flush();
+
+	return code == RVM_SUCCESS
+	               ? SUCCESS
+	               : ps_rds_fail_rvm(code, "blocks are freed, and not for good yet");
+}
+
+/* It is flushed apart from the commit: where mirrors do not answer the blocks are free, and may be
+ * somebody else's before the program calls this again. */
 int rds_do_free(intentionList_t *list, rvm_mode_t mode)
 {
 	rvm_tid_t own, *tid = NULL;
@@ -64,10 +75,10 @@ int rds_do_free(intentionList_t *list, rvm_mode_t mode)
 		return code;
 	for (unsigned long i = 0; i < list->count && code == SUCCESS; i++)
 		code = ps_rds_free_block(tid, list->table[i]);
-	code = ps_rds_leave(tid, &own, mode, code);
+	code = ps_rds_leave(tid, &own, code);
 	if (code != SUCCESS)
 		return code;
 	free(list->table);
 	*list = (intentionList_t){ 0 };
-	return SUCCESS;
+	return mode == flush ? flush_all() : SUCCESS;
 }

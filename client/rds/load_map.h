@@ -31,4 +31,7 @@ struct ps_rds_map {
  * RVM_ENO_MEMORY. */
 rvm_return_t ps_rds_map_read(const void *page, const char *name, struct ps_rds_map *read);
 
+/* segment.c: unmaps one region, as rvm_release_segment does with all; then its vmaddr is NULL. */
+rvm_return_t ps_rds_unmap(rvm_region_def_t *region);
+
 #endif

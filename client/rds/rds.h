@@ -164,7 +164,8 @@ extern int rds_fake_free(char *addr, intentionList_t *list);
  * Frees the blocks of the list in a transaction of its own, which ends with mode (flush or
  * no_flush), and empties the list. The program calls it right before it commits. All blocks are
  * freed, or none: after an error the list stays. Returns SUCCESS, EBAD_LIST, RVM_EMODE, or as
- * rds_free.
+ * rds_free. With flush, if mirrors do not answer in time, all are freed and the list is empty: it
+ * returns RVM_EIO with errno ETIMEDOUT, and rvm_flush waits for them.
  */
 extern int rds_do_free(intentionList_t *list, rvm_mode_t mode);
 

@@ -74,7 +74,7 @@ rvm_return_t rvm_create_segment(char *DevName, rvm_offset_t DevLength, rvm_optio
 
 /* --- loading --- */
 
-static rvm_return_t unmap(rvm_region_def_t *def)
+rvm_return_t ps_rds_unmap(rvm_region_def_t *def)
 {
 	rvm_region_t region;
 	rvm_return_t code;
@@ -158,7 +158,7 @@ static rvm_return_t map_all(char *name, uint64_t length, rvm_region_def_t *regio
 
 		if (code != RVM_SUCCESS) {
 			while (i-- > 0)
-				unmap(&regions[i]);
+				ps_rds_unmap(&regions[i]);
 			return code;
 		}
 	}
@@ -199,7 +199,7 @@ rvm_return_t rvm_release_segment(unsigned long nregions, rvm_region_def_t **regi
 	if (!regions || !*regions)
 		return ps_rds_fail(RVM_EREGION_DEF, "there is no array of regions");
 	for (unsigned long i = 0; i < nregions; i++) {
-		const rvm_return_t one = unmap(&(*regions)[i]);
+		const rvm_return_t one = ps_rds_unmap(&(*regions)[i]);
 
 		if (code == RVM_SUCCESS)
 			code = one;

@@ -79,7 +79,7 @@ int rds_clear_stats(int *err)
 	change.tid = tid;
 	for (unsigned i = 0; i < PS_RDS_FREE_BYTES; i++)
 		ps_rds_take(&change, i, ps_rds_head()->counts[i]);
-	return ps_rds_tell(ps_rds_leave(tid, &own, no_flush, ps_rds_apply(&change)), err);
+	return ps_rds_tell(ps_rds_leave(tid, &own, ps_rds_apply(&change)), err);
 }
 
 /* --- the trace --- */

@@ -55,12 +55,12 @@ int ps_rds_enter(rvm_tid_t **tid, rvm_tid_t *own)
 	return code;
 }
 
-int ps_rds_leave(rvm_tid_t *tid, rvm_tid_t *own, rvm_mode_t mode, int code)
+int ps_rds_leave(rvm_tid_t *tid, rvm_tid_t *own, int code)
 {
 	rvm_return_t ended = RVM_SUCCESS;
 
 	if (tid == own && code == SUCCESS)
-		ended = rvm_end_transaction(own, mode);
+		ended = rvm_end_transaction(own, no_flush);
 	if (ended != RVM_SUCCESS)
 		code = ps_rds_fail_rvm(ended, "a change of the heap is not committed");
 	/* After some errors it has ended. */

@@ -142,10 +142,14 @@ static rvm_return_t place_in_segment(const rvm_region_t *region, struct ps_rvm_w
 static rvm_return_t overlap_fault(const rvm_region_t *region, const struct ps_rvm_want *want)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)region->vmaddr;
+	const uint64_t table = (uint64_t)(uintptr_t)ps_rvm.table;
 	bool there = false, in_segment = false;
 
 	if (start % rvm_page_size() || start + want->length < start)
 		return ps_rvm_fail(RVM_ERANGE, "%p is not where a page begins",
+		                   (void *)region->vmaddr);
+	if (start && start < table + sizeof(*ps_rvm.table) && table < start + want->length)
+		return ps_rvm_fail(RVM_ERANGE, "this library has memory of its own at %p",
 		                   (void *)region->vmaddr);
 	for (unsigned i = 0; i < PS_RVM_PIECES; i++) {
 		const struct ps_rvm_piece_row *row = &ps_rvm.table->pieces[i];

@@ -336,7 +336,7 @@ extern rvm_return_t rvm_create_log(rvm_options_t *options, rvm_offset_t *log_len
  * may be NULL, or are taken over as by rvm_set_options.
  *
  * Errors: RVM_EREGION (also: no data_dev), RVM_ENAME_TOO_LONG, RVM_EOFFSET, RVM_EOVERLAP,
- * RVM_EVM_OVERLAP, RVM_ERANGE (vmaddr is not where a page begins, or only a part of that range is
+ * RVM_EVM_OVERLAP, RVM_ERANGE (vmaddr is not where a page begins, or a part of that range is not
  * the caller's), RVM_ETOO_BIG (the store has as many segments or parts as it can, or a region of
  * more than 1 TiB is wanted), those of rvm_set_options.
  */

@@ -149,6 +149,23 @@ static void open_transactions_keep_the_heap(void **state)
 	assert_null(ps_rds.base);
 }
 
+/* Also one that declared static data only: the heap can be used until it goes. */
+static void static_data_keeps_the_heap(void **state)
+{
+	rvm_tid_t tid = rds_rig_begin();
+	int err;
+
+	(void)state;
+	assert_rvm(rvm_set_range(&tid, RDS_AT + RDS_HEAP, 1));
+	assert_int_equal(rds_unload_heap(&err), -1);
+	assert_int_equal(err, RVM_EUNCOMMIT);
+	rds_rig_take(20, &tid);
+	assert_rvm(rvm_end_transaction(&tid, no_flush));
+	assert_int_equal(rds_rig_check(), 1);
+	assert_rds(rds_unload_heap(&err));
+	assert_null(ps_rds.base);
+}
+
 /* All that is meant is freed, or nothing; and an intention by itself changes nothing. */
 static void intentions_are_kept_together(void **state)
 {
@@ -181,6 +198,30 @@ static void intentions_are_kept_together(void **state)
 	assert_int_equal(rds_rig_check(), 1);
 	assert_int_equal(rds_fake_free(other, &list), SUCCESS);
 	free(list.table);
+}
+
+/* Mirrors that do not answer: the blocks are freed here, and who tries again frees nobody's. */
+static void intentions_in_doubt_are_done(void **state)
+{
+	struct rvm_rig *rig = *state;
+	intentionList_t list = { 0 };
+	char *block;
+
+	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.tcp);
+	rds_rig_open(rig);
+	block = rds_rig_take(10, NULL);
+	assert_rvm(rvm_flush());
+	assert_int_equal(rds_fake_free(block, &list), SUCCESS);
+	assert_int_equal(kill(rig->place.daemon, SIGSTOP), 0);
+	assert_int_equal(rds_do_free(&list, flush), RVM_EIO);
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_null(list.table);
+	assert_int_equal(kill(rig->place.daemon, SIGCONT), 0);
+	while (rvm_flush() != RVM_SUCCESS)
+		assert_int_equal(errno, ETIMEDOUT);
+	assert_ptr_equal(rds_rig_take(10, NULL), block);
+	assert_int_equal(rds_do_free(&list, flush), SUCCESS);
+	assert_int_equal(rds_rig_check(), 1);
 }
 
 static void counts_are_kept_and_cleared(void **state)
@@ -251,7 +292,9 @@ int main(void)
 		RDS_BARE(heaps_are_made_in_regions),
 		RDS_TEST(heads_that_lie_are_refused),
 		RDS_TEST(open_transactions_keep_the_heap),
+		RDS_TEST(static_data_keeps_the_heap),
 		RDS_TEST(intentions_are_kept_together),
+		RDS_TEST(intentions_in_doubt_are_done),
 		RDS_TEST(counts_are_kept_and_cleared),
 		RDS_TEST(the_trace_tells_calls_and_blocks),
 	};

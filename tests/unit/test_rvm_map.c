@@ -5,6 +5,7 @@
 #include "rvm_rig.h"
 
 #include <stddef.h>
+#include <sys/stat.h>
 
 enum { P = RVM_PAGE };
 
@@ -175,6 +176,25 @@ static void memory_of_the_program_gives_way(void **state)
 	assert_int_equal(at[0], 0);
 	memset(at, 1, RVM_FILE);
 	munmap(at, RVM_FILE + P);
+}
+
+/* The library's own memory does not: the table of segments is one of the store's. */
+static void the_table_does_not_give_way(void **state)
+{
+	struct rvm_rig *rig = *state;
+	void *const table = ps_rvm.table;
+	rvm_region_t region;
+
+	region = map(rig, 0, P);
+	put(region.vmaddr, 7);
+	assert_rvm(rvm_unmap(&region));
+	assert_int_equal(try_map(rig, 0, P, table), RVM_ERANGE);
+	assert_int_equal(try_map(rig, 2 * P, P, (char *)table + P), RVM_ERANGE);
+	region = map(rig, 0, P);
+	assert_int_equal(region.vmaddr[0], 7);
+	rvm_rig_open(rig, 0);
+	region = map(rig, 0, P);
+	assert_int_equal(region.vmaddr[0], 7);
 }
 
 /* Only a part of the range is the program's. */
@@ -348,6 +368,13 @@ static void bad_regions_are_refused(void **state)
 	assert_int_equal(errno, ENOENT);
 	region.dev_length = RVM_LENGTH_TO_OFFSET(4096);
 	assert_int_equal(rvm_map(&region, NULL), RVM_EIO);
+	snprintf(name, sizeof(name), "%s-pipe", rig->data);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	region.data_dev = name;
+	assert_int_equal(rvm_map(&region, NULL), RVM_EIO);
+	region.dev_length = RVM_LENGTH_TO_OFFSET(0);
+	assert_int_equal(rvm_map(&region, NULL), RVM_EIO);
+	assert_int_equal(unlink(name), 0);
 	assert_int_equal(try_map(rig, RVM_FILE, 0, NULL), RVM_EOFFSET);
 	assert_int_equal(try_map(rig, P, ~0ul, NULL), RVM_EOFFSET);
 	region = rvm_rig_part(rig, 0, 0, NULL);
@@ -417,6 +444,7 @@ int main(void)
 		RVM_TEST(private_regions_come_on_demand),
 		RVM_TEST(a_region_is_where_the_program_wants_it),
 		RVM_TEST(memory_of_the_program_gives_way),
+		RVM_TEST(the_table_does_not_give_way),
 		RVM_TEST(what_is_half_taken_is_refused),
 		RVM_TEST(regions_are_parts_of_segments),
 		RVM_TEST(parts_may_be_cut_anew),
