@@ -143,6 +143,38 @@ static void list_mirrors(struct move *move, const struct ps_census *census)
 				move->asked[move->count++] = i;
 }
 
+static void print_json(const struct move *move, const struct ps_outcome *outcome)
+{
+	struct ps_json json = { .out = stdout };
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", move->args->store);
+	ps_json_text(&json, "to", move->name);
+	ps_json_bool(&json, "moved", outcome->opened > 0);
+	ps_json_bool(&json, "planned", outcome->planned && outcome->released);
+	ps_json_number(&json, "epoch", outcome->epoch);
+	ps_json_number(&json, "seq", outcome->seq);
+	ps_json_number(&json, "closing_us", outcome->closing_ns / 1000);
+	ps_json_number(&json, "pause_us", outcome->pause_ns / 1000);
+	ps_json_number(&json, "mirrors", outcome->opened);
+	ps_json_number(&json, "lost", outcome->lost);
+	ps_json_number(&json, "in_doubt", outcome->in_doubt);
+	ps_json_end(&json, '}');
+}
+
+/* The standby has the store, so that nobody is asked. */
+static enum ps_exit report_done(const struct move *move)
+{
+	const struct ps_outcome nothing = { .planned = true,
+		                            .released = true,
+		                            .epoch = move->handover.epoch };
+
+	if (move->args->json)
+		print_json(move, &nothing);
+	return ps_complain(PS_EXIT_OK, "store '%s' is owned at %s already; nothing was changed",
+	                   move->args->store, move->name);
+}
+
 /* Whom it goes from and to. */
 static enum ps_exit plan_move(struct move *move, const struct ps_census *census)
 {
@@ -163,9 +195,7 @@ static enum ps_exit plan_move(struct move *move, const struct ps_census *census)
 	if (status)
 		return status;
 	if (done)
-		return ps_complain(PS_EXIT_OK,
-		                   "store '%s' is owned at %s already; nothing was changed",
-		                   move->args->store, move->name);
+		return report_done(move);
 	status = check_doubt(move, census->told[owner]);
 	if (status)
 		return status;
@@ -268,24 +298,6 @@ static enum ps_exit ask_owner(struct move *move)
 static double ms_of(uint64_t ns)
 {
 	return (double)ns / (double)MS_NS;
-}
-
-static void print_json(const struct move *move, const struct ps_outcome *outcome)
-{
-	struct ps_json json = { .out = stdout };
-
-	ps_json_begin(&json, NULL, '{');
-	ps_json_text(&json, "store", move->args->store);
-	ps_json_text(&json, "to", move->name);
-	ps_json_bool(&json, "planned", outcome->planned && outcome->released);
-	ps_json_number(&json, "epoch", outcome->epoch);
-	ps_json_number(&json, "seq", outcome->seq);
-	ps_json_number(&json, "closing_us", outcome->closing_ns / 1000);
-	ps_json_number(&json, "pause_us", outcome->pause_ns / 1000);
-	ps_json_number(&json, "mirrors", outcome->opened);
-	ps_json_number(&json, "lost", outcome->lost);
-	ps_json_number(&json, "in_doubt", outcome->in_doubt);
-	ps_json_end(&json, '}');
 }
 
 static void print_outcome(const struct move *move, const struct ps_outcome *outcome)

@@ -370,6 +370,40 @@ def test_a_change_is_taken_back(perseas, mirrors):
     assert done.status == NO and "no change of its roster" in done.err, done
 
 
+def test_what_is_carried_out_is_taken_back_before_what_waits(perseas, mirrors):
+    """Two mirrors have an order: the owner carries out that of the one, and then that of the
+    other."""
+    daemons, (one, two) = mirrors(3), mirrors(2)
+
+    def orders(state):
+        told = [status_of("s", [d])["owner"] for d in daemons]
+        return state in str(told) and sum(bool(owner and owner["order"]) for owner in told)
+
+    def cancel():
+        done = perseas("roster", "cancel", "s", mirror_list(daemons))
+        assert done.status == OK and "taken back" in done.out, done
+        assert "had not begun" not in done.out, done
+
+    with Store("s", mirror_list(daemons), flags=CREATE, resync_rate=100000) as store:
+        store.map("accounts", 8 * MIB)
+        store.publish()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            first = pool.submit(perseas, "roster", "add", "s", mirror_list(daemons), one.address,
+                                "--wait", "3600")
+            wait_for(lambda: orders("resyncing") == 1, SECONDS, "a copy that is being made")
+            second = pool.submit(perseas, "roster", "replace", "s", mirror_list(daemons),
+                                 daemons[0].address, two.address, "--wait", "3600")
+            wait_for(lambda: orders("resyncing") == 2, SECONDS, "an order that waits")
+            cancel()
+            done = first.result(SECONDS)
+            assert done.status == NO and "taken back" in done.err, done
+            wait_for(lambda: orders(two.address) and orders("resyncing"), SECONDS, "the next copy")
+            cancel()
+            done = second.result(SECONDS)
+            assert done.status == NO and "taken back" in done.err, done
+        assert members("s", daemons) == ({d.address for d in daemons}, 2, True)
+
+
 def test_an_order_ends_with_the_owner_that_took_it(perseas, mirrors, owner):
     """The owner is stopped when the order comes, and another takes the store over: the command
     says so at once, however long it was to wait."""

@@ -152,7 +152,8 @@ def test_the_pause_is_short(fabric, bank, node):
         taker.page.forget()
         told = move(daemons, name, "--json").json()
         taker.wait_serving()
-        assert told["planned"] and told["mirrors"] == 3 and told["lost"] == told["in_doubt"] == 0
+        assert told["moved"] and told["planned"] and told["mirrors"] == 3
+        assert told["lost"] == told["in_doubt"] == 0
         pauses.append(told["pause_us"] / 1e3)
         gaps.append((taker.page.first_at - giver.page.last_at) / 1e6)
         giver, taker = taker, giver
@@ -249,8 +250,11 @@ def test_without_such_a_standby_nobody_is_asked(bank, node):
     expect_unmoved(done, NO, "this is not a standby of store 'bank'; its standbys are: ", alpha)
     assert {"beta", "gamma"} == set(done.err.rstrip().rpartition(": ")[2].split(", "))
     expect_unmoved(move(daemons, "delta", "epsilon"), NO, "none of these is a standby", alpha)
-    expect_unmoved(move(daemons, "delta", "alpha", "beta"), OK,
-                   "store 'bank' is owned at alpha already; nothing was changed", alpha)
+    for words in (), ("--json",):
+        done = move(daemons, "delta", "alpha", "beta", *words)
+        expect_unmoved(done, OK,
+                       "store 'bank' is owned at alpha already; nothing was changed", alpha)
+        assert not words or (done.json()["to"], done.json()["moved"]) == ("alpha", False)
 
 
 def test_a_store_without_an_owner_is_not_handed_over(bank):

@@ -3,13 +3,14 @@ import json
 import os
 import resource
 import shlex
+import signal
 import subprocess
 
 import pytest
 
 from binding import CREATE, PerseasError, Store
-from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, fill, mirror_list, status_of,
-                      wait_ownerless)
+from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, fill, mirror_list, run_command,
+                   status_of, wait_for, wait_ownerless)
 
 NOBODY = "127.0.0.1:1"
 OTHER = {"tcp": "shm", "shm": "tcp", "rdma": "tcp"}
@@ -285,6 +286,28 @@ def test_recover_onto_is_refused_before_anybody_is_fenced(perseas, mirrors):
     assert done.status == FAILURE and others[1].address in done.err, done
     assert promises("s", daemons) == before
     assert perseas("ls", "--json", mirrors=others[:1]).json()["mirrors"][0]["stores"] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("words", ["recover s %s --as t --onto %s", "restore {} t {}"])
+def test_a_signal_leaves_no_half_of_a_store(mirrors, tmp_path, number, words):
+    """It comes when the new store is made and not yet filled: the new mirror hangs there."""
+    (daemon,), (other,) = mirrors(1), mirrors(1)
+    fill("s", [daemon], {name: bytes(32 * MIB) for name in "abc"})
+    file = tmp_path / "f"
+    assert run_command("snapshot", "s", "--from", daemon.address, "--to", file).status == OK
+    words = words.format(file, other.address) if "{}" in words else \
+        words % (daemon.address, other.address)
+    process = subprocess.Popen([BUILD / "perseas", *words.split()], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: (other.memory / "t" / "header").exists(), SECONDS, "a new store")
+    other.stop()
+    process.send_signal(number)
+    other.cont()
+    err = process.communicate(timeout=SECONDS)[1]
+    assert process.returncode == FAILURE and "was deleted again" in err, err
+    assert not status_of("t", [other])["found"]
+    assert run_command(*words.split()).status == OK
 
 
 def test_recover_onto_a_mirror_without_room_says_so(perseas, mirrors):

@@ -182,7 +182,8 @@ def test_a_damaged_snapshot_is_refused_by_name_before_anything_is_made(mirrors, 
 
 
 def test_a_restore_over_a_store_that_is_there_is_refused(mirrors, tmp_path):
-    """One of two mirrors has it; then one of two is down. Nothing changes."""
+    """One of two mirrors has it; one that is killed may have made it; then one of two is down.
+    Nothing changes."""
     daemons = mirrors(2)
     fill("s", daemons, {"accounts": b"contents"})
     taken("s", daemons[0], tmp_path / "f")
@@ -192,6 +193,10 @@ def test_a_restore_over_a_store_that_is_there_is_refused(mirrors, tmp_path):
     fill("t", daemons[1:], {"accounts": b"contents"})
     done = run_command("restore", tmp_path / "f", "t", mirror_list(daemons))
     assert done.status == NO and "has a store 't' already" in done.err, done
+    assert run_command("create", "v", mirror_list(daemons)).status == OK
+    done = run_command("restore", tmp_path / "f", "v", mirror_list(daemons))
+    assert done.status == NO and "without any segment" in done.err, done
+    assert "killed, delete it with perseas drop" in done.err, done
     assert status_of("s", daemons) == before
     assert not status_of("t", daemons[:1])["found"]
     daemons[1].kill9()

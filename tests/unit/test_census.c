@@ -4,9 +4,11 @@
  */
 #include "roster_rig.h"
 
+#include "../../client/command/ask/ask.h"
 #include "../../client/command/ask/owner_report.h"
 #include "../../client/command/ask/verdict.h"
 #include "../../client/core/mirror.h"
+#include "../../client/perseas_segments.h"
 #include "../../server/store/store_private.h"
 
 /* The command, with the mirrors of a test as its panel. */
@@ -374,6 +376,42 @@ static void who_is_behind_is_not_borne_beside_another(void **state)
 	owner_free(o);
 }
 
+static void make_anew(struct owner *o, const char *name)
+{
+	void *addr;
+
+	assert_int_equal(perseas_unmap(o->p, o->bytes), 0);
+	assert_int_equal(perseas_segment_destroy(o->p, name), 0);
+	assert_int_equal(perseas_map(o->p, name, SIZE, &addr), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+}
+
+/* One mirror answers before a segment is destroyed and made anew, the others afterwards: both have
+ * a segment of that name, and these are two. */
+static void a_segment_that_is_made_anew_moves(void **state)
+{
+	struct owner *o = begin(3, 2);
+	const Perseas__StoreStatus *told;
+	struct desk before, after;
+
+	(void)state;
+	look(&before, o, 3);
+	assert_false(ps_census_moves(&before.census));
+	make_anew(o, "accounts");
+	look(&after, o, 3);
+	assert_false(ps_census_moves(&after.census));
+	for (unsigned i = 0; i < 3; i++) {
+		told = after.census.told[i];
+		after.census.told[i] = before.census.told[i];
+		ps_census_judge(&after.census);
+		assert_true(ps_census_moves(&after.census));
+		after.census.told[i] = told;
+	}
+	leave(&before);
+	leave(&after);
+	owner_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +424,7 @@ int main(void)
 		cmocka_unit_test(a_report_names_images_that_rosters_list),
 		cmocka_unit_test(each_loss_takes_one_from_what_is_borne),
 		cmocka_unit_test(who_is_behind_is_not_borne_beside_another),
+		cmocka_unit_test(a_segment_that_is_made_anew_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,13 +114,18 @@ const Perseas__Segment *ps_census_segment(const Perseas__StoreStatus *status, co
 	return NULL;
 }
 
-/* Has the one a segment that the other has not? */
+/* Has the one a segment that the other has not? One that is made anew is another one. */
 static bool has_more(const Perseas__StoreStatus *one, const Perseas__StoreStatus *other)
 {
-	for (size_t k = 0; k < one->header->n_segments; k++)
-		if (ps_census_lives(one->header->segments[k], one) &&
-		    !ps_census_segment(other, one->header->segments[k]->name))
+	for (size_t k = 0; k < one->header->n_segments; k++) {
+		const Perseas__Segment *segment = one->header->segments[k], *same;
+
+		if (!ps_census_lives(segment, one))
+			continue;
+		same = ps_census_segment(other, segment->name);
+		if (!same || same->born != segment->born)
 			return true;
+	}
 	return false;
 }
 

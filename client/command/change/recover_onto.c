@@ -97,6 +97,8 @@ static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
 			break;
 		status = segment_put(to, &info, aside);
 		munmap(aside, info.size);
+		if (!status && ps_stopped())
+			status = ps_complain(PS_EXIT_FAILURE, "stopped by a signal");
 	}
 	return status;
 }
@@ -144,8 +146,10 @@ static enum ps_exit remake_fill(const struct ps_args *args, perseas_t *from, str
 enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *from)
 {
 	struct ps_remake remake = remake_of(args, from->log_size);
-	enum ps_exit status = ps_remake_begin(&remake);
+	enum ps_exit status;
 
+	ps_stop_catch();
+	status = ps_remake_begin(&remake);
 	if (!status)
 		status = remake_fill(args, from, &remake);
 	ps_remake_end(&remake);

@@ -14,6 +14,19 @@
 
 /* --- before --- */
 
+static enum ps_exit complain_taken(const struct ps_remake *remake, const char *address,
+                                   const Perseas__Header *header)
+{
+	if (header->n_segments)
+		return ps_complain(PS_EXIT_NO, "%s has a store '%s' already: %s", address,
+		                   remake->store, remake->hint);
+	/* As it is before its segments come to exist, together. */
+	return ps_complain(PS_EXIT_NO,
+	                   "%s has a store '%s' already, without any segment: %s; or, if that was "
+	                   "begun by a command that was killed, delete it with perseas drop",
+	                   address, remake->store, remake->hint);
+}
+
 static enum ps_exit check_free(const struct ps_census *census, const struct ps_remake *remake)
 {
 	const struct ps_panel *panel = census->panel;
@@ -21,8 +34,8 @@ static enum ps_exit check_free(const struct ps_census *census, const struct ps_r
 	for (unsigned i = 0; i < panel->count; i++) {
 		if (census->told[i] &&
 		    census->told[i]->header->state != PERSEAS__STATE__STATE_CREATING)
-			return ps_complain(PS_EXIT_NO, "%s has a store '%s' already: %s",
-			                   panel->addresses[i].text, remake->store, remake->hint);
+			return complain_taken(remake, panel->addresses[i].text,
+			                      census->told[i]->header);
 		if (!census->told[i] && census->errors[i].code != PERSEAS_ENOSTORE)
 			return ps_complain(ps_exit_of(census->errors[i].code),
 			                   "making a store "

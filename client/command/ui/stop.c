@@ -1,5 +1,5 @@
 /*
- * stop.c - a clean end on SIGINT and SIGTERM.
+ * stop.c - a clean end on SIGINT, SIGTERM, and SIGHUP, which comes when the terminal is gone.
  */
 #include "ui.h"
 
@@ -15,10 +15,13 @@ static void signal_note(int signal)
 
 void ps_stop_catch(void)
 {
-	struct sigaction action = { .sa_handler = signal_note };
+	struct sigaction action = { .sa_handler = signal_note }, before;
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	/* Under nohup it goes on. */
+	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
 }
 
 bool ps_stopped(void)

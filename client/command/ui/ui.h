@@ -104,7 +104,7 @@ void ps_bar_show(const char *what, uint64_t done, uint64_t total);
 /* Wipes it, so that what is printed next stands on a line of its own. */
 void ps_bar_clear(void);
 
-/* stop.c: from now on SIGINT and SIGTERM are only noted. */
+/* stop.c: from now on SIGINT, SIGTERM and SIGHUP are only noted. */
 void ps_stop_catch(void);
 bool ps_stopped(void);
 
