@@ -65,12 +65,8 @@ class Field:
 
     def standby(self, node):
         """perseas run, once it stands by."""
-        waiting = self.worker(node, under=[self.cluster.build / "perseas", "run", "worker",
-                                           "--mirrors", self.names(), "--"])
-        for line in waiting.process.stderr:
-            if "its owner lives" in line:
-                return waiting
-        raise RuntimeError("perseas run ended")
+        return self.worker(node, under=[self.cluster.build / "perseas", "run", "worker",
+                                        "--mirrors", self.names(), "--"]).await_standing_by()
 
     def silence_once(self, how):
         """What passes from the silence of an owner to the next one's first commit."""

@@ -42,6 +42,12 @@ class Worker:
         self.first = self._answer()
         return self.first
 
+    def await_standing_by(self):
+        """Of `perseas run`: until it knows that the store has an owner."""
+        if not any("its owner lives" in line for line in self.process.stderr):
+            raise RuntimeError("perseas run ended")
+        return self
+
     def _answer(self):
         line = self.process.stdout.readline()
         if not line:

@@ -579,9 +579,9 @@ int perseas_prefetch(perseas_t *p, const void *addr, size_t len);
  * Ends the session, unmaps all segments and frees the handle and its transactions; open
  * transactions are not committed. It waits as perseas_flush does for what was committed with
  * PERSEAS_NOWAIT, but for no commit that is in doubt: call perseas_flush before. Mirrors that are
- * a little behind get half a second to catch up. p may be NULL. The handle is closed in any case.
+ * a little behind get half a second to catch up. p may be NULL. EINVAL leaves it as it was.
  * Errors, of what was committed with PERSEAS_NOWAIT: EINDOUBT (it may be lost: W mirrors do not
- * hold all of it), EFENCED (its outcome is unknown).
+ * hold all of it), EFENCED (its outcome is unknown). EINVAL: in a child of fork.
  */
 int perseas_close(perseas_t *p);
 

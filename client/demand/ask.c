@@ -47,7 +47,7 @@ int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 	d->waits_whole++;
 	d->ops->wake(d->pager);
 	while ((missing = ps_bytes_missing(d, &any)) && !d->fenced && ps_now(p) < until)
-		d->env->ops->wait(d->env, &d->change, &d->lock, until);
+		d->env->ops->wait(d->env, &d->whole, &d->lock, until);
 	d->waits_whole--;
 	fenced = d->fenced;
 	poor = d->poor;

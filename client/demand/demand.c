@@ -28,6 +28,13 @@ static void unlock(struct ps_demand *d)
 	pthread_mutex_unlock(&d->lock);
 }
 
+/* Also those who wait for all memory: nothing may come any more, or nothing be missing. */
+static void tell_all(struct ps_demand *d)
+{
+	d->env->ops->broadcast(d->env, &d->change);
+	d->env->ops->broadcast(d->env, &d->whole);
+}
+
 static void wait_change(struct ps_demand *d, uint64_t until)
 {
 	d->env->ops->wait(d->env, &d->change, &d->lock, until);
@@ -54,12 +61,14 @@ static struct ps_demand *demand_new(struct perseas *p)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&d->change, &attr);
+	pthread_cond_init(&d->whole, &attr);
 	pthread_condattr_destroy(&attr);
 	return d;
 }
 
 static void demand_free(struct ps_demand *d)
 {
+	pthread_cond_destroy(&d->whole);
 	pthread_cond_destroy(&d->change);
 	pthread_mutex_destroy(&d->lock);
 	free(d->hot);
@@ -178,7 +187,7 @@ static uint8_t *forget(struct ps_demand *d, struct ps_mapping *mapping)
 	        (size_t)(&d->mappings[d->mapping_count] - (mapping + 1)) * sizeof(*mapping));
 	d->mapping_count--;
 	/* Who waits for its pages waits for nothing now. */
-	d->env->ops->broadcast(d->env, &d->change);
+	tell_all(d);
 	return states;
 }
 
@@ -505,7 +514,7 @@ void ps_demand_step(struct perseas *p)
 	if (missing && !d->fenced && d->starved_at && now > d->starved_at + STARVED_FOR)
 		starved = cause(d);
 	if (changed)
-		d->env->ops->broadcast(d->env, &d->change);
+		tell_all(d);
 	unlock(d);
 	if (changed)
 		d->ops->wake(d->pager);

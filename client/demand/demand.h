@@ -117,7 +117,10 @@ struct ps_demand {
 	uint64_t rate;     /* bytes a second of what nobody waits for; 0: no limit */
 
 	pthread_mutex_t lock;
-	pthread_cond_t change;
+	pthread_cond_t change; /* also: a part of the memory has come */
+	/* For those who wait for all of it: to wake them for each part takes as long as to fill
+	 * that. */
+	pthread_cond_t whole;
 	bool stopping, fenced;
 	uint8_t store_id[PS_ID_SIZE], owner[PS_ID_SIZE];
 	uint64_t epoch; /* under which this owner adopted; 0: it is renewing its claims */

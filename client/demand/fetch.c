@@ -305,7 +305,7 @@ static void ask(struct ps_demand *d, unsigned i, uint64_t now)
 uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const uint8_t *bytes,
                           bool *all)
 {
-	const struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
+	struct ps_mapping *mapping = ps_mapping_of(d, part->generation);
 	const uint32_t here = ps_granule_here(d, mapping, part->granule);
 	const uint32_t rest = ps_granules_length(d, mapping, part) - here;
 	const uint64_t at = part->granule * d->ops->granule + here;
@@ -323,9 +323,13 @@ uint32_t ps_granules_fill(struct ps_demand *d, const struct ps_want *part, const
 	pthread_mutex_lock(&d->lock);
 	d->filling = 0;
 	ps_settle_note(d, part, here + came);
+	/* It is there: its unmap waits for `filling`. That of another one may have moved it. */
+	mapping = ps_mapping_of(d, part->generation);
 	if (came)
-		ps_large_note(d, ps_mapping_of(d, part->generation), at, came);
+		ps_large_note(d, mapping, at, came);
 	d->env->ops->broadcast(d->env, &d->change);
+	if (!mapping->missing)
+		d->env->ops->broadcast(d->env, &d->whole);
 	*all = came == rest;
 	return came;
 }

@@ -30,8 +30,8 @@ def measure(name, output, *words):
 
 def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
     """kill -9 of owners of 64 and 128 MiB, over each fabric, with memory that is read first and
-    that comes on demand; the next owner is started then, or is a standby that waits, with and
-    without a copy. Nothing acknowledged is missing. Every figure is there."""
+    that comes on demand; `perseas run` starts the next owner, or that is a standby that waits, with
+    and without a copy. Nothing acknowledged is missing. Every figure is there."""
     told = measure("failover.py", tmp_path / "failover.json", "--quick")
     assert told["sizes"] == [64 * MIB, 128 * MIB]
     assert [entry["fabric"] for entry in told["fabrics"]] == ["tcp", "shm"]

@@ -151,13 +151,13 @@ static void *wait_whole(void *arg)
 	return (void *)(intptr_t)perseas_wait_whole(rig->p, INT64_MAX);
 }
 
-/* A thread that waits for memory now. */
-static pthread_t begin_waiting(struct rig *rig, void *(*fn)(void *arg))
+/* A thread that waits now, for a change or for all memory. */
+static pthread_t begin_waiting(struct rig *rig, void *(*fn)(void *arg), pthread_cond_t *what)
 {
 	pthread_t thread;
 
 	atomic_store(&rig_waited, false);
-	atomic_store(&rig_watched, &rig->p->demand->change);
+	atomic_store(&rig_watched, what);
 	pthread_create(&thread, NULL, fn, rig);
 	RIG_UNTIL(atomic_load(&rig_waited));
 	return thread;
@@ -167,7 +167,7 @@ static pthread_t begin_waiting(struct rig *rig, void *(*fn)(void *arg))
 static pthread_t begin_wait(struct rig *rig)
 {
 	rig_begin(rig);
-	return begin_waiting(rig, wait_whole);
+	return begin_waiting(rig, wait_whole, &rig->p->demand->whole);
 }
 
 static void test_the_longest_wait_ends_when_all_is_here(void **state)
@@ -190,6 +190,18 @@ static void test_an_unmap_ends_a_wait(void **state)
 	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
 	pthread_join(thread, &rc);
 	assert_int_equal((intptr_t)rc, 0);
+}
+
+/* It is told, though nothing comes any more. */
+static void test_a_fence_ends_a_wait(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread = begin_wait(rig);
+	void *rc;
+
+	rig_be_fenced(rig);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, PERSEAS_EFENCED);
 }
 
 /* Granules count from the segment's first byte, wherever that lies: here the second is missing, and
@@ -241,7 +253,7 @@ static void test_who_waits_holds_up_nobody(void **state)
 	                          PERSEAS_RECOVERY_ON_DEMAND),
 	                 0);
 	assert_int_equal(rig_map(rig), 0);
-	thread = begin_waiting(rig, put);
+	thread = begin_waiting(rig, put, &rig->p->demand->change);
 	for (int i = 0; i < 300; i++) {
 		assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
 		assert_int_equal(perseas_abort(tx), 0);
@@ -556,6 +568,7 @@ int main(void)
 		BY(shm, test_transactions_go_on_meanwhile),
 		BY(tcp, test_the_longest_wait_ends_when_all_is_here),
 		BY(tcp, test_an_unmap_ends_a_wait),
+		BY(tcp, test_a_fence_ends_a_wait),
 		BY(tcp, test_a_base_that_is_no_multiple_of_granules),
 		BY(tcp, test_who_waits_holds_up_nobody),
 		BY(tcp, test_a_source_dies),
