@@ -48,9 +48,9 @@ check-clang:
 
 # test_alloc puts its own malloc in the place that the sanitizer takes: plain only. So are test_litmus
 # and test_biased, which are about the order in which two processors see stores: they keep both busy
-# for longer with a sanitizer, and show less of that then. Those of WAITING wait for what takes real
-# seconds. Only root can have the kernel keep huge pages.
-PLAIN_ONLY := %/test_alloc %/test_litmus %/test_biased
+# for longer with a sanitizer, and show less of that then. test_copy_away looks at each instruction.
+# Those of WAITING wait for what takes real seconds. Only root can have the kernel keep huge pages.
+PLAIN_ONLY := %/test_alloc %/test_litmus %/test_biased %/test_copy_away
 ALL_UNIT_TESTS = $(UNIT_TESTS) \
 	$(filter-out $(PLAIN_ONLY),$(UNIT_TESTS:$(BUILD)/%=build/sanitize/%))
 ROOTS = $(filter %/test_huge_pages %/test_huge_warm,$(ALL_UNIT_TESTS))
@@ -63,13 +63,15 @@ check-unit:
 		$(addprefix --waiting ,$(filter $(WAITING),$(ALL_UNIT_TESTS)))
 
 SCHEDULES := 1..3000 3001..6000 6001..9000 9001..12000
+MIXED := 1000000..1000999
 check-sim:
 	@$(SUBMAKE) tests
 	@$(SUBMAKE) $(SANITIZED) tests
 	@: those that can take longest first, and equal parts after them
 	@$(RUN) sim --timeout 1800 --jobs 2 --user "sim mistakes: $(SIM) --mistakes" \
 		$(SIM:$(BUILD)/%=build/sanitize/%) $(foreach part,$(SCHEDULES),\
-			"sim $(part): $(SIM) --full $(part)")
+			"sim $(part): $(SIM) --full $(part)") \
+		"sim mixed: $(SIM) --seeds $(MIXED)"
 
 # Of owners that recover on demand; it prints how many of them fell while memory was missing.
 KILLS := env PERSEAS_DEMAND_KILLS=500 $(PYTHON) -m pytest -q -s -p no:cacheprovider \

@@ -29,7 +29,8 @@ import bindings
 
 HERE = pathlib.Path(__file__).parent
 WORK = pathlib.Path("build/mutants")
-SECONDS = 300                           # for a test; one that takes longer hangs, and has found it
+# For a test: one that takes longer hangs, and has found it. A unit test has as long in make check.
+SECONDS, OF_UNIT = 300, 120
 FIELDS = ("rule", "file", "found by", "changes nothing", "same code")
 # Every rule of proto/PROTOCOL.md must be broken by some edit that is found.
 RULES = ["I%d" % n for n in range(1, 10)]
@@ -178,19 +179,33 @@ def built(finder):
     return pathlib.Path("build/tests", kind if kind in ("sim", "crash") else "unit", kind)
 
 
+def outcome(text, status):
+    """What a test program that ended says: "passed", "skipped: why", or how it failed."""
+    if status is None:
+        return "no end after it was given all its time"
+    if status < 0:
+        return signal.Signals(-status).name
+    if status == 0:
+        skipped = re.search(r"# SKIP.*|^SKIP:? .*", text, re.M)
+        return "skipped: " + skipped[0] if skipped else "passed"
+    said = re.search(r"^not ok \d+ - (\S+)|^BAD +(.*?) *\d*$|^(seed \d+.*)$", text, re.M)
+    return next((s for s in said.groups() if s), "") if said else "status %d" % status
+
+
 def run(program, finder):
-    """What a test program says: "passed", "skipped: why", or how it failed."""
+    """What a test program says, and all that it printed."""
     words = [str(program.absolute())]
     if finder.startswith("sim:"):
         words += ["--seeds", finder.partition(":")[2]]
     elif ":" in finder:
         words.append(finder.partition(":")[2])
     env = {**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}
+    seconds = OF_UNIT if finder.startswith("test_") else SECONDS
     with tempfile.TemporaryFile("w+", dir=WORK, errors="replace") as log:
         child = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=env,
                                  stdin=subprocess.DEVNULL, start_new_session=True)
         try:
-            status = child.wait(SECONDS)
+            status = child.wait(seconds)
         except subprocess.TimeoutExpired:
             status = None
         try:                            # whatever it left behind goes with it
@@ -200,15 +215,7 @@ def run(program, finder):
         child.wait()
         log.seek(0)
         text = log.read()
-    if status is None:
-        return "no end after %d s" % SECONDS
-    if status < 0:
-        return signal.Signals(-status).name
-    if status == 0:
-        skipped = re.search(r"# SKIP.*|^SKIP:? .*", text, re.M)
-        return "skipped: " + skipped[0] if skipped else "passed"
-    said = re.search(r"^not ok \d+ - (\S+)|^BAD +(.*?) *\d*$|^(seed \d+.*)$", text, re.M)
-    return next((s for s in said.groups() if s), "") if said else "status %d" % status
+    return outcome(text, status), text
 
 
 def judge(builder, mutant):
@@ -228,7 +235,7 @@ def judge(builder, mutant):
         skipped = ""
         for finder in mutant.finders:
             program = builder.program(finder, folder, changed, mutant.included)
-            what = run(program, finder)
+            what, _ = run(program, finder)
             if what.startswith("skipped"):
                 skipped = what
             elif what != "passed" and mutant.equivalent:
@@ -266,15 +273,17 @@ def control(finder):
     if bindings.is_ours(finder):
         what = bindings.what_fails(finder)
         return what == "passed", what
-    what = run(built(finder), finder)
-    return what == "passed" or (None if what.startswith("skipped") else False), what
+    what, text = run(built(finder), finder)
+    if what == "passed" or what.startswith("skipped"):
+        return True if what == "passed" else None, what
+    return False, "\n".join([what] + text.splitlines()[-20:])
 
 
 def sound(finder, what):
     """Does the schedule that failed pass without the edit?"""
     seed = re.search(r"seed (\d+)", what)
     return not (finder.startswith("sim:") and seed) or \
-        run(built("sim:"), "sim:%s..%s" % (seed[1], seed[1])) == "passed"
+        run(built("sim:"), "sim:%s..%s" % (seed[1], seed[1]))[0] == "passed"
 
 
 def choose(mutants, args):
@@ -312,16 +321,24 @@ def look(mutants, builder, args):
             return False, str(mistake)
 
     finders = sorted({finder for mutant in mutants for finder in mutant.finders})
-    counts = {True: 0, False: 0, None: 0}
+    counts, failed = {True: 0, False: 0, None: 0}, []
+
+    def say(good, words):
+        print(words, flush=True)
+        if good is False:
+            failed.append(words)
+
     print("%d edits%s" % (len(mutants), ", drawn by " + args.sample if args.sample else ""))
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for finder, (good, what) in zip(finders, pool.map(control, finders)):
             if not good:
-                print("%-34s without any edit: %s" % (finder, what), flush=True)
+                say(good, "%-34s without any edit: %s" % (finder, what))
                 counts[good] += good is False
         for mutant, (good, what) in zip(mutants, pool.map(judged, mutants)):
-            print("%-34s %s %s" % (mutant.name, mutant.fields["rule"], what), flush=True)
+            say(good, "%-34s %s %s" % (mutant.name, mutant.fields["rule"], what))
             counts[good] += 1
+    for words in failed:                # again: whoever reads a long output begins at its end
+        print("FAILED " + words)
     print("%d passed, %d failed%s" % (counts[True], counts[False],
           ", %d skipped" % counts[None] if counts[None] else ""))
     return 1 if counts[False] or not counts[True] else 0

@@ -10,6 +10,7 @@
 #include "aim.h"
 #include "creators.h"
 #include "mirror.h"
+#include "mixed.h"
 #include "mistakes.h"
 #include "oracle.h"
 #include "schedule.h"
@@ -31,7 +32,7 @@ struct fork {
 static bool is_for_it(const struct sim_world *w)
 {
 	return w->mistake == SIM_MISTAKE_FORKED ||
-	       (!w->mistake && w->seed % EVERY == 12 && !sim_creators_count(w));
+	       (!w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 12 && !sim_creators_count(w));
 }
 
 void sim_fork_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)

@@ -8,6 +8,7 @@
 #include "aim.h"
 #include "creators.h"
 #include "mirror.h"
+#include "mixed.h"
 #include "schedule.h"
 
 #include <string.h>
@@ -32,7 +33,7 @@ struct hang {
 
 static bool is_for_it(const struct sim_world *w)
 {
-	return !w->mistake && w->seed % EVERY == 5 && !sim_creators_count(w);
+	return !w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 5 && !sim_creators_count(w);
 }
 
 /* Another mirror leaves the roster meanwhile; else it loses its memory. */

@@ -10,6 +10,7 @@
 #include "../../client/core/handle.h"
 #include "../../client/heap/heap.h"
 #include "mistakes.h"
+#include "mixed.h"
 #include "schedule.h"
 
 #include <string.h>
@@ -44,7 +45,9 @@ void sim_heap_shape(struct sim_world *w)
 {
 	struct sim_schedule *s = w->schedule;
 
-	s->heap = w->mistake ? sim_mistake_heaps(w) : w->seed % 16 == 9 || w->seed % 64 == 11;
+	s->heap = w->mistake        ? sim_mistake_heaps(w)
+	          : sim_is_mixed(w) ? sim_chance(w, 35)
+	                            : w->seed % 16 == 9 || w->seed % 64 == 11;
 	if (!s->heap)
 		return;
 	s->tracks = 0;

@@ -9,6 +9,7 @@
 #include "aim.h"
 #include "creators.h"
 #include "mirror.h"
+#include "mixed.h"
 #include "schedule.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ struct loaded {
 
 static bool is_for_it(const struct sim_world *w)
 {
-	return !w->mistake && w->seed % EVERY == 24 && !sim_creators_count(w);
+	return !w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 24 && !sim_creators_count(w);
 }
 
 /* Another one takes the place of the mirror that lost its memory, and does not come back. */

@@ -10,6 +10,7 @@
 #include "creators.h"
 #include "mirror.h"
 #include "mistakes.h"
+#include "mixed.h"
 #include "schedule.h"
 
 #include <string.h>
@@ -38,7 +39,8 @@ struct lossy {
 
 static bool is_for_it(const struct sim_world *w)
 {
-	const bool wanted = w->mistake ? sim_mistake_cabled(w) : w->seed % EVERY == 14;
+	const bool wanted = w->mistake ? sim_mistake_cabled(w)
+	                               : !sim_is_mixed(w) && w->seed % EVERY == 14;
 
 	return wanted && !sim_creators_count(w);
 }

@@ -3,7 +3,7 @@
  *
  *   sim                        a full run: many schedules, some of them twice, all mistakes
  *   sim --full A..B            the same with these schedules, and without the mistakes
- *   sim --seeds A..B           these schedules
+ *   sim --seeds A..B           these schedules; from 1000000 on they are mixed (mixed.h)
  *   sim --seed N [--trace]     one, with what happens in it
  *   sim --mistakes             every mistake must be found
  *   sim --mistake WORD [--seed N [--trace]] [--sound]

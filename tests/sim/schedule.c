@@ -14,6 +14,7 @@
 #include "lossy.h"
 #include "mirror.h"
 #include "mistakes.h"
+#include "mixed.h"
 #include "oracle.h"
 #include "rosters.h"
 #include "stranger.h"
@@ -100,13 +101,13 @@ static void draw(struct sim_world *w)
 	s->straight = w->mistake ? sim_mistake_straight(w) : w->seed % 16 == 11;
 	s->poor = sim_mistake_poor(w) || (!w->mistake && s->demand && w->seed / 16 % 3) ? 30 : 0;
 	s->apart = w->mistake ? sim_mistake_apart(w) : w->seed % 8 == 7;
-	if (s->apart)
-		s->threads = 90;
+	s->threads = s->apart ? 90 : s->threads;
 	s->tracks = sim_mistake_tracks(w) || (!w->mistake && w->seed % 5 == 3) ? 50 : 0;
 	s->tracks = s->apart ? 0 : s->tracks;
-	sim_heap_shape(w);
 	s->destroys = sim_mistake_destroys(w) ? 25 : !w->mistake && w->seed % 3 == 2 ? 5 : 0;
 	s->grows = sim_mistake_grows(w) ? 25 : !w->mistake && w->seed % 7 == 4 ? 8 : 0;
+	sim_mixed_shape(w);
+	sim_heap_shape(w);
 	sim_mistake_shape(w, &n, &spares);
 	sim_hang_shape(w, &n, &spares);
 	sim_lossy_shape(w, &n, &spares);

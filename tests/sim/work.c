@@ -9,6 +9,7 @@
 #include "grown.h"
 #include "heap_work.h"
 #include "mistakes.h"
+#include "mixed.h"
 #include "pager_sim.h"
 #include "schedule.h"
 
@@ -56,25 +57,14 @@ static int begin(struct sim_application *a, struct work *work, enum kind kind)
 	const struct sim_schedule *schedule = a->world->schedule;
 	int rc;
 
-	work->kind = kind;
+	*work = (struct work){ .application = a, .kind = kind };
 	work->saw = kind == SERIAL ? a->at : NULL;
-	work->locked = 0;
-	work->refused = false;
 	work->tracks = schedule->tracks && sim_chance(a->world, schedule->tracks);
 	rc = perseas_begin(a->p,
 	                   kind == SERIAL ? PERSEAS_SERIAL
-	                   : work->tracks ? PERSEAS_TRACK
+	                   : work->tracks ? PERSEAS_TRACK | sim_mixed_turn(a->world, !a->open)
 	                                  : 0,
 	                   &work->tx);
-	memset(work->ranges, 0, sizeof(work->ranges));
-	work->application = a;
-	work->count = 0;
-	work->publish = false;
-	work->destroyed = 0;
-	work->trims = false;
-	work->grown = 0;
-	work->node = NULL;
-	work->joins = false;
 	if (rc == PERSEAS_EBLOCKED || (rc == PERSEAS_ECONFLICT && schedule->tracks))
 		return BLOCKED;
 	if (rc)
@@ -84,13 +74,19 @@ static int begin(struct sim_application *a, struct work *work, enum kind kind)
 	return GO_ON;
 }
 
-static void end(struct work *work)
+/* It is open no more. */
+static void leave(struct work *work)
 {
 	struct work **link = &work->application->open;
 
 	while (*link != work)
 		link = &(*link)->next;
 	*link = work->next;
+}
+
+static void end(struct work *work)
+{
+	leave(work);
 	sim_heap_end(work->application, work->tx, work->node);
 }
 
@@ -419,7 +415,8 @@ static int post(struct work *work)
 	return rc ? outcome(work, rc) : posted(work, &token);
 }
 
-/* It changed nothing, and is told that W hold what it may have read. */
+/* It changed nothing, and is told that W hold what it may have read. Its handle may be another
+ * thread's when that is over. */
 static int commit_reader(struct work *work)
 {
 	struct sim_application *a = work->application;
@@ -427,10 +424,11 @@ static int commit_reader(struct work *work)
 	int rc;
 
 	sim_mistake_apart_commits(a->owner, work->tx);
+	sim_heap_end(a, work->tx, NULL);
 	rc = perseas_commit(work->tx, 0);
 	if (rc == PERSEAS_EBLOCKED)
 		perseas_abort(work->tx);
-	end(work);
+	leave(work);
 	if (a->owner->dead || rc == PERSEAS_EFENCED)
 		return LEAVE;
 	if (rc && rc != PERSEAS_EBLOCKED && rc != PERSEAS_EINDOUBT)
@@ -445,11 +443,12 @@ static int commit_reader(struct work *work)
 static int commit(struct work *work)
 {
 	struct sim_application *a = work->application;
+	const bool changes = work->count || sim_heap_changes(a, work->tx);
 	int rc;
 
-	if (!work->count && work->kind != PLAIN)
+	if (!changes && work->kind != PLAIN)
 		return commit_reader(work);
-	if ((!work->count && !sim_heap_changes(a, work->tx)) || sim_chance(a->world, 7)) {
+	if (!changes || sim_chance(a->world, 7)) {
 		rc = perseas_abort(work->tx);
 		end(work);
 		sim_count(a->world, SIM_ABORTS, 1);
@@ -493,6 +492,7 @@ static int work_apart(struct sim_application *a)
 			break;
 		work.count = work.locked = 0;
 		work.saw = NULL;
+		sim_heap_end(a, work.tx, NULL);
 		rc = perseas_retry(work.tx);
 	}
 	if (!rc)
@@ -512,7 +512,6 @@ int sim_work_one(struct sim_application *a)
 	if (a->world->schedule->apart && sim_chance(a->world, 60))
 		return work_apart(a);
 	rc = begin(a, &work, PLAIN);
-
 	if (rc != GO_ON)
 		return rc;
 	fill(&work);

@@ -1,7 +1,8 @@
 /*
  * test_biased.c - the biased lock (client/core/biased.h): who becomes its favourite, and that no
- * two threads ever have it at once, on two processors, while the favourite changes all the time.
- * What makes the latter sure is a barrier and a second look, whose lack no functional test shows.
+ * two threads ever have it at once: when the other comes before any instruction of the favourite's,
+ * and on two processors, while the favourite changes all the time. What makes that sure is a second
+ * look, and a barrier, whose lack only the latter shows.
  * With an argument, only the tests run whose names it matches.
  */
 #include "../../client/core/biased.h"
@@ -13,12 +14,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "stepping.h"
 #include "two_processors.h"
 
 enum {
@@ -228,6 +231,89 @@ static void another_thread_waits_while_the_favourite_is_inside(void **state)
 	assert_true(atomic_load(&got));
 }
 
+/* --- before each instruction --- */
+
+#if defined(__x86_64__)
+static struct {
+	unsigned left;           /* instructions of the favourite until the other comes */
+	atomic_bool come, leave; /* what the other is told */
+	atomic_bool inside;      /* it has the lock */
+} visit;
+
+static void *come_when_told(void *arg)
+{
+	while (!atomic_load(&visit.come))
+		sched_yield();
+	ps_biased_lock(&lock);
+	atomic_store(&visit.inside, true);
+	while (!atomic_load(&visit.leave))
+		sched_yield();
+	atomic_store(&visit.inside, false);
+	ps_biased_unlock(&lock);
+	return arg;
+}
+
+/* The favourite goes on when the other has the lock, or waits for it. The other leaves as soon as
+ * the favourite is about to wait for it. */
+static void before_instruction(const uint8_t *instruction)
+{
+	if (visit.left > 0 && --visit.left == 0) {
+		atomic_store(&visit.come, true);
+		while (!atomic_load(&visit.inside) && !atomic_load(&pauses))
+			sched_yield();
+	}
+	if (instruction == (const uint8_t *)(uintptr_t)ps_biased_lock_slowly) {
+		atomic_store(&visit.leave, true);
+		step_end();
+	}
+}
+
+/* The favourite takes the lock, and the other comes before its `at`th instruction; false: it takes
+ * fewer. */
+static bool come_before(unsigned at)
+{
+	pthread_t other;
+	bool together, came;
+
+	lock.wanted = SOON;
+	take(SOON);
+	assert_true(has_favourite());
+	memset(&visit, 0, sizeof(visit));
+	visit.left = at;
+	atomic_store(&pauses, 0);
+	assert_int_equal(pthread_create(&other, NULL, come_when_told, NULL), 0);
+	step_begin(before_instruction);
+	ps_biased_lock(&lock);
+	step_end();
+	together = atomic_load(&visit.inside);
+	came = visit.left == 0;
+	atomic_store(&visit.come, true);
+	atomic_store(&visit.leave, true);
+	ps_biased_unlock(&lock);
+	pthread_join(other, NULL);
+	assert_false(together);
+	return came;
+}
+
+static void another_may_come_before_each_instruction(void **state)
+{
+	unsigned at = 1;
+
+	(void)state;
+	while (come_before(at))
+		at++;
+	/* It looks who is the favourite, twice, and says that it is inside in between. */
+	assert_true(at > 4);
+}
+#else
+static void another_may_come_before_each_instruction(void **state)
+{
+	(void)state;
+	print_message("SKIP: this processor does not trap after each instruction\n");
+	skip();
+}
+#endif
+
 /* --- on two processors at once --- */
 
 static struct {
@@ -323,6 +409,7 @@ int main(int argc, char **argv)
 		TEST(without_barriers_there_is_no_favourite),
 		TEST(a_barrier_that_fails_is_tried_again),
 		TEST(another_thread_waits_while_the_favourite_is_inside),
+		TEST(another_may_come_before_each_instruction),
 		TEST(no_two_threads_have_it_at_once),
 	};
 

@@ -39,6 +39,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "small_caches.h"
 #include "two_processors.h"
 
 enum {
@@ -506,23 +507,6 @@ static void a_prefix_is_there_beside_small_caches(void **state)
 	look_on_all(place_of(state), lengths, 2, 20 * CHAINS);
 }
 
-/* It takes their size, and from where on it copies as if for large ones, when a program begins. */
-static const char small_caches[] = "glibc.cpu.x86_non_temporal_threshold=0x5000:"
-				   "glibc.cpu.x86_rep_movsb_threshold=0x10000000";
-
-static bool has_small_caches(void)
-{
-	const char *tunables = getenv("GLIBC_TUNABLES");
-
-	return tunables && !strcmp(tunables, small_caches);
-}
-
-static int again_with_small_caches(char **argv)
-{
-	setenv("GLIBC_TUNABLES", small_caches, 1);
-	return execv("/proc/self/exe", argv);
-}
-
 int main(int argc, char **argv)
 {
 	static enum barriers none = NONE, for_others = FOR_OTHERS;
@@ -541,12 +525,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_prefix_is_there_beside_small_caches, setup,
 		                                teardown),
 	};
-	int failed;
 
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	if (has_small_caches())
-		return cmocka_run_group_tests(small, NULL, NULL);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	return failed ? failed : again_with_small_caches(argv);
+	(void)argc;
+	return run_also_with_small_caches(argv, tests, small);
 }
