@@ -1,28 +1,27 @@
 #!/usr/bin/env python3
-"""Runs the commands of a test suite, keeps their output, counts, and says so in one line each.
+"""Runs the commands of one test suite, keeps their output, counts, and prints a line for each.
 
-    run.py SUITE [--timeout S] [--jobs N] [--user] [--waiting COMMAND]... COMMAND...
-           [--root COMMAND]...                         run; exit 1 unless all passed
-    run.py --broken SUITE                              the suite did not get as far as counting
-    run.py --begin SUITE | --end SUITE                 a suite of `make check` begins, ends
-    run.py --sum                                       what failed, one line a suite, the sum
-    run.py SUITE --sum ...                             the same of this suite, once it was run
+    run.py SUITE [--quiet S] [--jobs N] [--user] [--sum] [--waiting COMMAND]... COMMAND...
+           [--root COMMAND]...              run; exit 1 unless everything passed
+    run.py SUITE --again                    rerun the drills that failed (tests/unstable.py)
 
-A command is a program's path, or "label: words". Counted are, in this order: lines of TAP
-(cmocka), or the last "N passed" and "N failed" (pytest, our own programs), or else the
-exit status as one test. A status other than 0 is always a failure. Output goes to
-build/results/SUITE/, counts to build/results/SUITE.count. N commands run at once, and those of
---waiting beside them: they wait nearly all the time, and take no processor from anybody. With
---user root has an ordinary user do it, in a copy of the tree, but for what follows --root.
+A command is a program's path, or "label: words". The runner counts, in this order: lines of TAP
+(cmocka), or the last "N passed" and "N failed" (pytest, our own programs), or else the exit status
+as one test. A status other than 0 is always a failure. Verdicts are: passed, failed, skipped,
+undecided (a test began, and a reason that starts with UNDECIDED says why it has no verdict) and
+unstable. Output goes to build/results/SUITE/, verdicts to build/results/SUITE.json.
 
-PERSEAS_SUITES has the suites of `make check`: those that run alone, "/", those after them, "/",
-those beside the latter. --begin says with it which of them this is and how long the rest will
-take, by what each took the last time (build/durations/SUITE), or else takes usually.
+N commands run at once. Those of --waiting run next to them, since they wait nearly all the time.
+With --user, root has an ordinary user run the commands in a copy of the tree, except those that
+follow --root. A command that prints nothing for S seconds (600) hangs, and is killed. With --sum
+the last line is the sum, and what failed is repeated just before it.
 """
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -30,23 +29,32 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import ordinary
+import unstable
 
 RESULTS = pathlib.Path("build/results")
-DURATIONS = pathlib.Path("build/durations")
 
-# Seconds on two processors, with what is built for the suite and what runs beside it.
-USUALLY = {
-    "build": 90, "headers": 2, "abi": 2, "style": 5, "unit": 170, "instructions": 15, "timing": 130,
-    "drills": 600, "python": 30, "rdma": 330, "install": 90,
-    "sim": 420, "clang": 60, "lint": 200, "model": 60, "crash": 60, "fuzz": 200, "cpp": 40,
-    "mutants": 300,
-}
+# Set by a signal that ends the run; and the children that it has to end.
+STOPPED, CHILDREN = threading.Event(), set()
 
-# What says that something failed: of TAP, of pytest, of ours.
-FAILED = re.compile(r"\bnot ok \d+(?!.*# SKIP)|^FAILED |, [1-9]\d* failed")
+# The first lines to quote of a failure: as TAP, pytest and our own programs print them.
+FAILED = re.compile(r"\bnot ok \d+(?!.*# SKIP)|^FAILED |^ERROR |, [1-9]\d* failed")
+
+Verdicts = collections.namedtuple("Verdicts", "passed failed skipped undecided unstable",
+                                  defaults=(0, 0, 0, 0, 0))
+
+
+def add(one, other):
+    return Verdicts(*(a + b for a, b in zip(one, other)))
+
+
+def in_words(verdicts):
+    """Passed and failed always, the others if there are any."""
+    return ", ".join("%d %s" % (count, name) for name, count in verdicts._asdict().items()
+                     if count or name in ("passed", "failed"))
 
 
 def split(command):
@@ -61,31 +69,44 @@ def split(command):
     return " ".join(parts) or path.name, [command]
 
 
-def count(text, status):
-    """(passed, failed, skipped) of a program's output and exit status."""
-    tap = re.findall(r"^(not ok|ok) \d+(.*)$", text, re.M)
-    found = {word: n for n, word in re.findall(r"(\d+) (passed|failed|errors?|skipped)\b", text)}
-    if tap:
-        skipped = sum(1 for _, rest in tap if "# SKIP" in rest)
-        # cmocka tells a skipped test as "not ok".
-        failed = sum(1 for ok, rest in tap if ok == "not ok" and "# SKIP" not in rest)
-        passed = len(tap) - skipped - failed
-        planned = re.search(r"^1\.\.(\d+)$", text, re.M)
-        if planned and int(planned.group(1)) > len(tap):
-            failed = max(failed, 1)
-    elif "passed" in found or "failed" in found or "skipped" in found:
-        passed = int(found.get("passed", 0))
-        failed = int(found.get("failed", 0)) + int(found.get("error", found.get("errors", 0)))
-        skipped = int(found.get("skipped", 0))
-    else:
-        passed, failed, skipped = int(status == 0), int(status != 0), 0
-    if status != 0:
-        failed = max(failed, 1)
-    return passed, failed, skipped
+# --- counting ---
 
+def count_tap(text, lines):
+    skipped = sum(1 for _, rest in lines if "# SKIP" in rest)
+    # cmocka reports a skipped test as "not ok".
+    failed = sum(1 for ok, rest in lines if ok == "not ok" and "# SKIP" not in rest)
+    planned = re.search(r"^1\.\.(\d+)$", text, re.M)
+    passed = len(lines) - skipped - failed
+    if planned and int(planned.group(1)) > len(lines):
+        failed = max(failed, 1)
+    return Verdicts(passed, failed, skipped)
+
+
+def count_words(text):
+    found = {word.rstrip("s") if word.startswith("error") else word: int(n) for n, word in
+             re.findall(r"(\d+) (passed|failed|errors?|skipped|undecided)\b", text)}
+    # pytest has no verdict "undecided": these are skips whose reason says so.
+    of_pytest = sum(int(n) for n in re.findall(r"^SKIPPED \[(\d+)\].*: UNDECIDED", text, re.M))
+    return Verdicts(found.get("passed", 0), found.get("failed", 0) + found.get("error", 0),
+                    found.get("skipped", 0) - of_pytest, found.get("undecided", 0) + of_pytest)
+
+
+def count(text, status):
+    """The verdicts that a program's output and exit status give."""
+    tap = re.findall(r"^(not ok|ok) \d+(.*)$", text, re.M)
+    if tap:
+        verdicts = count_tap(text, tap)
+    elif re.search(r"\d+ (passed|failed|skipped|errors?)\b", text):
+        verdicts = count_words(text)
+    else:
+        verdicts = Verdicts(int(status == 0), int(status != 0))
+    return verdicts._replace(failed=max(verdicts.failed, 1)) if status else verdicts
+
+
+# --- running ---
 
 def environment():
-    """Without make's job server, and with the output and the strictness that we want."""
+    """The environment without make's job server, and with the output and strictness we want."""
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     env["CMOCKA_MESSAGE_OUTPUT"] = "TAP"
     env.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0:strict_string_checks=1")
@@ -94,25 +115,53 @@ def environment():
 
 
 def give_way(pid):
-    """A kernel that groups processes by session divides its time among groups, which have a
-    priority of their own: one that begins here gets that of this process."""
+    """Gives a new session the nice value of this process: a kernel that groups processes by session
+    divides its time among the groups, and ignores the values of their members."""
     if os.nice(0) > 0:
-        try:
+        with contextlib.suppress(OSError):      # no such groups, or the child is gone
             pathlib.Path("/proc/%d/autogroup" % pid).write_text(str(os.nice(0)))
-        except OSError:                 # it does not group them, or the child is gone
-            pass
 
 
 def log_of(suite, label):
     return RESULTS / suite / (re.sub(r"[^\w.-]+", "-", label) + ".log")
 
 
-def run(suite, timeout, command, keywords):
-    """Runs one command in a process group of its own; (label, counts, note)."""
-    label, words = split(command)
-    log = log_of(suite, label)
-    start = time.monotonic()
-    note = ""
+def stolen():
+    """Seconds that the hypervisor took from this machine's processors since it booted."""
+    fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return int(fields[8]) / os.sysconf("SC_CLK_TCK") if len(fields) > 8 else 0.0
+
+
+def wait_for(child, log, quiet):
+    """The exit status, or None after `quiet` seconds without any output."""
+    size, since = -1, time.monotonic()
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return child.wait(1)
+        now = log.stat().st_size
+        if now != size:
+            size, since = now, time.monotonic()
+        elif time.monotonic() - since > quiet:
+            return None
+
+
+def kill_group(child):
+    """Ends the command and whatever it left behind."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def stop(*_):
+    """A signal ends the commands that run; no other begins, and the copy of the tree is removed."""
+    STOPPED.set()
+    for child in list(CHILDREN):
+        kill_group(child)
+
+
+def execute(words, log, quiet, keywords):
+    """Runs a command in a process group of its own; (exit status, note)."""
+    if STOPPED.is_set():
+        return 1, "stopped, "
     with open(log, "wb") as out:
         try:
             child = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT,
@@ -120,164 +169,143 @@ def run(suite, timeout, command, keywords):
                                      **keywords)
         except OSError as error:
             out.write(str(error).encode())
-            return label, (0, 1, 0), str(error)
-        give_way(child.pid)
-        try:
-            status = child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            status, note = -1, "no end after %d s" % timeout
-        try:                            # whatever it left behind goes with it
-            os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        child.wait()
-    counts = count(log.read_text(errors="replace"), status)
-    if status < 0 and not note:
-        note = "ended by signal %d" % -status
-    if counts[1]:
-        note = (note + ", see " if note else "see ") + str(log)
-    return label, counts, "%.1f s %s" % (time.monotonic() - start, note)
+            return 1, "%s, " % error
+    CHILDREN.add(child)
+    give_way(child.pid)
+    status = wait_for(child, log, quiet)
+    kill_group(child)
+    child.wait()
+    CHILDREN.discard(child)
+    if status is None:
+        return -1, "killed after %d s without output, " % quiet
+    return status, "ended by signal %d, " % -status if status < 0 else ""
 
 
-def line_of(suite, label, counts, note):
-    passed, failed, skipped = counts
-    text = "%d passed, %d failed" % (passed, failed)
-    if skipped:
-        text += ", %d skipped" % skipped
-    return ("%-9s %-34s %s  %s" % (suite, label, text, note)).rstrip() + "\n"
+def run(suite, quiet, command, keywords):
+    """Runs one command; (label, verdicts, note)."""
+    label, words = split(command)
+    log = log_of(suite, label)
+    log.write_bytes(b"")
+    start, steal = time.monotonic(), stolen()
+    status, note = execute(words, log, quiet, keywords)
+    verdicts = count(log.read_text(errors="replace"), status)
+    if verdicts.failed:
+        note += "load %.1f, %.1f s stolen, see %s" % (os.getloadavg()[0], stolen() - steal, log)
+    return label, verdicts, "%.1f s %s" % (time.monotonic() - start, note)
 
 
-def say(text):
-    print(text, end="", flush=True)
+def line_of(suite, label, verdicts, note):
+    return ("%-12s %-34s %s  %s" % (suite, label, in_words(verdicts), note)).rstrip() + "\n"
 
 
-def quoted(suite, label, counts):
-    """What a failed command said of what failed, however far from its end, and its end; or what
-    pytest says of what it skipped: the reason is on the screen."""
+def quoted(suite, label, verdicts):
+    """Of a failed command the lines that say what failed and its last lines; of pytest's skips the
+    reasons."""
     lines = log_of(suite, label).read_text(errors="replace").splitlines()
-    if counts[1]:
+    if verdicts.failed:
         lines = [s for s in lines[:-30] if FAILED.search(s)][:30] + lines[-30:]
     else:
         lines = [s for s in lines if s.startswith("SKIPPED ")]
     return "".join("    | %s\n" % line for line in lines)
 
 
+@contextlib.contextmanager
+def runners(args):
+    """Yields the keywords for Popen of an ordinary user's commands, and of root's."""
+    own = {"env": environment()}
+    if args.user and os.geteuid() == 0:
+        with ordinary.hand_over(own["env"], RESULTS) as handed:
+            yield handed, own
+    else:
+        yield own, own
+
+
+def run_all(suite, args):
+    """Yields (label, verdicts, note) of each command, in the order in which they are given."""
+    with runners(args) as (handed, own), contextlib.ExitStack() as stack:
+        def begin(jobs, work):
+            pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(jobs))
+            return pool.map(lambda each: run(suite, args.quiet, *each), work)
+
+        waiting = begin(max(1, len(args.waiting)), [(c, handed) for c in args.waiting])
+        others = begin(args.jobs, [(c, handed) for c in args.command] +
+                       [(c, own) for c in args.root])
+        yield from itertools.chain(others, waiting)
+
+
 def run_suite(suite, args):
     (RESULTS / suite).mkdir(parents=True, exist_ok=True)
-    for kind in ".count", ".failures":      # no sum is of the run before
-        (RESULTS / (suite + kind)).unlink(missing_ok=True)
-    total, own, failures = [0, 0, 0], {"env": environment()}, ""
-    with contextlib.ExitStack() as stack:
-        handed = (stack.enter_context(ordinary.hand_over(own["env"], RESULTS))
-                  if args.user and os.geteuid() == 0 else own)
-        def begin_all(jobs, work):
-            pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(jobs))
-            return pool.map(lambda each: run(suite, args.timeout, *each), work)
-
-        waiting = begin_all(max(1, len(args.waiting)), [(c, handed) for c in args.waiting])
-        others = begin_all(args.jobs, [(c, handed) for c in args.command] +
-                           [(c, own) for c in args.root])
-        for label, counts, note in itertools.chain(others, waiting):
-            told = line_of(suite, label, counts, note) + quoted(suite, label, counts)
-            say(told)
-            failures += told if counts[1] else ""
-            total = [a + b for a, b in zip(total, counts)]
-    if total[0] + total[1] == 0:        # a suite in which nothing ran shows nothing
-        print("%-9s nothing ran" % suite)
-        total[1] = 1
-    (RESULTS / (suite + ".count")).write_text("%d %d %d\n" % tuple(total))
-    (RESULTS / (suite + ".failures")).write_text(failures)
-    return sum_up(suite) if args.sum else 1 if total[1] else 0
+    (RESULTS / (suite + ".json")).unlink(missing_ok=True)
+    total, failures, drills = Verdicts(), "", []
+    for label, verdicts, note in run_all(suite, args):
+        told = line_of(suite, label, verdicts, note) + quoted(suite, label, verdicts)
+        print(told, end="", flush=True)
+        if verdicts.failed:
+            failures += told
+            roots = not args.user or label in [split(each)[0] for each in args.root]
+            drills += unstable.failed_drills(log_of(suite, label), roots)
+        total = add(total, verdicts)
+    if not total.passed + total.failed:         # a suite in which nothing ran shows nothing
+        print("%-12s nothing ran" % suite)
+        total = total._replace(failed=1)
+    save(suite, total, failures, drills)
+    return finish(suite, args.sum)
 
 
-def broken(suite):
-    """Records a suite that failed before it counted: its build broke."""
+def save(suite, verdicts, failures, drills):
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / (suite + ".count")
-    if not path.exists():
-        path.write_text("0 1 0\n")
-        failures = RESULTS / (suite + ".failures")
-        failures.write_text("%-9s did not get as far as counting\n" % suite)
-    return 0
+    (RESULTS / (suite + ".json")).write_text(json.dumps(
+        {"verdicts": verdicts, "failures": failures, "drills": drills}))
 
 
-def noted(path):
-    """The number in this file, None: there is none."""
+def load(suite):
+    """(verdicts, what failed, failed drills), or one failure if the suite did not count."""
     try:
-        return float(path.read_text())
+        saved = json.loads((RESULTS / (suite + ".json")).read_text())
+        return Verdicts(*saved["verdicts"]), saved["failures"], saved["drills"]
     except (OSError, ValueError):
-        return None
+        return Verdicts(failed=1), "%-12s did not get as far as counting\n" % suite, []
 
 
-def seconds_left(suite, now):
-    """Of one that has ended: none. One that takes longer than the last time may end at once."""
-    if noted(RESULTS / (suite + ".ended")) is not None:
-        return 0
-    begun = noted(RESULTS / (suite + ".began"))
-    takes = noted(DURATIONS / suite) or USUALLY.get(suite, 60)
-    return max(0, takes - (now - begun if begun else 0))
+def finish(suite, in_sum):
+    verdicts, failures, _ = load(suite)
+    if in_sum:
+        print(failures + "%d passed, %d failed" % verdicts[:2])
+    return 1 if verdicts.failed else 0
 
 
-def begin(suite):
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    now = time.time()
-    (RESULTS / (suite + ".began")).write_text("%f\n" % now)
-    lanes = [lane.split() for lane in os.environ.get("PERSEAS_SUITES", "").split("/")]
-    if len(lanes) != 3:
-        return 0
-    alone, last, beside = (sum(seconds_left(each, now) for each in lane) for lane in lanes)
-    minutes = round((alone + max(last, beside)) / 60)
-    print("check     %s is %d of %d suites, %s left" % (
-        suite, len(list(RESULTS.glob("*.began"))), sum(map(len, lanes)),
-        "about %d min" % minutes if minutes else "less than a minute"), flush=True)
-    return 0
-
-
-def end(suite):
-    """Notes how long it took, for the next time."""
-    now, began = time.time(), noted(RESULTS / (suite + ".began"))
-    DURATIONS.mkdir(parents=True, exist_ok=True)
-    (DURATIONS / suite).write_text("%f\n" % (now - began))
-    (RESULTS / (suite + ".ended")).write_text("%f\n" % now)
-    return 0
-
-
-def sum_up(suite):
-    """What failed is told again, since whoever reads a long output begins at its end. "*": of all
-    suites."""
-    total = [0, 0, 0]
-    for path in sorted(RESULTS.glob(suite + ".failures")):
-        say(path.read_text())
-    for path in sorted(RESULTS.glob(suite + ".count")):
-        counts = [int(n) for n in path.read_text().split()]
-        say(line_of(path.stem, "all", counts, ""))
-        total = [a + b for a, b in zip(total, counts)]
-    print("%d passed, %d failed" % (total[0], total[1]))
-    return 0 if total[0] and not total[1] else 1
+def run_again(suite, args):
+    """Reruns the failed drills one after the other, and saves the verdicts that follow from it."""
+    verdicts, failures, drills = load(suite)
+    if not drills or verdicts.failed != len(drills):
+        return 1                        # something else failed, too
+    args.user = not all(each["root"] for each in drills)
+    with runners(args) as (handed, own):
+        stable = [each for each in drills if not unstable.passes(
+            each, own if each["root"] else handed, log_of(suite, "again"))]
+    told, red = unstable.judge([each for each in drills if each not in stable])
+    print(told, end="", flush=True)
+    failed = len(stable) + red
+    save(suite, verdicts._replace(failed=failed, unstable=len(drills) - failed),
+         failures + told if failed else told, [])
+    return 1 if failed else 0
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("suite", nargs="?")
-    parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("suite")
+    parser.add_argument("--quiet", type=float, default=600)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--user", action="store_true")
     parser.add_argument("--root", action="append", default=[])
     parser.add_argument("--waiting", action="append", default=[])
-    parser.add_argument("--broken", action="store_true")
-    parser.add_argument("--begin", action="store_true")
-    parser.add_argument("--end", action="store_true")
     parser.add_argument("--sum", action="store_true")
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("command", nargs="*")
     args = parser.parse_intermixed_args()
-    if args.sum and not args.suite:
-        return sum_up("*")
-    if not args.suite:
-        parser.error("no suite is named")
-    for chosen, act in (args.broken, broken), (args.begin, begin), (args.end, end):
-        if chosen:
-            return act(args.suite)
-    return run_suite(args.suite, args)
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, stop)
+    return (run_again if args.again else run_suite)(args.suite, args)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@
  * class (of size) and one type, or a whole number of chunks are one large object. Objects have no
  * header. A run has a bit for each of its objects, which is set while the object lives. A run
  * without such bits is free, whatever its entry says. A large object covers the chunks behind its
- * first: no bit of theirs is set, and their entries, which count again once the object is freed, are
- * those of free chunks or of runs.
+ * first: no bit of theirs is set, and their entries, which count again once the object is freed,
+ * are those of free chunks or of runs.
  */
 #ifndef PERSEAS_CLIENT_HEAP_FORMAT_H
 #define PERSEAS_CLIENT_HEAP_FORMAT_H
@@ -112,9 +112,9 @@ const char *ps_heap_head_fault(const struct ps_heap_head *head, unsigned extent,
 const char *ps_heap_entry_fault(const struct ps_heap_entry *entry, uint64_t chunk, uint64_t chunks);
 const char *ps_heap_bits_fault(const struct ps_heap_entry *entry, const uint64_t *bits);
 
-/* The same of a chunk that a large object covers: its entry must be valid, since it counts again once
- * the object is freed, and must not begin another large object. The first chunk has the object's own
- * entry, and only its bits are checked. */
+/* The same of a chunk that a large object covers: its entry must be valid, since it counts again
+ * once the object is freed, and must not begin another large object. The first chunk has the
+ * object's own entry, and only its bits are checked. */
 const char *ps_heap_covered_fault(const struct ps_heap_entry *entries, const uint64_t *bits,
                                   uint64_t first, uint64_t chunk, uint64_t chunks);
 

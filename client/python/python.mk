@@ -43,6 +43,6 @@ PROCESSES := tests/python/test_processes.py
 PACKAGE_TESTS := $(PYTHON) -m pytest -q -rs -p no:cacheprovider tests/python
 check-python:
 	@$(SUBMAKE) all python $(BUILD)/bench/turns
-	@$(RUN) python --timeout 300 --jobs 2 --user \
+	@$(RUN) python --jobs 2 --user \
 		"misuse: $(PACKAGE_TESTS)/test_misuse.py $(PROCESSES)" \
 		"package: $(PACKAGE_TESTS) --ignore tests/python/test_misuse.py --ignore $(PROCESSES)"

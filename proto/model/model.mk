@@ -2,7 +2,7 @@
 # found. The Makefile includes it.
 
 MODEL := nice -n 15 $(PYTHON) proto/model/check.py
-.PHONY: model model-quick check-model
+.PHONY: model model-quick check-model check-model-whole
 #: model           checks the rules, all of them (minutes); model-quick: within a minute
 model:
 	@deploy/deps.sh model
@@ -13,4 +13,7 @@ model-quick:
 	@$(MODEL) --jobs 2 --quick
 
 check-model:
-	@$(RUN) model --timeout 900 "model: $(MAKE) --no-print-directory model-quick"
+	@$(RUN) model "model: $(MAKE) --no-print-directory model-quick"
+
+check-model-whole:
+	@$(RUN) model-whole "model: $(MAKE) --no-print-directory model"

@@ -11,7 +11,7 @@ check-ansible: dist
 	@deploy/deps.sh build test deb deb-test ansible-test
 	@$(SUBMAKE) all $(COUNTER)
 	@rm -rf --one-file-system $(ANSIBLE)/deb && mkdir -p $(ANSIBLE)
-	@$(RUN) ansible --sum --timeout 3600 \
+	@$(RUN) ansible --quiet 3600 --sum \
 		"packages: env DEB_BUILD_OPTIONS=nocheck deploy/deb.sh $(DIST) $(ANSIBLE)/deb" \
 		"root: tests/ansible/root.sh $(BUILD) $(ANSIBLE)/deb $(ANSIBLE)" \
 		"drills: unshare --mount --propagation private --pid --fork --kill-child --mount-proc \

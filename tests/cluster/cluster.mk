@@ -16,6 +16,6 @@ CLUSTER := $(BUILD)/cluster
 check-cluster:
 	@deploy/deps.sh build test deb-test
 	@$(SUBMAKE) all $(COUNTER)
-	@$(RUN) cluster --sum --timeout 3600 "root: tests/cluster/root.sh $(BUILD) $(CLUSTER)" \
+	@$(RUN) cluster --quiet 3600 --sum "root: tests/cluster/root.sh $(BUILD) $(CLUSTER)" \
 		"drills: unshare --mount --propagation private env PERSEAS_CLUSTER=$(abspath $(CLUSTER)) \
 			$(PYTHON) -m pytest -v -s --durations=0 -p no:cacheprovider tests/cluster"

@@ -10,7 +10,7 @@ check-container: dist
 	@deploy/deps.sh build test deb deb-test container container-test
 	@$(SUBMAKE) $(COUNTER)
 	@rm -rf --one-file-system $(CONTAINER) && mkdir -p $(CONTAINER)
-	@$(RUN) container --sum --timeout 5400 \
+	@$(RUN) container --quiet 3600 --sum \
 		"packages: env DEB_BUILD_OPTIONS=nocheck deploy/deb.sh $(DIST) $(CONTAINER)/deb" \
 		"drills: unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
 			env PERSEAS_CONTAINER=$(abspath $(CONTAINER)) PERSEAS_BUILD=$(abspath $(BUILD)) \

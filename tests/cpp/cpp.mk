@@ -35,7 +35,7 @@ $(BUILD)/bench/cpp: bench/cpp.cpp $(CXX_BINDING) $(ARCHIVE)
 check-cpp:
 	@$(SUBMAKE) all $(TELLER) $(BUILD)/tests/cpp/plain $(BUILD)/bench/cpp
 	@$(SUBMAKE) $(SANITIZED) $(CXX_SANITIZED)
-	@$(RUN) cpp --timeout 300 --jobs 2 --user "compilers: tests/cpp/compile.py" \
+	@$(RUN) cpp --jobs 2 --user "compilers: tests/cpp/compile.py" \
 		$(foreach test,$(CXX_SANITIZED),"$(notdir $(test)): tests/cpp/run.py $(test)") \
 		"without exceptions: tests/cpp/run.py build/tests/cpp/plain" \
 		"cost: bench/cpp.py --build $(BUILD)"

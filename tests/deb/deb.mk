@@ -9,12 +9,12 @@ DEB_STEPS := prepare lintian rebuild piuparts life
 #:                 an owner, purge, autopkgtests (as root, with Debian's mirror; no part of check)
 check-deb: dist
 	@deploy/deps.sh build deb deb-test
-	@$(RUN) deb --sum --timeout 5400 $(foreach step,$(DEB_STEPS),"$(step): tests/deb/check.sh $(step)")
+	@$(RUN) deb --quiet 3600 --sum $(foreach step,$(DEB_STEPS),"$(step): tests/deb/check.sh $(step)")
 
 # rpmlint of Debian knows the spec; of what is built here, without the macros of a system that rpm
 # manages, it would say much that is not so there.
 #: check-rpm       the RPM packages: rpmlint of the spec, and that rpmbuild makes them
 check-rpm: dist
 	@deploy/deps.sh build rpm rpm-test
-	@$(RUN) rpm --sum --timeout 5400 "rpmlint: rpmlint --strict -c deploy/rpmlint.toml deploy/perseas.spec" \
+	@$(RUN) rpm --quiet 3600 --sum "rpmlint: rpmlint --strict -c deploy/rpmlint.toml deploy/perseas.spec" \
 		"packages: deploy/rpm.sh $(DIST) build/rpm-test --nocheck"

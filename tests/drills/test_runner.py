@@ -1,10 +1,11 @@
-"""The test runner must not call a failure a success, and gives away root's rights."""
+"""The test runner must not call a failure a success, and gives away root's rights; and what
+`make check` makes of its suites."""
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -26,7 +27,8 @@ def script(folder, name, text):
 
 
 def counted(folder, suite):
-    return (folder / "build/results" / (suite + ".count")).read_text().split()
+    """How many passed, failed, were skipped, are undecided and are unstable."""
+    return json.loads((folder / "build/results" / (suite + ".json")).read_text())["verdicts"]
 
 
 def test_lines_of_tap_are_counted(tmp_path):
@@ -34,14 +36,14 @@ def test_lines_of_tap_are_counted(tmp_path):
     tap = script(tmp_path, "tap", "echo 1..4; echo ok 1 - a; echo ok 2 - b; "
                                   "echo 'ok 3 # SKIP c'; echo not ok 4 - d")
     assert run(tmp_path, "unit", tap)[0] == 1
-    assert counted(tmp_path, "unit") == ["2", "1", "1"]
+    assert counted(tmp_path, "unit") == [2, 1, 1, 0, 0]
 
 
 def test_a_crash_after_good_lines_is_a_failure(tmp_path):
     """One of three planned tests is reported, then the program dies."""
     crash = script(tmp_path, "crash", "echo 1..3; echo ok 1 - a; kill -SEGV $$")
     assert run(tmp_path, "unit", crash)[0] == 1
-    assert counted(tmp_path, "unit") == ["1", "1", "0"]
+    assert counted(tmp_path, "unit") == [1, 1, 0, 0, 0]
 
 
 def test_an_end_before_the_plans_end_is_a_failure(tmp_path):
@@ -54,13 +56,25 @@ def test_a_sum_in_words_is_counted(tmp_path):
     """As pytest and our own programs say it."""
     words = script(tmp_path, "words", "echo '3 passed, 1 skipped in 0.1s'")
     assert run(tmp_path, "drills", words)[0] == 0
-    assert counted(tmp_path, "drills") == ["3", "0", "1"]
+    assert counted(tmp_path, "drills") == [3, 0, 1, 0, 0]
 
 
-def test_a_program_that_does_not_end_is_a_failure(tmp_path):
-    """It would run for a minute, and is given a moment."""
+def test_a_skip_for_want_of_a_verdict_is_undecided(tmp_path):
+    """As pytest -rs prints two skips, of which one began and has no verdict."""
+    words = script(tmp_path, "words", "echo 'SKIPPED [1] a.py:1: UNDECIDED: a busy machine'; "
+                                      "echo 'SKIPPED [1] b.py:1: only root'; "
+                                      "echo '3 passed, 2 skipped in 0.1s'")
+    assert run(tmp_path, "drills", words)[0] == 0
+    assert counted(tmp_path, "drills") == [3, 0, 1, 1, 0]
+
+
+def test_a_program_that_hangs_is_a_failure(tmp_path):
+    """One prints nothing for longer than it may; the other takes as long, and prints."""
     forever = script(tmp_path, "forever", "sleep 60")
-    assert run(tmp_path, "sim", "--timeout", "0.3", forever)[0] == 1
+    status, told = run(tmp_path, "sim", "--quiet", "1", forever)
+    assert status == 1 and "killed after 1 s without output" in told
+    goes_on = script(tmp_path, "goes_on", "for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done")
+    assert run(tmp_path, "sim", "--quiet", "2", goes_on)[0] == 0
 
 
 def test_what_waits_takes_nobodys_place(tmp_path):
@@ -69,9 +83,9 @@ def test_what_waits_takes_nobodys_place(tmp_path):
                                       "sleep 0.01; done")
     beside = [script(tmp_path, name, "until [ -e here ]; do sleep 0.01; done; touch " + name)
               for name in ("first", "second")]
-    status, told = run(tmp_path, "unit", "--timeout", "20", "--jobs", "1", "--waiting", beside[0],
+    status, told = run(tmp_path, "unit", "--jobs", "1", "--waiting", beside[0],
                        "--waiting", beside[1], meets)
-    assert (status, counted(tmp_path, "unit")) == (0, ["3", "0", "0"]), told
+    assert (status, counted(tmp_path, "unit")) == (0, [3, 0, 0, 0, 0]), told
     fails = script(tmp_path, "fails", "exit 1")
     assert run(tmp_path, "unit", "--waiting", fails, beside[0])[0] == 1
 
@@ -94,42 +108,7 @@ def test_a_program_that_is_missing_is_a_failure(tmp_path):
 def test_a_suite_in_which_nothing_runs_is_a_failure(tmp_path):
     """No command at all."""
     assert run(tmp_path, "sim")[0] == 1
-    assert counted(tmp_path, "sim") == ["0", "1", "0"]
-
-
-def test_the_sum_counts_a_suite_whose_build_broke(tmp_path):
-    """One suite is good, the other never got as far as running."""
-    good = script(tmp_path, "good", "exit 0")
-    assert run(tmp_path, "unit", good)[0] == 0
-    assert run(tmp_path, "--broken", "sim")[0] == 0
-    status, text = run(tmp_path, "--sum")
-    assert status == 1
-    assert text.splitlines()[-1] == "1 passed, 1 failed"
-    assert text.startswith("sim       did not get as far as counting\n")
-
-
-def test_the_sum_tells_again_what_failed(tmp_path):
-    """Two suites, of which one has a bad test. A suite that is run again is good."""
-    good = script(tmp_path, "good", "echo all is well")
-    bad = script(tmp_path, "bad", "echo the reason; exit 1")
-    run(tmp_path, "unit", good, bad)
-    run(tmp_path, "sim", good)
-    lines = run(tmp_path, "--sum")[1].splitlines()
-    assert re.match("unit +bad +0 passed, 1 failed", lines[0]), lines
-    assert lines[1] == "    | the reason"
-    assert len(lines) == 5 and lines[-1] == "2 passed, 1 failed"
-    run(tmp_path, "unit", good)
-    assert "the reason" not in run(tmp_path, "--sum")[1]
-
-
-def test_the_sum_of_good_suites_is_good(tmp_path):
-    """Two suites with one good test each."""
-    good = script(tmp_path, "good", "exit 0")
-    for suite in ("unit", "sim"):
-        assert run(tmp_path, suite, good)[0] == 0
-    status, text = run(tmp_path, "--sum")
-    assert status == 0
-    assert text.splitlines()[-1] == "2 passed, 0 failed"
+    assert counted(tmp_path, "sim") == [0, 1, 0, 0, 0]
 
 
 def test_the_sum_of_one_suite_is_of_its_last_run_alone(tmp_path):
@@ -140,7 +119,7 @@ def test_the_sum_of_one_suite_is_of_its_last_run_alone(tmp_path):
     assert status == 0 and text.splitlines()[-1] == "2 passed, 0 failed" and "sim" not in text
     dies = script(tmp_path, "dies", "kill -9 $PPID")
     assert run(tmp_path, "deb", "--sum", dies)[0] not in (0, 1)
-    assert run(tmp_path, "--sum")[1].endswith("0 passed, 1 failed\n")
+    assert not (tmp_path / "build/results/deb.json").exists()
 
 
 def test_a_suite_that_is_summed_ends_with_what_failed(tmp_path):
@@ -152,59 +131,167 @@ def test_a_suite_that_is_summed_ends_with_what_failed(tmp_path):
     assert "good" in lines[2] and "bad" in lines[3] and lines[4] == "    | why"
 
 
-def progress(folder, monkeypatch, suite, suites):
-    """What is said when this suite of `make check` begins, and the suite is over at once."""
-    monkeypatch.setenv("PERSEAS_SUITES", suites)
-    status, said = run(folder, "--begin", suite)
-    assert status == 0 and run(folder, "--end", suite) == (0, "")
-    return said
+# --- make check ---
+
+def check(folder, *words, suites, **environment):
+    """What check.py prints: `make check-SUITE` is a line of shell here."""
+    (folder / "Makefile").write_text("".join(
+        "check-%s:\n\t@%s\n" % (suite, line) for suite, line in suites.items()))
+    (folder / "tests").mkdir(exist_ok=True)
+    (folder / "tests/unstable").write_text("# none\n")
+    done = subprocess.run([sys.executable, str(TOP / "tests/check.py"), *words], cwd=folder,
+                          text=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, **environment})
+    return done.returncode, done.stdout
 
 
-def test_each_suite_of_a_check_says_how_far_it_is(tmp_path, monkeypatch):
-    """Two alone, then two lanes of one after the other beside each other, of which the longer one
-    counts. What the last time took counts, and what is done does not."""
-    durations = tmp_path / "build/durations"
-    durations.mkdir(parents=True)
-    for suite, minutes in (("a", 3), ("b", 4), ("c", 10), ("d", 1), ("e", 2)):
-        (durations / suite).write_text("%d\n" % (60 * minutes))
-    lanes = "a b / c / d e"
-    assert progress(tmp_path, monkeypatch, "a", lanes) == \
-        "check     a is 1 of 5 suites, about 17 min left\n"
-    assert progress(tmp_path, monkeypatch, "b", lanes) == \
-        "check     b is 2 of 5 suites, about 14 min left\n"
-    assert progress(tmp_path, monkeypatch, "c", lanes) == \
-        "check     c is 3 of 5 suites, about 10 min left\n"
-    assert "about 3 min left" in progress(tmp_path, monkeypatch, "d", lanes)
-    assert float((durations / "c").read_text()) < 60
-    (durations / "e").write_text("1\n")
-    assert "less than a minute left" in progress(tmp_path, monkeypatch, "e", lanes)
+def suite(passed, failed):
+    """A suite with so many tests."""
+    return "%s %s $@ \"it: sh -c 'echo %d passed, %d failed; exit %d'\"" % (
+        sys.executable, RUNNER, passed, failed, failed > 0)
 
 
-def test_a_suite_that_has_begun_has_less_to_go(tmp_path, monkeypatch):
-    """It began two minutes ago, takes five, and runs beside one that takes one."""
-    results = tmp_path / "build/results"
-    results.mkdir(parents=True)
-    (tmp_path / "build/durations").mkdir()
-    for suite, minutes in (("c", 5), ("d", 1)):
-        (tmp_path / "build/durations" / suite).write_text("%d\n" % (60 * minutes))
-    (results / "c.began").write_text("%f\n" % (time.time() - 120))
-    assert progress(tmp_path, monkeypatch, "d", "/ c / d") == \
-        "check     d is 2 of 2 suites, about 3 min left\n"
+def test_a_check_sums_its_suites(tmp_path):
+    """One alone, then one each in two lanes. Each has a line, and the sum is the last one."""
+    suites = {"build": suite(1, 0), "drills": suite(2, 0), "unit": suite(3, 0)}
+    for name in suites:
+        suites[name] = suites[name].replace("$@", name)
+    status, told = check(tmp_path, "day", "--first", "build", "--waiting", "drills", "--busy",
+                         "unit", suites=suites)
+    assert status == 0 and told.splitlines()[-1] == "6 passed, 0 failed", told
+    for name in suites:
+        assert re.search("^%s +[123] passed, 0 failed +" % name, told, re.M), told
 
 
-def test_a_suite_that_is_run_by_itself_says_nothing_of_others(tmp_path, monkeypatch):
-    monkeypatch.delenv("PERSEAS_SUITES", raising=False)
-    assert run(tmp_path, "--begin", "unit") == (0, "")
+def test_a_check_fails_with_any_suite(tmp_path):
+    """One has a bad test, another one does not get as far as counting, a third one counts and ends
+    with an error of make. What failed is repeated before the sum."""
+    suites = {"build": suite(1, 0).replace("$@", "build"),
+              "unit": suite(1, 2).replace("$@", "unit"),
+              "sim": "echo no compiler; exit 1",
+              "style": suite(1, 0).replace("$@", "style") + " && exit 3"}
+    status, told = check(tmp_path, "day", "--first", "build", "--busy", "unit", "sim", "style",
+                         suites=suites)
+    assert status == 1 and told.splitlines()[-1] == "3 passed, 4 failed", told
+    end = told[told.rindex("suites,"):]
+    for words in ("unit ", "sim          did not get as far", "| no compiler",
+                  "check-style ended with status"):
+        assert words in end, told
 
 
-def test_every_suite_of_a_check_has_its_usual_time():
+def test_an_estimate_follows_what_the_last_run_took(tmp_path):
+    """The suites after the first run in two lanes, of which the longer one counts."""
+    suites = {name: suite(1, 0).replace("$@", name) for name in "abcde"}
+    (tmp_path / "build/durations").mkdir(parents=True)
+    for name, minutes in (("a", 3), ("b", 4), ("c", 10), ("d", 1), ("e", 2)):
+        (tmp_path / "build/durations" / name).write_text("%d\n" % (60 * minutes))
+    told = check(tmp_path, "day", "--first", "a", "b", "--waiting", "c", "--busy", "d", "e",
+                 suites=suites)[1]
+    assert told.startswith("check        0 of 5 suites, about 17 min left\n"), told
+    assert float((tmp_path / "build/durations/c").read_text()) < 60
+
+
+def test_every_suite_has_its_usual_time():
     """As the makefile has them, and no others."""
-    makefile = (TOP / "tests/check.mk").read_text()
-    suites = sum((re.findall("^%s := (.*)$" % lane, makefile, re.M)[0].split()
-                  for lane in ("ALONE", "LAST", "BESIDE")), [])
-    table = re.search(r"^USUALLY = {(.*?)^}", RUNNER.read_text(), re.M | re.S)[1]
-    assert sorted(re.findall(r'"(\w+)":', table)) == sorted(suites)
+    makefile = (TOP / "tests/check.mk").read_text().replace("\\\n", " ")
 
+    def suites(*lanes):
+        return sorted(sum((re.findall("^%s := (.*)$" % lane, makefile, re.M)[0].split()
+                           for lane in lanes), []))
+
+    for file, lanes in (("check.py", ("FIRST", "WAITING", "BUSY")), ("night.py", ("NIGHT",))):
+        text = (TOP / "tests" / file).read_text()
+        table = re.search(r"^USUALLY = {(.*?)^}", text, re.M | re.S)[1]
+        assert sorted(re.findall(r'"([\w-]+)":', table)) == suites(*lanes)
+
+
+def git(folder, *words):
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=folder,
+                   check=True, stdout=subprocess.PIPE)
+
+
+def test_what_passed_by_night_is_not_run_again(tmp_path):
+    """Two suites, of which one fails. A document changes, then a file that counts."""
+    suites = {"lint": suite(1, 0).replace("$@", "lint"), "rdma": suite(0, 1).replace("$@", "rdma")}
+    git(tmp_path, "init", "-q")
+    (tmp_path / "file.c").write_text("int x;\n")
+    (tmp_path / "read.md").write_text("a\n")
+    (tmp_path / ".gitignore").write_text("build\n")
+    check(tmp_path, "night", "lint", suites=suites)     # leaves its files there
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "a")
+
+    def night(**environment):
+        told = check(tmp_path, "night", "lint", "rdma", suites=suites, **environment)[1]
+        return [name for name in suites if re.search("^%s +. passed" % name, told, re.M)]
+
+    assert night() == ["lint", "rdma"]
+    assert night() == ["rdma"]
+    (tmp_path / "read.md").write_text("b\n")
+    assert night() == ["rdma"]
+    assert night(NIGHT_SECONDS="1") == []
+    (tmp_path / "file.c").write_text("int y;\n")
+    assert night() == ["lint", "rdma"]
+    assert night() == ["lint", "rdma"]                  # what is not committed is not recorded
+    git(tmp_path, "commit", "-qam", "b")
+    assert night() == ["lint", "rdma"] and night() == ["rdma"]
+
+
+# --- drills that fail once ---
+
+FLAKY = """import pathlib
+
+
+def test_it():
+    seen = pathlib.Path(%r)
+    seen.write_text(seen.read_text() + "x")
+    if len(seen.read_text()) in %r:
+        %s
+"""
+
+
+def flaky(folder, fails_at, how, listed=""):
+    """(status, verdicts, what was said) of a drill that fails in these runs of it, and is run
+    again."""
+    (folder / "tests/drills").mkdir(parents=True, exist_ok=True)
+    (folder / "seen").write_text("")
+    (folder / "tests/unstable").write_text(listed)
+    (folder / "tests/drills/test_a.py").write_text(FLAKY % (str(folder / "seen"), fails_at, how))
+    pytest_line = "drills: %s -m pytest -q -rfEs -p no:cacheprovider tests/drills" % sys.executable
+    assert run(folder, "drills", pytest_line)[0] == 1
+    status, told = run(folder, "drills", "--again")
+    return status, counted(folder, "drills"), told
+
+
+LATE = "raise TimeoutError('no answer within 5 s')"
+
+
+def test_a_drill_that_waited_in_vain_once_is_unstable(tmp_path):
+    """It passes five times alone. The line to add is printed; one that is listed has its cause."""
+    tmp_path.chmod(0o755)
+    status, verdicts, told = flaky(tmp_path, [1], LATE)
+    assert (status, verdicts) == (0, [0, 0, 0, 0, 1])
+    assert "add to tests/unstable the line 'tests/drills/test_a.py::test_it 20" in told
+    listed = "tests/drills/test_a.py::test_it 2026-01-01 the machine\n"
+    assert "passed 5 times alone: the machine" in flaky(tmp_path, [1], LATE, listed)[2]
+    assert len((tmp_path / "seen").read_text()) == 6
+
+
+def test_a_drill_that_fails_again_is_red(tmp_path):
+    """In the last of the five runs."""
+    tmp_path.chmod(0o755)
+    status, verdicts, _ = flaky(tmp_path, [1, 6], LATE)
+    assert (status, verdicts) == (1, [0, 1, 0, 0, 0])
+
+
+def test_a_drill_that_shows_wrong_data_is_red(tmp_path):
+    """It would pass from now on, and does not run again."""
+    status, verdicts, _ = flaky(tmp_path, [1], "assert 41 == 42, 'transactions'")
+    assert (status, verdicts) == (1, [0, 1, 0, 0, 0])
+    assert len((tmp_path / "seen").read_text()) == 1
+
+
+# --- an ordinary user ---
 
 # Who, where, whose home: in what is a result, too.
 SEE = """{ id -u; pwd; echo "${HOME-none}"; } >build/results/$1.seen; [ -w see ] && echo 1 passed
@@ -223,7 +310,7 @@ def seen(folder, *options):
     folder.chmod(0o700)
     status, text = run(folder, "drills", *options, "one: ./see one", "--root", "two: ./see two")
     assert status == 0, text
-    assert counted(folder, "drills") == ["2", "0", "0"]
+    assert counted(folder, "drills") == [2, 0, 0, 0, 0]
     return [(folder / "build/results" / (name + ".seen")).read_text().split()
             for name in ("one", "two")]
 
@@ -270,20 +357,3 @@ def test_what_gives_way_does_so_as_a_session_too(tmp_path):
     done = subprocess.run(["nice", "-n", "15", sys.executable, str(RUNNER), "sim", see],
                           cwd=tmp_path, timeout=60)
     assert done.returncode == 0
-
-
-def drills(expression):
-    """Those that pytest selects so."""
-    words = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", expression]
-    done = subprocess.run([sys.executable, *words, "tests/drills"], cwd=TOP, text=True,
-                          stdout=subprocess.PIPE, timeout=60, check=True)
-    return [line for line in done.stdout.splitlines() if "::" in line]
-
-
-def test_every_drill_is_run_once():
-    """By the suites together: alone or beside others, by an ordinary user or by root."""
-    recipes = subprocess.run(["make", "-n", "check-timing", "check-drills"], cwd=TOP, text=True,
-                             stdout=subprocess.PIPE, timeout=60, check=True).stdout
-    expressions = re.findall(r"-m '([^']*)'", recipes)
-    assert len(expressions) == 4
-    assert sorted(sum(map(drills, expressions), [])) == sorted(drills(""))

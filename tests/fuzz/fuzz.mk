@@ -20,7 +20,7 @@ $(BUILD)/tests/fuzz/make_%: $(BUILD)/obj/tests/fuzz/make_%.o $(TEST_ARCHIVE)
 
 check-fuzz:
 	@$(SUBMAKE) $(FUZZING) fuzzers
-	@$(RUN) fuzz --timeout 300 --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
+	@$(RUN) fuzz --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
 		"$(notdir $(t)): tests/fuzz/run.sh $(t:$(BUILD)/%=build/fuzz/%) $(FUZZ_SECONDS)")
 	@$(PYTHON) tests/fuzz/report.py build/results/fuzz tests/fuzz/corpus
 

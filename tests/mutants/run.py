@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Edits the product's code in small ways, and sees that the tests find each edit.
 
-    run.py [--sample SEED/PART] [--only WORD]... [--jobs N] [--flags FILE]
+    run.py [--day SECONDS] [--only WORD]... [--jobs N] [--flags FILE]
 
 The edits are in *.mutants beside this file, which README.md explains. `make check-mutants` calls it
 in the top of a tree whose tests are built, with the commands that compile and link them in FILE.
@@ -9,14 +9,17 @@ Each changed file is compiled by itself, below build/mutants, and linked into th
 that should find it: nothing else is built, and neither the tree nor what was built is changed. An
 example of doc/, or a header, is compiled with its test, which includes it.
 
---sample draws one part of PART by SEED, so that a failure can be had again; what is drawn, and how
-each test fares without any edit, is always looked at. The last line is "N passed, M failed".
+Every run looks up the lines of all edits. Without --day it tries all edits, or those with a WORD in
+their names, and first runs each test without any edit. With --day it tries the edits of files that
+differ from the commit on which the night last passed (tests/night.passed), in the order of the
+tables, and begins none after so many seconds. An edit whose test is skipped is tried again alone;
+if that is skipped, too, the edit is undecided, and the run fails. The last line is
+"N passed, M failed".
 """
 import argparse
 import concurrent.futures
 import os
 import pathlib
-import random
 import re
 import shlex
 import signal
@@ -28,6 +31,9 @@ import time
 import bindings
 
 HERE = pathlib.Path(__file__).parent
+sys.path.append(str(HERE.parent))
+import night  # noqa: E402
+
 WORK = pathlib.Path("build/mutants")
 # For a test: one that takes longer hangs, and has found it. A unit test has as long in make check.
 SECONDS, OF_UNIT = 300, 120
@@ -35,6 +41,7 @@ FIELDS = ("rule", "file", "found by", "changes nothing", "same code")
 # Every rule of proto/PROTOCOL.md must be broken by some edit that is found.
 RULES = ["I%d" % n for n in range(1, 10)]
 LEAST = 80                              # edits
+LEFT = object()                         # the verdict of an edit that the time did not suffice for
 
 
 class Mistake(Exception):
@@ -219,7 +226,7 @@ def run(program, finder):
 
 
 def judge(builder, mutant):
-    """(does it stand as the table says, what to say)."""
+    """(True if the tests treat the edit as the table says, None if they were skipped; words)."""
     start = time.monotonic()
     if bindings.is_ours(mutant.finders[0]):
         return judge_binding(mutant, start)
@@ -286,62 +293,101 @@ def sound(finder, what):
         run(built("sim:"), "sim:%s..%s" % (seed[1], seed[1]))[0] == "passed"
 
 
+def changed_files():
+    """The files that differ from the commit on which the night last passed; None means all."""
+    commit = night.last_commit("mutants-all")
+    return commit and set(night.git("diff", "--name-only", commit).splitlines())
+
+
 def choose(mutants, args):
-    """Those to look at: some words, a part drawn by a seed, or all."""
+    """The edits to try."""
     if args.only:
         return [m for m in mutants if any(word in m.name for word in args.only)]
-    if not args.sample:
-        return mutants
-    seed, _, part = args.sample.partition("/")
-    return random.Random(seed).sample(mutants, -(-len(mutants) // int(part)))
+    changed = changed_files() if args.day else None
+    return [m for m in mutants if changed is None or m.fields["file"] in changed]
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--sample", metavar="SEED/PART")
+    parser.add_argument("--day", type=float, metavar="SECONDS")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--flags", default=str(WORK / "flags"))
     args = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     try:
-        mutants = choose(read_tables(), args)
-        builder = Builder(args.flags)
+        mutants = read_tables()
+        run = Run(Builder(args.flags), args)
     except Mistake as mistake:
         print("%s\n0 passed, 1 failed" % mistake)
         return 1
-    return look(mutants, builder, args)
+    print("the lines of %d edits are in their files" % len(mutants))
+    run.count(True)
+    run.try_all(choose(mutants, args))
+    return run.finish()
 
 
-def look(mutants, builder, args):
-    def judged(mutant):
+class Run:
+    """Tries edits, prints a line of each, and counts."""
+
+    def __init__(self, builder, args):
+        self.builder, self.args = builder, args
+        self.until = time.monotonic() + args.day if args.day else None
+        self.passed, self.failed, self.undecided = 0, [], []
+
+    def count(self, good, words=""):
+        if good:
+            self.passed += 1
+        else:
+            self.failed.append(words)
+
+    def judge(self, mutant):
+        if self.until and time.monotonic() > self.until:
+            return LEFT, ""
         try:
-            return judge(builder, mutant)
+            return judge(self.builder, mutant)
         except Mistake as mistake:
             return False, str(mistake)
 
-    finders = sorted({finder for mutant in mutants for finder in mutant.finders})
-    counts, failed = {True: 0, False: 0, None: 0}, []
-
-    def say(good, words):
-        print(words, flush=True)
-        if good is False:
-            failed.append(words)
-
-    print("%d edits%s" % (len(mutants), ", drawn by " + args.sample if args.sample else ""))
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+    def control(self, mutants, pool):
+        """By day the suites that ran before have shown that the tests pass without any edit."""
+        finders = sorted({finder for mutant in mutants for finder in mutant.finders})
         for finder, (good, what) in zip(finders, pool.map(control, finders)):
             if not good:
-                say(good, "%-34s without any edit: %s" % (finder, what))
-                counts[good] += good is False
-        for mutant, (good, what) in zip(mutants, pool.map(judged, mutants)):
-            say(good, "%-34s %s %s" % (mutant.name, mutant.fields["rule"], what))
-            counts[good] += 1
-    for words in failed:                # again: whoever reads a long output begins at its end
-        print("FAILED " + words)
-    print("%d passed, %d failed%s" % (counts[True], counts[False],
-          ", %d skipped" % counts[None] if counts[None] else ""))
-    return 1 if counts[False] or not counts[True] else 0
+                words = "%-34s without any edit: %s" % (finder, what)
+                print(words, flush=True)
+                if good is False:
+                    self.failed.append(words)
+
+    def note(self, mutant, good, what):
+        words = "%-34s %s %s" % (mutant.name, mutant.fields["rule"], what)
+        print(words, flush=True)
+        self.count(good, words)
+
+    def try_all(self, mutants):
+        left = 0
+        with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
+            if not self.until:
+                self.control(mutants, pool)
+            for mutant, (good, what) in zip(mutants, pool.map(self.judge, mutants)):
+                if good is LEFT:
+                    left += 1
+                elif good is None:
+                    self.undecided.append(mutant)
+                else:
+                    self.note(mutant, good, what)
+        for mutant in self.undecided:
+            good, what = judge(self.builder, mutant)
+            self.note(mutant, bool(good), what if good is not None else "UNDECIDED: " + what)
+        if self.until:
+            print("%d edits are in files that changed; %d of them are left to the night" % (
+                len(mutants), left))
+
+    def finish(self):
+        for words in self.failed:       # again, since a reader of long output begins at its end
+            print("FAILED " + words)
+        print("%d passed, %d failed" % (self.passed, len(self.failed)))
+        return 1 if self.failed else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,6 @@ $(BUILD)/tests/peers/test_peers: $(BUILD)/obj/tests/peers/test_peers.o $(PEERS_O
 check-peers:
 	@deploy/deps.sh build bench
 	@$(SUBMAKE) $(BUILD)/tests/peers/test_peers
-	@$(RUN) peers --timeout 300 \
+	@$(RUN) peers \
 		"peers: bench/peers/redis_pair.py -- $(abspath $(BUILD))/tests/peers/test_peers" \
 		"pair: $(PYTHON) -m pytest -q -p no:cacheprovider tests/peers"

@@ -20,7 +20,7 @@ check-rdma:
 	@$(SUBMAKE) all $(TELLER) $(RDMA_TOOLS)
 	@tests/rdma/kernel.py >/dev/null
 	@: one alone waits much of the time, and leaves a processor idle
-	@$(RUN) rdma --timeout 900 --jobs 2 \
+	@$(RUN) rdma --jobs 2 \
 		"machines: $(PYTHON) -m pytest -v --durations=12 -p no:cacheprovider tests/rdma \
 			--ignore tests/rdma/guest" \
 		"guest: tests/rdma/rig.py run --nodes 4 --timeout 880 -- $(IN_GUEST) tests/rdma/guest" \
@@ -30,7 +30,7 @@ check-rdma-drills:
 	@deploy/deps.sh build rdma-test
 	@$(SUBMAKE) all $(TELLER)
 	@tests/rdma/kernel.py >/dev/null
-	@$(RUN) rdma-drills --timeout 1800 "drills: tests/rdma/rig.py run --nodes 4 --timeout 1780 \
+	@$(RUN) rdma-drills "drills: tests/rdma/rig.py run --nodes 4 --timeout 1780 \
 		-- $(IN_GUEST) tests/drills -k 'rdma and not route'"
 
 # The nodes on the other software device, iWARP's. Not in SUITES: it fetches the kernel's source.
@@ -39,7 +39,7 @@ check-rdma-siw:
 	@deploy/deps.sh build rdma-test
 	@$(SUBMAKE) all $(TELLER) $(RDMA_TOOLS)
 	@tests/rdma/siw.sh >/dev/null
-	@$(RUN) rdma-siw --timeout 300 "guest: tests/rdma/rig.py run --provider siw --nodes 4 \
+	@$(RUN) rdma-siw "guest: tests/rdma/rig.py run --provider siw --nodes 4 \
 		--timeout 280 -- $(IN_GUEST) tests/rdma/guest/test_nodes.py tests/rdma/guest/test_smoke.py \
 		-m 'not rxe'"
 
@@ -52,6 +52,6 @@ check-service:
 	@$(SUBMAKE) PREFIX=$(SERVICE_PREFIX) DESTDIR=$(abspath build/service) install
 	@$(SUBMAKE) BUILD=build/next VERSION=$(VERSION)+next build/next/perseasd
 	@tests/rdma/kernel.py >/dev/null
-	@$(RUN) service --timeout 900 "systemd: tests/rdma/rig.py run --nodes 4 --timeout 880 -- \
+	@$(RUN) service --quiet 3600 "systemd: tests/rdma/rig.py run --nodes 4 --timeout 880 -- \
 		tests/rdma/service.sh $(abspath build/service) $(SERVICE_PREFIX) $(abspath $(BUILD)) \
 		$(abspath build/next)/perseasd"
