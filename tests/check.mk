@@ -137,6 +137,15 @@ check-install:
 check-tarball:
 	@$(RUN) tarball "tarball: tests/install.sh tarball"
 
+# Each entry of tests/unstable for half an hour under load.
+check-unstable:
+	@$(SUBMAKE) all $(TELLER)
+	@$(RUN) unstable "listed drills: tests/unstable.py"
+
+# The day's check on machines that lack something; tests/anywhere.sh says what.
+check-anywhere:
+	@$(RUN) anywhere --quiet 3600 $(foreach kind,container nobody,"$(kind): tests/anywhere.sh $(kind)")
+
 # Which lines and branches the tests reach. What ends by kill -9 leaves no counts.
 COVERED := build/coverage/build
 COUNTING := CC=gcc BUILD=$(COVERED) CFLAGS="-O1 -g --coverage -fprofile-update=atomic"

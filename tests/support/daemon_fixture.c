@@ -6,6 +6,7 @@
 #include "daemon_fixture.h"
 
 #include "../../proto/data/frame.h"
+#include "memory_folder.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -56,8 +57,7 @@ int fixture_setup(void **state)
 
 	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	memset(&fixture, 0, sizeof(fixture));
-	strcpy(fixture.directory, "/dev/shm/perseas-daemon-XXXXXX");
-	assert_non_null(mkdtemp(fixture.directory));
+	memory_folder(fixture.directory, sizeof(fixture.directory), "daemon");
 	snprintf(path, sizeof(path), "%s/memory", fixture.directory);
 	fixture.memory = memory_file_new(path, 0, false, &text);
 	assert_non_null(fixture.memory);

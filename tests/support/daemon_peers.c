@@ -29,7 +29,7 @@ enum {
 	MEMORY = 1 << 20,
 	IDLE = 2, /* turns of the loop in which nothing comes: nothing will */
 	TURNS_MAX = 1000,
-	ENDING_MS = 20000,
+	ENDING_MS = 600000,
 };
 
 enum happening { EVENT_BYTES, EVENT_TCP, EVENT_PLAIN, EVENT_UNIX, EVENT_DATA, EVENT_END, EVENTS };

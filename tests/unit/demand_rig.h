@@ -10,6 +10,7 @@
 #include "../../client/core/handle.h"
 #include "../../proto/image/guard.h"
 #include "../../server/loop/daemon.h"
+#include "../support/memory_folder.h"
 #include "apart.h"
 
 #include <errno.h>
@@ -382,8 +383,7 @@ static int rig_setup_with(void **state, bool shared, const char *keys)
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		struct rig_mirror *m = &rig->mirrors[i];
 
-		strcpy(m->directory, "/dev/shm/perseas-demand-XXXXXX");
-		assert_non_null(mkdtemp(m->directory));
+		memory_folder(m->directory, sizeof(m->directory), "demand");
 		strcpy(m->keys, keys);
 		rig_start(m);
 		used += (size_t)(shared ? snprintf(rig->list + used, sizeof(rig->list) - used,
@@ -392,7 +392,7 @@ static int rig_setup_with(void **state, bool shared, const char *keys)
 		                                   "%stcp://127.0.0.1:%u", i ? "," : "", m->port));
 	}
 	/* Far more than a test takes: one that waits for ever ends. */
-	alarm(60);
+	alarm(600);
 	assert_int_equal(rig_by_another(rig, rig_make), 0);
 	*state = rig;
 	return 0;

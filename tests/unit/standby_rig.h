@@ -27,7 +27,7 @@ static inline void options_begin(struct perseas_options *options)
 {
 	*options = (struct perseas_options)PERSEAS_OPTIONS_INIT;
 	options->ring_size = 1 << 20;
-	options->connect_timeout_ms = 2000;
+	options->connect_timeout_ms = 18000;
 }
 
 static inline perseas_standby_t *begin_as(struct rig *rig, uint32_t flags, uint32_t order)

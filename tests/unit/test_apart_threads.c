@@ -12,7 +12,7 @@ static int setup(void **state)
 	static struct place place;
 
 	*state = &place;
-	alarm(60); /* who is not woken would wait for ever */
+	alarm(600); /* who is not woken would wait for ever */
 	return place_start(&place);
 }
 

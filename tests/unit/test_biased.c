@@ -25,10 +25,8 @@
 #include "two_processors.h"
 
 enum {
-	ROUNDS = 20000, /* in which the favourite loses the lock */
-	LEAST = 500,    /* that show something */
-	SECONDS = 5,
-	DEADLOCK = 30, /* seconds for all of it */
+	ROUNDS = 5000, /* in which the favourite loses the lock */
+	SECONDS = 600, /* ends a test that hangs */
 	SOON = 4,      /* times in a row after which a thread is the favourite here */
 	DELAYS = 256,
 	STAY = 10000, /* turns of a loop */
@@ -346,14 +344,6 @@ static void *be_the_favourite(void *arg)
 	return arg;
 }
 
-static bool is_over(const struct timespec *since)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	return at.tv_sec - since->tv_sec >= SECONDS;
-}
-
 /* Takes it from the favourite, which is to be that again soon; and has it for long enough to meet a
  * favourite that the barrier interrupted in the midst of taking it. */
 static void come_between(unsigned delay)
@@ -371,7 +361,6 @@ static void come_between(unsigned delay)
 
 static void no_two_threads_have_it_at_once(void **state)
 {
-	struct timespec since;
 	pthread_t thread;
 	cpu_set_t before;
 
@@ -382,21 +371,15 @@ static void no_two_threads_have_it_at_once(void **state)
 	}
 	sched_getaffinity(0, sizeof(before), &before);
 	lock.wanted = SOON;
-	clock_gettime(CLOCK_MONOTONIC, &since);
 	assert_int_equal(pthread_create(&thread, NULL, be_the_favourite, NULL), 0);
 	stay_on(race.processors[0]);
-	while (race.other < ROUNDS && !race.together && !is_over(&since))
+	while (race.other < ROUNDS && !race.together)
 		come_between((unsigned)(race.other * 7919 % DELAYS));
 	atomic_store(&race.stop, true);
 	pthread_join(thread, NULL);
 	sched_setaffinity(0, sizeof(before), &before);
 	assert_int_equal(race.together, 0);
 	assert_int_equal(race.taken, race.favourite + race.other);
-	if (race.other < LEAST) {
-		print_message("SKIP: the processors are too busy: %llu rounds in %d s\n",
-		              (unsigned long long)race.other, SECONDS);
-		skip();
-	}
 }
 
 int main(int argc, char **argv)
@@ -413,8 +396,7 @@ int main(int argc, char **argv)
 		TEST(no_two_threads_have_it_at_once),
 	};
 
-	/* A thread that waits for ever is seen, too. */
-	alarm(DEADLOCK);
+	alarm(SECONDS);
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "../../server/store/memory.h"
 #include "../../server/memory/memory_place.h"
 #include "../../server/store/status.h"
+#include "../support/memory_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +28,7 @@ static char place[64], self[128], root[128];
 static int setup(void **state)
 {
 	(void)state;
-	strcpy(place, "/dev/shm/perseas-cgroup-XXXXXX");
-	assert_non_null(mkdtemp(place));
+	memory_folder(place, sizeof(place), "cgroup");
 	snprintf(self, sizeof(self), "%s/self", place);
 	snprintf(root, sizeof(root), "%s/root", place);
 	assert_int_equal(mkdir(root, 0700), 0);

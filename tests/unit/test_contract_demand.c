@@ -49,7 +49,7 @@ static void the_real_pager_keeps_the_contract(void **state)
 
 	(void)state;
 	/* Far more than it takes: a clause that waits for ever ends. */
-	alarm(120);
+	alarm(600);
 	for (unsigned i = 0; i < demand_clause_count; i++) {
 		stage.env = ps_env_posix(NULL, NULL);
 		assert_non_null(stage.env);

@@ -595,6 +595,6 @@ int main(void)
 		TEST(an_image_beside_takes_no_copy_along),
 	};
 
-	alarm(60); /* far more than all take: what is waited for in vain is seen, too */
+	alarm(600); /* far more than all take: what is waited for in vain is seen, too */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static int setup(void **state)
 	huge_begin(PAGES);
 	if (rig_setup(state, false))
 		return -1;
-	alarm(20);
+	alarm(600);
 	return 0;
 }
 

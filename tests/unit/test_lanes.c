@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { BLOCK = 64 << 10, SECONDS_MS = 20000 };
+enum { BLOCK = 64 << 10, SECONDS_MS = 600000 };
 
 /* A store's owner. */
 struct owner {

@@ -11,7 +11,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-enum { MIRRORS = 3, THREADS = 4, AREA = 128 << 10, RESYNCS = 12, SECONDS = 60 };
+enum { MIRRORS = 3, THREADS = 4, AREA = 128 << 10, RESYNCS = 12, SECONDS = 600 };
 
 struct places {
 	struct place at[MIRRORS];

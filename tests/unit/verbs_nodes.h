@@ -5,6 +5,7 @@
 #ifndef PERSEAS_TESTS_VERBS_NODES_H
 #define PERSEAS_TESTS_VERBS_NODES_H
 
+#include "../support/memory_folder.h"
 #include "../support/verbs_fake.h"
 
 #include "../../client/core/env.h"
@@ -141,8 +142,7 @@ static struct nodes *nodes_new(unsigned count, const struct rdma_options *rdma, 
 	verbs_fake_source(n->far);
 	n->rdma = *rdma;
 	n->count = count;
-	strcpy(n->directory, "/dev/shm/perseas-nodes-XXXXXX");
-	assert_non_null(mkdtemp(n->directory));
+	memory_folder(n->directory, sizeof(n->directory), "nodes");
 	for (unsigned i = 0; i < count; i++) {
 		struct node *node = &n->nodes[i];
 		char address[24], name[24];
