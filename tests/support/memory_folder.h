@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Makes the folder, and writes its path; fails the test if it cannot be made. The caller removes it.
+/* Makes the folder, and writes its path; fails the test if it cannot. The caller removes it.
  * name: a word that tells whose it is. */
 void memory_folder(char *path, size_t size, const char *name);
 

@@ -6,7 +6,7 @@
  *
  * The owner is a process of its own, since a membarrier(2) reaches a process that registered, and
  * the mirror's does not. On one processor the tests are skipped. On busy ones they take longer:
- * each goes on until it has its rounds. With an argument, only the tests run whose names it matches.
+ * each goes on until it has its rounds. With an argument only tests whose names it matches run.
  */
 #include "../../client/core/address.h"
 #include "../../client/core/fabric.h"
