@@ -3,8 +3,9 @@
 # release.sh check VERSION     says what is missing for its release; status 1 if anything is
 # release.sh collect VERSION FOLDER FILE...   puts the files, notes and checksums into the folder
 #
-# `make release` calls it, in the top of the tree. It signs nothing, publishes nothing, and changes
-# nothing but the folder, which it makes anew.
+# `make release` calls it, in the top of the tree, with the suites of the night in NIGHT, and with
+# NOT_RUN=1 if suites that a machine could not run may be missing; the notes list them then. It signs
+# nothing, publishes nothing, and changes nothing but the folder, which it makes anew.
 set -eu
 
 fail() {
@@ -25,6 +26,11 @@ check() {
 	[ -n "$(notes "$1")" ] ||
 		fail "CHANGELOG.md has no section '## [$1]': give what is unreleased this title"
 	tests/deb/agree.py >/dev/null || fail "debian/ contradicts the tree: tests/deb/agree.py"
+	! grep -q '^[^#]' tests/unstable || fail "tests/unstable lists drills: make them pass always"
+	# shellcheck disable=SC2086
+	tests/night.py missing ${NOT_RUN:+--not-run} ${NIGHT:-none} >&2 ||
+		fail "suites of the night are missing: run 'make check-night', or 'make release" \
+			"NOT_RUN=1' without those that a machine could not run"
 }
 
 # Whoever has the folder is to unpack and to check what a .dsc or a .changes lists.
@@ -44,6 +50,9 @@ collect() {
 	mkdir -p "$folder"
 	cp "$@" "$folder"
 	notes "$version" >"$folder/NOTES.md"
+	# shellcheck disable=SC2086
+	tests/night.py not-run ${NIGHT:-none} |
+		sed -e '1i\### Not tested' -e 's/^/- /' >>"$folder/NOTES.md"
 	(
 		cd "$folder"
 		check_listed

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Says what this machine lacks for `make check`, before anything is built: each missing thing, and
-what to write, mount or run. `make check` calls it first; packages are for deploy/deps.sh.
-
-It changes nothing. As root it also asks for what only root's tests need: namespaces and mounts.
+"""Says what this machine lacks for `make check`, before anything is built: which tests that skips,
+and what to write, mount or run. `make check` calls it first, and fails only without the things that
+no test can do without (NEEDED). Tests ask lacks(NAME) before they use one of OPTIONAL. Packages are
+for deploy/deps.sh. It changes nothing.
 """
+import functools
 import os
 import pathlib
 import pwd
@@ -44,8 +45,17 @@ def proc():
     return "/proc is not mounted: run 'mount -t proc proc /proc'"
 
 
+def ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        return ("IPv6 has no loopback address (%s): run 'sysctl -w net.ipv6.conf.lo.disable_ipv6=0'"
+                % os.strerror(error.errno))
+    return None
+
+
 def shm():
-    """Where mirrors of tests keep images."""
+    """Mirrors of tests keep large images there, and in /tmp where there is no room."""
     kinds = [line.split()[2] for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()
              if line.split()[1] == str(SHM)]
     if not kinds or kinds[-1] != "tmpfs":
@@ -54,9 +64,15 @@ def shm():
         return "%s cannot be written: run 'chmod 1777 %s' as root" % (SHM, SHM)
     free = shutil.disk_usage(SHM).free
     if free < ROOM:
-        return ("%s has %d MiB free, and the tests need %d: remove what is left there, or run "
+        return ("%s has %d MiB free, and %d would be used: remove what is left there, or run "
                 "'mount -o remount,size=4G %s'" % (SHM, free >> 20, ROOM >> 20, SHM))
     return None
+
+
+def processors():
+    if len(os.sched_getaffinity(0)) > 1:
+        return None
+    return "there is one processor: run where there are two, without taskset"
 
 
 def tmp():
@@ -106,7 +122,6 @@ INSIDE = ("ip", "link", "set", "lo", "up")
 
 
 def own_namespaces():
-    """What the guides show is run in namespaces of an ordinary user's."""
     user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     said = tried(*NAMESPACES, "--map-root-user", *INSIDE, **user)
     return said and ("an ordinary user cannot make namespaces (%s): run 'sysctl -w "
@@ -116,32 +131,54 @@ def own_namespaces():
 
 
 def namespaces():
+    if os.geteuid():
+        return "only root makes namespaces for all tests: call `make check` as root, too"
     said = tried(*NAMESPACES, *INSIDE)
     return said and ("namespaces cannot be made (%s): call `make check` where root has "
-                     "CAP_SYS_ADMIN and CAP_NET_ADMIN (in a container: --privileged), or as an "
-                     "ordinary user, who skips what needs them" % said)
+                     "CAP_SYS_ADMIN and CAP_NET_ADMIN (in a container: --privileged)" % said)
 
 
 def mounts():
+    if os.geteuid():
+        return "only root mounts file systems: call `make check` as root, too"
     said = tried("unshare", "--mount", "mount", "-t", "tmpfs", "-o", "size=1m", "none", "/tmp")
     return said and ("no file system can be mounted (%s): call `make check` where root has "
-                     "CAP_SYS_ADMIN (in a container: --privileged), or as an ordinary user, who "
-                     "skips what needs that" % said)
+                     "CAP_SYS_ADMIN (in a container: --privileged)" % said)
 
 
-EVERYBODYS = (proc, localhost, loopback, shm, tmp, devices, own_namespaces)
-ROOTS = (nobody, namespaces, mounts)
+# Without these nothing runs.
+NEEDED = (proc, loopback, tmp, devices)
+# What a machine may lack, and which tests are skipped then.
+OPTIONAL = {
+    "localhost": (localhost, "tests that call a mirror by a name"),
+    "ipv6": (ipv6, "tests of IPv6 addresses"),
+    "shm": (shm, "no test: mirrors of tests keep their images in /tmp, which is slower"),
+    "processors": (processors, "litmus tests, which show the order of stores of two processors"),
+    "own_namespaces": (own_namespaces, "what the guides show"),
+    "namespaces": (namespaces, "drills that cut networks"),
+    "mounts": (mounts, "drills that fill file systems"),
+}
+
+
+@functools.lru_cache(maxsize=None)
+def lacks(name):
+    """What is missing and what to do about it, None if the machine has it."""
+    return OPTIONAL[name][0]()
 
 
 def main():
-    missing = []
-    for check in EVERYBODYS + (ROOTS if os.geteuid() == 0 else ()):
-        said = check() if check in (proc,) or proc() is None else None
-        if said:
-            missing.append(said)
+    missing = [said for said in (check() for check in NEEDED if check is proc or not proc())
+               if said]
+    if os.geteuid() == 0 and nobody():
+        missing.append(nobody())
     for said in missing:
-        print("preflight: " + said, file=sys.stderr)
-    return 1 if missing else 0
+        print("preflight    " + said, file=sys.stderr)
+    if missing:
+        return 1
+    for name, (_, skipped) in OPTIONAL.items():
+        if lacks(name):
+            print("preflight    skips %s, since %s" % (skipped, lacks(name)), flush=True)
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """deploy/release.sh: what `make release` refuses, and what it puts together."""
 import hashlib
+import os
+import shutil
 import subprocess
 
 import pytest
@@ -19,15 +21,32 @@ def tree(tmp_path):
     agree = tmp_path / "tests/deb/agree.py"
     agree.write_text("#!/bin/sh\n")
     agree.chmod(0o755)
+    shutil.copy(TOP / "tests/night.py", tmp_path / "tests")
+    (tmp_path / "tests/unstable").write_text("# none\n")
     for words in (("init", "-q"), ("add", "-A"),
                   (*AUTHOR, "commit", "-qm", "x")):
         subprocess.run(["git", *words], cwd=tmp_path, check=True, timeout=SECONDS)
     return tmp_path
 
 
-def release(tree, *words):
+def release(tree, *words, **environment):
     return subprocess.run([TOP / "deploy/release.sh", *words], cwd=tree, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+                          stderr=subprocess.PIPE, text=True, timeout=SECONDS,
+                          env={**os.environ, "NIGHT": "lint", **environment})
+
+
+def record(tree, reason=""):
+    """Says that the suite `lint` passed by night, or why the machine could not run it."""
+    words = "import night; night.record('lint', %r)" % reason
+    subprocess.run(["/usr/bin/python3", "-c", words], cwd=tree, check=True, timeout=SECONDS,
+                   env={**os.environ, "PYTHONPATH": str(tree / "tests"),
+                        "PYTHONDONTWRITEBYTECODE": "1"})
+    commit(tree)
+
+
+def commit(tree):
+    for words in (("add", "-A"), (*AUTHOR, "commit", "-qm", "x")):
+        subprocess.run(["git", *words], cwd=tree, check=True, timeout=SECONDS)
 
 
 def test_the_notes_are_the_section_of_the_version(tree):
@@ -36,6 +55,7 @@ def test_the_notes_are_the_section_of_the_version(tree):
 
 
 def test_what_is_not_ready_is_refused_by_name(tree):
+    record(tree)
     assert release(tree, "check", "1.2.0").returncode == 0
     refused = release(tree, "check", "1.3.0")
     assert refused.returncode == 1 and "VERSION does not say 1.3.0" in refused.stderr
@@ -45,6 +65,26 @@ def test_what_is_not_ready_is_refused_by_name(tree):
     subprocess.run(["git", *AUTHOR, "commit", "-qam", "x"], cwd=tree, check=True, timeout=SECONDS)
     refused = release(tree, "check", "1.3.0")
     assert refused.returncode == 1 and "has no section '## [1.3.0]'" in refused.stderr
+
+
+def test_a_release_needs_a_whole_night(tree):
+    """A suite did not run, could not run, passed; then a drill is unstable."""
+    refused = release(tree, "check", "1.2.0")
+    assert refused.returncode == 1 and "lint: has not passed on this tree" in refused.stderr
+    record(tree, "not run: no root")
+    refused = release(tree, "check", "1.2.0")
+    assert refused.returncode == 1 and "lint: not run: no root" in refused.stderr
+    assert release(tree, "check", "1.2.0", NOT_RUN="1").returncode == 0
+    release(tree, "collect", "1.2.0", "out", "VERSION")
+    notes = (tree / "out/NOTES.md").read_text()
+    assert notes.endswith("### Not tested\n- lint: not run: no root\n")
+    shutil.rmtree(tree / "out")
+    record(tree)
+    assert release(tree, "check", "1.2.0").returncode == 0
+    (tree / "tests/unstable").write_text("tests/drills/test_a.py::test_it 2026-01-01 the machine\n")
+    commit(tree)
+    refused = release(tree, "check", "1.2.0")
+    assert refused.returncode == 1 and "tests/unstable lists drills" in refused.stderr
 
 
 def test_checksums_are_of_all_that_is_published(tree):
