@@ -4,8 +4,8 @@
 # release.sh collect VERSION FOLDER FILE...   puts the files, notes and checksums into the folder
 #
 # `make release` calls it, in the top of the tree, with the suites of the night in NIGHT, and with
-# NOT_RUN=1 if suites that a machine could not run may be missing; the notes list them then. It signs
-# nothing, publishes nothing, and changes nothing but the folder, which it makes anew.
+# NOT_RUN=1 if suites that a machine could not run may be missing; the notes list them then. It
+# signs nothing, publishes nothing, and changes nothing but the folder, which it makes anew.
 set -eu
 
 fail() {
@@ -26,7 +26,7 @@ check() {
 	[ -n "$(notes "$1")" ] ||
 		fail "CHANGELOG.md has no section '## [$1]': give what is unreleased this title"
 	tests/deb/agree.py >/dev/null || fail "debian/ contradicts the tree: tests/deb/agree.py"
-	! grep -q '^[^#]' tests/unstable || fail "tests/unstable lists drills: make them pass always"
+	! grep -q "^[^#]" tests/unstable || fail "tests/unstable lists drills: make them pass"
 	# shellcheck disable=SC2086
 	tests/night.py missing ${NOT_RUN:+--not-run} ${NIGHT:-none} >&2 ||
 		fail "suites of the night are missing: run 'make check-night', or 'make release" \
