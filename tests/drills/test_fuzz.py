@@ -22,28 +22,32 @@ LOG = ("#4 INITED cov: 10 ft: 12 corp: 3/99b\n#50 DONE cov: 34 ft: 53 corp: 7/99
 
 
 def report(folder, target, *names):
-    """Its status, and what it says of a target with these seeds."""
+    """Its status, the row of the table for a target with these seeds, and its last two lines."""
     (folder / "logs").mkdir()
     (folder / "logs" / (target + ".log")).write_text(LOG)
+    (folder / (target + ".c")).touch()
     seeds_of = folder / "corpus" / target[len("fuzz_"):]
     seeds_of.mkdir(parents=True)
     for name in names:
         (seeds_of / name).write_bytes(b"x")
-    done = subprocess.run([sys.executable, FUZZ / "report.py", folder / "logs", folder / "corpus"],
-                          capture_output=True, text=True, timeout=60)
-    return done.returncode, done.stdout.splitlines()[1].split(), done.stderr
+    done = subprocess.run([sys.executable, FUZZ / "report.py", folder, folder / "logs"],
+                          stdout=subprocess.PIPE, text=True, timeout=60)
+    lines = done.stdout.splitlines()
+    return done.returncode, lines[1].split(), lines[-2:]
 
 
 def test_the_report_counts_what_was_made_and_what_was_recorded(tmp_path):
     """A target with two of the one and one of the other."""
-    status, row, _ = report(tmp_path, "fuzz_http", "get", "head", "recorded-curl-1")
+    status, row, (_, total) = report(tmp_path, "fuzz_http", "get", "head", "recorded-curl-1")
     assert status == 0 and row == ["fuzz_http", "2", "1", "12,345", "34", "7"]
+    assert total == "1 passed, 0 failed"
 
 
 def test_a_listener_without_recorded_seeds_is_a_failure(tmp_path):
     """It has a seed that was made."""
     status, row, told = report(tmp_path, "fuzz_http", "get")
-    assert status == 1 and row[1:3] == ["1", "0"] and "fuzz_http has no recorded seeds" in told
+    assert status == 1 and row[1:3] == ["1", "0"]
+    assert told == ["FAILED fuzz_http has no recorded seeds: make corpus", "0 passed, 1 failed"]
 
 
 def test_what_is_exempt_needs_none(tmp_path):

@@ -1,28 +1,44 @@
-# The fuzz targets, the tools that write their seeds, and the lane that runs them. The Makefile
-# includes it. CONTRIBUTING.md says what needs a target.
+# The fuzz targets, the replayers, the tools that write seeds, and the two suites: `fuzz` replays the
+# recorded inputs by day, and `fuzz-night` fuzzes. The Makefile includes this file. CONTRIBUTING.md
+# says what needs a target.
 
 FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(call sources,tests/fuzz/fuzz_*.c))
 FUZZ_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/make_*.c))
-FUZZ_SECONDS ?= 4
+REPLAYERS := $(FUZZ_TARGETS:$(BUILD)/tests/fuzz/fuzz_%=$(BUILD)/tests/fuzz/replay_%)
 # As SANITIZED of tests/check.mk.
 FUZZING := CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined BUILD=build/fuzz CFLAGS="-O2 -g1"
+FUZZ_SECONDS ?= 60
 
-.PHONY: fuzzers check-fuzz corpus
+.PHONY: fuzzers replayers check-fuzz check-fuzz-night corpus
 fuzzers: $(FUZZ_TARGETS)
+replayers: $(REPLAYERS)
 tests: $(FUZZ_TOOLS)
 
 # Built with CC=clang SANITIZE=fuzzer-no-link,…; libFuzzer brings main.
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(TEST_ARCHIVE)
 	$(link) -fsanitize=fuzzer -lcmocka $(TEST_LIBS)
 
+# The same objects with the main of replay.c, for every compiler.
+$(BUILD)/tests/fuzz/replay_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(BUILD)/obj/tests/fuzz/replay.o \
+		$(TEST_ARCHIVE)
+	$(link) $(QUICK_LINK) -lcmocka $(TEST_LIBS)
+
 $(BUILD)/tests/fuzz/make_%: $(BUILD)/obj/tests/fuzz/make_%.o $(TEST_ARCHIVE)
 	$(link) $(TEST_LIBS)
 
 check-fuzz:
+	@$(SUBMAKE) replayers
+	@$(RUN) fuzz --timeout 600 --jobs 2 "recorded seeds: tests/fuzz/report.py tests/fuzz" \
+		$(foreach r,$(REPLAYERS),"$(notdir $r): $r \
+			$(r:$(BUILD)/tests/fuzz/replay_%=tests/fuzz/corpus/%)")
+
+#: check-fuzz-night  fuzzes each target for FUZZ_SECONDS (60), from FUZZ_SEED or a random seed
+check-fuzz-night: export FUZZ_SEED := $(FUZZ_SEED)
+check-fuzz-night:
 	@$(SUBMAKE) $(FUZZING) fuzzers
-	@$(RUN) fuzz --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
+	@$(RUN) fuzz-night --timeout $$(($(FUZZ_SECONDS) + 600)) --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
 		"$(notdir $(t)): tests/fuzz/run.sh $(t:$(BUILD)/%=build/fuzz/%) $(FUZZ_SECONDS)")
-	@$(PYTHON) tests/fuzz/report.py build/results/fuzz tests/fuzz/corpus
+	@$(PYTHON) tests/fuzz/report.py tests/fuzz build/results/fuzz-night
 
 # Writes the seeds anew, after a change of a format: those that encoders make, and those that are
 # recorded from sessions of real daemons; SESSIONS names those of record.py that are to be recorded,

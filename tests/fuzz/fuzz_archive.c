@@ -147,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	from.most = to.most = data[0] & 2 ? SIZE_MAX : 1 + (data[0] >> 2);
+	from.most = to.most = data[0] & 2 ? SIZE_MAX : 1u + (data[0] >> 2);
 	from.len = size - 1;
 	from.at = malloc(size);
 	memcpy(from.at, data + 1, from.len);
