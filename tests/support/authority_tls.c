@@ -16,7 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { HOUR = 3600, ISSUED_MAX = 16 };
+enum { HOUR = 3600, DAY = 24 * HOUR, ISSUED_MAX = 16 };
 
 struct authority {
 	char folder[128];
@@ -85,7 +85,7 @@ struct authority *authority_below(struct authority *above, const char *stem)
 	authority->key = EVP_EC_gen("P-256");
 	assert_non_null(authority->key);
 	authority->below = true;
-	authority->certificate = begin(authority->key, stem, above->issued + 2, -HOUR, HOUR);
+	authority->certificate = begin(authority->key, stem, above->issued + 2, -HOUR, DAY);
 	assert_true(above->issued < ISSUED_MAX);
 	snprintf(above->stems[above->issued++], sizeof(above->stems[0]), "%s", stem);
 	X509_set_issuer_name(authority->certificate, X509_get_subject_name(above->certificate));
@@ -102,7 +102,7 @@ struct authority *authority_new(const char *folder, const char *stem)
 	snprintf(authority->folder, sizeof(authority->folder), "%s", folder);
 	authority->key = EVP_EC_gen("P-256");
 	assert_non_null(authority->key);
-	authority->certificate = begin(authority->key, stem, 1, -HOUR, HOUR);
+	authority->certificate = begin(authority->key, stem, 1, -HOUR, DAY);
 	X509_set_issuer_name(authority->certificate, X509_get_subject_name(authority->certificate));
 	add_extension(authority->certificate, authority->certificate, NID_basic_constraints,
 	              "critical,CA:TRUE");
@@ -123,7 +123,7 @@ void authority_issue(struct authority *authority, const struct leaf *leaf)
 	EVP_PKEY *key = EVP_EC_gen("P-256");
 	bool good = leaf->from_s == 0 && leaf->until_s == 0;
 	X509 *certificate = begin(key, leaf->stem, authority->issued + 2,
-	                          good ? -HOUR : leaf->from_s, good ? HOUR : leaf->until_s);
+	                          good ? -HOUR : leaf->from_s, good ? DAY : leaf->until_s);
 	FILE *file = open_file(authority->folder, leaf->stem, "key", "w");
 
 	assert_true(authority->issued < ISSUED_MAX);
