@@ -1,20 +1,23 @@
 # The C++ binding of client/cpp: its test programs, what must not compile, and what it costs. The
-# Makefile includes it. The binding is headers only, so nothing here is a part of the product.
+# Makefile includes it. The binding is headers only, so nothing here is a part of the product. By day
+# gcc alone compiles it, and programs run without sanitizers: suite `cpp`. The rest is `cpp-night`.
 
-.PHONY: check-cpp cpp-tests
+.PHONY: check-cpp check-cpp-night cpp-tests
 
-CXX_TESTS := $(addprefix $(BUILD)/tests/cpp/,binding objects owners misuse plain)
+CXX_NAMES := binding objects owners misuse
+CXX_PLAIN := $(addprefix $(BUILD)/tests/cpp/,plain plain_clang)
+CXX_TESTS := $(CXX_NAMES:%=$(BUILD)/tests/cpp/%) $(CXX_PLAIN)
 CXX_FLAGS := -Iclient -Iclient/cpp -Wall -Wextra -Wpedantic -Wshadow $(WERROR) -pthread
 CXX_BINDING := $(wildcard client/perseas*.h client/cpp/perseas.hpp client/cpp/perseas/*.hpp)
 
-CXX_SANITIZED := $(addprefix build/sanitize/tests/cpp/,binding objects owners misuse)
-
-# One with each compiler and each standard: tests/cpp/compile.py does the rest.
+# One with each standard: tests/cpp/compile.py does the rest. Clang cannot link the sanitizers of an
+# archive that gcc made, so its program has none.
 $(BUILD)/tests/cpp/binding: CXX_KIND := $(CXX) -std=c++20
 $(BUILD)/tests/cpp/objects: CXX_KIND := $(CXX) -std=c++17
 $(BUILD)/tests/cpp/owners: CXX_KIND := $(CXX) -std=c++17
 $(BUILD)/tests/cpp/misuse: CXX_KIND := $(CXX) -std=c++17
-$(BUILD)/tests/cpp/plain: CXX_KIND := $(CLANGXX) -std=c++17 -fno-exceptions
+$(BUILD)/tests/cpp/plain: CXX_KIND := $(CXX) -std=c++17 -fno-exceptions
+$(BUILD)/tests/cpp/plain_clang: CXX_KIND := $(CLANGXX) -std=c++17 -fno-exceptions
 $(BUILD)/bench/cpp: CXX_KIND := $(CXX) -std=c++17 -O2 -Ibench
 
 define compile_cxx
@@ -24,18 +27,28 @@ $(Q)$(CXX_KIND) $(CXX_FLAGS) -g1 $(SANITIZE_FLAGS) $< -o $@ $(ARCHIVE) $(CLIENT_
 endef
 
 cpp-tests: $(CXX_TESTS)
-$(CXX_TESTS): $(BUILD)/tests/cpp/%: tests/cpp/%.cpp tests/cpp/checks.hpp $(CXX_BINDING) $(ARCHIVE)
+$(CXX_TESTS): tests/cpp/checks.hpp $(CXX_BINDING) $(ARCHIVE)
+$(CXX_NAMES:%=$(BUILD)/tests/cpp/%): $(BUILD)/tests/cpp/%: tests/cpp/%.cpp
+	$(compile_cxx)
+$(CXX_PLAIN): tests/cpp/plain.cpp
 	$(compile_cxx)
 
 $(BUILD)/bench/cpp: bench/cpp.cpp $(CXX_BINDING) $(ARCHIVE)
 	$(compile_cxx)
 
-# With sanitizers: what outlives its store must not even be read. `plain` is clang's, which cannot link
-# the sanitizers of an archive that gcc made.
+# "label: command" of these programs.
+cxx_runs = $(foreach test,$1,"$(notdir $(test)): tests/cpp/run.py $(test)")
+
 check-cpp:
-	@$(SUBMAKE) all $(TELLER) $(BUILD)/tests/cpp/plain $(BUILD)/bench/cpp
-	@$(SUBMAKE) $(SANITIZED) $(CXX_SANITIZED)
-	@$(RUN) cpp --jobs 2 --user "compilers: tests/cpp/compile.py" \
-		$(foreach test,$(CXX_SANITIZED),"$(notdir $(test)): tests/cpp/run.py $(test)") \
-		"without exceptions: tests/cpp/run.py build/tests/cpp/plain" \
+	@$(SUBMAKE) all $(filter-out %/plain_clang,$(CXX_TESTS)) $(BUILD)/bench/cpp
+	@$(RUN) cpp --timeout 600 --jobs 2 --user "compilers: tests/cpp/compile.py" \
+		$(call cxx_runs,$(filter-out %/plain_clang,$(CXX_TESTS))) \
 		"cost: bench/cpp.py --build $(BUILD)"
+
+# With sanitizers: what outlives its store must not even be read.
+CXX_SANITIZED := $(CXX_NAMES:%=build/sanitize/tests/cpp/%)
+check-cpp-night:
+	@$(SUBMAKE) all $(BUILD)/tests/cpp/plain_clang
+	@$(SUBMAKE) $(SANITIZED) $(CXX_SANITIZED)
+	@$(RUN) cpp-night --timeout 600 --jobs 2 --user "compilers: tests/cpp/compile.py --all" \
+		$(call cxx_runs,$(CXX_SANITIZED) $(BUILD)/tests/cpp/plain_clang)
