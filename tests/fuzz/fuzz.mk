@@ -9,6 +9,11 @@ REPLAYERS := $(FUZZ_TARGETS:$(BUILD)/tests/fuzz/fuzz_%=$(BUILD)/tests/fuzz/repla
 FUZZING := CC=$(CLANG) SANITIZE=fuzzer-no-link,address,undefined BUILD=build/fuzz CFLAGS="-O2 -g1"
 FUZZ_SECONDS ?= 60
 
+# How many inputs a replayer derives from the corpus: so many that it takes about half a second.
+# Targets with sockets or a store take longer for each.
+derived = $(if $(filter %/tls,$1),100,$(if $(filter %/connection,$1),500,$(if \
+	$(filter %/control %/heap %/http %/top,$1),5000,20000)))
+
 .PHONY: fuzzers replayers check-fuzz check-fuzz-night corpus
 fuzzers: $(FUZZ_TARGETS)
 replayers: $(REPLAYERS)
@@ -19,8 +24,8 @@ $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(TEST_ARCHIVE)
 	$(link) -fsanitize=fuzzer -lcmocka $(TEST_LIBS)
 
 # The same objects with the main of replay.c, for every compiler.
-$(BUILD)/tests/fuzz/replay_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(BUILD)/obj/tests/fuzz/replay.o \
-		$(TEST_ARCHIVE)
+$(BUILD)/tests/fuzz/replay_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(addprefix \
+		$(BUILD)/obj/tests/fuzz/,replay.o derive.o) $(TEST_ARCHIVE)
 	$(link) $(QUICK_LINK) -lcmocka $(TEST_LIBS)
 
 $(BUILD)/tests/fuzz/make_%: $(BUILD)/obj/tests/fuzz/make_%.o $(TEST_ARCHIVE)
@@ -29,8 +34,8 @@ $(BUILD)/tests/fuzz/make_%: $(BUILD)/obj/tests/fuzz/make_%.o $(TEST_ARCHIVE)
 check-fuzz:
 	@$(SUBMAKE) replayers
 	@$(RUN) fuzz --timeout 600 --jobs 2 "recorded seeds: tests/fuzz/report.py tests/fuzz" \
-		$(foreach r,$(REPLAYERS),"$(notdir $r): $r \
-			$(r:$(BUILD)/tests/fuzz/replay_%=tests/fuzz/corpus/%)")
+		$(foreach c,$(REPLAYERS:$(BUILD)/tests/fuzz/replay_%=tests/fuzz/corpus/%),"$(notdir $c): \
+			$(BUILD)/tests/fuzz/replay_$(notdir $c) $(call derived,$c) $c")
 
 #: check-fuzz-night  fuzzes each target for FUZZ_SECONDS (60), from FUZZ_SEED or a random seed
 check-fuzz-night: export FUZZ_SEED := $(FUZZ_SEED)

@@ -1,20 +1,22 @@
 /*
  * replay.c - main of the replayers: runs one fuzz target on recorded inputs, without libFuzzer.
  *
- *   replay_NAME FILE|FOLDER...
+ *   replay_NAME COUNT FILE|FOLDER...
  *
- * Runs the empty input first, as libFuzzer does, then each file in sorted order. Prints
- * "N passed, 0 failed", and exits with 0. If an input ends the process, or needs more than
- * LIMIT_S seconds of processor time, the last lines name that input and the process fails.
- * The replayer never writes to the corpus.
+ * Runs the empty input first, as libFuzzer does, then each file in sorted order, then COUNT inputs
+ * that derive.h makes of these files in turn. Nothing is drawn at random. Prints
+ * "N passed, 0 failed", where N does not count derived inputs, and exits with 0. If an input ends
+ * the process, or needs more than LIMIT_S seconds of processor time, the last lines name that
+ * input, and the process fails.
  *
  * An input ends where an unmapped page begins, and is read-only: a target that reads past the
  * end or writes to its input crashes even without a sanitizer.
  */
+#include "derive.h"
+
 #include <dirent.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak));
 
 /* The two lines to print if the input that runs ends the process; empty between inputs. */
-static char verdict[PATH_SIZE + 64];
-static size_t passed;
+static char verdict[2 * PATH_SIZE];
+static size_t passed; /* of the empty input and the files */
 
 /* --- how a failure is reported --- */
 
@@ -99,45 +101,71 @@ static void run_input(const char *name, const uint8_t *data, size_t size)
 	LLVMFuzzerTestOneInput(data, size);
 	limit_time(0);
 	verdict[0] = '\0';
-	passed++;
 }
 
-static void read_all(int fd, uint8_t *to, size_t size, const char *path)
-{
-	while (size > 0) {
-		ssize_t n = read(fd, to, size);
+/* The last page of `pages` cannot be touched, and the others are all that an input may need. */
+static struct {
+	uint8_t *base;
+	size_t size; /* without the last page */
+} pages;
 
-		if (n <= 0)
-			give_up(path);
-		to += n;
-		size -= (size_t)n;
-	}
-}
-
-static void run_file(const char *path, size_t size)
+static void make_pages(size_t largest)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	const size_t mapped = (size + page - 1) / page * page;
-	uint8_t *base = mmap(NULL, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (base == MAP_FAILED || fd < 0)
-		give_up(path);
-	if (mapped > 0 && mprotect(base, mapped, PROT_READ | PROT_WRITE))
-		give_up(path);
-	read_all(fd, base + mapped - size, size, path);
-	close(fd);
-	if (mapped > 0 && mprotect(base, mapped, PROT_READ))
-		give_up(path);
-	run_input(path, base + mapped - size, size);
-	munmap(base, mapped + page);
+	pages.size = (largest + page - 1) / page * page;
+	pages.base = mmap(NULL, pages.size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages.base == MAP_FAILED)
+		give_up("mmap");
+}
+
+static void protect(int how)
+{
+	if (mprotect(pages.base, pages.size, how))
+		give_up("mprotect");
+}
+
+static void run_copy(const char *name, const uint8_t *bytes, size_t size)
+{
+	uint8_t *at = pages.base + pages.size - size;
+
+	protect(PROT_READ | PROT_WRITE);
+	memcpy(at, bytes, size);
+	protect(PROT_READ);
+	run_input(name, at, size);
 }
 
 /* --- all inputs --- */
 
-static void run_path(const char *path);
+struct file {
+	char *path;
+	uint8_t *bytes;
+	size_t size;
+};
 
-static void run_folder(const char *folder)
+static struct {
+	struct file *all;
+	size_t count, largest;
+} files;
+
+static void add_file(const char *path, size_t size)
+{
+	struct file file = { strdup(path), malloc(size + 1), size };
+	FILE *from = fopen(path, "rb");
+
+	files.all = realloc(files.all, (files.count + 1) * sizeof(file));
+	if (!from || !file.path || !file.bytes || !files.all ||
+	    fread(file.bytes, 1, size, from) != size)
+		give_up(path);
+	fclose(from);
+	files.all[files.count++] = file;
+	if (size > files.largest)
+		files.largest = size;
+}
+
+static void add_path(const char *path);
+
+static void add_folder(const char *folder)
 {
 	struct dirent **entries;
 	char path[PATH_SIZE];
@@ -148,42 +176,70 @@ static void run_folder(const char *folder)
 	for (int i = 0; i < count; i++) {
 		if (entries[i]->d_name[0] != '.') {
 			snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-			run_path(path);
+			add_path(path);
 		}
 		free(entries[i]);
 	}
 	free(entries);
 }
 
-static void run_path(const char *path)
+static void add_path(const char *path)
 {
 	struct stat info;
 
 	if (stat(path, &info))
 		give_up(path);
 	if (S_ISDIR(info.st_mode))
-		run_folder(path);
+		add_folder(path);
 	else
-		run_file(path, (size_t)info.st_size);
+		add_file(path, (size_t)info.st_size);
+}
+
+static void run_derived(uint64_t count)
+{
+	uint8_t *bytes = malloc(files.largest + DERIVED_GROWTH);
+	char name[PATH_SIZE];
+
+	if (!bytes)
+		give_up("malloc");
+	for (uint64_t i = 0; i < count; i++) {
+		const struct file *parent = &files.all[i % files.count];
+
+		memcpy(bytes, parent->bytes, parent->size);
+		snprintf(name, sizeof(name), "derived input %" PRIu64 ", of %s", i, parent->path);
+		run_copy(name, bytes, derive(bytes, parent->size, i));
+	}
+	free(bytes);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 2) {
-		fprintf(stderr, "%s FILE|FOLDER...: runs the fuzz target on these inputs\n",
+	const uint64_t derived = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+
+	if (argc < 3) {
+		fprintf(stderr,
+		        "%s COUNT FILE|FOLDER...: runs the fuzz target on these inputs,\n"
+		        "and on COUNT others that are derived from them\n",
 		        argv[0]);
 		return 2;
 	}
 	handle_endings();
 	if (LLVMFuzzerInitialize)
 		LLVMFuzzerInitialize(&argc, &argv);
-	run_input("the empty input", (const uint8_t *)"", 0);
-	for (int i = 1; i < argc; i++)
-		run_path(argv[i]);
-	if (passed < 2) {
-		fprintf(stderr, "%s: no inputs in %s\n", argv[0], argv[1]);
+	for (int i = 2; i < argc; i++)
+		add_path(argv[i]);
+	if (files.count == 0) {
+		fprintf(stderr, "%s: no inputs in %s\n", argv[0], argv[2]);
 		return 1;
 	}
-	printf("%zu passed, 0 failed\n", passed);
+	make_pages(files.largest + DERIVED_GROWTH);
+	run_input("the empty input", (const uint8_t *)"", 0);
+	passed++;
+	for (size_t i = 0; i < files.count; i++) {
+		run_copy(files.all[i].path, files.all[i].bytes, files.all[i].size);
+		passed++;
+	}
+	run_derived(derived);
+	printf("%zu passed, 0 failed; and %" PRIu64 " derived inputs\n", passed, derived);
 	return 0;
 }
