@@ -50,11 +50,15 @@ static void put_number(uint8_t *bytes, size_t size, uint64_t *state)
 		at[i] = (uint8_t)(number >> 8 * i);
 }
 
-/* Inserts a few copies of the byte that stands there. */
+/* Inserts copies of the byte that stands there: a few, or so many that a text gets too long. */
 static size_t stretch(uint8_t *bytes, size_t size, size_t room, uint64_t *state)
 {
-	const size_t at = draw_place(state, size), more = room ? 1 + draw(state) % room : 0;
+	const size_t at = draw_place(state, size);
+	const uint64_t drawn = draw(state);
+	size_t more = 1 + (drawn >> 1) % (drawn & 1 ? 8 : DERIVED_GROWTH);
 
+	if (more > room)
+		more = room;
 	memmove(bytes + at + more, bytes + at, size - at);
 	memset(bytes + at, bytes[at + more], more);
 	return size + more;

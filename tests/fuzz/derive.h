@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DERIVED_GROWTH = 64 }; /* bytes by which a derived input may be longer than its parent */
+enum { DERIVED_GROWTH = 512 }; /* bytes by which a derived input may be longer than its parent */
 
 /*
  * Changes the `size` bytes at `bytes`, which has room for DERIVED_GROWTH more, in one to four
