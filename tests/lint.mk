@@ -76,7 +76,7 @@ check-format:
 
 # What takes too long for the day.
 check-lint:
-	@$(RUN) lint --timeout 900 "clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck" \
+	@$(RUN) lint --timeout 3600 "clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck" \
 		"Ansible: $(SUBMAKE) check-plays"
 
 # The role and its playbooks, by rules that the folder names. ansible-lint keeps what it knows of
