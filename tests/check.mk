@@ -38,12 +38,13 @@ check-night:
 SANITIZED := SANITIZE=address,undefined BUILD=build/sanitize CFLAGS="-O2 -g1"
 in_sanitize = $(1:$(BUILD)/%=build/sanitize/%)
 
+# All that the suites of the day need, so that no two of them build the same at the same time.
 check-build:
-	@$(RUN) build "gcc: $(SUBMAKE) BUILD=build CC=gcc everything"
+	@$(RUN) build "gcc: $(SUBMAKE) BUILD=build CC=gcc everything replayers python cpp-tests-day"
 
 check-clang:
 	@$(RUN) clang "clang: $(SUBMAKE) BUILD=build/clang CC=$(CLANG) CFLAGS=-O0 everything" \
-		"headers: $(SUBMAKE) check-headers-clang"
+		$(CLANG_HEADER_FORMS)
 
 check-no-rdma:
 	@$(RUN) no-rdma "without rdma-core: tests/no_rdma.sh"

@@ -72,11 +72,11 @@ format:
 	$(Q)$(CLANG_FORMAT) -i $(LAID_OUT)
 
 check-format:
-	@$(RUN) format --timeout 600 "clang-format: $(CLANG_FORMAT) --dry-run -Werror $(LAID_OUT)"
+	@$(RUN) format "clang-format: $(CLANG_FORMAT) --dry-run -Werror $(LAID_OUT)"
 
 # What takes too long for the day.
 check-lint:
-	@$(RUN) lint --timeout 3600 "clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck" \
+	@$(RUN) lint "clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck" \
 		"Ansible: $(SUBMAKE) check-plays"
 
 # The role and its playbooks, by rules that the folder names. ansible-lint keeps what it knows of

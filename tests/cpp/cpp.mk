@@ -2,7 +2,7 @@
 # Makefile includes it. The binding is headers only, so nothing here is a part of the product. By day
 # gcc alone compiles it, and programs run without sanitizers: suite `cpp`. The rest is `cpp-night`.
 
-.PHONY: check-cpp check-cpp-night cpp-tests
+.PHONY: check-cpp check-cpp-night cpp-tests cpp-tests-day
 
 CXX_NAMES := binding objects owners misuse
 CXX_PLAIN := $(addprefix $(BUILD)/tests/cpp/,plain plain_clang)
@@ -39,9 +39,10 @@ $(BUILD)/bench/cpp: bench/cpp.cpp $(CXX_BINDING) $(ARCHIVE)
 # "label: command" of these programs.
 cxx_runs = $(foreach test,$1,"$(notdir $(test)): tests/cpp/run.py $(test)")
 
+cpp-tests-day: $(filter-out %/plain_clang,$(CXX_TESTS)) $(BUILD)/bench/cpp
 check-cpp:
-	@$(SUBMAKE) all $(filter-out %/plain_clang,$(CXX_TESTS)) $(BUILD)/bench/cpp
-	@$(RUN) cpp --timeout 600 --jobs 2 --user "compilers: tests/cpp/compile.py" \
+	@$(SUBMAKE) all cpp-tests-day
+	@$(RUN) cpp --jobs 2 --user "compilers: tests/cpp/compile.py" \
 		$(call cxx_runs,$(filter-out %/plain_clang,$(CXX_TESTS))) \
 		"cost: bench/cpp.py --build $(BUILD)"
 
@@ -50,5 +51,5 @@ CXX_SANITIZED := $(CXX_NAMES:%=build/sanitize/tests/cpp/%)
 check-cpp-night:
 	@$(SUBMAKE) all $(BUILD)/tests/cpp/plain_clang
 	@$(SUBMAKE) $(SANITIZED) $(CXX_SANITIZED)
-	@$(RUN) cpp-night --timeout 600 --jobs 2 --user "compilers: tests/cpp/compile.py --all" \
+	@$(RUN) cpp-night --jobs 2 --user "compilers: tests/cpp/compile.py --all" \
 		$(call cxx_runs,$(CXX_SANITIZED) $(BUILD)/tests/cpp/plain_clang)

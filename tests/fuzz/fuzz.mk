@@ -33,7 +33,7 @@ $(BUILD)/tests/fuzz/make_%: $(BUILD)/obj/tests/fuzz/make_%.o $(TEST_ARCHIVE)
 
 check-fuzz:
 	@$(SUBMAKE) replayers
-	@$(RUN) fuzz --timeout 600 --jobs 2 "recorded seeds: tests/fuzz/report.py tests/fuzz" \
+	@$(RUN) fuzz --jobs 2 "recorded seeds: tests/fuzz/report.py tests/fuzz" \
 		$(foreach c,$(REPLAYERS:$(BUILD)/tests/fuzz/replay_%=tests/fuzz/corpus/%),"$(notdir $c): \
 			$(BUILD)/tests/fuzz/replay_$(notdir $c) $(call derived,$c) $c")
 
@@ -41,7 +41,7 @@ check-fuzz:
 check-fuzz-night: export FUZZ_SEED := $(FUZZ_SEED)
 check-fuzz-night:
 	@$(SUBMAKE) $(FUZZING) fuzzers
-	@$(RUN) fuzz-night --timeout $$(($(FUZZ_SECONDS) + 600)) --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
+	@$(RUN) fuzz-night --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
 		"$(notdir $(t)): tests/fuzz/run.sh $(t:$(BUILD)/%=build/fuzz/%) $(FUZZ_SECONDS)")
 	@$(PYTHON) tests/fuzz/report.py tests/fuzz build/results/fuzz-night
 
