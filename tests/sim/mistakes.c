@@ -14,7 +14,8 @@
 #include <string.h>
 
 const struct sim_mistake_about sim_mistakes[SIM_MISTAKES_END] = {
-#define ABOUT(name, word, seeds, text) [SIM_MISTAKE_##name] = { word, text, seeds },
+#define ABOUT(name, word, seeds, noted, text) \
+	[SIM_MISTAKE_##name] = { #name, word, text, seeds, noted },
 	SIM_MISTAKES(ABOUT)
 #undef ABOUT
 };

@@ -9,7 +9,10 @@
 
 bool sim_is_mixed(const struct sim_world *w)
 {
-	return !w->mistake && w->seed >= SIM_MIXED;
+	if (w->mistake)
+		return false;
+	return w->seed < SIM_WIDE_SEEDS ? w->seed >= SIM_MIXED && w->seed < SIM_MIXED_END
+	                                : w->seed / 1000 % 2;
 }
 
 static void draw_mirrors(struct sim_world *w, struct sim_schedule *s)

@@ -9,8 +9,12 @@
 
 #include "world.h"
 
-/* Is it one of them? Their seeds are SIM_MIXED and higher. */
-enum { SIM_MIXED = 1000000 };
+/* The seeds from SIM_MIXED up to SIM_MIXED_END - 1 are mixed, and of those from SIM_WIDE_SEEDS on
+ * the half with an odd digit of thousands. */
+#define SIM_MIXED ((uint64_t)1000000)
+#define SIM_MIXED_END ((uint64_t)2000000)
+
+/* Returns true if the schedule of this world is mixed. */
 bool sim_is_mixed(const struct sim_world *w);
 
 /* Draws, for those, what an application uses; its heap is heap_work.c's to draw. */

@@ -33,6 +33,15 @@ static void *check(void *memory)
 	return memory;
 }
 
+/* Of two smaller seeds that follow one another, the second draws what the first one does, one draw
+ * later. */
+static void begin_chance(struct sim_world *w)
+{
+	w->chance = w->seed * 0x9e3779b97f4a7c15u + 1;
+	if (w->seed >= SIM_WIDE_SEEDS)
+		w->chance = sim_draw(w);
+}
+
 /* Memory of the schedule before is used again. */
 void sim_world_begin(struct sim_world *w, uint64_t seed)
 {
@@ -40,7 +49,7 @@ void sim_world_begin(struct sim_world *w, uint64_t seed)
 		chunk->used = 0;
 	w->chunk = w->chunks;
 	w->seed = seed;
-	w->chance = seed * 0x9e3779b97f4a7c15u + 1;
+	begin_chance(w);
 	w->hash = 0xcbf29ce484222325u;
 	w->now = 1000 * SIM_MS;
 	w->events = 0;

@@ -13,6 +13,10 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 
 #define SIM_STORE "bank"
 
+/* Seeds from here on are those of nights. Smaller ones keep the rules that they were recorded with:
+ * how chance begins (world.c), and which of them are mixed (mixed.h). */
+#define SIM_WIDE_SEEDS ((uint64_t)1 << 32)
+
 /* What is counted, over all schedules. The second word says whether a full run must have seen
  * it: X(NAME, needed, text). */
 #define SIM_COUNTS(X)                                                   \
