@@ -4,6 +4,7 @@
  *   sim                        the fixed schedules of every day, some of them twice; all that is
  *                              counted must have happened in them
  *   sim --full A..B            the same with these schedules
+ *   sim --list FILE            the schedules of a file (regressions.h)
  *   sim --mistakes [--anew]    every mistake must be found: by its noted seed, or by a search
  *   sim --night N [--start SEED] [--seconds S]
  *                              N schedules from a random seed on, or from this one; it ends early
@@ -22,6 +23,7 @@
 #include "mistakes.h"
 #include "mixed.h"
 #include "pool.h"
+#include "regressions.h"
 #include "search.h"
 
 #include <inttypes.h>
@@ -45,6 +47,7 @@ enum { NIGHT_JOBS = 2 };
 struct arguments {
 	struct sim_seeds seeds;
 	bool all_mistakes, anew, note, full;
+	const char *list;
 	uint64_t night, start, seconds, jobs;
 };
 
@@ -167,6 +170,8 @@ static int run(struct arguments *arguments)
 		return find_all(arguments->anew);
 	if (arguments->note)
 		return note(seeds->mistake);
+	if (arguments->list)
+		return result(sim_regressions_run(arguments->list));
 	if (arguments->night)
 		return run_night(arguments);
 	if (seeds->mistake && !seeds->last && !seeds->sound)
@@ -186,7 +191,7 @@ static int run(struct arguments *arguments)
 
 static int usage(void)
 {
-	fputs("sim [--full A..B | --seeds A..B | --mistakes [--anew] |\n"
+	fputs("sim [--full A..B | --seeds A..B | --list FILE | --mistakes [--anew] |\n"
 	      "     --note | --night N [--start SEED] [--seconds S]] [--jobs J]\n"
 	      "sim --seed N [--trace]\n"
 	      "sim --mistake WORD [--anew | --note | --sound] [--seeds A..B | --seed N [--trace]]\n"
@@ -247,7 +252,9 @@ static bool parse_option(const char *option, const char *value, struct arguments
 		return parse_range(value, seeds);
 	if (!strcmp(option, "--mistake"))
 		return (seeds->mistake = sim_search_mistake(value)) > 0;
-	if (!strcmp(option, "--night"))
+	if (!strcmp(option, "--list"))
+		arguments->list = value;
+	else if (!strcmp(option, "--night"))
 		return parse_number(value, &arguments->night);
 	else if (!strcmp(option, "--start"))
 		return parse_number(value, &arguments->start);
