@@ -17,7 +17,7 @@
  *                              searches for the cheapest seeds that find mistakes, and prints their
  *                              rows of mistakes.h
  *
- * With --jobs J those that run many schedules do so in J processes.
+ * --jobs J divides the schedules among J processes: of a night 2 by default, else 1.
  */
 #include "coroutine.h"
 #include "mistakes.h"
@@ -40,8 +40,8 @@ enum { DAY = 2500, DAY_MIXED = 500, COUNTED = 1 };
 
 enum { NIGHT_JOBS = 2 };
 
-/* A random start is at least SIM_WIDE_SEEDS, so that half of the schedules are mixed, and leaves
- * room for as many seeds behind it. */
+/* A night that draws its start begins at SIM_WIDE_SEEDS or later, so that half of its schedules are
+ * mixed. None begins after this seed, so that its last seed fits into 64 bits. */
 #define START_MAX (UINT64_MAX >> 1)
 
 struct arguments {
@@ -235,7 +235,7 @@ static bool parse_flag(const char *option, struct arguments *arguments)
 	return true;
 }
 
-/* Returns false if the option is unknown, or has not this value. */
+/* Returns false if the option is unknown or does not take this value. */
 static bool parse_option(const char *option, const char *value, struct arguments *arguments)
 {
 	struct sim_seeds *seeds = &arguments->seeds;
