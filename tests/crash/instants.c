@@ -148,8 +148,24 @@ static unsigned bits(unsigned set)
 	return (unsigned)__builtin_popcount(set);
 }
 
-/* Every set of R mirrors or more that may be all that answers. on: as in check_world. */
-static void check_sets(struct checker *checker, const struct replica *replicas, int floor, bool on)
+/* What was checked of a set of mirrors since the last event that changed one of them or raised the
+ * state that must be found. */
+struct checked {
+	bool opened, went_on;
+};
+
+/* Forgets what was checked of the sets that the event changes. */
+static void forget_changed(struct checked *checked, const struct work *w, const struct event *event)
+{
+	for (unsigned set = 1; set < 1u << w->d->count; set++)
+		if (event->kind == EVENT_ACKED || set & 1u << event->mirror)
+			checked[set] = (struct checked){ 0 };
+}
+
+/* Checks every set of R mirrors or more, as if no other mirror answered, unless the same check was
+ * made of it since it changed. on: as in check_world. */
+static void check_sets(struct checker *checker, const struct replica *replicas, int floor, bool on,
+                       struct checked *checked)
 {
 	const struct work *w = checker->work;
 	unsigned claimers = w->d->count - w->options.acks + 1;
@@ -161,8 +177,10 @@ static void check_sets(struct checker *checker, const struct replica *replicas, 
 		unsigned whole = 0;
 		bool lost = false;
 
-		if (bits(set) < least)
+		if (bits(set) < least || (checked[set].opened && (!on || checked[set].went_on)))
 			continue;
+		checked[set].opened = true;
+		checked[set].went_on |= on;
 		for (unsigned i = 0; i < w->d->count; i++) {
 			struct ps_image image;
 			bool in = set & 1u << i;
@@ -189,8 +207,10 @@ void check_instants(struct checker *checker)
 {
 	const struct work *w = checker->work;
 	struct replica replicas[PS_MIRRORS_MAX];
+	struct checked *checked = calloc(1u << w->d->count, sizeof(*checked));
 	int floor = 0;
 
+	assert(checked);
 	for (unsigned i = 0; i < w->d->count; i++)
 		replica_init(&replicas[i], &w->journal);
 	for (size_t at = 0; at < w->journal.count; at++) {
@@ -198,6 +218,7 @@ void check_instants(struct checker *checker)
 
 		for (unsigned i = 0; i < w->d->count; i++)
 			replica_apply(&replicas[i], i, event);
+		forget_changed(checked, w, event);
 		if (event->kind == EVENT_ACKED)
 			floor = event->state;
 		if (at < w->from)
@@ -206,10 +227,11 @@ void check_instants(struct checker *checker)
 		if (at + 1 < w->base)
 			check_making(checker, replicas);
 		else
-			check_sets(checker, replicas, floor, at % 4 == 0);
+			check_sets(checker, replicas, floor, at % 4 == 0, checked);
 	}
 	for (unsigned i = 0; i < w->d->count; i++)
 		replica_free(&replicas[i]);
+	free(checked);
 }
 
 /* What one mirror had after each event of its own. */
