@@ -67,19 +67,20 @@ check-unit-sanitized:
 	@$(SUBMAKE) $(SANITIZED) tests
 	@$(RUN) unit-sanitized $(call unit,$(filter-out $(PLAIN_ONLY),$(call in_sanitize,$(UNIT_TESTS))))
 
-SCHEDULES := 1..1500 1501..3000
-MIXED := 1000000..1000999
+# 3,000 fixed schedules, all that ever failed, and the mistakes by their noted seeds.
 check-sim:
 	@$(SUBMAKE) tests
-	@$(RUN) sim --jobs 2 --user "sim mistakes: $(SIM) --mistakes" \
-		$(foreach part,$(SCHEDULES),"sim $(part): $(SIM) --full $(part)") \
-		"sim mixed: $(SIM) --seeds $(MIXED)"
+	@$(RUN) sim --user "schedules: $(SIM) --jobs 2" "failed: $(SIM) --list tests/sim/failed --jobs 2" \
+		"mistakes: $(SIM) --mistakes --jobs 2"
 
+# SIM_START repeats a night's random schedules.
+SIM_START ?=
 check-sim-night:
 	@$(SUBMAKE) tests
 	@$(SUBMAKE) $(SANITIZED) tests
-	@$(RUN) sim-night --jobs 2 --user "sanitized: $(call in_sanitize,$(SIM))" \
-		"sim 1..50000: $(SIM) --full 1..50000" "sim 50001..100000: $(SIM) --full 50001..100000"
+	@$(RUN) sim-night --user "sanitized: $(call in_sanitize,$(SIM)) --jobs 2" \
+		"night: $(SIM) --night 100000 $(addprefix --start ,$(SIM_START))" \
+		"mistakes: $(SIM) --mistakes --anew --jobs 2"
 
 # Owners that recover on demand are killed; the drill prints how many of them fell while memory was
 # missing.
