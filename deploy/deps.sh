@@ -13,8 +13,8 @@ test="ansible-core ansible-lint chromium chromium-driver clang-14 clang-format-1
 	clang-tidy-14 cppcheck etcd-client etcd-server g++ groff iproute2 libclang-rt-14-dev
 	libcmocka-dev libstdc++-12-dev libxml2-utils llvm-14 man-db mypy openssl pkg-config
 	procps prometheus python3-jsonschema python3-numpy python3-pip python3-pytest
-	python3-seccomp python3-selenium python3-wheel python3-yaml resource-agents shellcheck
-	strace systemd valgrind yamllint zsh"
+	python3-pytest-xdist python3-seccomp python3-selenium python3-wheel python3-yaml
+	resource-agents shellcheck strace systemd valgrind yamllint zsh"
 model="gcc libc6-dev python3 spin"
 rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-pytest
 	qemu-system-x86 xz-utils zstd"
