@@ -1,20 +1,21 @@
 #!/bin/sh
 # deps.sh GROUP...: makes sure that the Debian packages of the groups are installed; root
-# installs what is missing, anybody else is told how. Groups: build, test, model,
+# installs what is missing, anybody else is told how. Groups: build, test, night, model,
 # rdma-test, bench, abi, coverage, format, deb, deb-test, rpm, rpm-test, container, container-test,
 # ansible-test.
 set -eu
 
 build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
 	protobuf-c-compiler python3 python3-cffi python3-dev python3-setuptools"
-# prometheus has promtool, which tries the alert rules; the drill of owners that etcd elects starts
-# an etcd of its own.
-test="ansible-core ansible-lint chromium chromium-driver clang-14 clang-format-14
-	clang-tidy-14 cppcheck etcd-client etcd-server g++ groff iproute2 libclang-rt-14-dev
-	libcmocka-dev libstdc++-12-dev libxml2-utils llvm-14 man-db mypy openssl pkg-config
-	procps prometheus python3-jsonschema python3-numpy python3-pip python3-pytest
-	python3-pytest-xdist python3-seccomp python3-selenium python3-wheel python3-yaml
-	resource-agents shellcheck strace systemd valgrind yamllint zsh"
+# What `make check` needs. prometheus has promtool, which tries the alert rules; the drill of owners
+# that etcd elects starts an etcd of its own.
+test="clang-format-14 etcd-client etcd-server g++ groff iproute2 libcmocka-dev libxml2-utils
+	man-db mypy openssl pkg-config procps prometheus python3-jsonschema python3-numpy
+	python3-pip python3-pytest python3-pytest-xdist python3-seccomp python3-wheel python3-yaml
+	resource-agents shellcheck strace systemd valgrind zsh"
+# What the suites of `make check-night` need besides: clang, analyzers, a browser, Ansible.
+night="ansible-core ansible-lint chromium chromium-driver clang-14 clang-tidy-14 cppcheck
+	libclang-rt-14-dev libstdc++-12-dev llvm-14 python3-selenium yamllint"
 model="gcc libc6-dev python3 spin"
 rdma_test="busybox-static ibverbs-providers ibverbs-utils iproute2 kmod python3-pytest
 	qemu-system-x86 xz-utils zstd"
@@ -47,6 +48,7 @@ for group in "$@"; do
 	case $group in
 	build) wanted="$wanted $build" ;;
 	test) wanted="$wanted $test" ;;
+	night) wanted="$wanted $night" ;;
 	model) wanted="$wanted $model" ;;
 	rdma-test) wanted="$wanted $rdma_test" ;;
 	bench) wanted="$wanted $bench" ;;
@@ -61,7 +63,7 @@ for group in "$@"; do
 	container-test) wanted="$wanted $container_test" ;;
 	ansible-test) wanted="$wanted $ansible_test" ;;
 	*)
-		echo "deps.sh: no group '$group': build, test, model, rdma-test, bench," \
+		echo "deps.sh: no group '$group': build, test, night, model, rdma-test, bench," \
 			"abi, coverage, format, deb, deb-test, rpm, rpm-test, container," \
 			"container-test, ansible-test" >&2
 		exit 1

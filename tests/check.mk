@@ -43,6 +43,7 @@ check-build:
 	@$(RUN) build "gcc: $(SUBMAKE) BUILD=build CC=gcc everything replayers python cpp-tests-day"
 
 check-clang:
+	@deploy/deps.sh build test night
 	@$(RUN) clang "clang: $(SUBMAKE) BUILD=build/clang CC=$(CLANG) CFLAGS=-O0 everything" \
 		$(CLANG_HEADER_FORMS)
 

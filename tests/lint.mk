@@ -76,6 +76,7 @@ check-format:
 
 # What takes too long for the day.
 check-lint:
+	@deploy/deps.sh build night
 	@$(RUN) lint "clang-tidy: $(SUBMAKE) -k tidy" "cppcheck: $(SUBMAKE) cppcheck" \
 		"Ansible: $(SUBMAKE) check-plays"
 

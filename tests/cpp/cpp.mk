@@ -49,6 +49,7 @@ check-cpp:
 # With sanitizers: what outlives its store must not even be read.
 CXX_SANITIZED := $(CXX_NAMES:%=build/sanitize/tests/cpp/%)
 check-cpp-night:
+	@deploy/deps.sh build test night
 	@$(SUBMAKE) all $(BUILD)/tests/cpp/plain_clang
 	@$(SUBMAKE) $(SANITIZED) $(CXX_SANITIZED)
 	@$(RUN) cpp-night --jobs 2 --user "compilers: tests/cpp/compile.py --all" \

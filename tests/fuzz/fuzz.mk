@@ -40,6 +40,7 @@ check-fuzz:
 #: check-fuzz-night  fuzzes each target for FUZZ_SECONDS (60), from FUZZ_SEED or a random seed
 check-fuzz-night: export FUZZ_SEED := $(FUZZ_SEED)
 check-fuzz-night:
+	@deploy/deps.sh build test night
 	@$(SUBMAKE) $(FUZZING) fuzzers
 	@$(RUN) fuzz-night --jobs 2 $(foreach t,$(FUZZ_TARGETS),\
 		"$(notdir $(t)): tests/fuzz/run.sh $(t:$(BUILD)/%=build/fuzz/%) $(FUZZ_SECONDS)")
