@@ -16,8 +16,8 @@ EMULATED = "PERSEAS_GUEST" in os.environ
 # What ends by itself leaves what it counted: make coverage.
 COUNTED = "PERSEAS_COVERAGE" in os.environ
 PATIENCE = 6 if EMULATED else 1
-START_SECONDS = 10 * PATIENCE
-STOP_SECONDS = 5 * PATIENCE
+# A wait guards against hanging only: it ends a test after so many seconds without progress.
+HANGING_SECONDS = 600
 INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM}
 
 
@@ -94,7 +94,7 @@ class Mirror:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, preexec_fn=prepare)
-        wait_for(self._listens, START_SECONDS, "mirror %d" % self.index)
+        wait_for(self._listens, HANGING_SECONDS, "mirror %d" % self.index)
         return self
 
     def _take_port(self):
@@ -136,7 +136,7 @@ class Mirror:
         """SIGTERM; the exit status."""
         self.process.terminate()
         try:
-            return self.process.wait(STOP_SECONDS)
+            return self.process.wait(HANGING_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
             return -signal.SIGKILL
@@ -219,7 +219,7 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def run(self, *words, seconds=60, **keywords):
+    def run(self, *words, seconds=HANGING_SECONDS, **keywords):
         """Runs to the end; the CompletedProcess, with output as text."""
         return subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds,

@@ -22,9 +22,10 @@
 
 #include "owner.h"
 
-/* What an owner has to whom nothing is said. In an emulated machine (PERSEAS_GUEST) it waits longer
- * for answers, and its ring is smaller than the library's own: to register it is most of what an
- * open costs there. */
+/* Sets the options of an owner that the command does not mention. It waits longer for answers than
+ * by the library's defaults, because a busy machine delays them by seconds. In an emulated machine
+ * (PERSEAS_GUEST) its ring is smaller, because registering the ring is most of what an open costs
+ * there. */
 void options_init(struct perseas_options *options);
 
 /* Sets what a word such as "takeover" or "acks=2" says. False: there is no such option. */

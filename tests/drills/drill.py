@@ -17,8 +17,9 @@ import pytest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 
-from binding import CREATE, Store  # noqa: E402
-from cluster import EMULATED, PATIENCE, Cluster  # noqa: E402
+import binding  # noqa: E402
+from binding import ANSWER_MS, CREATE, Store  # noqa: E402
+from cluster import EMULATED, HANGING_SECONDS, PATIENCE, Cluster  # noqa: E402
 from cluster import die_with_parent, stolen_seconds, wait_for  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
@@ -28,11 +29,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 FABRICS = ["rdma"] if EMULATED else ["tcp", "shm"]
 # For drills that also run inside TLS: each asks for it itself, since they take their time.
 WITH_TLS = FABRICS if EMULATED else [*FABRICS, "tls"]
-SECONDS = 60 * PATIENCE
+SECONDS = HANGING_SECONDS
 MIB = 1 << 20
+
+binding.OWN.update(binding.PATIENT)
 
 # The exit status of `perseas`.
 OK, NO, USAGE, PARTLY, FAILURE = range(5)
+# Its verbs that ask mirrors.
+ASKING = {"create", "status", "ls", "top", "recover", "verify", "snapshot", "restore", "history",
+          "heap", "roster", "drop", "spill", "bench", "run", "move", "place", "drain", "doctor"}
 
 
 class Daemon:
@@ -156,6 +162,22 @@ def fabric(request):
     return request.param
 
 
+def patient_daemon(options):
+    """These options of perseasd, with a long --owner-timeout unless they set it."""
+    if "--owner-timeout" in options:
+        return options
+    return ("--owner-timeout", str(ANSWER_MS // 1000), *options)
+
+
+def patient_command(words):
+    """These words of a command line, with a long --connect-timeout unless they set it."""
+    words = [str(word) for word in words]
+    if not ASKING.intersection(words[:1]) or "--connect-timeout" in words:
+        return words
+    silent = ["--mirror-timeout", str(ANSWER_MS)] if words[0] == "bench" else []
+    return [words[0], "--connect-timeout", str(ANSWER_MS), *silent, *words[1:]]
+
+
 @pytest.fixture
 def mirrors(request, monkeypatch):
     """mirrors(n, fabric="tcp", options=()): n fresh mirrors that run. May be called again. With
@@ -168,7 +190,7 @@ def mirrors(request, monkeypatch):
             options = (*authority.options("mirror"), *options)
             for name, value in authority.environment("owner").items():
                 monkeypatch.setenv(name, value)
-        cluster = Cluster(BUILD, count, options, hosts=hosts(count))
+        cluster = Cluster(BUILD, count, patient_daemon(options), hosts=hosts(count))
         clusters.append(cluster)
         cluster.__enter__()
         return [Daemon(mirror, fabric) for mirror in cluster.mirrors]
@@ -218,7 +240,7 @@ class Done:
 def run_command(*words, mirrors=None, seconds=SECONDS, before=None, stdout=subprocess.PIPE,
                 **keywords):
     """Runs `perseas`; a Done. before() is called in the child."""
-    line = [str(BUILD / "perseas"), *(str(w) for w in words)]
+    line = [str(BUILD / "perseas"), *patient_command(words)]
     if mirrors is not None:
         line += ["--mirrors", mirror_list(mirrors)]
 

@@ -16,10 +16,9 @@ import time
 
 import pytest
 
-from drill import BUILD, PATIENCE, die_with_parent, mirror_list, process_state, wait_for
+from drill import BUILD, SECONDS, die_with_parent, mirror_list, process_state, wait_for
 
 TELLER = BUILD / "tests/drills/teller"
-SECONDS = 20 * PATIENCE                 # for what should take much less
 FENCED = 3                              # exit status
 ENDED = 3                               # a page's phase
 

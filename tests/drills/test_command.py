@@ -530,6 +530,6 @@ def test_a_mirror_that_hangs_does_not_hang_the_command(perseas, mirrors):
     daemons = mirrors(2)
     perseas("create", "s", mirrors=daemons)
     daemons[0].stop()
-    done = perseas("status", "s", "--connect-timeout", "300", mirrors=daemons, seconds=10)
+    done = perseas("status", "s", "--connect-timeout", "300", mirrors=daemons)
     daemons[0].cont()
     assert done.status == PARTLY and daemons[0].address in done.err, done

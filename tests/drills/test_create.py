@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from drill import BUILD, OK, mirror_list, rounds
+from drill import BUILD, OK, SECONDS, mirror_list, rounds
 from teller import tellers  # noqa: F401
 
 ROUNDS = rounds(4)
@@ -34,7 +34,7 @@ def test_of_two_commands_that_create_together_one_succeeds(mirrors, perseas, cou
         words = [str(BUILD / "perseas"), "create", store, "--mirrors", mirror_list(daemons)]
         both = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 for _ in range(2)]
-        ends = [(each.communicate(timeout=60), each.returncode) for each in both]
+        ends = [(each.communicate(timeout=SECONDS), each.returncode) for each in both]
         assert sorted(code != 0 for _, code in ends) == [False, True], ends
         lost, = (said for (_, said), code in ends if code)
         assert "has a store '%s' already" % store in lost, ends

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from binding import CREATE, Store
-from drill import HERE, OK, TOP, run_command
+from drill import HERE, OK, SECONDS, TOP, run_command
 
 FUZZ = pathlib.Path(HERE).parent / "fuzz"
 sys.path.append(str(FUZZ))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from drill import BUILD, TOP, run_command
+from drill import BUILD, SECONDS, TOP, run_command
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,7 @@ def pages(tmp_path_factory):
     """{"perseas.1": its path}."""
     folder = tmp_path_factory.mktemp("man")
     subprocess.run([sys.executable, str(TOP / "deploy/man.py"), "--build", str(BUILD), "--output",
-                    str(folder)], check=True, timeout=60)
+                    str(folder)], check=True, timeout=SECONDS)
     return {path.name: path for path in folder.glob("man?/*")}
 
 
@@ -27,7 +27,7 @@ def needs(program):
 def text_of(path):
     """As a reader sees it, in one line, without a hyphen that a break has put in."""
     done = subprocess.run(["groff", "-man", "-Tascii", "-P-c", "-rHY=0", str(path)], check=True,
-                          text=True, stdout=subprocess.PIPE, timeout=60)
+                          text=True, stdout=subprocess.PIPE, timeout=SECONDS)
     return re.sub(r"\s+", " ", re.sub(r".\x08", "", done.stdout))
 
 
@@ -36,7 +36,7 @@ def test_everything_has_a_page(pages):
     listed = run_command("--help").out.split("Commands")[1].split("\n\n")[0]
     verbs = re.findall(r"^  (\w+)  ", listed, re.M)
     symbols = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "libperseas.so")],
-                             check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
+                             check=True, text=True, stdout=subprocess.PIPE, timeout=SECONDS).stdout
     functions = re.findall(r" T (perseas_\w+)", symbols)
     assert len(verbs) > 10 and len(functions) > 20
     expected = {"perseas.1", "libperseas.3", "perseas.hpp.3", "librvm-perseas.3",
@@ -51,7 +51,7 @@ def test_the_page_of_rvm_has_all_of_it(pages):
     needs("groff")
     text = text_of(pages["librvm-perseas.3"])
     symbols = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "librvm-perseas.so")],
-                             check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
+                             check=True, text=True, stdout=subprocess.PIPE, timeout=SECONDS).stdout
     functions = re.findall(r" T (rvm_\w+)", symbols)
     assert len(functions) > 40
     for words in (*("%s(" % name for name in functions), "#define RVM_EVM_OVERLAP 226",
@@ -65,7 +65,7 @@ def test_the_page_of_rds_has_all_of_it(pages):
     needs("groff")
     text = text_of(pages["librds-perseas.3"])
     symbols = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "librds-perseas.so")],
-                             check=True, text=True, stdout=subprocess.PIPE, timeout=60).stdout
+                             check=True, text=True, stdout=subprocess.PIPE, timeout=SECONDS).stdout
     functions = re.findall(r" T (\w+)", symbols)
     assert len(functions) > 20
     for words in (*("%s(" % name for name in functions), "#define ENO_ROOM (-9)",
@@ -82,7 +82,7 @@ def test_no_page_has_a_warning(pages):
     for line in (["groff", "-ww", "-man", "-Tutf8", "-z"], ["man", "--warnings", "-l"]):
         done = subprocess.run(line + [str(path) for path in pages.values()], env=env, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, timeout=60)
+                              stderr=subprocess.PIPE, timeout=SECONDS)
         assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -90,7 +90,7 @@ def test_every_page_can_be_found_by_what_it_is_about(pages):
     """lexgrog reads NAME as whatis and apropos do."""
     needs("lexgrog")
     done = subprocess.run(["lexgrog", *map(str, pages.values())], text=True,
-                          stdout=subprocess.PIPE, timeout=60)
+                          stdout=subprocess.PIPE, timeout=SECONDS)
     found = dict(re.findall(r'^\S*/([^/:]+): "(\S+) - \S', done.stdout, re.M))
     assert done.returncode == 0
     assert found == {name: name.rsplit(".", 1)[0] for name in pages}
@@ -145,5 +145,5 @@ def test_a_function_without_a_description_is_an_error(tmp_path):
                                                  "int perseas_bare(void);\n#ifdef __cplusplus\n}"))
     done = subprocess.run([sys.executable, str(tmp_path / "deploy/man.py"), "--build", str(BUILD),
                            "--output", str(tmp_path / "man")], text=True, stderr=subprocess.PIPE,
-                          timeout=60)
+                          timeout=SECONDS)
     assert done.returncode == 1 and "perseas_bare has no description" in done.stderr

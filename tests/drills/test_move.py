@@ -332,7 +332,8 @@ def test_a_commit_is_in_doubt(bank, node):
     durable when the mirrors are back, and then the store is handed over with it."""
     daemons = bank()
     with Relay(daemons[1]) as one, Relay(daemons[2]) as two:
-        alpha = node("alpha", [daemons[0], one, two])
+        alpha = node("alpha", [daemons[0], one, two],
+                     command=(*SERVES[:2], SERVES[2] + " commit-ms=300"))
         alpha.wait_serving()
         beta = node("beta", daemons)
         beta.wait_said(LIVES)

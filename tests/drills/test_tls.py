@@ -307,7 +307,7 @@ def test_a_mirror_that_is_silent_in_the_handshake_costs_the_time_for_connecting(
     """It takes the connection and says nothing; and one that ends it there."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         done = perseas("ls", *authority.options("owner"), "--connect-timeout", 100,
-                       mirrors="127.0.0.1:%d" % silent.getsockname()[1], seconds=10)
+                       mirrors="127.0.0.1:%d" % silent.getsockname()[1])
     assert done.status == FAILURE and "did not finish the TLS handshake in time" in done.err
 
 
