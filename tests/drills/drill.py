@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import sys
@@ -272,6 +273,11 @@ def wait_ownerless(store, daemons):
     """Until these mirrors have noticed that the owner is gone."""
     wait_for(lambda: not run_command("status", store, "--json", mirrors=daemons).json()["live"],
              SECONDS, "the end of the owner of store %s" % store)
+
+
+def noise(count):
+    """So many bytes that cannot be compressed, always the same."""
+    return random.Random(count).randbytes(count)
 
 
 def flip(path, offset, bits=0xff):

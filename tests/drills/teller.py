@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import time
+import zlib
 
 import pytest
 
@@ -39,12 +40,20 @@ def random_moment(dice, most):
         pass
 
 
+def seed_of(node):
+    """PERSEAS_SEED, or a drawn number if that is "random"; by default, one of the test's name."""
+    given = os.environ.get("PERSEAS_SEED")
+    if given == "random":
+        return random.SystemRandom().getrandbits(32)
+    return int(given) if given else zlib.crc32(("%s::%s" % (node.path.name, node.name)).encode())
+
+
 @pytest.fixture
 def dice(request):
-    """Random choices; a test that fails shows the seed, PERSEAS_SEED repeats it."""
-    seed = int(os.environ.get("PERSEAS_SEED", random.SystemRandom().getrandbits(32)))
+    """Choices that are the same in every run; a test that fails shows their seed."""
+    seed = seed_of(request.node)
     print("PERSEAS_SEED=%d" % seed)
-    dice = random.Random("%d %s" % (seed, request.node.name))
+    dice = random.Random(seed)
     dice.began_with = seed              # for reports
     return dice
 

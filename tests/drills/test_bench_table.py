@@ -1,7 +1,6 @@
 """The benchmarks' table, the relay that makes a network longer, and threads that commit."""
 import csv
 import json
-import os
 import socket
 import subprocess
 import threading
@@ -10,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from drill import BUILD, SECONDS  # which also finds what is in bench/
+from drill import BUILD, SECONDS, noise  # which also finds what is in bench/
 import plot
 from failover import Row, across, verdict
 from report import FIELDS, Report, met
@@ -138,7 +137,7 @@ def test_bytes_take_as_long_as_the_relay_is_told():
 
 def test_all_bytes_come_through_a_relay_in_order():
     """More than its rings hold, and then the end."""
-    sent = os.urandom(5 << 20)
+    sent = noise(5 << 20)
     with Relayed() as relayed, relayed.connect() as link:
         writer = threading.Thread(target=send_all, args=(link, sent))
         writer.start()

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from binding import Store
-from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, fill, mirror_list, run_command,
-                   status_of, wait_for, wait_ownerless)
+from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, fill, mirror_list, noise,
+                   run_command, status_of, wait_for, wait_ownerless)
 from teller import LOG, dice, tellers  # noqa: F401
 
 
@@ -95,7 +95,7 @@ def test_what_a_crash_left_unfinished_is_not_in_a_snapshot(tellers, mirrors, dic
 def test_a_snapshot_is_what_it_says(mirrors, tmp_path):
     """Segments that are larger than a piece, some of it zeros; the addresses come back."""
     daemons, others = mirrors(1), mirrors(1)
-    data = os.urandom(3 * MIB) + bytes(2 * MIB) + os.urandom(12345)
+    data = noise(3 * MIB) + bytes(2 * MIB) + noise(12345)
     addresses = fill("s", daemons, {"large": data, "small": b"contents" * 2, "empty": bytes(64)})
     done = take("s", daemons[0], tmp_path / "f")
     assert done.status == OK and "3 segments, 5.0 MiB" in done.out, done
@@ -129,7 +129,7 @@ def test_a_file_that_is_there_is_not_replaced(mirrors, tmp_path):
 def test_a_full_disk_leaves_no_snapshot(mirrors, tmp_path):
     """RLIMIT_FSIZE stands for it."""
     daemons = mirrors(1)
-    fill("s", daemons, {"accounts": os.urandom(MIB)})
+    fill("s", daemons, {"accounts": noise(MIB)})
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 2, MIB // 2))
@@ -147,7 +147,7 @@ def test_a_full_disk_leaves_no_snapshot(mirrors, tmp_path):
 def test_a_signal_leaves_no_half_of_a_file(mirrors, tmp_path, number, words, partial):
     """It comes while the disk takes its time for the first of many pieces."""
     daemon, = mirrors(1)
-    fill("s", [daemon], {"accounts": os.urandom(8 * MIB)})
+    fill("s", [daemon], {"accounts": noise(8 * MIB)})
     to = tmp_path / "to"
     to.mkdir()
     slow = "exec strace -D -f -qq -o /dev/null -P %s/%s -e inject=write:delay_enter=300000 %s " % (
@@ -164,7 +164,7 @@ def test_a_signal_leaves_no_half_of_a_file(mirrors, tmp_path, number, words, par
 def test_a_damaged_snapshot_is_refused_by_name_before_anything_is_made(mirrors, tmp_path):
     """One byte flipped at many places; cut short; with something behind its end."""
     daemons, others = mirrors(1), mirrors(1)
-    fill("s", daemons, {"accounts": os.urandom(5000)})
+    fill("s", daemons, {"accounts": noise(5000)})
     taken("s", daemons[0], tmp_path / "f")
     good = (tmp_path / "f").read_bytes()
     bad = tmp_path / "bad"

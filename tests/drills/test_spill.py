@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from cluster import wait_for
-from drill import MIB, OK, SECONDS, fill, run_command
+from drill import MIB, OK, SECONDS, fill, noise, run_command
 from binding import Store
 from teller import LOG, tellers, until  # noqa: F401
 
@@ -168,7 +168,7 @@ def test_a_mirror_dies_at_a_byte_of_its_spill(mirrors):
     """What it has written until then is under the name of what is not whole, in a piece and about
     between two: memory has it all, and half a file is never loaded."""
     daemon, = with_spill(mirrors(1))
-    data = os.urandom(4 * MIB)
+    data = noise(4 * MIB)
     fill("data", [daemon], {"bytes": data}, log_size=65536)
     assert daemon.terminate() == 0
     whole = (spill_dir(daemon) / "data.spill").read_bytes()
@@ -188,7 +188,7 @@ def test_a_mirror_dies_at_a_byte_of_its_spill(mirrors):
 def test_a_mirror_is_killed_while_it_writes(mirrors):
     """kill -9 as soon as there is a file; what is there then is the memory, or a whole spill."""
     daemon, = with_spill(mirrors(1))
-    data = os.urandom(MIB) * 16
+    data = noise(MIB) * 16
     fill("data", [daemon], {"bytes": data})
     for _ in range(KILLS):
         daemon.mirror.process.send_signal(signal.SIGTERM)
@@ -217,7 +217,7 @@ def test_a_full_disk_is_named_and_costs_only_what_did_not_fit(tiny_disk, mirrors
     daemon, = mirrors(1)
     daemon.mirror.options += ["--spill-dir", str(tiny_disk)]
     daemon.restart()
-    big = os.urandom(4 * MIB)
+    big = noise(4 * MIB)
     fill("data", [daemon], {"bytes": big})
     fill("small", [daemon], {"bytes": b"12345678"}, log_size=65536)
     assert daemon.terminate() == 1
@@ -233,7 +233,7 @@ def test_a_file_that_may_not_grow_costs_only_what_did_not_fit(mirrors):
     the other store all the same."""
     daemon, = with_spill(mirrors(1))
     fill("small", [daemon], {"bytes": b"12345678"}, log_size=65536)
-    fill("data", [daemon], {"bytes": os.urandom(4 * MIB)}, log_size=65536)
+    fill("data", [daemon], {"bytes": noise(4 * MIB)}, log_size=65536)
     resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (MIB, MIB))
     assert daemon.terminate() == 1
     assert "store data could not be spilled" in daemon.log() and "File too large" in daemon.log()

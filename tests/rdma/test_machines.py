@@ -14,7 +14,7 @@ from qemu import TREE, wait_for
 
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TREE / "build"))
 sys.path.insert(0, str(TREE / "tests/drills"))
-from teller import FENCED, Page  # noqa: E402
+from teller import FENCED, Page, seed_of  # noqa: E402
 
 TELLER, DAEMON, COMMAND = BUILD / "tests/drills/teller", BUILD / "perseasd", BUILD / "perseas"
 SECONDS = 120
@@ -32,9 +32,9 @@ def pair():
 
 @pytest.fixture
 def dice(request):
-    seed = int(os.environ.get("PERSEAS_SEED", random.SystemRandom().getrandbits(32)))
+    seed = seed_of(request.node)
     print("PERSEAS_SEED=%d" % seed)
-    return random.Random("%d %s" % (seed, request.node.name))
+    return random.Random(seed)
 
 
 class Mirror:
