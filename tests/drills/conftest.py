@@ -1,6 +1,11 @@
-"""The fixtures that every drill can ask for, what only root can do, and what is done with nothing
-beside it."""
+"""The fixtures that every drill can ask for, the marks of drills, and which fabrics they run on.
+
+PERSEAS_FABRICS selects among the drills that are the same but for their fabric. A list such as
+"tcp,tls" runs those of these fabrics. "one" runs each such drill on one fabric, which follows from
+its name and stays the same. Without it, all of them run.
+"""
 import os
+import zlib
 
 import pytest
 from authority import authority  # noqa: F401
@@ -11,17 +16,58 @@ ROOTS = {"network": "makes network namespaces", "tiny_disk": "mounts a file syst
          "small_memory": "mounts a file system"}
 
 
+# Modules of the night, whose drills are marked `night` by that; other modules mark single drills.
+NIGHTS = {"test_abi": "tries check-abi", "test_ansible": "Ansible takes long",
+          "test_bench_table": "tries the benchmarks", "test_figures": "tries the figures",
+          "test_fuzz": "tries the fuzzers' report", "test_page": "starts a browser",
+          "test_release": "tries make release", "test_runner": "tries the tests' runner",
+          "test_storm": "the same faults again and again",
+          "test_torture": "everything at once, for ten seconds",
+          "test_upgrade": "builds other versions", "test_versions": "every pair of versions"}
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "root(does): needs root, who alone does this")
     config.addinivalue_line("markers", "timing(what): asserts of time, or of what happens in "
                             "it: `make check` runs nothing beside it")
+    config.addinivalue_line("markers", "night(why): `make check-night` runs it, not `make check`")
 
 
 def pytest_itemcollected(item):
-    """An ordinary user skips what is marked; where root calls, `make check-drills` runs only that
-    as root."""
+    """An ordinary user skips what is marked `root`; where root calls, `make check-drills` runs only
+    that as root."""
+    if item.path.stem in NIGHTS:
+        item.add_marker(pytest.mark.night(NIGHTS[item.path.stem]))
     for name in ROOTS.keys() & set(item.fixturenames):
         item.add_marker(pytest.mark.root(ROOTS[name]))
     mark = item.get_closest_marker("root")
     if mark and os.geteuid():
         item.add_marker(pytest.mark.skip(reason="only root %s" % mark.args[0]))
+
+
+def fabric_of(item):
+    """The fabric that the drill is parametrized with, None if it is not."""
+    return item.callspec.params.get("fabric") if hasattr(item, "callspec") else None
+
+
+def one_fabric(items):
+    """For each drill, without its fabric, the item of the fabric that its name selects."""
+    alike = {}
+    for item in items:
+        others = {k: str(v) for k, v in item.callspec.params.items() if k != "fabric"}
+        name = "%s::%s %s" % (item.path.name, item.originalname, sorted(others.items()))
+        alike.setdefault(name, []).append(item)
+    return {each[zlib.crc32(name.encode()) % len(each)] for name, each in alike.items()}
+
+
+def pytest_collection_modifyitems(config, items):
+    wanted = os.environ.get("PERSEAS_FABRICS")
+    if not wanted:
+        return
+    parametrized = [item for item in items if fabric_of(item)]
+    if wanted == "one":
+        chosen = one_fabric(parametrized)
+    else:
+        chosen = {item for item in parametrized if fabric_of(item) in wanted.split(",")}
+    config.hook.pytest_deselected(items=[item for item in parametrized if item not in chosen])
+    items[:] = [item for item in items if not fabric_of(item) or item in chosen]

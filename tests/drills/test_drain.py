@@ -15,6 +15,7 @@ TIMEOUT = 1000 * SECONDS                # ms: whoever is dead is refused at once
 PATIENT = dict(log_size=64 << 10, connect_timeout_ms=TIMEOUT, mirror_timeout_ms=TIMEOUT,
                commit_timeout_ms=TIMEOUT)
 SLOT = struct.Struct("<Q")
+LONG = pytest.mark.night("takes seconds of processor time; by day the same holds without a death")
 
 
 class Writer:
@@ -143,6 +144,7 @@ def test_all_images_go_elsewhere_while_owners_commit(fleet, writer):
         assert store.read("data", 0, 8) == b"contents"
 
 
+@LONG
 def test_a_run_that_was_killed_is_gone_on_with(fleet, writer):
     """Killed when it has announced a change, and killed when one is made: what the owner was
     ordered to do it does, and the second run does the rest."""
@@ -207,6 +209,7 @@ def test_a_signal_ends_it_and_the_owner_goes_on(fleet, writer):
         held.store.end()
 
 
+@LONG
 def test_a_target_that_dies_while_it_is_copied_to_is_left_out(fleet, writer):
     """The owner gives it up, and another daemon gets the image."""
     a, b, c, dies, other = daemons = fleet("r1", "r2", "r3", "r4", "r5")
@@ -222,6 +225,7 @@ def test_a_target_that_dies_while_it_is_copied_to_is_left_out(fleet, writer):
     check_count("s", [b, c, other], held.store.end())
 
 
+@LONG
 def test_a_target_that_died_after_the_change_is_replaced_before_the_image_is_deleted(fleet, writer):
     """A drain was killed between the change and the deletion, and then the new mirror died: the old
     image is kept until another daemon has taken its place."""
@@ -340,6 +344,7 @@ def test_damaged_images_are_moved_or_named(fleet):
         assert store.read("data", 0, 8) == b"contents"
 
 
+@LONG
 def test_what_a_dead_mirror_had_gets_other_mirrors(fleet, writer):
     """It is refused while the mirror answers. Of a store of two the owner cannot commit any more
     until the change is made; one without an owner is opened for it."""

@@ -139,14 +139,14 @@ def test_the_service_of_the_guide_starts(service, tmp_path, authority, network):
     assert it.stop() == 0
 
 
-@pytest.mark.parametrize("way", ["tcp", "shm"])
+@pytest.mark.parametrize("fabric", ["tcp", "shm"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_an_owner_goes_on_when_the_service_is_restarted(service, tellers, way, number):
+def test_an_owner_goes_on_when_the_service_is_restarted(service, tellers, fabric, number):
     """It commits all the time. The daemon ends, cleanly or not; who connects before the next one
     runs waits, and is not refused."""
     it = service()
     it.start()
-    owner = tellers.run("books", it.addresses[way], "create", LOG, "commit-ms=20000")
+    owner = tellers.run("books", it.addresses[fabric], "create", LOG, "commit-ms=20000")
     owner.advances(100)
     it.stop(number)
     with socket.create_connection(("127.0.0.1", it.port), SECONDS), \
@@ -156,4 +156,5 @@ def test_an_owner_goes_on_when_the_service_is_restarted(service, tellers, way, n
         owner.advances(100)
     owner.kill9()
     acked = owner.page.acked
-    assert acked <= tellers.verify("books", it.addresses[way], owner.page, "takeover") <= acked + 1
+    verified = tellers.verify("books", it.addresses[fabric], owner.page, "takeover")
+    assert acked <= verified <= acked + 1

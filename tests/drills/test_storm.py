@@ -162,11 +162,11 @@ def report():
     REPORT.write_text("\n".join(parts))
 
 
-@pytest.mark.parametrize("kind", ["tcp", "shm"])
-def test_nothing_acknowledged_is_lost_in_a_storm(mirrors, tellers, dice, perseas, report, kind):
+@pytest.mark.parametrize("fabric", ["tcp", "shm"])
+def test_nothing_acknowledged_is_lost_in_a_storm(mirrors, tellers, dice, perseas, report, fabric):
     """Faults in a row on one store; after each owner's end all bytes are compared."""
-    daemons = mirrors(MIRRORS, kind)
-    storm = Storm(kind, daemons, tellers, dice)
+    daemons = mirrors(MIRRORS, fabric)
+    storm = Storm(fabric, daemons, tellers, dice)
     try:
         for _ in range(FAULTS):
             storm.fault()

@@ -83,22 +83,23 @@ def test_the_only_mirror_is_upgraded_and_downgraded_under_its_owner(mirrors, tel
     assert acked <= tellers.verify("books", [daemon], owner.page, "takeover") <= acked + 1
 
 
-@pytest.mark.parametrize("way", ["tcp", "shm"])
-def test_a_service_is_upgraded_on_the_sockets_that_stay(service, tellers, releases, way):
+@pytest.mark.parametrize("fabric", ["tcp", "shm"])
+def test_a_service_is_upgraded_on_the_sockets_that_stay(service, tellers, releases, fabric):
     """The same where the service manager keeps the sockets: nobody is refused meanwhile."""
     it = service()
     it.start()
-    owner = tellers.run("books", it.addresses[way], "create", LOG, PATIENT)
+    owner = tellers.run("books", it.addresses[fabric], "create", LOG, PATIENT)
     owner.advances(100)
     for it.program, version in ((releases["next"], NEXT), (THIS, HERE)):
         it.stop()
         it.start()
         owner.advances(100)
-        assert version_of(it.addresses[way]) == version
+        assert version_of(it.addresses[fabric]) == version
     owner.kill9()
     acked = owner.page.acked
     assert owner.page.in_doubt == 0
-    assert acked <= tellers.verify("books", it.addresses[way], owner.page, "takeover") <= acked + 1
+    verified = tellers.verify("books", it.addresses[fabric], owner.page, "takeover")
+    assert acked <= verified <= acked + 1
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
