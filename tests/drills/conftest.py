@@ -5,11 +5,19 @@ PERSEAS_FABRICS selects among the drills that are the same but for their fabric.
 its name and stays the same. Without it, all of them run.
 """
 import os
+import pathlib
+import signal
+import tempfile
 import zlib
 
 import pytest
 from authority import authority  # noqa: F401
 from drill import fabric, mirrors, owner, perseas  # noqa: F401
+
+# A shell has what it runs in the background ignore SIGINT, and nohup SIGHUP. The processes that
+# drills start would inherit that, and drills send these signals to them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Drills that ask for these fixtures are marked `root` by that; others mark themselves.
 ROOTS = {"network": "makes network namespaces", "tiny_disk": "mounts a file system",
@@ -43,6 +51,14 @@ def pytest_itemcollected(item):
     mark = item.get_closest_marker("root")
     if mark and os.geteuid():
         item.add_marker(pytest.mark.skip(reason="only root %s" % mark.args[0]))
+
+
+@pytest.fixture
+def short_path():
+    """A folder for programs that make Unix sockets below it, whose paths have 107 bytes at most:
+    tmp_path leaves no room for theirs."""
+    with tempfile.TemporaryDirectory(prefix="perseas-") as folder:
+        yield pathlib.Path(folder)
 
 
 def fabric_of(item):

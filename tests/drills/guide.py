@@ -15,6 +15,8 @@ empty, and what it started ends with it. An indented block, and one of another k
 
     guide.py FILE...    puts the C and C++ blocks of these documents there anew, from the examples
 """
+import contextlib
+import fcntl
 import os
 import re
 import pathlib
@@ -219,12 +221,28 @@ def root(tmp_path_factory):
     return installed(tmp_path_factory.mktemp("installed") / "usr")
 
 
+@contextlib.contextmanager
+def made_once(name, tmp_path_factory):
+    """(folder, whether it is still empty): all workers of pytest share it. The first to come fills
+    it in the `with` block, and the others wait for that."""
+    top = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        top = top.parent                # that of the worker is inside of it
+    folder = top / name
+    folder.mkdir(exist_ok=True)
+    done = folder / ".done"
+    with open(top / (name + ".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder, not done.exists()
+        done.touch()
+
+
 @pytest.fixture(scope="session")
 def examples(root, tmp_path_factory):
     """The folder with the examples of doc/, compiled."""
-    folder = tmp_path_factory.mktemp("examples")
-    for source in sources():
-        compile_c(source, folder / binary_name(source), root)
+    with made_once("examples", tmp_path_factory) as (folder, is_empty):
+        for source in sources() if is_empty else []:
+            compile_c(source, folder / binary_name(source), root)
     return folder
 
 

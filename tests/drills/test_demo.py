@@ -1,11 +1,10 @@
 """The demo: what it shows, and that nothing of it stays behind."""
 import os
-import pathlib
 import re
 import subprocess
 import sys
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
+from drill import SECONDS, TOP
 
 
 def start(folder):
@@ -28,23 +27,23 @@ def nothing_left(folder, output):
     return len(pids) >= 3 and all(gone(pid) for pid in pids) and not list(folder.iterdir())
 
 
-def test_the_demo_holds_and_leaves_nothing(tmp_path):
+def test_the_demo_holds_and_leaves_nothing(short_path):
     """A run to the end."""
-    demo = start(tmp_path)
-    output, _ = demo.communicate(timeout=60)
+    demo = start(short_path)
+    output, _ = demo.communicate(timeout=SECONDS)
     assert demo.returncode == 0, output
     assert "all held" in output
-    assert nothing_left(tmp_path, output), output
+    assert nothing_left(short_path, output), output
 
 
-def test_an_interrupted_demo_leaves_nothing(tmp_path):
+def test_an_interrupted_demo_leaves_nothing(short_path):
     """SIGTERM once the bank works and a mirror has been killed."""
-    demo = start(tmp_path)
+    demo = start(short_path)
     output = ""
     for line in demo.stdout:
         output += line
         if "kill -9 of the mirror" in line:
             demo.terminate()
-    assert demo.wait(20) == 1
+    assert demo.wait(SECONDS) == 1
     assert "interrupted" in output
-    assert nothing_left(tmp_path, output), output
+    assert nothing_left(short_path, output), output

@@ -234,23 +234,22 @@ def test_a_run_that_was_ended_is_gone_on_with(tmp_path):
 
 
 @pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
-def test_one_that_is_ended_leaves_no_mirror(tmp_path):
+def test_one_that_is_ended_leaves_no_mirror(tmp_path, short_path):
     """SIGTERM in the midst of a figure: its mirrors end, and what they kept in memory goes, which
     may be most of what the host has."""
-    place = tmp_path / "place"
-    place.mkdir()
     line = [TOP / "bench/papers/draw.py", "--build", BUILD, "--form", "whole", "--only",
             "perseas-4", "--output", tmp_path]
     with subprocess.Popen([sys.executable, *map(str, line)], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(place)}
+                          stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(short_path)}
                           ) as process:
         try:
-            wait_for(lambda: list(place.glob("perseas-*/files-*")), SECONDS, "an engine")
+            wait_for(lambda: process.poll() is not None or
+                     list(short_path.glob("perseas-*/files-*")), SECONDS, "an engine")
             process.send_signal(signal.SIGTERM)
             assert process.wait(SECONDS) == 128 + signal.SIGTERM
         finally:
             process.kill()
-    assert not list(place.iterdir())
+    assert not list(short_path.iterdir())
 
 
 @pytest.mark.skipif(EMULATED, reason="its mirrors are on this host, over tcp and shared memory")
