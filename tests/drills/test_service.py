@@ -115,19 +115,19 @@ def guides_service():
     return re.sub(r"^    ", "", lines, flags=re.M), address
 
 
-@pytest.mark.parametrize("network", [False, True], ids=["this host", "network"])
-def test_the_service_of_the_guide_starts(service, tmp_path, authority, network):  # noqa: F811
+@pytest.mark.parametrize("remote", [False, True], ids=["this host", "network"])
+def test_the_service_of_the_guide_starts(service, tmp_path, authority, remote):  # noqa: F811
     """With the sockets of the unit and the example of perseasd.conf; and with what the guide adds
     to both for owners on other hosts, at an address that this host need not have."""
-    lines, address = guides_service() if network else ("", "")
+    lines, address = guides_service() if remote else ("", "")
     for option, path in (("tls-cert", authority.cert("mirror")),
                          ("tls-key", authority.key("mirror")), ("tls-ca", authority.ca)):
         lines, count = re.subn("^%s .*$" % option, "%s %s" % (option, path), lines, flags=re.M)
-        assert count == network
+        assert count == remote
     conf = tmp_path / "perseasd.conf"
     conf.write_text((TOP / "deploy/perseasd.conf").read_text() + lines)
     it = service("--config", conf)
-    if network:
+    if remote:
         it.tcp.close()
         it.tcp = socket.socket()
         it.tcp.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
@@ -135,7 +135,7 @@ def test_the_service_of_the_guide_starts(service, tmp_path, authority, network):
         it.tcp.listen()
     it.start()
     said = it.log.read_text()
-    assert said.count("listening at tcp://") == 1 and (", with TLS" in said) == network, said
+    assert said.count("listening at tcp://") == 1 and (", with TLS" in said) == remote, said
     assert it.stop() == 0
 
 
