@@ -170,13 +170,13 @@ def patient_daemon(options):
     return ("--owner-timeout", str(ANSWER_MS // 1000), *options)
 
 
-def patient_command(words):
-    """These words of a command line, with a long --connect-timeout unless they set it."""
-    words = [str(word) for word in words]
+def command_line(*words):
+    """`perseas` with these words, and with long timeouts unless they set --connect-timeout."""
+    program, words = str(BUILD / "perseas"), [str(word) for word in words]
     if not ASKING.intersection(words[:1]) or "--connect-timeout" in words:
-        return words
+        return [program, *words]
     silent = ["--mirror-timeout", str(ANSWER_MS)] if words[0] == "bench" else []
-    return [words[0], "--connect-timeout", str(ANSWER_MS), *silent, *words[1:]]
+    return [program, words[0], "--connect-timeout", str(ANSWER_MS), *silent, *words[1:]]
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ class Done:
 def run_command(*words, mirrors=None, seconds=SECONDS, before=None, stdout=subprocess.PIPE,
                 **keywords):
     """Runs `perseas`; a Done. before() is called in the child."""
-    line = [str(BUILD / "perseas"), *patient_command(words)]
+    line = command_line(*words)
     if mirrors is not None:
         line += ["--mirrors", mirror_list(mirrors)]
 

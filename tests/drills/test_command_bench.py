@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from drill import (BUILD, FAILURE, OK, PARTLY, SECONDS, die_with_parent, fill, mirror_list,
+from drill import (FAILURE, OK, PARTLY, SECONDS, command_line, die_with_parent, fill, mirror_list,
                    status_of, wait_for)
 
 pytestmark = pytest.mark.timing("figures of a tenth of a second")
@@ -20,8 +20,8 @@ def stores(perseas, daemons):
 
 def started(perseas, daemons, *words):
     """A run that goes on for long, and whose store is there."""
-    process = subprocess.Popen([BUILD / "perseas", "bench", mirror_list(daemons), "--seconds",
-                                "600", *words], stdin=subprocess.DEVNULL, text=True,
+    line = command_line("bench", mirror_list(daemons), "--seconds", 600, *words)
+    process = subprocess.Popen(line, stdin=subprocess.DEVNULL, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                preexec_fn=die_with_parent)
     wait_for(lambda: all(stores(perseas, [daemon]) for daemon in daemons), SECONDS,

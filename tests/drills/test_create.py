@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from drill import BUILD, OK, SECONDS, mirror_list, rounds
+from drill import OK, SECONDS, command_line, mirror_list, rounds
 from teller import tellers  # noqa: F401
 
 ROUNDS = rounds(4)
@@ -31,7 +31,7 @@ def test_of_two_commands_that_create_together_one_succeeds(mirrors, perseas, cou
     daemons = mirrors(count, "tcp")
     for number in range(ROUNDS):
         store = "books%d" % number
-        words = [str(BUILD / "perseas"), "create", store, "--mirrors", mirror_list(daemons)]
+        words = command_line("create", store, "--mirrors", mirror_list(daemons))
         both = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 for _ in range(2)]
         ends = [(each.communicate(timeout=SECONDS), each.returncode) for each in both]

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 from binding import CREATE, Store
-from drill import (BUILD, SECONDS, USAGE, die_with_parent, fill, mirror_list, run_command,
+from drill import (SECONDS, USAGE, command_line, die_with_parent, fill, mirror_list, run_command,
                    wait_for, wait_ownerless)
 
 
@@ -58,8 +58,8 @@ def test_a_standby_looks_its_name_up_again_until_it_finds_its_mirrors(mirrors, t
     output, log = tmp_path / "output", tmp_path / "log"
     with open(output, "wb") as out, open(log, "wb") as err:
         run = subprocess.Popen(
-            [BUILD / "perseas", "run", "data", "@bank", "--patience", "600", "--",
-             "sh", "-c", "echo $PERSEAS_MIRRORS"], stdout=out, stderr=err,
+            command_line("run", "data", "@bank", "--patience", "600", "--",
+                         "sh", "-c", "echo $PERSEAS_MIRRORS"), stdout=out, stderr=err,
             env=os.environ, preexec_fn=die_with_parent)
     try:
         wait_for(lambda: "waits for its mirrors" in log.read_text(), SECONDS, "a run that waits")

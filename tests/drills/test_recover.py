@@ -9,8 +9,8 @@ import subprocess
 import pytest
 
 from binding import CREATE, PerseasError, Store
-from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, fill, mirror_list, run_command,
-                   status_of, wait_for, wait_ownerless)
+from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, command_line, fill, mirror_list,
+                   run_command, status_of, wait_for, wait_ownerless)
 
 NOBODY = "127.0.0.1:1"
 OTHER = {"tcp": "shm", "shm": "tcp", "rdma": "tcp"}
@@ -298,7 +298,7 @@ def test_a_signal_leaves_no_half_of_a_store(mirrors, tmp_path, number, words):
     assert run_command("snapshot", "s", "--from", daemon.address, "--to", file).status == OK
     words = words.format(file, other.address) if "{}" in words else \
         words % (daemon.address, other.address)
-    process = subprocess.Popen([BUILD / "perseas", *words.split()], stdout=subprocess.DEVNULL,
+    process = subprocess.Popen(command_line(*words.split()), stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, text=True)
     wait_for(lambda: (other.memory / "t" / "header").exists(), SECONDS, "a new store")
     other.stop()

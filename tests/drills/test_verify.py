@@ -5,8 +5,8 @@ import subprocess
 import threading
 
 from binding import CREATE, Store
-from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, die_with_parent, fill, flip, mirror_list,
-                   run_command, wait_even, wait_for, wait_ownerless)
+from drill import (FAILURE, MIB, NO, OK, PARTLY, command_line, die_with_parent, fill, flip,
+                   mirror_list, run_command, wait_even, wait_for, wait_ownerless)
 from teller import SECONDS, tellers  # noqa: F401
 
 QUIET = 5 * MIB + 123                   # bytes of a segment that nobody changes
@@ -225,8 +225,8 @@ def test_a_scrub_goes_on_until_it_is_told_to_stop(tellers, mirrors):  # noqa: F8
     busy = Busy(tellers, daemons)
     for number, status in ((signal.SIGTERM, OK), (signal.SIGINT, NO)):
         scrub = subprocess.Popen(
-            [str(BUILD / "perseas"), "verify", "s", "--repeat", "1", "--mirrors",
-             mirror_list(daemons)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            command_line("verify", "s", "--repeat", "1", "--mirrors", mirror_list(daemons)),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
         try:
             for _ in range(2):
