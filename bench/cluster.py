@@ -18,12 +18,22 @@ COUNTED = "PERSEAS_COVERAGE" in os.environ
 PATIENCE = 6 if EMULATED else 1
 # A wait guards against hanging only: it ends a test after so many seconds without progress.
 HANGING_SECONDS = 600
+SETPRIV = None if EMULATED else shutil.which("setpriv")     # of util-linux; guests have another
 INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM}
 
 
 def die_with_parent():
     """Runs in the child: a parent killed outright takes its children along."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def tied(words):
+    """Keywords for Popen: a process that a parent killed outright takes along. A preexec_fn would
+    have Python fork, which costs several ms in a process as large as pytest."""
+    words = [str(word) for word in words]
+    if not SETPRIV:
+        return {"args": words, "preexec_fn": die_with_parent}
+    return {"args": [SETPRIV, "--pdeathsig", "KILL", *words]}
 
 
 def stolen_seconds():
@@ -78,8 +88,7 @@ class Mirror:
 
         def prepare():
             die_with_parent()
-            if cpu is not None:
-                os.sched_setaffinity(0, {cpu})
+            os.sched_setaffinity(0, {cpu})
 
         self.port_file.unlink(missing_ok=True)
         words = [*self.wrap, str(self.program), "--listen", "%s:%d" % (self.host, self.port),
@@ -92,8 +101,9 @@ class Mirror:
         if not in_memory(self.folder):
             words += ["--unsafe-memory-on-disk", "on"]
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, preexec_fn=prepare)
+            how = tied(words) if cpu is None else {"args": words, "preexec_fn": prepare}
+            self.process = subprocess.Popen(**how, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log)
         wait_for(self._listens, HANGING_SECONDS, "mirror %d" % self.index)
         return self
 
@@ -214,13 +224,12 @@ class Cluster:
 
     def spawn(self, *words, **keywords):
         """A process that goes when the cluster goes."""
-        process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL,
-                                   preexec_fn=die_with_parent, **keywords)
+        process = subprocess.Popen(**tied(words), stdin=subprocess.DEVNULL, **keywords)
         self.processes.append(process)
         return process
 
     def run(self, *words, seconds=HANGING_SECONDS, **keywords):
         """Runs to the end; the CompletedProcess, with output as text."""
-        return subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, text=True,
+        return subprocess.run(**tied(words), stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds,
-                              preexec_fn=die_with_parent, **keywords)
+                              **keywords)

@@ -21,7 +21,7 @@ sys.path.insert(0, str(TOP / "bench"))
 import binding  # noqa: E402
 from binding import ANSWER_MS, CREATE, Store  # noqa: E402
 from cluster import EMULATED, HANGING_SECONDS, PATIENCE, Cluster  # noqa: E402
-from cluster import die_with_parent, stolen_seconds, wait_for  # noqa: E402
+from cluster import die_with_parent, stolen_seconds, tied, wait_for  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 # Where deploy/ lies with the scripts that drills call: tests/mutants has changed ones elsewhere.
@@ -209,9 +209,9 @@ def owner():
 
     def start(store, daemons, *commands):
         process = subprocess.Popen(
-            [sys.executable, str(HERE / "binding.py"), store, mirror_list(daemons), *commands,
-             "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, preexec_fn=die_with_parent)
+            **tied([sys.executable, HERE / "binding.py", store, mirror_list(daemons), *commands,
+                    "hold"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
         owners.append(Owner(process))
         owners[-1].wait_for_line("holding")
         return owners[-1]
@@ -245,14 +245,11 @@ def run_command(*words, mirrors=None, seconds=SECONDS, before=None, stdout=subpr
     if mirrors is not None:
         line += ["--mirrors", mirror_list(mirrors)]
 
-    def prepare():
-        die_with_parent()
-        if before:
-            before()
-
-    return Done(subprocess.run(line, stdin=subprocess.DEVNULL, stdout=stdout,
-                               stderr=subprocess.PIPE, encoding="utf-8", errors="surrogateescape",
-                               timeout=seconds, preexec_fn=prepare, **keywords))
+    if before:
+        keywords["preexec_fn"] = before
+    return Done(subprocess.run(**{**tied(line), **keywords}, stdin=subprocess.DEVNULL,
+                               stdout=stdout, stderr=subprocess.PIPE, encoding="utf-8",
+                               errors="surrogateescape", timeout=seconds))
 
 
 def status_of(name, daemons):

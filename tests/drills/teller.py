@@ -17,7 +17,7 @@ import zlib
 
 import pytest
 
-from drill import BUILD, SECONDS, die_with_parent, mirror_list, process_state, wait_for
+from drill import BUILD, SECONDS, mirror_list, process_state, tied, wait_for
 
 TELLER = BUILD / "tests/drills/teller"
 FENCED = 3                              # exit status
@@ -100,8 +100,7 @@ class Process:
 
     def __init__(self, page, words, wrap=(), **pipes):
         self.page = page
-        self.process = subprocess.Popen([*map(str, wrap), str(TELLER), *map(str, words)],
-                                        preexec_fn=die_with_parent, **pipes)
+        self.process = subprocess.Popen(**tied([*wrap, TELLER, *words]), **pipes)
 
     @property
     def pid(self):
@@ -273,10 +272,9 @@ class Tellers:
     def verify(self, store, daemons, page, *options):
         """Takes the store over in another process, which compares every byte; the number of
         transactions that are there."""
-        done = subprocess.run([str(TELLER), "verify", store, mirror_list(daemons), str(page.path),
-                               *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=SECONDS,
-                              preexec_fn=die_with_parent)
+        done = subprocess.run(**tied([TELLER, "verify", store, mirror_list(daemons), page.path,
+                                      *options]), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=SECONDS)
         assert done.returncode == 0, done.stderr
         return int(done.stdout)
 

@@ -3,9 +3,8 @@ turns, locks, objects, writes that are checked and writes that are found (medley
 import subprocess
 import time
 
-from drill import mirror_list, rounds
-from teller import (LOG, SECONDS, TELLER, Process, dice, die_with_parent, tellers,  # noqa: F401
-                    until)
+from drill import mirror_list, rounds, tied
+from teller import LOG, SECONDS, TELLER, Process, dice, tellers, until  # noqa: F401
 
 ROUNDS = rounds(8)
 BOUND_MS = 50  # as in medley.c
@@ -18,9 +17,9 @@ def words(mode, page, daemons, *options):
 
 def check(mode, page, daemons, *options):
     """The next owner finds all as it must be."""
-    done = subprocess.run([str(TELLER), *map(str, words(mode, page, daemons, *options))],
+    done = subprocess.run(**tied([TELLER, *words(mode, page, daemons, *options)]),
                           stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                          timeout=SECONDS, preexec_fn=die_with_parent)
+                          timeout=SECONDS)
     assert done.returncode == 0, done.stderr
 
 
