@@ -16,8 +16,9 @@ EMULATED = "PERSEAS_GUEST" in os.environ
 # What ends by itself leaves what it counted: make coverage.
 COUNTED = "PERSEAS_COVERAGE" in os.environ
 PATIENCE = 6 if EMULATED else 1
-# A wait guards against hanging only: it ends a test after so many seconds without progress.
-HANGING_SECONDS = 600
+# A wait guards against hanging only: it ends a test after so many seconds without progress. Edits
+# of the code that a test must find (tests/mutants) cause hangs, and allow less.
+HANGING_SECONDS = int(os.environ.get("PERSEAS_HANGING", 600))
 SETPRIV = None if EMULATED else shutil.which("setpriv")     # of util-linux; guests have another
 INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM}
 

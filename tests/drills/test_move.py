@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import ctypes
 import os
+import random
 import re
 import signal
 import statistics
@@ -100,7 +101,7 @@ def test_status_says_how_warm_a_standby_is(old, mirrors, owner, run):  # noqa: F
         assert each.terminate() == 0
         each.mirror.options = [*each.mirror.options, "--protocol=7"]
         each.mirror.start()
-    fill("bank", daemons, {"accounts": os.urandom(1 << 20)})
+    fill("bank", daemons, {"accounts": random.Random(1).randbytes(1 << 20)})
     owner("bank", daemons)
     run("bank", daemons, ("true",), ("--warm", "--name", "beta"))
     copy = {"memory": 1 << 20, "warm": 1 << 20, "warm_percent": 100} if old < 3 else NO_COPY

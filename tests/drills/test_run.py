@@ -5,6 +5,7 @@ import ctypes
 import hashlib
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -133,6 +134,7 @@ def test_a_standby_takes_over_at_once(fabric, mirrors, owner, run):
 # lap the log: a copy that is lapped is given up.
 BUSY = (sys.executable, "-uc", """
 import os, random, sys
+random.seed(1)
 sys.path.insert(0, %r)
 from binding import Store
 with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]) as store:
@@ -174,7 +176,7 @@ def test_command_inherits_a_copy_of_the_memory(fabric, recovery, mirrors, run):
     """The owner is killed while it changes the store: what the copy and the mirrors gave is what
     the mirrors have."""
     daemons = mirrors(3, fabric)
-    fill("bank", daemons, {"accounts": os.urandom(8 << 20)})
+    fill("bank", daemons, {"accounts": random.Random(1).randbytes(8 << 20)})
     first = run("bank", daemons, BUSY)
     first.wait_printed("busy")
     standby = run("bank", daemons, (*PRINTER, str(recovery)), ("--warm",))
@@ -486,7 +488,7 @@ def test_the_service_manager_is_told(mirrors, run, tmp_path):
 def test_who_has_a_copy_tells_how_much_it_has(mirrors, run, tmp_path):
     """Operators see it in `systemctl status`, which has STATUS=, and in the journal."""
     daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": os.urandom(8 << 20)})
+    fill("bank", daemons, {"accounts": random.Random(1).randbytes(8 << 20)})
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
         notices.bind(str(tmp_path / "notify"))
         notices.settimeout(SECONDS)

@@ -17,7 +17,7 @@ STATUS_OK, STATUS_BAD_REQUEST = 0, 1
 CLAIM = 6                               # field of Request
 CLAIM_REPLY, GRANT, TOKEN = 9, 5, 1     # fields of Reply, ClaimReply, Grant
 WORKING = 24                            # field of Reply
-SECONDS = 600                           # as HANGING_SECONDS of bench/cluster.py
+SECONDS = int(os.environ.get("PERSEAS_HANGING", 600))  # HANGING_SECONDS of bench/cluster.py
 Region = collections.namedtuple("Region", "address key length")
 
 

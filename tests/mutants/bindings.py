@@ -69,7 +69,7 @@ def link_native(folder, file, text):
 
 def by_pytest(test, **more):
     return ended([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test],
-                 **more)
+                 PERSEAS_HANGING="60", **more)
 
 
 def of_python(name, folder, file, text):
