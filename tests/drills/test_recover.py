@@ -11,6 +11,7 @@ import pytest
 from binding import CREATE, PerseasError, Store
 from drill import (BUILD, FAILURE, MIB, NO, OK, SECONDS, USAGE, command_line, fill, mirror_list,
                    run_command, status_of, wait_for, wait_ownerless)
+from relay import Relay
 
 NOBODY = "127.0.0.1:1"
 OTHER = {"tcp": "shm", "shm": "tcp", "rdma": "tcp"}
@@ -291,23 +292,24 @@ def test_recover_onto_is_refused_before_anybody_is_fenced(perseas, mirrors):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("words", ["recover s %s --as t --onto %s", "restore {} t {}"])
 def test_a_signal_leaves_no_half_of_a_store(mirrors, tmp_path, number, words):
-    """It comes when the new store is made and not yet filled: the new mirror hangs there."""
+    """It comes when the new store is made and not yet filled: its last segment is held up."""
     (daemon,), (other,) = mirrors(1), mirrors(1)
-    fill("s", [daemon], {name: bytes(32 * MIB) for name in "abc"})
+    fill("s", [daemon], {name: bytes(MIB) for name in ("a", "b", "last")})
     file = tmp_path / "f"
     assert run_command("snapshot", "s", "--from", daemon.address, "--to", file).status == OK
-    words = words.format(file, other.address) if "{}" in words else \
-        words % (daemon.address, other.address)
-    process = subprocess.Popen(command_line(*words.split()), stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: (other.memory / "t" / "header").exists(), SECONDS, "a new store")
-    other.stop()
-    process.send_signal(number)
-    other.cont()
-    err = process.communicate(timeout=SECONDS)[1]
-    assert process.returncode == FAILURE and "was deleted again" in err, err
-    assert not status_of("t", [other])["found"]
-    assert run_command(*words.split()).status == OK
+    with Relay(other) as relay:
+        words = words.format(file, relay.address) if "{}" in words else \
+            words % (daemon.address, relay.address)
+        relay.catch("last", 1)
+        process = subprocess.Popen(command_line(*words.split()), stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: (other.memory / "t" / "header").exists(), SECONDS, "a new store")
+        process.send_signal(number)
+        relay.go()
+        err = process.communicate(timeout=SECONDS)[1]
+        assert process.returncode == FAILURE and "was deleted again" in err, err
+        assert not status_of("t", [other])["found"]
+        assert run_command(*words.split()).status == OK
 
 
 def test_recover_onto_a_mirror_without_room_says_so(perseas, mirrors):
