@@ -23,12 +23,13 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 ROOTS = {"network": "makes network namespaces", "tiny_disk": "mounts a file system",
          "small_memory": "mounts a file system"}
 
-
 # Modules of the night, whose drills are marked `night` by that; other modules mark single drills.
 NIGHTS = {"test_abi": "tries check-abi", "test_ansible": "Ansible takes long",
           "test_bench_table": "tries the benchmarks", "test_figures": "tries the figures",
-          "test_fuzz": "tries the fuzzers' report", "test_page": "starts a browser",
-          "test_release": "tries make release", "test_runner": "tries the tests' runner",
+          "test_fuzz": "tries the fuzzers' report", "test_netns": "tries the drills' network",
+          "test_ordinary": "tries the copy of the tree", "test_page": "starts a browser",
+          "test_preflight": "tries preflight", "test_release": "tries make release",
+          "test_runner": "tries the tests' runner",
           "test_storm": "the same faults again and again",
           "test_torture": "everything at once, for ten seconds",
           "test_upgrade": "builds other versions", "test_versions": "every pair of versions"}
@@ -70,8 +71,8 @@ def one_fabric(items):
     """For each drill, without its fabric, the item of the fabric that its name selects."""
     alike = {}
     for item in items:
-        others = {k: str(v) for k, v in item.callspec.params.items() if k != "fabric"}
-        name = "%s::%s %s" % (item.path.name, item.originalname, sorted(others.items()))
+        others = [each for each in item.callspec.id.split("-") if each != fabric_of(item)]
+        name = "%s::%s[%s]" % (item.path.name, item.originalname, "-".join(others))
         alike.setdefault(name, []).append(item)
     return {each[zlib.crc32(name.encode()) % len(each)] for name, each in alike.items()}
 
