@@ -137,6 +137,7 @@ def main():
     parser.add_argument("--loops", type=int, default=2 * len(os.sched_getaffinity(0)) + 1)
     args = parser.parse_args()
     binding.BUILD = args.build.resolve()
+    binding.use_library_timeouts()
     try:
         watched, loads = count(binding.BUILD, args.seconds, args.loops)
     except (RuntimeError, OSError, TimeoutError, binding.PerseasError) as error:

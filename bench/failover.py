@@ -561,6 +561,7 @@ def main():
                         help="64 and 128 MiB, once, and no target is judged")
     args = parser.parse_args()
     binding.BUILD = args.build.resolve()
+    binding.use_library_timeouts()
     sizes, runs = ((SMALL, 2 * SMALL), 1) if args.quick else ((SMALL, large()), RUNS)
     try:
         with huge.kept(0 if EMULATED else HUGE_USERS * sizes[-1]) as has_huge:

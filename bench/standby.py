@@ -104,6 +104,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
     args = parser.parse_args()
+    binding.use_library_timeouts()
     rows = []
     sizes = (SMALL, large())
     for size in sizes:

@@ -22,9 +22,9 @@ BUILD = pathlib.Path(os.environ.get("PERSEAS_BUILD", TOP / "build"))
 ANSWER_MS = 18000
 PATIENT = dict(connect_timeout_ms=ANSWER_MS, mirror_timeout_ms=ANSWER_MS,
                commit_timeout_ms=ANSWER_MS, open_timeout_ms=5 * ANSWER_MS)
-# Options of every Store: the library's own for benchmarks, PATIENT for drills (drill.py), and a
-# ring that is registered in time for an emulated machine.
-OWN = dict(ring_size=8 << 20, **PATIENT) if "PERSEAS_GUEST" in os.environ else {}
+EMULATED = "PERSEAS_GUEST" in os.environ
+# Options of every Store and Standby; in an emulated machine with a ring that is registered in time.
+OWN = dict(ring_size=8 << 20, **PATIENT) if EMULATED else dict(PATIENT)
 
 TALL = 20                               # pages of a tower (swell)
 READ_FIRST, ON_DEMAND = 0, 1            # Options.recovery
@@ -84,6 +84,12 @@ class PerseasError(Exception):
     def __init__(self, name, message):
         super().__init__("%s: %s" % (name, message))
         self.name = name
+
+
+def use_library_timeouts():
+    """For benchmarks, which measure what applications see."""
+    if not EMULATED:
+        OWN.clear()
 
 
 def load():
@@ -359,7 +365,6 @@ SCRIPT = {
 def main():
     """A command is its name and its words, joined by commas: map,accounts,4096"""
     name, mirrors, *commands = sys.argv[1:]
-    OWN.update(PATIENT)
     with Store(name, mirrors, flags=CREATE) as store:
         for command in commands:
             verb, *words = command.split(",")

@@ -18,7 +18,6 @@ import pytest
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bench"))
 
-import binding  # noqa: E402
 from binding import ANSWER_MS, CREATE, Store  # noqa: E402
 from cluster import EMULATED, HANGING_SECONDS, PATIENCE, Cluster  # noqa: E402
 from cluster import die_with_parent, stolen_seconds, tied, wait_for  # noqa: E402
@@ -32,8 +31,6 @@ FABRICS = ["rdma"] if EMULATED else ["tcp", "shm"]
 WITH_TLS = FABRICS if EMULATED else [*FABRICS, "tls"]
 SECONDS = HANGING_SECONDS
 MIB = 1 << 20
-
-binding.OWN.update(binding.PATIENT)
 
 # The exit status of `perseas`.
 OK, NO, USAGE, PARTLY, FAILURE = range(5)
