@@ -129,7 +129,8 @@ def test_processes_that_others_left_are_no_command(mirrors, run):
         "sh", "-c", "(sh -c 'echo $$; read line' <&0 &) ; exec \"$@\"", "sh", *LISTENER),
         subreaper=True)
     runner.wait_printed("ready")
-    left = int(runner.printed()[0])
+    wait_for(lambda: len(runner.printed()) == 2, SECONDS, "the number of the process that is left")
+    left, = (int(line) for line in runner.printed() if line != "ready")
     runner.process.stdin.close()
     wait_for(lambda: not pathlib.Path("/proc/%d" % left).exists(), SECONDS, "an end that is taken")
     assert runner.process.poll() is None
