@@ -31,7 +31,7 @@ def report(folder, target, *names):
     for name in names:
         (seeds_of / name).write_bytes(b"x")
     done = subprocess.run([sys.executable, FUZZ / "report.py", folder, folder / "logs"],
-                          stdout=subprocess.PIPE, text=True, timeout=60)
+                          stdout=subprocess.PIPE, text=True, timeout=600)
     lines = done.stdout.splitlines()
     return done.returncode, lines[1].split(), lines[-2:]
 

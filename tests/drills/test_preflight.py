@@ -14,7 +14,7 @@ import preflight  # noqa: E402
 
 
 def run(*before):
-    done = subprocess.run([*before, sys.executable, str(PREFLIGHT)], text=True, timeout=60,
+    done = subprocess.run([*before, sys.executable, str(PREFLIGHT)], text=True, timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     return done.returncode, done.stderr
 
@@ -62,7 +62,7 @@ def make(folder, *words):
     """What a make that begins anew says; without the outer one's settings."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     done = subprocess.run(["make", "-s", "BUILD=%s" % folder, *words], cwd=PREFLIGHT.parents[1],
-                          env=env, text=True, timeout=60, stdout=subprocess.PIPE,
+                          env=env, text=True, timeout=600, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
     return done.returncode, done.stderr
 

@@ -14,7 +14,7 @@ RUNNER = TOP / "tests/run.py"
 
 
 def run(folder, *words):
-    done = subprocess.run([sys.executable, str(RUNNER), *words], cwd=folder, text=True, timeout=60,
+    done = subprocess.run([sys.executable, str(RUNNER), *words], cwd=folder, text=True, timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.returncode, done.stdout
 
@@ -140,7 +140,7 @@ def check(folder, *words, suites, **environment):
     (folder / "tests").mkdir(exist_ok=True)
     (folder / "tests/unstable").write_text("# none\n")
     done = subprocess.run([sys.executable, str(TOP / "tests/check.py"), *words], cwd=folder,
-                          text=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=600, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env={**os.environ, **environment})
     return done.returncode, done.stdout
 
@@ -355,5 +355,5 @@ def test_what_gives_way_does_so_as_a_session_too(tmp_path):
                                   "  grep -q 'nice %d$' /proc/self/autogroup && exit 0\n"
                                   "done\nexit 1\n" % min(19, os.nice(0) + 15))
     done = subprocess.run(["nice", "-n", "15", sys.executable, str(RUNNER), "sim", see],
-                          cwd=tmp_path, timeout=60)
+                          cwd=tmp_path, timeout=600)
     assert done.returncode == 0
