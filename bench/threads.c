@@ -110,14 +110,15 @@ static void *run_writer(void *arg)
 	struct writer *w = arg;
 	uint64_t before = clock_ns(), busy = clock_thread_ns();
 
-	while (!atomic_load_explicit(&stop, memory_order_relaxed) && !w->code) {
+	/* At least one, however late the thread gets a processor. */
+	do {
 		uint64_t after;
 
 		w->code = count_up(w);
 		after = clock_ns();
 		ps_histogram_add(&w->latency, after - before);
 		before = after;
-	}
+	} while (!atomic_load_explicit(&stop, memory_order_relaxed) && !w->code);
 	w->busy_ns = clock_thread_ns() - busy;
 	return NULL;
 }

@@ -2,11 +2,7 @@
 import json
 import subprocess
 
-import pytest
-
 from drill import BUILD, SECONDS
-
-pytestmark = pytest.mark.timing("figures of a twentieth of a second")
 
 MEASURED, NOT_MEASURED = 0, 2
 

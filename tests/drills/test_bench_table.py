@@ -14,8 +14,6 @@ import plot
 from failover import Row, across, verdict
 from report import FIELDS, Report, met
 
-pytestmark = pytest.mark.timing("a relay's delay, and figures of a moment")
-
 DELAY_US = 20000
 
 

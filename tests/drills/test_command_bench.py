@@ -2,12 +2,9 @@
 import signal
 import subprocess
 
-import pytest
-
-from drill import (FAILURE, OK, PARTLY, SECONDS, command_line, die_with_parent, fill, mirror_list,
+from drill import (BUILD, FAILURE, OK, PARTLY, SECONDS, die_with_parent, fill, mirror_list,
                    status_of, wait_for)
-
-pytestmark = pytest.mark.timing("figures of a tenth of a second")
+from relay import Relay
 
 BRIEF = ["--seconds", "0.1", "--sizes"]
 
@@ -46,6 +43,17 @@ def test_it_measures_and_leaves_nothing_behind(perseas, mirrors, fabric):
         assert size["commit"]["count"] > 0 and size["rate"] > 0
         assert (size["round_trips"] is None) == (fabric == "shm")
     assert stores(perseas, daemons) == {"s"} and status_of("s", daemons) == before
+
+
+def test_a_commit_is_measured_however_long_it_takes(perseas, mirrors):
+    """A round trip takes longer than the time that was asked for."""
+    daemon, = mirrors(1)
+    with Relay(daemon) as relay:
+        relay.delay(75)
+        done = perseas("bench", "--mirrors", relay.address, *BRIEF, "8", "--json")
+    assert done.status == OK, done
+    size, = done.json()["sizes"]
+    assert size["commit"]["count"] > 0 and size["commit"]["p50_us"] > 150000
 
 
 def test_people_get_a_table(perseas, mirrors, fabric):

@@ -106,6 +106,7 @@ struct run {
 	uint32_t bytes;
 	_Atomic enum stage stage;
 	_Atomic unsigned failed;
+	_Atomic bool measured; /* at least one commit */
 };
 
 struct worker {
@@ -150,8 +151,10 @@ static void *worker_run(void *arg)
 		w->code = worker_transact(w, &ns);
 		if (w->code)
 			break;
-		if (stage == MEASURING)
+		if (stage == MEASURING) {
 			ps_histogram_add(&w->commits, ns);
+			atomic_store_explicit(&w->run->measured, true, memory_order_relaxed);
+		}
 	}
 	/* One says why, for all of them. */
 	if (w->code && atomic_fetch_add(&w->run->failed, 1) == 0)
@@ -159,19 +162,19 @@ static void *worker_run(void *arg)
 	return NULL;
 }
 
-/* Sleeps; less when a signal says to stop, or a thread has. */
+/* Sleeps for `ms`, and on while MEASURING until a commit was measured. Returns early if a signal
+ * says to stop, or a thread failed. */
 static void run_for(const struct run *run, uint64_t ms)
 {
-	uint64_t until = ps_monotonic() + ms * 1000000;
+	const uint64_t until = ps_monotonic() + ms * 1000000;
 
 	while (!ps_stopped() && !atomic_load(&run->failed)) {
-		uint64_t now = ps_monotonic();
+		const uint64_t now = ps_monotonic(), left = until > now ? until - now : 0;
 
-		if (now >= until)
+		if (!left && (run->stage != MEASURING || atomic_load(&run->measured)))
 			return;
 		poll(NULL, 0,
-		     until - now < (uint64_t)LOOK_MS * 1000000 ? (int)((until - now) / 1000000)
-		                                               : LOOK_MS);
+		     left && left < (uint64_t)LOOK_MS * 1000000 ? (int)(left / 1000000) : LOOK_MS);
 	}
 }
 
