@@ -111,9 +111,9 @@ bool option_set(struct perseas_options *options, const char *word)
 	const char *equals = strchr(word, '=');
 	uint64_t value = equals ? strtoull(equals + 1, NULL, 0) : 0;
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
-	const char *const names[] = { "create", "takeover",   "acks",      "log",
-		                      "ring",   "connect-ms", "commit-ms", "open-ms",
-		                      "shape",  "demand",     "fetch-rate" };
+	const char *const names[] = { "create", "takeover",   "acks",       "log",
+		                      "ring",   "connect-ms", "commit-ms",  "open-ms",
+		                      "shape",  "demand",     "fetch-rate", "mirror-ms" };
 	unsigned i = 0;
 
 	while (i < sizeof(names) / sizeof(names[0]) &&
@@ -152,6 +152,9 @@ bool option_set(struct perseas_options *options, const char *word)
 		return true;
 	case 10:
 		options->fetch_rate = value;
+		return true;
+	case 11:
+		options->mirror_timeout_ms = (uint32_t)value;
 		return true;
 	default:
 		return false;
@@ -352,13 +355,13 @@ static void do_stat(struct desk *desk)
 	               FIGURE(commits) FIGURE(reconnects) FIGURE(replayed) FIGURE(dropped)
 	                       FIGURE(log_laps) FIGURE(mended_forward) FIGURE(mended_delta)
 	                               FIGURE(mended_whole) FIGURE(resyncs) FIGURE(allocations)
-	                                       FIGURE(doubts) FIGURE(timed) FIGURE(latency_p50_ns)
-	                                               FIGURE(latency_p99_ns)
+	                                       FIGURE(doubts) FIGURE(paced) FIGURE(timed)
+	                                               FIGURE(latency_p50_ns) FIGURE(latency_p99_ns)
 	                                                       FIGURE(latency_max_ns),
 	       VALUE(epoch), VALUE(seq), VALUE(durable_seq), VALUE(live), VALUE(in_doubt),
 	       VALUE(commits), VALUE(reconnects), VALUE(replayed), VALUE(dropped), VALUE(log_laps),
 	       VALUE(mended_forward), VALUE(mended_delta), VALUE(mended_whole), VALUE(resyncs),
-	       VALUE(allocations), VALUE(doubts), VALUE(timed), VALUE(latency_p50_ns),
+	       VALUE(allocations), VALUE(doubts), VALUE(paced), VALUE(timed), VALUE(latency_p50_ns),
 	       VALUE(latency_p99_ns), VALUE(latency_max_ns));
 #undef FIGURE
 #undef VALUE

@@ -14,7 +14,7 @@
  *   events                               "ok kind:mirror …", all that the library told of
  *
  * Options: create, takeover, acks=N, log=BYTES, ring=BYTES, connect-ms=N, commit-ms=N, open-ms=N,
- * shape=SEED (content.h), demand (PERSEAS_RECOVERY_ON_DEMAND), fetch-rate=N (bytes a
+ * mirror-ms=N, shape=SEED (content.h), demand (PERSEAS_RECOVERY_ON_DEMAND), fetch-rate=N (bytes a
  * second).
  */
 #ifndef PERSEAS_DRILLS_DESK_H

@@ -323,18 +323,21 @@ def test_a_daemon_killed_while_stores_are_made_has_them_whole_or_not_at_all(
 
 # --- mirrors that do not answer ---
 
-@pytest.mark.timing("the longest commit")
+# A commit that waited for a stopped mirror would wait for longer than a drill does.
+PATIENT = ("connect-ms=600000", "commit-ms=600000", "mirror-ms=600000")
+
+
 def test_a_stopped_mirror_stops_nobody_and_is_caught_up(mirrors, tellers):
     """SIGSTOP of one of three, SIGCONT before the ring is short: nothing was lost to it."""
     daemons = mirrors(3)
     desk = tellers.desk()
-    desk.open("books", daemons, "create", "commit-ms=2000")
+    desk.open("books", daemons, "create", *PATIENT)
     desk.books()
     for daemon in daemons:
         desk.run(100)
         daemon.stop()
         desk.run(2000)
-        assert desk.page.in_doubt == 0 and desk.page.slowest < 2 * 10**9
+        assert desk.page.in_doubt == 0 and desk.figures()["paced"] == 0
         assert desk.states()[daemons.index(daemon)][1] < desk.figures()["seq"]
         daemon.cont()
         desk.settle()
@@ -342,21 +345,21 @@ def test_a_stopped_mirror_stops_nobody_and_is_caught_up(mirrors, tellers):
     assert desk.check() == desk.page.acked
 
 
-@pytest.mark.timing("the longest commit")
 def test_a_stopped_mirror_that_lags_is_dropped_and_copied_while_its_owner_goes_on(
         mirrors, tellers, perseas):
-    """With a ring of 16 MiB it is in the way soon; commits go on without it."""
+    """With a ring of 16 MiB it is in the way soon. One commit waits for it, and then all go on
+    without it."""
     daemons = mirrors(3)
     desk = tellers.desk()
-    desk.open("books", daemons, "create", "ring=16777216", "commit-ms=2000")
+    desk.open("books", daemons, "create", "ring=16777216", *PATIENT)
     desk.books()
     desk.run(100)
     daemons[2].stop()
     until(lambda: desk.run(100) and desk.states()[2][0] == "down", "a mirror that is dropped")
     assert desk.figures()["dropped"] == 1
     desk.run(2000)
-    assert desk.page.in_doubt == 0 and desk.page.slowest < 2 * 10**9
-    assert desk.figures()["live"] == 2
+    figures = desk.figures()
+    assert desk.page.in_doubt == 0 and (figures["paced"], figures["live"]) == (1, 2)
     daemons[2].cont()
     until(lambda: desk.run(10) and desk.states()[2][0] == "live", "a whole copy on the mirror")
     assert desk.figures()["resyncs"] == 1

@@ -163,7 +163,6 @@ def own_calls(trace, command):
     raise AssertionError("the trace does not show %s:\n%s" % (command, trace[-2000:]))
 
 
-@pytest.mark.timing("how often a lock is held")
 @pytest.mark.parametrize("count", [1, 3])
 def test_commits_over_shm_make_no_system_call_and_no_allocation(mirrors, tellers, tmp_path, count):
     """strace watches an owner that commits 1,000 times and 100 times as often. Another of its

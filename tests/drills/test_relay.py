@@ -2,7 +2,6 @@
 import contextlib
 import select
 import socket
-import statistics
 import threading
 import time
 
@@ -10,11 +9,8 @@ import pytest
 
 from acceptor import Acceptor
 from drill import SECONDS
-from relay import BACK, THERE, Relay
+from relay import BACK, ROOM, THERE, Relay, Way
 
-pytestmark = pytest.mark.timing("delays and rates")
-
-RATE = 20e6                             # bytes a second that it must carry at least
 BULK = 64 << 20
 
 
@@ -78,40 +74,67 @@ def fill(end):
     return count
 
 
-def test_it_passes_everything_on_in_order_and_fast(relay, line):
+def test_it_passes_everything_on_in_order(relay, line):
     """64 MiB there and back at once."""
     pattern = bytes(range(256)) * 1024
-    start = time.monotonic()
     sender = threading.Thread(target=lambda: [line.sendall(pattern) for _ in range(256)])
     sender.start()
     for _ in range(256):
         assert take(line, len(pattern)) == pattern
     sender.join()
-    rate = BULK / (time.monotonic() - start)
-    print("%.0f MB/s in each direction" % (rate / 1e6))
-    assert rate > RATE
     assert relay.passed() == (BULK, BULK)
 
 
 @pytest.mark.parametrize("delay_ms", [5, 40])
 def test_a_delay_is_what_was_asked_for(relay, line, delay_ms):
-    """The median round trip takes twice the delay, and little more."""
+    """No round trip takes less than twice the delay. Afterwards there is none: an hour's delay of
+    another connection would show."""
     relay.delay(delay_ms)
-    median = statistics.median(round_trip(line) for _ in range(9))
-    assert 2e-3 * delay_ms <= median < 2e-3 * delay_ms + 0.050
+    assert min(round_trip(line) for _ in range(9)) >= 2e-3 * delay_ms
+    relay.delay(3600e3)
     relay.go()
-    assert statistics.median(round_trip(line) for _ in range(9)) < 2e-3 * delay_ms
+    round_trip(line)
 
 
-def test_a_delay_does_not_make_it_slow(relay, line):
-    """What is under way is kept, so that 8 MiB take not much longer than the delay."""
-    relay.delay(20)
-    start = time.monotonic()
-    sender = threading.Thread(target=line.sendall, args=[bytes(8 << 20)])
-    sender.start()
-    assert len(take(line, 8 << 20)) == 8 << 20
-    sender.join()
-    assert time.monotonic() - start < 0.040 + (8 << 20) / RATE
+@pytest.fixture
+def way():
+    """(client, Way, server): one direction of the relay's own code, whose time the test tells, and
+    the two ends that it lies between."""
+    (client, near), (far, server) = socket.socketpair(), socket.socketpair()
+    for end in (client, near, far, server):
+        end.setblocking(False)
+    yield client, Way(THERE, near, far), server
+    for end in (client, near, far, server):
+        end.close()
+
+
+def test_a_delay_is_not_longer_than_was_asked_for(way):
+    """A byte is due at a moment of its own, and passed on at that moment."""
+    client, there, server = way
+    for due, byte in ((10, b"a"), (12, b"b")):
+        client.sendall(byte)
+        there.receive(due)
+    for now, passed in ((9.9, b""), (10, b"a"), (11.9, b""), (12, b"b")):
+        there.send(now)
+        assert bool(select.select([server], [], [], 0)[0]) == bool(passed)
+        assert not passed or server.recv(9) == passed
+
+
+def test_a_delay_does_not_make_it_slow(way):
+    """What is under way is kept: it takes 8 MiB before the first byte is due, and then passes on
+    all of them as fast as they are taken."""
+    client, there, server = way
+    part, sent = bytes(16 << 10), 0
+    while sent < 8 << 20:
+        sent += client.send(part)
+        assert there.hungry()
+        there.receive(1)
+    assert (there.size, there.passed) == (sent, 0) and sent < ROOM
+    came = 0
+    while came < sent:
+        there.send(1)
+        came += len(server.recv(1 << 20))
+    assert (there.size, there.passed) == (0, sent)
 
 
 @pytest.mark.parametrize("way", [THERE, BACK])

@@ -12,9 +12,7 @@ import pytest
 from drill import BUILD, wait_ownerless
 from teller import LOG, dice, random_moment, tellers, until  # noqa: F401
 
-pytestmark = pytest.mark.timing("faults after a few milliseconds")
-
-FAULTS = int(os.environ.get("PERSEAS_STORM", 250))
+FAULTS = int(os.environ.get("PERSEAS_STORM", 40))
 REPORT = BUILD / "results/storm.txt"
 MIRRORS, ACKS = 3, 2
 MOST_ACKED = 200                        # transactions between two faults
