@@ -26,8 +26,8 @@ import threading
 import time
 
 from certificates import Authority
-from cluster import PATIENCE, Cluster, Mirror, stolen_seconds
-from worker import MIB, Worker, table
+from cluster import PATIENCE, Cluster, Mirror
+from worker import MIB, Delays, Worker, table
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/drills"))
 import crc32c  # noqa: E402
@@ -51,11 +51,12 @@ class Victim(Worker):
     def __init__(self, cluster, **keywords):
         super().__init__(cluster, cluster.tcp(), "--make", "--size", MIB, "--store", "victim",
                          **keywords)
+        self.pids = [self.process.pid] + [each.process.pid for each in cluster.mirrors]
 
     def stretch(self, seconds, going_on):
         """Rate and longest pause, for at least so long and while going_on()."""
         first, until, longest = self.ask(), time.monotonic() + seconds, 0
-        stolen, told = stolen_seconds(), first
+        delays, told = Delays(self.pids), first
         while time.monotonic() < until or going_on():
             time.sleep(0.01)            # between two looks
             told = self.ask()
@@ -63,7 +64,7 @@ class Victim(Worker):
         took = max(told["at_ns"] - first["at_ns"], 1)
         return {"rate": (told["number"] - first["number"]) * 1e9 / took,
                 "longest_ms": longest / 1e6, "seconds": took / 1e9,
-                "stolen_ms": 1e3 * (stolen_seconds() - stolen)}
+                "delayed_ms": delays.ms()}
 
 
 class Neighbours:

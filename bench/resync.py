@@ -11,8 +11,8 @@ import pathlib
 import sys
 import time
 
-from cluster import PATIENCE, Cluster, stolen_seconds, wait_for
-from worker import MIB, Worker, spread, table
+from cluster import PATIENCE, Cluster, wait_for
+from worker import MIB, Delays, Worker, spread, table
 
 MIRRORS = 3
 SECONDS = 60 * PATIENCE
@@ -24,7 +24,7 @@ class Measurement:
     def __init__(self, cluster, worker, seconds):
         self.cluster, self.worker, self.seconds = cluster, worker, seconds
         self.stretches = {"without": [], "with": []}
-        self.longest, self.stolen = 0, 0
+        self.longest, self.delays = 0, None
 
     def look(self):
         told = self.worker.ask()
@@ -39,13 +39,15 @@ class Measurement:
             told = self.look()
         took = (told["at_ns"] - first["at_ns"]) / 1e9
         self.stretches[kind].append({"seconds": took, "longest_ms": self.longest / 1e6,
-                                     "stolen_ms": 1e3 * (stolen_seconds() - self.stolen),
+                                     "delayed_ms": self.delays.ms(),
                                      "rate": (told["number"] - first["number"]) / took})
 
     def begin(self):
         """What was before does not count."""
         told = self.look()
-        self.longest, self.stolen = 0, stolen_seconds()
+        self.longest = 0
+        self.delays = Delays([self.worker.process.pid] +
+                             [each.process.pid for each in self.cluster.mirrors])
         return told
 
     def quiet(self):

@@ -1,11 +1,13 @@
 """bench/worker.c for the measurements: an owner that runs transactions and tells how far it is."""
+import contextlib
 import json
 import os
+import pathlib
 import select
 import statistics
 import subprocess
 
-from cluster import PATIENCE, die_with_parent
+from cluster import PATIENCE, die_with_parent, stolen_seconds
 
 MIB = 1 << 20
 
@@ -23,6 +25,29 @@ def await_end(process, seconds):
     finally:
         os.close(ends)
     process.wait()
+
+
+class Delays:
+    """How long processors kept these processes from running since this was made: the time that
+    their threads were ready and waited for one, all of them together, and what the host of a
+    virtual machine took. A pause of that length is none of the product's."""
+
+    def __init__(self, pids):
+        self.pids, self.stolen = list(pids), stolen_seconds()
+        self.waits = self._waits()
+
+    def _waits(self):
+        """Nanoseconds of each thread that lives."""
+        waits = {}
+        for task in (task for pid in self.pids
+                     for task in pathlib.Path("/proc/%d/task" % pid).glob("*/schedstat")):
+            with contextlib.suppress(OSError):      # it ended meanwhile
+                waits[task] = int(task.read_text().split()[1])
+        return waits
+
+    def ms(self):
+        waited = sum(ns - self.waits.get(task, 0) for task, ns in self._waits().items())
+        return waited / 1e6 + 1e3 * (stolen_seconds() - self.stolen)
 
 
 class Worker:

@@ -1,6 +1,7 @@
 """The measurements of what an application notices: that its owner was killed, that a mirror is
 copied whole, that others ask much of a mirror. Here they run small, with bounds that a wrong turn
-would exceed by far."""
+would exceed by far. Pauses are less what the processors kept its processes from running; how soon
+the next owner commits is measured by night."""
 import json
 import subprocess
 import sys
@@ -8,14 +9,14 @@ import sys
 import pytest
 
 from drill import BUILD, MIB, PATIENCE, SECONDS, TOP
-
-pytestmark = pytest.mark.timing("the longest pauses of an application")
+from interval import of_median
 
 COPY_PAUSE = 100 * PATIENCE             # ms, of a transaction
 FLOOD_PAUSE = 300 * PATIENCE            # ms, of a transaction
 FAILOVER = 5000 * PATIENCE              # ms, of 128 MiB
 SILENCE = {"tcp": 600 * PATIENCE,       # ms, at an --owner-timeout of 250
            "shm": 1000 * PATIENCE}      # three images of 64 MiB are copied meanwhile
+CUTS, CUT_OFF = ["tcp", "tcp", "shm"], 9    # runs of bench/cutoff.py, and how often all of them
 
 
 def measure(name, output, *words):
@@ -28,6 +29,7 @@ def measure(name, output, *words):
     return json.loads(output.read_text())
 
 
+@pytest.mark.timing("how soon the next owner commits")
 def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
     """kill -9 of owners of 64 and 128 MiB, over each fabric, with memory that is read first and
     that comes on demand; `perseas run` starts the next owner, or that is a standby that waits, with
@@ -37,7 +39,9 @@ def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
     assert [entry["fabric"] for entry in told["fabrics"]] == ["tcp", "shm"]
     for entry in told["fabrics"]:
         assert entry["on_demand"]
-        assert len(entry["kills"]) == 2 * 3 and len(entry["here_ms"]) == 2 * 2
+        ways = {kill["recovery"] for kill in entry["kills"]}
+        assert ways - {"on demand, huge pages"} == {"read first", "on demand", "on demand, a tenth"}
+        assert len(entry["kills"]) == 2 * len(ways) and len(entry["here_ms"]) == 2 * 2
         assert [each["bytes"] for each in entry["standbys"]] == [64 * MIB] * 2 + [128 * MIB] * 2
         for each in entry["standbys"]:
             run, = each["runs"]
@@ -45,25 +49,34 @@ def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
             assert 0 <= run["copied"] <= (100 if "copy" in each["way"] else 0)
         for kill in entry["kills"]:
             run, = kill["runs"]
-            assert 0 < run["open_ms"] < run["total_ms"] < FAILOVER
+            assert 0 < run["open_ms"] < run["total_ms"]
             assert run["came_later"] == (kill["recovery"] != "read first")
+        assert of_median(kill["runs"][0]["total_ms"] for kill in entry["kills"])[1] < FAILOVER
         assert entry["faults"][0]["count"] > 0 and entry["bare_reads"][0]["count"] > 0
-        assert 0 < entry["hangs"][0]["start_ms"] < entry["hangs"][0]["total_ms"] < FAILOVER
+        assert 0 < entry["hangs"][0]["start_ms"] < entry["hangs"][0]["total_ms"]
     assert all(row["met"] is None for row in told["rows"])
     drawn = sorted(file.name for file in tmp_path.glob("*.svg"))
     assert drawn == ["failover-%s-%d.svg" % (fabric, size) for fabric in ("shm", "tcp")
                      for size in (128, 64)]
 
 
+@pytest.mark.timing("how soon an owner that fell silent is replaced")
 @pytest.mark.root("makes network namespaces")
 def test_an_owner_whose_host_is_cut_off_is_replaced_soon(tmp_path):
     """Its link goes down, and nothing is reset; the same where it is stopped, also where it has the
     mirrors' memory. Nothing acknowledged is missing."""
-    told = measure("cutoff.py", tmp_path / "cutoff.json", "--quick")
-    assert [each["fabric"] for each in told["runs"]] == ["tcp", "tcp", "shm"]
-    for each in told["runs"]:
-        run, = each["runs"]
-        assert 0 < run["start_ms"] < run["open_ms"] < run["total_ms"] < SILENCE[each["fabric"]]
+    took = [[] for _ in CUTS]
+    for _ in range(CUT_OFF):
+        told = measure("cutoff.py", tmp_path / "cutoff.json", "--quick")
+        assert [each["fabric"] for each in told["runs"]] == CUTS
+        for each, times in zip(told["runs"], took):
+            run, = each["runs"]
+            assert 0 < run["start_ms"] < run["open_ms"] < run["total_ms"]
+            times.append(run["total_ms"])
+    for fabric, times in zip(CUTS, took):
+        low, high = of_median(times)
+        print("%s: %.0f ms to %.0f ms" % (fabric, low, high))
+        assert high < SILENCE[fabric], times
 
 
 def test_a_short_time_of_load_raises_no_alarm(tmp_path):
@@ -76,15 +89,15 @@ def test_a_short_time_of_load_raises_no_alarm(tmp_path):
 
 def test_no_transaction_waits_long_while_a_mirror_is_copied_whole(tmp_path):
     """With a limit of the rate and without. What holds commits up does so in each of the resyncs;
-    what others on this host do, hardly in all of them: so the least of their longest
-    counts, less what was taken from this machine meanwhile. A limit is kept."""
+    what others on this host do, hardly in all of them: so the least of their longest counts, less
+    the time for which processors were busy with others. A limit is kept."""
     told = measure("resync.py", tmp_path / "resync.json", "--size", 16, "--rate", 64,
                    "--rounds", 3, "--seconds", 0.2)
     assert len(told["resyncs"]) == 4
     for entry in told["resyncs"]:
         with_resync = entry["stretches"]["with"]
         assert len(with_resync) == 3
-        pauses = [stretch["longest_ms"] - stretch["stolen_ms"] for stretch in with_resync]
+        pauses = [stretch["longest_ms"] - stretch["delayed_ms"] for stretch in with_resync]
         assert min(pauses) < COPY_PAUSE, entry
         if entry["resync_rate"]:
             assert entry["seconds"]["max"] > 0.5 * entry["bytes"] / entry["resync_rate"]
@@ -92,9 +105,10 @@ def test_no_transaction_waits_long_while_a_mirror_is_copied_whole(tmp_path):
 
 def test_no_owner_that_floods_a_mirror_stops_the_commits_of_others(tmp_path):
     """Two owners send requests without an end. What the mirror does about it, it does each time, so
-    the least of the longest pauses counts, less what was taken from this machine meanwhile."""
+    the least of the longest pauses counts, less the time for which processors were busy with
+    others."""
     told = measure("neighbours.py", tmp_path / "neighbours.json", "--short", "--seconds", 0.5,
                    *["--only", "owners"] * 3)
-    pauses = [entry["longest_ms"] - entry["with"]["stolen_ms"] - entry["rest"]["stolen_ms"]
+    pauses = [entry["longest_ms"] - entry["with"]["delayed_ms"] - entry["rest"]["delayed_ms"]
               for entry in told["neighbours"]]
     assert len(pauses) == 3 and min(pauses) < FLOOD_PAUSE, told
