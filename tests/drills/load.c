@@ -249,9 +249,13 @@ static bool goes_on(void)
 	return poll(&input, 1, 0) == 0;
 }
 
-/* Was each way of doing harm answered, but for that of the slow ones, which takes its time? */
-static bool is_each_done(const struct load *load)
+/* Returns true if each way of doing harm was answered, but for that of the slow ones, which takes
+ * its time, and the good ones have had more than two replies each. */
+static bool is_each_done(const struct load *load, uint64_t busy)
 {
+	/* Half of the busy ones are good. */
+	if (load->done[GOOD] <= busy)
+		return false;
 	for (int kind = HUGE; kind < KINDS; kind++)
 		if (!load->done[kind])
 			return false;
@@ -294,7 +298,7 @@ int load_run(int argc, char **argv)
 			fflush(stdout);
 			began = 0;
 		}
-		if (!began && !each && is_each_done(&load)) {
+		if (!began && !each && is_each_done(&load, strtoull(argv[3], NULL, 10))) {
 			puts("each");
 			fflush(stdout);
 			each = true;

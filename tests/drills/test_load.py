@@ -56,7 +56,8 @@ class Load:
         os.kill(self.process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
 
     def end(self):
-        """What became of the visitors, when each kind but the slow one has been answered."""
+        """What became of the visitors, when each kind but the slow one has been answered, and the
+        good ones more than twice each."""
         assert self.process.stdout.readline() == "each\n"
         self.process.stdin.close()
         told = self.process.stdout.read()
@@ -197,7 +198,7 @@ def test_a_crowd_costs_an_owner_little(fabric, crowd, tellers):
     if fabric == "tcp":
         shares = of_median(share_of(daemon) for _ in range(WINDOWS))
         slowest = of_median(loud[1] for _, loud in pairs)
-        print("%.1f %% to %.1f %% of the daemon's time; a window's slowest commit %.1f ms to %.1f ms"
-              % (*(100 * share for share in shares), *slowest))
+        print("%.1f %% to %.1f %% of the daemon's time; slowest commits %.1f ms to %.1f ms" %
+              (*(100 * share for share in shares), *slowest))
         assert shares[1] < TENTH and slowest[0] < PAUSE
     check_visitors(daemon, load)

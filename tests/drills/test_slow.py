@@ -23,8 +23,7 @@ LARGE = "ring=%d" % (1024 * MIB)        # half of it is more than what is missed
 WINDOW = 1000                           # transactions; mirror.c's is less
 FILL = 3000                             # transactions after which connections are full
 COUNTED = 1000
-# A commit that waited for the slow mirror would wait for longer than a drill does, and silence drops
-# no mirror.
+# A commit that waited for the slow mirror would outlast the drill, and silence drops no mirror.
 PATIENT = ("connect-ms=600000", "commit-ms=600000", "mirror-ms=600000")
 
 
