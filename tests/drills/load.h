@@ -17,8 +17,8 @@
  *
  * each five times a second too. Those that are closed come again. It writes "all" when all have
  * connected for the first time, "each" when after that each of the hostile kinds but the slow one
- * has been answered, and the others have had more than BUSY replies, and a line of NAME=COUNT at the
- * end. Returns the exit status.
+ * has been answered, and the others have had more than BUSY replies, and a line of NAME=COUNT at
+ * the end. Returns the exit status.
  */
 int load_run(int argc, char **argv);
 
