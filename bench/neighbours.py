@@ -55,16 +55,17 @@ class Victim(Worker):
 
     def stretch(self, seconds, going_on):
         """Rate and longest pause, for at least so long and while going_on()."""
-        first, until, longest = self.ask(), time.monotonic() + seconds, 0
+        first, until, longest, rest = self.ask(), time.monotonic() + seconds, 0, 0
         delays, told = Delays(self.pids), first
         while time.monotonic() < until or going_on():
             time.sleep(0.01)            # between two looks
             told = self.ask()
             longest = max(longest, told["longest_ns"])
+            rest = max(rest, delays.rest_of(told["longest_ns"] / 1e6))
         took = max(told["at_ns"] - first["at_ns"], 1)
         return {"rate": (told["number"] - first["number"]) * 1e9 / took,
                 "longest_ms": longest / 1e6, "seconds": took / 1e9,
-                "delayed_ms": delays.ms()}
+                "rest_ms": rest}
 
 
 class Neighbours:

@@ -24,11 +24,13 @@ class Measurement:
     def __init__(self, cluster, worker, seconds):
         self.cluster, self.worker, self.seconds = cluster, worker, seconds
         self.stretches = {"without": [], "with": []}
-        self.longest, self.delays = 0, None
+        self.longest, self.rest, self.delays = 0, 0, None
 
     def look(self):
         told = self.worker.ask()
         self.longest = max(self.longest, told["longest_ns"])
+        if self.delays:
+            self.rest = max(self.rest, self.delays.rest_of(told["longest_ns"] / 1e6))
         return told
 
     def stretch(self, kind, first, going_on):
@@ -39,13 +41,13 @@ class Measurement:
             told = self.look()
         took = (told["at_ns"] - first["at_ns"]) / 1e9
         self.stretches[kind].append({"seconds": took, "longest_ms": self.longest / 1e6,
-                                     "delayed_ms": self.delays.ms(),
+                                     "rest_ms": self.rest,
                                      "rate": (told["number"] - first["number"]) / took})
 
     def begin(self):
         """What was before does not count."""
         told = self.look()
-        self.longest = 0
+        self.longest = self.rest = 0
         self.delays = Delays([self.worker.process.pid] +
                              [each.process.pid for each in self.cluster.mirrors])
         return told

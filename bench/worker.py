@@ -6,6 +6,7 @@ import pathlib
 import select
 import statistics
 import subprocess
+import time
 
 from cluster import PATIENCE, die_with_parent, stolen_seconds
 
@@ -28,26 +29,29 @@ def await_end(process, seconds):
 
 
 class Delays:
-    """How long processors kept these processes from running since this was made: the time that
-    their threads were ready and waited for one, all of them together, and what the host of a
-    virtual machine took. A pause of that length is none of the product's."""
+    """How long processors keep these processes from running: the time that their threads are ready
+    and wait for one, all of them together, and what the host of a virtual machine takes. A pause of
+    that length is none of the product's."""
 
     def __init__(self, pids):
-        self.pids, self.stolen = list(pids), stolen_seconds()
-        self.waits = self._waits()
+        self.pids, self.waits, self.marks = list(pids), {}, []
+        self.note()
 
-    def _waits(self):
-        """Nanoseconds of each thread that lives."""
-        waits = {}
-        for task in (task for pid in self.pids
-                     for task in pathlib.Path("/proc/%d/task" % pid).glob("*/schedstat")):
-            with contextlib.suppress(OSError):      # it ended meanwhile
-                waits[task] = int(task.read_text().split()[1])
-        return waits
+    def note(self):
+        """(when, milliseconds so far)"""
+        for pid in self.pids:
+            for task in pathlib.Path("/proc/%d/task" % pid).glob("*/schedstat"):
+                with contextlib.suppress(OSError):      # it ended meanwhile
+                    self.waits[task] = int(task.read_text().split()[1])
+        self.marks.append((time.monotonic(),
+                           sum(self.waits.values()) / 1e6 + 1e3 * stolen_seconds()))
+        return self.marks[-1]
 
-    def ms(self):
-        waited = sum(ns - self.waits.get(task, 0) for task, ns in self._waits().items())
-        return waited / 1e6 + 1e3 * (stolen_seconds() - self.stolen)
+    def rest_of(self, pause_ms):
+        """What remains of a pause that ended since the last look, in milliseconds."""
+        began = self.marks[-1][0] - pause_ms / 1e3
+        before = max((mark for mark in self.marks if mark[0] <= began), default=self.marks[0])
+        return pause_ms - (self.note()[1] - before[1])
 
 
 class Worker:
