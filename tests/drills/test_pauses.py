@@ -23,7 +23,7 @@ def measure(name, output, *words):
     """What bench/NAME found."""
     line = [sys.executable, TOP / "bench" / name, "--build", BUILD, "--output", output, *words]
     done = subprocess.run([str(word) for word in line], stdin=subprocess.DEVNULL, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=2 * SECONDS)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=10 * SECONDS)
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     return json.loads(output.read_text())
@@ -33,16 +33,17 @@ def measure(name, output, *words):
 def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
     """kill -9 of owners of 64 and 128 MiB, over each fabric, with memory that is read first and
     that comes on demand; `perseas run` starts the next owner, or that is a standby that waits, with
-    and without a copy. Nothing acknowledged is missing. Every figure is there."""
+    and without a copy; and all this in huge pages where root can keep some. Nothing acknowledged is
+    missing. Every figure is there."""
     told = measure("failover.py", tmp_path / "failover.json", "--quick")
     assert told["sizes"] == [64 * MIB, 128 * MIB]
     assert [entry["fabric"] for entry in told["fabrics"]] == ["tcp", "shm"]
     for entry in told["fabrics"]:
         assert entry["on_demand"]
-        ways = {kill["recovery"] for kill in entry["kills"]}
-        assert ways - {"on demand, huge pages"} == {"read first", "on demand", "on demand, a tenth"}
-        assert len(entry["kills"]) == 2 * len(ways) and len(entry["here_ms"]) == 2 * 2
-        assert [each["bytes"] for each in entry["standbys"]] == [64 * MIB] * 2 + [128 * MIB] * 2
+        huge = any("huge" in kill["recovery"] for kill in entry["kills"])
+        assert len(entry["kills"]) == 2 * (3 + huge) and len(entry["here_ms"]) == 2 * 2
+        assert [each["bytes"] for each in entry["standbys"]] == [
+            size for size in (64 * MIB, 128 * MIB) for _ in range(2 + huge)]
         for each in entry["standbys"]:
             run, = each["runs"]
             assert 0 < run["open_ms"] < run["total_ms"]
