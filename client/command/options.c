@@ -181,7 +181,7 @@ static const struct ps_option rows[] = {
 	          "8,1K,64K",
 	  .groups = PS_BENCH, .help = "Bytes that a transaction changes; each is measured." },
 	{ "seconds", PS_OPTION_SECONDS, AT(run_ms), "S", "2", 100, 3600000, .groups = PS_BENCH,
-	  .help = "How long each size is measured." },
+	  .help = "How long each size is measured, and until one commit was." },
 	{ "threads", PS_OPTION_NUMBER, AT(threads), "N", "1", 1, 64, .groups = PS_BENCH,
 	  .help = "How many threads run transactions at the same time." },
 	{ "order", PS_OPTION_NUMBER, AT(order), "N", "0", .high = PS_ORDER_MAX, .groups = PS_RUN,
