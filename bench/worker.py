@@ -47,6 +47,12 @@ class Delays:
                            sum(self.waits.values()) / 1e6 + 1e3 * stolen_seconds()))
         return self.marks[-1]
 
+    def most_in(self, ms):
+        """The most in any time so long that lies between two of the looks."""
+        ends = [next((end for end in self.marks[i:] if end[0] >= mark[0] + ms / 1e3),
+                     self.marks[-1]) for i, mark in enumerate(self.marks)]
+        return max(end[1] - mark[1] for mark, end in zip(self.marks, ends))
+
     def rest_of(self, pause_ms):
         """What remains of a pause that ended since the last look, in milliseconds."""
         began = self.marks[-1][0] - pause_ms / 1e3
