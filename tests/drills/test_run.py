@@ -329,7 +329,7 @@ def test_an_owner_that_hangs_is_replaced_within_twice_the_timeout(fabric, mirror
         first = owner("bank", daemons)
         standby = run("bank", daemons)
         standby.wait_said(LIVES)
-        sentinel.begin()
+        sentinel.begin(standby.process.pid, *(each.pid for each in daemons))
         first.stop()
         standby.wait_said(RUNS)
         took = sentinel.passed()

@@ -30,14 +30,14 @@ def begin(store):
 
 
 def time_to_notice(sentinel, daemons, silence, end):
-    """silence() makes one mirror silent: how soon it is left; infinite if one was left before.
+    """silence() makes one mirror silent: how soon it is left then; infinite if one was left before.
     Commits go on with two. It is back after end()."""
     with Store("bank", mirror_list(daemons), **OPTIONS) as store:
         sentinel.begin()
         live = begin(store)
-        if live:
-            sentinel.begin()
         silence()
+        if live:
+            sentinel.begin(os.getpid(), *(each.pid for each in daemons))
         wait_for(lambda: store.stat().live == 2, SECONDS, "a mirror that is left")
         took = sentinel.passed() if live else math.inf
         store.write("accounts", 0, b"meanwhile")
