@@ -120,17 +120,32 @@ check-instructions:
 	@$(SUBMAKE) all
 	@$(RUN) instructions --user "8 bytes over shm: bench/instructions.py --build $(BUILD)"
 
-# CONTRIBUTING.md says which drills belong to root and which to the night.
-DRILLS := $(PYTHON) -m pytest -q -rfEs -p no:cacheprovider tests/drills
+# CONTRIBUTING.md says which drills belong to root and which to the night. Four workers run them.
+DRILLS := $(PYTHON) -m pytest -q -rfEs -p no:cacheprovider
+AT_ONCE := -n 4 --dist=loadfile
+IN_DAYS := not timing and not night
 check-drills:
 	@$(SUBMAKE) all $(TELLER)
-	@$(RUN) drills --user "drills: $(DRILLS) -m 'not timing and not root'" \
-		--root "as root: $(DRILLS) -m 'not timing and root'"
+	@$(RUN) drills --user "drills: env PERSEAS_FABRICS=one $(DRILLS) $(AT_ONCE) tests/drills \
+			-m '$(IN_DAYS) and not root'" \
+		--root "as root: env PERSEAS_FABRICS=one $(DRILLS) -n 2 --dist=loadfile tests/drills \
+			-m '$(IN_DAYS) and root'"
 
-check-timing:
+# All of them on every fabric, with random seeds. PERSEAS_SEED repeats what one printed.
+check-drills-night: export PERSEAS_SEED ?= random
+check-drills-night:
+	@deploy/deps.sh build test night
 	@$(SUBMAKE) all $(TELLER) python
-	@$(RUN) timing --user "drills: $(DRILLS) -m 'timing and not root'" \
-		--root "as root: $(DRILLS) -m 'timing and root'"
+	@$(RUN) drills-night --user "drills: $(DRILLS) $(AT_ONCE) tests/drills \
+			-m 'not timing and not root'" \
+		--root "as root: $(DRILLS) tests/drills -m 'not timing and root'"
+
+# Wall-clock time, with nothing else running.
+check-timing:
+	@deploy/deps.sh build test night
+	@$(SUBMAKE) all $(TELLER) python
+	@$(RUN) timing --user "drills: $(DRILLS) tests/drills -m 'timing and not root'" \
+		--root "as root: $(DRILLS) tests/drills -m 'timing and root'"
 
 # What is installed, and that uninstall leaves nothing; from the tree's own build.
 check-install:

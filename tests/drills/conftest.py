@@ -7,12 +7,17 @@ its name and stays the same. Without it, all of them run.
 import os
 import pathlib
 import signal
+import sys
 import tempfile
 import zlib
 
 import pytest
 from authority import authority  # noqa: F401
 from drill import fabric, mirrors, owner, perseas  # noqa: F401
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+
+import preflight  # noqa: E402
 
 # A shell has what it runs in the background ignore SIGINT, and nohup SIGHUP. The processes that
 # drills start would inherit that, and drills send these signals to them.
@@ -22,6 +27,10 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # Drills that ask for these fixtures are marked `root` by that; others mark themselves.
 ROOTS = {"network": "makes network namespaces", "tiny_disk": "mounts a file system",
          "small_memory": "mounts a file system"}
+
+# What drills with these fixtures need of the machine (tests/preflight.py); others mark themselves.
+NEEDS = {"network": "namespaces", "tiny_disk": "mounts", "small_memory": "mounts",
+         "shell": "own_namespaces"}
 
 # Modules of the night, whose drills are marked `night` by that; other modules mark single drills.
 NIGHTS = {"test_abi": "tries check-abi", "test_ansible": "Ansible takes long",
@@ -39,6 +48,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "root(does): needs root, who alone does this")
     config.addinivalue_line("markers", "timing(what): asserts of time, or of what happens in "
                             "it: `make check` runs nothing beside it")
+    config.addinivalue_line("markers", "needs(name): is skipped where preflight.lacks(name)")
     config.addinivalue_line("markers", "night(why): `make check-night` runs it, not `make check`")
 
 
@@ -52,6 +62,14 @@ def pytest_itemcollected(item):
     mark = item.get_closest_marker("root")
     if mark and os.geteuid():
         item.add_marker(pytest.mark.skip(reason="only root %s" % mark.args[0]))
+    for name in NEEDS.keys() & set(item.fixturenames):
+        item.add_marker(pytest.mark.needs(NEEDS[name]))
+
+
+def pytest_runtest_setup(item):
+    for mark in item.iter_markers("needs"):
+        if preflight.lacks(mark.args[0]):
+            pytest.skip(preflight.lacks(mark.args[0]))
 
 
 @pytest.fixture

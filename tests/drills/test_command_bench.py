@@ -2,8 +2,8 @@
 import signal
 import subprocess
 
-from drill import (BUILD, FAILURE, OK, PARTLY, SECONDS, die_with_parent, fill, mirror_list,
-                   status_of, wait_for)
+from drill import (BUILD, FAILURE, OK, PARTLY, SECONDS, command_line, die_with_parent, fill,
+                   mirror_list, status_of, wait_for)
 from relay import Relay
 
 BRIEF = ["--seconds", "0.1", "--sizes"]

@@ -264,6 +264,7 @@ def test_no_mirror_is_put_where_it_fails_together_with_another(fleet):
     assert sorted(members("s", [b, c, d])) == sorted(x.address for x in (b, c, d))
 
 
+@pytest.mark.needs("localhost")
 def test_another_address_of_the_mirror_is_no_other_mirror(fleet):
     """It would get back what leaves it."""
     a, b, c = fleet("r1", "r2", "r3")

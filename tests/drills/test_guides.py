@@ -33,6 +33,7 @@ def table(path, head):
 
 # --- the examples ---
 
+@pytest.mark.needs("mounts")
 @pytest.mark.root("mounts the file systems in it")
 def test_the_operators_guide_shows_what_happens(shell, examples):  # noqa: F811
     """Every command in it, one after the other."""

@@ -257,6 +257,7 @@ journalctl -o json "$3"
 """
 
 
+@pytest.mark.needs("namespaces")
 @pytest.mark.root("starts a journal of its own")
 def test_the_journal_finds_entries_by_store_and_by_event(tmp_path):
     """The real one."""

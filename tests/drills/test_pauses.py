@@ -62,6 +62,7 @@ def test_the_next_owner_commits_soon_after_the_kill(tmp_path):
 
 
 @pytest.mark.timing("how soon an owner that fell silent is replaced")
+@pytest.mark.needs("namespaces")
 @pytest.mark.root("makes network namespaces")
 def test_an_owner_whose_host_is_cut_off_is_replaced_soon(tmp_path):
     """Its link goes down, and nothing is reset; the same where it is stopped, also where it has the

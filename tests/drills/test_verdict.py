@@ -47,7 +47,8 @@ def test_each_loss_of_three_mirrors_is_judged(perseas, mirrors, owned):
         store.close()
 
 
-@pytest.mark.parametrize("spelt", ["localhost", "tcp://127.0.0.1"])
+@pytest.mark.parametrize("spelt", [pytest.param("localhost", marks=pytest.mark.needs("localhost")),
+                                   "tcp://127.0.0.1"])
 def test_an_owner_may_have_other_names_of_its_mirrors(perseas, mirrors, spelt):
     """The store was made by numbers, and its owner has opened it by names: all is well, and each
     loss hurts where W is all."""
