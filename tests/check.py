@@ -4,8 +4,8 @@
     check.py day --first SUITE... --waiting SUITE... --busy SUITE...
     check.py night SUITE...
 
-By day the first suites run alone. Then those that mostly wait run next to those that compute, which
-run at a low priority. By night the suites run one after the other; a suite that passed on this tree
+By day the first suites run alone. Then those that mostly wait run next to those that compute.
+By night the suites run one after the other; a suite that passed on this tree
 is not run again (tests/night.passed), and NIGHT_SECONDS ends the run between two suites. Each suite
 is `make check-SUITE`; build/results/SUITE.out has its output. The last line is
 "N passed, N failed".
@@ -93,24 +93,23 @@ class Suites:
         self.children = set()
         self.total, self.failures = run.Verdicts(), ""
 
-    def make(self, suite, nice=0):
+    def make(self, suite):
         """The exit status of `make check-SUITE`."""
         with open(run.RESULTS / (suite + ".out"), "wb") as out:
             child = subprocess.Popen(
-                ["nice", "-n", str(nice), os.environ.get("MAKE", "make"), "--no-print-directory",
-                 "check-" + suite], stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                [os.environ.get("MAKE", "make"), "--no-print-directory", "check-" + suite],
+                stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                 env={**run.environment(), "PERSEAS_CHECK": "1"}, start_new_session=True)
             self.children.add(child)
-            run.give_way(child.pid)
             status = child.wait()
             self.children.discard(child)
         return status
 
-    def one(self, suite, nice=0):
+    def one(self, suite):
         """Runs a suite; True if it passed."""
         (run.RESULTS / (suite + ".json")).unlink(missing_ok=True)
         self.progress.begin(suite)
-        status = self.make(suite, nice)
+        status = self.make(suite)
         return self.count(suite, status, self.progress.end(suite))
 
     def count(self, suite, status, seconds):
@@ -132,9 +131,9 @@ class Suites:
             (DURATIONS / suite).write_text("%f\n" % seconds)
         return not verdicts.failed
 
-    def lane(self, suites, nice):
+    def lane(self, suites):
         for suite in suites:
-            self.one(suite, nice)
+            self.one(suite)
 
     def rerun_drills(self):
         """Reruns the few drills that failed, now that nothing else runs."""
@@ -172,10 +171,10 @@ def begin(lanes):
 def check_day(args):
     suites = begin([args.first, args.waiting, args.busy])
     print("check        %s" % suites.progress.in_words(), flush=True)
-    suites.lane(args.first, 0)
-    busy = threading.Thread(target=suites.lane, args=[args.busy, 15])
+    suites.lane(args.first)
+    busy = threading.Thread(target=suites.lane, args=[args.busy])
     busy.start()
-    suites.lane(args.waiting, 0)
+    suites.lane(args.waiting)
     busy.join()
     suites.rerun_drills()
     return suites.finish()

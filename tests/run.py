@@ -114,14 +114,6 @@ def environment():
     return env
 
 
-def give_way(pid):
-    """Gives a new session the nice value of this process: a kernel that groups processes by session
-    divides its time among the groups, and ignores the values of their members."""
-    if os.nice(0) > 0:
-        with contextlib.suppress(OSError):      # no such groups, or the child is gone
-            pathlib.Path("/proc/%d/autogroup" % pid).write_text(str(os.nice(0)))
-
-
 def log_of(suite, label):
     return RESULTS / suite / (re.sub(r"[^\w.-]+", "-", label) + ".log")
 
@@ -171,7 +163,6 @@ def execute(words, log, quiet, keywords):
             out.write(str(error).encode())
             return 1, "%s, " % error
     CHILDREN.add(child)
-    give_way(child.pid)
     status = wait_for(child, log, quiet)
     kill_group(child)
     child.wait()

@@ -1,7 +1,7 @@
 # The rules of proto/PROTOCOL.md in Promela: every state of small stores, and mistakes that must be
 # found. The Makefile includes it.
 
-MODEL := nice -n 15 $(PYTHON) proto/model/check.py
+MODEL := $(PYTHON) proto/model/check.py
 .PHONY: model model-quick check-model check-model-whole
 #: model           checks the rules, all of them (minutes); model-quick: within a minute
 model:

@@ -346,14 +346,3 @@ def test_what_was_skipped_is_said(tmp_path):
     skips = script(tmp_path, "skips", "echo 'SKIPPED [1] a.py: only root'; echo 1 skipped")
     status, text = run(tmp_path, "drills", skips)
     assert status == 1 and "    | SKIPPED [1] a.py: only root" in text.splitlines()
-
-
-def test_what_gives_way_does_so_as_a_session_too(tmp_path):
-    """The runner has a low priority, and the kernel may divide its time among sessions."""
-    see = script(tmp_path, "see", "[ -e /proc/self/autogroup ] || exit 0\n"
-                                  "for try in $(seq 2000); do\n"
-                                  "  grep -q 'nice %d$' /proc/self/autogroup && exit 0\n"
-                                  "done\nexit 1\n" % min(19, os.nice(0) + 15))
-    done = subprocess.run(["nice", "-n", "15", sys.executable, str(RUNNER), "sim", see],
-                          cwd=tmp_path, timeout=600)
-    assert done.returncode == 0
