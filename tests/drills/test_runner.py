@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -289,6 +290,43 @@ def test_a_drill_that_shows_wrong_data_is_red(tmp_path):
     status, verdicts, _ = flaky(tmp_path, [1], "assert 41 == 42, 'transactions'")
     assert (status, verdicts) == (1, [0, 1, 0, 0, 0])
     assert len((tmp_path / "seen").read_text()) == 1
+
+
+# --- virtual machines ---
+
+GUESTS = """import qemu
+
+tries = []
+
+
+def test_void_twice():
+    tries.append(1)
+    if len(tries) < 3:
+        qemu.panics.append("Kernel panic - not syncing")
+        assert False
+
+
+def test_void_always():
+    qemu.panics.append("Oops: int3")
+    assert False
+
+
+def test_the_products_fault():
+    assert False
+"""
+
+
+def test_a_guest_whose_kernel_panics_is_void(tmp_path):
+    """One test passes in its third machine, one never gets a sound machine, and one fails in a
+    sound one, so that it runs once."""
+    shutil.copy(TOP / "tests/rdma/conftest.py", tmp_path)
+    (tmp_path / "test_guests.py").write_text(GUESTS)
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider",
+                           "."], cwd=tmp_path, text=True, timeout=600, stdout=subprocess.PIPE,
+                          env={**os.environ, "PYTHONPATH": str(TOP / "tests/rdma")})
+    assert "1 failed, 1 passed, 1 skipped" in done.stdout, done.stdout
+    assert done.stdout.count("is void: ") == 2 + 5
+    assert "UNDECIDED: a guest's kernel panicked in each of 5 attempts" in done.stdout
 
 
 # --- an ordinary user ---

@@ -6,6 +6,7 @@ folder for output writable and /tmp, /run, /var/tmp and /dev/shm in the guest's 
 import contextlib
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -54,6 +55,12 @@ STEADY_KHZ = 1000000
 RDMA_MODULES = ("ib_uverbs", "rdma_ucm", "crc32_generic", "crc32c_generic", "libcrc32c")
 PROVIDERS = {"rxe": RDMA_MODULES + ("rdma_rxe",), "siw": RDMA_MODULES + ("iw_cm",)}
 DEVICES = {"up": ("veth", "bridge"), "machine": ("virtio_net",)}
+
+# How a guest's kernel says on the console that it panicked. Under emulation on a busy host this
+# happens without any fault of what runs in the guest, so whoever ran it may run it again.
+PANIC = re.compile(r"Kernel panic|Oops:|BUG: |double fault")
+ATTEMPTS = 5
+panics = []                             # lines of guests that have ended
 
 # What of the caller's environment a job sees.
 PASSED = ("PERSEAS_", "CMOCKA_", "ASAN_", "UBSAN_", "PYTEST_")
@@ -226,9 +233,17 @@ class Guest:
         if self.process:
             self.process.wait()
 
+    def note_panic(self):
+        """Notes the line with which the guest's kernel panicked, if it did."""
+        console = self.output / "console" if self.output else None
+        if console and console.exists():
+            lines = console.read_text(errors="replace").splitlines()
+            panics.extend([line for line in lines if PANIC.search(line)][:1])
+
     def __exit__(self, kind, *_):
         self.kill()
         self.monitor.close()
+        self.note_panic()
         if self.made and kind is None:
             shutil.rmtree(self.output, ignore_errors=True)
 
@@ -250,4 +265,5 @@ class Follower:
         self.out.flush()
 
 
-__all__ = ["Failure", "Follower", "Guest", "Options", "Problem", "job_of", "wait_for"]
+__all__ = ["ATTEMPTS", "Failure", "Follower", "Guest", "Options", "Problem", "job_of", "panics",
+           "wait_for"]

@@ -4,12 +4,13 @@
     rig.py run [--nodes N] [--memory 2G] [--cpus 2] [--steady] [--timeout S] -- COMMAND...
 
 The command runs as root in the folder it is called in, sees the host's files read-only, and its
-output and status come back. --nodes makes N nodes 10.5.0.1 … 10.5.0.N (nodes.sh).
+output and status come back. --nodes makes N nodes 10.5.0.1 … 10.5.0.N (nodes.sh). If the guest's
+kernel panics the run is void, and the command runs again in a new machine, at most five times.
 """
 import argparse
 import sys
 
-from qemu import Failure, Follower, Guest, Options, Problem, job_of
+from qemu import ATTEMPTS, Failure, Follower, Guest, Options, Problem, job_of, panics
 
 
 def parse():
@@ -32,10 +33,8 @@ def parse():
     return parser.parse_args()
 
 
-def main():
-    args = parse()
-    options = Options(args.cpus, args.memory, "up %d" % args.nodes if args.nodes else "",
-                      args.provider, args.see, args.output, steady=args.steady)
+def run(args, options):
+    """The command's status; 125 if the machine failed."""
     try:
         with Guest(job_of(args.command), options) as guest:
             status = guest.wait(args.timeout, Follower(guest, sys.stdout.buffer))
@@ -45,6 +44,20 @@ def main():
     except (Failure, Problem) as problem:
         print("rig.py: %s" % problem, file=sys.stderr)
         return 125
+
+
+def main():
+    args = parse()
+    options = Options(args.cpus, args.memory, "up %d" % args.nodes if args.nodes else "",
+                      args.provider, args.see, args.output, steady=args.steady)
+    for attempt in range(1, ATTEMPTS + 1):
+        panics.clear()
+        status = run(args, options)
+        if status != 125 or not panics:
+            return status
+        print("rig.py: attempt %d is void, since the guest's kernel panicked: %s" % (
+            attempt, panics[0]), file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":
