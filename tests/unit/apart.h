@@ -8,11 +8,9 @@
 #ifndef PERSEAS_TESTS_APART_H
 #define PERSEAS_TESTS_APART_H
 
-#include <setjmp.h>
+#include "../support/unit.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +18,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* Gets a copy of the bytes that may be changed; what it returns is the status of its process. */
 typedef int apart_fn(void *bytes);

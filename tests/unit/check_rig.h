@@ -6,14 +6,10 @@
 #define PERSEAS_TESTS_CHECK_RIG_H
 
 #include "../support/messages.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A request or a reply: its descriptor says which. */
 static inline bool message_accepted(const ProtobufCMessage *message)

@@ -10,22 +10,17 @@
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
+#include "../support/unit.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define SHORTLY 20000000ULL /* ns, for what is to time out */
 

@@ -7,12 +7,9 @@
 #include "../support/daemon_fixture.h"
 
 #include "../../proto/data/frame.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 static inline struct ps_answer open_data(struct fixture *fixture, int fd, const uint8_t *token)
 {

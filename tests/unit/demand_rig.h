@@ -12,12 +12,11 @@
 #include "../../server/loop/daemon.h"
 #include "../support/memory_folder.h"
 #include "apart.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +24,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define STORE "bank"
 

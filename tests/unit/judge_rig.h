@@ -6,15 +6,10 @@
 #define PERSEAS_TESTS_JUDGE_RIG_H
 
 #include "../../proto/control/judge.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum {
 	MIRRORS = 7, /* at most, in one set */

@@ -256,6 +256,4 @@ static void run_again(unsigned from, unsigned to)
 	pthread_mutex_unlock(&o->p->lock);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 #endif

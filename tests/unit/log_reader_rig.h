@@ -7,13 +7,9 @@
 
 #include "../../proto/image/log_reader.h"
 #include "record_rig.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { RING = 4096, WIDE = 64 << 10, EPOCH = 5, RECORD_MAX = 32 << 10 };
 

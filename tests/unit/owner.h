@@ -7,16 +7,11 @@
 #include "../support/env_direct.h"
 #include "../../client/core/handle.h"
 #include "../../client/keeper/change.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define STORE "bank"
 

@@ -10,12 +10,9 @@
 #include "../../client/standby/live_fetch.h"
 #include "../../proto/image/image.h"
 #include "../../proto/control/envelope.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum {
 	SEGMENTS = 2,

@@ -124,8 +124,4 @@ static inline unsigned rds_rig_check(void)
 	return blocks;
 }
 
-#define RDS_TEST(name) cmocka_unit_test_setup_teardown(name, rds_rig_setup, rds_rig_teardown)
-/* With a log, and no heap. */
-#define RDS_BARE(name) cmocka_unit_test_setup_teardown(name, rvm_rig_setup, rds_rig_teardown)
-
 #endif

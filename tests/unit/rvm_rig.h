@@ -164,7 +164,4 @@ static inline int rvm_rig_teardown(void **state)
 	return rc;
 }
 
-#define RVM_TEST(name) cmocka_unit_test_setup_teardown(name, rvm_rig_setup, rvm_rig_teardown)
-#define RVM_BARE(name) cmocka_unit_test_setup_teardown(name, rvm_rig_setup_bare, rvm_rig_teardown)
-
 #endif

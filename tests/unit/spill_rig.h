@@ -7,14 +7,11 @@
 
 #include "../support/mirror.h"
 #include "../support/spill_heap.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 struct rig {
 	struct mirror mirror;

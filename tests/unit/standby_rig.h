@@ -184,6 +184,4 @@ static inline bool can_read(perseas_standby_t *s, int for_ms)
 	return poll(&fd, 1, for_ms) == 1;
 }
 
-#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
-
 #endif

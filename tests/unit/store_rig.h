@@ -5,13 +5,9 @@
 #define PERSEAS_TESTS_STORE_RIG_H
 
 #include "../support/mirror.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static inline int setup(void **state)
 {

@@ -6,15 +6,12 @@
 #define PERSEAS_TESTS_STREAM_TLS_RIG_H
 
 #include "../support/authority_tls.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { STEPS_MAX = 100 };
 

@@ -11,22 +11,17 @@
 #include "../../client/host/socket.h"
 #include "../../proto/data/frame.h"
 #include "../../proto/base/tls.h"
+#include "../support/unit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define SEGMENT_SIZE ((uint64_t)32 << 20)
 

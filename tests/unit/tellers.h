@@ -7,19 +7,16 @@
 
 #include "../support/daemon_fixture.h"
 #include "../../client/perseas.h"
+#include "../support/unit.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum {
 	RANGES = 4,    /* of a transaction */

@@ -2,15 +2,12 @@
  * test_access.c - rules: what they allow, what they limit, and what is no rule.
  */
 #include "../../server/store/access_file.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static bool find_user(const char *name, uint32_t *uid)
 {
@@ -57,20 +54,18 @@ static bool may(const struct access *access, const char *name, enum right right,
 }
 
 /* No file was given. */
-static void without_rules_everybody_may_do_everything(void **state)
+TEST(without_rules_everybody_may_do_everything)
 {
-	(void)state;
 	assert_true(may(NULL, "anonymous", RIGHT_ADMIN, NULL));
 	assert_int_equal(access_limit(NULL, "anonymous", LIMIT_STORES), LIMIT_NONE);
 	assert_int_equal(access_rules(NULL), 0);
 }
 
 /* Comments, empty lines, and ends of lines of another system. */
-static void a_file_without_rules_denies_everything(void **state)
+TEST(a_file_without_rules_denies_everything)
 {
 	struct access *access = rules("# nothing\n\n   \t\r\n#allow * all");
 
-	(void)state;
 	assert_int_equal(access_rules(access), 0);
 	for (unsigned right = RIGHT_CREATE; right <= RIGHT_ADMIN; right <<= 1)
 		assert_false(may(access, "uid:0", (enum right)right, "bank"));
@@ -79,7 +74,7 @@ static void a_file_without_rules_denies_everything(void **state)
 
 /* A file without a line that allows something was emptied by mistake, unless it says that it was
  * not; and it cannot say so beside such a line. */
-static void to_deny_everybody_must_be_said(void **state)
+TEST(to_deny_everybody_must_be_said)
 {
 	static const struct {
 		const char *text, *doubt;
@@ -92,7 +87,6 @@ static void to_deny_everybody_must_be_said(void **state)
 		{ "allow uid:0 read\n", NULL },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		struct access *access = rules(files[i].text);
 		const char *doubt = access_doubt(access);
@@ -110,14 +104,13 @@ static void to_deny_everybody_must_be_said(void **state)
 }
 
 /* Two lines for the same identity, and one for others. */
-static void rights_of_all_lines_add_up(void **state)
+TEST(rights_of_all_lines_add_up)
 {
 	struct access *access = rules("allow uid:1000 read,own store bank-*\r\n"
 	                              "allow cert:node-*.example create\t# all stores\n"
 	                              "allow uid:1000 admin store bank-1\n"
 	                              "allow anonymous read store *-public\n");
 
-	(void)state;
 	assert_int_equal(access_rules(access), 4);
 	assert_true(may(access, "uid:1000", RIGHT_READ, "bank-1"));
 	assert_true(may(access, "uid:1000", RIGHT_OWN, "bank-"));
@@ -136,7 +129,7 @@ static void rights_of_all_lines_add_up(void **state)
 }
 
 /* Patterns that a careless matcher takes too long for, or gets wrong. */
-static void a_star_stands_for_any_characters(void **state)
+TEST(a_star_stands_for_any_characters)
 {
 	static const struct {
 		const char *pattern, *store;
@@ -152,7 +145,6 @@ static void a_star_stands_for_any_characters(void **state)
 		{ "*a*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char text[128];
 		struct access *access;
@@ -166,12 +158,11 @@ static void a_star_stands_for_any_characters(void **state)
 }
 
 /* What is asked of all stores needs a line that is for all of them. */
-static void a_pattern_of_stores_is_not_all_stores(void **state)
+TEST(a_pattern_of_stores_is_not_all_stores)
 {
 	struct access *access = rules("allow uid:1 admin store a*\nallow uid:2 admin\n"
 	                              "allow uid:3 admin store *\n");
 
-	(void)state;
 	assert_false(may(access, "uid:1", RIGHT_ADMIN, NULL));
 	assert_true(may(access, "uid:2", RIGHT_ADMIN, NULL));
 	assert_true(may(access, "uid:3", RIGHT_ADMIN, NULL));
@@ -179,13 +170,12 @@ static void a_pattern_of_stores_is_not_all_stores(void **state)
 }
 
 /* By name and by number; the process has several groups. */
-static void users_and_groups_match_by_number(void **state)
+TEST(users_and_groups_match_by_number)
 {
 	struct access *access = rules("allow user:bank own\nallow group:staff read\n"
 	                              "allow gid:7 create\nallow uid:* admin\n");
 	struct identity who = identity("uid:1000"), other = identity("uid:1001");
 
-	(void)state;
 	who.gids[0] = 1000;
 	who.gids[1] = 50;
 	who.gid_count = 2;
@@ -201,13 +191,12 @@ static void users_and_groups_match_by_number(void **state)
 }
 
 /* One identity has an exception before the rule for all, for one of the figures. */
-static void the_first_line_that_names_a_figure_sets_it(void **state)
+TEST(the_first_line_that_names_a_figure_sets_it)
 {
 	struct access *access = rules("limit user:bank memory 8G stores 0\n"
 	                              "limit * stores 4 sessions 8 requests 1000/s\n"
 	                              "limit * memory 1k connections 9\n");
 
-	(void)state;
 	assert_int_equal(access_limit(access, "uid:1000", LIMIT_MEMORY), (uint64_t)8 << 30);
 	assert_int_equal(access_limit(access, "uid:1000", LIMIT_STORES), 0);
 	assert_int_equal(access_limit(access, "uid:1000", LIMIT_SESSIONS), 8);
@@ -220,7 +209,7 @@ static void the_first_line_that_names_a_figure_sets_it(void **state)
 }
 
 /* Each with a word that its fault must have. */
-static void what_is_no_rule_is_refused_by_its_line(void **state)
+TEST(what_is_no_rule_is_refused_by_its_line)
 {
 	static const char *const wrong[][2] = {
 		{ "deny * all", "deny" },
@@ -260,7 +249,6 @@ static void what_is_no_rule_is_refused_by_its_line(void **state)
 		  "63" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		char text[256];
 
@@ -275,14 +263,13 @@ static void what_is_no_rule_is_refused_by_its_line(void **state)
 }
 
 /* Too many bytes, too many lines. */
-static void there_is_a_most_that_is_read(void **state)
+TEST(there_is_a_most_that_is_read)
 {
 	const char line[] = "allow * read\n";
 	const size_t len = sizeof(line) - 1;
 	char *text = malloc(ACCESS_TEXT_MAX + 1);
 	struct access *access;
 
-	(void)state;
 	for (size_t i = 0; i <= ACCESS_RULES_MAX; i++)
 		memcpy(text + i * len, line, len);
 	access = access_parse(text, ACCESS_RULES_MAX * len, &names, &fault);
@@ -297,13 +284,12 @@ static void there_is_a_most_that_is_read(void **state)
 }
 
 /* A file that is good, one with a fault, and none; users are those of this host. */
-static void a_file_that_is_wrong_is_named_with_its_line(void **state)
+TEST(a_file_that_is_wrong_is_named_with_its_line)
 {
 	char path[] = "/tmp/perseas-access-XXXXXX", why[512], at[128];
 	struct access *access;
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_int_equal(write(fd, "allow user:root all\n", 20), 20);
 	access = access_read(path, why, sizeof(why));
 	assert_true(may(access, "uid:0", RIGHT_ADMIN, NULL));
@@ -316,23 +302,4 @@ static void a_file_that_is_wrong_is_named_with_its_line(void **state)
 	unlink(path);
 	assert_null(access_read(path, why, sizeof(why)));
 	assert_non_null(strstr(why, "No such file"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_rules_everybody_may_do_everything),
-		cmocka_unit_test(a_file_without_rules_denies_everything),
-		cmocka_unit_test(to_deny_everybody_must_be_said),
-		cmocka_unit_test(rights_of_all_lines_add_up),
-		cmocka_unit_test(a_star_stands_for_any_characters),
-		cmocka_unit_test(a_pattern_of_stores_is_not_all_stores),
-		cmocka_unit_test(users_and_groups_match_by_number),
-		cmocka_unit_test(the_first_line_that_names_a_figure_sets_it),
-		cmocka_unit_test(what_is_no_rule_is_refused_by_its_line),
-		cmocka_unit_test(there_is_a_most_that_is_read),
-		cmocka_unit_test(a_file_that_is_wrong_is_named_with_its_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,11 @@
  * process has them at 3 and above, as the daemon would.
  */
 #include "../../server/host/activation.h"
+#include "../support/unit.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { FIRST = 3, PLACE = 40 }; /* where descriptors wait before they are put in order */
 
@@ -48,6 +45,8 @@ static int teardown(void **state)
 	munmap(found, sizeof(*found));
 	return rmdir(folder);
 }
+
+const struct unit_fixture unit_group = { setup, teardown };
 
 static void child(const int *fds, unsigned count, const char *number, const char *pid,
                   const char *names)
@@ -140,12 +139,11 @@ static unsigned port_of(int fd)
 }
 
 /* One over TCP and one at a path, blocking and left open at exec, as systemd hands them over. */
-static void sockets_are_taken_with_their_addresses(void **state)
+TEST(sockets_are_taken_with_their_addresses)
 {
 	char path[64];
 	int fds[2];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/socket", folder);
 	fds[0] = tcp_socket(AF_INET);
 	fds[1] = unix_socket(SOCK_STREAM, path, strlen(path), true);
@@ -166,11 +164,10 @@ static void sockets_are_taken_with_their_addresses(void **state)
 }
 
 /* Where the kernel has it. */
-static void a_socket_of_ipv6_is_taken(void **state)
+TEST(a_socket_of_ipv6_is_taken)
 {
 	int fd = tcp_socket(AF_INET6);
 
-	(void)state;
 	if (fd < 0)
 		skip();
 	assert_int_equal(hand_over(&fd, 1, "1", NULL, "x"), 1);
@@ -180,12 +177,11 @@ static void a_socket_of_ipv6_is_taken(void **state)
 }
 
 /* A path that fills all the room that there is has no 0 at its end. */
-static void the_longest_path_is_taken_whole(void **state)
+TEST(the_longest_path_is_taken_whole)
 {
 	char path[109];
 	int fd;
 
-	(void)state;
 	memset(path, 'x', sizeof(path));
 	memcpy(path, folder, strlen(folder));
 	path[strlen(folder)] = '/';
@@ -198,11 +194,10 @@ static void the_longest_path_is_taken_whole(void **state)
 }
 
 /* A parent's variables, inherited by mistake. */
-static void what_is_meant_for_another_process_is_left_alone(void **state)
+TEST(what_is_meant_for_another_process_is_left_alone)
 {
 	int fd = tcp_socket(AF_INET);
 
-	(void)state;
 	assert_int_equal(hand_over(&fd, 1, "1", "1", "x"), 0);
 	assert_int_equal(hand_over(&fd, 1, "1", "", "x"), 0);
 	assert_int_equal(hand_over(&fd, 1, "1", "99999999999999999999", "x"), 0);
@@ -210,14 +205,13 @@ static void what_is_meant_for_another_process_is_left_alone(void **state)
 	close(fd);
 }
 
-static void numbers_that_are_none_are_refused(void **state)
+TEST(numbers_that_are_none_are_refused)
 {
 	static const char *const wrong[] = {
 		"", "0", "-1", "+1", " 1", "1x", "17", "4294967297", "99999999999999999999",
 	};
 	int fd = tcp_socket(AF_INET);
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(hand_over(&fd, 1, wrong[i], NULL, "x"), -1);
 		assert_non_null(strstr(found->why, "from 1 to 16"));
@@ -237,11 +231,10 @@ static void refuses(int fd, const char *sentence)
 }
 
 /* Of two the second is nothing that owners could connect to; it is named. */
-static void what_is_no_listening_stream_socket_is_refused_by_name(void **state)
+TEST(what_is_no_listening_stream_socket_is_refused_by_name)
 {
 	char path[64];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/other", folder);
 	refuses(open("/dev/null", O_RDONLY), "is no socket");
 	refuses(socket(AF_INET, SOCK_DGRAM, 0), "is no stream socket");
@@ -255,28 +248,12 @@ static void what_is_no_listening_stream_socket_is_refused_by_name(void **state)
 }
 
 /* The number says more than there are. */
-static void a_descriptor_that_is_not_open_is_refused(void **state)
+TEST(a_descriptor_that_is_not_open_is_refused)
 {
 	int fd = tcp_socket(AF_INET);
 
-	(void)state;
 	close(FIRST + 8);
 	assert_int_equal(hand_over(&fd, 1, "9", NULL, "a"), -1);
 	assert_non_null(strstr(found->why, "from the service manager"));
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sockets_are_taken_with_their_addresses),
-		cmocka_unit_test(a_socket_of_ipv6_is_taken),
-		cmocka_unit_test(the_longest_path_is_taken_whole),
-		cmocka_unit_test(what_is_meant_for_another_process_is_left_alone),
-		cmocka_unit_test(numbers_that_are_none_are_refused),
-		cmocka_unit_test(what_is_no_listening_stream_socket_is_refused_by_name),
-		cmocka_unit_test(a_descriptor_that_is_not_open_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -2,18 +2,13 @@
  * test_address.c - the entries of the mirrors list.
  */
 #include "../../client/core/address.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 /* Every form of an entry, and what it comes down to. */
-static void every_form_is_understood(void **state)
+TEST(every_form_is_understood)
 {
 	static const struct {
 		const char *text;
@@ -42,7 +37,6 @@ static void every_form_is_understood(void **state)
 	struct ps_error error;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_int_equal(ps_address_parse(good[i].text, &address, &error), 0);
 		assert_int_equal(address.scheme, good[i].scheme);
@@ -54,7 +48,7 @@ static void every_form_is_understood(void **state)
 }
 
 /* Where a daemon is that was not told otherwise; the text says it, too. */
-static void what_is_left_out_is_the_default(void **state)
+TEST(what_is_left_out_is_the_default)
 {
 	static const char *const entries[][4] = {
 		{ "host", "host", "7170", "host:7170" },
@@ -67,7 +61,6 @@ static void what_is_left_out_is_the_default(void **state)
 	struct ps_error error;
 	unsigned count;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		assert_int_equal(ps_address_parse(entries[i][0], &address, &error), 0);
 		assert_string_equal(address.host, entries[i][1]);
@@ -79,7 +72,7 @@ static void what_is_left_out_is_the_default(void **state)
 }
 
 /* Entries that people get wrong, and a word of the sentence that tells them. */
-static void a_wrong_entry_is_refused_with_its_reason(void **state)
+TEST(a_wrong_entry_is_refused_with_its_reason)
 {
 	static const struct {
 		const char *text, *why;
@@ -122,7 +115,6 @@ static void a_wrong_entry_is_refused_with_its_reason(void **state)
 	struct ps_error error;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		memset(&error, 0, sizeof(error));
 		assert_int_equal(ps_address_parse(bad[i].text, &address, &error), PERSEAS_EINVAL);
@@ -136,13 +128,12 @@ static void a_wrong_entry_is_refused_with_its_reason(void **state)
 }
 
 /* Entries at and beyond the lengths that are allowed. */
-static void lengths_are_bounded(void **state)
+TEST(lengths_are_bounded)
 {
 	struct ps_address address;
 	struct ps_error error;
 	char text[1024];
 
-	(void)state;
 	memset(text, 'h', sizeof(text));
 	strcpy(text + 199, ":1");
 	assert_int_equal(ps_address_parse(text, &address, &error), 0);
@@ -175,13 +166,12 @@ static void lengths_are_bounded(void **state)
 }
 
 /* A list of three, written with spaces as people do. */
-static void a_list_keeps_its_order(void **state)
+TEST(a_list_keeps_its_order)
 {
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	struct ps_error error;
 	unsigned count = 99;
 
-	(void)state;
 	assert_int_equal(ps_address_list("a:1, tcp://b:2 ,\tunix:///c", addresses, &count, &error),
 	                 0);
 	assert_int_equal(count, 3);
@@ -191,7 +181,7 @@ static void a_list_keeps_its_order(void **state)
 }
 
 /* Lists with holes, with the same mirror twice under two spellings, or with too many. */
-static void a_wrong_list_is_refused_and_gives_no_count(void **state)
+TEST(a_wrong_list_is_refused_and_gives_no_count)
 {
 	static const char *const bad[] = {
 		"",
@@ -213,7 +203,6 @@ static void a_wrong_list_is_refused_and_gives_no_count(void **state)
 	unsigned count = 99;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(ps_address_list(bad[i], addresses, &count, &error),
 		                 PERSEAS_EINVAL);
@@ -224,7 +213,7 @@ static void a_wrong_list_is_refused_and_gives_no_count(void **state)
 }
 
 /* As many mirrors as a store may have. */
-static void the_longest_list_is_taken(void **state)
+TEST(the_longest_list_is_taken)
 {
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	struct ps_error error;
@@ -232,7 +221,6 @@ static void the_longest_list_is_taken(void **state)
 	char text[PS_MIRRORS_MAX * 16] = "";
 	int i;
 
-	(void)state;
 	for (i = 0; i < PS_MIRRORS_MAX; i++)
 		snprintf(text + strlen(text), 16, "%shost:%d", i ? "," : "", i + 1);
 	assert_int_equal(ps_address_list(text, addresses, &count, &error), 0);
@@ -240,11 +228,10 @@ static void the_longest_list_is_taken(void **state)
 }
 
 /* One that is a part of another one is not it, at whichever end. */
-static void a_list_has_what_is_between_its_commas(void **state)
+TEST(a_list_has_what_is_between_its_commas)
 {
 	static const char list[] = "m1:71,[::1]:7170,unix:///a b";
 
-	(void)state;
 	assert_true(ps_address_in_list(list, "m1:71"));
 	assert_true(ps_address_in_list(list, "[::1]:7170"));
 	assert_true(ps_address_in_list(list, "unix:///a b"));
@@ -254,20 +241,4 @@ static void a_list_has_what_is_between_its_commas(void **state)
 	assert_false(ps_address_in_list(list, "unix:///a"));
 	assert_false(ps_address_in_list("", "m1:71"));
 	assert_false(ps_address_in_list(NULL, "m1:71"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_form_is_understood),
-		cmocka_unit_test(what_is_left_out_is_the_default),
-		cmocka_unit_test(a_wrong_entry_is_refused_with_its_reason),
-		cmocka_unit_test(lengths_are_bounded),
-		cmocka_unit_test(a_list_keeps_its_order),
-		cmocka_unit_test(a_wrong_list_is_refused_and_gives_no_count),
-		cmocka_unit_test(the_longest_list_is_taken),
-		cmocka_unit_test(a_list_has_what_is_between_its_commas),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Errors that lack of memory may come out as: a mirror whose reply could not be taken in counts as
  * one that was not reached. */
 static bool is_told(int rc)
@@ -222,7 +224,7 @@ static bool fail_one(struct owner *o, long n)
 }
 
 /* Each allocation fails in turn, for an owner of a store that is there. */
-static void test_each_allocation_fails(void **state)
+TEST(test_each_allocation_fails)
 {
 	struct owner *o = *state;
 	long n = 0;
@@ -235,7 +237,7 @@ static void test_each_allocation_fails(void **state)
 }
 
 /* The same over fabrics that copy at once. */
-static void test_each_allocation_fails_on_a_direct_fabric(void **state)
+TEST(test_each_allocation_fails_on_a_direct_fabric)
 {
 	struct owner *o = *state;
 
@@ -244,7 +246,7 @@ static void test_each_allocation_fails_on_a_direct_fabric(void **state)
 }
 
 /* The same for a program that makes the store. */
-static void test_each_allocation_of_making_fails(void **state)
+TEST(test_each_allocation_of_making_fails)
 {
 	bool more = true;
 
@@ -288,12 +290,12 @@ static void fail_mending(struct owner *o, unsigned missed)
 	}
 }
 
-static void test_each_allocation_of_sending_fails(void **state)
+TEST(test_each_allocation_of_sending_fails)
 {
 	fail_mending(*state, 20);
 }
 
-static void test_each_allocation_of_mending_fails(void **state)
+TEST(test_each_allocation_of_mending_fails)
 {
 	fail_mending(*state, 90);
 }
@@ -330,7 +332,7 @@ static unsigned count_extents(perseas_heap_t *heap)
 }
 
 /* Each allocation of giving segments back fails in turn: they are there as before, or gone. */
-static void test_each_allocation_of_a_trim_fails(void **state)
+TEST(test_each_allocation_of_a_trim_fails)
 {
 	struct owner *o = *state;
 	bool through = false;
@@ -392,7 +394,7 @@ static int commit_with(struct owner *o, uint8_t value, long n)
 }
 
 /* Where there is no memory to hold commits back with they are sent, and held when there is. */
-static void test_without_memory_commits_are_not_held_back(void **state)
+TEST(test_without_memory_commits_are_not_held_back)
 {
 	struct owner *o = *state;
 	long n = 0;
@@ -413,7 +415,7 @@ static void test_without_memory_commits_are_not_held_back(void **state)
 }
 
 /* What is held can be sent without memory: nobody could be told that it cannot. */
-static void test_what_is_held_is_sent_without_memory(void **state)
+TEST(test_what_is_held_is_sent_without_memory)
 {
 	struct owner *o = *state;
 	int rc;
@@ -436,7 +438,7 @@ static void test_what_is_held_is_sent_without_memory(void **state)
 
 /* A SERIAL transaction that is refused a lock is refused it, or told that there is no memory for
  * that; either way it can be tried again. */
-static void test_a_refusal_without_memory(void **state)
+TEST(test_a_refusal_without_memory)
 {
 	struct owner *o = *state;
 	perseas_tx_t *holder, *tx;
@@ -459,22 +461,4 @@ static void test_a_refusal_without_memory(void **state)
 		assert_int_equal(perseas_retry(tx), 0);
 		assert_int_equal(perseas_abort(tx), 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_each_allocation_fails),
-		TEST(test_each_allocation_fails_on_a_direct_fabric),
-		TEST(test_each_allocation_of_making_fails),
-		TEST(test_each_allocation_of_sending_fails),
-		TEST(test_each_allocation_of_mending_fails),
-		TEST(test_each_allocation_of_a_trim_fails),
-		TEST(test_without_memory_commits_are_not_held_back),
-		TEST(test_what_is_held_is_sent_without_memory),
-		TEST(test_a_refusal_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

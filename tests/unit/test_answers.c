@@ -3,14 +3,9 @@
  */
 #include "../../client/fabric/answers.h"
 #include "../../client/core/fabric.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Two writes and a read of 20 bytes are under way. */
 static void expect_answers(struct ps_answers *answers, uint8_t *bytes)
@@ -37,13 +32,12 @@ static size_t make_stream(uint8_t *stream)
 }
 
 /* The stream arrives cut in two, at each place in turn. */
-static void answers_may_arrive_in_any_pieces(void **state)
+TEST(answers_may_arrive_in_any_pieces)
 {
 	uint8_t stream[128], bytes[20];
 	size_t len = make_stream(stream), cut;
 	struct ps_answers answers;
 
-	(void)state;
 	for (cut = 0; cut <= len; cut++) {
 		memset(bytes, 0, sizeof(bytes));
 		expect_answers(&answers, bytes);
@@ -57,14 +51,13 @@ static void answers_may_arrive_in_any_pieces(void **state)
 }
 
 /* One byte of the heads is changed, each in turn: none may pass for the right answer. */
-static void a_changed_answer_is_never_taken(void **state)
+TEST(a_changed_answer_is_never_taken)
 {
 	uint8_t stream[128], bytes[20];
 	size_t len = make_stream(stream), at;
 	struct ps_answers answers;
 	int code;
 
-	(void)state;
 	for (at = 0; at < 48; at++) {
 		make_stream(stream);
 		stream[at] ^= 0x41;
@@ -75,14 +68,13 @@ static void a_changed_answer_is_never_taken(void **state)
 }
 
 /* The mirror says that the session is over, or that it did not understand, or says too much. */
-static void bad_news_and_surplus_answers_end_the_link(void **state)
+TEST(bad_news_and_surplus_answers_end_the_link)
 {
 	struct ps_answer head = { .op = PS_OP_WRITE, .status = PS_ANSWER_BAD_TOKEN, .cookie = 11 };
 	uint8_t stream[128], bytes[20];
 	size_t len = make_stream(stream);
 	struct ps_answers answers;
 
-	(void)state;
 	expect_answers(&answers, bytes);
 	assert_int_equal(ps_answers_feed(&answers, &head, sizeof(head)), PS_LINK_FENCED);
 	head.status = PS_ANSWER_BAD_FRAME;
@@ -93,15 +85,4 @@ static void bad_news_and_surplus_answers_end_the_link(void **state)
 	head.status = PS_ANSWER_OK;
 	head.cookie = 14;
 	assert_int_equal(ps_answers_feed(&answers, &head, sizeof(head)), PS_LINK_BROKEN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answers_may_arrive_in_any_pieces),
-		cmocka_unit_test(a_changed_answer_is_never_taken),
-		cmocka_unit_test(bad_news_and_surplus_answers_end_the_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+const struct unit_fixture unit_fixture = { setup, owner_teardown };
+
 /* --- turns --- */
 
 /* The second one begins when the first has ended, by commit or by abort, and not before. */
-static void test_serial_transactions_take_turns(void **state)
+TEST(test_serial_transactions_take_turns)
 {
 	struct owner *o = *state;
 
@@ -48,7 +50,7 @@ static void begin_early(void *arg)
 		direct_release(o->d, i, 10);
 }
 
-static void test_the_turn_passes_on_at_the_post(void **state)
+TEST(test_the_turn_passes_on_at_the_post)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
@@ -108,12 +110,12 @@ static perseas_tx_t *read_with_a_lock(struct owner *o)
 	return tx;
 }
 
-static void test_a_serial_reader_waits_for_what_it_read(void **state)
+TEST(test_a_serial_reader_waits_for_what_it_read)
 {
 	reads_wait(*state, read_serially);
 }
 
-static void test_a_reader_with_locks_waits_for_what_it_read(void **state)
+TEST(test_a_reader_with_locks_waits_for_what_it_read)
 {
 	reads_wait(*state, read_with_a_lock);
 }
@@ -180,18 +182,18 @@ static void waiters_leave(struct owner *o, void (*why)(struct owner *o), int cod
 	assert_false(o->p->apart.taken);
 }
 
-static void test_waiters_leave_when_a_commit_is_in_doubt(void **state)
+TEST(test_waiters_leave_when_a_commit_is_in_doubt)
 {
 	waiters_leave(*state, doubt_wakes, PERSEAS_EBLOCKED);
 }
 
-static void test_waiters_leave_when_the_store_is_lost(void **state)
+TEST(test_waiters_leave_when_the_store_is_lost)
 {
 	waiters_leave(*state, loss_wakes, PERSEAS_EFENCED);
 	perseas_close(rival);
 }
 
-static void test_who_waits_for_a_turn_leaves_in_doubt(void **state)
+TEST(test_who_waits_for_a_turn_leaves_in_doubt)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = NULL;
@@ -207,7 +209,7 @@ static void test_who_waits_for_a_turn_leaves_in_doubt(void **state)
 }
 
 /* A thread that would wait for itself is told so. */
-static void test_a_turn_within_a_turn(void **state)
+TEST(test_a_turn_within_a_turn)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1), *other;
@@ -229,7 +231,7 @@ static void test_a_turn_within_a_turn(void **state)
 /* --- locks --- */
 
 /* Readers share, a writer is alone; the older one waits for the younger, and not the other way. */
-static void test_the_older_waits_and_the_younger_is_refused(void **state)
+TEST(test_the_older_waits_and_the_younger_is_refused)
 {
 	struct owner *o = *state;
 	perseas_tx_t *old = begin(o, 0, 1), *young;
@@ -277,7 +279,7 @@ static void read_meanwhile(struct owner *o)
 	abort_held(o);
 }
 
-static void test_readers_do_not_overtake_an_older_writer(void **state)
+TEST(test_readers_do_not_overtake_an_older_writer)
 {
 	struct owner *o = *state;
 	perseas_tx_t *writer = begin(o, 0, 1);
@@ -292,7 +294,7 @@ static void test_readers_do_not_overtake_an_older_writer(void **state)
 }
 
 /* A roll-back to a savepoint keeps locks. */
-static void test_roll_back_keeps_locks(void **state)
+TEST(test_roll_back_keeps_locks)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, 0, 1), *other;
@@ -309,7 +311,7 @@ static void test_roll_back_keeps_locks(void **state)
 
 /* A retry takes back what was changed, lets go of the locks, and waits for the one that was
  * refused. It is as old as before: others wait for it in the end. */
-static void test_a_retry_keeps_its_age(void **state)
+TEST(test_a_retry_keeps_its_age)
 {
 	struct owner *o = *state;
 	const uint8_t before = o->bytes[7];
@@ -349,7 +351,7 @@ static void test_a_retry_keeps_its_age(void **state)
 
 /* Circles that wait-die alone does not see: a thread with locks waits for its turn, while who has
  * the turn asks for one of the locks; threads with two transactions each. */
-static void test_who_keeps_others_waiting_never_waits(void **state)
+TEST(test_who_keeps_others_waiting_never_waits)
 {
 	struct owner *o = *state;
 	perseas_tx_t *young, *serial, *other;
@@ -394,7 +396,7 @@ static void take_turn(struct owner *o)
 	commit_held(o);
 }
 
-static void test_a_retry_gives_its_turn_up(void **state)
+TEST(test_a_retry_gives_its_turn_up)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -412,7 +414,7 @@ static void test_a_retry_gives_its_turn_up(void **state)
 	assert_false(o->p->apart.taken);
 }
 
-static void test_bad_locks_are_refused(void **state)
+TEST(test_bad_locks_are_refused)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, 0, 1);
@@ -426,7 +428,7 @@ static void test_bad_locks_are_refused(void **state)
 }
 
 /* Very many locks: all are there, and all are let go. */
-static void test_thousands_of_locks(void **state)
+TEST(test_thousands_of_locks)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, 0, 1), *other = begin(o, 0, 2);
@@ -442,7 +444,7 @@ static void test_thousands_of_locks(void **state)
 }
 
 /* The handle is closed while a turn and locks are held: nothing of them is left. */
-static void test_close_with_all_of_it_open(void **state)
+TEST(test_close_with_all_of_it_open)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
@@ -457,7 +459,7 @@ static void test_close_with_all_of_it_open(void **state)
 }
 
 /* In a child of fork nobody ever lets go: it is told so, and does not wait. */
-static void test_a_child_does_not_wait_for_its_parent(void **state)
+TEST(test_a_child_does_not_wait_for_its_parent)
 {
 	struct owner *o = *state;
 	perseas_tx_t *old = begin(o, 0, 2), *tx;
@@ -485,7 +487,7 @@ static void test_a_child_does_not_wait_for_its_parent(void **state)
 }
 
 /* What ends processes may close what it finds: a child must not end its parent's session. */
-static void test_a_child_closes_nothing(void **state)
+TEST(test_a_child_closes_nothing)
 {
 	struct owner *o = *state;
 	int status;
@@ -498,32 +500,4 @@ static void test_a_child_closes_nothing(void **state)
 		      !strstr(perseas_message(o->p), "child of fork"));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, owner_teardown)
-		TEST(test_serial_transactions_take_turns),
-		TEST(test_the_turn_passes_on_at_the_post),
-		TEST(test_a_serial_reader_waits_for_what_it_read),
-		TEST(test_a_reader_with_locks_waits_for_what_it_read),
-		TEST(test_waiters_leave_when_a_commit_is_in_doubt),
-		TEST(test_waiters_leave_when_the_store_is_lost),
-		TEST(test_who_waits_for_a_turn_leaves_in_doubt),
-		TEST(test_a_turn_within_a_turn),
-		TEST(test_the_older_waits_and_the_younger_is_refused),
-		TEST(test_readers_do_not_overtake_an_older_writer),
-		TEST(test_roll_back_keeps_locks),
-		TEST(test_a_retry_keeps_its_age),
-		TEST(test_who_keeps_others_waiting_never_waits),
-		TEST(test_a_retry_gives_its_turn_up),
-		TEST(test_bad_locks_are_refused),
-		TEST(test_thousands_of_locks),
-		TEST(test_close_with_all_of_it_open),
-		TEST(test_a_child_does_not_wait_for_its_parent),
-		TEST(test_a_child_closes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  */
 #include "apart_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, owner_teardown };
+
 /* One reader ends, and before it does the next has the lock, unless it is refused. */
 static void read_on(struct owner *o)
 {
@@ -18,7 +20,7 @@ static void read_on(struct owner *o)
 }
 
 /* A retry whose writer is older than all who have the lock ends, though they never all let go. */
-static void test_a_retry_does_not_wait_for_younger_readers(void **state)
+TEST(test_a_retry_does_not_wait_for_younger_readers)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -43,7 +45,7 @@ static void take_turn(struct owner *o)
 
 /* A SERIAL one waits for younger ones, too: it would not wait for the lock while it has the turn,
  * which it gives up meanwhile. */
-static void test_a_serial_retry_waits_for_younger_ones(void **state)
+TEST(test_a_serial_retry_waits_for_younger_ones)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
@@ -113,7 +115,7 @@ static int lock_all(struct owner *o, perseas_tx_t *tx)
 
 /* There is no moment without a reader of each lock, unless readers are refused: it has all of them
  * after as many tries as it has locks, each of which it is refused once. */
-static void test_a_serial_writer_is_not_overtaken(void **state)
+TEST(test_a_serial_writer_is_not_overtaken)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -140,7 +142,7 @@ static void test_a_serial_writer_is_not_overtaken(void **state)
 }
 
 /* One that only read at first is in front of younger readers when it is to change, too. */
-static void test_a_serial_reader_that_writes_is_not_overtaken(void **state)
+TEST(test_a_serial_reader_that_writes_is_not_overtaken)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
@@ -185,7 +187,7 @@ static void come_between(struct owner *o)
 	assert_int_equal(perseas_abort(between), 0);
 }
 
-static void test_who_waits_for_its_turn_is_not_overtaken(void **state)
+TEST(test_who_waits_for_its_turn_is_not_overtaken)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
@@ -202,7 +204,7 @@ static void test_who_waits_for_its_turn_is_not_overtaken(void **state)
 }
 
 /* Who was refused because of it gets the lock when it is over, though it never had the lock. */
-static void test_it_leaves_nothing_behind(void **state)
+TEST(test_it_leaves_nothing_behind)
 {
 	struct owner *o = *state;
 	perseas_tx_t *oldest = begin(o, 0, 2), *young;
@@ -233,7 +235,7 @@ static void ask_as_the_older(struct owner *o)
 	commit_held(o);
 }
 
-static void test_an_older_one_goes_first(void **state)
+TEST(test_an_older_one_goes_first)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -254,7 +256,7 @@ static void test_an_older_one_goes_first(void **state)
 }
 
 /* The handle is closed while one wants locks that others have: nothing of it is left. */
-static void test_close_while_one_is_wanted(void **state)
+TEST(test_close_while_one_is_wanted)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
@@ -266,21 +268,4 @@ static void test_close_while_one_is_wanted(void **state)
 	assert_int_equal(perseas_lock(tx, 0, EXCLUSIVE), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_lock(tx, 1, EXCLUSIVE), PERSEAS_ECONFLICT);
 	owner_close(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, owner_teardown)
-		TEST(test_a_retry_does_not_wait_for_younger_readers),
-		TEST(test_a_serial_retry_waits_for_younger_ones),
-		TEST(test_a_serial_writer_is_not_overtaken),
-		TEST(test_a_serial_reader_that_writes_is_not_overtaken),
-		TEST(test_who_waits_for_its_turn_is_not_overtaken),
-		TEST(test_it_leaves_nothing_behind),
-		TEST(test_an_older_one_goes_first),
-		TEST(test_close_while_one_is_wanted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

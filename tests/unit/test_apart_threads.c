@@ -21,6 +21,8 @@ static int teardown(void **state)
 	return place_end(*state);
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Numbers whose sum never changes, unless transactions come between each other. */
 struct numbers {
 	int64_t values[NUMBERS];
@@ -205,12 +207,12 @@ static void all_of_it(const char *mirrors)
 
 /* Threads change the same numbers, one after another, by turns and by locks: nothing is lost, none
  * sees the middle of another's work, and the next owner finds it so. */
-static void threads_are_kept_apart_over_tcp(void **state)
+TEST(threads_are_kept_apart_over_tcp)
 {
 	all_of_it(((struct place *)*state)->tcp);
 }
 
-static void threads_are_kept_apart_over_shared_memory(void **state)
+TEST(threads_are_kept_apart_over_shared_memory)
 {
 	all_of_it(((struct place *)*state)->local);
 }
@@ -244,7 +246,7 @@ static unsigned waiting(perseas_t *p)
 }
 
 /* Who came first has its turn first. */
-static void turns_come_in_order(void **state)
+TEST(turns_come_in_order)
 {
 	perseas_t *p = open_store(((struct place *)*state)->tcp, 65536, 1 << 20, NULL);
 	struct asker askers[THREADS];
@@ -277,7 +279,7 @@ static void *begin_serially(void *arg)
 
 /* A transaction is handed on, and the thread that began it has ended: another thread, which may
  * have its memory, is not taken for it, and waits for its turn. */
-static void another_thread_is_not_the_one_that_ended(void **state)
+TEST(another_thread_is_not_the_one_that_ended)
 {
 	perseas_t *p = open_store(((struct place *)*state)->tcp, 65536, 1 << 20, NULL);
 	unsigned came = 0;
@@ -294,17 +296,4 @@ static void another_thread_is_not_the_one_that_ended(void **state)
 	pthread_join(next.thread, NULL);
 	assert_int_equal(came, 1);
 	perseas_close(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(threads_are_kept_apart_over_tcp),
-		TEST(threads_are_kept_apart_over_shared_memory),
-		TEST(turns_come_in_order),
-		TEST(another_thread_is_not_the_one_that_ended),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

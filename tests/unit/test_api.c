@@ -27,13 +27,14 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Of stores of all kinds. A program that is linked as usual lies at random from two thirds of the
  * address space on, with its heap behind it: it would find its own segment's place taken. */
-static void test_addresses_are_not_where_programs_lie(void **state)
+TEST_WITH(test_addresses_are_not_where_programs_lie, setup_empty, teardown)
 {
 	const uint64_t programs = 0x7ffffffff000 / 3 * 2;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 100; seed++) {
 		struct owner *each = owner_new(1);
 
@@ -45,7 +46,7 @@ static void test_addresses_are_not_where_programs_lie(void **state)
 }
 
 /* NULL where something is needed, and flags that no version defines yet. */
-static void test_bad_arguments_are_refused(void **state)
+TEST(test_bad_arguments_are_refused)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info info;
@@ -80,7 +81,7 @@ static void test_bad_arguments_are_refused(void **state)
 }
 
 /* Names and sizes that a segment cannot have. */
-static void test_bad_segments_are_refused(void **state)
+TEST(test_bad_segments_are_refused)
 {
 	struct owner *o = *state;
 	static const char *const names[] = { "", ".hidden", "a/b", "a b", "\xc3\xa9" };
@@ -98,12 +99,11 @@ static void test_bad_segments_are_refused(void **state)
 }
 
 /* The library's own entry points, before any mirror is spoken to. */
-static void test_open_checks_its_arguments(void **state)
+TEST_WITH(test_open_checks_its_arguments, setup_empty, teardown)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	perseas_t *p = NULL;
 
-	(void)state;
 	assert_int_equal(perseas_open("bank", "sim://0", NULL, NULL), PERSEAS_EINVAL);
 	assert_int_equal(perseas_open("a/b", "127.0.0.1:1", NULL, &p), PERSEAS_EINVAL);
 	assert_null(p);
@@ -140,7 +140,7 @@ static void *look_elsewhere(void *arg)
 
 /* The sentence of an error is copied, with its code: what fails later does not change it. What
  * does not fit loses words, and no byte behind the buffer is touched. */
-static void test_errors_are_copied(void **state)
+TEST(test_errors_are_copied)
 {
 	struct owner *o = *state;
 	char text[300], small[16];
@@ -176,7 +176,7 @@ static void test_errors_are_copied(void **state)
 }
 
 /* More acknowledgements than mirrors cannot come. */
-static void test_acks_beyond_the_mirrors(void **state)
+TEST_WITH(test_acks_beyond_the_mirrors, setup_empty, teardown)
 {
 	struct owner *o = *state;
 
@@ -185,7 +185,7 @@ static void test_acks_beyond_the_mirrors(void **state)
 	assert_error_says(o, "acknowledgements");
 }
 
-static void test_ended_transactions_do_nothing(void **state)
+TEST(test_ended_transactions_do_nothing)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -202,7 +202,7 @@ static void test_ended_transactions_do_nothing(void **state)
 }
 
 /* Ranges beside, across and around the segment; the transaction goes on after each. */
-static void test_ranges_outside_are_refused(void **state)
+TEST(test_ranges_outside_are_refused)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -227,7 +227,7 @@ static void test_ranges_outside_are_refused(void **state)
 }
 
 /* Mapped and not published: it takes no transactions, and does not exist for the next owner. */
-static void test_unpublished_segments(void **state)
+TEST(test_unpublished_segments)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info info;
@@ -248,7 +248,7 @@ static void test_unpublished_segments(void **state)
 }
 
 /* What is mapped anew, unmapped, dropped; and the table of segments with it. */
-static void test_map_and_unmap(void **state)
+TEST(test_map_and_unmap)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info info;
@@ -279,7 +279,7 @@ static void test_map_and_unmap(void **state)
 }
 
 /* An unmapped segment has ranges in an open transaction, which would be lost. */
-static void test_unmap_waits_for_transactions(void **state)
+TEST(test_unmap_waits_for_transactions)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -299,7 +299,7 @@ static void test_unmap_waits_for_transactions(void **state)
 }
 
 /* Something else lies where the segment must be. */
-static void test_taken_address(void **state)
+TEST(test_taken_address)
 {
 	struct owner *o = *state;
 	uint8_t *at = o->bytes;
@@ -315,7 +315,7 @@ static void test_taken_address(void **state)
 }
 
 /* 128 segments, published together, and not one more. */
-static void test_segment_limit(void **state)
+TEST(test_segment_limit)
 {
 	struct owner *o = *state;
 	char name[16];
@@ -336,7 +336,7 @@ static void test_segment_limit(void **state)
 
 /* The mirror's limit is reached: nothing is left of the segment, here or there, and less than
  * that fits. */
-static void test_mirror_memory_limit(void **state)
+TEST(test_mirror_memory_limit)
 {
 	struct owner *o = *state;
 	struct memory *memory = o->d->mirrors[0].memory;
@@ -356,7 +356,7 @@ static void test_mirror_memory_limit(void **state)
 }
 
 /* Open transactions that overlap: only where that is asked to be found out. */
-static void test_check_overlap(void **state)
+TEST(test_check_overlap)
 {
 	struct owner *o = *state;
 	perseas_tx_t *one, *two;
@@ -379,7 +379,7 @@ static void test_check_overlap(void **state)
 
 /* A store to memory that no transaction declared, seen by the next commit of any; what other
  * transactions have declared, and what is put back, is no fault. */
-static void test_check_writes(void **state)
+TEST(test_check_writes)
 {
 	struct owner *o = *state;
 	perseas_tx_t *one, *two;
@@ -407,7 +407,7 @@ static void test_check_writes(void **state)
 }
 
 /* A segment that is published in that mode is checked from then on. */
-static void test_check_writes_of_a_new_segment(void **state)
+TEST(test_check_writes_of_a_new_segment)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -428,7 +428,7 @@ static void test_check_writes_of_a_new_segment(void **state)
 }
 
 /* Opened for salvage: everything can be read, nothing can be changed, not even at the mirrors. */
-static void test_salvage(void **state)
+TEST(test_salvage)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -453,7 +453,7 @@ static void test_salvage(void **state)
 }
 
 /* What is not published yet is nothing to publish again. */
-static void test_publish_of_nothing(void **state)
+TEST(test_publish_of_nothing)
 {
 	struct owner *o = *state;
 	uint64_t seq = owner_stat(o).seq;
@@ -463,7 +463,7 @@ static void test_publish_of_nothing(void **state)
 }
 
 /* The same addresses, and the same bytes, for the next owner. */
-static void test_reopen_maps_at_the_same_address(void **state)
+TEST(test_reopen_maps_at_the_same_address)
 {
 	struct owner *o = *state;
 	uint8_t *before = o->bytes, contents[SIZE];
@@ -482,7 +482,7 @@ static void test_reopen_maps_at_the_same_address(void **state)
 	assert_ptr_equal(*(void **)addr, second);
 }
 
-static void test_figures(void **state)
+TEST(test_figures)
 {
 	struct owner *o = *state;
 	struct perseas_stat before = owner_stat(o), after;
@@ -509,7 +509,7 @@ static void test_figures(void **state)
 }
 
 /* The same, where the fabric copies at once and nothing goes through the ring. */
-static void test_figures_of_a_direct_fabric(void **state)
+TEST(test_figures_of_a_direct_fabric)
 {
 	struct owner *o = *state;
 	struct perseas_stat before, after;
@@ -520,36 +520,4 @@ static void test_figures_of_a_direct_fabric(void **state)
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	after = owner_stat(o);
 	assert_true(after.bytes_sent - before.bytes_sent == 64 + 16 + 104 + 100 + 40);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define EMPTY(name) cmocka_unit_test_setup_teardown(name, setup_empty, teardown)
-		TEST(test_bad_arguments_are_refused),
-		EMPTY(test_addresses_are_not_where_programs_lie),
-		TEST(test_bad_segments_are_refused),
-		TEST(test_errors_are_copied),
-		EMPTY(test_open_checks_its_arguments),
-		EMPTY(test_acks_beyond_the_mirrors),
-		TEST(test_ended_transactions_do_nothing),
-		TEST(test_ranges_outside_are_refused),
-		TEST(test_unpublished_segments),
-		TEST(test_map_and_unmap),
-		TEST(test_unmap_waits_for_transactions),
-		TEST(test_taken_address),
-		TEST(test_segment_limit),
-		TEST(test_mirror_memory_limit),
-		TEST(test_check_overlap),
-		TEST(test_check_writes),
-		TEST(test_check_writes_of_a_new_segment),
-		TEST(test_salvage),
-		TEST(test_publish_of_nothing),
-		TEST(test_reopen_maps_at_the_same_address),
-		TEST(test_figures),
-		TEST(test_figures_of_a_direct_fabric),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,15 +6,12 @@
 #include "../../proto/control/archive.h"
 #include "../../proto/image/crc32c.h"
 #include "../../proto/image/image.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { SMALL = 300, LOG = 4096, ROOM = 1 << 16 };
 
@@ -94,6 +91,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* The sample as an archive, in pieces that are shorter than they may be. */
 static void write_sample(struct sample *sample)
 {
@@ -145,7 +144,7 @@ static int read_back(struct buffer *buffer, struct copy *copy, const char **why)
 	return ret;
 }
 
-static void an_archive_gives_back_what_was_written(void **state)
+TEST(an_archive_gives_back_what_was_written)
 {
 	struct sample *sample = *state;
 	const uint8_t zeros[SMALL] = { 0 };
@@ -165,7 +164,7 @@ static void an_archive_gives_back_what_was_written(void **state)
 }
 
 /* Every bit of every byte, one at a time. */
-static void an_archive_with_a_flipped_bit_is_refused(void **state)
+TEST(an_archive_with_a_flipped_bit_is_refused)
 {
 	struct sample *sample = *state;
 	struct buffer *buffer = &sample->buffer;
@@ -184,7 +183,7 @@ static void an_archive_with_a_flipped_bit_is_refused(void **state)
 	}
 }
 
-static void an_archive_that_is_cut_off_is_refused(void **state)
+TEST(an_archive_that_is_cut_off_is_refused)
 {
 	struct sample *sample = *state;
 	struct buffer *buffer = &sample->buffer;
@@ -201,7 +200,7 @@ static void an_archive_that_is_cut_off_is_refused(void **state)
 	}
 }
 
-static void bytes_behind_the_end_are_refused(void **state)
+TEST(bytes_behind_the_end_are_refused)
 {
 	struct sample *sample = *state;
 	const char *why = NULL;
@@ -234,7 +233,7 @@ static const char *end_and_read(struct sample *sample, struct ps_archive_writer 
 }
 
 /* Checksums are right, and the pieces are not: a writer that is mistaken, or means harm. */
-static void pieces_out_of_place_are_refused(void **state)
+TEST(pieces_out_of_place_are_refused)
 {
 	static const struct {
 		uint32_t first, second;
@@ -272,7 +271,7 @@ static void pieces_out_of_place_are_refused(void **state)
 }
 
 /* A piece is left out, or comes from another archive of the same image. */
-static void pieces_that_were_not_written_so_are_refused(void **state)
+TEST(pieces_that_were_not_written_so_are_refused)
 {
 	struct sample *sample = *state;
 	struct buffer *buffer = &sample->buffer;
@@ -323,7 +322,7 @@ static int write_into(struct sample *sample, size_t room)
 }
 
 /* The disk fills up, after so many bytes. */
-static void a_sink_that_refuses_ends_the_writing(void **state)
+TEST(a_sink_that_refuses_ends_the_writing)
 {
 	struct sample *sample = *state;
 	size_t whole;
@@ -336,7 +335,7 @@ static void a_sink_that_refuses_ends_the_writing(void **state)
 }
 
 /* More than a piece holds; through a file. */
-static void long_regions_are_cut_into_pieces(void **state)
+TEST(long_regions_are_cut_into_pieces)
 {
 	struct sample *sample = *state;
 	const uint64_t size = 2 * (uint64_t)PS_ARCHIVE_PIECE_MAX + 5;
@@ -371,21 +370,4 @@ static void long_regions_are_cut_into_pieces(void **state)
 	ps_archive_free(&reader);
 	fclose(stream);
 	free(bytes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(an_archive_gives_back_what_was_written),
-		TEST(an_archive_with_a_flipped_bit_is_refused),
-		TEST(an_archive_that_is_cut_off_is_refused),
-		TEST(bytes_behind_the_end_are_refused),
-		TEST(pieces_out_of_place_are_refused),
-		TEST(pieces_that_were_not_written_so_are_refused),
-		TEST(a_sink_that_refuses_ends_the_writing),
-		TEST(long_regions_are_cut_into_pieces),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

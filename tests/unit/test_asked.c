@@ -27,12 +27,11 @@ static enum ps_match match(struct ps_asked *asked, uint64_t id, Perseas__Reply__
 }
 
 /* As many requests as there may be are answered in order, round after round. */
-static void replies_answer_the_oldest_request(void **state)
+TEST(replies_answer_the_oldest_request)
 {
 	struct ps_asked asked = { 0 };
 	uint64_t next = 1;
 
-	(void)state;
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < PS_ASKED_MAX; i++)
 			assert_int_equal(ps_asked_add(&asked, i % 2 ? PERSEAS__REQUEST__BODY_READ
@@ -54,12 +53,11 @@ static void replies_answer_the_oldest_request(void **state)
 }
 
 /* A refusal has no body, so that its id alone tells what it refuses. */
-static void a_refusal_answers_any_kind(void **state)
+TEST(a_refusal_answers_any_kind)
 {
 	struct ps_asked asked = { 0 };
 	Perseas__Reply reply = a_reply(1, PERSEAS__REPLY__BODY__NOT_SET);
 
-	(void)state;
 	ps_asked_add(&asked, PERSEAS__REQUEST__BODY_CLAIM);
 	reply.status = PERSEAS__STATUS__STATUS_BUSY;
 	assert_int_equal(ps_asked_match(&asked, &reply), PS_MATCH_ANSWER);
@@ -67,12 +65,11 @@ static void a_refusal_answers_any_kind(void **state)
 }
 
 /* Signs of progress count for the request that is worked on, and each must tell of more. */
-static void signs_of_progress_grow(void **state)
+TEST(signs_of_progress_grow)
 {
 	struct ps_asked asked = { 0 };
 	Perseas__Reply reply = a_reply(1, PERSEAS__REPLY__BODY_WORKING);
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		ps_asked_add(&asked, PERSEAS__REQUEST__BODY_CLAIM);
 		reply.id = asked.last;
@@ -91,7 +88,7 @@ static void signs_of_progress_grow(void **state)
 
 /* The owner has asked all its mirrors for a sign of life, and has not looked at the answers, when
  * another one takes over. Those answers are good, and say nothing of the time after. */
-static void what_was_asked_before_counts_for_nothing(void **state)
+TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 	struct perseas_options options = o->options;
@@ -142,7 +139,7 @@ static void hear_order(struct owner *o, unsigned mirror, uint8_t id, const char 
 
 /* Two orders were carried out, and a mirror that was stopped meanwhile tells of the first one: it
  * is not carried out again. */
-static void an_order_is_carried_out_once(void **state)
+TEST_WITH(an_order_is_carried_out_once, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 
@@ -155,7 +152,7 @@ static void an_order_is_carried_out_once(void **state)
 }
 
 /* Whoever saves a store has it open for reading alone, and a live owner is what operators see. */
-static void an_owner_that_saves_changes_no_roster(void **state)
+TEST_WITH(an_owner_that_saves_changes_no_roster, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 
@@ -167,10 +164,8 @@ static void an_owner_that_saves_changes_no_roster(void **state)
 	assert_int_equal(o->p->members, 3);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-
 /* Every status but OK is an error, and those that a client goes by have codes of their own. */
-static void every_refusal_has_its_code(void **state)
+TEST(every_refusal_has_its_code)
 {
 	static const struct {
 		Perseas__Status status;
@@ -194,7 +189,6 @@ static void every_refusal_has_its_code(void **state)
 	};
 	Perseas__Reply reply = a_reply(1, PERSEAS__REPLY__BODY__NOT_SET);
 
-	(void)state;
 	assert_int_equal(sizeof(codes) / sizeof(codes[0]), perseas__status__descriptor.n_values);
 	reply.message = (char *)(uintptr_t) "not today";
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
@@ -205,19 +199,4 @@ static void every_refusal_has_its_code(void **state)
 		assert_int_equal(error.code, codes[i].code);
 		assert_string_equal(error.text, codes[i].code ? "host:1: not today" : "");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_refusal_has_its_code),
-		cmocka_unit_test(replies_answer_the_oldest_request),
-		cmocka_unit_test(a_refusal_answers_any_kind),
-		cmocka_unit_test(signs_of_progress_grow),
-		TEST(what_was_asked_before_counts_for_nothing),
-		TEST(an_order_is_carried_out_once),
-		TEST(an_owner_that_saves_changes_no_roster),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,19 @@ static const char of[] = "open of store 'bank': ";
 	"judged, then claimed", "claimed, then chosen", "chosen, then confirmed", \
 		"confirmed, then adopted", "adopted, then open"
 
-static void an_open_takes_every_step(void **state)
+static int setup_opened(void **state)
+{
+	struct owner *o = owner_new(3);
+
+	owner_begin(o);
+	owner_reopen(o);
+	*state = o;
+	return 0;
+}
+
+const struct unit_fixture unit_fixture = { setup_opened, owner_teardown };
+
+TEST(an_open_takes_every_step)
 {
 	static const char *const moves[] = { "open, then none", "none, then probed",
 		                             "probed, then judged", JUDGED_TO_OPEN, NULL };
@@ -30,7 +42,7 @@ static void an_open_takes_every_step(void **state)
 	assert_int_equal(o->p->opening.step, PS_ATTEMPT_OPEN);
 }
 
-static void an_open_that_saves_takes_the_same_steps(void **state)
+TEST(an_open_that_saves_takes_the_same_steps)
 {
 	static const char *const moves[] = { "open, then none", "none, then probed",
 		                             "probed, then judged", JUDGED_TO_OPEN, NULL };
@@ -42,7 +54,7 @@ static void an_open_that_saves_takes_the_same_steps(void **state)
 	assert_traced(o, &t, moves);
 }
 
-static void a_store_that_was_made_is_probed_again(void **state)
+TEST(a_store_that_was_made_is_probed_again)
 {
 	static const char *const made[] = { "none, then probed", "probed, then made",
 		                            "made, then none", NULL };
@@ -52,7 +64,6 @@ static void a_store_that_was_made_is_probed_again(void **state)
 	struct owner *fresh = owner_new(3);
 	struct traced t = { .of = of };
 
-	(void)state;
 	listen_to(fresh, &t);
 	assert_int_equal(owner_open(fresh, PERSEAS_CREATE), 0);
 	assert_traced(fresh, &t, opened);
@@ -66,7 +77,7 @@ static void a_store_that_was_made_is_probed_again(void **state)
 }
 
 /* A store that is not there, and one that is another's. */
-static void a_refused_open_claims_nothing(void **state)
+TEST(a_refused_open_claims_nothing)
 {
 	static const char *const moves[] = { "none, then probed", "probed, then none", NULL };
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
@@ -96,7 +107,7 @@ static void heal(void *arg)
 
 /* A candidate's session breaks before the state is adopted: nothing of it may be, and the next
  * attempt begins with the probe. */
-static void a_broken_session_begins_it_again(void **state)
+TEST(a_broken_session_begins_it_again)
 {
 	static const char *const moves[] = {
 		"none, then probed",    "probed, then judged", "judged, then claimed",
@@ -317,7 +328,7 @@ static const struct mistake mistakes[] = {
 };
 /* clang-format on */
 
-static void each_step_says_what_is_so(void **state)
+TEST(each_step_says_what_is_so)
 {
 	struct owner *o = *state;
 	struct perseas *p = o->p;
@@ -345,7 +356,7 @@ static void each_step_says_what_is_so(void **state)
 }
 
 /* Fewer than R will do where the operator has named the state. */
-static void an_accepted_state_needs_fewer(void **state)
+TEST(an_accepted_state_needs_fewer)
 {
 	struct owner *o = *state;
 	struct perseas *p = o->p;
@@ -358,31 +369,4 @@ static void an_accepted_state_needs_fewer(void **state)
 	p->options.accept_seq = p->opening.chosen.seq;
 	assert_true(ps_attempt_is_sound(p));
 	put_back(p, &k);
-}
-
-static int setup_opened(void **state)
-{
-	struct owner *o = owner_new(3);
-
-	owner_begin(o);
-	owner_reopen(o);
-	*state = o;
-	return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_opened, owner_teardown)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(an_open_takes_every_step),
-		TEST(an_open_that_saves_takes_the_same_steps),
-		TEST(a_store_that_was_made_is_probed_again),
-		TEST(a_refused_open_claims_nothing),
-		TEST(a_broken_session_begins_it_again),
-		TEST(each_step_says_what_is_so),
-		TEST(an_accepted_state_needs_fewer),
-	};
-
-	return cmocka_run_group_tests_name("attempt", tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
  * test_bank.c - the debit-credit workload: what the demo and the drills trust when they say
  * that nothing was lost and nothing is half there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../support/unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "../../bench/bank.h"
 
@@ -41,13 +37,12 @@ static struct work_plan plan_at(uint64_t done)
 }
 
 /* Many transfers; every choice is looked at. */
-static void transfers_stay_inside_the_bank_and_reach_all_of_it(void **state)
+TEST(transfers_stay_inside_the_bank_and_reach_all_of_it)
 {
 	bool accounts_high = false, tellers[BANK_TELLERS] = { false };
 	struct work_plan plan = plan_at(0);
 	struct bank_transfer transfer;
 
-	(void)state;
 	for (unsigned i = 0; i < TRANSFERS; i++) {
 		bank_plan_next(&plan, &transfer);
 		assert_true(transfer.account < BANK_ACCOUNTS);
@@ -63,12 +58,11 @@ static void transfers_stay_inside_the_bank_and_reach_all_of_it(void **state)
 }
 
 /* A plan that skips, and one that goes step by step. */
-static void a_plan_that_skips_goes_on_as_one_that_does_not(void **state)
+TEST(a_plan_that_skips_goes_on_as_one_that_does_not)
 {
 	struct work_plan skipped = plan_at(1234), stepped = plan_at(0);
 	struct bank_transfer a, b;
 
-	(void)state;
 	while (stepped.done < 1234)
 		bank_plan_next(&stepped, &b);
 	bank_plan_next(&skipped, &a);
@@ -81,11 +75,10 @@ static void a_plan_that_skips_goes_on_as_one_that_does_not(void **state)
 }
 
 /* Before, at and after the end of the history's ring. */
-static void a_bank_tells_how_many_transfers_it_holds(void **state)
+TEST(a_bank_tells_how_many_transfers_it_holds)
 {
 	static const uint64_t counts[] = { 0, 1, BANK_HISTORY, BANK_HISTORY + 1, TRANSFERS };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		struct bank *bank = bank_of(counts[i]);
 		struct work_plan plan = plan_at(counts[i]);
@@ -99,7 +92,7 @@ static void a_bank_tells_how_many_transfers_it_holds(void **state)
 }
 
 /* One balance of the three is not what it must be. */
-static void a_wrong_balance_is_found(void **state)
+TEST(a_wrong_balance_is_found)
 {
 	struct bank *bank = bank_of(TRANSFERS);
 	struct work_plan plan = plan_at(TRANSFERS);
@@ -107,7 +100,6 @@ static void a_wrong_balance_is_found(void **state)
 		                &bank->branches[3].balance };
 	char why[WORK_WHY];
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		++*balances[i];
 		assert_false(bank_check(&plan, bank, why, sizeof(why)));
@@ -119,13 +111,12 @@ static void a_wrong_balance_is_found(void **state)
 }
 
 /* Money moved between two accounts: the sums are right, the bytes are not. */
-static void a_difference_that_the_sums_do_not_show_is_found(void **state)
+TEST(a_difference_that_the_sums_do_not_show_is_found)
 {
 	struct bank *bank = bank_of(1000);
 	struct work_plan plan = plan_at(1000);
 	char why[WORK_WHY];
 
-	(void)state;
 	bank->accounts[1].balance += 5;
 	bank->accounts[2].balance -= 5;
 	assert_true(bank_check(&plan, bank, why, sizeof(why)));
@@ -134,14 +125,13 @@ static void a_difference_that_the_sums_do_not_show_is_found(void **state)
 }
 
 /* The next transfer reached the balances, and not the history. */
-static void a_transfer_that_is_half_there_is_found(void **state)
+TEST(a_transfer_that_is_half_there_is_found)
 {
 	struct bank *bank = bank_of(1000);
 	struct work_plan plan = plan_at(1000);
 	struct bank_transfer transfer;
 	char why[WORK_WHY];
 
-	(void)state;
 	bank_plan_next(&plan, &transfer);
 	bank->accounts[transfer.account].balance += transfer.amount;
 	bank->tellers[transfer.teller].balance += transfer.amount;
@@ -153,24 +143,22 @@ static void a_transfer_that_is_half_there_is_found(void **state)
 }
 
 /* The last transfer is missing altogether, as a commit that was lost would be. */
-static void a_missing_transfer_is_found(void **state)
+TEST(a_missing_transfer_is_found)
 {
 	struct bank *bank = bank_of(999);
 	struct work_plan plan = plan_at(1000);
 	char why[WORK_WHY];
 
-	(void)state;
 	assert_false(bank_check(&plan, bank, why, sizeof(why)));
 	assert_false(work_compare(&bank_work, 1, bank, 1000, why));
 	free(bank);
 }
 
 /* A record that is too new by itself, one that was never overwritten, one that is missing. */
-static void a_history_that_no_run_could_leave_has_no_count(void **state)
+TEST(a_history_that_no_run_could_leave_has_no_count)
 {
 	static const uint64_t wrong[] = { (uint64_t)1 << 60, 5, 0 };
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct bank *bank = bank_of(TRANSFERS);
 		struct work_plan plan = plan_at(TRANSFERS);
@@ -184,32 +172,14 @@ static void a_history_that_no_run_could_leave_has_no_count(void **state)
 }
 
 /* The engine that the library is compared with, and plain memory. */
-static void the_local_engine_does_what_plain_memory_does(void **state)
+TEST(the_local_engine_does_what_plain_memory_does)
 {
 	char why[WORK_WHY];
 	struct work_run run;
 
-	(void)state;
 	assert_int_equal(work_attach(&run, &bank_work, 1, &engine_local, &nowhere, why), 0);
 	while (run.plan.done < 5000)
 		assert_int_equal(bank_work.step(&run), 0);
 	assert_true(work_compare(&bank_work, 1, run.rows.memory, 5000, why));
 	work_close(&run);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(transfers_stay_inside_the_bank_and_reach_all_of_it),
-		cmocka_unit_test(a_plan_that_skips_goes_on_as_one_that_does_not),
-		cmocka_unit_test(a_bank_tells_how_many_transfers_it_holds),
-		cmocka_unit_test(a_wrong_balance_is_found),
-		cmocka_unit_test(a_difference_that_the_sums_do_not_show_is_found),
-		cmocka_unit_test(a_transfer_that_is_half_there_is_found),
-		cmocka_unit_test(a_missing_transfer_is_found),
-		cmocka_unit_test(a_history_that_no_run_could_leave_has_no_count),
-		cmocka_unit_test(the_local_engine_does_what_plain_memory_does),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,19 +7,14 @@
  */
 #include "../../client/core/biased.h"
 #include "../../client/core/env.h"
+#include "../support/unit.h"
 
 #include <linux/membarrier.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "stepping.h"
 #include "two_processors.h"
@@ -32,7 +27,7 @@ enum {
 	STAY = 10000, /* turns of a loop */
 };
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static struct ps_biased lock;
 static unsigned barriers, failures; /* that were asked for; that are still to fail */
@@ -385,15 +380,15 @@ static void no_two_threads_have_it_at_once(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_thread_that_takes_it_often_is_the_favourite),
-		TEST(threads_that_take_it_by_turns_have_no_favourite),
-		TEST(another_thread_makes_the_next_favourite_wait_longer),
-		TEST(each_favourite_has_a_seat_of_its_own),
-		TEST(without_barriers_there_is_no_favourite),
-		TEST(a_barrier_that_fails_is_tried_again),
-		TEST(another_thread_waits_while_the_favourite_is_inside),
-		TEST(another_may_come_before_each_instruction),
-		TEST(no_two_threads_have_it_at_once),
+		ENTRY(a_thread_that_takes_it_often_is_the_favourite),
+		ENTRY(threads_that_take_it_by_turns_have_no_favourite),
+		ENTRY(another_thread_makes_the_next_favourite_wait_longer),
+		ENTRY(each_favourite_has_a_seat_of_its_own),
+		ENTRY(without_barriers_there_is_no_favourite),
+		ENTRY(a_barrier_that_fails_is_tried_again),
+		ENTRY(another_thread_waits_while_the_favourite_is_inside),
+		ENTRY(another_may_come_before_each_instruction),
+		ENTRY(no_two_threads_have_it_at_once),
 	};
 
 	alarm(SECONDS);

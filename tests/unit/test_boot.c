@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* The host starts again, and what was memory is there, as a disk may have it. */
 static void reboot(struct rig *rig)
 {
@@ -32,7 +34,7 @@ static unsigned stores_of(struct rig *rig)
 }
 
 /* A power cut: the image came back as some of it was written to a disk. It counts for nothing. */
-static void an_image_of_another_boot_is_set_aside(void **state)
+TEST(an_image_of_another_boot_is_set_aside)
 {
 	struct rig *rig = *state;
 
@@ -51,7 +53,7 @@ static void an_image_of_another_boot_is_set_aside(void **state)
 
 /* A host shut down, and wrote its images to the spill directory; then the memory directory, which
  * was on a disk, comes back with an image from before that. */
-static void a_spill_wins_over_an_image_of_another_boot(void **state)
+TEST(a_spill_wins_over_an_image_of_another_boot)
 {
 	struct rig *rig = *state;
 	struct writer writer;
@@ -72,7 +74,7 @@ static void a_spill_wins_over_an_image_of_another_boot(void **state)
 }
 
 /* A daemon that only ended: the same boot, and so memory wins. */
-static void an_image_of_this_boot_is_served(void **state)
+TEST(an_image_of_this_boot_is_served)
 {
 	struct rig *rig = *state;
 
@@ -86,7 +88,7 @@ static void an_image_of_this_boot_is_served(void **state)
 }
 
 /* An image that cannot be set aside is not served either. */
-static void what_cannot_be_set_aside_is_damaged(void **state)
+TEST(what_cannot_be_set_aside_is_damaged)
 {
 	struct rig *rig = *state;
 	struct peer peer;
@@ -102,7 +104,7 @@ static void what_cannot_be_set_aside_is_damaged(void **state)
 }
 
 /* A version that knew no boots left the image, in memory, and this one takes over. */
-static void an_image_without_a_boot_gets_this_one(void **state)
+TEST(an_image_without_a_boot_gets_this_one)
 {
 	struct rig *rig = *state;
 	struct memory *memory = rig->mirror.memory;
@@ -138,14 +140,13 @@ static void remove_directory(const char *path)
 }
 
 /* The kernel tells what a directory lies on. */
-static void a_directory_on_a_disk_is_refused(void **state)
+TEST_WITH(a_directory_on_a_disk_is_refused, NULL, NULL)
 {
 	char path[] = "/var/tmp/perseas-boot-XXXXXX";
 	const char *why = NULL;
 	struct memory *memory;
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (memory_place_of(fd, fd) != PLACE_DISK) {
@@ -165,14 +166,13 @@ static void a_directory_on_a_disk_is_refused(void **state)
 	remove_directory(path);
 }
 
-static void a_directory_in_memory_knows_its_boot(void **state)
+TEST_WITH(a_directory_in_memory_knows_its_boot, NULL, NULL)
 {
 	char path[] = "/dev/shm/perseas-boot-XXXXXX";
 	const char *why = NULL;
 	uint8_t id[BOOT_ID_SIZE], again[BOOT_ID_SIZE];
 	struct memory *memory;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	memory = memory_file_new(path, 0, false, &why);
 	assert_non_null(memory);
@@ -190,13 +190,12 @@ static void a_directory_in_memory_knows_its_boot(void **state)
 }
 
 /* The folder keeps what it has, under a name that no store has. */
-static void a_folder_that_is_set_aside_keeps_its_files(void **state)
+TEST_WITH(a_folder_that_is_set_aside_keeps_its_files, NULL, NULL)
 {
 	char path[] = "/dev/shm/perseas-boot-XXXXXX", where[64], at[256];
 	const char *why = NULL;
 	struct memory *memory;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	memory = memory_file_new(path, 0, false, &why);
 	assert_non_null(memory);
@@ -209,21 +208,4 @@ static void a_folder_that_is_set_aside_keeps_its_files(void **state)
 	assert_string_equal(where, ".bank.aside-2");
 	memory_file_free(memory);
 	remove_directory(path);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(an_image_of_another_boot_is_set_aside),
-		TEST(a_spill_wins_over_an_image_of_another_boot),
-		TEST(an_image_of_this_boot_is_served),
-		TEST(what_cannot_be_set_aside_is_damaged),
-		TEST(an_image_without_a_boot_gets_this_one),
-		cmocka_unit_test(a_directory_on_a_disk_is_refused),
-		cmocka_unit_test(a_directory_in_memory_knows_its_boot),
-		cmocka_unit_test(a_folder_that_is_set_aside_keeps_its_files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

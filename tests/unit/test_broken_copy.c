@@ -14,6 +14,8 @@ static int setup_lone_acks(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup_lone_acks, teardown };
+
 static void break_second(void *arg)
 {
 	struct owner *o = arg;
@@ -36,7 +38,7 @@ static uint64_t fall_behind(struct owner *o)
 
 /* One of two is enough, and every copy to the other breaks: the open has what it needs, claims
  * once, and the keeper copies on. */
-static void test_a_copy_that_breaks_undoes_no_open(void **state)
+TEST(test_a_copy_that_breaks_undoes_no_open)
 {
 	struct owner *o = *state;
 	const uint64_t before = fall_behind(o);
@@ -92,7 +94,7 @@ static void overlook_write(void *arg, const struct direct_write *write)
 	(void)write;
 }
 
-static void test_a_copy_that_another_claim_breaks_does(void **state)
+TEST(test_a_copy_that_another_claim_breaks_does)
 {
 	struct owner *o = *state;
 	const struct direct_tap tap = { o, overlook_request, overlook_write, claim_second };
@@ -104,16 +106,4 @@ static void test_a_copy_that_another_claim_breaks_does(void **state)
 	/* The other one's, and a second attempt after it. */
 	assert_int_equal(owner_stat(o).epoch, before + 3);
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup_lone_acks, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_copy_that_breaks_undoes_no_open),
-		TEST(test_a_copy_that_another_claim_breaks_does),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

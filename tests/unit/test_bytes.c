@@ -3,14 +3,10 @@
  * way, at every place in a cache line, and not a byte beside.
  */
 #include "../../client/core/bytes.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { PAGE = 4096, BEFORE = 0x5a, ROOM = 9 << 20 };
 
@@ -46,6 +42,8 @@ static int free_room(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_group = { make_room, free_room };
+
 /* `at` and `from` are places in the room; what lies around the copy must stay. */
 static void check(copy_fn copy, size_t at, size_t from, size_t len)
 {
@@ -68,9 +66,8 @@ static void copy_any(void *to, const void *from, size_t len)
 	ps_copy(to, from, len);
 }
 
-static void every_short_length_at_every_place(void **state)
+TEST(every_short_length_at_every_place)
 {
-	(void)state;
 	for (size_t len = 0; len <= PS_COPY_SHORT + 1; len++)
 		for (size_t at = 0; at < 64; at += 3)
 			for (size_t from = 0; from < 64; from += 7)
@@ -78,43 +75,28 @@ static void every_short_length_at_every_place(void **state)
 }
 
 /* A few bytes behind its source, in terms of places in a page, a long copy goes downwards. */
-static void long_copies_close_behind_their_source(void **state)
+TEST(long_copies_close_behind_their_source)
 {
 	const size_t lengths[] = { 257, 1023, 1024, 1025, 1087, 4096, 8191, 70001 };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
 		for (size_t behind = 0; behind <= 40; behind++)
 			check(copy_any, PAGE + behind, 2 * PAGE, lengths[i]);
 }
 
 /* Around the caches: what is before and behind whole lines is copied as well. */
-static void copies_around_the_caches(void **state)
+TEST(copies_around_the_caches)
 {
-	(void)state;
 	for (size_t at = 0; at < 64; at += 5)
 		for (size_t from = 0; from < 64; from += 9)
 			for (size_t more = 0; more < 130; more += 43)
 				check(ps_copy_away, PAGE + at, from, PS_COPY_AWAY - 1 + more);
 }
 
-static void copies_by_several_processors(void **state)
+TEST(copies_by_several_processors)
 {
 	const size_t lengths[] = { 0, 1, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, (8 << 20) + 77 };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
 		check(ps_copy_beside, PAGE + i, 3 * i, lengths[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_short_length_at_every_place),
-		cmocka_unit_test(long_copies_close_behind_their_source),
-		cmocka_unit_test(copies_around_the_caches),
-		cmocka_unit_test(copies_by_several_processors),
-	};
-
-	return cmocka_run_group_tests(tests, make_room, free_room);
 }

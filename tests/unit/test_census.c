@@ -49,14 +49,13 @@ static void leave(struct desk *desk)
 
 /* Mirror 1 is to leave, and the owner dies while both rosters count: its image still does, and with
  * that of one other mirror the store is opened. */
-static void who_leaves_counts_until_the_change_is_settled(void **state)
+TEST(who_leaves_counts_until_the_change_is_settled)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0,
 		                                      0 };
 	struct owner *o = begin(3, 2);
 	struct desk desk;
 
-	(void)state;
 	assert_int_equal(owner_change(o, &wanted), 0);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_JOINT; rounds++) {
@@ -109,13 +108,12 @@ static const Perseas__Order *order_at(struct desk *desk, char *with)
 /* A live owner is ordered to add a mirror: status asks that one, too. As soon as a roster lists it,
  * though the change is not made, it is known by its image: it may have been asked by another name
  * of it. */
-static void who_comes_is_asked_until_a_roster_lists_it(void **state)
+TEST(who_comes_is_asked_until_a_roster_lists_it)
 {
 	char with[] = "sim://3";
 	struct owner *o = begin(3, 2);
 	struct desk desk;
 
-	(void)state;
 	look(&desk, o, 3);
 	assert_null(ps_owner_newcomer(&desk.census));
 	assert_non_null(order_at(&desk, with));
@@ -139,13 +137,12 @@ static void who_comes_is_asked_until_a_roster_lists_it(void **state)
 
 /* One of three is down, and one is being copied to. Where the copy goes in place over an older
  * state of the same history it has a voice all the same; else nobody is claimed. */
-static void who_is_not_whole_may_have_no_voice(void **state)
+TEST(who_is_not_whole_may_have_no_voice)
 {
 	struct owner *o = begin(3, 2);
 	const struct store *store = store_find(o->d->mirrors[1].stores, STORE);
 	struct desk desk;
 
-	(void)state;
 	owner_die(o);
 	direct_crash(o->d, 2);
 	store->header->state = PERSEAS__STATE__STATE_JOINING;
@@ -191,12 +188,11 @@ static void make_image(struct owner *o, unsigned mirror, unsigned store)
 }
 
 /* Two mirrors have what is left of a making; a third one has a store of that name. */
-static void a_store_is_found_beside_a_making(void **state)
+TEST(a_store_is_found_beside_a_making)
 {
 	struct owner *o = owner_new(3);
 	struct desk desk;
 
-	(void)state;
 	make_image(o, 0, 0);
 	make_image(o, 1, 0);
 	look(&desk, o, 2);
@@ -217,12 +213,11 @@ static void a_store_is_found_beside_a_making(void **state)
 }
 
 /* Neither is meant more than the other. */
-static void of_two_stores_none_is_taken(void **state)
+TEST(of_two_stores_none_is_taken)
 {
 	struct owner *o = owner_new(2);
 	struct desk desk;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(ps_create(direct_env(o->d), STORE, i ? "sim://1" : "sim://0",
 		                           &o->options, &o->error),
@@ -258,7 +253,7 @@ static Perseas__MirrorReport **look_at_stale(struct desk *desk, struct owner *o,
 
 /* Mirror 2 is stale, and its owner calls it by the address of mirror 1, and that one by 2's: with 1
  * the last but one that is live would be lost. */
-static void a_report_is_of_the_image_that_it_names(void **state)
+TEST(a_report_is_of_the_image_that_it_names)
 {
 	struct owner *o = begin(3, 2);
 	Perseas__MirrorReport **reports;
@@ -267,7 +262,6 @@ static void a_report_is_of_the_image_that_it_names(void **state)
 	struct desk desk;
 	char *address, *live;
 
-	(void)state;
 	reports = look_at_stale(&desk, o, &live);
 	address = reports[1]->address;
 	reports[1]->address = reports[2]->address;
@@ -290,7 +284,7 @@ static void a_report_is_of_the_image_that_it_names(void **state)
 }
 
 /* The owner's report of one that was removed is of no image: its address is all that is known. */
-static void a_report_names_images_that_rosters_list(void **state)
+TEST(a_report_names_images_that_rosters_list)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0,
 		                                      0 };
@@ -298,7 +292,6 @@ static void a_report_names_images_that_rosters_list(void **state)
 	Perseas__MirrorReport **reports;
 	struct desk desk;
 
-	(void)state;
 	assert_int_equal(owner_change(o, &wanted), 0);
 	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
 		assert_true(rounds < ROUNDS);
@@ -317,14 +310,13 @@ static void a_report_names_images_that_rosters_list(void **state)
 
 /* With all there the promise is kept, by an owner and without one; each loss takes one from it, and
  * the last one that may be borne is borne. */
-static void each_loss_takes_one_from_what_is_borne(void **state)
+TEST(each_loss_takes_one_from_what_is_borne)
 {
 	static const struct {
 		unsigned count, acks, promise;
 	} cases[] = { { 1, 1, 0 }, { 2, 1, 0 }, { 2, 2, 0 }, { 3, 2, 1 },
 		      { 3, 3, 0 }, { 4, 3, 1 }, { 5, 3, 2 }, { 5, 4, 1 } };
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct owner *o = begin(cases[i].count, cases[i].acks);
 		struct desk desk;
@@ -349,7 +341,7 @@ static void each_loss_takes_one_from_what_is_borne(void **state)
 
 /* The owner calls one of three stale: nothing may be lost beside it. While a change is not settled
  * nothing is whole, either. */
-static void who_is_behind_is_not_borne_beside_another(void **state)
+TEST(who_is_behind_is_not_borne_beside_another)
 {
 	struct owner *o = begin(3, 2);
 	Perseas__MirrorReport **reports;
@@ -357,7 +349,6 @@ static void who_is_behind_is_not_borne_beside_another(void **state)
 	struct desk desk;
 	char *live;
 
-	(void)state;
 	reports = look_at_stale(&desk, o, &live);
 	assert_int_equal(ps_verdict_bears(&desk.census), 0);
 	assert_false(ps_verdict_whole(&desk.census));
@@ -388,13 +379,12 @@ static void make_anew(struct owner *o, const char *name)
 
 /* One mirror answers before a segment is destroyed and made anew, the others afterwards: both have
  * a segment of that name, and these are two. */
-static void a_segment_that_is_made_anew_moves(void **state)
+TEST(a_segment_that_is_made_anew_moves)
 {
 	struct owner *o = begin(3, 2);
 	const Perseas__StoreStatus *told;
 	struct desk before, after;
 
-	(void)state;
 	look(&before, o, 3);
 	assert_false(ps_census_moves(&before.census));
 	make_anew(o, "accounts");
@@ -410,22 +400,4 @@ static void a_segment_that_is_made_anew_moves(void **state)
 	leave(&before);
 	leave(&after);
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_leaves_counts_until_the_change_is_settled),
-		cmocka_unit_test(who_comes_is_asked_until_a_roster_lists_it),
-		cmocka_unit_test(who_is_not_whole_may_have_no_voice),
-		cmocka_unit_test(a_store_is_found_beside_a_making),
-		cmocka_unit_test(of_two_stores_none_is_taken),
-		cmocka_unit_test(a_report_is_of_the_image_that_it_names),
-		cmocka_unit_test(a_report_names_images_that_rosters_list),
-		cmocka_unit_test(each_loss_takes_one_from_what_is_borne),
-		cmocka_unit_test(who_is_behind_is_not_borne_beside_another),
-		cmocka_unit_test(a_segment_that_is_made_anew_moves),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

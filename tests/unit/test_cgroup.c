@@ -7,18 +7,15 @@
 #include "../../server/memory/memory_place.h"
 #include "../../server/store/status.h"
 #include "../support/memory_folder.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
@@ -45,6 +42,8 @@ static int teardown(void **state)
 	snprintf(command, sizeof(command), "rm -rf '%s'", place);
 	return system(command);
 }
+
+const struct unit_fixture unit_fixture = { setup, teardown };
 
 static void put_bytes(const char *path, const void *bytes, size_t len)
 {
@@ -78,9 +77,8 @@ static void put_self(const char *text)
 }
 
 /* A sixteenth of a small limit, and 64 MiB of a large one, are the daemon's own. */
-static void the_least_of_all_groups_above_counts(void **state)
+TEST(the_least_of_all_groups_above_counts)
 {
-	(void)state;
 	put_self("0::/system.slice/perseasd.service\n");
 	assert_true(cgroup_room() == UINT64_MAX);
 	put("/system.slice", "memory.max", "max\n");
@@ -99,9 +97,8 @@ static void the_least_of_all_groups_above_counts(void **state)
 	assert_int_equal(cgroup_room(), 0);
 }
 
-static void version_1_has_a_tree_of_its_own(void **state)
+TEST(version_1_has_a_tree_of_its_own)
 {
-	(void)state;
 	put_self("5:cpu,cpuacct:/a\n4:pids,memory:/box\n0::/\n");
 	put("/memory", "memory.limit_in_bytes", "9223372036854771712\n");
 	put("/memory", "memory.usage_in_bytes", "1000\n");
@@ -113,9 +110,8 @@ static void version_1_has_a_tree_of_its_own(void **state)
 }
 
 /* In a container the path may be the host's, of which nothing is shown but the container's own. */
-static void a_group_that_is_not_shown_has_the_top(void **state)
+TEST(a_group_that_is_not_shown_has_the_top)
 {
-	(void)state;
 	put("", "memory.max", "1073741824\n");
 	put("", "memory.current", "0\n");
 	put_self("0::/docker/0123456789\n");
@@ -124,7 +120,7 @@ static void a_group_that_is_not_shown_has_the_top(void **state)
 	assert_int_equal(cgroup_room(), GIB - 64 * MIB);
 }
 
-static void what_is_not_understood_is_no_limit(void **state)
+TEST(what_is_not_understood_is_no_limit)
 {
 	static const char *const lines[] = {
 		"",
@@ -156,7 +152,6 @@ static void what_is_not_understood_is_no_limit(void **state)
 	};
 	static char large[1 << 16];
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		put_self(lines[i]);
 		assert_true(cgroup_room() == UINT64_MAX);
@@ -188,7 +183,7 @@ static void what_is_not_understood_is_no_limit(void **state)
 }
 
 /* The daemon refuses what would have it killed, and says what to raise; what fits is made. */
-static void memory_beyond_the_limit_is_refused(void **state)
+TEST(memory_beyond_the_limit_is_refused)
 {
 	const char *why;
 	char directory[128], text[200];
@@ -196,7 +191,6 @@ static void memory_beyond_the_limit_is_refused(void **state)
 	struct piece piece;
 	int fd;
 
-	(void)state;
 	put_self("0::/service\n");
 	put("/service", "memory.max", "167772160\n");
 	put("/service", "memory.current", "104857600\n");
@@ -229,21 +223,4 @@ static void memory_beyond_the_limit_is_refused(void **state)
 	                 -STATUS(NO_MEMORY));
 	assert_null(memory->ops->advice(memory));
 	memory_file_free(memory);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_least_of_all_groups_above_counts, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(version_1_has_a_tree_of_its_own, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_group_that_is_not_shown_has_the_top, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(what_is_not_understood_is_no_limit, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(memory_beyond_the_limit_is_refused, setup,
-		                                teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

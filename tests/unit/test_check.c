@@ -13,12 +13,11 @@ static bool header_accepted(const Perseas__Header *header)
 	return valid;
 }
 
-static void claims_out_of_range_are_refused(void **state)
+TEST(claims_out_of_range_are_refused)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(claim, CLAIM, &claim);
 
-	(void)state;
 	claim.store = message_bank;
 	claim.epoch = 1;
 	claim.owner = message_id(1);
@@ -36,14 +35,13 @@ static void claims_out_of_range_are_refused(void **state)
 }
 
 /* Settle and abandon name the making of the store that they are for. */
-static void requests_for_no_store_are_refused(void **state)
+TEST(requests_for_no_store_are_refused)
 {
 	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
 	Perseas__AbandonRequest abandon = PERSEAS__ABANDON_REQUEST__INIT;
 	Perseas__Request settles = MESSAGE_REQUEST(settle, SETTLE, &settle);
 	Perseas__Request abandons = MESSAGE_REQUEST(abandon, ABANDON, &abandon);
 
-	(void)state;
 	settle.store = abandon.store = message_bank;
 	assert_false(accepted(&settles));
 	assert_false(accepted(&abandons));
@@ -55,13 +53,12 @@ static void requests_for_no_store_are_refused(void **state)
 	assert_false(accepted(&abandons));
 }
 
-static void creates_out_of_range_are_refused(void **state)
+TEST(creates_out_of_range_are_refused)
 {
 	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(create, CREATE, &create);
 	struct message_header *h = message_header_new();
 
-	(void)state;
 	create.store = message_bank;
 	create.store_id = message_id(3);
 	create.image_id = message_id(0);
@@ -88,14 +85,13 @@ static void creates_out_of_range_are_refused(void **state)
 }
 
 /* Segments to add: too many, none, out of range, twice, or born already. */
-static void segments_out_of_range_are_refused(void **state)
+TEST(segments_out_of_range_are_refused)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(add_segments, ADD_SEGMENTS, &add);
 	struct message_header *h = message_header_new();
 	Perseas__Segment *one = &h->segments[1];
 
-	(void)state;
 	for (int i = 0; i < 129; i++)
 		h->segments[i].born = 0;
 	add.segments = h->segment_list;
@@ -134,12 +130,11 @@ static void segments_out_of_range_are_refused(void **state)
 	free(h);
 }
 
-static void a_token_out_of_range_is_refused(void **state)
+TEST(a_token_out_of_range_is_refused)
 {
 	Perseas__LifelineRequest lifeline = PERSEAS__LIFELINE_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(lifeline, LIFELINE, &lifeline);
 
-	(void)state;
 	assert_false(accepted(&request));
 	lifeline.token = message_id(1);
 	assert_true(accepted(&request));
@@ -148,7 +143,7 @@ static void a_token_out_of_range_is_refused(void **state)
 }
 
 /* Ids to publish, to destroy, or to drop. */
-static void ids_out_of_range_are_refused(void **state)
+TEST(ids_out_of_range_are_refused)
 {
 	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
 	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
@@ -158,7 +153,6 @@ static void ids_out_of_range_are_refused(void **state)
 	Perseas__Request drops = MESSAGE_REQUEST(drop_segments, DROP_SEGMENTS, &drop);
 	uint32_t list[129] = { 0, 127 };
 
-	(void)state;
 	publish.seq = destroy.seq = 1;
 	publish.ids = destroy.ids = drop.ids = list;
 	assert_false(accepted(&publishes));
@@ -188,12 +182,11 @@ static void ids_out_of_range_are_refused(void **state)
 	assert_false(accepted(&drops));
 }
 
-static void digests_out_of_range_are_refused(void **state)
+TEST(digests_out_of_range_are_refused)
 {
 	Perseas__DigestRequest digest = PERSEAS__DIGEST_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(digest, DIGEST, &digest);
 
-	(void)state;
 	digest.store = message_bank;
 	digest.region = PS_REGION_SEGMENT + PS_SEGMENTS_MAX - 1;
 	digest.length = 64 << 20;
@@ -213,12 +206,11 @@ static void digests_out_of_range_are_refused(void **state)
 	assert_false(accepted(&request));
 }
 
-static void rosters_out_of_range_are_refused(void **state)
+TEST(rosters_out_of_range_are_refused)
 {
 	struct message_header *h = message_header_new();
 	char address[257];
 
-	(void)state;
 	assert_true(header_accepted(&h->header));
 	h->roster.acks = 0;
 	assert_false(header_accepted(&h->header));
@@ -253,11 +245,10 @@ static void rosters_out_of_range_are_refused(void **state)
 	free(h);
 }
 
-static void headers_out_of_range_are_refused(void **state)
+TEST(headers_out_of_range_are_refused)
 {
 	struct message_header *h = message_header_new();
 
-	(void)state;
 	assert_false(header_accepted(NULL));
 	h->header.image_id = message_id(NO_ID);
 	assert_false(header_accepted(&h->header));
@@ -297,13 +288,12 @@ static void headers_out_of_range_are_refused(void **state)
 }
 
 /* What a mirror says of itself: status, text, and the body that goes with OK. */
-static void replies_out_of_range_are_refused(void **state)
+TEST(replies_out_of_range_are_refused)
 {
 	Perseas__CreateReply create = PERSEAS__CREATE_REPLY__INIT;
 	Perseas__Reply reply = MESSAGE_REPLY(create, CREATE, &create);
 	char text[800];
 
-	(void)state;
 	assert_true(reply_accepted(&reply));
 	reply.body_case = PERSEAS__REPLY__BODY__NOT_SET;
 	assert_false(reply_accepted(&reply));
@@ -327,7 +317,7 @@ static void replies_out_of_range_are_refused(void **state)
 }
 
 /* The regions that a claim grants, and the descriptors that are said to come with them. */
-static void grants_out_of_range_are_refused(void **state)
+TEST(grants_out_of_range_are_refused)
 {
 	Perseas__ClaimReply claim = PERSEAS__CLAIM_REPLY__INIT;
 	Perseas__Reply reply = MESSAGE_REPLY(claim, CLAIM, &claim);
@@ -337,7 +327,6 @@ static void grants_out_of_range_are_refused(void **state)
 	Perseas__Region *regions[2] = { &log, &segment };
 	struct message_header *h = message_header_new();
 
-	(void)state;
 	claim.header = &h->header;
 	claim.slot = &slot;
 	slot.next = 64;
@@ -396,13 +385,12 @@ static void grants_out_of_range_are_refused(void **state)
 }
 
 /* Where rdma is to be had, or why it is not. */
-static void a_grant_of_rdma_out_of_range_is_refused(void **state)
+TEST(a_grant_of_rdma_out_of_range_is_refused)
 {
 	Perseas__AddSegmentsReply add = PERSEAS__ADD_SEGMENTS_REPLY__INIT;
 	Perseas__Reply reply = MESSAGE_REPLY(add_segments, ADD_SEGMENTS, &add);
 	Perseas__Grant grant = PERSEAS__GRANT__INIT;
 
-	(void)state;
 	add.grant = &grant;
 	grant.token = message_id(1);
 	grant.rdma_port = 65535;
@@ -417,7 +405,7 @@ static void a_grant_of_rdma_out_of_range_is_refused(void **state)
 }
 
 /* What a mirror tells of a store that is not there, or in words that move the cursor. */
-static void a_status_out_of_range_is_refused(void **state)
+TEST(a_status_out_of_range_is_refused)
 {
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT, *stores[1] = { &status };
 	Perseas__StatusReply store = PERSEAS__STATUS_REPLY__INIT;
@@ -426,7 +414,6 @@ static void a_status_out_of_range_is_refused(void **state)
 	Perseas__Reply list_reply = MESSAGE_REPLY(list, LIST, &list);
 	struct message_header *h = message_header_new();
 
-	(void)state;
 	assert_false(reply_accepted(&status_reply));
 	store.status = &status;
 	status.header = &h->header;
@@ -446,13 +433,12 @@ static void a_status_out_of_range_is_refused(void **state)
 }
 
 /* Who is asked to hand a store over, to whom, and for how long. */
-static void moves_out_of_range_are_refused(void **state)
+TEST(moves_out_of_range_are_refused)
 {
 	Perseas__MoveRequest move = PERSEAS__MOVE_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(move, MOVE, &move);
 	uint8_t mark[5] = { 0 };
 
-	(void)state;
 	move.store = message_bank;
 	move.withdraw = true;
 	assert_false(accepted(&request));
@@ -487,7 +473,7 @@ static void moves_out_of_range_are_refused(void **state)
 }
 
 /* Who waits, and what it has seen. */
-static void watches_out_of_range_are_refused(void **state)
+TEST(watches_out_of_range_are_refused)
 {
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 	Perseas__WatchReply told = PERSEAS__WATCH_REPLY__INIT;
@@ -496,7 +482,6 @@ static void watches_out_of_range_are_refused(void **state)
 	Perseas__Reply reply = MESSAGE_REPLY(watch, WATCH, &told);
 	uint8_t mark[4] = { 0 };
 
-	(void)state;
 	watch.store = message_bank;
 	assert_true(accepted(&request));
 	watch.handover = told.handover = message_id(1);
@@ -520,7 +505,7 @@ static void watches_out_of_range_are_refused(void **state)
 }
 
 /* A slot of it, like any other; and as many standbys as a mirror may tell. */
-static void a_handover_out_of_range_is_refused(void **state)
+TEST(a_handover_out_of_range_is_refused)
 {
 	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
 	Perseas__Handover handover = PERSEAS__HANDOVER__INIT;
@@ -533,7 +518,6 @@ static void a_handover_out_of_range_is_refused(void **state)
 	struct message_header *h = message_header_new();
 	uint8_t mark[4] = { 0 };
 
-	(void)state;
 	store.status = &status;
 	status.header = &h->header;
 	status.handover = confirm.handover = &handover;
@@ -559,28 +543,4 @@ static void a_handover_out_of_range_is_refused(void **state)
 	status.n_standbys = 65;
 	assert_false(reply_accepted(&told));
 	free(h);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(claims_out_of_range_are_refused),
-		cmocka_unit_test(requests_for_no_store_are_refused),
-		cmocka_unit_test(creates_out_of_range_are_refused),
-		cmocka_unit_test(segments_out_of_range_are_refused),
-		cmocka_unit_test(ids_out_of_range_are_refused),
-		cmocka_unit_test(digests_out_of_range_are_refused),
-		cmocka_unit_test(rosters_out_of_range_are_refused),
-		cmocka_unit_test(headers_out_of_range_are_refused),
-		cmocka_unit_test(replies_out_of_range_are_refused),
-		cmocka_unit_test(grants_out_of_range_are_refused),
-		cmocka_unit_test(a_grant_of_rdma_out_of_range_is_refused),
-		cmocka_unit_test(a_status_out_of_range_is_refused),
-		cmocka_unit_test(moves_out_of_range_are_refused),
-		cmocka_unit_test(a_token_out_of_range_is_refused),
-		cmocka_unit_test(watches_out_of_range_are_refused),
-		cmocka_unit_test(a_handover_out_of_range_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

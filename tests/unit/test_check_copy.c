@@ -5,14 +5,13 @@
 #include "check_rig.h"
 
 /* A copy has at most what the store has, and that is bounded. */
-static void a_copy_out_of_range_is_refused(void **state)
+TEST(a_copy_out_of_range_is_refused)
 {
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 	Perseas__Standby standby = PERSEAS__STANDBY__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(watch, WATCH, &watch);
 	uint8_t mark[4] = { 0 };
 
-	(void)state;
 	watch.store = standby.name = message_bank;
 	watch.standby = &standby;
 	standby.mark = (ProtobufCBinaryData){ 4, mark };
@@ -30,12 +29,11 @@ static void a_copy_out_of_range_is_refused(void **state)
 }
 
 /* 0 is as long as the mirror pleases. */
-static void a_watch_for_a_time_out_of_range_is_refused(void **state)
+TEST(a_watch_for_a_time_out_of_range_is_refused)
 {
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(watch, WATCH, &watch);
 
-	(void)state;
 	watch.store = message_bank;
 	watch.within_ms = 999;
 	assert_false(accepted(&request));
@@ -45,14 +43,4 @@ static void a_watch_for_a_time_out_of_range_is_refused(void **state)
 	assert_true(accepted(&request));
 	watch.within_ms = 30001;
 	assert_false(accepted(&request));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_copy_out_of_range_is_refused),
-		cmocka_unit_test(a_watch_for_a_time_out_of_range_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

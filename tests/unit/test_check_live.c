@@ -18,12 +18,13 @@ static int make_texts(void **state)
 	return 0;
 }
 
-static void reads_out_of_range_are_refused(void **state)
+const struct unit_fixture unit_group = { make_texts, NULL };
+
+TEST(reads_out_of_range_are_refused)
 {
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(read, READ, &read);
 
-	(void)state;
 	read.store = message_bank;
 	read.length = 1;
 	assert_true(accepted(&request));
@@ -47,12 +48,11 @@ static void reads_out_of_range_are_refused(void **state)
 	assert_false(accepted(&request));
 }
 
-static void what_was_read_is_neither_empty_nor_too_long(void **state)
+TEST(what_was_read_is_neither_empty_nor_too_long)
 {
 	Perseas__ReadReply read = PERSEAS__READ_REPLY__INIT;
 	Perseas__Reply reply = MESSAGE_REPLY(read, READ, &read);
 
-	(void)state;
 	read.bytes.data = calloc(1, PS_READ_REQUEST_MAX + 1);
 	assert_false(reply_accepted(&reply));
 	read.bytes.len = PS_READ_REQUEST_MAX;
@@ -62,12 +62,11 @@ static void what_was_read_is_neither_empty_nor_too_long(void **state)
 	free(read.bytes.data);
 }
 
-static void drops_name_both_ids_or_none(void **state)
+TEST(drops_name_both_ids_or_none)
 {
 	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(drop, DROP, &drop);
 
-	(void)state;
 	drop.store = message_bank;
 	assert_true(accepted(&request));
 	drop.store_id = message_id(1);
@@ -86,7 +85,7 @@ static void drops_name_both_ids_or_none(void **state)
 	assert_false(accepted(&request));
 }
 
-static void orders_out_of_range_are_refused(void **state)
+TEST(orders_out_of_range_are_refused)
 {
 	static const struct {
 		int kind;
@@ -107,7 +106,6 @@ static void orders_out_of_range_are_refused(void **state)
 	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(order, ORDER, &ask);
 
-	(void)state;
 	ask.store = message_bank;
 	assert_false(accepted(&request));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -129,14 +127,13 @@ static void orders_out_of_range_are_refused(void **state)
 	}
 }
 
-static void what_an_owner_says_out_of_range_is_refused(void **state)
+TEST(what_an_owner_says_out_of_range_is_refused)
 {
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[17];
 	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(confirm, CONFIRM, &confirm);
 
-	(void)state;
 	assert_true(accepted(&request));
 	for (int i = 0; i < 17; i++)
 		reports[i] = &report;
@@ -169,7 +166,7 @@ static void what_an_owner_says_out_of_range_is_refused(void **state)
 }
 
 /* The client does not trust what it is told either. */
-static void what_is_told_of_an_owner_is_checked_too(void **state)
+TEST(what_is_told_of_an_owner_is_checked_too)
 {
 	struct message_header *h = message_header_new();
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[] = { &report };
@@ -181,7 +178,6 @@ static void what_is_told_of_an_owner_is_checked_too(void **state)
 	Perseas__Reply reply = MESSAGE_REPLY(store, STORE, &store);
 	Perseas__Reply confirms = MESSAGE_REPLY(confirm, CONFIRM, &confirm);
 
-	(void)state;
 	store.status = &status;
 	status.header = &h->header;
 	assert_true(reply_accepted(&reply));
@@ -204,7 +200,7 @@ static void what_is_told_of_an_owner_is_checked_too(void **state)
 }
 
 /* The counts and what goes with them, each just good and just bad. */
-static void latencies_fit_together(void **state)
+TEST(latencies_fit_together)
 {
 	static uint64_t counts[PS_LATENCY_BUCKETS + 1];
 	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
@@ -212,7 +208,6 @@ static void latencies_fit_together(void **state)
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(confirm, CONFIRM, &confirm);
 
-	(void)state;
 	confirm.figures = &figures;
 	assert_true(accepted(&request));
 	figures.commit = &commit;
@@ -253,7 +248,7 @@ static void latencies_fit_together(void **state)
 }
 
 /* What is told of them is checked as what they tell. */
-static void told_latencies_fit_together(void **state)
+TEST(told_latencies_fit_together)
 {
 	struct message_header *h = message_header_new();
 	uint64_t count = 3;
@@ -263,7 +258,6 @@ static void told_latencies_fit_together(void **state)
 	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
 	Perseas__Reply reply = MESSAGE_REPLY(list, LIST, &list);
 
-	(void)state;
 	status.header = &h->header;
 	status.figures = &figures;
 	figures.commit = &commit;
@@ -279,12 +273,11 @@ static void told_latencies_fit_together(void **state)
 	free(h);
 }
 
-static void a_parent_is_another_image_or_none(void **state)
+TEST(a_parent_is_another_image_or_none)
 {
 	struct message_header *h = message_header_new();
 	const char *why;
 
-	(void)state;
 	assert_true(ps_header_valid(&h->header, &why));
 	h->header.parent_id = message_id(7);
 	assert_true(ps_header_valid(&h->header, &why));
@@ -300,13 +293,12 @@ static void a_parent_is_another_image_or_none(void **state)
 }
 
 /* The longest, one that is longer, and one that would move a terminal's cursor. */
-static void a_creator_is_a_text_or_none(void **state)
+TEST(a_creator_is_a_text_or_none)
 {
 	struct message_header *h = message_header_new();
 	char text[129];
 	const char *why;
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[128] = '\0';
 	h->header.creator = text;
@@ -321,13 +313,12 @@ static void a_creator_is_a_text_or_none(void **state)
 }
 
 /* What is settled, and what comes next, are told together. */
-static void a_next_roster_is_newer_than_the_one_before(void **state)
+TEST(a_next_roster_is_newer_than_the_one_before)
 {
 	struct message_header *h = message_header_new();
 	Perseas__RosterRequest roster = PERSEAS__ROSTER_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(roster, ROSTER, &roster);
 
-	(void)state;
 	roster.roster = &h->roster;
 	roster.next = &h->next;
 	roster.settled = true;
@@ -347,34 +338,13 @@ static void a_next_roster_is_newer_than_the_one_before(void **state)
 	free(h);
 }
 
-static void a_spill_directory_is_a_path(void **state)
+TEST(a_spill_directory_is_a_path)
 {
 	Perseas__SpillReply spill = PERSEAS__SPILL_REPLY__INIT;
 	Perseas__Reply reply = MESSAGE_REPLY(spill, SPILL, &spill);
 
-	(void)state;
 	spill.directory = message_address[2];
 	assert_true(reply_accepted(&reply));
 	spill.directory = message_control_character;
 	assert_false(reply_accepted(&reply));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_out_of_range_are_refused),
-		cmocka_unit_test(what_was_read_is_neither_empty_nor_too_long),
-		cmocka_unit_test(drops_name_both_ids_or_none),
-		cmocka_unit_test(orders_out_of_range_are_refused),
-		cmocka_unit_test(what_an_owner_says_out_of_range_is_refused),
-		cmocka_unit_test(what_is_told_of_an_owner_is_checked_too),
-		cmocka_unit_test(latencies_fit_together),
-		cmocka_unit_test(told_latencies_fit_together),
-		cmocka_unit_test(a_parent_is_another_image_or_none),
-		cmocka_unit_test(a_creator_is_a_text_or_none),
-		cmocka_unit_test(a_next_roster_is_newer_than_the_one_before),
-		cmocka_unit_test(a_spill_directory_is_a_path),
-	};
-
-	return cmocka_run_group_tests(tests, make_texts, NULL);
 }

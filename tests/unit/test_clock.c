@@ -196,11 +196,10 @@ static void assert_same_pieces(struct memory *a, struct memory *b)
 }
 
 /* A takeover, a mend by delta, a replay and a resync: each as under a steady clock. */
-static void test_jumps_change_nothing_but_time_stamps(void **state)
+TEST(test_jumps_change_nothing_but_time_stamps)
 {
 	struct history steady, jumping;
 
-	(void)state;
 	run(&steady, false);
 	assert_int_equal(steady.backwards, 0);
 	assert_int_equal(steady.mended.mended_forward, 1);
@@ -223,12 +222,11 @@ static void test_jumps_change_nothing_but_time_stamps(void **state)
 }
 
 /* Not even one that is beyond what 64 bits hold, or before the beginning of time. */
-static void test_any_time_is_good(void **state)
+TEST(test_any_time_is_good)
 {
 	static const uint64_t clocks[] = { 0, 1, UINT64_MAX, UINT64_MAX / 2, 1ull << 63 };
 	struct owner *o = owner_new(MIRRORS);
 
-	(void)state;
 	owner_begin(o);
 	for (unsigned i = 0; i < sizeof(clocks) / sizeof(*clocks); i++) {
 		o->d->clock = clocks[i] - o->d->now;
@@ -241,14 +239,4 @@ static void test_any_time_is_good(void **state)
 		assert_int_equal(o->bytes[10 * i], i + 1);
 	}
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_jumps_change_nothing_but_time_stamps),
-		cmocka_unit_test(test_any_time_is_good),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

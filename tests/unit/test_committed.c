@@ -8,6 +8,8 @@
 
 #include <stdatomic.h>
 
+const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+
 enum { COPIES = 2000, THREADS = 3, CELL = 4096 };
 
 static int copy(struct owner *o, size_t offset, size_t length, uint8_t *to)
@@ -27,7 +29,7 @@ static perseas_tx_t *begin_change(struct owner *o, size_t offset, size_t length,
 	return tx;
 }
 
-static void what_is_open_is_as_it_was(void **state)
+TEST(what_is_open_is_as_it_was)
 {
 	struct owner *o = *state;
 	uint8_t before[SIZE], got[SIZE];
@@ -56,7 +58,7 @@ static void what_is_open_is_as_it_was(void **state)
 }
 
 /* A crash would lose what is held back: so it is not there. */
-static void what_is_held_back_is_as_it_was(void **state)
+TEST(what_is_held_back_is_as_it_was)
 {
 	struct owner *o = *state;
 	uint8_t got[SIZE];
@@ -75,7 +77,7 @@ static void what_is_held_back_is_as_it_was(void **state)
 	assert_int_equal(got[4], 2);
 }
 
-static void bad_pieces_copy_nothing(void **state)
+TEST(bad_pieces_copy_nothing)
 {
 	struct owner *o = *state;
 	uint8_t got[2 * SIZE];
@@ -99,7 +101,7 @@ static void bad_pieces_copy_nothing(void **state)
 }
 
 /* What is here is of no use any more to a program that writes it to a file. */
-static void a_fenced_owner_gets_nothing(void **state)
+TEST(a_fenced_owner_gets_nothing)
 {
 	struct owner *o = *state;
 	uint8_t got[SIZE];
@@ -151,7 +153,19 @@ static void *move_money(void *arg)
 	return NULL;
 }
 
-static void all_pieces_are_of_one_moment(void **state)
+static int setup_place(void **state)
+{
+	*state = &place;
+	return place_start(&place);
+}
+
+static int teardown_place(void **state)
+{
+	(void)state;
+	return place_end(&place);
+}
+
+TEST_WITH(all_pieces_are_of_one_moment, setup_place, teardown_place)
 {
 	static uint64_t got[THREADS][2];
 	struct perseas_piece pieces[THREADS * 2];
@@ -160,7 +174,6 @@ static void all_pieces_are_of_one_moment(void **state)
 	uint8_t *base;
 	perseas_t *p = open_store(place.local, 1 << 20, 1 << 20, NULL);
 
-	(void)state;
 	assert_int_equal(perseas_map(p, "cells", (size_t)THREADS * 2 * CELL, (void **)&base), 0);
 	assert_int_equal(perseas_publish(p), 0);
 	atomic_store(&over, false);
@@ -185,31 +198,4 @@ static void all_pieces_are_of_one_moment(void **state)
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(movers[i].thread, NULL);
 	perseas_close(p);
-}
-
-static int setup_place(void **state)
-{
-	*state = &place;
-	return place_start(&place);
-}
-
-static int teardown_place(void **state)
-{
-	(void)state;
-	return place_end(&place);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_one, owner_teardown)
-		TEST(what_is_open_is_as_it_was),
-		TEST(what_is_held_back_is_as_it_was),
-		TEST(bad_pieces_copy_nothing),
-		TEST(a_fenced_owner_gets_nothing),
-		cmocka_unit_test_setup_teardown(all_pieces_are_of_one_moment, setup_place,
-		                                teardown_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,8 @@ static int setup(void **state)
 	return rig_setup(state, false);
 }
 
+const struct unit_fixture unit_fixture = { setup, rig_teardown };
+
 static struct rig *rig_remapped; /* unmapped, and mapped again, when a copy begins; or NULL */
 static bool (*rig_real_barrier)(struct ps_env *env);
 
@@ -55,7 +57,7 @@ static void *copy_away(void *arg)
 
 /* What a copy has waited for is unmapped, and mapped again, before it is copied: it is waited for
  * once more, and not touched with the lock. */
-static void test_a_copy_waits_for_memory_without_the_lock(void **state)
+TEST(test_a_copy_waits_for_memory_without_the_lock)
 {
 	struct rig *rig = *state;
 	pthread_t thread;
@@ -72,14 +74,4 @@ static void test_a_copy_waits_for_memory_without_the_lock(void **state)
 	assert_non_null(copied);
 	assert_int_equal(rig_put(rig, 1000000, 300, 7), 0);
 	atomic_store(&rig_watched, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_copy_waits_for_memory_without_the_lock,
-		                                setup, rig_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

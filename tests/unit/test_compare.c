@@ -41,11 +41,10 @@ static void start_two(uint32_t seed)
 }
 
 /* Two mirrors, of which each goes on by itself; at rest too, wherever they stopped. */
-static void mirrors_of_one_history_are_never_said_to_differ(void **state)
+TEST(mirrors_of_one_history_are_never_said_to_differ)
 {
 	unsigned same = 0;
 
-	(void)state;
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_piece piece = whole_piece(seed % 2);
 		enum ps_verdict verdict;
@@ -60,11 +59,10 @@ static void mirrors_of_one_history_are_never_said_to_differ(void **state)
 }
 
 /* One of them is copied anew in place meanwhile. */
-static void a_mirror_that_is_mended_is_never_said_to_differ(void **state)
+TEST(a_mirror_that_is_mended_is_never_said_to_differ)
 {
 	unsigned changed = 0;
 
-	(void)state;
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_piece piece = whole_piece(seed % 2);
 		enum ps_verdict verdict;
@@ -79,11 +77,10 @@ static void a_mirror_that_is_mended_is_never_said_to_differ(void **state)
 }
 
 /* The segment that is compared is destroyed meanwhile: no mirror is left out for that. */
-static void mirrors_that_refuse_what_is_gone_are_asked_again(void **state)
+TEST(mirrors_that_refuse_what_is_gone_are_asked_again)
 {
 	unsigned changed = 0;
 
-	(void)state;
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_piece piece = whole_piece(SEGMENTS - 1);
 		enum ps_verdict verdict;
@@ -103,11 +100,10 @@ static void mirrors_that_refuse_what_is_gone_are_asked_again(void **state)
 }
 
 /* One byte that no transaction touches. */
-static void a_flipped_byte_is_found_whatever_the_owner_does(void **state)
+TEST(a_flipped_byte_is_found_whatever_the_owner_does)
 {
 	unsigned found = 0;
 
-	(void)state;
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_piece piece = whole_piece(1);
 		uint64_t at = QUIET + seed % (SIZE - QUIET);
@@ -125,16 +121,4 @@ static void a_flipped_byte_is_found_whatever_the_owner_does(void **state)
 		found++;
 	}
 	assert_true(found > 200);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mirrors_of_one_history_are_never_said_to_differ),
-		cmocka_unit_test(a_mirror_that_is_mended_is_never_said_to_differ),
-		cmocka_unit_test(mirrors_that_refuse_what_is_gone_are_asked_again),
-		cmocka_unit_test(a_flipped_byte_is_found_whatever_the_owner_does),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

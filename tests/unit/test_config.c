@@ -3,16 +3,13 @@
  */
 #include "../../proto/data/frame.h"
 #include "../../server/loop/config.h"
+#include "../support/unit.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static struct config config;
 static char why[1024];
@@ -25,9 +22,8 @@ static int parse(const char *first, const char *second)
 }
 
 /* Nothing is given. */
-static void defaults_serve_this_host(void **state)
+TEST(defaults_serve_this_host)
 {
-	(void)state;
 	assert_int_equal(parse(NULL, NULL), 0);
 	assert_int_equal(config.endpoint_count, 1);
 	assert_string_equal(config.endpoints[0].host, "127.0.0.1");
@@ -43,9 +39,8 @@ static void defaults_serve_this_host(void **state)
 	assert_int_equal(config.log_format, LOG_FORMAT_TEXT);
 }
 
-static void http_is_off_unless_an_address_is_given(void **state)
+TEST(http_is_off_unless_an_address_is_given)
 {
-	(void)state;
 	assert_int_equal(parse(NULL, NULL), 0);
 	assert_false(config.http.on);
 	assert_int_equal(parse("--http", "[::1]:0"), 0);
@@ -78,9 +73,8 @@ static void http_is_off_unless_an_address_is_given(void **state)
 	assert_true(config.metrics_help);
 }
 
-static void lines_of_the_log_are_text_or_json(void **state)
+TEST(lines_of_the_log_are_text_or_json)
 {
-	(void)state;
 	assert_int_equal(parse("--log-format", "json"), 0);
 	assert_int_equal(config.log_format, LOG_FORMAT_JSON);
 	assert_int_equal(parse("--log-format", "otel"), 0);
@@ -92,9 +86,8 @@ static void lines_of_the_log_are_text_or_json(void **state)
 	assert_int_equal(parse("--log-format", "xml"), -1);
 }
 
-static void owners_may_be_silent_for_as_long_as_is_said(void **state)
+TEST(owners_may_be_silent_for_as_long_as_is_said)
 {
-	(void)state;
 	assert_int_equal(parse("--owner-timeout", "0"), 0);
 	assert_int_equal(config.owner_timeout_ms, 0);
 	assert_int_equal(parse("--owner-timeout=86400", NULL), 0);
@@ -111,12 +104,11 @@ static void owners_may_be_silent_for_as_long_as_is_said(void **state)
 }
 
 /* Three kinds of labels, each by itself; and versions of the protocol that there are. */
-static void where_it_runs_and_what_it_speaks_is_told(void **state)
+TEST(where_it_runs_and_what_it_speaks_is_told)
 {
 	static const char *const wrong[] = { "h1",      "room=a",   "=a",      "host=", "host=a b",
 		                             "rack=.a", "host=a/b", "racks=a", "Rack=a" };
 
-	(void)state;
 	assert_int_equal(parse("--label", "rack=r1.A_b-c"), 0);
 	assert_string_equal(config.labels.rack, "r1.A_b-c");
 	assert_string_equal(config.labels.zone, "");
@@ -133,11 +125,10 @@ static void where_it_runs_and_what_it_speaks_is_told(void **state)
 	assert_int_equal(parse("--protocol", "9"), -1);
 }
 
-static void who_may_come_and_how_many_is_told(void **state)
+TEST(who_may_come_and_how_many_is_told)
 {
 	static const char *const modes[] = { "", "8", "066", "0", "1777", "600x", "00600" };
 
-	(void)state;
 	assert_int_equal(parse("--unix-mode", "666"), 0);
 	assert_int_equal(config.unix_mode, 0666);
 	assert_int_equal(parse("--access", "/etc/perseas.access"), 0);
@@ -152,9 +143,8 @@ static void who_may_come_and_how_many_is_told(void **state)
 }
 
 /* Hosts by name, by number and by long number; with and without "=". */
-static void addresses_are_split_into_host_and_port(void **state)
+TEST(addresses_are_split_into_host_and_port)
 {
-	(void)state;
 	assert_int_equal(parse("--listen", "node-1.example:0"), 0);
 	assert_string_equal(config.endpoints[0].host, "node-1.example");
 	assert_string_equal(config.endpoints[0].port, "0");
@@ -167,7 +157,7 @@ static void addresses_are_split_into_host_and_port(void **state)
 }
 
 /* What nobody can listen on. */
-static void wrong_addresses_are_refused_with_a_right_one(void **state)
+TEST(wrong_addresses_are_refused_with_a_right_one)
 {
 	static const char *const wrong[] = {
 		"",         ":",          "host",       "host:",
@@ -175,7 +165,6 @@ static void wrong_addresses_are_refused_with_a_right_one(void **state)
 		"::1:7170", "[]:7170",    "host: 7170", "host:99999999999999999999",
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(parse("--listen", wrong[i]), -1);
 		assert_non_null(strstr(why, "192.0.2.1:7170"));
@@ -185,13 +174,12 @@ static void wrong_addresses_are_refused_with_a_right_one(void **state)
 }
 
 /* Sizes with units, and beyond 64 bits. */
-static void sizes_have_units(void **state)
+TEST(sizes_have_units)
 {
 	static const char *const wrong[] = {
 		"", "M", "1X", "1MB", "-1", "1.5G", " 1", "16777216T",
 	};
 
-	(void)state;
 	assert_int_equal(parse("--max-memory", "4096"), 0);
 	assert_int_equal(config.max_memory, 4096);
 	assert_int_equal(parse("--max-memory", "3k"), 0);
@@ -204,12 +192,11 @@ static void sizes_have_units(void **state)
 }
 
 /* As many as there are processors; a daemon that is bound to one has no thread beside its loop. */
-static void threads_are_as_many_as_the_processors(void **state)
+TEST(threads_are_as_many_as_the_processors)
 {
 	cpu_set_t all, one;
 	int first = 0;
 
-	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
 	assert_int_equal(parse(NULL, NULL), 0);
 	assert_int_equal(config.threads,
@@ -227,9 +214,8 @@ static void threads_are_as_many_as_the_processors(void **state)
 }
 
 /* Misspelt options, missing values, other numbers. */
-static void what_is_not_understood_is_an_error(void **state)
+TEST(what_is_not_understood_is_an_error)
 {
-	(void)state;
 	assert_int_equal(parse("--liste", "a:1"), -1);
 	assert_int_equal(parse("--listener", "a:1"), -1);
 	assert_int_equal(parse("listen", "a:1"), -1);
@@ -261,7 +247,7 @@ static void write_file(char *path, const char *text)
 }
 
 /* A file sets some, the command line others, and one is set by both. */
-static void the_command_line_wins_over_the_file(void **state)
+TEST(the_command_line_wins_over_the_file)
 {
 	char path[] = "/tmp/perseas-config-XXXXXX";
 	char *argv[] = {
@@ -269,7 +255,6 @@ static void the_command_line_wins_over_the_file(void **state)
 		(char *)"--unix",   (char *)"/b"
 	};
 
-	(void)state;
 	write_file(path, "# a comment\n\n  spin-us = 9   # and another\nmax-memory 1G\n"
 	                 "unix=/a\nlog-level\tdebug\n");
 	assert_int_equal(config_parse(&config, 7, argv, why, sizeof(why)), 0);
@@ -283,14 +268,13 @@ static void the_command_line_wins_over_the_file(void **state)
 }
 
 /* A file with a mistake in its third line. */
-static void mistakes_in_the_file_are_named_by_line(void **state)
+TEST(mistakes_in_the_file_are_named_by_line)
 {
 	static const char *const wrong[] = {
 		"\n\nspin-us many\n", "\n\nconfig /x\n", "\n\nhelp\n",
 		"\n\nunix\n",         "\n\nunix =\n",    "\n\n=\n",
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		char path[] = "/tmp/perseas-config-XXXXXX";
 
@@ -302,12 +286,11 @@ static void mistakes_in_the_file_are_named_by_line(void **state)
 }
 
 /* What ends a comment is its end of line, wherever that is. */
-static void a_long_line_is_one_line(void **state)
+TEST(a_long_line_is_one_line)
 {
 	char path[] = "/tmp/perseas-config-XXXXXX";
 	char text[3 * PATH_MAX];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[0] = '#';
 	for (unsigned i = PATH_MAX; i + 16 < sizeof(text); i += 14)
@@ -321,12 +304,11 @@ static void a_long_line_is_one_line(void **state)
 }
 
 /* It would be as if nothing were written there. */
-static void what_cannot_be_read_is_an_error(void **state)
+TEST(what_cannot_be_read_is_an_error)
 {
 	char path[] = "/tmp/perseas-config-XXXXXX";
 	int fd = mkstemp(path);
 
-	(void)state;
 	assert_int_equal(parse("--config", "/tmp"), -1);
 	assert_non_null(strstr(why, "/tmp: Is a directory"));
 	assert_int_equal(write(fd, "spin-us 1\0listen a:1\n", 22), 22);
@@ -337,39 +319,14 @@ static void what_cannot_be_read_is_an_error(void **state)
 }
 
 /* More listeners than the daemon takes. */
-static void listeners_are_limited_in_number(void **state)
+TEST(listeners_are_limited_in_number)
 {
 	char *argv[2 * ENDPOINTS_MAX + 3] = { (char *)"perseasd" };
 
-	(void)state;
 	for (int i = 0; i <= ENDPOINTS_MAX; i++) {
 		argv[2 * i + 1] = (char *)"--listen";
 		argv[2 * i + 2] = (char *)"host:1";
 	}
 	assert_int_equal(config_parse(&config, 2 * ENDPOINTS_MAX + 1, argv, why, sizeof(why)), 0);
 	assert_int_equal(config_parse(&config, 2 * ENDPOINTS_MAX + 3, argv, why, sizeof(why)), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults_serve_this_host),
-		cmocka_unit_test(who_may_come_and_how_many_is_told),
-		cmocka_unit_test(addresses_are_split_into_host_and_port),
-		cmocka_unit_test(where_it_runs_and_what_it_speaks_is_told),
-		cmocka_unit_test(http_is_off_unless_an_address_is_given),
-		cmocka_unit_test(lines_of_the_log_are_text_or_json),
-		cmocka_unit_test(owners_may_be_silent_for_as_long_as_is_said),
-		cmocka_unit_test(wrong_addresses_are_refused_with_a_right_one),
-		cmocka_unit_test(sizes_have_units),
-		cmocka_unit_test(threads_are_as_many_as_the_processors),
-		cmocka_unit_test(what_is_not_understood_is_an_error),
-		cmocka_unit_test(the_command_line_wins_over_the_file),
-		cmocka_unit_test(mistakes_in_the_file_are_named_by_line),
-		cmocka_unit_test(a_long_line_is_one_line),
-		cmocka_unit_test(what_cannot_be_read_is_an_error),
-		cmocka_unit_test(listeners_are_limited_in_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

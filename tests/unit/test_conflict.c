@@ -29,6 +29,8 @@ static int setup(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, owner_teardown };
+
 static perseas_tx_t *begin(struct owner *o)
 {
 	perseas_tx_t *tx;
@@ -59,7 +61,7 @@ static unsigned try_until_refused(struct owner *o, perseas_tx_t *tx, unsigned *t
 }
 
 /* One with TRACK finds another open, which never ends. */
-static void test_a_begin_is_tried_so_often(void **state)
+TEST(test_a_begin_is_tried_so_often)
 {
 	struct owner *o = *state;
 	unsigned tries = 0;
@@ -73,7 +75,7 @@ static void test_a_begin_is_tried_so_often(void **state)
 }
 
 /* Two declare the same bytes, and neither ends. */
-static void test_a_transaction_is_tried_so_often(void **state)
+TEST(test_a_transaction_is_tried_so_often)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
@@ -101,7 +103,7 @@ static void end_other(void *arg)
 }
 
 /* In its pause it has nothing: so the other one, which wants the same, can go on. */
-static void test_it_is_taken_back_before_its_pause(void **state)
+TEST(test_it_is_taken_back_before_its_pause)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
@@ -122,7 +124,7 @@ static void test_it_is_taken_back_before_its_pause(void **state)
 }
 
 /* What it was refused is a lock: it is told when that is free, however often. */
-static void test_a_lock_does_not_count(void **state)
+TEST(test_a_lock_does_not_count)
 {
 	struct owner *o = *state;
 	unsigned tries = TRIES;
@@ -142,7 +144,7 @@ static void test_a_lock_does_not_count(void **state)
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
-static void test_what_is_refused(void **state)
+TEST(test_what_is_refused)
 {
 	struct owner *o = *state;
 	struct perseas another = { 0 };
@@ -162,18 +164,4 @@ static void test_what_is_refused(void **state)
 	assert_says(o, "another handle's");
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(pauses, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, owner_teardown)
-		TEST(test_a_begin_is_tried_so_often),
-		TEST(test_a_transaction_is_tried_so_often),
-		TEST(test_it_is_taken_back_before_its_pause),
-		TEST(test_a_lock_does_not_count),
-		TEST(test_what_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,18 +6,17 @@
 #include "../../proto/data/frame.h"
 #include "../../server/loop/connection.h"
 #include "../../server/watch/watch.h"
+#include "../support/unit.h"
 
 #include <event2/event.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 enum { ROOM = 16 }; /* connections; three quarters of them for plain ones over TCP */
 
@@ -38,7 +37,7 @@ static void expect_list(struct fixture *fixture, int fd)
 }
 
 /* Half of a length; half of a message; a byte now and then. Others are not held up. */
-static void a_request_must_come_whole_in_time(void **state)
+TEST(a_request_must_come_whole_in_time)
 {
 	struct fixture *fixture = *state;
 	const uint8_t half[] = { 100, 0, 0, 0, 1, 2, 3 };
@@ -65,7 +64,7 @@ static void a_request_must_come_whole_in_time(void **state)
 }
 
 /* Bytes trickle in: each comes in time for the last one, the request does not. */
-static void a_trickle_does_not_stop_the_clock(void **state)
+TEST(a_trickle_does_not_stop_the_clock)
 {
 	struct fixture *fixture = *state;
 	const uint32_t length = PS_MESSAGE_MAX;
@@ -94,7 +93,7 @@ static void ask_read(int fd, uint64_t length)
 }
 
 /* It asks for more than sockets hold, and takes none of it. */
-static void a_reply_must_be_taken_in_time(void **state)
+TEST(a_reply_must_be_taken_in_time)
 {
 	struct fixture *fixture = *state;
 	int fd = fixture_unix(fixture);
@@ -117,7 +116,7 @@ static void a_reply_must_be_taken_in_time(void **state)
 }
 
 /* A large request, of which nothing is left when it is answered. */
-static void a_large_request_is_counted_while_it_is_there(void **state)
+TEST(a_large_request_is_counted_while_it_is_there)
 {
 	struct fixture *fixture = *state;
 	const uint32_t length = PS_MESSAGE_MAX, part = 32768;
@@ -144,7 +143,7 @@ static void a_large_request_is_counted_while_it_is_there(void **state)
 
 /* More large messages than there may be are under way. Small ones wait, an owner's do not; then
  * there is room again. */
-static void large_messages_hold_up_no_owner(void **state)
+TEST(large_messages_hold_up_no_owner)
 {
 	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -168,7 +167,7 @@ static void large_messages_hold_up_no_owner(void **state)
 }
 
 /* Twice as many requests as a second allows, all at once, of two connections. */
-static void who_asks_too_fast_is_answered_later(void **state)
+TEST(who_asks_too_fast_is_answered_later)
 {
 	struct fixture *fixture = *state;
 	const int rate = 40;
@@ -194,7 +193,7 @@ static void who_asks_too_fast_is_answered_later(void **state)
 
 /* Its identity has used up its rate for an hour; what an owner asks has a rate of its own. The
  * greedy ones may be read late, and take their part of the rate then. */
-static void an_owner_does_not_wait_for_its_identity(void **state)
+TEST(an_owner_does_not_wait_for_its_identity)
 {
 	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -225,7 +224,7 @@ static void an_owner_does_not_wait_for_its_identity(void **state)
 }
 
 /* More than there is room for: the owner stays, a Unix socket and the next owner get in. */
-static void a_crowd_locks_nobody_out(void **state)
+TEST(a_crowd_locks_nobody_out)
 {
 	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -256,7 +255,7 @@ static void a_crowd_locks_nobody_out(void **state)
 }
 
 /* Two of each origin, of which the anonymous have one by address. */
-static void an_identity_has_only_so_many_connections(void **state)
+TEST(an_identity_has_only_so_many_connections)
 {
 	struct fixture *fixture = *state;
 	int fds[4];
@@ -290,7 +289,7 @@ static void ask_confirm(struct fixture *fixture, int fd)
 }
 
 /* As often as an owner has reason to ask, it comes before others; beyond that it is one of them. */
-static void an_owner_that_floods_comes_after_commits(void **state)
+TEST(an_owner_that_floods_comes_after_commits)
 {
 	struct fixture *fixture = *state;
 	int fd = fixture_tcp(fixture);
@@ -313,7 +312,7 @@ static void an_owner_that_floods_comes_after_commits(void **state)
 }
 
 /* While owners' data comes, a stranger's many requests are not answered in one go. */
-static void others_get_one_message_while_owners_commit(void **state)
+TEST(others_get_one_message_while_owners_commit)
 {
 	struct fixture *fixture = *state;
 	int fd = fixture_tcp(fixture);
@@ -355,7 +354,7 @@ static int claim_store(struct fixture *fixture, int fd, const char *store)
 
 /* As many honest owners as there are places for, and one more: it is told, whoever watches is told,
  * and operators still come in. */
-static void owners_lock_nobody_out(void **state)
+TEST(owners_lock_nobody_out)
 {
 	static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
 	struct fixture *fixture = *state;
@@ -380,25 +379,4 @@ static void owners_lock_nobody_out(void **state)
 	close(other);
 	for (int i = 0; i < 8; i++)
 		close(fds[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(a_request_must_come_whole_in_time),
-		TEST(a_trickle_does_not_stop_the_clock),
-		TEST(a_reply_must_be_taken_in_time),
-		TEST(a_large_request_is_counted_while_it_is_there),
-		TEST(large_messages_hold_up_no_owner),
-		TEST(who_asks_too_fast_is_answered_later),
-		TEST(an_owner_does_not_wait_for_its_identity),
-		TEST(a_crowd_locks_nobody_out),
-		TEST(an_identity_has_only_so_many_connections),
-		TEST(an_owner_that_floods_comes_after_commits),
-		TEST(others_get_one_message_while_owners_commit),
-		TEST(owners_lock_nobody_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,21 +4,16 @@
  */
 #include "../support/contract_demand.h"
 #include "large_pages.h"
+#include "../support/unit.h"
 
 #include <dirent.h>
 #include <limits.h>
 #include <semaphore.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static sigjmp_buf way_out;
 
@@ -41,13 +36,12 @@ static int look(struct perseas *p, const uint8_t *at)
 	return found;
 }
 
-static void the_real_pager_keeps_the_contract(void **state)
+TEST(the_real_pager_keeps_the_contract)
 {
 	struct demand_stage stage = { .address = "unix:///nobody",
 		                      .short_ns = 300000000,
 		                      .look = look };
 
-	(void)state;
 	/* Far more than it takes: a clause that waits for ever ends. */
 	alarm(600);
 	for (unsigned i = 0; i < demand_clause_count; i++) {
@@ -99,14 +93,13 @@ static void count_own(void *arg)
 
 /* When a process is killed the thread may be gone while another is in a system call: what is
  * missing becomes zeros with the last one of these. */
-static void the_applications_table_has_it_too(void **state)
+TEST(the_applications_table_has_it_too)
 {
 	struct ps_env *env = ps_env_posix(NULL, NULL);
 	struct ps_error error = { 0 };
 	struct tables tables = { 0 };
 	struct ps_pager *pager;
 
-	(void)state;
 	sem_init(&tables.counted, 0, 0);
 	sem_init(&tables.over, 0, 0);
 	pager = ps_pager_uffd.begin(env, count_own, &tables, &error);
@@ -165,7 +158,7 @@ static uint8_t *map_room(uint8_t **mapping)
 
 /* A range that is whole gets large pages, one with a hole stays as it is, and the hole stays one:
  * it must not become zeros. */
-static void small_pages_are_gathered(void **state)
+TEST(small_pages_are_gathered)
 {
 	struct room room = { .bytes = malloc(LARGE) };
 	struct ps_env *env = ps_env_posix(NULL, NULL);
@@ -173,7 +166,6 @@ static void small_pages_are_gathered(void **state)
 	struct ps_error error = { 0 };
 	uint8_t *mapping;
 
-	(void)state;
 	room.base = map_room(&mapping);
 	memset(room.bytes, BYTE, LARGE);
 	sem_init(&room.begun, 0, 0);
@@ -197,15 +189,4 @@ static void small_pages_are_gathered(void **state)
 	sem_destroy(&room.begun);
 	sem_destroy(&room.over);
 	free(room.bytes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_real_pager_keeps_the_contract),
-		cmocka_unit_test(the_applications_table_has_it_too),
-		cmocka_unit_test(small_pages_are_gathered),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,29 +4,13 @@
  */
 #include "../sim/contract.h"
 #include "../support/contract_demand.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-static void the_simulated_pager_keeps_the_contract(void **state)
+TEST(the_simulated_pager_keeps_the_contract)
 {
-	(void)state;
 	for (unsigned i = 0; i < demand_clause_count; i++) {
 		sim_contract_demand(i);
 		if (clause_broken[0])
 			fail_msg("%s: %s", demand_clauses[i].name, clause_broken);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_simulated_pager_keeps_the_contract),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

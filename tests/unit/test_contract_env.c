@@ -8,19 +8,14 @@
 #include "../support/env_direct.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/data/frame.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* A mirror in a thread: it refuses everything, at once or when it may. */
 struct real_stage {
@@ -253,11 +248,10 @@ static void assert_kept(const struct clause *clause)
 		fail_msg("%s: %s", clause->name, clause_broken);
 }
 
-static void the_real_env_keeps_the_contract(void **state)
+TEST(the_real_env_keeps_the_contract)
 {
 	struct real_stage r;
 
-	(void)state;
 	for (unsigned i = 0; i < env_clause_count; i++) {
 		begin(&r);
 		env_clauses[i].check(&r.stage);
@@ -267,9 +261,8 @@ static void the_real_env_keeps_the_contract(void **state)
 	}
 }
 
-static void the_simulated_env_keeps_the_contract(void **state)
+TEST(the_simulated_env_keeps_the_contract)
 {
-	(void)state;
 	for (unsigned i = 0; i < env_clause_count; i++) {
 		sim_contract(i);
 		assert_kept(&env_clauses[i]);
@@ -322,20 +315,8 @@ static void the_direct_env_keeps(const char *clause)
 	direct_free(s.d);
 }
 
-static void the_direct_env_keeps_the_contract_of_what_is_over(void **state)
+TEST(the_direct_env_keeps_the_contract_of_what_is_over)
 {
-	(void)state;
 	the_direct_env_keeps("a_late_answer_answers_nothing");
 	the_direct_env_keeps("what_is_over_takes_no_request");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_real_env_keeps_the_contract),
-		cmocka_unit_test(the_simulated_env_keeps_the_contract),
-		cmocka_unit_test(the_direct_env_keeps_the_contract_of_what_is_over),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,17 +6,12 @@
  */
 #include "../support/authority_tls.h"
 #include "../support/contract_fabric.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SECONDS = 600 }; /* ends a post or a read that hangs */
 

@@ -5,13 +5,7 @@
 #include "../sim/contract.h"
 #include "../sim/mistakes.h"
 #include "../support/contract_fabric.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "../support/unit.h"
 
 static void keep(bool shared)
 {
@@ -23,20 +17,18 @@ static void keep(bool shared)
 	}
 }
 
-static void the_simulated_stream_keeps_the_contract(void **state)
+TEST(the_simulated_stream_keeps_the_contract)
 {
-	(void)state;
 	keep(false);
 }
 
-static void simulated_shared_memory_keeps_the_contract(void **state)
+TEST(simulated_shared_memory_keeps_the_contract)
 {
-	(void)state;
 	keep(true);
 }
 
 /* Those that fabrics make; some clause must find each. */
-static void mistakes_of_fabrics_are_found(void **state)
+TEST(mistakes_of_fabrics_are_found)
 {
 	static const struct {
 		int mistake;
@@ -47,7 +39,6 @@ static void mistakes_of_fabrics_are_found(void **state)
 		{ SIM_MISTAKE_UNADOPTED, false },  { SIM_MISTAKE_BLIND, true },
 	};
 
-	(void)state;
 	for (unsigned m = 0; m < sizeof(made) / sizeof(made[0]); m++) {
 		clause_broken[0] = '\0';
 		for (unsigned i = 0; i < fabric_clause_count && !clause_broken[0]; i++)
@@ -55,15 +46,4 @@ static void mistakes_of_fabrics_are_found(void **state)
 		if (!clause_broken[0])
 			fail_msg("no clause finds that %s", sim_mistakes[made[m].mistake].text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_simulated_stream_keeps_the_contract),
-		cmocka_unit_test(simulated_shared_memory_keeps_the_contract),
-		cmocka_unit_test(mistakes_of_fabrics_are_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

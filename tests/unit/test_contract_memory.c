@@ -7,15 +7,12 @@
 #include "../../proto/image/layout.h"
 #include "../../server/store/status.h"
 #include "../support/memory_heap.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { LIMIT = 256 << 10, SIZE = 10000 };
 

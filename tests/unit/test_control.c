@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* The reply to bytes, which must always be one that a client accepts. */
 static Perseas__Reply *handle(struct mirror *mirror, struct peer *peer, const uint8_t *bytes,
                               size_t len, unsigned *fds)
@@ -77,7 +79,7 @@ static void done(Perseas__Reply *reply)
 }
 
 /* Random bytes, nothing at all, and a request with a field out of range. */
-static void what_is_not_a_request_gets_a_refusal(void **state)
+TEST(what_is_not_a_request_gets_a_refusal)
 {
 	struct mirror *mirror = *state;
 	const uint8_t noise[] = { 0xff, 0x01, 0x99, 0x80, 0x80, 0x80 };
@@ -101,7 +103,7 @@ static void what_is_not_a_request_gets_a_refusal(void **state)
 }
 
 /* A refusal carries its sentence, the promise, and no body of a grant. */
-static void a_refusal_says_why(void **state)
+TEST(a_refusal_says_why)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
@@ -123,7 +125,7 @@ static void a_refusal_says_why(void **state)
 }
 
 /* A status is asked for while an owner is connected. */
-static void a_status_tells_header_slot_and_owner(void **state)
+TEST(a_status_tells_header_slot_and_owner)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
@@ -144,7 +146,7 @@ static void a_status_tells_header_slot_and_owner(void **state)
 }
 
 /* Descriptors go with a grant of shared memory, and with nothing else. */
-static void descriptors_go_with_a_shared_grant_alone(void **state)
+TEST(descriptors_go_with_a_shared_grant_alone)
 {
 	struct mirror *mirror = *state;
 	struct peer first, peer;
@@ -176,7 +178,7 @@ static const Perseas__Request__BodyCase bare[] = {
 };
 
 /* Each request without arguments is answered by the reply of its name. */
-static void each_request_is_answered_by_its_reply(void **state)
+TEST(each_request_is_answered_by_its_reply)
 {
 	static const Perseas__Reply__BodyCase expected[] = {
 		PERSEAS__REPLY__BODY_CONFIRM,
@@ -235,7 +237,7 @@ static void create_with_long_roster(struct mirror *mirror, const char *store)
 }
 
 /* So many stores of so many mirrors that a list of them is longer than a message may be. */
-static void a_list_that_is_too_long_is_refused(void **state)
+TEST(a_list_that_is_too_long_is_refused)
 {
 	struct mirror *mirror = *state;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
@@ -260,19 +262,4 @@ static void a_list_that_is_too_long_is_refused(void **state)
 	reply = ask(mirror, &peer, &request, NULL);
 	assert_int_equal(reply->status, STATUS(LIMIT));
 	done(reply);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(what_is_not_a_request_gets_a_refusal),
-		TEST(a_refusal_says_why),
-		TEST(a_status_tells_header_slot_and_owner),
-		TEST(descriptors_go_with_a_shared_grant_alone),
-		TEST(each_request_is_answered_by_its_reply),
-		TEST(a_list_that_is_too_long_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

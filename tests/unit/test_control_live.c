@@ -7,11 +7,9 @@
 #include "../support/daemon_fixture.h"
 
 #include "../../proto/data/frame.h"
+#include "../support/unit.h"
 
 #include <event2/event.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 static uint64_t now_ms(void)
 {
@@ -54,7 +53,7 @@ static struct session *be_silent(struct fixture *fixture, int *fd)
 	return session;
 }
 
-static void an_owner_is_heard_by_what_it_sends(void **state)
+TEST(an_owner_is_heard_by_what_it_sends)
 {
 	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -83,7 +82,7 @@ static uint32_t receive_sign(struct fixture *fixture, int fd)
 }
 
 /* It is answered with one; the next request is understood behind it. */
-static void an_owner_is_heard_by_a_sign_of_life(void **state)
+TEST(an_owner_is_heard_by_a_sign_of_life)
 {
 	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -106,7 +105,7 @@ static void an_owner_is_heard_by_a_sign_of_life(void **state)
 }
 
 /* Who has no claim gets no answer to it. */
-static void a_stranger_is_not_answered_a_sign_of_life(void **state)
+TEST(a_stranger_is_not_answered_a_sign_of_life)
 {
 	struct fixture *fixture = *state;
 	const uint32_t nothing = 0;
@@ -125,7 +124,7 @@ static void a_stranger_is_not_answered_a_sign_of_life(void **state)
 
 /* A request of an owner waits for another one, for longer than a sign takes: nothing of it is read,
  * and it hears of the mirror all the same. The answer comes behind the signs. */
-static void an_owner_whose_request_waits_hears_of_the_mirror(void **state)
+TEST(an_owner_whose_request_waits_hears_of_the_mirror)
 {
 	struct fixture *fixture = *state;
 	const uint32_t nothing = 0;
@@ -156,7 +155,7 @@ static void an_owner_whose_request_waits_hears_of_the_mirror(void **state)
 
 /* A claim waits until another request is over. What its owner sends meanwhile is not read, so the
  * time before the answer does not count: else it would be called dead by the answer. */
-static void an_owner_is_not_silent_while_its_request_waits(void **state)
+TEST(an_owner_is_not_silent_while_its_request_waits)
 {
 	struct fixture *fixture = *state;
 	struct job other = { 0 };
@@ -208,7 +207,7 @@ static void claim_and_die(struct fixture *fixture, int until)
 	_exit(0);
 }
 
-static void an_owner_whose_process_ended_is_dead(void **state)
+TEST(an_owner_whose_process_ended_is_dead)
 {
 	struct fixture *fixture = *state;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
@@ -246,7 +245,7 @@ static void ask_spill(int fd)
 }
 
 /* The caller gets its answer, and the daemon ends then. */
-static void a_daemon_ends_after_the_spill_that_it_was_asked_for(void **state)
+TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for)
 {
 	struct fixture *fixture = *state;
 	Perseas__Reply *reply;
@@ -283,20 +282,4 @@ static void a_daemon_ends_after_the_spill_that_it_was_asked_for(void **state)
 	close(owner);
 	stores_set_spill(fixture->stores, NULL);
 	spill_file_free(spill);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(an_owner_is_heard_by_what_it_sends),
-		TEST(an_owner_is_heard_by_a_sign_of_life),
-		TEST(a_stranger_is_not_answered_a_sign_of_life),
-		TEST(an_owner_whose_request_waits_hears_of_the_mirror),
-		TEST(an_owner_is_not_silent_while_its_request_waits),
-		TEST(an_owner_whose_process_ended_is_dead),
-		TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

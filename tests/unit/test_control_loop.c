@@ -5,11 +5,9 @@
 
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
+#include "../support/unit.h"
 
 #include <event2/event.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +15,11 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 /* The same daemon over both kinds of socket. */
-static void requests_are_answered_over_tcp_and_unix(void **state)
+TEST(requests_are_answered_over_tcp_and_unix)
 {
 	struct fixture *fixture = *state;
 	int fds[2] = { fixture_tcp(fixture), fixture_unix(fixture) };
@@ -40,7 +39,7 @@ static void requests_are_answered_over_tcp_and_unix(void **state)
 }
 
 /* A peer of a later version has to learn which version this is. */
-static void another_version_is_told_ours_and_let_go(void **state)
+TEST(another_version_is_told_ours_and_let_go)
 {
 	struct fixture *fixture = *state;
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION + 1 };
@@ -54,7 +53,7 @@ static void another_version_is_told_ours_and_let_go(void **state)
 }
 
 /* Something else connects. */
-static void what_is_not_of_this_protocol_is_let_go(void **state)
+TEST(what_is_not_of_this_protocol_is_let_go)
 {
 	struct fixture *fixture = *state;
 	int fd = fixture_tcp(fixture);
@@ -65,7 +64,7 @@ static void what_is_not_of_this_protocol_is_let_go(void **state)
 }
 
 /* An owner of the version before asks for what only this one knows, and then for what it knows. */
-static void a_message_is_of_the_version_that_was_greeted_with(void **state)
+TEST(a_message_is_of_the_version_that_was_greeted_with)
 {
 	struct fixture *fixture = *state;
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
@@ -104,7 +103,7 @@ static void a_message_is_of_the_version_that_was_greeted_with(void **state)
 }
 
 /* Who names both versions is answered with the higher one, and may use all of it. */
-static void the_highest_common_version_is_spoken(void **state)
+TEST(the_highest_common_version_is_spoken)
 {
 	struct fixture *fixture = *state;
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, ps_version_greeting() };
@@ -125,7 +124,7 @@ static void the_highest_common_version_is_spoken(void **state)
 }
 
 /* Three requests at once, then three that come byte by byte. */
-static void requests_are_answered_in_order_however_they_come(void **state)
+TEST(requests_are_answered_in_order_however_they_come)
 {
 	struct fixture *fixture = *state;
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
@@ -158,7 +157,7 @@ static void requests_are_answered_in_order_however_they_come(void **state)
 }
 
 /* A message of two gigabytes is announced. */
-static void a_message_that_is_too_long_ends_the_connection(void **state)
+TEST(a_message_that_is_too_long_ends_the_connection)
 {
 	struct fixture *fixture = *state;
 	uint32_t len = 0x7fffffff;
@@ -175,7 +174,7 @@ static void a_message_that_is_too_long_ends_the_connection(void **state)
 }
 
 /* A daemon that was killed left its socket; another one still answers at its own. */
-static void a_socket_is_taken_over_only_from_the_dead(void **state)
+TEST(a_socket_is_taken_over_only_from_the_dead)
 {
 	struct fixture *fixture = *state;
 	struct endpoint stale = { .local = true }, file = { .local = true };
@@ -208,7 +207,7 @@ static unsigned refusals_told(void)
 }
 
 /* Somebody claims what is not there as often as he can, over connections that come and go. */
-static void refusals_do_not_fill_the_log(void **state)
+TEST(refusals_do_not_fill_the_log)
 {
 	struct fixture *fixture = *state;
 	const unsigned before = refusals_told();
@@ -225,22 +224,4 @@ static void refusals_do_not_fill_the_log(void **state)
 		close(fd);
 	}
 	assert_in_range(refusals_told() - before, 1, LOG_BURST);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(requests_are_answered_over_tcp_and_unix),
-		TEST(another_version_is_told_ours_and_let_go),
-		TEST(a_message_is_of_the_version_that_was_greeted_with),
-		TEST(the_highest_common_version_is_spoken),
-		TEST(what_is_not_of_this_protocol_is_let_go),
-		TEST(requests_are_answered_in_order_however_they_come),
-		TEST(a_message_that_is_too_long_ends_the_connection),
-		TEST(a_socket_is_taken_over_only_from_the_dead),
-		TEST(refusals_do_not_fill_the_log),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

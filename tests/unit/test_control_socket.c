@@ -3,8 +3,10 @@
  */
 #include "control_daemon.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Three requests are sent before the daemon has even accepted. */
-static void answers_come_in_the_order_of_the_requests(void **state)
+TEST(answers_come_in_the_order_of_the_requests)
 {
 	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
@@ -32,7 +34,7 @@ static void answers_come_in_the_order_of_the_requests(void **state)
 }
 
 /* A daemon gives memory away: three descriptors, a reply without, then the most there are. */
-static void descriptors_come_with_their_own_reply(void **state)
+TEST(descriptors_come_with_their_own_reply)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->local);
@@ -67,7 +69,7 @@ static void descriptors_come_with_their_own_reply(void **state)
 
 /* Descriptors that no reply announced, with a refusal and with a grant; and nobody to take
  * those that one did. */
-static void unexpected_descriptors_are_closed(void **state)
+TEST(unexpected_descriptors_are_closed)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->local);
@@ -96,7 +98,7 @@ static void unexpected_descriptors_are_closed(void **state)
 }
 
 /* Fewer descriptors than announced, and far more than any reply has; none may be left. */
-static void a_wrong_number_of_descriptors_is_an_error(void **state)
+TEST(a_wrong_number_of_descriptors_is_an_error)
 {
 	struct fixture *f = *state;
 	int given[253] = { 0 };
@@ -123,7 +125,7 @@ static void a_wrong_number_of_descriptors_is_an_error(void **state)
 }
 
 /* A reply arrives byte by byte, and the client looks after each. */
-static void a_reply_may_arrive_in_any_pieces(void **state)
+TEST(a_reply_may_arrive_in_any_pieces)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
@@ -147,7 +149,7 @@ static void a_reply_may_arrive_in_any_pieces(void **state)
 }
 
 /* Peers that are no perseasd of this version, each with what the user is told. */
-static void a_wrong_peer_is_told_apart(void **state)
+TEST(a_wrong_peer_is_told_apart)
 {
 	static const struct {
 		const char *bytes;
@@ -211,7 +213,7 @@ static void expect_no_connection(struct fixture *f, const char *text, const char
 }
 
 /* Nobody is there, in each way that nobody can be there. */
-static void a_mirror_that_is_not_there_is_named_with_what_to_do(void **state)
+TEST(a_mirror_that_is_not_there_is_named_with_what_to_do)
 {
 	struct fixture *f = *state;
 	char text[256];
@@ -229,7 +231,7 @@ static void a_mirror_that_is_not_there_is_named_with_what_to_do(void **state)
 }
 
 /* A mirror takes the connection and is silent; another one greets, and is silent to a request. */
-static void silence_ends_at_the_deadline(void **state)
+TEST(silence_ends_at_the_deadline)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
@@ -250,7 +252,7 @@ static void silence_ends_at_the_deadline(void **state)
 
 /* A mirror was stopped, and answers when the request's time is over: that is no answer to the next
  * question, nor does it keep its descriptor readable. */
-static void a_late_answer_answers_nothing(void **state)
+TEST(a_late_answer_answers_nothing)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
@@ -268,7 +270,7 @@ static void a_late_answer_answers_nothing(void **state)
 }
 
 /* Replies to a request that was answered, to one that was never sent, and of another kind. */
-static void a_reply_that_answers_nothing_ends_the_connection(void **state)
+TEST(a_reply_that_answers_nothing_ends_the_connection)
 {
 	struct fixture *f = *state;
 
@@ -327,7 +329,7 @@ static void *work_slowly(void *arg)
 }
 
 /* A request that takes longer than the owner would wait for one that is silent. */
-static void signs_of_progress_are_waited_for(void **state)
+TEST(signs_of_progress_are_waited_for)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
@@ -344,7 +346,7 @@ static void signs_of_progress_are_waited_for(void **state)
 
 /* Two of a round work for long at the same time: the first one's answer is waited for until the
  * time that both were given is long over. */
-static void signs_of_another_count_while_one_is_waited_for(void **state)
+TEST(signs_of_another_count_while_one_is_waited_for)
 {
 	struct fixture *f = *state;
 	struct ps_control *one = dial(f, &f->tcp), *other = dial(f, &f->local);
@@ -367,7 +369,7 @@ static void signs_of_another_count_while_one_is_waited_for(void **state)
 }
 
 /* The same sign twice would be waited for without end. */
-static void a_sign_without_progress_ends_the_connection(void **state)
+TEST(a_sign_without_progress_ends_the_connection)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
@@ -382,7 +384,7 @@ static void a_sign_without_progress_ends_the_connection(void **state)
 
 /* One mirror is silent until the deadline of all. The other has its queue of connections full
  * at first, so that it must be dialled again, which nobody but the first one's wait can do. */
-static void a_dead_mirror_does_not_use_up_the_time_of_others(void **state)
+TEST(a_dead_mirror_does_not_use_up_the_time_of_others)
 {
 	struct fixture *f = *state;
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -414,7 +416,7 @@ static void a_dead_mirror_does_not_use_up_the_time_of_others(void **state)
 }
 
 /* Sessions that are idle until their mirror goes away. The second is sent to before that. */
-static void the_end_of_an_idle_connection_is_noticed(void **state)
+TEST(the_end_of_an_idle_connection_is_noticed)
 {
 	struct fixture *f = *state;
 	struct pollfd fd = { .events = POLLIN };
@@ -447,7 +449,7 @@ static void the_end_of_an_idle_connection_is_noticed(void **state)
 }
 
 /* A mirror talks although nothing was asked: it would keep its descriptor readable. */
-static void unasked_bytes_count_as_the_end(void **state)
+TEST(unasked_bytes_count_as_the_end)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->local);
@@ -459,30 +461,4 @@ static void unasked_bytes_count_as_the_end(void **state)
 	reply_with(&f->local, "unasked", 0, NULL, 0);
 	assert_true(f->ops->ended(control));
 	disconnect(f, control);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(answers_come_in_the_order_of_the_requests),
-		TEST(descriptors_come_with_their_own_reply),
-		TEST(unexpected_descriptors_are_closed),
-		TEST(a_wrong_number_of_descriptors_is_an_error),
-		TEST(a_reply_may_arrive_in_any_pieces),
-		TEST(a_wrong_peer_is_told_apart),
-		TEST(a_mirror_that_is_not_there_is_named_with_what_to_do),
-		TEST(silence_ends_at_the_deadline),
-		TEST(a_late_answer_answers_nothing),
-		TEST(a_reply_that_answers_nothing_ends_the_connection),
-		TEST(signs_of_progress_are_waited_for),
-		TEST(signs_of_another_count_while_one_is_waited_for),
-		TEST(a_sign_without_progress_ends_the_connection),
-		TEST(a_dead_mirror_does_not_use_up_the_time_of_others),
-		TEST(the_end_of_an_idle_connection_is_noticed),
-		TEST(unasked_bytes_count_as_the_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

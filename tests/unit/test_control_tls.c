@@ -6,21 +6,18 @@
 
 #include "../../proto/data/frame.h"
 #include "../../server/loop/connection.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum {
 	STEPS_MAX = 10000, /* of a millisecond each at most */
@@ -576,16 +573,16 @@ static void a_key_that_others_may_read_is_named_in_the_log(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(requests_that_came_in_one_record_are_all_answered),
-		TEST(a_data_connection_may_begin_in_one_record),
-		TEST(the_token_of_another_identity_opens_nothing),
-		TEST(rules_are_for_the_name_in_the_certificate),
-		TEST(what_lies_in_tls_at_a_fence_is_not_applied),
-		TEST(new_files_are_for_new_connections),
-		TEST(a_handshake_waits_for_its_turn),
-		TEST(without_tls_others_cannot_connect),
-		TEST(a_key_that_others_may_read_is_named_in_the_log),
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		ENTRY(requests_that_came_in_one_record_are_all_answered),
+		ENTRY(a_data_connection_may_begin_in_one_record),
+		ENTRY(the_token_of_another_identity_opens_nothing),
+		ENTRY(rules_are_for_the_name_in_the_certificate),
+		ENTRY(what_lies_in_tls_at_a_fence_is_not_applied),
+		ENTRY(new_files_are_for_new_connections),
+		ENTRY(a_handshake_waits_for_its_turn),
+		ENTRY(without_tls_others_cannot_connect),
+		ENTRY(a_key_that_others_may_read_is_named_in_the_log),
 	};
 
 	int failed = cmocka_run_group_tests_name("by the loop", tests, NULL, NULL);

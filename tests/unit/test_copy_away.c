@@ -4,14 +4,9 @@
  * (test_litmus); whether the fence was there does not.
  */
 #include "../../client/core/bytes.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "small_caches.h"
 #include "stepping.h"

@@ -3,26 +3,22 @@
  * belong to two segments, one next to the other.
  */
 #include "../../client/core/cover.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 enum { BYTES = 512, BASE = 4096, BORDER = 200 };
 
-static uint64_t state;
+static uint64_t random_state;
 
 static uint64_t draw(uint64_t below)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % below;
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % below;
 }
 
 static uint64_t base_of(unsigned i)
@@ -117,13 +113,12 @@ static void add(struct ps_cover *cover, bool *map, unsigned from, unsigned end)
 }
 
 /* Short and long ranges at random, until nothing more can be added; many times. */
-static void test_is_a_bitmap(void **unused)
+TEST(test_is_a_bitmap)
 {
 	struct ps_cover cover = { 0 };
 
-	(void)unused;
-	state = 0x1998;
-	print_message("seed %#lx\n", (unsigned long)state);
+	random_state = 0x1998;
+	print_message("seed %#lx\n", (unsigned long)random_state);
 	for (int round = 0; round < 300; round++) {
 		bool map[BYTES] = { false };
 		uint64_t longest = 1 + draw(64);
@@ -151,11 +146,10 @@ static void test_is_a_bitmap(void **unused)
 }
 
 /* Ranges that touch become one, in whichever order they come. */
-static void test_adjacent_ranges_are_merged(void **unused)
+TEST(test_adjacent_ranges_are_merged)
 {
 	static const unsigned orders[][3] = { { 0, 1, 2 }, { 2, 1, 0 }, { 0, 2, 1 }, { 1, 0, 2 } };
 
-	(void)unused;
 	for (unsigned i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
 		struct ps_cover cover = { 0 };
 		bool map[BYTES] = { false };
@@ -170,12 +164,11 @@ static void test_adjacent_ranges_are_merged(void **unused)
 
 /* Every second byte, more than the first allocation holds: memory is asked for seldom, and a
  * clear keeps it. */
-static void test_memory_is_kept_for_the_next_transaction(void **unused)
+TEST(test_memory_is_kept_for_the_next_transaction)
 {
 	struct ps_cover cover = { 0 };
 	unsigned grown = 0;
 
-	(void)unused;
 	for (int round = 0; round < 3; round++) {
 		bool map[BYTES] = { false };
 
@@ -197,12 +190,11 @@ static void test_memory_is_kept_for_the_next_transaction(void **unused)
 }
 
 /* Nothing is declared yet. */
-static void test_empty_cover_has_one_gap(void **unused)
+TEST(test_empty_cover_has_one_gap)
 {
 	struct ps_cover cover = { 0 };
 	uint64_t start, end;
 
-	(void)unused;
 	assert_false(ps_cover_overlaps(&cover, 0, UINT64_MAX));
 	assert_true(ps_cover_gap(&cover, 5, 9, &start, &end));
 	assert_int_equal(start, 5);
@@ -295,10 +287,9 @@ static void add_at(struct ps_cover *cover, unsigned at, unsigned longest)
 /* Thousands of short ranges at random, and downwards, and upwards; then long ones, which melt many
  * together, until one span is left. It is collected in the middle, too, as by a commit that
  * fails. */
-static void test_thousands_are_a_bitmap(void **unused)
+TEST(test_thousands_are_a_bitmap)
 {
-	(void)unused;
-	state = 0x1919;
+	random_state = 0x1919;
 	for (unsigned round = 0; round < 6; round++) {
 		struct ps_cover cover = { 0 };
 		bool used = false;
@@ -328,11 +319,10 @@ static void test_thousands_are_a_bitmap(void **unused)
 
 /* One by one between two that are there, so that one block is split again and again, and the rest
  * melts away before it: blocks that are emptied are used again, and none is lost. */
-static void test_blocks_are_used_again(void **unused)
+TEST(test_blocks_are_used_again)
 {
 	struct ps_cover cover = { 0 };
 
-	(void)unused;
 	memset(many, false, sizeof(many));
 	for (unsigned lap = 0; lap < 40; lap++) {
 		memset(many, false, sizeof(many));
@@ -353,11 +343,10 @@ static void test_blocks_are_used_again(void **unused)
 
 /* Each of thousands gets longer twice: what goes on where a block's last span ends is found
  * there. */
-static void test_spans_in_blocks_get_longer(void **unused)
+TEST(test_spans_in_blocks_get_longer)
 {
 	struct ps_cover cover = { 0 };
 
-	(void)unused;
 	memset(many, false, sizeof(many));
 	for (unsigned i = MANY / 8; i-- > 0;)
 		add_many(&cover, i * 8, i * 8 + 1);
@@ -369,19 +358,4 @@ static void test_spans_in_blocks_get_longer(void **unused)
 	assert_int_equal(cover.count, MANY / 8);
 	check_many(&cover, true);
 	ps_cover_free(&cover);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_is_a_bitmap),
-		cmocka_unit_test(test_adjacent_ranges_are_merged),
-		cmocka_unit_test(test_memory_is_kept_for_the_next_transaction),
-		cmocka_unit_test(test_empty_cover_has_one_gap),
-		cmocka_unit_test(test_thousands_are_a_bitmap),
-		cmocka_unit_test(test_blocks_are_used_again),
-		cmocka_unit_test(test_spans_in_blocks_get_longer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,11 @@
  * test_crc32c.c - the checksum is the Castagnoli one, by instruction and by table.
  */
 #include "../../proto/image/crc32c.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 /* The definition, bit by bit. */
 static uint32_t by_definition(uint32_t crc, const uint8_t *at, size_t len)
@@ -35,11 +31,10 @@ static void fill(uint8_t *bytes, size_t len)
 }
 
 /* The check value of the catalogues and the four vectors of RFC 3720, B.4. */
-static void published_values_come_out(void **state)
+TEST(published_values_come_out)
 {
 	uint8_t zeros[32] = { 0 }, ones[32], up[32], down[32];
 
-	(void)state;
 	memset(ones, 0xff, sizeof ones);
 	for (int i = 0; i < 32; i++) {
 		up[i] = (uint8_t)i;
@@ -56,11 +51,10 @@ static void published_values_come_out(void **state)
 }
 
 /* Every length around the cuts into streams, at every alignment, from any start value. */
-static void both_ways_follow_the_definition(void **state)
+TEST(both_ways_follow_the_definition)
 {
 	static uint8_t bytes[2 * 3 * 1024 + 128];
 
-	(void)state;
 	fill(bytes, sizeof bytes);
 	for (size_t len = 0; len < 2 * 3 * 1024 + 100; len += len < 300 ? 1 : 37) {
 		size_t shift = len % 9;
@@ -73,12 +67,11 @@ static void both_ways_follow_the_definition(void **state)
 }
 
 /* A long input summed in two parts, cut at any place. */
-static void a_sum_extends_over_its_parts(void **state)
+TEST(a_sum_extends_over_its_parts)
 {
 	static uint8_t bytes[4000];
 	uint32_t whole;
 
-	(void)state;
 	fill(bytes, sizeof bytes);
 	whole = ps_crc32c(0, bytes, sizeof bytes);
 	for (size_t cut = 0; cut <= sizeof bytes; cut += 13) {
@@ -89,12 +82,11 @@ static void a_sum_extends_over_its_parts(void **state)
 }
 
 /* The input ends, and begins, at pages that cannot be read. */
-static void nothing_outside_the_input_is_read(void **state)
+TEST(nothing_outside_the_input_is_read)
 {
 	uint8_t *pages = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t *page = pages + 4096;
 
-	(void)state;
 	assert_ptr_not_equal(pages, MAP_FAILED);
 	assert_int_equal(mprotect(page, 4096, PROT_READ | PROT_WRITE), 0);
 	fill(page, 4096);
@@ -104,16 +96,4 @@ static void nothing_outside_the_input_is_read(void **state)
 		assert_int_equal(ps_crc32c(0, page, len), ps_crc32c_table(0, page, len));
 	}
 	munmap(pages, 3 * 4096);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published_values_come_out),
-		cmocka_unit_test(both_ways_follow_the_definition),
-		cmocka_unit_test(a_sum_extends_over_its_parts),
-		cmocka_unit_test(nothing_outside_the_input_is_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

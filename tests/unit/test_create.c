@@ -18,6 +18,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup_three, teardown };
+
 static const Perseas__Header *header_at(struct owner *o, unsigned mirror)
 {
 	const struct stores *stores = o->d->mirrors[mirror].stores;
@@ -129,9 +131,8 @@ static bool meet_at(unsigned mirrors, unsigned at, bool opens)
 }
 
 /* Two creates, of which one lies wholly between two steps of the other, at each of its steps. */
-static void of_two_creates_one_succeeds(void **state)
+TEST_WITH(of_two_creates_one_succeeds, NULL, NULL)
 {
-	(void)state;
 	for (unsigned mirrors = 1; mirrors <= 3; mirrors++) {
 		unsigned at = 0;
 
@@ -143,9 +144,8 @@ static void of_two_creates_one_succeeds(void **state)
 }
 
 /* The same with applications that open what they make. */
-static void of_two_opens_that_create_one_has_it(void **state)
+TEST_WITH(of_two_opens_that_create_one_has_it, NULL, NULL)
 {
-	(void)state;
 	for (unsigned mirrors = 1; mirrors <= 3; mirrors++)
 		for (unsigned at = 0; at < 3 * mirrors; at++)
 			assert_true(meet_at(mirrors, at, true));
@@ -197,9 +197,8 @@ static bool is_left(const Perseas__Header *header)
 }
 
 /* It stopped before its first mirror settled: nothing of it stays, whoever comes next. */
-static void what_was_not_decided_is_withdrawn(void **state)
+TEST_WITH(what_was_not_decided_is_withdrawn, NULL, NULL)
 {
-	(void)state;
 	for (unsigned first = 0; first < 3; first++)
 		for (unsigned made = 1; made <= 3; made++) {
 			struct owner *o = owner_new(3);
@@ -214,9 +213,8 @@ static void what_was_not_decided_is_withdrawn(void **state)
 }
 
 /* It stopped after that: the store is there. */
-static void what_was_decided_is_completed(void **state)
+TEST_WITH(what_was_decided_is_completed, NULL, NULL)
 {
-	(void)state;
 	for (unsigned first = 0; first < 3; first++)
 		for (unsigned settled = 1; settled <= 3; settled++) {
 			struct owner *o = owner_new(3);
@@ -231,7 +229,7 @@ static void what_was_decided_is_completed(void **state)
 }
 
 /* The list that is given lacks the first mirror of what another one left. */
-static void the_first_mirror_is_asked_wherever_it_is(void **state)
+TEST(the_first_mirror_is_asked_wherever_it_is)
 {
 	struct owner *o = *state;
 
@@ -250,7 +248,7 @@ static void the_first_mirror_is_asked_wherever_it_is(void **state)
 }
 
 /* The first mirror has settled the making: the others settle it, too. */
-static void what_the_first_mirror_settled_is_completed(void **state)
+TEST(what_the_first_mirror_settled_is_completed)
 {
 	struct owner *o = *state;
 
@@ -263,7 +261,7 @@ static void what_the_first_mirror_settled_is_completed(void **state)
 
 /* An open that names only the mirror that has settled it settles it at the others, and ends
  * well. */
-static void what_the_first_mirror_settled_is_opened_by_it_alone(void **state)
+TEST(what_the_first_mirror_settled_is_opened_by_it_alone)
 {
 	struct owner *o = *state;
 	perseas_t *p = NULL;
@@ -284,7 +282,7 @@ static void lose(struct owner *o, unsigned mirror)
 }
 
 /* The first mirror settled and lost its memory: the next one decides. */
-static void the_next_mirror_decides_where_the_first_lost_it(void **state)
+TEST(the_next_mirror_decides_where_the_first_lost_it)
 {
 	struct owner *o = *state;
 
@@ -295,7 +293,7 @@ static void the_next_mirror_decides_where_the_first_lost_it(void **state)
 	assert_false(is_left(header_at(o, 0)));
 }
 
-static void what_is_settled_elsewhere_stays_where_the_first_lost_it(void **state)
+TEST(what_is_settled_elsewhere_stays_where_the_first_lost_it)
 {
 	struct owner *o = *state;
 
@@ -350,7 +348,7 @@ static void create_in_silence(struct owner *o, bool settled)
 
 /* Only the first mirror knows whether the store is made, and it does not say: nothing is taken back
  * from the others. */
-static void in_doubt_nothing_is_abandoned(void **state)
+TEST(in_doubt_nothing_is_abandoned)
 {
 	struct owner *o = *state;
 
@@ -361,7 +359,7 @@ static void in_doubt_nothing_is_abandoned(void **state)
 	assert_one_store(o);
 }
 
-static void in_doubt_it_may_be_made(void **state)
+TEST(in_doubt_it_may_be_made)
 {
 	struct owner *o = *state;
 
@@ -411,20 +409,20 @@ static void create_while_ending(struct owner *o, unsigned first, unsigned last)
 }
 
 /* The first mirror alone knows that the store is made: were its memory lost, nobody would. */
-static void a_create_that_fewer_than_w_know_of_fails(void **state)
+TEST(a_create_that_fewer_than_w_know_of_fails)
 {
 	create_while_ending(*state, 1, 2);
 }
 
 /* Two of three know, and the one between them does not answer: were the first one's memory lost, it
  * would be withdrawn there. */
-static void what_gives_no_answer_ends_the_settling(void **state)
+TEST(what_gives_no_answer_ends_the_settling)
 {
 	create_while_ending(*state, 1, 1);
 }
 
 /* It settled, and its answer was lost: whoever asks again sees that the store is made. */
-static void a_lost_answer_is_asked_for_again(void **state)
+TEST(a_lost_answer_is_asked_for_again)
 {
 	struct owner *o = *state;
 	struct direct_mirror *m = &o->d->mirrors[0];
@@ -437,28 +435,4 @@ static void a_lost_answer_is_asked_for_again(void **state)
 	memcpy(id, header_at(o, 0)->store_id.data, PS_ID_SIZE);
 	assert_int_equal(create(o), PERSEAS_EEXIST);
 	assert_memory_equal(header_at(o, 0)->store_id.data, id, PS_ID_SIZE);
-}
-
-#define EMPTY(name) cmocka_unit_test_setup_teardown(name, setup_three, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_two_creates_one_succeeds),
-		cmocka_unit_test(of_two_opens_that_create_one_has_it),
-		cmocka_unit_test(what_was_not_decided_is_withdrawn),
-		cmocka_unit_test(what_was_decided_is_completed),
-		EMPTY(the_first_mirror_is_asked_wherever_it_is),
-		EMPTY(what_the_first_mirror_settled_is_completed),
-		EMPTY(what_the_first_mirror_settled_is_opened_by_it_alone),
-		EMPTY(the_next_mirror_decides_where_the_first_lost_it),
-		EMPTY(what_is_settled_elsewhere_stays_where_the_first_lost_it),
-		EMPTY(in_doubt_nothing_is_abandoned),
-		EMPTY(in_doubt_it_may_be_made),
-		EMPTY(a_create_that_fewer_than_w_know_of_fails),
-		EMPTY(what_gives_no_answer_ends_the_settling),
-		EMPTY(a_lost_answer_is_asked_for_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,11 @@
  * test_crowd.c - who gets in, who goes, and whose turn it is.
  */
 #include "../../server/loop/crowd.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { MAX = 8, KEPT = 2, MANY = 64 };
 
@@ -58,6 +55,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* NULL: there is no room. Later guests were heard later. */
 static struct one *come(struct rig *rig, const char *origin, bool local)
 {
@@ -74,7 +73,7 @@ static struct one *come(struct rig *rig, const char *origin, bool local)
 }
 
 /* One address takes all that there is; then another comes, and again the first. */
-static void the_longest_silent_of_the_most_goes(void **state)
+TEST(the_longest_silent_of_the_most_goes)
 {
 	struct rig *rig = *state;
 	struct one *other = come(rig, "b", false), *first = come(rig, "a", false), *later;
@@ -93,7 +92,7 @@ static void the_longest_silent_of_the_most_goes(void **state)
 }
 
 /* All within one millisecond: who came last has had no time to speak. */
-static void of_those_as_silent_the_first_goes(void **state)
+TEST(of_those_as_silent_the_first_goes)
 {
 	struct rig *rig = *state;
 
@@ -107,7 +106,7 @@ static void of_those_as_silent_the_first_goes(void **state)
 }
 
 /* What TCP may not have, Unix sockets and owners may. */
-static void a_part_is_kept_from_plain_tcp(void **state)
+TEST(a_part_is_kept_from_plain_tcp)
 {
 	struct rig *rig = *state;
 	struct one *owner;
@@ -128,7 +127,7 @@ static void a_part_is_kept_from_plain_tcp(void **state)
 
 /* Connections over Unix sockets take all that there is, and then others come over TCP, or the other
  * way. Those that come later get half of what owners leave, and no more. */
-static void neither_kind_keeps_the_other_out(void **state)
+TEST(neither_kind_keeps_the_other_out)
 {
 	struct rig *rig = *state;
 
@@ -156,7 +155,7 @@ static void neither_kind_keeps_the_other_out(void **state)
 
 /* All places are taken by owners and one user's silent connections: a data path still finds its
  * own. The last one of all is not for TCP. */
-static void users_of_this_host_leave_a_place_to_tcp(void **state)
+TEST(users_of_this_host_leave_a_place_to_tcp)
 {
 	struct rig *rig = *state;
 
@@ -172,7 +171,7 @@ static void users_of_this_host_leave_a_place_to_tcp(void **state)
 }
 
 /* As many owners as there is room for. */
-static void an_owner_never_goes(void **state)
+TEST(an_owner_never_goes)
 {
 	struct rig *rig = *state;
 
@@ -189,7 +188,7 @@ static void an_owner_never_goes(void **state)
 }
 
 /* It turns out whose connection it is. */
-static void who_moves_is_counted_where_it_is(void **state)
+TEST(who_moves_is_counted_where_it_is)
 {
 	struct rig *rig = *state;
 	struct one *one = come(rig, "a", false);
@@ -204,12 +203,11 @@ static void who_moves_is_counted_where_it_is(void **state)
 }
 
 /* A second's worth at once, then one after the other at the rate; a rest saves up no more. */
-static void a_bucket_gives_a_second_at_once_and_then_the_rate(void **state)
+TEST_WITH(a_bucket_gives_a_second_at_once_and_then_the_rate, NULL, NULL)
 {
 	const uint64_t second = 1000000000, now = 5 * second;
 	struct bucket bucket = { 0 };
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(bucket_take(&bucket, 10, now), 0);
 	for (unsigned i = 1; i <= 20; i++)
@@ -225,7 +223,7 @@ static void a_bucket_gives_a_second_at_once_and_then_the_rate(void **state)
 }
 
 /* It hangs up after each request, and comes again. */
-static void who_comes_again_has_used_what_it_used(void **state)
+TEST(who_comes_again_has_used_what_it_used)
 {
 	const uint64_t now = 5000000000;
 	struct rig *rig = *state;
@@ -239,7 +237,7 @@ static void who_comes_again_has_used_what_it_used(void **state)
 }
 
 /* More than can be remembered come once each; the one that took most is not forgotten. */
-static void those_that_took_most_are_remembered(void **state)
+TEST(those_that_took_most_are_remembered)
 {
 	const uint64_t now = 5000000000;
 	struct rig *rig = *state;
@@ -263,7 +261,7 @@ static void those_that_took_most_are_remembered(void **state)
 }
 
 /* Two places each, and some are not theirs; a data path is its owner's second one. */
-static void owners_leave_places_to_others(void **state)
+TEST(owners_leave_places_to_others)
 {
 	struct rig *rig = *state;
 
@@ -279,24 +277,4 @@ static void owners_leave_places_to_others(void **state)
 		assert_non_null(come(rig, "b", false));
 	rig->ones[0].owns = false;
 	assert_true(crowd_owner_fits(&rig->crowd));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(the_longest_silent_of_the_most_goes),
-		TEST(of_those_as_silent_the_first_goes),
-		TEST(a_part_is_kept_from_plain_tcp),
-		TEST(neither_kind_keeps_the_other_out),
-		TEST(users_of_this_host_leave_a_place_to_tcp),
-		TEST(an_owner_never_goes),
-		TEST(owners_leave_places_to_others),
-		TEST(who_moves_is_counted_where_it_is),
-		TEST(who_comes_again_has_used_what_it_used),
-		TEST(those_that_took_most_are_remembered),
-		cmocka_unit_test(a_bucket_gives_a_second_at_once_and_then_the_rate),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

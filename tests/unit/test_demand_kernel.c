@@ -34,6 +34,8 @@ static int setup(void **state)
 	return rig_setup(state, false);
 }
 
+const struct unit_fixture unit_fixture = { setup, rig_teardown };
+
 /* Parts of the segment that are shorter than what is fetched at once, and begin within it. */
 static uint8_t *part(const struct rig *rig, unsigned which)
 {
@@ -47,7 +49,7 @@ static void protect(const struct rig *rig, int rights)
 		assert_int_equal(mprotect(part(rig, i), PART, rights), 0);
 }
 
-static void test_parts_with_other_rights_come(void **state)
+TEST(test_parts_with_other_rights_come)
 {
 	struct rig *rig = *state;
 
@@ -63,7 +65,7 @@ static void test_parts_with_other_rights_come(void **state)
 }
 
 /* What nobody may touch is here all the same when it may be touched again. */
-static void test_parts_without_rights_come(void **state)
+TEST(test_parts_without_rights_come)
 {
 	struct rig *rig = *state;
 
@@ -75,7 +77,7 @@ static void test_parts_without_rights_come(void **state)
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
-static void test_a_locked_part_comes(void **state)
+TEST(test_a_locked_part_comes)
 {
 	struct rig *rig = *state;
 
@@ -88,7 +90,7 @@ static void test_a_locked_part_comes(void **state)
 }
 
 /* Each access ends, on either side of where the parts meet. */
-static void test_parts_are_refused(void **state)
+TEST(test_parts_are_refused)
 {
 	struct rig *rig = *state;
 
@@ -110,7 +112,7 @@ static void map_anew(uint8_t *at)
 }
 
 /* What the application took out of the segment is nobody's to fill, and the rest comes. */
-static void test_what_is_unmapped_is_left_out(void **state)
+TEST(test_what_is_unmapped_is_left_out)
 {
 	struct rig *rig = *state;
 	uint64_t wrong = 0;
@@ -144,7 +146,7 @@ static int cover(uint8_t *at, uint64_t length)
 }
 
 /* It takes no page that comes protected, and what comes does, where stores are noted. */
-static void test_what_another_userfaultfd_has_is_left_out(void **state)
+TEST(test_what_another_userfaultfd_has_is_left_out)
 {
 	struct rig *rig = *state;
 	uint8_t *gone;
@@ -175,7 +177,7 @@ static void *put_at(void *arg)
 }
 
 /* It takes no page that is smaller than its own. */
-static void test_a_large_page_that_another_userfaultfd_has_is_left_out(void **state)
+TEST(test_a_large_page_that_another_userfaultfd_has_is_left_out)
 {
 	struct rig *rig = *state;
 	pthread_t thread;
@@ -209,7 +211,7 @@ static void *look(void *at)
 	return (void *)(intptr_t)rig_look(at);
 }
 
-static void test_who_waits_for_what_is_mapped_anew_goes_on(void **state)
+TEST(test_who_waits_for_what_is_mapped_anew_goes_on)
 {
 	struct rig *rig = *state;
 	pthread_t thread;
@@ -225,7 +227,7 @@ static void test_who_waits_for_what_is_mapped_anew_goes_on(void **state)
 	assert_null(found);
 }
 
-static void test_with_larger_pages_memory_is_read_first(void **state)
+TEST(test_with_larger_pages_memory_is_read_first)
 {
 	struct rig *rig = *state;
 
@@ -237,29 +239,4 @@ static void test_with_larger_pages_memory_is_read_first(void **state)
 	assert_int_equal(rig_map(rig), 0);
 	assert_int_equal(rig_stat(rig).missing, 0);
 	assert_int_equal(rig_wrong(rig), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_parts_with_other_rights_come, setup,
-		                                rig_teardown),
-		cmocka_unit_test_setup_teardown(test_parts_without_rights_come, setup,
-		                                rig_teardown),
-		cmocka_unit_test_setup_teardown(test_a_locked_part_comes, setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_parts_are_refused, setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_what_is_unmapped_is_left_out, setup,
-		                                rig_teardown),
-		cmocka_unit_test_setup_teardown(test_what_another_userfaultfd_has_is_left_out,
-		                                setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			test_a_large_page_that_another_userfaultfd_has_is_left_out, setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(test_who_waits_for_what_is_mapped_anew_goes_on,
-		                                setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_with_larger_pages_memory_is_read_first, setup,
-		                                rig_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

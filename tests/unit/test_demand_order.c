@@ -15,13 +15,15 @@ static int setup(void **state)
 	return rig_setup(state, false);
 }
 
+const struct unit_fixture unit_fixture = { setup, rig_teardown };
+
 /* Commits at a place of its own, and dies with the store open. */
 static int put_and_die(struct rig *rig)
 {
 	return rig_open(rig, 0, 0) || rig_map(rig) || rig_put(rig, HOT, 300, 77);
 }
 
-static void test_what_changed_last_comes_first(void **state)
+TEST(test_what_changed_last_comes_first)
 {
 	struct rig *rig = *state;
 
@@ -44,7 +46,7 @@ static int put_much_and_die(struct rig *rig)
 	return rc || rig_put(rig, HOT, 300, 77);
 }
 
-static void test_a_long_log_is_read_from_its_end(void **state)
+TEST(test_a_long_log_is_read_from_its_end)
 {
 	struct rig *rig = *state;
 
@@ -85,7 +87,7 @@ static void break_reads(struct ps_env_ops *ops)
 }
 
 /* The log that is read is that of a mirror without which nothing commits. */
-static void test_a_mirror_that_breaks_meanwhile_comes_back(void **state)
+TEST(test_a_mirror_that_breaks_meanwhile_comes_back)
 {
 	struct rig *rig = *state;
 
@@ -101,7 +103,7 @@ static void test_a_mirror_that_breaks_meanwhile_comes_back(void **state)
 }
 
 /* A mirror that gave nothing, when another one had given all that was missing, starves nobody. */
-static void test_what_is_mapped_next_does_not_starve_yet(void **state)
+TEST(test_what_is_mapped_next_does_not_starve_yet)
 {
 	struct rig *rig = *state;
 	uint64_t starved_at;
@@ -130,7 +132,7 @@ static uint64_t now_ms(void)
 }
 
 /* The first comes by itself, and the next after 36 hours; what is touched comes at once. */
-static void test_who_waits_is_not_held_up_by_the_rate(void **state)
+TEST(test_who_waits_is_not_held_up_by_the_rate)
 {
 	struct rig *rig = *state;
 
@@ -142,7 +144,7 @@ static void test_who_waits_is_not_held_up_by_the_rate(void **state)
 	assert_int_equal(perseas_wait_whole(rig->p, 10), PERSEAS_EUNREACHABLE);
 }
 
-static void test_the_rate_is_kept(void **state)
+TEST(test_the_rate_is_kept)
 {
 	struct rig *rig = *state;
 	uint64_t begin;
@@ -154,23 +156,4 @@ static void test_the_rate_is_kept(void **state)
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	assert_true(now_ms() - begin >= (GRANULES - 1) * 125);
 	assert_int_equal(rig_wrong(rig), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_what_changed_last_comes_first, setup,
-		                                rig_teardown),
-		cmocka_unit_test_setup_teardown(test_a_long_log_is_read_from_its_end, setup,
-		                                rig_teardown),
-		cmocka_unit_test_setup_teardown(test_a_mirror_that_breaks_meanwhile_comes_back,
-		                                setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(test_what_is_mapped_next_does_not_starve_yet, setup,
-		                                rig_teardown),
-		cmocka_unit_test_setup_teardown(test_who_waits_is_not_held_up_by_the_rate, setup,
-		                                rig_teardown),
-		cmocka_unit_test_setup_teardown(test_the_rate_is_kept, setup, rig_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,16 @@ static int setup(void **state)
 	return rc;
 }
 
+static int teardown(void **state)
+{
+	atomic_store(&poor, false);
+	return rig_teardown(state);
+}
+
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* A page can come while the kernel tells that somebody waits for it. */
-static void test_a_fault_is_told_when_the_page_is_here(void **state)
+TEST(test_a_fault_is_told_when_the_page_is_here)
 {
 	struct rig *rig = *state;
 	uint64_t before;
@@ -60,7 +68,7 @@ static void test_a_fault_is_told_when_the_page_is_here(void **state)
 }
 
 /* What came of a granule was confirmed, and stays; what did not ends an access. */
-static void test_who_is_fenced_keeps_a_part_of_a_granule(void **state)
+TEST(test_who_is_fenced_keeps_a_part_of_a_granule)
 {
 	struct rig *rig = *state;
 	perseas_tx_t *tx;
@@ -82,7 +90,7 @@ static void test_who_is_fenced_keeps_a_part_of_a_granule(void **state)
 }
 
 /* Mirrors give what is missing, and must not be blamed. */
-static void test_who_has_no_memory_is_told_so(void **state)
+TEST(test_who_has_no_memory_is_told_so)
 {
 	struct rig *rig = *state;
 
@@ -97,23 +105,4 @@ static void test_who_has_no_memory_is_told_so(void **state)
 	atomic_store(&poor, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	assert_int_equal(rig_wrong(rig), 0);
-}
-
-static int teardown(void **state)
-{
-	atomic_store(&poor, false);
-	return rig_teardown(state);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_fault_is_told_when_the_page_is_here, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(test_who_is_fenced_keeps_a_part_of_a_granule, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(test_who_has_no_memory_is_told_so, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

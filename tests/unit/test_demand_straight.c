@@ -111,6 +111,8 @@ static int teardown(void **state)
 	return rc;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* The gate is open from the beginning. */
 static void begin(struct rig *rig)
 {
@@ -119,7 +121,7 @@ static void begin(struct rig *rig)
 	assert_int_equal(rig_map(rig), 0);
 }
 
-static void test_memory_is_read_over_links(void **state)
+TEST(test_memory_is_read_over_links)
 {
 	struct rig *rig = *state;
 
@@ -133,7 +135,7 @@ static void test_memory_is_read_over_links(void **state)
 }
 
 /* Whatever is wrong with it, a mirror can say over a connection. */
-static void test_what_no_link_gives_comes_over_connections(void **state)
+TEST(test_what_no_link_gives_comes_over_connections)
 {
 	struct rig *rig = *state;
 
@@ -158,7 +160,7 @@ static void *break_link(void *arg)
 }
 
 /* Its memory must not be unmapped under who reads it, nor later than the link says. */
-static void test_a_link_ends_when_it_is_read_no_more(void **state)
+TEST(test_a_link_ends_when_it_is_read_no_more)
 {
 	struct rig *rig = *state;
 	pthread_t thread;
@@ -181,7 +183,7 @@ static void test_a_link_ends_when_it_is_read_no_more(void **state)
 }
 
 /* What others have comes from them, and the link stays for as long as it is read. */
-static void test_memory_that_hangs_holds_up_nobody(void **state)
+TEST(test_memory_that_hangs_holds_up_nobody)
 {
 	struct rig *rig = *state;
 	pthread_t thread;
@@ -216,7 +218,7 @@ static void *unmap_and_destroy(void *arg)
 	return rig;
 }
 
-static void test_regions_are_not_taken_from_who_reads_them(void **state)
+TEST(test_regions_are_not_taken_from_who_reads_them)
 {
 	struct rig *rig = *state;
 	pthread_t thread;
@@ -253,7 +255,7 @@ static void cut_short(struct rig *rig)
 	}
 }
 
-static void test_a_file_is_cut_short_under_who_reads_it(void **state)
+TEST(test_a_file_is_cut_short_under_who_reads_it)
 {
 	struct rig *rig = *state;
 
@@ -281,7 +283,7 @@ static bool is_found(struct rig *rig, unsigned mirror)
 }
 
 /* What was no good by one link may be good by the next. */
-static void test_another_link_is_read_again(void **state)
+TEST(test_another_link_is_read_again)
 {
 	struct rig *rig = *state;
 	unsigned before;
@@ -321,7 +323,7 @@ static void watch_without_threads(struct ps_env_ops *ops)
 	rig_pager.hire = no_thread;
 }
 
-static void test_without_a_thread_to_read_it_comes_over_connections(void **state)
+TEST(test_without_a_thread_to_read_it_comes_over_connections)
 {
 	struct rig *rig = *state;
 
@@ -366,7 +368,7 @@ static void watch_hires(struct ps_env_ops *ops)
 }
 
 /* After closefrom() a number of the library's may be a file of the application's. */
-static void test_who_reads_has_no_file_of_the_application(void **state)
+TEST(test_who_reads_has_no_file_of_the_application)
 {
 	struct rig *rig = *state;
 	struct pollfd fd;
@@ -392,7 +394,7 @@ static int take_over(struct rig *rig)
 }
 
 /* The bytes are here, and then another owner claims the store: they come too late. */
-static void test_a_promise_goes_while_it_is_read(void **state)
+TEST(test_a_promise_goes_while_it_is_read)
 {
 	struct rig *rig = *state;
 
@@ -405,23 +407,4 @@ static void test_a_promise_goes_while_it_is_read(void **state)
 	sem_post(&go);
 	assert_int_equal(rig_look(rig->bytes), -1);
 	assert_int_equal(rig_look(rig->bytes + SIZE - 1), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_memory_is_read_over_links),
-		TEST(test_what_no_link_gives_comes_over_connections),
-		TEST(test_a_link_ends_when_it_is_read_no_more),
-		TEST(test_memory_that_hangs_holds_up_nobody),
-		TEST(test_regions_are_not_taken_from_who_reads_them),
-		TEST(test_a_file_is_cut_short_under_who_reads_it),
-		TEST(test_another_link_is_read_again),
-		TEST(test_without_a_thread_to_read_it_comes_over_connections),
-		TEST(test_who_reads_has_no_file_of_the_application),
-		TEST(test_a_promise_goes_while_it_is_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,11 +86,12 @@ static int teardown(void **state)
 	return rc + system(command);
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* --- it comes --- */
 
-static void test_a_page_comes_when_it_is_touched(void **state)
+TEST(test_a_page_comes_when_it_is_touched)
 {
-	(void)state;
 	rig_begin(rig);
 	assert_int_equal(rig_stat(rig).missing, SIZE);
 	atomic_store(&rig_shut, false);
@@ -101,9 +102,8 @@ static void test_a_page_comes_when_it_is_touched(void **state)
 }
 
 /* Nothing is asked for before: all of it comes in runs. */
-static void test_all_comes_by_itself(void **state)
+TEST(test_all_comes_by_itself)
 {
-	(void)state;
 	atomic_store(&rig_shut, false);
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
 	assert_null(strstr(perseas_report(rig->p), "read first"));
@@ -114,9 +114,8 @@ static void test_all_comes_by_itself(void **state)
 }
 
 /* No byte of a later state, by this way neither. */
-static void test_who_is_fenced_gets_nothing(void **state)
+TEST(test_who_is_fenced_gets_nothing)
 {
-	(void)state;
 	rig_begin(rig);
 	assert_int_equal(rig_by_another(rig, rig_take_over), 0);
 	atomic_store(&rig_shut, false);
@@ -127,9 +126,8 @@ static void test_who_is_fenced_gets_nothing(void **state)
 /* --- mirrors that are none, or hang --- */
 
 /* The certificate is for 127.0.0.1, and it was another host that was to be asked. */
-static void test_a_mirror_with_another_hosts_certificate_gives_nothing(void **state)
+TEST(test_a_mirror_with_another_hosts_certificate_gives_nothing)
 {
-	(void)state;
 	other_host = "localhost";
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
@@ -164,9 +162,8 @@ static void begin_impatiently(void)
 }
 
 /* It takes connections, and never shakes hands: it is given up, and the other one asked. */
-static void test_a_mirror_that_hangs_is_given_up(void **state)
+TEST(test_a_mirror_that_hangs_is_given_up)
 {
-	(void)state;
 	mislead(1);
 	begin_impatiently();
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
@@ -187,9 +184,8 @@ static void await_its_end(void)
 
 /* All of them hang: the access waits, that is told, and close does not wait for them. A connection
  * that was given up is not kept until then. */
-static void test_mirrors_that_hang_hold_up_no_close(void **state)
+TEST(test_mirrors_that_hang_hold_up_no_close)
 {
-	(void)state;
 	mislead(3);
 	begin_impatiently();
 	RIG_UNTIL(rig->waits > 0);
@@ -200,9 +196,8 @@ static void test_mirrors_that_hang_hold_up_no_close(void **state)
 }
 
 /* A mirror that dies is no source any more, and when it is there again it is one. */
-static void test_a_mirror_that_comes_back_is_asked_again(void **state)
+TEST(test_a_mirror_that_comes_back_is_asked_again)
 {
-	(void)state;
 	rig_begin(rig);
 	rig_kill(&rig->mirrors[0]);
 	rig_kill(&rig->mirrors[1]);
@@ -212,21 +207,4 @@ static void test_a_mirror_that_comes_back_is_asked_again(void **state)
 	rig_start(&rig->mirrors[0]);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	assert_int_equal(rig_wrong(rig), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_page_comes_when_it_is_touched),
-		TEST(test_all_comes_by_itself),
-		TEST(test_who_is_fenced_gets_nothing),
-		TEST(test_a_mirror_with_another_hosts_certificate_gives_nothing),
-		TEST(test_a_mirror_that_hangs_is_given_up),
-		TEST(test_mirrors_that_hang_hold_up_no_close),
-		TEST(test_a_mirror_that_comes_back_is_asked_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

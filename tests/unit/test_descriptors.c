@@ -6,18 +6,15 @@
 #include "../support/mirror.h"
 #include "../../server/store/memory.h"
 #include "../../server/store/spill.h"
+#include "../support/unit.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { MORE_MAX = 12 }; /* descriptors that a load or a drop of one store never needs */
 
@@ -96,6 +93,8 @@ static int teardown(void **state)
 	return system(command);
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* The store is there, and sound. */
 static void assert_bank(void)
 {
@@ -109,12 +108,11 @@ static void assert_bank(void)
 }
 
 /* It starts: whoever then makes a store of that name would make it over what is there. */
-static void a_store_is_never_taken_for_nothing(void **state)
+TEST(a_store_is_never_taken_for_nothing)
 {
 	struct mirror mirror;
 	int more = 0, ret;
 
-	(void)state;
 	do {
 		begin(&mirror);
 		allow_files(more);
@@ -142,7 +140,7 @@ static int drop(struct mirror *mirror)
 }
 
 /* A store is dropped: it does not come back, and its name is free. */
-static void what_was_dropped_does_not_come_back(void **state)
+TEST(what_was_dropped_does_not_come_back)
 {
 	struct mirror mirror;
 
@@ -163,12 +161,11 @@ static void what_was_dropped_does_not_come_back(void **state)
 }
 
 /* Something is in the way, as on a file system that has become read-only. */
-static void a_header_that_cannot_be_removed_keeps_its_store(void **state)
+TEST(a_header_that_cannot_be_removed_keeps_its_store)
 {
 	struct mirror mirror;
 	char header[128], away[128];
 
-	(void)state;
 	snprintf(header, sizeof(header), "%s/bank/header", place);
 	snprintf(away, sizeof(away), "%s/away", place);
 	begin(&mirror);
@@ -184,12 +181,11 @@ static void a_header_that_cannot_be_removed_keeps_its_store(void **state)
 }
 
 /* Connections have them all, and an owner comes. */
-static void a_claim_needs_no_descriptor(void **state)
+TEST(a_claim_needs_no_descriptor)
 {
 	struct mirror mirror;
 	struct peer peer;
 
-	(void)state;
 	begin(&mirror);
 	assert_int_equal(load(&mirror), 0);
 	peer_init(&peer);
@@ -205,13 +201,12 @@ static void a_claim_needs_no_descriptor(void **state)
 
 /* Somebody makes stores until no more can be made: others can still connect. Of few descriptors
  * pieces have one half. */
-static void pieces_leave_descriptors_to_connections(void **state)
+TEST(pieces_leave_descriptors_to_connections)
 {
 	struct mirror mirror;
 	int left[64], count = 0, ret;
 	char name[8];
 
-	(void)state;
 	begin(&mirror);
 	memory_file_leave_files(mirror.memory, 1000);
 	assert_int_equal(load(&mirror), 0);
@@ -234,13 +229,12 @@ static void pieces_leave_descriptors_to_connections(void **state)
 }
 
 /* The same of what only the spill directory has. */
-static void spills_are_never_overlooked(void **state)
+TEST(spills_are_never_overlooked)
 {
 	const char *why = NULL;
 	struct spill *spill = spill_file_new(spills, &why);
 	struct mirror mirror;
 
-	(void)state;
 	assert_non_null(spill);
 	begin(&mirror);
 	stores_set_spill(mirror.stores, spill);
@@ -252,19 +246,4 @@ static void spills_are_never_overlooked(void **state)
 	assert_int_equal(mirror.complaints, 1);
 	end(&mirror);
 	spill_file_free(spill);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_store_is_never_taken_for_nothing),
-		TEST(what_was_dropped_does_not_come_back),
-		TEST(a_header_that_cannot_be_removed_keeps_its_store),
-		TEST(a_claim_needs_no_descriptor),
-		TEST(pieces_leave_descriptors_to_connections),
-		TEST(spills_are_never_overlooked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

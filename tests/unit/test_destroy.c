@@ -9,6 +9,8 @@
 #include "../../client/demand/warm.h"
 #include "../../server/store/store_private.h"
 
+const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+
 /* A second segment of this size, published, with `value` in all of its bytes. */
 static void make(struct owner *o, const char *name, unsigned size, uint8_t value)
 {
@@ -62,7 +64,7 @@ static void assert_given_back(struct owner *o, const char *name)
 }
 
 /* It is gone here, on every mirror, and for the next owner; what was beside it is not. */
-static void a_segment_that_is_destroyed_is_gone(void **state)
+TEST(a_segment_that_is_destroyed_is_gone)
 {
 	struct owner *o = *state;
 
@@ -79,7 +81,7 @@ static void a_segment_that_is_destroyed_is_gone(void **state)
 }
 
 /* The name, and the number behind it, are free at once, for another size. */
-static void its_name_can_be_used_again(void **state)
+TEST(its_name_can_be_used_again)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info before, after;
@@ -98,7 +100,7 @@ static void its_name_can_be_used_again(void **state)
 }
 
 /* More than there can be at a time, one after the other. */
-static void only_the_living_are_counted(void **state)
+TEST(only_the_living_are_counted)
 {
 	struct owner *o = *state;
 
@@ -121,7 +123,7 @@ static void only_the_living_are_counted(void **state)
 
 /* Mapped, with an open transaction's ranges or without; no such segment, or one that is not
  * published; no name. Nothing changes, and each sentence says what to do. */
-static void it_is_refused_where_the_segment_is_in_use(void **state)
+TEST(it_is_refused_where_the_segment_is_in_use)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -159,7 +161,7 @@ static void hold(struct owner *o, enum direct_hold what)
 
 /* W mirrors do not answer in time: it is gone here, and nothing of it goes there, nor can its name
  * be used, before they hold that. */
-static void memory_goes_back_once_w_hold_it(void **state)
+TEST(memory_goes_back_once_w_hold_it)
 {
 	struct owner *o = *state;
 	void *addr;
@@ -191,7 +193,7 @@ static void map_meanwhile(void *arg)
 }
 
 /* Another thread wants the name while the first one waits, and nothing is in doubt yet. */
-static void the_name_is_free_once_w_hold_it(void **state)
+TEST(the_name_is_free_once_w_hold_it)
 {
 	struct owner *o = *state;
 
@@ -208,7 +210,7 @@ static void the_name_is_free_once_w_hold_it(void **state)
 }
 
 /* Too few mirrors are there: nothing is destroyed, and it can be tried again. */
-static void too_few_mirrors_destroy_nothing(void **state)
+TEST(too_few_mirrors_destroy_nothing)
 {
 	struct owner *o = *state;
 
@@ -231,7 +233,7 @@ static void too_few_mirrors_destroy_nothing(void **state)
 
 /* A mirror was away: it is copied whole, never sent the end of what it has; also where the segment
  * of the same number is another one by then, of the same size. */
-static void a_mirror_that_was_away_is_copied(void **state)
+TEST(a_mirror_that_was_away_is_copied)
 {
 	struct owner *o = *state;
 
@@ -257,7 +259,7 @@ static void a_mirror_that_was_away_is_copied(void **state)
 }
 
 /* A mirror is being copied to: the copy begins again, without the segment. */
-static void a_copy_that_goes_on_begins_again(void **state)
+TEST(a_copy_that_goes_on_begins_again)
 {
 	struct owner *o = *state;
 
@@ -279,7 +281,7 @@ static void a_copy_that_goes_on_begins_again(void **state)
 
 /* The copy of a mirror is what W mirrors are wanted for: a destroy that is refused until then, as
  * often as it is tried, leaves it as it is. */
-static void one_that_is_refused_leaves_the_copy(void **state)
+TEST(one_that_is_refused_leaves_the_copy)
 {
 	struct owner *o = *state;
 
@@ -298,7 +300,7 @@ static void one_that_is_refused_leaves_the_copy(void **state)
 }
 
 /* A chunk of the segment was asked of another mirror, and its answer comes when it is gone. */
-static void a_chunk_that_was_read_is_of_nothing(void **state)
+TEST(a_chunk_that_was_read_is_of_nothing)
 {
 	struct owner *o = *state;
 	const struct ps_resync *r = &o->p->upkeep.resync;
@@ -329,7 +331,7 @@ static void a_chunk_that_was_read_is_of_nothing(void **state)
 }
 
 /* A mirror makes room for a copy when the segment goes: what it made is not gone on with. */
-static void room_that_was_made_is_not_used(void **state)
+TEST(room_that_was_made_is_not_used)
 {
 	struct owner *o = *state;
 	const struct ps_resync *r = &o->p->upkeep.resync;
@@ -359,7 +361,7 @@ static void room_that_was_made_is_not_used(void **state)
 /* The owner dies with the announcement alone, and after each write of the record and its slot, on
  * each mirror or on one: the next finds the segment whole, or gone, and its bytes are never
  * another transaction's to delete. */
-static void an_owner_dies_at_each_step(void **state)
+TEST(an_owner_dies_at_each_step)
 {
 	struct owner *o = *state;
 
@@ -392,7 +394,7 @@ static void an_owner_dies_at_each_step(void **state)
 }
 
 /* The connections to mirrors break at each request of it. */
-static void requests_break(void **state)
+TEST(requests_break)
 {
 	static const int requests[] = { PERSEAS__REQUEST__BODY_DESTROY,
 		                        PERSEAS__REQUEST__BODY_DROP_SEGMENTS };
@@ -422,7 +424,7 @@ static void requests_break(void **state)
 }
 
 /* Another owner has the store by then. */
-static void a_fenced_owner_destroys_nothing(void **state)
+TEST(a_fenced_owner_destroys_nothing)
 {
 	struct owner *o = *state;
 	struct perseas_options options = o->options;
@@ -444,11 +446,10 @@ static void a_fenced_owner_destroys_nothing(void **state)
 }
 
 /* What the command shows of a segment, by the transactions that an image holds. */
-static void it_lives_from_its_birth_to_its_death(void **state)
+TEST_WITH(it_lives_from_its_birth_to_its_death, NULL, NULL)
 {
 	Perseas__Segment segment = PERSEAS__SEGMENT__INIT;
 
-	(void)state;
 	assert_false(ps_segment_lives(&segment, 5));
 	segment.born = 5;
 	assert_false(ps_segment_lives(&segment, 4));
@@ -475,7 +476,7 @@ static void keep_copy(struct owner *o, const struct ps_segment *segment, uint64_
 
 /* A standby's copy of it, from which what is mapped is read first, and the next segment gets its
  * number. It was not mapped since the copy was proven. */
-static void its_copy_is_nobody_elses(void **state)
+TEST(its_copy_is_nobody_elses)
 {
 	struct owner *o = *state;
 	const struct ps_segment *segment;
@@ -495,7 +496,7 @@ static void its_copy_is_nobody_elses(void **state)
 }
 
 /* Of another making, or of another size: it is another segment's. */
-static void a_copy_of_another_making_is_not_taken(void **state)
+TEST(a_copy_of_another_making_is_not_taken)
 {
 	struct owner *o = *state;
 	const struct ps_segment *segment;
@@ -509,31 +510,4 @@ static void a_copy_of_another_making_is_not_taken(void **state)
 	ps_warm_free(o->p->warm);
 	keep_copy(o, segment, segment->born, 16384, 0x33);
 	assert_there(o, "first", 8192, 0x11);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-		TEST(a_segment_that_is_destroyed_is_gone),
-		TEST(its_name_can_be_used_again),
-		TEST(only_the_living_are_counted),
-		TEST(it_is_refused_where_the_segment_is_in_use),
-		TEST(memory_goes_back_once_w_hold_it),
-		TEST(the_name_is_free_once_w_hold_it),
-		TEST(too_few_mirrors_destroy_nothing),
-		TEST(a_mirror_that_was_away_is_copied),
-		TEST(a_copy_that_goes_on_begins_again),
-		TEST(one_that_is_refused_leaves_the_copy),
-		TEST(a_chunk_that_was_read_is_of_nothing),
-		TEST(room_that_was_made_is_not_used),
-		TEST(an_owner_dies_at_each_step),
-		TEST(requests_break),
-		TEST(a_fenced_owner_destroys_nothing),
-		TEST(its_copy_is_nobody_elses),
-		TEST(a_copy_of_another_making_is_not_taken),
-		cmocka_unit_test(it_lives_from_its_birth_to_its_death),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static struct ps_mirror *mirror(unsigned i)
 {
 	return &rig->o->p->mirrors[i];
@@ -125,13 +127,12 @@ static void keep_after(uint64_t ns)
 
 /* The best fabric says nothing: rounds of the keeper take no time, and another mirror is taken up
  * meanwhile. The question ends by itself, and is put again later; the session is the same. */
-static void test_silence_holds_nobody_up(void **state)
+TEST(test_silence_holds_nobody_up)
 {
 	struct ps_link *link = mirror(1)->link;
 	struct direct *d = rig->o->d;
 	uint64_t start;
 
-	(void)state;
 	direct_crash(d, 2);
 	keep_after(MS);
 	assert_int_equal(rig->asked, 1);
@@ -155,9 +156,8 @@ static void test_silence_holds_nobody_up(void **state)
 }
 
 /* The answer comes after a while: the session is taken up over the best fabric. */
-static void test_an_answer_ends_the_detour(void **state)
+TEST(test_an_answer_ends_the_detour)
 {
-	(void)state;
 	keep_after(MS);
 	keep_after(MS);
 	assert_int_equal(rig->asked, 1);
@@ -172,11 +172,10 @@ static void test_an_answer_ends_the_detour(void **state)
 }
 
 /* A refusal leaves the session as it is. */
-static void test_a_refusal_changes_nothing(void **state)
+TEST(test_a_refusal_changes_nothing)
 {
 	struct ps_link *link = mirror(1)->link;
 
-	(void)state;
 	rig->answer = PERSEAS_ERDMA;
 	keep_after(MS);
 	assert_int_equal(rig->begun, 1);
@@ -187,9 +186,8 @@ static void test_a_refusal_changes_nothing(void **state)
 }
 
 /* The session ends, and with it what is asked of it. */
-static void test_a_question_ends_with_its_session(void **state)
+TEST(test_a_question_ends_with_its_session)
 {
-	(void)state;
 	keep_after(MS);
 	assert_int_equal(rig->asked, 1);
 	direct_crash(rig->o->d, 1);
@@ -203,14 +201,13 @@ static void test_a_question_ends_with_its_session(void **state)
 /* Links of the detour break, one after the other, since the mirror cannot keep up: the next look
  * for the better fabric, whose links are avoided, comes when it was to come. One that is due is put
  * off. */
-static void test_a_detour_that_breaks_puts_no_look_off(void **state)
+TEST(test_a_detour_that_breaks_puts_no_look_off)
 {
 	struct ps_way_back *way = &mirror(1)->way_back;
 	Perseas__Grant grant = PERSEAS__GRANT__INIT;
 	const uint64_t due = rig->o->d->now + 1000 * MS;
 	struct ps_error error = { 0 };
 
-	(void)state;
 	way->breaks = 3;
 	way->at = due;
 	way->delay = 1000 * MS;
@@ -224,25 +221,8 @@ static void test_a_detour_that_breaks_puts_no_look_off(void **state)
 }
 
 /* The handle is closed while it asks: teardown sees that nothing is left. */
-static void test_a_handle_is_closed_while_it_asks(void **state)
+TEST(test_a_handle_is_closed_while_it_asks)
 {
-	(void)state;
 	keep_after(MS);
 	assert_int_equal(rig->asked, 1);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_silence_holds_nobody_up),
-		TEST(test_an_answer_ends_the_detour),
-		TEST(test_a_refusal_changes_nothing),
-		TEST(test_a_question_ends_with_its_session),
-		TEST(test_a_detour_that_breaks_puts_no_look_off),
-		TEST(test_a_handle_is_closed_while_it_asks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

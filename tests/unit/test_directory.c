@@ -6,17 +6,14 @@
 #include "../../server/store/spill.h"
 #include "../../server/store/status.h"
 #include "../../server/store/store.h"
+#include "../support/unit.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static char place[64];
 
@@ -35,6 +32,8 @@ static int teardown(void **state)
 	snprintf(command, sizeof(command), "rm -rf '%s'", place);
 	return system(command);
 }
+
+const struct unit_fixture unit_fixture = { setup, teardown };
 
 static const char *path_of(const char *rest)
 {
@@ -109,11 +108,10 @@ static void assert_home(void)
 }
 
 /* The wrong --memory-dir, the wrong --spill-dir. */
-static void a_directory_of_somebody_else_is_refused_and_left_alone(void **state)
+TEST(a_directory_of_somebody_else_is_refused_and_left_alone)
 {
 	const char *why;
 
-	(void)state;
 	make_home();
 	assert_null(open_memory("home", &why));
 	assert_non_null(strstr(why, "no mark of perseasd"));
@@ -125,11 +123,10 @@ static void a_directory_of_somebody_else_is_refused_and_left_alone(void **state)
 }
 
 /* The same where a version that left its lock everywhere was started once. */
-static void a_lock_is_no_mark(void **state)
+TEST(a_lock_is_no_mark)
 {
 	const char *why;
 
-	(void)state;
 	make_home();
 	write_file("home/.lock", "", 0);
 	assert_null(open_memory("home", &why));
@@ -139,13 +136,12 @@ static void a_lock_is_no_mark(void **state)
 }
 
 /* Somebody puts a folder, and files, where perseasd keeps its images. */
-static void what_others_put_there_stays(void **state)
+TEST(what_others_put_there_stays)
 {
 	const char *why;
 	struct memory *memory;
 	struct piece piece;
 
-	(void)state;
 	assert_int_equal(run("memory"), 0);
 	assert_int_equal(mkdir(path_of("memory/letters"), 0700), 0);
 	write_file("memory/letters/log.1", "a log", 5);
@@ -170,11 +166,10 @@ static void what_others_put_there_stays(void **state)
 }
 
 /* Images of a version that made no marks are known by their headers, once. */
-static void what_a_version_without_marks_left_is_adopted(void **state)
+TEST(what_a_version_without_marks_left_is_adopted)
 {
 	const char *why;
 
-	(void)state;
 	assert_int_equal(mkdir(path_of("memory"), 0700), 0);
 	write_file("memory/.lock", "", 0);
 	assert_int_equal(mkdir(path_of("memory/bank"), 0700), 0);
@@ -194,12 +189,11 @@ static void what_a_version_without_marks_left_is_adopted(void **state)
 	assert_int_equal(run("memory"), 0);
 }
 
-static void spills_of_a_version_without_marks_are_adopted(void **state)
+TEST(spills_of_a_version_without_marks_are_adopted)
 {
 	const char *why;
 	struct spill *spill;
 
-	(void)state;
 	assert_int_equal(mkdir(path_of("spill"), 0700), 0);
 	write_file("spill/.lock", "", 0);
 	write_file("spill/bank.spill", "one", 3);
@@ -214,13 +208,12 @@ static void spills_of_a_version_without_marks_are_adopted(void **state)
 }
 
 /* The daemon was killed between making a folder and marking it, or before removing it. */
-static void an_empty_folder_is_taken_for_a_store(void **state)
+TEST(an_empty_folder_is_taken_for_a_store)
 {
 	const char *why;
 	struct memory *memory;
 	struct piece piece;
 
-	(void)state;
 	assert_int_equal(run("memory"), 0);
 	assert_int_equal(mkdir(path_of("memory/bank"), 0700), 0);
 	memory = open_memory("memory", &why);
@@ -235,11 +228,10 @@ static void an_empty_folder_is_taken_for_a_store(void **state)
 }
 
 /* Links on the way: the last step, one before it, the mark itself. */
-static void no_symbolic_link_is_followed(void **state)
+TEST(no_symbolic_link_is_followed)
 {
 	const char *why;
 
-	(void)state;
 	assert_int_equal(mkdir(path_of("real"), 0700), 0);
 	assert_int_equal(symlink("real", path_of("link")), 0);
 	assert_null(open_memory("link", &why));
@@ -255,20 +247,4 @@ static void no_symbolic_link_is_followed(void **state)
 	assert_int_equal(run("real"), 0);
 	assert_int_equal(run("new/and/deep//memory/"), 0);
 	assert_true(there("new/and/deep/memory/.perseas"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_directory_of_somebody_else_is_refused_and_left_alone),
-		TEST(a_lock_is_no_mark),
-		TEST(what_others_put_there_stays),
-		TEST(what_a_version_without_marks_left_is_adopted),
-		TEST(spills_of_a_version_without_marks_are_adopted),
-		TEST(an_empty_folder_is_taken_for_a_store),
-		TEST(no_symbolic_link_is_followed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * lets its processes do.
  */
 #include "../../client/command/doctor/doctor.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -10,10 +11,6 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +19,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct made_up {
 	char root[64];
@@ -207,8 +202,10 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Every check of the table. */
-static void nothing_is_wrong_with_a_host_that_is_right(void **state)
+TEST(nothing_is_wrong_with_a_host_that_is_right)
 {
 	struct made_up *m = *state;
 
@@ -220,7 +217,7 @@ static void nothing_is_wrong_with_a_host_that_is_right(void **state)
 }
 
 /* Every check of the table, where there is no file at all. */
-static void a_host_that_tells_nothing_is_no_crash(void **state)
+TEST(a_host_that_tells_nothing_is_no_crash)
 {
 	struct made_up *m = *state;
 
@@ -231,7 +228,7 @@ static void a_host_that_tells_nothing_is_no_crash(void **state)
 }
 
 /* A kernel that is old, and one that lacks what is used. */
-static void the_kernel_is_asked_for_what_is_used(void **state)
+TEST(the_kernel_is_asked_for_what_is_used)
 {
 	struct made_up *m = *state;
 
@@ -248,7 +245,7 @@ static void the_kernel_is_asked_for_what_is_used(void **state)
 }
 
 /* Not synchronised, not told; a source that is slow. */
-static void the_clock_is_looked_at(void **state)
+TEST(the_clock_is_looked_at)
 {
 	struct made_up *m = *state;
 
@@ -263,7 +260,7 @@ static void the_clock_is_looked_at(void **state)
 }
 
 /* Few here; few for the daemon. */
-static void open_files_may_be_too_few(void **state)
+TEST(open_files_may_be_too_few)
 {
 	struct made_up *m = *state;
 
@@ -279,7 +276,7 @@ static void open_files_may_be_too_few(void **state)
 }
 
 /* Too little for a ring; enough for that; without RDMA; with the capability; the daemon's. */
-static void locked_memory_matters_where_there_is_rdma(void **state)
+TEST(locked_memory_matters_where_there_is_rdma)
 {
 	struct made_up *m = *state;
 
@@ -299,7 +296,7 @@ static void locked_memory_matters_where_there_is_rdma(void **state)
 }
 
 /* On a disk; read-only; full; nearly full; not there yet; on a mount of its own. */
-static void the_memory_directory_is_looked_at(void **state)
+TEST(the_memory_directory_is_looked_at)
 {
 	struct made_up *m = *state;
 
@@ -324,7 +321,7 @@ static void the_memory_directory_is_looked_at(void **state)
 }
 
 /* Some; some, but a mount that is never swapped. */
-static void swap_is_named(void **state)
+TEST(swap_is_named)
 {
 	struct made_up *m = *state;
 
@@ -337,7 +334,7 @@ static void swap_is_named(void **state)
 }
 
 /* For nobody; for segments; asked for in vain. Transparent ones: for neither; on an old kernel. */
-static void huge_pages_are_looked_at(void **state)
+TEST(huge_pages_are_looked_at)
 {
 	static const char shmem[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 	struct made_up *m = *state;
@@ -365,7 +362,7 @@ static void huge_pages_are_looked_at(void **state)
 
 /* For all; not for system calls; refused; on a kernel that is too old. Of written pages only what
  * is, since nobody needs them. */
-static void recovery_on_demand_is_looked_at(void **state)
+TEST(recovery_on_demand_is_looked_at)
 {
 	struct made_up *m = *state;
 
@@ -436,11 +433,10 @@ static void become_nobody(void)
 }
 
 /* Under rules for system calls as Docker's; whatever the kernel, userfaultfd(2) comes first. */
-static void a_process_that_is_refused_userfaultfd_cannot(void **state)
+TEST(a_process_that_is_refused_userfaultfd_cannot)
 {
 	const struct ps_finding finding = look_apart(deny_userfaultfd);
 
-	(void)state;
 	assert_int_equal(finding.health, PS_HEALTH_WARNING);
 	assert_non_null(strstr(finding.found, "may not use userfaultfd(2) (Operation not"));
 }
@@ -459,13 +455,12 @@ static bool may_handle_faults_of_the_kernel(void)
 
 /* Who runs this, who may be root, and an ordinary user: only one who may handle faults of the
  * kernel has no limit. */
-static void users_are_told_apart(void **state)
+TEST(users_are_told_apart)
 {
 	const struct ps_finding ours = look_apart(NULL), nobody = look_apart(become_nobody);
 	char setting = '0';
 	FILE *file = fopen("/proc/sys/vm/unprivileged_userfaultfd", "r");
 
-	(void)state;
 	if (file) {
 		assert_int_equal(fread(&setting, 1, 1, file), 1);
 		fclose(file);
@@ -479,7 +474,7 @@ static void users_are_told_apart(void **state)
 }
 
 /* A port that is down; no connection manager; no device; a build without RDMA. */
-static void rdma_devices_are_looked_at(void **state)
+TEST(rdma_devices_are_looked_at)
 {
 	struct made_up *m = *state;
 
@@ -500,7 +495,7 @@ static void rdma_devices_are_looked_at(void **state)
 }
 
 /* The address that owners use; RoCE v1 only; InfiniBand, which needs none. */
-static void rdma_addresses_are_those_of_roce_v2(void **state)
+TEST(rdma_addresses_are_those_of_roce_v2)
 {
 	struct made_up *m = *state;
 
@@ -518,7 +513,7 @@ static void rdma_addresses_are_those_of_roce_v2(void **state)
 }
 
 /* It runs; another user's; it listens nowhere yet; there is none. */
-static void the_daemons_of_the_host_are_found(void **state)
+TEST(the_daemons_of_the_host_are_found)
 {
 	struct made_up *m = *state;
 	char path[PATH_MAX];
@@ -541,7 +536,7 @@ static void the_daemons_of_the_host_are_found(void **state)
 }
 
 /* The longest form that the kernel prints. */
-static void a_daemon_on_ipv6_is_found(void **state)
+TEST(a_daemon_on_ipv6_is_found)
 {
 	struct made_up *m = *state;
 
@@ -555,7 +550,7 @@ static void a_daemon_on_ipv6_is_found(void **state)
 }
 
 /* A user of its own that is none of the system's; told not to; elsewhere; no systemd. */
-static void logind_may_remove_the_images(void **state)
+TEST(logind_may_remove_the_images)
 {
 	struct made_up *m = *state;
 
@@ -571,30 +566,4 @@ static void logind_may_remove_the_images(void **state)
 	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_OK);
 	m->host.root = "/nowhere";
 	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_SKIPPED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define HERE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-		HERE(nothing_is_wrong_with_a_host_that_is_right),
-		HERE(a_host_that_tells_nothing_is_no_crash),
-		HERE(the_kernel_is_asked_for_what_is_used),
-		HERE(the_clock_is_looked_at),
-		HERE(open_files_may_be_too_few),
-		HERE(locked_memory_matters_where_there_is_rdma),
-		HERE(the_memory_directory_is_looked_at),
-		HERE(swap_is_named),
-		HERE(huge_pages_are_looked_at),
-		HERE(recovery_on_demand_is_looked_at),
-		HERE(a_process_that_is_refused_userfaultfd_cannot),
-		HERE(users_are_told_apart),
-		HERE(rdma_devices_are_looked_at),
-		HERE(rdma_addresses_are_those_of_roce_v2),
-		HERE(the_daemons_of_the_host_are_found),
-		HERE(a_daemon_on_ipv6_is_found),
-		HERE(logind_may_remove_the_images),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

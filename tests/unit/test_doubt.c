@@ -4,6 +4,8 @@
  */
 #include "owner.h"
 
+const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+
 static void hold(struct owner *o, unsigned mirror, enum direct_hold how)
 {
 	o->d->mirrors[mirror].hold = how;
@@ -32,7 +34,7 @@ static void assert_mirrored(struct owner *o, unsigned mirror)
 
 /* Two of three mirrors do not answer in time: the commit is in doubt, nothing else begins, what
  * is open can only be aborted; when the answers come, all goes on. */
-static void test_in_doubt_until_the_answers_come(void **state)
+TEST(test_in_doubt_until_the_answers_come)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx, *other;
@@ -68,7 +70,7 @@ static void test_in_doubt_until_the_answers_come(void **state)
 
 /* A queue pair takes so many writes and no more: to a mirror that completes nothing, no more
  * transactions than that are sent, however many are committed on the others. */
-static void test_a_mirror_that_completes_nothing_is_sent_so_many(void **state)
+TEST(test_a_mirror_that_completes_nothing_is_sent_so_many)
 {
 	struct owner *o = *state;
 
@@ -80,7 +82,7 @@ static void test_a_mirror_that_completes_nothing_is_sent_so_many(void **state)
 }
 
 /* Mapping and publishing are refused too while a commit is in doubt. */
-static void test_in_doubt_blocks_segments(void **state)
+TEST(test_in_doubt_blocks_segments)
 {
 	struct owner *o = *state;
 	void *addr;
@@ -107,7 +109,7 @@ static void release_one(void *arg)
 }
 
 /* The answers come while the commit sleeps: it is not in doubt. */
-static void test_commit_waits_for_slow_mirrors(void **state)
+TEST(test_commit_waits_for_slow_mirrors)
 {
 	struct owner *o = *state;
 
@@ -125,7 +127,7 @@ static void test_commit_waits_for_slow_mirrors(void **state)
 }
 
 /* A publishing can be in doubt like a commit, and is whole when it is not any more. */
-static void test_publish_in_doubt(void **state)
+TEST(test_publish_in_doubt)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info info;
@@ -147,7 +149,7 @@ static void test_publish_in_doubt(void **state)
 }
 
 /* Too few mirrors take the contents: nothing is published, and it can be tried again. */
-static void test_publish_with_too_few_mirrors(void **state)
+TEST(test_publish_with_too_few_mirrors)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info info;
@@ -175,7 +177,7 @@ static void test_publish_with_too_few_mirrors(void **state)
 }
 
 /* A segment is read for mapping, and no mirror is left. */
-static void test_map_without_mirrors(void **state)
+TEST(test_map_without_mirrors)
 {
 	struct owner *o = *state;
 	void *addr;
@@ -229,18 +231,18 @@ static void fence(struct owner *o, int cut_code)
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 }
 
-static void test_takeover_fences(void **state)
+TEST(test_takeover_fences)
 {
 	fence(*state, PS_LINK_FENCED);
 }
 
-static void test_takeover_is_found_out_by_asking(void **state)
+TEST(test_takeover_is_found_out_by_asking)
 {
 	fence(*state, PS_LINK_BROKEN);
 }
 
 /* The fence is known before the commit: it is not sent, and the memory is as it was. */
-static void test_commit_after_a_fence_is_put_back(void **state)
+TEST(test_commit_after_a_fence_is_put_back)
 {
 	struct owner *o = *state;
 	struct perseas_options options = o->options;
@@ -287,7 +289,7 @@ static void fail_to_take_over(struct owner *o, int request)
 }
 
 /* He sees that the one that he reaches cannot be enough, and claims it not even there. */
-static void test_too_few_are_not_claimed(void **state)
+TEST(test_too_few_are_not_claimed)
 {
 	struct owner *o = *state;
 
@@ -298,7 +300,7 @@ static void test_too_few_are_not_claimed(void **state)
 
 /* One mirror of three has promised him, who got no further: two are enough to go on, and when the
  * keeper has found out that he is gone it is three again. */
-static void test_one_fenced_mirror_stops_nobody(void **state)
+TEST(test_one_fenced_mirror_stops_nobody)
 {
 	struct owner *o = *state;
 
@@ -319,7 +321,7 @@ static void test_one_fenced_mirror_stops_nobody(void **state)
 
 /* In one commit the only mirror that needs the ring is fenced, and then another one breaks, which
  * will: the transaction that is being sent stays there, for that one and for those after it. */
-static void test_ring_is_needed_again_within_a_commit(void **state)
+TEST(test_ring_is_needed_again_within_a_commit)
 {
 	struct owner *o = *state;
 
@@ -343,7 +345,7 @@ static void test_ring_is_needed_again_within_a_commit(void **state)
 
 /* A mirror's data path breaks after any number of writes, with any part of the next: commits go
  * on with the others, and the mirror is brought up from the ring. */
-static void test_broken_session_is_replayed(void **state)
+TEST(test_broken_session_is_replayed)
 {
 	struct owner *o = *state;
 	struct perseas_stat before, after;
@@ -369,7 +371,7 @@ static void test_broken_session_is_replayed(void **state)
 
 /* All mirrors break within the same commit: it stays in doubt until they are back, and flush
  * has nothing to do but to wait. */
-static void test_all_sessions_break(void **state)
+TEST(test_all_sessions_break)
 {
 	struct owner *o = *state;
 
@@ -388,7 +390,7 @@ static void test_all_sessions_break(void **state)
 
 /* A daemon crashes and comes back with its memory; the keeper finds out by the control connection
  * that it went. */
-static void test_daemon_that_comes_back(void **state)
+TEST(test_daemon_that_comes_back)
 {
 	struct owner *o = *state;
 	struct perseas_mirror_stat stat;
@@ -411,7 +413,7 @@ static void test_daemon_that_comes_back(void **state)
 }
 
 /* It comes back without its memory, or with an image that is not the one it had. */
-static void test_mirror_that_lost_its_memory(void **state)
+TEST(test_mirror_that_lost_its_memory)
 {
 	struct owner *o = *state;
 
@@ -425,7 +427,7 @@ static void test_mirror_that_lost_its_memory(void **state)
 }
 
 /* The ring forgot what a mirror missed. */
-static void test_mirror_that_missed_too_much(void **state)
+TEST(test_mirror_that_missed_too_much)
 {
 	struct owner *o = *state;
 
@@ -443,7 +445,7 @@ static void test_mirror_that_missed_too_much(void **state)
 }
 
 /* A mirror takes nothing for so long that half of the ring waits for it. */
-static void test_mirror_that_lags_is_dropped(void **state)
+TEST(test_mirror_that_lags_is_dropped)
 {
 	struct owner *o = *state;
 
@@ -463,7 +465,7 @@ static void test_mirror_that_lags_is_dropped(void **state)
 }
 
 /* A session breaks while a segment is mapped and not yet published: the mirror gets it again. */
-static void test_unpublished_segments_survive_a_break(void **state)
+TEST(test_unpublished_segments_survive_a_break)
 {
 	struct owner *o = *state;
 	void *addr;
@@ -481,7 +483,7 @@ static void test_unpublished_segments_survive_a_break(void **state)
 }
 
 /* A mirror breaks in the middle of each step of mapping and publishing. */
-static void test_breaks_while_segments_are_made(void **state)
+TEST(test_breaks_while_segments_are_made)
 {
 	static const int requests[] = {
 		PERSEAS__REQUEST__BODY_ADD_SEGMENTS,
@@ -507,34 +509,4 @@ static void test_breaks_while_segments_are_made(void **state)
 		assert_int_equal(perseas_map(o->p, name, 100, &addr), 0);
 		assert_int_equal(*(uint8_t *)addr, i);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-		TEST(test_a_mirror_that_completes_nothing_is_sent_so_many),
-		TEST(test_in_doubt_until_the_answers_come),
-		TEST(test_in_doubt_blocks_segments),
-		TEST(test_commit_waits_for_slow_mirrors),
-		TEST(test_publish_in_doubt),
-		TEST(test_publish_with_too_few_mirrors),
-		TEST(test_map_without_mirrors),
-		TEST(test_takeover_fences),
-		TEST(test_takeover_is_found_out_by_asking),
-		TEST(test_commit_after_a_fence_is_put_back),
-		TEST(test_too_few_are_not_claimed),
-		TEST(test_one_fenced_mirror_stops_nobody),
-		TEST(test_ring_is_needed_again_within_a_commit),
-		TEST(test_broken_session_is_replayed),
-		TEST(test_all_sessions_break),
-		TEST(test_daemon_that_comes_back),
-		TEST(test_mirror_that_lost_its_memory),
-		TEST(test_mirror_that_missed_too_much),
-		TEST(test_mirror_that_lags_is_dropped),
-		TEST(test_unpublished_segments_survive_a_break),
-		TEST(test_breaks_while_segments_are_made),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

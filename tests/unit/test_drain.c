@@ -39,12 +39,11 @@ static void begin(struct desk *d)
 	look(d);
 }
 
-static void an_image_is_a_member_by_its_id_or_by_that_of_its_parent(void **state)
+TEST(an_image_is_a_member_by_its_id_or_by_that_of_its_parent)
 {
 	struct desk d;
 	Perseas__Header loaded = PERSEAS__HEADER__INIT;
 
-	(void)state;
 	begin(&d);
 	loaded.image_id = image_of(0, 5);
 	assert_null(ps_drain_member(&d.census, &loaded, NULL));
@@ -68,11 +67,10 @@ static void assert_trouble(const struct desk *d, const Perseas__Header *header, 
 		fail_msg("'%s' does not say '%s'", trouble ? trouble : "", words);
 }
 
-static void what_nothing_can_be_done_about_is_said(void **state)
+TEST(what_nothing_can_be_done_about_is_said)
 {
 	struct desk d;
 
-	(void)state;
 	begin(&d);
 	assert_trouble(&d, &d.s.headers[0], NULL, NULL);
 	assert_trouble(&d, &d.s.headers[0], address_of(0, 1), NULL);
@@ -88,11 +86,10 @@ static void what_nothing_can_be_done_about_is_said(void **state)
 
 /* Without W nobody could open it; its owner changes its roster all the same, which is why it is
  * asked where a mirror is gone. */
-static void an_owner_may_replace_what_keeps_others_from_opening(void **state)
+TEST(an_owner_may_replace_what_keeps_others_from_opening)
 {
 	struct desk d;
 
-	(void)state;
 	begin(&d);
 	d.s.told[1] = d.s.told[2] = (struct ps_told){ .address = NULL };
 	look(&d);
@@ -105,12 +102,11 @@ static void an_owner_may_replace_what_keeps_others_from_opening(void **state)
 }
 
 /* What is left behind of a fork may be all that counts of it, also where a newer roster is seen. */
-static void an_image_of_a_fork_stays(void **state)
+TEST(an_image_of_a_fork_stays)
 {
 	struct desk d;
 	Perseas__Header *header;
 
-	(void)state;
 	begin(&d);
 	list(&d.s, 0, 1, 1, 0x10);
 	header = tell(&d.s, 0, 4, 1, 9);
@@ -123,12 +119,11 @@ static void an_image_of_a_fork_stays(void **state)
 	assert_trouble(&d, header, NULL, NULL);
 }
 
-static void a_mirror_is_gone_when_its_owner_says_so_too(void **state)
+TEST(a_mirror_is_gone_when_its_owner_says_so_too)
 {
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;
 	struct desk d;
 
-	(void)state;
 	begin(&d);
 	assert_false(ps_drain_lives(&d.census, address_of(0, 1)));
 	d.status[0].live = true;
@@ -144,12 +139,11 @@ static void a_mirror_is_gone_when_its_owner_says_so_too(void **state)
 }
 
 /* It may just be starting again: one look is not enough, nor are some with an answer in between. */
-static void a_mirror_is_dead_when_it_was_silent_for_a_while(void **state)
+TEST(a_mirror_is_dead_when_it_was_silent_for_a_while)
 {
 	const uint64_t most = (uint64_t)PS_DRAIN_SILENT_MS * 1000000;
 	struct ps_drain_silence silence = { .since_ns = 0 };
 
-	(void)state;
 	assert_false(ps_drain_silent(&silence, "a", 2 * most));
 	assert_false(ps_drain_silent(&silence, "a", 3 * most - 1));
 	assert_true(ps_drain_silent(&silence, "a", 3 * most));
@@ -159,13 +153,12 @@ static void a_mirror_is_dead_when_it_was_silent_for_a_while(void **state)
 	assert_true(ps_drain_silent(&silence, "b", 6 * most));
 }
 
-static void who_takes_a_place_has_nothing_that_counts(void **state)
+TEST(who_takes_a_place_has_nothing_that_counts)
 {
 	struct desk d;
 	Perseas__Header other = PERSEAS__HEADER__INIT;
 	const Perseas__Header *mine;
 
-	(void)state;
 	begin(&d);
 	mine = &d.s.headers[0];
 	assert_int_equal(ps_drain_refuses(NULL, mine, &d.census), PS_DRAIN_TAKES);
@@ -186,7 +179,7 @@ static void who_takes_a_place_has_nothing_that_counts(void **state)
 }
 
 /* Any daemon of the list may know what those that the image names do not. */
-static void a_newer_roster_is_found_wherever_it_is(void **state)
+TEST(a_newer_roster_is_found_wherever_it_is)
 {
 	Perseas__Header theirs = PERSEAS__HEADER__INIT;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
@@ -196,7 +189,6 @@ static void a_newer_roster_is_found_wherever_it_is(void **state)
 	const struct ps_fleet_entry entry = { .daemon = 0, .status = &status };
 	struct desk d;
 
-	(void)state;
 	begin(&d);
 	strcpy(panel.addresses[0].text, "far");
 	for (unsigned i = 0; i < 3; i++)
@@ -213,20 +205,4 @@ static void a_newer_roster_is_found_wherever_it_is(void **state)
 	theirs.store_id = store_of(0);
 	theirs.state = PERSEAS__STATE__STATE_CREATING;
 	assert_null(ps_drain_newer(&fleet, &entry, 1, &d.census));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_image_is_a_member_by_its_id_or_by_that_of_its_parent),
-		cmocka_unit_test(what_nothing_can_be_done_about_is_said),
-		cmocka_unit_test(an_owner_may_replace_what_keeps_others_from_opening),
-		cmocka_unit_test(an_image_of_a_fork_stays),
-		cmocka_unit_test(a_mirror_is_gone_when_its_owner_says_so_too),
-		cmocka_unit_test(a_mirror_is_dead_when_it_was_silent_for_a_while),
-		cmocka_unit_test(who_takes_a_place_has_nothing_that_counts),
-		cmocka_unit_test(a_newer_roster_is_found_wherever_it_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

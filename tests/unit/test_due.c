@@ -37,6 +37,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static void pass(struct owner *o, uint64_t ns)
 {
 	o->d->now += ns;
@@ -44,7 +46,7 @@ static void pass(struct owner *o, uint64_t ns)
 }
 
 /* Those that answered count, and a mirror that hangs leaves the others' answers as they are. */
-static void test_answers_are_counted_as_they_come(void **state)
+TEST(test_answers_are_counted_as_they_come)
 {
 	struct owner *o = *state;
 	struct ps_question q = { 0 };
@@ -68,7 +70,7 @@ static void test_answers_are_counted_as_they_come(void **state)
 }
 
 /* What is asked anew counts answers to that alone. */
-static void test_an_answer_to_what_was_asked_before_counts_for_nothing(void **state)
+TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing)
 {
 	struct owner *o = *state;
 	struct ps_question q = { 0 };
@@ -85,7 +87,7 @@ static void test_an_answer_to_what_was_asked_before_counts_for_nothing(void **st
 }
 
 /* A session that ends takes its answers along, and is told to who wants them. */
-static void test_the_answers_of_a_session_end_with_it(void **state)
+TEST(test_the_answers_of_a_session_end_with_it)
 {
 	struct owner *o = *state;
 	struct ps_question q = { 0 };
@@ -104,7 +106,7 @@ static void test_the_answers_of_a_session_end_with_it(void **state)
 }
 
 /* What a mirror asked for too much does not answer, nobody asks it. */
-static void test_a_mirror_is_not_asked_without_end(void **state)
+TEST(test_a_mirror_is_not_asked_without_end)
 {
 	struct owner *o = *state;
 	struct ps_question q[PS_DUE_MAX + 1] = { 0 };
@@ -154,14 +156,14 @@ static void make_it_leave(struct owner *o, bool late)
 	assert_int_not_equal(behind[0].id, 0);
 }
 
-static void test_a_change_of_the_roster_waits_until_all_can_be_asked(void **state)
+TEST(test_a_change_of_the_roster_waits_until_all_can_be_asked)
 {
 	fill(*state, 6);
 	make_it_leave(*state, false);
 }
 
 /* The one that leaves is told so, also where it is behind with its answers. */
-static void test_a_mirror_that_is_behind_is_let_go_of(void **state)
+TEST(test_a_mirror_that_is_behind_is_let_go_of)
 {
 	struct owner *o = *state;
 
@@ -172,28 +174,11 @@ static void test_a_mirror_that_is_behind_is_let_go_of(void **state)
 }
 
 /* It is found to be silent, and the others are asked. */
-static void test_a_change_of_the_roster_waits_for_none_that_hangs(void **state)
+TEST(test_a_change_of_the_roster_waits_for_none_that_hangs)
 {
 	struct owner *o = *state;
 
 	direct_hang(o->d, 2);
 	fill(o, 6);
 	make_it_leave(o, false);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_answers_are_counted_as_they_come),
-		TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing),
-		TEST(test_the_answers_of_a_session_end_with_it),
-		TEST(test_a_mirror_is_not_asked_without_end),
-		TEST(test_a_change_of_the_roster_waits_until_all_can_be_asked),
-		TEST(test_a_mirror_that_is_behind_is_let_go_of),
-		TEST(test_a_change_of_the_roster_waits_for_none_that_hangs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

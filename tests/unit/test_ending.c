@@ -7,17 +7,15 @@
 
 #include "../../proto/data/frame.h"
 #include "../../server/loop/connection.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,7 +26,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum {
 	RING = 4 << 20,      /* of an image beside */
@@ -581,18 +578,18 @@ static void an_image_beside_takes_no_copy_along(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(an_owner_that_is_about_to_end_is_waited_for),
-		TEST(others_are_served_while_an_end_is_waited_for),
-		TEST(memory_that_outlives_its_owner_is_copied_away),
-		TEST(an_owner_that_goes_on_is_not_waited_for),
-		TEST(an_owner_that_is_stopped_is_not_waited_for),
-		TEST(an_owner_whose_first_thread_has_ended_is_not_waited_for),
-		TEST(an_owner_of_which_nothing_is_known_is_not_waited_for_long),
-		TEST(an_owner_that_never_ends_is_not_waited_for_again),
-		TEST(whoever_claims_may_leave_meanwhile),
-		TEST(the_daemon_may_end_meanwhile),
-		TEST(an_image_beside_takes_no_copy_along),
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		ENTRY(an_owner_that_is_about_to_end_is_waited_for),
+		ENTRY(others_are_served_while_an_end_is_waited_for),
+		ENTRY(memory_that_outlives_its_owner_is_copied_away),
+		ENTRY(an_owner_that_goes_on_is_not_waited_for),
+		ENTRY(an_owner_that_is_stopped_is_not_waited_for),
+		ENTRY(an_owner_whose_first_thread_has_ended_is_not_waited_for),
+		ENTRY(an_owner_of_which_nothing_is_known_is_not_waited_for_long),
+		ENTRY(an_owner_that_never_ends_is_not_waited_for_again),
+		ENTRY(whoever_claims_may_leave_meanwhile),
+		ENTRY(the_daemon_may_end_meanwhile),
+		ENTRY(an_image_beside_takes_no_copy_along),
 	};
 
 	alarm(600); /* far more than all take: what is waited for in vain is seen, too */

@@ -2,14 +2,11 @@
  * test_env_posix.c - clocks, sleeping and waking, the keeper's thread.
  */
 #include "../../client/core/env.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define FAR 20000000000ULL /* ns: longer than anything here takes */
 
@@ -36,8 +31,10 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Two looks at each clock. */
-static void clocks_are_those_of_the_host(void **state)
+TEST(clocks_are_those_of_the_host)
 {
 	struct ps_env *env = *state;
 	uint64_t before = env->ops->now(env);
@@ -49,7 +46,7 @@ static void clocks_are_those_of_the_host(void **state)
 }
 
 /* As perseas run gives it to COMMAND; and what cannot have come from there. */
-static void a_process_is_marked_by_its_environment(void **state)
+TEST(a_process_is_marked_by_its_environment)
 {
 	static const char *const wrong[] = { "",         "0011aabb0", "0011aab",
 		                             "0011AABB", "0x11aabb",  "0011aab " };
@@ -86,7 +83,7 @@ static bool hears(const char *text, const char *list)
 
 /* As perseas run gives it to COMMAND. What was long ago says nothing, nor does what is to come, as
  * by another host's clock. */
-static void a_process_hears_of_silent_mirrors(void **state)
+TEST(a_process_hears_of_silent_mirrors)
 {
 	static const char *const wrong[] = { "", ":a:1", "-1:a:1", " 1:a:1", "now:a:1", "1" };
 	struct ps_env *env = *state;
@@ -120,12 +117,11 @@ static bool same(const char *a, const char *b)
 }
 
 /* The same, of where the store of its list is. */
-static void a_process_hears_where_its_store_is(void **state)
+TEST(a_process_hears_where_its_store_is)
 {
 	static const char *const learnt[] = { "bank 1:4 m1:1,m2:2", "bank 1:4 m1:1", NULL, NULL };
 	static const char *const lists[] = { "@bank", NULL, "@bank", NULL };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct ps_env *env;
 
@@ -139,7 +135,7 @@ static void a_process_hears_where_its_store_is(void **state)
 }
 
 /* Ids are drawn for two owners. */
-static void random_bytes_differ(void **state)
+TEST(random_bytes_differ)
 {
 	struct ps_env *env = *state;
 	uint8_t a[16] = { 0 }, b[16] = { 0 }, guard[18] = { 0 };
@@ -152,7 +148,7 @@ static void random_bytes_differ(void **state)
 }
 
 /* Someone is woken before it sleeps: it must not sleep at all, and only once not. */
-static void a_wake_before_the_pause_is_not_lost(void **state)
+TEST(a_wake_before_the_pause_is_not_lost)
 {
 	struct ps_env *env = *state;
 	uint64_t begun = env->ops->now(env);
@@ -167,7 +163,7 @@ static void a_wake_before_the_pause_is_not_lost(void **state)
 }
 
 /* The other sleeper is woken, and time is up. */
-static void a_pause_lasts_until_its_time(void **state)
+TEST(a_pause_lasts_until_its_time)
 {
 	struct ps_env *env = *state;
 	uint64_t until = env->ops->now(env) + 10000000;
@@ -180,7 +176,7 @@ static void a_pause_lasts_until_its_time(void **state)
 }
 
 /* The keeper awaits answers; a wake for a commit comes meanwhile. */
-static void who_is_woken_by_nobody_takes_no_wake(void **state)
+TEST(who_is_woken_by_nobody_takes_no_wake)
 {
 	struct ps_env *env = *state;
 	uint64_t until = env->ops->now(env) + 10000000;
@@ -193,7 +189,7 @@ static void who_is_woken_by_nobody_takes_no_wake(void **state)
 }
 
 /* A mirror's answer arrives while a committer sleeps. */
-static void a_pause_ends_when_a_descriptor_is_ready(void **state)
+TEST(a_pause_ends_when_a_descriptor_is_ready)
 {
 	struct ps_env *env = *state;
 	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
@@ -239,7 +235,7 @@ static void sleep_in_turns(void *arg)
 }
 
 /* Two threads wake each other in turn; one wake that is lost stops them until the end. */
-static void no_wake_is_lost_between_threads(void **state)
+TEST(no_wake_is_lost_between_threads)
 {
 	struct ps_env *env = *state;
 	struct beside b = { .env = env, .until = env->ops->now(env) + FAR };
@@ -276,7 +272,7 @@ static void sleep_as_the_keeper(void *arg)
 }
 
 /* One of them would take the wake of the other. */
-static void two_that_sleep_as_one_are_a_mistake_of_ours(void **state)
+TEST(two_that_sleep_as_one_are_a_mistake_of_ours)
 {
 	struct ps_env *env = *state;
 	struct beside b = { .env = env, .until = env->ops->now(env) + FAR / 4 };
@@ -302,7 +298,7 @@ static void two_that_sleep_as_one_are_a_mistake_of_ours(void **state)
 }
 
 /* A committer waits for progress that does not come. */
-static void a_wait_ends_at_its_time(void **state)
+TEST(a_wait_ends_at_its_time)
 {
 	struct ps_env *env = *state;
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -343,7 +339,7 @@ static void assert_fabrics(struct ps_env *env, const char *text, uint32_t rdma_p
 }
 
 /* Which data paths go with which address, in a process that has no RDMA. */
-static void the_fabric_follows_from_the_address(void **state)
+TEST(the_fabric_follows_from_the_address)
 {
 	struct ps_env *env = *state;
 
@@ -357,7 +353,7 @@ static void the_fabric_follows_from_the_address(void **state)
 }
 
 /* In a build with RDMA it comes first, where the mirror offers it or where it is asked for. */
-static void rdma_is_tried_before_tcp(void **state)
+TEST(rdma_is_tried_before_tcp)
 {
 	struct ps_env *env = *state;
 
@@ -371,7 +367,7 @@ static void rdma_is_tried_before_tcp(void **state)
 }
 
 /* rdma:// in a process that has no RDMA, by its build or by the environment. */
-static void without_rdma_its_address_is_refused(void **state)
+TEST(without_rdma_its_address_is_refused)
 {
 	struct ps_env *env = *state;
 	Perseas__Grant grant = PERSEAS__GRANT__INIT;
@@ -394,41 +390,14 @@ static void without_rdma_its_address_is_refused(void **state)
 }
 
 /* The variable by which a user switches RDMA off. */
-static void the_environment_switches_rdma_off(void **state)
+TEST_WITH(the_environment_switches_rdma_off, NULL, NULL)
 {
 	struct ps_env *env;
 
-	(void)state;
 	assert_int_equal(setenv("PERSEAS_RDMA", "off", 1), 0);
 	env = ps_env_posix(NULL, NULL);
 	unsetenv("PERSEAS_RDMA");
 	assert_non_null(env);
 	assert_null(env->verbs);
 	env->ops->free(env);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(clocks_are_those_of_the_host),
-		TEST(a_process_is_marked_by_its_environment),
-		TEST(a_process_hears_of_silent_mirrors),
-		TEST(a_process_hears_where_its_store_is),
-		TEST(random_bytes_differ),
-		TEST(a_wake_before_the_pause_is_not_lost),
-		TEST(a_pause_lasts_until_its_time),
-		TEST(who_is_woken_by_nobody_takes_no_wake),
-		TEST(a_pause_ends_when_a_descriptor_is_ready),
-		TEST(no_wake_is_lost_between_threads),
-		TEST(two_that_sleep_as_one_are_a_mistake_of_ours),
-		TEST(a_wait_ends_at_its_time),
-		TEST(the_fabric_follows_from_the_address),
-		TEST(rdma_is_tried_before_tcp),
-		TEST(without_rdma_its_address_is_refused),
-		cmocka_unit_test(the_environment_switches_rdma_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,13 +22,12 @@ static Perseas__Request *through(const Perseas__Request *request, const char **w
 }
 
 /* A claim, through the wire and back. */
-static void a_request_comes_back_as_it_was(void **state)
+TEST(a_request_comes_back_as_it_was)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(claim, CLAIM, &claim), *back;
 	const char *why;
 
-	(void)state;
 	claim.store = message_bank;
 	claim.epoch = PS_EPOCH_MAX;
 	claim.owner = message_id(1);
@@ -45,14 +44,13 @@ static void a_request_comes_back_as_it_was(void **state)
 /* A request without a body; bytes that are none; more of them than a message may have. */
 /* A mirror's sentence with what an 8-bit terminal obeys, what turns the direction of writing, half
  * a character at its end, and letters of two, three and four bytes. */
-static void what_is_told_of_a_peer_is_printable(void **state)
+TEST(what_is_told_of_a_peer_is_printable)
 {
 	Perseas__Reply reply = PERSEAS__REPLY__INIT, *back;
 	const char *why;
 	uint8_t *bytes;
 	size_t len;
 
-	(void)state;
 	reply.status = PERSEAS__STATUS__STATUS_BUSY;
 	reply.message = (char *)(uintptr_t) "a\x9b"
 					    "31m \xe2\x80\xae \xe2\x80\xa8 \xc3\xa9"
@@ -65,13 +63,12 @@ static void what_is_told_of_a_peer_is_printable(void **state)
 	free(bytes);
 }
 
-static void what_is_no_request_is_refused(void **state)
+TEST(what_is_no_request_is_refused)
 {
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	static uint8_t zeros[PS_MESSAGE_MAX + 1];
 	const char *why = NULL;
 
-	(void)state;
 	assert_null(through(&request, &why));
 	assert_null(ps_request_unpack((const uint8_t *)"\xff\xff\xff", 3, &why));
 	assert_non_null(why);
@@ -82,14 +79,13 @@ static void what_is_no_request_is_refused(void **state)
 }
 
 /* A field that a later version may have, in the request and in a message inside it. */
-static void unknown_fields_are_refused(void **state)
+TEST(unknown_fields_are_refused)
 {
 	const uint8_t outside[] = { 1 << 3 | 2, 0, 0xf8, 1, 1 };
 	const uint8_t inside[] = { 1 << 3 | 2, 3, 0xf8, 1, 1 };
 	const uint8_t deep[] = { 4 << 3 | 2, 5, 1 << 3 | 2, 3, 0xf8, 1, 1 };
 	const char *why = NULL;
 
-	(void)state;
 	assert_null(ps_request_unpack(outside, sizeof outside, &why));
 	assert_non_null(strstr(why, "does not know"));
 	assert_null(ps_request_unpack(inside, sizeof inside, &why));
@@ -98,11 +94,10 @@ static void unknown_fields_are_refused(void **state)
 	assert_non_null(strstr(why, "does not know"));
 }
 
-static void names_are_checked(void **state)
+TEST(names_are_checked)
 {
 	char name[PS_NAME_MAX + 2];
 
-	(void)state;
 	memset(name, 'x', sizeof name);
 	name[PS_NAME_MAX + 1] = 0;
 	assert_false(ps_name_valid(name));
@@ -121,7 +116,7 @@ static void names_are_checked(void **state)
 }
 
 /* A header file, whole; then with each of its bits flipped, and cut at each byte. */
-static void a_header_file_with_any_bit_flipped_is_refused(void **state)
+TEST(a_header_file_with_any_bit_flipped_is_refused)
 {
 	struct message_header *h = message_header_new();
 	Perseas__Header *back;
@@ -129,7 +124,6 @@ static void a_header_file_with_any_bit_flipped_is_refused(void **state)
 	uint8_t *bytes;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(ps_header_pack(&h->header, &bytes, &len), 0);
 	back = ps_header_unpack(bytes, len, &why);
 	assert_non_null(back);
@@ -156,13 +150,12 @@ static void a_header_file_with_any_bit_flipped_is_refused(void **state)
 	free(h);
 }
 
-static void a_copy_shares_nothing_with_the_header(void **state)
+TEST(a_copy_shares_nothing_with_the_header)
 {
 	struct message_header *h = message_header_new();
 	Perseas__Header *header = ps_header_copy(&h->header);
 	Perseas__Roster *roster = ps_roster_copy(&h->roster);
 
-	(void)state;
 	assert_ptr_not_equal(header->store, message_bank);
 	assert_ptr_not_equal(header->segments[0]->name, h->segments[0].name);
 	free(h);
@@ -177,14 +170,13 @@ static void a_copy_shares_nothing_with_the_header(void **state)
 }
 
 /* Many empty elements, which would take a hundred times as much in memory. */
-static void a_message_that_expands_too_much_is_refused(void **state)
+TEST(a_message_that_expands_too_much_is_refused)
 {
 	const uint32_t body = PS_MESSAGE_MAX / 4;
 	uint8_t *bytes = calloc(1, PS_MESSAGE_MAX);
 	const char *why = NULL;
 	size_t len = 0;
 
-	(void)state;
 	bytes[len++] = 4 << 3 | 2; /* Reply.list */
 	for (uint32_t rest = body; rest; rest >>= 7)
 		bytes[len++] = (uint8_t)(rest & 127) | (rest > 127 ? 128 : 0);
@@ -197,7 +189,7 @@ static void a_message_that_expands_too_much_is_refused(void **state)
 }
 
 /* A list of many stores with as many segments as a store can have. */
-static void a_list_of_large_stores_is_accepted(void **state)
+TEST(a_list_of_large_stores_is_accepted)
 {
 	enum { STORES = 100 };
 	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
@@ -205,7 +197,6 @@ static void a_list_of_large_stores_is_accepted(void **state)
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT, *stores[STORES];
 	struct message_header *h = message_header_new();
 
-	(void)state;
 	h->header.n_segments = PS_SEGMENTS_MAX;
 	status.header = &h->header;
 	for (int i = 0; i < STORES; i++)
@@ -221,7 +212,7 @@ static void a_list_of_large_stores_is_accepted(void **state)
 }
 
 /* A message that would be longer than one may be. */
-static void a_message_that_is_too_long_is_not_packed(void **state)
+TEST(a_message_that_is_too_long_is_not_packed)
 {
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(status, STATUS, &status);
@@ -229,7 +220,6 @@ static void a_message_that_is_too_long_is_not_packed(void **state)
 	uint8_t *bytes;
 	size_t len;
 
-	(void)state;
 	memset(text, 'a', PS_MESSAGE_MAX);
 	text[PS_MESSAGE_MAX] = 0;
 	status.store = text;
@@ -238,22 +228,4 @@ static void a_message_that_is_too_long_is_not_packed(void **state)
 	assert_int_equal(ps_request_pack(&request, &bytes, &len), 0);
 	free(bytes);
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_comes_back_as_it_was),
-		cmocka_unit_test(what_is_told_of_a_peer_is_printable),
-		cmocka_unit_test(what_is_no_request_is_refused),
-		cmocka_unit_test(unknown_fields_are_refused),
-		cmocka_unit_test(names_are_checked),
-		cmocka_unit_test(a_header_file_with_any_bit_flipped_is_refused),
-		cmocka_unit_test(a_copy_shares_nothing_with_the_header),
-		cmocka_unit_test(a_message_that_expands_too_much_is_refused),
-		cmocka_unit_test(a_list_of_large_stores_is_accepted),
-		cmocka_unit_test(a_message_that_is_too_long_is_not_packed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,8 @@ static int setup_three(void **state)
 	return owner_setup(state, 3, 2);
 }
 
+const struct unit_fixture unit_fixture = { setup_three, owner_teardown };
+
 /* While the daemon of the mirror is away its image gets this promise, as an older version, which
  * granted any epoch, could have left it. */
 static void spoil(struct owner *o, unsigned mirror, uint64_t epoch)
@@ -59,7 +61,7 @@ static void drop(struct owner *o, unsigned mirror)
 }
 
 /* Somebody with a right to claim asks for epochs that nobody needs. */
-static void a_mirror_grants_no_jump_that_nobody_needs(void **state)
+TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup_mirror, teardown_mirror)
 {
 	static const uint64_t too_high[] = {
 		BANK_EPOCH + PS_EPOCH_STEP + 1, PS_EPOCH_MAX - 1,   PS_EPOCH_MAX, PS_EPOCH_MAX + 1,
@@ -83,7 +85,7 @@ static void a_mirror_grants_no_jump_that_nobody_needs(void **state)
 }
 
 /* A roster of an epoch that its owner does not have would be the newest for good. */
-static void an_owner_records_no_roster_of_a_later_epoch(void **state)
+TEST_WITH(an_owner_records_no_roster_of_a_later_epoch, setup_mirror, teardown_mirror)
 {
 	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;
 	struct mirror *mirror = *state;
@@ -103,7 +105,7 @@ static void an_owner_records_no_roster_of_a_later_epoch(void **state)
 
 /* One of three has an epoch that no owner can have: the other two are enough, and the image that
  * was spoilt is dropped, and made anew beside the owner. */
-static void one_spoilt_mirror_does_not_stop_a_store(void **state)
+TEST(one_spoilt_mirror_does_not_stop_a_store)
 {
 	static const uint64_t spoilt[] = { PS_PROMISE_RETIRED, PS_PROMISE_RETIRED - 1, PS_EPOCH_MAX,
 		                           PS_EPOCH_MAX - 1, (uint64_t)1 << 40 };
@@ -128,7 +130,7 @@ static void one_spoilt_mirror_does_not_stop_a_store(void **state)
 }
 
 /* The only one has it: nobody can open the store, and the message says where to read on. */
-static void a_store_without_another_mirror_says_how_it_is_saved(void **state)
+TEST_WITH(a_store_without_another_mirror_says_how_it_is_saved, owner_setup_one, owner_teardown)
 {
 	struct owner *o = *state;
 
@@ -140,7 +142,7 @@ static void a_store_without_another_mirror_says_how_it_is_saved(void **state)
 }
 
 /* While one was away the others were claimed more often than one step: it comes after them. */
-static void a_mirror_that_missed_many_claims_follows(void **state)
+TEST(a_mirror_that_missed_many_claims_follows)
 {
 	struct owner *o = *state;
 
@@ -164,7 +166,7 @@ static void a_mirror_that_missed_many_claims_follows(void **state)
 
 /* One that missed more than all steps together is left out like one that is down; the majority
  * goes on. */
-static void a_mirror_out_of_reach_takes_nobody_with_it(void **state)
+TEST(a_mirror_out_of_reach_takes_nobody_with_it)
 {
 	struct owner *o = *state;
 
@@ -176,21 +178,4 @@ static void a_mirror_out_of_reach_takes_nobody_with_it(void **state)
 	assert_int_equal(owner_stat(o).epoch, 2 * PS_EPOCH_REACH + 1);
 	drop(o, 0);
 	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define MIRROR(name) cmocka_unit_test_setup_teardown(name, setup_mirror, teardown_mirror)
-#define THREE(name) cmocka_unit_test_setup_teardown(name, setup_three, owner_teardown)
-		MIRROR(a_mirror_grants_no_jump_that_nobody_needs),
-		MIRROR(an_owner_records_no_roster_of_a_later_epoch),
-		THREE(one_spoilt_mirror_does_not_stop_a_store),
-		cmocka_unit_test_setup_teardown(a_store_without_another_mirror_says_how_it_is_saved,
-		                                owner_setup_one, owner_teardown),
-		THREE(a_mirror_that_missed_many_claims_follows),
-		THREE(a_mirror_out_of_reach_takes_nobody_with_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

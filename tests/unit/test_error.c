@@ -2,14 +2,9 @@
  * test_error.c - codes, names, texts, and sentences handed up through the layers.
  */
 #include "../../client/core/error.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Every code of the list, in its order. */
 static const struct {
@@ -25,11 +20,10 @@ static const struct {
 enum { ERRORS = sizeof(errors) / sizeof(errors[0]) };
 
 /* A program looks up the name and text of each code. */
-static void every_code_has_its_own_name_and_text(void **state)
+TEST(every_code_has_its_own_name_and_text)
 {
 	int i, j;
 
-	(void)state;
 	for (i = 0; i < ERRORS; i++) {
 		assert_true(errors[i].code < 0);
 		assert_string_equal(perseas_error_name(errors[i].code), errors[i].name);
@@ -42,12 +36,11 @@ static void every_code_has_its_own_name_and_text(void **state)
 }
 
 /* A program asks about a number that is no code. */
-static void a_number_that_is_no_code_still_has_a_text(void **state)
+TEST(a_number_that_is_no_code_still_has_a_text)
 {
 	const int strange[] = { 1, -1000, INT32_MAX, INT32_MIN };
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
 		assert_non_null(perseas_strerror(strange[i]));
 		assert_string_not_equal(perseas_strerror(strange[i]), "success");
@@ -56,11 +49,10 @@ static void a_number_that_is_no_code_still_has_a_text(void **state)
 }
 
 /* The states of mirrors are printed by name. */
-static void every_mirror_state_has_its_own_name(void **state)
+TEST(every_mirror_state_has_its_own_name)
 {
 	int i, j;
 
-	(void)state;
 	for (i = PERSEAS_MIRROR_DOWN; i <= PERSEAS_MIRROR_REMOVED; i++)
 		for (j = PERSEAS_MIRROR_DOWN; j < i; j++)
 			assert_string_not_equal(
@@ -71,12 +63,11 @@ static void every_mirror_state_has_its_own_name(void **state)
 }
 
 /* A program logs which version it runs with. */
-static void the_version_is_three_numbers(void **state)
+TEST(the_version_is_three_numbers)
 {
 	const char *at = perseas_version();
 	int dots = 0;
 
-	(void)state;
 	for (; *at; at++) {
 		dots += *at == '.';
 		assert_non_null(strchr("0123456789.", *at));
@@ -85,11 +76,10 @@ static void the_version_is_three_numbers(void **state)
 }
 
 /* A layer says what went wrong and its caller adds where. */
-static void a_prefix_comes_before_the_text_and_keeps_the_code(void **state)
+TEST(a_prefix_comes_before_the_text_and_keeps_the_code)
 {
 	struct ps_error error;
 
-	(void)state;
 	assert_int_equal(ps_error_set(&error, PERSEAS_EBUSY, "owned by %d", 7), PERSEAS_EBUSY);
 	assert_int_equal(ps_error_prefix(&error, "mirror %s", "a:1"), PERSEAS_EBUSY);
 	assert_int_equal(error.code, PERSEAS_EBUSY);
@@ -97,19 +87,17 @@ static void a_prefix_comes_before_the_text_and_keeps_the_code(void **state)
 }
 
 /* A caller does not want the sentence. */
-static void no_place_for_a_text_is_no_failure(void **state)
+TEST(no_place_for_a_text_is_no_failure)
 {
-	(void)state;
 	assert_int_equal(ps_error_set(NULL, PERSEAS_EINVAL, "%s", "unheard"), PERSEAS_EINVAL);
 }
 
 /* Sentences longer than an error holds are cut, text and prefix alike. */
-static void long_texts_are_cut_inside_their_bounds(void **state)
+TEST(long_texts_are_cut_inside_their_bounds)
 {
 	char long_text[2 * PS_ERROR_TEXT];
 	struct ps_error error;
 
-	(void)state;
 	memset(long_text, 'x', sizeof(long_text) - 1);
 	long_text[sizeof(long_text) - 1] = '\0';
 	ps_error_set(&error, PERSEAS_EINVAL, "%s", long_text);
@@ -119,19 +107,4 @@ static void long_texts_are_cut_inside_their_bounds(void **state)
 	assert_memory_equal(error.text, "here: xxx", 9);
 	ps_error_prefix(&error, "%s", long_text);
 	assert_int_equal(strlen(error.text), PS_ERROR_TEXT - 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_code_has_its_own_name_and_text),
-		cmocka_unit_test(a_number_that_is_no_code_still_has_a_text),
-		cmocka_unit_test(every_mirror_state_has_its_own_name),
-		cmocka_unit_test(the_version_is_three_numbers),
-		cmocka_unit_test(a_prefix_comes_before_the_text_and_keeps_the_code),
-		cmocka_unit_test(no_place_for_a_text_is_no_failure),
-		cmocka_unit_test(long_texts_are_cut_inside_their_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,13 @@
  * that fails. etcd itself is asked in the drills.
  */
 #include "../../client/host/etcd.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define ID "0123456789abcdef0123456789abcdef"
 
@@ -29,7 +24,7 @@ static int read_text(const char *text, struct ps_etcd_value *value)
 	return rc;
 }
 
-static void a_key_is_named_by_its_place(void **state)
+TEST(a_key_is_named_by_its_place)
 {
 	struct ps_etcd_key key;
 	struct ps_error error;
@@ -39,7 +34,6 @@ static void a_key_is_named_by_its_place(void **state)
 		"srv://h/k",     "etcd://h:1/a\nb", "h:1/k",
 	};
 
-	(void)state;
 	assert_int_equal(ps_etcd_parse("etcd://a:1,[::1]:2/perseas/bank", &key, &error), 0);
 	assert_string_equal(key.endpoints, "a:1,[::1]:2");
 	assert_string_equal(key.key, "perseas/bank");
@@ -47,11 +41,10 @@ static void a_key_is_named_by_its_place(void **state)
 		assert_int_equal(ps_etcd_parse(wrong[i], &key, &error), PERSEAS_EINVAL);
 }
 
-static void a_list_may_stand_alone_or_with_its_roster(void **state)
+TEST(a_list_may_stand_alone_or_with_its_roster)
 {
 	struct ps_etcd_value value;
 
-	(void)state;
 	assert_int_equal(read_text("m1:7170,m2:7170\n", &value), 0);
 	assert_string_equal(value.list, "m1:7170,m2:7170");
 	assert_false(value.numbered);
@@ -61,7 +54,7 @@ static void a_list_may_stand_alone_or_with_its_roster(void **state)
 	assert_string_equal(value.store, ID);
 }
 
-static void what_is_no_list_is_refused(void **state)
+TEST(what_is_no_list_is_refused)
 {
 	static const char *const wrong[] = {
 		"@bank",
@@ -78,7 +71,6 @@ static void what_is_no_list_is_refused(void **state)
 	};
 	struct ps_etcd_value value;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(read_text(wrong[i], &value), PERSEAS_EPROTOCOL);
 	assert_int_equal(read_text("", &value), PERSEAS_EINVAL);
@@ -86,11 +78,10 @@ static void what_is_no_list_is_refused(void **state)
 }
 
 /* A list that a person wrote has no roster: it may be replaced. */
-static void a_newer_roster_and_another_store_stay(void **state)
+TEST(a_newer_roster_and_another_store_stay)
 {
 	struct ps_etcd_value there = { .numbered = true, .roster = 7, .store = ID }, next = there;
 
-	(void)state;
 	assert_int_equal(ps_etcd_judge(&there, &next, false), PS_ETCD_NEWER);
 	next.roster = 6;
 	assert_int_equal(ps_etcd_judge(&there, &next, true), PS_ETCD_NEWER);
@@ -105,14 +96,13 @@ static void a_newer_roster_and_another_store_stay(void **state)
 }
 
 /* etcdctl writes lines of its own log before the one that says why. */
-static void the_line_that_says_why_is_told(void **state)
+TEST(the_line_that_says_why_is_told)
 {
 	char folder[] = "/tmp/perseas-etcd-XXXXXX", program[64];
 	struct ps_etcd_value value;
 	struct ps_error error;
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(program, sizeof(program), "%s/etcdctl", folder);
 	file = fopen(program, "w");
@@ -128,17 +118,4 @@ static void the_line_that_says_why_is_told(void **state)
 	assert_non_null(strstr(error.text, "asked by etcdctl: no leader"));
 	unlink(program);
 	rmdir(folder);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_key_is_named_by_its_place),
-		cmocka_unit_test(a_list_may_stand_alone_or_with_its_roster),
-		cmocka_unit_test(what_is_no_list_is_refused),
-		cmocka_unit_test(a_newer_roster_and_another_store_stay),
-		cmocka_unit_test(the_line_that_says_why_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

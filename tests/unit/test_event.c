@@ -57,6 +57,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* The keeper goes a round; what was told since the last look must be this, 0 ends it. */
 static void expect(struct told *told, const int *kinds)
 {
@@ -74,7 +76,7 @@ static void expect(struct told *told, const int *kinds)
 #define EXPECT(told, ...) expect(told, (const int[]){ __VA_ARGS__, 0 })
 
 /* A mirror's daemon dies and comes back; the ring has what it missed. */
-static void a_mirror_goes_and_comes_back(void **state)
+TEST(a_mirror_goes_and_comes_back)
 {
 	struct told *told = *state;
 	struct owner *o = told->o;
@@ -93,7 +95,7 @@ static void a_mirror_goes_and_comes_back(void **state)
 }
 
 /* It lost its memory, and is copied whole; the first time it dies in the middle of that. */
-static void a_mirror_is_copied_whole(void **state)
+TEST(a_mirror_is_copied_whole)
 {
 	struct perseas_mirror_stat stat;
 	struct told *told = *state;
@@ -119,7 +121,7 @@ static void a_mirror_is_copied_whole(void **state)
 }
 
 /* It was down for longer than the ring reaches back. */
-static void why_a_mirror_is_copied_whole_is_told(void **state)
+TEST(why_a_mirror_is_copied_whole_is_told)
 {
 	struct told *told = *state;
 	struct owner *o = told->o;
@@ -136,7 +138,7 @@ static void why_a_mirror_is_copied_whole_is_told(void **state)
 	                    "holds");
 }
 
-static void a_commit_is_in_doubt_and_then_not(void **state)
+TEST(a_commit_is_in_doubt_and_then_not)
 {
 	struct told *told = *state;
 	struct owner *o = told->o;
@@ -157,7 +159,7 @@ static void a_commit_is_in_doubt_and_then_not(void **state)
 }
 
 /* Another owner takes the store: its mirrors go one by one, and the end is told once. */
-static void a_fence_is_told_once(void **state)
+TEST(a_fence_is_told_once)
 {
 	struct told *told = *state;
 	struct owner *o = told->o;
@@ -192,7 +194,7 @@ static void set_rules(struct owner *o, unsigned mirrors, const struct access *ru
 
 /* One mirror of four, where W is 3, is not needed; of two the owner must hear, once, by an event
  * and by the errors, until they allow it again. */
-static void rights_that_are_taken_are_told(void **state)
+TEST(rights_that_are_taken_are_told)
 {
 	static const char text[] = "allow uid:1 all\n";
 	static const struct access_names no_names;
@@ -224,7 +226,7 @@ static void rights_that_are_taken_are_told(void **state)
 	access_free(rules);
 }
 
-static void a_roster_changes(void **state)
+TEST(a_roster_changes)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://3", NULL, 2,
 		                                      0 };
@@ -242,7 +244,7 @@ static void a_roster_changes(void **state)
 }
 
 /* Nobody takes them: how many were lost is told with the next one. */
-static void events_that_are_not_told_are_counted(void **state)
+TEST(events_that_are_not_told_are_counted)
 {
 	struct told *told = *state;
 	struct owner *o = told->o;
@@ -267,9 +269,8 @@ static void events_that_are_not_told_are_counted(void **state)
 	assert_int_equal(told->events[0].missed, 36);
 }
 
-static void every_event_has_a_name(void **state)
+TEST_WITH(every_event_has_a_name, NULL, NULL)
 {
-	(void)state;
 	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_HANDOVER; kind++)
 		assert_string_not_equal(perseas_event_name(kind), "unknown");
 	assert_string_equal(perseas_event_name(0), "unknown");
@@ -300,7 +301,7 @@ static void give_signs(struct told *told)
 }
 
 /* Each mirror tells it, with each sign of life; and it may be asked for once more. */
-static void a_handover_is_told_once(void **state)
+TEST(a_handover_is_told_once)
 {
 	struct told *told = *state;
 
@@ -317,23 +318,4 @@ static void a_handover_is_told_once(void **state)
 	EXPECT(told, PERSEAS_EVENT_HANDOVER);
 	give_signs(told);
 	EXPECT(told, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_mirror_goes_and_comes_back),
-		TEST(a_mirror_is_copied_whole),
-		TEST(why_a_mirror_is_copied_whole_is_told),
-		TEST(a_commit_is_in_doubt_and_then_not),
-		TEST(a_fence_is_told_once),
-		TEST(rights_that_are_taken_are_told),
-		TEST(a_roster_changes),
-		TEST(a_handover_is_told_once),
-		TEST(events_that_are_not_told_are_counted),
-		cmocka_unit_test(every_event_has_a_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,22 +4,19 @@
  * handshake reads the socket.
  */
 #include "../support/authority_tls.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #define HOST "mirror.example"
 

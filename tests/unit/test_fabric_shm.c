@@ -4,22 +4,17 @@
 #include "../../client/core/address.h"
 #include "../../client/core/fabric.h"
 #include "../../proto/image/guard.h"
+#include "../support/unit.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define FILE_NAME "perseas-shm-test"
 
@@ -122,6 +117,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static struct ps_link *attach(struct fixture *f)
 {
 	struct ps_error error;
@@ -148,7 +145,7 @@ static int post_one(struct ps_link *link, struct ps_write write)
 }
 
 /* A commit's chain is posted: its sources may change at once afterwards. */
-static void a_chain_is_in_the_mirrors_memory_when_post_returns(void **state)
+TEST(a_chain_is_in_the_mirrors_memory_when_post_returns)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -178,7 +175,7 @@ static void a_chain_is_in_the_mirrors_memory_when_post_returns(void **state)
 }
 
 /* Writes of every short length, at odd places: all of it arrives, and nothing beside it. */
-static void a_write_changes_its_own_bytes_only(void **state)
+TEST(a_write_changes_its_own_bytes_only)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -202,7 +199,7 @@ static void a_write_changes_its_own_bytes_only(void **state)
 }
 
 /* The mirror promises another epoch between two commits. */
-static void a_chain_after_a_new_promise_does_not_complete(void **state)
+TEST(a_chain_after_a_new_promise_does_not_complete)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -224,7 +221,7 @@ static void a_chain_after_a_new_promise_does_not_complete(void **state)
 }
 
 /* The mirror promises another epoch while this owner commits nothing. */
-static void an_idle_link_finds_out_that_it_is_fenced(void **state)
+TEST(an_idle_link_finds_out_that_it_is_fenced)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -237,7 +234,7 @@ static void an_idle_link_finds_out_that_it_is_fenced(void **state)
 
 /* The mirror ends, and takes its promise back without giving it to anybody else: as at any end of a
  * connection, who that was asks again. */
-static void a_promise_that_is_retired_breaks_the_link(void **state)
+TEST(a_promise_that_is_retired_breaks_the_link)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -252,7 +249,7 @@ static void a_promise_that_is_retired_breaks_the_link(void **state)
 	ps_fabric_shm.detach(link);
 }
 
-static void an_idle_link_finds_out_that_its_promise_is_retired(void **state)
+TEST(an_idle_link_finds_out_that_its_promise_is_retired)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -263,7 +260,7 @@ static void an_idle_link_finds_out_that_its_promise_is_retired(void **state)
 }
 
 /* A mistake of ours: writes and reads that are not inside a region that may be written. */
-static void what_lies_outside_a_region_is_refused(void **state)
+TEST(what_lies_outside_a_region_is_refused)
 {
 	static const struct {
 		uint64_t offset;
@@ -305,7 +302,7 @@ static void what_lies_outside_a_region_is_refused(void **state)
 }
 
 /* An image is read: log, promise and segments. */
-static void every_region_can_be_read(void **state)
+TEST(every_region_can_be_read)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -336,7 +333,7 @@ static void expect_refusal(struct fixture *f, int code, const char *word)
 }
 
 /* A mirror gives memory that is not what it says; nothing of it is used, nor left open. */
-static void a_grant_that_does_not_fit_its_files_is_refused(void **state)
+TEST(a_grant_that_does_not_fit_its_files_is_refused)
 {
 	struct fixture *f = *state;
 	int ends[2];
@@ -389,7 +386,7 @@ static int mappings(void)
 }
 
 /* A segment is made, and later dropped again, while the store is open. */
-static void an_update_maps_what_is_new_and_unmaps_what_went(void **state)
+TEST(an_update_maps_what_is_new_and_unmaps_what_went)
 {
 	struct fixture *f = *state;
 	struct ps_link *link;
@@ -419,7 +416,7 @@ static void an_update_maps_what_is_new_and_unmaps_what_went(void **state)
 }
 
 /* The image is made anew beside the old one: the same regions, other files. */
-static void an_update_moves_to_other_files(void **state)
+TEST(an_update_moves_to_other_files)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -441,7 +438,7 @@ static void an_update_moves_to_other_files(void **state)
 }
 
 /* An update brings a file that is too short: the link goes on with what it had. */
-static void a_failed_update_leaves_the_link_as_it_was(void **state)
+TEST(a_failed_update_leaves_the_link_as_it_was)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -459,7 +456,7 @@ static void a_failed_update_leaves_the_link_as_it_was(void **state)
 }
 
 /* The application forks: its child must not be able to write to the mirror. */
-static void a_child_does_not_inherit_the_memory(void **state)
+TEST(a_child_does_not_inherit_the_memory)
 {
 	struct fixture *f = *state;
 	int before = mappings();
@@ -501,7 +498,7 @@ static void *observe(void *arg)
 }
 
 /* Somebody looks at the image all the while that transactions are stored into it. */
-static void undo_comes_before_data_and_data_before_the_slot(void **state)
+TEST(undo_comes_before_data_and_data_before_the_slot)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -531,7 +528,7 @@ static void undo_comes_before_data_and_data_before_the_slot(void **state)
 }
 
 /* Somebody who had the store before cuts a file short: a segment, and the log. */
-static void a_link_whose_memory_is_cut_short_breaks(void **state)
+TEST(a_link_whose_memory_is_cut_short_breaks)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -554,7 +551,7 @@ static void a_link_whose_memory_is_cut_short_breaks(void **state)
 }
 
 /* What was torn is not used on, though the file is as long as before. */
-static void an_update_maps_torn_memory_anew(void **state)
+TEST(an_update_maps_torn_memory_anew)
 {
 	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
@@ -571,30 +568,4 @@ static void an_update_maps_torn_memory_anew(void **state)
 	assert_int_equal(ps_fabric_shm.read(link, PS_REGION_SEGMENT, 0, read, 4, 0), PS_LINK_OK);
 	assert_memory_equal(read, "good", 4);
 	ps_fabric_shm.detach(link);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_chain_is_in_the_mirrors_memory_when_post_returns),
-		TEST(a_write_changes_its_own_bytes_only),
-		TEST(a_chain_after_a_new_promise_does_not_complete),
-		TEST(an_idle_link_finds_out_that_it_is_fenced),
-		TEST(a_promise_that_is_retired_breaks_the_link),
-		TEST(an_idle_link_finds_out_that_its_promise_is_retired),
-		TEST(what_lies_outside_a_region_is_refused),
-		TEST(every_region_can_be_read),
-		TEST(a_grant_that_does_not_fit_its_files_is_refused),
-		TEST(an_update_maps_what_is_new_and_unmaps_what_went),
-		TEST(an_update_moves_to_other_files),
-		TEST(a_failed_update_leaves_the_link_as_it_was),
-		TEST(a_child_does_not_inherit_the_memory),
-		TEST(a_link_whose_memory_is_cut_short_breaks),
-		TEST(an_update_maps_torn_memory_anew),
-		TEST(undo_comes_before_data_and_data_before_the_slot),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

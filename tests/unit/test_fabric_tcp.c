@@ -464,7 +464,7 @@ static void a_mirror_that_cannot_be_attached_is_named(void **state)
 	assert_non_null(strstr(error.text, m->address.text));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 /* For the second run: certificates of both ends. */
 static int secure(void **state)
@@ -499,21 +499,21 @@ static int expose(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_chain_is_applied_in_order_and_completes),
-		TEST(a_chain_longer_than_a_frame_completes_once),
-		TEST(what_the_socket_does_not_take_is_sent_on_later),
-		TEST(what_is_posted_under_a_cork_goes_together),
-		TEST(nothing_is_sent_after_detach),
-		TEST(a_queue_that_is_never_empty_keeps_its_order),
-		TEST(answers_before_the_end_still_count),
-		TEST(what_lies_outside_a_region_is_refused),
-		TEST(an_update_makes_new_regions_known),
-		TEST(a_read_takes_many_pieces_and_remembers_completions),
-		TEST(a_read_ends_at_its_deadline),
-		TEST(a_read_goes_on_as_long_as_bytes_come),
-		TEST(a_read_that_trickles_is_given_up),
-		TEST(a_wrong_greeting_is_told_apart),
-		TEST(a_mirror_that_cannot_be_attached_is_named),
+		ENTRY(a_chain_is_applied_in_order_and_completes),
+		ENTRY(a_chain_longer_than_a_frame_completes_once),
+		ENTRY(what_the_socket_does_not_take_is_sent_on_later),
+		ENTRY(what_is_posted_under_a_cork_goes_together),
+		ENTRY(nothing_is_sent_after_detach),
+		ENTRY(a_queue_that_is_never_empty_keeps_its_order),
+		ENTRY(answers_before_the_end_still_count),
+		ENTRY(what_lies_outside_a_region_is_refused),
+		ENTRY(an_update_makes_new_regions_known),
+		ENTRY(a_read_takes_many_pieces_and_remembers_completions),
+		ENTRY(a_read_ends_at_its_deadline),
+		ENTRY(a_read_goes_on_as_long_as_bytes_come),
+		ENTRY(a_read_that_trickles_is_given_up),
+		ENTRY(a_wrong_greeting_is_told_apart),
+		ENTRY(a_mirror_that_cannot_be_attached_is_named),
 	};
 
 	return cmocka_run_group_tests_name("plain text", tests, NULL, NULL) +

@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <stdio.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Bytes of a write that the fake's writes cover, in order. */
 static bool journal_has(const struct verbs_fake_write *writes, unsigned count, unsigned *next,
                         const uint8_t *to, uint32_t length)
@@ -21,7 +23,7 @@ static bool journal_has(const struct verbs_fake_write *writes, unsigned count, u
 }
 
 /* A commit: undo record, data and slot go with one doorbell, and one completion stands for all. */
-static void a_chain_is_one_doorbell_and_one_completion(void **state)
+TEST(a_chain_is_one_doorbell_and_one_completion)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -60,7 +62,7 @@ static void a_chain_is_one_doorbell_and_one_completion(void **state)
 }
 
 /* Sources that are not in the ring may change as soon as post returns. */
-static void what_is_not_in_the_ring_is_copied(void **state)
+TEST(what_is_not_in_the_ring_is_copied)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -92,7 +94,7 @@ static void limit_device(struct verbs_mirror *m)
 }
 
 /* A chain of 50 writes over a queue pair that takes 4 requests, and no inline data. */
-static void a_chain_longer_than_the_queue_completes_once(void **state)
+TEST(a_chain_longer_than_the_queue_completes_once)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_write writes[50];
@@ -123,7 +125,7 @@ static void a_chain_longer_than_the_queue_completes_once(void **state)
 }
 
 /* Many transactions before the first completes: they arrive in order, and all are counted. */
-static void a_window_of_chains_keeps_its_order(void **state)
+TEST(a_window_of_chains_keeps_its_order)
 {
 	enum { CHAINS = 3000 };
 	struct verbs_mirror *m = *state;
@@ -201,7 +203,7 @@ static void post_marked(struct verbs_mirror *m, struct ps_link *link, unsigned c
 }
 
 /* A fabric that reorders: the phases hold it back, and without them it does harm. */
-static void phases_keep_the_order_where_the_fabric_does_not(void **state)
+TEST(phases_keep_the_order_where_the_fabric_does_not)
 {
 	struct verbs_mirror *m = *state;
 
@@ -227,7 +229,7 @@ static void phases_keep_the_order_where_the_fabric_does_not(void **state)
 }
 
 /* One phase at a time, however many chains are posted. */
-static void a_phase_waits_for_the_one_before(void **state)
+TEST(a_phase_waits_for_the_one_before)
 {
 	struct verbs_mirror *m = *state;
 	struct transaction t;
@@ -279,7 +281,7 @@ static void expect_flushes(struct verbs_mirror *m)
 }
 
 /* The mirror's images lie in persistent memory. */
-static void a_flush_ends_each_phase_with_a_read(void **state)
+TEST(a_flush_ends_each_phase_with_a_read)
 {
 	struct verbs_mirror *m = *state;
 
@@ -288,7 +290,7 @@ static void a_flush_ends_each_phase_with_a_read(void **state)
 }
 
 /* There a write is complete when TCP has it. */
-static void a_device_over_tcp_is_flushed_too(void **state)
+TEST(a_device_over_tcp_is_flushed_too)
 {
 	struct verbs_mirror *m = *state;
 
@@ -300,7 +302,7 @@ static void a_device_over_tcp_is_flushed_too(void **state)
 
 /* Every status that a queue pair can give, with the bytes moved or not: unknown, for good. What
  * was completed before it counts. */
-static void every_error_breaks_the_link(void **state)
+TEST(every_error_breaks_the_link)
 {
 	struct verbs_mirror *m = *state;
 
@@ -325,7 +327,7 @@ static void every_error_breaks_the_link(void **state)
 }
 
 /* The device refuses a request; a look at its completions fails. */
-static void calls_that_fail_break_the_link(void **state)
+TEST(calls_that_fail_break_the_link)
 {
 	const enum verbs_fake_member members[] = { VERBS_FAKE_post_send, VERBS_FAKE_poll_cq };
 	struct verbs_mirror *m = *state;
@@ -347,7 +349,7 @@ static void calls_that_fail_break_the_link(void **state)
 }
 
 /* Outside of a region, into one that there is not, into the promise; of no bytes at all. */
-static void what_lies_outside_a_region_is_refused(void **state)
+TEST(what_lies_outside_a_region_is_refused)
 {
 	struct verbs_mirror *m = *state;
 	const struct ps_write tries[] = {
@@ -380,7 +382,7 @@ static void what_lies_outside_a_region_is_refused(void **state)
 }
 
 /* A copy of 11 MiB in one write. */
-static void a_large_write_goes_in_messages(void **state)
+TEST(a_large_write_goes_in_messages)
 {
 	const uint32_t length = 11 << 20;
 	struct verbs_mirror *m = *state;
@@ -399,7 +401,7 @@ static void a_large_write_goes_in_messages(void **state)
 }
 
 /* The owner gives up a mirror with work under way, and uses the ring for other things. */
-static void nothing_is_sent_after_detach(void **state)
+TEST(nothing_is_sent_after_detach)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link;
@@ -424,7 +426,7 @@ static void nothing_is_sent_after_detach(void **state)
 }
 
 /* A segment more, with other keys; one without a key; one twice. */
-static void an_update_brings_new_keys(void **state)
+TEST(an_update_brings_new_keys)
 {
 	struct verbs_mirror *m = *state;
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -454,27 +456,4 @@ static void an_update_brings_new_keys(void **state)
 	assert_int_equal(ps_fabric_rdma.update(link, &m->grant, NULL, &error), PERSEAS_EPROTOCOL);
 	ps_fabric_rdma.detach(link);
 	m->segment_mr = mr;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_chain_is_one_doorbell_and_one_completion),
-		TEST(what_is_not_in_the_ring_is_copied),
-		TEST(a_chain_longer_than_the_queue_completes_once),
-		TEST(a_window_of_chains_keeps_its_order),
-		TEST(phases_keep_the_order_where_the_fabric_does_not),
-		TEST(a_phase_waits_for_the_one_before),
-		TEST(a_flush_ends_each_phase_with_a_read),
-		TEST(a_device_over_tcp_is_flushed_too),
-		TEST(every_error_breaks_the_link),
-		TEST(calls_that_fail_break_the_link),
-		TEST(what_lies_outside_a_region_is_refused),
-		TEST(a_large_write_goes_in_messages),
-		TEST(nothing_is_sent_after_detach),
-		TEST(an_update_brings_new_keys),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

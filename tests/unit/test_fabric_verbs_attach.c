@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static void assert_text_says(const struct ps_error *error, const char *words)
 {
 	if (!strstr(error->text, words))
@@ -36,7 +38,7 @@ static void forget_devices(struct verbs_mirror *m)
 }
 
 /* What the connection is asked for, and what is left when it is over. */
-static void a_connection_is_made_and_taken_apart(void **state)
+TEST(a_connection_is_made_and_taken_apart)
 {
 	struct verbs_mirror *m = *state;
 	struct verbs_fake_alive before, first, after;
@@ -68,7 +70,7 @@ static void a_connection_is_made_and_taken_apart(void **state)
 }
 
 /* What the mirror answers. */
-static void refusals_are_told_apart(void **state)
+TEST(refusals_are_told_apart)
 {
 	const struct {
 		enum ps_answer_status status;
@@ -109,7 +111,7 @@ static void refusals_are_told_apart(void **state)
 }
 
 /* Nobody listens at the port; no port was given, or no token. */
-static void a_mirror_without_rdma_is_named(void **state)
+TEST(a_mirror_without_rdma_is_named)
 {
 	struct verbs_mirror *m = *state;
 	unsigned port = m->grant.rdma_port;
@@ -135,7 +137,7 @@ static void a_mirror_without_rdma_is_named(void **state)
 }
 
 /* This host has no device; none that leads there; one for RoCE v1 only. */
-static void a_host_without_rdma_is_told(void **state)
+TEST(a_host_without_rdma_is_told)
 {
 	struct verbs_mirror *m = *state;
 
@@ -159,7 +161,7 @@ static void a_host_without_rdma_is_told(void **state)
 }
 
 /* The connection manager says nothing at some step: the owner's own clock ends it. */
-static void silence_ends_at_the_deadline(void **state)
+TEST(silence_ends_at_the_deadline)
 {
 	const enum rdma_cm_event_type steps[] = {
 		RDMA_CM_EVENT_ADDR_RESOLVED,
@@ -186,7 +188,7 @@ static void silence_ends_at_the_deadline(void **state)
 }
 
 /* What the connection manager may say instead of what is waited for. */
-static void failures_of_each_step_are_told(void **state)
+TEST(failures_of_each_step_are_told)
 {
 	const struct {
 		enum rdma_cm_event_type step, instead;
@@ -223,7 +225,7 @@ static void failures_of_each_step_are_told(void **state)
 }
 
 /* Events of no meaning come first; DISCONNECTED even before ESTABLISHED. */
-static void events_may_come_in_an_odd_order(void **state)
+TEST(events_may_come_in_an_odd_order)
 {
 	struct verbs_mirror *m = *state;
 
@@ -256,7 +258,7 @@ static int get_badly(struct rdma_event_channel *channel, struct rdma_cm_event **
 }
 
 /* The channel gives nothing at first, is interrupted, or fails. */
-static void the_event_channel_may_fail(void **state)
+TEST(the_event_channel_may_fail)
 {
 	const int errors[] = { EAGAIN, EINTR };
 	struct verbs_mirror *m = *state;
@@ -279,7 +281,7 @@ static void the_event_channel_may_fail(void **state)
 }
 
 /* The ring cannot be pinned: the limit that stands in the way is named. */
-static void limits_of_registration_are_named(void **state)
+TEST(limits_of_registration_are_named)
 {
 	struct verbs_mirror *m = *state;
 	struct rlimit limit, small;
@@ -304,7 +306,7 @@ static void limits_of_registration_are_named(void **state)
 }
 
 /* Queue pairs that the device does not make as asked. */
-static void what_the_device_grants_is_used(void **state)
+TEST(what_the_device_grants_is_used)
 {
 	const uint32_t inlines[] = { 1000, 256, 255, 64, 63, 40, 39, 1, 0 };
 	struct verbs_mirror *m = *state;
@@ -336,7 +338,7 @@ static void what_the_device_grants_is_used(void **state)
 }
 
 /* The device is taken out while the owner is connected, and there is another afterwards. */
-static void a_device_may_be_replaced(void **state)
+TEST(a_device_may_be_replaced)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -360,7 +362,7 @@ static void a_device_may_be_replaced(void **state)
 }
 
 /* A queue pair is not destroyed at once; and one is destroyed by the loss of its device. */
-static void a_queue_pair_is_destroyed_in_the_end(void **state)
+TEST(a_queue_pair_is_destroyed_in_the_end)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -376,7 +378,7 @@ static void a_queue_pair_is_destroyed_in_the_end(void **state)
 
 /* A queue pair that stays could send what the ring holds next: rather than that, the process
  * ends. */
-static void a_queue_pair_that_stays_ends_the_process(void **state)
+TEST(a_queue_pair_that_stays_ends_the_process)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -399,7 +401,7 @@ static void a_queue_pair_that_stays_ends_the_process(void **state)
 }
 
 /* Every call fails once: a link comes of it all the same, or a sentence, and nothing is left. */
-static void every_call_may_fail(void **state)
+TEST(every_call_may_fail)
 {
 	struct verbs_mirror *m = *state;
 	unsigned delay = 0, refused = 0;
@@ -442,27 +444,4 @@ static void every_call_may_fail(void **state)
 	}
 	assert_true(delay > 20);
 	assert_true(refused > 12);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_connection_is_made_and_taken_apart),
-		TEST(refusals_are_told_apart),
-		TEST(a_mirror_without_rdma_is_named),
-		TEST(a_host_without_rdma_is_told),
-		TEST(silence_ends_at_the_deadline),
-		TEST(failures_of_each_step_are_told),
-		TEST(events_may_come_in_an_odd_order),
-		TEST(the_event_channel_may_fail),
-		TEST(limits_of_registration_are_named),
-		TEST(what_the_device_grants_is_used),
-		TEST(a_device_may_be_replaced),
-		TEST(a_queue_pair_is_destroyed_in_the_end),
-		TEST(a_queue_pair_that_stays_ends_the_process),
-		TEST(every_call_may_fail),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 
 #include <poll.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 enum { STEPS_MOST = 50 };
 
 static struct ps_link *begin(struct verbs_mirror *m)
@@ -61,7 +63,7 @@ static struct verbs_fake_alive alive(struct verbs_mirror *m)
 
 /* At each step the other end may be silent. The steps return all the same, there is nothing to
  * read, and another link is made meanwhile; once time is up the reason is told. */
-static void a_step_waits_for_nobody(void **state)
+TEST(a_step_waits_for_nobody)
 {
 	const enum rdma_cm_event_type silent[] = {
 		RDMA_CM_EVENT_ADDR_RESOLVED,
@@ -99,7 +101,7 @@ static void a_step_waits_for_nobody(void **state)
 }
 
 /* A mirror that hangs takes no notice of the request: time passes, and it is given up. */
-static void silence_ends_in_time(void **state)
+TEST(silence_ends_in_time)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_error error = { 0 };
@@ -128,7 +130,7 @@ static void silence_ends_in_time(void **state)
 }
 
 /* The mirror goes on, and answers what it had been asked: that is readable, and the link is up. */
-static void a_late_answer_is_taken_in(void **state)
+TEST(a_late_answer_is_taken_in)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_error error = { 0 };
@@ -150,7 +152,7 @@ static void a_late_answer_is_taken_in(void **state)
 }
 
 /* It refuses late, or its host does. */
-static void a_late_refusal_is_told(void **state)
+TEST(a_late_refusal_is_told)
 {
 	const struct {
 		enum ps_answer_status status;
@@ -183,7 +185,7 @@ static void a_late_refusal_is_told(void **state)
 
 /* Events that belong to another step come first at each of them: they are passed over, and none
  * stands for the one that is awaited. */
-static void events_of_other_steps_are_passed_over(void **state)
+TEST(events_of_other_steps_are_passed_over)
 {
 	const enum rdma_cm_event_type order[] = {
 		RDMA_CM_EVENT_ADDR_RESOLVED,
@@ -214,7 +216,7 @@ static void events_of_other_steps_are_passed_over(void **state)
 }
 
 /* The mirror's acceptance carries bytes of any length that are no welcome. */
-static void what_comes_with_the_acceptance_is_checked(void **state)
+TEST(what_comes_with_the_acceptance_is_checked)
 {
 	struct verbs_mirror *m = *state;
 	uint8_t bytes[64];
@@ -247,7 +249,7 @@ static struct ibv_mr *count_reg_mr(struct ibv_pd *pd, void *memory, size_t lengt
 
 /* The ring is registered with a device once, whether links are made one after the other or beside
  * each other. */
-static void the_ring_is_registered_once(void **state)
+TEST(the_ring_is_registered_once)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_error error = { 0 };
@@ -271,7 +273,7 @@ static void the_ring_is_registered_once(void **state)
 }
 
 /* It is given up after any number of steps; nothing is left. */
-static void it_may_be_given_up_at_any_time(void **state)
+TEST(it_may_be_given_up_at_any_time)
 {
 	struct verbs_mirror *m = *state;
 	int rc = 0;
@@ -294,7 +296,7 @@ static void it_may_be_given_up_at_any_time(void **state)
 
 /* Does it lead there, while another fabric carries the session? A mirror that knows the session
  * says that its data path is taken: it does. All else is no, and none of it is waited for. */
-static void a_question_is_answered_without_a_session(void **state)
+TEST(a_question_is_answered_without_a_session)
 {
 	const struct {
 		enum ps_answer_status status;
@@ -335,22 +337,4 @@ static void a_question_is_answered_without_a_session(void **state)
 	m->grant.n_regions = 2;
 	answer(m);
 	works(m);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_step_waits_for_nobody),
-		TEST(silence_ends_in_time),
-		TEST(a_late_answer_is_taken_in),
-		TEST(a_late_refusal_is_told),
-		TEST(events_of_other_steps_are_passed_over),
-		TEST(what_comes_with_the_acceptance_is_checked),
-		TEST(the_ring_is_registered_once),
-		TEST(it_may_be_given_up_at_any_time),
-		TEST(a_question_is_answered_without_a_session),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include <poll.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static bool is_ready(const struct pollfd *fd)
 {
 	struct pollfd now = { .fd = fd->fd, .events = fd->events };
@@ -21,7 +23,7 @@ static void post_one(struct verbs_mirror *m, struct ps_link *link)
 }
 
 /* A link with nothing in flight has nothing to wait for; else a completion wakes. */
-static void a_completion_wakes(void **state)
+TEST(a_completion_wakes)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -66,7 +68,7 @@ static int notify_early(struct ibv_cq *cq, int solicited_only)
 }
 
 /* The completion comes after poll() looked: just before the channel is armed, or just after. */
-static void no_completion_is_slept_over(void **state)
+TEST(no_completion_is_slept_over)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -90,7 +92,7 @@ static void no_completion_is_slept_over(void **state)
 }
 
 /* An event of a completion that was taken already does not keep the link awake for ever. */
-static void a_stale_event_wakes_once(void **state)
+TEST(a_stale_event_wakes_once)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -116,7 +118,7 @@ static void a_stale_event_wakes_once(void **state)
 }
 
 /* The mirror hangs up, or the device goes, while the owner sleeps. */
-static void the_end_of_the_connection_wakes(void **state)
+TEST(the_end_of_the_connection_wakes)
 {
 	const enum rdma_cm_event_type types[] = {
 		RDMA_CM_EVENT_DISCONNECTED,
@@ -141,7 +143,7 @@ static void the_end_of_the_connection_wakes(void **state)
 }
 
 /* Events that mean nothing to an established connection. */
-static void other_events_are_passed_over(void **state)
+TEST(other_events_are_passed_over)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -162,7 +164,7 @@ static void other_events_are_passed_over(void **state)
 }
 
 /* Reading what the channels have to say is interrupted, finds nothing, or fails for good. */
-static void channels_may_fail(void **state)
+TEST(channels_may_fail)
 {
 	const enum verbs_fake_member members[] = {
 		VERBS_FAKE_get_cq_event,
@@ -199,7 +201,7 @@ static void channels_may_fail(void **state)
 }
 
 /* A mirror that is gone without a word: a sign of life is asked for, and does not come. */
-static void a_beat_finds_a_dead_mirror(void **state)
+TEST(a_beat_finds_a_dead_mirror)
 {
 	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
@@ -255,7 +257,7 @@ static void fill_segment(struct verbs_mirror *m)
 }
 
 /* A segment is read in many pieces, many of them at the same time. */
-static void a_read_is_pipelined(void **state)
+TEST(a_read_is_pipelined)
 {
 	const uint64_t ranges[][2] = {
 		{ 0, SEGMENT_SIZE },
@@ -288,7 +290,7 @@ static void a_read_is_pipelined(void **state)
 }
 
 /* Over a queue pair of four requests, with a device that serves one read at a time. */
-static void a_read_fits_small_devices(void **state)
+TEST(a_read_fits_small_devices)
 {
 	struct verbs_mirror *m = *state;
 	uint8_t *bytes = pages(SEGMENT_SIZE);
@@ -309,7 +311,7 @@ static void a_read_fits_small_devices(void **state)
 }
 
 /* The bytes come only when the reader sleeps on the channel: it is woken each time. */
-static void a_reader_that_sleeps_is_woken(void **state)
+TEST(a_reader_that_sleeps_is_woken)
 {
 	struct verbs_mirror *m = *state;
 	uint8_t bytes[10000];
@@ -341,7 +343,7 @@ static int notify_slowly(struct ibv_cq *cq, int solicited_only)
 }
 
 /* All of it takes longer than a caller has for an answer. */
-static void a_read_goes_on_as_long_as_pieces_land(void **state)
+TEST(a_read_goes_on_as_long_as_pieces_land)
 {
 	const uint64_t patience = 300000000;
 	struct verbs_mirror *m = *state;
@@ -363,7 +365,7 @@ static void a_read_goes_on_as_long_as_pieces_land(void **state)
 }
 
 /* The mirror says nothing; a piece in the middle fails. */
-static void a_read_that_fails_breaks_the_link(void **state)
+TEST(a_read_that_fails_breaks_the_link)
 {
 	struct verbs_mirror *m = *state;
 	uint8_t *bytes = pages(SEGMENT_SIZE);
@@ -386,25 +388,4 @@ static void a_read_that_fails_breaks_the_link(void **state)
 		ps_fabric_rdma.detach(link);
 	}
 	free(bytes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_completion_wakes),
-		TEST(no_completion_is_slept_over),
-		TEST(a_stale_event_wakes_once),
-		TEST(the_end_of_the_connection_wakes),
-		TEST(other_events_are_passed_over),
-		TEST(channels_may_fail),
-		TEST(a_beat_finds_a_dead_mirror),
-		TEST(a_read_is_pipelined),
-		TEST(a_read_fits_small_devices),
-		TEST(a_reader_that_sleeps_is_woken),
-		TEST(a_read_goes_on_as_long_as_pieces_land),
-		TEST(a_read_that_fails_breaks_the_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,12 +64,11 @@ static void begin(struct desk *d)
 		tell(&d->s, 0, k, 0, 4);
 }
 
-static void a_store_without_an_owner_is_free(void **state)
+TEST(a_store_without_an_owner_is_free)
 {
 	struct desk d;
 	const struct ps_fleet_store *store;
 
-	(void)state;
 	begin(&d);
 	d.s.told[2].seq = 3;
 	look(&d);
@@ -90,7 +89,7 @@ static void a_store_without_an_owner_is_free(void **state)
 }
 
 /* A daemon of a roster that lists no image is among those that are looked at, and said. */
-static void a_member_without_an_image_is_missed(void **state)
+TEST(a_member_without_an_image_is_missed)
 {
 	struct desk d;
 	struct ps_panel panel;
@@ -98,7 +97,6 @@ static void a_member_without_an_image_is_missed(void **state)
 	struct ps_fleet_entry *entries;
 	unsigned count;
 
-	(void)state;
 	begin(&d);
 	d.s.told[1] = (struct ps_told){ .empty = true, .address = address_of(0, 1) };
 	look(&d);
@@ -119,13 +117,12 @@ static void a_member_without_an_image_is_missed(void **state)
 }
 
 /* Of two stores of one name each is judged by its own images, and the worse one comes first. */
-static void stores_of_one_name_are_two(void **state)
+TEST(stores_of_one_name_are_two)
 {
 	struct desk d;
 	struct ps_fleet_entry *entries;
 	unsigned count, first;
 
-	(void)state;
 	begin(&d);
 	list(&d.s, 1, 0, 2, 0x3);
 	tell(&d.s, 1, 0, 0, 9);
@@ -146,12 +143,11 @@ static void stores_of_one_name_are_two(void **state)
 
 /* An owner that calls a member anything but live, or a change that is not settled, is worth a
  * word; what counts for nothing is, too. */
-static void what_is_to_be_said_is_said(void **state)
+TEST(what_is_to_be_said_is_said)
 {
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;
 	struct desk d;
 
-	(void)state;
 	begin(&d);
 	list(&d.s, 0, 1, 2, 0x7);
 	tell(&d.s, 0, 3, 0, 4);
@@ -183,16 +179,4 @@ static void what_is_to_be_said_is_said(void **state)
 	assert_int_equal(d.fleet.stores[0].total, 8);
 	assert_int_equal(d.fleet.free, 0);
 	leave(&d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_store_without_an_owner_is_free),
-		cmocka_unit_test(a_member_without_an_image_is_missed),
-		cmocka_unit_test(stores_of_one_name_are_two),
-		cmocka_unit_test(what_is_to_be_said_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,15 +4,10 @@
  */
 #include "../../client/command/top/fleet_top.h"
 #include "../support/messages.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MIRRORS = 3, MANY = 100 };
 
@@ -85,6 +80,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* A look at the first `count` daemons, a second after the look before. */
 static const struct ps_fleet_top *look(struct scene *s, unsigned count)
 {
@@ -146,7 +143,7 @@ static unsigned lines_of(const char *text)
 }
 
 /* It rests, and rested when it was seen first. */
-static void a_store_that_is_whole_needs_nobody(void **state)
+TEST(a_store_that_is_whole_needs_nobody)
 {
 	const struct ps_fleet_top *top = look(*state, MIRRORS);
 
@@ -161,7 +158,7 @@ static void a_store_that_is_whole_needs_nobody(void **state)
 }
 
 /* One daemon does not answer; another answers, and has no image: nobody waits to be told why. */
-static void a_store_that_bears_less_needs_somebody(void **state)
+TEST(a_store_that_bears_less_needs_somebody)
 {
 	struct scene *s = *state;
 	const struct ps_fleet_top *top;
@@ -178,7 +175,7 @@ static void a_store_that_bears_less_needs_somebody(void **state)
 	assert_non_null(strstr(top->fleet.stores[0].trouble, "does not show its image"));
 }
 
-static void an_owner_that_went_needs_somebody_until_one_is_back(void **state)
+TEST(an_owner_that_went_needs_somebody_until_one_is_back)
 {
 	struct scene *s = *state;
 	const struct ps_fleet_top *top;
@@ -197,7 +194,7 @@ static void an_owner_that_went_needs_somebody_until_one_is_back(void **state)
 }
 
 /* Of a store that nobody shows, and of one whose newest image is not seen, there is no rate. */
-static void rates_are_of_what_was_seen_twice(void **state)
+TEST(rates_are_of_what_was_seen_twice)
 {
 	struct scene *s = *state;
 	const struct ps_fleet_top *top = look(s, MIRRORS);
@@ -213,7 +210,7 @@ static void rates_are_of_what_was_seen_twice(void **state)
 }
 
 /* A hundred of them. */
-static void daemons_that_are_well_take_a_screen_at_most(void **state)
+TEST(daemons_that_are_well_take_a_screen_at_most)
 {
 	struct scene *s = *state;
 	const char *text;
@@ -234,11 +231,10 @@ static void daemons_that_are_well_take_a_screen_at_most(void **state)
 	assert_int_equal(lines_of(text), 9 + 1 + 1 + 1 + MIRRORS);
 }
 
-static void a_daemon_is_full_when_a_tenth_is_left(void **state)
+TEST_WITH(a_daemon_is_full_when_a_tenth_is_left, NULL, NULL)
 {
 	Perseas__HostReply host = PERSEAS__HOST_REPLY__INIT;
 
-	(void)state;
 	assert_false(ps_fleet_top_is_full(&host));
 	host.memory_used = 900;
 	host.memory_room = 100;
@@ -249,22 +245,4 @@ static void a_daemon_is_full_when_a_tenth_is_left(void **state)
 	assert_false(ps_fleet_top_is_full(&host));
 	host.memory_room = 0;
 	assert_true(ps_fleet_top_is_full(&host));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_store_that_is_whole_needs_nobody, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(a_store_that_bears_less_needs_somebody, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(an_owner_that_went_needs_somebody_until_one_is_back,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(rates_are_of_what_was_seen_twice, setup, teardown),
-		cmocka_unit_test_setup_teardown(daemons_that_are_well_take_a_screen_at_most, setup,
-		                                teardown),
-		cmocka_unit_test(a_daemon_is_full_when_a_tenth_is_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,12 +10,10 @@
 #include "../../server/store/spill.h"
 #include "../../server/store/status.h"
 #include "../support/mirror.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +21,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum call { WRITE, FLUSH, MAP_FLUSH, NAME, REMOVE };
 
@@ -223,8 +219,10 @@ static int teardown(void **state)
 	return system(command);
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* A promise that a mirror gave must not be forgotten with the host: on DAX it is kept. */
-static void a_header_is_durable_when_it_is_replaced(void **state)
+TEST(a_header_is_durable_when_it_is_replaced)
 {
 	struct memory *memory = ((struct place *)*state)->memory;
 
@@ -238,7 +236,7 @@ static void a_header_is_durable_when_it_is_replaced(void **state)
 
 /* The file is on the disk, and perhaps its name is: who is told that the header cannot be written
  * takes back all that it names, and a daemon that starts then must find the one before it. */
-static void a_header_whose_name_is_not_durable_is_taken_back(void **state)
+TEST(a_header_whose_name_is_not_durable_is_taken_back)
 {
 	struct memory *memory = ((struct place *)*state)->memory;
 	uint8_t *bytes;
@@ -268,7 +266,7 @@ static void a_header_whose_name_is_not_durable_is_taken_back(void **state)
 	}
 }
 
-static void what_is_removed_stays_removed(void **state)
+TEST(what_is_removed_stays_removed)
 {
 	struct memory *memory = ((struct place *)*state)->memory;
 	struct piece piece;
@@ -281,7 +279,7 @@ static void what_is_removed_stays_removed(void **state)
 	assert_gone("bank");
 }
 
-static void a_flush_is_of_the_whole_piece(void **state)
+TEST(a_flush_is_of_the_whole_piece)
 {
 	struct memory *memory = ((struct place *)*state)->memory;
 	struct piece piece;
@@ -306,7 +304,7 @@ static void write_spill(struct spill *spill)
 	assert_int_equal(spill->sink.write(&spill->sink, "second", 6), 0);
 }
 
-static void a_spill_is_durable_before_it_counts(void **state)
+TEST(a_spill_is_durable_before_it_counts)
 {
 	struct spill *spill = ((struct place *)*state)->spill;
 
@@ -321,7 +319,7 @@ static void note_store(void *arg, const char *store)
 	++*(unsigned *)arg;
 }
 
-static void a_spill_that_cannot_be_flushed_is_none(void **state)
+TEST(a_spill_that_cannot_be_flushed_is_none)
 {
 	struct spill *spill = ((struct place *)*state)->spill;
 	unsigned stores = 0;
@@ -335,7 +333,7 @@ static void a_spill_that_cannot_be_flushed_is_none(void **state)
 }
 
 /* What was spilled once is served once: it is the removal that protects. */
-static void a_spill_that_was_loaded_never_comes_back(void **state)
+TEST(a_spill_that_was_loaded_never_comes_back)
 {
 	struct spill *spill = ((struct place *)*state)->spill;
 
@@ -349,7 +347,7 @@ static void a_spill_that_was_loaded_never_comes_back(void **state)
 	assert_int_equal(spill->ops->remove(spill, "bank"), -1);
 }
 
-static void a_spill_that_is_set_aside_stays_aside(void **state)
+TEST(a_spill_that_is_set_aside_stays_aside)
 {
 	struct spill *spill = ((struct place *)*state)->spill;
 
@@ -377,7 +375,7 @@ static struct mirror bank(struct place *place, struct peer *owner)
 }
 
 /* Whoever could write the promise page could forge a promise, and not see that it was fenced. */
-static void an_owner_gets_a_promise_that_it_cannot_write(void **state)
+TEST(an_owner_gets_a_promise_that_it_cannot_write)
 {
 	int fds[PS_REGIONS_MAX];
 	struct peer owner;
@@ -410,7 +408,7 @@ static void lose_memory(struct place *place)
 
 /* The host can die between the header and the removal of the spill: then memory wins, so it must be
  * whole before it has a header. */
-static void an_image_is_durable_before_its_spill_goes(void **state)
+TEST(an_image_is_durable_before_its_spill_goes)
 {
 	struct place *place = *state;
 	struct peer owner;
@@ -435,23 +433,4 @@ static void an_image_is_durable_before_its_spill_goes(void **state)
 	assert_int_equal(flushed_pieces, 3);
 	assert_true(last(NAME, "header") < last(NAME, "bank.spill.loaded"));
 	stores_free(mirror.stores);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_header_is_durable_when_it_is_replaced),
-		TEST(a_header_whose_name_is_not_durable_is_taken_back),
-		TEST(what_is_removed_stays_removed),
-		TEST(a_flush_is_of_the_whole_piece),
-		TEST(a_spill_is_durable_before_it_counts),
-		TEST(a_spill_that_cannot_be_flushed_is_none),
-		TEST(a_spill_that_was_loaded_never_comes_back),
-		TEST(a_spill_that_is_set_aside_stays_aside),
-		TEST(an_owner_gets_a_promise_that_it_cannot_write),
-		TEST(an_image_is_durable_before_its_spill_goes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,13 +70,12 @@ static void expect_last(const struct ps_follow *follow, unsigned count, const ch
 /* One mirror was replaced again and again, and the panel of those that were ever named is full. The
  * one that came last is followed all the same, and COMMAND of perseas run is told of it: with it
  * and one of the list the store is opened. */
-static void mirrors_that_left_make_room_for_others(void **state)
+TEST(mirrors_that_left_make_room_for_others)
 {
 	struct owner *o = begin(3, 2);
 	struct ps_standing_now now;
 	struct ps_follow follow;
 
-	(void)state;
 	replace_member(o, "sim://2", "sim://3");
 	direct_crash(o->d, 4);
 	direct_crash(o->d, 2);
@@ -103,13 +102,12 @@ static void mirrors_that_left_make_room_for_others(void **state)
 
 /* One of the list was down while another one was replaced, and is the only one that answers for a
  * while. The one that came is not forgotten for that: what is told then is an older roster. */
-static void members_of_the_newest_roster_stay(void **state)
+TEST(members_of_the_newest_roster_stay)
 {
 	struct owner *o = begin(3, 2);
 	struct ps_standing_now now;
 	struct ps_follow follow;
 
-	(void)state;
 	follow_begin(&follow, o, 3, 0);
 	direct_crash(o->d, 0);
 	direct_keep(o->d, o->p);
@@ -135,13 +133,12 @@ static void members_of_the_newest_roster_stay(void **state)
 
 /* Two were asked for at once, at different mirrors: every standby goes by the same one, until the
  * store has another owner. */
-static void standbys_agree_on_who_is_next(void **state)
+TEST(standbys_agree_on_who_is_next)
 {
 	struct owner *o = begin(3, 2);
 	struct ps_standing_now now;
 	struct ps_follow follow;
 
-	(void)state;
 	ask_to_move(o, 0, o->p->epoch, 7);
 	ask_to_move(o, 1, o->p->epoch, 5);
 	ask_to_move(o, 2, o->p->epoch, 6);
@@ -198,7 +195,7 @@ static void claim_at(struct owner *o, unsigned mirror, uint64_t epoch, struct se
 
 /* A mirror promises before a claim is granted, and the claim may come to nothing. Whoever looks in
  * between leaves the store to the standby that is meant all the same. */
-static void a_claim_does_not_end_a_handover(void **state)
+TEST(a_claim_does_not_end_a_handover)
 {
 	struct owner *o = begin(3, 2);
 	const uint64_t epoch = o->p->epoch;
@@ -206,7 +203,6 @@ static void a_claim_does_not_end_a_handover(void **state)
 	struct ps_standing_now now;
 	struct ps_follow follow;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++)
 		ask_to_move(o, i, epoch, 7);
 	follow_begin(&follow, o, 3, 0);
@@ -245,13 +241,12 @@ static int named_list(struct ps_env *env, const char *text, char list[PS_LIST_TE
 /* All mirrors of a store have new addresses, and only the name of the list knows. It is looked up
  * again, now and then, while no mirror tells of the store, and not afterwards: then its roster says
  * where it is. */
-static void a_name_is_looked_up_again_while_no_mirror_tells_of_the_store(void **state)
+TEST(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store)
 {
 	struct owner *o = begin(3, 2);
 	struct ps_standing_now now;
 	struct ps_follow follow;
 
-	(void)state;
 	follow_begin(&follow, o, 0, 1);
 	follow.looks.given = follow.watches.given = 1;
 	direct_crash(o->d, 4);
@@ -323,19 +318,17 @@ static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expect
 }
 
 /* The other two are enough for an open, which is not held up. */
-static void one_that_says_nothing_is_not_waited_for(void **state)
+TEST(one_that_says_nothing_is_not_waited_for)
 {
 	uint64_t took;
 
-	(void)state;
 	took = look_at_hung(1, false, PS_OWNER_NONE);
 	assert_true(took >= 400 && took < 2000);
 }
 
 /* One mirror may not know of an owner that lives; and where one lives, nothing is urgent. */
-static void others_are_waited_for(void **state)
+TEST(others_are_waited_for)
 {
-	(void)state;
 	assert_true(look_at_hung(2, false, PS_OWNER_UNKNOWN) >= PATIENCE_MS);
 	assert_true(look_at_hung(1, true, PS_OWNER_LIVES) >= PATIENCE_MS);
 }
@@ -369,13 +362,12 @@ static void follow_eager(struct ps_follow *follow, struct owner *o)
 }
 
 /* For each look that shows none of it, there is none for a second. */
-static void news_that_no_look_shows_make_few_looks(void **state)
+TEST(news_that_no_look_shows_make_few_looks)
 {
 	struct owner *o = begin(3, 2);
 	struct ps_standing_now now;
 	struct ps_follow follow;
 
-	(void)state;
 	follow_eager(&follow, o);
 	for (unsigned seconds = 0; seconds < 3; seconds++) {
 		unsigned looks = 0;
@@ -391,13 +383,12 @@ static void news_that_no_look_shows_make_few_looks(void **state)
 	owner_free(o);
 }
 
-static void after_news_that_a_look_shows_all_are_watched(void **state)
+TEST(after_news_that_a_look_shows_all_are_watched)
 {
 	struct owner *o = begin(3, 2);
 	struct ps_standing_now now;
 	struct ps_follow follow;
 
-	(void)state;
 	follow_eager(&follow, o);
 	ps_follow_look(&follow, &now);
 	assert_false(now.handing.asked);
@@ -488,12 +479,11 @@ static void follow_aged(struct ps_follow *follow, struct owner *o)
 
 /* They are told no more than they know, and all of it once they were upgraded, by which their
  * connections break. */
-static void an_older_mirror_is_told_what_it_knows(void **state)
+TEST(an_older_mirror_is_told_what_it_knows)
 {
 	struct owner *o = begin(3, 2);
 	struct ps_follow follow;
 
-	(void)state;
 	follow_begin(&follow, o, 3, 0);
 	memset(&aged, 0, sizeof(aged));
 	aged.panel = &follow.watches;
@@ -518,22 +508,4 @@ static void an_older_mirror_is_told_what_it_knows(void **state)
 	assert_true(aged.told[0] && aged.told[1] && aged.told[2]);
 	follow_end(&follow);
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mirrors_that_left_make_room_for_others),
-		cmocka_unit_test(members_of_the_newest_roster_stay),
-		cmocka_unit_test(standbys_agree_on_who_is_next),
-		cmocka_unit_test(a_claim_does_not_end_a_handover),
-		cmocka_unit_test(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store),
-		cmocka_unit_test(an_older_mirror_is_told_what_it_knows),
-		cmocka_unit_test(one_that_says_nothing_is_not_waited_for),
-		cmocka_unit_test(others_are_waited_for),
-		cmocka_unit_test(news_that_no_look_shows_make_few_looks),
-		cmocka_unit_test(after_news_that_a_look_shows_all_are_watched),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

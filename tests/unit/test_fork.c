@@ -87,11 +87,10 @@ static void assert_found(struct owner *o, unsigned mirror, uint8_t value)
 }
 
 /* By then the fork's roster is newer, by (epoch, version). */
-static void an_image_of_a_fork_does_not_join(void **state)
+TEST(an_image_of_a_fork_does_not_join)
 {
 	struct owner *o = begin_fork();
 
-	(void)state;
 	open_fork(o);
 	assert_true(ps_roster_newer(o->p->roster, header_at(o, NEW)->roster));
 	assert_int_equal(replace(o, "sim://1", "sim://4", false), PERSEAS_EUNREACHABLE);
@@ -130,12 +129,11 @@ static void give_back(struct owner *o, struct memory **kept)
 }
 
 /* An open of the fork needs W, and would make OTHER anew. */
-static void an_open_makes_none_anew_that_has_an_image_of_a_fork(void **state)
+TEST(an_open_makes_none_anew_that_has_an_image_of_a_fork)
 {
 	struct owner *o = begin_at_other();
 	struct memory *kept = memory_heap_copy(o->d->mirrors[OTHER].memory);
 
-	(void)state;
 	open_fork(o);
 	owner_die(o);
 	give_back(o, &kept);
@@ -147,13 +145,12 @@ static void an_open_makes_none_anew_that_has_an_image_of_a_fork(void **state)
 }
 
 /* Nor does the keeper of an owner that has the fork open. */
-static void a_keeper_makes_none_anew_that_has_an_image_of_a_fork(void **state)
+TEST(a_keeper_makes_none_anew_that_has_an_image_of_a_fork)
 {
 	struct owner *o = begin_at_other();
 	struct memory *kept = memory_heap_copy(o->d->mirrors[OTHER].memory);
 	struct perseas_mirror_stat stat;
 
-	(void)state;
 	open_fork(o);
 	give_back(o, &kept);
 	for (unsigned rounds = 0; rounds < ROUNDS; rounds++)
@@ -167,11 +164,10 @@ static void a_keeper_makes_none_anew_that_has_an_image_of_a_fork(void **state)
 
 /* Where one of two acknowledges, what came back is opened only where the operator accepts it. Then
  * its roster has a mirror in common with that of the store, which is newer. */
-static void an_image_of_a_newer_roster_does_not_join(void **state)
+TEST(an_image_of_a_newer_roster_does_not_join)
 {
 	struct owner *o = begin(2, 1);
 
-	(void)state;
 	direct_crash(o->d, BACK);
 	owner_keep(o, BACK, PERSEAS_MIRROR_DOWN);
 	assert_int_equal(replace(o, "sim://0", "sim://4", true), 0);
@@ -191,11 +187,10 @@ static void an_image_of_a_newer_roster_does_not_join(void **state)
 }
 
 /* Whoever names mirrors of both must say which is meant: neither is open without that. */
-static void an_open_of_both_is_told_so(void **state)
+TEST(an_open_of_both_is_told_so)
 {
 	struct owner *o = begin_fork();
 
-	(void)state;
 	open_fork(o);
 	owner_die(o);
 	assert_int_equal(open_with(o, 0, 5, PERSEAS_TAKEOVER), PERSEAS_EROSTER);
@@ -229,11 +224,10 @@ static void keep_until(struct owner *o, enum ps_change_stage stage)
 /* The change that left BACK out counts for the owner, and is recorded on NEW as decided only: NEW's
  * daemon hangs, and what is written to its memory arrives. The roster before it lists BACK still,
  * which the fork's does, too. */
-static void an_image_whose_change_is_decided_does_not_join(void **state)
+TEST(an_image_whose_change_is_decided_does_not_join)
 {
 	struct owner *o = begin(2, 2);
 
-	(void)state;
 	direct_crash(o->d, BACK);
 	owner_keep(o, BACK, PERSEAS_MIRROR_DOWN);
 	begin_change(o);
@@ -275,14 +269,13 @@ static struct owner *begin_fork_at_a_member(void)
 
 /* A standby finds a fork's image where the roster has a member. It has the store opened by the
  * others: to name mirrors of both would not do. */
-static void a_fork_where_a_member_was_is_no_place_of_the_store(void **state)
+TEST(a_fork_where_a_member_was_is_no_place_of_the_store)
 {
 	struct owner *o = begin_fork_at_a_member();
 	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
 	struct ps_standing_now now;
 	struct ps_follow follow;
 
-	(void)state;
 	assert_int_equal(ps_follow_open(&follow, STORE, "sim://3,sim://4", NULL, envs[0], envs[1],
 	                                1000, &o->error),
 	                 0);
@@ -303,7 +296,7 @@ static void a_fork_where_a_member_was_is_no_place_of_the_store(void **state)
 
 /* The fork is opened once more after the store's owner opened that, at a mirror that the store's
  * roster names. Nobody has taken that owner's place for it: whom it was to hand over to is next. */
-static void an_owner_of_a_fork_ends_no_handover(void **state)
+TEST(an_owner_of_a_fork_ends_no_handover)
 {
 	struct owner *o = begin_fork_at_a_member();
 	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
@@ -311,7 +304,6 @@ static void an_owner_of_a_fork_ends_no_handover(void **state)
 	struct ps_follow follow;
 	uint64_t epoch;
 
-	(void)state;
 	if (open_with(o, 3, 2, 0))
 		fail_msg("%s", o->error.text);
 	epoch = o->p->epoch;
@@ -386,11 +378,10 @@ static void replace_both(struct owner *o)
 
 /* The owner has two mirrors, and puts others in their places when two of the four have answered.
  * The two rosters that are told have no image in common, as those of a fork, but not for long. */
-static void a_roster_that_changes_meanwhile_is_no_fork(void **state)
+TEST(a_roster_that_changes_meanwhile_is_no_fork)
 {
 	struct owner *o = begin(2, 2);
 
-	(void)state;
 	assert_int_equal(open_while(o, "sim://0,sim://1,sim://2,sim://3", 2, replace_both),
 	                 PERSEAS_EBUSY);
 	assert_int_equal(watched.asked, 8);
@@ -405,11 +396,10 @@ static void end_fork(struct owner *o)
 
 /* That a fork's mirrors were seen a moment ago is reason enough not to open the store without
  * them, as if there were none. */
-static void a_fork_that_was_seen_is_not_forgotten(void **state)
+TEST(a_fork_that_was_seen_is_not_forgotten)
 {
 	struct owner *o = begin_fork();
 
-	(void)state;
 	open_fork(o);
 	owner_die(o);
 	assert_int_equal(open_while(o, "sim://0,sim://1,sim://2,sim://3,sim://4", MIRRORS,
@@ -427,12 +417,11 @@ static void end_store(struct owner *o)
 
 /* Nor is it where the first round did not ask a mirror that was silent a moment ago: the second one
  * asked that, too, and no other attempt may find the fork alone, or the store. */
-static void a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror(void **state)
+TEST(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror)
 {
 	static char silent[] = "sim://2";
 	void (*const ends[])(struct owner * o) = { end_fork, end_store };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct owner *o = begin_fork();
 
@@ -461,11 +450,10 @@ static enum ps_ownership look_later(struct owner *o, struct ps_follow *follow)
 
 /* A standby that has seen both opens neither when the other's mirrors say nothing any more, as it
  * would by itself: only that their images are gone ends the fork. */
-static void a_standby_does_not_forget_a_fork(void **state)
+TEST(a_standby_does_not_forget_a_fork)
 {
 	void (*const ends[])(struct owner * o) = { end_fork, end_store };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct owner *o = begin_fork();
 		struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
@@ -496,13 +484,12 @@ static void a_standby_does_not_forget_a_fork(void **state)
 
 /* Nobody has opened a fork yet. The one that was called gone comes back when the mirrors of the
  * store's roster, of which the standby knows, are silent: it must not be the one that forks it. */
-static void a_standby_makes_no_fork(void **state)
+TEST(a_standby_makes_no_fork)
 {
 	struct owner *o = begin(2, 2);
 	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
 	struct ps_follow follow;
 
-	(void)state;
 	direct_crash(o->d, BACK);
 	owner_keep(o, BACK, PERSEAS_MIRROR_DOWN);
 	assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1", NULL, envs[0], envs[1],
@@ -531,13 +518,12 @@ static void a_standby_makes_no_fork(void **state)
 
 /* So it is with a roster that changes twice while the mirrors answer a look, and the mirrors that
  * left it end before the next: the store is opened without them. */
-static void a_standby_takes_no_change_for_a_fork(void **state)
+TEST(a_standby_takes_no_change_for_a_fork)
 {
 	struct owner *o = begin(2, 2);
 	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
 	struct ps_follow follow;
 
-	(void)state;
 	watch(o, envs[0], 2, replace_both);
 	assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1,sim://2,sim://3", NULL,
 	                                envs[0], envs[1], 1000, &o->error),
@@ -551,26 +537,4 @@ static void a_standby_takes_no_change_for_a_fork(void **state)
 	for (int i = 0; i < 2; i++)
 		envs[i]->ops->free(envs[i]);
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_image_of_a_fork_does_not_join),
-		cmocka_unit_test(an_open_makes_none_anew_that_has_an_image_of_a_fork),
-		cmocka_unit_test(a_keeper_makes_none_anew_that_has_an_image_of_a_fork),
-		cmocka_unit_test(an_image_of_a_newer_roster_does_not_join),
-		cmocka_unit_test(an_image_whose_change_is_decided_does_not_join),
-		cmocka_unit_test(an_open_of_both_is_told_so),
-		cmocka_unit_test(a_fork_where_a_member_was_is_no_place_of_the_store),
-		cmocka_unit_test(an_owner_of_a_fork_ends_no_handover),
-		cmocka_unit_test(a_roster_that_changes_meanwhile_is_no_fork),
-		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten),
-		cmocka_unit_test(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror),
-		cmocka_unit_test(a_standby_does_not_forget_a_fork),
-		cmocka_unit_test(a_standby_makes_no_fork),
-		cmocka_unit_test(a_standby_takes_no_change_for_a_fork),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,10 @@
  */
 #include "mend_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* A mirror missed some transactions of an owner that it knew: it is sent them. */
-static void test_behind_is_sent_what_it_missed(void **state)
+TEST(test_behind_is_sent_what_it_missed)
 {
 	struct owner *o = *state;
 
@@ -22,7 +24,7 @@ static void test_behind_is_sent_what_it_missed(void **state)
 
 /* What one mirror alone holds the other is sent, though no other holds it: it is a prefix of the
  * history at every moment. */
-static void test_forward_where_a_delta_could_harm(void **state)
+TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, teardown)
 {
 	struct owner *o = *state;
 
@@ -38,7 +40,7 @@ static void test_forward_where_a_delta_could_harm(void **state)
 
 /* A mirror's slot says another place for the next record than the one that it has in history: a
  * claim would look for it there, and not roll it back. So it is not sent one by one. */
-static void test_forward_only_where_a_claim_would_look(void **state)
+TEST(test_forward_only_where_a_claim_would_look)
 {
 	struct owner *o = *state;
 	Perseas__Header *header;
@@ -124,7 +126,7 @@ static bool break_forward(struct owner *o, int writes)
 	return !rc;
 }
 
-static void test_forward_breaks(void **state)
+TEST(test_forward_breaks)
 {
 	int writes = 0;
 
@@ -132,17 +134,4 @@ static void test_forward_breaks(void **state)
 		writes++;
 	/* Record, data and slot of each, and the slot of the next owner. */
 	assert_in_range(writes, 3 * MISSED + 1, 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_behind_is_sent_what_it_missed, setup),
-		TEST(test_forward_where_a_delta_could_harm, setup_two),
-		TEST(test_forward_only_where_a_claim_would_look, setup),
-		TEST(test_forward_breaks, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,10 @@
  * applies nothing of a frame that is wrong.
  */
 #include "../../proto/data/frame.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MEMORY = 4096, ANSWERS = 64 };
 
@@ -143,13 +139,12 @@ static bool same(const struct mirror *a, const struct mirror *b)
 }
 
 /* Writes that overlap one another, and reads between them. */
-static void frames_are_applied_in_order(void **state)
+TEST(frames_are_applied_in_order)
 {
 	struct mirror *mirror = new_mirror();
 	struct stream *stream = calloc(1, sizeof *stream);
 	const uint8_t read[10] = { 0, 0, 0, 0, 0, 0x44, 0x44, 0x44, 0x44, 0x44 };
 
-	(void)state;
 	make_stream(stream);
 	stream->len -= 2 * 32 + 4096; /* without the last two frames */
 	assert_int_equal(feed(mirror, stream, stream->len), 0);
@@ -169,12 +164,11 @@ static void frames_are_applied_in_order(void **state)
 }
 
 /* The same stream at once, byte by byte, and in pieces of many sizes. */
-static void pieces_make_no_difference(void **state)
+TEST(pieces_make_no_difference)
 {
 	struct mirror *whole = new_mirror();
 	struct stream *stream = calloc(1, sizeof *stream);
 
-	(void)state;
 	make_stream(stream);
 	assert_int_equal(feed(whole, stream, stream->len), 0);
 	assert_int_equal(whole->count, 4);
@@ -190,12 +184,11 @@ static void pieces_make_no_difference(void **state)
 }
 
 /* A write of which the last byte has not come. */
-static void a_write_is_answered_only_when_it_is_whole(void **state)
+TEST(a_write_is_answered_only_when_it_is_whole)
 {
 	struct mirror *mirror = new_mirror();
 	struct stream *stream = calloc(1, sizeof *stream);
 
-	(void)state;
 	append_frame(stream, PS_OP_WRITE, PS_FRAME_SIGNALLED, 2, 9);
 	append_extent(stream, PS_REGION_LOG, 10, 8);
 	append_extent(stream, PS_REGION_LOG, 30, 8);
@@ -211,12 +204,11 @@ static void a_write_is_answered_only_when_it_is_whole(void **state)
 }
 
 /* As many extents as one frame may have. */
-static void a_frame_may_have_256_extents(void **state)
+TEST(a_frame_may_have_256_extents)
 {
 	struct mirror *mirror = new_mirror();
 	struct stream *stream = calloc(1, sizeof *stream);
 
-	(void)state;
 	append_frame(stream, PS_OP_WRITE, PS_FRAME_SIGNALLED, PS_FRAME_EXTENTS_MAX, 9);
 	for (unsigned i = 0; i < PS_FRAME_EXTENTS_MAX; i++)
 		append_extent(stream, PS_REGION_LOG, 16 * i, 3);
@@ -266,7 +258,7 @@ static void refused_after_a_good_one(const struct wrong *wrong, size_t piece)
 }
 
 /* Frames with one thing wrong each, in one piece and byte by byte. */
-static void nothing_of_a_wrong_frame_is_applied(void **state)
+TEST(nothing_of_a_wrong_frame_is_applied)
 {
 	const struct ps_extent good = { PS_REGION_LOG, 4, 100 };
 	const struct wrong cases[] = {
@@ -290,7 +282,6 @@ static void nothing_of_a_wrong_frame_is_applied(void **state)
 		{ PS_OP_READ, 0, 1, 0, { LARGE, PS_READ_MAX + 1, 0 } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		refused_after_a_good_one(&cases[i], 100000);
 		refused_after_a_good_one(&cases[i], 1);
@@ -298,12 +289,11 @@ static void nothing_of_a_wrong_frame_is_applied(void **state)
 }
 
 /* The session is cut off between two pieces of a write. */
-static void memory_that_goes_away_is_not_written(void **state)
+TEST(memory_that_goes_away_is_not_written)
 {
 	struct mirror *mirror = new_mirror();
 	struct stream *stream = calloc(1, sizeof *stream);
 
-	(void)state;
 	append_frame(stream, PS_OP_WRITE, PS_FRAME_SIGNALLED, 1, 1);
 	append_extent(stream, PS_REGION_LOG, 0, 100);
 	append_payload(stream, 0x11, 100);
@@ -318,7 +308,7 @@ static void memory_that_goes_away_is_not_written(void **state)
 }
 
 /* What an owner checks of an answer. */
-static void answers_that_no_mirror_gives_are_refused(void **state)
+TEST(answers_that_no_mirror_gives_are_refused)
 {
 	const struct {
 		struct ps_answer answer;
@@ -341,22 +331,6 @@ static void answers_that_no_mirror_gives_are_refused(void **state)
 		{ { PS_OP_READ, PS_ANSWER_BAD_FRAME, 0, 1, 7 }, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_int_equal(ps_answer_valid(&cases[i].answer), cases[i].valid);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_are_applied_in_order),
-		cmocka_unit_test(pieces_make_no_difference),
-		cmocka_unit_test(a_write_is_answered_only_when_it_is_whole),
-		cmocka_unit_test(a_frame_may_have_256_extents),
-		cmocka_unit_test(nothing_of_a_wrong_frame_is_applied),
-		cmocka_unit_test(memory_that_goes_away_is_not_written),
-		cmocka_unit_test(answers_that_no_mirror_gives_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,10 +4,12 @@
  */
 #include "gather_rig.h"
 
+const struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
+
 /* --- one record --- */
 
 /* Three become one transaction, with the first value before and the last one after of each byte. */
-static void test_three_become_one(void **state)
+TEST(test_three_become_one)
 {
 	struct owner *o = *state;
 	const uint64_t before = owner_stat(o).seq;
@@ -55,7 +57,7 @@ static void assert_all_are(struct owner *o, const uint8_t *bytes)
 }
 
 /* Its slot is missing everywhere: all of it is rolled back, to what was before the first. */
-static void test_all_of_it_is_rolled_back(void **state)
+TEST(test_all_of_it_is_rolled_back)
 {
 	struct owner *o = *state;
 
@@ -71,7 +73,7 @@ static void test_all_of_it_is_rolled_back(void **state)
 
 /* Lines, halves of lines, single bytes and whole pages, in any order, one over the other: mirrors
  * end as memory is, and a roll-back as it was. */
-static void test_any_ranges_are_united(void **state)
+TEST(test_any_ranges_are_united)
 {
 	struct owner *o = *state;
 	static uint8_t was[SIZE];
@@ -99,7 +101,7 @@ static void test_any_ranges_are_united(void **state)
 }
 
 /* What a later transaction changes is not sent with those before, nor lost with an abort. */
-static void test_what_is_open_is_not_sent(void **state)
+TEST(test_what_is_open_is_not_sent)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -129,12 +131,11 @@ static void test_what_is_open_is_not_sent(void **state)
 
 /* A collector that works, or has just worked, comes when the group is due, and not only when it
  * looks anyhow: it is woken if it would come later. */
-static void test_the_collector_comes_when_it_is_due(void **state)
+TEST_WITH(test_the_collector_comes_when_it_is_due, NULL, NULL)
 {
 	struct owner *o = gathering_owner(3);
 	const struct ps_unwaited *u;
 
-	(void)state;
 	o->options.gather_us = 3000;
 	owner_begin(o);
 	u = &o->p->commit.unwaited;
@@ -152,7 +153,7 @@ static void test_the_collector_comes_when_it_is_due(void **state)
 }
 
 /* The collector posts it when its time is over, and not before. */
-static void test_the_collector_posts_it_in_time(void **state)
+TEST(test_the_collector_posts_it_in_time)
 {
 	struct owner *o = *state;
 	const uint64_t from = o->d->now;
@@ -175,7 +176,7 @@ static void test_the_collector_posts_it_in_time(void **state)
 }
 
 /* So does a commit that comes too late to be held with the others, itself included. */
-static void test_a_late_one_posts_it(void **state)
+TEST(test_a_late_one_posts_it)
 {
 	struct owner *o = *state;
 
@@ -254,7 +255,7 @@ static void post_much(struct owner *o)
 }
 
 /* Whoever waits for it, or has something to post, posts it first. */
-static void test_nobody_passes_it(void **state)
+TEST(test_nobody_passes_it)
 {
 	static void (*const ways[])(struct owner *
 	                            o) = { wait_for_it, flush,      commit_another,  map_another,
@@ -270,11 +271,10 @@ static void test_nobody_passes_it(void **state)
 }
 
 /* What is too much for a group is sent alone, behind it. */
-static void test_what_does_not_fit_is_sent_alone(void **state)
+TEST_WITH(test_what_does_not_fit_is_sent_alone, NULL, NULL)
 {
 	struct owner *o = gathering_owner(3);
 
-	(void)state;
 	o->options.gather_bytes = 1024;
 	owner_begin(o);
 	put_held(o, 0, 10, 1);
@@ -284,7 +284,7 @@ static void test_what_does_not_fit_is_sent_alone(void **state)
 }
 
 /* Close posts it, and waits. */
-static void test_close_posts_it(void **state)
+TEST(test_close_posts_it)
 {
 	struct owner *o = *state;
 
@@ -298,12 +298,11 @@ static void test_close_posts_it(void **state)
 }
 
 /* A group is posted when the next transaction would make it more than it may be. */
-static void test_a_group_is_bounded(void **state)
+TEST_WITH(test_a_group_is_bounded, NULL, NULL)
 {
 	struct owner *o = gathering_owner(3);
 	uint64_t sent;
 
-	(void)state;
 	o->options.gather_bytes = 4096;
 	owner_begin(o);
 	sent = owner_stat(o).bytes_sent;
@@ -322,7 +321,7 @@ static void test_a_group_is_bounded(void **state)
 /* --- what it counts as --- */
 
 /* It is not said to be held by W before it was posted, and the descriptor tells when it is. */
-static void test_it_is_not_durable_before(void **state)
+TEST(test_it_is_not_durable_before)
 {
 	struct owner *o = *state;
 	struct perseas_token token = put_held(o, 0, 10, 1), durable;
@@ -337,7 +336,7 @@ static void test_it_is_not_durable_before(void **state)
 }
 
 /* Doubt counts from the commit, not from when it was posted. */
-static void test_doubt_counts_from_the_commit(void **state)
+TEST(test_doubt_counts_from_the_commit)
 {
 	struct owner *o = *state;
 	const uint64_t timeout = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
@@ -370,7 +369,7 @@ static void post_beside(void *arg)
 }
 
 /* While another commit is in doubt nothing is held: no commit can come behind it. */
-static void test_a_doubt_posts_it(void **state)
+TEST(test_a_doubt_posts_it)
 {
 	struct owner *o = *state;
 
@@ -385,12 +384,11 @@ static void test_a_doubt_posts_it(void **state)
 }
 
 /* What may be lost is bounded in time, held back or not: it is not held for so long. */
-static void test_the_bound_posts_it(void **state)
+TEST_WITH(test_the_bound_posts_it, NULL, NULL)
 {
 	struct owner *o = gathering_owner(3);
 	uint64_t from;
 
-	(void)state;
 	o->options.flush_within_ms = 40;
 	owner_begin(o);
 	from = o->d->now;
@@ -403,7 +401,7 @@ static void test_the_bound_posts_it(void **state)
 }
 
 /* Another owner has the store: the outcome of what was held is as unknown as if it was posted. */
-static void test_the_fenced_learn_of_it(void **state)
+TEST(test_the_fenced_learn_of_it)
 {
 	struct owner *o = *state;
 	struct perseas_token token = put_held(o, 0, 10, 1);
@@ -422,7 +420,7 @@ static void test_the_fenced_learn_of_it(void **state)
 }
 
 /* What cannot be is refused by name. */
-static void test_what_cannot_be_is_refused(void **state)
+TEST(test_what_cannot_be_is_refused)
 {
 	struct owner *o = *state;
 
@@ -436,7 +434,7 @@ static void test_what_cannot_be_is_refused(void **state)
 }
 
 /* Bytes that a transaction declares again are counted, once it is committed. */
-static void test_what_is_declared_again_is_counted(void **state)
+TEST(test_what_is_declared_again_is_counted)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -452,32 +450,4 @@ static void test_what_is_declared_again_is_counted(void **state)
 	assert_int_equal(owner_stat(o).saved_between, 0);
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 	assert_int_equal(owner_stat(o).saved_within, 8);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup_gathering, owner_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_three_become_one),
-		TEST(test_all_of_it_is_rolled_back),
-		TEST(test_any_ranges_are_united),
-		TEST(test_what_is_open_is_not_sent),
-		cmocka_unit_test(test_the_collector_comes_when_it_is_due),
-		TEST(test_the_collector_posts_it_in_time),
-		TEST(test_a_late_one_posts_it),
-		TEST(test_nobody_passes_it),
-		cmocka_unit_test(test_what_does_not_fit_is_sent_alone),
-		TEST(test_close_posts_it),
-		cmocka_unit_test(test_a_group_is_bounded),
-		TEST(test_it_is_not_durable_before),
-		TEST(test_doubt_counts_from_the_commit),
-		TEST(test_a_doubt_posts_it),
-		cmocka_unit_test(test_the_bound_posts_it),
-		TEST(test_the_fenced_learn_of_it),
-		TEST(test_what_cannot_be_is_refused),
-		TEST(test_what_is_declared_again_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  */
 #include "gather_rig.h"
 
+const struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
+
 /* --- a mirror is copied meanwhile --- */
 
 static int setup_copied(void **state, bool staged, uint32_t flags)
@@ -97,7 +99,7 @@ static void hold_all_over(struct fixture *f, uint8_t value)
 }
 
 /* The image of the mirror that is copied is whole at its slot, behind which all of that comes. */
-static void test_a_copy_has_nothing_of_it(void **state)
+TEST_WITH(test_a_copy_has_nothing_of_it, setup_staged, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -116,9 +118,11 @@ static void test_a_copy_has_nothing_of_it(void **state)
 	assert_image(f, 1);
 	assert_image(f, 0);
 }
+TEST_ALSO(test_a_copy_has_nothing_of_it, setup_straight, teardown);
+TEST_ALSO(test_a_copy_has_nothing_of_it, setup_checked, teardown);
 
 /* The next owner finds the same on the mirror that was copied, alone. */
-static void test_a_copy_carries(void **state)
+TEST_WITH(test_a_copy_carries, setup_staged, teardown)
 {
 	struct fixture *f = *state;
 
@@ -132,7 +136,7 @@ static void test_a_copy_carries(void **state)
 
 /* A mirror comes back while something is held, after every number of transactions: it is not sent
  * what the group will overwrite in the ring. */
-static void test_its_room_in_the_ring_is_kept(void **state)
+TEST_WITH(test_its_room_in_the_ring_is_kept, setup_small, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -162,7 +166,7 @@ static void test_its_room_in_the_ring_is_kept(void **state)
 /* --- what else transactions do --- */
 
 /* A record has no more entries than whoever mends a mirror with it can take, however small. */
-static void test_entries_are_bounded(void **state)
+TEST_WITH(test_entries_are_bounded, setup_large, teardown)
 {
 	struct fixture *f = *state;
 	const struct perseas_stat before = owner_stat(f->o);
@@ -181,7 +185,7 @@ static void test_entries_are_bounded(void **state)
 
 /* What was declared and is held back counts as committed for PERSEAS_CHECK_WRITES; what was not
  * declared is found, and nothing is held then. */
-static void test_writes_are_checked(void **state)
+TEST_WITH(test_writes_are_checked, setup_checked, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -213,7 +217,7 @@ static int setup_tracked(void **state)
 }
 
 /* Tracked ones are held, too; an abort puts back what those before left. */
-static void test_tracked_ones_are_held(void **state)
+TEST_WITH(test_tracked_ones_are_held, setup_tracked, owner_teardown)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -239,7 +243,7 @@ static void test_tracked_ones_are_held(void **state)
 }
 
 /* What was rolled back to a savepoint is not in it. */
-static void test_savepoints(void **state)
+TEST(test_savepoints)
 {
 	struct owner *o = *state;
 	uint64_t savepoint;
@@ -261,7 +265,7 @@ static void test_savepoints(void **state)
 }
 
 /* Another one gets the turn, and the lock, while the one before is held; it joins it. */
-static void test_turns_and_locks_pass_on(void **state)
+TEST(test_turns_and_locks_pass_on)
 {
 	struct owner *o = *state;
 
@@ -301,7 +305,7 @@ static void *allocate(struct owner *o, perseas_tx_t *tx, uint8_t value)
 
 /* A block that is freed by one that is held serves the next one, which is aborted, or held, too;
  * what is recovered is the heap after all of them. */
-static void test_blocks_pass_on(void **state)
+TEST(test_blocks_pass_on)
 {
 	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
@@ -338,14 +342,13 @@ static void test_blocks_pass_on(void **state)
 
 /* What the commit of a transaction with objects is going to change counts before it is changed: for
  * whatever is held by then, a group takes no more than it may. */
-static void test_late_changes_count(void **state)
+TEST_WITH(test_late_changes_count, NULL, NULL)
 {
 	struct owner *o = gathering_owner(3);
 	perseas_heap_t *heap;
 	perseas_tx_t *tx;
 	void *object;
 
-	(void)state;
 	o->options.gather_bytes = 2048;
 	owner_begin(o);
 	heap = heap_of(o);
@@ -360,26 +363,4 @@ static void test_late_changes_count(void **state)
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(perseas_heap_check(heap), 0);
 	owner_free(o);
-}
-
-#define TEST(test, setup, teardown) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_copy_has_nothing_of_it, setup_staged, teardown),
-		TEST(test_a_copy_has_nothing_of_it, setup_straight, teardown),
-		TEST(test_a_copy_has_nothing_of_it, setup_checked, teardown),
-		TEST(test_a_copy_carries, setup_staged, teardown),
-		TEST(test_its_room_in_the_ring_is_kept, setup_small, teardown),
-		TEST(test_entries_are_bounded, setup_large, teardown),
-		TEST(test_writes_are_checked, setup_checked, teardown),
-		TEST(test_tracked_ones_are_held, setup_tracked, owner_teardown),
-		TEST(test_savepoints, setup_gathering, owner_teardown),
-		TEST(test_turns_and_locks_pass_on, setup_gathering, owner_teardown),
-		TEST(test_blocks_pass_on, setup_gathering, owner_teardown),
-		cmocka_unit_test(test_late_changes_count),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

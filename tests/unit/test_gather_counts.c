@@ -42,7 +42,7 @@ static void hold_at(struct owner *o, uint8_t *at, unsigned length, uint8_t value
 
 /* Lines of two segments with one number are two lines, wherever the index puts them, also where
  * the one ends at the offset at which the other goes on. */
-static void test_segments_are_kept_apart(void **state)
+TEST_WITH(test_segments_are_kept_apart, setup_gathering, owner_teardown)
 {
 	static uint8_t was_low[OTHER], was_high[OTHER];
 	struct owner *o = *state;
@@ -70,11 +70,10 @@ static void test_segments_are_kept_apart(void **state)
 /* --- bounds --- */
 
 /* Its record is no longer than any may be: a mirror must be able to keep two. */
-static void test_its_record_is_bounded(void **state)
+TEST(test_its_record_is_bounded)
 {
 	struct owner *o = gathering_owner(3);
 
-	(void)state;
 	o->options.log_size = 4096;
 	owner_begin(o);
 	for (unsigned i = 0; i < 58; i++) {
@@ -90,12 +89,11 @@ static void test_its_record_is_bounded(void **state)
 }
 
 /* A commit timeout that is short bounds how long it is held: half of it is left to mirrors. */
-static void test_the_timeout_posts_it(void **state)
+TEST(test_the_timeout_posts_it)
 {
 	struct owner *o = gathering_owner(3);
 	uint64_t from;
 
-	(void)state;
 	o->options.commit_timeout_ms = 100;
 	owner_begin(o);
 	from = o->d->now;
@@ -107,7 +105,7 @@ static void test_the_timeout_posts_it(void **state)
 /* --- what it counts as --- */
 
 /* Those that were posted are in doubt, and so is what is held then: all of it, not half. */
-static void test_doubt_has_what_is_held(void **state)
+TEST_WITH(test_doubt_has_what_is_held, setup_gathering, owner_teardown)
 {
 	struct owner *o = *state;
 	const uint64_t timeout = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
@@ -141,7 +139,7 @@ static void note_down(void *arg, const struct perseas_event *event)
 
 /* It is committed: an event that comes later says so, and a transaction that is open while it is
  * held does not say that it came after it. */
-static void test_it_is_committed_for_events(void **state)
+TEST(test_it_is_committed_for_events)
 {
 	struct owner *o = gathering_owner(3);
 	struct perseas_transaction open;
@@ -149,7 +147,6 @@ static void test_it_is_committed_for_events(void **state)
 	perseas_tx_t *tx;
 	size_t count;
 
-	(void)state;
 	o->options.on_event = note_down;
 	told = 0;
 	owner_begin(o);
@@ -164,19 +161,4 @@ static void test_it_is_committed_for_events(void **state)
 	assert_true(open.since == token.seq - 1 && owner_stat(o).seq == token.seq);
 	assert_int_equal(perseas_abort(tx), 0);
 	owner_free(o);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup_gathering, owner_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_segments_are_kept_apart),
-		cmocka_unit_test(test_its_record_is_bounded),
-		cmocka_unit_test(test_the_timeout_posts_it),
-		TEST(test_doubt_has_what_is_held),
-		cmocka_unit_test(test_it_is_committed_for_events),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,23 +98,14 @@ static int teardown_place(void **state)
 	return place_end(*state);
 }
 
-static void test_over_tcp(void **state)
+const struct unit_fixture unit_fixture = { setup_place, teardown_place };
+
+TEST(test_over_tcp)
 {
 	many_post(((struct place *)*state)->tcp);
 }
 
-static void test_over_shared_memory(void **state)
+TEST(test_over_shared_memory)
 {
 	many_post(((struct place *)*state)->local);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_place, teardown_place)
-		TEST(test_over_tcp),
-		TEST(test_over_shared_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,24 +91,21 @@ static void renew(bool staged, enum fate fate)
 	owner_free(o);
 }
 
-static void test_held_when_all_claims_are_lost(void **state)
+TEST(test_held_when_all_claims_are_lost)
 {
-	(void)state;
 	renew(true, CLAIMS_ALL);
 	renew(false, CLAIMS_ALL);
 }
 
-static void test_held_when_one_claim_is_lost(void **state)
+TEST(test_held_when_one_claim_is_lost)
 {
-	(void)state;
 	renew(true, CLAIMS_ONE);
 	renew(false, CLAIMS_ONE);
 }
 
 /* The store is another's: nobody says that they are durable. */
-static void test_held_when_the_store_is_adopted(void **state)
+TEST(test_held_when_the_store_is_adopted)
 {
-	(void)state;
 	for (unsigned staged = 0; staged < 2; staged++) {
 		struct owner *o = gathering_owner(3);
 		const struct perseas_token token = hold_and_claim(o, staged, ADOPTS_ONE);
@@ -126,12 +123,11 @@ static void let_write(struct owner *o, int writes)
 
 /* An epoch that is only tried names nothing, and may be another owner's in the
  * end: the token of a copy is good meanwhile, and afterwards. */
-static void test_a_copy_is_named_by_what_was_sent(void **state)
+TEST(test_a_copy_is_named_by_what_was_sent)
 {
 	struct owner *o = gathering_owner(3);
 	struct perseas_token token, sent;
 
-	(void)state;
 	owner_begin(o);
 	come_and_die(o, CLAIMS_ONE);
 	sent = put_held(o, 0, 10, 1);
@@ -148,16 +144,4 @@ static void test_a_copy_is_named_by_what_was_sent(void **state)
 	assert_int_equal(owner_stat(o).renewals, 1);
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_held_when_all_claims_are_lost),
-		cmocka_unit_test(test_held_when_one_claim_is_lost),
-		cmocka_unit_test(test_held_when_the_store_is_adopted),
-		cmocka_unit_test(test_a_copy_is_named_by_what_was_sent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,9 +54,8 @@ static void assert_no_doubt(struct owner *o)
 	owner_free(o);
 }
 
-static void test_no_doubt_of_what_was_not_sent(void **state)
+TEST(test_no_doubt_of_what_was_not_sent)
 {
-	(void)state;
 	for (unsigned gathers = 0; gathers < 2; gathers++) {
 		struct owner *o = stop_and_go_on(gathers);
 
@@ -65,9 +64,8 @@ static void test_no_doubt_of_what_was_not_sent(void **state)
 	}
 }
 
-static void test_no_doubt_by_the_next_commit(void **state)
+TEST(test_no_doubt_by_the_next_commit)
 {
-	(void)state;
 	for (unsigned gathers = 0; gathers < 2; gathers++) {
 		struct owner *o = stop_and_go_on(gathers);
 		struct perseas_token token;
@@ -78,12 +76,11 @@ static void test_no_doubt_by_the_next_commit(void **state)
 }
 
 /* It counts from when it was sent, less what it may be held back: doubt comes, if mirrors hang. */
-static void test_doubt_comes_after_all(void **state)
+TEST(test_doubt_comes_after_all)
 {
 	struct owner *o = stop_and_go_on(true);
 	const uint64_t most = ps_ms(o->p->options.commit_timeout_ms);
 
-	(void)state;
 	direct_collect(o->p);
 	o->d->now += most - o->p->commit.gather->hold_ns - ps_ms(1);
 	direct_collect(o->p);
@@ -97,11 +94,10 @@ static void test_doubt_comes_after_all(void **state)
 }
 
 /* What was sent long before, and is not held, is in doubt although more is sent only now. */
-static void test_what_hangs_already_gets_no_more_time(void **state)
+TEST(test_what_hangs_already_gets_no_more_time)
 {
 	struct owner *o = begin_held(true);
 
-	(void)state;
 	hold_all(o, DIRECT_HOLD_COMPLETIONS);
 	put_held(o, 0, 10, 1);
 	o->d->now += o->p->commit.gather->hold_ns;
@@ -139,9 +135,8 @@ static void complete_all(void *arg)
 	let_all_go(waiting);
 }
 
-static void test_a_late_turn_breaks_no_link(void **state)
+TEST(test_a_late_turn_breaks_no_link)
 {
-	(void)state;
 	for (unsigned gathers = 0; gathers < 2; gathers++) {
 		struct owner *o = waiting = begin_held(gathers);
 		void *addr;
@@ -157,17 +152,4 @@ static void test_a_late_turn_breaks_no_link(void **state)
 		let_all_go(o);
 		owner_free(o);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_doubt_of_what_was_not_sent),
-		cmocka_unit_test(test_no_doubt_by_the_next_commit),
-		cmocka_unit_test(test_doubt_comes_after_all),
-		cmocka_unit_test(test_what_hangs_already_gets_no_more_time),
-		cmocka_unit_test(test_a_late_turn_breaks_no_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

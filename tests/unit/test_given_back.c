@@ -6,22 +6,19 @@
 #include "../support/daemon_fixture.h"
 
 #include "../../server/host/jobs.h"
+#include "../support/unit.h"
 
 #include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { RING = 4 << 20, LARGE = 1 << 20, STEPS_MAX = 10000 };
 
@@ -105,6 +102,8 @@ static int teardown(void **state)
 	return fixture_teardown(state);
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static uint64_t used(const struct fixture *fixture)
 {
 	return fixture->memory->ops->used(fixture->memory);
@@ -143,7 +142,7 @@ static void rebuild(struct fixture *fixture, int fd, uint64_t epoch, Perseas__He
 }
 
 /* Whoever comes next for the store waits until the memory is there again. */
-static void an_owner_that_dies_while_its_image_is_made_anew(void **state)
+TEST(an_owner_that_dies_while_its_image_is_made_anew)
 {
 	struct fixture *fixture = *state;
 	const uint64_t before = used(fixture);
@@ -167,7 +166,7 @@ static void an_owner_that_dies_while_its_image_is_made_anew(void **state)
 }
 
 /* An owner that had the memory is taken over, and its process ends later. */
-static void a_replaced_image_that_a_process_had(void **state)
+TEST(a_replaced_image_that_a_process_had)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_unix(fixture), next = fixture_tcp(fixture), memory;
@@ -200,7 +199,7 @@ static void a_replaced_image_that_a_process_had(void **state)
 }
 
 /* What an owner that had it put behind a piece is cut off. */
-static void a_piece_that_was_made_longer(void **state)
+TEST(a_piece_that_was_made_longer)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_unix(fixture), next = fixture_tcp(fixture), memory;
@@ -223,17 +222,4 @@ static void a_piece_that_was_made_longer(void **state)
 	close(next);
 	assert_true(atomic_load(&aside) > 0);
 	assert_int_equal(atomic_load(&held), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(an_owner_that_dies_while_its_image_is_made_anew,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(a_replaced_image_that_a_process_had, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(a_piece_that_was_made_longer, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

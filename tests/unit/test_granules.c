@@ -4,12 +4,9 @@
  * was asked for in vain.
  */
 #include "../../client/demand/demand.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { GRANULE = 4096, COUNT = 1000, LAST = 7 /* bytes of the last */ };
 
@@ -60,6 +57,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static uint64_t next(struct fixture *f)
 {
 	struct ps_want want;
@@ -79,7 +78,7 @@ static void assert_nothing_is_missing(struct fixture *f)
 	assert_false(ps_granule_next(&f->d, 0, ONE, &want, &waits));
 }
 
-static void test_the_rest_comes_in_order(void **state)
+TEST(test_the_rest_comes_in_order)
 {
 	struct fixture *f = *state;
 
@@ -88,7 +87,7 @@ static void test_the_rest_comes_in_order(void **state)
 	assert_nothing_is_missing(f);
 }
 
-static void test_what_is_wanted_comes_first(void **state)
+TEST(test_what_is_wanted_comes_first)
 {
 	struct fixture *f = *state;
 
@@ -101,7 +100,7 @@ static void test_what_is_wanted_comes_first(void **state)
 }
 
 /* Where none of the rest may be asked for, what somebody waits for may. */
-static void test_no_rest(void **state)
+TEST(test_no_rest)
 {
 	struct fixture *f = *state;
 	struct ps_want want;
@@ -116,7 +115,7 @@ static void test_no_rest(void **state)
 
 /* What is wanted comes by itself, and ends a run; so do the end of the mapping, and that of a
  * multiple of the run. */
-static void test_the_rest_comes_in_runs(void **state)
+TEST(test_the_rest_comes_in_runs)
 {
 	static const struct {
 		uint64_t granule;
@@ -148,7 +147,7 @@ static void test_the_rest_comes_in_runs(void **state)
 
 /* Whatever is missing beside it comes with it, also what others wait for; not what is under way, or
  * here. */
-static void test_what_is_wanted_comes_in_runs(void **state)
+TEST(test_what_is_wanted_comes_in_runs)
 {
 	static const struct {
 		uint64_t granule;
@@ -175,7 +174,7 @@ static void test_what_is_wanted_comes_in_runs(void **state)
 }
 
 /* The newest transactions are all over the memory: what lies beside them is large pages, too. */
-static void test_what_comes_soon_brings_its_neighbours(void **state)
+TEST(test_what_comes_soon_brings_its_neighbours)
 {
 	static const uint64_t granules[] = { 4, 12, 0, 8 };
 	struct fixture *f = *state;
@@ -194,7 +193,7 @@ static void test_what_comes_soon_brings_its_neighbours(void **state)
 
 /* Not even those who wait for some of what is to come soon, however much that is, wait for the
  * others of it. */
-static void test_what_comes_soon_delays_nobody(void **state)
+TEST(test_what_comes_soon_delays_nobody)
 {
 	struct fixture *f = *state;
 
@@ -215,7 +214,7 @@ static void test_what_comes_soon_delays_nobody(void **state)
 }
 
 /* Before what was to come soon already, after it, and once all of that is under way. */
-static void test_more_comes_soon(void **state)
+TEST(test_more_comes_soon)
 {
 	struct fixture *f = *state;
 
@@ -239,7 +238,7 @@ static void test_more_comes_soon(void **state)
 }
 
 /* More than are remembered: none is forgotten, and none comes twice. */
-static void test_all_are_wanted(void **state)
+TEST(test_all_are_wanted)
 {
 	struct fixture *f = *state;
 	bool seen[COUNT] = { false };
@@ -255,7 +254,7 @@ static void test_all_are_wanted(void **state)
 	assert_nothing_is_missing(f);
 }
 
-static void test_what_was_asked_in_vain_is_asked_again(void **state)
+TEST(test_what_was_asked_in_vain_is_asked_again)
 {
 	struct fixture *f = *state;
 
@@ -269,7 +268,7 @@ static void test_what_was_asked_in_vain_is_asked_again(void **state)
 }
 
 /* With a rate: what nobody waits for comes when its time has come, what is wanted at once. */
-static void test_the_rest_has_a_rate(void **state)
+TEST(test_the_rest_has_a_rate)
 {
 	struct fixture *f = *state;
 	struct ps_want want;
@@ -288,7 +287,7 @@ static void test_the_rest_has_a_rate(void **state)
 }
 
 /* Those who wanted something of a mapping that is gone wait for nothing. */
-static void test_a_mapping_goes(void **state)
+TEST(test_a_mapping_goes)
 {
 	struct fixture *f = *state;
 
@@ -301,7 +300,7 @@ static void test_a_mapping_goes(void **state)
 	assert_int_equal(next(f), 0);
 }
 
-static void test_where_an_address_is(void **state)
+TEST(test_where_an_address_is)
 {
 	struct fixture *f = *state;
 	const uint64_t base = (uint64_t)(uintptr_t)f->mapping->base;
@@ -317,26 +316,4 @@ static void test_where_an_address_is(void **state)
 	assert_int_equal(ps_granule_length(&f->d, f->mapping, COUNT - 1), LAST);
 	assert_ptr_equal(ps_mapping_segment(&f->d, 1), f->mapping);
 	assert_null(ps_mapping_segment(&f->d, 2));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_the_rest_comes_in_order),
-		TEST(test_the_rest_comes_in_runs),
-		TEST(test_no_rest),
-		TEST(test_what_is_wanted_comes_in_runs),
-		TEST(test_what_comes_soon_brings_its_neighbours),
-		TEST(test_what_is_wanted_comes_first),
-		TEST(test_what_comes_soon_delays_nobody),
-		TEST(test_more_comes_soon),
-		TEST(test_all_are_wanted),
-		TEST(test_what_was_asked_in_vain_is_asked_again),
-		TEST(test_the_rest_has_a_rate),
-		TEST(test_a_mapping_goes),
-		TEST(test_where_an_address_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

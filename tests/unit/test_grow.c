@@ -6,10 +6,12 @@
 
 #include "../../client/core/segment.h"
 
+const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+
 /* --- what it is then --- */
 
 /* It stays where it is; what is new is zeros; a later owner has all of it, in one piece. */
-static void it_grows_where_it_is(void **state)
+TEST(it_grows_where_it_is)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info info;
@@ -47,7 +49,7 @@ static void it_grows_where_it_is(void **state)
 }
 
 /* perseas_map takes the size of all of it, and perseas_map_reserve any. */
-static void its_size_is_that_of_all(void **state)
+TEST(its_size_is_that_of_all)
 {
 	struct owner *o = *state;
 	size_t whole;
@@ -67,7 +69,7 @@ static void its_size_is_that_of_all(void **state)
 }
 
 /* Ranges in several parts: kept for aborts and savepoints, found to overlap, and refused as one. */
-static void ranges_go_on_in_parts(void **state)
+TEST(ranges_go_on_in_parts)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx, *other;
@@ -110,7 +112,7 @@ static void ranges_go_on_in_parts(void **state)
 }
 
 /* Memory without what open transactions changed, over the places where it ended. */
-static void a_copy_of_it_goes_on_in_parts(void **state)
+TEST(a_copy_of_it_goes_on_in_parts)
 {
 	static uint8_t copy[4 * PAGE];
 	struct owner *o = *state;
@@ -134,7 +136,7 @@ static void a_copy_of_it_goes_on_in_parts(void **state)
 }
 
 /* One that is too large is refused before any of it is declared. */
-static void a_range_is_declared_in_all_parts_or_none(void **state)
+TEST(a_range_is_declared_in_all_parts_or_none)
 {
 	struct owner *o = *state;
 	struct perseas_transaction listed;
@@ -173,7 +175,7 @@ static int declare_across(struct owner *o, uint8_t *table, unsigned small, size_
 }
 
 /* What just has room in the ring has it in all parts, however much aligning takes in between. */
-static void ranges_in_parts_fill_the_ring(void **state)
+TEST(ranges_in_parts_fill_the_ring)
 {
 	enum { HERE = 15 * 1024, LEAST = 16 * 1024, MOST = 18 * 1024 };
 	struct owner *o = *state;
@@ -193,7 +195,7 @@ static void ranges_in_parts_fill_the_ring(void **state)
 }
 
 /* Segments that only happen to lie behind one another are two. */
-static void neighbours_are_no_parts(void **state)
+TEST(neighbours_are_no_parts)
 {
 	struct owner *o = *state;
 	uint8_t *first = make(o, "first", 2, 1);
@@ -208,7 +210,7 @@ static void neighbours_are_no_parts(void **state)
 }
 
 /* A transaction that is open in it goes on, with ranges in what is new. */
-static void open_transactions_go_on(void **state)
+TEST(open_transactions_go_on)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
@@ -237,7 +239,7 @@ static void open_transactions_go_on(void **state)
 }
 
 /* The modes that compare memory with what was committed know of every part. */
-static void what_is_found_is_found_in_parts(void **state)
+TEST(what_is_found_is_found_in_parts)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -268,7 +270,7 @@ static void what_is_found_is_found_in_parts(void **state)
 /* --- where it is --- */
 
 /* Something lies behind it: it is named, and nothing changes. */
-static void nothing_else_is_replaced(void **state)
+TEST(nothing_else_is_replaced)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7);
@@ -298,7 +300,7 @@ static void nothing_else_is_replaced(void **state)
 }
 
 /* Addresses that are kept are nobody else's until it is unmapped, and take no memory. */
-static void what_is_kept_is_there_to_grow_into(void **state)
+TEST(what_is_kept_is_there_to_grow_into)
 {
 	struct owner *o = *state;
 	uint8_t *table, *other;
@@ -338,7 +340,7 @@ static void what_is_kept_is_there_to_grow_into(void **state)
 }
 
 /* Elsewhere than recorded, where the program says and where there is room, all of it. */
-static void it_is_mapped_elsewhere_with_all_parts(void **state)
+TEST(it_is_mapped_elsewhere_with_all_parts)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7), *at;
@@ -377,7 +379,7 @@ static void it_is_mapped_elsewhere_with_all_parts(void **state)
 
 /* A mirror that is damaged says that a part is there which nobody published: where the segment is
  * mapped anywhere, it has addresses of its own as well. */
-static void a_part_that_was_never_published_has_a_place(void **state)
+TEST(a_part_that_was_never_published_has_a_place)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7), *at;
@@ -402,7 +404,7 @@ static void a_part_that_was_never_published_has_a_place(void **state)
 
 /* It was left to the application, and has grown elsewhere since: what lies behind what was left is
  * not replaced, since nobody left that. */
-static void it_is_mapped_over_nothing_but_what_was_left(void **state)
+TEST(it_is_mapped_over_nothing_but_what_was_left)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7);
@@ -430,7 +432,7 @@ static void it_is_mapped_over_nothing_but_what_was_left(void **state)
 
 /* --- where it is refused --- */
 
-static void it_is_refused_with_a_sentence(void **state)
+TEST(it_is_refused_with_a_sentence)
 {
 	struct owner *o = *state;
 	char name[64];
@@ -488,7 +490,7 @@ static void it_is_refused_with_a_sentence(void **state)
 }
 
 /* Names of parts are made by growth alone; one that is there and no part is in the way, by name. */
-static void names_of_parts_are_kept(void **state)
+TEST(names_of_parts_are_kept)
 {
 	static const char *const good[] = { "t.grown",      "t.grown.0", "t.grown.01", "t.grown.x",
 		                            "t.grown.1000", "grown.1",   "t.grown.1.x" };
@@ -527,7 +529,7 @@ static void names_of_parts_are_kept(void **state)
 }
 
 /* What a heap keeps in segments is no larger for it. */
-static void a_heaps_segments_are_its_own(void **state)
+TEST(a_heaps_segments_are_its_own)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	struct owner *o = *state;
@@ -551,7 +553,7 @@ static void a_heaps_segments_are_its_own(void **state)
 }
 
 /* There is no place for another one, and the next try finds one. */
-static void parts_are_counted(void **state)
+TEST(parts_are_counted)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
@@ -570,31 +572,4 @@ static void parts_are_counted(void **state)
 	unmap(o, table);
 	assert_int_equal(perseas_segment_destroy(o->p, "table"), 0);
 	assert_int_equal(segments_on(o, 0), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-		TEST(it_grows_where_it_is),
-		TEST(its_size_is_that_of_all),
-		TEST(ranges_go_on_in_parts),
-		TEST(a_copy_of_it_goes_on_in_parts),
-		TEST(a_range_is_declared_in_all_parts_or_none),
-		TEST(ranges_in_parts_fill_the_ring),
-		TEST(neighbours_are_no_parts),
-		TEST(open_transactions_go_on),
-		TEST(what_is_found_is_found_in_parts),
-		TEST(nothing_else_is_replaced),
-		TEST(what_is_kept_is_there_to_grow_into),
-		TEST(it_is_mapped_elsewhere_with_all_parts),
-		TEST(a_part_that_was_never_published_has_a_place),
-		TEST(it_is_mapped_over_nothing_but_what_was_left),
-		TEST(it_is_refused_with_a_sentence),
-		TEST(names_of_parts_are_kept),
-		TEST(a_heaps_segments_are_its_own),
-		TEST(parts_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,10 @@
 #include "../../client/open/map.h"
 #include "../../client/open/place.h"
 
+const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+
 /* A mirror has no memory: it says so, nothing is larger anywhere, and the addresses stay kept. */
-static void a_mirror_that_is_full_refuses_for_all(void **state)
+TEST(a_mirror_that_is_full_refuses_for_all)
 {
 	struct owner *o = *state;
 	struct memory *memory = o->d->mirrors[1].memory;
@@ -34,7 +36,7 @@ static void a_mirror_that_is_full_refuses_for_all(void **state)
 	assert_bytes(map(o, "table"), 7 * PAGE, 1);
 }
 
-static void too_few_mirrors_change_nothing(void **state)
+TEST(too_few_mirrors_change_nothing)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
@@ -58,7 +60,7 @@ static void too_few_mirrors_change_nothing(void **state)
 
 /* What a growth leaves where it failed and could not take back the memory at once: it is nobody's,
  * and in nobody's way. */
-static void what_was_not_born_is_no_part(void **state)
+TEST(what_was_not_born_is_no_part)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
@@ -95,7 +97,7 @@ static void what_was_not_born_is_no_part(void **state)
 
 /* A mirror is away, and one is being copied to, when it grows: each is right by itself afterwards.
  * */
-static void mirrors_that_missed_it_are_copied(void **state)
+TEST(mirrors_that_missed_it_are_copied)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 40, 7);
@@ -130,7 +132,7 @@ static void hold(struct owner *o, enum direct_hold what)
 
 /* W mirrors do not answer in time: it is larger here, nothing follows it, and the next owner finds
  * it larger or not, by what mirrors hold. */
-static void a_growth_may_be_in_doubt(void **state)
+TEST(a_growth_may_be_in_doubt)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
@@ -173,7 +175,7 @@ static void grow_beside(void *arg)
 
 /* Another thread makes it as large meanwhile: neither is told that it is before W mirrors hold
  * it. */
-static void a_growth_of_another_thread_is_not_told_early(void **state)
+TEST(a_growth_of_another_thread_is_not_told_early)
 {
 	struct owner *o = *state;
 
@@ -202,7 +204,7 @@ static void publish_beside(void *arg)
 
 /* Another thread publishes what this one mapped, and waits for mirrors that have gone: neither is
  * told that it exists. */
-static void a_publish_of_another_thread_is_not_told_early(void **state)
+TEST(a_publish_of_another_thread_is_not_told_early)
 {
 	struct owner *o = *state;
 	void *addr;
@@ -221,7 +223,7 @@ static void a_publish_of_another_thread_is_not_told_early(void **state)
 }
 
 /* What W mirrors held once is told without them: they may be copied anew by now. */
-static void what_was_held_is_told_at_once(void **state)
+TEST(what_was_held_is_told_at_once)
 {
 	struct owner *o = *state;
 	uint64_t acked[3];
@@ -241,7 +243,7 @@ static void what_was_held_is_told_at_once(void **state)
 
 /* The owner dies after each write of it, on each mirror or on one, or at each of its requests: the
  * next one has the old size or the new one, all of it zeros, and goes on. */
-static void an_owner_dies_at_each_step(void **state)
+TEST(an_owner_dies_at_each_step)
 {
 	struct owner *o = *state;
 	unsigned pages = 1;
@@ -268,7 +270,7 @@ static void an_owner_dies_at_each_step(void **state)
 	assert_true(pages > 1);
 }
 
-static void requests_break(void **state)
+TEST(requests_break)
 {
 	static const int requests[] = { PERSEAS__REQUEST__BODY_ADD_SEGMENTS,
 		                        PERSEAS__REQUEST__BODY_PUBLISH };
@@ -309,7 +311,7 @@ static void keep(void *arg)
 }
 
 /* Another owner has the store by then, which grows it otherwise. */
-static void a_fenced_owner_grows_nothing(void **state)
+TEST(a_fenced_owner_grows_nothing)
 {
 	struct owner *o = *state;
 	struct perseas_options options = o->options;
@@ -340,7 +342,7 @@ static void a_fenced_owner_grows_nothing(void **state)
 }
 
 /* All of it goes by one transaction, and its name is free for another size. */
-static void it_is_destroyed_with_all_parts(void **state)
+TEST(it_is_destroyed_with_all_parts)
 {
 	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7);
@@ -364,7 +366,7 @@ static void it_is_destroyed_with_all_parts(void **state)
 }
 
 /* An owner that dies while it is destroyed leaves all of it, or nothing. */
-static void no_part_is_left_of_it(void **state)
+TEST(no_part_is_left_of_it)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info info;
@@ -393,26 +395,4 @@ static void no_part_is_left_of_it(void **state)
 			assert_bytes(table, PAGE, 7);
 			assert_bytes(table + PAGE, 2 * PAGE, 0);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-		TEST(a_mirror_that_is_full_refuses_for_all),
-		TEST(too_few_mirrors_change_nothing),
-		TEST(what_was_not_born_is_no_part),
-		TEST(mirrors_that_missed_it_are_copied),
-		TEST(a_growth_may_be_in_doubt),
-		TEST(a_growth_of_another_thread_is_not_told_early),
-		TEST(a_publish_of_another_thread_is_not_told_early),
-		TEST(what_was_held_is_told_at_once),
-		TEST(an_owner_dies_at_each_step),
-		TEST(requests_break),
-		TEST(a_fenced_owner_grows_nothing),
-		TEST(it_is_destroyed_with_all_parts),
-		TEST(no_part_is_left_of_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,19 +3,15 @@
  * that are not of a guarded mapping end where they did before.
  */
 #include "../../proto/image/guard.h"
+#include "../support/unit.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { PAGE = 4096, PAGES = 8, SIZE = PAGE * PAGES };
 
@@ -46,13 +42,12 @@ static void unmap(struct mapping *mapping)
 }
 
 /* Half of the file goes away. */
-static void a_hole_reads_as_zeros_and_is_known(void **state)
+TEST(a_hole_reads_as_zeros_and_is_known)
 {
 	struct mapping mapping = map(true), other = map(true);
 	const unsigned tears = ps_guard_tears();
 	volatile uint8_t *bytes = mapping.base;
 
-	(void)state;
 	ps_guard_install(); /* over the one of cmocka; so below */
 	assert_int_equal(ftruncate(mapping.fd, SIZE / 2), 0);
 	assert_int_equal(bytes[SIZE / 2 - 1], 7);
@@ -77,9 +72,8 @@ static void *fill(void *arg)
 }
 
 /* Threads write, and the file is cut and grown meanwhile. */
-static void threads_survive_a_file_that_is_cut_again_and_again(void **state)
+TEST(threads_survive_a_file_that_is_cut_again_and_again)
 {
-	(void)state;
 	ps_guard_install();
 	for (int round = 0; round < 50; round++) {
 		struct mapping mapping = map(true);
@@ -96,13 +90,12 @@ static void threads_survive_a_file_that_is_cut_again_and_again(void **state)
 }
 
 /* Many guards come and go: each entry is used again. */
-static void guards_are_as_many_as_are_needed(void **state)
+TEST(guards_are_as_many_as_are_needed)
 {
 	enum { MANY = 2000 };
 	static struct ps_guard *guards[MANY];
 	struct mapping mapping = map(true);
 
-	(void)state;
 	ps_guard_install();
 	for (int round = 0; round < 2; round++) {
 		for (uintptr_t i = 0; i < MANY; i++)
@@ -170,9 +163,8 @@ static bool is_end(int status)
 	return status == -SIGBUS || status > 0 || status == -SIGABRT;
 }
 
-static void other_faults_end_the_process_as_before(void **state)
+TEST(other_faults_end_the_process_as_before)
 {
-	(void)state;
 	signal(SIGBUS, SIG_DFL);
 	ps_guard_install();
 	parents = map(true);
@@ -181,18 +173,4 @@ static void other_faults_end_the_process_as_before(void **state)
 	assert_true(is_end(ends_with(touch_parents)));
 	assert_true(is_end(ends_with(send_bus)));
 	unmap(&parents);
-}
-
-#define TEST(name) cmocka_unit_test(name)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_hole_reads_as_zeros_and_is_known),
-		TEST(threads_survive_a_file_that_is_cut_again_and_again),
-		TEST(guards_are_as_many_as_are_needed),
-		TEST(other_faults_end_the_process_as_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,9 @@
 #include "../../client/command/change/handover.h"
 #include "../../client/command/ask/standbys.h"
 #include "../../proto/control/envelope.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MIRRORS = 3, EPOCH = 5 };
 
@@ -71,13 +66,15 @@ static int setup(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, NULL };
+
 static bool is_over(struct desk *desk)
 {
 	ps_outcome_take(&desk->outcome, &desk->handover, &desk->census);
 	return ps_outcome_is_over(&desk->outcome, &desk->census);
 }
 
-static void the_longest_times_are_told(void **state)
+TEST(the_longest_times_are_told)
 {
 	struct desk *desk = *state;
 	const struct ps_outcome *outcome = &desk->outcome;
@@ -94,7 +91,7 @@ static void the_longest_times_are_told(void **state)
 }
 
 /* As W says: what two of three had must be there, what one had may be. */
-static void what_w_mirrors_had_must_be_there(void **state)
+TEST(what_w_mirrors_had_must_be_there)
 {
 	struct desk *desk = *state;
 
@@ -112,7 +109,7 @@ static void what_w_mirrors_had_must_be_there(void **state)
 }
 
 /* The next owner has it open when W mirrors saw that, or all that were there the whole time. */
-static void it_is_over_when_the_store_is_open(void **state)
+TEST(it_is_over_when_the_store_is_open)
 {
 	struct desk *desk = *state;
 
@@ -129,7 +126,7 @@ static void it_is_over_when_the_store_is_open(void **state)
 	assert_false(is_over(desk));
 }
 
-static void what_was_not_planned_is_told(void **state)
+TEST(what_was_not_planned_is_told)
 {
 	struct desk *desk = *state;
 
@@ -143,7 +140,7 @@ static void what_was_not_planned_is_told(void **state)
 }
 
 /* Nothing has happened yet. */
-static void an_owner_that_has_not_let_go_is_no_end(void **state)
+TEST(an_owner_that_has_not_let_go_is_no_end)
 {
 	struct desk *desk = *state;
 
@@ -159,7 +156,7 @@ static void an_owner_that_has_not_let_go_is_no_end(void **state)
 }
 
 /* Two mirrors tell of the same one, and of another one of its name. */
-static void standbys_are_listed_once_and_in_their_order(void **state)
+TEST(standbys_are_listed_once_and_in_their_order)
 {
 	static uint8_t marks[3][PS_OWNER_MARK] = { { 1, 1, 1, 1 }, { 2 }, { 3 } };
 	static const char *const names[3] = { "beta", "alpha", "beta" };
@@ -194,7 +191,7 @@ static void standbys_are_listed_once_and_in_their_order(void **state)
 }
 
 /* A mirror of an older version tells of the same one without its copy. */
-static void a_standby_has_the_copy_that_any_mirror_tells_of(void **state)
+TEST(a_standby_has_the_copy_that_any_mirror_tells_of)
 {
 	static uint8_t mark[PS_OWNER_MARK] = { 1 };
 	struct desk *desk = *state;
@@ -216,7 +213,7 @@ static void a_standby_has_the_copy_that_any_mirror_tells_of(void **state)
 }
 
 /* R members of the roster: two of three. A mirror that the roster does not list tells nothing. */
-static void who_is_to_be_next_must_reach_as_many_as_an_open_needs(void **state)
+TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs)
 {
 	static uint8_t ids[MIRRORS][PS_ID_SIZE] = { { 1 }, { 2 }, { 3 } };
 	static uint8_t mark[PS_OWNER_MARK] = { 4 }, other[PS_OWNER_MARK] = { 5 };
@@ -248,22 +245,4 @@ static void who_is_to_be_next_must_reach_as_many_as_an_open_needs(void **state)
 	assert_true(ps_standby_opens(&desk->census, mark));
 	desk->census.judged.settled = NULL;
 	assert_false(ps_standby_opens(&desk->census, mark));
-}
-
-#define TEST(function) cmocka_unit_test_setup(function, setup)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_longest_times_are_told),
-		TEST(what_w_mirrors_had_must_be_there),
-		TEST(it_is_over_when_the_store_is_open),
-		TEST(what_was_not_planned_is_told),
-		TEST(an_owner_that_has_not_let_go_is_no_end),
-		TEST(standbys_are_listed_once_and_in_their_order),
-		TEST(a_standby_has_the_copy_that_any_mirror_tells_of),
-		TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -470,27 +470,27 @@ static void test_a_retry_begins_with_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name)                              \
+#define ENTRY(name)                             \
 	{ #name, name, setup, teardown, NULL }, \
 		{ #name " (staged)", name, setup_staged, teardown, NULL }
-		TEST(test_objects_are_found_again),
-		TEST(test_zalloc_gives_zeros),
-		TEST(test_an_abort_takes_objects_back),
-		TEST(test_what_is_freed_is_used_again_only_after_the_commit),
-		TEST(test_what_a_transaction_had_leaves_it_only_at_its_end),
-		TEST(test_open_transactions_share_a_word),
-		TEST(test_a_word_is_changed_many_times_by_one_transaction),
-		TEST(test_wild_and_double_frees_are_refused),
-		TEST(test_the_next_owner_frees_what_it_has_not_seen),
-		TEST(test_sizes_are_rounded_up_by_little),
-		TEST(test_realloc_keeps_bytes),
-		TEST(test_a_roll_back_takes_objects_back),
-		TEST(test_a_roll_back_gives_room_back),
-		TEST(test_roll_backs_inside_others),
-		TEST(test_a_retry_begins_with_nothing),
-		TEST(test_what_is_freed_is_used_again_once_it_is_posted),
-		TEST(test_a_walk_meets_the_objects_of_a_type),
-		TEST(test_figures_add_up),
+		ENTRY(test_objects_are_found_again),
+		ENTRY(test_zalloc_gives_zeros),
+		ENTRY(test_an_abort_takes_objects_back),
+		ENTRY(test_what_is_freed_is_used_again_only_after_the_commit),
+		ENTRY(test_what_a_transaction_had_leaves_it_only_at_its_end),
+		ENTRY(test_open_transactions_share_a_word),
+		ENTRY(test_a_word_is_changed_many_times_by_one_transaction),
+		ENTRY(test_wild_and_double_frees_are_refused),
+		ENTRY(test_the_next_owner_frees_what_it_has_not_seen),
+		ENTRY(test_sizes_are_rounded_up_by_little),
+		ENTRY(test_realloc_keeps_bytes),
+		ENTRY(test_a_roll_back_takes_objects_back),
+		ENTRY(test_a_roll_back_gives_room_back),
+		ENTRY(test_roll_backs_inside_others),
+		ENTRY(test_a_retry_begins_with_nothing),
+		ENTRY(test_what_is_freed_is_used_again_once_it_is_posted),
+		ENTRY(test_a_walk_meets_the_objects_of_a_type),
+		ENTRY(test_figures_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void test_bad_arguments_are_refused(void **state)
+const struct unit_fixture unit_fixture = { setup, teardown };
+
+TEST(test_bad_arguments_are_refused)
 {
 	struct owner *o = *state;
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
@@ -81,7 +83,7 @@ static void test_bad_arguments_are_refused(void **state)
 }
 
 /* In the middle of transactions, and beside a segment that the application has not published. */
-static void test_a_full_heap_grows(void **state)
+TEST(test_a_full_heap_grows)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info info;
@@ -103,7 +105,7 @@ static void test_a_full_heap_grows(void **state)
 }
 
 /* As far as was asked for, and no further; what was freed is used again. */
-static void test_a_heap_grows_up_to_its_limit(void **state)
+TEST(test_a_heap_grows_up_to_its_limit)
 {
 	struct owner *o = *state;
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
@@ -129,7 +131,7 @@ static void test_a_heap_grows_up_to_its_limit(void **state)
 	next_finds(o, 5);
 }
 
-static void test_segments_of_a_heap_stay_mapped(void **state)
+TEST(test_segments_of_a_heap_stay_mapped)
 {
 	struct owner *o = *state;
 	uint8_t *point = made(o, 10, POINT);
@@ -142,7 +144,7 @@ static void test_segments_of_a_heap_stay_mapped(void **state)
 	next_finds(o, 1);
 }
 
-static void test_roots_have_types(void **state)
+TEST(test_roots_have_types)
 {
 	struct owner *o = *state;
 	uint8_t *point = made(o, 10, POINT);
@@ -166,7 +168,7 @@ static void test_roots_have_types(void **state)
 }
 
 /* The same root by two transactions, and others beside it. */
-static void test_open_transactions_set_roots(void **state)
+TEST(test_open_transactions_set_roots)
 {
 	struct owner *o = *state;
 	uint8_t *point = made(o, 10, POINT), *mine;
@@ -190,7 +192,7 @@ static void test_open_transactions_set_roots(void **state)
 }
 
 /* 64 of them; and one whose object was freed. */
-static void test_roots_have_limits(void **state)
+TEST(test_roots_have_limits)
 {
 	struct owner *o = *state;
 	uint8_t *point = made(o, 10, POINT);
@@ -218,7 +220,7 @@ static void test_roots_have_limits(void **state)
 
 /* An object that the log has no room for, and changes of metadata that it has none for: nothing
  * stays reserved. */
-static void test_what_does_not_fit_changes_nothing(void **state)
+TEST(test_what_does_not_fit_changes_nothing)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
@@ -245,7 +247,7 @@ static void test_what_does_not_fit_changes_nothing(void **state)
 }
 
 /* Ranges that leave room for nothing but what is kept for the metadata. */
-static void test_the_commit_of_a_full_transaction(void **state)
+TEST(test_the_commit_of_a_full_transaction)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -265,7 +267,7 @@ static void test_the_commit_of_a_full_transaction(void **state)
 
 /* So many ranges became one, and room was kept then. A roll-back brings all of them back, and there
  * is room for them, for what is kept, and for what comes. */
-static void test_a_roll_back_to_many_ranges(void **state)
+TEST(test_a_roll_back_to_many_ranges)
 {
 	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
@@ -298,7 +300,7 @@ static void test_a_roll_back_to_many_ranges(void **state)
 
 /* The same transaction again and again: what it kept is free again, for one that needs more memory
  * for its record, too. */
-static void test_room_is_kept_until_the_end_only(void **state)
+TEST(test_room_is_kept_until_the_end_only)
 {
 	struct owner *o = *state;
 
@@ -312,7 +314,7 @@ static void test_room_is_kept_until_the_end_only(void **state)
 }
 
 /* A commit in doubt, and one behind it that is not sent: it may be tried again. */
-static void test_a_commit_that_is_not_sent_changes_nothing(void **state)
+TEST(test_a_commit_that_is_not_sent_changes_nothing)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o), *behind = begin(o);
@@ -336,7 +338,7 @@ static void test_a_commit_that_is_not_sent_changes_nothing(void **state)
 }
 
 /* It learns of it before it sends. */
-static void test_a_fenced_owner_leaves_a_whole_heap(void **state)
+TEST_WITH(test_a_fenced_owner_leaves_a_whole_heap, setup_plain, teardown)
 {
 	struct owner *o = *state;
 	struct perseas_options options = o->options;
@@ -363,7 +365,7 @@ static void test_a_fenced_owner_leaves_a_whole_heap(void **state)
 
 /* A mirror is copied whole while transactions are open; then it is all that is left, with another
  * that saw nothing of the first commits. */
-static void test_a_copy_has_what_is_committed(void **state)
+TEST_WITH(test_a_copy_has_what_is_committed, setup_three, teardown)
 {
 	struct owner *o = *state;
 	perseas_tx_t *kept, *dropped;
@@ -394,7 +396,7 @@ static void test_a_copy_has_what_is_committed(void **state)
 
 /* Only the first 128 KiB of each segment can be had: that is enough to go on. What the heap touched
  * without having brought it would be no metadata. */
-static void test_a_heap_is_used_before_it_is_here(void **state)
+TEST_WITH(test_a_heap_is_used_before_it_is_here, setup_plain, teardown)
 {
 	struct owner *o = *state;
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
@@ -467,7 +469,7 @@ static int use(struct owner *o)
 	return rc;
 }
 
-static void test_damaged_metadata_is_found(void **state)
+TEST(test_damaged_metadata_is_found)
 {
 	struct owner *o = *state;
 	uint8_t *point = made(o, 24, POINT);
@@ -505,7 +507,7 @@ static void test_damaged_metadata_is_found(void **state)
 	}
 }
 
-static void test_another_version_is_refused(void **state)
+TEST(test_another_version_is_refused)
 {
 	struct owner *o = *state;
 	perseas_heap_t *heap;
@@ -518,7 +520,7 @@ static void test_another_version_is_refused(void **state)
 }
 
 /* Two large objects in one place, and small ones inside of a large one. */
-static void test_objects_in_one_place_are_found(void **state)
+TEST(test_objects_in_one_place_are_found)
 {
 	struct owner *o = *state;
 	struct ps_heap_entry large = { .state = PS_CHUNK_LARGE, .span = 2 }, *entries;
@@ -542,7 +544,7 @@ static void test_objects_in_one_place_are_found(void **state)
 
 /* Freeing a large object makes the entries that it covers count again, so a check looks at them
  * while it lives. */
-static void test_a_covered_entry_that_is_damaged_is_found(void **state)
+TEST(test_a_covered_entry_that_is_damaged_is_found)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
@@ -555,35 +557,4 @@ static void test_a_covered_entry_that_is_damaged_is_found(void **state)
 	     PS_HEAP_ENTRIES + sizeof(struct ps_heap_entry) + offsetof(struct ps_heap_entry, zero));
 	owner_reopen(o);
 	assert_int_equal(use(o), PERSEAS_EHEAP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_bad_arguments_are_refused),
-		TEST(test_a_full_heap_grows),
-		TEST(test_a_heap_grows_up_to_its_limit),
-		TEST(test_segments_of_a_heap_stay_mapped),
-		TEST(test_roots_have_types),
-		TEST(test_open_transactions_set_roots),
-		TEST(test_roots_have_limits),
-		TEST(test_what_does_not_fit_changes_nothing),
-		TEST(test_the_commit_of_a_full_transaction),
-		TEST(test_a_roll_back_to_many_ranges),
-		TEST(test_room_is_kept_until_the_end_only),
-		TEST(test_a_commit_that_is_not_sent_changes_nothing),
-		cmocka_unit_test_setup_teardown(test_a_fenced_owner_leaves_a_whole_heap,
-		                                setup_plain, teardown),
-		cmocka_unit_test_setup_teardown(test_a_copy_has_what_is_committed, setup_three,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(test_a_heap_is_used_before_it_is_here, setup_plain,
-		                                teardown),
-		TEST(test_damaged_metadata_is_found),
-		TEST(test_another_version_is_refused),
-		TEST(test_objects_in_one_place_are_found),
-		TEST(test_a_covered_entry_that_is_damaged_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,8 +25,10 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* A bit in each of its chunks in turn, also in the last. */
-static void test_a_bit_in_any_chunk_of_a_large_object_is_found(void **state)
+TEST(test_a_bit_in_any_chunk_of_a_large_object_is_found)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
@@ -54,7 +56,7 @@ static void test_a_bit_in_any_chunk_of_a_large_object_is_found(void **state)
 
 /* Objects of several sizes and types in turn: their words have one edit each, also behind a
  * savepoint and a roll-back. */
-static void test_who_allocates_in_turn_has_few_edits(void **state)
+TEST(test_who_allocates_in_turn_has_few_edits)
 {
 	enum { KINDS = 4, ROUNDS = 60 };
 	struct owner *o = *state;
@@ -76,16 +78,4 @@ static void test_who_allocates_in_turn_has_few_edits(void **state)
 	assert_int_equal(ps_edits_find(tx, heap_of(o))->count, KINDS);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	next_finds(o, (uint64_t)KINDS * (ROUNDS + 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_bit_in_any_chunk_of_a_large_object_is_found,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(test_who_allocates_in_turn_has_few_edits, setup,
-		                                teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

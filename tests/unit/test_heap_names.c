@@ -18,6 +18,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* The application has a segment of a name that the heap needs: it is told so, and not made wait. */
 static void name_taken(struct owner *o, const char *name, size_t size, bool publish)
 {
@@ -38,19 +40,19 @@ static void name_taken(struct owner *o, const char *name, size_t size, bool publ
 	next_finds(o, 1);
 }
 
-static void test_a_name_that_the_heap_needs_is_taken(void **state)
+TEST(test_a_name_that_the_heap_needs_is_taken)
 {
 	name_taken(*state, "h.meta.1", PS_PAGE, false);
 }
 
 /* As large as the heap's own would be: it does not become that. */
-static void test_the_name_of_its_objects_is_taken(void **state)
+TEST(test_the_name_of_its_objects_is_taken)
 {
 	name_taken(*state, "h.heap.1", 2 * PS_CHUNK, true);
 }
 
 /* Once it is gone, the heap grows, and a heap can be made. */
-static void test_a_name_that_was_taken(void **state)
+TEST(test_a_name_that_was_taken)
 {
 	struct owner *o = *state;
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
@@ -71,16 +73,4 @@ static void test_a_name_that_was_taken(void **state)
 	assert_int_equal(perseas_reserve(tx, heap, 3 * PS_CHUNK, POINT, &at), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	next_finds(o, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_a_name_that_the_heap_needs_is_taken),
-		TEST(test_the_name_of_its_objects_is_taken),
-		TEST(test_a_name_that_was_taken),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

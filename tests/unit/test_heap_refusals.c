@@ -26,6 +26,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* --- between the store of metadata and the end --- */
 
 /* Another transaction frees what is being committed, as soon as others can see it. */
@@ -50,7 +52,7 @@ static void between_end(struct ps_late *late, bool posted)
 	(void)posted;
 }
 
-static void test_a_free_of_what_is_being_committed(void **state)
+TEST(test_a_free_of_what_is_being_committed)
 {
 	static const struct ps_late_ops ops = { .apply = between_apply, .end = between_end };
 	struct owner *o = *state;
@@ -73,7 +75,7 @@ static void test_a_free_of_what_is_being_committed(void **state)
 
 /* --- roots and frees --- */
 
-static void test_a_free_beside_a_root(void **state)
+TEST(test_a_free_beside_a_root)
 {
 	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
@@ -106,7 +108,7 @@ static void test_a_free_beside_a_root(void **state)
 
 /* Without a savepoint a root that is set anew keeps nothing, and a savepoint that was rolled back
  * over neither. */
-static void test_a_free_beside_a_root_that_was_set_anew(void **state)
+TEST(test_a_free_beside_a_root_that_was_set_anew)
 {
 	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
@@ -132,7 +134,7 @@ static void test_a_free_beside_a_root_that_was_set_anew(void **state)
 
 /* Of several savepoints, any can be rolled back to: no root is committed that leads to what another
  * transaction freed. */
-static void test_a_root_comes_back_to_its_object(void **state)
+TEST(test_a_root_comes_back_to_its_object)
 {
 	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
@@ -178,7 +180,7 @@ static int clear_others(void *arg, const struct perseas_object *object)
 	return perseas_commit(tx, 0);
 }
 
-static void test_a_walk_tells_of_nothing_that_it_freed(void **state)
+TEST(test_a_walk_tells_of_nothing_that_it_freed)
 {
 	struct owner *o = *state;
 	struct clearing clearing = { .o = o };
@@ -210,7 +212,7 @@ static void must_not(const struct ps_birth *birth, void *arg)
 }
 
 /* The one is published and as large as what is to be made, and the other is a draft. */
-static void test_a_birth_leaves_other_segments(void **state)
+TEST(test_a_birth_leaves_other_segments)
 {
 	struct owner *o = *state;
 	struct ps_birth birth = { .count = 2,
@@ -247,7 +249,7 @@ static int opened(struct owner *o, const char *name, uint64_t first, uint64_t mo
 	return perseas_heap_open(o->p, name, &options, &heap);
 }
 
-static void test_limits_that_make_no_sense(void **state)
+TEST(test_limits_that_make_no_sense)
 {
 	struct owner *o = *state;
 	struct perseas_segment_info info;
@@ -265,7 +267,7 @@ static void test_limits_that_make_no_sense(void **state)
 }
 
 /* The second extent is damaged: nothing of the heap stays held. */
-static void test_a_failed_open_holds_nothing(void **state)
+TEST(test_a_failed_open_holds_nothing)
 {
 	static const char *const names[] = { "h.meta.0", "h.heap.0", "h.meta.1" };
 	struct owner *o = *state;
@@ -288,12 +290,11 @@ static void test_a_failed_open_holds_nothing(void **state)
 	}
 }
 
-static void test_no_object_is_of_every_type(void **state)
+TEST_WITH(test_no_object_is_of_every_type, NULL, NULL)
 {
 	struct ps_heap_entry run = { .state = PS_CHUNK_RUN, .span = 1, .type = UINT64_MAX };
 	struct ps_heap_entry large = { .state = PS_CHUNK_LARGE, .span = 1, .type = UINT64_MAX };
 
-	(void)state;
 	assert_non_null(ps_heap_entry_fault(&run, 0, 1));
 	assert_non_null(ps_heap_entry_fault(&large, 0, 1));
 	run.type--;
@@ -313,7 +314,7 @@ static void fill_transaction(perseas_tx_t *tx, uint8_t *bytes, size_t size)
 }
 
 /* An object that has no room in its transaction takes no chunk from others. */
-static void test_what_is_refused_takes_no_chunk(void **state)
+TEST(test_what_is_refused_takes_no_chunk)
 {
 	enum { MUCH = 1 << 20 };
 	struct owner *o = *state;
@@ -336,7 +337,7 @@ static void test_what_is_refused_takes_no_chunk(void **state)
 }
 
 /* However often one is refused: the transaction is as it was. */
-static void test_what_is_refused_takes_no_room(void **state)
+TEST(test_what_is_refused_takes_no_room)
 {
 	enum { MUCH = 400 << 10, TIMES = 3000 };
 	struct owner *o = *state;
@@ -353,24 +354,4 @@ static void test_what_is_refused_takes_no_room(void **state)
 	take(o, tx, 50000, LINE);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	next_finds(o, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_a_free_of_what_is_being_committed),
-		TEST(test_a_free_beside_a_root),
-		TEST(test_a_free_beside_a_root_that_was_set_anew),
-		TEST(test_a_root_comes_back_to_its_object),
-		TEST(test_a_walk_tells_of_nothing_that_it_freed),
-		TEST(test_a_birth_leaves_other_segments),
-		TEST(test_limits_that_make_no_sense),
-		TEST(test_a_failed_open_holds_nothing),
-		TEST(test_what_is_refused_takes_no_chunk),
-		TEST(test_what_is_refused_takes_no_room),
-		cmocka_unit_test(test_no_object_is_of_every_type),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,8 @@ static int teardown(void **state)
 	return place_end(*state);
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static unsigned draw(struct user *user, unsigned below)
 {
 	uint64_t *random = &user->teller.random;
@@ -152,12 +154,12 @@ static void many_threads(const char *mirrors)
 }
 
 /* The heap grows meanwhile, several times. */
-static void test_threads_share_a_heap_over_tcp(void **state)
+TEST(test_threads_share_a_heap_over_tcp)
 {
 	many_threads(((struct place *)*state)->tcp);
 }
 
-static void test_threads_share_a_heap_over_shared_memory(void **state)
+TEST(test_threads_share_a_heap_over_shared_memory)
 {
 	many_threads(((struct place *)*state)->local);
 }
@@ -188,7 +190,7 @@ static void *walk(void *arg)
 }
 
 /* Heaps grow while another thread looks at all that they have. */
-static void test_a_walk_while_the_heap_grows(void **state)
+TEST(test_a_walk_while_the_heap_grows)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_t *p = open_store(((struct place *)*state)->local, 1 << 20, 4 << 20, NULL);
@@ -296,27 +298,13 @@ static void grow_and_shrink(const char *mirrors, bool looked_at)
 	perseas_close(p);
 }
 
-static void test_threads_shrink_a_heap_over_tcp(void **state)
+TEST(test_threads_shrink_a_heap_over_tcp)
 {
 	grow_and_shrink(((struct place *)*state)->tcp, false);
 }
 
-static void test_threads_shrink_a_heap_over_shared_memory(void **state)
+TEST(test_threads_shrink_a_heap_over_shared_memory)
 {
 	grow_and_shrink(((struct place *)*state)->local, false);
 	grow_and_shrink(((struct place *)*state)->local, true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_threads_share_a_heap_over_tcp),
-		TEST(test_threads_share_a_heap_over_shared_memory),
-		TEST(test_a_walk_while_the_heap_grows),
-		TEST(test_threads_shrink_a_heap_over_tcp),
-		TEST(test_threads_shrink_a_heap_over_shared_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

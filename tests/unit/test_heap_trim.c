@@ -306,25 +306,25 @@ static void test_what_is_no_heap_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name)                                              \
+#define ENTRY(name)                                             \
 	cmocka_unit_test_setup_teardown(name, setup, teardown), \
 		cmocka_unit_test_setup_teardown(name, setup_staged, teardown)
-		TEST(test_what_is_empty_goes_back),
-		TEST(test_it_grows_again),
-		TEST(test_it_keeps_what_it_is_told_to),
-		TEST(test_an_object_holds_all_before_it),
-		TEST(test_what_is_empty_in_the_middle_stays),
-		TEST(test_small_objects_count),
-		TEST(test_what_is_allocated_there_keeps_it),
-		TEST(test_what_is_freed_there_keeps_it),
-		TEST(test_what_is_declared_there_keeps_it),
-		TEST(test_others_go_on),
-		TEST(test_it_grows_again_in_the_same_transaction),
-		TEST(test_a_walk_keeps_it),
-		TEST(test_who_opens_the_heap_keeps_it),
-		TEST(test_its_segments_are_held_as_long_as_they_are_there),
-		TEST(test_a_root_that_was_left),
-		TEST(test_what_is_no_heap_is_refused),
+		ENTRY(test_what_is_empty_goes_back),
+		ENTRY(test_it_grows_again),
+		ENTRY(test_it_keeps_what_it_is_told_to),
+		ENTRY(test_an_object_holds_all_before_it),
+		ENTRY(test_what_is_empty_in_the_middle_stays),
+		ENTRY(test_small_objects_count),
+		ENTRY(test_what_is_allocated_there_keeps_it),
+		ENTRY(test_what_is_freed_there_keeps_it),
+		ENTRY(test_what_is_declared_there_keeps_it),
+		ENTRY(test_others_go_on),
+		ENTRY(test_it_grows_again_in_the_same_transaction),
+		ENTRY(test_a_walk_keeps_it),
+		ENTRY(test_who_opens_the_heap_keeps_it),
+		ENTRY(test_its_segments_are_held_as_long_as_they_are_there),
+		ENTRY(test_a_root_that_was_left),
+		ENTRY(test_what_is_no_heap_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

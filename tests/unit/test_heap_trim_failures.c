@@ -334,20 +334,20 @@ static void test_an_open_that_is_slower(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name)                                              \
+#define ENTRY(name)                                             \
 	cmocka_unit_test_setup_teardown(name, setup, teardown), \
 		cmocka_unit_test_setup_teardown(name, setup_staged, teardown)
-		TEST(test_it_is_gone_here_while_in_doubt),
-		TEST(test_the_next_call_gives_back_what_was_in_doubt),
-		TEST(test_what_is_in_doubt_frees_nothing),
-		TEST(test_too_few_mirrors_give_nothing_back),
-		TEST(test_a_mirror_that_was_away_is_copied),
-		TEST(test_an_owner_dies_at_each_step),
-		TEST(test_a_fenced_owner_gives_nothing_back),
-		TEST(test_what_is_not_here_goes_back),
-		TEST(test_an_open_that_is_slower),
-		TEST(test_tracking_goes_on_while_it_is_given_back),
-		TEST(test_tracking_goes_on_while_it_is_unmapped),
+		ENTRY(test_it_is_gone_here_while_in_doubt),
+		ENTRY(test_the_next_call_gives_back_what_was_in_doubt),
+		ENTRY(test_what_is_in_doubt_frees_nothing),
+		ENTRY(test_too_few_mirrors_give_nothing_back),
+		ENTRY(test_a_mirror_that_was_away_is_copied),
+		ENTRY(test_an_owner_dies_at_each_step),
+		ENTRY(test_a_fenced_owner_gives_nothing_back),
+		ENTRY(test_what_is_not_here_goes_back),
+		ENTRY(test_an_open_that_is_slower),
+		ENTRY(test_tracking_goes_on_while_it_is_given_back),
+		ENTRY(test_tracking_goes_on_while_it_is_unmapped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static void assert_row(const struct ps_use_row *row, unsigned size, uint64_t typ
 
 /* Several extents: small objects of two sizes and types, so many of one that they need two chunks,
  * large ones, of which one is freed, and a root. */
-static void test_the_figures_are_those_of_the_owner(void **state)
+TEST_WITH(test_the_figures_are_those_of_the_owner, setup, teardown)
 {
 	struct owner *o = *state;
 	struct ps_use_extent extents[4];
@@ -163,12 +163,11 @@ static void set_root(struct bytes *bytes, unsigned i, const char *name, uint64_t
 	bytes->roots[i].place = place;
 }
 
-static void test_sound_bytes_are_counted(void **state)
+TEST(test_sound_bytes_are_counted)
 {
 	struct bytes bytes = bytes_sound();
 	struct ps_heap_use use;
 
-	(void)state;
 	set_root(&bytes, 5, "small", POINT, ps_heap_place(0, 64));
 	set_root(&bytes, 63, "large", LINE, ps_heap_place(0, 2 * PS_CHUNK));
 	if (!ps_heap_use_count(&use, "h", &bytes.extent, 1))
@@ -181,11 +180,10 @@ static void test_sound_bytes_are_counted(void **state)
 	free(bytes.head);
 }
 
-static void test_what_contradicts_itself_is_named(void **state)
+TEST(test_what_contradicts_itself_is_named)
 {
 	struct bytes bytes = bytes_sound();
 
-	(void)state;
 	bytes.head->crc++;
 	assert_fault(&bytes, "segment 'h.meta.0' of heap 'h' has a head whose checksum is wrong");
 	bytes.extent.meta_size = 4096;
@@ -209,7 +207,7 @@ static void test_what_contradicts_itself_is_named(void **state)
 	free(bytes.head);
 }
 
-static void test_a_root_that_leads_to_no_object_is_named(void **state)
+TEST(test_a_root_that_leads_to_no_object_is_named)
 {
 	static const struct {
 		uint64_t type, place;
@@ -224,7 +222,6 @@ static void test_a_root_that_leads_to_no_object_is_named(void **state)
 	};
 	struct bytes bytes = bytes_sound();
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		char words[100];
 
@@ -249,12 +246,11 @@ static void test_a_root_that_leads_to_no_object_is_named(void **state)
 }
 
 /* A root's name is the application's, and the sentence goes to a terminal. */
-static void test_a_name_is_made_printable(void **state)
+TEST(test_a_name_is_made_printable)
 {
 	struct bytes bytes = bytes_sound();
 	struct ps_heap_use use;
 
-	(void)state;
 	set_root(&bytes, 0, "\033]0;x\007\nall is \xffwell", POINT, 1);
 	assert_true(ps_heap_use_count(&use, "h", &bytes.extent, 1));
 	assert_non_null(strstr(use.fault, "root '?]0;x??all is ?well' of heap 'h'"));
@@ -263,13 +259,12 @@ static void test_a_name_is_made_printable(void **state)
 }
 
 /* Free chunks are in a row neither beyond a run of objects nor beyond the end of an extent. */
-static void test_a_row_ends_with_a_run_and_with_its_extent(void **state)
+TEST(test_a_row_ends_with_a_run_and_with_its_extent)
 {
 	struct bytes first = bytes_new(5), second = bytes_new(4);
 	struct ps_use_extent extents[2] = { first.extent, second.extent };
 	struct ps_heap_use use;
 
-	(void)state;
 	ps_heap_head_seal(second.head, 1, 4);
 	assert_true(ps_heap_use_count(&use, "h", extents, 2));
 	assert_int_equal(use.free, 9 * PS_CHUNK);
@@ -286,13 +281,12 @@ static void test_a_row_ends_with_a_run_and_with_its_extent(void **state)
 }
 
 /* One type in many chunks: rows are merged as they come, so that they take little memory. */
-static void test_many_chunks_of_one_type_take_little_memory(void **state)
+TEST(test_many_chunks_of_one_type_take_little_memory)
 {
 	enum { MANY = 1 << 15 };
 	struct bytes bytes = bytes_new(MANY);
 	struct ps_heap_use use;
 
-	(void)state;
 	for (unsigned i = 0; i < MANY; i++) {
 		bytes.entries[i] = (struct ps_heap_entry){ PS_CHUNK_RUN, 0, 0, 1, POINT };
 		bytes.bits[(uint64_t)i * PS_CHUNK_WORDS] = 1;
@@ -307,13 +301,12 @@ static void test_many_chunks_of_one_type_take_little_memory(void **state)
 
 /* Each chunk has a type of its own, twice over: rows are merged, and that takes no time to speak
  * of. */
-static void test_many_types_take_little_time(void **state)
+TEST(test_many_types_take_little_time)
 {
 	enum { MANY = 1 << 15 };
 	struct bytes bytes = bytes_new(MANY);
 	struct ps_heap_use use;
 
-	(void)state;
 	for (unsigned i = 0; i < MANY; i++) {
 		bytes.entries[i] = (struct ps_heap_entry){ PS_CHUNK_RUN, 0, 0, 1,
 			                                   i % (MANY / 2) * 7919 % 16384 };
@@ -326,21 +319,4 @@ static void test_many_types_take_little_time(void **state)
 		            use.rows[i].chunks == 2);
 	ps_heap_use_free(&use);
 	free(bytes.head);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_the_figures_are_those_of_the_owner, setup,
-		                                teardown),
-		cmocka_unit_test(test_sound_bytes_are_counted),
-		cmocka_unit_test(test_what_contradicts_itself_is_named),
-		cmocka_unit_test(test_a_root_that_leads_to_no_object_is_named),
-		cmocka_unit_test(test_a_name_is_made_printable),
-		cmocka_unit_test(test_a_row_ends_with_a_run_and_with_its_extent),
-		cmocka_unit_test(test_many_chunks_of_one_type_take_little_memory),
-		cmocka_unit_test(test_many_types_take_little_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

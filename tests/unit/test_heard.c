@@ -96,6 +96,8 @@ static int setup_three(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup_three, owner_teardown };
+
 static void open_slowly(struct owner *o, uint64_t slow_ns)
 {
 	o->d->mirrors[0].slow_at = PERSEAS__REQUEST__BODY_CLAIM;
@@ -106,7 +108,7 @@ static void open_slowly(struct owner *o, uint64_t slow_ns)
 }
 
 /* One mirror mends its image, or takes it away from an owner, before it grants the claim. */
-static void a_mirror_that_granted_hears_while_another_works(void **state)
+TEST(a_mirror_that_granted_hears_while_another_works)
 {
 	struct owner *o = *state;
 	const uint64_t start = o->d->now, slow = 2000 * MS;
@@ -122,7 +124,7 @@ static void a_mirror_that_granted_hears_while_another_works(void **state)
 
 /* Both work for longer than anybody who is not needed is waited for, and are needed: the one that
  * is done first does not wait for the other. */
-static void the_first_of_two_that_work_long_hears_at_once(void **state)
+TEST(the_first_of_two_that_work_long_hears_at_once)
 {
 	struct owner *o = *state;
 	const uint64_t slow = 5000 * MS, start = o->d->now;
@@ -136,7 +138,7 @@ static void the_first_of_two_that_work_long_hears_at_once(void **state)
 }
 
 /* The same of a session that is taken up again. */
-static void it_hears_when_its_session_is_taken_up_again(void **state)
+TEST(it_hears_when_its_session_is_taken_up_again)
 {
 	struct owner *o = *state;
 
@@ -157,13 +159,13 @@ static void expect_limits(uint64_t limit_ns)
 		assert_int_equal(signs.limit[i], limit_ns);
 }
 
-static void a_mirror_may_be_silent_for_three_seconds(void **state)
+TEST(a_mirror_may_be_silent_for_three_seconds)
 {
 	open_slowly(*state, 0);
 	expect_limits(3000 * MS);
 }
 
-static void a_mirror_may_be_silent_as_long_as_is_said(void **state)
+TEST(a_mirror_may_be_silent_as_long_as_is_said)
 {
 	struct owner *o = *state;
 
@@ -179,7 +181,7 @@ static void a_mirror_may_be_silent_as_long_as_is_said(void **state)
 	assert_int_equal(signs.limit[0], 0);
 }
 
-static void nobody_listens_where_that_is_switched_off(void **state)
+TEST(nobody_listens_where_that_is_switched_off)
 {
 	struct owner *o = *state;
 
@@ -188,7 +190,7 @@ static void nobody_listens_where_that_is_switched_off(void **state)
 	expect_limits(0);
 }
 
-static void less_than_a_busy_host_needs_is_refused(void **state)
+TEST(less_than_a_busy_host_needs_is_refused)
 {
 	struct owner *o = *state;
 
@@ -210,7 +212,7 @@ static void note_event(void *arg, const struct perseas_event *event)
 }
 
 /* Its session is over, and taken up again from where it stands. */
-static void a_silent_mirror_is_left_and_taken_up_again(void **state)
+TEST(a_silent_mirror_is_left_and_taken_up_again)
 {
 	struct owner *o = *state;
 
@@ -241,7 +243,7 @@ static bool falls_silent(struct ps_control *control)
 
 /* It has not completed what was sent to it, and does not. Whoever maps a segment holds commits back
  * for as long as that is awaited. */
-static void a_silent_mirror_holds_nobody_up_who_waits_for_it(void **state)
+TEST(a_silent_mirror_holds_nobody_up_who_waits_for_it)
 {
 	struct owner *o = *state;
 	uint64_t start;
@@ -262,23 +264,4 @@ static void a_silent_mirror_holds_nobody_up_who_waits_for_it(void **state)
 	assert_int_not_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
 	o->d->mirrors[1].hold = DIRECT_HOLD_NOTHING;
 	signs.ops.silent = is_silent;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_three, owner_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_mirror_that_granted_hears_while_another_works),
-		TEST(the_first_of_two_that_work_long_hears_at_once),
-		TEST(it_hears_when_its_session_is_taken_up_again),
-		TEST(a_mirror_may_be_silent_for_three_seconds),
-		TEST(a_mirror_may_be_silent_as_long_as_is_said),
-		TEST(nobody_listens_where_that_is_switched_off),
-		TEST(less_than_a_busy_host_needs_is_refused),
-		TEST(a_silent_mirror_is_left_and_taken_up_again),
-		TEST(a_silent_mirror_holds_nobody_up_who_waits_for_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

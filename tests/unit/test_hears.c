@@ -6,6 +6,8 @@
 
 #include "../../client/keeper/session.h"
 
+const struct unit_fixture unit_fixture = { setup_five, teardown };
+
 /* Rounds that wait for nobody until mirror 1, and its copy, are in these states. */
 static void reach_both(struct owner *o, enum ps_session_state session, enum ps_resync_state state)
 {
@@ -40,7 +42,7 @@ static void assert_hears(struct fixture *f, enum ps_session_state session,
 /* --- mirror 1 hangs up --- */
 
 /* The others are asked whether it may be made anew, or record its id. */
-static void test_it_hangs_up_while_others_are_asked(void **state)
+TEST(test_it_hangs_up_while_others_are_asked)
 {
 	static const struct {
 		int request;
@@ -61,7 +63,7 @@ static void test_it_hangs_up_while_others_are_asked(void **state)
 }
 
 /* Its data path is being connected, for a copy of what it lost, or after a break. */
-static void test_it_hangs_up_while_the_data_path_comes_up(void **state)
+TEST_WITH(test_it_hangs_up_while_the_data_path_comes_up, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -122,7 +124,7 @@ static void ignore_end(void *arg, unsigned mirror, unsigned session)
 
 /* A mirror from which chunks are read, one after the other, hears of this owner's figures, and
  * tells of orders, as the others do. */
-static void test_signs_go_to_a_mirror_that_is_read(void **state)
+TEST(test_signs_go_to_a_mirror_that_is_read)
 {
 	static const struct direct_tap tap = { NULL, count_signs, ignore_write, ignore_end };
 	struct fixture *f = *state;
@@ -142,17 +144,4 @@ static void test_signs_go_to_a_mirror_that_is_read(void **state)
 	assert_true(o->d->now - start > 5000 * MS);
 	assert_true(signs >= (o->d->now - start) / (1000 * MS));
 	map_big(f);
-}
-
-#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_it_hangs_up_while_others_are_asked, setup_five),
-		TEST(test_it_hangs_up_while_the_data_path_comes_up, setup),
-		TEST(test_signs_go_to_a_mirror_that_is_read, setup_five),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,16 @@ static ends_step *const with_lock[] = { note_move,    ask_trouble, renew_quorum,
 static ends_step *const with_admin[] = { renew_layout, step_detour, step_renewal, stamp_roster,
 	                                 record_roster };
 
-static void what_needs_the_lock_has_it(void **state)
+static int setup(void **state)
+{
+	*state = owner_new(3);
+	owner_begin(*state);
+	return 0;
+}
+
+const struct unit_fixture unit_fixture = { setup, owner_teardown };
+
+TEST(what_needs_the_lock_has_it)
 {
 	struct owner *o = *state;
 
@@ -104,7 +113,7 @@ static void what_needs_the_lock_has_it(void **state)
 	}
 }
 
-static void what_needs_admin_has_it(void **state)
+TEST(what_needs_admin_has_it)
 {
 	struct owner *o = *state;
 
@@ -114,23 +123,4 @@ static void what_needs_admin_has_it(void **state)
 		assert_int_equal(ends_with(o, with_admin[i]), 0);
 		ps_admin_leave(o->p);
 	}
-}
-
-static int setup(void **state)
-{
-	*state = owner_new(3);
-	owner_begin(*state);
-	return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, owner_teardown)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(what_needs_the_lock_has_it),
-		TEST(what_needs_admin_has_it),
-	};
-
-	return cmocka_run_group_tests_name("held", tests, NULL, NULL);
 }

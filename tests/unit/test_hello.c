@@ -6,6 +6,8 @@
 
 #include <poll.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* The daemon's part: a mirror that knows no ranges takes the connection, answers, and hangs up. */
 static void turn_away(struct daemon *d)
 {
@@ -38,7 +40,7 @@ static void hear_plain_hello(struct daemon *d)
 
 /* It is dialled once more, and gets all that was asked before, in order; what is asked later goes
  * there, too. */
-static void a_mirror_of_the_version_before_is_greeted_again(void **state)
+TEST(a_mirror_of_the_version_before_is_greeted_again)
 {
 	struct fixture *f = *state;
 	struct daemon *const daemons[] = { &f->local, &f->tcp };
@@ -69,7 +71,7 @@ static void a_mirror_of_the_version_before_is_greeted_again(void **state)
 }
 
 /* It is one of no version that there is: it is dialled again once, not for ever. */
-static void a_mirror_is_greeted_again_only_once(void **state)
+TEST(a_mirror_is_greeted_again_only_once)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->local);
@@ -86,7 +88,7 @@ static void a_mirror_is_greeted_again_only_once(void **state)
 }
 
 /* What only this version knows is asked before it is known what the mirror speaks, and after. */
-static void a_later_message_is_not_sent_to_a_mirror_of_the_version_before(void **state)
+TEST(a_later_message_is_not_sent_to_a_mirror_of_the_version_before)
 {
 	struct fixture *f = *state;
 	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
@@ -115,17 +117,4 @@ static void a_later_message_is_not_sent_to_a_mirror_of_the_version_before(void *
 	assert_non_null(strstr(error.text, "speaks version 7"));
 	disconnect(f, control);
 	close(first);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_mirror_of_the_version_before_is_greeted_again),
-		TEST(a_mirror_is_greeted_again_only_once),
-		TEST(a_later_message_is_not_sent_to_a_mirror_of_the_version_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

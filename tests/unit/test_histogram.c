@@ -1,13 +1,9 @@
 /*
  * test_histogram.c - the log-linear counts of durations.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "../support/unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "../../client/command/bench/histogram.h"
 
@@ -20,11 +16,10 @@ static struct ps_histogram *new_histogram(void)
 }
 
 /* Values of every magnitude, each counted alone. */
-static void a_value_is_known_to_one_part_in_128(void **state)
+TEST(a_value_is_known_to_one_part_in_128)
 {
 	struct ps_histogram *h = new_histogram();
 
-	(void)state;
 	for (unsigned shift = 0; shift < 63; shift++) {
 		uint64_t value = ((uint64_t)3 << shift) / 2 + 1;
 		uint64_t got;
@@ -40,20 +35,18 @@ static void a_value_is_known_to_one_part_in_128(void **state)
 }
 
 /* The buckets at the two ends of the range. */
-static void the_smallest_and_the_largest_value_have_buckets(void **state)
+TEST(the_smallest_and_the_largest_value_have_buckets)
 {
-	(void)state;
 	assert_int_equal(ps_log_linear_bucket(0, PS_HISTOGRAM_BITS), 0);
 	assert_int_equal(ps_log_linear_bucket(UINT64_MAX, PS_HISTOGRAM_BITS),
 	                 PS_HISTOGRAM_BUCKETS - 1);
 }
 
 /* Growing values, and the bucket of each. */
-static void buckets_grow_with_the_value_and_leave_none_out(void **state)
+TEST(buckets_grow_with_the_value_and_leave_none_out)
 {
 	unsigned last = 0;
 
-	(void)state;
 	for (uint64_t value = 0; value < 100000; value++) {
 		unsigned bucket = ps_log_linear_bucket(value, PS_HISTOGRAM_BITS);
 
@@ -63,11 +56,10 @@ static void buckets_grow_with_the_value_and_leave_none_out(void **state)
 }
 
 /* 1 to 100, once each: small enough for buckets of their own. */
-static void percentiles_are_exact_for_small_values(void **state)
+TEST(percentiles_are_exact_for_small_values)
 {
 	struct ps_histogram *h = new_histogram();
 
-	(void)state;
 	for (uint64_t value = 1; value <= 100; value++)
 		ps_histogram_add(h, value);
 	assert_int_equal(ps_histogram_percentile(h, 0), 1);
@@ -79,11 +71,10 @@ static void percentiles_are_exact_for_small_values(void **state)
 }
 
 /* One value, which is not the end of its bucket. */
-static void no_percentile_is_above_the_maximum(void **state)
+TEST(no_percentile_is_above_the_maximum)
 {
 	struct ps_histogram *h = new_histogram();
 
-	(void)state;
 	ps_histogram_add(h, 1000001);
 	assert_int_equal(ps_histogram_percentile(h, 100), 1000001);
 	assert_int_equal(h->max, 1000001);
@@ -91,11 +82,10 @@ static void no_percentile_is_above_the_maximum(void **state)
 }
 
 /* Two halves counted apart. */
-static void merging_gives_what_counting_together_gives(void **state)
+TEST(merging_gives_what_counting_together_gives)
 {
 	struct ps_histogram *a = new_histogram(), *b = new_histogram(), *both = new_histogram();
 
-	(void)state;
 	for (uint64_t value = 0; value < 5000; value++) {
 		ps_histogram_add(value % 3 ? a : b, value * value);
 		ps_histogram_add(both, value * value);
@@ -108,26 +98,10 @@ static void merging_gives_what_counting_together_gives(void **state)
 }
 
 /* Nothing was counted. */
-static void an_empty_histogram_says_zero(void **state)
+TEST(an_empty_histogram_says_zero)
 {
 	struct ps_histogram *h = new_histogram();
 
-	(void)state;
 	assert_int_equal(ps_histogram_percentile(h, 99), 0);
 	free(h);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_value_is_known_to_one_part_in_128),
-		cmocka_unit_test(the_smallest_and_the_largest_value_have_buckets),
-		cmocka_unit_test(buckets_grow_with_the_value_and_leave_none_out),
-		cmocka_unit_test(percentiles_are_exact_for_small_values),
-		cmocka_unit_test(no_percentile_is_above_the_maximum),
-		cmocka_unit_test(merging_gives_what_counting_together_gives),
-		cmocka_unit_test(an_empty_histogram_says_zero),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

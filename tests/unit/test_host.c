@@ -4,15 +4,10 @@
 #include "../../server/store/control.h"
 #include "../../server/store/store.h"
 #include "../support/mirror.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static int setup(void **state)
 {
@@ -31,13 +26,15 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static void host_of(struct mirror *mirror, Perseas__HostReply *reply)
 {
 	perseas__host_reply__init(reply);
 	store_host(mirror->stores, reply);
 }
 
-static void a_daemon_tells_its_labels(void **state)
+TEST(a_daemon_tells_its_labels)
 {
 	const struct labels labels = { "h1", "r2", "" };
 	struct mirror *mirror = *state;
@@ -53,7 +50,7 @@ static void a_daemon_tells_its_labels(void **state)
 }
 
 /* Under a limit, and when a store has taken some of it. */
-static void what_is_left_is_what_images_can_still_take(void **state)
+TEST(what_is_left_is_what_images_can_still_take)
 {
 	struct mirror *mirror = *state;
 	Perseas__HostReply before, after;
@@ -77,7 +74,7 @@ static void what_is_left_is_what_images_can_still_take(void **state)
 }
 
 /* The reply of a mirror that names what is no label, or more owners than stores. */
-static void a_reply_that_cannot_be_is_refused(void **state)
+TEST_WITH(a_reply_that_cannot_be_is_refused, NULL, NULL)
 {
 	static const char *const wrong[] = { ".h", "a b", "a\n", "a=b",
 		                             ("0123456789012345678901234567890123456789"
@@ -85,7 +82,6 @@ static void a_reply_that_cannot_be_is_refused(void **state)
 	Perseas__HostReply host = PERSEAS__HOST_REPLY__INIT;
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
 
-	(void)state;
 	reply.id = 1;
 	reply.body_case = PERSEAS__REPLY__BODY_HOST;
 	reply.host = &host;
@@ -106,16 +102,4 @@ static void a_reply_that_cannot_be_is_refused(void **state)
 		free(bytes);
 		*labels[i % 3] = (char *)(uintptr_t) "";
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_daemon_tells_its_labels),
-		TEST(what_is_left_is_what_images_can_still_take),
-		cmocka_unit_test(a_reply_that_cannot_be_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

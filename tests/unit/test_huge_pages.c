@@ -82,7 +82,7 @@ static int teardown(void **state)
 	return rc;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static void open_and_map(struct rig *rig, uint32_t flags)
 {
@@ -424,25 +424,25 @@ static void one_that_is_not_given_comes_later(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_segment_lies_in_huge_pages),
-		TEST(a_new_segment_does),
-		TEST(none_does_whose_pages_are_watched),
-		TEST(none_does_unless_it_is_asked_for),
-		TEST(where_there_are_too_few_memory_is_ordinary),
-		TEST(where_none_is_given_memory_is_ordinary),
-		TEST(where_none_is_given_memory_comes_to_ordinary_pages),
-		TEST(where_none_can_be_moved_a_new_segment_is_ordinary),
-		TEST(another_wish_is_refused),
-		TEST(what_is_kept_is_replaced_or_stays),
-		TEST(what_is_not_kept_stays),
-		TEST(they_come_as_a_whole),
-		TEST(a_mirror_that_dies_is_replaced),
-		TEST(parts_of_them_come),
-		TEST(what_is_missing_is_refused_to_who_is_fenced),
-		TEST(what_was_discarded_is_refused),
-		TEST(what_was_unmapped_is_forgotten),
-		TEST(they_come_at_many_addresses),
-		TEST(one_that_is_not_given_comes_later),
+		ENTRY(a_segment_lies_in_huge_pages),
+		ENTRY(a_new_segment_does),
+		ENTRY(none_does_whose_pages_are_watched),
+		ENTRY(none_does_unless_it_is_asked_for),
+		ENTRY(where_there_are_too_few_memory_is_ordinary),
+		ENTRY(where_none_is_given_memory_is_ordinary),
+		ENTRY(where_none_is_given_memory_comes_to_ordinary_pages),
+		ENTRY(where_none_can_be_moved_a_new_segment_is_ordinary),
+		ENTRY(another_wish_is_refused),
+		ENTRY(what_is_kept_is_replaced_or_stays),
+		ENTRY(what_is_not_kept_stays),
+		ENTRY(they_come_as_a_whole),
+		ENTRY(a_mirror_that_dies_is_replaced),
+		ENTRY(parts_of_them_come),
+		ENTRY(what_is_missing_is_refused_to_who_is_fenced),
+		ENTRY(what_was_discarded_is_refused),
+		ENTRY(what_was_unmapped_is_forgotten),
+		ENTRY(they_come_at_many_addresses),
+		ENTRY(one_that_is_not_given_comes_later),
 	};
 
 	if (!huge_can_begin())

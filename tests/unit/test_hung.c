@@ -5,6 +5,8 @@
  */
 #include "resync_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 #define MOMENT (100 * MS) /* that all have to answer; it is asked for twice in a copy */
 
 /* ns that rounds of the keeper waited until the mirror was copied whole. */
@@ -33,7 +35,7 @@ static void break_and_hang(struct owner *o, unsigned mirror)
 }
 
 /* Mirror 2 hangs while it is claimed again: mirror 1 is copied as if it were not there. */
-static void test_a_claim_that_is_not_answered_holds_up_no_copy(void **state)
+TEST(test_a_claim_that_is_not_answered_holds_up_no_copy)
 {
 	struct fixture *f = *state;
 
@@ -48,7 +50,7 @@ static void test_a_claim_that_is_not_answered_holds_up_no_copy(void **state)
 
 /* A mirror that is LIVE hangs. Once a sign of life is due for long it is asked nothing, so that one
  * that lost its memory is made anew by the word of the others (I9), without a pause. */
-static void test_a_silent_mirror_is_not_waited_for(void **state)
+TEST_WITH(test_a_silent_mirror_is_not_waited_for, setup_five, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -68,7 +70,7 @@ static void test_a_silent_mirror_is_not_waited_for(void **state)
 
 /* It hung just before all were asked: it has the moment that all have, and no more, since enough
  * others answer. What it says later answers nothing that is asked then. */
-static void test_a_mirror_that_just_hung_is_not_waited_for(void **state)
+TEST_WITH(test_a_mirror_that_just_hung_is_not_waited_for, setup_five, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -85,7 +87,7 @@ static void test_a_mirror_that_just_hung_is_not_waited_for(void **state)
 
 /* Mirror after mirror hangs and goes on, while one is copied again and again: every copy comes to
  * its end, and all catch up. */
-static void test_mirrors_hang_in_turn(void **state)
+TEST_WITH(test_mirrors_hang_in_turn, setup_five, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -121,7 +123,7 @@ static void assert_heard_beside(struct fixture *f, int request)
 }
 
 /* It lost its memory, and makes it anew. */
-static void test_signs_of_life_go_on_while_memory_is_made(void **state)
+TEST(test_signs_of_life_go_on_while_memory_is_made)
 {
 	struct fixture *f = *state;
 
@@ -132,24 +134,8 @@ static void test_signs_of_life_go_on_while_memory_is_made(void **state)
 }
 
 /* It is copied to in place. */
-static void test_signs_of_life_go_on_while_a_copy_is_prepared(void **state)
+TEST(test_signs_of_life_go_on_while_a_copy_is_prepared)
 {
 	make_stale(*state, 1);
 	assert_heard_beside(*state, PERSEAS__REQUEST__BODY_JOINING);
-}
-
-#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_claim_that_is_not_answered_holds_up_no_copy, setup),
-		TEST(test_a_silent_mirror_is_not_waited_for, setup_five),
-		TEST(test_a_mirror_that_just_hung_is_not_waited_for, setup_five),
-		TEST(test_mirrors_hang_in_turn, setup_five),
-		TEST(test_signs_of_life_go_on_while_memory_is_made, setup),
-		TEST(test_signs_of_life_go_on_while_a_copy_is_prepared, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,12 @@
  * test_identity.c - who is at the other end of a socket, and what a name may be.
  */
 #include "../../server/store/identity.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static bool has_group(const struct identity *who, uint32_t gid)
 {
@@ -21,14 +18,13 @@ static bool has_group(const struct identity *who, uint32_t gid)
 }
 
 /* This process is at both ends. */
-static void a_process_is_its_user_with_its_groups(void **state)
+TEST(a_process_is_its_user_with_its_groups)
 {
 	gid_t groups[65536];
 	int pair[2], count = getgroups(65536, groups);
 	struct identity who;
 	char name[32];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	identity_of_process(&who, pair[0]);
 	snprintf(name, sizeof(name), "uid:%u", (unsigned)geteuid());
@@ -41,12 +37,11 @@ static void a_process_is_its_user_with_its_groups(void **state)
 }
 
 /* Not a socket of this host at all. */
-static void who_cannot_be_told_is_anonymous(void **state)
+TEST(who_cannot_be_told_is_anonymous)
 {
 	struct identity who;
 	int pipes[2];
 
-	(void)state;
 	assert_int_equal(pipe(pipes), 0);
 	identity_of_process(&who, pipes[0]);
 	assert_string_equal(who.name, "anonymous");
@@ -58,13 +53,12 @@ static void who_cannot_be_told_is_anonymous(void **state)
 }
 
 /* The longest, one that is longer, and ones that could pass for something else in a log. */
-static void a_certificates_name_is_plain_or_nobodys(void **state)
+TEST(a_certificates_name_is_plain_or_nobodys)
 {
 	static const char *const wrong[] = { "", "a b", "a\nb", "\033[2J", "caf\xc3\xa9", "\x7f" };
 	char longest[124];
 	struct identity who;
 
-	(void)state;
 	assert_true(identity_of_certificate(&who, "bank-1.example"));
 	assert_string_equal(who.name, "cert:bank-1.example");
 	memset(longest, 'x', sizeof(longest));
@@ -78,15 +72,4 @@ static void a_certificates_name_is_plain_or_nobodys(void **state)
 		assert_false(identity_of_certificate(&who, wrong[i]));
 		assert_string_equal(who.name, "anonymous");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_is_its_user_with_its_groups),
-		cmocka_unit_test(who_cannot_be_told_is_anonymous),
-		cmocka_unit_test(a_certificates_name_is_plain_or_nobodys),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,10 @@
  * test_identity_tls.c - who a certificate says that its holder is, also one that lies.
  */
 #include "../../proto/base/tls.h"
+#include "../support/unit.h"
 
 #include <openssl/x509v3.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 struct name {
 	int kind; /* GEN_…, 0: none; a common name: -1 */
@@ -60,7 +57,7 @@ static const char *read_name(const struct name *list, size_t count, char name[PS
 }
 
 /* The first DNS name or URI counts, else the one common name. */
-static void the_first_name_of_the_right_kind_counts(void **state)
+TEST(the_first_name_of_the_right_kind_counts)
 {
 	static const struct {
 		struct name names[3];
@@ -77,7 +74,6 @@ static void the_first_name_of_the_right_kind_counts(void **state)
 	};
 	char name[PS_TLS_NAME_MAX + 1];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_null(read_name(good[i].names, 3, name));
 		assert_string_equal(name, good[i].name);
@@ -86,7 +82,7 @@ static void the_first_name_of_the_right_kind_counts(void **state)
 
 /* A name that is shown as another one, that breaks a line of a log, or that names nobody. A good
  * one beside it does not help. */
-static void names_that_could_deceive_are_refused(void **state)
+TEST(names_that_could_deceive_are_refused)
 {
 	static const struct {
 		struct name names[3];
@@ -106,7 +102,6 @@ static void names_that_could_deceive_are_refused(void **state)
 	};
 	char name[PS_TLS_NAME_MAX + 1];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const char *why = read_name(bad[i].names, 3, name);
 
@@ -116,12 +111,11 @@ static void names_that_could_deceive_are_refused(void **state)
 	}
 }
 
-static void a_name_has_a_longest_length(void **state)
+TEST(a_name_has_a_longest_length)
 {
 	char text[PS_TLS_NAME_MAX + 2] = "", name[PS_TLS_NAME_MAX + 1];
 	struct name names[] = { { GEN_DNS, text, PS_TLS_NAME_MAX } };
 
-	(void)state;
 	memset(text, 'a', PS_TLS_NAME_MAX + 1);
 	assert_null(read_name(names, 1, name));
 	assert_int_equal(strlen(name), PS_TLS_NAME_MAX);
@@ -135,14 +129,13 @@ static void a_name_has_a_longest_length(void **state)
 }
 
 /* The extension is there twice, or is no list of names. */
-static void alternative_names_that_cannot_be_read_are_refused(void **state)
+TEST(alternative_names_that_cannot_be_read_are_refused)
 {
 	static const uint8_t garbage[] = { 0x30, 0x05, 0x82, 0x7f, 'a' };
 	ASN1_OCTET_STRING *value = ASN1_OCTET_STRING_new();
 	struct name common = { -1, "bob", 0 };
 	char name[PS_TLS_NAME_MAX + 1];
 
-	(void)state;
 	ASN1_OCTET_STRING_set(value, garbage, sizeof(garbage));
 	for (int twice = 0; twice < 2; twice++) {
 		X509 *certificate = X509_new();
@@ -158,16 +151,4 @@ static void alternative_names_that_cannot_be_read_are_refused(void **state)
 		X509_free(certificate);
 	}
 	ASN1_OCTET_STRING_free(value);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_name_of_the_right_kind_counts),
-		cmocka_unit_test(names_that_could_deceive_are_refused),
-		cmocka_unit_test(a_name_has_a_longest_length),
-		cmocka_unit_test(alternative_names_that_cannot_be_read_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,10 @@
 #include "../../proto/image/crc32c.h"
 #include "../../proto/image/image.h"
 #include "record_rig.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { RING = 4096, SEGMENT = 1024 };
 
@@ -76,7 +72,7 @@ static void change_data(struct fixture *f)
 }
 
 /* The bytes that PROTOCOL.md lays down, with checksums worked out elsewhere. */
-static void slot_and_record_lie_as_laid_down(void **state)
+TEST(slot_and_record_lie_as_laid_down)
 {
 	const uint64_t slot_words[5] = {
 		0x0102030405060708, 77, 0x140, 0x40, 0x00000000e3852844,
@@ -98,7 +94,6 @@ static void slot_and_record_lie_as_laid_down(void **state)
 	struct ps_record *record;
 	struct ps_slot slot;
 
-	(void)state;
 	ps_slot_encode(&slot, 0x0102030405060708, 77, 0x140, 0x40);
 	assert_memory_equal(&slot, slot_words, sizeof slot_words);
 	record = begin_record(memory, PS_RECORD_TRANSACTION);
@@ -110,11 +105,10 @@ static void slot_and_record_lie_as_laid_down(void **state)
 }
 
 /* Any bit of a valid slot flips. */
-static void a_slot_with_any_bit_flipped_is_refused(void **state)
+TEST(a_slot_with_any_bit_flipped_is_refused)
 {
 	struct ps_slot slot;
 
-	(void)state;
 	ps_slot_encode(&slot, 5, 77, 4096, 64);
 	assert_true(ps_slot_valid(&slot));
 	for (size_t bit = 0; bit < 8 * sizeof slot; bit++) {
@@ -125,11 +119,10 @@ static void a_slot_with_any_bit_flipped_is_refused(void **state)
 }
 
 /* Positions that no owner writes, under a right checksum; and a slot of zeros. */
-static void a_slot_with_impossible_positions_is_refused(void **state)
+TEST(a_slot_with_impossible_positions_is_refused)
 {
 	struct ps_slot slot;
 
-	(void)state;
 	ps_slot_encode(&slot, 5, 77, 4097, 64);
 	assert_false(ps_slot_valid(&slot));
 	ps_slot_encode(&slot, 5, 77, 4096, 65);
@@ -143,12 +136,11 @@ static void a_slot_with_impossible_positions_is_refused(void **state)
 }
 
 /* Two valid slots: the epoch decides before the seq, wherever the slots lie. */
-static void the_highest_epoch_then_seq_counts(void **state)
+TEST(the_highest_epoch_then_seq_counts)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	(void)state;
 	make_image(f);
 	write_slot(f, 0, 3, 10, 128, 64);
 	write_slot(f, 1, 2, 99, 256, 64);
@@ -165,12 +157,11 @@ static void the_highest_epoch_then_seq_counts(void **state)
 }
 
 /* An image that has just been made. */
-static void a_new_image_has_one_slot_at_the_first_position(void **state)
+TEST(a_new_image_has_one_slot_at_the_first_position)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	(void)state;
 	make_image(f);
 	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
 	assert_int_equal(slot.epoch, 0);
@@ -181,12 +172,11 @@ static void a_new_image_has_one_slot_at_the_first_position(void **state)
 }
 
 /* Any bit of a valid record flips: head, ranges, before-images and padding. */
-static void a_record_with_any_bit_flipped_is_refused(void **state)
+TEST(a_record_with_any_bit_flipped_is_refused)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_record *record;
 
-	(void)state;
 	make_image(f);
 	record = make_record(f, ring_at(f, 64), 5, 78, 64);
 	assert_int_equal(ps_record_check(record, RING), PS_RECORD_OK);
@@ -205,7 +195,7 @@ static void reseal(struct ps_record *record)
 }
 
 /* Fields that are wrong under a right checksum; each is named. */
-static void impossible_fields_are_refused_by_name(void **state)
+TEST(impossible_fields_are_refused_by_name)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	const struct {
@@ -227,7 +217,6 @@ static void impossible_fields_are_refused_by_name(void **state)
 		{ sizeof(struct ps_record) + 16 + 13, 1, PS_RECORD_BAD_FIELD }, /* padding */
 	};
 
-	(void)state;
 	make_image(f);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct ps_record *record = make_record(f, ring_at(f, 128), 5, 78, 128);
@@ -241,13 +230,12 @@ static void impossible_fields_are_refused_by_name(void **state)
 }
 
 /* A record of which fewer bytes may be read than it has; the length of one lies. */
-static void a_record_longer_than_what_may_be_read_is_refused(void **state)
+TEST(a_record_longer_than_what_may_be_read_is_refused)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_record *record, *exact;
 	uint32_t length;
 
-	(void)state;
 	make_image(f);
 	record = make_record(f, ring_at(f, 64), 5, 78, 64);
 	length = record->length;
@@ -266,7 +254,7 @@ static void a_record_longer_than_what_may_be_read_is_refused(void **state)
 }
 
 /* The entries of both kinds of record, in order. */
-static void a_walk_gives_every_entry_once(void **state)
+TEST(a_walk_gives_every_entry_once)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	const struct ps_range *range;
@@ -274,7 +262,6 @@ static void a_walk_gives_every_entry_once(void **state)
 	struct ps_cursor cursor;
 	struct ps_record *record;
 
-	(void)state;
 	make_image(f);
 	ps_record_walk(make_record(f, ring_at(f, 64), 5, 78, 64), &cursor);
 	assert_true(ps_record_next(&cursor, &range, &image));
@@ -304,14 +291,13 @@ static void a_walk_gives_every_entry_once(void **state)
  * An owner dies after any prefix of the copy of its record, over bytes of an older one, and
  * then, only when the record is whole, after any prefix of its changes.
  */
-static void any_torn_transaction_is_rolled_back(void **state)
+TEST(any_torn_transaction_is_rolled_back)
 {
 	struct fixture *f = calloc(1, sizeof *f), *before = calloc(1, sizeof *f);
 	static uint64_t memory[RING / 8];
 	struct ps_record *record;
 	struct ps_slot slot;
 
-	(void)state;
 	make_image(before);
 	write_slot(before, 1, 5, 77, 64, 0);
 	make_record(before, ring_at(before, 64), 4, 78, 64);
@@ -336,12 +322,11 @@ static void any_torn_transaction_is_rolled_back(void **state)
 }
 
 /* A roll-back that is itself cut short, or simply done again. */
-static void rolling_back_twice_changes_nothing(void **state)
+TEST(rolling_back_twice_changes_nothing)
 {
 	struct fixture *f = calloc(1, sizeof *f), *once = calloc(1, sizeof *f);
 	struct ps_slot slot, again;
 
-	(void)state;
 	make_image(f);
 	write_slot(f, 1, 5, 77, 64, 0);
 	make_record(f, ring_at(f, 64), 5, 78, 64);
@@ -359,7 +344,7 @@ static void rolling_back_twice_changes_nothing(void **state)
 }
 
 /* A whole record lies at the slot's next position, but is not the slot's successor. */
-static void only_the_successor_of_the_slot_is_rolled_back(void **state)
+TEST(only_the_successor_of_the_slot_is_rolled_back)
 {
 	const struct {
 		uint64_t epoch, seq, position;
@@ -371,7 +356,6 @@ static void only_the_successor_of_the_slot_is_rolled_back(void **state)
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
 		make_image(f);
 		write_slot(f, 1, 5, 77, 64, 0);
@@ -385,13 +369,12 @@ static void only_the_successor_of_the_slot_is_rolled_back(void **state)
 }
 
 /* The rest of the ring is too small, so the record lies at the next lap's start. */
-static void a_record_is_found_on_the_next_lap(void **state)
+TEST(a_record_is_found_on_the_next_lap)
 {
 	const uint64_t next = 10 * RING - 128, lap = 10 * (uint64_t)RING;
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	(void)state;
 	make_image(f);
 	write_slot(f, 1, 5, 77, next, 0);
 	make_record(f, ring_at(f, lap), 5, 78, lap);
@@ -406,13 +389,12 @@ static void a_record_is_found_on_the_next_lap(void **state)
 }
 
 /* A record at the next lap's start that would have fitted before it was never placed there. */
-static void a_record_that_fits_is_not_looked_for_on_the_next_lap(void **state)
+TEST(a_record_that_fits_is_not_looked_for_on_the_next_lap)
 {
 	const uint64_t next = 10 * RING - 1024, lap = 10 * (uint64_t)RING;
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	(void)state;
 	make_image(f);
 	write_slot(f, 1, 5, 77, next, 0);
 	make_record(f, ring_at(f, lap), 5, 78, lap);
@@ -421,7 +403,7 @@ static void a_record_that_fits_is_not_looked_for_on_the_next_lap(void **state)
 }
 
 /* A whole record names bytes outside the image, behind a range that is inside. */
-static void a_range_outside_changes_nothing(void **state)
+TEST(a_range_outside_changes_nothing)
 {
 	const struct {
 		uint32_t segment;
@@ -435,7 +417,6 @@ static void a_range_outside_changes_nothing(void **state)
 	const uint8_t image[8] = { 0 };
 	struct ps_slot slot;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
 		struct ps_record *record;
 
@@ -453,12 +434,11 @@ static void a_range_outside_changes_nothing(void **state)
 }
 
 /* Ranges of one record that overlap, more of them than one step puts back. */
-static void before_images_go_back_last_first(void **state)
+TEST(before_images_go_back_last_first)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_record *record;
 
-	(void)state;
 	make_image(f);
 	record = begin_record(ring_at(f, 64), PS_RECORD_TRANSACTION);
 	for (uint8_t i = 0; i < 101; i++) {
@@ -477,13 +457,12 @@ static void before_images_go_back_last_first(void **state)
 }
 
 /* A publish that did not end: what it names need not even be there. */
-static void an_unfinished_publish_changes_nothing(void **state)
+TEST(an_unfinished_publish_changes_nothing)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_record *record;
 	struct ps_slot slot;
 
-	(void)state;
 	make_image(f);
 	write_slot(f, 1, 5, 77, 64, 0);
 	for (int kind = PS_RECORD_PUBLISH; kind <= PS_RECORD_DESTROY; kind++) {
@@ -497,12 +476,11 @@ static void an_unfinished_publish_changes_nothing(void **state)
 }
 
 /* Neither slot is valid. */
-static void an_image_without_a_slot_is_damaged(void **state)
+TEST(an_image_without_a_slot_is_damaged)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	(void)state;
 	make_image(f);
 	f->log[8] ^= 1;
 	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_NO_SLOT);
@@ -510,43 +488,15 @@ static void an_image_without_a_slot_is_damaged(void **state)
 }
 
 /* A hostile slot near the end of 64 bits: positions wrap around, memory is not left. */
-static void positions_that_wrap_are_harmless(void **state)
+TEST(positions_that_wrap_are_harmless)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	(void)state;
 	make_image(f);
 	for (uint64_t back = 64; back <= 2 * RING; back += 64) {
 		write_slot(f, 1, UINT64_MAX, UINT64_MAX, -back, 0);
 		assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
 	}
 	free(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slot_and_record_lie_as_laid_down),
-		cmocka_unit_test(a_slot_with_any_bit_flipped_is_refused),
-		cmocka_unit_test(a_slot_with_impossible_positions_is_refused),
-		cmocka_unit_test(the_highest_epoch_then_seq_counts),
-		cmocka_unit_test(a_new_image_has_one_slot_at_the_first_position),
-		cmocka_unit_test(a_record_with_any_bit_flipped_is_refused),
-		cmocka_unit_test(impossible_fields_are_refused_by_name),
-		cmocka_unit_test(a_record_longer_than_what_may_be_read_is_refused),
-		cmocka_unit_test(a_walk_gives_every_entry_once),
-		cmocka_unit_test(any_torn_transaction_is_rolled_back),
-		cmocka_unit_test(rolling_back_twice_changes_nothing),
-		cmocka_unit_test(only_the_successor_of_the_slot_is_rolled_back),
-		cmocka_unit_test(a_record_is_found_on_the_next_lap),
-		cmocka_unit_test(a_record_that_fits_is_not_looked_for_on_the_next_lap),
-		cmocka_unit_test(a_range_outside_changes_nothing),
-		cmocka_unit_test(before_images_go_back_last_first),
-		cmocka_unit_test(an_unfinished_publish_changes_nothing),
-		cmocka_unit_test(an_image_without_a_slot_is_damaged),
-		cmocka_unit_test(positions_that_wrap_are_harmless),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

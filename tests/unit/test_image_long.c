@@ -2,15 +2,11 @@
  * test_image_long.c - records of very many entries are rolled back in order, and in linear time.
  */
 #include "../../proto/image/image.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 /* An image whose unfinished transaction has `count` entries of 8 bytes, all at the same place and
  * each with another before-image. */
@@ -42,7 +38,7 @@ static struct ps_record *make_long_record(struct ps_image *image, uint8_t *segme
 }
 
 /* Around the numbers at which the walk over the entries takes another shape. */
-static void any_number_of_entries_goes_back_last_first(void **state)
+TEST(any_number_of_entries_goes_back_last_first)
 {
 	static const uint32_t counts[] = { 1023,
 		                           1024,
@@ -70,7 +66,6 @@ static void any_number_of_entries_goes_back_last_first(void **state)
 	struct ps_slot slot;
 	uint64_t first;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		uint64_t segment = 12345;
 
@@ -92,13 +87,12 @@ static uint64_t processor_ns(void)
 
 /* A claim waits for it: each entry is walked over a few times, not once for each halving of their
  * number, of which a million has twenty. Processor time, against that of a check of the record. */
-static void a_long_record_goes_back_in_linear_time(void **state)
+TEST(a_long_record_goes_back_in_linear_time)
 {
 	uint64_t segment = 0, began, check = UINT64_MAX, undo = UINT64_MAX;
 	struct ps_image image;
 	struct ps_record *record = make_long_record(&image, (uint8_t *)&segment, 1 << 20);
 
-	(void)state;
 	for (int round = 0; round < 5; round++) {
 		began = processor_ns();
 		assert_int_equal(ps_record_check(record, image.ring_size - 64), PS_RECORD_OK);
@@ -111,14 +105,4 @@ static void a_long_record_goes_back_in_linear_time(void **state)
 	              (unsigned long long)undo / 1000);
 	assert_true(undo < 6 * check);
 	free(image.log);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_number_of_entries_goes_back_last_first),
-		cmocka_unit_test(a_long_record_goes_back_in_linear_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,17 +3,13 @@
  * cancelled ends.
  */
 #include "../../server/host/jobs.h"
+#include "../support/unit.h"
 
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { ROUNDS = 200, MANY = 8 };
 
@@ -48,6 +44,8 @@ static int end(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { begin, end };
+
 static void count_done(struct job *job)
 {
 	assert_true(job->over);
@@ -72,11 +70,10 @@ static void run_at_once(struct job *job)
 	counter++;
 }
 
-static void a_job_without_aside_is_over_at_once(void **state)
+TEST(a_job_without_aside_is_over_at_once)
 {
 	struct job job = { .run = run_at_once, .done = count_done };
 
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		assert_true(jobs_has_room(jobs));
 		assert_true(jobs_start(jobs, &job));
@@ -104,11 +101,10 @@ static void run_long(struct job *job)
 	counter++;
 }
 
-static void who_is_aside_stops_nobody(void **state)
+TEST(who_is_aside_stops_nobody)
 {
 	struct job quick = { .run = run_at_once }, many[JOBS_MAX];
 
-	(void)state;
 	atomic_store(&may_end, false);
 	for (unsigned i = 0; i < JOBS_MAX - 1; i++) {
 		many[i] = (struct job){ .run = run_long, .done = count_done };
@@ -131,11 +127,10 @@ static void who_is_aside_stops_nobody(void **state)
 	assert_true(jobs_has_room(jobs));
 }
 
-static void what_is_cancelled_ends(void **state)
+TEST(what_is_cancelled_ends)
 {
 	struct job first = { .run = run_long, .done = count_done }, second = first;
 
-	(void)state;
 	atomic_store(&may_end, false);
 	assert_true(jobs_has_room(jobs));
 	assert_false(jobs_start(jobs, &first));
@@ -168,11 +163,10 @@ static void run_in_turns(struct job *job)
 
 /* All of them and the loop add to one number: with two turns at once additions are lost, and the
  * thread sanitizer speaks up. */
-static void one_at_a_time_has_the_turn(void **state)
+TEST(one_at_a_time_has_the_turn)
 {
 	struct job many[MANY];
 
-	(void)state;
 	for (int i = 0; i < MANY; i++) {
 		many[i] = (struct job){ .run = run_in_turns, .done = count_done };
 		assert_true(jobs_has_room(jobs));
@@ -210,12 +204,11 @@ static void begin_two(struct job *job)
 
 /* Of the loop, and of a job that has the turn: each begins when the loop comes to it, and the end
  * of the daemon leaves none. */
-static void a_later_job_begins_when_the_loop_comes_to_it(void **state)
+TEST(a_later_job_begins_when_the_loop_comes_to_it)
 {
 	struct later first = { { .run = begin_two, .done = count_done }, 1 };
 	struct later last = { { .run = run_later, .done = count_done }, 3 };
 
-	(void)state;
 	ran = 0;
 	assert_false(job_later(&first.job));
 	assert_int_equal(ran, 0);
@@ -231,7 +224,7 @@ static void a_later_job_begins_when_the_loop_comes_to_it(void **state)
 		assert_int_equal(order[i], i + 1);
 }
 
-static void a_later_job_without_jobs_is_a_call(void **state)
+TEST(a_later_job_without_jobs_is_a_call)
 {
 	struct later only = { { .run = run_later, .done = count_done }, 1 };
 
@@ -241,29 +234,11 @@ static void a_later_job_without_jobs_is_a_call(void **state)
 	assert_int_equal(ran, 1);
 	assert_int_equal(done, 0);
 	jobs = NULL;
-	(void)state;
 }
 
-static void outside_of_a_job_it_is_a_call(void **state)
+TEST(outside_of_a_job_it_is_a_call)
 {
-	(void)state;
 	atomic_store(&may_end, true);
 	job_aside(JOB_ASIDE_LEAST, wait_aside, NULL);
 	assert_false(job_cancelled());
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_job_without_aside_is_over_at_once, begin, end),
-		cmocka_unit_test_setup_teardown(who_is_aside_stops_nobody, begin, end),
-		cmocka_unit_test_setup_teardown(what_is_cancelled_ends, begin, end),
-		cmocka_unit_test_setup_teardown(one_at_a_time_has_the_turn, begin, end),
-		cmocka_unit_test_setup_teardown(outside_of_a_job_it_is_a_call, begin, end),
-		cmocka_unit_test_setup_teardown(a_later_job_begins_when_the_loop_comes_to_it, begin,
-		                                end),
-		cmocka_unit_test_setup_teardown(a_later_job_without_jobs_is_a_call, begin, end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,19 +7,16 @@
 #include "../support/spill_heap.h"
 
 #include "../../server/host/jobs.h"
+#include "../support/unit.h"
 
 #include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum {
 	SIZE = 2 << 20,
@@ -70,6 +67,8 @@ static int setup(void **state)
 	return ret;
 }
 
+const struct unit_fixture unit_fixture = { setup, fixture_teardown };
+
 static void ask_segment(int fd, const char *name)
 {
 	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
@@ -118,7 +117,7 @@ static void expect_signs(struct fixture *fixture, int fd)
 	}
 }
 
-static void what_takes_long_stops_only_its_own_store(void **state)
+TEST(what_takes_long_stops_only_its_own_store)
 {
 	struct fixture *fixture = *state;
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
@@ -158,7 +157,7 @@ static void what_takes_long_stops_only_its_own_store(void **state)
 }
 
 /* The request ends soon, and the memory that it had taken is free again. */
-static void who_gives_up_leaves_nothing_behind(void **state)
+TEST(who_gives_up_leaves_nothing_behind)
 {
 	struct fixture *fixture = *state;
 	uint64_t before = fast_ops->used(fixture->memory);
@@ -177,7 +176,7 @@ static void who_gives_up_leaves_nothing_behind(void **state)
 }
 
 /* One that waits goes, and is in nobody's way. */
-static void who_waits_may_go(void **state)
+TEST(who_waits_may_go)
 {
 	struct fixture *fixture = *state;
 	int owner = begin_long(fixture), first = fixture_tcp(fixture), next = fixture_tcp(fixture);
@@ -205,7 +204,7 @@ static void who_waits_may_go(void **state)
 }
 
 /* Several wait for one store: each goes on when the one before it has been answered. */
-static void those_who_wait_go_on_in_their_order(void **state)
+TEST(those_who_wait_go_on_in_their_order)
 {
 	struct fixture *fixture = *state;
 	int owner = begin_long(fixture), waits[3];
@@ -237,7 +236,7 @@ static void count_event(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Other rules come between requests, not in the middle of one; and nothing new begins before. */
-static void rules_wait_for_what_is_under_way(void **state)
+TEST(rules_wait_for_what_is_under_way)
 {
 	struct fixture *fixture = *state;
 	unsigned came = 0;
@@ -274,7 +273,7 @@ static int claim_and_keep(struct fixture *fixture, int owner)
 
 /* An owner on this host keeps its memory and is taken over: the image is copied away, for as long
  * as that takes, and nobody's time limit ends it. */
-static void a_takeover_that_copies_stops_nobody(void **state)
+TEST(a_takeover_that_copies_stops_nobody)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_unix(fixture), other = fixture_tcp(fixture),
@@ -317,7 +316,7 @@ static void run_ruling(struct job *job)
 
 /* New rules take a store away from an owner that keeps its memory: the image is copied. Meanwhile
  * requests that only look are answered, and those that would change something wait. */
-static void rules_that_have_an_image_copied_stop_nobody(void **state)
+TEST(rules_that_have_an_image_copied_stop_nobody)
 {
 	struct fixture *fixture = *state;
 	struct ruling ruling = { { .run = run_ruling }, fixture };
@@ -378,7 +377,7 @@ static int begin_spill(struct fixture *fixture, struct spill *spill)
 }
 
 /* While images are written, requests that only look are answered; others hear of the progress. */
-static void a_spill_keeps_nobody_from_looking(void **state)
+TEST(a_spill_keeps_nobody_from_looking)
 {
 	struct fixture *fixture = *state;
 	struct spill *spill = spill_heap_new();
@@ -408,7 +407,7 @@ static void a_spill_keeps_nobody_from_looking(void **state)
 }
 
 /* Nobody would be told that all stores were ended: they are served on. */
-static void a_spill_that_nobody_waits_for_is_taken_back(void **state)
+TEST(a_spill_that_nobody_waits_for_is_taken_back)
 {
 	struct fixture *fixture = *state;
 	struct spill *spill = spill_heap_new();
@@ -484,7 +483,7 @@ static void run_load(struct job *job)
 }
 
 /* Who watches a daemon that begins is answered while it reads images from a slow disk. */
-static void a_load_stops_nobody(void **state)
+TEST(a_load_stops_nobody)
 {
 	const struct timeval often = { .tv_usec = 1000 };
 	struct fixture *fixture = *state;
@@ -517,7 +516,7 @@ static void a_load_stops_nobody(void **state)
 }
 
 /* What is under way is cancelled. */
-static void the_daemon_ends_while_it_works(void **state)
+TEST(the_daemon_ends_while_it_works)
 {
 	struct fixture *fixture = *state;
 	uint64_t before = fast_ops->used(fixture->memory);
@@ -528,32 +527,4 @@ static void the_daemon_ends_while_it_works(void **state)
 	assert_null(fixture->daemon->connections);
 	assert_int_equal(fast_ops->used(fixture->memory), before);
 	close(owner);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_takes_long_stops_only_its_own_store, setup,
-		                                fixture_teardown),
-		cmocka_unit_test_setup_teardown(who_gives_up_leaves_nothing_behind, setup,
-		                                fixture_teardown),
-		cmocka_unit_test_setup_teardown(who_waits_may_go, setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(those_who_wait_go_on_in_their_order, setup,
-		                                fixture_teardown),
-		cmocka_unit_test_setup_teardown(rules_wait_for_what_is_under_way, setup,
-		                                fixture_teardown),
-		cmocka_unit_test_setup_teardown(a_takeover_that_copies_stops_nobody, setup,
-		                                fixture_teardown),
-		cmocka_unit_test_setup_teardown(a_spill_keeps_nobody_from_looking, setup,
-		                                fixture_teardown),
-		cmocka_unit_test_setup_teardown(a_spill_that_nobody_waits_for_is_taken_back, setup,
-		                                fixture_teardown),
-		cmocka_unit_test_setup_teardown(rules_that_have_an_image_copied_stop_nobody, setup,
-		                                fixture_teardown),
-		cmocka_unit_test_setup_teardown(a_load_stops_nobody, setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(the_daemon_ends_while_it_works, setup,
-		                                fixture_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,23 +16,21 @@ static Perseas__Roster roster_of(uint64_t epoch, uint64_t version)
 }
 
 /* Rosters of an owner that was fenced may have counted on. */
-static void of_two_rosters_the_later_owners_is_newer(void **state)
+TEST(of_two_rosters_the_later_owners_is_newer)
 {
 	const Perseas__Roster many = roster_of(5, 9), later = roster_of(6, 2);
 
-	(void)state;
 	assert_true(ps_roster_newer(&later, &many));
 	assert_false(ps_roster_newer(&many, &later));
 }
 
 /* By (epoch, version): every two, and every three, of a few, and of none. */
-static void the_order_of_rosters_is_total(void **state)
+TEST(the_order_of_rosters_is_total)
 {
 	enum { EPOCHS = 3, VERSIONS = 3, COUNT = EPOCHS * VERSIONS + 1 };
 	Perseas__Roster rosters[COUNT - 1];
 	const Perseas__Roster *all[COUNT] = { NULL };
 
-	(void)state;
 	for (int i = 0; i + 1 < COUNT; i++) {
 		rosters[i] = roster_of(UINT64_MAX - (unsigned)(i / VERSIONS),
 		                       UINT64_MAX - (unsigned)(i % VERSIONS));
@@ -52,12 +50,11 @@ static void the_order_of_rosters_is_total(void **state)
 }
 
 /* A mirror that was away may have a next roster that the settled one has overtaken. */
-static void a_next_roster_may_be_overtaken(void **state)
+TEST(a_next_roster_may_be_overtaken)
 {
 	Perseas__Header header = PERSEAS__HEADER__INIT;
 	Perseas__Roster settled = roster_of(5, 3), next = roster_of(5, 4);
 
-	(void)state;
 	header.roster = &settled;
 	assert_ptr_equal(ps_roster_newest(&header), &settled);
 	header.next_roster = &next;
@@ -69,11 +66,10 @@ static void a_next_roster_may_be_overtaken(void **state)
 /* --- which store --- */
 
 /* perseas status once took the store that was never made, for it has more images. */
-static void a_making_gives_way_to_a_store(void **state)
+TEST(a_making_gives_way_to_a_store)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 1, 3);
 	list(&s, 1, 0, 1, 4);
 	tell(&s, 0, 0, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
@@ -88,11 +84,10 @@ static void a_making_gives_way_to_a_store(void **state)
 }
 
 /* One image that is settled decides: an open settles the others first. */
-static void a_making_that_is_decided_opens(void **state)
+TEST(a_making_that_is_decided_opens)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 2, 7);
 	tell(&s, 0, 0, 0, 0);
 	tell(&s, 0, 1, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
@@ -104,11 +99,10 @@ static void a_making_that_is_decided_opens(void **state)
 
 /* perseas status once took the first one that it was told of, and the library refused, also where a
  * third store, that it was told of later, had more images than either. */
-static void two_stores_of_one_weight_are_ambiguous(void **state)
+TEST(two_stores_of_one_weight_are_ambiguous)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	for (unsigned store = 0; store < 3; store++)
 		list(&s, store, 0, 1, 6);
 	tell(&s, 0, 1, 0, 9);
@@ -122,11 +116,10 @@ static void two_stores_of_one_weight_are_ambiguous(void **state)
 }
 
 /* Many images that left the roster, of a store that went on elsewhere. */
-static void one_listed_image_outweighs_those_that_are_not(void **state)
+TEST(one_listed_image_outweighs_those_that_are_not)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 1, 0x80);
 	list(&s, 1, 0, 1, 1);
 	for (unsigned k = 0; k < 4; k++)
@@ -140,11 +133,10 @@ static void one_listed_image_outweighs_those_that_are_not(void **state)
 
 /* Mirror 0 makes way for mirror 3. perseas status once said that its image counts for nothing, and
  * what it holds beyond the others was not the newest state that it named. */
-static void a_member_that_leaves_counts_until_the_change_is_settled(void **state)
+TEST(a_member_that_leaves_counts_until_the_change_is_settled)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 2, 0x7);
 	list(&s, 0, 1, 2, 0xe);
 	tell(&s, 0, 0, 0, 9);
@@ -173,11 +165,10 @@ static void a_member_that_leaves_counts_until_the_change_is_settled(void **state
 
 /* A spill that was put back is a second image of the same parent: one of the two is the member, and
  * the same one whoever is asked first. Where the parent is there as well, neither is. */
-static void of_two_loaded_from_the_same_one_counts(void **state)
+TEST(of_two_loaded_from_the_same_one_counts)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 2, 0x7);
 	tell(&s, 0, 5, 0, 1)->parent_id = image_of(0, 0);
 	tell(&s, 0, 6, 0, 2)->parent_id = image_of(0, 0);
@@ -196,11 +187,10 @@ static void of_two_loaded_from_the_same_one_counts(void **state)
 }
 
 /* By two addresses: it would have two voices. */
-static void one_image_has_one_voice(void **state)
+TEST(one_image_has_one_voice)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 2, 0x7);
 	tell(&s, 0, 1, 0, 4);
 	tell(&s, 0, 1, 0, 4);
@@ -216,11 +206,10 @@ static void one_image_has_one_voice(void **state)
 /* The same where nobody named one of the two: this host's own daemon, at the address by which the
  * roster lists another host's. It has no voice, is no member that lost its memory, and keeps nobody
  * from opening the store by those that were named. */
-static void an_address_that_leads_elsewhere_counts_for_nothing(void **state)
+TEST(an_address_that_leads_elsewhere_counts_for_nothing)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 2, 0x7);
 	tell(&s, 0, 1, 0, 4);
 	tell(&s, 0, 1, 0, 4);
@@ -246,11 +235,10 @@ static void an_address_that_leads_elsewhere_counts_for_nothing(void **state)
 
 /* Whoever was named has it, in whatever order they are; of two that were not, the one that the
  * roster lists there. */
-static void an_image_is_where_the_roster_lists_it(void **state)
+TEST(an_image_is_where_the_roster_lists_it)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 2, 0x7);
 	tell(&s, 0, 1, 0, 4);
 	tell(&s, 0, 1, 0, 4);
@@ -273,11 +261,10 @@ static void an_image_is_where_the_roster_lists_it(void **state)
 }
 
 /* Nor does an image weigh more, in the choice between two stores, for being told of twice. */
-static void an_image_weighs_once(void **state)
+TEST(an_image_weighs_once)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 1, 0x1);
 	list(&s, 1, 0, 1, 0x1);
 	tell(&s, 0, 0, 0, 4);
@@ -290,12 +277,11 @@ static void an_image_weighs_once(void **state)
 /* --- what an open would come to --- */
 
 /* Three mirrors, W = 2: two voices make the state known. */
-static void r_must_have_a_voice(void **state)
+TEST(r_must_have_a_voice)
 {
 	struct scene s = { .count = 0 };
 	Perseas__Header *other;
 
-	(void)state;
 	list(&s, 0, 0, 2, 0x7);
 	assert_int_equal(judge(&s), PS_OUTLOOK_NOTHING);
 	tell(&s, 0, 0, 0, 4);
@@ -318,11 +304,10 @@ static void r_must_have_a_voice(void **state)
 
 /* Three mirrors, W = 3: one knows the state, two must be touched, and the third may be made anew
  * where it says that it lost its memory. */
-static void t_must_be_touched_and_w_be_had(void **state)
+TEST(t_must_be_touched_and_w_be_had)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 3, 0x7);
 	tell(&s, 0, 0, 0, 4);
 	assert_int_equal(judge(&s), PS_OUTLOOK_UNSEEN);
@@ -341,12 +326,11 @@ static void t_must_be_touched_and_w_be_had(void **state)
 /* --- forks --- */
 
 /* Its own roster lists it, and these have none of what that has; whatever is newer. */
-static void an_image_of_a_fork_is_not_replaced(void **state)
+TEST(an_image_of_a_fork_is_not_replaced)
 {
 	struct scene s = { .count = 0 };
 	Perseas__Header *header;
 
-	(void)state;
 	list(&s, 0, 0, 2, 0x3);
 	list(&s, 0, 1, 2, 0x30);
 	list(&s, 0, 2, 2, 0x21);
@@ -378,11 +362,10 @@ static void an_image_of_a_fork_is_not_replaced(void **state)
 }
 
 /* One image of three knows no newest state, and is in nobody's way. */
-static void what_is_left_of_a_roster_stops_no_open(void **state)
+TEST(what_is_left_of_a_roster_stops_no_open)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 2, 0x7);
 	list(&s, 0, 1, 1, 0x10);
 	tell(&s, 0, 0, 0, 4);
@@ -396,12 +379,11 @@ static void what_is_left_of_a_roster_stops_no_open(void **state)
 
 /* The roster before a change that is decided says nothing any more: neither whose image it is, nor
  * what it has in common with others. */
-static void a_decided_change_says_who_has_a_fork(void **state)
+TEST(a_decided_change_says_who_has_a_fork)
 {
 	struct scene s = { .count = 0 };
 	Perseas__Header *joins, *leaves;
 
-	(void)state;
 	list(&s, 0, 0, 2, 0x3);
 	list(&s, 0, 1, 2, 0x6);
 	list(&s, 0, 2, 2, 0x9);
@@ -418,11 +400,10 @@ static void a_decided_change_says_who_has_a_fork(void **state)
 }
 
 /* The roster has the address of one that shows a fork's image: an open has no W. */
-static void a_member_with_an_image_of_a_fork_is_not_made_anew(void **state)
+TEST(a_member_with_an_image_of_a_fork_is_not_made_anew)
 {
 	struct scene s = { .count = 0 };
 
-	(void)state;
 	list(&s, 0, 0, 1, 0x10);
 	list(&s, 0, 1, 2, 0x3);
 	tell(&s, 0, 0, 1, 4);
@@ -435,31 +416,4 @@ static void a_member_with_an_image_of_a_fork_is_not_made_anew(void **state)
 	assert_ptr_equal(s.j.as[1], image_of(0, 1).data);
 	list(&s, 0, 0, 1, 0x11);
 	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_two_rosters_the_later_owners_is_newer),
-		cmocka_unit_test(the_order_of_rosters_is_total),
-		cmocka_unit_test(a_next_roster_may_be_overtaken),
-		cmocka_unit_test(a_making_gives_way_to_a_store),
-		cmocka_unit_test(a_making_that_is_decided_opens),
-		cmocka_unit_test(two_stores_of_one_weight_are_ambiguous),
-		cmocka_unit_test(one_listed_image_outweighs_those_that_are_not),
-		cmocka_unit_test(a_member_that_leaves_counts_until_the_change_is_settled),
-		cmocka_unit_test(of_two_loaded_from_the_same_one_counts),
-		cmocka_unit_test(one_image_has_one_voice),
-		cmocka_unit_test(an_address_that_leads_elsewhere_counts_for_nothing),
-		cmocka_unit_test(an_image_is_where_the_roster_lists_it),
-		cmocka_unit_test(an_image_weighs_once),
-		cmocka_unit_test(r_must_have_a_voice),
-		cmocka_unit_test(t_must_be_touched_and_w_be_had),
-		cmocka_unit_test(an_image_of_a_fork_is_not_replaced),
-		cmocka_unit_test(a_decided_change_says_who_has_a_fork),
-		cmocka_unit_test(what_is_left_of_a_roster_stops_no_open),
-		cmocka_unit_test(a_member_with_an_image_of_a_fork_is_not_made_anew),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,11 +109,10 @@ static void assert_alike(const struct ps_judgement *a, const struct ps_judgement
 	assert_int_equal(a->marked, b->marked);
 }
 
-static void whoever_is_asked_first_it_is_judged_alike(void **state)
+TEST(whoever_is_asked_first_it_is_judged_alike)
 {
 	static struct scene s, other;
 
-	(void)state;
 	for (uint32_t seed = 0; seed < SEEDS; seed++) {
 		unsigned to[MIRRORS];
 
@@ -140,11 +139,10 @@ static void whoever_is_asked_first_it_is_judged_alike(void **state)
 }
 
 /* One that does not answer, or whose image left the roster. */
-static void who_knows_no_more_changes_nothing(void **state)
+TEST(who_knows_no_more_changes_nothing)
 {
 	static struct scene s, more;
 
-	(void)state;
 	for (uint32_t seed = 0; seed < SEEDS; seed++) {
 		Perseas__Header old = PERSEAS__HEADER__INIT;
 		unsigned at;
@@ -180,11 +178,10 @@ static bool says(const struct scene *s, const struct ps_told *told)
 }
 
 /* Store, rosters and state are what some mirror told, and nobody with a say told of newer ones. */
-static void what_is_chosen_is_held_by_somebody(void **state)
+TEST(what_is_chosen_is_held_by_somebody)
 {
 	static struct scene s;
 
-	(void)state;
 	for (uint32_t seed = 0; seed < SEEDS; seed++) {
 		bool store = false, settled = false, next = false;
 
@@ -348,12 +345,11 @@ static bool opens(const struct scene *s)
 	return whole >= last->acks;
 }
 
-static void it_opens_where_the_rules_say_so(void **state)
+TEST(it_opens_where_the_rules_say_so)
 {
 	static struct scene s;
 	unsigned yes = 0, no = 0;
 
-	(void)state;
 	for (uint32_t seed = 0; seed < SEEDS; seed++) {
 		draw(&s, seed);
 		if (judge(&s) < PS_OUTLOOK_UNKNOWN) {
@@ -368,16 +364,4 @@ static void it_opens_where_the_rules_say_so(void **state)
 	}
 	assert_in_range(yes, SEEDS / 20, SEEDS);
 	assert_in_range(no, SEEDS / 20, SEEDS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whoever_is_asked_first_it_is_judged_alike),
-		cmocka_unit_test(who_knows_no_more_changes_nothing),
-		cmocka_unit_test(what_is_chosen_is_held_by_somebody),
-		cmocka_unit_test(it_opens_where_the_rules_say_so),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,19 +3,16 @@
  * daemon's loop in the test's.
  */
 #include "data_rig.h"
+#include "../support/unit.h"
 
 #include <event2/event.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { BLOCK = 64 << 10, SECONDS_MS = 600000 };
 
@@ -418,16 +415,16 @@ static void a_thread_that_spins_still_stops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(different_stores_are_on_different_threads),
-		TEST(nothing_is_written_after_a_cut),
-		TEST(all_get_their_turn),
-		TEST(floods_keep_nobody_out),
-		TEST(others_wait_for_what_they_took_beside_data),
-		TEST(others_get_their_part_beside_data),
-		TEST(what_others_take_counts_until_it_is_too_much),
-		TEST(the_loop_keeps_nobody_out),
-		TEST(a_thread_that_spins_still_stops),
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+		ENTRY(different_stores_are_on_different_threads),
+		ENTRY(nothing_is_written_after_a_cut),
+		ENTRY(all_get_their_turn),
+		ENTRY(floods_keep_nobody_out),
+		ENTRY(others_wait_for_what_they_took_beside_data),
+		ENTRY(others_get_their_part_beside_data),
+		ENTRY(what_others_take_counts_until_it_is_too_much),
+		ENTRY(the_loop_keeps_nobody_out),
+		ENTRY(a_thread_that_spins_still_stops),
 	};
 
 	fixture_threads = 2;

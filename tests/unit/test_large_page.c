@@ -7,12 +7,7 @@
 #include "../../client/core/address.h"
 #include "../../client/core/fabric.h"
 #include "../../proto/base/large_page.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "../support/unit.h"
 
 enum { EPOCH = 7, REGIONS = 3 };
 
@@ -52,7 +47,7 @@ static void make_grant(struct grant *g, uint64_t size)
 }
 
 /* More than an owner maps page by page at once, and less. */
-static void a_mirrors_large_pages_are_mapped_as_such(void **state)
+TEST(a_mirrors_large_pages_are_mapped_as_such)
 {
 	static const uint64_t sizes[] = { (uint64_t)300 << 20, 2 * LARGE };
 	const uint64_t value = 5;
@@ -60,7 +55,6 @@ static void a_mirrors_large_pages_are_mapped_as_such(void **state)
 	const struct ps_chain chain = { .writes = &write, .count = 1 };
 	struct ps_error error;
 
-	(void)state;
 	if (!can_be_large_shared())
 		skip();
 	for (unsigned i = 0; i < 2; i++) {
@@ -85,9 +79,8 @@ static void a_mirrors_large_pages_are_mapped_as_such(void **state)
 }
 
 /* Whatever the kernel would have chosen. */
-static void a_place_is_a_multiple_of_a_large_page(void **state)
+TEST(a_place_is_a_multiple_of_a_large_page)
 {
-	(void)state;
 	assert_null(ps_large_place(PS_LARGE_PAGE - 1));
 	assert_null(ps_large_place(UINT64_MAX));
 	for (uint64_t length = PS_LARGE_PAGE; length < 20 * PS_LARGE_PAGE; length += 4096 * 37) {
@@ -96,14 +89,4 @@ static void a_place_is_a_multiple_of_a_large_page(void **state)
 		assert_non_null(place);
 		assert_int_equal((uintptr_t)place % PS_LARGE_PAGE, 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mirrors_large_pages_are_mapped_as_such),
-		cmocka_unit_test(a_place_is_a_multiple_of_a_large_page),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@ static int setup_one_ack(void **state)
 	return setup_on_demand(state, 2, 1);
 }
 
+const struct unit_fixture unit_fixture = { setup_one_ack, teardown };
+
 static uint64_t generation(struct fixture *f, unsigned mirror)
 {
 	Perseas__Header *header = header_of(f, mirror);
@@ -30,7 +32,7 @@ static void fall_behind(struct fixture *f)
 /* W = 1: mirror 0 is lost with its memory, and mirror 1 is stale. Its image is the only one with
  * what is missing here, and is read, a granule at a time, until all is here. Only then is the one
  * that was made beside it put in its place. */
-static void test_the_old_image_is_read_until_all_is_here(void **state)
+TEST(test_the_old_image_is_read_until_all_is_here)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -77,7 +79,7 @@ static int change(struct owner *o, int kind, const char *address, const char *wi
 
 /* Mirror 0 is back without its memory, and waits for what is missing: mirror 1 alone has that, and
  * cannot leave. */
-static void test_the_last_source_cannot_leave(void **state)
+TEST(test_the_last_source_cannot_leave)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -122,7 +124,7 @@ static int setup_only_one(void **state)
 }
 
 /* The only mirror is replaced: it leaves when the new one has what is missing here, too. */
-static void test_the_last_source_is_replaced(void **state)
+TEST_WITH(test_the_last_source_is_replaced, setup_only_one, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -142,16 +144,4 @@ static void test_the_last_source_is_replaced(void **state)
 	assert_int_equal(pager_gate.fills, 1 + GRANULES);
 	fetch_all(f, 0);
 	assert_image(f, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_the_old_image_is_read_until_all_is_here, setup_one_ack),
-		TEST(test_the_last_source_cannot_leave, setup_one_ack),
-		TEST(test_the_last_source_is_replaced, setup_only_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

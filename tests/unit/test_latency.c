@@ -3,17 +3,12 @@
  * percentiles say, and how counts travel.
  */
 #include "../../proto/base/latency.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void every_time_is_in_the_bucket_that_ends_after_it(void **state)
+TEST(every_time_is_in_the_bucket_that_ends_after_it)
 {
 	static const uint64_t times[] = { 0,
 		                          1,
@@ -29,7 +24,6 @@ static void every_time_is_in_the_bucket_that_ends_after_it(void **state)
 		                          (uint64_t)1 << 36,
 		                          UINT64_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		unsigned bucket = ps_latency_bucket(times[i]);
 
@@ -41,9 +35,8 @@ static void every_time_is_in_the_bucket_that_ends_after_it(void **state)
 }
 
 /* No gap, no overlap, and a sixteenth wide at most. */
-static void buckets_follow_each_other(void **state)
+TEST(buckets_follow_each_other)
 {
-	(void)state;
 	for (unsigned i = 0; i + 1 < PS_LATENCY_BUCKETS; i++) {
 		uint64_t end = ps_latency_end(i), first = i ? ps_latency_end(i - 1) + 1 : 0;
 
@@ -55,11 +48,10 @@ static void buckets_follow_each_other(void **state)
 	assert_true(ps_latency_end(PS_LATENCY_BUCKETS - 1) == UINT64_MAX);
 }
 
-static void percentiles_are_those_of_the_counts(void **state)
+TEST(percentiles_are_those_of_the_counts)
 {
 	struct ps_latency l = { .sum_ns = 0 };
 
-	(void)state;
 	l.max_ns = 7;
 	assert_int_equal(ps_latency_percentile(&l, 50), 0);
 	l.max_ns = 0;
@@ -75,12 +67,11 @@ static void percentiles_are_those_of_the_counts(void **state)
 	assert_int_equal(ps_latency_percentile(&l, 100), (uint64_t)1 << 40);
 }
 
-static void counts_come_back_as_they_were(void **state)
+TEST(counts_come_back_as_they_were)
 {
 	struct ps_latency l = { .sum_ns = 0 }, back;
 	Perseas__Latencies message;
 
-	(void)state;
 	ps_latency_message(&l, &message);
 	assert_int_equal(message.n_counts, 0);
 	assert_null(ps_latency_fault(&message));
@@ -100,12 +91,11 @@ static void counts_come_back_as_they_were(void **state)
 	assert_null(ps_latency_fault(&message));
 }
 
-static void more_counts_in_every_bucket_is_more(void **state)
+TEST(more_counts_in_every_bucket_is_more)
 {
 	struct ps_latency l = { .sum_ns = 0 }, more;
 	Perseas__Latencies earlier, later;
 
-	(void)state;
 	ps_latency_add(&l, 700, 2);
 	more = l;
 	ps_latency_add(&more, 20, 1);
@@ -120,17 +110,4 @@ static void more_counts_in_every_bucket_is_more(void **state)
 	assert_false(ps_latency_grew(&later, &earlier));
 	more.counts[ps_latency_bucket(700)]--;
 	assert_false(ps_latency_grew(&earlier, &later));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_time_is_in_the_bucket_that_ends_after_it),
-		cmocka_unit_test(buckets_follow_each_other),
-		cmocka_unit_test(percentiles_are_those_of_the_counts),
-		cmocka_unit_test(counts_come_back_as_they_were),
-		cmocka_unit_test(more_counts_in_every_bucket_is_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

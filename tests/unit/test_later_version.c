@@ -14,6 +14,8 @@
 #include "../../proto/image/crc32c.h"
 #include "../../server/store/control.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 enum later { LEVEL, HIGHEST, NEXT, VALUE, FIELD, FORMAT, LATER };
 
 /* Field 99, a number. */
@@ -50,13 +52,12 @@ static uint8_t *later_file(const Perseas__Header *header, enum later what, size_
 }
 
 /* Whatever a later version may change in a header file; what is broken is not called later. */
-static void a_header_file_of_a_later_version_is_told_from_a_damaged_one(void **state)
+TEST_WITH(a_header_file_of_a_later_version_is_told_from_a_damaged_one, NULL, NULL)
 {
 	struct message_header *h = message_header_new();
 	struct ps_header_file head;
 	const char *why;
 
-	(void)state;
 	for (enum later what = LEVEL; what < LATER; what++) {
 		size_t len;
 		uint8_t *bytes = later_file(&h->header, what, &len);
@@ -116,7 +117,7 @@ static void fill_create(Perseas__CreateRequest *create, struct message_header *h
 }
 
 /* So an older mirror cannot join such a store, and nobody makes one. */
-static void a_mirror_takes_no_roster_of_a_later_level(void **state)
+TEST_WITH(a_mirror_takes_no_roster_of_a_later_level, NULL, NULL)
 {
 	struct message_header *h = message_header_new();
 	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
@@ -126,7 +127,6 @@ static void a_mirror_takes_no_roster_of_a_later_level(void **state)
 	Perseas__Request rebuilds = MESSAGE_REQUEST(rebuild, REBUILD, &rebuild);
 	Perseas__Request changes = MESSAGE_REQUEST(roster, ROSTER, &change);
 
-	(void)state;
 	fill_create(&create, h);
 	change.roster = &h->roster;
 	assert_level_refused(&creates.base, &h->roster);
@@ -143,7 +143,7 @@ static void a_mirror_takes_no_roster_of_a_later_level(void **state)
 }
 
 /* In the answer to an owner that is of a later version than the mirror. */
-static void a_mirror_says_that_a_roster_is_of_a_later_version(void **state)
+TEST(a_mirror_says_that_a_roster_is_of_a_later_version)
 {
 	struct rig *rig = *state;
 	struct message_header *h = message_header_new();
@@ -176,7 +176,7 @@ static void a_mirror_says_that_a_roster_is_of_a_later_version(void **state)
 }
 
 /* An owner and the command. */
-static void who_is_told_of_a_later_level_is_told_what_to_do(void **state)
+TEST_WITH(who_is_told_of_a_later_level_is_told_what_to_do, NULL, NULL)
 {
 	Perseas__StoreStatus status, *listed = &status;
 	Perseas__Slot slot;
@@ -190,7 +190,6 @@ static void who_is_told_of_a_later_level_is_told_what_to_do(void **state)
 	uint8_t *bytes;
 	size_t len;
 
-	(void)state;
 	body.status = &status;
 	list.stores = &listed;
 	list.n_stores = 1;
@@ -289,7 +288,7 @@ static void assert_all_refused(struct rig *rig)
 }
 
 /* Whoever asks what of it: and the later version finds everything as it left it. */
-static void a_mirror_leaves_an_image_of_a_later_version_as_it_is(void **state)
+TEST(a_mirror_leaves_an_image_of_a_later_version_as_it_is)
 {
 	struct rig *rig = *state;
 	unsigned pieces;
@@ -320,7 +319,7 @@ static void a_mirror_leaves_an_image_of_a_later_version_as_it_is(void **state)
 }
 
 /* In memory, and on disk: the one that could be read does not take the place of the other. */
-static void no_spill_replaces_an_image_of_a_later_version(void **state)
+TEST(no_spill_replaces_an_image_of_a_later_version)
 {
 	struct rig *rig = *state;
 	uint8_t *bytes, *copy;
@@ -359,7 +358,7 @@ static void set_format(struct rig *rig, uint32_t by)
 
 /* A spill is an archive, as a snapshot is. Where all mirrors found nothing, an owner would make an
  * empty store: so this one says what is there, and the later version finds it. */
-static void an_archive_of_a_later_version_is_kept(void **state)
+TEST(an_archive_of_a_later_version_is_kept)
 {
 	struct rig *rig = *state;
 
@@ -383,7 +382,7 @@ static void an_archive_of_a_later_version_is_kept(void **state)
 }
 
 /* Memory ends with its host: what this version cannot write must not be taken for spilled. */
-static void no_spill_does_without_an_image_of_a_later_version(void **state)
+TEST(no_spill_does_without_an_image_of_a_later_version)
 {
 	struct rig *rig = *state;
 	Perseas__SpillReply reply = PERSEAS__SPILL_REPLY__INIT;
@@ -403,25 +402,4 @@ static void no_spill_does_without_an_image_of_a_later_version(void **state)
 	assert_int_equal(sum.failed, 1);
 	assert_non_null(strstr(rig->complaint, "store bank is not spilled: a later version"));
 	assert_int_equal(spill_heap_count(rig->spill), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_header_file_of_a_later_version_is_told_from_a_damaged_one),
-		cmocka_unit_test(a_mirror_takes_no_roster_of_a_later_level),
-		cmocka_unit_test_setup_teardown(a_mirror_says_that_a_roster_is_of_a_later_version,
-		                                setup, teardown),
-		cmocka_unit_test(who_is_told_of_a_later_level_is_told_what_to_do),
-		cmocka_unit_test_setup_teardown(
-			a_mirror_leaves_an_image_of_a_later_version_as_it_is, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_spill_replaces_an_image_of_a_later_version,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(an_archive_of_a_later_version_is_kept, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(no_spill_does_without_an_image_of_a_later_version,
-		                                setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,11 +46,10 @@ static struct owner *begin_left(void)
 }
 
 /* One of them is enough: the roster tells of the other. */
-static void a_store_that_left_its_list_is_opened_where_it_is(void **state)
+TEST(a_store_that_left_its_list_is_opened_where_it_is)
 {
 	struct owner *o = begin_left();
 
-	(void)state;
 	if (open_learnt(o, STORE " 0:1 sim://3", PERSEAS_CREATE))
 		fail_msg("%s", o->error.text);
 	owner_map(o);
@@ -60,7 +59,7 @@ static void a_store_that_left_its_list_is_opened_where_it_is(void **state)
 }
 
 /* A standby within that process looks there, too. */
-static void a_standby_follows_it_there(void **state)
+TEST(a_standby_follows_it_there)
 {
 	struct owner *o = begin_left();
 	struct ps_env *looks = env_with(o, STORE " 0:1 sim://2,sim://3", LIST);
@@ -68,7 +67,6 @@ static void a_standby_follows_it_there(void **state)
 	struct ps_standing_now now;
 	struct ps_follow follow;
 
-	(void)state;
 	assert_int_equal(ps_follow_open(&follow, STORE, LIST, NULL, looks, watches, 1000,
 	                                &o->error),
 	                 0);
@@ -87,7 +85,7 @@ static void a_standby_follows_it_there(void **state)
 
 /* Who it was told of is silent when it first looks, and the list tells of a roster that others
  * followed. */
-static void a_standby_does_not_forget_them_for_an_older_roster(void **state)
+TEST(a_standby_does_not_forget_them_for_an_older_roster)
 {
 	struct owner *o = begin(2, 2);
 	struct ps_env *looks, *watches = direct_env(o->d);
@@ -95,7 +93,6 @@ static void a_standby_does_not_forget_them_for_an_older_roster(void **state)
 	struct ps_follow follow;
 	char learnt[64];
 
-	(void)state;
 	replace_member(o, "sim://0", "sim://2");
 	replace_member(o, "sim://1", "sim://3");
 	replace_member(o, "sim://2", "sim://4");
@@ -124,11 +121,10 @@ static void a_standby_does_not_forget_them_for_an_older_roster(void **state)
 }
 
 /* The store is gone there, too: a new one is at the mirrors of the list alone. */
-static void no_store_is_made_there(void **state)
+TEST(no_store_is_made_there)
 {
 	struct owner *o = owner_new(MIRRORS);
 
-	(void)state;
 	o->options.acks = 3;
 	assert_int_equal(open_learnt(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE),
 	                 PERSEAS_EINVAL);
@@ -143,11 +139,10 @@ static void no_store_is_made_there(void **state)
 }
 
 /* It may be there still, where that mirror does not answer. */
-static void none_is_made_while_it_may_be_there(void **state)
+TEST(none_is_made_while_it_may_be_there)
 {
 	struct owner *o = begin_left();
 
-	(void)state;
 	direct_crash(o->d, 2);
 	direct_crash(o->d, 3);
 	assert_int_equal(open_learnt(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE),
@@ -172,9 +167,8 @@ static unsigned count_learnt(const char *learnt, const char *beside)
 
 /* What is of another store or of another list says nothing of this one, nor does what is not as it
  * should be. */
-static void it_is_of_one_store_and_list(void **state)
+TEST(it_is_of_one_store_and_list)
 {
-	(void)state;
 	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1,tcp://m2:2", LIST), 2);
 	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1", "sim://0"), 0);
 	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1", NULL), 0);
@@ -193,11 +187,10 @@ static void it_is_of_one_store_and_list(void **state)
 
 /* The list has another address of the same mirror, which did not answer whoever looked before: that
  * is no mistake of who wrote the list. */
-static void a_mirror_that_is_named_otherwise_is_no_other(void **state)
+TEST(a_mirror_that_is_named_otherwise_is_no_other)
 {
 	struct owner *o = begin(3, 2);
 
-	(void)state;
 	owner_die(o);
 	o->d->leads[1] = 2;
 	if (open_learnt(o, STORE " 0:1 sim://2", 0))
@@ -207,31 +200,14 @@ static void a_mirror_that_is_named_otherwise_is_no_other(void **state)
 }
 
 /* The list may have come to name them since. */
-static void a_mirror_that_is_named_is_no_other(void **state)
+TEST(a_mirror_that_is_named_is_no_other)
 {
 	struct owner *o = begin(2, 2);
 
-	(void)state;
 	owner_die(o);
 	if (open_learnt(o, STORE " 0:1 sim://1,sim://0", 0))
 		fail_msg("%s", o->error.text);
 	assert_int_equal(o->p->mirror_count, 2);
 	assert_false(o->p->mirrors[1].added);
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_store_that_left_its_list_is_opened_where_it_is),
-		cmocka_unit_test(a_standby_follows_it_there),
-		cmocka_unit_test(a_standby_does_not_forget_them_for_an_older_roster),
-		cmocka_unit_test(no_store_is_made_there),
-		cmocka_unit_test(none_is_made_while_it_may_be_there),
-		cmocka_unit_test(it_is_of_one_store_and_list),
-		cmocka_unit_test(a_mirror_that_is_named_otherwise_is_no_other),
-		cmocka_unit_test(a_mirror_that_is_named_is_no_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,21 +5,20 @@
 #include "../../client/host/vault.h"
 #include "../../server/loop/connection.h"
 #include "../support/daemon_fixture.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 enum { PATIENCE = 10000 }; /* milliseconds, far more than what is waited for takes */
 
@@ -88,7 +87,7 @@ static void hang_up(struct fixture *fixture, int fd, unsigned left)
 }
 
 /* The owner's own connection is still there: as of a process whose memory is being freed. */
-static void a_session_ends_with_its_lifeline(void **state)
+TEST(a_session_ends_with_its_lifeline)
 {
 	struct fixture *fixture = *state;
 	struct token token;
@@ -105,7 +104,7 @@ static void a_session_ends_with_its_lifeline(void **state)
 }
 
 /* Who needs a place takes it from a lifeline, too. */
-static void a_lifeline_that_the_mirror_closes_ends_nothing(void **state)
+TEST(a_lifeline_that_the_mirror_closes_ends_nothing)
 {
 	struct fixture *fixture = *state;
 	struct token token;
@@ -124,7 +123,7 @@ static void a_lifeline_that_the_mirror_closes_ends_nothing(void **state)
 }
 
 /* An owner that let go, and came again, before its lifeline of then was closed. */
-static void a_lifeline_of_an_earlier_session_ends_nothing(void **state)
+TEST(a_lifeline_of_an_earlier_session_ends_nothing)
 {
 	struct fixture *fixture = *state;
 	Perseas__ReleaseRequest release = PERSEAS__RELEASE_REQUEST__INIT;
@@ -144,7 +143,7 @@ static void a_lifeline_of_an_earlier_session_ends_nothing(void **state)
 }
 
 /* A stranger, who knows no token or is not who the session belongs to; and the session itself. */
-static void nobody_names_the_session_of_another(void **state)
+TEST(nobody_names_the_session_of_another)
 {
 	struct fixture *fixture = *state;
 	struct token token, zero = { { 0 } };
@@ -169,7 +168,7 @@ static void nobody_names_the_session_of_another(void **state)
 }
 
 /* Else one end could end a chain of sessions as long as somebody likes. */
-static void a_connection_that_claims_is_no_lifeline_any_more(void **state)
+TEST(a_connection_that_claims_is_no_lifeline_any_more)
 {
 	struct fixture *fixture = *state;
 	struct token token;
@@ -214,7 +213,7 @@ static void assert_ends(int fd)
 }
 
 /* One end is the vault's alone: it ends when the vault drops it, and not when this table does. */
-static void what_is_kept_is_in_no_other_table(void **state)
+TEST_WITH(what_is_kept_is_in_no_other_table, NULL, NULL)
 {
 	struct ps_vault vault;
 	int pair[2], copy[2];
@@ -222,7 +221,6 @@ static void what_is_kept_is_in_no_other_table(void **state)
 	ino_t kept;
 	char byte;
 
-	(void)state;
 	ps_vault_init(&vault);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, copy), 0);
@@ -248,14 +246,13 @@ static void what_is_kept_is_in_no_other_table(void **state)
 }
 
 /* What a child of fork would keep open would hide the end of its parent. */
-static void a_child_has_no_copy_of_what_is_kept(void **state)
+TEST_WITH(a_child_has_no_copy_of_what_is_kept, NULL, NULL)
 {
 	struct ps_vault vault;
 	int pair[2], wait[2];
 	char byte;
 	pid_t child;
 
-	(void)state;
 	ps_vault_init(&vault);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(pipe(wait), 0);
@@ -277,7 +274,7 @@ static void a_child_has_no_copy_of_what_is_kept(void **state)
 }
 
 /* The end of a connection that was not kept would end its session. */
-static void a_vault_that_is_full_takes_no_more(void **state)
+TEST_WITH(a_vault_that_is_full_takes_no_more, NULL, NULL)
 {
 	enum { MANY = 100 };
 	struct ps_vault vault;
@@ -285,7 +282,6 @@ static void a_vault_that_is_full_takes_no_more(void **state)
 	uint64_t first;
 	unsigned taken = 1;
 
-	(void)state;
 	ps_vault_init(&vault);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	first = ps_vault_give(&vault, pair[1]);
@@ -300,21 +296,4 @@ static void a_vault_that_is_full_takes_no_more(void **state)
 	ps_vault_close(&vault);
 	close(pair[0]);
 	close(pair[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(a_session_ends_with_its_lifeline),
-		TEST(a_lifeline_that_the_mirror_closes_ends_nothing),
-		TEST(a_lifeline_of_an_earlier_session_ends_nothing),
-		TEST(nobody_names_the_session_of_another),
-		TEST(a_connection_that_claims_is_no_lifeline_any_more),
-		cmocka_unit_test(what_is_kept_is_in_no_other_table),
-		cmocka_unit_test(a_child_has_no_copy_of_what_is_kept),
-		cmocka_unit_test(a_vault_that_is_full_takes_no_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,12 +144,13 @@ static int setup(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, NULL };
+
 /* A mirror takes the end of a lifeline for that of its owner, unless the session is over. */
-static void a_lifeline_ends_after_the_release_and_the_session(void **state)
+TEST(a_lifeline_ends_after_the_release_and_the_session)
 {
 	struct owner *o = begin();
 
-	(void)state;
 	keep(o);
 	for (unsigned i = 0; i < TRIO; i++) {
 		assert_int_equal(seen.times[i][LINE_ASKED], 1);
@@ -168,11 +169,10 @@ static void a_lifeline_ends_after_the_release_and_the_session(void **state)
 
 /* It is asked once for each session, and the owner goes on without. A mirror that was asked may
  * have granted it, for all that is known: such a connection stays for as long as the session. */
-static void a_mirror_of_the_version_before_has_no_lifeline(void **state)
+TEST(a_mirror_of_the_version_before_has_no_lifeline)
 {
 	struct owner *o;
 
-	(void)state;
 	seen.ages[0] = REFUSED_WHEN_SENT;
 	seen.ages[1] = REFUSED_WHEN_ANSWERED;
 	o = begin();
@@ -190,14 +190,4 @@ static void a_mirror_of_the_version_before_has_no_lifeline(void **state)
 	}
 	assert_true(seen.at[1][SESSION_ENDED] < seen.at[1][LINE_ENDED]);
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_lifeline_ends_after_the_release_and_the_session, setup),
-		cmocka_unit_test_setup(a_mirror_of_the_version_before_has_no_lifeline, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

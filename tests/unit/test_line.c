@@ -4,6 +4,8 @@
  */
 #include "line_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* The mirror has completed so many more, and the leader sees it. */
 static void complete_for_leader(unsigned count)
 {
@@ -14,9 +16,8 @@ static void complete_for_leader(unsigned count)
 }
 
 /* Another thread sees that the mirror has completed transactions in the order of posting. */
-static void a_completion_wakes_those_whose_transactions_are_held(void **state)
+TEST(a_completion_wakes_those_whose_transactions_are_held)
 {
-	(void)state;
 	begin_all();
 	complete(1);
 	assert_int_equal(end(0), 0);
@@ -36,9 +37,8 @@ static void a_completion_wakes_those_whose_transactions_are_held(void **state)
 }
 
 /* The leader's own is held last, and whoever waits for it was called before. */
-static void one_completion_of_all_wakes_all(void **state)
+TEST(one_completion_of_all_wakes_all)
 {
-	(void)state;
 	begin_all();
 	complete(WAITERS);
 	for (unsigned i = 0; i < WAITERS; i++)
@@ -47,9 +47,8 @@ static void one_completion_of_all_wakes_all(void **state)
 }
 
 /* Each needs the lock first of all. */
-static void the_leader_calls_the_others_when_it_has_let_go_of_the_lock(void **state)
+TEST(the_leader_calls_the_others_when_it_has_let_go_of_the_lock)
 {
-	(void)state;
 	begin_all();
 	calls_outside = true;
 	complete_for_leader(WAITERS);
@@ -59,9 +58,8 @@ static void the_leader_calls_the_others_when_it_has_let_go_of_the_lock(void **st
 }
 
 /* The first that it wakes takes its processor. */
-static void those_that_are_woken_call_the_rest(void **state)
+TEST(those_that_are_woken_call_the_rest)
 {
-	(void)state;
 	begin_all();
 	is_slow_to_call = true;
 	complete_for_leader(WAITERS);
@@ -70,9 +68,8 @@ static void those_that_are_woken_call_the_rest(void **state)
 }
 
 /* More than it keeps calls of. */
-static void the_leader_calls_all_of_a_crowd(void **state)
+TEST(the_leader_calls_all_of_a_crowd)
 {
-	(void)state;
 	begin(0, first);
 	UNTIL(is_led());
 	for (unsigned i = 1; i < CROWD; i++) {
@@ -87,9 +84,8 @@ static void the_leader_calls_all_of_a_crowd(void **state)
 }
 
 /* Those that were called leave before there is a leader: the last of them sees to it. */
-static void there_is_a_leader_while_anybody_waits(void **state)
+TEST(there_is_a_leader_while_anybody_waits)
 {
-	(void)state;
 	begin_all();
 	complete(3);
 	for (unsigned i = 0; i < 3; i++)
@@ -102,9 +98,8 @@ static void there_is_a_leader_while_anybody_waits(void **state)
 }
 
 /* One for whom any progress counts, as for room in the ring, sleeps beside the leader. */
-static void a_completion_wakes_who_waits_for_any(void **state)
+TEST(a_completion_wakes_who_waits_for_any)
 {
-	(void)state;
 	begin(0, first + 1);
 	UNTIL(is_led());
 	begin(1, 0);
@@ -117,9 +112,8 @@ static void a_completion_wakes_who_waits_for_any(void **state)
 }
 
 /* It leads itself, and lets the next one lead. */
-static void who_waits_for_any_leads_too(void **state)
+TEST(who_waits_for_any_leads_too)
 {
-	(void)state;
 	begin(0, 0);
 	UNTIL(is_led());
 	begin(1, first + 1);
@@ -132,9 +126,8 @@ static void who_waits_for_any_leads_too(void **state)
 }
 
 /* Nobody is in the line, and the leader leaves: nobody else would see completions. */
-static void who_waits_for_any_is_woken_when_the_leader_leaves(void **state)
+TEST(who_waits_for_any_is_woken_when_the_leader_leaves)
 {
-	(void)state;
 	begin(0, first);
 	UNTIL(is_led());
 	begin(1, 0);
@@ -150,9 +143,8 @@ static void who_waits_for_any_is_woken_when_the_leader_leaves(void **state)
 }
 
 /* Who leads for others sleeps on the links, however long a commit may spin. */
-static void nobody_spins_beside_others(void **state)
+TEST(nobody_spins_beside_others)
 {
-	(void)state;
 	begin_all();
 	pthread_mutex_lock(&o->p->lock);
 	o->p->options.spin_us = UINT32_MAX;
@@ -167,9 +159,8 @@ static void nobody_spins_beside_others(void **state)
 }
 
 /* Another owner has the store: nobody waits any longer. */
-static void all_are_woken_when_another_owner_has_the_store(void **state)
+TEST(all_are_woken_when_another_owner_has_the_store)
 {
-	(void)state;
 	begin_all();
 	pthread_mutex_lock(&o->p->lock);
 	o->p->superseded = true;
@@ -182,11 +173,10 @@ static void all_are_woken_when_another_owner_has_the_store(void **state)
 }
 
 /* Before it says that its time is over, it looks at the links itself, although another leads. */
-static void who_gives_up_looks_before(void **state)
+TEST(who_gives_up_looks_before)
 {
 	struct perseas_token token = { o->p->commit.unwaited.epoch, first };
 
-	(void)state;
 	begin(0, first + 1);
 	UNTIL(is_led());
 	assert_int_equal(perseas_wait(o->p, &token, 0), PERSEAS_ETIMEOUT);
@@ -199,11 +189,10 @@ static void who_gives_up_looks_before(void **state)
 }
 
 /* The same of a commit, which would be in doubt. */
-static void a_commit_looks_before_it_is_in_doubt(void **state)
+TEST(a_commit_looks_before_it_is_in_doubt)
 {
 	uint64_t since = 0;
 
-	(void)state;
 	begin(0, first + 1);
 	UNTIL(is_led());
 	pthread_mutex_lock(&o->p->lock);
@@ -216,9 +205,8 @@ static void a_commit_looks_before_it_is_in_doubt(void **state)
 }
 
 /* While another leads, a commit that waits does not look at the links: that one does. */
-static void nobody_looks_beside_the_leader(void **state)
+TEST(nobody_looks_beside_the_leader)
 {
-	(void)state;
 	begin(0, first);
 	UNTIL(is_led());
 	pthread_mutex_lock(&o->p->lock);
@@ -233,9 +221,8 @@ static void nobody_looks_beside_the_leader(void **state)
 }
 
 /* What the leader sleeps on holds until somebody polls, whatever that brings. */
-static void the_leader_sleeps_anew_when_another_has_taken_completions(void **state)
+TEST(the_leader_sleeps_anew_when_another_has_taken_completions)
 {
-	(void)state;
 	begin(0, first + 1);
 	UNTIL(pauses == 1);
 	complete(1);
@@ -245,12 +232,11 @@ static void the_leader_sleeps_anew_when_another_has_taken_completions(void **sta
 }
 
 /* A poll that had nothing takes the event of a part of a chain, on fabrics that have such. */
-static void the_leader_sleeps_anew_when_another_has_taken_an_event(void **state)
+TEST(the_leader_sleeps_anew_when_another_has_taken_an_event)
 {
 	const struct ps_fabric *fabric = o->p->mirrors[0].fabric;
 	struct ps_fabric arming = *fabric;
 
-	(void)state;
 	arming.arms = true;
 	begin(0, first);
 	UNTIL(pauses == 1);
@@ -265,9 +251,8 @@ static void the_leader_sleeps_anew_when_another_has_taken_an_event(void **state)
 }
 
 /* One whose transaction is held was called, and has not run: others are led all the same. */
-static void nobody_waits_for_who_was_called_to_lead(void **state)
+TEST(nobody_waits_for_who_was_called_to_lead)
 {
-	(void)state;
 	slow[1] = true;
 	begin_all();
 	complete(2);
@@ -281,9 +266,8 @@ static void nobody_waits_for_who_was_called_to_lead(void **state)
 }
 
 /* Of several who leave before the heir has run, the first one has called it. */
-static void one_heir_is_called(void **state)
+TEST(one_heir_is_called)
 {
-	(void)state;
 	for (unsigned i = 1; i < WAITERS; i++)
 		slow[i] = true;
 	begin_all();
@@ -302,30 +286,4 @@ static void one_heir_is_called(void **state)
 	complete(2);
 	assert_int_equal(end(3), 0);
 	assert_int_equal(end(4), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_completion_wakes_those_whose_transactions_are_held),
-		TEST(one_completion_of_all_wakes_all),
-		TEST(the_leader_calls_the_others_when_it_has_let_go_of_the_lock),
-		TEST(those_that_are_woken_call_the_rest),
-		TEST(the_leader_calls_all_of_a_crowd),
-		TEST(there_is_a_leader_while_anybody_waits),
-		TEST(a_completion_wakes_who_waits_for_any),
-		TEST(who_waits_for_any_leads_too),
-		TEST(who_waits_for_any_is_woken_when_the_leader_leaves),
-		TEST(nobody_spins_beside_others),
-		TEST(all_are_woken_when_another_owner_has_the_store),
-		TEST(who_gives_up_looks_before),
-		TEST(a_commit_looks_before_it_is_in_doubt),
-		TEST(nobody_looks_beside_the_leader),
-		TEST(the_leader_sleeps_anew_when_another_has_taken_completions),
-		TEST(the_leader_sleeps_anew_when_another_has_taken_an_event),
-		TEST(nobody_waits_for_who_was_called_to_lead),
-		TEST(one_heir_is_called),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

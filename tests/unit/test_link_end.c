@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+
 static unsigned woken; /* bit i: enum ps_sleeper i */
 
 static void note_wake(struct ps_env *env, enum ps_sleeper who)
@@ -43,7 +45,7 @@ static void assert_nothing_is_left(const struct ps_mirror *m)
 }
 
 /* A commit sleeps on the link, the keeper on all there is; and a link that has ended ends again. */
-static void an_end_takes_all_and_wakes_who_sleeps(void **state)
+TEST(an_end_takes_all_and_wakes_who_sleeps)
 {
 	const unsigned both = 1u << PS_COMMITTER | 1u << PS_KEEPER;
 	struct owner *o = *state;
@@ -62,7 +64,7 @@ static void an_end_takes_all_and_wakes_who_sleeps(void **state)
 }
 
 /* Nobody sleeps on the links: no commit is told. */
-static void an_end_wakes_no_more_than_those(void **state)
+TEST(an_end_wakes_no_more_than_those)
 {
 	struct owner *o = *state;
 
@@ -71,7 +73,7 @@ static void an_end_wakes_no_more_than_those(void **state)
 }
 
 /* What was under way is forgotten, and sent again over the next link. */
-static void a_mirror_goes_on_over_the_next_link(void **state)
+TEST(a_mirror_goes_on_over_the_next_link)
 {
 	struct owner *o = *state;
 	struct perseas_mirror_stat stat;
@@ -91,7 +93,7 @@ static void a_mirror_goes_on_over_the_next_link(void **state)
 
 /* Whether commits go through the ring or not, a link that breaks under one is the same to who looks
  * at the mirror, and to who counts the breaks of a fabric (detour.h). */
-static void a_link_breaks_in_one_way(void **state)
+TEST(a_link_breaks_in_one_way)
 {
 	struct owner *o = *state;
 	unsigned breaks = 0;
@@ -116,7 +118,7 @@ static void a_link_breaks_in_one_way(void **state)
 }
 
 /* Commits may be posting to it. */
-static void an_end_without_the_lock_is_a_mistake_of_ours(void **state)
+TEST(an_end_without_the_lock_is_a_mistake_of_ours)
 {
 	struct owner *o = *state;
 	pid_t child = fork();
@@ -135,19 +137,4 @@ static void an_end_without_the_lock_is_a_mistake_of_ours(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGABRT);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_end_takes_all_and_wakes_who_sleeps),
-		TEST(an_end_wakes_no_more_than_those),
-		TEST(a_mirror_goes_on_over_the_next_link),
-		TEST(a_link_breaks_in_one_way),
-		TEST(an_end_without_the_lock_is_a_mistake_of_ours),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

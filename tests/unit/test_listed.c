@@ -9,6 +9,8 @@
 
 #include <stdatomic.h>
 
+const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+
 enum { MANY = 40, THREADS = 4, PIECE = 64, PIECES = 40, LOOKS = 3000 };
 
 static perseas_tx_t *begin(struct owner *o, unsigned flags)
@@ -27,7 +29,7 @@ static size_t listed(struct owner *o, struct perseas_transaction *list, size_t m
 	return count;
 }
 
-static void each_is_told_with_what_it_has(void **state)
+TEST(each_is_told_with_what_it_has)
 {
 	struct owner *o = *state;
 	struct perseas_transaction list[4];
@@ -73,7 +75,7 @@ static void each_is_told_with_what_it_has(void **state)
 }
 
 /* A transaction that begins with a handle that was used before has nothing of that. */
-static void tracked_ones_are_told(void **state)
+TEST(tracked_ones_are_told)
 {
 	struct owner *o = *state;
 	struct perseas_transaction told;
@@ -93,7 +95,7 @@ static void tracked_ones_are_told(void **state)
 }
 
 /* There is room for some: the oldest. */
-static void the_oldest_come_first(void **state)
+TEST(the_oldest_come_first)
 {
 	struct owner *o = *state;
 	struct perseas_transaction list[MANY];
@@ -111,7 +113,7 @@ static void the_oldest_come_first(void **state)
 		assert_int_equal(perseas_abort(txs[i]), 0);
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(bad_arguments_are_refused)
 {
 	struct owner *o = *state;
 	struct perseas_transaction told;
@@ -132,7 +134,7 @@ static bool is_careful(struct owner *o)
 
 /* A copy of a mirror takes care while it lasts, and a look ends meanwhile, or the other way round:
  * set_range takes the lock until both have ended. */
-static void a_look_ends_nobody_elses_care(void **state)
+TEST(a_look_ends_nobody_elses_care)
 {
 	struct owner *o = *state;
 
@@ -235,31 +237,12 @@ static int teardown_place(void **state)
 	return place_end(&place);
 }
 
-static void looks_are_whole_over_tcp(void **state)
+TEST_WITH(looks_are_whole_over_tcp, setup_place, teardown_place)
 {
-	(void)state;
 	looks_are_whole(place.tcp);
 }
 
-static void looks_are_whole_over_shared_memory(void **state)
+TEST_WITH(looks_are_whole_over_shared_memory, setup_place, teardown_place)
 {
-	(void)state;
 	looks_are_whole(place.local);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_one, owner_teardown)
-#define LIVE(name) cmocka_unit_test_setup_teardown(name, setup_place, teardown_place)
-		TEST(each_is_told_with_what_it_has),
-		TEST(tracked_ones_are_told),
-		TEST(the_oldest_come_first),
-		TEST(bad_arguments_are_refused),
-		TEST(a_look_ends_nobody_elses_care),
-		LIVE(looks_are_whole_over_tcp),
-		LIVE(looks_are_whole_over_shared_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,18 +11,15 @@
 #include "../../client/core/address.h"
 #include "../../client/core/fabric.h"
 #include "../../server/store/store_private.h"
+#include "../support/unit.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <linux/membarrier.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +29,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>

@@ -35,11 +35,10 @@ static void check_copy(const struct ps_copy *copy)
 }
 
 /* Any interleaving; a store at rest, also in the middle of a transaction, is always copied. */
-static void a_copy_is_the_state_after_one_transaction(void **state)
+TEST(a_copy_is_the_state_after_one_transaction)
 {
 	unsigned copied = 0, tries = 0, unfinished = 0;
 
-	(void)state;
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		static const uint64_t rings[] = { 4096, 8192, 32768, 65536, RING_MAX };
 		struct ps_copy copy;
@@ -62,11 +61,10 @@ static void a_copy_is_the_state_after_one_transaction(void **state)
 
 /* The mirror is copied anew in place at any moment of the reading, by a silent owner: its header is
  * as before when it is done, and so are its slot and its log. */
-static void what_is_mended_meanwhile_is_no_copy(void **state)
+TEST(what_is_mended_meanwhile_is_no_copy)
 {
 	unsigned copied = 0, mended = 0;
 
-	(void)state;
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_copy copy;
 
@@ -86,11 +84,10 @@ static void what_is_mended_meanwhile_is_no_copy(void **state)
 
 /* A segment ends at any moment of the reading: its bytes are refused from then on, and the copy
  * begins again. */
-static void a_segment_that_is_destroyed_meanwhile_fails_no_copy(void **state)
+TEST(a_segment_that_is_destroyed_meanwhile_fails_no_copy)
 {
 	unsigned before = 0, meanwhile = 0;
 
-	(void)state;
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_copy copy;
 
@@ -106,11 +103,10 @@ static void a_segment_that_is_destroyed_meanwhile_fails_no_copy(void **state)
 }
 
 /* The same table but for a death, which may be announced before it is known to have come. */
-static void a_segment_that_is_dead_is_no_longer_the_same(void **state)
+TEST(a_segment_that_is_dead_is_no_longer_the_same)
 {
 	Perseas__StoreStatus before = PERSEAS__STORE_STATUS__INIT, after = before;
 
-	(void)state;
 	start(1, 1, 4096, 0);
 	before.header = make_header(&world.controls[0].mirror);
 	after.header = make_header(&world.controls[0].mirror);
@@ -122,21 +118,19 @@ static void a_segment_that_is_dead_is_no_longer_the_same(void **state)
 }
 
 /* An owner that laps the ring between any two requests. */
-static void a_store_that_changes_too_fast_is_refused(void **state)
+TEST(a_store_that_changes_too_fast_is_refused)
 {
 	struct ps_copy copy;
 
-	(void)state;
 	start(7, 1, 4096, 4000);
 	assert_int_equal(ps_copy_take(&copy, &world.panel, "s"), PS_EXIT_NO);
 }
 
 /* Whatever a mirror sends, nothing outside of the memory is touched, and there is an end. */
-static void a_mirror_that_lies_does_no_harm(void **state)
+TEST(a_mirror_that_lies_does_no_harm)
 {
 	unsigned refused = 0;
 
-	(void)state;
 	for (uint32_t seed = 1; seed <= 400; seed++) {
 		struct ps_copy copy;
 
@@ -148,18 +142,4 @@ static void a_mirror_that_lies_does_no_harm(void **state)
 			ps_copy_free(&copy);
 	}
 	assert_true(refused > 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_copy_is_the_state_after_one_transaction),
-		cmocka_unit_test(what_is_mended_meanwhile_is_no_copy),
-		cmocka_unit_test(a_segment_that_is_destroyed_meanwhile_fails_no_copy),
-		cmocka_unit_test(a_segment_that_is_dead_is_no_longer_the_same),
-		cmocka_unit_test(a_store_that_changes_too_fast_is_refused),
-		cmocka_unit_test(a_mirror_that_lies_does_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

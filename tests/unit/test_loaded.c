@@ -6,6 +6,8 @@
 
 #include "../../client/keeper/roster.h"
 
+const struct unit_fixture unit_fixture = { setup_five, teardown };
+
 /* Three mirrors, all of which acknowledge, and one that is none of the store's. */
 static int setup_all(void **state)
 {
@@ -23,7 +25,7 @@ static int setup_all(void **state)
 }
 
 /* It goes on from where it was, and the others know its id. */
-static void a_loaded_image_goes_on(void **state)
+TEST_WITH(a_loaded_image_goes_on, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -77,7 +79,7 @@ static void come_back_loaded(struct fixture *f)
 }
 
 /* Too few of the others answer: it is not told before them. */
-static void nobody_waits_until_it_is_recorded(void **state)
+TEST(nobody_waits_until_it_is_recorded)
 {
 	static const unsigned hung[] = { 0, 2, 3 };
 	struct fixture *f = *state;
@@ -98,7 +100,7 @@ static void nobody_waits_until_it_is_recorded(void **state)
 }
 
 /* It takes long itself. */
-static void nobody_waits_for_a_loaded_mirror(void **state)
+TEST(nobody_waits_for_a_loaded_mirror)
 {
 	struct fixture *f = *state;
 
@@ -109,7 +111,7 @@ static void nobody_waits_for_a_loaded_mirror(void **state)
 }
 
 /* Its session breaks while the others are told: it is told by the next one, and not before them. */
-static void a_session_that_breaks_meanwhile_changes_nothing(void **state)
+TEST(a_session_that_breaks_meanwhile_changes_nothing)
 {
 	struct fixture *f = *state;
 
@@ -132,7 +134,7 @@ static void a_session_that_breaks_meanwhile_changes_nothing(void **state)
 
 /* It comes back while all are told of a change of the roster: it hears of its own id when W of the
  * others have said that they know it. */
-static void a_change_tells_it_after_the_others(void **state)
+TEST(a_change_tells_it_after_the_others)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://4", NULL, 3,
 		                                      0 };
@@ -196,7 +198,7 @@ static void assert_goes_on(struct fixture *f)
 }
 
 /* There is no W without the loaded one: it is told of both ids when the others have taken them. */
-static void a_lost_mirror_is_made_anew_beside_it(void **state)
+TEST_WITH(a_lost_mirror_is_made_anew_beside_it, setup_two, teardown)
 {
 	struct fixture *f = *state;
 
@@ -206,10 +208,11 @@ static void a_lost_mirror_is_made_anew_beside_it(void **state)
 	assert_goes_on(f);
 	assert_image(f, 0);
 }
+TEST_ALSO(a_lost_mirror_is_made_anew_beside_it, setup_all, teardown);
 
 /* One of the others takes long: the loaded one is not told before it, since it could be the only
  * one that knows its id then. */
-static void a_making_tells_it_after_the_others(void **state)
+TEST_WITH(a_making_tells_it_after_the_others, setup_all, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -230,7 +233,7 @@ static void a_making_tells_it_after_the_others(void **state)
 }
 
 /* So it is of a change, by which the one that was lost is replaced. */
-static void a_dead_mirror_is_replaced_beside_it(void **state)
+TEST_WITH(a_dead_mirror_is_replaced_beside_it, setup_all, teardown)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://3",
 		                                      0, 0 };
@@ -247,23 +250,4 @@ static void a_dead_mirror_is_replaced_beside_it(void **state)
 		fail_msg("%s", c->text);
 	assert_goes_on(f);
 	assert_image(f, 3);
-}
-
-#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_loaded_image_goes_on, setup),
-		TEST(nobody_waits_until_it_is_recorded, setup_five),
-		TEST(nobody_waits_for_a_loaded_mirror, setup_five),
-		TEST(a_session_that_breaks_meanwhile_changes_nothing, setup_five),
-		TEST(a_change_tells_it_after_the_others, setup_five),
-		TEST(a_lost_mirror_is_made_anew_beside_it, setup_two),
-		TEST(a_lost_mirror_is_made_anew_beside_it, setup_all),
-		TEST(a_making_tells_it_after_the_others, setup_all),
-		TEST(a_dead_mirror_is_replaced_beside_it, setup_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

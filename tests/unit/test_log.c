@@ -3,10 +3,8 @@
  */
 #include "../../server/host/log.h"
 #include "../../server/host/log_journal.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +13,6 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static char written[8192];
 
@@ -54,6 +51,8 @@ static int setup(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, NULL };
+
 /* The line behind its time. */
 static const char *timed(const char *line)
 {
@@ -82,16 +81,14 @@ static void warn(void)
 }
 
 /* About the command line: whoever wrote it reads it at once. */
-static void before_it_begins_a_line_is_the_sentence(void **state)
+TEST(before_it_begins_a_line_is_the_sentence)
 {
-	(void)state;
 	assert_string_equal(written_by(warn), "perseasd: warning: odd\n");
 }
 
 /* Lines of several daemons may be in one file. */
-static void a_line_of_text_says_when_and_which_daemon(void **state)
+TEST(a_line_of_text_says_when_and_which_daemon)
 {
-	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	assert_string_equal(timed(written_by(claim)),
 	                    "perseasd: store bank: claimed by 192.0.2.1:9\n");
@@ -167,9 +164,8 @@ static void begin_in_journal(void)
 }
 
 /* The journal notes the time and the unit itself. */
-static void in_the_journal_a_line_begins_with_its_priority(void **state)
+TEST(in_the_journal_a_line_begins_with_its_priority)
 {
-	(void)state;
 	log_set_name("127.0.0.1:7171");
 	beside = 0;
 	assert_string_equal(written_by(begin_in_journal),
@@ -214,11 +210,10 @@ static const char *sent_by(void (*act)(void))
 	return ear_close(fd);
 }
 
-static void in_the_journal_fields_stand_beside_the_sentence(void **state)
+TEST(in_the_journal_fields_stand_beside_the_sentence)
 {
 	char expected[512];
 
-	(void)state;
 	log_set_name("127.0.0.1:7171");
 	beside = 0;
 	snprintf(expected, sizeof(expected),
@@ -235,11 +230,10 @@ static void in_the_journal_fields_stand_beside_the_sentence(void **state)
 }
 
 /* The environment says journal, and standard error is something else: nothing is sent. */
-static void nothing_is_sent_where_standard_error_is_not_the_journal(void **state)
+TEST(nothing_is_sent_where_standard_error_is_not_the_journal)
 {
 	int fd;
 
-	(void)state;
 	beside = 1;
 	fd = ear_open();
 	assert_string_equal(timed(written_by(begin_and_warn)), "perseasd: warning: odd\n");
@@ -247,11 +241,10 @@ static void nothing_is_sent_where_standard_error_is_not_the_journal(void **state
 }
 
 /* A line break would begin a field of its own. */
-static void what_a_peer_sent_is_no_field(void **state)
+TEST(what_a_peer_sent_is_no_field)
 {
 	const char *sent;
 
-	(void)state;
 	log_set_name("");
 	beside = 0;
 	sent = sent_by(begin_and_hear);
@@ -262,26 +255,23 @@ static void what_a_peer_sent_is_no_field(void **state)
 }
 
 /* What is longest has room. */
-static void an_entry_that_is_cut_has_room(void **state)
+TEST(an_entry_that_is_cut_has_room)
 {
-	(void)state;
 	assert_true(strlen(sent_by(begin_and_say_much)) > LOG_MESSAGE_MAX + 2 * LOG_PEER_MAX);
 }
 
 /* A service whose standard error is a file; a shell in a service. */
-static void what_has_the_journals_variable_and_is_not_the_journal_has_times(void **state)
+TEST(what_has_the_journals_variable_and_is_not_the_journal_has_times)
 {
-	(void)state;
 	beside = 1;
 	assert_string_equal(timed(strchr(written_by(begin_in_journal), '\n') + 1),
 	                    "perseasd: warning: odd\n");
 }
 
-static void json_has_the_fields_that_apply(void **state)
+TEST(json_has_the_fields_that_apply)
 {
 	const char *line;
 
-	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
 	line = written_by(claim);
 	assert_memory_equal(line, "{\"time\":\"20", 11);
@@ -294,9 +284,8 @@ static void json_has_the_fields_that_apply(void **state)
 }
 
 /* Several daemons whose lines are collected in one place. */
-static void json_says_which_daemon_a_line_is_of(void **state)
+TEST(json_says_which_daemon_a_line_is_of)
 {
-	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
 	log_set_name("127.0.0.1:7171");
 	assert_string_equal(strchr(written_by(warn), ','),
@@ -304,11 +293,10 @@ static void json_says_which_daemon_a_line_is_of(void **state)
 	                    "\"event\":\"odd\",\"message\":\"odd\"}\n");
 }
 
-static void opentelemetry_has_names_of_its_own(void **state)
+TEST(opentelemetry_has_names_of_its_own)
 {
 	const char *line;
 
-	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_OTEL);
 	log_set_name("127.0.0.1:7171");
 	line = written_by(claim);
@@ -328,18 +316,16 @@ static void opentelemetry_has_names_of_its_own(void **state)
 	assert_string_equal(strstr(line, "},\"Attributes\""), "},\"Attributes\":{}}\n");
 }
 
-static void times_are_in_utc_to_the_microsecond(void **state)
+TEST(times_are_in_utc_to_the_microsecond)
 {
 	char text[LOG_TIME_TEXT];
 
-	(void)state;
 	assert_string_equal(log_time_text(text, 0), "1970-01-01T00:00:00.000000Z");
 	assert_string_equal(log_time_text(text, 1782864000000042), "2026-07-01T00:00:00.000042Z");
 }
 
-static void what_a_peer_sent_gives_orders_to_no_terminal(void **state)
+TEST(what_a_peer_sent_gives_orders_to_no_terminal)
 {
-	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	assert_string_equal(timed(written_by(hostile)),
 	                    "perseasd: a?b?[2J?K?? \"\\? \xe2\x82\xac\n");
@@ -350,11 +336,10 @@ static void what_a_peer_sent_gives_orders_to_no_terminal(void **state)
 }
 
 /* Longer than everything: cut, and still one object. */
-static void what_is_too_long_is_cut(void **state)
+TEST(what_is_too_long_is_cut)
 {
 	const char *line;
 
-	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	assert_int_equal(strlen(timed(written_by(say_much))),
 	                 strlen("perseasd: error: \n") + LOG_MESSAGE_MAX);
@@ -370,11 +355,10 @@ static void whisper(void)
 }
 
 /* The log's level is of what is written; the status page shows what happened all the same. */
-static void events_are_kept_though_they_are_not_written(void **state)
+TEST(events_are_kept_though_they_are_not_written)
 {
 	const char *line;
 
-	(void)state;
 	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	assert_string_equal(written_by(whisper), "");
 	assert_string_equal(log_recent(0)->event, "info");
@@ -385,11 +369,10 @@ static void events_are_kept_though_they_are_not_written(void **state)
 	assert_string_equal(log_recent(0)->event, "info");
 }
 
-static void the_newest_events_are_kept(void **state)
+TEST(the_newest_events_are_kept)
 {
 	uint64_t first;
 
-	(void)state;
 	log_init(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
 	log_event(LOG_LEVEL_INFO, "first", NULL, "first");
 	first = log_recent(0)->number;
@@ -414,12 +397,11 @@ static void knock(void)
 		log_limited(&knocks, LOG_LEVEL_WARNING, "knock", NULL, "again %d", i);
 }
 
-static void what_anybody_can_bring_about_fills_no_log(void **state)
+TEST(what_anybody_can_bring_about_fills_no_log)
 {
 	const char *line;
 	uint64_t first;
 
-	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	warn();
 	first = log_recent(0)->number;
@@ -439,14 +421,13 @@ static void what_anybody_can_bring_about_fills_no_log(void **state)
 
 /* The pipe is full, and nobody reads: the daemon goes on. Once it is read again, what was kept
  * comes, and how many lines are missing. */
-static void a_reader_that_stands_still_holds_nobody(void **state)
+TEST_WITH(a_reader_that_stands_still_holds_nobody, NULL, NULL)
 {
 	int ends[2], before = dup(STDERR_FILENO), lines = 0, last = -1, at;
 	unsigned long long missing = 0;
 	char line[256];
 	FILE *text;
 
-	(void)state;
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
@@ -497,7 +478,7 @@ static int hear(int fd, int number)
 
 /* Nobody reads its socket, and then not its stream: events become lines, in their order, and the
  * socket gets none before all of these are read. */
-static void a_journal_that_stands_still_holds_nobody(void **state)
+TEST(a_journal_that_stands_still_holds_nobody)
 {
 	enum { MANY = 6000 };
 	const int fd = ear_open(), before = dup(STDERR_FILENO);
@@ -505,7 +486,6 @@ static void a_journal_that_stands_still_holds_nobody(void **state)
 	int ends[2], next, at;
 	FILE *text;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
 	close(ends[1]);
@@ -531,33 +511,4 @@ static void a_journal_that_stands_still_holds_nobody(void **state)
 	close(before);
 	fclose(text);
 	assert_string_equal(ear_close(fd), "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(before_it_begins_a_line_is_the_sentence, setup),
-		cmocka_unit_test_setup(a_line_of_text_says_when_and_which_daemon, setup),
-		cmocka_unit_test_setup(in_the_journal_a_line_begins_with_its_priority, setup),
-		cmocka_unit_test_setup(
-			what_has_the_journals_variable_and_is_not_the_journal_has_times, setup),
-		cmocka_unit_test_setup(in_the_journal_fields_stand_beside_the_sentence, setup),
-		cmocka_unit_test_setup(nothing_is_sent_where_standard_error_is_not_the_journal,
-		                       setup),
-		cmocka_unit_test_setup(what_a_peer_sent_is_no_field, setup),
-		cmocka_unit_test_setup(an_entry_that_is_cut_has_room, setup),
-		cmocka_unit_test_setup(opentelemetry_has_names_of_its_own, setup),
-		cmocka_unit_test_setup(json_has_the_fields_that_apply, setup),
-		cmocka_unit_test_setup(json_says_which_daemon_a_line_is_of, setup),
-		cmocka_unit_test_setup(times_are_in_utc_to_the_microsecond, setup),
-		cmocka_unit_test_setup(what_a_peer_sent_gives_orders_to_no_terminal, setup),
-		cmocka_unit_test_setup(what_is_too_long_is_cut, setup),
-		cmocka_unit_test_setup(events_are_kept_though_they_are_not_written, setup),
-		cmocka_unit_test_setup(the_newest_events_are_kept, setup),
-		cmocka_unit_test_setup(what_anybody_can_bring_about_fills_no_log, setup),
-		cmocka_unit_test(a_reader_that_stands_still_holds_nobody),
-		cmocka_unit_test_setup(a_journal_that_stands_still_holds_nobody, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,20 +3,15 @@
  * reader that was overtaken knows it, and nothing that a log says leads it astray.
  */
 #include "log_reader_rig.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 /* --- forward --- */
 
 /* From every place in the ring, one look after each record or one after all of them. */
-static void a_log_is_followed_over_the_rings_end(void **state)
+TEST(a_log_is_followed_over_the_rings_end)
 {
-	(void)state;
 	for (unsigned first = 0; first < 100; first++) {
 		struct fixture f;
 
@@ -40,9 +35,8 @@ static void a_log_is_followed_over_the_rings_end(void **state)
 }
 
 /* One record more than the ring takes: what was read first would be lost. */
-static void a_reader_that_is_overtaken_knows_it(void **state)
+TEST(a_reader_that_is_overtaken_knows_it)
 {
-	(void)state;
 	for (unsigned more = 1; more < 20; more++) {
 		for (int looks = 0; looks < 2; looks++) {
 			struct fixture f;
@@ -68,11 +62,10 @@ static void a_reader_that_is_overtaken_knows_it(void **state)
 }
 
 /* Exactly as much as the ring takes. */
-static void a_ring_that_is_just_full_is_no_loss(void **state)
+TEST(a_ring_that_is_just_full_is_no_loss)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, RING);
 	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
 	for (unsigned k = 0; k < RING / 128 - 1; k++)
@@ -88,12 +81,11 @@ static void a_ring_that_is_just_full_is_no_loss(void **state)
 
 /* The ring is full, and what comes next lies over the first record that was followed, torn at
  * first: that one is not lost to the reader. */
-static void what_is_needed_is_not_read_over(void **state)
+TEST(what_is_needed_is_not_read_over)
 {
 	const struct ps_record *record;
 	struct fixture f;
 
-	(void)state;
 	start(&f, RING);
 	for (unsigned k = 0; k < RING / 128; k++)
 		commit(&f, 48);
@@ -114,9 +106,8 @@ static void what_is_needed_is_not_read_over(void **state)
 
 /* Only a part of the record is there, over what an earlier lap left; at its own place, and at that
  * of the next lap. */
-static void a_torn_record_is_not_followed(void **state)
+TEST(a_torn_record_is_not_followed)
 {
-	(void)state;
 	for (unsigned before = 0; before < 40; before++) {
 		const struct ps_record *record;
 		struct fixture f;
@@ -139,11 +130,10 @@ static void a_torn_record_is_not_followed(void **state)
 }
 
 /* Where there was little to see, a look brings little; a long record is then read by its head. */
-static void a_record_may_be_longer_than_a_look(void **state)
+TEST(a_record_may_be_longer_than_a_look)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, WIDE);
 	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
 	for (unsigned k = 0; k < 10; k++)
@@ -156,11 +146,10 @@ static void a_record_may_be_longer_than_a_look(void **state)
 	stop(&f);
 }
 
-static void another_owner_is_another_history(void **state)
+TEST(another_owner_is_another_history)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, RING);
 	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
 	act_another_owner(&f);
@@ -171,9 +160,8 @@ static void another_owner_is_another_history(void **state)
 /* --- back --- */
 
 /* As far as the ring has not been overwritten, and no further. */
-static void the_past_is_read_as_far_as_it_reaches(void **state)
+TEST(the_past_is_read_as_far_as_it_reaches)
 {
-	(void)state;
 	for (unsigned count = 0; count < 60; count++) {
 		const struct ps_record *record;
 		uint64_t seq = count;
@@ -196,12 +184,11 @@ static void the_past_is_read_as_far_as_it_reaches(void **state)
 }
 
 /* What is followed afterwards lies over no record of the past that was read. */
-static void the_past_is_kept_from_what_comes(void **state)
+TEST(the_past_is_kept_from_what_comes)
 {
 	const struct ps_record *record;
 	struct fixture f;
 
-	(void)state;
 	start(&f, RING);
 	for (unsigned k = 0; k < 30; k++)
 		commit(&f, 112);
@@ -219,12 +206,11 @@ static void the_past_is_kept_from_what_comes(void **state)
 
 /* The ring has lapped when the past is asked for: what lies there is put over no record that was
  * followed. */
-static void what_was_followed_is_kept_from_the_past(void **state)
+TEST(what_was_followed_is_kept_from_the_past)
 {
 	const struct ps_record *record;
 	struct fixture f;
 
-	(void)state;
 	start(&f, RING);
 	for (unsigned k = 0; k < 20; k++)
 		commit(&f, 112);
@@ -254,7 +240,7 @@ static int view(void *source, uint64_t position, uint64_t length, const void **b
 }
 
 /* A chain of which the head alone, with a right checksum, is not what is looked for. */
-static void a_record_that_does_not_fit_ends_the_chain(void **state)
+TEST(a_record_that_does_not_fit_ends_the_chain)
 {
 	static const struct {
 		struct ps_log_back back;
@@ -278,7 +264,6 @@ static void a_record_that_does_not_fit_ends_the_chain(void **state)
 	_Alignas(64) uint8_t memory[256];
 	struct ps_record *record = begin_record(memory, PS_RECORD_TRANSACTION);
 
-	(void)state;
 	add_range(record, 0, 0, sizeof before - 8, before);
 	ps_record_seal(record, EPOCH, 9, 640, 64, 1);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -300,13 +285,12 @@ static void a_record_that_does_not_fit_ends_the_chain(void **state)
 }
 
 /* No length that the head may have makes more be asked for than there can be. */
-static void a_length_that_cannot_be_is_not_asked_for(void **state)
+TEST(a_length_that_cannot_be_is_not_asked_for)
 {
 	static const uint32_t lengths[] = { 0, 8, 63, 129, RING - 640 + 1, RING, UINT32_MAX };
 	_Alignas(64) uint8_t memory[128] = { 0 };
 	struct ps_record *record = begin_record(memory, PS_RECORD_TRANSACTION);
 
-	(void)state;
 	ps_record_seal(record, EPOCH, 9, 640, 64, 1);
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 		struct ps_log_back back = { 640, 9, EPOCH, lengths[i] == 129 ? 768 : UINT64_MAX };
@@ -320,14 +304,13 @@ static void a_length_that_cannot_be_is_not_asked_for(void **state)
 }
 
 /* The record that is read whole is another one than its head was of. */
-static void a_head_that_changes_is_not_believed(void **state)
+TEST(a_head_that_changes_is_not_believed)
 {
 	_Alignas(64) uint8_t first[64], then[64];
 	struct ps_log_back back = { 640, 9, EPOCH, UINT64_MAX };
 	struct liar liar = { first, then, 0, 0 };
 	const struct ps_record *found;
 
-	(void)state;
 	ps_record_seal(begin_record(first, PS_RECORD_TRANSACTION), EPOCH, 9, 640, 64, 1);
 	ps_record_seal(begin_record(then, PS_RECORD_TRANSACTION), EPOCH, 9, 640, 128, 1);
 	assert_int_equal(ps_log_back(&back, RING, view, &liar, &found), 1);
@@ -341,12 +324,11 @@ static void a_head_that_changes_is_not_believed(void **state)
 /* --- what a peer may send --- */
 
 /* Slots whose numbers wrap, with records to match: no memory but the ring's is touched. */
-static void numbers_near_their_end_lead_nowhere(void **state)
+TEST(numbers_near_their_end_lead_nowhere)
 {
 	static const uint64_t nexts[] = { 128, UINT64_MAX - 63, UINT64_MAX - 127,
 		                          UINT64_MAX - RING + 1, (uint64_t)1 << 63 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof nexts / sizeof *nexts; i++) {
 		for (uint64_t back = 64; back <= 128; back += 64) {
 			const uint64_t next = nexts[i], last = next - back;
@@ -370,12 +352,11 @@ static void numbers_near_their_end_lead_nowhere(void **state)
 }
 
 /* Neither slot is valid, or the source gives up at any request. */
-static void a_source_that_fails_is_told(void **state)
+TEST(a_source_that_fails_is_told)
 {
 	const struct ps_record *record;
 	struct fixture f;
 
-	(void)state;
 	start(&f, RING);
 	memset(f.log, 0, PS_RING_OFFSET);
 	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_FAILED);
@@ -394,27 +375,4 @@ static void a_source_that_fails_is_told(void **state)
 		assert_int_equal(g.asked, at);
 		stop(&g);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_log_is_followed_over_the_rings_end),
-		cmocka_unit_test(a_reader_that_is_overtaken_knows_it),
-		cmocka_unit_test(a_ring_that_is_just_full_is_no_loss),
-		cmocka_unit_test(what_is_needed_is_not_read_over),
-		cmocka_unit_test(a_torn_record_is_not_followed),
-		cmocka_unit_test(a_record_may_be_longer_than_a_look),
-		cmocka_unit_test(another_owner_is_another_history),
-		cmocka_unit_test(the_past_is_read_as_far_as_it_reaches),
-		cmocka_unit_test(the_past_is_kept_from_what_comes),
-		cmocka_unit_test(what_was_followed_is_kept_from_the_past),
-		cmocka_unit_test(a_record_that_does_not_fit_ends_the_chain),
-		cmocka_unit_test(a_length_that_cannot_be_is_not_asked_for),
-		cmocka_unit_test(a_head_that_changes_is_not_believed),
-		cmocka_unit_test(numbers_near_their_end_lead_nowhere),
-		cmocka_unit_test(a_source_that_fails_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

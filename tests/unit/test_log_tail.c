@@ -18,11 +18,10 @@ static void act_lap(struct fixture *f)
 }
 
 /* At any request of the tail: what was begun before it is known, or it begins again. */
-static void what_an_owner_does_during_the_tail_is_no_loss(void **state)
+TEST(what_an_owner_does_during_the_tail_is_no_loss)
 {
 	static void (*const acts[])(struct fixture *) = { act_some, act_many };
 
-	(void)state;
 	for (unsigned which = 0; which < 2; which++) {
 		for (unsigned at = 1; at < 12; at++) {
 			struct fixture f;
@@ -46,9 +45,8 @@ static void what_an_owner_does_during_the_tail_is_no_loss(void **state)
 
 /* The next record lies at the start of the ring, its data may be there, and its slot is not yet: it
  * has to be undone. The owner laps it before any of the tail's requests. */
-static void a_record_that_is_lapped_while_it_is_read_is_missed(void **state)
+TEST(a_record_that_is_lapped_while_it_is_read_is_missed)
 {
-	(void)state;
 	for (unsigned at = 1; at < 9; at++) {
 		const struct ps_record *record;
 		enum ps_log_step step;
@@ -79,11 +77,10 @@ static void act_much(struct fixture *f)
 
 /* The owner goes on before any request, and the next round goes on from the slot that was read
  * last: that slot's own record is there, and what comes next is not taken for a lap. */
-static void a_reader_that_goes_on_has_all_that_the_last_slot_counts(void **state)
+TEST(a_reader_that_goes_on_has_all_that_the_last_slot_counts)
 {
 	unsigned ahead = 0;
 
-	(void)state;
 	for (unsigned at = 1; at < 12; at++) {
 		struct fixture f;
 
@@ -107,11 +104,10 @@ static void a_reader_that_goes_on_has_all_that_the_last_slot_counts(void **state
 }
 
 /* What the last slot counts was overwritten before it was followed. */
-static void a_slot_that_is_not_reached_is_a_loss(void **state)
+TEST(a_slot_that_is_not_reached_is_a_loss)
 {
 	unsigned reached = 0, lost = 0;
 
-	(void)state;
 	for (unsigned at = 1; at < 12; at++) {
 		struct fixture f;
 
@@ -133,16 +129,4 @@ static void a_slot_that_is_not_reached_is_a_loss(void **state)
 		stop(&f);
 	}
 	assert_true(reached > 0 && lost > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_an_owner_does_during_the_tail_is_no_loss),
-		cmocka_unit_test(a_record_that_is_lapped_while_it_is_read_is_missed),
-		cmocka_unit_test(a_reader_that_goes_on_has_all_that_the_last_slot_counts),
-		cmocka_unit_test(a_slot_that_is_not_reached_is_a_loss),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

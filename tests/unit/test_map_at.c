@@ -8,6 +8,8 @@
 
 #include <sys/mman.h>
 
+const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+
 enum { PAGE = 4096, ROOM = 64 * PAGE, POINT = 7 };
 
 /* An address at which nothing is, and nothing comes: threads that begin meanwhile take memory where
@@ -74,7 +76,7 @@ static ptrdiff_t reopen_elsewhere(struct owner *o, uint32_t flags)
 
 /* --- what works there --- */
 
-static void commits_reach_every_owner(void **state)
+TEST(commits_reach_every_owner)
 {
 	struct owner *o = *state;
 	uint8_t expected[SIZE];
@@ -112,7 +114,7 @@ static void commits_reach_every_owner(void **state)
 }
 
 /* A mirror that is back without its memory gets what is here. */
-static void mirrors_are_copied_from_there(void **state)
+TEST(mirrors_are_copied_from_there)
 {
 	struct owner *o = *state;
 	uint64_t size;
@@ -129,7 +131,7 @@ static void mirrors_are_copied_from_there(void **state)
 }
 
 /* CHECK_WRITES says which byte of the segment it was. */
-static void undeclared_writes_are_found(void **state)
+TEST(undeclared_writes_are_found)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -145,7 +147,7 @@ static void undeclared_writes_are_found(void **state)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-static void what_was_changed_is_tracked(void **state)
+TEST(what_was_changed_is_tracked)
 {
 	struct owner *o = *state;
 	const uint8_t first = (uint8_t)~o->bytes[0], last = (uint8_t)~o->bytes[SIZE - 1];
@@ -167,7 +169,7 @@ static void what_was_changed_is_tracked(void **state)
 
 /* A mirror that lacks a commit, since it lags, is not what the segment is read from when it is
  * mapped again, wherever that is. */
-static void a_mirror_that_lags_is_not_read(void **state)
+TEST(a_mirror_that_lags_is_not_read)
 {
 	struct owner *o = *state;
 	uint8_t *here;
@@ -194,7 +196,7 @@ static void a_mirror_that_lags_is_not_read(void **state)
 
 /* A list through the segment, as its maker stored it: it is found elsewhere by perseas_here, or by
  * what is added, and what is stored there is good where the record has it. */
-static void pointers_are_found(void **state)
+TEST(pointers_are_found)
 {
 	struct owner *o = *state;
 	uint8_t **links = (uint8_t **)(void *)o->bytes, *stored[3];
@@ -220,7 +222,7 @@ static void pointers_are_found(void **state)
 
 /* The first and the last byte, and those beside them, of segments whose order here is not that of
  * their records. */
-static void here_knows_the_edges(void **state)
+TEST(here_knows_the_edges)
 {
 	struct owner *o = *state;
 	uint8_t *room = find_room(8 * ROOM), *base[4], *record[4];
@@ -263,7 +265,7 @@ static void here_knows_the_edges(void **state)
 /* --- where --- */
 
 /* Without an address it is the recorded one, if that is free. */
-static void the_recorded_address_comes_first(void **state)
+TEST(the_recorded_address_comes_first)
 {
 	struct owner *o = *state;
 	uint8_t *record = o->bytes, *there;
@@ -291,7 +293,7 @@ static void the_recorded_address_comes_first(void **state)
 }
 
 /* Two stores with the same id, as where the mirrors of one were copied, in one process. */
-static void a_copy_of_a_store_is_open_beside_it(void **state)
+TEST(a_copy_of_a_store_is_open_beside_it)
 {
 	struct owner *o = *state, *copy = owner_new(3);
 	void *addr;
@@ -312,7 +314,7 @@ static void a_copy_of_a_store_is_open_beside_it(void **state)
 }
 
 /* Nothing is replaced, and the sentence names what is there. */
-static void who_is_in_the_way_is_named(void **state)
+TEST(who_is_in_the_way_is_named)
 {
 	struct owner *o = *state;
 	uint8_t *room = find_room(2 * ROOM), *there;
@@ -342,7 +344,7 @@ static void who_is_in_the_way_is_named(void **state)
 
 /* A standby keeps the addresses of segments that are not mapped yet: none of them is given to
  * another segment, although that one is of the same size. */
-static void what_is_kept_is_given_to_nobody_else(void **state)
+TEST(what_is_kept_is_given_to_nobody_else)
 {
 	struct owner *o = *state;
 	uint8_t *record;
@@ -364,7 +366,7 @@ static void what_is_kept_is_given_to_nobody_else(void **state)
 	assert_int_equal(o->p->kept_count, 0);
 }
 
-static void bad_addresses_are_refused(void **state)
+TEST(bad_addresses_are_refused)
 {
 	struct owner *o = *state;
 	ptrdiff_t moved = 5;
@@ -386,7 +388,7 @@ static void bad_addresses_are_refused(void **state)
 }
 
 /* It has one address at a time; a program that relies on the record is not given another one. */
-static void a_mapped_segment_stays(void **state)
+TEST(a_mapped_segment_stays)
 {
 	struct owner *o = *state;
 	uint8_t *record = info_of(o, "accounts").address, *here;
@@ -411,7 +413,7 @@ static void a_mapped_segment_stays(void **state)
 }
 
 /* A new one is recorded where it is made; two are never recorded at the same address. */
-static void a_new_segment_is_recorded_there(void **state)
+TEST(a_new_segment_is_recorded_there)
 {
 	struct owner *o = *state;
 	uint8_t *at = find_room(ROOM), *accounts = o->bytes;
@@ -438,7 +440,7 @@ static void a_new_segment_is_recorded_there(void **state)
 }
 
 /* What fails on the way leaves neither the segment nor its memory behind. */
-static void what_fails_leaves_nothing(void **state)
+TEST(what_fails_leaves_nothing)
 {
 	struct owner *o = *state;
 	uint8_t *at = find_room(ROOM);
@@ -500,7 +502,7 @@ static void assert_points(struct owner *o, perseas_heap_t *heap, uint64_t count)
 
 /* A heap whose place is taken is refused, unless the program says that it relocates; then it is all
  * there, grows, and the next owner has it where the record has it. */
-static void a_heap_is_used_elsewhere(void **state)
+TEST(a_heap_is_used_elsewhere)
 {
 	struct owner *o = *state;
 	struct perseas_object object;
@@ -546,7 +548,7 @@ static void a_heap_is_used_elsewhere(void **state)
 }
 
 /* Its metadata is elsewhere, too, since the program put it there. */
-static void a_heap_is_opened_where_its_segments_are(void **state)
+TEST(a_heap_is_opened_where_its_segments_are)
 {
 	struct owner *o = *state;
 	uint8_t *room = find_room(1 << 20);
@@ -566,30 +568,4 @@ static void a_heap_is_opened_where_its_segments_are(void **state)
 	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), 0);
 	assert_int_equal(open_heap(o, 0, &heap), 0);
 	assert_points(o, heap, 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-		TEST(commits_reach_every_owner),
-		TEST(mirrors_are_copied_from_there),
-		TEST(undeclared_writes_are_found),
-		TEST(what_was_changed_is_tracked),
-		TEST(a_mirror_that_lags_is_not_read),
-		TEST(pointers_are_found),
-		TEST(here_knows_the_edges),
-		TEST(the_recorded_address_comes_first),
-		TEST(a_copy_of_a_store_is_open_beside_it),
-		TEST(who_is_in_the_way_is_named),
-		TEST(what_is_kept_is_given_to_nobody_else),
-		TEST(bad_addresses_are_refused),
-		TEST(a_mapped_segment_stays),
-		TEST(a_new_segment_is_recorded_there),
-		TEST(what_fails_leaves_nothing),
-		TEST(a_heap_is_used_elsewhere),
-		TEST(a_heap_is_opened_where_its_segments_are),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

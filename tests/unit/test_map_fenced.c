@@ -46,6 +46,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static void take_over(struct fixture *f)
 {
 	struct perseas_options options = f->o->options;
@@ -60,7 +62,7 @@ static void wait_with_keeper(struct fixture *f)
 	f->o->d->on_pause = keep;
 }
 
-static void test_map(void **state)
+TEST(test_map)
 {
 	struct fixture *f = *state;
 	void *addr;
@@ -72,7 +74,7 @@ static void test_map(void **state)
 	assert_null(addr);
 }
 
-static void test_publish(void **state)
+TEST(test_publish)
 {
 	struct fixture *f = *state;
 	void *addr;
@@ -84,7 +86,7 @@ static void test_publish(void **state)
 }
 
 /* Nor is the handle then of no more use. */
-static void test_mirrors_that_are_gone_fence_nobody(void **state)
+TEST(test_mirrors_that_are_gone_fence_nobody)
 {
 	struct fixture *f = *state;
 	void *addr;
@@ -98,16 +100,4 @@ static void test_mirrors_that_are_gone_fence_nobody(void **state)
 	owner_keep(f->o, 0, PERSEAS_MIRROR_LIVE);
 	f->o->d->on_pause = NULL;
 	assert_int_equal(perseas_map(f->o->p, "more", SIZE, &addr), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_map),
-		TEST(test_publish),
-		TEST(test_mirrors_that_are_gone_fence_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

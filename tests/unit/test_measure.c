@@ -1,14 +1,10 @@
 /*
  * test_measure.c - rounds of the benchmarks: who runs when, who failed, what comes out.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../support/unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "../../bench/measure.h"
 
@@ -44,12 +40,11 @@ static const struct measured *run(struct stepper *steppers, struct measured **m,
 	return measure_in_turn(m, 2, &(struct measure_plan){ .rounds = rounds, .steps = STEPS });
 }
 
-static void rounds_take_turns(void **state)
+TEST(rounds_take_turns)
 {
 	struct stepper steppers[] = { { 'a', 0 }, { 'b', 0 } };
 	struct measured *m[2];
 
-	(void)state;
 	assert_null(run(steppers, m, 2));
 	assert_string_equal(steps, "aaaabbbbaaaabbbb");
 	for (unsigned i = 0; i < 2; i++)
@@ -58,13 +53,12 @@ static void rounds_take_turns(void **state)
 }
 
 /* The second fails in its second round: nothing runs after that, and its code is told. */
-static void one_that_fails_ends_it(void **state)
+TEST(one_that_fails_ends_it)
 {
 	struct stepper steppers[] = { { 'a', 0 }, { 'b', STEPS + 2 } };
 	struct measured *m[2];
 	const struct measured *failed = run(steppers, m, 3);
 
-	(void)state;
 	assert_ptr_equal(failed, m[1]);
 	assert_int_equal(m[1]->code, BROKEN);
 	assert_int_equal(m[0]->code, 0);
@@ -124,13 +118,12 @@ static unsigned rounds_run(const double *first, const double *second, double spr
 
 /* Steady ones need three rounds. Where one round was disturbed a fourth makes up for it, and where
  * two were, all are run; so they are where nobody says how much they may differ. */
-static void fewer_rounds_do_once_rates_settle(void **state)
+TEST(fewer_rounds_do_once_rates_settle)
 {
 	const double steady[] = { 100, 104, 102, 100, 103, 101 };
 	const double once[] = { 100, 300, 102, 100, 103, 101 };
 	const double twice[] = { 100, 300, 10, 400, 20, 500 };
 
-	(void)state;
 	assert_int_equal(rounds_run(steady, steady, 0.04), 3);
 	assert_int_equal(rounds_run(steady, steady, 0.03), 4);
 	assert_int_equal(rounds_run(steady, once, 0.04), 4);
@@ -140,27 +133,14 @@ static void fewer_rounds_do_once_rates_settle(void **state)
 }
 
 /* The one in the middle, or half way between two. */
-static void the_median_is_of_the_middle(void **state)
+TEST(the_median_is_of_the_middle)
 {
 	double odd[] = { 5, 1, 4 }, even[] = { 8, 1, 2, 6 };
 	struct measured_ratio found = measured_summary(odd, 3);
 
-	(void)state;
 	assert_true(found.median == 4 && found.least == 1 && found.most == 5);
 	found = measured_summary(even, 4);
 	assert_true(found.median == 4 && found.least == 1 && found.most == 8);
 	found = measured_summary(even, 0);
 	assert_true(found.median == 0 && found.least == 0 && found.most == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rounds_take_turns),
-		cmocka_unit_test(one_that_fails_ends_it),
-		cmocka_unit_test(fewer_rounds_do_once_rates_settle),
-		cmocka_unit_test(the_median_is_of_the_middle),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

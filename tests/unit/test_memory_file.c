@@ -6,13 +6,11 @@
 #include "../../server/store/memory.h"
 #include "../../server/memory/memory_place.h"
 #include "../../server/store/status.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +21,6 @@
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 struct place {
 	char directory[64];
@@ -59,6 +56,8 @@ static int teardown(void **state)
 	return system(command);
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static const char *path_of(struct place *place, const char *rest)
 {
 	static char path[256];
@@ -68,7 +67,7 @@ static const char *path_of(struct place *place, const char *rest)
 }
 
 /* A daemon makes a piece, ends, and another one opens it. */
-static void pieces_outlive_the_daemon(void **state)
+TEST(pieces_outlive_the_daemon)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -110,7 +109,7 @@ static void assert_large(const void *base, unsigned long refused)
 
 /* An owner maps a page of it at a time, else, and the kernel unmaps as many when it is killed. The
  * last of it, less than a large page, is there, too. */
-static void a_large_piece_lies_in_large_pages(void **state)
+TEST(a_large_piece_lies_in_large_pages)
 {
 	struct memory *memory = ((struct place *)*state)->memory;
 	const unsigned long refused = count_refused();
@@ -126,7 +125,7 @@ static void a_large_piece_lies_in_large_pages(void **state)
 
 /* It was made by an earlier version, or when the kernel had no large pages left. An owner has it
  * mapped, and notices nothing. */
-static void a_piece_of_small_pages_gets_large_ones(void **state)
+TEST(a_piece_of_small_pages_gets_large_ones)
 {
 	struct memory *memory = ((struct place *)*state)->memory;
 	const unsigned long refused = count_refused();
@@ -155,7 +154,7 @@ static void a_piece_of_small_pages_gets_large_ones(void **state)
 }
 
 /* The limit is counted over all stores; what is removed is given back. */
-static void the_limit_holds_for_all_stores_together(void **state)
+TEST(the_limit_holds_for_all_stores_together)
 {
 	struct place *place = *state;
 	struct memory *memory;
@@ -188,7 +187,7 @@ static void note_try(int number)
  * would stop everybody on the host until it failed. The limit that the test sets itself sees to it
  * that nothing can be taken, and tells of each try.
  */
-static void what_cannot_be_reserved_is_not_even_begun(void **state)
+TEST(what_cannot_be_reserved_is_not_even_begun)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -214,7 +213,7 @@ static void what_cannot_be_reserved_is_not_even_begun(void **state)
 	assert_int_equal(memory->ops->used(memory), 0);
 }
 
-static void the_room_is_that_of_the_file_system_and_the_host(void **state)
+TEST(the_room_is_that_of_the_file_system_and_the_host)
 {
 	struct place *place = *state;
 	int fd = open(place->directory, O_RDONLY | O_DIRECTORY);
@@ -232,7 +231,7 @@ static void the_room_is_that_of_the_file_system_and_the_host(void **state)
 }
 
 /* Owners get the promise page to look at, not to write. */
-static void the_promise_is_handed_out_read_only(void **state)
+TEST(the_promise_is_handed_out_read_only)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -250,7 +249,7 @@ static void the_promise_is_handed_out_read_only(void **state)
 }
 
 /* A header is replaced; a torn try of an earlier daemon is left beside it. */
-static void a_small_piece_is_replaced_whole(void **state)
+TEST(a_small_piece_is_replaced_whole)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -288,7 +287,7 @@ static void a_small_piece_is_replaced_whole(void **state)
 }
 
 /* The limit on files' sizes stands for what the system says: it is told on. */
-static void why_a_small_piece_is_not_replaced_is_told(void **state)
+TEST(why_a_small_piece_is_not_replaced_is_told)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -313,7 +312,7 @@ static void why_a_small_piece_is_not_replaced_is_told(void **state)
 }
 
 /* Names come from checked requests; the files do not rely on it. */
-static void no_name_leaves_the_directory(void **state)
+TEST(no_name_leaves_the_directory)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -329,7 +328,7 @@ static void no_name_leaves_the_directory(void **state)
 }
 
 /* Somebody put a link where a piece is expected. */
-static void links_are_not_followed(void **state)
+TEST(links_are_not_followed)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -343,7 +342,7 @@ static void links_are_not_followed(void **state)
 }
 
 /* Two daemons are started on the same directory. */
-static void a_second_daemon_is_refused(void **state)
+TEST(a_second_daemon_is_refused)
 {
 	struct place *place = *state;
 	const char *why = NULL;
@@ -353,7 +352,7 @@ static void a_second_daemon_is_refused(void **state)
 }
 
 /* A directory that others may write to, in a place such as /dev/shm. */
-static void a_directory_that_others_can_write_is_refused(void **state)
+TEST(a_directory_that_others_can_write_is_refused)
 {
 	struct place *place = *state;
 	const char *why = NULL;
@@ -372,7 +371,7 @@ static void note(void *arg, const char *name)
 }
 
 /* What a daemon finds when it starts. */
-static void stores_and_pieces_are_found(void **state)
+TEST(stores_and_pieces_are_found)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -389,7 +388,7 @@ static void stores_and_pieces_are_found(void **state)
 }
 
 /* Another process has a piece mapped, as an owner has, while it is removed here. */
-static void a_removed_piece_stays_with_those_who_have_it(void **state)
+TEST(a_removed_piece_stays_with_those_who_have_it)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -409,7 +408,7 @@ static void a_removed_piece_stays_with_those_who_have_it(void **state)
 }
 
 /* An owner makes the file that it was given longer, and keeps it when it is removed. */
-static void what_owners_take_is_counted(void **state)
+TEST(what_owners_take_is_counted)
 {
 	struct place *place = *state;
 	struct memory *memory = place->memory;
@@ -442,7 +441,7 @@ static void what_owners_take_is_counted(void **state)
 }
 
 /* It has it mapped, and no descriptor of it any more; the daemon's limit counts it. */
-static void what_is_mapped_counts_for_the_limit(void **state)
+TEST(what_is_mapped_counts_for_the_limit)
 {
 	struct place *place = *state;
 	struct memory *memory;
@@ -464,7 +463,7 @@ static void what_is_mapped_counts_for_the_limit(void **state)
 }
 
 /* What another process was given, has mapped, passed on to a child, or has cut short. */
-static void the_kernel_tells_who_has_a_piece(void **state)
+TEST(the_kernel_tells_who_has_a_piece)
 {
 	struct place *place = *state;
 	const struct memory_ops *ops = place->memory->ops;
@@ -496,31 +495,4 @@ static void the_kernel_tells_who_has_a_piece(void **state)
 	assert_int_equal(ftruncate(fd, 0), -1);
 	close(fd);
 	ops->close(place->memory, &piece);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(pieces_outlive_the_daemon),
-		TEST(a_large_piece_lies_in_large_pages),
-		TEST(a_piece_of_small_pages_gets_large_ones),
-		TEST(the_kernel_tells_who_has_a_piece),
-		TEST(the_limit_holds_for_all_stores_together),
-		TEST(what_cannot_be_reserved_is_not_even_begun),
-		TEST(the_room_is_that_of_the_file_system_and_the_host),
-		TEST(the_promise_is_handed_out_read_only),
-		TEST(a_small_piece_is_replaced_whole),
-		TEST(why_a_small_piece_is_not_replaced_is_told),
-		TEST(no_name_leaves_the_directory),
-		TEST(links_are_not_followed),
-		TEST(a_second_daemon_is_refused),
-		TEST(a_directory_that_others_can_write_is_refused),
-		TEST(stores_and_pieces_are_found),
-		TEST(a_removed_piece_stays_with_those_who_have_it),
-		TEST(what_owners_take_is_counted),
-		TEST(what_is_mapped_counts_for_the_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,11 @@
 #include "../../server/host/jobs.h"
 #include "../../server/store/memory.h"
 #include "../../server/store/status.h"
+#include "../support/unit.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,6 @@
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #define FILE_SYSTEM "32m"
 #define LARGE ((uint64_t)24 << 20) /* one has room there, two have not */

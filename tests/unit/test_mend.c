@@ -3,6 +3,8 @@
  */
 #include "mend_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static int setup_small_log(void **state)
 {
 	struct owner *o = owner_new(3);
@@ -25,7 +27,7 @@ static void miss_an_owner(struct owner *o, unsigned absent)
 }
 
 /* It missed an owner: where its own history ends is worked out from the logs of both. */
-static void test_behind_is_mended_by_delta(void **state)
+TEST(test_behind_is_mended_by_delta)
 {
 	struct owner *o = *state;
 
@@ -42,7 +44,7 @@ static void test_behind_is_mended_by_delta(void **state)
 
 /* The log is mended with the data: a mirror that was mended by a delta is good for the next one,
  * for a mirror that missed the same transactions and comes back later. */
-static void test_delta_from_a_mended_mirror(void **state)
+TEST(test_delta_from_a_mended_mirror)
 {
 	struct owner *o = *state;
 
@@ -62,7 +64,7 @@ static void test_delta_from_a_mended_mirror(void **state)
 }
 
 /* It missed more than the log holds: it is copied whole, beside what it had. */
-static void test_far_behind_is_copied_whole(void **state)
+TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, teardown)
 {
 	struct owner *o = *state;
 
@@ -77,7 +79,7 @@ static void test_far_behind_is_copied_whole(void **state)
 
 /* Two of three must hold everything before the third may be touched in place; with W = n there are
  * no such others, and a whole copy is made of what is too much to be sent. */
-static void test_no_delta_where_it_could_harm(void **state)
+TEST_WITH(test_no_delta_where_it_could_harm, setup_two, teardown)
 {
 	struct owner *o = *state;
 
@@ -111,7 +113,7 @@ static void part(struct owner *o, unsigned more, unsigned since)
 }
 
 /* The history that nobody acknowledged gives way, however long it is. */
-static void test_ahead_is_mended_by_delta(void **state)
+TEST(test_ahead_is_mended_by_delta)
 {
 	static const unsigned lengths[][2] = { { 1, 1 }, { 1, 5 }, { 5, 1 }, { 4, 0 }, { 3, 3 } };
 	struct owner *o = *state;
@@ -126,7 +128,7 @@ static void test_ahead_is_mended_by_delta(void **state)
 }
 
 /* A claim finds the higher sequence first when it reaches it: then it is the state. */
-static void test_ahead_is_taken_when_it_is_reached(void **state)
+TEST(test_ahead_is_taken_when_it_is_reached)
 {
 	struct owner *o = *state;
 
@@ -142,7 +144,7 @@ static void test_ahead_is_taken_when_it_is_reached(void **state)
 
 /* Segments were published while a mirror was away: it gets the new table with a whole copy, of
  * more than one piece. */
-static void test_other_tables_are_copied_whole(void **state)
+TEST(test_other_tables_are_copied_whole)
 {
 	enum { LARGE = 2 * PS_BOUNCE + 5000 };
 	struct owner *o = *state;
@@ -181,7 +183,7 @@ static void lose(struct owner *o, unsigned mirror)
 
 /* I9: the image is made anew, under an id of its own that the others have recorded; when the
  * old memory comes back after all, it counts for nothing. */
-static void test_lost_memory_is_made_anew(void **state)
+TEST(test_lost_memory_is_made_anew)
 {
 	struct owner *o = *state;
 	struct memory *old;
@@ -213,7 +215,7 @@ static void test_lost_memory_is_made_anew(void **state)
 }
 
 /* Two mirrors, both needed: one that lost everything is made anew from the other. */
-static void test_lost_memory_with_all_acks(void **state)
+TEST_WITH(test_lost_memory_with_all_acks, setup_two, teardown)
 {
 	struct owner *o = *state;
 
@@ -247,7 +249,7 @@ static uint64_t standing_epoch(struct owner *o, unsigned mirror)
 
 /* I9: an owner that is fenced elsewhere could commit through a mirror that forgot its promise. So
  * one is made anew only while enough others are claimed, also where R of them are few. */
-static void test_not_made_anew_with_too_few_others(void **state)
+TEST(test_not_made_anew_with_too_few_others)
 {
 	struct owner *o = *state;
 
@@ -272,7 +274,7 @@ static void test_not_made_anew_with_too_few_others(void **state)
 }
 
 /* Two of three lost everything: the one that is left may have missed what they acknowledged. */
-static void test_most_memory_lost(void **state)
+TEST(test_most_memory_lost)
 {
 	struct owner *o = *state;
 
@@ -292,7 +294,7 @@ static void test_most_memory_lost(void **state)
 }
 
 /* A mirror has no memory for the copy: it is left behind, and the others go on. */
-static void test_no_memory_for_a_copy(void **state)
+TEST(test_no_memory_for_a_copy)
 {
 	struct owner *o = *state;
 	struct memory *memory = o->d->mirrors[2].memory;
@@ -375,29 +377,29 @@ static void fall_out_of_history(struct owner *o)
 	miss_an_owner(o, 0);
 }
 
-static void test_sending_breaks(void **state)
+TEST(test_sending_breaks)
 {
 	break_mending(*state, fall_behind);
 }
 
-static void test_delta_breaks(void **state)
+TEST(test_delta_breaks)
 {
 	break_mending(*state, fall_out_of_history);
 }
 
-static void test_copy_breaks(void **state)
+TEST_WITH(test_copy_breaks, setup_small_log, teardown)
 {
 	break_mending(*state, fall_far_behind);
 }
 
-static void test_making_anew_breaks(void **state)
+TEST(test_making_anew_breaks)
 {
 	break_mending(*state, lose_first);
 }
 
 /* The owner itself dies while it mends a mirror in place, and then another mirror dies: the one
  * that was being mended counts to R with nothing, and is made whole from the last one. */
-static void test_joining_mirror_counts_with_nothing(void **state)
+TEST(test_joining_mirror_counts_with_nothing)
 {
 	struct owner *o = *state;
 	Perseas__Header *header;
@@ -423,7 +425,7 @@ static void test_joining_mirror_counts_with_nothing(void **state)
 }
 
 /* Histories of many owners, each with mirrors missing in turns: nothing acknowledged is lost. */
-static void test_mirrors_missing_in_turns(void **state)
+TEST(test_mirrors_missing_in_turns)
 {
 	struct owner *o = *state;
 	uint8_t contents[SIZE];
@@ -465,7 +467,7 @@ static void put_header(struct owner *o, unsigned mirror, const Perseas__Header *
 /* A mirror was loaded from a spill, and an owner died when it had recorded the new id on one other
  * only. An owner that does not see that copies the mirror whole: the image bears its new id still,
  * so that it counts by either roster. */
-static void test_copied_whole_under_the_id_that_it_has(void **state)
+TEST_WITH(test_copied_whole_under_the_id_that_it_has, setup_small_log, teardown)
 {
 	uint8_t id[PS_ID_SIZE] = "a new image's id";
 	struct owner *o = *state;
@@ -499,32 +501,4 @@ static void test_copied_whole_under_the_id_that_it_has(void **state)
 	perseas__header__free_unpacked(header, NULL);
 	direct_start(o->d, 2);
 	assert_carries(o, 1, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_sending_breaks, setup),
-		TEST(test_behind_is_mended_by_delta, setup),
-		TEST(test_delta_from_a_mended_mirror, setup),
-		TEST(test_far_behind_is_copied_whole, setup_small_log),
-		TEST(test_no_delta_where_it_could_harm, setup_two),
-		TEST(test_ahead_is_mended_by_delta, setup),
-		TEST(test_ahead_is_taken_when_it_is_reached, setup),
-		TEST(test_other_tables_are_copied_whole, setup),
-		TEST(test_lost_memory_is_made_anew, setup),
-		TEST(test_lost_memory_with_all_acks, setup_two),
-		TEST(test_not_made_anew_with_too_few_others, setup),
-		TEST(test_most_memory_lost, setup),
-		TEST(test_no_memory_for_a_copy, setup),
-		TEST(test_copied_whole_under_the_id_that_it_has, setup_small_log),
-		TEST(test_delta_breaks, setup),
-		TEST(test_copy_breaks, setup_small_log),
-		TEST(test_making_anew_breaks, setup),
-		TEST(test_joining_mirror_counts_with_nothing, setup),
-		TEST(test_mirrors_missing_in_turns, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,11 @@
  * test_messages.c - the table of messages (proto/control/messages.h) against control.proto itself.
  */
 #include "control.pb-c.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct {
 	const char *request, *reply; /* the names of the bodies */
@@ -38,12 +33,11 @@ static unsigned rows_of(const char *request, const char *reply)
 	return count;
 }
 
-static void every_request_has_a_row(void **state)
+TEST(every_request_has_a_row)
 {
 	const ProtobufCMessageDescriptor *request = &perseas__request__descriptor;
 	unsigned bodies = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < request->n_fields; i++) {
 		if (!is_body(&request->fields[i]))
 			continue;
@@ -54,11 +48,10 @@ static void every_request_has_a_row(void **state)
 }
 
 /* Signs of progress answer every request, and so none. */
-static void every_reply_is_the_answer_of_a_row(void **state)
+TEST(every_reply_is_the_answer_of_a_row)
 {
 	const ProtobufCMessageDescriptor *reply = &perseas__reply__descriptor;
 
-	(void)state;
 	for (unsigned i = 0; i < reply->n_fields; i++)
 		if (is_body(&reply->fields[i]))
 			assert_int_equal(rows_of(NULL, reply->fields[i].name),
@@ -66,22 +59,10 @@ static void every_reply_is_the_answer_of_a_row(void **state)
 }
 
 /* A status is answered with what is told of a store; all others by a body of their own name. */
-static void a_reply_has_the_name_of_its_request(void **state)
+TEST(a_reply_has_the_name_of_its_request)
 {
-	(void)state;
 	for (unsigned i = 0; i < ROWS; i++)
 		assert_string_equal(rows[i].reply, strcmp(rows[i].request, "status") == 0
 		                                           ? "store"
 		                                           : rows[i].request);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_request_has_a_row),
-		cmocka_unit_test(every_reply_is_the_answer_of_a_row),
-		cmocka_unit_test(a_reply_has_the_name_of_its_request),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,15 +4,12 @@
 #include "../../server/watch/metrics.h"
 #include "../../server/watch/watch.h"
 #include "../support/daemon_fixture.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static char *page;
 
@@ -55,9 +52,8 @@ static const char *label(const char *text)
 	return bytes;
 }
 
-static void labels_end_where_they_should(void **state)
+TEST(labels_end_where_they_should)
 {
-	(void)state;
 	assert_string_equal(label("bank"), "\"bank\"");
 	assert_string_equal(label("a\"b\\c"), "\"a\\\"b\\\\c\"");
 	assert_string_equal(label("\n\x1b\xff\xe2\x82"),
@@ -65,11 +61,10 @@ static void labels_end_where_they_should(void **state)
 	assert_string_equal(label("\xe2\x82\xac"), "\"\xe2\x82\xac\"");
 }
 
-static void a_time_counts_in_its_bucket(void **state)
+TEST(a_time_counts_in_its_bucket)
 {
 	struct histogram histogram = { .count = 0 };
 
-	(void)state;
 	histogram_add(&histogram, 0);
 	histogram_add(&histogram, histogram_bounds_ns[0]);
 	histogram_add(&histogram, histogram_bounds_ns[0] + 1);
@@ -81,13 +76,12 @@ static void a_time_counts_in_its_bucket(void **state)
 }
 
 /* A kind or a status that is added to the protocol is to be counted, too. */
-static void every_kind_and_every_status_has_a_counter(void **state)
+TEST(every_kind_and_every_status_has_a_counter)
 {
 	const ProtobufCMessageDescriptor *requests = &perseas__request__descriptor;
 	const ProtobufCEnumDescriptor *statuses = &perseas__status__descriptor;
 	struct counters counters = { .connections = 0 };
 
-	(void)state;
 	for (unsigned i = 0; i < requests->n_fields; i++)
 		if (requests->fields[i].flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
 			assert_in_range(requests->fields[i].id, 1, CONTROL_REQUESTS - 1);
@@ -103,7 +97,7 @@ static void every_kind_and_every_status_has_a_counter(void **state)
 }
 
 /* An owner with epoch 1 is fenced by one with epoch 2; a third is refused. */
-static void events_of_a_store_are_counted(void **state)
+TEST_WITH(events_of_a_store_are_counted, fixture_setup, teardown)
 {
 	struct fixture *fixture = *state;
 	Perseas__Reply *reply;
@@ -134,7 +128,7 @@ static void events_of_a_store_are_counted(void **state)
 }
 
 /* While images are loaded nobody may look at them. */
-static void stores_are_told_of_once_they_are_served(void **state)
+TEST_WITH(stores_are_told_of_once_they_are_served, fixture_setup, teardown)
 {
 	struct fixture *fixture = *state;
 	char why[WATCH_REASON];
@@ -150,7 +144,7 @@ static void stores_are_told_of_once_they_are_served(void **state)
 	assert_null(strstr(metrics(fixture), "bank"));
 }
 
-static void a_mirrors_lag_is_that_of_its_owners_report(void **state)
+TEST(a_mirrors_lag_is_that_of_its_owners_report)
 {
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
 	Perseas__MirrorReport reports[2] = { PERSEAS__MIRROR_REPORT__INIT,
@@ -158,7 +152,6 @@ static void a_mirrors_lag_is_that_of_its_owners_report(void **state)
 	Perseas__MirrorReport *list[2] = { &reports[0], &reports[1] };
 	Perseas__Slot slot = PERSEAS__SLOT__INIT;
 
-	(void)state;
 	slot.seq = 1000;
 	status.slot = &slot;
 	status.n_mirrors = 2;
@@ -174,20 +167,4 @@ static void a_mirrors_lag_is_that_of_its_owners_report(void **state)
 	reports[1].address = (char *)"\xff"
 				     "1";
 	assert_true(watch_first(&status, 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(labels_end_where_they_should),
-		cmocka_unit_test(a_time_counts_in_its_bucket),
-		cmocka_unit_test(every_kind_and_every_status_has_a_counter),
-		cmocka_unit_test_setup_teardown(events_of_a_store_are_counted, fixture_setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(stores_are_told_of_once_they_are_served,
-		                                fixture_setup, teardown),
-		cmocka_unit_test(a_mirrors_lag_is_that_of_its_owners_report),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,13 @@
  * test_named.c - mirror lists that have a name in a file of clusters.
  */
 #include "../../client/host/named.h"
+#include "../support/unit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char folder[] = "/tmp/perseas-named-XXXXXX";
 static char path[128], own[128];
@@ -58,6 +53,9 @@ static int use_file(void **state)
 	return setenv(PS_CLUSTERS_VARIABLE, path, 1);
 }
 
+const struct unit_fixture unit_fixture = { use_file, NULL };
+const struct unit_fixture unit_group = { make_folder, remove_folder };
+
 static void expect_list(const char *text, const char *wanted)
 {
 	struct ps_error error = { 0 };
@@ -78,9 +76,8 @@ static void expect_error(const char *text, int code, const char *words)
 	assert_string_equal(list, "");
 }
 
-static void a_name_stands_for_its_list(void **state)
+TEST(a_name_stands_for_its_list)
 {
-	(void)state;
 	write_file(path, "# ours\n"
 	                 "bank m1:7170,m2:7170 # two\n"
 	                 "\n"
@@ -93,9 +90,8 @@ static void a_name_stands_for_its_list(void **state)
 }
 
 /* As before there were names. */
-static void a_list_is_no_name(void **state)
+TEST(a_list_is_no_name)
 {
-	(void)state;
 	expect_list("m1:7170,m2:7170", "");
 	expect_list("unix:///x@y", "");
 	expect_list("", "");
@@ -104,9 +100,8 @@ static void a_list_is_no_name(void **state)
 	assert_true(ps_list_is_named("srv://x"));
 }
 
-static void a_name_that_no_line_has_is_refused(void **state)
+TEST(a_name_that_no_line_has_is_refused)
 {
-	(void)state;
 	write_file(path, "bank m1\n");
 	expect_error("@ban", PERSEAS_EINVAL, "no cluster is named @ban: ");
 	expect_error("@ban", PERSEAS_EINVAL, path);
@@ -118,11 +113,10 @@ static void a_name_that_no_line_has_is_refused(void **state)
 	expect_error("@../etc", PERSEAS_EINVAL, "must name a cluster");
 }
 
-static void a_line_that_is_wrong_is_named(void **state)
+TEST(a_line_that_is_wrong_is_named)
 {
 	char *text = malloc(3 * PS_LIST_TEXT);
 
-	(void)state;
 	write_file(path, "bank m1\nshop m2\nbank m3\n");
 	expect_error("@bank", PERSEAS_EINVAL, "line 3: the name is in the file twice");
 	expect_list("@shop", "m2");
@@ -147,17 +141,15 @@ static void a_line_that_is_wrong_is_named(void **state)
 	free(text);
 }
 
-static void a_file_that_cannot_be_read_is_named(void **state)
+TEST(a_file_that_cannot_be_read_is_named)
 {
-	(void)state;
 	setenv(PS_CLUSTERS_VARIABLE, folder, 1);
 	expect_error("@bank", PERSEAS_ESYSTEM, folder);
 }
 
 /* Without the variable, the user's own file is read first, and the host's may be there as well. */
-static void the_users_own_file_comes_first(void **state)
+TEST(the_users_own_file_comes_first)
 {
-	(void)state;
 	unsetenv(PS_CLUSTERS_VARIABLE);
 	setenv("XDG_CONFIG_HOME", folder, 1);
 	write_file(own, "a-cluster-of-this-test m9\n");
@@ -170,24 +162,8 @@ static void the_users_own_file_comes_first(void **state)
 }
 
 /* The file may say where to ask, too. */
-static void a_name_may_stand_for_a_domain(void **state)
+TEST(a_name_may_stand_for_a_domain)
 {
-	(void)state;
 	write_file(path, "bank srv://not..a.domain\n");
 	expect_error("@bank", PERSEAS_EINVAL, "must be a domain");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_name_stands_for_its_list, use_file),
-		cmocka_unit_test_setup(a_list_is_no_name, use_file),
-		cmocka_unit_test_setup(a_name_that_no_line_has_is_refused, use_file),
-		cmocka_unit_test_setup(a_line_that_is_wrong_is_named, use_file),
-		cmocka_unit_test_setup(a_file_that_cannot_be_read_is_named, use_file),
-		cmocka_unit_test_setup(a_name_may_stand_for_a_domain, use_file),
-		cmocka_unit_test_setup(the_users_own_file_comes_first, use_file),
-	};
-
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -8,10 +8,12 @@
 #include <poll.h>
 #include <unistd.h>
 
+const struct unit_fixture unit_fixture = { setup_noted, owner_teardown };
+
 /* --- posting, and waiting --- */
 
 /* It returns although no mirror has answered, and a wait tells when W hold it: not before. */
-static void test_it_returns_when_it_is_posted(void **state)
+TEST(test_it_returns_when_it_is_posted)
 {
 	struct owner *o = *state;
 	struct perseas_token one, two;
@@ -36,7 +38,7 @@ static void test_it_returns_when_it_is_posted(void **state)
 }
 
 /* The plain commit takes the flag, too, and what was committed last can be asked for. */
-static void test_the_last_token_can_be_had_afterwards(void **state)
+TEST(test_the_last_token_can_be_had_afterwards)
 {
 	struct owner *o = *state;
 	struct perseas_token token;
@@ -55,7 +57,7 @@ static void test_the_last_token_can_be_had_afterwards(void **state)
 }
 
 /* One that only read gets the token of what it may have read. */
-static void test_without_ranges_it_names_the_last_one(void **state)
+TEST(test_without_ranges_it_names_the_last_one)
 {
 	struct owner *o = *state;
 	struct perseas_token one, read;
@@ -71,7 +73,7 @@ static void test_without_ranges_it_names_the_last_one(void **state)
 }
 
 /* A commit that waits can be named as well; also when it is in doubt. */
-static void test_one_that_waits_has_a_token(void **state)
+TEST(test_one_that_waits_has_a_token)
 {
 	struct owner *o = *state;
 	struct perseas_token token = { 0, 0 };
@@ -88,7 +90,7 @@ static void test_one_that_waits_has_a_token(void **state)
 }
 
 /* An abort puts back its own bytes, whatever was posted before it. */
-static void test_a_later_abort_disturbs_nothing(void **state)
+TEST(test_a_later_abort_disturbs_nothing)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -109,7 +111,7 @@ static void test_a_later_abort_disturbs_nothing(void **state)
 }
 
 /* What makes no sense is refused by name. */
-static void test_what_names_nothing_is_refused(void **state)
+TEST(test_what_names_nothing_is_refused)
 {
 	struct owner *o = *state;
 	struct perseas_token token = post(o, 1), next = { token.epoch, token.seq + 1 };
@@ -136,7 +138,7 @@ static void test_what_names_nothing_is_refused(void **state)
 }
 
 /* The next owner does not know the tokens of the one before, nor that one those of the next. */
-static void test_tokens_are_of_one_owner(void **state)
+TEST(test_tokens_are_of_one_owner)
 {
 	struct owner *o = *state;
 	struct perseas_token old = post(o, 1), new;
@@ -150,7 +152,7 @@ static void test_tokens_are_of_one_owner(void **state)
 }
 
 /* No thread, no such commit: the transaction is still open. */
-static void test_without_a_collector_nothing_is_posted(void **state)
+TEST(test_without_a_collector_nothing_is_posted)
 {
 	struct owner *o = *state;
 	struct perseas_token token = { 7, 7 };
@@ -169,7 +171,7 @@ static void test_without_a_collector_nothing_is_posted(void **state)
 /* --- without a waiter --- */
 
 /* The collector moves on what does not fit into a mirror's window, and takes what is completed. */
-static void test_it_goes_on_though_nobody_waits(void **state)
+TEST(test_it_goes_on_though_nobody_waits)
 {
 	struct owner *o = *state;
 
@@ -188,7 +190,7 @@ static void test_it_goes_on_though_nobody_waits(void **state)
 }
 
 /* Doubt is found without a waiter, for all that was posted; and it ends when W hold that. */
-static void test_doubt_is_found_without_a_waiter(void **state)
+TEST(test_doubt_is_found_without_a_waiter)
 {
 	struct owner *o = *state;
 	struct perseas_token token;
@@ -216,7 +218,7 @@ static void test_doubt_is_found_without_a_waiter(void **state)
 }
 
 /* As long as W get on there is no doubt, however long the last one takes. */
-static void test_what_gets_on_is_not_in_doubt(void **state)
+TEST(test_what_gets_on_is_not_in_doubt)
 {
 	struct owner *o = *state;
 	const uint64_t most = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
@@ -238,7 +240,7 @@ static void test_what_gets_on_is_not_in_doubt(void **state)
 }
 
 /* The process was stopped for longer than that, and the answers lie there. */
-static void test_answers_are_looked_for_before_doubt(void **state)
+TEST(test_answers_are_looked_for_before_doubt)
 {
 	struct owner *o = *state;
 
@@ -267,7 +269,7 @@ static void test_answers_are_looked_for_before_doubt(void **state)
 }
 
 /* W held it; then a holder loses what it has and is copied whole: what was durable stays so. */
-static void test_the_mark_does_not_fall(void **state)
+TEST(test_the_mark_does_not_fall)
 {
 	struct owner *o = *state;
 	struct perseas_token token;
@@ -290,7 +292,7 @@ static void test_the_mark_does_not_fall(void **state)
 }
 
 /* The same where nobody had asked before the holder lost it. */
-static void test_the_mark_is_taken_before_a_holder_is_lost(void **state)
+TEST(test_the_mark_is_taken_before_a_holder_is_lost)
 {
 	struct owner *o = *state;
 	uint64_t seq;
@@ -319,7 +321,7 @@ static void count_by(struct owner *o, uint32_t acks)
 }
 
 /* One of three mirrors was enough, and then a roster counts by which it is not. */
-static void test_the_mark_is_taken_before_a_roster_counts(void **state)
+TEST(test_the_mark_is_taken_before_a_roster_counts)
 {
 	struct owner *o = *state;
 	uint64_t seq;
@@ -345,7 +347,7 @@ static bool is_readable(int fd)
 }
 
 /* It can be read when W hold more, until somebody has looked. */
-static void test_the_descriptor_tells_of_more(void **state)
+TEST(test_the_descriptor_tells_of_more)
 {
 	struct owner *o = *state;
 	const int fd = perseas_fd(o->p);
@@ -378,7 +380,7 @@ static void test_the_descriptor_tells_of_more(void **state)
 }
 
 /* Whoever waits for more learns that there will be none. */
-static void test_the_descriptor_tells_of_the_fence(void **state)
+TEST(test_the_descriptor_tells_of_the_fence)
 {
 	struct owner *o = *state;
 	struct perseas_options options = o->options;
@@ -408,31 +410,4 @@ static void test_the_descriptor_tells_of_the_fence(void **state)
 	o->p = second;
 	owner_map(o);
 	assert_int_equal(o->bytes[0], 0);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup_noted, owner_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_it_returns_when_it_is_posted),
-		TEST(test_the_last_token_can_be_had_afterwards),
-		TEST(test_without_ranges_it_names_the_last_one),
-		TEST(test_one_that_waits_has_a_token),
-		TEST(test_a_later_abort_disturbs_nothing),
-		TEST(test_what_names_nothing_is_refused),
-		TEST(test_tokens_are_of_one_owner),
-		TEST(test_without_a_collector_nothing_is_posted),
-		TEST(test_it_goes_on_though_nobody_waits),
-		TEST(test_doubt_is_found_without_a_waiter),
-		TEST(test_what_gets_on_is_not_in_doubt),
-		TEST(test_answers_are_looked_for_before_doubt),
-		TEST(test_the_mark_does_not_fall),
-		TEST(test_the_mark_is_taken_before_a_holder_is_lost),
-		TEST(test_the_mark_is_taken_before_a_roster_counts),
-		TEST(test_the_descriptor_tells_of_more),
-		TEST(test_the_descriptor_tells_of_the_fence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 
 #include <fcntl.h>
 
+const struct unit_fixture unit_fixture = { setup_lone_acks, teardown };
+
 static int post_big(struct fixture *f, unsigned flags, unsigned i)
 {
 	struct perseas_token token;
@@ -32,7 +34,7 @@ static void release_some(void *arg)
 
 /* Half of the ring is under way: who does not want to wait is told so, and who waits gets on as
  * soon as mirrors do, which are not dropped. Status says which ones commits wait for. */
-static void test_a_full_ring_holds_back(void **state)
+TEST(test_a_full_ring_holds_back)
 {
 	struct perseas_mirror_stat stat;
 	struct fixture *f = *state;
@@ -62,7 +64,7 @@ static void test_a_full_ring_holds_back(void **state)
 }
 
 /* One mirror takes nothing for a while, longer than a commit that waits would wait for it. */
-static void test_a_hiccup_drops_no_mirror(void **state)
+TEST(test_a_hiccup_drops_no_mirror)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -123,19 +125,19 @@ static void wait_for_who_gets_on(struct fixture *f, unsigned flags)
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
 }
 
-static void test_who_gets_on_is_waited_for(void **state)
+TEST(test_who_gets_on_is_waited_for)
 {
 	wait_for_who_gets_on(*state, PERSEAS_NOWAIT);
 }
 
 /* What nobody waits for has filled the ring, and not this commit. */
-static void test_one_that_waits_is_as_patient(void **state)
+TEST(test_one_that_waits_is_as_patient)
 {
 	wait_for_who_gets_on(*state, 0);
 }
 
 /* It needs no room, and so it neither waits for any nor drops a mirror. */
-static void test_one_without_ranges_needs_no_room(void **state)
+TEST(test_one_without_ranges_needs_no_room)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -168,7 +170,7 @@ static void test_one_without_ranges_needs_no_room(void **state)
 
 /* Mirrors that are away could not be sent again what the ring forgot, and it would be in doubt for
  * ever: what W do not hold stays in the ring. */
-static void test_what_w_do_not_hold_stays_in_the_ring(void **state)
+TEST(test_what_w_do_not_hold_stays_in_the_ring)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -227,7 +229,7 @@ static void commit_at_pause(void *arg)
 
 /* Nor do commits that wait, of several threads, which need more room than what nobody waits for
  * leaves. */
-static void test_the_ring_keeps_it_from_those_that_wait(void **state)
+TEST(test_the_ring_keeps_it_from_those_that_wait)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -270,7 +272,7 @@ static void release_one_each(void *arg)
 
 /* Each takes almost all of the time that a commit may take, and each is progress: the last of what
  * nobody waited for, too. */
-static void test_one_behind_what_gets_on_is_not_in_doubt(void **state)
+TEST_WITH(test_one_behind_what_gets_on_is_not_in_doubt, setup_noted, owner_teardown)
 {
 	struct owner *o = *state;
 	struct perseas_token token;
@@ -313,7 +315,7 @@ static int post_at(struct owner *o, uint64_t *at)
 
 /* W mirrors keep up at first, and then complete less than is committed: no commit returns while one
  * is not held that is older than that, and none is refused more than an eighth before. */
-static void test_what_may_be_lost_is_bounded_in_time(void **state)
+TEST_WITH(test_what_may_be_lost_is_bounded_in_time, setup_bounded, owner_teardown)
 {
 	const uint64_t most = 40 * 1000000, step = 2000000;
 	struct owner *o = *state;
@@ -359,7 +361,7 @@ static void post_for_waiter(struct owner *o)
 }
 
 /* Nothing was committed for long, and what was before is not held. */
-static void test_the_bound_counts_for_the_first_after_a_pause(void **state)
+TEST_WITH(test_the_bound_counts_for_the_first_after_a_pause, setup_bounded, owner_teardown)
 {
 	struct owner *o = *state;
 	uint64_t at;
@@ -385,7 +387,7 @@ static void test_the_bound_counts_for_the_first_after_a_pause(void **state)
 
 /* What holds commits back waits for what is under way: as long as some of it comes, no mirror is
  * broken off. */
-static void test_a_long_drain_breaks_nobody(void **state)
+TEST_WITH(test_a_long_drain_breaks_nobody, setup_noted, owner_teardown)
 {
 	struct owner *o = *state;
 	void *addr;
@@ -406,7 +408,7 @@ static void test_a_long_drain_breaks_nobody(void **state)
 /* --- the end --- */
 
 /* close waits until W hold what nobody waited for. */
-static void test_close_loses_nothing(void **state)
+TEST_WITH(test_close_loses_nothing, setup_noted, owner_teardown)
 {
 	struct owner *o = *state;
 
@@ -425,7 +427,7 @@ static void test_close_loses_nothing(void **state)
 }
 
 /* And it says so when it could not; it does not wait again for what is in doubt. */
-static void test_close_says_what_it_could_not(void **state)
+TEST_WITH(test_close_says_what_it_could_not, setup_noted, owner_teardown)
 {
 	struct owner *o = *state;
 	uint64_t start;
@@ -456,7 +458,7 @@ static void test_close_says_what_it_could_not(void **state)
 
 /* Another thread waits for a transaction, and that one is not what the bound is about: neither
  * where it is the first since long, nor where one that nobody waited for came before it. */
-static void test_the_bound_is_not_of_those_that_are_waited_for(void **state)
+TEST_WITH(test_the_bound_is_not_of_those_that_are_waited_for, setup_bounded, owner_teardown)
 {
 	struct owner *o = *state;
 	uint64_t at;
@@ -501,7 +503,7 @@ static void look_at_the_end(struct ps_env *env, enum ps_sleeper who)
 
 /* The keeper runs for longer than the collector. It must not raise a descriptor that may be
  * somebody else's, and no collector is begun that nobody would end. */
-static void test_close_leaves_nothing_to_the_keeper(void **state)
+TEST_WITH(test_close_leaves_nothing_to_the_keeper, setup_noted, owner_teardown)
 {
 	struct owner *o = *state;
 	struct ps_env_ops ops = *o->p->env->ops;
@@ -517,33 +519,4 @@ static void test_close_leaves_nothing_to_the_keeper(void **state)
 	o->p = NULL;
 	if (owner_open(o, 0))
 		fail_msg("%s", o->error.text);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup_noted, owner_teardown)
-#define TEST_SMALL(function) cmocka_unit_test_setup_teardown(function, setup_lone_acks, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST_SMALL(test_a_full_ring_holds_back),
-		TEST_SMALL(test_a_hiccup_drops_no_mirror),
-		TEST_SMALL(test_who_gets_on_is_waited_for),
-		TEST_SMALL(test_one_that_waits_is_as_patient),
-		TEST_SMALL(test_one_without_ranges_needs_no_room),
-		TEST_SMALL(test_what_w_do_not_hold_stays_in_the_ring),
-		TEST_SMALL(test_the_ring_keeps_it_from_those_that_wait),
-		TEST(test_one_behind_what_gets_on_is_not_in_doubt),
-		cmocka_unit_test_setup_teardown(test_what_may_be_lost_is_bounded_in_time,
-		                                setup_bounded, owner_teardown),
-		cmocka_unit_test_setup_teardown(test_the_bound_counts_for_the_first_after_a_pause,
-		                                setup_bounded, owner_teardown),
-		cmocka_unit_test_setup_teardown(test_the_bound_is_not_of_those_that_are_waited_for,
-		                                setup_bounded, owner_teardown),
-		TEST(test_a_long_drain_breaks_nobody),
-		TEST(test_close_loses_nothing),
-		TEST(test_close_says_what_it_could_not),
-		TEST(test_close_leaves_nothing_to_the_keeper),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,8 @@ static int setup_staged(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup_staged, owner_teardown };
+
 static bool is_readable(struct owner *o)
 {
 	struct pollfd look = { .fd = perseas_fd(o->p), .events = POLLIN };
@@ -63,7 +65,7 @@ static void reset(struct owner *o)
 }
 
 /* Whoever commits now and then gets on after as long as one that waits. */
-static void who_tries_again_drops_it(void **state)
+TEST(who_tries_again_drops_it)
 {
 	struct owner *o = *state;
 
@@ -81,7 +83,7 @@ static void who_tries_again_drops_it(void **state)
 }
 
 /* Each transaction that it completes makes the time begin anew, also where that is not enough. */
-static void who_gets_on_is_not_dropped(void **state)
+TEST(who_gets_on_is_not_dropped)
 {
 	struct owner *o = *state;
 	struct perseas_token token;
@@ -103,7 +105,7 @@ static void who_gets_on_is_not_dropped(void **state)
 }
 
 /* It was in the way long ago, caught up, and is in the way again: that is another time. */
-static void an_old_time_does_not_count(void **state)
+TEST(an_old_time_does_not_count)
 {
 	struct owner *o = *state;
 	unsigned i;
@@ -128,7 +130,7 @@ static void an_old_time_does_not_count(void **state)
 }
 
 /* W need it: nothing would come of dropping it. What they do not hold is in doubt instead. */
-static void one_that_is_needed_stays(void **state)
+TEST(one_that_is_needed_stays)
 {
 	struct owner *o = *state;
 
@@ -147,7 +149,7 @@ static void one_that_is_needed_stays(void **state)
 }
 
 /* One of two in the way gets on: the other is dropped, although W would not do without both. */
-static void one_beside_a_slow_one_is_dropped(void **state)
+TEST(one_beside_a_slow_one_is_dropped)
 {
 	struct owner *o = *state;
 	unsigned i;
@@ -167,7 +169,7 @@ static void one_beside_a_slow_one_is_dropped(void **state)
 
 /* Nobody commits meanwhile: the library's thread drops it, and the descriptor says that there is
  * room. It sleeps while nobody was refused anything. */
-static void it_is_dropped_though_nobody_tries(void **state)
+TEST(it_is_dropped_though_nobody_tries)
 {
 	struct owner *o = *state;
 
@@ -194,7 +196,7 @@ static void it_is_dropped_though_nobody_tries(void **state)
 }
 
 /* The descriptor says that it got on, or that it is gone, although W hold no more than before. */
-static void room_is_told(void **state)
+TEST(room_is_told)
 {
 	struct owner *o = *state;
 
@@ -216,7 +218,7 @@ static void room_is_told(void **state)
 }
 
 /* The collector sleeps until it is woken, and what is refused wakes it. */
-static void what_is_refused_wakes_the_collector(void **state)
+TEST(what_is_refused_wakes_the_collector)
 {
 	struct owner *o = *state;
 
@@ -234,21 +236,4 @@ static void what_is_refused_wakes_the_collector(void **state)
 	assert_int_equal(try(o), PERSEAS_EAGAIN);
 	assert_true(o->d->woken >> PS_COLLECTOR & 1);
 	let_all_go(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_staged, owner_teardown)
-		TEST(who_tries_again_drops_it),
-		TEST(who_gets_on_is_not_dropped),
-		TEST(an_old_time_does_not_count),
-		TEST(one_that_is_needed_stays),
-		TEST(one_beside_a_slow_one_is_dropped),
-		TEST(it_is_dropped_though_nobody_tries),
-		TEST(room_is_told),
-		TEST(what_is_refused_wakes_the_collector),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@ static int setup_three(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup_three, owner_teardown };
+
 static unsigned pieces(struct owner *o)
 {
 	unsigned count = 0;
@@ -25,7 +27,7 @@ static int create(struct owner *o)
 }
 
 /* A second store of the name, wherever the first one is. */
-static void test_create_refuses_what_is_there(void **state)
+TEST(test_create_refuses_what_is_there)
 {
 	struct owner *o = *state;
 	unsigned before;
@@ -43,7 +45,7 @@ static void test_create_refuses_what_is_there(void **state)
 }
 
 /* One mirror does not answer: nothing is made on the others. */
-static void test_create_needs_all_mirrors(void **state)
+TEST(test_create_needs_all_mirrors)
 {
 	struct owner *o = *state;
 
@@ -57,7 +59,7 @@ static void test_create_needs_all_mirrors(void **state)
 
 /* One mirror refuses, or breaks, while the store is being made: the others are cleaned, and once it
  * is well again the store can be made. */
-static void test_create_is_all_or_nothing(void **state)
+TEST(test_create_is_all_or_nothing)
 {
 	struct owner *o = *state;
 	struct direct_mirror *m = &o->d->mirrors[2];
@@ -81,7 +83,7 @@ static void test_create_is_all_or_nothing(void **state)
 }
 
 /* The owner dies between the settling of one mirror and that of the others. */
-static void test_open_settles_what_create_left(void **state)
+TEST(test_open_settles_what_create_left)
 {
 	struct owner *o = *state;
 
@@ -93,7 +95,7 @@ static void test_open_settles_what_create_left(void **state)
 }
 
 /* The first mirror breaks before it settles: what was made is withdrawn, and made again. */
-static void test_create_that_its_first_mirror_did_not_settle(void **state)
+TEST(test_create_that_its_first_mirror_did_not_settle)
 {
 	struct owner *o = *state;
 
@@ -104,7 +106,7 @@ static void test_create_that_its_first_mirror_did_not_settle(void **state)
 	assert_int_equal(owner_stat(o).live, 3);
 }
 
-static void test_open_without_a_store(void **state)
+TEST(test_open_without_a_store)
 {
 	struct owner *o = *state;
 
@@ -123,7 +125,7 @@ static void test_open_without_a_store(void **state)
 }
 
 /* Too few mirrors: which ones are missing, and what the newest state is. */
-static void test_open_names_the_missing(void **state)
+TEST_WITH(test_open_names_the_missing, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 
@@ -145,7 +147,7 @@ static void test_open_names_the_missing(void **state)
 }
 
 /* No mirror at all. */
-static void test_open_with_all_mirrors_down(void **state)
+TEST_WITH(test_open_with_all_mirrors_down, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 
@@ -158,7 +160,7 @@ static void test_open_with_all_mirrors_down(void **state)
 }
 
 /* A live owner is not disturbed by an open that does not ask for a takeover. */
-static void test_busy_fences_nobody(void **state)
+TEST_WITH(test_busy_fences_nobody, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 	perseas_t *second = o->p;
@@ -176,7 +178,7 @@ static void test_busy_fences_nobody(void **state)
 }
 
 /* A closed handle leaves no owner behind. */
-static void test_close_ends_ownership(void **state)
+TEST_WITH(test_close_ends_ownership, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 
@@ -187,7 +189,7 @@ static void test_close_ends_ownership(void **state)
 }
 
 /* Two stores of the same name on the mirrors given, made apart. */
-static void test_two_stores_of_one_name(void **state)
+TEST(test_two_stores_of_one_name)
 {
 	struct owner *o = *state;
 	struct ps_error error = { 0 };
@@ -202,7 +204,7 @@ static void test_two_stores_of_one_name(void **state)
 
 /* A mirror lost the store, and a stranger has made one of the same name there: it is left alone, at
  * the opening and after. */
-static void test_another_store_is_left_alone(void **state)
+TEST_WITH(test_another_store_is_left_alone, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 	struct perseas_options options = o->options;
@@ -228,7 +230,7 @@ static void test_another_store_is_left_alone(void **state)
 }
 
 /* The list leaves out mirrors: the roster names them, and they are asked, where they answer. */
-static void test_list_and_roster_differ(void **state)
+TEST_WITH(test_list_and_roster_differ, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 	struct ps_error error = { 0 };
@@ -255,7 +257,7 @@ static void test_list_and_roster_differ(void **state)
 
 /* Both commit slots of a mirror are wrecked: the others are enough, and it is mended; on all of
  * them, nothing can be done. */
-static void test_damaged_images(void **state)
+TEST_WITH(test_damaged_images, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 
@@ -283,7 +285,7 @@ static void test_damaged_images(void **state)
 }
 
 /* An operator accepts the state of the one mirror that is left, in so many words. */
-static void test_accepted_state(void **state)
+TEST(test_accepted_state)
 {
 	struct owner *o = *state;
 
@@ -368,7 +370,7 @@ static void assert_salvaged(struct owner *o)
 
 /* The state of the one that is left is accepted, but W cannot have it: the others are down, or have
  * lost their memory and cannot be made anew (I9). */
-static void test_accepted_state_on_too_few(void **state)
+TEST(test_accepted_state_on_too_few)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
 		struct owner *o = one_is_left(state, 2, lost);
@@ -391,7 +393,7 @@ static void test_accepted_state_on_too_few(void **state)
 
 /* W is all three, so one that is left is R, and its state is the newest; but it cannot know whether
  * the roster was changed on the others before they were lost. */
-static void test_all_acks_and_most_lost(void **state)
+TEST(test_all_acks_and_most_lost)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
 		struct owner *o = one_is_left(state, 3, lost);
@@ -408,7 +410,7 @@ static void test_all_acks_and_most_lost(void **state)
 
 /* The accepted state was adopted when a session broke: the next attempt finds it under this
  * handle's own epoch, and goes on with it. */
-static void test_accepted_state_survives_a_break(void **state)
+TEST(test_accepted_state_survives_a_break)
 {
 	struct owner *o = *state;
 
@@ -437,7 +439,7 @@ static void break_confirm(void *arg)
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
 }
 
-static void test_open_gives_up_in_time(void **state)
+TEST_WITH(test_open_gives_up_in_time, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 	uint64_t before;
@@ -457,7 +459,7 @@ static void test_open_gives_up_in_time(void **state)
 
 /* A session breaks at every request of an open in turn, its answer lost or not: the open begins
  * again and ends well, and nothing of what was there is lost. */
-static void test_open_survives_every_break(void **state)
+TEST_WITH(test_open_survives_every_break, owner_setup_three, owner_teardown)
 {
 	static const int requests[] = {
 		PERSEAS__REQUEST__BODY_STATUS,
@@ -482,7 +484,7 @@ static void test_open_survives_every_break(void **state)
 }
 
 /* The thread that watches the mirrors cannot be had. */
-static void test_open_without_a_thread(void **state)
+TEST_WITH(test_open_without_a_thread, owner_setup_three, owner_teardown)
 {
 	struct owner *o = *state;
 
@@ -495,11 +497,10 @@ static void test_open_without_a_thread(void **state)
 
 /* A claim that takes longer than a round of answers: its mirror copies the image away from an owner
  * that lives, which is fenced by then. */
-static void test_a_claim_that_takes_long_is_waited_for(void **state)
+TEST_WITH(test_a_claim_that_takes_long_is_waited_for, NULL, NULL)
 {
 	struct owner *o = owner_new(1);
 
-	(void)state;
 	owner_begin(o);
 	assert_int_equal(owner_put(o, 0, 100, 2), 0);
 	o->options.connect_timeout_ms = 3000;
@@ -512,12 +513,11 @@ static void test_a_claim_that_takes_long_is_waited_for(void **state)
 }
 
 /* Where the others are enough, no longer than a round: and else as long as the open may take. */
-static void test_a_claim_that_takes_too_long_is_given_up(void **state)
+TEST_WITH(test_a_claim_that_takes_too_long_is_given_up, NULL, NULL)
 {
 	struct owner *o = owner_new(3);
 	uint64_t start;
 
-	(void)state;
 	owner_begin(o);
 	o->options.connect_timeout_ms = 3000;
 	o->options.open_timeout_ms = 15000;
@@ -533,37 +533,4 @@ static void test_a_claim_that_takes_too_long_is_given_up(void **state)
 	assert_true(o->d->now - start >= 15000000000 && o->d->now - start < 20000000000);
 	assert_error_says(o, "A claim that was not answered may have fenced the owner before");
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_claim_that_takes_long_is_waited_for),
-		cmocka_unit_test(test_a_claim_that_takes_too_long_is_given_up),
-#define EMPTY(name) cmocka_unit_test_setup_teardown(name, setup_three, owner_teardown)
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-		EMPTY(test_create_refuses_what_is_there),
-		EMPTY(test_create_needs_all_mirrors),
-		EMPTY(test_create_is_all_or_nothing),
-		EMPTY(test_open_settles_what_create_left),
-		EMPTY(test_create_that_its_first_mirror_did_not_settle),
-		EMPTY(test_open_without_a_store),
-		TEST(test_open_names_the_missing),
-		TEST(test_open_with_all_mirrors_down),
-		TEST(test_busy_fences_nobody),
-		TEST(test_close_ends_ownership),
-		EMPTY(test_two_stores_of_one_name),
-		TEST(test_another_store_is_left_alone),
-		TEST(test_list_and_roster_differ),
-		TEST(test_damaged_images),
-		EMPTY(test_accepted_state),
-		EMPTY(test_accepted_state_on_too_few),
-		EMPTY(test_accepted_state_survives_a_break),
-		EMPTY(test_all_acks_and_most_lost),
-		TEST(test_open_gives_up_in_time),
-		TEST(test_open_survives_every_break),
-		TEST(test_open_without_a_thread),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,10 @@
  * nobody should write.
  */
 #include "../../proto/base/options.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { ONE = 1, TWO = 2 };
 
@@ -112,9 +110,8 @@ static void assert_guards(void)
 	assert_int_equal(given.ms_guard, 0xa5a5a5a5);
 }
 
-static void what_is_not_said_is_the_default(void **state)
+TEST(what_is_not_said_is_the_default)
 {
-	(void)state;
 	assert_int_equal(read_two(NULL, NULL), 0);
 	assert_false(given.flag);
 	assert_int_equal(given.number, 7);
@@ -130,9 +127,8 @@ static void what_is_not_said_is_the_default(void **state)
 }
 
 /* With and without an equals sign, at both ends of the range. */
-static void every_type_is_read(void **state)
+TEST(every_type_is_read)
 {
-	(void)state;
 	assert_int_equal(read_two("--flag", "-f"), 0);
 	assert_true(given.flag);
 	assert_int_equal(reader.given, 1);
@@ -166,7 +162,7 @@ static void every_type_is_read(void **state)
 }
 
 /* Empty, beyond the range or the type, with a sign, with something before or behind it. */
-static void what_a_value_must_be_is_said(void **state)
+TEST(what_a_value_must_be_is_said)
 {
 	static const struct {
 		const char *option, *value, *must;
@@ -209,7 +205,6 @@ static void what_a_value_must_be_is_said(void **state)
 		{ "--own", "bad", "--own bad: it must be good" },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(read_two(bad[i].option, bad[i].value), -1);
 		if (!strstr(why, bad[i].must))
@@ -219,7 +214,7 @@ static void what_a_value_must_be_is_said(void **state)
 }
 
 /* Names cut short are not taken, however clear it is what is meant. */
-static void unknown_names_are_refused_with_the_nearest(void **state)
+TEST(unknown_names_are_refused_with_the_nearest)
 {
 	static const struct {
 		const char *word, *said;
@@ -242,7 +237,6 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
 	};
 	char longest[4096];
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(read_two(bad[i].word, NULL), -1);
 		if (!strstr(why, bad[i].said))
@@ -255,9 +249,8 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
 	assert_true(strlen(why) < sizeof(why) - 1);
 }
 
-static void the_last_one_counts_unless_once_is_asked_for(void **state)
+TEST(the_last_one_counts_unless_once_is_asked_for)
 {
-	(void)state;
 	assert_int_equal(read_two("--number=8", "--number=9"), 0);
 	assert_int_equal(given.number, 9);
 	begin(&strict, false);
@@ -268,9 +261,8 @@ static void the_last_one_counts_unless_once_is_asked_for(void **state)
 }
 
 /* Options may stand between words, and what is behind two dashes are words. */
-static void words_are_handed_on(void **state)
+TEST(words_are_handed_on)
 {
-	(void)state;
 	begin(&options, true);
 	assert_int_equal(read_words("a", "--flag", "b"), 0);
 	assert_int_equal(word_count, 2);
@@ -298,9 +290,8 @@ static bool take_rest(struct ps_reader *from, char *const *behind)
 }
 
 /* Behind a word that has something started, all is for that; behind none, these are words. */
-static void what_is_behind_two_dashes_can_be_another_command_line(void **state)
+TEST(what_is_behind_two_dashes_can_be_another_command_line)
 {
-	(void)state;
 	begin(&options, true);
 	reader.rest = take_rest;
 	assert_int_equal(read_words("run", "--", "--flag"), 0);
@@ -321,9 +312,8 @@ static void what_is_behind_two_dashes_can_be_another_command_line(void **state)
 	assert_int_equal(word_count, 2);
 }
 
-static void lines_of_a_file_are_of_some_groups(void **state)
+TEST(lines_of_a_file_are_of_some_groups)
 {
-	(void)state;
 	begin(&options, false);
 	assert_int_equal(ps_options_read_line(&reader, ONE, "number", "9"), 0);
 	assert_int_equal(given.number, 9);
@@ -339,9 +329,8 @@ static void lines_of_a_file_are_of_some_groups(void **state)
 	assert_non_null(strstr(why, "--number x: it must be"));
 }
 
-static void the_environment_fills_what_is_missing(void **state)
+TEST(the_environment_fills_what_is_missing)
 {
-	(void)state;
 	begin(&options, false);
 	assert_int_equal(setenv("PERSEAS_TEST_TEXT", "", 1), 0);
 	ps_options_read_environment(&options, &given);
@@ -355,13 +344,12 @@ static void the_environment_fills_what_is_missing(void **state)
 	unsetenv("PERSEAS_TEST_TEXT");
 }
 
-static void help_tells_of_defaults(void **state)
+TEST(help_tells_of_defaults)
 {
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
-	(void)state;
 	assert_non_null(out);
 	ps_options_help(&options, out, ONE);
 	fclose(out);
@@ -373,13 +361,12 @@ static void help_tells_of_defaults(void **state)
 }
 
 /* Words fill lines; a newline is kept, with the spaces behind it. */
-static void text_is_filled_up_to_the_margin(void **state)
+TEST(text_is_filled_up_to_the_margin)
 {
 	char text[400], *filled = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&filled, &size);
 
-	(void)state;
 	assert_non_null(out);
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
@@ -392,23 +379,4 @@ static void text_is_filled_up_to_the_margin(void **state)
 		assert_true(strcspn(line, "\n") <= 78);
 	assert_non_null(strstr(filled, "\n    yy xxx"));
 	free(filled);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_said_is_the_default),
-		cmocka_unit_test(every_type_is_read),
-		cmocka_unit_test(what_a_value_must_be_is_said),
-		cmocka_unit_test(unknown_names_are_refused_with_the_nearest),
-		cmocka_unit_test(the_last_one_counts_unless_once_is_asked_for),
-		cmocka_unit_test(words_are_handed_on),
-		cmocka_unit_test(lines_of_a_file_are_of_some_groups),
-		cmocka_unit_test(what_is_behind_two_dashes_can_be_another_command_line),
-		cmocka_unit_test(the_environment_fills_what_is_missing),
-		cmocka_unit_test(help_tells_of_defaults),
-		cmocka_unit_test(text_is_filled_up_to_the_margin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,8 @@ static int setup(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* perseas roster, said to one mirror. */
 static void order(struct owner *o, const char *mirror, char id, Perseas__OrderKind kind,
                   const char *which)
@@ -60,7 +62,7 @@ static void order_cancel(struct owner *o, const char *mirror)
 
 /* The mirror that is to join tells that the change is to be taken back, while the application waits
  * for that very mirror to make a segment: it takes part in that to its end, and leaves after it. */
-static void test_an_order_ends_no_session_that_is_waited_for(void **state)
+TEST(test_an_order_ends_no_session_that_is_waited_for)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
 	struct owner *o = *state;
@@ -99,7 +101,7 @@ static void hear(struct owner *o)
 }
 
 /* A mirror tells of the order until it was told what became of it, and so once more after that. */
-static void test_an_order_that_is_told_again_is_obeyed_once(void **state)
+TEST(test_an_order_that_is_told_again_is_obeyed_once)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
 	struct owner *o = *state;
@@ -135,7 +137,7 @@ static void hear_until_told(struct owner *o, unsigned mirror)
 
 /* The mirror that passed an order on died before its end was told, and another one is given the
  * order when the next one was carried out already. Its end is told there, and it takes others. */
-static void test_an_end_is_told_when_others_came_since(void **state)
+TEST(test_an_end_is_told_when_others_came_since)
 {
 	struct owner *o = *state;
 
@@ -170,7 +172,7 @@ static void keep_and_hear(void *arg)
 	pthread_mutex_lock(&o->p->lock);
 }
 
-static void test_whoever_waits_sees_the_end_of_its_own_change(void **state)
+TEST(test_whoever_waits_sees_the_end_of_its_own_change)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
 	struct owner *o = *state;
@@ -187,14 +189,13 @@ static void test_whoever_waits_sees_the_end_of_its_own_change(void **state)
 /* One of three that are all needed was lost, and the one that takes its place is gone, too. What is
  * told of the change says why it is not taken back, and it is taken back when the first one has
  * started again. */
-static void test_a_cancel_waits_for_the_roster_as_it_was(void **state)
+TEST_WITH(test_a_cancel_waits_for_the_roster_as_it_was, NULL, NULL)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://2", "sim://4",
 		                                      0, 0 };
 	struct owner *o = begin(3, 3);
 	struct perseas *p = o->p;
 
-	(void)state;
 	direct_crash(o->d, 2);
 	assert_int_equal(owner_change(o, &wanted), 0);
 	o->d->mirrors[4].break_at = PERSEAS__REQUEST__BODY_ROSTER;
@@ -218,19 +219,4 @@ static void test_a_cancel_waits_for_the_roster_as_it_was(void **state)
 	                    "the change was taken back: the roster is as it was before");
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	owner_free(o);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_an_order_ends_no_session_that_is_waited_for),
-		TEST(test_an_order_that_is_told_again_is_obeyed_once),
-		TEST(test_an_end_is_told_when_others_came_since),
-		TEST(test_whoever_waits_sees_the_end_of_its_own_change),
-		cmocka_unit_test(test_a_cancel_waits_for_the_roster_as_it_was),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

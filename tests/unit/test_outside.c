@@ -6,6 +6,8 @@
 
 #include "../../client/core/mirror.h"
 
+const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+
 enum {
 	LARGE = 3 << 20, /* bytes of a segment */
 	TICK = 100,      /* ms */
@@ -101,7 +103,7 @@ static void make_large(struct owner *o)
 }
 
 /* At 64 KiB a second a segment takes longer than a minute. */
-static void test_a_slow_link_takes_its_time(void **state)
+TEST(test_a_slow_link_takes_its_time)
 {
 	struct owner *o = *state;
 	uint64_t began;
@@ -134,12 +136,12 @@ static void leave(struct owner *o, uint64_t rate)
 	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_DOWN);
 }
 
-static void test_a_mirror_that_gives_nothing_is_left(void **state)
+TEST(test_a_mirror_that_gives_nothing_is_left)
 {
 	leave(*state, 0);
 }
 
-static void test_a_link_that_trickles_is_left(void **state)
+TEST(test_a_link_that_trickles_is_left)
 {
 	leave(*state, 1000);
 }
@@ -160,7 +162,7 @@ static void note_write(void *arg, const struct direct_write *write)
 
 /* F1: a transaction that a renewal sends again is cut, too, where it is large: its record is there
  * before its ranges, the slot after them, and every byte once. */
-static void test_a_chain_that_is_cut_keeps_its_order(void **state)
+TEST(test_a_chain_that_is_cut_keeps_its_order)
 {
 	enum { STRIDE = PS_COPY_PART, COUNT = 6 };
 	static const uint32_t lengths[COUNT] = { 100, 5 * STRIDE / 2, 7, 20, STRIDE - 8, 9 };
@@ -201,20 +203,4 @@ static void test_a_chain_that_is_cut_keeps_its_order(void **state)
 	assert_int_equal(came.writes[came.count - 1].region, PS_REGION_LOG);
 	assert_true(came.writes[came.count - 1].chain > came.writes[came.count - 2].chain);
 	free(bytes);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_slow_link_takes_its_time, owner_setup_one,
-		                                owner_teardown),
-		cmocka_unit_test_setup_teardown(test_a_mirror_that_gives_nothing_is_left,
-		                                owner_setup_one, owner_teardown),
-		cmocka_unit_test_setup_teardown(test_a_link_that_trickles_is_left, owner_setup_one,
-		                                owner_teardown),
-		cmocka_unit_test_setup_teardown(test_a_chain_that_is_cut_keeps_its_order,
-		                                owner_setup_one, owner_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

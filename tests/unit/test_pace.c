@@ -34,6 +34,8 @@ static int setup_default(void **state)
 	return setup_paced(state, 0);
 }
 
+const struct unit_fixture unit_fixture = { setup_default, teardown };
+
 static int setup_off(void **state)
 {
 	return setup_paced(state, UINT32_MAX);
@@ -66,7 +68,7 @@ static void commit_without_pause(struct fixture *f)
 }
 
 /* It is slower than the owner, and is live all the time; status says so. */
-static void test_a_slow_mirror_is_kept(void **state)
+TEST(test_a_slow_mirror_is_kept)
 {
 	struct fixture *f = *state;
 	struct perseas_mirror_stat stat;
@@ -88,7 +90,7 @@ static void test_a_slow_mirror_is_kept(void **state)
 }
 
 /* An owner that does not want to wait is not held up, and the mirror is dropped. */
-static void test_without_pacing_it_is_dropped(void **state)
+TEST_WITH(test_without_pacing_it_is_dropped, setup_off, teardown)
 {
 	struct fixture *f = *state;
 
@@ -101,7 +103,7 @@ static void test_without_pacing_it_is_dropped(void **state)
 }
 
 /* One that takes nothing any more holds one commit up, once, for no longer than was said. */
-static void test_a_dead_mirror_stops_no_commits(void **state)
+TEST(test_a_dead_mirror_stops_no_commits)
 {
 	struct fixture *f = *state;
 	const uint64_t start = f->o->d->now;
@@ -118,7 +120,7 @@ static void test_a_dead_mirror_stops_no_commits(void **state)
 }
 
 /* The other one is gone, so that W need it: it is not dropped, however long it takes nothing. */
-static void test_a_mirror_that_is_needed_is_not_dropped(void **state)
+TEST(test_a_mirror_that_is_needed_is_not_dropped)
 {
 	struct fixture *f = *state;
 	const struct perseas *p = f->o->p;
@@ -139,7 +141,7 @@ static void test_a_mirror_that_is_needed_is_not_dropped(void **state)
 
 /* It is being copied whole, and cannot keep up with the transactions that it is sent meanwhile: it
  * becomes live all the same. */
-static void test_a_slow_mirror_is_copied_whole(void **state)
+TEST(test_a_slow_mirror_is_copied_whole)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -157,19 +159,4 @@ static void test_a_slow_mirror_is_copied_whole(void **state)
 	assert_int_equal(owner_stat(o).resyncs, 1);
 	recover(f);
 	assert_catches_up(f, 1);
-}
-
-#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_slow_mirror_is_kept, setup_default),
-		TEST(test_without_pacing_it_is_dropped, setup_off),
-		TEST(test_a_dead_mirror_stops_no_commits, setup_default),
-		TEST(test_a_mirror_that_is_needed_is_not_dropped, setup_default),
-		TEST(test_a_slow_mirror_is_copied_whole, setup_default),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

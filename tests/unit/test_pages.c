@@ -3,13 +3,9 @@
  */
 #include "../../client/demand/pages.h"
 #include "large_pages.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct {
 	uint8_t *mapping,
@@ -39,34 +35,22 @@ static int teardown(void **state)
 	return munmap(memory.mapping, 3 * LARGE);
 }
 
-static void small_pages_are_not_large(void **state)
+const struct unit_fixture unit_group = { setup, teardown };
+
+TEST(small_pages_are_not_large)
 {
-	(void)state;
 	assert_false(ps_pages_large(memory.pages, memory.base + LARGE, LARGE));
 	assert_false(ps_pages_large(memory.pages, memory.base, 2 * LARGE));
 }
 
-static void a_large_page_is_one(void **state)
+TEST(a_large_page_is_one)
 {
-	(void)state;
 	if (!memory.large)
 		skip();
 	assert_true(ps_pages_large(memory.pages, memory.base, LARGE));
 }
 
-static void nobody_can_say(void **state)
+TEST(nobody_can_say)
 {
-	(void)state;
 	assert_false(ps_pages_large(-1, memory.base, LARGE));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_pages_are_not_large),
-		cmocka_unit_test(a_large_page_is_one),
-		cmocka_unit_test(nobody_can_say),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -3,16 +3,11 @@
  */
 #include "../../proto/control/parts.h"
 #include "../../proto/image/layout.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-static void names_of_parts_have_one_form(void **state)
+TEST(names_of_parts_have_one_form)
 {
 	static const char *const parts[] = { "a.grown.1", "a.grown.10", "a.grown.127",
 		                             "a.grown.2.grown.3", "grown.grown.9" };
@@ -22,16 +17,14 @@ static void names_of_parts_have_one_form(void **state)
 		"a.grow.1",   "a.grown.1000", "agrown.1",   ""
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		assert_true(ps_part_is_name(parts[i]));
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_false(ps_part_is_name(others[i]));
 }
 
-static void a_part_is_the_next_one_where_the_last_one_ends(void **state)
+TEST(a_part_is_the_next_one_where_the_last_one_ends)
 {
-	(void)state;
 	assert_true(ps_part_follows("a.grown.1", 8192, "a", 8192));
 	assert_true(ps_part_follows("a.grown.2", 8192, "a.grown.1", 8192));
 	assert_false(ps_part_follows("a.grown.1", 8192, "a", 4096));
@@ -45,11 +38,10 @@ static void a_part_is_the_next_one_where_the_last_one_ends(void **state)
 	assert_false(ps_part_follows("a", 8192, "b", 8192));
 }
 
-static void a_name_may_be_too_long(void **state)
+TEST(a_name_may_be_too_long)
 {
 	char longest[PS_NAME_MAX + 1], name[PS_NAME_MAX + 1] = "as it was";
 
-	(void)state;
 	memset(longest, 'n', sizeof(longest));
 	longest[PS_NAME_MAX] = '\0';
 	assert_false(ps_part_name(name, sizeof(name), longest, 1));
@@ -64,7 +56,7 @@ static void a_name_may_be_too_long(void **state)
 }
 
 /* In any order of the table; one that lies elsewhere is no part. */
-static void a_table_has_wholes_and_parts(void **state)
+TEST(a_table_has_wholes_and_parts)
 {
 	static const struct {
 		char name[16];
@@ -77,7 +69,6 @@ static void a_table_has_wholes_and_parts(void **state)
 	Perseas__Segment segments[5], *list[5];
 	Perseas__Header header = PERSEAS__HEADER__INIT;
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		perseas__segment__init(&segments[i]);
 		segments[i].name = (char *)(uintptr_t)rows[i].name;
@@ -95,16 +86,4 @@ static void a_table_has_wholes_and_parts(void **state)
 	assert_ptr_equal(ps_part_before(&header, list[0]), list[3]);
 	assert_null(ps_part_before(&header, list[2]));
 	assert_null(ps_part_before(&header, list[4]));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_of_parts_have_one_form),
-		cmocka_unit_test(a_part_is_the_next_one_where_the_last_one_ends),
-		cmocka_unit_test(a_name_may_be_too_long),
-		cmocka_unit_test(a_table_has_wholes_and_parts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

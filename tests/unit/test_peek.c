@@ -5,13 +5,10 @@
 #include "../../client/core/fabric.h"
 #include "../../client/demand/peeker.h"
 #include "../../proto/image/image.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { EPOCH = 7, REGION = PS_REGION_SEGMENT, LENGTH = 64 };
 
@@ -47,12 +44,11 @@ static void read_it(uint8_t *block, struct ps_seen *seen)
 	ps_peek(&fetch, block, seen);
 }
 
-static void test_the_bytes_are_no_older_than_the_slot(void **state)
+TEST(test_the_bytes_are_no_older_than_the_slot)
 {
 	uint8_t block[LENGTH];
 	struct ps_seen seen;
 
-	(void)state;
 	has_slot = promises = true;
 	read_it(block, &seen);
 	assert_int_equal(seen.epoch, EPOCH);
@@ -61,25 +57,14 @@ static void test_the_bytes_are_no_older_than_the_slot(void **state)
 	assert_true(seen.promised);
 }
 
-static void test_what_the_mirror_has_not_is_not_seen(void **state)
+TEST(test_what_the_mirror_has_not_is_not_seen)
 {
 	uint8_t block[LENGTH];
 	struct ps_seen seen;
 
-	(void)state;
 	has_slot = promises = false;
 	read_it(block, &seen);
 	assert_int_equal(seen.epoch, 0);
 	assert_int_equal(seen.seq, 0);
 	assert_false(seen.promised);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_bytes_are_no_older_than_the_slot),
-		cmocka_unit_test(test_what_the_mirror_has_not_is_not_seen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

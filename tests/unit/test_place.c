@@ -3,16 +3,11 @@
  * full first, and whole fleets on paper.
  */
 #include "../../client/command/place/place.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { DAEMONS = 100, RACKS = 10, STORES = 1000, COPIES = 3, IMAGE = 1 << 20 };
 
@@ -27,7 +22,7 @@ static struct ps_spot spot(const char *host, const char *rack, const char *zone,
 }
 
 /* Two racks of two, of which the second rack's daemons have more room. */
-static void no_two_share_a_domain_or_a_narrower_one(void **state)
+TEST(no_two_share_a_domain_or_a_narrower_one)
 {
 	const struct ps_spot spots[] = { spot("a", "r1", "z", 10), spot("b", "r1", "z", 20),
 		                         spot("c", "r2", "z", 40), spot("d", "r2", "z", 30),
@@ -36,7 +31,6 @@ static void no_two_share_a_domain_or_a_narrower_one(void **state)
 	unsigned chosen[3];
 	char why[PS_PLACE_WHY];
 
-	(void)state;
 	assert_true(ps_spots_choose(spots, 5, &wish, chosen, why));
 	assert_int_equal(chosen[0], 4);
 	assert_int_equal(chosen[1], 2);
@@ -50,7 +44,7 @@ static void no_two_share_a_domain_or_a_narrower_one(void **state)
 	assert_non_null(strstr(why, "1 of 3 mirrors can be placed, no two in the same zone"));
 }
 
-static void who_is_closed_full_or_unlabelled_gets_nothing(void **state)
+TEST(who_is_closed_full_or_unlabelled_gets_nothing)
 {
 	struct ps_spot spots[] = { spot("a", "r1", "", 10), spot("b", "", "", 90),
 		                   spot("c", "r2", "", 4), spot("d", "r3", "", 90) };
@@ -58,7 +52,6 @@ static void who_is_closed_full_or_unlabelled_gets_nothing(void **state)
 	unsigned chosen[2];
 	char why[PS_PLACE_WHY];
 
-	(void)state;
 	assert_true(ps_spots_choose(spots, 4, &wish, chosen, why));
 	assert_int_equal(chosen[0] + chosen[1], 0 + 3);
 	spots[3].closed = true;
@@ -68,7 +61,7 @@ static void who_is_closed_full_or_unlabelled_gets_nothing(void **state)
 }
 
 /* Equally full ones: the number of stores decides, and then the load. */
-static void among_equals_the_idle_one_is_chosen(void **state)
+TEST(among_equals_the_idle_one_is_chosen)
 {
 	struct ps_spot spots[] = { spot("a", "", "", 1 << 20), spot("b", "", "", 1 << 20),
 		                   spot("c", "", "", 1 << 20) };
@@ -76,7 +69,6 @@ static void among_equals_the_idle_one_is_chosen(void **state)
 	unsigned chosen;
 	char why[PS_PLACE_WHY];
 
-	(void)state;
 	spots[0].stores = 2;
 	spots[1].stores = 1;
 	spots[2].stores = 1;
@@ -93,7 +85,7 @@ static void among_equals_the_idle_one_is_chosen(void **state)
 }
 
 /* One image of three moves: not to where another of the store is, nor beside it. */
-static void images_that_stay_count(void **state)
+TEST(images_that_stay_count)
 {
 	const struct ps_spot spots[] = { spot("a", "r1", "", 90), spot("b", "r1", "", 90),
 		                         spot("c", "r2", "", 90), spot("d", "r3", "", 9) };
@@ -102,18 +94,16 @@ static void images_that_stay_count(void **state)
 	unsigned chosen;
 	char why[PS_PLACE_WHY];
 
-	(void)state;
 	assert_true(ps_spots_choose(spots, 4, &wish, &chosen, why));
 	assert_int_equal(chosen, 3);
 	assert_false(ps_spots_choose(spots, 3, &wish, &chosen, why));
 }
 
-static void the_widest_label_that_all_have_is_usual(void **state)
+TEST(the_widest_label_that_all_have_is_usual)
 {
 	struct ps_spot spots[] = { spot("a", "r1", "z1", 1), spot("b", "r2", "z1", 1),
 		                   spot("c", "r3", "", 1) };
 
-	(void)state;
 	assert_int_equal(ps_domain_usual(spots, 2), PS_DOMAIN_ZONE);
 	assert_int_equal(ps_domain_usual(spots, 3), PS_DOMAIN_RACK);
 	spots[2].closed = true;
@@ -219,12 +209,11 @@ static unsigned fleet_heal(struct fleet *fleet)
 
 /* 1,000 stores on 100 daemons in 10 racks; a rack is lost. No store loses more than one image, and
  * all are healed, by the code that places. */
-static void a_fleet_loses_a_rack_and_is_healed(void **state)
+TEST(a_fleet_loses_a_rack_and_is_healed)
 {
 	struct fleet *fleet = fleet_new();
 	unsigned lost = 0;
 
-	(void)state;
 	fleet_fill(fleet);
 	fleet_check(fleet);
 	for (unsigned i = 0; i < DAEMONS; i += RACKS) {
@@ -239,14 +228,13 @@ static void a_fleet_loses_a_rack_and_is_healed(void **state)
 
 /* A fleet of which one daemon is drained after the other, until only as many racks are left as a
  * store has images. */
-static void a_fleet_shrinks_to_what_its_stores_need(void **state)
+TEST(a_fleet_shrinks_to_what_its_stores_need)
 {
 	struct fleet *fleet = fleet_new();
 	const struct ps_wish wish = { .copies = COPIES, .bytes = IMAGE, .apart = PS_DOMAIN_RACK };
 	unsigned chosen[COPIES];
 	char why[PS_PLACE_WHY];
 
-	(void)state;
 	for (unsigned rack = 0; rack < RACKS; rack++) {
 		assert_int_equal(ps_spots_choose(fleet->spots, DAEMONS, &wish, chosen, why),
 		                 RACKS - rack >= COPIES);
@@ -258,7 +246,7 @@ static void a_fleet_shrinks_to_what_its_stores_need(void **state)
 
 /* Two in one rack are apart by host only, although their zones have other names; one that does not
  * tell its rack is not known to be apart by rack from any. */
-static void mirrors_are_as_far_apart_as_the_closest_two(void **state)
+TEST(mirrors_are_as_far_apart_as_the_closest_two)
 {
 	const struct ps_spot spots[] = { spot("a", "r1", "z1", 10), spot("b", "r2", "z2", 10),
 		                         spot("c", "r2", "z3", 10), spot("d", "", "", 10),
@@ -266,27 +254,10 @@ static void mirrors_are_as_far_apart_as_the_closest_two(void **state)
 	const unsigned far[] = { 0, 1 }, hosts[] = { 0, 1, 2 }, silent[] = { 0, 3 },
 		       one[] = { 0, 4 }, racks[] = { 0, 1, 5 };
 
-	(void)state;
 	assert_int_equal(ps_spots_apart(spots, far, 2), PS_DOMAIN_ZONE);
 	assert_int_equal(ps_spots_apart(spots, racks, 3), PS_DOMAIN_RACK);
 	assert_int_equal(ps_spots_apart(spots, hosts, 3), PS_DOMAIN_HOST);
 	assert_int_equal(ps_spots_apart(spots, silent, 2), PS_DOMAIN_HOST);
 	assert_int_equal(ps_spots_apart(spots, one, 2), PS_DOMAINS);
 	assert_int_equal(ps_spots_apart(spots, far, 0), PS_DOMAIN_ZONE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_two_share_a_domain_or_a_narrower_one),
-		cmocka_unit_test(who_is_closed_full_or_unlabelled_gets_nothing),
-		cmocka_unit_test(among_equals_the_idle_one_is_chosen),
-		cmocka_unit_test(images_that_stay_count),
-		cmocka_unit_test(the_widest_label_that_all_have_is_usual),
-		cmocka_unit_test(mirrors_are_as_far_apart_as_the_closest_two),
-		cmocka_unit_test(a_fleet_loses_a_rack_and_is_healed),
-		cmocka_unit_test(a_fleet_shrinks_to_what_its_stores_need),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 
 #include "../../client/demand/warm.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* A fabric that counts what is read, and whose reads of one mirror may break its link, or bring
  * nothing of what is there. */
 static struct {
@@ -77,7 +79,7 @@ static unsigned prove(struct owner *o, const struct ps_warm_point *point, bool *
 	return counting.reads;
 }
 
-static void test_one_mirror_shows_it(void **state)
+TEST(test_one_mirror_shows_it)
 {
 	struct fixture *f = *state;
 	const struct ps_warm_point point = note_point(f);
@@ -92,7 +94,7 @@ static void test_one_mirror_shows_it(void **state)
 	assert_false(proven);
 }
 
-static void test_what_no_log_can_have_is_not_looked_for(void **state)
+TEST(test_what_no_log_can_have_is_not_looked_for)
 {
 	struct fixture *f = *state;
 	struct ps_warm_point point = note_point(f);
@@ -110,7 +112,7 @@ static void test_what_no_log_can_have_is_not_looked_for(void **state)
 }
 
 /* That is of this mirror alone. */
-static void test_a_damaged_log_is_read_from_another_mirror(void **state)
+TEST(test_a_damaged_log_is_read_from_another_mirror)
 {
 	struct fixture *f = *state;
 	const struct ps_warm_point point = note_point(f);
@@ -123,7 +125,7 @@ static void test_a_damaged_log_is_read_from_another_mirror(void **state)
 }
 
 /* A read that fails takes the link with it, and commits need the others. */
-static void test_a_read_that_fails_costs_one_link(void **state)
+TEST(test_a_read_that_fails_costs_one_link)
 {
 	struct fixture *f = *state;
 	const struct ps_warm_point point = note_point(f);
@@ -135,19 +137,4 @@ static void test_a_read_that_fails_costs_one_link(void **state)
 	assert_false(proven);
 	assert_true(f->o->p->mirrors[1].active && f->o->p->mirrors[2].active);
 	assert_int_equal(owner_put(f->o, 0, 100, 8), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_one_mirror_shows_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_what_no_log_can_have_is_not_looked_for, setup,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(test_a_damaged_log_is_read_from_another_mirror,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_read_that_fails_costs_one_link, setup,
-		                                teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

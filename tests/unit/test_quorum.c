@@ -3,13 +3,9 @@
  * once. The numbers are those of proto/PROTOCOL.md: R = n - W + 1, T = min(n - 1, max(W, R)).
  */
 #include "../../client/core/quorum.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* An owner with the first n mirrors, of which `acks` must hold a transaction. */
 static void rosters(struct perseas *p, unsigned n, unsigned acks)
@@ -36,11 +32,10 @@ static unsigned least(unsigned a, unsigned b)
 }
 
 /* One roster: the fewest that are enough for each rule, and one less. */
-static void each_rule_asks_for_its_number(void **state)
+TEST(each_rule_asks_for_its_number)
 {
 	static struct perseas p;
 
-	(void)state;
 	for (unsigned n = 1; n <= 5; n++)
 		for (unsigned w = 1; w <= n; w++) {
 			const unsigned r = n - w + 1;
@@ -64,11 +59,10 @@ static void each_rule_asks_for_its_number(void **state)
 
 /* I9: max(W, R) others, or all others; never where there is none, and the mirror itself does not
  * count. */
-static void a_mirror_is_made_anew_by_enough_others(void **state)
+TEST(a_mirror_is_made_anew_by_enough_others)
 {
 	static struct perseas p;
 
-	(void)state;
 	for (unsigned n = 1; n <= 5; n++)
 		for (unsigned w = 1; w <= n; w++) {
 			const unsigned need = least(most(w, n - w + 1), n - 1);
@@ -86,11 +80,10 @@ static void a_mirror_is_made_anew_by_enough_others(void **state)
 }
 
 /* Mirrors 0 to 2 make way for 2 to 4, W = 2: what is decided is decided by both. */
-static void while_two_rosters_count_both_are_asked(void **state)
+TEST(while_two_rosters_count_both_are_asked)
 {
 	static struct perseas p;
 
-	(void)state;
 	rosters(&p, 3, 2);
 	p.quorum_count = 2;
 	p.quorums[1] = (struct ps_quorum){ 7u << 2, 3, 2 };
@@ -109,15 +102,4 @@ static void while_two_rosters_count_both_are_asked(void **state)
 	assert_true(ps_quorum_anew(&p, 0x07 | 0x08, &p.mirrors[4]));
 	assert_false(ps_quorum_anew(&p, 0x07, &p.mirrors[4]));
 	assert_false(ps_quorum_anew(&p, 0x0c, &p.mirrors[4]));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_rule_asks_for_its_number),
-		cmocka_unit_test(a_mirror_is_made_anew_by_enough_others),
-		cmocka_unit_test(while_two_rosters_count_both_are_asked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  */
 #include "access_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown_rules };
+
 /* A store with the least log, of which two pages are slots and ring. */
 enum { LEAST = 8192 };
 
@@ -40,7 +42,7 @@ static void expect_refusal(const struct mirror *mirror, const char *who, const c
 }
 
 /* Two stores each: one more is refused, to one who has two, wherever they are in their making. */
-static void stores_are_counted_by_who_created_them(void **state)
+TEST(stores_are_counted_by_who_created_them)
 {
 	struct mirror *mirror = *state;
 
@@ -57,7 +59,7 @@ static void stores_are_counted_by_who_created_them(void **state)
 }
 
 /* Somebody else's daemon starts again: the header knows who made what. */
-static void the_creator_survives_a_restart(void **state)
+TEST(the_creator_survives_a_restart)
 {
 	struct mirror *mirror = *state;
 
@@ -70,7 +72,7 @@ static void the_creator_survives_a_restart(void **state)
 }
 
 /* Up to the last byte: logs, and segments that another owner adds. */
-static void memory_is_counted_to_the_last_byte(void **state)
+TEST(memory_is_counted_to_the_last_byte)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
@@ -93,7 +95,7 @@ static void memory_is_counted_to_the_last_byte(void **state)
 }
 
 /* An image beside another is there together with it, and counts beside it. */
-static void an_image_beside_counts_as_well(void **state)
+TEST(an_image_beside_counts_as_well)
 {
 	struct mirror *mirror = *state;
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
@@ -135,7 +137,7 @@ static void keep_piece(struct mirror *mirror, const char *name, struct piece *pi
 
 /* Owners that live are fenced one after the other, and keep the memory that they were given: the
  * first copy is allowed, and no second one while the first owner has not ended. */
-static void memory_that_owners_keep_is_counted(void **state)
+TEST(memory_that_owners_keep_is_counted)
 {
 	struct mirror *mirror = *state;
 	struct peer owners[3];
@@ -161,7 +163,7 @@ static void memory_that_owners_keep_is_counted(void **state)
 }
 
 /* An owner makes a store anew, which it did not create: whose it is now. */
-static void a_store_made_anew_is_its_owners(void **state)
+TEST(a_store_made_anew_is_its_owners)
 {
 	struct mirror *mirror = *state;
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
@@ -195,7 +197,7 @@ static void a_store_made_anew_is_its_owners(void **state)
 }
 
 /* One session each: the second is refused before anybody is fenced, one's own is no second. */
-static void sessions_are_counted_by_who_holds_them(void **state)
+TEST(sessions_are_counted_by_who_holds_them)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second, other;
@@ -219,7 +221,7 @@ static void sessions_are_counted_by_who_holds_them(void **state)
 }
 
 /* A quota that is below what is there takes nothing away. */
-static void a_quota_that_shrinks_takes_nothing_away(void **state)
+TEST(a_quota_that_shrinks_takes_nothing_away)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
@@ -231,21 +233,4 @@ static void a_quota_that_shrinks_takes_nothing_away(void **state)
 	assert_int_equal(owner.cuts, 0);
 	assert_non_null(mirror_header(mirror, "a"));
 	assert_int_equal(peer_add(&owner, &mirror->why, 0, "more", 1), -STATUS(NO_MEMORY));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown_rules)
-		TEST(stores_are_counted_by_who_created_them),
-		TEST(the_creator_survives_a_restart),
-		TEST(memory_is_counted_to_the_last_byte),
-		TEST(an_image_beside_counts_as_well),
-		TEST(memory_that_owners_keep_is_counted),
-		TEST(a_store_made_anew_is_its_owners),
-		TEST(sessions_are_counted_by_who_holds_them),
-		TEST(a_quota_that_shrinks_takes_nothing_away),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,10 +7,12 @@
 
 #include <limits.h>
 
+const struct unit_fixture unit_fixture = { rds_rig_setup, rds_rig_teardown };
+
 enum { THREADS = 4, TURNS = 60, HELD = 6 };
 
 /* With NULL each change is committed by itself, in the order of calls; rvm_flush makes it last. */
-static void blocks_survive_their_process(void **state)
+TEST(blocks_survive_their_process)
 {
 	struct rvm_rig *rig = *state;
 	char **place, *kept, *gone;
@@ -35,13 +37,12 @@ static void blocks_survive_their_process(void **state)
 }
 
 /* What was allocated and freed goes back with the caller's transaction. */
-static void aborts_take_blocks_back(void **state)
+TEST(aborts_take_blocks_back)
 {
 	char before[RDS_HEAP], *kept;
 	rvm_tid_t tid;
 	int err;
 
-	(void)state;
 	kept = rds_rig_take(40, NULL);
 	memcpy(before, ps_rds.base, RDS_HEAP);
 	tid = rds_rig_begin();
@@ -59,14 +60,13 @@ static void aborts_take_blocks_back(void **state)
 }
 
 /* Nobody sees what another transaction may take back: whoever comes meanwhile is refused. */
-static void one_transaction_at_a_time(void **state)
+TEST(one_transaction_at_a_time)
 {
 	rvm_tid_t tid = rds_rig_begin(), other = rds_rig_begin();
 	intentionList_t list = { 0 };
 	char *mine;
 	int err;
 
-	(void)state;
 	mine = rds_rig_take(20, &tid);
 	assert_null(rds_malloc(20, NULL, &err));
 	assert_int_equal(err, RVM_EUNCOMMIT);
@@ -92,13 +92,12 @@ static void one_transaction_at_a_time(void **state)
 	assert_int_equal(err, RVM_ETID);
 }
 
-static void bad_blocks_are_refused(void **state)
+TEST(bad_blocks_are_refused)
 {
 	char *addr = rds_rig_take(20, NULL), *next = rds_rig_take(20, NULL);
 	char outside[64];
 	int err;
 
-	(void)state;
 	assert_int_equal(rds_free(NULL, NULL, &err), -1);
 	assert_int_equal(err, EBAD_ARGS);
 	assert_int_equal(rds_free(outside, NULL, &err), -1);
@@ -128,14 +127,13 @@ static void bad_blocks_are_refused(void **state)
 
 /* Small blocks all over the heap, every other one freed, then all: only then there is room for a
  * large one, and only by joining. */
-static void neighbours_are_joined(void **state)
+TEST(neighbours_are_joined)
 {
 	static char *blocks[RDS_HEAP / RDS_CHUNK];
 	rds_stats_t stats;
 	unsigned count = 0;
 	int err;
 
-	(void)state;
 	while ((blocks[count] = rds_malloc(RDS_CHUNK - PS_RDS_GUARDS, NULL, &err)))
 		count++;
 	assert_int_equal(err, ENO_ROOM);
@@ -154,12 +152,11 @@ static void neighbours_are_joined(void **state)
 	assert_true(stats.coalesce >= 1 && stats.merged >= count - 1);
 }
 
-static void blocks_ahead_are_there(void **state)
+TEST(blocks_ahead_are_there)
 {
 	rds_stats_t stats;
 	int err;
 
-	(void)state;
 	assert_rds(rds_clear_stats(&err));
 	assert_rds(rds_prealloc(50, 7, NULL, &err));
 	rds_rig_check();
@@ -177,11 +174,10 @@ static void blocks_ahead_are_there(void **state)
 	assert_int_equal(rds_rig_check(), 8);
 }
 
-static void the_longest_is_known(void **state)
+TEST(the_longest_is_known)
 {
 	int err;
 
-	(void)state;
 	assert_int_equal(rds_maxblock(1), 1);
 	assert_int_equal(rds_maxblock(RDS_HEAP), 0);
 	assert_int_equal(rds_maxblock(ps_rds.end - ps_rds.first - PS_RDS_GUARDS), 1);
@@ -213,12 +209,11 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void threads_share_the_heap(void **state)
+TEST(threads_share_the_heap)
 {
 	pthread_t threads[THREADS];
 	void *fault;
 
-	(void)state;
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -230,14 +225,13 @@ static void threads_share_the_heap(void **state)
 }
 
 /* Whatever is written over it, a heap is refused or goes on: nothing is used unchecked. */
-static void overwritten_heaps_do_no_harm(void **state)
+TEST(overwritten_heaps_do_no_harm)
 {
 	static char whole[RDS_HEAP];
 	char *blocks[12];
 	uint64_t random = 1;
 	int err;
 
-	(void)state;
 	for (unsigned i = 0; i < 12; i++)
 		blocks[i] = rds_rig_take(10 + i * 40, NULL);
 	for (unsigned i = 0; i < 12; i += 2)
@@ -257,17 +251,4 @@ static void overwritten_heaps_do_no_harm(void **state)
 		memcpy(ps_rds.base, whole, RDS_HEAP);
 	}
 	rds_rig_check();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RDS_TEST(blocks_survive_their_process), RDS_TEST(aborts_take_blocks_back),
-		RDS_TEST(one_transaction_at_a_time),    RDS_TEST(bad_blocks_are_refused),
-		RDS_TEST(neighbours_are_joined),        RDS_TEST(blocks_ahead_are_there),
-		RDS_TEST(the_longest_is_known),         RDS_TEST(threads_share_the_heap),
-		RDS_TEST(overwritten_heaps_do_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,9 @@
 
 #include <limits.h>
 
-static void heaps_are_made_loaded_and_unloaded(void **state)
+const struct unit_fixture unit_fixture = { rds_rig_setup, rds_rig_teardown };
+
+TEST_WITH(heaps_are_made_loaded_and_unloaded, rvm_rig_setup, rds_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	char *place = NULL;
@@ -38,7 +40,7 @@ static void heaps_are_made_loaded_and_unloaded(void **state)
 	assert_int_equal(rds_rig_check(), 0);
 }
 
-static void shapes_that_cannot_be_are_refused(void **state)
+TEST_WITH(shapes_that_cannot_be_are_refused, rvm_rig_setup, rds_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	const struct {
@@ -67,7 +69,7 @@ static void shapes_that_cannot_be_are_refused(void **state)
 }
 
 /* In a region that the program mapped: anywhere, as a heap has no addresses in it. */
-static void heaps_are_made_in_regions(void **state)
+TEST_WITH(heaps_are_made_in_regions, rvm_rig_setup, rds_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	rvm_tid_t tid;
@@ -105,7 +107,7 @@ static void heaps_are_made_in_regions(void **state)
 }
 
 /* A head that says more than there is leads nowhere. */
-static void heads_that_lie_are_refused(void **state)
+TEST(heads_that_lie_are_refused)
 {
 	struct rvm_rig *rig = *state;
 	struct ps_rds_head *head = (struct ps_rds_head *)RDS_AT;
@@ -134,12 +136,11 @@ static void heads_that_lie_are_refused(void **state)
 }
 
 /* A transaction that is open keeps the heap from being unloaded; then it goes whole. */
-static void open_transactions_keep_the_heap(void **state)
+TEST(open_transactions_keep_the_heap)
 {
 	rvm_tid_t tid = rds_rig_begin();
 	int err;
 
-	(void)state;
 	rds_rig_take(20, &tid);
 	assert_int_equal(rds_unload_heap(&err), -1);
 	assert_int_equal(err, RVM_EUNCOMMIT);
@@ -150,12 +151,11 @@ static void open_transactions_keep_the_heap(void **state)
 }
 
 /* Also one that declared static data only: the heap can be used until it goes. */
-static void static_data_keeps_the_heap(void **state)
+TEST(static_data_keeps_the_heap)
 {
 	rvm_tid_t tid = rds_rig_begin();
 	int err;
 
-	(void)state;
 	assert_rvm(rvm_set_range(&tid, RDS_AT + RDS_HEAP, 1));
 	assert_int_equal(rds_unload_heap(&err), -1);
 	assert_int_equal(err, RVM_EUNCOMMIT);
@@ -167,7 +167,7 @@ static void static_data_keeps_the_heap(void **state)
 }
 
 /* All that is meant is freed, or nothing; and an intention by itself changes nothing. */
-static void intentions_are_kept_together(void **state)
+TEST(intentions_are_kept_together)
 {
 	struct rvm_rig *rig = *state;
 	intentionList_t list = { 0 };
@@ -201,7 +201,7 @@ static void intentions_are_kept_together(void **state)
 }
 
 /* Mirrors that do not answer: the blocks are freed here, and who tries again frees nobody's. */
-static void intentions_in_doubt_are_done(void **state)
+TEST(intentions_in_doubt_are_done)
 {
 	struct rvm_rig *rig = *state;
 	intentionList_t list = { 0 };
@@ -224,7 +224,7 @@ static void intentions_in_doubt_are_done(void **state)
 	assert_int_equal(rds_rig_check(), 1);
 }
 
-static void counts_are_kept_and_cleared(void **state)
+TEST(counts_are_kept_and_cleared)
 {
 	struct rvm_rig *rig = *state;
 	rds_stats_t stats;
@@ -255,14 +255,13 @@ static void counts_are_kept_and_cleared(void **state)
 	assert_int_equal(err, EHEAP_INIT);
 }
 
-static void the_trace_tells_calls_and_blocks(void **state)
+TEST(the_trace_tells_calls_and_blocks)
 {
 	char *text = NULL, *addr, expected[64];
 	size_t length;
 	FILE *file = open_memstream(&text, &length);
 	int err;
 
-	(void)state;
 	assert_non_null(file);
 	assert_int_equal(rds_trace_on(NULL), EBAD_ARGS);
 	assert_int_equal(rds_trace_dump_heap(), EBAD_ARGS);
@@ -282,22 +281,4 @@ static void the_trace_tells_calls_and_blocks(void **state)
 	free(text);
 	assert_rds(rds_stop_heap(&err));
 	assert_int_equal(rds_trace_dump_heap(), EHEAP_INIT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RDS_BARE(heaps_are_made_loaded_and_unloaded),
-		RDS_BARE(shapes_that_cannot_be_are_refused),
-		RDS_BARE(heaps_are_made_in_regions),
-		RDS_TEST(heads_that_lie_are_refused),
-		RDS_TEST(open_transactions_keep_the_heap),
-		RDS_TEST(static_data_keeps_the_heap),
-		RDS_TEST(intentions_are_kept_together),
-		RDS_TEST(intentions_in_doubt_are_done),
-		RDS_TEST(counts_are_kept_and_cleared),
-		RDS_TEST(the_trace_tells_calls_and_blocks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,9 @@
 
 #include <limits.h>
 
-static void regions_come_where_they_were(void **state)
+const struct unit_fixture unit_fixture = { rvm_rig_setup, rds_rig_teardown };
+
+TEST(regions_come_where_they_were)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_def_t defs[3] = { { .length = 2 * RVM_PAGE, .vmaddr = RDS_AT },
@@ -48,7 +50,7 @@ static void regions_come_where_they_were(void **state)
 }
 
 /* What was mapped before a region that cannot be is not left behind. */
-static void half_a_load_is_taken_back(void **state)
+TEST(half_a_load_is_taken_back)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_def_t defs[2] = { { .length = RVM_PAGE, .vmaddr = RDS_AT },
@@ -69,7 +71,7 @@ static void half_a_load_is_taken_back(void **state)
 	assert_rvm(rvm_release_segment(count, &got));
 }
 
-static void bad_regions_are_refused(void **state)
+TEST(bad_regions_are_refused)
 {
 	struct rvm_rig *rig = *state;
 	const struct {
@@ -115,7 +117,7 @@ static void put_word(struct rvm_rig *rig, rvm_length_t at, uint64_t value, uint6
 	assert_rvm(rvm_unmap(&page));
 }
 
-static void load_maps_that_lie_are_refused(void **state)
+TEST(load_maps_that_lie_are_refused)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_def_t defs[2] = { { .length = RVM_PAGE, .vmaddr = RDS_AT },
@@ -153,7 +155,7 @@ static void load_maps_that_lie_are_refused(void **state)
 
 /* Memory of the program's, all of the region or a page of it, is not replaced by what a load map
  * says: whoever wrote that could put anything there. */
-static void memory_of_the_programs_stays(void **state)
+TEST(memory_of_the_programs_stays)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_def_t defs[2] = { { .length = RVM_PAGE }, { .length = 3 * RVM_PAGE } };
@@ -177,15 +179,4 @@ static void memory_of_the_programs_stays(void **state)
 			assert_int_equal(mine[i], 'm');
 		munmap(mine, length);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RDS_BARE(regions_come_where_they_were), RDS_BARE(half_a_load_is_taken_back),
-		RDS_BARE(bad_regions_are_refused),      RDS_BARE(load_maps_that_lie_are_refused),
-		RDS_BARE(memory_of_the_programs_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

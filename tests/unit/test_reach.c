@@ -7,13 +7,11 @@
 #include "../../proto/control/envelope.h"
 #include "../../proto/data/frame.h"
 #include "../support/messages.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +19,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
 	LENGTH = 5000,
@@ -69,6 +65,8 @@ static int teardown(void **state)
 	free(f);
 	return 0;
 }
+
+const struct unit_fixture unit_fixture = { setup, teardown };
 
 static void add(struct fixture *f, const void *bytes, size_t length)
 {
@@ -159,7 +157,7 @@ static int send_all(struct fixture *f, struct ps_fetched *fetched)
 	return ps_reach_answer(&f->reach, fetched);
 }
 
-static void test_an_answer_in_pieces(void **state)
+TEST(test_an_answer_in_pieces)
 {
 	struct fixture *f = *state;
 	struct ps_fetched fetched;
@@ -181,7 +179,7 @@ static void test_an_answer_in_pieces(void **state)
 }
 
 /* Who waits for one piece does not wait until the kernel has cleared a large page for it. */
-static void test_one_piece_takes_no_large_page(void **state)
+TEST(test_one_piece_takes_no_large_page)
 {
 	unsigned char is_there[PS_REACH_BLOCK / PS_PAGE];
 	struct fixture *f = *state;
@@ -198,7 +196,7 @@ static void test_one_piece_takes_no_large_page(void **state)
 }
 
 /* All of a long answer is there: somebody may wait for another mirror's meanwhile. */
-static void test_a_long_answer_is_taken_in_turns(void **state)
+TEST(test_a_long_answer_is_taken_in_turns)
 {
 	struct fixture *f = *state;
 	struct ps_fetched fetched;
@@ -254,7 +252,7 @@ static int give(struct fixture *f)
 	return rc;
 }
 
-static void test_pieces_lie_side_by_side(void **state)
+TEST(test_pieces_lie_side_by_side)
 {
 	struct fixture *f = *state;
 	const uint8_t *end;
@@ -275,7 +273,7 @@ static void test_pieces_lie_side_by_side(void **state)
 }
 
 /* One is too long, one too short, one is missing. */
-static void test_pieces_that_are_not_whole(void **state)
+TEST(test_pieces_that_are_not_whole)
 {
 	const size_t seconds[] = { PS_REACH_BULK + 1, PS_REACH_BULK - 1, 0 };
 
@@ -295,7 +293,7 @@ static void test_pieces_that_are_not_whole(void **state)
 }
 
 /* As much as fits into a message, for the last piece of the block. */
-static void test_nothing_is_put_behind_the_block(void **state)
+TEST(test_nothing_is_put_behind_the_block)
 {
 	struct fixture *f = *state;
 	const uint8_t *behind = f->reach.block + PS_REACH_BLOCK;
@@ -311,7 +309,7 @@ static void test_nothing_is_put_behind_the_block(void **state)
 		assert_int_equal(*behind, 0);
 }
 
-static void test_a_refusal(void **state)
+TEST(test_a_refusal)
 {
 	struct fixture *f = *state;
 	struct ps_fetched fetched;
@@ -322,7 +320,7 @@ static void test_a_refusal(void **state)
 	assert_int_equal(send_all(f, &fetched), -1);
 }
 
-static void test_another_order(void **state)
+TEST(test_another_order)
 {
 	struct fixture *f = *state;
 	struct ps_fetched fetched;
@@ -332,7 +330,7 @@ static void test_another_order(void **state)
 	assert_int_equal(send_all(f, &fetched), -1);
 }
 
-static void test_an_answer_to_another_request(void **state)
+TEST(test_an_answer_to_another_request)
 {
 	struct fixture *f = *state;
 	struct ps_fetched fetched;
@@ -342,7 +340,7 @@ static void test_an_answer_to_another_request(void **state)
 	assert_int_equal(send_all(f, &fetched), -1);
 }
 
-static void test_the_connection_ends(void **state)
+TEST(test_the_connection_ends)
 {
 	struct fixture *f = *state;
 	struct ps_fetched fetched;
@@ -354,7 +352,7 @@ static void test_the_connection_ends(void **state)
 	assert_int_equal(ps_reach_answer(&f->reach, &fetched), -1);
 }
 
-static void test_another_version(void **state)
+TEST(test_another_version)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION + 1 };
 	struct fixture *f = *state;
@@ -364,7 +362,7 @@ static void test_another_version(void **state)
 	assert_int_equal(send_all(f, &fetched), -1);
 }
 
-static void test_lengths_that_cannot_be(void **state)
+TEST(test_lengths_that_cannot_be)
 {
 	const uint32_t lengths[] = { 0, PS_MESSAGE_MAX + 1, UINT32_MAX };
 
@@ -381,7 +379,7 @@ static void test_lengths_that_cannot_be(void **state)
 }
 
 /* Bytes of a good answer are changed at random: it is taken, waited for or given up. */
-static void test_anything(void **state)
+TEST(test_anything)
 {
 	srand(1);
 	for (unsigned round = 0; round < ROUNDS; round++) {
@@ -450,7 +448,7 @@ static int ask_at(struct fixture *f, int listener)
 }
 
 /* It refuses at once, or its family is unknown here: the other one's turn, then its own again. */
-static void test_an_address_that_refuses(void **state)
+TEST(test_an_address_that_refuses)
 {
 	struct fixture *f = *state;
 	struct ps_way way = { 0 };
@@ -470,7 +468,7 @@ static void test_an_address_that_refuses(void **state)
 	close(listens);
 }
 
-static void test_a_port_that_refuses(void **state)
+TEST(test_a_port_that_refuses)
 {
 	struct fixture *f = *state;
 	struct ps_way way = { 0 };
@@ -493,7 +491,7 @@ static void test_a_port_that_refuses(void **state)
 }
 
 /* The first says nothing, and is given up. Where a mirror has spoken, that address is kept. */
-static void test_an_address_that_never_answers(void **state)
+TEST(test_an_address_that_never_answers)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
 	struct fixture *f = *state;
@@ -532,7 +530,7 @@ static void poll_until(struct fixture *f, int readable)
 
 /* It hangs up, as it knows no ranges of versions; all that it was asked comes once more. The next
  * connection begins with what it understands. */
-static void test_a_mirror_of_the_version_before(void **state)
+TEST(test_a_mirror_of_the_version_before)
 {
 	const struct ps_control_hello answer = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
 	struct ps_control_hello hello;
@@ -571,30 +569,4 @@ static void test_a_mirror_of_the_version_before(void **state)
 	close(fd);
 	close(first);
 	close(speaks);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_an_answer_in_pieces),
-		TEST(test_one_piece_takes_no_large_page),
-		TEST(test_a_long_answer_is_taken_in_turns),
-		TEST(test_pieces_lie_side_by_side),
-		TEST(test_pieces_that_are_not_whole),
-		TEST(test_nothing_is_put_behind_the_block),
-		TEST(test_a_refusal),
-		TEST(test_another_order),
-		TEST(test_an_answer_to_another_request),
-		TEST(test_the_connection_ends),
-		TEST(test_another_version),
-		TEST(test_lengths_that_cannot_be),
-		TEST(test_anything),
-		TEST(test_an_address_that_refuses),
-		TEST(test_a_port_that_refuses),
-		TEST(test_an_address_that_never_answers),
-		TEST(test_a_mirror_of_the_version_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

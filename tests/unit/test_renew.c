@@ -7,6 +7,8 @@
 
 #include "../../server/store/store.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* How the attempts of another owner to open the store end: at a kind of request, or a write, of
  * each mirror; 0: they do not. */
 struct fate {
@@ -142,7 +144,7 @@ static void assert_fenced(struct fixture *f)
 }
 
 /* One mirror was claimed by an owner that got no further. */
-static void test_a_dead_claimer_strands_no_mirror(void **state)
+TEST(test_a_dead_claimer_strands_no_mirror)
 {
 	struct fixture *f = *state;
 	const uint64_t before = owner_stat(f->o).epoch;
@@ -158,10 +160,11 @@ static void test_a_dead_claimer_strands_no_mirror(void **state)
 	assert_true(owner_stat(f->o).epoch > before);
 	assert_carries(f, 0);
 }
+TEST_ALSO(test_a_dead_claimer_strands_no_mirror, setup_direct, teardown);
 
 /* All were, while a commit was on its way and another transaction was open: the one becomes
  * durable, and the other one can be committed. */
-static void test_doubt_ends_and_transactions_stay_open(void **state)
+TEST(test_doubt_ends_and_transactions_stay_open)
 {
 	struct fixture *f = *state;
 	perseas_tx_t *open;
@@ -184,9 +187,10 @@ static void test_doubt_ends_and_transactions_stay_open(void **state)
 	assert_int_equal(owner_stat(f->o).renewals, 1);
 	assert_carries(f, 1);
 }
+TEST_ALSO(test_doubt_ends_and_transactions_stay_open, setup_direct, teardown);
 
 /* What was published is in doubt, too: no ring has its contents. */
-static void test_a_publishing_in_doubt_is_durable(void **state)
+TEST(test_a_publishing_in_doubt_is_durable)
 {
 	struct fixture *f = *state;
 	void *addr;
@@ -213,7 +217,7 @@ static void test_a_publishing_in_doubt_is_durable(void **state)
 
 /* Who claimed a mirror lives: nothing happens while W do without it, and when he has gone the
  * mirror is taken back. */
-static void test_a_claimer_that_lives_is_left_alone(void **state)
+TEST(test_a_claimer_that_lives_is_left_alone)
 {
 	struct fixture *f = *state;
 	struct claim claim = claim_alone(f, 1, 5);
@@ -230,7 +234,7 @@ static void test_a_claimer_that_lives_is_left_alone(void **state)
 }
 
 /* W cannot be had without those that he has. */
-static void test_a_claimer_of_too_many_has_the_store(void **state)
+TEST(test_a_claimer_of_too_many_has_the_store)
 {
 	struct fixture *f = *state;
 	struct claim claim = claim_alone(f, 1, 5), other = claim_alone(f, 2, 5);
@@ -252,7 +256,7 @@ static void assert_cannot_renew(struct fixture *f)
 }
 
 /* Another owner adopted the store on one mirror only, and died: he may have shown it. */
-static void test_an_adopted_store_is_anothers(void **state)
+TEST(test_an_adopted_store_is_anothers)
 {
 	struct fixture *f = *state;
 
@@ -260,8 +264,13 @@ static void test_an_adopted_store_is_anothers(void **state)
 	assert_cannot_renew(f);
 }
 
+static int setup_any_acks(void **state)
+{
+	return setup_of(state, 3, 1, true);
+}
+
 /* W = 1, so that R is all: the one that another adopted is away, and no other knows of it. */
-static void test_fewer_than_r_decide_nothing(void **state)
+TEST_WITH(test_fewer_than_r_decide_nothing, setup_any_acks, teardown)
 {
 	struct fixture *f = *state;
 
@@ -319,7 +328,7 @@ static void note_end(void *arg, unsigned mirror, unsigned session)
 }
 
 /* All that were claimed say that they still are, before any is written to. */
-static void test_all_confirm_before_the_first_adoption(void **state)
+TEST(test_all_confirm_before_the_first_adoption)
 {
 	struct fixture *f = *state;
 	struct order order = { 0 };
@@ -336,7 +345,7 @@ static void test_all_confirm_before_the_first_adoption(void **state)
 }
 
 /* The claim of one would leave the others where a third owner could claim them below it. */
-static void test_all_are_claimed_again(void **state)
+TEST(test_all_are_claimed_again)
 {
 	struct fixture *f = *state;
 	struct order order = { .above = owner_stat(f->o).epoch };
@@ -353,7 +362,7 @@ static void test_all_are_claimed_again(void **state)
 
 /* Two of three break when they are adopted on: the owner does not go on with one, and claims all
  * again under a higher epoch. */
-static void test_it_goes_on_with_w_only(void **state)
+TEST(test_it_goes_on_with_w_only)
 {
 	struct fixture *f = *state;
 	uint64_t tried;
@@ -372,9 +381,10 @@ static void test_it_goes_on_with_w_only(void **state)
 	assert_sound(f);
 	assert_carries(f, 0);
 }
+TEST_ALSO(test_it_goes_on_with_w_only, setup_direct, teardown);
 
 /* While it holds no claims, nothing is sent: a commit waits, and is refused in the end. */
-static void test_commits_are_held_back(void **state)
+TEST(test_commits_are_held_back)
 {
 	struct fixture *f = *state;
 	perseas_tx_t *open;
@@ -401,7 +411,7 @@ static void test_commits_are_held_back(void **state)
 }
 
 /* An attempt reaches nobody, and then another owner has the same epoch, adopts, and dies. */
-static void test_an_epoch_that_was_only_tried_is_not_its_own(void **state)
+TEST(test_an_epoch_that_was_only_tried_is_not_its_own)
 {
 	struct fixture *f = *state;
 	struct perseas_options options = f->o->options;
@@ -426,7 +436,7 @@ static void test_an_epoch_that_was_only_tried_is_not_its_own(void **state)
 
 /* An attempt adopts on two mirrors and breaks. The third one has a slot of the same epoch, of
  * another owner: memory that was lost can bring two to the same epoch. */
-static void test_an_epoch_that_it_wrote_elsewhere_is_not_its_own(void **state)
+TEST(test_an_epoch_that_it_wrote_elsewhere_is_not_its_own)
 {
 	struct fixture *f = *state;
 	struct ps_slot *slots;
@@ -456,7 +466,7 @@ static void test_an_epoch_that_it_wrote_elsewhere_is_not_its_own(void **state)
 }
 
 /* Who saves a store takes it from its owner, for good, though he changes nothing. */
-static void test_a_salvage_ends_the_owner(void **state)
+TEST(test_a_salvage_ends_the_owner)
 {
 	struct fixture *f = *state;
 	struct perseas_options options = f->o->options;
@@ -469,7 +479,7 @@ static void test_a_salvage_ends_the_owner(void **state)
 }
 
 /* The claim comes while another mirror is being copied: that begins again afterwards. */
-static void test_a_copy_begins_again(void **state)
+TEST(test_a_copy_begins_again)
 {
 	struct fixture *f = *state;
 
@@ -505,7 +515,7 @@ static void overlook(void *arg, const struct direct_write *write)
 
 /* A claimer dies at each of its requests, answered or not: the owner goes on with everything, or
  * the next one finds everything that was acknowledged. */
-static void test_claimers_that_die_anywhere(void **state)
+TEST(test_claimers_that_die_anywhere)
 {
 	static const int kinds[] = {
 		PERSEAS__REQUEST__BODY_STATUS,
@@ -550,38 +560,4 @@ static void test_claimers_that_die_anywhere(void **state)
 	f->o->d->tap = NULL;
 	assert_true(renewed > 0 && fenced > 0);
 }
-
-static int setup_any_acks(void **state)
-{
-	return setup_of(state, 3, 1, true);
-}
-
-#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_dead_claimer_strands_no_mirror, setup),
-		TEST(test_a_dead_claimer_strands_no_mirror, setup_direct),
-		TEST(test_doubt_ends_and_transactions_stay_open, setup),
-		TEST(test_doubt_ends_and_transactions_stay_open, setup_direct),
-		TEST(test_a_publishing_in_doubt_is_durable, setup),
-		TEST(test_a_claimer_that_lives_is_left_alone, setup),
-		TEST(test_a_claimer_of_too_many_has_the_store, setup),
-		TEST(test_an_adopted_store_is_anothers, setup),
-		TEST(test_fewer_than_r_decide_nothing, setup_any_acks),
-		TEST(test_all_confirm_before_the_first_adoption, setup),
-		TEST(test_all_are_claimed_again, setup),
-		TEST(test_it_goes_on_with_w_only, setup),
-		TEST(test_it_goes_on_with_w_only, setup_direct),
-		TEST(test_commits_are_held_back, setup),
-		TEST(test_an_epoch_that_was_only_tried_is_not_its_own, setup),
-		TEST(test_an_epoch_that_it_wrote_elsewhere_is_not_its_own, setup),
-		TEST(test_a_salvage_ends_the_owner, setup),
-		TEST(test_a_copy_begins_again, setup),
-		TEST(test_claimers_that_die_anywhere, setup),
-		TEST(test_claimers_that_die_anywhere, setup_direct),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_ALSO(test_claimers_that_die_anywhere, setup_direct, teardown);

@@ -15,6 +15,8 @@ static int setup_two_of_three(void **state)
 	return setup_on_demand(state, 3, 2);
 }
 
+const struct unit_fixture unit_fixture = { setup_two_of_three, teardown };
+
 /* Another owner claims all mirrors, and is gone before it adopts. */
 static void come_and_go(void *arg)
 {
@@ -111,7 +113,7 @@ static void renew(struct fixture *f, bool fetches)
 }
 
 /* Fetched before, and changed since; fetched afterwards. */
-static void test_memory_comes_before_and_after(void **state)
+TEST(test_memory_comes_before_and_after)
 {
 	struct fixture *f = *state;
 
@@ -128,7 +130,7 @@ static void test_memory_comes_before_and_after(void **state)
 }
 
 /* All mirrors would answer, at every step of the renewal. */
-static void test_nothing_is_fetched_meanwhile(void **state)
+TEST(test_nothing_is_fetched_meanwhile)
 {
 	struct fixture *f = *state;
 
@@ -143,7 +145,7 @@ static void test_nothing_is_fetched_meanwhile(void **state)
 
 /* Asked under the epoch before, and answered when the mirror is promised to this owner again: the
  * promise of another owner was in between. */
-static void test_what_spans_a_renewal_counts_for_nothing(void **state)
+TEST(test_what_spans_a_renewal_counts_for_nothing)
 {
 	struct fixture *f = *state;
 
@@ -163,7 +165,7 @@ static void test_what_spans_a_renewal_counts_for_nothing(void **state)
 
 /* It missed what the ring does not hold any more, and W can be had without it: it is claimed, and
  * not adopted on. Its slot is of the epoch before. */
-static void test_a_mirror_without_a_slot_of_the_epoch_is_no_source(void **state)
+TEST(test_a_mirror_without_a_slot_of_the_epoch_is_no_source)
 {
 	struct fixture *f = *state;
 	Perseas__Header *header;
@@ -188,7 +190,7 @@ static void test_a_mirror_without_a_slot_of_the_epoch_is_no_source(void **state)
 
 /* W cannot be had without a mirror that missed what the ring does not hold any more, so the renewal
  * copies all of it there: what is missing here from a mirror that has it. */
-static void test_what_is_missing_is_copied_from_a_mirror(void **state)
+TEST_WITH(test_what_is_missing_is_copied_from_a_mirror, setup_all_three, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -208,18 +210,4 @@ static void test_what_is_missing_is_copied_from_a_mirror(void **state)
 	}
 	/* And from there it comes. */
 	fetch_all(f, 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_memory_comes_before_and_after, setup_two_of_three),
-		TEST(test_nothing_is_fetched_meanwhile, setup_two_of_three),
-		TEST(test_what_spans_a_renewal_counts_for_nothing, setup_two_of_three),
-		TEST(test_a_mirror_without_a_slot_of_the_epoch_is_no_source, setup_two_of_three),
-		TEST(test_what_is_missing_is_copied_from_a_mirror, setup_all_three),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

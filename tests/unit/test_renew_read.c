@@ -10,6 +10,8 @@ static int setup_all(void **state)
 	return setup_of(state, 3, 3, true);
 }
 
+const struct unit_fixture unit_fixture = { setup_all, teardown };
+
 /* A fabric whose first read breaks its link, once `armed`. */
 static struct {
 	struct ps_env_ops ops;
@@ -85,7 +87,7 @@ static void fall_behind(struct fixture *f)
 	come_back_late(f, 2);
 }
 
-static void test_a_link_that_breaks_counts_for_nothing(void **state)
+TEST(test_a_link_that_breaks_counts_for_nothing)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -106,14 +108,4 @@ static void test_a_link_that_breaks_counts_for_nothing(void **state)
 		assert_int_equal(owner_state(o, i), PERSEAS_MIRROR_LIVE);
 		assert_image(f, i);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_link_that_breaks_counts_for_nothing,
-		                                setup_all, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,11 @@
  */
 #include "resync_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Transactions all over the image between any two chunks, also ones that are open all the while:
  * the image ends as the committed state. */
-static void test_transactions_go_on(void **state)
+TEST(test_transactions_go_on)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -46,11 +48,12 @@ static void test_transactions_go_on(void **state)
 	assert_image(f, 1);
 	assert_carries(f, 0);
 }
+TEST_ALSO(test_transactions_go_on, setup_direct, teardown);
 
 /* Two mirrors of three are behind at once: the one that is left cannot acknowledge alone, and
  * they are copied one after the other. The first is made beside, for nobody has a whole image but
  * one (I8). */
-static void test_one_after_the_other(void **state)
+TEST(test_one_after_the_other)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -81,7 +84,7 @@ static uint64_t generation(struct fixture *f, unsigned mirror)
 }
 
 /* In place, where W others hold all; beside, where what the mirror has may be needed (I8). */
-static void test_in_place_only_where_it_harms_nobody(void **state)
+TEST(test_in_place_only_where_it_harms_nobody)
 {
 	struct fixture *f = *state;
 	uint64_t before = generation(f, 1);
@@ -110,7 +113,7 @@ static void assert_beside(struct fixture *f, unsigned mirror)
 	perseas__header__free_unpacked(header, NULL);
 }
 
-static void test_beside_where_it_may_be_needed(void **state)
+TEST_WITH(test_beside_where_it_may_be_needed, setup_two, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -126,7 +129,7 @@ static void test_beside_where_it_may_be_needed(void **state)
 }
 
 /* W = 2 of 3: two have all that mirror 1 has, but one of them is down and may have lost it (I8). */
-static void test_beside_while_one_that_held_it_is_down(void **state)
+TEST(test_beside_while_one_that_held_it_is_down)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -141,7 +144,7 @@ static void test_beside_while_one_that_held_it_is_down(void **state)
 
 /* W = 1 of 2: the other mirror is connected and whole, but what this one alone acknowledged has not
  * reached it (I8). */
-static void test_beside_while_the_other_lags(void **state)
+TEST_WITH(test_beside_while_the_other_lags, setup_lone_acks, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -159,7 +162,7 @@ static void test_beside_while_the_other_lags(void **state)
 }
 
 /* The memory is lost: the mirror is made anew, under an id that the others know (I9). */
-static void test_lost_memory_is_made_anew(void **state)
+TEST(test_lost_memory_is_made_anew)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -184,9 +187,10 @@ static void test_lost_memory_is_made_anew(void **state)
 	perseas__header__free_unpacked(other, NULL);
 	assert_carries(f, 2);
 }
+TEST_ALSO(test_lost_memory_is_made_anew, setup_direct, teardown);
 
 /* It is not made anew with too few others (I9): a fenced owner might commit through it. */
-static void test_not_made_anew_with_too_few_others(void **state)
+TEST(test_not_made_anew_with_too_few_others)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -205,7 +209,7 @@ static void test_not_made_anew_with_too_few_others(void **state)
 }
 
 /* The only mirror lost its memory: nobody else can tell whether this owner was fenced there. */
-static void test_the_only_mirror_is_not_made_anew(void **state)
+TEST_WITH(test_the_only_mirror_is_not_made_anew, setup_one, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -220,7 +224,7 @@ static void test_the_only_mirror_is_not_made_anew(void **state)
 }
 
 /* Segments come, are published and go while a mirror is copied. */
-static void test_segments_come_and_go(void **state)
+TEST(test_segments_come_and_go)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -258,10 +262,11 @@ static void test_segments_come_and_go(void **state)
 	assert_int_equal(((uint8_t *)waiting)[4999], 2);
 	assert_int_equal(perseas_map(o->p, "brief", 0, &addr), PERSEAS_ENOSEGMENT);
 }
+TEST_ALSO(test_segments_come_and_go, setup_direct, teardown);
 
 /* A segment is mapped again while the mirror that is asked first is being copied: it is read from
  * one that has all of it. */
-static void test_nobody_reads_what_is_not_whole(void **state)
+TEST(test_nobody_reads_what_is_not_whole)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -301,7 +306,7 @@ static void take_over_the_others(struct fixture *f, unsigned but, uint8_t value)
 
 /* A segment that is not mapped here is read from mirrors that another owner has taken meanwhile:
  * what that one wrote does not come into an image with this one's slot. */
-static void test_nothing_of_the_next_owner_is_copied(void **state)
+TEST(test_nothing_of_the_next_owner_is_copied)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -322,9 +327,10 @@ static void test_nothing_of_the_next_owner_is_copied(void **state)
 	}
 	assert_int_not_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
 }
+TEST_ALSO(test_nothing_of_the_next_owner_is_copied, setup_direct, teardown);
 
 /* The mirror's data path breaks at every write of a resync, and the resync begins again. */
-static void test_breaks_at_every_write(void **state)
+TEST(test_breaks_at_every_write)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -347,10 +353,11 @@ static void test_breaks_at_every_write(void **state)
 	}
 	assert_carries(f, 2);
 }
+TEST_ALSO(test_breaks_at_every_write, setup_direct, teardown);
 
 /* Every request of making a mirror anew, or copying it, breaks the connection in turn; the answer
  * alone is lost, or the request was never heard. */
-static void test_breaks_at_every_request(void **state)
+TEST(test_breaks_at_every_request)
 {
 	static const int kinds[] = {
 		PERSEAS__REQUEST__BODY_CLAIM,   PERSEAS__REQUEST__BODY_REBUILD,
@@ -384,7 +391,7 @@ static void test_breaks_at_every_request(void **state)
 }
 
 /* The owner dies at any moment of a resync: the half-made image is never the state. */
-static void test_owner_dies_at_any_moment(void **state)
+TEST(test_owner_dies_at_any_moment)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -404,10 +411,11 @@ static void test_owner_dies_at_any_moment(void **state)
 		assert_image(f, 1);
 	}
 }
+TEST_ALSO(test_owner_dies_at_any_moment, setup_direct, teardown);
 
 /* The last chunk is there, but not a transaction that it may hold bytes of: the image is no state
  * of the store yet. */
-static void test_transactions_of_the_last_chunk_are_waited_for(void **state)
+TEST(test_transactions_of_the_last_chunk_are_waited_for)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -437,7 +445,7 @@ static void test_transactions_of_the_last_chunk_are_waited_for(void **state)
 }
 
 /* A rate: no chunk is copied before its time. */
-static void test_a_rate_is_kept(void **state)
+TEST(test_a_rate_is_kept)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -456,7 +464,7 @@ static void test_a_rate_is_kept(void **state)
 }
 
 /* No memory for a copy beside, where there must be one: the mirror stays behind, and says why. */
-static void test_no_memory_beside(void **state)
+TEST_WITH(test_no_memory_beside, setup_two, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -485,7 +493,7 @@ static void count_wakes(struct ps_env *env, enum ps_sleeper who)
 
 /* One who waits for a commit sleeps on the links that have something under way, for all others and
  * for the keeper too: a chunk or a transaction on another link would end there unseen. */
-static void test_who_sleeps_learns_of_another_link(void **state)
+TEST(test_who_sleeps_learns_of_another_link)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -523,39 +531,4 @@ static void test_who_sleeps_learns_of_another_link(void **state)
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_image(f, 1);
-}
-
-#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_transactions_go_on, setup),
-		TEST(test_transactions_go_on, setup_direct),
-		TEST(test_one_after_the_other, setup),
-		TEST(test_in_place_only_where_it_harms_nobody, setup),
-		TEST(test_beside_where_it_may_be_needed, setup_two),
-		TEST(test_beside_while_one_that_held_it_is_down, setup),
-		TEST(test_beside_while_the_other_lags, setup_lone_acks),
-		TEST(test_lost_memory_is_made_anew, setup),
-		TEST(test_lost_memory_is_made_anew, setup_direct),
-		TEST(test_not_made_anew_with_too_few_others, setup),
-		TEST(test_the_only_mirror_is_not_made_anew, setup_one),
-		TEST(test_segments_come_and_go, setup),
-		TEST(test_segments_come_and_go, setup_direct),
-		TEST(test_nobody_reads_what_is_not_whole, setup),
-		TEST(test_nothing_of_the_next_owner_is_copied, setup),
-		TEST(test_nothing_of_the_next_owner_is_copied, setup_direct),
-		TEST(test_breaks_at_every_write, setup),
-		TEST(test_breaks_at_every_write, setup_direct),
-		TEST(test_breaks_at_every_request, setup),
-		TEST(test_owner_dies_at_any_moment, setup),
-		TEST(test_owner_dies_at_any_moment, setup_direct),
-		TEST(test_transactions_of_the_last_chunk_are_waited_for, setup),
-		TEST(test_a_rate_is_kept, setup),
-		TEST(test_who_sleeps_learns_of_another_link, setup),
-		TEST(test_no_memory_beside, setup_two),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include "../../client/keeper/due.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 #define MS (uint64_t)1000000
 
 /* Another owner claims all mirrors but one, and leaves. */
@@ -51,12 +53,12 @@ static void assert_others_are_asked_again(struct fixture *f, bool breaks)
 	}
 }
 
-static void test_others_are_asked_again_at_the_end(void **state)
+TEST(test_others_are_asked_again_at_the_end)
 {
 	assert_others_are_asked_again(*state, false);
 }
 
-static void test_others_are_asked_again_after_a_break(void **state)
+TEST(test_others_are_asked_again_after_a_break)
 {
 	assert_others_are_asked_again(*state, true);
 }
@@ -69,7 +71,7 @@ static int setup_any_acks(void **state)
 /* W = 1 of 3, so R is all three. Two mirrors were this owner's and whole, fell behind, and the copy
  * to each of them breaks half way: neither is whole, so neither can be asked for the other. Nobody
  * but this owner had them since: they are copied again without. */
-static void test_half_copies_of_what_was_ours_do_not_wait_for_each_other(void **state)
+TEST_WITH(test_half_copies_of_what_was_ours_do_not_wait_for_each_other, setup_any_acks, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -93,7 +95,7 @@ static void test_half_copies_of_what_was_ours_do_not_wait_for_each_other(void **
 
 /* It is copied whole, and those who must confirm it are behind with their answers: they are asked
  * when those are here, and nothing is copied twice. */
-static void test_who_confirms_may_be_behind(void **state)
+TEST(test_who_confirms_may_be_behind)
 {
 	static struct ps_question q[PS_DUE_MAX]; /* as long as answers are due */
 	struct fixture *f = *state;
@@ -119,10 +121,8 @@ static void test_who_confirms_may_be_behind(void **state)
 	assert_image(f, 1);
 }
 
-#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
-
 /* Too few others take the roster with its new id: then it gets no image (I9). */
-static void test_nothing_is_made_anew_that_nobody_knows(void **state)
+TEST(test_nothing_is_made_anew_that_nobody_knows)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -137,17 +137,4 @@ static void test_nothing_is_made_anew_that_nobody_knows(void **state)
 	o->d->mirrors[0].break_at = o->d->mirrors[2].break_at = 0;
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_image(f, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_others_are_asked_again_at_the_end, setup),
-		TEST(test_others_are_asked_again_after_a_break, setup),
-		TEST(test_nothing_is_made_anew_that_nobody_knows, setup),
-		TEST(test_who_confirms_may_be_behind, setup),
-		TEST(test_half_copies_of_what_was_ours_do_not_wait_for_each_other, setup_any_acks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

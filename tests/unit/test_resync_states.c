@@ -8,6 +8,8 @@
 #include "../../client/keeper/due.h"
 #include "../../client/keeper/session.h"
 
+const struct unit_fixture unit_fixture = { setup_five, teardown };
+
 /* The copy is in this state, and an answer that it needs is not there for long: another mirror's
  * session is taken up meanwhile, which hears from this owner then, and commits go on. */
 static void assert_nothing_waits(struct fixture *f, enum ps_resync_state state)
@@ -30,7 +32,7 @@ static void assert_nothing_waits(struct fixture *f, enum ps_resync_state state)
 }
 
 /* The mirror that lost its memory needs long to make it anew. */
-static void test_nothing_waits_while_memory_is_made(void **state)
+TEST(test_nothing_waits_while_memory_is_made)
 {
 	struct fixture *f = *state;
 
@@ -39,7 +41,7 @@ static void test_nothing_waits_while_memory_is_made(void **state)
 	assert_nothing_waits(f, PS_RESYNC_MAKING);
 }
 
-static void test_nothing_waits_while_an_image_is_given_up(void **state)
+TEST(test_nothing_waits_while_an_image_is_given_up)
 {
 	struct fixture *f = *state;
 
@@ -48,7 +50,7 @@ static void test_nothing_waits_while_an_image_is_given_up(void **state)
 	assert_nothing_waits(f, PS_RESYNC_MAKING);
 }
 
-static void test_nothing_waits_while_the_data_path_comes_up(void **state)
+TEST(test_nothing_waits_while_the_data_path_comes_up)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -58,7 +60,7 @@ static void test_nothing_waits_while_the_data_path_comes_up(void **state)
 	assert_nothing_waits(f, PS_RESYNC_ATTACHING);
 }
 
-static void test_nothing_waits_while_segments_are_added(void **state)
+TEST(test_nothing_waits_while_segments_are_added)
 {
 	struct fixture *f = *state;
 	void *addr;
@@ -69,7 +71,7 @@ static void test_nothing_waits_while_segments_are_added(void **state)
 	assert_nothing_waits(f, PS_RESYNC_ADDING);
 }
 
-static void test_nothing_waits_while_the_copy_is_ended(void **state)
+TEST(test_nothing_waits_while_the_copy_is_ended)
 {
 	struct fixture *f = *state;
 
@@ -80,7 +82,7 @@ static void test_nothing_waits_while_the_copy_is_ended(void **state)
 
 /* The others, but one, need long to say whether the mirror may be made anew, and to record its id;
  * and at the end, whether it may vote. */
-static void test_nothing_waits_while_others_are_asked(void **state)
+TEST(test_nothing_waits_while_others_are_asked)
 {
 	static const struct {
 		int request;
@@ -115,7 +117,7 @@ static void test_nothing_waits_while_others_are_asked(void **state)
 }
 
 /* What is not mapped here is read from a mirror that needs long to tell it: nobody waits. */
-static void test_nothing_waits_for_what_is_read_elsewhere(void **state)
+TEST_WITH(test_nothing_waits_for_what_is_read_elsewhere, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -137,7 +139,7 @@ static void test_nothing_waits_for_what_is_read_elsewhere(void **state)
 
 /* A segment is mapped while a chunk of it is read elsewhere, and transactions change just that: the
  * mirror that is copied to got them already, so what was read must not come after them. */
-static void test_what_was_read_is_not_newer_than_what_was_committed(void **state)
+TEST_WITH(test_what_was_read_is_not_newer_than_what_was_committed, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -162,7 +164,7 @@ static void test_what_was_read_is_not_newer_than_what_was_committed(void **state
 
 /* The mirror that is to be copied to goes silent: its time is over after 3 s, and the copy to
  * another begins. */
-static void test_a_silent_mirror_gives_its_turn_up(void **state)
+TEST(test_a_silent_mirror_gives_its_turn_up)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -183,7 +185,7 @@ static void test_a_silent_mirror_gives_its_turn_up(void **state)
 }
 
 /* It goes silent when it is to end the copy: its time is over, and it is copied to again. */
-static void test_a_copy_that_is_not_ended_begins_again(void **state)
+TEST_WITH(test_a_copy_that_is_not_ended_begins_again, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -202,7 +204,7 @@ static void test_a_copy_that_is_not_ended_begins_again(void **state)
 
 /* So many answers of the mirror are due that it cannot be asked to end the copy yet: that is asked
  * as soon as they are there. Others have said by then that it may. */
-static void test_a_copy_ends_when_the_mirror_can_be_asked(void **state)
+TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -256,7 +258,7 @@ static void claim_and_die(struct owner *o, unsigned mirror)
 
 /* The owner claims all mirrors again under a higher epoch, while one is made ready for a copy: what
  * was begun under the epoch before is given up, and begins again. */
-static void test_a_renewal_ends_what_was_begun_before(void **state)
+TEST_WITH(test_a_renewal_ends_what_was_begun_before, setup, teardown)
 {
 	static const struct {
 		int request;
@@ -291,7 +293,7 @@ static void test_a_renewal_ends_what_was_begun_before(void **state)
 }
 
 /* The mirror that is made ready leaves the roster: its copy ends, and another one can begin. */
-static void test_a_mirror_that_leaves_takes_its_copy_along(void **state)
+TEST(test_a_mirror_that_leaves_takes_its_copy_along)
 {
 	const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0,
 		                                      0 };
@@ -315,7 +317,7 @@ static void test_a_mirror_that_leaves_takes_its_copy_along(void **state)
 
 /* Segments are published while the mirror makes its image, which has none of them in its table: the
  * copy begins again, with all of them. */
-static void test_a_segment_that_is_born_meanwhile_is_not_left_out(void **state)
+TEST_WITH(test_a_segment_that_is_born_meanwhile_is_not_left_out, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -366,7 +368,7 @@ static void assert_adds_what_there_is(struct fixture *f)
 	assert_memory_equal(image_of(f, 1, "segment-2"), addr, 9000);
 }
 
-static void test_segments_come_and_go_before_a_copy(void **state)
+TEST_WITH(test_segments_come_and_go_before_a_copy, setup, teardown)
 {
 	struct fixture *f = *state;
 	void *addr;
@@ -376,7 +378,7 @@ static void test_segments_come_and_go_before_a_copy(void **state)
 	assert_adds_what_there_is(f);
 }
 
-static void test_segments_come_and_go_before_a_replay(void **state)
+TEST_WITH(test_segments_come_and_go_before_a_replay, setup, teardown)
 {
 	struct fixture *f = *state;
 	void *addr;
@@ -389,7 +391,7 @@ static void test_segments_come_and_go_before_a_replay(void **state)
 
 /* A mirror said that the other may be made anew, and was lost itself before enough of them had: its
  * word does not count (I9). W = 3 of 5: three others are needed. */
-static void test_the_word_of_a_mirror_that_is_gone_does_not_count(void **state)
+TEST(test_the_word_of_a_mirror_that_is_gone_does_not_count)
 {
 	struct fixture *f = *state;
 	struct owner *o = f->o;
@@ -411,7 +413,7 @@ static void test_the_word_of_a_mirror_that_is_gone_does_not_count(void **state)
 }
 
 /* The store is closed in each of the states. */
-static void test_it_ends_in_any_state(void **state)
+TEST_WITH(test_it_ends_in_any_state, setup, teardown)
 {
 	static const struct {
 		unsigned slow; /* the mirror, or one of the others, and for what */
@@ -443,32 +445,4 @@ static void test_it_ends_in_any_state(void **state)
 		assert_image(f, 1);
 	}
 	assert_carries(f, 0);
-}
-
-#define TEST(function, with) cmocka_unit_test_setup_teardown(function, with, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_nothing_waits_while_memory_is_made, setup_five),
-		TEST(test_nothing_waits_while_an_image_is_given_up, setup_five),
-		TEST(test_nothing_waits_while_the_data_path_comes_up, setup_five),
-		TEST(test_nothing_waits_while_segments_are_added, setup_five),
-		TEST(test_nothing_waits_while_the_copy_is_ended, setup_five),
-		TEST(test_nothing_waits_while_others_are_asked, setup_five),
-		TEST(test_nothing_waits_for_what_is_read_elsewhere, setup),
-		TEST(test_what_was_read_is_not_newer_than_what_was_committed, setup),
-		TEST(test_a_silent_mirror_gives_its_turn_up, setup_five),
-		TEST(test_a_copy_that_is_not_ended_begins_again, setup),
-		TEST(test_a_copy_ends_when_the_mirror_can_be_asked, setup),
-		TEST(test_a_renewal_ends_what_was_begun_before, setup),
-		TEST(test_a_mirror_that_leaves_takes_its_copy_along, setup_five),
-		TEST(test_a_segment_that_is_born_meanwhile_is_not_left_out, setup),
-		TEST(test_segments_come_and_go_before_a_copy, setup),
-		TEST(test_segments_come_and_go_before_a_replay, setup),
-		TEST(test_the_word_of_a_mirror_that_is_gone_does_not_count, setup_five),
-		TEST(test_it_ends_in_any_state, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,8 @@ static int teardown(void **state)
 	return rc;
 }
 
+const struct unit_fixture unit_fixture = { setup_tcp, teardown };
+
 static void *work(void *arg)
 {
 	struct teller *teller = arg;
@@ -169,7 +171,7 @@ static bool all_hold_all(perseas_t *p)
 	return all;
 }
 
-static void mirrors_are_copied_under_threads(void **state)
+TEST(mirrors_are_copied_under_threads)
 {
 	const struct places *places = *state;
 	perseas_t *p = open_store(places->list, 1 << 20, 4 << 20, note_event);
@@ -199,15 +201,4 @@ static void mirrors_are_copied_under_threads(void **state)
 	assert_true(begun >= RESYNCS);
 	assert_int_equal(begun, done + broken);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(mirrors_are_copied_under_threads, setup_tcp,
-		                                teardown),
-		cmocka_unit_test_setup_teardown(mirrors_are_copied_under_threads, setup_local,
-		                                teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_ALSO(mirrors_are_copied_under_threads, setup_local, teardown);

@@ -5,6 +5,8 @@
 
 #include <sys/mman.h>
 
+const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+
 enum { PAGE = 4096 };
 
 /* Something of the application's that is there. */
@@ -20,7 +22,7 @@ static uint8_t *occupy(void *at, size_t size)
 
 /* Whoever has pointers into it may follow them when the store is closed: it is as it was, it can be
  * written to, and nobody maps the segment over it. Unmapped before, it is gone as any other. */
-static void a_retained_segment_outlives_its_handle(void **state)
+TEST(a_retained_segment_outlives_its_handle)
 {
 	struct owner *o = *state;
 	uint8_t *bytes = o->bytes;
@@ -56,7 +58,7 @@ static void begin_over(struct owner *o)
 
 /* The next handle has it at the same address: what points there sees its commits. Once it is mapped
  * so, the memory goes with the handle. */
-static void a_segment_is_mapped_over_what_was_left(void **state)
+TEST(a_segment_is_mapped_over_what_was_left)
 {
 	struct owner *o = *state;
 	uint8_t *bytes = o->bytes;
@@ -74,7 +76,7 @@ static void a_segment_is_mapped_over_what_was_left(void **state)
 }
 
 /* Whatever fails, the memory is there. */
-static void what_cannot_be_mapped_over_stays(void **state)
+TEST(what_cannot_be_mapped_over_stays)
 {
 	struct owner *o = *state;
 	uint8_t *bytes = o->bytes;
@@ -95,7 +97,7 @@ static void what_cannot_be_mapped_over_stays(void **state)
 }
 
 /* What the handle has there itself, mapped or kept for a segment to grow, is not the caller's. */
-static void what_the_handle_has_is_not_replaced(void **state)
+TEST(what_the_handle_has_is_not_replaced)
 {
 	struct owner *o = *state;
 	uint8_t *bytes = o->bytes, *other;
@@ -117,17 +119,4 @@ static void what_the_handle_has_is_not_replaced(void **state)
 	assert_int_equal(perseas_unmap(o->p, addr), 0);
 	assert_int_equal(perseas_map(o->p, "other", 0, &addr), 0);
 	assert_int_equal(perseas_map(o->p, "accounts", 0, &addr), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-		TEST(a_retained_segment_outlives_its_handle),
-		TEST(a_segment_is_mapped_over_what_was_left),
-		TEST(what_cannot_be_mapped_over_stays),
-		TEST(what_the_handle_has_is_not_replaced),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

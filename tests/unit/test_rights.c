@@ -6,6 +6,8 @@
 #include "../../server/store/control.h"
 #include "../../server/store/rights.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown_rules };
+
 /* A request of each kind; all that name a store name "bank". */
 struct any {
 	Perseas__Request request;
@@ -75,7 +77,7 @@ static const struct {
 };
 
 /* Every request of control.proto, under rules that give one right each. */
-static void each_request_needs_its_one_right(void **state)
+TEST(each_request_needs_its_one_right)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, other;
@@ -115,7 +117,7 @@ static void each_request_needs_its_one_right(void **state)
 }
 
 /* The right is there on another store only; and on some stores, not on all. */
-static void a_right_on_another_store_is_none(void **state)
+TEST(a_right_on_another_store_is_none)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -165,7 +167,7 @@ static Perseas__Reply *ask_status(struct mirror *mirror, struct peer *peer, cons
 }
 
 /* Asked by somebody who may see neither: a store that is there, and one that is not. */
-static void what_one_may_not_read_may_not_be_there(void **state)
+TEST(what_one_may_not_read_may_not_be_there)
 {
 	struct mirror *mirror = *state;
 	Perseas__Reply *bank, *none;
@@ -209,7 +211,7 @@ static size_t listed(struct mirror *mirror, const char *name, uint64_t *used)
 }
 
 /* Three stores; one may be read, all, or none. */
-static void a_list_shows_what_one_may_read(void **state)
+TEST(a_list_shows_what_one_may_read)
 {
 	struct mirror *mirror = *state;
 	uint64_t one, all, none, total;
@@ -229,7 +231,7 @@ static void a_list_shows_what_one_may_read(void **state)
 }
 
 /* Everything that can be asked of a store whose owner lives, by one who may do nothing. */
-static void what_is_denied_touches_nobody(void **state)
+TEST(what_is_denied_touches_nobody)
 {
 	struct mirror *mirror = *state;
 	Perseas__Header *before;
@@ -290,7 +292,7 @@ static int claim(struct mirror *mirror, struct peer *peer, uint64_t epoch, bool 
 
 /* Somebody learned the id of the owner that lives, and claims as that owner. Only the identity of
  * its session is believed to be that owner. */
-static void an_owners_id_is_no_right_to_recover(void **state)
+TEST(an_owners_id_is_no_right_to_recover)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
@@ -313,7 +315,7 @@ static void an_owners_id_is_no_right_to_recover(void **state)
 }
 
 /* What others are told of an owner's id tells owners apart, and is too little to claim as it. */
-static void nobody_is_told_an_owners_whole_id(void **state)
+TEST(nobody_is_told_an_owners_whole_id)
 {
 	static const uint8_t whole[PS_ID_SIZE] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 9 };
 	struct mirror *mirror = *state;
@@ -345,7 +347,7 @@ static void nobody_is_told_an_owners_whole_id(void **state)
 
 /* The mirror has nothing of the store: to rebuild it here is to make it. Where there is something,
  * it is the owner's to mend. */
-static void a_store_is_made_by_a_rebuild_with_the_right_to_create(void **state)
+TEST(a_store_is_made_by_a_rebuild_with_the_right_to_create)
 {
 	struct mirror *mirror = *state;
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
@@ -377,7 +379,7 @@ static void a_store_is_made_by_a_rebuild_with_the_right_to_create(void **state)
 }
 
 /* The owner lives. The right to own gets an answer that it is busy; with recover, the store. */
-static void a_takeover_needs_the_right_to_recover(void **state)
+TEST(a_takeover_needs_the_right_to_recover)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
@@ -400,7 +402,7 @@ static void a_takeover_needs_the_right_to_recover(void **state)
 }
 
 /* Other rules: those who still may own go on, who may not is cut before it asks again. */
-static void who_may_no_longer_own_is_cut_at_once(void **state)
+TEST(who_may_no_longer_own_is_cut_at_once)
 {
 	struct mirror *mirror = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -423,7 +425,7 @@ static void who_may_no_longer_own_is_cut_at_once(void **state)
 
 /* A claim that wants the memory itself is granted without it, and a session that has it ends with
  * the right. */
-static void memory_is_shared_with_those_who_may(void **state)
+TEST(memory_is_shared_with_those_who_may)
 {
 	struct mirror *mirror = *state;
 	Perseas__ClaimReply reply;
@@ -452,7 +454,7 @@ static void memory_is_shared_with_those_who_may(void **state)
 
 /* The owner on this host has the memory, and is in the middle of a transaction. What it writes
  * after the rules changed is in no image any more. */
-static void memory_that_was_given_is_copied_away(void **state)
+TEST(memory_that_was_given_is_copied_away)
 {
 	struct mirror *mirror = *state;
 	const struct ps_promise *page;
@@ -479,25 +481,4 @@ static void memory_that_was_given_is_copied_away(void **state)
 	assert_int_equal(claim(mirror, &next, 9, false), STATUS(OK));
 	assert_memory_equal(session_memory(&next.session, PS_REGION_SEGMENT, 0, 4, false), "made",
 	                    4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown_rules)
-		TEST(each_request_needs_its_one_right),
-		TEST(a_right_on_another_store_is_none),
-		TEST(what_one_may_not_read_may_not_be_there),
-		TEST(a_list_shows_what_one_may_read),
-		TEST(what_is_denied_touches_nobody),
-		TEST(a_takeover_needs_the_right_to_recover),
-		TEST(an_owners_id_is_no_right_to_recover),
-		TEST(nobody_is_told_an_owners_whole_id),
-		TEST(a_store_is_made_by_a_rebuild_with_the_right_to_create),
-		TEST(who_may_no_longer_own_is_cut_at_once),
-		TEST(memory_is_shared_with_those_who_may),
-		TEST(memory_that_was_given_is_copied_away),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

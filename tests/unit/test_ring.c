@@ -2,25 +2,21 @@
  * test_ring.c - the ring of sent transactions, against a list of what was appended.
  */
 #include "../../client/core/ring.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 enum { SIZE = 64 * 1024, ENTRIES = 20000 };
 
-static uint64_t state;
+static uint64_t random_state;
 
 static uint64_t draw(uint64_t below)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % below;
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % below;
 }
 
 /* What stands in an entry, so that one that is overwritten is found out. */
@@ -45,14 +41,13 @@ static bool whole(const struct ps_entry *entry, uint64_t seq)
 
 /* Entries of all sizes, many laps: each that is found is whole and inside, and those
  * that are not found are the oldest. */
-static void test_keeps_the_newest_entries_whole(void **unused)
+TEST(test_keeps_the_newest_entries_whole)
 {
 	struct ps_ring ring;
 	uint64_t seq = 1;
 
-	(void)unused;
-	state = 0x1998;
-	print_message("seed %#lx\n", (unsigned long)state);
+	random_state = 0x1998;
+	print_message("seed %#lx\n", (unsigned long)random_state);
 	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
 	for (int i = 0; i < ENTRIES; i++, seq++) {
 		uint64_t length = 64 + 64 * draw(i % 7 ? 8 : SIZE / 4 / 64);
@@ -79,13 +74,12 @@ static void test_keeps_the_newest_entries_whole(void **unused)
 }
 
 /* An entry whose lag and two lengths fit is not overwritten by the next: what commit relies on. */
-static void test_lag_says_what_may_be_appended(void **unused)
+TEST(test_lag_says_what_may_be_appended)
 {
 	struct ps_ring ring;
 	uint64_t needed = 1, seq = 1;
 
-	(void)unused;
-	state = 7;
+	random_state = 7;
 	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
 	for (int i = 0; i < ENTRIES; i++, seq++) {
 		uint64_t length = 64 + 64 * draw(SIZE / 4 / 64);
@@ -99,12 +93,11 @@ static void test_lag_says_what_may_be_appended(void **unused)
 	ps_ring_free(&ring);
 }
 
-static void test_lag_of_what_is_not_there(void **unused)
+TEST(test_lag_of_what_is_not_there)
 {
 	struct ps_ring ring;
 
 	/* One entry, then so many that it is forgotten. */
-	(void)unused;
 	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
 	assert_int_equal(ps_ring_lag(&ring, 1), 0);
 	ps_ring_append(&ring, 128);
@@ -119,11 +112,10 @@ static void test_lag_of_what_is_not_there(void **unused)
 }
 
 /* After a reset history begins with the seq that was said. */
-static void test_reset_forgets(void **unused)
+TEST(test_reset_forgets)
 {
 	struct ps_ring ring;
 
-	(void)unused;
 	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
 	for (int i = 0; i < 5; i++)
 		ps_ring_append(&ring, 256);
@@ -138,13 +130,12 @@ static void test_reset_forgets(void **unused)
 }
 
 /* More entries than the index has places, in a ring that has room for more. */
-static void test_index_never_overflows(void **unused)
+TEST(test_index_never_overflows)
 {
 	const uint64_t size = 64 * ((uint64_t)PS_RING_ENTRIES + 1024);
 	struct ps_ring ring;
 	uint64_t seq;
 
-	(void)unused;
 	assert_int_equal(ps_ring_init(&ring, size), 0);
 	for (seq = 1; seq <= PS_RING_ENTRIES + 100; seq++)
 		fill(ps_ring_append(&ring, 64), seq, 64);
@@ -154,17 +145,4 @@ static void test_index_never_overflows(void **unused)
 	/* Long before that, a mirror that needs the oldest counts as one that fills the ring. */
 	assert_true(ps_ring_lag(&ring, 101) == size);
 	ps_ring_free(&ring);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keeps_the_newest_entries_whole),
-		cmocka_unit_test(test_lag_says_what_may_be_appended),
-		cmocka_unit_test(test_lag_of_what_is_not_there),
-		cmocka_unit_test(test_reset_forgets),
-		cmocka_unit_test(test_index_never_overflows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

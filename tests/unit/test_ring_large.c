@@ -60,12 +60,11 @@ static void need_small_pages(void)
 	skip();
 }
 
-static void what_was_written_comes_to_lie_in_large_pages(void **state)
+TEST(what_was_written_comes_to_lie_in_large_pages)
 {
 	const unsigned long refused = count_refused();
 	struct ps_ring ring;
 
-	(void)state;
 	need_small_pages();
 	assert_int_equal(ps_ring_init(&ring, RING + LARGE / 2), 0);
 	assert_int_equal((uintptr_t)ring.base % LARGE, 0);
@@ -86,12 +85,11 @@ static void what_was_written_comes_to_lie_in_large_pages(void **state)
 	ps_ring_free(&ring);
 }
 
-static void a_few_are_gathered_at_once(void **state)
+TEST(a_few_are_gathered_at_once)
 {
 	const unsigned long refused = count_refused();
 	struct ps_ring ring;
 
-	(void)state;
 	need_small_pages();
 	assert_int_equal(ps_ring_init(&ring, 2 * RING), 0);
 	append(&ring, 2 * RING - LARGE);
@@ -104,13 +102,12 @@ static void a_few_are_gathered_at_once(void **state)
 }
 
 /* The keeper does it while nobody asks for anything. */
-static void an_owner_gathers_its_ring(void **state)
+TEST(an_owner_gathers_its_ring)
 {
 	const unsigned long refused = count_refused();
 	const struct ps_ring *ring;
 	struct owner *o;
 
-	(void)state;
 	need_small_pages();
 	o = owner_new(2);
 	o->options.ring_size = RING;
@@ -121,15 +118,4 @@ static void an_owner_gathers_its_ring(void **state)
 	direct_keep(o->d, o->p);
 	assert_large(ring->base, 2 * LARGE, refused);
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_written_comes_to_lie_in_large_pages),
-		cmocka_unit_test(a_few_are_gathered_at_once),
-		cmocka_unit_test(an_owner_gathers_its_ring),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

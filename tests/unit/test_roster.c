@@ -57,11 +57,10 @@ static void assert_found(struct owner *o, unsigned first, unsigned count, uint8_
 }
 
 /* A mirror joins; W stays, or becomes what is asked for; it counts from then on. */
-static void test_add(void **state)
+TEST(test_add)
 {
 	struct owner *o = begin(1, 1);
 
-	(void)state;
 	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://1", 2), 0);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	complete(o);
@@ -84,12 +83,11 @@ static void test_add(void **state)
 
 /* The owner ends while it copies to a mirror that is to join, after each of the keeper's rounds. No
  * change is decided by then: the next owner makes the same one, and copies over what is there. */
-static void test_a_copy_that_was_left_is_copied_over(void **state)
+TEST(test_a_copy_that_was_left_is_copied_over)
 {
 	unsigned rounds = 0, copies = 0;
 	bool joint;
 
-	(void)state;
 	do {
 		struct owner *o = begin(2, 2);
 
@@ -110,11 +108,10 @@ static void test_a_copy_that_was_left_is_copied_over(void **state)
 }
 
 /* A mirror leaves: its image is left where it is, and counts for nothing. */
-static void test_remove(void **state)
+TEST(test_remove)
 {
 	struct owner *o = begin(3, 2);
 
-	(void)state;
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://0", NULL, 0), 0);
 	complete(o);
 	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_REMOVED);
@@ -137,11 +134,10 @@ static void test_remove(void **state)
 }
 
 /* W no longer fits: a majority of those that are left. */
-static void test_acks_follow(void **state)
+TEST(test_acks_follow)
 {
 	struct owner *o = begin(3, 3);
 
-	(void)state;
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0), 0);
 	complete(o);
 	assert_int_equal(owner_stat(o).acks, 2);
@@ -156,9 +152,8 @@ static void test_acks_follow(void **state)
 }
 
 /* A mirror that is there is replaced, with W of any size; also the only one. */
-static void test_replace(void **state)
+TEST(test_replace)
 {
-	(void)state;
 	for (unsigned n = 1; n <= 3; n++) {
 		for (uint32_t w = 1; w <= n; w++) {
 			struct owner *o = begin(n, w);
@@ -180,9 +175,8 @@ static void test_replace(void **state)
 }
 
 /* A dead mirror is replaced, where W is all of them, too: the commit in doubt is held at last. */
-static void test_replace_dead(void **state)
+TEST(test_replace_dead)
 {
-	(void)state;
 	for (unsigned n = 2; n <= 3; n++) {
 		for (uint32_t w = 1; w <= n; w++) {
 			struct owner *o = begin(n, w);
@@ -212,14 +206,13 @@ static void test_replace_dead(void **state)
  * what it held. The first owner reaches only mirror 1: that 0 is gone does not tell it that nobody
  * went by.
  */
-static void test_gone_is_no_voice_of_three(void **state)
+TEST(test_gone_is_no_voice_of_three)
 {
 	struct owner *o = begin(3, 2);
 	struct perseas_options options = o->options;
 	struct ps_error error;
 	perseas_t *second;
 
-	(void)state;
 	direct_crash(o->d, 1);
 	options.flags = PERSEAS_TAKEOVER;
 	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://0,sim://2", &options, &second,
@@ -241,11 +234,10 @@ static void test_gone_is_no_voice_of_three(void **state)
 
 /* A dead mirror of two may come back alone, and would not know of the change: it is refused until
  * somebody says that it is gone, or it is there again. One that dies meanwhile is waited for. */
-static void test_a_dead_one_of_two(void **state)
+TEST(test_a_dead_one_of_two)
 {
 	struct owner *o = begin(2, 1);
 
-	(void)state;
 	direct_crash(o->d, 0);
 	direct_keep(o->d, o->p);
 	assert_int_equal(replace_gone(o, false), PERSEAS_EQUORUM);
@@ -263,7 +255,7 @@ static void test_a_dead_one_of_two(void **state)
 
 /* The owner dies after each round of the keeper, and after each request of a kind: the next one
  * has the old roster or the new one, and all that was acknowledged; the change can be made then. */
-static void test_owner_dies(void **state)
+TEST(test_owner_dies)
 {
 	static const int kinds[] = {
 		0,
@@ -272,7 +264,6 @@ static void test_owner_dies(void **state)
 		PERSEAS__REQUEST__BODY_REBUILD,
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < 4 * 5 * 6; i++) {
 		struct owner *o = begin(3, 1 + i % 3);
 		const unsigned rounds = i / 20, dead = i % 5;
@@ -304,11 +295,10 @@ static void test_owner_dies(void **state)
 
 /* The new mirror is behind: its roster does not count alone before it has all that was acknowledged
  * by the old one. */
-static void test_what_was_acknowledged_is_waited_for(void **state)
+TEST(test_what_was_acknowledged_is_waited_for)
 {
 	struct owner *o = begin(1, 1);
 
-	(void)state;
 	assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1", 0), 0);
 	/* Its only chunk is under way; what comes behind it does not arrive. */
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
@@ -330,9 +320,8 @@ static void test_what_was_acknowledged_is_waited_for(void **state)
 
 /* The new mirror loses its memory while both rosters count: it is made anew under another id,
  * which the roster that is settled then lists. Of a store of one there is no other to be asked. */
-static void test_the_new_one_loses_its_memory(void **state)
+TEST(test_the_new_one_loses_its_memory)
 {
-	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
 		static const uint8_t sizes[6][2] = { { 1, 1 }, { 2, 1 }, { 2, 2 },
 			                             { 3, 1 }, { 3, 2 }, { 3, 3 } };
@@ -368,14 +357,13 @@ static void test_the_new_one_loses_its_memory(void **state)
 /* What cannot be is refused by name, and changes nothing. */
 /* An image gets another id while a change is decided: who has recorded the next roster as it was
  * must not take it for the one that has the new id. */
-static void test_an_edited_next_roster_is_newer(void **state)
+TEST(test_an_edited_next_roster_is_newer)
 {
 	struct owner *o = begin(3, 2);
 	struct perseas *p = o->p;
 	const uint8_t id[PS_ID_SIZE] = { 77 };
 	uint64_t version;
 
-	(void)state;
 	pthread_mutex_lock(&p->lock);
 	p->admin = true;
 	p->next_roster = ps_roster_copy(p->roster);
@@ -394,12 +382,11 @@ static void test_an_edited_next_roster_is_newer(void **state)
 	owner_free(o);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
 	struct owner *o = begin(2, 2);
 	unsigned rounds = 0;
 
-	(void)state;
 	assert_int_equal(change(o, 0, NULL, NULL, 0), PERSEAS_EINVAL);
 	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://1", 0), PERSEAS_EINVAL);
 	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "nonsense:", 0), PERSEAS_EINVAL);
@@ -440,11 +427,10 @@ static void assert_refused(struct owner *o, int kind, const char *address, const
 
 /* A change that could not be settled would hold every commit back until a dead mirror returns: it
  * is refused at once, and the roster that is short is named. */
-static void test_what_cannot_settle_is_refused(void **state)
+TEST(test_what_cannot_settle_is_refused)
 {
 	struct owner *o = begin(3, 2);
 
-	(void)state;
 	direct_crash(o->d, 2);
 	direct_keep(o->d, o->p);
 	assert_refused(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0, PERSEAS_EQUORUM,
@@ -472,11 +458,10 @@ static void test_what_cannot_settle_is_refused(void **state)
 
 /* All are connected, and one that the change needs does not answer: it is asked before both rosters
  * count. */
-static void test_one_that_hangs_is_found_before_both_count(void **state)
+TEST(test_one_that_hangs_is_found_before_both_count)
 {
 	struct owner *o = begin(3, 2);
 
-	(void)state;
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0), 0);
 	o->p->upkeep.pulse_at = UINT64_MAX;
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
@@ -488,11 +473,10 @@ static void test_one_that_hangs_is_found_before_both_count(void **state)
 }
 
 /* A member dies after both began to count: the message names the roster that is short. */
-static void test_a_commit_in_doubt_names_the_roster_that_is_short(void **state)
+TEST(test_a_commit_in_doubt_names_the_roster_that_is_short)
 {
 	struct owner *o = begin(3, 2);
 
-	(void)state;
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0), 0);
 	for (unsigned i = 0; i < 3; i++)
 		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_ROSTER;
@@ -510,11 +494,10 @@ static void test_a_commit_in_doubt_names_the_roster_that_is_short(void **state)
 }
 
 /* A commit in doubt needs W of the roster by which it was sent. */
-static void test_no_change_while_a_commit_is_in_doubt(void **state)
+TEST(test_no_change_while_a_commit_is_in_doubt)
 {
 	struct owner *o = begin(3, 2);
 
-	(void)state;
 	o->d->mirrors[1].hold = o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
 	assert_int_equal(owner_put(o, 0, 100, 3), PERSEAS_EINDOUBT);
 	assert_refused(o, PERSEAS_ROSTER_REMOVE, "sim://0", NULL, 0, PERSEAS_EBLOCKED, "in doubt");
@@ -529,11 +512,10 @@ static void test_no_change_while_a_commit_is_in_doubt(void **state)
 }
 
 /* Nobody is at the new mirror's address: the first attempt tells, no patience is needed. */
-static void test_a_dead_address_is_told_at_once(void **state)
+TEST(test_a_dead_address_is_told_at_once)
 {
 	struct owner *o = begin(2, 2);
 
-	(void)state;
 	direct_crash(o->d, 3);
 	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://3", 0), 0);
 	assert_null(strstr(o->p->upkeep.change.text, "copied"));
@@ -545,11 +527,10 @@ static void test_a_dead_address_is_told_at_once(void **state)
 }
 
 /* A member that nobody named is asked all the same: the roster says where it is. */
-static void test_members_not_given_are_asked(void **state)
+TEST(test_members_not_given_are_asked)
 {
 	struct owner *o = begin(3, 2);
 
-	(void)state;
 	assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://2", "sim://3", 0), 0);
 	complete(o);
 	assert_int_equal(owner_put(o, 0, 100, 9), 0);
@@ -557,31 +538,4 @@ static void test_members_not_given_are_asked(void **state)
 	assert_int_equal(owner_stat(o).mirrors, 4);
 	assert_int_equal(owner_stat(o).live, 3);
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_add),
-		cmocka_unit_test(test_a_copy_that_was_left_is_copied_over),
-		cmocka_unit_test(test_remove),
-		cmocka_unit_test(test_acks_follow),
-		cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_replace_dead),
-		cmocka_unit_test(test_gone_is_no_voice_of_three),
-		cmocka_unit_test(test_a_dead_one_of_two),
-		cmocka_unit_test(test_owner_dies),
-		cmocka_unit_test(test_what_was_acknowledged_is_waited_for),
-		cmocka_unit_test(test_the_new_one_loses_its_memory),
-		cmocka_unit_test(test_an_edited_next_roster_is_newer),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_what_cannot_settle_is_refused),
-		cmocka_unit_test(test_one_that_hangs_is_found_before_both_count),
-		cmocka_unit_test(test_a_commit_in_doubt_names_the_roster_that_is_short),
-		cmocka_unit_test(test_no_change_while_a_commit_is_in_doubt),
-		cmocka_unit_test(test_a_dead_address_is_told_at_once),
-		cmocka_unit_test(test_members_not_given_are_asked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,11 +73,10 @@ static void assert_goes_on(struct owner *o, unsigned members)
 }
 
 /* Commits are in doubt, since the new roster is short: not when the old one counts again. */
-static void test_the_owner_takes_it_back(void **state)
+TEST(test_the_owner_takes_it_back)
 {
 	struct owner *o = begin_stuck();
 
-	(void)state;
 	assert_int_equal(owner_put(o, 0, 100, 3), PERSEAS_EINDOUBT);
 	assert_int_equal(cancel(o), 0);
 	assert_null(o->p->next_roster);
@@ -97,11 +96,10 @@ static void test_the_owner_takes_it_back(void **state)
 }
 
 /* A new mirror that is being copied to has no vote: it is let go at once. */
-static void test_a_copy_is_taken_back(void **state)
+TEST(test_a_copy_is_taken_back)
 {
 	struct owner *o = begin(2, 2);
 
-	(void)state;
 	change(o, PERSEAS_ROSTER_ADD, NULL, "sim://3");
 	owner_keep(o, 2, PERSEAS_MIRROR_RESYNCING);
 	assert_int_equal(cancel(o), 0);
@@ -125,11 +123,10 @@ static void take_one_roster(void *arg)
 }
 
 /* The mark was sent to a mirror, and not yet to W: both count, and it can only be completed. */
-static void test_what_is_decided_is_completed(void **state)
+TEST(test_what_is_decided_is_completed)
 {
 	struct owner *o = begin(3, 2);
 
-	(void)state;
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4");
 	take_one_roster_from(o->d, 1);
 	keep_until(o, PS_CHANGE_MARKED);
@@ -143,11 +140,10 @@ static void test_what_is_decided_is_completed(void **state)
 
 /* The owner died before it was decided: no open ends while the new roster is short, and one that
  * takes the change back does. */
-static void test_the_next_one_takes_it_back(void **state)
+TEST(test_the_next_one_takes_it_back)
 {
 	struct owner *o = begin_stuck();
 
-	(void)state;
 	owner_die(o);
 	assert_int_equal(open_with(o, 0, 3, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
 	if (open_with(o, 0, 3, PERSEAS_TAKEOVER | PERSEAS_CANCEL))
@@ -169,11 +165,10 @@ static void test_the_next_one_takes_it_back(void **state)
 
 /* One mirror has the mark, and then the owner dies: whoever sees it may complete the change only,
  * and records the mark with it, so that the next one sees it elsewhere. */
-static void test_the_mark_is_kept_by_who_sees_it(void **state)
+TEST(test_the_mark_is_kept_by_who_sees_it)
 {
 	struct owner *o = begin(3, 2);
 
-	(void)state;
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4");
 	take_one_roster_from(o->d, 1);
 	keep_until(o, PS_CHANGE_MARKED);
@@ -201,11 +196,10 @@ static void test_the_mark_is_kept_by_who_sees_it(void **state)
 }
 
 /* Without R of the new roster nobody knows whether W of it have the mark. */
-static void test_not_without_r_of_the_new_roster(void **state)
+TEST(test_not_without_r_of_the_new_roster)
 {
 	struct owner *o = begin(1, 1);
 
-	(void)state;
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1");
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	keep_until(o, PS_CHANGE_JOINT);
@@ -231,11 +225,10 @@ static void test_not_without_r_of_the_new_roster(void **state)
 }
 
 /* While it is decided, and W of the new roster do not have the mark, commits need W of both. */
-static void test_the_new_one_alone_does_not_count_before_w_have_the_mark(void **state)
+TEST(test_the_new_one_alone_does_not_count_before_w_have_the_mark)
 {
 	struct owner *o = begin(1, 1);
 
-	(void)state;
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1");
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	o->d->mirrors[1].break_skip = 1;
@@ -250,12 +243,11 @@ static void test_the_new_one_alone_does_not_count_before_w_have_the_mark(void **
 }
 
 /* The first of two has it, and W of the new roster are two. */
-static void test_the_mark_counts_on_w_of_the_new_one(void **state)
+TEST(test_the_mark_counts_on_w_of_the_new_one)
 {
 	const struct perseas_roster_change two = { PERSEAS_ROSTER_ADD, NULL, "sim://1", 2, 0 };
 	struct owner *o = begin(1, 1);
 
-	(void)state;
 	assert_int_equal(owner_change(o, &two), 0);
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	o->d->mirrors[1].break_skip = 1;
@@ -320,11 +312,10 @@ static void assert_refused(struct owner *o)
 }
 
 /* The change is as it was: when the new mirror is back it is completed, and others can be made. */
-static void test_a_cancel_that_could_not_be_settled_is_refused(void **state)
+TEST(test_a_cancel_that_could_not_be_settled_is_refused)
 {
 	struct owner *o = begin_short();
 
-	(void)state;
 	assert_refused(o);
 	direct_start(o->d, 3);
 	keep_until(o, PS_CHANGE_NONE);
@@ -337,11 +328,10 @@ static void test_a_cancel_that_could_not_be_settled_is_refused(void **state)
 }
 
 /* The member that was to leave is started again, with nothing in its memory: that is enough. */
-static void test_an_empty_member_lets_it_be_taken_back(void **state)
+TEST(test_an_empty_member_lets_it_be_taken_back)
 {
 	struct owner *o = begin_short();
 
-	(void)state;
 	assert_refused(o);
 	direct_start(o->d, 2);
 	for (unsigned rounds = 0; cancel(o); rounds++) {
@@ -356,11 +346,10 @@ static void test_an_empty_member_lets_it_be_taken_back(void **state)
 
 /* One whose image is damaged is not made anew until somebody drops that image: it counts for
  * nothing. */
-static void test_a_damaged_member_does_not(void **state)
+TEST(test_a_damaged_member_does_not)
 {
 	struct owner *o = begin_short_of(damage);
 
-	(void)state;
 	direct_start(o->d, 2);
 	owner_keep(o, 2, PERSEAS_MIRROR_LOST);
 	assert_refused(o);
@@ -372,12 +361,11 @@ static void test_a_damaged_member_does_not(void **state)
 
 /* Nor may the next owner record the roster before the change where it is short: it could not open
  * the store then, and nobody could. It claims nothing, and may complete the change. */
-static void test_the_next_one_is_refused_it_too(void **state)
+TEST(test_the_next_one_is_refused_it_too)
 {
 	struct owner *o = begin_short();
 	uint64_t epoch = o->p->epoch;
 
-	(void)state;
 	owner_die(o);
 	direct_start(o->d, 3);
 	assert_int_equal(open_with(o, 0, 4, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EQUORUM);
@@ -393,11 +381,10 @@ static void test_the_next_one_is_refused_it_too(void **state)
 
 /* One that lost its memory counts for it, though the new mirror is gone: the roster before the
  * change alone says that it may be made anew. */
-static void test_the_next_one_takes_it_back_with_an_empty_member(void **state)
+TEST(test_the_next_one_takes_it_back_with_an_empty_member)
 {
 	struct owner *o = begin_short();
 
-	(void)state;
 	owner_die(o);
 	assert_int_equal(open_with(o, 0, 4, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
 	direct_start(o->d, 2);
@@ -406,25 +393,4 @@ static void test_the_next_one_takes_it_back_with_an_empty_member(void **state)
 		fail_msg("%s", o->error.text);
 	owner_map(o);
 	assert_goes_on(o, 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_owner_takes_it_back),
-		cmocka_unit_test(test_a_copy_is_taken_back),
-		cmocka_unit_test(test_what_is_decided_is_completed),
-		cmocka_unit_test(test_the_next_one_takes_it_back),
-		cmocka_unit_test(test_the_mark_is_kept_by_who_sees_it),
-		cmocka_unit_test(test_not_without_r_of_the_new_roster),
-		cmocka_unit_test(test_the_mark_counts_on_w_of_the_new_one),
-		cmocka_unit_test(test_the_new_one_alone_does_not_count_before_w_have_the_mark),
-		cmocka_unit_test(test_a_cancel_that_could_not_be_settled_is_refused),
-		cmocka_unit_test(test_an_empty_member_lets_it_be_taken_back),
-		cmocka_unit_test(test_a_damaged_member_does_not),
-		cmocka_unit_test(test_the_next_one_is_refused_it_too),
-		cmocka_unit_test(test_the_next_one_takes_it_back_with_an_empty_member),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

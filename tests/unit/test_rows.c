@@ -2,15 +2,11 @@
  * test_rows.c - tables of rows, on an engine that gives memory and on one that keeps rows; and
  * that the check of a run finds what an engine did wrong.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../support/unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "../../bench/bank.h"
 #include "../../bench/order_entry.h"
@@ -157,12 +153,11 @@ static void run_steps(struct work_run *run, unsigned steps)
 }
 
 /* Every workload, in memory and by rows, one of them ahead of the other. */
-static void all_engines_hold_the_same_after_the_same_transactions(void **state)
+TEST(all_engines_hold_the_same_after_the_same_transactions)
 {
 	static const struct engine_ops *const ops[] = { &engine_local, &engine_copies,
 		                                        &engine_keeper, &engine_reader };
 
-	(void)state;
 	for (unsigned i = 0; i < CASES; i++) {
 		struct work_run runs[4];
 		char why[WORK_WHY] = "";
@@ -178,9 +173,8 @@ static void all_engines_hold_the_same_after_the_same_transactions(void **state)
 }
 
 /* An engine forgets one row of one transaction. */
-static void a_put_that_is_lost_is_found(void **state)
+TEST(a_put_that_is_lost_is_found)
 {
-	(void)state;
 	for (unsigned i = 0; i < SMALL; i++) {
 		struct work_run run;
 		char why[WORK_WHY] = "";
@@ -196,9 +190,8 @@ static void a_put_that_is_lost_is_found(void **state)
 }
 
 /* One bit of memory that no transaction touched. */
-static void a_byte_that_no_sum_shows_is_found(void **state)
+TEST(a_byte_that_no_sum_shows_is_found)
 {
-	(void)state;
 	for (unsigned i = 0; i < SMALL; i++) {
 		struct work_run run;
 		char why[WORK_WHY] = "";
@@ -214,11 +207,10 @@ static void a_byte_that_no_sum_shows_is_found(void **state)
 
 /* Five bytes that leave every CRC-32C over them as it was: its polynomial. The engine has memory or
  * rows, and is still there when it is checked, or was let go. */
-static void bytes_that_no_checksum_shows_are_found(void **state)
+TEST(bytes_that_no_checksum_shows_are_found)
 {
 	static const uint8_t polynomial[] = { 0xf1, 0x76, 0xec, 0x05, 0x01 };
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		bool by_rows = i & 1, let_go = i & 2, wrong = i & 4;
 		struct work_run run;
@@ -239,9 +231,8 @@ static void bytes_that_no_checksum_shows_are_found(void **state)
 }
 
 /* A read fails in the middle of a transaction, and the workload goes on to its commit. */
-static void after_a_failure_nothing_is_changed(void **state)
+TEST(after_a_failure_nothing_is_changed)
 {
-	(void)state;
 	for (unsigned i = 0; i < SMALL; i++) {
 		struct work_run run;
 		struct keeper *keeper;
@@ -266,7 +257,7 @@ static void after_a_failure_nothing_is_changed(void **state)
 }
 
 /* Order-entry, by the sums: each figure of the check is wrong in turn. */
-static void sums_of_orders_that_are_wrong_are_found(void **state)
+TEST(sums_of_orders_that_are_wrong_are_found)
 {
 	static const struct {
 		unsigned table;
@@ -286,7 +277,6 @@ static void sums_of_orders_that_are_wrong_are_found(void **state)
 	struct work_run run;
 	char why[256];
 
-	(void)state;
 	assert_int_equal(open_case(1, &engine_none, &run), 0);
 	run_steps(&run, STEPS);
 	assert_true(run.work->check(&run.plan, run.rows.memory, why, sizeof(why)));
@@ -303,13 +293,12 @@ static void sums_of_orders_that_are_wrong_are_found(void **state)
 }
 
 /* So many orders that districts' rings are full, and are delivered from. */
-static void orders_that_find_their_ring_full_deliver(void **state)
+TEST(orders_that_find_their_ring_full_deliver)
 {
 	struct work_run run;
 	uint64_t full = 0;
 	char why[WORK_WHY];
 
-	(void)state;
 	assert_int_equal(open_case(1, &engine_local, &run), 0);
 	run_steps(&run, 15 * STEPS);
 	for (unsigned i = 0; i < ORDER_DISTRICTS; i++) {
@@ -324,13 +313,12 @@ static void orders_that_find_their_ring_full_deliver(void **state)
 }
 
 /* Many draws of the localized pattern. */
-static void localized_accounts_are_where_rvm_had_them(void **state)
+TEST(localized_accounts_are_where_rvm_had_them)
 {
 	enum { ACCOUNTS = 64000, DRAWS = 200000 };
 	unsigned parts[3] = { 0, 0, 0 };
 	uint64_t random = WORK_SEED;
 
-	(void)state;
 	for (unsigned i = 0; i < DRAWS; i++) {
 		uint32_t account = tpca_localized(&random, i, ACCOUNTS);
 
@@ -343,7 +331,7 @@ static void localized_accounts_are_where_rvm_had_them(void **state)
 }
 
 /* Sizes at the edges, and beyond them. */
-static void sizes_that_a_workload_does_not_have_have_no_bytes(void **state)
+TEST(sizes_that_a_workload_does_not_have_have_no_bytes)
 {
 	static const struct {
 		const char *work;
@@ -370,7 +358,6 @@ static void sizes_that_a_workload_does_not_have_have_no_bytes(void **state)
 		{ "tpca-random", (uint64_t)1 << 40, 0 },
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		assert_int_equal(work_bytes(work_by_name(sizes[i].work), sizes[i].size),
 		                 sizes[i].bytes);
@@ -378,12 +365,11 @@ static void sizes_that_a_workload_does_not_have_have_no_bytes(void **state)
 }
 
 /* Rows that were read stay as they are while three others are. */
-static void scratch_rows_last_for_three_more(void **state)
+TEST(scratch_rows_last_for_three_more)
 {
 	const struct bank_balance *rows[4];
 	struct work_run run;
 
-	(void)state;
 	assert_int_equal(open_case(TPCA_CASE, &engine_keeper, &run), 0);
 	for (unsigned i = 0; i < 4; i++)
 		((struct bank_balance *)kept((struct keeper *)run.rows.engine, 0, i))->balance = i;
@@ -404,33 +390,13 @@ static int used_open(struct engine *engine, const struct engine_options *options
 	return 0;
 }
 
-static void memory_that_holds_something_is_not_filled(void **state)
+TEST(memory_that_holds_something_is_not_filled)
 {
 	struct engine_ops used = engine_none;
 	struct work_run run;
 	char why[WORK_WHY] = "";
 
-	(void)state;
 	used.open = used_open;
 	assert_int_not_equal(work_open(&run, &order_entry_work, 1, &used, &nowhere, why), 0);
 	assert_non_null(strstr(why, "another store"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_engines_hold_the_same_after_the_same_transactions),
-		cmocka_unit_test(a_put_that_is_lost_is_found),
-		cmocka_unit_test(a_byte_that_no_sum_shows_is_found),
-		cmocka_unit_test(bytes_that_no_checksum_shows_are_found),
-		cmocka_unit_test(after_a_failure_nothing_is_changed),
-		cmocka_unit_test(sums_of_orders_that_are_wrong_are_found),
-		cmocka_unit_test(orders_that_find_their_ring_full_deliver),
-		cmocka_unit_test(localized_accounts_are_where_rvm_had_them),
-		cmocka_unit_test(sizes_that_a_workload_does_not_have_have_no_bytes),
-		cmocka_unit_test(scratch_rows_last_for_three_more),
-		cmocka_unit_test(memory_that_holds_something_is_not_filled),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
  * granules to the first of those who wait, and to all of them where large pages come slowly.
  */
 #include "../../client/demand/demand.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "../support/unit.h"
 
 enum {
 	RUN = 16,
@@ -37,23 +32,21 @@ static void assert_runs(struct ps_demand *d, uint64_t now, unsigned waited_for, 
 }
 
 /* Nobody has waited for a while: then a run harms nobody. */
-static void test_before_a_run_has_come(void **state)
+TEST(test_before_a_run_has_come)
 {
 	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT };
 
-	(void)state;
 	assert_runs(&d, QUIET_AT - 1, 1, 1);
 	assert_runs(&d, QUIET_AT, 1, RUN);
 	ps_runs_note(&d, RUN - 1, LONG_AGO, LONG_AGO + 1);
 	assert_runs(&d, QUIET_AT - 1, 1, 1);
 }
 
-static void test_a_run_is_fast_or_slow(void **state)
+TEST(test_a_run_is_fast_or_slow)
 {
 	struct ps_demand fast = { .ops = &ops, .quiet_at = QUIET_AT };
 	struct ps_demand slow = { .ops = &ops, .quiet_at = QUIET_AT };
 
-	(void)state;
 	ps_runs_note(&fast, RUN, LONG_AGO, LONG_AGO + FAST);
 	assert_runs(&fast, 0, RUN, RUN);
 	ps_runs_note(&slow, RUN, LONG_AGO, LONG_AGO + FAST + 1);
@@ -62,23 +55,21 @@ static void test_a_run_is_fast_or_slow(void **state)
 }
 
 /* Three were asked for at once, and come one after another. */
-static void test_what_counts_is_the_time_after_the_one_before(void **state)
+TEST(test_what_counts_is_the_time_after_the_one_before)
 {
 	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT };
 
-	(void)state;
 	for (uint64_t i = 1; i <= 3; i++)
 		ps_runs_note(&d, RUN, LONG_AGO, LONG_AGO + i * FAST);
 	assert_runs(&d, 0, RUN, RUN);
 }
 
 /* One that is slow for once changes nothing, many do. */
-static void test_what_is_usual_counts(void **state)
+TEST(test_what_is_usual_counts)
 {
 	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT };
 	uint64_t now = LONG_AGO;
 
-	(void)state;
 	for (unsigned i = 0; i < 20; i++, now += FAST / 2)
 		ps_runs_note(&d, RUN, now, now + FAST / 2);
 	ps_runs_note(&d, RUN, now, now + 2 * FAST);
@@ -89,12 +80,11 @@ static void test_what_is_usual_counts(void **state)
 }
 
 /* While somebody waits all the time, one of many requests shows whether runs are fast by now. */
-static void test_a_run_is_tried_now_and_then(void **state)
+TEST(test_a_run_is_tried_now_and_then)
 {
 	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT };
 	unsigned runs = 0;
 
-	(void)state;
 	ps_runs_note(&d, RUN, LONG_AGO, LONG_AGO + 2 * FAST);
 	for (unsigned i = 0; i < 6400; i++)
 		if (ps_runs_now(&d, 0).rest == RUN) {
@@ -105,22 +95,20 @@ static void test_a_run_is_tried_now_and_then(void **state)
 }
 
 /* What nobody waits for has a limit, which a fast fabric does not lift. */
-static void test_a_limited_rate(void **state)
+TEST(test_a_limited_rate)
 {
 	struct ps_demand d = { .ops = &ops, .quiet_at = QUIET_AT, .rate = 1 };
 
-	(void)state;
 	ps_runs_note(&d, RUN, LONG_AGO, LONG_AGO + 1);
 	assert_runs(&d, 0, 1, 1);
 	assert_runs(&d, QUIET_AT, 1, RUN);
 }
 
 /* The first who wait get a granule each, and those after them a run. */
-static void test_the_first_who_wait_get_granules(void **state)
+TEST(test_the_first_who_wait_get_granules)
 {
 	struct ps_demand d = { .ops = &ops };
 
-	(void)state;
 	ps_runs_note(&d, RUN, LONG_AGO, LONG_AGO + FAST);
 	for (int mappings = 0; mappings < 2; mappings++) {
 		ps_runs_begin(&d, QUIET_AT);
@@ -136,11 +124,10 @@ static void test_the_first_who_wait_get_granules(void **state)
 
 /* Soon after something was mapped, and after somebody waited, no two runs of the rest are under
  * way, and none where nobody knows how long they take. */
-static void test_who_is_likely_to_wait(void **state)
+TEST(test_who_is_likely_to_wait)
 {
 	struct ps_demand d = { .ops = &ops };
 
-	(void)state;
 	ps_runs_begin(&d, LONG_AGO);
 	assert_true(ps_runs_now(&d, LONG_AGO + SETTLE - 1).alone);
 	assert_runs(&d, LONG_AGO + SETTLE - 1, 1, 1);
@@ -157,11 +144,10 @@ static void test_who_is_likely_to_wait(void **state)
 
 /* Who waits for all of it is not about to touch what was mapped; but another thread may have waited
  * for a page just now. */
-static void test_who_waits_for_all_of_it(void **state)
+TEST(test_who_waits_for_all_of_it)
 {
 	struct ps_demand d = { .ops = &ops, .waits_whole = 1 };
 
-	(void)state;
 	ps_runs_begin(&d, LONG_AGO);
 	assert_false(ps_runs_now(&d, LONG_AGO).alone);
 	assert_runs(&d, LONG_AGO, 1, RUN);
@@ -169,21 +155,4 @@ static void test_who_waits_for_all_of_it(void **state)
 	assert_true(ps_runs_now(&d, LONG_AGO + QUIET - 1).alone);
 	assert_runs(&d, LONG_AGO + QUIET - 1, 1, 1);
 	assert_runs(&d, LONG_AGO + QUIET, 1, RUN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_before_a_run_has_come),
-		cmocka_unit_test(test_a_run_is_fast_or_slow),
-		cmocka_unit_test(test_what_counts_is_the_time_after_the_one_before),
-		cmocka_unit_test(test_what_is_usual_counts),
-		cmocka_unit_test(test_a_run_is_tried_now_and_then),
-		cmocka_unit_test(test_a_limited_rate),
-		cmocka_unit_test(test_the_first_who_wait_get_granules),
-		cmocka_unit_test(test_who_is_likely_to_wait),
-		cmocka_unit_test(test_who_waits_for_all_of_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  */
 #include "rvm_rig.h"
 
+const struct unit_fixture unit_fixture = { rvm_rig_setup_bare, rvm_rig_teardown };
+
 static rvm_return_t open_named(const char *name)
 {
 	rvm_options_t options;
@@ -25,7 +27,7 @@ static void write_file(const char *path, const char *text)
 
 /* --- rvm_initialize and rvm_terminate --- */
 
-static void nothing_works_before_and_after(void **state)
+TEST(nothing_works_before_and_after)
 {
 	struct rvm_rig *rig = *state;
 	rvm_options_t options = rvm_rig_options(rig);
@@ -62,9 +64,8 @@ static void nothing_works_before_and_after(void **state)
 	assert_int_equal(RVM_INIT(&options), RVM_EINIT);
 }
 
-static void versions_must_match(void **state)
+TEST(versions_must_match)
 {
-	(void)state;
 	assert_int_equal(rvm_initialize("RVM Interface Version 1.2", NULL), RVM_EVERSION_SKEW);
 	assert_int_equal(rvm_initialize(NULL, NULL), RVM_EVERSION_SKEW);
 	/* That of other headers of this version. */
@@ -72,7 +73,7 @@ static void versions_must_match(void **state)
 }
 
 /* Without a log, everything that needs one says so, and one can be named later. */
-static void a_log_may_be_named_later(void **state)
+TEST(a_log_may_be_named_later)
 {
 	struct rvm_rig *rig = *state;
 	rvm_options_t options = rvm_rig_options(rig), other = options;
@@ -103,7 +104,7 @@ static void a_log_may_be_named_later(void **state)
 	assert_rvm(rvm_terminate());
 }
 
-static void open_transactions_keep_it_open(void **state)
+TEST_WITH(open_transactions_keep_it_open, rvm_rig_setup, rvm_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	rvm_tid_t tid;
@@ -120,7 +121,7 @@ static void open_transactions_keep_it_open(void **state)
 
 /* --- names --- */
 
-static void a_log_is_a_store_and_its_mirrors(void **state)
+TEST_WITH(a_log_is_a_store_and_its_mirrors, rvm_rig_setup, rvm_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	char name[800], path[200];
@@ -149,11 +150,10 @@ static void a_log_is_a_store_and_its_mirrors(void **state)
 	assert_rvm(open_named(rig->log));
 }
 
-static void long_names_are_refused(void **state)
+TEST(long_names_are_refused)
 {
 	static char name[MAXPATHLEN + 100];
 
-	(void)state;
 	memset(name, 'x', sizeof(name) - 1);
 	assert_int_equal(open_named(name), RVM_ENAME_TOO_LONG);
 	memcpy(name, "perseas:", 8);
@@ -164,7 +164,7 @@ static void long_names_are_refused(void **state)
 	assert_int_equal(open_named(name), RVM_ENAME_TOO_LONG);
 }
 
-static void bad_logs_are_not_created(void **state)
+TEST(bad_logs_are_not_created)
 {
 	struct rvm_rig *rig = *state;
 	rvm_options_t options = rvm_rig_options(rig), none = { 0 };
@@ -196,7 +196,7 @@ static void bad_logs_are_not_created(void **state)
 
 /* --- options --- */
 
-static void options_are_checked_and_told(void **state)
+TEST_WITH(options_are_checked_and_told, rvm_rig_setup, rvm_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	rvm_options_t options, got;
@@ -240,7 +240,7 @@ static void options_are_checked_and_told(void **state)
 	assert_int_equal(got.flags, RVM_COALESCE_RANGES);
 }
 
-static void open_transactions_are_told(void **state)
+TEST_WITH(open_transactions_are_told, rvm_rig_setup, rvm_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t one = rvm_rig_part(rig, 0, RVM_PAGE, NULL), bad = { 0 };
@@ -278,7 +278,7 @@ static void open_transactions_are_told(void **state)
 }
 
 /* What another owner took over is at an end here. */
-static void a_store_that_is_taken_over_is_terminated(void **state)
+TEST_WITH(a_store_that_is_taken_over_is_terminated, rvm_rig_setup, rvm_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
@@ -296,22 +296,4 @@ static void a_store_that_is_taken_over_is_terminated(void **state)
 	assert_int_equal(rvm_terminate(), RVM_ETERMINATED);
 	assert_int_equal(rvm_terminate(), RVM_EINIT);
 	perseas_close(p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RVM_BARE(nothing_works_before_and_after),
-		RVM_BARE(versions_must_match),
-		RVM_BARE(a_log_may_be_named_later),
-		RVM_TEST(open_transactions_keep_it_open),
-		RVM_TEST(a_log_is_a_store_and_its_mirrors),
-		RVM_BARE(long_names_are_refused),
-		RVM_BARE(bad_logs_are_not_created),
-		RVM_TEST(options_are_checked_and_told),
-		RVM_TEST(open_transactions_are_told),
-		RVM_TEST(a_store_that_is_taken_over_is_terminated),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
+const struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+
 enum { P = RVM_PAGE };
 
 static void *const elsewhere = (void *)0x5c0000000000;
@@ -59,7 +61,7 @@ static unsigned segments(void)
 
 /* --- what they hold --- */
 
-static void the_first_map_reads_the_file_and_later_ones_the_store(void **state)
+TEST(the_first_map_reads_the_file_and_later_ones_the_store)
 {
 	struct rvm_rig *rig = *state;
 
@@ -76,7 +78,7 @@ static void the_first_map_reads_the_file_and_later_ones_the_store(void **state)
 }
 
 /* A file that is shorter than its segment goes on with zeros. */
-static void a_segment_may_be_longer_than_its_file(void **state)
+TEST(a_segment_may_be_longer_than_its_file)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t region = rvm_rig_part(rig, 15 * P, 0, NULL);
@@ -95,7 +97,7 @@ static void a_segment_may_be_longer_than_its_file(void **state)
 	assert_int_equal(region.vmaddr[5 * P + 99], 7);
 }
 
-static void offsets_and_lengths_are_rounded_to_pages(void **state)
+TEST(offsets_and_lengths_are_rounded_to_pages)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t region = map(rig, P + 100, 10);
@@ -111,7 +113,7 @@ static void offsets_and_lengths_are_rounded_to_pages(void **state)
 }
 
 /* RVM_MAP_PRIVATE: memory comes when it is touched. */
-static void private_regions_come_on_demand(void **state)
+TEST(private_regions_come_on_demand)
 {
 	struct rvm_rig *rig = *state;
 	rvm_options_t got;
@@ -134,7 +136,7 @@ static void private_regions_come_on_demand(void **state)
 
 /* --- where they are --- */
 
-static void a_region_is_where_the_program_wants_it(void **state)
+TEST(a_region_is_where_the_program_wants_it)
 {
 	struct rvm_rig *rig = *state;
 	char *at = elsewhere;
@@ -153,7 +155,7 @@ static void a_region_is_where_the_program_wants_it(void **state)
 }
 
 /* As RVM's loader has it: memory is allocated, and then mapped over. It is there again after. */
-static void memory_of_the_program_gives_way(void **state)
+TEST(memory_of_the_program_gives_way)
 {
 	struct rvm_rig *rig = *state;
 	char *at = mmap(NULL, RVM_FILE + P, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -179,7 +181,7 @@ static void memory_of_the_program_gives_way(void **state)
 }
 
 /* The library's own memory does not: the table of segments is one of the store's. */
-static void the_table_does_not_give_way(void **state)
+TEST(the_table_does_not_give_way)
 {
 	struct rvm_rig *rig = *state;
 	void *const table = ps_rvm.table;
@@ -198,7 +200,7 @@ static void the_table_does_not_give_way(void **state)
 }
 
 /* Only a part of the range is the program's. */
-static void what_is_half_taken_is_refused(void **state)
+TEST(what_is_half_taken_is_refused)
 {
 	struct rvm_rig *rig = *state;
 	char *at = mmap((char *)elsewhere + 512 * P, P, PROT_READ | PROT_WRITE,
@@ -215,7 +217,7 @@ static void what_is_half_taken_is_refused(void **state)
 
 /* --- parts --- */
 
-static void regions_are_parts_of_segments(void **state)
+TEST(regions_are_parts_of_segments)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t one = map(rig, 0, 4 * P), two = map(rig, 8 * P, 4 * P), three;
@@ -234,7 +236,7 @@ static void regions_are_parts_of_segments(void **state)
 }
 
 /* Next time it is mapped in other parts: what was committed is in these. */
-static void parts_may_be_cut_anew(void **state)
+TEST(parts_may_be_cut_anew)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t one = map(rig, P, 4 * P), two = map(rig, 8 * P, 4 * P), cut;
@@ -268,7 +270,7 @@ static void parts_may_be_cut_anew(void **state)
 }
 
 /* What a crash leaves of a part that was being made is no part, and goes. */
-static void what_no_row_names_goes(void **state)
+TEST(what_no_row_names_goes)
 {
 	struct rvm_rig *rig = *state;
 	void *addr;
@@ -287,7 +289,7 @@ static void what_no_row_names_goes(void **state)
 }
 
 /* A number that is in use by what could not be destroyed is passed over. */
-static void leftovers_are_in_nobodys_way(void **state)
+TEST(leftovers_are_in_nobodys_way)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t region;
@@ -303,7 +305,7 @@ static void leftovers_are_in_nobodys_way(void **state)
 	assert_int_equal(region.vmaddr[0], 1);
 }
 
-static void segments_have_names_and_limits(void **state)
+TEST(segments_have_names_and_limits)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t region;
@@ -343,7 +345,7 @@ full:
 
 /* --- what is refused --- */
 
-static void bad_regions_are_refused(void **state)
+TEST(bad_regions_are_refused)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t region, big;
@@ -393,7 +395,7 @@ static void bad_regions_are_refused(void **state)
 	assert_int_equal(segments(), 1);
 }
 
-static void overlaps_are_refused(void **state)
+TEST(overlaps_are_refused)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t region = rvm_rig_part(rig, 4 * P, 4 * P, elsewhere);
@@ -408,7 +410,7 @@ static void overlaps_are_refused(void **state)
 	assert_rvm(try_map(rig, 9 * P, 2 * P, (char *)elsewhere - 2 * P));
 }
 
-static void only_what_is_quiet_is_unmapped(void **state)
+TEST(only_what_is_quiet_is_unmapped)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t region = map(rig, 0, 4 * P), other = map(rig, 4 * P, 4 * P), wrong;
@@ -433,28 +435,4 @@ static void only_what_is_quiet_is_unmapped(void **state)
 	assert_int_equal(rvm_set_range(&tid, other.vmaddr, 1), RVM_ENOT_MAPPED);
 	assert_rvm(rvm_end_transaction(&tid, flush));
 	assert_rvm(rvm_unmap(&region));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RVM_TEST(the_first_map_reads_the_file_and_later_ones_the_store),
-		RVM_TEST(a_segment_may_be_longer_than_its_file),
-		RVM_TEST(offsets_and_lengths_are_rounded_to_pages),
-		RVM_TEST(private_regions_come_on_demand),
-		RVM_TEST(a_region_is_where_the_program_wants_it),
-		RVM_TEST(memory_of_the_program_gives_way),
-		RVM_TEST(the_table_does_not_give_way),
-		RVM_TEST(what_is_half_taken_is_refused),
-		RVM_TEST(regions_are_parts_of_segments),
-		RVM_TEST(parts_may_be_cut_anew),
-		RVM_TEST(what_no_row_names_goes),
-		RVM_TEST(leftovers_are_in_nobodys_way),
-		RVM_TEST(segments_have_names_and_limits),
-		RVM_TEST(bad_regions_are_refused),
-		RVM_TEST(overlaps_are_refused),
-		RVM_TEST(only_what_is_quiet_is_unmapped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

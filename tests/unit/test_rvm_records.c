@@ -4,9 +4,8 @@
  */
 #include "rvm_rig.h"
 
-static void codes_have_their_names(void **state)
+TEST(codes_have_their_names)
 {
-	(void)state;
 	assert_string_equal(rvm_return(RVM_SUCCESS), "RVM_SUCCESS");
 	assert_string_equal(rvm_return(200), "RVM_EINIT");
 	assert_string_equal(rvm_return(202), "RVM_EIO");
@@ -21,9 +20,8 @@ static void codes_have_their_names(void **state)
 	assert_string_equal(rvm_return(-1), "no code of RVM's");
 }
 
-static void modes_and_types_have_theirs(void **state)
+TEST(modes_and_types_have_theirs)
 {
-	(void)state;
 	assert_int_equal(restore, 140);
 	assert_int_equal(no_flush, 143);
 	assert_string_equal(rvm_mode(restore), "restore");
@@ -40,11 +38,10 @@ static void modes_and_types_have_theirs(void **state)
 	assert_string_equal(rvm_type(rvm_first_struct_id), "no type of RVM's");
 }
 
-static void offsets_carry_and_borrow(void **state)
+TEST(offsets_carry_and_borrow)
 {
 	rvm_offset_t a = RVM_MK_OFFSET(1, ~0ul), b = RVM_OFFSET_INITIALIZER(2, 3), c;
 
-	(void)state;
 	c = RVM_ADD_OFFSETS(a, b);
 	assert_true(c.high == 4 && c.low == 2);
 	c = RVM_SUB_OFFSETS(c, b);
@@ -64,12 +61,11 @@ static void offsets_carry_and_borrow(void **state)
 	assert_ptr_equal(RVM_SUB_LENGTH_FROM_ADDR((char *)10, 5), (char *)5);
 }
 
-static void pages_are_the_systems(void **state)
+TEST(pages_are_the_systems)
 {
 	const rvm_length_t page = (rvm_length_t)sysconf(_SC_PAGESIZE);
 	rvm_offset_t offset = RVM_MK_OFFSET(0, ~0ul), up;
 
-	(void)state;
 	assert_int_equal(RVM_PAGE_SIZE, page);
 	assert_int_equal(rvm_page_mask(), -page);
 	assert_int_equal(RVM_ROUND_LENGTH_UP_TO_PAGE_SIZE(1), page);
@@ -83,11 +79,10 @@ static void pages_are_the_systems(void **state)
 	assert_true(up.high == 0 && up.low == -page);
 }
 
-static void transactions_are_records(void **state)
+TEST(transactions_are_records)
 {
 	rvm_tid_t *tid = rvm_malloc_tid(), *copy, own = { 0 };
 
-	(void)state;
 	assert_int_equal(tid->struct_id, rvm_tid_id);
 	assert_int_equal(tid->from_heap, rvm_true);
 	assert_null(tid->tid);
@@ -107,12 +102,11 @@ static void transactions_are_records(void **state)
 	rvm_free_tid(NULL);
 }
 
-static void options_are_records(void **state)
+TEST(options_are_records)
 {
 	rvm_options_t *options = rvm_malloc_options(), *copy, own = { 0 };
 	char name[] = "log";
 
-	(void)state;
 	assert_int_equal(options->struct_id, rvm_options_id);
 	assert_int_equal(options->truncate, TRUNCATE);
 	assert_int_equal(options->recovery_buf_len, RECOVERY_BUF_LEN);
@@ -141,12 +135,11 @@ static void options_are_records(void **state)
 	rvm_free_options(NULL);
 }
 
-static void regions_are_records(void **state)
+TEST(regions_are_records)
 {
 	rvm_region_t *region = rvm_malloc_region(), *copy, own = { 0 };
 	char name[] = "data";
 
-	(void)state;
 	assert_int_equal(region->struct_id, rvm_region_id);
 	assert_null(region->vmaddr);
 	region->data_dev = name;
@@ -164,11 +157,10 @@ static void regions_are_records(void **state)
 	rvm_free_region(NULL);
 }
 
-static void statistics_are_records(void **state)
+TEST(statistics_are_records)
 {
 	rvm_statistics_t *statistics = rvm_malloc_statistics(), *copy, own = { 0 };
 
-	(void)state;
 	assert_int_equal(statistics->struct_id, rvm_statistics_id);
 	assert_int_equal(statistics->n_abort, 0);
 	statistics->n_abort = 3;
@@ -182,20 +174,4 @@ static void statistics_are_records(void **state)
 	rvm_free_statistics(&own);
 	assert_null(rvm_copy_statistics(&own));
 	rvm_free_statistics(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(codes_have_their_names),
-		cmocka_unit_test(modes_and_types_have_theirs),
-		cmocka_unit_test(offsets_carry_and_borrow),
-		cmocka_unit_test(pages_are_the_systems),
-		cmocka_unit_test(transactions_are_records),
-		cmocka_unit_test(options_are_records),
-		cmocka_unit_test(regions_are_records),
-		cmocka_unit_test(statistics_are_records),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

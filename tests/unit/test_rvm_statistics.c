@@ -3,6 +3,8 @@
  */
 #include "rvm_rig.h"
 
+const struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+
 static rvm_statistics_t told(void)
 {
 	rvm_statistics_t statistics;
@@ -22,7 +24,7 @@ static rvm_length_t sum(const rvm_length_t *counts, unsigned places)
 }
 
 /* RVM's table 2: what is saved in transactions, and between them. */
-static void transactions_are_counted_with_what_was_saved(void **state)
+TEST(transactions_are_counted_with_what_was_saved)
 {
 	struct rvm_rig *rig = *state;
 	rvm_statistics_t s;
@@ -68,7 +70,7 @@ static void transactions_are_counted_with_what_was_saved(void **state)
 	assert_int_equal(sum(s.tot_trans_coalesces, trans_coalesces_len), 0);
 }
 
-static void long_ranges_have_the_last_place(void **state)
+TEST(long_ranges_have_the_last_place)
 {
 	struct rvm_rig *rig = *state;
 	rvm_statistics_t s;
@@ -82,7 +84,7 @@ static void long_ranges_have_the_last_place(void **state)
 }
 
 /* n_ counts since the last truncation, tot_ since the log was opened. */
-static void truncations_begin_another_epoch(void **state)
+TEST(truncations_begin_another_epoch)
 {
 	struct rvm_rig *rig = *state;
 	rvm_statistics_t s;
@@ -114,11 +116,10 @@ static void truncations_begin_another_epoch(void **state)
 	assert_int_equal(s.tot_rvm_flush, 0);
 }
 
-static void bad_records_are_refused(void **state)
+TEST(bad_records_are_refused)
 {
 	rvm_statistics_t s = { 0 };
 
-	(void)state;
 	assert_int_equal(RVM_STATISTICS(&s), RVM_ESTATISTICS);
 	assert_int_equal(RVM_STATISTICS(NULL), RVM_ESTATISTICS);
 	assert_int_equal(rvm_print_statistics(&s, stdout), RVM_ESTATISTICS);
@@ -130,13 +131,12 @@ static void bad_records_are_refused(void **state)
 	assert_int_equal(rvm_print_statistics(&s, NULL), RVM_EIO);
 }
 
-static void a_record_is_printed(void **state)
+TEST_WITH(a_record_is_printed, NULL, NULL)
 {
 	char text[8192] = { 0 };
 	FILE *stream = fmemopen(text, sizeof(text), "w"), *full = fopen("/dev/full", "w");
 	rvm_statistics_t s;
 
-	(void)state;
 	rvm_init_statistics(&s);
 	s.n_flush_commit = 4711;
 	s.tot_flush_commit = 47110;
@@ -150,17 +150,4 @@ static void a_record_is_printed(void **state)
 	setvbuf(full, NULL, _IONBF, 0);
 	assert_int_equal(rvm_print_statistics(&s, full), RVM_EIO);
 	fclose(full);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RVM_TEST(transactions_are_counted_with_what_was_saved),
-		RVM_TEST(long_ranges_have_the_last_place),
-		RVM_TEST(truncations_begin_another_epoch),
-		RVM_TEST(bad_records_are_refused),
-		cmocka_unit_test(a_record_is_printed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,12 +18,11 @@ static struct ps_rvm_table sound(void)
 	return table;
 }
 
-static void tables_are_checked(void **state)
+TEST(tables_are_checked)
 {
 	struct ps_rvm_table table = sound();
 	struct ps_rvm_piece_row *piece = &table.pieces[7];
 
-	(void)state;
 	assert_null(ps_rvm_table_fault(&table));
 #define BAD(change)                                          \
 	do {                                                 \
@@ -55,11 +54,10 @@ static void tables_are_checked(void **state)
 	assert_null(ps_rvm_table_fault(&table));
 }
 
-static void rows_are_found(void **state)
+TEST(rows_are_found)
 {
 	struct ps_rvm_table table = sound();
 
-	(void)state;
 	assert_int_equal(ps_rvm_table_find(&table, "data"), 3);
 	assert_int_equal(ps_rvm_table_find(&table, "dat"), -1);
 	assert_int_equal(ps_rvm_table_find(&table, ""), 0);
@@ -94,7 +92,7 @@ static void assert_damaged(struct rvm_rig *rig, const char *why)
 	assert_non_null(strstr(rvm_message(), why));
 }
 
-static void damaged_tables_are_not_used(void **state)
+TEST_WITH(damaged_tables_are_not_used, rvm_rig_setup, rvm_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	const uint64_t length = 4096;
@@ -104,7 +102,7 @@ static void damaged_tables_are_not_used(void **state)
 	assert_damaged(rig, "a part is not there, or has another length");
 }
 
-static void tables_of_other_versions_are_not_used(void **state)
+TEST_WITH(tables_of_other_versions_are_not_used, rvm_rig_setup, rvm_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 
@@ -113,7 +111,7 @@ static void tables_of_other_versions_are_not_used(void **state)
 }
 
 /* A store of an application may have a segment of that name. */
-static void something_else_of_that_name_is_not_used(void **state)
+TEST_WITH(something_else_of_that_name_is_not_used, rvm_rig_setup_bare, rvm_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
@@ -126,17 +124,4 @@ static void something_else_of_that_name_is_not_used(void **state)
 	assert_int_equal(perseas_publish(p), 0);
 	perseas_close(p);
 	assert_damaged(rig, "it has another size");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_are_checked),
-		cmocka_unit_test(rows_are_found),
-		RVM_TEST(damaged_tables_are_not_used),
-		RVM_TEST(tables_of_other_versions_are_not_used),
-		RVM_BARE(something_else_of_that_name_is_not_used),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
+const struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+
 enum { P = RVM_PAGE, THREADS = 2, TRUNCATIONS = 60 };
 
 static void assert_file_is(struct rvm_rig *rig, const char *bytes)
@@ -31,7 +33,7 @@ static rvm_bool_t log_is_empty(void)
 	return got.log_empty;
 }
 
-static void files_get_what_is_committed(void **state)
+TEST(files_get_what_is_committed)
 {
 	struct rvm_rig *rig = *state;
 	char expected[RVM_FILE];
@@ -61,7 +63,7 @@ static void files_get_what_is_committed(void **state)
 	assert_file_is(rig, expected);
 }
 
-static void what_is_held_back_is_committed(void **state)
+TEST(what_is_held_back_is_committed)
 {
 	struct rvm_rig *rig = *state;
 
@@ -73,7 +75,7 @@ static void what_is_held_back_is_committed(void **state)
 }
 
 /* Pages that did not change are not written: here somebody else changed the file. */
-static void only_pages_that_changed_are_written(void **state)
+TEST(only_pages_that_changed_are_written)
 {
 	struct rvm_rig *rig = *state;
 	uint8_t got[RVM_FILE];
@@ -94,7 +96,7 @@ static void only_pages_that_changed_are_written(void **state)
 }
 
 /* Whoever opens the store next does not know what its files have: all is written. */
-static void everything_is_written_after_a_crash(void **state)
+TEST(everything_is_written_after_a_crash)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t part;
@@ -184,7 +186,7 @@ int fsync(int descriptor)
 }
 
 /* A file that was not there is there after a power failure, too: its folder is synchronised. */
-static void a_file_that_is_made_stays(void **state)
+TEST(a_file_that_is_made_stays)
 {
 	struct rvm_rig *rig = *state;
 	char folder[sizeof(rig->data)];
@@ -202,7 +204,7 @@ static void a_file_that_is_made_stays(void **state)
 }
 
 /* The table could name any file: one that the program has not named is not touched. */
-static void only_files_that_the_program_names_are_written(void **state)
+TEST(only_files_that_the_program_names_are_written)
 {
 	struct rvm_rig *rig = *state;
 
@@ -216,7 +218,7 @@ static void only_files_that_the_program_names_are_written(void **state)
 }
 
 /* A region that was unmapped is written all the same, and can be mapped afterwards. */
-static void regions_need_not_be_mapped(void **state)
+TEST(regions_need_not_be_mapped)
 {
 	struct rvm_rig *rig = *state;
 	char expected[RVM_FILE];
@@ -233,7 +235,7 @@ static void regions_need_not_be_mapped(void **state)
 	assert_memory_equal(other.vmaddr, expected, RVM_FILE);
 }
 
-static void files_that_cannot_be_written_are_written_later(void **state)
+TEST(files_that_cannot_be_written_are_written_later)
 {
 	struct rvm_rig *rig = *state;
 
@@ -315,7 +317,7 @@ static void take_over(struct rvm_rig *rig)
 
 /* Whoever has lost the store may not know of it: it asks mirrors before it writes, and after it has
  * locked the file, which the next owner locks, too. What is newer stays. */
-static void who_has_lost_the_store_writes_nothing(void **state)
+TEST(who_has_lost_the_store_writes_nothing)
 {
 	struct rvm_rig *rig = *state;
 	char newer[RVM_FILE];
@@ -334,7 +336,7 @@ static void who_has_lost_the_store_writes_nothing(void **state)
 }
 
 /* Somebody else writes to the file, and lets it go; or does not. */
-static void a_file_that_is_locked_is_waited_for(void **state)
+TEST(a_file_that_is_locked_is_waited_for)
 {
 	struct rvm_rig *rig = *state;
 
@@ -357,7 +359,7 @@ static void a_file_that_is_locked_is_waited_for(void **state)
 }
 
 /* The lock is held when all is written, and is let go then. */
-static void nobody_else_writes_meanwhile(void **state)
+TEST(nobody_else_writes_meanwhile)
 {
 	struct rvm_rig *rig = *state;
 
@@ -370,7 +372,7 @@ static void nobody_else_writes_meanwhile(void **state)
 }
 
 /* A lock of a descriptor stays as long as any process has that. */
-static void a_child_that_is_forked_meanwhile_keeps_no_lock(void **state)
+TEST(a_child_that_is_forked_meanwhile_keeps_no_lock)
 {
 	struct rvm_rig *rig = *state;
 
@@ -388,7 +390,7 @@ static void a_child_that_is_forked_meanwhile_keeps_no_lock(void **state)
 
 /* Some file systems have no locks. One that has them may be unable to give one now, and then
  * somebody else may have it. */
-static void only_where_there_are_no_locks_it_goes_without(void **state)
+TEST(only_where_there_are_no_locks_it_goes_without)
 {
 	static const int none[] = { EINVAL, ENOSYS, EOPNOTSUPP };
 	struct rvm_rig *rig = *state;
@@ -445,7 +447,7 @@ static void *move_on(void *arg)
 	return NULL;
 }
 
-static void each_file_is_as_between_two_commits(void **state)
+TEST(each_file_is_as_between_two_commits)
 {
 	struct rvm_rig *rig = *state;
 	struct mover movers[THREADS];
@@ -502,7 +504,7 @@ static void *straddle(void *arg)
 }
 
 /* One page was noted before the notes are taken, the other after; then it is committed. */
-static void a_transaction_that_straddles_it_is_whole_in_the_file(void **state)
+TEST(a_transaction_that_straddles_it_is_whole_in_the_file)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t x, y;
@@ -558,7 +560,7 @@ static void *commit_meanwhile(void *arg)
 }
 
 /* What is held back while a truncation is at work is not in its copy, and is not forgotten. */
-static void what_is_held_back_meanwhile_comes_next(void **state)
+TEST(what_is_held_back_meanwhile_comes_next)
 {
 	struct rvm_rig *rig = *state;
 	pthread_t thread;
@@ -573,28 +575,4 @@ static void what_is_held_back_meanwhile_comes_next(void **state)
 	pthread_join(thread, NULL);
 	assert_rvm(rvm_truncate());
 	assert_file_is(rig, rig->region.vmaddr);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RVM_TEST(files_get_what_is_committed),
-		RVM_TEST(what_is_held_back_is_committed),
-		RVM_TEST(only_pages_that_changed_are_written),
-		RVM_TEST(everything_is_written_after_a_crash),
-		RVM_TEST(a_file_that_is_made_stays),
-		RVM_TEST(only_files_that_the_program_names_are_written),
-		RVM_TEST(regions_need_not_be_mapped),
-		RVM_TEST(files_that_cannot_be_written_are_written_later),
-		RVM_TEST(who_has_lost_the_store_writes_nothing),
-		RVM_TEST(a_file_that_is_locked_is_waited_for),
-		RVM_TEST(nobody_else_writes_meanwhile),
-		RVM_TEST(a_child_that_is_forked_meanwhile_keeps_no_lock),
-		RVM_TEST(only_where_there_are_no_locks_it_goes_without),
-		RVM_TEST(each_file_is_as_between_two_commits),
-		RVM_TEST(a_transaction_that_straddles_it_is_whole_in_the_file),
-		RVM_TEST(what_is_held_back_meanwhile_comes_next),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

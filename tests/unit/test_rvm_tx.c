@@ -4,9 +4,11 @@
  */
 #include "rvm_rig.h"
 
+const struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+
 enum { THREADS = 2, ROUNDS = 500, CELL = 2 * RVM_PAGE };
 
-static void commits_survive_their_process(void **state)
+TEST(commits_survive_their_process)
 {
 	struct rvm_rig *rig = *state;
 
@@ -23,7 +25,7 @@ static void commits_survive_their_process(void **state)
 }
 
 /* The two begin modes differ in what the program promises; both restore. */
-static void aborts_restore_what_was_declared(void **state)
+TEST(aborts_restore_what_was_declared)
 {
 	struct rvm_rig *rig = *state;
 	uint8_t before[RVM_FILE];
@@ -44,7 +46,7 @@ static void aborts_restore_what_was_declared(void **state)
 	}
 }
 
-static void modified_bytes_are_declared_and_set(void **state)
+TEST(modified_bytes_are_declared_and_set)
 {
 	struct rvm_rig *rig = *state;
 	char *at;
@@ -67,7 +69,7 @@ static void modified_bytes_are_declared_and_set(void **state)
 	assert_memory_equal(rig->region.vmaddr + 10, "hhello", 6);
 }
 
-static void ranges_are_inside_of_one_region(void **state)
+TEST(ranges_are_inside_of_one_region)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t one = rvm_rig_part(rig, 0, RVM_PAGE, (void *)0x5b0000000000);
@@ -93,7 +95,7 @@ static void ranges_are_inside_of_one_region(void **state)
 }
 
 /* What is too large for one transaction leaves that as it was. */
-static void too_much_is_refused(void **state)
+TEST(too_much_is_refused)
 {
 	struct rvm_rig *rig = *state;
 	rvm_region_t large;
@@ -115,7 +117,7 @@ static void too_much_is_refused(void **state)
 }
 
 /* A record is what it says it is, and its transaction is open. */
-static void bad_records_are_refused(void **state)
+TEST(bad_records_are_refused)
 {
 	struct rvm_rig *rig = *state;
 	rvm_tid_t tid, copy, wild;
@@ -162,7 +164,7 @@ static void bad_records_are_refused(void **state)
 }
 
 /* Two records that had the same place the last time get two. */
-static void records_have_places_of_their_own(void **state)
+TEST(records_have_places_of_their_own)
 {
 	struct rvm_rig *rig = *state;
 	rvm_tid_t one, two;
@@ -183,11 +185,10 @@ static void records_have_places_of_their_own(void **state)
 	assert_int_equal(rig->region.vmaddr[1], 'b');
 }
 
-static void names_are_unique_and_keep_the_heap(void **state)
+TEST(names_are_unique_and_keep_the_heap)
 {
 	rvm_tid_t *tids[100];
 
-	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		tids[i] = rvm_malloc_tid();
 		assert_rvm(rvm_begin_transaction(tids[i], restore));
@@ -219,7 +220,7 @@ static void flush_and_die(struct rvm_rig *rig)
 	kill(getpid(), SIGKILL);
 }
 
-static void what_was_not_flushed_is_lost_whole(void **state)
+TEST_WITH(what_was_not_flushed_is_lost_whole, rvm_rig_setup_bare, rvm_rig_teardown)
 {
 	struct rvm_rig *rig = *state;
 	const pid_t child = fork();
@@ -235,7 +236,7 @@ static void what_was_not_flushed_is_lost_whole(void **state)
 
 /* A commit with flush takes along those before it; and where nothing is to be held back any more,
  * nothing is. */
-static void what_is_held_back_is_sent(void **state)
+TEST(what_is_held_back_is_sent)
 {
 	struct rvm_rig *rig = *state;
 	rvm_options_t options = rvm_rig_options(rig);
@@ -290,7 +291,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void threads_have_transactions_of_their_own(void **state)
+TEST(threads_have_transactions_of_their_own)
 {
 	struct rvm_rig *rig = *state;
 	struct worker workers[THREADS] = { 0 };
@@ -315,7 +316,7 @@ static void threads_have_transactions_of_their_own(void **state)
 }
 
 /* Mirrors that are away: a commit is in doubt, and says what to do. */
-static void doubt_is_told(void **state)
+TEST(doubt_is_told)
 {
 	struct rvm_rig *rig = *state;
 	rvm_tid_t tid, other;
@@ -339,24 +340,4 @@ static void doubt_is_told(void **state)
 	while (rvm_flush() != RVM_SUCCESS)
 		assert_int_equal(errno, ETIMEDOUT);
 	assert_rvm(rvm_end_transaction(&other, flush));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		RVM_TEST(commits_survive_their_process),
-		RVM_TEST(aborts_restore_what_was_declared),
-		RVM_TEST(modified_bytes_are_declared_and_set),
-		RVM_TEST(ranges_are_inside_of_one_region),
-		RVM_TEST(too_much_is_refused),
-		RVM_TEST(bad_records_are_refused),
-		RVM_TEST(records_have_places_of_their_own),
-		RVM_TEST(names_are_unique_and_keep_the_heap),
-		RVM_BARE(what_was_not_flushed_is_lost_whole),
-		RVM_TEST(what_is_held_back_is_sent),
-		RVM_TEST(threads_have_transactions_of_their_own),
-		RVM_TEST(doubt_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

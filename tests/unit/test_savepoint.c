@@ -5,16 +5,18 @@
 #include "owner.h"
 #include "../../client/core/tx.h"
 
+const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+
 enum { SAVEPOINTS = 6, STEPS = 60 };
 
-static uint64_t state;
+static uint64_t random_state;
 
 static unsigned draw(unsigned below)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return (unsigned)(state % below);
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (unsigned)(random_state % below);
 }
 
 static perseas_tx_t *begin(struct owner *o)
@@ -49,9 +51,9 @@ static const uint8_t *mirrored(struct owner *o)
 
 /* The byte is declared before the savepoint, changed, and declared again behind it: a roll-back
  * gives it the value that it had at the savepoint, and an abort the first. */
-static void test_what_was_changed_before_the_savepoint_stays(void **arg)
+TEST(test_what_was_changed_before_the_savepoint_stays)
 {
-	struct owner *o = *arg;
+	struct owner *o = *state;
 	const uint8_t before = o->bytes[100];
 	perseas_tx_t *tx = begin(o);
 	uint64_t savepoint;
@@ -70,9 +72,9 @@ static void test_what_was_changed_before_the_savepoint_stays(void **arg)
 }
 
 /* A range that goes on where one before the savepoint ended: only the new part is taken back. */
-static void test_no_entry_goes_on_across_a_savepoint(void **arg)
+TEST(test_no_entry_goes_on_across_a_savepoint)
 {
-	struct owner *o = *arg;
+	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	uint64_t savepoint;
 
@@ -169,12 +171,12 @@ static void run_one(struct owner *o, uint8_t *before)
 
 /* Ranges that overlap in every way, with savepoints between them: a roll-back gives every byte what
  * it held, the record stays that of the transaction, and mirrors see neither. */
-static void test_roll_backs_by_chance(void **arg)
+TEST(test_roll_backs_by_chance)
 {
-	struct owner *o = *arg;
+	struct owner *o = *state;
 	static uint8_t before[SIZE];
 
-	state = 0x1998;
+	random_state = 0x1998;
 	memcpy(before, o->bytes, SIZE);
 	for (unsigned i = 0; i < 150; i++)
 		run_one(o, before);
@@ -182,20 +184,20 @@ static void test_roll_backs_by_chance(void **arg)
 }
 
 /* The checked modes take the lock in set_range, and look at what is declared. */
-static void test_roll_backs_in_the_checked_modes(void **arg)
+TEST(test_roll_backs_in_the_checked_modes)
 {
-	struct owner *o = *arg;
+	struct owner *o = *state;
 
 	assert_int_equal(owner_open(o, PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES), 0);
 	owner_map(o);
-	test_roll_backs_by_chance(arg);
+	test_roll_backs_by_chance(state);
 }
 
 /* All is taken back: nothing is declared, so that others may have the bytes, the segment may be
  * unmapped, and commit sends nothing. */
-static void test_what_is_taken_back_is_not_declared(void **arg)
+TEST(test_what_is_taken_back_is_not_declared)
 {
-	struct owner *o = *arg;
+	struct owner *o = *state;
 	uint64_t seq, savepoint;
 	perseas_tx_t *tx, *other;
 
@@ -217,9 +219,9 @@ static void test_what_is_taken_back_is_not_declared(void **arg)
 
 /* Savepoints are numbers: those of others, of those that ended, and later ones than one that was
  * rolled back to are refused with a sentence, and change nothing. */
-static void test_savepoints_that_are_gone(void **arg)
+TEST(test_savepoints_that_are_gone)
 {
-	struct owner *o = *arg;
+	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o), *other = begin(o);
 	uint64_t first, second, others = mark(other), none = 7;
 
@@ -251,9 +253,9 @@ static void test_savepoints_that_are_gone(void **arg)
 
 /* A byte is stored to behind a savepoint, and was only declared before it: a roll-back would not
  * put it back, and says so where writes are checked. */
-static void test_a_store_that_was_not_declared_again_is_found(void **arg)
+TEST(test_a_store_that_was_not_declared_again_is_found)
 {
-	struct owner *o = *arg;
+	struct owner *o = *state;
 	perseas_tx_t *tx;
 	uint64_t first, second;
 
@@ -280,9 +282,9 @@ static void test_a_store_that_was_not_declared_again_is_found(void **arg)
 }
 
 /* What is too large is refused behind a savepoint, too, and leaves the transaction as it was. */
-static void test_too_big_behind_a_savepoint(void **arg)
+TEST(test_too_big_behind_a_savepoint)
 {
-	struct owner *o = *arg;
+	struct owner *o = *state;
 	uint64_t savepoint, length;
 	uint8_t *large;
 	perseas_tx_t *tx;
@@ -363,34 +365,13 @@ static void run_many_ranges(uint32_t flags)
 	owner_free(o);
 }
 
-static void test_ranges_in_blocks(void **unused)
+TEST_WITH(test_ranges_in_blocks, NULL, NULL)
 {
-	(void)unused;
 	run_many_ranges(0);
 }
 
 /* The same where each set_range, and each store, is checked. */
-static void test_ranges_in_blocks_in_the_checked_modes(void **unused)
+TEST_WITH(test_ranges_in_blocks_in_the_checked_modes, NULL, NULL)
 {
-	(void)unused;
 	run_many_ranges(PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_one, owner_teardown)
-		TEST(test_what_was_changed_before_the_savepoint_stays),
-		TEST(test_no_entry_goes_on_across_a_savepoint),
-		TEST(test_roll_backs_by_chance),
-		TEST(test_roll_backs_in_the_checked_modes),
-		TEST(test_what_is_taken_back_is_not_declared),
-		TEST(test_savepoints_that_are_gone),
-		TEST(test_a_store_that_was_not_declared_again_is_found),
-		TEST(test_too_big_behind_a_savepoint),
-		cmocka_unit_test(test_ranges_in_blocks),
-		cmocka_unit_test(test_ranges_in_blocks_in_the_checked_modes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

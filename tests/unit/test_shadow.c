@@ -89,9 +89,8 @@ static void says_how(void)
 	assert_true((o->p->written != NULL) == pages);
 }
 
-static void the_report_says_how(void **state)
+TEST(the_report_says_how)
 {
-	(void)state;
 	each_way(says_how);
 }
 
@@ -103,11 +102,10 @@ static struct ps_written *begin_fails(struct ps_env *env, struct ps_error *error
 }
 
 /* Without the means all memory is compared, and the report has the reason. */
-static void without_the_means_all_is_compared(void **state)
+TEST(without_the_means_all_is_compared)
 {
 	static const struct ps_written_ops none = { .begin = begin_fails };
 
-	(void)state;
 	begin(&ways[0]);
 	o->d->written = &none;
 	assert_int_equal(owner_open(o, PERSEAS_CHECK_WRITES), 0);
@@ -138,9 +136,8 @@ static void found_until_put_back(void)
 	assert_int_equal(commit_nothing(), 0);
 }
 
-static void it_is_found_until_it_is_put_back(void **state)
+TEST(it_is_found_until_it_is_put_back)
 {
-	(void)state;
 	each_way(found_until_put_back);
 }
 
@@ -171,9 +168,8 @@ static void found_after_doubt(void)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-static void it_is_found_after_a_commit_in_doubt(void **state)
+TEST(it_is_found_after_a_commit_in_doubt)
 {
-	(void)state;
 	each_way(found_after_doubt);
 }
 
@@ -200,9 +196,8 @@ static void found_beside_declared(void)
 	assert_int_equal(commit_nothing(), 0);
 }
 
-static void it_is_found_beside_what_is_declared(void **state)
+TEST(it_is_found_beside_what_is_declared)
 {
-	(void)state;
 	each_way(found_beside_declared);
 }
 
@@ -230,9 +225,8 @@ static void found_in_new_mapping(void)
 	assert_says(o, "byte 8192 of segment 'new'");
 }
 
-static void it_is_found_in_a_new_mapping(void **state)
+TEST(it_is_found_in_a_new_mapping)
 {
-	(void)state;
 	each_way(found_in_new_mapping);
 }
 
@@ -267,9 +261,8 @@ static void found_without_descriptors(void)
 	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
 }
 
-static void all_is_compared_when_the_means_fail(void **state)
+TEST(all_is_compared_when_the_means_fail)
 {
-	(void)state;
 	each_way(found_without_descriptors);
 }
 
@@ -300,9 +293,8 @@ static void sent_is_remembered(void)
 	assert_int_equal(commit_nothing(), 0);
 }
 
-static void the_shadow_is_what_was_sent(void **state)
+TEST(the_shadow_is_what_was_sent)
 {
-	(void)state;
 	each_way(sent_is_remembered);
 }
 
@@ -327,18 +319,16 @@ static void mirrors_get(void)
 	assert_int_equal(large[3], 1);
 }
 
-static void the_mirrors_get_what_was_changed(void **state)
+TEST(the_mirrors_get_what_was_changed)
 {
-	(void)state;
 	each_way(mirrors_get);
 }
 
 /* Only what was written is compared. A shadow that differs unseen shows which was. */
-static void compares_written(void **state)
+TEST(compares_written)
 {
 	struct ps_segment *segment;
 
-	(void)state;
 	if (!can(&ways[2]))
 		skip();
 	begin(&ways[2]);
@@ -357,22 +347,4 @@ static void compares_written(void **state)
 	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
 	assert_says(o, "byte 135168 of");
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_report_says_how),
-		cmocka_unit_test(without_the_means_all_is_compared),
-		cmocka_unit_test(it_is_found_until_it_is_put_back),
-		cmocka_unit_test(it_is_found_after_a_commit_in_doubt),
-		cmocka_unit_test(it_is_found_beside_what_is_declared),
-		cmocka_unit_test(it_is_found_in_a_new_mapping),
-		cmocka_unit_test(all_is_compared_when_the_means_fail),
-		cmocka_unit_test(the_shadow_is_what_was_sent),
-		cmocka_unit_test(the_mirrors_get_what_was_changed),
-		cmocka_unit_test(compares_written),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

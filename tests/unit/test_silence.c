@@ -4,6 +4,8 @@
  */
 #include "control_daemon.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Reads signs of life, and gives what follows them: the length of a request. */
 static uint32_t hear_signs(struct daemon *d, unsigned *count)
 {
@@ -15,7 +17,7 @@ static uint32_t hear_signs(struct daemon *d, unsigned *count)
 	return length;
 }
 
-static void signs_of_life_come_by_themselves_between_requests(void **state)
+TEST(signs_of_life_come_by_themselves_between_requests)
 {
 	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
@@ -57,7 +59,7 @@ static void signs_of_life_come_by_themselves_between_requests(void **state)
 }
 
 /* One connection's end leaves the other's signs alone. */
-static void signs_of_life_end_with_their_connection(void **state)
+TEST(signs_of_life_end_with_their_connection)
 {
 	struct fixture *f = *state;
 	struct ps_control *one = dial(f, &f->tcp), *other = dial(f, &f->local);
@@ -111,7 +113,7 @@ static struct ps_control *listen_to(struct fixture *f, struct daemon *d, uint64_
 }
 
 /* It is there before what is asked for next, however soon that is. */
-static void the_first_sign_comes_before_any_request(void **state)
+TEST(the_first_sign_comes_before_any_request)
 {
 	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
@@ -147,7 +149,7 @@ static void send_sign(struct daemon *d)
 }
 
 /* It says nothing: known once the time is over, also by who sleeps on it, and not before. */
-static void a_silent_mirror_is_noticed(void **state)
+TEST(a_silent_mirror_is_noticed)
 {
 	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
@@ -169,7 +171,7 @@ static void a_silent_mirror_is_noticed(void **state)
 }
 
 /* Whoever waits for its answer learns of it then, and not when the answer's time is over. */
-static void silence_ends_the_wait_for_an_answer(void **state)
+TEST(silence_ends_the_wait_for_an_answer)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = begin_session(f, &f->tcp);
@@ -183,7 +185,7 @@ static void silence_ends_the_wait_for_an_answer(void **state)
 
 /* It answers the signs, and nothing else is said. Its own lie in the socket until the thread takes
  * them, so that nobody who sleeps on it wakes for long. */
-static void a_mirror_that_answers_signs_is_not_silent(void **state)
+TEST(a_mirror_that_answers_signs_is_not_silent)
 {
 	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
@@ -210,7 +212,7 @@ static void a_mirror_that_answers_signs_is_not_silent(void **state)
 }
 
 /* What it said lies there, and the thread that it is for has no time. */
-static void what_nobody_takes_was_said_all_the_same(void **state)
+TEST(what_nobody_takes_was_said_all_the_same)
 {
 	struct fixture *f = *state;
 	struct ps_control *control = begin_session(f, &f->tcp);
@@ -223,21 +225,4 @@ static void what_nobody_takes_was_said_all_the_same(void **state)
 	assert_false(f->ops->silent(control));
 	expect_reply(f, control, soon(), "answer");
 	disconnect(f, control);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(signs_of_life_come_by_themselves_between_requests),
-		TEST(signs_of_life_end_with_their_connection),
-		TEST(the_first_sign_comes_before_any_request),
-		TEST(a_silent_mirror_is_noticed),
-		TEST(silence_ends_the_wait_for_an_answer),
-		TEST(a_mirror_that_answers_signs_is_not_silent),
-		TEST(what_nobody_takes_was_said_all_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,8 @@ static int setup_sleepy(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup_sleepy, owner_teardown };
+
 static void die_at_the_question(void *arg)
 {
 	struct direct *d = arg;
@@ -82,7 +84,7 @@ static void commit_while_claims_are_renewed(struct owner *o)
 	assert_true(keeper.slept > 0);
 }
 
-static void the_keeper_waits_for_claims_while_a_commit_sleeps(void **state)
+TEST(the_keeper_waits_for_claims_while_a_commit_sleeps)
 {
 	struct owner *o = *state;
 
@@ -94,7 +96,7 @@ static void the_keeper_waits_for_claims_while_a_commit_sleeps(void **state)
 }
 
 /* What a mirror missed is sent to it again, and completed before its slot is written. */
-static void the_keeper_waits_for_a_mirror_while_a_commit_sleeps(void **state)
+TEST(the_keeper_waits_for_a_mirror_while_a_commit_sleeps)
 {
 	struct owner *o = *state;
 
@@ -103,16 +105,4 @@ static void the_keeper_waits_for_a_mirror_while_a_commit_sleeps(void **state)
 	commit_while_claims_are_renewed(o);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		o->d->mirrors[i].hold = DIRECT_HOLD_NOTHING;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_sleepy, owner_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_keeper_waits_for_claims_while_a_commit_sleeps),
-		TEST(the_keeper_waits_for_a_mirror_while_a_commit_sleeps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,9 @@
 #include "../../client/core/env.h"
 #include "../../client/demand/demand.h"
 #include "../../proto/base/large_page.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define BASE ((uint64_t)1 << 40) /* a multiple of a large page; nobody looks there */
 #define LARGE PS_LARGE_PAGE
@@ -150,11 +146,10 @@ static void assert_rests(struct ps_demand *d, uint64_t now, uint64_t until)
 }
 
 /* Those between them are large: the kernel finds that at once. */
-static void test_only_what_came_in_small_pages(void **state)
+TEST(test_only_what_came_in_small_pages)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	assert_rests(d, 0, PS_NEVER);
 	ps_large_note(d, &d->mappings[0], 3 * LARGE + GRANULE, GRANULE);
 	ps_large_note(d, &d->mappings[0], 3 * LARGE, GRANULE);
@@ -168,11 +163,10 @@ static void test_only_what_came_in_small_pages(void **state)
 	assert_rests(d, 0, PS_NEVER);
 }
 
-static void test_what_is_filled_in(void **state)
+TEST(test_what_is_filled_in)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	fill(d, 7 * EACH + 5, 1);
 	assert_gathers(d, QUIET_AT, 7, 1);
 	/* It came as a large page. */
@@ -191,11 +185,10 @@ static void test_what_is_filled_in(void **state)
 }
 
 /* Where the kernel had no large page for what was received, it is moved in small ones. */
-static void test_what_came_as_a_large_page(void **state)
+TEST(test_what_came_as_a_large_page)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	kernel.large = true;
 	note(d, 3, 1);
 	assert_rests(d, 0, PS_NEVER);
@@ -208,11 +201,10 @@ static void test_what_came_as_a_large_page(void **state)
 }
 
 /* A process that is killed waits for it. */
-static void test_little_at_once(void **state)
+TEST(test_little_at_once)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	note(d, 0, 9);
 	assert_gathers(d, 0, 0, 4);
 	assert_gathers(d, 0, 4, 4);
@@ -221,11 +213,10 @@ static void test_little_at_once(void **state)
 }
 
 /* A segment that begins, and ends, inside a large page: these two never become one. */
-static void test_what_can_be_large(void **state)
+TEST(test_what_can_be_large)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE + PS_PAGE);
 
-	(void)state;
 	assert_int_equal(ps_large_places(d->mappings[0].base, PLACES * LARGE), PLACES + 1);
 	note(d, 0, 2);
 	assert_gathers(d, 0, 1, 2);
@@ -234,11 +225,10 @@ static void test_what_can_be_large(void **state)
 	assert_rests(d, 0, PS_NEVER);
 }
 
-static void test_not_while_somebody_may_wait(void **state)
+TEST(test_not_while_somebody_may_wait)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	note(d, 5, 1);
 	d->mappings[0].missing = 1;
 	assert_rests(d, QUIET_AT - 1, PS_NEVER);
@@ -257,11 +247,10 @@ static void test_not_while_somebody_may_wait(void **state)
 }
 
 /* It would come later, and could be lost with a mirror: a wait for all processors takes long. */
-static void test_what_is_missing_goes_first(void **state)
+TEST(test_what_is_missing_goes_first)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	note(d, 0, 9);
 	d->mappings[0].missing = 1;
 	kernel.now = QUIET_AT;
@@ -274,11 +263,10 @@ static void test_what_is_missing_goes_first(void **state)
 }
 
 /* The kernel would look at all of it, and leave it as it is. */
-static void test_not_with_a_hole(void **state)
+TEST(test_not_with_a_hole)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	note(d, 5, 3);
 	d->mappings[0].missing = 2;
 	states[7 * EACH - 1] = states[8 * EACH] = PS_GRANULE_ASKED;
@@ -292,11 +280,10 @@ static void test_not_with_a_hole(void **state)
 }
 
 /* The places between those that are gathered at once have no hole either. */
-static void test_not_across_a_hole(void **state)
+TEST(test_not_across_a_hole)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	note(d, 5, 1);
 	note(d, 7, 1);
 	d->mappings[0].missing = 1;
@@ -307,11 +294,10 @@ static void test_not_across_a_hole(void **state)
 }
 
 /* No unmap waits for it. */
-static void test_unmapped_meanwhile(void **state)
+TEST(test_unmapped_meanwhile)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	note(d, 5, 1);
 	kernel.gone = d;
 	assert_gathers(d, 0, 5, 1);
@@ -320,24 +306,22 @@ static void test_unmapped_meanwhile(void **state)
 }
 
 /* The kernel gathers no pages that are watched. */
-static void test_what_is_watched_stays_small(void **state)
+TEST(test_what_is_watched_stays_small)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	d->mappings[0].watched = true;
 	note(d, 0, PLACES);
 	assert_rests(d, QUIET_AT, PS_NEVER);
 }
 
 /* It is tried again, later each time, and not for ever; what comes then is another matter. */
-static void test_what_is_in_use_is_tried_again(void **state)
+TEST(test_what_is_in_use_is_tried_again)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 	uint64_t now = 0, until, pause = ps_ms(200);
 	unsigned passes = 0;
 
-	(void)state;
 	note(d, 4, 1);
 	kernel.in_use = 100;
 	for (; passes < 100; passes++, now = until, pause *= 2) {
@@ -357,11 +341,10 @@ static void test_what_is_in_use_is_tried_again(void **state)
 }
 
 /* What of it was not in use is large by then. */
-static void test_in_use_and_not(void **state)
+TEST(test_in_use_and_not)
 {
 	struct ps_demand demand, *d = begin(&demand, BASE);
 
-	(void)state;
 	note(d, 0, 5);
 	kernel.in_use = 1;
 	assert_gathers(d, 0, 0, 4);
@@ -369,25 +352,4 @@ static void test_in_use_and_not(void **state)
 	assert_rests(d, 0, ps_ms(200));
 	assert_gathers(d, ps_ms(200), 0, 4);
 	assert_rests(d, ps_ms(200), PS_NEVER);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_only_what_came_in_small_pages),
-		cmocka_unit_test(test_what_is_filled_in),
-		cmocka_unit_test(test_what_came_as_a_large_page),
-		cmocka_unit_test(test_little_at_once),
-		cmocka_unit_test(test_what_can_be_large),
-		cmocka_unit_test(test_not_while_somebody_may_wait),
-		cmocka_unit_test(test_what_is_missing_goes_first),
-		cmocka_unit_test(test_not_with_a_hole),
-		cmocka_unit_test(test_not_across_a_hole),
-		cmocka_unit_test(test_unmapped_meanwhile),
-		cmocka_unit_test(test_what_is_watched_stays_small),
-		cmocka_unit_test(test_what_is_in_use_is_tried_again),
-		cmocka_unit_test(test_in_use_and_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

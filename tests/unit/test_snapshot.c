@@ -5,15 +5,12 @@
 #include "../support/messages.h"
 
 #include "../../client/command/live/snapshot.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { SIZE = 4096, SEQ = 7, PARTS = 3 };
 
@@ -92,7 +89,7 @@ static const char *said_of(const struct file *file)
 }
 
 /* Each of the parts may be there or not. What is there must be the first ones. */
-static void a_part_without_what_it_is_behind_is_named(void **state)
+TEST(a_part_without_what_it_is_behind_is_named)
 {
 	static const char *const missing[1 << PARTS] = {
 		[1] = "'t.grown.1' is there, and 't', which",
@@ -101,7 +98,6 @@ static void a_part_without_what_it_is_behind_is_named(void **state)
 		[5] = "'t.grown.1' is there, and 't', which",
 	};
 
-	(void)state;
 	for (unsigned dead = 0; dead < 1 << PARTS; dead++) {
 		struct file file;
 		const char *said;
@@ -114,13 +110,4 @@ static void a_part_without_what_it_is_behind_is_named(void **state)
 		else
 			assert_string_equal(said, "");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_part_without_what_it_is_behind_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,10 @@
  */
 #include "../../client/demand/demand.h"
 #include "../support/messages.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { EPOCH = 7, LEFT = 40, LENGTH = 100 };
 
@@ -77,6 +74,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static void assert_refused(struct fixture *f)
 {
 	assert_non_null(ps_source_fault(&f->wanted, &f->fetched));
@@ -87,7 +86,7 @@ static void assert_taken(struct fixture *f)
 	assert_null(ps_source_fault(&f->wanted, &f->fetched));
 }
 
-static void test_a_good_one(void **state)
+TEST(test_a_good_one)
 {
 	struct fixture *f = *state;
 
@@ -96,7 +95,7 @@ static void test_a_good_one(void **state)
 	assert_taken(f);
 }
 
-static void test_no_image(void **state)
+TEST(test_no_image)
 {
 	struct fixture *f = *state;
 
@@ -107,7 +106,7 @@ static void test_no_image(void **state)
 	assert_refused(f);
 }
 
-static void test_another_image(void **state)
+TEST(test_another_image)
 {
 	struct fixture *f = *state;
 
@@ -119,7 +118,7 @@ static void test_another_image(void **state)
 }
 
 /* At first, or then. */
-static void test_it_joins(void **state)
+TEST(test_it_joins)
 {
 	struct fixture *f = *state;
 
@@ -130,7 +129,7 @@ static void test_it_joins(void **state)
 	assert_refused(f);
 }
 
-static void test_it_was_changed_meanwhile(void **state)
+TEST(test_it_was_changed_meanwhile)
 {
 	struct fixture *f = *state;
 
@@ -141,7 +140,7 @@ static void test_it_was_changed_meanwhile(void **state)
 	assert_refused(f);
 }
 
-static void test_it_is_promised_to_another(void **state)
+TEST(test_it_is_promised_to_another)
 {
 	struct fixture *f = *state;
 
@@ -155,7 +154,7 @@ static void test_it_is_promised_to_another(void **state)
 	assert_refused(f);
 }
 
-static void test_it_is_not_adopted(void **state)
+TEST(test_it_is_not_adopted)
 {
 	struct fixture *f = *state;
 
@@ -168,7 +167,7 @@ static void test_it_is_not_adopted(void **state)
 	assert_refused(f);
 }
 
-static void test_its_answer_is_not_whole(void **state)
+TEST(test_its_answer_is_not_whole)
 {
 	struct fixture *f = *state;
 
@@ -179,7 +178,7 @@ static void test_its_answer_is_not_whole(void **state)
 }
 
 /* Its memory was read over a link: what counts are its slot before and its promise after. */
-static void test_over_a_link(void **state)
+TEST(test_over_a_link)
 {
 	struct fixture *f = *state;
 	struct ps_seen seen = { EPOCH, LEFT, true };
@@ -198,22 +197,4 @@ static void test_over_a_link(void **state)
 	assert_taken(f);
 	f->fetched.bytes.len--;
 	assert_refused(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_a_good_one),
-		TEST(test_no_image),
-		TEST(test_another_image),
-		TEST(test_it_joins),
-		TEST(test_it_was_changed_meanwhile),
-		TEST(test_it_is_promised_to_another),
-		TEST(test_it_is_not_adopted),
-		TEST(test_its_answer_is_not_whole),
-		TEST(test_over_a_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

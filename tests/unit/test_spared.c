@@ -4,6 +4,8 @@
  */
 #include "owner.h"
 
+const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+
 #define SPARED "was not asked once more"
 
 /* As perseas_open, where the environment has this list. */
@@ -26,7 +28,7 @@ static bool spared_any(struct owner *o)
 }
 
 /* The keeper takes it up later, as one that did not answer. */
-static void test_it_opens_without_a_mirror_that_was_silent(void **state)
+TEST(test_it_opens_without_a_mirror_that_was_silent)
 {
 	struct owner *o = *state;
 
@@ -41,7 +43,7 @@ static void test_it_opens_without_a_mirror_that_was_silent(void **state)
 }
 
 /* Two of three do not let it be opened: all are asked, and are there. */
-static void test_those_that_it_needs_are_asked(void **state)
+TEST(test_those_that_it_needs_are_asked)
 {
 	struct owner *o = *state;
 
@@ -54,11 +56,10 @@ static void test_those_that_it_needs_are_asked(void **state)
 }
 
 /* There is no store: it is made on all mirrors, or on none. */
-static void test_a_store_is_made_on_all(void **state)
+TEST_WITH(test_a_store_is_made_on_all, NULL, NULL)
 {
 	struct owner *o = owner_new(3);
 
-	(void)state;
 	assert_int_equal(open_sparing(o, "sim://1", 0), PERSEAS_ENOSTORE);
 	assert_int_equal(open_sparing(o, "sim://1", PERSEAS_CREATE), 0);
 	assert_int_equal(owner_stat(o).live, 3);
@@ -66,7 +67,7 @@ static void test_a_store_is_made_on_all(void **state)
 }
 
 /* They are not there either: the open says what is missing, as without the list. */
-static void test_what_is_missing_is_said(void **state)
+TEST(test_what_is_missing_is_said)
 {
 	struct owner *o = *state;
 
@@ -81,7 +82,7 @@ static void test_what_is_missing_is_said(void **state)
 
 /* A takeover must reach whom it can: each that is fenced is one less to commit on. Where somebody
  * accepts what fewer than R have, the one that is spared may have more. */
-static void test_who_forces_it_asks_all(void **state)
+TEST(test_who_forces_it_asks_all)
 {
 	struct owner *o = *state;
 
@@ -96,7 +97,7 @@ static void test_who_forces_it_asks_all(void **state)
 }
 
 /* An address is the whole of one, not a part. */
-static void test_addresses_are_compared_whole(void **state)
+TEST(test_addresses_are_compared_whole)
 {
 	static const char *const others[] = { "",           "sim://",   "sim://12", "xsim://1",
 		                              "x,sim://1y", "sim://1 ", ",,",       "sim://3" };
@@ -109,19 +110,4 @@ static void test_addresses_are_compared_whole(void **state)
 	}
 	assert_int_equal(open_sparing(o, "x,sim://1,y", 0), 0);
 	assert_true(spared_any(o));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-		TEST(test_it_opens_without_a_mirror_that_was_silent),
-		TEST(test_those_that_it_needs_are_asked),
-		cmocka_unit_test(test_a_store_is_made_on_all),
-		TEST(test_what_is_missing_is_said),
-		TEST(test_who_forces_it_asks_all),
-		TEST(test_addresses_are_compared_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

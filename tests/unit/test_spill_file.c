@@ -2,10 +2,8 @@
  * test_spill_file.c - spills as files: whole under their name, or not there.
  */
 #include "../../server/store/spill.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +11,6 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static char directory[64];
 
@@ -53,6 +50,8 @@ static int teardown(void **state)
 	return system(command);
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static const char *path_of(const char *name)
 {
 	static char path[256];
@@ -90,7 +89,7 @@ static void write_spill(struct spill *spill, const char *store, const char *text
 	assert_int_equal(spill->sink.write(&spill->sink, text, strlen(text)), 0);
 }
 
-static void a_spill_has_its_name_when_it_is_whole(void **state)
+TEST(a_spill_has_its_name_when_it_is_whole)
 {
 	struct spill *spill = *state;
 	char bytes[16];
@@ -112,7 +111,7 @@ static void a_spill_has_its_name_when_it_is_whole(void **state)
 }
 
 /* What a daemon that was killed left does not stop the next one. */
-static void an_abandoned_spill_leaves_the_one_before(void **state)
+TEST(an_abandoned_spill_leaves_the_one_before)
 {
 	struct spill *spill = *state;
 
@@ -129,7 +128,7 @@ static void an_abandoned_spill_leaves_the_one_before(void **state)
 }
 
 /* They would be in the way of later ones. */
-static void what_a_killed_daemon_left_is_removed(void **state)
+TEST(what_a_killed_daemon_left_is_removed)
 {
 	const char *why;
 
@@ -144,7 +143,7 @@ static void what_a_killed_daemon_left_is_removed(void **state)
 	assert_int_equal(count(*state), 1);
 }
 
-static void nothing_is_replaced_by_what_is_set_aside(void **state)
+TEST(nothing_is_replaced_by_what_is_set_aside)
 {
 	struct spill *spill = *state;
 
@@ -160,7 +159,7 @@ static void nothing_is_replaced_by_what_is_set_aside(void **state)
 }
 
 /* Somebody put other things under the names. */
-static void only_files_are_spills(void **state)
+TEST(only_files_are_spills)
 {
 	struct spill *spill = *state;
 
@@ -179,7 +178,7 @@ static void only_files_are_spills(void **state)
 	assert_int_equal(access("/tmp/perseas-not-there", F_OK), -1);
 }
 
-static void a_directory_is_one_daemons(void **state)
+TEST(a_directory_is_one_daemons)
 {
 	struct spill *spill = *state;
 	const char *why = NULL;
@@ -200,7 +199,7 @@ static void a_directory_is_one_daemons(void **state)
 }
 
 /* It was loaded: no daemon finds it any more, and people do, until the next one is written. */
-static void a_spill_that_was_loaded_is_kept_for_people_alone(void **state)
+TEST(a_spill_that_was_loaded_is_kept_for_people_alone)
 {
 	struct spill *spill = *state;
 	uint64_t before, after;
@@ -223,20 +222,4 @@ static void a_spill_that_was_loaded_is_kept_for_people_alone(void **state)
 	free_blocks = 0;
 	assert_int_equal(after, 1000 * BLOCK);
 	assert_true(before > after);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_spill_has_its_name_when_it_is_whole),
-		TEST(an_abandoned_spill_leaves_the_one_before),
-		TEST(a_spill_that_was_loaded_is_kept_for_people_alone),
-		TEST(what_a_killed_daemon_left_is_removed),
-		TEST(nothing_is_replaced_by_what_is_set_aside),
-		TEST(only_files_are_spills),
-		TEST(a_directory_is_one_daemons),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

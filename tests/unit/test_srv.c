@@ -2,17 +2,14 @@
  * test_srv.c - mirror lists from the DNS, asked of a server of the test's own on loopback.
  */
 #include "../../client/host/srv.h"
+#include "../support/unit.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { PACKET = 4096, PATIENCE_SECONDS = 30, NXDOMAIN = 3 };
 
@@ -92,13 +89,12 @@ static int read_packet(const struct packet *packet, char list[PS_LIST_TEXT], str
 	return ps_srv_read(packet->bytes, packet->len, "mirrors.example", list, error);
 }
 
-static void records_are_a_list_in_the_order_of_their_priorities(void **state)
+TEST(records_are_a_list_in_the_order_of_their_priorities)
 {
 	struct packet packet = begin_answer(5);
 	char list[PS_LIST_TEXT];
 	struct ps_error error;
 
-	(void)state;
 	put_record(&packet, 20, 1, 7170, "m3.example");
 	put_record(&packet, 10, 1, 7171, "m2.example");
 	put_record(&packet, 10, 5, 7170, "m1.example");
@@ -120,11 +116,10 @@ static void expect_refused(const struct packet *packet, int code, const char *wo
 	assert_string_equal(list, "");
 }
 
-static void a_service_that_is_not_there_is_named(void **state)
+TEST(a_service_that_is_not_there_is_named)
 {
 	struct packet packet = begin_answer(0);
 
-	(void)state;
 	expect_refused(&packet, PERSEAS_EINVAL, "there are none");
 	packet = begin_answer(1);
 	put_record(&packet, 0, 0, 0, "");
@@ -132,12 +127,11 @@ static void a_service_that_is_not_there_is_named(void **state)
 }
 
 /* More than a store has; exactly as many are taken. */
-static void too_many_mirrors_are_refused(void **state)
+TEST(too_many_mirrors_are_refused)
 {
 	char list[PS_LIST_TEXT], target[64];
 	struct ps_error error;
 
-	(void)state;
 	for (unsigned count = PS_MIRRORS_MAX; count <= PS_MIRRORS_MAX + 1; count++) {
 		struct packet packet = begin_answer(count);
 
@@ -153,12 +147,11 @@ static void too_many_mirrors_are_refused(void **state)
 }
 
 /* What would be read as something else in a list, or print something to a terminal. */
-static void a_target_that_is_no_hosts_name_is_refused(void **state)
+TEST(a_target_that_is_no_hosts_name_is_refused)
 {
 	static const char *const targets[] = { "a,b", "a/b", "a b", "a\x1b[2J", "@a", "[a", "-a" };
 	struct packet packet;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
 		packet = begin_answer(1);
 		put_record(&packet, 1, 1, 7170, targets[i]);
@@ -178,14 +171,13 @@ static void a_target_that_is_no_hosts_name_is_refused(void **state)
 }
 
 /* Each length of a good answer but the whole, and each target that points astray. */
-static void an_answer_that_is_cut_or_points_astray_is_refused(void **state)
+TEST(an_answer_that_is_cut_or_points_astray_is_refused)
 {
 	struct packet packet = begin_answer(1);
 	char list[PS_LIST_TEXT];
 	struct ps_error error;
 	size_t whole;
 
-	(void)state;
 	put_record(&packet, 1, 1, 7170, "m1.example");
 	whole = packet.len;
 	assert_int_equal(read_packet(&packet, list, &error), 0);
@@ -207,13 +199,12 @@ static void an_answer_that_is_cut_or_points_astray_is_refused(void **state)
 }
 
 /* Records of another type stand on the way there. */
-static void other_records_are_passed_over(void **state)
+TEST(other_records_are_passed_over)
 {
 	struct packet packet = begin_answer(2);
 	char list[PS_LIST_TEXT];
 	struct ps_error error;
 
-	(void)state;
 	put_number(&packet, 0xc00c, 2);
 	put_number(&packet, 5, 2); /* CNAME */
 	put_number(&packet, 1, 2);
@@ -344,50 +335,46 @@ static int ask_server(struct server *server, char list[PS_LIST_TEXT], struct ps_
 	return rc;
 }
 
-static void a_server_is_asked_for_the_service(void **state)
+TEST(a_server_is_asked_for_the_service)
 {
 	struct server server = { 0 };
 	struct ps_error error = { 0 };
 	char list[PS_LIST_TEXT];
 
-	(void)state;
 	assert_int_equal(ask_server(&server, list, &error), 0);
 	assert_string_equal(list, "m1.example:7171,m2.example:7172");
 	assert_true(server.asked > 0);
 }
 
 /* A list that does not fit into a datagram. */
-static void an_answer_that_is_too_long_for_udp_comes_over_tcp(void **state)
+TEST(an_answer_that_is_too_long_for_udp_comes_over_tcp)
 {
 	struct server server = { .cut = true };
 	struct ps_error error = { 0 };
 	char list[PS_LIST_TEXT];
 
-	(void)state;
 	assert_int_equal(ask_server(&server, list, &error), 0);
 	assert_string_equal(list, "m1.example:7171,m2.example:7172");
 }
 
-static void a_domain_that_is_not_there_is_refused(void **state)
+TEST(a_domain_that_is_not_there_is_refused)
 {
 	struct server server = { .code = NXDOMAIN };
 	struct ps_error error = { 0 };
 	char list[PS_LIST_TEXT];
 
-	(void)state;
 	assert_int_equal(ask_server(&server, list, &error), PERSEAS_EINVAL);
 	assert_non_null(strstr(error.text, "srv://mirrors.example"));
 	assert_non_null(strstr(error.text, "there are none"));
 }
 
 /* Nobody listens at the server's port, which is a passing fault. */
-static void no_server_is_no_answer(void **state)
+TEST(no_server_is_no_answer)
 {
 	struct server server = { 0 };
 	struct ps_error error = { 0 };
 	char list[PS_LIST_TEXT];
 
-	(void)state;
 	open_server(&server);
 	close(server.udp);
 	assert_int_equal(ps_srv_list("srv://mirrors.example", &server.at, list, &error),
@@ -396,36 +383,16 @@ static void no_server_is_no_answer(void **state)
 	close(server.tcp);
 }
 
-static void what_is_no_domain_is_not_asked_for(void **state)
+TEST(what_is_no_domain_is_not_asked_for)
 {
 	static const char *const bad[] = { "srv://",    "srv://.a",   "srv://a..b", "srv://-a",
 		                           "srv://a,b", "srv://a:53", "srv://a b",  "srv://@a" };
 	struct ps_error error;
 	char list[PS_LIST_TEXT];
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_true(ps_srv_is(bad[i]));
 		assert_int_equal(ps_srv_list(bad[i], NULL, list, &error), PERSEAS_EINVAL);
 		assert_non_null(strstr(error.text, "must be a domain"));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_are_a_list_in_the_order_of_their_priorities),
-		cmocka_unit_test(a_service_that_is_not_there_is_named),
-		cmocka_unit_test(too_many_mirrors_are_refused),
-		cmocka_unit_test(a_target_that_is_no_hosts_name_is_refused),
-		cmocka_unit_test(an_answer_that_is_cut_or_points_astray_is_refused),
-		cmocka_unit_test(other_records_are_passed_over),
-		cmocka_unit_test(a_server_is_asked_for_the_service),
-		cmocka_unit_test(an_answer_that_is_too_long_for_udp_comes_over_tcp),
-		cmocka_unit_test(a_domain_that_is_not_there_is_refused),
-		cmocka_unit_test(no_server_is_no_answer),
-		cmocka_unit_test(what_is_no_domain_is_not_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

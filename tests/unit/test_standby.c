@@ -4,9 +4,11 @@
  */
 #include "standby_rig.h"
 
+const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+
 /* --- waiting --- */
 
-static void a_store_without_an_owner_is_opened(void **state)
+TEST(a_store_without_an_owner_is_opened)
 {
 	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
@@ -19,7 +21,7 @@ static void a_store_without_an_owner_is_opened(void **state)
 }
 
 /* Killed, it leaves what it committed. */
-static void who_dies_is_followed_by_the_standby(void **state)
+TEST(who_dies_is_followed_by_the_standby)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -42,9 +44,10 @@ static void who_dies_is_followed_by_the_standby(void **state)
 	assert_int_equal(stat.state, PERSEAS_STANDBY_IDLE);
 	perseas_standby_close(s);
 }
+TEST_ALSO(who_dies_is_followed_by_the_standby, setup_shared, rig_teardown);
 
 /* Nothing of it is opened again: the mirrors have one session of this process each. */
-static void connections_are_those_of_before(void **state)
+TEST(connections_are_those_of_before)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -64,7 +67,7 @@ static void connections_are_those_of_before(void **state)
 	perseas_standby_close(s);
 }
 
-static void time_ends_a_wait(void **state)
+TEST(time_ends_a_wait)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -80,7 +83,7 @@ static void time_ends_a_wait(void **state)
 }
 
 /* It need not wait: so no time is too short. */
-static void what_is_due_needs_no_time(void **state)
+TEST(what_is_due_needs_no_time)
 {
 	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
@@ -115,7 +118,7 @@ static bool is_waited_for(perseas_standby_t *s)
 }
 
 /* By another thread. A wait that is not there yet ends, too, and only one. */
-static void whoever_waits_can_be_called_off(void **state)
+TEST(whoever_waits_can_be_called_off)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -142,7 +145,7 @@ static void whoever_waits_can_be_called_off(void **state)
 }
 
 /* The store was handed to a wait that was called off: the standby goes on all the same. */
-static void a_turn_that_is_called_off_comes_again(void **state)
+TEST(a_turn_that_is_called_off_comes_again)
 {
 	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
@@ -194,7 +197,7 @@ static int leaving_spawn(struct ps_env *env, enum ps_sleeper who, void (*fn)(voi
 }
 
 /* The store was handed to a wait that was called off, and that takes down what it was handed. */
-static void nobody_enters_before_the_one_before_left(void **state)
+TEST(nobody_enters_before_the_one_before_left)
 {
 	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
@@ -243,7 +246,7 @@ static void *wait_again_and_again(void *arg)
 	return NULL;
 }
 
-static void rivals_do_each_other_no_harm(void **state)
+TEST(rivals_do_each_other_no_harm)
 {
 	struct rig *rig = *state;
 	struct rivals rivals = { .s = begin(rig) };
@@ -266,7 +269,7 @@ static void rivals_do_each_other_no_harm(void **state)
 }
 
 /* Once the store is closed again, or lost. */
-static void a_standby_can_be_used_again(void **state)
+TEST(a_standby_can_be_used_again)
 {
 	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
@@ -285,7 +288,7 @@ static void a_standby_can_be_used_again(void **state)
 	perseas_standby_close(s);
 }
 
-static void those_of_a_higher_order_wait_longer(void **state)
+TEST(those_of_a_higher_order_wait_longer)
 {
 	struct rig *rig = *state;
 	perseas_standby_t *s = begin_as(rig, 0, 1000);
@@ -298,7 +301,7 @@ static void those_of_a_higher_order_wait_longer(void **state)
 /* --- others who want it --- */
 
 /* Both are at it when the owner dies. Each has the store once, and no change is lost. */
-static void of_two_standbys_one_waits_on(void **state)
+TEST(of_two_standbys_one_waits_on)
 {
 	struct rig *rig = *state;
 
@@ -316,10 +319,11 @@ static void of_two_standbys_one_waits_on(void **state)
 		end_owner(rig);
 	}
 }
+TEST_ALSO(of_two_standbys_one_waits_on, setup_shared, rig_teardown);
 
 /* It believes, wrongly, that the owner is gone. The mirrors know better: nobody is fenced, and it
  * waits on until the owner is gone indeed. */
-static void whoever_is_wrong_is_refused(void **state)
+TEST(whoever_is_wrong_is_refused)
 {
 	struct rig *rig = *state;
 	struct wait_elsewhere wait = { 0 };
@@ -379,7 +383,7 @@ static int busy_spawn(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *
 }
 
 /* Each open raises the epoch of every mirror: they are few, however it fails. */
-static void who_is_refused_again_and_again_rests(void **state)
+TEST(who_is_refused_again_and_again_rests)
 {
 	struct rig *rig = *state;
 	perseas_standby_t *s = busy.s = begin(rig);
@@ -461,7 +465,7 @@ static void move_to_beta(struct rig *rig, struct ps_env *env)
 }
 
 /* It is the COMMAND of the one that is named, which the mirrors still tell of. */
-static void who_is_started_by_the_one_that_is_named_goes(void **state)
+TEST(who_is_started_by_the_one_that_is_named_goes)
 {
 	struct rig *rig = *state;
 	struct ps_error error = { 0 };
@@ -485,7 +489,7 @@ static void who_is_started_by_the_one_that_is_named_goes(void **state)
 
 /* By one that follows it, and by the one that let go of it and waits again at once. Once beta is
  * gone, they need not. */
-static void a_store_is_left_to_whom_it_is_handed_over(void **state)
+TEST(a_store_is_left_to_whom_it_is_handed_over)
 {
 	struct rig *rig = *state;
 	struct ps_error error = { 0 };
@@ -516,7 +520,7 @@ static void a_store_is_left_to_whom_it_is_handed_over(void **state)
 
 /* --- mirrors that come and go --- */
 
-static void mirrors_may_be_started_again_meanwhile(void **state)
+TEST(mirrors_may_be_started_again_meanwhile)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -542,7 +546,7 @@ static void mirrors_may_be_started_again_meanwhile(void **state)
 }
 
 /* They are not there yet. */
-static void mirrors_may_come_later(void **state)
+TEST(mirrors_may_come_later)
 {
 	struct rig *rig = *state;
 	perseas_standby_t *s;
@@ -555,32 +559,4 @@ static void mirrors_may_come_later(void **state)
 	rig_start(&rig->mirrors[1]);
 	become_owner(rig, s);
 	perseas_standby_close(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_store_without_an_owner_is_opened, setup_tcp),
-		TEST(who_dies_is_followed_by_the_standby, setup_tcp),
-		TEST(who_dies_is_followed_by_the_standby, setup_shared),
-		TEST(connections_are_those_of_before, setup_tcp),
-		TEST(time_ends_a_wait, setup_tcp),
-		TEST(what_is_due_needs_no_time, setup_tcp),
-		TEST(whoever_waits_can_be_called_off, setup_tcp),
-		TEST(a_turn_that_is_called_off_comes_again, setup_tcp),
-		TEST(nobody_enters_before_the_one_before_left, setup_tcp),
-		TEST(rivals_do_each_other_no_harm, setup_tcp),
-		TEST(a_standby_can_be_used_again, setup_tcp),
-		TEST(those_of_a_higher_order_wait_longer, setup_tcp),
-		TEST(of_two_standbys_one_waits_on, setup_tcp),
-		TEST(of_two_standbys_one_waits_on, setup_shared),
-		TEST(whoever_is_wrong_is_refused, setup_tcp),
-		TEST(who_is_refused_again_and_again_rests, setup_tcp),
-		TEST(a_store_is_left_to_whom_it_is_handed_over, setup_tcp),
-		TEST(who_is_started_by_the_one_that_is_named_goes, setup_tcp),
-		TEST(mirrors_may_be_started_again_meanwhile, setup_tcp),
-		TEST(mirrors_may_come_later, setup_tcp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

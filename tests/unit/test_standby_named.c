@@ -7,6 +7,8 @@
 #include "../../client/open/open.h"
 #include "../../client/standby/census.h"
 
+const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+
 static perseas_standby_t *begin_named(struct rig *rig, const char *name, uint32_t order)
 {
 	struct perseas_options options;
@@ -86,7 +88,7 @@ static void move_to(struct asker *asker, char *name)
 
 /* It would come last by its order. Its owner is known by its mark, which is that of each owner of
  * this standby; another standby has another one. */
-static void a_store_is_handed_over_to_a_named_one(void **state)
+TEST(a_store_is_handed_over_to_a_named_one)
 {
 	struct rig *rig = *state;
 	struct asker asker;
@@ -118,9 +120,10 @@ static void a_store_is_handed_over_to_a_named_one(void **state)
 	perseas_standby_close(s);
 	asker_end(&asker);
 }
+TEST_ALSO(a_store_is_handed_over_to_a_named_one, setup_shared, rig_teardown);
 
 /* Others hold back for it as long as mirrors tell of it. */
-static void mirrors_tell_of_it_until_it_has_opened_the_store(void **state)
+TEST(mirrors_tell_of_it_until_it_has_opened_the_store)
 {
 	struct rig *rig = *state;
 	struct perseas *p;
@@ -147,7 +150,7 @@ static void mirrors_tell_of_it_until_it_has_opened_the_store(void **state)
 }
 
 /* perseas run has told the mirrors by which mark its COMMAND's owners are known. */
-static void what_perseas_run_started_keeps_its_mark(void **state)
+TEST(what_perseas_run_started_keeps_its_mark)
 {
 	static const uint8_t mark[PS_OWNER_MARK] = { 7 };
 	struct rig *rig = *state;
@@ -166,7 +169,7 @@ static void what_perseas_run_started_keeps_its_mark(void **state)
 	perseas_standby_close(s);
 }
 
-static void names_that_no_message_takes_are_refused(void **state)
+TEST(names_that_no_message_takes_are_refused)
 {
 	static const char *const names[] = { "", ".beta", "a b", "b/c" };
 	struct rig *rig = *state;
@@ -184,18 +187,4 @@ static void names_that_no_message_takes_are_refused(void **state)
 	options.order = PS_ORDER_MAX + 1;
 	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
 	assert_non_null(strstr(perseas_message(NULL), "100 at most"));
-}
-
-int main(void)
-{
-#define BY(where, name) cmocka_unit_test_setup_teardown(name, setup_##where, rig_teardown)
-	const struct CMUnitTest tests[] = {
-		BY(tcp, a_store_is_handed_over_to_a_named_one),
-		BY(shared, a_store_is_handed_over_to_a_named_one),
-		BY(tcp, mirrors_tell_of_it_until_it_has_opened_the_store),
-		BY(tcp, what_perseas_run_started_keeps_its_mark),
-		BY(tcp, names_that_no_message_takes_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

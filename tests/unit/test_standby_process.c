@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+
 enum { LONG_MS = 1000 }; /* for which nothing must come of a wait */
 
 /* In this process alone: owners that are forked map it. */
@@ -22,7 +24,7 @@ static void *take_address(void *address)
 }
 
 /* As long as it stands by; where they are taken before, it says so. */
-static void the_addresses_are_kept_free(void **state)
+TEST(the_addresses_are_kept_free)
 {
 	struct rig *rig = *state;
 	pid_t owner = start_process(rig, own);
@@ -59,7 +61,7 @@ static void the_addresses_are_kept_free(void **state)
 	kill_process(owner);
 }
 
-static void a_child_cannot_use_it(void **state)
+TEST(a_child_cannot_use_it)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -89,7 +91,7 @@ static void a_child_cannot_use_it(void **state)
 	perseas_standby_close(s);
 }
 
-static void what_is_not_valid_is_refused(void **state)
+TEST(what_is_not_valid_is_refused)
 {
 	struct rig *rig = *state;
 	struct perseas_standby_stat stat;
@@ -134,7 +136,7 @@ static void what_is_not_valid_is_refused(void **state)
 
 /* --- no such store --- */
 
-static void a_store_that_nobody_has_is_told(void **state)
+TEST(a_store_that_nobody_has_is_told)
 {
 	struct rig *rig = *state;
 	struct perseas_options options;
@@ -192,7 +194,7 @@ static void begin_making(const char *store, const char *mirrors)
 }
 
 /* Whoever made it is gone: with PERSEAS_CREATE it is made anew. */
-static void a_making_that_was_left_is_taken_up(void **state)
+TEST(a_making_that_was_left_is_taken_up)
 {
 	struct rig *rig = *state;
 	struct perseas_options options;
@@ -239,7 +241,7 @@ static int setup_listener(void **state)
 	return setup_tcp(state);
 }
 
-static void what_only_people_can_mend_is_told(void **state)
+TEST_WITH(what_only_people_can_mend_is_told, setup_listener, rig_teardown)
 {
 	struct rig *rig = *state;
 	struct perseas_options options;
@@ -329,7 +331,7 @@ static void call_off(struct rig *rig, perseas_standby_t *s)
 
 /* Its list has one mirror, which leaves the roster meanwhile. It opens the store where it saw it
  * last, and makes no other: also where a wait was called off, and where it was the owner. */
-static void a_store_is_opened_where_the_roster_has_it(void **state)
+TEST(a_store_is_opened_where_the_roster_has_it)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -350,7 +352,7 @@ static void a_store_is_opened_where_the_roster_has_it(void **state)
 }
 
 /* The store leaves the list while the standby is its owner, which nobody follows then. */
-static void an_owner_that_stands_by_again_knows_its_roster(void **state)
+TEST(an_owner_that_stands_by_again_knows_its_roster)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -370,7 +372,7 @@ static void an_owner_that_stands_by_again_knows_its_roster(void **state)
 
 /* Somebody began to make a store on the list, which the roster has left behind, and died. While the
  * mirror that has the store is away, that is no reason to make one. */
-static void a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere(void **state)
+TEST(a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -388,21 +390,4 @@ static void a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere(void **st
 	rig_start(&rig->mirrors[1]);
 	find_store(rig, s);
 	perseas_standby_close(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_addresses_are_kept_free, setup_tcp),
-		TEST(a_child_cannot_use_it, setup_tcp),
-		TEST(what_is_not_valid_is_refused, setup_tcp),
-		TEST(a_store_that_nobody_has_is_told, setup_tcp),
-		TEST(a_making_that_was_left_is_taken_up, setup_tcp),
-		TEST(what_only_people_can_mend_is_told, setup_listener),
-		TEST(a_store_is_opened_where_the_roster_has_it, setup_tcp),
-		TEST(an_owner_that_stands_by_again_knows_its_roster, setup_tcp),
-		TEST(a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere, setup_tcp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

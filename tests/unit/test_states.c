@@ -14,6 +14,8 @@
 #include "../../client/open/attempt.h"
 #include "../../client/standby/standby.h"
 
+const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+
 enum { MOVES_MAX = 40, ROUNDS_MAX = 200 };
 
 struct drawn {
@@ -85,9 +87,8 @@ static unsigned count_moves(const struct drawn *d)
 	return count;
 }
 
-static void tables_allow_what_is_drawn_and_no_more(void **state)
+TEST_WITH(tables_allow_what_is_drawn_and_no_more, NULL, NULL)
 {
-	(void)state;
 	for (unsigned i = 0; i < TABLES; i++) {
 		const struct drawn *d = &drawn[i];
 		unsigned allowed = 0;
@@ -121,9 +122,8 @@ static unsigned reached_from(const struct ps_states *states, unsigned first)
 
 /* From the first state to each, and from each to the first, unless it is for good: nothing else
  * gets stuck. */
-static void every_state_is_reached_and_is_left(void **state)
+TEST_WITH(every_state_is_reached_and_is_left, NULL, NULL)
 {
-	(void)state;
 	for (unsigned i = 0; i < TABLES; i++) {
 		const struct ps_states *states = drawn[i].states;
 
@@ -135,9 +135,8 @@ static void every_state_is_reached_and_is_left(void **state)
 	}
 }
 
-static void states_that_do_not_exist_lead_nowhere(void **state)
+TEST_WITH(states_that_do_not_exist_lead_nowhere, NULL, NULL)
 {
-	(void)state;
 	for (unsigned i = 0; i < TABLES; i++) {
 		const struct ps_states *states = drawn[i].states;
 
@@ -155,13 +154,13 @@ static void step_up(struct owner *o)
 }
 
 /* None is up without a claim that was granted, or an open that had it. */
-static void a_move_that_is_not_allowed_ends_the_process(void **state)
+TEST(a_move_that_is_not_allowed_ends_the_process)
 {
 	assert_ends(*state, step_up);
 }
 
 /* A mirror's daemon is started again. */
-static void the_moves_of_a_session_are_traced(void **state)
+TEST(the_moves_of_a_session_are_traced)
 {
 	static const char *const moves[] = { "up, then none",
 		                             "none, then claiming",
@@ -181,7 +180,7 @@ static void the_moves_of_a_session_are_traced(void **state)
 }
 
 /* It lost its memory: all that is to be asked before and after the copy is. */
-static void the_states_of_a_copy_are_traced(void **state)
+TEST(the_states_of_a_copy_are_traced)
 {
 	static const char *const moves[] = {
 		"none, then asking",          "asking, then recording",  "recording, then making",
@@ -211,7 +210,7 @@ static void keep_until(struct owner *o, enum ps_change_stage stage)
 static const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0, 0 };
 
 /* A mirror is to leave, which is taken back when both rosters count; then it leaves. */
-static void the_stages_of_a_change_are_traced(void **state)
+TEST(the_stages_of_a_change_are_traced)
 {
 	static const char *const moves[] = { "none, then copying",
 		                             "copying, then asking",
@@ -258,13 +257,13 @@ static void begin_change(struct owner *o)
 }
 
 /* What only the keeper and whoever has the mirrors to himself may do. */
-static void a_change_is_stepped_with_admin(void **state)
+TEST(a_change_is_stepped_with_admin)
 {
 	assert_ends(*state, step_change);
 }
 
 /* One goes on. */
-static void a_second_change_ends_the_process(void **state)
+TEST(a_second_change_ends_the_process)
 {
 	struct owner *o = *state;
 
@@ -273,7 +272,7 @@ static void a_second_change_ends_the_process(void **state)
 }
 
 /* Each mistake of ours that a stage's invariant is for: the rosters are not what they are then. */
-static void stages_say_what_the_rosters_are(void **state)
+TEST(stages_say_what_the_rosters_are)
 {
 	static const bool joint[] = {
 		[PS_CHANGE_JOINT] = true, [PS_CHANGE_MARKED] = true, [PS_CHANGE_CANCELLING] = false
@@ -319,7 +318,7 @@ static void stages_say_what_the_rosters_are(void **state)
 }
 
 /* Whoever joins has no vote before, and none of this kind afterwards. */
-static void whoever_joins_does_so_while_the_change_goes_on(void **state)
+TEST(whoever_joins_does_so_while_the_change_goes_on)
 {
 	struct owner *o = *state;
 	struct perseas *p = o->p;
@@ -340,7 +339,7 @@ static void whoever_joins_does_so_while_the_change_goes_on(void **state)
 }
 
 /* Another owner lives that claimed the store. */
-static void an_owner_that_is_superseded_says_so(void **state)
+TEST(an_owner_that_is_superseded_says_so)
 {
 	static const char *const moves[] = { "holding, then superseded", NULL };
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
@@ -357,26 +356,4 @@ static void an_owner_that_is_superseded_says_so(void **state)
 	}
 	assert_traced(o, &t, moves);
 	assert_int_equal(perseas_close(second), 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_three, owner_teardown)
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_allow_what_is_drawn_and_no_more),
-		cmocka_unit_test(every_state_is_reached_and_is_left),
-		cmocka_unit_test(states_that_do_not_exist_lead_nowhere),
-		TEST(a_move_that_is_not_allowed_ends_the_process),
-		TEST(the_moves_of_a_session_are_traced),
-		TEST(an_owner_that_is_superseded_says_so),
-		TEST(the_states_of_a_copy_are_traced),
-		TEST(the_stages_of_a_change_are_traced),
-		TEST(a_change_is_stepped_with_admin),
-		TEST(a_second_change_ends_the_process),
-		TEST(stages_say_what_the_rosters_are),
-		TEST(whoever_joins_does_so_while_the_change_goes_on),
-	};
-
-	return cmocka_run_group_tests_name("states", tests, NULL, NULL);
 }

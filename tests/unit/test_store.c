@@ -3,6 +3,8 @@
  */
 #include "store_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static int release(struct mirror *mirror, struct peer *peer)
 {
 	return store_release(&peer->session, &mirror->why);
@@ -18,7 +20,7 @@ static struct ps_promise promise_page(struct peer *peer)
 }
 
 /* Two clients create the same store at the same time. */
-static void a_store_still_creating_is_not_replaced(void **state)
+TEST(a_store_still_creating_is_not_replaced)
 {
 	struct mirror *mirror = *state;
 
@@ -33,7 +35,7 @@ static void a_store_still_creating_is_not_replaced(void **state)
 }
 
 /* Two clients create the same store, one after the other. */
-static void a_settled_store_is_not_replaced(void **state)
+TEST(a_settled_store_is_not_replaced)
 {
 	struct mirror *mirror = *state;
 
@@ -43,7 +45,7 @@ static void a_settled_store_is_not_replaced(void **state)
 }
 
 /* A create that failed elsewhere takes back what it made here, and only that. */
-static void abandon_removes_only_what_its_caller_creates(void **state)
+TEST(abandon_removes_only_what_its_caller_creates)
 {
 	struct mirror *mirror = *state;
 	Perseas__AbandonRequest request = PERSEAS__ABANDON_REQUEST__INIT;
@@ -62,7 +64,7 @@ static void abandon_removes_only_what_its_caller_creates(void **state)
 }
 
 /* The memory limit does not hold the log. */
-static void a_create_over_the_limit_leaves_nothing(void **state)
+TEST(a_create_over_the_limit_leaves_nothing)
 {
 	struct mirror *mirror = *state;
 
@@ -73,7 +75,7 @@ static void a_create_over_the_limit_leaves_nothing(void **state)
 }
 
 /* The refusal says what to raise: a limit of 0 is none, and the file system is full. */
-static void a_refusal_of_memory_names_what_limits_it(void **state)
+TEST(a_refusal_of_memory_names_what_limits_it)
 {
 	struct mirror *mirror = *state;
 
@@ -87,7 +89,7 @@ static void a_refusal_of_memory_names_what_limits_it(void **state)
 }
 
 /* A store that is not on all its mirrors yet has no state to be claimed. */
-static void a_store_still_creating_is_not_claimed(void **state)
+TEST(a_store_still_creating_is_not_claimed)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -100,7 +102,7 @@ static void a_store_still_creating_is_not_claimed(void **state)
 }
 
 /* Owners come with epochs below, at and above the one that was promised. */
-static void a_claim_needs_a_higher_epoch_or_the_same_owner(void **state)
+TEST(a_claim_needs_a_higher_epoch_or_the_same_owner)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -120,7 +122,7 @@ static void a_claim_needs_a_higher_epoch_or_the_same_owner(void **state)
 }
 
 /* A live owner is there and takeover is not asked for. */
-static void a_live_owner_is_not_fenced_without_takeover(void **state)
+TEST(a_live_owner_is_not_fenced_without_takeover)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -137,7 +139,7 @@ static void a_live_owner_is_not_fenced_without_takeover(void **state)
 }
 
 /* The store was lost and another made under its name, while its owner could not reach it. */
-static void a_claim_of_another_making_fences_nobody(void **state)
+TEST(a_claim_of_another_making_fences_nobody)
 {
 	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
 	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
@@ -191,7 +193,7 @@ static void look_at_cut(struct peer *peer)
 
 /* An owner is fenced. Its session must not be cut, nor the image be read, before the promise
  * is durable and can be seen. */
-static void a_claim_promises_then_fences_then_cuts(void **state)
+TEST(a_claim_promises_then_fences_then_cuts)
 {
 	struct order order = { .mirror = *state };
 	struct peer first, second;
@@ -208,7 +210,7 @@ static void a_claim_promises_then_fences_then_cuts(void **state)
 }
 
 /* The owner died between the data and the slot of its second transaction. */
-static void a_claim_rolls_the_unfinished_transaction_back(void **state)
+TEST(a_claim_rolls_the_unfinished_transaction_back)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -230,7 +232,7 @@ static void a_claim_rolls_the_unfinished_transaction_back(void **state)
 
 /* A segment was made and never published; another was published with a seq that the slot has
  * not reached. */
-static void a_claim_drops_segments_that_do_not_exist(void **state)
+TEST(a_claim_drops_segments_that_do_not_exist)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -256,7 +258,7 @@ static void a_claim_drops_segments_that_do_not_exist(void **state)
 }
 
 /* Neither commit slot passes its check. */
-static void an_image_without_a_slot_is_refused_as_damaged(void **state)
+TEST(an_image_without_a_slot_is_refused_as_damaged)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -271,7 +273,7 @@ static void an_image_without_a_slot_is_refused_as_damaged(void **state)
 }
 
 /* A peer names regions and offsets as it likes. */
-static void the_data_path_reaches_nothing_outside_the_regions(void **state)
+TEST(the_data_path_reaches_nothing_outside_the_regions)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -292,7 +294,7 @@ static void the_data_path_reaches_nothing_outside_the_regions(void **state)
 }
 
 /* Sessions end by a later claim, by release, and by their connection's end. */
-static void a_token_opens_only_the_session_that_is_there(void **state)
+TEST(a_token_opens_only_the_session_that_is_there)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -317,7 +319,7 @@ static void a_token_opens_only_the_session_that_is_there(void **state)
 }
 
 /* What only an owner may ask is asked over a connection without a claim. */
-static void without_a_claim_nothing_is_changed(void **state)
+TEST(without_a_claim_nothing_is_changed)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
@@ -338,7 +340,7 @@ static void without_a_claim_nothing_is_changed(void **state)
 }
 
 /* One connection claims two stores. */
-static void a_connection_holds_one_store(void **state)
+TEST(a_connection_holds_one_store)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -351,7 +353,7 @@ static void a_connection_holds_one_store(void **state)
 }
 
 /* Memory is asked for over a connection that cannot carry descriptors. */
-static void memory_is_shared_over_local_connections_only(void **state)
+TEST(memory_is_shared_over_local_connections_only)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -366,7 +368,7 @@ static void memory_is_shared_over_local_connections_only(void **state)
 
 /* The header cannot be written, at each point of a claim in turn. Whatever is refused, the
  * image that the files say is there must be one that the next claim takes. */
-static void a_claim_that_fails_leaves_a_sound_image(void **state)
+TEST(a_claim_that_fails_leaves_a_sound_image)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -394,7 +396,7 @@ static void a_claim_that_fails_leaves_a_sound_image(void **state)
 }
 
 /* A daemon that stops and starts is given back what it promised. */
-static void promises_outlive_the_daemon(void **state)
+TEST(promises_outlive_the_daemon)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -408,33 +410,4 @@ static void promises_outlive_the_daemon(void **state)
 	assert_int_equal(mirror_claim(mirror, &second, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
 	assert_int_equal(promise_page(&second).epoch, BANK_EPOCH);
 	assert_memory_equal(session_memory(&second.session, 16, 0, 4, false), "made", 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_store_still_creating_is_not_replaced),
-		TEST(a_settled_store_is_not_replaced),
-		TEST(abandon_removes_only_what_its_caller_creates),
-		TEST(a_create_over_the_limit_leaves_nothing),
-		TEST(a_refusal_of_memory_names_what_limits_it),
-		TEST(a_store_still_creating_is_not_claimed),
-		TEST(a_claim_needs_a_higher_epoch_or_the_same_owner),
-		TEST(a_live_owner_is_not_fenced_without_takeover),
-		TEST(a_claim_of_another_making_fences_nobody),
-		TEST(a_claim_promises_then_fences_then_cuts),
-		TEST(a_claim_rolls_the_unfinished_transaction_back),
-		TEST(a_claim_drops_segments_that_do_not_exist),
-		TEST(an_image_without_a_slot_is_refused_as_damaged),
-		TEST(the_data_path_reaches_nothing_outside_the_regions),
-		TEST(a_token_opens_only_the_session_that_is_there),
-		TEST(without_a_claim_nothing_is_changed),
-		TEST(a_connection_holds_one_store),
-		TEST(memory_is_shared_over_local_connections_only),
-		TEST(a_claim_that_fails_leaves_a_sound_image),
-		TEST(promises_outlive_the_daemon),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

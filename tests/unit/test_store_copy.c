@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 enum { WIDE_SIZE = 64 << 10, LAST_PAGE = WIDE_SIZE - PS_PAGE };
 
 /* What an owner does when the copy reaches the last page of segment 1. */
@@ -71,7 +73,7 @@ static const uint8_t *copied(struct mirror *mirror, struct peer *next, Perseas__
 }
 
 /* All that comes after the slot that was read is undone, whole or not. */
-static void what_comes_during_the_copy_is_undone(void **state)
+TEST(what_comes_during_the_copy_is_undone)
 {
 	static const int steps[] = { 0, WRITE_RECORD, WRITE_RECORD | WRITE_DATA };
 
@@ -93,7 +95,7 @@ static void what_comes_during_the_copy_is_undone(void **state)
 
 /* The log laps, and what would undo the changes is overwritten: the copy begins again, and is of a
  * later state. */
-static void a_log_that_laps_during_the_copy_is_noticed(void **state)
+TEST(a_log_that_laps_during_the_copy_is_noticed)
 {
 	struct moment now = { .whole = 8 };
 	struct mirror *mirror = *state;
@@ -109,7 +111,7 @@ static void a_log_that_laps_during_the_copy_is_noticed(void **state)
 }
 
 /* The files of the image that was copied go, though its owner has them mapped. */
-static void the_image_that_was_copied_away_goes(void **state)
+TEST(the_image_that_was_copied_away_goes)
 {
 	struct mirror *mirror = *state;
 	struct peer owner, next;
@@ -127,7 +129,7 @@ static void the_image_that_was_copied_away_goes(void **state)
 
 /* A daemon died between the header with a new promise and its page: whoever has the memory must not
  * find its own promise there. */
-static void a_page_behind_its_header_is_settled_at_the_start(void **state)
+TEST(a_page_behind_its_header_is_settled_at_the_start)
 {
 	for (int shared = 0; shared < 2; shared++) {
 		struct mirror *mirror = *state;
@@ -143,17 +145,4 @@ static void a_page_behind_its_header_is_settled_at_the_start(void **state)
 		teardown(state);
 		setup(state);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(what_comes_during_the_copy_is_undone),
-		TEST(a_log_that_laps_during_the_copy_is_noticed),
-		TEST(the_image_that_was_copied_away_goes),
-		TEST(a_page_behind_its_header_is_settled_at_the_start),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,11 @@
  * by name, or the state is the last one or the one before, and never another.
  */
 #include "../support/mirror.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 /* A bank after three transactions, the last of them as far as `steps`. */
 static void make_bank(struct mirror *mirror, int steps)
@@ -74,12 +71,11 @@ static int seq_of(const struct mirror *from, const char *piece, size_t byte, int
 }
 
 /* Nothing of it can be trusted: not its name, not its promise. */
-static void a_flipped_header_is_refused(void **state)
+TEST(a_flipped_header_is_refused)
 {
 	struct mirror mirror;
 	uint64_t size;
 
-	(void)state;
 	make_bank(&mirror, WRITE_ALL);
 	memory_heap_piece(mirror.memory, "bank", "header", &size);
 	for (size_t i = 0; i < size; i++)
@@ -89,7 +85,7 @@ static void a_flipped_header_is_refused(void **state)
 }
 
 /* The slot before counts then, and what came after it is undone from its record. */
-static void a_flipped_slot_gives_the_state_before_it(void **state)
+TEST(a_flipped_slot_gives_the_state_before_it)
 {
 	struct mirror mirror;
 	struct ps_slot slot;
@@ -97,7 +93,6 @@ static void a_flipped_slot_gives_the_state_before_it(void **state)
 	uint8_t *log;
 	int last;
 
-	(void)state;
 	make_bank(&mirror, WRITE_ALL);
 	log = memory_heap_piece(mirror.memory, "bank", "log.1", NULL);
 	last = ps_slot_choose(log, &slot);
@@ -114,11 +109,10 @@ static void a_flipped_slot_gives_the_state_before_it(void **state)
 }
 
 /* Records of the past, and of a transaction that has changed nothing yet. */
-static void a_flipped_record_changes_no_state(void **state)
+TEST(a_flipped_record_changes_no_state)
 {
 	static const int steps[] = { WRITE_ALL, WRITE_RECORD };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct mirror mirror;
 
@@ -132,12 +126,11 @@ static void a_flipped_record_changes_no_state(void **state)
 }
 
 /* A file was cut, or is not the one that it was. */
-static void a_piece_of_another_size_is_refused(void **state)
+TEST(a_piece_of_another_size_is_refused)
 {
 	static const char *const pieces[] = { "log.1", "segment-0.1" };
 	struct mirror mirror;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		const uint8_t byte = 0;
 		struct peer peer;
@@ -152,16 +145,4 @@ static void a_piece_of_another_size_is_refused(void **state)
 		assert_non_null(strstr(mirror.why.text, pieces[i]));
 		mirror_close(&mirror);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flipped_header_is_refused),
-		cmocka_unit_test(a_flipped_slot_gives_the_state_before_it),
-		cmocka_unit_test(a_flipped_record_changes_no_state),
-		cmocka_unit_test(a_piece_of_another_size_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 
 #include "../../server/store/store_private.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 enum { DEATH = 2 }; /* the seq after that of mirror_bank's transaction */
 
 static const Perseas__Segment *accounts(struct rig *rig)
@@ -48,7 +50,7 @@ static void take_over(struct rig *rig, struct peer *peer, uint64_t epoch, uint64
 }
 
 /* Its end is announced, and the slot is not there yet. */
-static void a_segment_lives_until_the_slot(void **state)
+TEST(a_segment_lives_until_the_slot)
 {
 	struct rig *rig = *state;
 	struct writer writer;
@@ -67,7 +69,7 @@ static void a_segment_lives_until_the_slot(void **state)
 }
 
 /* The owner's link broke after the announcement; another one's transaction gets that seq. */
-static void a_death_that_did_not_come_is_no_later_owners(void **state)
+TEST(a_death_that_did_not_come_is_no_later_owners)
 {
 	struct rig *rig = *state;
 	struct writer writer;
@@ -89,7 +91,7 @@ static void a_death_that_did_not_come_is_no_later_owners(void **state)
 }
 
 /* The same owner comes again under its epoch, as after a broken link, and counts on from there. */
-static void nor_is_it_that_of_the_owner_that_comes_again(void **state)
+TEST(nor_is_it_that_of_the_owner_that_comes_again)
 {
 	struct rig *rig = *state;
 	struct peer again;
@@ -103,7 +105,7 @@ static void nor_is_it_that_of_the_owner_that_comes_again(void **state)
 }
 
 /* The slot is there; nobody asked for the memory back before the owner died. */
-static void a_claim_takes_out_what_is_dead(void **state)
+TEST(a_claim_takes_out_what_is_dead)
 {
 	struct rig *rig = *state;
 	struct peer peer;
@@ -118,12 +120,11 @@ static void a_claim_takes_out_what_is_dead(void **state)
 }
 
 /* A mark of another epoch than those that the slot can have followed: it is none. */
-static void an_epoch_above_the_slots_is_not_covered(void **state)
+TEST_WITH(an_epoch_above_the_slots_is_not_covered, NULL, NULL)
 {
 	const struct ps_slot slot = { .epoch = 5, .seq = 10 };
 	Perseas__Segment segment = PERSEAS__SEGMENT__INIT;
 
-	(void)state;
 	segment.born = 1;
 	assert_false(segment_is_dead(&segment, &slot));
 	segment.died = 10;
@@ -138,7 +139,7 @@ static void an_epoch_above_the_slots_is_not_covered(void **state)
 }
 
 /* Said again with the same seq, with another one, of what is not there, or not published. */
-static void a_segment_is_destroyed_once(void **state)
+TEST(a_segment_is_destroyed_once)
 {
 	struct rig *rig = *state;
 
@@ -154,7 +155,7 @@ static void a_segment_is_destroyed_once(void **state)
 }
 
 /* A new segment gets the id: nothing of the one before is in its memory. */
-static void an_id_comes_again_with_zeros(void **state)
+TEST(an_id_comes_again_with_zeros)
 {
 	static const uint8_t zeros[BANK_SIZE];
 	struct rig *rig = *state;
@@ -178,7 +179,7 @@ static void note_crash(void *arg)
 
 /* The daemon is killed at each change that announcing, and giving back, make: what it starts with
  * is sound, and has the segment with its bytes, or is past its end. */
-static void a_daemon_is_killed_at_each_step(void **state)
+TEST(a_daemon_is_killed_at_each_step)
 {
 	struct rig *rig = *state, *again = calloc(1, sizeof(*again));
 	struct writer writer;
@@ -218,7 +219,7 @@ static void a_daemon_is_killed_at_each_step(void **state)
 }
 
 /* The host is shut down between the announcement and the slot, or behind it. */
-static void a_spill_keeps_what_is_to_die(void **state)
+TEST(a_spill_keeps_what_is_to_die)
 {
 	struct rig *rig = *state;
 
@@ -230,7 +231,7 @@ static void a_spill_keeps_what_is_to_die(void **state)
 	assert_int_equal(accounts(rig)->died, 0);
 }
 
-static void a_spill_brings_back_nothing_dead(void **state)
+TEST(a_spill_brings_back_nothing_dead)
 {
 	struct rig *rig = *state;
 	struct peer peer;
@@ -245,7 +246,7 @@ static void a_spill_brings_back_nothing_dead(void **state)
 }
 
 /* No memory for another header: nothing has changed. */
-static void a_header_that_cannot_be_written_keeps_the_segment(void **state)
+TEST(a_header_that_cannot_be_written_keeps_the_segment)
 {
 	struct rig *rig = *state;
 
@@ -256,24 +257,4 @@ static void a_header_that_cannot_be_written_keeps_the_segment(void **state)
 	memory_heap_fail(rig->mirror.memory, 0, 0);
 	store_session_ended(&rig->owner.session);
 	memory_heap_lose(rig->mirror.memory, "none");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_segment_lives_until_the_slot),
-		TEST(a_death_that_did_not_come_is_no_later_owners),
-		TEST(nor_is_it_that_of_the_owner_that_comes_again),
-		TEST(a_claim_takes_out_what_is_dead),
-		cmocka_unit_test(an_epoch_above_the_slots_is_not_covered),
-		TEST(a_segment_is_destroyed_once),
-		TEST(an_id_comes_again_with_zeros),
-		TEST(a_daemon_is_killed_at_each_step),
-		TEST(a_spill_keeps_what_is_to_die),
-		TEST(a_spill_brings_back_nothing_dead),
-		TEST(a_header_that_cannot_be_written_keeps_the_segment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

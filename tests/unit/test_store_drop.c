@@ -3,6 +3,8 @@
  */
 #include "store_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static int read_part(struct mirror *mirror, const char *store, uint32_t region, uint64_t offset,
                      uint64_t length, Perseas__ReadReply *reply)
 {
@@ -17,7 +19,7 @@ static int read_part(struct mirror *mirror, const char *store, uint32_t region, 
 }
 
 /* A store whose owner goes on. */
-static void bytes_are_told_as_they_are_now(void **state)
+TEST(bytes_are_told_as_they_are_now)
 {
 	struct mirror *mirror = *state;
 	Perseas__ReadReply reply;
@@ -38,7 +40,7 @@ static void bytes_are_told_as_they_are_now(void **state)
 	assert_int_equal(slot.seq, 2);
 }
 
-static void nothing_outside_the_regions_is_told(void **state)
+TEST(nothing_outside_the_regions_is_told)
 {
 	struct mirror *mirror = *state;
 	Perseas__ReadReply reply;
@@ -75,7 +77,7 @@ static int drop(struct mirror *mirror, uint8_t store_id, uint8_t image_id)
 	return store_drop(mirror->stores, &request, &mirror->why);
 }
 
-static void an_image_is_dropped_by_its_ids(void **state)
+TEST(an_image_is_dropped_by_its_ids)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
@@ -94,7 +96,7 @@ static void an_image_is_dropped_by_its_ids(void **state)
 }
 
 /* A live owner has it; then it falls silent, and may still write to memory that it was given. */
-static void an_image_is_not_dropped_under_a_live_owner(void **state)
+TEST(an_image_is_not_dropped_under_a_live_owner)
 {
 	struct mirror *mirror = *state;
 	const struct ps_promise *page;
@@ -115,7 +117,7 @@ static void an_image_is_not_dropped_under_a_live_owner(void **state)
 }
 
 /* What nobody can read has no ids to name it by. */
-static void a_damaged_image_is_dropped_by_name(void **state)
+TEST(a_damaged_image_is_dropped_by_name)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
@@ -154,7 +156,7 @@ static void look_at_what_a_crash_leaves(void *arg)
 	mirror_close(&left);
 }
 
-static void a_crash_in_a_drop_leaves_all_or_nothing(void **state)
+TEST(a_crash_in_a_drop_leaves_all_or_nothing)
 {
 	struct watch watch = { .mirror = *state };
 	struct peer owner;
@@ -165,19 +167,4 @@ static void a_crash_in_a_drop_leaves_all_or_nothing(void **state)
 	assert_int_equal(drop(watch.mirror, 1, 1), 0);
 	memory_heap_on_change(watch.mirror->memory, NULL, NULL);
 	assert_int_equal(watch.calls, 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(bytes_are_told_as_they_are_now),
-		TEST(nothing_outside_the_regions_is_told),
-		TEST(an_image_is_dropped_by_its_ids),
-		TEST(an_image_is_not_dropped_under_a_live_owner),
-		TEST(a_damaged_image_is_dropped_by_name),
-		TEST(a_crash_in_a_drop_leaves_all_or_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 
 #include "../../proto/image/image.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown_rules };
+
 #define MS_NS ((uint64_t)1000000)
 
 static uint64_t now_ns;
@@ -84,7 +86,7 @@ static void adopt(struct peer *peer, uint64_t epoch)
 }
 
 /* The owner lets go, and the next one has the store open a while later. */
-static void a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next(void **state)
+TEST(a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next)
 {
 	struct mirror *mirror = *state;
 	struct peer owner, next;
@@ -119,7 +121,7 @@ static void a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next(voi
 
 /* An open that backs off, or dies, has claimed, and adopted nothing. The one after it is timed from
  * the end of the owner that let go. */
-static void a_claim_that_does_not_become_an_open_spoils_nothing(void **state)
+TEST(a_claim_that_does_not_become_an_open_spoils_nothing)
 {
 	struct mirror *mirror = *state;
 	struct peer owner, tries, next;
@@ -150,7 +152,7 @@ static void a_claim_that_does_not_become_an_open_spoils_nothing(void **state)
 }
 
 /* Nobody that is not the owner is asked, and nobody twice at a time. */
-static void what_cannot_be_asked_is_refused(void **state)
+TEST(what_cannot_be_asked_is_refused)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
@@ -171,7 +173,7 @@ static void what_cannot_be_asked_is_refused(void **state)
 
 /* It was told by another mirror, and was fast. Then this one knows how that went all the same; but
  * nobody is asked for a store that another owner has claimed. */
-static void an_owner_may_let_go_before_all_mirrors_are_asked(void **state)
+TEST(an_owner_may_let_go_before_all_mirrors_are_asked)
 {
 	struct mirror *mirror = *state;
 	struct peer owner, next;
@@ -196,7 +198,7 @@ static void an_owner_may_let_go_before_all_mirrors_are_asked(void **state)
 }
 
 /* For good: a request that comes later than that is none any more. */
-static void one_that_is_taken_back_is_forgotten(void **state)
+TEST(one_that_is_taken_back_is_forgotten)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
@@ -218,7 +220,7 @@ static void one_that_is_taken_back_is_forgotten(void **state)
 }
 
 /* Who asked may have died meanwhile. */
-static void one_of_which_the_time_is_over_is_forgotten(void **state)
+TEST(one_of_which_the_time_is_over_is_forgotten)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
@@ -235,7 +237,7 @@ static void one_of_which_the_time_is_over_is_forgotten(void **state)
 }
 
 /* It has not let go: its connection broke, and it claims again. */
-static void an_owner_that_comes_back_is_still_asked(void **state)
+TEST(an_owner_that_comes_back_is_still_asked)
 {
 	struct mirror *mirror = *state;
 	struct peer owner, again;
@@ -266,7 +268,7 @@ static bool is_news(struct mirror *mirror, ProtobufCBinaryData handover)
 	return !store_is_as_seen(mirror->stores, &watch, &ms);
 }
 
-static void who_watches_is_told(void **state)
+TEST(who_watches_is_told)
 {
 	struct mirror *mirror = *state;
 	const ProtobufCBinaryData none = { 0, NULL };
@@ -315,7 +317,7 @@ static size_t standbys(struct mirror *mirror, const char *first)
 }
 
 /* From its first Watch until its connection ends; of its own store only, and if it may own that. */
-static void standbys_are_told_while_they_are_there(void **state)
+TEST(standbys_are_told_while_they_are_there)
 {
 	struct mirror *mirror = *state;
 	struct peer owner, one, two, three;
@@ -338,23 +340,4 @@ static void standbys_are_told_while_they_are_there(void **state)
 	store_session_ended(&two.session);
 	store_session_ended(&three.session);
 	stores_set_access(mirror->stores, NULL);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown_rules)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next),
-		TEST(a_claim_that_does_not_become_an_open_spoils_nothing),
-		TEST(what_cannot_be_asked_is_refused),
-		TEST(an_owner_may_let_go_before_all_mirrors_are_asked),
-		TEST(one_that_is_taken_back_is_forgotten),
-		TEST(one_of_which_the_time_is_over_is_forgotten),
-		TEST(an_owner_that_comes_back_is_still_asked),
-		TEST(who_watches_is_told),
-		TEST(standbys_are_told_while_they_are_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  */
 #include "store_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static Perseas__StoreStatus status_of(struct mirror *mirror)
 {
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
@@ -66,7 +68,7 @@ static uint8_t say_result(struct mirror *mirror, struct peer *peer, uint8_t id, 
 }
 
 /* An operator asks one mirror; the owner hears of it until it is over. */
-static void an_order_is_told_until_it_is_done(void **state)
+TEST(an_order_is_told_until_it_is_done)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
@@ -95,7 +97,7 @@ static void an_order_is_told_until_it_is_done(void **state)
 }
 
 /* By one of the same id: the owner hears of that one instead, and its result is that of both. */
-static void an_order_is_taken_back(void **state)
+TEST(an_order_is_taken_back)
 {
 	struct mirror *mirror = *state;
 	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
@@ -117,7 +119,7 @@ static void an_order_is_taken_back(void **state)
 }
 
 /* Nobody would hear of it. */
-static void an_order_needs_a_live_owner(void **state)
+TEST(an_order_needs_a_live_owner)
 {
 	struct mirror *mirror = *state;
 	struct peer owner;
@@ -129,7 +131,7 @@ static void an_order_needs_a_live_owner(void **state)
 	assert_non_null(strstr(mirror->why.text, "no live owner"));
 }
 
-static void the_board_is_gone_with_its_session(void **state)
+TEST(the_board_is_gone_with_its_session)
 {
 	struct mirror *mirror = *state;
 	Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -167,7 +169,7 @@ static int tell(struct mirror *mirror, struct peer *peer, Perseas__OwnerFigures 
 }
 
 /* An owner tells figures, then none, as when it only asks whether its claim holds, then more. */
-static void figures_are_kept_until_others_are_told(void **state)
+TEST(figures_are_kept_until_others_are_told)
 {
 	struct mirror *mirror = *state;
 	uint64_t counts[] = { 1, 0, 2 };
@@ -195,7 +197,7 @@ static void figures_are_kept_until_others_are_told(void **state)
 }
 
 /* Whoever takes differences of them must not get less than nothing. */
-static void figures_that_fall_are_refused(void **state)
+TEST(figures_that_fall_are_refused)
 {
 	struct mirror *mirror = *state;
 	uint64_t counts[] = { 5, 6 };
@@ -230,7 +232,7 @@ static void figures_that_fall_are_refused(void **state)
 }
 
 /* What is missing has come; then another segment is mapped. */
-static void what_is_missing_may_fall(void **state)
+TEST(what_is_missing_may_fall)
 {
 	struct mirror *mirror = *state;
 	const uint64_t told[] = { 1 << 20, 1 << 17, 0, 1 << 18 };
@@ -246,7 +248,7 @@ static void what_is_missing_may_fall(void **state)
 }
 
 /* Its host hangs: the connection is there, and nothing comes. */
-static void a_silent_owner_is_not_live(void **state)
+TEST(a_silent_owner_is_not_live)
 {
 	struct mirror *mirror = *state;
 	struct peer owner, next;
@@ -267,7 +269,7 @@ static void a_silent_owner_is_not_live(void **state)
 	assert_null(owner.session.store);
 }
 
-static void without_a_timeout_an_owner_lives_while_it_is_connected(void **state)
+TEST(without_a_timeout_an_owner_lives_while_it_is_connected)
 {
 	struct mirror *mirror = *state;
 	struct peer owner, next;
@@ -281,7 +283,7 @@ static void without_a_timeout_an_owner_lives_while_it_is_connected(void **state)
 }
 
 /* Its process ended, and a child of it keeps the socket open. */
-static void a_dead_owner_is_not_live(void **state)
+TEST(a_dead_owner_is_not_live)
 {
 	struct mirror *mirror = *state;
 	struct peer owner, next;
@@ -295,7 +297,7 @@ static void a_dead_owner_is_not_live(void **state)
 }
 
 /* One that is only silent may still write to the memory that it was given. */
-static void a_silent_owners_memory_is_copied_away(void **state)
+TEST(a_silent_owners_memory_is_copied_away)
 {
 	struct mirror *mirror = *state;
 	Perseas__ClaimReply reply;
@@ -312,24 +314,4 @@ static void a_silent_owners_memory_is_copied_away(void **state)
 	assert_true(reply.copied);
 	memcpy(old, "late", 4);
 	assert_memory_equal(session_memory(&next.session, 16, 0, 4, false), "made", 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(an_order_is_told_until_it_is_done),
-		TEST(an_order_is_taken_back),
-		TEST(an_order_needs_a_live_owner),
-		TEST(the_board_is_gone_with_its_session),
-		TEST(figures_are_kept_until_others_are_told),
-		TEST(figures_that_fall_are_refused),
-		TEST(what_is_missing_may_fall),
-		TEST(a_silent_owner_is_not_live),
-		TEST(without_a_timeout_an_owner_lives_while_it_is_connected),
-		TEST(a_dead_owner_is_not_live),
-		TEST(a_silent_owners_memory_is_copied_away),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

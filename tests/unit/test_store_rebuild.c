@@ -3,6 +3,8 @@
  */
 #include "store_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* A rebuild of "bank" of making `id`, with one published segment of `size` bytes. */
 static int rebuild(struct mirror *mirror, struct peer *peer, uint8_t id, uint64_t epoch,
                    uint8_t owner, uint64_t size, Perseas__RebuildReply *reply)
@@ -74,7 +76,7 @@ static void fill(struct peer *peer, const char *text)
 }
 
 /* The image is copied beside while the old one still counts; then it takes its place. */
-static void an_image_beside_replaces_the_old_one_when_finished(void **state)
+TEST(an_image_beside_replaces_the_old_one_when_finished)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -99,7 +101,7 @@ static void an_image_beside_replaces_the_old_one_when_finished(void **state)
 }
 
 /* The daemon crashes before, and after, the rebuild is finished. */
-static void a_crash_serves_the_old_image_or_the_new_one(void **state)
+TEST(a_crash_serves_the_old_image_or_the_new_one)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -126,7 +128,7 @@ static void a_crash_serves_the_old_image_or_the_new_one(void **state)
 }
 
 /* The owner that rebuilt is fenced before it was done. */
-static void a_claim_drops_an_unfinished_rebuild(void **state)
+TEST(a_claim_drops_an_unfinished_rebuild)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -145,7 +147,7 @@ static void a_claim_drops_an_unfinished_rebuild(void **state)
 }
 
 /* The second rebuild finds no memory. The session's writes must not reach the old image. */
-static void a_rebuild_that_fails_never_leads_back_to_the_image(void **state)
+TEST(a_rebuild_that_fails_never_leads_back_to_the_image)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -166,7 +168,7 @@ static void a_rebuild_that_fails_never_leads_back_to_the_image(void **state)
 }
 
 /* A mirror lost its memory; an owner with its quorum gives it the store again. */
-static void a_lost_store_is_made_anew_and_counts_when_finished(void **state)
+TEST(a_lost_store_is_made_anew_and_counts_when_finished)
 {
 	struct mirror *mirror = *state;
 	struct peer peer, other;
@@ -186,7 +188,7 @@ static void a_lost_store_is_made_anew_and_counts_when_finished(void **state)
 }
 
 /* The mirror has a whole store, of this making or of another. */
-static void a_whole_store_is_not_made_anew(void **state)
+TEST(a_whole_store_is_not_made_anew)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
@@ -201,7 +203,7 @@ static void a_whole_store_is_not_made_anew(void **state)
 }
 
 /* A damaged image is as good as lost, but its promise can still be read. */
-static void a_damaged_store_is_made_anew_under_its_promise(void **state)
+TEST(a_damaged_store_is_made_anew_under_its_promise)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
@@ -221,7 +223,7 @@ static void a_damaged_store_is_made_anew_under_its_promise(void **state)
 }
 
 /* The header itself cannot be read: nothing of it counts. */
-static void a_store_with_a_torn_header_is_refused_until_it_is_made_anew(void **state)
+TEST(a_store_with_a_torn_header_is_refused_until_it_is_made_anew)
 {
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
@@ -239,7 +241,7 @@ static void a_store_with_a_torn_header_is_refused_until_it_is_made_anew(void **s
 }
 
 /* An image is mended in place; the daemon crashes meanwhile. */
-static void a_joining_image_is_claimed_as_it_is(void **state)
+TEST(a_joining_image_is_claimed_as_it_is)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -259,7 +261,7 @@ static void a_joining_image_is_claimed_as_it_is(void **state)
 }
 
 /* An image that was not harmless when its joining began is told so later. */
-static void joining_does_not_become_harmless(void **state)
+TEST(joining_does_not_become_harmless)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -297,7 +299,7 @@ static void note_past(void *arg)
 }
 
 /* What is copied over an image whole has nothing to do with the log that lies there. */
-static void joining_whole_forgets_the_past_after_the_header_says_so(void **state)
+TEST(joining_whole_forgets_the_past_after_the_header_says_so)
 {
 	struct past past = { .mirror = *state };
 	struct mirror *mirror = *state;
@@ -344,7 +346,7 @@ static void map_another(struct mirror *mirror, struct peer *peer)
 }
 
 /* The owner maps and publishes segments while the mirror is being resynced, either way. */
-static void segments_come_and_go_while_an_image_joins(void **state)
+TEST(segments_come_and_go_while_an_image_joins)
 {
 	struct mirror *mirror = *state;
 
@@ -380,7 +382,7 @@ static void segments_come_and_go_while_an_image_joins(void **state)
 
 /* The owner lost its connection and resyncs: claim, rebuild, the data path, finish. A token opens
  * what the rebuild made. */
-static void the_session_that_claimed_rebuilds_and_writes(void **state)
+TEST(the_session_that_claimed_rebuilds_and_writes)
 {
 	struct mirror *mirror = *state;
 	Perseas__RebuildReply reply;
@@ -400,7 +402,7 @@ static void the_session_that_claimed_rebuilds_and_writes(void **state)
 }
 
 /* Making anew and finishing fail at each piece and header in turn. */
-static void a_rebuild_that_fails_leaves_nothing_half_there(void **state)
+TEST(a_rebuild_that_fails_leaves_nothing_half_there)
 {
 	struct mirror *mirror = *state;
 	unsigned failed = 0;
@@ -431,27 +433,4 @@ static void a_rebuild_that_fails_leaves_nothing_half_there(void **state)
 	}
 	/* three pieces, the header, the header again */
 	assert_int_equal(failed, 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(an_image_beside_replaces_the_old_one_when_finished),
-		TEST(a_crash_serves_the_old_image_or_the_new_one),
-		TEST(a_claim_drops_an_unfinished_rebuild),
-		TEST(a_rebuild_that_fails_never_leads_back_to_the_image),
-		TEST(a_lost_store_is_made_anew_and_counts_when_finished),
-		TEST(a_whole_store_is_not_made_anew),
-		TEST(a_damaged_store_is_made_anew_under_its_promise),
-		TEST(a_store_with_a_torn_header_is_refused_until_it_is_made_anew),
-		TEST(a_joining_image_is_claimed_as_it_is),
-		TEST(joining_does_not_become_harmless),
-		TEST(joining_whole_forgets_the_past_after_the_header_says_so),
-		TEST(segments_come_and_go_while_an_image_joins),
-		TEST(the_session_that_claimed_rebuilds_and_writes),
-		TEST(a_rebuild_that_fails_leaves_nothing_half_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

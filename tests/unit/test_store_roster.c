@@ -3,6 +3,8 @@
  */
 #include "store_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* A roster of `count` images, the first of which is 100. */
 struct told {
 	Perseas__Roster roster;
@@ -41,7 +43,7 @@ static int tell(struct mirror *mirror, struct peer *peer, uint64_t epoch, uint64
 }
 
 /* An owner's rosters come in order; one that comes late must not bring back who has left. */
-static void an_older_roster_is_refused(void **state)
+TEST(an_older_roster_is_refused)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -75,7 +77,7 @@ static int rebuild_beside(struct mirror *mirror, struct peer *peer)
 }
 
 /* The image beside takes the place of the one that is there: it must know the newest roster too. */
-static void the_image_beside_learns_of_a_roster(void **state)
+TEST(the_image_beside_learns_of_a_roster)
 {
 	struct mirror *mirror = *state;
 	Perseas__FinishReply reply = PERSEAS__FINISH_REPLY__INIT;
@@ -92,15 +94,4 @@ static void the_image_beside_learns_of_a_roster(void **state)
 	assert_int_equal(mirror_header(mirror, "bank")->state, PERSEAS__STATE__STATE_CONSISTENT);
 	assert_int_equal(mirror_header(mirror, "bank")->roster->n_members, 3);
 	assert_int_equal(mirror_header(mirror, "bank")->roster->version, 9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(an_older_roster_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_image_beside_learns_of_a_roster, setup,
-		                                teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static uint8_t *data_of(struct peer *peer)
 {
 	return session_memory(&peer->session, PS_REGION_SEGMENT, 0, BANK_SIZE, false);
@@ -28,7 +30,7 @@ static int claim_quiesced(struct mirror *mirror, struct peer *peer, uint64_t epo
 }
 
 /* The daemon may crash right after it gave memory away. */
-static void what_is_given_is_in_the_header_first(void **state)
+TEST(what_is_given_is_in_the_header_first)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -40,7 +42,7 @@ static void what_is_given_is_in_the_header_first(void **state)
 }
 
 /* The owner gave its memory back in so many words. */
-static void a_released_image_is_nobodys(void **state)
+TEST(a_released_image_is_nobodys)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -55,7 +57,7 @@ static void a_released_image_is_nobodys(void **state)
 }
 
 /* kill -9 of an owner: its connection ends, and its pidfd says that it is dead. */
-static void a_dead_owners_image_is_taken_in_place(void **state)
+TEST(a_dead_owners_image_is_taken_in_place)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -78,7 +80,7 @@ static void a_dead_owners_image_is_taken_in_place(void **state)
 }
 
 /* An owner's connection broke, but its process goes on: it may write at any time. */
-static void an_image_that_may_be_written_is_copied_away(void **state)
+TEST(an_image_that_may_be_written_is_copied_away)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -120,7 +122,7 @@ static void look_at_page(void *arg)
 
 /* The same owner claims again over another connection, while its first memory is still mapped
  * and may still be written. */
-static void memory_that_was_copied_away_acknowledges_nothing(void **state)
+TEST(memory_that_was_copied_away_acknowledges_nothing)
 {
 	struct mirror *mirror = *state;
 	struct old_page old = { .mirror = mirror };
@@ -141,7 +143,7 @@ static void memory_that_was_copied_away_acknowledges_nothing(void **state)
 }
 
 /* The owner says that it holds no memory any more; another owner cannot say so for it. */
-static void only_the_owner_itself_is_believed_to_be_quiesced(void **state)
+TEST(only_the_owner_itself_is_believed_to_be_quiesced)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -157,7 +159,7 @@ static void only_the_owner_itself_is_believed_to_be_quiesced(void **state)
 
 /* A claim is promised and then fails; the memory is still with the owner before. The second
  * owner comes again and says, rightly, that it holds none. */
-static void a_failed_claim_does_not_make_its_owner_the_holder(void **state)
+TEST(a_failed_claim_does_not_make_its_owner_the_holder)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -175,7 +177,7 @@ static void a_failed_claim_does_not_make_its_owner_the_holder(void **state)
 }
 
 /* There is no memory for the copy, until the old owner dies. */
-static void without_memory_for_a_copy_only_the_promise_changes(void **state)
+TEST(without_memory_for_a_copy_only_the_promise_changes)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -196,7 +198,7 @@ static void without_memory_for_a_copy_only_the_promise_changes(void **state)
 }
 
 /* A daemon that started again knows of no process: the memory may be with one that lives. */
-static void after_a_restart_a_holder_is_taken_to_be_alive(void **state)
+TEST(after_a_restart_a_holder_is_taken_to_be_alive)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -219,7 +221,7 @@ static void write_one_more(void *arg)
 	writer_write(arg, 0, 0, "last", 4, WRITE_ALL);
 }
 
-static void a_slot_before_the_fence_is_in_the_copy(void **state)
+TEST(a_slot_before_the_fence_is_in_the_copy)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -236,7 +238,7 @@ static void a_slot_before_the_fence_is_in_the_copy(void **state)
 }
 
 /* What the log holds of the past comes along: resync by delta lives on it. */
-static void the_copy_keeps_the_history(void **state)
+TEST(the_copy_keeps_the_history)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -344,7 +346,7 @@ static bool take_over_from(struct mirror *mirror, struct peer *owner, uint64_t e
 
 /* Takeovers of a store whose owner never stops, and writes so fast that its log laps during a
  * copy, or slower. */
-static void a_copy_of_a_store_that_runs_is_one_of_its_states(void **state)
+TEST(a_copy_of_a_store_that_runs_is_one_of_its_states)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -389,29 +391,29 @@ static bool is_copied_after_release(struct mirror *mirror, enum memory_whose who
 }
 
 /* The kernel knows that somebody has the memory, whatever the owner said, and whoever comes. */
-static void memory_that_is_held_is_copied_away_after_a_release(void **state)
+TEST(memory_that_is_held_is_copied_away_after_a_release)
 {
 	assert_true(is_copied_after_release(*state, MEMORY_HELD, "uid:7"));
 }
 
-static void memory_that_nobody_has_passes_to_anybody_in_place(void **state)
+TEST(memory_that_nobody_has_passes_to_anybody_in_place)
 {
 	assert_false(is_copied_after_release(*state, MEMORY_ALONE, "uid:8"));
 }
 
 /* Where the kernel cannot say, the owner's word is good for its own identity only. */
-static void another_identity_gets_a_copy_where_nobody_can_tell(void **state)
+TEST(another_identity_gets_a_copy_where_nobody_can_tell)
 {
 	assert_true(is_copied_after_release(*state, MEMORY_UNKNOWN, "uid:8"));
 }
 
-static void the_same_identity_is_believed_where_nobody_can_tell(void **state)
+TEST(the_same_identity_is_believed_where_nobody_can_tell)
 {
 	assert_false(is_copied_after_release(*state, MEMORY_UNKNOWN, "uid:7"));
 }
 
 /* A process with the memory still lives, but has given everything back. */
-static void a_process_that_lives_without_the_memory_is_no_holder(void **state)
+TEST(a_process_that_lives_without_the_memory_is_no_holder)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -425,7 +427,7 @@ static void a_process_that_lives_without_the_memory_is_no_holder(void **state)
 }
 
 /* It cut its image short, and went. */
-static void memory_that_was_cut_short_is_damaged_for_the_next_one(void **state)
+TEST(memory_that_was_cut_short_is_damaged_for_the_next_one)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -455,7 +457,7 @@ static void end_with_connection(struct peer *peer, uint32_t *left_ms)
 	store_session_ended(&peer->session);
 }
 
-static void an_image_is_taken_in_place_once_its_holder_has_ended(void **state)
+TEST(an_image_is_taken_in_place_once_its_holder_has_ended)
 {
 	void (*const ends[])(struct peer *, uint32_t *) = { end_in_time, end_with_connection };
 	struct mirror *mirror = *state;
@@ -502,7 +504,7 @@ static void fail_to_wait(struct peer *peer, uint32_t *left_ms)
 
 /* Its silence was over when the wait was: a claim finds everything anew then. How long claims
  * waited counts together, so that no process holds up one after the other. */
-static void claims_wait_for_a_holder_once(void **state)
+TEST(claims_wait_for_a_holder_once)
 {
 	struct mirror *mirror = *state;
 	struct peer first, second;
@@ -524,33 +526,4 @@ static void claims_wait_for_a_holder_once(void **state)
 	first.on_await = fail_to_wait;
 	assert_int_equal(mirror_takeover(mirror, &second, "bank", 10, 2, &reply), 0);
 	assert_true(reply.copied);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(what_is_given_is_in_the_header_first),
-		TEST(a_released_image_is_nobodys),
-		TEST(a_dead_owners_image_is_taken_in_place),
-		TEST(an_image_that_may_be_written_is_copied_away),
-		TEST(memory_that_was_copied_away_acknowledges_nothing),
-		TEST(only_the_owner_itself_is_believed_to_be_quiesced),
-		TEST(memory_that_is_held_is_copied_away_after_a_release),
-		TEST(memory_that_nobody_has_passes_to_anybody_in_place),
-		TEST(another_identity_gets_a_copy_where_nobody_can_tell),
-		TEST(the_same_identity_is_believed_where_nobody_can_tell),
-		TEST(a_process_that_lives_without_the_memory_is_no_holder),
-		TEST(memory_that_was_cut_short_is_damaged_for_the_next_one),
-		TEST(an_image_is_taken_in_place_once_its_holder_has_ended),
-		TEST(claims_wait_for_a_holder_once),
-		TEST(a_failed_claim_does_not_make_its_owner_the_holder),
-		TEST(without_memory_for_a_copy_only_the_promise_changes),
-		TEST(after_a_restart_a_holder_is_taken_to_be_alive),
-		TEST(a_slot_before_the_fence_is_in_the_copy),
-		TEST(the_copy_keeps_the_history),
-		TEST(a_copy_of_a_store_that_runs_is_one_of_its_states),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  */
 #include "spill_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static void restart(struct rig *rig)
 {
 	stop(rig);
@@ -16,7 +18,7 @@ static void image_id(struct rig *rig, uint8_t id[PS_ID_SIZE])
 }
 
 /* The host is shut down and comes back. */
-static void a_spilled_image_comes_back_under_a_new_id(void **state)
+TEST(a_spilled_image_comes_back_under_a_new_id)
 {
 	struct rig *rig = *state;
 	uint8_t id[PS_ID_SIZE];
@@ -44,7 +46,7 @@ static void a_spilled_image_comes_back_under_a_new_id(void **state)
 }
 
 /* The daemon is only restarted: the image in memory is as new as the spill, or newer. */
-static void what_is_in_memory_wins(void **state)
+TEST(what_is_in_memory_wins)
 {
 	struct rig *rig = *state;
 	uint8_t id[PS_ID_SIZE];
@@ -60,7 +62,7 @@ static void what_is_in_memory_wins(void **state)
 }
 
 /* The power fails twice and no owner came in between: the roster lists the first image still. */
-static void a_parent_is_what_the_roster_lists(void **state)
+TEST(a_parent_is_what_the_roster_lists)
 {
 	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;
 	struct rig *rig = *state;
@@ -94,7 +96,7 @@ static void a_parent_is_what_the_roster_lists(void **state)
 }
 
 /* A resync beside it keeps what it is; one that makes it anew does not. */
-static void an_image_that_is_rebuilt_keeps_its_parent_with_its_id(void **state)
+TEST(an_image_that_is_rebuilt_keeps_its_parent_with_its_id)
 {
 	struct rig *rig = *state;
 
@@ -168,7 +170,7 @@ static void look_at(struct rig *from, unsigned crash, bool lost)
 }
 
 /* The daemon, or its host, crashes at each step of a spill. */
-static void a_crash_in_a_spill_loses_nothing_that_memory_kept(void **state)
+TEST(a_crash_in_a_spill_loses_nothing_that_memory_kept)
 {
 	struct rig *rig = *state;
 
@@ -185,7 +187,7 @@ static void a_crash_in_a_spill_loses_nothing_that_memory_kept(void **state)
 }
 
 /* A crash at each step of a load. Until the spill is removed, it can be loaded again. */
-static void a_crash_in_a_load_serves_one_image_at_most(void **state)
+TEST(a_crash_in_a_load_serves_one_image_at_most)
 {
 	struct rig *rig = *state;
 	unsigned spilled = 0;
@@ -210,7 +212,7 @@ static void a_crash_in_a_load_serves_one_image_at_most(void **state)
 /* --- what goes wrong --- */
 
 /* Every byte in turn: never loaded, never removed, and named. */
-static void a_damaged_spill_is_kept_and_refused(void **state)
+TEST(a_damaged_spill_is_kept_and_refused)
 {
 	struct rig *rig = *state;
 	uint8_t *bytes;
@@ -235,7 +237,7 @@ static void a_damaged_spill_is_kept_and_refused(void **state)
 }
 
 /* Somebody renamed a spill. */
-static void a_spill_of_another_store_is_refused(void **state)
+TEST(a_spill_of_another_store_is_refused)
 {
 	struct rig *rig = *state;
 	uint8_t *bytes;
@@ -253,7 +255,7 @@ static void a_spill_of_another_store_is_refused(void **state)
 }
 
 /* Checksums are right, and what they cover does not fit together. */
-static void a_spill_whose_slot_is_not_its_logs_is_refused(void **state)
+TEST(a_spill_whose_slot_is_not_its_logs_is_refused)
 {
 	struct rig *rig = *state;
 	struct ps_archive_reader reader;
@@ -285,7 +287,7 @@ static void a_spill_whose_slot_is_not_its_logs_is_refused(void **state)
 }
 
 /* The store was lost, and made again under its name, before the spill was found. */
-static void the_spill_of_another_making_is_set_aside(void **state)
+TEST(the_spill_of_another_making_is_set_aside)
 {
 	struct rig *rig = *state;
 
@@ -303,7 +305,7 @@ static void the_spill_of_another_making_is_set_aside(void **state)
 }
 
 /* Files were mixed up: the spill is another mirror's, and may be newer than what memory has. */
-static void the_spill_of_another_image_is_set_aside(void **state)
+TEST(the_spill_of_another_image_is_set_aside)
 {
 	struct rig *rig = *state;
 	struct memory *memory;
@@ -324,7 +326,7 @@ static void the_spill_of_another_image_is_set_aside(void **state)
 	assert_non_null(mirror_header(&rig->mirror, "bank"));
 }
 
-static void a_damaged_image_in_memory_keeps_its_spill(void **state)
+TEST(a_damaged_image_in_memory_keeps_its_spill)
 {
 	struct rig *rig = *state;
 	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
@@ -344,7 +346,7 @@ static void a_damaged_image_in_memory_keeps_its_spill(void **state)
 	assert_bank(rig, 1, "made");
 }
 
-static void a_spill_that_finds_no_memory_is_kept(void **state)
+TEST(a_spill_that_finds_no_memory_is_kept)
 {
 	struct rig *rig = *state;
 
@@ -362,7 +364,7 @@ static void a_spill_that_finds_no_memory_is_kept(void **state)
 }
 
 /* The spill directory has become read-only. */
-static void nothing_is_served_whose_spill_cannot_be_removed(void **state)
+TEST(nothing_is_served_whose_spill_cannot_be_removed)
 {
 	struct rig *rig = *state;
 	struct peer peer;
@@ -383,7 +385,7 @@ static void nothing_is_served_whose_spill_cannot_be_removed(void **state)
 }
 
 /* The disk is full: what could be written is kept, and a restart finds the rest in memory. */
-static void a_full_disk_costs_only_what_did_not_fit(void **state)
+TEST(a_full_disk_costs_only_what_did_not_fit)
 {
 	struct rig *rig = *state;
 	struct spill_sum sum;
@@ -401,28 +403,4 @@ static void a_full_disk_costs_only_what_did_not_fit(void **state)
 	restart(rig);
 	assert_bank(rig, 1, "made");
 	assert_non_null(mirror_header(&rig->mirror, "small"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_spilled_image_comes_back_under_a_new_id),
-		TEST(what_is_in_memory_wins),
-		TEST(a_parent_is_what_the_roster_lists),
-		TEST(an_image_that_is_rebuilt_keeps_its_parent_with_its_id),
-		TEST(a_crash_in_a_spill_loses_nothing_that_memory_kept),
-		TEST(a_crash_in_a_load_serves_one_image_at_most),
-		TEST(a_damaged_spill_is_kept_and_refused),
-		TEST(a_spill_of_another_store_is_refused),
-		TEST(a_spill_whose_slot_is_not_its_logs_is_refused),
-		TEST(the_spill_of_another_making_is_set_aside),
-		TEST(the_spill_of_another_image_is_set_aside),
-		TEST(a_damaged_image_in_memory_keeps_its_spill),
-		TEST(a_spill_that_finds_no_memory_is_kept),
-		TEST(nothing_is_served_whose_spill_cannot_be_removed),
-		TEST(a_full_disk_costs_only_what_did_not_fit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

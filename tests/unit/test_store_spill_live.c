@@ -4,6 +4,8 @@
  */
 #include "spill_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 struct intruder {
 	struct rig *rig;
 	struct writer writer;
@@ -26,7 +28,7 @@ static void write_meanwhile(void *arg)
 }
 
 /* An owner does not know yet that it was fenced, and finishes what it had begun. */
-static void what_an_owner_writes_during_a_spill_is_undone(void **state)
+TEST(what_an_owner_writes_during_a_spill_is_undone)
 {
 	static const int steps[] = { WRITE_RECORD, WRITE_RECORD | WRITE_DATA, WRITE_ALL };
 
@@ -51,7 +53,7 @@ static void what_an_owner_writes_during_a_spill_is_undone(void **state)
 }
 
 /* The transaction that an owner died in goes along, and is undone when the image is claimed. */
-static void an_unfinished_transaction_is_undone_after_the_load(void **state)
+TEST(an_unfinished_transaction_is_undone_after_the_load)
 {
 	struct rig *rig = *state;
 	struct writer writer;
@@ -71,7 +73,7 @@ static int ask(struct rig *rig, Perseas__SpillReply *reply)
 	return store_spill(rig->mirror.stores, reply, &rig->mirror.why);
 }
 
-static void a_spill_is_refused_where_there_is_nowhere_to(void **state)
+TEST(a_spill_is_refused_where_there_is_nowhere_to)
 {
 	struct rig *rig = *state;
 	Perseas__SpillReply reply;
@@ -84,7 +86,7 @@ static void a_spill_is_refused_where_there_is_nowhere_to(void **state)
 	assert_int_equal(rig->owner.cuts, 0);
 }
 
-static void a_spill_without_room_cuts_nobody(void **state)
+TEST(a_spill_without_room_cuts_nobody)
 {
 	struct rig *rig = *state;
 	Perseas__SpillReply reply;
@@ -97,7 +99,7 @@ static void a_spill_without_room_cuts_nobody(void **state)
 	assert_non_null(session_memory(&rig->owner.session, 16, 0, 1, true));
 }
 
-static void a_spill_that_is_granted_ends_everything(void **state)
+TEST(a_spill_that_is_granted_ends_everything)
 {
 	struct rig *rig = *state;
 	Perseas__SpillReply reply;
@@ -138,7 +140,7 @@ static void freeze_disk(void *arg)
 }
 
 /* The disk fills up under the second store. */
-static void a_spill_that_fails_is_taken_back_and_images_are_served(void **state)
+TEST(a_spill_that_fails_is_taken_back_and_images_are_served)
 {
 	struct rig *rig = *state;
 	Perseas__SpillReply reply;
@@ -159,7 +161,7 @@ static void fill_at_once(void *arg)
 
 /* The spill of the second store was kept since it could not be loaded, and the store was made again
  * since. The first one's fails: what was kept stays. */
-static void a_spill_that_fails_removes_none_that_was_kept(void **state)
+TEST(a_spill_that_fails_removes_none_that_was_kept)
 {
 	struct rig *rig = *state;
 	Perseas__SpillReply reply;
@@ -181,7 +183,7 @@ static void a_spill_that_fails_removes_none_that_was_kept(void **state)
 }
 
 /* The daemon writes a spill, goes on, and cannot remove what it wrote. */
-static void a_store_whose_spill_stays_is_served_no_more(void **state)
+TEST(a_store_whose_spill_stays_is_served_no_more)
 {
 	struct rig *rig = *state;
 	Perseas__SpillReply reply;
@@ -197,21 +199,4 @@ static void a_store_whose_spill_stays_is_served_no_more(void **state)
 	peer_init(&peer);
 	assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 9, NULL), 0);
 	store_session_ended(&peer.session);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(what_an_owner_writes_during_a_spill_is_undone),
-		TEST(an_unfinished_transaction_is_undone_after_the_load),
-		TEST(a_spill_is_refused_where_there_is_nowhere_to),
-		TEST(a_spill_without_room_cuts_nobody),
-		TEST(a_spill_that_is_granted_ends_everything),
-		TEST(a_spill_that_fails_is_taken_back_and_images_are_served),
-		TEST(a_spill_that_fails_removes_none_that_was_kept),
-		TEST(a_store_whose_spill_stays_is_served_no_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

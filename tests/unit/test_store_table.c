@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static int add_two(struct mirror *mirror, struct peer *peer, uint32_t first, uint32_t second,
                    const char *name, uint64_t size)
 {
@@ -46,7 +48,7 @@ static int set_roster(struct mirror *mirror, struct peer *peer, uint64_t version
 }
 
 /* The second of two segments cannot be made. */
-static void segments_are_added_all_or_none(void **state)
+TEST(segments_are_added_all_or_none)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -73,7 +75,7 @@ static void segments_are_added_all_or_none(void **state)
 }
 
 /* Segments that were published, or are not there, are dropped. */
-static void only_unborn_segments_are_dropped(void **state)
+TEST(only_unborn_segments_are_dropped)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -88,7 +90,7 @@ static void only_unborn_segments_are_dropped(void **state)
 }
 
 /* A publish is repeated after its answer was lost; another seq is named later. */
-static void a_segment_is_born_once(void **state)
+TEST(a_segment_is_born_once)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -126,7 +128,7 @@ static int set_rosters(struct mirror *mirror, struct peer *peer, uint64_t epoch,
 
 /* An owner that was fenced had gone on counting versions: its successor's are newer all the
  * same. */
-static void of_two_rosters_the_later_epochs_is_newer(void **state)
+TEST(of_two_rosters_the_later_epochs_is_newer)
 {
 	struct mirror *mirror = *state;
 	const Perseas__Header *header;
@@ -150,7 +152,7 @@ static void of_two_rosters_the_later_epochs_is_newer(void **state)
 }
 
 /* A change of roster: first joint, then settled; an older one comes late. */
-static void a_roster_never_goes_back(void **state)
+TEST(a_roster_never_goes_back)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -171,7 +173,7 @@ static void a_roster_never_goes_back(void **state)
 }
 
 /* kill -9 of the daemon with an owner in the middle of its work. */
-static void what_was_there_is_served_after_a_crash(void **state)
+TEST(what_was_there_is_served_after_a_crash)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -194,7 +196,7 @@ static void what_was_there_is_served_after_a_crash(void **state)
 }
 
 /* Files of other generations, and of a creation that was cut short, are left over. */
-static void what_belongs_to_no_image_is_removed(void **state)
+TEST(what_belongs_to_no_image_is_removed)
 {
 	struct mirror *mirror = *state;
 	struct piece piece;
@@ -220,7 +222,7 @@ static void what_belongs_to_no_image_is_removed(void **state)
 }
 
 /* A file is shorter than the header says: mapping it would end in SIGBUS. */
-static void a_piece_of_another_size_makes_the_store_damaged(void **state)
+TEST(a_piece_of_another_size_makes_the_store_damaged)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -237,7 +239,7 @@ static void a_piece_of_another_size_makes_the_store_damaged(void **state)
 }
 
 /* The promise page is lost, or the daemon crashed between the header and the page. */
-static void the_promise_page_follows_the_header(void **state)
+TEST(the_promise_page_follows_the_header)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -257,7 +259,7 @@ static void the_promise_page_follows_the_header(void **state)
 }
 
 /* The memory was given away, and the header promises to another than the page does. */
-static void a_page_that_was_given_away_is_never_made_valid_again(void **state)
+TEST(a_page_that_was_given_away_is_never_made_valid_again)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -272,7 +274,7 @@ static void a_page_that_was_given_away_is_never_made_valid_again(void **state)
 }
 
 /* Two mirrors' images are compared part by part. */
-static void a_digest_covers_the_bytes_that_it_names(void **state)
+TEST(a_digest_covers_the_bytes_that_it_names)
 {
 	struct mirror *mirror = *state;
 	struct peer peer;
@@ -304,7 +306,7 @@ static void a_digest_covers_the_bytes_that_it_names(void **state)
 }
 
 /* Many stores: one more than there may be. */
-static void stores_are_limited_in_number(void **state)
+TEST(stores_are_limited_in_number)
 {
 	struct mirror *mirror = *state;
 	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
@@ -317,25 +319,4 @@ static void stores_are_limited_in_number(void **state)
 	assert_int_equal(mirror_create(mirror, "one-more", 1), -STATUS(LIMIT));
 	assert_int_equal(store_list(mirror->stores, NULL, &list, &mirror->why), 0);
 	assert_int_equal(list.n_stores, 1024);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(segments_are_added_all_or_none),
-		TEST(only_unborn_segments_are_dropped),
-		TEST(a_segment_is_born_once),
-		TEST(a_roster_never_goes_back),
-		TEST(of_two_rosters_the_later_epochs_is_newer),
-		TEST(what_was_there_is_served_after_a_crash),
-		TEST(what_belongs_to_no_image_is_removed),
-		TEST(a_piece_of_another_size_makes_the_store_damaged),
-		TEST(the_promise_page_follows_the_header),
-		TEST(a_page_that_was_given_away_is_never_made_valid_again),
-		TEST(a_digest_covers_the_bytes_that_it_names),
-		TEST(stores_are_limited_in_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,16 @@
  * test_stream_tls.c - streams inside TLS, both ends in this thread, over a pair of sockets.
  */
 #include "stream_tls_rig.h"
+#include "../support/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+const struct unit_fixture unit_group = { make_certificates, remove_certificates };
 
 enum { BIG = 1 << 20, RECORD = 16 << 10 };
 
@@ -46,12 +45,11 @@ static bool would_block(ssize_t n)
 	return n < 0 && errno == EAGAIN;
 }
 
-static void both_ends_know_each_other(void **state)
+TEST(both_ends_know_each_other)
 {
 	struct pair pair = pair_of("alice", "mirror", HOST, NULL);
 	char name[PS_TLS_NAME_MAX + 1], bytes[16];
 
-	(void)state;
 	assert_int_equal(ps_stream_events(&pair.server, true), POLLIN);
 	assert_int_equal(ps_stream_shake(&pair.server), 0);
 	assert_int_equal(ps_stream_shake(&pair.client), 0);
@@ -74,11 +72,10 @@ static void both_ends_know_each_other(void **state)
 	end(&pair);
 }
 
-static void a_host_is_a_name_or_a_number(void **state)
+TEST(a_host_is_a_name_or_a_number)
 {
 	const char *const hosts[] = { HOST, "Mirror.Example", "127.0.0.1", "::1", "::1%lo" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		struct pair pair = pair_of("common", "mirror", hosts[i], NULL);
 		char name[PS_TLS_NAME_MAX + 1];
@@ -94,7 +91,7 @@ static void a_host_is_a_name_or_a_number(void **state)
 }
 
 /* Who refuses says why, and so does who is refused, with what is to be done. */
-static void wrong_certificates_are_told_apart_at_both_ends(void **state)
+TEST(wrong_certificates_are_told_apart_at_both_ends)
 {
 	static const struct wrong {
 		const char *client, *server, *host, *crl;
@@ -118,7 +115,6 @@ static void wrong_certificates_are_told_apart_at_both_ends(void **state)
 		{ "deep", "mirror", HOST, "revoked", false, "every CA between", "its CA" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		const struct wrong *wrong = &wrongs[i];
 		struct pair pair = pair_with(wrong->client, wrong->server, wrong->host,
@@ -144,13 +140,12 @@ static void wrong_certificates_are_told_apart_at_both_ends(void **state)
 }
 
 /* The list has others in it; and a certificate that is good names nobody. */
-static void a_certificate_that_is_good_is_not_always_a_name(void **state)
+TEST(a_certificate_that_is_good_is_not_always_a_name)
 {
 	struct pair pair = pair_of("nobody", "mirror", HOST, "revoked");
 	char name[PS_TLS_NAME_MAX + 1];
 	int client, server;
 
-	(void)state;
 	shake(&pair, &client, &server);
 	assert_int_equal(server, 1);
 	assert_int_equal(ps_stream_name(&pair.server, name), -1);
@@ -162,7 +157,7 @@ static void a_certificate_that_is_good_is_not_always_a_name(void **state)
 
 /* A record of many small parts, and one of far more than a socket holds, whose rest has moved to
  * another place between the tries. */
-static void what_the_socket_does_not_take_is_sent_later(void **state)
+TEST(what_the_socket_does_not_take_is_sent_later)
 {
 	struct pair pair = good_pair();
 	uint8_t *sent = malloc(BIG), *got = calloc(1, BIG), *moved = malloc(BIG);
@@ -171,7 +166,6 @@ static void what_the_socket_does_not_take_is_sent_later(void **state)
 	bool full = false;
 	ssize_t n;
 
-	(void)state;
 	for (size_t i = 0; i < BIG; i++)
 		sent[i] = (uint8_t)(i * 2654435761u >> 13);
 	while (out < BIG || in < BIG) {
@@ -204,7 +198,7 @@ static void what_the_socket_does_not_take_is_sent_later(void **state)
  * most of the time of a large transaction. The first batch is small, since the other end decrypts
  * nothing before it comes; those after much else are larger. A socket of packets shows what one
  * call has sent. */
-static void batches_of_records_grow_with_what_is_sent(void **state)
+TEST(batches_of_records_grow_with_what_is_sent)
 {
 	static const unsigned records[] = { 1, 2, 2, 2, 2, 3 };
 	enum { CALLS = sizeof(records) / sizeof(records[0]), LEN = 12 * RECORD };
@@ -217,7 +211,6 @@ static void batches_of_records_grow_with_what_is_sent(void **state)
 	int client, server;
 	char byte;
 
-	(void)state;
 	connect_pair_of(&pair, HOST, SOCK_SEQPACKET);
 	setsockopt(pair.client.fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	shake(&pair, &client, &server);
@@ -237,7 +230,7 @@ static void batches_of_records_grow_with_what_is_sent(void **state)
 
 /* A peer that sends little but key updates, each of which costs this end more than the peer: no
  * call may go on with them for ever, and the connection ends. */
-static void key_updates_without_end_are_refused(void **state)
+TEST(key_updates_without_end_are_refused)
 {
 	struct pair pair = {
 		.client_tls = authority_tls(folder, "alice", "ca", NULL),
@@ -247,7 +240,6 @@ static void key_updates_without_end_are_refused(void **state)
 	uint8_t bytes[8];
 	ssize_t n;
 
-	(void)state;
 	ps_tls_set_key_records(pair.client_tls, 1);
 	connect_pair(&pair, HOST);
 	shake(&pair, &client, &server);
@@ -266,12 +258,11 @@ static void key_updates_without_end_are_refused(void **state)
 }
 
 /* A reader that takes less than there is must not sleep then. */
-static void what_is_not_taken_is_pending(void **state)
+TEST(what_is_not_taken_is_pending)
 {
 	struct pair pair = good_pair();
 	uint8_t bytes[100];
 
-	(void)state;
 	assert_int_equal(send_one(&pair.client, "one", 3), 3);
 	assert_int_equal(send_one(&pair.client, "two", 3), 3);
 	assert_int_equal(ps_stream_recv(&pair.server, bytes, 2), 2);
@@ -289,9 +280,8 @@ static void what_is_not_taken_is_pending(void **state)
 
 /* An orderly end, a process that dies, and a send after it: no signal, and what came before the end
  * is there. */
-static void the_end_comes_after_what_was_sent(void **state)
+TEST(the_end_comes_after_what_was_sent)
 {
-	(void)state;
 	for (int dies = 0; dies < 2; dies++) {
 		struct pair pair = good_pair();
 		uint8_t bytes[8];
@@ -312,13 +302,12 @@ static void the_end_comes_after_what_was_sent(void **state)
 }
 
 /* Somebody between the two changes a byte. */
-static void bytes_that_were_changed_are_refused(void **state)
+TEST(bytes_that_were_changed_are_refused)
 {
 	struct pair pair = good_pair();
 	uint8_t bytes[200];
 	ssize_t n;
 
-	(void)state;
 	assert_int_equal(send_one(&pair.client, "secret", 6), 6);
 	n = recv(pair.server.fd, bytes, sizeof(bytes), 0);
 	assert_true(n > 6 && !memmem(bytes, (size_t)n, "secret", 6));
@@ -333,7 +322,7 @@ static void bytes_that_were_changed_are_refused(void **state)
 }
 
 /* A key is good for so many records only. */
-static void keys_are_changed_while_bytes_flow(void **state)
+TEST(keys_are_changed_while_bytes_flow)
 {
 	struct pair pair = {
 		.client_tls = authority_tls(folder, "alice", "ca", NULL),
@@ -343,7 +332,6 @@ static void keys_are_changed_while_bytes_flow(void **state)
 	uint8_t bytes[200];
 	ssize_t n, least = sizeof(bytes);
 
-	(void)state;
 	ps_tls_set_key_records(pair.client_tls, 3);
 	ps_tls_set_key_records(pair.server_tls, 5);
 	connect_pair(&pair, HOST);
@@ -367,13 +355,12 @@ static void keys_are_changed_while_bytes_flow(void **state)
 }
 
 /* One end speaks plain text: the other says so, and the one that dialled is told by an alert. */
-static void plain_text_is_told_from_tls(void **state)
+TEST(plain_text_is_told_from_tls)
 {
 	struct pair pair = pair_of("alice", "mirror", HOST, NULL);
 	struct ps_stream plain = pair.client, refuses = { .fd = pair.server.fd };
 	uint8_t bytes[64];
 
-	(void)state;
 	plain.tls = NULL;
 	assert_int_equal(send_one(&plain, "PSSC....", 8), 8);
 	assert_int_equal(ps_stream_shake(&pair.server), -1);
@@ -404,7 +391,7 @@ static void write_file(const char *name, const char *text)
 	fclose(file);
 }
 
-static void files_that_cannot_be_used_are_named(void **state)
+TEST(files_that_cannot_be_used_are_named)
 {
 	static const struct {
 		const char *cert, *key, *ca, *crl, *file, *why;
@@ -419,7 +406,6 @@ static void files_that_cannot_be_used_are_named(void **state)
 		{ "alice.pem", "alice.key", "ca.pem", "junk", "junk", "" },
 	};
 
-	(void)state;
 	write_file("junk", "not PEM\n");
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		char paths[4][128], why[512];
@@ -453,14 +439,13 @@ static void expect_name(struct pair *pair, const char *expected)
 }
 
 /* A certificate is renewed while its owner goes on; in between, its key is not there yet. */
-static void files_that_have_changed_are_read_again(void **state)
+TEST(files_that_have_changed_are_read_again)
 {
 	const struct leaf before = { "rolling", "DNS:before", NULL, 0, 0 };
 	const struct leaf after = { "rolling", "DNS:afterwards", NULL, 0, 0 };
 	struct pair pair = { .server_tls = authority_tls(folder, "mirror", "ca", NULL) };
 	char why[512];
 
-	(void)state;
 	authority_issue(authority, &before);
 	pair.client_tls = authority_tls(folder, "rolling", "ca", NULL);
 	expect_name(&pair, "before");
@@ -476,26 +461,4 @@ static void files_that_have_changed_are_read_again(void **state)
 	assert_true(ps_tls_refresh(pair.client_tls, why, sizeof(why)));
 	expect_name(&pair, "afterwards");
 	end(&pair);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_ends_know_each_other),
-		cmocka_unit_test(a_host_is_a_name_or_a_number),
-		cmocka_unit_test(wrong_certificates_are_told_apart_at_both_ends),
-		cmocka_unit_test(a_certificate_that_is_good_is_not_always_a_name),
-		cmocka_unit_test(what_the_socket_does_not_take_is_sent_later),
-		cmocka_unit_test(batches_of_records_grow_with_what_is_sent),
-		cmocka_unit_test(key_updates_without_end_are_refused),
-		cmocka_unit_test(what_is_not_taken_is_pending),
-		cmocka_unit_test(the_end_comes_after_what_was_sent),
-		cmocka_unit_test(bytes_that_were_changed_are_refused),
-		cmocka_unit_test(keys_are_changed_while_bytes_flow),
-		cmocka_unit_test(plain_text_is_told_from_tls),
-		cmocka_unit_test(files_that_cannot_be_used_are_named),
-		cmocka_unit_test(files_that_have_changed_are_read_again),
-	};
-
-	return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
 }

@@ -3,10 +3,12 @@
  */
 #include "verbs_daemon.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 enum { OFFSET = PS_RING_OFFSET + 512 };
 
 /* An owner that wants keys gets them, and one that does not gets none. */
-static void a_claim_gives_keys_to_who_asks(void **state)
+TEST(a_claim_gives_keys_to_who_asks)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -32,7 +34,7 @@ static void a_claim_gives_keys_to_who_asks(void **state)
 }
 
 /* What an owner writes is in the image, and it reads what is there. */
-static void memory_is_written_and_read(void **state)
+TEST(memory_is_written_and_read)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -50,7 +52,7 @@ static void memory_is_written_and_read(void **state)
 }
 
 /* The promise may be read and not written; before and behind a region there is nothing. */
-static void only_what_was_granted_is_reached(void **state)
+TEST(only_what_was_granted_is_reached)
 {
 	struct fixture *fixture = *state;
 	const struct {
@@ -164,7 +166,7 @@ static void publish_segment(struct fixture *fixture, struct far_owner *owner, ui
 }
 
 /* Segments come and go while the data path is up: their memory is registered and is not. */
-static void segments_bring_their_keys(void **state)
+TEST(segments_bring_their_keys)
 {
 	struct fixture *fixture = *state;
 	const uint32_t first = PS_REGION_SEGMENT, second = PS_REGION_SEGMENT + 1;
@@ -223,7 +225,7 @@ static void ask_rebuild(struct fixture *fixture, struct far_owner *owner, uint64
 
 /* An image is made beside the one that is there, filled over the same queue pair, and takes its
  * place; then the old one's memory is registered no more. */
-static void an_image_beside_has_keys_of_its_own(void **state)
+TEST(an_image_beside_has_keys_of_its_own)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -260,7 +262,7 @@ static void an_image_beside_has_keys_of_its_own(void **state)
 
 /* A takeover while the old owner's writes are under way: once the claim is answered, the queue
  * pair is gone, and what was not written by then never is. */
-static void a_claim_cuts_what_is_under_way(void **state)
+TEST(a_claim_cuts_what_is_under_way)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner, next;
@@ -320,7 +322,7 @@ static int setup_late(void **state)
 
 /* The zombie's transaction, all but its slot, is placed in the instant in which its queue pair is
  * destroyed: the claim must see it, and roll it back. */
-static void the_image_is_read_after_the_queue_pair_is_gone(void **state)
+TEST_WITH(the_image_is_read_after_the_queue_pair_is_gone, setup_late, teardown)
 {
 	struct fixture *fixture = *state;
 	const uint32_t segment = PS_REGION_SEGMENT;
@@ -352,7 +354,7 @@ static void the_image_is_read_after_the_queue_pair_is_gone(void **state)
 }
 
 /* Hellos that open nothing, each with its answer. */
-static void a_wrong_hello_is_refused(void **state)
+TEST(a_wrong_hello_is_refused)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -387,7 +389,7 @@ static void a_wrong_hello_is_refused(void **state)
 }
 
 /* A claim's token, of an owner that has a path, had one, or was fenced. */
-static void a_token_opens_one_path(void **state)
+TEST(a_token_opens_one_path)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner, copy, next;
@@ -408,7 +410,7 @@ static void a_token_opens_one_path(void **state)
 }
 
 /* A claim without keys has a token for tcp only. */
-static void a_token_without_keys_opens_nothing(void **state)
+TEST(a_token_without_keys_opens_nothing)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner, other;
@@ -435,7 +437,7 @@ static void a_token_without_keys_opens_nothing(void **state)
 }
 
 /* The owner of one store knows the keys of another's memory. */
-static void keys_are_good_for_one_store_only(void **state)
+TEST(keys_are_good_for_one_store_only)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner, other;
@@ -455,7 +457,7 @@ static void keys_are_good_for_one_store_only(void **state)
 
 /* A path has a place of its own as long as it is there; where owners have taken all of them, the
  * next path is refused, and one of theirs that ends makes room. */
-static void a_path_is_one_of_the_connections(void **state)
+TEST(a_path_is_one_of_the_connections)
 {
 	struct fixture *fixture = *state;
 	const struct counters *counters = &fixture->daemon->counters;
@@ -485,7 +487,7 @@ static void a_path_is_one_of_the_connections(void **state)
 }
 
 /* Three are allowed: two owners' control connections, and the path of one. */
-static void a_path_counts_for_its_owners_identity(void **state)
+TEST(a_path_counts_for_its_owners_identity)
 {
 	struct fixture *fixture = *state;
 	const struct counters *counters = &fixture->daemon->counters;
@@ -510,7 +512,7 @@ static void a_path_counts_for_its_owners_identity(void **state)
 }
 
 /* Tokens of nobody, and of another version: none keeps a place, each is counted. */
-static void requests_that_are_refused_are_counted(void **state)
+TEST(requests_that_are_refused_are_counted)
 {
 	enum { MANY = 100 };
 	struct fixture *fixture = *state;
@@ -535,28 +537,4 @@ static void requests_that_are_refused_are_counted(void **state)
 	assert_int_equal(fixture->daemon->crowd.count, 2);
 	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 	leave(&owner);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_claim_gives_keys_to_who_asks),
-		TEST(memory_is_written_and_read),
-		TEST(only_what_was_granted_is_reached),
-		TEST(segments_bring_their_keys),
-		TEST(an_image_beside_has_keys_of_its_own),
-		TEST(a_claim_cuts_what_is_under_way),
-		cmocka_unit_test_setup_teardown(the_image_is_read_after_the_queue_pair_is_gone,
-		                                setup_late, teardown),
-		TEST(a_wrong_hello_is_refused),
-		TEST(a_token_opens_one_path),
-		TEST(a_token_without_keys_opens_nothing),
-		TEST(keys_are_good_for_one_store_only),
-		TEST(a_path_is_one_of_the_connections),
-		TEST(a_path_counts_for_its_owners_identity),
-		TEST(requests_that_are_refused_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 enum { OFFSET = PS_RING_OFFSET + 512 };
 
 static void assert_says(const char *text, const char *words)
@@ -40,7 +42,7 @@ static void assert_comes_back(struct fixture *fixture, struct far_owner *owner, 
 }
 
 /* An owner sends a message, which no owner does. */
-static void a_message_ends_the_path(void **state)
+TEST(a_message_ends_the_path)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -58,7 +60,7 @@ static void a_message_ends_the_path(void **state)
 }
 
 /* An owner hangs up, and another dies with its control connection. */
-static void a_path_ends_with_its_owner(void **state)
+TEST(a_path_ends_with_its_owner)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -76,7 +78,7 @@ static void a_path_ends_with_its_owner(void **state)
 }
 
 /* The daemon stops while owners are connected; teardown looks for what is left. */
-static void a_daemon_that_stops_leaves_nothing(void **state)
+TEST(a_daemon_that_stops_leaves_nothing)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner, other;
@@ -99,7 +101,7 @@ static void a_daemon_that_stops_leaves_nothing(void **state)
 
 /* An owner that was accepted, and is gone before it takes notice; one that asked and is gone
  * before it is looked at. */
-static void owners_may_vanish_while_they_connect(void **state)
+TEST(owners_may_vanish_while_they_connect)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -127,7 +129,7 @@ static void owners_may_vanish_while_they_connect(void **state)
 }
 
 /* DISCONNECTED before ESTABLISHED, twice, and TIMEWAIT_EXIT after all is over. */
-static void events_may_come_in_any_order(void **state)
+TEST(events_may_come_in_any_order)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -153,7 +155,7 @@ static void events_may_come_in_any_order(void **state)
 }
 
 /* The channel of events gives nothing at first, is interrupted, or fails for good. */
-static void the_event_channel_may_fail(void **state)
+TEST(the_event_channel_may_fail)
 {
 	struct fixture *fixture = *state;
 	const int errors[] = { EAGAIN, EINTR, EIO };
@@ -171,7 +173,7 @@ static void the_event_channel_may_fail(void **state)
 }
 
 /* What is registered cannot be: the owner is told why, and goes over tcp. */
-static void memory_that_cannot_be_registered_is_named(void **state)
+TEST(memory_that_cannot_be_registered_is_named)
 {
 	struct fixture *fixture = *state;
 	struct ps_hello hello;
@@ -214,7 +216,7 @@ static void memory_that_cannot_be_registered_is_named(void **state)
 }
 
 /* A ring that is larger than the device registers. */
-static void a_device_with_small_regions_is_named(void **state)
+TEST(a_device_with_small_regions_is_named)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -255,7 +257,7 @@ static Perseas__Status ask_for_rdma(struct fixture *fixture, int control, const 
 }
 
 /* Before anything is made or claimed, and also of a store that is not there. */
-static void who_needs_rdma_is_told_that_there_is_none(void **state)
+TEST_WITH(who_needs_rdma_is_told_that_there_is_none, setup_bare, teardown)
 {
 	static const char *const names[] = { "bank", "nowhere" };
 	struct fixture *fixture = *state;
@@ -294,7 +296,7 @@ static void who_needs_rdma_is_told_that_there_is_none(void **state)
 }
 
 /* No device at all; none with the address; RDMA is switched off; its port is taken. */
-static void a_daemon_without_rdma_says_why(void **state)
+TEST_WITH(a_daemon_without_rdma_says_why, setup_bare, teardown)
 {
 	struct fixture *fixture = *state;
 	struct verbs_peer other;
@@ -336,7 +338,7 @@ static void a_daemon_without_rdma_says_why(void **state)
 }
 
 /* The host's devices are looked for when the daemon starts, and not again for an owner. */
-static void an_owner_does_not_wait_for_the_first_look_at_devices(void **state)
+TEST_WITH(an_owner_does_not_wait_for_the_first_look_at_devices, setup_bare, teardown)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -352,7 +354,7 @@ static void an_owner_does_not_wait_for_the_first_look_at_devices(void **state)
 }
 
 /* What the daemon was told of the network goes to owners. */
-static void modes_are_told_to_owners(void **state)
+TEST_WITH(modes_are_told_to_owners, setup_bare, teardown)
 {
 	struct fixture *fixture = *state;
 	const struct rdma_options options = { .on = true, .phased = true, .flush = true };
@@ -373,7 +375,7 @@ static void modes_are_told_to_owners(void **state)
 }
 
 /* The device says that a queue pair failed; that its port went down; and what it says of nobody. */
-static void the_device_tells_of_its_troubles(void **state)
+TEST(the_device_tells_of_its_troubles)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -395,7 +397,7 @@ static void the_device_tells_of_its_troubles(void **state)
 }
 
 /* The device is taken away under its owners, and another takes its place. */
-static void a_device_may_go(void **state)
+TEST(a_device_may_go)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -413,7 +415,7 @@ static void a_device_may_go(void **state)
 }
 
 /* An owner came to one address and claims; it connects at another, of another device. */
-static void memory_is_registered_with_one_device(void **state)
+TEST(memory_is_registered_with_one_device)
 {
 	struct fixture *fixture = *state;
 	struct endpoint second = { .host = "127.0.0.2", .port = "0" };
@@ -457,7 +459,7 @@ static void memory_is_registered_with_one_device(void **state)
 
 /* Every call fails once, while an owner claims and connects: it gets a path, or a sentence, or a
  * refusal, and the next one gets its path. */
-static void every_call_may_fail(void **state)
+TEST(every_call_may_fail)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner;
@@ -488,7 +490,7 @@ static void every_call_may_fail(void **state)
 }
 
 /* The same for the calls with which the daemon answers a request. */
-static void every_answer_may_fail(void **state)
+TEST(every_answer_may_fail)
 {
 	const enum verbs_fake_member members[] = {
 		VERBS_FAKE_create_cq, VERBS_FAKE_create_qp, VERBS_FAKE_req_notify_cq,
@@ -523,7 +525,7 @@ static void every_answer_may_fail(void **state)
 }
 
 /* A queue pair that cannot be destroyed may write on: the daemon must not answer the claim. */
-static void a_queue_pair_that_stays_ends_the_daemon(void **state)
+TEST(a_queue_pair_that_stays_ends_the_daemon)
 {
 	struct fixture *fixture = *state;
 	struct far_owner owner, next;
@@ -554,32 +556,4 @@ static void a_queue_pair_that_stays_ends_the_daemon(void **state)
 	assert_int_equal(WTERMSIG(status), SIGABRT);
 	close(next.control);
 	leave(&owner);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define BARE(name) cmocka_unit_test_setup_teardown(name, setup_bare, teardown)
-		TEST(a_message_ends_the_path),
-		TEST(a_path_ends_with_its_owner),
-		TEST(a_daemon_that_stops_leaves_nothing),
-		TEST(owners_may_vanish_while_they_connect),
-		TEST(events_may_come_in_any_order),
-		TEST(the_event_channel_may_fail),
-		TEST(memory_that_cannot_be_registered_is_named),
-		TEST(a_device_with_small_regions_is_named),
-		BARE(a_daemon_without_rdma_says_why),
-		BARE(who_needs_rdma_is_told_that_there_is_none),
-		BARE(an_owner_does_not_wait_for_the_first_look_at_devices),
-		BARE(modes_are_told_to_owners),
-		TEST(the_device_tells_of_its_troubles),
-		TEST(a_device_may_go),
-		TEST(memory_is_registered_with_one_device),
-		TEST(every_call_may_fail),
-		TEST(every_answer_may_fail),
-		TEST(a_queue_pair_that_stays_ends_the_daemon),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,18 +4,15 @@
 #include "data_rig.h"
 
 #include "../../proto/image/guard.h"
+#include "../support/unit.h"
 
 #include <event2/event.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 /* An owner writes and reads its image. */
 static void a_data_connection_writes_and_reads_the_image(void **state)
@@ -514,15 +511,15 @@ static void a_daemon_that_spins_still_stops(void **state)
 	close(control);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 static int test_the_loop(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_commit_waits_for_one_of_the_others_at_most),
-		TEST(shared_memory_is_the_image_itself),
-		TEST(only_memory_that_nobody_has_is_taken_in_place),
-		TEST(a_daemon_that_spins_still_stops),
+		ENTRY(a_commit_waits_for_one_of_the_others_at_most),
+		ENTRY(shared_memory_is_the_image_itself),
+		ENTRY(only_memory_that_nobody_has_is_taken_in_place),
+		ENTRY(a_daemon_that_spins_still_stops),
 	};
 
 	return cmocka_run_group_tests_name("the loop", tests, NULL, NULL);
@@ -531,12 +528,12 @@ static int test_the_loop(void)
 static int test_data_paths(const char *name)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_data_connection_writes_and_reads_the_image),
-		TEST(a_token_of_no_session_opens_nothing),
-		TEST(a_data_path_ends_with_its_session),
-		TEST(reads_wait_for_their_reader),
-		TEST(memory_that_is_cut_short_damages_its_store_alone),
-		TEST(what_goes_to_torn_memory_is_not_acknowledged),
+		ENTRY(a_data_connection_writes_and_reads_the_image),
+		ENTRY(a_token_of_no_session_opens_nothing),
+		ENTRY(a_data_path_ends_with_its_session),
+		ENTRY(reads_wait_for_their_reader),
+		ENTRY(memory_that_is_cut_short_damages_its_store_alone),
+		ENTRY(what_goes_to_torn_memory_is_not_acknowledged),
 	};
 
 	return cmocka_run_group_tests_name(name, tests, NULL, NULL);

@@ -26,6 +26,8 @@ static int setup(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Mirror 0 is replaced by mirror 4, and one hangs from a stage of that on: ns that rounds of the
  * keeper waited. */
 static uint64_t replace(struct owner *o, unsigned mirror, enum ps_change_stage hangs)
@@ -50,7 +52,7 @@ static uint64_t replace(struct owner *o, unsigned mirror, enum ps_change_stage h
 
 /* A mirror that stays hangs, and no sign of life is due from it yet: nobody waits while all are
  * asked whether they know this owner. */
-static void test_a_mirror_that_just_hung_holds_no_change_up(void **state)
+TEST(test_a_mirror_that_just_hung_holds_no_change_up)
 {
 	struct owner *o = *state;
 
@@ -61,7 +63,7 @@ static void test_a_mirror_that_just_hung_holds_no_change_up(void **state)
 }
 
 /* It hangs when both rosters count: nothing that is told then is waited for. */
-static void test_a_change_is_told_beside_one_that_hangs(void **state)
+TEST(test_a_change_is_told_beside_one_that_hangs)
 {
 	struct owner *o = *state;
 
@@ -72,7 +74,7 @@ static void test_a_change_is_told_beside_one_that_hangs(void **state)
 }
 
 /* The one that leaves is told so, and hangs. */
-static void test_a_mirror_that_leaves_is_not_waited_for(void **state)
+TEST(test_a_mirror_that_leaves_is_not_waited_for)
 {
 	struct owner *o = *state;
 
@@ -82,7 +84,7 @@ static void test_a_mirror_that_leaves_is_not_waited_for(void **state)
 }
 
 /* All mirrors take long to record a roster: the keeper goes on meanwhile. */
-static void test_nobody_waits_for_slow_answers(void **state)
+TEST(test_nobody_waits_for_slow_answers)
 {
 	struct owner *o = *state;
 
@@ -114,7 +116,7 @@ static uint32_t tell(struct perseas *p, uint32_t set)
 }
 
 /* A mirror answers what it was told before: it has not recorded what is told now. */
-static void test_an_answer_counts_for_what_was_told(void **state)
+TEST(test_an_answer_counts_for_what_was_told)
 {
 	struct owner *o = *state;
 	struct perseas *p = o->p;
@@ -138,7 +140,7 @@ static void test_an_answer_counts_for_what_was_told(void **state)
 
 /* A session that ends takes along what was recorded on it: the mirror may lose its memory before
  * the next one. */
-static void test_a_new_session_is_told_anew(void **state)
+TEST(test_a_new_session_is_told_anew)
 {
 	struct owner *o = *state;
 	struct perseas *p = o->p;
@@ -157,7 +159,7 @@ static void test_a_new_session_is_told_anew(void **state)
 
 /* One that was not asked, since too much is due from it, is told as soon as that is over; one that
  * did not record it after a while. */
-static void test_one_that_was_not_told_is_told_later(void **state)
+TEST(test_one_that_was_not_told_is_told_later)
 {
 	struct owner *o = *state;
 	struct perseas *p = o->p;
@@ -182,7 +184,7 @@ static void test_one_that_was_not_told_is_told_later(void **state)
 
 /* The new mirror needs longer to make memory for the copy than the change has patience with one
  * that cannot be copied to: the keeper sleeps meanwhile. */
-static void test_the_keeper_sleeps_while_memory_is_made(void **state)
+TEST(test_the_keeper_sleeps_while_memory_is_made)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
 		                                      0, 0 };
@@ -206,7 +208,7 @@ static void test_the_keeper_sleeps_while_memory_is_made(void **state)
 }
 
 /* It refuses, each time that it is asked again: the patience ends. */
-static void test_a_mirror_without_memory_does_not_join(void **state)
+TEST(test_a_mirror_without_memory_does_not_join)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
 	struct owner *o = *state;
@@ -222,23 +224,4 @@ static void test_a_mirror_without_memory_does_not_join(void **state)
 	}
 	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(o->p->upkeep.change.text, "memory"));
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_mirror_that_just_hung_holds_no_change_up),
-		TEST(test_a_change_is_told_beside_one_that_hangs),
-		TEST(test_a_mirror_that_leaves_is_not_waited_for),
-		TEST(test_nobody_waits_for_slow_answers),
-		TEST(test_an_answer_counts_for_what_was_told),
-		TEST(test_a_new_session_is_told_anew),
-		TEST(test_one_that_was_not_told_is_told_later),
-		TEST(test_the_keeper_sleeps_while_memory_is_made),
-		TEST(test_a_mirror_without_memory_does_not_join),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,10 @@
  * test_text.c - sentences that do not fit end with a whole word and a sign of it.
  */
 #include "../../proto/base/text.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define MORE " \xe2\x80\xa6"
 
@@ -21,9 +16,8 @@ static const char sentence[] =
 
 /* At every size: what is there begins the sentence, ends where a word does, and says that there
  * was more; as many words are there as have room. */
-static void a_sentence_is_cut_between_words(void **state)
+TEST(a_sentence_is_cut_between_words)
 {
-	(void)state;
 	for (size_t size = 40; size < sizeof(sentence); size++) {
 		char *text = malloc(size); /* a sanitizer sees what is written behind it */
 		size_t len = ps_text_format(text, size, "%s", sentence), kept = len - strlen(MORE);
@@ -41,11 +35,10 @@ static void a_sentence_is_cut_between_words(void **state)
 	}
 }
 
-static void a_sentence_that_fits_is_left_as_it_is(void **state)
+TEST(a_sentence_that_fits_is_left_as_it_is)
 {
 	char text[sizeof(sentence)];
 
-	(void)state;
 	assert_int_equal(ps_text_format(text, sizeof(text), "%s", sentence), sizeof(text) - 1);
 	assert_string_equal(text, sentence);
 	ps_text_cut(text, sizeof(text));
@@ -53,11 +46,10 @@ static void a_sentence_that_fits_is_left_as_it_is(void **state)
 }
 
 /* A text of another's that is longer than what it is handed on in. */
-static void a_text_that_is_there_is_cut_in_the_same_way(void **state)
+TEST(a_text_that_is_there_is_cut_in_the_same_way)
 {
 	char text[sizeof(sentence)], expected[100];
 
-	(void)state;
 	memcpy(text, sentence, sizeof(text));
 	ps_text_format(expected, sizeof(expected), "%s", sentence);
 	ps_text_cut(text, sizeof(expected));
@@ -65,11 +57,10 @@ static void a_text_that_is_there_is_cut_in_the_same_way(void **state)
 }
 
 /* A path, say: as much of it as has room, and no half of a character. */
-static void a_word_that_is_too_long_is_cut_between_characters(void **state)
+TEST(a_word_that_is_too_long_is_cut_between_characters)
 {
 	char word[301], text[200];
 
-	(void)state;
 	for (size_t i = 0; i < 300; i += 2)
 		memcpy(word + i, "\xc3\xa9", 2);
 	word[300] = '\0';
@@ -82,11 +73,10 @@ static void a_word_that_is_too_long_is_cut_between_characters(void **state)
 }
 
 /* There is room for nothing: what snprintf leaves. */
-static void the_smallest_buffers_are_kept_to(void **state)
+TEST(the_smallest_buffers_are_kept_to)
 {
 	char text[12];
 
-	(void)state;
 	for (size_t size = 1; size < sizeof(text); size++) {
 		size_t len;
 
@@ -96,17 +86,4 @@ static void the_smallest_buffers_are_kept_to(void **state)
 		assert_true(len < size);
 		assert_int_equal(text[size], '#');
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sentence_is_cut_between_words),
-		cmocka_unit_test(a_sentence_that_fits_is_left_as_it_is),
-		cmocka_unit_test(a_text_that_is_there_is_cut_in_the_same_way),
-		cmocka_unit_test(a_word_that_is_too_long_is_cut_between_characters),
-		cmocka_unit_test(the_smallest_buffers_are_kept_to),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,8 @@ static int teardown(void **state)
 	return place_end(*state);
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static void *work(void *arg)
 {
 	struct teller *teller = arg;
@@ -78,23 +80,12 @@ static void many_threads(const char *mirrors)
 }
 
 /* Each thread has transactions of its own in ranges of its own; the next owner finds them all. */
-static void threads_share_a_handle_over_tcp(void **state)
+TEST(threads_share_a_handle_over_tcp)
 {
 	many_threads(((struct place *)*state)->tcp);
 }
 
-static void threads_share_a_handle_over_shared_memory(void **state)
+TEST(threads_share_a_handle_over_shared_memory)
 {
 	many_threads(((struct place *)*state)->local);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(threads_share_a_handle_over_tcp),
-		TEST(threads_share_a_handle_over_shared_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

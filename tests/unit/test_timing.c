@@ -6,6 +6,8 @@
 
 #include "../../client/core/timing.h"
 
+const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+
 enum { MANY = 64000, GAP_MAX = 2 * PS_TIMING_EVERY - 1, US = 1000 };
 
 static struct perseas_latency latency_of(struct owner *o)
@@ -17,7 +19,7 @@ static struct perseas_latency latency_of(struct owner *o)
 }
 
 /* Over a fabric on which each commit has to wait, each is timed and counts once. */
-static void each_commit_that_waits_is_timed(void **state)
+TEST(each_commit_that_waits_is_timed)
 {
 	struct owner *o = *state;
 	struct perseas_latency latency;
@@ -39,7 +41,7 @@ static void each_commit_that_waits_is_timed(void **state)
 }
 
 /* What sends nothing says nothing about the mirrors. */
-static void what_sends_nothing_is_not_counted(void **state)
+TEST(what_sends_nothing_is_not_counted)
 {
 	struct owner *o = *state;
 	perseas_tx_t *tx;
@@ -56,7 +58,7 @@ static void what_sends_nothing_is_not_counted(void **state)
 
 /* Where nothing waits, some are drawn: one of 64 in the mean, never more than 127 apart, and they
  * stand for all of them. */
-static void some_of_those_that_do_not_wait_stand_for_all(void **state)
+TEST(some_of_those_that_do_not_wait_stand_for_all)
 {
 	struct owner *o = *state;
 	struct perseas_latency latency;
@@ -84,7 +86,7 @@ static void some_of_those_that_do_not_wait_stand_for_all(void **state)
 }
 
 /* Every 64th transaction is long: it is not drawn more often, or less, than the others. */
-static void a_pattern_of_the_application_has_no_part_in_it(void **state)
+TEST(a_pattern_of_the_application_has_no_part_in_it)
 {
 	struct owner *o = *state;
 	uint64_t timed = 0, long_ones = 0;
@@ -100,7 +102,7 @@ static void a_pattern_of_the_application_has_no_part_in_it(void **state)
 }
 
 /* One that had to wait, though the fabric copies at once, is always timed, and counts once. */
-static void one_in_doubt_counts_once(void **state)
+TEST(one_in_doubt_counts_once)
 {
 	struct owner *o = *state;
 	struct perseas_latency before, after;
@@ -123,7 +125,7 @@ static void one_in_doubt_counts_once(void **state)
 	assert_int_equal(owner_stat(o).commits, 0);
 }
 
-static void differences_have_percentiles_too(void **state)
+TEST(differences_have_percentiles_too)
 {
 	struct owner *o = *state;
 	struct perseas_latency latency;
@@ -143,7 +145,7 @@ static void differences_have_percentiles_too(void **state)
 }
 
 /* With its sign of life an owner tells what it counted. */
-static void mirrors_are_told_of_them(void **state)
+TEST(mirrors_are_told_of_them)
 {
 	struct owner *o = *state;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
@@ -167,20 +169,4 @@ static void mirrors_are_told_of_them(void **state)
 	latency = latency_of(o);
 	assert_memory_equal(told.counts, latency.counts, sizeof(told.counts));
 	assert_true(told.sum_ns == latency.sum_ns && told.max_ns == latency.max_ns);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, owner_setup_one, owner_teardown)
-		TEST(each_commit_that_waits_is_timed),
-		TEST(what_sends_nothing_is_not_counted),
-		TEST(some_of_those_that_do_not_wait_stand_for_all),
-		TEST(a_pattern_of_the_application_has_no_part_in_it),
-		TEST(one_in_doubt_counts_once),
-		TEST(differences_have_percentiles_too),
-		TEST(mirrors_are_told_of_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

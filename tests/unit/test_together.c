@@ -4,6 +4,8 @@
  */
 #include "line_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static const struct ps_fabric *owner_fabric; /* while it is replaced */
 static struct ps_fabric corking; /* the mirror's fabric, where sending together is of use */
 static bool is_corked;
@@ -72,9 +74,8 @@ static void end_all(void)
 }
 
 /* It is sent when the last of them looks, all of it at once. */
-static void commits_wait_for_others_that_come(void **state)
+TEST(commits_wait_for_others_that_come)
 {
-	(void)state;
 	begin_with_one_to_come();
 	post(1);
 	post(2);
@@ -88,9 +89,8 @@ static void commits_wait_for_others_that_come(void **state)
 }
 
 /* Whoever was called may not run for long: the answer that was due comes first. */
-static void commits_wait_no_longer_than_for_an_answer(void **state)
+TEST(commits_wait_no_longer_than_for_an_answer)
 {
-	(void)state;
 	begin_with_one_to_come();
 	post(1);
 	UNTIL(unsent() == 1);
@@ -107,9 +107,8 @@ static void commits_wait_no_longer_than_for_an_answer(void **state)
 }
 
 /* With nothing under way there is nothing to wait for. */
-static void a_commit_is_sent_at_once_when_no_answer_is_due(void **state)
+TEST(a_commit_is_sent_at_once_when_no_answer_is_due)
 {
-	(void)state;
 	begin_with_one_to_come();
 	complete(3);
 	for (unsigned i = 2; i < WAITERS; i++)
@@ -126,24 +125,11 @@ static void a_commit_is_sent_at_once_when_no_answer_is_due(void **state)
 }
 
 /* Where several cost as much as one alone and another, each is sent at once. */
-static void nothing_waits_where_that_is_of_no_use(void **state)
+TEST(nothing_waits_where_that_is_of_no_use)
 {
-	(void)state;
 	begin_with_one_to_come();
 	corking.cork = NULL;
 	post(1);
 	UNTIL(unsent() == 0);
 	end_all();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(commits_wait_for_others_that_come),
-		TEST(commits_wait_no_longer_than_for_an_answer),
-		TEST(a_commit_is_sent_at_once_when_no_answer_is_due),
-		TEST(nothing_waits_where_that_is_of_no_use),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

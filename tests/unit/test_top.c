@@ -4,15 +4,10 @@
  */
 #include "../../client/command/top/top.h"
 #include "../support/messages.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MIRRORS = 3, SECOND = 1000000000 };
 
@@ -74,6 +69,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Mirror i knows of a live owner, which reports and has counted. */
 static void live_at(struct scene *s, unsigned i)
 {
@@ -104,7 +101,7 @@ static void pass(struct scene *s, uint64_t transactions)
 	}
 }
 
-static void a_store_is_the_newest_of_its_images(void **state)
+TEST(a_store_is_the_newest_of_its_images)
 {
 	struct scene *s = *state;
 	const struct ps_top_store *store;
@@ -124,7 +121,7 @@ static void a_store_is_the_newest_of_its_images(void **state)
 }
 
 /* Same name, another id. */
-static void stores_are_told_apart_by_their_ids(void **state)
+TEST(stores_are_told_apart_by_their_ids)
 {
 	struct scene *s = *state;
 
@@ -135,7 +132,7 @@ static void stores_are_told_apart_by_their_ids(void **state)
 	assert_int_equal(s->top.stores[0].mirror_count + s->top.stores[1].mirror_count, MIRRORS);
 }
 
-static void rates_are_differences(void **state)
+TEST(rates_are_differences)
 {
 	struct scene *s = *state;
 
@@ -152,7 +149,7 @@ static void rates_are_differences(void **state)
 }
 
 /* The two that were ahead do not answer: nothing can be said until they have been passed. */
-static void a_mirror_that_is_behind_gives_no_rate(void **state)
+TEST(a_mirror_that_is_behind_gives_no_rate)
 {
 	struct scene *s = *state;
 
@@ -167,7 +164,7 @@ static void a_mirror_that_is_behind_gives_no_rate(void **state)
 
 /* Lags are the owner's, who looks at all mirrors at once; its report also tells of mirrors that
  * were not asked. */
-static void an_owner_tells_of_its_mirrors(void **state)
+TEST(an_owner_tells_of_its_mirrors)
 {
 	struct scene *s = *state;
 	const struct ps_top_store *store;
@@ -195,7 +192,7 @@ static void an_owner_tells_of_its_mirrors(void **state)
 }
 
 /* The owner calls it by another address than we do: its report says which image is meant. */
-static void a_mirror_may_have_two_addresses(void **state)
+TEST(a_mirror_may_have_two_addresses)
 {
 	struct scene *s = *state;
 	const struct ps_top_store *store;
@@ -211,7 +208,7 @@ static void a_mirror_may_have_two_addresses(void **state)
 }
 
 /* The owner's names of two of them are ours, each of the other one. */
-static void addresses_may_be_swapped(void **state)
+TEST(addresses_may_be_swapped)
 {
 	struct scene *s = *state;
 	const struct ps_top_store *store;
@@ -235,7 +232,7 @@ static void addresses_may_be_swapped(void **state)
 
 /* One that is made anew has an image that no roster lists yet: the report of its address is its,
  * and that of an id that no roster lists any more. */
-static void an_address_tells_of_an_image_that_is_not_listed(void **state)
+TEST(an_address_tells_of_an_image_that_is_not_listed)
 {
 	struct scene *s = *state;
 	uint8_t id[PS_ID_SIZE] = { 77 };
@@ -257,7 +254,7 @@ static void an_address_tells_of_an_image_that_is_not_listed(void **state)
 }
 
 /* An owner that was seen before: what it counted since; a new one: all that it counted. */
-static void latencies_are_those_of_the_interval(void **state)
+TEST(latencies_are_those_of_the_interval)
 {
 	struct scene *s = *state;
 	const struct ps_top_store *store;
@@ -304,7 +301,7 @@ static char *printed(struct scene *s, bool json)
 	return text;
 }
 
-static void what_is_printed_names_what_does_not_answer(void **state)
+TEST(what_is_printed_names_what_does_not_answer)
 {
 	struct scene *s = *state;
 	char *text;
@@ -339,23 +336,4 @@ static void what_is_printed_names_what_does_not_answer(void **state)
 	text = printed(s, false);
 	assert_non_null(strstr(text, "192.0.2.9:1\n"));
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(a_store_is_the_newest_of_its_images),
-		TEST(stores_are_told_apart_by_their_ids),
-		TEST(rates_are_differences),
-		TEST(a_mirror_that_is_behind_gives_no_rate),
-		TEST(an_owner_tells_of_its_mirrors),
-		TEST(a_mirror_may_have_two_addresses),
-		TEST(addresses_may_be_swapped),
-		TEST(an_address_tells_of_an_image_that_is_not_listed),
-		TEST(latencies_are_those_of_the_interval),
-		TEST(what_is_printed_names_what_does_not_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

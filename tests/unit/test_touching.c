@@ -51,6 +51,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static void reopen(struct pair *pair, uint32_t flags)
 {
 	assert_int_equal(owner_open(pair->o, PERSEAS_TAKEOVER | flags), 0);
@@ -73,7 +75,7 @@ static void assert_kept(struct pair *pair, uint32_t flags)
 	reopen(pair, flags);
 }
 
-static void ranges_on_both_sides_are_two(void **state)
+TEST(ranges_on_both_sides_are_two)
 {
 	static const struct {
 		int from;
@@ -103,7 +105,7 @@ static void ranges_on_both_sides_are_two(void **state)
 }
 
 /* A roll-back makes of the record again what is declared. */
-static void savepoints_keep_them_apart(void **state)
+TEST(savepoints_keep_them_apart)
 {
 	struct pair *pair = *state;
 	uint8_t before[2 * PAGE];
@@ -123,7 +125,7 @@ static void savepoints_keep_them_apart(void **state)
 	assert_kept(pair, 0);
 }
 
-static void an_abort_restores_both(void **state)
+TEST(an_abort_restores_both)
 {
 	struct pair *pair = *state;
 	uint8_t before[2 * PAGE];
@@ -138,7 +140,7 @@ static void an_abort_restores_both(void **state)
 	assert_kept(pair, 0);
 }
 
-static void what_is_tracked_is_found_in_each(void **state)
+TEST(what_is_tracked_is_found_in_each)
 {
 	struct pair *pair = *state;
 	perseas_tx_t *tx;
@@ -154,7 +156,7 @@ static void what_is_tracked_is_found_in_each(void **state)
 }
 
 /* A transaction that is held back, and one that is checked. */
-static void other_ways_keep_them_apart(void **state)
+TEST(other_ways_keep_them_apart)
 {
 	struct pair *pair = *state;
 	perseas_tx_t *tx;
@@ -169,17 +171,4 @@ static void other_ways_keep_them_apart(void **state)
 	}
 	assert_int_equal(perseas_flush(pair->o->p), 0);
 	assert_kept(pair, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(ranges_on_both_sides_are_two, setup, teardown),
-		cmocka_unit_test_setup_teardown(savepoints_keep_them_apart, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_abort_restores_both, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_tracked_is_found_in_each, setup, teardown),
-		cmocka_unit_test_setup_teardown(other_ways_keep_them_apart, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

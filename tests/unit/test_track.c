@@ -41,9 +41,8 @@ static void changes_are_sent(void)
 	assert_stored();
 }
 
-static void what_was_changed_is_sent(void **state)
+TEST(what_was_changed_is_sent)
 {
-	(void)state;
 	each_way(changes_are_sent);
 }
 
@@ -64,9 +63,8 @@ static void changes_are_put_back(void)
 	assert_int_equal(owner_stat(o).seq, seq);
 }
 
-static void abort_puts_back_what_was_changed(void **state)
+TEST(abort_puts_back_what_was_changed)
 {
-	(void)state;
 	each_way(changes_are_put_back);
 }
 
@@ -97,9 +95,8 @@ static void both_kinds(void)
 	assert_stored();
 }
 
-static void both_kinds_get_along(void **state)
+TEST(both_kinds_get_along)
 {
-	(void)state;
 	each_way(both_kinds);
 }
 
@@ -139,9 +136,8 @@ static void is_alone(void)
 	assert_stored();
 }
 
-static void a_tracked_transaction_is_alone(void **state)
+TEST(a_tracked_transaction_is_alone)
 {
-	(void)state;
 	each_way(is_alone);
 }
 
@@ -178,17 +174,15 @@ static void with_a_turn(void)
 	assert_stored();
 }
 
-static void it_may_take_a_turn(void **state)
+TEST(it_may_take_a_turn)
 {
-	(void)state;
 	each_way(with_a_turn);
 }
 
-static void it_must_be_asked_for(void **state)
+TEST(it_must_be_asked_for)
 {
 	perseas_tx_t *tx;
 
-	(void)state;
 	begin_store(&ways[0], 1);
 	assert_non_null(strstr(perseas_report(o->p), "PERSEAS_TRACKED: commits compare"));
 	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK | 8, &tx), PERSEAS_EINVAL);
@@ -225,9 +219,8 @@ static void beside_a_heap(void)
 	assert_int_equal(owner_stat(o).range_bytes, before + 8);
 }
 
-static void a_heap_may_be_beside_it(void **state)
+TEST(a_heap_may_be_beside_it)
 {
-	(void)state;
 	each_way(beside_a_heap);
 }
 
@@ -263,9 +256,8 @@ static void refused(void)
 	assert_stored();
 }
 
-static void what_was_refused_is_found_again(void **state)
+TEST(what_was_refused_is_found_again)
 {
-	(void)state;
 	each_way(refused);
 }
 
@@ -294,9 +286,8 @@ static void no_room(void)
 	assert_stored();
 }
 
-static void without_room_it_is_found_anew(void **state)
+TEST(without_room_it_is_found_anew)
 {
-	(void)state;
 	each_way(no_room);
 }
 
@@ -324,9 +315,8 @@ static void too_much(void)
 	assert_stored();
 }
 
-static void too_much_can_be_made_less(void **state)
+TEST(too_much_can_be_made_less)
 {
-	(void)state;
 	each_way(too_much);
 }
 
@@ -345,9 +335,8 @@ static void fenced(void)
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
-static void who_is_fenced_puts_it_back(void **state)
+TEST(who_is_fenced_puts_it_back)
 {
-	(void)state;
 	each_way(fenced);
 }
 
@@ -376,9 +365,8 @@ static void stored_beside(void)
 	assert_stored();
 }
 
-static void what_is_stored_beside_is_found_next(void **state)
+TEST(what_is_stored_beside_is_found_next)
 {
-	(void)state;
 	each_way(stored_beside);
 }
 
@@ -417,9 +405,8 @@ static void copied_beside(void)
 	assert_memory_equal(large_of_first(), expected, LARGE);
 }
 
-static void a_copy_has_none_of_its_bytes(void **state)
+TEST(a_copy_has_none_of_its_bytes)
 {
-	(void)state;
 	each_way_of(3, copied_beside);
 }
 
@@ -437,9 +424,8 @@ static void killed(void)
 	assert_memory_equal(large, expected, LARGE);
 }
 
-static void it_is_rolled_back_by_the_next_owner(void **state)
+TEST(it_is_rolled_back_by_the_next_owner)
 {
-	(void)state;
 	each_way(killed);
 }
 
@@ -467,31 +453,7 @@ static void random_ones(void)
 	assert_stored();
 }
 
-static void random_changes_are_all_there(void **state)
+TEST(random_changes_are_all_there)
 {
-	(void)state;
 	each_way(random_ones);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_changed_is_sent),
-		cmocka_unit_test(abort_puts_back_what_was_changed),
-		cmocka_unit_test(both_kinds_get_along),
-		cmocka_unit_test(a_tracked_transaction_is_alone),
-		cmocka_unit_test(it_may_take_a_turn),
-		cmocka_unit_test(a_heap_may_be_beside_it),
-		cmocka_unit_test(it_must_be_asked_for),
-		cmocka_unit_test(what_was_refused_is_found_again),
-		cmocka_unit_test(without_room_it_is_found_anew),
-		cmocka_unit_test(too_much_can_be_made_less),
-		cmocka_unit_test(who_is_fenced_puts_it_back),
-		cmocka_unit_test(what_is_stored_beside_is_found_next),
-		cmocka_unit_test(a_copy_has_none_of_its_bytes),
-		cmocka_unit_test(it_is_rolled_back_by_the_next_owner),
-		cmocka_unit_test(random_changes_are_all_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

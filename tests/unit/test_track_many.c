@@ -79,17 +79,7 @@ static void thousands(void)
 	assert_thousands_stored(3);
 }
 
-static void thousands_are_found_whatever_their_order(void **state)
+TEST(thousands_are_found_whatever_their_order)
 {
-	(void)state;
 	each_way(thousands);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(thousands_are_found_whatever_their_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
  * test_turn.c - whose turn it is to open a store: a standby's decision, without clocks and mirrors.
  */
 #include "../../client/standby/turn.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define MS ((uint64_t)1000000)
 #define BEGIN (1000 * MS) /* when it all begins */
@@ -21,11 +17,10 @@ static bool comes(struct ps_turn *turn, enum ps_ownership ownership, uint64_t ms
 }
 
 /* Nothing but news of the mirrors makes a difference to it. */
-static void nobody_goes_while_an_owner_lives(void **state)
+TEST(nobody_goes_while_an_owner_lives)
 {
 	struct ps_turn turn = { .order = 0 };
 
-	(void)state;
 	assert_false(comes(&turn, PS_OWNER_LIVES, 0));
 	assert_true(until == PS_NEVER);
 	assert_false(comes(&turn, PS_OWNER_LIVES, 1000000));
@@ -33,30 +28,27 @@ static void nobody_goes_while_an_owner_lives(void **state)
 }
 
 /* Mirrors that come back send no news to who does not watch them. */
-static void nobody_goes_while_it_is_not_known(void **state)
+TEST(nobody_goes_while_it_is_not_known)
 {
 	struct ps_turn turn = { .order = 0 };
 
-	(void)state;
 	assert_false(comes(&turn, PS_OWNER_UNKNOWN, 0));
 	assert_true(until == BEGIN + PS_TURN_LOOK_MS * MS);
 }
 
-static void the_first_goes_at_once(void **state)
+TEST(the_first_goes_at_once)
 {
 	struct ps_turn turn = { .order = 0 };
 
-	(void)state;
 	assert_true(comes(&turn, PS_OWNER_NONE, 0));
 	assert_true(comes(&turn, PS_OWNER_NONE, 1));
 }
 
 /* However often it looks meanwhile. */
-static void others_wait_for_their_turn(void **state)
+TEST(others_wait_for_their_turn)
 {
 	struct ps_turn turn = { .order = 2 };
 
-	(void)state;
 	assert_false(comes(&turn, PS_OWNER_NONE, 0));
 	assert_true(until == BEGIN + 500 * MS);
 	assert_false(comes(&turn, PS_OWNER_NONE, 499));
@@ -65,13 +57,12 @@ static void others_wait_for_their_turn(void **state)
 }
 
 /* Until it has had the time to open the store: it may have gone, too. */
-static void another_one_is_left_the_store_that_it_is_given(void **state)
+TEST(another_one_is_left_the_store_that_it_is_given)
 {
 	static const uint8_t mark[PS_OWNER_MARK] = { 1, 2, 3, 4 }, other[PS_OWNER_MARK] = { 5 };
 	struct ps_turn turn = { .order = 0 };
 	struct ps_standing_now now = { .ownership = PS_OWNER_LIVES };
 
-	(void)state;
 	now.handing.asked = now.handing.there = true;
 	memcpy(now.handing.to, mark, sizeof(mark));
 	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
@@ -89,13 +80,12 @@ static void another_one_is_left_the_store_that_it_is_given(void **state)
 }
 
 /* Once it is free, and whatever its order. An open that failed is no reason to claim it at once. */
-static void who_is_meant_waits_for_nobody(void **state)
+TEST(who_is_meant_waits_for_nobody)
 {
 	static const uint8_t mark[PS_OWNER_MARK] = { 1, 2, 3, 4 }, other[PS_OWNER_MARK] = { 5 };
 	struct ps_turn turn = { .order = 9 };
 	struct ps_standing_now now = { .ownership = PS_OWNER_LIVES };
 
-	(void)state;
 	memcpy(now.handing.to, mark, sizeof(mark));
 	now.handing.asked = true;
 	assert_false(ps_turn_is_heir(&turn, &now, mark, BEGIN));
@@ -113,11 +103,10 @@ static void who_is_meant_waits_for_nobody(void **state)
 }
 
 /* An owner came, and went: those who come first have their time anew. */
-static void a_turn_begins_anew_after_an_owner(void **state)
+TEST(a_turn_begins_anew_after_an_owner)
 {
 	struct ps_turn turn = { .order = 1 };
 
-	(void)state;
 	assert_false(comes(&turn, PS_OWNER_NONE, 0));
 	assert_false(comes(&turn, PS_OWNER_LIVES, 200));
 	assert_false(comes(&turn, PS_OWNER_NONE, 300));
@@ -129,12 +118,11 @@ static void a_turn_begins_anew_after_an_owner(void **state)
 }
 
 /* Claims that lead to nothing raise epochs, and keep others from the store. */
-static void who_failed_rests_for_longer_and_longer(void **state)
+TEST(who_failed_rests_for_longer_and_longer)
 {
 	struct ps_turn turn = { .order = 0 };
 	uint64_t now = 0, rest = 100;
 
-	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
 		assert_true(comes(&turn, PS_OWNER_NONE, now));
 		ps_turn_failed(&turn, BEGIN + now * MS);
@@ -147,11 +135,10 @@ static void who_failed_rests_for_longer_and_longer(void **state)
 }
 
 /* What it failed with says nothing of the next owner. */
-static void an_owner_ends_the_counting(void **state)
+TEST(an_owner_ends_the_counting)
 {
 	struct ps_turn turn = { .order = 0 };
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++)
 		ps_turn_failed(&turn, BEGIN);
 	assert_false(comes(&turn, PS_OWNER_LIVES, 5000));
@@ -164,12 +151,11 @@ static void an_owner_ends_the_counting(void **state)
 }
 
 /* An owner that lets go of the store long after it was held before holds back all the same. */
-static void who_had_its_turn_is_held_anew(void **state)
+TEST(who_had_its_turn_is_held_anew)
 {
 	struct ps_standing_now now = { .ownership = PS_OWNER_NONE };
 	struct ps_turn turn = { .order = 0 };
 
-	(void)state;
 	assert_false(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
 	assert_true(comes(&turn, PS_OWNER_NONE, 0));
 	ps_turn_over(&turn);
@@ -179,13 +165,12 @@ static void who_had_its_turn_is_held_anew(void **state)
 
 /* Whoever is meant claims, again and again, and never has the store open: others come in the time
  * that it was left. Of another handover the time begins anew. */
-static void claims_give_no_more_time(void **state)
+TEST(claims_give_no_more_time)
 {
 	const uint64_t end = BEGIN + PS_TURN_YIELD_MS * MS;
 	struct ps_standing_now asked = { .ownership = PS_OWNER_NONE }, claimed = { 0 };
 	struct ps_turn turn = { .order = 0 };
 
-	(void)state;
 	asked.handing.asked = asked.handing.there = true;
 	asked.handing.id[0] = 1;
 	claimed.ownership = PS_OWNER_LIVES;
@@ -200,12 +185,11 @@ static void claims_give_no_more_time(void **state)
 }
 
 /* The owner that was asked is back before anybody else came. */
-static void an_owner_that_came_again_is_waited_for_anew(void **state)
+TEST(an_owner_that_came_again_is_waited_for_anew)
 {
 	struct ps_standing_now now = { .ownership = PS_OWNER_NONE };
 	struct ps_turn turn = { .order = 0 };
 
-	(void)state;
 	now.handing.asked = now.handing.there = true;
 	assert_true(ps_turn_is_held(&turn, &now, NULL, BEGIN, &until));
 	now.ownership = PS_OWNER_LIVES;
@@ -213,24 +197,4 @@ static void an_owner_that_came_again_is_waited_for_anew(void **state)
 	now.ownership = PS_OWNER_NONE;
 	assert_true(
 		ps_turn_is_held(&turn, &now, NULL, BEGIN + (PS_TURN_YIELD_MS + 500) * MS, &until));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_goes_while_an_owner_lives),
-		cmocka_unit_test(nobody_goes_while_it_is_not_known),
-		cmocka_unit_test(the_first_goes_at_once),
-		cmocka_unit_test(others_wait_for_their_turn),
-		cmocka_unit_test(another_one_is_left_the_store_that_it_is_given),
-		cmocka_unit_test(who_is_meant_waits_for_nobody),
-		cmocka_unit_test(a_turn_begins_anew_after_an_owner),
-		cmocka_unit_test(who_failed_rests_for_longer_and_longer),
-		cmocka_unit_test(an_owner_ends_the_counting),
-		cmocka_unit_test(who_had_its_turn_is_held_anew),
-		cmocka_unit_test(claims_give_no_more_time),
-		cmocka_unit_test(an_owner_that_came_again_is_waited_for_anew),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,18 +5,14 @@
 #include "../support/env_direct.h"
 #include "../../client/core/handle.h"
 #include "../../client/core/tx.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SIZE = 20000 };
 
@@ -27,14 +23,14 @@ struct fixture {
 	uint8_t before[SIZE];
 };
 
-static uint64_t state;
+static uint64_t random_state;
 
 static uint64_t draw(uint64_t below)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % below;
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % below;
 }
 
 /* A store with one published segment, whose bytes are none of them alike. */
@@ -45,7 +41,7 @@ static int open_with(void **out, uint64_t log_size, uint64_t ring_size)
 	struct ps_error error;
 	void *addr;
 
-	state = 0x1998;
+	random_state = 0x1998;
 	f->d = direct_new(1, 1);
 	options.flags = PERSEAS_CREATE;
 	options.log_size = log_size;
@@ -89,6 +85,8 @@ static int teardown(void **out)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static perseas_tx_t *begin(struct fixture *f)
 {
 	perseas_tx_t *tx;
@@ -127,9 +125,9 @@ static void count_images(struct fixture *f, perseas_tx_t *tx, unsigned *times)
 
 /* Ranges that overlap in every way, with stores between them: each declared byte is in the
  * record once, as it was before the first store, and abort puts all of them back. */
-static void test_each_byte_is_kept_once_and_put_back(void **arg)
+TEST(test_each_byte_is_kept_once_and_put_back)
 {
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	static unsigned times[SIZE];
 	static bool declared[SIZE];
 
@@ -154,9 +152,9 @@ static void test_each_byte_is_kept_once_and_put_back(void **arg)
 }
 
 /* A record that grows forwards, field after field, is one entry and goes out as one write. */
-static void test_adjacent_ranges_become_one_entry(void **arg)
+TEST(test_adjacent_ranges_become_one_entry)
 {
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	perseas_tx_t *tx = begin(f);
 	static unsigned times[SIZE];
 
@@ -174,9 +172,9 @@ static void test_adjacent_ranges_become_one_entry(void **arg)
 
 /* Many transactions are open at the same time, apart from each other, and end in any order:
  * those that abort take nothing from those that commit. */
-static void test_open_transactions_do_not_disturb_each_other(void **arg)
+TEST(test_open_transactions_do_not_disturb_each_other)
 {
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	perseas_tx_t *txs[16];
 
 	for (int round = 0; round < 50; round++) {
@@ -203,9 +201,9 @@ static void test_open_transactions_do_not_disturb_each_other(void **arg)
 }
 
 /* Nothing was declared, or nothing but empty ranges: commit sends nothing and takes no seq. */
-static void test_empty_transaction_sends_nothing(void **arg)
+TEST(test_empty_transaction_sends_nothing)
 {
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	uint64_t chains = f->d->chain_count, seq = f->p->commit.seq;
 	perseas_tx_t *tx = begin(f);
 
@@ -217,9 +215,9 @@ static void test_empty_transaction_sends_nothing(void **arg)
 
 /* The largest record that a log of 4096 bytes takes has 2048; one byte more is refused, leaves
  * the transaction as it was, and what it has can still be committed or aborted. */
-static void test_too_big_for_the_log(void **arg)
+TEST_WITH(test_too_big_for_the_log, setup_small_log, teardown)
 {
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	const unsigned most = 2048 - sizeof(struct ps_record) - sizeof(struct ps_range);
 	perseas_tx_t *tx = begin(f);
 	static unsigned times[SIZE];
@@ -246,9 +244,9 @@ static void test_too_big_for_the_log(void **arg)
 }
 
 /* A quarter of the ring is 16 KiB, for record and after-images together. */
-static void test_too_big_for_the_ring(void **arg)
+TEST_WITH(test_too_big_for_the_ring, setup_small_ring, teardown)
 {
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	perseas_tx_t *tx = begin(f);
 
 	assert_int_equal(perseas_set_range(tx, f->bytes, 8200), PERSEAS_ETOOBIG);
@@ -292,19 +290,20 @@ static unsigned fill(struct fixture *f, unsigned length, bool upwards)
 }
 
 /* What goes without a call and what does not meet the same limits, and log the same. */
-static void test_both_ways_log_alike(void **arg)
+TEST_WITH(test_both_ways_log_alike, setup_small_log, teardown)
 {
 	static const unsigned lengths[] = { 1, 3, 7, 8, 9, 15, 16, 31, 100, 255, 256, 257 };
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 		assert_int_equal(fill(f, lengths[i], true), fill(f, lengths[i], false));
 }
+TEST_ALSO(test_both_ways_log_alike, setup_small_ring, teardown);
 
 /* Very many small ranges: the chain is longer than a frame of the wire takes, and whole. */
-static void test_thousands_of_ranges(void **arg)
+TEST(test_thousands_of_ranges)
 {
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	perseas_tx_t *tx = begin(f);
 	uint64_t size;
 	uint8_t *mirror = memory_heap_piece(f->d->mirrors[0].memory, "bank", "segment-0.1", &size);
@@ -320,9 +319,9 @@ static void test_thousands_of_ranges(void **arg)
 }
 
 /* The same transactions again and again: after the first of them no memory is asked for. */
-static void test_steady_state_allocates_nothing(void **arg)
+TEST(test_steady_state_allocates_nothing)
 {
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	struct perseas_stat first, last;
 
 	for (int round = 0; round < 2000; round++) {
@@ -357,9 +356,9 @@ static bool note_barrier(struct ps_env *env)
 
 /* A resync is about to look into transactions: all threads have seen that they are watched before
  * it looks whether one of them is at work. */
-static void test_watching_begins_with_a_barrier(void **arg)
+TEST(test_watching_begins_with_a_barrier)
 {
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	struct ps_env_ops ops = *f->p->env->ops;
 	struct {
 		struct ps_env env;
@@ -400,10 +399,10 @@ static void look_inside(int number, siginfo_t *info, void *context)
 }
 
 /* Without the lock, set_range says that it is at work: a resync waits for that to pass. */
-static void test_set_range_is_seen_at_work(void **arg)
+TEST(test_set_range_is_seen_at_work)
 {
 	const struct sigaction look = { .sa_sigaction = look_inside, .sa_flags = SA_SIGINFO };
-	struct fixture *f = *arg;
+	struct fixture *f = *state;
 	struct sigaction before;
 
 	assert_false(atomic_load(&f->p->careful));
@@ -419,25 +418,4 @@ static void test_set_range_is_seen_at_work(void **arg)
 	assert_true(hidden.busy);
 	assert_false(atomic_load(&hidden.tx->busy));
 	perseas_abort(hidden.tx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(test_each_byte_is_kept_once_and_put_back, setup),
-		TEST(test_adjacent_ranges_become_one_entry, setup),
-		TEST(test_open_transactions_do_not_disturb_each_other, setup),
-		TEST(test_empty_transaction_sends_nothing, setup),
-		TEST(test_too_big_for_the_log, setup_small_log),
-		TEST(test_too_big_for_the_ring, setup_small_ring),
-		TEST(test_both_ways_log_alike, setup_small_log),
-		TEST(test_both_ways_log_alike, setup_small_ring),
-		TEST(test_thousands_of_ranges, setup),
-		TEST(test_steady_state_allocates_nothing, setup),
-		TEST(test_watching_begins_with_a_barrier, setup),
-		TEST(test_set_range_is_seen_at_work, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

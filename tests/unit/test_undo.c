@@ -4,13 +4,9 @@
  */
 #include "record_rig.h"
 #include "../../proto/image/undo.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { GUARD = 32, LENGTH = 24, AT = 100, BEFORE = 80 };
 
@@ -36,11 +32,10 @@ static void assert_untouched(const struct fixture *f)
 }
 
 /* Ranges of every length around the window, byte by byte. */
-static void a_range_is_clipped_at_both_edges(void **state)
+TEST(a_range_is_clipped_at_both_edges)
 {
 	struct fixture f;
 
-	(void)state;
 	for (uint64_t offset = AT - 40; offset < AT + LENGTH + 4; offset++) {
 		for (uint32_t length = 0; length < BEFORE; length++) {
 			const struct ps_range range = { 3, length, offset };
@@ -58,7 +53,7 @@ static void a_range_is_clipped_at_both_edges(void **state)
 }
 
 /* What is not of the window's bytes, though its numbers come near or wrap. */
-static void a_range_elsewhere_changes_nothing(void **state)
+TEST(a_range_elsewhere_changes_nothing)
 {
 	static const struct ps_range ranges[] = {
 		{ 2, LENGTH, AT },
@@ -71,7 +66,6 @@ static void a_range_elsewhere_changes_nothing(void **state)
 	};
 	struct fixture f;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
 		make(&f);
 		ps_window_put(&f.window, &ranges[i], f.before);
@@ -80,13 +74,12 @@ static void a_range_elsewhere_changes_nothing(void **state)
 }
 
 /* A length that no memory has: of the before-image no more is read than the window takes. */
-static void a_huge_range_fills_the_window_and_no_more(void **state)
+TEST(a_huge_range_fills_the_window_and_no_more)
 {
 	const struct ps_range range = { 3, UINT32_MAX, AT - 10 };
 	struct fixture f;
 	uint8_t *exact = malloc(10 + LENGTH);
 
-	(void)state;
 	make(&f);
 	memcpy(exact, f.before, 10 + LENGTH);
 	ps_window_put(&f.window, &range, exact);
@@ -97,14 +90,13 @@ static void a_huge_range_fills_the_window_and_no_more(void **state)
 }
 
 /* Two entries of one record that overlap: the first one tells what was there before. */
-static void the_last_entry_goes_back_first(void **state)
+TEST(the_last_entry_goes_back_first)
 {
 	_Alignas(64) uint8_t memory[512];
 	struct ps_record *record = begin_record(memory, PS_RECORD_TRANSACTION);
 	uint8_t first[8], second[8];
 	struct fixture f;
 
-	(void)state;
 	make(&f);
 	memset(first, 1, sizeof first);
 	memset(second, 2, sizeof second);
@@ -120,30 +112,16 @@ static void the_last_entry_goes_back_first(void **state)
 }
 
 /* What it names was not there before. */
-static void a_publish_has_nothing_to_put_back(void **state)
+TEST(a_publish_has_nothing_to_put_back)
 {
 	_Alignas(64) uint8_t memory[512];
 	struct ps_record *record = begin_record(memory, PS_RECORD_PUBLISH);
 	struct fixture f;
 
-	(void)state;
 	make(&f);
 	add_range(record, 3, 0, 0, f.before);
 	add_range(record, 3, AT, LENGTH, f.before);
 	ps_record_seal(record, 5, 78, 64, 0, 0);
 	ps_undo_record(record, ps_window_put, &f.window);
 	assert_untouched(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_range_is_clipped_at_both_edges),
-		cmocka_unit_test(a_range_elsewhere_changes_nothing),
-		cmocka_unit_test(a_huge_range_fills_the_window_and_no_more),
-		cmocka_unit_test(the_last_entry_goes_back_first),
-		cmocka_unit_test(a_publish_has_nothing_to_put_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static uint8_t *log_of(struct owner *o, unsigned mirror)
 }
 
 /* A mirror that was removed holds transactions that the store never had. */
-static void an_image_that_left_the_roster_is_no_candidate(void **state)
+TEST(an_image_that_left_the_roster_is_no_candidate)
 {
 	const struct perseas_roster_change leave = { .kind = PERSEAS_ROSTER_REMOVE,
 		                                     .address = "sim://0" };
@@ -31,7 +31,6 @@ static void an_image_that_left_the_roster_is_no_candidate(void **state)
 	uint8_t *log;
 	int index;
 
-	(void)state;
 	o->options.acks = 2;
 	owner_begin(o);
 	assert_int_equal(owner_change(o, &leave), 0);
@@ -82,13 +81,12 @@ static void open_between(void *arg, unsigned mirror, unsigned session, const uin
 
 /* Mirror 0 lost its memory. It says so, and is then made anew by another owner, before the others
  * are asked: what it said is no longer so. */
-static void a_mirror_that_was_empty_may_be_so_no_more(void **state)
+TEST(a_mirror_that_was_empty_may_be_so_no_more)
 {
 	struct owner *o = owner_new(3);
 	struct between between = { .o = o };
 	struct direct_tap tap = { .arg = &between, .request = open_between };
 
-	(void)state;
 	o->options.acks = 2;
 	owner_begin(o);
 	assert_int_equal(owner_put(o, 0, 100, 7), 0);
@@ -130,12 +128,11 @@ static struct owner *begin_three(void)
 }
 
 /* Nobody named it: the store is opened by the two others, and mirror 1 has one session. */
-static void an_address_that_leads_elsewhere_keeps_nobody_out(void **state)
+TEST(an_address_that_leads_elsewhere_keeps_nobody_out)
 {
 	struct perseas_mirror_stat stat;
 	struct owner *o = begin_three();
 
-	(void)state;
 	if (open_elsewhere(o, "sim://0,sim://1"))
 		fail_msg("%s", o->error.text);
 	assert_non_null(strstr(perseas_report(o->p), "sim://2 is the same mirror as sim://1"));
@@ -160,11 +157,10 @@ static void an_address_that_leads_elsewhere_keeps_nobody_out(void **state)
 }
 
 /* One of the two others does not run: what is told twice is not R of three. */
-static void an_address_that_leads_elsewhere_has_no_vote(void **state)
+TEST(an_address_that_leads_elsewhere_has_no_vote)
 {
 	struct owner *o = begin_three();
 
-	(void)state;
 	direct_crash(o->d, 0);
 	assert_int_equal(open_elsewhere(o, "sim://1"), PERSEAS_EQUORUM);
 	assert_non_null(strstr(o->error.text, "1 of 3 mirrors answered"));
@@ -173,26 +169,12 @@ static void an_address_that_leads_elsewhere_has_no_vote(void **state)
 }
 
 /* That both were named is a mistake of who named them. */
-static void a_mirror_that_is_named_twice_is_refused(void **state)
+TEST(a_mirror_that_is_named_twice_is_refused)
 {
 	struct owner *o = begin_three();
 
-	(void)state;
 	assert_int_equal(open_elsewhere(o, "sim://0,sim://1,sim://2"), PERSEAS_EINVAL);
 	assert_non_null(
 		strstr(o->error.text, "sim://1 and sim://2 are the same mirror: name it once"));
 	owner_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_image_that_left_the_roster_is_no_candidate),
-		cmocka_unit_test(a_mirror_that_was_empty_may_be_so_no_more),
-		cmocka_unit_test(an_address_that_leads_elsewhere_keeps_nobody_out),
-		cmocka_unit_test(an_address_that_leads_elsewhere_has_no_vote),
-		cmocka_unit_test(a_mirror_that_is_named_twice_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,14 +63,13 @@ static void await_over(perseas_t *p, const char *fabric, unsigned wanted)
 }
 
 /* A bank from its making to the next owner, with three mirrors. */
-static void a_store_lives_over_rdma(void **state)
+TEST(a_store_lives_over_rdma)
 {
 	struct nodes *n = nodes_new(3, &plain, "");
 	struct perseas_stat stat;
 	uint8_t *bytes, *copy = malloc(SIZE);
 	perseas_t *p = begin(n, &bytes);
 
-	(void)state;
 	assert_over(p, "rdma");
 	for (unsigned i = 0; i < 500; i++)
 		put_well(p, bytes + i * 100, 1 + i % 200, (uint8_t)i);
@@ -89,7 +88,7 @@ static void a_store_lives_over_rdma(void **state)
 }
 
 /* What a transaction asks of the devices: a doorbell and a completion for each mirror. */
-static void a_commit_is_one_doorbell_a_mirror(void **state)
+TEST(a_commit_is_one_doorbell_a_mirror)
 {
 	enum { COMMITS = 200, MIRRORS = 3 };
 	struct nodes *n = nodes_new(MIRRORS, &plain, "");
@@ -97,7 +96,6 @@ static void a_commit_is_one_doorbell_a_mirror(void **state)
 	uint8_t *bytes;
 	perseas_t *p = begin(n, &bytes);
 
-	(void)state;
 	(void)verbs_fake_counts();
 	for (unsigned i = 0; i < COMMITS; i++)
 		put_well(p, bytes + 64 * i, 64, (uint8_t)i);
@@ -112,14 +110,13 @@ static void a_commit_is_one_doorbell_a_mirror(void **state)
 }
 
 /* A second owner takes the store over while the first is alive. */
-static void a_takeover_fences_the_owner_before(void **state)
+TEST(a_takeover_fences_the_owner_before)
 {
 	struct nodes *n = nodes_new(3, &plain, "");
 	uint8_t *bytes, *theirs;
 	perseas_t *p = begin(n, &bytes), *q;
 	int rc;
 
-	(void)state;
 	put_well(p, bytes, 100, 42);
 	assert_int_equal(nodes_open(n, &verbs_fake_table, 0, &q), PERSEAS_EBUSY);
 	q = nodes_open_well(n, PERSEAS_TAKEOVER);
@@ -141,7 +138,7 @@ static void a_takeover_fences_the_owner_before(void **state)
 
 /* Queue pairs break, at either end; nothing is lost, and the mirrors come back by replay: over tcp
  * those that broke often, until rdma is asked again. */
-static void what_a_break_interrupted_is_replayed(void **state)
+TEST(what_a_break_interrupted_is_replayed)
 {
 	struct nodes *n = nodes_new(3, &plain, "");
 	uint8_t *bytes, *copy = malloc(SIZE);
@@ -149,7 +146,6 @@ static void what_a_break_interrupted_is_replayed(void **state)
 	struct perseas_stat stat;
 	unsigned commits = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < 9; round++) {
 		struct ibv_qp *qp = round % 3 ? verbs_fake_active_qp() : verbs_fake_passive_qp();
 
@@ -183,13 +179,12 @@ static void what_a_break_interrupted_is_replayed(void **state)
 }
 
 /* A daemon stops, commits go on with the others, and it comes back. */
-static void a_mirror_that_was_away_catches_up(void **state)
+TEST(a_mirror_that_was_away_catches_up)
 {
 	struct nodes *n = nodes_new(3, &plain, "");
 	uint8_t *bytes;
 	perseas_t *p = begin(n, &bytes);
 
-	(void)state;
 	for (unsigned round = 0; round < 3; round++) {
 		node_stop(n, round);
 		for (unsigned i = 0; i < 20; i++)
@@ -204,13 +199,12 @@ static void a_mirror_that_was_away_catches_up(void **state)
 
 /* No RDMA at one end or the other: tcp, and the reason is shown; or an error, where RDMA is
  * insisted on. */
-static void without_rdma_it_is_tcp(void **state)
+TEST(without_rdma_it_is_tcp)
 {
 	struct nodes *n = nodes_new(1, &plain, "");
 	uint8_t *bytes;
 	perseas_t *p = begin(n, &bytes);
 
-	(void)state;
 	perseas_close(p);
 	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, UINT32_MAX, ENODEV);
 	p = nodes_open_well(n, 0);
@@ -246,14 +240,13 @@ static void await_later(perseas_t *p, unsigned index)
 /* The owner's connection manager sends nothing any more, as after a cable was out: sessions that
  * break are taken up over tcp, which says why, and stay there undisturbed. When it works again each
  * goes back to rdma once. */
-static void rdma_that_works_again_is_taken_up(void **state)
+TEST(rdma_that_works_again_is_taken_up)
 {
 	struct nodes *n = nodes_new(3, &plain, "");
 	struct perseas_stat before, after;
 	uint8_t *bytes;
 	perseas_t *p = begin(n, &bytes);
 
-	(void)state;
 	verbs_fake_fail(VERBS_FAKE_connect, 0, UINT32_MAX, EINVAL);
 	for (unsigned i = 0; i < 3; i++) {
 		verbs_fake_break(verbs_fake_active_qp());
@@ -281,13 +274,12 @@ static void rdma_that_works_again_is_taken_up(void **state)
 
 /* Links come up, and each of them breaks, as where packets are lost. The third one is enough to go
  * over tcp, and one more when rdma has been taken up again. */
-static void rdma_that_breaks_again_and_again_is_left(void **state)
+TEST(rdma_that_breaks_again_and_again_is_left)
 {
 	struct nodes *n = nodes_new(1, &plain, "");
 	uint8_t *bytes;
 	perseas_t *p = begin(n, &bytes);
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		await_over(p, "rdma", 1);
 		verbs_fake_break(verbs_fake_active_qp());
@@ -302,13 +294,12 @@ static void rdma_that_breaks_again_and_again_is_left(void **state)
 	nodes_free(n);
 }
 
-static void rdma_that_is_insisted_on_is_missed(void **state)
+TEST(rdma_that_is_insisted_on_is_missed)
 {
 	const struct rdma_options off = { .on = false };
 	struct nodes *n = nodes_new(1, &off, "rdma://");
 	perseas_t *p = NULL;
 
-	(void)state;
 	assert_int_not_equal(nodes_open(n, &verbs_fake_table, PERSEAS_CREATE, &p), 0);
 	assert_null(p);
 	if (!strstr(n->error.text, "--rdma off"))
@@ -317,13 +308,12 @@ static void rdma_that_is_insisted_on_is_missed(void **state)
 }
 
 /* The mirror's host dies without a word while nothing is committed. */
-static void a_dead_host_is_noticed_on_an_idle_link(void **state)
+TEST(a_dead_host_is_noticed_on_an_idle_link)
 {
 	struct nodes *n = nodes_new(3, &plain, "");
 	uint8_t *bytes;
 	perseas_t *p = begin(n, &bytes);
 
-	(void)state;
 	n->nodes[1].device->dead = true;
 	for (int i = 0; mirror_stat(p, 1).state == PERSEAS_MIRROR_LIVE; i++) {
 		struct pollfd nothing = { .fd = -1 };
@@ -337,22 +327,4 @@ static void a_dead_host_is_noticed_on_an_idle_link(void **state)
 	await_live(p, 1);
 	perseas_close(p);
 	nodes_free(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_store_lives_over_rdma),
-		cmocka_unit_test(a_commit_is_one_doorbell_a_mirror),
-		cmocka_unit_test(a_takeover_fences_the_owner_before),
-		cmocka_unit_test(what_a_break_interrupted_is_replayed),
-		cmocka_unit_test(a_mirror_that_was_away_catches_up),
-		cmocka_unit_test(without_rdma_it_is_tcp),
-		cmocka_unit_test(rdma_that_works_again_is_taken_up),
-		cmocka_unit_test(rdma_that_breaks_again_and_again_is_left),
-		cmocka_unit_test(rdma_that_is_insisted_on_is_missed),
-		cmocka_unit_test(a_dead_host_is_noticed_on_an_idle_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /*
  * test_verbs_fake.c - the devices of the tests do what devices do.
  */
+#include "../support/unit.h"
 #include "../support/verbs_peer.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct ps_verbs *const verbs = &verbs_fake_table;
 
@@ -77,13 +73,15 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+
 static uint64_t there(struct pair *pair, unsigned offset)
 {
 	return (uintptr_t)pair->mirror.bytes + offset;
 }
 
 /* Private data goes both ways, padded as InfiniBand's connection manager pads it. */
-static void private_data_arrives(void **state)
+TEST(private_data_arrives)
 {
 	struct pair *pair = *state;
 
@@ -106,7 +104,7 @@ static void private_data_arrives(void **state)
 }
 
 /* Addresses, ports and devices that are not there. */
-static void a_way_that_does_not_lead_anywhere_is_told(void **state)
+TEST(a_way_that_does_not_lead_anywhere_is_told)
 {
 	struct pair *pair = *state;
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
@@ -128,7 +126,7 @@ static void a_way_that_does_not_lead_anywhere_is_told(void **state)
 }
 
 /* Writes and reads move bytes, packet by packet, when they are told to. */
-static void bytes_move_step_by_step(void **state)
+TEST(bytes_move_step_by_step)
 {
 	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
@@ -150,7 +148,7 @@ static void bytes_move_step_by_step(void **state)
 }
 
 /* Every way to reach memory that one has no right to. */
-static void what_is_not_allowed_is_refused(void **state)
+TEST(what_is_not_allowed_is_refused)
 {
 	struct pair *pair = *state;
 	struct ibv_pd *other = verbs->alloc_pd(pair->mirror.id->verbs);
@@ -190,7 +188,7 @@ static void what_is_not_allowed_is_refused(void **state)
 }
 
 /* Memory that is not registered here, or no longer. */
-static void local_keys_are_checked(void **state)
+TEST(local_keys_are_checked)
 {
 	struct pair *pair = *state;
 	struct ibv_sge sge = { (uintptr_t)pair->owner.bytes, 8, 12345 };
@@ -210,7 +208,7 @@ static void local_keys_are_checked(void **state)
 }
 
 /* Places in the send queue come back with the completions that are taken, not before. */
-static void a_send_queue_is_full_until_completions_are_taken(void **state)
+TEST(a_send_queue_is_full_until_completions_are_taken)
 {
 	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
@@ -225,7 +223,7 @@ static void a_send_queue_is_full_until_completions_are_taken(void **state)
 }
 
 /* The peer's queue pair is destroyed; or its device says nothing any more. */
-static void a_peer_that_is_gone_runs_out_of_retries(void **state)
+TEST(a_peer_that_is_gone_runs_out_of_retries)
 {
 	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
@@ -245,7 +243,7 @@ static void a_peer_that_is_gone_runs_out_of_retries(void **state)
 }
 
 /* A message without a receive for it, and one with. */
-static void messages_need_receives(void **state)
+TEST(messages_need_receives)
 {
 	struct pair *pair = *state;
 	struct ibv_sge sge = { (uintptr_t)pair->mirror.bytes, 8, pair->mirror.mr->lkey };
@@ -265,7 +263,7 @@ static void messages_need_receives(void **state)
 }
 
 /* Arming tells of what comes, not of what has come. */
-static void a_channel_tells_of_what_comes_after_arming(void **state)
+TEST(a_channel_tells_of_what_comes_after_arming)
 {
 	struct pair *pair = *state;
 	struct pollfd fd = { .fd = pair->owner.completions->fd, .events = POLLIN };
@@ -291,7 +289,7 @@ static void a_channel_tells_of_what_comes_after_arming(void **state)
 }
 
 /* Writes overtake each other; completions do not. */
-static void a_fabric_that_reorders_keeps_completions_in_order(void **state)
+TEST(a_fabric_that_reorders_keeps_completions_in_order)
 {
 	struct pair *pair = *state;
 	const struct verbs_fake_write *writes;
@@ -319,7 +317,7 @@ static void a_fabric_that_reorders_keeps_completions_in_order(void **state)
 }
 
 /* Who ends a connection is not told; the other end is, and later of its time-wait. */
-static void the_end_of_a_connection_is_told_to_the_other(void **state)
+TEST(the_end_of_a_connection_is_told_to_the_other)
 {
 	struct pair *pair = *state;
 	struct rdma_cm_id *id;
@@ -337,7 +335,7 @@ static void the_end_of_a_connection_is_told_to_the_other(void **state)
 }
 
 /* A fault strikes the call that it is meant for, and no other. */
-static void faults_strike_as_told(void **state)
+TEST(faults_strike_as_told)
 {
 	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
@@ -364,7 +362,7 @@ static void faults_strike_as_told(void **state)
 }
 
 /* What would block for ever, or overrun, or be left behind, is counted. */
-static void misuse_is_counted(void **state)
+TEST(misuse_is_counted)
 {
 	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
@@ -392,26 +390,4 @@ static void misuse_is_counted(void **state)
 	assert_int_equal(verbs_fake_wrong(), 3);
 	verbs->ack_cm_event(event);
 	end(pair, 4); /* a completion queue is left */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		TEST(private_data_arrives),
-		TEST(a_way_that_does_not_lead_anywhere_is_told),
-		TEST(bytes_move_step_by_step),
-		TEST(what_is_not_allowed_is_refused),
-		TEST(local_keys_are_checked),
-		TEST(a_send_queue_is_full_until_completions_are_taken),
-		TEST(a_peer_that_is_gone_runs_out_of_retries),
-		TEST(messages_need_receives),
-		TEST(a_channel_tells_of_what_comes_after_arming),
-		TEST(a_fabric_that_reorders_keeps_completions_in_order),
-		TEST(the_end_of_a_connection_is_told_to_the_other),
-		TEST(faults_strike_as_told),
-		TEST(misuse_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,49 +148,33 @@ static unsigned run(const struct rdma_options *rdma, bool reorder)
 }
 
 /* What fabrics promise: writes are placed in the order in which they were posted. */
-static void every_instant_recovers(void **state)
+TEST(every_instant_recovers)
 {
 	const struct rdma_options rdma = { .on = true };
 
-	(void)state;
 	assert_int_equal(run(&rdma, false), 0);
 }
 
 /* A fabric that does not promise it, and a mirror that knows. */
-static void every_instant_recovers_in_phases(void **state)
+TEST(every_instant_recovers_in_phases)
 {
 	const struct rdma_options rdma = { .on = true, .phased = true };
 
-	(void)state;
 	assert_int_equal(run(&rdma, true), 0);
 }
 
 /* Images on persistent memory, over a fabric that reorders. */
-static void every_instant_recovers_with_flushes(void **state)
+TEST(every_instant_recovers_with_flushes)
 {
 	const struct rdma_options rdma = { .on = true, .flush = true };
 
-	(void)state;
 	assert_int_equal(run(&rdma, true), 0);
 }
 
 /* The phases are needed: without them such a fabric does harm, and this test sees it. */
-static void without_phases_a_fabric_that_reorders_does_harm(void **state)
+TEST(without_phases_a_fabric_that_reorders_does_harm)
 {
 	const struct rdma_options rdma = { .on = true };
 
-	(void)state;
 	assert_true(run(&rdma, true) > COMMITS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_instant_recovers),
-		cmocka_unit_test(every_instant_recovers_in_phases),
-		cmocka_unit_test(every_instant_recovers_with_flushes),
-		cmocka_unit_test(without_phases_a_fabric_that_reorders_does_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,15 +5,10 @@
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/fields.h"
 #include "../../proto/data/frame.h"
+#include "../support/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { NOW = PS_PROTOCOL_VERSION, BEFORE = PS_PROTOCOL_LEAST };
 
@@ -29,8 +24,10 @@ static int unlimited(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { unlimited, NULL };
+
 /* What a mirror of both versions says to owners of each kind. */
-static void a_mirror_answers_with_the_highest_common_version(void **state)
+TEST(a_mirror_answers_with_the_highest_common_version)
 {
 	static const struct {
 		unsigned least, most; /* of the owner; 0: it names one version */
@@ -43,7 +40,6 @@ static void a_mirror_answers_with_the_highest_common_version(void **state)
 		{ 1, UINT16_MAX, NOW },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		const uint32_t hello = both(table[i].least, table[i].most);
 		const uint32_t answer = ps_version_answer(hello);
@@ -57,9 +53,8 @@ static void a_mirror_answers_with_the_highest_common_version(void **state)
 }
 
 /* A process that is held to the version before is to others as one that knows no other. */
-static void a_mirror_of_the_version_before_knows_no_ranges(void **state)
+TEST(a_mirror_of_the_version_before_knows_no_ranges)
 {
-	(void)state;
 	ps_version_limit(BEFORE);
 	assert_int_equal(ps_version_greeting(), BEFORE);
 	assert_int_equal(ps_version_common(BEFORE), BEFORE);
@@ -69,12 +64,11 @@ static void a_mirror_of_the_version_before_knows_no_ranges(void **state)
 }
 
 /* What the owner makes of any answer: of every version near, and of ranges of them. */
-static void an_owner_takes_only_a_version_that_it_offered(void **state)
+TEST(an_owner_takes_only_a_version_that_it_offered)
 {
 	const uint32_t sent = ps_version_greeting();
 	uint32_t again;
 
-	(void)state;
 	assert_int_equal(sent, both(BEFORE, NOW));
 	assert_int_equal(ps_version_agreed(sent, NOW, &again), NOW);
 	assert_int_equal(again, 0);
@@ -98,9 +92,8 @@ static void an_owner_takes_only_a_version_that_it_offered(void **state)
 }
 
 /* Both ends by themselves come to the same: an owner that was answered knows it, too. */
-static void both_ends_agree_whatever_they_are(void **state)
+TEST(both_ends_agree_whatever_they_are)
 {
-	(void)state;
 	for (unsigned owner = BEFORE; owner <= NOW; owner++)
 		for (unsigned mirror = BEFORE; mirror <= NOW; mirror++) {
 			uint32_t sent, answer, again;
@@ -124,12 +117,11 @@ static void both_ends_agree_whatever_they_are(void **state)
 		}
 }
 
-static void a_limit_is_a_version_that_there_is(void **state)
+TEST(a_limit_is_a_version_that_there_is)
 {
 	static const char *const wrong[] = { "",   "6",  "9",          "7x",
 		                             " 7", "-7", "4294967303", "99999999999999999999" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_false(ps_version_limit_by(wrong[i]));
 	assert_true(ps_version_limit_by(NULL));
@@ -142,11 +134,10 @@ static void a_limit_is_a_version_that_there_is(void **state)
 	assert_int_equal(ps_version_greeting(), both(BEFORE, NOW));
 }
 
-static void versions_are_named_for_people(void **state)
+TEST(versions_are_named_for_people)
 {
 	char text[PS_VERSION_TEXT];
 
-	(void)state;
 	assert_string_equal(ps_version_text(text, 7), "version 7");
 	assert_string_equal(ps_version_text(text, both(7, 8)), "versions 7 to 8");
 	assert_string_equal(ps_version_text(text, both(8, 8)), "version 8");
@@ -154,7 +145,7 @@ static void versions_are_named_for_people(void **state)
 }
 
 /* Only the message that version 8 brought is of version 8, in either direction. */
-static void a_message_is_of_the_version_that_brought_it(void **state)
+TEST(a_message_is_of_the_version_that_brought_it)
 {
 	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
 	Perseas__HostReply told = PERSEAS__HOST_REPLY__INIT;
@@ -162,7 +153,6 @@ static void a_message_is_of_the_version_that_brought_it(void **state)
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
 
-	(void)state;
 	request.id = 5;
 	assert_int_equal(ps_version_of(&request.base), 7);
 	request.body_case = PERSEAS__REQUEST__BODY_LIST;
@@ -179,12 +169,11 @@ static void a_message_is_of_the_version_that_brought_it(void **state)
 }
 
 /* A standby is older than what it says of its copy, and how soon it says that again. */
-static void a_copy_is_of_the_version_that_brought_it(void **state)
+TEST(a_copy_is_of_the_version_that_brought_it)
 {
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 	Perseas__Standby standby = PERSEAS__STANDBY__INIT;
 
-	(void)state;
 	watch.standby = &standby;
 	standby.order = 1;
 	assert_int_equal(ps_version_of(&watch.base), 7);
@@ -204,14 +193,13 @@ static const ProtobufCFieldDescriptor *field(const ProtobufCMessage *message, co
 }
 
 /* Each kind of field that messages have, without anything in it and with. */
-static void a_field_is_set_when_something_of_it_is_sent(void **state)
+TEST_WITH(a_field_is_set_when_something_of_it_is_sent, NULL, NULL)
 {
 	uint8_t byte = 0;
 	Perseas__Segment segment = PERSEAS__SEGMENT__INIT, *segments[] = { &segment };
 	Perseas__Header header = PERSEAS__HEADER__INIT;
 	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
 
-	(void)state;
 	for (unsigned i = 0; i < header.base.descriptor->n_fields; i++)
 		assert_false(ps_field_is_set(&header.base, &header.base.descriptor->fields[i]));
 	header.store = (char *)(uintptr_t) "bank";
@@ -231,21 +219,4 @@ static void a_field_is_set_when_something_of_it_is_sent(void **state)
 	assert_null(ps_field_message(&header.base, field(&header.base, "segments"), 1));
 	assert_ptr_equal(ps_field_message(&header.base, field(&header.base, "roster"), 0), &roster);
 	assert_null(ps_field_message(&header.base, field(&header.base, "roster"), 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(a_mirror_answers_with_the_highest_common_version, unlimited),
-		cmocka_unit_test_setup(a_mirror_of_the_version_before_knows_no_ranges, unlimited),
-		cmocka_unit_test_setup(an_owner_takes_only_a_version_that_it_offered, unlimited),
-		cmocka_unit_test_setup(both_ends_agree_whatever_they_are, unlimited),
-		cmocka_unit_test_setup(a_limit_is_a_version_that_there_is, unlimited),
-		cmocka_unit_test_setup(versions_are_named_for_people, unlimited),
-		cmocka_unit_test_setup(a_message_is_of_the_version_that_brought_it, unlimited),
-		cmocka_unit_test_setup(a_copy_is_of_the_version_that_brought_it, unlimited),
-		cmocka_unit_test(a_field_is_set_when_something_of_it_is_sent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

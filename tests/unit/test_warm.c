@@ -4,10 +4,12 @@
  */
 #include "warm_rig.h"
 
+const struct unit_fixture unit_fixture = { setup_warm_tcp, teardown_warm };
+
 /* --- what is taken --- */
 
 /* All of it is there before the owner dies: nothing is fetched. */
-static void what_was_left_is_taken(void **state)
+TEST(what_was_left_is_taken)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -26,9 +28,10 @@ static void what_was_left_is_taken(void **state)
 	perseas_standby_close(s);
 	assert_as_mirrors(rig);
 }
+TEST_ALSO(what_was_left_is_taken, setup_warm_shared, teardown_warm);
 
 /* Where memory cannot be fetched on demand, it is not read from mirrors either. */
-static void what_is_read_first_is_taken(void **state)
+TEST(what_is_read_first_is_taken)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -45,7 +48,7 @@ static void what_is_read_first_is_taken(void **state)
 }
 
 /* The owner is killed while it changes memory, and the copy follows. */
-static void whoever_is_killed_at_work_is_followed(void **state)
+TEST(whoever_is_killed_at_work_is_followed)
 {
 	struct rig *rig = *state;
 
@@ -61,8 +64,9 @@ static void whoever_is_killed_at_work_is_followed(void **state)
 		assert_as_mirrors(rig);
 	}
 }
+TEST_ALSO(whoever_is_killed_at_work_is_followed, setup_warm_shared, teardown_warm);
 
-static void what_changed_since_comes_from_mirrors(void **state)
+TEST(what_changed_since_comes_from_mirrors)
 {
 	struct rig *rig = *state;
 	perseas_standby_t *s = become_owner_behind(rig);
@@ -75,7 +79,7 @@ static void what_changed_since_comes_from_mirrors(void **state)
 	assert_as_mirrors(rig);
 }
 
-static void a_segment_may_come_later(void **state)
+TEST(a_segment_may_come_later)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own_and_obey);
@@ -116,7 +120,7 @@ static int send_after_burst(struct ps_control *control, const Perseas__Request *
 }
 
 /* An owner that is faster than whoever follows it, and does not lap it. */
-static void an_owner_that_goes_on_meanwhile_is_followed(void **state)
+TEST(an_owner_that_goes_on_meanwhile_is_followed)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own_and_obey);
@@ -194,7 +198,7 @@ static void keep_copy(perseas_standby_t *s)
 }
 
 /* What this owner changed is not what the copy has. */
-static void what_was_unmapped_is_not_taken_again(void **state)
+TEST(what_was_unmapped_is_not_taken_again)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -219,7 +223,7 @@ static void what_was_unmapped_is_not_taken_again(void **state)
 }
 
 /* For a moment there is no memory for it. */
-static void what_cannot_be_taken_is_fetched(void **state)
+TEST(what_cannot_be_taken_is_fetched)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -245,7 +249,7 @@ static void what_cannot_be_taken_is_fetched(void **state)
 }
 
 /* What may be read at such a rate at once is less than a page. */
-static void a_low_rate_is_a_rate(void **state)
+TEST(a_low_rate_is_a_rate)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -262,7 +266,7 @@ static void a_low_rate_is_a_rate(void **state)
 }
 
 /* It is given up, and not tried again at once. */
-static void without_memory_there_is_no_copy(void **state)
+TEST(without_memory_there_is_no_copy)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own_and_obey);
@@ -305,19 +309,19 @@ static void is_not_used(struct rig *rig, unsigned epochs, unsigned transactions)
 }
 
 /* Its transaction is another one than the chosen history has at that place. */
-static void a_copy_of_another_history_is_not_used(void **state)
+TEST(a_copy_of_another_history_is_not_used)
 {
 	is_not_used(*state, 1, 0);
 }
 
 /* One that was never there. */
-static void a_copy_that_is_ahead_is_not_used(void **state)
+TEST(a_copy_that_is_ahead_is_not_used)
 {
 	is_not_used(*state, 0, 1);
 }
 
 /* The log is overwritten before it was followed: then nothing is known of what changed. */
-static void a_lap_ends_a_copy(void **state)
+TEST(a_lap_ends_a_copy)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own_and_obey);
@@ -338,7 +342,7 @@ static void a_lap_ends_a_copy(void **state)
 
 /* What no log tells of is counted in the mirror's header alone: a session that is taken up again, a
  * joining, an image beside. Here it is the copy that began with another count. */
-static void what_is_no_transaction_ends_a_copy(void **state)
+TEST(what_is_no_transaction_ends_a_copy)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -354,7 +358,7 @@ static void what_is_no_transaction_ends_a_copy(void **state)
 	perseas_standby_close(s);
 }
 
-static void another_owner_ends_a_copy(void **state)
+TEST(another_owner_ends_a_copy)
 {
 	struct rig *rig = *state;
 	pid_t owner = start_process(rig, own);
@@ -374,7 +378,7 @@ static void another_owner_ends_a_copy(void **state)
 }
 
 /* The mirror that it reads from dies with the owner. */
-static void a_mirror_may_die_with_the_owner(void **state)
+TEST(a_mirror_may_die_with_the_owner)
 {
 	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
@@ -391,30 +395,4 @@ static void a_mirror_may_die_with_the_owner(void **state)
 	assert_as_made(rig, 8);
 	perseas_standby_close(s);
 	assert_as_mirrors(rig);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WARM(what_was_left_is_taken, setup_warm_tcp),
-		WARM(what_was_left_is_taken, setup_warm_shared),
-		WARM(what_is_read_first_is_taken, setup_warm_tcp),
-		WARM(whoever_is_killed_at_work_is_followed, setup_warm_tcp),
-		WARM(whoever_is_killed_at_work_is_followed, setup_warm_shared),
-		WARM(what_changed_since_comes_from_mirrors, setup_warm_tcp),
-		WARM(an_owner_that_goes_on_meanwhile_is_followed, setup_warm_tcp),
-		WARM(a_segment_may_come_later, setup_warm_tcp),
-		WARM(what_was_unmapped_is_not_taken_again, setup_warm_tcp),
-		WARM(what_cannot_be_taken_is_fetched, setup_warm_tcp),
-		WARM(a_low_rate_is_a_rate, setup_warm_tcp),
-		WARM(without_memory_there_is_no_copy, setup_warm_tcp),
-		WARM(a_copy_of_another_history_is_not_used, setup_warm_tcp),
-		WARM(a_copy_that_is_ahead_is_not_used, setup_warm_tcp),
-		WARM(a_lap_ends_a_copy, setup_warm_tcp),
-		WARM(another_owner_ends_a_copy, setup_warm_tcp),
-		WARM(what_is_no_transaction_ends_a_copy, setup_warm_tcp),
-		WARM(a_mirror_may_die_with_the_owner, setup_warm_tcp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,13 @@
  * right, and what another process inherits of them. There are no mirrors here.
  */
 #include "../../client/demand/warm.h"
+#include "../support/unit.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* --- pages --- */
 
@@ -44,12 +39,11 @@ static void change_page(struct ps_warm *warm, uint64_t seq, uint64_t offset)
 }
 
 /* Before that, what is read may be rolled back. */
-static void a_page_is_read_when_a_slot_covers_it(void **state)
+TEST(a_page_is_read_when_a_slot_covers_it)
 {
 	struct ps_warm *warm = two_pages();
 	struct ps_range range;
 
-	(void)state;
 	assert_false(ps_warm_next(warm, 4, 9, &range));
 	assert_true(ps_warm_next(warm, 5, 9, &range));
 	assert_int_equal(range.offset, 0);
@@ -64,14 +58,13 @@ static void a_page_is_read_when_a_slot_covers_it(void **state)
 	ps_warm_free(warm);
 }
 
-static void a_page_that_changed_meanwhile_is_not_right(void **state)
+TEST(a_page_that_changed_meanwhile_is_not_right)
 {
 	struct ps_warm *warm = two_pages();
 	uint8_t bytes[2 * PS_WARM_PAGE] = { 0 };
 	struct ps_range range;
 	uint64_t here, total;
 
-	(void)state;
 	assert_true(ps_warm_next(warm, 5, 9, &range));
 	change_page(warm, 6, 8);
 	assert_true(ps_warm_arrived(warm, &range, bytes));
@@ -108,14 +101,13 @@ static int share_pages(void)
 	return fd;
 }
 
-static void a_copy_is_inherited_once(void **state)
+TEST(a_copy_is_inherited_once)
 {
 	const uint8_t other[PS_ID_SIZE] = { 2 };
 	const int fd = share_pages(), again = dup(fd);
 	struct ps_warm *warm;
 	uint64_t here, total;
 
-	(void)state;
 	assert_null(ps_warm_inherit(fd, other));
 	warm = ps_warm_inherit(fd, store_id);
 	assert_non_null(warm);
@@ -153,12 +145,11 @@ static uint64_t held_by(int fd)
 enum { HEAD = 8192 };
 
 /* A shell, or whatever else started the program, has the descriptor for as long as it runs. */
-static void what_others_have_a_descriptor_of_is_given_back(void **state)
+TEST(what_others_have_a_descriptor_of_is_given_back)
 {
 	const int fd = share_pages(), others = dup(fd);
 	struct ps_warm *warm;
 
-	(void)state;
 	assert_true(held_by(others) > HEAD);
 	warm = ps_warm_inherit(fd, store_id);
 	assert_non_null(warm);
@@ -170,11 +161,10 @@ static void what_others_have_a_descriptor_of_is_given_back(void **state)
 }
 
 /* The same within one process, which keeps what else the copy has. */
-static void what_is_forgotten_is_given_back(void **state)
+TEST(what_is_forgotten_is_given_back)
 {
 	struct ps_warm *warm = two_pages();
 
-	(void)state;
 	assert_true(held_by(warm->fd) > 0);
 	ps_warm_forget(warm, 3);
 	assert_int_equal(held_by(warm->fd), 0);
@@ -182,12 +172,11 @@ static void what_is_forgotten_is_given_back(void **state)
 }
 
 /* Nobody can take it a second time. */
-static void what_cannot_be_taken_is_given_back(void **state)
+TEST(what_cannot_be_taken_is_given_back)
 {
 	const int fd = share_pages(), others = dup(fd);
 	const uint64_t nothing = 0;
 
-	(void)state;
 	assert_int_equal(pwrite(fd, &nothing, 8, 64 + 16), 8);
 	assert_null(ps_warm_inherit(fd, store_id));
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
@@ -196,7 +185,7 @@ static void what_cannot_be_taken_is_given_back(void **state)
 }
 
 /* To touch a page for which there is no memory ends the process. */
-static void memory_is_there_before_it_is_touched(void **state)
+TEST(memory_is_there_before_it_is_touched)
 {
 	struct ps_warm *warm = two_pages();
 	const int file = warm->fd, poor = open("/dev/null", O_RDONLY);
@@ -205,7 +194,6 @@ static void memory_is_there_before_it_is_touched(void **state)
 	struct ps_range range;
 	uint64_t here, total;
 
-	(void)state;
 	assert_int_equal(states, PS_PAGE);
 	ps_warm_figures(warm, &here, &total);
 	assert_true(ps_warm_next(warm, 5, 9, &range));
@@ -238,12 +226,11 @@ static struct ps_warm *inherit_changed(uint64_t at, uint64_t word)
 /* Where its parts stand in the head: segment, born, size, since, at. */
 enum { HEAD_COUNT = 48, HEAD_PARTS = 64 };
 
-static void what_is_no_copy_is_not_inherited(void **state)
+TEST(what_is_no_copy_is_not_inherited)
 {
 	const uint64_t counts = (uint64_t)(PS_SEGMENTS_MAX + 1) << 32;
 	struct ps_warm *warm = inherit_changed(HEAD_PARTS + 8, 1);
 
-	(void)state;
 	assert_non_null(warm);
 	ps_warm_free(warm);
 	assert_null(inherit_changed(0, 1));
@@ -257,12 +244,11 @@ static void what_is_no_copy_is_not_inherited(void **state)
 }
 
 /* It could become shorter while it is read. */
-static void what_may_be_cut_off_is_not_inherited(void **state)
+TEST(what_may_be_cut_off_is_not_inherited)
 {
 	const int fd = share_pages(), loose = memfd_create("loose", MFD_ALLOW_SEALING);
 	uint8_t page[4096];
 
-	(void)state;
 	for (off_t at = 0; pread(fd, page, sizeof(page), at) == sizeof(page); at += 4096)
 		assert_int_equal(pwrite(loose, page, sizeof(page), at), sizeof(page));
 	assert_null(ps_warm_inherit(loose, store_id));
@@ -271,21 +257,4 @@ static void what_may_be_cut_off_is_not_inherited(void **state)
 	ps_warm_free(ps_warm_inherit(loose, store_id));
 	assert_int_equal(fcntl(loose, F_GETFD), -1);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_page_is_read_when_a_slot_covers_it),
-		cmocka_unit_test(a_page_that_changed_meanwhile_is_not_right),
-		cmocka_unit_test(a_copy_is_inherited_once),
-		cmocka_unit_test(what_others_have_a_descriptor_of_is_given_back),
-		cmocka_unit_test(what_is_forgotten_is_given_back),
-		cmocka_unit_test(what_cannot_be_taken_is_given_back),
-		cmocka_unit_test(memory_is_there_before_it_is_touched),
-		cmocka_unit_test(what_is_no_copy_is_not_inherited),
-		cmocka_unit_test(what_may_be_cut_off_is_not_inherited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,18 +5,15 @@
 #include "../support/daemon_fixture.h"
 
 #include "../../server/loop/connection.h"
+#include "../support/unit.h"
 
 #include <arpa/inet.h>
 #include <event2/event.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 enum { STEPS = 1000, SHORTLY_NS = 30000000 };
 
@@ -93,7 +90,7 @@ static void expect_watchers(struct fixture *fixture, unsigned n)
 }
 
 /* The one that it had goes, and another one comes. */
-static void an_owner_that_goes_or_comes_is_told_at_once(void **state)
+TEST(an_owner_that_goes_or_comes_is_told_at_once)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), next = fixture_tcp(fixture), fd;
@@ -117,7 +114,7 @@ static void an_owner_that_goes_or_comes_is_told_at_once(void **state)
 
 /* Its time is over, and it has to wait all the same, since large messages are under way: what was
  * meant for it is for nobody else. */
-static void one_that_is_let_go_and_must_wait_leaves_nothing_behind(void **state)
+TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fd;
@@ -137,7 +134,7 @@ static void one_that_is_let_go_and_must_wait_leaves_nothing_behind(void **state)
 }
 
 /* It was looked at before a claim, before another one's, and before the owner went. */
-static void what_is_new_already_is_told_without_waiting(void **state)
+TEST(what_is_new_already_is_told_without_waiting)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fd = fixture_tcp(fixture);
@@ -158,7 +155,7 @@ static void what_is_new_already_is_told_without_waiting(void **state)
 }
 
 /* Its connection stays, but it says nothing: no event tells of that. */
-static void an_owner_that_fell_silent_is_told(void **state)
+TEST(an_owner_that_fell_silent_is_told)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fd;
@@ -189,7 +186,7 @@ static Perseas__Reply *ask_move(struct fixture *fixture, int fd, uint64_t epoch,
 }
 
 /* An operator asks for a standby as the next owner, and takes that back. */
-static void a_handover_is_told_at_once(void **state)
+TEST(a_handover_is_told_at_once)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture), fd;
@@ -214,7 +211,7 @@ static void a_handover_is_told_at_once(void **state)
 }
 
 /* Nobody took the store from it meanwhile. */
-static void an_owner_that_speaks_again_is_told(void **state)
+TEST(an_owner_that_speaks_again_is_told)
 {
 	struct fixture *fixture = *state;
 	const uint32_t sign = 0;
@@ -233,7 +230,7 @@ static void an_owner_that_speaks_again_is_told(void **state)
 	close(fd);
 }
 
-static void after_a_while_it_is_told_that_nothing_is_new(void **state)
+TEST(after_a_while_it_is_told_that_nothing_is_new)
 {
 	struct fixture *fixture = *state;
 	int fd;
@@ -251,7 +248,7 @@ static void after_a_while_it_is_told_that_nothing_is_new(void **state)
 }
 
 /* Who has something to say again is answered sooner than others, and nobody later. */
-static void who_asks_for_it_is_answered_sooner(void **state)
+TEST(who_asks_for_it_is_answered_sooner)
 {
 	struct fixture *fixture = *state;
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
@@ -279,7 +276,7 @@ static void who_asks_for_it_is_answered_sooner(void **state)
 }
 
 /* First, last, and between two others; the connection ends, and with it what it waits for. */
-static void who_goes_is_forgotten(void **state)
+TEST(who_goes_is_forgotten)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fds[5];
@@ -305,7 +302,7 @@ static void who_goes_is_forgotten(void **state)
 }
 
 /* One address takes all places, and two others come: the longest of the many is let go. */
-static void a_full_table_lets_go_of_whoever_has_most(void **state)
+TEST(a_full_table_lets_go_of_whoever_has_most)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), first, many[3], last;
@@ -336,7 +333,7 @@ static void a_full_table_lets_go_of_whoever_has_most(void **state)
 }
 
 /* Its signs of life would wait behind it, and it would be taken for dead. */
-static void an_owner_is_not_made_to_wait(void **state)
+TEST(an_owner_is_not_made_to_wait)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture);
@@ -349,7 +346,7 @@ static void an_owner_is_not_made_to_wait(void **state)
 }
 
 /* The answers come in the order of the requests, also when the one behind would not wait. */
-static void what_is_asked_behind_it_waits_with_it(void **state)
+TEST(what_is_asked_behind_it_waits_with_it)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture), fd;
@@ -372,7 +369,7 @@ static void what_is_asked_behind_it_waits_with_it(void **state)
 }
 
 /* Rules come that allow no more to read: the news is not told. */
-static void a_right_that_was_lost_is_missed(void **state)
+TEST(a_right_that_was_lost_is_missed)
 {
 	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fd;
@@ -390,7 +387,7 @@ static void a_right_that_was_lost_is_missed(void **state)
 	close(fd);
 }
 
-static void a_store_that_is_dropped_is_told(void **state)
+TEST(a_store_that_is_dropped_is_told)
 {
 	struct fixture *fixture = *state;
 	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
@@ -414,27 +411,4 @@ static void a_store_that_is_dropped_is_told(void **state)
 	expect_refusal(fixture, fd, STATUS(NO_STORE));
 	close(other);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(an_owner_that_goes_or_comes_is_told_at_once),
-		TEST(what_is_new_already_is_told_without_waiting),
-		TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind),
-		TEST(an_owner_that_fell_silent_is_told),
-		TEST(an_owner_that_speaks_again_is_told),
-		TEST(a_handover_is_told_at_once),
-		TEST(after_a_while_it_is_told_that_nothing_is_new),
-		TEST(who_asks_for_it_is_answered_sooner),
-		TEST(who_goes_is_forgotten),
-		TEST(a_full_table_lets_go_of_whoever_has_most),
-		TEST(an_owner_is_not_made_to_wait),
-		TEST(what_is_asked_behind_it_waits_with_it),
-		TEST(a_right_that_was_lost_is_missed),
-		TEST(a_store_that_is_dropped_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

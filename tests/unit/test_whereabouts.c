@@ -30,12 +30,11 @@ static void expect(struct ps_whereabouts *known, uint64_t epoch, unsigned count,
 }
 
 /* It was the owner: nobody knows better. */
-static void an_owner_tells_of_its_roster(void **state)
+TEST(an_owner_tells_of_its_roster)
 {
 	struct ps_whereabouts *known = begin();
 	struct owner *o = owner_new(3);
 
-	(void)state;
 	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
 	ps_whereabouts_lend(known, o->p);
 	owner_free(o);
@@ -44,13 +43,12 @@ static void an_owner_tells_of_its_roster(void **state)
 
 /* Of a handle that could not be opened the mirrors may have told of an older roster, as where
  * those of the newer one ended just then. */
-static void who_never_was_the_owner_tells_nothing(void **state)
+TEST(who_never_was_the_owner_tells_nothing)
 {
 	struct ps_whereabouts *known = begin();
 	struct owner *o = owner_new(3);
 	struct perseas *p;
 
-	(void)state;
 	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
 	p = ps_handle_new(direct_env(o->d), STORE, direct_list(o->d), &o->options, &o->error);
 	assert_non_null(p);
@@ -58,14 +56,4 @@ static void who_never_was_the_owner_tells_nothing(void **state)
 	assert_int_equal(ps_open_made(p, &p, &o->error), PERSEAS_EBUSY);
 	owner_free(o);
 	expect(known, 1, 1, "sim://4");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_owner_tells_of_its_roster),
-		cmocka_unit_test(who_never_was_the_owner_tells_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,22 +3,17 @@
  * the contract of written.h. Where this kernel has none, all tests but the first are skipped.
  */
 #include "../../client/core/env.h"
+#include "../support/unit.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { PAGES = 1024, WORDS = PAGES / PS_WRITTEN_WORD, ROUNDS = 400 };
 
@@ -89,25 +84,23 @@ static bool has(const struct watch *w, unsigned page)
 }
 
 /* It works here, or a sentence says why it does not. */
-static void it_works_or_says_why(void **state)
+TEST(it_works_or_says_why)
 {
 	const struct ps_env here = { .written = &ps_written_pages }, off = { .written = NULL };
 	struct ps_error error = { 0 };
 	int rc = ps_written_probe((struct ps_env *)&here, &error);
 
-	(void)state;
 	assert_true(!rc || (rc == PERSEAS_ESYSTEM && error.text[0]));
 	assert_int_equal(ps_written_probe((struct ps_env *)&off, &error), PERSEAS_ESYSTEM);
 	assert_non_null(strstr(error.text, "PERSEAS_WRITTEN_PAGES"));
 }
 
 /* Memory that was never touched, and memory that was; loads are no stores. */
-static void each_store_is_told_once(void **state)
+TEST(each_store_is_told_once)
 {
 	struct watch *w = watch_new(MADV_NOHUGEPAGE);
 	volatile uint8_t seen;
 
-	(void)state;
 	memset(w->base, 1, PAGES / 2 * PS_PAGE);
 	begin(w);
 	assert_int_equal(take(w), 0);
@@ -127,11 +120,10 @@ static void each_store_is_told_once(void **state)
 }
 
 /* More pages, each apart from the next, than the kernel lists at once. */
-static void many_runs_are_told(void **state)
+TEST(many_runs_are_told)
 {
 	struct watch *w = watch_new(MADV_NOHUGEPAGE);
 
-	(void)state;
 	begin(w);
 	for (unsigned i = 0; i < PAGES; i += 2)
 		w->base[i * PS_PAGE] = 1;
@@ -143,11 +135,10 @@ static void many_runs_are_told(void **state)
 }
 
 /* A store to a large page tells of no other page for ever: it is parted, once. */
-static void large_pages_are_told_by_page(void **state)
+TEST(large_pages_are_told_by_page)
 {
 	struct watch *w = watch_new(MADV_HUGEPAGE);
 
-	(void)state;
 	memset(w->base, 1, PAGES * PS_PAGE);
 	begin(w);
 	w->base[3 * PS_PAGE] = 2;
@@ -160,12 +151,11 @@ static void large_pages_are_told_by_page(void **state)
 }
 
 /* The kernel itself writes, for a system call; and contents are discarded. */
-static void other_changes_are_told(void **state)
+TEST(other_changes_are_told)
 {
 	struct watch *w = watch_new(MADV_NOHUGEPAGE);
 	int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 
-	(void)state;
 	memset(w->base, 1, PAGES * PS_PAGE);
 	begin(w);
 	assert_int_equal(read(zeros, w->base + 9 * PS_PAGE + 100, PS_PAGE), PS_PAGE);
@@ -198,25 +188,22 @@ static void all_that_is_discarded_is_told_of(int advice)
 	watch_free(w);
 }
 
-static void discarded_small_pages_are_told(void **state)
+TEST(discarded_small_pages_are_told)
 {
-	(void)state;
 	all_that_is_discarded_is_told_of(MADV_NOHUGEPAGE);
 }
 
-static void discarded_large_pages_are_told(void **state)
+TEST(discarded_large_pages_are_told)
 {
-	(void)state;
 	all_that_is_discarded_is_told_of(MADV_HUGEPAGE);
 }
 
 /* A size that is no multiple of a page: bits behind its last page stay as they were. */
-static void the_last_page_is_told(void **state)
+TEST(the_last_page_is_told)
 {
 	struct watch *w = watch_new(MADV_NOHUGEPAGE);
 	uint64_t set[1] = { 0 };
 
-	(void)state;
 	assert_int_equal(w->ops->watch(w->written, w->base, 2 * PS_PAGE + 1), 0);
 	w->base[2 * PS_PAGE] = 1;
 	w->base[3 * PS_PAGE] = 1;
@@ -226,11 +213,10 @@ static void the_last_page_is_told(void **state)
 }
 
 /* What is mapped anew there is watched anew. */
-static void a_new_mapping_is_watched_anew(void **state)
+TEST(a_new_mapping_is_watched_anew)
 {
 	struct watch *w = watch_new(MADV_NOHUGEPAGE);
 
-	(void)state;
 	begin(w);
 	w->base[0] = 1;
 	assert_ptr_equal(mmap(w->base, PAGES * PS_PAGE, PROT_READ | PROT_WRITE,
@@ -244,11 +230,10 @@ static void a_new_mapping_is_watched_anew(void **state)
 }
 
 /* Two of them side by side, as of two handles. */
-static void two_do_not_meet(void **state)
+TEST(two_do_not_meet)
 {
 	struct watch *one = watch_new(MADV_NOHUGEPAGE), *other = watch_new(MADV_NOHUGEPAGE);
 
-	(void)state;
 	begin(one);
 	begin(other);
 	one->base[PS_PAGE] = 1;
@@ -261,12 +246,11 @@ static void two_do_not_meet(void **state)
 }
 
 /* A child comes and goes: what this process writes then is told. */
-static void a_fork_hides_nothing(void **state)
+TEST(a_fork_hides_nothing)
 {
 	struct watch *w = watch_new(MADV_DONTFORK);
 	pid_t child;
 
-	(void)state;
 	memset(w->base, 1, PAGES * PS_PAGE);
 	begin(w);
 	w->base[PS_PAGE] = 2;
@@ -282,13 +266,12 @@ static void a_fork_hides_nothing(void **state)
 }
 
 /* The application closes what is not its own: nothing is known then, and that is said. */
-static void closed_descriptors_are_noticed(void **state)
+TEST(closed_descriptors_are_noticed)
 {
 	struct watch *w = watch_new(MADV_NOHUGEPAGE);
 	int status;
 	pid_t child;
 
-	(void)state;
 	for (int which = 0; which < 2; which++) {
 		child = fork();
 		assert_true(child >= 0);
@@ -329,13 +312,12 @@ static void *store(void *arg)
 }
 
 /* Pages that are told are copied, while another thread stores: in the end nothing is missing. */
-static void no_store_is_lost_beside(void **state)
+TEST(no_store_is_lost_beside)
 {
 	struct watch *w = watch_new(MADV_NOHUGEPAGE);
 	uint8_t *copy = calloc(PAGES, PS_PAGE);
 	pthread_t thread;
 
-	(void)state;
 	assert_non_null(copy);
 	begin(w);
 	atomic_store(&over, false);
@@ -353,25 +335,4 @@ static void no_store_is_lost_beside(void **state)
 	assert_int_equal(memcmp(copy, w->base, PAGES * PS_PAGE), 0);
 	free(copy);
 	watch_free(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_works_or_says_why),
-		cmocka_unit_test(each_store_is_told_once),
-		cmocka_unit_test(many_runs_are_told),
-		cmocka_unit_test(large_pages_are_told_by_page),
-		cmocka_unit_test(other_changes_are_told),
-		cmocka_unit_test(discarded_small_pages_are_told),
-		cmocka_unit_test(discarded_large_pages_are_told),
-		cmocka_unit_test(the_last_page_is_told),
-		cmocka_unit_test(a_new_mapping_is_watched_anew),
-		cmocka_unit_test(two_do_not_meet),
-		cmocka_unit_test(a_fork_hides_nothing),
-		cmocka_unit_test(closed_descriptors_are_noticed),
-		cmocka_unit_test(no_store_is_lost_beside),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

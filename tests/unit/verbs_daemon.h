@@ -5,20 +5,16 @@
 #define PERSEAS_TESTS_VERBS_DAEMON_H
 
 #include "../support/daemon_fixture.h"
+#include "../support/unit.h"
 #include "../support/verbs_peer.h"
 
 #include "../../proto/data/frame.h"
 
 #include <errno.h>
 #include <event2/event.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* The daemon's device, and the one that connections come from. */
 static struct verbs_fake_device *rxe, *far;

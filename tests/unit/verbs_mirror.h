@@ -6,6 +6,7 @@
 #ifndef PERSEAS_TESTS_VERBS_MIRROR_H
 #define PERSEAS_TESTS_VERBS_MIRROR_H
 
+#include "../support/unit.h"
 #include "../support/verbs_peer.h"
 
 #include "../../client/core/address.h"
@@ -16,14 +17,8 @@
 #include "../../proto/data/frame.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define SEGMENT_SIZE ((size_t)12 << 20)
 #define STAGING_SIZE ((size_t)12 << 20)

@@ -6,6 +6,7 @@
 #define PERSEAS_TESTS_VERBS_NODES_H
 
 #include "../support/memory_folder.h"
+#include "../support/unit.h"
 #include "../support/verbs_fake.h"
 
 #include "../../client/core/env.h"
@@ -16,17 +17,11 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { NODES_MAX = 3 };
 

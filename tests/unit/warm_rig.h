@@ -44,8 +44,6 @@ static int teardown_warm(void **state)
 	return rig_teardown(state);
 }
 
-#define WARM(name, setup) cmocka_unit_test_setup_teardown(name, setup, teardown_warm)
-
 /* --- owners --- */
 
 static uint64_t next_random(uint64_t *state)
