@@ -1,6 +1,7 @@
 /*
- * check_rig.h - is a message, packed and unpacked again, accepted? One that is not must be refused
- * with a sentence that says why.
+ * check_rig.h - asserts that a message is accepted when it is packed and unpacked again, or that it
+ * is refused with a sentence that says why. A message is a Perseas__Request, a Perseas__Reply, or a
+ * Perseas__Header, which is not packed.
  */
 #ifndef PERSEAS_TESTS_CHECK_RIG_H
 #define PERSEAS_TESTS_CHECK_RIG_H
@@ -11,37 +12,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A request or a reply: its descriptor says which. */
 static inline bool message_accepted(const ProtobufCMessage *message)
 {
-	const bool request = message->descriptor == &perseas__request__descriptor;
 	const char *why = NULL;
-	ProtobufCMessage *result;
-	uint8_t *bytes;
+	ProtobufCMessage *result = NULL;
+	uint8_t *bytes = NULL;
+	bool good;
 	size_t len;
 
-	if (request) {
+	if (message->descriptor == &perseas__header__descriptor) {
+		good = ps_header_valid((const void *)message, &why);
+	} else if (message->descriptor == &perseas__request__descriptor) {
 		assert_int_equal(ps_request_pack((const void *)message, &bytes, &len), 0);
 		result = (void *)ps_request_unpack(bytes + 4, len - 4, &why);
+		good = result != NULL;
 	} else {
 		assert_int_equal(ps_reply_pack((const void *)message, &bytes, &len), 0);
 		result = (void *)ps_reply_unpack(bytes + 4, len - 4, &why);
+		good = result != NULL;
 	}
 	free(bytes);
-	assert_true(result ? !why : why && *why);
 	if (result)
 		protobuf_c_message_free_unpacked(result, NULL);
-	return result != NULL;
+	assert_true(good ? !why : why && *why);
+	return good;
 }
 
-static inline bool accepted(const Perseas__Request *request)
+/* A row of a test: the message, which is described, must be accepted, or else refused. */
+static inline void assert_verdict(const ProtobufCMessage *message, bool good, const char *described)
 {
-	return message_accepted(&request->base);
+	if (message_accepted(message) != good)
+		fail_msg("%s with %s", good ? "refused" : "accepted", described);
 }
 
-static inline bool reply_accepted(const Perseas__Reply *reply)
-{
-	return message_accepted(&reply->base);
-}
+#define assert_accepted(message) assert_verdict(&(message).base, true, "nothing changed")
+#define assert_refused(message) assert_verdict(&(message).base, false, "nothing changed")
+
+/* Rows that set one field to a value, which is set back afterwards. */
+#define assert_accepted_with(message, field, ...) \
+	assert_verdict_with(true, message, field, __VA_ARGS__)
+#define assert_refused_with(message, field, ...) \
+	assert_verdict_with(false, message, field, __VA_ARGS__)
+#define assert_verdict_with(good, message, field, ...)                            \
+	do {                                                                      \
+		__typeof__(field) before_it = field;                              \
+		field = __VA_ARGS__;                                              \
+		assert_verdict(&(message).base, good, #field " = " #__VA_ARGS__); \
+		field = before_it;                                                \
+	} while (0)
 
 #endif

@@ -35,9 +35,8 @@ TEST(every_form_is_understood)
 	};
 	struct ps_address address;
 	struct ps_error error;
-	size_t i;
 
-	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_int_equal(ps_address_parse(good[i].text, &address, &error), 0);
 		assert_int_equal(address.scheme, good[i].scheme);
 		assert_int_equal(address.route, good[i].route);
@@ -113,9 +112,8 @@ TEST(a_wrong_entry_is_refused_with_its_reason)
 	};
 	struct ps_address address;
 	struct ps_error error;
-	size_t i;
 
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		memset(&error, 0, sizeof(error));
 		assert_int_equal(ps_address_parse(bad[i].text, &address, &error), PERSEAS_EINVAL);
 		assert_int_equal(error.code, PERSEAS_EINVAL);
@@ -130,39 +128,35 @@ TEST(a_wrong_entry_is_refused_with_its_reason)
 /* Entries at and beyond the lengths that are allowed. */
 TEST(lengths_are_bounded)
 {
+	static const struct {
+		const char *before, *after;
+		int letters, code; /* the entry is so many letters between the two, and ends so */
+	} entries[] = {
+		{ "", ":1", 199, 0 },
+		{ "", ":1", 200, PERSEAS_EINVAL },
+		{ "", ":1", 1000, PERSEAS_EINVAL },
+		{ "rdma://", "", 199, 0 },
+		{ "rdma://", "", 200, PERSEAS_EINVAL },
+		{ "unix:///", "", 106, 0 },
+		{ "unix:///", "", 107, PERSEAS_EINVAL },
+	};
 	struct ps_address address;
 	struct ps_error error;
-	char text[1024];
+	char letters[1001], text[1024];
 
-	memset(text, 'h', sizeof(text));
-	strcpy(text + 199, ":1");
-	assert_int_equal(ps_address_parse(text, &address, &error), 0);
-	memset(text, 'h', sizeof(text));
-	strcpy(text + 200, ":1");
-	assert_int_equal(ps_address_parse(text, &address, &error), PERSEAS_EINVAL);
-	memset(text, 'h', sizeof(text));
-	strcpy(text + 1000, ":1");
-	assert_int_equal(ps_address_parse(text, &address, &error), PERSEAS_EINVAL);
-	assert_true(strlen(error.text) < 300);
-
-	memset(text, 'h', sizeof(text));
-	memcpy(text, "rdma://", 7);
-	text[7 + 199] = '\0';
-	assert_int_equal(ps_address_parse(text, &address, &error), 0);
-	assert_int_equal(strlen(address.text), 7 + 199 + 5);
-	text[7 + 199] = 'h';
-	text[7 + 200] = '\0';
-	assert_int_equal(ps_address_parse(text, &address, &error), PERSEAS_EINVAL);
-
-	memset(text, 'p', sizeof(text));
-	memcpy(text, "unix:///", 8);
-	text[7 + 107] = '\0';
-	assert_int_equal(ps_address_parse(text, &address, &error), 0);
-	assert_int_equal(strlen(address.host), 107);
-	memset(text, 'p', sizeof(text));
-	memcpy(text, "unix:///", 8);
-	text[7 + 108] = '\0';
-	assert_int_equal(ps_address_parse(text, &address, &error), PERSEAS_EINVAL);
+	memset(letters, 'h', sizeof(letters));
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		snprintf(text, sizeof(text), "%s%.*s%s", entries[i].before, entries[i].letters,
+		         letters, entries[i].after);
+		if (ps_address_parse(text, &address, &error) != entries[i].code)
+			fail_msg("%d letters behind \"%s\"", entries[i].letters, entries[i].before);
+		if (entries[i].code)
+			assert_true(strlen(error.text) < 300);
+		else if (address.scheme == PS_SCHEME_UNIX)
+			assert_int_equal(strlen(address.host), 107);
+		else if (address.route == PS_ROUTE_RDMA)
+			assert_int_equal(strlen(address.text), 7 + 199 + 5); /* with the port */
+	}
 }
 
 /* A list of three, written with spaces as people do. */
@@ -201,9 +195,8 @@ TEST(a_wrong_list_is_refused_and_gives_no_count)
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	struct ps_error error;
 	unsigned count = 99;
-	size_t i;
 
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(ps_address_list(bad[i], addresses, &count, &error),
 		                 PERSEAS_EINVAL);
 		assert_true(strlen(error.text) > 20);
@@ -231,14 +224,13 @@ TEST(the_longest_list_is_taken)
 TEST(a_list_has_what_is_between_its_commas)
 {
 	static const char list[] = "m1:71,[::1]:7170,unix:///a b";
+	static const char *const there[] = { "m1:71", "[::1]:7170", "unix:///a b" };
+	static const char *const other[] = { "m1:7", "1:71", "m1:710", "unix:///a" };
 
-	assert_true(ps_address_in_list(list, "m1:71"));
-	assert_true(ps_address_in_list(list, "[::1]:7170"));
-	assert_true(ps_address_in_list(list, "unix:///a b"));
-	assert_false(ps_address_in_list(list, "m1:7"));
-	assert_false(ps_address_in_list(list, "1:71"));
-	assert_false(ps_address_in_list(list, "m1:710"));
-	assert_false(ps_address_in_list(list, "unix:///a"));
+	for (size_t i = 0; i < sizeof(there) / sizeof(there[0]); i++)
+		assert_true(ps_address_in_list(list, there[i]));
+	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
+		assert_false(ps_address_in_list(list, other[i]));
 	assert_false(ps_address_in_list("", "m1:71"));
 	assert_false(ps_address_in_list(NULL, "m1:71"));
 }

@@ -4,15 +4,6 @@
  */
 #include "check_rig.h"
 
-static bool header_accepted(const Perseas__Header *header)
-{
-	const char *why;
-	bool valid = ps_header_valid(header, &why);
-
-	assert_true(valid ? !why : why && *why);
-	return valid;
-}
-
 TEST(claims_out_of_range_are_refused)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
@@ -21,17 +12,11 @@ TEST(claims_out_of_range_are_refused)
 	claim.store = message_bank;
 	claim.epoch = 1;
 	claim.owner = message_id(1);
-	assert_true(accepted(&request));
-	claim.epoch = 0;
-	assert_false(accepted(&request));
-	claim.epoch = 1;
-	claim.owner = message_id(NO_ID);
-	assert_false(accepted(&request));
-	claim.owner = (ProtobufCBinaryData){ 15, claim.owner.data };
-	assert_false(accepted(&request));
-	claim.owner = message_id(1);
-	claim.store = message_address[2];
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, claim.epoch, 0);
+	assert_refused_with(request, claim.owner, message_id(NO_ID));
+	assert_refused_with(request, claim.owner.len, 15);
+	assert_refused_with(request, claim.store, message_address[2]);
 }
 
 /* Settle and abandon name the making of the store that they are for. */
@@ -43,14 +28,13 @@ TEST(requests_for_no_store_are_refused)
 	Perseas__Request abandons = MESSAGE_REQUEST(abandon, ABANDON, &abandon);
 
 	settle.store = abandon.store = message_bank;
-	assert_false(accepted(&settles));
-	assert_false(accepted(&abandons));
+	assert_refused(settles);
+	assert_refused(abandons);
 	settle.store_id = abandon.store_id = message_id(1);
-	assert_true(accepted(&settles));
-	assert_true(accepted(&abandons));
-	settle.store = abandon.store = message_address[0];
-	assert_false(accepted(&settles));
-	assert_false(accepted(&abandons));
+	assert_accepted(settles);
+	assert_accepted(abandons);
+	assert_refused_with(settles, settle.store, message_address[0]);
+	assert_refused_with(abandons, abandon.store, message_address[0]);
 }
 
 TEST(creates_out_of_range_are_refused)
@@ -64,23 +48,14 @@ TEST(creates_out_of_range_are_refused)
 	create.image_id = message_id(0);
 	create.log_size = PS_LOG_MIN;
 	create.roster = &h->roster;
-	assert_true(accepted(&request));
-	create.log_size = PS_LOG_MIN + 1;
-	assert_false(accepted(&request));
-	create.log_size = 0;
-	assert_false(accepted(&request));
-	create.log_size = PS_LOG_MAX + PS_PAGE;
-	assert_false(accepted(&request));
-	create.log_size = PS_LOG_MAX;
-	assert_true(accepted(&request));
-	create.image_id = message_id(NO_ID);
-	assert_false(accepted(&request));
-	create.image_id = message_id(0);
-	create.store_id.len = 0;
-	assert_false(accepted(&request));
-	create.store_id.len = PS_ID_SIZE;
-	create.roster = NULL;
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, create.log_size, PS_LOG_MIN + 1);
+	assert_refused_with(request, create.log_size, 0);
+	assert_refused_with(request, create.log_size, PS_LOG_MAX + PS_PAGE);
+	assert_accepted_with(request, create.log_size, PS_LOG_MAX);
+	assert_refused_with(request, create.image_id, message_id(NO_ID));
+	assert_refused_with(request, create.store_id.len, 0);
+	assert_refused_with(request, create.roster, NULL);
 	free(h);
 }
 
@@ -95,38 +70,23 @@ TEST(segments_out_of_range_are_refused)
 	for (int i = 0; i < 129; i++)
 		h->segments[i].born = 0;
 	add.segments = h->segment_list;
-	assert_false(accepted(&request));
-	add.n_segments = 128;
-	assert_true(accepted(&request));
-	add.n_segments = 129;
-	assert_false(accepted(&request));
 	add.n_segments = 2;
-	assert_true(accepted(&request));
-	one->born = 1;
-	assert_false(accepted(&request));
-	one->born = 0;
-	one->id = 0;
-	assert_false(accepted(&request));
-	one->id = PS_SEGMENTS_MAX;
-	assert_false(accepted(&request));
-	one->id = 1;
-	one->name = h->names[0];
-	assert_false(accepted(&request));
-	one->name = message_address[0];
-	assert_false(accepted(&request));
-	one->name = message_accounts;
-	one->size = 0;
-	assert_false(accepted(&request));
-	one->size = PS_SEGMENT_MAX + 1;
-	assert_false(accepted(&request));
-	one->size = PS_SEGMENT_MAX;
-	assert_true(accepted(&request));
-	one->address = 0;
-	assert_false(accepted(&request));
-	one->address = PS_PAGE + 1;
-	assert_false(accepted(&request));
-	one->address = -(uint64_t)PS_PAGE;
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, add.n_segments, 0);
+	assert_accepted_with(request, add.n_segments, 128);
+	assert_refused_with(request, add.n_segments, 129);
+	assert_refused_with(request, one->born, 1);
+	assert_refused_with(request, one->id, 0);
+	assert_refused_with(request, one->id, PS_SEGMENTS_MAX);
+	assert_refused_with(request, one->name, h->names[0]);
+	assert_refused_with(request, one->name, message_address[0]);
+	assert_accepted_with(request, one->name, message_accounts);
+	assert_refused_with(request, one->size, 0);
+	assert_refused_with(request, one->size, PS_SEGMENT_MAX + 1);
+	assert_accepted_with(request, one->size, PS_SEGMENT_MAX);
+	assert_refused_with(request, one->address, 0);
+	assert_refused_with(request, one->address, PS_PAGE + 1);
+	assert_refused_with(request, one->address, -(uint64_t)PS_PAGE);
 	free(h);
 }
 
@@ -135,51 +95,45 @@ TEST(a_token_out_of_range_is_refused)
 	Perseas__LifelineRequest lifeline = PERSEAS__LIFELINE_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(lifeline, LIFELINE, &lifeline);
 
-	assert_false(accepted(&request));
+	assert_refused(request);
 	lifeline.token = message_id(1);
-	assert_true(accepted(&request));
-	lifeline.token.len--;
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, lifeline.token.len, PS_ID_SIZE - 1);
 }
 
-/* Ids to publish, to destroy, or to drop. */
+/* Ids to publish, to destroy, or to drop: at least one, at most 128, none twice, none too high. */
 TEST(ids_out_of_range_are_refused)
 {
+	static uint32_t good[] = { 0, 127 }, twice[] = { 0, 0 }, high[] = { 0, 128 }, many[129];
+	static const struct {
+		const char *name;
+		uint32_t *ids;
+		size_t count;
+		bool good;
+	} lists[] = {
+		{ "no ids", good, 0, false },         { "good ids", good, 2, true },
+		{ "an id twice", twice, 2, false },   { "an id that is too high", high, 2, false },
+		{ "too many ids", many, 129, false },
+	};
 	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
 	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
 	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
 	Perseas__Request publishes = MESSAGE_REQUEST(publish, PUBLISH, &publish);
 	Perseas__Request destroys = MESSAGE_REQUEST(destroy, DESTROY, &destroy);
 	Perseas__Request drops = MESSAGE_REQUEST(drop_segments, DROP_SEGMENTS, &drop);
-	uint32_t list[129] = { 0, 127 };
 
-	publish.seq = destroy.seq = 1;
-	publish.ids = destroy.ids = drop.ids = list;
-	assert_false(accepted(&publishes));
-	assert_false(accepted(&destroys));
-	assert_false(accepted(&drops));
-	publish.n_ids = destroy.n_ids = drop.n_ids = 2;
-	assert_true(accepted(&publishes));
-	assert_true(accepted(&destroys));
-	assert_true(accepted(&drops));
-	publish.seq = destroy.seq = 0;
-	assert_false(accepted(&publishes));
-	assert_false(accepted(&destroys));
-	publish.seq = destroy.seq = 1;
-	list[1] = 0;
-	assert_false(accepted(&publishes));
-	assert_false(accepted(&destroys));
-	assert_false(accepted(&drops));
-	list[1] = 128;
-	assert_false(accepted(&publishes));
-	assert_false(accepted(&destroys));
-	assert_false(accepted(&drops));
 	for (uint32_t i = 0; i < 129; i++)
-		list[i] = i % 128;
-	publish.n_ids = destroy.n_ids = drop.n_ids = 129;
-	assert_false(accepted(&publishes));
-	assert_false(accepted(&destroys));
-	assert_false(accepted(&drops));
+		many[i] = i % 128;
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		publish.seq = destroy.seq = 1;
+		publish.ids = destroy.ids = drop.ids = lists[i].ids;
+		publish.n_ids = destroy.n_ids = drop.n_ids = lists[i].count;
+		assert_verdict(&publishes.base, lists[i].good, lists[i].name);
+		assert_verdict(&destroys.base, lists[i].good, lists[i].name);
+		assert_verdict(&drops.base, lists[i].good, lists[i].name);
+		assert_refused_with(publishes, publish.seq, 0);
+		assert_refused_with(destroys, destroy.seq, 0);
+	}
 }
 
 TEST(digests_out_of_range_are_refused)
@@ -190,100 +144,70 @@ TEST(digests_out_of_range_are_refused)
 	digest.store = message_bank;
 	digest.region = PS_REGION_SEGMENT + PS_SEGMENTS_MAX - 1;
 	digest.length = 64 << 20;
-	assert_true(accepted(&request));
-	digest.length++;
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, digest.length, (64 << 20) + 1);
 	digest.length = 10;
-	digest.offset = UINT64_MAX - 9;
-	assert_false(accepted(&request));
-	digest.offset = 0;
-	digest.region++;
-	assert_false(accepted(&request));
-	digest.region = 2;
-	assert_false(accepted(&request));
+	assert_refused_with(request, digest.offset, UINT64_MAX - 9);
+	assert_refused_with(request, digest.region, PS_REGION_SEGMENT + PS_SEGMENTS_MAX);
+	assert_refused_with(request, digest.region, 2);
 	digest.region = PS_REGION_LOG;
-	digest.store = message_address[1];
-	assert_false(accepted(&request));
+	assert_refused_with(request, digest.store, message_address[1]);
 }
 
 TEST(rosters_out_of_range_are_refused)
 {
 	struct message_header *h = message_header_new();
-	char address[257];
+	Perseas__Member *third = &h->members[2];
+	char address[257] = { 0 };
 
-	assert_true(header_accepted(&h->header));
-	h->roster.acks = 0;
-	assert_false(header_accepted(&h->header));
-	h->roster.acks = 4;
-	assert_false(header_accepted(&h->header));
+	assert_accepted(h->header);
+	assert_refused_with(h->header, h->roster.acks, 0);
+	assert_refused_with(h->header, h->roster.acks, 4);
 	h->roster.acks = 3;
-	h->members[2].image_id = message_id(0);
-	assert_false(header_accepted(&h->header));
-	h->members[2].image_id = message_id(NO_ID);
-	assert_false(header_accepted(&h->header));
-	h->members[2].image_id = message_id(2);
-	memset(address, 'a', sizeof address);
-	address[256] = 0;
-	h->members[2].address = address;
-	assert_false(header_accepted(&h->header));
-	address[255] = 0;
-	assert_true(header_accepted(&h->header));
-	address[10] = '\n';
-	assert_false(header_accepted(&h->header));
-	address[10] = '\x9b'; /* no character: what shows it would have to alter it */
-	assert_false(header_accepted(&h->header));
-	address[0] = 0;
-	assert_false(header_accepted(&h->header));
+	assert_refused_with(h->header, third->image_id, message_id(0));
+	assert_refused_with(h->header, third->image_id, message_id(NO_ID));
+	memset(address, 'a', 255);
+	third->address = address;
+	assert_accepted(h->header);
+	assert_refused_with(h->header, address[255], 'a');
+	assert_refused_with(h->header, address[10], '\n');
+	/* no character: what shows it would have to alter it */
+	assert_refused_with(h->header, address[10], '\x9b');
+	assert_refused_with(h->header, address[0], 0);
+	third->address = message_address[2];
 	h->roster.acks = 1;
-	h->roster.n_members = 0;
-	assert_false(header_accepted(&h->header));
-	h->members[2].address = message_address[2];
-	h->roster.n_members = 16;
-	assert_true(header_accepted(&h->header));
-	h->roster.n_members = 17;
-	assert_false(header_accepted(&h->header));
+	assert_refused_with(h->header, h->roster.n_members, 0);
+	assert_accepted_with(h->header, h->roster.n_members, 16);
+	assert_refused_with(h->header, h->roster.n_members, 17);
 	free(h);
 }
 
 TEST(headers_out_of_range_are_refused)
 {
 	struct message_header *h = message_header_new();
+	const char *why;
 
-	assert_false(header_accepted(NULL));
-	h->header.image_id = message_id(NO_ID);
-	assert_false(header_accepted(&h->header));
-	h->header.image_id = message_id(0);
-	h->header.parent_id = message_id(0);
-	assert_false(header_accepted(&h->header));
+	assert_false(ps_header_valid(NULL, &why));
+	assert_true(why && *why);
+	assert_refused_with(h->header, h->header.image_id, message_id(NO_ID));
+	assert_refused_with(h->header, h->header.parent_id, message_id(0));
 	h->header.parent_id = message_id(5);
-	assert_true(header_accepted(&h->header));
-	h->header.store_id.len = 8;
-	assert_false(header_accepted(&h->header));
-	h->header.store_id = message_id(3);
-	h->header.store = message_control_character;
-	assert_false(header_accepted(&h->header));
-	h->header.store = message_bank;
-	h->header.n_segments = 128;
-	assert_true(header_accepted(&h->header));
-	h->header.n_segments = 129;
-	assert_false(header_accepted(&h->header));
-	h->header.n_segments = 2;
-	h->header.state = (Perseas__State)4;
-	assert_false(header_accepted(&h->header));
-	h->header.state = (Perseas__State)-1;
-	assert_false(header_accepted(&h->header));
+	assert_accepted(h->header);
+	assert_refused_with(h->header, h->header.store_id.len, 8);
+	assert_refused_with(h->header, h->header.store, message_control_character);
+	assert_accepted_with(h->header, h->header.n_segments, 128);
+	assert_refused_with(h->header, h->header.n_segments, 129);
+	assert_refused_with(h->header, h->header.state, (Perseas__State)4);
+	assert_refused_with(h->header, h->header.state, (Perseas__State)-1);
 	h->header.state = PERSEAS__STATE__STATE_JOINING;
-	h->header.promised_owner.len = 0;
-	assert_false(header_accepted(&h->header));
+	assert_refused_with(h->header, h->header.promised_owner.len, 0);
 	h->header.promised_epoch = 0;
-	assert_true(header_accepted(&h->header));
-	h->header.promised_owner.len = 3;
-	assert_false(header_accepted(&h->header));
+	assert_accepted_with(h->header, h->header.promised_owner.len, 0);
+	assert_refused_with(h->header, h->header.promised_owner.len, 3);
 	h->header.promised_owner.len = 0;
 	h->header.next_roster = &h->next;
-	assert_true(header_accepted(&h->header));
-	h->next.acks = 4;
-	assert_false(header_accepted(&h->header));
+	assert_accepted(h->header);
+	assert_refused_with(h->header, h->next.acks, 4);
 	free(h);
 }
 
@@ -294,26 +218,24 @@ TEST(replies_out_of_range_are_refused)
 	Perseas__Reply reply = MESSAGE_REPLY(create, CREATE, &create);
 	char text[800];
 
-	assert_true(reply_accepted(&reply));
+	assert_accepted(reply);
 	reply.body_case = PERSEAS__REPLY__BODY__NOT_SET;
-	assert_false(reply_accepted(&reply));
-	reply.status = PERSEAS__STATUS__STATUS_NO_RDMA;
-	assert_true(reply_accepted(&reply));
-	reply.status = (Perseas__Status)15;
-	assert_false(reply_accepted(&reply));
+	assert_refused(reply);
+	assert_accepted_with(reply, reply.status, PERSEAS__STATUS__STATUS_NO_RDMA);
+	assert_refused_with(reply, reply.status, (Perseas__Status)15);
 	reply.status = PERSEAS__STATUS__STATUS_BUSY;
 	memset(text, 'a', sizeof text);
 	text[769] = 0;
 	reply.message = text;
-	assert_false(reply_accepted(&reply));
+	assert_refused(reply);
 	text[768] = 0;
-	assert_true(reply_accepted(&reply));
+	assert_accepted(reply);
 	memcpy(text, "\xc3\xa4", 2); /* not ASCII, but harmless */
-	assert_true(reply_accepted(&reply));
+	assert_accepted(reply);
 	memcpy(text, "\xc2\x9b", 2); /* moves a terminal's cursor */
-	assert_false(reply_accepted(&reply));
+	assert_refused(reply);
 	memcpy(text, "a\x1b", 2);
-	assert_false(reply_accepted(&reply));
+	assert_refused(reply);
 }
 
 /* The regions that a claim grants, and the descriptors that are said to come with them. */
@@ -337,50 +259,34 @@ TEST(grants_out_of_range_are_refused)
 	log.length = PS_RING_OFFSET + (1 << 20);
 	segment.id = PS_REGION_SEGMENT + 1;
 	segment.length = 1000;
-	assert_true(reply_accepted(&reply));
-	grant.descriptors = 1;
-	assert_false(reply_accepted(&reply));
-	grant.descriptors = 2;
-	assert_true(reply_accepted(&reply));
-	segment.id = PS_REGION_LOG;
-	assert_false(reply_accepted(&reply));
-	segment.id = PS_REGIONS_MAX;
-	assert_false(reply_accepted(&reply));
-	segment.id = 7;
-	assert_false(reply_accepted(&reply));
+	assert_accepted(reply);
+	assert_refused_with(reply, grant.descriptors, 1);
+	assert_accepted_with(reply, grant.descriptors, 2);
+	assert_refused_with(reply, segment.id, PS_REGION_LOG);
+	assert_refused_with(reply, segment.id, PS_REGIONS_MAX);
+	assert_refused_with(reply, segment.id, 7);
 	segment.id = PS_REGION_SEGMENT;
-	segment.length = 0;
-	assert_false(reply_accepted(&reply));
-	segment.length = PS_SEGMENT_MAX + 1;
-	assert_false(reply_accepted(&reply));
+	assert_refused_with(reply, segment.length, 0);
+	assert_refused_with(reply, segment.length, PS_SEGMENT_MAX + 1);
 	segment.id = PS_REGION_PROMISE;
-	segment.length = sizeof(struct ps_promise) - 1;
-	assert_false(reply_accepted(&reply));
-	segment.length = PS_PAGE + 1;
-	assert_false(reply_accepted(&reply));
 	segment.length = PS_PAGE;
-	assert_true(reply_accepted(&reply));
-	log.length = PS_RING_OFFSET;
-	assert_false(reply_accepted(&reply));
+	assert_accepted(reply);
+	assert_refused_with(reply, segment.length, sizeof(struct ps_promise) - 1);
+	assert_refused_with(reply, segment.length, PS_PAGE + 1);
+	assert_refused_with(reply, log.length, PS_RING_OFFSET);
 	log.length = PS_RING_OFFSET + PS_LOG_MIN;
-	grant.token = message_id(NO_ID);
-	assert_false(reply_accepted(&reply));
-	grant.token = message_id(1);
-	slot.next = 65;
-	assert_false(reply_accepted(&reply));
-	slot.next = slot.last = 128;
-	assert_false(reply_accepted(&reply));
-	slot.next = slot.last = 0;
-	assert_false(reply_accepted(&reply));
-	slot.next = 64;
-	slot.index = 2;
-	assert_false(reply_accepted(&reply));
+	assert_refused_with(reply, grant.token, message_id(NO_ID));
+	assert_refused_with(reply, slot.next, 65);
+	slot.last = 128;
+	assert_refused_with(reply, slot.next, 128);
+	slot.last = 0;
+	assert_refused_with(reply, slot.next, 0);
+	assert_refused_with(reply, slot.index, 2);
 	claim.slot = NULL;
-	assert_false(reply_accepted(&reply));
+	assert_refused(reply);
 	h->header.state = PERSEAS__STATE__STATE_JOINING;
-	assert_true(reply_accepted(&reply));
-	claim.grant = NULL;
-	assert_false(reply_accepted(&reply));
+	assert_accepted(reply);
+	assert_refused_with(reply, claim.grant, NULL);
 	free(h);
 }
 
@@ -393,15 +299,10 @@ TEST(a_grant_of_rdma_out_of_range_is_refused)
 
 	add.grant = &grant;
 	grant.token = message_id(1);
-	grant.rdma_port = 65535;
-	assert_true(reply_accepted(&reply));
-	grant.rdma_port = 65536;
-	assert_false(reply_accepted(&reply));
-	grant.rdma_port = 0;
-	grant.rdma_trouble = message_control_character;
-	assert_false(reply_accepted(&reply));
-	grant.rdma_trouble = message_address[0];
-	assert_true(reply_accepted(&reply));
+	assert_accepted_with(reply, grant.rdma_port, 65535);
+	assert_refused_with(reply, grant.rdma_port, 65536);
+	assert_refused_with(reply, grant.rdma_trouble, message_control_character);
+	assert_accepted_with(reply, grant.rdma_trouble, message_address[0]);
 }
 
 /* What a mirror tells of a store that is not there, or in words that move the cursor. */
@@ -414,21 +315,16 @@ TEST(a_status_out_of_range_is_refused)
 	Perseas__Reply list_reply = MESSAGE_REPLY(list, LIST, &list);
 	struct message_header *h = message_header_new();
 
-	assert_false(reply_accepted(&status_reply));
+	assert_refused(status_reply);
 	store.status = &status;
 	status.header = &h->header;
 	list.stores = stores;
 	list.n_stores = 1;
-	assert_true(reply_accepted(&status_reply));
-	assert_true(reply_accepted(&list_reply));
-	status.owner_address = message_control_character;
-	assert_false(reply_accepted(&status_reply));
-	status.owner_address = message_address[0];
-	status.fabric = message_control_character;
-	assert_false(reply_accepted(&list_reply));
-	status.fabric = message_address[0];
-	list.version = message_control_character;
-	assert_false(reply_accepted(&list_reply));
+	assert_accepted(status_reply);
+	assert_accepted(list_reply);
+	assert_refused_with(status_reply, status.owner_address, message_control_character);
+	assert_refused_with(list_reply, status.fabric, message_control_character);
+	assert_refused_with(list_reply, list.version, message_control_character);
 	free(h);
 }
 
@@ -441,35 +337,25 @@ TEST(moves_out_of_range_are_refused)
 
 	move.store = message_bank;
 	move.withdraw = true;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	move.id = message_id(1);
-	assert_true(accepted(&request));
+	assert_accepted(request);
 	move.withdraw = false;
 	move.epoch = 1;
 	move.name = message_bank;
 	move.within_ms = 1000;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	move.to = (ProtobufCBinaryData){ 4, mark };
-	assert_true(accepted(&request));
-	move.to.len = 5;
-	assert_false(accepted(&request));
-	move.to.len = 4;
-	move.epoch = 0;
-	assert_false(accepted(&request));
-	move.epoch = (uint64_t)1 << 63;
-	assert_false(accepted(&request));
-	move.epoch--;
-	move.within_ms = 999;
-	assert_false(accepted(&request));
-	move.within_ms = 86400001;
-	assert_false(accepted(&request));
-	move.within_ms--;
-	assert_true(accepted(&request));
-	move.name = message_control_character;
-	assert_false(accepted(&request));
-	move.name = message_bank;
-	move.store = message_control_character;
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, move.to.len, 5);
+	assert_refused_with(request, move.epoch, 0);
+	assert_refused_with(request, move.epoch, (uint64_t)1 << 63);
+	move.epoch = ((uint64_t)1 << 63) - 1;
+	assert_refused_with(request, move.within_ms, 999);
+	assert_refused_with(request, move.within_ms, 86400001);
+	assert_accepted_with(request, move.within_ms, 86400000);
+	assert_refused_with(request, move.name, message_control_character);
+	assert_refused_with(request, move.store, message_control_character);
 }
 
 /* Who waits, and what it has seen. */
@@ -483,25 +369,19 @@ TEST(watches_out_of_range_are_refused)
 	uint8_t mark[4] = { 0 };
 
 	watch.store = message_bank;
-	assert_true(accepted(&request));
-	watch.handover = told.handover = message_id(1);
-	assert_true(accepted(&request));
-	assert_true(reply_accepted(&reply));
-	watch.handover.len = told.handover.len = 15;
-	assert_false(accepted(&request));
-	assert_false(reply_accepted(&reply));
-	watch.handover.len = 0;
+	assert_accepted(request);
+	assert_accepted_with(request, watch.handover, message_id(1));
+	assert_accepted_with(reply, told.handover, message_id(1));
+	assert_refused_with(request, watch.handover,
+	                    (ProtobufCBinaryData){ 15, message_id(1).data });
+	assert_refused_with(reply, told.handover, (ProtobufCBinaryData){ 15, message_id(1).data });
 	watch.standby = &standby;
 	standby.name = message_bank;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	standby.mark = (ProtobufCBinaryData){ 4, mark };
-	standby.order = 100;
-	assert_true(accepted(&request));
-	standby.order = 101;
-	assert_false(accepted(&request));
-	standby.order = 0;
-	standby.name = message_control_character;
-	assert_false(accepted(&request));
+	assert_accepted_with(request, standby.order, 100);
+	assert_refused_with(request, standby.order, 101);
+	assert_refused_with(request, standby.name, message_control_character);
 }
 
 /* A slot of it, like any other; and as many standbys as a mirror may tell. */
@@ -521,26 +401,23 @@ TEST(a_handover_out_of_range_is_refused)
 	store.status = &status;
 	status.header = &h->header;
 	status.handover = confirm.handover = &handover;
-	assert_false(reply_accepted(&confirmed));
+	assert_refused(confirmed);
 	handover.id = message_id(1);
 	handover.epoch = 1;
 	handover.name = message_bank;
 	handover.to = (ProtobufCBinaryData){ 4, mark };
-	assert_true(reply_accepted(&confirmed));
-	assert_true(reply_accepted(&told));
+	assert_accepted(confirmed);
+	assert_accepted(told);
 	handover.first = &slot;
-	slot.index = 2;
-	assert_false(reply_accepted(&confirmed));
-	assert_false(reply_accepted(&told));
+	assert_refused_with(confirmed, slot.index, 2);
+	assert_refused_with(told, slot.index, 2);
 	slot.index = 1;
 	standby.name = message_bank;
 	standby.mark = handover.to;
 	for (unsigned i = 0; i < 65; i++)
 		standbys[i] = &standby;
 	status.standbys = standbys;
-	status.n_standbys = 64;
-	assert_true(reply_accepted(&told));
-	status.n_standbys = 65;
-	assert_false(reply_accepted(&told));
+	assert_accepted_with(told, status.n_standbys, 64);
+	assert_refused_with(told, status.n_standbys, 65);
 	free(h);
 }

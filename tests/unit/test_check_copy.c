@@ -15,17 +15,13 @@ TEST(a_copy_out_of_range_is_refused)
 	watch.store = standby.name = message_bank;
 	watch.standby = &standby;
 	standby.mark = (ProtobufCBinaryData){ 4, mark };
-	standby.warm = standby.memory = 128 * PS_SEGMENT_MAX;
-	assert_true(accepted(&request));
-	standby.memory--;
-	assert_false(accepted(&request));
-	standby.warm = 0;
-	assert_true(accepted(&request));
-	standby.memory += 2;
-	assert_false(accepted(&request));
-	standby.memory = 0;
-	standby.warm = 1;
-	assert_false(accepted(&request));
+	assert_accepted_with(request, standby.memory, 128 * PS_SEGMENT_MAX);
+	assert_accepted_with(request, standby.memory, 128 * PS_SEGMENT_MAX - 1);
+	assert_refused_with(request, standby.memory, 128 * PS_SEGMENT_MAX + 1);
+	assert_refused_with(request, standby.warm, 1);
+	standby.warm = 128 * PS_SEGMENT_MAX;
+	assert_accepted_with(request, standby.memory, 128 * PS_SEGMENT_MAX);
+	assert_refused_with(request, standby.memory, 128 * PS_SEGMENT_MAX - 1);
 }
 
 /* 0 is as long as the mirror pleases. */
@@ -35,12 +31,8 @@ TEST(a_watch_for_a_time_out_of_range_is_refused)
 	Perseas__Request request = MESSAGE_REQUEST(watch, WATCH, &watch);
 
 	watch.store = message_bank;
-	watch.within_ms = 999;
-	assert_false(accepted(&request));
-	watch.within_ms = 1000;
-	assert_true(accepted(&request));
-	watch.within_ms = 30000;
-	assert_true(accepted(&request));
-	watch.within_ms = 30001;
-	assert_false(accepted(&request));
+	assert_refused_with(request, watch.within_ms, 999);
+	assert_accepted_with(request, watch.within_ms, 1000);
+	assert_accepted_with(request, watch.within_ms, 30000);
+	assert_refused_with(request, watch.within_ms, 30001);
 }

@@ -7,6 +7,8 @@
 
 #include "../../proto/base/latency.h"
 
+#include <stdio.h>
+
 /* Texts of 255 bytes and of one more. */
 static char longest[256], too_long[257];
 
@@ -27,25 +29,16 @@ TEST(reads_out_of_range_are_refused)
 
 	read.store = message_bank;
 	read.length = 1;
-	assert_true(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, read.length, 0);
+	assert_refused_with(request, read.length, PS_READ_REQUEST_MAX + 1);
+	assert_refused_with(request, read.region, 2);
+	assert_accepted_with(request, read.region, PS_REGION_PROMISE);
+	assert_refused_with(request, read.store, message_address[0]);
 	read.length = PS_READ_REQUEST_MAX;
 	read.region = PS_REGION_SEGMENT + PS_SEGMENTS_MAX - 1;
-	read.offset = UINT64_MAX - PS_READ_REQUEST_MAX;
-	assert_true(accepted(&request));
-	read.offset++;
-	assert_false(accepted(&request));
-	read.offset = 0;
-	read.length++;
-	assert_false(accepted(&request));
-	read.length = 0;
-	assert_false(accepted(&request));
-	read.length = 1;
-	read.region = 2;
-	assert_false(accepted(&request));
-	read.region = PS_REGION_PROMISE;
-	assert_true(accepted(&request));
-	read.store = message_address[0];
-	assert_false(accepted(&request));
+	assert_accepted_with(request, read.offset, UINT64_MAX - PS_READ_REQUEST_MAX);
+	assert_refused_with(request, read.offset, UINT64_MAX - PS_READ_REQUEST_MAX + 1);
 }
 
 TEST(what_was_read_is_neither_empty_nor_too_long)
@@ -54,11 +47,9 @@ TEST(what_was_read_is_neither_empty_nor_too_long)
 	Perseas__Reply reply = MESSAGE_REPLY(read, READ, &read);
 
 	read.bytes.data = calloc(1, PS_READ_REQUEST_MAX + 1);
-	assert_false(reply_accepted(&reply));
-	read.bytes.len = PS_READ_REQUEST_MAX;
-	assert_true(reply_accepted(&reply));
-	read.bytes.len++;
-	assert_false(reply_accepted(&reply));
+	assert_refused(reply);
+	assert_accepted_with(reply, read.bytes.len, PS_READ_REQUEST_MAX);
+	assert_refused_with(reply, read.bytes.len, PS_READ_REQUEST_MAX + 1);
 	free(read.bytes.data);
 }
 
@@ -68,21 +59,15 @@ TEST(drops_name_both_ids_or_none)
 	Perseas__Request request = MESSAGE_REQUEST(drop, DROP, &drop);
 
 	drop.store = message_bank;
-	assert_true(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, drop.store_id, message_id(1));
+	assert_refused_with(request, drop.image_id, message_id(2));
 	drop.store_id = message_id(1);
-	assert_false(accepted(&request));
 	drop.image_id = message_id(2);
-	assert_true(accepted(&request));
-	drop.store_id = message_id(NO_ID);
-	assert_false(accepted(&request));
-	drop.store_id = (ProtobufCBinaryData){ 0, NULL };
-	assert_false(accepted(&request));
-	drop.store_id = message_id(1);
-	drop.image_id.len--;
-	assert_false(accepted(&request));
-	drop.image_id.len++;
-	drop.store = message_address[0];
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, drop.store_id, message_id(NO_ID));
+	assert_refused_with(request, drop.image_id.len, PS_ID_SIZE - 1);
+	assert_refused_with(request, drop.store, message_address[0]);
 }
 
 TEST(orders_out_of_range_are_refused)
@@ -105,9 +90,10 @@ TEST(orders_out_of_range_are_refused)
 	};
 	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(order, ORDER, &ask);
+	char row[16];
 
 	ask.store = message_bank;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		Perseas__Order order = PERSEAS__ORDER__INIT;
 
@@ -119,11 +105,12 @@ TEST(orders_out_of_range_are_refused)
 			order.with = longest;
 		order.acks = PS_MIRRORS_MAX;
 		ask.order = &order;
-		assert_int_equal(accepted(&request), cases[i].good);
+		snprintf(row, sizeof(row), "row %zu", i);
+		assert_verdict(&request.base, cases[i].good, row);
 		if (cases[i].with)
 			order.with = too_long;
 		order.acks += !cases[i].with;
-		assert_false(accepted(&request));
+		assert_verdict(&request.base, false, row);
 	}
 }
 
@@ -134,35 +121,26 @@ TEST(what_an_owner_says_out_of_range_is_refused)
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(confirm, CONFIRM, &confirm);
 
-	assert_true(accepted(&request));
+	assert_accepted(request);
 	for (int i = 0; i < 17; i++)
 		reports[i] = &report;
 	confirm.mirrors = reports;
 	confirm.n_mirrors = 16;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	report.address = report.state = report.trouble = longest;
-	assert_true(accepted(&request));
-	confirm.n_mirrors = 17;
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, confirm.n_mirrors, 17);
 	confirm.n_mirrors = 1;
-	report.trouble = message_control_character;
-	assert_false(accepted(&request));
-	report.trouble = longest;
-	report.state = too_long;
-	assert_false(accepted(&request));
-	report.state = longest;
-	report.image_id = message_id(1);
-	assert_true(accepted(&request));
-	report.image_id.len--;
-	assert_false(accepted(&request));
-	report.image_id.len = 0;
+	assert_refused_with(request, report.trouble, message_control_character);
+	assert_refused_with(request, report.state, too_long);
+	assert_accepted_with(request, report.image_id, message_id(1));
+	assert_refused_with(request, report.image_id,
+	                    (ProtobufCBinaryData){ 15, message_id(1).data });
 	confirm.result = &result;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	result.id = message_id(1);
-	result.text = longest;
-	assert_true(accepted(&request));
-	result.text = too_long;
-	assert_false(accepted(&request));
+	assert_accepted_with(request, result.text, longest);
+	assert_refused_with(request, result.text, too_long);
 }
 
 /* The client does not trust what it is told either. */
@@ -180,22 +158,22 @@ TEST(what_is_told_of_an_owner_is_checked_too)
 
 	store.status = &status;
 	status.header = &h->header;
-	assert_true(reply_accepted(&reply));
+	assert_accepted(reply);
 	status.n_mirrors = 1;
 	status.mirrors = reports;
-	assert_false(reply_accepted(&reply));
+	assert_refused(reply);
 	report.address = message_address[0];
 	status.order = confirm.order = &order;
-	assert_false(reply_accepted(&reply));
-	assert_false(reply_accepted(&confirms));
+	assert_refused(reply);
+	assert_refused(confirms);
 	order.id = message_id(1);
 	order.kind = PERSEAS__ORDER_KIND__ORDER_REMOVE;
 	order.address = message_address[0];
-	assert_true(reply_accepted(&confirms));
+	assert_accepted(confirms);
 	status.result = &result;
-	assert_false(reply_accepted(&reply));
+	assert_refused(reply);
 	result.id = message_id(1);
-	assert_true(reply_accepted(&reply));
+	assert_accepted(reply);
 	free(h);
 }
 
@@ -209,42 +187,36 @@ TEST(latencies_fit_together)
 	Perseas__Request request = MESSAGE_REQUEST(confirm, CONFIRM, &confirm);
 
 	confirm.figures = &figures;
-	assert_true(accepted(&request));
+	assert_accepted(request);
 	figures.commit = &commit;
-	assert_true(accepted(&request));
-	commit.max_ns = 1;
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, commit.max_ns, 1);
 	commit.counts = counts;
 	commit.n_counts = PS_LATENCY_BUCKETS;
 	commit.max_ns = UINT64_MAX;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	counts[0] = counts[PS_LATENCY_BUCKETS - 1] = 1;
-	assert_true(accepted(&request));
-	commit.first = 1;
-	assert_false(accepted(&request));
-	commit.first = UINT32_MAX;
-	assert_false(accepted(&request));
-	commit.first = 0;
+	assert_accepted(request);
+	assert_refused_with(request, commit.first, 1);
+	assert_refused_with(request, commit.first, UINT32_MAX);
 	counts[PS_LATENCY_BUCKETS] = 1;
 	commit.n_counts++;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	commit.n_counts = 2;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	counts[1] = 2;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	commit.max_ns = 1;
-	assert_true(accepted(&request));
-	commit.sum_ns = 5;
-	assert_true(accepted(&request));
-	commit.sum_ns = 6;
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_accepted_with(request, commit.sum_ns, 5);
+	assert_refused_with(request, commit.sum_ns, 6);
 	commit.sum_ns = 2;
 	counts[1] = UINT64_MAX;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	counts[1]--;
-	assert_true(accepted(&request));
+	assert_accepted(request);
 	counts[0] = 0;
-	assert_false(accepted(&request));
+	assert_refused(request);
 }
 
 /* What is told of them is checked as what they tell. */
@@ -263,13 +235,13 @@ TEST(told_latencies_fit_together)
 	figures.commit = &commit;
 	list.n_stores = 1;
 	list.stores = stores;
-	assert_true(reply_accepted(&reply));
+	assert_accepted(reply);
 	commit.first = 7;
 	commit.counts = &count;
 	commit.n_counts = 1;
-	assert_false(reply_accepted(&reply));
+	assert_refused(reply);
 	commit.max_ns = 7;
-	assert_true(reply_accepted(&reply));
+	assert_accepted(reply);
 	free(h);
 }
 
@@ -278,17 +250,14 @@ TEST(a_parent_is_another_image_or_none)
 	struct message_header *h = message_header_new();
 	const char *why;
 
-	assert_true(ps_header_valid(&h->header, &why));
+	assert_accepted(h->header);
+	assert_refused_with(h->header, h->header.parent_id, message_id(NO_ID));
 	h->header.parent_id = message_id(7);
-	assert_true(ps_header_valid(&h->header, &why));
+	assert_accepted(h->header);
+	assert_refused_with(h->header, h->header.parent_id.len, 15);
 	h->header.parent_id = h->header.image_id;
 	assert_false(ps_header_valid(&h->header, &why));
 	assert_string_equal(why, "an image cannot be its own parent");
-	h->header.parent_id = message_id(NO_ID);
-	assert_false(ps_header_valid(&h->header, &why));
-	h->header.parent_id = message_id(7);
-	h->header.parent_id.len = 15;
-	assert_false(ps_header_valid(&h->header, &why));
 	free(h);
 }
 
@@ -296,19 +265,14 @@ TEST(a_parent_is_another_image_or_none)
 TEST(a_creator_is_a_text_or_none)
 {
 	struct message_header *h = message_header_new();
-	char text[129];
-	const char *why;
+	char text[129] = { 0 };
 
-	memset(text, 'x', sizeof(text) - 1);
-	text[128] = '\0';
+	memset(text, 'x', 127);
 	h->header.creator = text;
-	assert_false(ps_header_valid(&h->header, &why));
-	text[127] = '\0';
-	assert_true(ps_header_valid(&h->header, &why));
-	text[5] = '\033';
-	assert_false(ps_header_valid(&h->header, &why));
-	text[0] = '\0';
-	assert_true(ps_header_valid(&h->header, &why));
+	assert_accepted(h->header);
+	assert_refused_with(h->header, text[127], 'x');
+	assert_refused_with(h->header, text[5], '\033');
+	assert_accepted_with(h->header, text[0], '\0');
 	free(h);
 }
 
@@ -322,19 +286,16 @@ TEST(a_next_roster_is_newer_than_the_one_before)
 	roster.roster = &h->roster;
 	roster.next = &h->next;
 	roster.settled = true;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	h->next.version++;
-	assert_true(accepted(&request));
-	roster.settled = false;
-	assert_false(accepted(&request));
-	roster.settled = true;
+	assert_accepted(request);
+	assert_refused_with(request, roster.settled, false);
 	h->roster.epoch = 1;
-	assert_false(accepted(&request));
+	assert_refused(request);
 	h->next.epoch = 2;
 	h->next.version = 0;
-	assert_true(accepted(&request));
-	h->next.acks = 4;
-	assert_false(accepted(&request));
+	assert_accepted(request);
+	assert_refused_with(request, h->next.acks, 4);
 	free(h);
 }
 
@@ -343,8 +304,6 @@ TEST(a_spill_directory_is_a_path)
 	Perseas__SpillReply spill = PERSEAS__SPILL_REPLY__INIT;
 	Perseas__Reply reply = MESSAGE_REPLY(spill, SPILL, &spill);
 
-	spill.directory = message_address[2];
-	assert_true(reply_accepted(&reply));
-	spill.directory = message_control_character;
-	assert_false(reply_accepted(&reply));
+	assert_accepted_with(reply, spill.directory, message_address[2]);
+	assert_refused_with(reply, spill.directory, message_control_character);
 }

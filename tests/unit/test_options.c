@@ -5,6 +5,7 @@
 #include "../../proto/base/options.h"
 #include "../support/unit.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,55 +111,72 @@ static void assert_guards(void)
 	assert_int_equal(given.ms_guard, 0xa5a5a5a5);
 }
 
-TEST(what_is_not_said_is_the_default)
+/* What differs from the defaults. */
+static const char *described(void)
 {
-	assert_int_equal(read_two(NULL, NULL), 0);
-	assert_false(given.flag);
-	assert_int_equal(given.number, 7);
-	assert_int_equal(given.size, 16 << 20);
-	assert_int_equal(given.ms, 1500);
-	assert_int_equal(given.colour, GREEN);
-	assert_true(given.on);
-	assert_null(given.text);
-	assert_string_equal(given.path, "/x");
-	assert_int_equal(given.own_calls, 0);
-	assert_int_equal(reader.given, 0);
-	assert_guards();
+	static char text[256];
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	if (given.flag)
+		fprintf(out, "flag ");
+	if (given.number != 7)
+		fprintf(out, "number=%u ", given.number);
+	if (given.whole)
+		fprintf(out, "whole=%" PRIu64 " ", given.whole);
+	if (given.size != 16 << 20)
+		fprintf(out, "size=%" PRIu64 " ", given.size);
+	if (given.ms != 1500)
+		fprintf(out, "ms=%u ", given.ms);
+	if (given.colour != GREEN)
+		fprintf(out, "colour=%d ", given.colour);
+	if (!given.on)
+		fprintf(out, "off ");
+	if (given.text)
+		fprintf(out, "text=%s ", given.text);
+	if (strcmp(given.path, "/x") != 0)
+		fprintf(out, "path=%s ", given.path);
+	if (given.own_calls)
+		fprintf(out, "own=%u ", given.own_calls);
+	for (unsigned i = 0; i < word_count; i++)
+		fprintf(out, "[%s] ", words[i]);
+	fclose(out);
+	return text;
 }
 
-/* With and without an equals sign, at both ends of the range. */
+/* With and without an equals sign, at both ends of the range; what is not said is the default. */
 TEST(every_type_is_read)
 {
-	assert_int_equal(read_two("--flag", "-f"), 0);
-	assert_true(given.flag);
-	assert_int_equal(reader.given, 1);
-	assert_int_equal(read_two("--number", "70000"), 0);
-	assert_int_equal(given.number, 70000);
-	assert_int_equal(read_two("--number=5", NULL), 0);
-	assert_int_equal(given.number, 5);
-	assert_int_equal(read_two("--whole", "18446744073709551615"), 0);
-	assert_int_equal(given.whole, UINT64_MAX);
-	assert_int_equal(read_two("--size", "64g"), 0);
-	assert_int_equal(given.size, (uint64_t)64 << 30);
-	assert_int_equal(read_two("--time=0.1", NULL), 0);
-	assert_int_equal(given.ms, 100);
-	assert_int_equal(read_two("--time", "86400.000"), 0);
-	assert_int_equal(given.ms, 86400000);
-	assert_int_equal(read_two("--time", "2.05"), 0);
-	assert_int_equal(given.ms, 2050);
-	assert_int_equal(read_two("--colour", "blue"), 0);
-	assert_int_equal(given.colour, BLUE);
-	assert_int_equal(read_two("--on=off", NULL), 0);
-	assert_false(given.on);
-	assert_int_equal(read_two("--text", "--flag"), 0);
-	assert_string_equal(given.text, "--flag");
-	assert_false(given.flag);
-	assert_int_equal(read_two("--text==", NULL), 0);
-	assert_string_equal(given.text, "=");
-	assert_int_equal(read_two("--path", "123456789012345"), 0);
-	assert_string_equal(given.path, "123456789012345");
-	assert_int_equal(read_two("--own", "good"), 0);
-	assert_guards();
+	static const struct {
+		const char *first, *second;
+		uint64_t given; /* a bit for each row of the options */
+		const char *read;
+	} good[] = {
+		{ NULL, NULL, 0, "" },
+		{ "--flag", "-f", 1 << 0, "flag " },
+		{ "--number", "70000", 1 << 1, "number=70000 " },
+		{ "--number=5", NULL, 1 << 1, "number=5 " },
+		{ "--number=8", "--number=9", 1 << 1, "number=9 " }, /* the last one counts */
+		{ "--whole", "18446744073709551615", 1 << 2, "whole=18446744073709551615 " },
+		{ "--size", "64g", 1 << 3, "size=68719476736 " },
+		{ "--time=0.1", NULL, 1 << 4, "ms=100 " },
+		{ "--time", "86400.000", 1 << 4, "ms=86400000 " },
+		{ "--time", "2.05", 1 << 4, "ms=2050 " },
+		{ "--colour", "blue", 1 << 5, "colour=2 " },
+		{ "--on=off", NULL, 1 << 6, "off " },
+		{ "--text", "--flag", 1 << 7, "text=--flag " },
+		{ "--text==", NULL, 1 << 7, "text== " },
+		{ "--path", "123456789012345", 1 << 8, "path=123456789012345 " },
+		{ "--own", "good", 1 << 9, "own=1 " },
+	};
+
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		if (read_two(good[i].first, good[i].second))
+			fail_msg("%s %s is refused: %s", good[i].first, good[i].second, why);
+		if (strcmp(described(), good[i].read) != 0)
+			fail_msg("%s %s gave: %s", good[i].first, good[i].second, described());
+		assert_int_equal(reader.given, good[i].given);
+		assert_guards();
+	}
 }
 
 /* Empty, beyond the range or the type, with a sign, with something before or behind it. */
@@ -249,34 +267,13 @@ TEST(unknown_names_are_refused_with_the_nearest)
 	assert_true(strlen(why) < sizeof(why) - 1);
 }
 
-TEST(the_last_one_counts_unless_once_is_asked_for)
+TEST(an_option_is_given_once_where_that_is_asked_for)
 {
-	assert_int_equal(read_two("--number=8", "--number=9"), 0);
-	assert_int_equal(given.number, 9);
 	begin(&strict, false);
 	assert_int_equal(read_words("--number=8", "--number=9", NULL), -1);
 	assert_string_equal(why, "--number is given twice");
 	begin(&strict, false);
 	assert_int_equal(read_words("--flag", "--flag", "--number=8"), 0);
-}
-
-/* Options may stand between words, and what is behind two dashes are words. */
-TEST(words_are_handed_on)
-{
-	begin(&options, true);
-	assert_int_equal(read_words("a", "--flag", "b"), 0);
-	assert_int_equal(word_count, 2);
-	assert_string_equal(words[1], "b");
-	assert_true(given.flag);
-	begin(&options, true);
-	assert_int_equal(read_words("--", "--flag", "--"), 0);
-	assert_int_equal(word_count, 2);
-	assert_string_equal(words[0], "--flag");
-	assert_false(given.flag);
-	begin(&options, true);
-	word_count = 4;
-	assert_int_equal(read_words("a", "--nonsense", NULL), -1);
-	assert_string_equal(why, "too many");
 }
 
 static const char *rest[2]; /* copies: the command line is gone when it was read */
@@ -289,44 +286,66 @@ static bool take_rest(struct ps_reader *from, char *const *behind)
 	return word_count == 1;
 }
 
-/* Behind a word that has something started, all is for that; behind none, these are words. */
-TEST(what_is_behind_two_dashes_can_be_another_command_line)
+/* Options may stand between words, and what is behind two dashes are words. Behind a word that has
+ * something started, all is for that; behind none, or behind two dashes, these are words. */
+TEST(words_are_handed_on)
 {
+	static const struct {
+		const char *words[3];
+		bool starts; /* the first word may start something, which takes the rest */
+		const char *read, *rest;
+	} good[] = {
+		{ { "a", "--flag", "b" }, false, "flag [a] [b] ", NULL },
+		{ { "--", "--flag", "--" }, false, "[--flag] [--] ", NULL },
+		{ { "run", "--", "--flag" }, true, "[run] ", "--flag" },
+		{ { "--", "--flag", "word" }, true, "[--flag] [word] ", NULL },
+		{ { "--", "word", "--" }, true, "[word] [--] ", NULL },
+	};
+
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		const char *const *w = good[i].words;
+
+		begin(&options, true);
+		reader.rest = good[i].starts ? take_rest : NULL;
+		memset(rest, 0, sizeof(rest));
+		assert_int_equal(read_words(w[0], w[1], w[2]), 0);
+		if (strcmp(described(), good[i].read) != 0)
+			fail_msg("%s %s %s gave: %s", w[0], w[1], w[2], described());
+		if (good[i].rest) {
+			assert_string_equal(rest[0], good[i].rest);
+			assert_null(rest[1]);
+		}
+	}
 	begin(&options, true);
-	reader.rest = take_rest;
-	assert_int_equal(read_words("run", "--", "--flag"), 0);
-	assert_string_equal(rest[0], "--flag");
-	assert_null(rest[1]);
-	assert_int_equal(word_count, 1);
-	assert_false(given.flag);
-	begin(&options, true);
-	reader.rest = take_rest;
-	assert_int_equal(read_words("--", "--flag", "word"), 0);
-	assert_int_equal(word_count, 2);
-	assert_string_equal(words[0], "--flag");
-	assert_false(given.flag);
-	/* One of the words by then. */
-	begin(&options, true);
-	reader.rest = take_rest;
-	assert_int_equal(read_words("--", "word", "--"), 0);
-	assert_int_equal(word_count, 2);
+	word_count = 4;
+	assert_int_equal(read_words("a", "--nonsense", NULL), -1);
+	assert_string_equal(why, "too many");
 }
 
 TEST(lines_of_a_file_are_of_some_groups)
 {
+	static const struct {
+		unsigned groups;
+		const char *name, *value, *said; /* NULL: it is taken */
+	} lines[] = {
+		{ ONE, "number", "9", NULL },
+		{ ONE, "size", "64K", "there is no option \"size\" in this file" },
+		{ TWO, "size", "64K", NULL },
+		{ ONE, "colou", "red", "\"colou\" in this file; is \"colour\" meant?" },
+		{ ONE, "number", "", "option \"number\" needs a number of sheep" },
+		{ ONE, "", "", "" },
+		{ ONE, "number", "x", "--number x: it must be" },
+	};
+
 	begin(&options, false);
-	assert_int_equal(ps_options_read_line(&reader, ONE, "number", "9"), 0);
-	assert_int_equal(given.number, 9);
-	assert_int_equal(ps_options_read_line(&reader, ONE, "size", "64K"), -1);
-	assert_string_equal(why, "there is no option \"size\" in this file");
-	assert_int_equal(ps_options_read_line(&reader, TWO, "size", "64K"), 0);
-	assert_int_equal(ps_options_read_line(&reader, ONE, "colou", "red"), -1);
-	assert_string_equal(why, "there is no option \"colou\" in this file; is \"colour\" meant?");
-	assert_int_equal(ps_options_read_line(&reader, ONE, "number", ""), -1);
-	assert_non_null(strstr(why, "option \"number\" needs a number of sheep"));
-	assert_int_equal(ps_options_read_line(&reader, ONE, "", ""), -1);
-	assert_int_equal(ps_options_read_line(&reader, ONE, "number", "x"), -1);
-	assert_non_null(strstr(why, "--number x: it must be"));
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_int_equal(ps_options_read_line(&reader, lines[i].groups, lines[i].name,
+		                                      lines[i].value),
+		                 lines[i].said ? -1 : 0);
+		if (lines[i].said && !strstr(why, lines[i].said))
+			fail_msg("%s %s gave: %s", lines[i].name, lines[i].value, why);
+	}
+	assert_string_equal(described(), "number=9 size=65536 ");
 }
 
 TEST(the_environment_fills_what_is_missing)

@@ -8,6 +8,8 @@
 
 const struct unit_fixture unit_fixture = { setup, teardown_rules };
 
+static char bank_name[] = "bank";
+
 /* A request of each kind; all that name a store name "bank". */
 struct any {
 	Perseas__Request request;
@@ -22,7 +24,7 @@ static const ProtobufCFieldDescriptor *field_of(unsigned i)
 }
 
 /* Its first string is the store's name, in each that has one. */
-static void any_request(struct any *any, unsigned i, char *store)
+static void any_request(struct any *any, unsigned i)
 {
 	const ProtobufCMessageDescriptor *kind = field_of(i)->descriptor;
 	const ProtobufCFieldDescriptor *name;
@@ -34,10 +36,10 @@ static void any_request(struct any *any, unsigned i, char *store)
 	protobuf_c_message_init(kind, any->body);
 	any->request.body_case = (Perseas__Request__BodyCase)field_of(i)->id;
 	any->request.list = (void *)any->body;
-	any->header.store = store;
+	any->header.store = bank_name;
 	name = protobuf_c_message_descriptor_get_field_by_name(kind, "store");
 	if (name)
-		memcpy(any->body + name->offset, &store, sizeof(store));
+		memcpy(any->body + name->offset, &(char *){ bank_name }, sizeof(char *));
 	if (any->request.body_case == PERSEAS__REQUEST__BODY_REBUILD)
 		any->request.rebuild->header = &any->header;
 	if (any->request.body_case == PERSEAS__REQUEST__BODY_ORDER)
@@ -76,6 +78,25 @@ static const struct {
 	{ "lifeline", 0, false },
 };
 
+enum { REQUESTS = sizeof(table) / sizeof(table[0]) };
+
+/* What the mirror answers to the right of a session to make request i of the table. */
+static int check_right(struct mirror *mirror, struct session *session, unsigned i)
+{
+	struct any any;
+
+	any_request(&any, i);
+	return rights_check(mirror->stores, session, &any.request, &mirror->why);
+}
+
+/* The bank's owner, under rules that are set after its claim. */
+static void own_bank(struct mirror *mirror, struct peer *holder, bool shared, const char *text)
+{
+	mirror_bank(mirror, holder, shared);
+	strcpy(holder->session.identity.name, "uid:7");
+	set_rules(mirror, text);
+}
+
 /* Every request of control.proto, under rules that give one right each. */
 TEST(each_request_needs_its_one_right)
 {
@@ -83,21 +104,14 @@ TEST(each_request_needs_its_one_right)
 	struct peer holder, other;
 
 	mirror_bank(mirror, &holder, false);
-	strcpy(holder.session.identity.name, "uid:7");
 	peer_named(&other, "uid:7");
 	/* One field is the request's id. */
-	assert_int_equal(perseas__request__descriptor.n_fields - 1,
-	                 sizeof(table) / sizeof(table[0]));
-	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct any any;
-
+	assert_int_equal(perseas__request__descriptor.n_fields - 1, REQUESTS);
+	for (unsigned i = 0; i < REQUESTS; i++) {
 		assert_string_equal(field_of(i)->name, table[i].name);
-		any_request(&any, i, (char *)(uintptr_t) "bank");
 		for (unsigned right = RIGHT_CREATE; right <= RIGHT_ADMIN; right <<= 1) {
 			char text[64];
 			int due = table[i].rights && right != table[i].rights ? -STATUS(DENIED) : 0;
-			struct session *session = table[i].session ? &holder.session
-			                                           : &other.session;
 
 			/* So that the holder is not cut by the rules themselves. */
 			snprintf(text, sizeof(text), "allow uid:8 own\nallow uid:7 %s",
@@ -105,13 +119,11 @@ TEST(each_request_needs_its_one_right)
 			strcpy(holder.session.identity.name, "uid:8");
 			set_rules(mirror, text);
 			strcpy(holder.session.identity.name, "uid:7");
-			assert_int_equal(rights_check(mirror->stores, session, &any.request,
-			                              &mirror->why),
-			                 due);
-			if (table[i].session)
-				assert_int_equal(rights_check(mirror->stores, &other.session,
-				                              &any.request, &mirror->why),
-				                 0);
+			if (table[i].session) {
+				assert_int_equal(check_right(mirror, &holder.session, i), due);
+				due = 0;
+			}
+			assert_int_equal(check_right(mirror, &other.session, i), due);
 		}
 	}
 }
@@ -124,14 +136,9 @@ TEST(a_right_on_another_store_is_none)
 
 	peer_named(&peer, "uid:7");
 	set_rules(mirror, "allow uid:7 all store ban\nallow uid:7 all store bank-*\n");
-	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct any any;
-
-		any_request(&any, i, (char *)(uintptr_t) "bank");
-		assert_int_equal(rights_check(mirror->stores, &peer.session, &any.request,
-		                              &mirror->why),
+	for (unsigned i = 0; i < REQUESTS; i++)
+		assert_int_equal(check_right(mirror, &peer.session, i),
 		                 table[i].rights && !table[i].session ? -STATUS(DENIED) : 0);
-	}
 }
 
 static Perseas__Reply *ask(struct mirror *mirror, struct peer *peer,
@@ -173,9 +180,7 @@ TEST(what_one_may_not_read_may_not_be_there)
 	Perseas__Reply *bank, *none;
 	struct peer holder, peer;
 
-	mirror_bank(mirror, &holder, false);
-	strcpy(holder.session.identity.name, "uid:7");
-	set_rules(mirror, "allow uid:7 all");
+	own_bank(mirror, &holder, false, "allow uid:7 all");
 	peer_named(&peer, "anonymous");
 	bank = ask_status(mirror, &peer, "bank");
 	none = ask_status(mirror, &peer, "none");
@@ -246,15 +251,10 @@ TEST(what_is_denied_touches_nobody)
 	before = ps_header_copy(mirror_header(mirror, "bank"));
 	memcpy(token, holder.session.token, sizeof(token));
 	peer_named(&peer, "anonymous");
-	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct any any;
-
-		any_request(&any, i, (char *)(uintptr_t) "bank");
+	for (unsigned i = 0; i < REQUESTS; i++) {
 		if (!table[i].rights || table[i].session)
 			continue;
-		assert_int_equal(rights_check(mirror->stores, &peer.session, &any.request,
-		                              &mirror->why),
-		                 -STATUS(DENIED));
+		assert_int_equal(check_right(mirror, &peer.session, i), -STATUS(DENIED));
 		assert_non_null(strstr(mirror->why.text, "anonymous"));
 		assert_non_null(strstr(mirror->why.text, right_name(table[i].rights)));
 	}
@@ -273,7 +273,7 @@ static int claim_as(struct mirror *mirror, struct peer *peer, uint64_t epoch,
 	Perseas__Reply *reply;
 	int status;
 
-	body.store = (char *)(uintptr_t) "bank";
+	body.store = bank_name;
 	body.epoch = epoch;
 	body.owner = owner;
 	body.takeover = takeover;
@@ -297,9 +297,8 @@ TEST(an_owners_id_is_no_right_to_recover)
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
 
-	mirror_bank(mirror, &holder, false);
-	strcpy(holder.session.identity.name, "uid:7");
-	set_rules(mirror, "allow uid:7 own\nallow uid:8 own,read\nallow uid:9 own,recover");
+	own_bank(mirror, &holder, false,
+	         "allow uid:7 own\nallow uid:8 own,read\nallow uid:9 own,recover");
 	peer_named(&peer, "uid:8");
 	assert_int_equal(claim_as(mirror, &peer, BANK_EPOCH, OWNER(BANK_OWNER), false),
 	                 STATUS(BUSY));
@@ -336,7 +335,7 @@ TEST(nobody_is_told_an_owners_whole_id)
 	for (unsigned i = PS_OWNER_TOLD; i < PS_ID_SIZE; i++)
 		assert_int_equal(reply->store->status->header->promised_owner.data[i], 0);
 	perseas__reply__free_unpacked(reply, NULL);
-	read.store = digest.store = (char *)(uintptr_t) "bank";
+	read.store = digest.store = bank_name;
 	read.region = digest.region = PS_REGION_PROMISE;
 	read.length = digest.length = 24;
 	assert_int_equal(store_read(mirror->stores, &read, &bytes, &mirror->why),
@@ -384,10 +383,9 @@ TEST(a_takeover_needs_the_right_to_recover)
 	struct mirror *mirror = *state;
 	struct peer holder, peer;
 
-	mirror_bank(mirror, &holder, false);
-	strcpy(holder.session.identity.name, "uid:7");
-	set_rules(mirror, "allow uid:7 all\nallow uid:8 own,read\nallow uid:9 recover\n"
-	                  "allow uid:10 own,recover");
+	own_bank(mirror, &holder, false,
+	         "allow uid:7 all\nallow uid:8 own,read\nallow uid:9 recover\n"
+	         "allow uid:10 own,recover");
 	peer_named(&peer, "uid:8");
 	assert_int_equal(claim(mirror, &peer, 9, false), STATUS(BUSY));
 	assert_int_equal(claim(mirror, &peer, 9, true), STATUS(DENIED));
@@ -409,9 +407,7 @@ TEST(who_may_no_longer_own_is_cut_at_once)
 	Perseas__ConfirmReply reply = PERSEAS__CONFIRM_REPLY__INIT;
 	struct peer holder;
 
-	mirror_bank(mirror, &holder, false);
-	strcpy(holder.session.identity.name, "uid:7");
-	set_rules(mirror, "allow uid:7 own");
+	own_bank(mirror, &holder, false, "allow uid:7 own");
 	assert_int_equal(holder.cuts, 0);
 	assert_int_equal(store_confirm(&holder.session, &confirm, &reply, &mirror->why), 0);
 	set_rules(mirror, "allow uid:7 read");
