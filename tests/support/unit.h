@@ -20,22 +20,37 @@ struct unit_fixture {
 	CMFixtureFunction setup, teardown;
 };
 
-/* What a program calls for each TEST(), and what it calls once for all of them. A program defines
- * those that it needs. */
-extern const struct unit_fixture unit_fixture, unit_group;
+/* What a program calls for each TEST(), and once for all of them. A program that defines the second
+ * fixture, too, runs each TEST() once more with that. A program defines those that it needs. */
+extern const struct unit_fixture unit_fixture, unit_fixture_too, unit_group;
 
-/* Begins a test, as in TEST(name) { ... }. The test finds in *state what its setup left there. */
-#define TEST(name) TEST_WITH(name, unit_fixture.setup, unit_fixture.teardown)
+/*
+ * Begins a test: TEST(name) { ... }, or TEST(name, struct owner *o) { ... } for one that uses what
+ * its setup left in *state.
+ */
+#define TEST(name, ...) TEST_WITH(name, unit_fixture.setup, unit_fixture.teardown, ##__VA_ARGS__)
 
 /* Begins a test with a setup and a teardown of its own, or NULL. */
-#define TEST_WITH(name, setup, teardown)                        \
-	static void name(void **state);                         \
-	UNIT_ADD(unit_add_##name, #name, name, setup, teardown) \
-	static void name(__attribute__((unused)) void **state)
+#define TEST_WITH(name, setup, teardown, ...)                              \
+	static void name(UNIT_SECOND(none, ##__VA_ARGS__, void *unused));  \
+	static void unit_run_##name(void **state)                          \
+	{                                                                  \
+		unit_state = state;                                        \
+		name(*state);                                              \
+	}                                                                  \
+	UNIT_ADD(unit_add_##name, #name, unit_run_##name, setup, teardown) \
+	static void name(UNIT_SECOND(none, ##__VA_ARGS__, __attribute__((unused)) void *unused))
+#define UNIT_SECOND(first, second, ...) second
+
+/* The state of the test that runs, for one that replaces what its teardown will find there. */
+extern void **unit_state;
+
+/* Runs the program's teardown and setup within a test. Returns what the setup left. */
+void *unit_begin_again(void);
 
 /* Runs a test that stands above once more, with another setup. */
-#define TEST_ALSO(name, setup, teardown)                                             \
-	UNIT_ADD(unit_add_##name##_##setup, #name " " #setup, name, setup, teardown) \
+#define TEST_ALSO(name, setup, teardown)                                                        \
+	UNIT_ADD(unit_add_##name##_##setup, #name " " #setup, unit_run_##name, setup, teardown) \
 	_Static_assert(1, "")
 
 /* Adds a test to those that main() runs, before it does. */

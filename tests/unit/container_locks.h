@@ -57,9 +57,8 @@ static inline void use_beside(perseas_t *p, enum use first, enum use second, str
 
 /* Of two transactions that use a key, or all keys, the younger one is refused if either changes
  * something, and none if both look. Keys that are there, and keys that are not. */
-static inline void test_each_use_keeps_out_what_it_must(void **state)
+TEST(test_each_use_keeps_out_what_it_must, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	open_container(o, 0);

@@ -244,6 +244,8 @@ static inline int container_setup(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { container_setup, owner_teardown };
+
 static inline void take_back(struct oracle *oracle, perseas_tx_t *tx)
 {
 	assert_int_equal(perseas_abort(tx), 0);
@@ -277,9 +279,8 @@ static inline void transact(struct oracle *oracle, struct owner *o)
 }
 
 /* What one owner made the next one finds. */
-static inline void test_random_changes_are_those_of_an_oracle(void **state)
+TEST(test_random_changes_are_those_of_an_oracle, struct owner *o)
 {
-	struct owner *o = *state;
 	struct oracle *oracle = calloc(1, sizeof(*oracle));
 	perseas_heap_t *heap = open_container(o, 0);
 
@@ -299,9 +300,8 @@ static inline void test_random_changes_are_those_of_an_oracle(void **state)
 
 /* Every call of the library that an operation makes fails once; the transaction is taken back, and
  * nothing has changed. */
-static inline void test_whatever_call_fails_nothing_changes(void **state)
+TEST(test_whatever_call_fails_nothing_changes, struct owner *o)
 {
-	struct owner *o = *state;
 	struct oracle *oracle = calloc(1, sizeof(*oracle));
 	perseas_heap_t *heap = open_container(o, 0);
 	unsigned failed = 0;
@@ -334,9 +334,8 @@ static inline void test_whatever_call_fails_nothing_changes(void **state)
 
 /* Whatever call of its opening fails, also one that says another owner has the store: nothing stays
  * open. */
-static inline void test_an_opening_that_fails_is_taken_back(void **state)
+TEST(test_an_opening_that_fails_is_taken_back, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;
 
@@ -379,9 +378,8 @@ static inline int remove_number(perseas_tx_t *tx, unsigned number)
 }
 
 /* What does not fit is refused, and what is removed makes room for it. */
-static inline void test_a_heap_that_is_full_refuses_and_goes_on(void **state)
+TEST(test_a_heap_that_is_full_refuses_and_goes_on, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_heap_t *heap = open_container(o, 4 * 65536);
 	unsigned count = 0;
 
@@ -545,26 +543,16 @@ static inline int daemon_teardown(void **state)
 	return place_end(*state);
 }
 
-static inline void test_threads_change_it_side_by_side_over_tcp(void **state)
+TEST_WITH(test_threads_change_it_side_by_side_over_tcp, daemon_setup, daemon_teardown,
+          struct place *place)
 {
-	threads_work(((struct place *)*state)->tcp);
+	threads_work(place->tcp);
 }
 
-static inline void test_threads_change_it_side_by_side_over_shared_memory(void **state)
+TEST_WITH(test_threads_change_it_side_by_side_over_shared_memory, daemon_setup, daemon_teardown,
+          struct place *place)
 {
-	threads_work(((struct place *)*state)->local);
+	threads_work(place->local);
 }
-
-#define CONTAINER_TEST(name) cmocka_unit_test_setup_teardown(name, container_setup, owner_teardown)
-#define CONTAINER_TESTS                                                                       \
-	CONTAINER_TEST(test_random_changes_are_those_of_an_oracle),                           \
-		CONTAINER_TEST(test_whatever_call_fails_nothing_changes),                     \
-		CONTAINER_TEST(test_an_opening_that_fails_is_taken_back),                     \
-		CONTAINER_TEST(test_a_heap_that_is_full_refuses_and_goes_on),                 \
-		cmocka_unit_test_setup_teardown(test_threads_change_it_side_by_side_over_tcp, \
-	                                        daemon_setup, daemon_teardown),               \
-		cmocka_unit_test_setup_teardown(                                              \
-			test_threads_change_it_side_by_side_over_shared_memory, daemon_setup, \
-			daemon_teardown)
 
 #endif

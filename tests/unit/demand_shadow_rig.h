@@ -244,8 +244,4 @@ static inline int commit_nothing(struct rig *rig)
 	return rc;
 }
 
-#define EACH(test)                                                    \
-	cmocka_unit_test_setup_teardown(test, setup_pages, teardown), \
-		cmocka_unit_test_setup_teardown(test, setup_all, teardown)
-
 #endif

@@ -224,9 +224,8 @@ static bool fail_one(struct owner *o, long n)
 }
 
 /* Each allocation fails in turn, for an owner of a store that is there. */
-TEST(test_each_allocation_fails)
+TEST(test_each_allocation_fails, struct owner *o)
 {
-	struct owner *o = *state;
 	long n = 0;
 
 	if (!REPLACED)
@@ -237,25 +236,23 @@ TEST(test_each_allocation_fails)
 }
 
 /* The same over fabrics that copy at once. */
-TEST(test_each_allocation_fails_on_a_direct_fabric)
+TEST(test_each_allocation_fails_on_a_direct_fabric, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->d->staged = false;
-	test_each_allocation_fails(state);
+	test_each_allocation_fails(o);
 }
 
 /* The same for a program that makes the store. */
-TEST(test_each_allocation_of_making_fails)
+TEST(test_each_allocation_of_making_fails, struct owner *o)
 {
 	bool more = true;
 
 	if (!REPLACED)
 		skip();
 	for (long n = 0; more; n++) {
-		owner_free(*state);
-		*state = owner_new(3);
-		more = fail_one(*state, n);
+		owner_free(o);
+		*unit_state = o = owner_new(3);
+		more = fail_one(o, n);
 	}
 }
 
@@ -290,14 +287,14 @@ static void fail_mending(struct owner *o, unsigned missed)
 	}
 }
 
-TEST(test_each_allocation_of_sending_fails)
+TEST(test_each_allocation_of_sending_fails, struct owner *o)
 {
-	fail_mending(*state, 20);
+	fail_mending(o, 20);
 }
 
-TEST(test_each_allocation_of_mending_fails)
+TEST(test_each_allocation_of_mending_fails, struct owner *o)
 {
-	fail_mending(*state, 90);
+	fail_mending(o, 90);
 }
 
 /* A heap of two pairs of segments, and nothing in the second one. */
@@ -332,9 +329,8 @@ static unsigned count_extents(perseas_heap_t *heap)
 }
 
 /* Each allocation of giving segments back fails in turn: they are there as before, or gone. */
-TEST(test_each_allocation_of_a_trim_fails)
+TEST(test_each_allocation_of_a_trim_fails, struct owner *o)
 {
-	struct owner *o = *state;
 	bool through = false;
 
 	if (!REPLACED)
@@ -394,9 +390,8 @@ static int commit_with(struct owner *o, uint8_t value, long n)
 }
 
 /* Where there is no memory to hold commits back with they are sent, and held when there is. */
-TEST(test_without_memory_commits_are_not_held_back)
+TEST(test_without_memory_commits_are_not_held_back, struct owner *o)
 {
-	struct owner *o = *state;
 	long n = 0;
 
 	if (!REPLACED)
@@ -415,16 +410,15 @@ TEST(test_without_memory_commits_are_not_held_back)
 }
 
 /* What is held can be sent without memory: nobody could be told that it cannot. */
-TEST(test_what_is_held_is_sent_without_memory)
+TEST(test_what_is_held_is_sent_without_memory, struct owner *o)
 {
-	struct owner *o = *state;
 	int rc;
 
 	if (!REPLACED)
 		skip();
 	for (int staged = 0; staged < 2; staged++) {
 		owner_free(o);
-		*state = o = owner_new(3);
+		*unit_state = o = owner_new(3);
 		begin_gathering(o, staged);
 		assert_int_equal(commit_with(o, 9, -1), 0);
 		assert_true(o->p->held);
@@ -438,9 +432,8 @@ TEST(test_what_is_held_is_sent_without_memory)
 
 /* A SERIAL transaction that is refused a lock is refused it, or told that there is no memory for
  * that; either way it can be tried again. */
-TEST(test_a_refusal_without_memory)
+TEST(test_a_refusal_without_memory, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *holder, *tx;
 	int rc = PERSEAS_ENOMEM;
 

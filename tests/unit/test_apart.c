@@ -13,10 +13,8 @@ const struct unit_fixture unit_fixture = { setup, owner_teardown };
 /* --- turns --- */
 
 /* The second one begins when the first has ended, by commit or by abort, and not before. */
-TEST(test_serial_transactions_take_turns)
+TEST(test_serial_transactions_take_turns, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (int aborts = 0; aborts < 2; aborts++) {
 		perseas_tx_t *tx;
 
@@ -50,9 +48,8 @@ static void begin_early(void *arg)
 		direct_release(o->d, i, 10);
 }
 
-TEST(test_the_turn_passes_on_at_the_post)
+TEST(test_the_turn_passes_on_at_the_post, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
 
 	early = NULL;
@@ -110,14 +107,14 @@ static perseas_tx_t *read_with_a_lock(struct owner *o)
 	return tx;
 }
 
-TEST(test_a_serial_reader_waits_for_what_it_read)
+TEST(test_a_serial_reader_waits_for_what_it_read, struct owner *o)
 {
-	reads_wait(*state, read_serially);
+	reads_wait(o, read_serially);
 }
 
-TEST(test_a_reader_with_locks_waits_for_what_it_read)
+TEST(test_a_reader_with_locks_waits_for_what_it_read, struct owner *o)
 {
-	reads_wait(*state, read_with_a_lock);
+	reads_wait(o, read_with_a_lock);
 }
 
 /* Who waits for a turn or a lock must not wait for one who cannot go on. */
@@ -182,20 +179,19 @@ static void waiters_leave(struct owner *o, void (*why)(struct owner *o), int cod
 	assert_false(o->p->apart.taken);
 }
 
-TEST(test_waiters_leave_when_a_commit_is_in_doubt)
+TEST(test_waiters_leave_when_a_commit_is_in_doubt, struct owner *o)
 {
-	waiters_leave(*state, doubt_wakes, PERSEAS_EBLOCKED);
+	waiters_leave(o, doubt_wakes, PERSEAS_EBLOCKED);
 }
 
-TEST(test_waiters_leave_when_the_store_is_lost)
+TEST(test_waiters_leave_when_the_store_is_lost, struct owner *o)
 {
-	waiters_leave(*state, loss_wakes, PERSEAS_EFENCED);
+	waiters_leave(o, loss_wakes, PERSEAS_EFENCED);
 	perseas_close(rival);
 }
 
-TEST(test_who_waits_for_a_turn_leaves_in_doubt)
+TEST(test_who_waits_for_a_turn_leaves_in_doubt, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = NULL;
 
 	held = begin(o, PERSEAS_SERIAL, 1);
@@ -209,9 +205,8 @@ TEST(test_who_waits_for_a_turn_leaves_in_doubt)
 }
 
 /* A thread that would wait for itself is told so. */
-TEST(test_a_turn_within_a_turn)
+TEST(test_a_turn_within_a_turn, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1), *other;
 
 	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL, &other), PERSEAS_EINVAL);
@@ -231,9 +226,8 @@ TEST(test_a_turn_within_a_turn)
 /* --- locks --- */
 
 /* Readers share, a writer is alone; the older one waits for the younger, and not the other way. */
-TEST(test_the_older_waits_and_the_younger_is_refused)
+TEST(test_the_older_waits_and_the_younger_is_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *old = begin(o, 0, 1), *young;
 
 	assert_int_equal(perseas_lock(old, 1, EXCLUSIVE), 0);
@@ -279,9 +273,8 @@ static void read_meanwhile(struct owner *o)
 	abort_held(o);
 }
 
-TEST(test_readers_do_not_overtake_an_older_writer)
+TEST(test_readers_do_not_overtake_an_older_writer, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *writer = begin(o, 0, 1);
 
 	assert_int_equal(perseas_lock(writer, 5, SHARED), 0);
@@ -294,9 +287,8 @@ TEST(test_readers_do_not_overtake_an_older_writer)
 }
 
 /* A roll-back to a savepoint keeps locks. */
-TEST(test_roll_back_keeps_locks)
+TEST(test_roll_back_keeps_locks, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, 0, 1), *other;
 	uint64_t savepoint;
 
@@ -311,9 +303,8 @@ TEST(test_roll_back_keeps_locks)
 
 /* A retry takes back what was changed, lets go of the locks, and waits for the one that was
  * refused. It is as old as before: others wait for it in the end. */
-TEST(test_a_retry_keeps_its_age)
+TEST(test_a_retry_keeps_its_age, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint8_t before = o->bytes[7];
 	perseas_tx_t *tx, *late;
 	uint64_t age;
@@ -351,9 +342,8 @@ TEST(test_a_retry_keeps_its_age)
 
 /* Circles that wait-die alone does not see: a thread with locks waits for its turn, while who has
  * the turn asks for one of the locks; threads with two transactions each. */
-TEST(test_who_keeps_others_waiting_never_waits)
+TEST(test_who_keeps_others_waiting_never_waits, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *young, *serial, *other;
 
 	serial = begin(o, PERSEAS_SERIAL, 1);
@@ -396,9 +386,8 @@ static void take_turn(struct owner *o)
 	commit_held(o);
 }
 
-TEST(test_a_retry_gives_its_turn_up)
+TEST(test_a_retry_gives_its_turn_up, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	held = begin(o, 0, 2);
@@ -414,9 +403,8 @@ TEST(test_a_retry_gives_its_turn_up)
 	assert_false(o->p->apart.taken);
 }
 
-TEST(test_bad_locks_are_refused)
+TEST(test_bad_locks_are_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, 0, 1);
 
 	assert_int_equal(perseas_lock(NULL, 1, SHARED), PERSEAS_EINVAL);
@@ -428,9 +416,8 @@ TEST(test_bad_locks_are_refused)
 }
 
 /* Very many locks: all are there, and all are let go. */
-TEST(test_thousands_of_locks)
+TEST(test_thousands_of_locks, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, 0, 1), *other = begin(o, 0, 2);
 
 	for (uint64_t i = 0; i < 5000; i++)
@@ -444,9 +431,8 @@ TEST(test_thousands_of_locks)
 }
 
 /* The handle is closed while a turn and locks are held: nothing of them is left. */
-TEST(test_close_with_all_of_it_open)
+TEST(test_close_with_all_of_it_open, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
 	uint64_t savepoint;
 
@@ -459,9 +445,8 @@ TEST(test_close_with_all_of_it_open)
 }
 
 /* In a child of fork nobody ever lets go: it is told so, and does not wait. */
-TEST(test_a_child_does_not_wait_for_its_parent)
+TEST(test_a_child_does_not_wait_for_its_parent, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *old = begin(o, 0, 2), *tx;
 	int status;
 	pid_t child;
@@ -487,9 +472,8 @@ TEST(test_a_child_does_not_wait_for_its_parent)
 }
 
 /* What ends processes may close what it finds: a child must not end its parent's session. */
-TEST(test_a_child_closes_nothing)
+TEST(test_a_child_closes_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	int status;
 	pid_t child;
 

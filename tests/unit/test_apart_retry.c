@@ -20,9 +20,8 @@ static void read_on(struct owner *o)
 }
 
 /* A retry whose writer is older than all who have the lock ends, though they never all let go. */
-TEST(test_a_retry_does_not_wait_for_younger_readers)
+TEST(test_a_retry_does_not_wait_for_younger_readers, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	held = begin(o, 0, 2);
@@ -45,9 +44,8 @@ static void take_turn(struct owner *o)
 
 /* A SERIAL one waits for younger ones, too: it would not wait for the lock while it has the turn,
  * which it gives up meanwhile. */
-TEST(test_a_serial_retry_waits_for_younger_ones)
+TEST(test_a_serial_retry_waits_for_younger_ones, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
 
 	assert_int_equal(perseas_lock(tx, 9, SHARED), 0);
@@ -115,9 +113,8 @@ static int lock_all(struct owner *o, perseas_tx_t *tx)
 
 /* There is no moment without a reader of each lock, unless readers are refused: it has all of them
  * after as many tries as it has locks, each of which it is refused once. */
-TEST(test_a_serial_writer_is_not_overtaken)
+TEST(test_a_serial_writer_is_not_overtaken, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	unsigned tries = 0;
 	uint64_t age = 0;
@@ -142,9 +139,8 @@ TEST(test_a_serial_writer_is_not_overtaken)
 }
 
 /* One that only read at first is in front of younger readers when it is to change, too. */
-TEST(test_a_serial_reader_that_writes_is_not_overtaken)
+TEST(test_a_serial_reader_that_writes_is_not_overtaken, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
 	unsigned tries = 0;
 	int rc;
@@ -187,9 +183,8 @@ static void come_between(struct owner *o)
 	assert_int_equal(perseas_abort(between), 0);
 }
 
-TEST(test_who_waits_for_its_turn_is_not_overtaken)
+TEST(test_who_waits_for_its_turn_is_not_overtaken, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
 
 	held = begin(o, 0, 2);
@@ -204,9 +199,8 @@ TEST(test_who_waits_for_its_turn_is_not_overtaken)
 }
 
 /* Who was refused because of it gets the lock when it is over, though it never had the lock. */
-TEST(test_it_leaves_nothing_behind)
+TEST(test_it_leaves_nothing_behind, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *oldest = begin(o, 0, 2), *young;
 
 	assert_int_equal(perseas_lock(oldest, 0, SHARED), 0);
@@ -235,9 +229,8 @@ static void ask_as_the_older(struct owner *o)
 	commit_held(o);
 }
 
-TEST(test_an_older_one_goes_first)
+TEST(test_an_older_one_goes_first, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	older = begin(o, 0, 2);
@@ -256,9 +249,8 @@ TEST(test_an_older_one_goes_first)
 }
 
 /* The handle is closed while one wants locks that others have: nothing of it is left. */
-TEST(test_close_while_one_is_wanted)
+TEST(test_close_while_one_is_wanted, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
 
 	held = begin(o, 0, 2);

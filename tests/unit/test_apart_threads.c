@@ -207,14 +207,14 @@ static void all_of_it(const char *mirrors)
 
 /* Threads change the same numbers, one after another, by turns and by locks: nothing is lost, none
  * sees the middle of another's work, and the next owner finds it so. */
-TEST(threads_are_kept_apart_over_tcp)
+TEST(threads_are_kept_apart_over_tcp, struct place *place)
 {
-	all_of_it(((struct place *)*state)->tcp);
+	all_of_it(place->tcp);
 }
 
-TEST(threads_are_kept_apart_over_shared_memory)
+TEST(threads_are_kept_apart_over_shared_memory, struct place *place)
 {
-	all_of_it(((struct place *)*state)->local);
+	all_of_it(place->local);
 }
 
 struct asker {
@@ -246,9 +246,9 @@ static unsigned waiting(perseas_t *p)
 }
 
 /* Who came first has its turn first. */
-TEST(turns_come_in_order)
+TEST(turns_come_in_order, struct place *place)
 {
-	perseas_t *p = open_store(((struct place *)*state)->tcp, 65536, 1 << 20, NULL);
+	perseas_t *p = open_store(place->tcp, 65536, 1 << 20, NULL);
 	struct asker askers[THREADS];
 	unsigned came = 0;
 	perseas_tx_t *tx;
@@ -279,9 +279,9 @@ static void *begin_serially(void *arg)
 
 /* A transaction is handed on, and the thread that began it has ended: another thread, which may
  * have its memory, is not taken for it, and waits for its turn. */
-TEST(another_thread_is_not_the_one_that_ended)
+TEST(another_thread_is_not_the_one_that_ended, struct place *place)
 {
-	perseas_t *p = open_store(((struct place *)*state)->tcp, 65536, 1 << 20, NULL);
+	perseas_t *p = open_store(place->tcp, 65536, 1 << 20, NULL);
 	unsigned came = 0;
 	struct asker first = { .p = p }, next = { .p = p, .came = &came };
 	void *tx;

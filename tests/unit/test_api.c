@@ -46,9 +46,8 @@ TEST_WITH(test_addresses_are_not_where_programs_lie, setup_empty, teardown)
 }
 
 /* NULL where something is needed, and flags that no version defines yet. */
-TEST(test_bad_arguments_are_refused)
+TEST(test_bad_arguments_are_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 	struct perseas_mirror_stat mirror;
 	perseas_tx_t *tx = (perseas_tx_t *)o;
@@ -81,9 +80,8 @@ TEST(test_bad_arguments_are_refused)
 }
 
 /* Names and sizes that a segment cannot have. */
-TEST(test_bad_segments_are_refused)
+TEST(test_bad_segments_are_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	static const char *const names[] = { "", ".hidden", "a/b", "a b", "\xc3\xa9" };
 	char name[PS_NAME_MAX + 2];
 	void *addr;
@@ -140,9 +138,8 @@ static void *look_elsewhere(void *arg)
 
 /* The sentence of an error is copied, with its code: what fails later does not change it. What
  * does not fit loses words, and no byte behind the buffer is touched. */
-TEST(test_errors_are_copied)
+TEST(test_errors_are_copied, struct owner *o)
 {
-	struct owner *o = *state;
 	char text[300], small[16];
 	pthread_t other;
 	int code = 7;
@@ -176,18 +173,15 @@ TEST(test_errors_are_copied)
 }
 
 /* More acknowledgements than mirrors cannot come. */
-TEST_WITH(test_acks_beyond_the_mirrors, setup_empty, teardown)
+TEST_WITH(test_acks_beyond_the_mirrors, setup_empty, teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->options.acks = 2;
 	assert_int_equal(direct_create(o->d, STORE, &o->options, &o->error), PERSEAS_EINVAL);
 	assert_error_says(o, "acknowledgements");
 }
 
-TEST(test_ended_transactions_do_nothing)
+TEST(test_ended_transactions_do_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	/* Once by commit, once by abort. */
@@ -202,9 +196,8 @@ TEST(test_ended_transactions_do_nothing)
 }
 
 /* Ranges beside, across and around the segment; the transaction goes on after each. */
-TEST(test_ranges_outside_are_refused)
+TEST(test_ranges_outside_are_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
@@ -227,9 +220,8 @@ TEST(test_ranges_outside_are_refused)
 }
 
 /* Mapped and not published: it takes no transactions, and does not exist for the next owner. */
-TEST(test_unpublished_segments)
+TEST(test_unpublished_segments, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 	perseas_tx_t *tx;
 	void *addr, *again;
@@ -248,9 +240,8 @@ TEST(test_unpublished_segments)
 }
 
 /* What is mapped anew, unmapped, dropped; and the table of segments with it. */
-TEST(test_map_and_unmap)
+TEST(test_map_and_unmap, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 	uint8_t *before = o->bytes, first = o->bytes[1];
 	void *addr, *other;
@@ -279,9 +270,8 @@ TEST(test_map_and_unmap)
 }
 
 /* An unmapped segment has ranges in an open transaction, which would be lost. */
-TEST(test_unmap_waits_for_transactions)
+TEST(test_unmap_waits_for_transactions, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	void *addr;
 
@@ -299,9 +289,8 @@ TEST(test_unmap_waits_for_transactions)
 }
 
 /* Something else lies where the segment must be. */
-TEST(test_taken_address)
+TEST(test_taken_address, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *at = o->bytes;
 	void *taken, *addr;
 
@@ -315,9 +304,8 @@ TEST(test_taken_address)
 }
 
 /* 128 segments, published together, and not one more. */
-TEST(test_segment_limit)
+TEST(test_segment_limit, struct owner *o)
 {
-	struct owner *o = *state;
 	char name[16];
 	void *addr;
 
@@ -336,9 +324,8 @@ TEST(test_segment_limit)
 
 /* The mirror's limit is reached: nothing is left of the segment, here or there, and less than
  * that fits. */
-TEST(test_mirror_memory_limit)
+TEST(test_mirror_memory_limit, struct owner *o)
 {
-	struct owner *o = *state;
 	struct memory *memory = o->d->mirrors[0].memory;
 	unsigned pieces = memory_heap_pieces(memory);
 	struct perseas_segment_info info;
@@ -356,9 +343,8 @@ TEST(test_mirror_memory_limit)
 }
 
 /* Open transactions that overlap: only where that is asked to be found out. */
-TEST(test_check_overlap)
+TEST(test_check_overlap, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *one, *two;
 
 	for (int checked = 0; checked < 2; checked++) {
@@ -379,9 +365,8 @@ TEST(test_check_overlap)
 
 /* A store to memory that no transaction declared, seen by the next commit of any; what other
  * transactions have declared, and what is put back, is no fault. */
-TEST(test_check_writes)
+TEST(test_check_writes, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *one, *two;
 
 	assert_int_equal(owner_open(o, PERSEAS_CHECK_WRITES), 0);
@@ -407,9 +392,8 @@ TEST(test_check_writes)
 }
 
 /* A segment that is published in that mode is checked from then on. */
-TEST(test_check_writes_of_a_new_segment)
+TEST(test_check_writes_of_a_new_segment, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	void *addr;
 
@@ -428,9 +412,8 @@ TEST(test_check_writes_of_a_new_segment)
 }
 
 /* Opened for salvage: everything can be read, nothing can be changed, not even at the mirrors. */
-TEST(test_salvage)
+TEST(test_salvage, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	uint64_t chains;
 	void *addr;
@@ -453,9 +436,8 @@ TEST(test_salvage)
 }
 
 /* What is not published yet is nothing to publish again. */
-TEST(test_publish_of_nothing)
+TEST(test_publish_of_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t seq = owner_stat(o).seq;
 
 	assert_int_equal(perseas_publish(o->p), 0);
@@ -463,9 +445,8 @@ TEST(test_publish_of_nothing)
 }
 
 /* The same addresses, and the same bytes, for the next owner. */
-TEST(test_reopen_maps_at_the_same_address)
+TEST(test_reopen_maps_at_the_same_address, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *before = o->bytes, contents[SIZE];
 	void *addr, *second;
 
@@ -482,9 +463,8 @@ TEST(test_reopen_maps_at_the_same_address)
 	assert_ptr_equal(*(void **)addr, second);
 }
 
-TEST(test_figures)
+TEST(test_figures, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_stat before = owner_stat(o), after;
 	struct perseas_mirror_stat mirror;
 	perseas_tx_t *tx;
@@ -509,9 +489,8 @@ TEST(test_figures)
 }
 
 /* The same, where the fabric copies at once and nothing goes through the ring. */
-TEST(test_figures_of_a_direct_fabric)
+TEST(test_figures_of_a_direct_fabric, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_stat before, after;
 
 	o->d->staged = false;

@@ -144,9 +144,8 @@ static int read_back(struct buffer *buffer, struct copy *copy, const char **why)
 	return ret;
 }
 
-TEST(an_archive_gives_back_what_was_written)
+TEST(an_archive_gives_back_what_was_written, struct sample *sample)
 {
-	struct sample *sample = *state;
 	const uint8_t zeros[SMALL] = { 0 };
 	const char *why = NULL;
 	struct copy copy;
@@ -164,9 +163,8 @@ TEST(an_archive_gives_back_what_was_written)
 }
 
 /* Every bit of every byte, one at a time. */
-TEST(an_archive_with_a_flipped_bit_is_refused)
+TEST(an_archive_with_a_flipped_bit_is_refused, struct sample *sample)
 {
-	struct sample *sample = *state;
 	struct buffer *buffer = &sample->buffer;
 	struct copy copy;
 
@@ -183,9 +181,8 @@ TEST(an_archive_with_a_flipped_bit_is_refused)
 	}
 }
 
-TEST(an_archive_that_is_cut_off_is_refused)
+TEST(an_archive_that_is_cut_off_is_refused, struct sample *sample)
 {
-	struct sample *sample = *state;
 	struct buffer *buffer = &sample->buffer;
 	struct copy copy;
 	size_t whole;
@@ -200,9 +197,8 @@ TEST(an_archive_that_is_cut_off_is_refused)
 	}
 }
 
-TEST(bytes_behind_the_end_are_refused)
+TEST(bytes_behind_the_end_are_refused, struct sample *sample)
 {
-	struct sample *sample = *state;
 	const char *why = NULL;
 	struct copy copy;
 
@@ -233,7 +229,7 @@ static const char *end_and_read(struct sample *sample, struct ps_archive_writer 
 }
 
 /* Checksums are right, and the pieces are not: a writer that is mistaken, or means harm. */
-TEST(pieces_out_of_place_are_refused)
+TEST(pieces_out_of_place_are_refused, struct sample *sample)
 {
 	static const struct {
 		uint32_t first, second;
@@ -253,7 +249,6 @@ TEST(pieces_out_of_place_are_refused)
 		{ 16, 17, 0, SMALL - 9, 10, "a piece lies outside its region" },
 		{ 16, 17, 0, UINT64_MAX, 10, "a piece lies outside its region" },
 	};
-	struct sample *sample = *state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ps_archive_writer writer;
@@ -271,9 +266,8 @@ TEST(pieces_out_of_place_are_refused)
 }
 
 /* A piece is left out, or comes from another archive of the same image. */
-TEST(pieces_that_were_not_written_so_are_refused)
+TEST(pieces_that_were_not_written_so_are_refused, struct sample *sample)
 {
-	struct sample *sample = *state;
 	struct buffer *buffer = &sample->buffer;
 	const char *why = NULL;
 	struct copy copy;
@@ -322,9 +316,8 @@ static int write_into(struct sample *sample, size_t room)
 }
 
 /* The disk fills up, after so many bytes. */
-TEST(a_sink_that_refuses_ends_the_writing)
+TEST(a_sink_that_refuses_ends_the_writing, struct sample *sample)
 {
-	struct sample *sample = *state;
 	size_t whole;
 
 	assert_int_equal(write_into(sample, ROOM), 0);
@@ -335,9 +328,8 @@ TEST(a_sink_that_refuses_ends_the_writing)
 }
 
 /* More than a piece holds; through a file. */
-TEST(long_regions_are_cut_into_pieces)
+TEST(long_regions_are_cut_into_pieces, struct sample *sample)
 {
-	struct sample *sample = *state;
 	const uint64_t size = 2 * (uint64_t)PS_ARCHIVE_PIECE_MAX + 5;
 	uint8_t *bytes = calloc(1, size);
 	struct ps_archive_writer writer;

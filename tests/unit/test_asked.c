@@ -88,9 +88,9 @@ TEST(signs_of_progress_grow)
 
 /* The owner has asked all its mirrors for a sign of life, and has not looked at the answers, when
  * another one takes over. Those answers are good, and say nothing of the time after. */
-TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_teardown)
+TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_teardown,
+          struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_options options = o->options;
 	struct ps_error error;
 	perseas_t *second;
@@ -139,10 +139,8 @@ static void hear_order(struct owner *o, unsigned mirror, uint8_t id, const char 
 
 /* Two orders were carried out, and a mirror that was stopped meanwhile tells of the first one: it
  * is not carried out again. */
-TEST_WITH(an_order_is_carried_out_once, owner_setup_three, owner_teardown)
+TEST_WITH(an_order_is_carried_out_once, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	hear_order(o, 0, 1, "192.0.2.1:7170");
 	assert_int_equal(o->p->upkeep.change.id[0], 1);
 	hear_order(o, 1, 2, "192.0.2.1:7170");
@@ -152,10 +150,8 @@ TEST_WITH(an_order_is_carried_out_once, owner_setup_three, owner_teardown)
 }
 
 /* Whoever saves a store has it open for reading alone, and a live owner is what operators see. */
-TEST_WITH(an_owner_that_saves_changes_no_roster, owner_setup_three, owner_teardown)
+TEST_WITH(an_owner_that_saves_changes_no_roster, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);
 	hear_order(o, 0, 1, "sim://2");
 	assert_int_equal(o->p->upkeep.change.id[0], 1);

@@ -29,12 +29,11 @@ static int setup_opened(void **state)
 
 const struct unit_fixture unit_fixture = { setup_opened, owner_teardown };
 
-TEST(an_open_takes_every_step)
+TEST(an_open_takes_every_step, struct owner *o)
 {
 	static const char *const moves[] = { "open, then none", "none, then probed",
 		                             "probed, then judged", JUDGED_TO_OPEN, NULL };
 	struct traced t = { .of = of };
-	struct owner *o = *state;
 
 	listen_to(o, &t);
 	assert_int_equal(owner_open(o, 0), 0);
@@ -42,12 +41,11 @@ TEST(an_open_takes_every_step)
 	assert_int_equal(o->p->opening.step, PS_ATTEMPT_OPEN);
 }
 
-TEST(an_open_that_saves_takes_the_same_steps)
+TEST(an_open_that_saves_takes_the_same_steps, struct owner *o)
 {
 	static const char *const moves[] = { "open, then none", "none, then probed",
 		                             "probed, then judged", JUDGED_TO_OPEN, NULL };
 	struct traced t = { .of = of };
-	struct owner *o = *state;
 
 	listen_to(o, &t);
 	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);
@@ -77,11 +75,11 @@ TEST(a_store_that_was_made_is_probed_again)
 }
 
 /* A store that is not there, and one that is another's. */
-TEST(a_refused_open_claims_nothing)
+TEST(a_refused_open_claims_nothing, struct owner *o)
 {
 	static const char *const moves[] = { "none, then probed", "probed, then none", NULL };
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
-	struct owner *o = *state, *fresh = owner_new(3);
+	struct owner *fresh = owner_new(3);
 	struct traced t = { .of = of };
 	perseas_t *second;
 
@@ -107,7 +105,7 @@ static void heal(void *arg)
 
 /* A candidate's session breaks before the state is adopted: nothing of it may be, and the next
  * attempt begins with the probe. */
-TEST(a_broken_session_begins_it_again)
+TEST(a_broken_session_begins_it_again, struct owner *o)
 {
 	static const char *const moves[] = {
 		"none, then probed",    "probed, then judged", "judged, then claimed",
@@ -115,7 +113,6 @@ TEST(a_broken_session_begins_it_again)
 		"probed, then judged",  JUDGED_TO_OPEN,        NULL
 	};
 	struct traced t = { .of = of };
-	struct owner *o = *state;
 
 	owner_close(o);
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
@@ -328,9 +325,8 @@ static const struct mistake mistakes[] = {
 };
 /* clang-format on */
 
-TEST(each_step_says_what_is_so)
+TEST(each_step_says_what_is_so, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas *p = o->p;
 	const struct kept k = keep(p);
 
@@ -356,9 +352,8 @@ TEST(each_step_says_what_is_so)
 }
 
 /* Fewer than R will do where the operator has named the state. */
-TEST(an_accepted_state_needs_fewer)
+TEST(an_accepted_state_needs_fewer, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas *p = o->p;
 	const struct kept k = keep(p);
 

@@ -34,10 +34,8 @@ static unsigned stores_of(struct rig *rig)
 }
 
 /* A power cut: the image came back as some of it was written to a disk. It counts for nothing. */
-TEST(an_image_of_another_boot_is_set_aside)
+TEST(an_image_of_another_boot_is_set_aside, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	mirror_bank(&rig->mirror, &rig->owner, false);
 	store_session_ended(&rig->owner.session);
 	reboot(rig);
@@ -53,9 +51,8 @@ TEST(an_image_of_another_boot_is_set_aside)
 
 /* A host shut down, and wrote its images to the spill directory; then the memory directory, which
  * was on a disk, comes back with an image from before that. */
-TEST(a_spill_wins_over_an_image_of_another_boot)
+TEST(a_spill_wins_over_an_image_of_another_boot, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct writer writer;
 	struct memory *before;
 
@@ -74,10 +71,8 @@ TEST(a_spill_wins_over_an_image_of_another_boot)
 }
 
 /* A daemon that only ended: the same boot, and so memory wins. */
-TEST(an_image_of_this_boot_is_served)
+TEST(an_image_of_this_boot_is_served, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	mirror_bank(&rig->mirror, &rig->owner, false);
 	store_session_ended(&rig->owner.session);
 	stop(rig);
@@ -88,9 +83,8 @@ TEST(an_image_of_this_boot_is_served)
 }
 
 /* An image that cannot be set aside is not served either. */
-TEST(what_cannot_be_set_aside_is_damaged)
+TEST(what_cannot_be_set_aside_is_damaged, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct peer peer;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -104,9 +98,8 @@ TEST(what_cannot_be_set_aside_is_damaged)
 }
 
 /* A version that knew no boots left the image, in memory, and this one takes over. */
-TEST(an_image_without_a_boot_gets_this_one)
+TEST(an_image_without_a_boot_gets_this_one, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct memory *memory = rig->mirror.memory;
 	Perseas__Header *header;
 	uint8_t *bytes;

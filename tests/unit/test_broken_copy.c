@@ -38,9 +38,8 @@ static uint64_t fall_behind(struct owner *o)
 
 /* One of two is enough, and every copy to the other breaks: the open has what it needs, claims
  * once, and the keeper copies on. */
-TEST(test_a_copy_that_breaks_undoes_no_open)
+TEST(test_a_copy_that_breaks_undoes_no_open, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint64_t before = fall_behind(o);
 
 	o->d->on_pause = break_second;
@@ -94,9 +93,8 @@ static void overlook_write(void *arg, const struct direct_write *write)
 	(void)write;
 }
 
-TEST(test_a_copy_that_another_claim_breaks_does)
+TEST(test_a_copy_that_another_claim_breaks_does, struct owner *o)
 {
-	struct owner *o = *state;
 	const struct direct_tap tap = { o, overlook_request, overlook_write, claim_second };
 	const uint64_t before = fall_behind(o);
 

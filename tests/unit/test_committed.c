@@ -29,9 +29,8 @@ static perseas_tx_t *begin_change(struct owner *o, size_t offset, size_t length,
 	return tx;
 }
 
-TEST(what_is_open_is_as_it_was)
+TEST(what_is_open_is_as_it_was, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t before[SIZE], got[SIZE];
 	struct perseas_token token = { 0 };
 	struct perseas_piece pieces[] = { { o->bytes, 100, got },
@@ -58,9 +57,8 @@ TEST(what_is_open_is_as_it_was)
 }
 
 /* A crash would lose what is held back: so it is not there. */
-TEST(what_is_held_back_is_as_it_was)
+TEST(what_is_held_back_is_as_it_was, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t got[SIZE];
 	perseas_tx_t *tx;
 
@@ -77,9 +75,8 @@ TEST(what_is_held_back_is_as_it_was)
 	assert_int_equal(got[4], 2);
 }
 
-TEST(bad_pieces_copy_nothing)
+TEST(bad_pieces_copy_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t got[2 * SIZE];
 	struct perseas_piece pieces[] = { { o->bytes, 10, got }, { o->bytes + SIZE - 5, 6, got } };
 	void *raw;
@@ -101,9 +98,8 @@ TEST(bad_pieces_copy_nothing)
 }
 
 /* What is here is of no use any more to a program that writes it to a file. */
-TEST(a_fenced_owner_gets_nothing)
+TEST(a_fenced_owner_gets_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t got[SIZE];
 	struct ps_error error;
 	perseas_t *other;

@@ -57,9 +57,8 @@ static void *copy_away(void *arg)
 
 /* What a copy has waited for is unmapped, and mapped again, before it is copied: it is waited for
  * once more, and not touched with the lock. */
-TEST(test_a_copy_waits_for_memory_without_the_lock)
+TEST(test_a_copy_waits_for_memory_without_the_lock, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread;
 	void *copied;
 

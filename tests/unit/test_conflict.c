@@ -61,9 +61,8 @@ static unsigned try_until_refused(struct owner *o, perseas_tx_t *tx, unsigned *t
 }
 
 /* One with TRACK finds another open, which never ends. */
-TEST(test_a_begin_is_tried_so_often)
+TEST(test_a_begin_is_tried_so_often, struct owner *o)
 {
-	struct owner *o = *state;
 	unsigned tries = 0;
 	perseas_tx_t *tx;
 
@@ -75,9 +74,8 @@ TEST(test_a_begin_is_tried_so_often)
 }
 
 /* Two declare the same bytes, and neither ends. */
-TEST(test_a_transaction_is_tried_so_often)
+TEST(test_a_transaction_is_tried_so_often, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	unsigned tries = 0;
 
@@ -103,9 +101,8 @@ static void end_other(void *arg)
 }
 
 /* In its pause it has nothing: so the other one, which wants the same, can go on. */
-TEST(test_it_is_taken_back_before_its_pause)
+TEST(test_it_is_taken_back_before_its_pause, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	const uint8_t before = o->bytes[0];
 	unsigned tries = 5; /* a pause of more than the clock takes to be looked at */
@@ -124,9 +121,8 @@ TEST(test_it_is_taken_back_before_its_pause)
 }
 
 /* What it was refused is a lock: it is told when that is free, however often. */
-TEST(test_a_lock_does_not_count)
+TEST(test_a_lock_does_not_count, struct owner *o)
 {
-	struct owner *o = *state;
 	unsigned tries = TRIES;
 	perseas_tx_t *tx;
 
@@ -144,9 +140,8 @@ TEST(test_a_lock_does_not_count)
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
-TEST(test_what_is_refused)
+TEST(test_what_is_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas another = { 0 };
 	perseas_tx_t *tx = begin(o);
 	unsigned tries = 0;

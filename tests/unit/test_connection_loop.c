@@ -37,9 +37,8 @@ static void expect_list(struct fixture *fixture, int fd)
 }
 
 /* Half of a length; half of a message; a byte now and then. Others are not held up. */
-TEST(a_request_must_come_whole_in_time)
+TEST(a_request_must_come_whole_in_time, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const uint8_t half[] = { 100, 0, 0, 0, 1, 2, 3 };
 	int slow = fixture_tcp(fixture), local = fixture_unix(fixture), good = fixture_tcp(fixture);
 	uint64_t began;
@@ -64,9 +63,8 @@ TEST(a_request_must_come_whole_in_time)
 }
 
 /* Bytes trickle in: each comes in time for the last one, the request does not. */
-TEST(a_trickle_does_not_stop_the_clock)
+TEST(a_trickle_does_not_stop_the_clock, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const uint32_t length = PS_MESSAGE_MAX;
 	int fd = fixture_tcp(fixture);
 	uint64_t began;
@@ -93,9 +91,8 @@ static void ask_read(int fd, uint64_t length)
 }
 
 /* It asks for more than sockets hold, and takes none of it. */
-TEST(a_reply_must_be_taken_in_time)
+TEST(a_reply_must_be_taken_in_time, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int fd = fixture_unix(fixture);
 
 	fixture_bank(fixture);
@@ -116,9 +113,8 @@ TEST(a_reply_must_be_taken_in_time)
 }
 
 /* A large request, of which nothing is left when it is answered. */
-TEST(a_large_request_is_counted_while_it_is_there)
+TEST(a_large_request_is_counted_while_it_is_there, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const uint32_t length = PS_MESSAGE_MAX, part = 32768;
 	uint8_t *noise = calloc(1, length);
 	int fd = fixture_tcp(fixture);
@@ -143,9 +139,8 @@ TEST(a_large_request_is_counted_while_it_is_there)
 
 /* More large messages than there may be are under way. Small ones wait, an owner's do not; then
  * there is room again. */
-TEST(large_messages_hold_up_no_owner)
+TEST(large_messages_hold_up_no_owner, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture);
 	const size_t much = (size_t)1 << 30;
@@ -167,9 +162,8 @@ TEST(large_messages_hold_up_no_owner)
 }
 
 /* Twice as many requests as a second allows, all at once, of two connections. */
-TEST(who_asks_too_fast_is_answered_later)
+TEST(who_asks_too_fast_is_answered_later, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const int rate = 40;
 	int fds[2] = { fixture_tcp(fixture), fixture_tcp(fixture) };
 	uint64_t began;
@@ -193,9 +187,8 @@ TEST(who_asks_too_fast_is_answered_later)
 
 /* Its identity has used up its rate for an hour; what an owner asks has a rate of its own. The
  * greedy ones may be read late, and take their part of the rate then. */
-TEST(an_owner_does_not_wait_for_its_identity)
+TEST(an_owner_does_not_wait_for_its_identity, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	const uint64_t second = 1000000000;
 	int owner = fixture_tcp(fixture), greedy[8];
@@ -224,9 +217,8 @@ TEST(an_owner_does_not_wait_for_its_identity)
 }
 
 /* More than there is room for: the owner stays, a Unix socket and the next owner get in. */
-TEST(a_crowd_locks_nobody_out)
+TEST(a_crowd_locks_nobody_out, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	int owner = fixture_tcp(fixture), local, next, idle[3 * ROOM];
 
@@ -255,9 +247,8 @@ TEST(a_crowd_locks_nobody_out)
 }
 
 /* Two of each origin, of which the anonymous have one by address. */
-TEST(an_identity_has_only_so_many_connections)
+TEST(an_identity_has_only_so_many_connections, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int fds[4];
 
 	fixture_rules(fixture, "allow * all\nlimit * connections 2");
@@ -289,9 +280,8 @@ static void ask_confirm(struct fixture *fixture, int fd)
 }
 
 /* As often as an owner has reason to ask, it comes before others; beyond that it is one of them. */
-TEST(an_owner_that_floods_comes_after_commits)
+TEST(an_owner_that_floods_comes_after_commits, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int fd = fixture_tcp(fixture);
 	struct connection *connection;
 	unsigned asked = 0;
@@ -312,9 +302,8 @@ TEST(an_owner_that_floods_comes_after_commits)
 }
 
 /* While owners' data comes, a stranger's many requests are not answered in one go. */
-TEST(others_get_one_message_while_owners_commit)
+TEST(others_get_one_message_while_owners_commit, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int fd = fixture_tcp(fixture);
 	uint64_t before;
 
@@ -354,10 +343,9 @@ static int claim_store(struct fixture *fixture, int fd, const char *store)
 
 /* As many honest owners as there are places for, and one more: it is told, whoever watches is told,
  * and operators still come in. */
-TEST(owners_lock_nobody_out)
+TEST(owners_lock_nobody_out, struct fixture *fixture)
 {
 	static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
-	struct fixture *fixture = *state;
 	char why[WATCH_REASON] = "";
 	int fds[8], other;
 

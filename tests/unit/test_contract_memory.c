@@ -66,6 +66,9 @@ static int teardown(void **state)
 	return system(command);
 }
 
+const struct unit_fixture unit_fixture = { setup_file, teardown };
+const struct unit_fixture unit_fixture_too = { setup_heap, teardown };
+
 /* The daemon ends, and another one starts on what is there. */
 static void restart(struct subject *s)
 {
@@ -109,9 +112,8 @@ static void note(void *arg, const char *name)
 }
 
 /* make: "a zeroed piece", also in the place of one of the same name, whose users keep that. */
-static void what_is_made_is_zeroed(void **state)
+TEST(what_is_made_is_zeroed, struct subject *s)
 {
-	struct subject *s = *state;
 	struct piece first = made(s, "log.1", SIZE), second;
 
 	memset(first.base, 0xee, SIZE);
@@ -124,9 +126,8 @@ static void what_is_made_is_zeroed(void **state)
 }
 
 /* make: "NO_MEMORY: over the limit. Nothing is left then." */
-static void what_is_too_large_is_refused_and_leaves_nothing(void **state)
+TEST(what_is_too_large_is_refused_and_leaves_nothing, struct subject *s)
 {
-	struct subject *s = *state;
 	struct piece piece;
 	char found[256] = "";
 
@@ -148,9 +149,8 @@ static void what_is_too_large_is_refused_and_leaves_nothing(void **state)
 }
 
 /* open: "one that is there", with its size; what one stores, all who have it see. */
-static void those_who_open_a_piece_share_it(void **state)
+TEST(those_who_open_a_piece_share_it, struct subject *s)
 {
-	struct subject *s = *state;
 	struct piece one = made(s, "log.1", SIZE), other;
 
 	assert_int_equal(s->ops->open(s->memory, "bank", "log.1", &other), 0);
@@ -166,9 +166,8 @@ static void those_who_open_a_piece_share_it(void **state)
 }
 
 /* open: "NO_STORE: it is not." The same of load. */
-static void what_is_not_there_is_said_to_be_no_store(void **state)
+TEST(what_is_not_there_is_said_to_be_no_store, struct subject *s)
 {
-	struct subject *s = *state;
 	struct piece piece;
 	uint8_t *bytes;
 	size_t len;
@@ -184,9 +183,8 @@ static void what_is_not_there_is_said_to_be_no_store(void **state)
 }
 
 /* close: "the piece stays", for the next daemon, too. It can be closed again. */
-static void what_is_closed_stays(void **state)
+TEST(what_is_closed_stays, struct subject *s)
 {
-	struct subject *s = *state;
 	struct piece piece = made(s, "log.1", SIZE);
 
 	memset(piece.base, 0x5a, SIZE);
@@ -205,9 +203,8 @@ static void what_is_closed_stays(void **state)
 
 /* remove: by name; others may have it, and while they do, it is counted (used, kept), and the limit
  * holds for it. */
-static void what_is_removed_counts_while_somebody_has_it(void **state)
+TEST(what_is_removed_counts_while_somebody_has_it, struct subject *s)
 {
-	struct subject *s = *state;
 	const uint64_t size = LIMIT - 8192;
 	struct piece piece = made(s, "segment-0.1", size), next;
 
@@ -248,10 +245,8 @@ static int replace(struct subject *s, const char *text)
 }
 
 /* replace: "by these bytes, whole"; load: "and maybe zeros behind it". */
-static void a_small_piece_is_replaced_whole(void **state)
+TEST(a_small_piece_is_replaced_whole, struct subject *s)
 {
-	struct subject *s = *state;
-
 	assert_int_equal(replace(s, "the first, which is long"), 0);
 	assert_holds(s, "the first, which is long");
 	assert_int_equal(replace(s, "short"), 0);
@@ -262,10 +257,8 @@ static void a_small_piece_is_replaced_whole(void **state)
 }
 
 /* replace: with the first, room is kept for all that follow, also when there is no memory left. */
-static void a_header_is_written_when_memory_is_full(void **state)
+TEST(a_header_is_written_when_memory_is_full, struct subject *s)
 {
-	struct subject *s = *state;
-
 	assert_int_equal(replace(s, "first"), 0);
 	make_and_close(s, "log.1", LIMIT - s->ops->used(s->memory));
 	assert_int_equal(s->ops->used(s->memory), LIMIT);
@@ -280,9 +273,8 @@ static void a_header_is_written_when_memory_is_full(void **state)
 }
 
 /* stores, pieces: each that is there, once; nothing that is removed. */
-static void stores_and_pieces_are_found_once(void **state)
+TEST(stores_and_pieces_are_found_once, struct subject *s)
 {
-	struct subject *s = *state;
 	char found[256] = "";
 
 	make_and_close(s, "log.1", SIZE);
@@ -299,9 +291,8 @@ static void stores_and_pieces_are_found_once(void **state)
 }
 
 /* forget: "removes the folder, when it is empty", and only then. */
-static void a_store_with_pieces_is_not_forgotten(void **state)
+TEST(a_store_with_pieces_is_not_forgotten, struct subject *s)
 {
-	struct subject *s = *state;
 	char found[256] = "";
 
 	assert_int_equal(replace(s, "header"), 0);
@@ -320,9 +311,8 @@ static void a_store_with_pieces_is_not_forgotten(void **state)
 }
 
 /* set_aside: "under a name that is never looked at again, which `where` tells"; twice. */
-static void what_is_set_aside_is_not_found_again(void **state)
+TEST(what_is_set_aside_is_not_found_again, struct subject *s)
 {
-	struct subject *s = *state;
 	char where[2][64], found[256] = "";
 	struct piece piece;
 
@@ -342,9 +332,8 @@ static void what_is_set_aside_is_not_found_again(void **state)
 }
 
 /* boot, lasts: what was written in this boot is as it was, in another it is not. */
-static void what_was_memory_in_another_boot_does_not_last(void **state)
+TEST(what_was_memory_in_another_boot_does_not_last, struct subject *s)
 {
-	struct subject *s = *state;
 	uint8_t other[PS_ID_SIZE];
 	const uint8_t *boot = s->ops->boot(s->memory);
 
@@ -357,9 +346,8 @@ static void what_was_memory_in_another_boot_does_not_last(void **state)
 }
 
 /* random: ids of their own, in the next daemon, too. */
-static void random_bytes_differ(void **state)
+TEST(random_bytes_differ, struct subject *s)
 {
-	struct subject *s = *state;
 	uint8_t ids[3][PS_ID_SIZE] = { { 0 } }, guard[PS_ID_SIZE + 2] = { 0 };
 
 	s->ops->random(s->memory, ids[0], PS_ID_SIZE);
@@ -372,31 +360,4 @@ static void random_bytes_differ(void **state)
 	s->ops->random(s->memory, guard + 1, PS_ID_SIZE);
 	assert_int_equal(guard[0] + guard[PS_ID_SIZE + 1], 0);
 	s->ops->fence(s->memory);
-}
-
-#define BOTH(test)                                               \
-	{ "file: " #test, test, setup_file, teardown, NULL },    \
-	{                                                        \
-		"heap: " #test, test, setup_heap, teardown, NULL \
-	}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BOTH(what_is_made_is_zeroed),
-		BOTH(what_is_too_large_is_refused_and_leaves_nothing),
-		BOTH(those_who_open_a_piece_share_it),
-		BOTH(what_is_not_there_is_said_to_be_no_store),
-		BOTH(what_is_closed_stays),
-		BOTH(what_is_removed_counts_while_somebody_has_it),
-		BOTH(a_small_piece_is_replaced_whole),
-		BOTH(a_header_is_written_when_memory_is_full),
-		BOTH(stores_and_pieces_are_found_once),
-		BOTH(a_store_with_pieces_is_not_forgotten),
-		BOTH(what_is_set_aside_is_not_found_again),
-		BOTH(what_was_memory_in_another_boot_does_not_last),
-		BOTH(random_bytes_differ),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

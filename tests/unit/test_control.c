@@ -79,9 +79,8 @@ static void done(Perseas__Reply *reply)
 }
 
 /* Random bytes, nothing at all, and a request with a field out of range. */
-TEST(what_is_not_a_request_gets_a_refusal)
+TEST(what_is_not_a_request_gets_a_refusal, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	const uint8_t noise[] = { 0xff, 0x01, 0x99, 0x80, 0x80, 0x80 };
 	struct peer peer;
 	Perseas__Reply *reply;
@@ -103,9 +102,8 @@ TEST(what_is_not_a_request_gets_a_refusal)
 }
 
 /* A refusal carries its sentence, the promise, and no body of a grant. */
-TEST(a_refusal_says_why)
+TEST(a_refusal_says_why, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer holder, peer;
 	Perseas__Reply *reply;
 	unsigned fds;
@@ -125,9 +123,8 @@ TEST(a_refusal_says_why)
 }
 
 /* A status is asked for while an owner is connected. */
-TEST(a_status_tells_header_slot_and_owner)
+TEST(a_status_tells_header_slot_and_owner, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer holder, peer;
 	Perseas__Reply *reply;
 
@@ -146,9 +143,8 @@ TEST(a_status_tells_header_slot_and_owner)
 }
 
 /* Descriptors go with a grant of shared memory, and with nothing else. */
-TEST(descriptors_go_with_a_shared_grant_alone)
+TEST(descriptors_go_with_a_shared_grant_alone, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, peer;
 	Perseas__Reply *reply;
 	unsigned fds;
@@ -178,7 +174,7 @@ static const Perseas__Request__BodyCase bare[] = {
 };
 
 /* Each request without arguments is answered by the reply of its name. */
-TEST(each_request_is_answered_by_its_reply)
+TEST(each_request_is_answered_by_its_reply, struct mirror *mirror)
 {
 	static const Perseas__Reply__BodyCase expected[] = {
 		PERSEAS__REPLY__BODY_CONFIRM,
@@ -186,7 +182,6 @@ TEST(each_request_is_answered_by_its_reply)
 		PERSEAS__REPLY__BODY_JOINING,
 		PERSEAS__REPLY__BODY_RELEASE,
 	};
-	struct mirror *mirror = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
@@ -237,9 +232,8 @@ static void create_with_long_roster(struct mirror *mirror, const char *store)
 }
 
 /* So many stores of so many mirrors that a list of them is longer than a message may be. */
-TEST(a_list_that_is_too_long_is_refused)
+TEST(a_list_that_is_too_long_is_refused, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
 	char store[16];

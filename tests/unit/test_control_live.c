@@ -53,9 +53,8 @@ static struct session *be_silent(struct fixture *fixture, int *fd)
 	return session;
 }
 
-TEST(an_owner_is_heard_by_what_it_sends)
+TEST(an_owner_is_heard_by_what_it_sends, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	struct session *session;
 	uint64_t before, silent;
@@ -82,9 +81,8 @@ static uint32_t receive_sign(struct fixture *fixture, int fd)
 }
 
 /* It is answered with one; the next request is understood behind it. */
-TEST(an_owner_is_heard_by_a_sign_of_life)
+TEST(an_owner_is_heard_by_a_sign_of_life, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	const uint32_t nothing = 0;
 	struct session *session;
@@ -105,9 +103,8 @@ TEST(an_owner_is_heard_by_a_sign_of_life)
 }
 
 /* Who has no claim gets no answer to it. */
-TEST(a_stranger_is_not_answered_a_sign_of_life)
+TEST(a_stranger_is_not_answered_a_sign_of_life, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const uint32_t nothing = 0;
 	char byte;
 	int fd;
@@ -124,9 +121,8 @@ TEST(a_stranger_is_not_answered_a_sign_of_life)
 
 /* A request of an owner waits for another one, for longer than a sign takes: nothing of it is read,
  * and it hears of the mirror all the same. The answer comes behind the signs. */
-TEST(an_owner_whose_request_waits_hears_of_the_mirror)
+TEST(an_owner_whose_request_waits_hears_of_the_mirror, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const uint32_t nothing = 0;
 	struct job other = { 0 };
 	uint32_t length;
@@ -155,9 +151,8 @@ TEST(an_owner_whose_request_waits_hears_of_the_mirror)
 
 /* A claim waits until another request is over. What its owner sends meanwhile is not read, so the
  * time before the answer does not count: else it would be called dead by the answer. */
-TEST(an_owner_is_not_silent_while_its_request_waits)
+TEST(an_owner_is_not_silent_while_its_request_waits, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct job other = { 0 };
 	struct session *session;
 	Perseas__Reply *reply;
@@ -207,9 +202,8 @@ static void claim_and_die(struct fixture *fixture, int until)
 	_exit(0);
 }
 
-TEST(an_owner_whose_process_ended_is_dead)
+TEST(an_owner_whose_process_ended_is_dead, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
 	int until[2], how, process;
 	struct why why;
@@ -245,9 +239,8 @@ static void ask_spill(int fd)
 }
 
 /* The caller gets its answer, and the daemon ends then. */
-TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for)
+TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__Reply *reply;
 	struct spill *spill;
 	const char *why;

@@ -19,9 +19,8 @@
 const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 /* The same daemon over both kinds of socket. */
-TEST(requests_are_answered_over_tcp_and_unix)
+TEST(requests_are_answered_over_tcp_and_unix, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int fds[2] = { fixture_tcp(fixture), fixture_unix(fixture) };
 
 	for (int i = 0; i < 2; i++) {
@@ -39,9 +38,8 @@ TEST(requests_are_answered_over_tcp_and_unix)
 }
 
 /* A peer of a later version has to learn which version this is. */
-TEST(another_version_is_told_ours_and_let_go)
+TEST(another_version_is_told_ours_and_let_go, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION + 1 };
 	int fd = fixture_tcp(fixture);
 
@@ -53,9 +51,8 @@ TEST(another_version_is_told_ours_and_let_go)
 }
 
 /* Something else connects. */
-TEST(what_is_not_of_this_protocol_is_let_go)
+TEST(what_is_not_of_this_protocol_is_let_go, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int fd = fixture_tcp(fixture);
 
 	fixture_send(fd, "GET / HTTP/1.0\r\n\r\n", 18);
@@ -64,9 +61,8 @@ TEST(what_is_not_of_this_protocol_is_let_go)
 }
 
 /* An owner of the version before asks for what only this one knows, and then for what it knows. */
-TEST(a_message_is_of_the_version_that_was_greeted_with)
+TEST(a_message_is_of_the_version_that_was_greeted_with, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
 	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
@@ -103,9 +99,8 @@ TEST(a_message_is_of_the_version_that_was_greeted_with)
 }
 
 /* Who names both versions is answered with the higher one, and may use all of it. */
-TEST(the_highest_common_version_is_spoken)
+TEST(the_highest_common_version_is_spoken, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct ps_control_hello hello = { PS_CONTROL_MAGIC, ps_version_greeting() };
 	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
 	int fd = fixture_tcp(fixture);
@@ -124,9 +119,8 @@ TEST(the_highest_common_version_is_spoken)
 }
 
 /* Three requests at once, then three that come byte by byte. */
-TEST(requests_are_answered_in_order_however_they_come)
+TEST(requests_are_answered_in_order_however_they_come, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	int fd = fixture_tcp(fixture);
@@ -157,9 +151,8 @@ TEST(requests_are_answered_in_order_however_they_come)
 }
 
 /* A message of two gigabytes is announced. */
-TEST(a_message_that_is_too_long_ends_the_connection)
+TEST(a_message_that_is_too_long_ends_the_connection, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	uint32_t len = 0x7fffffff;
 	int fd = fixture_tcp(fixture);
 	Perseas__Reply *reply;
@@ -174,9 +167,8 @@ TEST(a_message_that_is_too_long_ends_the_connection)
 }
 
 /* A daemon that was killed left its socket; another one still answers at its own. */
-TEST(a_socket_is_taken_over_only_from_the_dead)
+TEST(a_socket_is_taken_over_only_from_the_dead, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct endpoint stale = { .local = true }, file = { .local = true };
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	struct stat st;
@@ -207,9 +199,8 @@ static unsigned refusals_told(void)
 }
 
 /* Somebody claims what is not there as often as he can, over connections that come and go. */
-TEST(refusals_do_not_fill_the_log)
+TEST(refusals_do_not_fill_the_log, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const unsigned before = refusals_told();
 
 	for (uint64_t i = 1; i <= 40; i++) {

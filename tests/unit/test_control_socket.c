@@ -6,9 +6,8 @@
 const struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Three requests are sent before the daemon has even accepted. */
-TEST(answers_come_in_the_order_of_the_requests)
+TEST(answers_come_in_the_order_of_the_requests, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
 	int i;
 
@@ -34,9 +33,8 @@ TEST(answers_come_in_the_order_of_the_requests)
 }
 
 /* A daemon gives memory away: three descriptors, a reply without, then the most there are. */
-TEST(descriptors_come_with_their_own_reply)
+TEST(descriptors_come_with_their_own_reply, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->local);
 	int given[MOST] = { 0 }, fds[PS_REGIONS_MAX], before;
 	unsigned count, i;
@@ -69,9 +67,8 @@ TEST(descriptors_come_with_their_own_reply)
 
 /* Descriptors that no reply announced, with a refusal and with a grant; and nobody to take
  * those that one did. */
-TEST(unexpected_descriptors_are_closed)
+TEST(unexpected_descriptors_are_closed, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->local);
 	int given[5] = { 0 }, fds[PS_REGIONS_MAX], before;
 	unsigned count;
@@ -98,9 +95,8 @@ TEST(unexpected_descriptors_are_closed)
 }
 
 /* Fewer descriptors than announced, and far more than any reply has; none may be left. */
-TEST(a_wrong_number_of_descriptors_is_an_error)
+TEST(a_wrong_number_of_descriptors_is_an_error, struct fixture *f)
 {
-	struct fixture *f = *state;
 	int given[253] = { 0 };
 	int before = open_descriptors();
 	struct ps_control *control = dial(f, &f->local);
@@ -125,9 +121,8 @@ TEST(a_wrong_number_of_descriptors_is_an_error)
 }
 
 /* A reply arrives byte by byte, and the client looks after each. */
-TEST(a_reply_may_arrive_in_any_pieces)
+TEST(a_reply_may_arrive_in_any_pieces, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
 	uint8_t *bytes;
@@ -149,7 +144,7 @@ TEST(a_reply_may_arrive_in_any_pieces)
 }
 
 /* Peers that are no perseasd of this version, each with what the user is told. */
-TEST(a_wrong_peer_is_told_apart)
+TEST(a_wrong_peer_is_told_apart, struct fixture *f)
 {
 	static const struct {
 		const char *bytes;
@@ -168,7 +163,6 @@ TEST(a_wrong_peer_is_told_apart)
 		{ "PSSC\10\0\0\0\1\0\x10\0", 12, PERSEAS_EPROTOCOL, "1048577 bytes" },
 		{ "PSSC\10\0\0\0\xff\xff\xff\xff", 12, PERSEAS_EPROTOCOL, "4294967295 bytes" },
 	};
-	struct fixture *f = *state;
 	size_t i;
 
 	for (i = 0; i < sizeof(peers) / sizeof(peers[0]); i++) {
@@ -213,9 +207,8 @@ static void expect_no_connection(struct fixture *f, const char *text, const char
 }
 
 /* Nobody is there, in each way that nobody can be there. */
-TEST(a_mirror_that_is_not_there_is_named_with_what_to_do)
+TEST(a_mirror_that_is_not_there_is_named_with_what_to_do, struct fixture *f)
 {
-	struct fixture *f = *state;
 	char text[256];
 
 	close(f->tcp.listener);
@@ -231,9 +224,8 @@ TEST(a_mirror_that_is_not_there_is_named_with_what_to_do)
 }
 
 /* A mirror takes the connection and is silent; another one greets, and is silent to a request. */
-TEST(silence_ends_at_the_deadline)
+TEST(silence_ends_at_the_deadline, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
 	uint64_t begun = ps_monotonic();
 
@@ -252,9 +244,8 @@ TEST(silence_ends_at_the_deadline)
 
 /* A mirror was stopped, and answers when the request's time is over: that is no answer to the next
  * question, nor does it keep its descriptor readable. */
-TEST(a_late_answer_answers_nothing)
+TEST(a_late_answer_answers_nothing, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
 
 	ask(f, control, "before");
@@ -270,10 +261,8 @@ TEST(a_late_answer_answers_nothing)
 }
 
 /* Replies to a request that was answered, to one that was never sent, and of another kind. */
-TEST(a_reply_that_answers_nothing_ends_the_connection)
+TEST(a_reply_that_answers_nothing_ends_the_connection, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (int i = 0; i < 3; i++) {
 		struct ps_control *control = dial(f, &f->local);
 
@@ -329,9 +318,8 @@ static void *work_slowly(void *arg)
 }
 
 /* A request that takes longer than the owner would wait for one that is silent. */
-TEST(signs_of_progress_are_waited_for)
+TEST(signs_of_progress_are_waited_for, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
 	struct worker worker = { &f->tcp, 6 };
 	pthread_t thread;
@@ -346,9 +334,8 @@ TEST(signs_of_progress_are_waited_for)
 
 /* Two of a round work for long at the same time: the first one's answer is waited for until the
  * time that both were given is long over. */
-TEST(signs_of_another_count_while_one_is_waited_for)
+TEST(signs_of_another_count_while_one_is_waited_for, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *one = dial(f, &f->tcp), *other = dial(f, &f->local);
 	struct worker workers[] = { { &f->tcp, 6 }, { &f->local, 9 } };
 	const uint64_t until = ps_monotonic() + PATIENCE;
@@ -369,9 +356,8 @@ TEST(signs_of_another_count_while_one_is_waited_for)
 }
 
 /* The same sign twice would be waited for without end. */
-TEST(a_sign_without_progress_ends_the_connection)
+TEST(a_sign_without_progress_ends_the_connection, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->tcp);
 
 	ask(f, control, "s");
@@ -384,9 +370,8 @@ TEST(a_sign_without_progress_ends_the_connection)
 
 /* One mirror is silent until the deadline of all. The other has its queue of connections full
  * at first, so that it must be dialled again, which nobody but the first one's wait can do. */
-TEST(a_dead_mirror_does_not_use_up_the_time_of_others)
+TEST(a_dead_mirror_does_not_use_up_the_time_of_others, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	int before = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct pollfd fd = { .fd = f->local.listener, .events = POLLIN };
@@ -416,9 +401,8 @@ TEST(a_dead_mirror_does_not_use_up_the_time_of_others)
 }
 
 /* Sessions that are idle until their mirror goes away. The second is sent to before that. */
-TEST(the_end_of_an_idle_connection_is_noticed)
+TEST(the_end_of_an_idle_connection_is_noticed, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct pollfd fd = { .events = POLLIN };
 
 	for (int sends = 0; sends < 2; sends++) {
@@ -449,9 +433,8 @@ TEST(the_end_of_an_idle_connection_is_noticed)
 }
 
 /* A mirror talks although nothing was asked: it would keep its descriptor readable. */
-TEST(unasked_bytes_count_as_the_end)
+TEST(unasked_bytes_count_as_the_end, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->local);
 
 	ask(f, control, "s");

@@ -229,10 +229,8 @@ TEST_WITH(what_was_decided_is_completed, NULL, NULL)
 }
 
 /* The list that is given lacks the first mirror of what another one left. */
-TEST(the_first_mirror_is_asked_wherever_it_is)
+TEST(the_first_mirror_is_asked_wherever_it_is, struct owner *o)
 {
-	struct owner *o = *state;
-
 	leave_making(o, 2, 3, 0);
 	direct_crash(o->d, 2);
 	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://0,sim://1", &o->options,
@@ -248,10 +246,8 @@ TEST(the_first_mirror_is_asked_wherever_it_is)
 }
 
 /* The first mirror has settled the making: the others settle it, too. */
-TEST(what_the_first_mirror_settled_is_completed)
+TEST(what_the_first_mirror_settled_is_completed, struct owner *o)
 {
-	struct owner *o = *state;
-
 	leave_making(o, 2, 3, 1);
 	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://0,sim://1", &o->options,
 	                           &o->error),
@@ -261,9 +257,8 @@ TEST(what_the_first_mirror_settled_is_completed)
 
 /* An open that names only the mirror that has settled it settles it at the others, and ends
  * well. */
-TEST(what_the_first_mirror_settled_is_opened_by_it_alone)
+TEST(what_the_first_mirror_settled_is_opened_by_it_alone, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_t *p = NULL;
 
 	leave_making(o, 0, 3, 1);
@@ -282,10 +277,8 @@ static void lose(struct owner *o, unsigned mirror)
 }
 
 /* The first mirror settled and lost its memory: the next one decides. */
-TEST(the_next_mirror_decides_where_the_first_lost_it)
+TEST(the_next_mirror_decides_where_the_first_lost_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	leave_making(o, 0, 3, 1);
 	lose(o, 0);
 	assert_int_equal(create(o), 0);
@@ -293,10 +286,8 @@ TEST(the_next_mirror_decides_where_the_first_lost_it)
 	assert_false(is_left(header_at(o, 0)));
 }
 
-TEST(what_is_settled_elsewhere_stays_where_the_first_lost_it)
+TEST(what_is_settled_elsewhere_stays_where_the_first_lost_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	leave_making(o, 0, 3, 2);
 	lose(o, 0);
 	assert_int_equal(create(o), PERSEAS_EEXIST);
@@ -348,10 +339,8 @@ static void create_in_silence(struct owner *o, bool settled)
 
 /* Only the first mirror knows whether the store is made, and it does not say: nothing is taken back
  * from the others. */
-TEST(in_doubt_nothing_is_abandoned)
+TEST(in_doubt_nothing_is_abandoned, struct owner *o)
 {
-	struct owner *o = *state;
-
 	create_in_silence(o, false);
 	direct_start(o->d, 0);
 	assert_int_equal(header_at(o, 0)->state, STATE(CREATING));
@@ -359,10 +348,8 @@ TEST(in_doubt_nothing_is_abandoned)
 	assert_one_store(o);
 }
 
-TEST(in_doubt_it_may_be_made)
+TEST(in_doubt_it_may_be_made, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_SETTLE;
 	o->d->mirrors[0].reply_lost = true;
 	create_in_silence(o, true);
@@ -409,22 +396,21 @@ static void create_while_ending(struct owner *o, unsigned first, unsigned last)
 }
 
 /* The first mirror alone knows that the store is made: were its memory lost, nobody would. */
-TEST(a_create_that_fewer_than_w_know_of_fails)
+TEST(a_create_that_fewer_than_w_know_of_fails, struct owner *o)
 {
-	create_while_ending(*state, 1, 2);
+	create_while_ending(o, 1, 2);
 }
 
 /* Two of three know, and the one between them does not answer: were the first one's memory lost, it
  * would be withdrawn there. */
-TEST(what_gives_no_answer_ends_the_settling)
+TEST(what_gives_no_answer_ends_the_settling, struct owner *o)
 {
-	create_while_ending(*state, 1, 1);
+	create_while_ending(o, 1, 1);
 }
 
 /* It settled, and its answer was lost: whoever asks again sees that the store is made. */
-TEST(a_lost_answer_is_asked_for_again)
+TEST(a_lost_answer_is_asked_for_again, struct owner *o)
 {
-	struct owner *o = *state;
 	struct direct_mirror *m = &o->d->mirrors[0];
 	uint8_t id[PS_ID_SIZE];
 

@@ -73,9 +73,8 @@ static struct one *come(struct rig *rig, const char *origin, bool local)
 }
 
 /* One address takes all that there is; then another comes, and again the first. */
-TEST(the_longest_silent_of_the_most_goes)
+TEST(the_longest_silent_of_the_most_goes, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct one *other = come(rig, "b", false), *first = come(rig, "a", false), *later;
 
 	for (int i = 0; i < MAX - KEPT - 2; i++)
@@ -92,10 +91,8 @@ TEST(the_longest_silent_of_the_most_goes)
 }
 
 /* All within one millisecond: who came last has had no time to speak. */
-TEST(of_those_as_silent_the_first_goes)
+TEST(of_those_as_silent_the_first_goes, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	for (unsigned i = 0; i < MAX - KEPT; i++)
 		come(rig, "a", false)->guest.heard_ms = 7;
 	for (unsigned i = 0; i < 3; i++) {
@@ -106,9 +103,8 @@ TEST(of_those_as_silent_the_first_goes)
 }
 
 /* What TCP may not have, Unix sockets and owners may. */
-TEST(a_part_is_kept_from_plain_tcp)
+TEST(a_part_is_kept_from_plain_tcp, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct one *owner;
 
 	for (int i = 0; i < MAX; i++)
@@ -127,10 +123,8 @@ TEST(a_part_is_kept_from_plain_tcp)
 
 /* Connections over Unix sockets take all that there is, and then others come over TCP, or the other
  * way. Those that come later get half of what owners leave, and no more. */
-TEST(neither_kind_keeps_the_other_out)
+TEST(neither_kind_keeps_the_other_out, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	for (int local = 0; local < 2; local++) {
 		unsigned late = 0;
 
@@ -155,10 +149,8 @@ TEST(neither_kind_keeps_the_other_out)
 
 /* All places are taken by owners and one user's silent connections: a data path still finds its
  * own. The last one of all is not for TCP. */
-TEST(users_of_this_host_leave_a_place_to_tcp)
+TEST(users_of_this_host_leave_a_place_to_tcp, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	for (int i = 0; i < MAX - 2; i++)
 		come(rig, "a", true)->owns = true;
 	assert_non_null(come(rig, "b", true));
@@ -171,10 +163,8 @@ TEST(users_of_this_host_leave_a_place_to_tcp)
 }
 
 /* As many owners as there is room for. */
-TEST(an_owner_never_goes)
+TEST(an_owner_never_goes, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	for (int i = 0; i < MAX; i++)
 		come(rig, "a", i % 2)->owns = true;
 	assert_null(come(rig, "b", false));
@@ -188,9 +178,8 @@ TEST(an_owner_never_goes)
 }
 
 /* It turns out whose connection it is. */
-TEST(who_moves_is_counted_where_it_is)
+TEST(who_moves_is_counted_where_it_is, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct one *one = come(rig, "a", false);
 
 	come(rig, "a", false);
@@ -223,10 +212,9 @@ TEST_WITH(a_bucket_gives_a_second_at_once_and_then_the_rate, NULL, NULL)
 }
 
 /* It hangs up after each request, and comes again. */
-TEST(who_comes_again_has_used_what_it_used)
+TEST(who_comes_again_has_used_what_it_used, struct rig *rig)
 {
 	const uint64_t now = 5000000000;
-	struct rig *rig = *state;
 	struct one *one = come(rig, "a", false);
 
 	assert_int_equal(bucket_take(&one->guest.origin->bucket, 1, now), 0);
@@ -237,10 +225,9 @@ TEST(who_comes_again_has_used_what_it_used)
 }
 
 /* More than can be remembered come once each; the one that took most is not forgotten. */
-TEST(those_that_took_most_are_remembered)
+TEST(those_that_took_most_are_remembered, struct rig *rig)
 {
 	const uint64_t now = 5000000000;
-	struct rig *rig = *state;
 	struct one *one = come(rig, "greedy", false);
 
 	for (int i = 0; i < 5; i++)
@@ -261,10 +248,8 @@ TEST(those_that_took_most_are_remembered)
 }
 
 /* Two places each, and some are not theirs; a data path is its owner's second one. */
-TEST(owners_leave_places_to_others)
+TEST(owners_leave_places_to_others, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig->crowd.operators = 2;
 	for (int i = 0; i < (MAX - 2) / 2; i++) {
 		assert_true(crowd_owner_fits(&rig->crowd));

@@ -22,6 +22,8 @@ static int setup_tcp(void **state)
 	return rig_setup(state, false);
 }
 
+const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+
 static int setup_shm(void **state)
 {
 	return rig_setup(state, true);
@@ -30,10 +32,8 @@ static int setup_shm(void **state)
 /* --- it comes --- */
 
 /* Nothing has come when map returns. Then a page comes since it is touched. */
-static void test_a_page_comes_when_it_is_touched(void **state)
+TEST(test_a_page_comes_when_it_is_touched, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	assert_int_equal(rig_stat(rig).missing, SIZE);
 	atomic_store(&rig_shut, false);
@@ -44,6 +44,7 @@ static void test_a_page_comes_when_it_is_touched(void **state)
 	assert_int_equal(rig_stat(rig).fetched, SIZE);
 	assert_int_equal(rig_wrong(rig), 0);
 }
+TEST_ALSO(test_a_page_comes_when_it_is_touched, setup_shm, rig_teardown);
 
 /* How much the owner told the first mirror that it misses, as the command sees it. */
 static uint64_t missing_told(struct rig *rig)
@@ -71,10 +72,8 @@ static void told_that(struct rig *rig, uint64_t expected)
 }
 
 /* All that was mapped; then nothing. */
-static void test_mirrors_are_told_how_much_is_missing(void **state)
+TEST(test_mirrors_are_told_how_much_is_missing, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	assert_true(rig_stat(rig).missing >= SIZE);
 	told_that(rig, rig_stat(rig).missing);
@@ -84,10 +83,8 @@ static void test_mirrors_are_told_how_much_is_missing(void **state)
 }
 
 /* Nobody touches anything, and it comes all the same; and that is told. */
-static void test_the_rest_comes_by_itself(void **state)
+TEST(test_the_rest_comes_by_itself, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	assert_int_equal(perseas_wait_whole(rig->p, 10), PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(perseas_message(rig->p), "are not here yet"));
@@ -99,10 +96,8 @@ static void test_the_rest_comes_by_itself(void **state)
 }
 
 /* Transactions before all is here, and an unmap and a map: what was committed stays. */
-static void test_transactions_go_on_meanwhile(void **state)
+TEST(test_transactions_go_on_meanwhile, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(rig_put(rig, 500000, 300, 77), 0);
@@ -118,6 +113,7 @@ static void test_transactions_go_on_meanwhile(void **state)
 	for (uint64_t i = 0; i < SIZE; i++)
 		assert_int_equal(rig->bytes[i], i >= 500000 && i < 500300 ? 78 : rig_byte(i));
 }
+TEST_ALSO(test_transactions_go_on_meanwhile, setup_shm, rig_teardown);
 
 static void let_granules_come(struct ps_env_ops *ops)
 {
@@ -127,10 +123,9 @@ static void let_granules_come(struct ps_env_ops *ops)
 
 /* The kernel frees small pages one by one when a process is killed, and closes its connections only
  * then. What comes in granules is small at first. */
-static void test_what_comes_lies_in_large_pages(void **state)
+TEST(test_what_comes_lies_in_large_pages, struct rig *rig)
 {
 	const unsigned long refused = count_refused();
-	struct rig *rig = *state;
 
 	rig->change = let_granules_come;
 	rig_begin(rig);
@@ -141,6 +136,7 @@ static void test_what_comes_lies_in_large_pages(void **state)
 		          count_refused() != refused);
 	assert_int_equal(rig_wrong(rig), 0);
 }
+TEST_ALSO(test_what_comes_lies_in_large_pages, setup_shm, rig_teardown);
 
 /* --- who waits --- */
 
@@ -170,9 +166,9 @@ static pthread_t begin_wait(struct rig *rig)
 	return begin_waiting(rig, wait_whole, &rig->p->demand->whole);
 }
 
-static void test_the_longest_wait_ends_when_all_is_here(void **state)
+TEST(test_the_longest_wait_ends_when_all_is_here, struct rig *rig)
 {
-	pthread_t thread = begin_wait(*state);
+	pthread_t thread = begin_wait(rig);
 	void *rc;
 
 	atomic_store(&rig_shut, false);
@@ -181,9 +177,8 @@ static void test_the_longest_wait_ends_when_all_is_here(void **state)
 }
 
 /* What is unmapped is not missed. */
-static void test_an_unmap_ends_a_wait(void **state)
+TEST(test_an_unmap_ends_a_wait, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread = begin_wait(rig);
 	void *rc;
 
@@ -193,9 +188,8 @@ static void test_an_unmap_ends_a_wait(void **state)
 }
 
 /* It is told, though nothing comes any more. */
-static void test_a_fence_ends_a_wait(void **state)
+TEST(test_a_fence_ends_a_wait, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread = begin_wait(rig);
 	void *rc;
 
@@ -206,9 +200,8 @@ static void test_a_fence_ends_a_wait(void **state)
 
 /* Granules count from the segment's first byte, wherever that lies: here the second is missing, and
  * nobody gives it any more. */
-static void test_a_base_that_is_no_multiple_of_granules(void **state)
+TEST(test_a_base_that_is_no_multiple_of_granules, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint8_t states[2] = { PS_GRANULE_HERE, PS_GRANULE_MISSING };
 	struct ps_mapping odd = { .states = states, .count = 2, .missing = 1, .covered = 1 };
 	struct ps_demand *d;
@@ -241,9 +234,8 @@ static void *put(void *arg)
 }
 
 /* A set_range that waits for its page holds nothing that others need, in the checked mode too. */
-static void test_who_waits_holds_up_nobody(void **state)
+TEST(test_who_waits_holds_up_nobody, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread;
 	perseas_tx_t *tx;
 	void *rc;
@@ -267,22 +259,19 @@ static void test_who_waits_holds_up_nobody(void **state)
 
 /* --- mirrors that die --- */
 
-static void test_a_source_dies(void **state)
+TEST(test_a_source_dies, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	rig_kill(&rig->mirrors[0]);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
 	assert_int_equal(rig_wrong(rig), 0);
 }
+TEST_ALSO(test_a_source_dies, setup_shm, rig_teardown);
 
 /* It is stopped, and its connections stay: what it was asked for comes of the other. */
-static void test_a_source_hangs(void **state)
+TEST(test_a_source_hangs, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig->patience_ms = 2000;
 	rig_begin(rig);
 	pthread_mutex_lock(&rig->p->demand->lock);
@@ -293,6 +282,7 @@ static void test_a_source_hangs(void **state)
 	assert_int_equal(perseas_wait_whole(rig->p, 20000), 0);
 	assert_int_equal(rig_wrong(rig), 0);
 }
+TEST_ALSO(test_a_source_hangs, setup_shm, rig_teardown);
 
 static void *look_at_all(void *arg)
 {
@@ -309,9 +299,8 @@ static enum perseas_mirror_state state_of(struct rig *rig, unsigned index)
 
 /* The access waits, that is told, and it ends when they are back. What a mirror shared is readable
  * until the owner knows that it is gone. */
-static void test_all_sources_die(void **state)
+TEST(test_all_sources_die, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread;
 	void *wrong;
 
@@ -330,12 +319,11 @@ static void test_all_sources_die(void **state)
 	pthread_join(thread, &wrong);
 	assert_int_equal((uintptr_t)wrong, 0);
 }
+TEST_ALSO(test_all_sources_die, setup_shm, rig_teardown);
 
 /* Their names lead to where they are not, when the store is opened, and to where they are then. */
-static void test_mirrors_move(void **state)
+TEST(test_mirrors_move, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	atomic_store(&rig_moved, true);
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
@@ -347,9 +335,8 @@ static void test_mirrors_move(void **state)
 
 /* One has lost its memory, and is made anew while memory is missing: from what comes of the other.
  * After that it alone is enough. */
-static void test_a_mirror_is_copied_to_meanwhile(void **state)
+TEST(test_a_mirror_is_copied_to_meanwhile, struct rig *rig)
 {
-	struct rig *rig = *state;
 	char command[512];
 
 	rig_begin(rig);
@@ -399,9 +386,8 @@ static int begins(struct rig *rig)
 }
 
 /* Neither who waits already nor who comes later sees a byte, though mirrors give them. */
-static void test_a_later_state_is_never_seen(void **state)
+TEST(test_a_later_state_is_never_seen, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread;
 	void *found;
 
@@ -416,11 +402,11 @@ static void test_a_later_state_is_never_seen(void **state)
 	RIG_UNTIL(begins(rig) == PERSEAS_EFENCED);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), PERSEAS_EFENCED);
 }
+TEST_ALSO(test_a_later_state_is_never_seen, setup_shm, rig_teardown);
 
 /* A transaction that is open when another owner comes: set_range waits, and says it. */
-static void test_set_range_says_that_it_is_fenced(void **state)
+TEST(test_set_range_says_that_it_is_fenced, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx;
 
 	rig_begin(rig);
@@ -442,10 +428,11 @@ static int close_everything(struct rig *rig)
 }
 
 /* closefrom(): the thread has descriptors of its own, so that no page becomes zeros. */
-static void test_descriptors_are_closed(void **state)
+TEST(test_descriptors_are_closed, struct rig *rig)
 {
-	assert_int_equal(rig_by_another(*state, close_everything), 0);
+	assert_int_equal(rig_by_another(rig, close_everything), 0);
 }
+TEST_ALSO(test_descriptors_are_closed, setup_shm, rig_teardown);
 
 static int seen_by_peer(struct rig *rig)
 {
@@ -462,16 +449,15 @@ static int seen_by_peer(struct rig *rig)
 }
 
 /* What the application closes is closed: the thread keeps no copy. */
-static void test_descriptors_are_not_kept(void **state)
+TEST(test_descriptors_are_not_kept, struct rig *rig)
 {
-	assert_int_equal(rig_by_another(*state, seen_by_peer), 0);
+	assert_int_equal(rig_by_another(rig, seen_by_peer), 0);
 }
+TEST_ALSO(test_descriptors_are_not_kept, setup_shm, rig_teardown);
 
 /* What was here and is discarded is lost: an older state must not take its place. */
-static void test_a_page_is_discarded(void **state)
+TEST(test_a_page_is_discarded, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(rig_put(rig, 8192, 100, 9), 0);
@@ -482,10 +468,8 @@ static void test_a_page_is_discarded(void **state)
 	assert_int_equal(rig_look(rig->bytes + 12288), rig_byte(12288));
 }
 
-static void test_what_cannot_be_served_is_refused(void **state)
+TEST(test_what_cannot_be_served_is_refused, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	assert_int_equal(rig_open(rig, PERSEAS_SALVAGE, PERSEAS_RECOVERY_ON_DEMAND),
 	                 PERSEAS_EINVAL);
 	assert_non_null(strstr(perseas_message(NULL), "PERSEAS_SALVAGE adopts no mirror"));
@@ -513,9 +497,9 @@ static int deny_and_read(struct rig *rig)
 }
 
 /* As under Docker's rules for system calls. */
-static void test_without_userfaultfd_memory_is_read_first(void **state)
+TEST(test_without_userfaultfd_memory_is_read_first, struct rig *rig)
 {
-	assert_int_equal(rig_by_another(*state, deny_and_read), 0);
+	assert_int_equal(rig_by_another(rig, deny_and_read), 0);
 }
 
 /* A system call that is given missing memory: it waits, or fails and that was said. */
@@ -536,7 +520,7 @@ static int write_what_is_missing(struct rig *rig)
 }
 
 /* As an ordinary user, who may not handle faults of the kernel. */
-static void test_a_system_call_on_missing_memory_fails(void **state)
+TEST(test_a_system_call_on_missing_memory_fails, struct rig *rig)
 {
 	char setting = '0';
 	FILE *file = fopen("/proc/sys/vm/unprivileged_userfaultfd", "r");
@@ -547,50 +531,5 @@ static void test_a_system_call_on_missing_memory_fails(void **state)
 	}
 	if (setting == '1')
 		skip();
-	assert_int_equal(rig_by_another(*state, write_what_is_missing), 0);
-}
-
-#define BY(fabric, name)                                                         \
-	{                                                                        \
-#name " over " #fabric, name, setup_##fabric, rig_teardown, NULL \
-	}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BY(tcp, test_a_page_comes_when_it_is_touched),
-		BY(shm, test_a_page_comes_when_it_is_touched),
-		BY(tcp, test_what_comes_lies_in_large_pages),
-		BY(shm, test_what_comes_lies_in_large_pages),
-		BY(tcp, test_mirrors_are_told_how_much_is_missing),
-		BY(tcp, test_the_rest_comes_by_itself),
-		BY(tcp, test_transactions_go_on_meanwhile),
-		BY(shm, test_transactions_go_on_meanwhile),
-		BY(tcp, test_the_longest_wait_ends_when_all_is_here),
-		BY(tcp, test_an_unmap_ends_a_wait),
-		BY(tcp, test_a_fence_ends_a_wait),
-		BY(tcp, test_a_base_that_is_no_multiple_of_granules),
-		BY(tcp, test_who_waits_holds_up_nobody),
-		BY(tcp, test_a_source_dies),
-		BY(shm, test_a_source_dies),
-		BY(tcp, test_a_source_hangs),
-		BY(shm, test_a_source_hangs),
-		BY(tcp, test_all_sources_die),
-		BY(shm, test_all_sources_die),
-		BY(tcp, test_mirrors_move),
-		BY(tcp, test_a_mirror_is_copied_to_meanwhile),
-		BY(tcp, test_a_later_state_is_never_seen),
-		BY(shm, test_a_later_state_is_never_seen),
-		BY(tcp, test_set_range_says_that_it_is_fenced),
-		BY(tcp, test_descriptors_are_closed),
-		BY(shm, test_descriptors_are_closed),
-		BY(tcp, test_descriptors_are_not_kept),
-		BY(shm, test_descriptors_are_not_kept),
-		BY(tcp, test_a_page_is_discarded),
-		BY(tcp, test_what_cannot_be_served_is_refused),
-		BY(tcp, test_a_system_call_on_missing_memory_fails),
-		BY(tcp, test_without_userfaultfd_memory_is_read_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(rig_by_another(rig, write_what_is_missing), 0);
 }

@@ -49,10 +49,8 @@ static void protect(const struct rig *rig, int rights)
 		assert_int_equal(mprotect(part(rig, i), PART, rights), 0);
 }
 
-TEST(test_parts_with_other_rights_come)
+TEST(test_parts_with_other_rights_come, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	protect(rig, PROT_READ);
 	atomic_store(&rig_shut, false);
@@ -65,10 +63,8 @@ TEST(test_parts_with_other_rights_come)
 }
 
 /* What nobody may touch is here all the same when it may be touched again. */
-TEST(test_parts_without_rights_come)
+TEST(test_parts_without_rights_come, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	protect(rig, PROT_NONE);
 	atomic_store(&rig_shut, false);
@@ -77,10 +73,8 @@ TEST(test_parts_without_rights_come)
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
-TEST(test_a_locked_part_comes)
+TEST(test_a_locked_part_comes, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	assert_int_equal(mlock2(part(rig, 0), PART, MLOCK_ONFAULT), 0);
 	atomic_store(&rig_shut, false);
@@ -90,10 +84,8 @@ TEST(test_a_locked_part_comes)
 }
 
 /* Each access ends, on either side of where the parts meet. */
-TEST(test_parts_are_refused)
+TEST(test_parts_are_refused, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	protect(rig, PROT_READ);
 	rig_be_fenced(rig);
@@ -112,9 +104,8 @@ static void map_anew(uint8_t *at)
 }
 
 /* What the application took out of the segment is nobody's to fill, and the rest comes. */
-TEST(test_what_is_unmapped_is_left_out)
+TEST(test_what_is_unmapped_is_left_out, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint64_t wrong = 0;
 	uint8_t *gone;
 
@@ -146,9 +137,8 @@ static int cover(uint8_t *at, uint64_t length)
 }
 
 /* It takes no page that comes protected, and what comes does, where stores are noted. */
-TEST(test_what_another_userfaultfd_has_is_left_out)
+TEST(test_what_another_userfaultfd_has_is_left_out, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint8_t *gone;
 	int uffd;
 
@@ -177,9 +167,8 @@ static void *put_at(void *arg)
 }
 
 /* It takes no page that is smaller than its own. */
-TEST(test_a_large_page_that_another_userfaultfd_has_is_left_out)
+TEST(test_a_large_page_that_another_userfaultfd_has_is_left_out, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread;
 	uint8_t *gone;
 	void *rc;
@@ -211,9 +200,8 @@ static void *look(void *at)
 	return (void *)(intptr_t)rig_look(at);
 }
 
-TEST(test_who_waits_for_what_is_mapped_anew_goes_on)
+TEST(test_who_waits_for_what_is_mapped_anew_goes_on, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread;
 	void *found;
 
@@ -227,10 +215,8 @@ TEST(test_who_waits_for_what_is_mapped_anew_goes_on)
 	assert_null(found);
 }
 
-TEST(test_with_larger_pages_memory_is_read_first)
+TEST(test_with_larger_pages_memory_is_read_first, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	page_size = 65536;
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
 	page_size = 0;

@@ -23,10 +23,8 @@ static int put_and_die(struct rig *rig)
 	return rig_open(rig, 0, 0) || rig_map(rig) || rig_put(rig, HOT, 300, 77);
 }
 
-TEST(test_what_changed_last_comes_first)
+TEST(test_what_changed_last_comes_first, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	assert_int_equal(rig_by_another(rig, put_and_die), 0);
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
@@ -46,10 +44,8 @@ static int put_much_and_die(struct rig *rig)
 	return rc || rig_put(rig, HOT, 300, 77);
 }
 
-TEST(test_a_long_log_is_read_from_its_end)
+TEST(test_a_long_log_is_read_from_its_end, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	assert_int_equal(rig_by_another(rig, put_much_and_die), 0);
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
 	/* The newest, and as many of the others as 256 KiB hold. */
@@ -87,10 +83,8 @@ static void break_reads(struct ps_env_ops *ops)
 }
 
 /* The log that is read is that of a mirror without which nothing commits. */
-TEST(test_a_mirror_that_breaks_meanwhile_comes_back)
+TEST(test_a_mirror_that_breaks_meanwhile_comes_back, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	assert_int_equal(rig_by_another(rig, put_and_die), 0);
 	rig->change = break_reads;
 	breaks = 0;
@@ -103,9 +97,8 @@ TEST(test_a_mirror_that_breaks_meanwhile_comes_back)
 }
 
 /* A mirror that gave nothing, when another one had given all that was missing, starves nobody. */
-TEST(test_what_is_mapped_next_does_not_starve_yet)
+TEST(test_what_is_mapped_next_does_not_starve_yet, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint64_t starved_at;
 
 	rig_begin(rig);
@@ -132,10 +125,8 @@ static uint64_t now_ms(void)
 }
 
 /* The first comes by itself, and the next after 36 hours; what is touched comes at once. */
-TEST(test_who_waits_is_not_held_up_by_the_rate)
+TEST(test_who_waits_is_not_held_up_by_the_rate, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig->rate = 1;
 	rig_begin(rig);
 	atomic_store(&rig_shut, false);
@@ -144,9 +135,8 @@ TEST(test_who_waits_is_not_held_up_by_the_rate)
 	assert_int_equal(perseas_wait_whole(rig->p, 10), PERSEAS_EUNREACHABLE);
 }
 
-TEST(test_the_rate_is_kept)
+TEST(test_the_rate_is_kept, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint64_t begin;
 
 	rig->rate = 1 << 20; /* a granule in 125 ms */

@@ -124,20 +124,6 @@ static void map_anew(struct rig *rig)
 	assert_int_equal(rig_map(rig), 0);
 }
 
-static void test_transactions_go_on_while_memory_comes_in_parts(void **state)
-{
-	struct rig *rig = *state;
-
-	begin_poor(rig);
-	for (unsigned round = 1; round <= ROUNDS; round++) {
-		go_through_one(rig);
-		is_as_committed(rig);
-		if (round % MAPPED_FOR == 0)
-			map_anew(rig);
-	}
-	assert_int_equal(rig_by_another(rig, find_all), 0);
-}
-
 /* Before there is any process that is to see it. */
 static int share(void **state)
 {
@@ -153,11 +139,18 @@ static int share_no_more(void **state)
 	return munmap(committed_bytes, SIZE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		EACH(test_transactions_go_on_while_memory_comes_in_parts),
-	};
+const struct unit_fixture unit_fixture = { setup_pages, teardown };
+const struct unit_fixture unit_fixture_too = { setup_all, teardown };
+const struct unit_fixture unit_group = { share, share_no_more };
 
-	return cmocka_run_group_tests(tests, share, share_no_more);
+TEST(test_transactions_go_on_while_memory_comes_in_parts, struct rig *rig)
+{
+	begin_poor(rig);
+	for (unsigned round = 1; round <= ROUNDS; round++) {
+		go_through_one(rig);
+		is_as_committed(rig);
+		if (round % MAPPED_FOR == 0)
+			map_anew(rig);
+	}
+	assert_int_equal(rig_by_another(rig, find_all), 0);
 }

@@ -50,9 +50,8 @@ static int teardown(void **state)
 const struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A page can come while the kernel tells that somebody waits for it. */
-TEST(test_a_fault_is_told_when_the_page_is_here)
+TEST(test_a_fault_is_told_when_the_page_is_here, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint64_t before;
 
 	rig_begin(rig);
@@ -68,9 +67,8 @@ TEST(test_a_fault_is_told_when_the_page_is_here)
 }
 
 /* What came of a granule was confirmed, and stays; what did not ends an access. */
-TEST(test_who_is_fenced_keeps_a_part_of_a_granule)
+TEST(test_who_is_fenced_keeps_a_part_of_a_granule, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx;
 
 	rig_begin(rig);
@@ -90,10 +88,8 @@ TEST(test_who_is_fenced_keeps_a_part_of_a_granule)
 }
 
 /* Mirrors give what is missing, and must not be blamed. */
-TEST(test_who_has_no_memory_is_told_so)
+TEST(test_who_has_no_memory_is_told_so, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig_begin(rig);
 	atomic_store(&poor, true);
 	atomic_store(&rig_shut, false);

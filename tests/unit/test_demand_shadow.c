@@ -11,12 +11,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+const struct unit_fixture unit_fixture = { setup_pages, teardown };
+const struct unit_fixture unit_fixture_too = { setup_all, teardown };
+
 /* --- transactions that declare nothing --- */
 
 /* Most is missing when it commits, and is neither touched nor waited for. */
-static void test_a_transaction_commits_while_memory_is_missing(void **state)
+TEST(test_a_transaction_commits_while_memory_is_missing, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx;
 
 	begin(rig, PERSEAS_TRACKED);
@@ -28,11 +30,11 @@ static void test_a_transaction_commits_while_memory_is_missing(void **state)
 	assert_true(rig_stat(rig).missing > 0);
 	assert_int_equal(rig_by_another(rig, find_committed), 0);
 }
+TEST_ALSO(test_a_transaction_commits_while_memory_is_missing, setup_pages_shared, teardown);
 
 /* An abort puts back what was changed, of what is here. */
-static void test_an_abort_puts_back_while_memory_is_missing(void **state)
+TEST(test_an_abort_puts_back_while_memory_is_missing, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx;
 
 	begin(rig, PERSEAS_TRACKED);
@@ -49,9 +51,8 @@ static void test_an_abort_puts_back_while_memory_is_missing(void **state)
 }
 
 /* All comes, by runs as well: the shadow has what memory has, and nothing counts as written. */
-static void test_the_shadow_comes_with_all_memory(void **state)
+TEST(test_the_shadow_comes_with_all_memory, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct ps_segment *segment;
 
 	rig->rate = 0;
@@ -68,6 +69,8 @@ static void test_the_shadow_comes_with_all_memory(void **state)
 	assert_int_equal(perseas_commit(track(rig), 0), 0);
 	assert_int_equal(rig_stat(rig).range_bytes, 0);
 }
+TEST_ALSO(test_the_shadow_comes_with_all_memory, setup_all_shared, teardown);
+TEST_ALSO(test_the_shadow_comes_with_all_memory, setup_pages_shared, teardown);
 
 /* A page can be seen before its granule counts as here: what is stored to it then, by who commits
  * at once, is in that commit. */
@@ -82,19 +85,15 @@ static perseas_tx_t *store_while_it_comes(struct rig *rig)
 	return tx;
 }
 
-static void test_what_is_stored_while_a_page_comes_is_committed(void **state)
+TEST(test_what_is_stored_while_a_page_comes_is_committed, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	assert_int_equal(perseas_commit(store_while_it_comes(rig), 0), 0);
 	atomic_store(&committed, true);
 	assert_int_equal(rig_by_another(rig, find_committed), 0);
 }
 
-static void test_what_is_stored_while_a_page_comes_is_committed_without_waiting(void **state)
+TEST(test_what_is_stored_while_a_page_comes_is_committed_without_waiting, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	assert_int_equal(perseas_commit(store_while_it_comes(rig), PERSEAS_NOWAIT), 0);
 	atomic_store(&committed, true);
 	assert_int_equal(perseas_flush(rig->p), 0);
@@ -108,18 +107,18 @@ static void is_put_back(const struct rig *rig)
 		assert_int_equal(rig->bytes[FAR + i], rig_byte(FAR + i));
 }
 
-static void test_what_is_stored_while_a_page_comes_is_put_back(void **state)
+TEST(test_what_is_stored_while_a_page_comes_is_put_back, struct rig *rig)
 {
-	assert_int_equal(perseas_abort(store_while_it_comes(*state)), 0);
-	is_put_back(*state);
+	assert_int_equal(perseas_abort(store_while_it_comes(rig)), 0);
+	is_put_back(rig);
 }
 
-static void test_what_is_stored_while_a_page_comes_is_put_back_by_a_retry(void **state)
+TEST(test_what_is_stored_while_a_page_comes_is_put_back_by_a_retry, struct rig *rig)
 {
-	perseas_tx_t *tx = store_while_it_comes(*state);
+	perseas_tx_t *tx = store_while_it_comes(rig);
 
 	assert_int_equal(perseas_retry(tx), 0);
-	is_put_back(*state);
+	is_put_back(rig);
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
@@ -135,9 +134,8 @@ static void end_in_a_child(const struct rig *rig, perseas_tx_t *tx)
 	      !strstr(perseas_message(rig->p), "child of fork"));
 }
 
-static void test_a_child_of_fork_ends_no_transaction(void **state)
+TEST(test_a_child_of_fork_ends_no_transaction, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx = store_while_it_comes(rig);
 	const pid_t child = fork();
 	int status;
@@ -154,10 +152,8 @@ static void test_a_child_of_fork_ends_no_transaction(void **state)
 
 /* --- stores that nobody declared --- */
 
-static void test_an_undeclared_store_is_found_while_memory_is_missing(void **state)
+TEST(test_an_undeclared_store_is_found_while_memory_is_missing, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig, PERSEAS_CHECK_WRITES);
 	assert_int_equal(commit_nothing(rig), 0);
 	atomic_store(&rig_shut, false);
@@ -170,10 +166,8 @@ static void test_an_undeclared_store_is_found_while_memory_is_missing(void **sta
 	assert_int_equal(rig_by_another(rig, find_committed), 0);
 }
 
-static void test_an_undeclared_store_is_found_while_a_page_comes(void **state)
+TEST(test_an_undeclared_store_is_found_while_a_page_comes, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig, PERSEAS_CHECK_WRITES);
 	come(rig, SEEN_BEFORE, FAR);
 	rig->bytes[FAR] ^= 1;
@@ -184,9 +178,8 @@ static void test_an_undeclared_store_is_found_while_a_page_comes(void **state)
 /* --- the end of an owner --- */
 
 /* What it stored is neither sent nor left there, and what is missing ends an access. */
-static void test_who_is_fenced_puts_back_what_it_stored(void **state)
+TEST(test_who_is_fenced_puts_back_what_it_stored, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx;
 
 	begin(rig, PERSEAS_TRACKED);
@@ -200,9 +193,8 @@ static void test_who_is_fenced_puts_back_what_it_stored(void **state)
 }
 
 /* Whoever asks what was written marks a page that was discarded, and it is refused all the same. */
-static void test_a_discarded_page_is_refused_after_a_look(void **state)
+TEST(test_a_discarded_page_is_refused_after_a_look, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct ps_segment *segment;
 
 	rig->rate = 0;
@@ -241,40 +233,11 @@ static int track_as_nobody(struct rig *rig)
 	return perseas_commit(tx, 0) ? 5 : 0;
 }
 
-static void test_it_takes_no_privilege(void **state)
+TEST(test_it_takes_no_privilege, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig, PERSEAS_TRACKED);
 	perseas_close(rig->p);
 	rig->p = NULL;
 	assert_int_equal(rig_by_another(rig, track_as_nobody), 0);
 	assert_int_equal(rig_by_another(rig, find_committed), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		EACH(test_a_transaction_commits_while_memory_is_missing),
-		EACH(test_an_abort_puts_back_while_memory_is_missing),
-		EACH(test_the_shadow_comes_with_all_memory),
-		EACH(test_what_is_stored_while_a_page_comes_is_committed),
-		EACH(test_what_is_stored_while_a_page_comes_is_committed_without_waiting),
-		EACH(test_what_is_stored_while_a_page_comes_is_put_back),
-		EACH(test_what_is_stored_while_a_page_comes_is_put_back_by_a_retry),
-		EACH(test_a_child_of_fork_ends_no_transaction),
-		EACH(test_an_undeclared_store_is_found_while_memory_is_missing),
-		EACH(test_an_undeclared_store_is_found_while_a_page_comes),
-		EACH(test_who_is_fenced_puts_back_what_it_stored),
-		EACH(test_a_discarded_page_is_refused_after_a_look),
-		EACH(test_it_takes_no_privilege),
-		cmocka_unit_test_setup_teardown(test_a_transaction_commits_while_memory_is_missing,
-		                                setup_pages_shared, teardown),
-		cmocka_unit_test_setup_teardown(test_the_shadow_comes_with_all_memory,
-		                                setup_all_shared, teardown),
-		cmocka_unit_test_setup_teardown(test_the_shadow_comes_with_all_memory,
-		                                setup_pages_shared, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,10 +121,8 @@ static void begin(struct rig *rig)
 	assert_int_equal(rig_map(rig), 0);
 }
 
-TEST(test_memory_is_read_over_links)
+TEST(test_memory_is_read_over_links, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig);
 	assert_int_equal(rig_look(rig->bytes + SIZE - 1), rig_byte(SIZE - 1));
 	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
@@ -135,10 +133,8 @@ TEST(test_memory_is_read_over_links)
 }
 
 /* Whatever is wrong with it, a mirror can say over a connection. */
-TEST(test_what_no_link_gives_comes_over_connections)
+TEST(test_what_no_link_gives_comes_over_connections, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	atomic_store(&fails, true);
 	begin(rig);
 	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
@@ -160,9 +156,8 @@ static void *break_link(void *arg)
 }
 
 /* Its memory must not be unmapped under who reads it, nor later than the link says. */
-TEST(test_a_link_ends_when_it_is_read_no_more)
+TEST(test_a_link_ends_when_it_is_read_no_more, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread;
 
 	atomic_store(&stays, true);
@@ -183,9 +178,8 @@ TEST(test_a_link_ends_when_it_is_read_no_more)
 }
 
 /* What others have comes from them, and the link stays for as long as it is read. */
-TEST(test_memory_that_hangs_holds_up_nobody)
+TEST(test_memory_that_hangs_holds_up_nobody, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread;
 
 	rig->patience_ms = 2000;
@@ -218,9 +212,8 @@ static void *unmap_and_destroy(void *arg)
 	return rig;
 }
 
-TEST(test_regions_are_not_taken_from_who_reads_them)
+TEST(test_regions_are_not_taken_from_who_reads_them, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pthread_t thread;
 	void *destroyed;
 
@@ -255,10 +248,8 @@ static void cut_short(struct rig *rig)
 	}
 }
 
-TEST(test_a_file_is_cut_short_under_who_reads_it)
+TEST(test_a_file_is_cut_short_under_who_reads_it, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	/* Over the one of whoever runs the tests. */
 	ps_guard_install();
 	atomic_store(&shortest, ps_pager_uffd.granule + 1);
@@ -283,9 +274,8 @@ static bool is_found(struct rig *rig, unsigned mirror)
 }
 
 /* What was no good by one link may be good by the next. */
-TEST(test_another_link_is_read_again)
+TEST(test_another_link_is_read_again, struct rig *rig)
 {
-	struct rig *rig = *state;
 	unsigned before;
 
 	atomic_store(&fails, true);
@@ -323,10 +313,8 @@ static void watch_without_threads(struct ps_env_ops *ops)
 	rig_pager.hire = no_thread;
 }
 
-TEST(test_without_a_thread_to_read_it_comes_over_connections)
+TEST(test_without_a_thread_to_read_it_comes_over_connections, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	rig->change = watch_without_threads;
 	begin(rig);
 	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
@@ -368,9 +356,8 @@ static void watch_hires(struct ps_env_ops *ops)
 }
 
 /* After closefrom() a number of the library's may be a file of the application's. */
-TEST(test_who_reads_has_no_file_of_the_application)
+TEST(test_who_reads_has_no_file_of_the_application, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct pollfd fd;
 
 	assert_int_equal(pipe(ends), 0);
@@ -394,10 +381,8 @@ static int take_over(struct rig *rig)
 }
 
 /* The bytes are here, and then another owner claims the store: they come too late. */
-TEST(test_a_promise_goes_while_it_is_read)
+TEST(test_a_promise_goes_while_it_is_read, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	/* Nothing else is asked for. */
 	rig->rate = 1;
 	atomic_store(&stays, true);

@@ -7,6 +7,9 @@
 
 #include <sys/mman.h>
 
+const struct unit_fixture unit_fixture = { setup_pages, teardown };
+const struct unit_fixture unit_fixture_too = { setup_all, teardown };
+
 /* Offset of the granule that comes in part: its first two pages, and nothing behind them. */
 static uint64_t torn(void)
 {
@@ -45,9 +48,8 @@ static int commit_value(struct rig *rig, uint8_t value)
 }
 
 /* What a part has counts as here, and nobody waits for the rest, which may never come. */
-static void test_what_is_stored_to_a_part_of_a_granule_is_committed(void **state)
+TEST(test_what_is_stored_to_a_part_of_a_granule_is_committed, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx = store_to_a_part(rig, PERSEAS_TRACKED);
 	struct perseas_token token;
 	bool here;
@@ -100,14 +102,14 @@ static void fill_after_a_commit(struct rig *rig, unsigned granules)
 	assert_int_equal(rig_by_another(rig, find_nothing), 0);
 }
 
-static void test_what_was_committed_of_a_part_is_not_filled_again(void **state)
+TEST(test_what_was_committed_of_a_part_is_not_filled_again, struct rig *rig)
 {
-	fill_after_a_commit(*state, 1);
+	fill_after_a_commit(rig, 1);
 }
 
-static void test_what_was_committed_of_a_part_is_not_filled_again_by_a_run(void **state)
+TEST(test_what_was_committed_of_a_part_is_not_filled_again_by_a_run, struct rig *rig)
 {
-	fill_after_a_commit(*state, 2);
+	fill_after_a_commit(rig, 2);
 }
 
 static void is_as_it_was(struct rig *rig)
@@ -116,9 +118,8 @@ static void is_as_it_was(struct rig *rig)
 	assert_true(rig_stat(rig).missing > 0);
 }
 
-static void test_what_is_stored_to_a_part_of_a_granule_is_put_back(void **state)
+TEST(test_what_is_stored_to_a_part_of_a_granule_is_put_back, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx = store_to_a_part(rig, PERSEAS_TRACKED);
 
 	assert_int_equal(perseas_abort(tx), 0);
@@ -131,10 +132,8 @@ static void test_what_is_stored_to_a_part_of_a_granule_is_put_back(void **state)
 	assert_int_equal(rig_by_another(rig, find_nothing), 0);
 }
 
-static void test_an_undeclared_store_to_a_part_of_a_granule_is_found(void **state)
+TEST(test_an_undeclared_store_to_a_part_of_a_granule_is_found, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	store_to_a_part(rig, PERSEAS_CHECK_WRITES);
 	assert_int_equal(commit_nothing(rig), PERSEAS_EUNDECLARED);
 	rig->bytes[in_part()] = rig_byte(in_part());
@@ -142,10 +141,8 @@ static void test_an_undeclared_store_to_a_part_of_a_granule_is_found(void **stat
 }
 
 /* It may have been committed: an older state must not come in its place. */
-static void test_a_discarded_page_of_a_part_is_refused(void **state)
+TEST(test_a_discarded_page_of_a_part_is_refused, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	assert_int_equal(perseas_commit(store_to_a_part(rig, PERSEAS_TRACKED), 0), 0);
 	assert_int_equal(madvise(rig->bytes + torn() + PS_PAGE, PS_PAGE, MADV_DONTNEED), 0);
 	assert_int_equal(rig_look(rig->bytes + in_part()), -1);
@@ -159,9 +156,8 @@ static void test_a_discarded_page_of_a_part_is_refused(void **state)
 /* --- the end of an owner --- */
 
 /* Of a granule that came by half, too: its part has nothing but what was confirmed. */
-static void test_who_is_fenced_puts_back_what_it_stored_to_a_part(void **state)
+TEST(test_who_is_fenced_puts_back_what_it_stored_to_a_part, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx = store_to_a_part(rig, PERSEAS_TRACKED);
 
 	rig_be_fenced(rig);
@@ -173,29 +169,12 @@ static void test_who_is_fenced_puts_back_what_it_stored_to_a_part(void **state)
 	assert_int_equal(rig_look(rig->bytes + torn() + 3 * PS_PAGE), -1);
 }
 
-static void test_who_is_fenced_commits_nothing_of_a_part(void **state)
+TEST(test_who_is_fenced_commits_nothing_of_a_part, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_tx_t *tx = store_to_a_part(rig, PERSEAS_TRACKED);
 
 	rig_be_fenced(rig);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EFENCED);
 	is_as_it_was(rig);
 	assert_int_equal(rig_by_another(rig, find_nothing), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		EACH(test_what_is_stored_to_a_part_of_a_granule_is_committed),
-		EACH(test_what_was_committed_of_a_part_is_not_filled_again),
-		EACH(test_what_was_committed_of_a_part_is_not_filled_again_by_a_run),
-		EACH(test_what_is_stored_to_a_part_of_a_granule_is_put_back),
-		EACH(test_an_undeclared_store_to_a_part_of_a_granule_is_found),
-		EACH(test_a_discarded_page_of_a_part_is_refused),
-		EACH(test_who_is_fenced_puts_back_what_it_stored_to_a_part),
-		EACH(test_who_is_fenced_commits_nothing_of_a_part),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,10 +64,8 @@ static void assert_given_back(struct owner *o, const char *name)
 }
 
 /* It is gone here, on every mirror, and for the next owner; what was beside it is not. */
-TEST(a_segment_that_is_destroyed_is_gone)
+TEST(a_segment_that_is_destroyed_is_gone, struct owner *o)
 {
-	struct owner *o = *state;
-
 	make(o, "more", 5000, 9);
 	unmap(o, "more");
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
@@ -81,9 +79,8 @@ TEST(a_segment_that_is_destroyed_is_gone)
 }
 
 /* The name, and the number behind it, are free at once, for another size. */
-TEST(its_name_can_be_used_again)
+TEST(its_name_can_be_used_again, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info before, after;
 
 	make(o, "more", 5000, 9);
@@ -100,10 +97,8 @@ TEST(its_name_can_be_used_again)
 }
 
 /* More than there can be at a time, one after the other. */
-TEST(only_the_living_are_counted)
+TEST(only_the_living_are_counted, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX + 3; i++) {
 		make(o, "more", 100 + i, (uint8_t)i);
 		unmap(o, "more");
@@ -123,9 +118,8 @@ TEST(only_the_living_are_counted)
 
 /* Mapped, with an open transaction's ranges or without; no such segment, or one that is not
  * published; no name. Nothing changes, and each sentence says what to do. */
-TEST(it_is_refused_where_the_segment_is_in_use)
+TEST(it_is_refused_where_the_segment_is_in_use, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	void *addr;
 
@@ -161,9 +155,8 @@ static void hold(struct owner *o, enum direct_hold what)
 
 /* W mirrors do not answer in time: it is gone here, and nothing of it goes there, nor can its name
  * be used, before they hold that. */
-TEST(memory_goes_back_once_w_hold_it)
+TEST(memory_goes_back_once_w_hold_it, struct owner *o)
 {
-	struct owner *o = *state;
 	void *addr;
 
 	make(o, "more", 5000, 9);
@@ -193,10 +186,8 @@ static void map_meanwhile(void *arg)
 }
 
 /* Another thread wants the name while the first one waits, and nothing is in doubt yet. */
-TEST(the_name_is_free_once_w_hold_it)
+TEST(the_name_is_free_once_w_hold_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	make(o, "more", 5000, 9);
 	unmap(o, "more");
 	hold(o, DIRECT_HOLD_COMPLETIONS);
@@ -210,10 +201,8 @@ TEST(the_name_is_free_once_w_hold_it)
 }
 
 /* Too few mirrors are there: nothing is destroyed, and it can be tried again. */
-TEST(too_few_mirrors_destroy_nothing)
+TEST(too_few_mirrors_destroy_nothing, struct owner *o)
 {
-	struct owner *o = *state;
-
 	make(o, "more", 5000, 9);
 	unmap(o, "more");
 	for (unsigned i = 0; i < 2; i++) {
@@ -233,10 +222,8 @@ TEST(too_few_mirrors_destroy_nothing)
 
 /* A mirror was away: it is copied whole, never sent the end of what it has; also where the segment
  * of the same number is another one by then, of the same size. */
-TEST(a_mirror_that_was_away_is_copied)
+TEST(a_mirror_that_was_away_is_copied, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned again = 0; again < 2; again++) {
 		make(o, "more", 5000, 9);
 		unmap(o, "more");
@@ -259,10 +246,8 @@ TEST(a_mirror_that_was_away_is_copied)
 }
 
 /* A mirror is being copied to: the copy begins again, without the segment. */
-TEST(a_copy_that_goes_on_begins_again)
+TEST(a_copy_that_goes_on_begins_again, struct owner *o)
 {
-	struct owner *o = *state;
-
 	make(o, "more", 700000, 9);
 	unmap(o, "more");
 	direct_crash(o->d, 2);
@@ -281,10 +266,8 @@ TEST(a_copy_that_goes_on_begins_again)
 
 /* The copy of a mirror is what W mirrors are wanted for: a destroy that is refused until then, as
  * often as it is tried, leaves it as it is. */
-TEST(one_that_is_refused_leaves_the_copy)
+TEST(one_that_is_refused_leaves_the_copy, struct owner *o)
 {
-	struct owner *o = *state;
-
 	make(o, "more", 700000, 9);
 	unmap(o, "more");
 	direct_crash(o->d, 2);
@@ -300,9 +283,8 @@ TEST(one_that_is_refused_leaves_the_copy)
 }
 
 /* A chunk of the segment was asked of another mirror, and its answer comes when it is gone. */
-TEST(a_chunk_that_was_read_is_of_nothing)
+TEST(a_chunk_that_was_read_is_of_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	const struct ps_resync *r = &o->p->upkeep.resync;
 
 	make(o, "more", 3000, 9);
@@ -331,9 +313,8 @@ TEST(a_chunk_that_was_read_is_of_nothing)
 }
 
 /* A mirror makes room for a copy when the segment goes: what it made is not gone on with. */
-TEST(room_that_was_made_is_not_used)
+TEST(room_that_was_made_is_not_used, struct owner *o)
 {
-	struct owner *o = *state;
 	const struct ps_resync *r = &o->p->upkeep.resync;
 
 	make(o, "more", 3000, 9);
@@ -361,10 +342,8 @@ TEST(room_that_was_made_is_not_used)
 /* The owner dies with the announcement alone, and after each write of the record and its slot, on
  * each mirror or on one: the next finds the segment whole, or gone, and its bytes are never
  * another transaction's to delete. */
-TEST(an_owner_dies_at_each_step)
+TEST(an_owner_dies_at_each_step, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned writes = 0; writes < 4; writes++)
 		for (unsigned one = 0; one < 2; one++) {
 			char name[16];
@@ -394,11 +373,10 @@ TEST(an_owner_dies_at_each_step)
 }
 
 /* The connections to mirrors break at each request of it. */
-TEST(requests_break)
+TEST(requests_break, struct owner *o)
 {
 	static const int requests[] = { PERSEAS__REQUEST__BODY_DESTROY,
 		                        PERSEAS__REQUEST__BODY_DROP_SEGMENTS };
-	struct owner *o = *state;
 
 	for (unsigned i = 0; i < 4; i++) {
 		struct direct_mirror *m = &o->d->mirrors[1];
@@ -424,9 +402,8 @@ TEST(requests_break)
 }
 
 /* Another owner has the store by then. */
-TEST(a_fenced_owner_destroys_nothing)
+TEST(a_fenced_owner_destroys_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_options options = o->options;
 	struct ps_error error;
 	perseas_t *second;
@@ -476,9 +453,8 @@ static void keep_copy(struct owner *o, const struct ps_segment *segment, uint64_
 
 /* A standby's copy of it, from which what is mapped is read first, and the next segment gets its
  * number. It was not mapped since the copy was proven. */
-TEST(its_copy_is_nobody_elses)
+TEST(its_copy_is_nobody_elses, struct owner *o)
 {
-	struct owner *o = *state;
 	const struct ps_segment *segment;
 	const struct ps_warm_part *part;
 
@@ -496,9 +472,8 @@ TEST(its_copy_is_nobody_elses)
 }
 
 /* Of another making, or of another size: it is another segment's. */
-TEST(a_copy_of_another_making_is_not_taken)
+TEST(a_copy_of_another_making_is_not_taken, struct owner *o)
 {
-	struct owner *o = *state;
 	const struct ps_segment *segment;
 
 	make(o, "first", 8192, 0x11);

@@ -205,10 +205,8 @@ static int teardown(void **state)
 const struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Every check of the table. */
-TEST(nothing_is_wrong_with_a_host_that_is_right)
+TEST(nothing_is_wrong_with_a_host_that_is_right, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	for (const struct ps_check *check = ps_checks; check->name; check++) {
 		if (look(m, check->name) != PS_HEALTH_OK)
 			fail_msg("%s: %s", check->name, m->finding.found);
@@ -217,10 +215,8 @@ TEST(nothing_is_wrong_with_a_host_that_is_right)
 }
 
 /* Every check of the table, where there is no file at all. */
-TEST(a_host_that_tells_nothing_is_no_crash)
+TEST(a_host_that_tells_nothing_is_no_crash, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	m->host.root = "/nowhere";
 	for (const struct ps_check *check = ps_checks; check->name; check++)
 		look(m, check->name);
@@ -228,10 +224,8 @@ TEST(a_host_that_tells_nothing_is_no_crash)
 }
 
 /* A kernel that is old, and one that lacks what is used. */
-TEST(the_kernel_is_asked_for_what_is_used)
+TEST(the_kernel_is_asked_for_what_is_used, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	put(m, "/proc/sys/kernel/osrelease", "5.10.0\n");
 	assert_int_equal(look(m, "kernel"), PS_HEALTH_WARNING);
 	lacks = 1u << PS_FEATURE_MEMBARRIER_OWNER;
@@ -245,10 +239,8 @@ TEST(the_kernel_is_asked_for_what_is_used)
 }
 
 /* Not synchronised, not told; a source that is slow. */
-TEST(the_clock_is_looked_at)
+TEST(the_clock_is_looked_at, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	clock_state = PS_CLOCK_FREE;
 	assert_int_equal(look(m, "clock"), PS_HEALTH_WARNING);
 	clock_state = PS_CLOCK_UNKNOWN;
@@ -260,10 +252,8 @@ TEST(the_clock_is_looked_at)
 }
 
 /* Few here; few for the daemon. */
-TEST(open_files_may_be_too_few)
+TEST(open_files_may_be_too_few, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	put(m, "/proc/self/limits", LIMITS("128", "unlimited"));
 	assert_int_equal(look(m, "open files"), PS_HEALTH_FAIL);
 	put(m, "/proc/self/limits", LIMITS("512", "unlimited"));
@@ -276,10 +266,8 @@ TEST(open_files_may_be_too_few)
 }
 
 /* Too little for a ring; enough for that; without RDMA; with the capability; the daemon's. */
-TEST(locked_memory_matters_where_there_is_rdma)
+TEST(locked_memory_matters_where_there_is_rdma, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	put(m, "/proc/self/limits", LIMITS("65536", "8388608"));
 	assert_int_equal(look(m, "locked memory"), PS_HEALTH_FAIL);
 	found(m, "8192 KiB");
@@ -296,10 +284,8 @@ TEST(locked_memory_matters_where_there_is_rdma)
 }
 
 /* On a disk; read-only; full; nearly full; not there yet; on a mount of its own. */
-TEST(the_memory_directory_is_looked_at)
+TEST(the_memory_directory_is_looked_at, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	m->host.memory_dir = "/var/lib/perseas";
 	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
 	found(m, "/var/lib/perseas is not there yet, and is on ext4");
@@ -321,10 +307,8 @@ TEST(the_memory_directory_is_looked_at)
 }
 
 /* Some; some, but a mount that is never swapped. */
-TEST(swap_is_named)
+TEST(swap_is_named, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	put(m, "/proc/swaps",
 	    "Filename\tType\tSize\tUsed\tPriority\n/dev/sda2  partition\t2097152\t0\t-2\n");
 	assert_int_equal(look(m, "swap"), PS_HEALTH_WARNING);
@@ -334,10 +318,9 @@ TEST(swap_is_named)
 }
 
 /* For nobody; for segments; asked for in vain. Transparent ones: for neither; on an old kernel. */
-TEST(huge_pages_are_looked_at)
+TEST(huge_pages_are_looked_at, struct made_up *m)
 {
 	static const char shmem[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-	struct made_up *m = *state;
 
 	put(m, "/proc/meminfo",
 	    "HugePages_Total: 512\nHugePages_Free: 512\nHugepagesize: 2048 kB\n");
@@ -362,10 +345,8 @@ TEST(huge_pages_are_looked_at)
 
 /* For all; not for system calls; refused; on a kernel that is too old. Of written pages only what
  * is, since nobody needs them. */
-TEST(recovery_on_demand_is_looked_at)
+TEST(recovery_on_demand_is_looked_at, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	demand_limit = "some calls fail";
 	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_OK);
 	found(m, "but some calls fail");
@@ -474,10 +455,8 @@ TEST(users_are_told_apart)
 }
 
 /* A port that is down; no connection manager; no device; a build without RDMA. */
-TEST(rdma_devices_are_looked_at)
+TEST(rdma_devices_are_looked_at, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_OK);
 	found(m, "rxe0 port 1 ACTIVE");
 	put(m, "/sys/class/infiniband/rxe0/ports/1/state", "1: DOWN\n");
@@ -495,10 +474,8 @@ TEST(rdma_devices_are_looked_at)
 }
 
 /* The address that owners use; RoCE v1 only; InfiniBand, which needs none. */
-TEST(rdma_addresses_are_those_of_roce_v2)
+TEST(rdma_addresses_are_those_of_roce_v2, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_OK);
 	assert_string_equal(m->finding.found, "rxe0 at 192.0.2.1 (GID 1, RoCE v2)");
 	/* Soft-RoCE: what can be wrong with it is not seen here. */
@@ -513,9 +490,8 @@ TEST(rdma_addresses_are_those_of_roce_v2)
 }
 
 /* It runs; another user's; it listens nowhere yet; there is none. */
-TEST(the_daemons_of_the_host_are_found)
+TEST(the_daemons_of_the_host_are_found, struct made_up *m)
 {
-	struct made_up *m = *state;
 	char path[PATH_MAX];
 
 	assert_int_equal(look(m, "perseasd"), PS_HEALTH_OK);
@@ -536,10 +512,8 @@ TEST(the_daemons_of_the_host_are_found)
 }
 
 /* The longest form that the kernel prints. */
-TEST(a_daemon_on_ipv6_is_found)
+TEST(a_daemon_on_ipv6_is_found, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	put(m, "/proc/net/tcp", "");
 	put(m, "/proc/net/tcp6",
 	    "  sl  local_address\n"
@@ -550,10 +524,8 @@ TEST(a_daemon_on_ipv6_is_found)
 }
 
 /* A user of its own that is none of the system's; told not to; elsewhere; no systemd. */
-TEST(logind_may_remove_the_images)
+TEST(logind_may_remove_the_images, struct made_up *m)
 {
-	struct made_up *m = *state;
-
 	put(m, "/proc/77/status", "Name:\tperseasd\nUid:\t1001\t1001\t1001\t1001\n");
 	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
 	advised(m, "useradd --system");

@@ -34,9 +34,8 @@ static void assert_mirrored(struct owner *o, unsigned mirror)
 
 /* Two of three mirrors do not answer in time: the commit is in doubt, nothing else begins, what
  * is open can only be aborted; when the answers come, all goes on. */
-TEST(test_in_doubt_until_the_answers_come)
+TEST(test_in_doubt_until_the_answers_come, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx, *other;
 	void *addr;
 
@@ -70,10 +69,8 @@ TEST(test_in_doubt_until_the_answers_come)
 
 /* A queue pair takes so many writes and no more: to a mirror that completes nothing, no more
  * transactions than that are sent, however many are committed on the others. */
-TEST(test_a_mirror_that_completes_nothing_is_sent_so_many)
+TEST(test_a_mirror_that_completes_nothing_is_sent_so_many, struct owner *o)
 {
-	struct owner *o = *state;
-
 	hold(o, 2, DIRECT_HOLD_COMPLETIONS);
 	for (unsigned i = 0; i < 300; i++)
 		assert_int_equal(owner_put(o, 0, 1, (uint8_t)i), 0);
@@ -82,9 +79,8 @@ TEST(test_a_mirror_that_completes_nothing_is_sent_so_many)
 }
 
 /* Mapping and publishing are refused too while a commit is in doubt. */
-TEST(test_in_doubt_blocks_segments)
+TEST(test_in_doubt_blocks_segments, struct owner *o)
 {
-	struct owner *o = *state;
 	void *addr;
 
 	assert_int_equal(perseas_map(o->p, "new", 100, &addr), 0);
@@ -109,10 +105,8 @@ static void release_one(void *arg)
 }
 
 /* The answers come while the commit sleeps: it is not in doubt. */
-TEST(test_commit_waits_for_slow_mirrors)
+TEST(test_commit_waits_for_slow_mirrors, struct owner *o)
 {
-	struct owner *o = *state;
-
 	hold(o, 1, DIRECT_HOLD_WRITES);
 	hold(o, 2, DIRECT_HOLD_WRITES);
 	o->d->on_pause = release_one;
@@ -127,9 +121,8 @@ TEST(test_commit_waits_for_slow_mirrors)
 }
 
 /* A publishing can be in doubt like a commit, and is whole when it is not any more. */
-TEST(test_publish_in_doubt)
+TEST(test_publish_in_doubt, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 	void *addr;
 
@@ -149,9 +142,8 @@ TEST(test_publish_in_doubt)
 }
 
 /* Too few mirrors take the contents: nothing is published, and it can be tried again. */
-TEST(test_publish_with_too_few_mirrors)
+TEST(test_publish_with_too_few_mirrors, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 	void *addr;
 
@@ -177,9 +169,8 @@ TEST(test_publish_with_too_few_mirrors)
 }
 
 /* A segment is read for mapping, and no mirror is left. */
-TEST(test_map_without_mirrors)
+TEST(test_map_without_mirrors, struct owner *o)
 {
-	struct owner *o = *state;
 	void *addr;
 
 	assert_int_equal(perseas_unmap(o->p, o->bytes), 0);
@@ -231,20 +222,19 @@ static void fence(struct owner *o, int cut_code)
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 }
 
-TEST(test_takeover_fences)
+TEST(test_takeover_fences, struct owner *o)
 {
-	fence(*state, PS_LINK_FENCED);
+	fence(o, PS_LINK_FENCED);
 }
 
-TEST(test_takeover_is_found_out_by_asking)
+TEST(test_takeover_is_found_out_by_asking, struct owner *o)
 {
-	fence(*state, PS_LINK_BROKEN);
+	fence(o, PS_LINK_BROKEN);
 }
 
 /* The fence is known before the commit: it is not sent, and the memory is as it was. */
-TEST(test_commit_after_a_fence_is_put_back)
+TEST(test_commit_after_a_fence_is_put_back, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_options options = o->options;
 	struct ps_error error;
 	perseas_t *second;
@@ -289,10 +279,8 @@ static void fail_to_take_over(struct owner *o, int request)
 }
 
 /* He sees that the one that he reaches cannot be enough, and claims it not even there. */
-TEST(test_too_few_are_not_claimed)
+TEST(test_too_few_are_not_claimed, struct owner *o)
 {
-	struct owner *o = *state;
-
 	fail_to_take_over(o, PERSEAS__REQUEST__BODY_STATUS);
 	assert_error_says(o, "the newest state seen is 1:");
 	assert_int_equal(owner_stat(o).live, 3);
@@ -300,10 +288,8 @@ TEST(test_too_few_are_not_claimed)
 
 /* One mirror of three has promised him, who got no further: two are enough to go on, and when the
  * keeper has found out that he is gone it is three again. */
-TEST(test_one_fenced_mirror_stops_nobody)
+TEST(test_one_fenced_mirror_stops_nobody, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->d->cut_code = PS_LINK_FENCED;
 	try_to_take_over(o, PERSEAS__REQUEST__BODY_CLAIM);
 	o->d->cut_code = PS_LINK_BROKEN;
@@ -321,10 +307,8 @@ TEST(test_one_fenced_mirror_stops_nobody)
 
 /* In one commit the only mirror that needs the ring is fenced, and then another one breaks, which
  * will: the transaction that is being sent stays there, for that one and for those after it. */
-TEST(test_ring_is_needed_again_within_a_commit)
+TEST(test_ring_is_needed_again_within_a_commit, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->d->staged = false;
 	owner_reopen(o);
 	o->d->staged = true;
@@ -345,9 +329,8 @@ TEST(test_ring_is_needed_again_within_a_commit)
 
 /* A mirror's data path breaks after any number of writes, with any part of the next: commits go
  * on with the others, and the mirror is brought up from the ring. */
-TEST(test_broken_session_is_replayed)
+TEST(test_broken_session_is_replayed, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_stat before, after;
 
 	for (unsigned writes = 0; writes < 12; writes++) {
@@ -371,10 +354,8 @@ TEST(test_broken_session_is_replayed)
 
 /* All mirrors break within the same commit: it stays in doubt until they are back, and flush
  * has nothing to do but to wait. */
-TEST(test_all_sessions_break)
+TEST(test_all_sessions_break, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 0; i < 3; i++)
 		o->d->mirrors[i].writes_left = (long)i;
 	assert_int_equal(owner_put(o, 0, 100, 9), PERSEAS_EINDOUBT);
@@ -390,9 +371,8 @@ TEST(test_all_sessions_break)
 
 /* A daemon crashes and comes back with its memory; the keeper finds out by the control connection
  * that it went. */
-TEST(test_daemon_that_comes_back)
+TEST(test_daemon_that_comes_back, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_mirror_stat stat;
 
 	direct_crash(o->d, 1);
@@ -413,10 +393,8 @@ TEST(test_daemon_that_comes_back)
 }
 
 /* It comes back without its memory, or with an image that is not the one it had. */
-TEST(test_mirror_that_lost_its_memory)
+TEST(test_mirror_that_lost_its_memory, struct owner *o)
 {
-	struct owner *o = *state;
-
 	direct_crash(o->d, 1);
 	memory_heap_lose(o->d->mirrors[1].memory, NULL);
 	direct_start(o->d, 1);
@@ -427,10 +405,8 @@ TEST(test_mirror_that_lost_its_memory)
 }
 
 /* The ring forgot what a mirror missed. */
-TEST(test_mirror_that_missed_too_much)
+TEST(test_mirror_that_missed_too_much, struct owner *o)
 {
-	struct owner *o = *state;
-
 	direct_crash(o->d, 1);
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(owner_put(o, 0, SIZE, (uint8_t)i), 0);
@@ -445,10 +421,8 @@ TEST(test_mirror_that_missed_too_much)
 }
 
 /* A mirror takes nothing for so long that half of the ring waits for it. */
-TEST(test_mirror_that_lags_is_dropped)
+TEST(test_mirror_that_lags_is_dropped, struct owner *o)
 {
-	struct owner *o = *state;
-
 	hold(o, 2, DIRECT_HOLD_WRITES);
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(owner_put(o, 0, SIZE, (uint8_t)i), 0);
@@ -465,9 +439,8 @@ TEST(test_mirror_that_lags_is_dropped)
 }
 
 /* A session breaks while a segment is mapped and not yet published: the mirror gets it again. */
-TEST(test_unpublished_segments_survive_a_break)
+TEST(test_unpublished_segments_survive_a_break, struct owner *o)
 {
-	struct owner *o = *state;
 	void *addr;
 
 	assert_int_equal(perseas_map(o->p, "new", 5000, &addr), 0);
@@ -483,13 +456,12 @@ TEST(test_unpublished_segments_survive_a_break)
 }
 
 /* A mirror breaks in the middle of each step of mapping and publishing. */
-TEST(test_breaks_while_segments_are_made)
+TEST(test_breaks_while_segments_are_made, struct owner *o)
 {
 	static const int requests[] = {
 		PERSEAS__REQUEST__BODY_ADD_SEGMENTS,
 		PERSEAS__REQUEST__BODY_PUBLISH,
 	};
-	struct owner *o = *state;
 	char name[16];
 	void *addr;
 

@@ -46,9 +46,8 @@ static void pass(struct owner *o, uint64_t ns)
 }
 
 /* Those that answered count, and a mirror that hangs leaves the others' answers as they are. */
-TEST(test_answers_are_counted_as_they_come)
+TEST(test_answers_are_counted_as_they_come, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_question q = { 0 };
 
 	o->d->mirrors[1].slow_ns = 200 * MS;
@@ -70,9 +69,8 @@ TEST(test_answers_are_counted_as_they_come)
 }
 
 /* What is asked anew counts answers to that alone. */
-TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing)
+TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_question q = { 0 };
 
 	ps_question_confirm(o->p, &q, 7);
@@ -87,9 +85,8 @@ TEST(test_an_answer_to_what_was_asked_before_counts_for_nothing)
 }
 
 /* A session that ends takes its answers along, and is told to who wants them. */
-TEST(test_the_answers_of_a_session_end_with_it)
+TEST(test_the_answers_of_a_session_end_with_it, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_question q = { 0 };
 
 	ps_question_confirm(o->p, &q, 7);
@@ -106,9 +103,8 @@ TEST(test_the_answers_of_a_session_end_with_it)
 }
 
 /* What a mirror asked for too much does not answer, nobody asks it. */
-TEST(test_a_mirror_is_not_asked_without_end)
+TEST(test_a_mirror_is_not_asked_without_end, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_question q[PS_DUE_MAX + 1] = { 0 };
 
 	for (unsigned i = 0; i <= PS_DUE_MAX; i++)
@@ -156,17 +152,15 @@ static void make_it_leave(struct owner *o, bool late)
 	assert_int_not_equal(behind[0].id, 0);
 }
 
-TEST(test_a_change_of_the_roster_waits_until_all_can_be_asked)
+TEST(test_a_change_of_the_roster_waits_until_all_can_be_asked, struct owner *o)
 {
-	fill(*state, 6);
-	make_it_leave(*state, false);
+	fill(o, 6);
+	make_it_leave(o, false);
 }
 
 /* The one that leaves is told so, also where it is behind with its answers. */
-TEST(test_a_mirror_that_is_behind_is_let_go_of)
+TEST(test_a_mirror_that_is_behind_is_let_go_of, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->p->admin = false;
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_RELEASE;
 	make_it_leave(o, true);
@@ -174,10 +168,8 @@ TEST(test_a_mirror_that_is_behind_is_let_go_of)
 }
 
 /* It is found to be silent, and the others are asked. */
-TEST(test_a_change_of_the_roster_waits_for_none_that_hangs)
+TEST(test_a_change_of_the_roster_waits_for_none_that_hangs, struct owner *o)
 {
-	struct owner *o = *state;
-
 	direct_hang(o->d, 2);
 	fill(o, 6);
 	make_it_leave(o, false);

@@ -34,9 +34,8 @@ static int teardown(void **state)
 const struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Two looks at each clock. */
-TEST(clocks_are_those_of_the_host)
+TEST(clocks_are_those_of_the_host, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	uint64_t before = env->ops->now(env);
 	uint64_t wall = env->ops->clock(env);
 	uint64_t seconds = (uint64_t)time(NULL);
@@ -46,12 +45,11 @@ TEST(clocks_are_those_of_the_host)
 }
 
 /* As perseas run gives it to COMMAND; and what cannot have come from there. */
-TEST(a_process_is_marked_by_its_environment)
+TEST(a_process_is_marked_by_its_environment, struct ps_env *env)
 {
 	static const char *const wrong[] = { "",         "0011aabb0", "0011aab",
 		                             "0011AABB", "0x11aabb",  "0011aab " };
 	static const uint8_t mark[PS_OWNER_MARK] = { 0x00, 0x11, 0xaa, 0xbb };
-	struct ps_env *env = *state;
 
 	assert_false(env->marked);
 	setenv(PS_OWNER_MARK_VARIABLE, "0011aabb", 1);
@@ -83,10 +81,9 @@ static bool hears(const char *text, const char *list)
 
 /* As perseas run gives it to COMMAND. What was long ago says nothing, nor does what is to come, as
  * by another host's clock. */
-TEST(a_process_hears_of_silent_mirrors)
+TEST(a_process_hears_of_silent_mirrors, struct ps_env *env)
 {
 	static const char *const wrong[] = { "", ":a:1", "-1:a:1", " 1:a:1", "now:a:1", "1" };
-	struct ps_env *env = *state;
 	const unsigned long long now_ms = env->ops->now(env) / 1000000;
 	bool heard;
 	char text[64];
@@ -135,9 +132,8 @@ TEST(a_process_hears_where_its_store_is)
 }
 
 /* Ids are drawn for two owners. */
-TEST(random_bytes_differ)
+TEST(random_bytes_differ, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	uint8_t a[16] = { 0 }, b[16] = { 0 }, guard[18] = { 0 };
 
 	env->ops->random(env, a, sizeof(a));
@@ -148,9 +144,8 @@ TEST(random_bytes_differ)
 }
 
 /* Someone is woken before it sleeps: it must not sleep at all, and only once not. */
-TEST(a_wake_before_the_pause_is_not_lost)
+TEST(a_wake_before_the_pause_is_not_lost, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	uint64_t begun = env->ops->now(env);
 
 	env->ops->wake(env, PS_KEEPER);
@@ -163,9 +158,8 @@ TEST(a_wake_before_the_pause_is_not_lost)
 }
 
 /* The other sleeper is woken, and time is up. */
-TEST(a_pause_lasts_until_its_time)
+TEST(a_pause_lasts_until_its_time, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	uint64_t until = env->ops->now(env) + 10000000;
 
 	env->ops->wake(env, PS_KEEPER);
@@ -176,9 +170,8 @@ TEST(a_pause_lasts_until_its_time)
 }
 
 /* The keeper awaits answers; a wake for a commit comes meanwhile. */
-TEST(who_is_woken_by_nobody_takes_no_wake)
+TEST(who_is_woken_by_nobody_takes_no_wake, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	uint64_t until = env->ops->now(env) + 10000000;
 
 	env->ops->wake(env, PS_COMMITTER);
@@ -189,9 +182,8 @@ TEST(who_is_woken_by_nobody_takes_no_wake)
 }
 
 /* A mirror's answer arrives while a committer sleeps. */
-TEST(a_pause_ends_when_a_descriptor_is_ready)
+TEST(a_pause_ends_when_a_descriptor_is_ready, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
 	uint64_t begun = env->ops->now(env);
 	int first[2], second[2];
@@ -235,9 +227,8 @@ static void sleep_in_turns(void *arg)
 }
 
 /* Two threads wake each other in turn; one wake that is lost stops them until the end. */
-TEST(no_wake_is_lost_between_threads)
+TEST(no_wake_is_lost_between_threads, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	struct beside b = { .env = env, .until = env->ops->now(env) + FAR };
 	uint64_t begun;
 	int i, turn = 1;
@@ -272,9 +263,8 @@ static void sleep_as_the_keeper(void *arg)
 }
 
 /* One of them would take the wake of the other. */
-TEST(two_that_sleep_as_one_are_a_mistake_of_ours)
+TEST(two_that_sleep_as_one_are_a_mistake_of_ours, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	struct beside b = { .env = env, .until = env->ops->now(env) + FAR / 4 };
 	pid_t child = fork();
 	int status;
@@ -298,9 +288,8 @@ TEST(two_that_sleep_as_one_are_a_mistake_of_ours)
 }
 
 /* A committer waits for progress that does not come. */
-TEST(a_wait_ends_at_its_time)
+TEST(a_wait_ends_at_its_time, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_condattr_t attributes;
 	pthread_cond_t cond;
@@ -339,10 +328,8 @@ static void assert_fabrics(struct ps_env *env, const char *text, uint32_t rdma_p
 }
 
 /* Which data paths go with which address, in a process that has no RDMA. */
-TEST(the_fabric_follows_from_the_address)
+TEST(the_fabric_follows_from_the_address, struct ps_env *env)
 {
-	struct ps_env *env = *state;
-
 	env->verbs = NULL;
 	assert_fabrics(env, "host:1", 0, "tcp", "");
 	assert_fabrics(env, "host:1", 7171, "tcp", "");
@@ -353,10 +340,8 @@ TEST(the_fabric_follows_from_the_address)
 }
 
 /* In a build with RDMA it comes first, where the mirror offers it or where it is asked for. */
-TEST(rdma_is_tried_before_tcp)
+TEST(rdma_is_tried_before_tcp, struct ps_env *env)
 {
-	struct ps_env *env = *state;
-
 	if (!env->verbs)
 		return; /* built without */
 	assert_fabrics(env, "host:1", 0, "tcp", "");
@@ -367,9 +352,8 @@ TEST(rdma_is_tried_before_tcp)
 }
 
 /* rdma:// in a process that has no RDMA, by its build or by the environment. */
-TEST(without_rdma_its_address_is_refused)
+TEST(without_rdma_its_address_is_refused, struct ps_env *env)
 {
-	struct ps_env *env = *state;
 	Perseas__Grant grant = PERSEAS__GRANT__INIT;
 	struct ps_error error = { 0 };
 	struct ps_address address;

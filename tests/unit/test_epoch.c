@@ -61,13 +61,13 @@ static void drop(struct owner *o, unsigned mirror)
 }
 
 /* Somebody with a right to claim asks for epochs that nobody needs. */
-TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup_mirror, teardown_mirror)
+TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup_mirror, teardown_mirror,
+          struct mirror *mirror)
 {
 	static const uint64_t too_high[] = {
 		BANK_EPOCH + PS_EPOCH_STEP + 1, PS_EPOCH_MAX - 1,   PS_EPOCH_MAX, PS_EPOCH_MAX + 1,
 		PS_PROMISE_RETIRED - 1,         PS_PROMISE_RETIRED,
 	};
-	struct mirror *mirror = *state;
 	struct peer first, second;
 
 	mirror_bank(mirror, &first, false);
@@ -85,10 +85,10 @@ TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup_mirror, teardown_mirr
 }
 
 /* A roster of an epoch that its owner does not have would be the newest for good. */
-TEST_WITH(an_owner_records_no_roster_of_a_later_epoch, setup_mirror, teardown_mirror)
+TEST_WITH(an_owner_records_no_roster_of_a_later_epoch, setup_mirror, teardown_mirror,
+          struct mirror *mirror)
 {
 	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, false);
@@ -105,11 +105,10 @@ TEST_WITH(an_owner_records_no_roster_of_a_later_epoch, setup_mirror, teardown_mi
 
 /* One of three has an epoch that no owner can have: the other two are enough, and the image that
  * was spoilt is dropped, and made anew beside the owner. */
-TEST(one_spoilt_mirror_does_not_stop_a_store)
+TEST(one_spoilt_mirror_does_not_stop_a_store, struct owner *o)
 {
 	static const uint64_t spoilt[] = { PS_PROMISE_RETIRED, PS_PROMISE_RETIRED - 1, PS_EPOCH_MAX,
 		                           PS_EPOCH_MAX - 1, (uint64_t)1 << 40 };
-	struct owner *o = *state;
 
 	for (unsigned i = 0; i < sizeof(spoilt) / sizeof(*spoilt); i++) {
 		assert_int_equal(owner_put(o, i, 1, (uint8_t)(0x40 + i)), 0);
@@ -130,10 +129,9 @@ TEST(one_spoilt_mirror_does_not_stop_a_store)
 }
 
 /* The only one has it: nobody can open the store, and the message says where to read on. */
-TEST_WITH(a_store_without_another_mirror_says_how_it_is_saved, owner_setup_one, owner_teardown)
+TEST_WITH(a_store_without_another_mirror_says_how_it_is_saved, owner_setup_one, owner_teardown,
+          struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_die(o);
 	spoil(o, 0, PS_PROMISE_RETIRED - 1);
 	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), PERSEAS_ELIMIT);
@@ -142,10 +140,8 @@ TEST_WITH(a_store_without_another_mirror_says_how_it_is_saved, owner_setup_one, 
 }
 
 /* While one was away the others were claimed more often than one step: it comes after them. */
-TEST(a_mirror_that_missed_many_claims_follows)
+TEST(a_mirror_that_missed_many_claims_follows, struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_die(o);
 	for (unsigned i = 1; i < 3; i++)
 		spoil(o, i, STEPS * PS_EPOCH_STEP + 17);
@@ -166,10 +162,8 @@ TEST(a_mirror_that_missed_many_claims_follows)
 
 /* One that missed more than all steps together is left out like one that is down; the majority
  * goes on. */
-TEST(a_mirror_out_of_reach_takes_nobody_with_it)
+TEST(a_mirror_out_of_reach_takes_nobody_with_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_die(o);
 	for (unsigned i = 1; i < 3; i++)
 		spoil(o, i, 2 * PS_EPOCH_REACH);

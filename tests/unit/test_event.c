@@ -76,9 +76,8 @@ static void expect(struct told *told, const int *kinds)
 #define EXPECT(told, ...) expect(told, (const int[]){ __VA_ARGS__, 0 })
 
 /* A mirror's daemon dies and comes back; the ring has what it missed. */
-TEST(a_mirror_goes_and_comes_back)
+TEST(a_mirror_goes_and_comes_back, struct told *told)
 {
-	struct told *told = *state;
 	struct owner *o = told->o;
 
 	direct_crash(o->d, 1);
@@ -95,10 +94,9 @@ TEST(a_mirror_goes_and_comes_back)
 }
 
 /* It lost its memory, and is copied whole; the first time it dies in the middle of that. */
-TEST(a_mirror_is_copied_whole)
+TEST(a_mirror_is_copied_whole, struct told *told)
 {
 	struct perseas_mirror_stat stat;
-	struct told *told = *state;
 	struct owner *o = told->o;
 
 	direct_crash(o->d, 1);
@@ -121,9 +119,8 @@ TEST(a_mirror_is_copied_whole)
 }
 
 /* It was down for longer than the ring reaches back. */
-TEST(why_a_mirror_is_copied_whole_is_told)
+TEST(why_a_mirror_is_copied_whole_is_told, struct told *told)
 {
-	struct told *told = *state;
 	struct owner *o = told->o;
 
 	direct_crash(o->d, 1);
@@ -138,9 +135,8 @@ TEST(why_a_mirror_is_copied_whole_is_told)
 	                    "holds");
 }
 
-TEST(a_commit_is_in_doubt_and_then_not)
+TEST(a_commit_is_in_doubt_and_then_not, struct told *told)
 {
-	struct told *told = *state;
 	struct owner *o = told->o;
 
 	for (unsigned i = 0; i < 3; i++)
@@ -159,9 +155,8 @@ TEST(a_commit_is_in_doubt_and_then_not)
 }
 
 /* Another owner takes the store: its mirrors go one by one, and the end is told once. */
-TEST(a_fence_is_told_once)
+TEST(a_fence_is_told_once, struct told *told)
 {
-	struct told *told = *state;
 	struct owner *o = told->o;
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	unsigned fences = 0;
@@ -194,11 +189,10 @@ static void set_rules(struct owner *o, unsigned mirrors, const struct access *ru
 
 /* One mirror of four, where W is 3, is not needed; of two the owner must hear, once, by an event
  * and by the errors, until they allow it again. */
-TEST(rights_that_are_taken_are_told)
+TEST(rights_that_are_taken_are_told, struct told *told)
 {
 	static const char text[] = "allow uid:1 all\n";
 	static const struct access_names no_names;
-	struct told *told = *state;
 	struct owner *o = told->o;
 	struct access_fault fault;
 	struct access *rules = access_parse(text, strlen(text), &no_names, &fault);
@@ -226,11 +220,10 @@ TEST(rights_that_are_taken_are_told)
 	access_free(rules);
 }
 
-TEST(a_roster_changes)
+TEST(a_roster_changes, struct told *told)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://3", NULL, 2,
 		                                      0 };
-	struct told *told = *state;
 	struct owner *o = told->o;
 
 	assert_int_equal(owner_change(o, &wanted), 0);
@@ -244,9 +237,8 @@ TEST(a_roster_changes)
 }
 
 /* Nobody takes them: how many were lost is told with the next one. */
-TEST(events_that_are_not_told_are_counted)
+TEST(events_that_are_not_told_are_counted, struct told *told)
 {
-	struct told *told = *state;
 	struct owner *o = told->o;
 
 	for (unsigned i = 0; i < 50; i++) {
@@ -301,10 +293,8 @@ static void give_signs(struct told *told)
 }
 
 /* Each mirror tells it, with each sign of life; and it may be asked for once more. */
-TEST(a_handover_is_told_once)
+TEST(a_handover_is_told_once, struct told *told)
 {
-	struct told *told = *state;
-
 	ask_to_move(told, 1, 1);
 	give_signs(told);
 	EXPECT(told, PERSEAS_EVENT_HANDOVER);

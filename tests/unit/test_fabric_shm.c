@@ -145,9 +145,8 @@ static int post_one(struct ps_link *link, struct ps_write write)
 }
 
 /* A commit's chain is posted: its sources may change at once afterwards. */
-TEST(a_chain_is_in_the_mirrors_memory_when_post_returns)
+TEST(a_chain_is_in_the_mirrors_memory_when_post_returns, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	char record[100], data[300], slot[40];
 	struct ps_write writes[] = {
@@ -175,9 +174,8 @@ TEST(a_chain_is_in_the_mirrors_memory_when_post_returns)
 }
 
 /* Writes of every short length, at odd places: all of it arrives, and nothing beside it. */
-TEST(a_write_changes_its_own_bytes_only)
+TEST(a_write_changes_its_own_bytes_only, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	uint8_t source[640], expected[1024];
 	uint32_t length, at;
@@ -199,9 +197,8 @@ TEST(a_write_changes_its_own_bytes_only)
 }
 
 /* The mirror promises another epoch between two commits. */
-TEST(a_chain_after_a_new_promise_does_not_complete)
+TEST(a_chain_after_a_new_promise_does_not_complete, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	uint64_t value = 1;
 	struct ps_write write = write_of(&value, PS_REGION_SEGMENT, 0, sizeof(value));
@@ -221,9 +218,8 @@ TEST(a_chain_after_a_new_promise_does_not_complete)
 }
 
 /* The mirror promises another epoch while this owner commits nothing. */
-TEST(an_idle_link_finds_out_that_it_is_fenced)
+TEST(an_idle_link_finds_out_that_it_is_fenced, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 
 	assert_int_equal(ps_fabric_shm.poll(link), 0);
@@ -234,9 +230,8 @@ TEST(an_idle_link_finds_out_that_it_is_fenced)
 
 /* The mirror ends, and takes its promise back without giving it to anybody else: as at any end of a
  * connection, who that was asks again. */
-TEST(a_promise_that_is_retired_breaks_the_link)
+TEST(a_promise_that_is_retired_breaks_the_link, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	uint64_t value = 1;
 	struct ps_write write = write_of(&value, PS_REGION_SEGMENT, 0, sizeof(value));
@@ -249,9 +244,8 @@ TEST(a_promise_that_is_retired_breaks_the_link)
 	ps_fabric_shm.detach(link);
 }
 
-TEST(an_idle_link_finds_out_that_its_promise_is_retired)
+TEST(an_idle_link_finds_out_that_its_promise_is_retired, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 
 	promise(f)->epoch = PS_PROMISE_RETIRED;
@@ -260,7 +254,7 @@ TEST(an_idle_link_finds_out_that_its_promise_is_retired)
 }
 
 /* A mistake of ours: writes and reads that are not inside a region that may be written. */
-TEST(what_lies_outside_a_region_is_refused)
+TEST(what_lies_outside_a_region_is_refused, struct fixture *f)
 {
 	static const struct {
 		uint64_t offset;
@@ -276,7 +270,6 @@ TEST(what_lies_outside_a_region_is_refused)
 		{ 0, UINT32_MAX, 8 },
 		{ 0, PS_REGION_PROMISE, 8 },
 	};
-	struct fixture *f = *state;
 	static uint8_t source[SEGMENT_SIZE + 1];
 	size_t i;
 
@@ -302,9 +295,8 @@ TEST(what_lies_outside_a_region_is_refused)
 }
 
 /* An image is read: log, promise and segments. */
-TEST(every_region_can_be_read)
+TEST(every_region_can_be_read, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	uint8_t bytes[64];
 	int i;
@@ -333,9 +325,8 @@ static void expect_refusal(struct fixture *f, int code, const char *word)
 }
 
 /* A mirror gives memory that is not what it says; nothing of it is used, nor left open. */
-TEST(a_grant_that_does_not_fit_its_files_is_refused)
+TEST(a_grant_that_does_not_fit_its_files_is_refused, struct fixture *f)
 {
-	struct fixture *f = *state;
 	int ends[2];
 
 	f->regions[2].length = SEGMENT_SIZE + 1;
@@ -386,9 +377,8 @@ static int mappings(void)
 }
 
 /* A segment is made, and later dropped again, while the store is open. */
-TEST(an_update_maps_what_is_new_and_unmaps_what_went)
+TEST(an_update_maps_what_is_new_and_unmaps_what_went, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link;
 	uint64_t value = 5;
 	int before;
@@ -416,9 +406,8 @@ TEST(an_update_maps_what_is_new_and_unmaps_what_went)
 }
 
 /* The image is made anew beside the old one: the same regions, other files. */
-TEST(an_update_moves_to_other_files)
+TEST(an_update_moves_to_other_files, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	uint64_t value = 6;
 	int file = memfd_create(FILE_NAME, MFD_CLOEXEC);
@@ -438,9 +427,8 @@ TEST(an_update_moves_to_other_files)
 }
 
 /* An update brings a file that is too short: the link goes on with what it had. */
-TEST(a_failed_update_leaves_the_link_as_it_was)
+TEST(a_failed_update_leaves_the_link_as_it_was, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	uint64_t value = 9;
 	int before = mappings();
@@ -456,9 +444,8 @@ TEST(a_failed_update_leaves_the_link_as_it_was)
 }
 
 /* The application forks: its child must not be able to write to the mirror. */
-TEST(a_child_does_not_inherit_the_memory)
+TEST(a_child_does_not_inherit_the_memory, struct fixture *f)
 {
-	struct fixture *f = *state;
 	int before = mappings();
 	struct ps_link *link = attach(f);
 	int status = -1;
@@ -498,9 +485,8 @@ static void *observe(void *arg)
 }
 
 /* Somebody looks at the image all the while that transactions are stored into it. */
-TEST(undo_comes_before_data_and_data_before_the_slot)
+TEST(undo_comes_before_data_and_data_before_the_slot, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	struct observer o = {
 		.slot = (const _Atomic uint64_t *)(void *)f->memory[0],
@@ -528,9 +514,8 @@ TEST(undo_comes_before_data_and_data_before_the_slot)
 }
 
 /* Somebody who had the store before cuts a file short: a segment, and the log. */
-TEST(a_link_whose_memory_is_cut_short_breaks)
+TEST(a_link_whose_memory_is_cut_short_breaks, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	struct ps_write data = write_of("data", PS_REGION_SEGMENT, 8192, 4);
 	struct ps_chain chain = { .writes = &data, .count = 1 };
@@ -551,9 +536,8 @@ TEST(a_link_whose_memory_is_cut_short_breaks)
 }
 
 /* What was torn is not used on, though the file is as long as before. */
-TEST(an_update_maps_torn_memory_anew)
+TEST(an_update_maps_torn_memory_anew, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_link *link = attach(f);
 	struct ps_error error;
 	uint8_t read[4];

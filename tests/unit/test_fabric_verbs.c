@@ -23,9 +23,8 @@ static bool journal_has(const struct verbs_fake_write *writes, unsigned count, u
 }
 
 /* A commit: undo record, data and slot go with one doorbell, and one completion stands for all. */
-TEST(a_chain_is_one_doorbell_and_one_completion)
+TEST(a_chain_is_one_doorbell_and_one_completion, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	const struct verbs_fake_write *writes;
 	struct verbs_fake_counts counts;
@@ -62,9 +61,8 @@ TEST(a_chain_is_one_doorbell_and_one_completion)
 }
 
 /* Sources that are not in the ring may change as soon as post returns. */
-TEST(what_is_not_in_the_ring_is_copied)
+TEST(what_is_not_in_the_ring_is_copied, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	uint8_t large[5000], slot[40];
 	struct ps_write write = { large, 300, PS_REGION_SEGMENT, sizeof(large) };
@@ -94,9 +92,8 @@ static void limit_device(struct verbs_mirror *m)
 }
 
 /* A chain of 50 writes over a queue pair that takes 4 requests, and no inline data. */
-TEST(a_chain_longer_than_the_queue_completes_once)
+TEST(a_chain_longer_than_the_queue_completes_once, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_write writes[50];
 	struct ps_chain chain = { writes, 50, 10, staged(m, 0, PS_REGION_LOG, 0, 40) };
 	const struct verbs_fake_write *written;
@@ -125,10 +122,9 @@ TEST(a_chain_longer_than_the_queue_completes_once)
 }
 
 /* Many transactions before the first completes: they arrive in order, and all are counted. */
-TEST(a_window_of_chains_keeps_its_order)
+TEST(a_window_of_chains_keeps_its_order, struct verbs_mirror *m)
 {
 	enum { CHAINS = 3000 };
-	struct verbs_mirror *m = *state;
 	const struct verbs_fake_write *written;
 	struct ps_link *link;
 	unsigned count;
@@ -203,10 +199,8 @@ static void post_marked(struct verbs_mirror *m, struct ps_link *link, unsigned c
 }
 
 /* A fabric that reorders: the phases hold it back, and without them it does harm. */
-TEST(phases_keep_the_order_where_the_fabric_does_not)
+TEST(phases_keep_the_order_where_the_fabric_does_not, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
-
 	for (int phased = 0; phased < 2; phased++) {
 		unsigned broken = 0;
 		struct ps_link *link;
@@ -229,9 +223,8 @@ TEST(phases_keep_the_order_where_the_fabric_does_not)
 }
 
 /* One phase at a time, however many chains are posted. */
-TEST(a_phase_waits_for_the_one_before)
+TEST(a_phase_waits_for_the_one_before, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct transaction t;
 	struct ps_link *link;
 
@@ -281,19 +274,15 @@ static void expect_flushes(struct verbs_mirror *m)
 }
 
 /* The mirror's images lie in persistent memory. */
-TEST(a_flush_ends_each_phase_with_a_read)
+TEST(a_flush_ends_each_phase_with_a_read, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
-
 	m->grant.flush = true;
 	expect_flushes(m);
 }
 
 /* There a write is complete when TCP has it. */
-TEST(a_device_over_tcp_is_flushed_too)
+TEST(a_device_over_tcp_is_flushed_too, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
-
 	m->here->device.transport_type = IBV_TRANSPORT_IWARP;
 	m->here->exact = m->there->exact = true;
 	m->here->gid_type = IBV_GID_TYPE_IB;
@@ -302,10 +291,8 @@ TEST(a_device_over_tcp_is_flushed_too)
 
 /* Every status that a queue pair can give, with the bytes moved or not: unknown, for good. What
  * was completed before it counts. */
-TEST(every_error_breaks_the_link)
+TEST(every_error_breaks_the_link, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
-
 	for (int status = IBV_WC_LOC_LEN_ERR; status <= IBV_WC_TM_RNDV_INCOMPLETE; status++) {
 		for (unsigned delay = 4; delay < 8; delay++) {
 			struct ps_link *link = attach_well(m);
@@ -327,10 +314,9 @@ TEST(every_error_breaks_the_link)
 }
 
 /* The device refuses a request; a look at its completions fails. */
-TEST(calls_that_fail_break_the_link)
+TEST(calls_that_fail_break_the_link, struct verbs_mirror *m)
 {
 	const enum verbs_fake_member members[] = { VERBS_FAKE_post_send, VERBS_FAKE_poll_cq };
-	struct verbs_mirror *m = *state;
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct ps_link *link = attach_well(m);
@@ -349,9 +335,8 @@ TEST(calls_that_fail_break_the_link)
 }
 
 /* Outside of a region, into one that there is not, into the promise; of no bytes at all. */
-TEST(what_lies_outside_a_region_is_refused)
+TEST(what_lies_outside_a_region_is_refused, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	const struct ps_write tries[] = {
 		staged(m, 0, PS_REGION_SEGMENT, SEGMENT_SIZE, 1),
 		staged(m, 0, PS_REGION_SEGMENT, SEGMENT_SIZE - 7, 8),
@@ -382,10 +367,9 @@ TEST(what_lies_outside_a_region_is_refused)
 }
 
 /* A copy of 11 MiB in one write. */
-TEST(a_large_write_goes_in_messages)
+TEST(a_large_write_goes_in_messages, struct verbs_mirror *m)
 {
 	const uint32_t length = 11 << 20;
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	struct ps_write write = staged(m, 5, PS_REGION_SEGMENT, 77, length);
 	struct ps_chain chain = { &write, 1, 0, { 0 } };
@@ -401,9 +385,8 @@ TEST(a_large_write_goes_in_messages)
 }
 
 /* The owner gives up a mirror with work under way, and uses the ring for other things. */
-TEST(nothing_is_sent_after_detach)
+TEST(nothing_is_sent_after_detach, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link;
 	unsigned count;
 
@@ -426,9 +409,8 @@ TEST(nothing_is_sent_after_detach)
 }
 
 /* A segment more, with other keys; one without a key; one twice. */
-TEST(an_update_brings_new_keys)
+TEST(an_update_brings_new_keys, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	struct ps_link *link = attach_well(m);
 	struct ibv_mr *mr = m->verbs.reg_mr(m->peer.pd, m->segment, 4096, access);

@@ -38,9 +38,8 @@ static void forget_devices(struct verbs_mirror *m)
 }
 
 /* What the connection is asked for, and what is left when it is over. */
-TEST(a_connection_is_made_and_taken_apart)
+TEST(a_connection_is_made_and_taken_apart, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct verbs_fake_alive before, first, after;
 	struct rdma_conn_param param;
 	struct ps_link *link;
@@ -70,7 +69,7 @@ TEST(a_connection_is_made_and_taken_apart)
 }
 
 /* What the mirror answers. */
-TEST(refusals_are_told_apart)
+TEST(refusals_are_told_apart, struct verbs_mirror *m)
 {
 	const struct {
 		enum ps_answer_status status;
@@ -84,7 +83,6 @@ TEST(refusals_are_told_apart)
 		{ PS_ANSWER_ELSEWHERE, PERSEAS_ERDMA, "another device" },
 		{ PS_ANSWER_NO_RESOURCES, PERSEAS_ERDMA, "log" },
 	};
-	struct verbs_mirror *m = *state;
 	struct ps_answer answer_ = { .op = PS_OP_HELLO };
 
 	for (int exact = 0; exact < 2; exact++) {
@@ -111,9 +109,8 @@ TEST(refusals_are_told_apart)
 }
 
 /* Nobody listens at the port; no port was given, or no token. */
-TEST(a_mirror_without_rdma_is_named)
+TEST(a_mirror_without_rdma_is_named, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	unsigned port = m->grant.rdma_port;
 
 	m->grant.rdma_port = 9;
@@ -137,10 +134,8 @@ TEST(a_mirror_without_rdma_is_named)
 }
 
 /* This host has no device; none that leads there; one for RoCE v1 only. */
-TEST(a_host_without_rdma_is_told)
+TEST(a_host_without_rdma_is_told, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
-
 	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 1, ENODEV);
 	expect(m, PERSEAS_ERDMA, "no RDMA device");
 	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 1, EACCES);
@@ -161,7 +156,7 @@ TEST(a_host_without_rdma_is_told)
 }
 
 /* The connection manager says nothing at some step: the owner's own clock ends it. */
-TEST(silence_ends_at_the_deadline)
+TEST(silence_ends_at_the_deadline, struct verbs_mirror *m)
 {
 	const enum rdma_cm_event_type steps[] = {
 		RDMA_CM_EVENT_ADDR_RESOLVED,
@@ -169,7 +164,6 @@ TEST(silence_ends_at_the_deadline)
 		RDMA_CM_EVENT_CONNECT_REQUEST,
 		RDMA_CM_EVENT_ESTABLISHED,
 	};
-	struct verbs_mirror *m = *state;
 
 	works(m);
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
@@ -188,7 +182,7 @@ TEST(silence_ends_at_the_deadline)
 }
 
 /* What the connection manager may say instead of what is waited for. */
-TEST(failures_of_each_step_are_told)
+TEST(failures_of_each_step_are_told, struct verbs_mirror *m)
 {
 	const struct {
 		enum rdma_cm_event_type step, instead;
@@ -215,7 +209,6 @@ TEST(failures_of_each_step_are_told)
 		{ RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED, 0, PERSEAS_EUNREACHABLE,
 		  "ended" },
 	};
-	struct verbs_mirror *m = *state;
 
 	for (unsigned i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
 		verbs_fake_instead(failures[i].step, failures[i].instead, failures[i].status);
@@ -225,10 +218,8 @@ TEST(failures_of_each_step_are_told)
 }
 
 /* Events of no meaning come first; DISCONNECTED even before ESTABLISHED. */
-TEST(events_may_come_in_an_odd_order)
+TEST(events_may_come_in_an_odd_order, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
-
 	works(m);
 	verbs_fake_before(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_CHANGE);
 	verbs_fake_before(RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT);
@@ -258,10 +249,9 @@ static int get_badly(struct rdma_event_channel *channel, struct rdma_cm_event **
 }
 
 /* The channel gives nothing at first, is interrupted, or fails. */
-TEST(the_event_channel_may_fail)
+TEST(the_event_channel_may_fail, struct verbs_mirror *m)
 {
 	const int errors[] = { EAGAIN, EINTR };
-	struct verbs_mirror *m = *state;
 
 	m->verbs.get_cm_event = get_badly;
 	for (unsigned i = 0; i < 6; i++) {
@@ -281,9 +271,8 @@ TEST(the_event_channel_may_fail)
 }
 
 /* The ring cannot be pinned: the limit that stands in the way is named. */
-TEST(limits_of_registration_are_named)
+TEST(limits_of_registration_are_named, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct rlimit limit, small;
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -306,10 +295,9 @@ TEST(limits_of_registration_are_named)
 }
 
 /* Queue pairs that the device does not make as asked. */
-TEST(what_the_device_grants_is_used)
+TEST(what_the_device_grants_is_used, struct verbs_mirror *m)
 {
 	const uint32_t inlines[] = { 1000, 256, 255, 64, 63, 40, 39, 1, 0 };
-	struct verbs_mirror *m = *state;
 
 	for (int strict = 0; strict < 2; strict++)
 		for (unsigned i = 0; i < sizeof(inlines) / sizeof(inlines[0]); i++) {
@@ -338,9 +326,8 @@ TEST(what_the_device_grants_is_used)
 }
 
 /* The device is taken out while the owner is connected, and there is another afterwards. */
-TEST(a_device_may_be_replaced)
+TEST(a_device_may_be_replaced, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	struct verbs_fake_alive alive;
 	struct transaction t;
@@ -362,9 +349,8 @@ TEST(a_device_may_be_replaced)
 }
 
 /* A queue pair is not destroyed at once; and one is destroyed by the loss of its device. */
-TEST(a_queue_pair_is_destroyed_in_the_end)
+TEST(a_queue_pair_is_destroyed_in_the_end, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	struct ibv_qp *qp = verbs_fake_active_qp();
 
@@ -378,9 +364,8 @@ TEST(a_queue_pair_is_destroyed_in_the_end)
 
 /* A queue pair that stays could send what the ring holds next: rather than that, the process
  * ends. */
-TEST(a_queue_pair_that_stays_ends_the_process)
+TEST(a_queue_pair_that_stays_ends_the_process, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	struct rlimit none = { 0, 0 };
 	pid_t pid = fork();
@@ -401,9 +386,8 @@ TEST(a_queue_pair_that_stays_ends_the_process)
 }
 
 /* Every call fails once: a link comes of it all the same, or a sentence, and nothing is left. */
-TEST(every_call_may_fail)
+TEST(every_call_may_fail, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	unsigned delay = 0, refused = 0;
 
 	for (;; delay++) {

@@ -63,7 +63,7 @@ static struct verbs_fake_alive alive(struct verbs_mirror *m)
 
 /* At each step the other end may be silent. The steps return all the same, there is nothing to
  * read, and another link is made meanwhile; once time is up the reason is told. */
-TEST(a_step_waits_for_nobody)
+TEST(a_step_waits_for_nobody, struct verbs_mirror *m)
 {
 	const enum rdma_cm_event_type silent[] = {
 		RDMA_CM_EVENT_ADDR_RESOLVED,
@@ -71,7 +71,6 @@ TEST(a_step_waits_for_nobody)
 		RDMA_CM_EVENT_CONNECT_REQUEST,
 		RDMA_CM_EVENT_ESTABLISHED,
 	};
-	struct verbs_mirror *m = *state;
 	struct verbs_fake_alive before, after;
 
 	works(m);
@@ -101,9 +100,8 @@ TEST(a_step_waits_for_nobody)
 }
 
 /* A mirror that hangs takes no notice of the request: time passes, and it is given up. */
-TEST(silence_ends_in_time)
+TEST(silence_ends_in_time, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_error error = { 0 };
 	struct ps_link *link;
 	uint64_t until;
@@ -130,9 +128,8 @@ TEST(silence_ends_in_time)
 }
 
 /* The mirror goes on, and answers what it had been asked: that is readable, and the link is up. */
-TEST(a_late_answer_is_taken_in)
+TEST(a_late_answer_is_taken_in, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_error error = { 0 };
 	struct ps_link *link;
 
@@ -152,7 +149,7 @@ TEST(a_late_answer_is_taken_in)
 }
 
 /* It refuses late, or its host does. */
-TEST(a_late_refusal_is_told)
+TEST(a_late_refusal_is_told, struct verbs_mirror *m)
 {
 	const struct {
 		enum ps_answer_status status;
@@ -163,7 +160,6 @@ TEST(a_late_refusal_is_told)
 		{ PS_ANSWER_NO_RESOURCES, PERSEAS_ERDMA },
 		{ PS_ANSWER_BAD_VERSION, PERSEAS_EVERSION },
 	};
-	struct verbs_mirror *m = *state;
 
 	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		struct ps_error error = { 0 };
@@ -185,14 +181,13 @@ TEST(a_late_refusal_is_told)
 
 /* Events that belong to another step come first at each of them: they are passed over, and none
  * stands for the one that is awaited. */
-TEST(events_of_other_steps_are_passed_over)
+TEST(events_of_other_steps_are_passed_over, struct verbs_mirror *m)
 {
 	const enum rdma_cm_event_type order[] = {
 		RDMA_CM_EVENT_ADDR_RESOLVED,
 		RDMA_CM_EVENT_ROUTE_RESOLVED,
 		RDMA_CM_EVENT_ESTABLISHED,
 	};
-	struct verbs_mirror *m = *state;
 
 	works(m);
 	for (unsigned i = 0; i < 3; i++) {
@@ -216,9 +211,8 @@ TEST(events_of_other_steps_are_passed_over)
 }
 
 /* The mirror's acceptance carries bytes of any length that are no welcome. */
-TEST(what_comes_with_the_acceptance_is_checked)
+TEST(what_comes_with_the_acceptance_is_checked, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	uint8_t bytes[64];
 
 	m->here->exact = m->there->exact = true;
@@ -249,9 +243,8 @@ static struct ibv_mr *count_reg_mr(struct ibv_pd *pd, void *memory, size_t lengt
 
 /* The ring is registered with a device once, whether links are made one after the other or beside
  * each other. */
-TEST(the_ring_is_registered_once)
+TEST(the_ring_is_registered_once, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_error error = { 0 };
 	struct ps_link *first, *second;
 
@@ -273,9 +266,8 @@ TEST(the_ring_is_registered_once)
 }
 
 /* It is given up after any number of steps; nothing is left. */
-TEST(it_may_be_given_up_at_any_time)
+TEST(it_may_be_given_up_at_any_time, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	int rc = 0;
 
 	works(m);
@@ -296,7 +288,7 @@ TEST(it_may_be_given_up_at_any_time)
 
 /* Does it lead there, while another fabric carries the session? A mirror that knows the session
  * says that its data path is taken: it does. All else is no, and none of it is waited for. */
-TEST(a_question_is_answered_without_a_session)
+TEST(a_question_is_answered_without_a_session, struct verbs_mirror *m)
 {
 	const struct {
 		enum ps_answer_status status;
@@ -307,7 +299,6 @@ TEST(a_question_is_answered_without_a_session)
 		{ PS_ANSWER_BAD_TOKEN, PERSEAS_EUNREACHABLE },
 		{ PS_ANSWER_NO_RESOURCES, PERSEAS_ERDMA },
 	};
-	struct verbs_mirror *m = *state;
 	unsigned port = m->grant.rdma_port;
 	struct ps_error error = { 0 };
 	struct ps_link *link;

@@ -23,9 +23,8 @@ static void post_one(struct verbs_mirror *m, struct ps_link *link)
 }
 
 /* A link with nothing in flight has nothing to wait for; else a completion wakes. */
-TEST(a_completion_wakes)
+TEST(a_completion_wakes, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	struct pollfd fd;
 
@@ -68,9 +67,8 @@ static int notify_early(struct ibv_cq *cq, int solicited_only)
 }
 
 /* The completion comes after poll() looked: just before the channel is armed, or just after. */
-TEST(no_completion_is_slept_over)
+TEST(no_completion_is_slept_over, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	struct pollfd fd;
 
@@ -92,9 +90,8 @@ TEST(no_completion_is_slept_over)
 }
 
 /* An event of a completion that was taken already does not keep the link awake for ever. */
-TEST(a_stale_event_wakes_once)
+TEST(a_stale_event_wakes_once, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	struct pollfd fd;
 
@@ -118,13 +115,12 @@ TEST(a_stale_event_wakes_once)
 }
 
 /* The mirror hangs up, or the device goes, while the owner sleeps. */
-TEST(the_end_of_the_connection_wakes)
+TEST(the_end_of_the_connection_wakes, struct verbs_mirror *m)
 {
 	const enum rdma_cm_event_type types[] = {
 		RDMA_CM_EVENT_DISCONNECTED,
 		RDMA_CM_EVENT_DEVICE_REMOVAL,
 	};
-	struct verbs_mirror *m = *state;
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct ps_link *link = attach_well(m);
@@ -143,9 +139,8 @@ TEST(the_end_of_the_connection_wakes)
 }
 
 /* Events that mean nothing to an established connection. */
-TEST(other_events_are_passed_over)
+TEST(other_events_are_passed_over, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	struct rdma_cm_id *id = verbs_fake_id(verbs_fake_active_qp());
 	struct pollfd fd;
@@ -164,7 +159,7 @@ TEST(other_events_are_passed_over)
 }
 
 /* Reading what the channels have to say is interrupted, finds nothing, or fails for good. */
-TEST(channels_may_fail)
+TEST(channels_may_fail, struct verbs_mirror *m)
 {
 	const enum verbs_fake_member members[] = {
 		VERBS_FAKE_get_cq_event,
@@ -172,7 +167,6 @@ TEST(channels_may_fail)
 		VERBS_FAKE_req_notify_cq,
 	};
 	const int errors[] = { EAGAIN, EINTR, EIO };
-	struct verbs_mirror *m = *state;
 
 	for (unsigned i = 0; i < 3; i++)
 		for (unsigned e = i < 2 ? 0 : 2; e < 3; e++) {
@@ -201,9 +195,8 @@ TEST(channels_may_fail)
 }
 
 /* A mirror that is gone without a word: a sign of life is asked for, and does not come. */
-TEST(a_beat_finds_a_dead_mirror)
+TEST(a_beat_finds_a_dead_mirror, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	struct pollfd fd;
 
@@ -257,7 +250,7 @@ static void fill_segment(struct verbs_mirror *m)
 }
 
 /* A segment is read in many pieces, many of them at the same time. */
-TEST(a_read_is_pipelined)
+TEST(a_read_is_pipelined, struct verbs_mirror *m)
 {
 	const uint64_t ranges[][2] = {
 		{ 0, SEGMENT_SIZE },
@@ -265,7 +258,6 @@ TEST(a_read_is_pipelined)
 		{ 4097, 1 },
 		{ 12345, 1234567 },
 	};
-	struct verbs_mirror *m = *state;
 	uint8_t *bytes = pages(SEGMENT_SIZE);
 	struct ps_link *link;
 
@@ -290,9 +282,8 @@ TEST(a_read_is_pipelined)
 }
 
 /* Over a queue pair of four requests, with a device that serves one read at a time. */
-TEST(a_read_fits_small_devices)
+TEST(a_read_fits_small_devices, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	uint8_t *bytes = pages(SEGMENT_SIZE);
 	struct ps_link *link;
 
@@ -311,9 +302,8 @@ TEST(a_read_fits_small_devices)
 }
 
 /* The bytes come only when the reader sleeps on the channel: it is woken each time. */
-TEST(a_reader_that_sleeps_is_woken)
+TEST(a_reader_that_sleeps_is_woken, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	uint8_t bytes[10000];
 	struct ps_link *link;
 
@@ -343,10 +333,9 @@ static int notify_slowly(struct ibv_cq *cq, int solicited_only)
 }
 
 /* All of it takes longer than a caller has for an answer. */
-TEST(a_read_goes_on_as_long_as_pieces_land)
+TEST(a_read_goes_on_as_long_as_pieces_land, struct verbs_mirror *m)
 {
 	const uint64_t patience = 300000000;
-	struct verbs_mirror *m = *state;
 	uint8_t *bytes = pages(SEGMENT_SIZE);
 	struct ps_link *link;
 	uint64_t began;
@@ -365,9 +354,8 @@ TEST(a_read_goes_on_as_long_as_pieces_land)
 }
 
 /* The mirror says nothing; a piece in the middle fails. */
-TEST(a_read_that_fails_breaks_the_link)
+TEST(a_read_that_fails_breaks_the_link, struct verbs_mirror *m)
 {
-	struct verbs_mirror *m = *state;
 	uint8_t *bytes = pages(SEGMENT_SIZE);
 	struct ps_link *link = attach_well(m);
 

@@ -143,24 +143,23 @@ static unsigned lines_of(const char *text)
 }
 
 /* It rests, and rested when it was seen first. */
-TEST(a_store_that_is_whole_needs_nobody)
+TEST(a_store_that_is_whole_needs_nobody, struct scene *s)
 {
-	const struct ps_fleet_top *top = look(*state, MIRRORS);
+	const struct ps_fleet_top *top = look(s, MIRRORS);
 
 	assert_int_equal(top->fleet.store_count, 1);
 	assert_int_equal(top->attention, 0);
 	assert_int_equal(top->well_free, 1);
 	assert_true(top->rate < 0);
-	assert_null(strstr(printed(*state), "bank"));
-	assert_non_null(strstr(printed(*state), "1 store is well, 1 of them without an owner\n"));
-	live(*state, true);
-	assert_int_equal(look(*state, MIRRORS)->well_free, 0);
+	assert_null(strstr(printed(s), "bank"));
+	assert_non_null(strstr(printed(s), "1 store is well, 1 of them without an owner\n"));
+	live(s, true);
+	assert_int_equal(look(s, MIRRORS)->well_free, 0);
 }
 
 /* One daemon does not answer; another answers, and has no image: nobody waits to be told why. */
-TEST(a_store_that_bears_less_needs_somebody)
+TEST(a_store_that_bears_less_needs_somebody, struct scene *s)
 {
-	struct scene *s = *state;
 	const struct ps_fleet_top *top;
 
 	fail_daemon(s, 1);
@@ -175,9 +174,8 @@ TEST(a_store_that_bears_less_needs_somebody)
 	assert_non_null(strstr(top->fleet.stores[0].trouble, "does not show its image"));
 }
 
-TEST(an_owner_that_went_needs_somebody_until_one_is_back)
+TEST(an_owner_that_went_needs_somebody_until_one_is_back, struct scene *s)
 {
-	struct scene *s = *state;
 	const struct ps_fleet_top *top;
 
 	live(s, true);
@@ -194,9 +192,8 @@ TEST(an_owner_that_went_needs_somebody_until_one_is_back)
 }
 
 /* Of a store that nobody shows, and of one whose newest image is not seen, there is no rate. */
-TEST(rates_are_of_what_was_seen_twice)
+TEST(rates_are_of_what_was_seen_twice, struct scene *s)
 {
-	struct scene *s = *state;
 	const struct ps_fleet_top *top = look(s, MIRRORS);
 
 	for (unsigned i = 0; i < MIRRORS; i++)
@@ -210,9 +207,8 @@ TEST(rates_are_of_what_was_seen_twice)
 }
 
 /* A hundred of them. */
-TEST(daemons_that_are_well_take_a_screen_at_most)
+TEST(daemons_that_are_well_take_a_screen_at_most, struct scene *s)
 {
-	struct scene *s = *state;
 	const char *text;
 
 	s->hosts[77].memory_room = 1 << 10;

@@ -222,9 +222,9 @@ static int teardown(void **state)
 const struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A promise that a mirror gave must not be forgotten with the host: on DAX it is kept. */
-TEST(a_header_is_durable_when_it_is_replaced)
+TEST(a_header_is_durable_when_it_is_replaced, struct place *place)
 {
-	struct memory *memory = ((struct place *)*state)->memory;
+	struct memory *memory = place->memory;
 
 	assert_int_equal(memory->ops->replace(memory, "bank", "header", "one", 3), 0);
 	count = 0;
@@ -236,9 +236,9 @@ TEST(a_header_is_durable_when_it_is_replaced)
 
 /* The file is on the disk, and perhaps its name is: who is told that the header cannot be written
  * takes back all that it names, and a daemon that starts then must find the one before it. */
-TEST(a_header_whose_name_is_not_durable_is_taken_back)
+TEST(a_header_whose_name_is_not_durable_is_taken_back, struct place *place)
 {
-	struct memory *memory = ((struct place *)*state)->memory;
+	struct memory *memory = place->memory;
 	uint8_t *bytes;
 	size_t len;
 
@@ -266,9 +266,9 @@ TEST(a_header_whose_name_is_not_durable_is_taken_back)
 	}
 }
 
-TEST(what_is_removed_stays_removed)
+TEST(what_is_removed_stays_removed, struct place *place)
 {
-	struct memory *memory = ((struct place *)*state)->memory;
+	struct memory *memory = place->memory;
 	struct piece piece;
 
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 8192, &piece), 0);
@@ -279,9 +279,9 @@ TEST(what_is_removed_stays_removed)
 	assert_gone("bank");
 }
 
-TEST(a_flush_is_of_the_whole_piece)
+TEST(a_flush_is_of_the_whole_piece, struct place *place)
 {
-	struct memory *memory = ((struct place *)*state)->memory;
+	struct memory *memory = place->memory;
 	struct piece piece;
 
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 8192, &piece), 0);
@@ -304,9 +304,9 @@ static void write_spill(struct spill *spill)
 	assert_int_equal(spill->sink.write(&spill->sink, "second", 6), 0);
 }
 
-TEST(a_spill_is_durable_before_it_counts)
+TEST(a_spill_is_durable_before_it_counts, struct place *place)
 {
-	struct spill *spill = ((struct place *)*state)->spill;
+	struct spill *spill = place->spill;
 
 	write_spill(spill);
 	assert_int_equal(spill->ops->commit(spill), 0);
@@ -319,9 +319,9 @@ static void note_store(void *arg, const char *store)
 	++*(unsigned *)arg;
 }
 
-TEST(a_spill_that_cannot_be_flushed_is_none)
+TEST(a_spill_that_cannot_be_flushed_is_none, struct place *place)
 {
-	struct spill *spill = ((struct place *)*state)->spill;
+	struct spill *spill = place->spill;
 	unsigned stores = 0;
 
 	write_spill(spill);
@@ -333,9 +333,9 @@ TEST(a_spill_that_cannot_be_flushed_is_none)
 }
 
 /* What was spilled once is served once: it is the removal that protects. */
-TEST(a_spill_that_was_loaded_never_comes_back)
+TEST(a_spill_that_was_loaded_never_comes_back, struct place *place)
 {
-	struct spill *spill = ((struct place *)*state)->spill;
+	struct spill *spill = place->spill;
 
 	write_spill(spill);
 	assert_int_equal(spill->ops->commit(spill), 0);
@@ -347,9 +347,9 @@ TEST(a_spill_that_was_loaded_never_comes_back)
 	assert_int_equal(spill->ops->remove(spill, "bank"), -1);
 }
 
-TEST(a_spill_that_is_set_aside_stays_aside)
+TEST(a_spill_that_is_set_aside_stays_aside, struct place *place)
 {
-	struct spill *spill = ((struct place *)*state)->spill;
+	struct spill *spill = place->spill;
 
 	write_spill(spill);
 	assert_int_equal(spill->ops->commit(spill), 0);
@@ -375,11 +375,11 @@ static struct mirror bank(struct place *place, struct peer *owner)
 }
 
 /* Whoever could write the promise page could forge a promise, and not see that it was fenced. */
-TEST(an_owner_gets_a_promise_that_it_cannot_write)
+TEST(an_owner_gets_a_promise_that_it_cannot_write, struct place *place)
 {
 	int fds[PS_REGIONS_MAX];
 	struct peer owner;
-	struct mirror mirror = bank(*state, &owner);
+	struct mirror mirror = bank(place, &owner);
 	unsigned given, readable = 0;
 
 	assert_int_equal(session_descriptors(&owner.session, fds, &given), 0);
@@ -408,9 +408,8 @@ static void lose_memory(struct place *place)
 
 /* The host can die between the header and the removal of the spill: then memory wins, so it must be
  * whole before it has a header. */
-TEST(an_image_is_durable_before_its_spill_goes)
+TEST(an_image_is_durable_before_its_spill_goes, struct place *place)
 {
-	struct place *place = *state;
 	struct peer owner;
 	struct mirror mirror = bank(place, &owner);
 	unsigned flushed_pieces = 0;

@@ -6,10 +6,8 @@
 const struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A mirror missed some transactions of an owner that it knew: it is sent them. */
-TEST(test_behind_is_sent_what_it_missed)
+TEST(test_behind_is_sent_what_it_missed, struct owner *o)
 {
-	struct owner *o = *state;
-
 	direct_crash(o->d, 2);
 	put_many(o, 10, 1);
 	come_back(o, 2);
@@ -24,10 +22,8 @@ TEST(test_behind_is_sent_what_it_missed)
 
 /* What one mirror alone holds the other is sent, though no other holds it: it is a prefix of the
  * history at every moment. */
-TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, teardown)
+TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->d->mirrors[1].writes_left = 0;
 	put_in_doubt(o, 0, 10, 1);
 	owner_die(o);
@@ -40,9 +36,8 @@ TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, teardown)
 
 /* A mirror's slot says another place for the next record than the one that it has in history: a
  * claim would look for it there, and not roll it back. So it is not sent one by one. */
-TEST(test_forward_only_where_a_claim_would_look)
+TEST(test_forward_only_where_a_claim_would_look, struct owner *o)
 {
-	struct owner *o = *state;
 	Perseas__Header *header;
 	struct ps_slot *slot;
 	char name[40];
@@ -126,11 +121,11 @@ static bool break_forward(struct owner *o, int writes)
 	return !rc;
 }
 
-TEST(test_forward_breaks)
+TEST(test_forward_breaks, struct owner *o)
 {
 	int writes = 0;
 
-	while (!break_forward(*state, writes))
+	while (!break_forward(o, writes))
 		writes++;
 	/* Record, data and slot of each, and the slot of the next owner. */
 	assert_in_range(writes, 3 * MISSED + 1, 100);

@@ -9,9 +9,8 @@ const struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
 /* --- one record --- */
 
 /* Three become one transaction, with the first value before and the last one after of each byte. */
-TEST(test_three_become_one)
+TEST(test_three_become_one, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint64_t before = owner_stat(o).seq;
 	struct perseas_token one = put_held(o, 0, 10, 1), two, three;
 	struct perseas_stat stat;
@@ -57,10 +56,8 @@ static void assert_all_are(struct owner *o, const uint8_t *bytes)
 }
 
 /* Its slot is missing everywhere: all of it is rolled back, to what was before the first. */
-TEST(test_all_of_it_is_rolled_back)
+TEST(test_all_of_it_is_rolled_back, struct owner *o)
 {
-	struct owner *o = *state;
-
 	put_held(o, 0, 10, 1);
 	put_held(o, 5, 10, 2);
 	put_held(o, 8, 1, 3);
@@ -73,9 +70,8 @@ TEST(test_all_of_it_is_rolled_back)
 
 /* Lines, halves of lines, single bytes and whole pages, in any order, one over the other: mirrors
  * end as memory is, and a roll-back as it was. */
-TEST(test_any_ranges_are_united)
+TEST(test_any_ranges_are_united, struct owner *o)
 {
-	struct owner *o = *state;
 	static uint8_t was[SIZE];
 	uint64_t chance = 12345;
 
@@ -101,9 +97,8 @@ TEST(test_any_ranges_are_united)
 }
 
 /* What a later transaction changes is not sent with those before, nor lost with an abort. */
-TEST(test_what_is_open_is_not_sent)
+TEST(test_what_is_open_is_not_sent, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	put_held(o, 0, 10, 1);
@@ -153,9 +148,8 @@ TEST_WITH(test_the_collector_comes_when_it_is_due, NULL, NULL)
 }
 
 /* The collector posts it when its time is over, and not before. */
-TEST(test_the_collector_posts_it_in_time)
+TEST(test_the_collector_posts_it_in_time, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint64_t from = o->d->now;
 
 	put_held(o, 0, 10, 1);
@@ -176,10 +170,8 @@ TEST(test_the_collector_posts_it_in_time)
 }
 
 /* So does a commit that comes too late to be held with the others, itself included. */
-TEST(test_a_late_one_posts_it)
+TEST(test_a_late_one_posts_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	put_held(o, 0, 10, 1);
 	o->d->now += HOLD + 1;
 	put_held(o, 100, 10, 2);
@@ -255,12 +247,11 @@ static void post_much(struct owner *o)
 }
 
 /* Whoever waits for it, or has something to post, posts it first. */
-TEST(test_nobody_passes_it)
+TEST(test_nobody_passes_it, struct owner *o)
 {
 	static void (*const ways[])(struct owner *
 	                            o) = { wait_for_it, flush,      commit_another,  map_another,
 		                           unmap,       read_apart, publish_another, read_locked };
-	struct owner *o = *state;
 
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		put_held(o, 0, 10, (uint8_t)(i + 1));
@@ -284,10 +275,8 @@ TEST_WITH(test_what_does_not_fit_is_sent_alone, NULL, NULL)
 }
 
 /* Close posts it, and waits. */
-TEST(test_close_posts_it)
+TEST(test_close_posts_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	put_held(o, 0, 10, 1);
 	assert_int_equal(perseas_close(o->p), 0);
 	o->p = NULL;
@@ -321,9 +310,8 @@ TEST_WITH(test_a_group_is_bounded, NULL, NULL)
 /* --- what it counts as --- */
 
 /* It is not said to be held by W before it was posted, and the descriptor tells when it is. */
-TEST(test_it_is_not_durable_before)
+TEST(test_it_is_not_durable_before, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token = put_held(o, 0, 10, 1), durable;
 
 	assert_int_equal(perseas_durable(o->p, &durable), 0);
@@ -336,9 +324,8 @@ TEST(test_it_is_not_durable_before)
 }
 
 /* Doubt counts from the commit, not from when it was posted. */
-TEST(test_doubt_counts_from_the_commit)
+TEST(test_doubt_counts_from_the_commit, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint64_t timeout = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
 	const uint64_t from = o->d->now;
 	struct perseas_token token;
@@ -369,10 +356,8 @@ static void post_beside(void *arg)
 }
 
 /* While another commit is in doubt nothing is held: no commit can come behind it. */
-TEST(test_a_doubt_posts_it)
+TEST(test_a_doubt_posts_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	hold_all(o, DIRECT_HOLD_WRITES);
 	o->d->on_pause = post_beside;
 	o->d->on_pause_arg = o;
@@ -401,9 +386,8 @@ TEST_WITH(test_the_bound_posts_it, NULL, NULL)
 }
 
 /* Another owner has the store: the outcome of what was held is as unknown as if it was posted. */
-TEST(test_the_fenced_learn_of_it)
+TEST(test_the_fenced_learn_of_it, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token = put_held(o, 0, 10, 1);
 	struct perseas_options options = o->options;
 	perseas_t *first = o->p, *second;
@@ -420,10 +404,8 @@ TEST(test_the_fenced_learn_of_it)
 }
 
 /* What cannot be is refused by name. */
-TEST(test_what_cannot_be_is_refused)
+TEST(test_what_cannot_be_is_refused, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->options.gather_us = 1000001;
 	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), PERSEAS_EINVAL);
 	assert_error_says(o, "gather_us");
@@ -434,9 +416,8 @@ TEST(test_what_cannot_be_is_refused)
 }
 
 /* Bytes that a transaction declares again are counted, once it is committed. */
-TEST(test_what_is_declared_again_is_counted)
+TEST(test_what_is_declared_again_is_counted, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	for (unsigned i = 0; i < 2; i++) {

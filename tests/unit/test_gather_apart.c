@@ -99,9 +99,8 @@ static void hold_all_over(struct fixture *f, uint8_t value)
 }
 
 /* The image of the mirror that is copied is whole at its slot, behind which all of that comes. */
-TEST_WITH(test_a_copy_has_nothing_of_it, setup_staged, teardown)
+TEST_WITH(test_a_copy_has_nothing_of_it, setup_staged, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	perseas_tx_t *tx;
 
@@ -122,10 +121,8 @@ TEST_ALSO(test_a_copy_has_nothing_of_it, setup_straight, teardown);
 TEST_ALSO(test_a_copy_has_nothing_of_it, setup_checked, teardown);
 
 /* The next owner finds the same on the mirror that was copied, alone. */
-TEST_WITH(test_a_copy_carries, setup_staged, teardown)
+TEST_WITH(test_a_copy_carries, setup_staged, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	lose(f->o, 1);
 	hold_all_over(f, 5);
 	owner_keep(f->o, 1, PERSEAS_MIRROR_LIVE);
@@ -136,9 +133,8 @@ TEST_WITH(test_a_copy_carries, setup_staged, teardown)
 
 /* A mirror comes back while something is held, after every number of transactions: it is not sent
  * what the group will overwrite in the ring. */
-TEST_WITH(test_its_room_in_the_ring_is_kept, setup_small, teardown)
+TEST_WITH(test_its_room_in_the_ring_is_kept, setup_small, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	for (unsigned missed = 40; missed < 64; missed++) {
@@ -166,9 +162,8 @@ TEST_WITH(test_its_room_in_the_ring_is_kept, setup_small, teardown)
 /* --- what else transactions do --- */
 
 /* A record has no more entries than whoever mends a mirror with it can take, however small. */
-TEST_WITH(test_entries_are_bounded, setup_large, teardown)
+TEST_WITH(test_entries_are_bounded, setup_large, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const struct perseas_stat before = owner_stat(f->o);
 
 	for (unsigned i = 0; i < 1200; i++) {
@@ -185,9 +180,8 @@ TEST_WITH(test_entries_are_bounded, setup_large, teardown)
 
 /* What was declared and is held back counts as committed for PERSEAS_CHECK_WRITES; what was not
  * declared is found, and nothing is held then. */
-TEST_WITH(test_writes_are_checked, setup_checked, teardown)
+TEST_WITH(test_writes_are_checked, setup_checked, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	perseas_tx_t *tx;
 
@@ -217,9 +211,8 @@ static int setup_tracked(void **state)
 }
 
 /* Tracked ones are held, too; an abort puts back what those before left. */
-TEST_WITH(test_tracked_ones_are_held, setup_tracked, owner_teardown)
+TEST_WITH(test_tracked_ones_are_held, setup_tracked, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	for (uint8_t value = 1; value < 4; value++) {
@@ -243,9 +236,8 @@ TEST_WITH(test_tracked_ones_are_held, setup_tracked, owner_teardown)
 }
 
 /* What was rolled back to a savepoint is not in it. */
-TEST(test_savepoints)
+TEST(test_savepoints, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t savepoint;
 	perseas_tx_t *tx;
 
@@ -265,10 +257,8 @@ TEST(test_savepoints)
 }
 
 /* Another one gets the turn, and the lock, while the one before is held; it joins it. */
-TEST(test_turns_and_locks_pass_on)
+TEST(test_turns_and_locks_pass_on, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (uint8_t i = 1; i < 5; i++) {
 		perseas_tx_t *tx;
 
@@ -305,9 +295,8 @@ static void *allocate(struct owner *o, perseas_tx_t *tx, uint8_t value)
 
 /* A block that is freed by one that is held serves the next one, which is aborted, or held, too;
  * what is recovered is the heap after all of them. */
-TEST(test_blocks_pass_on)
+TEST(test_blocks_pass_on, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
 	perseas_tx_t *tx;
 	uint8_t *old, *new;

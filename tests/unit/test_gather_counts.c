@@ -42,10 +42,9 @@ static void hold_at(struct owner *o, uint8_t *at, unsigned length, uint8_t value
 
 /* Lines of two segments with one number are two lines, wherever the index puts them, also where
  * the one ends at the offset at which the other goes on. */
-TEST_WITH(test_segments_are_kept_apart, setup_gathering, owner_teardown)
+TEST_WITH(test_segments_are_kept_apart, setup_gathering, owner_teardown, struct owner *o)
 {
 	static uint8_t was_low[OTHER], was_high[OTHER];
-	struct owner *o = *state;
 	uint8_t *low, *high;
 
 	map_many(o, &low, &high);
@@ -105,9 +104,8 @@ TEST(test_the_timeout_posts_it)
 /* --- what it counts as --- */
 
 /* Those that were posted are in doubt, and so is what is held then: all of it, not half. */
-TEST_WITH(test_doubt_has_what_is_held, setup_gathering, owner_teardown)
+TEST_WITH(test_doubt_has_what_is_held, setup_gathering, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint64_t timeout = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
 	const uint64_t from = o->d->now;
 	struct perseas_token posted, held;

@@ -100,12 +100,12 @@ static int teardown_place(void **state)
 
 const struct unit_fixture unit_fixture = { setup_place, teardown_place };
 
-TEST(test_over_tcp)
+TEST(test_over_tcp, struct place *place)
 {
-	many_post(((struct place *)*state)->tcp);
+	many_post(place->tcp);
 }
 
-TEST(test_over_shared_memory)
+TEST(test_over_shared_memory, struct place *place)
 {
-	many_post(((struct place *)*state)->local);
+	many_post(place->local);
 }

@@ -142,9 +142,8 @@ static void rebuild(struct fixture *fixture, int fd, uint64_t epoch, Perseas__He
 }
 
 /* Whoever comes next for the store waits until the memory is there again. */
-TEST(an_owner_that_dies_while_its_image_is_made_anew)
+TEST(an_owner_that_dies_while_its_image_is_made_anew, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const uint64_t before = used(fixture);
 	int owner = fixture_tcp(fixture), next = fixture_tcp(fixture);
 	Perseas__Reply *claimed = fixture_claim(fixture, owner, 1), *reply;
@@ -166,9 +165,8 @@ TEST(an_owner_that_dies_while_its_image_is_made_anew)
 }
 
 /* An owner that had the memory is taken over, and its process ends later. */
-TEST(a_replaced_image_that_a_process_had)
+TEST(a_replaced_image_that_a_process_had, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_unix(fixture), next = fixture_tcp(fixture), memory;
 	uint64_t before;
 	char path[128];
@@ -199,9 +197,8 @@ TEST(a_replaced_image_that_a_process_had)
 }
 
 /* What an owner that had it put behind a piece is cut off. */
-TEST(a_piece_that_was_made_longer)
+TEST(a_piece_that_was_made_longer, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_unix(fixture), next = fixture_tcp(fixture), memory;
 	char path[128];
 

@@ -78,19 +78,15 @@ static void assert_nothing_is_missing(struct fixture *f)
 	assert_false(ps_granule_next(&f->d, 0, ONE, &want, &waits));
 }
 
-TEST(test_the_rest_comes_in_order)
+TEST(test_the_rest_comes_in_order, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (uint64_t g = 0; g < COUNT; g++)
 		assert_int_equal(next(f), g);
 	assert_nothing_is_missing(f);
 }
 
-TEST(test_what_is_wanted_comes_first)
+TEST(test_what_is_wanted_comes_first, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	ps_granule_want(&f->d, f->mapping, 700);
 	ps_granule_want(&f->d, f->mapping, 3);
 	ps_granule_want(&f->d, f->mapping, 700);
@@ -100,9 +96,8 @@ TEST(test_what_is_wanted_comes_first)
 }
 
 /* Where none of the rest may be asked for, what somebody waits for may. */
-TEST(test_no_rest)
+TEST(test_no_rest, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_want want;
 	bool waits;
 
@@ -115,14 +110,13 @@ TEST(test_no_rest)
 
 /* What is wanted comes by itself, and ends a run; so do the end of the mapping, and that of a
  * multiple of the run. */
-TEST(test_the_rest_comes_in_runs)
+TEST(test_the_rest_comes_in_runs, struct fixture *f)
 {
 	static const struct {
 		uint64_t granule;
 		unsigned count;
 		bool waits;
 	} expected[] = { { 2, 1, true }, { 0, 2, false }, { 3, 1, false }, { 4, 4, false } };
-	struct fixture *f = *state;
 	struct ps_want want;
 	bool waits;
 
@@ -147,14 +141,13 @@ TEST(test_the_rest_comes_in_runs)
 
 /* Whatever is missing beside it comes with it, also what others wait for; not what is under way, or
  * here. */
-TEST(test_what_is_wanted_comes_in_runs)
+TEST(test_what_is_wanted_comes_in_runs, struct fixture *f)
 {
 	static const struct {
 		uint64_t granule;
 		unsigned count;
 	} expected[] = { { 4, 4 }, { 9, 2 }, { 996, 4 } };
 	static const uint64_t wanted[] = { 5, 6, 10, COUNT - 1 };
-	struct fixture *f = *state;
 	struct ps_want want;
 	bool waits;
 
@@ -174,10 +167,9 @@ TEST(test_what_is_wanted_comes_in_runs)
 }
 
 /* The newest transactions are all over the memory: what lies beside them is large pages, too. */
-TEST(test_what_comes_soon_brings_its_neighbours)
+TEST(test_what_comes_soon_brings_its_neighbours, struct fixture *f)
 {
 	static const uint64_t granules[] = { 4, 12, 0, 8 };
-	struct fixture *f = *state;
 	struct ps_want want;
 	bool waits;
 
@@ -193,10 +185,8 @@ TEST(test_what_comes_soon_brings_its_neighbours)
 
 /* Not even those who wait for some of what is to come soon, however much that is, wait for the
  * others of it. */
-TEST(test_what_comes_soon_delays_nobody)
+TEST(test_what_comes_soon_delays_nobody, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (uint64_t g = 100; g < 900; g++)
 		ps_granule_soon(f->mapping, g);
 	assert_int_equal(next(f), 100);
@@ -214,10 +204,8 @@ TEST(test_what_comes_soon_delays_nobody)
 }
 
 /* Before what was to come soon already, after it, and once all of that is under way. */
-TEST(test_more_comes_soon)
+TEST(test_more_comes_soon, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	ps_granule_soon(f->mapping, 500);
 	ps_granule_soon(f->mapping, COUNT - 1);
 	ps_granule_soon(f->mapping, 700);
@@ -238,9 +226,8 @@ TEST(test_more_comes_soon)
 }
 
 /* More than are remembered: none is forgotten, and none comes twice. */
-TEST(test_all_are_wanted)
+TEST(test_all_are_wanted, struct fixture *f)
 {
-	struct fixture *f = *state;
 	bool seen[COUNT] = { false };
 
 	for (uint64_t g = COUNT; g-- > 0;)
@@ -254,10 +241,8 @@ TEST(test_all_are_wanted)
 	assert_nothing_is_missing(f);
 }
 
-TEST(test_what_was_asked_in_vain_is_asked_again)
+TEST(test_what_was_asked_in_vain_is_asked_again, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(next(f), 0);
 	assert_int_equal(next(f), 1);
 	ps_granule_give_back(&f->d, 1, 0);
@@ -268,9 +253,8 @@ TEST(test_what_was_asked_in_vain_is_asked_again)
 }
 
 /* With a rate: what nobody waits for comes when its time has come, what is wanted at once. */
-TEST(test_the_rest_has_a_rate)
+TEST(test_the_rest_has_a_rate, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_want want;
 	bool waits;
 
@@ -287,10 +271,8 @@ TEST(test_the_rest_has_a_rate)
 }
 
 /* Those who wanted something of a mapping that is gone wait for nothing. */
-TEST(test_a_mapping_goes)
+TEST(test_a_mapping_goes, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	ps_granule_want(&f->d, f->mapping, 5);
 	assert_int_equal(next(f), 5);
 	ps_granule_want(&f->d, f->mapping, 6);
@@ -300,9 +282,8 @@ TEST(test_a_mapping_goes)
 	assert_int_equal(next(f), 0);
 }
 
-TEST(test_where_an_address_is)
+TEST(test_where_an_address_is, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const uint64_t base = (uint64_t)(uintptr_t)f->mapping->base;
 
 	assert_ptr_equal(ps_mapping_at(&f->d, base), f->mapping);

@@ -11,9 +11,8 @@ const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 /* --- what it is then --- */
 
 /* It stays where it is; what is new is zeros; a later owner has all of it, in one piece. */
-TEST(it_grows_where_it_is)
+TEST(it_grows_where_it_is, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 	uint8_t *table = make(o, "table", 2, 7), *again;
 
@@ -49,9 +48,8 @@ TEST(it_grows_where_it_is)
 }
 
 /* perseas_map takes the size of all of it, and perseas_map_reserve any. */
-TEST(its_size_is_that_of_all)
+TEST(its_size_is_that_of_all, struct owner *o)
 {
-	struct owner *o = *state;
 	size_t whole;
 	void *addr;
 
@@ -69,9 +67,8 @@ TEST(its_size_is_that_of_all)
 }
 
 /* Ranges in several parts: kept for aborts and savepoints, found to overlap, and refused as one. */
-TEST(ranges_go_on_in_parts)
+TEST(ranges_go_on_in_parts, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx, *other;
 	uint64_t savepoint;
 	uint8_t *table;
@@ -112,10 +109,9 @@ TEST(ranges_go_on_in_parts)
 }
 
 /* Memory without what open transactions changed, over the places where it ended. */
-TEST(a_copy_of_it_goes_on_in_parts)
+TEST(a_copy_of_it_goes_on_in_parts, struct owner *o)
 {
 	static uint8_t copy[4 * PAGE];
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
 	struct perseas_piece piece = { .from = table + 10, .to = copy, .len = 3 * PAGE };
 	perseas_tx_t *tx;
@@ -136,9 +132,8 @@ TEST(a_copy_of_it_goes_on_in_parts)
 }
 
 /* One that is too large is refused before any of it is declared. */
-TEST(a_range_is_declared_in_all_parts_or_none)
+TEST(a_range_is_declared_in_all_parts_or_none, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_transaction listed;
 	perseas_tx_t *tx;
 	uint8_t *table;
@@ -175,10 +170,9 @@ static int declare_across(struct owner *o, uint8_t *table, unsigned small, size_
 }
 
 /* What just has room in the ring has it in all parts, however much aligning takes in between. */
-TEST(ranges_in_parts_fill_the_ring)
+TEST(ranges_in_parts_fill_the_ring, struct owner *o)
 {
 	enum { HERE = 15 * 1024, LEAST = 16 * 1024, MOST = 18 * 1024 };
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 10, 7);
 
 	assert_int_equal(grow(o, "table", 20), 0);
@@ -195,9 +189,8 @@ TEST(ranges_in_parts_fill_the_ring)
 }
 
 /* Segments that only happen to lie behind one another are two. */
-TEST(neighbours_are_no_parts)
+TEST(neighbours_are_no_parts, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *first = make(o, "first", 2, 1);
 	perseas_tx_t *tx;
 	void *second;
@@ -210,9 +203,8 @@ TEST(neighbours_are_no_parts)
 }
 
 /* A transaction that is open in it goes on, with ranges in what is new. */
-TEST(open_transactions_go_on)
+TEST(open_transactions_go_on, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
 	perseas_tx_t *tx;
 
@@ -239,9 +231,8 @@ TEST(open_transactions_go_on)
 }
 
 /* The modes that compare memory with what was committed know of every part. */
-TEST(what_is_found_is_found_in_parts)
+TEST(what_is_found_is_found_in_parts, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	uint8_t *table;
 
@@ -270,9 +261,8 @@ TEST(what_is_found_is_found_in_parts)
 /* --- where it is --- */
 
 /* Something lies behind it: it is named, and nothing changes. */
-TEST(nothing_else_is_replaced)
+TEST(nothing_else_is_replaced, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7);
 	void *there = occupy(table + 3 * PAGE);
 	void *addr;
@@ -300,9 +290,8 @@ TEST(nothing_else_is_replaced)
 }
 
 /* Addresses that are kept are nobody else's until it is unmapped, and take no memory. */
-TEST(what_is_kept_is_there_to_grow_into)
+TEST(what_is_kept_is_there_to_grow_into, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table, *other;
 	size_t whole = 1;
 	void *addr;
@@ -340,9 +329,8 @@ TEST(what_is_kept_is_there_to_grow_into)
 }
 
 /* Elsewhere than recorded, where the program says and where there is room, all of it. */
-TEST(it_is_mapped_elsewhere_with_all_parts)
+TEST(it_is_mapped_elsewhere_with_all_parts, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7), *at;
 	ptrdiff_t moved;
 	void *addr, *there;
@@ -379,9 +367,8 @@ TEST(it_is_mapped_elsewhere_with_all_parts)
 
 /* A mirror that is damaged says that a part is there which nobody published: where the segment is
  * mapped anywhere, it has addresses of its own as well. */
-TEST(a_part_that_was_never_published_has_a_place)
+TEST(a_part_that_was_never_published_has_a_place, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7), *at;
 	struct ps_segment *part;
 	uint64_t born;
@@ -404,9 +391,8 @@ TEST(a_part_that_was_never_published_has_a_place)
 
 /* It was left to the application, and has grown elsewhere since: what lies behind what was left is
  * not replaced, since nobody left that. */
-TEST(it_is_mapped_over_nothing_but_what_was_left)
+TEST(it_is_mapped_over_nothing_but_what_was_left, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7);
 	void *addr, *there;
 
@@ -432,9 +418,8 @@ TEST(it_is_mapped_over_nothing_but_what_was_left)
 
 /* --- where it is refused --- */
 
-TEST(it_is_refused_with_a_sentence)
+TEST(it_is_refused_with_a_sentence, struct owner *o)
 {
-	struct owner *o = *state;
 	char name[64];
 	size_t whole = 1;
 	void *addr;
@@ -490,11 +475,10 @@ TEST(it_is_refused_with_a_sentence)
 }
 
 /* Names of parts are made by growth alone; one that is there and no part is in the way, by name. */
-TEST(names_of_parts_are_kept)
+TEST(names_of_parts_are_kept, struct owner *o)
 {
 	static const char *const good[] = { "t.grown",      "t.grown.0", "t.grown.01", "t.grown.x",
 		                            "t.grown.1000", "grown.1",   "t.grown.1.x" };
-	struct owner *o = *state;
 	struct ps_segment *part;
 	uint8_t *table;
 	void *addr;
@@ -529,10 +513,9 @@ TEST(names_of_parts_are_kept)
 }
 
 /* What a heap keeps in segments is no larger for it. */
-TEST(a_heaps_segments_are_its_own)
+TEST(a_heaps_segments_are_its_own, struct owner *o)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
-	struct owner *o = *state;
 	perseas_heap_t *heap;
 
 	options.flags = PERSEAS_HEAP_CREATE;
@@ -553,9 +536,8 @@ TEST(a_heaps_segments_are_its_own)
 }
 
 /* There is no place for another one, and the next try finds one. */
-TEST(parts_are_counted)
+TEST(parts_are_counted, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
 	void *addr;
 

@@ -11,9 +11,8 @@
 const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 /* A mirror has no memory: it says so, nothing is larger anywhere, and the addresses stay kept. */
-TEST(a_mirror_that_is_full_refuses_for_all)
+TEST(a_mirror_that_is_full_refuses_for_all, struct owner *o)
 {
-	struct owner *o = *state;
 	struct memory *memory = o->d->mirrors[1].memory;
 	uint8_t *table;
 	void *addr;
@@ -36,9 +35,8 @@ TEST(a_mirror_that_is_full_refuses_for_all)
 	assert_bytes(map(o, "table"), 7 * PAGE, 1);
 }
 
-TEST(too_few_mirrors_change_nothing)
+TEST(too_few_mirrors_change_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -60,9 +58,8 @@ TEST(too_few_mirrors_change_nothing)
 
 /* What a growth leaves where it failed and could not take back the memory at once: it is nobody's,
  * and in nobody's way. */
-TEST(what_was_not_born_is_no_part)
+TEST(what_was_not_born_is_no_part, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
 	struct ps_wish wish = { .where = PS_WHERE_BEHIND };
 	perseas_tx_t *tx;
@@ -97,9 +94,8 @@ TEST(what_was_not_born_is_no_part)
 
 /* A mirror is away, and one is being copied to, when it grows: each is right by itself afterwards.
  * */
-TEST(mirrors_that_missed_it_are_copied)
+TEST(mirrors_that_missed_it_are_copied, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 40, 7);
 
 	direct_crash(o->d, 2);
@@ -132,9 +128,8 @@ static void hold(struct owner *o, enum direct_hold what)
 
 /* W mirrors do not answer in time: it is larger here, nothing follows it, and the next owner finds
  * it larger or not, by what mirrors hold. */
-TEST(a_growth_may_be_in_doubt)
+TEST(a_growth_may_be_in_doubt, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
 
 	hold(o, DIRECT_HOLD_COMPLETIONS);
@@ -175,10 +170,8 @@ static void grow_beside(void *arg)
 
 /* Another thread makes it as large meanwhile: neither is told that it is before W mirrors hold
  * it. */
-TEST(a_growth_of_another_thread_is_not_told_early)
+TEST(a_growth_of_another_thread_is_not_told_early, struct owner *o)
 {
-	struct owner *o = *state;
-
 	make(o, "table", 1, 7);
 	hold(o, DIRECT_HOLD_COMPLETIONS);
 	grown_beside = 1;
@@ -204,9 +197,8 @@ static void publish_beside(void *arg)
 
 /* Another thread publishes what this one mapped, and waits for mirrors that have gone: neither is
  * told that it exists. */
-TEST(a_publish_of_another_thread_is_not_told_early)
+TEST(a_publish_of_another_thread_is_not_told_early, struct owner *o)
 {
-	struct owner *o = *state;
 	void *addr;
 
 	make(o, "table", 1, 7);
@@ -223,9 +215,8 @@ TEST(a_publish_of_another_thread_is_not_told_early)
 }
 
 /* What W mirrors held once is told without them: they may be copied anew by now. */
-TEST(what_was_held_is_told_at_once)
+TEST(what_was_held_is_told_at_once, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t acked[3];
 
 	make(o, "table", 1, 7);
@@ -243,9 +234,8 @@ TEST(what_was_held_is_told_at_once)
 
 /* The owner dies after each write of it, on each mirror or on one, or at each of its requests: the
  * next one has the old size or the new one, all of it zeros, and goes on. */
-TEST(an_owner_dies_at_each_step)
+TEST(an_owner_dies_at_each_step, struct owner *o)
 {
-	struct owner *o = *state;
 	unsigned pages = 1;
 	uint8_t *table = make(o, "table", 1, 7);
 
@@ -270,11 +260,10 @@ TEST(an_owner_dies_at_each_step)
 	assert_true(pages > 1);
 }
 
-TEST(requests_break)
+TEST(requests_break, struct owner *o)
 {
 	static const int requests[] = { PERSEAS__REQUEST__BODY_ADD_SEGMENTS,
 		                        PERSEAS__REQUEST__BODY_PUBLISH };
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 1, 7);
 
 	for (unsigned i = 0; i < 4; i++) {
@@ -311,9 +300,8 @@ static void keep(void *arg)
 }
 
 /* Another owner has the store by then, which grows it otherwise. */
-TEST(a_fenced_owner_grows_nothing)
+TEST(a_fenced_owner_grows_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_options options = o->options;
 	struct ps_error error;
 	perseas_t *second;
@@ -342,9 +330,8 @@ TEST(a_fenced_owner_grows_nothing)
 }
 
 /* All of it goes by one transaction, and its name is free for another size. */
-TEST(it_is_destroyed_with_all_parts)
+TEST(it_is_destroyed_with_all_parts, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *table = make(o, "table", 2, 7);
 	uint64_t seq;
 
@@ -366,9 +353,8 @@ TEST(it_is_destroyed_with_all_parts)
 }
 
 /* An owner that dies while it is destroyed leaves all of it, or nothing. */
-TEST(no_part_is_left_of_it)
+TEST(no_part_is_left_of_it, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 	uint8_t *table;
 

@@ -74,9 +74,8 @@ static bool is_over(struct desk *desk)
 	return ps_outcome_is_over(&desk->outcome, &desk->census);
 }
 
-TEST(the_longest_times_are_told)
+TEST(the_longest_times_are_told, struct desk *desk)
 {
-	struct desk *desk = *state;
 	const struct ps_outcome *outcome = &desk->outcome;
 
 	assert_true(is_over(desk));
@@ -91,10 +90,8 @@ TEST(the_longest_times_are_told)
 }
 
 /* As W says: what two of three had must be there, what one had may be. */
-TEST(what_w_mirrors_had_must_be_there)
+TEST(what_w_mirrors_had_must_be_there, struct desk *desk)
 {
-	struct desk *desk = *state;
-
 	desk->last[2].seq = 42;
 	assert_true(is_over(desk));
 	assert_int_equal(desk->outcome.lost, 0);
@@ -109,10 +106,8 @@ TEST(what_w_mirrors_had_must_be_there)
 }
 
 /* The next owner has it open when W mirrors saw that, or all that were there the whole time. */
-TEST(it_is_over_when_the_store_is_open)
+TEST(it_is_over_when_the_store_is_open, struct desk *desk)
 {
-	struct desk *desk = *state;
-
 	desk->noted[0].pause_ns = 0;
 	assert_true(is_over(desk));
 	desk->noted[1].pause_ns = 0;
@@ -126,10 +121,8 @@ TEST(it_is_over_when_the_store_is_open)
 	assert_false(is_over(desk));
 }
 
-TEST(what_was_not_planned_is_told)
+TEST(what_was_not_planned_is_told, struct desk *desk)
 {
-	struct desk *desk = *state;
-
 	desk->noted[1].released = false;
 	assert_true(is_over(desk));
 	assert_true(desk->outcome.planned);
@@ -140,10 +133,8 @@ TEST(what_was_not_planned_is_told)
 }
 
 /* Nothing has happened yet. */
-TEST(an_owner_that_has_not_let_go_is_no_end)
+TEST(an_owner_that_has_not_let_go_is_no_end, struct desk *desk)
 {
-	struct desk *desk = *state;
-
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		desk->header[i].promised_epoch = EPOCH;
 		desk->noted[i].closing_ns = desk->noted[i].pause_ns = 0;
@@ -156,11 +147,10 @@ TEST(an_owner_that_has_not_let_go_is_no_end)
 }
 
 /* Two mirrors tell of the same one, and of another one of its name. */
-TEST(standbys_are_listed_once_and_in_their_order)
+TEST(standbys_are_listed_once_and_in_their_order, struct desk *desk)
 {
 	static uint8_t marks[3][PS_OWNER_MARK] = { { 1, 1, 1, 1 }, { 2 }, { 3 } };
 	static const char *const names[3] = { "beta", "alpha", "beta" };
-	struct desk *desk = *state;
 	Perseas__Standby standbys[3], *list[3];
 	struct ps_standbys found;
 
@@ -191,10 +181,9 @@ TEST(standbys_are_listed_once_and_in_their_order)
 }
 
 /* A mirror of an older version tells of the same one without its copy. */
-TEST(a_standby_has_the_copy_that_any_mirror_tells_of)
+TEST(a_standby_has_the_copy_that_any_mirror_tells_of, struct desk *desk)
 {
 	static uint8_t mark[PS_OWNER_MARK] = { 1 };
-	struct desk *desk = *state;
 	Perseas__Standby told[3], *lists[3];
 	struct ps_standbys found;
 
@@ -213,11 +202,10 @@ TEST(a_standby_has_the_copy_that_any_mirror_tells_of)
 }
 
 /* R members of the roster: two of three. A mirror that the roster does not list tells nothing. */
-TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs)
+TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs, struct desk *desk)
 {
 	static uint8_t ids[MIRRORS][PS_ID_SIZE] = { { 1 }, { 2 }, { 3 } };
 	static uint8_t mark[PS_OWNER_MARK] = { 4 }, other[PS_OWNER_MARK] = { 5 };
-	struct desk *desk = *state;
 	Perseas__Standby standby = PERSEAS__STANDBY__INIT, *list[] = { &standby };
 	Perseas__Member members[MIRRORS], *listed[MIRRORS];
 

@@ -78,10 +78,10 @@ static int insert_number(perseas_tx_t *tx, unsigned number)
 }
 
 /* Arrays of every size come, bucket by bucket, and every key stays where it is found. */
-static void test_a_table_grows_by_a_bucket_at_a_time(void **state)
+TEST_WITH(test_a_table_grows_by_a_bucket_at_a_time, owner_setup_one, owner_teardown,
+          struct owner *o)
 {
 	enum { KEYS = 20000 };
-	struct owner *o = *state;
 	struct text found;
 	perseas_tx_t *tx;
 	uint64_t most = 0, before;
@@ -107,16 +107,4 @@ static void test_a_table_grows_by_a_bucket_at_a_time(void **state)
 	for (unsigned i = 0; i < PARTS; i++)
 		assert_in_range(hash.table->parts[i].buckets, KEYS / PARTS / LOAD / 2,
 		                KEYS / PARTS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CONTAINER_TESTS,
-		CONTAINER_TEST(test_each_use_keeps_out_what_it_must),
-		cmocka_unit_test_setup_teardown(test_a_table_grows_by_a_bucket_at_a_time,
-		                                owner_setup_one, owner_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,10 +32,12 @@ static int teardown(void **state)
 	return 0;
 }
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+const struct unit_fixture unit_fixture_too = { setup_staged, teardown };
+
 /* An object with a root, and the next owner. */
-static void test_objects_are_found_again(void **state)
+TEST(test_objects_are_found_again, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	uint8_t *point = take(o, tx, 24, POINT), kept[24];
 	struct perseas_object object;
@@ -57,9 +59,8 @@ static void test_objects_are_found_again(void **state)
 }
 
 /* zalloc after somebody else had the memory. */
-static void test_zalloc_gives_zeros(void **state)
+TEST(test_zalloc_gives_zeros, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *old = made(o, 60, POINT);
 	perseas_tx_t *tx = begin(o);
 	void *addr;
@@ -75,9 +76,8 @@ static void test_zalloc_gives_zeros(void **state)
 	next_finds(o, 1);
 }
 
-static void test_an_abort_takes_objects_back(void **state)
+TEST(test_an_abort_takes_objects_back, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *kept = made(o, 100, POINT), *gone;
 	perseas_tx_t *tx = begin(o);
 
@@ -95,9 +95,8 @@ static void test_an_abort_takes_objects_back(void **state)
 }
 
 /* Freed by a transaction that is open: it may be aborted yet. */
-static void test_what_is_freed_is_used_again_only_after_the_commit(void **state)
+TEST(test_what_is_freed_is_used_again_only_after_the_commit, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *freed = made(o, 100, POINT);
 	perseas_tx_t *first = begin(o), *second = begin(o);
 
@@ -129,18 +128,17 @@ static void allocated_and_freed(struct owner *o, size_t size, bool commits)
 	next_finds(o, 0);
 }
 
-static void test_what_a_transaction_had_leaves_it_only_at_its_end(void **state)
+TEST(test_what_a_transaction_had_leaves_it_only_at_its_end, struct owner *o)
 {
-	allocated_and_freed(*state, 100, true);
-	allocated_and_freed(*state, 100, false);
-	allocated_and_freed(*state, 65536, true);
-	allocated_and_freed(*state, 65536, false);
+	allocated_and_freed(o, 100, true);
+	allocated_and_freed(o, 100, false);
+	allocated_and_freed(o, 65536, true);
+	allocated_and_freed(o, 65536, false);
 }
 
 /* Bits of one word, some of them committed: each commit sends its own only. */
-static void test_open_transactions_share_a_word(void **state)
+TEST(test_open_transactions_share_a_word, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *txs[3] = { begin(o), begin(o), begin(o) };
 	uint8_t *objects[12], *old = made(o, 16, POINT);
 	struct perseas_object object;
@@ -159,9 +157,8 @@ static void test_open_transactions_share_a_word(void **state)
 }
 
 /* One transaction goes from word to word and back. */
-static void test_a_word_is_changed_many_times_by_one_transaction(void **state)
+TEST(test_a_word_is_changed_many_times_by_one_transaction, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	uint8_t *points[80], *lines[80];
 
@@ -188,9 +185,8 @@ static void refused(struct owner *o, perseas_tx_t *tx, void *addr, const char *w
 }
 
 /* An address that is none, and one that was one. */
-static void test_wild_and_double_frees_are_refused(void **state)
+TEST(test_wild_and_double_frees_are_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *small = made(o, 100, POINT), *large = made(o, 60000, LINE);
 	perseas_tx_t *tx = begin(o), *other = begin(o);
 
@@ -216,9 +212,8 @@ static void test_wild_and_double_frees_are_refused(void **state)
 }
 
 /* What the next owner has not looked at yet. */
-static void test_the_next_owner_frees_what_it_has_not_seen(void **state)
+TEST(test_the_next_owner_frees_what_it_has_not_seen, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *small = made(o, 100, POINT), *large = made(o, 60000, LINE);
 	perseas_tx_t *tx;
 
@@ -233,9 +228,8 @@ static void test_the_next_owner_frees_what_it_has_not_seen(void **state)
 }
 
 /* Sizes around those of the classes. */
-static void test_sizes_are_rounded_up_by_little(void **state)
+TEST(test_sizes_are_rounded_up_by_little, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	struct perseas_object object;
 
@@ -268,9 +262,8 @@ static int sum(void *arg, const struct perseas_object *object)
 	return sums[0] == sums[3] ? 5 : 0;
 }
 
-static void test_a_walk_meets_the_objects_of_a_type(void **state)
+TEST(test_a_walk_meets_the_objects_of_a_type, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	uint64_t points[4] = { 0 }, all[4] = { 0 }, some[4] = { 0, 0, 0, 3 };
 
@@ -287,9 +280,8 @@ static void test_a_walk_meets_the_objects_of_a_type(void **state)
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
-static void test_figures_add_up(void **state)
+TEST(test_figures_add_up, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_heap_stat stat;
 	perseas_tx_t *tx;
 	uint8_t *gone = made(o, 1000, POINT);
@@ -306,9 +298,8 @@ static void test_figures_add_up(void **state)
 }
 
 /* In place, to more and to less; and what does not come about. */
-static void test_realloc_keeps_bytes(void **state)
+TEST(test_realloc_keeps_bytes, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *old = made(o, 100, POINT), kept[100];
 	perseas_tx_t *tx = begin(o);
 	void *same, *more, *less;
@@ -344,9 +335,8 @@ static void test_realloc_keeps_bytes(void **state)
 }
 
 /* Nobody waits for the first: the next one has what it freed, and comes after it everywhere. */
-static void test_what_is_freed_is_used_again_once_it_is_posted(void **state)
+TEST(test_what_is_freed_is_used_again_once_it_is_posted, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *old = made(o, 100, POINT);
 	perseas_tx_t *tx = begin(o);
 
@@ -360,9 +350,8 @@ static void test_what_is_freed_is_used_again_once_it_is_posted(void **state)
 }
 
 /* What was allocated and freed after a savepoint, and what before it. */
-static void test_a_roll_back_takes_objects_back(void **state)
+TEST(test_a_roll_back_takes_objects_back, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *old = made(o, 100, POINT), *large = made(o, 70000, LINE), *before, *after[3];
 	perseas_tx_t *tx = begin(o), *other = begin(o);
 	struct perseas_object object;
@@ -400,9 +389,8 @@ static void test_a_roll_back_takes_objects_back(void **state)
 
 /* Objects are allocated and taken back again and again: the transaction keeps no more room for them
  * than for one, and enough for those that stay. */
-static void test_a_roll_back_gives_room_back(void **state)
+TEST(test_a_roll_back_gives_room_back, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	uint64_t outer, savepoint;
 
@@ -426,9 +414,8 @@ static void test_a_roll_back_gives_room_back(void **state)
 }
 
 /* One savepoint inside another, and a heap that was first used after them. */
-static void test_roll_backs_inside_others(void **state)
+TEST(test_roll_backs_inside_others, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	uint64_t outer, inner;
 	uint8_t *first;
@@ -452,9 +439,8 @@ static void test_roll_backs_inside_others(void **state)
 }
 
 /* All of it is taken back, and the transaction goes on. */
-static void test_a_retry_begins_with_nothing(void **state)
+TEST(test_a_retry_begins_with_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *old = made(o, 100, POINT), *gone;
 	perseas_tx_t *tx = begin(o);
 
@@ -465,33 +451,4 @@ static void test_a_retry_begins_with_nothing(void **state)
 	assert_ptr_equal(take(o, tx, 100, POINT), gone);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	next_finds(o, 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define ENTRY(name)                             \
-	{ #name, name, setup, teardown, NULL }, \
-		{ #name " (staged)", name, setup_staged, teardown, NULL }
-		ENTRY(test_objects_are_found_again),
-		ENTRY(test_zalloc_gives_zeros),
-		ENTRY(test_an_abort_takes_objects_back),
-		ENTRY(test_what_is_freed_is_used_again_only_after_the_commit),
-		ENTRY(test_what_a_transaction_had_leaves_it_only_at_its_end),
-		ENTRY(test_open_transactions_share_a_word),
-		ENTRY(test_a_word_is_changed_many_times_by_one_transaction),
-		ENTRY(test_wild_and_double_frees_are_refused),
-		ENTRY(test_the_next_owner_frees_what_it_has_not_seen),
-		ENTRY(test_sizes_are_rounded_up_by_little),
-		ENTRY(test_realloc_keeps_bytes),
-		ENTRY(test_a_roll_back_takes_objects_back),
-		ENTRY(test_a_roll_back_gives_room_back),
-		ENTRY(test_roll_backs_inside_others),
-		ENTRY(test_a_retry_begins_with_nothing),
-		ENTRY(test_what_is_freed_is_used_again_once_it_is_posted),
-		ENTRY(test_a_walk_meets_the_objects_of_a_type),
-		ENTRY(test_figures_add_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,9 +41,8 @@ static int teardown(void **state)
 
 const struct unit_fixture unit_fixture = { setup, teardown };
 
-TEST(test_bad_arguments_are_refused)
+TEST(test_bad_arguments_are_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_tx_t *tx = begin(o), *ended = begin(o);
 	perseas_heap_t *heap = (perseas_heap_t *)o;
@@ -83,9 +82,8 @@ TEST(test_bad_arguments_are_refused)
 }
 
 /* In the middle of transactions, and beside a segment that the application has not published. */
-TEST(test_a_full_heap_grows)
+TEST(test_a_full_heap_grows, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 	perseas_tx_t *other = begin(o), *tx = begin(o);
 	void *draft;
@@ -105,9 +103,8 @@ TEST(test_a_full_heap_grows)
 }
 
 /* As far as was asked for, and no further; what was freed is used again. */
-TEST(test_a_heap_grows_up_to_its_limit)
+TEST(test_a_heap_grows_up_to_its_limit, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;
 	perseas_tx_t *tx = begin(o);
@@ -131,9 +128,8 @@ TEST(test_a_heap_grows_up_to_its_limit)
 	next_finds(o, 5);
 }
 
-TEST(test_segments_of_a_heap_stay_mapped)
+TEST(test_segments_of_a_heap_stay_mapped, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *point = made(o, 10, POINT);
 	void *addr;
 
@@ -144,9 +140,8 @@ TEST(test_segments_of_a_heap_stay_mapped)
 	next_finds(o, 1);
 }
 
-TEST(test_roots_have_types)
+TEST(test_roots_have_types, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *point = made(o, 10, POINT);
 	perseas_tx_t *tx = begin(o);
 	void *addr;
@@ -168,9 +163,8 @@ TEST(test_roots_have_types)
 }
 
 /* The same root by two transactions, and others beside it. */
-TEST(test_open_transactions_set_roots)
+TEST(test_open_transactions_set_roots, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *point = made(o, 10, POINT), *mine;
 	perseas_tx_t *first = begin(o), *second = begin(o);
 	void *addr;
@@ -192,9 +186,8 @@ TEST(test_open_transactions_set_roots)
 }
 
 /* 64 of them; and one whose object was freed. */
-TEST(test_roots_have_limits)
+TEST(test_roots_have_limits, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *point = made(o, 10, POINT);
 	perseas_tx_t *tx = begin(o);
 	char name[PERSEAS_ROOT_NAME_MAX + 2];
@@ -220,9 +213,8 @@ TEST(test_roots_have_limits)
 
 /* An object that the log has no room for, and changes of metadata that it has none for: nothing
  * stays reserved. */
-TEST(test_what_does_not_fit_changes_nothing)
+TEST(test_what_does_not_fit_changes_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	unsigned frees = 0;
 	uint8_t *many[400];
@@ -247,9 +239,8 @@ TEST(test_what_does_not_fit_changes_nothing)
 }
 
 /* Ranges that leave room for nothing but what is kept for the metadata. */
-TEST(test_the_commit_of_a_full_transaction)
+TEST(test_the_commit_of_a_full_transaction, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	unsigned at = 0;
 
@@ -267,9 +258,8 @@ TEST(test_the_commit_of_a_full_transaction)
 
 /* So many ranges became one, and room was kept then. A roll-back brings all of them back, and there
  * is room for them, for what is kept, and for what comes. */
-TEST(test_a_roll_back_to_many_ranges)
+TEST(test_a_roll_back_to_many_ranges, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
 	uint8_t *object = made(o, 16, POINT);
 	perseas_tx_t *tx = begin(o);
@@ -300,10 +290,8 @@ TEST(test_a_roll_back_to_many_ranges)
 
 /* The same transaction again and again: what it kept is free again, for one that needs more memory
  * for its record, too. */
-TEST(test_room_is_kept_until_the_end_only)
+TEST(test_room_is_kept_until_the_end_only, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 0; i < 600; i++) {
 		perseas_tx_t *tx = begin(o);
 
@@ -314,9 +302,8 @@ TEST(test_room_is_kept_until_the_end_only)
 }
 
 /* A commit in doubt, and one behind it that is not sent: it may be tried again. */
-TEST(test_a_commit_that_is_not_sent_changes_nothing)
+TEST(test_a_commit_that_is_not_sent_changes_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o), *behind = begin(o);
 	uint8_t *old = made(o, 10, POINT);
 	struct perseas_object object;
@@ -338,9 +325,8 @@ TEST(test_a_commit_that_is_not_sent_changes_nothing)
 }
 
 /* It learns of it before it sends. */
-TEST_WITH(test_a_fenced_owner_leaves_a_whole_heap, setup_plain, teardown)
+TEST_WITH(test_a_fenced_owner_leaves_a_whole_heap, setup_plain, teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_options options = o->options;
 	perseas_tx_t *tx;
 	perseas_t *second;
@@ -365,9 +351,8 @@ TEST_WITH(test_a_fenced_owner_leaves_a_whole_heap, setup_plain, teardown)
 
 /* A mirror is copied whole while transactions are open; then it is all that is left, with another
  * that saw nothing of the first commits. */
-TEST_WITH(test_a_copy_has_what_is_committed, setup_three, teardown)
+TEST_WITH(test_a_copy_has_what_is_committed, setup_three, teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *kept, *dropped;
 	uint8_t *old = made(o, 10, POINT);
 
@@ -396,9 +381,8 @@ TEST_WITH(test_a_copy_has_what_is_committed, setup_three, teardown)
 
 /* Only the first 128 KiB of each segment can be had: that is enough to go on. What the heap touched
  * without having brought it would be no metadata. */
-TEST_WITH(test_a_heap_is_used_before_it_is_here, setup_plain, teardown)
+TEST_WITH(test_a_heap_is_used_before_it_is_here, setup_plain, teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;
 	perseas_tx_t *tx;
@@ -469,9 +453,8 @@ static int use(struct owner *o)
 	return rc;
 }
 
-TEST(test_damaged_metadata_is_found)
+TEST(test_damaged_metadata_is_found, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *point = made(o, 24, POINT);
 	const uint64_t bits = ps_heap_bitmaps(2);
 	perseas_tx_t *tx = begin(o);
@@ -496,9 +479,7 @@ TEST(test_damaged_metadata_is_found)
 			assert_int_equal(rc, part == 3 || at / 2 == PS_HEAP_ROOTS / 2
 			                             ? 0
 			                             : PERSEAS_EHEAP);
-			owner_free(o);
-			setup(state);
-			o = *state;
+			o = unit_begin_again();
 			point = made(o, 24, POINT);
 			tx = begin(o);
 			assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, point), 0);
@@ -507,9 +488,8 @@ TEST(test_damaged_metadata_is_found)
 	}
 }
 
-TEST(test_another_version_is_refused)
+TEST(test_another_version_is_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_heap_t *heap;
 
 	made(o, 10, POINT);
@@ -520,9 +500,8 @@ TEST(test_another_version_is_refused)
 }
 
 /* Two large objects in one place, and small ones inside of a large one. */
-TEST(test_objects_in_one_place_are_found)
+TEST(test_objects_in_one_place_are_found, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_heap_entry large = { .state = PS_CHUNK_LARGE, .span = 2 }, *entries;
 	uint8_t *point = made(o, 10, POINT), *line = made(o, 10, LINE);
 	struct perseas_object object;
@@ -544,9 +523,8 @@ TEST(test_objects_in_one_place_are_found)
 
 /* Freeing a large object makes the entries that it covers count again, so a check looks at them
  * while it lives. */
-TEST(test_a_covered_entry_that_is_damaged_is_found)
+TEST(test_a_covered_entry_that_is_damaged_is_found, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	void *addr;
 

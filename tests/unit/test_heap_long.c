@@ -28,9 +28,8 @@ static int teardown(void **state)
 const struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A bit in each of its chunks in turn, also in the last. */
-TEST(test_a_bit_in_any_chunk_of_a_large_object_is_found)
+TEST(test_a_bit_in_any_chunk_of_a_large_object_is_found, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	struct perseas_heap *heap = heap_of(o);
 	struct ps_found_object found;
@@ -56,10 +55,9 @@ TEST(test_a_bit_in_any_chunk_of_a_large_object_is_found)
 
 /* Objects of several sizes and types in turn: their words have one edit each, also behind a
  * savepoint and a roll-back. */
-TEST(test_who_allocates_in_turn_has_few_edits)
+TEST(test_who_allocates_in_turn_has_few_edits, struct owner *o)
 {
 	enum { KINDS = 4, ROUNDS = 60 };
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	uint8_t *objects[ROUNDS][KINDS];
 	uint64_t savepoint;

@@ -40,21 +40,20 @@ static void name_taken(struct owner *o, const char *name, size_t size, bool publ
 	next_finds(o, 1);
 }
 
-TEST(test_a_name_that_the_heap_needs_is_taken)
+TEST(test_a_name_that_the_heap_needs_is_taken, struct owner *o)
 {
-	name_taken(*state, "h.meta.1", PS_PAGE, false);
+	name_taken(o, "h.meta.1", PS_PAGE, false);
 }
 
 /* As large as the heap's own would be: it does not become that. */
-TEST(test_the_name_of_its_objects_is_taken)
+TEST(test_the_name_of_its_objects_is_taken, struct owner *o)
 {
-	name_taken(*state, "h.heap.1", 2 * PS_CHUNK, true);
+	name_taken(o, "h.heap.1", 2 * PS_CHUNK, true);
 }
 
 /* Once it is gone, the heap grows, and a heap can be made. */
-TEST(test_a_name_that_was_taken)
+TEST(test_a_name_that_was_taken, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;
 	perseas_tx_t *tx;

@@ -52,10 +52,9 @@ static void between_end(struct ps_late *late, bool posted)
 	(void)posted;
 }
 
-TEST(test_a_free_of_what_is_being_committed)
+TEST(test_a_free_of_what_is_being_committed, struct owner *o)
 {
 	static const struct ps_late_ops ops = { .apply = between_apply, .end = between_end };
-	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
 	struct between between = { .late = { .ops = &ops }, .frees = begin(o), .rc = 1 };
 	perseas_tx_t *tx = begin(o), *second = begin(o);
@@ -75,9 +74,8 @@ TEST(test_a_free_of_what_is_being_committed)
 
 /* --- roots and frees --- */
 
-TEST(test_a_free_beside_a_root)
+TEST(test_a_free_beside_a_root, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
 	uint8_t *point = made(o, 10, POINT), *line = made(o, 40000, LINE);
 	perseas_tx_t *sets = begin(o), *frees = begin(o);
@@ -108,9 +106,8 @@ TEST(test_a_free_beside_a_root)
 
 /* Without a savepoint a root that is set anew keeps nothing, and a savepoint that was rolled back
  * over neither. */
-TEST(test_a_free_beside_a_root_that_was_set_anew)
+TEST(test_a_free_beside_a_root_that_was_set_anew, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
 	uint8_t *first = made(o, 10, POINT), *second = made(o, 10, POINT);
 	perseas_tx_t *sets = begin(o), *frees = begin(o);
@@ -134,9 +131,8 @@ TEST(test_a_free_beside_a_root_that_was_set_anew)
 
 /* Of several savepoints, any can be rolled back to: no root is committed that leads to what another
  * transaction freed. */
-TEST(test_a_root_comes_back_to_its_object)
+TEST(test_a_root_comes_back_to_its_object, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_heap_t *heap = heap_of(o);
 	uint8_t *line = made(o, 100, LINE), *other = made(o, 100, LINE);
 	perseas_tx_t *sets = begin(o), *frees = begin(o);
@@ -180,9 +176,8 @@ static int clear_others(void *arg, const struct perseas_object *object)
 	return perseas_commit(tx, 0);
 }
 
-TEST(test_a_walk_tells_of_nothing_that_it_freed)
+TEST(test_a_walk_tells_of_nothing_that_it_freed, struct owner *o)
 {
-	struct owner *o = *state;
 	struct clearing clearing = { .o = o };
 
 	clearing.first = made(o, 100, POINT);
@@ -212,9 +207,8 @@ static void must_not(const struct ps_birth *birth, void *arg)
 }
 
 /* The one is published and as large as what is to be made, and the other is a draft. */
-TEST(test_a_birth_leaves_other_segments)
+TEST(test_a_birth_leaves_other_segments, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_birth birth = { .count = 2,
 		                  .segments = { { "one", 4096, NULL }, { "two", 4096, NULL } },
 		                  .wanted = is_wanted,
@@ -249,9 +243,8 @@ static int opened(struct owner *o, const char *name, uint64_t first, uint64_t mo
 	return perseas_heap_open(o->p, name, &options, &heap);
 }
 
-TEST(test_limits_that_make_no_sense)
+TEST(test_limits_that_make_no_sense, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 
 	assert_int_equal(opened(o, "a", 0, 1), PERSEAS_EINVAL);
@@ -267,10 +260,9 @@ TEST(test_limits_that_make_no_sense)
 }
 
 /* The second extent is damaged: nothing of the heap stays held. */
-TEST(test_a_failed_open_holds_nothing)
+TEST(test_a_failed_open_holds_nothing, struct owner *o)
 {
 	static const char *const names[] = { "h.meta.0", "h.heap.0", "h.meta.1" };
-	struct owner *o = *state;
 	perseas_heap_t *heap;
 	perseas_tx_t *tx;
 	void *addr;
@@ -314,10 +306,9 @@ static void fill_transaction(perseas_tx_t *tx, uint8_t *bytes, size_t size)
 }
 
 /* An object that has no room in its transaction takes no chunk from others. */
-TEST(test_what_is_refused_takes_no_chunk)
+TEST(test_what_is_refused_takes_no_chunk, struct owner *o)
 {
 	enum { MUCH = 1 << 20 };
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	void *much, *addr;
 
@@ -337,10 +328,9 @@ TEST(test_what_is_refused_takes_no_chunk)
 }
 
 /* However often one is refused: the transaction is as it was. */
-TEST(test_what_is_refused_takes_no_room)
+TEST(test_what_is_refused_takes_no_room, struct owner *o)
 {
 	enum { MUCH = 400 << 10, TIMES = 3000 };
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	void *much, *addr;
 

@@ -154,14 +154,14 @@ static void many_threads(const char *mirrors)
 }
 
 /* The heap grows meanwhile, several times. */
-TEST(test_threads_share_a_heap_over_tcp)
+TEST(test_threads_share_a_heap_over_tcp, struct place *place)
 {
-	many_threads(((struct place *)*state)->tcp);
+	many_threads(place->tcp);
 }
 
-TEST(test_threads_share_a_heap_over_shared_memory)
+TEST(test_threads_share_a_heap_over_shared_memory, struct place *place)
 {
-	many_threads(((struct place *)*state)->local);
+	many_threads(place->local);
 }
 
 struct walker {
@@ -190,10 +190,10 @@ static void *walk(void *arg)
 }
 
 /* Heaps grow while another thread looks at all that they have. */
-TEST(test_a_walk_while_the_heap_grows)
+TEST(test_a_walk_while_the_heap_grows, struct place *place)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
-	perseas_t *p = open_store(((struct place *)*state)->local, 1 << 20, 4 << 20, NULL);
+	perseas_t *p = open_store(place->local, 1 << 20, 4 << 20, NULL);
 	perseas_tx_t *tx;
 	void *at;
 
@@ -298,13 +298,13 @@ static void grow_and_shrink(const char *mirrors, bool looked_at)
 	perseas_close(p);
 }
 
-TEST(test_threads_shrink_a_heap_over_tcp)
+TEST(test_threads_shrink_a_heap_over_tcp, struct place *place)
 {
-	grow_and_shrink(((struct place *)*state)->tcp, false);
+	grow_and_shrink(place->tcp, false);
 }
 
-TEST(test_threads_shrink_a_heap_over_shared_memory)
+TEST(test_threads_shrink_a_heap_over_shared_memory, struct place *place)
 {
-	grow_and_shrink(((struct place *)*state)->local, false);
-	grow_and_shrink(((struct place *)*state)->local, true);
+	grow_and_shrink(place->local, false);
+	grow_and_shrink(place->local, true);
 }

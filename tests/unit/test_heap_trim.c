@@ -4,11 +4,13 @@
  */
 #include "trim_rig.h"
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+const struct unit_fixture unit_fixture_too = { setup_staged, teardown };
+
 /* --- what goes --- */
 
-static void test_what_is_empty_goes_back(void **state)
+TEST(test_what_is_empty_goes_back, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_segment_info info;
 	void *objects[MANY];
 
@@ -25,9 +27,8 @@ static void test_what_is_empty_goes_back(void **state)
 }
 
 /* The names and the numbers of the segments are used again, for others of another size. */
-static void test_it_grows_again(void **state)
+TEST(test_it_grows_again, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY], *more[MANY];
 
 	for (unsigned i = 0; i < 40; i++) {
@@ -44,9 +45,8 @@ static void test_it_grows_again(void **state)
 }
 
 /* All that is left has at least so many bytes, and the first pair always stays. */
-static void test_it_keeps_what_it_is_told_to(void **state)
+TEST(test_it_keeps_what_it_is_told_to, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 
 	shrinkable(o, objects);
@@ -63,9 +63,8 @@ static void test_it_keeps_what_it_is_told_to(void **state)
 }
 
 /* An object of the last pair, or of the one before; also where this owner has not seen it yet. */
-static void test_an_object_holds_all_before_it(void **state)
+TEST(test_an_object_holds_all_before_it, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 
 	fill(o, objects, MANY);
@@ -79,9 +78,8 @@ static void test_an_object_holds_all_before_it(void **state)
 	next_finds(o, 2);
 }
 
-static void test_what_is_empty_in_the_middle_stays(void **state)
+TEST(test_what_is_empty_in_the_middle_stays, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 
 	fill(o, objects, MANY);
@@ -95,9 +93,8 @@ static void test_what_is_empty_in_the_middle_stays(void **state)
 }
 
 /* A chunk of small objects, too, and one whose objects were freed before this owner came. */
-static void test_small_objects_count(void **state)
+TEST(test_small_objects_count, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[FIRST];
 	uint8_t *small;
 
@@ -116,9 +113,8 @@ static void test_small_objects_count(void **state)
 /* --- transactions that are open --- */
 
 /* It has allocated there, or gave back what it allocated: it may be committed, or undone. */
-static void test_what_is_allocated_there_keeps_it(void **state)
+TEST(test_what_is_allocated_there_keeps_it, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY], *at;
 	perseas_tx_t *tx;
 	uint64_t savepoint;
@@ -142,9 +138,8 @@ static void test_what_is_allocated_there_keeps_it(void **state)
 }
 
 /* It is to free what is there, and may be undone yet. */
-static void test_what_is_freed_there_keeps_it(void **state)
+TEST(test_what_is_freed_there_keeps_it, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[FIRST + 1];
 	perseas_tx_t *tx;
 
@@ -160,9 +155,8 @@ static void test_what_is_freed_there_keeps_it(void **state)
 }
 
 /* It has declared an object that another one freed: its abort puts the bytes back. */
-static void test_what_is_declared_there_keeps_it(void **state)
+TEST(test_what_is_declared_there_keeps_it, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[FIRST + 1];
 	perseas_tx_t *tx;
 
@@ -178,9 +172,8 @@ static void test_what_is_declared_there_keeps_it(void **state)
 }
 
 /* Another transaction is open, and has nothing there: it goes on. */
-static void test_others_go_on(void **state)
+TEST(test_others_go_on, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 	perseas_tx_t *tx;
 
@@ -196,9 +189,8 @@ static void test_others_go_on(void **state)
 }
 
 /* One that goes to trim while it is open, and grows after that. */
-static void test_it_grows_again_in_the_same_transaction(void **state)
+TEST(test_it_grows_again_in_the_same_transaction, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY], *at;
 	perseas_tx_t *tx;
 
@@ -224,9 +216,8 @@ static int trim_within(void *arg, const struct perseas_object *object)
 }
 
 /* Somebody walks the heap: what is walked over stays where it is. */
-static void test_a_walk_keeps_it(void **state)
+TEST(test_a_walk_keeps_it, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 
 	shrinkable(o, objects);
@@ -235,9 +226,8 @@ static void test_a_walk_keeps_it(void **state)
 }
 
 /* Another thread is about to open the heap, and has mapped its segments. */
-static void test_who_opens_the_heap_keeps_it(void **state)
+TEST(test_who_opens_the_heap_keeps_it, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 
 	shrinkable(o, objects);
@@ -251,9 +241,8 @@ static void test_who_opens_the_heap_keeps_it(void **state)
 }
 
 /* The segments of a heap that is not open are anybody's; those of one that is are not. */
-static void test_its_segments_are_held_as_long_as_they_are_there(void **state)
+TEST(test_its_segments_are_held_as_long_as_they_are_there, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY], *addr;
 
 	shrinkable(o, objects);
@@ -268,9 +257,8 @@ static void test_its_segments_are_held_as_long_as_they_are_there(void **state)
 /* --- roots and arguments --- */
 
 /* The program freed the object, and left the root. */
-static void test_a_root_that_was_left(void **state)
+TEST(test_a_root_that_was_left, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[FIRST + 1], *addr;
 	perseas_tx_t *tx;
 
@@ -294,38 +282,10 @@ static void test_a_root_that_was_left(void **state)
 	next_finds(o, FIRST);
 }
 
-static void test_what_is_no_heap_is_refused(void **state)
+TEST(test_what_is_no_heap_is_refused)
 {
 	uint64_t given = 1;
 
-	(void)state;
 	assert_int_equal(perseas_heap_trim(NULL, 0, &given), PERSEAS_EINVAL);
 	assert_int_equal(given, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define ENTRY(name)                                             \
-	cmocka_unit_test_setup_teardown(name, setup, teardown), \
-		cmocka_unit_test_setup_teardown(name, setup_staged, teardown)
-		ENTRY(test_what_is_empty_goes_back),
-		ENTRY(test_it_grows_again),
-		ENTRY(test_it_keeps_what_it_is_told_to),
-		ENTRY(test_an_object_holds_all_before_it),
-		ENTRY(test_what_is_empty_in_the_middle_stays),
-		ENTRY(test_small_objects_count),
-		ENTRY(test_what_is_allocated_there_keeps_it),
-		ENTRY(test_what_is_freed_there_keeps_it),
-		ENTRY(test_what_is_declared_there_keeps_it),
-		ENTRY(test_others_go_on),
-		ENTRY(test_it_grows_again_in_the_same_transaction),
-		ENTRY(test_a_walk_keeps_it),
-		ENTRY(test_who_opens_the_heap_keeps_it),
-		ENTRY(test_its_segments_are_held_as_long_as_they_are_there),
-		ENTRY(test_a_root_that_was_left),
-		ENTRY(test_what_is_no_heap_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+const struct unit_fixture unit_fixture = { setup, teardown };
+const struct unit_fixture unit_fixture_too = { setup_staged, teardown };
+
 /* --- mirrors and owners that fail --- */
 
 static void hold(struct owner *o, enum direct_hold what)
@@ -23,9 +26,8 @@ static void hold(struct owner *o, enum direct_hold what)
 
 /* W mirrors do not answer in time: it is gone here, and the names are not used before they hold
  * that. */
-static void test_it_is_gone_here_while_in_doubt(void **state)
+TEST(test_it_is_gone_here_while_in_doubt, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY], *at;
 	perseas_tx_t *tx;
 	uint64_t given;
@@ -47,9 +49,8 @@ static void test_it_is_gone_here_while_in_doubt(void **state)
 }
 
 /* Whoever calls again has the mirrors give the memory back, once that is no longer in doubt. */
-static void test_the_next_call_gives_back_what_was_in_doubt(void **state)
+TEST(test_the_next_call_gives_back_what_was_in_doubt, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 
 	shrinkable(o, objects);
@@ -66,9 +67,8 @@ static void test_the_next_call_gives_back_what_was_in_doubt(void **state)
 }
 
 /* What freed the objects is in doubt: nothing is given back on the strength of it. */
-static void test_what_is_in_doubt_frees_nothing(void **state)
+TEST(test_what_is_in_doubt_frees_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 	perseas_tx_t *tx;
 	uint64_t given = 1;
@@ -88,9 +88,8 @@ static void test_what_is_in_doubt_frees_nothing(void **state)
 	next_finds(o, FIRST);
 }
 
-static void test_too_few_mirrors_give_nothing_back(void **state)
+TEST(test_too_few_mirrors_give_nothing_back, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 	uint64_t given = 1;
 
@@ -112,9 +111,8 @@ static void test_too_few_mirrors_give_nothing_back(void **state)
 }
 
 /* One mirror was away: it is copied whole, and right by itself. */
-static void test_a_mirror_that_was_away_is_copied(void **state)
+TEST(test_a_mirror_that_was_away_is_copied, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 
 	shrinkable(o, objects);
@@ -132,9 +130,8 @@ static void test_a_mirror_that_was_away_is_copied(void **state)
 
 /* The owner dies with the announcement alone, and after each write of the record and its slot, on
  * each mirror or on all but one: the next finds all of the extents, or none, and goes on. */
-static void test_an_owner_dies_at_each_step(void **state)
+TEST(test_an_owner_dies_at_each_step, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 	bool seen[2] = { false, false };
 
@@ -171,9 +168,8 @@ static void test_an_owner_dies_at_each_step(void **state)
 }
 
 /* Another owner has the store by then. */
-static void test_a_fenced_owner_gives_nothing_back(void **state)
+TEST(test_a_fenced_owner_gives_nothing_back, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_options options = o->options;
 	struct ps_error error;
 	void *objects[MANY];
@@ -198,9 +194,8 @@ static void test_a_fenced_owner_gives_nothing_back(void **state)
 
 /* No page of the objects can be had, and those of the metadata only when they are asked for: what
  * is given back is never read. */
-static void test_what_is_not_here_goes_back(void **state)
+TEST(test_what_is_not_here_goes_back, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY], *addr;
 	perseas_tx_t *tx;
 
@@ -257,9 +252,8 @@ static void begin_tracked(struct owner *o)
 	owner_map(o);
 }
 
-static void test_tracking_goes_on_while_it_is_given_back(void **state)
+TEST(test_tracking_goes_on_while_it_is_given_back, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 
 	begin_tracked(o);
@@ -270,9 +264,8 @@ static void test_tracking_goes_on_while_it_is_given_back(void **state)
 	next_finds(o, FIRST);
 }
 
-static void test_tracking_goes_on_while_it_is_unmapped(void **state)
+TEST(test_tracking_goes_on_while_it_is_unmapped, struct owner *o)
 {
-	struct owner *o = *state;
 	void *other;
 
 	begin_tracked(o);
@@ -313,9 +306,8 @@ static void be_faster(struct direct *d)
 }
 
 /* What it finds then is no heap, but the heap is open. */
-static void test_an_open_that_is_slower(void **state)
+TEST(test_an_open_that_is_slower, struct owner *o)
 {
-	struct owner *o = *state;
 	void *objects[MANY];
 
 	shrinkable(o, objects);
@@ -330,25 +322,4 @@ static void test_an_open_that_is_slower(void **state)
 	assert_int_equal(figures(o).objects, FIRST);
 	checked(o);
 	assert_int_equal(ps_segment_find(o->p, "h.heap.0")->held, 1);
-}
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define ENTRY(name)                                             \
-	cmocka_unit_test_setup_teardown(name, setup, teardown), \
-		cmocka_unit_test_setup_teardown(name, setup_staged, teardown)
-		ENTRY(test_it_is_gone_here_while_in_doubt),
-		ENTRY(test_the_next_call_gives_back_what_was_in_doubt),
-		ENTRY(test_what_is_in_doubt_frees_nothing),
-		ENTRY(test_too_few_mirrors_give_nothing_back),
-		ENTRY(test_a_mirror_that_was_away_is_copied),
-		ENTRY(test_an_owner_dies_at_each_step),
-		ENTRY(test_a_fenced_owner_gives_nothing_back),
-		ENTRY(test_what_is_not_here_goes_back),
-		ENTRY(test_an_open_that_is_slower),
-		ENTRY(test_tracking_goes_on_while_it_is_given_back),
-		ENTRY(test_tracking_goes_on_while_it_is_unmapped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,9 +57,8 @@ static void assert_row(const struct ps_use_row *row, unsigned size, uint64_t typ
 
 /* Several extents: small objects of two sizes and types, so many of one that they need two chunks,
  * large ones, of which one is freed, and a root. */
-TEST_WITH(test_the_figures_are_those_of_the_owner, setup, teardown)
+TEST_WITH(test_the_figures_are_those_of_the_owner, setup, teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_use_extent extents[4];
 	struct perseas_heap_stat stat;
 	struct ps_heap_use use;

@@ -108,9 +108,8 @@ static void open_slowly(struct owner *o, uint64_t slow_ns)
 }
 
 /* One mirror mends its image, or takes it away from an owner, before it grants the claim. */
-TEST(a_mirror_that_granted_hears_while_another_works)
+TEST(a_mirror_that_granted_hears_while_another_works, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint64_t start = o->d->now, slow = 2000 * MS;
 
 	open_slowly(o, slow);
@@ -124,9 +123,8 @@ TEST(a_mirror_that_granted_hears_while_another_works)
 
 /* Both work for longer than anybody who is not needed is waited for, and are needed: the one that
  * is done first does not wait for the other. */
-TEST(the_first_of_two_that_work_long_hears_at_once)
+TEST(the_first_of_two_that_work_long_hears_at_once, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint64_t slow = 5000 * MS, start = o->d->now;
 
 	direct_crash(o->d, 2);
@@ -138,10 +136,8 @@ TEST(the_first_of_two_that_work_long_hears_at_once)
 }
 
 /* The same of a session that is taken up again. */
-TEST(it_hears_when_its_session_is_taken_up_again)
+TEST(it_hears_when_its_session_is_taken_up_again, struct owner *o)
 {
-	struct owner *o = *state;
-
 	open_slowly(o, 0);
 	memset(signs.at, 0, sizeof(signs.at));
 	direct_cut(o->d, 1);
@@ -159,16 +155,14 @@ static void expect_limits(uint64_t limit_ns)
 		assert_int_equal(signs.limit[i], limit_ns);
 }
 
-TEST(a_mirror_may_be_silent_for_three_seconds)
+TEST(a_mirror_may_be_silent_for_three_seconds, struct owner *o)
 {
-	open_slowly(*state, 0);
+	open_slowly(o, 0);
 	expect_limits(3000 * MS);
 }
 
-TEST(a_mirror_may_be_silent_as_long_as_is_said)
+TEST(a_mirror_may_be_silent_as_long_as_is_said, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->options.mirror_timeout_ms = 100;
 	open_slowly(o, 0);
 	expect_limits(100 * MS);
@@ -181,19 +175,15 @@ TEST(a_mirror_may_be_silent_as_long_as_is_said)
 	assert_int_equal(signs.limit[0], 0);
 }
 
-TEST(nobody_listens_where_that_is_switched_off)
+TEST(nobody_listens_where_that_is_switched_off, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->options.mirror_timeout_ms = UINT32_MAX;
 	open_slowly(o, 0);
 	expect_limits(0);
 }
 
-TEST(less_than_a_busy_host_needs_is_refused)
+TEST(less_than_a_busy_host_needs_is_refused, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->options.mirror_timeout_ms = 99;
 	assert_int_equal(ps_open(listening_env(o->d), STORE, direct_list(o->d), &o->options, &o->p,
 	                         &o->error),
@@ -212,10 +202,8 @@ static void note_event(void *arg, const struct perseas_event *event)
 }
 
 /* Its session is over, and taken up again from where it stands. */
-TEST(a_silent_mirror_is_left_and_taken_up_again)
+TEST(a_silent_mirror_is_left_and_taken_up_again, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->options.on_event = note_event;
 	open_slowly(o, 0);
 	owner_map(o);
@@ -243,9 +231,8 @@ static bool falls_silent(struct ps_control *control)
 
 /* It has not completed what was sent to it, and does not. Whoever maps a segment holds commits back
  * for as long as that is awaited. */
-TEST(a_silent_mirror_holds_nobody_up_who_waits_for_it)
+TEST(a_silent_mirror_holds_nobody_up_who_waits_for_it, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t start;
 	void *addr;
 

@@ -42,7 +42,7 @@ static void assert_hears(struct fixture *f, enum ps_session_state session,
 /* --- mirror 1 hangs up --- */
 
 /* The others are asked whether it may be made anew, or record its id. */
-TEST(test_it_hangs_up_while_others_are_asked)
+TEST(test_it_hangs_up_while_others_are_asked, struct fixture *f)
 {
 	static const struct {
 		int request;
@@ -51,7 +51,6 @@ TEST(test_it_hangs_up_while_others_are_asked)
 		{ PERSEAS__REQUEST__BODY_CONFIRM, PS_RESYNC_ASKING },
 		{ PERSEAS__REQUEST__BODY_ROSTER, PS_RESYNC_RECORDING },
 	};
-	struct fixture *f = *state;
 
 	for (unsigned n = 0; n < 2; n++) {
 		lose(f->o, 1);
@@ -63,10 +62,8 @@ TEST(test_it_hangs_up_while_others_are_asked)
 }
 
 /* Its data path is being connected, for a copy of what it lost, or after a break. */
-TEST_WITH(test_it_hangs_up_while_the_data_path_comes_up, setup, teardown)
+TEST_WITH(test_it_hangs_up_while_the_data_path_comes_up, setup, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (unsigned n = 0; n < 2; n++) {
 		struct owner *o = f->o;
 
@@ -124,10 +121,9 @@ static void ignore_end(void *arg, unsigned mirror, unsigned session)
 
 /* A mirror from which chunks are read, one after the other, hears of this owner's figures, and
  * tells of orders, as the others do. */
-TEST(test_signs_go_to_a_mirror_that_is_read)
+TEST(test_signs_go_to_a_mirror_that_is_read, struct fixture *f)
 {
 	static const struct direct_tap tap = { NULL, count_signs, ignore_write, ignore_end };
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	uint64_t start;
 

@@ -101,10 +101,8 @@ static int setup(void **state)
 
 const struct unit_fixture unit_fixture = { setup, owner_teardown };
 
-TEST(what_needs_the_lock_has_it)
+TEST(what_needs_the_lock_has_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 0; i < sizeof(with_lock) / sizeof(with_lock[0]); i++) {
 		assert_ends(o, with_lock[i]);
 		pthread_mutex_lock(&o->p->lock);
@@ -113,10 +111,8 @@ TEST(what_needs_the_lock_has_it)
 	}
 }
 
-TEST(what_needs_admin_has_it)
+TEST(what_needs_admin_has_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 0; i < sizeof(with_admin) / sizeof(with_admin[0]); i++) {
 		assert_ends(o, with_admin[i]);
 		ps_admin_enter(o->p);

@@ -40,9 +40,8 @@ static void hear_plain_hello(struct daemon *d)
 
 /* It is dialled once more, and gets all that was asked before, in order; what is asked later goes
  * there, too. */
-TEST(a_mirror_of_the_version_before_is_greeted_again)
+TEST(a_mirror_of_the_version_before_is_greeted_again, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct daemon *const daemons[] = { &f->local, &f->tcp };
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -71,9 +70,8 @@ TEST(a_mirror_of_the_version_before_is_greeted_again)
 }
 
 /* It is one of no version that there is: it is dialled again once, not for ever. */
-TEST(a_mirror_is_greeted_again_only_once)
+TEST(a_mirror_is_greeted_again_only_once, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = dial(f, &f->local);
 	int first;
 
@@ -88,9 +86,8 @@ TEST(a_mirror_is_greeted_again_only_once)
 }
 
 /* What only this version knows is asked before it is known what the mirror speaks, and after. */
-TEST(a_later_message_is_not_sent_to_a_mirror_of_the_version_before)
+TEST(a_later_message_is_not_sent_to_a_mirror_of_the_version_before, struct fixture *f)
 {
-	struct fixture *f = *state;
 	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct ps_error error = { 0 };

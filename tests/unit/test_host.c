@@ -34,10 +34,9 @@ static void host_of(struct mirror *mirror, Perseas__HostReply *reply)
 	store_host(mirror->stores, reply);
 }
 
-TEST(a_daemon_tells_its_labels)
+TEST(a_daemon_tells_its_labels, struct mirror *mirror)
 {
 	const struct labels labels = { "h1", "r2", "" };
-	struct mirror *mirror = *state;
 	Perseas__HostReply reply;
 
 	host_of(mirror, &reply);
@@ -50,9 +49,8 @@ TEST(a_daemon_tells_its_labels)
 }
 
 /* Under a limit, and when a store has taken some of it. */
-TEST(what_is_left_is_what_images_can_still_take)
+TEST(what_is_left_is_what_images_can_still_take, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__HostReply before, after;
 	struct peer peer;
 

@@ -35,10 +35,8 @@ static void break_and_hang(struct owner *o, unsigned mirror)
 }
 
 /* Mirror 2 hangs while it is claimed again: mirror 1 is copied as if it were not there. */
-TEST(test_a_claim_that_is_not_answered_holds_up_no_copy)
+TEST(test_a_claim_that_is_not_answered_holds_up_no_copy, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	make_stale(f, 1);
 	break_and_hang(f->o, 2);
 	assert_true(waited(f, 1) < LITTLE);
@@ -50,9 +48,8 @@ TEST(test_a_claim_that_is_not_answered_holds_up_no_copy)
 
 /* A mirror that is LIVE hangs. Once a sign of life is due for long it is asked nothing, so that one
  * that lost its memory is made anew by the word of the others (I9), without a pause. */
-TEST_WITH(test_a_silent_mirror_is_not_waited_for, setup_five, teardown)
+TEST_WITH(test_a_silent_mirror_is_not_waited_for, setup_five, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	direct_hang(o->d, 4);
@@ -70,9 +67,8 @@ TEST_WITH(test_a_silent_mirror_is_not_waited_for, setup_five, teardown)
 
 /* It hung just before all were asked: it has the moment that all have, and no more, since enough
  * others answer. What it says later answers nothing that is asked then. */
-TEST_WITH(test_a_mirror_that_just_hung_is_not_waited_for, setup_five, teardown)
+TEST_WITH(test_a_mirror_that_just_hung_is_not_waited_for, setup_five, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	direct_crash(o->d, 1);
@@ -87,9 +83,8 @@ TEST_WITH(test_a_mirror_that_just_hung_is_not_waited_for, setup_five, teardown)
 
 /* Mirror after mirror hangs and goes on, while one is copied again and again: every copy comes to
  * its end, and all catch up. */
-TEST_WITH(test_mirrors_hang_in_turn, setup_five, teardown)
+TEST_WITH(test_mirrors_hang_in_turn, setup_five, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	for (unsigned hung = 2; hung < 5; hung++) {
@@ -123,10 +118,8 @@ static void assert_heard_beside(struct fixture *f, int request)
 }
 
 /* It lost its memory, and makes it anew. */
-TEST(test_signs_of_life_go_on_while_memory_is_made)
+TEST(test_signs_of_life_go_on_while_memory_is_made, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	direct_crash(f->o->d, 1);
 	memory_heap_lose(f->o->d->mirrors[1].memory, NULL);
 	direct_start(f->o->d, 1);
@@ -134,8 +127,8 @@ TEST(test_signs_of_life_go_on_while_memory_is_made)
 }
 
 /* It is copied to in place. */
-TEST(test_signs_of_life_go_on_while_a_copy_is_prepared)
+TEST(test_signs_of_life_go_on_while_a_copy_is_prepared, struct fixture *f)
 {
-	make_stale(*state, 1);
-	assert_heard_beside(*state, PERSEAS__REQUEST__BODY_JOINING);
+	make_stale(f, 1);
+	assert_heard_beside(f, PERSEAS__REQUEST__BODY_JOINING);
 }

@@ -117,9 +117,8 @@ static void expect_signs(struct fixture *fixture, int fd)
 	}
 }
 
-TEST(what_takes_long_stops_only_its_own_store)
+TEST(what_takes_long_stops_only_its_own_store, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	int owner = begin_long(fixture), other = fixture_tcp(fixture), next = fixture_tcp(fixture);
 	Perseas__Reply *reply;
@@ -157,9 +156,8 @@ TEST(what_takes_long_stops_only_its_own_store)
 }
 
 /* The request ends soon, and the memory that it had taken is free again. */
-TEST(who_gives_up_leaves_nothing_behind)
+TEST(who_gives_up_leaves_nothing_behind, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	uint64_t before = fast_ops->used(fixture->memory);
 	int owner = begin_long(fixture), next = fixture_tcp(fixture);
 	Perseas__Reply *reply;
@@ -176,9 +174,8 @@ TEST(who_gives_up_leaves_nothing_behind)
 }
 
 /* One that waits goes, and is in nobody's way. */
-TEST(who_waits_may_go)
+TEST(who_waits_may_go, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = begin_long(fixture), first = fixture_tcp(fixture), next = fixture_tcp(fixture);
 	Perseas__Reply *reply;
 
@@ -204,9 +201,8 @@ TEST(who_waits_may_go)
 }
 
 /* Several wait for one store: each goes on when the one before it has been answered. */
-TEST(those_who_wait_go_on_in_their_order)
+TEST(those_who_wait_go_on_in_their_order, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = begin_long(fixture), waits[3];
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -236,9 +232,8 @@ static void count_event(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Other rules come between requests, not in the middle of one; and nothing new begins before. */
-TEST(rules_wait_for_what_is_under_way)
+TEST(rules_wait_for_what_is_under_way, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	unsigned came = 0;
 	struct event *event = event_new(fixture->daemon->base, -1, 0, count_event, &came);
 	int owner = begin_long(fixture);
@@ -273,9 +268,8 @@ static int claim_and_keep(struct fixture *fixture, int owner)
 
 /* An owner on this host keeps its memory and is taken over: the image is copied away, for as long
  * as that takes, and nobody's time limit ends it. */
-TEST(a_takeover_that_copies_stops_nobody)
+TEST(a_takeover_that_copies_stops_nobody, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_unix(fixture), other = fixture_tcp(fixture),
 	    next = fixture_tcp(fixture);
 	int memory;
@@ -316,9 +310,8 @@ static void run_ruling(struct job *job)
 
 /* New rules take a store away from an owner that keeps its memory: the image is copied. Meanwhile
  * requests that only look are answered, and those that would change something wait. */
-TEST(rules_that_have_an_image_copied_stop_nobody)
+TEST(rules_that_have_an_image_copied_stop_nobody, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct ruling ruling = { { .run = run_ruling }, fixture };
 	int owner = fixture_unix(fixture), other = fixture_tcp(fixture), memory;
 	Perseas__Reply *reply;
@@ -377,9 +370,8 @@ static int begin_spill(struct fixture *fixture, struct spill *spill)
 }
 
 /* While images are written, requests that only look are answered; others hear of the progress. */
-TEST(a_spill_keeps_nobody_from_looking)
+TEST(a_spill_keeps_nobody_from_looking, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct spill *spill = spill_heap_new();
 	int asker = begin_spill(fixture, spill), other = fixture_tcp(fixture);
 	Perseas__Reply *reply;
@@ -407,9 +399,8 @@ TEST(a_spill_keeps_nobody_from_looking)
 }
 
 /* Nobody would be told that all stores were ended: they are served on. */
-TEST(a_spill_that_nobody_waits_for_is_taken_back)
+TEST(a_spill_that_nobody_waits_for_is_taken_back, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct spill *spill = spill_heap_new();
 	int asker = begin_spill(fixture, spill), next = fixture_tcp(fixture);
 
@@ -483,10 +474,9 @@ static void run_load(struct job *job)
 }
 
 /* Who watches a daemon that begins is answered while it reads images from a slow disk. */
-TEST(a_load_stops_nobody)
+TEST(a_load_stops_nobody, struct fixture *fixture)
 {
 	const struct timeval often = { .tv_usec = 1000 };
-	struct fixture *fixture = *state;
 	struct event *event = event_new(fixture->daemon->base, -1, EV_PERSIST, count_step, NULL);
 	struct spill *spill = spill_heap_new();
 	struct memory *memory = memory_heap_new(0, 1);
@@ -516,9 +506,8 @@ TEST(a_load_stops_nobody)
 }
 
 /* What is under way is cancelled. */
-TEST(the_daemon_ends_while_it_works)
+TEST(the_daemon_ends_while_it_works, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	uint64_t before = fast_ops->used(fixture->memory);
 	int owner = begin_long(fixture);
 

@@ -32,9 +32,8 @@ static void fall_behind(struct fixture *f)
 /* W = 1: mirror 0 is lost with its memory, and mirror 1 is stale. Its image is the only one with
  * what is missing here, and is read, a granule at a time, until all is here. Only then is the one
  * that was made beside it put in its place. */
-TEST(test_the_old_image_is_read_until_all_is_here)
+TEST(test_the_old_image_is_read_until_all_is_here, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	uint64_t was;
 
@@ -79,9 +78,8 @@ static int change(struct owner *o, int kind, const char *address, const char *wi
 
 /* Mirror 0 is back without its memory, and waits for what is missing: mirror 1 alone has that, and
  * cannot leave. */
-TEST(test_the_last_source_cannot_leave)
+TEST(test_the_last_source_cannot_leave, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	fetch_some(f, 3);
@@ -124,9 +122,8 @@ static int setup_only_one(void **state)
 }
 
 /* The only mirror is replaced: it leaves when the new one has what is missing here, too. */
-TEST_WITH(test_the_last_source_is_replaced, setup_only_one, teardown)
+TEST_WITH(test_the_last_source_is_replaced, setup_only_one, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	fetch_some(f, 1);

@@ -143,9 +143,8 @@ TEST_WITH(a_mirror_takes_no_roster_of_a_later_level, NULL, NULL)
 }
 
 /* In the answer to an owner that is of a later version than the mirror. */
-TEST(a_mirror_says_that_a_roster_is_of_a_later_version)
+TEST(a_mirror_says_that_a_roster_is_of_a_later_version, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct message_header *h = message_header_new();
 	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
 	Perseas__Request request = MESSAGE_REQUEST(create, CREATE, &create);
@@ -288,9 +287,8 @@ static void assert_all_refused(struct rig *rig)
 }
 
 /* Whoever asks what of it: and the later version finds everything as it left it. */
-TEST(a_mirror_leaves_an_image_of_a_later_version_as_it_is)
+TEST(a_mirror_leaves_an_image_of_a_later_version_as_it_is, struct rig *rig)
 {
-	struct rig *rig = *state;
 	unsigned pieces;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -319,9 +317,8 @@ TEST(a_mirror_leaves_an_image_of_a_later_version_as_it_is)
 }
 
 /* In memory, and on disk: the one that could be read does not take the place of the other. */
-TEST(no_spill_replaces_an_image_of_a_later_version)
+TEST(no_spill_replaces_an_image_of_a_later_version, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint8_t *bytes, *copy;
 	size_t len;
 
@@ -358,10 +355,8 @@ static void set_format(struct rig *rig, uint32_t by)
 
 /* A spill is an archive, as a snapshot is. Where all mirrors found nothing, an owner would make an
  * empty store: so this one says what is there, and the later version finds it. */
-TEST(an_archive_of_a_later_version_is_kept)
+TEST(an_archive_of_a_later_version_is_kept, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	mirror_bank(&rig->mirror, &rig->owner, false);
 	store_session_ended(&rig->owner.session);
 	assert_int_equal(end(rig).stores, 1);
@@ -382,9 +377,8 @@ TEST(an_archive_of_a_later_version_is_kept)
 }
 
 /* Memory ends with its host: what this version cannot write must not be taken for spilled. */
-TEST(no_spill_does_without_an_image_of_a_later_version)
+TEST(no_spill_does_without_an_image_of_a_later_version, struct rig *rig)
 {
-	struct rig *rig = *state;
 	Perseas__SpillReply reply = PERSEAS__SPILL_REPLY__INIT;
 	struct spill_sum sum;
 

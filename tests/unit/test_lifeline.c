@@ -87,9 +87,8 @@ static void hang_up(struct fixture *fixture, int fd, unsigned left)
 }
 
 /* The owner's own connection is still there: as of a process whose memory is being freed. */
-TEST(a_session_ends_with_its_lifeline)
+TEST(a_session_ends_with_its_lifeline, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct token token;
 	int owner, line;
 
@@ -104,9 +103,8 @@ TEST(a_session_ends_with_its_lifeline)
 }
 
 /* Who needs a place takes it from a lifeline, too. */
-TEST(a_lifeline_that_the_mirror_closes_ends_nothing)
+TEST(a_lifeline_that_the_mirror_closes_ends_nothing, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct token token;
 	int owner, line;
 
@@ -123,9 +121,8 @@ TEST(a_lifeline_that_the_mirror_closes_ends_nothing)
 }
 
 /* An owner that let go, and came again, before its lifeline of then was closed. */
-TEST(a_lifeline_of_an_earlier_session_ends_nothing)
+TEST(a_lifeline_of_an_earlier_session_ends_nothing, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__ReleaseRequest release = PERSEAS__RELEASE_REQUEST__INIT;
 	struct token before, token;
 	int first, line, owner;
@@ -143,9 +140,8 @@ TEST(a_lifeline_of_an_earlier_session_ends_nothing)
 }
 
 /* A stranger, who knows no token or is not who the session belongs to; and the session itself. */
-TEST(nobody_names_the_session_of_another)
+TEST(nobody_names_the_session_of_another, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct token token, zero = { { 0 } };
 	struct session *session;
 	int owner, other;
@@ -168,9 +164,8 @@ TEST(nobody_names_the_session_of_another)
 }
 
 /* Else one end could end a chain of sessions as long as somebody likes. */
-TEST(a_connection_that_claims_is_no_lifeline_any_more)
+TEST(a_connection_that_claims_is_no_lifeline_any_more, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct token token;
 	int owner, line;
 

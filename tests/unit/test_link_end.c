@@ -45,10 +45,9 @@ static void assert_nothing_is_left(const struct ps_mirror *m)
 }
 
 /* A commit sleeps on the link, the keeper on all there is; and a link that has ended ends again. */
-TEST(an_end_takes_all_and_wakes_who_sleeps)
+TEST(an_end_takes_all_and_wakes_who_sleeps, struct owner *o)
 {
 	const unsigned both = 1u << PS_COMMITTER | 1u << PS_KEEPER;
-	struct owner *o = *state;
 	struct ps_mirror *m = &o->p->mirrors[2];
 
 	o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
@@ -64,18 +63,15 @@ TEST(an_end_takes_all_and_wakes_who_sleeps)
 }
 
 /* Nobody sleeps on the links: no commit is told. */
-TEST(an_end_wakes_no_more_than_those)
+TEST(an_end_wakes_no_more_than_those, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(end_link(o), 1u << PS_KEEPER);
 	assert_nothing_is_left(&o->p->mirrors[2]);
 }
 
 /* What was under way is forgotten, and sent again over the next link. */
-TEST(a_mirror_goes_on_over_the_next_link)
+TEST(a_mirror_goes_on_over_the_next_link, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_mirror_stat stat;
 
 	o->d->mirrors[2].hold = DIRECT_HOLD_COMPLETIONS;
@@ -93,9 +89,8 @@ TEST(a_mirror_goes_on_over_the_next_link)
 
 /* Whether commits go through the ring or not, a link that breaks under one is the same to who looks
  * at the mirror, and to who counts the breaks of a fabric (detour.h). */
-TEST(a_link_breaks_in_one_way)
+TEST(a_link_breaks_in_one_way, struct owner *o)
 {
-	struct owner *o = *state;
 	unsigned breaks = 0;
 
 	for (unsigned staged = 0; staged < 2; staged++) {
@@ -118,9 +113,8 @@ TEST(a_link_breaks_in_one_way)
 }
 
 /* Commits may be posting to it. */
-TEST(an_end_without_the_lock_is_a_mistake_of_ours)
+TEST(an_end_without_the_lock_is_a_mistake_of_ours, struct owner *o)
 {
-	struct owner *o = *state;
 	pid_t child = fork();
 	int status;
 

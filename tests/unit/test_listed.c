@@ -29,9 +29,8 @@ static size_t listed(struct owner *o, struct perseas_transaction *list, size_t m
 	return count;
 }
 
-TEST(each_is_told_with_what_it_has)
+TEST(each_is_told_with_what_it_has, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_transaction list[4];
 	perseas_tx_t *first, *second, *third;
 
@@ -75,9 +74,8 @@ TEST(each_is_told_with_what_it_has)
 }
 
 /* A transaction that begins with a handle that was used before has nothing of that. */
-TEST(tracked_ones_are_told)
+TEST(tracked_ones_are_told, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_transaction told;
 	perseas_tx_t *tx;
 
@@ -95,9 +93,8 @@ TEST(tracked_ones_are_told)
 }
 
 /* There is room for some: the oldest. */
-TEST(the_oldest_come_first)
+TEST(the_oldest_come_first, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_transaction list[MANY];
 	perseas_tx_t *txs[MANY];
 
@@ -113,9 +110,8 @@ TEST(the_oldest_come_first)
 		assert_int_equal(perseas_abort(txs[i]), 0);
 }
 
-TEST(bad_arguments_are_refused)
+TEST(bad_arguments_are_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_transaction told;
 	size_t count = 5;
 
@@ -134,10 +130,8 @@ static bool is_careful(struct owner *o)
 
 /* A copy of a mirror takes care while it lasts, and a look ends meanwhile, or the other way round:
  * set_range takes the lock until both have ended. */
-TEST(a_look_ends_nobody_elses_care)
+TEST(a_look_ends_nobody_elses_care, struct owner *o)
 {
-	struct owner *o = *state;
-
 	if (!o->p->fences)
 		skip();
 	assert_false(is_careful(o));

@@ -25,9 +25,8 @@ static int setup_all(void **state)
 }
 
 /* It goes on from where it was, and the others know its id. */
-TEST_WITH(a_loaded_image_goes_on, setup, teardown)
+TEST_WITH(a_loaded_image_goes_on, setup, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	Perseas__Header *other;
 
@@ -79,10 +78,9 @@ static void come_back_loaded(struct fixture *f)
 }
 
 /* Too few of the others answer: it is not told before them. */
-TEST(nobody_waits_until_it_is_recorded)
+TEST(nobody_waits_until_it_is_recorded, struct fixture *f)
 {
 	static const unsigned hung[] = { 0, 2, 3 };
-	struct fixture *f = *state;
 
 	for (unsigned i = 0; i < 3; i++)
 		direct_hang(f->o->d, hung[i]);
@@ -100,10 +98,8 @@ TEST(nobody_waits_until_it_is_recorded)
 }
 
 /* It takes long itself. */
-TEST(nobody_waits_for_a_loaded_mirror)
+TEST(nobody_waits_for_a_loaded_mirror, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_ROSTER);
 	come_back_loaded(f);
 	go_on_until_recorded(f);
@@ -111,10 +107,8 @@ TEST(nobody_waits_for_a_loaded_mirror)
 }
 
 /* Its session breaks while the others are told: it is told by the next one, and not before them. */
-TEST(a_session_that_breaks_meanwhile_changes_nothing)
+TEST(a_session_that_breaks_meanwhile_changes_nothing, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	for (unsigned i = 0; i < 5; i++)
 		if (i != 1)
 			answer_slowly(f->o, i, PERSEAS__REQUEST__BODY_ROSTER);
@@ -134,11 +128,10 @@ TEST(a_session_that_breaks_meanwhile_changes_nothing)
 
 /* It comes back while all are told of a change of the roster: it hears of its own id when W of the
  * others have said that they know it. */
-TEST(a_change_tells_it_after_the_others)
+TEST(a_change_tells_it_after_the_others, struct fixture *f)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://4", NULL, 3,
 		                                      0 };
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	const struct ps_change *c = &o->p->upkeep.change;
 	uint64_t start;
@@ -198,10 +191,8 @@ static void assert_goes_on(struct fixture *f)
 }
 
 /* There is no W without the loaded one: it is told of both ids when the others have taken them. */
-TEST_WITH(a_lost_mirror_is_made_anew_beside_it, setup_two, teardown)
+TEST_WITH(a_lost_mirror_is_made_anew_beside_it, setup_two, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	lose_before_it_is_recorded(f);
 	direct_start(f->o->d, 0);
 	reach_live(f->o, 0);
@@ -212,9 +203,8 @@ TEST_ALSO(a_lost_mirror_is_made_anew_beside_it, setup_all, teardown);
 
 /* One of the others takes long: the loaded one is not told before it, since it could be the only
  * one that knows its id then. */
-TEST_WITH(a_making_tells_it_after_the_others, setup_all, teardown)
+TEST_WITH(a_making_tells_it_after_the_others, setup_all, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	uint64_t start;
 
@@ -233,11 +223,10 @@ TEST_WITH(a_making_tells_it_after_the_others, setup_all, teardown)
 }
 
 /* So it is of a change, by which the one that was lost is replaced. */
-TEST_WITH(a_dead_mirror_is_replaced_beside_it, setup_all, teardown)
+TEST_WITH(a_dead_mirror_is_replaced_beside_it, setup_all, teardown, struct fixture *f)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://3",
 		                                      0, 0 };
-	struct fixture *f = *state;
 	const struct ps_change *c = &f->o->p->upkeep.change;
 
 	lose_before_it_is_recorded(f);

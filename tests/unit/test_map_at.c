@@ -76,9 +76,8 @@ static ptrdiff_t reopen_elsewhere(struct owner *o, uint32_t flags)
 
 /* --- what works there --- */
 
-TEST(commits_reach_every_owner)
+TEST(commits_reach_every_owner, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t expected[SIZE];
 	uint64_t savepoint;
 	perseas_tx_t *tx;
@@ -114,9 +113,8 @@ TEST(commits_reach_every_owner)
 }
 
 /* A mirror that is back without its memory gets what is here. */
-TEST(mirrors_are_copied_from_there)
+TEST(mirrors_are_copied_from_there, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t size;
 
 	reopen_elsewhere(o, 0);
@@ -131,9 +129,8 @@ TEST(mirrors_are_copied_from_there)
 }
 
 /* CHECK_WRITES says which byte of the segment it was. */
-TEST(undeclared_writes_are_found)
+TEST(undeclared_writes_are_found, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	reopen_elsewhere(o, PERSEAS_CHECK_WRITES);
@@ -147,9 +144,8 @@ TEST(undeclared_writes_are_found)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-TEST(what_was_changed_is_tracked)
+TEST(what_was_changed_is_tracked, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint8_t first = (uint8_t)~o->bytes[0], last = (uint8_t)~o->bytes[SIZE - 1];
 	perseas_tx_t *tx;
 
@@ -169,9 +165,8 @@ TEST(what_was_changed_is_tracked)
 
 /* A mirror that lacks a commit, since it lags, is not what the segment is read from when it is
  * mapped again, wherever that is. */
-TEST(a_mirror_that_lags_is_not_read)
+TEST(a_mirror_that_lags_is_not_read, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *here;
 
 	o->d->staged = true;
@@ -196,9 +191,8 @@ TEST(a_mirror_that_lags_is_not_read)
 
 /* A list through the segment, as its maker stored it: it is found elsewhere by perseas_here, or by
  * what is added, and what is stored there is good where the record has it. */
-TEST(pointers_are_found)
+TEST(pointers_are_found, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t **links = (uint8_t **)(void *)o->bytes, *stored[3];
 	ptrdiff_t moved;
 	perseas_tx_t *tx;
@@ -222,9 +216,8 @@ TEST(pointers_are_found)
 
 /* The first and the last byte, and those beside them, of segments whose order here is not that of
  * their records. */
-TEST(here_knows_the_edges)
+TEST(here_knows_the_edges, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *room = find_room(8 * ROOM), *base[4], *record[4];
 	char name[] = "s0";
 	void *addr;
@@ -265,9 +258,8 @@ TEST(here_knows_the_edges)
 /* --- where --- */
 
 /* Without an address it is the recorded one, if that is free. */
-TEST(the_recorded_address_comes_first)
+TEST(the_recorded_address_comes_first, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *record = o->bytes, *there;
 	ptrdiff_t moved = 1;
 
@@ -293,9 +285,9 @@ TEST(the_recorded_address_comes_first)
 }
 
 /* Two stores with the same id, as where the mirrors of one were copied, in one process. */
-TEST(a_copy_of_a_store_is_open_beside_it)
+TEST(a_copy_of_a_store_is_open_beside_it, struct owner *o)
 {
-	struct owner *o = *state, *copy = owner_new(3);
+	struct owner *copy = owner_new(3);
 	void *addr;
 
 	if (owner_open(copy, PERSEAS_CREATE))
@@ -314,9 +306,8 @@ TEST(a_copy_of_a_store_is_open_beside_it)
 }
 
 /* Nothing is replaced, and the sentence names what is there. */
-TEST(who_is_in_the_way_is_named)
+TEST(who_is_in_the_way_is_named, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *room = find_room(2 * ROOM), *there;
 	char program[32];
 	void *addr;
@@ -344,9 +335,8 @@ TEST(who_is_in_the_way_is_named)
 
 /* A standby keeps the addresses of segments that are not mapped yet: none of them is given to
  * another segment, although that one is of the same size. */
-TEST(what_is_kept_is_given_to_nobody_else)
+TEST(what_is_kept_is_given_to_nobody_else, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *record;
 	void *addr;
 
@@ -366,9 +356,8 @@ TEST(what_is_kept_is_given_to_nobody_else)
 	assert_int_equal(o->p->kept_count, 0);
 }
 
-TEST(bad_addresses_are_refused)
+TEST(bad_addresses_are_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	ptrdiff_t moved = 5;
 	void *addr = o;
 
@@ -388,9 +377,8 @@ TEST(bad_addresses_are_refused)
 }
 
 /* It has one address at a time; a program that relies on the record is not given another one. */
-TEST(a_mapped_segment_stays)
+TEST(a_mapped_segment_stays, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *record = info_of(o, "accounts").address, *here;
 	void *addr = o;
 
@@ -413,9 +401,8 @@ TEST(a_mapped_segment_stays)
 }
 
 /* A new one is recorded where it is made; two are never recorded at the same address. */
-TEST(a_new_segment_is_recorded_there)
+TEST(a_new_segment_is_recorded_there, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *at = find_room(ROOM), *accounts = o->bytes;
 	ptrdiff_t moved = 1;
 	void *addr;
@@ -440,9 +427,8 @@ TEST(a_new_segment_is_recorded_there)
 }
 
 /* What fails on the way leaves neither the segment nor its memory behind. */
-TEST(what_fails_leaves_nothing)
+TEST(what_fails_leaves_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *at = find_room(ROOM);
 	void *addr;
 
@@ -502,9 +488,8 @@ static void assert_points(struct owner *o, perseas_heap_t *heap, uint64_t count)
 
 /* A heap whose place is taken is refused, unless the program says that it relocates; then it is all
  * there, grows, and the next owner has it where the record has it. */
-TEST(a_heap_is_used_elsewhere)
+TEST(a_heap_is_used_elsewhere, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_object object;
 	perseas_heap_t *heap, *again;
 	perseas_tx_t *tx;
@@ -548,9 +533,8 @@ TEST(a_heap_is_used_elsewhere)
 }
 
 /* Its metadata is elsewhere, too, since the program put it there. */
-TEST(a_heap_is_opened_where_its_segments_are)
+TEST(a_heap_is_opened_where_its_segments_are, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *room = find_room(1 << 20);
 	perseas_heap_t *heap;
 	void *addr;

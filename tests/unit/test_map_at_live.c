@@ -19,6 +19,9 @@ static int setup_shm(void **state)
 	return rig_setup(state, true);
 }
 
+const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+const struct unit_fixture unit_fixture_too = { setup_shm, rig_teardown };
+
 /* No multiple of a large page, and far from where the kernel puts what threads of the library ask
  * for meanwhile. */
 static uint8_t *find_room(void)
@@ -58,9 +61,8 @@ static void assert_bytes(struct rig *rig, uint8_t put)
 }
 
 /* An owner puts something in from elsewhere; the next one finds it where the record is. */
-static void test_commits_reach_the_next_owner(void **state)
+TEST(test_commits_reach_the_next_owner, struct rig *rig)
 {
-	struct rig *rig = *state;
 	void *addr;
 
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, 0), 0);
@@ -77,10 +79,8 @@ static void test_commits_reach_the_next_owner(void **state)
 }
 
 /* Pages come when they are touched, by set_range, and when they are asked for. */
-static void test_pages_come_there(void **state)
+TEST(test_pages_come_there, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	atomic_store(&rig_shut, true);
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
 	map_elsewhere(rig);
@@ -104,9 +104,8 @@ static void *look_far(void *arg)
 /* It is unmapped while pages are being fetched, and mapped at another address: what was asked for
  * comes to neither place, nor does it hide what was committed since. What the application has put
  * where the segment was stays. */
-static void test_an_answer_that_is_late_finds_nobody(void **state)
+TEST(test_an_answer_that_is_late_finds_nobody, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint8_t *was, *there;
 	pthread_t thread;
 	void *rc;
@@ -140,10 +139,8 @@ static void test_an_answer_that_is_late_finds_nobody(void **state)
 }
 
 /* What is missing would never come once the store is closed. */
-static void test_only_what_is_here_is_retained(void **state)
+TEST(test_only_what_is_here_is_retained, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	atomic_store(&rig_shut, true);
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
 	map_elsewhere(rig);
@@ -155,21 +152,4 @@ static void test_only_what_is_here_is_retained(void **state)
 	rig->p = NULL;
 	assert_int_equal(rig_wrong(rig), 0);
 	assert_int_equal(munmap(rig->bytes, SIZE), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define BY(fabric, name) { #name " " #fabric, name, setup_##fabric, rig_teardown, NULL }
-		BY(tcp, test_commits_reach_the_next_owner),
-		BY(shm, test_commits_reach_the_next_owner),
-		BY(tcp, test_pages_come_there),
-		BY(shm, test_pages_come_there),
-		BY(tcp, test_an_answer_that_is_late_finds_nobody),
-		BY(shm, test_an_answer_that_is_late_finds_nobody),
-		BY(tcp, test_only_what_is_here_is_retained),
-		BY(shm, test_only_what_is_here_is_retained),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,9 +62,8 @@ static void wait_with_keeper(struct fixture *f)
 	f->o->d->on_pause = keep;
 }
 
-TEST(test_map)
+TEST(test_map, struct fixture *f)
 {
-	struct fixture *f = *state;
 	void *addr;
 
 	take_over(f);
@@ -74,9 +73,8 @@ TEST(test_map)
 	assert_null(addr);
 }
 
-TEST(test_publish)
+TEST(test_publish, struct fixture *f)
 {
-	struct fixture *f = *state;
 	void *addr;
 
 	assert_int_equal(perseas_map(f->o->p, "more", SIZE, &addr), 0);
@@ -86,9 +84,8 @@ TEST(test_publish)
 }
 
 /* Nor is the handle then of no more use. */
-TEST(test_mirrors_that_are_gone_fence_nobody)
+TEST(test_mirrors_that_are_gone_fence_nobody, struct fixture *f)
 {
-	struct fixture *f = *state;
 	void *addr;
 
 	direct_crash(f->o->d, 0);

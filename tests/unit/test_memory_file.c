@@ -67,9 +67,8 @@ static const char *path_of(struct place *place, const char *rest)
 }
 
 /* A daemon makes a piece, ends, and another one opens it. */
-TEST(pieces_outlive_the_daemon)
+TEST(pieces_outlive_the_daemon, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	struct piece piece;
 
@@ -109,9 +108,9 @@ static void assert_large(const void *base, unsigned long refused)
 
 /* An owner maps a page of it at a time, else, and the kernel unmaps as many when it is killed. The
  * last of it, less than a large page, is there, too. */
-TEST(a_large_piece_lies_in_large_pages)
+TEST(a_large_piece_lies_in_large_pages, struct place *place)
 {
-	struct memory *memory = ((struct place *)*state)->memory;
+	struct memory *memory = place->memory;
 	const unsigned long refused = count_refused();
 	struct piece piece;
 
@@ -125,9 +124,9 @@ TEST(a_large_piece_lies_in_large_pages)
 
 /* It was made by an earlier version, or when the kernel had no large pages left. An owner has it
  * mapped, and notices nothing. */
-TEST(a_piece_of_small_pages_gets_large_ones)
+TEST(a_piece_of_small_pages_gets_large_ones, struct place *place)
 {
-	struct memory *memory = ((struct place *)*state)->memory;
+	struct memory *memory = place->memory;
 	const unsigned long refused = count_refused();
 	struct piece piece;
 	uint8_t *owner;
@@ -136,7 +135,7 @@ TEST(a_piece_of_small_pages_gets_large_ones)
 	skip_where_pages_are_small();
 	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", WHOLE, &piece), 0);
 	memory->ops->close(memory, &piece);
-	fd = open(path_of(*state, "bank/segment-0.1"), O_RDWR | O_TRUNC | O_CLOEXEC);
+	fd = open(path_of(place, "bank/segment-0.1"), O_RDWR | O_TRUNC | O_CLOEXEC);
 	assert_int_equal(posix_fallocate(fd, 0, WHOLE), 0);
 	owner = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	for (size_t at = 0; at < WHOLE; at += 4096)
@@ -154,9 +153,8 @@ TEST(a_piece_of_small_pages_gets_large_ones)
 }
 
 /* The limit is counted over all stores; what is removed is given back. */
-TEST(the_limit_holds_for_all_stores_together)
+TEST(the_limit_holds_for_all_stores_together, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory;
 	struct piece one, two;
 
@@ -187,9 +185,8 @@ static void note_try(int number)
  * would stop everybody on the host until it failed. The limit that the test sets itself sees to it
  * that nothing can be taken, and tells of each try.
  */
-TEST(what_cannot_be_reserved_is_not_even_begun)
+TEST(what_cannot_be_reserved_is_not_even_begun, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	struct piece piece;
 	struct rlimit before, least;
@@ -213,9 +210,8 @@ TEST(what_cannot_be_reserved_is_not_even_begun)
 	assert_int_equal(memory->ops->used(memory), 0);
 }
 
-TEST(the_room_is_that_of_the_file_system_and_the_host)
+TEST(the_room_is_that_of_the_file_system_and_the_host, struct place *place)
 {
-	struct place *place = *state;
 	int fd = open(place->directory, O_RDONLY | O_DIRECTORY);
 	const char *advice;
 	uint64_t room = memory_place_room(fd, PLACE_MEMORY, &advice);
@@ -231,9 +227,8 @@ TEST(the_room_is_that_of_the_file_system_and_the_host)
 }
 
 /* Owners get the promise page to look at, not to write. */
-TEST(the_promise_is_handed_out_read_only)
+TEST(the_promise_is_handed_out_read_only, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	struct piece piece;
 
@@ -249,9 +244,8 @@ TEST(the_promise_is_handed_out_read_only)
 }
 
 /* A header is replaced; a torn try of an earlier daemon is left beside it. */
-TEST(a_small_piece_is_replaced_whole)
+TEST(a_small_piece_is_replaced_whole, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	struct stat before, after;
 	uint8_t *bytes;
@@ -287,9 +281,8 @@ TEST(a_small_piece_is_replaced_whole)
 }
 
 /* The limit on files' sizes stands for what the system says: it is told on. */
-TEST(why_a_small_piece_is_not_replaced_is_told)
+TEST(why_a_small_piece_is_not_replaced_is_told, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	struct rlimit before, least;
 
@@ -312,9 +305,8 @@ TEST(why_a_small_piece_is_not_replaced_is_told)
 }
 
 /* Names come from checked requests; the files do not rely on it. */
-TEST(no_name_leaves_the_directory)
+TEST(no_name_leaves_the_directory, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	static const char *const names[] = { "../x", "..", ".", "", "a/b", "/tmp/x", ".lock" };
 	struct piece piece;
@@ -328,9 +320,8 @@ TEST(no_name_leaves_the_directory)
 }
 
 /* Somebody put a link where a piece is expected. */
-TEST(links_are_not_followed)
+TEST(links_are_not_followed, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	struct piece piece;
 
@@ -342,9 +333,8 @@ TEST(links_are_not_followed)
 }
 
 /* Two daemons are started on the same directory. */
-TEST(a_second_daemon_is_refused)
+TEST(a_second_daemon_is_refused, struct place *place)
 {
-	struct place *place = *state;
 	const char *why = NULL;
 
 	assert_null(memory_file_new(place->directory, 0, false, &why));
@@ -352,9 +342,8 @@ TEST(a_second_daemon_is_refused)
 }
 
 /* A directory that others may write to, in a place such as /dev/shm. */
-TEST(a_directory_that_others_can_write_is_refused)
+TEST(a_directory_that_others_can_write_is_refused, struct place *place)
 {
-	struct place *place = *state;
 	const char *why = NULL;
 
 	memory_file_free(place->memory);
@@ -371,9 +360,8 @@ static void note(void *arg, const char *name)
 }
 
 /* What a daemon finds when it starts. */
-TEST(stores_and_pieces_are_found)
+TEST(stores_and_pieces_are_found, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	char found[256] = "";
 
@@ -388,9 +376,8 @@ TEST(stores_and_pieces_are_found)
 }
 
 /* Another process has a piece mapped, as an owner has, while it is removed here. */
-TEST(a_removed_piece_stays_with_those_who_have_it)
+TEST(a_removed_piece_stays_with_those_who_have_it, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	struct piece piece;
 	uint8_t *view;
@@ -408,9 +395,8 @@ TEST(a_removed_piece_stays_with_those_who_have_it)
 }
 
 /* An owner makes the file that it was given longer, and keeps it when it is removed. */
-TEST(what_owners_take_is_counted)
+TEST(what_owners_take_is_counted, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory = place->memory;
 	const uint64_t large = 1 << 20;
 	struct piece piece;
@@ -441,9 +427,8 @@ TEST(what_owners_take_is_counted)
 }
 
 /* It has it mapped, and no descriptor of it any more; the daemon's limit counts it. */
-TEST(what_is_mapped_counts_for_the_limit)
+TEST(what_is_mapped_counts_for_the_limit, struct place *place)
 {
-	struct place *place = *state;
 	struct memory *memory;
 	struct piece piece;
 	uint8_t *view;
@@ -463,9 +448,8 @@ TEST(what_is_mapped_counts_for_the_limit)
 }
 
 /* What another process was given, has mapped, passed on to a child, or has cut short. */
-TEST(the_kernel_tells_who_has_a_piece)
+TEST(the_kernel_tells_who_has_a_piece, struct place *place)
 {
-	struct place *place = *state;
 	const struct memory_ops *ops = place->memory->ops;
 	struct piece piece;
 	void *mapped;

@@ -27,10 +27,8 @@ static void miss_an_owner(struct owner *o, unsigned absent)
 }
 
 /* It missed an owner: where its own history ends is worked out from the logs of both. */
-TEST(test_behind_is_mended_by_delta)
+TEST(test_behind_is_mended_by_delta, struct owner *o)
 {
-	struct owner *o = *state;
-
 	miss_an_owner(o, 2);
 	owner_die(o);
 	owner_reopen(o);
@@ -44,12 +42,10 @@ TEST(test_behind_is_mended_by_delta)
 
 /* The log is mended with the data: a mirror that was mended by a delta is good for the next one,
  * for a mirror that missed the same transactions and comes back later. */
-TEST(test_delta_from_a_mended_mirror)
+TEST(test_delta_from_a_mended_mirror, struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_free(o);
-	*state = o = owner_new(5);
+	*unit_state = o = owner_new(5);
 	owner_begin(o);
 	direct_crash(o->d, 4);
 	miss_an_owner(o, 0);
@@ -64,10 +60,8 @@ TEST(test_delta_from_a_mended_mirror)
 }
 
 /* It missed more than the log holds: it is copied whole, beside what it had. */
-TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, teardown)
+TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	direct_crash(o->d, 2);
 	put_many(o, 60, 1);
 	assert_true(owner_stat(o).log_laps > 1);
@@ -79,10 +73,8 @@ TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, teardown)
 
 /* Two of three must hold everything before the third may be touched in place; with W = n there are
  * no such others, and a whole copy is made of what is too much to be sent. */
-TEST_WITH(test_no_delta_where_it_could_harm, setup_two, teardown)
+TEST_WITH(test_no_delta_where_it_could_harm, setup_two, teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	o->d->mirrors[1].writes_left = 0;
 	for (unsigned i = 0; i < 65; i++)
 		put_in_doubt(o, i, 10, (uint8_t)i);
@@ -113,10 +105,9 @@ static void part(struct owner *o, unsigned more, unsigned since)
 }
 
 /* The history that nobody acknowledged gives way, however long it is. */
-TEST(test_ahead_is_mended_by_delta)
+TEST(test_ahead_is_mended_by_delta, struct owner *o)
 {
 	static const unsigned lengths[][2] = { { 1, 1 }, { 1, 5 }, { 5, 1 }, { 4, 0 }, { 3, 3 } };
-	struct owner *o = *state;
 
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		put_many(o, 30, (uint8_t)i);
@@ -128,10 +119,8 @@ TEST(test_ahead_is_mended_by_delta)
 }
 
 /* A claim finds the higher sequence first when it reaches it: then it is the state. */
-TEST(test_ahead_is_taken_when_it_is_reached)
+TEST(test_ahead_is_taken_when_it_is_reached, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 1; i < 3; i++)
 		o->d->mirrors[i].hold = DIRECT_HOLD_WRITES;
 	assert_int_equal(owner_put(o, 0, 10, 0xee), PERSEAS_EINDOUBT);
@@ -144,10 +133,9 @@ TEST(test_ahead_is_taken_when_it_is_reached)
 
 /* Segments were published while a mirror was away: it gets the new table with a whole copy, of
  * more than one piece. */
-TEST(test_other_tables_are_copied_whole)
+TEST(test_other_tables_are_copied_whole, struct owner *o)
 {
 	enum { LARGE = 2 * PS_BOUNCE + 5000 };
-	struct owner *o = *state;
 	void *addr;
 
 	direct_crash(o->d, 1);
@@ -183,9 +171,8 @@ static void lose(struct owner *o, unsigned mirror)
 
 /* I9: the image is made anew, under an id of its own that the others have recorded; when the
  * old memory comes back after all, it counts for nothing. */
-TEST(test_lost_memory_is_made_anew)
+TEST(test_lost_memory_is_made_anew, struct owner *o)
 {
-	struct owner *o = *state;
 	struct memory *old;
 
 	put_many(o, 3, 1);
@@ -215,10 +202,8 @@ TEST(test_lost_memory_is_made_anew)
 }
 
 /* Two mirrors, both needed: one that lost everything is made anew from the other. */
-TEST_WITH(test_lost_memory_with_all_acks, setup_two, teardown)
+TEST_WITH(test_lost_memory_with_all_acks, setup_two, teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	put_many(o, 3, 1);
 	owner_die(o);
 	lose(o, 0);
@@ -249,12 +234,10 @@ static uint64_t standing_epoch(struct owner *o, unsigned mirror)
 
 /* I9: an owner that is fenced elsewhere could commit through a mirror that forgot its promise. So
  * one is made anew only while enough others are claimed, also where R of them are few. */
-TEST(test_not_made_anew_with_too_few_others)
+TEST(test_not_made_anew_with_too_few_others, struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_free(o);
-	*state = o = owner_new(3);
+	*unit_state = o = owner_new(3);
 	o->options.acks = 3;
 	owner_begin(o);
 	put_many(o, 3, 1);
@@ -274,10 +257,8 @@ TEST(test_not_made_anew_with_too_few_others)
 }
 
 /* Two of three lost everything: the one that is left may have missed what they acknowledged. */
-TEST(test_most_memory_lost)
+TEST(test_most_memory_lost, struct owner *o)
 {
-	struct owner *o = *state;
-
 	put_many(o, 3, 1);
 	owner_die(o);
 	lose(o, 0);
@@ -294,9 +275,8 @@ TEST(test_most_memory_lost)
 }
 
 /* A mirror has no memory for the copy: it is left behind, and the others go on. */
-TEST(test_no_memory_for_a_copy)
+TEST(test_no_memory_for_a_copy, struct owner *o)
 {
-	struct owner *o = *state;
 	struct memory *memory = o->d->mirrors[2].memory;
 
 	owner_die(o);
@@ -377,31 +357,30 @@ static void fall_out_of_history(struct owner *o)
 	miss_an_owner(o, 0);
 }
 
-TEST(test_sending_breaks)
+TEST(test_sending_breaks, struct owner *o)
 {
-	break_mending(*state, fall_behind);
+	break_mending(o, fall_behind);
 }
 
-TEST(test_delta_breaks)
+TEST(test_delta_breaks, struct owner *o)
 {
-	break_mending(*state, fall_out_of_history);
+	break_mending(o, fall_out_of_history);
 }
 
-TEST_WITH(test_copy_breaks, setup_small_log, teardown)
+TEST_WITH(test_copy_breaks, setup_small_log, teardown, struct owner *o)
 {
-	break_mending(*state, fall_far_behind);
+	break_mending(o, fall_far_behind);
 }
 
-TEST(test_making_anew_breaks)
+TEST(test_making_anew_breaks, struct owner *o)
 {
-	break_mending(*state, lose_first);
+	break_mending(o, lose_first);
 }
 
 /* The owner itself dies while it mends a mirror in place, and then another mirror dies: the one
  * that was being mended counts to R with nothing, and is made whole from the last one. */
-TEST(test_joining_mirror_counts_with_nothing)
+TEST(test_joining_mirror_counts_with_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	Perseas__Header *header;
 	uint8_t contents[SIZE];
 
@@ -425,9 +404,8 @@ TEST(test_joining_mirror_counts_with_nothing)
 }
 
 /* Histories of many owners, each with mirrors missing in turns: nothing acknowledged is lost. */
-TEST(test_mirrors_missing_in_turns)
+TEST(test_mirrors_missing_in_turns, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t contents[SIZE];
 
 	memcpy(contents, o->bytes, SIZE);
@@ -467,10 +445,9 @@ static void put_header(struct owner *o, unsigned mirror, const Perseas__Header *
 /* A mirror was loaded from a spill, and an owner died when it had recorded the new id on one other
  * only. An owner that does not see that copies the mirror whole: the image bears its new id still,
  * so that it counts by either roster. */
-TEST_WITH(test_copied_whole_under_the_id_that_it_has, setup_small_log, teardown)
+TEST_WITH(test_copied_whole_under_the_id_that_it_has, setup_small_log, teardown, struct owner *o)
 {
 	uint8_t id[PS_ID_SIZE] = "a new image's id";
-	struct owner *o = *state;
 	Perseas__Header *header;
 	ProtobufCBinaryData was;
 

@@ -97,9 +97,8 @@ TEST(every_kind_and_every_status_has_a_counter)
 }
 
 /* An owner with epoch 1 is fenced by one with epoch 2; a third is refused. */
-TEST_WITH(events_of_a_store_are_counted, fixture_setup, teardown)
+TEST_WITH(events_of_a_store_are_counted, fixture_setup, teardown, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__Reply *reply;
 	int first = fixture_tcp(fixture), second = fixture_tcp(fixture);
 
@@ -128,9 +127,8 @@ TEST_WITH(events_of_a_store_are_counted, fixture_setup, teardown)
 }
 
 /* While images are loaded nobody may look at them. */
-TEST_WITH(stores_are_told_of_once_they_are_served, fixture_setup, teardown)
+TEST_WITH(stores_are_told_of_once_they_are_served, fixture_setup, teardown, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	char why[WATCH_REASON];
 
 	fixture_bank(fixture);

@@ -13,9 +13,8 @@ const struct unit_fixture unit_fixture = { setup_noted, owner_teardown };
 /* --- posting, and waiting --- */
 
 /* It returns although no mirror has answered, and a wait tells when W hold it: not before. */
-TEST(test_it_returns_when_it_is_posted)
+TEST(test_it_returns_when_it_is_posted, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token one, two;
 
 	hold_all(o, DIRECT_HOLD_WRITES);
@@ -38,9 +37,8 @@ TEST(test_it_returns_when_it_is_posted)
 }
 
 /* The plain commit takes the flag, too, and what was committed last can be asked for. */
-TEST(test_the_last_token_can_be_had_afterwards)
+TEST(test_the_last_token_can_be_had_afterwards, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token;
 	perseas_tx_t *tx;
 
@@ -57,9 +55,8 @@ TEST(test_the_last_token_can_be_had_afterwards)
 }
 
 /* One that only read gets the token of what it may have read. */
-TEST(test_without_ranges_it_names_the_last_one)
+TEST(test_without_ranges_it_names_the_last_one, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token one, read;
 	perseas_tx_t *tx;
 
@@ -73,9 +70,8 @@ TEST(test_without_ranges_it_names_the_last_one)
 }
 
 /* A commit that waits can be named as well; also when it is in doubt. */
-TEST(test_one_that_waits_has_a_token)
+TEST(test_one_that_waits_has_a_token, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token = { 0, 0 };
 
 	assert_int_equal(post_with(o, 0, 0, 10, 1, &token), 0);
@@ -90,9 +86,8 @@ TEST(test_one_that_waits_has_a_token)
 }
 
 /* An abort puts back its own bytes, whatever was posted before it. */
-TEST(test_a_later_abort_disturbs_nothing)
+TEST(test_a_later_abort_disturbs_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	hold_all(o, DIRECT_HOLD_WRITES);
@@ -111,9 +106,8 @@ TEST(test_a_later_abort_disturbs_nothing)
 }
 
 /* What makes no sense is refused by name. */
-TEST(test_what_names_nothing_is_refused)
+TEST(test_what_names_nothing_is_refused, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token = post(o, 1), next = { token.epoch, token.seq + 1 };
 	struct perseas_token before = { token.epoch - 1, token.seq };
 	struct perseas_token after = { token.epoch + 1, token.seq };
@@ -138,9 +132,8 @@ TEST(test_what_names_nothing_is_refused)
 }
 
 /* The next owner does not know the tokens of the one before, nor that one those of the next. */
-TEST(test_tokens_are_of_one_owner)
+TEST(test_tokens_are_of_one_owner, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token old = post(o, 1), new;
 
 	assert_int_equal(perseas_wait(o->p, &old, -1), 0);
@@ -152,9 +145,8 @@ TEST(test_tokens_are_of_one_owner)
 }
 
 /* No thread, no such commit: the transaction is still open. */
-TEST(test_without_a_collector_nothing_is_posted)
+TEST(test_without_a_collector_nothing_is_posted, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token = { 7, 7 };
 	perseas_tx_t *tx;
 
@@ -171,10 +163,8 @@ TEST(test_without_a_collector_nothing_is_posted)
 /* --- without a waiter --- */
 
 /* The collector moves on what does not fit into a mirror's window, and takes what is completed. */
-TEST(test_it_goes_on_though_nobody_waits)
+TEST(test_it_goes_on_though_nobody_waits, struct owner *o)
 {
-	struct owner *o = *state;
-
 	hold_all(o, DIRECT_HOLD_WRITES);
 	for (unsigned i = 0; i < 400; i++)
 		post(o, (uint8_t)i);
@@ -190,9 +180,8 @@ TEST(test_it_goes_on_though_nobody_waits)
 }
 
 /* Doubt is found without a waiter, for all that was posted; and it ends when W hold that. */
-TEST(test_doubt_is_found_without_a_waiter)
+TEST(test_doubt_is_found_without_a_waiter, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token;
 	perseas_tx_t *tx;
 
@@ -218,9 +207,8 @@ TEST(test_doubt_is_found_without_a_waiter)
 }
 
 /* As long as W get on there is no doubt, however long the last one takes. */
-TEST(test_what_gets_on_is_not_in_doubt)
+TEST(test_what_gets_on_is_not_in_doubt, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint64_t most = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
 
 	hold_all(o, DIRECT_HOLD_WRITES);
@@ -240,10 +228,8 @@ TEST(test_what_gets_on_is_not_in_doubt)
 }
 
 /* The process was stopped for longer than that, and the answers lie there. */
-TEST(test_answers_are_looked_for_before_doubt)
+TEST(test_answers_are_looked_for_before_doubt, struct owner *o)
 {
-	struct owner *o = *state;
-
 	hold_all(o, DIRECT_HOLD_WRITES);
 	post(o, 1);
 	o->d->now += 100000000000u;
@@ -269,9 +255,8 @@ TEST(test_answers_are_looked_for_before_doubt)
 }
 
 /* W held it; then a holder loses what it has and is copied whole: what was durable stays so. */
-TEST(test_the_mark_does_not_fall)
+TEST(test_the_mark_does_not_fall, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token;
 
 	o->d->mirrors[2].hold = DIRECT_HOLD_WRITES;
@@ -292,9 +277,8 @@ TEST(test_the_mark_does_not_fall)
 }
 
 /* The same where nobody had asked before the holder lost it. */
-TEST(test_the_mark_is_taken_before_a_holder_is_lost)
+TEST(test_the_mark_is_taken_before_a_holder_is_lost, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t seq;
 
 	o->d->mirrors[2].hold = DIRECT_HOLD_WRITES;
@@ -321,9 +305,8 @@ static void count_by(struct owner *o, uint32_t acks)
 }
 
 /* One of three mirrors was enough, and then a roster counts by which it is not. */
-TEST(test_the_mark_is_taken_before_a_roster_counts)
+TEST(test_the_mark_is_taken_before_a_roster_counts, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t seq;
 
 	count_by(o, 1);
@@ -347,9 +330,8 @@ static bool is_readable(int fd)
 }
 
 /* It can be read when W hold more, until somebody has looked. */
-TEST(test_the_descriptor_tells_of_more)
+TEST(test_the_descriptor_tells_of_more, struct owner *o)
 {
-	struct owner *o = *state;
 	const int fd = perseas_fd(o->p);
 	struct perseas_token one, token;
 
@@ -380,9 +362,8 @@ TEST(test_the_descriptor_tells_of_more)
 }
 
 /* Whoever waits for more learns that there will be none. */
-TEST(test_the_descriptor_tells_of_the_fence)
+TEST(test_the_descriptor_tells_of_the_fence, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_options options = o->options;
 	const int fd = perseas_fd(o->p);
 	struct perseas_token posted, token;

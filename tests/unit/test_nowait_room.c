@@ -34,10 +34,9 @@ static void release_some(void *arg)
 
 /* Half of the ring is under way: who does not want to wait is told so, and who waits gets on as
  * soon as mirrors do, which are not dropped. Status says which ones commits wait for. */
-TEST(test_a_full_ring_holds_back)
+TEST(test_a_full_ring_holds_back, struct fixture *f)
 {
 	struct perseas_mirror_stat stat;
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	unsigned i = 0;
 	int rc;
@@ -64,9 +63,8 @@ TEST(test_a_full_ring_holds_back)
 }
 
 /* One mirror takes nothing for a while, longer than a commit that waits would wait for it. */
-TEST(test_a_hiccup_drops_no_mirror)
+TEST(test_a_hiccup_drops_no_mirror, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	const uint64_t pace = (uint64_t)o->p->options.pace_ms * 1000000;
 	const uint64_t most = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
@@ -125,21 +123,20 @@ static void wait_for_who_gets_on(struct fixture *f, unsigned flags)
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
 }
 
-TEST(test_who_gets_on_is_waited_for)
+TEST(test_who_gets_on_is_waited_for, struct fixture *f)
 {
-	wait_for_who_gets_on(*state, PERSEAS_NOWAIT);
+	wait_for_who_gets_on(f, PERSEAS_NOWAIT);
 }
 
 /* What nobody waits for has filled the ring, and not this commit. */
-TEST(test_one_that_waits_is_as_patient)
+TEST(test_one_that_waits_is_as_patient, struct fixture *f)
 {
-	wait_for_who_gets_on(*state, 0);
+	wait_for_who_gets_on(f, 0);
 }
 
 /* It needs no room, and so it neither waits for any nor drops a mirror. */
-TEST(test_one_without_ranges_needs_no_room)
+TEST(test_one_without_ranges_needs_no_room, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	struct perseas_token token = { 0, 0 };
 	uint64_t start;
@@ -170,9 +167,8 @@ TEST(test_one_without_ranges_needs_no_room)
 
 /* Mirrors that are away could not be sent again what the ring forgot, and it would be in doubt for
  * ever: what W do not hold stays in the ring. */
-TEST(test_what_w_do_not_hold_stays_in_the_ring)
+TEST(test_what_w_do_not_hold_stays_in_the_ring, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	unsigned i = 0;
 	int rc;
@@ -229,9 +225,8 @@ static void commit_at_pause(void *arg)
 
 /* Nor do commits that wait, of several threads, which need more room than what nobody waits for
  * leaves. */
-TEST(test_the_ring_keeps_it_from_those_that_wait)
+TEST(test_the_ring_keeps_it_from_those_that_wait, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	unsigned i = 0;
 
@@ -272,9 +267,9 @@ static void release_one_each(void *arg)
 
 /* Each takes almost all of the time that a commit may take, and each is progress: the last of what
  * nobody waited for, too. */
-TEST_WITH(test_one_behind_what_gets_on_is_not_in_doubt, setup_noted, owner_teardown)
+TEST_WITH(test_one_behind_what_gets_on_is_not_in_doubt, setup_noted, owner_teardown,
+          struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token;
 
 	hold_all(o, DIRECT_HOLD_WRITES);
@@ -315,10 +310,9 @@ static int post_at(struct owner *o, uint64_t *at)
 
 /* W mirrors keep up at first, and then complete less than is committed: no commit returns while one
  * is not held that is older than that, and none is refused more than an eighth before. */
-TEST_WITH(test_what_may_be_lost_is_bounded_in_time, setup_bounded, owner_teardown)
+TEST_WITH(test_what_may_be_lost_is_bounded_in_time, setup_bounded, owner_teardown, struct owner *o)
 {
 	const uint64_t most = 40 * 1000000, step = 2000000;
-	struct owner *o = *state;
 	uint64_t at[1000], refused = 0;
 
 	for (unsigned i = 0, next = 0; i < 400; i++) {
@@ -361,9 +355,9 @@ static void post_for_waiter(struct owner *o)
 }
 
 /* Nothing was committed for long, and what was before is not held. */
-TEST_WITH(test_the_bound_counts_for_the_first_after_a_pause, setup_bounded, owner_teardown)
+TEST_WITH(test_the_bound_counts_for_the_first_after_a_pause, setup_bounded, owner_teardown,
+          struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t at;
 
 	/* They hold it, and nobody has looked. */
@@ -387,9 +381,8 @@ TEST_WITH(test_the_bound_counts_for_the_first_after_a_pause, setup_bounded, owne
 
 /* What holds commits back waits for what is under way: as long as some of it comes, no mirror is
  * broken off. */
-TEST_WITH(test_a_long_drain_breaks_nobody, setup_noted, owner_teardown)
+TEST_WITH(test_a_long_drain_breaks_nobody, setup_noted, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	void *addr;
 
 	hold_all(o, DIRECT_HOLD_WRITES);
@@ -408,10 +401,8 @@ TEST_WITH(test_a_long_drain_breaks_nobody, setup_noted, owner_teardown)
 /* --- the end --- */
 
 /* close waits until W hold what nobody waited for. */
-TEST_WITH(test_close_loses_nothing, setup_noted, owner_teardown)
+TEST_WITH(test_close_loses_nothing, setup_noted, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	hold_all(o, DIRECT_HOLD_WRITES);
 	for (unsigned i = 0; i < 300; i++)
 		post(o, (uint8_t)i);
@@ -427,9 +418,8 @@ TEST_WITH(test_close_loses_nothing, setup_noted, owner_teardown)
 }
 
 /* And it says so when it could not; it does not wait again for what is in doubt. */
-TEST_WITH(test_close_says_what_it_could_not, setup_noted, owner_teardown)
+TEST_WITH(test_close_says_what_it_could_not, setup_noted, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t start;
 
 	hold_all(o, DIRECT_HOLD_WRITES);
@@ -458,9 +448,9 @@ TEST_WITH(test_close_says_what_it_could_not, setup_noted, owner_teardown)
 
 /* Another thread waits for a transaction, and that one is not what the bound is about: neither
  * where it is the first since long, nor where one that nobody waited for came before it. */
-TEST_WITH(test_the_bound_is_not_of_those_that_are_waited_for, setup_bounded, owner_teardown)
+TEST_WITH(test_the_bound_is_not_of_those_that_are_waited_for, setup_bounded, owner_teardown,
+          struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t at;
 
 	for (unsigned before = 0; before < 2; before++) {
@@ -503,9 +493,8 @@ static void look_at_the_end(struct ps_env *env, enum ps_sleeper who)
 
 /* The keeper runs for longer than the collector. It must not raise a descriptor that may be
  * somebody else's, and no collector is begun that nobody would end. */
-TEST_WITH(test_close_leaves_nothing_to_the_keeper, setup_noted, owner_teardown)
+TEST_WITH(test_close_leaves_nothing_to_the_keeper, setup_noted, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_env_ops ops = *o->p->env->ops;
 
 	closing = o->p;

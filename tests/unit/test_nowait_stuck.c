@@ -65,10 +65,8 @@ static void reset(struct owner *o)
 }
 
 /* Whoever commits now and then gets on after as long as one that waits. */
-TEST(who_tries_again_drops_it)
+TEST(who_tries_again_drops_it, struct owner *o)
 {
-	struct owner *o = *state;
-
 	fill(o, 2);
 	o->d->now += patience(o) * 9 / 10;
 	assert_int_equal(try(o), PERSEAS_EAGAIN);
@@ -83,9 +81,8 @@ TEST(who_tries_again_drops_it)
 }
 
 /* Each transaction that it completes makes the time begin anew, also where that is not enough. */
-TEST(who_gets_on_is_not_dropped)
+TEST(who_gets_on_is_not_dropped, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_token token;
 
 	fill(o, 2);
@@ -105,9 +102,8 @@ TEST(who_gets_on_is_not_dropped)
 }
 
 /* It was in the way long ago, caught up, and is in the way again: that is another time. */
-TEST(an_old_time_does_not_count)
+TEST(an_old_time_does_not_count, struct owner *o)
 {
-	struct owner *o = *state;
 	unsigned i;
 
 	for (i = 0; i < 3; i++) {
@@ -130,10 +126,8 @@ TEST(an_old_time_does_not_count)
 }
 
 /* W need it: nothing would come of dropping it. What they do not hold is in doubt instead. */
-TEST(one_that_is_needed_stays)
+TEST(one_that_is_needed_stays, struct owner *o)
 {
-	struct owner *o = *state;
-
 	fill(o, 6);
 	for (unsigned i = 0; i < 5; i++) {
 		o->d->now += patience(o) / 2;
@@ -149,9 +143,8 @@ TEST(one_that_is_needed_stays)
 }
 
 /* One of two in the way gets on: the other is dropped, although W would not do without both. */
-TEST(one_beside_a_slow_one_is_dropped)
+TEST(one_beside_a_slow_one_is_dropped, struct owner *o)
 {
-	struct owner *o = *state;
 	unsigned i;
 
 	fill(o, 6);
@@ -169,10 +162,8 @@ TEST(one_beside_a_slow_one_is_dropped)
 
 /* Nobody commits meanwhile: the library's thread drops it, and the descriptor says that there is
  * room. It sleeps while nobody was refused anything. */
-TEST(it_is_dropped_though_nobody_tries)
+TEST(it_is_dropped_though_nobody_tries, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_true(perseas_fd(o->p) >= 0);
 	fill(o, 2);
 	reset(o);
@@ -196,10 +187,8 @@ TEST(it_is_dropped_though_nobody_tries)
 }
 
 /* The descriptor says that it got on, or that it is gone, although W hold no more than before. */
-TEST(room_is_told)
+TEST(room_is_told, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_true(perseas_fd(o->p) >= 0);
 	fill(o, 2);
 	reset(o);
@@ -218,10 +207,8 @@ TEST(room_is_told)
 }
 
 /* The collector sleeps until it is woken, and what is refused wakes it. */
-TEST(what_is_refused_wakes_the_collector)
+TEST(what_is_refused_wakes_the_collector, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_true(perseas_fd(o->p) >= 0);
 	fill(o, 2);
 	let_go(o, 1);

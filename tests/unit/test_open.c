@@ -27,9 +27,8 @@ static int create(struct owner *o)
 }
 
 /* A second store of the name, wherever the first one is. */
-TEST(test_create_refuses_what_is_there)
+TEST(test_create_refuses_what_is_there, struct owner *o)
 {
-	struct owner *o = *state;
 	unsigned before;
 
 	assert_int_equal(create(o), 0);
@@ -45,10 +44,8 @@ TEST(test_create_refuses_what_is_there)
 }
 
 /* One mirror does not answer: nothing is made on the others. */
-TEST(test_create_needs_all_mirrors)
+TEST(test_create_needs_all_mirrors, struct owner *o)
 {
-	struct owner *o = *state;
-
 	direct_crash(o->d, 1);
 	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);
 	assert_error_says(o, "sim://1");
@@ -59,9 +56,8 @@ TEST(test_create_needs_all_mirrors)
 
 /* One mirror refuses, or breaks, while the store is being made: the others are cleaned, and once it
  * is well again the store can be made. */
-TEST(test_create_is_all_or_nothing)
+TEST(test_create_is_all_or_nothing, struct owner *o)
 {
-	struct owner *o = *state;
 	struct direct_mirror *m = &o->d->mirrors[2];
 
 	memory_heap_set_limit(m->memory, 8192);
@@ -83,10 +79,8 @@ TEST(test_create_is_all_or_nothing)
 }
 
 /* The owner dies between the settling of one mirror and that of the others. */
-TEST(test_open_settles_what_create_left)
+TEST(test_open_settles_what_create_left, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 1; i < 3; i++)
 		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_SETTLE;
 	assert_int_equal(create(o), 0);
@@ -95,10 +89,8 @@ TEST(test_open_settles_what_create_left)
 }
 
 /* The first mirror breaks before it settles: what was made is withdrawn, and made again. */
-TEST(test_create_that_its_first_mirror_did_not_settle)
+TEST(test_create_that_its_first_mirror_did_not_settle, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 0; i < 3; i++)
 		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_SETTLE;
 	assert_int_equal(create(o), 0);
@@ -106,10 +98,8 @@ TEST(test_create_that_its_first_mirror_did_not_settle)
 	assert_int_equal(owner_stat(o).live, 3);
 }
 
-TEST(test_open_without_a_store)
+TEST(test_open_without_a_store, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(owner_open(o, 0), PERSEAS_ENOSTORE);
 	assert_error_says(o, "create it");
 	assert_null(o->p);
@@ -125,10 +115,8 @@ TEST(test_open_without_a_store)
 }
 
 /* Too few mirrors: which ones are missing, and what the newest state is. */
-TEST_WITH(test_open_names_the_missing, owner_setup_three, owner_teardown)
+TEST_WITH(test_open_names_the_missing, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 	owner_die(o);
 	direct_crash(o->d, 0);
@@ -147,10 +135,8 @@ TEST_WITH(test_open_names_the_missing, owner_setup_three, owner_teardown)
 }
 
 /* No mirror at all. */
-TEST_WITH(test_open_with_all_mirrors_down, owner_setup_three, owner_teardown)
+TEST_WITH(test_open_with_all_mirrors_down, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_die(o);
 	for (unsigned i = 0; i < 3; i++)
 		direct_crash(o->d, i);
@@ -160,9 +146,8 @@ TEST_WITH(test_open_with_all_mirrors_down, owner_setup_three, owner_teardown)
 }
 
 /* A live owner is not disturbed by an open that does not ask for a takeover. */
-TEST_WITH(test_busy_fences_nobody, owner_setup_three, owner_teardown)
+TEST_WITH(test_busy_fences_nobody, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_t *second = o->p;
 
 	assert_int_equal(direct_open(o->d, STORE, &o->options, &second, &o->error), PERSEAS_EBUSY);
@@ -178,10 +163,8 @@ TEST_WITH(test_busy_fences_nobody, owner_setup_three, owner_teardown)
 }
 
 /* A closed handle leaves no owner behind. */
-TEST_WITH(test_close_ends_ownership, owner_setup_three, owner_teardown)
+TEST_WITH(test_close_ends_ownership, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_close(o);
 	assert_int_equal(owner_open(o, 0), 0);
 	owner_map(o);
@@ -189,9 +172,8 @@ TEST_WITH(test_close_ends_ownership, owner_setup_three, owner_teardown)
 }
 
 /* Two stores of the same name on the mirrors given, made apart. */
-TEST(test_two_stores_of_one_name)
+TEST(test_two_stores_of_one_name, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_error error = { 0 };
 
 	for (unsigned i = 0; i < 2; i++)
@@ -204,9 +186,8 @@ TEST(test_two_stores_of_one_name)
 
 /* A mirror lost the store, and a stranger has made one of the same name there: it is left alone, at
  * the opening and after. */
-TEST_WITH(test_another_store_is_left_alone, owner_setup_three, owner_teardown)
+TEST_WITH(test_another_store_is_left_alone, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_options options = o->options;
 	struct ps_error error = { 0 };
 	perseas_t *stranger;
@@ -230,9 +211,8 @@ TEST_WITH(test_another_store_is_left_alone, owner_setup_three, owner_teardown)
 }
 
 /* The list leaves out mirrors: the roster names them, and they are asked, where they answer. */
-TEST_WITH(test_list_and_roster_differ, owner_setup_three, owner_teardown)
+TEST_WITH(test_list_and_roster_differ, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	struct ps_error error = { 0 };
 	perseas_t *p;
 
@@ -257,10 +237,8 @@ TEST_WITH(test_list_and_roster_differ, owner_setup_three, owner_teardown)
 
 /* Both commit slots of a mirror are wrecked: the others are enough, and it is mended; on all of
  * them, nothing can be done. */
-TEST_WITH(test_damaged_images, owner_setup_three, owner_teardown)
+TEST_WITH(test_damaged_images, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 	owner_die(o);
 	memset(memory_heap_piece(o->d->mirrors[0].memory, STORE, "log.1", NULL), 0xff, PS_PAGE);
@@ -285,12 +263,10 @@ TEST_WITH(test_damaged_images, owner_setup_three, owner_teardown)
 }
 
 /* An operator accepts the state of the one mirror that is left, in so many words. */
-TEST(test_accepted_state)
+TEST(test_accepted_state, struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_free(o);
-	*state = o = owner_new(2);
+	*unit_state = o = owner_new(2);
 	o->options.acks = 1;
 	owner_begin(o);
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
@@ -373,7 +349,7 @@ static void assert_salvaged(struct owner *o)
 TEST(test_accepted_state_on_too_few)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
-		struct owner *o = one_is_left(state, 2, lost);
+		struct owner *o = one_is_left(unit_state, 2, lost);
 
 		o->options.accept_epoch = 1;
 		o->options.accept_seq = 1;
@@ -396,7 +372,7 @@ TEST(test_accepted_state_on_too_few)
 TEST(test_all_acks_and_most_lost)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
-		struct owner *o = one_is_left(state, 3, lost);
+		struct owner *o = one_is_left(unit_state, 3, lost);
 
 		assert_refused_whole(o);
 		assert_error_says(o, "1 of 3 mirrors hold the newest state of store 'bank', and 3 "
@@ -410,13 +386,11 @@ TEST(test_all_acks_and_most_lost)
 
 /* The accepted state was adopted when a session broke: the next attempt finds it under this
  * handle's own epoch, and goes on with it. */
-TEST(test_accepted_state_survives_a_break)
+TEST(test_accepted_state_survives_a_break, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned writes = 0; writes < 4; writes++) {
 		owner_free(o);
-		*state = o = owner_new(3);
+		*unit_state = o = owner_new(3);
 		o->options.acks = 1;
 		owner_begin(o);
 		assert_int_equal(owner_put(o, 0, 10, 1), 0);
@@ -439,9 +413,8 @@ static void break_confirm(void *arg)
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
 }
 
-TEST_WITH(test_open_gives_up_in_time, owner_setup_three, owner_teardown)
+TEST_WITH(test_open_gives_up_in_time, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t before;
 
 	owner_die(o);
@@ -459,14 +432,13 @@ TEST_WITH(test_open_gives_up_in_time, owner_setup_three, owner_teardown)
 
 /* A session breaks at every request of an open in turn, its answer lost or not: the open begins
  * again and ends well, and nothing of what was there is lost. */
-TEST_WITH(test_open_survives_every_break, owner_setup_three, owner_teardown)
+TEST_WITH(test_open_survives_every_break, owner_setup_three, owner_teardown, struct owner *o)
 {
 	static const int requests[] = {
 		PERSEAS__REQUEST__BODY_STATUS,
 		PERSEAS__REQUEST__BODY_CLAIM,
 		PERSEAS__REQUEST__BODY_CONFIRM,
 	};
-	struct owner *o = *state;
 
 	for (unsigned i = 0; i < 3 * 3 * 2; i++) {
 		struct direct_mirror *m = &o->d->mirrors[i % 3];
@@ -484,10 +456,8 @@ TEST_WITH(test_open_survives_every_break, owner_setup_three, owner_teardown)
 }
 
 /* The thread that watches the mirrors cannot be had. */
-TEST_WITH(test_open_without_a_thread, owner_setup_three, owner_teardown)
+TEST_WITH(test_open_without_a_thread, owner_setup_three, owner_teardown, struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_close(o);
 	o->d->no_threads = true;
 	assert_int_equal(owner_open(o, 0), PERSEAS_ESYSTEM);

@@ -62,10 +62,9 @@ static void order_cancel(struct owner *o, const char *mirror)
 
 /* The mirror that is to join tells that the change is to be taken back, while the application waits
  * for that very mirror to make a segment: it takes part in that to its end, and leaves after it. */
-TEST(test_an_order_ends_no_session_that_is_waited_for)
+TEST(test_an_order_ends_no_session_that_is_waited_for, struct owner *o)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
-	struct owner *o = *state;
 	struct perseas *p = o->p;
 	void *addr;
 
@@ -101,10 +100,9 @@ static void hear(struct owner *o)
 }
 
 /* A mirror tells of the order until it was told what became of it, and so once more after that. */
-TEST(test_an_order_that_is_told_again_is_obeyed_once)
+TEST(test_an_order_that_is_told_again_is_obeyed_once, struct owner *o)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
-	struct owner *o = *state;
 	struct perseas *p = o->p;
 
 	assert_int_equal(owner_change(o, &wanted), 0);
@@ -137,10 +135,8 @@ static void hear_until_told(struct owner *o, unsigned mirror)
 
 /* The mirror that passed an order on died before its end was told, and another one is given the
  * order when the next one was carried out already. Its end is told there, and it takes others. */
-TEST(test_an_end_is_told_when_others_came_since)
+TEST(test_an_end_is_told_when_others_came_since, struct owner *o)
 {
-	struct owner *o = *state;
-
 	order(o, "sim://1", 'a', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://4");
 	hear_until_told(o, 1);
 	order(o, "sim://2", 'b', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://0");
@@ -172,10 +168,9 @@ static void keep_and_hear(void *arg)
 	pthread_mutex_lock(&o->p->lock);
 }
 
-TEST(test_whoever_waits_sees_the_end_of_its_own_change)
+TEST(test_whoever_waits_sees_the_end_of_its_own_change, struct owner *o)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
-	struct owner *o = *state;
 
 	order(o, "sim://2", 'b', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://0");
 	o->d->on_pause = keep_and_hear;

@@ -103,9 +103,8 @@ static void make_large(struct owner *o)
 }
 
 /* At 64 KiB a second a segment takes longer than a minute. */
-TEST(test_a_slow_link_takes_its_time)
+TEST(test_a_slow_link_takes_its_time, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t began;
 	uint8_t *bytes;
 
@@ -136,14 +135,14 @@ static void leave(struct owner *o, uint64_t rate)
 	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_DOWN);
 }
 
-TEST(test_a_mirror_that_gives_nothing_is_left)
+TEST(test_a_mirror_that_gives_nothing_is_left, struct owner *o)
 {
-	leave(*state, 0);
+	leave(o, 0);
 }
 
-TEST(test_a_link_that_trickles_is_left)
+TEST(test_a_link_that_trickles_is_left, struct owner *o)
 {
-	leave(*state, 1000);
+	leave(o, 1000);
 }
 
 /* What came, in its order. */
@@ -162,11 +161,10 @@ static void note_write(void *arg, const struct direct_write *write)
 
 /* F1: a transaction that a renewal sends again is cut, too, where it is large: its record is there
  * before its ranges, the slot after them, and every byte once. */
-TEST(test_a_chain_that_is_cut_keeps_its_order)
+TEST(test_a_chain_that_is_cut_keeps_its_order, struct owner *o)
 {
 	enum { STRIDE = PS_COPY_PART, COUNT = 6 };
 	static const uint32_t lengths[COUNT] = { 100, 5 * STRIDE / 2, 7, 20, STRIDE - 8, 9 };
-	struct owner *o = *state;
 	struct came came = { .count = 0 };
 	const struct direct_tap tap = { .write = note_write, .arg = &came };
 	uint8_t *bytes = malloc(LARGE);

@@ -68,9 +68,8 @@ static void commit_without_pause(struct fixture *f)
 }
 
 /* It is slower than the owner, and is live all the time; status says so. */
-TEST(test_a_slow_mirror_is_kept)
+TEST(test_a_slow_mirror_is_kept, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct perseas_mirror_stat stat;
 
 	slow_down(f, true);
@@ -90,10 +89,8 @@ TEST(test_a_slow_mirror_is_kept)
 }
 
 /* An owner that does not want to wait is not held up, and the mirror is dropped. */
-TEST_WITH(test_without_pacing_it_is_dropped, setup_off, teardown)
+TEST_WITH(test_without_pacing_it_is_dropped, setup_off, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	slow_down(f, true);
 	commit_without_pause(f);
 	assert_true(owner_stat(f->o).dropped > 0);
@@ -103,9 +100,8 @@ TEST_WITH(test_without_pacing_it_is_dropped, setup_off, teardown)
 }
 
 /* One that takes nothing any more holds one commit up, once, for no longer than was said. */
-TEST(test_a_dead_mirror_stops_no_commits)
+TEST(test_a_dead_mirror_stops_no_commits, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const uint64_t start = f->o->d->now;
 	const uint64_t most = (uint64_t)f->o->p->options.pace_ms * 1000000;
 
@@ -120,9 +116,8 @@ TEST(test_a_dead_mirror_stops_no_commits)
 }
 
 /* The other one is gone, so that W need it: it is not dropped, however long it takes nothing. */
-TEST(test_a_mirror_that_is_needed_is_not_dropped)
+TEST(test_a_mirror_that_is_needed_is_not_dropped, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const struct perseas *p = f->o->p;
 
 	slow_down(f, false);
@@ -141,9 +136,8 @@ TEST(test_a_mirror_that_is_needed_is_not_dropped)
 
 /* It is being copied whole, and cannot keep up with the transactions that it is sent meanwhile: it
  * becomes live all the same. */
-TEST(test_a_slow_mirror_is_copied_whole)
+TEST(test_a_slow_mirror_is_copied_whole, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	make_stale(f, 1);

@@ -79,9 +79,8 @@ static unsigned prove(struct owner *o, const struct ps_warm_point *point, bool *
 	return counting.reads;
 }
 
-TEST(test_one_mirror_shows_it)
+TEST(test_one_mirror_shows_it, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const struct ps_warm_point point = note_point(f);
 	struct ps_warm_point other = point;
 	bool proven;
@@ -94,9 +93,8 @@ TEST(test_one_mirror_shows_it)
 	assert_false(proven);
 }
 
-TEST(test_what_no_log_can_have_is_not_looked_for)
+TEST(test_what_no_log_can_have_is_not_looked_for, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_warm_point point = note_point(f);
 	bool proven;
 
@@ -112,9 +110,8 @@ TEST(test_what_no_log_can_have_is_not_looked_for)
 }
 
 /* That is of this mirror alone. */
-TEST(test_a_damaged_log_is_read_from_another_mirror)
+TEST(test_a_damaged_log_is_read_from_another_mirror, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const struct ps_warm_point point = note_point(f);
 	bool proven;
 
@@ -125,9 +122,8 @@ TEST(test_a_damaged_log_is_read_from_another_mirror)
 }
 
 /* A read that fails takes the link with it, and commits need the others. */
-TEST(test_a_read_that_fails_costs_one_link)
+TEST(test_a_read_that_fails_costs_one_link, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const struct ps_warm_point point = note_point(f);
 	bool proven;
 

@@ -42,10 +42,8 @@ static void expect_refusal(const struct mirror *mirror, const char *who, const c
 }
 
 /* Two stores each: one more is refused, to one who has two, wherever they are in their making. */
-TEST(stores_are_counted_by_who_created_them)
+TEST(stores_are_counted_by_who_created_them, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
-
 	set_rules(mirror, "limit * stores 2");
 	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
 	assert_int_equal(create(mirror, "uid:7", "b", 2), 0);
@@ -59,10 +57,8 @@ TEST(stores_are_counted_by_who_created_them)
 }
 
 /* Somebody else's daemon starts again: the header knows who made what. */
-TEST(the_creator_survives_a_restart)
+TEST(the_creator_survives_a_restart, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
-
 	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
 	mirror_restart(mirror);
 	assert_string_equal(mirror_header(mirror, "a")->creator, "uid:7");
@@ -72,9 +68,8 @@ TEST(the_creator_survives_a_restart)
 }
 
 /* Up to the last byte: logs, and segments that another owner adds. */
-TEST(memory_is_counted_to_the_last_byte)
+TEST(memory_is_counted_to_the_last_byte, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner;
 	char text[128];
 
@@ -95,9 +90,8 @@ TEST(memory_is_counted_to_the_last_byte)
 }
 
 /* An image beside another is there together with it, and counts beside it. */
-TEST(an_image_beside_counts_as_well)
+TEST(an_image_beside_counts_as_well, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
 	struct peer owner;
@@ -137,9 +131,8 @@ static void keep_piece(struct mirror *mirror, const char *name, struct piece *pi
 
 /* Owners that live are fenced one after the other, and keep the memory that they were given: the
  * first copy is allowed, and no second one while the first owner has not ended. */
-TEST(memory_that_owners_keep_is_counted)
+TEST(memory_that_owners_keep_is_counted, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owners[3];
 	struct piece kept;
 	char text[128];
@@ -163,9 +156,8 @@ TEST(memory_that_owners_keep_is_counted)
 }
 
 /* An owner makes a store anew, which it did not create: whose it is now. */
-TEST(a_store_made_anew_is_its_owners)
+TEST(a_store_made_anew_is_its_owners, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
 	struct peer owner;
@@ -197,9 +189,8 @@ TEST(a_store_made_anew_is_its_owners)
 }
 
 /* One session each: the second is refused before anybody is fenced, one's own is no second. */
-TEST(sessions_are_counted_by_who_holds_them)
+TEST(sessions_are_counted_by_who_holds_them, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second, other;
 
 	set_rules(mirror, "allow * all\nlimit uid:7 sessions 1");
@@ -221,9 +212,8 @@ TEST(sessions_are_counted_by_who_holds_them)
 }
 
 /* A quota that is below what is there takes nothing away. */
-TEST(a_quota_that_shrinks_takes_nothing_away)
+TEST(a_quota_that_shrinks_takes_nothing_away, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner;
 
 	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);

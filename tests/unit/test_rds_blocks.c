@@ -12,9 +12,8 @@ const struct unit_fixture unit_fixture = { rds_rig_setup, rds_rig_teardown };
 enum { THREADS = 4, TURNS = 60, HELD = 6 };
 
 /* With NULL each change is committed by itself, in the order of calls; rvm_flush makes it last. */
-TEST(blocks_survive_their_process)
+TEST(blocks_survive_their_process, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char **place, *kept, *gone;
 	rvm_tid_t tid;
 	int err;

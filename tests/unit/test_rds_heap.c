@@ -8,9 +8,8 @@
 
 const struct unit_fixture unit_fixture = { rds_rig_setup, rds_rig_teardown };
 
-TEST_WITH(heaps_are_made_loaded_and_unloaded, rvm_rig_setup, rds_rig_teardown)
+TEST_WITH(heaps_are_made_loaded_and_unloaded, rvm_rig_setup, rds_rig_teardown, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char *place = NULL;
 	int err = 1;
 
@@ -40,9 +39,8 @@ TEST_WITH(heaps_are_made_loaded_and_unloaded, rvm_rig_setup, rds_rig_teardown)
 	assert_int_equal(rds_rig_check(), 0);
 }
 
-TEST_WITH(shapes_that_cannot_be_are_refused, rvm_rig_setup, rds_rig_teardown)
+TEST_WITH(shapes_that_cannot_be_are_refused, rvm_rig_setup, rds_rig_teardown, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	const struct {
 		rvm_length_t length, lists, chunk;
 		int code;
@@ -69,9 +67,8 @@ TEST_WITH(shapes_that_cannot_be_are_refused, rvm_rig_setup, rds_rig_teardown)
 }
 
 /* In a region that the program mapped: anywhere, as a heap has no addresses in it. */
-TEST_WITH(heaps_are_made_in_regions, rvm_rig_setup, rds_rig_teardown)
+TEST_WITH(heaps_are_made_in_regions, rvm_rig_setup, rds_rig_teardown, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_tid_t tid;
 	int err;
 
@@ -107,9 +104,8 @@ TEST_WITH(heaps_are_made_in_regions, rvm_rig_setup, rds_rig_teardown)
 }
 
 /* A head that says more than there is leads nowhere. */
-TEST(heads_that_lie_are_refused)
+TEST(heads_that_lie_are_refused, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	struct ps_rds_head *head = (struct ps_rds_head *)RDS_AT;
 	const struct ps_rds_head good = *head;
 	int err;
@@ -167,9 +163,8 @@ TEST(static_data_keeps_the_heap)
 }
 
 /* All that is meant is freed, or nothing; and an intention by itself changes nothing. */
-TEST(intentions_are_kept_together)
+TEST(intentions_are_kept_together, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	intentionList_t list = { 0 };
 	char *blocks[STARTSIZE + 1], *other;
 
@@ -201,9 +196,8 @@ TEST(intentions_are_kept_together)
 }
 
 /* Mirrors that do not answer: the blocks are freed here, and who tries again frees nobody's. */
-TEST(intentions_in_doubt_are_done)
+TEST(intentions_in_doubt_are_done, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	intentionList_t list = { 0 };
 	char *block;
 
@@ -224,9 +218,8 @@ TEST(intentions_in_doubt_are_done)
 	assert_int_equal(rds_rig_check(), 1);
 }
 
-TEST(counts_are_kept_and_cleared)
+TEST(counts_are_kept_and_cleared, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rds_stats_t stats;
 	int err;
 

@@ -8,9 +8,8 @@
 
 const struct unit_fixture unit_fixture = { rvm_rig_setup, rds_rig_teardown };
 
-TEST(regions_come_where_they_were)
+TEST(regions_come_where_they_were, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_def_t defs[3] = { { .length = 2 * RVM_PAGE, .vmaddr = RDS_AT },
 		                     { .length = RVM_PAGE },
 		                     { .length = RVM_PAGE, .vmaddr = RDS_AT + 4 * RVM_PAGE } };
@@ -50,9 +49,8 @@ TEST(regions_come_where_they_were)
 }
 
 /* What was mapped before a region that cannot be is not left behind. */
-TEST(half_a_load_is_taken_back)
+TEST(half_a_load_is_taken_back, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_def_t defs[2] = { { .length = RVM_PAGE, .vmaddr = RDS_AT },
 		                     { .length = RVM_PAGE, .vmaddr = RDS_AT + 4 * RVM_PAGE } };
 	rvm_region_def_t *got = NULL;
@@ -71,9 +69,8 @@ TEST(half_a_load_is_taken_back)
 	assert_rvm(rvm_release_segment(count, &got));
 }
 
-TEST(bad_regions_are_refused)
+TEST(bad_regions_are_refused, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	const struct {
 		rvm_region_def_t defs[2];
 		rvm_return_t code;
@@ -117,9 +114,8 @@ static void put_word(struct rvm_rig *rig, rvm_length_t at, uint64_t value, uint6
 	assert_rvm(rvm_unmap(&page));
 }
 
-TEST(load_maps_that_lie_are_refused)
+TEST(load_maps_that_lie_are_refused, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_def_t defs[2] = { { .length = RVM_PAGE, .vmaddr = RDS_AT },
 		                     { .length = RVM_PAGE } };
 	const struct {
@@ -155,9 +151,8 @@ TEST(load_maps_that_lie_are_refused)
 
 /* Memory of the program's, all of the region or a page of it, is not replaced by what a load map
  * says: whoever wrote that could put anything there. */
-TEST(memory_of_the_programs_stays)
+TEST(memory_of_the_programs_stays, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_def_t defs[2] = { { .length = RVM_PAGE }, { .length = 3 * RVM_PAGE } };
 	rvm_region_def_t *got = NULL;
 	unsigned long count;

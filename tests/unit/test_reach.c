@@ -157,9 +157,8 @@ static int send_all(struct fixture *f, struct ps_fetched *fetched)
 	return ps_reach_answer(&f->reach, fetched);
 }
 
-TEST(test_an_answer_in_pieces)
+TEST(test_an_answer_in_pieces, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 
 	add_hello(f);
@@ -179,10 +178,9 @@ TEST(test_an_answer_in_pieces)
 }
 
 /* Who waits for one piece does not wait until the kernel has cleared a large page for it. */
-TEST(test_one_piece_takes_no_large_page)
+TEST(test_one_piece_takes_no_large_page, struct fixture *f)
 {
 	unsigned char is_there[PS_REACH_BLOCK / PS_PAGE];
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 
 	add_hello(f);
@@ -196,9 +194,8 @@ TEST(test_one_piece_takes_no_large_page)
 }
 
 /* All of a long answer is there: somebody may wait for another mirror's meanwhile. */
-TEST(test_a_long_answer_is_taken_in_turns)
+TEST(test_a_long_answer_is_taken_in_turns, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 
 	add_hello(f);
@@ -252,9 +249,8 @@ static int give(struct fixture *f)
 	return rc;
 }
 
-TEST(test_pieces_lie_side_by_side)
+TEST(test_pieces_lie_side_by_side, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const uint8_t *end;
 
 	ask_for(f, LONG);
@@ -273,13 +269,11 @@ TEST(test_pieces_lie_side_by_side)
 }
 
 /* One is too long, one too short, one is missing. */
-TEST(test_pieces_that_are_not_whole)
+TEST(test_pieces_that_are_not_whole, struct fixture *f)
 {
 	const size_t seconds[] = { PS_REACH_BULK + 1, PS_REACH_BULK - 1, 0 };
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct fixture *f = *state;
-
 		ask_for(f, LONG);
 		add_piece(f, 2, PS_REACH_BULK, 1);
 		if (seconds[i])
@@ -287,15 +281,13 @@ TEST(test_pieces_that_are_not_whole)
 		else
 			add_status(f, 3);
 		assert_int_equal(give(f), -1);
-		teardown(state);
-		setup(state);
+		f = unit_begin_again();
 	}
 }
 
 /* As much as fits into a message, for the last piece of the block. */
-TEST(test_nothing_is_put_behind_the_block)
+TEST(test_nothing_is_put_behind_the_block, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const uint8_t *behind = f->reach.block + PS_REACH_BLOCK;
 
 	ask_for(f, PS_REACH_BLOCK);
@@ -309,9 +301,8 @@ TEST(test_nothing_is_put_behind_the_block)
 		assert_int_equal(*behind, 0);
 }
 
-TEST(test_a_refusal)
+TEST(test_a_refusal, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 
 	add_hello(f);
@@ -320,9 +311,8 @@ TEST(test_a_refusal)
 	assert_int_equal(send_all(f, &fetched), -1);
 }
 
-TEST(test_another_order)
+TEST(test_another_order, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 
 	add_hello(f);
@@ -330,9 +320,8 @@ TEST(test_another_order)
 	assert_int_equal(send_all(f, &fetched), -1);
 }
 
-TEST(test_an_answer_to_another_request)
+TEST(test_an_answer_to_another_request, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 
 	add_hello(f);
@@ -340,9 +329,8 @@ TEST(test_an_answer_to_another_request)
 	assert_int_equal(send_all(f, &fetched), -1);
 }
 
-TEST(test_the_connection_ends)
+TEST(test_the_connection_ends, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 
 	add_hello(f);
@@ -352,39 +340,35 @@ TEST(test_the_connection_ends)
 	assert_int_equal(ps_reach_answer(&f->reach, &fetched), -1);
 }
 
-TEST(test_another_version)
+TEST(test_another_version, struct fixture *f)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION + 1 };
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 
 	add(f, &hello, sizeof(hello));
 	assert_int_equal(send_all(f, &fetched), -1);
 }
 
-TEST(test_lengths_that_cannot_be)
+TEST(test_lengths_that_cannot_be, struct fixture *f)
 {
 	const uint32_t lengths[] = { 0, PS_MESSAGE_MAX + 1, UINT32_MAX };
 
 	for (unsigned i = 0; i < 3; i++) {
 		struct ps_fetched fetched;
-		struct fixture *f = *state;
 
 		add_hello(f);
 		add(f, &lengths[i], sizeof(lengths[i]));
 		assert_int_equal(send_all(f, &fetched), -1);
-		teardown(state);
-		setup(state);
+		f = unit_begin_again();
 	}
 }
 
 /* Bytes of a good answer are changed at random: it is taken, waited for or given up. */
-TEST(test_anything)
+TEST(test_anything, struct fixture *f)
 {
 	srand(1);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		struct ps_fetched fetched;
-		struct fixture *f = *state;
 		int rc;
 
 		add_hello(f);
@@ -396,8 +380,7 @@ TEST(test_anything)
 				(uint8_t)(1 << rand() % 8);
 		rc = send_all(f, &fetched);
 		assert_true(rc >= -1 && rc <= 1);
-		teardown(state);
-		setup(state);
+		f = unit_begin_again();
 	}
 }
 
@@ -448,9 +431,8 @@ static int ask_at(struct fixture *f, int listener)
 }
 
 /* It refuses at once, or its family is unknown here: the other one's turn, then its own again. */
-TEST(test_an_address_that_refuses)
+TEST(test_an_address_that_refuses, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_way way = { 0 };
 	int refuses = add_address(&way), listens = add_address(&way);
 
@@ -468,9 +450,8 @@ TEST(test_an_address_that_refuses)
 	close(listens);
 }
 
-TEST(test_a_port_that_refuses)
+TEST(test_a_port_that_refuses, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_way way = { 0 };
 	int refuses = add_port(&way), listens = add_address(&way);
 
@@ -491,10 +472,9 @@ TEST(test_a_port_that_refuses)
 }
 
 /* The first says nothing, and is given up. Where a mirror has spoken, that address is kept. */
-TEST(test_an_address_that_never_answers)
+TEST(test_an_address_that_never_answers, struct fixture *f)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 	struct ps_way way = { 0 };
 	int silent = add_address(&way), speaks = add_address(&way), fd;
@@ -530,11 +510,10 @@ static void poll_until(struct fixture *f, int readable)
 
 /* It hangs up, as it knows no ranges of versions; all that it was asked comes once more. The next
  * connection begins with what it understands. */
-TEST(test_a_mirror_of_the_version_before)
+TEST(test_a_mirror_of_the_version_before, struct fixture *f)
 {
 	const struct ps_control_hello answer = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
 	struct ps_control_hello hello;
-	struct fixture *f = *state;
 	struct ps_fetched fetched;
 	struct ps_way way = { 0 };
 	int speaks = add_address(&way), fd, first;

@@ -144,9 +144,8 @@ static void assert_fenced(struct fixture *f)
 }
 
 /* One mirror was claimed by an owner that got no further. */
-TEST(test_a_dead_claimer_strands_no_mirror)
+TEST(test_a_dead_claimer_strands_no_mirror, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const uint64_t before = owner_stat(f->o).epoch;
 
 	claim_one_and_die(f, 1);
@@ -164,9 +163,8 @@ TEST_ALSO(test_a_dead_claimer_strands_no_mirror, setup_direct, teardown);
 
 /* All were, while a commit was on its way and another transaction was open: the one becomes
  * durable, and the other one can be committed. */
-TEST(test_doubt_ends_and_transactions_stay_open)
+TEST(test_doubt_ends_and_transactions_stay_open, struct fixture *f)
 {
-	struct fixture *f = *state;
 	perseas_tx_t *open;
 
 	assert_int_equal(put_big(f, 0, 50, 3), 0);
@@ -190,9 +188,8 @@ TEST(test_doubt_ends_and_transactions_stay_open)
 TEST_ALSO(test_doubt_ends_and_transactions_stay_open, setup_direct, teardown);
 
 /* What was published is in doubt, too: no ring has its contents. */
-TEST(test_a_publishing_in_doubt_is_durable)
+TEST(test_a_publishing_in_doubt_is_durable, struct fixture *f)
 {
-	struct fixture *f = *state;
 	void *addr;
 
 	assert_int_equal(perseas_map(f->o->p, "new", 100, &addr), 0);
@@ -217,9 +214,8 @@ TEST(test_a_publishing_in_doubt_is_durable)
 
 /* Who claimed a mirror lives: nothing happens while W do without it, and when he has gone the
  * mirror is taken back. */
-TEST(test_a_claimer_that_lives_is_left_alone)
+TEST(test_a_claimer_that_lives_is_left_alone, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct claim claim = claim_alone(f, 1, 5);
 
 	assert_int_equal(put_big(f, 10, 500, 1), 0);
@@ -234,9 +230,8 @@ TEST(test_a_claimer_that_lives_is_left_alone)
 }
 
 /* W cannot be had without those that he has. */
-TEST(test_a_claimer_of_too_many_has_the_store)
+TEST(test_a_claimer_of_too_many_has_the_store, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct claim claim = claim_alone(f, 1, 5), other = claim_alone(f, 2, 5);
 
 	assert_int_equal(put_big(f, 10, 500, 1), PERSEAS_EINDOUBT);
@@ -256,10 +251,8 @@ static void assert_cannot_renew(struct fixture *f)
 }
 
 /* Another owner adopted the store on one mirror only, and died: he may have shown it. */
-TEST(test_an_adopted_store_is_anothers)
+TEST(test_an_adopted_store_is_anothers, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	adopt_one_and_die(f);
 	assert_cannot_renew(f);
 }
@@ -270,10 +263,8 @@ static int setup_any_acks(void **state)
 }
 
 /* W = 1, so that R is all: the one that another adopted is away, and no other knows of it. */
-TEST_WITH(test_fewer_than_r_decide_nothing, setup_any_acks, teardown)
+TEST_WITH(test_fewer_than_r_decide_nothing, setup_any_acks, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	adopt_one_and_die(f);
 	direct_crash(f->o->d, 0);
 	assert_true(put_big(f, 10, 500, 1) < 0);
@@ -328,9 +319,8 @@ static void note_end(void *arg, unsigned mirror, unsigned session)
 }
 
 /* All that were claimed say that they still are, before any is written to. */
-TEST(test_all_confirm_before_the_first_adoption)
+TEST(test_all_confirm_before_the_first_adoption, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct order order = { 0 };
 	const struct direct_tap tap = { &order, note_request, note_write, note_end };
 
@@ -345,9 +335,8 @@ TEST(test_all_confirm_before_the_first_adoption)
 }
 
 /* The claim of one would leave the others where a third owner could claim them below it. */
-TEST(test_all_are_claimed_again)
+TEST(test_all_are_claimed_again, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct order order = { .above = owner_stat(f->o).epoch };
 	const struct direct_tap tap = { &order, note_request, note_write, note_end };
 
@@ -362,9 +351,8 @@ TEST(test_all_are_claimed_again)
 
 /* Two of three break when they are adopted on: the owner does not go on with one, and claims all
  * again under a higher epoch. */
-TEST(test_it_goes_on_with_w_only)
+TEST(test_it_goes_on_with_w_only, struct fixture *f)
 {
-	struct fixture *f = *state;
 	uint64_t tried;
 
 	claim_all_and_die(f);
@@ -384,9 +372,8 @@ TEST(test_it_goes_on_with_w_only)
 TEST_ALSO(test_it_goes_on_with_w_only, setup_direct, teardown);
 
 /* While it holds no claims, nothing is sent: a commit waits, and is refused in the end. */
-TEST(test_commits_are_held_back)
+TEST(test_commits_are_held_back, struct fixture *f)
 {
-	struct fixture *f = *state;
 	perseas_tx_t *open;
 	void *addr;
 
@@ -411,9 +398,8 @@ TEST(test_commits_are_held_back)
 }
 
 /* An attempt reaches nobody, and then another owner has the same epoch, adopts, and dies. */
-TEST(test_an_epoch_that_was_only_tried_is_not_its_own)
+TEST(test_an_epoch_that_was_only_tried_is_not_its_own, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct perseas_options options = f->o->options;
 	perseas_t *second;
 
@@ -436,9 +422,8 @@ TEST(test_an_epoch_that_was_only_tried_is_not_its_own)
 
 /* An attempt adopts on two mirrors and breaks. The third one has a slot of the same epoch, of
  * another owner: memory that was lost can bring two to the same epoch. */
-TEST(test_an_epoch_that_it_wrote_elsewhere_is_not_its_own)
+TEST(test_an_epoch_that_it_wrote_elsewhere_is_not_its_own, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_slot *slots;
 	struct session *session;
 	struct claim claim;
@@ -466,9 +451,8 @@ TEST(test_an_epoch_that_it_wrote_elsewhere_is_not_its_own)
 }
 
 /* Who saves a store takes it from its owner, for good, though he changes nothing. */
-TEST(test_a_salvage_ends_the_owner)
+TEST(test_a_salvage_ends_the_owner, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct perseas_options options = f->o->options;
 	perseas_t *second;
 
@@ -479,10 +463,8 @@ TEST(test_a_salvage_ends_the_owner)
 }
 
 /* The claim comes while another mirror is being copied: that begins again afterwards. */
-TEST(test_a_copy_begins_again)
+TEST(test_a_copy_begins_again, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	make_stale(f, 2);
 	owner_keep(f->o, 2, PERSEAS_MIRROR_RESYNCING);
 	claim_one_and_die(f, 1);
@@ -515,14 +497,13 @@ static void overlook(void *arg, const struct direct_write *write)
 
 /* A claimer dies at each of its requests, answered or not: the owner goes on with everything, or
  * the next one finds everything that was acknowledged. */
-TEST(test_claimers_that_die_anywhere)
+TEST(test_claimers_that_die_anywhere, struct fixture *f)
 {
 	static const int kinds[] = {
 		PERSEAS__REQUEST__BODY_STATUS,
 		PERSEAS__REQUEST__BODY_CLAIM,
 		PERSEAS__REQUEST__BODY_CONFIRM,
 	};
-	struct fixture *f = *state;
 	struct perseas_options options = f->o->options;
 	const struct direct_tap tap = { f->o->d, lapse, overlook, note_end };
 	unsigned renewed = 0, fenced = 0;

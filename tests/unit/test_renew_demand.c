@@ -113,10 +113,8 @@ static void renew(struct fixture *f, bool fetches)
 }
 
 /* Fetched before, and changed since; fetched afterwards. */
-TEST(test_memory_comes_before_and_after)
+TEST(test_memory_comes_before_and_after, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	fetch_some(f, 7);
 	assert_int_equal(put_big(f, 10, 500, 77), 0);
 	claim_all_and_die(f->o);
@@ -130,10 +128,8 @@ TEST(test_memory_comes_before_and_after)
 }
 
 /* All mirrors would answer, at every step of the renewal. */
-TEST(test_nothing_is_fetched_meanwhile)
+TEST(test_nothing_is_fetched_meanwhile, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	fetch_some(f, 7);
 	claim_all_and_die(f->o);
 	pager_gate.mirrors = 7;
@@ -145,10 +141,8 @@ TEST(test_nothing_is_fetched_meanwhile)
 
 /* Asked under the epoch before, and answered when the mirror is promised to this owner again: the
  * promise of another owner was in between. */
-TEST(test_what_spans_a_renewal_counts_for_nothing)
+TEST(test_what_spans_a_renewal_counts_for_nothing, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	fetch_some(f, 7);
 	pager_gate.mirrors = pager_gate.held = 1;
 	pager_direct_turns(f->o->d, 600);
@@ -165,9 +159,8 @@ TEST(test_what_spans_a_renewal_counts_for_nothing)
 
 /* It missed what the ring does not hold any more, and W can be had without it: it is claimed, and
  * not adopted on. Its slot is of the epoch before. */
-TEST(test_a_mirror_without_a_slot_of_the_epoch_is_no_source)
+TEST(test_a_mirror_without_a_slot_of_the_epoch_is_no_source, struct fixture *f)
 {
-	struct fixture *f = *state;
 	Perseas__Header *header;
 
 	fetch_some(f, 7);
@@ -190,9 +183,9 @@ TEST(test_a_mirror_without_a_slot_of_the_epoch_is_no_source)
 
 /* W cannot be had without a mirror that missed what the ring does not hold any more, so the renewal
  * copies all of it there: what is missing here from a mirror that has it. */
-TEST_WITH(test_what_is_missing_is_copied_from_a_mirror, setup_all_three, teardown)
+TEST_WITH(test_what_is_missing_is_copied_from_a_mirror, setup_all_three, teardown,
+          struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	fetch_some(f, 7);

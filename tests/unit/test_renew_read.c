@@ -87,9 +87,8 @@ static void fall_behind(struct fixture *f)
 	come_back_late(f, 2);
 }
 
-TEST(test_a_link_that_breaks_counts_for_nothing)
+TEST(test_a_link_that_breaks_counts_for_nothing, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	fall_behind(f);

@@ -8,9 +8,8 @@ const struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Transactions all over the image between any two chunks, also ones that are open all the while:
  * the image ends as the committed state. */
-TEST(test_transactions_go_on)
+TEST(test_transactions_go_on, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	perseas_tx_t *kept, *dropped;
 	struct perseas_mirror_stat stat;
@@ -53,9 +52,8 @@ TEST_ALSO(test_transactions_go_on, setup_direct, teardown);
 /* Two mirrors of three are behind at once: the one that is left cannot acknowledge alone, and
  * they are copied one after the other. The first is made beside, for nobody has a whole image but
  * one (I8). */
-TEST(test_one_after_the_other)
+TEST(test_one_after_the_other, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	make_stale(f, 1);
@@ -84,9 +82,8 @@ static uint64_t generation(struct fixture *f, unsigned mirror)
 }
 
 /* In place, where W others hold all; beside, where what the mirror has may be needed (I8). */
-TEST(test_in_place_only_where_it_harms_nobody)
+TEST(test_in_place_only_where_it_harms_nobody, struct fixture *f)
 {
-	struct fixture *f = *state;
 	uint64_t before = generation(f, 1);
 	Perseas__Header *header;
 
@@ -113,9 +110,8 @@ static void assert_beside(struct fixture *f, unsigned mirror)
 	perseas__header__free_unpacked(header, NULL);
 }
 
-TEST_WITH(test_beside_where_it_may_be_needed, setup_two, teardown)
+TEST_WITH(test_beside_where_it_may_be_needed, setup_two, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	uint64_t before = generation(f, 1);
 
@@ -129,9 +125,8 @@ TEST_WITH(test_beside_where_it_may_be_needed, setup_two, teardown)
 }
 
 /* W = 2 of 3: two have all that mirror 1 has, but one of them is down and may have lost it (I8). */
-TEST(test_beside_while_one_that_held_it_is_down)
+TEST(test_beside_while_one_that_held_it_is_down, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	direct_crash(o->d, 1);
@@ -144,9 +139,8 @@ TEST(test_beside_while_one_that_held_it_is_down)
 
 /* W = 1 of 2: the other mirror is connected and whole, but what this one alone acknowledged has not
  * reached it (I8). */
-TEST_WITH(test_beside_while_the_other_lags, setup_lone_acks, teardown)
+TEST_WITH(test_beside_while_the_other_lags, setup_lone_acks, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	o->d->mirrors[0].hold = DIRECT_HOLD_WRITES;
@@ -162,9 +156,8 @@ TEST_WITH(test_beside_while_the_other_lags, setup_lone_acks, teardown)
 }
 
 /* The memory is lost: the mirror is made anew, under an id that the others know (I9). */
-TEST(test_lost_memory_is_made_anew)
+TEST(test_lost_memory_is_made_anew, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	Perseas__Header *before = header_of(f, 1), *after, *other;
 
@@ -190,9 +183,8 @@ TEST(test_lost_memory_is_made_anew)
 TEST_ALSO(test_lost_memory_is_made_anew, setup_direct, teardown);
 
 /* It is not made anew with too few others (I9): a fenced owner might commit through it. */
-TEST(test_not_made_anew_with_too_few_others)
+TEST(test_not_made_anew_with_too_few_others, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	direct_crash(o->d, 1);
@@ -209,9 +201,8 @@ TEST(test_not_made_anew_with_too_few_others)
 }
 
 /* The only mirror lost its memory: nobody else can tell whether this owner was fenced there. */
-TEST_WITH(test_the_only_mirror_is_not_made_anew, setup_one, teardown)
+TEST_WITH(test_the_only_mirror_is_not_made_anew, setup_one, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	direct_crash(o->d, 0);
@@ -224,9 +215,8 @@ TEST_WITH(test_the_only_mirror_is_not_made_anew, setup_one, teardown)
 }
 
 /* Segments come, are published and go while a mirror is copied. */
-TEST(test_segments_come_and_go)
+TEST(test_segments_come_and_go, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	void *waiting, *born, *addr;
 	perseas_tx_t *tx;
@@ -266,9 +256,8 @@ TEST_ALSO(test_segments_come_and_go, setup_direct, teardown);
 
 /* A segment is mapped again while the mirror that is asked first is being copied: it is read from
  * one that has all of it. */
-TEST(test_nobody_reads_what_is_not_whole)
+TEST(test_nobody_reads_what_is_not_whole, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	make_stale(f, 0);
@@ -306,9 +295,8 @@ static void take_over_the_others(struct fixture *f, unsigned but, uint8_t value)
 
 /* A segment that is not mapped here is read from mirrors that another owner has taken meanwhile:
  * what that one wrote does not come into an image with this one's slot. */
-TEST(test_nothing_of_the_next_owner_is_copied)
+TEST(test_nothing_of_the_next_owner_is_copied, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	uint8_t mark[MARK];
 	unsigned rounds = 0;
@@ -330,9 +318,8 @@ TEST(test_nothing_of_the_next_owner_is_copied)
 TEST_ALSO(test_nothing_of_the_next_owner_is_copied, setup_direct, teardown);
 
 /* The mirror's data path breaks at every write of a resync, and the resync begins again. */
-TEST(test_breaks_at_every_write)
+TEST(test_breaks_at_every_write, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	for (long writes = 0; writes < 40; writes += 1 + writes / 8) {
@@ -357,14 +344,13 @@ TEST_ALSO(test_breaks_at_every_write, setup_direct, teardown);
 
 /* Every request of making a mirror anew, or copying it, breaks the connection in turn; the answer
  * alone is lost, or the request was never heard. */
-TEST(test_breaks_at_every_request)
+TEST(test_breaks_at_every_request, struct fixture *f)
 {
 	static const int kinds[] = {
 		PERSEAS__REQUEST__BODY_CLAIM,   PERSEAS__REQUEST__BODY_REBUILD,
 		PERSEAS__REQUEST__BODY_JOINING, PERSEAS__REQUEST__BODY_FINISH,
 		PERSEAS__REQUEST__BODY_ROSTER,  PERSEAS__REQUEST__BODY_CONFIRM,
 	};
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	for (unsigned i = 0; i < 4 * sizeof(kinds) / sizeof(*kinds); i++) {
@@ -391,9 +377,8 @@ TEST(test_breaks_at_every_request)
 }
 
 /* The owner dies at any moment of a resync: the half-made image is never the state. */
-TEST(test_owner_dies_at_any_moment)
+TEST(test_owner_dies_at_any_moment, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	for (unsigned rounds = 0; rounds < 12; rounds++) {
@@ -415,9 +400,8 @@ TEST_ALSO(test_owner_dies_at_any_moment, setup_direct, teardown);
 
 /* The last chunk is there, but not a transaction that it may hold bytes of: the image is no state
  * of the store yet. */
-TEST(test_transactions_of_the_last_chunk_are_waited_for)
+TEST(test_transactions_of_the_last_chunk_are_waited_for, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	struct perseas_mirror_stat stat;
 
@@ -445,9 +429,8 @@ TEST(test_transactions_of_the_last_chunk_are_waited_for)
 }
 
 /* A rate: no chunk is copied before its time. */
-TEST(test_a_rate_is_kept)
+TEST(test_a_rate_is_kept, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	uint64_t start;
 
@@ -464,9 +447,8 @@ TEST(test_a_rate_is_kept)
 }
 
 /* No memory for a copy beside, where there must be one: the mirror stays behind, and says why. */
-TEST_WITH(test_no_memory_beside, setup_two, teardown)
+TEST_WITH(test_no_memory_beside, setup_two, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	struct perseas_mirror_stat stat;
 
@@ -493,9 +475,8 @@ static void count_wakes(struct ps_env *env, enum ps_sleeper who)
 
 /* One who waits for a commit sleeps on the links that have something under way, for all others and
  * for the keeper too: a chunk or a transaction on another link would end there unseen. */
-TEST(test_who_sleeps_learns_of_another_link)
+TEST(test_who_sleeps_learns_of_another_link, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	const struct ps_env_ops *real = o->p->env->ops;
 	struct ps_env_ops counting = *real;

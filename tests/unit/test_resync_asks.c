@@ -53,14 +53,14 @@ static void assert_others_are_asked_again(struct fixture *f, bool breaks)
 	}
 }
 
-TEST(test_others_are_asked_again_at_the_end)
+TEST(test_others_are_asked_again_at_the_end, struct fixture *f)
 {
-	assert_others_are_asked_again(*state, false);
+	assert_others_are_asked_again(f, false);
 }
 
-TEST(test_others_are_asked_again_after_a_break)
+TEST(test_others_are_asked_again_after_a_break, struct fixture *f)
 {
-	assert_others_are_asked_again(*state, true);
+	assert_others_are_asked_again(f, true);
 }
 
 static int setup_any_acks(void **state)
@@ -71,9 +71,9 @@ static int setup_any_acks(void **state)
 /* W = 1 of 3, so R is all three. Two mirrors were this owner's and whole, fell behind, and the copy
  * to each of them breaks half way: neither is whole, so neither can be asked for the other. Nobody
  * but this owner had them since: they are copied again without. */
-TEST_WITH(test_half_copies_of_what_was_ours_do_not_wait_for_each_other, setup_any_acks, teardown)
+TEST_WITH(test_half_copies_of_what_was_ours_do_not_wait_for_each_other, setup_any_acks, teardown,
+          struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	for (unsigned i = 1; i < 3; i++) {
@@ -95,10 +95,9 @@ TEST_WITH(test_half_copies_of_what_was_ours_do_not_wait_for_each_other, setup_an
 
 /* It is copied whole, and those who must confirm it are behind with their answers: they are asked
  * when those are here, and nothing is copied twice. */
-TEST(test_who_confirms_may_be_behind)
+TEST(test_who_confirms_may_be_behind, struct fixture *f)
 {
 	static struct ps_question q[PS_DUE_MAX]; /* as long as answers are due */
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	const struct ps_resync *r = &o->p->upkeep.resync;
 
@@ -122,9 +121,8 @@ TEST(test_who_confirms_may_be_behind)
 }
 
 /* Too few others take the roster with its new id: then it gets no image (I9). */
-TEST(test_nothing_is_made_anew_that_nobody_knows)
+TEST(test_nothing_is_made_anew_that_nobody_knows, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	lose_memory(o);

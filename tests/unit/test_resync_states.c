@@ -32,27 +32,22 @@ static void assert_nothing_waits(struct fixture *f, enum ps_resync_state state)
 }
 
 /* The mirror that lost its memory needs long to make it anew. */
-TEST(test_nothing_waits_while_memory_is_made)
+TEST(test_nothing_waits_while_memory_is_made, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	lose(f->o, 1);
 	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_REBUILD);
 	assert_nothing_waits(f, PS_RESYNC_MAKING);
 }
 
-TEST(test_nothing_waits_while_an_image_is_given_up)
+TEST(test_nothing_waits_while_an_image_is_given_up, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	make_stale(f, 1);
 	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_JOINING);
 	assert_nothing_waits(f, PS_RESYNC_MAKING);
 }
 
-TEST(test_nothing_waits_while_the_data_path_comes_up)
+TEST(test_nothing_waits_while_the_data_path_comes_up, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	slow_links_use(o, SLOW);
@@ -60,9 +55,8 @@ TEST(test_nothing_waits_while_the_data_path_comes_up)
 	assert_nothing_waits(f, PS_RESYNC_ATTACHING);
 }
 
-TEST(test_nothing_waits_while_segments_are_added)
+TEST(test_nothing_waits_while_segments_are_added, struct fixture *f)
 {
-	struct fixture *f = *state;
 	void *addr;
 
 	assert_int_equal(perseas_map(f->o->p, "waiting", 5000, &addr), 0);
@@ -71,10 +65,8 @@ TEST(test_nothing_waits_while_segments_are_added)
 	assert_nothing_waits(f, PS_RESYNC_ADDING);
 }
 
-TEST(test_nothing_waits_while_the_copy_is_ended)
+TEST(test_nothing_waits_while_the_copy_is_ended, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	make_stale(f, 1);
 	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_FINISH);
 	assert_nothing_waits(f, PS_RESYNC_FINISHING);
@@ -82,7 +74,7 @@ TEST(test_nothing_waits_while_the_copy_is_ended)
 
 /* The others, but one, need long to say whether the mirror may be made anew, and to record its id;
  * and at the end, whether it may vote. */
-TEST(test_nothing_waits_while_others_are_asked)
+TEST(test_nothing_waits_while_others_are_asked, struct fixture *f)
 {
 	static const struct {
 		int request;
@@ -92,7 +84,6 @@ TEST(test_nothing_waits_while_others_are_asked)
 		{ PERSEAS__REQUEST__BODY_ROSTER, PS_RESYNC_RECORDING },
 		{ PERSEAS__REQUEST__BODY_CONFIRM, PS_RESYNC_CONFIRMING },
 	};
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	for (unsigned n = 0; n < 3; n++) {
@@ -117,9 +108,8 @@ TEST(test_nothing_waits_while_others_are_asked)
 }
 
 /* What is not mapped here is read from a mirror that needs long to tell it: nobody waits. */
-TEST_WITH(test_nothing_waits_for_what_is_read_elsewhere, setup, teardown)
+TEST_WITH(test_nothing_waits_for_what_is_read_elsewhere, setup, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	make_stale(f, 1);
@@ -139,9 +129,9 @@ TEST_WITH(test_nothing_waits_for_what_is_read_elsewhere, setup, teardown)
 
 /* A segment is mapped while a chunk of it is read elsewhere, and transactions change just that: the
  * mirror that is copied to got them already, so what was read must not come after them. */
-TEST_WITH(test_what_was_read_is_not_newer_than_what_was_committed, setup, teardown)
+TEST_WITH(test_what_was_read_is_not_newer_than_what_was_committed, setup, teardown,
+          struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	for (unsigned again = 0; again < 2; again++) {
@@ -164,9 +154,8 @@ TEST_WITH(test_what_was_read_is_not_newer_than_what_was_committed, setup, teardo
 
 /* The mirror that is to be copied to goes silent: its time is over after 3 s, and the copy to
  * another begins. */
-TEST(test_a_silent_mirror_gives_its_turn_up)
+TEST(test_a_silent_mirror_gives_its_turn_up, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	make_stale(f, 1);
@@ -185,9 +174,8 @@ TEST(test_a_silent_mirror_gives_its_turn_up)
 }
 
 /* It goes silent when it is to end the copy: its time is over, and it is copied to again. */
-TEST_WITH(test_a_copy_that_is_not_ended_begins_again, setup, teardown)
+TEST_WITH(test_a_copy_that_is_not_ended_begins_again, setup, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	make_stale(f, 1);
@@ -204,9 +192,8 @@ TEST_WITH(test_a_copy_that_is_not_ended_begins_again, setup, teardown)
 
 /* So many answers of the mirror are due that it cannot be asked to end the copy yet: that is asked
  * as soon as they are there. Others have said by then that it may. */
-TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown)
+TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	struct ps_question questions[PS_DUE_MAX] = { 0 };
 
@@ -258,7 +245,7 @@ static void claim_and_die(struct owner *o, unsigned mirror)
 
 /* The owner claims all mirrors again under a higher epoch, while one is made ready for a copy: what
  * was begun under the epoch before is given up, and begins again. */
-TEST_WITH(test_a_renewal_ends_what_was_begun_before, setup, teardown)
+TEST_WITH(test_a_renewal_ends_what_was_begun_before, setup, teardown, struct fixture *f)
 {
 	static const struct {
 		int request;
@@ -268,7 +255,6 @@ TEST_WITH(test_a_renewal_ends_what_was_begun_before, setup, teardown)
 		{ PERSEAS__REQUEST__BODY_ADD_SEGMENTS, PS_RESYNC_ADDING },
 		{ PERSEAS__REQUEST__BODY_FINISH, PS_RESYNC_FINISHING },
 	};
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	void *addr;
 
@@ -293,11 +279,10 @@ TEST_WITH(test_a_renewal_ends_what_was_begun_before, setup, teardown)
 }
 
 /* The mirror that is made ready leaves the roster: its copy ends, and another one can begin. */
-TEST(test_a_mirror_that_leaves_takes_its_copy_along)
+TEST(test_a_mirror_that_leaves_takes_its_copy_along, struct fixture *f)
 {
 	const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0,
 		                                      0 };
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	lose(o, 1);
@@ -317,9 +302,8 @@ TEST(test_a_mirror_that_leaves_takes_its_copy_along)
 
 /* Segments are published while the mirror makes its image, which has none of them in its table: the
  * copy begins again, with all of them. */
-TEST_WITH(test_a_segment_that_is_born_meanwhile_is_not_left_out, setup, teardown)
+TEST_WITH(test_a_segment_that_is_born_meanwhile_is_not_left_out, setup, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	void *born, *late;
 
@@ -368,9 +352,8 @@ static void assert_adds_what_there_is(struct fixture *f)
 	assert_memory_equal(image_of(f, 1, "segment-2"), addr, 9000);
 }
 
-TEST_WITH(test_segments_come_and_go_before_a_copy, setup, teardown)
+TEST_WITH(test_segments_come_and_go_before_a_copy, setup, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	void *addr;
 
 	assert_int_equal(perseas_map(f->o->p, "waiting", 5000, &addr), 0);
@@ -378,9 +361,8 @@ TEST_WITH(test_segments_come_and_go_before_a_copy, setup, teardown)
 	assert_adds_what_there_is(f);
 }
 
-TEST_WITH(test_segments_come_and_go_before_a_replay, setup, teardown)
+TEST_WITH(test_segments_come_and_go_before_a_replay, setup, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	void *addr;
 
 	assert_int_equal(perseas_map(f->o->p, "waiting", 5000, &addr), 0);
@@ -391,9 +373,8 @@ TEST_WITH(test_segments_come_and_go_before_a_replay, setup, teardown)
 
 /* A mirror said that the other may be made anew, and was lost itself before enough of them had: its
  * word does not count (I9). W = 3 of 5: three others are needed. */
-TEST(test_the_word_of_a_mirror_that_is_gone_does_not_count)
+TEST(test_the_word_of_a_mirror_that_is_gone_does_not_count, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 
 	direct_crash(o->d, 4);
@@ -413,7 +394,7 @@ TEST(test_the_word_of_a_mirror_that_is_gone_does_not_count)
 }
 
 /* The store is closed in each of the states. */
-TEST_WITH(test_it_ends_in_any_state, setup, teardown)
+TEST_WITH(test_it_ends_in_any_state, setup, teardown, struct fixture *f)
 {
 	static const struct {
 		unsigned slow; /* the mirror, or one of the others, and for what */
@@ -426,7 +407,6 @@ TEST_WITH(test_it_ends_in_any_state, setup, teardown)
 		{ 1, PERSEAS__REQUEST__BODY_ADD_SEGMENTS, PS_RESYNC_ADDING },
 		{ 1, PERSEAS__REQUEST__BODY_FINISH, PS_RESYNC_FINISHING },
 	};
-	struct fixture *f = *state;
 	struct owner *o = f->o;
 	void *addr;
 

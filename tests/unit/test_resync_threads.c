@@ -171,9 +171,8 @@ static bool all_hold_all(perseas_t *p)
 	return all;
 }
 
-TEST(mirrors_are_copied_under_threads)
+TEST(mirrors_are_copied_under_threads, const struct places *places)
 {
-	const struct places *places = *state;
 	perseas_t *p = open_store(places->list, 1 << 20, 4 << 20, note_event);
 	static struct teller tellers[THREADS];
 	void *base;

@@ -22,9 +22,8 @@ static uint8_t *occupy(void *at, size_t size)
 
 /* Whoever has pointers into it may follow them when the store is closed: it is as it was, it can be
  * written to, and nobody maps the segment over it. Unmapped before, it is gone as any other. */
-TEST(a_retained_segment_outlives_its_handle)
+TEST(a_retained_segment_outlives_its_handle, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *bytes = o->bytes;
 	void *addr;
 
@@ -58,9 +57,8 @@ static void begin_over(struct owner *o)
 
 /* The next handle has it at the same address: what points there sees its commits. Once it is mapped
  * so, the memory goes with the handle. */
-TEST(a_segment_is_mapped_over_what_was_left)
+TEST(a_segment_is_mapped_over_what_was_left, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *bytes = o->bytes;
 
 	begin_over(o);
@@ -76,9 +74,8 @@ TEST(a_segment_is_mapped_over_what_was_left)
 }
 
 /* Whatever fails, the memory is there. */
-TEST(what_cannot_be_mapped_over_stays)
+TEST(what_cannot_be_mapped_over_stays, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *bytes = o->bytes;
 
 	begin_over(o);
@@ -97,9 +94,8 @@ TEST(what_cannot_be_mapped_over_stays)
 }
 
 /* What the handle has there itself, mapped or kept for a segment to grow, is not the caller's. */
-TEST(what_the_handle_has_is_not_replaced)
+TEST(what_the_handle_has_is_not_replaced, struct owner *o)
 {
-	struct owner *o = *state;
 	uint8_t *bytes = o->bytes, *other;
 	void *addr;
 

@@ -98,9 +98,8 @@ static void own_bank(struct mirror *mirror, struct peer *holder, bool shared, co
 }
 
 /* Every request of control.proto, under rules that give one right each. */
-TEST(each_request_needs_its_one_right)
+TEST(each_request_needs_its_one_right, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer holder, other;
 
 	mirror_bank(mirror, &holder, false);
@@ -129,9 +128,8 @@ TEST(each_request_needs_its_one_right)
 }
 
 /* The right is there on another store only; and on some stores, not on all. */
-TEST(a_right_on_another_store_is_none)
+TEST(a_right_on_another_store_is_none, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	peer_named(&peer, "uid:7");
@@ -174,9 +172,8 @@ static Perseas__Reply *ask_status(struct mirror *mirror, struct peer *peer, cons
 }
 
 /* Asked by somebody who may see neither: a store that is there, and one that is not. */
-TEST(what_one_may_not_read_may_not_be_there)
+TEST(what_one_may_not_read_may_not_be_there, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__Reply *bank, *none;
 	struct peer holder, peer;
 
@@ -216,9 +213,8 @@ static size_t listed(struct mirror *mirror, const char *name, uint64_t *used)
 }
 
 /* Three stores; one may be read, all, or none. */
-TEST(a_list_shows_what_one_may_read)
+TEST(a_list_shows_what_one_may_read, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	uint64_t one, all, none, total;
 
 	assert_int_equal(mirror_create(mirror, "bank-1", 1), 0);
@@ -236,9 +232,8 @@ TEST(a_list_shows_what_one_may_read)
 }
 
 /* Everything that can be asked of a store whose owner lives, by one who may do nothing. */
-TEST(what_is_denied_touches_nobody)
+TEST(what_is_denied_touches_nobody, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__Header *before;
 	struct peer holder, peer;
 	uint64_t used;
@@ -292,9 +287,8 @@ static int claim(struct mirror *mirror, struct peer *peer, uint64_t epoch, bool 
 
 /* Somebody learned the id of the owner that lives, and claims as that owner. Only the identity of
  * its session is believed to be that owner. */
-TEST(an_owners_id_is_no_right_to_recover)
+TEST(an_owners_id_is_no_right_to_recover, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer holder, peer;
 
 	own_bank(mirror, &holder, false,
@@ -314,10 +308,9 @@ TEST(an_owners_id_is_no_right_to_recover)
 }
 
 /* What others are told of an owner's id tells owners apart, and is too little to claim as it. */
-TEST(nobody_is_told_an_owners_whole_id)
+TEST(nobody_is_told_an_owners_whole_id, struct mirror *mirror)
 {
 	static const uint8_t whole[PS_ID_SIZE] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 9 };
-	struct mirror *mirror = *state;
 	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
 	Perseas__ReadReply bytes = PERSEAS__READ_REPLY__INIT;
 	Perseas__DigestRequest digest = PERSEAS__DIGEST_REQUEST__INIT;
@@ -346,9 +339,8 @@ TEST(nobody_is_told_an_owners_whole_id)
 
 /* The mirror has nothing of the store: to rebuild it here is to make it. Where there is something,
  * it is the owner's to mend. */
-TEST(a_store_is_made_by_a_rebuild_with_the_right_to_create)
+TEST(a_store_is_made_by_a_rebuild_with_the_right_to_create, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
 	struct peer holder, peer;
@@ -378,9 +370,8 @@ TEST(a_store_is_made_by_a_rebuild_with_the_right_to_create)
 }
 
 /* The owner lives. The right to own gets an answer that it is busy; with recover, the store. */
-TEST(a_takeover_needs_the_right_to_recover)
+TEST(a_takeover_needs_the_right_to_recover, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer holder, peer;
 
 	own_bank(mirror, &holder, false,
@@ -400,9 +391,8 @@ TEST(a_takeover_needs_the_right_to_recover)
 }
 
 /* Other rules: those who still may own go on, who may not is cut before it asks again. */
-TEST(who_may_no_longer_own_is_cut_at_once)
+TEST(who_may_no_longer_own_is_cut_at_once, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__ConfirmReply reply = PERSEAS__CONFIRM_REPLY__INIT;
 	struct peer holder;
@@ -421,9 +411,8 @@ TEST(who_may_no_longer_own_is_cut_at_once)
 
 /* A claim that wants the memory itself is granted without it, and a session that has it ends with
  * the right. */
-TEST(memory_is_shared_with_those_who_may)
+TEST(memory_is_shared_with_those_who_may, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__ClaimReply reply;
 	struct peer peer;
 
@@ -450,9 +439,8 @@ TEST(memory_is_shared_with_those_who_may)
 
 /* The owner on this host has the memory, and is in the middle of a transaction. What it writes
  * after the rules changed is in no image any more. */
-TEST(memory_that_was_given_is_copied_away)
+TEST(memory_that_was_given_is_copied_away, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	const struct ps_promise *page;
 	struct peer holder, next;
 	struct writer writer;

@@ -27,9 +27,8 @@ static void write_file(const char *path, const char *text)
 
 /* --- rvm_initialize and rvm_terminate --- */
 
-TEST(nothing_works_before_and_after)
+TEST(nothing_works_before_and_after, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_options_t options = rvm_rig_options(rig);
 	rvm_region_t region = rvm_rig_part(rig, 0, 0, NULL);
 	rvm_statistics_t statistics;
@@ -73,9 +72,8 @@ TEST(versions_must_match)
 }
 
 /* Without a log, everything that needs one says so, and one can be named later. */
-TEST(a_log_may_be_named_later)
+TEST(a_log_may_be_named_later, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_options_t options = rvm_rig_options(rig), other = options;
 	rvm_offset_t length = RVM_LENGTH_TO_OFFSET(4096);
 	rvm_statistics_t statistics;
@@ -104,9 +102,8 @@ TEST(a_log_may_be_named_later)
 	assert_rvm(rvm_terminate());
 }
 
-TEST_WITH(open_transactions_keep_it_open, rvm_rig_setup, rvm_rig_teardown)
+TEST_WITH(open_transactions_keep_it_open, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_tid_t tid;
 
 	rvm_rig_map(rig);
@@ -121,9 +118,8 @@ TEST_WITH(open_transactions_keep_it_open, rvm_rig_setup, rvm_rig_teardown)
 
 /* --- names --- */
 
-TEST_WITH(a_log_is_a_store_and_its_mirrors, rvm_rig_setup, rvm_rig_teardown)
+TEST_WITH(a_log_is_a_store_and_its_mirrors, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char name[800], path[200];
 
 	snprintf(path, sizeof(path), "%s/log", rig->place.folder);
@@ -164,9 +160,8 @@ TEST(long_names_are_refused)
 	assert_int_equal(open_named(name), RVM_ENAME_TOO_LONG);
 }
 
-TEST(bad_logs_are_not_created)
+TEST(bad_logs_are_not_created, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_options_t options = rvm_rig_options(rig), none = { 0 };
 	rvm_offset_t length = RVM_MK_OFFSET(1, 0);
 
@@ -196,9 +191,8 @@ TEST(bad_logs_are_not_created)
 
 /* --- options --- */
 
-TEST_WITH(options_are_checked_and_told, rvm_rig_setup, rvm_rig_teardown)
+TEST_WITH(options_are_checked_and_told, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_options_t options, got;
 	char name[MAXPATHLEN + 1];
 
@@ -240,9 +234,8 @@ TEST_WITH(options_are_checked_and_told, rvm_rig_setup, rvm_rig_teardown)
 	assert_int_equal(got.flags, RVM_COALESCE_RANGES);
 }
 
-TEST_WITH(open_transactions_are_told, rvm_rig_setup, rvm_rig_teardown)
+TEST_WITH(open_transactions_are_told, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t one = rvm_rig_part(rig, 0, RVM_PAGE, NULL), bad = { 0 };
 	rvm_region_t two = rvm_rig_part(rig, RVM_PAGE, RVM_PAGE, NULL);
 	rvm_options_t *got = rvm_malloc_options();
@@ -278,9 +271,9 @@ TEST_WITH(open_transactions_are_told, rvm_rig_setup, rvm_rig_teardown)
 }
 
 /* What another owner took over is at an end here. */
-TEST_WITH(a_store_that_is_taken_over_is_terminated, rvm_rig_setup, rvm_rig_teardown)
+TEST_WITH(a_store_that_is_taken_over_is_terminated, rvm_rig_setup, rvm_rig_teardown,
+          struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	rvm_tid_t tid;
 	perseas_t *p;

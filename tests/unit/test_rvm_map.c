@@ -61,10 +61,8 @@ static unsigned segments(void)
 
 /* --- what they hold --- */
 
-TEST(the_first_map_reads_the_file_and_later_ones_the_store)
+TEST(the_first_map_reads_the_file_and_later_ones_the_store, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
-
 	rvm_rig_map(rig);
 	assert_int_equal(rig->region.length, RVM_FILE);
 	assert_first(rig->region.vmaddr, 0, RVM_FILE);
@@ -78,9 +76,8 @@ TEST(the_first_map_reads_the_file_and_later_ones_the_store)
 }
 
 /* A file that is shorter than its segment goes on with zeros. */
-TEST(a_segment_may_be_longer_than_its_file)
+TEST(a_segment_may_be_longer_than_its_file, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t region = rvm_rig_part(rig, 15 * P, 0, NULL);
 
 	region.dev_length = RVM_LENGTH_TO_OFFSET(20 * P + 100);
@@ -97,9 +94,8 @@ TEST(a_segment_may_be_longer_than_its_file)
 	assert_int_equal(region.vmaddr[5 * P + 99], 7);
 }
 
-TEST(offsets_and_lengths_are_rounded_to_pages)
+TEST(offsets_and_lengths_are_rounded_to_pages, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t region = map(rig, P + 100, 10);
 
 	assert_int_equal(RVM_OFFSET_TO_LENGTH(region.offset), P);
@@ -113,9 +109,8 @@ TEST(offsets_and_lengths_are_rounded_to_pages)
 }
 
 /* RVM_MAP_PRIVATE: memory comes when it is touched. */
-TEST(private_regions_come_on_demand)
+TEST(private_regions_come_on_demand, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_options_t got;
 
 	rvm_rig_map(rig);
@@ -136,9 +131,8 @@ TEST(private_regions_come_on_demand)
 
 /* --- where they are --- */
 
-TEST(a_region_is_where_the_program_wants_it)
+TEST(a_region_is_where_the_program_wants_it, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char *at = elsewhere;
 
 	for (unsigned i = 0; i < 3; i++, at += 64 * P) {
@@ -155,9 +149,8 @@ TEST(a_region_is_where_the_program_wants_it)
 }
 
 /* As RVM's loader has it: memory is allocated, and then mapped over. It is there again after. */
-TEST(memory_of_the_program_gives_way)
+TEST(memory_of_the_program_gives_way, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char *at = mmap(NULL, RVM_FILE + P, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 	                0);
 
@@ -181,9 +174,8 @@ TEST(memory_of_the_program_gives_way)
 }
 
 /* The library's own memory does not: the table of segments is one of the store's. */
-TEST(the_table_does_not_give_way)
+TEST(the_table_does_not_give_way, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	void *const table = ps_rvm.table;
 	rvm_region_t region;
 
@@ -200,9 +192,8 @@ TEST(the_table_does_not_give_way)
 }
 
 /* Only a part of the range is the program's. */
-TEST(what_is_half_taken_is_refused)
+TEST(what_is_half_taken_is_refused, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char *at = mmap((char *)elsewhere + 512 * P, P, PROT_READ | PROT_WRITE,
 	                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
@@ -217,9 +208,8 @@ TEST(what_is_half_taken_is_refused)
 
 /* --- parts --- */
 
-TEST(regions_are_parts_of_segments)
+TEST(regions_are_parts_of_segments, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t one = map(rig, 0, 4 * P), two = map(rig, 8 * P, 4 * P), three;
 
 	put(one.vmaddr, 1);
@@ -236,9 +226,8 @@ TEST(regions_are_parts_of_segments)
 }
 
 /* Next time it is mapped in other parts: what was committed is in these. */
-TEST(parts_may_be_cut_anew)
+TEST(parts_may_be_cut_anew, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t one = map(rig, P, 4 * P), two = map(rig, 8 * P, 4 * P), cut;
 
 	put(one.vmaddr, 1);             /* page 1 */
@@ -270,9 +259,8 @@ TEST(parts_may_be_cut_anew)
 }
 
 /* What a crash leaves of a part that was being made is no part, and goes. */
-TEST(what_no_row_names_goes)
+TEST(what_no_row_names_goes, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	void *addr;
 
 	rvm_rig_map(rig);
@@ -289,9 +277,8 @@ TEST(what_no_row_names_goes)
 }
 
 /* A number that is in use by what could not be destroyed is passed over. */
-TEST(leftovers_are_in_nobodys_way)
+TEST(leftovers_are_in_nobodys_way, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t region;
 	void *addr;
 
@@ -305,9 +292,8 @@ TEST(leftovers_are_in_nobodys_way)
 	assert_int_equal(region.vmaddr[0], 1);
 }
 
-TEST(segments_have_names_and_limits)
+TEST(segments_have_names_and_limits, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t region;
 	char path[200];
 	unsigned i;
@@ -345,9 +331,8 @@ full:
 
 /* --- what is refused --- */
 
-TEST(bad_regions_are_refused)
+TEST(bad_regions_are_refused, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t region, big;
 	rvm_options_t options;
 	char name[1100];
@@ -395,9 +380,8 @@ TEST(bad_regions_are_refused)
 	assert_int_equal(segments(), 1);
 }
 
-TEST(overlaps_are_refused)
+TEST(overlaps_are_refused, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t region = rvm_rig_part(rig, 4 * P, 4 * P, elsewhere);
 
 	assert_rvm(rvm_map(&region, NULL));
@@ -410,9 +394,8 @@ TEST(overlaps_are_refused)
 	assert_rvm(try_map(rig, 9 * P, 2 * P, (char *)elsewhere - 2 * P));
 }
 
-TEST(only_what_is_quiet_is_unmapped)
+TEST(only_what_is_quiet_is_unmapped, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t region = map(rig, 0, 4 * P), other = map(rig, 4 * P, 4 * P), wrong;
 	rvm_tid_t tid;
 

@@ -24,9 +24,8 @@ static rvm_length_t sum(const rvm_length_t *counts, unsigned places)
 }
 
 /* RVM's table 2: what is saved in transactions, and between them. */
-TEST(transactions_are_counted_with_what_was_saved)
+TEST(transactions_are_counted_with_what_was_saved, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_statistics_t s;
 	rvm_tid_t tid;
 
@@ -70,9 +69,8 @@ TEST(transactions_are_counted_with_what_was_saved)
 	assert_int_equal(sum(s.tot_trans_coalesces, trans_coalesces_len), 0);
 }
 
-TEST(long_ranges_have_the_last_place)
+TEST(long_ranges_have_the_last_place, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_statistics_t s;
 
 	rvm_rig_map(rig);
@@ -84,9 +82,8 @@ TEST(long_ranges_have_the_last_place)
 }
 
 /* n_ counts since the last truncation, tot_ since the log was opened. */
-TEST(truncations_begin_another_epoch)
+TEST(truncations_begin_another_epoch, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_statistics_t s;
 
 	rvm_rig_map(rig);

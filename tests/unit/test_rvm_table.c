@@ -92,9 +92,8 @@ static void assert_damaged(struct rvm_rig *rig, const char *why)
 	assert_non_null(strstr(rvm_message(), why));
 }
 
-TEST_WITH(damaged_tables_are_not_used, rvm_rig_setup, rvm_rig_teardown)
+TEST_WITH(damaged_tables_are_not_used, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	const uint64_t length = 4096;
 
 	rvm_rig_map(rig);
@@ -102,18 +101,17 @@ TEST_WITH(damaged_tables_are_not_used, rvm_rig_setup, rvm_rig_teardown)
 	assert_damaged(rig, "a part is not there, or has another length");
 }
 
-TEST_WITH(tables_of_other_versions_are_not_used, rvm_rig_setup, rvm_rig_teardown)
+TEST_WITH(tables_of_other_versions_are_not_used, rvm_rig_setup, rvm_rig_teardown,
+          struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
-
 	change(rig, ps_rvm.table->magic, "PSRVM\0\0\2", 8);
 	assert_damaged(rig, "it does not begin as a table does");
 }
 
 /* A store of an application may have a segment of that name. */
-TEST_WITH(something_else_of_that_name_is_not_used, rvm_rig_setup_bare, rvm_rig_teardown)
+TEST_WITH(something_else_of_that_name_is_not_used, rvm_rig_setup_bare, rvm_rig_teardown,
+          struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	perseas_t *p;
 	void *addr;

@@ -33,9 +33,8 @@ static rvm_bool_t log_is_empty(void)
 	return got.log_empty;
 }
 
-TEST(files_get_what_is_committed)
+TEST(files_get_what_is_committed, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char expected[RVM_FILE];
 	rvm_tid_t tid;
 
@@ -63,10 +62,8 @@ TEST(files_get_what_is_committed)
 	assert_file_is(rig, expected);
 }
 
-TEST(what_is_held_back_is_committed)
+TEST(what_is_held_back_is_committed, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
-
 	rvm_rig_open(rig, RVM_ALL_OPTIMIZATIONS);
 	rvm_rig_map(rig);
 	rvm_rig_put(rig, 5, 5, 1, no_flush);
@@ -75,9 +72,8 @@ TEST(what_is_held_back_is_committed)
 }
 
 /* Pages that did not change are not written: here somebody else changed the file. */
-TEST(only_pages_that_changed_are_written)
+TEST(only_pages_that_changed_are_written, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	uint8_t got[RVM_FILE];
 	int file = open(rig->data, O_RDWR);
 
@@ -96,9 +92,8 @@ TEST(only_pages_that_changed_are_written)
 }
 
 /* Whoever opens the store next does not know what its files have: all is written. */
-TEST(everything_is_written_after_a_crash)
+TEST(everything_is_written_after_a_crash, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t part;
 	char expected[RVM_FILE];
 
@@ -186,9 +181,8 @@ int fsync(int descriptor)
 }
 
 /* A file that was not there is there after a power failure, too: its folder is synchronised. */
-TEST(a_file_that_is_made_stays)
+TEST(a_file_that_is_made_stays, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char folder[sizeof(rig->data)];
 	struct stat is;
 
@@ -204,10 +198,8 @@ TEST(a_file_that_is_made_stays)
 }
 
 /* The table could name any file: one that the program has not named is not touched. */
-TEST(only_files_that_the_program_names_are_written)
+TEST(only_files_that_the_program_names_are_written, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
-
 	rvm_rig_map(rig);
 	rvm_rig_put(rig, 0, 1, 1, flush);
 	rvm_rig_open(rig, 0);
@@ -218,9 +210,8 @@ TEST(only_files_that_the_program_names_are_written)
 }
 
 /* A region that was unmapped is written all the same, and can be mapped afterwards. */
-TEST(regions_need_not_be_mapped)
+TEST(regions_need_not_be_mapped, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char expected[RVM_FILE];
 	rvm_region_t other;
 
@@ -235,10 +226,8 @@ TEST(regions_need_not_be_mapped)
 	assert_memory_equal(other.vmaddr, expected, RVM_FILE);
 }
 
-TEST(files_that_cannot_be_written_are_written_later)
+TEST(files_that_cannot_be_written_are_written_later, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
-
 	rvm_rig_map(rig);
 	rvm_rig_put(rig, 0, 1, 1, flush);
 	rvm_rig_put(rig, 9 * P, 1, 1, flush);
@@ -317,9 +306,8 @@ static void take_over(struct rvm_rig *rig)
 
 /* Whoever has lost the store may not know of it: it asks mirrors before it writes, and after it has
  * locked the file, which the next owner locks, too. What is newer stays. */
-TEST(who_has_lost_the_store_writes_nothing)
+TEST(who_has_lost_the_store_writes_nothing, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char newer[RVM_FILE];
 
 	memset(newer, 'n', sizeof(newer));
@@ -336,10 +324,8 @@ TEST(who_has_lost_the_store_writes_nothing)
 }
 
 /* Somebody else writes to the file, and lets it go; or does not. */
-TEST(a_file_that_is_locked_is_waited_for)
+TEST(a_file_that_is_locked_is_waited_for, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
-
 	rvm_rig_map(rig);
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	locking.left = 3;
@@ -359,10 +345,8 @@ TEST(a_file_that_is_locked_is_waited_for)
 }
 
 /* The lock is held when all is written, and is let go then. */
-TEST(nobody_else_writes_meanwhile)
+TEST(nobody_else_writes_meanwhile, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
-
 	rvm_rig_map(rig);
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	synced_locked = false;
@@ -372,10 +356,8 @@ TEST(nobody_else_writes_meanwhile)
 }
 
 /* A lock of a descriptor stays as long as any process has that. */
-TEST(a_child_that_is_forked_meanwhile_keeps_no_lock)
+TEST(a_child_that_is_forked_meanwhile_keeps_no_lock, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
-
 	rvm_rig_map(rig);
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	child.wanted = true;
@@ -390,10 +372,9 @@ TEST(a_child_that_is_forked_meanwhile_keeps_no_lock)
 
 /* Some file systems have no locks. One that has them may be unable to give one now, and then
  * somebody else may have it. */
-TEST(only_where_there_are_no_locks_it_goes_without)
+TEST(only_where_there_are_no_locks_it_goes_without, struct rvm_rig *rig)
 {
 	static const int none[] = { EINVAL, ENOSYS, EOPNOTSUPP };
-	struct rvm_rig *rig = *state;
 	char before[RVM_FILE];
 
 	rvm_rig_map(rig);
@@ -447,9 +428,8 @@ static void *move_on(void *arg)
 	return NULL;
 }
 
-TEST(each_file_is_as_between_two_commits)
+TEST(each_file_is_as_between_two_commits, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	struct mover movers[THREADS];
 	uint8_t got[RVM_FILE];
 	uint64_t cells[2], seen = 0;
@@ -504,9 +484,8 @@ static void *straddle(void *arg)
 }
 
 /* One page was noted before the notes are taken, the other after; then it is committed. */
-TEST(a_transaction_that_straddles_it_is_whole_in_the_file)
+TEST(a_transaction_that_straddles_it_is_whole_in_the_file, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t x, y;
 	struct straddler s = { rig, &x, { 0 } };
 	const uint64_t value = 7;
@@ -560,9 +539,8 @@ static void *commit_meanwhile(void *arg)
 }
 
 /* What is held back while a truncation is at work is not in its copy, and is not forgotten. */
-TEST(what_is_held_back_meanwhile_comes_next)
+TEST(what_is_held_back_meanwhile_comes_next, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	pthread_t thread;
 
 	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.tcp);

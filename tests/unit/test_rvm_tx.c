@@ -8,10 +8,8 @@ const struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
 
 enum { THREADS = 2, ROUNDS = 500, CELL = 2 * RVM_PAGE };
 
-TEST(commits_survive_their_process)
+TEST(commits_survive_their_process, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
-
 	rvm_rig_map(rig);
 	rvm_rig_put(rig, 100, 8, 1, flush);
 	rvm_rig_put(rig, 104, 8, 2, no_flush);
@@ -25,9 +23,8 @@ TEST(commits_survive_their_process)
 }
 
 /* The two begin modes differ in what the program promises; both restore. */
-TEST(aborts_restore_what_was_declared)
+TEST(aborts_restore_what_was_declared, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	uint8_t before[RVM_FILE];
 	const rvm_mode_t modes[] = { restore, no_restore };
 	rvm_tid_t tid;
@@ -46,9 +43,8 @@ TEST(aborts_restore_what_was_declared)
 	}
 }
 
-TEST(modified_bytes_are_declared_and_set)
+TEST(modified_bytes_are_declared_and_set, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	char *at;
 	rvm_tid_t tid;
 
@@ -69,9 +65,8 @@ TEST(modified_bytes_are_declared_and_set)
 	assert_memory_equal(rig->region.vmaddr + 10, "hhello", 6);
 }
 
-TEST(ranges_are_inside_of_one_region)
+TEST(ranges_are_inside_of_one_region, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t one = rvm_rig_part(rig, 0, RVM_PAGE, (void *)0x5b0000000000);
 	rvm_region_t two = rvm_rig_part(rig, RVM_PAGE, RVM_PAGE, (void *)0x5b0000001000);
 	rvm_tid_t tid;
@@ -95,9 +90,8 @@ TEST(ranges_are_inside_of_one_region)
 }
 
 /* What is too large for one transaction leaves that as it was. */
-TEST(too_much_is_refused)
+TEST(too_much_is_refused, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_region_t large;
 	rvm_tid_t tid;
 	char path[160];
@@ -117,9 +111,8 @@ TEST(too_much_is_refused)
 }
 
 /* A record is what it says it is, and its transaction is open. */
-TEST(bad_records_are_refused)
+TEST(bad_records_are_refused, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_tid_t tid, copy, wild;
 
 	rvm_rig_map(rig);
@@ -164,9 +157,8 @@ TEST(bad_records_are_refused)
 }
 
 /* Two records that had the same place the last time get two. */
-TEST(records_have_places_of_their_own)
+TEST(records_have_places_of_their_own, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_tid_t one, two;
 
 	rvm_rig_map(rig);
@@ -220,9 +212,9 @@ static void flush_and_die(struct rvm_rig *rig)
 	kill(getpid(), SIGKILL);
 }
 
-TEST_WITH(what_was_not_flushed_is_lost_whole, rvm_rig_setup_bare, rvm_rig_teardown)
+TEST_WITH(what_was_not_flushed_is_lost_whole, rvm_rig_setup_bare, rvm_rig_teardown,
+          struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	const pid_t child = fork();
 
 	if (!child)
@@ -236,9 +228,8 @@ TEST_WITH(what_was_not_flushed_is_lost_whole, rvm_rig_setup_bare, rvm_rig_teardo
 
 /* A commit with flush takes along those before it; and where nothing is to be held back any more,
  * nothing is. */
-TEST(what_is_held_back_is_sent)
+TEST(what_is_held_back_is_sent, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_options_t options = rvm_rig_options(rig);
 	struct perseas_stat stat;
 
@@ -291,9 +282,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-TEST(threads_have_transactions_of_their_own)
+TEST(threads_have_transactions_of_their_own, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	struct worker workers[THREADS] = { 0 };
 
 	rvm_rig_map(rig);
@@ -316,9 +306,8 @@ TEST(threads_have_transactions_of_their_own)
 }
 
 /* Mirrors that are away: a commit is in doubt, and says what to do. */
-TEST(doubt_is_told)
+TEST(doubt_is_told, struct rvm_rig *rig)
 {
-	struct rvm_rig *rig = *state;
 	rvm_tid_t tid, other;
 
 	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.tcp);

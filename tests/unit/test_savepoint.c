@@ -51,9 +51,8 @@ static const uint8_t *mirrored(struct owner *o)
 
 /* The byte is declared before the savepoint, changed, and declared again behind it: a roll-back
  * gives it the value that it had at the savepoint, and an abort the first. */
-TEST(test_what_was_changed_before_the_savepoint_stays)
+TEST(test_what_was_changed_before_the_savepoint_stays, struct owner *o)
 {
-	struct owner *o = *state;
 	const uint8_t before = o->bytes[100];
 	perseas_tx_t *tx = begin(o);
 	uint64_t savepoint;
@@ -72,9 +71,8 @@ TEST(test_what_was_changed_before_the_savepoint_stays)
 }
 
 /* A range that goes on where one before the savepoint ended: only the new part is taken back. */
-TEST(test_no_entry_goes_on_across_a_savepoint)
+TEST(test_no_entry_goes_on_across_a_savepoint, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o);
 	uint64_t savepoint;
 
@@ -171,9 +169,8 @@ static void run_one(struct owner *o, uint8_t *before)
 
 /* Ranges that overlap in every way, with savepoints between them: a roll-back gives every byte what
  * it held, the record stays that of the transaction, and mirrors see neither. */
-TEST(test_roll_backs_by_chance)
+TEST(test_roll_backs_by_chance, struct owner *o)
 {
-	struct owner *o = *state;
 	static uint8_t before[SIZE];
 
 	random_state = 0x1998;
@@ -184,20 +181,17 @@ TEST(test_roll_backs_by_chance)
 }
 
 /* The checked modes take the lock in set_range, and look at what is declared. */
-TEST(test_roll_backs_in_the_checked_modes)
+TEST(test_roll_backs_in_the_checked_modes, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(owner_open(o, PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES), 0);
 	owner_map(o);
-	test_roll_backs_by_chance(state);
+	test_roll_backs_by_chance(o);
 }
 
 /* All is taken back: nothing is declared, so that others may have the bytes, the segment may be
  * unmapped, and commit sends nothing. */
-TEST(test_what_is_taken_back_is_not_declared)
+TEST(test_what_is_taken_back_is_not_declared, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t seq, savepoint;
 	perseas_tx_t *tx, *other;
 
@@ -219,9 +213,8 @@ TEST(test_what_is_taken_back_is_not_declared)
 
 /* Savepoints are numbers: those of others, of those that ended, and later ones than one that was
  * rolled back to are refused with a sentence, and change nothing. */
-TEST(test_savepoints_that_are_gone)
+TEST(test_savepoints_that_are_gone, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx = begin(o), *other = begin(o);
 	uint64_t first, second, others = mark(other), none = 7;
 
@@ -253,9 +246,8 @@ TEST(test_savepoints_that_are_gone)
 
 /* A byte is stored to behind a savepoint, and was only declared before it: a roll-back would not
  * put it back, and says so where writes are checked. */
-TEST(test_a_store_that_was_not_declared_again_is_found)
+TEST(test_a_store_that_was_not_declared_again_is_found, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	uint64_t first, second;
 
@@ -282,9 +274,8 @@ TEST(test_a_store_that_was_not_declared_again_is_found)
 }
 
 /* What is too large is refused behind a savepoint, too, and leaves the transaction as it was. */
-TEST(test_too_big_behind_a_savepoint)
+TEST(test_too_big_behind_a_savepoint, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t savepoint, length;
 	uint8_t *large;
 	perseas_tx_t *tx;

@@ -17,9 +17,8 @@ static uint32_t hear_signs(struct daemon *d, unsigned *count)
 	return length;
 }
 
-TEST(signs_of_life_come_by_themselves_between_requests)
+TEST(signs_of_life_come_by_themselves_between_requests, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
 	struct pollfd fd = { .events = POLLIN };
 	uint32_t length;
@@ -59,9 +58,8 @@ TEST(signs_of_life_come_by_themselves_between_requests)
 }
 
 /* One connection's end leaves the other's signs alone. */
-TEST(signs_of_life_end_with_their_connection)
+TEST(signs_of_life_end_with_their_connection, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *one = dial(f, &f->tcp), *other = dial(f, &f->local);
 	struct daemon *daemons[] = { &f->tcp, &f->local };
 	uint32_t length;
@@ -113,9 +111,8 @@ static struct ps_control *listen_to(struct fixture *f, struct daemon *d, uint64_
 }
 
 /* It is there before what is asked for next, however soon that is. */
-TEST(the_first_sign_comes_before_any_request)
+TEST(the_first_sign_comes_before_any_request, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
 	uint8_t bytes[512];
 	unsigned signs;
@@ -149,9 +146,8 @@ static void send_sign(struct daemon *d)
 }
 
 /* It says nothing: known once the time is over, also by who sleeps on it, and not before. */
-TEST(a_silent_mirror_is_noticed)
+TEST(a_silent_mirror_is_noticed, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
 
 	for (int i = 0; i < 2; i++) {
@@ -171,9 +167,8 @@ TEST(a_silent_mirror_is_noticed)
 }
 
 /* Whoever waits for its answer learns of it then, and not when the answer's time is over. */
-TEST(silence_ends_the_wait_for_an_answer)
+TEST(silence_ends_the_wait_for_an_answer, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = begin_session(f, &f->tcp);
 
 	ask(f, control, "two");
@@ -185,9 +180,8 @@ TEST(silence_ends_the_wait_for_an_answer)
 
 /* It answers the signs, and nothing else is said. Its own lie in the socket until the thread takes
  * them, so that nobody who sleeps on it wakes for long. */
-TEST(a_mirror_that_answers_signs_is_not_silent)
+TEST(a_mirror_that_answers_signs_is_not_silent, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct daemon *daemons[] = { &f->tcp, &f->local };
 
 	for (int i = 0; i < 2; i++) {
@@ -212,9 +206,8 @@ TEST(a_mirror_that_answers_signs_is_not_silent)
 }
 
 /* What it said lies there, and the thread that it is for has no time. */
-TEST(what_nobody_takes_was_said_all_the_same)
+TEST(what_nobody_takes_was_said_all_the_same, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_control *control = begin_session(f, &f->tcp);
 
 	ask(f, control, "s");

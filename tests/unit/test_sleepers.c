@@ -84,10 +84,8 @@ static void commit_while_claims_are_renewed(struct owner *o)
 	assert_true(keeper.slept > 0);
 }
 
-TEST(the_keeper_waits_for_claims_while_a_commit_sleeps)
+TEST(the_keeper_waits_for_claims_while_a_commit_sleeps, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		o->d->mirrors[i].slow_at = PERSEAS__REQUEST__BODY_CLAIM;
 		o->d->mirrors[i].slow_ns = 100 * MS;
@@ -96,10 +94,8 @@ TEST(the_keeper_waits_for_claims_while_a_commit_sleeps)
 }
 
 /* What a mirror missed is sent to it again, and completed before its slot is written. */
-TEST(the_keeper_waits_for_a_mirror_while_a_commit_sleeps)
+TEST(the_keeper_waits_for_a_mirror_while_a_commit_sleeps, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 0; i < MIRRORS; i++)
 		o->d->mirrors[i].hold = DIRECT_HOLD_COMPLETIONS;
 	commit_while_claims_are_renewed(o);

@@ -86,19 +86,15 @@ static void assert_taken(struct fixture *f)
 	assert_null(ps_source_fault(&f->wanted, &f->fetched));
 }
 
-TEST(test_a_good_one)
+TEST(test_a_good_one, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	assert_taken(f);
 	f->slot.seq = LEFT + 1;
 	assert_taken(f);
 }
 
-TEST(test_no_image)
+TEST(test_no_image, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	f->fetched.before = NULL;
 	assert_refused(f);
 	f->fetched.before = &f->first;
@@ -106,10 +102,8 @@ TEST(test_no_image)
 	assert_refused(f);
 }
 
-TEST(test_another_image)
+TEST(test_another_image, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	f->wanted.image_id[0]++;
 	assert_refused(f);
 	f->wanted.image_id[0]--;
@@ -118,10 +112,8 @@ TEST(test_another_image)
 }
 
 /* At first, or then. */
-TEST(test_it_joins)
+TEST(test_it_joins, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	f->before->header.state = PERSEAS__STATE__STATE_JOINING;
 	assert_refused(f);
 	f->before->header.state = PERSEAS__STATE__STATE_CONSISTENT;
@@ -129,10 +121,8 @@ TEST(test_it_joins)
 	assert_refused(f);
 }
 
-TEST(test_it_was_changed_meanwhile)
+TEST(test_it_was_changed_meanwhile, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	f->after->header.generation++;
 	assert_refused(f);
 	f->after->header.generation--;
@@ -140,10 +130,8 @@ TEST(test_it_was_changed_meanwhile)
 	assert_refused(f);
 }
 
-TEST(test_it_is_promised_to_another)
+TEST(test_it_is_promised_to_another, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	f->after->header.promised_epoch++;
 	assert_refused(f);
 	f->after->header.promised_epoch--;
@@ -154,10 +142,8 @@ TEST(test_it_is_promised_to_another)
 	assert_refused(f);
 }
 
-TEST(test_it_is_not_adopted)
+TEST(test_it_is_not_adopted, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	f->slot.epoch--;
 	assert_refused(f);
 	f->slot.epoch++;
@@ -167,10 +153,8 @@ TEST(test_it_is_not_adopted)
 	assert_refused(f);
 }
 
-TEST(test_its_answer_is_not_whole)
+TEST(test_its_answer_is_not_whole, struct fixture *f)
 {
-	struct fixture *f = *state;
-
 	f->fetched.bytes.len--;
 	assert_refused(f);
 	f->fetched.bytes.len += 2;
@@ -178,9 +162,8 @@ TEST(test_its_answer_is_not_whole)
 }
 
 /* Its memory was read over a link: what counts are its slot before and its promise after. */
-TEST(test_over_a_link)
+TEST(test_over_a_link, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_seen seen = { EPOCH, LEFT, true };
 
 	f->fetched = (struct ps_fetched){ .seen = &seen, .bytes = { LENGTH, NULL } };

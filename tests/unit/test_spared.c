@@ -28,10 +28,8 @@ static bool spared_any(struct owner *o)
 }
 
 /* The keeper takes it up later, as one that did not answer. */
-TEST(test_it_opens_without_a_mirror_that_was_silent)
+TEST(test_it_opens_without_a_mirror_that_was_silent, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(open_sparing(o, "sim://1", 0), 0);
 	assert_non_null(strstr(perseas_report(o->p), "sim://1 did not answer the standby, and "));
 	assert_true(spared_any(o));
@@ -43,10 +41,8 @@ TEST(test_it_opens_without_a_mirror_that_was_silent)
 }
 
 /* Two of three do not let it be opened: all are asked, and are there. */
-TEST(test_those_that_it_needs_are_asked)
+TEST(test_those_that_it_needs_are_asked, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(open_sparing(o, "sim://1,sim://2", 0), 0);
 	assert_false(spared_any(o));
 	assert_int_equal(owner_stat(o).live, 3);
@@ -67,10 +63,8 @@ TEST_WITH(test_a_store_is_made_on_all, NULL, NULL)
 }
 
 /* They are not there either: the open says what is missing, as without the list. */
-TEST(test_what_is_missing_is_said)
+TEST(test_what_is_missing_is_said, struct owner *o)
 {
-	struct owner *o = *state;
-
 	owner_close(o);
 	direct_crash(o->d, 1);
 	direct_crash(o->d, 2);
@@ -82,10 +76,8 @@ TEST(test_what_is_missing_is_said)
 
 /* A takeover must reach whom it can: each that is fenced is one less to commit on. Where somebody
  * accepts what fewer than R have, the one that is spared may have more. */
-TEST(test_who_forces_it_asks_all)
+TEST(test_who_forces_it_asks_all, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(open_sparing(o, "sim://1", PERSEAS_TAKEOVER), 0);
 	assert_false(spared_any(o));
 	assert_int_equal(owner_stat(o).live, 3);
@@ -97,11 +89,10 @@ TEST(test_who_forces_it_asks_all)
 }
 
 /* An address is the whole of one, not a part. */
-TEST(test_addresses_are_compared_whole)
+TEST(test_addresses_are_compared_whole, struct owner *o)
 {
 	static const char *const others[] = { "",           "sim://",   "sim://12", "xsim://1",
 		                              "x,sim://1y", "sim://1 ", ",,",       "sim://3" };
-	struct owner *o = *state;
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		assert_int_equal(open_sparing(o, others[i], 0), 0);

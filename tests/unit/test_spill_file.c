@@ -89,9 +89,8 @@ static void write_spill(struct spill *spill, const char *store, const char *text
 	assert_int_equal(spill->sink.write(&spill->sink, text, strlen(text)), 0);
 }
 
-TEST(a_spill_has_its_name_when_it_is_whole)
+TEST(a_spill_has_its_name_when_it_is_whole, struct spill *spill)
 {
-	struct spill *spill = *state;
 	char bytes[16];
 
 	write_spill(spill, "bank", "abc");
@@ -111,10 +110,8 @@ TEST(a_spill_has_its_name_when_it_is_whole)
 }
 
 /* What a daemon that was killed left does not stop the next one. */
-TEST(an_abandoned_spill_leaves_the_one_before)
+TEST(an_abandoned_spill_leaves_the_one_before, struct spill *spill)
 {
-	struct spill *spill = *state;
-
 	write_spill(spill, "bank", "old");
 	assert_int_equal(spill->ops->commit(spill), 0);
 	write_spill(spill, "bank", "new");
@@ -128,25 +125,23 @@ TEST(an_abandoned_spill_leaves_the_one_before)
 }
 
 /* They would be in the way of later ones. */
-TEST(what_a_killed_daemon_left_is_removed)
+TEST(what_a_killed_daemon_left_is_removed, struct spill *spill)
 {
 	const char *why;
 
-	write_spill(*state, "bank", "whole");
-	assert_int_equal(((struct spill *)*state)->ops->commit(*state), 0);
-	write_spill(*state, "bank", "half");
-	spill_file_free(*state);
+	write_spill(spill, "bank", "whole");
+	assert_int_equal(spill->ops->commit(spill), 0);
+	write_spill(spill, "bank", "half");
+	spill_file_free(spill);
 	assert_true(there("bank.spill.tmp"));
-	*state = spill_file_new(directory, &why);
-	assert_non_null(*state);
+	*unit_state = spill = spill_file_new(directory, &why);
+	assert_non_null(spill);
 	assert_false(there("bank.spill.tmp"));
-	assert_int_equal(count(*state), 1);
+	assert_int_equal(count(spill), 1);
 }
 
-TEST(nothing_is_replaced_by_what_is_set_aside)
+TEST(nothing_is_replaced_by_what_is_set_aside, struct spill *spill)
 {
-	struct spill *spill = *state;
-
 	for (int i = 0; i < 2; i++) {
 		write_spill(spill, "bank", "abc");
 		assert_int_equal(spill->ops->commit(spill), 0);
@@ -159,10 +154,8 @@ TEST(nothing_is_replaced_by_what_is_set_aside)
 }
 
 /* Somebody put other things under the names. */
-TEST(only_files_are_spills)
+TEST(only_files_are_spills, struct spill *spill)
 {
-	struct spill *spill = *state;
-
 	assert_int_equal(mkdir(path_of("bank.spill"), 0700), 0);
 	assert_int_equal(spill->ops->open(spill, "bank"), -1);
 	assert_non_null(strstr(spill->trouble, "bank.spill"));
@@ -178,9 +171,8 @@ TEST(only_files_are_spills)
 	assert_int_equal(access("/tmp/perseas-not-there", F_OK), -1);
 }
 
-TEST(a_directory_is_one_daemons)
+TEST(a_directory_is_one_daemons, struct spill *spill)
 {
-	struct spill *spill = *state;
 	const char *why = NULL;
 	uint64_t room = 0;
 
@@ -194,14 +186,13 @@ TEST(a_directory_is_one_daemons)
 	assert_null(spill_file_new(directory, &why));
 	assert_non_null(strstr(why, "must belong"));
 	assert_int_equal(chmod(directory, 0700), 0);
-	*state = spill_file_new(directory, &why);
-	assert_non_null(*state);
+	*unit_state = spill = spill_file_new(directory, &why);
+	assert_non_null(spill);
 }
 
 /* It was loaded: no daemon finds it any more, and people do, until the next one is written. */
-TEST(a_spill_that_was_loaded_is_kept_for_people_alone)
+TEST(a_spill_that_was_loaded_is_kept_for_people_alone, struct spill *spill)
 {
-	struct spill *spill = *state;
 	uint64_t before, after;
 
 	assert_int_equal(spill->ops->retire(spill, "bank"), -1);

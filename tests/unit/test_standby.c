@@ -8,9 +8,8 @@ const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
 
 /* --- waiting --- */
 
-TEST(a_store_without_an_owner_is_opened)
+TEST(a_store_without_an_owner_is_opened, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
 
 	become_owner(rig, s);
@@ -21,9 +20,8 @@ TEST(a_store_without_an_owner_is_opened)
 }
 
 /* Killed, it leaves what it committed. */
-TEST(who_dies_is_followed_by_the_standby)
+TEST(who_dies_is_followed_by_the_standby, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin(rig);
 	struct perseas_standby_stat stat;
@@ -47,9 +45,8 @@ TEST(who_dies_is_followed_by_the_standby)
 TEST_ALSO(who_dies_is_followed_by_the_standby, setup_shared, rig_teardown);
 
 /* Nothing of it is opened again: the mirrors have one session of this process each. */
-TEST(connections_are_those_of_before)
+TEST(connections_are_those_of_before, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin(rig);
 
@@ -67,9 +64,8 @@ TEST(connections_are_those_of_before)
 	perseas_standby_close(s);
 }
 
-TEST(time_ends_a_wait)
+TEST(time_ends_a_wait, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin(rig);
 
@@ -83,9 +79,8 @@ TEST(time_ends_a_wait)
 }
 
 /* It need not wait: so no time is too short. */
-TEST(what_is_due_needs_no_time)
+TEST(what_is_due_needs_no_time, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
 
 	assert_true(can_read(s, 20000));
@@ -118,9 +113,8 @@ static bool is_waited_for(perseas_standby_t *s)
 }
 
 /* By another thread. A wait that is not there yet ends, too, and only one. */
-TEST(whoever_waits_can_be_called_off)
+TEST(whoever_waits_can_be_called_off, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	struct wait_elsewhere wait = { .s = begin(rig) };
 	pthread_t thread;
@@ -145,9 +139,8 @@ TEST(whoever_waits_can_be_called_off)
 }
 
 /* The store was handed to a wait that was called off: the standby goes on all the same. */
-TEST(a_turn_that_is_called_off_comes_again)
+TEST(a_turn_that_is_called_off_comes_again, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
 
 	hand_to_nobody(s);
@@ -197,9 +190,8 @@ static int leaving_spawn(struct ps_env *env, enum ps_sleeper who, void (*fn)(voi
 }
 
 /* The store was handed to a wait that was called off, and that takes down what it was handed. */
-TEST(nobody_enters_before_the_one_before_left)
+TEST(nobody_enters_before_the_one_before_left, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
 
 	leaving.s = s;
@@ -246,9 +238,8 @@ static void *wait_again_and_again(void *arg)
 	return NULL;
 }
 
-TEST(rivals_do_each_other_no_harm)
+TEST(rivals_do_each_other_no_harm, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct rivals rivals = { .s = begin(rig) };
 	pthread_t threads[2];
 	unsigned seed = 1;
@@ -269,9 +260,8 @@ TEST(rivals_do_each_other_no_harm)
 }
 
 /* Once the store is closed again, or lost. */
-TEST(a_standby_can_be_used_again)
+TEST(a_standby_can_be_used_again, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s = begin(rig);
 	pid_t owner;
 
@@ -288,9 +278,8 @@ TEST(a_standby_can_be_used_again)
 	perseas_standby_close(s);
 }
 
-TEST(those_of_a_higher_order_wait_longer)
+TEST(those_of_a_higher_order_wait_longer, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s = begin_as(rig, 0, 1000);
 
 	await_state(s, PERSEAS_STANDBY_FREE);
@@ -301,10 +290,8 @@ TEST(those_of_a_higher_order_wait_longer)
 /* --- others who want it --- */
 
 /* Both are at it when the owner dies. Each has the store once, and no change is lost. */
-TEST(of_two_standbys_one_waits_on)
+TEST(of_two_standbys_one_waits_on, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	for (unsigned i = 0; i < 3; i++) {
 		const pid_t owner = start_process(rig, own);
 		const pid_t both[] = { start_process(rig, own_in_turn),
@@ -323,9 +310,8 @@ TEST_ALSO(of_two_standbys_one_waits_on, setup_shared, rig_teardown);
 
 /* It believes, wrongly, that the owner is gone. The mirrors know better: nobody is fenced, and it
  * waits on until the owner is gone indeed. */
-TEST(whoever_is_wrong_is_refused)
+TEST(whoever_is_wrong_is_refused, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct wait_elsewhere wait = { 0 };
 	perseas_standby_t *s;
 	pthread_t thread;
@@ -383,9 +369,8 @@ static int busy_spawn(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *
 }
 
 /* Each open raises the epoch of every mirror: they are few, however it fails. */
-TEST(who_is_refused_again_and_again_rests)
+TEST(who_is_refused_again_and_again_rests, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s = busy.s = begin(rig);
 
 	busy.own_real = s->env->ops;
@@ -465,9 +450,8 @@ static void move_to_beta(struct rig *rig, struct ps_env *env)
 }
 
 /* It is the COMMAND of the one that is named, which the mirrors still tell of. */
-TEST(who_is_started_by_the_one_that_is_named_goes)
+TEST(who_is_started_by_the_one_that_is_named_goes, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct ps_error error = { 0 };
 	struct ps_env *env = ps_env_posix(NULL, &error);
 	struct ps_panel beta;
@@ -489,9 +473,8 @@ TEST(who_is_started_by_the_one_that_is_named_goes)
 
 /* By one that follows it, and by the one that let go of it and waits again at once. Once beta is
  * gone, they need not. */
-TEST(a_store_is_left_to_whom_it_is_handed_over)
+TEST(a_store_is_left_to_whom_it_is_handed_over, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct ps_error error = { 0 };
 	struct ps_env *env = ps_env_posix(NULL, &error);
 	struct ps_panel beta;
@@ -520,9 +503,8 @@ TEST(a_store_is_left_to_whom_it_is_handed_over)
 
 /* --- mirrors that come and go --- */
 
-TEST(mirrors_may_be_started_again_meanwhile)
+TEST(mirrors_may_be_started_again_meanwhile, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin(rig);
 	struct perseas_standby_mirror mirror;
@@ -546,9 +528,8 @@ TEST(mirrors_may_be_started_again_meanwhile)
 }
 
 /* They are not there yet. */
-TEST(mirrors_may_come_later)
+TEST(mirrors_may_come_later, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s;
 
 	rig_kill(&rig->mirrors[0]);

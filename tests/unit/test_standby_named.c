@@ -88,9 +88,8 @@ static void move_to(struct asker *asker, char *name)
 
 /* It would come last by its order. Its owner is known by its mark, which is that of each owner of
  * this standby; another standby has another one. */
-TEST(a_store_is_handed_over_to_a_named_one)
+TEST(a_store_is_handed_over_to_a_named_one, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct asker asker;
 	perseas_standby_t *s;
 	uint8_t mark[PS_OWNER_MARK];
@@ -123,9 +122,8 @@ TEST(a_store_is_handed_over_to_a_named_one)
 TEST_ALSO(a_store_is_handed_over_to_a_named_one, setup_shared, rig_teardown);
 
 /* Others hold back for it as long as mirrors tell of it. */
-TEST(mirrors_tell_of_it_until_it_has_opened_the_store)
+TEST(mirrors_tell_of_it_until_it_has_opened_the_store, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct perseas *p;
 	struct asker asker;
 	struct ps_error error;
@@ -150,10 +148,9 @@ TEST(mirrors_tell_of_it_until_it_has_opened_the_store)
 }
 
 /* perseas run has told the mirrors by which mark its COMMAND's owners are known. */
-TEST(what_perseas_run_started_keeps_its_mark)
+TEST(what_perseas_run_started_keeps_its_mark, struct rig *rig)
 {
 	static const uint8_t mark[PS_OWNER_MARK] = { 7 };
-	struct rig *rig = *state;
 	struct asker asker;
 	perseas_standby_t *s;
 
@@ -169,10 +166,9 @@ TEST(what_perseas_run_started_keeps_its_mark)
 	perseas_standby_close(s);
 }
 
-TEST(names_that_no_message_takes_are_refused)
+TEST(names_that_no_message_takes_are_refused, struct rig *rig)
 {
 	static const char *const names[] = { "", ".beta", "a b", "b/c" };
-	struct rig *rig = *state;
 	struct perseas_options options;
 	perseas_standby_t *s;
 

@@ -24,9 +24,8 @@ static void *take_address(void *address)
 }
 
 /* As long as it stands by; where they are taken before, it says so. */
-TEST(the_addresses_are_kept_free)
+TEST(the_addresses_are_kept_free, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin(rig);
 	struct perseas_standby_stat stat;
@@ -61,9 +60,8 @@ TEST(the_addresses_are_kept_free)
 	kill_process(owner);
 }
 
-TEST(a_child_cannot_use_it)
+TEST(a_child_cannot_use_it, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin(rig);
 	struct perseas_standby_stat stat;
@@ -91,9 +89,8 @@ TEST(a_child_cannot_use_it)
 	perseas_standby_close(s);
 }
 
-TEST(what_is_not_valid_is_refused)
+TEST(what_is_not_valid_is_refused, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct perseas_standby_stat stat;
 	struct perseas_options options;
 	perseas_standby_t *s = (perseas_standby_t *)rig;
@@ -136,9 +133,8 @@ TEST(what_is_not_valid_is_refused)
 
 /* --- no such store --- */
 
-TEST(a_store_that_nobody_has_is_told)
+TEST(a_store_that_nobody_has_is_told, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct perseas_options options;
 	perseas_standby_t *s;
 
@@ -194,9 +190,8 @@ static void begin_making(const char *store, const char *mirrors)
 }
 
 /* Whoever made it is gone: with PERSEAS_CREATE it is made anew. */
-TEST(a_making_that_was_left_is_taken_up)
+TEST(a_making_that_was_left_is_taken_up, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct perseas_options options;
 	perseas_standby_t *s;
 
@@ -241,9 +236,8 @@ static int setup_listener(void **state)
 	return setup_tcp(state);
 }
 
-TEST_WITH(what_only_people_can_mend_is_told, setup_listener, rig_teardown)
+TEST_WITH(what_only_people_can_mend_is_told, setup_listener, rig_teardown, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct perseas_options options;
 	perseas_standby_t *s;
 	char list[32];
@@ -331,9 +325,8 @@ static void call_off(struct rig *rig, perseas_standby_t *s)
 
 /* Its list has one mirror, which leaves the roster meanwhile. It opens the store where it saw it
  * last, and makes no other: also where a wait was called off, and where it was the owner. */
-TEST(a_store_is_opened_where_the_roster_has_it)
+TEST(a_store_is_opened_where_the_roster_has_it, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_by(rig, 0);
 
@@ -352,9 +345,8 @@ TEST(a_store_is_opened_where_the_roster_has_it)
 }
 
 /* The store leaves the list while the standby is its owner, which nobody follows then. */
-TEST(an_owner_that_stands_by_again_knows_its_roster)
+TEST(an_owner_that_stands_by_again_knows_its_roster, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s;
 
@@ -372,9 +364,8 @@ TEST(an_owner_that_stands_by_again_knows_its_roster)
 
 /* Somebody began to make a store on the list, which the roster has left behind, and died. While the
  * mirror that has the store is away, that is no reason to make one. */
-TEST(a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere)
+TEST(a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_by(rig, 0);
 

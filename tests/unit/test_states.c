@@ -154,13 +154,13 @@ static void step_up(struct owner *o)
 }
 
 /* None is up without a claim that was granted, or an open that had it. */
-TEST(a_move_that_is_not_allowed_ends_the_process)
+TEST(a_move_that_is_not_allowed_ends_the_process, struct owner *o)
 {
-	assert_ends(*state, step_up);
+	assert_ends(o, step_up);
 }
 
 /* A mirror's daemon is started again. */
-TEST(the_moves_of_a_session_are_traced)
+TEST(the_moves_of_a_session_are_traced, struct owner *o)
 {
 	static const char *const moves[] = { "up, then none",
 		                             "none, then claiming",
@@ -169,7 +169,6 @@ TEST(the_moves_of_a_session_are_traced)
 		                             "preparing, then up",
 		                             NULL };
 	struct traced t = { .of = "session with sim://1: " };
-	struct owner *o = *state;
 
 	listen_to(o, &t);
 	direct_crash(o->d, 1);
@@ -180,7 +179,7 @@ TEST(the_moves_of_a_session_are_traced)
 }
 
 /* It lost its memory: all that is to be asked before and after the copy is. */
-TEST(the_states_of_a_copy_are_traced)
+TEST(the_states_of_a_copy_are_traced, struct owner *o)
 {
 	static const char *const moves[] = {
 		"none, then asking",          "asking, then recording",  "recording, then making",
@@ -188,7 +187,6 @@ TEST(the_states_of_a_copy_are_traced)
 		"confirming, then finishing", "finishing, then none",    NULL
 	};
 	struct traced t = { .of = "copy to sim://1: " };
-	struct owner *o = *state;
 
 	listen_to(o, &t);
 	direct_crash(o->d, 1);
@@ -210,7 +208,7 @@ static void keep_until(struct owner *o, enum ps_change_stage stage)
 static const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0, 0 };
 
 /* A mirror is to leave, which is taken back when both rosters count; then it leaves. */
-TEST(the_stages_of_a_change_are_traced)
+TEST(the_stages_of_a_change_are_traced, struct owner *o)
 {
 	static const char *const moves[] = { "none, then copying",
 		                             "copying, then asking",
@@ -226,7 +224,6 @@ TEST(the_stages_of_a_change_are_traced)
 		                             "releasing, then none",
 		                             NULL };
 	struct traced t = { .of = "change of the roster: " };
-	struct owner *o = *state;
 	char text[256];
 
 	listen_to(o, &t);
@@ -257,27 +254,24 @@ static void begin_change(struct owner *o)
 }
 
 /* What only the keeper and whoever has the mirrors to himself may do. */
-TEST(a_change_is_stepped_with_admin)
+TEST(a_change_is_stepped_with_admin, struct owner *o)
 {
-	assert_ends(*state, step_change);
+	assert_ends(o, step_change);
 }
 
 /* One goes on. */
-TEST(a_second_change_ends_the_process)
+TEST(a_second_change_ends_the_process, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_int_equal(owner_change(o, &leaves), 0);
 	assert_ends(o, begin_change);
 }
 
 /* Each mistake of ours that a stage's invariant is for: the rosters are not what they are then. */
-TEST(stages_say_what_the_rosters_are)
+TEST(stages_say_what_the_rosters_are, struct owner *o)
 {
 	static const bool joint[] = {
 		[PS_CHANGE_JOINT] = true, [PS_CHANGE_MARKED] = true, [PS_CHANGE_CANCELLING] = false
 	};
-	struct owner *o = *state;
 	struct perseas *p = o->p;
 	const struct ps_change before = p->upkeep.change;
 	Perseas__Roster *wanted;
@@ -318,9 +312,8 @@ TEST(stages_say_what_the_rosters_are)
 }
 
 /* Whoever joins has no vote before, and none of this kind afterwards. */
-TEST(whoever_joins_does_so_while_the_change_goes_on)
+TEST(whoever_joins_does_so_while_the_change_goes_on, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas *p = o->p;
 	const struct ps_change before = p->upkeep.change;
 
@@ -339,12 +332,11 @@ TEST(whoever_joins_does_so_while_the_change_goes_on)
 }
 
 /* Another owner lives that claimed the store. */
-TEST(an_owner_that_is_superseded_says_so)
+TEST(an_owner_that_is_superseded_says_so, struct owner *o)
 {
 	static const char *const moves[] = { "holding, then superseded", NULL };
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	struct traced t = { .of = "claims of store 'bank': " };
-	struct owner *o = *state;
 	perseas_t *second;
 
 	options.flags = PERSEAS_TAKEOVER;

@@ -20,10 +20,8 @@ static struct ps_promise promise_page(struct peer *peer)
 }
 
 /* Two clients create the same store at the same time. */
-TEST(a_store_still_creating_is_not_replaced)
+TEST(a_store_still_creating_is_not_replaced, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
-
 	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
 	assert_int_equal(mirror_create(mirror, "bank", 2), -STATUS(EXISTS));
 	assert_int_equal(mirror_settle(mirror, "bank", 2), -STATUS(BAD_STATE));
@@ -35,19 +33,16 @@ TEST(a_store_still_creating_is_not_replaced)
 }
 
 /* Two clients create the same store, one after the other. */
-TEST(a_settled_store_is_not_replaced)
+TEST(a_settled_store_is_not_replaced, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
-
 	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
 	assert_int_equal(mirror_settle(mirror, "bank", 1), 0);
 	assert_int_equal(mirror_create(mirror, "bank", 2), -STATUS(EXISTS));
 }
 
 /* A create that failed elsewhere takes back what it made here, and only that. */
-TEST(abandon_removes_only_what_its_caller_creates)
+TEST(abandon_removes_only_what_its_caller_creates, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__AbandonRequest request = PERSEAS__ABANDON_REQUEST__INIT;
 
 	request.store = (char *)"bank";
@@ -64,10 +59,8 @@ TEST(abandon_removes_only_what_its_caller_creates)
 }
 
 /* The memory limit does not hold the log. */
-TEST(a_create_over_the_limit_leaves_nothing)
+TEST(a_create_over_the_limit_leaves_nothing, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
-
 	memory_heap_set_limit(mirror->memory, 6000);
 	assert_int_equal(mirror_create(mirror, "bank", 1), -STATUS(NO_MEMORY));
 	assert_int_equal(memory_heap_pieces(mirror->memory), 0);
@@ -75,10 +68,8 @@ TEST(a_create_over_the_limit_leaves_nothing)
 }
 
 /* The refusal says what to raise: a limit of 0 is none, and the file system is full. */
-TEST(a_refusal_of_memory_names_what_limits_it)
+TEST(a_refusal_of_memory_names_what_limits_it, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
-
 	memory_heap_set_limit(mirror->memory, 6000);
 	assert_int_equal(mirror_create(mirror, "bank", 1), -STATUS(NO_MEMORY));
 	assert_non_null(strstr(mirror->why.text, "(0 used, limit 6000); raise --max-memory or"));
@@ -89,9 +80,8 @@ TEST(a_refusal_of_memory_names_what_limits_it)
 }
 
 /* A store that is not on all its mirrors yet has no state to be claimed. */
-TEST(a_store_still_creating_is_not_claimed)
+TEST(a_store_still_creating_is_not_claimed, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	peer_init(&peer);
@@ -102,9 +92,8 @@ TEST(a_store_still_creating_is_not_claimed)
 }
 
 /* Owners come with epochs below, at and above the one that was promised. */
-TEST(a_claim_needs_a_higher_epoch_or_the_same_owner)
+TEST(a_claim_needs_a_higher_epoch_or_the_same_owner, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 
 	mirror_bank(mirror, &first, false);
@@ -122,9 +111,8 @@ TEST(a_claim_needs_a_higher_epoch_or_the_same_owner)
 }
 
 /* A live owner is there and takeover is not asked for. */
-TEST(a_live_owner_is_not_fenced_without_takeover)
+TEST(a_live_owner_is_not_fenced_without_takeover, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 
 	mirror_bank(mirror, &first, false);
@@ -139,12 +127,11 @@ TEST(a_live_owner_is_not_fenced_without_takeover)
 }
 
 /* The store was lost and another made under its name, while its owner could not reach it. */
-TEST(a_claim_of_another_making_fences_nobody)
+TEST(a_claim_of_another_making_fences_nobody, struct mirror *mirror)
 {
 	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
 	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
 	uint8_t other[PS_ID_SIZE] = { 0xee };
-	struct mirror *mirror = *state;
 	struct peer first, second;
 
 	mirror_bank(mirror, &first, false);
@@ -193,9 +180,9 @@ static void look_at_cut(struct peer *peer)
 
 /* An owner is fenced. Its session must not be cut, nor the image be read, before the promise
  * is durable and can be seen. */
-TEST(a_claim_promises_then_fences_then_cuts)
+TEST(a_claim_promises_then_fences_then_cuts, struct mirror *mirror)
 {
-	struct order order = { .mirror = *state };
+	struct order order = { .mirror = mirror };
 	struct peer first, second;
 
 	mirror_bank(order.mirror, &first, false);
@@ -210,9 +197,8 @@ TEST(a_claim_promises_then_fences_then_cuts)
 }
 
 /* The owner died between the data and the slot of its second transaction. */
-TEST(a_claim_rolls_the_unfinished_transaction_back)
+TEST(a_claim_rolls_the_unfinished_transaction_back, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	struct writer writer;
 	Perseas__ClaimReply reply;
@@ -232,9 +218,8 @@ TEST(a_claim_rolls_the_unfinished_transaction_back)
 
 /* A segment was made and never published; another was published with a seq that the slot has
  * not reached. */
-TEST(a_claim_drops_segments_that_do_not_exist)
+TEST(a_claim_drops_segments_that_do_not_exist, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 	unsigned pieces;
@@ -258,9 +243,8 @@ TEST(a_claim_drops_segments_that_do_not_exist)
 }
 
 /* Neither commit slot passes its check. */
-TEST(an_image_without_a_slot_is_refused_as_damaged)
+TEST(an_image_without_a_slot_is_refused_as_damaged, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 
 	mirror_bank(mirror, &first, false);
@@ -273,9 +257,8 @@ TEST(an_image_without_a_slot_is_refused_as_damaged)
 }
 
 /* A peer names regions and offsets as it likes. */
-TEST(the_data_path_reaches_nothing_outside_the_regions)
+TEST(the_data_path_reaches_nothing_outside_the_regions, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	struct session *session = &peer.session;
 
@@ -294,9 +277,8 @@ TEST(the_data_path_reaches_nothing_outside_the_regions)
 }
 
 /* Sessions end by a later claim, by release, and by their connection's end. */
-TEST(a_token_opens_only_the_session_that_is_there)
+TEST(a_token_opens_only_the_session_that_is_there, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	uint8_t old[PS_ID_SIZE], zero[PS_ID_SIZE] = { 0 };
 
@@ -319,9 +301,8 @@ TEST(a_token_opens_only_the_session_that_is_there)
 }
 
 /* What only an owner may ask is asked over a connection without a claim. */
-TEST(without_a_claim_nothing_is_changed)
+TEST(without_a_claim_nothing_is_changed, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer holder, peer;
 	const Perseas__ConfirmRequest said = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
@@ -340,9 +321,8 @@ TEST(without_a_claim_nothing_is_changed)
 }
 
 /* One connection claims two stores. */
-TEST(a_connection_holds_one_store)
+TEST(a_connection_holds_one_store, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, false);
@@ -353,9 +333,8 @@ TEST(a_connection_holds_one_store)
 }
 
 /* Memory is asked for over a connection that cannot carry descriptors. */
-TEST(memory_is_shared_over_local_connections_only)
+TEST(memory_is_shared_over_local_connections_only, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
@@ -368,9 +347,8 @@ TEST(memory_is_shared_over_local_connections_only)
 
 /* The header cannot be written, at each point of a claim in turn. Whatever is refused, the
  * image that the files say is there must be one that the next claim takes. */
-TEST(a_claim_that_fails_leaves_a_sound_image)
+TEST(a_claim_that_fails_leaves_a_sound_image, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	unsigned failed = 0;
 	int ret = -1;
@@ -396,9 +374,8 @@ TEST(a_claim_that_fails_leaves_a_sound_image)
 }
 
 /* A daemon that stops and starts is given back what it promised. */
-TEST(promises_outlive_the_daemon)
+TEST(promises_outlive_the_daemon, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 
 	mirror_bank(mirror, &first, false);

@@ -73,13 +73,12 @@ static const uint8_t *copied(struct mirror *mirror, struct peer *next, Perseas__
 }
 
 /* All that comes after the slot that was read is undone, whole or not. */
-TEST(what_comes_during_the_copy_is_undone)
+TEST(what_comes_during_the_copy_is_undone, struct mirror *mirror)
 {
 	static const int steps[] = { 0, WRITE_RECORD, WRITE_RECORD | WRITE_DATA };
 
 	for (unsigned i = 0; i < 3; i++) {
 		struct moment now = { .whole = 1, .steps = steps[i] };
-		struct mirror *mirror = *state;
 		static const uint8_t zeros[WIDE_SIZE];
 		struct peer owner, next;
 		Perseas__ClaimReply reply;
@@ -88,17 +87,15 @@ TEST(what_comes_during_the_copy_is_undone)
 		assert_memory_equal(copied(mirror, &next, &reply), zeros, WIDE_SIZE);
 		assert_int_equal(reply.slot->seq, 1);
 		assert_true(reply.undone);
-		teardown(state);
-		setup(state);
+		mirror = unit_begin_again();
 	}
 }
 
 /* The log laps, and what would undo the changes is overwritten: the copy begins again, and is of a
  * later state. */
-TEST(a_log_that_laps_during_the_copy_is_noticed)
+TEST(a_log_that_laps_during_the_copy_is_noticed, struct mirror *mirror)
 {
 	struct moment now = { .whole = 8 };
-	struct mirror *mirror = *state;
 	uint8_t expected[WIDE_SIZE] = { 0 };
 	struct peer owner, next;
 	Perseas__ClaimReply reply;
@@ -111,9 +108,8 @@ TEST(a_log_that_laps_during_the_copy_is_noticed)
 }
 
 /* The files of the image that was copied go, though its owner has them mapped. */
-TEST(the_image_that_was_copied_away_goes)
+TEST(the_image_that_was_copied_away_goes, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner, next;
 	Perseas__ClaimReply reply;
 	unsigned pieces;
@@ -129,10 +125,9 @@ TEST(the_image_that_was_copied_away_goes)
 
 /* A daemon died between the header with a new promise and its page: whoever has the memory must not
  * find its own promise there. */
-TEST(a_page_behind_its_header_is_settled_at_the_start)
+TEST(a_page_behind_its_header_is_settled_at_the_start, struct mirror *mirror)
 {
 	for (int shared = 0; shared < 2; shared++) {
-		struct mirror *mirror = *state;
 		struct ps_promise *page;
 		struct peer owner;
 
@@ -142,7 +137,6 @@ TEST(a_page_behind_its_header_is_settled_at_the_start)
 		mirror_restart(mirror);
 		page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
 		assert_int_equal(page->epoch, shared ? PS_PROMISE_RETIRED : BANK_EPOCH);
-		teardown(state);
-		setup(state);
+		mirror = unit_begin_again();
 	}
 }

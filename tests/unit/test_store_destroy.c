@@ -50,9 +50,8 @@ static void take_over(struct rig *rig, struct peer *peer, uint64_t epoch, uint64
 }
 
 /* Its end is announced, and the slot is not there yet. */
-TEST(a_segment_lives_until_the_slot)
+TEST(a_segment_lives_until_the_slot, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct writer writer;
 
 	begin_death(rig, false);
@@ -69,9 +68,8 @@ TEST(a_segment_lives_until_the_slot)
 }
 
 /* The owner's link broke after the announcement; another one's transaction gets that seq. */
-TEST(a_death_that_did_not_come_is_no_later_owners)
+TEST(a_death_that_did_not_come_is_no_later_owners, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct writer writer;
 	struct peer second, third;
 
@@ -91,9 +89,8 @@ TEST(a_death_that_did_not_come_is_no_later_owners)
 }
 
 /* The same owner comes again under its epoch, as after a broken link, and counts on from there. */
-TEST(nor_is_it_that_of_the_owner_that_comes_again)
+TEST(nor_is_it_that_of_the_owner_that_comes_again, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct peer again;
 
 	begin_death(rig, false);
@@ -105,9 +102,8 @@ TEST(nor_is_it_that_of_the_owner_that_comes_again)
 }
 
 /* The slot is there; nobody asked for the memory back before the owner died. */
-TEST(a_claim_takes_out_what_is_dead)
+TEST(a_claim_takes_out_what_is_dead, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct peer peer;
 	unsigned pieces;
 
@@ -139,10 +135,8 @@ TEST_WITH(an_epoch_above_the_slots_is_not_covered, NULL, NULL)
 }
 
 /* Said again with the same seq, with another one, of what is not there, or not published. */
-TEST(a_segment_is_destroyed_once)
+TEST(a_segment_is_destroyed_once, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin_death(rig, false);
 	assert_int_equal(destroy(rig, DEATH), 0);
 	assert_int_equal(destroy(rig, DEATH + 1), -STATUS(BAD_STATE));
@@ -155,10 +149,9 @@ TEST(a_segment_is_destroyed_once)
 }
 
 /* A new segment gets the id: nothing of the one before is in its memory. */
-TEST(an_id_comes_again_with_zeros)
+TEST(an_id_comes_again_with_zeros, struct rig *rig)
 {
 	static const uint8_t zeros[BANK_SIZE];
-	struct rig *rig = *state;
 
 	begin_death(rig, true);
 	assert_int_equal(drop(rig), 0);
@@ -179,9 +172,9 @@ static void note_crash(void *arg)
 
 /* The daemon is killed at each change that announcing, and giving back, make: what it starts with
  * is sound, and has the segment with its bytes, or is past its end. */
-TEST(a_daemon_is_killed_at_each_step)
+TEST(a_daemon_is_killed_at_each_step, struct rig *rig)
 {
-	struct rig *rig = *state, *again = calloc(1, sizeof(*again));
+	struct rig *again = calloc(1, sizeof(*again));
 	struct writer writer;
 	unsigned before;
 
@@ -219,10 +212,8 @@ TEST(a_daemon_is_killed_at_each_step)
 }
 
 /* The host is shut down between the announcement and the slot, or behind it. */
-TEST(a_spill_keeps_what_is_to_die)
+TEST(a_spill_keeps_what_is_to_die, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin_death(rig, false);
 	end(rig);
 	lose_memory(rig);
@@ -231,9 +222,8 @@ TEST(a_spill_keeps_what_is_to_die)
 	assert_int_equal(accounts(rig)->died, 0);
 }
 
-TEST(a_spill_brings_back_nothing_dead)
+TEST(a_spill_brings_back_nothing_dead, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct peer peer;
 
 	begin_death(rig, true);
@@ -246,10 +236,8 @@ TEST(a_spill_brings_back_nothing_dead)
 }
 
 /* No memory for another header: nothing has changed. */
-TEST(a_header_that_cannot_be_written_keeps_the_segment)
+TEST(a_header_that_cannot_be_written_keeps_the_segment, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	mirror_bank(&rig->mirror, &rig->owner, false);
 	memory_heap_fail(rig->mirror.memory, 0, 1);
 	assert_int_not_equal(destroy(rig, DEATH), 0);

@@ -19,9 +19,8 @@ static int read_part(struct mirror *mirror, const char *store, uint32_t region, 
 }
 
 /* A store whose owner goes on. */
-TEST(bytes_are_told_as_they_are_now)
+TEST(bytes_are_told_as_they_are_now, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__ReadReply reply;
 	struct writer writer;
 	struct peer owner;
@@ -40,9 +39,8 @@ TEST(bytes_are_told_as_they_are_now)
 	assert_int_equal(slot.seq, 2);
 }
 
-TEST(nothing_outside_the_regions_is_told)
+TEST(nothing_outside_the_regions_is_told, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__ReadReply reply;
 	struct peer owner;
 
@@ -77,9 +75,8 @@ static int drop(struct mirror *mirror, uint8_t store_id, uint8_t image_id)
 	return store_drop(mirror->stores, &request, &mirror->why);
 }
 
-TEST(an_image_is_dropped_by_its_ids)
+TEST(an_image_is_dropped_by_its_ids, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner;
 
 	assert_int_equal(drop(mirror, 1, 1), -STATUS(NO_STORE));
@@ -96,9 +93,8 @@ TEST(an_image_is_dropped_by_its_ids)
 }
 
 /* A live owner has it; then it falls silent, and may still write to memory that it was given. */
-TEST(an_image_is_not_dropped_under_a_live_owner)
+TEST(an_image_is_not_dropped_under_a_live_owner, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	const struct ps_promise *page;
 	struct peer owner;
 
@@ -117,9 +113,8 @@ TEST(an_image_is_not_dropped_under_a_live_owner)
 }
 
 /* What nobody can read has no ids to name it by. */
-TEST(a_damaged_image_is_dropped_by_name)
+TEST(a_damaged_image_is_dropped_by_name, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner;
 
 	mirror_bank(mirror, &owner, false);
@@ -156,9 +151,9 @@ static void look_at_what_a_crash_leaves(void *arg)
 	mirror_close(&left);
 }
 
-TEST(a_crash_in_a_drop_leaves_all_or_nothing)
+TEST(a_crash_in_a_drop_leaves_all_or_nothing, struct mirror *mirror)
 {
-	struct watch watch = { .mirror = *state };
+	struct watch watch = { .mirror = mirror };
 	struct peer owner;
 
 	mirror_bank(watch.mirror, &owner, false);

@@ -86,9 +86,8 @@ static void adopt(struct peer *peer, uint64_t epoch)
 }
 
 /* The owner lets go, and the next one has the store open a while later. */
-TEST(a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next)
+TEST(a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner, next;
 
 	begin(mirror, &owner);
@@ -121,9 +120,8 @@ TEST(a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next)
 
 /* An open that backs off, or dies, has claimed, and adopted nothing. The one after it is timed from
  * the end of the owner that let go. */
-TEST(a_claim_that_does_not_become_an_open_spoils_nothing)
+TEST(a_claim_that_does_not_become_an_open_spoils_nothing, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner, tries, next;
 
 	begin(mirror, &owner);
@@ -152,9 +150,8 @@ TEST(a_claim_that_does_not_become_an_open_spoils_nothing)
 }
 
 /* Nobody that is not the owner is asked, and nobody twice at a time. */
-TEST(what_cannot_be_asked_is_refused)
+TEST(what_cannot_be_asked_is_refused, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner;
 
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), -STATUS(NO_STORE));
@@ -173,9 +170,8 @@ TEST(what_cannot_be_asked_is_refused)
 
 /* It was told by another mirror, and was fast. Then this one knows how that went all the same; but
  * nobody is asked for a store that another owner has claimed. */
-TEST(an_owner_may_let_go_before_all_mirrors_are_asked)
+TEST(an_owner_may_let_go_before_all_mirrors_are_asked, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner, next;
 
 	begin(mirror, &owner);
@@ -198,9 +194,8 @@ TEST(an_owner_may_let_go_before_all_mirrors_are_asked)
 }
 
 /* For good: a request that comes later than that is none any more. */
-TEST(one_that_is_taken_back_is_forgotten)
+TEST(one_that_is_taken_back_is_forgotten, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner;
 
 	begin(mirror, &owner);
@@ -220,9 +215,8 @@ TEST(one_that_is_taken_back_is_forgotten)
 }
 
 /* Who asked may have died meanwhile. */
-TEST(one_of_which_the_time_is_over_is_forgotten)
+TEST(one_of_which_the_time_is_over_is_forgotten, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner;
 
 	begin(mirror, &owner);
@@ -237,9 +231,8 @@ TEST(one_of_which_the_time_is_over_is_forgotten)
 }
 
 /* It has not let go: its connection broke, and it claims again. */
-TEST(an_owner_that_comes_back_is_still_asked)
+TEST(an_owner_that_comes_back_is_still_asked, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner, again;
 
 	begin(mirror, &owner);
@@ -268,9 +261,8 @@ static bool is_news(struct mirror *mirror, ProtobufCBinaryData handover)
 	return !store_is_as_seen(mirror->stores, &watch, &ms);
 }
 
-TEST(who_watches_is_told)
+TEST(who_watches_is_told, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	const ProtobufCBinaryData none = { 0, NULL };
 	struct peer owner;
 
@@ -317,9 +309,8 @@ static size_t standbys(struct mirror *mirror, const char *first)
 }
 
 /* From its first Watch until its connection ends; of its own store only, and if it may own that. */
-TEST(standbys_are_told_while_they_are_there)
+TEST(standbys_are_told_while_they_are_there, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner, one, two, three;
 
 	begin(mirror, &owner);

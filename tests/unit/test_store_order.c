@@ -68,9 +68,8 @@ static uint8_t say_result(struct mirror *mirror, struct peer *peer, uint8_t id, 
 }
 
 /* An operator asks one mirror; the owner hears of it until it is over. */
-TEST(an_order_is_told_until_it_is_done)
+TEST(an_order_is_told_until_it_is_done, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner;
 
 	mirror_bank(mirror, &owner, false);
@@ -97,9 +96,8 @@ TEST(an_order_is_told_until_it_is_done)
 }
 
 /* By one of the same id: the owner hears of that one instead, and its result is that of both. */
-TEST(an_order_is_taken_back)
+TEST(an_order_is_taken_back, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
 	Perseas__Order order = an_order(1);
 	struct peer owner;
@@ -119,9 +117,8 @@ TEST(an_order_is_taken_back)
 }
 
 /* Nobody would hear of it. */
-TEST(an_order_needs_a_live_owner)
+TEST(an_order_needs_a_live_owner, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner;
 
 	assert_int_equal(ask(mirror, 1), -STATUS(NO_STORE));
@@ -131,9 +128,8 @@ TEST(an_order_needs_a_live_owner)
 	assert_non_null(strstr(mirror->why.text, "no live owner"));
 }
 
-TEST(the_board_is_gone_with_its_session)
+TEST(the_board_is_gone_with_its_session, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[] = { &report };
 	struct peer owner, next;
@@ -169,9 +165,8 @@ static int tell(struct mirror *mirror, struct peer *peer, Perseas__OwnerFigures 
 }
 
 /* An owner tells figures, then none, as when it only asks whether its claim holds, then more. */
-TEST(figures_are_kept_until_others_are_told)
+TEST(figures_are_kept_until_others_are_told, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	uint64_t counts[] = { 1, 0, 2 };
 	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
 	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
@@ -197,9 +192,8 @@ TEST(figures_are_kept_until_others_are_told)
 }
 
 /* Whoever takes differences of them must not get less than nothing. */
-TEST(figures_that_fall_are_refused)
+TEST(figures_that_fall_are_refused, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	uint64_t counts[] = { 5, 6 };
 	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
 	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
@@ -232,9 +226,8 @@ TEST(figures_that_fall_are_refused)
 }
 
 /* What is missing has come; then another segment is mapped. */
-TEST(what_is_missing_may_fall)
+TEST(what_is_missing_may_fall, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	const uint64_t told[] = { 1 << 20, 1 << 17, 0, 1 << 18 };
 	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
 	struct peer owner;
@@ -248,9 +241,8 @@ TEST(what_is_missing_may_fall)
 }
 
 /* Its host hangs: the connection is there, and nothing comes. */
-TEST(a_silent_owner_is_not_live)
+TEST(a_silent_owner_is_not_live, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner, next;
 
 	mirror_bank(mirror, &owner, false);
@@ -269,9 +261,8 @@ TEST(a_silent_owner_is_not_live)
 	assert_null(owner.session.store);
 }
 
-TEST(without_a_timeout_an_owner_lives_while_it_is_connected)
+TEST(without_a_timeout_an_owner_lives_while_it_is_connected, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner, next;
 
 	mirror_bank(mirror, &owner, false);
@@ -283,9 +274,8 @@ TEST(without_a_timeout_an_owner_lives_while_it_is_connected)
 }
 
 /* Its process ended, and a child of it keeps the socket open. */
-TEST(a_dead_owner_is_not_live)
+TEST(a_dead_owner_is_not_live, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer owner, next;
 
 	mirror_bank(mirror, &owner, true);
@@ -297,9 +287,8 @@ TEST(a_dead_owner_is_not_live)
 }
 
 /* One that is only silent may still write to the memory that it was given. */
-TEST(a_silent_owners_memory_is_copied_away)
+TEST(a_silent_owners_memory_is_copied_away, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__ClaimReply reply;
 	struct peer owner, next;
 	uint8_t *old;

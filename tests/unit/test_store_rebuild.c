@@ -76,9 +76,8 @@ static void fill(struct peer *peer, const char *text)
 }
 
 /* The image is copied beside while the old one still counts; then it takes its place. */
-TEST(an_image_beside_replaces_the_old_one_when_finished)
+TEST(an_image_beside_replaces_the_old_one_when_finished, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	Perseas__RebuildReply reply;
 	unsigned pieces;
@@ -101,9 +100,8 @@ TEST(an_image_beside_replaces_the_old_one_when_finished)
 }
 
 /* The daemon crashes before, and after, the rebuild is finished. */
-TEST(a_crash_serves_the_old_image_or_the_new_one)
+TEST(a_crash_serves_the_old_image_or_the_new_one, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	Perseas__RebuildReply reply;
 	unsigned pieces;
@@ -128,9 +126,8 @@ TEST(a_crash_serves_the_old_image_or_the_new_one)
 }
 
 /* The owner that rebuilt is fenced before it was done. */
-TEST(a_claim_drops_an_unfinished_rebuild)
+TEST(a_claim_drops_an_unfinished_rebuild, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__RebuildReply reply;
 	unsigned pieces;
@@ -147,9 +144,8 @@ TEST(a_claim_drops_an_unfinished_rebuild)
 }
 
 /* The second rebuild finds no memory. The session's writes must not reach the old image. */
-TEST(a_rebuild_that_fails_never_leads_back_to_the_image)
+TEST(a_rebuild_that_fails_never_leads_back_to_the_image, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	Perseas__RebuildReply reply;
 
@@ -168,9 +164,8 @@ TEST(a_rebuild_that_fails_never_leads_back_to_the_image)
 }
 
 /* A mirror lost its memory; an owner with its quorum gives it the store again. */
-TEST(a_lost_store_is_made_anew_and_counts_when_finished)
+TEST(a_lost_store_is_made_anew_and_counts_when_finished, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer, other;
 	Perseas__RebuildReply reply;
 
@@ -188,9 +183,8 @@ TEST(a_lost_store_is_made_anew_and_counts_when_finished)
 }
 
 /* The mirror has a whole store, of this making or of another. */
-TEST(a_whole_store_is_not_made_anew)
+TEST(a_whole_store_is_not_made_anew, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer holder, peer;
 	Perseas__RebuildReply reply;
 
@@ -203,9 +197,8 @@ TEST(a_whole_store_is_not_made_anew)
 }
 
 /* A damaged image is as good as lost, but its promise can still be read. */
-TEST(a_damaged_store_is_made_anew_under_its_promise)
+TEST(a_damaged_store_is_made_anew_under_its_promise, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer holder, peer;
 	Perseas__RebuildReply reply;
 
@@ -223,9 +216,8 @@ TEST(a_damaged_store_is_made_anew_under_its_promise)
 }
 
 /* The header itself cannot be read: nothing of it counts. */
-TEST(a_store_with_a_torn_header_is_refused_until_it_is_made_anew)
+TEST(a_store_with_a_torn_header_is_refused_until_it_is_made_anew, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer holder, peer;
 	Perseas__RebuildReply reply;
 
@@ -241,9 +233,8 @@ TEST(a_store_with_a_torn_header_is_refused_until_it_is_made_anew)
 }
 
 /* An image is mended in place; the daemon crashes meanwhile. */
-TEST(a_joining_image_is_claimed_as_it_is)
+TEST(a_joining_image_is_claimed_as_it_is, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	Perseas__ClaimReply reply;
 
@@ -261,9 +252,8 @@ TEST(a_joining_image_is_claimed_as_it_is)
 }
 
 /* An image that was not harmless when its joining began is told so later. */
-TEST(joining_does_not_become_harmless)
+TEST(joining_does_not_become_harmless, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, false);
@@ -299,10 +289,9 @@ static void note_past(void *arg)
 }
 
 /* What is copied over an image whole has nothing to do with the log that lies there. */
-TEST(joining_whole_forgets_the_past_after_the_header_says_so)
+TEST(joining_whole_forgets_the_past_after_the_header_says_so, struct mirror *mirror)
 {
-	struct past past = { .mirror = *state };
-	struct mirror *mirror = *state;
+	struct past past = { .mirror = mirror };
 	Perseas__ClaimReply reply;
 	struct peer peer;
 
@@ -346,10 +335,8 @@ static void map_another(struct mirror *mirror, struct peer *peer)
 }
 
 /* The owner maps and publishes segments while the mirror is being resynced, either way. */
-TEST(segments_come_and_go_while_an_image_joins)
+TEST(segments_come_and_go_while_an_image_joins, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
-
 	for (int beside = 0; beside < 2; beside++) {
 		Perseas__RebuildReply rebuilt;
 		Perseas__ClaimReply reply;
@@ -382,9 +369,8 @@ TEST(segments_come_and_go_while_an_image_joins)
 
 /* The owner lost its connection and resyncs: claim, rebuild, the data path, finish. A token opens
  * what the rebuild made. */
-TEST(the_session_that_claimed_rebuilds_and_writes)
+TEST(the_session_that_claimed_rebuilds_and_writes, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__RebuildReply reply;
 	struct peer lost, peer;
 
@@ -402,9 +388,8 @@ TEST(the_session_that_claimed_rebuilds_and_writes)
 }
 
 /* Making anew and finishing fail at each piece and header in turn. */
-TEST(a_rebuild_that_fails_leaves_nothing_half_there)
+TEST(a_rebuild_that_fails_leaves_nothing_half_there, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	unsigned failed = 0;
 
 	for (unsigned skip = 0;; skip++) {

@@ -43,9 +43,8 @@ static int tell(struct mirror *mirror, struct peer *peer, uint64_t epoch, uint64
 }
 
 /* An owner's rosters come in order; one that comes late must not bring back who has left. */
-TEST(an_older_roster_is_refused)
+TEST(an_older_roster_is_refused, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, false);
@@ -77,9 +76,8 @@ static int rebuild_beside(struct mirror *mirror, struct peer *peer)
 }
 
 /* The image beside takes the place of the one that is there: it must know the newest roster too. */
-TEST(the_image_beside_learns_of_a_roster)
+TEST(the_image_beside_learns_of_a_roster, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__FinishReply reply = PERSEAS__FINISH_REPLY__INIT;
 	struct peer peer;
 	struct ps_slot slot;

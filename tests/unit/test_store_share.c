@@ -30,9 +30,8 @@ static int claim_quiesced(struct mirror *mirror, struct peer *peer, uint64_t epo
 }
 
 /* The daemon may crash right after it gave memory away. */
-TEST(what_is_given_is_in_the_header_first)
+TEST(what_is_given_is_in_the_header_first, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, true);
@@ -42,9 +41,8 @@ TEST(what_is_given_is_in_the_header_first)
 }
 
 /* The owner gave its memory back in so many words. */
-TEST(a_released_image_is_nobodys)
+TEST(a_released_image_is_nobodys, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 
@@ -57,9 +55,8 @@ TEST(a_released_image_is_nobodys)
 }
 
 /* kill -9 of an owner: its connection ends, and its pidfd says that it is dead. */
-TEST(a_dead_owners_image_is_taken_in_place)
+TEST(a_dead_owners_image_is_taken_in_place, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 	struct writer writer;
@@ -80,9 +77,8 @@ TEST(a_dead_owners_image_is_taken_in_place)
 }
 
 /* An owner's connection broke, but its process goes on: it may write at any time. */
-TEST(an_image_that_may_be_written_is_copied_away)
+TEST(an_image_that_may_be_written_is_copied_away, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 	struct writer writer;
@@ -122,9 +118,8 @@ static void look_at_page(void *arg)
 
 /* The same owner claims again over another connection, while its first memory is still mapped
  * and may still be written. */
-TEST(memory_that_was_copied_away_acknowledges_nothing)
+TEST(memory_that_was_copied_away_acknowledges_nothing, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct old_page old = { .mirror = mirror };
 	struct peer first, second;
 	Perseas__ClaimReply reply;
@@ -143,9 +138,8 @@ TEST(memory_that_was_copied_away_acknowledges_nothing)
 }
 
 /* The owner says that it holds no memory any more; another owner cannot say so for it. */
-TEST(only_the_owner_itself_is_believed_to_be_quiesced)
+TEST(only_the_owner_itself_is_believed_to_be_quiesced, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 
@@ -159,9 +153,8 @@ TEST(only_the_owner_itself_is_believed_to_be_quiesced)
 
 /* A claim is promised and then fails; the memory is still with the owner before. The second
  * owner comes again and says, rightly, that it holds none. */
-TEST(a_failed_claim_does_not_make_its_owner_the_holder)
+TEST(a_failed_claim_does_not_make_its_owner_the_holder, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 
@@ -177,9 +170,8 @@ TEST(a_failed_claim_does_not_make_its_owner_the_holder)
 }
 
 /* There is no memory for the copy, until the old owner dies. */
-TEST(without_memory_for_a_copy_only_the_promise_changes)
+TEST(without_memory_for_a_copy_only_the_promise_changes, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 	unsigned pieces;
@@ -198,9 +190,8 @@ TEST(without_memory_for_a_copy_only_the_promise_changes)
 }
 
 /* A daemon that started again knows of no process: the memory may be with one that lives. */
-TEST(after_a_restart_a_holder_is_taken_to_be_alive)
+TEST(after_a_restart_a_holder_is_taken_to_be_alive, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 
@@ -221,9 +212,8 @@ static void write_one_more(void *arg)
 	writer_write(arg, 0, 0, "last", 4, WRITE_ALL);
 }
 
-TEST(a_slot_before_the_fence_is_in_the_copy)
+TEST(a_slot_before_the_fence_is_in_the_copy, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	struct writer writer;
 	Perseas__ClaimReply reply;
@@ -238,9 +228,8 @@ TEST(a_slot_before_the_fence_is_in_the_copy)
 }
 
 /* What the log holds of the past comes along: resync by delta lives on it. */
-TEST(the_copy_keeps_the_history)
+TEST(the_copy_keeps_the_history, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	struct writer writer;
 	struct ps_image view = { .ring_size = PS_LOG_MIN };
@@ -346,9 +335,8 @@ static bool take_over_from(struct mirror *mirror, struct peer *owner, uint64_t e
 
 /* Takeovers of a store whose owner never stops, and writes so fast that its log laps during a
  * copy, or slower. */
-TEST(a_copy_of_a_store_that_runs_is_one_of_its_states)
+TEST(a_copy_of_a_store_that_runs_is_one_of_its_states, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	unsigned copied = 0;
 
@@ -391,31 +379,30 @@ static bool is_copied_after_release(struct mirror *mirror, enum memory_whose who
 }
 
 /* The kernel knows that somebody has the memory, whatever the owner said, and whoever comes. */
-TEST(memory_that_is_held_is_copied_away_after_a_release)
+TEST(memory_that_is_held_is_copied_away_after_a_release, struct mirror *mirror)
 {
-	assert_true(is_copied_after_release(*state, MEMORY_HELD, "uid:7"));
+	assert_true(is_copied_after_release(mirror, MEMORY_HELD, "uid:7"));
 }
 
-TEST(memory_that_nobody_has_passes_to_anybody_in_place)
+TEST(memory_that_nobody_has_passes_to_anybody_in_place, struct mirror *mirror)
 {
-	assert_false(is_copied_after_release(*state, MEMORY_ALONE, "uid:8"));
+	assert_false(is_copied_after_release(mirror, MEMORY_ALONE, "uid:8"));
 }
 
 /* Where the kernel cannot say, the owner's word is good for its own identity only. */
-TEST(another_identity_gets_a_copy_where_nobody_can_tell)
+TEST(another_identity_gets_a_copy_where_nobody_can_tell, struct mirror *mirror)
 {
-	assert_true(is_copied_after_release(*state, MEMORY_UNKNOWN, "uid:8"));
+	assert_true(is_copied_after_release(mirror, MEMORY_UNKNOWN, "uid:8"));
 }
 
-TEST(the_same_identity_is_believed_where_nobody_can_tell)
+TEST(the_same_identity_is_believed_where_nobody_can_tell, struct mirror *mirror)
 {
-	assert_false(is_copied_after_release(*state, MEMORY_UNKNOWN, "uid:7"));
+	assert_false(is_copied_after_release(mirror, MEMORY_UNKNOWN, "uid:7"));
 }
 
 /* A process with the memory still lives, but has given everything back. */
-TEST(a_process_that_lives_without_the_memory_is_no_holder)
+TEST(a_process_that_lives_without_the_memory_is_no_holder, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 
@@ -427,9 +414,8 @@ TEST(a_process_that_lives_without_the_memory_is_no_holder)
 }
 
 /* It cut its image short, and went. */
-TEST(memory_that_was_cut_short_is_damaged_for_the_next_one)
+TEST(memory_that_was_cut_short_is_damaged_for_the_next_one, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 
@@ -457,10 +443,9 @@ static void end_with_connection(struct peer *peer, uint32_t *left_ms)
 	store_session_ended(&peer->session);
 }
 
-TEST(an_image_is_taken_in_place_once_its_holder_has_ended)
+TEST(an_image_is_taken_in_place_once_its_holder_has_ended, struct mirror *mirror)
 {
 	void (*const ends[])(struct peer *, uint32_t *) = { end_in_time, end_with_connection };
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 
@@ -504,9 +489,8 @@ static void fail_to_wait(struct peer *peer, uint32_t *left_ms)
 
 /* Its silence was over when the wait was: a claim finds everything anew then. How long claims
  * waited counts together, so that no process holds up one after the other. */
-TEST(claims_wait_for_a_holder_once)
+TEST(claims_wait_for_a_holder_once, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer first, second;
 	Perseas__ClaimReply reply;
 

@@ -18,9 +18,8 @@ static void image_id(struct rig *rig, uint8_t id[PS_ID_SIZE])
 }
 
 /* The host is shut down and comes back. */
-TEST(a_spilled_image_comes_back_under_a_new_id)
+TEST(a_spilled_image_comes_back_under_a_new_id, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint8_t id[PS_ID_SIZE];
 	struct spill_sum sum;
 	const Perseas__Header *header;
@@ -46,9 +45,8 @@ TEST(a_spilled_image_comes_back_under_a_new_id)
 }
 
 /* The daemon is only restarted: the image in memory is as new as the spill, or newer. */
-TEST(what_is_in_memory_wins)
+TEST(what_is_in_memory_wins, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint8_t id[PS_ID_SIZE];
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -62,10 +60,9 @@ TEST(what_is_in_memory_wins)
 }
 
 /* The power fails twice and no owner came in between: the roster lists the first image still. */
-TEST(a_parent_is_what_the_roster_lists)
+TEST(a_parent_is_what_the_roster_lists, struct rig *rig)
 {
 	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;
-	struct rig *rig = *state;
 	uint8_t first[PS_ID_SIZE], second[PS_ID_SIZE], again[PS_ID_SIZE];
 	struct peer peer;
 
@@ -96,10 +93,8 @@ TEST(a_parent_is_what_the_roster_lists)
 }
 
 /* A resync beside it keeps what it is; one that makes it anew does not. */
-TEST(an_image_that_is_rebuilt_keeps_its_parent_with_its_id)
+TEST(an_image_that_is_rebuilt_keeps_its_parent_with_its_id, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	for (int anew = 0; anew < 2; anew++) {
 		Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
 		Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
@@ -170,10 +165,8 @@ static void look_at(struct rig *from, unsigned crash, bool lost)
 }
 
 /* The daemon, or its host, crashes at each step of a spill. */
-TEST(a_crash_in_a_spill_loses_nothing_that_memory_kept)
+TEST(a_crash_in_a_spill_loses_nothing_that_memory_kept, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	mirror_bank(&rig->mirror, &rig->owner, true);
 	watch(rig, true);
 	end(rig);
@@ -187,9 +180,8 @@ TEST(a_crash_in_a_spill_loses_nothing_that_memory_kept)
 }
 
 /* A crash at each step of a load. Until the spill is removed, it can be loaded again. */
-TEST(a_crash_in_a_load_serves_one_image_at_most)
+TEST(a_crash_in_a_load_serves_one_image_at_most, struct rig *rig)
 {
-	struct rig *rig = *state;
 	unsigned spilled = 0;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -212,9 +204,8 @@ TEST(a_crash_in_a_load_serves_one_image_at_most)
 /* --- what goes wrong --- */
 
 /* Every byte in turn: never loaded, never removed, and named. */
-TEST(a_damaged_spill_is_kept_and_refused)
+TEST(a_damaged_spill_is_kept_and_refused, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint8_t *bytes;
 	size_t len;
 
@@ -237,9 +228,8 @@ TEST(a_damaged_spill_is_kept_and_refused)
 }
 
 /* Somebody renamed a spill. */
-TEST(a_spill_of_another_store_is_refused)
+TEST(a_spill_of_another_store_is_refused, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint8_t *bytes;
 	size_t len;
 
@@ -255,9 +245,8 @@ TEST(a_spill_of_another_store_is_refused)
 }
 
 /* Checksums are right, and what they cover does not fit together. */
-TEST(a_spill_whose_slot_is_not_its_logs_is_refused)
+TEST(a_spill_whose_slot_is_not_its_logs_is_refused, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct ps_archive_reader reader;
 	struct ps_archive_writer writer;
 	struct ps_archive_piece piece;
@@ -287,10 +276,8 @@ TEST(a_spill_whose_slot_is_not_its_logs_is_refused)
 }
 
 /* The store was lost, and made again under its name, before the spill was found. */
-TEST(the_spill_of_another_making_is_set_aside)
+TEST(the_spill_of_another_making_is_set_aside, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	mirror_bank(&rig->mirror, &rig->owner, false);
 	end(rig);
 	stop(rig);
@@ -305,9 +292,8 @@ TEST(the_spill_of_another_making_is_set_aside)
 }
 
 /* Files were mixed up: the spill is another mirror's, and may be newer than what memory has. */
-TEST(the_spill_of_another_image_is_set_aside)
+TEST(the_spill_of_another_image_is_set_aside, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct memory *memory;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -326,9 +312,8 @@ TEST(the_spill_of_another_image_is_set_aside)
 	assert_non_null(mirror_header(&rig->mirror, "bank"));
 }
 
-TEST(a_damaged_image_in_memory_keeps_its_spill)
+TEST(a_damaged_image_in_memory_keeps_its_spill, struct rig *rig)
 {
-	struct rig *rig = *state;
 	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -346,10 +331,8 @@ TEST(a_damaged_image_in_memory_keeps_its_spill)
 	assert_bank(rig, 1, "made");
 }
 
-TEST(a_spill_that_finds_no_memory_is_kept)
+TEST(a_spill_that_finds_no_memory_is_kept, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	mirror_bank(&rig->mirror, &rig->owner, false);
 	end(rig);
 	memory_heap_set_limit(rig->mirror.memory, 9000);
@@ -364,9 +347,8 @@ TEST(a_spill_that_finds_no_memory_is_kept)
 }
 
 /* The spill directory has become read-only. */
-TEST(nothing_is_served_whose_spill_cannot_be_removed)
+TEST(nothing_is_served_whose_spill_cannot_be_removed, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct peer peer;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -385,9 +367,8 @@ TEST(nothing_is_served_whose_spill_cannot_be_removed)
 }
 
 /* The disk is full: what could be written is kept, and a restart finds the rest in memory. */
-TEST(a_full_disk_costs_only_what_did_not_fit)
+TEST(a_full_disk_costs_only_what_did_not_fit, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct spill_sum sum;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);

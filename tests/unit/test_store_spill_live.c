@@ -28,12 +28,11 @@ static void write_meanwhile(void *arg)
 }
 
 /* An owner does not know yet that it was fenced, and finishes what it had begun. */
-TEST(what_an_owner_writes_during_a_spill_is_undone)
+TEST(what_an_owner_writes_during_a_spill_is_undone, struct rig *rig)
 {
 	static const int steps[] = { WRITE_RECORD, WRITE_RECORD | WRITE_DATA, WRITE_ALL };
 
 	for (int i = 0; i < 3; i++) {
-		struct rig *rig = *state;
 		struct intruder intruder = { .rig = rig, .steps = steps[i] };
 
 		mirror_bank(&rig->mirror, &rig->owner, true);
@@ -47,15 +46,13 @@ TEST(what_an_owner_writes_during_a_spill_is_undone)
 		assert_int_equal(rig->loaded, 1);
 		assert_false(mirror_header(&rig->mirror, "bank")->shared);
 		assert_bank(rig, 1, "made");
-		teardown(state);
-		setup(state);
+		rig = unit_begin_again();
 	}
 }
 
 /* The transaction that an owner died in goes along, and is undone when the image is claimed. */
-TEST(an_unfinished_transaction_is_undone_after_the_load)
+TEST(an_unfinished_transaction_is_undone_after_the_load, struct rig *rig)
 {
-	struct rig *rig = *state;
 	struct writer writer;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -73,9 +70,8 @@ static int ask(struct rig *rig, Perseas__SpillReply *reply)
 	return store_spill(rig->mirror.stores, reply, &rig->mirror.why);
 }
 
-TEST(a_spill_is_refused_where_there_is_nowhere_to)
+TEST(a_spill_is_refused_where_there_is_nowhere_to, struct rig *rig)
 {
-	struct rig *rig = *state;
 	Perseas__SpillReply reply;
 	struct spill_sum sum;
 
@@ -86,9 +82,8 @@ TEST(a_spill_is_refused_where_there_is_nowhere_to)
 	assert_int_equal(rig->owner.cuts, 0);
 }
 
-TEST(a_spill_without_room_cuts_nobody)
+TEST(a_spill_without_room_cuts_nobody, struct rig *rig)
 {
-	struct rig *rig = *state;
 	Perseas__SpillReply reply;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -99,9 +94,8 @@ TEST(a_spill_without_room_cuts_nobody)
 	assert_non_null(session_memory(&rig->owner.session, 16, 0, 1, true));
 }
 
-TEST(a_spill_that_is_granted_ends_everything)
+TEST(a_spill_that_is_granted_ends_everything, struct rig *rig)
 {
-	struct rig *rig = *state;
 	Perseas__SpillReply reply;
 	struct spill_sum sum;
 	struct peer peer;
@@ -140,9 +134,8 @@ static void freeze_disk(void *arg)
 }
 
 /* The disk fills up under the second store. */
-TEST(a_spill_that_fails_is_taken_back_and_images_are_served)
+TEST(a_spill_that_fails_is_taken_back_and_images_are_served, struct rig *rig)
 {
-	struct rig *rig = *state;
 	Perseas__SpillReply reply;
 
 	mirror_bank(&rig->mirror, &rig->owner, false);
@@ -161,9 +154,8 @@ static void fill_at_once(void *arg)
 
 /* The spill of the second store was kept since it could not be loaded, and the store was made again
  * since. The first one's fails: what was kept stays. */
-TEST(a_spill_that_fails_removes_none_that_was_kept)
+TEST(a_spill_that_fails_removes_none_that_was_kept, struct rig *rig)
 {
-	struct rig *rig = *state;
 	Perseas__SpillReply reply;
 	uint8_t *kept;
 	size_t len;
@@ -183,9 +175,8 @@ TEST(a_spill_that_fails_removes_none_that_was_kept)
 }
 
 /* The daemon writes a spill, goes on, and cannot remove what it wrote. */
-TEST(a_store_whose_spill_stays_is_served_no_more)
+TEST(a_store_whose_spill_stays_is_served_no_more, struct rig *rig)
 {
-	struct rig *rig = *state;
 	Perseas__SpillReply reply;
 	struct peer peer;
 

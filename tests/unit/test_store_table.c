@@ -48,9 +48,8 @@ static int set_roster(struct mirror *mirror, struct peer *peer, uint64_t version
 }
 
 /* The second of two segments cannot be made. */
-TEST(segments_are_added_all_or_none)
+TEST(segments_are_added_all_or_none, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	unsigned pieces;
 
@@ -75,9 +74,8 @@ TEST(segments_are_added_all_or_none)
 }
 
 /* Segments that were published, or are not there, are dropped. */
-TEST(only_unborn_segments_are_dropped)
+TEST(only_unborn_segments_are_dropped, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, false);
@@ -90,9 +88,8 @@ TEST(only_unborn_segments_are_dropped)
 }
 
 /* A publish is repeated after its answer was lost; another seq is named later. */
-TEST(a_segment_is_born_once)
+TEST(a_segment_is_born_once, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, false);
@@ -128,9 +125,8 @@ static int set_rosters(struct mirror *mirror, struct peer *peer, uint64_t epoch,
 
 /* An owner that was fenced had gone on counting versions: its successor's are newer all the
  * same. */
-TEST(of_two_rosters_the_later_epochs_is_newer)
+TEST(of_two_rosters_the_later_epochs_is_newer, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	const Perseas__Header *header;
 	struct peer peer;
 
@@ -152,9 +148,8 @@ TEST(of_two_rosters_the_later_epochs_is_newer)
 }
 
 /* A change of roster: first joint, then settled; an older one comes late. */
-TEST(a_roster_never_goes_back)
+TEST(a_roster_never_goes_back, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	const Perseas__Header *header;
 
@@ -173,9 +168,8 @@ TEST(a_roster_never_goes_back)
 }
 
 /* kill -9 of the daemon with an owner in the middle of its work. */
-TEST(what_was_there_is_served_after_a_crash)
+TEST(what_was_there_is_served_after_a_crash, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	struct writer writer;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
@@ -196,9 +190,8 @@ TEST(what_was_there_is_served_after_a_crash)
 }
 
 /* Files of other generations, and of a creation that was cut short, are left over. */
-TEST(what_belongs_to_no_image_is_removed)
+TEST(what_belongs_to_no_image_is_removed, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct piece piece;
 	struct peer peer;
 	unsigned pieces;
@@ -222,9 +215,8 @@ TEST(what_belongs_to_no_image_is_removed)
 }
 
 /* A file is shorter than the header says: mapping it would end in SIGBUS. */
-TEST(a_piece_of_another_size_makes_the_store_damaged)
+TEST(a_piece_of_another_size_makes_the_store_damaged, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, false);
@@ -239,9 +231,8 @@ TEST(a_piece_of_another_size_makes_the_store_damaged)
 }
 
 /* The promise page is lost, or the daemon crashed between the header and the page. */
-TEST(the_promise_page_follows_the_header)
+TEST(the_promise_page_follows_the_header, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	struct ps_promise *page;
 
@@ -259,9 +250,8 @@ TEST(the_promise_page_follows_the_header)
 }
 
 /* The memory was given away, and the header promises to another than the page does. */
-TEST(a_page_that_was_given_away_is_never_made_valid_again)
+TEST(a_page_that_was_given_away_is_never_made_valid_again, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	struct ps_promise *page;
 
@@ -274,9 +264,8 @@ TEST(a_page_that_was_given_away_is_never_made_valid_again)
 }
 
 /* Two mirrors' images are compared part by part. */
-TEST(a_digest_covers_the_bytes_that_it_names)
+TEST(a_digest_covers_the_bytes_that_it_names, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	struct peer peer;
 	Perseas__DigestRequest request = PERSEAS__DIGEST_REQUEST__INIT;
 	Perseas__DigestReply reply = PERSEAS__DIGEST_REPLY__INIT;
@@ -306,9 +295,8 @@ TEST(a_digest_covers_the_bytes_that_it_names)
 }
 
 /* Many stores: one more than there may be. */
-TEST(stores_are_limited_in_number)
+TEST(stores_are_limited_in_number, struct mirror *mirror)
 {
-	struct mirror *mirror = *state;
 	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
 	char name[16];
 

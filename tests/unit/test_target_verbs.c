@@ -8,9 +8,8 @@ const struct unit_fixture unit_fixture = { setup, teardown };
 enum { OFFSET = PS_RING_OFFSET + 512 };
 
 /* An owner that wants keys gets them, and one that does not gets none. */
-TEST(a_claim_gives_keys_to_who_asks)
+TEST(a_claim_gives_keys_to_who_asks, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 	Perseas__Reply *reply;
 
@@ -34,9 +33,8 @@ TEST(a_claim_gives_keys_to_who_asks)
 }
 
 /* What an owner writes is in the image, and it reads what is there. */
-TEST(memory_is_written_and_read)
+TEST(memory_is_written_and_read, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 
 	begin(fixture, &owner);
@@ -52,9 +50,8 @@ TEST(memory_is_written_and_read)
 }
 
 /* The promise may be read and not written; before and behind a region there is nothing. */
-TEST(only_what_was_granted_is_reached)
+TEST(only_what_was_granted_is_reached, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct {
 		uint32_t region;
 		int64_t offset;
@@ -166,9 +163,8 @@ static void publish_segment(struct fixture *fixture, struct far_owner *owner, ui
 }
 
 /* Segments come and go while the data path is up: their memory is registered and is not. */
-TEST(segments_bring_their_keys)
+TEST(segments_bring_their_keys, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const uint32_t first = PS_REGION_SEGMENT, second = PS_REGION_SEGMENT + 1;
 	struct far_owner owner;
 	Perseas__Region gone;
@@ -225,9 +221,8 @@ static void ask_rebuild(struct fixture *fixture, struct far_owner *owner, uint64
 
 /* An image is made beside the one that is there, filled over the same queue pair, and takes its
  * place; then the old one's memory is registered no more. */
-TEST(an_image_beside_has_keys_of_its_own)
+TEST(an_image_beside_has_keys_of_its_own, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
 	Perseas__Region old;
@@ -262,9 +257,8 @@ TEST(an_image_beside_has_keys_of_its_own)
 
 /* A takeover while the old owner's writes are under way: once the claim is answered, the queue
  * pair is gone, and what was not written by then never is. */
-TEST(a_claim_cuts_what_is_under_way)
+TEST(a_claim_cuts_what_is_under_way, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner, next;
 
 	begin(fixture, &owner);
@@ -322,9 +316,9 @@ static int setup_late(void **state)
 
 /* The zombie's transaction, all but its slot, is placed in the instant in which its queue pair is
  * destroyed: the claim must see it, and roll it back. */
-TEST_WITH(the_image_is_read_after_the_queue_pair_is_gone, setup_late, teardown)
+TEST_WITH(the_image_is_read_after_the_queue_pair_is_gone, setup_late, teardown,
+          struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const uint32_t segment = PS_REGION_SEGMENT;
 	struct far_owner owner, next;
 	Perseas__Reply *reply;
@@ -354,9 +348,8 @@ TEST_WITH(the_image_is_read_after_the_queue_pair_is_gone, setup_late, teardown)
 }
 
 /* Hellos that open nothing, each with its answer. */
-TEST(a_wrong_hello_is_refused)
+TEST(a_wrong_hello_is_refused, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 	struct ps_hello hello;
 
@@ -389,9 +382,8 @@ TEST(a_wrong_hello_is_refused)
 }
 
 /* A claim's token, of an owner that has a path, had one, or was fenced. */
-TEST(a_token_opens_one_path)
+TEST(a_token_opens_one_path, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner, copy, next;
 	struct ps_hello hello;
 
@@ -410,9 +402,8 @@ TEST(a_token_opens_one_path)
 }
 
 /* A claim without keys has a token for tcp only. */
-TEST(a_token_without_keys_opens_nothing)
+TEST(a_token_without_keys_opens_nothing, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner, other;
 	struct ps_hello hello;
 	Perseas__Reply *reply;
@@ -437,9 +428,8 @@ TEST(a_token_without_keys_opens_nothing)
 }
 
 /* The owner of one store knows the keys of another's memory. */
-TEST(keys_are_good_for_one_store_only)
+TEST(keys_are_good_for_one_store_only, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner, other;
 
 	begin(fixture, &owner);
@@ -457,9 +447,8 @@ TEST(keys_are_good_for_one_store_only)
 
 /* A path has a place of its own as long as it is there; where owners have taken all of them, the
  * next path is refused, and one of theirs that ends makes room. */
-TEST(a_path_is_one_of_the_connections)
+TEST(a_path_is_one_of_the_connections, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct counters *counters = &fixture->daemon->counters;
 	struct far_owner owner, other;
 	struct ps_hello hello;
@@ -487,9 +476,8 @@ TEST(a_path_is_one_of_the_connections)
 }
 
 /* Three are allowed: two owners' control connections, and the path of one. */
-TEST(a_path_counts_for_its_owners_identity)
+TEST(a_path_counts_for_its_owners_identity, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct counters *counters = &fixture->daemon->counters;
 	struct far_owner owner, other;
 	struct ps_hello hello;
@@ -512,10 +500,9 @@ TEST(a_path_counts_for_its_owners_identity)
 }
 
 /* Tokens of nobody, and of another version: none keeps a place, each is counted. */
-TEST(requests_that_are_refused_are_counted)
+TEST(requests_that_are_refused_are_counted, struct fixture *fixture)
 {
 	enum { MANY = 100 };
-	struct fixture *fixture = *state;
 	const struct counters *counters = &fixture->daemon->counters;
 	struct far_owner owner;
 	struct ps_hello wrong, newer;

@@ -42,9 +42,8 @@ static void assert_comes_back(struct fixture *fixture, struct far_owner *owner, 
 }
 
 /* An owner sends a message, which no owner does. */
-TEST(a_message_ends_the_path)
+TEST(a_message_ends_the_path, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 
 	begin(fixture, &owner);
@@ -60,9 +59,8 @@ TEST(a_message_ends_the_path)
 }
 
 /* An owner hangs up, and another dies with its control connection. */
-TEST(a_path_ends_with_its_owner)
+TEST(a_path_ends_with_its_owner, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 
 	begin(fixture, &owner);
@@ -78,9 +76,8 @@ TEST(a_path_ends_with_its_owner)
 }
 
 /* The daemon stops while owners are connected; teardown looks for what is left. */
-TEST(a_daemon_that_stops_leaves_nothing)
+TEST(a_daemon_that_stops_leaves_nothing, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner, other;
 	struct verbs_fake_alive alive;
 
@@ -101,9 +98,8 @@ TEST(a_daemon_that_stops_leaves_nothing)
 
 /* An owner that was accepted, and is gone before it takes notice; one that asked and is gone
  * before it is looked at. */
-TEST(owners_may_vanish_while_they_connect)
+TEST(owners_may_vanish_while_they_connect, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 	struct ps_hello hello;
 
@@ -129,9 +125,8 @@ TEST(owners_may_vanish_while_they_connect)
 }
 
 /* DISCONNECTED before ESTABLISHED, twice, and TIMEWAIT_EXIT after all is over. */
-TEST(events_may_come_in_any_order)
+TEST(events_may_come_in_any_order, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 	struct rdma_cm_id *id;
 
@@ -155,9 +150,8 @@ TEST(events_may_come_in_any_order)
 }
 
 /* The channel of events gives nothing at first, is interrupted, or fails for good. */
-TEST(the_event_channel_may_fail)
+TEST(the_event_channel_may_fail, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const int errors[] = { EAGAIN, EINTR, EIO };
 	struct far_owner owner;
 
@@ -173,9 +167,8 @@ TEST(the_event_channel_may_fail)
 }
 
 /* What is registered cannot be: the owner is told why, and goes over tcp. */
-TEST(memory_that_cannot_be_registered_is_named)
+TEST(memory_that_cannot_be_registered_is_named, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct ps_hello hello;
 	struct rlimit limit, small;
 	struct ps_answer answer;
@@ -216,9 +209,8 @@ TEST(memory_that_cannot_be_registered_is_named)
 }
 
 /* A ring that is larger than the device registers. */
-TEST(a_device_with_small_regions_is_named)
+TEST(a_device_with_small_regions_is_named, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 
 	fixture_bank(fixture);
@@ -257,10 +249,9 @@ static Perseas__Status ask_for_rdma(struct fixture *fixture, int control, const 
 }
 
 /* Before anything is made or claimed, and also of a store that is not there. */
-TEST_WITH(who_needs_rdma_is_told_that_there_is_none, setup_bare, teardown)
+TEST_WITH(who_needs_rdma_is_told_that_there_is_none, setup_bare, teardown, struct fixture *fixture)
 {
 	static const char *const names[] = { "bank", "nowhere" };
-	struct fixture *fixture = *state;
 	char reason[800];
 	int control;
 
@@ -296,9 +287,8 @@ TEST_WITH(who_needs_rdma_is_told_that_there_is_none, setup_bare, teardown)
 }
 
 /* No device at all; none with the address; RDMA is switched off; its port is taken. */
-TEST_WITH(a_daemon_without_rdma_says_why, setup_bare, teardown)
+TEST_WITH(a_daemon_without_rdma_says_why, setup_bare, teardown, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct verbs_peer other;
 	struct far_owner owner;
 
@@ -338,9 +328,9 @@ TEST_WITH(a_daemon_without_rdma_says_why, setup_bare, teardown)
 }
 
 /* The host's devices are looked for when the daemon starts, and not again for an owner. */
-TEST_WITH(an_owner_does_not_wait_for_the_first_look_at_devices, setup_bare, teardown)
+TEST_WITH(an_owner_does_not_wait_for_the_first_look_at_devices, setup_bare, teardown,
+          struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 
 	rxe = verbs_fake_device("rxe0", "127.0.0.1");
@@ -354,9 +344,8 @@ TEST_WITH(an_owner_does_not_wait_for_the_first_look_at_devices, setup_bare, tear
 }
 
 /* What the daemon was told of the network goes to owners. */
-TEST_WITH(modes_are_told_to_owners, setup_bare, teardown)
+TEST_WITH(modes_are_told_to_owners, setup_bare, teardown, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct rdma_options options = { .on = true, .phased = true, .flush = true };
 	struct far_owner owner;
 	Perseas__Reply *reply;
@@ -375,9 +364,8 @@ TEST_WITH(modes_are_told_to_owners, setup_bare, teardown)
 }
 
 /* The device says that a queue pair failed; that its port went down; and what it says of nobody. */
-TEST(the_device_tells_of_its_troubles)
+TEST(the_device_tells_of_its_troubles, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 
 	begin(fixture, &owner);
@@ -397,9 +385,8 @@ TEST(the_device_tells_of_its_troubles)
 }
 
 /* The device is taken away under its owners, and another takes its place. */
-TEST(a_device_may_go)
+TEST(a_device_may_go, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 
 	begin(fixture, &owner);
@@ -415,9 +402,8 @@ TEST(a_device_may_go)
 }
 
 /* An owner came to one address and claims; it connects at another, of another device. */
-TEST(memory_is_registered_with_one_device)
+TEST(memory_is_registered_with_one_device, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct endpoint second = { .host = "127.0.0.2", .port = "0" };
 	uint16_t first = fixture->port;
 	struct far_owner owner, other;
@@ -459,9 +445,8 @@ TEST(memory_is_registered_with_one_device)
 
 /* Every call fails once, while an owner claims and connects: it gets a path, or a sentence, or a
  * refusal, and the next one gets its path. */
-TEST(every_call_may_fail)
+TEST(every_call_may_fail, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 	unsigned struck = 0, delay = 0;
 	uint64_t epoch = 5;
@@ -490,13 +475,12 @@ TEST(every_call_may_fail)
 }
 
 /* The same for the calls with which the daemon answers a request. */
-TEST(every_answer_may_fail)
+TEST(every_answer_may_fail, struct fixture *fixture)
 {
 	const enum verbs_fake_member members[] = {
 		VERBS_FAKE_create_cq, VERBS_FAKE_create_qp, VERBS_FAKE_req_notify_cq,
 		VERBS_FAKE_post_recv, VERBS_FAKE_accept,    VERBS_FAKE_reject,
 	};
-	struct fixture *fixture = *state;
 	struct far_owner owner;
 	uint64_t epoch = 5;
 
@@ -525,9 +509,8 @@ TEST(every_answer_may_fail)
 }
 
 /* A queue pair that cannot be destroyed may write on: the daemon must not answer the claim. */
-TEST(a_queue_pair_that_stays_ends_the_daemon)
+TEST(a_queue_pair_that_stays_ends_the_daemon, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct far_owner owner, next;
 	struct rlimit none = { 0, 0 };
 	int status, nothing;

@@ -52,10 +52,8 @@ static uint64_t replace(struct owner *o, unsigned mirror, enum ps_change_stage h
 
 /* A mirror that stays hangs, and no sign of life is due from it yet: nobody waits while all are
  * asked whether they know this owner. */
-TEST(test_a_mirror_that_just_hung_holds_no_change_up)
+TEST(test_a_mirror_that_just_hung_holds_no_change_up, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_true(replace(o, 3, PS_CHANGE_COPYING) < LITTLE);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	direct_unhang(o->d, 3);
@@ -63,10 +61,8 @@ TEST(test_a_mirror_that_just_hung_holds_no_change_up)
 }
 
 /* It hangs when both rosters count: nothing that is told then is waited for. */
-TEST(test_a_change_is_told_beside_one_that_hangs)
+TEST(test_a_change_is_told_beside_one_that_hangs, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_true(replace(o, 3, PS_CHANGE_JOINT) < LITTLE);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	direct_unhang(o->d, 3);
@@ -74,20 +70,16 @@ TEST(test_a_change_is_told_beside_one_that_hangs)
 }
 
 /* The one that leaves is told so, and hangs. */
-TEST(test_a_mirror_that_leaves_is_not_waited_for)
+TEST(test_a_mirror_that_leaves_is_not_waited_for, struct owner *o)
 {
-	struct owner *o = *state;
-
 	assert_true(replace(o, 0, PS_CHANGE_SETTLING) < LITTLE);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	o->d->mirrors[0].hung = false;
 }
 
 /* All mirrors take long to record a roster: the keeper goes on meanwhile. */
-TEST(test_nobody_waits_for_slow_answers)
+TEST(test_nobody_waits_for_slow_answers, struct owner *o)
 {
-	struct owner *o = *state;
-
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		o->d->mirrors[i].slow_at = PERSEAS__REQUEST__BODY_ROSTER;
 		o->d->mirrors[i].slow_ns = 300 * MS;
@@ -116,9 +108,8 @@ static uint32_t tell(struct perseas *p, uint32_t set)
 }
 
 /* A mirror answers what it was told before: it has not recorded what is told now. */
-TEST(test_an_answer_counts_for_what_was_told)
+TEST(test_an_answer_counts_for_what_was_told, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas *p = o->p;
 	const uint32_t all = 15, slow = 2;
 
@@ -140,9 +131,8 @@ TEST(test_an_answer_counts_for_what_was_told)
 
 /* A session that ends takes along what was recorded on it: the mirror may lose its memory before
  * the next one. */
-TEST(test_a_new_session_is_told_anew)
+TEST(test_a_new_session_is_told_anew, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas *p = o->p;
 
 	tell(p, 15);
@@ -159,9 +149,8 @@ TEST(test_a_new_session_is_told_anew)
 
 /* One that was not asked, since too much is due from it, is told as soon as that is over; one that
  * did not record it after a while. */
-TEST(test_one_that_was_not_told_is_told_later)
+TEST(test_one_that_was_not_told_is_told_later, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas *p = o->p;
 
 	p->upkeep.pulse_at = PS_NEVER;
@@ -184,11 +173,10 @@ TEST(test_one_that_was_not_told_is_told_later)
 
 /* The new mirror needs longer to make memory for the copy than the change has patience with one
  * that cannot be copied to: the keeper sleeps meanwhile. */
-TEST(test_the_keeper_sleeps_while_memory_is_made)
+TEST(test_the_keeper_sleeps_while_memory_is_made, struct owner *o)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
 		                                      0, 0 };
-	struct owner *o = *state;
 
 	o->p->options.connect_timeout_ms = 30000;
 	o->d->mirrors[4].slow_at = PERSEAS__REQUEST__BODY_REBUILD;
@@ -208,10 +196,9 @@ TEST(test_the_keeper_sleeps_while_memory_is_made)
 }
 
 /* It refuses, each time that it is asked again: the patience ends. */
-TEST(test_a_mirror_without_memory_does_not_join)
+TEST(test_a_mirror_without_memory_does_not_join, struct owner *o)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
-	struct owner *o = *state;
 	const uint64_t start = o->d->now;
 
 	o->d->mirrors[4].slow_at = PERSEAS__REQUEST__BODY_REBUILD;

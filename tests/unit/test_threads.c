@@ -80,12 +80,12 @@ static void many_threads(const char *mirrors)
 }
 
 /* Each thread has transactions of its own in ranges of its own; the next owner finds them all. */
-TEST(threads_share_a_handle_over_tcp)
+TEST(threads_share_a_handle_over_tcp, struct place *place)
 {
-	many_threads(((struct place *)*state)->tcp);
+	many_threads(place->tcp);
 }
 
-TEST(threads_share_a_handle_over_shared_memory)
+TEST(threads_share_a_handle_over_shared_memory, struct place *place)
 {
-	many_threads(((struct place *)*state)->local);
+	many_threads(place->local);
 }

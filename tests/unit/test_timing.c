@@ -19,9 +19,8 @@ static struct perseas_latency latency_of(struct owner *o)
 }
 
 /* Over a fabric on which each commit has to wait, each is timed and counts once. */
-TEST(each_commit_that_waits_is_timed)
+TEST(each_commit_that_waits_is_timed, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_latency latency;
 	struct perseas_stat stat;
 
@@ -41,9 +40,8 @@ TEST(each_commit_that_waits_is_timed)
 }
 
 /* What sends nothing says nothing about the mirrors. */
-TEST(what_sends_nothing_is_not_counted)
+TEST(what_sends_nothing_is_not_counted, struct owner *o)
 {
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 
 	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
@@ -58,9 +56,8 @@ TEST(what_sends_nothing_is_not_counted)
 
 /* Where nothing waits, some are drawn: one of 64 in the mean, never more than 127 apart, and they
  * stand for all of them. */
-TEST(some_of_those_that_do_not_wait_stand_for_all)
+TEST(some_of_those_that_do_not_wait_stand_for_all, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_latency latency;
 	unsigned since = 0, most = 0, least = GAP_MAX;
 	uint64_t timed = 0;
@@ -86,9 +83,8 @@ TEST(some_of_those_that_do_not_wait_stand_for_all)
 }
 
 /* Every 64th transaction is long: it is not drawn more often, or less, than the others. */
-TEST(a_pattern_of_the_application_has_no_part_in_it)
+TEST(a_pattern_of_the_application_has_no_part_in_it, struct owner *o)
 {
-	struct owner *o = *state;
 	uint64_t timed = 0, long_ones = 0;
 
 	o->d->staged = false;
@@ -102,9 +98,8 @@ TEST(a_pattern_of_the_application_has_no_part_in_it)
 }
 
 /* One that had to wait, though the fabric copies at once, is always timed, and counts once. */
-TEST(one_in_doubt_counts_once)
+TEST(one_in_doubt_counts_once, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_latency before, after;
 
 	o->d->staged = false;
@@ -125,9 +120,8 @@ TEST(one_in_doubt_counts_once)
 	assert_int_equal(owner_stat(o).commits, 0);
 }
 
-TEST(differences_have_percentiles_too)
+TEST(differences_have_percentiles_too, struct owner *o)
 {
-	struct owner *o = *state;
 	struct perseas_latency latency;
 
 	assert_int_equal(perseas_latency(NULL, &latency), PERSEAS_EINVAL);
@@ -145,9 +139,8 @@ TEST(differences_have_percentiles_too)
 }
 
 /* With its sign of life an owner tells what it counted. */
-TEST(mirrors_are_told_of_them)
+TEST(mirrors_are_told_of_them, struct owner *o)
 {
-	struct owner *o = *state;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
 	struct perseas_latency latency;
 	struct ps_latency told;

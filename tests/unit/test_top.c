@@ -101,9 +101,8 @@ static void pass(struct scene *s, uint64_t transactions)
 	}
 }
 
-TEST(a_store_is_the_newest_of_its_images)
+TEST(a_store_is_the_newest_of_its_images, struct scene *s)
 {
-	struct scene *s = *state;
 	const struct ps_top_store *store;
 
 	s->slots[1].seq = 103;
@@ -121,10 +120,8 @@ TEST(a_store_is_the_newest_of_its_images)
 }
 
 /* Same name, another id. */
-TEST(stores_are_told_apart_by_their_ids)
+TEST(stores_are_told_apart_by_their_ids, struct scene *s)
 {
-	struct scene *s = *state;
-
 	s->headers[2]->header.store_id = message_id(9);
 	ps_top_take(&s->top, &s->look);
 	assert_int_equal(s->top.count, 2);
@@ -132,10 +129,8 @@ TEST(stores_are_told_apart_by_their_ids)
 	assert_int_equal(s->top.stores[0].mirror_count + s->top.stores[1].mirror_count, MIRRORS);
 }
 
-TEST(rates_are_differences)
+TEST(rates_are_differences, struct scene *s)
 {
-	struct scene *s = *state;
-
 	take(s);
 	pass(s, 500);
 	assert_true(take(s)->rate == 500);
@@ -149,10 +144,8 @@ TEST(rates_are_differences)
 }
 
 /* The two that were ahead do not answer: nothing can be said until they have been passed. */
-TEST(a_mirror_that_is_behind_gives_no_rate)
+TEST(a_mirror_that_is_behind_gives_no_rate, struct scene *s)
 {
-	struct scene *s = *state;
-
 	s->slots[0].seq = 40;
 	take(s);
 	pass(s, 10);
@@ -164,9 +157,8 @@ TEST(a_mirror_that_is_behind_gives_no_rate)
 
 /* Lags are the owner's, who looks at all mirrors at once; its report also tells of mirrors that
  * were not asked. */
-TEST(an_owner_tells_of_its_mirrors)
+TEST(an_owner_tells_of_its_mirrors, struct scene *s)
 {
-	struct scene *s = *state;
 	const struct ps_top_store *store;
 
 	live_at(s, 0);
@@ -192,9 +184,8 @@ TEST(an_owner_tells_of_its_mirrors)
 }
 
 /* The owner calls it by another address than we do: its report says which image is meant. */
-TEST(a_mirror_may_have_two_addresses)
+TEST(a_mirror_may_have_two_addresses, struct scene *s)
 {
-	struct scene *s = *state;
 	const struct ps_top_store *store;
 
 	live_at(s, 0);
@@ -208,9 +199,8 @@ TEST(a_mirror_may_have_two_addresses)
 }
 
 /* The owner's names of two of them are ours, each of the other one. */
-TEST(addresses_may_be_swapped)
+TEST(addresses_may_be_swapped, struct scene *s)
 {
-	struct scene *s = *state;
 	const struct ps_top_store *store;
 
 	live_at(s, 0);
@@ -232,9 +222,8 @@ TEST(addresses_may_be_swapped)
 
 /* One that is made anew has an image that no roster lists yet: the report of its address is its,
  * and that of an id that no roster lists any more. */
-TEST(an_address_tells_of_an_image_that_is_not_listed)
+TEST(an_address_tells_of_an_image_that_is_not_listed, struct scene *s)
 {
-	struct scene *s = *state;
 	uint8_t id[PS_ID_SIZE] = { 77 };
 	const struct ps_top_store *store;
 
@@ -254,9 +243,8 @@ TEST(an_address_tells_of_an_image_that_is_not_listed)
 }
 
 /* An owner that was seen before: what it counted since; a new one: all that it counted. */
-TEST(latencies_are_those_of_the_interval)
+TEST(latencies_are_those_of_the_interval, struct scene *s)
 {
-	struct scene *s = *state;
 	const struct ps_top_store *store;
 
 	live_at(s, 0);
@@ -301,9 +289,8 @@ static char *printed(struct scene *s, bool json)
 	return text;
 }
 
-TEST(what_is_printed_names_what_does_not_answer)
+TEST(what_is_printed_names_what_does_not_answer, struct scene *s)
 {
-	struct scene *s = *state;
 	char *text;
 
 	live_at(s, 0);

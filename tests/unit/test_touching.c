@@ -75,7 +75,7 @@ static void assert_kept(struct pair *pair, uint32_t flags)
 	reopen(pair, flags);
 }
 
-TEST(ranges_on_both_sides_are_two)
+TEST(ranges_on_both_sides_are_two, struct pair *pair)
 {
 	static const struct {
 		int from;
@@ -87,7 +87,6 @@ TEST(ranges_on_both_sides_are_two)
 		{ { 8, 8 }, { -16, 8 }, { 0, 8 }, { -8, 8 } },
 		{ { 0, 8 }, { 16, 8 }, { -8, 8 }, { 0, 24 } },
 	};
-	struct pair *pair = *state;
 	perseas_tx_t *tx;
 
 	for (unsigned staged = 0; staged < 2; staged++) {
@@ -105,9 +104,8 @@ TEST(ranges_on_both_sides_are_two)
 }
 
 /* A roll-back makes of the record again what is declared. */
-TEST(savepoints_keep_them_apart)
+TEST(savepoints_keep_them_apart, struct pair *pair)
 {
-	struct pair *pair = *state;
 	uint8_t before[2 * PAGE];
 	uint64_t savepoint;
 	perseas_tx_t *tx;
@@ -125,9 +123,8 @@ TEST(savepoints_keep_them_apart)
 	assert_kept(pair, 0);
 }
 
-TEST(an_abort_restores_both)
+TEST(an_abort_restores_both, struct pair *pair)
 {
-	struct pair *pair = *state;
 	uint8_t before[2 * PAGE];
 	perseas_tx_t *tx;
 
@@ -140,9 +137,8 @@ TEST(an_abort_restores_both)
 	assert_kept(pair, 0);
 }
 
-TEST(what_is_tracked_is_found_in_each)
+TEST(what_is_tracked_is_found_in_each, struct pair *pair)
 {
-	struct pair *pair = *state;
 	perseas_tx_t *tx;
 
 	assert_kept(pair, PERSEAS_TRACKED);
@@ -156,9 +152,8 @@ TEST(what_is_tracked_is_found_in_each)
 }
 
 /* A transaction that is held back, and one that is checked. */
-TEST(other_ways_keep_them_apart)
+TEST(other_ways_keep_them_apart, struct pair *pair)
 {
-	struct pair *pair = *state;
 	perseas_tx_t *tx;
 
 	pair->o->options.gather_us = 1000000;

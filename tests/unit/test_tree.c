@@ -90,10 +90,9 @@ static unsigned check_weights(const struct node *node, unsigned *height)
 }
 
 /* Keys that come in their order make no list of it, and keys that go leave no hole. */
-static void test_a_map_stays_low(void **state)
+TEST(test_a_map_stays_low, struct owner *o)
 {
 	enum { KEYS = 5000 };
-	struct owner *o = *state;
 	perseas_tx_t *tx;
 	unsigned height;
 
@@ -116,9 +115,8 @@ static void test_a_map_stays_low(void **state)
 }
 
 /* The next key from one that is there, from one that is not, and behind the last. */
-static void test_the_next_key_from_any(void **state)
+TEST(test_the_next_key_from_any, struct owner *o)
 {
-	struct owner *o = *state;
 	struct tree_bytes key, value;
 	perseas_tx_t *tx;
 
@@ -141,16 +139,4 @@ static void test_the_next_key_from_any(void **state)
 		}
 	}
 	assert_int_equal(perseas_commit(tx, 0), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CONTAINER_TESTS,
-		CONTAINER_TEST(test_each_use_keeps_out_what_it_must),
-		CONTAINER_TEST(test_a_map_stays_low),
-		CONTAINER_TEST(test_the_next_key_from_any),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,9 +125,8 @@ static void count_images(struct fixture *f, perseas_tx_t *tx, unsigned *times)
 
 /* Ranges that overlap in every way, with stores between them: each declared byte is in the
  * record once, as it was before the first store, and abort puts all of them back. */
-TEST(test_each_byte_is_kept_once_and_put_back)
+TEST(test_each_byte_is_kept_once_and_put_back, struct fixture *f)
 {
-	struct fixture *f = *state;
 	static unsigned times[SIZE];
 	static bool declared[SIZE];
 
@@ -152,9 +151,8 @@ TEST(test_each_byte_is_kept_once_and_put_back)
 }
 
 /* A record that grows forwards, field after field, is one entry and goes out as one write. */
-TEST(test_adjacent_ranges_become_one_entry)
+TEST(test_adjacent_ranges_become_one_entry, struct fixture *f)
 {
-	struct fixture *f = *state;
 	perseas_tx_t *tx = begin(f);
 	static unsigned times[SIZE];
 
@@ -172,9 +170,8 @@ TEST(test_adjacent_ranges_become_one_entry)
 
 /* Many transactions are open at the same time, apart from each other, and end in any order:
  * those that abort take nothing from those that commit. */
-TEST(test_open_transactions_do_not_disturb_each_other)
+TEST(test_open_transactions_do_not_disturb_each_other, struct fixture *f)
 {
-	struct fixture *f = *state;
 	perseas_tx_t *txs[16];
 
 	for (int round = 0; round < 50; round++) {
@@ -201,9 +198,8 @@ TEST(test_open_transactions_do_not_disturb_each_other)
 }
 
 /* Nothing was declared, or nothing but empty ranges: commit sends nothing and takes no seq. */
-TEST(test_empty_transaction_sends_nothing)
+TEST(test_empty_transaction_sends_nothing, struct fixture *f)
 {
-	struct fixture *f = *state;
 	uint64_t chains = f->d->chain_count, seq = f->p->commit.seq;
 	perseas_tx_t *tx = begin(f);
 
@@ -215,9 +211,8 @@ TEST(test_empty_transaction_sends_nothing)
 
 /* The largest record that a log of 4096 bytes takes has 2048; one byte more is refused, leaves
  * the transaction as it was, and what it has can still be committed or aborted. */
-TEST_WITH(test_too_big_for_the_log, setup_small_log, teardown)
+TEST_WITH(test_too_big_for_the_log, setup_small_log, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	const unsigned most = 2048 - sizeof(struct ps_record) - sizeof(struct ps_range);
 	perseas_tx_t *tx = begin(f);
 	static unsigned times[SIZE];
@@ -244,9 +239,8 @@ TEST_WITH(test_too_big_for_the_log, setup_small_log, teardown)
 }
 
 /* A quarter of the ring is 16 KiB, for record and after-images together. */
-TEST_WITH(test_too_big_for_the_ring, setup_small_ring, teardown)
+TEST_WITH(test_too_big_for_the_ring, setup_small_ring, teardown, struct fixture *f)
 {
-	struct fixture *f = *state;
 	perseas_tx_t *tx = begin(f);
 
 	assert_int_equal(perseas_set_range(tx, f->bytes, 8200), PERSEAS_ETOOBIG);
@@ -290,10 +284,9 @@ static unsigned fill(struct fixture *f, unsigned length, bool upwards)
 }
 
 /* What goes without a call and what does not meet the same limits, and log the same. */
-TEST_WITH(test_both_ways_log_alike, setup_small_log, teardown)
+TEST_WITH(test_both_ways_log_alike, setup_small_log, teardown, struct fixture *f)
 {
 	static const unsigned lengths[] = { 1, 3, 7, 8, 9, 15, 16, 31, 100, 255, 256, 257 };
-	struct fixture *f = *state;
 
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 		assert_int_equal(fill(f, lengths[i], true), fill(f, lengths[i], false));
@@ -301,9 +294,8 @@ TEST_WITH(test_both_ways_log_alike, setup_small_log, teardown)
 TEST_ALSO(test_both_ways_log_alike, setup_small_ring, teardown);
 
 /* Very many small ranges: the chain is longer than a frame of the wire takes, and whole. */
-TEST(test_thousands_of_ranges)
+TEST(test_thousands_of_ranges, struct fixture *f)
 {
-	struct fixture *f = *state;
 	perseas_tx_t *tx = begin(f);
 	uint64_t size;
 	uint8_t *mirror = memory_heap_piece(f->d->mirrors[0].memory, "bank", "segment-0.1", &size);
@@ -319,9 +311,8 @@ TEST(test_thousands_of_ranges)
 }
 
 /* The same transactions again and again: after the first of them no memory is asked for. */
-TEST(test_steady_state_allocates_nothing)
+TEST(test_steady_state_allocates_nothing, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct perseas_stat first, last;
 
 	for (int round = 0; round < 2000; round++) {
@@ -356,9 +347,8 @@ static bool note_barrier(struct ps_env *env)
 
 /* A resync is about to look into transactions: all threads have seen that they are watched before
  * it looks whether one of them is at work. */
-TEST(test_watching_begins_with_a_barrier)
+TEST(test_watching_begins_with_a_barrier, struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct ps_env_ops ops = *f->p->env->ops;
 	struct {
 		struct ps_env env;
@@ -399,10 +389,9 @@ static void look_inside(int number, siginfo_t *info, void *context)
 }
 
 /* Without the lock, set_range says that it is at work: a resync waits for that to pass. */
-TEST(test_set_range_is_seen_at_work)
+TEST(test_set_range_is_seen_at_work, struct fixture *f)
 {
 	const struct sigaction look = { .sa_sigaction = look_inside, .sa_flags = SA_SIGINFO };
-	struct fixture *f = *state;
 	struct sigaction before;
 
 	assert_false(atomic_load(&f->p->careful));

@@ -81,10 +81,8 @@ static uint64_t there(struct pair *pair, unsigned offset)
 }
 
 /* Private data goes both ways, padded as InfiniBand's connection manager pads it. */
-TEST(private_data_arrives)
+TEST(private_data_arrives, struct pair *pair)
 {
-	struct pair *pair = *state;
-
 	assert_string_equal((char *)pair->owner.given, "welcome");
 	assert_int_equal(pair->owner.param.private_data_len, 196);
 	assert_int_equal(pair->owner.param.initiator_depth, 1);
@@ -104,9 +102,8 @@ TEST(private_data_arrives)
 }
 
 /* Addresses, ports and devices that are not there. */
-TEST(a_way_that_does_not_lead_anywhere_is_told)
+TEST(a_way_that_does_not_lead_anywhere_is_told, struct pair *pair)
 {
-	struct pair *pair = *state;
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
 	struct rdma_cm_id *id;
 
@@ -126,9 +123,8 @@ TEST(a_way_that_does_not_lead_anywhere_is_told)
 }
 
 /* Writes and reads move bytes, packet by packet, when they are told to. */
-TEST(bytes_move_step_by_step)
+TEST(bytes_move_step_by_step, struct pair *pair)
 {
-	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
 
 	memset(pair->owner.bytes, 7, 10000);
@@ -148,9 +144,8 @@ TEST(bytes_move_step_by_step)
 }
 
 /* Every way to reach memory that one has no right to. */
-TEST(what_is_not_allowed_is_refused)
+TEST(what_is_not_allowed_is_refused, struct pair *pair)
 {
-	struct pair *pair = *state;
 	struct ibv_pd *other = verbs->alloc_pd(pair->mirror.id->verbs);
 	struct ibv_mr *foreign = verbs->reg_mr(other, pair->mirror.bytes, 4096,
 	                                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -188,9 +183,8 @@ TEST(what_is_not_allowed_is_refused)
 }
 
 /* Memory that is not registered here, or no longer. */
-TEST(local_keys_are_checked)
+TEST(local_keys_are_checked, struct pair *pair)
 {
-	struct pair *pair = *state;
 	struct ibv_sge sge = { (uintptr_t)pair->owner.bytes, 8, 12345 };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE },
 			   *bad;
@@ -208,9 +202,8 @@ TEST(local_keys_are_checked)
 }
 
 /* Places in the send queue come back with the completions that are taken, not before. */
-TEST(a_send_queue_is_full_until_completions_are_taken)
+TEST(a_send_queue_is_full_until_completions_are_taken, struct pair *pair)
 {
-	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
 
 	for (unsigned i = 0; i < 32; i++)
@@ -223,9 +216,8 @@ TEST(a_send_queue_is_full_until_completions_are_taken)
 }
 
 /* The peer's queue pair is destroyed; or its device says nothing any more. */
-TEST(a_peer_that_is_gone_runs_out_of_retries)
+TEST(a_peer_that_is_gone_runs_out_of_retries, struct pair *pair)
 {
-	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
 
 	verbs->destroy_qp(pair->passive->qp);
@@ -243,9 +235,8 @@ TEST(a_peer_that_is_gone_runs_out_of_retries)
 }
 
 /* A message without a receive for it, and one with. */
-TEST(messages_need_receives)
+TEST(messages_need_receives, struct pair *pair)
 {
-	struct pair *pair = *state;
 	struct ibv_sge sge = { (uintptr_t)pair->mirror.bytes, 8, pair->mirror.mr->lkey };
 	struct ibv_recv_wr receive = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
@@ -263,9 +254,8 @@ TEST(messages_need_receives)
 }
 
 /* Arming tells of what comes, not of what has come. */
-TEST(a_channel_tells_of_what_comes_after_arming)
+TEST(a_channel_tells_of_what_comes_after_arming, struct pair *pair)
 {
-	struct pair *pair = *state;
 	struct pollfd fd = { .fd = pair->owner.completions->fd, .events = POLLIN };
 	uint32_t key = pair->mirror.mr->rkey;
 	struct ibv_cq *cq;
@@ -289,9 +279,8 @@ TEST(a_channel_tells_of_what_comes_after_arming)
 }
 
 /* Writes overtake each other; completions do not. */
-TEST(a_fabric_that_reorders_keeps_completions_in_order)
+TEST(a_fabric_that_reorders_keeps_completions_in_order, struct pair *pair)
 {
-	struct pair *pair = *state;
 	const struct verbs_fake_write *writes;
 	uint32_t key = pair->mirror.mr->rkey;
 	bool moved = false;
@@ -317,9 +306,8 @@ TEST(a_fabric_that_reorders_keeps_completions_in_order)
 }
 
 /* Who ends a connection is not told; the other end is, and later of its time-wait. */
-TEST(the_end_of_a_connection_is_told_to_the_other)
+TEST(the_end_of_a_connection_is_told_to_the_other, struct pair *pair)
 {
-	struct pair *pair = *state;
 	struct rdma_cm_id *id;
 
 	assert_int_equal(verbs->disconnect(pair->owner.id), 0);
@@ -335,9 +323,8 @@ TEST(the_end_of_a_connection_is_told_to_the_other)
 }
 
 /* A fault strikes the call that it is meant for, and no other. */
-TEST(faults_strike_as_told)
+TEST(faults_strike_as_told, struct pair *pair)
 {
-	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
 
 	verbs_fake_fail(VERBS_FAKE_post_send, 1, 2, EIO);
@@ -362,16 +349,15 @@ TEST(faults_strike_as_told)
 }
 
 /* What would block for ever, or overrun, or be left behind, is counted. */
-TEST(misuse_is_counted)
+TEST(misuse_is_counted, struct pair *pair)
 {
-	struct pair *pair = *state;
 	uint32_t key = pair->mirror.mr->rkey;
 	struct rdma_cm_event *event;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	void *context;
 
-	*state = NULL;
+	*unit_state = NULL;
 	mr = verbs->reg_mr(pair->owner.pd, pair->owner.bytes, 8,
 	                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 	assert_int_equal(verbs->dealloc_pd(pair->owner.pd), EBUSY);

@@ -9,9 +9,8 @@ const struct unit_fixture unit_fixture = { setup_warm_tcp, teardown_warm };
 /* --- what is taken --- */
 
 /* All of it is there before the owner dies: nothing is fetched. */
-TEST(what_was_left_is_taken)
+TEST(what_was_left_is_taken, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
@@ -31,9 +30,8 @@ TEST(what_was_left_is_taken)
 TEST_ALSO(what_was_left_is_taken, setup_warm_shared, teardown_warm);
 
 /* Where memory cannot be fetched on demand, it is not read from mirrors either. */
-TEST(what_is_read_first_is_taken)
+TEST(what_is_read_first_is_taken, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_READ_FIRST);
 
@@ -48,10 +46,8 @@ TEST(what_is_read_first_is_taken)
 }
 
 /* The owner is killed while it changes memory, and the copy follows. */
-TEST(whoever_is_killed_at_work_is_followed)
+TEST(whoever_is_killed_at_work_is_followed, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	for (unsigned i = 0; i < 4; i++) {
 		const pid_t owner = start_process(rig, own_busily);
 		perseas_standby_t *s = begin_warm(rig, i % 2 ? 0 : PERSEAS_RECOVERY_ON_DEMAND);
@@ -66,9 +62,8 @@ TEST(whoever_is_killed_at_work_is_followed)
 }
 TEST_ALSO(whoever_is_killed_at_work_is_followed, setup_warm_shared, teardown_warm);
 
-TEST(what_changed_since_comes_from_mirrors)
+TEST(what_changed_since_comes_from_mirrors, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s = become_owner_behind(rig);
 
 	assert_used(rig, true);
@@ -79,9 +74,8 @@ TEST(what_changed_since_comes_from_mirrors)
 	assert_as_mirrors(rig);
 }
 
-TEST(a_segment_may_come_later)
+TEST(a_segment_may_come_later, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own_and_obey);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 	void *more;
@@ -120,9 +114,8 @@ static int send_after_burst(struct ps_control *control, const Perseas__Request *
 }
 
 /* An owner that is faster than whoever follows it, and does not lap it. */
-TEST(an_owner_that_goes_on_meanwhile_is_followed)
+TEST(an_owner_that_goes_on_meanwhile_is_followed, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own_and_obey);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
@@ -198,9 +191,8 @@ static void keep_copy(perseas_standby_t *s)
 }
 
 /* What this owner changed is not what the copy has. */
-TEST(what_was_unmapped_is_not_taken_again)
+TEST(what_was_unmapped_is_not_taken_again, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
@@ -223,9 +215,8 @@ TEST(what_was_unmapped_is_not_taken_again)
 }
 
 /* For a moment there is no memory for it. */
-TEST(what_cannot_be_taken_is_fetched)
+TEST(what_cannot_be_taken_is_fetched, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
@@ -249,9 +240,8 @@ TEST(what_cannot_be_taken_is_fetched)
 }
 
 /* What may be read at such a rate at once is less than a page. */
-TEST(a_low_rate_is_a_rate)
+TEST(a_low_rate_is_a_rate, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	struct perseas_options options;
 	perseas_standby_t *s;
@@ -266,9 +256,8 @@ TEST(a_low_rate_is_a_rate)
 }
 
 /* It is given up, and not tried again at once. */
-TEST(without_memory_there_is_no_copy)
+TEST(without_memory_there_is_no_copy, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own_and_obey);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 	const int poor = open("/dev/null", O_RDONLY);
@@ -309,21 +298,20 @@ static void is_not_used(struct rig *rig, unsigned epochs, unsigned transactions)
 }
 
 /* Its transaction is another one than the chosen history has at that place. */
-TEST(a_copy_of_another_history_is_not_used)
+TEST(a_copy_of_another_history_is_not_used, struct rig *rig)
 {
-	is_not_used(*state, 1, 0);
+	is_not_used(rig, 1, 0);
 }
 
 /* One that was never there. */
-TEST(a_copy_that_is_ahead_is_not_used)
+TEST(a_copy_that_is_ahead_is_not_used, struct rig *rig)
 {
-	is_not_used(*state, 0, 1);
+	is_not_used(rig, 0, 1);
 }
 
 /* The log is overwritten before it was followed: then nothing is known of what changed. */
-TEST(a_lap_ends_a_copy)
+TEST(a_lap_ends_a_copy, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own_and_obey);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
@@ -342,9 +330,8 @@ TEST(a_lap_ends_a_copy)
 
 /* What no log tells of is counted in the mirror's header alone: a session that is taken up again, a
  * joining, an image beside. Here it is the copy that began with another count. */
-TEST(what_is_no_transaction_ends_a_copy)
+TEST(what_is_no_transaction_ends_a_copy, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
@@ -358,9 +345,8 @@ TEST(what_is_no_transaction_ends_a_copy)
 	perseas_standby_close(s);
 }
 
-TEST(another_owner_ends_a_copy)
+TEST(another_owner_ends_a_copy, struct rig *rig)
 {
-	struct rig *rig = *state;
 	pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
@@ -378,9 +364,8 @@ TEST(another_owner_ends_a_copy)
 }
 
 /* The mirror that it reads from dies with the owner. */
-TEST(a_mirror_may_die_with_the_owner)
+TEST(a_mirror_may_die_with_the_owner, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 	unsigned read;

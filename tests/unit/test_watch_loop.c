@@ -90,9 +90,8 @@ static void expect_watchers(struct fixture *fixture, unsigned n)
 }
 
 /* The one that it had goes, and another one comes. */
-TEST(an_owner_that_goes_or_comes_is_told_at_once)
+TEST(an_owner_that_goes_or_comes_is_told_at_once, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), next = fixture_tcp(fixture), fd;
 
 	fixture_bank(fixture);
@@ -114,9 +113,8 @@ TEST(an_owner_that_goes_or_comes_is_told_at_once)
 
 /* Its time is over, and it has to wait all the same, since large messages are under way: what was
  * meant for it is for nobody else. */
-TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind)
+TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fd;
 
 	fixture_bank(fixture);
@@ -134,9 +132,8 @@ TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind)
 }
 
 /* It was looked at before a claim, before another one's, and before the owner went. */
-TEST(what_is_new_already_is_told_without_waiting)
+TEST(what_is_new_already_is_told_without_waiting, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fd = fixture_tcp(fixture);
 
 	fixture_bank(fixture);
@@ -155,9 +152,8 @@ TEST(what_is_new_already_is_told_without_waiting)
 }
 
 /* Its connection stays, but it says nothing: no event tells of that. */
-TEST(an_owner_that_fell_silent_is_told)
+TEST(an_owner_that_fell_silent_is_told, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fd;
 
 	fixture_bank(fixture);
@@ -186,9 +182,8 @@ static Perseas__Reply *ask_move(struct fixture *fixture, int fd, uint64_t epoch,
 }
 
 /* An operator asks for a standby as the next owner, and takes that back. */
-TEST(a_handover_is_told_at_once)
+TEST(a_handover_is_told_at_once, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture), fd;
 	Perseas__Reply *reply;
 
@@ -211,9 +206,8 @@ TEST(a_handover_is_told_at_once)
 }
 
 /* Nobody took the store from it meanwhile. */
-TEST(an_owner_that_speaks_again_is_told)
+TEST(an_owner_that_speaks_again_is_told, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const uint32_t sign = 0;
 	int owner = fixture_tcp(fixture), fd;
 
@@ -230,9 +224,8 @@ TEST(an_owner_that_speaks_again_is_told)
 	close(fd);
 }
 
-TEST(after_a_while_it_is_told_that_nothing_is_new)
+TEST(after_a_while_it_is_told_that_nothing_is_new, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int fd;
 
 	fixture_bank(fixture);
@@ -248,9 +241,8 @@ TEST(after_a_while_it_is_told_that_nothing_is_new)
 }
 
 /* Who has something to say again is answered sooner than others, and nobody later. */
-TEST(who_asks_for_it_is_answered_sooner)
+TEST(who_asks_for_it_is_answered_sooner, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 	const uint64_t asked_ns = daemon_now_ns();
 	int fd;
@@ -276,9 +268,8 @@ TEST(who_asks_for_it_is_answered_sooner)
 }
 
 /* First, last, and between two others; the connection ends, and with it what it waits for. */
-TEST(who_goes_is_forgotten)
+TEST(who_goes_is_forgotten, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fds[5];
 
 	fixture_bank(fixture);
@@ -302,9 +293,8 @@ TEST(who_goes_is_forgotten)
 }
 
 /* One address takes all places, and two others come: the longest of the many is let go. */
-TEST(a_full_table_lets_go_of_whoever_has_most)
+TEST(a_full_table_lets_go_of_whoever_has_most, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), first, many[3], last;
 
 	fixture_bank(fixture);
@@ -333,9 +323,8 @@ TEST(a_full_table_lets_go_of_whoever_has_most)
 }
 
 /* Its signs of life would wait behind it, and it would be taken for dead. */
-TEST(an_owner_is_not_made_to_wait)
+TEST(an_owner_is_not_made_to_wait, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture);
 
 	fixture_bank(fixture);
@@ -346,9 +335,8 @@ TEST(an_owner_is_not_made_to_wait)
 }
 
 /* The answers come in the order of the requests, also when the one behind would not wait. */
-TEST(what_is_asked_behind_it_waits_with_it)
+TEST(what_is_asked_behind_it_waits_with_it, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture), fd;
 	Perseas__Reply *reply;
 
@@ -369,9 +357,8 @@ TEST(what_is_asked_behind_it_waits_with_it)
 }
 
 /* Rules come that allow no more to read: the news is not told. */
-TEST(a_right_that_was_lost_is_missed)
+TEST(a_right_that_was_lost_is_missed, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), fd;
 
 	fixture_bank(fixture);
@@ -387,9 +374,8 @@ TEST(a_right_that_was_lost_is_missed)
 	close(fd);
 }
 
-TEST(a_store_that_is_dropped_is_told)
+TEST(a_store_that_is_dropped_is_told, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	int other = fixture_tcp(fixture), fd;
