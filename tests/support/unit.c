@@ -1,8 +1,10 @@
 /*
- * unit.c - the main() of programs of tests/unit that begin their tests with TEST(): it runs all of
- * them, in the order of the file. Linked from the archive by programs that have no main().
+ * unit.c - the tests that a program of tests/unit begins with TEST(): collects them before main(),
+ * and runs them in the order of the file.
  */
 #include "unit.h"
+
+#include <stdio.h>
 
 enum { TESTS_MAX = 100 };
 
@@ -12,10 +14,11 @@ static int count;
 
 void **unit_state;
 
-/* For programs that define none. */
-__attribute__((weak)) const struct unit_fixture unit_fixture = { NULL, NULL };
-__attribute__((weak)) const struct unit_fixture unit_fixture_too = { NULL, NULL };
-__attribute__((weak)) const struct unit_fixture unit_group = { NULL, NULL };
+/* For programs that define none. They are not const: clang takes the value of a weak constant to be
+ * the one that it sees. */
+__attribute__((weak)) struct unit_fixture unit_fixture = { NULL, NULL };
+__attribute__((weak)) struct unit_fixture unit_fixture_too = { NULL, NULL };
+__attribute__((weak)) struct unit_fixture unit_group = { NULL, NULL };
 
 static void add(const struct CMUnitTest *test, int line)
 {
@@ -35,6 +38,10 @@ void unit_add(struct CMUnitTest test, int line)
 {
 	add(&test, line);
 	if (test.setup_func && test.setup_func == unit_fixture.setup && unit_fixture_too.setup) {
+		char *name;
+
+		assert_true(asprintf(&name, "%s with the second fixture", test.name) > 0);
+		test.name = name;
 		test.setup_func = unit_fixture_too.setup;
 		test.teardown_func = unit_fixture_too.teardown;
 		add(&test, line);
@@ -48,8 +55,8 @@ void *unit_begin_again(void)
 	return *unit_state;
 }
 
-int main(void)
+int unit_run(const char *name)
 {
 	assert_true(count > 0);
-	return cmocka_run_group_tests(tests, unit_group.setup, unit_group.teardown);
+	return cmocka_run_group_tests_name(name, tests, unit_group.setup, unit_group.teardown);
 }

@@ -1,9 +1,10 @@
 /*
- * unit.h - TEST(), which begins a test of a program of tests/unit; unit.c has the main() that runs
- * all tests of the program in the order of the file. What cmocka.h needs is included here.
+ * unit.h - TEST(), which begins a test of a program of tests/unit. The main() of unit_main.c runs
+ * all tests of the program in the order of the file; a program that runs them twice, or on a
+ * condition, has its own, which calls unit_run(). What cmocka.h needs is included here.
  *
- * A program that runs its tests in some other way (several times, in groups, by a word of its
- * command line) has a main() of its own with a list of them, and no TEST().
+ * A program that runs its tests in groups, or by a word of its command line, has a main() with a
+ * list of them, and no TEST().
  */
 #ifndef PERSEAS_TESTS_UNIT_H
 #define PERSEAS_TESTS_UNIT_H
@@ -22,7 +23,7 @@ struct unit_fixture {
 
 /* What a program calls for each TEST(), and once for all of them. A program that defines the second
  * fixture, too, runs each TEST() once more with that. A program defines those that it needs. */
-extern const struct unit_fixture unit_fixture, unit_fixture_too, unit_group;
+extern struct unit_fixture unit_fixture, unit_fixture_too, unit_group;
 
 /*
  * Begins a test: TEST(name) { ... }, or TEST(name, struct owner *o) { ... } for one that uses what
@@ -53,14 +54,17 @@ void *unit_begin_again(void);
 	UNIT_ADD(unit_add_##name##_##setup, #name " " #setup, unit_run_##name, setup, teardown) \
 	_Static_assert(1, "")
 
-/* Adds a test to those that main() runs, before it does. */
+/* Adds a test to those of the program, before main() begins. */
 #define UNIT_ADD(adder, title, test, setup, teardown)                                          \
 	__attribute__((constructor)) static void adder(void)                                   \
 	{                                                                                      \
 		unit_add((struct CMUnitTest){ title, test, setup, teardown, NULL }, __LINE__); \
 	}
 
-/* Adds a test, which begins in a line of the program's file, to those that main() runs. */
+/* Adds a test, which begins in a line of the program's file, to those of the program. */
 void unit_add(struct CMUnitTest test, int line);
+
+/* Runs all tests, as a group of that name. Returns how many failed. */
+int unit_run(const char *name);
 
 #endif

@@ -244,7 +244,7 @@ static inline int container_setup(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { container_setup, owner_teardown };
+struct unit_fixture unit_fixture = { container_setup, owner_teardown };
 
 static inline void take_back(struct oracle *oracle, perseas_tx_t *tx)
 {
@@ -530,26 +530,13 @@ static inline void threads_work(const char *mirrors)
 	perseas_close(p);
 }
 
-static inline int daemon_setup(void **state)
-{
-	static struct place place;
-
-	*state = &place;
-	return place_start(&place);
-}
-
-static inline int daemon_teardown(void **state)
-{
-	return place_end(*state);
-}
-
-TEST_WITH(test_threads_change_it_side_by_side_over_tcp, daemon_setup, daemon_teardown,
+TEST_WITH(test_threads_change_it_side_by_side_over_tcp, place_setup, place_teardown,
           struct place *place)
 {
 	threads_work(place->tcp);
 }
 
-TEST_WITH(test_threads_change_it_side_by_side_over_shared_memory, daemon_setup, daemon_teardown,
+TEST_WITH(test_threads_change_it_side_by_side_over_shared_memory, place_setup, place_teardown,
           struct place *place)
 {
 	threads_work(place->local);

@@ -192,6 +192,57 @@ static inline void assert_error_says(struct owner *o, const char *words)
 		fail_msg("'%s' does not say '%s'", o->error.text, words);
 }
 
+/* The host of a mirror restarts, and its memory is lost. */
+static inline void owner_lose(struct owner *o, unsigned mirror)
+{
+	direct_crash(o->d, mirror);
+	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
+	direct_start(o->d, mirror);
+}
+
+/* Holds answers of all mirrors but the first, or lets all of them go. */
+static inline void owner_hold(struct owner *o, enum direct_hold what)
+{
+	for (unsigned i = 1; i < o->d->count; i++) {
+		o->d->mirrors[i].hold = what;
+		if (!what)
+			direct_release(o->d, i, UINT32_MAX);
+	}
+}
+
+/* For who is not interested in the end of sessions. */
+static inline void owner_ignore_end(void *arg, unsigned mirror, unsigned session)
+{
+	(void)arg;
+	(void)mirror;
+	(void)session;
+}
+
+static inline void owner_die_at_the_question(void *arg)
+{
+	struct direct *d = arg;
+
+	d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
+	/* It does not try for ever. */
+	d->now += 1000 * 1000000ULL;
+}
+
+/* Another owner claims all mirrors, and is gone before it adopts one. */
+static inline void owner_claimed_and_left(struct owner *o)
+{
+	struct perseas_options options = o->options;
+	perseas_t *second;
+
+	options.flags = PERSEAS_TAKEOVER;
+	options.open_timeout_ms = 1;
+	o->d->on_pause = owner_die_at_the_question;
+	o->d->on_pause_arg = o->d;
+	owner_die_at_the_question(o->d);
+	assert_true(direct_open(o->d, STORE, &options, &second, &o->error) < 0);
+	o->d->on_pause = NULL;
+	o->d->mirrors[0].break_at = 0;
+}
+
 /* A test's setup: an owner with so many mirrors, of which so many acknowledge (0: most). */
 static inline int owner_setup(void **state, unsigned mirrors, uint32_t acks)
 {

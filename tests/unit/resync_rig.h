@@ -140,14 +140,6 @@ static inline void make_stale(struct fixture *f, unsigned mirror)
 	direct_start(f->o->d, mirror);
 }
 
-/* A mirror restarts, and its memory is gone. */
-static inline void lose(struct owner *o, unsigned mirror)
-{
-	direct_crash(o->d, mirror);
-	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
-	direct_start(o->d, mirror);
-}
-
 /* A mirror comes back, and the ring does not hold what it missed any more. */
 static inline void come_back_late(struct fixture *f, unsigned mirror)
 {

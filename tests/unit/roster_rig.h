@@ -58,14 +58,6 @@ static inline void replace_member(struct owner *o, const char *address, const ch
 	assert_int_equal(change_roster(o, &wanted), 0);
 }
 
-/* The mirror has lost its memory, and runs. */
-static inline void make_empty(struct owner *o, unsigned mirror)
-{
-	direct_crash(o->d, mirror);
-	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
-	direct_start(o->d, mirror);
-}
-
 /* The mirror is told that the owner of that epoch is to hand the store over to standby `number`. */
 static inline void ask_to_move(struct owner *o, unsigned mirror, uint64_t epoch, uint8_t number)
 {

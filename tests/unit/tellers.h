@@ -73,6 +73,20 @@ static inline int place_end(struct place *place)
 	return system(command);
 }
 
+/* The fixture of tests that have a place each. */
+static inline int place_setup(void **state)
+{
+	static struct place place;
+
+	*state = &place;
+	return place_start(&place);
+}
+
+static inline int place_teardown(void **state)
+{
+	return place_end(*state);
+}
+
 /* on_event: or NULL. */
 static inline perseas_t *open_store(const char *mirrors, uint64_t log_size, uint64_t ring_size,
                                     void (*on_event)(void *arg, const struct perseas_event *event))

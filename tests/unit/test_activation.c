@@ -46,7 +46,7 @@ static int teardown(void **state)
 	return rmdir(folder);
 }
 
-const struct unit_fixture unit_group = { setup, teardown };
+struct unit_fixture unit_group = { setup, teardown };
 
 static void child(const int *fds, unsigned count, const char *number, const char *pid,
                   const char *names)

@@ -75,7 +75,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Errors that lack of memory may come out as: a mirror whose reply could not be taken in counts as
  * one that was not reached. */

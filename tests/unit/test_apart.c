@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { setup, owner_teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 /* --- turns --- */
 

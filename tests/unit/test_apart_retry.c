@@ -4,7 +4,7 @@
  */
 #include "apart_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, owner_teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 /* One reader ends, and before it does the next has the lock, unless it is refused. */
 static void read_on(struct owner *o)

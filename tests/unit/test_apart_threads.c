@@ -21,7 +21,7 @@ static int teardown(void **state)
 	return place_end(*state);
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Numbers whose sum never changes, unless transactions come between each other. */
 struct numbers {

@@ -6,32 +6,17 @@
 
 #include <sys/mman.h>
 
-static int setup(void **state)
-{
-	struct owner *o = owner_new(1);
-
-	owner_begin(o);
-	*state = o;
-	return 0;
-}
-
 static int setup_empty(void **state)
 {
 	*state = owner_new(1);
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
 /* Of stores of all kinds. A program that is linked as usual lies at random from two thirds of the
  * address space on, with its heap behind it: it would find its own segment's place taken. */
-TEST_WITH(test_addresses_are_not_where_programs_lie, setup_empty, teardown)
+TEST_WITH(test_addresses_are_not_where_programs_lie, setup_empty, owner_teardown)
 {
 	const uint64_t programs = 0x7ffffffff000 / 3 * 2;
 
@@ -97,7 +82,7 @@ TEST(test_bad_segments_are_refused, struct owner *o)
 }
 
 /* The library's own entry points, before any mirror is spoken to. */
-TEST_WITH(test_open_checks_its_arguments, setup_empty, teardown)
+TEST_WITH(test_open_checks_its_arguments, setup_empty, owner_teardown)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	perseas_t *p = NULL;
@@ -173,7 +158,7 @@ TEST(test_errors_are_copied, struct owner *o)
 }
 
 /* More acknowledgements than mirrors cannot come. */
-TEST_WITH(test_acks_beyond_the_mirrors, setup_empty, teardown, struct owner *o)
+TEST_WITH(test_acks_beyond_the_mirrors, setup_empty, owner_teardown, struct owner *o)
 {
 	o->options.acks = 2;
 	assert_int_equal(direct_create(o->d, STORE, &o->options, &o->error), PERSEAS_EINVAL);

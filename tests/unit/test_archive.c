@@ -91,7 +91,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The sample as an archive, in pieces that are shorter than they may be. */
 static void write_sample(struct sample *sample)

@@ -27,7 +27,7 @@ static int setup_opened(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup_opened, owner_teardown };
+struct unit_fixture unit_fixture = { setup_opened, owner_teardown };
 
 TEST(an_open_takes_every_step, struct owner *o)
 {

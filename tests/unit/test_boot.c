@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The host starts again, and what was memory is there, as a disk may have it. */
 static void reboot(struct rig *rig)

@@ -14,7 +14,7 @@ static int setup_lone_acks(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup_lone_acks, teardown };
+struct unit_fixture unit_fixture = { setup_lone_acks, teardown };
 
 static void break_second(void *arg)
 {

@@ -42,7 +42,7 @@ static int free_room(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_group = { make_room, free_room };
+struct unit_fixture unit_group = { make_room, free_room };
 
 /* `at` and `from` are places in the room; what lies around the copy must stay. */
 static void check(copy_fn copy, size_t at, size_t from, size_t len)

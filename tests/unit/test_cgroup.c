@@ -43,7 +43,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static void put_bytes(const char *path, const void *bytes, size_t len)
 {

@@ -1,7 +1,7 @@
 /*
  * test_check_live.c - the messages about stores that run (reads, orders, reports, figures, rosters
- * that change, images that are dropped): each field out of its range is refused, its last good
- * value is not.
+ * that change, images that are dropped, copies that standbys have): each field out of its range is
+ * refused, its last good value is not.
  */
 #include "check_rig.h"
 
@@ -20,7 +20,7 @@ static int make_texts(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_group = { make_texts, NULL };
+struct unit_fixture unit_group = { make_texts, NULL };
 
 TEST(reads_out_of_range_are_refused)
 {
@@ -306,4 +306,37 @@ TEST(a_spill_directory_is_a_path)
 
 	assert_accepted_with(reply, spill.directory, message_address[2]);
 	assert_refused_with(reply, spill.directory, message_control_character);
+}
+
+/* A copy has at most what the store has, and that is bounded. */
+TEST(a_copy_out_of_range_is_refused)
+{
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__Standby standby = PERSEAS__STANDBY__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(watch, WATCH, &watch);
+	uint8_t mark[4] = { 0 };
+
+	watch.store = standby.name = message_bank;
+	watch.standby = &standby;
+	standby.mark = (ProtobufCBinaryData){ 4, mark };
+	assert_accepted_with(request, standby.memory, 128 * PS_SEGMENT_MAX);
+	assert_accepted_with(request, standby.memory, 128 * PS_SEGMENT_MAX - 1);
+	assert_refused_with(request, standby.memory, 128 * PS_SEGMENT_MAX + 1);
+	assert_refused_with(request, standby.warm, 1);
+	standby.warm = 128 * PS_SEGMENT_MAX;
+	assert_accepted_with(request, standby.memory, 128 * PS_SEGMENT_MAX);
+	assert_refused_with(request, standby.memory, 128 * PS_SEGMENT_MAX - 1);
+}
+
+/* 0 is as long as the mirror pleases. */
+TEST(a_watch_for_a_time_out_of_range_is_refused)
+{
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(watch, WATCH, &watch);
+
+	watch.store = message_bank;
+	assert_refused_with(request, watch.within_ms, 999);
+	assert_accepted_with(request, watch.within_ms, 1000);
+	assert_accepted_with(request, watch.within_ms, 30000);
+	assert_refused_with(request, watch.within_ms, 30001);
 }

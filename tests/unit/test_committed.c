@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
 enum { COPIES = 2000, THREADS = 3, CELL = 4096 };
 

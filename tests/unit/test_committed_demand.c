@@ -13,7 +13,7 @@ static int setup(void **state)
 	return rig_setup(state, false);
 }
 
-const struct unit_fixture unit_fixture = { setup, rig_teardown };
+struct unit_fixture unit_fixture = { setup, rig_teardown };
 
 static struct rig *rig_remapped; /* unmapped, and mapped again, when a copy begins; or NULL */
 static bool (*rig_real_barrier)(struct ps_env *env);

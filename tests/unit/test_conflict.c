@@ -29,7 +29,7 @@ static int setup(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, owner_teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 static perseas_tx_t *begin(struct owner *o)
 {

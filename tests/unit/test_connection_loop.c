@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
+struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 enum { ROOM = 16 }; /* connections; three quarters of them for plain ones over TCP */
 

@@ -66,8 +66,8 @@ static int teardown(void **state)
 	return system(command);
 }
 
-const struct unit_fixture unit_fixture = { setup_file, teardown };
-const struct unit_fixture unit_fixture_too = { setup_heap, teardown };
+struct unit_fixture unit_fixture = { setup_file, teardown };
+struct unit_fixture unit_fixture_too = { setup_heap, teardown };
 
 /* The daemon ends, and another one starts on what is there. */
 static void restart(struct subject *s)

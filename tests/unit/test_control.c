@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The reply to bytes, which must always be one that a client accepts. */
 static Perseas__Reply *handle(struct mirror *mirror, struct peer *peer, const uint8_t *bytes,

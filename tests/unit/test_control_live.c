@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
+struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 static uint64_t now_ms(void)
 {

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
+struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 /* The same daemon over both kinds of socket. */
 TEST(requests_are_answered_over_tcp_and_unix, struct fixture *fixture)

@@ -3,7 +3,7 @@
  */
 #include "control_daemon.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Three requests are sent before the daemon has even accepted. */
 TEST(answers_come_in_the_order_of_the_requests, struct fixture *f)

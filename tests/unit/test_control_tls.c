@@ -67,6 +67,8 @@ static int teardown(void **state)
 	return fixture_teardown(state);
 }
 
+struct unit_fixture unit_fixture = { setup, teardown };
+
 /* --- an owner's end --- */
 
 static void step(struct fixture *fixture)
@@ -276,10 +278,9 @@ static struct write_frame write_of(uint64_t number)
 /* --- tests --- */
 
 /* More than one connection gets at a time, in one record: no poll tells of the rest. */
-static void requests_that_came_in_one_record_are_all_answered(void **state)
+TEST(requests_that_came_in_one_record_are_all_answered, struct fixture *fixture)
 {
 	enum { REQUESTS = 100 };
-	struct fixture *fixture = *state;
 	struct ps_stream peer = dial(fixture, alice);
 	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
 	size_t len;
@@ -302,9 +303,8 @@ static void requests_that_came_in_one_record_are_all_answered(void **state)
 }
 
 /* Hello and first frame come with the end of the handshake, before the daemon knows what it is. */
-static void a_data_connection_may_begin_in_one_record(void **state)
+TEST(a_data_connection_may_begin_in_one_record, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	uint8_t token[PS_ID_SIZE];
 	struct ps_stream control = claim(fixture, alice, 5, token), data = begin(fixture, alice);
 	struct write_frame write = write_of(0);
@@ -325,9 +325,8 @@ static void a_data_connection_may_begin_in_one_record(void **state)
 }
 
 /* A thief of a token has no certificate of the session's owner. */
-static void the_token_of_another_identity_opens_nothing(void **state)
+TEST(the_token_of_another_identity_opens_nothing, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	uint8_t token[PS_ID_SIZE];
 	struct ps_stream control = claim(fixture, alice, 5, token), data = dial(fixture, bob);
 	struct ps_hello hello = hello_with(token);
@@ -350,9 +349,8 @@ static void the_token_of_another_identity_opens_nothing(void **state)
 
 /* Until the handshake is over a connection is nobody's: it counts neither for the anonymous nor for
  * a certificate. Then it is the certificate's. */
-static void rules_are_for_the_name_in_the_certificate(void **state)
+TEST(rules_are_for_the_name_in_the_certificate, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct ps_stream half[3], first, second;
 
 	fixture_rules(fixture, "allow cert:alice read\nlimit anonymous connections 1\n"
@@ -443,10 +441,9 @@ static bool take_until_applied(struct fixture *fixture, struct ps_stream *data,
 }
 
 /* I5: the daemon has taken in, and not yet decrypted, writes of an owner that is then fenced. */
-static void what_lies_in_tls_at_a_fence_is_not_applied(void **state)
+TEST(what_lies_in_tls_at_a_fence_is_not_applied, struct fixture *fixture)
 {
 	enum { WRITES = 200 };
-	struct fixture *fixture = *state;
 	uint8_t token[PS_ID_SIZE], next[PS_ID_SIZE];
 
 	for (int fenced = 0; fenced < 2; fenced++) {
@@ -469,9 +466,8 @@ static void what_lies_in_tls_at_a_fence_is_not_applied(void **state)
 }
 
 /* The files are read again: a bad one changes nothing, good ones count for later connections. */
-static void new_files_are_for_new_connections(void **state)
+TEST(new_files_are_for_new_connections, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	uint8_t token[PS_ID_SIZE];
 	struct ps_stream old = claim(fixture, alice, 5, token), peer;
 	struct authority *other = authority_new(fixture->directory, "other");
@@ -497,10 +493,9 @@ static void new_files_are_for_new_connections(void **state)
 /* Plain text leaves the host only when that was asked for. */
 /* Others are ahead of their part of the loop's time, beside threads that carry data: so is who
  * shakes hands. It has no less time for it. */
-static void a_handshake_waits_for_its_turn(void **state)
+TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
 {
 	const uint64_t hour_ns = 3600 * 1000000000ull;
-	struct fixture *fixture = *state;
 	struct daemon *daemon = fixture->daemon;
 	struct ps_stream peer;
 
@@ -526,10 +521,9 @@ static void a_handshake_waits_for_its_turn(void **state)
 	ps_stream_close(&peer);
 }
 
-static void without_tls_others_cannot_connect(void **state)
+TEST(without_tls_others_cannot_connect, struct fixture *fixture)
 {
 	static const char *const hosts[] = { "0.0.0.0", "::", "::ffff:192.0.2.1", "192.0.2.1" };
-	struct fixture *fixture = *state;
 	struct endpoint at = { .port = "0" }, loopback = { .host = "127.0.0.9", .port = "0" };
 	struct ps_tls *tls = fixture->daemon->tls;
 
@@ -550,9 +544,8 @@ static void without_tls_others_cannot_connect(void **state)
 }
 
 /* Everybody, or a group that is not the daemon's, may read the key. */
-static void a_key_that_others_may_read_is_named_in_the_log(void **state)
+TEST(a_key_that_others_may_read_is_named_in_the_log, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/mirror.key", fixture->directory);
@@ -572,21 +565,8 @@ static void a_key_that_others_may_read_is_named_in_the_log(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		ENTRY(requests_that_came_in_one_record_are_all_answered),
-		ENTRY(a_data_connection_may_begin_in_one_record),
-		ENTRY(the_token_of_another_identity_opens_nothing),
-		ENTRY(rules_are_for_the_name_in_the_certificate),
-		ENTRY(what_lies_in_tls_at_a_fence_is_not_applied),
-		ENTRY(new_files_are_for_new_connections),
-		ENTRY(a_handshake_waits_for_its_turn),
-		ENTRY(without_tls_others_cannot_connect),
-		ENTRY(a_key_that_others_may_read_is_named_in_the_log),
-	};
-
-	int failed = cmocka_run_group_tests_name("by the loop", tests, NULL, NULL);
+	int failed = unit_run("by the loop");
 
 	fixture_threads = 3;
-	return failed + cmocka_run_group_tests_name("by threads", tests, NULL, NULL);
+	return failed + unit_run("by threads");
 }

@@ -12,13 +12,7 @@ static int setup_three(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
-const struct unit_fixture unit_fixture = { setup_three, teardown };
+struct unit_fixture unit_fixture = { setup_three, owner_teardown };
 
 static const Perseas__Header *header_at(struct owner *o, unsigned mirror)
 {
@@ -51,13 +45,6 @@ static int kind_of(const uint8_t *bytes, size_t len)
 
 	perseas__request__free_unpacked(request, NULL);
 	return kind;
-}
-
-static void nothing_ended(void *arg, unsigned mirror, unsigned session)
-{
-	(void)arg;
-	(void)mirror;
-	(void)session;
 }
 
 static void nothing_written(void *arg, const struct direct_write *write)
@@ -107,9 +94,10 @@ static bool meet_at(unsigned mirrors, unsigned at, bool opens)
 {
 	struct owner *o = owner_new(mirrors);
 	struct meeting meeting = { .o = o, .left = at, .opens = opens };
-	const struct direct_tap tap = {
-		.arg = &meeting, .request = meet, .write = nothing_written, .ended = nothing_ended
-	};
+	const struct direct_tap tap = { .arg = &meeting,
+		                        .request = meet,
+		                        .write = nothing_written,
+		                        .ended = owner_ignore_end };
 	int rc;
 
 	o->d->tap = &tap;
@@ -326,7 +314,7 @@ static void create_in_silence(struct owner *o, bool settled)
 	const struct direct_tap tap = { .arg = &silence,
 		                        .request = fall_silent,
 		                        .write = nothing_written,
-		                        .ended = nothing_ended };
+		                        .ended = owner_ignore_end };
 
 	o->d->tap = &tap;
 	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);
@@ -382,7 +370,7 @@ static void create_while_ending(struct owner *o, unsigned first, unsigned last)
 	const struct direct_tap tap = { .arg = &ending,
 		                        .request = end_some,
 		                        .write = nothing_written,
-		                        .ended = nothing_ended };
+		                        .ended = owner_ignore_end };
 
 	o->d->tap = &tap;
 	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);

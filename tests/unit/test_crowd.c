@@ -55,7 +55,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* NULL: there is no room. Later guests were heard later. */
 static struct one *come(struct rig *rig, const char *origin, bool local)

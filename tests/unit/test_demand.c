@@ -22,7 +22,7 @@ static int setup_tcp(void **state)
 	return rig_setup(state, false);
 }
 
-const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
 
 static int setup_shm(void **state)
 {

@@ -34,7 +34,7 @@ static int setup(void **state)
 	return rig_setup(state, false);
 }
 
-const struct unit_fixture unit_fixture = { setup, rig_teardown };
+struct unit_fixture unit_fixture = { setup, rig_teardown };
 
 /* Parts of the segment that are shorter than what is fetched at once, and begin within it. */
 static uint8_t *part(const struct rig *rig, unsigned which)

@@ -15,7 +15,7 @@ static int setup(void **state)
 	return rig_setup(state, false);
 }
 
-const struct unit_fixture unit_fixture = { setup, rig_teardown };
+struct unit_fixture unit_fixture = { setup, rig_teardown };
 
 /* Commits at a place of its own, and dies with the store open. */
 static int put_and_die(struct rig *rig)

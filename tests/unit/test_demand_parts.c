@@ -139,9 +139,9 @@ static int share_no_more(void **state)
 	return munmap(committed_bytes, SIZE);
 }
 
-const struct unit_fixture unit_fixture = { setup_pages, teardown };
-const struct unit_fixture unit_fixture_too = { setup_all, teardown };
-const struct unit_fixture unit_group = { share, share_no_more };
+struct unit_fixture unit_fixture = { setup_pages, teardown };
+struct unit_fixture unit_fixture_too = { setup_all, teardown };
+struct unit_fixture unit_group = { share, share_no_more };
 
 TEST(test_transactions_go_on_while_memory_comes_in_parts, struct rig *rig)
 {

@@ -47,7 +47,7 @@ static int teardown(void **state)
 	return rig_teardown(state);
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A page can come while the kernel tells that somebody waits for it. */
 TEST(test_a_fault_is_told_when_the_page_is_here, struct rig *rig)

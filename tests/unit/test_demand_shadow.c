@@ -11,8 +11,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-const struct unit_fixture unit_fixture = { setup_pages, teardown };
-const struct unit_fixture unit_fixture_too = { setup_all, teardown };
+struct unit_fixture unit_fixture = { setup_pages, teardown };
+struct unit_fixture unit_fixture_too = { setup_all, teardown };
 
 /* --- transactions that declare nothing --- */
 

@@ -111,7 +111,7 @@ static int teardown(void **state)
 	return rc;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The gate is open from the beginning. */
 static void begin(struct rig *rig)

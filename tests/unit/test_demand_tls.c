@@ -86,7 +86,7 @@ static int teardown(void **state)
 	return rc + system(command);
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* --- it comes --- */
 

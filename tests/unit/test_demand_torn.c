@@ -7,8 +7,8 @@
 
 #include <sys/mman.h>
 
-const struct unit_fixture unit_fixture = { setup_pages, teardown };
-const struct unit_fixture unit_fixture_too = { setup_all, teardown };
+struct unit_fixture unit_fixture = { setup_pages, teardown };
+struct unit_fixture unit_fixture_too = { setup_all, teardown };
 
 /* Offset of the granule that comes in part: its first two pages, and nothing behind them. */
 static uint64_t torn(void)

@@ -93,7 +93,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The store is there, and sound. */
 static void assert_bank(void)

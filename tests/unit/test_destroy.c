@@ -9,7 +9,7 @@
 #include "../../client/demand/warm.h"
 #include "../../server/store/store_private.h"
 
-const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 /* A second segment of this size, published, with `value` in all of its bytes. */
 static void make(struct owner *o, const char *name, unsigned size, uint8_t value)
@@ -144,15 +144,6 @@ TEST(it_is_refused_where_the_segment_is_in_use, struct owner *o)
 	assert_int_equal(o->bytes[1], 7);
 }
 
-static void hold(struct owner *o, enum direct_hold what)
-{
-	for (unsigned i = 1; i < o->d->count; i++) {
-		o->d->mirrors[i].hold = what;
-		if (!what)
-			direct_release(o->d, i, UINT32_MAX);
-	}
-}
-
 /* W mirrors do not answer in time: it is gone here, and nothing of it goes there, nor can its name
  * be used, before they hold that. */
 TEST(memory_goes_back_once_w_hold_it, struct owner *o)
@@ -161,13 +152,13 @@ TEST(memory_goes_back_once_w_hold_it, struct owner *o)
 
 	make(o, "more", 5000, 9);
 	unmap(o, "more");
-	hold(o, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), PERSEAS_EINDOUBT);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(header_on(o, i)->n_segments, 2);
 	assert_int_equal(perseas_map(o->p, "more", 10, &addr), PERSEAS_EBLOCKED);
 	assert_int_equal(perseas_segment_destroy(o->p, "accounts"), PERSEAS_EBLOCKED);
-	hold(o, DIRECT_HOLD_NOTHING);
+	owner_hold(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_gone(o, "more");
 	make(o, "more", 10, 3);
@@ -190,12 +181,12 @@ TEST(the_name_is_free_once_w_hold_it, struct owner *o)
 {
 	make(o, "more", 5000, 9);
 	unmap(o, "more");
-	hold(o, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	o->d->on_pause = map_meanwhile;
 	o->d->on_pause_arg = o;
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), PERSEAS_EINDOUBT);
 	assert_null(o->d->on_pause);
-	hold(o, DIRECT_HOLD_NOTHING);
+	owner_hold(o, DIRECT_HOLD_NOTHING);
 	owner_reopen(o);
 	assert_gone(o, "more");
 }
@@ -250,9 +241,7 @@ TEST(a_copy_that_goes_on_begins_again, struct owner *o)
 {
 	make(o, "more", 700000, 9);
 	unmap(o, "more");
-	direct_crash(o->d, 2);
-	memory_heap_lose(o->d->mirrors[2].memory, NULL);
-	direct_start(o->d, 2);
+	owner_lose(o, 2);
 	owner_keep(o, 2, PERSEAS_MIRROR_RESYNCING);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
 	make(o, "less", 700000, 5);
@@ -293,9 +282,7 @@ TEST(a_chunk_that_was_read_is_of_nothing, struct owner *o)
 		o->d->mirrors[i].slow_at = PERSEAS__REQUEST__BODY_READ;
 		o->d->mirrors[i].slow_ns = ps_ms(50);
 	}
-	direct_crash(o->d, 2);
-	memory_heap_lose(o->d->mirrors[2].memory, NULL);
-	direct_start(o->d, 2);
+	owner_lose(o, 2);
 	for (unsigned rounds = 0; r->state != PS_RESYNC_READING; rounds++) {
 		assert_true(rounds < 1000);
 		direct_keep(o->d, o->p);
@@ -319,9 +306,7 @@ TEST(room_that_was_made_is_not_used, struct owner *o)
 
 	make(o, "more", 3000, 9);
 	unmap(o, "more");
-	direct_crash(o->d, 2);
-	memory_heap_lose(o->d->mirrors[2].memory, NULL);
-	direct_start(o->d, 2);
+	owner_lose(o, 2);
 	o->d->mirrors[2].slow_at = PERSEAS__REQUEST__BODY_REBUILD;
 	o->d->mirrors[2].slow_ns = ps_ms(50);
 	for (unsigned rounds = 0; r->state != PS_RESYNC_MAKING; rounds++) {

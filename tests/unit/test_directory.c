@@ -33,7 +33,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static const char *path_of(const char *rest)
 {

@@ -202,7 +202,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Every check of the table. */
 TEST(nothing_is_wrong_with_a_host_that_is_right, struct made_up *m)

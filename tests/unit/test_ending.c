@@ -105,6 +105,8 @@ static int teardown(void **state)
 	return fixture_teardown(state);
 }
 
+struct unit_fixture unit_fixture = { setup, teardown };
+
 /* --- the owner's process --- */
 
 static void receive_or_end(int fd, void *bytes, size_t len)
@@ -306,10 +308,9 @@ static bool end_both(struct fixture *fixture, const struct owner *owner, int fd)
 }
 
 /* However far the kernel is with its memory. */
-static void an_owner_that_is_about_to_end_is_waited_for(void **state)
+TEST(an_owner_that_is_about_to_end_is_waited_for, struct fixture *fixture)
 {
 	static const int answers[] = { 0, ESRCH, EAGAIN };
-	struct fixture *fixture = *state;
 	struct owner owner;
 	int next;
 	unsigned before;
@@ -329,9 +330,8 @@ static void an_owner_that_is_about_to_end_is_waited_for(void **state)
 }
 
 /* Two claim it meanwhile, and others look. */
-static void others_are_served_while_an_end_is_waited_for(void **state)
+TEST(others_are_served_while_an_end_is_waited_for, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const int other = fixture_tcp(fixture);
 	struct owner owner;
 	int next, last;
@@ -354,9 +354,8 @@ static void others_are_served_while_an_end_is_waited_for(void **state)
 }
 
 /* It ends, and a child of it has the memory. */
-static void memory_that_outlives_its_owner_is_copied_away(void **state)
+TEST(memory_that_outlives_its_owner_is_copied_away, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 	const int next = begin_both(fixture, &owner, LEAVES_A_CHILD);
 
@@ -379,9 +378,8 @@ static void expect_a_copy_at_once(struct fixture *fixture, const struct owner *o
 	close(owner->keep);
 }
 
-static void an_owner_that_goes_on_is_not_waited_for(void **state)
+TEST(an_owner_that_goes_on_is_not_waited_for, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 
 	stores_set_patience(fixture->stores, SHORT);
@@ -390,9 +388,8 @@ static void an_owner_that_goes_on_is_not_waited_for(void **state)
 	close(owner.go);
 }
 
-static void an_owner_that_is_stopped_is_not_waited_for(void **state)
+TEST(an_owner_that_is_stopped_is_not_waited_for, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 
 	stores_set_patience(fixture->stores, SHORT);
@@ -404,9 +401,8 @@ static void an_owner_that_is_stopped_is_not_waited_for(void **state)
 }
 
 /* Other threads go on, and may write. */
-static void an_owner_whose_first_thread_has_ended_is_not_waited_for(void **state)
+TEST(an_owner_whose_first_thread_has_ended_is_not_waited_for, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 
 	stores_set_patience(fixture->stores, SHORT);
@@ -417,9 +413,8 @@ static void an_owner_whose_first_thread_has_ended_is_not_waited_for(void **state
 }
 
 /* As where a filter of system calls forbids it. */
-static void an_owner_of_which_nothing_is_known_is_not_waited_for_long(void **state)
+TEST(an_owner_of_which_nothing_is_known_is_not_waited_for_long, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 	int next;
 
@@ -435,9 +430,8 @@ static void an_owner_of_which_nothing_is_known_is_not_waited_for_long(void **sta
 }
 
 /* A process that never ends costs its patience once: the next claim does not wait for it. */
-static void an_owner_that_never_ends_is_not_waited_for_again(void **state)
+TEST(an_owner_that_never_ends_is_not_waited_for_again, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 	int next;
 
@@ -466,9 +460,8 @@ static bool has_gone(const struct fixture *fixture)
 }
 
 /* Nothing of its claim has happened then. */
-static void whoever_claims_may_leave_meanwhile(void **state)
+TEST(whoever_claims_may_leave_meanwhile, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 	unsigned before;
 	int next;
@@ -487,9 +480,8 @@ static void whoever_claims_may_leave_meanwhile(void **state)
 	assert_false(end_both(fixture, &owner, next));
 }
 
-static void the_daemon_may_end_meanwhile(void **state)
+TEST(the_daemon_may_end_meanwhile, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 	int next;
 
@@ -539,9 +531,8 @@ static bool has_piece(const struct fixture *fixture, const char *piece)
 
 /* Its session ends while the claim waits for its process, which leaves the memory to a child. The
  * image beside is being given back when the copy is made, and takes nothing of it along. */
-static void an_image_beside_takes_no_copy_along(void **state)
+TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 	const int theirs = owner_begin(fixture, &owner, LEAVES_A_CHILD);
 	const int pidfd = pidfd_open(owner.pid, 0), fd = pidfd_getfd(pidfd, theirs, 0);
@@ -577,21 +568,6 @@ static void an_image_beside_takes_no_copy_along(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		ENTRY(an_owner_that_is_about_to_end_is_waited_for),
-		ENTRY(others_are_served_while_an_end_is_waited_for),
-		ENTRY(memory_that_outlives_its_owner_is_copied_away),
-		ENTRY(an_owner_that_goes_on_is_not_waited_for),
-		ENTRY(an_owner_that_is_stopped_is_not_waited_for),
-		ENTRY(an_owner_whose_first_thread_has_ended_is_not_waited_for),
-		ENTRY(an_owner_of_which_nothing_is_known_is_not_waited_for_long),
-		ENTRY(an_owner_that_never_ends_is_not_waited_for_again),
-		ENTRY(whoever_claims_may_leave_meanwhile),
-		ENTRY(the_daemon_may_end_meanwhile),
-		ENTRY(an_image_beside_takes_no_copy_along),
-	};
-
 	alarm(600); /* far more than all take: what is waited for in vain is seen, too */
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run("tests");
 }

@@ -31,7 +31,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Two looks at each clock. */
 TEST(clocks_are_those_of_the_host, struct ps_env *env)

@@ -27,7 +27,7 @@ static int setup_three(void **state)
 	return owner_setup(state, 3, 2);
 }
 
-const struct unit_fixture unit_fixture = { setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { setup_three, owner_teardown };
 
 /* While the daemon of the mirror is away its image gets this promise, as an older version, which
  * granted any epoch, could have left it. */

@@ -57,7 +57,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The keeper goes a round; what was told since the last look must be this, 0 ends it. */
 static void expect(struct told *told, const int *kinds)
@@ -99,9 +99,7 @@ TEST(a_mirror_is_copied_whole, struct told *told)
 	struct perseas_mirror_stat stat;
 	struct owner *o = told->o;
 
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	owner_lose(o, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
 	assert_non_null(strstr(stat.trouble, "being copied whole: sim://1: this mirror has no"));
@@ -109,9 +107,7 @@ TEST(a_mirror_is_copied_whole, struct told *told)
 	       PERSEAS_EVENT_RESYNC_DONE, PERSEAS_EVENT_MIRROR_LIVE);
 	assert_non_null(strstr(told->events[1].text,
 	                       "is being copied whole: sim://1: this mirror has no store"));
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	owner_lose(o, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	direct_crash(o->d, 1);
 	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_RESYNC_BEGUN,

@@ -162,9 +162,10 @@ static int teardown(void **state)
 	return system(command);
 }
 
-static void test_threads_are_out_of_openssl_at_exit(void **state)
+struct unit_fixture unit_group = { setup, teardown };
+
+TEST(test_threads_are_out_of_openssl_at_exit)
 {
-	(void)state;
 	for (int used = 0; used < 2; used++) {
 		pid_t child;
 
@@ -177,13 +178,12 @@ static void test_threads_are_out_of_openssl_at_exit(void **state)
 }
 
 /* A child of fork has no thread that could leave: it need not wait for one. */
-static void test_a_child_of_fork_waits_for_nobody(void **state)
+TEST(test_a_child_of_fork_waits_for_nobody)
 {
 	struct ps_tls *tls;
 	pthread_t keeper;
 	pid_t child;
 
-	(void)state;
 	tls = authority_tls(folder, "mirror", "ca", NULL);
 	connect_to_nobody(&mirror, tls);
 	atomic_store(&exits, true);
@@ -206,12 +206,5 @@ static void test_a_child_of_fork_waits_for_nobody(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_threads_are_out_of_openssl_at_exit),
-		cmocka_unit_test(test_a_child_of_fork_waits_for_nobody),
-	};
-
-	if (atexit(all_is_over))
-		return 1;
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return atexit(all_is_over) ? 1 : unit_run("tests");
 }

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <sched.h>
 
+struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Moves both ends on until `chains` more have completed. */
 static void settle(struct mirror *m, struct ps_link *link, int chains)
 {
@@ -32,9 +34,8 @@ static struct ps_write write_of(const void *src, uint32_t region, uint64_t offse
 }
 
 /* A commit as the core posts it: all sources in one entry, one after the other. */
-static void a_chain_is_applied_in_order_and_completes(void **state)
+TEST(a_chain_is_applied_in_order_and_completes, struct mirror *m)
 {
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	char entry[200];
 	struct ps_write writes[] = {
@@ -69,10 +70,9 @@ static void a_chain_is_applied_in_order_and_completes(void **state)
 }
 
 /* A chain of more writes than a frame has extents, from places that do not adjoin. */
-static void a_chain_longer_than_a_frame_completes_once(void **state)
+TEST(a_chain_longer_than_a_frame_completes_once, struct mirror *m)
 {
 	enum { WRITES = 3 * PS_FRAME_EXTENTS_MAX + 1 };
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	static uint64_t source[2 * WRITES];
 	static struct ps_write writes[WRITES];
@@ -92,10 +92,9 @@ static void a_chain_longer_than_a_frame_completes_once(void **state)
 }
 
 /* The mirror takes nothing for a while: far more is posted than the sockets hold. */
-static void what_the_socket_does_not_take_is_sent_on_later(void **state)
+TEST(what_the_socket_does_not_take_is_sent_on_later, struct mirror *m)
 {
 	enum { BIG = 12 << 20, SMALL = 500 };
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	uint8_t *source = malloc(BIG);
 	static uint64_t numbers[SMALL];
@@ -127,10 +126,9 @@ static void what_the_socket_does_not_take_is_sent_on_later(void **state)
 }
 
 /* Nothing leaves before the end of the cork, and then all comes by one read. */
-static void what_is_posted_under_a_cork_goes_together(void **state)
+TEST(what_is_posted_under_a_cork_goes_together, struct mirror *m)
 {
 	enum { CHAINS = 5 };
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	static uint64_t numbers[CHAINS];
 
@@ -153,10 +151,9 @@ static void what_is_posted_under_a_cork_goes_together(void **state)
 }
 
 /* A link is ended while a chain is on its way: in this process, or already in its kernel. */
-static void nothing_is_sent_after_detach(void **state)
+TEST(nothing_is_sent_after_detach, struct mirror *m)
 {
 	const uint32_t lengths[] = { 16 << 20, 64 << 10 };
-	struct mirror *m = *state;
 	int narrow = 4096, i;
 
 	/* The second chain is one that the kernel takes whole, and the mirror's does not. */
@@ -186,10 +183,9 @@ static void nothing_is_sent_after_detach(void **state)
 }
 
 /* The mirror takes as much as is posted, but is always some megabytes behind. */
-static void a_queue_that_is_never_empty_keeps_its_order(void **state)
+TEST(a_queue_that_is_never_empty_keeps_its_order, struct mirror *m)
 {
 	enum { CHAINS = 3000, FILLER = 16384, AHEAD = 12 << 20 };
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	uint8_t *filler = calloc(1, AHEAD);
 	static uint64_t numbers[CHAINS];
@@ -220,9 +216,8 @@ static void a_queue_that_is_never_empty_keeps_its_order(void **state)
 
 /* The mirror dies with a large chain on its way: what it had answered counts, the rest is
  * unknown. */
-static void answers_before_the_end_still_count(void **state)
+TEST(answers_before_the_end_still_count, struct mirror *m)
 {
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	uint8_t *source = calloc(1, SEGMENT_SIZE);
 	struct ps_write small = write_of("x", PS_REGION_SEGMENT, 0, 1);
@@ -253,7 +248,7 @@ static void answers_before_the_end_still_count(void **state)
 }
 
 /* A mistake of ours: nothing of such a chain may go out. */
-static void what_lies_outside_a_region_is_refused(void **state)
+TEST(what_lies_outside_a_region_is_refused, struct mirror *m)
 {
 	static const struct ps_write bad[] = {
 		{ "x", SEGMENT_SIZE, PS_REGION_SEGMENT, 1 },
@@ -263,7 +258,6 @@ static void what_lies_outside_a_region_is_refused(void **state)
 		{ "x", 0, PS_REGIONS_MAX, 1 },
 		{ "x", 0, PS_REGION_SEGMENT, 0 },
 	};
-	struct mirror *m = *state;
 	struct ps_write writes[2] = { { "good", 0, PS_REGION_SEGMENT, 4 } };
 	struct ps_chain chain = { .writes = writes, .count = 2 };
 	struct ps_chain empty = { .count = 0 };
@@ -286,9 +280,8 @@ static void what_lies_outside_a_region_is_refused(void **state)
 }
 
 /* A segment is made while the store is open: writes to it are good after the update. */
-static void an_update_makes_new_regions_known(void **state)
+TEST(an_update_makes_new_regions_known, struct mirror *m)
 {
-	struct mirror *m = *state;
 	struct ps_link *link;
 	struct ps_write write = write_of("new", PS_REGION_SEGMENT, 0, 3);
 	struct ps_chain chain = { .writes = &write, .count = 1 };
@@ -308,10 +301,9 @@ static void an_update_makes_new_regions_known(void **state)
 }
 
 /* A segment is read whole, while a chain that was posted before is not answered yet. */
-static void a_read_takes_many_pieces_and_remembers_completions(void **state)
+TEST(a_read_takes_many_pieces_and_remembers_completions, struct mirror *m)
 {
 	const uint64_t length = 5 * (uint64_t)PS_READ_MAX + 12345;
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	uint8_t *bytes = malloc(length + 1);
 	struct ps_write write = write_of("first", PS_REGION_SEGMENT, 100, 5);
@@ -346,9 +338,8 @@ static void a_read_takes_many_pieces_and_remembers_completions(void **state)
 }
 
 /* The mirror does not answer a read. */
-static void a_read_ends_at_its_deadline(void **state)
+TEST(a_read_ends_at_its_deadline, struct mirror *m)
 {
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	uint8_t bytes[16];
 
@@ -361,10 +352,9 @@ static void a_read_ends_at_its_deadline(void **state)
 enum { SOON = 400 * 1000000 }; /* ns */
 
 /* All of it takes four times as long as a caller has for an answer, or for a sixteenth of it. */
-static void a_read_goes_on_as_long_as_bytes_come(void **state)
+TEST(a_read_goes_on_as_long_as_bytes_come, struct mirror *m)
 {
 	const uint64_t length = 16 * PS_READ_STRIDE;
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	uint8_t *bytes = malloc(length);
 	uint64_t began = ps_monotonic();
@@ -383,9 +373,8 @@ static void a_read_goes_on_as_long_as_bytes_come(void **state)
 }
 
 /* A few bytes now and then are none of a link: it is left as one that gives nothing. */
-static void a_read_that_trickles_is_given_up(void **state)
+TEST(a_read_that_trickles_is_given_up, struct mirror *m)
 {
-	struct mirror *m = *state;
 	struct ps_link *link = attach_well(m);
 	uint8_t bytes[4096];
 	uint64_t began = ps_monotonic();
@@ -412,9 +401,8 @@ static void expect_refusal(struct mirror *m, int code, const char *word)
 }
 
 /* Greetings that are not the right one, each with what the owner is told. */
-static void a_wrong_greeting_is_told_apart(void **state)
+TEST(a_wrong_greeting_is_told_apart, struct mirror *m)
 {
-	struct mirror *m = *state;
 	struct ps_answer greeting = { .op = PS_OP_HELLO };
 	uint8_t other[PS_ID_SIZE] = "other";
 
@@ -441,9 +429,8 @@ static void a_wrong_greeting_is_told_apart(void **state)
 }
 
 /* Nobody listens; somebody listens and says nothing; no token was given. */
-static void a_mirror_that_cannot_be_attached_is_named(void **state)
+TEST(a_mirror_that_cannot_be_attached_is_named, struct mirror *m)
 {
-	struct mirror *m = *state;
 	struct ps_error error;
 
 	assert_null(ps_fabric_tcp.attach(&owner_env, &m->address, &m->grant, NULL, 1,
@@ -464,10 +451,8 @@ static void a_mirror_that_cannot_be_attached_is_named(void **state)
 	assert_non_null(strstr(error.text, m->address.text));
 }
 
-#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 /* For the second run: certificates of both ends. */
-static int secure(void **state)
+static int secure(void)
 {
 	const struct leaf leaves[] = {
 		{ "mirror", "IP:127.0.0.1", NULL, 0, 0 },
@@ -476,7 +461,6 @@ static int secure(void **state)
 	char folder[] = "/tmp/perseas-fabric-XXXXXX", command[64];
 	struct authority *authority;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	authority = authority_new(folder, "ca");
 	authority_issue(authority, &leaves[0]);
@@ -488,34 +472,19 @@ static int secure(void **state)
 	return system(command);
 }
 
-static int expose(void **state)
+static void expose(void)
 {
-	(void)state;
 	ps_tls_free(mirror_tls);
 	ps_tls_free(owner_env.tls);
-	return 0;
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		ENTRY(a_chain_is_applied_in_order_and_completes),
-		ENTRY(a_chain_longer_than_a_frame_completes_once),
-		ENTRY(what_the_socket_does_not_take_is_sent_on_later),
-		ENTRY(what_is_posted_under_a_cork_goes_together),
-		ENTRY(nothing_is_sent_after_detach),
-		ENTRY(a_queue_that_is_never_empty_keeps_its_order),
-		ENTRY(answers_before_the_end_still_count),
-		ENTRY(what_lies_outside_a_region_is_refused),
-		ENTRY(an_update_makes_new_regions_known),
-		ENTRY(a_read_takes_many_pieces_and_remembers_completions),
-		ENTRY(a_read_ends_at_its_deadline),
-		ENTRY(a_read_goes_on_as_long_as_bytes_come),
-		ENTRY(a_read_that_trickles_is_given_up),
-		ENTRY(a_wrong_greeting_is_told_apart),
-		ENTRY(a_mirror_that_cannot_be_attached_is_named),
-	};
+	int failed = unit_run("plain text");
 
-	return cmocka_run_group_tests_name("plain text", tests, NULL, NULL) +
-	       cmocka_run_group_tests_name("TLS", tests, secure, expose);
+	if (secure())
+		return 1;
+	failed += unit_run("TLS");
+	expose();
+	return failed;
 }

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Bytes of a write that the fake's writes cover, in order. */
 static bool journal_has(const struct verbs_fake_write *writes, unsigned count, unsigned *next,

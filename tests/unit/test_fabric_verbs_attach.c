@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static void assert_text_says(const struct ps_error *error, const char *words)
 {

@@ -6,7 +6,7 @@
 
 #include <poll.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 enum { STEPS_MOST = 50 };
 

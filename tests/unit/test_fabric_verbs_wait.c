@@ -5,7 +5,7 @@
 
 #include <poll.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static bool is_ready(const struct pollfd *fd)
 {

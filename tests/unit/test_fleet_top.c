@@ -80,7 +80,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A look at the first `count` daemons, a second after the look before. */
 static const struct ps_fleet_top *look(struct scene *s, unsigned count)

@@ -219,7 +219,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A promise that a mirror gave must not be forgotten with the host: on DAX it is kept. */
 TEST(a_header_is_durable_when_it_is_replaced, struct place *place)

@@ -58,7 +58,7 @@ static struct owner *begin_fork(void)
 	assert_int_equal(replace(o, "sim://0", "sim://4", true), 0);
 	assert_int_equal(take_out(o, "sim://1"), 0);
 	assert_int_equal(owner_put(o, 0, 100, 9), 0);
-	make_empty(o, OTHER);
+	owner_lose(o, OTHER);
 	direct_start(o->d, BACK);
 	return o;
 }
@@ -68,7 +68,7 @@ static void open_fork(struct owner *o)
 {
 	for (unsigned i = 0; i < OPENS; i++) {
 		owner_die(o);
-		make_empty(o, OTHER);
+		owner_lose(o, OTHER);
 		begin_at(o, BACK);
 	}
 	assert_int_equal(o->bytes[0], 2);
@@ -100,7 +100,7 @@ TEST(an_image_of_a_fork_does_not_join)
 	/* Nor does one of the fork become the store's, until it is deleted. */
 	assert_int_equal(add(o, "sim://1"), PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(o->p->upkeep.change.text, "no image in common"));
-	make_empty(o, OTHER);
+	owner_lose(o, OTHER);
 	assert_int_equal(add(o, "sim://1"), 0);
 	assert_int_equal(owner_put(o, 0, 100, 10), 0);
 	owner_free(o);
@@ -198,8 +198,8 @@ TEST(an_open_of_both_is_told_so)
 	begin_at(o, BACK);
 	assert_int_equal(o->bytes[0], 2);
 	assert_found(o, NEW, 9);
-	make_empty(o, BACK);
-	make_empty(o, OTHER);
+	owner_lose(o, BACK);
+	owner_lose(o, OTHER);
 	if (open_with(o, 0, 5, PERSEAS_TAKEOVER))
 		fail_msg("%s", o->error.text);
 	owner_free(o);
@@ -238,7 +238,7 @@ TEST(an_image_whose_change_is_decided_does_not_join)
 	owner_die(o);
 	direct_unhang(o->d, NEW);
 	assert_true(header_at(o, NEW)->marked);
-	make_empty(o, OTHER);
+	owner_lose(o, OTHER);
 	direct_start(o->d, BACK);
 	open_fork(o);
 	assert_int_equal(replace(o, "sim://1", "sim://4", false), PERSEAS_EUNREACHABLE);
@@ -260,7 +260,7 @@ static struct owner *begin_fork_at_a_member(void)
 	assert_int_equal(change_roster(o, &third), 0);
 	assert_int_equal(owner_put(o, 0, 100, 10), 0);
 	owner_die(o);
-	make_empty(o, OTHER);
+	owner_lose(o, OTHER);
 	begin_at(o, BACK);
 	assert_int_equal(o->bytes[0], 2);
 	owner_die(o);
@@ -472,8 +472,8 @@ TEST(a_standby_does_not_forget_a_fork)
 			if (!o->d->mirrors[k].stores)
 				direct_start(o->d, k);
 		assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
-		make_empty(o, BACK);
-		make_empty(o, OTHER);
+		owner_lose(o, BACK);
+		owner_lose(o, OTHER);
 		assert_int_equal(look_later(o, &follow), PS_OWNER_NONE);
 		ps_follow_close(&follow);
 		for (int k = 0; k < 2; k++)
@@ -501,14 +501,14 @@ TEST(a_standby_makes_no_fork)
 	assert_int_equal(owner_put(o, 0, 100, 9), 0);
 	assert_int_equal(look_later(o, &follow), PS_OWNER_LIVES);
 	owner_die(o);
-	make_empty(o, OTHER);
+	owner_lose(o, OTHER);
 	direct_crash(o->d, NEW);
 	direct_start(o->d, BACK);
 	assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
 	direct_start(o->d, NEW);
 	assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
 	/* Whoever deletes the images of one of them means the other. */
-	make_empty(o, NEW);
+	owner_lose(o, NEW);
 	assert_int_equal(look_later(o, &follow), PS_OWNER_NONE);
 	ps_follow_close(&follow);
 	for (int i = 0; i < 2; i++)

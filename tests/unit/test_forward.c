@@ -3,7 +3,7 @@
  */
 #include "mend_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A mirror missed some transactions of an owner that it knew: it is sent them. */
 TEST(test_behind_is_sent_what_it_missed, struct owner *o)

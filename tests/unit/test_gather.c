@@ -4,7 +4,7 @@
  */
 #include "gather_rig.h"
 
-const struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
+struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
 
 /* --- one record --- */
 

@@ -4,7 +4,7 @@
  */
 #include "gather_rig.h"
 
-const struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
+struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
 
 /* --- a mirror is copied meanwhile --- */
 
@@ -104,7 +104,7 @@ TEST_WITH(test_a_copy_has_nothing_of_it, setup_staged, teardown, struct fixture 
 	struct owner *o = f->o;
 	perseas_tx_t *tx;
 
-	lose(o, 1);
+	owner_lose(o, 1);
 	hold_all_over(f, 5);
 	tx = open_on(f, (128 << 10) - 10, 20);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
@@ -123,7 +123,7 @@ TEST_ALSO(test_a_copy_has_nothing_of_it, setup_checked, teardown);
 /* The next owner finds the same on the mirror that was copied, alone. */
 TEST_WITH(test_a_copy_carries, setup_staged, teardown, struct fixture *f)
 {
-	lose(f->o, 1);
+	owner_lose(f->o, 1);
 	hold_all_over(f, 5);
 	owner_keep(f->o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(perseas_flush(f->o->p), 0);

@@ -101,7 +101,7 @@ static void copy_one(struct oracle *r)
 	const bool was_held = r->o->p->held;
 
 	if (below(2)) {
-		lose(r->o, 1);
+		owner_lose(r->o, 1);
 	} else {
 		direct_crash(r->o->d, 1);
 		direct_start(r->o->d, 1);

@@ -85,20 +85,7 @@ static void many_post(const char *mirrors)
 	perseas_close(p);
 }
 
-static int setup_place(void **state)
-{
-	static struct place place;
-
-	*state = &place;
-	return place_start(&place);
-}
-
-static int teardown_place(void **state)
-{
-	return place_end(*state);
-}
-
-const struct unit_fixture unit_fixture = { setup_place, teardown_place };
+struct unit_fixture unit_fixture = { place_setup, place_teardown };
 
 TEST(test_over_tcp, struct place *place)
 {

@@ -102,7 +102,7 @@ static int teardown(void **state)
 	return fixture_teardown(state);
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static uint64_t used(const struct fixture *fixture)
 {

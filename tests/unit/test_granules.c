@@ -57,7 +57,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static uint64_t next(struct fixture *f)
 {

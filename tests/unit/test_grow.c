@@ -6,7 +6,7 @@
 
 #include "../../client/core/segment.h"
 
-const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 /* --- what it is then --- */
 

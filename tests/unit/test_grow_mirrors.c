@@ -8,7 +8,7 @@
 #include "../../client/open/map.h"
 #include "../../client/open/place.h"
 
-const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 /* A mirror has no memory: it says so, nothing is larger anywhere, and the addresses stay kept. */
 TEST(a_mirror_that_is_full_refuses_for_all, struct owner *o)
@@ -117,34 +117,25 @@ TEST(mirrors_that_missed_it_are_copied, struct owner *o)
 	assert_bytes(table + 61 * PAGE, 19 * PAGE, 0);
 }
 
-static void hold(struct owner *o, enum direct_hold what)
-{
-	for (unsigned i = 1; i < o->d->count; i++) {
-		o->d->mirrors[i].hold = what;
-		if (!what)
-			direct_release(o->d, i, UINT32_MAX);
-	}
-}
-
 /* W mirrors do not answer in time: it is larger here, nothing follows it, and the next owner finds
  * it larger or not, by what mirrors hold. */
 TEST(a_growth_may_be_in_doubt, struct owner *o)
 {
 	uint8_t *table = make(o, "table", 1, 7);
 
-	hold(o, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(grow(o, "table", 2), PERSEAS_EINDOUBT);
 	assert_int_equal(size_of(o, "table"), 2 * PAGE);
 	assert_int_equal(put(o, table, 2 * PAGE, 1), PERSEAS_EBLOCKED);
 	assert_int_equal(grow(o, "table", 2), PERSEAS_EBLOCKED);
 	assert_int_equal(grow(o, "table", 3), PERSEAS_EBLOCKED);
-	hold(o, DIRECT_HOLD_NOTHING);
+	owner_hold(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(put(o, table, 2 * PAGE, 1), 0);
 	o->d->staged = true;
 	owner_reopen(o);
 	table = map(o, "table");
-	hold(o, DIRECT_HOLD_WRITES);
+	owner_hold(o, DIRECT_HOLD_WRITES);
 	assert_int_equal(grow(o, "table", 3), PERSEAS_EINDOUBT);
 	direct_crash(o->d, 0);
 	owner_die(o);
@@ -173,7 +164,7 @@ static void grow_beside(void *arg)
 TEST(a_growth_of_another_thread_is_not_told_early, struct owner *o)
 {
 	make(o, "table", 1, 7);
-	hold(o, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	grown_beside = 1;
 	o->d->on_pause = grow_beside;
 	o->d->on_pause_arg = o;
@@ -204,7 +195,7 @@ TEST(a_publish_of_another_thread_is_not_told_early, struct owner *o)
 	make(o, "table", 1, 7);
 	assert_int_equal(perseas_publish(o->p), 0);
 	assert_int_equal(perseas_map(o->p, "more", PAGE, &addr), 0);
-	hold(o, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	published_beside = 1;
 	o->d->on_pause = publish_beside;
 	o->d->on_pause_arg = o;

@@ -66,7 +66,7 @@ static int setup(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, NULL };
+struct unit_fixture unit_fixture = { setup, NULL };
 
 static bool is_over(struct desk *desk)
 {

@@ -26,14 +26,8 @@ static int setup_staged(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
-const struct unit_fixture unit_fixture = { setup, teardown };
-const struct unit_fixture unit_fixture_too = { setup_staged, teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
+struct unit_fixture unit_fixture_too = { setup_staged, owner_teardown };
 
 /* An object with a root, and the next owner. */
 TEST(test_objects_are_found_again, struct owner *o)

@@ -33,13 +33,7 @@ static int setup_plain(void **state)
 	return setup_of(state, 1, 0);
 }
 
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 TEST(test_bad_arguments_are_refused, struct owner *o)
 {
@@ -325,7 +319,7 @@ TEST(test_a_commit_that_is_not_sent_changes_nothing, struct owner *o)
 }
 
 /* It learns of it before it sends. */
-TEST_WITH(test_a_fenced_owner_leaves_a_whole_heap, setup_plain, teardown, struct owner *o)
+TEST_WITH(test_a_fenced_owner_leaves_a_whole_heap, setup_plain, owner_teardown, struct owner *o)
 {
 	struct perseas_options options = o->options;
 	perseas_tx_t *tx;
@@ -351,7 +345,7 @@ TEST_WITH(test_a_fenced_owner_leaves_a_whole_heap, setup_plain, teardown, struct
 
 /* A mirror is copied whole while transactions are open; then it is all that is left, with another
  * that saw nothing of the first commits. */
-TEST_WITH(test_a_copy_has_what_is_committed, setup_three, teardown, struct owner *o)
+TEST_WITH(test_a_copy_has_what_is_committed, setup_three, owner_teardown, struct owner *o)
 {
 	perseas_tx_t *kept, *dropped;
 	uint8_t *old = made(o, 10, POINT);
@@ -381,7 +375,7 @@ TEST_WITH(test_a_copy_has_what_is_committed, setup_three, teardown, struct owner
 
 /* Only the first 128 KiB of each segment can be had: that is enough to go on. What the heap touched
  * without having brought it would be no metadata. */
-TEST_WITH(test_a_heap_is_used_before_it_is_here, setup_plain, teardown, struct owner *o)
+TEST_WITH(test_a_heap_is_used_before_it_is_here, setup_plain, owner_teardown, struct owner *o)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;

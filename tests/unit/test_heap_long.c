@@ -19,13 +19,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 /* A bit in each of its chunks in turn, also in the last. */
 TEST(test_a_bit_in_any_chunk_of_a_large_object_is_found, struct owner *o)

@@ -3,22 +3,7 @@
  */
 #include "heap_rig.h"
 
-static int setup(void **state)
-{
-	struct owner *o = owner_new(1);
-
-	owner_begin(o);
-	*state = o;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
 /* The application has a segment of a name that the heap needs: it is told so, and not made wait. */
 static void name_taken(struct owner *o, const char *name, size_t size, bool publish)

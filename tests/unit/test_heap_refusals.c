@@ -20,13 +20,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 /* --- between the store of metadata and the end --- */
 

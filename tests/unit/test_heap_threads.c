@@ -21,20 +21,7 @@ struct user {
 	} kept[KEPT];
 };
 
-static int setup(void **state)
-{
-	static struct place place;
-
-	*state = &place;
-	return place_start(&place);
-}
-
-static int teardown(void **state)
-{
-	return place_end(*state);
-}
-
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { place_setup, place_teardown };
 
 static unsigned draw(struct user *user, unsigned below)
 {

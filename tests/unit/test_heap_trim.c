@@ -4,8 +4,8 @@
  */
 #include "trim_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
-const struct unit_fixture unit_fixture_too = { setup_staged, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture_too = { setup_staged, teardown };
 
 /* --- what goes --- */
 

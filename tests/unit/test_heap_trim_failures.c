@@ -10,19 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
-const struct unit_fixture unit_fixture_too = { setup_staged, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture_too = { setup_staged, teardown };
 
 /* --- mirrors and owners that fail --- */
-
-static void hold(struct owner *o, enum direct_hold what)
-{
-	for (unsigned i = 1; i < o->d->count; i++) {
-		o->d->mirrors[i].hold = what;
-		if (!what)
-			direct_release(o->d, i, UINT32_MAX);
-	}
-}
 
 /* W mirrors do not answer in time: it is gone here, and the names are not used before they hold
  * that. */
@@ -34,13 +25,13 @@ TEST(test_it_is_gone_here_while_in_doubt, struct owner *o)
 
 	shrinkable(o, objects);
 	tx = begin(o);
-	hold(o, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(perseas_heap_trim(heap_of(o), 0, &given), PERSEAS_EINDOUBT);
 	assert_int_equal(given, (ALL - FIRST) * PS_CHUNK);
 	assert_int_equal(figures(o).extents, 1);
 	assert_on_mirrors(o, 8);
 	assert_int_equal(perseas_reserve(tx, heap_of(o), PS_CHUNK, LINE, &at), PERSEAS_EBLOCKED);
-	hold(o, DIRECT_HOLD_NOTHING);
+	owner_hold(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(perseas_reserve(tx, heap_of(o), PS_CHUNK, LINE, &at), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
@@ -54,11 +45,11 @@ TEST(test_the_next_call_gives_back_what_was_in_doubt, struct owner *o)
 	void *objects[MANY];
 
 	shrinkable(o, objects);
-	hold(o, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(perseas_heap_trim(heap_of(o), 0, NULL), PERSEAS_EINDOUBT);
 	trimmed(o, 0, 0);
 	assert_on_mirrors(o, 8);
-	hold(o, DIRECT_HOLD_NOTHING);
+	owner_hold(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_on_mirrors(o, 8);
 	trimmed(o, 0, 0);
@@ -77,12 +68,12 @@ TEST(test_what_is_in_doubt_frees_nothing, struct owner *o)
 	tx = begin(o);
 	for (unsigned i = FIRST; i < MANY; i++)
 		assert_int_equal(perseas_free(tx, heap_of(o), objects[i]), 0);
-	hold(o, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
 	assert_int_equal(perseas_heap_trim(heap_of(o), 0, &given), PERSEAS_EBLOCKED);
 	assert_int_equal(given, 0);
 	assert_int_equal(figures(o).extents, 4);
-	hold(o, DIRECT_HOLD_NOTHING);
+	owner_hold(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_flush(o->p), 0);
 	trimmed(o, 0, ALL - FIRST);
 	next_finds(o, FIRST);

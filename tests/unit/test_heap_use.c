@@ -19,12 +19,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
 /* As it is committed: in the owner's memory. */
 static struct ps_use_extent extent_of(struct owner *o, unsigned index)
 {
@@ -57,7 +51,7 @@ static void assert_row(const struct ps_use_row *row, unsigned size, uint64_t typ
 
 /* Several extents: small objects of two sizes and types, so many of one that they need two chunks,
  * large ones, of which one is freed, and a root. */
-TEST_WITH(test_the_figures_are_those_of_the_owner, setup, teardown, struct owner *o)
+TEST_WITH(test_the_figures_are_those_of_the_owner, setup, owner_teardown, struct owner *o)
 {
 	struct ps_use_extent extents[4];
 	struct perseas_heap_stat stat;

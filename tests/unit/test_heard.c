@@ -96,7 +96,7 @@ static int setup_three(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { setup_three, owner_teardown };
 
 static void open_slowly(struct owner *o, uint64_t slow_ns)
 {

@@ -6,7 +6,7 @@
 
 #include "../../client/keeper/session.h"
 
-const struct unit_fixture unit_fixture = { setup_five, teardown };
+struct unit_fixture unit_fixture = { setup_five, teardown };
 
 /* Rounds that wait for nobody until mirror 1, and its copy, are in these states. */
 static void reach_both(struct owner *o, enum ps_session_state session, enum ps_resync_state state)
@@ -53,7 +53,7 @@ TEST(test_it_hangs_up_while_others_are_asked, struct fixture *f)
 	};
 
 	for (unsigned n = 0; n < 2; n++) {
-		lose(f->o, 1);
+		owner_lose(f->o, 1);
 		for (unsigned i = 0; i < 5; i++)
 			if (i != 1)
 				answer_slowly(f->o, i, waits[n].request);
@@ -73,7 +73,7 @@ TEST_WITH(test_it_hangs_up_while_the_data_path_comes_up, setup, teardown, struct
 		if (n)
 			direct_cut(o->d, 1);
 		else
-			lose(o, 1);
+			owner_lose(o, 1);
 		reach_both(o, n ? PS_SESSION_ATTACHING : PS_SESSION_PREPARING,
 		           n ? PS_RESYNC_NONE : PS_RESYNC_ATTACHING);
 		direct_crash(o->d, 1);
@@ -112,18 +112,11 @@ static void ignore_write(void *arg, const struct direct_write *write)
 	(void)write;
 }
 
-static void ignore_end(void *arg, unsigned mirror, unsigned session)
-{
-	(void)arg;
-	(void)mirror;
-	(void)session;
-}
-
 /* A mirror from which chunks are read, one after the other, hears of this owner's figures, and
  * tells of orders, as the others do. */
 TEST(test_signs_go_to_a_mirror_that_is_read, struct fixture *f)
 {
-	static const struct direct_tap tap = { NULL, count_signs, ignore_write, ignore_end };
+	static const struct direct_tap tap = { NULL, count_signs, ignore_write, owner_ignore_end };
 	struct owner *o = f->o;
 	uint64_t start;
 

@@ -92,14 +92,7 @@ static ends_step *const with_lock[] = { note_move,    ask_trouble, renew_quorum,
 static ends_step *const with_admin[] = { renew_layout, step_detour, step_renewal, stamp_roster,
 	                                 record_roster };
 
-static int setup(void **state)
-{
-	*state = owner_new(3);
-	owner_begin(*state);
-	return 0;
-}
-
-const struct unit_fixture unit_fixture = { setup, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 TEST(what_needs_the_lock_has_it, struct owner *o)
 {

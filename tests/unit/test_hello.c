@@ -6,7 +6,7 @@
 
 #include <poll.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The daemon's part: a mirror that knows no ranges takes the connection, answers, and hangs up. */
 static void turn_away(struct daemon *d)

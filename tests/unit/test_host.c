@@ -26,7 +26,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static void host_of(struct mirror *mirror, Perseas__HostReply *reply)
 {

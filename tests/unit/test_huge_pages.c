@@ -82,7 +82,7 @@ static int teardown(void **state)
 	return rc;
 }
 
-#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static void open_and_map(struct rig *rig, uint32_t flags)
 {
@@ -92,9 +92,8 @@ static void open_and_map(struct rig *rig, uint32_t flags)
 
 /* --- what lies in them --- */
 
-static void a_segment_lies_in_huge_pages(void **state)
+TEST(a_segment_lies_in_huge_pages, struct rig *rig)
 {
-	struct rig *rig = *state;
 	/* These are promised to somebody who has not touched them yet. */
 	void *promised = mmap(NULL, 3 * HUGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB,
 	                      -1, 0);
@@ -116,9 +115,8 @@ static void a_segment_lies_in_huge_pages(void **state)
 	assert_int_equal(huge_read(HUGE_FREE), PAGES);
 }
 
-static void a_new_segment_does(void **state)
+TEST(a_new_segment_does, struct rig *rig)
 {
-	struct rig *rig = *state;
 	void *even, *odd, *grows;
 
 	assert_int_equal(rig_open(rig, 0, 0), 0);
@@ -135,19 +133,15 @@ static void a_new_segment_does(void **state)
 	assert_int_equal(((uint8_t *)grows)[HUGE - 1], 7);
 }
 
-static void none_does_whose_pages_are_watched(void **state)
+TEST(none_does_whose_pages_are_watched, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	open_and_map(rig, PERSEAS_CHECK_WRITES);
 	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
 	assert_null(strstr(perseas_report(rig->p), "huge"));
 }
 
-static void none_does_unless_it_is_asked_for(void **state)
+TEST(none_does_unless_it_is_asked_for, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	setenv("PERSEAS_HUGE_PAGES", "off", 1);
 	open_and_map(rig, 0);
 	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
@@ -155,10 +149,8 @@ static void none_does_unless_it_is_asked_for(void **state)
 }
 
 /* Three are there, and it takes four. */
-static void where_there_are_too_few_memory_is_ordinary(void **state)
+TEST(where_there_are_too_few_memory_is_ordinary, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	huge_keep(3);
 	open_and_map(rig, 0);
 	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
@@ -171,9 +163,8 @@ static void where_there_are_too_few_memory_is_ordinary(void **state)
 }
 
 /* They are promised, and SIGBUS is what who touches one gets. */
-static void where_none_is_given_memory_is_ordinary(void **state)
+TEST(where_none_is_given_memory_is_ordinary, struct rig *rig)
 {
-	struct rig *rig = *state;
 	void *more;
 
 	none_is_given = true;
@@ -185,10 +176,8 @@ static void where_none_is_given_memory_is_ordinary(void **state)
 	assert_int_equal(huge_read(HUGE_FREE), PAGES);
 }
 
-static void where_none_is_given_memory_comes_to_ordinary_pages(void **state)
+TEST(where_none_is_given_memory_comes_to_ordinary_pages, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	none_is_given = true;
 	rig_begin(rig);
 	assert_int_equal(huge_page_at(rig->bytes), PS_PAGE);
@@ -199,9 +188,8 @@ static void where_none_is_given_memory_comes_to_ordinary_pages(void **state)
 }
 
 /* The new segment's addresses were free for a moment. */
-static void where_none_can_be_moved_a_new_segment_is_ordinary(void **state)
+TEST(where_none_can_be_moved_a_new_segment_is_ordinary, struct rig *rig)
 {
-	struct rig *rig = *state;
 	void *more;
 
 	assert_int_equal(rig_open(rig, 0, 0), 0);
@@ -214,11 +202,10 @@ static void where_none_can_be_moved_a_new_segment_is_ordinary(void **state)
 	((uint8_t *)more)[2 * HUGE - 1] = 8;
 }
 
-static void another_wish_is_refused(void **state)
+TEST(another_wish_is_refused)
 {
 	perseas_t *p;
 
-	(void)state;
 	setenv("PERSEAS_HUGE_PAGES", "yes", 1);
 	assert_int_equal(perseas_open(STORE, "tcp://127.0.0.1:1", NULL, &p), PERSEAS_EINVAL);
 	assert_string_equal(perseas_message(NULL),
@@ -238,11 +225,10 @@ static uint8_t *map_ordinary(uint64_t size, int rights)
 	return room;
 }
 
-static void what_is_kept_is_replaced_or_stays(void **state)
+TEST(what_is_kept_is_replaced_or_stays)
 {
 	uint8_t *kept = map_ordinary(4 * HUGE, PROT_NONE);
 
-	(void)state;
 	assert_false(
 		ps_huge_map((uint64_t)(uintptr_t)kept, (PAGES + 1) * (uint64_t)HUGE, true, false));
 	assert_int_equal(mprotect(kept, 4 * HUGE, PROT_NONE), 0); /* it is all there */
@@ -252,11 +238,10 @@ static void what_is_kept_is_replaced_or_stays(void **state)
 	assert_int_equal(munmap(kept, 4 * HUGE), 0);
 }
 
-static void what_is_not_kept_stays(void **state)
+TEST(what_is_not_kept_stays)
 {
 	uint8_t *there = map_ordinary(HUGE, PROT_READ | PROT_WRITE);
 
-	(void)state;
 	there[5] = 5;
 	assert_false(ps_huge_map((uint64_t)(uintptr_t)there, HUGE, false, false));
 	assert_int_equal(there[5], 5);
@@ -274,10 +259,8 @@ static void begin(struct rig *rig)
 	assert_int_equal(huge_page_at(rig->bytes), HUGE);
 }
 
-static void they_come_as_a_whole(void **state)
+TEST(they_come_as_a_whole, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(rig_look(rig->bytes + HUGE + 5), rig_byte(HUGE + 5));
@@ -291,10 +274,8 @@ static void they_come_as_a_whole(void **state)
 		assert_int_equal(rig->p->demand->mappings[0].small[i], 0);
 }
 
-static void a_mirror_that_dies_is_replaced(void **state)
+TEST(a_mirror_that_dies_is_replaced, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig);
 	rig_kill(&rig->mirrors[0]);
 	atomic_store(&rig_shut, false);
@@ -303,10 +284,8 @@ static void a_mirror_that_dies_is_replaced(void **state)
 }
 
 /* Where parts have other rights the kernel has several mappings. */
-static void parts_of_them_come(void **state)
+TEST(parts_of_them_come, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig);
 	assert_int_equal(mprotect(rig->bytes + HUGE, HUGE, PROT_READ), 0);
 	assert_int_equal(mprotect(rig->bytes + 3 * HUGE, HUGE, PROT_READ), 0);
@@ -316,10 +295,8 @@ static void parts_of_them_come(void **state)
 }
 
 /* Nothing came before: each of the four pages is refused, wherever it is touched. */
-static void what_is_missing_is_refused_to_who_is_fenced(void **state)
+TEST(what_is_missing_is_refused_to_who_is_fenced, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig);
 	rig_be_fenced(rig);
 	for (unsigned i = 0; i < 4; i++)
@@ -328,10 +305,8 @@ static void what_is_missing_is_refused_to_who_is_fenced(void **state)
 }
 
 /* Who discarded a page gets no older bytes. */
-static void what_was_discarded_is_refused(void **state)
+TEST(what_was_discarded_is_refused, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
@@ -343,10 +318,8 @@ static void what_was_discarded_is_refused(void **state)
 }
 
 /* Ordinary memory may lie where huge pages were. */
-static void what_was_unmapped_is_forgotten(void **state)
+TEST(what_was_unmapped_is_forgotten, struct rig *rig)
 {
-	struct rig *rig = *state;
-
 	begin(rig);
 	atomic_store(&rig_shut, false);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
@@ -360,9 +333,8 @@ static void what_was_unmapped_is_forgotten(void **state)
 }
 
 /* What was covered at other addresses is gone with them. */
-static void they_come_at_many_addresses(void **state)
+TEST(they_come_at_many_addresses, struct rig *rig)
 {
-	struct rig *rig = *state;
 	uint8_t *first;
 	void *addr;
 
@@ -395,14 +367,13 @@ static int cover(uint8_t *memory, uint64_t size)
 }
 
 /* It must not count as here. */
-static void one_that_is_not_given_comes_later(void **state)
+TEST(one_that_is_not_given_comes_later)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_NORESERVE;
 	uint8_t *memory = mmap(NULL, HUGE, PROT_READ | PROT_WRITE, flags, -1, 0);
 	uint8_t *bytes = malloc(HUGE);
 	const int uffd = cover(memory, HUGE), pages = ps_pages_open();
 
-	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	assert_non_null(bytes);
 	memset(bytes, 7, HUGE);
@@ -423,29 +394,5 @@ static void one_that_is_not_given_comes_later(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		ENTRY(a_segment_lies_in_huge_pages),
-		ENTRY(a_new_segment_does),
-		ENTRY(none_does_whose_pages_are_watched),
-		ENTRY(none_does_unless_it_is_asked_for),
-		ENTRY(where_there_are_too_few_memory_is_ordinary),
-		ENTRY(where_none_is_given_memory_is_ordinary),
-		ENTRY(where_none_is_given_memory_comes_to_ordinary_pages),
-		ENTRY(where_none_can_be_moved_a_new_segment_is_ordinary),
-		ENTRY(another_wish_is_refused),
-		ENTRY(what_is_kept_is_replaced_or_stays),
-		ENTRY(what_is_not_kept_stays),
-		ENTRY(they_come_as_a_whole),
-		ENTRY(a_mirror_that_dies_is_replaced),
-		ENTRY(parts_of_them_come),
-		ENTRY(what_is_missing_is_refused_to_who_is_fenced),
-		ENTRY(what_was_discarded_is_refused),
-		ENTRY(what_was_unmapped_is_forgotten),
-		ENTRY(they_come_at_many_addresses),
-		ENTRY(one_that_is_not_given_comes_later),
-	};
-
-	if (!huge_can_begin())
-		return 0;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return huge_can_begin() ? unit_run("tests") : 0;
 }

@@ -42,11 +42,10 @@ static int teardown(void **state)
 	return rc;
 }
 
-#define HUGE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+struct unit_fixture unit_fixture = { setup, teardown };
 
-static void what_was_left_is_taken(void **state)
+TEST(what_was_left_is_taken, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
@@ -66,9 +65,8 @@ static void what_was_left_is_taken(void **state)
 }
 
 /* One page of the first huge page did. */
-static void a_huge_page_that_changed_since_comes_from_mirrors(void **state)
+TEST(a_huge_page_that_changed_since_comes_from_mirrors, struct rig *rig)
 {
-	struct rig *rig = *state;
 	perseas_standby_t *s = become_owner_behind(rig);
 
 	assert_int_equal(huge_page_at(rig->bytes), HUGE);
@@ -80,9 +78,8 @@ static void a_huge_page_that_changed_since_comes_from_mirrors(void **state)
 	assert_as_mirrors(rig);
 }
 
-static void an_owner_that_is_killed_at_work_is_followed(void **state)
+TEST(an_owner_that_is_killed_at_work_is_followed, struct rig *rig)
 {
-	struct rig *rig = *state;
 	const pid_t owner = start_process(rig, own_busily);
 	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
 
@@ -96,13 +93,5 @@ static void an_owner_that_is_killed_at_work_is_followed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		HUGE_TEST(what_was_left_is_taken),
-		HUGE_TEST(a_huge_page_that_changed_since_comes_from_mirrors),
-		HUGE_TEST(an_owner_that_is_killed_at_work_is_followed),
-	};
-
-	if (!huge_can_begin())
-		return 0;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return huge_can_begin() ? unit_run("tests") : 0;
 }

@@ -5,7 +5,7 @@
  */
 #include "resync_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 #define MOMENT (100 * MS) /* that all have to answer; it is asked for twice in a copy */
 
@@ -56,9 +56,7 @@ TEST_WITH(test_a_silent_mirror_is_not_waited_for, setup_five, teardown, struct f
 	for (unsigned i = 0; i < 2; i++)
 		direct_keep_after(o->d, o->p, 1100 * MS);
 	assert_int_equal(owner_state(o, 4), PERSEAS_MIRROR_LIVE);
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	owner_lose(o, 1);
 	assert_true(waited(f, 1) < LITTLE);
 	assert_image(f, 1);
 	direct_unhang(o->d, 4);
@@ -71,9 +69,7 @@ TEST_WITH(test_a_mirror_that_just_hung_is_not_waited_for, setup_five, teardown, 
 {
 	struct owner *o = f->o;
 
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	owner_lose(o, 1);
 	o->d->mirrors[4].hung = true;
 	assert_true(waited(f, 1) < 2 * MOMENT + LITTLE);
 	assert_image(f, 1);
@@ -120,9 +116,7 @@ static void assert_heard_beside(struct fixture *f, int request)
 /* It lost its memory, and makes it anew. */
 TEST(test_signs_of_life_go_on_while_memory_is_made, struct fixture *f)
 {
-	direct_crash(f->o->d, 1);
-	memory_heap_lose(f->o->d->mirrors[1].memory, NULL);
-	direct_start(f->o->d, 1);
+	owner_lose(f->o, 1);
 	assert_heard_beside(f, PERSEAS__REQUEST__BODY_REBUILD);
 }
 

@@ -67,7 +67,7 @@ static int setup(void **state)
 	return ret;
 }
 
-const struct unit_fixture unit_fixture = { setup, fixture_teardown };
+struct unit_fixture unit_fixture = { setup, fixture_teardown };
 
 static void ask_segment(int fd, const char *name)
 {

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
+
 enum { BLOCK = 64 << 10, SECONDS_MS = 600000 };
 
 /* A store's owner. */
@@ -150,9 +152,8 @@ static void count_links(struct fixture *fixture, unsigned counts[3])
 	daemon_leave(fixture->daemon);
 }
 
-static void different_stores_are_on_different_threads(void **state)
+TEST(different_stores_are_on_different_threads, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	char names[3][16];
 	struct owner owners[3];
 	unsigned counts[3];
@@ -204,10 +205,9 @@ static uint8_t first_byte(struct fixture *fixture, const struct owner *owner)
 }
 
 /* I5: an owner floods the thread of its store, and another claims the store. */
-static void nothing_is_written_after_a_cut(void **state)
+TEST(nothing_is_written_after_a_cut, struct fixture *fixture)
 {
 	enum { ROUNDS = 200 };
-	struct fixture *fixture = *state;
 	struct owner owner = { 0 }, next;
 
 	fixture_bank(fixture);
@@ -233,10 +233,9 @@ static void nothing_is_written_after_a_cut(void **state)
 }
 
 /* More stores than threads; their owners commit while others ask the daemon, and claim. */
-static void all_get_their_turn(void **state)
+TEST(all_get_their_turn, struct fixture *fixture)
 {
 	enum { OWNERS = 9, ECHOES = 500 };
-	struct fixture *fixture = *state;
 	static struct owner owners[OWNERS];
 	char names[OWNERS][16];
 	struct traffic traffic;
@@ -271,10 +270,9 @@ static void all_get_their_turn(void **state)
 }
 
 /* No thread is idle; then the daemon ends. */
-static void floods_keep_nobody_out(void **state)
+TEST(floods_keep_nobody_out, struct fixture *fixture)
 {
 	enum { OWNERS = 4, REQUESTS = 300 };
-	struct fixture *fixture = *state;
 	struct owner owners[OWNERS];
 	char names[OWNERS][16];
 	int fd = fixture_tcp(fixture);
@@ -313,10 +311,9 @@ static void ask_and_get(struct fixture *fixture, int fd)
 }
 
 /* The owner's requests and its data do not. */
-static void others_wait_for_what_they_took_beside_data(void **state)
+TEST(others_wait_for_what_they_took_beside_data, struct fixture *fixture)
 {
 	const uint64_t hour_ns = 3600 * 1000000000ull;
-	struct fixture *fixture = *state;
 	int fd = fixture_tcp(fixture);
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
 	struct owner owner;
@@ -336,10 +333,9 @@ static void others_wait_for_what_they_took_beside_data(void **state)
 }
 
 /* They go on when their time has come. */
-static void others_get_their_part_beside_data(void **state)
+TEST(others_get_their_part_beside_data, struct fixture *fixture)
 {
 	enum { REQUESTS = 100, AHEAD_NS = 2000000, WAIT_NS = 30000000 };
-	struct fixture *fixture = *state;
 	uint64_t until_ns;
 	int fd = fixture_tcp(fixture);
 
@@ -354,10 +350,9 @@ static void others_get_their_part_beside_data(void **state)
 }
 
 /* What they take counts, data or not; but nobody waits for longer than a tenth of a second. */
-static void what_others_take_counts_until_it_is_too_much(void **state)
+TEST(what_others_take_counts_until_it_is_too_much, struct fixture *fixture)
 {
 	enum { SOME_NS = 90000000, TOO_MUCH_NS = 2000000000 };
-	struct fixture *fixture = *state;
 	uint64_t until_ns;
 	int fd = fixture_tcp(fixture);
 
@@ -376,9 +371,8 @@ static void what_others_take_counts_until_it_is_too_much(void **state)
 }
 
 /* The loop is busy without a pause. */
-static void the_loop_keeps_nobody_out(void **state)
+TEST(the_loop_keeps_nobody_out, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 
 	fixture_bank(fixture);
@@ -395,9 +389,8 @@ static void the_loop_keeps_nobody_out(void **state)
 }
 
 /* It spins for an hour after each byte that comes. */
-static void a_thread_that_spins_still_stops(void **state)
+TEST(a_thread_that_spins_still_stops, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	struct owner owner;
 
 	lanes_close(fixture->daemon);
@@ -414,19 +407,6 @@ static void a_thread_that_spins_still_stops(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-#define ENTRY(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		ENTRY(different_stores_are_on_different_threads),
-		ENTRY(nothing_is_written_after_a_cut),
-		ENTRY(all_get_their_turn),
-		ENTRY(floods_keep_nobody_out),
-		ENTRY(others_wait_for_what_they_took_beside_data),
-		ENTRY(others_get_their_part_beside_data),
-		ENTRY(what_others_take_counts_until_it_is_too_much),
-		ENTRY(the_loop_keeps_nobody_out),
-		ENTRY(a_thread_that_spins_still_stops),
-	};
-
 	fixture_threads = 2;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run("tests");
 }

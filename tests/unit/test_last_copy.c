@@ -9,7 +9,7 @@ static int setup_one_ack(void **state)
 	return setup_on_demand(state, 2, 1);
 }
 
-const struct unit_fixture unit_fixture = { setup_one_ack, teardown };
+struct unit_fixture unit_fixture = { setup_one_ack, teardown };
 
 static uint64_t generation(struct fixture *f, unsigned mirror)
 {
@@ -83,9 +83,7 @@ TEST(test_the_last_source_cannot_leave, struct fixture *f)
 	struct owner *o = f->o;
 
 	fetch_some(f, 3);
-	direct_crash(o->d, 0);
-	memory_heap_lose(o->d->mirrors[0].memory, NULL);
-	direct_start(o->d, 0);
+	owner_lose(o, 0);
 	owner_keep(o, 0, PERSEAS_MIRROR_RESYNCING);
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL), PERSEAS_EQUORUM);
 	assert_non_null(strstr(o->p->upkeep.change.text, "as it would be has 0 of 1 mirrors live"));

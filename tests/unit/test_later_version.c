@@ -14,7 +14,7 @@
 #include "../../proto/image/crc32c.h"
 #include "../../server/store/control.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 enum later { LEVEL, HIGHEST, NEXT, VALUE, FIELD, FORMAT, LATER };
 

@@ -40,8 +40,8 @@ static struct owner *begin_left(void)
 	replace_member(o, "sim://0", "sim://2");
 	replace_member(o, "sim://1", "sim://3");
 	owner_die(o);
-	make_empty(o, 0);
-	make_empty(o, 1);
+	owner_lose(o, 0);
+	owner_lose(o, 1);
 	return o;
 }
 
@@ -100,8 +100,8 @@ TEST(a_standby_does_not_forget_them_for_an_older_roster)
 	         o->p->roster->epoch, o->p->roster->version);
 	looks = env_with(o, learnt, LIST);
 	owner_die(o);
-	make_empty(o, 1);
-	make_empty(o, 2);
+	owner_lose(o, 1);
+	owner_lose(o, 2);
 	direct_crash(o->d, 3);
 	direct_crash(o->d, 4);
 	assert_int_equal(ps_follow_open(&follow, STORE, LIST, NULL, looks, watches, 1000,

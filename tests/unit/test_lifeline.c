@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
+struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 enum { PATIENCE = 10000 }; /* milliseconds, far more than what is waited for takes */
 

@@ -144,7 +144,7 @@ static int setup(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, NULL };
+struct unit_fixture unit_fixture = { setup, NULL };
 
 /* A mirror takes the end of a lifeline for that of its owner, unless the session is over. */
 TEST(a_lifeline_ends_after_the_release_and_the_session)

@@ -4,7 +4,7 @@
  */
 #include "line_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The mirror has completed so many more, and the leader sees it. */
 static void complete_for_leader(unsigned count)

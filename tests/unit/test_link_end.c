@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 static unsigned woken; /* bit i: enum ps_sleeper i */
 

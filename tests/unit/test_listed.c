@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
 enum { MANY = 40, THREADS = 4, PIECE = 64, PIECES = 40, LOOKS = 3000 };
 

@@ -6,7 +6,7 @@
 
 #include "../../client/keeper/roster.h"
 
-const struct unit_fixture unit_fixture = { setup_five, teardown };
+struct unit_fixture unit_fixture = { setup_five, teardown };
 
 /* Three mirrors, all of which acknowledge, and one that is none of the store's. */
 static int setup_all(void **state)

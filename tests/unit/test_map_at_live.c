@@ -19,8 +19,8 @@ static int setup_shm(void **state)
 	return rig_setup(state, true);
 }
 
-const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
-const struct unit_fixture unit_fixture_too = { setup_shm, rig_teardown };
+struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+struct unit_fixture unit_fixture_too = { setup_shm, rig_teardown };
 
 /* No multiple of a large page, and far from where the kernel puts what threads of the library ask
  * for meanwhile. */

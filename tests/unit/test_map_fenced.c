@@ -46,7 +46,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static void take_over(struct fixture *f)
 {

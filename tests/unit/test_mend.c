@@ -3,7 +3,7 @@
  */
 #include "mend_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static int setup_small_log(void **state)
 {
@@ -162,13 +162,6 @@ static uint64_t roster_version(struct owner *o, unsigned mirror)
 	return version;
 }
 
-static void lose(struct owner *o, unsigned mirror)
-{
-	direct_crash(o->d, mirror);
-	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
-	direct_start(o->d, mirror);
-}
-
 /* I9: the image is made anew, under an id of its own that the others have recorded; when the
  * old memory comes back after all, it counts for nothing. */
 TEST(test_lost_memory_is_made_anew, struct owner *o)
@@ -178,7 +171,7 @@ TEST(test_lost_memory_is_made_anew, struct owner *o)
 	put_many(o, 3, 1);
 	owner_die(o);
 	old = memory_heap_copy(o->d->mirrors[2].memory);
-	lose(o, 2);
+	owner_lose(o, 2);
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 3);
 	for (unsigned i = 0; i < 3; i++) {
@@ -206,12 +199,12 @@ TEST_WITH(test_lost_memory_with_all_acks, setup_two, teardown, struct owner *o)
 {
 	put_many(o, 3, 1);
 	owner_die(o);
-	lose(o, 0);
+	owner_lose(o, 0);
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 2);
 	assert_mirrored(o, 0);
 	owner_die(o);
-	lose(o, 1);
+	owner_lose(o, 1);
 	owner_reopen(o);
 	assert_mirrored(o, 1);
 }
@@ -242,7 +235,7 @@ TEST(test_not_made_anew_with_too_few_others, struct owner *o)
 	owner_begin(o);
 	put_many(o, 3, 1);
 	owner_die(o);
-	lose(o, 0);
+	owner_lose(o, 0);
 	direct_crash(o->d, 2);
 	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
 	assert_error_says(o, "1 of 3 mirrors hold the newest state of store 'bank', and 3 must");
@@ -261,8 +254,8 @@ TEST(test_most_memory_lost, struct owner *o)
 {
 	put_many(o, 3, 1);
 	owner_die(o);
-	lose(o, 0);
-	lose(o, 2);
+	owner_lose(o, 0);
+	owner_lose(o, 2);
 	assert_int_equal(owner_open(o, 0), PERSEAS_EQUORUM);
 	assert_error_says(o, "sim://0");
 	assert_error_says(o, "the newest state seen is 1:4");
@@ -280,7 +273,7 @@ TEST(test_no_memory_for_a_copy, struct owner *o)
 	struct memory *memory = o->d->mirrors[2].memory;
 
 	owner_die(o);
-	lose(o, 2);
+	owner_lose(o, 2);
 	memory_heap_set_limit(memory, 4096);
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 2);
@@ -349,7 +342,7 @@ static void fall_far_behind(struct owner *o)
 
 static void lose_first(struct owner *o)
 {
-	lose(o, 0);
+	owner_lose(o, 0);
 }
 
 static void fall_out_of_history(struct owner *o)

@@ -53,8 +53,8 @@ static int use_file(void **state)
 	return setenv(PS_CLUSTERS_VARIABLE, path, 1);
 }
 
-const struct unit_fixture unit_fixture = { use_file, NULL };
-const struct unit_fixture unit_group = { make_folder, remove_folder };
+struct unit_fixture unit_fixture = { use_file, NULL };
+struct unit_fixture unit_group = { make_folder, remove_folder };
 
 static void expect_list(const char *text, const char *wanted)
 {

@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { setup_noted, owner_teardown };
+struct unit_fixture unit_fixture = { setup_noted, owner_teardown };
 
 /* --- posting, and waiting --- */
 
@@ -262,9 +262,7 @@ TEST(test_the_mark_does_not_fall, struct owner *o)
 	o->d->mirrors[2].hold = DIRECT_HOLD_WRITES;
 	token = post(o, 1);
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	owner_lose(o, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	assert_false(ps_mirrors_hold(o->p, token.seq));
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
@@ -284,9 +282,7 @@ TEST(test_the_mark_is_taken_before_a_holder_is_lost, struct owner *o)
 	o->d->mirrors[2].hold = DIRECT_HOLD_WRITES;
 	assert_int_equal(owner_put(o, 0, 10, 1), 0);
 	seq = o->p->commit.seq;
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	owner_lose(o, 1);
 	for (unsigned rounds = 0; o->p->mirrors[1].state != PERSEAS_MIRROR_RESYNCING; rounds++) {
 		assert_true(rounds < 1000);
 		direct_keep(o->d, o->p);

@@ -47,7 +47,7 @@ static int setup_staged(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup_staged, owner_teardown };
+struct unit_fixture unit_fixture = { setup_staged, owner_teardown };
 
 static bool is_readable(struct owner *o)
 {

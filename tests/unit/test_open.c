@@ -10,7 +10,7 @@ static int setup_three(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { setup_three, owner_teardown };
 
 static unsigned pieces(struct owner *o)
 {
@@ -194,9 +194,7 @@ TEST_WITH(test_another_store_is_left_alone, owner_setup_three, owner_teardown, s
 	void *addr;
 
 	owner_die(o);
-	direct_crash(o->d, 2);
-	memory_heap_lose(o->d->mirrors[2].memory, NULL);
-	direct_start(o->d, 2);
+	owner_lose(o, 2);
 	options.flags = PERSEAS_CREATE;
 	assert_int_equal(ps_open(direct_env(o->d), STORE, "sim://2", &options, &stranger, &error),
 	                 0);

@@ -7,19 +7,13 @@
 #include "../../client/keeper/orders.h"
 #include "../../client/keeper/pulse.h"
 
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
 static int setup(void **state)
 {
 	*state = begin(3, 2);
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 /* perseas roster, said to one mirror. */
 static void order(struct owner *o, const char *mirror, char id, Perseas__OrderKind kind,

@@ -6,7 +6,7 @@
 
 #include "../../client/core/mirror.h"
 
-const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
 enum {
 	LARGE = 3 << 20, /* bytes of a segment */

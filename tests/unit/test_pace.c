@@ -34,7 +34,7 @@ static int setup_default(void **state)
 	return setup_paced(state, 0);
 }
 
-const struct unit_fixture unit_fixture = { setup_default, teardown };
+struct unit_fixture unit_fixture = { setup_default, teardown };
 
 static int setup_off(void **state)
 {

@@ -35,7 +35,7 @@ static int teardown(void **state)
 	return munmap(memory.mapping, 3 * LARGE);
 }
 
-const struct unit_fixture unit_group = { setup, teardown };
+struct unit_fixture unit_group = { setup, teardown };
 
 TEST(small_pages_are_not_large)
 {

@@ -6,7 +6,7 @@
 
 #include "../../client/demand/warm.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A fabric that counts what is read, and whose reads of one mirror may break its link, or bring
  * nothing of what is there. */

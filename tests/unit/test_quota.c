@@ -3,7 +3,7 @@
  */
 #include "access_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown_rules };
+struct unit_fixture unit_fixture = { setup, teardown_rules };
 
 /* A store with the least log, of which two pages are slots and ring. */
 enum { LEAST = 8192 };

@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-const struct unit_fixture unit_fixture = { rds_rig_setup, rds_rig_teardown };
+struct unit_fixture unit_fixture = { rds_rig_setup, rds_rig_teardown };
 
 enum { THREADS = 4, TURNS = 60, HELD = 6 };
 

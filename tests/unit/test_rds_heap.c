@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-const struct unit_fixture unit_fixture = { rds_rig_setup, rds_rig_teardown };
+struct unit_fixture unit_fixture = { rds_rig_setup, rds_rig_teardown };
 
 TEST_WITH(heaps_are_made_loaded_and_unloaded, rvm_rig_setup, rds_rig_teardown, struct rvm_rig *rig)
 {

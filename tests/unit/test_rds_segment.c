@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-const struct unit_fixture unit_fixture = { rvm_rig_setup, rds_rig_teardown };
+struct unit_fixture unit_fixture = { rvm_rig_setup, rds_rig_teardown };
 
 TEST(regions_come_where_they_were, struct rvm_rig *rig)
 {

@@ -66,7 +66,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static void add(struct fixture *f, const void *bytes, size_t length)
 {

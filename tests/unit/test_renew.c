@@ -7,7 +7,7 @@
 
 #include "../../server/store/store.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* How the attempts of another owner to open the store end: at a kind of request, or a write, of
  * each mirror; 0: they do not. */
@@ -311,18 +311,11 @@ static void note_write(void *arg, const struct direct_write *write)
 	order->slot_before_confirm |= order->claims >= 3 && order->confirms < 3;
 }
 
-static void note_end(void *arg, unsigned mirror, unsigned session)
-{
-	(void)arg;
-	(void)mirror;
-	(void)session;
-}
-
 /* All that were claimed say that they still are, before any is written to. */
 TEST(test_all_confirm_before_the_first_adoption, struct fixture *f)
 {
 	struct order order = { 0 };
-	const struct direct_tap tap = { &order, note_request, note_write, note_end };
+	const struct direct_tap tap = { &order, note_request, note_write, owner_ignore_end };
 
 	claim_one_and_die(f, 1);
 	assert_int_equal(put_big(f, 10, 500, 1), 0);
@@ -338,7 +331,7 @@ TEST(test_all_confirm_before_the_first_adoption, struct fixture *f)
 TEST(test_all_are_claimed_again, struct fixture *f)
 {
 	struct order order = { .above = owner_stat(f->o).epoch };
-	const struct direct_tap tap = { &order, note_request, note_write, note_end };
+	const struct direct_tap tap = { &order, note_request, note_write, owner_ignore_end };
 
 	claim_one_and_die(f, 1);
 	assert_int_equal(put_big(f, 10, 500, 1), 0);
@@ -505,7 +498,7 @@ TEST(test_claimers_that_die_anywhere, struct fixture *f)
 		PERSEAS__REQUEST__BODY_CONFIRM,
 	};
 	struct perseas_options options = f->o->options;
-	const struct direct_tap tap = { f->o->d, lapse, overlook, note_end };
+	const struct direct_tap tap = { f->o->d, lapse, overlook, owner_ignore_end };
 	unsigned renewed = 0, fenced = 0;
 	perseas_t *second;
 

@@ -15,7 +15,7 @@ static int setup_two_of_three(void **state)
 	return setup_on_demand(state, 3, 2);
 }
 
-const struct unit_fixture unit_fixture = { setup_two_of_three, teardown };
+struct unit_fixture unit_fixture = { setup_two_of_three, teardown };
 
 /* Another owner claims all mirrors, and is gone before it adopts. */
 static void come_and_go(void *arg)
@@ -87,14 +87,7 @@ static void on_write(void *arg, const struct direct_write *write)
 	go_beside();
 }
 
-static void on_end(void *arg, unsigned mirror, unsigned session)
-{
-	(void)arg;
-	(void)mirror;
-	(void)session;
-}
-
-static const struct direct_tap tap = { NULL, on_request, on_write, on_end };
+static const struct direct_tap tap = { NULL, on_request, on_write, owner_ignore_end };
 
 /* The keeper's rounds until the claims are renewed. `fetches`: so does the thread for that, all the
  * while. */

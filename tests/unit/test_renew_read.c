@@ -10,7 +10,7 @@ static int setup_all(void **state)
 	return setup_of(state, 3, 3, true);
 }
 
-const struct unit_fixture unit_fixture = { setup_all, teardown };
+struct unit_fixture unit_fixture = { setup_all, teardown };
 
 /* A fabric whose first read breaks its link, once `armed`. */
 static struct {
@@ -50,31 +50,6 @@ static void arm(struct owner *o)
 	breaking.armed = true;
 }
 
-/* Another owner claims all mirrors, and is gone before it adopts. */
-static void come_and_go(void *arg)
-{
-	struct direct *d = arg;
-
-	d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
-	/* It does not try for ever. */
-	d->now += 1000 * MS;
-}
-
-static void claim_all_and_die(struct owner *o)
-{
-	struct perseas_options options = o->options;
-	perseas_t *second;
-
-	options.flags = PERSEAS_TAKEOVER;
-	options.open_timeout_ms = 1;
-	o->d->on_pause = come_and_go;
-	o->d->on_pause_arg = o->d;
-	come_and_go(o->d);
-	assert_true(direct_open(o->d, STORE, &options, &second, &o->error) < 0);
-	o->d->on_pause = NULL;
-	o->d->mirrors[0].break_at = 0;
-}
-
 /* Mirror 2 missed what the ring does not hold any more, and W cannot be had without it. */
 static void fall_behind(struct fixture *f)
 {
@@ -92,7 +67,7 @@ TEST(test_a_link_that_breaks_counts_for_nothing, struct fixture *f)
 	struct owner *o = f->o;
 
 	fall_behind(f);
-	claim_all_and_die(o);
+	owner_claimed_and_left(o);
 	arm(o);
 	for (unsigned rounds = 0; rounds < 30; rounds++) {
 		direct_keep(o->d, o->p);

@@ -4,7 +4,7 @@
  */
 #include "resync_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Transactions all over the image between any two chunks, also ones that are open all the while:
  * the image ends as the committed state. */
@@ -161,9 +161,7 @@ TEST(test_lost_memory_is_made_anew, struct fixture *f)
 	struct owner *o = f->o;
 	Perseas__Header *before = header_of(f, 1), *after, *other;
 
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	owner_lose(o, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	put_all_over(f, 3);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
@@ -205,9 +203,7 @@ TEST_WITH(test_the_only_mirror_is_not_made_anew, setup_one, teardown, struct fix
 {
 	struct owner *o = f->o;
 
-	direct_crash(o->d, 0);
-	memory_heap_lose(o->d->mirrors[0].memory, NULL);
-	direct_start(o->d, 0);
+	owner_lose(o, 0);
 	for (unsigned i = 0; i < 5; i++)
 		direct_keep(o->d, o->p);
 	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_LOST);

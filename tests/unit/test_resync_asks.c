@@ -5,7 +5,7 @@
 
 #include "../../client/keeper/due.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 #define MS (uint64_t)1000000
 
@@ -25,9 +25,7 @@ static void take_over_the_others(struct owner *o, unsigned but)
 /* Mirror 1 has lost its memory, and runs. */
 static void lose_memory(struct owner *o)
 {
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	owner_lose(o, 1);
 }
 
 /* A mirror lost its memory and is being made anew when another owner takes the others over: they no

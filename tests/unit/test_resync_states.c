@@ -8,7 +8,7 @@
 #include "../../client/keeper/due.h"
 #include "../../client/keeper/session.h"
 
-const struct unit_fixture unit_fixture = { setup_five, teardown };
+struct unit_fixture unit_fixture = { setup_five, teardown };
 
 /* The copy is in this state, and an answer that it needs is not there for long: another mirror's
  * session is taken up meanwhile, which hears from this owner then, and commits go on. */
@@ -34,7 +34,7 @@ static void assert_nothing_waits(struct fixture *f, enum ps_resync_state state)
 /* The mirror that lost its memory needs long to make it anew. */
 TEST(test_nothing_waits_while_memory_is_made, struct fixture *f)
 {
-	lose(f->o, 1);
+	owner_lose(f->o, 1);
 	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_REBUILD);
 	assert_nothing_waits(f, PS_RESYNC_MAKING);
 }
@@ -51,7 +51,7 @@ TEST(test_nothing_waits_while_the_data_path_comes_up, struct fixture *f)
 	struct owner *o = f->o;
 
 	slow_links_use(o, SLOW);
-	lose(o, 1);
+	owner_lose(o, 1);
 	assert_nothing_waits(f, PS_RESYNC_ATTACHING);
 }
 
@@ -87,7 +87,7 @@ TEST(test_nothing_waits_while_others_are_asked, struct fixture *f)
 	struct owner *o = f->o;
 
 	for (unsigned n = 0; n < 3; n++) {
-		lose(o, 1);
+		owner_lose(o, 1);
 		if (waits[n].state == PS_RESYNC_CONFIRMING)
 			reach(o, PS_RESYNC_COPYING);
 		for (unsigned i = 0; i < 4; i++)
@@ -162,7 +162,7 @@ TEST(test_a_silent_mirror_gives_its_turn_up, struct fixture *f)
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_JOINING);
 	o->d->mirrors[1].slow_ns = PS_NEVER / 2;
 	reach(o, PS_RESYNC_MAKING);
-	lose(o, 2);
+	owner_lose(o, 2);
 	round_of(o);
 	assert_int_not_equal(owner_state(o, 2), PERSEAS_MIRROR_LIVE);
 	reach_live(o, 2);
@@ -197,7 +197,7 @@ TEST_WITH(test_a_copy_ends_when_the_mirror_can_be_asked, setup, teardown, struct
 	struct owner *o = f->o;
 	struct ps_question questions[PS_DUE_MAX] = { 0 };
 
-	lose(o, 1);
+	owner_lose(o, 1);
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_CONFIRM);
 	reach(o, PS_RESYNC_COPYING);
 	ps_admin_enter(o->p);
@@ -285,7 +285,7 @@ TEST(test_a_mirror_that_leaves_takes_its_copy_along, struct fixture *f)
 		                                      0 };
 	struct owner *o = f->o;
 
-	lose(o, 1);
+	owner_lose(o, 1);
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
 	reach(o, PS_RESYNC_MAKING);
 	assert_int_equal(owner_change(o, &leaves), 0);
@@ -294,7 +294,7 @@ TEST(test_a_mirror_that_leaves_takes_its_copy_along, struct fixture *f)
 		round_of(o);
 	}
 	assert_int_equal(o->p->upkeep.resync.state, PS_RESYNC_NONE);
-	lose(o, 2);
+	owner_lose(o, 2);
 	reach(o, PS_RESYNC_COPYING);
 	reach_live(o, 2);
 	assert_image(f, 2);
@@ -307,7 +307,7 @@ TEST_WITH(test_a_segment_that_is_born_meanwhile_is_not_left_out, setup, teardown
 	struct owner *o = f->o;
 	void *born, *late;
 
-	lose(o, 1);
+	owner_lose(o, 1);
 	answer_slowly(o, 1, PERSEAS__REQUEST__BODY_REBUILD);
 	reach(o, PS_RESYNC_MAKING);
 	o->d->mirrors[1].slow_ns = 0;
@@ -378,7 +378,7 @@ TEST(test_the_word_of_a_mirror_that_is_gone_does_not_count, struct fixture *f)
 	struct owner *o = f->o;
 
 	direct_crash(o->d, 4);
-	lose(o, 1);
+	owner_lose(o, 1);
 	answer_slowly(o, 2, PERSEAS__REQUEST__BODY_CONFIRM);
 	reach(o, PS_RESYNC_ASKING);
 	assert_int_equal(o->p->upkeep.resync.question.granted, 1 | 8);
@@ -412,7 +412,7 @@ TEST_WITH(test_it_ends_in_any_state, setup, teardown, struct fixture *f)
 
 	for (unsigned n = 0; n < sizeof(ends) / sizeof(ends[0]); n++) {
 		assert_int_equal(perseas_map(o->p, "waiting", 5000, &addr), 0);
-		lose(o, 1);
+		owner_lose(o, 1);
 		answer_slowly(o, ends[n].slow, ends[n].request);
 		if (ends[n].slow != 1)
 			answer_slowly(o, 2, ends[n].request);

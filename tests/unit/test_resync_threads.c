@@ -57,7 +57,7 @@ static int teardown(void **state)
 	return rc;
 }
 
-const struct unit_fixture unit_fixture = { setup_tcp, teardown };
+struct unit_fixture unit_fixture = { setup_tcp, teardown };
 
 static void *work(void *arg)
 {

@@ -5,7 +5,7 @@
 
 #include <sys/mman.h>
 
-const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 enum { PAGE = 4096 };
 

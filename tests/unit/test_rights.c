@@ -6,7 +6,7 @@
 #include "../../server/store/control.h"
 #include "../../server/store/rights.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown_rules };
+struct unit_fixture unit_fixture = { setup, teardown_rules };
 
 static char bank_name[] = "bank";
 

@@ -334,9 +334,7 @@ TEST(test_the_new_one_loses_its_memory)
 		while (!o->p->next_roster)
 			direct_keep(o->d, o->p);
 		assert_false(over(o));
-		direct_crash(o->d, 4);
-		memory_heap_lose(o->d->mirrors[4].memory, NULL);
-		direct_start(o->d, 4);
+		owner_lose(o, 4);
 		complete(o);
 		/* Where W others hold everything, the change need not wait for it. */
 		while (owner_stat(o).live < n)

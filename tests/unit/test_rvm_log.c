@@ -4,7 +4,7 @@
  */
 #include "rvm_rig.h"
 
-const struct unit_fixture unit_fixture = { rvm_rig_setup_bare, rvm_rig_teardown };
+struct unit_fixture unit_fixture = { rvm_rig_setup_bare, rvm_rig_teardown };
 
 static rvm_return_t open_named(const char *name)
 {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-const struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
 
 enum { P = RVM_PAGE };
 

@@ -3,7 +3,7 @@
  */
 #include "rvm_rig.h"
 
-const struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
 
 static rvm_statistics_t told(void)
 {

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-const struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
 
 enum { P = RVM_PAGE, THREADS = 2, TRUNCATIONS = 60 };
 

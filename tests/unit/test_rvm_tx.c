@@ -4,7 +4,7 @@
  */
 #include "rvm_rig.h"
 
-const struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
 
 enum { THREADS = 2, ROUNDS = 500, CELL = 2 * RVM_PAGE };
 

@@ -5,7 +5,7 @@
 #include "owner.h"
 #include "../../client/core/tx.h"
 
-const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
 enum { SAVEPOINTS = 6, STEPS = 60 };
 

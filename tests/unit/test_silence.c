@@ -4,7 +4,7 @@
  */
 #include "control_daemon.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Reads signs of life, and gives what follows them: the length of a request. */
 static uint32_t hear_signs(struct daemon *d, unsigned *count)

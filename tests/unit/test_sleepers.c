@@ -21,32 +21,7 @@ static int setup_sleepy(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup_sleepy, owner_teardown };
-
-static void die_at_the_question(void *arg)
-{
-	struct direct *d = arg;
-
-	d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
-	/* It does not try for ever. */
-	d->now += 1000 * MS;
-}
-
-/* Another owner has claimed all mirrors, adopted none, and is gone. */
-static void claim_all_and_die(struct owner *o)
-{
-	struct perseas_options options = o->options;
-	perseas_t *second;
-
-	options.flags = PERSEAS_TAKEOVER;
-	options.open_timeout_ms = 1;
-	die_at_the_question(o->d);
-	o->d->on_pause = die_at_the_question;
-	o->d->on_pause_arg = o->d;
-	assert_true(direct_open(o->d, STORE, &options, &second, &o->error) < 0);
-	o->d->on_pause = NULL;
-	o->d->mirrors[0].break_at = 0;
-}
+struct unit_fixture unit_fixture = { setup_sleepy, owner_teardown };
 
 /* The keeper goes its rounds while the commit sleeps; how often it slept itself. */
 static struct {
@@ -74,7 +49,7 @@ static void renew_beside(void *arg)
 
 static void commit_while_claims_are_renewed(struct owner *o)
 {
-	claim_all_and_die(o);
+	owner_claimed_and_left(o);
 	memset(&keeper, 0, sizeof(keeper));
 	keeper.o = o;
 	o->d->on_pause = renew_beside;

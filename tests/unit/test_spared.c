@@ -4,7 +4,7 @@
  */
 #include "owner.h"
 
-const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 #define SPARED "was not asked once more"
 

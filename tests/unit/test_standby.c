@@ -4,7 +4,7 @@
  */
 #include "standby_rig.h"
 
-const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
 
 /* --- waiting --- */
 

@@ -7,7 +7,7 @@
 #include "../../client/open/open.h"
 #include "../../client/standby/census.h"
 
-const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
 
 static perseas_standby_t *begin_named(struct rig *rig, const char *name, uint32_t order)
 {

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-const struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
 
 enum { LONG_MS = 1000 }; /* for which nothing must come of a wait */
 
@@ -278,7 +278,7 @@ static int leave_first(struct rig *rig)
 }
 
 /* The mirror runs again, and has lost what it had. */
-static void make_empty(struct rig_mirror *m)
+static void owner_lose(struct rig_mirror *m)
 {
 	char command[128];
 
@@ -333,7 +333,7 @@ TEST(a_store_is_opened_where_the_roster_has_it, struct rig *rig)
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	kill_process(owner);
 	assert_int_equal(rig_by_another(rig, leave_first), 0);
-	make_empty(&rig->mirrors[0]);
+	owner_lose(&rig->mirrors[0]);
 	find_store(rig, s);
 	/* It stands by again, and has not forgotten. */
 	find_store(rig, s);
@@ -357,7 +357,7 @@ TEST(an_owner_that_stands_by_again_knows_its_roster, struct rig *rig)
 	assert_int_equal(change_as_owner(rig, PERSEAS_ROSTER_ADD, 0), 0);
 	assert_int_equal(change_as_owner(rig, PERSEAS_ROSTER_REMOVE, 1), 0);
 	end_owner(rig);
-	make_empty(&rig->mirrors[1]);
+	owner_lose(&rig->mirrors[1]);
 	find_store(rig, s);
 	perseas_standby_close(s);
 }
@@ -372,7 +372,7 @@ TEST(a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere, struct rig *rig
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	kill_process(owner);
 	assert_int_equal(rig_by_another(rig, leave_first), 0);
-	make_empty(&rig->mirrors[0]);
+	owner_lose(&rig->mirrors[0]);
 	await_state(s, PERSEAS_STANDBY_DUE);
 	rig_kill(&rig->mirrors[1]);
 	begin_making(STORE, list_of(rig, 0));

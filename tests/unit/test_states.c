@@ -14,7 +14,7 @@
 #include "../../client/open/attempt.h"
 #include "../../client/standby/standby.h"
 
-const struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 enum { MOVES_MAX = 40, ROUNDS_MAX = 200 };
 
@@ -189,9 +189,7 @@ TEST(the_states_of_a_copy_are_traced, struct owner *o)
 	struct traced t = { .of = "copy to sim://1: " };
 
 	listen_to(o, &t);
-	direct_crash(o->d, 1);
-	memory_heap_lose(o->d->mirrors[1].memory, NULL);
-	direct_start(o->d, 1);
+	owner_lose(o, 1);
 	direct_keep(o->d, o->p);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_traced(o, &t, moves);

@@ -3,7 +3,7 @@
  */
 #include "store_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static int release(struct mirror *mirror, struct peer *peer)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 enum { WIDE_SIZE = 64 << 10, LAST_PAGE = WIDE_SIZE - PS_PAGE };
 

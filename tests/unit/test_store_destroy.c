@@ -6,7 +6,7 @@
 
 #include "../../server/store/store_private.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 enum { DEATH = 2 }; /* the seq after that of mirror_bank's transaction */
 

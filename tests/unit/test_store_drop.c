@@ -3,7 +3,7 @@
  */
 #include "store_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static int read_part(struct mirror *mirror, const char *store, uint32_t region, uint64_t offset,
                      uint64_t length, Perseas__ReadReply *reply)

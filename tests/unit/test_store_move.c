@@ -6,7 +6,7 @@
 
 #include "../../proto/image/image.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown_rules };
+struct unit_fixture unit_fixture = { setup, teardown_rules };
 
 #define MS_NS ((uint64_t)1000000)
 

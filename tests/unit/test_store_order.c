@@ -4,7 +4,7 @@
  */
 #include "store_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static Perseas__StoreStatus status_of(struct mirror *mirror)
 {

@@ -3,7 +3,7 @@
  */
 #include "store_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A rebuild of "bank" of making `id`, with one published segment of `size` bytes. */
 static int rebuild(struct mirror *mirror, struct peer *peer, uint8_t id, uint64_t epoch,

@@ -3,7 +3,7 @@
  */
 #include "store_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* A roster of `count` images, the first of which is 100. */
 struct told {

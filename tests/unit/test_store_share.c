@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static uint8_t *data_of(struct peer *peer)
 {

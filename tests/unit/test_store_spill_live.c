@@ -4,7 +4,7 @@
  */
 #include "spill_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 struct intruder {
 	struct rig *rig;

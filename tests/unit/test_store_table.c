@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static int add_two(struct mirror *mirror, struct peer *peer, uint32_t first, uint32_t second,
                    const char *name, uint64_t size)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_group = { make_certificates, remove_certificates };
+struct unit_fixture unit_group = { make_certificates, remove_certificates };
 
 enum { BIG = 1 << 20, RECORD = 16 << 10 };
 

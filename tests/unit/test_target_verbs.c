@@ -3,7 +3,7 @@
  */
 #include "verbs_daemon.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 enum { OFFSET = PS_RING_OFFSET + 512 };
 

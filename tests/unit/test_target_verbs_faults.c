@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 enum { OFFSET = PS_RING_OFFSET + 512 };
 

@@ -14,19 +14,13 @@
 #define ROUND (20 * MS)   /* between rounds of the keeper */
 #define LITTLE (100 * MS) /* thousands of looks at the clock */
 
-static int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
-}
-
 static int setup(void **state)
 {
 	*state = begin(4, 2);
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 /* Mirror 0 is replaced by mirror 4, and one hangs from a stage of that on: ns that rounds of the
  * keeper waited. */

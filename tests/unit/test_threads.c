@@ -5,20 +5,7 @@
 
 enum { THREADS = 8, ROUNDS = 300, AREA = 4096 };
 
-static int setup(void **state)
-{
-	static struct place place;
-
-	*state = &place;
-	return place_start(&place);
-}
-
-static int teardown(void **state)
-{
-	return place_end(*state);
-}
-
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { place_setup, place_teardown };
 
 static void *work(void *arg)
 {

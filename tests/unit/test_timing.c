@@ -6,7 +6,7 @@
 
 #include "../../client/core/timing.h"
 
-const struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
+struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
 enum { MANY = 64000, GAP_MAX = 2 * PS_TIMING_EVERY - 1, US = 1000 };
 

@@ -4,7 +4,7 @@
  */
 #include "line_rig.h"
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static const struct ps_fabric *owner_fabric; /* while it is replaced */
 static struct ps_fabric corking; /* the mirror's fabric, where sending together is of use */

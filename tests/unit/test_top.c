@@ -69,7 +69,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Mirror i knows of a live owner, which reports and has counted. */
 static void live_at(struct scene *s, unsigned i)

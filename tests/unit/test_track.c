@@ -389,9 +389,7 @@ static void copied_beside(void)
 {
 	perseas_tx_t *tx;
 
-	direct_crash(o->d, 0);
-	memory_heap_lose(o->d->mirrors[0].memory, NULL);
-	direct_start(o->d, 0);
+	owner_lose(o, 0);
 	tx = track();
 	memset(large, 0xee, LARGE);
 	owner_keep(o, 0, PERSEAS_MIRROR_RESYNCING);

@@ -85,7 +85,7 @@ static int teardown(void **out)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static perseas_tx_t *begin(struct fixture *f)
 {

@@ -73,7 +73,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static uint64_t there(struct pair *pair, unsigned offset)
 {

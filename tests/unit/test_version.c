@@ -24,7 +24,7 @@ static int unlimited(void **state)
 	return 0;
 }
 
-const struct unit_fixture unit_fixture = { unlimited, NULL };
+struct unit_fixture unit_fixture = { unlimited, NULL };
 
 /* What a mirror of both versions says to owners of each kind. */
 TEST(a_mirror_answers_with_the_highest_common_version)

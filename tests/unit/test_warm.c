@@ -4,7 +4,7 @@
  */
 #include "warm_rig.h"
 
-const struct unit_fixture unit_fixture = { setup_warm_tcp, teardown_warm };
+struct unit_fixture unit_fixture = { setup_warm_tcp, teardown_warm };
 
 /* --- what is taken --- */
 

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-const struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
+struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 
 enum { STEPS = 1000, SHORTLY_NS = 30000000 };
 
