@@ -21,8 +21,9 @@ struct unit_fixture {
 	CMFixtureFunction setup, teardown;
 };
 
-/* What a program calls for each TEST(), and once for all of them. A program that defines the second
- * fixture, too, runs each TEST() once more with that. A program defines those that it needs. */
+/* unit_fixture is called for each TEST(), and unit_group once for all tests. If a program defines
+ * unit_fixture_too, each TEST() runs a second time, with that fixture. A program defines only those
+ * that it needs. */
 extern struct unit_fixture unit_fixture, unit_fixture_too, unit_group;
 
 /*

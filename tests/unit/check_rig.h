@@ -38,7 +38,7 @@ static inline bool message_accepted(const ProtobufCMessage *message)
 	return good;
 }
 
-/* A row of a test: the message, which is described, must be accepted, or else refused. */
+/* Fails unless the message is accepted, or refused if not `good`; `described` names the row. */
 static inline void assert_verdict(const ProtobufCMessage *message, bool good, const char *described)
 {
 	if (message_accepted(message) != good)
@@ -48,7 +48,7 @@ static inline void assert_verdict(const ProtobufCMessage *message, bool good, co
 #define assert_accepted(message) assert_verdict(&(message).base, true, "nothing changed")
 #define assert_refused(message) assert_verdict(&(message).base, false, "nothing changed")
 
-/* Rows that set one field to a value, which is set back afterwards. */
+/* Sets one field to a value, asserts, and sets the field back. */
 #define assert_accepted_with(message, field, ...) \
 	assert_verdict_with(true, message, field, __VA_ARGS__)
 #define assert_refused_with(message, field, ...) \

@@ -200,7 +200,7 @@ static inline void owner_lose(struct owner *o, unsigned mirror)
 	direct_start(o->d, mirror);
 }
 
-/* Holds answers of all mirrors but the first, or lets all of them go. */
+/* Holds back the answers of all mirrors but the first; if `what` is 0, lets them go. */
 static inline void owner_hold(struct owner *o, enum direct_hold what)
 {
 	for (unsigned i = 1; i < o->d->count; i++) {
@@ -210,7 +210,7 @@ static inline void owner_hold(struct owner *o, enum direct_hold what)
 	}
 }
 
-/* For who is not interested in the end of sessions. */
+/* Ignores the end of a session: for a direct_tap that looks at other things. */
 static inline void owner_ignore_end(void *arg, unsigned mirror, unsigned session)
 {
 	(void)arg;
@@ -218,13 +218,13 @@ static inline void owner_ignore_end(void *arg, unsigned mirror, unsigned session
 	(void)session;
 }
 
+/* Breaks the first mirror's session when it is asked to confirm, and lets much time pass. */
 static inline void owner_die_at_the_question(void *arg)
 {
 	struct direct *d = arg;
 
 	d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
-	/* It does not try for ever. */
-	d->now += 1000 * 1000000ULL;
+	d->now += 1000 * 1000000ULL; /* so that the owner does not try for ever */
 }
 
 /* Another owner claims all mirrors, and is gone before it adopts one. */

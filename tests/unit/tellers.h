@@ -73,7 +73,7 @@ static inline int place_end(struct place *place)
 	return system(command);
 }
 
-/* The fixture of tests that have a place each. */
+/* A fixture: a place for each test. */
 static inline int place_setup(void **state)
 {
 	static struct place place;

@@ -21,7 +21,7 @@ static int parse(const char *first, const char *second)
 	return config_parse(&config, first ? second ? 3 : 2 : 1, argv, why, sizeof(why));
 }
 
-/* The member of struct config that must have a value: a number, a bool or an enum, or a text. */
+/* A member of struct config, and the value that it must have. NUMBER: also of bools and enums. */
 #define NUMBER(member, value) offsetof(struct config, member), sizeof(config.member), value, NULL
 #define TEXT(member, value) offsetof(struct config, member), 0, 0, value
 

@@ -111,7 +111,7 @@ static void assert_guards(void)
 	assert_int_equal(given.ms_guard, 0xa5a5a5a5);
 }
 
-/* What differs from the defaults. */
+/* Returns the members that differ from their defaults, and the words, as text. */
 static const char *described(void)
 {
 	static char text[256];

@@ -80,7 +80,7 @@ static const struct {
 
 enum { REQUESTS = sizeof(table) / sizeof(table[0]) };
 
-/* What the mirror answers to the right of a session to make request i of the table. */
+/* Returns what the mirror answers when a session makes request i of the table: 0, or -STATUS. */
 static int check_right(struct mirror *mirror, struct session *session, unsigned i)
 {
 	struct any any;
@@ -89,7 +89,7 @@ static int check_right(struct mirror *mirror, struct session *session, unsigned 
 	return rights_check(mirror->stores, session, &any.request, &mirror->why);
 }
 
-/* The bank's owner, under rules that are set after its claim. */
+/* Claims the bank as uid:7, and sets the rules after that. */
 static void own_bank(struct mirror *mirror, struct peer *holder, bool shared, const char *text)
 {
 	mirror_bank(mirror, holder, shared);
