@@ -12,9 +12,9 @@ example of doc/, or a header, is compiled with its test, which includes it.
 Every run looks up the lines of all edits. Without --day it tries all edits, or those with a WORD in
 their names, and first runs each test without any edit. With --day it tries the edits of files that
 differ from the commit on which the night last passed (tests/night.passed), in the order of the
-tables, and begins none after so many seconds. An edit whose test is skipped is tried again alone;
-if that is skipped, too, the edit is undecided, and the run fails. The last line is
-"N passed, M failed".
+tables, and stops after so many seconds: what runs then is left to the night. An edit whose test is
+skipped is tried again alone; if that is skipped, too, the edit is undecided, and the run fails. The
+last line is "N passed, M failed".
 """
 import argparse
 import concurrent.futures
@@ -46,6 +46,10 @@ LEFT = object()                         # the verdict of an edit that the time d
 
 class Mistake(Exception):
     """The table is wrong, or no longer fits the code."""
+
+
+class OutOfTime(Exception):
+    """The seconds of --day are over."""
 
 
 class Mutant:
@@ -199,15 +203,15 @@ def outcome(text, status):
     return next((s for s in said.groups() if s), "") if said else "status %d" % status
 
 
-def run(program, finder):
-    """What a test program says, and all that it printed."""
+def run(program, finder, until=float("inf")):
+    """What a test program says, and all that it printed. OutOfTime: it runs beyond `until`."""
     words = [str(program.absolute())]
     if finder.startswith("sim:"):
         words += ["--seeds", finder.partition(":")[2]]
     elif ":" in finder:
         words.append(finder.partition(":")[2])
     env = {**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}
-    seconds = OF_UNIT if finder.startswith("test_") else SECONDS
+    seconds = min(OF_UNIT if finder.startswith("test_") else SECONDS, until - time.monotonic())
     with tempfile.TemporaryFile("w+", dir=WORK, errors="replace") as log:
         child = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=env,
                                  stdin=subprocess.DEVNULL, start_new_session=True)
@@ -222,10 +226,12 @@ def run(program, finder):
         child.wait()
         log.seek(0)
         text = log.read()
+    if status is None and time.monotonic() > until:
+        raise OutOfTime
     return outcome(text, status), text
 
 
-def judge(builder, mutant):
+def judge(builder, mutant, until=float("inf")):
     """(True if the tests treat the edit as the table says, None if they were skipped; words)."""
     start = time.monotonic()
     if bindings.is_ours(mutant.finders[0]):
@@ -242,7 +248,7 @@ def judge(builder, mutant):
         skipped = ""
         for finder in mutant.finders:
             program = builder.program(finder, folder, changed, mutant.included)
-            what, _ = run(program, finder)
+            what, _ = run(program, finder, until)
             if what.startswith("skipped"):
                 skipped = what
             elif what != "passed" and mutant.equivalent:
@@ -332,7 +338,7 @@ class Run:
 
     def __init__(self, builder, args):
         self.builder, self.args = builder, args
-        self.until = time.monotonic() + args.day if args.day else None
+        self.until = time.monotonic() + args.day if args.day else float("inf")
         self.passed, self.failed, self.undecided = 0, [], []
 
     def count(self, good, words=""):
@@ -342,10 +348,12 @@ class Run:
             self.failed.append(words)
 
     def judge(self, mutant):
-        if self.until and time.monotonic() > self.until:
+        if time.monotonic() > self.until:
             return LEFT, ""
         try:
-            return judge(self.builder, mutant)
+            return judge(self.builder, mutant, self.until)
+        except OutOfTime:
+            return LEFT, ""
         except Mistake as mistake:
             return False, str(mistake)
 
@@ -367,7 +375,7 @@ class Run:
     def try_all(self, mutants):
         left = 0
         with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
-            if not self.until:
+            if not self.args.day:
                 self.control(mutants, pool)
             for mutant, (good, what) in zip(mutants, pool.map(self.judge, mutants)):
                 if good is LEFT:
@@ -379,7 +387,7 @@ class Run:
         for mutant in self.undecided:
             good, what = judge(self.builder, mutant)
             self.note(mutant, bool(good), what if good is not None else "UNDECIDED: " + what)
-        if self.until:
+        if self.args.day:
             print("%d edits are in files that changed; %d of them are left to the night" % (
                 len(mutants), left))
 
