@@ -2,7 +2,7 @@
 #
 #   make             build into build/
 #   make demo        a bank that is killed while it commits, and what is left of it
-#   make check       all tests
+#   make check       the tests of the day (minutes); make check-night has the rest (hours)
 #   make help        the other targets
 #
 # Variables: CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, BUILD (folder of the objects), V=1 (show

@@ -157,7 +157,7 @@ class Suites:
         if self.total.skipped + self.total.undecided + self.total.unstable:
             print(run.in_words(self.total))
         print("%d passed, %d failed" % self.total[:2])
-        return 0 if self.total.passed and not self.total.failed else 1
+        return 1 if self.total.failed else 0
 
 
 def begin(lanes):
