@@ -4,7 +4,7 @@
 # lint.mk, fuzz/, cpp/, mutants/, rdma/, ../proto/model/.
 
 .PHONY: check check-night check-build check-clang check-no-rdma check-unit check-unit-sanitized \
-	check-sim check-sim-night check-crash check-crash-sanitized check-drills check-drills-night \
+	check-litmus check-sim check-sim-night check-crash check-crash-sanitized check-drills check-drills-night \
 	check-timing check-instructions check-install check-tarball check-anywhere check-unstable \
 	kills soak coverage
 
@@ -14,7 +14,7 @@ RUN := $(PYTHON) tests/run.py
 FIRST := build
 WAITING := drills python
 BUSY := headers abi style format unit sim crash model fuzz cpp instructions install mutants
-NIGHT := unit-sanitized crash-sanitized tarball no-rdma clang lint model-whole sim-night mutants-all \
+NIGHT := litmus unit-sanitized crash-sanitized tarball no-rdma clang lint model-whole sim-night mutants-all \
 	rdma timing drills-night fuzz-night cpp-night anywhere unstable deb rpm container cluster ansible \
 	service peers rdma-siw
 SUITES := $(FIRST) $(WAITING) $(BUSY)
@@ -51,7 +51,8 @@ check-no-rdma:
 	@$(RUN) no-rdma "without rdma-core: tests/no_rdma.sh"
 
 # Tests of WAITING wait for real seconds. Only root can have the kernel keep huge pages.
-WAITING_TESTS := $(addprefix %/test_,contract_demand contract_env control_socket verbs_end_to_end)
+WAITING_TESTS := $(addprefix %/test_,contract_demand contract_env control_socket fabric_tcp \
+	verbs_end_to_end)
 ROOTS_TESTS := %/test_huge_pages %/test_huge_warm
 unit = --jobs 2 --user $(filter-out $(WAITING_TESTS) $(ROOTS_TESTS),$(1)) \
 	$(addprefix --root ,$(filter $(ROOTS_TESTS),$(1))) \
@@ -67,6 +68,12 @@ PLAIN_ONLY := %/test_alloc %/test_litmus %/test_biased %/test_copy_away
 check-unit-sanitized:
 	@$(SUBMAKE) $(SANITIZED) tests
 	@$(RUN) unit-sanitized $(call unit,$(filter-out $(PLAIN_ONLY),$(call in_sanitize,$(UNIT_TESTS))))
+
+# The order of two processors' stores a hundred times: what one run in a thousand shows is a fault.
+check-litmus:
+	@$(SUBMAKE) $(BUILD)/tests/unit/test_litmus
+	@$(RUN) litmus --user \
+		"100 times: sh -c 'for i in $$(seq 100); do $(BUILD)/tests/unit/test_litmus || exit 1; done'"
 
 # 3,000 fixed schedules, all that ever failed, and the mistakes by their noted seeds.
 check-sim:

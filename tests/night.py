@@ -28,9 +28,9 @@ HEADER = """\
 
 # Seconds that a suite takes on two processors.
 USUALLY = {
-    "unit-sanitized": 400, "crash-sanitized": 500, "tarball": 200, "no-rdma": 150, "clang": 100,
-    "lint": 250, "model-whole": 600, "sim-night": 1800, "mutants-all": 3000, "rdma": 450,
-    "timing": 300, "drills-night": 600, "fuzz-night": 900, "cpp-night": 120,
+    "litmus": 600, "unit-sanitized": 400, "crash-sanitized": 500, "tarball": 200, "no-rdma": 150,
+    "clang": 100, "lint": 250, "model-whole": 600, "sim-night": 1800, "mutants-all": 3000,
+    "rdma": 450, "timing": 300, "drills-night": 600, "fuzz-night": 900, "cpp-night": 120,
     "anywhere": 1500, "unstable": 60, "deb": 900, "rpm": 300, "container": 900, "cluster": 900,
     "ansible": 900, "service": 400, "peers": 120, "rdma-siw": 300,
 }

@@ -138,7 +138,8 @@ def is_there(place):
         return re.search(r'^\tX\(\w+, "%s", ' % re.escape(names[0]), words, re.M) is not None
     if kind == "unit" and len(names) == 2:
         program = TESTS / "unit" / (names[0] + ".c")
-        return program.exists() and "static void %s(" % names[1] in program.read_text()
+        return program.exists() and re.search(
+            r"^TEST\w*\(%s\b" % re.escape(names[1]), program.read_text(), re.M) is not None
     return False
 
 

@@ -149,7 +149,7 @@ def interrupt_and_go_on(is_time, daemon):
 def test_a_signal_comes_in_the_middle_of_a_commit(mirrors):
     """The commit is not cut: it is handled when mirrors hold the transaction."""
     daemon, = mirrors(1)
-    with perseas.open("s", daemon.address, create=True, commit_timeout_ms=20000) as store:
+    with perseas.open("s", daemon.address, create=True, commit_timeout_ms=600000) as store:
         segment = store.map("a", 4096)
         store.publish()
         array = segment.array("<i8")
@@ -176,7 +176,7 @@ def test_a_signal_comes_in_the_middle_of_a_commit(mirrors):
 def test_a_signal_comes_in_the_middle_of_a_close(mirrors):
     """The store is closed then, or is by the next close; who has a view keeps the memory."""
     daemon, = mirrors(1)
-    store = perseas.open("s", daemon.address, create=True, commit_timeout_ms=20000)
+    store = perseas.open("s", daemon.address, create=True, commit_timeout_ms=600000)
     segment = store.map("a", 4096)
     store.publish()
     array = segment.array("u1")
@@ -204,7 +204,7 @@ def test_a_signal_comes_in_the_middle_of_a_close(mirrors):
 
 def test_waits_without_end_are_ended_by_a_signal(mirrors):
     daemon, = mirrors(1)
-    with perseas.open("s", daemon.address, create=True, commit_timeout_ms=20000) as store:
+    with perseas.open("s", daemon.address, create=True, commit_timeout_ms=600000) as store:
         segment = store.map("a", 4096)
         store.publish()
         with perseas.standby("s", daemon.address) as standby:

@@ -40,7 +40,7 @@
 enum {
 	EPOCH = 7,
 	ROUNDS = 100000,  /* in which both write, and then look, at least */
-	LEAST = 2000,     /* rounds that end in each of the two ways, at least */
+	LEAST = 50,       /* rounds that end in each of the two ways, at least */
 	LOOKS = 200000,   /* at what an owner writes without a pause, at least */
 	CHAINS = 5000,    /* that it writes meanwhile, at least: long ones take their time */
 	REPORT = 1 << 16, /* rounds or looks, after which a test says how far it is */
