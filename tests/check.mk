@@ -73,7 +73,7 @@ check-unit-sanitized:
 check-litmus:
 	@$(SUBMAKE) $(BUILD)/tests/unit/test_litmus
 	@$(RUN) litmus --user \
-		"100 times: sh -c 'for i in $$(seq 100); do $(BUILD)/tests/unit/test_litmus || exit 1; done'"
+		"100 times: sh -c 'for i in \$$(seq 100); do $(BUILD)/tests/unit/test_litmus || exit 1; done'"
 
 # 3,000 fixed schedules, all that ever failed, and the mistakes by their noted seeds.
 check-sim:
