@@ -94,7 +94,7 @@ def has_passed(suite):
 
 
 def last_commit(suite):
-    """The commit that the suite last passed on, None if there is none that git still has."""
+    """The commit that the suite last passed on; None if git does not have it."""
     for name, _, _, commit, reason in lines():
         if name == suite and not reason and subprocess.run(
                 ["git", "cat-file", "-e", commit + "^{commit}"], check=False,

@@ -166,7 +166,7 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 		ps_tx_look_begin(p);
 		pthread_mutex_lock(&p->lock);
 		rc = copy_locked(p, pieces, count);
-		/* Not p->epoch, which a renewal may only have tried. */
+		/* p->epoch may be an epoch that a renewal has only tried. */
 		if (!rc && token)
 			*token = (struct perseas_token){ p->commit.unwaited.epoch, p->commit.seq };
 		pthread_mutex_unlock(&p->lock);

@@ -475,8 +475,8 @@ static int set_range(struct perseas_tx *tx, const void *addr, size_t len)
 	return add_range_beside(tx, segment, start, end);
 }
 
-/* What most ranges are: short, and in the segment of the one before. No segment ends so low that
- * its end less a short length is below 0; the end of a range may be above the last address. */
+/* Returns true if the range is short and lies in the segment of the previous range, as most do. The
+ * segment's end less a short length cannot wrap; the sum of `start` and `len` can. */
 static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len)
 {
 	const struct ps_extent_of *segment = tx->hint;

@@ -106,7 +106,7 @@ struct ps_telling {
 	uint64_t again_at; /* then those that have not are told again */
 };
 
-/* What became of an order. */
+/* The result of an order. */
 struct ps_order_end {
 	uint8_t id[PS_ID_SIZE]; /* all zero: of none */
 	int code;

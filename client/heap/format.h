@@ -112,9 +112,9 @@ const char *ps_heap_head_fault(const struct ps_heap_head *head, unsigned extent,
 const char *ps_heap_entry_fault(const struct ps_heap_entry *entry, uint64_t chunk, uint64_t chunks);
 const char *ps_heap_bits_fault(const struct ps_heap_entry *entry, const uint64_t *bits);
 
-/* The same of a chunk that a large object covers: its entry must be valid, since it counts again
- * once the object is freed, and must not begin another large object. The first chunk has the
- * object's own entry, and only its bits are checked. */
+/* Returns what is wrong with a chunk that a large object covers, or NULL. The chunk's entry must be
+ * valid, since it counts again once the object is freed, and must not begin another large object.
+ * The first chunk has the object's own entry, and only its bits are checked. */
 const char *ps_heap_covered_fault(const struct ps_heap_entry *entries, const uint64_t *bits,
                                   uint64_t first, uint64_t chunk, uint64_t chunks);
 

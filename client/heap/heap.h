@@ -255,8 +255,9 @@ struct ps_edit *ps_edits_word(struct ps_edits *edits, struct ps_run *run, unsign
 struct ps_edit *ps_edits_try_word(struct ps_edits *edits, struct ps_run *run, unsigned word);
 struct ps_edit *ps_edits_add(struct ps_edits *edits, enum ps_edit_kind kind, unsigned changes);
 
-/* The edit of an object that was refused. If it changes nothing it was made for that one, and goes
- * with its room: it is the last, and no savepoint has it. With the heap's lock. */
+/* Removes the edit of an object that was refused, and frees its room, if the edit changes nothing
+ * else. It is the last edit of the transaction, and no savepoint has it. The caller holds the
+ * heap's lock. */
 void ps_edits_withdraw(struct ps_edits *edits, const struct ps_edit *edit);
 
 /* Those that it has; it has some. */

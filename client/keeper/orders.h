@@ -21,8 +21,9 @@ void ps_orders_obey(struct perseas *p);
  * kept for mirrors that have not been told of it. */
 void ps_orders_keep_end(struct perseas *p);
 
-/* What this mirror is to be told: the end of the order that it passed on, if that was carried out
- * before the last one; or else how far the last one is. False: there was none. */
+/* Sets the result that mirror `m` is told: the end of the order that `m` passed on, if the owner
+ * carried that order out before the last one, and otherwise the progress of the last order. Returns
+ * false if there was no order. */
 bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result);
 
 #endif

@@ -274,7 +274,7 @@ static int destroy(struct perseas *p)
 
 int perseas_close(perseas_t *p)
 {
-	/* In a child of fork it would give up what the parent has. */
+	/* In a child of fork, closing would end the parent's sessions. */
 	const int rc = p ? ps_apart_here(p) : 0;
 
 	return p && !rc ? destroy(p) : rc;

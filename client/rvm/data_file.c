@@ -32,7 +32,7 @@ rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64
 	off_t end;
 
 	file->name = name;
-	/* A pipe would be waited for otherwise, until somebody writes to it. */
+	/* Without O_NONBLOCK, opening a pipe would wait for a writer. */
 	file->descriptor = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (file->descriptor < 0)
 		return fail(name, "opened");

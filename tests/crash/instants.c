@@ -148,8 +148,8 @@ static unsigned bits(unsigned set)
 	return (unsigned)__builtin_popcount(set);
 }
 
-/* What was checked of a set of mirrors since the last event that changed one of them or raised the
- * state that must be found. */
+/* The checks that a set of mirrors has had since the last event that changed one of them or raised
+ * the state that an open must find. */
 struct checked {
 	bool opened, went_on;
 };

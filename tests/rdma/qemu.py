@@ -57,7 +57,7 @@ PROVIDERS = {"rxe": RDMA_MODULES + ("rdma_rxe",), "siw": RDMA_MODULES + ("iw_cm"
 DEVICES = {"up": ("veth", "bridge"), "machine": ("virtio_net",)}
 
 # How a guest's kernel says on the console that it panicked. Under emulation on a busy host this
-# happens without any fault of what runs in the guest, so whoever ran it may run it again.
+# happens without any fault of the job, so the rig may run the job again.
 PANIC = re.compile(r"Kernel panic|Oops:|BUG: |double fault")
 ATTEMPTS = 5
 panics = []                             # lines of guests that have ended

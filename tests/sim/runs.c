@@ -26,7 +26,7 @@ enum {
 	TWICE_LAST = 120,
 };
 
-/* What a child tells its parent. */
+/* The memory through which a child reports to its parent. */
 struct shared {
 	uint64_t seed; /* that is being run */
 	uint64_t hash; /* of the traces of all of them */

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Of so many schedules that find a mistake the cheapest is noted. The search for the second and
- * later ones ends at twice the seed of the first, and a little more. */
+/* The search notes the cheapest of the first CANDIDATES schedules that find a mistake. After the
+ * first one it goes on up to twice that seed plus LITTLE_MORE. */
 enum { CANDIDATES = 5, LITTLE_MORE = 20 };
 
 int sim_search_mistake(const char *word)

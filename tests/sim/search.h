@@ -17,7 +17,7 @@ unsigned sim_search_find_all(bool anew);
  * SIM_MISTAKES with the seed of it. Returns false if none finds it. */
 bool sim_search_note(int mistake);
 
-/* Returns the mistake with this word on the command line, or -1 if there is none. */
+/* Returns the mistake that has this word on the command line, or -1 if no mistake has it. */
 int sim_search_mistake(const char *word);
 
 #endif

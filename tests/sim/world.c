@@ -33,8 +33,8 @@ static void *check(void *memory)
 	return memory;
 }
 
-/* Of two smaller seeds that follow one another, the second draws what the first one does, one draw
- * later. */
+/* Begins the random numbers of the world's seed. Consecutive seeds below SIM_WIDE_SEEDS draw the
+ * same numbers, shifted by one draw. */
 static void begin_chance(struct sim_world *w)
 {
 	w->chance = w->seed * 0x9e3779b97f4a7c15u + 1;

@@ -34,7 +34,7 @@ static inline void step_trapped(int number, siginfo_t *info, void *context)
 		registers[REG_EFL] &= ~trap_flag;
 }
 
-/* What the calling thread does from here on is stepped through, until step_end(). */
+/* Calls `step` before each instruction of the calling thread, until step_end(). */
 static inline void step_begin(step_fn step)
 {
 	struct sigaction action = { .sa_sigaction = step_trapped, .sa_flags = SA_SIGINFO };

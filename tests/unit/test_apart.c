@@ -471,7 +471,8 @@ TEST(test_a_child_does_not_wait_for_its_parent, struct owner *o)
 	perseas_abort(tx);
 }
 
-/* What ends processes may close what it finds: a child must not end its parent's session. */
+/* A library that closes every handle at exit also does so in a child of fork, which must not end
+ * its parent's session. */
 TEST(test_a_child_closes_nothing, struct owner *o)
 {
 	int status;

@@ -198,7 +198,7 @@ TEST(test_ranges_outside_are_refused, struct owner *o)
 	/* With the segment found before, too. */
 	assert_int_equal(perseas_set_range(tx, o->bytes + SIZE, 1), PERSEAS_ERANGE);
 	assert_int_equal(perseas_set_range(tx, o->bytes + 1, SIZE_MAX), PERSEAS_ERANGE);
-	/* What mmap returns where it fails is the last address. */
+	/* MAP_FAILED, which a failed mmap returns, is the last address. */
 	for (size_t len = 1; len <= 64; len++)
 		assert_int_equal(perseas_set_range(tx, MAP_FAILED, len), PERSEAS_ERANGE);
 	assert_int_equal(perseas_commit(tx, 0), 0);

@@ -377,8 +377,8 @@ static void make_anew(struct owner *o, const char *name)
 	assert_int_equal(perseas_publish(o->p), 0);
 }
 
-/* One mirror answers before a segment is destroyed and made anew, the others afterwards: both have
- * a segment of that name, and these are two. */
+/* One mirror answers before a segment is destroyed and made anew, and the others answer afterwards.
+ * The segments have the same name and are two different ones. */
 TEST(a_segment_that_is_made_anew_moves)
 {
 	struct owner *o = begin(3, 2);

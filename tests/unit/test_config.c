@@ -104,7 +104,7 @@ static const struct good others[] = {
 	{ "--check", NULL, NUMBER(check, true) },
 };
 
-/* What is wrong, and what the sentence about it says. */
+/* Command lines that are refused, and words of the sentence that says why. */
 static const struct {
 	const char *first, *second, *said;
 } wrong[] = {
@@ -123,7 +123,7 @@ static const struct {
 	{ "--http", "7180", "" }, { "--http", "127.0.0.1:65536", "" },
 	{ "--http-name", "node1.example:80", "" }, { "--http-name", "", "" },
 	{ "--http-anywhere", "yes", "" },
-	/* Who may come, and how many. */
+	/* The socket's mode, and limits of connections. */
 	{ "--unix-mode", "", "" }, { "--unix-mode", "8", "" }, { "--unix-mode", "066", "" },
 	{ "--unix-mode", "0", "" }, { "--unix-mode", "1777", "" }, { "--unix-mode", "600x", "" },
 	{ "--unix-mode", "00600", "" },

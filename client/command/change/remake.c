@@ -20,7 +20,7 @@ static enum ps_exit complain_taken(const struct ps_remake *remake, const char *a
 	if (header->n_segments)
 		return ps_complain(PS_EXIT_NO, "%s has a store '%s' already: %s", address,
 		                   remake->store, remake->hint);
-	/* As it is before its segments come to exist, together. */
+	/* A store has no segment until all of its segments are published together. */
 	return ps_complain(PS_EXIT_NO,
 	                   "%s has a store '%s' already, without any segment: %s; or, if that was "
 	                   "begun by a command that was killed, delete it with perseas drop",

@@ -19,7 +19,7 @@ void ps_stop_catch(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* Under nohup it goes on. */
+	/* Under nohup, which ignores SIGHUP, the command goes on. */
 	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &action, NULL);
 }
