@@ -35,10 +35,11 @@ NEEDS = {"network": "namespaces", "tiny_disk": "mounts", "small_memory": "mounts
 # Modules of the night, whose drills are marked `night` by that; other modules mark single drills.
 NIGHTS = {"test_abi": "tries check-abi", "test_ansible": "Ansible takes long",
           "test_bench_table": "tries the benchmarks", "test_figures": "tries the figures",
-          "test_fuzz": "tries the fuzzers' report", "test_netns": "tries the drills' network",
+          "test_fuzz": "tries the fuzzers' report", "test_mutants": "tries the runner of mutants",
+          "test_netns": "tries the drills' network",
           "test_ordinary": "tries the copy of the tree", "test_page": "starts a browser",
           "test_preflight": "tries preflight", "test_release": "tries make release",
-          "test_runner": "tries the tests' runner",
+          "test_runner": "tries the tests' runner", "test_sentinel": "tries the sentinel",
           "test_storm": "the same faults again and again",
           "test_torture": "everything at once, for ten seconds",
           "test_upgrade": "builds other versions", "test_versions": "every pair of versions"}

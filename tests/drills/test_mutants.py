@@ -1,0 +1,87 @@
+"""tests/mutants/run.py: an edit whose test is skipped is neither found nor missed."""
+import argparse
+import importlib.util
+import shlex
+import sys
+
+import pytest
+
+from drill import TOP
+
+FOLDER = TOP / "tests/mutants"
+
+
+@pytest.fixture
+def mutants(monkeypatch, tmp_path):
+    """The module, in a tree of its own with one file of the product."""
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    spec = importlib.util.spec_from_file_location("mutants_run", FOLDER / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.chdir(tmp_path)
+    module.WORK.mkdir(parents=True)
+    (tmp_path / "product.c").write_text("old\n")
+    return module
+
+
+class Programs:
+    """Replaces the compiler. The program of each test is a script that adds its name to the file
+    `runs` and, in its n-th run, does the n-th of the given commands."""
+
+    def __init__(self, folder, commands):
+        self.folder, self.commands = folder, commands
+
+    def object(self, mutant, folder):
+        return folder / "changed.o"
+
+    def program(self, finder, folder, changed, whole):
+        path = self.folder / finder
+        path.write_text("#!/bin/sh\necho %s >>runs\nset -- %s\nshift $(($(grep -c %s runs) - 1))\n"
+                        "eval \"$1\"\n" % (finder, shlex.join(self.commands[finder]), finder))
+        path.chmod(0o755)
+        return path
+
+
+SKIPS = "echo 'ok 1 - one # SKIP busy'"
+PASSES = "echo 'ok 1 - one'"
+FAILS = "echo 'not ok 1 - one'; exit 1"
+
+
+def try_all(mutants, folder, capsys, **commands):
+    """Tries an edit for each test. Returns the runner's status, its last line, all lines, and the
+    tests in the order in which they ran."""
+    args = argparse.Namespace(day=60, jobs=1)
+    run = mutants.Run(Programs(folder, commands), args)
+    edits = []
+    for finder in commands:
+        edit = mutants.Mutant("edit-of-" + finder, "table:1")
+        edit.fields = {"rule": "I1", "file": "product.c", "found by": finder}
+        edit.old, edit.new = ["old"], ["new"]
+        edits.append(edit)
+    run.try_all(edits)
+    status, text = run.finish(), capsys.readouterr().out
+    return status, text.splitlines()[-1], text, (folder / "runs").read_text().split()
+
+
+def test_an_edit_whose_test_is_skipped_is_tried_again_alone(mutants, tmp_path, capsys):
+    """When the other test has ended, which takes its time. The second run then finds the edit."""
+    status, last, text, ran = try_all(mutants, tmp_path, capsys,
+                                      test_a=[SKIPS, "[ -e ended ] || exit 0; " + FAILS],
+                                      test_b=["sleep 0.3; touch ended; " + FAILS])
+    assert (status, last) == (0, "2 passed, 0 failed"), text
+    assert ran == ["test_a", "test_b", "test_a"]
+
+
+def test_an_edit_whose_test_is_skipped_twice_is_undecided(mutants, tmp_path, capsys):
+    """The run fails, and names the edit at its end."""
+    status, last, text, ran = try_all(mutants, tmp_path, capsys, test_a=[SKIPS, SKIPS])
+    assert (status, last) == (1, "0 passed, 1 failed"), text
+    assert ran == ["test_a"] * 2
+    failed, = [line for line in text.splitlines() if line.startswith("FAILED")]
+    assert "edit-of-test_a" in failed and "UNDECIDED: skipped" in failed
+
+
+def test_an_edit_that_passes_the_second_time_survives(mutants, tmp_path, capsys):
+    """The skip before does not hide it."""
+    status, last, text, _ = try_all(mutants, tmp_path, capsys, test_a=[SKIPS, PASSES])
+    assert (status, last) == (1, "0 passed, 1 failed") and "SURVIVES test_a" in text

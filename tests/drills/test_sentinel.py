@@ -1,0 +1,97 @@
+"""sentinel.py: when an attempt is void, how often it is repeated, and how oversleep is measured."""
+import contextlib
+import types
+
+import pytest
+
+import sentinel
+from sentinel import ATTEMPTS, PART, Sentinel, attempt
+
+BOUND = 1.0
+GOOD, VOID = BOUND / PART, BOUND / PART + 0.01
+
+
+class Clock:
+    """Replaces the module `time`. Each sleep takes the time that was asked for plus the next of
+    `oversleeps`; the last sleep ends the sentinel."""
+
+    def __init__(self, oversleeps):
+        self.now, self.oversleeps, self.watching = 100.0, list(oversleeps), None
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds + self.oversleeps.pop(0)
+        self.watching.over = not self.oversleeps
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """machine(seconds...): how long the machine oversleeps in each attempt. Returns the list of
+    attempts that are left."""
+    def oversleeps(*seconds):
+        left = list(seconds)
+
+        @contextlib.contextmanager
+        def scripted():
+            yield types.SimpleNamespace(longest=left.pop(0))
+
+        monkeypatch.setattr(sentinel, "Sentinel", scripted)
+        return left
+    return oversleeps
+
+
+def test_an_attempt_on_a_machine_that_stood_still_is_void(machine):
+    """Twice; what it took then does not count, and the first attempt that counts decides."""
+    left, took = machine(VOID, VOID, GOOD, GOOD), [5.0, 5.0, 0.9]
+    attempt(BOUND, lambda _: took.pop(0))
+    assert not took and len(left) == 1
+
+
+def test_an_attempt_that_counts_is_the_last(machine):
+    """It took too long on a machine that was awake."""
+    left = machine(GOOD, GOOD)
+    with pytest.raises(AssertionError):
+        attempt(BOUND, lambda _: BOUND)
+    assert len(left) == 1
+
+
+def test_after_five_void_attempts_a_test_is_undecided(machine):
+    """A skip with the word that tests/run.py counts as undecided, though each was fast enough."""
+    left = machine(*[VOID] * (ATTEMPTS + 1))
+    with pytest.raises(pytest.skip.Exception, match="^UNDECIDED: in each of 5 attempts"):
+        attempt(BOUND, lambda _: 0.1)
+    assert len(left) == 1
+
+
+def test_a_failure_of_another_kind_is_final(machine):
+    """The machine stood still meanwhile."""
+    left = machine(VOID, VOID)
+
+    def fails(_):
+        raise ValueError("lost")
+
+    with pytest.raises(ValueError, match="lost"):
+        attempt(BOUND, fails)
+    assert len(left) == 1
+
+
+@pytest.mark.parametrize("oversleeps, longest", [((0, 0.3, 0.1), 0.3), ((0,), 0)])
+def test_the_longest_oversleep_is_recorded(monkeypatch, oversleeps, longest):
+    """Of naps of which one takes longer than the others."""
+    clock = Clock(oversleeps)
+    monkeypatch.setattr(sentinel, "time", clock)
+    clock.watching = Sentinel()
+    clock.watching.watch()
+    assert clock.watching.longest == pytest.approx(longest)
+
+
+def test_what_was_overslept_before_the_time_under_test_does_not_count(monkeypatch):
+    """The time begins within a nap that takes half a second too long: only the rest counts."""
+    clock = Clock([0.5])
+    monkeypatch.setattr(sentinel, "time", clock)
+    clock.watching = Sentinel()
+    clock.watching.began = clock.now + 0.4
+    clock.watching.watch()
+    assert clock.watching.longest == pytest.approx(0.1)
