@@ -85,3 +85,18 @@ def test_an_edit_that_passes_the_second_time_survives(mutants, tmp_path, capsys)
     """The skip before does not hide it."""
     status, last, text, _ = try_all(mutants, tmp_path, capsys, test_a=[SKIPS, PASSES])
     assert (status, last) == (1, "0 passed, 1 failed") and "SURVIVES test_a" in text
+
+
+def test_edits_share_fields_up_to_the_next_paragraph(mutants, tmp_path):
+    """Three edits: of the shared fields, with one of its own, and of the next paragraph's."""
+    table = tmp_path / "some.mutants"
+    table.write_text("# About.\n\nrule: I1\nfile: a.c\nfound by: test_a\n\n"
+                     "[one]\n-old\n\n[two]\nrule: I2\n-old\n\n"
+                     "rule: I3\nfile: b.c\n\n[three]\nfound by: test_b\n-old\n")
+    read = mutants.read_table(table)
+    assert [(m.name, m.fields["rule"], m.fields["file"], m.finders) for m in read] == [
+        ("one", "I1", "a.c", ["test_a"]), ("two", "I2", "a.c", ["test_a"]),
+        ("three", "I3", "b.c", ["test_b"])]
+    table.write_text("rule: I1\n-old\n")
+    with pytest.raises(mutants.Mistake, match="has no name"):
+        mutants.read_table(table)

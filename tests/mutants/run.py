@@ -102,16 +102,28 @@ class Mutant:
         return ("\n" + text).replace("\n" + old, "\n" + new)[1:]
 
 
+def read_paragraph(text, where):
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    name = re.fullmatch(r"\[([\w-]+)\]", lines[0]) if lines else None
+    mutant = Mutant(name and name[1], where)
+    for line in lines[1:] if name else lines:
+        mutant.take(line)
+    return mutant
+
+
 def read_table(path):
-    mutants = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        name = re.fullmatch(r"\[([\w-]+)\]", line)
-        if name:
-            mutants.append(Mutant(name[1], "%s:%d" % (path, number)))
-        elif line and not line.startswith("#"):
-            if not mutants:
-                raise Mistake("%s:%d: no edit has begun" % (path, number))
-            mutants[-1].take(line)
+    """Its paragraphs are edits, and fields that the edits up to the next such paragraph share."""
+    mutants, shared, number = [], {}, 1
+    for text in path.read_text().split("\n\n"):
+        part = read_paragraph(text, "%s:%d" % (path, number))
+        number += text.count("\n") + 2
+        if part.name:
+            part.fields = {**shared, **part.fields}
+            mutants.append(part)
+        elif part.old or part.new:
+            raise Mistake("%s: lines of an edit that has no name" % part.where)
+        elif part.fields:
+            shared = part.fields
     return mutants
 
 
