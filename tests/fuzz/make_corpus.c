@@ -5,19 +5,14 @@
  *     make_corpus tests/fuzz/corpus
  */
 #include "../../proto/control/archive.h"
-#include "../../proto/control/envelope.h"
 #include "../../proto/data/frame.h"
 #include "../../proto/image/image.h"
+#include "../support/messages.h"
+#include "seed_file.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { RING = 4096 };
-
-static const char *folder;
 
 struct buffer {
 	_Alignas(8) uint8_t bytes[8192];
@@ -30,23 +25,12 @@ static void append(struct buffer *buffer, const void *bytes, size_t len)
 	buffer->len += len;
 }
 
-/* Writes folder/target/name. */
 static void save(const char *target, const char *name, const void *bytes, size_t len)
 {
-	char path[512];
-	FILE *file;
+	FILE *file = seed_open(target, name);
 
-	snprintf(path, sizeof path, "%s/%s", folder, target);
-	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-		perror(path);
-		exit(1);
-	}
-	snprintf(path, sizeof path, "%s/%s/%s", folder, target, name);
-	file = fopen(path, "wb");
-	if (!file || fwrite(bytes, 1, len, file) != len || fclose(file) != 0) {
-		perror(path);
-		exit(1);
-	}
+	seed_add(file, bytes, len);
+	seed_close(file);
 }
 
 /* --- records and images ------------------------------------------------------------ */
@@ -299,15 +283,18 @@ static void save_archives(void)
 	save_archive("slowly", 1 + 4 * 6, 1);
 }
 
-static void save_request(const char *name, int body_case, void *body)
+/* Saves a request with these members. */
+#define REQUEST(name, Type, type, ...) \
+	save_request(name, &MESSAGE_OF(Type##Request, type##_request, ##__VA_ARGS__))
+
+static void save_request(const char *name, const void *body)
 {
-	Perseas__Request request = PERSEAS__REQUEST__INIT, *back;
+	const Perseas__Request request = message_request(body);
+	Perseas__Request *back;
 	const char *why;
 	uint8_t *bytes;
 	size_t len;
 
-	request.body_case = (Perseas__Request__BodyCase)body_case;
-	request.list = body; /* of a union of pointers */
 	if (ps_request_pack(&request, &bytes, &len) != 0)
 		exit(1);
 	back = ps_request_unpack(bytes + 4, len - 4, &why);
@@ -322,164 +309,85 @@ static void save_request(const char *name, int body_case, void *body)
 
 static void save_store_requests(void)
 {
-	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
-	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
-	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
-	Perseas__AbandonRequest abandon = PERSEAS__ABANDON_REQUEST__INIT;
-	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
-	Perseas__DigestRequest digest = PERSEAS__DIGEST_REQUEST__INIT;
-
-	status.store = create.store = settle.store = abandon.store = bank;
-	claim.store = digest.store = bank;
-	create.store_id = settle.store_id = abandon.store_id = id(2);
-	create.image_id = id(0);
-	create.log_size = 1 << 20;
-	create.roster = &roster;
-	claim.epoch = 6;
-	claim.owner = id(3);
-	claim.takeover = claim.shared = 1;
-	digest.region = PS_REGION_SEGMENT;
-	digest.length = 4096;
-	save_request("list", PERSEAS__REQUEST__BODY_LIST, &list);
-	save_request("status", PERSEAS__REQUEST__BODY_STATUS, &status);
-	save_request("create", PERSEAS__REQUEST__BODY_CREATE, &create);
-	save_request("settle", PERSEAS__REQUEST__BODY_SETTLE, &settle);
-	save_request("abandon", PERSEAS__REQUEST__BODY_ABANDON, &abandon);
-	save_request("claim", PERSEAS__REQUEST__BODY_CLAIM, &claim);
-	save_request("digest", PERSEAS__REQUEST__BODY_DIGEST, &digest);
+	REQUEST("list", List, list);
+	REQUEST("status", Status, status, .store = bank);
+	REQUEST("create", Create, create, .store = bank, .store_id = id(2), .image_id = id(0),
+	        .log_size = 1 << 20, .roster = &roster);
+	REQUEST("settle", Settle, settle, .store = bank, .store_id = id(2));
+	REQUEST("abandon", Abandon, abandon, .store = bank, .store_id = id(2));
+	REQUEST("claim", Claim, claim, .store = bank, .epoch = 6, .owner = id(3), .takeover = 1,
+	        .shared = 1);
+	REQUEST("digest", Digest, digest, .store = bank, .region = PS_REGION_SEGMENT,
+	        .length = 4096);
 }
 
 static void save_session_requests(void)
 {
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
-	Perseas__DropSegmentsRequest drop = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
-	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
-	Perseas__DestroyRequest destroy = PERSEAS__DESTROY_REQUEST__INIT;
-	Perseas__RebuildRequest rebuild = PERSEAS__REBUILD_REQUEST__INIT;
-	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
-	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
-	Perseas__RosterRequest change = PERSEAS__ROSTER_REQUEST__INIT;
-	Perseas__ReleaseRequest release = PERSEAS__RELEASE_REQUEST__INIT;
 	uint32_t ids[2] = { 1, 2 };
 
-	add.n_segments = 1;
-	add.segments = segments;
-	drop.n_ids = publish.n_ids = destroy.n_ids = 2;
-	drop.ids = publish.ids = destroy.ids = ids;
-	publish.seq = destroy.seq = 9;
-	rebuild.header = &header;
-	rebuild.epoch = 6;
-	rebuild.owner = id(3);
-	joining.harmless = 1;
-	change.roster = &roster;
-	save_request("confirm", PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
-	save_request("add", PERSEAS__REQUEST__BODY_ADD_SEGMENTS, &add);
-	save_request("drop", PERSEAS__REQUEST__BODY_DROP_SEGMENTS, &drop);
-	save_request("publish", PERSEAS__REQUEST__BODY_PUBLISH, &publish);
-	save_request("destroy", PERSEAS__REQUEST__BODY_DESTROY, &destroy);
-	save_request("rebuild", PERSEAS__REQUEST__BODY_REBUILD, &rebuild);
-	save_request("finish", PERSEAS__REQUEST__BODY_FINISH, &finish);
-	save_request("joining", PERSEAS__REQUEST__BODY_JOINING, &joining);
-	save_request("roster", PERSEAS__REQUEST__BODY_ROSTER, &change);
-	save_request("release", PERSEAS__REQUEST__BODY_RELEASE, &release);
+	REQUEST("confirm", Confirm, confirm);
+	REQUEST("add", AddSegments, add_segments, .n_segments = 1, .segments = segments);
+	REQUEST("drop", DropSegments, drop_segments, .n_ids = 2, .ids = ids);
+	REQUEST("publish", Publish, publish, .n_ids = 2, .ids = ids, .seq = 9);
+	REQUEST("destroy", Destroy, destroy, .n_ids = 2, .ids = ids, .seq = 9);
+	REQUEST("rebuild", Rebuild, rebuild, .header = &header, .epoch = 6, .owner = id(3));
+	REQUEST("finish", Finish, finish);
+	REQUEST("joining", Joining, joining, .harmless = 1);
+	REQUEST("roster", Roster, roster, .roster = &roster);
+	REQUEST("release", Release, release);
 }
 
-static void fill_order(Perseas__Order *order, Perseas__OrderResult *result,
-                       Perseas__MirrorReport *report)
-{
-	perseas__order__init(order);
-	order->id = id(1);
-	order->kind = PERSEAS__ORDER_KIND__ORDER_REPLACE;
-	order->address = address[0];
-	order->with = address[1];
-	order->acks = 2;
-	perseas__order_result__init(result);
-	result->id = id(1);
-	result->done = 1;
-	result->code = -5;
-	result->text = sentence;
-	perseas__mirror_report__init(report);
-	report->address = address[0];
-	report->state = bank;
-	report->done = report->total = 1000;
-	report->trouble = sentence;
-	report->image_id = id(2);
-}
+/* What an owner that lives is told, and tells. */
+struct live {
+	Perseas__Order order;
+	Perseas__OrderResult result;
+	Perseas__MirrorReport report, *reports[1];
+	Perseas__OwnerFigures figures;
+	Perseas__Latencies commit;
+};
 
-static void fill_figures(Perseas__OwnerFigures *figures, Perseas__Latencies *commit)
+static void fill_live(struct live *live)
 {
 	static uint64_t counts[3] = { 3, 0, 128 };
 
-	perseas__latencies__init(commit);
-	commit->first = 16;
-	commit->n_counts = 3;
-	commit->counts = counts;
-	commit->sum_ns = 2300;
-	commit->max_ns = 18;
-	perseas__owner_figures__init(figures);
-	figures->commits = 130;
-	figures->aborts = 7;
-	figures->range_bytes = 3120;
-	figures->in_doubt = 1;
-	figures->missing = 24 << 20;
-	figures->commit = commit;
+	live->order = MESSAGE_OF(Order, order, .id = id(1),
+	                         .kind = PERSEAS__ORDER_KIND__ORDER_REPLACE, .address = address[0],
+	                         .with = address[1], .acks = 2);
+	live->result = MESSAGE_OF(OrderResult, order_result, .id = id(1), .done = 1, .code = -5,
+	                          .text = sentence);
+	live->report = MESSAGE_OF(MirrorReport, mirror_report, .address = address[0], .state = bank,
+	                          .done = 1000, .total = 1000, .trouble = sentence,
+	                          .image_id = id(2));
+	live->reports[0] = &live->report;
+	live->commit = MESSAGE_OF(Latencies, latencies, .first = 16, .n_counts = 3,
+	                          .counts = counts, .sum_ns = 2300, .max_ns = 18);
+	live->figures = MESSAGE_OF(OwnerFigures, owner_figures, .commits = 130, .aborts = 7,
+	                           .range_bytes = 3120, .in_doubt = 1, .missing = 24 << 20,
+	                           .commit = &live->commit);
 }
 
-static void save_live_requests(void)
+static void save_live_requests(struct live *live)
 {
-	Perseas__ReadRequest read = PERSEAS__READ_REQUEST__INIT;
-	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
-	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
-	Perseas__SpillRequest spill = PERSEAS__SPILL_REQUEST__INIT;
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__RosterRequest change = PERSEAS__ROSTER_REQUEST__INIT;
-	Perseas__MirrorReport report, *reports[1] = { &report };
 	Perseas__Roster next = roster;
-	Perseas__Order order;
-	Perseas__OrderResult result;
-	Perseas__OwnerFigures figures;
-	Perseas__Latencies commit;
 
-	fill_order(&order, &result, &report);
-	fill_figures(&figures, &commit);
-	read.store = ask.store = drop.store = bank;
-	read.region = PS_REGION_SEGMENT;
-	read.length = 4096;
-	ask.order = &order;
-	drop.store_id = id(2);
-	drop.image_id = id(0);
-	confirm.n_mirrors = 1;
-	confirm.mirrors = reports;
-	confirm.result = &result;
-	confirm.figures = &figures;
 	next.epoch = 6;
-	change.roster = &roster;
-	change.settled = 1;
-	change.next = &next;
-	save_request("read", PERSEAS__REQUEST__BODY_READ, &read);
-	save_request("order", PERSEAS__REQUEST__BODY_ORDER, &ask);
-	save_request("drop_image", PERSEAS__REQUEST__BODY_DROP, &drop);
-	save_request("spill", PERSEAS__REQUEST__BODY_SPILL, &spill);
-	save_request("report", PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
-	save_request("joint", PERSEAS__REQUEST__BODY_ROSTER, &change);
+	REQUEST("read", Read, read, .store = bank, .region = PS_REGION_SEGMENT, .length = 4096);
+	REQUEST("order", Order, order, .store = bank, .order = &live->order);
+	REQUEST("drop_image", Drop, drop, .store = bank, .store_id = id(2), .image_id = id(0));
+	REQUEST("spill", Spill, spill);
+	REQUEST("report", Confirm, confirm, .n_mirrors = 1, .mirrors = live->reports,
+	        .result = &live->result, .figures = &live->figures);
+	REQUEST("joint", Roster, roster, .roster = &roster, .settled = 1, .next = &next);
 }
 
-static void save_reply(const char *name, int body_case, void *body)
+static void save_reply(const char *name, const Perseas__Reply *reply)
 {
-	Perseas__Reply reply = PERSEAS__REPLY__INIT, *back;
+	Perseas__Reply *back;
 	const char *why;
 	uint8_t *bytes;
 	size_t len;
 
-	reply.body_case = (Perseas__Reply__BodyCase)body_case;
-	reply.list = body; /* of a union of pointers */
-	if (!body) {
-		reply.status = PERSEAS__STATUS__STATUS_BUSY;
-		reply.message = sentence;
-	}
-	if (ps_reply_pack(&reply, &bytes, &len) != 0)
+	if (ps_reply_pack(reply, &bytes, &len) != 0)
 		exit(1);
 	back = ps_reply_unpack(bytes + 4, len - 4, &why);
 	if (!back) {
@@ -491,68 +399,49 @@ static void save_reply(const char *name, int body_case, void *body)
 	free(bytes);
 }
 
-static void save_replies(void)
-{
-	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT, *stores[1] = { &status };
-	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
-	Perseas__StatusReply store = PERSEAS__STATUS_REPLY__INIT;
-	Perseas__ClaimReply claim = PERSEAS__CLAIM_REPLY__INIT;
-	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
-	Perseas__AddSegmentsReply add = PERSEAS__ADD_SEGMENTS_REPLY__INIT;
-	Perseas__RebuildReply rebuild = PERSEAS__REBUILD_REPLY__INIT;
-	Perseas__FinishReply finish = PERSEAS__FINISH_REPLY__INIT;
-	Perseas__DigestReply digest = PERSEAS__DIGEST_REPLY__INIT;
+/* Saves a reply with these members. */
+#define REPLY(name, Type, type, ...) \
+	save_reply_of(name, &MESSAGE_OF(Type##Reply, type##_reply, ##__VA_ARGS__))
 
-	status.header = claim.header = rebuild.header = finish.header = &header;
-	status.slot = claim.slot = confirm.slot = digest.slot = &slot;
-	claim.grant = add.grant = rebuild.grant = &grant;
-	status.owner_address = address[0];
-	list.n_stores = 1;
-	list.stores = stores;
-	store.status = &status;
-	digest.crc = 7;
-	save_reply("refused", PERSEAS__REPLY__BODY__NOT_SET, NULL);
-	save_reply("list", PERSEAS__REPLY__BODY_LIST, &list);
-	save_reply("status", PERSEAS__REPLY__BODY_STORE, &store);
-	save_reply("claim", PERSEAS__REPLY__BODY_CLAIM, &claim);
-	save_reply("confirm", PERSEAS__REPLY__BODY_CONFIRM, &confirm);
-	save_reply("add", PERSEAS__REPLY__BODY_ADD_SEGMENTS, &add);
-	save_reply("rebuild", PERSEAS__REPLY__BODY_REBUILD, &rebuild);
-	save_reply("finish", PERSEAS__REPLY__BODY_FINISH, &finish);
-	save_reply("digest", PERSEAS__REPLY__BODY_DIGEST, &digest);
+static void save_reply_of(const char *name, const void *body)
+{
+	const Perseas__Reply reply = message_reply(body);
+
+	save_reply(name, &reply);
 }
 
-static void save_live_replies(void)
+static void save_replies(void)
 {
-	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
-	Perseas__StatusReply store = PERSEAS__STATUS_REPLY__INIT;
-	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
-	Perseas__ReadReply read = PERSEAS__READ_REPLY__INIT;
-	Perseas__SpillReply spill = PERSEAS__SPILL_REPLY__INIT;
-	Perseas__MirrorReport report, *reports[1] = { &report };
-	Perseas__OrderResult result;
-	Perseas__Order order;
-	Perseas__OwnerFigures figures;
-	Perseas__Latencies commit;
+	const Perseas__Reply busy = MESSAGE_OF(Reply, reply, .status = PERSEAS__STATUS__STATUS_BUSY,
+	                                       .message = sentence);
+	Perseas__StoreStatus status = MESSAGE_OF(StoreStatus, store_status, .header = &header,
+	                                         .slot = &slot, .owner_address = address[0]);
+	Perseas__StoreStatus *stores[1] = { &status };
 
-	fill_order(&order, &result, &report);
-	fill_figures(&figures, &commit);
-	status.header = &header;
-	status.live = status.n_mirrors = 1;
-	status.silent_ms = 400;
-	status.mirrors = reports;
-	status.order = confirm.order = &order;
-	status.result = &result;
-	status.figures = &figures;
-	store.status = &status;
-	read.bytes = (ProtobufCBinaryData){ sizeof id_bytes, id_bytes[0] };
-	spill.stores = 2;
-	spill.bytes = 1 << 20;
-	spill.directory = bank;
-	save_reply("live", PERSEAS__REPLY__BODY_STORE, &store);
-	save_reply("ordered", PERSEAS__REPLY__BODY_CONFIRM, &confirm);
-	save_reply("read", PERSEAS__REPLY__BODY_READ, &read);
-	save_reply("spill", PERSEAS__REPLY__BODY_SPILL, &spill);
+	save_reply("refused", &busy);
+	REPLY("list", List, list, .n_stores = 1, .stores = stores);
+	REPLY("status", Status, status, .status = &status);
+	REPLY("claim", Claim, claim, .header = &header, .slot = &slot, .grant = &grant);
+	REPLY("confirm", Confirm, confirm, .slot = &slot);
+	REPLY("add", AddSegments, add_segments, .grant = &grant);
+	REPLY("rebuild", Rebuild, rebuild, .header = &header, .grant = &grant);
+	REPLY("finish", Finish, finish, .header = &header);
+	REPLY("digest", Digest, digest, .slot = &slot, .crc = 7);
+}
+
+static void save_live_replies(struct live *live)
+{
+	const ProtobufCBinaryData bytes = { sizeof(id_bytes), id_bytes[0] };
+	Perseas__StoreStatus status = MESSAGE_OF(StoreStatus, store_status, .header = &header,
+	                                         .live = 1, .n_mirrors = 1, .silent_ms = 400,
+	                                         .mirrors = live->reports, .order = &live->order,
+	                                         .result = &live->result,
+	                                         .figures = &live->figures);
+
+	REPLY("live", Status, status, .status = &status);
+	REPLY("ordered", Confirm, confirm, .order = &live->order);
+	REPLY("read", Read, read, .bytes = bytes);
+	REPLY("spill", Spill, spill, .stores = 2, .bytes = 1 << 20, .directory = bank);
 }
 
 static void save_rules(void)
@@ -574,16 +463,11 @@ static void save_rules(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2) {
-		fprintf(stderr, "usage: make_corpus FOLDER\n");
-		return 2;
-	}
-	folder = argv[1];
-	if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-		perror(folder);
-		return 1;
-	}
+	struct live live;
+
+	corpus_take(argc, argv);
 	fill_header();
+	fill_live(&live);
 	save_records_and_images();
 	save_frames();
 	save_hellos();
@@ -592,9 +476,9 @@ int main(int argc, char **argv)
 	save_archives();
 	save_store_requests();
 	save_session_requests();
-	save_live_requests();
+	save_live_requests(&live);
 	save_replies();
-	save_live_replies();
+	save_live_replies(&live);
 	save_rules();
 	return 0;
 }

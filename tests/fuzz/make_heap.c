@@ -4,11 +4,9 @@
  *     make_heap tests/fuzz/corpus
  */
 #include "../../client/heap/format.h"
+#include "seed_file.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
+#include <string.h>
 
 enum { CHUNKS = 6, ROOTS = 3, LARGE_SPAN = 2 };
 
@@ -19,42 +17,34 @@ struct seed {
 	uint64_t bits[CHUNKS][PS_CHUNK_WORDS];
 };
 
-static void save(const char *folder, const char *name, const struct seed *seed, uint8_t flags)
+static void save(const char *name, const struct seed *seed, uint8_t flags)
 {
-	char path[512];
-	FILE *file;
+	FILE *file = seed_open("heap", name);
 
-	snprintf(path, sizeof(path), "%s/heap", folder);
-	if (mkdir(path, 0777) != 0 && errno != EEXIST)
-		exit(1);
-	snprintf(path, sizeof(path), "%s/heap/%s", folder, name);
-	file = fopen(path, "wb");
-	if (!file || fputc(flags, file) == EOF ||
-	    fwrite(seed->steps, 1, strlen(seed->steps) + 1, file) != strlen(seed->steps) + 1)
-		exit(1);
-	if (!(flags & 2) && fwrite(seed->roots, sizeof(seed->roots), 1, file) != 1)
-		exit(1);
-	if (fwrite(seed->entries, sizeof(seed->entries), 1, file) != 1 ||
-	    fwrite(seed->bits, sizeof(seed->bits), 1, file) != 1 || fclose(file) != 0)
-		exit(1);
+	seed_add(file, &flags, 1);
+	seed_add(file, seed->steps, strlen(seed->steps) + 1);
+	if (!(flags & 2))
+		seed_add(file, seed->roots, sizeof(seed->roots));
+	seed_add(file, seed->entries, sizeof(seed->entries));
+	seed_add(file, seed->bits, sizeof(seed->bits));
+	seed_close(file);
 }
 
 int main(int argc, char **argv)
 {
 	static struct seed seed;
 
-	if (argc != 2)
-		return 2;
-	save(argv[1], "empty", &seed, 3);
+	corpus_take(argc, argv);
+	save("empty", &seed, 3);
 	strcpy(seed.steps, "\x04\x07\x22\x05\x09\x06\x08\x22");
-	save(argv[1], "worked", &seed, 3);
+	save("worked", &seed, 3);
 	seed.entries[0] = (struct ps_heap_entry){ PS_CHUNK_RUN, 1, 0, 1, 0 };
 	seed.entries[1] = (struct ps_heap_entry){ PS_CHUNK_LARGE, 0, 0, LARGE_SPAN, 1 };
 	seed.entries[3] = (struct ps_heap_entry){ PS_CHUNK_RUN, PS_CLASSES - 1, 0, 1, 2 };
 	seed.bits[0][0] = 0x8000000000000ff7;
 	seed.bits[0][31] = 1;
 	seed.bits[3][0] = 2;
-	save(argv[1], "used", &seed, 3);
+	save("used", &seed, 3);
 	for (unsigned i = 0; i < ROOTS; i++) {
 		seed.roots[i].name[0] = (char)('a' + i);
 		seed.roots[i].type = i;
@@ -62,6 +52,6 @@ int main(int argc, char **argv)
 	}
 	seed.roots[2].place = ps_heap_place(0, 3 * PS_CHUNK + 32768);
 	seed.steps[0] = '\0';
-	save(argv[1], "rooted", &seed, 1);
+	save("rooted", &seed, 1);
 	return 0;
 }

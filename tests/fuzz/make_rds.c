@@ -6,33 +6,25 @@
  */
 #include "../../client/rds/heap.h"
 #include "../../client/rds/load_map.h"
+#include "seed_file.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { SIZE = 16384, CHUNK = 32, LISTS = 5, BEGIN = 256 };
 
-static void save(const char *folder, const char *name, uint8_t flags, const char *steps,
-                 const void *bytes, size_t length)
+static void save(const char *name, uint8_t flags, const char *steps, const void *bytes,
+                 size_t length)
 {
-	char path[512];
-	FILE *file;
+	FILE *file = seed_open("rds", name);
 
-	snprintf(path, sizeof(path), "%s/rds/%s", folder, name);
-	file = fopen(path, "wb");
-	if (!file || fputc(flags, file) == EOF ||
-	    (steps && fwrite(steps, 1, strlen(steps) + 1, file) != strlen(steps) + 1) ||
-	    fwrite(bytes, 1, length, file) != length || fclose(file) != 0) {
-		perror(path);
-		exit(1);
-	}
+	seed_add(file, &flags, 1);
+	if (steps)
+		seed_add(file, steps, strlen(steps) + 1);
+	seed_add(file, bytes, length);
+	seed_close(file);
 }
 
-static void save_map(const char *folder, const char *name, rvm_region_def_t *regions,
-                     uint64_t count)
+static void save_map(const char *name, rvm_region_def_t *regions, uint64_t count)
 {
 	static _Alignas(8) uint8_t page[SIZE];
 	uint64_t at = rvm_page_size();
@@ -40,10 +32,10 @@ static void save_map(const char *folder, const char *name, rvm_region_def_t *reg
 	for (uint64_t i = 0; i < count; at += regions[i++].length)
 		regions[i].offset = rvm_mk_offset(0, at);
 	ps_rds_map_put(page, regions, count);
-	save(folder, name, 1, NULL, page, ps_rds_map_length(count));
+	save(name, 1, NULL, page, ps_rds_map_length(count));
 }
 
-static void save_maps(const char *folder)
+static void save_maps(void)
 {
 	static rvm_region_def_t many[169];
 	rvm_region_def_t two[2] = { { .length = 65536, .vmaddr = (char *)0x7e0000000000 },
@@ -51,12 +43,12 @@ static void save_maps(const char *folder)
 
 	for (unsigned i = 0; i < 169; i++)
 		many[i].length = 4096;
-	save_map(folder, "map_two", two, 2);
-	save_map(folder, "map_full", many, 169);
+	save_map("map_two", two, 2);
+	save_map("map_full", many, 169);
 }
 
 /* One block, which is free and has all of the heap. */
-static void save_heap(const char *folder)
+static void save_heap(void)
 {
 	static union {
 		uint8_t bytes[BEGIN];
@@ -71,28 +63,18 @@ static void save_heap(const char *folder)
 	heap.head.nlists = LISTS;
 	memcpy(heap.bytes + first - sizeof(uint64_t), &first, sizeof(first));
 	memcpy(heap.bytes + first, &block, sizeof(block));
-	save(folder, "heap_raw", 0, "\x08\x48\x05", heap.bytes, BEGIN);
+	save("heap_raw", 0, "\x08\x48\x05", heap.bytes, BEGIN);
 }
 
 int main(int argc, char **argv)
 {
 	static const uint8_t zeros[BEGIN], place[BEGIN] = { [BEGIN - 1] = 1 };
-	char folder[512];
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: make_rds CORPUS\n");
-		return 2;
-	}
-	snprintf(folder, sizeof(folder), "%s/rds", argv[1]);
-	if (mkdir(folder, 0777) && errno != EEXIST) {
-		perror(folder);
-		return 1;
-	}
-	save_maps(argv[1]);
-	save_heap(argv[1]);
-	save(argv[1], "heap_sound", 2, "\x08\x10\x18\x0b\x13\x48\x05\x50\x88\x8b\x07\x1e", zeros,
-	     1);
-	save(argv[1], "heap_full", 2, "\x7a\x79\x78\x72\x71\x70\x6a\x69\x3b\x33\x2b\x7a", zeros, 1);
-	save(argv[1], "heap_overwritten", 2, "\x08\x10\x0b\x48\x13\x7a\x07", place, BEGIN);
+	corpus_take(argc, argv);
+	save_maps();
+	save_heap();
+	save("heap_sound", 2, "\x08\x10\x18\x0b\x13\x48\x05\x50\x88\x8b\x07\x1e", zeros, 1);
+	save("heap_full", 2, "\x7a\x79\x78\x72\x71\x70\x6a\x69\x3b\x33\x2b\x7a", zeros, 1);
+	save("heap_overwritten", 2, "\x08\x10\x0b\x48\x13\x7a\x07", place, BEGIN);
 	return 0;
 }

@@ -4,12 +4,9 @@
  */
 #include "../../client/rvm/table.h"
 #include "rvm_run.h"
+#include "seed_file.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The next run of words that are not zero; false: there is none. */
 static bool next_run(const struct ps_rvm_table *table, struct rvm_run *run)
@@ -27,22 +24,16 @@ static bool next_run(const struct ps_rvm_table *table, struct rvm_run *run)
 	return run->len > 0;
 }
 
-static void write_table(const char *corpus, const char *name, const struct ps_rvm_table *table)
+static void write_table(const char *name, const struct ps_rvm_table *table)
 {
+	FILE *file = seed_open("rvm_table", name);
 	struct rvm_run run = { 0 };
-	bool written = true;
-	char path[512];
-	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/rvm_table/%s", corpus, name);
-	file = fopen(path, "w");
-	while (file && written && next_run(table, &run))
-		written = fwrite(&run, sizeof(run), 1, file) == 1 &&
-		          fwrite((const uint8_t *)table + run.at, run.len, 1, file) == 1;
-	if (!file || fclose(file) != 0 || !written) {
-		perror(path);
-		exit(1);
+	while (next_run(table, &run)) {
+		seed_add(file, &run, sizeof(run));
+		seed_add(file, (const uint8_t *)table + run.at, run.len);
 	}
+	seed_close(file);
 }
 
 static void name_segment(struct ps_rvm_table *table, unsigned row, const char *name,
@@ -65,26 +56,17 @@ static void fill(struct ps_rvm_table *table)
 int main(int argc, char **argv)
 {
 	static struct ps_rvm_table table = { .magic = "PSRVM\0\0\1", .next = 1 };
-	char folder[512];
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: make_rvm CORPUS\n");
-		return 2;
-	}
-	snprintf(folder, sizeof(folder), "%s/rvm_table", argv[1]);
-	if (mkdir(folder, 0777) && errno != EEXIST) {
-		perror(folder);
-		return 1;
-	}
-	write_table(argv[1], "empty", &table);
+	corpus_take(argc, argv);
+	write_table("empty", &table);
 	table.next = 10;
 	name_segment(&table, 3, "data", 100000);
 	name_segment(&table, 5, "other", 5000);
 	table.pieces[0] = (struct ps_rvm_piece_row){ 1, 0, 8192, 3, 0 };
 	table.pieces[7] = (struct ps_rvm_piece_row){ 9, 8192, 4096, 3, 0 };
 	table.pieces[119] = (struct ps_rvm_piece_row){ 2, 0, 5000, 5, 0 };
-	write_table(argv[1], "parts", &table);
+	write_table("parts", &table);
 	fill(&table);
-	write_table(argv[1], "full", &table);
+	write_table("full", &table);
 	return 0;
 }

@@ -3,88 +3,60 @@
  * mirrors tells it; the others say nothing.
  */
 #include "../support/messages.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
+#include "seed_file.h"
 
 /* One answer, and two that are empty. */
-static void write_look(FILE *file, const Perseas__Reply *reply)
+static void add_look(FILE *file, Perseas__ListReply *list)
 {
 	static const uint8_t nothing[8];
+	const Perseas__Reply reply = message_reply(list);
 	uint8_t *bytes;
 	size_t len;
 
-	if (ps_reply_pack(reply, &bytes, &len) != 0 || fwrite(bytes, 1, len, file) != len ||
-	    fwrite(nothing, 1, sizeof(nothing), file) != sizeof(nothing))
+	if (ps_reply_pack(&reply, &bytes, &len) != 0)
 		exit(1);
+	seed_add(file, bytes, len);
+	seed_add(file, nothing, sizeof(nothing));
 	free(bytes);
 }
 
-static void write_looks(FILE *file)
+static void add_looks(FILE *file)
 {
 	struct message_header *h = message_header_new();
 	uint64_t counts[] = { 3, 0, 128 };
-	Perseas__Slot slot = PERSEAS__SLOT__INIT;
-	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[1] = { &report };
-	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
-	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
-	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT, *stores[1] = { &status };
-	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
-	const Perseas__Reply reply = MESSAGE_REPLY(list, LIST, &list);
+	Perseas__Slot slot = MESSAGE_OF(Slot, slot, .epoch = 9, .seq = 100, .next = 4096);
+	Perseas__MirrorReport report = MESSAGE_OF(MirrorReport, mirror_report,
+	                                          .address = message_address[1],
+	                                          .state = message_ledger, .seq = 90, .done = 5,
+	                                          .total = 1000);
+	Perseas__Latencies commit = MESSAGE_OF(Latencies, latencies, .first = 16, .n_counts = 3,
+	                                       .counts = counts, .max_ns = 18);
+	Perseas__OwnerFigures figures = MESSAGE_OF(OwnerFigures, owner_figures, .commit = &commit,
+	                                           .missing = 24 << 20);
+	Perseas__MirrorReport *reports[] = { &report };
+	Perseas__StoreStatus status = MESSAGE_OF(StoreStatus, store_status, .header = &h->header,
+	                                         .slot = &slot, .live = 1,
+	                                         .owner_address = message_address[1],
+	                                         .n_mirrors = 1, .mirrors = reports,
+	                                         .figures = &figures);
+	Perseas__StoreStatus *stores[] = { &status };
+	Perseas__ListReply list = MESSAGE_OF(ListReply, list_reply, .n_stores = 1,
+	                                     .stores = stores);
 
-	slot.epoch = 9;
-	slot.seq = 100;
-	slot.next = 4096;
-	report.address = message_address[1];
-	report.state = message_ledger;
-	report.seq = 90;
-	report.done = 5;
-	report.total = 1000;
-	commit.first = 16;
-	commit.n_counts = 3;
-	commit.counts = counts;
-	commit.max_ns = 18;
-	figures.commit = &commit;
-	figures.missing = 24 << 20;
-	status.header = &h->header;
-	status.slot = &slot;
-	status.live = 1;
-	status.owner_address = message_address[1];
-	status.n_mirrors = 1;
-	status.mirrors = reports;
-	status.figures = &figures;
-	list.n_stores = 1;
-	list.stores = stores;
-	write_look(file, &reply);
+	add_look(file, &list);
 	slot.seq += 7;
 	counts[0]++;
-	write_look(file, &reply);
+	add_look(file, &list);
 	free(h);
 }
 
 int main(int argc, char **argv)
 {
-	char path[512];
 	FILE *file;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: make_top FOLDER\n");
-		return 2;
-	}
-	snprintf(path, sizeof(path), "%s/top", argv[1]);
-	if (mkdir(path, 0777) < 0 && errno != EEXIST) {
-		perror(path);
-		return 1;
-	}
-	snprintf(path, sizeof(path), "%s/top/looks", argv[1]);
-	file = fopen(path, "wb");
-	if (!file) {
-		perror(path);
-		return 1;
-	}
-	write_looks(file);
-	return fclose(file) ? 1 : 0;
+	corpus_take(argc, argv);
+	file = seed_open("top", "looks");
+	add_looks(file);
+	seed_close(file);
+	return 0;
 }

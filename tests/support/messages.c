@@ -95,3 +95,31 @@ struct message_header *message_status(Perseas__StoreStatus *status, Perseas__Slo
 	status->slot = slot;
 	return message;
 }
+
+/* Returns the number of the field that has messages of the body's type. */
+static int field_of(const ProtobufCMessageDescriptor *whole, const ProtobufCMessage *body)
+{
+	for (unsigned i = 0; i < whole->n_fields; i++)
+		if (whole->fields[i].descriptor == body->descriptor)
+			return (int)whole->fields[i].id;
+	abort();
+}
+
+Perseas__Request message_request(const void *body)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+
+	request.body_case = (Perseas__Request__BodyCase)field_of(&perseas__request__descriptor,
+	                                                         body);
+	request.list = (void *)body; /* of a union of pointers */
+	return request;
+}
+
+Perseas__Reply message_reply(const void *body)
+{
+	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+
+	reply.body_case = (Perseas__Reply__BodyCase)field_of(&perseas__reply__descriptor, body);
+	reply.list = (void *)body;
+	return reply;
+}

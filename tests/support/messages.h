@@ -38,6 +38,18 @@ struct message_header *message_header_new(void);
 struct message_header *message_status(Perseas__StoreStatus *status, Perseas__Slot *slot, unsigned i,
                                       uint64_t epoch);
 
+/* A message with these members, as in MESSAGE_OF(ClaimRequest, claim_request, .epoch = 1). Other
+ * members are empty; texts among them are NULL, which packs as an empty text. */
+#define MESSAGE_OF(Type, type, ...)                                                          \
+	(Perseas__##Type)                                                                    \
+	{                                                                                    \
+		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__##type##__descriptor), __VA_ARGS__ \
+	}
+
+/* A request around this body, whose type says which request it is; a reply with status OK. */
+Perseas__Request message_request(const void *body);
+Perseas__Reply message_reply(const void *body);
+
 /* A request, or a reply with status OK, around a body. */
 #define MESSAGE_REQUEST(field, FIELD, content)                                  \
 	(Perseas__Request)                                                      \
