@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -93,11 +94,44 @@ void fixture_rules(struct fixture *fixture, const char *text)
 	access_free(old);
 }
 
+static ino_t inode_of(int fd)
+{
+	struct stat file = { .st_ino = 0 };
+
+	(void)fstat(fd, &file);
+	return file.st_ino;
+}
+
+/* from: the address to bind first, or NULL. */
+static int connect_to(struct fixture *fixture, const struct sockaddr_in *from, const void *to,
+                      socklen_t length)
+{
+	const struct sockaddr *address = to;
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (from)
+		assert_int_equal(bind(fd, (const struct sockaddr *)from, sizeof(*from)), 0);
+	assert_int_equal(connect(fd, address, length), 0);
+	if (fixture->socket_count < FIXTURE_SOCKETS)
+		fixture->sockets[fixture->socket_count++] = (struct fixture_socket){ fd,
+			                                                             inode_of(fd) };
+	return fd;
+}
+
+/* The number of a socket that the test has closed may be the daemon's now. */
+static void close_sockets(struct fixture *fixture)
+{
+	for (unsigned i = 0; i < fixture->socket_count; i++)
+		if (inode_of(fixture->sockets[i].fd) == fixture->sockets[i].inode)
+			close(fixture->sockets[i].fd);
+}
+
 int fixture_teardown(void **state)
 {
 	struct fixture *fixture = *state;
 	char command[128];
 
+	close_sockets(fixture);
 	daemon_free(fixture->daemon);
 	stores_free(fixture->stores);
 	access_free(fixture->rules);
@@ -111,27 +145,34 @@ int fixture_tcp(struct fixture *fixture)
 	return fixture_tcp_at(fixture, "127.0.0.1");
 }
 
+static struct sockaddr_in address_of(const char *host, uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+		                     .sin_port = htons(port),
+		                     .sin_addr.s_addr = inet_addr(host) };
+}
+
 int fixture_tcp_at(struct fixture *fixture, const char *address)
 {
-	struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_port = htons(fixture->port),
-		.sin_addr.s_addr = inet_addr(address),
-	};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct sockaddr_in to = address_of(address, fixture->port);
 
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	return fd;
+	return connect_to(fixture, NULL, &to, sizeof(to));
+}
+
+int fixture_tcp_from(struct fixture *fixture, const char *address)
+{
+	const struct sockaddr_in from = address_of(address, 0);
+	const struct sockaddr_in to = address_of("127.0.0.1", fixture->port);
+
+	return connect_to(fixture, &from, &to, sizeof(to));
 }
 
 int fixture_unix(struct fixture *fixture)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	memcpy(to.sun_path, fixture->local.host, sizeof(to.sun_path));
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	return fd;
+	return connect_to(fixture, NULL, &to, sizeof(to));
 }
 
 /* Steps the daemon until fd can be read. */

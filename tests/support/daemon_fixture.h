@@ -8,6 +8,14 @@
 #include "../../server/loop/daemon.h"
 #include "../../server/store/status.h"
 
+enum { FIXTURE_SOCKETS = 64 };
+
+/* A connection that the teardown closes, unless the test has. */
+struct fixture_socket {
+	int fd;
+	ino_t inode;
+};
+
 struct fixture {
 	char directory[64];
 	struct memory *memory;
@@ -17,6 +25,8 @@ struct fixture {
 	uint16_t port;
 	struct endpoint local;
 	char why[512];
+	struct fixture_socket sockets[FIXTURE_SOCKETS];
+	unsigned socket_count;
 };
 
 /* Of the daemons that are set up from now on: that carry data (lanes.h); 1, as at first: the
@@ -33,9 +43,10 @@ void fixture_rules(struct fixture *fixture, const char *text);
 /* As daemon_listen. */
 int fixture_listen(struct fixture *fixture, const struct endpoint *endpoint);
 
-/* New connections, which block. */
+/* New connections, which block. The teardown closes the first FIXTURE_SOCKETS of them. */
 int fixture_tcp(struct fixture *fixture);
 int fixture_tcp_at(struct fixture *fixture, const char *address);
+int fixture_tcp_from(struct fixture *fixture, const char *address);
 int fixture_unix(struct fixture *fixture);
 
 /* Steps the daemon until fd can be read. */

@@ -57,9 +57,6 @@ TEST(a_request_must_come_whole_in_time, struct fixture *fixture)
 	assert_true(now_ns() - began >= fixture->daemon->message_ns / 2);
 	fixture_ask_list(good);
 	expect_list(fixture, good);
-	close(slow);
-	close(local);
-	close(good);
 }
 
 /* Bytes trickle in: each comes in time for the last one, the request does not. */
@@ -77,7 +74,6 @@ TEST(a_trickle_does_not_stop_the_clock, struct fixture *fixture)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 	assert_true(now_ns() - began >= fixture->daemon->message_ns / 2);
 	assert_true(now_ns() - began < 20000000000u);
-	close(fd);
 }
 
 static void ask_read(int fd, uint64_t length)
@@ -109,7 +105,6 @@ TEST(a_reply_must_be_taken_in_time, struct fixture *fixture)
 	while (fixture->daemon->crowd.count > 0)
 		event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
 	assert_int_equal(fixture->daemon->held, 0);
-	close(fd);
 }
 
 /* A large request, of which nothing is left when it is answered. */
@@ -134,7 +129,6 @@ TEST(a_large_request_is_counted_while_it_is_there, struct fixture *fixture)
 	fixture_done(reply);
 	assert_int_equal(fixture->daemon->held, 0);
 	free(noise);
-	close(fd);
 }
 
 /* More large messages than there may be are under way. Small ones wait, an owner's do not; then
@@ -157,8 +151,6 @@ TEST(large_messages_hold_up_no_owner, struct fixture *fixture)
 	assert_int_equal(recv(other, &(uint8_t){ 0 }, 1, MSG_DONTWAIT), -1);
 	fixture->daemon->held -= much;
 	expect_list(fixture, other);
-	close(owner);
-	close(other);
 }
 
 /* Twice as many requests as a second allows, all at once, of two connections. */
@@ -213,7 +205,6 @@ TEST(an_owner_does_not_wait_for_its_identity, struct fixture *fixture)
 	assert_true(bucket->next_ns <= next_ns + 8 * second);
 	for (int i = 0; i < 8; i++)
 		close(greedy[i]);
-	close(owner);
 }
 
 /* More than there is room for: the owner stays, a Unix socket and the next owner get in. */
@@ -241,9 +232,6 @@ TEST(a_crowd_locks_nobody_out, struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, next, 6));
 	for (int i = 0; i < 3 * ROOM; i++)
 		close(idle[i]);
-	close(owner);
-	close(local);
-	close(next);
 }
 
 /* Two of each origin, of which the anonymous have one by address. */
@@ -298,7 +286,6 @@ TEST(an_owner_that_floods_comes_after_commits, struct fixture *fixture)
 	connection->haste.next_ns -= 1000000000u;
 	ask_confirm(fixture, fd);
 	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OWNERS);
-	close(fd);
 }
 
 /* While owners' data comes, a stranger's many requests are not answered in one go. */
@@ -317,7 +304,6 @@ TEST(others_get_one_message_while_owners_commit, struct fixture *fixture)
 	                 before + 1);
 	for (int i = 0; i < 3; i++)
 		expect_list(fixture, fd);
-	close(fd);
 }
 
 static int claim_store(struct fixture *fixture, int fd, const char *store)

@@ -116,7 +116,6 @@ TEST(a_stranger_is_not_answered_a_sign_of_life, struct fixture *fixture)
 	for (int steps = 0; steps < 100; steps++)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
-	close(fd);
 }
 
 /* A request of an owner waits for another one, for longer than a sign takes: nothing of it is read,
@@ -146,7 +145,6 @@ TEST(an_owner_whose_request_waits_hears_of_the_mirror, struct fixture *fixture)
 	daemon_wake(fixture->daemon);
 	while ((length = receive_sign(fixture, fd)) < 64) /* a grant is longer */
 		assert_true(fixture_receive(fixture, fd, bytes, length));
-	close(fd);
 }
 
 /* A claim waits until another request is over. What its owner sends meanwhile is not read, so the
@@ -177,7 +175,6 @@ TEST(an_owner_is_not_silent_while_its_request_waits, struct fixture *fixture)
 	assert_non_null(session);
 	silent = session->ops->silent_ms(session);
 	assert_true(silent <= now_ms() - before);
-	close(fd);
 }
 
 /* In another process: claims over the Unix socket, and leaves it to a child when it ends. */

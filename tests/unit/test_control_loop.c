@@ -47,7 +47,6 @@ TEST(another_version_is_told_ours_and_let_go, struct fixture *fixture)
 	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
 	assert_int_equal(hello.version, PS_PROTOCOL_VERSION);
 	assert_true(fixture_ended(fixture, fd));
-	close(fd);
 }
 
 /* Something else connects. */
@@ -57,7 +56,6 @@ TEST(what_is_not_of_this_protocol_is_let_go, struct fixture *fixture)
 
 	fixture_send(fd, "GET / HTTP/1.0\r\n\r\n", 18);
 	assert_true(fixture_ended(fixture, fd));
-	close(fd);
 }
 
 /* An owner of the version before asks for what only this one knows, and then for what it knows. */
@@ -95,7 +93,6 @@ TEST(a_message_is_of_the_version_that_was_greeted_with, struct fixture *fixture)
 	reply = fixture_reply(fixture, fd);
 	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
 	fixture_done(reply);
-	close(fd);
 }
 
 /* Who names both versions is answered with the higher one, and may use all of it. */
@@ -115,7 +112,6 @@ TEST(the_highest_common_version_is_spoken, struct fixture *fixture)
 	assert_string_equal(reply->host->version, PERSEAS_VERSION);
 	assert_true(reply->host->processors > 0);
 	fixture_done(reply);
-	close(fd);
 }
 
 /* Three requests at once, then three that come byte by byte. */
@@ -147,7 +143,6 @@ TEST(requests_are_answered_in_order_however_they_come, struct fixture *fixture)
 		assert_int_equal(reply->status, i % 2 || i == 6 ? STATUS(NO_STORE) : STATUS(OK));
 		fixture_done(reply);
 	}
-	close(fd);
 }
 
 /* A message of two gigabytes is announced. */
@@ -163,7 +158,6 @@ TEST(a_message_that_is_too_long_ends_the_connection, struct fixture *fixture)
 	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
 	fixture_done(reply);
 	assert_true(fixture_ended(fixture, fd));
-	close(fd);
 }
 
 /* A daemon that was killed left its socket; another one still answers at its own. */

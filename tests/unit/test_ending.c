@@ -350,7 +350,6 @@ TEST(others_are_served_while_an_end_is_waited_for, struct fixture *fixture)
 	assert_false(end_claim(fixture, last));
 	assert_int_equal(atomic_load(&asked), 1);
 	owner_bury(&owner);
-	close(other);
 }
 
 /* It ends, and a child of it has the memory. */
@@ -483,17 +482,15 @@ TEST(whoever_claims_may_leave_meanwhile, struct fixture *fixture)
 TEST(the_daemon_may_end_meanwhile, struct fixture *fixture)
 {
 	struct owner owner;
-	int next;
 
 	stores_set_patience(fixture->stores, LONG);
-	next = begin_both(fixture, &owner, ENDS);
+	begin_both(fixture, &owner, ENDS);
 	daemon_enter(fixture->daemon);
 	connections_close(fixture->daemon);
 	daemon_leave(fixture->daemon);
 	assert_int_equal(promised(fixture), 1);
 	owner_let_go(&owner);
 	owner_bury(&owner);
-	close(next);
 }
 
 /* --- an image beside, which is given up meanwhile --- */
@@ -563,7 +560,6 @@ TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 	owner_bury(&owner);
 	close(pidfd);
 	close(fd);
-	close(next);
 }
 
 int main(void)

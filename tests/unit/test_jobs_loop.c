@@ -150,9 +150,6 @@ TEST(what_takes_long_stops_only_its_own_store, struct fixture *fixture)
 	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_CLAIM);
 	assert_int_equal(reply->status, STATUS(OK));
 	fixture_done(reply);
-	close(owner);
-	close(other);
-	close(next);
 }
 
 /* The request ends soon, and the memory that it had taken is free again. */
@@ -170,15 +167,15 @@ TEST(who_gives_up_leaves_nothing_behind, struct fixture *fixture)
 	reply = fixture_claim(fixture, next, 2);
 	assert_int_equal(reply->claim->header->n_segments, 0);
 	fixture_done(reply);
-	close(next);
 }
 
 /* One that waits goes, and is in nobody's way. */
 TEST(who_waits_may_go, struct fixture *fixture)
 {
-	int owner = begin_long(fixture), first = fixture_tcp(fixture), next = fixture_tcp(fixture);
+	int first = fixture_tcp(fixture), next = fixture_tcp(fixture);
 	Perseas__Reply *reply;
 
+	begin_long(fixture);
 	fixture_greet(fixture, first);
 	fixture_ask_claim(first, 3, false);
 	fixture_greet(fixture, next);
@@ -196,15 +193,14 @@ TEST(who_waits_may_go, struct fixture *fixture)
 	assert_int_equal(reply->status, STATUS(OK));
 	fixture_done(reply);
 	assert_null(fixture->daemon->parked);
-	close(owner);
-	close(next);
 }
 
 /* Several wait for one store: each goes on when the one before it has been answered. */
 TEST(those_who_wait_go_on_in_their_order, struct fixture *fixture)
 {
-	int owner = begin_long(fixture), waits[3];
+	int waits[3];
 
+	begin_long(fixture);
 	for (unsigned i = 0; i < 3; i++) {
 		waits[i] = fixture_tcp(fixture);
 		fixture_greet(fixture, waits[i]);
@@ -221,7 +217,6 @@ TEST(those_who_wait_go_on_in_their_order, struct fixture *fixture)
 		close(waits[i]);
 	}
 	assert_null(fixture->daemon->parked);
-	close(owner);
 }
 
 static void count_event(evutil_socket_t fd, short what, void *arg)
@@ -249,7 +244,6 @@ TEST(rules_wait_for_what_is_under_way, struct fixture *fixture)
 	assert_int_equal(came, 1);
 	assert_false(daemon_defer(fixture->daemon, event));
 	event_free(event);
-	close(owner);
 }
 
 /* A claim over shared memory; a descriptor of that, which the caller closes. */
@@ -293,9 +287,6 @@ TEST(a_takeover_that_copies_stops_nobody, struct fixture *fixture)
 	assert_true(reply->claim->copied);
 	fixture_done(reply);
 	close(memory);
-	close(owner);
-	close(other);
-	close(next);
 }
 
 struct ruling {
@@ -338,8 +329,6 @@ TEST(rules_that_have_an_image_copied_stop_nobody, struct fixture *fixture)
 	assert_true(ruling.job.over);
 	fixture_done(reply);
 	close(memory);
-	close(owner);
-	close(other);
 }
 
 static int (*fast_write)(struct ps_archive_sink *sink, const void *bytes, size_t len);
@@ -509,11 +498,10 @@ TEST(a_load_stops_nobody, struct fixture *fixture)
 TEST(the_daemon_ends_while_it_works, struct fixture *fixture)
 {
 	uint64_t before = fast_ops->used(fixture->memory);
-	int owner = begin_long(fixture);
 
+	begin_long(fixture);
 	daemon_end_sessions(fixture->daemon);
 	assert_int_equal(jobs_count(fixture->daemon->jobs), 0);
 	assert_null(fixture->daemon->connections);
 	assert_int_equal(fast_ops->used(fixture->memory), before);
-	close(owner);
 }

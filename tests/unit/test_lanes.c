@@ -266,7 +266,6 @@ TEST(all_get_their_turn, struct fixture *fixture)
 		assert_int_equal(owners[i].echoes, ECHOES);
 		leave(&owners[i]);
 	}
-	close(fd);
 }
 
 /* No thread is idle; then the daemon ends. */
@@ -292,7 +291,6 @@ TEST(floods_keep_nobody_out, struct fixture *fixture)
 		pthread_join(owners[i].thread, NULL);
 		leave(&owners[i]);
 	}
-	close(fd);
 }
 
 /* Data comes without a pause, and others are so far ahead of their part of the loop's time. */
@@ -329,7 +327,6 @@ TEST(others_wait_for_what_they_took_beside_data, struct fixture *fixture)
 	assert_int_equal(poll(&ready, 1, 0), 0);
 	assert_true(fixture->daemon->others_until_ns > daemon_now_ns() + hour_ns / 2);
 	leave(&owner);
-	close(fd);
 }
 
 /* They go on when their time has come. */
@@ -346,7 +343,6 @@ TEST(others_get_their_part_beside_data, struct fixture *fixture)
 		ask_and_get(fixture, fd);
 		assert_true(until_ns < daemon_now_ns() + AHEAD_NS);
 	}
-	close(fd);
 }
 
 /* What they take counts, data or not; but nobody waits for longer than a tenth of a second. */
@@ -367,7 +363,6 @@ TEST(what_others_take_counts_until_it_is_too_much, struct fixture *fixture)
 	until_ns = fixture->daemon->others_until_ns;
 	ask_and_get(fixture, fd);
 	assert_int_equal(fixture->daemon->others_until_ns, until_ns);
-	close(fd);
 }
 
 /* The loop is busy without a pause. */

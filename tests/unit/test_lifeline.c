@@ -99,25 +99,22 @@ TEST(a_session_ends_with_its_lifeline, struct fixture *fixture)
 	hang_up(fixture, line, 0);
 	assert_false(goes_on(fixture, &token));
 	assert_true(fixture_ended(fixture, owner));
-	close(owner);
 }
 
 /* Who needs a place takes it from a lifeline, too. */
 TEST(a_lifeline_that_the_mirror_closes_ends_nothing, struct fixture *fixture)
 {
 	struct token token;
-	int owner, line;
+	int line;
 
 	fixture_bank(fixture);
-	owner = be_owner(fixture, 5, &token);
+	be_owner(fixture, 5, &token);
 	line = have_lifeline(fixture, &token);
 	/* The newest comes first. */
 	connection_close(fixture->daemon->connections);
 	assert_true(fixture_ended(fixture, line));
 	assert_true(goes_on(fixture, &token));
 	assert_int_equal(connections(fixture), 1);
-	close(line);
-	close(owner);
 }
 
 /* An owner that let go, and came again, before its lifeline of then was closed. */
@@ -125,18 +122,16 @@ TEST(a_lifeline_of_an_earlier_session_ends_nothing, struct fixture *fixture)
 {
 	Perseas__ReleaseRequest release = PERSEAS__RELEASE_REQUEST__INIT;
 	struct token before, token;
-	int first, line, owner;
+	int first, line;
 
 	fixture_bank(fixture);
 	first = be_owner(fixture, 5, &before);
 	line = have_lifeline(fixture, &before);
 	fixture_ask(first, PERSEAS__REQUEST__BODY_RELEASE, &release);
 	fixture_done(fixture_reply(fixture, first));
-	owner = be_owner(fixture, 6, &token);
+	be_owner(fixture, 6, &token);
 	hang_up(fixture, line, 2);
 	assert_true(goes_on(fixture, &token));
-	close(first);
-	close(owner);
 }
 
 /* A stranger, who knows no token or is not who the session belongs to; and the session itself. */
@@ -160,24 +155,22 @@ TEST(nobody_names_the_session_of_another, struct fixture *fixture)
 	assert_int_equal(show_token(fixture, other, &token), STATUS(NO_SESSION));
 	hang_up(fixture, other, 1);
 	assert_true(goes_on(fixture, &token));
-	close(owner);
 }
 
 /* Else one end could end a chain of sessions as long as somebody likes. */
 TEST(a_connection_that_claims_is_no_lifeline_any_more, struct fixture *fixture)
 {
 	struct token token;
-	int owner, line;
+	int line;
 
 	fixture_bank(fixture);
 	fixture_make(fixture, "other");
-	owner = be_owner(fixture, 5, &token);
+	be_owner(fixture, 5, &token);
 	line = have_lifeline(fixture, &token);
 	fixture_ask_claim_of(line, "other", 5, false);
 	fixture_done(fixture_reply(fixture, line));
 	hang_up(fixture, line, 1);
 	assert_true(goes_on(fixture, &token));
-	close(owner);
 }
 
 /* --- the thread that keeps them --- */

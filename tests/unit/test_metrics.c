@@ -122,8 +122,6 @@ TEST_WITH(events_of_a_store_are_counted, fixture_setup, teardown, struct fixture
 	expect(fixture, "perseas_control_request_seconds_count{request=\"claim\"} 3");
 	expect(fixture, "perseas_control_request_seconds_bucket{request=\"claim\",le=\"+Inf\"} 3");
 	expect(fixture, "perseas_connections 2");
-	close(first);
-	close(second);
 }
 
 /* While images are loaded nobody may look at them. */

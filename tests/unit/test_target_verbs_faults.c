@@ -283,7 +283,6 @@ TEST_WITH(who_needs_rdma_is_told_that_there_is_none, setup_bare, teardown, struc
 	fixture_greet(fixture, control);
 	assert_int_equal(ask_for_rdma(fixture, control, "bank", reason), STATUS(NO_RDMA));
 	assert_says(reason, "Unix socket");
-	close(control);
 }
 
 /* No device at all; none with the address; RDMA is switched off; its port is taken. */

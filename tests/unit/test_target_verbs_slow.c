@@ -167,7 +167,6 @@ static void memory_is_registered_beside_the_loop(void **state)
 	assert_int_equal(verbs_fake_alive().pds, 0);
 	assert_int_equal(atomic_load(&aside), 2);
 	assert_int_equal(atomic_load(&held), 0);
-	close(other);
 }
 
 /* The owner is told, and has its claim; it goes over tcp. */
@@ -216,7 +215,6 @@ static void who_hangs_up_gets_no_more_of_it(void **state)
 	fixture_done(reply);
 	/* The log's, and not the promise page's. */
 	assert_int_equal(verbs_fake_alive().mrs, 1);
-	close(other);
 }
 
 int main(void)

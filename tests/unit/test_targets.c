@@ -46,8 +46,6 @@ static void a_data_connection_writes_and_reads_the_image(void **state)
 	assert_true(fixture_receive(fixture, data, &answer, sizeof(answer)));
 	assert_int_equal(answer.status, PS_ANSWER_BAD_FRAME);
 	assert_true(fixture_ended(fixture, data));
-	close(data);
-	close(control);
 }
 
 /* Somebody else that the daemon has work for. */
@@ -112,8 +110,6 @@ static void a_commit_waits_for_one_of_the_others_at_most(void **state)
 		close(others[i].ends[0]);
 		close(others[i].ends[1]);
 	}
-	close(data);
-	close(control);
 }
 
 /* Tokens that never were, and of a session that a claim has ended. */
@@ -135,9 +131,6 @@ static void a_token_of_no_session_opens_nothing(void **state)
 	fixture_done(fixture_claim(fixture, second, 6));
 	data = fixture_tcp(fixture);
 	assert_int_equal(open_data(fixture, data, token).status, PS_ANSWER_BAD_TOKEN);
-	close(data);
-	close(first);
-	close(second);
 }
 
 /* An owner is fenced, another ends its control connection, a third opens a second data path. */
@@ -162,10 +155,6 @@ static void a_data_path_ends_with_its_session(void **state)
 	fixture_done(reply);
 	close(second);
 	assert_true(fixture_ended(fixture, data));
-	close(first);
-	close(old);
-	close(again);
-	close(data);
 }
 
 /* An owner asks for far more than it takes: 64 MiB, in reads of 32 KiB. */
@@ -196,8 +185,6 @@ static void reads_wait_for_their_reader(void **state)
 		assert_int_equal(answer.length, LENGTH);
 		assert_true(fixture_receive(fixture, data, bytes, LENGTH));
 	}
-	close(data);
-	close(control);
 }
 
 /* The length of the next reply, whose first bytes lie there still; signs of progress before it are
@@ -291,8 +278,6 @@ static void shared_memory_is_the_image_itself(void **state)
 	reply = fixture_reply(fixture, tcp);
 	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
 	fixture_done(reply);
-	close(tcp);
-	close(fd);
 }
 
 /* Takes a reply in with its descriptors, which stay open. */
@@ -473,8 +458,6 @@ static void what_goes_to_torn_memory_is_not_acknowledged(void **state)
 		snprintf(path, sizeof(path), "%s/memory/bank/log.1", fixture->directory);
 		assert_int_equal(truncate(path, 0), 0);
 	}
-	close(data);
-	close(fd);
 }
 
 static void stop_daemon(evutil_socket_t fd, short what, void *arg)
@@ -507,8 +490,6 @@ static void a_daemon_that_spins_still_stops(void **state)
 	                 (ssize_t)sizeof(answer));
 	assert_int_equal(answer.length, 8);
 	event_free(timer);
-	close(data);
-	close(control);
 }
 
 #define ENTRY(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)

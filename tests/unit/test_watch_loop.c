@@ -7,10 +7,8 @@
 #include "../../server/loop/connection.h"
 #include "../support/unit.h"
 
-#include <arpa/inet.h>
 #include <event2/event.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
@@ -27,23 +25,11 @@ static void ask_watch(int fd, const char *store, uint64_t epoch, bool live)
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_WATCH, &watch);
 }
 
-static int dial_from(struct fixture *fixture, const char *from)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = inet_addr(from) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	at.sin_port = htons(fixture->port);
-	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	return fd;
-}
-
 /* A connection of which the request waits by now, as the n-th one. */
 static int begin_watch(struct fixture *fixture, const char *from, uint64_t epoch, bool live,
                        unsigned n)
 {
-	int fd = dial_from(fixture, from);
+	int fd = fixture_tcp_from(fixture, from);
 
 	fixture_greet(fixture, fd);
 	ask_watch(fd, "bank", epoch, live);
@@ -107,8 +93,6 @@ TEST(an_owner_that_goes_or_comes_is_told_at_once, struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, next, 6));
 	expect_news(fixture, fd, 6, true);
 	expect_watchers(fixture, 0);
-	close(next);
-	close(fd);
 }
 
 /* Its time is over, and it has to wait all the same, since large messages are under way: what was
@@ -128,7 +112,6 @@ TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind, struct fixture *fix
 	assert_null(fixture->daemon->released);
 	fixture->daemon->held -= (size_t)1 << 30;
 	expect_news(fixture, fd, 5, false);
-	close(fd);
 }
 
 /* It was looked at before a claim, before another one's, and before the owner went. */
@@ -147,8 +130,6 @@ TEST(what_is_new_already_is_told_without_waiting, struct fixture *fixture)
 	expect_news(fixture, fd, 5, true);
 	ask_watch(fd, "none", 5, false);
 	expect_refusal(fixture, fd, STATUS(NO_STORE));
-	close(owner);
-	close(fd);
 }
 
 /* Its connection stays, but it says nothing: no event tells of that. */
@@ -161,8 +142,6 @@ TEST(an_owner_that_fell_silent_is_told, struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, owner, 5));
 	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
 	expect_news(fixture, fd, 5, false);
-	close(owner);
-	close(fd);
 }
 
 static Perseas__Reply *ask_move(struct fixture *fixture, int fd, uint64_t epoch, bool withdraw)
@@ -200,9 +179,6 @@ TEST(a_handover_is_told_at_once, struct fixture *fixture)
 	fixture_done(ask_move(fixture, other, 5, true));
 	ask_watch(fd, "bank", 5, true);
 	expect_watchers(fixture, 1);
-	close(owner);
-	close(other);
-	close(fd);
 }
 
 /* Nobody took the store from it meanwhile. */
@@ -220,8 +196,6 @@ TEST(an_owner_that_speaks_again_is_told, struct fixture *fixture)
 	expect_watchers(fixture, 1);
 	fixture_send(owner, &sign, sizeof(sign));
 	expect_news(fixture, fd, 5, true);
-	close(owner);
-	close(fd);
 }
 
 TEST(after_a_while_it_is_told_that_nothing_is_new, struct fixture *fixture)
@@ -237,7 +211,6 @@ TEST(after_a_while_it_is_told_that_nothing_is_new, struct fixture *fixture)
 	}
 	expect_news(fixture, fd, 0, false);
 	expect_watchers(fixture, 0);
-	close(fd);
 }
 
 /* Who has something to say again is answered sooner than others, and nobody later. */
@@ -256,7 +229,7 @@ TEST(who_asks_for_it_is_answered_sooner, struct fixture *fixture)
 		uint64_t until_ns;
 
 		watch.within_ms = within_ms[i];
-		fd = dial_from(fixture, "127.0.0.1");
+		fd = fixture_tcp_from(fixture, "127.0.0.1");
 		fixture_greet(fixture, fd);
 		fixture_ask(fd, PERSEAS__REQUEST__BODY_WATCH, &watch);
 		expect_watchers(fixture, 1);
@@ -286,10 +259,6 @@ TEST(who_goes_is_forgotten, struct fixture *fixture)
 	expect_news(fixture, fds[1], 1, true);
 	expect_news(fixture, fds[3], 1, true);
 	expect_news(fixture, fds[0], 1, true);
-	close(owner);
-	close(fds[0]);
-	close(fds[1]);
-	close(fds[3]);
 }
 
 /* One address takes all places, and two others come: the longest of the many is let go. */
@@ -315,11 +284,6 @@ TEST(a_full_table_lets_go_of_whoever_has_most, struct fixture *fixture)
 	expect_news(fixture, many[0], 1, true);
 	expect_news(fixture, many[2], 1, true);
 	expect_watchers(fixture, 0);
-	close(owner);
-	close(first);
-	close(last);
-	for (unsigned i = 0; i < 3; i++)
-		close(many[i]);
 }
 
 /* Its signs of life would wait behind it, and it would be taken for dead. */
@@ -331,7 +295,6 @@ TEST(an_owner_is_not_made_to_wait, struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, owner, 5));
 	ask_watch(owner, "bank", 5, true);
 	expect_news(fixture, owner, 5, true);
-	close(owner);
 }
 
 /* The answers come in the order of the requests, also when the one behind would not wait. */
@@ -351,9 +314,6 @@ TEST(what_is_asked_behind_it_waits_with_it, struct fixture *fixture)
 	reply = fixture_reply(fixture, fd);
 	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
 	fixture_done(reply);
-	close(owner);
-	close(other);
-	close(fd);
 }
 
 /* Rules come that allow no more to read: the news is not told. */
@@ -370,8 +330,6 @@ TEST(a_right_that_was_lost_is_missed, struct fixture *fixture)
 	ask_watch(fd, "bank", 5, true);
 	expect_refusal(fixture, fd, STATUS(DENIED));
 	assert_int_equal(fixture->daemon->watcher_count, 0);
-	close(owner);
-	close(fd);
 }
 
 TEST(a_store_that_is_dropped_is_told, struct fixture *fixture)
@@ -395,6 +353,4 @@ TEST(a_store_that_is_dropped_is_told, struct fixture *fixture)
 	fixture_done(reply);
 	fixture_done(told);
 	expect_refusal(fixture, fd, STATUS(NO_STORE));
-	close(other);
-	close(fd);
 }
