@@ -187,12 +187,11 @@ static const struct ps_option rows[] = {
 	          "then undo, data and slot are written one after the other." },
 	{ "rdma-flush", PS_OPTION_CHOICE, AT(rdma.flush), "on|off", "off", FILE_OR_LINE,
 	  .choices = "off|on",
-	  .help = "For images in persistent memory: RDMA writes count only when a read after "
-	          "them has come back." },
+	  .help = "RDMA writes count only when a read after them has come back, which pushes "
+	          "them out of the device's buffers." },
 	{ "memory-dir", PS_OPTION_PATH, AT(memory_dir), "DIR", "/dev/shm/perseas", FILE_OR_LINE,
 	  .help = "Keeps the images in DIR, which is new, empty or perseasd's own; no symbolic "
-	          "link is followed. It must lie in memory (tmpfs, ramfs) or on a file system "
-	          "with DAX." },
+	          "link is followed. It must lie in memory (tmpfs, ramfs)." },
 	{ "unsafe-memory-on-disk", PS_OPTION_CHOICE, AT(memory_on_disk), "on|off", "off",
 	  FILE_OR_LINE, .choices = "off|on",
 	  .help = "Allows --memory-dir on a disk, for experiments. What a power cut leaves "

@@ -32,7 +32,7 @@ struct rdma_options {
 	bool on;
 	unsigned port; /* 0: any that is free */
 	bool phased;   /* the network may reorder writes */
-	bool flush;    /* images lie in persistent memory */
+	bool flush;    /* RDMA writes count only after a read that follows them */
 };
 
 enum { HTTP_NAMES_MAX = 8, HTTP_NAME_MAX = 255 };

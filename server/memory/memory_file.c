@@ -371,7 +371,7 @@ static const uint8_t *file_boot(struct memory *memory)
 {
 	const struct memory_file *file = file_of(memory);
 
-	return file->place != PLACE_DAX && file->boot_known ? file->boot : NULL;
+	return file->boot_known ? file->boot : NULL;
 }
 
 /* An image without a boot was written before images had one: it is good where nothing outlasts a
@@ -380,8 +380,6 @@ static bool file_lasts(struct memory *memory, const uint8_t *boot)
 {
 	const struct memory_file *file = file_of(memory);
 
-	if (file->place == PLACE_DAX)
-		return true;
 	if (!boot || !file->boot_known)
 		return file->place == PLACE_MEMORY;
 	return memcmp(boot, file->boot, BOOT_ID_SIZE) == 0;
@@ -529,7 +527,7 @@ static void count_store(void *arg, const char *store)
 /* False: it is on a disk, and that was not asked for. */
 static bool place_fits(struct memory_file *file, const char *path, bool on_disk, const char **why)
 {
-	file->place = memory_place_of(file->directory.fd, file->directory.lock);
+	file->place = memory_place_of(file->directory.fd);
 	file->boot_known = memory_boot_id(file->boot);
 	if (file->place != PLACE_DISK || on_disk)
 		return true;

@@ -1,7 +1,9 @@
 /*
  * memory_place.c - asks the kernel what a directory lies on, how much room there is, and in which
  * boot of the host it is. memory_file.c calls it. It must not take a disk for memory: what was
- * written back before a power cut can be old, and would be served as the newest state.
+ * written back before a power cut can be old, and would be served as the newest state. Persistent
+ * memory (DAX) counts as a disk: no write of Perseas flushes the processor's caches, so a power cut
+ * can leave a commit slot without the data that it commits, on all mirrors at once.
  */
 #include "memory_place.h"
 
@@ -19,34 +21,27 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* A directory has no such attribute itself: it is asked of a file in it. */
-static bool is_dax(int file)
-{
-	struct statx st;
-
-	return statx(file, "", AT_EMPTY_PATH, STATX_TYPE, &st) == 0 &&
-	       (st.stx_attributes_mask & STATX_ATTR_DAX) && (st.stx_attributes & STATX_ATTR_DAX);
-}
-
-enum memory_place memory_place_of(int directory, int file)
+enum memory_place memory_place_of(int directory)
 {
 	struct statfs fs;
 
 	if (fstatfs(directory, &fs) == 0 &&
 	    (fs.f_type == TMPFS_MAGIC || fs.f_type == (__fsword_t)RAMFS_MAGIC))
 		return PLACE_MEMORY;
-	return is_dax(file) ? PLACE_DAX : PLACE_DISK;
+	return PLACE_DISK;
 }
 
 const char *memory_place_refusal(const char *path)
 {
 	static char text[PATH_MAX + 300];
 
-	snprintf(text, sizeof(text),
-	         "memory directory %s is neither in memory (tmpfs, ramfs) nor on a file system "
-	         "with DAX: after a power cut its images would come back old, and be taken for the "
-	         "newest; choose one in memory, as --memory-dir /dev/shm/perseas",
-	         path);
+	snprintf(
+		text, sizeof(text),
+		"memory directory %s is not in memory (tmpfs, ramfs): after a power cut a disk, or "
+		"persistent memory (DAX), would give back images that are old or torn, and they "
+		"would be taken for the newest; choose one in memory, as --memory-dir "
+		"/dev/shm/perseas",
+		path);
 	return text;
 }
 

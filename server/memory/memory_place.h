@@ -1,6 +1,6 @@
 /*
  * memory_place.h - what a memory directory lies on: memory that is gone after a restart of the
- * host, memory that outlasts it, or a disk; and how much room there is.
+ * host, or a disk; and how much room there is.
  */
 #ifndef PERSEAS_SERVER_MEMORY_PLACE_H
 #define PERSEAS_SERVER_MEMORY_PLACE_H
@@ -11,16 +11,14 @@
 
 enum memory_place {
 	PLACE_MEMORY, /* tmpfs, ramfs */
-	PLACE_DAX,    /* a file there is persistent memory itself */
-	PLACE_DISK    /* anything else: its files are written back when it pleases the kernel */
+	PLACE_DISK    /* anything else, file systems with DAX too: may come back old or torn */
 };
 
 enum { BOOT_ID_SIZE = 16 };
 
 #define MEMORY_ROOM_LEAST ((uint64_t)1 << 20) /* bytes; with less it is as good as full */
 
-/* Of a directory and a file in it. */
-enum memory_place memory_place_of(int directory, int file);
+enum memory_place memory_place_of(int directory);
 
 /* Why a directory on a disk is refused; until it is asked for again. */
 const char *memory_place_refusal(const char *path);

@@ -1,6 +1,6 @@
 /*
  * memory.h - where images lie: the seam between the store logic and files. memory_file.c is
- * the real one (a directory on tmpfs, or on a DAX file system); tests bring one of their
+ * the real one (a directory on tmpfs); tests bring one of their
  * own.
  *
  * A store is a folder of named pieces: "header", and for generation g "log.g", "promise.g" and
@@ -56,8 +56,7 @@ struct memory_ops {
 	 * true until it is given again. A piece that was made longer meanwhile has its own size
 	 * again then. NULL: as MEMORY_UNKNOWN. */
 	enum memory_whose (*whose)(struct memory *memory, const struct piece *piece);
-	/* What was written to it outlasts what its file outlasts: on a DAX file system, the host.
-	 * NULL: nothing to do. */
+	/* Writes the piece back to what its file lies on. NULL: nothing to do. */
 	int (*flush)(struct memory *memory, const struct piece *piece);
 	/* Removes it by name; other processes may still have it mapped. Without one: 0. -STATUS_IO,
 	 * and errno says more: it may still be there. */
@@ -83,8 +82,7 @@ struct memory_ops {
 	/* What is there of the store is kept under a name that is never looked at again, which
 	 * `where` tells. */
 	int (*set_aside)(struct memory *memory, const char *store, char *where, size_t size);
-	/* The id of the boot of this host, PS_ID_SIZE bytes; NULL: what is there outlasts a boot,
-	 * or it is not known. */
+	/* The id of the boot of this host, PS_ID_SIZE bytes. NULL: not known. */
 	const uint8_t *(*boot)(struct memory *memory);
 	/* Is what was written in that boot (NULL: it is not known in which) as it was then? Not
 	 * where it may have been written back to a disk and come back old. */
@@ -119,7 +117,7 @@ struct memory {
 };
 
 /* Images as files below `directory`, which is made when missing and locked against a second
- * daemon. limit in bytes, 0: none. It must lie in memory, or with DAX; on_disk: a disk will do, for
+ * daemon. limit in bytes, 0: none. It must lie in memory; on_disk: a disk will do, for
  * experiments. NULL on failure; *why (static or until the next call) says. */
 struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_disk,
                                const char **why);

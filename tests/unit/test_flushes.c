@@ -221,7 +221,7 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* A promise that a mirror gave must not be forgotten with the host: on DAX it is kept. */
+/* A crash of the host must not leave half of a header where a whole one was. */
 TEST(a_header_is_durable_when_it_is_replaced, struct place *place)
 {
 	struct memory *memory = place->memory;

@@ -118,11 +118,9 @@ void ps_check_memory_dir(const struct ps_host *host, struct ps_finding *finding)
 	               ps_host_exists(host, "%s", dir) ? "" : " is not there yet, and", mount.type,
 	               has_option(&mount, "noexec") ? " (noexec, which does no harm)" : "");
 	if (strcmp(mount.type, "tmpfs") != 0 && strcmp(mount.type, "ramfs") != 0) {
-		const bool dax = has_option(&mount, "dax") || has_option(&mount, "dax=always");
-
-		ps_finding_fault(finding, dax ? PS_HEALTH_WARNING : PS_HEALTH_FAIL,
-		                 "perseasd starts there only where files are DAX: what a "
-		                 "disk has after a power cut may be old. Choose a "
+		ps_finding_fault(finding, PS_HEALTH_FAIL,
+		                 "perseasd does not start there: what a disk, or persistent "
+		                 "memory (DAX), has after a power cut may be old. Choose a "
 		                 "directory on a tmpfs, as --memory-dir "
 		                 "/dev/shm/perseas");
 	}
