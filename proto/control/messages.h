@@ -111,7 +111,7 @@ MESSAGE(watch, WATCH, Watch, watch, WATCH,
 	store_watch(call->stores, body, reply, call->why))
 MESSAGE(move, MOVE, Move, move, MOVE,
 	ps_move_fault(body), NULL,
-	RIGHT_OWN, body->store, IN_TURN, INFO,
+	RIGHT_OWN | RIGHT_RECOVER, body->store, IN_TURN, INFO,
 	store_move(call->stores, body, call->why))
 MESSAGE(host, HOST, Host, host, HOST,
 	NULL, text_valid(body->version, TEXT_MAX) ? ps_host_reply_fault(body) : bad_version,

@@ -10,7 +10,7 @@ from drill import EMULATED, SECONDS, wait_for
 
 # The fields of Request.
 STATUS, CREATE, SETTLE, ABANDON, CLAIM, REBUILD = 2, 3, 4, 5, 6, 11
-DIGEST, READ, ORDER, DROP, SPILL = 16, 17, 18, 19, 20
+DIGEST, READ, ORDER, DROP, SPILL, MOVE = 16, 17, 18, 19, 20, 22
 DENIED, LIMIT, NO_MEMORY = 13, 11, 7                    # Status
 RIGHTS = ("create", "own", "read", "recover", "admin")
 
@@ -120,6 +120,11 @@ def _rebuild(store):
                       wire.field(3, some_id()) + wire.field(5, 1))
 
 
+def _move(store):
+    return wire.field(MOVE, wire.field(1, store) + wire.field(2, some_id()) + wire.field(4, 1) +
+                      wire.field(5, b"mark") + wire.field(6, "beta") + wire.field(7, 60000))
+
+
 def all_but(somebody, right):
     """The rule that gives him every other right."""
     return "allow %s %s" % (somebody.name, ",".join(each for each in RIGHTS if each != right))
@@ -136,9 +141,10 @@ def requests(store, shared):
         "create": [wire.field(CREATE, made + wire.field(3, some_id()) + wire.field(4, 4096) +
                               wire.field(5, _roster())),
                    wire.field(SETTLE, made), wire.field(ABANDON, made)],
-        "own": [_claim(store, False, shared), _claim(store, True, shared), _rebuild(store)],
+        "own": [_claim(store, False, shared), _claim(store, True, shared), _rebuild(store),
+                _move(store)],
         "read": [wire.field(STATUS, name), wire.field(DIGEST, part), wire.field(READ, part)],
-        "recover": [_claim(store, True, shared)],
+        "recover": [_claim(store, True, shared), _move(store)],
         "admin": [wire.field(ORDER, name + wire.field(2, order)), wire.field(DROP, name),
                   wire.field(DROP, made + wire.field(3, some_id())), wire.field(SPILL, b"")],
     }

@@ -21,6 +21,7 @@ from binding import Standby
 from drill import (BUILD, FABRICS, FAILURE, HERE, NO, OK, PARTLY, PATIENCE, SECONDS, USAGE,
                    WITH_TLS, fill, mirror_list, run_command, status_of, wait_for)
 from relay import Relay
+from rules import Rules
 from sentinel import attempt
 from teller import LOG, TELLER, Page, until
 from test_run import LIVES, OWNS, RUNS, run  # noqa: F401
@@ -292,6 +293,26 @@ def test_a_store_without_an_owner_is_not_handed_over(bank):
     assert done.status == NO and "has no live owner, so there is nothing to hand over" in done.err
     done = run_command("move", "vault", mirror_list(daemons), "beta")
     assert done.status == NO and "no mirror has a store 'vault'" in done.err
+
+
+def test_who_may_not_recover_does_not_end_an_owner(bank, node, tmp_path):
+    """With own and read a client waits as a standby. It may not have the store handed over to
+    itself, which would be a takeover without the right to one."""
+    owner = "allow uid:%d all" % os.geteuid()
+    rules = Rules(tmp_path / "access", owner, "allow anonymous own,read")
+    daemons = bank("shm", rules.options)
+    alpha = node("alpha", daemons)
+    alpha.wait_serving()
+    others = ",".join(each.mirror.tcp for each in daemons)
+    beta = node("beta", others)
+    beta.wait_said(LIVES)
+    expect_unmoved(run_command("move", "bank", others, "beta"), NO,
+                   'anonymous lacks the right "recover" on store bank', alpha)
+    assert RUNS not in beta.run.said()
+    for each in daemons:
+        assert rules.put(each, owner, "allow anonymous own,read,recover")
+    assert run_command("move", "bank", others, "beta").status == OK
+    beta.wait_said(OWNS)
 
 
 def test_a_second_move_waits_for_the_first(bank, node):
