@@ -387,6 +387,8 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		          "perseasd %s has started and keeps %llu bytes of images in %s",
 		          PERSEAS_VERSION, (unsigned long long)memory->ops->used(memory),
 		          config->memory_dir);
+		/* Processes may still have memory that an earlier daemon gave them. */
+		daemon_watch_excess(daemon);
 		ret = serve_until_signal(daemon, config, rules);
 	}
 	if (ret == 0) {

@@ -299,8 +299,10 @@ static int finish_request(struct connection *connection)
 {
 	if (connection->handled < 0)
 		return -1;
-	if (connection->output.fd_count > 0)
+	if (connection->output.fd_count > 0) {
 		connection->session.fabric = target_shm.name;
+		daemon_watch_excess(connection->daemon);
+	}
 	note_reply(connection, &connection->output, daemon_now_ns() - connection->began_ns);
 	/* It could say nothing that would have been read while its request waited, or was worked
 	 * on: its silence begins with the answer. */

@@ -160,7 +160,9 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 		daemon->last = event_new(daemon->base, -1, 0, on_last, daemon);
 	if (daemon->base)
 		daemon->flush = evtimer_new(daemon->base, on_flush, daemon);
-	if (!daemon->last || !daemon->flush || daemon_open_jobs(daemon) < 0) {
+	if (!daemon->last || !daemon->flush || daemon_open_excess(daemon) < 0 ||
+	    daemon_open_jobs(daemon) < 0) {
+		daemon_close_excess(daemon);
 		if (daemon->flush)
 			event_free(daemon->flush);
 		if (daemon->last)
@@ -210,6 +212,7 @@ void daemon_free(struct daemon *daemon)
 	stores_on_news(daemon->stores, NULL, NULL);
 	lanes_close(daemon);
 	daemon_close_jobs(daemon);
+	daemon_close_excess(daemon);
 	log_on_stall(NULL, NULL);
 	event_free(daemon->flush);
 	event_free(daemon->last);

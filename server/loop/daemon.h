@@ -26,6 +26,7 @@
 #include "counters.h"
 #include "crowd.h"
 #include "lanes.h"
+#include "../host/jobs.h"
 #include "../host/log.h"
 #include "../store/target.h"
 
@@ -97,6 +98,8 @@ struct daemon {
 	const struct connection *released;        /* waited longest, and goes on now; or NULL */
 	const struct job *alone;                  /* that no request may begin beside; NULL: none */
 	struct event *deferred;                   /* to come when no job is under way; NULL: none */
+	struct event *second;                     /* looks for owners that exceed their share */
+	struct job excess;                        /* cuts them off */
 	struct connection *watchers, **watchers_last; /* that wait for news, in their order */
 	unsigned watcher_count, watchers_max;         /* as WATCHERS_MAX */
 	uint64_t watch_ns;                            /* as PS_WATCH_MS */
@@ -159,6 +162,13 @@ void daemon_alone(struct daemon *daemon, struct job *job);
 /* For what must not come between the steps of a request, such as other rules. True: something is
  * worked on; nothing else begins until it is over, and then the event comes. */
 bool daemon_defer(struct daemon *daemon, struct event *event);
+
+/* excess_loop.c. -1: out of memory. */
+int daemon_open_excess(struct daemon *daemon);
+void daemon_close_excess(struct daemon *daemon);
+/* Memory is shared: has the loop look every second, as long as it is, whether an owner takes more
+ * than its share. */
+void daemon_watch_excess(struct daemon *daemon);
 
 /* Has the loop look at what waits; for any thread. */
 void daemon_wake(const struct daemon *daemon);

@@ -4,6 +4,7 @@
  */
 #include "leftover.h"
 
+#include "../../proto/image/layout.h"
 #include "../host/jobs.h"
 #include "piece_file.h"
 
@@ -22,7 +23,8 @@ struct leftover {
 	struct leftover **list;
 	char store[128];
 	int fd;
-	bool going; /* nobody else has it, and it is being closed */
+	uint64_t size; /* of the piece */
+	bool going;    /* nobody else has it, and it is being closed */
 	uint64_t bytes;
 	struct job job;
 };
@@ -43,7 +45,7 @@ uint64_t leftover_blocks(int fd)
 	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
 }
 
-bool leftover_note(struct leftover **list, const char *store, int fd)
+bool leftover_note(struct leftover **list, const char *store, int fd, uint64_t size)
 {
 	struct leftover *leftover = is_in_use(fd) ? calloc(1, sizeof(*leftover)) : NULL;
 
@@ -51,6 +53,7 @@ bool leftover_note(struct leftover **list, const char *store, int fd)
 		return false;
 	snprintf(leftover->store, sizeof(leftover->store), "%s", store);
 	leftover->fd = fd;
+	leftover->size = size;
 	leftover->list = list;
 	leftover->next = *list;
 	*list = leftover;
@@ -109,6 +112,49 @@ uint64_t leftover_sum(struct leftover **list, const char *store)
 		bytes += leftover->going ? leftover->bytes : leftover_blocks(leftover->fd);
 	}
 	return bytes;
+}
+
+static uint64_t excess_of(const struct leftover *leftover)
+{
+	const uint64_t taken = leftover->going ? 0 : leftover_blocks(leftover->fd);
+	const uint64_t own = (leftover->size + PS_PAGE - 1) / PS_PAGE * PS_PAGE;
+
+	return taken > own ? taken - own : 0;
+}
+
+uint64_t leftover_excess(const struct leftover *list)
+{
+	uint64_t bytes = 0;
+
+	for (; list; list = list->next)
+		bytes += excess_of(list);
+	return bytes;
+}
+
+static const struct leftover *first_exceeded(const struct leftover *list)
+{
+	while (list && excess_of(list) == 0)
+		list = list->next;
+	return list;
+}
+
+/* The list may be another one after each trim, and what was trimmed be closed. A file that grows
+ * again at once does not keep this going for ever. */
+void leftover_trim(struct leftover *const *list)
+{
+	unsigned most = 0;
+
+	for (const struct leftover *each = *list; each; each = each->next)
+		most++;
+	for (; most > 0; most--) {
+		const struct leftover *exceeded = first_exceeded(*list);
+		const int fd = exceeded ? fcntl(exceeded->fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+		if (fd < 0)
+			return;
+		(void)piece_file_trim(fd, exceeded->size);
+		close(fd);
+	}
 }
 
 /* The list may be another one after each that goes. */

@@ -10,6 +10,7 @@
 #include "memory_folder.h"
 #include "memory_place.h"
 #include "piece_file.h"
+#include "reservations.h"
 #include "small_file.h"
 #include "../store/status.h"
 
@@ -24,7 +25,6 @@
 #include <string.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,6 +40,7 @@ struct memory_file {
 	const char *advice;      /* what leaves the least room, for people; or NULL */
 	enum memory_place place;
 	struct leftover *leftovers;
+	struct reservation *reservations;
 	bool boot_known;
 	uint8_t boot[BOOT_ID_SIZE]; /* of this host */
 };
@@ -51,19 +52,23 @@ static struct memory_file *file_of(struct memory *memory)
 
 static uint64_t bytes_used(struct memory_file *file)
 {
-	return file->used + leftover_sum(&file->leftovers, NULL);
+	return file->used + reservations_excess(file->reservations) +
+	       leftover_sum(&file->leftovers, NULL);
 }
 
 /* 0, or an errno: it is still there. */
 static int unlink_piece(struct memory_file *file, const char *store, int folder, const char *name)
 {
-	const uint64_t size = piece_file_size(folder, name);
 	const int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	const uint64_t size = fd >= 0 ? reservation_size(file->reservations, fd)
+	                              : piece_file_size(folder, name);
 	const int error = unlinkat(folder, name, 0) < 0 ? errno : 0;
 
-	if (!error)
+	if (!error) {
 		file->used -= size < file->used ? size : file->used;
-	if (fd >= 0 && !leftover_note(&file->leftovers, store, fd))
+		reservation_end(&file->reservations, fd);
+	}
+	if (fd >= 0 && !leftover_note(&file->leftovers, store, fd, size))
 		piece_file_release(fd, size);
 	return error == ENOENT ? 0 : error;
 }
@@ -121,9 +126,11 @@ static int make_in(struct memory_file *file, const char *store, int folder, cons
 	/* Before it is there: others may be making pieces at the same time. */
 	file->used += size;
 	error = reserve_file(file, fd, size);
+	error = error ? error : reservation_note(&file->reservations, fd, size);
 	ret = error ? file_status(error) : piece_file_take(folder, name, fd, size, piece);
 	if (ret) {
 		error = error ? error : errno;
+		reservation_end(&file->reservations, fd);
 		close(fd);
 		piece_file_unlink(folder, name, size);
 		file->used -= size;
@@ -161,10 +168,14 @@ static int open_in(struct memory_file *file, int folder, const char *name, struc
 	}
 	/* A file with holes (a copy made by hand) gets its memory now, or is refused. */
 	size = (uint64_t)st.st_size;
-	ret = fill_up(file, fd, size) ? -STATUS(NO_MEMORY)
-	                              : piece_file_take(folder, name, fd, size, piece);
-	if (ret)
+	ret = piece_file_trim(fd, size) || fill_up(file, fd, size) ||
+	                      reservation_note(&file->reservations, fd, size)
+	              ? -STATUS(NO_MEMORY)
+	              : piece_file_take(folder, name, fd, size, piece);
+	if (ret) {
+		reservation_close(file->reservations, fd);
 		close(fd);
+	}
 	return ret;
 }
 
@@ -185,9 +196,9 @@ static int file_open(struct memory *memory, const char *store, const char *name,
 
 static void file_close(struct memory *memory, struct piece *piece)
 {
-	(void)memory;
 	if (!piece->base)
 		return;
+	reservation_close(file_of(memory)->reservations, piece->fd);
 	ps_guard_free(piece->guard);
 	piece_file_unmap(piece->base, piece->size, piece->fd);
 	if (piece->fd_readonly >= 0)
@@ -223,7 +234,7 @@ static enum memory_whose regain_piece(struct memory_file *file, const struct pie
 	    (uint64_t)st.st_size < piece->size)
 		return MEMORY_CUT;
 	if (piece_file_trim(piece->fd, piece->size) ||
-	    ((uint64_t)st.st_blocks * 512 < piece->size && fill_up(file, piece->fd, piece->size)))
+	    (leftover_blocks(piece->fd) < piece->size && fill_up(file, piece->fd, piece->size)))
 		return MEMORY_CUT;
 	return MEMORY_ALONE;
 }
@@ -390,10 +401,21 @@ static uint64_t file_used(struct memory *memory)
 	return bytes_used(file_of(memory));
 }
 
-static uint64_t file_taken(struct memory *memory, const struct piece *piece)
+static uint64_t file_beyond(struct memory *memory, const struct piece *piece)
 {
-	(void)memory;
-	return leftover_blocks(piece->fd);
+	return reservation_excess(file_of(memory)->reservations, piece->fd);
+}
+
+static uint64_t file_excess(struct memory *memory)
+{
+	return reservations_excess(file_of(memory)->reservations) +
+	       leftover_excess(file_of(memory)->leftovers);
+}
+
+static void file_trim(struct memory *memory)
+{
+	reservations_trim(&file_of(memory)->reservations);
+	leftover_trim(&file_of(memory)->leftovers);
 }
 
 static uint64_t file_kept(struct memory *memory, const char *store)
@@ -448,29 +470,10 @@ static bool file_reaches_owners(struct memory *memory)
 	return file_of(memory)->barrier;
 }
 
-static bool barrier_works(void)
-{
-	long commands = syscall(__NR_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-
-	return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) &&
-	       syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
-}
-
 static void file_random(struct memory *memory, void *bytes, size_t len)
 {
-	uint8_t *to = bytes;
-
 	(void)memory;
-	while (len > 0) {
-		ssize_t n = getrandom(to, len, 0);
-
-		if (n < 0 && errno != EINTR)
-			abort(); /* a token that can be guessed would be worse */
-		if (n <= 0)
-			continue;
-		to += n;
-		len -= (size_t)n;
-	}
+	memory_random(bytes, len);
 }
 
 static const struct memory_ops file_ops = {
@@ -491,7 +494,9 @@ static const struct memory_ops file_ops = {
 	.boot = file_boot,
 	.lasts = file_lasts,
 	.used = file_used,
-	.taken = file_taken,
+	.beyond = file_beyond,
+	.excess = file_excess,
+	.trim = file_trim,
 	.kept = file_kept,
 	.limit = file_limit,
 	.room = file_room,
@@ -560,7 +565,7 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
 	file->directory.fd = file->directory.lock = -1;
 	descriptors_init(&file->descriptors);
 	file->limit = limit;
-	file->barrier = barrier_works();
+	file->barrier = memory_barrier_works();
 	if (open_directory(file, directory, on_disk, why) < 0) {
 		memory_file_free(&file->memory);
 		return NULL;
@@ -586,6 +591,7 @@ void memory_file_free(struct memory *memory)
 	if (!memory)
 		return;
 	leftover_forget(&file_of(memory)->leftovers);
+	reservations_forget(&file_of(memory)->reservations);
 	descriptors_give(&file_of(memory)->descriptors);
 	directory_close(&file_of(memory)->directory);
 	free(file_of(memory));

@@ -14,10 +14,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/membarrier.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -142,4 +146,28 @@ bool memory_boot_id(uint8_t id[BOOT_ID_SIZE])
 		close(fd);
 	text[len > 0 ? strcspn(text, "\n") : 0] = '\0';
 	return memory_boot_parse(text, id);
+}
+
+bool memory_barrier_works(void)
+{
+	long commands = syscall(__NR_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+	return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) &&
+	       syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+void memory_random(void *bytes, size_t len)
+{
+	uint8_t *to = bytes;
+
+	while (len > 0) {
+		ssize_t n = getrandom(to, len, 0);
+
+		if (n < 0 && errno != EINTR)
+			abort(); /* a token that can be guessed would be worse */
+		if (n <= 0)
+			continue;
+		to += n;
+		len -= n;
+	}
 }

@@ -160,8 +160,11 @@ int piece_file_trim(int fd, uint64_t size)
 
 	if (fstat(fd, &st) < 0)
 		return errno;
-	if ((uint64_t)st.st_size > size)
-		job_aside((uint64_t)st.st_blocks * 512, run_trim, &work);
+	if ((uint64_t)st.st_size < size)
+		work.size = (uint64_t)st.st_size;
+	/* Blocks beyond the end of a file (FALLOC_FL_KEEP_SIZE) do not show in its size, nor in
+	 * their number, where it has holes. */
+	job_aside((uint64_t)st.st_blocks * 512, run_trim, &work);
 	return work.error;
 }
 

@@ -18,8 +18,8 @@ uint64_t piece_file_size(int folder, const char *name);
 int piece_file_reserve(int fd, uint64_t size, _Atomic uint64_t *taking);
 /* Maps it: the piece has the descriptor then. -STATUS_…, and errno says more. */
 int piece_file_take(int folder, const char *name, int fd, uint64_t size, struct piece *piece);
-/* Cuts off what is behind `size`: an owner that has the file may have made it longer, and that is
- * nobody's. 0 or an errno. */
+/* Cuts off what is behind `size`, blocks beyond the file's end too: an owner that has the file may
+ * have made it longer, and that is nobody's. 0 or an errno. */
 int piece_file_trim(int fd, uint64_t size);
 /* Trims, unmaps and closes. */
 void piece_file_unmap(void *base, uint64_t size, int fd);

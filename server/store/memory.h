@@ -87,13 +87,20 @@ struct memory_ops {
 	/* Is what was written in that boot (NULL: it is not known in which) as it was then? Not
 	 * where it may have been written back to a disk and come back old. */
 	bool (*lasts)(struct memory *memory, const uint8_t *boot);
-	/* Bytes of all pieces that are there, and of those that were removed and others have. */
+	/* Bytes of all pieces that are there, with what they take beyond what was reserved for
+	 * them, and of those that were removed and others have. */
 	uint64_t (*used)(struct memory *memory);
-	/* Bytes that the file of an open piece takes: an owner that has it can have made it longer.
-	 * NULL: its size. */
-	uint64_t (*taken)(struct memory *memory, const struct piece *piece);
-	/* Bytes of pieces of the store that were removed, but that another process still has.
-	 * NULL: nobody can. */
+	/* Bytes that an open piece takes beyond what was reserved for it: an owner that has its
+	 * file can have made it longer, or have blocks beyond its end. NULL: nobody can. */
+	uint64_t (*beyond)(struct memory *memory, const struct piece *piece);
+	/* The sum of these, and of what removed pieces that others have take beyond their sizes.
+	 * NULL: 0. */
+	uint64_t (*excess)(struct memory *memory);
+	/* Gives the excess back. A process that has a file may take it again at once. The turn may
+	 * be given up meanwhile. NULL: there is nothing to give back. */
+	void (*trim)(struct memory *memory);
+	/* Bytes of pieces of the store (NULL: of all stores) that were removed, but that another
+	 * process still has. NULL: nobody can. */
 	uint64_t (*kept)(struct memory *memory, const char *store);
 	uint64_t (*limit)(struct memory *memory); /* 0: none */
 	/* Bytes that make() can still take: of the limit, and of what the file system, the host and

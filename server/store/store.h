@@ -112,6 +112,7 @@ enum store_event {
 	STORE_CREATED,
 	STORE_CLAIMED,       /* by the session's owner, or made anew by it */
 	STORE_FENCED,        /* the session loses it to another's claim */
+	STORE_EXCEEDED,      /* the session loses it: it took more memory than its share */
 	STORE_SESSION_OVER,  /* follows each of the two, in the end */
 	STORE_RESYNC_BEGUN,  /* the image is about to be changed in place */
 	STORE_REBUILD_BEGUN, /* an image is made beside, or anew */
@@ -164,6 +165,16 @@ void stores_set_clock(struct stores *stores, uint64_t (*now_ns)(void));
  * else may change a store meanwhile. Returns how many were.
  */
 unsigned stores_set_access(struct stores *stores, const struct access *access);
+/*
+ * Cuts off sessions that took more memory than was reserved for their images, while their creator's
+ * quota or the limit of the mirror is exceeded, as stores_set_access() does; gives back what all
+ * files take beyond that. Returns how many sessions were cut.
+ */
+unsigned stores_cut_excess(struct stores *stores);
+/* Bytes that files take beyond what was reserved for them. */
+uint64_t stores_excess(const struct stores *stores);
+/* Has any process been given memory of an image, as far as is known? */
+bool stores_share_memory(const struct stores *stores);
 const struct access *stores_access(const struct stores *stores);
 /* A request for the store of that name is worked on by this thread's job from now on, or no
  * longer. */

@@ -427,3 +427,40 @@ unsigned stores_set_access(struct stores *stores, const struct access *access)
 		}
 	return cut;
 }
+
+unsigned stores_cut_excess(struct stores *stores)
+{
+	struct memory *memory = stores->memory;
+	unsigned cut = 0;
+
+	for (struct store *store = stores->first; store; store = store->next)
+		store->exceeds = store->session && quota_exceeded(store);
+	/* First, so that there is room for copies. */
+	if (memory->ops->trim)
+		memory->ops->trim(memory);
+	for (struct store *store = stores->first; store; store = store->next) {
+		if (!store->exceeds || !store->session)
+			continue;
+		store_tell(store, STORE_EXCEEDED, store->session, store->session->epoch, 0);
+		revoke_claim(store);
+		cut++;
+	}
+	return cut;
+}
+
+uint64_t stores_excess(const struct stores *stores)
+{
+	struct memory *memory = stores->memory;
+
+	return memory->ops->excess ? memory->ops->excess(memory) : 0;
+}
+
+bool stores_share_memory(const struct stores *stores)
+{
+	struct memory *memory = stores->memory;
+
+	for (const struct store *store = stores->first; store; store = store->next)
+		if (store->header && (store->header->shared || store->header->sharer[0]))
+			return true;
+	return memory->ops->kept && memory->ops->kept(memory, NULL) > 0;
+}

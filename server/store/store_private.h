@@ -61,6 +61,7 @@ struct store {
 	char damage[240];        /* why the image is refused, "" when it is sound */
 	bool later;              /* refused since a later version wrote it: it stays as it is */
 	bool on_disk;            /* with `later`: it is a spill, and memory has nothing of it */
+	bool exceeds;            /* its owner is about to be cut off: it took more than its share */
 	bool spilled;            /* what has the name of its spill is of this image, and no other */
 	struct image image;
 	Perseas__Header *beside_header; /* of an unfinished rebuild, else NULL */
@@ -271,6 +272,9 @@ int quota_grow(const struct store *store, bool beside, uint64_t bytes, struct wh
 /* May the image be copied away from an owner that keeps it? The image itself does not count: a
  * takeover is possible also where it is all that the quota allows, but not again and again. */
 int quota_copy(const struct store *store, struct why *why);
+/* Do the files of the store take more than was reserved for them, and are its creator's quota, or
+ * the limit of the mirror, exceeded? */
+bool quota_exceeded(const struct store *store);
 /* May the session hold the store, beside what its identity holds? */
 int quota_claim(const struct session *session, const struct store *store, struct why *why);
 

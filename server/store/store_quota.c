@@ -8,22 +8,28 @@
 
 #include <string.h>
 
+/* Bytes that the image takes beyond what was reserved for it. */
+static uint64_t bytes_beyond(const struct store *store, const struct image *image)
+{
+	struct memory *memory = store->stores->memory;
+	uint64_t beyond = 0;
+
+	for (uint32_t region = 0; memory->ops->beyond && region < PS_REGIONS_MAX; region++)
+		if (image->regions[region].base)
+			beyond += memory->ops->beyond(memory, &image->regions[region]);
+	return beyond;
+}
+
 /* What the header says, or what there is where that is more. */
 static uint64_t bytes_of(const struct store *store, const struct image *image,
                          const Perseas__Header *header)
 {
-	struct memory *memory = store->stores->memory;
 	uint64_t told = header ? ps_header_bytes(header) : 0, taken = 0;
 
-	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++) {
-		const struct piece *piece = &image->regions[region];
-		uint64_t now;
-
-		if (!piece->base || region == PS_REGION_PROMISE)
-			continue;
-		now = memory->ops->taken ? memory->ops->taken(memory, piece) : piece->size;
-		taken += now > piece->size ? now : piece->size;
-	}
+	for (uint32_t region = 0; region < PS_REGIONS_MAX; region++)
+		if (image->regions[region].base && region != PS_REGION_PROMISE)
+			taken += image->regions[region].size;
+	taken += bytes_beyond(store, image);
 	return taken > told ? taken : told;
 }
 
@@ -106,6 +112,18 @@ int quota_grow(const struct store *store, bool beside, uint64_t bytes, struct wh
 int quota_copy(const struct store *store, struct why *why)
 {
 	return check_store(store, ps_header_bytes(store->header), why);
+}
+
+bool quota_exceeded(const struct store *store)
+{
+	struct memory *memory = store->stores->memory;
+	const uint64_t limit = memory->ops->limit(memory);
+	struct why why;
+
+	if (bytes_beyond(store, &store->image) + bytes_beyond(store, &store->beside) == 0)
+		return false;
+	return (limit && memory->ops->used(memory) > limit) ||
+	       quota_grow(store, false, bytes_of(store, &store->image, store->header), &why) != 0;
 }
 
 /* A session that holds a store already, or takes one from its owner, needs no other place. */

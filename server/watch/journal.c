@@ -26,6 +26,12 @@ void journal_tell(void *arg, const struct store_news *news)
 		          "store %s: %s is fenced by a claim with epoch %llu", news->store, peer,
 		          epoch);
 		break;
+	case STORE_EXCEEDED:
+		log_event(LOG_LEVEL_WARNING, "share-exceeded", &about,
+		          "store %s: %s took more memory than was reserved for the store, and is "
+		          "cut off; the memory is given back, and the image stays",
+		          news->store, peer);
+		break;
 	case STORE_SESSION_OVER:
 		log_event(LOG_LEVEL_INFO, "session-over", &about,
 		          "store %s: the session of %s, epoch %llu, is over", news->store, peer,

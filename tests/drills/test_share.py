@@ -1,5 +1,6 @@
 """Shared memory as a border: what a user does with memory that a mirror gave him harms his own
 store at most."""
+import ctypes
 import os
 import socket
 import threading
@@ -7,9 +8,9 @@ import threading
 import pytest
 
 import wire
-from drill import run_command
+from drill import NO, OK, run_command
 from rules import Rules, open_to_all, user
-from teller import LOG, tellers  # noqa: F401
+from teller import LOG, tellers, until  # noqa: F401
 from watching import Watch, options
 
 ME = "uid:%d" % os.geteuid()
@@ -202,3 +203,37 @@ def test_without_the_right_to_share_it_goes_over_the_socket(mirror, rules, telle
     assert rules.put(mirror, "allow %s create,own,read,recover" % ME)   # which cuts it
     desk.run(50)
     assert str(mirror.memory) not in open("/proc/%d/maps" % desk.pid).read()
+
+
+def blocks(folder):
+    """Bytes that all files below the folder take."""
+    return sum(each.stat().st_blocks * 512 for each in folder.rglob("*"))
+
+
+@pytest.mark.root("comes as another user")
+@pytest.mark.parametrize("keep_size", (False, True), ids=("longer", "beyond the end"))
+def test_whoever_takes_more_than_his_share_is_cut_off(keep_size, mirrors, rules, tellers, tmp_path):
+    """Under a limit for all he makes a file longer, or has blocks beyond its end: another owner
+    gets its memory within a second or two, and who exceeded it has lost the store, which stays."""
+    daemon, = mirrors(1, "shm", (*rules.options, "--unix-mode", "666", "--max-memory", "8M"))
+    open_to_all(daemon)
+    desk = tellers.desk()
+    desk.open("his", [daemon], "create", "log=65536")
+    desk.ask("map", "a", 1 << 20)
+    desk.ask("publish")
+    desk.transaction("a", 0, 4096, 5)
+    desk.ask("close")
+    him = Neighbour(daemon, HIM)
+    assert him.claim("his", 1 << 16) == wire.STATUS_OK
+    before = blocks(daemon.memory)
+    assert before < 4 << 20
+    assert ctypes.CDLL(None).fallocate(him.fds[-1], int(keep_size), ctypes.c_long(0),
+                                       ctypes.c_long(64 << 20)) == 0
+    done = run_command("create", "other", "--log-size", "1M", mirrors=[daemon])
+    assert done.status == NO and "used, limit 8388608" in done.err, done
+    assert int(done.err.partition("(")[2].split()[0]) > 64 << 20
+    until(lambda: "took more memory than was reserved" in daemon.log(), "the cut")
+    until(lambda: blocks(daemon.memory) < 4 << 20, "memory that is given back")
+    assert run_command("create", "other", "--log-size", "1M", mirrors=[daemon]).status == OK
+    assert run_command("verify", "his", mirrors=[daemon]).status == OK
+    him.end()

@@ -22,6 +22,7 @@ struct heap_piece {
 	char name[80];
 	uint8_t *base;
 	uint64_t size;
+	uint64_t beyond; /* bytes that an owner that has it took beyond that */
 	unsigned open;
 	bool removed;
 };
@@ -65,7 +66,7 @@ static uint64_t used(struct memory *memory)
 
 	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
 		if (!piece->removed || piece->open)
-			bytes += piece->size;
+			bytes += piece->size + piece->beyond;
 	return bytes;
 }
 
@@ -75,9 +76,33 @@ static uint64_t kept(struct memory *memory, const char *store)
 	uint64_t bytes = 0;
 
 	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
-		if (piece->removed && piece->open && strcmp(piece->store, store) == 0)
-			bytes += piece->size;
+		if (piece->removed && piece->open && (!store || !strcmp(piece->store, store)))
+			bytes += piece->size + piece->beyond;
 	return bytes;
+}
+
+static uint64_t beyond(struct memory *memory, const struct piece *piece)
+{
+	for (struct heap_piece *at = heap_of(memory)->pieces; at; at = at->next)
+		if (at->base == piece->base)
+			return at->beyond;
+	return 0;
+}
+
+static uint64_t excess(struct memory *memory)
+{
+	uint64_t bytes = 0;
+
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		if (piece->open)
+			bytes += piece->beyond;
+	return bytes;
+}
+
+static void trim(struct memory *memory)
+{
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		piece->beyond = 0;
 }
 
 static uint64_t limit(struct memory *memory)
@@ -385,6 +410,9 @@ static const struct memory_ops heap_ops = {
 	.boot = boot,
 	.lasts = lasts,
 	.used = used,
+	.beyond = beyond,
+	.excess = excess,
+	.trim = trim,
 	.kept = kept,
 	.limit = limit,
 	.fence = fence,
@@ -466,6 +494,15 @@ uint8_t *memory_heap_piece(struct memory *memory, const char *store, const char 
 	if (size)
 		*size = piece->size;
 	return piece->base;
+}
+
+bool memory_heap_take(struct memory *memory, const char *store, const char *name, uint64_t bytes)
+{
+	struct heap_piece *piece = find(heap_of(memory), store, name);
+
+	if (piece)
+		piece->beyond += bytes;
+	return piece;
 }
 
 void memory_heap_set_limit(struct memory *memory, uint64_t bytes)

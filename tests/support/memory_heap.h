@@ -5,8 +5,8 @@
  * until it is closed, as a file does. It keeps the contract of memory.h, clause by clause
  * (tests/unit/test_contract_memory.c).
  *
- * What files can do and this cannot: run out of descriptors, be made longer or cut short by an
- * owner that has them (`taken`, `guard`), fail at a flush (`flush`) or become read-only (`usable`),
+ * What files can do and this cannot: run out of descriptors, be cut short by an owner that has them
+ * (`guard`), fail at a flush (`flush`) or become read-only (`usable`),
  * have names that leave the directory, and lie in a file system that is full: a limit stands for
  * that. What was set aside counts as used for ever here, there only until the next start.
  */
@@ -35,6 +35,9 @@ bool memory_heap_lose_piece(struct memory *memory, const char *store, const char
 /* The bytes of a piece as they lie there, open or not; NULL: there is none. */
 uint8_t *memory_heap_piece(struct memory *memory, const char *store, const char *name,
                            uint64_t *size);
+
+/* An owner that has the piece makes its file longer by so many bytes. False: there is none. */
+bool memory_heap_take(struct memory *memory, const char *store, const char *name, uint64_t bytes);
 
 void memory_heap_set_limit(struct memory *memory, uint64_t limit);
 

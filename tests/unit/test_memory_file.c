@@ -116,7 +116,7 @@ TEST(a_large_piece_lies_in_large_pages, struct place *place)
 
 	skip_where_pages_are_small();
 	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", WHOLE, &piece), 0);
-	assert_int_equal(memory->ops->taken(memory, &piece), WHOLE);
+	assert_int_equal(memory->ops->beyond(memory, &piece), 0);
 	memset(piece.base, 1, WHOLE);
 	assert_large(piece.base, refused);
 	memory->ops->close(memory, &piece);
@@ -405,9 +405,10 @@ TEST(what_owners_take_is_counted, struct place *place)
 	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", 4096, &piece), 0);
 	fd = open(path_of(place, "bank/segment-0.1"), O_RDWR);
 	assert_true(fd >= 0);
-	assert_int_equal(memory->ops->taken(memory, &piece), 4096);
+	assert_int_equal(memory->ops->beyond(memory, &piece), 0);
 	assert_int_equal(posix_fallocate(fd, 0, (off_t)large), 0);
-	assert_int_equal(memory->ops->taken(memory, &piece), large);
+	assert_int_equal(memory->ops->beyond(memory, &piece), large - 4096);
+	assert_int_equal(memory->ops->used(memory), large);
 	/* What is beyond the piece is given back when it is closed. */
 	memory->ops->close(memory, &piece);
 	assert_int_equal(memory->ops->open(memory, "bank", "segment-0.1", &piece), 0);
@@ -424,6 +425,86 @@ TEST(what_owners_take_is_counted, struct place *place)
 	assert_int_equal(memory->ops->kept(memory, "bank"), 0);
 	assert_int_equal(memory->ops->used(memory), 4096);
 	memory->ops->close(memory, &piece);
+}
+
+/* An owner takes blocks beyond the end of its file, which the file's size does not show, or makes
+ * it longer: both count for all stores together, and are given back. */
+TEST(what_is_beyond_a_piece_counts_until_it_is_given_back, struct place *place)
+{
+	const uint64_t large = 1 << 20;
+	struct memory *memory;
+	struct piece piece, other;
+	struct stat st;
+	int fd;
+
+	memory_file_free(place->memory);
+	memory = open_memory(place, large);
+	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", 4097, &piece), 0);
+	fd = open(path_of(place, "bank/segment-0.1"), O_RDWR);
+	assert_true(fd >= 0);
+	for (int mode = 0; mode <= FALLOC_FL_KEEP_SIZE; mode += FALLOC_FL_KEEP_SIZE) {
+		assert_int_equal(fallocate(fd, mode, 0, (off_t)large), 0);
+		assert_int_equal(memory->ops->beyond(memory, &piece), large - 8192);
+		assert_int_equal(memory->ops->excess(memory), large - 8192);
+		assert_int_equal(memory->ops->used(memory), large - 4095);
+		assert_int_equal(memory->ops->make(memory, "other", "log.1", 8192, &other),
+		                 -STATUS(NO_MEMORY));
+		memory->ops->trim(memory);
+		assert_int_equal(memory->ops->used(memory), 4097);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(st.st_size, 4097);
+		assert_int_equal(st.st_blocks, 16);
+	}
+	/* A file that was removed. */
+	memory->ops->close(memory, &piece);
+	memory->ops->remove(memory, "bank", "segment-0.1");
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)large), 0);
+	assert_int_equal(memory->ops->excess(memory), large - 8192);
+	memory->ops->trim(memory);
+	assert_int_equal(memory->ops->kept(memory, NULL), 8192);
+	assert_int_equal(memory->ops->make(memory, "other", "log.1", 8192, &other), 0);
+	memory->ops->close(memory, &other);
+	close(fd);
+}
+
+/* The size of a file is in its owner's hands: what was reserved for it is what is given back. */
+TEST(a_removed_piece_gives_back_what_was_reserved, struct place *place)
+{
+	struct memory *memory = place->memory;
+	struct piece one, piece;
+	int fd;
+
+	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 8192, &one), 0);
+	for (unsigned size = 0; size <= 1 << 30; size += 1 << 30) {
+		assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", 4096, &piece), 0);
+		fd = open(path_of(place, "bank/segment-0.1"), O_RDWR);
+		memory->ops->close(memory, &piece);
+		assert_int_equal(ftruncate(fd, size), 0);
+		close(fd);
+		memory->ops->remove(memory, "bank", "segment-0.1");
+		assert_int_equal(memory->ops->used(memory), 8192);
+	}
+	memory->ops->close(memory, &one);
+}
+
+/* Memory beyond the end does not stand for a hole within. */
+TEST(a_hole_is_filled_whatever_is_beyond_the_end, struct place *place)
+{
+	const struct memory_ops *ops = place->memory->ops;
+	struct piece piece;
+	struct stat st;
+	int fd;
+
+	assert_int_equal(ops->make(place->memory, "bank", "log.1", 8192, &piece), 0);
+	fd = open(path_of(place, "bank/log.1"), O_RDWR);
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 8192, 4096), 0);
+	close(fd);
+	assert_int_equal(ops->whose(place->memory, &piece), MEMORY_ALONE);
+	assert_int_equal(ftruncate(piece.fd, 8192), 0);
+	assert_int_equal(fstat(piece.fd, &st), 0);
+	assert_int_equal(st.st_blocks, 16);
+	ops->close(place->memory, &piece);
 }
 
 /* It has it mapped, and no descriptor of it any more; the daemon's limit counts it. */

@@ -155,6 +155,64 @@ TEST(memory_that_owners_keep_is_counted, struct mirror *mirror)
 	assert_int_equal(mirror_share(mirror, &owners[2], "a", 7, 3, NULL), 0);
 }
 
+/* A store "a" of uid:7, which shares its memory, and one "b" of uid:8. */
+static void share_beside(struct mirror *mirror, struct peer *sharer, struct peer *other)
+{
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	assert_int_equal(make(mirror, "uid:8", "b", 2), 0);
+	peer_named(sharer, "uid:7");
+	peer_named(other, "uid:8");
+	assert_int_equal(mirror_share(mirror, sharer, "a", 5, 1, NULL), 0);
+	assert_int_equal(mirror_share(mirror, other, "b", 5, 2, NULL), 0);
+}
+
+/* It made a file longer, within its quota at first: it loses the store when the quota is exceeded.
+ * Others stay, and the image does, in other memory. */
+TEST(who_exceeds_a_quota_is_cut_off, struct mirror *mirror)
+{
+	struct peer sharer, other;
+	char text[128];
+
+	snprintf(text, sizeof(text), "allow * all\nlimit * memory %d", 3 * LEAST);
+	set_rules(mirror, text);
+	share_beside(mirror, &sharer, &other);
+	memory_heap_set_whose(mirror->memory, MEMORY_HELD);
+	assert_true(memory_heap_take(mirror->memory, "a", "log.1", 2 * LEAST));
+	assert_int_equal(stores_excess(mirror->stores), 2 * LEAST);
+	assert_int_equal(stores_cut_excess(mirror->stores), 0);
+	assert_int_equal(stores_excess(mirror->stores), 0);
+	assert_true(memory_heap_take(mirror->memory, "a", "log.1", 2 * LEAST + 1));
+	assert_true(memory_heap_take(mirror->memory, "b", "log.1", 1));
+	assert_int_equal(stores_cut_excess(mirror->stores), 1);
+	assert_int_equal(sharer.cuts, 1);
+	assert_int_equal(other.cuts, 0);
+	assert_int_equal(stores_excess(mirror->stores), 0);
+	assert_int_equal(mirror_header(mirror, "a")->generation, 2);
+	assert_int_equal(mirror_claim(mirror, &sharer, "a", 6, 1, NULL), 0);
+}
+
+/* There is no quota, and the limit of the mirror is for all. */
+TEST(who_exceeds_the_limit_of_the_mirror_is_cut_off, struct mirror *mirror)
+{
+	struct peer sharer, other;
+	char used[32];
+	uint64_t room = 4 * LEAST;
+
+	share_beside(mirror, &sharer, &other);
+	memory_heap_set_limit(mirror->memory, mirror->memory->ops->used(mirror->memory) + room);
+	assert_true(memory_heap_take(mirror->memory, "a", "log.1", room));
+	assert_int_equal(stores_cut_excess(mirror->stores), 0);
+	assert_true(memory_heap_take(mirror->memory, "a", "log.1", room + 1));
+	assert_int_equal(create(mirror, "uid:8", "c", 3), -STATUS(NO_MEMORY));
+	snprintf(used, sizeof(used), "(%llu used",
+	         (unsigned long long)mirror->memory->ops->used(mirror->memory));
+	assert_non_null(strstr(mirror->why.text, used));
+	assert_int_equal(stores_cut_excess(mirror->stores), 1);
+	assert_int_equal(sharer.cuts, 1);
+	assert_int_equal(other.cuts, 0);
+	assert_int_equal(create(mirror, "uid:8", "c", 3), 0);
+}
+
 /* An owner makes a store anew, which it did not create: whose it is now. */
 TEST(a_store_made_anew_is_its_owners, struct mirror *mirror)
 {

@@ -1,0 +1,177 @@
+/*
+ * reservations.c - see reservations.h. memory_file.c calls it. It goes by inodes: a name, and the
+ * size that a file has now, are in the hands of whoever was given the file.
+ */
+#include "reservations.h"
+
+#include "../../proto/base/large_page.h"
+#include "../../proto/image/layout.h"
+#include "piece_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct reservation {
+	struct reservation *next;
+	ino_t inode;
+	int fd;         /* of the open piece; -1: it is closed */
+	uint64_t size;  /* of the piece */
+	uint64_t bytes; /* that the file takes without anything beyond its end */
+};
+
+static uint64_t round_up(uint64_t size, uint64_t page)
+{
+	return (size + page - 1) / page * page;
+}
+
+/* A file system may use more than whole pages for a file, but at most whole large pages. */
+static uint64_t own_bytes(uint64_t taken, uint64_t size)
+{
+	const uint64_t least = round_up(size, PS_PAGE), most = round_up(size, PS_LARGE_PAGE);
+
+	return taken < least ? least : taken > most ? most : taken;
+}
+
+static struct reservation *find_inode(struct reservation *list, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return NULL;
+	while (list && list->inode != st.st_ino)
+		list = list->next;
+	return list;
+}
+
+static struct reservation *find_open(struct reservation *list, int fd)
+{
+	while (list && list->fd != fd)
+		list = list->next;
+	return list;
+}
+
+int reservation_note(struct reservation **list, int fd, uint64_t size)
+{
+	struct reservation *reservation = find_inode(*list, fd);
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return errno;
+	if (!reservation) {
+		reservation = malloc(sizeof(*reservation));
+		if (!reservation)
+			return ENOMEM;
+		reservation->next = *list;
+		*list = reservation;
+	}
+	reservation->inode = st.st_ino;
+	reservation->fd = fd;
+	reservation->size = size;
+	reservation->bytes = own_bytes((uint64_t)st.st_blocks * 512, size);
+	return 0;
+}
+
+void reservation_close(struct reservation *list, int fd)
+{
+	struct reservation *reservation = find_open(list, fd);
+
+	if (reservation)
+		reservation->fd = -1;
+}
+
+uint64_t reservation_size(const struct reservation *list, int fd)
+{
+	const struct reservation *reservation = find_inode((struct reservation *)list, fd);
+	struct stat st;
+
+	if (reservation)
+		return reservation->size;
+	return fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ? 0 : (uint64_t)st.st_size;
+}
+
+void reservation_end(struct reservation **list, int fd)
+{
+	struct reservation *reservation = find_inode(*list, fd), **link = list;
+
+	if (!reservation)
+		return;
+	while (*link != reservation)
+		link = &(*link)->next;
+	*link = reservation->next;
+	free(reservation);
+}
+
+static uint64_t excess_of(const struct reservation *reservation)
+{
+	struct stat st;
+	uint64_t taken;
+
+	if (reservation->fd < 0 || fstat(reservation->fd, &st) < 0)
+		return 0;
+	taken = (uint64_t)st.st_blocks * 512;
+	return taken > reservation->bytes ? taken - reservation->bytes : 0;
+}
+
+uint64_t reservation_excess(const struct reservation *list, int fd)
+{
+	const struct reservation *reservation = find_open((struct reservation *)list, fd);
+
+	return reservation ? excess_of(reservation) : 0;
+}
+
+uint64_t reservations_excess(const struct reservation *list)
+{
+	uint64_t bytes = 0;
+
+	for (; list; list = list->next)
+		bytes += excess_of(list);
+	return bytes;
+}
+
+static const struct reservation *first_exceeded(const struct reservation *list)
+{
+	while (list && excess_of(list) == 0)
+		list = list->next;
+	return list;
+}
+
+/* The piece may be closed while the turn is given up, and its descriptor be another file's. */
+static void trim(const struct reservation *reservation)
+{
+	const int fd = fcntl(reservation->fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	(void)piece_file_trim(fd, reservation->size);
+	close(fd);
+}
+
+/* The list may be another one after each trim. A file that grows again at once does not keep this
+ * going for ever. */
+void reservations_trim(struct reservation *const *list)
+{
+	unsigned most = 0;
+
+	for (const struct reservation *each = *list; each; each = each->next)
+		most++;
+	for (; most > 0; most--) {
+		const struct reservation *exceeded = first_exceeded(*list);
+
+		if (!exceeded)
+			return;
+		trim(exceeded);
+	}
+}
+
+void reservations_forget(struct reservation **list)
+{
+	while (*list) {
+		struct reservation *next = (*list)->next;
+
+		free(*list);
+		*list = next;
+	}
+}
