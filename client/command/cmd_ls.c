@@ -62,6 +62,7 @@ static void mirror_json(struct ps_json *json, const struct ps_panel *panel, unsi
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "address", panel->addresses[i].text);
 	ps_json_bool(json, "reachable", ps_panel_answered(panel, i));
+	ps_panel_daemon_json(json, panel, i);
 	ps_json_text(json, "error", panel->replies[i] ? NULL : panel->errors[i].text);
 	if (panel->replies[i]) {
 		list = panel->replies[i]->list;

@@ -345,6 +345,7 @@ static void mirrors_json(struct ps_json *json, const struct ps_census *census)
 		ps_json_text(json, "address", census->panel->addresses[i].text);
 		ps_json_bool(json, "reachable",
 		             ps_panel_answered(census->panel, i) && !(census->elsewhere >> i & 1));
+		ps_panel_daemon_json(json, census->panel, i);
 		ps_json_bool(json, "has_store", census->told[i] != NULL);
 		ps_json_text(json, "error", census->told[i] ? NULL : census->errors[i].text);
 		if (census->told[i])

@@ -154,7 +154,9 @@ struct ps_mirror {
 	struct ps_address address;
 	enum perseas_mirror_state state;
 	struct ps_control *control;
-	struct ps_session session; /* once the store is open */
+	uint8_t daemon[PS_ID_SIZE]; /* the identity of the daemon that answers on `control`; all
+	                               zero: it told none */
+	struct ps_session session;  /* once the store is open */
 	struct ps_lifeline lifeline;
 	struct ps_attaching attaching;
 	unsigned asked; /* so many answers are due that nobody waits for, the oldest first: */

@@ -60,6 +60,7 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 		p->env->ops->wake(p->env, PS_KEEPER);
 		return rc;
 	}
+	ps_daemon_note(m->daemon, *reply);
 	rc = ps_asked_refusal(*reply, m->address.text, error);
 	grant = rc ? NULL : ps_grant_of(*reply);
 	if (!rc && count != (grant ? grant->descriptors : 0))

@@ -78,6 +78,7 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 
 	assert(!m->active);
 	ps_link_end(p, m);
+	memset(m->daemon, 0, sizeof(m->daemon));
 	p->env->ops->disconnect(m->control);
 	m->control = NULL;
 	ps_lifeline_end(p, m);

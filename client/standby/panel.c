@@ -66,6 +66,7 @@ static Perseas__Reply *panel_receive_until(struct ps_panel *panel, unsigned i, u
 		panel_disconnect(panel, i);
 		return NULL;
 	}
+	ps_daemon_note(panel->daemons[i], reply);
 	if (!ps_asked_refusal(reply, panel->addresses[i].text, error))
 		return reply;
 	perseas__reply__free_unpacked(reply, NULL);
@@ -180,10 +181,12 @@ void ps_panel_forget(struct ps_panel *panel, unsigned i)
 	memmove(&panel->addresses[i], &panel->addresses[i + 1],
 	        behind * sizeof(panel->addresses[0]));
 	memmove(&panel->controls[i], &panel->controls[i + 1], behind * sizeof(panel->controls[0]));
+	memmove(&panel->daemons[i], &panel->daemons[i + 1], behind * sizeof(panel->daemons[0]));
 	memmove(&panel->replies[i], &panel->replies[i + 1], behind * sizeof(panel->replies[0]));
 	memmove(&panel->errors[i], &panel->errors[i + 1], behind * sizeof(panel->errors[0]));
 	panel->count--;
 	panel->controls[panel->count] = NULL;
+	memset(panel->daemons[panel->count], 0, sizeof(panel->daemons[0]));
 	panel->replies[panel->count] = NULL;
 	panel->errors[panel->count].code = 0;
 }
@@ -193,6 +196,11 @@ void ps_panel_end(struct ps_panel *panel)
 	forget_replies(panel);
 	for (unsigned i = 0; i < panel->count; i++)
 		panel_disconnect(panel, i);
+}
+
+const uint8_t *ps_panel_daemon(const struct ps_panel *panel, unsigned i)
+{
+	return ps_daemon_told(panel->daemons[i]);
 }
 
 bool ps_panel_answered(const struct ps_panel *panel, unsigned i)

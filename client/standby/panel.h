@@ -19,6 +19,8 @@ struct ps_panel {
 	unsigned given; /* of these, by the list; the others are as a roster has them */
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	struct ps_control *controls[PS_MIRRORS_MAX]; /* NULL: of no more use */
+	/* The identities of the daemons that answered; all zero: none was told. */
+	uint8_t daemons[PS_MIRRORS_MAX][PS_ID_SIZE];
 	/* Of the last round; each has the body that was asked for. */
 	Perseas__Reply *replies[PS_MIRRORS_MAX];
 	/* Why there is no reply: ENOSTORE, EDAMAGED, or another PERSEAS_E… that a mirror's refusal
@@ -31,6 +33,9 @@ struct ps_panel {
  * is nothing to end. */
 int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
                    uint32_t timeout_ms, struct ps_error *error);
+
+/* The identity of the daemon at address `i`; NULL: none was told. */
+const uint8_t *ps_panel_daemon(const struct ps_panel *panel, unsigned i);
 
 /* Asks each mirror whose request is not NULL, and waits for all, or for enough of them. What the
  * round before brought is freed. A mirror that failed to answer stays failed. */

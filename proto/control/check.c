@@ -3,6 +3,7 @@
  */
 #include "check.h"
 
+#include "check_claim.h"
 #include "check_host.h"
 #include "check_move.h"
 #include "envelope.h"
@@ -408,11 +409,9 @@ static const char *confirm_fault(const Perseas__ConfirmRequest *confirm)
 
 static const char *claim_fault(const Perseas__ClaimRequest *claim)
 {
-	if (!ps_name_valid(claim->store))
-		return bad_name;
-	if (claim->store_id.len > 0 && !ps_id_valid(claim->store_id))
-		return "a claim's store id must be 16 bytes, not all zero, or left out";
-	return owner_fault(claim->epoch, claim->owner);
+	const char *fault = ps_name_valid(claim->store) ? ps_claim_ids_fault(claim) : bad_name;
+
+	return fault ? fault : owner_fault(claim->epoch, claim->owner);
 }
 
 /* No default: the compiler reports a request that has no row. */
@@ -595,5 +594,7 @@ const char *ps_reply_fault(const Perseas__Reply *reply)
 		return "the reply's status is none that this version knows";
 	if (!text_valid(reply->message, MESSAGE_TEXT_MAX))
 		return "a reply's message must be 768 bytes or less without control characters";
+	if (reply->daemon.len > 0 && !ps_id_valid(reply->daemon))
+		return bad_id;
 	return reply_body_fault(reply);
 }

@@ -212,6 +212,20 @@ Perseas__Reply *ps_reply_unpack_in(ProtobufCAllocator *memory, const uint8_t *by
 	return *why ? NULL : reply;
 }
 
+void ps_daemon_note(uint8_t *daemon, const Perseas__Reply *reply)
+{
+	memset(daemon, 0, PS_ID_SIZE);
+	if (reply->daemon.len == PS_ID_SIZE)
+		memcpy(daemon, reply->daemon.data, PS_ID_SIZE);
+}
+
+const uint8_t *ps_daemon_told(const uint8_t *daemon)
+{
+	static const uint8_t none[PS_ID_SIZE];
+
+	return memcmp(daemon, none, PS_ID_SIZE) ? daemon : NULL;
+}
+
 const void *ps_body_field(const ProtobufCMessage *message, unsigned body_case, const char *name)
 {
 	const ProtobufCFieldDescriptor *field =

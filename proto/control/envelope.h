@@ -92,6 +92,11 @@ bool ps_name_valid(const char *name);
 bool ps_header_valid(const Perseas__Header *header, const char **why);
 bool ps_id_valid(ProtobufCBinaryData id); /* PS_ID_SIZE bytes, not all zero */
 bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);
+/* Notes which daemon the reply is from. `daemon` is PS_ID_SIZE bytes, all zero if that is not told,
+ * as by a daemon of version 8. */
+void ps_daemon_note(uint8_t *daemon, const Perseas__Reply *reply);
+/* Returns the identity if one was noted, or NULL. */
+const uint8_t *ps_daemon_told(const uint8_t *daemon);
 enum { PS_WATCH_MS = 30000 };  /* within which a Watch is answered */
 enum { PS_STANDBYS_MAX = 64 }; /* that a mirror tells of a store */
 enum { PS_ORDER_MAX = 100 };   /* of a standby that mirrors tell of */

@@ -15,8 +15,6 @@
 
 enum { BITS = 16, LOW = (1 << BITS) - 1 };
 
-static_assert(PS_PROTOCOL_LEAST + 1 == PS_PROTOCOL_VERSION, "the version before, and no other");
-
 static atomic_uint limit = PS_PROTOCOL_VERSION;
 
 static unsigned least_of(uint32_t greeting)
@@ -119,6 +117,8 @@ static const struct {
 	{ &perseas__standby__descriptor, 4, 8 },
 	{ &perseas__standby__descriptor, 5, 8 },
 	{ &perseas__watch_request__descriptor, 6, 8 },
+	/* A reply's daemon. */
+	{ &perseas__reply__descriptor, 60, 9 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)

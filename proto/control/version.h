@@ -4,7 +4,7 @@
  * (client/host/hello.c, client/demand/reach.c) and the daemon's (server/loop/control_loop.c). It
  * does no I/O, and decides nothing about stores.
  *
- * The version of a struct ps_control_hello is either one version (7), or two: the highest in its
+ * The version of a struct ps_control_hello is either one version, or two: the highest in its
  * low 16 bits, and the lowest above them. The owner names all that it speaks. The mirror answers
  * with the highest that both speak; or, where there is none, with all of its own, and hangs up.
  * Version 7 knows no ranges: such a mirror answers 7 and hangs up, and the owner greets it again

@@ -18,8 +18,8 @@
 #define PS_CONTROL_MAGIC 0x43535350u /* "PSSC": begins a control connection */
 
 enum {
-	PS_PROTOCOL_VERSION = 8,    /* of control messages (version.h) */
-	PS_PROTOCOL_LEAST = 7,      /* the version before, which is spoken, too */
+	PS_PROTOCOL_VERSION = 9,    /* of control messages (version.h) */
+	PS_PROTOCOL_LEAST = 7,      /* the oldest that is spoken, too */
 	PS_DATA_VERSION = 7,        /* of frames: the last version that changed them */
 	PS_FRAME_EXTENTS_MAX = 256, /* extents of one frame; longer chains are several frames */
 };

@@ -3,6 +3,7 @@
  * the daemon. The store logic calls it, through memory.h. Directory and folders carry a mark
  * (directory.h): in a folder without one nothing is read, written or removed.
  */
+#include "daemon_identity.h"
 #include "descriptors.h"
 #include "directory.h"
 #include "leftover.h"
@@ -10,6 +11,7 @@
 #include "memory_folder.h"
 #include "memory_place.h"
 #include "piece_file.h"
+#include "random_bytes.h"
 #include "reservations.h"
 #include "small_file.h"
 #include "../store/status.h"
@@ -473,7 +475,15 @@ static bool file_reaches_owners(struct memory *memory)
 static void file_random(struct memory *memory, void *bytes, size_t len)
 {
 	(void)memory;
-	memory_random(bytes, len);
+	random_bytes_draw(bytes, len);
+}
+
+static void file_identity(struct memory *memory, uint8_t *id)
+{
+	const struct memory_file *file = file_of(memory);
+
+	daemon_identity_get(file->directory.fd, file->boot_known ? file->boot : NULL,
+	                    random_bytes_draw, id);
 }
 
 static const struct memory_ops file_ops = {
@@ -493,6 +503,7 @@ static const struct memory_ops file_ops = {
 	.set_aside = file_set_aside,
 	.boot = file_boot,
 	.lasts = file_lasts,
+	.identity = file_identity,
 	.used = file_used,
 	.beyond = file_beyond,
 	.excess = file_excess,

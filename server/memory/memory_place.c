@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -154,20 +153,4 @@ bool memory_barrier_works(void)
 
 	return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) &&
 	       syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
-}
-
-void memory_random(void *bytes, size_t len)
-{
-	uint8_t *to = bytes;
-
-	while (len > 0) {
-		ssize_t n = getrandom(to, len, 0);
-
-		if (n < 0 && errno != EINTR)
-			abort(); /* a token that can be guessed would be worse */
-		if (n <= 0)
-			continue;
-		to += n;
-		len -= n;
-	}
 }

@@ -40,7 +40,5 @@ bool memory_boot_parse(const char *text, uint8_t id[BOOT_ID_SIZE]);
 
 /* Does membarrier(2) reach the owners that registered for it? */
 bool memory_barrier_works(void);
-/* Bytes that nobody can guess. */
-void memory_random(void *bytes, size_t len);
 
 #endif

@@ -35,7 +35,10 @@ struct call {
 	struct why *why;
 };
 
-enum { WARMTH_VERSION = 8 }; /* that tells how much of the memory a standby's copy has */
+enum {
+	WARMTH_VERSION = 8,   /* that tells how much of the memory a standby's copy has */
+	IDENTITY_VERSION = 9, /* that tells which daemon answers */
+};
 
 /* Has the message nothing that the version does not know which is spoken on the connection? */
 static bool is_of_version(const struct session *session, const ProtobufCMessage *message)
@@ -256,6 +259,20 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
 	perseas__request__free_unpacked(request, NULL);
 }
 
+/* Fills in what every answer has, and packs it. Returns -1 if the answer is longer than a message
+ * may be, or out of memory. */
+static int pack_answer(const struct call *call, struct control_reply *reply)
+{
+	const unsigned version = call->session->version;
+	Perseas__Reply *answer = &call->answer->reply;
+
+	answer->id = call->answer->id;
+	if (!version || version >= IDENTITY_VERSION)
+		answer->daemon = stores_daemon(call->stores);
+	assert(is_of_version(call->session, &answer->base));
+	return ps_reply_pack(answer, &reply->bytes, &reply->len);
+}
+
 /* What a packed answer says of an image that was torn meanwhile is not so. -1: out of memory. */
 static int discard_torn(struct call *call, struct control_reply *reply)
 {
@@ -266,7 +283,7 @@ static int discard_torn(struct call *call, struct control_reply *reply)
 	free(reply->bytes);
 	reply->bytes = NULL;
 	set_refusal(call->answer, ret, call->why);
-	return ps_reply_pack(&call->answer->reply, &reply->bytes, &reply->len);
+	return pack_answer(call, reply);
 }
 
 static int handle_request(struct stores *stores, struct session *session, const char *version,
@@ -284,14 +301,11 @@ static int handle_request(struct stores *stores, struct session *session, const 
 
 	memset(reply, 0, sizeof(*reply));
 	answer_request(&call, bytes, len, reply);
-	answer.reply.id = answer.id;
-	assert(is_of_version(session, &answer.reply.base));
-	if (ps_reply_pack(&answer.reply, &reply->bytes, &reply->len) < 0) {
+	if (pack_answer(&call, reply) < 0) {
 		/* Only a list of very many segments is longer than a message may be. */
 		strcpy(why.text, "the answer is longer than a message may be; ask for one store");
 		set_refusal(&answer, -STATUS(LIMIT), &why);
-		answer.reply.id = answer.id;
-		if (ps_reply_pack(&answer.reply, &reply->bytes, &reply->len) < 0)
+		if (pack_answer(&call, reply) < 0)
 			return -1;
 	}
 	if (discard_torn(&call, reply) < 0)

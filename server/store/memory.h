@@ -87,6 +87,9 @@ struct memory_ops {
 	/* Is what was written in that boot (NULL: it is not known in which) as it was then? Not
 	 * where it may have been written back to a disk and come back old. */
 	bool (*lasts)(struct memory *memory, const uint8_t *boot);
+	/* Fills in the daemon's identity, PS_ID_SIZE bytes: the same as long as this memory lasts,
+	 * and another one on any copy of it. */
+	void (*identity)(struct memory *memory, uint8_t *id);
 	/* Bytes of all pieces that are there, with what they take beyond what was reserved for
 	 * them, and of those that were removed and others have. */
 	uint64_t (*used)(struct memory *memory);

@@ -97,6 +97,7 @@ struct stores *stores_new(struct memory *memory)
 		return NULL;
 	stores->memory = memory;
 	stores->patience_ms = PATIENCE_MS;
+	memory->ops->identity(memory, stores->daemon);
 	return stores;
 }
 

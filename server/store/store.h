@@ -277,6 +277,8 @@ bool store_is_as_seen(struct stores *stores, const Perseas__WatchRequest *reques
  * memory. */
 int stores_view(struct stores *stores, const struct store_view **views, size_t *count);
 struct memory *stores_memory(const struct stores *stores);
+/* The daemon's identity, as long as the stores last. */
+ProtobufCBinaryData stores_daemon(struct stores *stores);
 
 /* For the session that holds the claim; else -STATUS_NO_SESSION. */
 int store_confirm(struct session *session, const Perseas__ConfirmRequest *request,

@@ -79,6 +79,7 @@ struct store {
 
 struct stores {
 	struct memory *memory;
+	uint8_t daemon[PS_ID_SIZE];  /* the daemon's identity, which every answer has */
 	const struct access *access; /* NULL: everybody may do everything */
 	struct store *first;
 	unsigned count;

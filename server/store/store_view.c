@@ -51,6 +51,11 @@ int stores_view(struct stores *stores, const struct store_view **views, size_t *
 	return ret;
 }
 
+ProtobufCBinaryData stores_daemon(struct stores *stores)
+{
+	return (ProtobufCBinaryData){ PS_ID_SIZE, stores->daemon };
+}
+
 struct memory *stores_memory(const struct stores *stores)
 {
 	return stores->memory;

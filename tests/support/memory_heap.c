@@ -39,6 +39,7 @@ struct memory_heap {
 	bool needs_room;
 	bool trusts_any_boot;
 	uint8_t boot[PS_ID_SIZE];
+	uint8_t identity[PS_ID_SIZE];
 	int fd;
 	void (*hook)(void *arg);
 	void *hook_arg;
@@ -380,18 +381,33 @@ static void fence(struct memory *memory)
 }
 
 /* splitmix64: every seed gives another sequence. */
-static void random_bytes(struct memory *memory, void *bytes, size_t len)
+static void draw(uint64_t *random, uint8_t *to, size_t len)
 {
-	struct memory_heap *heap = heap_of(memory);
-	uint8_t *to = bytes;
-
 	for (size_t i = 0; i < len; i++) {
-		uint64_t z = heap->random += 0x9e3779b97f4a7c15u;
+		uint64_t z = *random += 0x9e3779b97f4a7c15u;
 
 		z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 		z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
 		to[i] = (uint8_t)((z ^ (z >> 31)) >> 11);
 	}
+}
+
+static void random_bytes(struct memory *memory, void *bytes, size_t len)
+{
+	draw(&heap_of(memory)->random, bytes, len);
+}
+
+static void identity(struct memory *memory, uint8_t *id)
+{
+	memcpy(id, heap_of(memory)->identity, PS_ID_SIZE);
+}
+
+/* From a sequence of its own, so that it changes nothing else that is drawn. */
+static void draw_identity(struct memory_heap *heap)
+{
+	uint64_t random = ~heap->random;
+
+	draw(&random, heap->identity, PS_ID_SIZE);
 }
 
 static const struct memory_ops heap_ops = {
@@ -409,6 +425,7 @@ static const struct memory_ops heap_ops = {
 	.set_aside = set_aside,
 	.boot = boot,
 	.lasts = lasts,
+	.identity = identity,
 	.used = used,
 	.beyond = beyond,
 	.excess = excess,
@@ -430,6 +447,7 @@ struct memory *memory_heap_new(uint64_t limit_bytes, uint64_t seed)
 	heap->random = seed;
 	heap->fd = -1;
 	heap->boot[0] = 1;
+	draw_identity(heap);
 	return &heap->memory;
 }
 
@@ -453,6 +471,7 @@ struct memory *memory_heap_copy(const struct memory *memory)
 	if (!copy)
 		return NULL;
 	memcpy(heap_of(copy)->boot, from->boot, PS_ID_SIZE);
+	memcpy(heap_of(copy)->identity, from->identity, PS_ID_SIZE);
 	for (const struct heap_piece *piece = from->pieces; piece; piece = piece->next) {
 		struct heap_piece *made;
 
@@ -520,6 +539,7 @@ void memory_heap_reboot(struct memory *memory, uint64_t seed)
 	struct memory_heap *heap = heap_of(memory);
 
 	heap->random = seed;
+	draw_identity(heap);
 	for (unsigned i = 0; i < PS_ID_SIZE && ++heap->boot[i] == 0; i++)
 		;
 }

@@ -44,7 +44,8 @@ void memory_heap_set_limit(struct memory *memory, uint64_t limit);
 /* It keeps no room for what replaces a small piece, as it must (memory.h): a mistake. */
 void memory_heap_need_room(struct memory *memory);
 
-/* The host starts again: what is there was memory in another boot, unless it is written anew.
+/* The host starts again: what is there was memory in another boot, unless it is written anew, and
+ * the daemon gets another identity.
  * seed: of its random ids from now on. */
 void memory_heap_reboot(struct memory *memory, uint64_t seed);
 /* It takes an image of any boot for memory: a mistake. */

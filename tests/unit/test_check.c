@@ -216,6 +216,7 @@ TEST(replies_out_of_range_are_refused)
 {
 	Perseas__CreateReply create = PERSEAS__CREATE_REPLY__INIT;
 	Perseas__Reply reply = MESSAGE_REPLY(create, CREATE, &create);
+	uint8_t daemon[PS_ID_SIZE] = { 1 };
 	char text[800];
 
 	assert_accepted(reply);
@@ -224,6 +225,10 @@ TEST(replies_out_of_range_are_refused)
 	assert_accepted_with(reply, reply.status, PERSEAS__STATUS__STATUS_NO_RDMA);
 	assert_refused_with(reply, reply.status, (Perseas__Status)15);
 	reply.status = PERSEAS__STATUS__STATUS_BUSY;
+	reply.daemon = (ProtobufCBinaryData){ PS_ID_SIZE, daemon };
+	assert_accepted(reply);
+	assert_refused_with(reply, reply.daemon.len, PS_ID_SIZE - 1);
+	assert_refused_with(reply, daemon[0], 0);
 	memset(text, 'a', sizeof text);
 	text[769] = 0;
 	reply.message = text;

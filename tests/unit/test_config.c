@@ -136,7 +136,7 @@ static const struct {
 	{ "--owner-timeout", "5s", "" },
 	{ "--spin-us", "1000001", "" }, { "--spin-us", "5us", "" },
 	{ "--threads", "0", "" }, { "--threads", "65", "" },
-	{ "--protocol", "6", "" }, { "--protocol", "9", "" },
+	{ "--protocol", "6", "" }, { "--protocol", "10", "" },
 	/* Labels of no kind, or of no name. */
 	{ "--label", "h1", "host=NAME, rack=NAME or zone=NAME" },
 	{ "--label", "room=a", "host=NAME, rack=NAME or zone=NAME" },

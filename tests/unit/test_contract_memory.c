@@ -345,6 +345,19 @@ TEST(what_was_memory_in_another_boot_does_not_last, struct subject *s)
 	assert_true(s->ops->lasts(s->memory, NULL));
 }
 
+/* identity: the same for the next daemon that has this memory. */
+TEST(the_identity_lasts_as_long_as_the_memory, struct subject *s)
+{
+	static const uint8_t none[PS_ID_SIZE];
+	uint8_t ids[2][PS_ID_SIZE];
+
+	s->ops->identity(s->memory, ids[0]);
+	restart(s);
+	s->ops->identity(s->memory, ids[1]);
+	assert_memory_not_equal(ids[0], none, PS_ID_SIZE);
+	assert_memory_equal(ids[0], ids[1], PS_ID_SIZE);
+}
+
 /* random: ids of their own, in the next daemon, too. */
 TEST(random_bytes_differ, struct subject *s)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOW = PS_PROTOCOL_VERSION, BEFORE = PS_PROTOCOL_LEAST };
+enum { NOW = PS_PROTOCOL_VERSION, LAST = NOW - 1, BEFORE = PS_PROTOCOL_LEAST };
 
 static uint32_t both(unsigned least, unsigned most)
 {
@@ -63,6 +63,18 @@ TEST(a_mirror_of_the_version_before_knows_no_ranges)
 	assert_int_equal(ps_version_answer(NOW), BEFORE);
 }
 
+/* One that is held to the last version names that and what is older. */
+TEST(a_mirror_of_the_last_version_answers_a_range_with_it)
+{
+	ps_version_limit(LAST);
+	assert_int_equal(ps_version_greeting(), both(BEFORE, LAST));
+	assert_int_equal(ps_version_common(both(BEFORE, NOW)), LAST);
+	assert_int_equal(ps_version_answer(both(BEFORE, NOW)), LAST);
+	assert_int_equal(ps_version_answer(LAST), LAST);
+	assert_int_equal(ps_version_answer(BEFORE), BEFORE);
+	assert_int_equal(ps_version_answer(NOW), LAST);
+}
+
 /* What the owner makes of any answer: of every version near, and of ranges of them. */
 TEST(an_owner_takes_only_a_version_that_it_offered)
 {
@@ -72,6 +84,8 @@ TEST(an_owner_takes_only_a_version_that_it_offered)
 	assert_int_equal(sent, both(BEFORE, NOW));
 	assert_int_equal(ps_version_agreed(sent, NOW, &again), NOW);
 	assert_int_equal(again, 0);
+	assert_int_equal(ps_version_agreed(sent, LAST, &again), LAST);
+	assert_int_equal(again, 0);
 	assert_int_equal(ps_version_agreed(sent, BEFORE, &again), 0);
 	assert_int_equal(again, BEFORE);
 	assert_int_equal(ps_version_agreed(BEFORE, BEFORE, &again), BEFORE);
@@ -80,7 +94,7 @@ TEST(an_owner_takes_only_a_version_that_it_offered)
 		for (uint32_t most = 0; most < 16; most++) {
 			const uint32_t answer = both(least, most);
 
-			if (answer == NOW || answer == BEFORE)
+			if (answer == NOW || answer == LAST || answer == BEFORE)
 				continue;
 			assert_int_equal(ps_version_agreed(sent, answer, &again), 0);
 			assert_int_equal(again, 0);
@@ -119,7 +133,7 @@ TEST(both_ends_agree_whatever_they_are)
 
 TEST(a_limit_is_a_version_that_there_is)
 {
-	static const char *const wrong[] = { "",   "6",  "9",          "7x",
+	static const char *const wrong[] = { "",   "6",  "10",         "7x",
 		                             " 7", "-7", "4294967303", "99999999999999999999" };
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
@@ -128,8 +142,10 @@ TEST(a_limit_is_a_version_that_there_is)
 	assert_int_equal(ps_version_greeting(), both(BEFORE, NOW));
 	assert_true(ps_version_limit_by("7"));
 	assert_int_equal(ps_version_greeting(), BEFORE);
-	assert_false(ps_version_limit_by("9"));
+	assert_false(ps_version_limit_by("10"));
 	assert_int_equal(ps_version_greeting(), BEFORE);
+	assert_true(ps_version_limit_by("8"));
+	assert_int_equal(ps_version_greeting(), both(BEFORE, LAST));
 	assert_true(ps_version_limit_by(NULL));
 	assert_int_equal(ps_version_greeting(), both(BEFORE, NOW));
 }
@@ -166,6 +182,16 @@ TEST(a_message_is_of_the_version_that_brought_it)
 	assert_int_equal(ps_version_of(&reply.base), 8);
 	reply.body_case = PERSEAS__REPLY__BODY__NOT_SET;
 	assert_int_equal(ps_version_of(&reply.base), 7);
+}
+
+/* Every answer says which daemon it is from, since version 9. */
+TEST(an_identity_is_of_the_version_that_brought_it)
+{
+	uint8_t id[PS_ID_SIZE] = { 1 };
+	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+
+	reply.daemon = (ProtobufCBinaryData){ sizeof(id), id };
+	assert_int_equal(ps_version_of(&reply.base), 9);
 }
 
 /* A standby is older than what it says of its copy, and how soon it says that again. */

@@ -176,6 +176,14 @@ const char *ps_state_text(Perseas__State state)
 	}
 }
 
+void ps_panel_daemon_json(struct ps_json *json, const struct ps_panel *panel, unsigned i)
+{
+	const uint8_t *daemon = ps_panel_daemon(panel, i);
+	char text[PS_HEX_TEXT];
+
+	ps_json_text(json, "daemon", daemon ? ps_hex_text(text, daemon) : NULL);
+}
+
 void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot)
 {
 	if (slot)

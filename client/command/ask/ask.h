@@ -64,6 +64,9 @@ void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot 
 
 struct ps_json;
 
+/* The identity of the daemon at address `i`, as "daemon"; null if none was told. */
+void ps_panel_daemon_json(struct ps_json *json, const struct ps_panel *panel, unsigned i);
+
 /* A commit slot as an object, null where there is none. */
 void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot);
 

@@ -1,0 +1,13 @@
+/*
+ * check_claim.c - the range of the ids of a claim, for check.c.
+ */
+#include "check_claim.h"
+
+#include "envelope.h"
+
+const char *ps_claim_ids_fault(const Perseas__ClaimRequest *claim)
+{
+	if (claim->store_id.len > 0 && !ps_id_valid(claim->store_id))
+		return "a claim's store id must be 16 bytes, not all zero, or left out";
+	return NULL;
+}
