@@ -100,12 +100,13 @@ void ps_event_moves(struct perseas *p, const struct ps_mirror *m, enum perseas_m
 /* That is no move of one mirror: who counts has a part in it. */
 static void note_fence(struct perseas *p)
 {
+	char text[200];
+
 	if (p->commit.events->fenced || !ps_fenced(p))
 		return;
 	p->commit.events->fenced = true;
-	ps_event(p, PERSEAS_EVENT_FENCED, ps_last(p), NULL,
-	         "another owner has taken store '%s' over from epoch %llu: close this handle",
-	         p->store, (unsigned long long)p->epoch);
+	ps_event(p, PERSEAS_EVENT_FENCED, ps_last(p), NULL, "%s",
+	         ps_fenced_text(p, text, sizeof(text)));
 }
 
 /* Nor is this; it can begin and end many times. */

@@ -431,11 +431,21 @@ const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size)
 	return text;
 }
 
-int ps_fail_fenced(const struct perseas *p)
+const char *ps_fenced_text(const struct perseas *p, char *text, size_t size)
 {
-	return ps_fail(p, PERSEAS_EFENCED,
+	if (p->upkeep.renewal.past[0])
+		return p->upkeep.renewal.past;
+	ps_text_format(text, size,
 	               "another owner has taken store '%s' over from epoch %llu: close this handle",
 	               p->store, (unsigned long long)p->epoch);
+	return text;
+}
+
+int ps_fail_fenced(const struct perseas *p)
+{
+	char text[200];
+
+	return ps_fail(p, PERSEAS_EFENCED, "%s", ps_fenced_text(p, text, sizeof(text)));
 }
 
 /* Is the keeper still to find out what became of a mirror whose session broke? */

@@ -181,6 +181,10 @@ static inline bool ps_fenced(const struct perseas *p)
 	return p->superseded;
 }
 
+/* Says why the handle is fenced: another owner has the store, or this one went back in time. The
+ * result is `text` or lasts as long as the handle. */
+const char *ps_fenced_text(const struct perseas *p, char *text, size_t size);
+
 /* PERSEAS_EFENCED, with its message. */
 int ps_fail_fenced(const struct perseas *p);
 

@@ -138,6 +138,7 @@ struct ps_renewal {
 	uint64_t sealed; /* meanwhile: the epoch before, which the records in the ring are of */
 	uint64_t next_at; /* not before */
 	uint64_t delay;
+	char past[400]; /* SUPERSEDED: how this owner knows that it went back in time; or "" */
 };
 
 /* What admin is for. What commits and statistics see of it changes with the lock. */

@@ -13,6 +13,7 @@
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/quorum.h"
+#include "past.h"
 #include "renew_adopt.h"
 #include "resync.h"
 #include "roster.h"
@@ -28,6 +29,7 @@ const char ps_salvage_mark[8] = "SALVAGE";
 #define RETRY_FIRST ps_ms(10)
 #define RETRY_MOST ps_ms(1000)
 #define ANSWER_WITHIN ps_ms(1000)
+#define PAST "this owner went back in time"
 
 enum verdict {
 	WAIT, /* somebody else lives, or too few mirrors answer: later */
@@ -92,12 +94,31 @@ static bool is_newer(const Perseas__Roster *roster, const struct perseas *p)
 	return ps_roster_newer(roster, p->roster) && ps_roster_newer(roster, p->next_roster);
 }
 
+/* Does the image show that this owner went back in time? */
+static bool is_past(struct perseas *p, const struct ps_mirror *m)
+{
+	const struct ps_standing *at = &m->found.at;
+	bool past;
+
+	if (!is_consistent(m) ||
+	    (at->epoch != p->opened_as && !ps_mirror_has_written(m, at->epoch)))
+		return false;
+	pthread_mutex_lock(&p->lock);
+	past = ps_past_slot(p, at);
+	if (past && !p->superseded)
+		ps_past_note(p, m, at);
+	pthread_mutex_unlock(&p->lock);
+	return past;
+}
+
 /* Has somebody else adopted this image, or recorded a roster there, or come to save it? Then he may
  * have opened the store, and what he committed is not here. */
-static bool is_anothers(const struct perseas *p, const struct ps_mirror *m)
+static bool is_anothers(struct perseas *p, const struct ps_mirror *m)
 {
 	if (!is_listed(m))
 		return false;
+	if (is_past(p, m))
+		return true;
 	if (!memcmp(m->found.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
 		return true;
 	return (is_consistent(m) && m->found.at.epoch > p->opened_as &&
@@ -182,7 +203,7 @@ static bool any_to_claim(struct perseas *p)
 	return any;
 }
 
-static enum verdict judge(const struct perseas *p, uint32_t asked)
+static enum verdict judge(struct perseas *p, uint32_t asked)
 {
 	bool held = false;
 
@@ -374,7 +395,7 @@ static void claim_all(struct perseas *p)
 }
 
 /* Those that count towards R; OVER: one of them is somebody else's. */
-static enum verdict count(const struct perseas *p, uint32_t *counted)
+static enum verdict count(struct perseas *p, uint32_t *counted)
 {
 	*counted = 0;
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -458,6 +479,24 @@ static void go_on(struct perseas *p)
 		ps_roster_stamp(p);
 }
 
+/* The mirrors would still take what this owner sends. */
+static void end_sessions(struct perseas *p, const char *why)
+{
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active)
+			ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+		if (m->state != PERSEAS_MIRROR_FENCED && m->state != PERSEAS_MIRROR_REMOVED)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED, why);
+	}
+	pthread_mutex_unlock(&p->lock);
+	p->env->ops->wake(p->env, PS_COMMITTER);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		ps_mirror_disconnect(p, &p->mirrors[i]);
+}
+
 static void give_up(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
@@ -472,6 +511,20 @@ static void give_up(struct perseas *p)
 	}
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
+	if (p->upkeep.renewal.past[0])
+		end_sessions(p, PAST);
+}
+
+void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at)
+{
+	if (p->superseded) {
+		end_sessions(p, PAST);
+		return;
+	}
+	pthread_mutex_lock(&p->lock);
+	ps_past_note(p, m, at);
+	pthread_mutex_unlock(&p->lock);
+	give_up(p);
 }
 
 /* Two that claim at the same time must not do so again together. */

@@ -12,7 +12,9 @@
 #include "epoch.h"
 #include "lifeline.h"
 #include "../core/mirror.h"
+#include "past.h"
 #include "rejoin.h"
+#include "renew.h"
 #include "resync.h"
 #include "telling.h"
 
@@ -131,7 +133,8 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 		*why = "it was not adopted by this owner; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
 	}
-	if (slot->seq < m->acked || slot->seq > p->commit.seq) {
+	assert(slot->seq <= p->commit.seq); /* else goes_back() has fenced this owner */
+	if (slot->seq < m->acked) {
 		*why = "it does not hold what it had acknowledged";
 		return PERSEAS_MIRROR_LOST;
 	}
@@ -255,13 +258,37 @@ static const char *reason_to_keep(const struct perseas *p, const struct ps_mirro
 	return NULL;
 }
 
+/* Fences this owner for good where the image shows that this owner went back in time: the image has
+ * what this owner acknowledged, and must not be copied over. Returns true then. */
+static bool goes_back(struct perseas *p, struct ps_mirror *m)
+{
+	const Perseas__ClaimReply *claim = m->session.granted->claim;
+	const Perseas__Slot *slot = claim->slot;
+	struct ps_standing at = { 0 };
+	bool past;
+
+	if (slot)
+		at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
+			                   (int)slot->index };
+	pthread_mutex_lock(&p->lock);
+	/* Only this owner had the promise of this epoch, so it wrote that slot. */
+	past = (at.epoch == p->epoch && ps_past_slot(p, &at)) || ps_past_roster(p, claim->header);
+	pthread_mutex_unlock(&p->lock);
+	if (past)
+		ps_renew_went_back(p, m, &at);
+	return past;
+}
+
 /* Claimed and connected: what it has decides how it goes on. The link is not active yet, so nothing
  * is posted to it while this goes on. */
 static void prepare(struct perseas *p, struct ps_mirror *m)
 {
-	const char *kept = reason_to_keep(p, m), *why;
 	enum perseas_mirror_state state;
+	const char *kept, *why;
 
+	if (goes_back(p, m))
+		return;
+	kept = reason_to_keep(p, m);
 	if (kept) {
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, kept);
 		return;

@@ -4,10 +4,33 @@
 #include "aim.h"
 
 #include "../../client/core/handle.h"
+#include "fork.h"
+#include "hang.h"
+#include "loaded.h"
+#include "lossy.h"
 #include "mirror.h"
+#include "past.h"
 #include "schedule.h"
 
 #include <string.h>
+
+void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	sim_hang_shape(w, mirrors, spares);
+	sim_lossy_shape(w, mirrors, spares);
+	sim_loaded_shape(w, mirrors, spares);
+	sim_fork_shape(w, mirrors, spares);
+	sim_past_shape(w, mirrors, spares);
+}
+
+void sim_aim_begin(struct sim_world *w)
+{
+	sim_hang_begin(w);
+	sim_lossy_begin(w);
+	sim_loaded_begin(w);
+	sim_fork_begin(w);
+	sim_past_begin(w);
+}
 
 bool sim_aim_is_open(const struct sim_owner *o)
 {

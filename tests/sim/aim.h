@@ -1,7 +1,7 @@
 /*
- * aim.h - what the schedules share that aim at one situation (hang.h, loaded.h, lossy.h): an owner
- * for which all is well, what it knows of a mirror, and a mirror that hangs. It draws nothing, so
- * that other schedules stay as they are.
+ * aim.h - what the schedules share that aim at one situation (hang.h, loaded.h, lossy.h,
+ * fork.h, past.h): an owner for which all is well, what it knows of a mirror, and a mirror that
+ * hangs. It draws nothing, so that other schedules stay as they are.
  */
 #ifndef PERSEAS_SIM_AIM_H
 #define PERSEAS_SIM_AIM_H
@@ -9,6 +9,12 @@
 #include "world.h"
 
 struct ps_mirror;
+
+/* Makes the schedule one that aims at a situation, if this seed or the mistake is for it. */
+void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);
+
+/* Begins that situation, where the schedule is for one. */
+void sim_aim_begin(struct sim_world *w);
 
 /* May transactions begin at this owner? */
 bool sim_aim_is_open(const struct sim_owner *o);

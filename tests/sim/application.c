@@ -14,6 +14,7 @@
 #include "mistakes.h"
 #include "operator.h"
 #include "oracle.h"
+#include "past.h"
 #include "rosters.h"
 #include "schedule.h"
 #include "work.h"
@@ -432,9 +433,11 @@ static void loop(void *arg)
 		w->schedule->left--;
 		if (sim_chance(w, 60))
 			sim_owner_sleep(a->owner, sim_below(w, w->schedule->think));
-		if (a->owner->dead)
+		if (a->owner->dead || sim_past_ends(a->owner))
 			break;
 		rc = step(a);
+		if (sim_past_ends(a->owner))
+			break;
 		for (unsigned i = 0; i < SIM_NAMED && !a->owner->dead && !a->open; i++)
 			compare(a, i, "after a step");
 		if (!a->open)

@@ -83,6 +83,7 @@ struct perseas_tx;
 	X(PARENT_BACK, "parent-back", 8000, 5291, "a copy gets its parent's id back")              \
 	X(GONE, "gone", 8000, 20, "a member that is called gone comes back")                       \
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \
+	X(PAST, "past", 200, 2, "an owner copies its past over what it has forgotten")             \
 	X(VOTES, "votes", 1000, 2, "a new mirror votes before it is whole")                        \
 	X(UNFINISHED, "unfinished", 1000, 2, "a resync is finished before its chunks are there")   \
 	X(UNAWAITED, "unawaited", 2000, 108, ".. before the transactions of its last chunk are")   \

@@ -88,6 +88,9 @@ void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
 	own = claim->slot->epoch == o->handle->epoch;
 	if (own)
 		tell_seq(o, m, claim->slot);
+	/* What it has forgotten is taken for another owner's. */
+	if (own && o->reverted && sim_mistake_is(o->world, SIM_MISTAKE_PAST))
+		claim->slot->epoch--;
 	if (!own && sim_mistake_is(o->world, SIM_MISTAKE_FOREIGN))
 		claim->slot->epoch = o->handle->epoch;
 	if (own && sim_mistake_is(o->world, SIM_MISTAKE_CONNECTED))

@@ -118,9 +118,10 @@ struct sim_owner {
 	struct perseas *handle;     /* NULL: it is not open */
 	struct ps_written *written; /* of the handle that was opened last; or NULL */
 
-	bool creates; /* it asks for the store to be made */
-	bool strays;  /* it opens a fork (fork.h) */
-	bool opened;  /* an open of its has returned */
+	bool creates;  /* it asks for the store to be made */
+	bool strays;   /* it opens a fork (fork.h) */
+	bool opened;   /* an open of its has returned */
+	bool reverted; /* it went back in time (past.h) */
 	struct sim_examined examined;
 	struct sim_reading read;
 	struct sim_late late;

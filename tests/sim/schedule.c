@@ -5,13 +5,10 @@
 #include "schedule.h"
 
 #include "../../client/core/handle.h"
+#include "aim.h"
 #include "application.h"
 #include "creators.h"
-#include "fork.h"
-#include "hang.h"
 #include "heap_work.h"
-#include "loaded.h"
-#include "lossy.h"
 #include "mirror.h"
 #include "mistakes.h"
 #include "mixed.h"
@@ -109,10 +106,7 @@ static void draw(struct sim_world *w)
 	sim_mixed_shape(w);
 	sim_heap_shape(w);
 	sim_mistake_shape(w, &n, &spares);
-	sim_hang_shape(w, &n, &spares);
-	sim_lossy_shape(w, &n, &spares);
-	sim_loaded_shape(w, &n, &spares);
-	sim_fork_shape(w, &n, &spares);
+	sim_aim_shape(w, &n, &spares);
 	w->members = n;
 	sim_count(w, SIM_FIVE, n == 5);
 	for (unsigned i = 0; i < n + spares; i++) {
@@ -586,10 +580,7 @@ void sim_schedule_run(struct sim_world *w, uint64_t seed)
 	draw(w);
 	start_creator(w);
 	sim_creators_begin(w, start_creator);
-	sim_hang_begin(w);
-	sim_lossy_begin(w);
-	sim_loaded_begin(w);
-	sim_fork_begin(w);
+	sim_aim_begin(w);
 	sim_at(w, w->now + sim_below(w, w->schedule->gap), direct, NULL, 0);
 	while (!w->schedule->over)
 		if (!sim_step(w))

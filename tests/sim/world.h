@@ -81,6 +81,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(CHANGES_BACK, 1, ".. taken back")                             \
 	X(CANCELS_REFUSED, 1, ".. not, since the one before is short")  \
 	X(FORKED, 1, "images kept from a fork's roster")                \
+	X(REVERTED, 1, "owners that went back in time")                 \
 	X(SPILLS, 1, "images spilled")                                  \
 	X(LOADS, 1, "spills loaded")                                    \
 	X(MEDIA, 1, "spills lost")                                      \

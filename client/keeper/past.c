@@ -1,0 +1,54 @@
+/*
+ * past.c - recognizes an owner that went back in time by what mirrors hold (past.h). It changes
+ * nothing but the note that says why the handle is fenced.
+ */
+#include "past.h"
+
+#include "../core/mirror.h"
+#include "../../proto/base/text.h"
+
+/* Does the record behind the slot begin elsewhere than where this owner put it? The ring holds the
+ * record only for a while. */
+static bool lies_elsewhere(const struct perseas *p, const struct ps_standing *at)
+{
+	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, at->seq + 1);
+	const struct ps_record *next;
+
+	if (at->seq == p->commit.seq)
+		return at->next != p->commit.next || at->last != p->commit.last;
+	if (!entry)
+		return false;
+	next = (const void *)entry->writes[0].src;
+	return next->previous != at->last;
+}
+
+bool ps_past_slot(struct perseas *p, const struct ps_standing *at)
+{
+	ps_assert_locked(p);
+	return at->seq > p->commit.seq || lies_elsewhere(p, at);
+}
+
+static bool is_unknown(const struct perseas *p, const Perseas__Roster *roster)
+{
+	return roster && roster->epoch == p->epoch && ps_roster_newer(roster, p->roster) &&
+	       ps_roster_newer(roster, p->next_roster);
+}
+
+bool ps_past_roster(struct perseas *p, const Perseas__Header *header)
+{
+	ps_assert_locked(p);
+	return is_unknown(p, header->roster) || is_unknown(p, header->next_roster);
+}
+
+void ps_past_note(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at)
+{
+	struct ps_renewal *r = &p->upkeep.renewal;
+
+	ps_assert_locked(p);
+	ps_text_format(r->past, sizeof(r->past),
+	               "this process went back in time (its machine was reverted, or runs twice): "
+	               "close this handle. Mirror %s holds its transaction %llu:%llu, and it knows "
+	               "only %llu:%llu",
+	               m->address.text, (unsigned long long)at->epoch, (unsigned long long)at->seq,
+	               (unsigned long long)p->epoch, (unsigned long long)p->commit.seq);
+}

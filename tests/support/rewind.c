@@ -1,0 +1,69 @@
+/*
+ * rewind.c - undoes the last transactions of a handle by the records in its ring, whose
+ * before-images are what a checkpoint would bring back.
+ */
+#include "rewind.h"
+
+#include <string.h>
+
+static struct ps_segment *segment_by_id(struct perseas *p, uint32_t id)
+{
+	for (unsigned i = 0; i < p->segment_count; i++)
+		if (p->segments[i].id == id)
+			return &p->segments[i];
+	return NULL;
+}
+
+/* Returns false if a range is of a segment that is not mapped: then nothing was changed. */
+static bool undo(struct perseas *p, const struct ps_record *record, bool apply)
+{
+	const uint8_t *at = (const uint8_t *)(record + 1);
+
+	for (uint32_t i = 0; i < record->ranges; i++) {
+		const struct ps_range *range = (const void *)at;
+		struct ps_segment *segment = segment_by_id(p, range->segment);
+
+		if (!segment || !segment->base)
+			return false;
+		if (apply)
+			memcpy(segment->base + range->offset, at + sizeof(*range), range->length);
+		at += sizeof(*range) + ps_align8(range->length);
+	}
+	return true;
+}
+
+static bool step_back(struct perseas *p)
+{
+	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, p->commit.seq);
+	const struct ps_entry *before = ps_ring_find(&p->commit.ring, p->commit.seq - 1);
+	const struct ps_record *record = entry ? (const void *)entry->writes[0].src : NULL;
+
+	/* Where the log went on from the transaction before, only that one's entry tells. */
+	if (!record || !before || entry->kind != PS_RECORD_TRANSACTION || !undo(p, record, false))
+		return false;
+	undo(p, record, true);
+	p->commit.next = before->slot.next;
+	p->commit.last = before->slot.last;
+	p->commit.lap = p->commit.last - p->commit.last % p->log_size;
+	p->commit.ring.head = p->commit.ring.where[p->commit.seq % PS_RING_ENTRIES];
+	p->commit.ring.last--;
+	p->commit.seq--;
+	return true;
+}
+
+unsigned rewind_owner(struct perseas *p, unsigned count)
+{
+	unsigned done = 0;
+
+	while (done < count && step_back(p))
+		done++;
+	if (p->commit.durable > p->commit.seq)
+		p->commit.durable = p->commit.seq;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		m->posted = m->posted > p->commit.seq ? p->commit.seq : m->posted;
+		m->acked = m->acked > p->commit.seq ? p->commit.seq : m->acked;
+	}
+	return done;
+}
