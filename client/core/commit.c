@@ -121,8 +121,20 @@ static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct
 	return 0;
 }
 
+/* A record with its terminator: zeros up to PS_TERMINATOR bytes beyond the next position, or up to
+ * the end of the ring. They follow the record in memory. */
+static struct ps_write record_write(const struct perseas *p, const void *src, uint64_t position,
+                                    uint64_t length)
+{
+	const uint64_t at = position - p->commit.lap, end = at + ps_align64(length);
+	const uint64_t zeros = end < p->log_size ? PS_TERMINATOR : 0;
+
+	return (struct ps_write){ src, PS_RING_OFFSET + at, PS_REGION_LOG,
+		                  (uint32_t)(end - at + zeros) };
+}
+
 /* Copies record and after-images into the ring, and describes them there. */
-static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing *out)
+static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint64_t position)
 {
 	struct ps_entry *entry = ps_ring_append(&p->commit.ring, out->entry_length);
 	uint8_t *at = (uint8_t *)&entry->writes[out->span_count + 1];
@@ -132,10 +144,10 @@ static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing
 	entry->count = out->span_count + 1;
 	entry->kind = out->kind;
 	entry->slot = p->commit.slot;
-	memcpy(at, out->record, out->length);
-	entry->writes[0].src = at;
-	at += ps_align8(out->length);
-	entry->bytes = out->length + sizeof(entry->slot);
+	memcpy(at, out->record, ps_align64(out->length) + PS_TERMINATOR);
+	entry->writes[0] = record_write(p, at, position, out->length);
+	at += ps_align64(out->length) + PS_TERMINATOR;
+	entry->bytes = entry->writes[0].length + sizeof(entry->slot);
 	for (unsigned i = 0; i < out->span_count; i++) {
 		const struct ps_span *span = &out->spans[i];
 		uint64_t length = span->end - span->start;
@@ -147,7 +159,6 @@ static struct ps_entry *build_staged(struct perseas *p, const struct ps_outgoing
 		at += length;
 		entry->bytes += length;
 	}
-	return entry;
 }
 
 /* ps_place without its divisions, which are the slowest of what a small commit computes. */
@@ -158,13 +169,6 @@ static uint64_t place(struct perseas *p, uint64_t length)
 	p->commit.lap += p->log_size;
 	p->commit.stat.log_laps++;
 	return p->commit.lap;
-}
-
-static struct ps_write record_write(const struct perseas *p, const void *src, uint64_t position,
-                                    uint64_t length)
-{
-	return (struct ps_write){ src, PS_RING_OFFSET + (position - p->commit.lap), PS_REGION_LOG,
-		                  (uint32_t)length };
 }
 
 /* Without a ring: every connected mirror copies before post returns. */
@@ -204,20 +208,19 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	               p->env->ops->clock(p->env));
 	ps_slot_encode(&p->commit.slot, p->epoch, p->commit.seq + 1,
 	               position + ps_align64(out->length), position);
-	if (p->commit.staged) {
-		struct ps_entry *entry = build_staged(p, out);
-
-		entry->writes[0] = record_write(p, entry->writes[0].src, position, out->length);
-	} else {
+	memset((uint8_t *)out->record + out->length, 0, PS_RECORD_SLACK);
+	if (p->commit.staged)
+		build_staged(p, out, position);
+	else
 		p->commit.writes[0] = record_write(p, out->record, position, out->length);
-	}
 	p->commit.seq++;
 	p->commit.last = position;
 	p->commit.next = p->commit.slot.next;
 	if (p->commit.staged)
 		ps_mirrors_send(p);
 	else
-		post_direct(p, &chain, out->length + out->bytes + sizeof(p->commit.slot));
+		post_direct(p, &chain,
+		            chain.writes[0].length + out->bytes + sizeof(p->commit.slot));
 	return 0;
 }
 

@@ -8,8 +8,8 @@
 
 /* A record whose entries are in place, and the memory that follows it to the mirrors. */
 struct ps_outgoing {
-	struct ps_record *record;
-	uint64_t length; /* of the record */
+	struct ps_record *record; /* with PS_RECORD_SLACK bytes of memory behind it */
+	uint64_t length;          /* of the record */
 	uint32_t ranges;
 	uint32_t kind;
 	const struct ps_span *spans;
@@ -17,6 +17,14 @@ struct ps_outgoing {
 	uint64_t bytes;        /* of the spans together */
 	uint64_t entry_length; /* of its entry in the ring, where transactions go through it */
 };
+
+/* Bytes of the ring entry of a record of `length` bytes that changes `bytes` bytes of memory, in so
+ * many spans. */
+static inline uint64_t ps_entry_length(uint64_t length, uint64_t spans, uint64_t bytes)
+{
+	return ps_align64(sizeof(struct ps_entry) + (spans + 1) * sizeof(struct ps_write) +
+	                  ps_align64(length) + PS_TERMINATOR + ps_align8(bytes));
+}
 
 /* Room for the chain of what is to be sent: ps_commit_send cannot fail then. 0, ENOMEM. Locked. */
 int ps_commit_reserve(struct perseas *p, const struct ps_outgoing *out);

@@ -25,7 +25,7 @@ enum {
 	ENTRY = sizeof(struct ps_range) + 7,
 	PIECE = ENTRY + sizeof(struct ps_write),
 	HEADS = sizeof(struct ps_record) + sizeof(struct ps_entry) + sizeof(struct ps_write) + 16 +
-	        PS_ALIGN,
+	        PS_ALIGN + PS_RECORD_SLACK,
 };
 
 /* --- how much fits --- */
@@ -108,7 +108,7 @@ bool ps_gather_start(struct perseas *p)
 	limit = lowest(p->options.gather_bytes, p->commit.ring.size / 4);
 	limit = lowest(limit, ps_record_limit(p->log_size)) / PS_ALIGN * PS_ALIGN;
 	g = calloc(1, sizeof(*g));
-	record = aligned_alloc(PS_ALIGN, limit);
+	record = aligned_alloc(PS_ALIGN, limit + PS_RECORD_SLACK);
 	if (!g || !record) {
 		free(g);
 		free(record);
@@ -318,9 +318,7 @@ static struct ps_outgoing build(struct ps_gather *g)
 	pad(&to);
 	out.length = (uint64_t)(to.end - (uint8_t *)g->record);
 	out.ranges = out.span_count = to.count;
-	out.entry_length = ps_align64(sizeof(struct ps_entry) +
-	                              (to.count + 1) * sizeof(struct ps_write) +
-	                              ps_align8(out.length) + ps_align8(out.bytes));
+	out.entry_length = ps_entry_length(out.length, to.count, out.bytes);
 	assert(out.entry_length <= entry_length(g->pieces, g->bytes));
 	return out;
 }

@@ -5,6 +5,7 @@
  */
 #include "tx.h"
 
+#include "commit.h"
 #include "late.h"
 
 #include <assert.h>
@@ -20,7 +21,7 @@ void ps_range_room(struct perseas_tx *tx)
 {
 	const struct perseas *p = tx->p;
 	const uint64_t head = sizeof(struct ps_entry) + 2 * sizeof(struct ps_write) +
-	                      2 * (uint64_t)PS_ALIGN;
+	                      2 * (uint64_t)PS_ALIGN + PS_RECORD_SLACK;
 	const uint64_t entry = p->commit.ring.size / 4 > head ? (p->commit.ring.size / 4 - head) / 3
 	                                                      : 0;
 	const uint64_t limit = ps_record_limit(p->log_size);
@@ -35,9 +36,8 @@ void ps_range_room(struct perseas_tx *tx)
 
 uint64_t ps_tx_entry_length(const struct perseas_tx *tx)
 {
-	return ps_align64(sizeof(struct ps_entry) +
-	                  (tx->cover.count + 1) * sizeof(struct ps_write) + ps_align8(tx->length) +
-	                  ps_align8(tx->cover.bytes) + (uint64_t)tx->kept * PS_LATE_ENTRY);
+	return ps_entry_length(tx->length, tx->cover.count,
+	                       tx->cover.bytes + (uint64_t)tx->kept * PS_LATE_ENTRY);
 }
 
 int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans)
@@ -53,7 +53,7 @@ int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, uns
 		               "%llu, or than 1 GiB: split the transaction, or make the store "
 		               "with a larger log",
 		               (unsigned long long)need, (unsigned long long)p->log_size);
-	if (ps_tx_entry_length(tx) + more + bytes + 64 > p->commit.ring.size / 4)
+	if (ps_tx_entry_length(tx) + more + bytes + 2 * PS_ALIGN > p->commit.ring.size / 4)
 		return ps_fail(p, PERSEAS_ETOOBIG,
 		               "the transaction takes more than a quarter of the ring of %llu "
 		               "bytes: split it, or open with a larger ring_size",
@@ -64,7 +64,7 @@ int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, uns
 
 		while (capacity < need)
 			capacity *= 2;
-		grown = realloc(tx->record, capacity);
+		grown = realloc(tx->record, capacity + PS_RECORD_SLACK);
 		if (grown) {
 			tx->record = grown;
 			tx->capacity = capacity;

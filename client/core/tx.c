@@ -51,7 +51,7 @@ static struct perseas_tx *tx_new(struct perseas *p)
 
 	if (!tx)
 		return NULL;
-	tx->record = aligned_alloc(PS_ALIGN, FIRST_CAPACITY);
+	tx->record = aligned_alloc(PS_ALIGN, FIRST_CAPACITY + PS_RECORD_SLACK);
 	if (!tx->record || ps_cover_reserve(&tx->cover) < 0) {
 		free(tx->record);
 		free(tx);

@@ -358,6 +358,7 @@ int ps_map_post(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids
 	struct {
 		struct ps_record head;
 		struct ps_range ranges[PS_SEGMENTS_MAX];
+		uint8_t slack[PS_RECORD_SLACK];
 	} record;
 	struct ps_range *ranges = record.ranges;
 	struct ps_outgoing out = { .record = &record.head };
@@ -369,8 +370,7 @@ int ps_map_post(struct perseas *p, enum ps_record_kind kind, const uint32_t *ids
 		ranges[i].segment = ids[i];
 	out.ranges = count;
 	out.kind = kind;
-	out.entry_length = ps_align64(sizeof(struct ps_entry) + sizeof(struct ps_write) +
-	                              out.length);
+	out.entry_length = ps_entry_length(out.length, 0, 0);
 	pthread_mutex_lock(&p->lock);
 	rc = ps_commit_send(p, &out);
 	pthread_mutex_unlock(&p->lock);

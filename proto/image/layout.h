@@ -24,6 +24,7 @@ enum {
 	PS_OWNER_TOLD = 8,     /* bytes of an owner's id that others are told: all of them
 	                          would let anybody claim as that owner */
 	PS_ALIGN = 64,         /* of every log position */
+	PS_TERMINATOR = 64,    /* zero bytes that are written behind each record */
 	PS_PAGE = 4096,
 };
 
@@ -79,6 +80,10 @@ enum ps_record_kind {
  * multiple of PS_ALIGN and never wraps: where it does not fit in the rest of the
  * ring it begins at the ring's next lap, and the slot before it still points at
  * the place that was too small.
+ *
+ * The write of a record ends with zeros, up to PS_TERMINATOR bytes beyond the `next` that follows
+ * it. So the place where a reader looks for the record after it never holds bytes of a segment,
+ * which the ring's earlier laps are full of.
  */
 struct ps_record {
 	uint32_t magic; /* PS_RECORD_MAGIC */
@@ -150,6 +155,15 @@ static inline uint64_t ps_align64(uint64_t n)
 static inline uint64_t ps_record_limit(uint64_t ring_size)
 {
 	return ring_size / 2 < PS_RECORD_MAX ? ring_size / 2 : PS_RECORD_MAX;
+}
+
+/* Memory that a record to be sent must have behind it, for padding and terminator. */
+enum { PS_RECORD_SLACK = PS_ALIGN + PS_TERMINATOR };
+
+/* Bytes of the terminator at `next`: none at the end of the ring, where the next lap begins. */
+static inline uint64_t ps_terminator(uint64_t next, uint64_t ring_size)
+{
+	return next % ring_size ? PS_TERMINATOR : 0;
 }
 
 /* Where a record of `length` bytes goes when the slot before it says `next`. */

@@ -461,8 +461,9 @@ TEST(test_figures, struct owner *o)
 	after = owner_stat(o);
 	assert_true(after.commits == before.commits + 5 && after.aborts == before.aborts + 1);
 	assert_true(after.seq == before.seq + 5 && after.durable_seq == after.seq);
-	/* Each time a record with one range and 104 bytes of image, 100 bytes, and a slot. */
-	assert_true(after.bytes_sent - before.bytes_sent == 5 * (64 + 16 + 104 + 100 + 40));
+	/* Each time a record with one range and 104 bytes of image, which ends at 192, the zeros
+	 * behind it, 100 bytes, and a slot. */
+	assert_true(after.bytes_sent - before.bytes_sent == 5 * (192 + 64 + 100 + 40));
 	assert_true(after.mirrors == 1 && after.acks == 1 && after.live == 1 && !after.in_doubt);
 	assert_int_equal(perseas_mirror_stat(o->p, 0, &mirror), 0);
 	assert_string_equal(mirror.address, "sim://0");
@@ -483,5 +484,5 @@ TEST(test_figures_of_a_direct_fabric, struct owner *o)
 	before = owner_stat(o);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	after = owner_stat(o);
-	assert_true(after.bytes_sent - before.bytes_sent == 64 + 16 + 104 + 100 + 40);
+	assert_true(after.bytes_sent - before.bytes_sent == 192 + 64 + 100 + 40);
 }

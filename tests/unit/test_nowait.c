@@ -166,7 +166,7 @@ TEST(test_without_a_collector_nothing_is_posted, struct owner *o)
 TEST(test_it_goes_on_though_nobody_waits, struct owner *o)
 {
 	hold_all(o, DIRECT_HOLD_WRITES);
-	for (unsigned i = 0; i < 400; i++)
+	for (unsigned i = 0; i < 300; i++)
 		post(o, (uint8_t)i);
 	assert_true(o->p->mirrors[0].outstanding == 128);
 	for (unsigned rounds = 0; o->p->commit.unwaited.seq; rounds++) {

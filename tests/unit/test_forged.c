@@ -1,0 +1,161 @@
+/*
+ * test_forged.c - bytes that a user stored are never taken for an undo record.
+ */
+#include "../support/forge.h"
+#include "../../proto/image/log_reader.h"
+#include "mend_rig.h"
+
+enum {
+	RING = 4096,
+	LARGE = 1024,  /* the bytes that are stored and become a before-image */
+	SMALL = 10,    /* the bytes of each transaction after that */
+	VICTIM = 2000, /* what a forged record names: no transaction ever changed it */
+};
+
+static struct owner *begin(unsigned mirrors)
+{
+	struct owner *o = owner_new(mirrors);
+
+	o->options.log_size = RING;
+	owner_begin(o);
+	return o;
+}
+
+static int setup_one(void **state)
+{
+	*state = begin(1);
+	return 0;
+}
+
+static int setup_three(void **state)
+{
+	*state = begin(3);
+	return 0;
+}
+
+static struct forge_log log_of(const struct owner *o)
+{
+	return (struct forge_log){ o->p->commit.next, o->p->commit.seq, o->p->commit.last, RING };
+}
+
+static void put_bytes(struct owner *o, const void *bytes, unsigned length)
+{
+	perseas_tx_t *tx;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_set_range(tx, o->bytes, length), 0);
+	memcpy(o->bytes, bytes, length);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+}
+
+/*
+ * Stores a record as data, and has it lie where the next record may begin: the bytes are stored,
+ * then overwritten, so that the log has them as a before-image, and then small transactions follow
+ * until `next` of the following lap is there.
+ */
+static void forge(struct owner *o)
+{
+	uint8_t bytes[LARGE] = { 0 };
+	struct forge_log log = log_of(o);
+	uint64_t position, at;
+
+	forge_commit(&log, LARGE);
+	position = forge_commit(&log, LARGE);
+	at = forge_find(&log, position, LARGE, SMALL);
+	assert_true(at < LARGE);
+	forge_record(bytes + at, &log, o->p->epoch, 0, VICTIM);
+	put_bytes(o, bytes, LARGE);
+	memset(bytes, 0, LARGE);
+	put_bytes(o, bytes, LARGE);
+	while (o->p->commit.next < log.next)
+		assert_int_equal(owner_put(o, 0, SMALL, 1), 0);
+	assert_int_equal(o->p->commit.next, log.next);
+	assert_int_equal(o->p->commit.seq, log.seq);
+}
+
+static uint8_t *log_memory(struct owner *o, unsigned mirror)
+{
+	Perseas__Header *header = header_of(o, mirror);
+	char name[40];
+	uint8_t *log;
+
+	snprintf(name, sizeof(name), "log.%llu", (unsigned long long)header->generation);
+	perseas__header__free_unpacked(header, NULL);
+	log = memory_heap_piece(o->d->mirrors[mirror].memory, STORE, name, NULL);
+	assert_non_null(log);
+	return log;
+}
+
+static void assert_untouched(struct owner *o)
+{
+	for (unsigned i = 0; i < FORGED_LENGTH; i++)
+		assert_int_equal(o->bytes[VICTIM + i], (uint8_t)((VICTIM + i) * 7));
+}
+
+/* After each transaction, of whatever length, zeros follow its record up to 64 bytes beyond the
+ * place of the next one, or up to the end of the ring. Everything else is not zero. */
+static void assert_terminated(struct owner *o)
+{
+	const uint8_t *ring = log_memory(o, 0) + PS_RING_OFFSET;
+
+	for (unsigned i = 0; i < SIZE; i++)
+		o->bytes[i] = 0xff;
+	for (unsigned k = 0; k < 200; k++) {
+		const struct ps_record *record;
+		uint64_t at, end;
+
+		assert_int_equal(owner_put(o, 0, 1 + k * 7919 % 700, 0xff), 0);
+		record = (const void *)(ring + o->p->commit.last % RING);
+		at = o->p->commit.last % RING + record->length;
+		end = o->p->commit.next % RING;
+		for (end = end ? end + PS_TERMINATOR : RING; at < end; at++)
+			assert_int_equal(ring[at], 0);
+	}
+}
+
+TEST_WITH(test_zeros_follow_each_record, setup_one, teardown, struct owner *o)
+{
+	assert_terminated(o);
+	o->d->staged = false;
+	owner_reopen(o);
+	assert_terminated(o);
+}
+
+/* The owner dies where a stored record lies at `next`: no claim rolls it back. */
+TEST_WITH(test_a_claim_rolls_no_stored_record_back, setup_one, teardown, struct owner *o)
+{
+	forge(o);
+	owner_die(o);
+	owner_reopen(o);
+	assert_untouched(o);
+	owner_close(o);
+	owner_reopen(o);
+	assert_untouched(o);
+}
+
+/* One mirror restarts while the owner lives, and is claimed again: it stays like the others. */
+TEST_WITH(test_a_mirror_that_restarts_alone_stays_the_same, setup_three, teardown, struct owner *o)
+{
+	forge(o);
+	direct_crash(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_DOWN);
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_mirrored(o, 2);
+}
+
+/* What a snapshot, verify and a standby read: the log ends at the slot. */
+TEST_WITH(test_a_reader_follows_no_stored_record, setup_one, teardown, struct owner *o)
+{
+	uint8_t *ring = calloc(1, PS_RING_OFFSET + RING);
+	struct ps_log_reader reader;
+
+	assert_non_null(ring);
+	forge(o);
+	ps_log_init(&reader, &ps_log_memory, log_memory(o, 0), ring, RING);
+	assert_int_equal(ps_log_begin(&reader), PS_LOG_OK);
+	assert_int_equal(reader.from.seq, o->p->commit.seq);
+	assert_int_equal(ps_log_tail(&reader), PS_LOG_OK);
+	assert_int_equal(reader.seq, o->p->commit.seq);
+	free(ring);
+}
