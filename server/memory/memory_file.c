@@ -4,12 +4,9 @@
  * (directory.h): in a folder without one nothing is read, written or removed.
  */
 #include "daemon_identity.h"
-#include "descriptors.h"
-#include "directory.h"
-#include "leftover.h"
-#include "../store/memory.h"
+#include "memory_file_private.h"
 #include "memory_folder.h"
-#include "memory_place.h"
+#include "origin.h"
 #include "piece_file.h"
 #include "random_bytes.h"
 #include "reservations.h"
@@ -30,27 +27,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-struct memory_file {
-	struct memory memory;
-	struct directory directory;
-	struct descriptors descriptors;
-	uint64_t limit;
-	uint64_t used;
-	_Atomic uint64_t taking; /* what pieces that are being made have still to take */
-	bool barrier;            /* membarrier(2) works */
-	const char *advice;      /* what leaves the least room, for people; or NULL */
-	enum memory_place place;
-	struct leftover *leftovers;
-	struct reservation *reservations;
-	bool boot_known;
-	uint8_t boot[BOOT_ID_SIZE]; /* of this host */
-};
-
-static struct memory_file *file_of(struct memory *memory)
-{
-	return (struct memory_file *)memory;
-}
 
 static uint64_t bytes_used(struct memory_file *file)
 {
@@ -370,32 +346,9 @@ static void file_forget(struct memory *memory, const char *store)
 		return;
 	file->used -= small_file_kept(folder, "header");
 	small_file_forget(folder, "header");
+	origin_forget(folder);
 	close(folder);
 	folder_remove(file->directory.fd, store);
-}
-
-static int file_set_aside(struct memory *memory, const char *store, char *where, size_t size)
-{
-	return folder_set_aside(file_of(memory)->directory.fd, store, where, size) < 0 ? -STATUS(IO)
-	                                                                               : 0;
-}
-
-static const uint8_t *file_boot(struct memory *memory)
-{
-	const struct memory_file *file = file_of(memory);
-
-	return file->boot_known ? file->boot : NULL;
-}
-
-/* An image without a boot was written before images had one: it is good where nothing outlasts a
- * boot. */
-static bool file_lasts(struct memory *memory, const uint8_t *boot)
-{
-	const struct memory_file *file = file_of(memory);
-
-	if (!boot || !file->boot_known)
-		return file->place == PLACE_MEMORY;
-	return memcmp(boot, file->boot, BOOT_ID_SIZE) == 0;
 }
 
 static uint64_t file_used(struct memory *memory)
@@ -500,9 +453,12 @@ static const struct memory_ops file_ops = {
 	.stores = file_stores,
 	.pieces = file_pieces,
 	.forget = file_forget,
-	.set_aside = file_set_aside,
-	.boot = file_boot,
-	.lasts = file_lasts,
+	.set_aside = memory_file_set_aside,
+	.note_files = memory_file_note_files,
+	.is_copy = memory_file_is_copy,
+	.aside = memory_file_aside,
+	.boot = memory_file_boot,
+	.lasts = memory_file_lasts,
 	.identity = file_identity,
 	.used = file_used,
 	.beyond = file_beyond,

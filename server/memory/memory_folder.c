@@ -98,6 +98,26 @@ static bool is_number(const char *text)
 	return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
+static bool is_aside_name(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return *name == '.' && end > name && strncmp(end, ".aside-", 7) == 0 && is_number(end + 7);
+}
+
+unsigned folder_count_aside(int directory)
+{
+	DIR *dir = directory_list(directory);
+	struct dirent *entry;
+	unsigned count = 0;
+
+	while (dir && (entry = readdir(dir)))
+		count += is_aside_name(entry->d_name);
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
 /* One that a daemon makes: "header", "log.G", "promise.G", "segment-N.G". */
 static bool is_piece_name(const char *name)
 {

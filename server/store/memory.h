@@ -90,6 +90,16 @@ struct memory_ops {
 	/* Fills in the daemon's identity, PS_ID_SIZE bytes: the same as long as this memory lasts,
 	 * and another one on any copy of it. */
 	void (*identity)(struct memory *memory, uint8_t *id);
+	/* Notes of which files the store's image consists, by its id and generation: its header was
+	 * written just now, or it is about to be served. NULL: there are no files. */
+	void (*note_files)(struct memory *memory, const char *store, const uint8_t *image_id,
+	                   uint64_t generation);
+	/* Does the store's image consist of other files than were noted of it? Then somebody copied
+	 * it, and it may be older than what it acknowledged. NULL: it cannot. */
+	bool (*is_copy)(struct memory *memory, const char *store, const uint8_t *image_id,
+	                uint64_t generation);
+	/* How many images were set aside, and are still there. NULL: none. */
+	unsigned (*aside)(struct memory *memory);
 	/* Bytes of all pieces that are there, with what they take beyond what was reserved for
 	 * them, and of those that were removed and others have. */
 	uint64_t (*used)(struct memory *memory);

@@ -159,6 +159,23 @@ bool header_lasts(const struct store *store, const Perseas__Header *header)
 	return !memory->ops->lasts || memory->ops->lasts(memory, boot);
 }
 
+bool header_is_copy(const struct store *store, const Perseas__Header *header)
+{
+	struct memory *memory = store->stores->memory;
+
+	return memory->ops->is_copy &&
+	       memory->ops->is_copy(memory, store->name, header->image_id.data, header->generation);
+}
+
+void header_note_files(const struct store *store)
+{
+	struct memory *memory = store->stores->memory;
+
+	if (memory->ops->note_files)
+		memory->ops->note_files(memory, store->name, store->header->image_id.data,
+		                        store->header->generation);
+}
+
 int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 {
 	struct memory *memory = store->stores->memory;
@@ -194,6 +211,7 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 	}
 	header_free(store->header);
 	store->header = header;
+	header_note_files(store);
 	return 0;
 }
 

@@ -79,23 +79,34 @@ static Perseas__Header *read_header(struct store *store, int *ret)
 	return header;
 }
 
-/* The image may have been written back to a disk, and be older than what was acknowledged: it is
- * not memory, and a spill, or another mirror, is right where it is not. */
-static void set_aside(struct loading *loading, struct store *store)
+/* Returns why the image is not the memory that it was: it may have been written back to a disk, or
+ * been copied and put back, and be older than what was acknowledged. A spill, or another mirror, is
+ * right where it is not. NULL: it is that memory. */
+static const char *reason_to_set_aside(const struct store *store, const Perseas__Header *header)
+{
+	if (!header_lasts(store, header))
+		return "is of another boot of this host";
+	if (header_is_copy(store, header))
+		return "was copied here or put back, since its files are not those that a daemon "
+		       "served last";
+	return NULL;
+}
+
+static void set_aside(struct loading *loading, struct store *store, const char *reason)
 {
 	struct memory *memory = loading->stores->memory;
 	char where[160] = "", text[400];
 
 	if (memory->ops->set_aside(memory, store->name, where, sizeof(where)) < 0) {
 		snprintf(store->damage, sizeof(store->damage),
-		         "it is of another boot of this host, and cannot be set aside");
+		         "its image %s, and cannot be set aside", reason);
 		report_store(loading, store->name, store->damage);
 		return;
 	}
 	snprintf(text, sizeof(text),
-	         "its image is of another boot of this host, and what is there may be old: it is "
-	         "not used, and set aside as %s in the memory directory",
-	         where);
+	         "its image %s, and what is there may be old: it is not used, and set aside as %s "
+	         "in the memory directory",
+	         reason, where);
 	report_store(loading, store->name, text);
 	store_delete(store);
 }
@@ -126,6 +137,7 @@ static void load_store(void *arg, const char *name)
 {
 	struct loading *loading = arg;
 	Perseas__Header *header;
+	const char *reason;
 	struct store *store;
 	int ret;
 
@@ -147,9 +159,10 @@ static void load_store(void *arg, const char *name)
 		store_delete(store);
 		return;
 	}
-	if (header && !header_lasts(store, header)) {
+	reason = header ? reason_to_set_aside(store, header) : NULL;
+	if (reason) {
 		store->header = header;
-		set_aside(loading, store);
+		set_aside(loading, store, reason);
 		return;
 	}
 	if (!header || open_image(store, header) < 0) {
@@ -159,6 +172,7 @@ static void load_store(void *arg, const char *name)
 	pieces_sweep(store, store->header);
 	settle_promise(store);
 	renew_header(loading, store);
+	header_note_files(store);
 }
 
 void note_name(void *arg, const char *name)

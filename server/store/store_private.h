@@ -149,6 +149,10 @@ int header_edit(const Perseas__Header *header, Perseas__Header **edit, struct wh
 bool header_is_old(const struct store *store, const Perseas__Header *header);
 /* Can the image of the boot that it names be served? */
 bool header_lasts(const struct store *store, const Perseas__Header *header);
+/* Does the image consist of other files than those in which a daemon served it last? */
+bool header_is_copy(const struct store *store, const Perseas__Header *header);
+/* Notes in which files it is served from now on. */
+void header_note_files(const struct store *store);
 /* Makes `header` the store's, in its file first, with the boot of this host. Takes it, also on
  * failure. */
 int header_commit(struct store *store, Perseas__Header *header, struct why *why);

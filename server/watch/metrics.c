@@ -113,6 +113,12 @@ static struct memory *memory_of(const struct sheet *sheet)
 		metric_number(sheet, NULL, value);    \
 	}
 
+static uint64_t count_aside(struct memory *memory)
+{
+	return memory->ops->aside ? memory->ops->aside(memory) : 0;
+}
+
+ONE_NUMBER(set_aside, count_aside(memory_of(sheet)))
 ONE_NUMBER(memory_used, memory_of(sheet)->ops->used(memory_of(sheet)))
 ONE_NUMBER(memory_limit, memory_of(sheet)->ops->limit(memory_of(sheet)))
 ONE_NUMBER(connections, sheet->daemon->crowd.count)
@@ -390,6 +396,9 @@ static const struct metric {
 	{ "perseas_memory_room_bytes", "gauge", "",
 	  "What they can still take: of the limit, file system, host and control group.",
 	  write_memory_room },
+	{ "perseas_images_set_aside", "gauge", "",
+	  "Images that are not used since they may be old, and whose files are still there.",
+	  write_set_aside },
 	{ "perseas_stores", "gauge", "state", "Stores by the state of their image.", write_stores },
 	{ "perseas_sessions", "gauge", "fabric",
 	  "Owners' sessions by data path; none: it is not there yet.", write_sessions },
@@ -486,6 +495,7 @@ static const char *const of_alerts[] = {
 	"perseas_ready",
 	"perseas_memory_used_bytes",
 	"perseas_memory_room_bytes",
+	"perseas_images_set_aside",
 	"perseas_stores",
 	"perseas_connections_refused_total",
 	"perseas_control_refusals_total",

@@ -378,9 +378,9 @@ static void complain(void *arg, const char *text)
 {
 	struct sim_mirror *m = arg;
 
-	if (!strstr(text, "another boot"))
+	if (!strstr(text, "set aside as"))
 		sim_fail(m->world, "mirror %u started, and complains: %s", m->index, text);
-	sim_count(m->world, SIM_SET_ASIDE, 1);
+	sim_count(m->world, strstr(text, "put back") ? SIM_PUT_BACK : SIM_SET_ASIDE, 1);
 	sim_trace(m->world, "mirror %u: %s", m->index, text);
 }
 
@@ -507,7 +507,14 @@ static void end_daemon(struct sim_mirror *m, bool silent)
 	m->stores = NULL;
 }
 
-/* The host lost its power, and this is what the disk has. */
+/* Is the memory a backup that somebody puts back within the same boot? Else the host lost its
+ * power, and it is what the disk has. */
+static bool is_put_back(const struct sim_world *w)
+{
+	return w->mistake ? w->mistake == SIM_MISTAKE_PUT_BACK : w->seed / 4 % 2;
+}
+
+/* An older image takes the place of the memory that is lost. */
 static void come_back(struct sim_mirror *m)
 {
 	if (!m->disk)
@@ -516,7 +523,10 @@ static void come_back(struct sim_mirror *m)
 	m->gone[m->gone_count++] = m->memory;
 	m->memory = m->disk;
 	m->disk = NULL;
-	memory_heap_reboot(m->memory, sim_draw(m->world));
+	if (is_put_back(m->world))
+		memory_heap_put_back(m->memory, sim_draw(m->world));
+	else
+		memory_heap_reboot(m->memory, sim_draw(m->world));
 	memory_heap_on_fence(m->memory, on_fence, m);
 	sim_mistake_begin(m);
 }

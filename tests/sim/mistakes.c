@@ -513,6 +513,8 @@ void sim_mistake_begin(struct sim_mirror *m)
 		memory_heap_need_room(m->memory);
 	if (is(m->world, SIM_MISTAKE_OTHER_BOOT))
 		memory_heap_trust_boots(m->memory);
+	if (is(m->world, SIM_MISTAKE_PUT_BACK))
+		memory_heap_trust_copies(m->memory);
 }
 
 void sim_mistake_jump(struct sim_mirror *m, uint64_t epoch)

@@ -42,6 +42,7 @@ struct perseas_tx;
 	X(SIGN, "sign", 2000, 7, "a sign of progress is taken for the answer")                     \
 	X(NO_ROOM, "no-room", 1000, 172, "a full mirror has no room for a header")                 \
 	X(OTHER_BOOT, "other-boot", 4000, 11, "an image of another boot is taken for memory")      \
+	X(PUT_BACK, "put-back", 4000, 11, "an image that was put back is taken for memory")        \
 	X(LANDS, "lands", 2000, 3, "a fenced owner's write lands")                                 \
 	X(SLOT_FIRST, "slot-first", 100, 2, "the slot is sent before the data")                    \
 	X(UNDO_LAST, "undo-last", 100, 2, "the undo record is sent after the data")                \

@@ -158,6 +158,7 @@ static void shape_owners(struct sim_world *w, unsigned *mirrors)
 		set_size(w, mirrors, 3, 1);
 		break;
 	case SIM_MISTAKE_OTHER_BOOT:
+	case SIM_MISTAKE_PUT_BACK:
 		schedule->disks = true;
 		set_size(w, mirrors, 3, 2);
 		be_busy(schedule);

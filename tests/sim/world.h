@@ -31,6 +31,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(CRASHES, 1, "mirror crashes")                                 \
 	X(LOSSES, 1, "mirror losses")                                   \
 	X(SET_ASIDE, 1, "images of another boot that were set aside")   \
+	X(PUT_BACK, 1, ".. and such that were put back")                \
 	X(LONG, 1, "requests that took long")                           \
 	X(SIGNS, 1, "signs of progress")                                \
 	X(SILENT, 1, "mirrors called dead for their silence")           \

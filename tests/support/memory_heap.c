@@ -25,6 +25,7 @@ struct heap_piece {
 	uint64_t beyond; /* bytes that an owner that has it took beyond that */
 	unsigned open;
 	bool removed;
+	bool copied; /* somebody put it there, and no daemon wrote it since */
 };
 
 struct memory_heap {
@@ -38,6 +39,7 @@ struct memory_heap {
 	bool keep_removed;
 	bool needs_room;
 	bool trusts_any_boot;
+	bool trusts_copies;
 	uint8_t boot[PS_ID_SIZE];
 	uint8_t identity[PS_ID_SIZE];
 	int fd;
@@ -365,6 +367,17 @@ static const uint8_t *boot(struct memory *memory)
 	return heap_of(memory)->boot;
 }
 
+/* A header that a daemon wrote is a piece of its own. */
+static bool is_copy(struct memory *memory, const char *store, const uint8_t *image_id,
+                    uint64_t generation)
+{
+	const struct heap_piece *header = find(heap_of(memory), store, "header");
+
+	(void)image_id;
+	(void)generation;
+	return header && header->copied && !heap_of(memory)->trusts_copies;
+}
+
 static bool lasts(struct memory *memory, const uint8_t *of)
 {
 	const struct memory_heap *heap = heap_of(memory);
@@ -423,6 +436,7 @@ static const struct memory_ops heap_ops = {
 	.pieces = pieces,
 	.forget = forget,
 	.set_aside = set_aside,
+	.is_copy = is_copy,
 	.boot = boot,
 	.lasts = lasts,
 	.identity = identity,
@@ -542,6 +556,18 @@ void memory_heap_reboot(struct memory *memory, uint64_t seed)
 	draw_identity(heap);
 	for (unsigned i = 0; i < PS_ID_SIZE && ++heap->boot[i] == 0; i++)
 		;
+}
+
+void memory_heap_put_back(struct memory *memory, uint64_t seed)
+{
+	heap_of(memory)->random = seed;
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		piece->copied = true;
+}
+
+void memory_heap_trust_copies(struct memory *memory)
+{
+	heap_of(memory)->trusts_copies = true;
 }
 
 void memory_heap_trust_boots(struct memory *memory)

@@ -48,6 +48,11 @@ void memory_heap_need_room(struct memory *memory);
  * the daemon gets another identity.
  * seed: of its random ids from now on. */
 void memory_heap_reboot(struct memory *memory, uint64_t seed);
+/* What is there was copied there, as a backup that is put back, unless it is written anew. The host
+ * did not start again. */
+void memory_heap_put_back(struct memory *memory, uint64_t seed);
+/* It takes a copy for the memory that it was: a mistake. */
+void memory_heap_trust_copies(struct memory *memory);
 /* It takes an image of any boot for memory: a mistake. */
 void memory_heap_trust_boots(struct memory *memory);
 

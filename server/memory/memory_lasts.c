@@ -1,0 +1,68 @@
+/*
+ * memory_lasts.c - whether a folder's image is the memory that it was when a daemon served it last:
+ * of this boot, and in the same files. What is not is set aside. The store logic calls it, through
+ * memory.h, when the daemon starts.
+ */
+#include "memory_file_private.h"
+
+#include "../store/status.h"
+#include "memory_folder.h"
+#include "origin.h"
+
+#include <string.h>
+#include <unistd.h>
+
+int memory_file_set_aside(struct memory *memory, const char *store, char *where, size_t size)
+{
+	return folder_set_aside(file_of(memory)->directory.fd, store, where, size) < 0 ? -STATUS(IO)
+	                                                                               : 0;
+}
+
+const uint8_t *memory_file_boot(struct memory *memory)
+{
+	const struct memory_file *file = file_of(memory);
+
+	return file->boot_known ? file->boot : NULL;
+}
+
+void memory_file_note_files(struct memory *memory, const char *store, const uint8_t *image_id,
+                            uint64_t generation)
+{
+	const struct origin image = { image_id, generation, memory_file_boot(memory) };
+	const int folder = folder_open(file_of(memory)->directory.fd, store, false);
+
+	if (folder < 0)
+		return;
+	origin_note(folder, &image);
+	close(folder);
+}
+
+bool memory_file_is_copy(struct memory *memory, const char *store, const uint8_t *image_id,
+                         uint64_t generation)
+{
+	const struct origin image = { image_id, generation, memory_file_boot(memory) };
+	const int folder = folder_open(file_of(memory)->directory.fd, store, false);
+	bool copy;
+
+	if (folder < 0)
+		return false;
+	copy = origin_is_copy(folder, &image);
+	close(folder);
+	return copy;
+}
+
+unsigned memory_file_aside(struct memory *memory)
+{
+	return folder_count_aside(file_of(memory)->directory.fd);
+}
+
+/* An image without a boot was written before images had one: it is good where nothing outlasts a
+ * boot. */
+bool memory_file_lasts(struct memory *memory, const uint8_t *boot)
+{
+	const struct memory_file *file = file_of(memory);
+
+	if (!boot || !file->boot_known)
+		return file->place == PLACE_MEMORY;
+	return memcmp(boot, file->boot, BOOT_ID_SIZE) == 0;
+}
