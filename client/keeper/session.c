@@ -116,6 +116,16 @@ void ps_sessions_close(struct perseas *p)
 	}
 }
 
+/* Was this very image live in this epoch, and has a slot of another epoch now? Then somebody put an
+ * older image back, which may have forgotten promises. */
+static bool has_gone_back(const struct perseas *p, const struct ps_mirror *m,
+                          const Perseas__ClaimReply *claim)
+{
+	return m->ours == p->epoch && ps_id_equal(claim->header->image_id, m->ours_id) &&
+	       claim->header->state == PERSEAS__STATE__STATE_CONSISTENT && claim->slot &&
+	       claim->slot->epoch != p->epoch;
+}
+
 /* What a mirror that granted the claim again says of itself decides how it goes on. */
 static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_mirror *m,
                                        const Perseas__ClaimReply *claim, const char **why)
@@ -127,6 +137,10 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 	if (!ps_id_equal(header->image_id, m->image_id) &&
 	    (!header->parent_id.len || !ps_id_equal(header->parent_id, m->image_id))) {
 		*why = "it has another image now: the one that it had is lost";
+		return PERSEAS_MIRROR_LOST;
+	}
+	if (has_gone_back(p, m, claim)) {
+		*why = "its memory went back in time: it was adopted by this owner, and is no more";
 		return PERSEAS_MIRROR_LOST;
 	}
 	if (!slot || header->state != PERSEAS__STATE__STATE_CONSISTENT || slot->epoch != p->epoch) {

@@ -64,7 +64,8 @@ struct perseas_tx;
 	X(BEFORE_POST, "before-post", 1000, 2, "what is freed is given out before it is posted")   \
 	X(TAKEN_EARLY, "taken-early", 200, 2, "what is freed is given out before its commit")      \
 	X(HALVES, "halves", 1000, 33, "what a heap gives back ends by two transactions")           \
-	X(CONNECTED, "connected", 8000, 79, "overwritten in place: others are connected, no more") \
+	X(CONNECTED, "connected", 8000, 893,                                                       \
+	  "overwritten in place: others are connected, no more")                                   \
 	X(UNJOINED, "unjoined", 2000, 1, "a delta without joining first")                          \
 	X(BETWEEN, "between", 1000, 39, "what is posted between two chunks is not sent")           \
 	X(TOGETHER, "together", 1000, 24, "a missed transaction is sent with what came later")     \

@@ -69,11 +69,17 @@ static struct ps_mirror *mirror_of(struct perseas *p, const struct sim_mirror *m
 static void tell_seq(struct sim_owner *o, const struct ps_mirror *m, Perseas__Slot *slot)
 {
 	const struct ps_ring *ring = &o->handle->commit.ring;
+	const struct ps_entry *next;
 
 	if (sim_mistake_is(o->world, SIM_MISTAKE_AGAIN) && slot->seq > m->acked && m->acked)
 		slot->seq = m->acked;
 	if (sim_mistake_is(o->world, SIM_MISTAKE_LAPPED) && slot->seq + 1 < ring->first)
 		slot->seq = ring->first - 1;
+	/* Its record is the one before the next, so that this owner knows it. */
+	next = ps_ring_find(ring, slot->seq + 1);
+	if (next)
+		slot->last =
+			((const struct ps_record *)(const void *)next->writes[0].src)->previous;
 }
 
 void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
@@ -88,9 +94,11 @@ void sim_mistake_claimed(struct ps_control *control, Perseas__ClaimReply *claim)
 	own = claim->slot->epoch == o->handle->epoch;
 	if (own)
 		tell_seq(o, m, claim->slot);
-	/* What it has forgotten is taken for another owner's. */
-	if (own && o->reverted && sim_mistake_is(o->world, SIM_MISTAKE_PAST))
+	/* What it has forgotten is taken for a copy that did not end. */
+	if (own && o->reverted && sim_mistake_is(o->world, SIM_MISTAKE_PAST)) {
 		claim->slot->epoch--;
+		claim->header->state = PERSEAS__STATE__STATE_JOINING;
+	}
 	if (!own && sim_mistake_is(o->world, SIM_MISTAKE_FOREIGN))
 		claim->slot->epoch = o->handle->epoch;
 	if (own && sim_mistake_is(o->world, SIM_MISTAKE_CONNECTED))
