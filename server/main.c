@@ -166,6 +166,11 @@ static void report_rules(void *arg, const char *text)
 	log_event(LOG_LEVEL_WARNING, arg, NULL, "%s", text);
 }
 
+static void report_lost(void *arg, const char *text)
+{
+	log_event(LOG_LEVEL_ERROR, arg, NULL, "%s", text);
+}
+
 /* Why it does not start. */
 static int fail_start(const char *why)
 {
@@ -237,6 +242,7 @@ static int serve_until_signal(struct daemon *daemon, const struct config *config
 		ret = open_listeners(daemon, config);
 	if (ret == 0) {
 		daemon->phase = DAEMON_SERVING;
+		names_open(daemon);
 		ps_notify("READY=1\nSTATUS=serving");
 		daemon_run(daemon);
 		ps_notify("STOPPING=1\nSTATUS=ending sessions");
@@ -350,8 +356,11 @@ static int write_spills(struct stores *stores, const struct config *config)
 {
 	struct spill_sum sum;
 
-	if (!config->spill_dir[0])
+	if (!config->spill_dir[0]) {
+		stores_mend_names(stores);
+		stores_report_lost(stores, report_lost, (void *)(uintptr_t) "lost");
 		return 0;
+	}
 	ps_notify("STATUS=writing images\nEXTEND_TIMEOUT_USEC=60000000");
 	if (!stores_spill(stores, &sum, report_rules, (void *)(uintptr_t) "spill-trouble"))
 		return 0;

@@ -26,6 +26,7 @@ static const struct {
 	{ "created", "19dfea07d87a40c58e372764008cab4b" },
 	{ "dropped", "d1c8edda1a2e4bbc92df11a17a809846" },
 	{ "damaged", "41bf6c424c6141548d10fe671f55d80d" },
+	{ "files-missing", "2d7b7f0b66c44e2c9a4a4f3e5f0c8d16" },
 	{ "claimed", "b30be0b0290148829a46c49f3df2d047" },
 	{ "fenced", "b9b5619260f445bf9b823dc04e596b21" },
 	{ "session-over", "5c774436ed3d4ad9b9199ca827fd0d6c" },

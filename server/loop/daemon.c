@@ -196,6 +196,7 @@ void daemon_end_sessions(struct daemon *daemon)
 	lanes_stop(daemon);
 	daemon_unlisten(daemon);
 	connections_close(daemon);
+	names_close(daemon);
 	for (const struct target *const *target = targets; *target; target++)
 		if ((*target)->stop)
 			(*target)->stop(daemon);

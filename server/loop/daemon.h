@@ -9,6 +9,7 @@
  *   control_loop.c     what they ask; tells them from data connections
  *   jobs_loop.c        what takes long, in turns with the loop (jobs.c)
  *   watch_loop.c       requests that wait until a store gets or loses its owner
+ *   names_loop.c       whether files of images were removed
  *   crowd.c            how many there may be, and which one goes
  *   target_tcp.c       data connections (with answers_tcp.c)
  *   lanes.c            their threads, and the lock that keeps them and the loop apart
@@ -39,6 +40,7 @@ struct data_link;
 struct event;
 struct http;
 struct listener;
+struct names_loop;
 struct ps_verbs;
 struct verbs_target;
 struct job;
@@ -73,6 +75,7 @@ struct daemon {
 	struct connection *connections;
 	struct verbs_target *rdma; /* NULL: built or started without */
 	struct http *http;         /* NULL: nobody watches */
+	struct names_loop *names;  /* NULL: nobody looks after the names of files */
 	struct ps_tls *tls;        /* of TCP connections that come; NULL: they are plain text. The
 	                              daemon's */
 	bool exposed;              /* plain text also where others than this host can connect */
@@ -175,6 +178,10 @@ void daemon_wake(const struct daemon *daemon);
 
 /* watch_loop.c: something happened to a store. */
 void daemon_tell_watchers(struct daemon *daemon);
+
+/* names_loop.c. Without memory for it, claims alone look after the names. */
+void names_open(struct daemon *daemon);
+void names_close(struct daemon *daemon);
 
 /* journal.c: as stores_on_news() wants it. */
 void journal_tell(void *arg, const struct store_news *news);

@@ -242,6 +242,15 @@ int directory_open(const char *what, const char *path,
 	return 0;
 }
 
+bool directory_has_lock(const struct directory *directory)
+{
+	struct stat open, named;
+
+	return fstat(directory->lock, &open) < 0 ||
+	       (fstatat(directory->fd, lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	        named.st_dev == open.st_dev && named.st_ino == open.st_ino);
+}
+
 void directory_close(struct directory *directory)
 {
 	if (directory->lock >= 0)

@@ -32,6 +32,9 @@ int directory_open(const char *what, const char *path,
 /* Also of one that is not open. */
 void directory_close(struct directory *directory);
 
+/* Has its lock file still its name, so that no other daemon can have one of its own? */
+bool directory_has_lock(const struct directory *directory);
+
 /* Begins a list of the folder's names, which ends with closedir(). NULL: it cannot be listed. */
 DIR *directory_list(int folder);
 

@@ -60,6 +60,19 @@ bool leftover_note(struct leftover **list, const char *store, int fd, uint64_t s
 	return true;
 }
 
+bool leftover_has(const struct leftover *list, int fd)
+{
+	struct stat open, st;
+
+	if (fstat(fd, &open) < 0)
+		return false;
+	for (; list; list = list->next)
+		if (fstat(list->fd, &st) == 0 && st.st_dev == open.st_dev &&
+		    st.st_ino == open.st_ino)
+			return true;
+	return false;
+}
+
 static void forget_leftover(struct leftover *leftover)
 {
 	struct leftover **link = leftover->list;

@@ -14,6 +14,9 @@ struct leftover; /* a list of them begins as NULL */
  * is open for writing; false: nobody else has the file, and fd stays the caller's. */
 bool leftover_note(struct leftover **list, const char *store, int fd, uint64_t size);
 
+/* Is the file that is open here one of them? */
+bool leftover_has(const struct leftover *list, int fd);
+
 /* Bytes that those of one store take, or of all (NULL). Those that nobody else has are let go
  * beside the loop (jobs.h), and counted until they are gone. */
 uint64_t leftover_sum(struct leftover **list, const char *store);

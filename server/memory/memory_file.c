@@ -3,8 +3,9 @@
  * the daemon. The store logic calls it, through memory.h. Directory and folders carry a mark
  * (directory.h): in a folder without one nothing is read, written or removed.
  */
-#include "daemon_identity.h"
 #include "memory_file_private.h"
+
+#include "daemon_identity.h"
 #include "memory_folder.h"
 #include "origin.h"
 #include "piece_file.h"
@@ -34,6 +35,11 @@ static uint64_t bytes_used(struct memory_file *file)
 	       leftover_sum(&file->leftovers, NULL);
 }
 
+static void lower_used(struct memory_file *file, uint64_t size)
+{
+	file->used -= size < file->used ? size : file->used;
+}
+
 /* 0, or an errno: it is still there. */
 static int unlink_piece(struct memory_file *file, const char *store, int folder, const char *name)
 {
@@ -43,7 +49,7 @@ static int unlink_piece(struct memory_file *file, const char *store, int folder,
 	const int error = unlinkat(folder, name, 0) < 0 ? errno : 0;
 
 	if (!error) {
-		file->used -= size < file->used ? size : file->used;
+		lower_used(file, size);
 		reservation_end(&file->reservations, fd);
 	}
 	if (fd >= 0 && !leftover_note(&file->leftovers, store, fd, size))
@@ -172,11 +178,25 @@ static int file_open(struct memory *memory, const char *store, const char *name,
 	return ret;
 }
 
+/* Did somebody else remove it, so that unlink_piece() never counts it off? */
+static bool is_lost(struct memory_file *file, const struct piece *piece)
+{
+	struct stat st;
+
+	return fstat(piece->fd, &st) == 0 && st.st_nlink == 0 &&
+	       !leftover_has(file->leftovers, piece->fd);
+}
+
 static void file_close(struct memory *memory, struct piece *piece)
 {
 	if (!piece->base)
 		return;
-	reservation_close(file_of(memory)->reservations, piece->fd);
+	if (is_lost(file_of(memory), piece)) {
+		lower_used(file_of(memory), piece->size);
+		reservation_end(&file_of(memory)->reservations, piece->fd);
+	} else {
+		reservation_close(file_of(memory)->reservations, piece->fd);
+	}
 	ps_guard_free(piece->guard);
 	piece_file_unmap(piece->base, piece->size, piece->fd);
 	if (piece->fd_readonly >= 0)
@@ -185,21 +205,37 @@ static void file_close(struct memory *memory, struct piece *piece)
 	piece->fd = piece->fd_readonly = -1;
 }
 
+/* Opens the piece by its name, unless that leads to another file by now. -1: it cannot. */
+static int open_named(struct memory *memory, const char *store, const char *name,
+                      const struct piece *piece)
+{
+	int folder, fd;
+
+	if (names_look_up(memory, store, name, piece) != MEMORY_NAMED)
+		return -1;
+	folder = folder_open(file_of(memory)->directory.fd, store, false);
+	if (folder < 0)
+		return -1;
+	fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	close(folder);
+	return fd;
+}
+
 /* Opened anew, and not a copy of the daemon's own: file_whose() tells them apart by that. */
 static int file_give(struct memory *memory, const char *store, const char *name,
                      const struct piece *piece, int *fd)
 {
-	int folder;
+	char path[64];
 
 	if (piece->fd_readonly >= 0) {
 		*fd = fcntl(piece->fd_readonly, F_DUPFD_CLOEXEC, 0);
 		return *fd < 0 ? -STATUS(IO) : 0;
 	}
-	folder = folder_open(file_of(memory)->directory.fd, store, false);
-	if (folder < 0)
-		return -STATUS(IO);
-	*fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	close(folder);
+	*fd = open_named(memory, store, name, piece);
+	if (*fd < 0) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", piece->fd);
+		*fd = open(path, O_RDWR | O_CLOEXEC);
+	}
 	return *fd < 0 ? -STATUS(IO) : 0;
 }
 
@@ -265,12 +301,6 @@ static int file_remove(struct memory *memory, const char *store, const char *nam
 	return ret;
 }
 
-/* Its bytes, and those that are kept for the next one. */
-static uint64_t size_with_kept(int folder, const char *name)
-{
-	return piece_file_size(folder, name) + small_file_kept(folder, name);
-}
-
 static int replace_in(struct memory_file *file, const char *store, const char *name,
                       const void *bytes, size_t len)
 {
@@ -282,10 +312,10 @@ static int replace_in(struct memory_file *file, const char *store, const char *n
 	folder = folder_open(file->directory.fd, store, true);
 	if (folder < 0)
 		return errno == ENOSPC ? -STATUS(NO_MEMORY) : -STATUS(IO);
-	before = size_with_kept(folder, name);
+	before = names_size(folder, name);
 	ret = small_file_replace(folder, name, bytes, len);
 	error = errno;
-	file->used += size_with_kept(folder, name);
+	file->used += names_size(folder, name);
 	file->used -= before;
 	close(folder);
 	errno = error;
@@ -447,6 +477,12 @@ static const struct memory_ops file_ops = {
 	.give = file_give,
 	.whose = file_whose,
 	.flush = file_flush,
+	.look_up = names_look_up,
+	.adopt = names_adopt,
+	.settle = names_settle,
+	.watch = names_watch,
+	.seen = names_seen,
+	.recount = names_count,
 	.remove = file_remove,
 	.replace = file_replace,
 	.load = file_load,
@@ -472,29 +508,6 @@ static const struct memory_ops file_ops = {
 	.reaches_owners = file_reaches_owners,
 	.random = file_random,
 };
-
-struct counting {
-	struct memory_file *file;
-	const char *store;
-};
-
-static void count_piece(void *arg, const char *name)
-{
-	struct counting *counting = arg;
-	int folder = folder_open(counting->file->directory.fd, counting->store, false);
-
-	if (folder < 0)
-		return;
-	counting->file->used += size_with_kept(folder, name);
-	close(folder);
-}
-
-static void count_store(void *arg, const char *store)
-{
-	struct counting counting = { .file = arg, .store = store };
-
-	file_pieces(arg, store, count_piece, &counting);
-}
 
 /* False: it is on a disk, and that was not asked for. */
 static bool place_fits(struct memory_file *file, const char *path, bool on_disk, const char **why)
@@ -529,16 +542,18 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
 		return NULL;
 	}
 	file->memory.ops = &file_ops;
-	file->directory.fd = file->directory.lock = -1;
+	file->directory.fd = file->directory.lock = file->notify = -1;
 	descriptors_init(&file->descriptors);
 	file->limit = limit;
 	file->barrier = memory_barrier_works();
-	if (open_directory(file, directory, on_disk, why) < 0) {
+	file->path = strdup(directory);
+	*why = "out of memory";
+	if (!file->path || open_directory(file, directory, on_disk, why) < 0) {
 		memory_file_free(&file->memory);
 		return NULL;
 	}
 	descriptors_keep(&file->descriptors, file->directory.fd);
-	(void)file_stores(&file->memory, count_store, file);
+	names_count(&file->memory);
 	return &file->memory;
 }
 
@@ -561,5 +576,8 @@ void memory_file_free(struct memory *memory)
 	reservations_forget(&file_of(memory)->reservations);
 	descriptors_give(&file_of(memory)->descriptors);
 	directory_close(&file_of(memory)->directory);
+	if (file_of(memory)->notify >= 0)
+		close(file_of(memory)->notify);
+	free(file_of(memory)->path);
 	free(file_of(memory));
 }

@@ -1,6 +1,6 @@
 /*
  * memory_file_private.h - a memory directory, for the files that implement memory.h on it:
- * memory_file.c and memory_lasts.c.
+ * memory_file.c, memory_lasts.c and memory_names.c.
  */
 #ifndef PERSEAS_SERVER_MEMORY_FILE_PRIVATE_H
 #define PERSEAS_SERVER_MEMORY_FILE_PRIVATE_H
@@ -14,6 +14,7 @@
 
 struct memory_file {
 	struct memory memory;
+	char *path; /* of the directory, as it was given */
 	struct directory directory;
 	struct descriptors descriptors;
 	uint64_t limit;
@@ -24,6 +25,7 @@ struct memory_file {
 	enum memory_place place;
 	struct leftover *leftovers;
 	struct reservation *reservations;
+	int notify; /* an inotify descriptor of the names; -1: there is none */
 	bool boot_known;
 	uint8_t boot[BOOT_ID_SIZE]; /* of this host */
 };
@@ -33,7 +35,7 @@ static inline struct memory_file *file_of(struct memory *memory)
 	return (struct memory_file *)memory;
 }
 
-/* Operations of memory.h. */
+/* memory_lasts.c: operations of memory.h. */
 int memory_file_set_aside(struct memory *memory, const char *store, char *where, size_t size);
 unsigned memory_file_aside(struct memory *memory);
 const uint8_t *memory_file_boot(struct memory *memory);
@@ -42,5 +44,17 @@ void memory_file_note_files(struct memory *memory, const char *store, const uint
                             uint64_t generation);
 bool memory_file_is_copy(struct memory *memory, const char *store, const uint8_t *image_id,
                          uint64_t generation);
+
+/* memory_names.c: the operations of memory.h that are about names. */
+enum memory_name names_look_up(struct memory *memory, const char *store, const char *name,
+                               const struct piece *piece);
+void names_adopt(struct memory *memory, const char *store, const char *name,
+                 const struct piece *piece);
+bool names_settle(struct memory *memory, char *why, size_t size);
+int names_watch(struct memory *memory);
+bool names_seen(struct memory *memory);
+void names_count(struct memory *memory);
+/* Bytes of a file, and those that are kept for its next replacement. */
+uint64_t names_size(int folder, const char *name);
 
 #endif

@@ -35,6 +35,13 @@ enum memory_whose {
 	MEMORY_CUT,     /* nobody; but some of its memory is gone */
 };
 
+/* What became of the name of a piece? */
+enum memory_name {
+	MEMORY_NAMED,   /* a daemon that starts now finds the piece under it */
+	MEMORY_MOVED,   /* the piece, its folder or the directory has another name now */
+	MEMORY_REMOVED, /* the piece has none, and goes when the last process closes it */
+};
+
 struct memory_ops {
 	/* Makes a zeroed piece, its memory reserved now, so that no later store can fail.
 	 * -STATUS_NO_MEMORY: over the limit, or the file system is full. Nothing is left then. */
@@ -61,6 +68,25 @@ struct memory_ops {
 	/* Removes it by name; other processes may still have it mapped. Without one: 0. -STATUS_IO,
 	 * and errno says more: it may still be there. */
 	int (*remove)(struct memory *memory, const char *store, const char *name);
+	/* Looks a piece up by its name, as a daemon that starts would. piece: as it was made or
+	 * opened; NULL: any piece of that name will do, in a folder that a daemon would look at.
+	 * Changes nothing. NULL: names stay what they are. */
+	enum memory_name (*look_up)(struct memory *memory, const char *store, const char *name,
+	                            const struct piece *piece);
+	/* Makes the folder of this piece, which has its name there, one that a daemon looks at
+	 * again. NULL: it is. */
+	void (*adopt)(struct memory *memory, const char *store, const char *name,
+	              const struct piece *piece);
+	/* Makes the directory this daemon's again where it was removed, or lost what shows that.
+	 * Returns false if that cannot be: `why` says why, and nothing was written. Where nothing
+	 * is missing, as usual, this costs a few system calls. NULL: true. */
+	bool (*settle)(struct memory *memory, char *why, size_t size);
+	/* Returns a descriptor that is readable when names may have gone; -1, or NULL: nothing
+	 * tells. seen() reads what it tells of, and returns false if it does not tell of all. */
+	int (*watch)(struct memory *memory);
+	bool (*seen)(struct memory *memory);
+	/* Counts used() anew. Every open piece has its name. NULL: it counts itself. */
+	void (*recount)(struct memory *memory);
 	/* Replaces the small piece `name` by these bytes, whole or not at all. -STATUS_NO_MEMORY
 	 * only where there is none yet: with the first, room is kept for all that follow, so that
 	 * a header is written, and a claim granted, also when there is no memory left, and no

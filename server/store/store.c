@@ -157,7 +157,7 @@ void stores_on_news(struct stores *stores, void (*tell)(void *arg, const struct 
 void store_tell(struct store *store, enum store_event event, const struct session *session,
                 uint64_t epoch, uint64_t seq)
 {
-	const struct store_news news = { event, store->name, session, epoch, seq };
+	const struct store_news news = { event, store->name, session, epoch, seq, store->astray };
 
 	store->events[event]++;
 	if (store->stores->tell)

@@ -120,6 +120,8 @@ enum store_event {
 	STORE_DAMAGED,
 	STORE_DROPPED,
 	STORE_HANDOVER,      /* its owner is asked to let go */
+	STORE_FILES_MISSING, /* the next daemon would not find the image */
+	STORE_FILES_BACK,    /* it would again */
 	STORE_HANDOVER_OVER, /* that was taken back */
 	STORE_EVENTS
 };
@@ -129,13 +131,15 @@ struct store_news {
 	const char *store;
 	const struct session *session; /* whose it is, NULL: nobody's */
 	uint64_t epoch, seq;           /* 0: none */
+	const char *astray;            /* as in store_view */
 };
 
 /* A store as who watches the daemon sees it; of one whose header cannot be read, status->header is
  * NULL. */
 struct store_view {
 	const char *name;
-	const char *damage;     /* why it is refused, "": it is sound */
+	const char *damage; /* why it is refused, "": it is sound */
+	const char *astray; /* why a restart of the daemon would lose it, "": its files are there */
 	const uint64_t *events; /* by enum store_event: how often, since it is served */
 	const Perseas__StoreStatus *status;
 };
@@ -307,6 +311,18 @@ bool stores_notice_torn(struct stores *stores);
 /* After a request that names a store, if any ("": none): has its image been torn meanwhile? Then
  * its answer is this refusal. */
 int store_check_torn(struct stores *stores, const char *name, struct why *why);
+
+/*
+ * Files of images may be removed or moved under the daemon, which goes on with what it has mapped.
+ * stores_check_names() looks for that, and returns true if stores_mend_names() has something to do:
+ * it makes images again in new files, which ends their sessions, while nothing else changes a
+ * store. *again: this must be looked at again, whether names change or not.
+ */
+bool stores_check_names(struct stores *stores, bool *again);
+void stores_mend_names(struct stores *stores);
+/* Tells of each image that will be lost when the daemon ends now. */
+void stores_report_lost(struct stores *stores, void (*complain)(void *arg, const char *text),
+                        void *arg);
 
 /* From now on the connection is the lifeline of the session whose token it shows. */
 int store_lifeline(struct stores *stores, struct session *session,

@@ -285,6 +285,8 @@ static int commit_image(struct claim *claim, struct why *why)
 	if (ret)
 		return ret;
 	pruned = header_prune(header, &claim->slot);
+	/* What was rolled back the log tells no reader; a session's promise has counted it. */
+	header->rewrites += claim->session == NULL;
 	header->shared = claim->shared;
 	if (claim->away)
 		header->generation = claim->copy.generation;
@@ -339,6 +341,13 @@ static int look_at_image(struct claim *claim, struct stores *stores, struct why 
 	return 0;
 }
 
+/* An image whose files were removed is copied to new ones. What was cut short is worth no copy. */
+static void look_at_names(struct claim *claim)
+{
+	if (claim->whose != MEMORY_CUT)
+		claim->away |= store_check_names(claim->store);
+}
+
 /* The same, once nobody has the image who is about to end. */
 static int prepare_claim(struct claim *claim, struct stores *stores, struct why *why)
 {
@@ -363,6 +372,7 @@ int store_claim(struct stores *stores, struct session *session,
 
 	if (ret)
 		return ret;
+	look_at_names(&claim);
 	ret = promise_epoch(&claim, why);
 	if (ret)
 		return ret;
@@ -382,23 +392,35 @@ int store_claim(struct stores *stores, struct session *session,
 	return 0;
 }
 
-/* The steps of a claim, for nobody: after them the image is as it is while no owner has it. */
-static void revoke_claim(struct store *store)
+/* The steps of a claim, for nobody: after them the image is as it is while no owner has it. away:
+ * it is copied, whoever has it. */
+static int claim_for_nobody(struct store *store, bool away, struct why *why)
 {
 	const Perseas__ClaimRequest nobody = {
 		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__claim_request__descriptor),
 		.epoch = PS_PROMISE_RETIRED,
 	};
 	struct claim claim = { .store = store, .request = &nobody, .index = -1 };
-	struct why why = { .text = "" };
+	int ret = 0;
 
 	store->job = job_current();
-	claim.away = may_write(&claim);
+	claim.away = may_write(&claim) || (away && claim.whose != MEMORY_CUT);
 	promise_retire(store);
-	session_detach(store);
-	if (claim.away)
-		take_image(&claim, &why);
+	if (store->session)
+		session_detach(store);
+	/* Without a copy to make, this says that the image was cut short. */
+	if (claim.away || away)
+		ret = take_image(&claim, why);
 	store->job = NULL;
+	return ret;
+}
+
+int store_copy_aside(struct store *store, struct why *why)
+{
+	(void)store_notice_torn(store);
+	if (store->damage[0])
+		return refuse(why, STATUS(DAMAGED), "%s", store->damage);
+	return claim_for_nobody(store, true, why);
 }
 
 const struct access *stores_access(const struct stores *stores)
@@ -417,12 +439,13 @@ static bool may_stay(const struct session *session)
 
 unsigned stores_set_access(struct stores *stores, const struct access *access)
 {
+	struct why why = { .text = "" };
 	unsigned cut = 0;
 
 	stores->access = access;
 	for (struct store *store = stores->first; store; store = store->next)
 		if (store->session && !may_stay(store->session)) {
-			revoke_claim(store);
+			(void)claim_for_nobody(store, false, &why);
 			cut++;
 		}
 	return cut;
@@ -431,6 +454,7 @@ unsigned stores_set_access(struct stores *stores, const struct access *access)
 unsigned stores_cut_excess(struct stores *stores)
 {
 	struct memory *memory = stores->memory;
+	struct why why = { .text = "" };
 	unsigned cut = 0;
 
 	for (struct store *store = stores->first; store; store = store->next)
@@ -442,7 +466,7 @@ unsigned stores_cut_excess(struct stores *stores)
 		if (!store->exceeds || !store->session)
 			continue;
 		store_tell(store, STORE_EXCEEDED, store->session, store->session->epoch, 0);
-		revoke_claim(store);
+		(void)claim_for_nobody(store, false, &why);
 		cut++;
 	}
 	return cut;

@@ -176,11 +176,18 @@ void header_note_files(const struct store *store)
 		                        store->header->generation);
 }
 
+static void put_header(struct store *store, Perseas__Header *header)
+{
+	header_free(store->header);
+	store->header = header;
+}
+
 int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 {
 	struct memory *memory = store->stores->memory;
 	const char *text = NULL;
 	char reason[REASON_TEXT];
+	bool in_memory;
 	uint8_t *bytes;
 	size_t len;
 	int ret;
@@ -193,6 +200,15 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 		header_free(header);
 		return refuse(why, STATUS(BAD_REQUEST), "the header of store %s would be wrong: %s",
 		              store->name, text);
+	}
+	ret = header_find_place(store, header, &in_memory, why);
+	if (ret) {
+		header_free(header);
+		return ret;
+	}
+	if (in_memory) {
+		put_header(store, header);
+		return 0;
 	}
 	if (ps_header_pack(header, &bytes, &len) < 0) {
 		header_free(header);
@@ -209,8 +225,7 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 		              "directory's file system",
 		              store->name, reason);
 	}
-	header_free(store->header);
-	store->header = header;
+	put_header(store, header);
 	header_note_files(store);
 	return 0;
 }

@@ -69,6 +69,8 @@ int image_make_region(struct store *store, struct image *image, uint32_t region,
 	char name[PIECE_NAME], reason[REASON_TEXT];
 	int ret;
 
+	if (store_is_moved(store))
+		return refuse_moved(store, why);
 	piece_name(name, region, image->generation);
 	errno = 0;
 	ret = memory->ops->make(memory, store->name, name, size, &image->regions[region]);

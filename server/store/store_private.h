@@ -17,6 +17,7 @@
  *   store_watch.c     whether a store has got or lost its owner
  *   store_move.c      who waits to own a store, and its planned handover
  *   store_quota.c     how much an identity may have
+ *   store_names.c     images whose files were removed or moved
  *   store_torn.c      images whose memory was truncated by an owner that has it
  *   store_spill.c     images written when the daemon ends
  *   store_unspill.c   images loaded from the spill when the daemon starts
@@ -34,6 +35,8 @@ struct image {
 	uint64_t generation;
 	struct piece regions[PS_REGIONS_MAX]; /* base NULL: there is no such region */
 };
+
+enum { NAMES_TEXT = 480 };
 
 struct board;
 struct grave;
@@ -59,6 +62,7 @@ struct store {
 	char name[PS_NAME_MAX + 1];
 	Perseas__Header *header; /* as in its file; NULL: it cannot be read */
 	char damage[240];        /* why the image is refused, "" when it is sound */
+	char astray[NAMES_TEXT]; /* why a restart would lose the image; "": its files are there */
 	bool later;              /* refused since a later version wrote it: it stays as it is */
 	bool on_disk;            /* with `later`: it is a spill, and memory has nothing of it */
 	bool exceeds;            /* its owner is about to be cut off: it took more than its share */
@@ -85,6 +89,7 @@ struct stores {
 	unsigned count;
 	uint64_t owner_timeout_ms; /* 0: none */
 	uint32_t patience_ms;      /* with a process that has an image and is about to end */
+	bool miscounted;           /* files went that nobody told memory of */
 	bool closing;              /* the daemon is about to end: nothing may change any more */
 	struct spill *spill;       /* NULL: there is no spill directory */
 	struct grave *graves;      /* images beside of which the memory is being given back */
@@ -204,6 +209,23 @@ struct name_list {
 };
 /* Adds a name to the struct name_list `list`, if it is one of a store. */
 void note_name(void *list, const char *name);
+
+/* store_names.c: looks whether the next daemon would find the image's files, puts back what needs
+ * no copy, and notes in store->astray what is wrong. Returns true if the image must be copied to
+ * new files, and can be. */
+bool store_check_names(struct store *store);
+/* store_names.c: is the folder elsewhere? It could not come back to where another one was made. */
+bool store_is_moved(const struct store *store);
+int refuse_moved(const struct store *store, struct why *why);
+/* store_names.c: were files of the image removed, so that no daemon will find it? */
+bool store_is_removed(const struct store *store);
+/* store_names.c: may the header, which has a generation, be written? *in_memory: only the store
+ * has it, as only this daemon has the pieces that it names. 0, or IO: they are elsewhere. */
+int header_find_place(const struct store *store, const Perseas__Header *header, bool *in_memory,
+                      struct why *why);
+/* store_claim.c: copies the image to new files, as a claim would from an owner that still has it,
+ * and leaves it without an owner. The caller has seen that there is room. */
+int store_copy_aside(struct store *store, struct why *why);
 
 /* store_torn.c: is it, or the image beside? Any thread's. */
 bool store_is_torn(const struct store *store);

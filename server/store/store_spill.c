@@ -128,6 +128,39 @@ static int write_store(struct store *store, uint64_t *bytes)
 	return writing.ret;
 }
 
+/* What is left of an image whose files were removed is no image, and would keep the next daemon
+ * from loading the spill. */
+static void remove_rest_of_files(struct store *store)
+{
+	struct memory *memory = store->stores->memory;
+
+	if (!store_is_removed(store))
+		return;
+	/* Pieces without a header are in nobody's way. */
+	(void)memory->ops->remove(memory, store->name, "header");
+	pieces_sweep(store, NULL);
+}
+
+static void report_lost(const struct store *store, void (*complain)(void *arg, const char *text),
+                        void *arg)
+{
+	char line[NAMES_TEXT + 160];
+
+	if (!store->astray[0])
+		return;
+	snprintf(line, sizeof(line),
+	         "store %s: this daemon ends, and the next one will not have the image: %s",
+	         store->name, store->astray);
+	complain(arg, line);
+}
+
+void stores_report_lost(struct stores *stores, void (*complain)(void *arg, const char *text),
+                        void *arg)
+{
+	for (const struct store *store = stores->first; store; store = store->next)
+		report_lost(store, complain, arg);
+}
+
 bool stores_spill(struct stores *stores, struct spill_sum *sum,
                   void (*complain)(void *arg, const char *text), void *arg)
 {
@@ -156,8 +189,10 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 			snprintf(line, sizeof(line), "store %s could not be spilled to %.150s: %s",
 			         store->name, stores->spill->directory, stores->spill->trouble);
 			complain(arg, line);
+			report_lost(store, complain, arg);
 			sum->failed++;
 		} else {
+			remove_rest_of_files(store);
 			sum->stores++;
 		}
 	}
@@ -253,6 +288,9 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 		reopen_stores(stores);
 		return -STATUS(IO);
 	}
+	for (struct store *store = stores->first; store; store = store->next)
+		if (store->spilled)
+			remove_rest_of_files(store);
 	reply->bytes = bytes;
 	reply->directory = (char *)spill->directory;
 	return 0;

@@ -33,8 +33,8 @@ static int view_all(struct stores *stores, const struct store_view **views, size
 		perseas__store_status__init(status);
 		if (store_fill_status(store, status, &why))
 			return -1;
-		all[(*count)++] = (struct store_view){ store->name, store->damage, store->events,
-			                               status };
+		all[(*count)++] = (struct store_view){ store->name, store->damage, store->astray,
+			                               store->events, status };
 	}
 	qsort(all, *count, sizeof(*all), by_name);
 	return 0;

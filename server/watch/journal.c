@@ -65,6 +65,15 @@ void journal_tell(void *arg, const struct store_news *news)
 		log_event(LOG_LEVEL_INFO, "handover-over", &about,
 		          "store %s: the handover is taken back", news->store);
 		break;
+	case STORE_FILES_MISSING:
+		log_event(LOG_LEVEL_ERROR, "files-missing", &about,
+		          "store %s: it would not survive a restart of this daemon: %s",
+		          news->store, news->astray);
+		break;
+	case STORE_FILES_BACK:
+		log_event(LOG_LEVEL_INFO, "files-back", &about,
+		          "store %s: its files are in place again", news->store);
+		break;
 	case STORE_EVENTS:
 		break;
 	}

@@ -259,6 +259,8 @@ OF_STORES(claims, status, view->events[STORE_CLAIMED])
 OF_STORES(fences, status, view->events[STORE_FENCED])
 OF_STORES(resyncs, status, view->events[STORE_RESYNC_BEGUN])
 OF_STORES(rebuilds, status, view->events[STORE_REBUILD_BEGUN])
+OF_STORES(astray, status->header, view->astray[0] != '\0')
+OF_STORES(astrayed, status, view->events[STORE_FILES_MISSING])
 
 static void write_store_state(struct sheet *sheet)
 {
@@ -451,6 +453,12 @@ static const struct metric {
 	  "Times that an owner began to mend the image in place.", write_resyncs },
 	{ "perseas_store_rebuilds_total", "counter", "store",
 	  "Times that an owner began to make the image anew.", write_rebuilds },
+	{ "perseas_store_files_missing", "gauge", "store",
+	  "Whether a restart of the daemon would lose the image, as files of it were removed or "
+	  "moved: 1, else 0.",
+	  write_astray },
+	{ "perseas_store_files_missing_total", "counter", "store",
+	  "Times that files of the image were found missing.", write_astrayed },
 	{ "perseas_owner_commits_total", "counter", "store",
 	  "Transactions that the owner committed since it opened the store.", write_owner_commits },
 	{ "perseas_owner_aborts_total", "counter", "store", "Transactions that it aborted.",
@@ -503,6 +511,8 @@ static const char *const of_alerts[] = {
 	"perseas_store_owner_live",
 	"perseas_store_owner_silent_seconds",
 	"perseas_store_fences_total",
+	"perseas_store_files_missing",
+	"perseas_store_files_missing_total",
 	"perseas_owner_doubt",
 	"perseas_owner_paced_total",
 	"perseas_owner_missing_bytes",

@@ -113,6 +113,15 @@ static uint64_t limit(struct memory *memory)
 	return heap_of(memory)->limit;
 }
 
+static uint64_t room(struct memory *memory)
+{
+	const uint64_t most = limit(memory), taken = used(memory);
+
+	if (!most)
+		return UINT64_MAX;
+	return taken < most ? most - taken : 0;
+}
+
 static bool fails(struct memory_heap *heap)
 {
 	if (heap->skip > 0) {
@@ -238,6 +247,19 @@ static int give(struct memory *memory, const char *store, const char *name,
 	(void)piece;
 	*fd = from < 0 ? -1 : fcntl(from, F_DUPFD_CLOEXEC, 0);
 	return 0;
+}
+
+static enum memory_name look_up(struct memory *memory, const char *store, const char *name,
+                                const struct piece *piece)
+{
+	const struct heap_piece *found = find(heap_of(memory), store, name);
+
+	if (found && (!piece || found->base == piece->base))
+		return MEMORY_NAMED;
+	for (found = heap_of(memory)->pieces; piece && found; found = found->next)
+		if (found->base == piece->base && !found->removed)
+			return MEMORY_MOVED;
+	return MEMORY_REMOVED;
 }
 
 /* As long as no test says so, nobody can tell. */
@@ -429,6 +451,7 @@ static const struct memory_ops heap_ops = {
 	.close = close_piece,
 	.give = give,
 	.whose = whose,
+	.look_up = look_up,
 	.remove = remove_piece,
 	.replace = replace,
 	.load = load,
@@ -446,6 +469,7 @@ static const struct memory_ops heap_ops = {
 	.trim = trim,
 	.kept = kept,
 	.limit = limit,
+	.room = room,
 	.fence = fence,
 	.random = random_bytes,
 };
@@ -507,6 +531,13 @@ void memory_heap_lose(struct memory *memory, const char *store)
 		if (!store || strcmp(piece->store, store) == 0)
 			piece->removed = true;
 	sweep(heap_of(memory));
+}
+
+void memory_heap_move(struct memory *memory, const char *store, const char *to)
+{
+	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		if (!piece->removed && strcmp(piece->store, store) == 0)
+			snprintf(piece->store, sizeof(piece->store), "%s", to);
 }
 
 bool memory_heap_lose_piece(struct memory *memory, const char *store, const char *name)

@@ -29,6 +29,9 @@ struct memory *memory_heap_copy(const struct memory *memory);
 /* Loses the pieces of one store, or of all (NULL). */
 void memory_heap_lose(struct memory *memory, const char *store);
 
+/* Somebody gives the folder of a store this name, which begins with a dot, or its own again. */
+void memory_heap_move(struct memory *memory, const char *store, const char *to);
+
 /* Loses one piece. False: there is none. */
 bool memory_heap_lose_piece(struct memory *memory, const char *store, const char *name);
 

@@ -226,6 +226,25 @@ TEST(what_is_removed_counts_while_somebody_has_it, struct subject *s)
 	assert_int_equal(s->ops->used(s->memory), size);
 }
 
+/* look_up: by name, as the next daemon does; another piece of the name is not the one that is
+ * open. */
+TEST(a_piece_is_looked_up_by_its_name, struct subject *s)
+{
+	struct piece piece = made(s, "log.1", SIZE), next;
+
+	assert_int_equal(s->ops->look_up(s->memory, "bank", "log.1", &piece), MEMORY_NAMED);
+	assert_int_equal(s->ops->look_up(s->memory, "bank", "header", NULL), MEMORY_REMOVED);
+	assert_int_equal(s->ops->replace(s->memory, "bank", "header", "one", 3), 0);
+	assert_int_equal(s->ops->look_up(s->memory, "bank", "header", NULL), MEMORY_NAMED);
+	s->ops->remove(s->memory, "bank", "log.1");
+	assert_int_equal(s->ops->look_up(s->memory, "bank", "log.1", &piece), MEMORY_REMOVED);
+	next = made(s, "log.1", SIZE);
+	assert_int_equal(s->ops->look_up(s->memory, "bank", "log.1", &piece), MEMORY_REMOVED);
+	assert_int_equal(s->ops->look_up(s->memory, "bank", "log.1", &next), MEMORY_NAMED);
+	close_it(s, &piece);
+	close_it(s, &next);
+}
+
 static void assert_holds(struct subject *s, const char *text)
 {
 	uint8_t *bytes;

@@ -1,0 +1,258 @@
+"""Files of images that are removed or moved under daemons that run: by logind's RemoveIPC=, by a
+cleaner of /dev/shm, by somebody's rm. Memory still has the images; the next daemon would not."""
+import shutil
+import subprocess
+
+import pytest
+
+from binding import Store
+from cluster import wait_for
+from drill import OK, SECONDS, fill, mirror_list
+from teller import LOG, tellers  # noqa: F401
+from watching import Watch, options, parse
+
+BYTES = b"what was acknowledged"
+
+
+def logged(daemon, text):
+    """How many lines of the daemon's log have it."""
+    return sum(text in line for line in daemon.log().splitlines())
+
+
+def await_log(daemon, text, count=1):
+    wait_for(lambda: logged(daemon, text) >= count, SECONDS, "%s in the log" % text)
+
+
+BACK = "its files are in place again"
+MISSING = "it would not survive a restart"
+
+
+def bank(daemons):
+    fill("bank", daemons, {"a": BYTES}, log_size=65536)
+
+
+def assert_kept(daemons):
+    """Each daemon is started again, and the store has what it had."""
+    for daemon in daemons:
+        daemon.restart()
+    with Store("bank", mirror_list(daemons)) as store:
+        store.map("a")
+        assert store.read("a", 0, len(BYTES)) == BYTES
+
+
+def remove_all(daemon):
+    shutil.rmtree(daemon.memory)
+
+
+def remove_files(daemon):
+    """Not the folders: a cleaner."""
+    for path in daemon.memory.rglob("*"):
+        if not path.is_dir():
+            path.unlink()
+
+
+def remove_one(name):
+    def remove(daemon):
+        (daemon.memory / "bank" / name).unlink()
+    return remove
+
+
+@pytest.mark.parametrize("remove", [
+    remove_all, remove_files, remove_one("segment-0.1"), remove_one("log.1"),
+    remove_one("header"), remove_one(".perseas")], ids=[
+        "all", "files", "segment", "log", "header", "mark"])
+def test_images_survive_the_removal_of_their_files(mirrors, remove):
+    daemons = mirrors(3)
+    bank(daemons)
+    for daemon in daemons:
+        remove(daemon)
+    for daemon in daemons:
+        await_log(daemon, BACK)
+    assert_kept(daemons)
+
+
+def test_an_owner_goes_on_while_files_go_on_each_mirror(mirrors, tellers, fabric):
+    """One mirror after the other loses its files and is started again, while an owner commits:
+    nothing that it was told is safe is lost."""
+    daemons = mirrors(3, fabric)
+    owner = tellers.run("bank", daemons, "create", LOG, "commit-ms=200")
+    owner.advances(100)
+    for daemon in daemons:
+        remove_all(daemon)
+        await_log(daemon, BACK)
+        owner.advances(100)
+        daemon.restart()
+        owner.advances(100)
+    owner.kill9()
+    assert tellers.verify("bank", daemons, owner.page) >= owner.page.acked
+
+
+def test_files_that_go_everywhere_at_once_lose_nothing(mirrors, tellers, fabric):
+    """All mirrors at once, and then all hosts are started again in order."""
+    daemons = mirrors(3, fabric)
+    owner = tellers.run("bank", daemons, "create", LOG, "commit-ms=200")
+    owner.advances(100)
+    for daemon in daemons:
+        remove_all(daemon)
+    for daemon in daemons:
+        await_log(daemon, BACK)
+    owner.advances(100)
+    owner.kill9()
+    for daemon in daemons:
+        daemon.restart()
+    assert tellers.verify("bank", daemons, owner.page) >= owner.page.acked
+
+
+def test_another_daemon_s_directory_is_left_alone(mirrors, tmp_path):
+    """The directory is removed, and another daemon started with it, before the first one looks."""
+    first, second = mirrors(2)
+    bank([first])
+    second.terminate()
+    first.stop()
+    remove_all(first)
+    second.mirror.options += ["--memory-dir", str(first.memory)]
+    second.mirror.start()
+    before = sorted(str(path) for path in first.memory.rglob("*"))
+    first.cont()
+    await_log(first, "in use by another perseasd")
+    await_log(first, MISSING)
+    assert sorted(str(path) for path in first.memory.rglob("*")) == before
+    with Store("bank", first.address) as store:  # memory has it still
+        store.map("a")
+        assert store.read("a", 0, len(BYTES)) == BYTES
+    assert not (first.memory / "bank").exists()
+    second.terminate()
+    await_log(first, BACK)
+    assert_kept([first])
+
+
+def limit(daemon, bytes_count, *more):
+    daemon.terminate()
+    daemon.mirror.options += ["--max-memory", str(bytes_count), *more]
+    daemon.restart()
+
+
+def test_a_spill_saves_what_cannot_be_made_again(mirrors, tmp_path):
+    """There is no memory for the image twice. It can be claimed still, and leaves no header alone;
+    the daemon ends in order, and the next one loads the spill."""
+    daemon, = mirrors(1)
+    limit(daemon, 200 << 10, "--spill-dir", str(tmp_path / "spill"))
+    bank([daemon])
+    remove_one("segment-0.1")(daemon)
+    await_log(daemon, "no memory for the image twice")
+    header = daemon.memory / "bank" / "header"
+    before = header.read_bytes()
+    with Store("bank", daemon.address) as store:
+        store.map("a")
+        store.write("a", 0, b"WHAT")
+    assert header.read_bytes() == before
+    assert daemon.terminate() == 0
+    assert not (daemon.memory / "bank").exists()
+    daemon.restart()
+    with Store("bank", daemon.address) as store:
+        store.map("a")
+        assert store.read("a", 0, len(BYTES)) == b"WHAT" + BYTES[4:]
+
+
+def test_what_will_be_lost_is_told_at_the_end(mirrors):
+    daemon, = mirrors(1)
+    limit(daemon, 200 << 10)
+    bank([daemon])
+    remove_all(daemon)
+    await_log(daemon, "no memory for the image twice")
+    assert daemon.terminate() == 0
+    assert logged(daemon, "the next one will not have the image") == 1
+
+
+def test_an_end_comes_right_after_the_removal(mirrors):
+    """rm and restart in one line: there is no time to look, and the image is made again first."""
+    daemon, = mirrors(1)
+    bank([daemon])
+    daemon.stop()
+    remove_all(daemon)
+    daemon.mirror.process.terminate()
+    daemon.cont()
+    assert daemon.mirror.process.wait(SECONDS) == 0
+    assert logged(daemon, "will not have the image") == 0
+    assert_kept([daemon])
+
+
+@pytest.mark.parametrize("what", ["", "bank", "bank/log.1"], ids=["directory", "folder", "file"])
+def test_what_was_moved_can_come_back(mirrors, what, tmp_path):
+    """It is told of, nothing is made in its place, and all is well when it is back."""
+    daemon, = mirrors(1)
+    bank([daemon])
+    place, away = daemon.memory / what, daemon.mirror.folder / "away"
+    place.rename(away)
+    await_log(daemon, MISSING)
+    assert not place.exists()
+    away.rename(place)
+    await_log(daemon, BACK)
+    assert_kept([daemon])
+
+
+def test_monitoring_sees_images_that_a_restart_would_lose(mirrors, tmp_path):
+    daemon, = mirrors(1, options=options(tmp_path))
+    bank([daemon])
+    watch = Watch(tmp_path)
+
+    def of_bank(metric):
+        samples, _ = parse(watch.get("/metrics?for=alerts"))
+        return {dict(key)["store"]: value for key, value in samples[metric].items()}["bank"]
+
+    assert of_bank("perseas_store_files_missing") == 0
+    away = daemon.mirror.folder / "away"
+    (daemon.memory / "bank").rename(away)
+    wait_for(lambda: of_bank("perseas_store_files_missing") == 1, SECONDS, "missing files")
+    assert of_bank("perseas_store_files_missing_total") == 1
+    away.rename(daemon.memory / "bank")
+    wait_for(lambda: of_bank("perseas_store_files_missing") == 0, SECONDS, "files")
+    assert of_bank("perseas_store_files_missing_total") == 1
+
+
+def test_a_daemon_s_own_removals_raise_no_alarm(mirrors, tellers, perseas):
+    """Stores that come and go, owners that take them from each other, copies, segments that are
+    destroyed, spare files that are swapped with headers."""
+    daemons = mirrors(3, "shm")
+    for name in ("one", "two"):
+        owner = tellers.run(name, daemons, "create", LOG, "commit-ms=200")
+        owner.advances(50)
+        owner.kill9()
+        done = perseas("recover", name, "--takeover", mirrors=daemons)
+        assert done.status == OK, done
+        done = perseas("drop", name, daemons[0].address, "--yes")
+        assert done.status == OK, done
+        daemons[1].restart()
+        owner = tellers.run(name, daemons, "commit-ms=200")
+        owner.advances(50)
+        owner.kill9()
+        done = perseas("drop", name, mirror_list(daemons), "--yes")
+        assert done.status == OK, done
+    assert [logged(daemon, MISSING) for daemon in daemons] == [0, 0, 0]
+
+
+@pytest.mark.root
+def test_an_unmounted_file_system_is_told_of(mirrors, tmp_path):
+    """umount -l: the daemon has the tmpfs still, and the path leads to a disk, where nothing is
+    made."""
+    daemon, = mirrors(1)
+    daemon.terminate()
+    place = tmp_path / "mounted"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "none", str(place)]
+    subprocess.run(mount, check=True)
+    try:
+        daemon.mirror.options += ["--memory-dir", str(place / "memory")]
+        daemon.mirror.start()
+        bank([daemon])
+        subprocess.run(["umount", "-l", str(place)], check=True)
+        await_log(daemon, "moved, or unmounted")
+        await_log(daemon, MISSING)
+        assert list(place.iterdir()) == []
+        with Store("bank", daemon.address) as store:
+            store.map("a")
+            assert store.read("a", 0, len(BYTES)) == BYTES
+        assert list(place.iterdir()) == []
+        daemon.kill9()
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)

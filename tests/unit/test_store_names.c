@@ -1,0 +1,323 @@
+/*
+ * test_store_names.c - files of images that go under the running daemon: what is in memory is
+ * copied to new ones, nothing that was acknowledged is lost, and no header is ever left alone.
+ */
+#include "spill_rig.h"
+
+struct unit_fixture unit_fixture = { setup, teardown };
+
+static void restart(struct rig *rig)
+{
+	stop(rig);
+	start(rig, rig->mirror.memory, rig->spill);
+}
+
+static bool has_header(struct rig *rig)
+{
+	return memory_heap_piece(rig->mirror.memory, "bank", "header", NULL) != NULL;
+}
+
+/* The daemon looks, and does what there is to do. */
+static void look(struct rig *rig)
+{
+	bool again;
+
+	if (stores_check_names(rig->mirror.stores, &again))
+		stores_mend_names(rig->mirror.stores);
+}
+
+static const char *astray(struct rig *rig)
+{
+	const struct store_view *views;
+	size_t count;
+
+	assert_int_equal(stores_view(rig->mirror.stores, &views, &count), 0);
+	assert_int_equal(count, 1);
+	return views[0].astray;
+}
+
+static uint64_t events(struct rig *rig, enum store_event event)
+{
+	const struct store_view *views;
+	size_t count;
+
+	assert_int_equal(stores_view(rig->mirror.stores, &views, &count), 0);
+	return views[0].events[event];
+}
+
+/* An owner that acknowledged transaction 2, and is in the middle of the next. */
+static void begin_bank(struct rig *rig, bool shared)
+{
+	struct writer writer;
+
+	mirror_bank(&rig->mirror, &rig->owner, shared);
+	writer_init(&writer, &rig->owner.session);
+	writer_write(&writer, 0, 0, "done", 4, WRITE_ALL);
+	writer_write(&writer, 0, 0, "half", 4, WRITE_RECORD | WRITE_DATA);
+}
+
+/* Somebody removes every file. The image is in files again: with the last transaction that was
+ * acknowledged, and without its owner, who takes its session up again with the same epoch. */
+TEST(an_image_is_made_again_in_new_files, struct rig *rig)
+{
+	struct peer again;
+	uint64_t rewrites;
+
+	begin_bank(rig, false);
+	rewrites = mirror_header(&rig->mirror, "bank")->rewrites;
+	memory_heap_lose(rig->mirror.memory, "bank");
+	look(rig);
+	assert_true(mirror_header(&rig->mirror, "bank")->rewrites > rewrites);
+	assert_string_equal(astray(rig), "");
+	assert_int_equal(events(rig, STORE_FILES_MISSING), 1);
+	assert_int_equal(events(rig, STORE_FILES_BACK), 1);
+	assert_int_equal(rig->owner.cuts, 1);
+	assert_null(session_store(&rig->owner.session));
+	restart(rig);
+	assert_int_equal(rig->complaints, 0);
+	assert_int_equal(mirror_header(&rig->mirror, "bank")->generation, 2);
+	peer_init(&again);
+	assert_int_equal(mirror_claim(&rig->mirror, &again, "bank", BANK_EPOCH, BANK_OWNER, NULL),
+	                 0);
+	store_session_ended(&again.session);
+	assert_bank(rig, 2, "done");
+}
+
+/* What the owner of an image does until the promise page says that it is its own no more. */
+struct racer {
+	struct writer writer;
+	const uint8_t *promise;
+	unsigned looks;
+};
+
+static bool sees_its_promise(const struct racer *racer)
+{
+	struct ps_promise page;
+
+	memcpy(&page, racer->promise, sizeof(page));
+	return page.epoch == BANK_EPOCH;
+}
+
+static void on_fence(void *arg)
+{
+	struct racer *racer = arg;
+
+	assert_false(sees_its_promise(racer));
+	if (racer->looks++ == 0)
+		writer_write(&racer->writer, 0, 0, "last", 4, WRITE_ALL);
+}
+
+/* The owner has the memory itself. A transaction whose slot it wrote before it saw that its promise
+ * is gone is in the copy; what it writes later is in no image. */
+TEST(an_owner_with_the_memory_is_fenced_before_the_copy, struct rig *rig)
+{
+	struct racer racer = { .looks = 0 };
+
+	begin_bank(rig, true);
+	memory_heap_keep_removed(rig->mirror.memory, true);
+	racer.promise = session_memory(&rig->owner.session, PS_REGION_PROMISE, 0,
+	                               sizeof(struct ps_promise), false);
+	writer_init(&racer.writer, &rig->owner.session);
+	writer_write(&racer.writer, 0, 0, "next", 4, WRITE_ALL);
+	memory_heap_lose(rig->mirror.memory, "bank");
+	memory_heap_on_fence(rig->mirror.memory, on_fence, &racer);
+	look(rig);
+	memory_heap_on_fence(rig->mirror.memory, NULL, NULL);
+	assert_true(racer.looks > 0);
+	assert_false(mirror_header(&rig->mirror, "bank")->shared);
+	assert_string_equal(mirror_header(&rig->mirror, "bank")->sharer, "");
+	writer_write(&racer.writer, 0, 0, "late", 4, WRITE_ALL);
+	assert_bank(rig, 4, "last");
+}
+
+/* A claim comes before the daemon has looked. */
+TEST(a_claim_copies_an_image_without_files, struct rig *rig)
+{
+	Perseas__ClaimReply reply;
+	struct peer next;
+
+	begin_bank(rig, false);
+	memory_heap_lose(rig->mirror.memory, "bank");
+	peer_init(&next);
+	assert_int_equal(mirror_takeover(&rig->mirror, &next, "bank", 9, 2, &reply), 0);
+	assert_true(reply.copied);
+	assert_true(reply.undone);
+	assert_int_equal(reply.slot->seq, 2);
+	assert_int_equal(reply.header->generation, 2);
+	restart(rig);
+	assert_int_equal(rig->complaints, 0);
+	assert_int_equal(mirror_header(&rig->mirror, "bank")->promised_epoch, 9);
+}
+
+/* There is no memory for the image twice: the claim is granted on what there is, and no header is
+ * left without its pieces, which the next daemon would call damaged. With more memory the image is
+ * made again, with the promise that was given meanwhile. */
+TEST(a_claim_leaves_no_header_alone, struct rig *rig)
+{
+	Perseas__ClaimReply reply;
+	struct peer next;
+
+	begin_bank(rig, false);
+	memory_heap_set_limit(rig->mirror.memory,
+	                      rig->mirror.memory->ops->used(rig->mirror.memory));
+	memory_heap_lose(rig->mirror.memory, "bank");
+	peer_init(&next);
+	assert_int_equal(mirror_takeover(&rig->mirror, &next, "bank", 9, 2, &reply), 0);
+	assert_false(reply.copied);
+	assert_int_equal(reply.slot->seq, 2);
+	assert_false(has_header(rig));
+	look(rig);
+	assert_non_null(strstr(astray(rig), "no memory for the image twice"));
+	assert_int_equal(next.cuts, 0);
+	memory_heap_set_limit(rig->mirror.memory, 0);
+	look(rig);
+	assert_string_equal(astray(rig), "");
+	restart(rig);
+	assert_int_equal(rig->complaints, 0);
+	assert_int_equal(mirror_header(&rig->mirror, "bank")->promised_epoch, 9);
+}
+
+/* Only the header went: it is written again, and nobody's session ends. */
+TEST(a_header_alone_is_written_again, struct rig *rig)
+{
+	begin_bank(rig, false);
+	assert_true(memory_heap_lose_piece(rig->mirror.memory, "bank", "header"));
+	look(rig);
+	assert_true(has_header(rig));
+	assert_string_equal(astray(rig), "");
+	assert_int_equal(events(rig, STORE_FILES_MISSING), 1);
+	assert_int_equal(events(rig, STORE_FILES_BACK), 1);
+	assert_int_equal(rig->owner.cuts, 0);
+	assert_int_equal(mirror_header(&rig->mirror, "bank")->generation, 1);
+}
+
+/* One piece went: the image is as lost to the next daemon as without all. */
+TEST(one_piece_is_enough, struct rig *rig)
+{
+	begin_bank(rig, false);
+	assert_true(memory_heap_lose_piece(rig->mirror.memory, "bank", "segment-0.1"));
+	look(rig);
+	restart(rig);
+	assert_int_equal(rig->complaints, 0);
+	assert_bank(rig, 2, "done");
+}
+
+/* A new header would name pieces of the image beside, which are gone. */
+TEST(a_rebuild_without_files_is_not_finished, struct rig *rig)
+{
+	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
+	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
+	Perseas__FinishReply finished = PERSEAS__FINISH_REPLY__INIT;
+	struct mirror *mirror = &rig->mirror;
+
+	begin_bank(rig, false);
+	request.epoch = BANK_EPOCH;
+	request.owner = OWNER(BANK_OWNER);
+	request.header = ps_header_copy(mirror_header(mirror, "bank"));
+	assert_int_equal(store_rebuild(mirror->stores, &rig->owner.session, &request, &reply,
+	                               &mirror->why),
+	                 0);
+	perseas__header__free_unpacked(request.header, NULL);
+	ps_image_format(
+		session_memory(&rig->owner.session, PS_REGION_LOG, 0, PS_RING_OFFSET, true));
+	assert_true(memory_heap_lose_piece(mirror->memory, "bank", "segment-0.2"));
+	assert_int_equal(store_finish(&rig->owner.session, &finished, &mirror->why), -STATUS(IO));
+	assert_int_equal(mirror_header(mirror, "bank")->generation, 1);
+	look(rig);
+	restart(rig);
+	assert_int_equal(rig->complaints, 0);
+	assert_bank(rig, 2, "done");
+}
+
+/* Somebody moved the folder. It may come back, with the header that it has: until then no other is
+ * written, nothing is made in its place, and the owner commits as before. */
+TEST(what_was_moved_is_waited_for, struct rig *rig)
+{
+	struct mirror *mirror = &rig->mirror;
+	struct peer next;
+
+	begin_bank(rig, false);
+	memory_heap_move(mirror->memory, "bank", ".away");
+	look(rig);
+	assert_non_null(strstr(astray(rig), "they were moved"));
+	assert_int_equal(rig->owner.cuts, 0);
+	peer_init(&next);
+	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), -STATUS(IO));
+	assert_non_null(strstr(mirror->why.text, "until they are moved back"));
+	assert_int_equal(rig->owner.cuts, 0);
+	assert_false(has_header(rig));
+	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
+	memory_heap_move(mirror->memory, ".away", "bank");
+	look(rig);
+	assert_string_equal(astray(rig), "");
+	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), 0);
+	store_session_ended(&next.session);
+}
+
+/* Nor is a segment made in a folder that was moved, which a new folder would keep from coming back.
+ */
+TEST(no_segment_is_made_where_the_folder_was, struct rig *rig)
+{
+	const unsigned pieces = memory_heap_pieces(rig->mirror.memory);
+
+	begin_bank(rig, false);
+	memory_heap_move(rig->mirror.memory, "bank", ".away");
+	assert_int_equal(peer_add(&rig->owner, &rig->mirror.why, 1, "more", 4096), -STATUS(IO));
+	memory_heap_move(rig->mirror.memory, ".away", "bank");
+	assert_true(memory_heap_pieces(rig->mirror.memory) > pieces);
+	assert_int_equal(peer_add(&rig->owner, &rig->mirror.why, 1, "more", 4096), 0);
+}
+
+/* What the daemon itself removes is nobody's loss. */
+TEST(its_own_removals_raise_no_alarm, struct rig *rig)
+{
+	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	struct mirror *mirror = &rig->mirror;
+	struct peer next;
+	bool again;
+
+	begin_bank(rig, true);
+	look(rig);
+	peer_init(&next);
+	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), 0);
+	assert_false(stores_check_names(mirror->stores, &again));
+	assert_false(again);
+	assert_int_equal(events(rig, STORE_FILES_MISSING), 0);
+	store_session_ended(&next.session);
+	drop.store = (char *)"bank";
+	drop.store_id = mirror_header(mirror, "bank")->store_id;
+	drop.image_id = mirror_header(mirror, "bank")->image_id;
+	assert_int_equal(store_drop(mirror->stores, &drop, &mirror->why), 0);
+	assert_false(stores_check_names(mirror->stores, &again));
+}
+
+/* The daemon ends in order, and there is no memory for the image twice: it is in a spill, and what
+ * is left of its files is not in the way of that. */
+TEST(a_spill_saves_an_image_without_files, struct rig *rig)
+{
+	begin_bank(rig, false);
+	memory_heap_set_limit(rig->mirror.memory,
+	                      rig->mirror.memory->ops->used(rig->mirror.memory));
+	assert_true(memory_heap_lose_piece(rig->mirror.memory, "bank", "segment-0.1"));
+	look(rig);
+	assert_int_equal(end(rig).stores, 1);
+	memory_heap_set_limit(rig->mirror.memory, 0);
+	restart(rig);
+	assert_int_equal(rig->complaints, 0);
+	assert_int_equal(rig->loaded, 1);
+	assert_bank(rig, 2, "done");
+}
+
+/* A spill that could not be written removes nothing, and the loss is told. */
+TEST(what_is_lost_at_the_end_is_told, struct rig *rig)
+{
+	begin_bank(rig, false);
+	memory_heap_set_limit(rig->mirror.memory,
+	                      rig->mirror.memory->ops->used(rig->mirror.memory));
+	assert_true(memory_heap_lose_piece(rig->mirror.memory, "bank", "segment-0.1"));
+	look(rig);
+	spill_heap_set_room(rig->spill, 1000);
+	assert_int_equal(end(rig).failed, 1);
+	assert_non_null(strstr(rig->complaint, "the next one will not have the image"));
+	assert_true(has_header(rig));
+}
