@@ -46,21 +46,27 @@ static bool is_of_version(const struct session *session, const ProtobufCMessage 
 	return !session->version || ps_version_of(message) <= session->version;
 }
 
+/* Takes out of a status what the asker's version does not know. */
+static void leave_news_out(const struct session *session, Perseas__StoreStatus *status)
+{
+	const unsigned version = session->version;
+
+	for (size_t i = 0; i < status->n_standbys && version && version < WARMTH_VERSION; i++)
+		status->standbys[i]->memory = status->standbys[i]->warm = 0;
+}
+
 static int answer_list(struct call *call, Perseas__ListReply *reply)
 {
 	const struct session_ops *ops = call->session->ops;
+	int ret;
 
 	if (ops && ops->clock_ns)
 		reply->clock_ns = ops->clock_ns(call->session);
 	reply->version = (char *)call->version;
-	return store_list(call->stores, &call->session->identity, reply, call->why);
-}
-
-/* The asker's version does not know these fields. */
-static void leave_warmth_out(Perseas__StoreStatus *status)
-{
-	for (size_t i = 0; i < status->n_standbys; i++)
-		status->standbys[i]->memory = status->standbys[i]->warm = 0;
+	ret = store_list(call->stores, &call->session->identity, reply, call->why);
+	for (size_t i = 0; i < reply->n_stores; i++)
+		leave_news_out(call->session, reply->stores[i]);
+	return ret;
 }
 
 static int answer_status(struct call *call, const Perseas__StatusRequest *request,
@@ -77,8 +83,7 @@ static int answer_status(struct call *call, const Perseas__StatusRequest *reques
 	reply->status = &call->answer->status;
 	perseas__store_status__init(reply->status);
 	ret = store_status(call->stores, request->store, reply->status, call->why);
-	if (session->version && session->version < WARMTH_VERSION)
-		leave_warmth_out(reply->status);
+	leave_news_out(session, reply->status);
 	return ret;
 }
 

@@ -3,6 +3,7 @@
  */
 #include "store_rig.h"
 
+#include "../../proto/data/frame.h"
 #include "../../server/store/control.h"
 
 #include <stdio.h>
@@ -256,4 +257,48 @@ TEST(a_list_that_is_too_long_is_refused, struct mirror *mirror)
 	reply = ask(mirror, &peer, &request, NULL);
 	assert_int_equal(reply->status, STATUS(LIMIT));
 	done(reply);
+}
+
+/* Somebody waits for the store with a warm copy. */
+static void have_news(struct mirror *mirror, struct peer *standby)
+{
+	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__Standby told = PERSEAS__STANDBY__INIT;
+	uint8_t mark[PS_OWNER_MARK] = { 1 };
+
+	watch.store = (char *)(uintptr_t) "bank";
+	watch.standby = &told;
+	told.name = (char *)(uintptr_t) "node";
+	told.mark = (ProtobufCBinaryData){ sizeof(mark), mark };
+	told.memory = told.warm = 1;
+	peer_init(standby);
+	standby_note(mirror->stores, &standby->session, &watch);
+}
+
+/* A List and a Status have nothing that the version before does not know. */
+TEST(an_older_version_is_told_no_news, struct mirror *mirror)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
+	struct peer owner, standby, asker;
+
+	mirror_bank(mirror, &owner, false);
+	have_news(mirror, &standby);
+	peer_init(&asker);
+	request.body_case = PERSEAS__REQUEST__BODY_LIST;
+	request.list = &list;
+	for (unsigned version = PS_PROTOCOL_LEAST; version <= PS_PROTOCOL_VERSION; version++) {
+		Perseas__Reply *reply, *status;
+
+		asker.session.version = version;
+		reply = ask(mirror, &asker, &request, NULL);
+		status = ask_status(mirror, &asker, "bank");
+		assert_int_equal(reply->status, STATUS(OK));
+		assert_int_equal(reply->list->stores[0]->standbys[0]->memory, version >= 8);
+		assert_int_equal(status->store->status->standbys[0]->memory, version >= 8);
+		done(reply);
+		done(status);
+	}
+	store_session_ended(&standby.session);
+	store_session_ended(&owner.session);
 }
