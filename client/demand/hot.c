@@ -49,7 +49,8 @@ static void keep(struct ps_demand *d, const struct ps_record *record)
 /* The newest record first, so that it is the old ones for which there is no room. */
 static void keep_all(struct perseas *p, struct tail *tail)
 {
-	struct ps_log_back back = { p->commit.last, p->commit.seq, p->epoch, p->commit.next };
+	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next,
+	                                           p->commit.last, p->log_size);
 	const struct ps_record *record;
 
 	while (p->demand->hot_count < RANGES &&

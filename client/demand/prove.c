@@ -82,8 +82,8 @@ static int walk_back(struct ps_warm *warm, struct block *block)
 	const struct perseas *p = block->p;
 	const struct ps_record *record;
 
-	block->back = (struct ps_log_back){ p->commit.last, p->commit.seq, p->epoch,
-		                            p->commit.next };
+	block->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next, p->commit.last,
+	                               p->log_size);
 	while (block->back.seq >= warm->point.seq) {
 		const int rc = ps_log_back(&block->back, p->log_size, view, block, &record);
 
@@ -125,7 +125,7 @@ static void forget_others(struct perseas *p)
 static bool is_within(const struct perseas *p, const struct ps_warm_point *point)
 {
 	return point->seq && point->seq <= p->commit.seq && point->position < p->commit.next &&
-	       p->commit.next - point->position <= p->log_size;
+	       point->position >= ps_record_bound(p->commit.next, p->log_size);
 }
 
 static bool prove(struct perseas *p)

@@ -55,8 +55,8 @@ static int follow(struct perseas *p, struct ps_mirror *from, const struct ps_mir
 {
 	const struct ps_standing *at = &m->found.at;
 	const struct ps_record *oldest;
-	struct ps_log_back back = ps_step_newest(p->epoch, p->commit.seq, p->commit.next,
-	                                         p->commit.last);
+	struct ps_log_back back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next,
+	                                           p->commit.last, p->log_size);
 
 	do {
 		struct ps_step *step = &missed->steps[missed->count];

@@ -85,8 +85,9 @@ static int compare(struct perseas *p, struct ps_mirror *from, struct ps_mirror *
 	const struct ps_standing *at = &m->found.at;
 	int rc;
 
-	right->back = ps_step_newest(p->epoch, p->commit.seq, p->commit.next, p->commit.last);
-	wrong->back = ps_step_newest(at->epoch, at->seq, at->next, at->last);
+	right->back = ps_log_back_from(p->epoch, p->commit.seq, p->commit.next, p->commit.last,
+	                               p->log_size);
+	wrong->back = ps_log_back_from(at->epoch, at->seq, at->next, at->last, p->log_size);
 	rc = read_next(p, from, right);
 	if (!rc)
 		rc = read_next(p, m, wrong);

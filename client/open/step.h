@@ -15,13 +15,6 @@ struct ps_step {
 	size_t capacity, have;
 };
 
-/* The newest record, of where a mirror or this owner stands in history. */
-static inline struct ps_log_back ps_step_newest(uint64_t epoch, uint64_t seq, uint64_t next,
-                                                uint64_t last)
-{
-	return (struct ps_log_back){ last, seq, epoch, next };
-}
-
 /* Reads the record that step->back tells of. 0, 1: it is no longer there, -1: link broken. */
 int ps_step_read(struct perseas *p, struct ps_mirror *m, struct ps_step *step);
 

@@ -20,6 +20,7 @@ enum {
 	LATE_MS = 100,          /* where nothing happens for long */
 	AGAIN_MS = 500,         /* after a copy was given up */
 	POOR_MS = 60000,        /* where there was no memory for it */
+	PROOF_TRIES = 400,      /* pauses of SOON_MS for the transaction that shows the log right */
 	USUAL_RATE = 64 << 20,  /* bytes a second */
 	RATED_AT_ONCE_MS = 100, /* so much of what may be read is not lost by waiting */
 };
@@ -214,6 +215,43 @@ static bool count_round(struct ps_warmth *warmth, uint64_t before, const Perseas
 	return good;
 }
 
+static void rest(struct ps_warmth *warmth, uint64_t pause)
+{
+	const uint64_t now = warmth->env->ops->now(warmth->env);
+
+	warmth->env->ops->pause(warmth->env, PS_KEEPER, NULL, 0, now + pause);
+}
+
+static bool is_ending(struct ps_warmth *warmth)
+{
+	bool ends;
+
+	pthread_mutex_lock(&warmth->lock);
+	ends = warmth->ends;
+	pthread_mutex_unlock(&warmth->lock);
+	return ends;
+}
+
+/* Follows the log to its tail, and to the slot that was read there. Once in a lap what was followed
+ * is only known to be right when the owner has begun its next transaction. */
+static bool follow_log(struct ps_warmth *warmth)
+{
+	struct ps_log_reader *log = &warmth->log;
+	enum ps_log_step step = ps_log_tail(log);
+
+	if (!step)
+		step = ps_log_reach_slot(log);
+	for (unsigned tries = 0;
+	     step == PS_LOG_AGAIN && log->unproven && !is_ending(warmth) && tries < PROOF_TRIES;
+	     tries++) {
+		rest(warmth, ps_ms(SOON_MS));
+		step = ps_log_prove(log);
+		if (!step)
+			step = ps_log_reach_slot(log);
+	}
+	return step == PS_LOG_OK;
+}
+
 /* The data, and then slot, log and slot: so the log has what the data can hold. The next round goes
  * on from the last slot, so the log has all that this one covers. And then whether anything else
  * changed the image. */
@@ -223,8 +261,7 @@ static bool read_all(struct ps_warmth *warmth)
 	Perseas__Reply *reply;
 	bool good;
 
-	if (!ask_runs(warmth) || ps_log_tail(&warmth->log) != PS_LOG_OK ||
-	    ps_log_reach_slot(&warmth->log) != PS_LOG_OK || !ps_fetch_drain(&warmth->fetch))
+	if (!ask_runs(warmth) || !follow_log(warmth) || !ps_fetch_drain(&warmth->fetch))
 		return false;
 	reply = ask_status(warmth);
 	good = reply &&
@@ -314,13 +351,6 @@ static bool goes_on(struct ps_warmth *warmth, const char *address)
 	on = warmth->aimed && !warmth->ends && !strcmp(warmth->address, address);
 	pthread_mutex_unlock(&warmth->lock);
 	return on;
-}
-
-static void rest(struct ps_warmth *warmth, uint64_t pause)
-{
-	const uint64_t now = warmth->env->ops->now(warmth->env);
-
-	warmth->env->ops->pause(warmth->env, PS_KEEPER, NULL, 0, now + pause);
 }
 
 /* As long as there is more to read, the rate alone holds it up. */

@@ -174,4 +174,17 @@ static inline uint64_t ps_place(uint64_t next, uint64_t length, uint64_t ring_si
 	return length <= rest ? next : next + rest;
 }
 
+/*
+ * What begins before this position may have been overwritten by the record after a slot with this
+ * `next`, be it unfinished or torn: it may be as long as a record can be, and lie at the start of
+ * the next lap.
+ */
+static inline uint64_t ps_record_bound(uint64_t next, uint64_t ring_size)
+{
+	const uint64_t limit = ps_record_limit(ring_size);
+	const uint64_t end = ps_place(next, limit, ring_size) + limit + PS_TERMINATOR;
+
+	return end > ring_size ? end - ring_size : 0;
+}
+
 #endif

@@ -18,7 +18,17 @@ struct ps_log_back {
 	uint64_t seq;
 	uint64_t epoch; /* at most */
 	uint64_t end;   /* the position up to which it may reach */
+	/* What begins before this position does not count: it may have been overwritten, by bytes
+	 * that users stored (ps_record_bound). 0: nothing was. */
+	uint64_t lowest;
 };
+
+/* The newest record of an image whose slot has these values, and to which nobody writes. */
+static inline struct ps_log_back ps_log_back_from(uint64_t epoch, uint64_t seq, uint64_t next,
+                                                  uint64_t last, uint64_t ring_size)
+{
+	return (struct ps_log_back){ last, seq, epoch, next, ps_record_bound(next, ring_size) };
+}
 
 /*
  * Where the bytes of a log come from: `length` of them, from a position on, none beyond the end of
@@ -62,25 +72,32 @@ extern const struct ps_log_ops ps_log_memory;
  * they are undone, the data is that of the slot. A ring that laps loses records, so the log is
  * also followed while data is read; a slot that counts a record which was not followed tells of it.
  *
+ * Where the log was overwritten, or a record's terminator has not arrived, lie bytes that users
+ * stored. So a record is followed only from bytes that were read after a slot which counts the
+ * record before it, and before one which shows that they were not overwritten.
+ *
  * The reader's ring is as large as the image's: what is read of the log lies where it lies there.
  * Nothing is read over what is still needed, between `lowest` and `next`.
  */
 struct ps_log_reader {
 	const struct ps_log_ops *ops;
 	void *source;
-	struct ps_image image;   /* its ring, in the caller's memory */
-	struct ps_slot from;     /* what the data is undone to */
-	int index;               /* of that slot */
-	struct ps_slot now;      /* the slot as it was read last */
-	uint64_t seq;            /* of the last record that was followed */
-	uint64_t next;           /* where the one after it may begin */
-	uint64_t position;       /* where the last one begins; 0: there is none */
-	uint64_t lowest;         /* position from which on the ring's bytes are needed */
+	struct ps_image image; /* its ring, in the caller's memory */
+	struct ps_slot from;   /* what the data is undone to */
+	int index;             /* of that slot */
+	struct ps_slot now;    /* the slot as it was read before the last look */
+	struct ps_slot after;  /* and behind the bytes that were read last */
+	uint64_t seq;          /* of the last record that was followed */
+	uint64_t next;         /* where the one after it may begin */
+	uint64_t position;     /* where the last one begins; 0: there is none */
+	uint64_t lowest;       /* position from which on the ring's bytes are needed */
+	uint64_t first;        /* position of the first record that the last look followed, or 0 */
+	uint64_t unproven;     /* from this position on, records may have been overwritten by the */
+	uint64_t proof;        /* transaction of this seq, which was not followed yet. 0: none */
 	struct ps_log_back past; /* the next record of the past */
 	uint64_t held, held_end; /* positions of the past whose bytes were read last */
-	uint64_t ticket;         /* of the last look at the log */
+	uint64_t ticket;         /* of the last look's bytes */
 	uint32_t chunk;          /* bytes of log that one look asks for */
-	bool read_late;          /* a record was read whole after the look that found its head */
 	uint32_t looked;         /* bytes that the last look brought */
 	struct ps_record ahead;  /* what lies at `next`, where there is no room for it */
 	struct ps_record lap;    /* what lies at the start of the ring */
@@ -105,17 +122,21 @@ bool ps_log_ask(struct ps_log_reader *reader);
 enum ps_log_step ps_log_take(struct ps_log_reader *reader);
 enum ps_log_step ps_log_look(struct ps_log_reader *reader); /* both */
 
-/* After the last of the data was asked for: follows the log to its tail. Every change that the
- * data can hold is then known. */
-bool ps_log_ask_tail(struct ps_log_reader *reader);
+/*
+ * After the last of the data was asked for: follows the log to its tail. Every change that the
+ * data can hold is then known. Asks as ps_log_ask does. Returns PS_LOG_AGAIN, too, while something
+ * is `unproven`: the owner's next transaction would show whether it is right, and ps_log_prove may
+ * be called later.
+ */
 enum ps_log_step ps_log_take_tail(struct ps_log_reader *reader);
 enum ps_log_step ps_log_tail(struct ps_log_reader *reader); /* both */
+enum ps_log_step ps_log_prove(struct ps_log_reader *reader);
 
-/* After a good tail: follows to the slot that was read last, which may be ahead of that tail.
+/* After a good tail: follows to the slot of its last look (`now`), which may be ahead of that tail.
  * PS_LOG_AGAIN: it was overtaken. */
 enum ps_log_step ps_log_reach_slot(struct ps_log_reader *reader);
 
-/* For a reader that goes on: what lies before the record of the slot that was read last is not
+/* For a reader that goes on: what lies before the record of that slot is not
  * needed any more, and what is read from now on is undone to that slot. Not before that slot was
  * reached. */
 void ps_log_go_on(struct ps_log_reader *reader);

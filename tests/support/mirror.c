@@ -295,10 +295,10 @@ static void write_slot(struct writer *writer, uint64_t epoch, uint64_t seq, uint
 void writer_write(struct writer *writer, uint32_t segment, uint64_t offset, const void *bytes,
                   uint32_t len, int steps)
 {
-	_Alignas(64) uint8_t buffer[64 + 16 + 1024] = { 0 };
+	_Alignas(64) uint8_t buffer[64 + 16 + 1024 + PS_RECORD_SLACK] = { 0 };
 	struct ps_record *record = (void *)buffer;
 	struct ps_range *range = (void *)(buffer + sizeof(*record));
-	uint64_t position;
+	uint64_t position, next;
 
 	record->kind = PS_RECORD_TRANSACTION;
 	record->ranges = 1;
@@ -308,17 +308,17 @@ void writer_write(struct writer *writer, uint32_t segment, uint64_t offset, cons
 	range->offset = offset;
 	memcpy(range + 1, writer->data[segment] + offset, len);
 	position = ps_place(writer->slot.next, record->length, writer->ring);
+	next = position + ps_align64(record->length);
 	ps_record_seal(record, writer->slot.epoch, writer->slot.seq + 1, position,
 	               writer->slot.last, 1);
 	if (steps & WRITE_RECORD)
 		memcpy(writer->log + PS_RING_OFFSET + position % writer->ring, record,
-		       record->length);
+		       next - position + ps_terminator(next, writer->ring));
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (steps & WRITE_DATA)
 		memcpy(writer->data[segment] + offset, bytes, len);
 	if (steps & WRITE_SLOT)
-		write_slot(writer, writer->slot.epoch, writer->slot.seq + 1,
-		           position + ps_align64(record->length), position);
+		write_slot(writer, writer->slot.epoch, writer->slot.seq + 1, next, position);
 }
 
 void writer_adopt(struct writer *writer, uint64_t epoch)

@@ -96,10 +96,12 @@ static inline uint8_t *place_of(const struct fixture *f, uint64_t position)
 static inline void commit(struct fixture *f, uint32_t length)
 {
 	const struct ps_record *record = make_record(f, length);
+	const uint64_t next = record->position + ps_align64(record->length);
 
 	memcpy(place_of(f, record->position), record, record->length);
-	put_slot(f, record->epoch, record->seq, record->position + ps_align64(record->length),
-	         record->position);
+	memset(place_of(f, record->position) + record->length, 0,
+	       next - record->position - record->length + ps_terminator(next, f->ring));
+	put_slot(f, record->epoch, record->seq, next, record->position);
 }
 
 static inline uint32_t length_of(uint64_t k)
@@ -107,12 +109,14 @@ static inline uint32_t length_of(uint64_t k)
 	return 1 + (uint32_t)(k * 7919 % 700);
 }
 
-/* Is the next record, with what is left of the ring, beyond the one that was read first? */
-static inline bool is_room(struct fixture *f, uint32_t length)
+/* Is the next record, with what is left of the ring and `spare` bytes, beyond the one that was read
+ * first? */
+static inline bool is_room(struct fixture *f, uint32_t length, uint32_t spare)
 {
 	const struct ps_record *record = make_record(f, length);
 
-	return record->position + ps_align64(record->length) - f->reader.from.next <= f->ring;
+	return record->position + ps_align64(record->length) + spare - f->reader.from.next <=
+	       f->ring;
 }
 
 /* All of them are there, back from `newest` to the one behind `oldest`. */
@@ -128,6 +132,28 @@ static inline void assert_followed(const struct ps_log_reader *reader, uint64_t 
 		assert_int_equal(record->seq, newest--);
 	}
 	assert_int_equal(newest, oldest);
+}
+
+/* Follows the log to its tail. Commits the next transaction where that must show that what was
+ * followed is right. */
+static inline enum ps_log_step tail(struct fixture *f)
+{
+	enum ps_log_step step = ps_log_tail(&f->reader);
+
+	/* That transaction's own record may need the one after it. */
+	for (unsigned more = 0; step == PS_LOG_AGAIN && f->reader.unproven && more < 2; more++) {
+		assert_true(f->reader.unproven < ps_record_bound(f->slot.next, f->ring));
+		commit(f, 1);
+		step = ps_log_prove(&f->reader);
+	}
+	return step;
+}
+
+/* Commits, and the reader follows at once. */
+static inline void commit_and_look(struct fixture *f, uint32_t length)
+{
+	commit(f, length);
+	assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
 }
 
 static inline void act_many(struct fixture *f)

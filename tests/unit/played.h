@@ -39,7 +39,7 @@ struct mirror {
 	uint64_t epoch, seq, next, last;
 	int slot; /* the one that counts */
 	/* The chain that is being written. */
-	_Alignas(64) uint8_t record[RECORD_MAX];
+	_Alignas(64) uint8_t record[RECORD_MAX + PS_RECORD_SLACK];
 	uint8_t after[RANGES][512];
 	struct ps_slot new_slot;
 	struct write chain[RANGES + 2];
@@ -133,7 +133,9 @@ static void begin(struct mirror *m)
 	record->ranges = count;
 	position = ps_place(m->next, record->length, m->ring);
 	ps_record_seal(record, m->epoch, seq, position, m->last, seq * 1000);
-	add(m, m->log + PS_RING_OFFSET + position % m->ring, record, record->length);
+	add(m, m->log + PS_RING_OFFSET + position % m->ring, record,
+	    (uint32_t)(ps_align64(record->length) +
+	               ps_terminator(position + ps_align64(record->length), m->ring)));
 	for (unsigned i = 0; i < count; i++)
 		add(m, m->segments[ranges[i].segment] + ranges[i].offset, m->after[i],
 		    ranges[i].length);

@@ -36,7 +36,7 @@ static struct ps_piece whole_piece(unsigned segment)
 /* Two mirrors of one store; every fourth time without an owner. */
 static void start_two(uint32_t seed)
 {
-	start(seed, 2, 65536, 1 + seed % 30);
+	start(seed, 2, 131072, 1 + seed % 30);
 	world.stopped = seed % 4 == 0;
 }
 

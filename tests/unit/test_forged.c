@@ -159,3 +159,69 @@ TEST_WITH(test_a_reader_follows_no_stored_record, setup_one, teardown, struct ow
 	assert_int_equal(reader.seq, o->p->commit.seq);
 	free(ring);
 }
+
+/* --- the past --- */
+
+enum {
+	MISSED = 1200, /* bytes of the transaction that mirror 2 misses first */
+	FILLS = 1400,  /* bytes of the next one, behind which the third does not fit the lap */
+	FILLS_AT = 1500,
+	UNDER_WAY =
+		1100, /* bytes of the third one, of which mirrors 0 and 1 get the record alone */
+};
+
+static int put_range(struct owner *o, uint64_t offset, const void *bytes, uint64_t length)
+{
+	perseas_tx_t *tx;
+	int rc = perseas_begin(o->p, 0, &tx);
+
+	assert_int_equal(rc, 0);
+	assert_int_equal(perseas_set_range(tx, o->bytes + offset, length), 0);
+	memcpy(o->bytes + offset, bytes, length);
+	return perseas_commit(tx, 0);
+}
+
+/*
+ * Mirror 2 misses two transactions. The record of a third one, which was never finished, lies over
+ * that of the first and the one before it, and stored records are there in their places: the first
+ * names 8 bytes instead of 1200. `another`: the second transaction is another owner's.
+ */
+static void miss_and_forge(struct owner *o, bool another)
+{
+	struct forge_log log = log_of(o);
+	uint8_t bytes[FILLS] = { 0 };
+
+	forge_record(bytes + log.next - FORGE_HEAD, &log, o->p->epoch, 0, VICTIM);
+	forge_commit(&log, SMALL);
+	forge_record(bytes + log.next - FORGE_HEAD, &log, o->p->epoch, 0, VICTIM);
+	assert_int_equal(owner_put(o, 0, SMALL, 0x11), 0);
+	direct_crash(o->d, 2);
+	assert_int_equal(owner_put(o, 0, MISSED, 0x22), 0);
+	if (another) {
+		owner_die(o);
+		owner_reopen(o);
+	}
+	assert_int_equal(put_range(o, FILLS_AT, bytes, FILLS), 0);
+	o->d->mirrors[0].writes_left = o->d->mirrors[1].writes_left = 1;
+	memset(bytes, 0x33, FILLS);
+	assert_true(put_range(o, FILLS_AT, bytes, UNDER_WAY) < 0);
+	assert_int_equal(o->p->commit.last, RING);
+	owner_die(o);
+	direct_start(o->d, 2);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_mirrored(o, 0);
+	assert_mirrored(o, 2);
+}
+
+TEST_WITH(test_a_stored_record_of_the_past_is_not_sent, setup_three, teardown, struct owner *o)
+{
+	miss_and_forge(o, false);
+	assert_int_equal(owner_stat(o).mended_whole, 1);
+}
+
+TEST_WITH(test_a_stored_record_of_the_past_is_no_delta, setup_three, teardown, struct owner *o)
+{
+	miss_and_forge(o, true);
+	assert_int_equal(owner_stat(o).mended_whole, 1);
+}

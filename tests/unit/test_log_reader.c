@@ -19,13 +19,13 @@ TEST(a_log_is_followed_over_the_rings_end)
 		for (unsigned k = 0; k < first; k++)
 			commit(&f, length_of(k));
 		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-		for (unsigned k = first; is_room(&f, length_of(k)); k++) {
+		for (unsigned k = first; is_room(&f, length_of(k), 1024); k++) {
 			commit(&f, length_of(k));
 			if (first % 2)
 				assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
 		}
 		assert_true(f.slot.seq > first);
-		assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
+		assert_int_equal(tail(&f), PS_LOG_OK);
 		assert_int_equal(f.reader.seq, f.slot.seq);
 		assert_int_equal(f.reader.next, f.slot.next);
 		assert_int_equal(f.reader.position, f.slot.last);
@@ -44,7 +44,7 @@ TEST(a_reader_that_is_overtaken_knows_it)
 
 			start(&f, RING);
 			assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-			for (unsigned k = 0; is_room(&f, length_of(k)); k++) {
+			for (unsigned k = 0; is_room(&f, length_of(k), 0); k++) {
 				commit(&f, length_of(k));
 				if (looks)
 					assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
@@ -69,7 +69,7 @@ TEST(a_ring_that_is_just_full_is_no_loss)
 	start(&f, RING);
 	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
 	for (unsigned k = 0; k < RING / 128 - 1; k++)
-		commit(&f, 48);
+		commit_and_look(&f, 48);
 	/* 64 bytes before the lap are too few, and lost; 64 after it are all that is left. */
 	assert_int_equal(f.slot.next, RING - 64);
 	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
@@ -90,17 +90,17 @@ TEST(what_is_needed_is_not_read_over)
 	for (unsigned k = 0; k < RING / 128; k++)
 		commit(&f, 48);
 	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-	for (unsigned k = 0; k < RING / 128; k++)
-		commit(&f, 48);
-	assert_int_equal(f.slot.next, f.reader.from.next + RING);
-	assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
+	for (unsigned k = 0; k < RING / 128 - 1; k++)
+		commit_and_look(&f, 48);
+	assert_int_equal(f.slot.next, f.reader.from.next + RING - 128);
 	record = make_record(&f, 48);
 	memcpy(place_of(&f, record->position), record, 24);
 	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
-	assert_followed(&f.reader, 2 * (RING / 128), RING / 128);
+	assert_followed(&f.reader, 2 * (RING / 128) - 1, RING / 128);
+	/* The record itself would fit; its terminator does not. */
 	commit(&f, 48);
 	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_AGAIN);
-	assert_followed(&f.reader, 2 * (RING / 128), RING / 128);
+	assert_followed(&f.reader, 2 * (RING / 128) - 1, RING / 128);
 	stop(&f);
 }
 
@@ -138,9 +138,9 @@ TEST(a_record_may_be_longer_than_a_look)
 	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
 	for (unsigned k = 0; k < 10; k++)
 		assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
+	commit(&f, 8000);
 	commit(&f, 20000);
-	commit(&f, 30000);
-	assert_true(f.reader.chunk < 20000);
+	assert_true(f.reader.chunk < 8000);
 	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
 	assert_int_equal(f.reader.seq, 2);
 	stop(&f);
@@ -175,10 +175,11 @@ TEST(the_past_is_read_as_far_as_it_reaches)
 		while ((rc = ps_log_past(&f.reader, &record)) == 0) {
 			assert_int_equal(record->seq, seq--);
 			assert_memory_equal(record, place_of(&f, record->position), record->length);
-			assert_true(f.slot.next - record->position <= RING);
+			assert_true(record->position >= ps_record_bound(f.slot.next, RING));
 		}
 		assert_int_equal(rc, 1);
-		assert_true(count < 4 ? seq == 0 : count - seq >= 4);
+		assert_true(seq == 0 ||
+		            f.reader.past.position < ps_record_bound(f.slot.next, RING));
 		stop(&f);
 	}
 }
@@ -196,7 +197,7 @@ TEST(the_past_is_kept_from_what_comes)
 	for (unsigned k = 0; k < 5; k++)
 		assert_int_equal(ps_log_past(&f.reader, &record), 0);
 	for (unsigned k = 0; k < 14; k++)
-		commit(&f, 112);
+		commit_and_look(&f, 112);
 	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
 	assert_followed(&f.reader, 44, 25);
 	commit(&f, 1500);
@@ -216,7 +217,7 @@ TEST(what_was_followed_is_kept_from_the_past)
 		commit(&f, 112);
 	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
 	for (unsigned k = 0; k < 18; k++)
-		commit(&f, 112);
+		commit_and_look(&f, 112);
 	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
 	act_many(&f);
 	assert_int_equal(ps_log_past(&f.reader, &record), 1);
@@ -246,19 +247,21 @@ TEST(a_record_that_does_not_fit_ends_the_chain)
 		struct ps_log_back back;
 		int rc;
 	} cases[] = {
-		{ { 640, 9, EPOCH, 640 + 128 }, 0 },
-		{ { 640, 9, EPOCH + 1, 640 + 1024 }, 0 },
-		{ { 640, 8, EPOCH, 640 + 128 }, 1 },
-		{ { 640, 10, EPOCH, 640 + 128 }, 1 },
-		{ { 640, 9, EPOCH - 1, 640 + 128 }, 1 },
-		{ { 640, 9, EPOCH, 640 + 64 }, 1 }, /* it would lie over a younger one */
-		{ { 640, 9, EPOCH, 640 }, 1 },
-		{ { 640, 9, EPOCH, 64 }, 1 },
-		{ { 640 + RING, 9, EPOCH, UINT64_MAX }, 1 },
-		{ { 641, 9, EPOCH, UINT64_MAX }, 1 },
-		{ { 0, 9, EPOCH, UINT64_MAX }, 1 },
-		{ { 640, 0, EPOCH, UINT64_MAX }, 1 },
-		{ { UINT64_MAX - 63, 9, EPOCH, UINT64_MAX }, 1 },
+		{ { 640, 9, EPOCH, 640 + 128, 0 }, 0 },
+		{ { 640, 9, EPOCH + 1, 640 + 1024, 0 }, 0 },
+		{ { 640, 8, EPOCH, 640 + 128, 0 }, 1 },
+		{ { 640, 10, EPOCH, 640 + 128, 0 }, 1 },
+		{ { 640, 9, EPOCH - 1, 640 + 128, 0 }, 1 },
+		{ { 640, 9, EPOCH, 640 + 64, 0 }, 1 }, /* it would lie over a younger one */
+		{ { 640, 9, EPOCH, 640, 0 }, 1 },
+		{ { 640, 9, EPOCH, 64, 0 }, 1 },
+		{ { 640 + RING, 9, EPOCH, UINT64_MAX, 0 }, 1 },
+		{ { 641, 9, EPOCH, UINT64_MAX, 0 }, 1 },
+		{ { 0, 9, EPOCH, UINT64_MAX, 0 }, 1 },
+		{ { 640, 0, EPOCH, UINT64_MAX, 0 }, 1 },
+		{ { 640, 9, EPOCH, 640 + 128, 640 }, 0 },
+		{ { 640, 9, EPOCH, 640 + 128, 641 }, 1 }, /* it may have been overwritten */
+		{ { UINT64_MAX - 63, 9, EPOCH, UINT64_MAX, 0 }, 1 },
 	};
 	static const uint8_t before[50];
 	_Alignas(64) uint8_t memory[256];
@@ -281,6 +284,7 @@ TEST(a_record_that_does_not_fit_ends_the_chain)
 		assert_int_equal(back.seq, 8);
 		assert_int_equal(back.epoch, EPOCH);
 		assert_int_equal(back.end, 640);
+		assert_int_equal(back.lowest, cases[i].back.lowest);
 	}
 }
 
@@ -293,7 +297,8 @@ TEST(a_length_that_cannot_be_is_not_asked_for)
 
 	ps_record_seal(record, EPOCH, 9, 640, 64, 1);
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-		struct ps_log_back back = { 640, 9, EPOCH, lengths[i] == 129 ? 768 : UINT64_MAX };
+		struct ps_log_back back = { 640, 9, EPOCH, lengths[i] == 129 ? 768 : UINT64_MAX,
+			                    0 };
 		struct liar liar = { memory, memory, 0, 0 };
 		const struct ps_record *found;
 
@@ -307,7 +312,7 @@ TEST(a_length_that_cannot_be_is_not_asked_for)
 TEST(a_head_that_changes_is_not_believed)
 {
 	_Alignas(64) uint8_t first[64], then[64];
-	struct ps_log_back back = { 640, 9, EPOCH, UINT64_MAX };
+	struct ps_log_back back = { 640, 9, EPOCH, UINT64_MAX, 0 };
 	struct liar liar = { first, then, 0, 0 };
 	const struct ps_record *found;
 

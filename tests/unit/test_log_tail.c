@@ -91,7 +91,7 @@ TEST(a_reader_that_goes_on_has_all_that_the_last_slot_counts)
 
 			f.act = act_much;
 			f.act_at = f.asked + at;
-			assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
+			assert_int_equal(tail(&f), PS_LOG_OK);
 			ahead += f.reader.now.seq > f.reader.seq;
 			assert_int_equal(ps_log_reach_slot(&f.reader), PS_LOG_OK);
 			assert_true(f.reader.seq >= f.reader.now.seq);

@@ -98,15 +98,15 @@ static struct ps_env_ops held_ops;
 static _Atomic unsigned bursts;
 static unsigned slots_asked;
 
-/* The owner goes on by a burst before every second slot that is asked for: so a round's last slot
- * counts more than its look at the log found. */
+/* The owner goes on by a burst before the second slot of some looks at the log: so that slot counts
+ * more than the look found. */
 static int send_after_burst(struct ps_control *control, const Perseas__Request *request,
                             struct ps_error *error)
 {
 	const bool slot = request->body_case == PERSEAS__REQUEST__BODY_READ &&
 	                  request->read->region == PS_REGION_LOG && !request->read->offset;
 
-	if (slot && slots_asked++ % 2 && bursts < BURSTS) {
+	if (slot && slots_asked++ % 8 == 1 && bursts < BURSTS) {
 		ask(BURST + (int)bursts);
 		bursts++;
 	}

@@ -81,7 +81,7 @@ static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 		if (piece->ask[i] &&
 		    (!ps_fetch_range(&live->fetch, PS_REGION_SEGMENT + piece->ids[i], piece->offset,
 		                     piece->length, compare->of[i].bytes) ||
-		     !ps_log_ask_tail(&live->log)))
+		     !ps_log_ask(&live->log)))
 			piece_leave(compare, piece, i);
 	}
 }
