@@ -10,6 +10,7 @@ from binding import CREATE, Store
 from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, USAGE, die_with_parent, fill,
                    mirror_list, run_command, status_of, wait_for, wait_ownerless)
 from relay import Relay
+from wire import Control, field, fields
 
 TIMEOUT = 1000 * SECONDS                # ms: whoever is dead is refused at once
 PATIENT = dict(log_size=64 << 10, connect_timeout_ms=TIMEOUT, mirror_timeout_ms=TIMEOUT,
@@ -275,6 +276,36 @@ def test_another_address_of_the_mirror_is_no_other_mirror(fleet):
     assert images(a) == ["s"]
     done = drain(a.address, mirrors=[a])
     assert done.status == NO and images(a) == ["s"], done
+
+
+def make_under_anothers_id(name, victim, daemon):
+    """By hand, with nothing but the right to create: an image on `daemon` whose id and store are
+    those that the victim tells."""
+    asked, maker = Control(victim.address), Control(daemon.address)
+    told = fields(fields(fields(asked.ask(field(2, field(1, name)))[5])[1])[1])
+    roster = b"".join(field(3, field(1, address) + field(2, told[3]))
+                      for address in members(name, [victim]) if address == victim.address)
+    reply = maker.ask(field(3, field(1, name) + field(2, told[2]) + field(3, told[3]) +
+                            field(4, 65536) + field(5, field(1, 1) + field(2, 1) + roster)))
+    assert reply.get(1, 0) == 0, reply
+    assert maker.ask(field(4, field(1, name) + field(2, told[2]))).get(1, 0) == 0
+    for each in (asked, maker):
+        each.peer.close()
+
+
+def test_an_image_with_the_id_of_another_member_is_not_that_member(fleet, writer):
+    """Somebody made it on the mirror that is drained: the member itself keeps its place, under an
+    owner that commits."""
+    a, b, d, e = fleet("r1", "r2", "r3", "r4")
+    counts = writer("s", [a, b])
+    counts.advances()
+    make_under_anothers_id("s", b, d)
+    done = drain(d.address, mirrors=[e])
+    assert done.status == NO, done
+    assert "the image here has the id of the member at " + b.address in done.err, done
+    assert sorted(members("s", [a, b])) == sorted(x.address for x in (a, b))
+    assert images(e) == []
+    counts.advances()
 
 
 def test_a_daemon_with_another_store_of_the_name_is_left_out(fleet):

@@ -56,6 +56,35 @@ TEST(an_image_is_a_member_by_its_id_or_by_that_of_its_parent)
 	assert_null(ps_drain_member(&d.census, &d.s.headers[2], address_of(0, 4)));
 }
 
+/* Whoever may create stores gives an image of his any id, but cannot claim it. */
+TEST(an_image_is_the_same_only_if_its_daemon_wrote_the_same)
+{
+	struct desk d;
+	Perseas__Header made, *real;
+
+	begin(&d);
+	real = &d.s.headers[1];
+	real->generation = 1;
+	made = *real;
+	assert_true(ps_drain_same_image(&made, real));
+	real->promised_epoch = 5;
+	assert_false(ps_drain_same_image(&made, real));
+	real->rewrites = 1;
+	made.promised_epoch = 5;
+	assert_false(ps_drain_same_image(&made, real));
+	made.rewrites = 1;
+	assert_true(ps_drain_same_image(&made, real));
+	made.boot = id_of(3);
+	assert_false(ps_drain_same_image(&made, real));
+	made.boot = real->boot = id_of(3);
+	assert_true(ps_drain_same_image(&made, real));
+	made.creator = (char *)(uintptr_t) "uid:7";
+	assert_false(ps_drain_same_image(&made, real));
+	made.creator = real->creator;
+	made.image_id = image_of(0, 2);
+	assert_false(ps_drain_same_image(&made, real));
+}
+
 static void assert_trouble(const struct desk *d, const Perseas__Header *header, const char *gone,
                            const char *words)
 {

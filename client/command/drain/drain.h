@@ -54,6 +54,10 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 const Perseas__Member *ps_drain_member(const struct ps_census *census,
                                        const Perseas__Header *header, const char *gone);
 
+/* Did one daemon tell of the image by two addresses? Its id alone does not show that: a client that
+ * may create stores can make an image under another's id, but has claimed neither. */
+bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *there);
+
 /* What nothing can be done about, in words that follow "store 'NAME' stays: ". NULL: something
  * can. */
 const char *ps_drain_trouble(const struct ps_census *census, const Perseas__Header *header,

@@ -272,6 +272,40 @@ static bool await_owner(struct step *s)
 	return wait_more(s, "its owner calls the mirror live, so it is not gone");
 }
 
+/* Is the drained mirror that member's? It is at the member's address, or shows the image that is
+ * told of there. */
+static bool is_members_mirror(const struct step *s, const Perseas__Member *member)
+{
+	const struct ps_drain *drain = s->drain;
+	const char *address = drain->args->members[0].text;
+	const Perseas__StoreStatus *there = ps_census_image(&s->census, member);
+	struct ps_panel panel;
+	struct ps_census census;
+	bool same;
+
+	if (drain->gone || !strcmp(member->address, address))
+		return true;
+	if (!there || ps_census_open(&census, &panel, store_of(s), address, &drain->args->options))
+		return false;
+	same = census.told[0] && ps_drain_same_image(census.told[0]->header, there->header);
+	ps_census_close(&census, &panel);
+	return same;
+}
+
+/* An owner may have claimed the image between the two looks: one more decides. */
+static bool leave_strange(struct step *s, const Perseas__Member *member)
+{
+	if (s->tries++ == 0)
+		return false;
+	return end_with(s, PS_DRAIN_LEFT,
+	                ps_complain(PS_EXIT_NO,
+	                            "store '%s' stays: the image here has the id of the member at "
+	                            "%s, and is not the image that is there: if that is this "
+	                            "mirror by another address, drain it by that one; if not, "
+	                            "perseas drop deletes the image here",
+	                            store_of(s), member->address));
+}
+
 /* One step. True: it was the last one. */
 static bool take_step(struct step *s)
 {
@@ -303,7 +337,9 @@ static bool take_step(struct step *s)
 	if (drain->gone && !drain->args->dry_run && ps_drain_lives(&s->census, drain->gone))
 		return await_owner(s);
 	member = ps_drain_member(&s->census, header, drain->gone);
-	return member ? replace_member(s, member) : leave_behind(s);
+	if (!member)
+		return leave_behind(s);
+	return is_members_mirror(s, member) ? replace_member(s, member) : leave_strange(s, member);
 }
 
 enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image)

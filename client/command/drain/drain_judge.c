@@ -21,6 +21,22 @@ const Perseas__Member *ps_drain_member(const struct ps_census *census,
 	return member;
 }
 
+static bool is_same(ProtobufCBinaryData a, ProtobufCBinaryData b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *there)
+{
+	return is_same(here->store_id, there->store_id) &&
+	       is_same(here->image_id, there->image_id) &&
+	       is_same(here->parent_id, there->parent_id) && is_same(here->boot, there->boot) &&
+	       here->promised_epoch == there->promised_epoch &&
+	       is_same(here->promised_owner, there->promised_owner) &&
+	       here->rewrites == there->rewrites && here->generation == there->generation &&
+	       !strcmp(here->creator, there->creator);
+}
+
 /* Has its owner a say? It changes the roster as long as its mirrors let it, also where nobody could
  * open the store now. */
 static bool may_open(const struct ps_census *census, const char *gone)
