@@ -74,7 +74,18 @@ void ps_probe(struct perseas *p)
 	ask_from(p, 0);
 }
 
-/* Of stores that bear the same name (one was made again elsewhere), the one with most images. */
+static int fail_ambiguous(struct perseas *p, const struct ps_judgement *j)
+{
+	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
+
+	return ps_fail(p, PERSEAS_EROSTER,
+	               "the mirrors hold two stores named '%s', with the ids %s and %s, and either "
+	               "may be the one that is meant: perseas status, asked of one mirror at a "
+	               "time, shows which has which; give the mirrors of one store",
+	               p->store, ps_hex_text(id, j->store_id), ps_hex_text(rival, j->rival_id));
+}
+
+/* Of stores that bear the same name (one was made again elsewhere), the one that is meant. */
 static int choose_store(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
@@ -83,10 +94,7 @@ static int choose_store(struct perseas *p)
 	ps_examine_told(p, told);
 	ps_judge_store(&j, told, p->mirror_count);
 	if (j.outlook == PS_OUTLOOK_AMBIGUOUS)
-		return ps_fail(p, PERSEAS_EROSTER,
-		               "the mirrors hold two different stores named '%s': give "
-		               "the mirrors of one of them",
-		               p->store);
+		return fail_ambiguous(p, &j);
 	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
 		return PERSEAS_ENOSTORE;
 	memcpy(p->store_id, j.store_id, PS_ID_SIZE);
@@ -412,10 +420,11 @@ int ps_probe_judge(struct perseas *p)
 	ps_probe(p);
 	gone = find_gone(p, had);
 	if (gone)
-		return ps_fail(p, PERSEAS_EUNREACHABLE,
-		               "the mirrors told of store '%s' and of a fork of it, or its roster "
-		               "was being changed, and one of them did not answer once more (%s): "
-		               "start it, or open the store again",
-		               p->store, gone->found.error.text);
+		return ps_fail(
+			p, PERSEAS_EUNREACHABLE,
+			"the mirrors told of store '%s' and of a fork of it or another store of "
+			"its name, or its roster was being changed, and one of them did not answer "
+			"once more (%s): start it, or open the store again",
+			p->store, gone->found.error.text);
 	return judge_probed(p);
 }

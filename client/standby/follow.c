@@ -7,6 +7,7 @@
 
 #include "forks.h"
 #include "../core/quorum.h"
+#include "../../proto/base/text.h"
 #include "../../proto/control/envelope.h"
 
 #include <inttypes.h>
@@ -83,7 +84,7 @@ static bool is_enough(void *arg, const struct ps_panel *panel)
 	}
 	ps_census_judge(&census);
 	return census.judged.outlook == PS_OUTLOOK_OPENS && live_at(follow, &census, false) < 0 &&
-	       live_at(follow, &census, true) < 0;
+	       live_at(follow, &census, true) < 0 && !ps_forks_other_store(follow, &census);
 }
 
 static void say_owner(const struct ps_census *census, int at, struct ps_standing_now *now)
@@ -92,6 +93,16 @@ static void say_owner(const struct ps_census *census, int at, struct ps_standing
 
 	snprintf(now->text, sizeof(now->text), "its owner lives (from %.100s, epoch %" PRIu64 ")",
 	         status->owner_address, status->header->promised_epoch);
+}
+
+static void say_ambiguous(const struct ps_judgement *j, struct ps_standing_now *now)
+{
+	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
+
+	snprintf(
+		now->text, sizeof(now->text),
+		"two stores of its name were seen, with the ids %s and %s: name the mirrors of one",
+		ps_hex_text(id, j->store_id), ps_hex_text(rival, j->rival_id));
 }
 
 /* Of what is missing, one thing: perseas status tells all. */
@@ -106,7 +117,8 @@ static void say_trouble(const struct ps_follow *follow, const struct ps_census *
 	snprintf(now->text, sizeof(now->text),
 	         "%u of %u mirrors answer, which do not let it be opened (%s%.300s)",
 	         census->answered, census->panel->count,
-	         follow->forked ? "a fork of it was seen; " : "", trouble);
+	         follow->forked ? "a fork of it, or another store of its name, was seen; " : "",
+	         trouble);
 }
 
 /* Who is to be next, and who else waits. */
@@ -165,6 +177,8 @@ static void judge_census(const struct ps_follow *follow, const struct ps_census 
 	} else if (census->judged.outlook == PS_OUTLOOK_OPENS && !follow->forked) {
 		now->ownership = PS_OWNER_NONE;
 		snprintf(now->text, sizeof(now->text), "it has no owner");
+	} else if (census->judged.outlook == PS_OUTLOOK_AMBIGUOUS) {
+		say_ambiguous(&census->judged, now);
 	} else {
 		say_trouble(follow, census, now);
 	}

@@ -14,11 +14,21 @@ static bool tells(const struct ps_census *census, unsigned i)
 	return census->told[i] || census->errors[i].code == PERSEAS_ENOSTORE;
 }
 
-/* Either of the two may be what was acknowledged last, and neither is all of it because the mirrors
- * of the other one say nothing: those that showed both must say that there is no fork any more. */
+static bool all_tell(const struct ps_census *census)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (!tells(census, i))
+			return false;
+	return true;
+}
+
+/* Either of the two, a store and its fork or two stores of the name, may be what was acknowledged
+ * last, and neither is all of it because the mirrors of the other one say nothing: those that
+ * showed both must say that only one is left. */
 static bool is_parted(struct ps_follow *follow, const struct ps_census *census)
 {
-	const bool parted = census->judged.outlook == PS_OUTLOOK_PARTED;
+	const bool parted = census->judged.outlook == PS_OUTLOOK_PARTED ||
+	                    census->judged.outlook == PS_OUTLOOK_AMBIGUOUS;
 	bool gone = false;
 
 	for (unsigned i = 0; i < census->panel->count; i++) {
@@ -33,6 +43,11 @@ static bool is_parted(struct ps_follow *follow, const struct ps_census *census)
 static bool is_same_store(const struct ps_follow *follow, const struct ps_census *census)
 {
 	return follow->settled && !memcmp(follow->store_id, census->judged.store_id, PS_ID_SIZE);
+}
+
+bool ps_forks_other_store(const struct ps_follow *follow, const struct ps_census *census)
+{
+	return follow->settled && census->judged.store_id && !is_same_store(follow, census);
 }
 
 /* Settled ones alone: another may come to nothing. */
@@ -58,7 +73,6 @@ static bool is_left_behind(const struct ps_follow *follow, const struct ps_censu
 {
 	const struct ps_judgement *j = &census->judged;
 	const Perseas__Roster *seen = follow->settled;
-	bool all = true;
 
 	if (!j->settled || !is_same_store(follow, census) || !ps_roster_newer(seen, j->settled))
 		return false;
@@ -66,15 +80,16 @@ static bool is_left_behind(const struct ps_follow *follow, const struct ps_censu
 		if (ps_roster_member(j->settled, seen->members[k]->image_id.data) ||
 		    ps_roster_member(j->next, seen->members[k]->image_id.data))
 			return false;
-	for (unsigned i = 0; i < census->panel->count; i++)
-		all = all && tells(census, i);
-	return !all;
+	return !all_tell(census);
 }
 
 static bool is_forked(struct ps_follow *follow, const struct ps_census *census)
 {
 	const bool parted = is_parted(follow, census);
 
+	/* The store that was seen before may be at mirrors that say nothing now. */
+	if (ps_forks_other_store(follow, census) && !all_tell(census))
+		return true;
 	note_roster(follow, census);
 	return parted || is_left_behind(follow, census);
 }

@@ -8,6 +8,9 @@
 
 #include "follow.h"
 
+/* Does another store bear the name than the one that was seen before? */
+bool ps_forks_other_store(const struct ps_follow *follow, const struct ps_census *census);
+
 /* Judges a look, and looks once more where it is the first that shows a fork. follow->forked says
  * what came of it. */
 void ps_forks_look(struct ps_follow *follow, struct ps_census *census);

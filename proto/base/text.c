@@ -147,3 +147,10 @@ void ps_text_cut(char *text, size_t size)
 	if (strlen(text) >= size)
 		drop_words(text, size);
 }
+
+const char *ps_hex_text(char text[PS_HEX_TEXT], const uint8_t *id)
+{
+	for (unsigned i = 0; i < PS_HEX_TEXT / 2; i++)
+		snprintf(text + (size_t)2 * i, 3, "%02x", id[i]);
+	return text;
+}

@@ -37,4 +37,9 @@ size_t ps_text_vformat(char *text, size_t size, const char *format, va_list args
 /* The same of a text that is there and may be too long for so many bytes. */
 void ps_text_cut(char *text, size_t size);
 
+enum { PS_HEX_TEXT = 33 };
+
+/* 16 bytes as 32 digits. Returns text. */
+const char *ps_hex_text(char text[PS_HEX_TEXT], const uint8_t *id);
+
 #endif

@@ -29,6 +29,7 @@ static const char bad_name[] =
 static const char bad_id[] = "an id must be 16 bytes, not all zero";
 static const char bad_epoch[] = "an owner's epoch must be 1 to 2^63 - 1";
 static const char bad_roster_epoch[] = "a roster must not be of a later epoch than its owner";
+static const char bad_first[] = "a store begins with version 1 of its roster, of epoch 0";
 static const char bad_region[] = "a region must be the log, the promise or a segment";
 static const char bad_segments[] =
 	"segments must be 1 to 128, each with an id of its own, 0 to 127";
@@ -216,9 +217,9 @@ static const char *create_fault(const Perseas__CreateRequest *create)
 		return fault;
 	if (!ps_id_valid(create->image_id))
 		return bad_id;
-	if ((fault = log_size_fault(create->log_size)))
+	if ((fault = log_size_fault(create->log_size)) || (fault = ps_roster_fault(create->roster)))
 		return fault;
-	return ps_roster_fault(create->roster);
+	return create->roster->epoch == 0 && create->roster->version == 1 ? NULL : bad_first;
 }
 
 static const char *add_segments_fault(const Perseas__AddSegmentsRequest *add)

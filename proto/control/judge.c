@@ -109,6 +109,11 @@ static bool is_of(const struct ps_told *told, const uint8_t *store_id)
 	return told->header && ps_id_equal(told->header->store_id, store_id);
 }
 
+static bool is_later(const struct ps_told *a, const struct ps_told *b)
+{
+	return a->epoch != b->epoch ? a->epoch > b->epoch : a->seq > b->seq;
+}
+
 /* The header, if it has a say in which rosters are in force, else NULL. While the making goes on
  * elsewhere, an image that is not settled knows only the first one. */
 static const Perseas__Header *heard_header(const struct ps_judgement *j, const struct ps_told *told)
@@ -121,17 +126,25 @@ static const Perseas__Header *heard_header(const struct ps_judgement *j, const s
 	return header;
 }
 
+/* Two rosters of the same (epoch, version) are the same, unless somebody who may create stores made
+ * one up, which is then of the first version: no image that it came with was ever owned. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
+	const struct ps_told *by = NULL;
+
 	j->settled = j->next = NULL;
 	j->marked = false;
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = heard_header(j, &told[i]);
+		int order;
 
 		if (!header)
 			continue;
-		if (ps_roster_newer(header->roster, j->settled))
+		order = ps_roster_order(header->roster, j->settled);
+		if (order > 0 || (order == 0 && is_later(&told[i], by))) {
 			j->settled = header->roster;
+			by = &told[i];
+		}
 		if (ps_roster_newer(header->next_roster, j->next))
 			j->next = header->next_roster;
 		j->marked |= header->marked;
@@ -176,46 +189,6 @@ static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const stru
 			weight += PS_MIRRORS_MAX;
 	}
 	return weight;
-}
-
-/* True: two of them weigh the same. One of these is chosen all the same, whoever was asked. */
-static bool choose_store(struct ps_judgement *j, const struct ps_told *told, unsigned count)
-{
-	bool ambiguous = false;
-	unsigned best = 0;
-
-	for (unsigned i = 0; i < count; i++) {
-		const uint8_t *id = told[i].header ? told[i].header->store_id.data : NULL;
-		unsigned weight = id ? weigh_store(id, j->unfinished, told, count) : 0;
-		int order = id && j->store_id ? memcmp(id, j->store_id, PS_ID_SIZE) : -1;
-
-		if (!weight || weight < best || !order)
-			continue;
-		ambiguous = weight == best;
-		if (weight > best || order < 0)
-			j->store_id = id;
-		best = weight;
-	}
-	return ambiguous;
-}
-
-void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count)
-{
-	bool ambiguous;
-
-	j->store_id = NULL;
-	j->unfinished = false;
-	ambiguous = choose_store(j, told, count);
-	if (!j->store_id) {
-		j->unfinished = true;
-		choose_store(j, told, count);
-	}
-	if (!j->store_id)
-		j->outlook = PS_OUTLOOK_NOTHING;
-	else if (j->unfinished)
-		j->outlook = PS_OUTLOOK_UNFINISHED;
-	else
-		j->outlook = ambiguous ? PS_OUTLOOK_AMBIGUOUS : PS_OUTLOOK_UNKNOWN;
 }
 
 /* --- members --- */
@@ -347,11 +320,6 @@ void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsign
 
 /* --- the state --- */
 
-static bool is_later(const struct ps_told *a, const struct ps_told *b)
-{
-	return a->epoch != b->epoch ? a->epoch > b->epoch : a->seq > b->seq;
-}
-
 int ps_judge_newest(const struct ps_told *told, uint32_t set)
 {
 	int best = -1;
@@ -444,6 +412,111 @@ static enum ps_outlook look_ahead(const struct ps_judgement *j, const struct ps_
 	return count_in(last, reached) < last->acks ? PS_OUTLOOK_SHORT : PS_OUTLOOK_OPENS;
 }
 
+/* --- which store --- */
+
+/* What speaks for one of several stores of a name. */
+struct claim_to_name {
+	/* What an open would come to if there were no other store: how many images it shows says
+	 * nothing, but R of its newest roster do. */
+	enum ps_outlook outlook;
+	unsigned weight; /* of stores that do not show R; else 0 */
+};
+
+static struct claim_to_name look_alone(const uint8_t *store_id, bool unfinished,
+                                       const struct ps_told *told, unsigned count)
+{
+	struct ps_judgement alone = { .store_id = store_id, .unfinished = unfinished };
+	struct claim_to_name name = { PS_OUTLOOK_UNKNOWN, 0 };
+
+	name.weight = weigh_store(store_id, unfinished, told, count);
+	if (!name.weight)
+		name.outlook = PS_OUTLOOK_NOTHING;
+	if (!name.weight || unfinished)
+		return name;
+	ps_judge_rosters(&alone, told, count);
+	ps_judge_members(&alone, told, count);
+	ps_judge_state(&alone, told, count);
+	name.outlook = look_ahead(&alone, told, count);
+	/* R and T are there: whether W can be had is no matter of which store is meant. */
+	if (name.outlook == PS_OUTLOOK_OPENS)
+		name.outlook = PS_OUTLOOK_SHORT;
+	if (name.outlook > PS_OUTLOOK_UNKNOWN)
+		name.weight = 0;
+	return name;
+}
+
+static int compare_claims(const struct claim_to_name *a, const struct claim_to_name *b)
+{
+	if (a->outlook != b->outlook)
+		return a->outlook > b->outlook ? 1 : -1;
+	return (a->weight > b->weight) - (a->weight < b->weight);
+}
+
+static void note_rival(struct ps_judgement *j, const uint8_t *id)
+{
+	if (!j->rival_id || memcmp(id, j->rival_id, PS_ID_SIZE) < 0)
+		j->rival_id = id;
+}
+
+/* Of the stores that mirrors told of that were named, or that were not (`added`). Of those with the
+ * same claim, the one with the lowest id is taken, in whatever order they were told of, and the
+ * next one is its rival. */
+static void choose_among(struct ps_judgement *j, const struct ps_told *told, unsigned count,
+                         bool added)
+{
+	struct claim_to_name best = { PS_OUTLOOK_NOTHING, 0 };
+
+	for (unsigned i = 0; i < count; i++) {
+		const uint8_t *id = told[i].header ? told[i].header->store_id.data : NULL;
+		struct claim_to_name name = { PS_OUTLOOK_NOTHING, 0 };
+		int order;
+
+		if (id && told[i].added == added)
+			name = look_alone(id, j->unfinished, told, count);
+		order = compare_claims(&name, &best);
+		if (name.outlook == PS_OUTLOOK_NOTHING || order < 0 ||
+		    (j->store_id && !memcmp(id, j->store_id, PS_ID_SIZE)))
+			continue;
+		if (order > 0) {
+			j->store_id = id;
+			j->rival_id = NULL;
+			best = name;
+		} else if (memcmp(id, j->store_id, PS_ID_SIZE) < 0) {
+			note_rival(j, j->store_id);
+			j->store_id = id;
+		} else {
+			note_rival(j, id);
+		}
+	}
+}
+
+/* Who names mirrors of one store has said which is meant, whatever is at other addresses that its
+ * roster has. */
+static void choose_store(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	j->rival_id = NULL;
+	choose_among(j, told, count, false);
+	if (!j->store_id)
+		choose_among(j, told, count, true);
+}
+
+void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	j->store_id = NULL;
+	j->unfinished = false;
+	choose_store(j, told, count);
+	if (!j->store_id) {
+		j->unfinished = true;
+		choose_store(j, told, count);
+	}
+	if (!j->store_id)
+		j->outlook = PS_OUTLOOK_NOTHING;
+	else if (j->unfinished)
+		j->outlook = PS_OUTLOOK_UNFINISHED;
+	else
+		j->outlook = j->rival_id ? PS_OUTLOOK_AMBIGUOUS : PS_OUTLOOK_UNKNOWN;
+}
+
 bool ps_judge_parted(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	struct ps_judgement other = { .store_id = j->store_id };
@@ -458,6 +531,9 @@ bool ps_judge_parted(const struct ps_judgement *j, const struct ps_told *told, u
 		return false;
 	ps_judge_members(&other, others, count);
 	ps_judge_state(&other, others, count);
+	/* No owner ever adopted it: nothing was acknowledged there. */
+	if (other.newest >= 0 && others[other.newest].epoch == 0)
+		return false;
 	return look_ahead(&other, others, count) >= PS_OUTLOOK_SHORT;
 }
 

@@ -91,6 +91,7 @@ enum ps_outlook {
 struct ps_judgement {
 	enum ps_outlook outlook;
 	const uint8_t *store_id; /* of the store that is meant; NULL: none */
+	const uint8_t *rival_id; /* of another one that may be meant as well; NULL: none */
 	bool unfinished;         /* no image of it was ever settled */
 
 	const Perseas__Roster *settled; /* the newest that is settled */
@@ -128,9 +129,11 @@ void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count
 /* Its steps, in this order, for perseas_open, which acts in between. Each takes what those before
  * it found, or what is put there instead. */
 
-/* The store: of those that bear the name, the one with most images, first of all most that its
- * rosters list; never one whose making was not finished where there is another. outlook is one of
- * the first three, or undefined. */
+/* The store: of those that bear the name, the one that shows R and T of its newest roster, else the
+ * one that shows R. Where two do, neither wins: anybody who may create stores can make one with
+ * more images. Of stores that show less, and cannot be opened, it is the one with most images,
+ * first of all most that its rosters list. Never one whose making was not finished where there is
+ * another. outlook is one of the first three, or undefined. */
 void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* The rosters of that store. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count);

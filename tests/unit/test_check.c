@@ -59,6 +59,26 @@ TEST(creates_out_of_range_are_refused)
 	free(h);
 }
 
+/* Others come from owners alone: a client with the right to create could have a roster of its own
+ * pass for the newest. */
+TEST(a_create_has_the_first_roster)
+{
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(create, CREATE, &create);
+	struct message_header *h = message_header_new();
+
+	create.store = message_bank;
+	create.store_id = message_id(3);
+	create.image_id = message_id(0);
+	create.log_size = PS_LOG_MIN;
+	create.roster = &h->roster;
+	assert_accepted(request);
+	assert_refused_with(request, h->roster.version, 0);
+	assert_refused_with(request, h->roster.version, 2);
+	assert_refused_with(request, h->roster.epoch, 1);
+	free(h);
+}
+
 /* Segments to add: too many, none, out of range, twice, or born already. */
 TEST(segments_out_of_range_are_refused)
 {

@@ -99,7 +99,7 @@ TEST(a_making_that_is_decided_opens)
 
 /* perseas status once took the first one that it was told of, and the library refused, also where a
  * third store, that it was told of later, had more images than either. */
-TEST(two_stores_of_one_weight_are_ambiguous)
+TEST(two_stores_that_show_as_much_are_ambiguous)
 {
 	struct scene s = { .count = 0 };
 
@@ -115,18 +115,105 @@ TEST(two_stores_of_one_weight_are_ambiguous)
 	assert_int_equal(s.j.newest, 3);
 }
 
+/* A client that may create stores made one of this name on three spare daemons. It shows more
+ * images than the store that has all the data, of which one mirror of three is down. */
+TEST(a_store_does_not_win_by_its_number_of_images)
+{
+	struct scene s = { .count = 0 };
+
+	list(&s, 0, 0, 2, 0x7);
+	list(&s, 1, 0, 2, 0x7);
+	for (unsigned k = 0; k < 3; k++)
+		tell(&s, 0, k, 0, 0);
+	tell(&s, 1, 0, 0, 450000);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_true(is_store(&s, 0));
+	assert_null(s.j.rival_id);
+	tell(&s, 1, 1, 0, 450000);
+	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+	assert_true(is_store(&s, 1));
+	assert_memory_equal(s.j.rival_id, store_of(0).data, PS_ID_SIZE);
+}
+
+/* R of the one are there, and R and T of the other. W cannot be had of either. */
+TEST(the_store_that_shows_more_of_its_roster_is_meant)
+{
+	struct scene s = { .count = 0 };
+
+	list(&s, 0, 0, 3, 0x7);
+	list(&s, 1, 0, 3, 0x7);
+	tell(&s, 0, 0, 0, 4);
+	tell(&s, 1, 0, 0, 4);
+	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+	tell(&s, 0, 1, 0, 4);
+	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
+	assert_true(is_store(&s, 0));
+	tell(&s, 1, 1, 0, 4);
+	tell(&s, 1, 2, 0, 4);
+	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+}
+
+/* The roster of the store that is meant has an address at which another one is now. */
+TEST(a_store_that_nobody_named_is_not_meant)
+{
+	struct scene s = { .count = 0 };
+
+	list(&s, 0, 0, 1, 0x1);
+	list(&s, 1, 0, 1, 0x1);
+	tell(&s, 0, 0, 0, 4);
+	tell(&s, 1, 0, 0, 4);
+	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+	for (unsigned store = 0; store < 2; store++) {
+		s.told[0].added = store == 1;
+		s.told[1].added = store == 0;
+		assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+		assert_true(is_store(&s, store));
+	}
+	s.told[0].added = s.told[1].added = true;
+	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+}
+
+/* A client that may create stores made images with the id of this one, and with a roster of its own
+ * of the same number, which takes a mirror of the store, or none, for its third. Both were told of
+ * first. */
+TEST(a_roster_that_was_made_up_gives_way)
+{
+	for (unsigned first = 0; first < 2; first++)
+		for (unsigned mask = 0x34; mask <= 0x70; mask += 0x3c) {
+			struct scene s = { .count = 0 };
+
+			list(&s, 0, 0, 2, 0x7);
+			list(&s, 0, 1, 2, mask);
+			s.of[0].roster[1].version = s.of[0].roster[0].version;
+			for (unsigned k = 0; k < 2 && !first; k++)
+				tell(&s, 0, k, 0, 9);
+			for (unsigned k = 4; k < 6 + (mask == 0x70); k++) {
+				tell(&s, 0, k, 1, 0);
+				s.told[s.count - 1].epoch = 0;
+			}
+			for (unsigned k = 0; k < 2 && first; k++)
+				tell(&s, 0, k, 0, 9);
+			assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+			assert_ptr_equal(s.j.settled, &s.of[0].roster[0]);
+			assert_int_equal(__builtin_popcount(s.j.listed), 2);
+			assert_int_equal(s.told[s.j.newest].seq, 9);
+		}
+}
+
 /* Many images that left the roster, of a store that went on elsewhere. */
 TEST(one_listed_image_outweighs_those_that_are_not)
 {
 	struct scene s = { .count = 0 };
 
 	list(&s, 0, 0, 1, 0x80);
-	list(&s, 1, 0, 1, 1);
+	list(&s, 1, 0, 1, 3);
 	for (unsigned k = 0; k < 4; k++)
 		tell(&s, 0, k, 0, 9);
 	tell(&s, 1, 0, 0, 5);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
 	assert_true(is_store(&s, 1));
+	tell(&s, 1, 1, 0, 5);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 }
 
 /* --- which rosters, and who is a member --- */
@@ -265,8 +352,8 @@ TEST(an_image_weighs_once)
 {
 	struct scene s = { .count = 0 };
 
-	list(&s, 0, 0, 1, 0x1);
-	list(&s, 1, 0, 1, 0x1);
+	list(&s, 0, 0, 1, 0x3);
+	list(&s, 1, 0, 1, 0x3);
 	tell(&s, 0, 0, 0, 4);
 	tell(&s, 1, 0, 0, 4);
 	tell(&s, 0, 0, 0, 4);

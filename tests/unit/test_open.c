@@ -181,7 +181,7 @@ TEST(test_two_stores_of_one_name, struct owner *o)
 		                           &o->options, &error),
 		                 0);
 	assert_int_equal(owner_open(o, 0), PERSEAS_EROSTER);
-	assert_error_says(o, "two different stores");
+	assert_error_says(o, "two stores named");
 }
 
 /* A mirror lost the store, and a stranger has made one of the same name there: it is left alone, at

@@ -134,13 +134,6 @@ const char *ps_time_text(char text[PS_TIME_TEXT], uint64_t time_ns)
 	return text;
 }
 
-const char *ps_hex_text(char text[PS_HEX_TEXT], const uint8_t *id)
-{
-	for (unsigned i = 0; i < PS_HEX_TEXT / 2; i++)
-		snprintf(text + (size_t)2 * i, 3, "%02x", id[i]);
-	return text;
-}
-
 const char *ps_plural(uint64_t count)
 {
 	return count == 1 ? "" : "s";

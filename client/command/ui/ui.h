@@ -7,6 +7,7 @@
 #define PERSEAS_COMMAND_UI_H
 
 #include "../../perseas.h"
+#include "../../../proto/base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,11 +69,6 @@ enum { PS_TIME_TEXT = 40 };
 
 /* "2026-03-01T12:00:00.123456789Z", of nanoseconds since 1970. Returns text. */
 const char *ps_time_text(char text[PS_TIME_TEXT], uint64_t time_ns);
-
-enum { PS_HEX_TEXT = 33 };
-
-/* 16 bytes as 32 digits. Returns text. */
-const char *ps_hex_text(char text[PS_HEX_TEXT], const uint8_t *id);
 
 /* Lines of cells, printed in columns that fit. */
 enum { PS_COLUMNS_MAX = 8 };

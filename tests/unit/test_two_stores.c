@@ -1,0 +1,149 @@
+/*
+ * test_two_stores.c - a client that may create stores, on spare daemons, and that may read the real
+ * ones, makes a second store of their name. Neither an owner nor a standby may take the one for the
+ * other: what was acknowledged would be passed over.
+ */
+#include "owner.h"
+
+#include "../../client/standby/follow.h"
+#include "../../proto/base/text.h"
+#include "../../server/store/store_private.h"
+
+enum { REAL = 0, OTHER = 1, DOWN = 2, SPARE = 3, SPARES = 3 };
+
+#define LONG_NS 60000000000ULL
+#define REAL_MIRRORS "sim://0,sim://1,sim://2"
+#define SPARE_MIRRORS "sim://3,sim://4,sim://5"
+#define EVERY_MIRROR SPARE_MIRRORS "," REAL_MIRRORS
+
+/* A store of three mirrors with a segment, without an owner. Two mirrors must hold each
+ * transaction, and one is down. */
+static struct owner *begin_real(void)
+{
+	struct owner *o = owner_new(SPARE + SPARES);
+	void *addr;
+
+	o->options.acks = 2;
+	o->options.flags = PERSEAS_CREATE;
+	assert_int_equal(ps_open(direct_env(o->d), STORE, REAL_MIRRORS, &o->options, &o->p,
+	                         &o->error),
+	                 0);
+	assert_int_equal(perseas_map(o->p, "accounts", SIZE, &addr), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	owner_die(o);
+	direct_crash(o->d, DOWN);
+	return o;
+}
+
+static void make_another(struct owner *o)
+{
+	assert_int_equal(ps_create(direct_env(o->d), STORE, SPARE_MIRRORS, &o->options, &o->error),
+	                 0);
+}
+
+static int open_all(struct owner *o)
+{
+	o->options.flags = PERSEAS_TAKEOVER;
+	return ps_open(direct_env(o->d), STORE, EVERY_MIRROR, &o->options, &o->p, &o->error);
+}
+
+static void assert_names(const struct owner *o, const char *text, unsigned mirror)
+{
+	const struct store *store = store_find(o->d->mirrors[mirror].stores, STORE);
+	char id[PS_HEX_TEXT];
+
+	assert_non_null(store);
+	if (!strstr(text, ps_hex_text(id, store->header->store_id.data)))
+		fail_msg("'%s' does not name %s", text, id);
+}
+
+/* All five are given, and the new one shows more images. */
+TEST(neither_of_two_stores_is_opened)
+{
+	struct owner *o = begin_real();
+
+	make_another(o);
+	assert_int_equal(open_all(o), PERSEAS_EROSTER);
+	assert_names(o, o->error.text, REAL);
+	assert_names(o, o->error.text, SPARE);
+	for (unsigned k = 0; k < SPARES; k++)
+		owner_lose(o, SPARE + k);
+	assert_int_equal(open_all(o), 0);
+	assert_true(o->p->commit.seq > 0);
+	owner_free(o);
+}
+
+static enum ps_ownership look_later(struct owner *o, struct ps_follow *follow,
+                                    struct ps_standing_now *now)
+{
+	o->d->now += LONG_NS;
+	ps_follow_look(follow, now);
+	return now->ownership;
+}
+
+static void follow_all(struct owner *o, struct ps_follow *follow, struct ps_env *envs[2])
+{
+	for (int i = 0; i < 2; i++)
+		envs[i] = direct_env(o->d);
+	assert_int_equal(ps_follow_open(follow, STORE, EVERY_MIRROR, NULL, envs[0], envs[1], 1000,
+	                                &o->error),
+	                 0);
+}
+
+static void end_follow(struct ps_follow *follow, struct ps_env *envs[2])
+{
+	ps_follow_close(follow);
+	for (int i = 0; i < 2; i++)
+		envs[i]->ops->free(envs[i]);
+}
+
+/* It has seen both, and does not take the new one for the store when the other's mirrors are
+ * silent. Once an operator has deleted one of them, the other one is meant. */
+TEST(a_standby_opens_neither_of_two_stores)
+{
+	struct owner *o = begin_real();
+	struct ps_standing_now now;
+	struct ps_follow follow;
+	struct ps_env *envs[2];
+
+	make_another(o);
+	follow_all(o, &follow, envs);
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	assert_names(o, now.text, REAL);
+	assert_names(o, now.text, SPARE);
+	direct_crash(o->d, REAL);
+	direct_crash(o->d, OTHER);
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	for (unsigned k = REAL; k <= DOWN; k++)
+		direct_start(o->d, k);
+	for (unsigned k = 0; k < SPARES; k++)
+		owner_lose(o, SPARE + k);
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_NONE);
+	end_follow(&follow, envs);
+	owner_free(o);
+}
+
+/* The new one is made while the mirrors of the one that the standby has seen are silent. */
+TEST(a_standby_does_not_take_another_store_for_its_own)
+{
+	struct owner *o = begin_real();
+	struct ps_standing_now now;
+	struct ps_follow follow;
+	struct ps_env *envs[2];
+
+	follow_all(o, &follow, envs);
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_NONE);
+	direct_crash(o->d, REAL);
+	direct_crash(o->d, OTHER);
+	make_another(o);
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	for (unsigned k = REAL; k <= DOWN; k++) {
+		direct_start(o->d, k);
+		owner_lose(o, k);
+	}
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_NONE);
+	end_follow(&follow, envs);
+	owner_free(o);
+}
