@@ -314,13 +314,13 @@ int perseas_create(const char *store, const char *mirrors, const struct perseas_
  * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE (no mirror answers, or sessions with mirrors broke
  * again and again and nobody else claimed the store), EPROTOCOL, EVERSION, ENOSTORE, EBUSY (a live
  * owner was seen for half a second; nothing was fenced), EQUORUM (the message names the mirrors
- * that are missing and the newest state seen), EDAMAGED (only damaged images were found), ERDMA
- * (every address asks for RDMA, and no mirror can be reached over it), ETLS (a file of the options
- * cannot be used, or every mirror and this process disagree about TLS; the message says what to
- * do), EROSTER (two stores of that name), EFENCED (others claimed it meanwhile, again and again),
- * EDENIED (no mirror's access rules allow it), ELIMIT (no mirror's quotas allow it, or every mirror
- * promised an epoch that no claim can follow: perseas recover --help), EMIRRORMEM (with
- * PERSEAS_CREATE).
+ * that are missing and the newest state seen), EDAMAGED (only damaged images were found, or those
+ * with the newest transaction have different segments), ERDMA (every address asks for RDMA, and no
+ * mirror can be reached over it), ETLS (a file of the options cannot be used, or every mirror and
+ * this process disagree about TLS; the message says what to do), EROSTER (two stores of that
+ * name), EFENCED (others claimed it meanwhile, again and again), EDENIED (no mirror's access rules
+ * allow it), ELIMIT (no mirror's quotas allow it, or every mirror promised an epoch that no claim
+ * can follow: perseas recover --help), EMIRRORMEM (with PERSEAS_CREATE).
  */
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
                  perseas_t **p);

@@ -6,6 +6,7 @@
 #include "ask/digest.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/parts.h"
+#include "../../proto/control/segment_table.h"
 #include "live/live_copy.h"
 
 #include <inttypes.h>
@@ -198,14 +199,14 @@ static void match_entries(struct verify *v, const Perseas__Segment *segment, str
 		if (!v->compared[i])
 			continue;
 		own = ps_census_segment(v->census.told[i], segment->name);
-		/* Another one of this name, which was destroyed before this one was made. */
-		if (!own || own->born != segment->born) {
-			find_missing(v, i, segment);
-		} else if (own->size != segment->size || own->address != segment->address) {
-			find_difference(v, i, segment->name, "has another size or address");
-		} else {
+		if (own && ps_segment_same(own, segment)) {
 			piece->ask[i] = true;
 			piece->ids[i] = own->id;
+		} else if (own && own->born == segment->born) {
+			find_difference(v, i, segment->name, "has another id, size or address");
+		} else {
+			/* The mirror may have the segment that had this name before. */
+			find_missing(v, i, segment);
 		}
 	}
 }

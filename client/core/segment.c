@@ -8,6 +8,7 @@
 
 #include "demand.h"
 #include "huge_pages.h"
+#include "../../proto/control/segment_table.h"
 #include "shadow.h"
 #include "whole.h"
 
@@ -40,6 +41,28 @@ struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id)
 		if (p->segments[i].id == id)
 			return &p->segments[i];
 	return NULL;
+}
+
+struct ps_segment_key ps_segment_key(const struct ps_segment *segment)
+{
+	return ps_segment_key_of(segment->id, segment->name, segment->size, segment->address,
+	                         segment->born);
+}
+
+bool ps_segments_match(const struct perseas *p, const Perseas__Header *header)
+{
+	size_t published = 0;
+
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		const struct ps_segment_key key = ps_segment_key(&p->segments[i]);
+
+		if (!key.born)
+			continue;
+		if (!ps_segment_table_has(header, &key))
+			return false;
+		published++;
+	}
+	return published == header->n_segments;
 }
 
 void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message)

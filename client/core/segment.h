@@ -5,6 +5,14 @@
 #define PERSEAS_CLIENT_SEGMENT_H
 
 #include "handle.h"
+#include "../../proto/image/segment_key.h"
+
+/* What tells the segment from every other one of the store. */
+struct ps_segment_key ps_segment_key(const struct ps_segment *segment);
+
+/* Returns true if the image has the published segments of this handle, and no others. Of an image
+ * that was claimed, which names no segment that is unborn or dead by its slot. */
+bool ps_segments_match(const struct perseas *p, const Perseas__Header *header);
 
 /* Reserves the segment's memory at its recorded address; never over another mapping. */
 int ps_segment_place(struct perseas *p, struct ps_segment *segment);

@@ -9,6 +9,7 @@
 #include "../core/env.h"
 #include "../core/handle.h"
 #include "../core/mirror.h"
+#include "../core/segment.h"
 #include "../../proto/image/log_reader.h"
 
 #include <stdlib.h>
@@ -109,14 +110,17 @@ static int prove_by(struct perseas *p, struct ps_mirror *mirror, uint64_t *read)
 	return rc;
 }
 
-/* A segment of another making may have the number of one that never came to exist. */
+/* A segment that never came to exist may have had the id of one that did. */
 static void forget_others(struct perseas *p)
 {
 	for (unsigned i = p->warm->count; i-- > 0;) {
 		const struct ps_warm_part *part = &p->warm->parts[i];
 		const struct ps_segment *segment = ps_segment_by_id(p, part->segment);
+		struct ps_segment_key key;
 
-		if (!segment || segment->born != part->born || segment->size != part->size)
+		if (segment)
+			key = ps_segment_key(segment);
+		if (!segment || !ps_segment_key_equal(&part->key, &key))
 			ps_warm_forget(p->warm, part->segment);
 	}
 }

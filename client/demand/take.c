@@ -6,15 +6,16 @@
  */
 #include "demand.h"
 
+#include "../core/segment.h"
+
 #include <string.h>
 
 /* The granules whose every page is right are not asked of mirrors. */
 void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_t count,
                   uint8_t *states)
 {
-	const struct ps_warm_part *part = ps_warm_useful(d->warm, segment->id, segment->born,
-	                                                 segment->size);
-
+	const struct ps_segment_key key = ps_segment_key(segment);
+	const struct ps_warm_part *part = ps_warm_useful(d->warm, &key);
 	const unsigned step = segment->huge ? d->ops->run : 1;
 	const uint64_t size = (uint64_t)step * d->ops->granule;
 

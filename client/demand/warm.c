@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC 0x314d524157535250ull /* "PRSWARM1" in memory */
+#define MAGIC 0x324d524157535250ull /* "PRSWARM2" in memory */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* With what the file begins once it is shared. Both processes are of one host, and of this
@@ -29,15 +29,16 @@ struct head {
 	_Atomic uint32_t taken; /* a process has it */
 	uint32_t zero;
 	struct {
-		uint64_t segment, born, size, since, at;
+		struct ps_segment_key key;
+		uint64_t since, at;
 	} parts[PS_SEGMENTS_MAX];
 };
 
 enum {
 	LOOKED_AT = 1 << 16, /* pages, for one of ps_warm_next */
 	LARGE = 2 << 20,
-	PS_WARM_HEAD = 8192, /* bytes of the head, with which the file begins */
-	AT_ONCE = 16 << 20,  /* bytes: what a signal interrupts is begun anew */
+	PS_WARM_HEAD = 16384, /* bytes of the head, with which the file begins */
+	AT_ONCE = 16 << 20,   /* bytes: what a signal interrupts is begun anew */
 };
 
 struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE])
@@ -141,18 +142,22 @@ static bool map_part(int fd, struct ps_warm_part *part)
 	return true;
 }
 
-bool ps_warm_add(struct ps_warm *warm, uint32_t segment, uint64_t born, uint64_t size,
-                 uint64_t since)
+static struct ps_warm_part part_of(const struct ps_segment_key *key, uint64_t since, uint64_t at)
 {
-	struct ps_warm_part part = { .segment = segment,
-		                     .born = born,
-		                     .size = size,
-		                     .pages = (size + PS_WARM_PAGE - 1) / PS_WARM_PAGE,
-		                     .since = since };
+	return (struct ps_warm_part){ .segment = (uint32_t)key->id,
+		                      .key = *key,
+		                      .size = key->size,
+		                      .pages = (key->size + PS_WARM_PAGE - 1) / PS_WARM_PAGE,
+		                      .since = since,
+		                      .at = at };
+}
 
-	if (warm->count == PS_SEGMENTS_MAX || !size)
+bool ps_warm_add(struct ps_warm *warm, const struct ps_segment_key *key, uint64_t since)
+{
+	struct ps_warm_part part = part_of(key, since, warm->end);
+
+	if (warm->count == PS_SEGMENTS_MAX || !key->size)
 		return false;
-	part.at = warm->end;
 	/* The states are looked at all the time; pages that never arrive take no memory. */
 	if (ftruncate(warm->fd, (off_t)(part.at + bytes_of(&part) + states_of(&part))) < 0 ||
 	    !allocate(warm->fd, part.at + bytes_of(&part), states_of(&part)) ||
@@ -171,13 +176,11 @@ struct ps_warm_part *ps_warm_part(struct ps_warm *warm, uint32_t segment)
 	return NULL;
 }
 
-const struct ps_warm_part *ps_warm_useful(struct ps_warm *warm, uint32_t segment, uint64_t born,
-                                          uint64_t size)
+const struct ps_warm_part *ps_warm_useful(struct ps_warm *warm, const struct ps_segment_key *key)
 {
-	const struct ps_warm_part *part = ps_warm_part(warm, segment);
+	const struct ps_warm_part *part = ps_warm_part(warm, (uint32_t)key->id);
 
-	/* Numbers of segments are given again. */
-	return part && !part->left && part->born == born && part->size == size ? part : NULL;
+	return part && !part->left && ps_segment_key_equal(&part->key, key) ? part : NULL;
 }
 
 void ps_warm_forget(struct ps_warm *warm, uint32_t segment)
@@ -365,9 +368,7 @@ int ps_warm_share(struct ps_warm *warm)
 	for (unsigned i = 0; i < warm->count; i++) {
 		const struct ps_warm_part *part = &warm->parts[i];
 
-		head->parts[i].segment = part->segment;
-		head->parts[i].born = part->born;
-		head->parts[i].size = part->size;
+		head->parts[i].key = part->key;
 		head->parts[i].since = part->since;
 		head->parts[i].at = part->at;
 	}
@@ -383,16 +384,13 @@ static bool take_parts(struct ps_warm *warm, int fd, const struct head *head, ui
 	uint64_t at = PS_WARM_HEAD;
 
 	for (unsigned i = 0; i < head->count; i++) {
-		struct ps_warm_part part = { .segment = (uint32_t)head->parts[i].segment,
-			                     .born = head->parts[i].born,
-			                     .size = head->parts[i].size,
-			                     .since = head->parts[i].since,
-			                     .at = at };
+		const struct ps_segment_key *key = &head->parts[i].key;
+		struct ps_warm_part part;
 
-		if (head->parts[i].segment >= PS_SEGMENTS_MAX || head->parts[i].at != at ||
-		    !part.size || part.size > PS_SEGMENT_MAX)
+		if (key->id >= PS_SEGMENTS_MAX || head->parts[i].at != at || !key->size ||
+		    key->size > PS_SEGMENT_MAX || key->name[PS_NAME_MAX])
 			return false;
-		part.pages = (part.size + PS_WARM_PAGE - 1) / PS_WARM_PAGE;
+		part = part_of(key, head->parts[i].since, at);
 		at += bytes_of(&part) + states_of(&part);
 		if (at > end || ps_warm_part(warm, part.segment) || !map_part(fd, &part))
 			return false;

@@ -8,7 +8,7 @@
 #ifndef PERSEAS_CLIENT_WARM_H
 #define PERSEAS_CLIENT_WARM_H
 
-#include "../../proto/image/layout.h"
+#include "../../proto/image/segment_key.h"
 
 #include <stdbool.h>
 
@@ -29,8 +29,9 @@ struct ps_warm_point {
 
 /* Of a segment. */
 struct ps_warm_part {
-	uint32_t segment;
-	uint64_t born, size, pages;
+	uint32_t segment; /* its id, as in `key` */
+	struct ps_segment_key key;
+	uint64_t size, pages; /* the size as in `key` */
 	uint64_t since; /* the last transaction that was followed before the copy had the segment */
 	uint64_t here;  /* pages that are PS_WARM_HERE */
 	bool left;      /* nothing is taken of it any more */
@@ -58,13 +59,11 @@ struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE]);
 void ps_warm_free(struct ps_warm *warm);
 
 /* A segment that transaction `since`, or one before it, has published. False: no memory for it. */
-bool ps_warm_add(struct ps_warm *warm, uint32_t segment, uint64_t born, uint64_t size,
-                 uint64_t since);
+bool ps_warm_add(struct ps_warm *warm, const struct ps_segment_key *key, uint64_t since);
 /* NULL: the copy has not got it. */
 struct ps_warm_part *ps_warm_part(struct ps_warm *warm, uint32_t segment);
-/* The same, if something may be taken of it for the segment that is of this making; or NULL. */
-const struct ps_warm_part *ps_warm_useful(struct ps_warm *warm, uint32_t segment, uint64_t born,
-                                          uint64_t size);
+/* The same, if it is of this very segment and something may be taken of it; or NULL. */
+const struct ps_warm_part *ps_warm_useful(struct ps_warm *warm, const struct ps_segment_key *key);
 /* Gives its memory back. */
 void ps_warm_forget(struct ps_warm *warm, uint32_t segment);
 

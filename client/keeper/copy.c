@@ -9,6 +9,7 @@
 #include "../demand/warm.h"
 #include "pulse.h"
 #include "../core/quorum.h"
+#include "../core/segment.h"
 
 #include <string.h>
 
@@ -44,8 +45,8 @@ static bool is_copied(const struct ps_warm_part *copy, uint64_t from, uint64_t l
 static int read_segment(struct perseas *p, struct ps_mirror *m, struct ps_segment *segment)
 {
 	const uint64_t most = 16 * (uint64_t)PS_BOUNCE;
-	const struct ps_warm_part *copy = ps_warm_useful(p->warm, segment->id, segment->born,
-	                                                 segment->size);
+	const struct ps_segment_key key = ps_segment_key(segment);
+	const struct ps_warm_part *copy = ps_warm_useful(p->warm, &key);
 
 	for (uint64_t done = 0; done < segment->size;) {
 		uint64_t length = piece(done, segment->size, most);

@@ -8,6 +8,7 @@
 #include "due.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "../core/segment.h"
 #include "rejoin.h"
 #include "resync.h"
 #include "resync_move.h"
@@ -24,23 +25,11 @@ static const Perseas__ClaimReply *claim_of(const struct ps_mirror *m)
 
 /* --- its image --- */
 
-/* Has the image the regions that the store has now? */
-static bool same_regions(struct perseas *p, const Perseas__Header *header)
+/* Returns true if the image has the regions that the store has now, of the same segments. A copy in
+ * place leaves an image its table: what is copied would bear the names of other segments. */
+static bool same_regions(const struct perseas *p, const Perseas__Header *header)
 {
-	unsigned published = 0;
-
-	for (unsigned i = 0; i < p->segment_count; i++)
-		published += p->segments[i].born != 0;
-	if (header->log_size != p->log_size || header->n_segments != published)
-		return false;
-	for (size_t i = 0; i < header->n_segments; i++) {
-		const Perseas__Segment *theirs = header->segments[i];
-		const struct ps_segment *ours = ps_segment_by_id(p, theirs->id);
-
-		if (!ours || ours->born != theirs->born || ours->size != theirs->size)
-			return false;
-	}
-	return true;
+	return header->log_size == p->log_size && ps_segments_match(p, header);
 }
 
 /*

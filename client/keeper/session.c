@@ -12,6 +12,7 @@
 #include "epoch.h"
 #include "lifeline.h"
 #include "../core/mirror.h"
+#include "../core/segment.h"
 #include "past.h"
 #include "rejoin.h"
 #include "renew.h"
@@ -152,8 +153,13 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 		*why = "it does not hold what it had acknowledged";
 		return PERSEAS_MIRROR_LOST;
 	}
+	/* No publish or destroy is replayed, so an image that can be replayed to has them all. */
 	if (!ps_ring_replays(&p->commit.ring, slot->seq, p->commit.seq)) {
 		*why = "it missed more than the ring holds; it waits to be copied whole";
+		return PERSEAS_MIRROR_STALE;
+	}
+	if (!ps_segments_match(p, header)) {
+		*why = "its segments are not those of the store; it waits to be copied whole";
 		return PERSEAS_MIRROR_STALE;
 	}
 	return PERSEAS_MIRROR_REPLAYING;

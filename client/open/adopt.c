@@ -17,8 +17,10 @@
 #include "mend.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "../core/segment.h"
 #include "../keeper/rejoin.h"
 #include "../keeper/roster.h"
+#include "../../proto/control/segment_table.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -48,6 +50,71 @@ static int broke(struct perseas *p, struct ps_mirror *m, const char *why)
 	return PS_AGAIN;
 }
 
+/* --- which segments the chosen state has --- */
+
+static bool is_candidate(const struct ps_mirror *m, const struct ps_standing *chosen)
+{
+	return m->found.claimed && ps_stands_at(m, chosen);
+}
+
+/* The mirrors that stand at the chosen transaction with the segments that mirror `m` has. */
+static uint32_t find_alike(const struct perseas *p, const struct ps_standing *chosen,
+                           const struct ps_mirror *m)
+{
+	uint32_t alike = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *other = &p->mirrors[i];
+
+		if (is_candidate(other, chosen) &&
+		    ps_segment_tables_equal(other->found.header, m->found.header))
+			alike |= (uint32_t)1 << i;
+	}
+	return alike;
+}
+
+/*
+ * A transaction has one segment table, but an older version copied in place to an image that had
+ * another segment under the same id, and left it that name. Such images are fewer than W, since
+ * that segment's publish never reached W. Returns the mirror whose table W have or all agree on,
+ * else the first that stands at the transaction, with *alike false.
+ */
+static struct ps_mirror *find_source(struct perseas *p, const struct ps_standing *chosen,
+                                     bool *alike)
+{
+	struct ps_mirror *first = NULL;
+	uint32_t all = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		all |= (uint32_t)is_candidate(&p->mirrors[i], chosen) << i;
+	*alike = true;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+		uint32_t like;
+
+		if (!(all >> i & 1))
+			continue;
+		like = find_alike(p, chosen, m);
+		if (like == all || ps_quorum_acks(p, like))
+			return m;
+		first = first ? first : m;
+	}
+	*alike = false;
+	return first;
+}
+
+static int fail_unlike(struct perseas *p)
+{
+	return ps_fail(p, PERSEAS_EDAMAGED,
+	               "the mirrors of store '%s' that hold its newest transaction have different "
+	               "segments, and fewer than %u have the same ones. Start the mirrors that are "
+	               "missing, or compare the images with perseas verify, drop the one that is "
+	               "wrong, and open the store again",
+	               p->store, p->acks);
+}
+
+/* --- adoption --- */
+
 /* Those that stand there already need only their slot. Returns the first that has it; NULL: they
  * all broke. */
 static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standing *chosen)
@@ -57,7 +124,7 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standi
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->found.claimed || !ps_stands_at(m, chosen))
+		if (!is_candidate(m, chosen) || !ps_segments_match(p, m->found.header))
 			continue;
 		if (ps_copy_slot(p, m)) {
 			broke(p, m, "its slot was not written");
@@ -296,12 +363,10 @@ static int count_good(struct perseas *p)
 
 int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 {
-	struct ps_mirror *from = NULL;
+	bool alike;
+	struct ps_mirror *from = find_source(p, chosen, &alike);
 	int rc;
 
-	for (unsigned i = 0; i < p->mirror_count && !from; i++)
-		if (p->mirrors[i].found.claimed && ps_stands_at(&p->mirrors[i], chosen))
-			from = &p->mirrors[i];
 	assert(from); /* it was chosen among these */
 	p->commit.seq = chosen->seq;
 	p->commit.next = chosen->next;
@@ -311,6 +376,8 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 	ps_segment_load(p, from->found.header);
 	if (p->salvage)
 		return 0;
+	if (!alike)
+		return fail_unlike(p);
 	rc = ps_adoptable(p, ps_claimed(p), chosen);
 	if (rc)
 		return rc;

@@ -8,6 +8,7 @@
 #include "../keeper/copy.h"
 #include "../core/mirror.h"
 #include "../keeper/rejoin.h"
+#include "../../proto/control/segment_table.h"
 #include "step.h"
 
 #include <stdlib.h>
@@ -104,16 +105,9 @@ static int compare(struct perseas *p, struct ps_mirror *from, struct ps_mirror *
 	return rc ? rc : 1;
 }
 
-static bool same_table(const Perseas__Header *a, const Perseas__Header *b)
+static bool same_regions(const Perseas__Header *a, const Perseas__Header *b)
 {
-	if (a->n_segments != b->n_segments || a->log_size != b->log_size)
-		return false;
-	for (size_t i = 0; i < a->n_segments; i++)
-		if (a->segments[i]->id != b->segments[i]->id ||
-		    a->segments[i]->size != b->segments[i]->size ||
-		    a->segments[i]->born != b->segments[i]->born)
-			return false;
-	return true;
+	return a->log_size == b->log_size && ps_segment_tables_equal(a, b);
 }
 
 static int copy_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m,
@@ -148,7 +142,7 @@ int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m
 
 	for (unsigned i = 0; i < p->segment_count; i++)
 		whole += p->segments[i].size;
-	if (same_table(from->found.header, m->found.header))
+	if (same_regions(from->found.header, m->found.header))
 		rc = compare(p, from, m, &right, &wrong, &changed, &log);
 	if (!rc && changed.bytes > whole)
 		rc = 1;

@@ -7,6 +7,7 @@
 #include "warmth.h"
 
 #include "../core/handle.h"
+#include "../../proto/control/segment_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,10 +77,11 @@ static void add_segments(struct ps_warmth *warmth, const Perseas__Header *header
 	for (size_t i = 0; i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
+		const struct ps_segment_key key = ps_message_key(segment);
+
 		if (segment->born && segment->born <= warmth->log.now.seq && !segment->died &&
 		    !ps_warm_part(warmth->copy, segment->id))
-			(void)ps_warm_add(warmth->copy, segment->id, segment->born, segment->size,
-			                  warmth->log.seq);
+			(void)ps_warm_add(warmth->copy, &key, warmth->log.seq);
 	}
 }
 

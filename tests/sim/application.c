@@ -235,7 +235,7 @@ static int map_new(struct sim_application *a)
 	void *addr;
 	int rc;
 
-	if (w->schedule->destroys && sim_chance(w, 60))
+	if (w->schedule->rivals || (w->schedule->destroys && sim_chance(w, 60)))
 		size = USUAL_SIZE;
 	if (w->schedule->grows && i != SIM_SEGMENTS - 1)
 		size = SIM_PAGE;
@@ -431,7 +431,7 @@ static void loop(void *arg)
 
 	while (rc != LEAVE && !a->leaving && !a->owner->dead && w->schedule->left > 0) {
 		w->schedule->left--;
-		if (sim_chance(w, 60))
+		if (!w->schedule->restless && sim_chance(w, 60))
 			sim_owner_sleep(a->owner, sim_below(w, w->schedule->think));
 		if (a->owner->dead || sim_past_ends(a->owner))
 			break;

@@ -252,6 +252,11 @@ static uint64_t shift_of(const struct sim_owner *o)
 	return (uint64_t)1 << (32 + o->index);
 }
 
+uint64_t sim_recorded(const struct sim_owner *o, uint64_t address)
+{
+	return address - shift_of(o);
+}
+
 static void shift_request(const Perseas__Request *request, uint64_t by)
 {
 	if (request->body_case == PERSEAS__REQUEST__BODY_ADD_SEGMENTS)

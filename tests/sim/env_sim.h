@@ -63,6 +63,9 @@ enum sim_kind {
 	SIM_READ_ANSWER,  /* bytes; a: there were any */
 };
 
+/* What mirrors have recorded as the address that this owner sees. */
+uint64_t sim_recorded(const struct sim_owner *o, uint64_t address);
+
 /* The connection breaks: what is under way is lost; each end learns of it in its own time. */
 void sim_control_reset(struct ps_control *control);
 

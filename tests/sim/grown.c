@@ -5,6 +5,7 @@
 #include "grown.h"
 
 #include "../../client/core/handle.h"
+#include "env_sim.h"
 
 #include <string.h>
 
@@ -96,6 +97,8 @@ void sim_grown_seal(struct sim_application *a, struct sim_node *node, unsigned s
 		         sim_segment_name(part));
 	node->segments[part] = (struct sim_segment){ .present = true,
 		                                     .id = found->id,
+		                                     .address = sim_recorded(a->owner,
+		                                                             found->address),
 		                                     .size = SIM_PAGE,
 		                                     .born = node->seq,
 		                                     .bytes = sim_alloc(a->world, SIM_PAGE) };

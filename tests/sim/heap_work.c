@@ -8,6 +8,7 @@
 
 #include "../../client/core/demand.h"
 #include "../../client/core/handle.h"
+#include "env_sim.h"
 #include "../../client/heap/heap.h"
 #include "mistakes.h"
 #include "mixed.h"
@@ -178,6 +179,7 @@ static void bear(void *arg)
 		s->present = true;
 		s->born = node->seq;
 		s->id = segment->id;
+		s->address = sim_recorded(a->owner, segment->address);
 		a->mapped[i] = (struct mapped){ segment->base, s->size };
 	}
 	a->at = node;

@@ -12,6 +12,7 @@
 #include "long.h"
 #include "mistakes.h"
 #include "oracle.h"
+#include "rivals.h"
 #include "schedule.h"
 
 #include <stdio.h>
@@ -237,6 +238,7 @@ void sim_mirror_handle(struct ps_control *control, struct sim_message *message)
 	if (reply.request == PERSEAS__REQUEST__BODY_SETTLE && reply.status == STATUS(OK))
 		sim_creators_settled(m);
 	sim_mistake_after(control, message);
+	sim_rivals_told(control->owner, message->a);
 	answer = sim_message_new(w, SIM_REPLY, reply.bytes, reply.len);
 	free(reply.bytes);
 	if (reply.fd_count)

@@ -194,8 +194,6 @@ void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 		tell_unlisted(header);
 	if (claim && reply->claim->slot)
 		sim_mistake_claimed(control, reply->claim);
-	if (claim)
-		sim_mistake_same_id(o, header);
 	if (sim_mistake_settled(control, reply) ||
 	    (reply->status != PERSEAS__STATUS__STATUS_OK && is_made_up(control)))
 		make_up(reply, control->asked);

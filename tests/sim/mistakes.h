@@ -53,7 +53,7 @@ struct perseas_tx;
 	X(AGAIN, "again", 1000, 88, "replayed from what had completed")                            \
 	X(REUSED, "reused", 2000, 36, "the ring is overwritten where a mirror needs it")           \
 	X(DROPPED, "dropped", 4000, 560, "a link that was dropped still sends from the ring")      \
-	X(FOREIGN, "foreign", 2000, 246, "another owner's image is replayed onto")                 \
+	X(FOREIGN, "foreign", 2000, 660, "another owner's image is replayed onto")                 \
 	X(REDONE, "redone", 2000, 18, "what timed out is taken for not applied")                   \
 	X(LAPPED, "lapped", 2000, 16, "replayed from what the ring no longer holds")               \
 	X(TURN, "turn", 2000, 23, "a turn passes on before the transaction is posted")             \
@@ -113,6 +113,7 @@ struct perseas_tx;
 	X(DEATH_KEPT, "death-kept", 4000, 109, "a claim leaves a death above its slot to others")  \
 	X(BURIED, "buried", 1000, 4, "what is to die is gone before the slot says so")             \
 	X(SAME_ID, "same-id", 8000, 1840, "an id given again is taken for the segment before")     \
+	X(ANY_NAME, "any-name", 2000, 42, "segments are compared by id, birth and size only")      \
 	X(GROWN_EARLY, "grown-early", 2000, 109, "a growth is told before W hold it")              \
 	X(NOT_ZEROS, "not-zeros", 1000, 2, "what a segment grows by is not zeros on mirrors")      \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
@@ -252,12 +253,11 @@ void sim_mistake_refused(struct sim_owner *o);
 /* owner: at every look at the clock. When a claim was granted. */
 void sim_mistake_worn(struct sim_owner *o);
 void sim_mistake_restarts(struct ps_control *control, Perseas__ClaimReply *claim);
-/* segments: is one of their ends made? Before and after a mirror handles a request; a claim was
- * granted. */
+/* segments: is one of their ends made, or of how they are compared? Before and after a mirror
+ * handles a request. */
 bool sim_mistake_destroys(const struct sim_world *w);
 void sim_mistake_before_end(struct ps_control *control, const struct sim_message *message);
 void sim_mistake_after_end(struct ps_control *control, const struct sim_message *message);
-void sim_mistake_same_id(struct sim_owner *o, Perseas__Header *header);
 /* segments: is one of their growth made? After a mirror handled a request; bytes are not sent. */
 bool sim_mistake_grows(const struct sim_world *w);
 void sim_mistake_after_growth(struct ps_control *control, const struct sim_message *message);

@@ -7,10 +7,11 @@
 #include "../../client/core/handle.h"
 #include "../../server/store/store_private.h"
 #include "mirror.h"
+#include "process.h"
 
 bool sim_mistake_destroys(const struct sim_world *w)
 {
-	return w->mistake >= SIM_MISTAKE_DEATH_KEPT && w->mistake <= SIM_MISTAKE_SAME_ID;
+	return w->mistake >= SIM_MISTAKE_DEATH_KEPT && w->mistake <= SIM_MISTAKE_ANY_NAME;
 }
 
 static struct store *store_of(const struct sim_mirror *m)
@@ -80,16 +81,37 @@ void sim_mistake_after_end(struct ps_control *control, const struct sim_message 
 		bury(session);
 }
 
-/* A mirror that was away while a segment ended, and another one got its id. */
-void sim_mistake_same_id(struct sim_owner *o, Perseas__Header *header)
-{
-	if (!sim_mistake_is(o->world, SIM_MISTAKE_SAME_ID) || !o->handle || !header)
-		return;
-	for (size_t i = 0; i < header->n_segments; i++) {
-		const struct ps_segment *ours = ps_segment_by_id(o->handle,
-		                                                 header->segments[i]->id);
+/* --- how segments are compared --- */
 
-		if (ours && ours->size == header->segments[i]->size)
-			header->segments[i]->born = ours->born;
+/* Is it of the same id, size and, where `births` counts, birth? Its name and address are not looked
+ * at. */
+static bool is_like(const struct perseas *p, const Perseas__Segment *theirs, bool births)
+{
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		const struct ps_segment *ours = &p->segments[i];
+
+		if (ours->born && ours->id == theirs->id)
+			return ours->size == theirs->size &&
+			       (!births || ours->born == theirs->born);
 	}
+	return false;
+}
+
+bool __real_ps_segments_match(const struct perseas *p, const Perseas__Header *header);
+bool __wrap_ps_segments_match(const struct perseas *p, const Perseas__Header *header);
+
+bool __wrap_ps_segments_match(const struct perseas *p, const Perseas__Header *header)
+{
+	const struct sim_world *w = ((const struct sim_owner *)p->env)->world;
+	const bool any_name = sim_mistake_is(w, SIM_MISTAKE_ANY_NAME);
+	size_t published = 0;
+
+	if (!any_name && !sim_mistake_is(w, SIM_MISTAKE_SAME_ID))
+		return __real_ps_segments_match(p, header);
+	for (unsigned i = 0; i < p->segment_count; i++)
+		published += p->segments[i].born != 0;
+	for (size_t i = 0; i < header->n_segments; i++)
+		if (!is_like(p, header->segments[i], any_name))
+			return false;
+	return published == header->n_segments;
 }

@@ -74,6 +74,22 @@ static void take_back(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	w->schedule->cancels = 90;
 }
 
+/* Owners that do not know of each other give one id and seq to segments of one size. Nothing else
+ * goes wrong, so that they live to copy to each other's mirrors. */
+static void be_rivals(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	struct sim_schedule *schedule = w->schedule;
+
+	set_size(w, mirrors, 3, 2);
+	*spares = schedule->changes = schedule->faults = 0;
+	schedule->local = 0;
+	schedule->takeover = 100;
+	schedule->think = 60 * SIM_MS;
+	schedule->rivals = 30;
+	schedule->partings = 8;
+	schedule->restless = w->seed % 4 == 0;
+}
+
 /* Those that show while rosters change, or mirrors stop on purpose. */
 static void shape_members(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
@@ -248,6 +264,8 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	shape_owners(w, mirrors);
 	if (w->mistake == SIM_MISTAKE_RENEWED)
 		shape_renewals(w, mirrors);
+	if (w->mistake == SIM_MISTAKE_ANY_NAME)
+		be_rivals(w, mirrors, spares);
 	if (!sim_mistake_creates(w))
 		return;
 	set_size(w, mirrors, w->seed % 2 ? 2 : 3, 2);

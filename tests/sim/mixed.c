@@ -5,6 +5,7 @@
 #include "mixed.h"
 
 #include "../../client/perseas.h"
+#include "rivals.h"
 #include "schedule.h"
 
 bool sim_is_mixed(const struct sim_world *w)
@@ -50,6 +51,7 @@ void sim_mixed_shape(struct sim_world *w)
 	draw_mirrors(w, w->schedule);
 	draw_memory(w, w->schedule);
 	draw_transactions(w, w->schedule);
+	sim_rivals_draw(w);
 }
 
 unsigned sim_mixed_turn(struct sim_world *w, bool alone)

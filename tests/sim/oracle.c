@@ -396,12 +396,13 @@ static void compare_segment(struct sim_mirror *m, const struct sim_node *node,
 	unsigned at = 0;
 
 	if (!s || !s->present || s->id != from->id || s->size != from->size ||
-	    s->born != from->born)
+	    s->born != from->born || s->address != from->address)
 		sim_fail(m->world,
-		         "mirror %u at %s has segment %s (id %u, %llu bytes, born %llu), "
-		         "which the state has not",
+		         "mirror %u at %s has segment %s (id %u, %llu bytes, born %llu, at "
+		         "0x%llx), which the state has not",
 		         m->index, sim_state(m->world, node->epoch, node->seq), from->name,
-		         from->id, (unsigned long long)from->size, (unsigned long long)from->born);
+		         from->id, (unsigned long long)from->size, (unsigned long long)from->born,
+		         (unsigned long long)from->address);
 	if (!memcmp(s->bytes, bytes, s->size))
 		return;
 	while (s->bytes[at] == bytes[at])

@@ -32,7 +32,7 @@ struct sim_segment {
 	bool present;
 	uint32_t id;
 	uint32_t size;
-	uint64_t born;
+	uint64_t born, address;
 	uint8_t *bytes; /* may be the node before's; sim_node_edit gives own ones */
 };
 

@@ -21,6 +21,18 @@ const Perseas__Header *sim_rosters_header(const struct sim_mirror *m)
 	return store ? store->header : NULL;
 }
 
+bool sim_rosters_any_loaded(const struct sim_world *w)
+{
+	bool loaded = false;
+
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		const Perseas__Header *header = sim_rosters_header(w->mirrors[i]);
+
+		loaded |= w->mirrors[i]->stores && header && header->parent_id.len;
+	}
+	return loaded;
+}
+
 static bool is_newer(const Perseas__Roster *roster, const Perseas__Roster *than)
 {
 	if (!roster || !than)

@@ -23,6 +23,9 @@ void sim_rosters_forget(struct sim_world *w);
 /* What the mirror has, up or down; NULL: no store, or it was lost, or is one of a fork. */
 const Perseas__Header *sim_rosters_header(const struct sim_mirror *m);
 
+/* Does a mirror that is up have an image that was loaded from a spill? */
+bool sim_rosters_any_loaded(const struct sim_world *w);
+
 /* Does the roster list the image, or the one that it was loaded from? */
 bool sim_roster_lists(const Perseas__Roster *roster, const struct sim_mirror *m);
 

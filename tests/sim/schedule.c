@@ -246,15 +246,20 @@ static void block(struct sim_world *w, struct sim_owner *o, struct sim_mirror *m
 	sim_at(w, w->now + time, unblock, path, 0);
 }
 
-/* The network parts: the owner on the one side, another one with other mirrors on the other. */
-static void split(struct sim_world *w, struct sim_owner *o)
+void sim_schedule_split(struct sim_world *w, struct sim_owner *o, uint64_t without, uint64_t time)
 {
-	uint64_t time = some_time(w), side = sim_draw(w);
-
 	if (!another_owner(w))
 		return;
 	for (unsigned i = 0; i < w->mirror_count; i++)
-		block(w, side >> i & 1 ? o : w->owners[w->owner_count - 1], w->mirrors[i], 3, time);
+		block(w, without >> i & 1 ? o : w->owners[w->owner_count - 1], w->mirrors[i], 3,
+		      time);
+}
+
+static void split(struct sim_world *w, struct sim_owner *o)
+{
+	uint64_t time = some_time(w);
+
+	sim_schedule_split(w, o, sim_draw(w), time);
 }
 
 static void reachable(struct sim_world *w, void *arg, uint64_t ticket)
@@ -437,14 +442,8 @@ static bool disturb_change(struct sim_world *w)
 static bool disturb_loaded(struct sim_world *w)
 {
 	struct sim_owner *o = some_owner(w);
-	bool loaded = false;
 
-	for (unsigned i = 0; i < w->mirror_count; i++) {
-		const Perseas__Header *header = sim_rosters_header(w->mirrors[i]);
-
-		loaded |= w->mirrors[i]->stores && header && header->parent_id.len;
-	}
-	if (!o || !loaded || !sim_chance(w, w->schedule->aimed))
+	if (!o || !sim_rosters_any_loaded(w) || !sim_chance(w, w->schedule->aimed))
 		return false;
 	split(w, o);
 	return true;

@@ -56,6 +56,8 @@ struct sim_schedule {
 	unsigned tracks;         /* percent of transactions that declare nothing, or 0 */
 	unsigned destroys;       /* percent of steps that destroy a segment, or 0 */
 	unsigned grows;          /* percent of steps in which a segment grows, or 0 */
+	unsigned rivals;         /* percent of changes of segments that part their owner */
+	bool restless;           /* no owner pauses between operations */
 
 	/* As it goes. */
 	unsigned changes;                      /* of rosters, at most */
@@ -63,8 +65,15 @@ struct sim_schedule {
 	bool ending;                           /* no more of them */
 	uint64_t unreachable[SIM_MIRRORS_MAX]; /* until when; 0: it is not */
 	struct sim_cable cables[SIM_MIRRORS_MAX];
+	unsigned partings;     /* of rivals, at most */
+	uint64_t parted_until; /* two rivals are */
 	bool over;
 };
+
+/* Parts the network for `time` ns: one side has the owner, and mirror i unless bit i of `without`
+ * is set, the other side has the rest and another owner, which begins now. Does nothing while
+ * there are owners enough. */
+void sim_schedule_split(struct sim_world *w, struct sim_owner *o, uint64_t without, uint64_t time);
 
 /* Runs the schedule of a seed to its end. */
 void sim_schedule_run(struct sim_world *w, uint64_t seed);

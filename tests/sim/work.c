@@ -6,6 +6,7 @@
 #include "work.h"
 
 #include "../../client/core/handle.h"
+#include "env_sim.h"
 #include "grown.h"
 #include "heap_work.h"
 #include "mistakes.h"
@@ -235,14 +236,13 @@ static void attempt(struct work *work)
 	}
 }
 
-static uint32_t id_of(const struct sim_application *a, unsigned i)
+static const struct ps_segment *known(const struct sim_application *a, unsigned i)
 {
 	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
 
 	if (!segment)
-		sim_fail(a->world, "owner %u has no segment %s any more", a->owner->index,
-		         sim_segment_name(i));
-	return segment->id;
+		sim_fail(a->world, "owner %u lacks %s", a->owner->index, sim_segment_name(i));
+	return segment;
 }
 
 static void bear(struct sim_application *a, struct sim_node *node)
@@ -256,7 +256,8 @@ static void bear(struct sim_application *a, struct sim_node *node)
 		s->present = true;
 		s->size = a->mapped[i].size;
 		s->born = node->seq;
-		s->id = id_of(a, i);
+		s->id = known(a, i)->id;
+		s->address = sim_recorded(a->owner, known(a, i)->address);
 	}
 }
 

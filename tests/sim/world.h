@@ -25,6 +25,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(OPENS, 1, "opens")                                            \
 	X(CREATORS, 1, "second creators")                               \
 	X(TAKEOVERS, 1, "takeovers of a live owner")                    \
+	X(RIVALS, 1, "owners parted while they changed segments")       \
 	X(OWNER_CRASHES, 1, "owner crashes")                            \
 	X(OWNER_STOPS, 1, "owners stopped and woken")                   \
 	X(TORN, 1, "owners stopped inside a write to shared memory")    \

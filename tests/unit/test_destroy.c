@@ -421,17 +421,16 @@ TEST_WITH(it_lives_from_its_birth_to_its_death, NULL, NULL)
 	assert_false(ps_segment_lives(&segment, 7));
 }
 
-/* A standby's copy of the segment, proven, as if its making were `born` and its size `size`. */
-static void keep_copy(struct owner *o, const struct ps_segment *segment, uint64_t born,
-                      uint64_t size, uint8_t value)
+/* A standby's copy of the segment that has this key, proven. */
+static void keep_copy(struct owner *o, struct ps_segment_key key, uint8_t value)
 {
 	static uint8_t bytes[16384];
 	struct ps_range range;
 
-	assert_true(size <= sizeof(bytes));
-	memset(bytes, value, size);
+	assert_true(key.size <= sizeof(bytes));
+	memset(bytes, value, key.size);
 	o->p->warm = ps_warm_new(o->p->store_id);
-	assert_true(ps_warm_add(o->p->warm, segment->id, born, size, o->p->commit.seq));
+	assert_true(ps_warm_add(o->p->warm, &key, o->p->commit.seq));
 	while (ps_warm_next(o->p->warm, o->p->commit.seq, 16, &range))
 		assert_true(ps_warm_arrived(o->p->warm, &range, bytes + range.offset));
 }
@@ -446,7 +445,7 @@ TEST(its_copy_is_nobody_elses, struct owner *o)
 	make(o, "first", 8192, 0x11);
 	unmap(o, "first");
 	segment = ps_segment_find(o->p, "first");
-	keep_copy(o, segment, segment->born, segment->size, 0x11);
+	keep_copy(o, ps_segment_key(segment), 0x11);
 	part = ps_warm_part(o->p->warm, segment->id);
 	assert_int_equal(perseas_segment_destroy(o->p, "first"), 0);
 	assert_true(part->left);
@@ -456,18 +455,27 @@ TEST(its_copy_is_nobody_elses, struct owner *o)
 	assert_there(o, "second", 8192, 0x22);
 }
 
-/* Of another making, or of another size: it is another segment's. */
-TEST(a_copy_of_another_making_is_not_taken, struct owner *o)
+/* A copy of the same id whose key differs in one field is another segment's. */
+TEST(a_copy_of_another_segment_is_not_taken, struct owner *o)
 {
-	const struct ps_segment *segment;
+	struct ps_segment_key key, others[4];
 
 	make(o, "first", 8192, 0x11);
 	unmap(o, "first");
-	segment = ps_segment_find(o->p, "first");
-	keep_copy(o, segment, segment->born - 1, 8192, 0x22);
-	assert_there(o, "first", 8192, 0x11);
-	unmap(o, "first");
-	ps_warm_free(o->p->warm);
-	keep_copy(o, segment, segment->born, 16384, 0x33);
-	assert_there(o, "first", 8192, 0x11);
+	key = ps_segment_key(ps_segment_find(o->p, "first"));
+	for (unsigned i = 0; i < 4; i++)
+		others[i] = key;
+	others[0].born--;
+	others[1].size = 16384;
+	others[2].address += 4096;
+	strcpy(others[3].name, "second");
+	for (unsigned i = 0; i < 4; i++) {
+		keep_copy(o, others[i], 0x22);
+		assert_there(o, "first", 8192, 0x11);
+		unmap(o, "first");
+		ps_warm_free(o->p->warm);
+		o->p->warm = NULL;
+	}
+	keep_copy(o, key, 0x33);
+	assert_there(o, "first", 8192, 0x33);
 }

@@ -13,13 +13,21 @@
 
 /* --- pages --- */
 
+/* A segment of two pages. */
+static bool add(struct ps_warm *warm, uint32_t id)
+{
+	const struct ps_segment_key key = ps_segment_key_of(id, "s", PS_WARM_PAGE + 100, 4096, 1);
+
+	return ps_warm_add(warm, &key, 5);
+}
+
 static struct ps_warm *two_pages(void)
 {
 	const uint8_t id[PS_ID_SIZE] = { 1 };
 	struct ps_warm *warm = ps_warm_new(id);
 
 	assert_non_null(warm);
-	assert_true(ps_warm_add(warm, 3, 1, PS_WARM_PAGE + 100, 5));
+	assert_true(add(warm, 3));
 	return warm;
 }
 
@@ -117,7 +125,7 @@ TEST(a_copy_is_inherited_once)
 	assert_int_equal(warm->point.crc, 7);
 	assert_int_equal(warm->count, 1);
 	assert_int_equal(warm->parts[0].segment, 3);
-	assert_int_equal(warm->parts[0].born, 1);
+	assert_int_equal(warm->parts[0].key.born, 1);
 	assert_int_equal(warm->parts[0].size, PS_WARM_PAGE + 100);
 	assert_true(ps_warm_holds(&warm->parts[0], 0, PS_WARM_PAGE + 100));
 	ps_warm_figures(warm, &here, &total);
@@ -142,7 +150,7 @@ static uint64_t held_by(int fd)
 	return (uint64_t)stat.st_blocks * 512;
 }
 
-enum { HEAD = 8192 };
+enum { HEAD = 16384 };
 
 /* A shell, or whatever else started the program, has the descriptor for as long as it runs. */
 TEST(what_others_have_a_descriptor_of_is_given_back)
@@ -199,7 +207,7 @@ TEST(memory_is_there_before_it_is_touched)
 	assert_true(ps_warm_next(warm, 5, 9, &range));
 	warm->fd = poor;
 	assert_false(ps_warm_arrived(warm, &range, bytes));
-	assert_false(ps_warm_add(warm, 4, 1, PS_WARM_PAGE, 5));
+	assert_false(add(warm, 4));
 	ps_warm_figures(warm, &here, &total);
 	assert_int_equal(here, 0);
 	assert_int_equal(held_by(file), states);
@@ -223,24 +231,27 @@ static struct ps_warm *inherit_changed(uint64_t at, uint64_t word)
 	return warm;
 }
 
-/* Where its parts stand in the head: segment, born, size, since, at. */
+/* Byte offsets in the head, and within one of its parts. */
 enum { HEAD_COUNT = 48, HEAD_PARTS = 64 };
+enum { PART_ID = 0, PART_BORN = 8, PART_SIZE = 16, PART_NAME_END = 88, PART_AT = 104 };
 
 TEST(what_is_no_copy_is_not_inherited)
 {
 	const uint64_t counts = (uint64_t)(PS_SEGMENTS_MAX + 1) << 32;
-	struct ps_warm *warm = inherit_changed(HEAD_PARTS + 8, 1);
+	struct ps_warm *warm = inherit_changed(HEAD_PARTS + PART_BORN, 1);
 
 	assert_non_null(warm);
 	ps_warm_free(warm);
 	assert_null(inherit_changed(0, 1));
 	assert_null(inherit_changed(HEAD_COUNT, counts | 7));
 	assert_null(inherit_changed(HEAD_COUNT, (uint64_t)2 << 32 | 7));
-	assert_null(inherit_changed(HEAD_PARTS, PS_SEGMENTS_MAX));
-	assert_null(inherit_changed(HEAD_PARTS + 16, 0));
-	assert_null(inherit_changed(HEAD_PARTS + 16, 1 << 20));
-	assert_null(inherit_changed(HEAD_PARTS + 16, UINT64_MAX - 1));
-	assert_null(inherit_changed(HEAD_PARTS + 32, 4096));
+	assert_null(inherit_changed(HEAD_PARTS + PART_ID, PS_SEGMENTS_MAX));
+	assert_null(inherit_changed(HEAD_PARTS + PART_SIZE, 0));
+	assert_null(inherit_changed(HEAD_PARTS + PART_SIZE, 1 << 20));
+	assert_null(inherit_changed(HEAD_PARTS + PART_SIZE, UINT64_MAX - 1));
+	/* A name that does not end. */
+	assert_null(inherit_changed(HEAD_PARTS + PART_NAME_END, UINT64_MAX));
+	assert_null(inherit_changed(HEAD_PARTS + PART_AT, 4096));
 }
 
 /* It could become shorter while it is read. */

@@ -5,6 +5,7 @@
 
 #include "../../../proto/base/json.h"
 #include "../../../proto/control/envelope.h"
+#include "../../../proto/control/segment_table.h"
 #include "../../host/named.h"
 
 #include <inttypes.h>
@@ -123,7 +124,7 @@ static bool has_more(const Perseas__StoreStatus *one, const Perseas__StoreStatus
 		if (!ps_census_lives(segment, one))
 			continue;
 		same = ps_census_segment(other, segment->name);
-		if (!same || same->born != segment->born)
+		if (!same || !ps_segment_same(same, segment))
 			return true;
 	}
 	return false;

@@ -4,6 +4,7 @@
 #include "live_copy.h"
 #include "../ask/ask.h"
 #include "../../../proto/control/envelope.h"
+#include "../../../proto/control/segment_table.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -54,9 +55,7 @@ static bool has_segments_of(const Perseas__Header *a, const Perseas__Header *b, 
 		const Perseas__Segment *other = ps_header_segment(b, segment->id);
 
 		if (ps_segment_lives(segment, seq) &&
-		    (!other || !ps_segment_lives(other, seq) || other->born != segment->born ||
-		     other->size != segment->size || other->address != segment->address ||
-		     strcmp(other->name, segment->name) != 0))
+		    (!other || !ps_segment_lives(other, seq) || !ps_segment_same(other, segment)))
 			return false;
 	}
 	return true;

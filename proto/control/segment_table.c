@@ -1,0 +1,42 @@
+/*
+ * segment_table.c - see segment_table.h. Headers are checked before they come here: no table has an
+ * id twice.
+ */
+#include "segment_table.h"
+
+struct ps_segment_key ps_message_key(const Perseas__Segment *segment)
+{
+	return ps_segment_key_of(segment->id, segment->name, segment->size, segment->address,
+	                         segment->born);
+}
+
+bool ps_segment_same(const Perseas__Segment *a, const Perseas__Segment *b)
+{
+	const struct ps_segment_key x = ps_message_key(a), y = ps_message_key(b);
+
+	return ps_segment_key_equal(&x, &y);
+}
+
+bool ps_segment_table_has(const Perseas__Header *header, const struct ps_segment_key *key)
+{
+	for (size_t i = 0; i < header->n_segments; i++) {
+		const struct ps_segment_key other = ps_message_key(header->segments[i]);
+
+		if (ps_segment_key_equal(&other, key))
+			return true;
+	}
+	return false;
+}
+
+bool ps_segment_tables_equal(const Perseas__Header *a, const Perseas__Header *b)
+{
+	if (a->n_segments != b->n_segments)
+		return false;
+	for (size_t i = 0; i < a->n_segments; i++) {
+		const struct ps_segment_key key = ps_message_key(a->segments[i]);
+
+		if (!ps_segment_table_has(b, &key))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,23 @@
+/*
+ * segment_table.h - the segment tables of two images' headers, compared. The library asks this
+ * before it mends an image from the logs, and the command before it reads several as one.
+ */
+#ifndef PERSEAS_PROTO_SEGMENT_TABLE_H
+#define PERSEAS_PROTO_SEGMENT_TABLE_H
+
+#include "../image/segment_key.h"
+#include "control.pb-c.h"
+
+/* The segment's key, from its entry in a header. */
+struct ps_segment_key ps_message_key(const Perseas__Segment *segment);
+
+/* Returns true if both entries are of the same segment. Their deaths are not compared. */
+bool ps_segment_same(const Perseas__Segment *a, const Perseas__Segment *b);
+
+/* Returns true if both headers have the same segments, in whatever order. */
+bool ps_segment_tables_equal(const Perseas__Header *a, const Perseas__Header *b);
+
+/* Returns true if the header has this segment. */
+bool ps_segment_table_has(const Perseas__Header *header, const struct ps_segment_key *key);
+
+#endif

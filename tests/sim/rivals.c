@@ -1,0 +1,62 @@
+/*
+ * rivals.c - the schedules of rivals.h. mixed.c draws them, and mirror.c tells when segments are
+ * about to change.
+ */
+#include "rivals.h"
+
+#include "schedule.h"
+
+/* From when a mirror was told: most owners send the transaction then. */
+#define PARTED_WITHIN (400 * SIM_US)
+
+void sim_rivals_draw(struct sim_world *w)
+{
+	struct sim_schedule *s = w->schedule;
+
+	s->restless = sim_chance(w, 15);
+	if (!sim_chance(w, 30))
+		return;
+	s->rivals = (unsigned)sim_between(w, 50, 90);
+	s->destroys = (unsigned)sim_between(w, 5, 25);
+	s->takeover = 100;
+	s->partings = (unsigned)sim_between(w, 1, 8);
+	s->think = sim_between(w, 1, 60) * SIM_MS;
+	s->calm = false;
+}
+
+/* All mirrors but W - 1 of them: what the owner sends is on too few. */
+static uint64_t most_mirrors(struct sim_world *w)
+{
+	const unsigned first = (unsigned)sim_below(w, w->mirror_count);
+	uint64_t most = UINT64_MAX;
+
+	for (unsigned i = 0; i + 1 < w->acks; i++)
+		most &= ~((uint64_t)1 << (first + i) % w->mirror_count);
+	return most;
+}
+
+static void part(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct sim_owner *o = arg;
+
+	(void)ticket;
+	if (o->dead || !w->schedule->partings || w->schedule->ending)
+		return;
+	w->schedule->partings--;
+	sim_count(w, SIM_RIVALS, 1);
+	sim_schedule_split(w, o, most_mirrors(w), w->schedule->parted_until - w->now);
+}
+
+void sim_rivals_told(struct sim_owner *o, uint64_t kind)
+{
+	struct sim_world *w = o->world;
+
+	if (kind != PERSEAS__REQUEST__BODY_PUBLISH && kind != PERSEAS__REQUEST__BODY_DESTROY)
+		return;
+	/* By one split at a time: by more of them the owner would be alone. */
+	if (w->schedule->parted_until > w->now || !w->schedule->rivals ||
+	    !sim_chance(w, w->schedule->rivals))
+		return;
+	w->schedule->parted_until = w->now + sim_between(w, 300, 2000) * SIM_MS;
+	sim_at(w, w->now + sim_below(w, PARTED_WITHIN), part, o, 0);
+}
