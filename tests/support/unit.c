@@ -4,8 +4,6 @@
  */
 #include "unit.h"
 
-#include <stdio.h>
-
 enum { TESTS_MAX = 100 };
 
 static struct CMUnitTest tests[TESTS_MAX];

@@ -1,7 +1,8 @@
 /*
  * unit.h - TEST(), which begins a test of a program of tests/unit. The main() of unit_main.c runs
  * all tests of the program in the order of the file; a program that runs them twice, or on a
- * condition, has its own, which calls unit_run(). What cmocka.h needs is included here.
+ * condition, has its own, which calls unit_run(). Included here are cmocka.h with what it needs,
+ * and headers of the system that many tests need.
  *
  * A program that runs its tests in groups, or by a word of its command line, has a main() with a
  * list of them, and no TEST().
@@ -9,10 +10,25 @@
 #ifndef PERSEAS_TESTS_UNIT_H
 #define PERSEAS_TESTS_UNIT_H
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 

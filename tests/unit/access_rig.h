@@ -6,9 +6,6 @@
 
 #include "store_rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* The rules in force, until the test is over. */
 static struct access *rules;
 

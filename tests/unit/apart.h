@@ -10,14 +10,7 @@
 
 #include "../support/unit.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* Gets a copy of the bytes that may be changed; what it returns is the status of its process. */
 typedef int apart_fn(void *bytes);

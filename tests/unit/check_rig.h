@@ -9,9 +9,6 @@
 #include "../support/messages.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static inline bool message_accepted(const ProtobufCMessage *message)
 {
 	const char *why = NULL;

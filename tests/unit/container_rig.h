@@ -10,8 +10,6 @@
 #include "owner.h"
 #include "tellers.h"
 
-#include <stdatomic.h>
-
 enum { NAMES = 60, MOST = 700, OPERATIONS = 6 }; /* keys; bytes of a value; of a transaction */
 
 struct text {

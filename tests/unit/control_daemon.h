@@ -13,14 +13,8 @@
 #include "../support/unit.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #define SHORTLY 20000000ULL /* ns, for what is to time out */
 

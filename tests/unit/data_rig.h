@@ -9,8 +9,6 @@
 #include "../../proto/data/frame.h"
 #include "../support/unit.h"
 
-#include <string.h>
-
 static inline struct ps_answer open_data(struct fixture *fixture, int fd, const uint8_t *token)
 {
 	struct ps_hello hello = { .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };

@@ -14,17 +14,6 @@
 #include "apart.h"
 #include "../support/unit.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define STORE "bank"
 
 #ifndef RIG_SIZE

@@ -6,10 +6,7 @@
 
 #include "owner.h"
 
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 typedef void ends_step(struct owner *o);
 

@@ -8,8 +8,6 @@
 
 #include "../../server/store/store_private.h"
 
-#include <sys/mman.h>
-
 enum { PAGE = 4096 };
 
 /* A segment of so many pages, published, with `value` in all of its bytes. */

@@ -9,7 +9,6 @@
 
 #include "demand_rig.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/file.h>
 

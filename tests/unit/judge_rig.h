@@ -8,9 +8,6 @@
 #include "../../proto/control/judge.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum {
 	MIRRORS = 7, /* at most, in one set */
 	IMAGES = 8,  /* of each store that may be there */

@@ -11,8 +11,6 @@
 #include "../../client/core/mirror.h"
 
 #include <sched.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { WAITERS = 5, CROWD = 2 * PS_CALLS_MAX, BOUND_S = 20 };
 

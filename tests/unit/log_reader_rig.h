@@ -9,8 +9,6 @@
 #include "record_rig.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-
 enum { RING = 4096, WIDE = 64 << 10, EPOCH = 5, RECORD_MAX = 32 << 10 };
 
 /* An owner, its log, and a reader of it with a ring of its own. */

@@ -9,10 +9,6 @@
 #include "../../client/keeper/change.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define STORE "bank"
 
 enum { SIZE = 3000 };

@@ -12,8 +12,6 @@
 #include "../../proto/control/envelope.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-
 enum {
 	SEGMENTS = 2,
 	SIZE = 6000,  /* of each */

@@ -11,11 +11,6 @@
 #include "../../client/rvm/rvm_statistics.h"
 #include "../../client/rvm/state.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 enum { RVM_PAGE = 4096, RVM_FILE = 16 * RVM_PAGE };
 
 struct rvm_rig {

@@ -9,10 +9,6 @@
 #include "../support/spill_heap.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct rig {
 	struct mirror mirror;
 	struct spill *spill;

@@ -9,8 +9,6 @@
 
 #include "../../client/standby/standby.h"
 
-#include <poll.h>
-
 enum { SHORT_MS = 30 };
 
 static inline int setup_tcp(void **state)

@@ -7,8 +7,6 @@
 #include "../support/mirror.h"
 #include "../support/unit.h"
 
-#include <string.h>
-
 static inline int setup(void **state)
 {
 	static struct mirror mirror;

@@ -8,11 +8,6 @@
 #include "../support/authority_tls.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 enum { STEPS_MAX = 100 };
 
 #define HOST "mirror.example"

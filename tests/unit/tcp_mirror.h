@@ -14,14 +14,7 @@
 #include "../support/unit.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define SEGMENT_SIZE ((uint64_t)32 << 20)
 

@@ -9,14 +9,7 @@
 #include "../../client/perseas.h"
 #include "../support/unit.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum {
 	RANGES = 4,    /* of a transaction */

@@ -4,11 +4,6 @@
 #include "../../server/store/access_file.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static bool find_user(const char *name, uint32_t *uid)
 {
 	*uid = 1000;

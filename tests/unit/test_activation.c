@@ -6,16 +6,8 @@
 #include "../support/unit.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { FIRST = 3, PLACE = 40 }; /* where descriptors wait before they are put in order */
 

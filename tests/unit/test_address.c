@@ -4,9 +4,6 @@
 #include "../../client/core/address.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* Every form of an entry, and what it comes down to. */
 TEST(every_form_is_understood)
 {

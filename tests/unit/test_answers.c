@@ -5,8 +5,6 @@
 #include "../../client/core/fabric.h"
 #include "../support/unit.h"
 
-#include <string.h>
-
 /* Two writes and a read of 20 bytes are under way. */
 static void expect_answers(struct ps_answers *answers, uint8_t *bytes)
 {

@@ -5,9 +5,6 @@
  */
 #include "apart_rig.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 struct unit_fixture unit_fixture = { setup, owner_teardown };
 
 /* --- turns --- */

@@ -4,8 +4,6 @@
  */
 #include "owner.h"
 
-#include <sys/mman.h>
-
 static int setup_empty(void **state)
 {
 	*state = owner_new(1);

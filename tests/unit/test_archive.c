@@ -8,11 +8,6 @@
 #include "../../proto/image/image.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { SMALL = 300, LOG = 4096, ROOM = 1 << 16 };
 
 struct buffer {

@@ -4,9 +4,6 @@
  */
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../bench/bank.h"
 
 enum { TRANSFERS = 100000 }; /* the history wraps around three times */

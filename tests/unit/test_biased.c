@@ -11,10 +11,7 @@
 
 #include <linux/membarrier.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "stepping.h"
 #include "two_processors.h"

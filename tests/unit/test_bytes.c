@@ -5,9 +5,6 @@
 #include "../../client/core/bytes.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { PAGE = 4096, BEFORE = 0x5a, ROOM = 9 << 20 };
 
 typedef void (*copy_fn)(void *to, const void *from, size_t len);

@@ -7,8 +7,6 @@
 
 #include "../../proto/base/latency.h"
 
-#include <stdio.h>
-
 /* Texts of 255 bytes and of one more. */
 static char longest[256], too_long[257];
 

@@ -6,8 +6,6 @@
 
 #include "owner.h"
 
-#include <stdatomic.h>
-
 struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
 enum { COPIES = 2000, THREADS = 3, CELL = 4096 };

@@ -6,8 +6,6 @@
 
 #include "../../client/demand/demand.h"
 
-#include <pthread.h>
-
 static int setup(void **state)
 {
 	return rig_setup(state, false);

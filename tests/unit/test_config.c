@@ -6,10 +6,6 @@
 #include "../support/unit.h"
 
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static struct config config;
 static char why[1024];

@@ -9,11 +9,6 @@
 #include <dirent.h>
 #include <limits.h>
 #include <semaphore.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static sigjmp_buf way_out;
 

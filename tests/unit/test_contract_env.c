@@ -10,12 +10,7 @@
 #include "../../proto/data/frame.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 /* A mirror in a thread: it refuses everything, at once or when it may. */
 struct real_stage {

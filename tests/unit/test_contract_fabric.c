@@ -8,11 +8,6 @@
 #include "../support/contract_fabric.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { SECONDS = 600 }; /* ends a post or a read that hangs */
 
 static void check(const struct fabric_clause *clause, struct fabric_stage *stage)

@@ -9,11 +9,6 @@
 #include "../support/memory_heap.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { LIMIT = 256 << 10, SIZE = 10000 };
 
 struct subject {

@@ -6,9 +6,6 @@
 #include "../../proto/data/frame.h"
 #include "../../server/store/control.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The reply to bytes, which must always be one that a client accepts. */

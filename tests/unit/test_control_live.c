@@ -10,14 +10,7 @@
 #include "../support/unit.h"
 
 #include <event2/event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/pidfd.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 

@@ -8,16 +8,8 @@
 #include "../../server/loop/connection.h"
 #include "../support/unit.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
 	STEPS_MAX = 10000, /* of a millisecond each at most */

@@ -6,8 +6,6 @@
 #include "../../client/core/bytes.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-
 #include "small_caches.h"
 #include "stepping.h"
 

@@ -5,10 +5,6 @@
 #include "../../client/core/cover.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { BYTES = 512, BASE = 4096, BORDER = 200 };
 
 static uint64_t random_state;

@@ -4,10 +4,6 @@
 #include "../../proto/image/crc32c.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
 /* The definition, bit by bit. */
 static uint32_t by_definition(uint32_t crc, const uint8_t *at, size_t len)
 {

@@ -4,10 +4,6 @@
 #include "../../server/loop/crowd.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { MAX = 8, KEPT = 2, MANY = 64 };
 
 struct one {

@@ -9,12 +9,9 @@
 #include "../../client/command/ask/ask.h"
 #include "../../client/demand/demand.h"
 
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <stddef.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 static int setup_tcp(void **state)

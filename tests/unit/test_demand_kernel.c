@@ -10,9 +10,7 @@
 #include "demand_rig.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 

@@ -6,8 +6,6 @@
 
 #include "../../client/demand/demand.h"
 
-#include <time.h>
-
 enum { HOT = 3000000, LARGE = 2 << 20, GRANULES = (SIZE + (128 << 10) - 1) / (128 << 10) };
 
 static int setup(void **state)

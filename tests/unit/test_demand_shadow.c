@@ -6,10 +6,7 @@
  */
 #include "demand_shadow_rig.h"
 
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 struct unit_fixture unit_fixture = { setup_pages, teardown };
 struct unit_fixture unit_fixture_too = { setup_all, teardown };

@@ -9,7 +9,6 @@
 #include "../../client/demand/demand.h"
 #include "../../client/perseas_segments.h"
 
-#include <pthread.h>
 #include <semaphore.h>
 
 static const struct ps_fabric *(*real_fabric)(struct ps_env *env, const struct ps_address *address,

@@ -9,7 +9,6 @@
 #include "../../client/demand/demand.h"
 
 #include <arpa/inet.h>
-#include <sys/socket.h>
 
 static char keys[64];
 static const char *other_host;    /* that the way says; or NULL */

@@ -5,8 +5,6 @@
  */
 #include "demand_shadow_rig.h"
 
-#include <sys/mman.h>
-
 struct unit_fixture unit_fixture = { setup_pages, teardown };
 struct unit_fixture unit_fixture_too = { setup_all, teardown };
 

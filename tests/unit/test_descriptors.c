@@ -8,13 +8,7 @@
 #include "../../server/store/spill.h"
 #include "../support/unit.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { MORE_MAX = 12 }; /* descriptors that a load or a drop of one store never needs */
 

@@ -8,13 +8,6 @@
 #include "../../server/store/store.h"
 #include "../support/unit.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 static char place[64];
 
 static int setup(void **state)

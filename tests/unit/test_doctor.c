@@ -5,20 +5,13 @@
 #include "../../client/command/doctor/doctor.h"
 #include "../support/unit.h"
 
-#include <errno.h>
 #include <ftw.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 struct made_up {
 	char root[64];

@@ -9,23 +9,10 @@
 #include "../../server/loop/connection.h"
 #include "../support/unit.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/ptrace.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum {
 	RING = 4 << 20,      /* of an image beside */

@@ -4,16 +4,8 @@
 #include "../../client/core/env.h"
 #include "../support/unit.h"
 
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define FAR 20000000000ULL /* ns: longer than anything here takes */
 

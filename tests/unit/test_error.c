@@ -4,8 +4,6 @@
 #include "../../client/core/error.h"
 #include "../support/unit.h"
 
-#include <string.h>
-
 /* Every code of the list, in its order. */
 static const struct {
 	int code;

@@ -5,12 +5,6 @@
 #include "../../client/host/etcd.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define ID "0123456789abcdef0123456789abcdef"
 
 static const struct ps_etcd_key bank = { "127.0.0.1:2379", "perseas/bank" };

@@ -6,17 +6,8 @@
 #include "../support/authority_tls.h"
 #include "../support/unit.h"
 
-#include <errno.h>
 #include <openssl/crypto.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #define HOST "mirror.example"
 

@@ -6,16 +6,6 @@
 #include "../../proto/image/guard.h"
 #include "../support/unit.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define FILE_NAME "perseas-shm-test"
 
 enum {

@@ -4,7 +4,6 @@
 #include "../support/authority_tls.h"
 #include "tcp_mirror.h"
 
-#include <errno.h>
 #include <sched.h>
 
 struct unit_fixture unit_fixture = { setup, teardown };

@@ -3,9 +3,6 @@
  */
 #include "verbs_mirror.h"
 
-#include <poll.h>
-#include <stdio.h>
-
 struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Bytes of a write that the fake's writes cover, in order. */

@@ -3,11 +3,7 @@
  */
 #include "verbs_mirror.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 struct unit_fixture unit_fixture = { setup, teardown };
 

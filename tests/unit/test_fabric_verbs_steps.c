@@ -4,8 +4,6 @@
  */
 #include "verbs_mirror.h"
 
-#include <poll.h>
-
 struct unit_fixture unit_fixture = { setup, teardown };
 
 enum { STEPS_MOST = 50 };

@@ -3,8 +3,6 @@
  */
 #include "verbs_mirror.h"
 
-#include <poll.h>
-
 struct unit_fixture unit_fixture = { setup, teardown };
 
 static bool is_ready(const struct pollfd *fd)

@@ -6,8 +6,6 @@
 
 #include "../../client/command/fleet/fleet.h"
 
-#include <stdlib.h>
-
 /* Each mirror of the scene is a daemon, whose list has what it tells. */
 struct desk {
 	struct scene s;

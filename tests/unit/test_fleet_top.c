@@ -6,9 +6,6 @@
 #include "../support/messages.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { MIRRORS = 3, MANY = 100 };
 
 #define SECOND ((uint64_t)1000000000)

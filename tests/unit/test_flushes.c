@@ -12,15 +12,7 @@
 #include "../support/mirror.h"
 #include "../support/unit.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 enum call { WRITE, FLUSH, MAP_FLUSH, NAME, REMOVE };
 

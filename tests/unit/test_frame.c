@@ -5,9 +5,6 @@
 #include "../../proto/data/frame.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { MEMORY = 4096, ANSWERS = 64 };
 
 enum { LARGE = PS_REGION_SEGMENT + 5 };

@@ -9,16 +9,7 @@
 #include "../support/unit.h"
 
 #include <event2/event.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 enum { RING = 4 << 20, LARGE = 1 << 20, STEPS_MAX = 10000 };
 

@@ -6,8 +6,6 @@
 #include "../../client/demand/demand.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-
 enum { GRANULE = 4096, COUNT = 1000, LAST = 7 /* bytes of the last */ };
 
 static const struct ps_runs ONE = { 1, 1, false }, FOUR = { 1, 4, false }, BOTH = { 4, 4, false },

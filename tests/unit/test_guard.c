@@ -5,14 +5,6 @@
 #include "../../proto/image/guard.h"
 #include "../support/unit.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 enum { PAGE = 4096, PAGES = 8, SIZE = PAGE * PAGES };
 
 struct mapping {

@@ -7,8 +7,6 @@
 #include "../../proto/control/envelope.h"
 #include "../support/unit.h"
 
-#include <string.h>
-
 enum { MIRRORS = 3, EPOCH = 5 };
 
 /* Three mirrors that knew of a handover to the standby of mark 1, W = 2; the next owner lives. */

@@ -5,8 +5,6 @@
  */
 #include "tellers.h"
 
-#include <stdatomic.h>
-
 enum { THREADS = 4, ROUNDS = 250, KEPT = 64, AREA = 1 };
 
 static const size_t sizes[] = { 16, 40, 200, 900, 5000 };

@@ -6,9 +6,7 @@
 
 #include "../support/pager_direct.h"
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 struct unit_fixture unit_fixture = { setup, teardown };
 struct unit_fixture unit_fixture_too = { setup_staged, teardown };

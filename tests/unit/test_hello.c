@@ -4,8 +4,6 @@
  */
 #include "control_daemon.h"
 
-#include <poll.h>
-
 struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The daemon's part: a mirror that knows no ranges takes the connection, answers, and hangs up. */

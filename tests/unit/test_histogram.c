@@ -3,8 +3,6 @@
  */
 #include "../support/unit.h"
 
-#include <stdlib.h>
-
 #include "../../client/command/bench/histogram.h"
 
 static struct ps_histogram *new_histogram(void)

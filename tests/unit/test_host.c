@@ -6,9 +6,6 @@
 #include "../support/mirror.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static int setup(void **state)
 {
 	struct mirror *mirror = calloc(1, sizeof(*mirror));

@@ -9,7 +9,6 @@
 #include "../../client/demand/demand.h"
 #include "../../client/demand/pages.h"
 
-#include <errno.h>
 #include <linux/userfaultfd.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>

@@ -4,11 +4,6 @@
 #include "../../server/store/identity.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 static bool has_group(const struct identity *who, uint32_t gid)
 {
 	for (unsigned i = 0; i < who->gid_count; i++)

@@ -5,7 +5,6 @@
 #include "../support/unit.h"
 
 #include <openssl/x509v3.h>
-#include <string.h>
 
 struct name {
 	int kind; /* GEN_…, 0: none; a common name: -1 */

@@ -7,9 +7,6 @@
 #include "record_rig.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { RING = 4096, SEGMENT = 1024 };
 
 /* An image with two segments, 3 and 7. */

@@ -4,10 +4,6 @@
 #include "../../proto/image/image.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 /* An image whose unfinished transaction has `count` entries of 8 bytes, all at the same place and
  * each with another before-image. */
 static struct ps_record *make_long_record(struct ps_image *image, uint8_t *segment, uint32_t count)

@@ -5,11 +5,8 @@
 #include "../../server/host/jobs.h"
 #include "../support/unit.h"
 
-#include <poll.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 enum { ROUNDS = 200, MANY = 8 };
 

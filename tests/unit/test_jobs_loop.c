@@ -10,13 +10,6 @@
 #include "../support/unit.h"
 
 #include <event2/event.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
 	SIZE = 2 << 20,

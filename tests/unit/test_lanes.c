@@ -6,13 +6,6 @@
 #include "../support/unit.h"
 
 #include <event2/event.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 

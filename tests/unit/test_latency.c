@@ -5,9 +5,6 @@
 #include "../../proto/base/latency.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 TEST(every_time_is_in_the_bucket_that_ends_after_it)
 {
 	static const uint64_t times[] = { 0,

@@ -7,16 +7,7 @@
 #include "../support/daemon_fixture.h"
 #include "../support/unit.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 

@@ -4,10 +4,7 @@
 #include "owner.h"
 #include "../../client/core/mirror.h"
 
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 

@@ -7,8 +7,6 @@
 #include "owner.h"
 #include "../../client/core/tx.h"
 
-#include <stdatomic.h>
-
 struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 
 enum { MANY = 40, THREADS = 4, PIECE = 64, PIECES = 40, LOOKS = 3000 };

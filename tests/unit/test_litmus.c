@@ -14,21 +14,11 @@
 #include "../support/unit.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
 #include <linux/membarrier.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>

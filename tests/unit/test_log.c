@@ -5,14 +5,7 @@
 #include "../../server/host/log_journal.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 static char written[8192];
 

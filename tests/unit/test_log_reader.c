@@ -5,8 +5,6 @@
 #include "log_reader_rig.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-
 /* --- forward --- */
 
 /* From every place in the ring, one look after each record or one after all of them. */

@@ -6,8 +6,6 @@
 
 #include "../../client/heap/format.h"
 
-#include <sys/mman.h>
-
 struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 enum { PAGE = 4096, ROOM = 64 * PAGE, POINT = 7 };

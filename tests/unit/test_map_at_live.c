@@ -5,8 +5,6 @@
  */
 #include "demand_rig.h"
 
-#include <sys/mman.h>
-
 enum { ROOM = 8 << 20, THERE = 5 << 20, AT = 300000 };
 
 static int setup_tcp(void **state)

@@ -3,9 +3,6 @@
  */
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../bench/measure.h"
 
 enum { STEPS = 4, BROKEN = -7 };

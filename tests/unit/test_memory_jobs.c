@@ -8,16 +8,10 @@
 #include "../../server/store/status.h"
 #include "../support/unit.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #define FILE_SYSTEM "32m"
 #define LARGE ((uint64_t)24 << 20) /* one has room there, two have not */

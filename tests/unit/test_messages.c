@@ -5,8 +5,6 @@
 #include "../support/unit.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct {
 	const char *request, *reply; /* the names of the bodies */

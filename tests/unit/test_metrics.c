@@ -6,11 +6,6 @@
 #include "../support/daemon_fixture.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static char *page;
 
 static const char *metrics(struct fixture *fixture)

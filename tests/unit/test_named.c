@@ -4,12 +4,6 @@
 #include "../../client/host/named.h"
 #include "../support/unit.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 static char folder[] = "/tmp/perseas-named-XXXXXX";
 static char path[128], own[128];
 

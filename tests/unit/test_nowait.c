@@ -5,9 +5,6 @@
 #include "../../client/core/quorum.h"
 #include "nowait_rig.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 struct unit_fixture unit_fixture = { setup_noted, owner_teardown };
 
 /* --- posting, and waiting --- */

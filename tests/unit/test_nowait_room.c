@@ -4,8 +4,6 @@
  */
 #include "nowait_rig.h"
 
-#include <fcntl.h>
-
 struct unit_fixture unit_fixture = { setup_lone_acks, teardown };
 
 static int post_big(struct fixture *f, unsigned flags, unsigned i)

@@ -5,8 +5,6 @@
  */
 #include "nowait_rig.h"
 
-#include <poll.h>
-
 static const unsigned flags = PERSEAS_NOWAIT | PERSEAS_NOBLOCK;
 
 static int try(struct owner *o)

@@ -6,8 +6,6 @@
 #include "../support/unit.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ONE = 1, TWO = 2 };
 

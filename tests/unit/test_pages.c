@@ -5,8 +5,6 @@
 #include "large_pages.h"
 #include "../support/unit.h"
 
-#include <unistd.h>
-
 static struct {
 	uint8_t *mapping,
 		*base; /* two places for large pages, of which the second has small ones */

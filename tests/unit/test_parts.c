@@ -5,8 +5,6 @@
 #include "../../proto/image/layout.h"
 #include "../support/unit.h"
 
-#include <string.h>
-
 TEST(names_of_parts_have_one_form)
 {
 	static const char *const parts[] = { "a.grown.1", "a.grown.10", "a.grown.127",

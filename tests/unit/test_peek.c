@@ -7,9 +7,6 @@
 #include "../../proto/image/image.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { EPOCH = 7, REGION = PS_REGION_SEGMENT, LENGTH = 64 };
 
 /* A mirror that stands at another transaction each time that it is looked at, whose seq all bytes

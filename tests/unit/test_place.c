@@ -5,10 +5,6 @@
 #include "../../client/command/place/place.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { DAEMONS = 100, RACKS = 10, STORES = 1000, COPIES = 3, IMAGE = 1 << 20 };
 
 static struct ps_spot spot(const char *host, const char *rack, const char *zone, uint64_t room)

@@ -5,8 +5,6 @@
 #include "../../client/core/quorum.h"
 #include "../support/unit.h"
 
-#include <string.h>
-
 /* An owner with the first n mirrors, of which `acks` must hold a transaction. */
 static void rosters(struct perseas *p, unsigned n, unsigned acks)
 {

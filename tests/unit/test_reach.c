@@ -9,16 +9,8 @@
 #include "../support/messages.h"
 #include "../support/unit.h"
 
-#include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 enum {
 	LENGTH = 5000,

@@ -7,9 +7,7 @@
 #include "../../client/core/mirror.h"
 #include "../../proto/image/crc32c.h"
 
-#include <poll.h>
 #include <sched.h>
-#include <stdatomic.h>
 
 enum { MIRRORS = 3, THREADS = 4, AREA = 128 << 10, RESYNCS = 12, SECONDS = 600 };
 

@@ -3,8 +3,6 @@
  */
 #include "owner.h"
 
-#include <sys/mman.h>
-
 struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 enum { PAGE = 4096 };

@@ -4,9 +4,6 @@
 #include "../../client/core/ring.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { SIZE = 64 * 1024, ENTRIES = 20000 };
 
 static uint64_t random_state;

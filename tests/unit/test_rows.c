@@ -4,10 +4,6 @@
  */
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../bench/bank.h"
 #include "../../bench/order_entry.h"
 #include "../../bench/tpca.h"

@@ -5,7 +5,6 @@
 #include "rvm_rig.h"
 
 #include <stddef.h>
-#include <sys/stat.h>
 
 struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
 

@@ -5,11 +5,8 @@
 #include "rvm_rig.h"
 
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <time.h>
 
 struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
 

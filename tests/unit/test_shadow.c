@@ -7,8 +7,6 @@
 
 #include "../../client/core/shadow.h"
 
-#include <sys/mman.h>
-
 enum { PAGE = 4096, LARGE = 40 * PAGE + 100, FAR = 33 * PAGE };
 
 /* What a test has to do with. */

@@ -7,8 +7,6 @@
 #include "../../proto/base/large_page.h"
 #include "../support/unit.h"
 
-#include <string.h>
-
 #define BASE ((uint64_t)1 << 40) /* a multiple of a large page; nobody looks there */
 #define LARGE PS_LARGE_PAGE
 

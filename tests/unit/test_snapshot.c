@@ -7,11 +7,6 @@
 #include "../../client/command/live/snapshot.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 enum { SIZE = 4096, SEQ = 7, PARTS = 3 };
 
 struct file {

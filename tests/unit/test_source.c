@@ -6,9 +6,6 @@
 #include "../support/messages.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { EPOCH = 7, LEFT = 40, LENGTH = 100 };
 
 struct fixture {

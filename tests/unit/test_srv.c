@@ -5,11 +5,6 @@
 #include "../support/unit.h"
 
 #include <arpa/inet.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum { PACKET = 4096, PATIENCE_SECONDS = 30, NXDOMAIN = 3 };
 

@@ -5,8 +5,6 @@
 #include "standby_rig.h"
 
 #include <netinet/in.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 
 struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
 

@@ -5,10 +5,6 @@
  */
 #include "store_rig.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-
 struct unit_fixture unit_fixture = { setup, teardown };
 
 enum { WIDE_SIZE = 64 << 10, LAST_PAGE = WIDE_SIZE - PS_PAGE };

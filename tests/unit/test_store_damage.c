@@ -5,10 +5,6 @@
 #include "../support/mirror.h"
 #include "../support/unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A bank after three transactions, the last of them as far as `steps`. */
 static void make_bank(struct mirror *mirror, int steps)
 {

@@ -4,9 +4,6 @@
  */
 #include "store_rig.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-
 struct unit_fixture unit_fixture = { setup, teardown };
 
 static uint8_t *data_of(struct peer *peer)

@@ -4,8 +4,6 @@
  */
 #include "store_rig.h"
 
-#include <stdio.h>
-
 struct unit_fixture unit_fixture = { setup, teardown };
 
 static int add_two(struct mirror *mirror, struct peer *peer, uint32_t first, uint32_t second,

@@ -4,13 +4,6 @@
 #include "stream_tls_rig.h"
 #include "../support/unit.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 struct unit_fixture unit_group = { make_certificates, remove_certificates };
 
 enum { BIG = 1 << 20, RECORD = 16 << 10 };

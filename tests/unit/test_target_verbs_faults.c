@@ -4,10 +4,7 @@
  */
 #include "verbs_daemon.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 struct unit_fixture unit_fixture = { setup, teardown };
 

@@ -7,9 +7,6 @@
 #include "../../server/host/jobs.h"
 #include "../../server/loop/connection.h"
 
-#include <poll.h>
-#include <stdatomic.h>
-
 enum { PATIENCE = 10000 }; /* ms, of a machine with much else to do */
 
 static struct ps_verbs slow;

@@ -7,12 +7,6 @@
 #include "../support/unit.h"
 
 #include <event2/event.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* An owner writes and reads its image. */
 static void a_data_connection_writes_and_reads_the_image(void **state)

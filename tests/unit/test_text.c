@@ -4,9 +4,6 @@
 #include "../../proto/base/text.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define MORE " \xe2\x80\xa6"
 
 static const char sentence[] =

@@ -6,9 +6,6 @@
 #include "../support/messages.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { MIRRORS = 3, SECOND = 1000000000 };
 
 /* What three mirrors tell of one store; `live` of its owner. */

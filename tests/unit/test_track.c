@@ -5,9 +5,6 @@
  */
 #include "track_rig.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* --- what is found --- */
 
 static void put_all_over(void)

@@ -4,8 +4,6 @@
 #include "../../client/standby/turn.h"
 #include "../support/unit.h"
 
-#include <string.h>
-
 #define MS ((uint64_t)1000000)
 #define BEGIN (1000 * MS) /* when it all begins */
 

@@ -7,13 +7,6 @@
 #include "../../client/core/tx.h"
 #include "../support/unit.h"
 
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 enum { SIZE = 20000 };
 
 struct fixture {

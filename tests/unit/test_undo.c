@@ -6,8 +6,6 @@
 #include "../../proto/image/undo.h"
 #include "../support/unit.h"
 
-#include <stdlib.h>
-
 enum { GUARD = 32, LENGTH = 24, AT = 100, BEFORE = 80 };
 
 /* A window of LENGTH bytes, from byte AT of segment 3 on, with bytes around it that are not its. */

@@ -5,10 +5,6 @@
 #include "../support/verbs_peer.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const struct ps_verbs *const verbs = &verbs_fake_table;
 

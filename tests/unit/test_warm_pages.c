@@ -5,12 +5,6 @@
 #include "../../client/demand/warm.h"
 #include "../support/unit.h"
 
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 /* --- pages --- */
 
 /* A segment of two pages. */

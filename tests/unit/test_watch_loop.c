@@ -8,8 +8,6 @@
 #include "../support/unit.h"
 
 #include <event2/event.h>
-#include <string.h>
-#include <unistd.h>
 
 struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
 

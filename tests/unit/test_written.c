@@ -5,15 +5,7 @@
 #include "../../client/core/env.h"
 #include "../support/unit.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { PAGES = 1024, WORDS = PAGES / PS_WRITTEN_WORD, ROUNDS = 400 };
 

@@ -10,11 +10,7 @@
 
 #include "../../proto/data/frame.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* The daemon's device, and the one that connections come from. */
 static struct verbs_fake_device *rxe, *far;

@@ -16,10 +16,6 @@
 #include "../../client/fabric/verbs_link.h"
 #include "../../proto/data/frame.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define SEGMENT_SIZE ((size_t)12 << 20)
 #define STAGING_SIZE ((size_t)12 << 20)
 

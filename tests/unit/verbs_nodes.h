@@ -14,14 +14,8 @@
 #include "../../proto/image/image.h"
 #include "../../server/loop/daemon.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 enum { NODES_MAX = 3 };
 

@@ -7,9 +7,6 @@
 
 #include "standby_rig.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-
 /* A quarter of the ring takes a transaction of PUT, and LAP of them fill more than the log. */
 enum { PUT = 100 << 10, LAP = 200 };
 
