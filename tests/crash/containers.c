@@ -8,9 +8,6 @@
 #include "../../doc/examples/hash.h"
 #include "../../doc/examples/tree.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { STEPS = 14, KEYS = 400, VALUE = 40 };
 
 struct both {

@@ -11,6 +11,11 @@
 #include "../support/env_direct.h"
 #include "../../client/core/handle.h"
 
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #define STORE "bank"
 
 /* ------------------------------------------------------------------ journal.c */

@@ -6,9 +6,6 @@
  */
 #include "crash.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { HEAD = 1, NODE = 2, BLOB = 3, LISTS = 2, STEPS = 36 };
 
 struct node {

@@ -4,10 +4,6 @@
  */
 #include "crash.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A world whose mirrors have copies of these memories. NULL: it does not answer. */
 static struct direct *world_new(const struct work *w, struct memory *const *memories)
 {

@@ -3,10 +3,6 @@
  */
 #include "crash.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
 static struct event *append(struct journal *journal, const uint8_t *bytes, uint64_t length)
 {
 	struct event *event;

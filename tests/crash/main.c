@@ -3,9 +3,6 @@
  */
 #include "crash.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static unsigned passed, failed;
 static uint64_t states;
 static struct perseas_stat seen;

@@ -4,10 +4,6 @@
  */
 #include "crash.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 struct chain {
 	size_t first, last; /* events; the record is the first, the slot the last */
 };

@@ -3,11 +3,6 @@
  */
 #include "crash.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static int add_state(struct model *model, uint64_t epoch, uint64_t seq, int parent)
 {
 	if (model->count == model->capacity) {

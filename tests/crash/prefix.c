@@ -4,11 +4,7 @@
  */
 #include "crash.h"
 
-#include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FAULTS_SHOWN = 5 };
 

@@ -9,9 +9,6 @@
 #include "../../client/rds/heap.h"
 #include "../../client/rvm/state.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { SEGMENT = 0, HEAP = 2 * 4096, SIZE = HEAP + 4096, STEPS = 60 };
 
 /* Behind the heap. Nodes lie at other addresses in each world: so places are kept. A node has the

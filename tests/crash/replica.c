@@ -4,11 +4,6 @@
  */
 #include "crash.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void no_cut(struct session *session)
 {
 	(void)session;

@@ -7,10 +7,6 @@
 
 #include "../../proto/image/crc32c.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { SUBSETS_MAX = 6 }; /* groups of up to so many writes are tried in every subset */
 
 /* An image of one's own, which can be set back. */

@@ -6,11 +6,7 @@
 
 #include "../../client/core/whole.h"
 
-#include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static void wrong(struct work *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -3,9 +3,6 @@
  */
 #include "crash.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static const uint32_t ids[] = { 0, 1, 2, 3 };
 
 static void begin_store(struct work *w, uint64_t first, uint64_t second)

@@ -19,9 +19,6 @@
 #include "schedule.h"
 #include "work.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { OPEN_TRIES = 6, FLUSH_TRIES = 8, USUAL_SIZE = 512 };
 
 /* --- what is shown --- */

@@ -12,9 +12,6 @@
 #include "oracle.h"
 #include "schedule.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #define ARRIVAL (5 * SIM_MS) /* longer than a message takes */
 
 struct sim_stage {

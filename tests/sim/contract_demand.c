@@ -10,8 +10,6 @@
 #include "env_sim.h"
 #include "schedule.h"
 
-#include <stdio.h>
-
 struct sim_stage {
 	struct demand_stage stage; /* first */
 	const struct demand_clause *clause;

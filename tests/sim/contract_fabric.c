@@ -14,10 +14,6 @@
 #include "rosters.h"
 #include "schedule.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define ARRIVAL (5 * SIM_MS) /* longer than a message takes */
 #define LOOKS (10 * SIM_US)
 

@@ -13,9 +13,6 @@
 #include "rosters.h"
 #include "schedule.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum {
 	ONE_OF = 4,       /* so many schedules has second creators */
 	TROUBLES_MAX = 4, /* things that go wrong while the store is made */

@@ -11,9 +11,6 @@
 #include "mistakes.h"
 #include "schedule.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static struct sim_owner *of(struct ps_env *env)
 {
 	return (struct sim_owner *)env;

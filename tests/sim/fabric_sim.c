@@ -10,9 +10,6 @@
 #include "oracle.h"
 #include "straight.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static struct ps_link *link_new(struct ps_env *env, const struct ps_address *address,
                                 uint64_t epoch)
 {

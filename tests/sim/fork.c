@@ -15,9 +15,6 @@
 #include "oracle.h"
 #include "schedule.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { EVERY = 32, OPENS = 8, TRIES = 3 };
 
 #define LOOKS SIM_MS

@@ -7,8 +7,6 @@
 #include "../../client/core/handle.h"
 #include "env_sim.h"
 
-#include <string.h>
-
 void sim_grown_find(struct sim_application *a, unsigned segment)
 {
 	uint8_t *at = a->mapped[segment].base + a->mapped[segment].size;

@@ -11,8 +11,6 @@
 #include "mixed.h"
 #include "schedule.h"
 
-#include <string.h>
-
 enum { EVERY = 32, ALL = 5, ACKS = 3 };
 
 /* From the start of the one that lost its memory on. It is tried again after 80 ms at most, and all

@@ -14,8 +14,6 @@
 #include "mixed.h"
 #include "schedule.h"
 
-#include <string.h>
-
 enum { OBJECTS_MAX = 48, TYPES = 2 };
 #define HEAP_SIZE ((uint64_t)(SIM_EXTENTS - 1) * PS_CHUNK)
 

@@ -12,8 +12,6 @@
 #include "mixed.h"
 #include "schedule.h"
 
-#include <string.h>
-
 enum { EVERY = 32 };
 
 /* From when the owner can know that the other one lost its memory: it is tried again after a second

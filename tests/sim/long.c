@@ -7,8 +7,6 @@
 #include "mirror.h"
 #include "schedule.h"
 
-#include <stdlib.h>
-
 enum { SIGNS_MAX = 12 };
 
 static bool takes_long(struct sim_world *w)

@@ -13,8 +13,6 @@
 #include "mixed.h"
 #include "schedule.h"
 
-#include <string.h>
-
 enum { EVERY = 32 };
 
 #define LOOKS (20 * SIM_MS)

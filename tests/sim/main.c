@@ -27,9 +27,6 @@
 #include "search.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #ifdef SIM_SANITIZED

@@ -15,10 +15,6 @@
 #include "rivals.h"
 #include "schedule.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static void drop_header(struct sim_mirror *m)
 {
 	if (m->header)

@@ -10,9 +10,6 @@
 #include "mirror.h"
 #include "rosters.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 const struct sim_mistake_about sim_mistakes[SIM_MISTAKES_END] = {
 #define ABOUT(name, word, seeds, noted, text) \
 	[SIM_MISTAKE_##name] = { #name, word, text, seeds, noted },

@@ -9,8 +9,6 @@
 #include "fabric_sim.h"
 #include "mirror.h"
 
-#include <string.h>
-
 static bool is(const struct sim_owner *o, enum sim_mistake mistake)
 {
 	return sim_mistake_is(o->world, mistake);

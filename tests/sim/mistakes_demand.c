@@ -10,8 +10,6 @@
 #include "pager_sim.h"
 #include "process.h"
 
-#include <string.h>
-
 bool sim_mistake_demands(const struct sim_world *w)
 {
 	return w->mistake > SIM_MISTAKE_DEMANDS && w->mistake < SIM_MISTAKES_END;

@@ -9,8 +9,6 @@
 #include "../../server/store/store_private.h"
 #include "mirror.h"
 
-#include <string.h>
-
 bool sim_mistake_grows(const struct sim_world *w)
 {
 	return w->mistake == SIM_MISTAKE_GROWN_EARLY || w->mistake == SIM_MISTAKE_NOT_ZEROS;

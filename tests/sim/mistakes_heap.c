@@ -9,8 +9,6 @@
 #include "../../client/open/map.h"
 #include "process.h"
 
-#include <string.h>
-
 bool sim_mistake_heaps(const struct sim_world *w)
 {
 	return w->mistake >= SIM_MISTAKE_LEAKS && w->mistake <= SIM_MISTAKE_HALVES;

@@ -9,9 +9,6 @@
 #include "../../client/core/quorum.h"
 #include "mirror.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* --- what it decides, it decides while time passes --- */
 
 /* As if the transaction that is in doubt had not been sent: the next one gets its seq. */

@@ -7,8 +7,6 @@
 #include "mirror.h"
 #include "oracle.h"
 
-#include <string.h>
-
 #define LATER (5 * SIM_MS)
 
 static bool keeps(const struct sim_world *w)

@@ -9,8 +9,6 @@
 #include "../../client/core/tx.h"
 #include "process.h"
 
-#include <string.h>
-
 bool sim_mistake_tracks(const struct sim_world *w)
 {
 	return (w->mistake >= SIM_MISTAKE_FORGOTTEN && w->mistake <= SIM_MISTAKE_UNDECLARED) ||

@@ -16,9 +16,6 @@
 #include "../../client/open/step.h"
 #include "process.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Declares the function that stands in front, and the one behind it. */
 #define WRAPPED(type, name, ...)         \
 	type __real_##name(__VA_ARGS__); \

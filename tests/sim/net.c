@@ -4,8 +4,6 @@
  */
 #include "net.h"
 
-#include <string.h>
-
 void sim_pipe_init(struct sim_world *w, struct sim_pipe *pipe, struct sim_path *path,
                    enum sim_direction direction,
                    void (*deliver)(void *arg, struct sim_message *message), void *arg)

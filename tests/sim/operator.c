@@ -11,9 +11,6 @@
 #include "rosters.h"
 #include "schedule.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* --- which mirrors are given --- */
 
 static bool is_listed(const struct sim_rosters *rosters, const struct sim_mirror *m)

@@ -10,9 +10,6 @@
 #include "mirror.h"
 #include "rosters.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { NAMES = 4096, LOSSES_MAX = 64 };
 
 /* What (epoch, seq) stands for. */

@@ -12,8 +12,6 @@
 #include "straight.h"
 #include "written_sim.h"
 
-#include <string.h>
-
 enum { NOBODYS = 0xee };
 
 /* Memory that is covered, and which of its pages have come. */

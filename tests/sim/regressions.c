@@ -7,8 +7,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { FILE_MAX_BYTES = 1 << 18, WORD_MAX_BYTES = 32 };
 

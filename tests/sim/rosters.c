@@ -8,8 +8,6 @@
 #include "../../server/store/store_private.h"
 #include "oracle.h"
 
-#include <string.h>
-
 const Perseas__Header *sim_rosters_header(const struct sim_mirror *m)
 {
 	const struct store *store = m->stores ? store_find(m->stores, SIM_STORE) : NULL;

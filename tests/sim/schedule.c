@@ -16,8 +16,6 @@
 #include "rosters.h"
 #include "stranger.h"
 
-#include <string.h>
-
 /* After this much simulated time a schedule ends, whatever is left to do. */
 #define TIME_MAX (120000 * SIM_MS)
 /* So long after the network has healed, everybody has learned of what broke. */

@@ -8,8 +8,6 @@
 #include "runs.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 
 /* The search notes the cheapest of the first CANDIDATES schedules that find a mistake. After the

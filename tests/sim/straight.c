@@ -11,8 +11,6 @@
 #include "mistakes.h"
 #include "schedule.h"
 
-#include <string.h>
-
 enum { HANGS = 15 }; /* percent of runs */
 
 /* --- the fabrics --- */

@@ -9,8 +9,6 @@
 #include "mistakes.h"
 #include "oracle.h"
 
-#include <string.h>
-
 static void cut_nothing(struct session *session)
 {
 	(void)session;

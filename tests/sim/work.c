@@ -14,8 +14,6 @@
 #include "pager_sim.h"
 #include "schedule.h"
 
-#include <string.h>
-
 enum {
 	RANGES_MAX = 8,
 	UNIFORM = 80, /* bytes of a transaction where all are alike */

@@ -8,9 +8,6 @@
 #include "mistakes.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* A schedule that takes more events than this does not come to an end. */

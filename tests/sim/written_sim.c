@@ -7,8 +7,6 @@
 
 #include "oracle.h"
 
-#include <string.h>
-
 enum { WATCHED = (1 + SIM_PARTS) * SIM_SEGMENTS + 1 };
 
 struct ps_written {

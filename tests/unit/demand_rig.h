@@ -12,7 +12,6 @@
 #include "../../server/loop/daemon.h"
 #include "../support/memory_folder.h"
 #include "apart.h"
-#include "../support/unit.h"
 
 #define STORE "bank"
 

@@ -3,7 +3,6 @@
  * daemon's loop in the test's.
  */
 #include "data_rig.h"
-#include "../support/unit.h"
 
 #include <event2/event.h>
 

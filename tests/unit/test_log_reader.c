@@ -3,7 +3,6 @@
  * reader that was overtaken knows it, and nothing that a log says leads it astray.
  */
 #include "log_reader_rig.h"
-#include "../support/unit.h"
 
 /* --- forward --- */
 

@@ -2,7 +2,6 @@
  * test_stream_tls.c - streams inside TLS, both ends in this thread, over a pair of sockets.
  */
 #include "stream_tls_rig.h"
-#include "../support/unit.h"
 
 struct unit_fixture unit_group = { make_certificates, remove_certificates };
 

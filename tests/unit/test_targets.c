@@ -4,7 +4,6 @@
 #include "data_rig.h"
 
 #include "../../proto/image/guard.h"
-#include "../support/unit.h"
 
 #include <event2/event.h>
 
