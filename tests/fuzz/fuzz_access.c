@@ -3,17 +3,7 @@
  * takes nothing back: no right, and no limit that was set.
  */
 #include "../../server/store/access.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-	if (!holds)
-		abort();
-}
+#include "target.h"
 
 static bool find(const char *name, uint32_t *number)
 {

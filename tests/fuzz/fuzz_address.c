@@ -3,17 +3,7 @@
  * entries means the same when it is parsed again.
  */
 #include "../../client/core/address.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int holds)
-{
-	if (!holds)
-		abort();
-}
+#include "target.h"
 
 static void require_same(const struct ps_address *address)
 {

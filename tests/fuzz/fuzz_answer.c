@@ -6,19 +6,9 @@
  */
 #include "../../client/fabric/answers.h"
 #include "../../client/core/fabric.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 enum { HEAD = 4 };
-
-static void require(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 /* Feeds the stream in cuts; the memory for reads is exactly as long as was asked for. */
 static int feed(struct ps_answers *answers, const uint8_t *head, const uint8_t *stream, size_t size,

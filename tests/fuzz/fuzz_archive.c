@@ -7,11 +7,7 @@
 #include "../../proto/control/archive.h"
 #include "../../proto/image/crc32c.h"
 #include "../../proto/control/envelope.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 struct bytes {
 	struct ps_archive_source source;

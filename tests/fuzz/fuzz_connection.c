@@ -3,8 +3,7 @@
  * and data: ../support/daemon_peers.h says how they are written down.
  */
 #include "../support/daemon_peers.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

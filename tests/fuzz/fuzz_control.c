@@ -10,12 +10,7 @@
 #include "../../server/store/control.h"
 #include "../support/mirror.h"
 #include "../support/spill_heap.h"
-
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 enum { PEERS = 3, EVENTS_MAX = 64, LIMIT = 1 << 20 };
 

@@ -6,9 +6,7 @@
  */
 #include "../../proto/image/crc32c.h"
 #include "../../proto/data/frame.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "target.h"
 
 enum { MEMORY = 8192 }; /* of the smallest log: what an owner writes lies inside */
 
@@ -19,8 +17,6 @@ struct mirror {
 	uint32_t answers; /* checksum of all */
 	struct ps_decoder decoder;
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t *where(void *ctx, const struct ps_extent *extent, bool write)
 {

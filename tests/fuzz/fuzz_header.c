@@ -6,11 +6,7 @@
  */
 #include "../../proto/image/crc32c.h"
 #include "../../proto/control/envelope.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 static void use(const Perseas__Header *header)
 {

@@ -12,14 +12,10 @@
 #include "../../client/heap/use.h"
 #include "../../client/perseas_heap.h"
 #include "../support/env_direct.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "target.h"
 
 enum { CHUNKS = 6, ROOTS_GIVEN = 3, LIVE_MAX = 64 };
 #define DATA_SIZE ((uint64_t)CHUNKS * PS_CHUNK)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct {
 	perseas_t *p;

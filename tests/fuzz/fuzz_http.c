@@ -8,15 +8,11 @@
 
 #include "../../server/loop/daemon.h"
 #include "../../server/watch/watch.h"
+#include "target.h"
 
 #include <arpa/inet.h>
 #include <event2/event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ANSWER_MAX = 1 << 20, IDLE = 8, TURNS_MAX = 10000 };
 
@@ -24,12 +20,6 @@ static struct daemon *node;
 static struct sockaddr_in at;
 static char answer[ANSWER_MAX + 1];
 static size_t answered;
-
-static void require(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static void begin(void)
 {

@@ -8,9 +8,7 @@
  */
 #include "../../proto/image/crc32c.h"
 #include "../../proto/image/image.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "target.h"
 
 enum { RING = 4096, SEGMENT = 256 };
 
@@ -18,8 +16,6 @@ struct memory {
 	_Alignas(64) uint8_t log[PS_RING_OFFSET + RING];
 	uint8_t segments[2][SEGMENT];
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void put_slots(struct memory *memory, const uint8_t *data, bool mend)
 {

@@ -10,9 +10,7 @@
 #include "../../proto/image/crc32c.h"
 #include "../../proto/image/log_reader.h"
 #include "../../proto/image/undo.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "target.h"
 
 enum { RING = 3 * 4096, SEGMENT = 256 };
 
@@ -22,8 +20,6 @@ struct owner {
 	size_t size;
 	uint8_t flags;
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void put_slots(struct owner *owner)
 {

@@ -14,20 +14,11 @@
 #include "../../client/rds/load_map.h"
 #include "../../client/rvm/state.h"
 #include "../support/env_direct.h"
+#include "target.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096, SIZE = 4 * PAGE, CHUNK = 32, LISTS = 5, LIVE_MAX = 64 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 /* --- load maps --- */
 

@@ -7,11 +7,7 @@
  */
 #include "../../proto/image/crc32c.h"
 #include "../../proto/image/image.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "target.h"
 
 static void walk(const struct ps_record *record, size_t size)
 {

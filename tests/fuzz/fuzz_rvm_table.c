@@ -7,17 +7,7 @@
 #include "rvm_run.h"
 
 #include "../../client/rvm/table.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-	if (!holds)
-		abort();
-}
+#include "target.h"
 
 static bool apart(const struct ps_rvm_piece_row *a, const struct ps_rvm_piece_row *b)
 {

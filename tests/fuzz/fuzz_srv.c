@@ -3,17 +3,7 @@
  * refused with a sentence that no terminal obeys, or gives a list that is taken as one.
  */
 #include "../../client/host/srv.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int holds)
-{
-	if (!holds)
-		abort();
-}
+#include "target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

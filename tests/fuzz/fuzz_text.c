@@ -5,18 +5,7 @@
 #include "../../proto/base/json.h"
 #include "../../proto/base/text.h"
 #include "../../server/watch/metrics.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int holds)
-{
-	if (!holds)
-		abort();
-}
+#include "target.h"
 
 static void require_quoted(const char *text, size_t len, const char *escapes)
 {

@@ -4,12 +4,9 @@
  */
 #include "../support/authority_tls.h"
 #include "../support/daemon_peers.h"
+#include "target.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Leaves no file behind. */
 static void make_certificates(struct daemon_peers_tls *tls)

@@ -5,13 +5,9 @@
 #include "../../client/command/top/fleet_top.h"
 #include "../../client/command/top/top.h"
 #include "../../proto/control/envelope.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "target.h"
 
 enum { MIRRORS = 3 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const uint8_t *at, *end;
 

@@ -11,15 +11,11 @@
 #include "../../proto/control/envelope.h"
 #include "../../proto/data/frame.h"
 #include "../../server/loop/daemon.h"
+#include "target.h"
 
 #include <arpa/inet.h>
 #include <event2/event.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { EXACT = 1, MOST = 56 };
 
@@ -30,12 +26,6 @@ static int control = -1;
 static uint64_t epoch = 1;
 static struct ps_hello hello;
 static unsigned port;
-
-static void require(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static void turn(void)
 {

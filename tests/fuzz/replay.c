@@ -13,13 +13,11 @@
  * end or writes to its input crashes even without a sanitizer.
  */
 #include "derive.h"
+#include "target.h"
 
 #include <dirent.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -27,7 +25,6 @@
 
 enum { LIMIT_S = 60, PATH_SIZE = 4096 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak));
 
 /* The two lines to print if the input that runs ends the process; empty between inputs. */
