@@ -180,7 +180,7 @@ void direct_break(struct ps_control *control)
 			link->dead = PS_LINK_BROKEN;
 	if (d->mirrors[control->mirror].stores)
 		store_session_ended(&control->session);
-	if (d->tap)
+	if (d->tap && d->tap->ended)
 		d->tap->ended(d->tap->arg, control->mirror, control->id);
 }
 
@@ -283,7 +283,7 @@ static Perseas__Reply *handle(struct ps_control *control, const uint8_t *bytes, 
 	Perseas__Reply *reply;
 	const char *why;
 
-	if (d->tap)
+	if (d->tap && d->tap->request)
 		d->tap->request(d->tap->arg, control->mirror, control->id, bytes, len);
 	if (control_handle(stores, &control->session, "test", bytes, len, &packed))
 		return NULL;

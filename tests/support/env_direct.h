@@ -35,7 +35,7 @@ struct direct_write {
 	const uint8_t *bytes;
 };
 
-/* What a watcher is told, in the order in which it happens. */
+/* What a watcher is told, in the order in which it happens. NULL: it is not told of that. */
 struct direct_tap {
 	void *arg;
 	void (*request)(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,

@@ -70,7 +70,7 @@ static void store_bytes(struct ps_link *link, enum direct_part part, const struc
 	/* The library writes only to what it was granted. */
 	assert(to);
 	memcpy(to, write->src, length);
-	if (d->tap && length)
+	if (d->tap && d->tap->write && length)
 		d->tap->write(d->tap->arg, &told);
 }
 

@@ -58,3 +58,11 @@ int unit_run(const char *name)
 	assert_true(count > 0);
 	return cmocka_run_group_tests_name(name, tests, unit_group.setup, unit_group.teardown);
 }
+
+uint64_t unit_draw(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}

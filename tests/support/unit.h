@@ -81,6 +81,9 @@ void *unit_begin_again(void);
 /* Adds a test, which begins in a line of the program's file, to those of the program. */
 void unit_add(struct CMUnitTest test, int line);
 
+/* Returns the number that follows *state, which is not 0: the same numbers in every run. */
+uint64_t unit_draw(uint64_t *state);
+
 /* Runs all tests, as a group of that name. Returns how many failed. */
 int unit_run(const char *name);
 

@@ -68,10 +68,7 @@ struct oracle {
 
 static inline uint64_t draw(struct oracle *oracle, uint64_t below)
 {
-	oracle->random ^= oracle->random << 13;
-	oracle->random ^= oracle->random >> 7;
-	oracle->random ^= oracle->random << 17;
-	return oracle->random % below;
+	return unit_draw(&oracle->random) % below;
 }
 
 /* The key of a number: from none to many bytes, some of them 0, and one the beginning of others. */

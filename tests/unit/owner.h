@@ -206,14 +206,6 @@ static inline void owner_hold(struct owner *o, enum direct_hold what)
 	}
 }
 
-/* Ignores the end of a session: for a direct_tap that looks at other things. */
-static inline void owner_ignore_end(void *arg, unsigned mirror, unsigned session)
-{
-	(void)arg;
-	(void)mirror;
-	(void)session;
-}
-
 /* Breaks the first mirror's session when it is asked to confirm, and lets much time pass. */
 static inline void owner_die_at_the_question(void *arg)
 {

@@ -138,20 +138,12 @@ static inline void teller_free(struct teller *teller)
 	free(teller->wanted);
 }
 
-static inline uint64_t teller_random(struct teller *teller)
-{
-	teller->random ^= teller->random << 13;
-	teller->random ^= teller->random >> 7;
-	teller->random ^= teller->random << 17;
-	return teller->random;
-}
-
 /* A range anywhere in its part. */
 static inline int teller_change(struct teller *teller, perseas_tx_t *tx)
 {
-	size_t length = 1 + teller_random(teller) % LONGEST;
-	size_t at = teller_random(teller) % (teller->size - length);
-	uint8_t value = (uint8_t)teller_random(teller);
+	size_t length = 1 + unit_draw(&teller->random) % LONGEST;
+	size_t at = unit_draw(&teller->random) % (teller->size - length);
+	uint8_t value = (uint8_t)unit_draw(&teller->random);
 	int rc = perseas_set_range(tx, teller->area + at, length);
 
 	if (rc)
@@ -172,7 +164,7 @@ static inline int teller_transact(struct teller *teller)
 		rc = teller_change(teller, tx);
 	if (rc)
 		return rc;
-	if (teller_random(teller) % 4 == 0)
+	if (unit_draw(&teller->random) % 4 == 0)
 		return perseas_abort(tx);
 	rc = perseas_commit(tx, 0);
 	if (!rc)

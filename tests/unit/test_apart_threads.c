@@ -40,10 +40,7 @@ struct worker {
 
 static unsigned draw(struct worker *w, unsigned below)
 {
-	w->random ^= w->random << 13;
-	w->random ^= w->random >> 7;
-	w->random ^= w->random << 17;
-	return (unsigned)(w->random % below);
+	return (unsigned)(unit_draw(&w->random) % below);
 }
 
 static int add(perseas_tx_t *tx, int64_t *number, int64_t by)

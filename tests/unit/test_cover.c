@@ -11,10 +11,7 @@ static uint64_t random_state;
 
 static uint64_t draw(uint64_t below)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % below;
+	return unit_draw(&random_state) % below;
 }
 
 static uint64_t base_of(unsigned i)

@@ -47,12 +47,6 @@ static int kind_of(const uint8_t *bytes, size_t len)
 	return kind;
 }
 
-static void nothing_written(void *arg, const struct direct_write *write)
-{
-	(void)arg;
-	(void)write;
-}
-
 static int create(struct owner *o)
 {
 	return direct_create(o->d, STORE, &o->options, &o->error);
@@ -94,10 +88,7 @@ static bool meet_at(unsigned mirrors, unsigned at, bool opens)
 {
 	struct owner *o = owner_new(mirrors);
 	struct meeting meeting = { .o = o, .left = at, .opens = opens };
-	const struct direct_tap tap = { .arg = &meeting,
-		                        .request = meet,
-		                        .write = nothing_written,
-		                        .ended = owner_ignore_end };
+	const struct direct_tap tap = { .arg = &meeting, .request = meet };
 	int rc;
 
 	o->d->tap = &tap;
@@ -311,10 +302,7 @@ static void fall_silent(void *arg, unsigned mirror, unsigned session, const uint
 static void create_in_silence(struct owner *o, bool settled)
 {
 	struct silence silence = { o, settled };
-	const struct direct_tap tap = { .arg = &silence,
-		                        .request = fall_silent,
-		                        .write = nothing_written,
-		                        .ended = owner_ignore_end };
+	const struct direct_tap tap = { .arg = &silence, .request = fall_silent };
 
 	o->d->tap = &tap;
 	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);
@@ -367,10 +355,7 @@ static void end_some(void *arg, unsigned mirror, unsigned session, const uint8_t
 static void create_while_ending(struct owner *o, unsigned first, unsigned last)
 {
 	struct ending ending = { o, first, last };
-	const struct direct_tap tap = { .arg = &ending,
-		                        .request = end_some,
-		                        .write = nothing_written,
-		                        .ended = owner_ignore_end };
+	const struct direct_tap tap = { .arg = &ending, .request = end_some };
 
 	o->d->tap = &tap;
 	assert_int_equal(create(o), PERSEAS_EUNREACHABLE);

@@ -60,10 +60,7 @@ static const char *const root_names[ROOTS] = { "a", "b", "c", "d" };
 
 static unsigned draw(struct model *m, unsigned bound)
 {
-	m->chance ^= m->chance << 13;
-	m->chance ^= m->chance >> 7;
-	m->chance ^= m->chance << 17;
-	return (unsigned)(m->chance % bound);
+	return (unsigned)(unit_draw(&m->chance) % bound);
 }
 
 static size_t draw_size(struct model *m)

@@ -23,12 +23,7 @@ struct unit_fixture unit_fixture = { place_setup, place_teardown };
 
 static unsigned draw(struct user *user, unsigned below)
 {
-	uint64_t *random = &user->teller.random;
-
-	*random ^= *random << 13;
-	*random ^= *random >> 7;
-	*random ^= *random << 17;
-	return (unsigned)(*random % below);
+	return (unsigned)(unit_draw(&user->teller.random) % below);
 }
 
 static bool whole(const struct user *user, unsigned which)

@@ -315,7 +315,7 @@ static void note_write(void *arg, const struct direct_write *write)
 TEST(test_all_confirm_before_the_first_adoption, struct fixture *f)
 {
 	struct order order = { 0 };
-	const struct direct_tap tap = { &order, note_request, note_write, owner_ignore_end };
+	const struct direct_tap tap = { &order, note_request, note_write, NULL };
 
 	claim_one_and_die(f, 1);
 	assert_int_equal(put_big(f, 10, 500, 1), 0);
@@ -331,7 +331,7 @@ TEST(test_all_confirm_before_the_first_adoption, struct fixture *f)
 TEST(test_all_are_claimed_again, struct fixture *f)
 {
 	struct order order = { .above = owner_stat(f->o).epoch };
-	const struct direct_tap tap = { &order, note_request, note_write, owner_ignore_end };
+	const struct direct_tap tap = { &order, note_request, note_write, NULL };
 
 	claim_one_and_die(f, 1);
 	assert_int_equal(put_big(f, 10, 500, 1), 0);
@@ -482,12 +482,6 @@ static void lapse(void *arg, unsigned mirror, unsigned session, const uint8_t *b
 	d->now += 1000000;
 }
 
-static void overlook(void *arg, const struct direct_write *write)
-{
-	(void)arg;
-	(void)write;
-}
-
 /* A claimer dies at each of its requests, answered or not: the owner goes on with everything, or
  * the next one finds everything that was acknowledged. */
 TEST(test_claimers_that_die_anywhere, struct fixture *f)
@@ -498,7 +492,7 @@ TEST(test_claimers_that_die_anywhere, struct fixture *f)
 		PERSEAS__REQUEST__BODY_CONFIRM,
 	};
 	struct perseas_options options = f->o->options;
-	const struct direct_tap tap = { f->o->d, lapse, overlook, owner_ignore_end };
+	const struct direct_tap tap = { .arg = f->o->d, .request = lapse };
 	unsigned renewed = 0, fenced = 0;
 	perseas_t *second;
 

@@ -87,7 +87,7 @@ static void on_write(void *arg, const struct direct_write *write)
 	go_beside();
 }
 
-static const struct direct_tap tap = { NULL, on_request, on_write, owner_ignore_end };
+static const struct direct_tap tap = { .request = on_request, .write = on_write };
 
 /* The keeper's rounds until the claims are renewed. `fetches`: so does the thread for that, all the
  * while. */

@@ -13,10 +13,7 @@ static uint64_t random_state;
 
 static unsigned draw(unsigned below)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (unsigned)(random_state % below);
+	return (unsigned)(unit_draw(&random_state) % below);
 }
 
 static perseas_tx_t *begin(struct owner *o)

@@ -43,20 +43,12 @@ static int teardown_warm(void **state)
 
 /* --- owners --- */
 
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 static int put_anywhere(struct rig *rig, uint64_t *state)
 {
-	const uint64_t at = next_random(state) % SIZE;
+	const uint64_t at = unit_draw(state) % SIZE;
 	const uint64_t most = SIZE - at < 6000 ? SIZE - at : 6000;
 
-	return rig_put(rig, at, 1 + next_random(state) % most, (uint8_t)next_random(state));
+	return rig_put(rig, at, 1 + unit_draw(state) % most, (uint8_t)unit_draw(state));
 }
 
 /* Changes what it likes until it is killed. */
