@@ -5,6 +5,8 @@
  */
 #include "mirror.h"
 
+#include "messages.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,34 +120,30 @@ void peer_init(struct peer *peer)
 int mirror_create(struct mirror *mirror, const char *store, uint8_t id)
 {
 	uint8_t image[PS_ID_SIZE] = { 9, id };
-	Perseas__CreateRequest request = PERSEAS__CREATE_REQUEST__INIT;
-	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
-	Perseas__Member member = PERSEAS__MEMBER__INIT, *members[] = { &member };
+	const ProtobufCBinaryData image_id = { PS_ID_SIZE, image };
+	Perseas__Member member = MESSAGE_OF(Member, member, .address = (char *)"127.0.0.1:7170",
+	                                    .image_id = image_id);
+	Perseas__Member *members[] = { &member };
+	Perseas__Roster roster = MESSAGE_OF(Roster, roster, .version = 1, .acks = 1, .n_members = 1,
+	                                    .members = members);
+	Perseas__CreateRequest request = MESSAGE_OF(CreateRequest, create_request,
+	                                            .store = (char *)store, .store_id = OWNER(id),
+	                                            .image_id = image_id, .log_size = PS_LOG_MIN,
+	                                            .roster = &roster);
 
-	member.address = (char *)"127.0.0.1:7170";
-	member.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
-	roster.version = 1;
-	roster.acks = 1;
-	roster.n_members = 1;
-	roster.members = members;
-	request.store = (char *)store;
-	request.store_id = OWNER(id);
-	request.image_id = member.image_id;
-	request.log_size = PS_LOG_MIN;
-	request.roster = &roster;
 	return store_create(mirror->stores, NULL, &request, &mirror->why);
 }
 
 int mirror_settle(struct mirror *mirror, const char *store, uint8_t id)
 {
-	Perseas__SettleRequest request = PERSEAS__SETTLE_REQUEST__INIT;
+	const Perseas__SettleRequest request = MESSAGE_OF(SettleRequest, settle_request,
+	                                                  .store = (char *)store,
+	                                                  .store_id = OWNER(id));
 
-	request.store = (char *)store;
-	request.store_id = OWNER(id);
 	return store_settle(mirror->stores, &request, &mirror->why);
 }
 
-static int claim(struct mirror *mirror, struct peer *peer, Perseas__ClaimRequest *request,
+static int claim(struct mirror *mirror, struct peer *peer, const Perseas__ClaimRequest *request,
                  Perseas__ClaimReply *reply)
 {
 	Perseas__ClaimReply unused;
@@ -157,84 +155,65 @@ static int claim(struct mirror *mirror, struct peer *peer, Perseas__ClaimRequest
 	return store_claim(mirror->stores, &peer->session, request, reply, &mirror->why);
 }
 
+#define CLAIM(...)                                                                       \
+	&MESSAGE_OF(ClaimRequest, claim_request, .store = (char *)store, .epoch = epoch, \
+	            .owner = OWNER(owner), ##__VA_ARGS__)
+
 int mirror_claim(struct mirror *mirror, struct peer *peer, const char *store, uint64_t epoch,
                  uint8_t owner, Perseas__ClaimReply *reply)
 {
-	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
-
-	request.store = (char *)store;
-	request.epoch = epoch;
-	request.owner = OWNER(owner);
-	return claim(mirror, peer, &request, reply);
+	return claim(mirror, peer, CLAIM(), reply);
 }
 
 int mirror_takeover(struct mirror *mirror, struct peer *peer, const char *store, uint64_t epoch,
                     uint8_t owner, Perseas__ClaimReply *reply)
 {
-	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
-
-	request.store = (char *)store;
-	request.epoch = epoch;
-	request.owner = OWNER(owner);
-	request.takeover = true;
-	return claim(mirror, peer, &request, reply);
+	return claim(mirror, peer, CLAIM(.takeover = true), reply);
 }
 
 int mirror_share(struct mirror *mirror, struct peer *peer, const char *store, uint64_t epoch,
                  uint8_t owner, Perseas__ClaimReply *reply)
 {
-	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
-
-	request.store = (char *)store;
-	request.epoch = epoch;
-	request.owner = OWNER(owner);
-	request.takeover = true;
-	request.shared = true;
-	return claim(mirror, peer, &request, reply);
+	return claim(mirror, peer, CLAIM(.takeover = true, .shared = true), reply);
 }
 
 int peer_add(struct peer *peer, struct why *why, uint32_t id, const char *name, uint64_t size)
 {
-	Perseas__AddSegmentsRequest request = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+	Perseas__Segment segment = MESSAGE_OF(Segment, segment, .id = id, .name = (char *)name,
+	                                      .size = size, .address = ((uint64_t)id + 1) << 40);
+	Perseas__Segment *segments[] = { &segment };
+	const Perseas__AddSegmentsRequest request = MESSAGE_OF(AddSegmentsRequest,
+	                                                       add_segments_request,
+	                                                       .n_segments = 1,
+	                                                       .segments = segments);
 	Perseas__AddSegmentsReply reply = PERSEAS__ADD_SEGMENTS_REPLY__INIT;
-	Perseas__Segment segment = PERSEAS__SEGMENT__INIT, *segments[] = { &segment };
 
-	segment.id = id;
-	segment.name = (char *)name;
-	segment.size = size;
-	segment.address = ((uint64_t)id + 1) << 40;
-	request.n_segments = 1;
-	request.segments = segments;
 	return store_add_segments(&peer->session, &request, &reply, why);
 }
 
 int peer_publish(struct peer *peer, struct why *why, uint32_t id, uint64_t seq)
 {
-	Perseas__PublishRequest request = PERSEAS__PUBLISH_REQUEST__INIT;
+	const Perseas__PublishRequest request = MESSAGE_OF(PublishRequest, publish_request,
+	                                                   .n_ids = 1, .ids = &id, .seq = seq);
 
-	request.n_ids = 1;
-	request.ids = &id;
-	request.seq = seq;
 	return store_publish(&peer->session, &request, why);
 }
 
 int peer_destroy(struct peer *peer, struct why *why, uint32_t id, uint64_t seq)
 {
-	Perseas__DestroyRequest request = PERSEAS__DESTROY_REQUEST__INIT;
+	const Perseas__DestroyRequest request = MESSAGE_OF(DestroyRequest, destroy_request,
+	                                                   .n_ids = 1, .ids = &id, .seq = seq);
 
-	request.n_ids = 1;
-	request.ids = &id;
-	request.seq = seq;
 	return store_destroy(&peer->session, &request, why);
 }
 
 int peer_drop_segment(struct peer *peer, struct why *why, uint32_t id)
 {
-	Perseas__DropSegmentsRequest request = PERSEAS__DROP_SEGMENTS_REQUEST__INIT;
+	const Perseas__DropSegmentsRequest request = MESSAGE_OF(DropSegmentsRequest,
+	                                                        drop_segments_request, .n_ids = 1,
+	                                                        .ids = &id);
 	Perseas__DropSegmentsReply reply = PERSEAS__DROP_SEGMENTS_REPLY__INIT;
 
-	request.n_ids = 1;
-	request.ids = &id;
 	return store_drop_segments(&peer->session, &request, &reply, why);
 }
 

@@ -33,6 +33,17 @@ static void make_image(struct fixture *f)
 	f->image.segments[7].size = SEGMENT;
 }
 
+static int setup(void **state)
+{
+	static struct fixture fixture;
+
+	make_image(&fixture);
+	*state = &fixture;
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { setup, NULL };
+
 static void write_slot(struct fixture *f, int index, uint64_t epoch, uint64_t seq, uint64_t next,
                        uint64_t last)
 {
@@ -133,12 +144,10 @@ TEST(a_slot_with_impossible_positions_is_refused)
 }
 
 /* Two valid slots: the epoch decides before the seq, wherever the slots lie. */
-TEST(the_highest_epoch_then_seq_counts)
+TEST(the_highest_epoch_then_seq_counts, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	make_image(f);
 	write_slot(f, 0, 3, 10, 128, 64);
 	write_slot(f, 1, 2, 99, 256, 64);
 	assert_int_equal(ps_slot_choose(f->log, &slot), 0);
@@ -150,31 +159,25 @@ TEST(the_highest_epoch_then_seq_counts)
 	assert_int_equal(ps_slot_choose(f->log, &slot), 0);
 	f->log[0] ^= 1;
 	assert_int_equal(ps_slot_choose(f->log, &slot), -1);
-	free(f);
 }
 
 /* An image that has just been made. */
-TEST(a_new_image_has_one_slot_at_the_first_position)
+TEST(a_new_image_has_one_slot_at_the_first_position, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	make_image(f);
 	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
 	assert_int_equal(slot.epoch, 0);
 	assert_int_equal(slot.seq, 0);
 	assert_int_equal(slot.next, PS_FIRST_POSITION);
 	assert_int_equal(slot.last, 0);
-	free(f);
 }
 
 /* Any bit of a valid record flips: head, ranges, before-images and padding. */
-TEST(a_record_with_any_bit_flipped_is_refused)
+TEST(a_record_with_any_bit_flipped_is_refused, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_record *record;
 
-	make_image(f);
 	record = make_record(f, ring_at(f, 64), 5, 78, 64);
 	assert_int_equal(ps_record_check(record, RING), PS_RECORD_OK);
 	for (size_t bit = 0, bits = 8 * (size_t)record->length; bit < bits; bit++) {
@@ -182,7 +185,6 @@ TEST(a_record_with_any_bit_flipped_is_refused)
 		assert_int_not_equal(ps_record_check(record, RING), PS_RECORD_OK);
 		((uint8_t *)record)[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
-	free(f);
 }
 
 static void reseal(struct ps_record *record)
@@ -192,9 +194,8 @@ static void reseal(struct ps_record *record)
 }
 
 /* Fields that are wrong under a right checksum; each is named. */
-TEST(impossible_fields_are_refused_by_name)
+TEST(impossible_fields_are_refused_by_name, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	const struct {
 		size_t offset;
 		uint8_t flip;
@@ -214,7 +215,6 @@ TEST(impossible_fields_are_refused_by_name)
 		{ sizeof(struct ps_record) + 16 + 13, 1, PS_RECORD_BAD_FIELD }, /* padding */
 	};
 
-	make_image(f);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct ps_record *record = make_record(f, ring_at(f, 128), 5, 78, 128);
 
@@ -223,17 +223,14 @@ TEST(impossible_fields_are_refused_by_name)
 		assert_int_equal(ps_record_check(record, RING), cases[i].fault);
 		assert_string_not_equal(ps_record_fault_text(cases[i].fault), "");
 	}
-	free(f);
 }
 
 /* A record of which fewer bytes may be read than it has; the length of one lies. */
-TEST(a_record_longer_than_what_may_be_read_is_refused)
+TEST(a_record_longer_than_what_may_be_read_is_refused, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_record *record, *exact;
 	uint32_t length;
 
-	make_image(f);
 	record = make_record(f, ring_at(f, 64), 5, 78, 64);
 	length = record->length;
 	for (uint32_t available = 0; available < length; available++) {
@@ -247,19 +244,16 @@ TEST(a_record_longer_than_what_may_be_read_is_refused)
 	assert_int_equal(ps_record_check(record, RING), PS_RECORD_BAD_LENGTH);
 	record->length = UINT32_MAX;
 	assert_int_equal(ps_record_check(record, RING), PS_RECORD_BAD_LENGTH);
-	free(f);
 }
 
 /* The entries of both kinds of record, in order. */
-TEST(a_walk_gives_every_entry_once)
+TEST(a_walk_gives_every_entry_once, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	const struct ps_range *range;
 	const void *image;
 	struct ps_cursor cursor;
 	struct ps_record *record;
 
-	make_image(f);
 	ps_record_walk(make_record(f, ring_at(f, 64), 5, 78, 64), &cursor);
 	assert_true(ps_record_next(&cursor, &range, &image));
 	assert_int_equal(range->length, 13);
@@ -281,7 +275,6 @@ TEST(a_walk_gives_every_entry_once)
 	assert_true(ps_record_next(&cursor, &range, &image));
 	assert_int_equal(range->segment, 91);
 	assert_false(ps_record_next(&cursor, &range, &image));
-	free(f);
 }
 
 /*
@@ -341,7 +334,7 @@ TEST(rolling_back_twice_changes_nothing)
 }
 
 /* A whole record lies at the slot's next position, but is not the slot's successor. */
-TEST(only_the_successor_of_the_slot_is_rolled_back)
+TEST(only_the_successor_of_the_slot_is_rolled_back, struct fixture *f)
 {
 	const struct {
 		uint64_t epoch, seq, position;
@@ -350,7 +343,6 @@ TEST(only_the_successor_of_the_slot_is_rolled_back)
 		{ 6, 78, 64 }, { 5, 77, 64 },        /* finished */
 		{ 5, 79, 64 }, { 5, 78, 64 + RING }, /* of another lap */
 	};
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
 	for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
@@ -362,17 +354,14 @@ TEST(only_the_successor_of_the_slot_is_rolled_back)
 		assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
 		assert_int_equal(f->first[500], 0xcc);
 	}
-	free(f);
 }
 
 /* The rest of the ring is too small, so the record lies at the next lap's start. */
-TEST(a_record_is_found_on_the_next_lap)
+TEST(a_record_is_found_on_the_next_lap, struct fixture *f)
 {
 	const uint64_t next = 10 * RING - 128, lap = 10 * (uint64_t)RING;
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	make_image(f);
 	write_slot(f, 1, 5, 77, next, 0);
 	make_record(f, ring_at(f, lap), 5, 78, lap);
 	change_data(f);
@@ -382,25 +371,21 @@ TEST(a_record_is_found_on_the_next_lap)
 	assert_null(ps_image_at(&f->image, lap + RING));
 	assert_null(ps_image_at(&f->image, 0));
 	assert_null(ps_image_at(&f->image, lap + 1));
-	free(f);
 }
 
 /* A record at the next lap's start that would have fitted before it was never placed there. */
-TEST(a_record_that_fits_is_not_looked_for_on_the_next_lap)
+TEST(a_record_that_fits_is_not_looked_for_on_the_next_lap, struct fixture *f)
 {
 	const uint64_t next = 10 * RING - 1024, lap = 10 * (uint64_t)RING;
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	make_image(f);
 	write_slot(f, 1, 5, 77, next, 0);
 	make_record(f, ring_at(f, lap), 5, 78, lap);
 	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
-	free(f);
 }
 
 /* A whole record names bytes outside the image, behind a range that is inside. */
-TEST(a_range_outside_changes_nothing)
+TEST(a_range_outside_changes_nothing, struct fixture *f)
 {
 	const struct {
 		uint32_t segment;
@@ -410,7 +395,6 @@ TEST(a_range_outside_changes_nothing)
 		{ 3, SEGMENT - 7, 8 }, { 3, UINT64_MAX, 8 },      { 3, UINT64_MAX - 7, 8 },
 		{ 4, 0, 8 },           { PS_SEGMENTS_MAX, 0, 8 }, { UINT32_MAX, 0, 8 },
 	};
-	struct fixture *f = calloc(1, sizeof *f);
 	const uint8_t image[8] = { 0 };
 	struct ps_slot slot;
 
@@ -427,16 +411,13 @@ TEST(a_range_outside_changes_nothing)
 		assert_int_equal(f->first[100], 100);
 		assert_false(ps_image_undo(&f->image, record));
 	}
-	free(f);
 }
 
 /* Ranges of one record that overlap, more of them than one step puts back. */
-TEST(before_images_go_back_last_first)
+TEST(before_images_go_back_last_first, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_record *record;
 
-	make_image(f);
 	record = begin_record(ring_at(f, 64), PS_RECORD_TRANSACTION);
 	for (uint8_t i = 0; i < 101; i++) {
 		const uint8_t image[3] = { i, i, i };
@@ -450,17 +431,14 @@ TEST(before_images_go_back_last_first)
 		assert_int_equal(f->second[5 + i], i < 2 ? 0 : i - 2);
 	assert_int_equal(f->second[5 + 102], 100);
 	assert_int_equal(f->second[4], 255 - 4);
-	free(f);
 }
 
 /* A publish that did not end: what it names need not even be there. */
-TEST(an_unfinished_publish_changes_nothing)
+TEST(an_unfinished_publish_changes_nothing, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_record *record;
 	struct ps_slot slot;
 
-	make_image(f);
 	write_slot(f, 1, 5, 77, 64, 0);
 	for (int kind = PS_RECORD_PUBLISH; kind <= PS_RECORD_DESTROY; kind++) {
 		record = begin_record(ring_at(f, 64), kind);
@@ -469,31 +447,24 @@ TEST(an_unfinished_publish_changes_nothing)
 		assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_UNDONE);
 		assert_int_equal(slot.seq, 77);
 	}
-	free(f);
 }
 
 /* Neither slot is valid. */
-TEST(an_image_without_a_slot_is_damaged)
+TEST(an_image_without_a_slot_is_damaged, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	make_image(f);
 	f->log[8] ^= 1;
 	assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_NO_SLOT);
-	free(f);
 }
 
 /* A hostile slot near the end of 64 bits: positions wrap around, memory is not left. */
-TEST(positions_that_wrap_are_harmless)
+TEST(positions_that_wrap_are_harmless, struct fixture *f)
 {
-	struct fixture *f = calloc(1, sizeof *f);
 	struct ps_slot slot;
 
-	make_image(f);
 	for (uint64_t back = 64; back <= 2 * RING; back += 64) {
 		write_slot(f, 1, UINT64_MAX, UINT64_MAX, -back, 0);
 		assert_int_equal(ps_image_recover(&f->image, &slot), PS_RECOVERY_CLEAN);
 	}
-	free(f);
 }

@@ -1,10 +1,8 @@
 /*
  * test_link_end.c - the one end of a link: what is left of it, and who is told.
  */
-#include "owner.h"
+#include "ends.h"
 #include "../../client/core/mirror.h"
-
-#include <sys/resource.h>
 
 struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
@@ -109,23 +107,13 @@ TEST(a_link_breaks_in_one_way, struct owner *o)
 	}
 }
 
+static void end_without_the_lock(struct owner *o)
+{
+	ps_link_end(o->p, &o->p->mirrors[2]);
+}
+
 /* Commits may be posting to it. */
 TEST(an_end_without_the_lock_is_a_mistake_of_ours, struct owner *o)
 {
-	pid_t child = fork();
-	int status;
-
-	assert_true(child >= 0);
-	if (!child) {
-		const struct rlimit none = { 0, 0 };
-
-		setrlimit(RLIMIT_CORE, &none);
-		signal(SIGABRT, SIG_DFL);
-		close(STDERR_FILENO);
-		ps_link_end(o->p, &o->p->mirrors[2]);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status));
-	assert_int_equal(WTERMSIG(status), SIGABRT);
+	assert_ends(o, end_without_the_lock);
 }
