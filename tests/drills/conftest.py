@@ -13,7 +13,7 @@ import zlib
 
 import pytest
 from authority import authority  # noqa: F401
-from drill import fabric, mirrors, owner, perseas  # noqa: F401
+from drill import bank, fabric, mirrors, owner, perseas  # noqa: F401
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -38,7 +38,8 @@ NIGHTS = {"test_abi": "tries check-abi", "test_ansible": "Ansible takes long",
           "test_fuzz": "tries the fuzzers' report", "test_mutants": "tries the runner of mutants",
           "test_netns": "tries the drills' network",
           "test_ordinary": "tries the copy of the tree", "test_page": "starts a browser",
-          "test_preflight": "tries preflight", "test_release": "tries make release",
+          "test_preflight": "tries preflight", "test_relay": "tries the relay",
+          "test_release": "tries make release",
           "test_runner": "tries the tests' runner", "test_sentinel": "tries the sentinel",
           "test_storm": "the same faults again and again",
           "test_torture": "everything at once, for ten seconds",

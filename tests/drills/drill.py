@@ -297,6 +297,17 @@ def fill(name, daemons, segments, **options):
 
 
 @pytest.fixture
+def bank(mirrors):
+    """bank(n, ...): fresh mirrors, as mirrors(n, ...) makes them, with a store "bank" that nobody
+    owns. Its segment "accounts" is a page of zeros."""
+    def make(*words, **options):
+        daemons = mirrors(*words, **options)
+        fill("bank", daemons, {"accounts": bytes(4096)})
+        return daemons
+    return make
+
+
+@pytest.fixture
 def perseas():
     """perseas(words..., mirrors=...): runs the command."""
     return run_command

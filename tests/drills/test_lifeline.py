@@ -2,7 +2,7 @@
 import pytest
 
 from binding import Standby
-from drill import SECONDS, fill, mirror_list, status_of, wait_for
+from drill import SECONDS, mirror_list, status_of, wait_for
 
 NEVER = ("--owner-timeout", "3600")   # s: silence tells nothing
 
@@ -18,19 +18,17 @@ def kill_with_child(daemons, owner, monkeypatch, lifelines):
 
 
 @pytest.mark.parametrize("fabric", ("tcp", "tls"))
-def test_mirrors_hear_of_an_end_whoever_has_the_connections(fabric, mirrors, owner, monkeypatch):
-    daemons = mirrors(3, fabric, NEVER)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+def test_mirrors_hear_of_an_end_whoever_has_the_connections(fabric, bank, owner, monkeypatch):
+    daemons = bank(3, fabric, NEVER)
     kill_with_child(daemons, owner, monkeypatch, "on")
     with Standby("bank", mirror_list(daemons)) as standby, standby.become_owner() as store:
         store.map("accounts")
         store.write("accounts", 0, b"here")
 
 
-def test_without_lifelines_they_do_not(mirrors, owner, monkeypatch):
+def test_without_lifelines_they_do_not(bank, owner, monkeypatch):
     """So that the test above shows what lifelines are for."""
-    daemons = mirrors(3, "tcp", NEVER)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3, "tcp", NEVER)
     first = kill_with_child(daemons, owner, monkeypatch, "off")
     assert status_of("bank", daemons)["live"]
     # The child ends, and now they do.

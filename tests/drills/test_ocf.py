@@ -12,7 +12,7 @@ import tempfile
 import pytest
 
 from binding import TAKEOVER, Store
-from drill import (BUILD, HERE, SCRIPTS, SECONDS, die_with_parent, fill, mirror_list, process_state,
+from drill import (BUILD, HERE, SCRIPTS, SECONDS, die_with_parent, mirror_list, process_state,
                    status_of, wait_for, wait_ownerless)
 
 SUCCESS, GENERIC, ARGS, UNIMPLEMENTED, PERM, INSTALLED, CONFIGURED = 0, 1, 2, 3, 4, 5, 6
@@ -118,10 +118,9 @@ def mirror(agent, memory, tmp_path):
 
 
 @pytest.fixture
-def owners(agent, mirrors, tmp_path):
+def owners(agent, bank, tmp_path):
     """owners(instance, *words, **parameters): agents of one store, on three mirrors."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     program = tmp_path / "application.py"
     program.write_text(APPLICATION)
 

@@ -114,11 +114,10 @@ LIVES, RUNS, OWNS = "standby: its owner lives", "COMMAND runs", "COMMAND runs, a
 # --- taking over ---
 
 @pytest.mark.parametrize("fabric", FABRICS)
-def test_a_standby_takes_over_at_once(fabric, mirrors, owner, run):
+def test_a_standby_takes_over_at_once(fabric, bank, owner, run):
     """The mirrors see the end of the owner's connections, and tell the standbys. They would call
     the owner dead for its silence after a day."""
-    daemons = mirrors(3, fabric, ("--owner-timeout", "86400"))
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3, fabric, ("--owner-timeout", "86400"))
     first = owner("bank", daemons)
     standby = run("bank", daemons)
     standby.wait_said(LIVES)
@@ -194,11 +193,10 @@ def test_command_inherits_a_copy_of_the_memory(fabric, recovery, mirrors, run):
         assert hashlib.sha256(store.read("accounts", 0, 8 << 20)).hexdigest() == digest
 
 
-def test_command_hears_of_mirrors_that_do_not_answer(mirrors, run):
+def test_command_hears_of_mirrors_that_do_not_answer(bank, run):
     """Its open would wait for them once more, with no owner meanwhile. Of those that answer it
     hears nothing, whatever was in the environment before."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     # Of several, one that is late on a busy machine is named with good reason.
     fill("alone", daemons[:1], {"accounts": bytes(4096)})
     tell = ("sh", "-c", 'echo "heard ${PERSEAS_SILENT-nothing}"; exec sleep 1000')
@@ -212,11 +210,10 @@ def test_command_hears_of_mirrors_that_do_not_answer(mirrors, run):
 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
-def test_of_two_standbys_one_wins_and_the_other_waits_on(fabric, mirrors, owner, run):
+def test_of_two_standbys_one_wins_and_the_other_waits_on(fabric, bank, owner, run):
     """Both may start COMMAND; the mirrors let one in. When its host is gone, the other one takes
     over."""
-    daemons = mirrors(3, fabric)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3, fabric)
     first = owner("bank", daemons)
     both = [run("bank", daemons), run("bank", daemons)]
     for each in both:
@@ -232,10 +229,9 @@ def test_of_two_standbys_one_wins_and_the_other_waits_on(fabric, mirrors, owner,
     other.wait_said(OWNS)
 
 
-def test_those_of_a_lower_order_come_first(mirrors, owner, run):
+def test_those_of_a_lower_order_come_first(bank, owner, run):
     """The second one would wait for 25 seconds, and finds an owner before."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     first = owner("bank", daemons)
     late = run("bank", daemons, options=("--order", "100"))
     soon = run("bank", daemons)
@@ -247,11 +243,10 @@ def test_those_of_a_lower_order_come_first(mirrors, owner, run):
     assert RUNS not in late.said()
 
 
-def test_an_owner_that_hangs_is_replaced(mirrors, owner, run):
+def test_an_owner_that_hangs_is_replaced(bank, owner, run):
     """Its connections stay, and nothing happens to them: the mirrors call it dead by themselves,
     and tell that, too."""
-    daemons = mirrors(3, options=("--owner-timeout", "1"))
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3, options=("--owner-timeout", "1"))
     first = owner("bank", daemons)
     standby = run("bank", daemons)
     standby.wait_said(LIVES)
@@ -260,10 +255,9 @@ def test_an_owner_that_hangs_is_replaced(mirrors, owner, run):
     standby.wait_said(OWNS)
 
 
-def test_it_waits_for_mirrors_that_an_open_needs(mirrors, owner, run):
+def test_it_waits_for_mirrors_that_an_open_needs(bank, owner, run):
     """With one of three mirrors nobody can open the store; the standby waits until two are back."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     first = owner("bank", daemons)
     standby = run("bank", daemons)
     standby.wait_said(LIVES)
@@ -276,10 +270,9 @@ def test_it_waits_for_mirrors_that_an_open_needs(mirrors, owner, run):
     standby.wait_printed("holding")
 
 
-def test_mirrors_that_were_restarted_tell_again(mirrors, owner, run):
+def test_mirrors_that_were_restarted_tell_again(bank, owner, run):
     """Each of them ends its connections once, while the owner goes on with the others."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     first = owner("bank", daemons)
     standby = run("bank", daemons)
     standby.wait_said(LIVES)
@@ -296,10 +289,9 @@ def test_mirrors_that_were_restarted_tell_again(mirrors, owner, run):
     standby.wait_printed("holding")
 
 
-def test_it_finds_mirrors_that_only_the_roster_names(mirrors, owner, run):
+def test_it_finds_mirrors_that_only_the_roster_names(bank, owner, run):
     """The list has one of three; that one does not suffice, and knows the others."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     first = owner("bank", daemons)
     standby = run("bank", daemons[:1])
     standby.wait_said(LIVES)
@@ -320,12 +312,11 @@ def end(daemons):
 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
-def test_an_owner_that_hangs_is_replaced_within_twice_the_timeout(fabric, mirrors, owner, run):
+def test_an_owner_that_hangs_is_replaced_within_twice_the_timeout(fabric, bank, owner, run):
     """Its connections stay, so that only its silence tells. The time is from SIGSTOP to the start
     of COMMAND."""
     def hangs(sentinel):
-        daemons = mirrors(3, fabric, ("--owner-timeout", str(BRIEF)))
-        fill("bank", daemons, {"accounts": bytes(4096)})
+        daemons = bank(3, fabric, ("--owner-timeout", str(BRIEF)))
         first = owner("bank", daemons)
         standby = run("bank", daemons)
         standby.wait_said(LIVES)
@@ -369,13 +360,12 @@ def test_an_owner_that_waits_or_works_is_not_silent(fabric, mirrors, run):
     attempt(SILENCE, lives)
 
 
-def test_an_owner_that_opens_slowly_is_not_silent(mirrors):
+def test_an_owner_that_opens_slowly_is_not_silent(bank):
     """One mirror's answers take 1.2 s. Those that have granted the claim before hear of the owner
     meanwhile, so that no other owner gets the store. Between its promise and the grant a mirror
     rolls its image back, and has no session to tell of."""
     def opens(sentinel):
-        daemons = mirrors(3, options=("--owner-timeout", "1"))
-        fill("bank", daemons, {"accounts": bytes(4096)})
+        daemons = bank(3, options=("--owner-timeout", "1"))
         with Relay(daemons[0]) as relay, concurrent.futures.ThreadPoolExecutor(1) as pool:
             relay.delay(600)
             addresses = ",".join([relay.address, *(each.address for each in daemons[1:])])
@@ -402,10 +392,9 @@ def test_an_owner_that_opens_slowly_is_not_silent(mirrors):
 
 # --- signals, statuses, notices ---
 
-def test_signals_are_passed_on(mirrors, run):
+def test_signals_are_passed_on(bank, run):
     """Of those that end run, COMMAND decides when and how."""
-    daemons = mirrors(1)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(1)
     runner = run("bank", daemons, LISTENER)
     runner.wait_printed("ready")
     for name in ("HUP", "USR1", "USR2", "INT", "QUIT"):
@@ -416,10 +405,9 @@ def test_signals_are_passed_on(mirrors, run):
     assert runner.ended() == 7
 
 
-def test_a_standby_ends_when_it_is_told_to(mirrors, run):
+def test_a_standby_ends_when_it_is_told_to(bank, run):
     """Other signals are for COMMAND, and there is none."""
-    daemons = mirrors(1)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(1)
     with Store("bank", mirror_list(daemons)):
         runner = run("bank", daemons)
         runner.wait_said(LIVES)
@@ -439,10 +427,9 @@ def test_a_standby_ends_when_it_is_told_to(mirrors, run):
     (("sh", "-c", 'test -z "$NOTIFY_SOCKET" && exit 8'), 8),
     (("sh", "-c", "exec printf '%s|\\n' \"$@\"", "sh", "--order", "x y", "--"), 0),
 ], ids=["done", "status", "signal", "not-found", "cannot", "without-notify", "words"])
-def test_its_status_is_that_of_command(command, status, mirrors, run, tmp_path):
+def test_its_status_is_that_of_command(command, status, bank, run, tmp_path):
     """A COMMAND that ends with 0 has done what it was to do."""
-    daemons = mirrors(1)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(1)
     runner = run("bank", daemons, command, ("--restarts", "0"),
                  NOTIFY_SOCKET=str(tmp_path / "nobody"))
     assert runner.ended() == status
@@ -474,10 +461,9 @@ def test_bad_input_has_statuses_of_its_own(mirrors, run, perseas):
         assert sentence in done.err
 
 
-def test_a_store_that_is_dropped_ends_the_standby(mirrors, run, perseas):
+def test_a_store_that_is_dropped_ends_the_standby(bank, run, perseas):
     """There is nothing left to wait for."""
-    daemons = mirrors(1)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(1)
     with Store("bank", mirror_list(daemons)):
         runner = run("bank", daemons, options=("--order", "100"))
         runner.wait_said(LIVES)
@@ -486,10 +472,9 @@ def test_a_store_that_is_dropped_ends_the_standby(mirrors, run, perseas):
     assert runner.ended() == NO_STORE
 
 
-def test_the_service_manager_is_told(mirrors, run, tmp_path):
+def test_the_service_manager_is_told(bank, run, tmp_path):
     """A standby is ready: what depends on the service is the store's, wherever it is owned."""
-    daemons = mirrors(1)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(1)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
         notices.bind(str(tmp_path / "notify"))
         notices.settimeout(SECONDS)
@@ -529,11 +514,10 @@ def test_who_has_a_copy_tells_how_much_it_has(mirrors, run, tmp_path):
             runner.ended()
 
 
-def test_the_unit_starts_what_its_file_names(mirrors):
+def test_the_unit_starts_what_its_file_names(bank):
     """ExecStart as systemd takes it apart: %i is the store, a variable alone is as many words as it
     has. The list of mirrors comes by the environment."""
-    daemons = mirrors(1)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(1)
     unit = (TOP / "deploy/perseas-owner@.service.in").read_text()
     line, = re.findall(r"^ExecStart=(.*)$", unit, re.M)
     named = {"$OPTIONS": ["--order", "0", "--restarts", "0"],

@@ -6,15 +6,14 @@ import signal
 import sys
 
 from binding import TAKEOVER, Store
-from drill import HERE, SECONDS, fill, mirror_list, status_of, wait_for
+from drill import HERE, SECONDS, mirror_list, status_of, wait_for
 from test_run import APPLICATION, LISTENER, LIVES, OWNS, run  # noqa: F401
 
 
-def test_a_command_that_was_fenced_is_ended(mirrors, run):
+def test_a_command_that_was_fenced_is_ended(bank, run):
     """It ignores SIGTERM, and is killed. That is no failure of its own: run waits on, and starts it
     again when the store is free."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     stubborn = ("sh", "-c", 'trap "" TERM; %s' % APPLICATION[2])
     runner = run("bank", daemons, stubborn, ("--stop-after", "0.3", "--restarts", "0"))
     runner.wait_printed("holding")
@@ -27,10 +26,9 @@ def test_a_command_that_was_fenced_is_ended(mirrors, run):
     runner.wait_printed("holding", 2)
 
 
-def test_a_fenced_command_that_ends_well_is_started_again(mirrors, run):
+def test_a_fenced_command_that_ends_well_is_started_again(bank, run):
     """It ends with 0 at SIGTERM, as most programs do that are told to end."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     polite = (sys.executable, "-uc", """
 import os, signal, sys
 sys.path.insert(0, %r)
@@ -50,10 +48,9 @@ with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]):
     runner.wait_printed("holding", 2)
 
 
-def test_a_command_that_lost_the_store_has_not_failed(mirrors, run):
+def test_a_command_that_lost_the_store_has_not_failed(bank, run):
     """It ends with an error: once while somebody else owns the store, once while nobody does."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     runner = run("bank", daemons, LISTENER, ("--restarts", "0"))
     runner.wait_printed("ready")
     with Store("bank", mirror_list(daemons)):
@@ -65,10 +62,9 @@ def test_a_command_that_lost_the_store_has_not_failed(mirrors, run):
     assert "COMMAND ended with status 7, and is not restarted" in runner.said()
 
 
-def test_a_command_that_fails_is_restarted_after_longer_and_longer(mirrors, run, tmp_path):
+def test_a_command_that_fails_is_restarted_after_longer_and_longer(bank, run, tmp_path):
     """The times are those at which it began, by a clock that only moves on."""
-    daemons = mirrors(1)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(1)
     begins = (sys.executable, "-c", "import sys, time; print(time.monotonic()); sys.exit(3)")
     runner = run("bank", daemons, begins, ("--restarts", "3"))
     assert runner.ended() == 3
@@ -96,10 +92,9 @@ os._exit(0)
 """ % str(HERE))
 
 
-def test_what_a_command_left_does_not_make_its_failures_good(mirrors, run):
+def test_what_a_command_left_does_not_make_its_failures_good(bank, run):
     """No other owner came."""
-    daemons = mirrors(1)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(1)
     runner = run("bank", daemons, LEAVING, ("--restarts", "2"))
     for times in (1, 2):
         runner.wait_printed("ends", times)
@@ -110,21 +105,19 @@ def test_what_a_command_left_does_not_make_its_failures_good(mirrors, run):
     assert runner.printed() == ["ends"] * 3
 
 
-def test_a_command_does_not_outlive_its_run(mirrors, run):
+def test_a_command_does_not_outlive_its_run(bank, run):
     """Whoever supervises run may kill it, and starts another: the store must be free then."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     runner = run("bank", daemons)
     runner.wait_said(OWNS)
     runner.process.kill()
     wait_for(lambda: not status_of("bank", daemons)["live"], SECONDS, "the end of COMMAND")
 
 
-def test_processes_that_others_left_are_no_command(mirrors, run):
+def test_processes_that_others_left_are_no_command(bank, run):
     """As the first process of a container, here as a subreaper: their end is taken, and is not that
     of COMMAND."""
-    daemons = mirrors(1)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(1)
     runner = run("bank", daemons, (
         "sh", "-c", "(sh -c 'echo $$; read line' <&0 &) ; exec \"$@\"", "sh", *LISTENER),
         subreaper=True)

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from drill import fill, wait_for
+from drill import wait_for
 from test_run import OWNS, RUNS, run  # noqa: F401
 
 # The others have ten times as long as those that answered took, which a busy machine makes longer.
@@ -38,10 +38,9 @@ def black_hole():
 
 
 @pytest.mark.parametrize("at", (0, 2))
-def test_a_black_hole_holds_up_no_command(at, mirrors, run):
+def test_a_black_hole_holds_up_no_command(at, bank, run):
     """It is where one of three mirrors was looked for, which is down."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     daemons.pop().kill9()
     addresses = [each.address for each in daemons]
     with black_hole() as hole:
@@ -51,9 +50,8 @@ def test_a_black_hole_holds_up_no_command(at, mirrors, run):
         runner.wait_said(OWNS)
 
 
-def test_a_stopped_mirror_holds_up_no_command(mirrors, run):
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+def test_a_stopped_mirror_holds_up_no_command(bank, run):
+    daemons = bank(3)
     daemons[1].stop()
     runner = run("bank", daemons, options=FOR_EVER)
     wait_holding(runner)
@@ -61,10 +59,9 @@ def test_a_stopped_mirror_holds_up_no_command(mirrors, run):
     runner.wait_said(OWNS)
 
 
-def test_too_few_that_answer_are_not_enough(mirrors, run):
+def test_too_few_that_answer_are_not_enough(bank, run):
     """W is 2 of 3: one mirror alone opens nothing, and COMMAND begins when a second one answers."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     for each in daemons[1:]:
         each.stop()
     runner = run("bank", daemons, options=FOR_EVER)

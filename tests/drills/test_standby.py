@@ -26,9 +26,8 @@ def commit(store):
 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
-def test_it_owns_the_store_of_an_owner_that_was_killed(fabric, mirrors, owner):
-    daemons = mirrors(3, fabric)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+def test_it_owns_the_store_of_an_owner_that_was_killed(fabric, bank, owner):
+    daemons = bank(3, fabric)
     first = owner("bank", daemons, "map,accounts,4096", "write,accounts,100,words")
     with stand_by(daemons) as standby:
         first.kill9()
@@ -57,10 +56,9 @@ def test_the_memory_of_an_owner_that_was_killed_is_taken_in_place(mirrors, owner
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
-def test_an_owner_that_hangs_is_replaced_and_fenced(fabric, mirrors, owner):
+def test_an_owner_that_hangs_is_replaced_and_fenced(fabric, bank, owner):
     """Its connections stay, so that only its silence tells. When it goes on it cannot commit."""
-    daemons = mirrors(3, fabric, ("--owner-timeout", BRIEF))
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3, fabric, ("--owner-timeout", BRIEF))
     first = owner("bank", daemons)
     with stand_by(daemons) as standby:
         first.stop()
@@ -72,10 +70,9 @@ def test_an_owner_that_hangs_is_replaced_and_fenced(fabric, mirrors, owner):
             assert store.stat().epoch == epoch
 
 
-def test_it_waits_for_what_perseas_run_owns(mirrors, run):  # noqa: F811
+def test_it_waits_for_what_perseas_run_owns(bank, run):  # noqa: F811
     """Both kinds of standbys in one queue."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     runner = run("bank", daemons)
     runner.wait_printed("holding")
     with stand_by(daemons) as standby:
@@ -84,10 +81,9 @@ def test_it_waits_for_what_perseas_run_owns(mirrors, run):  # noqa: F811
             commit(store)
 
 
-def test_it_leaves_the_store_to_who_is_to_be_next(mirrors, run, perseas):  # noqa: F811
+def test_it_leaves_the_store_to_who_is_to_be_next(bank, run, perseas):  # noqa: F811
     """An operator hands it over to another one, which is slower: its COMMAND is started first."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     first = run("bank", daemons, options=("--name", "first"))
     first.wait_printed("holding")
     second = run("bank", daemons, options=("--name", "second", "--order", "1"))
@@ -119,11 +115,10 @@ def test_mirrors_that_the_roster_names_are_enough(mirrors, owner, perseas):
             commit(store)
 
 
-def test_a_mirror_that_hangs_is_not_waited_for_twice(mirrors, owner):
+def test_a_mirror_that_hangs_is_not_waited_for_twice(bank, owner):
     """It hangs when the owner dies, as on a host without power: the look before the open has waited
     for it. It is taken up again when it answers."""
-    daemons = mirrors(3)
-    fill("bank", daemons, {"accounts": bytes(4096)})
+    daemons = bank(3)
     first = owner("bank", daemons)
     with stand_by(daemons, connect_timeout_ms=500) as standby:
         daemons[2].stop()
