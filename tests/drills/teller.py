@@ -135,10 +135,6 @@ class Runner(Process):
         super().__init__(page, ["run", store, mirror_list(daemons), page.path, *options],
                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
-    def forget(self):
-        """As if its owner had not committed since it was opened."""
-        struct.pack_into("<q", self.memory, 8 * self.FIELDS.index("first_at"), 0)
-
     def advances(self, count):
         """Waits until so many more are acknowledged; an owner that ended instead is an error."""
         goal = self.page.acked + count
