@@ -122,12 +122,24 @@ int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *
 	return 0;
 }
 
+unsigned ps_copy_terminator(const struct perseas *p, struct ps_write *write)
+{
+	static const uint8_t zeros[PS_TERMINATOR];
+	const uint64_t next = p->commit.next;
+
+	*write = (struct ps_write){ zeros, PS_RING_OFFSET + next % p->log_size, PS_REGION_LOG,
+		                    (uint32_t)ps_terminator(next, p->log_size) };
+	return write->length != 0;
+}
+
 int ps_copy_slot(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_slot slot;
-	struct ps_chain chain = { NULL,
-		                  0,
-		                  0,
+	struct ps_write terminator;
+	const unsigned count = ps_copy_terminator(p, &terminator);
+	struct ps_chain chain = { &terminator,
+		                  count,
+		                  count,
 		                  { &slot, ps_slot_offset(!m->found.at.index), PS_REGION_LOG,
 		                    sizeof(slot) } };
 

@@ -17,7 +17,15 @@ void ps_copy_out(struct perseas *p, const struct ps_segment *segment);
 int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to, uint32_t region,
                    uint64_t offset, uint64_t length);
 
-/* Writes where this owner stands as the mirror's next slot; 0, or -1 when the link broke. */
+/*
+ * The zeros that a slot without its record needs at its `next`: without them, bytes that users
+ * stored could lie where the next record is looked for. They must reach the mirror before the slot.
+ * Returns the number of writes, 0 or 1: at the end of the ring there is none.
+ */
+unsigned ps_copy_terminator(const struct perseas *p, struct ps_write *write);
+
+/* Writes where this owner stands as the mirror's next slot, with the zeros behind it. Returns 0, or
+ * -1 when the link broke. */
 int ps_copy_slot(struct perseas *p, struct ps_mirror *m);
 
 /* Tells the progress callback, if there is one. */

@@ -6,6 +6,7 @@
  */
 #include "resync.h"
 
+#include "copy.h"
 #include "due.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
@@ -217,11 +218,14 @@ static void post_chunk(struct perseas *p, const struct ps_segment *segment, uint
 	struct ps_mirror *m = r->mirror;
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 	struct ps_slot *slot = (struct ps_slot *)(bounce + SLOT_AT);
-	struct ps_write write = { bounce, r->offset, 0, (uint32_t)length };
-	struct ps_chain chain = { &write, length != 0, 0, { NULL, 0, 0, 0 } };
+	struct ps_write writes[2];
+	const unsigned first = r->begun || p->commit.seq != r->seq ? 0
+	                                                           : ps_copy_terminator(p, writes);
+	struct ps_chain chain = { writes, first + (length != 0), first, { NULL, 0, 0, 0 } };
 
+	writes[first] = (struct ps_write){ bounce, r->offset, 0, (uint32_t)length };
 	if (segment) {
-		write.region = PS_REGION_SEGMENT + segment->id;
+		writes[first].region = PS_REGION_SEGMENT + segment->id;
 		if (segment->base) {
 			ps_tx_copy_committed(p, segment, r->offset, bounce, length);
 		} else {

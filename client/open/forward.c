@@ -87,16 +87,27 @@ static int write_piece(struct perseas *p, struct ps_mirror *m, uint32_t region, 
 	return ps_mirror_write(p, m, &chain) ? -1 : 0;
 }
 
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Sends a record with its terminator. */
 static int send_record(struct perseas *p, struct ps_mirror *m, const struct ps_record *record)
 {
 	const uint64_t at = PS_RING_OFFSET + record->position % p->log_size;
+	const uint64_t next = record->position + ps_align64(record->length);
+	const uint64_t end = next - record->position + ps_terminator(next, p->log_size);
+	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 
-	for (uint32_t done = 0; done < record->length;) {
-		const uint32_t rest = record->length - done;
-		const uint32_t length = rest < PS_BOUNCE ? rest : PS_BOUNCE;
+	for (uint64_t done = 0; done < end;) {
+		const uint64_t length = lesser(end - done, PS_BOUNCE);
 
-		memcpy(ps_ring_bounce(&p->commit.ring), (const uint8_t *)record + done, length);
-		if (write_piece(p, m, PS_REGION_LOG, at + done, length))
+		memset(bounce, 0, length);
+		if (done < record->length)
+			memcpy(bounce, (const uint8_t *)record + done,
+			       lesser(record->length - done, length));
+		if (write_piece(p, m, PS_REGION_LOG, at + done, (uint32_t)length))
 			return -1;
 		done += length;
 	}

@@ -51,6 +51,32 @@ static int collect_log(const struct perseas *p, const struct ps_step *step, stru
 	return 0;
 }
 
+/*
+ * What the transactions of the side that is wrong, or its unfinished one, may have overwritten of
+ * the past, with bytes that users stored. The slot that it gets reaches further back than its own.
+ */
+static int collect_past(const struct perseas *p, const struct ps_mirror *m, struct ps_cover *log)
+{
+	uint64_t from = ps_record_bound(p->commit.next, p->log_size);
+	uint64_t end = ps_record_bound(m->found.at.next, p->log_size);
+
+	if (end > p->commit.next)
+		end = p->commit.next;
+	for (uint64_t length; from < end; from += length) {
+		const uint64_t at = PS_RING_OFFSET + from % p->log_size;
+		struct ps_span span = { at, at, 0, 0 };
+
+		length = p->log_size - from % p->log_size;
+		if (length > end - from)
+			length = end - from;
+		span.end += length;
+		if (ps_cover_reserve(log) < 0)
+			return 1;
+		ps_cover_add(log, &span);
+	}
+	return 0;
+}
+
 /* Where a side stands: at the transaction before which it has not gone back yet. */
 static uint64_t stands_at(const struct ps_step *step)
 {
@@ -144,6 +170,8 @@ int ps_mend_delta(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m
 		whole += p->segments[i].size;
 	if (same_regions(from->found.header, m->found.header))
 		rc = compare(p, from, m, &right, &wrong, &changed, &log);
+	if (!rc)
+		rc = collect_past(p, m, &log);
 	if (!rc && changed.bytes > whole)
 		rc = 1;
 	if (!rc)

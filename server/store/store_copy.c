@@ -58,10 +58,39 @@ static bool undo_back(const struct copying *copying)
 	return true;
 }
 
+static uint8_t *ring_at(const struct ps_image *image, uint64_t position)
+{
+	return image->log + PS_RING_OFFSET + position % image->ring_size;
+}
+
+/*
+ * The owner may have gone on beyond the slot of the copy, and what it wrote to the ring lies over
+ * the past that this slot still reaches. Gives that past up, so that no stored bytes are taken for
+ * its records.
+ */
+static void forget_overwritten(const struct copying *copying)
+{
+	const struct ps_image *copy = &copying->copy;
+	const uint64_t ring = copy->ring_size, next = copying->log.from.next;
+	uint64_t at = ps_record_bound(next, ring);
+	uint64_t end = ps_record_bound(copying->log.after.next, ring);
+
+	if (end > next)
+		end = next;
+	for (uint64_t length; at < end; at += length) {
+		length = ring - at % ring;
+		if (length > end - at)
+			length = end - at;
+		memset(ring_at(copy, at), 0, length);
+	}
+	memset(ring_at(copy, next), 0, ps_terminator(next, ring));
+}
+
 static void write_slot(struct copying *copying)
 {
 	struct ps_slot *slot = (void *)(copying->copy.log + ps_slot_offset(copying->log.index));
 
+	forget_overwritten(copying);
 	memset(copying->copy.log, 0, PS_RING_OFFSET);
 	*slot = copying->log.from;
 }

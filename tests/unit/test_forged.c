@@ -9,6 +9,7 @@ enum {
 	RING = 4096,
 	LARGE = 1024,  /* the bytes that are stored and become a before-image */
 	SMALL = 10,    /* the bytes of each transaction after that */
+	PARTED = 400,  /* the bytes of a transaction that one mirror alone has */
 	VICTIM = 2000, /* what a forged record names: no transaction ever changed it */
 };
 
@@ -51,9 +52,9 @@ static void put_bytes(struct owner *o, const void *bytes, unsigned length)
 /*
  * Stores a record as data, and has it lie where the next record may begin: the bytes are stored,
  * then overwritten, so that the log has them as a before-image, and then small transactions follow
- * until `next` of the following lap is there.
+ * until `next` of the following lap is there, but for the last `left` of them.
  */
-static void forge(struct owner *o)
+static void forge_but(struct owner *o, unsigned left)
 {
 	uint8_t bytes[LARGE] = { 0 };
 	struct forge_log log = log_of(o);
@@ -67,10 +68,13 @@ static void forge(struct owner *o)
 	put_bytes(o, bytes, LARGE);
 	memset(bytes, 0, LARGE);
 	put_bytes(o, bytes, LARGE);
-	while (o->p->commit.next < log.next)
+	while (o->p->commit.seq + left < log.seq)
 		assert_int_equal(owner_put(o, 0, SMALL, 1), 0);
-	assert_int_equal(o->p->commit.next, log.next);
-	assert_int_equal(o->p->commit.seq, log.seq);
+}
+
+static void forge(struct owner *o)
+{
+	forge_but(o, 0);
 }
 
 static uint8_t *log_memory(struct owner *o, unsigned mirror)
@@ -224,4 +228,80 @@ TEST_WITH(test_a_stored_record_of_the_past_is_no_delta, setup_three, teardown, s
 {
 	miss_and_forge(o, true);
 	assert_int_equal(owner_stat(o).mended_whole, 1);
+}
+
+/* --- slots that are written without their record --- */
+
+/* Mirror 2 alone has a transaction that is not chosen. Where the next record of the chosen history
+ * begins lies a stored record, in what that transaction wrote to the log: it is of the epoch and
+ * seq that the owner after the delta is about to use. */
+TEST_WITH(test_a_delta_leaves_no_stored_record_at_its_slot, setup_three, teardown, struct owner *o)
+{
+	struct forge_log log = log_of(o);
+	uint8_t bytes[PARTED] = { 0 };
+
+	forge_commit(&log, PARTED);
+	forge_commit(&log, SMALL);
+	forge_record(bytes + (log.next - log.last) - FORGE_HEAD, &log, o->p->epoch + 2, 0, VICTIM);
+	put_bytes(o, bytes, PARTED);
+	o->d->mirrors[0].writes_left = o->d->mirrors[1].writes_left = 0;
+	memset(bytes, 0, PARTED);
+	assert_true(put_range(o, 0, bytes, PARTED) < 0);
+	owner_die(o);
+	direct_crash(o->d, 2);
+	owner_reopen(o);
+	assert_int_equal(owner_put(o, 0, SMALL, 0x44), 0);
+	assert_int_equal(o->p->commit.next, log.next);
+	come_back(o, 2);
+	assert_int_equal(owner_stat(o).mended_delta, 1);
+	owner_die(o);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_mirrored(o, 0);
+	assert_mirrored(o, 2);
+}
+
+/* What mirror 2 alone had reached further into the past than the slot does that it gets: that past
+ * comes from the mirror that is right. */
+TEST_WITH(test_a_delta_brings_the_past_along, setup_three, teardown, struct owner *o)
+{
+	uint64_t bound;
+
+	while (o->p->commit.next < RING)
+		assert_int_equal(owner_put(o, 0, SMALL, (uint8_t)o->p->commit.seq), 0);
+	o->d->mirrors[0].writes_left = o->d->mirrors[1].writes_left = 0;
+	put_in_doubt(o, 0, PARTED, 0x77);
+	o->d->mirrors[2].writes_left = 1;
+	put_in_doubt(o, 0, 1960, 0x88);
+	owner_die(o);
+	direct_crash(o->d, 2);
+	owner_reopen(o);
+	assert_int_equal(owner_put(o, 0, SMALL, 0x44), 0);
+	bound = ps_record_bound(o->p->commit.next, RING);
+	assert_in_range(bound, RING / 2, RING - 1);
+	come_back(o, 2);
+	assert_int_equal(owner_stat(o).mended_delta, 1);
+	assert_memory_equal(log_memory(o, 2) + PS_RING_OFFSET + bound,
+	                    log_memory(o, 0) + PS_RING_OFFSET + bound, RING - bound);
+	assert_mirrored(o, 2);
+}
+
+/* Mirror 2 missed two transactions, and has a stored record of an earlier lap behind the first of
+ * them. It is sent that one, and breaks before the second. */
+TEST_WITH(test_what_is_sent_forward_ends_with_zeros, setup_three, teardown, struct owner *o)
+{
+	forge_but(o, 1);
+	direct_crash(o->d, 2);
+	assert_int_equal(owner_put(o, 0, SMALL, 0x55), 0);
+	assert_int_equal(owner_put(o, 0, SMALL, 0x66), 0);
+	owner_die(o);
+	direct_start(o->d, 2);
+	o->d->mirrors[2].writes_left = 3; /* record, data, slot */
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).mended_forward, 0);
+	owner_die(o);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_mirrored(o, 0);
+	assert_mirrored(o, 2);
 }

@@ -87,6 +87,34 @@ TEST(what_comes_during_the_copy_is_undone, struct mirror *mirror)
 	}
 }
 
+/* Where the owner may have written over records of the past, beyond the slot of the copy, the copy
+ * has zeros. It has zeros, too, where the next record is looked for. */
+TEST(the_copy_has_no_past_that_was_overwritten, struct mirror *mirror)
+{
+	struct moment now = { .whole = 1 };
+	uint64_t from, low, high, kept = 0;
+	struct peer owner, next;
+	Perseas__ClaimReply reply;
+	const uint8_t *ring;
+
+	arm(mirror, &owner, &now);
+	while (now.writer.slot.next < PS_LOG_MIN + PS_PAGE / 8)
+		writer_write(&now.writer, 0, 0, "fill", 4, WRITE_ALL);
+	copied(mirror, &next, &reply);
+	from = reply.slot->next;
+	low = ps_record_bound(from, PS_LOG_MIN);
+	high = ps_record_bound(now.writer.slot.next, PS_LOG_MIN);
+	assert_true(from < now.writer.slot.next && low > 0 && high < PS_LOG_MIN);
+	ring = session_memory(&next.session, PS_REGION_LOG, PS_RING_OFFSET, PS_LOG_MIN, false);
+	for (uint64_t at = low; at < high; at++)
+		assert_int_equal(ring[at], 0);
+	for (uint64_t at = from; at < from + PS_TERMINATOR; at++)
+		assert_int_equal(ring[at % PS_LOG_MIN], 0);
+	for (uint64_t at = high; at < PS_LOG_MIN; at++)
+		kept += ring[at] != 0;
+	assert_true(kept > 0);
+}
+
 /* The log laps, and what would undo the changes is overwritten: the copy begins again, and is of a
  * later state. */
 TEST(a_log_that_laps_during_the_copy_is_noticed, struct mirror *mirror)
