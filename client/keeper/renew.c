@@ -416,6 +416,15 @@ static enum verdict count(struct perseas *p, uint32_t *counted)
 	return is_enough(p, *counted) ? GO : WAIT;
 }
 
+/* As an open does where a member was not claimed: it may have a newer roster (adopt.c). */
+static bool adopt_roster(struct perseas *p, uint32_t counted, uint32_t good)
+{
+	if (p->next_roster || ps_quorum_count(p, counted) == p->members)
+		return true;
+	ps_roster_stamp(p);
+	return ps_quorum_acks(p, ps_roster_record(p, good));
+}
+
 /* One attempt, from the claims on. GO: this owner has adopted its memory on W. */
 static enum verdict attempt(struct perseas *p)
 {
@@ -431,7 +440,8 @@ static enum verdict attempt(struct perseas *p)
 	if (ps_confirmed(p, counted) != counted)
 		return WAIT;
 	good = ps_renew_adopt(p, counted);
-	if (!ps_quorum_acks(p, good) || ps_confirmed(p, counted | good) != (counted | good))
+	if (!ps_quorum_acks(p, good) || !adopt_roster(p, counted, good) ||
+	    ps_confirmed(p, counted | good) != (counted | good))
 		return WAIT;
 	return GO;
 }

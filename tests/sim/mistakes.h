@@ -83,7 +83,7 @@ struct perseas_tx;
 	X(UNTOUCHED, "untouched", 16000, 11043, "adopted by an open that touches fewer than T")    \
 	X(JOINT_ANEW, "joint-anew", 4000, 36, "made anew, and the joint roster does not list it")  \
 	X(PARENT_BACK, "parent-back", 8000, 5291, "a copy gets its parent's id back")              \
-	X(GONE, "gone", 8000, 20, "a member that is called gone comes back")                       \
+	X(GONE, "gone", 8000, 57, "a member that is called gone comes back")                       \
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \
 	X(PAST, "past", 200, 2, "an owner copies its past over what it has forgotten")             \
 	X(VOTES, "votes", 1000, 2, "a new mirror votes before it is whole")                        \
@@ -112,8 +112,8 @@ struct perseas_tx;
 	X(UNDECLARED, "undeclared", 2000, 9, "a chunk holds what a tracked transaction changed")   \
 	X(DEATH_KEPT, "death-kept", 4000, 109, "a claim leaves a death above its slot to others")  \
 	X(BURIED, "buried", 1000, 4, "what is to die is gone before the slot says so")             \
-	X(SAME_ID, "same-id", 8000, 1840, "an id given again is taken for the segment before")     \
-	X(ANY_NAME, "any-name", 2000, 42, "segments are compared by id, birth and size only")      \
+	X(SAME_ID, "same-id", 8000, 1082, "an id given again is taken for the segment before")     \
+	X(ANY_NAME, "any-name", 2000, 65, "segments are compared by id, birth and size only")      \
 	X(GROWN_EARLY, "grown-early", 2000, 109, "a growth is told before W hold it")              \
 	X(NOT_ZEROS, "not-zeros", 1000, 2, "what a segment grows by is not zeros on mirrors")      \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
@@ -131,7 +131,7 @@ struct perseas_tx;
 	X(TORN_AGAIN, "torn-again", 2000, 33, "what has come of a granule gets older bytes again") \
 	X(RENEWED, "renewed", 8000, 1956, ".. and so is an image, by a renewal")                   \
 	X(PROMISED_BEFORE, "promised-before", 4000, 471, "a promise is read before the bytes")     \
-	X(SLOT_BEHIND, "slot-behind", 8000, 276, "a slot is looked at behind the bytes")           \
+	X(SLOT_BEHIND, "slot-behind", 16000, 7789, "a slot is looked at behind the bytes")         \
 	X(NOT_PARTED, "not-parted", 1000, 2, "memory is read by a link that has ended")
 
 enum sim_mistake {

@@ -529,3 +529,28 @@ TEST(test_claimers_that_die_anywhere, struct fixture *f)
 	assert_true(renewed > 0 && fenced > 0);
 }
 TEST_ALSO(test_claimers_that_die_anywhere, setup_direct, teardown);
+
+static uint64_t roster_epoch_on(struct fixture *f, unsigned mirror)
+{
+	Perseas__Header *header = header_of(f, mirror);
+	const uint64_t epoch = header->roster->epoch;
+
+	perseas__header__free_unpacked(header, NULL);
+	return epoch;
+}
+
+/* A member that a renewal does not claim may have a roster of the one who claimed it before. */
+TEST(test_a_renewal_without_a_member_records_the_roster, struct fixture *f)
+{
+	claim_all_and_die(f);
+	keep(f);
+	assert_int_equal(owner_stat(f->o).renewals, 1);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(roster_epoch_on(f, i) < f->o->p->epoch);
+	claim_all_and_die(f);
+	direct_crash(f->o->d, 0);
+	keep(f);
+	assert_int_equal(owner_stat(f->o).renewals, 2);
+	for (unsigned i = 1; i < 3; i++)
+		assert_int_equal(roster_epoch_on(f, i), f->o->p->epoch);
+}
