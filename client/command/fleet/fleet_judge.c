@@ -144,6 +144,14 @@ static const Perseas__MirrorReport *report_of(const Perseas__StoreStatus *owner,
 	return NULL;
 }
 
+/* Why a mirror that answers has no image of the member. */
+static const char *absence_of(const struct ps_census *census, unsigned i)
+{
+	if (census->errors[i].code != PERSEAS_ENOSTORE)
+		return "does not show its image";
+	return census->judged.unfinished ? "was not given one" : "has lost its image";
+}
+
 /* Why there is no image of the member. */
 static void note_unseen(struct line *line, const Perseas__Member *member)
 {
@@ -152,10 +160,7 @@ static void note_unseen(struct line *line, const Perseas__Member *member)
 	for (unsigned i = 0; i < census->panel->count; i++)
 		if (!strcmp(census->panel->addresses[i].text, member->address) &&
 		    !census->told[i]) {
-			const bool lost = census->errors[i].code == PERSEAS_ENOSTORE;
-
-			line_note(line, "%s %s", member->address,
-			          lost ? "has lost its image" : "does not show its image");
+			line_note(line, "%s %s", member->address, absence_of(census, i));
 			return;
 		}
 	line_note(line, "%s shows another image", member->address);
