@@ -7,8 +7,11 @@
 
 enum ps_exit ps_verb_create(const struct ps_args *args)
 {
-	int rc = perseas_create(args->store, args->mirrors, &args->options);
+	int rc;
 
+	/* A signal between two mirrors would leave a making that is not finished. */
+	ps_stop_catch();
+	rc = perseas_create(args->store, args->mirrors, &args->options);
 	if (rc)
 		return ps_library_failed(NULL, rc);
 	if (args->json) {

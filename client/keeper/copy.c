@@ -31,6 +31,13 @@ void ps_copy_progress(const char *what, uint64_t done, uint64_t total)
 		progress.call(progress.arg, what, done, total);
 }
 
+static bool (*stops)(void);
+
+void ps_copy_set_stop(bool (*stop)(void))
+{
+	stops = stop;
+}
+
 static uint64_t piece(uint64_t done, uint64_t total, uint64_t most)
 {
 	return total - done < most ? total - done : most;
@@ -83,7 +90,7 @@ int ps_copy_here(struct perseas *p, struct ps_segment *segment)
 	               segment->name);
 }
 
-void ps_copy_out(struct perseas *p, const struct ps_segment *segment)
+int ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 {
 	uint8_t *bounce = ps_ring_bounce(&p->commit.ring);
 	bool to[PS_MIRRORS_MAX];
@@ -94,6 +101,9 @@ void ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 			                  (uint32_t)length };
 		struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
 
+		if (stops && stops())
+			return ps_fail(p, PERSEAS_ECANCELLED,
+			               "stopped by a signal: nothing is published");
 		memcpy(bounce, segment->base + done, length);
 		for (unsigned i = 0; i < p->mirror_count; i++)
 			to[i] = p->mirrors[i].active;
@@ -102,6 +112,7 @@ void ps_copy_out(struct perseas *p, const struct ps_segment *segment)
 		ps_pulse(p, ps_now(p));
 		ps_copy_progress(segment->name, done, segment->size);
 	}
+	return 0;
 }
 
 int ps_copy_across(struct perseas *p, struct ps_mirror *from, struct ps_mirror *to, uint32_t region,

@@ -415,8 +415,10 @@ static int publish_exclusive(struct perseas *p, const struct ps_birth *birth, ui
 	*seq = 0;
 	if (!count)
 		return 0;
-	for (unsigned i = 0; i < count; i++)
-		ps_copy_out(p, ps_segment_by_id(p, ids[i]));
+	for (unsigned i = 0; i < count && !rc; i++)
+		rc = ps_copy_out(p, ps_segment_by_id(p, ids[i]));
+	if (rc)
+		return rc;
 	if (!ps_quorum_acks(p, ps_mirrors_whole(p)))
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "only %u of %u mirrors took the contents, and %u must hold them: "

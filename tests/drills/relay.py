@@ -12,6 +12,7 @@ and takes a command a line on standard input, answers each with "ok", and ends w
                             full before long
     catch TEXT COUNT        from the bytes with TEXT on nothing passes to the mirror, by so many of
                             the connections that send them
+    caught                  "ok" and how many connections are caught
     go                      nothing is held or delayed any more
     drop                    every connection is reset
     passed                  "ok" and how many bytes went there and came back
@@ -139,6 +140,8 @@ class Program:
             self.held.add(words[0])
         elif verb == "catch":
             self.text, self.catches = words[0].encode(), int(words[1])
+        elif verb == "caught":
+            return "ok %d" % sum(way.caught for way in self.ways())
         elif verb == "go":
             self.held, self.delay, self.catches = set(), 0, 0
             for way in self.ways():
@@ -263,6 +266,10 @@ class Relay:
 
     def catch(self, text, count):
         self.ask("catch", text, count)
+
+    def caught(self):
+        """How many connections have sent the text, and are caught."""
+        return int(self.ask("caught")[0])
 
     def go(self):
         self.ask("go")

@@ -1,9 +1,12 @@
 """Processes that create the same store at the same time."""
+import signal
 import subprocess
 
 import pytest
 
-from drill import OK, SECONDS, command_line, mirror_list, rounds
+from binding import CREATE, Store
+from drill import OK, SECONDS, command_line, mirror_list, rounds, status_of, wait_for
+from relay import Relay
 from teller import tellers  # noqa: F401
 
 ROUNDS = rounds(4)
@@ -40,3 +43,46 @@ def test_of_two_commands_that_create_together_one_succeeds(mirrors, perseas, cou
         assert "has a store '%s' already" % store in lost, ends
         done = perseas("verify", store, mirrors=daemons)
         assert done.status == OK, done
+
+
+def create_until_the_second(relay, first, number):
+    """perseas create, which a signal finds when the first mirror has an image, and the second is
+    being asked for one: its process."""
+    words = command_line("create", "books", "--mirrors", first.address + "," + relay.address)
+    relay.catch(relay.address, 1)           # which only the roster of a Create has
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(relay.caught, SECONDS, "a create that is half done")
+    process.send_signal(number)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_does_not_end_a_create_between_two_mirrors(mirrors, perseas, number):
+    first, second = mirrors(2, "tcp")
+    with Relay(second) as relay:
+        process = create_until_the_second(relay, first, number)
+        relay.go()
+        out, err = process.communicate(timeout=SECONDS)
+        assert process.returncode == OK and "is made on" in out, err
+        assert perseas("verify", "books", mirrors=[first, second]).status == OK
+
+
+def test_a_create_that_was_killed_is_named_and_taken_back(mirrors, perseas):
+    """Between two mirrors. status and ls show what it left; who creates the store completes it."""
+    first, second = mirrors(2, "tcp")
+    with Relay(second) as relay:
+        process = create_until_the_second(relay, first, signal.SIGKILL)
+        process.communicate(timeout=SECONDS)
+        relay.drop()
+        relay.go()
+        done = perseas("status", "books", mirrors=[first])
+        assert "its making was not finished: create it again" in done.out, done
+        assert status_of("books", [first])["mirrors"][0]["state"] == "creating"
+        listed, = perseas("ls", "--json", mirrors=[first]).json()["mirrors"][0]["stores"]
+        assert (listed["store"], listed["state"]) == ("books", "creating")
+        done = perseas("status", "--all", mirrors=[first])
+        assert "%s creating; %s was not given one" % (first.address, relay.address) in done.out
+        with Store("books", first.address + "," + relay.address, flags=CREATE) as store:
+            store.map("a", 4096)
+            store.publish()
+        assert perseas("verify", "books", mirrors=[first, second]).status == OK

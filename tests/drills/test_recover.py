@@ -312,6 +312,29 @@ def test_a_signal_leaves_no_half_of_a_store(mirrors, tmp_path, number, words):
         assert run_command(*words.split()).status == OK
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("words", ["recover s %s --as t --onto %s", "restore {} t {}"])
+def test_a_signal_ends_a_long_publish(mirrors, tmp_path, number, words):
+    """It comes while the first of many pieces is on its way: the others are not sent, and nothing
+    is left of the store."""
+    (daemon,), (other,) = mirrors(1), mirrors(1)
+    fill("s", [daemon], {"a": b"begins-here" + bytes(4 * MIB), "b": bytes(4 * MIB)})
+    file = tmp_path / "f"
+    assert run_command("snapshot", "s", "--from", daemon.address, "--to", file).status == OK
+    with Relay(other) as relay:
+        words = words.format(file, relay.address) if "{}" in words else \
+            words % (daemon.address, relay.address)
+        relay.catch("begins-here", 1)
+        process = subprocess.Popen(command_line(*words.split()), stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        wait_for(relay.caught, SECONDS, "the first piece")
+        process.send_signal(number)
+        relay.go()
+        err = process.communicate(timeout=SECONDS)[1]
+        assert process.returncode == FAILURE and "stopped by a signal" in err, err
+        assert "was deleted again" in err and not status_of("t", [other])["found"], err
+
+
 def test_recover_onto_a_mirror_without_room_says_so(perseas, mirrors):
     """The new mirror takes the log and the first segment, and not the second; nothing is left of
     it."""

@@ -7,6 +7,7 @@
 #include "../ask/drop.h"
 #include "../../core/handle.h"
 #include "../../core/segment.h"
+#include "../../keeper/copy.h"
 #include "../../../proto/image/crc32c.h"
 
 #include <inttypes.h>
@@ -165,8 +166,10 @@ enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64
 
 enum ps_exit ps_remake_publish(struct ps_remake *remake)
 {
-	int rc = perseas_publish(remake->p);
+	int rc;
 
+	ps_copy_set_stop(ps_stopped);
+	rc = perseas_publish(remake->p);
 	if (rc == PERSEAS_EINDOUBT)
 		rc = perseas_flush(remake->p);
 	/* All that take part shall have it, not only W. */

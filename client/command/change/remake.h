@@ -29,7 +29,7 @@ enum ps_exit ps_remake_begin(struct ps_remake *remake);
 enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64_t size,
                            uint64_t address, void **base);
 
-/* The segments come to exist, on all mirrors that take part. */
+/* The segments come to exist, on all mirrors that take part; or none does, if ps_stopped(). */
 enum ps_exit ps_remake_publish(struct ps_remake *remake);
 
 /* Compares what the mirrors hold with what is mapped here. PARTLY: one did not answer. */
