@@ -116,6 +116,21 @@ static const char *error_remedy(int code)
 	}
 }
 
+/* Are there images that the daemon has in memory only? */
+static void look_at_files(const Perseas__ListReply *list, struct ps_finding *finding)
+{
+	for (size_t i = 0; i < list->n_stores; i++) {
+		if (!*list->stores[i]->files_missing)
+			continue;
+		ps_finding_add(finding, ", would lose store %s if it were restarted: %s",
+		               list->stores[i]->header->store, list->stores[i]->files_missing);
+		ps_finding_fault(
+			finding, PS_HEALTH_FAIL,
+			"Do not restart it before that is mended: see PerseasFilesMissing in "
+			"the runbook.");
+	}
+}
+
 static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding *finding)
 {
 	const Perseas__ListReply *list = panel->replies[i] ? panel->replies[i]->list : NULL;
@@ -139,6 +154,7 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 		                 perseas_version());
 	}
 	look_at_clock(panel, i, finding);
+	look_at_files(list, finding);
 }
 
 /* A daemon of this host also listens where it answers browsers and Prometheus (perseasd --http). */

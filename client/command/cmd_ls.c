@@ -10,7 +10,7 @@ static void print_stores(const Perseas__ListReply *list)
 	struct ps_table table = { 0 };
 	char size[PS_SIZE_TEXT];
 
-	ps_table_heads(&table, "  STORE|STATE|EPOCH:SEQ|BYTES|OWNER");
+	ps_table_heads(&table, "  STORE|STATE|EPOCH:SEQ|BYTES|OWNER|");
 	for (size_t i = 0; i < list->n_stores; i++) {
 		const Perseas__StoreStatus *status = list->stores[i];
 
@@ -20,6 +20,9 @@ static void print_stores(const Perseas__ListReply *list)
 		ps_table_cell(&table, 3, "%s", ps_size_text(size, status->bytes));
 		ps_table_cell(&table, 4, status->live ? "%s %s" : "-", status->owner_address,
 		              status->fabric);
+		if (*status->files_missing)
+			ps_table_cell(&table, 5, "would not survive a restart: %s",
+			              status->files_missing);
 	}
 	ps_table_print(&table, stdout);
 }
@@ -52,6 +55,7 @@ static void store_json(struct ps_json *json, const Perseas__StoreStatus *status)
 	ps_json_bool(json, "live", status->live);
 	ps_json_text(json, "owner_address", status->live ? status->owner_address : NULL);
 	ps_json_text(json, "fabric", status->live ? status->fabric : NULL);
+	ps_json_text(json, "files_missing", *status->files_missing ? status->files_missing : NULL);
 	ps_json_end(json, '}');
 }
 

@@ -42,6 +42,8 @@ static const char *note_of(const struct ps_census *census, unsigned i)
 		               : "not in the roster, counts for nothing";
 	if (!census->told[i]->slot)
 		return "no valid commit slot";
+	if (census->told[i]->files_missing[0])
+		return "would not survive a restart";
 	return ps_census_loaded(census, i) ? "loaded from a spill" : "";
 }
 
@@ -160,6 +162,15 @@ static void print_missing(const struct ps_census *census)
 			       census->roster->members[k]->address);
 }
 
+/* Images that a restart of their daemons would lose, and why. */
+static void print_astray(const struct ps_census *census)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (census->told[i] && census->told[i]->files_missing[0])
+			printf("%s would lose its image if its daemon were restarted: %s\n",
+			       census->panel->addresses[i].text, census->told[i]->files_missing);
+}
+
 static const Perseas__StoreStatus *table_of(const struct ps_census *census)
 {
 	for (unsigned i = 0; i < census->panel->count && !census->newest; i++)
@@ -257,6 +268,7 @@ static void print_text(const struct ps_census *census, const char *store)
 	print_summary(census, store);
 	print_mirrors(census);
 	print_missing(census);
+	print_astray(census);
 	if (ps_owner_at(census) >= 0)
 		ps_owner_print(census->told[ps_owner_at(census)]);
 	print_segments(table_of(census));
@@ -305,6 +317,7 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 	ps_json_text(json, "owner_address", status->live ? status->owner_address : NULL);
 	ps_json_text(json, "fabric", status->live ? status->fabric : NULL);
 	ps_json_number(json, "bytes", status->bytes);
+	ps_json_text(json, "files_missing", *status->files_missing ? status->files_missing : NULL);
 }
 
 static void warmth_json(struct ps_json *json, const Perseas__Standby *standby)

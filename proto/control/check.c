@@ -492,6 +492,8 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 		return fault;
 	if (!text_valid(status->owner_address, TEXT_MAX) || !text_valid(status->fabric, TEXT_MAX))
 		return "the owner's address or fabric must be text without control characters";
+	if (!text_valid(status->files_missing, MESSAGE_TEXT_MAX))
+		return "what is said of files must be text without control characters";
 	if ((fault = reports_fault(status->mirrors, status->n_mirrors)))
 		return fault;
 	if (status->order && (fault = order_fault(status->order)))
@@ -509,15 +511,11 @@ static const char bad_version[] = "the daemon's version must be text without con
 
 static const char *list_reply_fault(const Perseas__ListReply *list)
 {
-	if (!text_valid(list->version, TEXT_MAX))
-		return bad_version;
-	for (size_t i = 0; i < list->n_stores; i++) {
-		const char *fault = store_status_fault(list->stores[i]);
+	const char *fault = text_valid(list->version, TEXT_MAX) ? NULL : bad_version;
 
-		if (fault)
-			return fault;
-	}
-	return NULL;
+	for (size_t i = 0; i < list->n_stores && !fault; i++)
+		fault = store_status_fault(list->stores[i]);
+	return fault;
 }
 
 static const char *claim_reply_fault(const Perseas__ClaimReply *claim)

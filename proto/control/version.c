@@ -119,6 +119,8 @@ static const struct {
 	{ &perseas__watch_request__descriptor, 6, 8 },
 	/* A reply's daemon. */
 	{ &perseas__reply__descriptor, 60, 9 },
+	/* A StoreStatus's files_missing. */
+	{ &perseas__store_status__descriptor, 70, 9 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)

@@ -38,6 +38,7 @@ struct call {
 enum {
 	WARMTH_VERSION = 8,   /* that tells how much of the memory a standby's copy has */
 	IDENTITY_VERSION = 9, /* that tells which daemon answers */
+	FILES_VERSION = 9,    /* that tells whether an image's files are missing */
 };
 
 /* Has the message nothing that the version does not know which is spoken on the connection? */
@@ -53,6 +54,8 @@ static void leave_news_out(const struct session *session, Perseas__StoreStatus *
 
 	for (size_t i = 0; i < status->n_standbys && version && version < WARMTH_VERSION; i++)
 		status->standbys[i]->memory = status->standbys[i]->warm = 0;
+	if (version && version < FILES_VERSION)
+		status->files_missing = (char *)protobuf_c_empty_string;
 }
 
 static int answer_list(struct call *call, Perseas__ListReply *reply)

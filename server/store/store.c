@@ -298,6 +298,7 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 	int index = image_slot(&store->image, &slot);
 
 	fill_session(store, status);
+	status->files_missing = store->astray;
 	if (!handover_status(store, status))
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	if (store->header) {

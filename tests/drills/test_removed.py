@@ -256,3 +256,42 @@ def test_an_unmounted_file_system_is_told_of(mirrors, tmp_path):
         daemon.kill9()
     finally:
         subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+def move_away(daemon):
+    place, away = daemon.memory / "bank", daemon.mirror.folder / "away"
+    place.rename(away)
+    await_log(daemon, MISSING)
+
+
+def test_the_command_names_images_that_a_restart_would_lose(mirrors, perseas):
+    """First one of three mirrors, then all: a restart of any is a loss, and the next loss that
+    hurts is judged as if they were gone."""
+    daemons = mirrors(3)
+    bank(daemons)
+    for count, hurt in ((1, daemons[1:]), (2, daemons), (3, daemons)):
+        move_away(daemons[count - 1])
+        first, *rest = perseas("status", "bank", mirrors=daemons).out.splitlines()
+        assert first == (
+            "can commit: yes; can open: yes; next loss that hurts: any of %s; would not survive a "
+            "restart: %s" % (mirror_list(hurt).replace(",", ", "),
+                             mirror_list(daemons[:count]).replace(",", ", ")))
+        assert sum("would lose its image if its daemon were restarted: a restart would not" in line
+                   for line in rest) == count
+    done = perseas("ls", mirrors=daemons)
+    assert done.out.count("would not survive a restart: a restart would not find") == 3, done
+    checks = perseas("doctor", "--json", mirrors=daemons).json()["checks"]
+    for daemon in daemons:
+        check, = [each for each in checks if each["name"] == "mirror " + daemon.address]
+        assert check["result"] == "fail" and "would lose store bank" in check["found"], check
+
+
+def test_a_store_with_an_image_at_risk_bears_less(mirrors, perseas):
+    """What decides whether another mirror may be restarted counts the image as lost."""
+    daemons = mirrors(3)
+    bank(daemons)
+    told = perseas("status", "--all", mirror_list(daemons), "--json").json()["stores"]
+    assert [store["bears"] for store in told] == [1]
+    move_away(daemons[0])
+    told = perseas("status", "--all", mirror_list(daemons), "--json").json()["stores"]
+    assert [store["bears"] for store in told] == [0]

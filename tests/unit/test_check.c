@@ -349,6 +349,7 @@ TEST(a_status_out_of_range_is_refused)
 	assert_accepted(list_reply);
 	assert_refused_with(status_reply, status.owner_address, message_control_character);
 	assert_refused_with(list_reply, status.fabric, message_control_character);
+	assert_refused_with(list_reply, status.files_missing, message_control_character);
 	assert_refused_with(list_reply, list.version, message_control_character);
 	free(h);
 }

@@ -256,12 +256,13 @@ TEST(a_list_that_is_too_long_is_refused, struct mirror *mirror)
 	done(reply);
 }
 
-/* Somebody waits for the store with a warm copy. */
+/* Somebody waits for the store with a warm copy, and its files were moved. */
 static void have_news(struct mirror *mirror, struct peer *standby)
 {
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 	Perseas__Standby told = PERSEAS__STANDBY__INIT;
 	uint8_t mark[PS_OWNER_MARK] = { 1 };
+	bool again;
 
 	watch.store = (char *)(uintptr_t) "bank";
 	watch.standby = &told;
@@ -270,6 +271,8 @@ static void have_news(struct mirror *mirror, struct peer *standby)
 	told.memory = told.warm = 1;
 	peer_init(standby);
 	standby_note(mirror->stores, &standby->session, &watch);
+	memory_heap_move(mirror->memory, "bank", ".away");
+	assert_false(stores_check_names(mirror->stores, &again));
 }
 
 /* A List and a Status have nothing that the version before does not know. */
@@ -291,11 +294,14 @@ TEST(an_older_version_is_told_no_news, struct mirror *mirror)
 		reply = ask(mirror, &asker, &request, NULL);
 		status = ask_status(mirror, &asker, "bank");
 		assert_int_equal(reply->status, STATUS(OK));
+		assert_int_equal(reply->list->stores[0]->files_missing[0] != 0, version >= 9);
+		assert_int_equal(status->store->status->files_missing[0] != 0, version >= 9);
 		assert_int_equal(reply->list->stores[0]->standbys[0]->memory, version >= 8);
 		assert_int_equal(status->store->status->standbys[0]->memory, version >= 8);
 		done(reply);
 		done(status);
 	}
+	memory_heap_move(mirror->memory, ".away", "bank");
 	store_session_ended(&standby.session);
 	store_session_ended(&owner.session);
 }

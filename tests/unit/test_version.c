@@ -194,6 +194,16 @@ TEST(an_identity_is_of_the_version_that_brought_it)
 	assert_int_equal(ps_version_of(&reply.base), 9);
 }
 
+/* So is what became of an image's files. */
+TEST(missing_files_are_of_the_version_that_brought_them)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+
+	assert_int_equal(ps_version_of(&status.base), 7);
+	status.files_missing = (char *)(uintptr_t) "its files were removed";
+	assert_int_equal(ps_version_of(&status.base), 9);
+}
+
 /* A standby is older than what it says of its copy, and how soon it says that again. */
 TEST(a_copy_is_of_the_version_that_brought_it)
 {

@@ -96,17 +96,38 @@ static bool commits_without(const struct ps_census *census, uint32_t lost)
 	       has_acks(census, census->judged.next, owner, lost);
 }
 
+/* Mirrors whose image exists in the memory of their daemon only: what ends the daemon loses it. */
+static uint32_t mirrors_astray(const struct ps_census *census)
+{
+	uint32_t astray = 0;
+
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (census->told[i] && census->told[i]->files_missing[0])
+			astray |= UINT32_C(1) << i;
+	return astray;
+}
+
+/* Does the loss of these make a yes a no? */
+static bool hurts_verdict(const struct ps_verdict *verdict, const struct ps_census *census,
+                          uint32_t lost)
+{
+	return (verdict->commit && !commits_without(census, lost)) ||
+	       (verdict->open && !opens_without(census, lost));
+}
+
 void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census)
 {
 	*verdict = (struct ps_verdict){
 		.commit = commits_without(census, NOBODY),
 		.open = opens_without(census, NOBODY),
+		.astray = mirrors_astray(census),
 	};
+	if (hurts_verdict(verdict, census, verdict->astray))
+		verdict->hurts = verdict->astray;
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		const uint32_t bit = UINT32_C(1) << i;
 
-		if (census->told[i] && ((verdict->commit && !commits_without(census, bit)) ||
-		                        (verdict->open && !opens_without(census, bit))))
+		if (census->told[i] && hurts_verdict(verdict, census, verdict->astray | bit))
 			verdict->hurts |= bit;
 	}
 }
@@ -118,7 +139,7 @@ static bool works_without(const struct ps_census *census, uint32_t lost)
 	return commits_without(census, lost) && opens_without(census, lost);
 }
 
-/* Is there a set of so many of the mirrors from `from` on that may not be lost, beside `lost`? */
+/* Is there a set of so many of the mirrors from `from` on that may not be lost, with `lost`? */
 static bool hurts_with(const struct ps_census *census, uint32_t lost, unsigned from, unsigned more)
 {
 	if (!more)
@@ -133,11 +154,12 @@ static bool hurts_with(const struct ps_census *census, uint32_t lost, unsigned f
 unsigned ps_verdict_bears(const struct ps_census *census)
 {
 	const unsigned most = ps_verdict_promise(census);
+	const uint32_t astray = mirrors_astray(census);
 	unsigned bears = 0;
 
-	if (!works_without(census, NOBODY))
+	if (!works_without(census, astray))
 		return 0;
-	while (bears < most && !hurts_with(census, NOBODY, 0, bears + 1))
+	while (bears < most && !hurts_with(census, astray, 0, bears + 1))
 		bears++;
 	return bears;
 }
@@ -173,6 +195,8 @@ static bool is_kept_up(const struct ps_census *census, const Perseas__Member *me
 	const Perseas__StoreStatus *image = ps_census_image(census, member);
 
 	if (!image || image->header->state != PERSEAS__STATE__STATE_CONSISTENT)
+		return false;
+	if (image->files_missing[0])
 		return false;
 	return at < 0 || is_live(census, census->told[at], member);
 }
@@ -226,21 +250,27 @@ static void print_missing(const struct ps_census *census)
 		printf("; its owner still reads %s from mirrors", ps_size_text(size, missing));
 }
 
+/* The addresses of these mirrors, in a list that begins so. */
+static void print_mirrors(const struct ps_census *census, uint32_t mirrors, const char *begin)
+{
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		if (!(mirrors >> i & 1))
+			continue;
+		printf("%s%s", begin, census->panel->addresses[i].text);
+		begin = ", ";
+	}
+}
+
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census)
 {
 	const bool several = verdict->hurts & (verdict->hurts - 1);
-	const char *between = several ? "any of " : "";
 
 	printf("can commit: %s; can open: %s%s", verdict->commit ? "yes" : "no",
 	       verdict->open ? "yes" : "no", ps_verdict_why(census));
 	if (verdict->commit || verdict->open)
 		printf("; next loss that hurts: %s", verdict->hurts ? "" : "none alone");
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		if (!(verdict->hurts >> i & 1))
-			continue;
-		printf("%s%s", between, census->panel->addresses[i].text);
-		between = ", ";
-	}
+	print_mirrors(census, verdict->hurts, several ? "any of " : "");
+	print_mirrors(census, verdict->astray, "; would not survive a restart: ");
 	print_missing(census);
 	printf("\n");
 }

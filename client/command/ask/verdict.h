@@ -11,13 +11,16 @@
 struct ps_verdict {
 	bool commit;    /* W mirrors are live for the owner; without one: for who opens it */
 	bool open;      /* the next owner could open it now, from a live one by a takeover */
-	uint32_t hurts; /* mirrors of the panel, the loss of any of which makes a yes a no */
+	uint32_t astray; /* mirrors of the panel whose image a restart of their daemon would lose */
+	/* Mirrors of the panel, the loss of any of which makes a yes a no, if those that are astray
+	 * are lost, too. */
+	uint32_t hurts;
 };
 
 void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census);
 
 /* How many mirrors, whichever they are, can be lost before a commit or an open fails; 0 also where
- * one of these fails now. */
+ * one of these fails now. Images that a restart would lose are taken to be lost. */
 unsigned ps_verdict_bears(const struct ps_census *census);
 /* The same if every member of the rosters in force were there and up to date. */
 unsigned ps_verdict_promise(const struct ps_census *census);
