@@ -524,7 +524,13 @@ TEST(logind_may_remove_the_images, struct made_up *m)
 	advised(m, "useradd --system");
 	m->host.memory_dir = "/srv/images";
 	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_OK);
+	m->host.memory_dir = "/dev/shm";
+	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
 	m->host.memory_dir = "/dev/shm/perseas";
+	put(m, "/usr/lib/systemd/logind.conf.d/50-ours.conf", "[Login]\nRemoveIPC=no\n");
+	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_OK);
+	put(m, "/run/systemd/logind.conf.d/10-now.conf", "[Login]\nRemoveIPC=yes\n");
+	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
 	put(m, "/etc/systemd/logind.conf", "[Login]\n#RemoveIPC=no\nRemoveIPC=yes\n");
 	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
 	put(m, "/etc/systemd/logind.conf.d/shm.conf", "[Login]\nRemoveIPC=no\n");

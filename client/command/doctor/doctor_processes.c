@@ -221,24 +221,36 @@ static bool is_setting(void *arg, const char *line)
 	return false;
 }
 
-/* What logind is told; files of the folder come later, and win. */
-static bool logind_removes(const struct ps_host *host)
+static void read_settings(const struct ps_host *host, const char *folder, struct setting *setting)
 {
-	static const char folder[] = "/etc/systemd/logind.conf.d";
-	struct setting setting = { .remove = true };
-	unsigned count;
-	char **names;
+	char path[PATH_MAX], **names;
+	unsigned count = ps_host_names(host, folder, &names);
 
-	ps_host_lines(host, "/etc/systemd/logind.conf", is_setting, &setting);
-	count = ps_host_names(host, folder, &names);
 	for (unsigned i = 0; i < count; i++) {
-		char path[PATH_MAX];
-
 		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-		ps_host_lines(host, path, is_setting, &setting);
+		ps_host_lines(host, path, is_setting, setting);
 	}
 	ps_host_names_free(names, count);
+}
+
+/* What logind is told. The administrator's files win over those of the distribution, and files of
+ * a folder over the one next to it. */
+static bool logind_removes(const struct ps_host *host)
+{
+	struct setting setting = { .remove = true };
+
+	ps_host_lines(host, "/usr/lib/systemd/logind.conf", is_setting, &setting);
+	ps_host_lines(host, "/etc/systemd/logind.conf", is_setting, &setting);
+	read_settings(host, "/usr/lib/systemd/logind.conf.d", &setting);
+	read_settings(host, "/run/systemd/logind.conf.d", &setting);
+	read_settings(host, "/etc/systemd/logind.conf.d", &setting);
 	return setting.remove;
+}
+
+/* logind removes what lies in /dev/shm, at any depth. */
+static bool is_in_shm(const char *path)
+{
+	return strncmp(path, "/dev/shm", 8) == 0 && (path[8] == '/' || path[8] == '\0');
 }
 
 static bool is_perseas(void *arg, const char *line)
@@ -259,7 +271,7 @@ void ps_check_remove_ipc(const struct ps_host *host, struct ps_finding *finding)
 		ps_finding_set(finding, PS_HEALTH_SKIPPED, "systemd does not run here");
 	else if (!logind_removes(host))
 		ps_finding_set(finding, PS_HEALTH_OK, "logind has RemoveIPC=no");
-	else if (strncmp(host->memory_dir, "/dev/shm/", 9) != 0)
+	else if (!is_in_shm(host->memory_dir))
 		ps_finding_set(finding, PS_HEALTH_OK, "images are not in /dev/shm");
 	else if (!known && daemons.count == 0)
 		ps_finding_set(finding, PS_HEALTH_SKIPPED,
