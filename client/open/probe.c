@@ -270,6 +270,44 @@ static bool add_members(struct perseas *p, const Perseas__Roster *roster)
 	return added;
 }
 
+/* Do the mirrors tell of more than one store? */
+static bool has_several(const struct perseas *p)
+{
+	const Perseas__Header *first = NULL;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const Perseas__Header *header = p->mirrors[i].found.header;
+
+		if (p->mirrors[i].found.code || !header)
+			continue;
+		first = first ? first : header;
+		if (!ps_id_equal(header->store_id, first->store_id.data))
+			return true;
+	}
+	return false;
+}
+
+/* Of several stores the one is meant that shows enough of its roster, so that each must be able to
+ * show it: the members of all rosters are asked, whichever of them the list names. */
+static void ask_rivals(struct perseas *p)
+{
+	const unsigned given = p->mirror_count;
+	bool added = false;
+
+	if (!has_several(p))
+		return;
+	for (unsigned i = 0; i < given; i++) {
+		const Perseas__Header *header = p->mirrors[i].found.header;
+
+		if (p->mirrors[i].found.code || !header)
+			continue;
+		added |= add_members(p, header->roster);
+		added |= add_members(p, header->next_roster);
+	}
+	if (added)
+		ask_from(p, given);
+}
+
 /* The list that was given may be older than the roster: its members are asked too. */
 static int ask_members(struct perseas *p)
 {
@@ -366,8 +404,10 @@ static int judge_epoch(struct perseas *p)
 
 static int judge_probed(struct perseas *p)
 {
-	int rc = choose_store(p);
+	int rc;
 
+	ask_rivals(p);
+	rc = choose_store(p);
 	if (rc == PERSEAS_ENOSTORE)
 		return no_store(p);
 	if (rc)

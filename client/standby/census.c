@@ -221,12 +221,37 @@ bool ps_census_ask_at(struct ps_panel *panel, const char *address)
 	return true;
 }
 
+static bool ask_members(struct ps_panel *panel, const Perseas__Roster *roster)
+{
+	bool any = false;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		any |= ps_census_ask_at(panel, roster->members[k]->address);
+	return any;
+}
+
+/* Which of several stores is meant shows only when the members of all their rosters were asked. */
+static bool ask_rivals(struct ps_panel *panel, const struct ps_census *census)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < census->panel->given; i++) {
+		const Perseas__StoreStatus *told = census->told[i];
+
+		if (!told || ps_census_belongs(census, i))
+			continue;
+		any |= ask_members(panel, told->header->roster);
+		any |= ask_members(panel, told->header->next_roster);
+	}
+	return any;
+}
+
 /* False: there is none. */
 static bool ask_unnamed(struct ps_panel *panel, const struct ps_census *census)
 {
 	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
 	const char *with = ps_owner_newcomer(census);
-	bool any = false;
+	bool any = ask_rivals(panel, census);
 
 	for (unsigned r = 0; r < 2; r++)
 		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)

@@ -216,6 +216,20 @@ static bool lists_there(const Perseas__Roster *roster, const struct ps_told *tol
 	return false;
 }
 
+/* A client that may create stores can make an image under a member's id, but cannot claim it: one
+ * that nobody ever claimed gives way to one of the same id that was. */
+static bool gives_way(const struct ps_judgement *j, const struct ps_told *told, unsigned count,
+                      unsigned i)
+{
+	const Perseas__Header *header = told[i].header;
+
+	for (unsigned k = 0; k < count && !header->promised_epoch; k++)
+		if (is_of(&told[k], j->store_id) && told[k].header->promised_epoch &&
+		    ps_id_equal(header->image_id, told[k].header->image_id.data))
+			return true;
+	return false;
+}
+
 enum { TURNS = 3 };
 
 /* Of two that show the same image, the one whose turn is first has it. */
@@ -236,7 +250,7 @@ static void take_images(struct ps_judgement *j, const struct ps_told *told, unsi
 		if (turn_of(j, &told[i]) != turn)
 			continue;
 		if (!is_of(&told[i], j->store_id) || !is_listed(j, header->image_id) ||
-		    is_taken(j, count, header->image_id.data))
+		    is_taken(j, count, header->image_id.data) || gives_way(j, told, count, i))
 			continue;
 		j->as[i] = header->image_id.data;
 		j->listed |= (uint32_t)1 << i;
@@ -298,7 +312,7 @@ static void find_twice(struct ps_judgement *j, const struct ps_told *told, unsig
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < count; k++)
 			if (j->listed >> k & 1 && !(j->listed >> i & 1) &&
-			    is_of(&told[i], j->store_id) &&
+			    is_of(&told[i], j->store_id) && !gives_way(j, told, count, i) &&
 			    ps_id_equal(told[i].header->image_id, told[k].header->image_id.data))
 				*(told[i].added ? &j->elsewhere : &j->twice) |= (uint32_t)1 << i;
 }

@@ -6,6 +6,7 @@
 #include "../../client/core/handle.h"
 #include "fork.h"
 #include "hang.h"
+#include "impostor.h"
 #include "loaded.h"
 #include "lossy.h"
 #include "mirror.h"
@@ -21,6 +22,7 @@ void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_loaded_shape(w, mirrors, spares);
 	sim_fork_shape(w, mirrors, spares);
 	sim_past_shape(w, mirrors, spares);
+	sim_impostor_shape(w, mirrors, spares);
 }
 
 void sim_aim_begin(struct sim_world *w)
@@ -30,6 +32,7 @@ void sim_aim_begin(struct sim_world *w)
 	sim_loaded_begin(w);
 	sim_fork_begin(w);
 	sim_past_begin(w);
+	sim_impostor_begin(w);
 }
 
 bool sim_aim_is_open(const struct sim_owner *o)

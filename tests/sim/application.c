@@ -8,6 +8,7 @@
 #include "../../client/core/demand.h"
 #include "../../client/core/handle.h"
 #include "creators.h"
+#include "impostor.h"
 #include "grown.h"
 #include "heap_work.h"
 #include "mirror.h"
@@ -151,8 +152,10 @@ static void count_refusal(struct sim_application *a, int rc, const struct ps_err
 	case PERSEAS_ESYSTEM:
 		break;
 	default:
-		sim_fail(w, "owner %u: open: %s: %s", a->owner->index, perseas_error_name(rc),
-		         error->text);
+		if (rc != PERSEAS_EROSTER || !sim_impostor_comes(w))
+			sim_fail(w, "owner %u: open: %s: %s", a->owner->index,
+			         perseas_error_name(rc), error->text);
+		sim_count(w, SIM_IMPOSTORS, 1);
 	}
 }
 

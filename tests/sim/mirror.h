@@ -26,6 +26,7 @@ struct sim_mirror {
 	bool silent;                 /* nor does its host: connections are not refused */
 	uint64_t granted;            /* epoch of the last claim that was granted */
 	bool forked;                 /* what it has is no part of the store (fork.h) */
+	bool strange;                /* it has an image that a stranger made (impostor.h) */
 	struct ps_control *controls; /* that it has accepted */
 	struct sim_memory *given;
 

@@ -86,6 +86,7 @@ struct perseas_tx;
 	X(GONE, "gone", 8000, 57, "a member that is called gone comes back")                       \
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \
 	X(PAST, "past", 200, 2, "an owner copies its past over what it has forgotten")             \
+	X(MADE_UP, "made-up", 100, 1, "a mirror takes any roster from who creates a store")        \
 	X(VOTES, "votes", 1000, 2, "a new mirror votes before it is whole")                        \
 	X(UNFINISHED, "unfinished", 1000, 2, "a resync is finished before its chunks are there")   \
 	X(UNAWAITED, "unawaited", 2000, 108, ".. before the transactions of its last chunk are")   \

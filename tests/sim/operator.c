@@ -35,7 +35,7 @@ void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM
 			given = true;
 		else if (which >= 60 && rosters.settled)
 			given = i != without && is_listed(&rosters, m);
-		if (given && !m->forked)
+		if ((given && !m->forked) || m->strange)
 			used += (size_t)snprintf(list + used, SIM_LIST - used, "%s%s",
 			                         used ? "," : "", m->address);
 	}

@@ -88,6 +88,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(CANCELS_REFUSED, 1, ".. not, since the one before is short")  \
 	X(FORKED, 1, "images kept from a fork's roster")                \
 	X(REVERTED, 1, "owners that went back in time")                 \
+	X(IMPOSTORS, 1, "opens refused for a second store of the name") \
 	X(SPILLS, 1, "images spilled")                                  \
 	X(LOADS, 1, "spills loaded")                                    \
 	X(MEDIA, 1, "spills lost")                                      \

@@ -173,6 +173,30 @@ TEST(a_store_that_nobody_named_is_not_meant)
 	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
 }
 
+/* A client that may create stores made an image under a member's id on a mirror that was named; the
+ * member itself was not named, or comes later. */
+TEST(an_image_under_anothers_id_gives_way)
+{
+	for (unsigned added = 0; added < 2; added++) {
+		struct scene s = { .count = 0 };
+
+		list(&s, 0, 0, 2, 0x7);
+		tell(&s, 0, 0, 0, 4)->promised_epoch = 1;
+		tell(&s, 0, 1, 0, 0);
+		s.told[1].epoch = 0;
+		s.told[1].address = address_of(0, 6);
+		tell(&s, 0, 1, 0, 9)->promised_epoch = 1;
+		s.told[2].added = added;
+		assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+		assert_int_equal(s.j.listed, 5);
+		assert_int_equal(s.j.twice | s.j.elsewhere, 0);
+		assert_int_equal(s.told[s.j.newest].seq, 9);
+		/* Before the first claim of all nothing tells them apart, and nothing was lost. */
+		s.headers[2].promised_epoch = 0;
+		assert_int_equal(judge(&s), added ? PS_OUTLOOK_OPENS : PS_OUTLOOK_TWICE);
+	}
+}
+
 /* A client that may create stores made images with the id of this one, and with a roster of its own
  * of the same number, which takes a mirror of the store, or none, for its third. Both were told of
  * first. */

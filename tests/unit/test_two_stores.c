@@ -41,10 +41,10 @@ static void make_another(struct owner *o)
 	                 0);
 }
 
-static int open_all(struct owner *o)
+static int open_at(struct owner *o, const char *mirrors)
 {
 	o->options.flags = PERSEAS_TAKEOVER;
-	return ps_open(direct_env(o->d), STORE, EVERY_MIRROR, &o->options, &o->p, &o->error);
+	return ps_open(direct_env(o->d), STORE, mirrors, &o->options, &o->p, &o->error);
 }
 
 static void assert_names(const struct owner *o, const char *text, unsigned mirror)
@@ -63,12 +63,12 @@ TEST(neither_of_two_stores_is_opened)
 	struct owner *o = begin_real();
 
 	make_another(o);
-	assert_int_equal(open_all(o), PERSEAS_EROSTER);
+	assert_int_equal(open_at(o, EVERY_MIRROR), PERSEAS_EROSTER);
 	assert_names(o, o->error.text, REAL);
 	assert_names(o, o->error.text, SPARE);
 	for (unsigned k = 0; k < SPARES; k++)
 		owner_lose(o, SPARE + k);
-	assert_int_equal(open_all(o), 0);
+	assert_int_equal(open_at(o, EVERY_MIRROR), 0);
 	assert_true(o->p->commit.seq > 0);
 	owner_free(o);
 }
@@ -81,11 +81,12 @@ static enum ps_ownership look_later(struct owner *o, struct ps_follow *follow,
 	return now->ownership;
 }
 
-static void follow_all(struct owner *o, struct ps_follow *follow, struct ps_env *envs[2])
+static void follow_at(struct owner *o, struct ps_follow *follow, struct ps_env *envs[2],
+                      const char *mirrors)
 {
 	for (int i = 0; i < 2; i++)
 		envs[i] = direct_env(o->d);
-	assert_int_equal(ps_follow_open(follow, STORE, EVERY_MIRROR, NULL, envs[0], envs[1], 1000,
+	assert_int_equal(ps_follow_open(follow, STORE, mirrors, NULL, envs[0], envs[1], 1000,
 	                                &o->error),
 	                 0);
 }
@@ -95,6 +96,25 @@ static void end_follow(struct ps_follow *follow, struct ps_env *envs[2])
 	ps_follow_close(follow);
 	for (int i = 0; i < 2; i++)
 		envs[i]->ops->free(envs[i]);
+}
+
+/* Of the real one's mirrors the list names one, by which too few would be seen. Its roster tells of
+ * the others. */
+TEST(a_store_of_which_few_mirrors_are_named_is_not_passed_over)
+{
+	struct owner *o = begin_real();
+	struct ps_standing_now now;
+	struct ps_follow follow;
+	struct ps_env *envs[2];
+
+	make_another(o);
+	assert_int_equal(open_at(o, SPARE_MIRRORS ",sim://0"), PERSEAS_EROSTER);
+	assert_names(o, o->error.text, REAL);
+	follow_at(o, &follow, envs, SPARE_MIRRORS ",sim://0");
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	assert_names(o, now.text, REAL);
+	end_follow(&follow, envs);
+	owner_free(o);
 }
 
 /* It has seen both, and does not take the new one for the store when the other's mirrors are
@@ -107,7 +127,7 @@ TEST(a_standby_opens_neither_of_two_stores)
 	struct ps_env *envs[2];
 
 	make_another(o);
-	follow_all(o, &follow, envs);
+	follow_at(o, &follow, envs, EVERY_MIRROR);
 	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
 	assert_names(o, now.text, REAL);
 	assert_names(o, now.text, SPARE);
@@ -132,7 +152,7 @@ TEST(a_standby_does_not_take_another_store_for_its_own)
 	struct ps_follow follow;
 	struct ps_env *envs[2];
 
-	follow_all(o, &follow, envs);
+	follow_at(o, &follow, envs, EVERY_MIRROR);
 	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_NONE);
 	direct_crash(o->d, REAL);
 	direct_crash(o->d, OTHER);

@@ -1,0 +1,172 @@
+/*
+ * impostor.c - the schedules of impostor.h. The oracle knows nothing of what is made on the spare
+ * mirrors (sim_mirror.forked), so that it finds an owner that opens that.
+ */
+#include "impostor.h"
+
+#include "../../server/store/store_private.h"
+#include "aim.h"
+#include "creators.h"
+#include "mirror.h"
+#include "mixed.h"
+#include "mistakes.h"
+#include "process.h"
+#include "schedule.h"
+
+#include <string.h>
+
+enum { EVERY = 32, MEMBERS = 3, SPARES = 3 };
+
+#define LOOKS SIM_MS
+
+struct impostor {
+	struct sim_mirror *down;
+	uint8_t store_id[PS_ID_SIZE], image_ids[SPARES][PS_ID_SIZE];
+	bool same_store; /* the last member of its roster is the mirror that is down */
+	unsigned made;
+};
+
+bool sim_impostor_comes(const struct sim_world *w)
+{
+	return w->mistake == SIM_MISTAKE_MADE_UP ||
+	       (!w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 18 && !sim_creators_count(w));
+}
+
+void sim_impostor_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	struct sim_schedule *s = w->schedule;
+
+	if (!sim_impostor_comes(w))
+		return;
+	*mirrors = MEMBERS;
+	*spares = SPARES;
+	w->acks = 2;
+	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
+	s->cancels = s->work = 0;
+	s->calm = s->near = s->disks = false;
+	s->steady = true;
+	s->left = 1000;
+	s->think = 20 * SIM_MS;
+}
+
+static void draw_id(struct sim_world *w, uint8_t id[PS_ID_SIZE])
+{
+	for (unsigned i = 0; i < PS_ID_SIZE; i++)
+		id[i] = (uint8_t)sim_between(w, 1, 255);
+}
+
+/* Only a mirror that believes whoever creates a store takes a roster but the first. */
+static void make_at(struct sim_world *w, const struct impostor *impostor, unsigned spare,
+                    const Perseas__Roster *roster)
+{
+	struct sim_mirror *m = w->mirrors[MEMBERS + spare];
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+	struct why why;
+	int ret;
+
+	create.store = settle.store = (char *)SIM_STORE;
+	create.store_id = settle.store_id = (ProtobufCBinaryData){ PS_ID_SIZE,
+		                                                   (uint8_t *)impostor->store_id };
+	create.image_id = roster->members[spare]->image_id;
+	create.log_size = w->schedule->log_size;
+	create.roster = (Perseas__Roster *)roster;
+	ret = store_create(m->stores, NULL, &create, &why);
+	if (!ret)
+		ret = store_settle(m->stores, &settle, &why);
+	if (ret)
+		sim_fail(w, "mirror %u: no image is made: %s", m->index, why.text);
+	m->strange = true;
+}
+
+static void make_images(struct sim_world *w, struct impostor *impostor)
+{
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member members[SPARES], *list[SPARES];
+
+	for (unsigned k = 0; k < SPARES; k++) {
+		perseas__member__init(&members[k]);
+		members[k].address = w->mirrors[MEMBERS + k]->address;
+		members[k].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, impostor->image_ids[k] };
+		list[k] = &members[k];
+	}
+	if (impostor->same_store)
+		members[SPARES - 1].address = impostor->down->address;
+	roster.version = 1;
+	roster.epoch = sim_mistake_is(w, SIM_MISTAKE_MADE_UP) ? PS_EPOCH_STEP : 0;
+	roster.acks = w->acks;
+	roster.n_members = SPARES;
+	roster.members = list;
+	impostor->made = SPARES - impostor->same_store;
+	for (unsigned k = 0; k < impostor->made; k++)
+		make_at(w, impostor, k, &roster);
+}
+
+/* What it reads of the mirror that goes down then. */
+static void read_ids(struct sim_world *w, struct impostor *impostor)
+{
+	const struct store *store = store_find(impostor->down->stores, SIM_STORE);
+
+	impostor->same_store = w->mistake || w->seed / EVERY % 2;
+	for (unsigned k = 0; k < SPARES; k++)
+		draw_id(w, impostor->image_ids[k]);
+	draw_id(w, impostor->store_id);
+	if (!impostor->same_store)
+		return;
+	memcpy(impostor->store_id, store->header->store_id.data, PS_ID_SIZE);
+	memcpy(impostor->image_ids[SPARES - 1], store->header->image_id.data, PS_ID_SIZE);
+}
+
+/* An operator deletes what was made, and the mirror is started again. */
+static void end(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct impostor *impostor = arg;
+
+	(void)ticket;
+	for (unsigned k = 0; k < impostor->made; k++) {
+		struct sim_mirror *m = w->mirrors[MEMBERS + k];
+		Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+		struct why why;
+
+		drop.store = (char *)SIM_STORE;
+		drop.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, impostor->store_id };
+		drop.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, impostor->image_ids[k] };
+		if (m->stores && store_drop(m->stores, &drop, &why))
+			sim_fail(w, "mirror %u: the image stays: %s", m->index, why.text);
+		m->strange = false;
+	}
+	if (!impostor->down->stores)
+		sim_mirror_start(impostor->down);
+}
+
+static void begin(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct impostor *impostor = arg;
+	struct sim_owner *o = sim_aim_owner(w, MEMBERS);
+
+	(void)ticket;
+	if (w->schedule->ending)
+		return;
+	if (!o) {
+		sim_at(w, w->now + LOOKS, begin, impostor, 0);
+		return;
+	}
+	impostor->down = w->mirrors[sim_below(w, MEMBERS)];
+	read_ids(w, impostor);
+	sim_mirror_crash(impostor->down, false, false);
+	make_images(w, impostor);
+	sim_trace(w, "mirror %u is down, and %u images are made up of %s store",
+	          impostor->down->index, impostor->made, impostor->same_store ? "this" : "another");
+	sim_owner_kill(o, false);
+	sim_at(w, w->now + sim_between(w, 200, 2000) * SIM_MS, end, impostor, 0);
+}
+
+void sim_impostor_begin(struct sim_world *w)
+{
+	if (!sim_impostor_comes(w))
+		return;
+	for (unsigned k = 0; k < SPARES; k++)
+		w->mirrors[MEMBERS + k]->forked = true;
+	sim_at(w, w->now + sim_between(w, 100, 2000) * SIM_MS, begin,
+	       sim_alloc(w, sizeof(struct impostor)), 0);
+}
