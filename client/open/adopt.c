@@ -319,8 +319,8 @@ static int settle_change(struct perseas *p)
 /*
  * A member that was not claimed may have a newer roster, which an owner before recorded on fewer
  * than W when it took another mirror for lost. If that mirror's image came back and counts here, a
- * later open that met the newer roster would not count it, and what W hold would be on fewer. With
- * fewer than R claimed, since an operator accepted the state, the newer roster may be a settled one.
+ * later open that met the newer roster would not count it, and what W hold would be on fewer. If
+ * fewer than R are claimed, since an operator accepted the state, the newer roster may be settled.
  */
 static int adopt_roster(struct perseas *p)
 {
