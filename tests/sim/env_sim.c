@@ -317,8 +317,7 @@ static int env_send(struct ps_control *control, const Perseas__Request *request,
 		sim_fail(o->world, "a request of kind %d cannot be packed",
 		         (int)request->body_case);
 	message = sim_message_new(o->world, SIM_REQUEST, bytes, len);
-	if (request->body_case == PERSEAS__REQUEST__BODY_CONFIRM)
-		o->confirmed = sim_oracle_now(o->world);
+	sim_oracle_asks(o, (int)request->body_case);
 	control->asked = (int)request->body_case;
 	if (sim_mistake_by_kind(control))
 		control->due.due = 0;

@@ -204,9 +204,18 @@ void sim_oracle_lost(struct sim_mirror *m)
 	m->at = NULL;
 }
 
-struct sim_moment sim_oracle_now(const struct sim_world *w)
+void sim_oracle_asks(struct sim_owner *o, int kind)
 {
-	return (struct sim_moment){ w->oracle->acked, w->oracle->losses };
+	const struct sim_oracle *oracle = o->world->oracle;
+	const struct perseas *p = o->handle;
+
+	if (kind == PERSEAS__REQUEST__BODY_CONFIRM)
+		o->confirmed = (struct sim_moment){ oracle->acked, oracle->losses };
+	if (kind != PERSEAS__REQUEST__BODY_FINISH || !p || !p->renewing)
+		return;
+	/* It may be handled when the owner is dead and its handle gone. */
+	o->renewal = (struct sim_renewal){ .epoch = p->epoch, .sealed = p->upkeep.renewal.sealed };
+	memcpy(o->renewal.owner, p->owner, PS_ID_SIZE);
 }
 
 static void acknowledge(struct sim_world *w, struct sim_node *node)
@@ -331,13 +340,13 @@ static struct sim_node *renewed(struct sim_mirror *m, const struct store *store,
 	struct sim_world *w = m->world;
 
 	for (unsigned i = 0; i < w->owner_count; i++) {
-		const struct perseas *p = w->owners[i]->handle;
+		const struct sim_renewal *renewal = &w->owners[i]->renewal;
 		struct sim_node *node;
 
-		if (!p || !p->renewing || p->epoch != slot->epoch ||
-		    !ps_id_equal(store->header->promised_owner, p->owner))
+		if (renewal->epoch != slot->epoch ||
+		    !ps_id_equal(store->header->promised_owner, renewal->owner))
 			continue;
-		node = find_name(w->oracle, p->upkeep.renewal.sealed, slot->seq)->node;
+		node = find_name(w->oracle, renewal->sealed, slot->seq)->node;
 		if (!node)
 			return NULL;
 		give_name(w, node, slot->epoch, slot->seq);

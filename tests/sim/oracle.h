@@ -82,7 +82,8 @@ struct sim_moment {
 	unsigned losses;
 };
 
-struct sim_moment sim_oracle_now(const struct sim_world *w);
+/* The owner sends a request of this kind. */
+void sim_oracle_asks(struct sim_owner *o, int kind);
 
 /* An open that asked so last returned with this state (I6, I7). */
 struct sim_node *sim_oracle_opened(struct sim_world *w, uint64_t epoch, uint64_t seq,

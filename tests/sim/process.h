@@ -89,6 +89,12 @@ struct sim_applied {
 	uint64_t *at[SIM_APPLIED], set[SIM_APPLIED], clear[SIM_APPLIED];
 };
 
+/* A renewal of claims: its epoch, and the one before, under which all was sent until then. */
+struct sim_renewal {
+	uint64_t epoch, sealed;
+	uint8_t owner[PS_ID_SIZE];
+};
+
 struct sim_owner {
 	struct ps_env env; /* first: the operations find the owner by it */
 	struct sim_world *world;
@@ -131,6 +137,7 @@ struct sim_owner {
 	uint8_t making[PS_ID_SIZE];        /* id of what it creates, or created last */
 	bool decided;                      /* the first mirror is believed to have settled it */
 	struct sim_moment confirmed;       /* when its open asked for the last time */
+	struct sim_renewal renewal;        /* in which it finished a whole copy last */
 	struct sim_node *held;             /* what will become of commits that are held back */
 };
 
