@@ -99,12 +99,22 @@ kills:
 	@$(SUBMAKE) all $(TELLER)
 	@$(KILLS)
 
+# 300,000 random schedules of the simulator from one random start. A part is labeled with its first
+# seed, and takes some minutes, so that no limit of run.py ends it on a busy machine.
 SOAK_SECONDS ?= 1800
-#: soak            SOAK_SECONDS (1800) of everything at once on random stores; and kills, false alarms,
-#:                 a heap at random, and a queue that is killed at 1000 points of a step
+SOAK_START ?=
+SOAK_STARTS = $(shell $(PYTHON) -c "import random; \
+	start = $(or $(SOAK_START),random.getrandbits(62) | 1 << 32); \
+	print(*range(start, start + 300000, 10000))")
+SOAK_SCHEDULES = $(foreach start,$(SOAK_STARTS),\
+	"schedules from $(start): $(SIM) --night 10000 --start $(start) --jobs 1")
+#: soak            SOAK_SECONDS (1800) of everything at once on random stores; and 300,000 random
+#:                 schedules (SOAK_START repeats them), kills, false alarms, a heap at random, and a
+#:                 queue that is killed at 1000 points of a step
 soak:
 	@$(SUBMAKE) all tests
 	@$(RUN) soak --quiet 7200 --jobs 2 \
+		$(SOAK_SCHEDULES) \
 		"storm: env PERSEAS_STORM=500 $(PYTHON) -m pytest -q -p no:cacheprovider \
 			tests/drills/test_storm.py" \
 		"kills on demand: $(KILLS)" \
