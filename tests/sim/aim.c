@@ -11,6 +11,7 @@
 #include "lossy.h"
 #include "mirror.h"
 #include "past.h"
+#include "removed.h"
 #include "schedule.h"
 
 #include <string.h>
@@ -22,6 +23,7 @@ void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_loaded_shape(w, mirrors, spares);
 	sim_fork_shape(w, mirrors, spares);
 	sim_past_shape(w, mirrors, spares);
+	sim_removed_shape(w, mirrors, spares);
 	sim_impostor_shape(w, mirrors, spares);
 }
 
@@ -32,6 +34,7 @@ void sim_aim_begin(struct sim_world *w)
 	sim_loaded_begin(w);
 	sim_fork_begin(w);
 	sim_past_begin(w);
+	sim_removed_begin(w);
 	sim_impostor_begin(w);
 }
 
@@ -73,4 +76,12 @@ void sim_aim_hang(struct sim_world *w, const struct sim_mirror *mirror, bool han
 		sim_path_block(&w->owners[i]->paths[mirror->index], SIM_OUT, hangs);
 		sim_path_block(&w->owners[i]->paths[mirror->index], SIM_IN, hangs);
 	}
+}
+
+bool sim_aim_shares(const struct sim_owner *o)
+{
+	for (unsigned i = 0; i < SIM_MIRRORS_MAX; i++)
+		if (o->local[i])
+			return true;
+	return false;
 }

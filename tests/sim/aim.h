@@ -26,6 +26,9 @@ struct sim_owner *sim_aim_owner(const struct sim_world *w, unsigned live);
 /* The mirror as its owner's handle has it; the seed fails where it has not. */
 struct ps_mirror *sim_aim_mirror(const struct sim_owner *o, const struct sim_mirror *mirror);
 
+/* Does the owner share the memory of a mirror? */
+bool sim_aim_shares(const struct sim_owner *o);
+
 /* A mirror hangs, or goes on: nothing that is sent to it or by it arrives, at most until everything
  * heals. */
 void sim_aim_hang(struct sim_world *w, const struct sim_mirror *mirror, bool hangs);

@@ -153,14 +153,9 @@ static struct sim_memory *give_memory(struct ps_control *control)
 	given->next = m->given;
 	m->given = given;
 	for (uint32_t id = 0; id < PS_REGIONS_MAX; id++) {
-		char name[PIECE_NAME];
-
 		if (!image->regions[id].base)
 			continue;
-		piece_name(name, id, image->generation);
-		if (m->memory->ops->open(m->memory, SIM_STORE, name, &given->pieces[id]))
-			sim_fail(m->world, "mirror %u gives piece %s, which it has not", m->index,
-			         name);
+		memory_heap_give(m->memory, &image->regions[id], &given->pieces[id]);
 		given->count++;
 	}
 	return given;

@@ -374,21 +374,13 @@ static void tear(struct sim_world *w, struct sim_owner *o)
 	o->stop_ns = some_time(w) + some_time(w);
 }
 
-static bool shares(const struct sim_owner *o)
-{
-	for (unsigned i = 0; i < SIM_MIRRORS_MAX; i++)
-		if (o->local[i])
-			return true;
-	return false;
-}
-
 static void kill_owner(struct sim_world *w, struct sim_owner *o)
 {
 	bool silent = sim_chance(w, 20);
 
 	/* A host that shares memory with a mirror does not go alone. */
 	sim_count(w, SIM_OWNER_CRASHES, 1);
-	sim_owner_kill(o, silent && !shares(o));
+	sim_owner_kill(o, silent && !sim_aim_shares(o));
 	if (sim_chance(w, 50))
 		another_owner(w);
 }
@@ -501,7 +493,7 @@ static void fault(struct sim_world *w)
 		kill_owner(w, o);
 	else if (what < 52)
 		sim_owner_stop(o, sim_chance(w, 10) ? long_time(w) : some_time(w));
-	else if (what < 74 && shares(o))
+	else if (what < 74 && sim_aim_shares(o))
 		tear(w, o);
 	else if (what >= 85)
 		block(w, o, m, sim_between(w, 1, 3), some_time(w));

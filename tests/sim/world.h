@@ -93,6 +93,8 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(LOADS, 1, "spills loaded")                                    \
 	X(MEDIA, 1, "spills lost")                                      \
 	X(AWAY, 1, "images copied away from a live owner")              \
+	X(REMOVED, 1, "images whose files were removed")                \
+	X(MENDED, 1, ".. and made again before a claim")                \
 	X(UNDONE, 1, "transactions rolled back by a claim")             \
 	X(AWAY_UNDONE, 1, "transactions undone in a copy")              \
 	X(UNWAITED, 1, "commits that nobody waited for")                \

@@ -533,6 +533,13 @@ void memory_heap_lose(struct memory *memory, const char *store)
 	sweep(heap_of(memory));
 }
 
+void memory_heap_give(struct memory *memory, const struct piece *piece, struct piece *given)
+{
+	for (struct heap_piece *at = heap_of(memory)->pieces; at; at = at->next)
+		if (at->base == piece->base)
+			hand_out(heap_of(memory), at, given);
+}
+
 void memory_heap_move(struct memory *memory, const char *store, const char *to)
 {
 	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)

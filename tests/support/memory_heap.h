@@ -29,6 +29,9 @@ struct memory *memory_heap_copy(const struct memory *memory);
 /* Loses the pieces of one store, or of all (NULL). */
 void memory_heap_lose(struct memory *memory, const char *store);
 
+/* Opens an open piece once more, whether it has its name or not, as a process that is given it. */
+void memory_heap_give(struct memory *memory, const struct piece *piece, struct piece *given);
+
 /* Somebody gives the folder of a store this name, which begins with a dot, or its own again. */
 void memory_heap_move(struct memory *memory, const char *store, const char *to);
 
