@@ -7,6 +7,7 @@
 #include "loop/daemon.h"
 #include "host/jobs.h"
 #include "watch/metrics.h"
+#include "store/consumed.h"
 #include "store/spill.h"
 
 #include <errno.h>
@@ -410,18 +411,35 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 	return ret;
 }
 
+static void warn_of_old_spills(const struct config *config)
+{
+	log_event(LOG_LEVEL_INFO, "spills-unguarded", NULL,
+	          "a spill that was loaded from %s, and that somebody puts back there, would be "
+	          "loaded again, although it is older than what its image acknowledged: name a "
+	          "--state-dir",
+	          config->spill_dir);
+}
+
+/* Opens those that the options name. */
+static bool open_directories(const struct config *config, struct spill **spill,
+                             struct consumed **consumed, const char **why)
+{
+	if (config->spill_dir[0] && !(*spill = spill_file_new(config->spill_dir, why)))
+		return false;
+	return !config->state_dir[0] || (*consumed = consumed_file_new(config->state_dir, why));
+}
+
 static int run_stores(struct memory *memory, const struct config *config)
 {
 	struct progress progress = { 0 };
 	struct stores *stores = stores_new(memory);
 	struct spill *spill = NULL;
+	struct consumed *consumed = NULL;
 	struct rules rules = { .path = config->access_file };
 	const char *why = "out of memory";
 	int ret = -1;
 
-	if (stores && config->spill_dir[0])
-		spill = spill_file_new(config->spill_dir, &why);
-	if (!stores || (config->spill_dir[0] && !spill)) {
+	if (!stores || !open_directories(config, &spill, &consumed, &why)) {
 		fail_start(why);
 	} else if (read_rules(&rules) == 0) {
 		if (spill) {
@@ -430,6 +448,9 @@ static int run_stores(struct memory *memory, const struct config *config)
 		}
 		stores_set_owner_timeout(stores, config->owner_timeout_ms);
 		stores_set_spill(stores, spill);
+		stores_set_consumed(stores, consumed);
+		if (spill && !consumed)
+			warn_of_old_spills(config);
 		rules.stores = stores;
 		stores_set_access(stores, rules.access);
 		stores_set_labels(stores, &config->labels);
@@ -439,6 +460,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 	stores_free(stores);
 	access_free(rules.access);
 	spill_file_free(spill);
+	consumed_file_free(consumed);
 	return ret;
 }
 

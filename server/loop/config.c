@@ -216,6 +216,9 @@ static const struct ps_option rows[] = {
 	{ "spill-dir", PS_OPTION_PATH, AT(spill_dir), "DIR", FILE_OR_LINE,
 	  .help = "Writes the images to DIR on SIGTERM, SIGINT or `perseas spill`. At start, "
 	          "loads from there the images that memory has lost." },
+	{ "state-dir", PS_OPTION_PATH, AT(state_dir), "DIR", FILE_OR_LINE,
+	  .help = "Notes in DIR which spills were loaded, so that a spill directory that is put "
+	          "back from a backup is not loaded again. Without it, it is." },
 	{ "access", PS_OPTION_PATH, AT(access_file), "FILE", FILE_OR_LINE,
 	  .help = "Rules of who may do what, and how much: lines of\n"
 	          "    allow WHO RIGHT[,RIGHT]... [store STORES]\n"

@@ -56,6 +56,7 @@ struct config {
 	int activated_count;
 	char memory_dir[PATH_MAX];
 	char spill_dir[PATH_MAX];   /* "": none */
+	char state_dir[PATH_MAX];   /* the same */
 	char port_file[PATH_MAX];   /* "": none */
 	char access_file[PATH_MAX]; /* "": none, and everybody may do everything */
 	char file[PATH_MAX];        /* the configuration file, "": none */

@@ -217,7 +217,12 @@ struct spill_sum {
 	uint64_t bytes;
 };
 
+struct consumed;
+
 void stores_set_spill(struct stores *stores, struct spill *spill);
+/* Where it is noted which spills were used up, before stores_load_spills(). NULL: nowhere, and a
+ * spill that somebody puts back is loaded again. */
+void stores_set_consumed(struct stores *stores, struct consumed *consumed);
 
 /* What a daemon shares with others of the same label, and fails together with. "": not known. */
 struct labels {

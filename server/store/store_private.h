@@ -92,6 +92,7 @@ struct stores {
 	bool miscounted;           /* files went that nobody told memory of */
 	bool closing;              /* the daemon is about to end: nothing may change any more */
 	struct spill *spill;       /* NULL: there is no spill directory */
+	struct consumed *consumed; /* NULL: there is no state directory */
 	struct grave *graves;      /* images beside of which the memory is being given back */
 	unsigned tears;            /* ps_guard_tears() when torn images were last looked for */
 	void (*leave)(void *arg, const struct piece *piece); /* NULL: nobody is to be told */

@@ -6,12 +6,14 @@
  *
  *   pieces are made and filled   without a header they are nothing; the next start removes them
  *   the header is written        the image is there, and its spill still is: memory wins
+ *   the spill is noted as used   where there is a state directory: put back, it is known again
  *   the spill is retired         nothing will ever load it again: only now the store is served
  */
 #include "store_private.h"
 
 #include "../../proto/control/archive.h"
 #include "../host/jobs.h"
+#include "consumed.h"
 #include "spill.h"
 
 #include <stdarg.h>
@@ -25,7 +27,13 @@ struct unspilling {
 	void (*complain)(void *arg, const char *text);
 	void *arg;
 	int loaded;
+	char key[CONSUMED_KEY]; /* of the spill that is being loaded */
 };
+
+void stores_set_consumed(struct stores *stores, struct consumed *consumed)
+{
+	stores->consumed = consumed;
+}
 
 static void report_spill(struct unspilling *unspilling, const char *store, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -46,6 +54,71 @@ static void report_spill(struct unspilling *unspilling, const char *store, const
 static const char *header_fault(const struct ps_archive_reader *reader, const char *name)
 {
 	return strcmp(reader->header->store, name) == 0 ? NULL : "it is of another store";
+}
+
+/* --- spills that were used up --- */
+
+/* An image whose spill is used up counts one rewrite more than that: so no later spill of the same
+ * image has the same key, even if nothing was committed in between. */
+static void name_key(char key[CONSUMED_KEY], const struct ps_archive_reader *reader)
+{
+	const Perseas__Header *header = reader->header;
+	int length = 0;
+
+	for (unsigned i = 0; i < PS_ID_SIZE; i++)
+		length += snprintf(key + length, CONSUMED_KEY - (size_t)length, "%02x",
+		                   header->image_id.data[i]);
+	snprintf(key + length, CONSUMED_KEY - (size_t)length, " %llu %llu:%llu",
+	         (unsigned long long)header->rewrites, (unsigned long long)reader->slot.epoch,
+	         (unsigned long long)reader->slot.seq);
+}
+
+/* 0, or a refusal: it was used up, or that cannot be known. */
+static int check_unused(const struct unspilling *unspilling, const char *store, struct why *why)
+{
+	struct consumed *consumed = unspilling->stores->consumed;
+	const int used = consumed ? consumed->ops->has(consumed, store, unspilling->key) : 0;
+
+	if (used < 0)
+		return refuse(why, STATUS(IO), "the state directory cannot be read: %s",
+		              consumed->trouble);
+	if (used)
+		return refuse(why, STATUS(EXISTS),
+		              "it was used up before and somebody put it back, so it is older than "
+		              "what its image acknowledged");
+	return 0;
+}
+
+/* On failure the spill's trouble says why. */
+static int note_used(const struct unspilling *unspilling, const char *store)
+{
+	struct consumed *consumed = unspilling->stores->consumed;
+
+	if (!consumed || consumed->ops->add(consumed, store, unspilling->key) == 0)
+		return 0;
+	snprintf(unspilling->spill->trouble, sizeof(unspilling->spill->trouble),
+	         "noting that it is used up: %.200s", consumed->trouble);
+	return -1;
+}
+
+/* The image in memory is not the spill's any more: see name_key(). */
+static int outgrow_spill(const struct unspilling *unspilling, struct store *store)
+{
+	struct why why = { .text = "" };
+	Perseas__Header *header;
+	int ret;
+
+	if (!unspilling->stores->consumed)
+		return 0;
+	ret = header_edit(store->header, &header, &why);
+	if (ret == 0) {
+		header->rewrites++;
+		ret = header_commit(store, header, &why);
+	}
+	if (ret)
+		snprintf(unspilling->spill->trouble, sizeof(unspilling->spill->trouble), "%.200s",
+		         why.text);
+	return ret;
 }
 
 /* Takes the name of a spill away, which a disk may take its time for. */
@@ -100,7 +173,10 @@ static bool give_up_spill(struct unspilling *unspilling, struct store *store)
 		same = !why;
 	}
 	if (same) {
-		same = end_spill(spill, store->name, spill->ops->remove) == 0;
+		name_key(unspilling->key, &reader);
+		same = outgrow_spill(unspilling, store) == 0 &&
+		       note_used(unspilling, store->name) == 0 &&
+		       end_spill(spill, store->name, spill->ops->remove) == 0;
 	} else {
 		report_spill(unspilling, store->name, "it is set aside, not loaded: %s", why);
 		same = end_spill(spill, store->name, spill->ops->set_aside) == 0;
@@ -170,6 +246,7 @@ static int make_renamed(struct store *store, const Perseas__Header *from, Persea
 	if (ret)
 		return ret;
 	(*edit)->shared = false;
+	(*edit)->rewrites++;
 	(void)header_set_name(&(*edit)->sharer, NULL);
 	parent = &(*edit)->parent_id;
 	id = &(*edit)->image_id;
@@ -248,6 +325,16 @@ static int load_image(struct store *store, struct ps_archive_reader *reader, str
 	return 0;
 }
 
+static int load_unused(struct unspilling *unspilling, struct store *store,
+                       struct ps_archive_reader *reader, struct why *why)
+{
+	int ret;
+
+	name_key(unspilling->key, reader);
+	ret = check_unused(unspilling, store->name, why);
+	return ret ? ret : load_image(store, reader, why);
+}
+
 static int read_spill(struct unspilling *unspilling, struct store *store, struct why *why)
 {
 	struct spill *spill = unspilling->spill;
@@ -261,7 +348,7 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 		ret = ps_is_later(text) ? refuse(why, STATUS(BAD_VERSION), "%s", text)
 		                        : refuse(why, STATUS(DAMAGED), "it is damaged: %s", text);
 	else
-		ret = load_image(store, &reader, why);
+		ret = load_unused(unspilling, store, &reader, why);
 	ps_archive_free(&reader);
 	spill->ops->close(spill);
 	return ret;
@@ -272,6 +359,23 @@ static void leave_later(struct store *store, const struct why *why)
 {
 	store->later = store->on_disk = true;
 	snprintf(store->damage, sizeof(store->damage), "%.200s", why->text);
+}
+
+/* It stays where it is for another start, unless it must never be loaded. */
+static void leave_spill(struct unspilling *unspilling, struct store *store, int ret,
+                        const struct why *why)
+{
+	struct spill *spill = unspilling->spill;
+
+	pieces_sweep(store, NULL);
+	if (ret == -STATUS(EXISTS) && end_spill(spill, store->name, spill->ops->set_aside) == 0)
+		report_spill(unspilling, store->name, "it is set aside, not loaded: %s", why->text);
+	else
+		report_spill(unspilling, store->name, "it is kept, not loaded: %s", why->text);
+	if (ret == -STATUS(BAD_VERSION))
+		leave_later(store, why);
+	else
+		store_delete(store);
 }
 
 static void load_spill(struct unspilling *unspilling, const char *name)
@@ -288,16 +392,10 @@ static void load_spill(struct unspilling *unspilling, const char *name)
 		return;
 	}
 	ret = read_spill(unspilling, store, &why);
-	if (ret) {
-		report_spill(unspilling, name, "it is kept, not loaded: %s", why.text);
-		pieces_sweep(store, NULL);
-		if (ret == -STATUS(BAD_VERSION))
-			leave_later(store, &why);
-		else
-			store_delete(store);
-		return;
-	}
-	if (end_spill(unspilling->spill, name, unspilling->spill->ops->retire) < 0)
+	if (ret)
+		leave_spill(unspilling, store, ret, &why);
+	else if (note_used(unspilling, name) < 0 ||
+	         end_spill(unspilling->spill, name, unspilling->spill->ops->retire) < 0)
 		refuse_store(unspilling, store);
 	else
 		unspilling->loaded++;
@@ -332,7 +430,9 @@ static void take_spill(struct unspilling *unspilling, const char *name)
 int stores_load_spills(struct stores *stores, void (*report)(void *arg, const char *text),
                        void *arg)
 {
-	struct unspilling unspilling = { stores, stores->spill, report, arg, 0 };
+	struct unspilling unspilling = {
+		.stores = stores, .spill = stores->spill, .complain = report, .arg = arg
+	};
 	struct name_list list = { .names = NULL };
 
 	if (!stores->spill)

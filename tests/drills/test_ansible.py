@@ -20,7 +20,7 @@ PLAYS = SCRIPTS / "ansible"
 ROLE = PLAYS / "roles/perseas"
 # What the role writes by other variables, or leaves to the unit.
 ELSEWHERE = {"listen", "unix", "unix-mode", "tls-cert", "tls-key", "tls-ca", "access", "label",
-             "spill-dir"}
+             "spill-dir", "state-dir"}
 
 
 def ansible(tmp_path, *words, status=0):

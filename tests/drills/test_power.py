@@ -71,6 +71,7 @@ def test_the_service_gives_the_daemon_options_that_it_knows():
     line, = re.findall(r"^ExecStart=\S+ (.*)$", SERVICE.read_text(), re.MULTILINE)
     words = line.split()
     assert "--spill-dir=/var/lib/perseas/spill" in words
+    assert "--state-dir=/var/lib/perseas/state" in words
     place = words.index("@SYSCONFDIR@/perseasd.conf")
     words[place] = "/dev/null"
     # What systemd puts in the place of %b.

@@ -97,6 +97,37 @@ def test_a_spill_that_was_loaded_is_never_served_again_but_can_be_restored(mirro
         assert store.read("accounts", 0, 17) == b"as it was spilled"
 
 
+def test_a_spill_that_is_put_back_is_not_loaded(mirrors):
+    """A backup has the spill directory. The host loses its memory after the spill was loaded and an
+    owner has committed; then the backup is put back."""
+    daemon, = with_spill(mirrors(1))
+    daemon.mirror.options += ["--state-dir", str(daemon.mirror.folder / "state")]
+    daemon.restart()
+    fill("s", [daemon], {"accounts": b"as it was spilled"}, log_size=65536)
+    assert daemon.terminate() == 0
+    spill = spill_dir(daemon) / "s.spill"
+    backup = spill.read_bytes()
+    lose_hosts([daemon])
+    with Store("s", daemon.address) as store:
+        store.map("accounts")
+        store.write("accounts", 0, b"committed since")
+    daemon.lose_memory()
+    spill.write_bytes(backup)
+    daemon.restart()
+    assert "it is set aside, not loaded: it was used up before" in daemon.log()
+    assert spills(daemon) == [] and spills(daemon, ".spill.aside-1") == ["s.spill.aside-1"]
+    assert run_command("status", "s", mirrors=[daemon]).status != OK
+
+
+def test_without_a_state_directory_the_log_says_what_is_not_known(mirrors):
+    daemon, = with_spill(mirrors(1))
+    assert "name a --state-dir" in daemon.log()
+    daemon.mirror.options += ["--state-dir", str(daemon.mirror.folder / "state")]
+    told = daemon.log().count("name a --state-dir")
+    daemon.restart()
+    assert daemon.log().count("name a --state-dir") == told
+
+
 def test_hosts_that_shut_down_twice_without_an_owner_keep_their_store(mirrors, tellers):
     daemons = with_spill(mirrors(3))
     desk = tellers.desk()

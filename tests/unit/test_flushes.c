@@ -6,6 +6,7 @@
  * A file's bytes are durable after an fsync of the file that follows the last write to it; a name
  * is after an fsync of its folder that follows the call that made, replaced or removed it.
  */
+#include "../../server/store/consumed.h"
 #include "../../server/store/memory.h"
 #include "../../server/store/spill.h"
 #include "../../server/store/status.h"
@@ -337,6 +338,30 @@ TEST(a_spill_that_was_loaded_never_comes_back, struct place *place)
 	assert_int_equal(spill->ops->commit(spill), 0);
 	failing = EIO;
 	assert_int_equal(spill->ops->remove(spill, "bank"), -1);
+}
+
+/* The note, and the name of its file, are on the disk before the image is served. */
+TEST(a_used_spill_is_noted_for_good, struct place *place)
+{
+	char path[80], name[100];
+	const char *why = NULL;
+	struct consumed *consumed;
+	struct stat file, folder;
+
+	snprintf(path, sizeof(path), "%s/state", place->spills);
+	consumed = consumed_file_new(path, &why);
+	assert_non_null(consumed);
+	count = 0;
+	assert_int_equal(consumed->ops->add(consumed, "bank", "a key"), 0);
+	snprintf(name, sizeof(name), "%s/bank.consumed", path);
+	assert_int_equal(stat(name, &file), 0);
+	assert_int_equal(stat(path, &folder), 0);
+	assert_true(last_write(file.st_ino) >= 0);
+	assert_true(flushed(file.st_ino, last_write(file.st_ino), (int)count));
+	assert_true(flushed(folder.st_ino, last_write(file.st_ino), (int)count));
+	failing = EIO;
+	assert_int_equal(consumed->ops->add(consumed, "bank", "another key"), -1);
+	consumed_file_free(consumed);
 }
 
 TEST(a_spill_that_is_set_aside_stays_aside, struct place *place)
