@@ -43,6 +43,8 @@ static void print_mirror(const struct ps_panel *panel, unsigned i)
 	       list->memory_limit ? ps_size_text(limit, list->memory_limit) : "");
 	if (list->n_stores > 0)
 		print_stores(list);
+	for (size_t k = 0; k < list->n_set_aside; k++)
+		printf("  set aside, since it may be old: %s\n", list->set_aside[k]->folder);
 }
 
 static void store_json(struct ps_json *json, const Perseas__StoreStatus *status)
@@ -76,6 +78,10 @@ static void mirror_json(struct ps_json *json, const struct ps_panel *panel, unsi
 		ps_json_begin(json, "stores", '[');
 		for (size_t k = 0; k < list->n_stores; k++)
 			store_json(json, list->stores[k]);
+		ps_json_end(json, ']');
+		ps_json_begin(json, "set_aside", '[');
+		for (size_t k = 0; k < list->n_set_aside; k++)
+			ps_json_text(json, NULL, list->set_aside[k]->folder);
 		ps_json_end(json, ']');
 	}
 	ps_json_end(json, '}');

@@ -513,6 +513,9 @@ static const char *list_reply_fault(const Perseas__ListReply *list)
 {
 	const char *fault = text_valid(list->version, TEXT_MAX) ? NULL : bad_version;
 
+	for (size_t i = 0; i < list->n_set_aside && !fault; i++)
+		if (!address_valid(list->set_aside[i]->folder))
+			fault = "a folder's name must be 1 to 255 printable characters";
 	for (size_t i = 0; i < list->n_stores && !fault; i++)
 		fault = store_status_fault(list->stores[i]);
 	return fault;

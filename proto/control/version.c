@@ -121,6 +121,8 @@ static const struct {
 	{ &perseas__reply__descriptor, 60, 9 },
 	/* A StoreStatus's files_missing. */
 	{ &perseas__store_status__descriptor, 70, 9 },
+	/* What a list tells of images that were set aside. */
+	{ &perseas__list_reply__descriptor, 65, 9 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)

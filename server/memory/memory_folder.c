@@ -105,17 +105,16 @@ static bool is_aside_name(const char *name)
 	return *name == '.' && end > name && strncmp(end, ".aside-", 7) == 0 && is_number(end + 7);
 }
 
-unsigned folder_count_aside(int directory)
+void folder_asides(int directory, void (*found)(void *arg, const char *name), void *arg)
 {
 	DIR *dir = directory_list(directory);
 	struct dirent *entry;
-	unsigned count = 0;
 
 	while (dir && (entry = readdir(dir)))
-		count += is_aside_name(entry->d_name);
+		if (is_aside_name(entry->d_name))
+			found(arg, entry->d_name);
 	if (dir)
 		closedir(dir);
-	return count;
 }
 
 /* One that a daemon makes: "header", "log.G", "promise.G", "segment-N.G". */

@@ -21,8 +21,8 @@ void folder_remove(int directory, const char *store);
 
 /* Gives it a name that begins with a dot, and is free, which `where` tells. -1: it has its own. */
 int folder_set_aside(int directory, const char *store, char *where, size_t size);
-/* How many folders have such names. */
-unsigned folder_count_aside(int directory);
+/* Calls found() for each folder with such a name. */
+void folder_asides(int directory, void (*found)(void *arg, const char *name), void *arg);
 
 /* Calls found() for each store in the directory, or for each piece in a folder. -1 with errno:
  * there may be others. */

@@ -51,9 +51,10 @@ bool memory_file_is_copy(struct memory *memory, const char *store, const uint8_t
 	return copy;
 }
 
-unsigned memory_file_aside(struct memory *memory)
+void memory_file_asides(struct memory *memory, void (*found)(void *arg, const char *name),
+                        void *arg)
 {
-	return folder_count_aside(file_of(memory)->directory.fd);
+	folder_asides(file_of(memory)->directory.fd, found, arg);
 }
 
 /* An image without a boot was written before images had one: it is good where nothing outlasts a

@@ -39,6 +39,7 @@ enum {
 	WARMTH_VERSION = 8,   /* that tells how much of the memory a standby's copy has */
 	IDENTITY_VERSION = 9, /* that tells which daemon answers */
 	FILES_VERSION = 9,    /* that tells whether an image's files are missing */
+	ASIDE_VERSION = 9,    /* that tells which images were set aside */
 };
 
 /* Has the message nothing that the version does not know which is spoken on the connection? */
@@ -69,6 +70,8 @@ static int answer_list(struct call *call, Perseas__ListReply *reply)
 	ret = store_list(call->stores, &call->session->identity, reply, call->why);
 	for (size_t i = 0; i < reply->n_stores; i++)
 		leave_news_out(call->session, reply->stores[i]);
+	if (!ret && (!call->session->version || call->session->version >= ASIDE_VERSION))
+		ret = store_list_aside(call->stores, &call->session->identity, reply, call->why);
 	return ret;
 }
 

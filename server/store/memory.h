@@ -124,8 +124,10 @@ struct memory_ops {
 	 * it, and it may be older than what it acknowledged. NULL: it cannot. */
 	bool (*is_copy)(struct memory *memory, const char *store, const uint8_t *image_id,
 	                uint64_t generation);
-	/* How many images were set aside, and are still there. NULL: none. */
-	unsigned (*aside)(struct memory *memory);
+	/* Calls found() with the name, as set_aside() told it, of each image that was set aside and
+	 * is still there. NULL: there is none. */
+	void (*asides)(struct memory *memory, void (*found)(void *arg, const char *name),
+	               void *arg);
 	/* Bytes of all pieces that are there, with what they take beyond what was reserved for
 	 * them, and of those that were removed and others have. */
 	uint64_t (*used)(struct memory *memory);

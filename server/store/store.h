@@ -245,6 +245,9 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
  * administer all stores. */
 int store_list(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
                struct why *why);
+/* Adds to that list the images that were set aside, and that `who` may see. */
+int store_list_aside(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
+                     struct why *why);
 int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *status,
                  struct why *why);
 /* `who`, if it is known, becomes the creator: its quotas count the store. */

@@ -113,9 +113,19 @@ static struct memory *memory_of(const struct sheet *sheet)
 		metric_number(sheet, NULL, value);    \
 	}
 
+static void count_one(void *arg, const char *name)
+{
+	(void)name;
+	++*(uint64_t *)arg;
+}
+
 static uint64_t count_aside(struct memory *memory)
 {
-	return memory->ops->aside ? memory->ops->aside(memory) : 0;
+	uint64_t sum = 0;
+
+	if (memory->ops->asides)
+		memory->ops->asides(memory, count_one, &sum);
+	return sum;
 }
 
 ONE_NUMBER(set_aside, count_aside(memory_of(sheet)))

@@ -2,7 +2,7 @@
 count for nothing, and nothing of what was acknowledged is lost."""
 import subprocess
 
-from drill import SECONDS, wait_for
+from drill import SECONDS, run_command, wait_for
 from teller import LOG, tellers  # noqa: F401
 
 SAID = "was copied here or put back"
@@ -60,9 +60,13 @@ def test_two_of_three_mirrors_that_were_put_back_choose_nothing(
     refused = desk.refused("open", "books", ",".join(d.address for d in daemons))
     assert refused.name == "PERSEAS_EQUORUM", str(refused)
     assert "the newest state seen is 2:%d" % (page.acked + 1) in refused.text, str(refused)
-    # What was put back stays for a person to look at.
+    # What was put back stays for a person to look at, and is named.
     for daemon in daemons[:2]:
         assert asides(daemon) == [".books.aside-1"]
+        told = run_command("ls", mirrors=[daemon])
+        assert "set aside, since it may be old: .books.aside-1" in told.out, told
+        told = run_command("ls", "--json", mirrors=[daemon]).json()
+        assert told["mirrors"][0]["set_aside"] == [".books.aside-1"]
 
 
 def test_a_mirror_that_was_put_back_under_an_owner_is_made_anew(mirrors, tellers):  # noqa: F811

@@ -384,6 +384,13 @@ static int set_aside(struct memory *memory, const char *store, char *where, size
 	return 0;
 }
 
+static void asides(struct memory *memory, void (*found)(void *arg, const char *name), void *arg)
+{
+	for (const struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
+		if (!piece->removed && *piece->store == '.' && !strcmp(piece->name, "header"))
+			found(arg, piece->store);
+}
+
 static const uint8_t *boot(struct memory *memory)
 {
 	return heap_of(memory)->boot;
@@ -459,6 +466,7 @@ static const struct memory_ops heap_ops = {
 	.pieces = pieces,
 	.forget = forget,
 	.set_aside = set_aside,
+	.asides = asides,
 	.is_copy = is_copy,
 	.boot = boot,
 	.lasts = lasts,

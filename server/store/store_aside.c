@@ -1,0 +1,66 @@
+/*
+ * store_aside.c - tells which images were set aside, in a list of stores. control.c calls it. It
+ * changes nothing: a person removes these folders.
+ */
+#include "store_private.h"
+
+#include <string.h>
+
+enum { ASIDES_MAX = 64 }; /* that are told; a list has other things to say */
+
+struct listing {
+	const struct access *access;
+	const struct identity *who;
+	Perseas__ListReply *reply;
+	bool short_of; /* memory */
+};
+
+/* The name begins with a dot; then come the store's name, and ".aside-" with a number. */
+static bool may_see(const struct listing *listing, const char *name)
+{
+	const char *end = strrchr(name, '.');
+	char store[PS_NAME_MAX + 1];
+
+	if (!end || end <= name + 1 || (size_t)(end - name) > sizeof(store))
+		return false;
+	memcpy(store, name + 1, (size_t)(end - name) - 1);
+	store[end - name - 1] = '\0';
+	return access_allows(listing->access, listing->who, RIGHT_READ, store);
+}
+
+static void list_one(void *arg, const char *name)
+{
+	struct listing *listing = arg;
+	Perseas__ListReply *reply = listing->reply;
+	const size_t length = strlen(name) + 1;
+	Perseas__SetAside *told;
+
+	if (reply->n_set_aside == ASIDES_MAX || !may_see(listing, name))
+		return;
+	told = scratch_alloc(sizeof(*told));
+	listing->short_of |= !told;
+	if (!told)
+		return;
+	perseas__set_aside__init(told);
+	told->folder = scratch_alloc(length);
+	listing->short_of |= !told->folder;
+	if (!told->folder)
+		return;
+	memcpy(told->folder, name, length);
+	reply->set_aside[reply->n_set_aside++] = told;
+}
+
+int store_list_aside(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
+                     struct why *why)
+{
+	struct memory *memory = stores->memory;
+	struct listing listing = { who ? stores->access : NULL, who, reply, false };
+
+	if (!memory->ops->asides)
+		return 0;
+	reply->set_aside = scratch_alloc(ASIDES_MAX * sizeof(*reply->set_aside));
+	if (!reply->set_aside)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	memory->ops->asides(memory, list_one, &listing);
+	return listing.short_of ? refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory") : 0;
+}
