@@ -33,9 +33,10 @@ struct perseas_roster_change {
  * in Raft). A new mirror is first copied whole, without a vote. Then both rosters must agree, for
  * as long as it takes to record the change. Then only the new one counts. A dead mirror can be
  * replaced, even if W is all of three mirrors; one of two only with `gone`. The removed mirror
- * keeps its image, which counts for nothing: `perseas drop` deletes it. The call returns when the
- * change is over; other threads may go on. After an error the roster is as it was, unless the owner
- * was fenced: then the next open completes the change, or knows nothing of it.
+ * keeps its image, which counts for nothing: `perseas drop` deletes it. To REPLACE a mirror by
+ * another address of that same mirror changes its address alone, and copies nothing. The call
+ * returns when the change is over; other threads may go on. After an error the roster is as it was,
+ * unless the owner was fenced: then the next open completes the change, or knows nothing of it.
  *
  * CANCEL takes back the change that another thread has asked for, or an order of the command. This
  * is possible until the change is decided, that is, until enough mirrors know it. The roster is
@@ -44,9 +45,10 @@ struct perseas_roster_change {
  * the roster as it was are connected: commits would wait for them, and so would the next change),
  * EFENCED and ESALVAGE.
  *
- * Errors: EINVAL (no such member, an address that is not one or is in the roster, acks out of
- * range), ELIMIT (16 mirrors), EBUSY (another change is not over), EUNREACHABLE (nobody answers at
- * the new mirror's address, or it could not be copied to for ten seconds; the message says why),
+ * Errors: EINVAL (no such member, an address that is not one, is in the roster or leads to another
+ * member, acks out of range), ELIMIT (16 mirrors), EBUSY (another change is not over), EUNREACHABLE
+ * (nobody answers at the new mirror's address, or it could not be copied to for ten seconds; the
+ * message says why),
  * EQUORUM (too few members can be told of the change; or the present roster or the new one has
  * fewer than W live mirrors, or the new one fewer than the next open needs; the message names the
  * roster that is short), EBLOCKED (a commit is in doubt, and not because of the mirror that

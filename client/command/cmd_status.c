@@ -32,8 +32,6 @@ static const char *note_of(const struct ps_census *census, unsigned i)
 {
 	if (!ps_census_belongs(census, i))
 		return "another store of this name";
-	if (census->judged.twice >> i & 1)
-		return "the same image as another mirror's, counts once";
 	if (!ps_census_listed(census, i))
 		return ps_image_forked(census->told[i]->header, census->judged.settled,
 		                       census->judged.next)

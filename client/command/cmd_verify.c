@@ -94,8 +94,6 @@ static void leave_out(const struct verify *v, unsigned i)
 	}
 	if (!ps_census_belongs(census, i))
 		why = "not compared: it has another store of this name";
-	else if (census->judged.twice >> i & 1)
-		why = "not compared: it is the same image as another mirror's";
 	else if (!ps_census_listed(census, i))
 		why = "not compared: its image is not in the store's roster";
 	else if (census->told[i]->header->state != PERSEAS__STATE__STATE_CONSISTENT)

@@ -108,7 +108,8 @@ struct ps_due {
 /* Of the control connection and the data path to a mirror (session.c). */
 enum ps_session_state {
 	PS_SESSION_NONE,
-	PS_SESSION_CLAIMING,  /* connecting, or connected, and asked for the claim */
+	PS_SESSION_ASKING,    /* connecting, or connected, and asked what it has */
+	PS_SESSION_CLAIMING,  /* it has what it should, and is asked for the claim */
 	PS_SESSION_ATTACHING, /* the claim is granted, and the data path is being connected */
 	PS_SESSION_PREPARING, /* and the image is made ready for what it lacks */
 	PS_SESSION_UP,
@@ -116,8 +117,8 @@ enum ps_session_state {
 
 struct ps_session {
 	enum ps_session_state state;
-	uint64_t until;          /* CLAIMING and PREPARING: its answer must be there by then */
-	uint64_t comings;        /* PREPARING: the handle's when it was told of its segments */
+	uint64_t until;   /* ASKING, CLAIMING and PREPARING: its answer must be there by then */
+	uint64_t comings; /* PREPARING: the handle's when it was told of its segments */
 	Perseas__Reply *granted; /* ATTACHING and PREPARING: the answer to the claim, or NULL */
 };
 
@@ -156,6 +157,8 @@ struct ps_mirror {
 	struct ps_control *control;
 	uint8_t daemon[PS_ID_SIZE]; /* the identity of the daemon that answers on `control`; all
 	                               zero: it told none */
+	uint8_t shown[PS_ID_SIZE];  /* the image of the store that it told of last there; all zero:
+	                               it told of none */
 	struct ps_session session;  /* once the store is open */
 	struct ps_lifeline lifeline;
 	struct ps_attaching attaching;

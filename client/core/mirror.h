@@ -103,7 +103,7 @@ static inline void ps_mirror_saw(const struct perseas *p, struct ps_mirror *m, u
 /* Is its session one that is not up yet? Its connection is for nothing else. */
 static inline bool ps_session_under_way(const struct ps_mirror *m)
 {
-	return m->session.state == PS_SESSION_CLAIMING ||
+	return m->session.state == PS_SESSION_ASKING || m->session.state == PS_SESSION_CLAIMING ||
 	       m->session.state == PS_SESSION_ATTACHING || m->session.state == PS_SESSION_PREPARING;
 }
 
@@ -258,7 +258,8 @@ static inline uint64_t ps_answer_by(struct perseas *p)
  * as long again. */
 uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uint64_t until_ns);
 
-/* The claim's request body; `owner` and `store` are the handle's. */
+/* The claim's request body; `owner` and `store` are the handle's. It names the daemon and the image
+ * that were told on this connection. */
 void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
                       Perseas__ClaimRequest *claim, Perseas__Request *request);
 

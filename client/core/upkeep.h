@@ -90,6 +90,8 @@ struct ps_change {
 	uint32_t acks;     /* W afterwards */
 	uint64_t seq;      /* what W of the new roster must hold before it counts alone */
 	bool met;          /* the new mirror was copied to, if only for a while */
+	bool same;         /* the new mirror's address leads to a member: */
+	bool moves;        /* the one that leaves, which only gets another address */
 	uint64_t until;    /* the new mirror must be at work by then */
 	uint64_t grace;    /* until then all that were asked are waited for */
 	struct ps_question question; /* ASKING, RELEASING */

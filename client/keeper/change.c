@@ -28,7 +28,8 @@
 
 static const struct ps_state stages[] = {
 	[PS_CHANGE_NONE] = { "none", PS_TO(PS_CHANGE_COPYING) },
-	[PS_CHANGE_COPYING] = { "copying", PS_TO(PS_CHANGE_ASKING) | PS_TO(PS_CHANGE_NONE) },
+	[PS_CHANGE_COPYING] = { "copying", PS_TO(PS_CHANGE_ASKING) | PS_TO(PS_CHANGE_SETTLING) |
+	                                           PS_TO(PS_CHANGE_NONE) },
 	[PS_CHANGE_ASKING] = { "asking", PS_TO(PS_CHANGE_JOINT) | PS_TO(PS_CHANGE_COPYING) |
 	                                         PS_TO(PS_CHANGE_NONE) },
 	[PS_CHANGE_JOINT] = { "joint", PS_TO(PS_CHANGE_MARKED) | PS_TO(PS_CHANGE_CANCELLING) },
@@ -262,6 +263,42 @@ static void trouble(struct perseas *p, bool down, const char *text, uint64_t now
 		ps_text_format(c->text, sizeof(c->text), "the copying is tried again: %s", text);
 }
 
+/* The member that was to leave is at the new address, too: the roster has that address from now on.
+ * Nothing else changes, so it is recorded like an image's id, and no change is joint. */
+static void readdress(struct perseas *p)
+{
+	struct ps_change *c = &p->upkeep.change;
+
+	if (!ps_plan_readdress(p)) {
+		finish(p, PERSEAS_ENOMEM, "out of memory");
+		return;
+	}
+	if (c->old) {
+		take_away(p, c->new, "the roster has another address of this mirror");
+		ps_mirror_disconnect(p, c->new);
+	}
+	c->old = c->new = NULL;
+	pthread_mutex_lock(&p->lock);
+	move(p, PS_CHANGE_SETTLING, "the mirror's new address is being recorded");
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* The new mirror's address leads to a member. */
+static void meet_member(struct perseas *p)
+{
+	struct ps_change *c = &p->upkeep.change;
+	char text[sizeof(c->text)];
+
+	if (c->moves && !c->gone && c->acks == p->acks) {
+		readdress(p);
+		return;
+	}
+	pthread_mutex_lock(&p->lock);
+	ps_text_format(text, sizeof(text), "%s", c->new->trouble);
+	pthread_mutex_unlock(&p->lock);
+	finish(p, PERSEAS_EINVAL, text);
+}
+
 static void copying(struct perseas *p, uint64_t now)
 {
 	struct ps_change *c = &p->upkeep.change;
@@ -458,6 +495,7 @@ static void let_go(struct perseas *p, struct ps_mirror *m)
 }
 
 static const char changed[] = "the roster is changed";
+static const char readdressed[] = "the roster has the mirror's new address; nothing was copied";
 
 static void releasing(struct perseas *p)
 {
@@ -482,7 +520,7 @@ static void settling(struct perseas *p)
 	if (c->old)
 		let_go(p, c->old);
 	else
-		finish(p, 0, changed);
+		finish(p, 0, c->moves ? readdressed : changed);
 }
 
 void ps_change_step(struct perseas *p, uint64_t now)
@@ -490,6 +528,8 @@ void ps_change_step(struct perseas *p, uint64_t now)
 	const struct ps_change *c = &p->upkeep.change;
 
 	ps_assert_admin(p);
+	if (c->stage == PS_CHANGE_COPYING && c->same)
+		meet_member(p);
 	if (c->stage == PS_CHANGE_COPYING)
 		copying(p, now);
 	if (c->stage == PS_CHANGE_ASKING)

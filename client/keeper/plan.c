@@ -5,6 +5,7 @@
 #include "plan.h"
 
 #include "admission.h"
+#include "elsewhere.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "roster.h"
@@ -13,21 +14,24 @@
 #include <stdio.h>
 #include <string.h>
 
+static struct ps_mirror *mirror_of(struct perseas *p, const Perseas__Member *member)
+{
+	for (unsigned i = 0; member && i < p->mirror_count; i++)
+		if (p->mirrors[i].votes && ps_id_equal(member->image_id, p->mirrors[i].image_id))
+			return &p->mirrors[i];
+	return NULL;
+}
+
+/* The roster's addresses come first: a member may be reached where another one is listed. */
 static struct ps_mirror *member_at(struct perseas *p, const char *address)
 {
-	for (size_t k = 0; k < p->roster->n_members; k++) {
-		const Perseas__Member *member = p->roster->members[k];
+	struct ps_mirror *m = mirror_of(p, ps_roster_at(p->roster, address));
 
-		for (unsigned i = 0; i < p->mirror_count; i++) {
-			struct ps_mirror *m = &p->mirrors[i];
-
-			if (m->votes && ps_id_equal(member->image_id, m->image_id) &&
-			    (!strcmp(member->address, address) ||
-			     !strcmp(m->address.text, address)))
-				return m;
-		}
-	}
-	return NULL;
+	for (unsigned i = 0; !m && i < p->mirror_count; i++)
+		if (p->mirrors[i].votes && !strcmp(p->mirrors[i].address.text, address) &&
+		    ps_roster_member(p->roster, p->mirrors[i].image_id))
+			m = &p->mirrors[i];
+	return m;
 }
 
 /* The member's image, as the roster lists it now; NULL: it is not there. One that is not among the
@@ -40,6 +44,41 @@ static const uint8_t *leaving(struct perseas *p)
 	if (c->old)
 		return c->old->image_id;
 	return member ? member->image_id.data : NULL;
+}
+
+bool ps_plan_moves(struct perseas *p, const Perseas__Header *header)
+{
+	const struct ps_change *c = &p->upkeep.change;
+	const uint8_t *id = c->leaves ? leaving(p) : NULL, *here, *there;
+
+	if (!id || (!ps_id_equal(header->image_id, id) &&
+	            !(header->parent_id.len && ps_id_equal(header->parent_id, id))))
+		return false;
+	here = ps_daemon_told(c->new->daemon);
+	there = c->old ? ps_daemon_told(c->old->daemon) : NULL;
+	return !here || !there || !memcmp(here, there, PS_ID_SIZE);
+}
+
+bool ps_plan_readdress(struct perseas *p)
+{
+	struct ps_change *c = &p->upkeep.change;
+	struct ps_mirror *member = c->old, *new = c->new;
+	const uint8_t *id = leaving(p);
+
+	if (!ps_roster_readdress(p, id, new->address.text))
+		return false;
+	new->joins = false;
+	if (member) {
+		ps_elsewhere_swap(p, new, member);
+		return true;
+	}
+	/* None of the handle's mirrors was that member: the new one is. */
+	pthread_mutex_lock(&p->lock);
+	memcpy(new->image_id, id, PS_ID_SIZE);
+	ps_quorum_renew(p);
+	pthread_mutex_unlock(&p->lock);
+	new->retry_at = new->retry_delay = 0;
+	return true;
 }
 
 static int take_out(struct perseas *p, const char *address, bool gone, char *text, size_t size)

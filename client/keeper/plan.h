@@ -12,6 +12,14 @@
 int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
                  size_t size);
 
+/* Does the daemon at the new mirror's address show the image of the member that leaves, and its
+ * identity, if both are known? Then that member only gets another address. */
+bool ps_plan_moves(struct perseas *p, const Perseas__Header *header);
+
+/* The member of the roster that leaves gets the new mirror's address instead, and that mirror is
+ * no other. Returns false if there is no memory. */
+bool ps_plan_readdress(struct perseas *p);
+
 /* The roster that the change leads to, from the one that is there now; NULL: out of memory. */
 Perseas__Roster *ps_plan_roster(struct perseas *p);
 

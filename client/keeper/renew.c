@@ -5,6 +5,7 @@
  */
 #include "renew.h"
 
+#include "elsewhere.h"
 #include "epoch.h"
 #include "../core/apart.h"
 #include "../core/demand.h"
@@ -352,9 +353,34 @@ static void note_refusal(struct perseas *p, struct ps_mirror *m, const struct ps
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Connects to all members and asks what they have: an address may lead to another member. Returns
+ * those that can be claimed. */
+static uint32_t find_members(struct perseas *p)
+{
+	struct ps_round round;
+	uint32_t found = 0;
+
+	ps_round_status(p, voters(p), false, &round, ps_now(p) + ANSWER_WITHIN);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i], *other;
+
+		m->found.claimed = m->found.good = false;
+		m->found.code = 0;
+		if (round.replies[i] &&
+		    !ps_elsewhere_check(p, m, round.replies[i]->store->status->header, &other,
+		                        &round.errors[i]))
+			found |= (uint32_t)1 << i;
+		else if (round.ask[i])
+			note_refusal(p, m, &round.errors[i]);
+	}
+	ps_round_free(&round);
+	return found;
+}
+
 /* Claims all members, with the same owner's id. */
 static void claim_all(struct perseas *p)
 {
+	const uint32_t found = find_members(p);
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
 	struct ps_round round;
@@ -365,13 +391,9 @@ static void claim_all(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->found.claimed = m->found.good = false;
-		m->found.code = 0;
-		if (!m->votes)
+		if (!in(found, i))
 			continue;
-		m->control = p->env->ops->connect(p->env, &m->address, &round.errors[i]);
-		if (m->control && m->found.header &&
-		    p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
+		if (m->found.header && p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
 			ps_epoch_approach(p, m, true, false);
 		ps_claim_request(p, m, true, &claims[i], &requests[i]);
 		/* Whoever lives is left alone, however this owner came to the store. */

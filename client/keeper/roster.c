@@ -111,6 +111,20 @@ void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id)
 	}
 }
 
+bool ps_roster_readdress(struct perseas *p, const uint8_t *image_id, const char *address)
+{
+	Perseas__Member *member = ps_roster_member(p->roster, image_id);
+	char *text = strdup(address);
+
+	assert(member && !p->next_roster);
+	if (!text)
+		return false;
+	free(member->address);
+	member->address = text;
+	ps_roster_stamp(p);
+	return true;
+}
+
 void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id)
 {
 	Perseas__Member *member = ps_roster_member(p->roster, m->image_id);

@@ -31,6 +31,10 @@ void ps_roster_cancel(struct perseas *p);
 bool ps_roster_add(Perseas__Roster *roster, const char *address, const uint8_t *image_id);
 void ps_roster_remove(Perseas__Roster *roster, const uint8_t *image_id);
 
+/* The member of the settled roster that has this image is at that address from now on; no change is
+ * under way. Returns false if there is no memory. */
+bool ps_roster_readdress(struct perseas *p, const uint8_t *image_id, const char *address);
+
 /* The handle's rosters list the mirror under this id, and are newer, where they list it at all; no
  * mirror is told. */
 void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);

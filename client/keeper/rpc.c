@@ -42,6 +42,19 @@ static void keep_heard(struct perseas *p, struct ps_mirror *m, const Perseas__Gr
 	p->env->ops->beat(m->control, ps_ms(ms) / 4);
 }
 
+/* A daemon that was asked for its status has told which image it has. */
+static void note_daemon(const struct perseas *p, struct ps_mirror *m, const Perseas__Reply *reply)
+{
+	const Perseas__Header *header;
+
+	ps_daemon_note(m->daemon, reply);
+	if (reply->body_case != PERSEAS__REPLY__BODY_STORE)
+		return;
+	header = reply->store->status->header;
+	if (!strcmp(header->store, p->store))
+		memcpy(m->shown, header->image_id.data, PS_ID_SIZE);
+}
+
 /* Receives one answer; descriptors that no grant accounts for are closed. */
 int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas__Reply **reply,
               int *fds, struct ps_error *error)
@@ -60,7 +73,7 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 		p->env->ops->wake(p->env, PS_KEEPER);
 		return rc;
 	}
-	ps_daemon_note(m->daemon, *reply);
+	note_daemon(p, m, *reply);
 	rc = ps_asked_refusal(*reply, m->address.text, error);
 	grant = rc ? NULL : ps_grant_of(*reply);
 	if (!rc && count != (grant ? grant->descriptors : 0))
@@ -293,6 +306,11 @@ void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
 	claim->quiesced = quiesced;
 	claim->shared = m->address.scheme == PS_SCHEME_UNIX;
 	claim->rdma = ps_wants_rdma(p, m);
+	if (ps_daemon_told(m->daemon)) {
+		claim->daemon = (ProtobufCBinaryData){ PS_ID_SIZE, m->daemon };
+		if (ps_daemon_told(m->shown))
+			claim->image_id = (ProtobufCBinaryData){ PS_ID_SIZE, m->shown };
+	}
 	*request = PS_REQUEST(claim, CLAIM, claim);
 }
 

@@ -9,8 +9,10 @@
 
 #include "../core/detour.h"
 #include "due.h"
+#include "elsewhere.h"
 #include "epoch.h"
 #include "lifeline.h"
+#include "plan.h"
 #include "../core/mirror.h"
 #include "../core/segment.h"
 #include "past.h"
@@ -27,7 +29,9 @@
 #define DIAL_AGAIN ps_ms(10) /* a connection for which there is no descriptor to wait on */
 
 static const struct ps_state states[] = {
-	[PS_SESSION_NONE] = { "none", PS_TO(PS_SESSION_CLAIMING) | PS_TO(PS_SESSION_UP) },
+	[PS_SESSION_NONE] = { "none", PS_TO(PS_SESSION_ASKING) | PS_TO(PS_SESSION_UP) },
+	[PS_SESSION_ASKING] = { "asking", PS_TO(PS_SESSION_CLAIMING) | PS_TO(PS_SESSION_PREPARING) |
+	                                          PS_TO(PS_SESSION_NONE) },
 	[PS_SESSION_CLAIMING] = { "claiming", PS_TO(PS_SESSION_ATTACHING) |
 	                                              PS_TO(PS_SESSION_PREPARING) |
 	                                              PS_TO(PS_SESSION_NONE) },
@@ -45,6 +49,7 @@ static bool is_sound(const struct ps_mirror *m)
 	switch (m->session.state) {
 	case PS_SESSION_NONE:
 		return !m->control && !m->link && !m->session.granted && !m->active;
+	case PS_SESSION_ASKING:
 	case PS_SESSION_CLAIMING:
 		return m->control && !m->link && !m->session.granted && !m->active;
 	case PS_SESSION_ATTACHING:
@@ -82,6 +87,7 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	assert(!m->active);
 	ps_link_end(p, m);
 	memset(m->daemon, 0, sizeof(m->daemon));
+	memset(m->shown, 0, sizeof(m->shown));
 	p->env->ops->disconnect(m->control);
 	m->control = NULL;
 	ps_lifeline_end(p, m);
@@ -366,11 +372,11 @@ static void back_off(struct ps_mirror *m, uint64_t now)
 	m->retry_at = now + m->retry_delay;
 }
 
-/* Connects, and asks for the claim again, for this same owner. */
+/* Connects, and asks what is there: the address may lead to another daemon than before. */
 static void begin(struct perseas *p, struct ps_mirror *m, uint64_t now)
 {
-	Perseas__ClaimRequest claim;
-	Perseas__Request request;
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
 	struct ps_error error = { 0 };
 
 	/* The session before is over at this end too, with all the memory it had. */
@@ -379,15 +385,29 @@ static void begin(struct perseas *p, struct ps_mirror *m, uint64_t now)
 	m->control = p->env->ops->connect(p->env, &m->address, &error);
 	if (m->control) {
 		m->session.until = ps_answer_by(p);
-		move(p, m, PS_SESSION_CLAIMING);
-		ps_claim_request(p, m, true, &claim, &request);
-		/* This owner has R claims: one of before that still lives there is to be fenced. */
-		claim.takeover = true;
+		move(p, m, PS_SESSION_ASKING);
+		ask.store = p->store;
 		if (!p->env->ops->send(m->control, &request, &error))
 			return;
 	}
 	note_rights(p, m, false);
 	set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
+}
+
+/* Asks for the claim again, for this same owner. */
+static void claim(struct perseas *p, struct ps_mirror *m)
+{
+	Perseas__ClaimRequest claim;
+	Perseas__Request request;
+	struct ps_error error = { 0 };
+
+	m->session.until = ps_answer_by(p);
+	move(p, m, PS_SESSION_CLAIMING);
+	ps_claim_request(p, m, true, &claim, &request);
+	/* This owner has R claims: one of before that still lives there is to be fenced. */
+	claim.takeover = true;
+	if (p->env->ops->send(m->control, &request, &error))
+		set_aside(p, m, PERSEAS_MIRROR_DOWN, error.text);
 }
 
 /* There is none, or its data path broke. */
@@ -398,7 +418,51 @@ static bool step_idle(struct perseas *p, struct ps_mirror *m)
 	if (!is_unconnected(p, m) || m->retry_at > now)
 		return false;
 	begin(p, m, now);
-	return m->session.state == PS_SESSION_CLAIMING;
+	return m->session.state == PS_SESSION_ASKING;
+}
+
+/* The address leads to another member. One that has no session is reached there from now on, and
+ * this one perhaps where the other was: their addresses may have been swapped. */
+static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other,
+                            const Perseas__Header *header, const struct ps_error *error)
+{
+	struct ps_change *c = &p->upkeep.change;
+
+	if (m->joins) {
+		c->same = true;
+		c->moves = header && ps_plan_moves(p, header);
+	}
+	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
+	if (other && !other->control && !m->joins && !other->joins)
+		ps_elsewhere_swap(p, m, other);
+}
+
+/* True: there may be more to do for it. */
+static bool step_asking(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_error error = { 0 }, elsewhere = { 0 };
+	const Perseas__Header *header;
+	struct ps_mirror *other;
+	Perseas__Reply *reply;
+	int code;
+
+	if (!p->env->ops->answered(m->control) &&
+	    ps_now(p) < ps_answer_limit(p, m, m->session.until))
+		return false;
+	code = ps_answer(p, m, m->session.until, &reply, NULL, &error);
+	header = code ? NULL : reply->store->status->header;
+	if (code == PERSEAS_EDENIED)
+		note_rights(p, m, true);
+	if ((!code || code == PERSEAS_ENOSTORE) &&
+	    ps_elsewhere_check(p, m, header, &other, &elsewhere))
+		leave_elsewhere(p, m, other, header, &elsewhere);
+	else if (code)
+		refused(p, m, &error);
+	else
+		claim(p, m);
+	if (!code)
+		perseas__reply__free_unpacked(reply, NULL);
+	return m->session.state != PS_SESSION_NONE;
 }
 
 /* True: there may be more to do for it. */
@@ -506,6 +570,8 @@ static bool step(struct perseas *p, struct ps_mirror *m)
 	case PS_SESSION_NONE:
 	case PS_SESSION_UP:
 		return step_idle(p, m);
+	case PS_SESSION_ASKING:
+		return step_asking(p, m);
 	case PS_SESSION_CLAIMING:
 		return step_claiming(p, m);
 	case PS_SESSION_ATTACHING:
@@ -532,6 +598,7 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 	case PS_SESSION_NONE:
 	case PS_SESSION_UP:
 		return is_unconnected(p, m) ? m->retry_at : PS_NEVER;
+	case PS_SESSION_ASKING:
 	case PS_SESSION_CLAIMING:
 		if (!p->env->ops->control_waits(m->control, &ignored))
 			return p->env->ops->now(p->env) + DIAL_AGAIN;

@@ -1,11 +1,14 @@
 /*
  * session.h - how an owner that is open takes up its session with a mirror again.
  *
- *            asked            granted              data path up               ready
- *    NONE ----------> CLAIMING -------> ATTACHING --------------> PREPARING ------> UP
- *     ^                 |  \                |                       ^ |             |
- *     |                 |   `- no image ----|-----------------------' |             |
- *     +--- hung up -----+-------------------+-------------------------+-------------+
+ *          connected           told              granted            path up             ready
+ *    NONE ----------> ASKING ------> CLAIMING --------> ATTACHING ---------> PREPARING ------> UP
+ *     ^                 | \             | \                 |                  ^ |             |
+ *     |                 |  `-- no image +--`----------------+------------------' |             |
+ *     +--- hung up -----+---------------+-------------------+--------------------+-------------+
+ *
+ * ASKING learns which daemon the address leads to by now, and which image it has, before a claim
+ * could cut another member's session (elsewhere.h).
  *
  * Nothing here waits for a mirror that is silent: each session is moved on when its answer is
  * there, or when its time is over, and the keeper sleeps on all of them at once. So a mirror

@@ -159,6 +159,31 @@ int ps_confirm(struct perseas *p)
 	return rc;
 }
 
+/* Is it the image that was examined, or that this owner has made anew since? */
+static bool is_examined(const struct ps_mirror *m, const Perseas__Header *header)
+{
+	return (m->found.header && ps_id_equal(header->image_id, m->found.header->image_id.data)) ||
+	       ps_id_equal(header->image_id, m->image_id);
+}
+
+/* Connects anew. Does the mirror still show that image? Its address may lead elsewhere by now. */
+static bool shows_examined(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
+{
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
+	Perseas__Reply *reply;
+	bool same;
+
+	ps_mirror_disconnect(p, m);
+	m->control = p->env->ops->connect(p->env, &m->address, error);
+	ask.store = p->store;
+	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, error))
+		return false;
+	same = is_examined(m, reply->store->status->header);
+	perseas__reply__free_unpacked(reply, NULL);
+	return same;
+}
+
 bool ps_claim_stands(struct perseas *p, struct ps_mirror *m)
 {
 	struct ps_error error = { 0 };
@@ -167,8 +192,10 @@ bool ps_claim_stands(struct perseas *p, struct ps_mirror *m)
 	Perseas__Reply *reply;
 	bool same;
 
-	ps_mirror_disconnect(p, m);
-	m->control = p->env->ops->connect(p->env, &m->address, &error);
+	if (!shows_examined(p, m, &error)) {
+		ps_report(p, "%s", *error.text ? error.text : "it has another image now");
+		return false;
+	}
 	ps_claim_request(p, m, true, &claim, &request);
 	/* Its memory is of no use until the keeper takes it up. */
 	claim.shared = claim.rdma = false;
@@ -176,9 +203,7 @@ bool ps_claim_stands(struct perseas *p, struct ps_mirror *m)
 		ps_report(p, "%s", error.text);
 		return false;
 	}
-	same = (m->found.header &&
-	        ps_id_equal(reply->claim->header->image_id, m->found.header->image_id.data)) ||
-	       ps_id_equal(reply->claim->header->image_id, m->image_id);
+	same = is_examined(m, reply->claim->header);
 	perseas__reply__free_unpacked(reply, NULL);
 	return same;
 }

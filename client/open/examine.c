@@ -40,6 +40,7 @@ void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX
 		told[i].epoch = m->found.at.epoch;
 		told[i].seq = m->found.at.seq;
 		told[i].added = m->added;
+		told[i].daemon = ps_daemon_told(m->daemon);
 		/* A socket's address in the roster can be another mirror's on another host. */
 		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
 			told[i].address = m->address.text;

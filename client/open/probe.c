@@ -146,46 +146,23 @@ static int no_store(struct perseas *p)
 	               without, p->store);
 }
 
-/* The address of the member whose image this one shows, too. */
-static const char *same_as(const struct perseas *p, const struct ps_judgement *j,
-                           const struct ps_mirror *m)
-{
-	unsigned first = 0;
-
-	while (!(j->listed >> first & 1) ||
-	       !ps_id_equal(m->found.header->image_id,
-	                    p->mirrors[first].found.header->image_id.data))
-		first++;
-	return p->mirrors[first].address.text;
-}
-
-static int fail_twice(struct perseas *p, const struct ps_judgement *j)
-{
-	const struct ps_mirror *m = &p->mirrors[__builtin_ctz(j->twice)];
-
-	return ps_fail(p, PERSEAS_EINVAL, "%s and %s are the same mirror: name it once",
-	               same_as(p, j, m), m->address.text);
-}
-
-/* A second session would end the other's. */
-static void leave_elsewhere(struct perseas *p, const struct ps_judgement *j, struct ps_mirror *m)
+/* A second session would end the one over the other address. */
+static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, const struct ps_mirror *same)
 {
 	m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE, PS_ELSEWHERE,
-	                             m->address.text, same_as(p, j, m));
+	                             m->address.text, same->address.text);
 	ps_mirror_disconnect(p, m);
 	m->found.claimed = false;
 }
 
 /* Who is which member of the rosters of the handle. */
-static int find_members(struct perseas *p, const struct ps_told *told)
+static void find_members(struct perseas *p, const struct ps_told *told)
 {
 	struct ps_judgement j = { .store_id = p->store_id,
 		                  .settled = p->roster,
 		                  .next = p->next_roster };
 
 	ps_judge_members(&j, told, p->mirror_count);
-	if (j.twice)
-		return fail_twice(p, &j);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -197,10 +174,9 @@ static int find_members(struct perseas *p, const struct ps_told *told)
 		if (j.loaded >> i & 1)
 			ps_mirror_loaded(m, m->found.header);
 		if (j.elsewhere >> i & 1)
-			leave_elsewhere(p, &j, m);
+			leave_elsewhere(p, m, &p->mirrors[j.same_as[i]]);
 	}
 	ps_quorum_renew(p);
-	return 0;
 }
 
 /* *have becomes a copy of `found` where that is newer. */
@@ -236,7 +212,8 @@ int ps_probe_roster(struct perseas *p)
 		ps_roster_free(&p->next_roster);
 	/* Once seen it stays decided, also when the mirror that told it does not answer again. */
 	p->marked = p->next_roster && (p->marked || j.marked);
-	return find_members(p, told);
+	find_members(p, told);
+	return 0;
 }
 
 static bool is_known(const struct perseas *p, const uint8_t *image_id)

@@ -14,6 +14,7 @@ void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRO
 		const struct ps_address *address = &census->panel->addresses[i];
 
 		told[i].added = i >= census->panel->given;
+		told[i].daemon = ps_panel_daemon(census->panel, i);
 		/* A socket's address in the roster can be another mirror's on another host. */
 		if (i < census->panel->given || address->scheme != PS_SCHEME_UNIX)
 			told[i].address = address->text;
@@ -35,23 +36,13 @@ static void leave_elsewhere(struct ps_census *census)
 
 	census->elsewhere = j->elsewhere;
 	for (unsigned i = 0; i < census->panel->count; i++) {
-		const Perseas__Header *header;
-		unsigned first = 0;
-
 		if (!(j->elsewhere >> i & 1))
 			continue;
-		header = census->told[i]->header;
-		while (!(j->listed >> first & 1) ||
-		       !ps_id_equal(census->told[first]->header->image_id, header->image_id.data))
-			first++;
 		ps_error_set(&census->errors[i], PERSEAS_EUNREACHABLE, PS_ELSEWHERE,
-		             addresses[i].text, addresses[first].text);
+		             addresses[i].text, addresses[j->same_as[i]].text);
+		census->have -= census->told[i] != NULL;
+		census->told[i] = NULL;
 	}
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (j->elsewhere >> i & 1) {
-			census->told[i] = NULL;
-			census->have--;
-		}
 }
 
 void ps_census_judge(struct ps_census *census)

@@ -592,7 +592,7 @@ static const char *reply_body_fault(const Perseas__Reply *reply)
 const char *ps_reply_fault(const Perseas__Reply *reply)
 {
 	if (reply->status < PERSEAS__STATUS__STATUS_OK ||
-	    reply->status > PERSEAS__STATUS__STATUS_NO_RDMA)
+	    reply->status > PERSEAS__STATUS__STATUS_OTHER)
 		return "the reply's status is none that this version knows";
 	if (!text_valid(reply->message, MESSAGE_TEXT_MAX))
 		return "a reply's message must be 768 bytes or less without control characters";

@@ -9,5 +9,9 @@ const char *ps_claim_ids_fault(const Perseas__ClaimRequest *claim)
 {
 	if (claim->store_id.len > 0 && !ps_id_valid(claim->store_id))
 		return "a claim's store id must be 16 bytes, not all zero, or left out";
+	if (claim->daemon.len > 0 && !ps_id_valid(claim->daemon))
+		return "a claim's daemon must be 16 bytes, not all zero, or left out";
+	if (claim->image_id.len > 0 && !ps_id_valid(claim->image_id))
+		return "a claim's image id must be 16 bytes, not all zero, or left out";
 	return NULL;
 }

@@ -230,27 +230,58 @@ static bool gives_way(const struct ps_judgement *j, const struct ps_told *told, 
 	return false;
 }
 
-enum { TURNS = 3 };
-
-/* Of two that show the same image, the one whose turn is first has it. */
-static unsigned turn_of(const struct ps_judgement *j, const struct ps_told *told)
+static bool shows_image(const struct ps_judgement *j, const struct ps_told *told, unsigned count,
+                        unsigned i)
 {
-	if (!told->added)
-		return 0;
-	return told->header && (lists_there(j->settled, told) || lists_there(j->next, told)) ? 1
-	                                                                                     : 2;
+	return is_of(&told[i], j->store_id) && !gives_way(j, told, count, i);
 }
 
-static void take_images(struct ps_judgement *j, const struct ps_told *told, unsigned count,
-                        unsigned turn)
+/* Of two addresses that lead to the same daemon, the one whose turn is first has its image. */
+static unsigned turn_of(const struct ps_judgement *j, const struct ps_told *told)
+{
+	const bool lists = told->header &&
+	                   (lists_there(j->settled, told) || lists_there(j->next, told));
+
+	return 2 * told->added + !lists;
+}
+
+/* A daemon that tells no identity is known by its image. */
+static bool is_same_daemon(const struct ps_judgement *j, const struct ps_told *told, unsigned count,
+                           unsigned a, unsigned b)
+{
+	if (told[a].daemon && told[b].daemon && !memcmp(told[a].daemon, told[b].daemon, PS_ID_SIZE))
+		return true;
+	return shows_image(j, told, count, a) && shows_image(j, told, count, b) &&
+	       ps_id_equal(told[a].header->image_id, told[b].header->image_id.data);
+}
+
+static void find_elsewhere(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		unsigned first = i;
+
+		for (unsigned k = 0; k < count; k++) {
+			const unsigned turn = turn_of(j, &told[k]),
+				       before = turn_of(j, &told[first]);
+
+			if (is_same_daemon(j, told, count, i, k) &&
+			    (turn < before || (turn == before && k < first)))
+				first = k;
+		}
+		if (first == i)
+			continue;
+		j->elsewhere |= (uint32_t)1 << i;
+		j->same_as[i] = first;
+	}
+}
+
+static void take_images(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = told[i].header;
 
-		if (turn_of(j, &told[i]) != turn)
-			continue;
-		if (!is_of(&told[i], j->store_id) || !is_listed(j, header->image_id) ||
-		    is_taken(j, count, header->image_id.data) || gives_way(j, told, count, i))
+		if (j->elsewhere >> i & 1 || !shows_image(j, told, count, i) ||
+		    !is_listed(j, header->image_id))
 			continue;
 		j->as[i] = header->image_id.data;
 		j->listed |= (uint32_t)1 << i;
@@ -266,14 +297,13 @@ static bool is_heir(const struct ps_judgement *j, const struct ps_told *told, un
 }
 
 /* Of two that were loaded from the same, the one with the lower id: whoever asks takes the same. */
-static void take_loaded(struct ps_judgement *j, const struct ps_told *told, unsigned count,
-                        unsigned turn)
+static void take_loaded(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = told[i].header;
 		bool first = true;
 
-		if (turn_of(j, &told[i]) != turn || !is_heir(j, &told[i], count))
+		if (j->elsewhere >> i & 1 || !is_heir(j, &told[i], count))
 			continue;
 		for (unsigned k = 0; k < count; k++)
 			if (is_heir(j, &told[k], count) &&
@@ -289,14 +319,12 @@ static void take_loaded(struct ps_judgement *j, const struct ps_told *told, unsi
 	}
 }
 
-/* A mirror without a listed image must be the member of its address: it lost what it had. One that
- * shows another's image did not. */
+/* A mirror without a listed image must be the member of its address: it lost what it had, or was
+ * not reached. */
 static void take_by_address(struct ps_judgement *j, const Perseas__Roster *roster,
                             const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		if ((j->twice | j->elsewhere) >> i & 1)
-			continue;
 		for (size_t k = 0; roster && told[i].address && k < roster->n_members; k++) {
 			const Perseas__Member *member = roster->members[k];
 
@@ -307,29 +335,36 @@ static void take_by_address(struct ps_judgement *j, const Perseas__Roster *roste
 	}
 }
 
-static void find_twice(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+/* A mirror that was not reached, and whose member is seen at another address, may be the member
+ * that is listed there: the addresses of two may have been swapped. */
+static void take_rest(struct ps_judgement *j, const Perseas__Roster *roster,
+                      const struct ps_told *told, unsigned count)
 {
-	for (unsigned i = 0; i < count; i++)
-		for (unsigned k = 0; k < count; k++)
-			if (j->listed >> k & 1 && !(j->listed >> i & 1) &&
-			    is_of(&told[i], j->store_id) && !gives_way(j, told, count, i) &&
-			    ps_id_equal(told[i].header->image_id, told[k].header->image_id.data))
-				*(told[i].added ? &j->elsewhere : &j->twice) |= (uint32_t)1 << i;
+	for (unsigned i = 0; i < count; i++) {
+		const bool answered = (told[i].header || told[i].empty) && !(j->elsewhere >> i & 1);
+
+		if (j->as[i] || answered || !told[i].address ||
+		    !ps_roster_at(roster, told[i].address))
+			continue;
+		for (size_t k = 0; k < roster->n_members && !j->as[i]; k++)
+			if (!is_taken(j, count, roster->members[k]->image_id.data))
+				j->as[i] = roster->members[k]->image_id.data;
+	}
 }
 
 void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
-	j->belongs = j->listed = j->loaded = j->twice = j->elsewhere = 0;
+	j->belongs = j->listed = j->loaded = j->elsewhere = 0;
 	memset(j->as, 0, sizeof(j->as));
 	for (unsigned i = 0; i < count; i++)
 		j->belongs |= (uint32_t)is_of(&told[i], j->store_id) << i;
-	for (unsigned turn = 0; turn < TURNS; turn++)
-		take_images(j, told, count, turn);
-	for (unsigned turn = 0; turn < TURNS; turn++)
-		take_loaded(j, told, count, turn);
-	find_twice(j, told, count);
+	find_elsewhere(j, told, count);
+	take_images(j, told, count);
+	take_loaded(j, told, count);
 	take_by_address(j, j->settled, told, count);
 	take_by_address(j, j->next, told, count);
+	take_rest(j, j->settled, told, count);
+	take_rest(j, j->next, told, count);
 }
 
 /* --- the state --- */
@@ -384,6 +419,8 @@ static struct ps_quorum quorum_of(const struct ps_judgement *j, const Perseas__R
 /* Has it nothing of the store, or what may be replaced? */
 static bool is_free(const struct ps_judgement *j, const struct ps_told *told, unsigned i)
 {
+	if (j->elsewhere >> i & 1)
+		return false;
 	if (told[i].empty)
 		return true;
 	return j->belongs >> i & 1 && !ps_image_forked(told[i].header, j->settled, j->next);
@@ -563,7 +600,7 @@ void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count
 	ps_judge_members(j, told, count);
 	ps_judge_state(j, told, count);
 	if (j->outlook == PS_OUTLOOK_UNKNOWN)
-		j->outlook = j->twice ? PS_OUTLOOK_TWICE : look_ahead(j, told, count);
+		j->outlook = look_ahead(j, told, count);
 	if (j->outlook >= PS_OUTLOOK_UNKNOWN && ps_judge_parted(j, told, count))
 		j->outlook = PS_OUTLOOK_PARTED;
 }

@@ -66,11 +66,12 @@ bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned bu
 struct ps_told {
 	const Perseas__Header *header; /* of its image; NULL: it told of none */
 	bool empty;                    /* it answered that it has no image */
-	bool out;            /* it is the member that it is, but nothing that it says counts */
-	bool has_slot;       /* where the image stands is known: */
-	uint64_t epoch, seq; /* there */
-	const char *address; /* by which a roster can list it; NULL: by none */
-	bool added;          /* nobody named it: whoever asks has its address from a roster */
+	bool out;              /* it is the member that it is, but nothing that it says counts */
+	bool has_slot;         /* where the image stands is known: */
+	uint64_t epoch, seq;   /* there */
+	const char *address;   /* by which a roster can list it; NULL: by none */
+	bool added;            /* nobody named it: whoever asks has its address from a roster */
+	const uint8_t *daemon; /* the identity of the daemon that answered; NULL: not told */
 };
 
 /* What an open would come to. From PS_OUTLOOK_UNSEEN on the newest state is known, and can be saved
@@ -80,7 +81,6 @@ enum ps_outlook {
 	PS_OUTLOOK_UNFINISHED, /* its making was not finished: create it again */
 	PS_OUTLOOK_AMBIGUOUS,  /* two stores of this name: ask the mirrors of one of them */
 	PS_OUTLOOK_PARTED,     /* the store, and a fork of it: the same */
-	PS_OUTLOOK_TWICE,      /* two of the mirrors have the same image: name it once */
 	PS_OUTLOOK_UNKNOWN,    /* fewer than R count: more mirrors must answer */
 	PS_OUTLOOK_UNSEEN, /* fewer than T, or too few to see a change of the roster: the same */
 	PS_OUTLOOK_SHORT,  /* W cannot come to hold the state: the same */
@@ -102,10 +102,10 @@ struct ps_judgement {
 	const uint8_t *as[PS_MIRRORS_MAX]; /* the id of the member that it is; NULL: none */
 	uint32_t listed;                   /* members by their image, not by their address */
 	uint32_t loaded;                   /* of these, by that from which it was loaded */
-	uint32_t twice;                    /* others that have the image of a member */
-	/* The same of those that nobody named, which count as not reached: seen from another host,
-	 * an address of a roster can be another mirror's. */
+	/* Those whose address leads to a daemon that is reached at another address, too. They
+	 * count as not reached, and are the member of their address if it is not seen. */
 	uint32_t elsewhere;
+	unsigned same_as[PS_MIRRORS_MAX]; /* of those: the one that the daemon counts as */
 
 	uint32_t counts;     /* listed, and a voice towards R (I6) */
 	uint32_t candidates; /* of these, whole: their states may be chosen */
@@ -113,9 +113,9 @@ struct ps_judgement {
 };
 
 /* What is to be said of one that is `elsewhere`: its address, and that of the mirror that it is. */
-#define PS_ELSEWHERE                                                             \
-	"%s is the same mirror as %s, seen from this host: the member that the " \
-	"roster lists there was not reached"
+#define PS_ELSEWHERE                                                               \
+	"%s is the same mirror as %s, seen from this host: it counts once, and a " \
+	"member that the roster lists there was not reached"
 
 /* The same of one that has an image of a fork, for the member that it should be. */
 #define PS_FORKED                                                                         \
@@ -138,8 +138,9 @@ void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned
 /* The rosters of that store. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* Who is which member: by its image, by the image that it was loaded from, by its address. Of two
- * that were loaded from the same, one is; of two that show the same image, the one that was named,
- * else the one at the address by which a roster lists it. */
+ * that were loaded from the same, one is. Of two addresses that lead to the same daemon, by its
+ * identity or by the image that it shows, one is: one that was named, and of these the one by which
+ * a roster lists the image. */
 void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* What the images that are listed are worth (I6), and the newest state of them. */
 void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned count);

@@ -123,6 +123,9 @@ static const struct {
 	{ &perseas__store_status__descriptor, 70, 9 },
 	/* What a list tells of images that were set aside. */
 	{ &perseas__list_reply__descriptor, 65, 9 },
+	/* A claim's daemon and image_id. */
+	{ &perseas__claim_request__descriptor, 60, 9 },
+	{ &perseas__claim_request__descriptor, 61, 9 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)

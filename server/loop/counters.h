@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-enum { HISTOGRAM_BUCKETS = 10, COUNTED_STATUSES = PERSEAS__STATUS__STATUS_NO_RDMA + 1 };
+enum { HISTOGRAM_BUCKETS = 10, COUNTED_STATUSES = PERSEAS__STATUS__STATUS_OTHER + 1 };
 
 /* Upper bounds of the buckets, in ns, rising. */
 extern const uint64_t histogram_bounds_ns[HISTOGRAM_BUCKETS];

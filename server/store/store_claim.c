@@ -59,6 +59,13 @@ static bool is_owner_of(const struct claim *claim, const struct session *old)
 	       strcmp(claim->session->identity.name, old->identity.name) == 0;
 }
 
+/* The claim may name the image that this one was loaded from. */
+static bool is_meant(const Perseas__ClaimRequest *request, const Perseas__Header *header)
+{
+	return request->image_id.len == 0 || same_id(request->image_id, header->image_id) ||
+	       same_id(request->image_id, header->parent_id);
+}
+
 static int check_claim(const struct claim *claim, struct why *why)
 {
 	const struct store *store = claim->store;
@@ -74,6 +81,11 @@ static int check_claim(const struct claim *claim, struct why *why)
 	    !same_id(claim->request->store_id, store->header->store_id))
 		return refuse(why, STATUS(NO_STORE),
 		              "this mirror has another store named %s, made at another time",
+		              store->name);
+	if (!is_meant(claim->request, store->header))
+		return refuse(why, STATUS(OTHER),
+		              "this mirror has another image of store %s than the one that is "
+		              "claimed",
 		              store->name);
 	if (claim->request->shared && !session->local)
 		return refuse(why, STATUS(BAD_REQUEST),
@@ -330,6 +342,10 @@ static int look_at_image(struct claim *claim, struct stores *stores, struct why 
 {
 	int ret;
 
+	if (claim->request->daemon.len > 0 && !ps_id_equal(claim->request->daemon, stores->daemon))
+		return refuse(why, STATUS(OTHER),
+		              "this is another daemon than the one that is "
+		              "claimed: its address led there");
 	claim->store = store_to_change(stores, claim->request->store, &ret, why);
 	if (!claim->store)
 		return ret;

@@ -230,7 +230,7 @@ struct replica {
 	bool lost; /* it lost its memory at some time */
 };
 
-void replica_init(struct replica *replica, const struct journal *journal);
+void replica_init(struct replica *replica, const struct work *w, unsigned mirror);
 void replica_free(struct replica *replica);
 void replica_apply(struct replica *replica, unsigned mirror, const struct event *event);
 

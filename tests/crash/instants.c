@@ -208,7 +208,7 @@ void check_instants(struct checker *checker)
 
 	assert(checked);
 	for (unsigned i = 0; i < w->d->count; i++)
-		replica_init(&replicas[i], &w->journal);
+		replica_init(&replicas[i], w, i);
 	for (size_t at = 0; at < w->journal.count; at++) {
 		const struct event *event = &w->journal.events[at];
 
@@ -257,7 +257,7 @@ static void collect(const struct work *w, unsigned mirror, struct beginnings *al
 	all->memories = calloc(w->journal.count, sizeof(*all->memories));
 	all->newest = calloc(w->journal.count, sizeof(*all->newest));
 	assert(all->memories && all->newest);
-	replica_init(&replica, &w->journal);
+	replica_init(&replica, w, mirror);
 	for (size_t i = 0; i < w->journal.count; i++) {
 		const struct event *event = &w->journal.events[i];
 

@@ -183,7 +183,7 @@ void check_prefixes(struct checker *checker)
 	for (unsigned mirror = 0; mirror < w->d->count; mirror++) {
 		struct replica replica;
 
-		replica_init(&replica, &w->journal);
+		replica_init(&replica, w, mirror);
 		for (size_t i = 0; i < w->journal.count; i++) {
 			const struct event *event = &w->journal.events[i];
 

@@ -17,12 +17,17 @@ static bool is_dead(struct session *session)
 
 static const struct session_ops replica_ops = { .cut = no_cut, .may_write = is_dead };
 
-void replica_init(struct replica *replica, const struct journal *journal)
+void replica_init(struct replica *replica, const struct work *w, unsigned mirror)
 {
+	const struct journal *journal = &w->journal;
+
 	replica->memory = memory_heap_new(0, 1);
+	assert(replica->memory);
+	/* Claims name the daemon that they mean. */
+	memory_heap_identify(replica->memory, w->d->mirrors[mirror].memory);
 	replica->stores = stores_new(replica->memory);
 	replica->sessions = calloc(journal->sessions + 1, sizeof(*replica->sessions));
-	assert(replica->memory && replica->stores && replica->sessions);
+	assert(replica->stores && replica->sessions);
 	for (unsigned i = 0; i < journal->sessions; i++)
 		replica->sessions[i].ops = &replica_ops;
 	replica->floor = 0;

@@ -4,8 +4,9 @@ import shutil
 
 import pytest
 
-from binding import CREATE, Store
-from drill import OK, mirror_list
+from binding import CREATE, TAKEOVER, PerseasError, Store
+from drill import (OK, SECONDS, USAGE, fill, mirror_list, status_of, wait_even, wait_for,
+                   wait_ownerless)
 
 
 def identities(daemons, perseas, *words):
@@ -58,3 +59,144 @@ def test_a_daemon_of_an_older_version_tells_no_identity(mirrors, perseas, versio
     assert done.status == OK
     told = [mirror["daemon"] for mirror in done.json()["mirrors"]]
     assert told[0] is None and told[1]
+
+
+KEPT = b"kept" * 16
+
+
+def at_sockets(mirrors, count):
+    """Daemons whose addresses are paths, which a test can lead elsewhere."""
+    daemons = mirrors(count)
+    for daemon in daemons:
+        daemon.fabric = "shm"
+    return daemons
+
+
+def lead(daemon, to):
+    """The address of a daemon that does not run leads to another one from now on."""
+    os.unlink(daemon.mirror.socket)
+    os.symlink(to.mirror.socket, daemon.mirror.socket)
+
+
+def report_on(address, daemons):
+    """What the owner says of its mirror at that address."""
+    for report in status_of("bank", daemons).get("owner", {}).get("mirrors", []):
+        if report["address"] == address:
+            return report
+    return {"state": "", "trouble": ""}
+
+
+def open_and_read(addresses):
+    with Store("bank", addresses) as store:
+        store.map("a", 0)
+        return store.read("a", 0, len(KEPT))
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_daemon_does_not_join_under_a_second_address(mirrors, perseas, live):
+    """Its only image stays as it is, and the store is opened from either address."""
+    one, = mirrors(1)
+    second = "localhost:%d" % one.mirror.port
+    fill("bank", [one], {"a": KEPT})
+    owner = Store("bank", one.address) if live else None
+    done = perseas("roster", "add", "bank", one.address, second)
+    assert done.status == USAGE, done
+    assert "%s is the mirror %s of the roster" % (second, one.address) in done.err, done
+    if owner:
+        owner.close()
+    for address in (one.address, second):
+        assert open_and_read(address) == KEPT
+    members = status_of("bank", [one])["roster"]["members"]
+    assert [member["address"] for member in members] == [one.address]
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_daemon_that_takes_its_own_place_gets_another_address(mirrors, perseas, count, live):
+    """From its socket to its port: nothing is copied, and its image stays."""
+    daemons = mirrors(count)
+    one = daemons[0]
+    one.fabric = "shm"
+    here, there = one.mirror.unix, one.mirror.tcp
+    fill("bank", daemons, {"a": KEPT})
+    before = status_of("bank", daemons)["roster"]["members"]
+    owner = Store("bank", mirror_list(daemons)) if live else None
+    done = perseas("roster", "replace", "bank", mirror_list(daemons), here, there)
+    assert done.status == OK, done
+    if owner:
+        assert owner.stat().resyncs == 0
+        owner.map("a", 0)
+        owner.write("a", 0, b"more")
+        wait_even("bank", daemons)
+        owner.close()
+    one.fabric = "tcp"
+    after = status_of("bank", daemons)["roster"]["members"]
+    assert [member["image_id"] for member in after] == [member["image_id"] for member in before]
+    assert [member["address"] for member in after] == [daemon.address for daemon in daemons]
+    assert open_and_read(mirror_list(daemons))[4:] == KEPT[4:]
+
+
+def test_a_daemon_takes_no_other_members_place(mirrors, perseas):
+    """Nor its own with another W, nor after it was called gone."""
+    one, two = mirrors(2)
+    second = "localhost:%d" % one.mirror.port
+    fill("bank", [one, two], {"a": KEPT})
+    for words in ((two.address, second), (one.address, second, "--gone"),
+                  (one.address, second, "--acks", "1")):
+        done = perseas("roster", "replace", "bank", mirror_list([one, two]), *words)
+        assert done.status == USAGE, done
+        assert "%s is the mirror %s of the roster" % (second, one.address) in done.err, done
+    assert open_and_read(mirror_list([one, two])) == KEPT
+
+
+def test_a_commit_counts_a_daemon_once(mirrors):
+    """Five mirrors and W = 3: the address of a dead one leads to the first one, which lives, and
+    there is one more. What only these two hold is not acknowledged."""
+    daemons = at_sockets(mirrors, 5)
+    dead = daemons[2]
+    fill("bank", daemons, {"a": KEPT}, acks=3)
+    with Store("bank", mirror_list(daemons), commit_timeout_ms=500) as store:
+        store.map("a", 0)
+        dead.kill9()
+        lead(dead, daemons[0])
+        daemons[3].kill9()
+        daemons[4].kill9()
+        wait_for(lambda: "same mirror" in report_on(dead.address, daemons[:2])["trouble"], SECONDS,
+                 "an owner that knows where the address leads")
+        assert report_on(daemons[0].address, daemons[:2])["state"] == "live"
+        with pytest.raises(PerseasError) as caught:
+            store.write("a", 0, b"none")
+        assert caught.value.name == "PERSEAS_EINDOUBT"
+
+
+def test_a_takeover_counts_a_daemon_once(mirrors):
+    """Three mirrors, of which one does not run and its address leads to another: R others are
+    there."""
+    daemons = at_sockets(mirrors, 3)
+    fill("bank", daemons, {"a": KEPT}, acks=2)
+    daemons[2].kill9()
+    lead(daemons[2], daemons[0])
+    with Store("bank", mirror_list(daemons), flags=TAKEOVER) as store:
+        assert "is the same mirror as" in store.report()
+        store.map("a", 0)
+        store.write("a", 0, b"more")
+    wait_ownerless("bank", daemons[:2])
+    assert open_and_read(mirror_list(daemons[:2])) == b"more" + KEPT[4:]
+
+
+def test_mirrors_whose_addresses_were_swapped_are_used(mirrors):
+    """Under a live owner that needs both: each is known by its image. The roster stays."""
+    daemons = one, two = at_sockets(mirrors, 2)
+    fill("bank", daemons, {"a": KEPT}, acks=2)
+    with Store("bank", mirror_list(daemons)) as store:
+        store.map("a", 0)
+        version = status_of("bank", daemons)["roster"]["version"]
+        one.kill9()
+        two.kill9()
+        one.mirror.socket, two.mirror.socket = two.mirror.socket, one.mirror.socket
+        one.mirror.start()
+        two.mirror.start()
+        store.write("a", 0, b"more")
+        wait_even("bank", daemons)
+        assert status_of("bank", daemons)["roster"]["version"] == version
+    assert open_and_read(mirror_list(daemons)) == b"more" + KEPT[4:]

@@ -616,6 +616,11 @@ void memory_heap_trust_copies(struct memory *memory)
 	heap_of(memory)->trusts_copies = true;
 }
 
+void memory_heap_identify(struct memory *memory, const struct memory *as)
+{
+	memcpy(heap_of(memory)->identity, ((const struct memory_heap *)as)->identity, PS_ID_SIZE);
+}
+
 void memory_heap_trust_boots(struct memory *memory)
 {
 	heap_of(memory)->trusts_any_boot = true;

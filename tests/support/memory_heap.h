@@ -59,6 +59,8 @@ void memory_heap_reboot(struct memory *memory, uint64_t seed);
 void memory_heap_put_back(struct memory *memory, uint64_t seed);
 /* It takes a copy for the memory that it was: a mistake. */
 void memory_heap_trust_copies(struct memory *memory);
+/* It gets the identity of the other memory's daemon, before a daemon of its own starts. */
+void memory_heap_identify(struct memory *memory, const struct memory *as);
 /* It takes an image of any boot for memory: a mistake. */
 void memory_heap_trust_boots(struct memory *memory);
 

@@ -94,7 +94,11 @@ static inline Perseas__Header *tell(struct scene *s, unsigned store, unsigned k,
 	header->image_id = image_of(store, k);
 	header->state = PERSEAS__STATE__STATE_CONSISTENT;
 	header->roster = &s->of[store].roster[r];
-	*told = (struct ps_told){ header, false, false, true, 1, seq, address_of(store, k), false };
+	*told = (struct ps_told){ .header = header,
+		                  .has_slot = true,
+		                  .epoch = 1,
+		                  .seq = seq,
+		                  .address = address_of(store, k) };
 	return header;
 }
 

@@ -231,6 +231,25 @@ TEST(headers_out_of_range_are_refused)
 	free(h);
 }
 
+/* What a claim means is named whole, or not at all. */
+TEST(a_claim_names_ids_or_none)
+{
+	uint8_t id[PS_ID_SIZE] = { 1 };
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__Request request = MESSAGE_REQUEST(claim, CLAIM, &claim);
+
+	claim.store = (char *)(uintptr_t) "bank";
+	claim.epoch = 1;
+	claim.owner = message_id(1);
+	assert_accepted(request);
+	claim.store_id = claim.daemon = claim.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	assert_accepted(request);
+	assert_refused_with(request, claim.store_id.len, 8);
+	assert_refused_with(request, claim.daemon.len, 8);
+	assert_refused_with(request, claim.image_id.len, 8);
+	assert_refused_with(request, id[0], 0);
+}
+
 /* What a mirror says of itself: status, text, and the body that goes with OK. */
 TEST(replies_out_of_range_are_refused)
 {
@@ -242,8 +261,8 @@ TEST(replies_out_of_range_are_refused)
 	assert_accepted(reply);
 	reply.body_case = PERSEAS__REPLY__BODY__NOT_SET;
 	assert_refused(reply);
-	assert_accepted_with(reply, reply.status, PERSEAS__STATUS__STATUS_NO_RDMA);
-	assert_refused_with(reply, reply.status, (Perseas__Status)15);
+	assert_accepted_with(reply, reply.status, PERSEAS__STATUS__STATUS_OTHER);
+	assert_refused_with(reply, reply.status, (Perseas__Status)16);
 	reply.status = PERSEAS__STATUS__STATUS_BUSY;
 	reply.daemon = (ProtobufCBinaryData){ PS_ID_SIZE, daemon };
 	assert_accepted(reply);

@@ -202,11 +202,11 @@ TEST(rights_that_are_taken_are_told, struct told *told)
 	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_DENIED);
 	assert_string_equal(told->events[1].mirror, "sim://1");
 	assert_non_null(strstr(told->events[1].text, "no longer allow this owner"));
-	assert_non_null(strstr(told->events[1].text, "lacks the right \"own\" on store"));
+	assert_non_null(strstr(told->events[1].text, "lacks the right \"read\" on store"));
 	assert_int_equal(owner_put(o, 0, 10, 2), PERSEAS_EINDOUBT);
 	assert_says(o,
 	            "is held by 2 of 4 mirrors, and 3 must hold it: the access rules of mirrors no "
-	            "longer allow this owner (sim://1: nobody lacks the right \"own\" on store");
+	            "longer allow this owner (sim://1: nobody lacks the right \"read\" on store");
 	assert_int_equal(perseas_begin(o->p, 0, &tx), PERSEAS_EBLOCKED);
 	assert_says(o, "no longer allow this owner (sim://1");
 	EXPECT(told, PERSEAS_EVENT_IN_DOUBT);

@@ -189,11 +189,11 @@ TEST(an_image_under_anothers_id_gives_way)
 		s.told[2].added = added;
 		assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 		assert_int_equal(s.j.listed, 5);
-		assert_int_equal(s.j.twice | s.j.elsewhere, 0);
+		assert_int_equal(s.j.elsewhere, 0);
 		assert_int_equal(s.told[s.j.newest].seq, 9);
 		/* Before the first claim of all nothing tells them apart, and nothing was lost. */
 		s.headers[2].promised_epoch = 0;
-		assert_int_equal(judge(&s), added ? PS_OUTLOOK_OPENS : PS_OUTLOOK_TWICE);
+		assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 	}
 }
 
@@ -305,13 +305,39 @@ TEST(one_image_has_one_voice)
 	list(&s, 0, 0, 2, 0x7);
 	tell(&s, 0, 1, 0, 4);
 	tell(&s, 0, 1, 0, 4);
-	assert_int_equal(judge(&s), PS_OUTLOOK_TWICE);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
 	assert_int_equal(s.j.listed, 1);
-	assert_int_equal(s.j.twice, 2);
+	assert_int_equal(s.j.elsewhere, 2);
+	assert_int_equal(s.j.same_as[1], 0);
 	s.headers[0].image_id = s.headers[1].image_id = image_of(0, 5);
 	s.headers[0].parent_id = s.headers[1].parent_id = image_of(0, 1);
-	assert_int_equal(judge(&s), PS_OUTLOOK_TWICE);
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
 	assert_int_equal(s.j.listed, 1);
+	assert_int_equal(s.j.elsewhere, 2);
+}
+
+/* Two members have lost their images, and both addresses lead to one daemon: it gets one image. */
+TEST(one_empty_daemon_is_one_member)
+{
+	static const uint8_t here[PS_ID_SIZE] = { 1 }, there[PS_ID_SIZE] = { 2 };
+	struct scene s = { .count = 0 };
+
+	list(&s, 0, 0, 3, 0x1f);
+	for (unsigned i = 0; i < 3; i++)
+		tell(&s, 0, i, 0, 4);
+	s.count = 5;
+	for (unsigned i = 3; i < 5; i++)
+		s.told[i] = (struct ps_told){ .empty = true, .address = address_of(0, i) };
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s.j.elsewhere, 0); /* they tell no identity */
+	s.told[3].daemon = here;
+	s.told[4].daemon = there;
+	judge(&s);
+	assert_int_equal(s.j.elsewhere, 0);
+	s.told[4].daemon = here;
+	judge(&s);
+	assert_int_equal(s.j.elsewhere, 16);
+	assert_int_equal(s.j.same_as[4], 3);
 }
 
 /* The same where nobody named one of the two: this host's own daemon, at the address by which the
@@ -329,19 +355,43 @@ TEST(an_address_that_leads_elsewhere_counts_for_nothing)
 	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
 	assert_int_equal(s.j.listed, 1);
 	assert_int_equal(s.j.counts, 1);
-	assert_int_equal(s.j.twice, 0);
 	assert_int_equal(s.j.elsewhere, 2);
-	assert_null(s.j.as[1]);
+	assert_memory_equal(s.j.as[1], image_of(0, 2).data, PS_ID_SIZE);
 	tell(&s, 0, 0, 0, 4);
 	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 	assert_int_equal(s.j.listed, 5);
 	assert_int_equal(s.j.elsewhere, 2);
+	/* Where W needs all, it cannot be made anew. */
+	s.of[0].roster[0].acks = 3;
+	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
+	s.of[0].roster[0].acks = 2;
 	/* Also where both were loaded from a spill. */
 	s.headers[0].image_id = s.headers[1].image_id = image_of(0, 5);
 	s.headers[0].parent_id = s.headers[1].parent_id = image_of(0, 1);
 	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 	assert_int_equal(s.j.listed, 5);
 	assert_int_equal(s.j.elsewhere, 2);
+}
+
+/* The first address leads to the third member, and nobody answers at the third: whoever is there
+ * later may be the first. One that answers that it is empty is not taken for it. */
+TEST(an_address_whose_member_is_seen_elsewhere_stands_for_the_rest)
+{
+	struct scene s = { .count = 0 };
+
+	list(&s, 0, 0, 2, 0x7);
+	tell(&s, 0, 2, 0, 4);
+	s.told[0].address = address_of(0, 0);
+	s.told[s.count++] = (struct ps_told){ .address = address_of(0, 2) };
+	s.told[s.count++] = (struct ps_told){ .address = address_of(0, 1) };
+	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(s.j.listed, 1);
+	assert_memory_equal(s.j.as[0], image_of(0, 2).data, PS_ID_SIZE);
+	assert_memory_equal(s.j.as[1], image_of(0, 0).data, PS_ID_SIZE);
+	assert_memory_equal(s.j.as[2], image_of(0, 1).data, PS_ID_SIZE);
+	s.told[1].empty = true;
+	judge(&s);
+	assert_null(s.j.as[1]);
 }
 
 /* Whoever was named has it, in whatever order they are; of two that were not, the one that the

@@ -122,7 +122,7 @@ TEST(whoever_is_asked_first_it_is_judged_alike)
 		judge(&other);
 		assert_alike(&s.j, &other.j);
 		/* Which of two with the same image is the member depends on the order. */
-		for (unsigned i = 0; !s.j.twice && i < s.count; i++) {
+		for (unsigned i = 0; !s.j.elsewhere && i < s.count; i++) {
 			assert_true(same_id(s.j.as[i], other.j.as[to[i]]));
 			assert_int_equal(s.j.belongs >> i & 1, other.j.belongs >> to[i] & 1);
 			assert_int_equal(s.j.listed >> i & 1, other.j.listed >> to[i] & 1);
@@ -131,7 +131,7 @@ TEST(whoever_is_asked_first_it_is_judged_alike)
 			assert_int_equal(s.j.candidates >> i & 1, other.j.candidates >> to[i] & 1);
 		}
 		assert_int_equal(s.j.newest < 0, other.j.newest < 0);
-		if (s.j.newest < 0 || s.j.twice)
+		if (s.j.newest < 0 || s.j.elsewhere)
 			continue;
 		assert_int_equal(s.told[s.j.newest].epoch, other.told[other.j.newest].epoch);
 		assert_int_equal(s.told[s.j.newest].seq, other.told[other.j.newest].seq);
@@ -158,8 +158,9 @@ TEST(who_knows_no_more_changes_nothing)
 			old.roster = (Perseas__Roster *)s.j.settled;
 			old.state = s.j.unfinished ? PERSEAS__STATE__STATE_CREATING
 			                           : PERSEAS__STATE__STATE_CONSISTENT;
-			more.told[at] = (struct ps_told){ &old, false, false, true,
-				                          9,    9,     NULL,  false };
+			more.told[at] = (struct ps_told){
+				.header = &old, .has_slot = true, .epoch = 9, .seq = 9
+			};
 		}
 		judge(&more);
 		assert_alike(&s.j, &more.j);
@@ -353,7 +354,7 @@ TEST(it_opens_where_the_rules_say_so)
 	for (uint32_t seed = 0; seed < SEEDS; seed++) {
 		draw(&s, seed);
 		if (judge(&s) < PS_OUTLOOK_UNKNOWN) {
-			assert_true(!s.j.store_id || s.j.unfinished || s.j.twice ||
+			assert_true(!s.j.store_id || s.j.unfinished ||
 			            s.j.outlook == PS_OUTLOOK_AMBIGUOUS ||
 			            s.j.outlook == PS_OUTLOOK_PARTED);
 			continue;

@@ -27,8 +27,9 @@ struct drawn {
 /* By hand, from what each state means: not from the tables. */
 /* clang-format off */
 static const struct drawn drawn[] = {
-	{ &ps_session_states, 5,
-	  { "none, then claiming", "none, then up", "claiming, then attaching",
+	{ &ps_session_states, 6,
+	  { "none, then asking", "none, then up", "asking, then claiming",
+	    "asking, then preparing", "asking, then none", "claiming, then attaching",
 	    "claiming, then preparing", "claiming, then none", "attaching, then preparing",
 	    "attaching, then none", "preparing, then up", "preparing, then none",
 	    "up, then none" } },
@@ -44,7 +45,8 @@ static const struct drawn drawn[] = {
 	    "confirming, then finishing", "confirming, then copying", "confirming, then none",
 	    "finishing, then none" } },
 	{ &ps_change_stages, 8,
-	  { "none, then copying", "copying, then asking", "copying, then none",
+	  { "none, then copying", "copying, then asking", "copying, then settling",
+	    "copying, then none",
 	    "asking, then joint", "asking, then copying", "asking, then none",
 	    "joint, then marked", "joint, then cancelling", "marked, then settling",
 	    "settling, then releasing", "settling, then none", "releasing, then none",
@@ -163,7 +165,8 @@ TEST(a_move_that_is_not_allowed_ends_the_process, struct owner *o)
 TEST(the_moves_of_a_session_are_traced, struct owner *o)
 {
 	static const char *const moves[] = { "up, then none",
-		                             "none, then claiming",
+		                             "none, then asking",
+		                             "asking, then claiming",
 		                             "claiming, then attaching",
 		                             "attaching, then preparing",
 		                             "preparing, then up",

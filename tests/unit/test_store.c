@@ -180,6 +180,41 @@ static void look_at_cut(struct peer *peer)
 
 /* An owner is fenced. Its session must not be cut, nor the image be read, before the promise
  * is durable and can be seen. */
+TEST(a_claim_that_means_another_daemon_or_image_is_refused, struct mirror *mirror)
+{
+	struct peer first, second;
+	uint8_t daemon[PS_ID_SIZE], image[PS_ID_SIZE];
+	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
+
+	mirror_bank(mirror, &first, false);
+	peer_init(&second);
+	memcpy(daemon, stores_daemon(mirror->stores).data, PS_ID_SIZE);
+	memcpy(image, mirror_header(mirror, "bank")->image_id.data, PS_ID_SIZE);
+	request.store = (char *)(uintptr_t) "bank";
+	request.epoch = 9;
+	request.owner = OWNER(2);
+	request.takeover = true;
+	request.daemon = (ProtobufCBinaryData){ PS_ID_SIZE, daemon };
+	request.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
+	daemon[0] ^= 1;
+	assert_int_equal(store_claim(mirror->stores, &second.session, &request, &reply,
+	                             &mirror->why),
+	                 -STATUS(OTHER));
+	daemon[0] ^= 1;
+	image[15] ^= 1;
+	assert_int_equal(store_claim(mirror->stores, &second.session, &request, &reply,
+	                             &mirror->why),
+	                 -STATUS(OTHER));
+	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
+	assert_int_equal(first.cuts, 0);
+	image[15] ^= 1;
+	assert_int_equal(store_claim(mirror->stores, &second.session, &request, &reply,
+	                             &mirror->why),
+	                 0);
+	assert_int_equal(first.cuts, 1);
+}
+
 TEST(a_claim_promises_then_fences_then_cuts, struct mirror *mirror)
 {
 	struct order order = { .mirror = mirror };

@@ -3,6 +3,7 @@
  * to be lost when it was looked for, and one that is told of at the address of another.
  */
 #include "owner.h"
+#include "../../client/keeper/elsewhere.h"
 
 enum { ROUNDS = 1000 };
 
@@ -145,7 +146,7 @@ TEST(an_address_that_leads_elsewhere_keeps_nobody_out)
 	assert_int_equal(owner_stat(o).mended_whole, 0);
 	assert_int_equal(owner_stat(o).resyncs, 0);
 	assert_int_equal(perseas_mirror_stat(o->p, 2, &stat), 0);
-	assert_int_equal(stat.state, PERSEAS_MIRROR_LOST);
+	assert_int_equal(stat.state, PERSEAS_MIRROR_DOWN);
 	assert_non_null(strstr(stat.trouble, "same mirror as sim://1"));
 	/* Back where the address is its own, it has its vote. */
 	owner_die(o);
@@ -168,13 +169,137 @@ TEST(an_address_that_leads_elsewhere_has_no_vote)
 	owner_free(o);
 }
 
-/* That both were named is a mistake of who named them. */
-TEST(a_mirror_that_is_named_twice_is_refused)
+/* So it is where both were named: R others are there. */
+TEST(a_mirror_that_is_named_twice_counts_once)
 {
 	struct owner *o = begin_three();
 
-	assert_int_equal(open_elsewhere(o, "sim://0,sim://1,sim://2"), PERSEAS_EINVAL);
-	assert_non_null(
-		strstr(o->error.text, "sim://1 and sim://2 are the same mirror: name it once"));
+	assert_int_equal(open_elsewhere(o, "sim://0,sim://1,sim://2"), 0);
+	assert_non_null(strstr(perseas_report(o->p), "sim://2 is the same mirror as sim://1"));
+	assert_int_equal(owner_stat(o).live, 2);
+	owner_free(o);
+}
+
+/* All addresses lead to these mirrors from now on, all connections break, and the owner has noticed
+ * it. */
+static void lead(struct owner *o, unsigned count, const unsigned *to)
+{
+	for (unsigned i = 0; i < count; i++)
+		o->d->leads[i] = to[i];
+	for (unsigned i = 0; i < count; i++)
+		direct_cut(o->d, i);
+	direct_keep(o->d, o->p);
+}
+
+/* The address of mirror 2 leads to mirror 1 from now on, under an owner: it is no mirror more, and
+ * mirror 1 keeps its session. When it is its own again, mirror 2 is copied to what it missed. */
+TEST(an_address_that_leads_to_another_member_is_no_mirror)
+{
+	static const unsigned elsewhere[] = { 0, 1, 1 }, home[] = { 0, 1, 2 };
+
+	struct owner *o = begin_three();
+
+	lead(o, 3, elsewhere);
+	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	for (unsigned rounds = 0; rounds < 5; rounds++) {
+		o->d->now += 1000000000;
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(owner_put(o, 0, 100, 8), 0);
+	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_DOWN);
+	assert_int_equal(owner_stat(o).live, 2);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+	direct_crash(o->d, 0);
+	assert_int_equal(owner_put(o, 0, 100, 9), PERSEAS_EINDOUBT);
+	lead(o, 3, home);
+	o->d->now += 1000000000;
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(perseas_flush(o->p), 0);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+	owner_free(o);
+}
+
+/* Three addresses are handed round: each mirror is found by its image, and nothing is copied. */
+TEST(mirrors_are_used_by_their_images)
+{
+	static const unsigned round[] = { 1, 2, 0 };
+	struct owner *o = begin_three();
+	uint64_t version;
+
+	version = o->p->roster->version;
+	lead(o, 3, round);
+	for (unsigned i = 0; i < 3; i++)
+		owner_keep(o, i, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_put(o, 0, 100, 8), 0);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+	assert_int_equal(o->p->roster->version, version);
+	owner_die(o);
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 3);
+	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_int_equal(o->bytes[0], 8);
+	owner_free(o);
+}
+
+/* Mirrors 1 and 2 lose their memory, and both addresses lead to mirror 1: it is made anew once. */
+TEST(an_empty_daemon_is_made_anew_once)
+{
+	static const unsigned elsewhere[] = { 0, 1, 1, 3, 4 };
+	struct owner *o = owner_new(5);
+
+	o->options.acks = 3;
+	owner_begin(o);
+	assert_int_equal(owner_put(o, 0, 100, 7), 0);
+	owner_lose(o, 1);
+	owner_lose(o, 2);
+	lead(o, 5, elsewhere);
+	for (unsigned rounds = 0; rounds < 50; rounds++) {
+		o->d->now += 1000000000;
+		direct_keep(o->d, o->p);
+	}
+	assert_int_equal(owner_stat(o).live, 4);
+	assert_int_equal(owner_stat(o).resyncs, 1);
+	assert_int_equal(owner_state(o, 1) + owner_state(o, 2),
+	                 PERSEAS_MIRROR_LIVE + PERSEAS_MIRROR_DOWN);
+	owner_free(o);
+}
+
+/* The same at an open. */
+TEST(an_empty_daemon_is_made_anew_once_by_an_open)
+{
+	struct owner *o = owner_new(5);
+
+	o->options.acks = 3;
+	owner_begin(o);
+	assert_int_equal(owner_put(o, 0, 100, 7), 0);
+	owner_die(o);
+	for (unsigned i = 1; i < 3; i++) {
+		direct_crash(o->d, i);
+		memory_heap_lose(o->d->mirrors[i].memory, NULL);
+		direct_start(o->d, i);
+	}
+	o->d->leads[2] = 1;
+	owner_reopen(o);
+	assert_int_equal(owner_stat(o).live, 4);
+	assert_int_equal(o->bytes[0], 7);
+	owner_free(o);
+}
+
+/* A daemon that has no image of the store yet, and a session for another mirror, is that mirror. */
+TEST(a_daemon_with_a_session_is_no_other_mirror)
+{
+	struct owner *o = begin_three();
+	struct ps_mirror *m = &o->p->mirrors[2], *other;
+	struct ps_error error = { 0 };
+
+	direct_crash(o->d, 2);
+	direct_keep(o->d, o->p);
+	assert_int_equal(ps_elsewhere_check(o->p, m, NULL, &other, &error), 0);
+	memcpy(m->daemon, o->p->mirrors[1].daemon, PS_ID_SIZE);
+	assert_int_equal(ps_elsewhere_check(o->p, m, NULL, &other, &error), PERSEAS_EUNREACHABLE);
+	assert_ptr_equal(other, &o->p->mirrors[1]);
+	assert_non_null(strstr(error.text, "sim://2 is the same mirror as sim://1"));
+	memset(m->daemon, 0, PS_ID_SIZE);
 	owner_free(o);
 }

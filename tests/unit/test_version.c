@@ -189,9 +189,16 @@ TEST(an_identity_is_of_the_version_that_brought_it)
 {
 	uint8_t id[PS_ID_SIZE] = { 1 };
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
+	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
 
 	reply.daemon = (ProtobufCBinaryData){ sizeof(id), id };
 	assert_int_equal(ps_version_of(&reply.base), 9);
+	assert_int_equal(ps_version_of(&claim.base), 7);
+	claim.daemon = reply.daemon;
+	assert_int_equal(ps_version_of(&claim.base), 9);
+	claim.daemon.len = 0;
+	claim.image_id = reply.daemon;
+	assert_int_equal(ps_version_of(&claim.base), 9);
 }
 
 /* So is what became of an image's files. */

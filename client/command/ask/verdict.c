@@ -224,8 +224,6 @@ const char *ps_verdict_why(const struct ps_census *census)
 		return " (two stores bear this name: ask the mirrors of one of them)";
 	case PS_OUTLOOK_PARTED:
 		return " (the mirrors hold a fork of it, too: ask those of one of the two)";
-	case PS_OUTLOOK_TWICE:
-		return " (a mirror is named twice)";
 	case PS_OUTLOOK_UNKNOWN:
 		return " (too few images are seen to know the newest state)";
 	case PS_OUTLOOK_UNSEEN:

@@ -1,0 +1,85 @@
+/*
+ * elsewhere.c - see elsewhere.h. Daemons are told apart by their identities, and one that tells
+ * none by the image that it shows. This must never take a member for another one that merely is at
+ * the address where a roster lists it.
+ */
+#include "elsewhere.h"
+
+#include "../core/mirror.h"
+
+#include <string.h>
+
+static bool is_member(const struct ps_mirror *m)
+{
+	return m->votes || m->joins;
+}
+
+/* The image may have been loaded from a spill of the one that the rosters list. */
+static bool is_its_image(const struct ps_mirror *m, const Perseas__Header *header)
+{
+	return ps_id_equal(header->image_id, m->image_id) ||
+	       (m->loaded && ps_id_equal(header->image_id, m->loaded_id)) ||
+	       (header->parent_id.len && ps_id_equal(header->parent_id, m->image_id));
+}
+
+static bool has_session_with(const struct ps_mirror *m, const uint8_t *daemon)
+{
+	return m->control && daemon && !memcmp(m->daemon, daemon, PS_ID_SIZE);
+}
+
+/* Does a roster in force list the image, or the one that it was loaded from? */
+static bool is_listed(const struct perseas *p, ProtobufCBinaryData image)
+{
+	return image.len == PS_ID_SIZE && (ps_roster_member(p->roster, image.data) ||
+	                                   ps_roster_member(p->next_roster, image.data));
+}
+
+static struct ps_mirror *find_other(struct perseas *p, const struct ps_mirror *m,
+                                    const Perseas__Header *header)
+{
+	const uint8_t *daemon = ps_daemon_told(m->daemon);
+	struct ps_mirror *has_image = NULL;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *other = &p->mirrors[i];
+
+		if (other == m || !is_member(other))
+			continue;
+		if (has_session_with(other, daemon))
+			return other;
+		if (header && is_its_image(other, header))
+			has_image = other;
+	}
+	return has_image;
+}
+
+int ps_elsewhere_check(struct perseas *p, const struct ps_mirror *m, const Perseas__Header *header,
+                       struct ps_mirror **other, struct ps_error *error)
+{
+	const bool own = header && is_its_image(m, header);
+
+	*other = own ? NULL : find_other(p, m, header);
+	if (*other)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE,
+		                    m->joins ? "%s is the mirror %s of the roster, and counts once"
+		                             : PS_ELSEWHERE,
+		                    m->address.text, (*other)->address.text);
+	if (header && !own && (is_listed(p, header->image_id) || is_listed(p, header->parent_id)))
+		return ps_error_set(error, PERSEAS_EUNREACHABLE,
+		                    "%s has the image of another member of the roster: the member "
+		                    "that the roster lists there was not reached",
+		                    m->address.text);
+	return 0;
+}
+
+void ps_elsewhere_swap(struct perseas *p, struct ps_mirror *m, struct ps_mirror *other)
+{
+	const struct ps_address address = m->address;
+
+	/* Commits name addresses in events. */
+	pthread_mutex_lock(&p->lock);
+	m->address = other->address;
+	other->address = address;
+	pthread_mutex_unlock(&p->lock);
+	other->retry_at = other->retry_delay = 0;
+}
