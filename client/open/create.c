@@ -18,6 +18,20 @@ static bool is_creating(const struct ps_found *f)
 	return !f->code && f->header->state == PERSEAS__STATE__STATE_CREATING;
 }
 
+/* Two addresses that lead to one daemon are no two mirrors. */
+static int check_apart(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		for (unsigned k = 0; k < i; k++)
+			if (ps_daemon_told(p->mirrors[i].daemon) &&
+			    !memcmp(p->mirrors[i].daemon, p->mirrors[k].daemon, PS_ID_SIZE))
+				return ps_fail(p, PERSEAS_EINVAL,
+				               "%s and %s are the same mirror: name it once",
+				               p->mirrors[k].address.text,
+				               p->mirrors[i].address.text);
+	return 0;
+}
+
 /* All must have answered, and none may have the store. */
 static int check_free(struct perseas *p)
 {
@@ -230,7 +244,9 @@ int ps_create_probed(struct perseas *p)
 		               given, p->options.acks);
 	if (is_own(p))
 		return complete_own(p);
-	rc = check_free(p);
+	rc = check_apart(p);
+	if (!rc)
+		rc = check_free(p);
 	if (!rc)
 		rc = clear(p);
 	if (rc)

@@ -37,7 +37,7 @@ def mirror(request, mirrors, rules, tmp_path):
     owner shares memory with it."""
     daemon, = mirrors(1, "tls" if "tls]" in request.node.name else "shm",
                       (*rules.options, "--unix-mode", "666", "--spill-dir",
-                       str(tmp_path / "spill")))
+                       str(tmp_path / "spill"), "--log-level", "debug"))
     daemon.fabric = "shm"
     open_to_all(daemon)
     return daemon
@@ -172,7 +172,7 @@ def test_an_owner_that_may_no_longer_own_is_cut_at_once(somebody, rules, mirror,
     assert rules.put(mirror, lines[other], "# " + lines[own])
     log = mirror.log()
     assert "store books: the session of" in log[:log.rindex("are in force")]
-    until(lambda: mirror.log().count('lacks the right "own"') > 1, "an owner that is denied")
+    until(lambda: mirror.log().count('lacks the right "read"') > 1, "an owner that is denied")
     acked = owner.page.acked
     assert rules.put(mirror, *lines.values())
     owner.advances(100)
@@ -193,7 +193,7 @@ def test_an_empty_file_cuts_nobody(rules, mirror, tellers):
     assert "the session of" not in mirror.log() and "access-cut" not in mirror.log()
     assert rules.put(mirror, "deny *")
     assert "lost their session by the new access rules: 1." in mirror.log()
-    until(lambda: mirror.log().count('lacks the right "own"') > 1, "an owner that is denied")
+    until(lambda: mirror.log().count('lacks the right "read"') > 1, "an owner that is denied")
     assert rules.put(mirror, EVERYTHING)
     owner.advances(50)
 

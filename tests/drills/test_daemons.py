@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from binding import CREATE, TAKEOVER, PerseasError, Store
-from drill import (OK, SECONDS, USAGE, fill, mirror_list, status_of, wait_even, wait_for,
+from drill import (NO, OK, SECONDS, USAGE, fill, mirror_list, status_of, wait_even, wait_for,
                    wait_ownerless)
 
 
@@ -200,3 +200,17 @@ def test_mirrors_whose_addresses_were_swapped_are_used(mirrors):
         wait_even("bank", daemons)
         assert status_of("bank", daemons)["roster"]["version"] == version
     assert open_and_read(mirror_list(daemons)) == b"more" + KEPT[4:]
+
+
+def test_a_store_is_not_made_twice_on_a_daemon(mirrors, perseas):
+    """Whether both of its addresses are named, or two daemons are to be chosen of three."""
+    one, two = mirrors(2)
+    second = "localhost:%d" % one.mirror.port
+    with pytest.raises(PerseasError) as caught:
+        Store("bank", mirror_list([one, two]) + "," + second, flags=CREATE)
+    assert caught.value.name == "PERSEAS_EINVAL"
+    assert "%s and %s are the same mirror" % (one.address, second) in str(caught.value)
+    daemons = ",".join([one.address, second, two.address])
+    done = perseas("place", "--copies", "3", "--apart", "host", mirrors=daemons)
+    assert done.status == NO, done
+    assert "%s is the same daemon as %s" % (second, one.address) in done.err, done

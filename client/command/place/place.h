@@ -22,6 +22,7 @@ enum ps_domain ps_domain_named(const char *name);
 
 /* A daemon, as it told. */
 struct ps_spot {
+	uint8_t daemon[PS_ID_SIZE]; /* the daemon's identity; all zero: not told */
 	const char *address;
 	char labels[PS_DOMAINS][PS_NAME_MAX + 1]; /* "": not known */
 	uint64_t used, room;                      /* bytes that images take, and can still take */

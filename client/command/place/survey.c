@@ -22,6 +22,33 @@ static void take_host(struct ps_spot *spot, const Perseas__HostReply *host)
 	spot->closed = false;
 }
 
+/* The spot before this one whose address leads to the same daemon; NULL: there is none. */
+static const struct ps_spot *find_same(const struct ps_survey *survey, const struct ps_spot *spot)
+{
+	for (const struct ps_spot *other = survey->spots; other < spot; other++)
+		if (ps_daemon_told(spot->daemon) &&
+		    !memcmp(other->daemon, spot->daemon, PS_ID_SIZE) &&
+		    strcmp(other->address, spot->address) != 0)
+			return other;
+	return NULL;
+}
+
+/* Takes what the daemon told, unless another address leads to it: it gets one image of a store. */
+static void take_spot(const struct ps_survey *survey, struct ps_spot *spot,
+                      const struct ps_panel *panel, unsigned i)
+{
+	const struct ps_spot *same;
+
+	memcpy(spot->daemon, panel->daemons[i], PS_ID_SIZE);
+	take_host(spot, panel->replies[i]->host);
+	same = find_same(survey, spot);
+	if (!same)
+		return;
+	spot->closed = true;
+	ps_complain(PS_EXIT_OK, "%s is the same daemon as %s, and is left out", spot->address,
+	            same->address);
+}
+
 /* One that speaks an older version must not be left out silently: it may have all the room. */
 static enum ps_exit take_panel(struct ps_survey *survey, const struct ps_panel *panel)
 {
@@ -31,12 +58,12 @@ static enum ps_exit take_panel(struct ps_survey *survey, const struct ps_panel *
 		*spot = (struct ps_spot){ .closed = true };
 		spot->address = ps_or_end(strdup(panel->addresses[i].text));
 		if (panel->replies[i])
-			take_host(spot, panel->replies[i]->host);
+			take_spot(survey, spot, panel, i);
 		else if (panel->errors[i].code == PERSEAS_EVERSION)
 			return ps_panel_failed(panel, i);
 		else
 			ps_complain(PS_EXIT_OK, "%s", panel->errors[i].text);
-		survey->silent += spot->closed;
+		survey->silent += !panel->replies[i];
 	}
 	return PS_EXIT_OK;
 }
