@@ -264,25 +264,45 @@ static bool has_several(const struct perseas *p)
 	return false;
 }
 
+static bool has_places(const struct perseas *p, const Perseas__Roster *roster)
+{
+	for (size_t k = 0; roster && k < roster->n_members; k++) {
+		struct ps_error ignored;
+		struct ps_address address;
+
+		if (!ps_address_parse(roster->members[k]->address, &address, &ignored) &&
+		    !ps_handle_has(p, address.text))
+			return false;
+	}
+	return true;
+}
+
 /* Of several stores the one is meant that shows enough of its roster, so that each must be able to
  * show it: the members of all rosters are asked, whichever of them the list names. */
-static void ask_rivals(struct perseas *p)
+static int ask_rivals(struct perseas *p)
 {
 	const unsigned given = p->mirror_count;
-	bool added = false;
+	bool all = true;
 
 	if (!has_several(p))
-		return;
+		return 0;
 	for (unsigned i = 0; i < given; i++) {
 		const Perseas__Header *header = p->mirrors[i].found.header;
 
 		if (p->mirrors[i].found.code || !header)
 			continue;
-		added |= add_members(p, header->roster);
-		added |= add_members(p, header->next_roster);
+		add_members(p, header->roster);
+		add_members(p, header->next_roster);
+		all = all && has_places(p, header->roster) && has_places(p, header->next_roster);
 	}
-	if (added)
+	if (p->mirror_count > given)
 		ask_from(p, given);
+	if (all)
+		return 0;
+	return ps_fail(p, PERSEAS_EROSTER,
+	               "the mirrors hold several stores named '%s', whose rosters list more than "
+	               "%d mirrors together: give the mirrors of one store",
+	               p->store, PS_MIRRORS_MAX);
 }
 
 /* The list that was given may be older than the roster: its members are asked too. */
@@ -381,10 +401,10 @@ static int judge_epoch(struct perseas *p)
 
 static int judge_probed(struct perseas *p)
 {
-	int rc;
+	int rc = ask_rivals(p);
 
-	ask_rivals(p);
-	rc = choose_store(p);
+	if (!rc)
+		rc = choose_store(p);
 	if (rc == PERSEAS_ENOSTORE)
 		return no_store(p);
 	if (rc)

@@ -239,8 +239,8 @@ static struct ps_control *direct_connect(struct ps_env *env, const struct ps_add
 	unsigned mirror = direct_at(d, address);
 	struct ps_control *control;
 
-	assert(address->scheme == PS_SCHEME_SIM && mirror < d->count);
-	if (!d->mirrors[mirror].stores) {
+	assert(address->scheme == PS_SCHEME_SIM);
+	if (mirror >= d->count || !d->mirrors[mirror].stores) {
 		ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: nobody listens there",
 		             address->text);
 		return NULL;

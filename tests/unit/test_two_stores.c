@@ -117,6 +117,42 @@ TEST(a_store_of_which_few_mirrors_are_named_is_not_passed_over)
 	owner_free(o);
 }
 
+/* One more, on a mirror that the list names: its roster lists so many that there is no place for
+ * the real one's members. */
+TEST(a_store_is_not_crowded_out)
+{
+	struct owner *o = begin_real();
+	struct stores *stores = o->d->mirrors[SPARE].stores;
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member members[PS_MIRRORS_MAX], *list[PS_MIRRORS_MAX];
+	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE] = { { 0 } };
+	char addresses[PS_MIRRORS_MAX][16];
+	struct why why;
+
+	for (unsigned k = 0; k < PS_MIRRORS_MAX; k++) {
+		ids[k][0] = (uint8_t)(k + 1);
+		snprintf(addresses[k], sizeof(addresses[k]), "sim://%u", k + 100);
+		perseas__member__init(&members[k]);
+		members[k].address = addresses[k];
+		members[k].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[k] };
+		list[k] = &members[k];
+	}
+	roster.version = roster.acks = 1;
+	roster.n_members = PS_MIRRORS_MAX;
+	roster.members = list;
+	create.store = settle.store = (char *)(uintptr_t)STORE;
+	create.store_id = settle.store_id = create.image_id = members[0].image_id;
+	create.log_size = PS_LOG_MIN;
+	create.roster = &roster;
+	assert_int_equal(store_create(stores, NULL, &create, &why), 0);
+	assert_int_equal(store_settle(stores, &settle, &why), 0);
+	assert_int_equal(open_at(o, "sim://3,sim://0"), PERSEAS_EROSTER);
+	assert_error_says(o, "more than 16 mirrors together");
+	owner_free(o);
+}
+
 /* It has seen both, and does not take the new one for the store when the other's mirrors are
  * silent. Once an operator has deleted one of them, the other one is meant. */
 TEST(a_standby_opens_neither_of_two_stores)
