@@ -120,6 +120,21 @@ TEST(what_is_made_is_zeroed, struct subject *s)
 	close_it(s, &second);
 }
 
+/* Nobody has taken more than was reserved: nothing is to be given back, and nothing is. */
+TEST(what_is_made_takes_what_was_reserved, struct subject *s)
+{
+	struct piece piece;
+
+	assert_int_equal(s->ops->make(s->memory, "bank", "log.1", SIZE, &piece), 0);
+	memset(piece.base, 7, SIZE);
+	assert_int_equal(s->ops->beyond(s->memory, &piece), 0);
+	assert_int_equal(s->ops->excess(s->memory), 0);
+	s->ops->trim(s->memory);
+	assert_int_equal(s->ops->used(s->memory), SIZE);
+	assert_int_equal(piece.base[SIZE - 1], 7);
+	s->ops->close(s->memory, &piece);
+}
+
 /* make: "NO_MEMORY: over the limit. Nothing is left then." */
 TEST(what_is_too_large_is_refused_and_leaves_nothing, struct subject *s)
 {
