@@ -26,9 +26,8 @@ struct names_loop {
 	bool under_way;        /* the job */
 	bool told;             /* the kernel tells of all changes */
 	bool due;              /* names may have gone since they were looked up */
-	/* Files that go again and again would have owners copy and do nothing else. */
-	struct pause pause;
-	char trouble[512]; /* of the directory */
+	struct pause pause;    /* between two times that images are made again */
+	char trouble[512];     /* of the directory */
 };
 
 static struct memory *memory_of(const struct names_loop *names)
@@ -52,8 +51,10 @@ static void on_changed(evutil_socket_t fd, short what, void *arg)
 	daemon_enter(names->daemon);
 	daemon_others_came(names->daemon);
 	names->told = memory_of(names)->ops->seen(memory_of(names));
+	/* Changes without a pause must not put it off again and again. */
+	if (!names->due)
+		look_in(names, SOON_MS);
 	names->due = true;
-	look_in(names, SOON_MS);
 	daemon_leave(names->daemon);
 }
 

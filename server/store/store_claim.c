@@ -395,6 +395,8 @@ int store_claim(struct stores *stores, struct session *session,
 	ret = take_image(&claim, why);
 	if (ret)
 		return ret;
+	if (claim.store->astray[0])
+		(void)store_check_names(claim.store);
 	session_attach(claim.store, session, request->epoch, request->owner, claim.shared,
 	               request->rdma);
 	reply->header = claim.store->header;

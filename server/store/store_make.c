@@ -144,6 +144,8 @@ static int remove_header(const struct store *store, struct why *why)
 	struct memory *memory = store->stores->memory;
 	char reason[REASON_TEXT];
 
+	if (store_is_moved(store))
+		return refuse_moved(store, why);
 	if (memory->ops->remove(memory, store->name, "header") == 0)
 		return 0;
 	return refuse(why, STATUS(IO),

@@ -202,8 +202,12 @@ bool store_check_names(struct store *store)
 	enum memory_name names;
 	bool mendable;
 
-	if (!store->header || store->damage[0] || store->stores->closing)
+	if (store->stores->closing)
 		return false;
+	if (!store->header || store->damage[0]) {
+		store->astray[0] = '\0'; /* there is nothing to lose */
+		return false;
+	}
 	if (memory->ops->settle)
 		(void)memory->ops->settle(memory, trouble, sizeof(trouble));
 	names = store_names(store);

@@ -144,6 +144,8 @@ TEST(a_claim_copies_an_image_without_files, struct rig *rig)
 	assert_true(reply.undone);
 	assert_int_equal(reply.slot->seq, 2);
 	assert_int_equal(reply.header->generation, 2);
+	assert_string_equal(astray(rig), "");
+	assert_int_equal(events(rig, STORE_FILES_BACK), 1);
 	restart(rig);
 	assert_int_equal(rig->complaints, 0);
 	assert_int_equal(mirror_header(&rig->mirror, "bank")->promised_epoch, 9);
@@ -254,6 +256,23 @@ TEST(what_was_moved_is_waited_for, struct rig *rig)
 	store_session_ended(&next.session);
 }
 
+/* A store that is deleted must not come back with a folder that comes back. */
+TEST(what_was_moved_is_not_dropped, struct rig *rig)
+{
+	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	struct mirror *mirror = &rig->mirror;
+
+	begin_bank(rig, false);
+	store_session_ended(&rig->owner.session);
+	drop.store = (char *)(uintptr_t) "bank";
+	drop.store_id = mirror_header(mirror, "bank")->store_id;
+	drop.image_id = mirror_header(mirror, "bank")->image_id;
+	memory_heap_move(mirror->memory, "bank", ".away");
+	assert_int_equal(store_drop(mirror->stores, &drop, &mirror->why), -STATUS(IO));
+	memory_heap_move(mirror->memory, ".away", "bank");
+	assert_int_equal(store_drop(mirror->stores, &drop, &mirror->why), 0);
+}
+
 /* Nor is a segment made in a folder that was moved, which a new folder would keep from coming back.
  */
 TEST(no_segment_is_made_where_the_folder_was, struct rig *rig)
@@ -284,7 +303,7 @@ TEST(its_own_removals_raise_no_alarm, struct rig *rig)
 	assert_false(again);
 	assert_int_equal(events(rig, STORE_FILES_MISSING), 0);
 	store_session_ended(&next.session);
-	drop.store = (char *)"bank";
+	drop.store = (char *)(uintptr_t) "bank";
 	drop.store_id = mirror_header(mirror, "bank")->store_id;
 	drop.image_id = mirror_header(mirror, "bank")->image_id;
 	assert_int_equal(store_drop(mirror->stores, &drop, &mirror->why), 0);
