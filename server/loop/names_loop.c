@@ -15,7 +15,7 @@
 
 enum {
 	LOOK_MS = 1000,
-	SOON_MS = 20, /* after a change: changes often come together */
+	SOON_MS = 200, /* after a change: who removes files removes many, and then their folder */
 };
 
 struct names_loop {

@@ -41,7 +41,10 @@ def assert_kept(daemons):
 
 
 def remove_all(daemon):
+    """The daemon stands still meanwhile: what it made again would be in the way of the folder."""
+    daemon.stop()
     shutil.rmtree(daemon.memory)
+    daemon.cont()
 
 
 def remove_files(daemon):
@@ -109,7 +112,7 @@ def test_another_daemon_s_directory_is_left_alone(mirrors, tmp_path):
     bank([first])
     second.terminate()
     first.stop()
-    remove_all(first)
+    shutil.rmtree(first.memory)
     second.mirror.options += ["--memory-dir", str(first.memory)]
     second.mirror.start()
     before = sorted(str(path) for path in first.memory.rglob("*"))
@@ -169,7 +172,7 @@ def test_an_end_comes_right_after_the_removal(mirrors):
     daemon, = mirrors(1)
     bank([daemon])
     daemon.stop()
-    remove_all(daemon)
+    shutil.rmtree(daemon.memory)
     daemon.mirror.process.terminate()
     daemon.cont()
     assert daemon.mirror.process.wait(SECONDS) == 0
