@@ -6,6 +6,7 @@
 #include "store_private.h"
 #include "../host/jobs.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* A claim on its way through the steps of I5. */
@@ -267,11 +268,14 @@ static int recover_image(struct claim *claim, struct why *why)
 
 static int copy_away(struct claim *claim, struct why *why)
 {
-	int ret = image_copy(claim->store, &claim->copy, &claim->slot, &claim->undone, why);
+	struct ps_slot left;
+	int ret = image_copy(claim->store, &claim->copy, &left, &claim->undone, why);
 
 	if (ret)
 		return ret;
 	claim->index = image_slot(&claim->copy, &claim->slot);
+	/* A copy stands where its image stood. Nobody else has the copy's memory. */
+	assert(!ps_slot_later(&left, &claim->slot) && !ps_slot_later(&claim->slot, &left));
 	return 0;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "store_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,22 @@ static void put_header(struct store *store, Perseas__Header *header)
 	store->header = header;
 }
 
+/* What no header takes back. Requests that ask for it were refused before. */
+static void assert_follows(const Perseas__Header *before, const Perseas__Header *after)
+{
+	if (!before)
+		return;
+	/* I5: a promise never falls, and an epoch has one owner. */
+	assert(after->promised_epoch >= before->promised_epoch);
+	assert(after->promised_epoch > before->promised_epoch || !after->promised_epoch ||
+	       same_id(after->promised_owner, before->promised_owner));
+	/* These two tell readers that more than transactions changed the image. */
+	assert(after->generation >= before->generation);
+	assert(after->generation > before->generation || after->rewrites >= before->rewrites);
+	/* A making is decided once. */
+	assert(after->state != STATE(CREATING) || before->state == STATE(CREATING));
+}
+
 int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 {
 	struct memory *memory = store->stores->memory;
@@ -214,6 +231,7 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 		header_free(header);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
+	assert_follows(store->header, header);
 	errno = 0;
 	ret = memory->ops->replace(memory, store->name, "header", bytes, len);
 	reason_text(reason, errno);

@@ -8,6 +8,7 @@
 #include "../host/jobs.h"
 #include "../../proto/control/judge.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -104,6 +105,10 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 {
 	struct memory *memory = store->stores->memory;
 
+	/* I5: one session has the store, and it is that of the owner who has the promise. */
+	assert(!store->session && !session->store);
+	assert(epoch == store->header->promised_epoch);
+	assert(ps_id_equal(store->header->promised_owner, owner.data));
 	store->session = session;
 	session->store = store;
 	session->epoch = epoch;
