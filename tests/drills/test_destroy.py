@@ -216,9 +216,10 @@ def test_a_standby_takes_nothing_of_what_is_gone(mirrors, kept):
                 store.map("old")
 
 
-def last_words(churner):
-    """What it was told before it was killed: the number that it made or destroyed last."""
-    made = gone = -1
+def last_words(churner, awaited):
+    """What it was told before it was killed: the numbers that it made and destroyed last, of which
+    `awaited` is a line that was read before."""
+    made, gone = -1, int(awaited.split()[1])
     for verb, number in churner.last_lines():
         if verb == "made":
             made = int(number)
@@ -235,13 +236,13 @@ def test_owners_and_mirrors_are_killed_while_segments_come_and_go(mirrors, fabri
     daemons, first = mirrors(3, fabric), 0
     for kill in range(KILLS):
         churner = begin(daemons, "churn,%d" % first)
-        churner.wait_for_line("destroyed")
+        awaited = churner.wait_for_line("destroyed")
         random_moment(dice, 0.2)
         if kill % 2:
             daemons[kill % 3].kill9()
             random_moment(dice, 0.05)
         churner.kill9()
-        made, gone = last_words(churner)
+        made, gone = last_words(churner, awaited)
         for daemon in daemons:
             if not daemon.running():
                 daemon.restart()
