@@ -4,6 +4,7 @@
 #include "aim.h"
 
 #include "../../client/core/handle.h"
+#include "forger.h"
 #include "fork.h"
 #include "hang.h"
 #include "impostor.h"
@@ -24,6 +25,7 @@ void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_fork_shape(w, mirrors, spares);
 	sim_past_shape(w, mirrors, spares);
 	sim_removed_shape(w, mirrors, spares);
+	sim_forger_shape(w, mirrors, spares);
 	sim_impostor_shape(w, mirrors, spares);
 }
 

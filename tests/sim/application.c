@@ -8,6 +8,7 @@
 #include "../../client/core/demand.h"
 #include "../../client/core/handle.h"
 #include "creators.h"
+#include "forger.h"
 #include "impostor.h"
 #include "grown.h"
 #include "heap_work.h"
@@ -399,6 +400,8 @@ static int step(struct sim_application *a)
 		return LEAVE;
 	if (a->p->commit.in_doubt && sim_chance(a->world, 70))
 		return settle(a);
+	if (a->world->schedule->forges)
+		return sim_forger_step(a);
 	if (a->world->schedule->nowait && sim_chance(a->world, 25))
 		return sim_work_ask(a);
 	if (a->world->schedule->destroys && sim_chance(a->world, a->world->schedule->destroys))

@@ -138,7 +138,8 @@ static void enqueue(struct ps_link *link, const struct ps_write *write, bool las
 			abort();
 	}
 	to = &link->queue[link->first + link->count++];
-	*to = (struct sim_queued){ write->src, write->region, write->length, write->offset, last };
+	*to = (struct sim_queued){ write->src, write->region, sim_mistake_length(link, write),
+		                   write->offset, last };
 }
 
 /* Within a group any order will do. */
@@ -428,7 +429,7 @@ static bool put(struct ps_link *link, const struct ps_write *write)
 {
 	struct piece *piece = &link->memory->pieces[write->region];
 	const uint8_t *from = write->src;
-	uint64_t left = write->length;
+	uint64_t left = sim_mistake_length(link, write);
 	uint8_t *to;
 
 	if (!piece->base || write->length > piece->size ||

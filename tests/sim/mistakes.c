@@ -280,6 +280,18 @@ bool sim_mistake_early(const struct ps_link *link)
 	return is(link->owner->world, SIM_MISTAKE_EARLY);
 }
 
+uint32_t sim_mistake_length(const struct ps_link *link, const struct ps_write *write)
+{
+	struct ps_record head;
+
+	if (!is(link->owner->world, SIM_MISTAKE_UNTERMINATED) || write->region != PS_REGION_LOG ||
+	    write->length < sizeof(head))
+		return write->length;
+	memcpy(&head, write->src, sizeof(head));
+	return head.magic == PS_RECORD_MAGIC && head.length < write->length ? head.length
+	                                                                    : write->length;
+}
+
 bool sim_mistake_order(struct ps_link *link, const struct ps_chain *chain,
                        void (*enqueue)(struct ps_link *link, const struct ps_write *write,
                                        bool last))

@@ -75,21 +75,19 @@ static unsigned draw_changes(struct sim_world *w, struct sim_schedule *s)
 
 static void draw(struct sim_world *w)
 {
-	struct sim_schedule *s = sim_alloc(w, sizeof(*s));
+	struct sim_schedule *s = w->schedule = sim_alloc(w, sizeof(*s));
 	static const unsigned counts[] = { 1, 2, 2, 3, 3, 3, 3, 3, 5, 3 };
+	const bool any = !w->mistake;
 	unsigned n = counts[sim_below(w, 10)], spares;
 
-	w->schedule = s;
 	draw_sizes(w, s);
 	draw_times(w, s);
 	w->acks = sim_chance(w, 60) ? n / 2 + 1 : (unsigned)sim_between(w, 1, n);
 	spares = draw_changes(w, s);
 	s->claimers = sim_chance(w, 30) ? (unsigned)sim_between(w, 10, 60) : 0;
 	s->work = w->seed % 5 == 2 && !s->calm && !w->mistake ? 8 : 0;
-	s->nowait = sim_mistake_unwaited(w) ||
-	                            (!w->mistake && (w->seed % 4 == 1 || w->seed % 16 == 15))
-	                    ? 70
-	                    : 0;
+	if (sim_mistake_unwaited(w) || (any && (w->seed % 4 == 1 || w->seed % 16 == 15)))
+		s->nowait = 70;
 	if (sim_mistake_gathers(w) || (s->nowait && !w->mistake && w->seed % 16 != 5))
 		s->gather_us = 1 + w->seed * 7919 % 40000;
 	s->demand = w->mistake ? sim_mistake_demands(w) : w->seed % 8 == 3;
@@ -97,8 +95,8 @@ static void draw(struct sim_world *w)
 	s->poor = sim_mistake_poor(w) || (!w->mistake && s->demand && w->seed / 16 % 3) ? 30 : 0;
 	s->apart = w->mistake ? sim_mistake_apart(w) : w->seed % 8 == 7;
 	s->threads = s->apart ? 90 : s->threads;
-	s->tracks = sim_mistake_tracks(w) || (!w->mistake && w->seed % 5 == 3) ? 50 : 0;
-	s->tracks = s->apart ? 0 : s->tracks;
+	if (!s->apart && (sim_mistake_tracks(w) || (any && w->seed % 5 == 3)))
+		s->tracks = 50;
 	s->destroys = sim_mistake_destroys(w) ? 25 : !w->mistake && w->seed % 3 == 2 ? 5 : 0;
 	s->grows = sim_mistake_grows(w) ? 25 : !w->mistake && w->seed % 7 == 4 ? 8 : 0;
 	sim_mixed_shape(w);

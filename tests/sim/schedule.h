@@ -45,6 +45,7 @@ struct sim_schedule {
 	bool uniform;            /* transactions are all of one size */
 	bool steady;             /* segments neither come nor go, and no owner just leaves */
 	bool cabled;             /* mirrors are reached over cables first */
+	bool forges;             /* undo records are stored as data (forger.c) */
 	bool apart;              /* the library keeps most transactions apart */
 	bool demand;             /* memory is fetched on demand, by most owners */
 	bool straight;           /* live mirrors' memory is fetched by the links of commits */

@@ -135,7 +135,8 @@ static void change(struct work *work, bool large)
 {
 	struct sim_application *a = work->application;
 	struct sim_world *w = a->world;
-	struct range range = { .segment = (unsigned)sim_below(w, SIM_SEGMENTS) };
+	struct range range = { .segment = a->forger.length ? a->forger.segment
+		                                           : (unsigned)sim_below(w, SIM_SEGMENTS) };
 	const struct mapped *m = &a->mapped[range.segment];
 	const uint32_t size = sim_grown_size(a, range.segment);
 	int rc;
@@ -146,6 +147,8 @@ static void change(struct work *work, bool large)
 	if (w->schedule->uniform)
 		range.length = UNIFORM;
 	range.offset = (uint32_t)sim_below(w, size - range.length + 1);
+	if (a->forger.length)
+		range = (struct range){ range.segment, 0, a->forger.length };
 	sim_count(w, SIM_ACROSS, range.offset < m->size && range.offset + range.length > m->size);
 	if (!may_have(work, range.segment) || !m->base || a->unmaps == range.segment + 1 ||
 	    taken(work, &range))
@@ -161,15 +164,19 @@ static void change(struct work *work, bool large)
 		return;
 	if (rc)
 		sim_unexpected(a, "set_range", rc);
-	sim_fill(w, m->base + range.offset, range.length);
+	if (a->forger.length)
+		memcpy(m->base, a->forger.bytes, range.length);
+	else
+		sim_fill(w, m->base + range.offset, range.length);
 }
 
 static void fill(struct work *work)
 {
 	struct sim_world *w = work->application->world;
 	bool large = sim_chance(w, w->schedule->large);
+	const bool one = w->schedule->uniform || work->application->forger.length;
 
-	for (uint64_t n = w->schedule->uniform ? 1 : sim_between(w, 1, large ? 3 : 5); n > 0; n--)
+	for (uint64_t n = one ? 1 : sim_between(w, 1, large ? 3 : 5); n > 0; n--)
 		change(work, large);
 	if (!work->tracks)
 		sim_heap_fill(work->application, work->tx);

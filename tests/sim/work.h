@@ -11,6 +11,15 @@
 
 struct work;
 
+/* What an application that stores undo records as data does next (forger.c). */
+struct sim_forger {
+	unsigned phase;
+	uint64_t goal;    /* seq of the transaction behind which the stored record lies */
+	unsigned segment; /* that the next transaction changes */
+	uint32_t length;  /* of its bytes, at the start of that; 0: it is one like others */
+	uint8_t bytes[300];
+};
+
 struct mapped {
 	uint8_t *base; /* NULL: not mapped */
 	uint32_t size;
@@ -30,7 +39,8 @@ struct sim_application {
 	bool attempting;     /* a thread will roll back to a savepoint */
 	unsigned maps;       /* of segments that were published */
 	struct mapped mapped[SIM_NAMED];
-	struct sim_heap *heap;     /* NULL: it has none open (heap_work.c) */
+	struct sim_heap *heap; /* NULL: it has none open (heap_work.c) */
+	struct sim_forger forger;
 	struct sim_node *unwaited; /* the last that was committed and not waited for, or NULL */
 	int fd;                    /* of perseas_fd, or -1 */
 	uint64_t seen;             /* what perseas_durable told last */
