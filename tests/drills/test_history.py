@@ -84,15 +84,19 @@ def test_history_ends_where_the_log_was_overwritten(mirrors, tellers):  # noqa: 
     runner = tellers.run("s", daemons, "create", LOG)
     runner.advances(2000)
     for words in (["--segment", "ledger"], ["--segment", "ledger", "--bytes"]):
-        running = told(daemons[0], *words)
-        numbers = [t["seq"] for t in running["transactions"]]
-        assert numbers == list(range(numbers[0], numbers[0] - len(numbers), -1))
-        assert len(numbers) > 3 and "overwritten" in running["ends"]
+        numbers = []
+        # At some places in a lap next to nothing of the past is known not to be overwritten.
+        while len(numbers) <= 3:
+            running = history(daemons[0], *words, "--json").json()
+            numbers = [t["seq"] for t in running["transactions"]]
+            assert numbers == list(range(numbers[0], numbers[0] - len(numbers), -1)) or not numbers
+            assert "overwritten" in running["ends"]
     runner.page.tell_to_stop()
     assert runner.wait() == (0, "")
-    rested = told(daemons[0], "--segment", "ledger", "--bytes")
-    assert rested["transactions"][0]["seq"] == runner.page.acked + 1
+    rested = history(daemons[0], "--segment", "ledger", "--bytes", "--json").json()
     assert "overwritten" in rested["ends"]
+    if rested["transactions"]:
+        assert rested["transactions"][0]["seq"] == runner.page.acked + 1
 
 
 def test_the_counter_of_a_running_store_goes_up_by_one(mirrors, tellers):  # noqa: F811

@@ -258,6 +258,10 @@ static enum ps_log_step log_walk(struct ps_history *history, const struct ps_arg
 			break;
 		}
 		rc = ps_log_past(log, &record);
+		/* The owner was too fast even for the newest record. */
+		if (rc > 0 && !history->count && log->past.seq && history->status->live &&
+		    try + 1 < PS_LIVE_TRIES)
+			return PS_LOG_AGAIN;
 		if (rc) {
 			history->ends = why_it_ends(log);
 			return rc < 0 ? PS_LOG_FAILED : PS_LOG_OK;
