@@ -7,25 +7,35 @@
 #include "../core/mirror.h"
 #include "../../proto/base/text.h"
 
-/* Does the record behind the slot begin elsewhere than where this owner put it? The ring holds the
- * record only for a while. */
+/* The record of a transaction that this owner sent lately; NULL: the ring does not hold it. */
+static const struct ps_record *sent_record(const struct perseas *p, uint64_t seq)
+{
+	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, seq);
+
+	return entry ? (const void *)entry->writes[0].src : NULL;
+}
+
+/* Does the slot's record begin elsewhere than where this owner put it? */
 static bool lies_elsewhere(const struct perseas *p, const struct ps_standing *at)
 {
-	const struct ps_entry *entry = ps_ring_find(&p->commit.ring, at->seq + 1);
-	const struct ps_record *next;
+	const struct ps_record *next = sent_record(p, at->seq + 1);
 
 	if (at->seq == p->commit.seq)
 		return at->next != p->commit.next || at->last != p->commit.last;
-	if (!entry)
-		return false;
-	next = (const void *)entry->writes[0].src;
-	return next->previous != at->last;
+	return next && next->previous != at->last;
 }
 
-bool ps_past_slot(struct perseas *p, const struct ps_standing *at)
+static bool is_another(const struct perseas *p, const struct ps_standing *at, uint32_t record)
+{
+	const struct ps_record *sent = sent_record(p, at->seq);
+
+	return record && sent && sent->epoch == at->epoch && sent->crc != record;
+}
+
+bool ps_past_slot(struct perseas *p, const struct ps_standing *at, uint32_t record)
 {
 	ps_assert_locked(p);
-	return at->seq > p->commit.seq || lies_elsewhere(p, at);
+	return at->seq > p->commit.seq || lies_elsewhere(p, at) || is_another(p, at, record);
 }
 
 static bool is_unknown(const struct perseas *p, const Perseas__Roster *roster)

@@ -12,9 +12,9 @@
 #include "../core/handle.h"
 
 /* Returns true if this owner cannot have left an image at `at`, where only this owner can have
- * written the slot: the transaction is beyond the last one that this owner sent, or its record lies
- * elsewhere in the log. Caller holds p->lock. */
-bool ps_past_slot(struct perseas *p, const struct ps_standing *at);
+ * written the slot: the transaction is beyond the last one that this owner sent, or its record is
+ * another one. `record` is the record's crc, 0: not known. Caller holds p->lock. */
+bool ps_past_slot(struct perseas *p, const struct ps_standing *at, uint32_t record);
 
 /* Returns true if this owner recorded a roster in this epoch that it does not know. Caller holds
  * p->lock. */

@@ -105,7 +105,7 @@ static bool is_past(struct perseas *p, const struct ps_mirror *m)
 	    (at->epoch != p->opened_as && !ps_mirror_has_written(m, at->epoch)))
 		return false;
 	pthread_mutex_lock(&p->lock);
-	past = ps_past_slot(p, at);
+	past = ps_past_slot(p, at, 0);
 	if (past && !p->superseded)
 		ps_past_note(p, m, at);
 	pthread_mutex_unlock(&p->lock);

@@ -298,7 +298,8 @@ static bool goes_back(struct perseas *p, struct ps_mirror *m)
 			                   (int)slot->index };
 	pthread_mutex_lock(&p->lock);
 	/* Only this owner had the promise of this epoch, so it wrote that slot. */
-	past = (at.epoch == p->epoch && ps_past_slot(p, &at)) || ps_past_roster(p, claim->header);
+	past = (at.epoch == p->epoch && ps_past_slot(p, &at, claim->record)) ||
+	       ps_past_roster(p, claim->header);
 	pthread_mutex_unlock(&p->lock);
 	if (past)
 		ps_renew_went_back(p, m, &at);

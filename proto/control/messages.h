@@ -44,7 +44,7 @@ MESSAGE(abandon, ABANDON, Abandon, abandon, ABANDON,
 MESSAGE(claim, CLAIM, Claim, claim, CLAIM,
 	claim_fault(body), claim_reply_fault(body),
 	body->takeover ? RIGHT_OWN | RIGHT_RECOVER : RIGHT_OWN, body->store, LONG, INFO,
-	store_claim(call->stores, call->session, body, reply, call->why))
+	answer_claim(call, body, reply))
 MESSAGE(confirm, CONFIRM, Confirm, confirm, CONFIRM,
 	confirm_fault(body), confirm_reply_fault(body),
 	held ? RIGHT_OWN : 0, held, AT_ONCE, DEBUG,

@@ -126,6 +126,8 @@ static const struct {
 	/* A claim's daemon and image_id. */
 	{ &perseas__claim_request__descriptor, 60, 9 },
 	{ &perseas__claim_request__descriptor, 61, 9 },
+	/* Which record a claimed image stands at. */
+	{ &perseas__claim_reply__descriptor, 65, 9 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)

@@ -40,6 +40,7 @@ enum {
 	IDENTITY_VERSION = 9, /* that tells which daemon answers */
 	FILES_VERSION = 9,    /* that tells whether an image's files are missing */
 	ASIDE_VERSION = 9,    /* that tells which images were set aside */
+	RECORD_VERSION = 9,   /* that tells at which record a claimed image stands */
 };
 
 /* Has the message nothing that the version does not know which is spoken on the connection? */
@@ -102,6 +103,17 @@ static int answer_host(struct call *call, Perseas__HostReply *reply)
 		ops->load(call->session, reply);
 	store_host(call->stores, reply);
 	return 0;
+}
+
+static int answer_claim(struct call *call, const Perseas__ClaimRequest *request,
+                        Perseas__ClaimReply *reply)
+{
+	const unsigned version = call->session->version;
+	const int ret = store_claim(call->stores, call->session, request, reply, call->why);
+
+	if (version && version < RECORD_VERSION)
+		reply->record = 0;
+	return ret;
 }
 
 static int answer_spill(struct call *call, Perseas__SpillReply *reply)

@@ -384,6 +384,23 @@ static int prepare_claim(struct claim *claim, struct stores *stores, struct why 
 	return !ret && claim->away ? quota_copy(claim->store, why) : ret;
 }
 
+/* By this an owner knows whether it wrote that record, or another one under the same seq. 0: the
+ * log was copied without its records, or the record is of an owner before. */
+static uint32_t record_sum(const struct store *store, const struct ps_slot *slot)
+{
+	const struct piece *log = &store->image.regions[PS_REGION_LOG];
+	const uint64_t ring = log->size - PS_RING_OFFSET, offset = slot->last % ring;
+	struct ps_record head;
+
+	if (!slot->last || offset + sizeof(head) > ring)
+		return 0;
+	memcpy(&head, log->base + PS_RING_OFFSET + offset, sizeof(head));
+	return head.magic == PS_RECORD_MAGIC && head.position == slot->last &&
+	                       head.seq == slot->seq && head.epoch == slot->epoch
+	               ? head.crc
+	               : 0;
+}
+
 int store_claim(struct stores *stores, struct session *session,
                 const Perseas__ClaimRequest *request, Perseas__ClaimReply *reply, struct why *why)
 {
@@ -405,6 +422,7 @@ int store_claim(struct stores *stores, struct session *session,
 	               request->rdma);
 	reply->header = claim.store->header;
 	reply->slot = scratch_slot(&claim.slot, claim.index);
+	reply->record = claim.index < 0 ? 0 : record_sum(claim.store, &claim.slot);
 	reply->undone = claim.undone;
 	reply->copied = claim.away;
 	if (!reply->slot || session_grant(session, &reply->grant, why)) {

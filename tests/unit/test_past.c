@@ -90,9 +90,8 @@ TEST(test_it_makes_no_mirror_anew, struct fixture *f)
 	assert_carries(f, 2);
 }
 
-/* It has sent another transaction since, so that its number is the mirrors' again. The record of
- * that lies elsewhere, since its length differs. */
-TEST(test_another_record_under_its_number_tells, struct fixture *f)
+/* It forgets a transaction of 300 bytes, and sends one of `length` under the same number. */
+static void send_another(struct fixture *f, unsigned length)
 {
 	perseas_tx_t *tx;
 
@@ -101,12 +100,24 @@ TEST(test_another_record_under_its_number_tells, struct fixture *f)
 	assert_int_equal(rewind_owner(f->o->p, 1), 1);
 	cut_all(f);
 	assert_int_equal(perseas_begin(f->o->p, PERSEAS_NOWAIT, &tx), 0);
-	assert_int_equal(perseas_set_range(tx, f->big, 900), 0);
-	memset(f->big, 77, 900);
+	assert_int_equal(perseas_set_range(tx, f->big, length), 0);
+	memset(f->big, 77, length);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
 	keep(f);
 	assert_fenced(f);
 	assert_carries(f, 1);
+}
+
+/* Its number is the mirrors' again, but the log goes on elsewhere behind the record. */
+TEST(test_another_record_under_its_number_tells, struct fixture *f)
+{
+	send_another(f, 900);
+}
+
+/* The slots are equal: only the record itself tells. */
+TEST(test_another_record_of_the_same_length_tells, struct fixture *f)
+{
+	send_another(f, 300);
 }
 
 /* A renewal asks the mirrors first: one of them tells. */
