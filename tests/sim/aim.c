@@ -11,6 +11,7 @@
 #include "loaded.h"
 #include "lossy.h"
 #include "mirror.h"
+#include "misled.h"
 #include "past.h"
 #include "removed.h"
 #include "schedule.h"
@@ -26,6 +27,7 @@ void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_past_shape(w, mirrors, spares);
 	sim_removed_shape(w, mirrors, spares);
 	sim_forger_shape(w, mirrors, spares);
+	sim_misled_begin(w, mirrors, spares);
 	sim_impostor_shape(w, mirrors, spares);
 }
 

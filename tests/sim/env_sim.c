@@ -8,6 +8,7 @@
 #include "cable.h"
 #include "hearing.h"
 #include "mirror.h"
+#include "misled.h"
 #include "mistakes.h"
 #include "schedule.h"
 
@@ -212,7 +213,7 @@ static struct ps_control *env_connect(struct ps_env *env, const struct ps_addres
 {
 	struct sim_owner *o = of(env);
 	struct sim_world *w = o->world;
-	struct sim_mirror *m = sim_mirror_find(w, address);
+	struct sim_mirror *called = sim_mirror_find(w, address), *m = sim_misled_leads(called);
 	struct ps_control *control;
 
 	if (o->dead) {
@@ -223,6 +224,7 @@ static struct ps_control *env_connect(struct ps_env *env, const struct ps_addres
 	control->endpoint.ready = control_ready;
 	control->owner = o;
 	control->mirror = m;
+	control->called = called;
 	control->server.control = control;
 	control->next = o->controls;
 	o->controls = control;
@@ -550,14 +552,16 @@ void sim_controls_died(struct sim_owner *o, bool silent)
 static const struct ps_fabric *env_fabric(struct ps_env *env, const struct ps_address *address,
                                           const Perseas__Grant *grant, unsigned tried)
 {
-	struct sim_mirror *m = sim_mirror_find(of(env)->world, address);
+	struct sim_mirror *m = sim_misled_leads(sim_mirror_find(of(env)->world, address));
 	const struct ps_fabric *direct = sim_cable_fabric(m);
 
-	(void)grant;
 	if (direct && !tried)
 		return direct;
 	if (tried > (direct != NULL) || (tried && sim_mistake_insists(of(env)->world)))
 		return NULL;
+	/* The address may lead to another host's mirror than when it was dialled. */
+	if (sim_misled_is(of(env)->world))
+		return grant->descriptors ? &sim_fabric_shared : &sim_fabric_stream;
 	return of(env)->local[m->index] ? &sim_fabric_shared : &sim_fabric_stream;
 }
 

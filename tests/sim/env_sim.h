@@ -23,8 +23,9 @@ struct ps_control {
 	struct sim_endpoint endpoint;
 	struct sim_owner *owner;
 	struct sim_mirror *mirror;
-	struct ps_control *next;  /* of the owner */
-	struct ps_control *other; /* of the mirror */
+	struct sim_mirror *called; /* whose address was dialled (misled.h) */
+	struct ps_control *next;   /* of the owner */
+	struct ps_control *other;  /* of the mirror */
 	struct sim_pipe out, in;
 	struct sim_message *first, *last; /* replies that have arrived */
 	bool arrived;                     /* there is one, or none will come */

@@ -6,6 +6,7 @@
 #include "fabric_sim.h"
 
 #include "mirror.h"
+#include "misled.h"
 #include "mistakes.h"
 #include "oracle.h"
 #include "straight.h"
@@ -17,7 +18,7 @@ static struct ps_link *link_new(struct ps_env *env, const struct ps_address *add
 	struct ps_link *link = sim_alloc(o->world, sizeof(*link));
 
 	link->owner = o;
-	link->mirror = sim_mirror_find(o->world, address);
+	link->mirror = sim_misled_leads(sim_mirror_find(o->world, address));
 	link->epoch = epoch;
 	link->next = o->links;
 	o->links = link;

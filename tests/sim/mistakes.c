@@ -8,6 +8,7 @@
 #include "../../client/core/handle.h"
 #include "../../server/store/store_private.h"
 #include "mirror.h"
+#include "misled.h"
 #include "rosters.h"
 
 const struct sim_mistake_about sim_mistakes[SIM_MISTAKES_END] = {
@@ -175,6 +176,7 @@ void sim_mistake_reply(struct ps_control *control, Perseas__Reply *reply)
 
 	if (reply->body_case == PERSEAS__REPLY__BODY_STORE)
 		header = reply->store->status->header;
+	sim_misled_reply(control, reply);
 	if (is(w, SIM_MISTAKE_FEW))
 		tell_few(o, header);
 	if (is(w, SIM_MISTAKE_UNEXAMINED) && claim)

@@ -70,6 +70,7 @@ struct perseas_tx;
 	X(BETWEEN, "between", 1000, 39, "what is posted between two chunks is not sent")           \
 	X(TOGETHER, "together", 1000, 24, "a missed transaction is sent with what came later")     \
 	X(PARTED, "parted", 1000, 16, "what another owner did is sent as missed")                  \
+	X(MISLED, "misled", 2000, 1, "a mirror is the member that is listed at its address")       \
 	X(OWN, "own", 8000, 584, "the state's own mirror need not confirm")                        \
 	X(UNASKED, "unasked", 8000, 2808, "made anew by an owner that does not ask the others")    \
 	X(ALONE, "alone", 8000, 9, "a roster counts alone before mirrors record it")               \

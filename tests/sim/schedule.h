@@ -68,6 +68,7 @@ struct sim_schedule {
 	struct sim_cable cables[SIM_MIRRORS_MAX];
 	unsigned partings;     /* of rivals, at most */
 	uint64_t parted_until; /* two rivals are */
+	struct sim_mirror *leads[SIM_MIRRORS_MAX]; /* whom its address leads to; NULL: itself */
 	bool over;
 };
 

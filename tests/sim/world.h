@@ -42,6 +42,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(SILENT, 1, "mirrors called dead for their silence")           \
 	X(ALARMS, 1, ".. that lived, and were not silent")              \
 	X(RESETS, 1, "connections reset")                               \
+	X(MISLED, 1, "addresses that led to another mirror")            \
 	X(BLOCKS, 1, "paths blocked")                                   \
 	X(LIMITS, 1, "refusals for want of a mirror's memory")          \
 	X(LAPS, 1, "log laps")                                          \

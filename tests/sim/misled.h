@@ -1,0 +1,29 @@
+/*
+ * misled.h - schedules in which addresses lead to other mirrors than before: one leads to the
+ * mirror of another address for a while, so that this one has several, or two are exchanged.
+ * Connections break when that happens, and other faults go on meanwhile. At the end each leads to
+ * its own.
+ */
+#ifndef PERSEAS_SIM_MISLED_H
+#define PERSEAS_SIM_MISLED_H
+
+#include "control.pb-c.h"
+#include "world.h"
+
+struct ps_control;
+
+/* Returns true if the schedule of this world is such a one. */
+bool sim_misled_is(const struct sim_world *w);
+
+/* Makes the schedule such a one, and begins it, if this seed is for it: by the seed alone, so that
+ * other schedules stay as they are. */
+void sim_misled_begin(struct sim_world *w, unsigned *mirrors, unsigned *spares);
+
+/* Returns the mirror to which the address of this one leads now. */
+struct sim_mirror *sim_misled_leads(struct sim_mirror *called);
+
+/* The mistake: the mirror that answers is taken for the member that a roster lists at the address
+ * that was dialled, whatever it tells of itself. */
+void sim_misled_reply(const struct ps_control *control, Perseas__Reply *reply);
+
+#endif
