@@ -11,17 +11,23 @@
 extern "C" {
 #endif
 
+/* Another flag of struct perseas_options: a store that is created gets level 0, so that programs
+ * and mirrors of the version before can use it, too. Without this flag a new store gets level 1 if
+ * all of its mirrors know that level. */
+enum { PERSEAS_LEVEL_0 = 128 };
+
 enum perseas_roster_kind {
-	PERSEAS_ROSTER_ADD = 1, /* `with` joins the roster */
-	PERSEAS_ROSTER_REMOVE,  /* `address` leaves it */
-	PERSEAS_ROSTER_REPLACE, /* `with` takes the place of `address` */
-	PERSEAS_ROSTER_CANCEL   /* take back the change that another thread waits for */
+	PERSEAS_ROSTER_ADD = 1,  /* `with` joins the roster */
+	PERSEAS_ROSTER_REMOVE,   /* `address` leaves it */
+	PERSEAS_ROSTER_REPLACE,  /* `with` takes the place of `address` */
+	PERSEAS_ROSTER_CANCEL,   /* take back the change that another thread waits for */
+	PERSEAS_ROSTER_RAISE = 8 /* no mirror joins or leaves: the store gets level 1 */
 };
 
 struct perseas_roster_change {
 	int kind;            /* enum perseas_roster_kind */
-	const char *address; /* of a member, as the roster has it; ADD, CANCEL: NULL */
-	const char *with;    /* of the new mirror, as for perseas_create; REMOVE, CANCEL: NULL */
+	const char *address; /* of a member, as the roster has it; ADD, CANCEL, RAISE: NULL */
+	const char *with;    /* of the new mirror, as for perseas_create; NULL with the others */
 	uint32_t acks;       /* W afterwards; 0: as it is, or a majority if that no longer fits */
 	int gone;            /* 1: the mirror at `address` is gone for good, with what it holds, and
 	                     will not be started again. Needed to replace a dead mirror of two: if
@@ -44,6 +50,11 @@ struct perseas_roster_change {
  * made), EBUSY (the change is decided, and will be completed), EQUORUM (fewer than W mirrors of
  * the roster as it was are connected: commits would wait for them, and so would the next change),
  * EFENCED and ESALVAGE.
+ *
+ * RAISE gives a store of level 0 level 1 (doc/operating.md says what that protects from). All
+ * mirrors of the roster must be connected, and must know level 1: EQUORUM and EVERSION otherwise.
+ * Level 1 is never given up, and the version before does not open the store any more. EINVAL: the
+ * store has level 1.
  *
  * Errors: EINVAL (no such member, an address that is not one, is in the roster or leads to another
  * member, acks out of range), ELIMIT (16 mirrors), EBUSY (another change is not over), EUNREACHABLE

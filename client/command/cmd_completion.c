@@ -112,7 +112,7 @@ static void zsh_word(unsigned place, char word)
 		printf("FILE:_files");
 		break;
 	case 'c':
-		printf("change:(add remove replace cancel)");
+		printf("change:(add remove replace raise cancel)");
 		break;
 	case 't':
 		printf("topic:(");

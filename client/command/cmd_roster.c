@@ -17,6 +17,7 @@ static const struct ps_roster_action actions[] = {
 	{ "add", PERSEAS__ORDER_KIND__ORDER_ADD, 1, "NEW" },
 	{ "remove", PERSEAS__ORDER_KIND__ORDER_REMOVE, 1, "OLD" },
 	{ "replace", PERSEAS__ORDER_KIND__ORDER_REPLACE, 2, "OLD NEW" },
+	{ "raise", PERSEAS__ORDER_KIND__ORDER_RAISE, 0, "" },
 	{ "cancel", PERSEAS__ORDER_KIND__ORDER_CANCEL, 0, "" },
 };
 
@@ -45,7 +46,7 @@ enum ps_exit ps_verb_roster_check(const struct ps_args *args)
 		                   action->name, action->takes);
 	if (args->gone && (!action || !ps_roster_old(args)))
 		return ps_complain(PS_EXIT_USAGE, "--gone goes with roster remove or replace");
-	if ((!action || ps_roster_is_cancel(args)) && args->options.acks)
+	if ((!action || action->members == 0) && args->options.acks)
 		return ps_complain(PS_EXIT_USAGE, "--acks goes with a change: roster add, remove "
 		                                  "or replace");
 	return PS_EXIT_OK;

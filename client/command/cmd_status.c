@@ -3,6 +3,7 @@
  */
 #include "command.h"
 #include "ask/ask.h"
+#include "ask/level.h"
 #include "ask/owner_report.h"
 #include "ask/standbys.h"
 #include "ask/verdict.h"
@@ -270,6 +271,7 @@ static void print_text(const struct ps_census *census, const char *store)
 	if (ps_owner_at(census) >= 0)
 		ps_owner_print(census->told[ps_owner_at(census)]);
 	print_segments(table_of(census));
+	ps_level_print(census);
 }
 
 /* --- for programs --- */
@@ -410,6 +412,7 @@ static void print_json(const struct ps_census *census, const char *store)
 		ps_json_bool(&json, "live", live >= 0);
 		ps_json_slot(&json, "newest", census->newest ? census->newest->slot : NULL);
 		roster_json(&json, census);
+		ps_level_json(&json, census);
 	}
 	if (live >= 0)
 		ps_owner_json(&json, census->told[live]);
@@ -428,10 +431,12 @@ static void complain_ambiguous(const struct ps_judgement *judged, const char *st
 {
 	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
 
-	ps_complain(PS_EXIT_OK,
-	            "the mirrors hold two different stores named '%s', with the ids %s and %s, and "
-	            "neither can be opened with this list: give the mirrors of one of them",
-	            store, ps_hex_text(id, judged->store_id), ps_hex_text(rival, judged->rival_id));
+	ps_complain(
+		PS_EXIT_OK,
+		"the mirrors hold two different stores named '%s', with the ids %s and %s%s, and "
+		"neither can be opened with this list: give the mirrors of one of them",
+		store, ps_hex_text(id, judged->store_id), ps_hex_text(rival, judged->rival_id),
+		ps_judge_rival_note(judged));
 }
 
 static enum ps_exit show_status(const struct ps_census *census, const struct ps_args *args)

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 const struct ps_verb ps_verbs[] = {
-	{ "create", PS_CREATE, "sm", "sM", "STORE LIST [--acks W] [--log-size SIZE] [--json]",
-	  "makes a store",
+	{ "create", PS_CREATE, "sm", "sM",
+	  "STORE LIST [--acks W] [--log-size SIZE] [--level 0] [--json]", "makes a store",
 	  "Makes an empty store on all of the mirrors, or on none. All must answer, and none may\n"
 	  "have a store of that name. An application makes its segments in it.\n",
 	  NULL, ps_verb_create },
@@ -160,6 +160,7 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas roster  add STORE LIST NEW [--acks W] [--wait SECONDS]\n"
 	  "  perseas roster  remove STORE LIST OLD [--gone] [--acks W] [--wait SECONDS]\n"
 	  "  perseas roster  replace STORE LIST OLD NEW [--gone] [--acks W] [--wait SECONDS]\n"
+	  "  perseas roster  raise STORE LIST [--wait SECONDS]\n"
 	  "  perseas roster  cancel STORE LIST [--wait SECONDS]",
 	  "shows which mirrors a store has, and changes them",
 	  "LIST is that of the store's mirrors as they are; OLD is one as the roster has\n"
@@ -167,8 +168,11 @@ const struct ps_verb ps_verbs[] = {
 	  "owner, that owner is asked and makes the change while it goes on; the command\n"
 	  "follows it. Where it has none, the command opens the store, makes the change,\n"
 	  "and lets go of it. A mirror that leaves keeps its image, which counts for\n"
-	  "nothing: perseas drop deletes it. cancel takes back a change that cannot be\n"
-	  "finished, as long as it is not decided; also one that an owner left unfinished.\n"
+	  "nothing: perseas drop deletes it. raise gives the store level 1, whose images only\n"
+	  "those can make who know its key; all of its mirrors must answer, and must be of this\n"
+	  "version. The version before does not open the store any more. cancel takes back a\n"
+	  "change that cannot be finished, as long as it is not decided; also one that an owner\n"
+	  "left unfinished.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  perseas roster bank m1:7170,m2:7170,m3:7170\n"

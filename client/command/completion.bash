@@ -18,7 +18,7 @@ _perseas_word()
 {
 	case $1 in
 	f) _perseas_files -f "$cur" ;;
-	c) _perseas_words 'add remove replace cancel' "$cur" ;;
+	c) _perseas_words 'add remove replace raise cancel' "$cur" ;;
 	S) _perseas_words 'bash zsh' "$cur" ;;
 	v) _perseas_words "$verbs" "$cur" ;;
 	t) _perseas_words "$verbs exit-codes" "$cur" ;;

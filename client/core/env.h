@@ -112,6 +112,9 @@ struct ps_env_ops {
 	/* Is it over: ended by the peer, by a failure of receive, or by bytes that nobody asked for
 	 * (seen while no answer is due)? Never blocks. */
 	bool (*ended)(struct ps_control *control);
+	/* The version of the protocol that is spoken on it; 0: the mirror has not answered the
+	 * greeting yet. NULL: the present one. */
+	unsigned (*version)(struct ps_control *control);
 	/* Readable when it ends. -1: there is none to wait for. */
 	int (*control_fd)(struct ps_control *control);
 	/* What to wait for until answered() may say something else, also while the connection is

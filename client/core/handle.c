@@ -81,7 +81,7 @@ static int check_options(struct perseas_options *o, struct ps_error *error)
 {
 	const uint32_t known = PERSEAS_CREATE | PERSEAS_TAKEOVER | PERSEAS_CHECK_OVERLAP |
 	                       PERSEAS_CHECK_WRITES | PERSEAS_SALVAGE | PERSEAS_CANCEL |
-	                       PERSEAS_TRACKED;
+	                       PERSEAS_TRACKED | PERSEAS_LEVEL_0;
 
 	if (o->flags & ~known)
 		return ps_error_set(error, PERSEAS_EINVAL,

@@ -20,6 +20,7 @@
 #include "../../proto/control/envelope.h"
 #include "../../proto/image/image.h"
 #include "../../proto/control/judge.h"
+#include "../../proto/control/key.h"
 #include "../../proto/base/latency.h"
 
 #include <assert.h>
@@ -284,6 +285,8 @@ struct perseas {
 	char store[PS_NAME_MAX + 1];
 	struct perseas_options options; /* no zeros: defaults are filled in */
 	uint8_t store_id[PS_ID_SIZE];
+	/* Of a store of level 1, or that is being raised to it; with admin. Else undefined. */
+	uint8_t key[PS_KEY_SIZE];
 	uint8_t owner[PS_ID_SIZE];
 	uint64_t opened_as; /* the epoch with which the store was opened */
 	uint64_t log_size;  /* bytes of the ring on the mirrors */

@@ -22,11 +22,15 @@
 /* A place for one more mirror, at this address, not in the roster; NULL: there is none. */
 struct ps_mirror *ps_mirror_add(struct perseas *p, const struct ps_address *address);
 
-/* Has it an image of the handle's store, by what it told last, that can be used? */
+/* Has it an image of the handle's store, by what it told last, that can be used? So can one from
+ * before the store was raised, which is copied over, unless another owner has it. */
 static inline bool ps_has_store(const struct perseas *p, const struct ps_mirror *m)
 {
-	return !m->found.code && m->found.header &&
-	       ps_id_equal(m->found.header->store_id, p->store_id);
+	const Perseas__Header *header = m->found.header;
+
+	return !m->found.code && header &&
+	       (ps_store_is(header, p->store_id, p->roster) ||
+	        (!m->found.live && ps_store_precedes(header, p->store_id)));
 }
 
 /* Moves to another state; the move must be in the diagram. */

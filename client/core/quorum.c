@@ -98,6 +98,11 @@ bool ps_quorum_seen(const struct perseas *p, uint32_t set)
 	return count(&p->quorums[0], set) > p->quorums[0].members - ps_quorum_touches(p);
 }
 
+bool ps_quorum_all(const struct perseas *p, uint32_t set)
+{
+	return count(&p->quorums[0], set) == p->quorums[0].members;
+}
+
 bool ps_quorum_possible(const struct perseas *p, uint32_t lost)
 {
 	for (unsigned q = 0; q < p->quorum_count; q++) {

@@ -35,6 +35,8 @@ unsigned ps_quorum_touches(const struct perseas *p); /* T */
 /* Is a change that is recorded on this set seen by every open of the roster before it? It is on
  * n - T + 1. */
 bool ps_quorum_seen(const struct perseas *p, uint32_t set);
+/* Are all members of the settled roster in the set? */
+bool ps_quorum_all(const struct perseas *p, uint32_t set);
 
 /* Can there still be W of each roster, without those that are lost for good? Members that are not
  * among the handle's mirrors may come back. */

@@ -86,6 +86,7 @@ struct ps_change {
 	struct ps_mirror *old, *new; /* that leaves, that joins; or NULL */
 	bool gone;                   /* `old` leaves for good: no open can be through it */
 	bool leaves;       /* a member leaves, which need not be a mirror of this handle */
+	bool raises;       /* nobody leaves or joins: the level becomes 1 */
 	char address[256]; /* its address */
 	uint32_t acks;     /* W afterwards */
 	uint64_t seq;      /* what W of the new roster must hold before it counts alone */
@@ -141,6 +142,7 @@ struct ps_renewal {
 	uint64_t next_at; /* not before */
 	uint64_t delay;
 	char past[400]; /* SUPERSEDED: how this owner knows that it went back in time; or "" */
+	bool wanted; /* although no mirror is fenced: records of a new form need a new epoch */
 };
 
 /* What admin is for. What commits and statistics see of it changes with the lock. */

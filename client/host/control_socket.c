@@ -474,6 +474,16 @@ bool ps_control_entrust(struct ps_control *control)
 	return control->entrusted != 0;
 }
 
+unsigned ps_control_version(struct ps_control *control)
+{
+	unsigned version;
+
+	pthread_mutex_lock(&control->all->lock);
+	version = control->greeted ? control->meeting.version : 0;
+	pthread_mutex_unlock(&control->all->lock);
+	return version;
+}
+
 uint64_t ps_control_worked_at(struct ps_control *control)
 {
 	return control->worked_at;

@@ -37,6 +37,7 @@ bool ps_control_answered(struct ps_control *control);
 bool ps_control_ended(struct ps_control *control);
 int ps_control_fd(struct ps_control *control);
 uint64_t ps_control_worked_at(struct ps_control *control);
+unsigned ps_control_version(struct ps_control *control);
 bool ps_control_waits(struct ps_control *control, struct pollfd *fd);
 void ps_control_beat(struct ps_control *control, uint64_t every_ns);
 void ps_control_hear(struct ps_control *control, uint64_t limit_ns);

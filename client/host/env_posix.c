@@ -348,6 +348,7 @@ static const struct ps_env_ops posix_ops = {
 	.answered = ps_control_answered,
 	.ended = ps_control_ended,
 	.control_fd = ps_control_fd,
+	.version = ps_control_version,
 	.control_waits = ps_control_waits,
 	.worked_at = ps_control_worked_at,
 	.beat = ps_control_beat,

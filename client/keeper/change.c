@@ -44,7 +44,8 @@ const struct ps_states ps_change_stages = { stages, sizeof(stages) / sizeof(stag
 /* Is this the roster that the change leads to? */
 static bool is_wanted(const struct ps_change *c, const Perseas__Roster *roster)
 {
-	return roster->acks == c->acks && (!c->new || ps_roster_member(roster, c->new->image_id)) &&
+	return roster->acks == c->acks && roster->level >= c->raises &&
+	       (!c->new || ps_roster_member(roster, c->new->image_id)) &&
 	       (!c->old || !ps_roster_member(roster, c->old->image_id));
 }
 
@@ -111,7 +112,10 @@ static int finish(struct perseas *p, int code, const char *text)
 	else
 		move(p, PS_CHANGE_NONE, text);
 	c->code = code;
-	if (!code)
+	if (!code && c->raises)
+		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last(p), NULL, "the store has level %u now",
+		         p->roster->level);
+	else if (!code)
 		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last(p), c->new ? c->new : c->old,
 		         "the roster has %u mirrors now, W = %u", p->members, p->acks);
 	ps_progress(p);
@@ -347,9 +351,13 @@ static bool are_acks(struct perseas *p, uint32_t took)
  * which hold all that was acknowledged by the old one alone? */
 static bool is_known(struct perseas *p, uint32_t took)
 {
-	const uint32_t holding = ps_mirrors_holding(p, p->upkeep.change.seq);
+	const struct ps_change *c = &p->upkeep.change;
+	const uint32_t holding = ps_mirrors_holding(p, c->seq);
 
 	ps_mirrors_poll(p);
+	/* An image without the key counts for nothing once the level is raised. */
+	if (c->raises && c->stage == PS_CHANGE_JOINT && !ps_quorum_all(p, took))
+		return false;
 	return ps_quorum_seen(p, ps_plan_reach(p, took)) && ps_quorum_newest(p, took & holding);
 }
 
@@ -393,6 +401,7 @@ static void joint(struct perseas *p)
 static void settle(struct perseas *p)
 {
 	ps_roster_settle(p);
+	p->upkeep.renewal.wanted = p->upkeep.change.raises;
 	move(p, PS_CHANGE_SETTLING, "the new roster counts, and is being recorded");
 	ps_mirrors_settle_doubt(p);
 	ps_progress(p);
@@ -494,8 +503,16 @@ static void let_go(struct perseas *p, struct ps_mirror *m)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static const char changed[] = "the roster is changed";
 static const char readdressed[] = "the roster has the mirror's new address; nothing was copied";
+
+static const char *changed(const struct perseas *p)
+{
+	const struct ps_change *c = &p->upkeep.change;
+
+	if (c->raises)
+		return "the store has level 1";
+	return c->moves ? readdressed : "the roster is changed";
+}
 
 static void releasing(struct perseas *p)
 {
@@ -503,7 +520,7 @@ static void releasing(struct perseas *p)
 	if (!is_answered(p, true))
 		return;
 	ps_mirror_disconnect(p, p->upkeep.change.old);
-	finish(p, 0, changed);
+	finish(p, 0, changed(p));
 }
 
 static void settling(struct perseas *p)
@@ -520,7 +537,7 @@ static void settling(struct perseas *p)
 	if (c->old)
 		let_go(p, c->old);
 	else
-		finish(p, 0, c->moves ? readdressed : changed);
+		finish(p, 0, changed(p));
 }
 
 void ps_change_step(struct perseas *p, uint64_t now)

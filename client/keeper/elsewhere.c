@@ -56,8 +56,12 @@ static struct ps_mirror *find_other(struct perseas *p, const struct ps_mirror *m
 int ps_elsewhere_check(struct perseas *p, const struct ps_mirror *m, const Perseas__Header *header,
                        struct ps_mirror **other, struct ps_error *error)
 {
-	const bool own = header && is_its_image(m, header);
+	bool own;
 
+	/* An image without the store's key is no member's, whatever its id. */
+	if (header && !ps_store_is(header, p->store_id, p->roster))
+		header = NULL;
+	own = header && is_its_image(m, header);
 	*other = own ? NULL : find_other(p, m, header);
 	if (*other)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,

@@ -9,9 +9,11 @@
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "roster.h"
+#include "../../proto/base/sha256_tls.h"
 #include "../../proto/base/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct ps_mirror *mirror_of(struct perseas *p, const Perseas__Member *member)
@@ -51,8 +53,9 @@ bool ps_plan_moves(struct perseas *p, const Perseas__Header *header)
 	const struct ps_change *c = &p->upkeep.change;
 	const uint8_t *id = c->leaves ? leaving(p) : NULL, *here, *there;
 
-	if (!id || (!ps_id_equal(header->image_id, id) &&
-	            !(header->parent_id.len && ps_id_equal(header->parent_id, id))))
+	if (!id || !ps_store_is(header, p->store_id, p->roster) ||
+	    (!ps_id_equal(header->image_id, id) &&
+	     !(header->parent_id.len && ps_id_equal(header->parent_id, id))))
 		return false;
 	here = ps_daemon_told(c->new->daemon);
 	there = c->old ? ps_daemon_told(c->old->daemon) : NULL;
@@ -145,6 +148,27 @@ static int check_size(struct perseas *p, const struct perseas_roster_change *wan
 	return 0;
 }
 
+/* The key is drawn here. It is the store's once a roster has its hash. */
+static int make_raise(struct perseas *p, const struct perseas_roster_change *wanted, char *text,
+                      size_t size)
+{
+	struct ps_change *c = &p->upkeep.change;
+
+	if (p->roster->level > 0 || wanted->acks) {
+		snprintf(text, size,
+		         wanted->acks
+		                 ? "raising the level of a store changes nothing else: leave W "
+		                   "as it is"
+		                 : "the store has level %u already",
+		         p->roster->level);
+		return PERSEAS_EINVAL;
+	}
+	c->raises = true;
+	c->acks = p->acks;
+	p->env->ops->random(p->env, p->key, sizeof(p->key));
+	return 0;
+}
+
 static bool is_well_formed(const struct perseas_roster_change *wanted)
 {
 	return wanted->kind >= PERSEAS_ROSTER_ADD && wanted->kind <= PERSEAS_ROSTER_REPLACE &&
@@ -158,6 +182,8 @@ int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, 
 	int rc = 0;
 
 	ps_assert_admin(p);
+	if (wanted->kind == PERSEAS_ROSTER_RAISE)
+		return make_raise(p, wanted, text, size);
 	if (!is_well_formed(wanted)) {
 		snprintf(text, size, "a change adds, removes or replaces a mirror");
 		return PERSEAS_EINVAL;
@@ -169,6 +195,19 @@ int ps_plan_make(struct perseas *p, const struct perseas_roster_change *wanted, 
 	if (!rc && wanted->kind != PERSEAS_ROSTER_REMOVE)
 		rc = bring_in(p, wanted->with, text, size);
 	return rc;
+}
+
+/* False: out of memory. */
+static bool raise_roster(const struct perseas *p, Perseas__Roster *roster)
+{
+	roster->level = 1;
+	roster->raised_epoch = p->epoch;
+	roster->key_hash.data = malloc(PS_SHA256);
+	if (!roster->key_hash.data)
+		return false;
+	roster->key_hash.len = PS_SHA256;
+	ps_sha256(p->key, sizeof(p->key), roster->key_hash.data);
+	return true;
 }
 
 Perseas__Roster *ps_plan_roster(struct perseas *p)
@@ -187,6 +226,8 @@ Perseas__Roster *ps_plan_roster(struct perseas *p)
 	roster->acks = c->acks;
 	roster->epoch = p->epoch;
 	roster->version = p->roster->version + 1;
+	if (c->raises && !raise_roster(p, roster))
+		ps_roster_free(&roster);
 	return roster;
 }
 
@@ -195,6 +236,34 @@ uint32_t ps_plan_reach(const struct perseas *p, uint32_t told)
 	const struct ps_change *c = &p->upkeep.change;
 
 	return c->gone && c->old && p->members == 2 ? told | ps_bit(p, c->old) : told;
+}
+
+/* Every member must answer, by a connection whose version reads level 1: an image that hears of the
+ * key too late counts for nothing. */
+static int admit_raise(struct perseas *p, uint32_t answered, char *text, size_t size)
+{
+	for (size_t k = 0; k < p->roster->n_members; k++) {
+		const Perseas__Member *member = p->roster->members[k];
+		const struct ps_mirror *m = mirror_of(p, member);
+
+		if (!m || !(answered & ps_bit(p, m))) {
+			ps_text_format(
+				text, size,
+				"%s does not answer, and all mirrors of the roster must before "
+				"the level of the store can be raised: start it, or replace it",
+				member->address);
+			return PERSEAS_EQUORUM;
+		}
+		if (ps_roster_level_read(p, m) == 0) {
+			ps_text_format(
+				text, size,
+				"%s speaks a version of the protocol that does not know level "
+				"1: upgrade its perseasd first",
+				member->address);
+			return PERSEAS_EVERSION;
+		}
+	}
+	return 0;
 }
 
 int ps_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *text, size_t size)
@@ -207,13 +276,14 @@ int ps_plan_admit(struct perseas *p, uint32_t answered, uint32_t live, char *tex
 		.live = live,
 		.cures = c->leaves && !(c->old && live & ps_bit(p, c->old)),
 	};
-	int rc;
+	int rc = c->raises ? admit_raise(p, answered, text, size) : 0;
 
 	if (!next) {
 		snprintf(text, size, "out of memory");
 		return PERSEAS_ENOMEM;
 	}
-	rc = ps_change_admit(p, &asked, text, size);
+	if (!rc)
+		rc = ps_change_admit(p, &asked, text, size);
 	ps_roster_free(&next);
 	return rc;
 }

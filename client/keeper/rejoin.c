@@ -6,6 +6,7 @@
 #include "rejoin.h"
 
 #include "../core/mirror.h"
+#include "roster.h"
 
 static int send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
                 struct ps_error *error)
@@ -115,6 +116,7 @@ int ps_rejoin_ask_beside(struct perseas *p, struct ps_mirror *m, struct ps_error
 	header.roster = p->roster;
 	header.next_roster = p->next_roster;
 	header.marked = p->marked;
+	header.key = ps_roster_key(p);
 	header.n_segments = table.count;
 	header.segments = table.list;
 	ask_rebuild.header = &header;

@@ -76,18 +76,19 @@ static void keep_header(struct ps_mirror *m, const Perseas__Header *header,
 }
 
 /* The image that this owner knows, or one that was loaded from a spill of it. */
-static bool is_listed(const struct ps_mirror *m)
+static bool is_listed(const struct perseas *p, const struct ps_mirror *m)
 {
 	const Perseas__Header *header = m->found.header;
 
-	return !m->found.code && header && header->promised_owner.len == PS_ID_SIZE &&
+	return !m->found.code && header && ps_store_is(header, p->store_id, p->roster) &&
+	       header->promised_owner.len == PS_ID_SIZE &&
 	       (ps_id_equal(header->image_id, m->image_id) ||
 	        (header->parent_id.len && ps_id_equal(header->parent_id, m->image_id)));
 }
 
-static bool is_consistent(const struct ps_mirror *m)
+static bool is_consistent(const struct perseas *p, const struct ps_mirror *m)
 {
-	return is_listed(m) && m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT;
+	return is_listed(p, m) && m->found.header->state == PERSEAS__STATE__STATE_CONSISTENT;
 }
 
 static bool is_newer(const Perseas__Roster *roster, const struct perseas *p)
@@ -101,7 +102,7 @@ static bool is_past(struct perseas *p, const struct ps_mirror *m)
 	const struct ps_standing *at = &m->found.at;
 	bool past;
 
-	if (!is_consistent(m) ||
+	if (!is_consistent(p, m) ||
 	    (at->epoch != p->opened_as && !ps_mirror_has_written(m, at->epoch)))
 		return false;
 	pthread_mutex_lock(&p->lock);
@@ -116,13 +117,13 @@ static bool is_past(struct perseas *p, const struct ps_mirror *m)
  * have opened the store, and what he committed is not here. */
 static bool is_anothers(struct perseas *p, const struct ps_mirror *m)
 {
-	if (!is_listed(m))
+	if (!is_listed(p, m))
 		return false;
 	if (is_past(p, m))
 		return true;
 	if (!memcmp(m->found.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
 		return true;
-	return (is_consistent(m) && m->found.at.epoch > p->opened_as &&
+	return (is_consistent(p, m) && m->found.at.epoch > p->opened_as &&
 	        !ps_mirror_has_written(m, m->found.at.epoch)) ||
 	       is_newer(m->found.header->roster, p) || is_newer(m->found.header->next_roster, p);
 }
@@ -138,7 +139,7 @@ static void note_promise(struct perseas *p, struct ps_mirror *m)
 {
 	const uint64_t promised = m->found.header->promised_epoch;
 
-	if (!ps_id_equal(m->found.header->store_id, p->store_id))
+	if (!ps_store_is(m->found.header, p->store_id, p->roster))
 		return;
 	if (promised >= PS_EPOCH_MAX - 1 ||
 	    (promised > p->epoch && promised - p->epoch > PS_EPOCH_REACH))
@@ -246,14 +247,14 @@ static enum verdict probe(struct perseas *p)
 	p->upkeep.renewal.above = p->epoch;
 	look(p, fenced_voters(p));
 	verdict = judge(p, fenced_voters(p));
-	if (verdict == GO && !any_to_claim(p) && !p->renewing)
+	if (verdict == GO && !any_to_claim(p) && !p->renewing && !p->upkeep.renewal.wanted)
 		verdict = WAIT;
 	if (verdict != GO)
 		return verdict;
 	look(p, unclaimed & ~fenced_voters(p));
 	verdict = judge(p, unclaimed);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		listed |= (uint32_t)(in(unclaimed, i) && is_consistent(&p->mirrors[i])) << i;
+		listed |= (uint32_t)(in(unclaimed, i) && is_consistent(p, &p->mirrors[i])) << i;
 	return verdict == GO && !is_enough(p, ready | listed) ? WAIT : verdict;
 }
 
@@ -335,7 +336,7 @@ static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__Cl
 	else
 		ps_close_all(fds, claim->grant->descriptors);
 	f->claimed = !f->code;
-	if (f->claimed && is_listed(m)) {
+	if (f->claimed && is_listed(p, m)) {
 		ps_mirror_loaded(m, f->header);
 		ps_mirror_saw(p, m, f->at.epoch);
 	}
@@ -423,16 +424,17 @@ static enum verdict count(struct perseas *p, uint32_t *counted)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->found.claimed || !is_listed(m))
+		if (!m->found.claimed || !is_listed(p, m))
 			continue;
 		if (is_anothers(p, m))
 			return OVER;
 		/* What it acknowledged is not there: the image is not what it was. */
-		if (is_consistent(m) && m->found.at.epoch >= p->upkeep.renewal.sealed &&
+		if (is_consistent(p, m) && m->found.at.epoch >= p->upkeep.renewal.sealed &&
 		    m->found.at.seq < m->acked)
 			continue;
-		if (is_consistent(m) || (m->found.header->state == PERSEAS__STATE__STATE_JOINING &&
-		                         m->found.header->harmless))
+		if (is_consistent(p, m) ||
+		    (m->found.header->state == PERSEAS__STATE__STATE_JOINING &&
+		     m->found.header->harmless))
 			*counted |= (uint32_t)1 << i;
 	}
 	return is_enough(p, *counted) ? GO : WAIT;
@@ -497,9 +499,12 @@ static void go_on(struct perseas *p)
 	p->upkeep.renewal.delay = 0;
 	p->commit.stat.renewals++;
 	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last(p), NULL,
-	         "another owner claimed store '%s' and went away: this one has it again, as epoch "
-	         "%llu",
+	         p->upkeep.renewal.wanted
+	                 ? "store '%s' has another level: its claims are renewed, as epoch %llu"
+	                 : "another owner claimed store '%s' and went away: this one has it "
+	                   "again, as epoch %llu",
 	         p->store, (unsigned long long)p->epoch);
+	p->upkeep.renewal.wanted = false;
 	ps_mirrors_settle_doubt(p);
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++)
@@ -587,10 +592,10 @@ static void rest(struct perseas *p)
 	}
 }
 
-static bool is_due(const struct perseas *p, uint64_t now)
+static bool is_wanted(const struct perseas *p)
 {
-	return !p->superseded && !p->salvage && (p->renewing || fenced_voters(p)) &&
-	       now >= p->upkeep.renewal.next_at;
+	return !p->superseded && !p->salvage &&
+	       (p->renewing || p->upkeep.renewal.wanted || fenced_voters(p));
 }
 
 bool ps_renew_step(struct perseas *p, uint64_t now)
@@ -598,7 +603,7 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 	enum verdict verdict;
 
 	ps_assert_admin(p);
-	if (!is_due(p, now))
+	if (!is_wanted(p) || now < p->upkeep.renewal.next_at)
 		return p->renewing;
 	verdict = probe(p);
 	if (verdict == GO)
@@ -620,7 +625,5 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 
 uint64_t ps_renew_due(const struct perseas *p)
 {
-	if (p->superseded || p->salvage || !(p->renewing || fenced_voters(p)))
-		return PS_NEVER;
-	return p->upkeep.renewal.next_at;
+	return is_wanted(p) ? p->upkeep.renewal.next_at : PS_NEVER;
 }

@@ -6,10 +6,26 @@
 
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "../../proto/control/version.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+ProtobufCBinaryData ps_roster_key(struct perseas *p)
+{
+	const bool has = ps_level_of(p->roster, p->next_roster) > 0;
+
+	return (ProtobufCBinaryData){ has ? PS_KEY_SIZE : 0, has ? p->key : NULL };
+}
+
+uint32_t ps_roster_level_read(const struct perseas *p, const struct ps_mirror *m)
+{
+	if (!m->control)
+		return 0;
+	return p->env->ops->version ? ps_version_level(p->env->ops->version(m->control))
+	                            : PS_LEVEL_MAX;
+}
 
 void ps_roster_request(struct perseas *p, Perseas__RosterRequest *ask, Perseas__Request *request)
 {
@@ -19,6 +35,7 @@ void ps_roster_request(struct perseas *p, Perseas__RosterRequest *ask, Perseas__
 	ask->settled = true;
 	ask->next = p->next_roster;
 	ask->mark = p->marked;
+	ask->key = ps_roster_key(p);
 	request->body_case = PERSEAS__REQUEST__BODY_ROSTER;
 	request->roster = ask;
 }
@@ -45,6 +62,9 @@ void ps_roster_stamp(struct perseas *p)
 	p->next_roster->version++;
 	if (p->next_roster->version <= p->roster->version)
 		p->next_roster->version = p->roster->version + 1;
+	/* This owner may have written records under this epoch already. */
+	if (p->next_roster->level > p->roster->level)
+		p->next_roster->raised_epoch = p->epoch;
 }
 
 void ps_roster_settle(struct perseas *p)

@@ -10,6 +10,13 @@
 /* The request that has them recorded; it points into the handle. */
 void ps_roster_request(struct perseas *p, Perseas__RosterRequest *ask, Perseas__Request *request);
 
+/* Returns the store's key for a message that makes an image, or records a roster; empty at level 0.
+ * It points into the handle. */
+ProtobufCBinaryData ps_roster_key(struct perseas *p);
+
+/* Returns the highest level that the mirror reads, by the version that its connection speaks. */
+uint32_t ps_roster_level_read(const struct perseas *p, const struct ps_mirror *m);
+
 /* Records the handle's rosters on the mirrors of a set that are connected; those that took them. */
 uint32_t ps_roster_record(struct perseas *p, uint32_t on);
 

@@ -141,6 +141,11 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 	const Perseas__Slot *slot = claim->slot;
 
 	*why = "";
+	if (!ps_store_is(header, p->store_id, p->roster)) {
+		*why = "it has an image that was made without the store's key, and counts for "
+		       "nothing";
+		return PERSEAS_MIRROR_LOST;
+	}
 	if (!ps_id_equal(header->image_id, m->image_id) &&
 	    (!header->parent_id.len || !ps_id_equal(header->parent_id, m->image_id))) {
 		*why = "it has another image now: the one that it had is lost";
@@ -276,6 +281,9 @@ static const char *reason_to_keep(const struct perseas *p, const struct ps_mirro
 {
 	const Perseas__Header *header = m->session.granted->claim->header;
 
+	if (!ps_store_is(header, p->store_id, p->roster) && !ps_store_precedes(header, p->store_id))
+		return "it has another store of this name and id, with another key: perseas drop, "
+		       "of this mirror alone, deletes that store";
 	if (ps_image_forked(header, p->roster, p->next_roster))
 		return PS_FORKED;
 	if (m->joins && ps_roster_newer(header->roster, p->roster))

@@ -178,7 +178,7 @@ static void look_for_rivals(struct perseas *p)
 		const Perseas__Header *header = p->mirrors[i].found.header;
 
 		if (!p->mirrors[i].found.code && header && header->promised_epoch >= p->epoch &&
-		    ps_id_equal(header->store_id, p->store_id) &&
+		    ps_store_is(header, p->store_id, p->roster) &&
 		    !ps_owner_is(header->promised_owner, p->owner))
 			p->opening.rivals = true;
 	}

@@ -98,6 +98,29 @@ static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_erro
 		*rc = PS_AGAIN;
 }
 
+/* Takes the store's key from an image that was claimed. While a store is being raised, only images
+ * on which the change is recorded have it. */
+static int find_key(struct perseas *p)
+{
+	if (ps_level_of(p->roster, p->next_roster) == 0 || p->salvage ||
+	    !ps_quorum_claims(p, ps_claimed(p)))
+		return 0;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (!m->found.claimed ||
+		    ps_key_fault(m->found.header->key, m->found.header->store_id, p->roster,
+		                 p->next_roster))
+			continue;
+		memcpy(p->key, m->found.header->key.data, PS_KEY_SIZE);
+		return 0;
+	}
+	return ps_fail(p, PERSEAS_EQUORUM,
+	               "store '%s' is of level 1, or is being raised to it, and no mirror that "
+	               "could be claimed has its key: start the other mirrors",
+	               p->store);
+}
+
 int ps_claim(struct perseas *p)
 {
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
@@ -135,6 +158,8 @@ int ps_claim(struct perseas *p)
 	/* A claim may have shown a newer roster than the probe. */
 	if (!rc)
 		rc = ps_probe_roster(p);
+	if (!rc)
+		rc = find_key(p);
 	/* Two that claim at the same time can each be left with less than R. */
 	return !rc && broke && !ps_quorum_claims(p, ps_claimed(p)) ? PS_AGAIN : rc;
 }

@@ -10,6 +10,7 @@
 #include "again.h"
 #include "making.h"
 #include "../core/mirror.h"
+#include "../keeper/roster.h"
 
 #include <string.h>
 
@@ -92,12 +93,37 @@ struct making {
 	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE];
 };
 
+/* Returns the highest level that all of the mirrors read. */
+static uint32_t wanted_level(const struct perseas *p)
+{
+	uint32_t level = p->options.flags & PERSEAS_LEVEL_0 ? 0 : PS_LEVEL_MAX;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const uint32_t read = ps_roster_level_read(p, &p->mirrors[i]);
+
+		level = read < level ? read : level;
+	}
+	return level;
+}
+
+/* The key of a store of level 1 is drawn here, and its id is made of that. */
+static void name_store(struct perseas *p, const Perseas__Roster *roster)
+{
+	if (roster->level == 0) {
+		p->env->ops->random(p->env, p->store_id, PS_ID_SIZE);
+		return;
+	}
+	p->env->ops->random(p->env, p->key, sizeof(p->key));
+	ps_key_store_id(p->key, p->store_id);
+}
+
 static void prepare(struct perseas *p, struct making *making)
 {
-	p->env->ops->random(p->env, p->store_id, PS_ID_SIZE);
 	p->env->ops->random(p->env, making->ids, sizeof(making->ids));
 	perseas__roster__init(&making->roster);
 	making->roster.version = 1;
+	making->roster.level = wanted_level(p);
+	name_store(p, &making->roster);
 	making->roster.acks = wanted_acks(p);
 	making->roster.n_members = p->mirror_count;
 	making->roster.members = making->list;
@@ -114,6 +140,8 @@ static void prepare(struct perseas *p, struct making *making)
 		body->image_id = making->members[i].image_id;
 		body->log_size = p->options.log_size;
 		body->roster = &making->roster;
+		if (making->roster.level > 0)
+			body->key = (ProtobufCBinaryData){ PS_KEY_SIZE, p->key };
 		making->requests[i] = PS_REQUEST(create, CREATE, body);
 	}
 }

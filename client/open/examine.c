@@ -49,7 +49,7 @@ void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX
 
 uint32_t ps_examine(struct perseas *p, uint32_t set)
 {
-	struct ps_judgement j = { .store_id = p->store_id };
+	struct ps_judgement j = { .store_id = p->store_id, .named = p->roster };
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_examine_told(p, told);

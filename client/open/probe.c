@@ -78,11 +78,13 @@ static int fail_ambiguous(struct perseas *p, const struct ps_judgement *j)
 {
 	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
 
-	return ps_fail(p, PERSEAS_EROSTER,
-	               "the mirrors hold two stores named '%s', with the ids %s and %s, and either "
-	               "may be the one that is meant: perseas status, asked of one mirror at a "
-	               "time, shows which has which; give the mirrors of one store",
-	               p->store, ps_hex_text(id, j->store_id), ps_hex_text(rival, j->rival_id));
+	return ps_fail(
+		p, PERSEAS_EROSTER,
+		"the mirrors hold two stores named '%s', with the ids %s and %s%s, and either "
+		"may be the one that is meant: perseas status, asked of one mirror at a "
+		"time, shows which has which; give the mirrors of one store",
+		p->store, ps_hex_text(id, j->store_id), ps_hex_text(rival, j->rival_id),
+		ps_judge_rival_note(j));
 }
 
 /* Of stores that bear the same name (one was made again elsewhere), the one that is meant. */
@@ -159,6 +161,7 @@ static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, const struct
 static void find_members(struct perseas *p, const struct ps_told *told)
 {
 	struct ps_judgement j = { .store_id = p->store_id,
+		                  .named = p->roster,
 		                  .settled = p->roster,
 		                  .next = p->next_roster };
 
@@ -197,7 +200,7 @@ static int keep_newer(struct perseas *p, Perseas__Roster **have, const Perseas__
 int ps_probe_roster(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
-	struct ps_judgement j = { .store_id = p->store_id };
+	struct ps_judgement j = { .store_id = p->store_id, .named = p->roster };
 	int rc;
 
 	ps_examine_told(p, told);
@@ -331,6 +334,7 @@ static int ask_members(struct perseas *p)
 static int check_parted(struct perseas *p)
 {
 	struct ps_judgement j = { .store_id = p->store_id,
+		                  .named = p->roster,
 		                  .settled = p->roster,
 		                  .next = p->next_roster };
 	struct ps_told told[PS_MIRRORS_MAX];
@@ -386,7 +390,7 @@ static int check_reach(struct perseas *p)
 static int judge_epoch(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
-	struct ps_judgement j = { .store_id = p->store_id };
+	struct ps_judgement j = { .store_id = p->store_id, .named = p->roster };
 
 	if (!ps_epoch_choose(p))
 		return 0;

@@ -99,10 +99,10 @@ static void say_ambiguous(const struct ps_judgement *j, struct ps_standing_now *
 {
 	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
 
-	snprintf(
-		now->text, sizeof(now->text),
-		"two stores of its name were seen, with the ids %s and %s: name the mirrors of one",
-		ps_hex_text(id, j->store_id), ps_hex_text(rival, j->rival_id));
+	snprintf(now->text, sizeof(now->text),
+	         "two stores of its name were seen, ids %s and %s%s: name the mirrors of one",
+	         ps_hex_text(id, j->store_id), ps_hex_text(rival, j->rival_id),
+	         ps_judge_rival_note(j));
 }
 
 /* Of what is missing, one thing: perseas status tells all. */

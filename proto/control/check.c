@@ -4,11 +4,13 @@
 #include "check.h"
 
 #include "check_claim.h"
+#include "check_grant.h"
 #include "check_host.h"
 #include "check_move.h"
 #include "envelope.h"
 #include "../data/frame.h"
 #include "judge.h"
+#include "key.h"
 #include "../base/latency.h"
 #include "../base/text.h"
 
@@ -21,7 +23,6 @@ enum {
 	IDENTITY_TEXT_MAX = 127, /* bytes of an identity */
 };
 
-#define DIGEST_MAX ((uint64_t)64 << 20)
 #define ADDRESS_MAX ((uint64_t)1 << 56) /* beyond what any process can map */
 
 static const char bad_name[] =
@@ -30,7 +31,6 @@ static const char bad_id[] = "an id must be 16 bytes, not all zero";
 static const char bad_epoch[] = "an owner's epoch must be 1 to 2^63 - 1";
 static const char bad_roster_epoch[] = "a roster must not be of a later epoch than its owner";
 static const char bad_first[] = "a store begins with version 1 of its roster, of epoch 0";
-static const char bad_region[] = "a region must be the log, the promise or a segment";
 static const char bad_segments[] =
 	"segments must be 1 to 128, each with an id of its own, 0 to 127";
 
@@ -62,6 +62,11 @@ const char *ps_roster_fault(const Perseas__Roster *roster)
 		return "the roster is missing";
 	if (roster->level > PS_LEVEL_MAX)
 		return ps_later;
+	if (roster->key_hash.len != 0 &&
+	    (roster->level == 0 || roster->key_hash.len != PS_KEY_SIZE))
+		return "the hash of a store's key must be 32 bytes, and belongs to level 1";
+	if (roster->raised_epoch > (roster->level ? roster->epoch : 0))
+		return "the epoch that raised a store must not be above that of its roster";
 	if (roster->n_members < 1 || roster->n_members > PS_MIRRORS_MAX)
 		return "a roster must list 1 to 16 mirrors";
 	if (roster->acks < 1 || roster->acks > roster->n_members)
@@ -164,6 +169,8 @@ const char *ps_header_fault(const Perseas__Header *header)
 		return fault;
 	if (header->next_roster && (fault = ps_roster_fault(header->next_roster)))
 		return fault;
+	if (header->next_roster && header->next_roster->level < header->roster->level)
+		return "the level of a store is never lowered";
 	if (header->marked && !header->next_roster)
 		return "only a change to a next roster can be decided";
 	if (header->boot.len != 0 && header->boot.len != PS_ID_SIZE)
@@ -173,6 +180,25 @@ const char *ps_header_fault(const Perseas__Header *header)
 		return "an image's creator and its sharer must be 127 bytes or less, no control "
 		       "characters";
 	return segments_fault(header->segments, header->n_segments);
+}
+
+const char *ps_image_fault(const Perseas__Header *header)
+{
+	const char *fault = ps_header_fault(header);
+
+	if (fault)
+		return fault;
+	return ps_key_fault(header->key, header->store_id, header->roster, header->next_roster);
+}
+
+/* A header that a mirror tells to others than its owner. */
+static const char *told_header_fault(const Perseas__Header *header)
+{
+	const char *fault = ps_header_fault(header);
+
+	if (!fault && header->key.len != 0)
+		fault = "a mirror tells a store's key only in the answer to a claim";
+	return fault;
 }
 
 /* Ids of 1 or more segments, no id twice. */
@@ -219,7 +245,9 @@ static const char *create_fault(const Perseas__CreateRequest *create)
 		return bad_id;
 	if ((fault = log_size_fault(create->log_size)) || (fault = ps_roster_fault(create->roster)))
 		return fault;
-	return create->roster->epoch == 0 && create->roster->version == 1 ? NULL : bad_first;
+	if (create->roster->epoch != 0 || create->roster->version != 1)
+		return bad_first;
+	return ps_key_fault(create->key, create->store_id, create->roster, NULL);
 }
 
 static const char *add_segments_fault(const Perseas__AddSegmentsRequest *add)
@@ -259,7 +287,7 @@ static bool roster_known(const Perseas__Roster *roster, uint64_t epoch)
 
 static const char *rebuild_fault(const Perseas__RebuildRequest *rebuild)
 {
-	const char *fault = ps_header_fault(rebuild->header);
+	const char *fault = ps_image_fault(rebuild->header);
 
 	if (fault || (fault = owner_fault(rebuild->epoch, rebuild->owner)))
 		return fault;
@@ -285,35 +313,6 @@ static const char *roster_request_fault(const Perseas__RosterRequest *request)
 		return fault;
 	if (!request->settled || !ps_roster_newer(next, settled))
 		return "a next roster must be newer than the one that it comes with, a settled one";
-	return NULL;
-}
-
-static bool region_valid(uint32_t region)
-{
-	return region == PS_REGION_LOG || region == PS_REGION_PROMISE ||
-	       (region >= PS_REGION_SEGMENT && region < PS_REGIONS_MAX);
-}
-
-static const char *digest_fault(const Perseas__DigestRequest *digest)
-{
-	if (!ps_name_valid(digest->store))
-		return bad_name;
-	if (!region_valid(digest->region))
-		return bad_region;
-	if (digest->length > DIGEST_MAX || digest->offset > UINT64_MAX - digest->length)
-		return "a digest must be of 64 MiB or less, inside its region";
-	return NULL;
-}
-
-static const char *read_fault(const Perseas__ReadRequest *read)
-{
-	if (!ps_name_valid(read->store))
-		return bad_name;
-	if (!region_valid(read->region))
-		return bad_region;
-	if (read->length < 1 || read->length > PS_READ_REQUEST_MAX ||
-	    read->offset > UINT64_MAX - read->length)
-		return "a read must be of 1 byte to 512 KiB, inside its region";
 	return NULL;
 }
 
@@ -368,10 +367,11 @@ static const char *order_fault(const Perseas__Order *order)
 		return "the order is missing";
 	if (!ps_id_valid(order->id))
 		return bad_id;
-	if (order->kind < PERSEAS__ORDER_KIND__ORDER_ADD ||
-	    order->kind > PERSEAS__ORDER_KIND__ORDER_CANCEL)
-		return "an order must be to add, to remove or to replace a mirror, or to take that "
-		       "back";
+	if ((order->kind < PERSEAS__ORDER_KIND__ORDER_ADD ||
+	     order->kind > PERSEAS__ORDER_KIND__ORDER_CANCEL) &&
+	    order->kind != PERSEAS__ORDER_KIND__ORDER_RAISE)
+		return "an order must be to add, to remove or to replace a mirror, to take that "
+		       "back, or to raise the store's level";
 	if (!order_address_valid(order->address, names_old(order->kind)) ||
 	    !order_address_valid(order->with, names_new(order->kind)))
 		return "an order must name the mirror that goes, the one that comes, both or none, "
@@ -448,36 +448,13 @@ const char *ps_slot_fault(const Perseas__Slot *slot)
 	return NULL;
 }
 
-static bool region_length_valid(const Perseas__Region *region)
-{
-	if (region->id == PS_REGION_LOG)
-		return region->length >= PS_RING_OFFSET + PS_LOG_MIN &&
-		       region->length <= PS_RING_OFFSET + PS_LOG_MAX;
-	if (region->id == PS_REGION_PROMISE)
-		return region->length >= sizeof(struct ps_promise) && region->length <= PS_PAGE;
-	return region->length >= 1 && region->length <= PS_SEGMENT_MAX;
-}
-
 static const char *grant_fault(const Perseas__Grant *grant)
 {
-	bool seen[PS_REGIONS_MAX] = { false };
+	const char *fault = ps_grant_fault(grant);
 
-	if (!grant)
-		return "the grant is missing";
-	if (!ps_id_valid(grant->token))
-		return bad_id;
-	if (grant->descriptors != 0 && grant->descriptors != grant->n_regions)
-		return "a grant must come with a descriptor for each region, or with none";
-	if (grant->rdma_port > 65535 || !text_valid(grant->rdma_trouble, TEXT_MAX))
-		return "the address of the rdma listener is not one";
-	for (size_t i = 0; i < grant->n_regions; i++) {
-		const Perseas__Region *region = grant->regions[i];
-
-		if (!region_valid(region->id) || seen[region->id] || !region_length_valid(region))
-			return "a grant must name known regions, each once, of a possible size";
-		seen[region->id] = true;
-	}
-	return NULL;
+	if (!fault && !text_valid(grant->rdma_trouble, TEXT_MAX))
+		fault = "why a grant has no rdma must be text without control characters";
+	return fault;
 }
 
 static const char *store_status_fault(const Perseas__StoreStatus *status)
@@ -486,7 +463,7 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 
 	if (!status)
 		return "the store's status is missing";
-	if ((fault = ps_header_fault(status->header)))
+	if ((fault = told_header_fault(status->header)))
 		return fault;
 	if ((fault = ps_slot_fault(status->slot)))
 		return fault;
@@ -523,7 +500,7 @@ static const char *list_reply_fault(const Perseas__ListReply *list)
 
 static const char *claim_reply_fault(const Perseas__ClaimReply *claim)
 {
-	const char *fault = ps_header_fault(claim->header);
+	const char *fault = ps_image_fault(claim->header);
 
 	if (fault)
 		return fault;
@@ -537,7 +514,7 @@ static const char *claim_reply_fault(const Perseas__ClaimReply *claim)
 
 static const char *rebuild_reply_fault(const Perseas__RebuildReply *rebuild)
 {
-	const char *fault = ps_header_fault(rebuild->header);
+	const char *fault = told_header_fault(rebuild->header);
 
 	return fault ? fault : grant_fault(rebuild->grant);
 }

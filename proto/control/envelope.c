@@ -361,7 +361,7 @@ bool ps_name_valid(const char *name)
 
 bool ps_header_valid(const Perseas__Header *header, const char **why)
 {
-	*why = ps_header_fault(header);
+	*why = ps_image_fault(header);
 	return !*why;
 }
 

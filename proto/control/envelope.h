@@ -35,7 +35,7 @@ static_assert(sizeof(struct ps_header_file) == 24, "header file layout");
 
 enum {
 	PS_HEADER_FORMAT = 1,
-	PS_LEVEL_MAX = 0, /* the highest level of a roster that this version reads */
+	PS_LEVEL_MAX = 1, /* the highest level of a roster that this version reads */
 };
 
 /* A request with this body: PS_REQUEST(status, STATUS, &body). */
@@ -89,6 +89,8 @@ Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster);
 /* 1 to PS_NAME_MAX of A-Z a-z 0-9 . _ -, not beginning with a dot. */
 bool ps_name_valid(const char *name);
 
+/* Is it the valid header of an image, with the key at level 1? Headers that are told to others have
+ * none. *why: what is wrong, or NULL. */
 bool ps_header_valid(const Perseas__Header *header, const char **why);
 bool ps_id_valid(ProtobufCBinaryData id); /* PS_ID_SIZE bytes, not all zero */
 bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);

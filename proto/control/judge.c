@@ -9,69 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* --- rosters --- */
-
-int ps_roster_order(const Perseas__Roster *a, const Perseas__Roster *b)
-{
-	if (!a || !b)
-		return (a != NULL) - (b != NULL);
-	if (a->epoch != b->epoch)
-		return a->epoch > b->epoch ? 1 : -1;
-	return (a->version > b->version) - (a->version < b->version);
-}
-
-const Perseas__Roster *ps_roster_newest(const Perseas__Header *header)
-{
-	return ps_roster_newer(header->next_roster, header->roster) ? header->next_roster
-	                                                            : header->roster;
-}
-
-Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *image_id)
-{
-	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (ps_id_equal(roster->members[k]->image_id, image_id))
-			return roster->members[k];
-	return NULL;
-}
-
-Perseas__Member *ps_roster_at(const Perseas__Roster *roster, const char *address)
-{
-	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (!strcmp(roster->members[k]->address, address))
-			return roster->members[k];
-	return NULL;
-}
-
-static bool is_in(const Perseas__Roster *roster, ProtobufCBinaryData image)
-{
-	return image.len == PS_ID_SIZE && ps_roster_member(roster, image.data);
-}
-
-static bool has_common(const Perseas__Roster *theirs, const Perseas__Roster *roster)
-{
-	for (size_t k = 0; theirs && k < theirs->n_members; k++)
-		if (is_in(roster, theirs->members[k]->image_id))
-			return true;
-	return false;
-}
-
-bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settled,
-                     const Perseas__Roster *next)
-{
-	const Perseas__Roster *const theirs[2] = { header->roster, header->next_roster };
-	bool listed = false, common = false;
-
-	/* Once a change is decided, its owner may count by the new roster alone. */
-	for (int q = header->marked && theirs[1]; q < 2; q++) {
-		listed = listed || is_in(theirs[q], header->image_id) ||
-		         is_in(theirs[q], header->parent_id);
-		common = common || has_common(theirs[q], settled) || has_common(theirs[q], next);
-	}
-	/* One that was loaded, and got its own id, which it was not told yet. */
-	common = common || is_in(settled, header->image_id) || is_in(next, header->image_id);
-	return listed && !common;
-}
-
 /* --- how many are enough --- */
 
 static unsigned count_in(const struct ps_quorum *quorum, uint32_t set)
@@ -104,9 +41,9 @@ bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned bu
 
 /* --- the store, and its rosters --- */
 
-static bool is_of(const struct ps_told *told, const uint8_t *store_id)
+static bool is_of(const struct ps_told *told, const struct ps_judgement *j)
 {
-	return told->header && ps_id_equal(told->header->store_id, store_id);
+	return told->header && ps_store_is(told->header, j->store_id, j->named);
 }
 
 static bool is_later(const struct ps_told *a, const struct ps_told *b)
@@ -120,10 +57,38 @@ static const Perseas__Header *heard_header(const struct ps_judgement *j, const s
 {
 	const Perseas__Header *header = told->header;
 
-	if (!header || told->out || !ps_id_equal(header->store_id, j->store_id) ||
+	if (told->out || !is_of(told, j) ||
 	    (!j->unfinished && header->state == PERSEAS__STATE__STATE_CREATING))
 		return NULL;
 	return header;
+}
+
+/*
+ * Finds the roster of level 1 that names the store. A store whose id is made of its key comes
+ * before one that was raised: nobody else can make its images. Returns false if two keys claim an
+ * id that is made of neither, so that either of them may be the store's.
+ */
+static bool find_name(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	const Perseas__Roster *named = NULL;
+	bool unique = true;
+
+	/* Whoever asks has seen it before. */
+	if (j->named && j->named->level > 0)
+		return true;
+	j->named = NULL;
+	for (unsigned i = 0; i < count; i++) {
+		const Perseas__Header *header = heard_header(j, &told[i]);
+		const Perseas__Roster *roster = header ? header->roster : NULL;
+
+		if (!roster || roster->level == 0 || (named && ps_roster_same_name(roster, named)))
+			continue;
+		unique = !named || !roster->key_hash.len || !named->key_hash.len;
+		if (!named || !roster->key_hash.len)
+			named = roster;
+	}
+	j->named = named;
+	return unique;
 }
 
 /* Two rosters of the same (epoch, version) are the same, unless somebody who may create stores made
@@ -134,6 +99,7 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 
 	j->settled = j->next = NULL;
 	j->marked = false;
+	(void)find_name(j, told, count);
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = heard_header(j, &told[i]);
 		int order;
@@ -156,7 +122,8 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 
 static bool is_listed(const struct ps_judgement *j, ProtobufCBinaryData image)
 {
-	return is_in(j->settled, image) || is_in(j->next, image);
+	return image.len == PS_ID_SIZE &&
+	       (ps_roster_member(j->settled, image.data) || ps_roster_member(j->next, image.data));
 }
 
 /* Was it heard of at another address already? */
@@ -224,7 +191,7 @@ static bool gives_way(const struct ps_judgement *j, const struct ps_told *told, 
 	const Perseas__Header *header = told[i].header;
 
 	for (unsigned k = 0; k < count && !header->promised_epoch; k++)
-		if (is_of(&told[k], j->store_id) && told[k].header->promised_epoch &&
+		if (is_of(&told[k], j) && told[k].header->promised_epoch &&
 		    ps_id_equal(header->image_id, told[k].header->image_id.data))
 			return true;
 	return false;
@@ -233,7 +200,7 @@ static bool gives_way(const struct ps_judgement *j, const struct ps_told *told, 
 static bool shows_image(const struct ps_judgement *j, const struct ps_told *told, unsigned count,
                         unsigned i)
 {
-	return is_of(&told[i], j->store_id) && !gives_way(j, told, count, i);
+	return is_of(&told[i], j) && !gives_way(j, told, count, i);
 }
 
 /* Of two addresses that lead to the same daemon, the one whose turn is first has its image. */
@@ -291,7 +258,7 @@ static void take_images(struct ps_judgement *j, const struct ps_told *told, unsi
 /* Is it an image that can be the member that its parent was? */
 static bool is_heir(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
-	return is_of(told, j->store_id) && !is_listed(j, told->header->image_id) &&
+	return is_of(told, j) && !is_listed(j, told->header->image_id) &&
 	       is_listed(j, told->header->parent_id) &&
 	       !is_taken(j, count, told->header->parent_id.data);
 }
@@ -357,7 +324,7 @@ void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsign
 	j->belongs = j->listed = j->loaded = j->elsewhere = 0;
 	memset(j->as, 0, sizeof(j->as));
 	for (unsigned i = 0; i < count; i++)
-		j->belongs |= (uint32_t)is_of(&told[i], j->store_id) << i;
+		j->belongs |= (uint32_t)is_of(&told[i], j) << i;
 	find_elsewhere(j, told, count);
 	take_images(j, told, count);
 	take_loaded(j, told, count);
@@ -419,11 +386,14 @@ static struct ps_quorum quorum_of(const struct ps_judgement *j, const Perseas__R
 /* Has it nothing of the store, or what may be replaced? */
 static bool is_free(const struct ps_judgement *j, const struct ps_told *told, unsigned i)
 {
+	const Perseas__Header *header = told[i].header;
+
 	if (j->elsewhere >> i & 1)
 		return false;
 	if (told[i].empty)
 		return true;
-	return j->belongs >> i & 1 && !ps_image_forked(told[i].header, j->settled, j->next);
+	return (j->belongs >> i & 1 || (header && ps_store_precedes(header, j->store_id))) &&
+	       !ps_image_forked(header, j->settled, j->next);
 }
 
 /* The members that lost their image, and that I9 lets an open make anew by these. */
@@ -484,6 +454,9 @@ static struct claim_to_name look_alone(const uint8_t *store_id, bool unfinished,
 		name.outlook = PS_OUTLOOK_NOTHING;
 	if (!name.weight || unfinished)
 		return name;
+	/* Either key may be the store's: no other store may be taken instead of it. */
+	if (!find_name(&alone, told, count))
+		return (struct claim_to_name){ PS_OUTLOOK_SHORT, 0 };
 	ps_judge_rosters(&alone, told, count);
 	ps_judge_members(&alone, told, count);
 	ps_judge_state(&alone, told, count);
@@ -560,6 +533,9 @@ void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned
 		j->unfinished = true;
 		choose_store(j, told, count);
 	}
+	j->named = NULL;
+	if (j->store_id && !find_name(j, told, count))
+		j->rival_id = j->store_id;
 	if (!j->store_id)
 		j->outlook = PS_OUTLOOK_NOTHING;
 	else if (j->unfinished)
@@ -568,13 +544,18 @@ void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned
 		j->outlook = j->rival_id ? PS_OUTLOOK_AMBIGUOUS : PS_OUTLOOK_UNKNOWN;
 }
 
+const char *ps_judge_rival_note(const struct ps_judgement *j)
+{
+	return memcmp(j->rival_id, j->store_id, PS_ID_SIZE) ? "" : " (with another key)";
+}
+
 bool ps_judge_parted(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
-	struct ps_judgement other = { .store_id = j->store_id };
+	struct ps_judgement other = { .store_id = j->store_id, .named = j->named };
 	struct ps_told others[PS_MIRRORS_MAX + 1] = { 0 };
 
 	for (unsigned i = 0; i < count; i++)
-		if (is_of(&told[i], j->store_id) && !told[i].added && !(j->listed >> i & 1) &&
+		if (is_of(&told[i], j) && !told[i].added && !(j->listed >> i & 1) &&
 		    ps_image_forked(told[i].header, j->settled, j->next))
 			others[i] = told[i];
 	ps_judge_rosters(&other, others, count);

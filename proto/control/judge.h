@@ -9,39 +9,10 @@
 #define PERSEAS_PROTO_JUDGE_H
 
 #include "control.pb-c.h"
+#include "rosters.h"
 #include "../image/layout.h"
 
 #include <stdbool.h>
-
-/* Below, at or above 0: `a` is older than `b`, as new, or newer. By (epoch, version); NULL, no
- * roster, is older than any. */
-int ps_roster_order(const Perseas__Roster *a, const Perseas__Roster *b);
-
-static inline bool ps_roster_newer(const Perseas__Roster *roster, const Perseas__Roster *other)
-{
-	return ps_roster_order(roster, other) > 0;
-}
-
-/* The newer one of the two that a header has. */
-const Perseas__Roster *ps_roster_newest(const Perseas__Header *header);
-
-/* The member that has this image; NULL: none, or no roster. */
-Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *image_id);
-
-/* The first member that is at this address, as the roster writes it; NULL: none, or no roster. */
-Perseas__Member *ps_roster_at(const Perseas__Roster *roster, const char *address);
-
-/*
- * Is the image one of a fork, seen from these rosters (`next` may be NULL)? Its own list it, or the
- * image that it was loaded from, and no image that they list is in these. Each change of a roster,
- * and each image that is made anew, leaves another image of the roster as it was; so these rosters
- * came of others than the image's did, or every image of those was replaced since. Where its change
- * is decided, only the roster that comes is its own: its owner may count by that alone, before the
- * image is told so. By (epoch, version) nobody can tell which is newer: each owner of a fork counts
- * on from what it saw.
- */
-bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settled,
-                     const Perseas__Roster *next);
 
 /* A roster in terms of the mirrors that are looked at. */
 struct ps_quorum {
@@ -92,7 +63,10 @@ struct ps_judgement {
 	enum ps_outlook outlook;
 	const uint8_t *store_id; /* of the store that is meant; NULL: none */
 	const uint8_t *rival_id; /* of another one that may be meant as well; NULL: none */
-	bool unfinished;         /* no image of it was ever settled */
+	/* The settled roster of level 1 that names the store together with store_id; NULL: the
+	 * store is of level 0, where the id alone names it. */
+	const Perseas__Roster *named;
+	bool unfinished; /* no image of it was ever settled */
 
 	const Perseas__Roster *settled; /* the newest that is settled */
 	const Perseas__Roster *next;    /* newer, and not settled: both are in force; or NULL */
@@ -133,9 +107,14 @@ void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count
  * one that shows R. Where two do, neither wins: anybody who may create stores can make one with
  * more images. Of stores that show less, and cannot be opened, it is the one with most images,
  * first of all most that its rosters list. Never one whose making was not finished where there is
- * another. outlook is one of the first three, or undefined. */
+ * another. If its images were raised with two keys, it is its own rival. outlook is one of the
+ * first three, or undefined. */
 void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count);
-/* The rosters of that store. */
+/* Returns what a message that names the rival by its id must add: that it has the store's own id,
+ * and another key. Returns "" for any other rival. */
+const char *ps_judge_rival_note(const struct ps_judgement *j);
+/* The rosters of that store, and which of them names it: of settled ones a higher level counts for
+ * more than any epoch and version. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 /* Who is which member: by its image, by the image that it was loaded from, by its address. Of two
  * that were loaded from the same, one is. Of two addresses that lead to the same daemon, by its

@@ -70,7 +70,7 @@ MESSAGE(rebuild, REBUILD, Rebuild, rebuild, REBUILD,
 	RIGHT_OWN, body->header->store, GROWS, INFO,
 	store_rebuild(call->stores, call->session, body, reply, call->why))
 MESSAGE(finish, FINISH, Finish, finish, FINISH,
-	NULL, ps_header_fault(body->header),
+	NULL, told_header_fault(body->header),
 	held ? RIGHT_OWN : 0, held, LONG, INFO,
 	store_finish(call->session, reply, call->why))
 MESSAGE(joining, JOINING, Joining, joining, JOINING,
@@ -86,11 +86,11 @@ MESSAGE(release, RELEASE, Release, release, RELEASE,
 	held ? RIGHT_OWN : 0, held, LONG, INFO,
 	store_release(call->session, call->why))
 MESSAGE(digest, DIGEST, Digest, digest, DIGEST,
-	digest_fault(body), ps_slot_fault(body->slot),
+	ps_digest_fault(body), ps_slot_fault(body->slot),
 	RIGHT_READ, body->store, LONG, DEBUG,
 	store_digest(call->stores, body, reply, call->why))
 MESSAGE(read, READ, Read, read, READ,
-	read_fault(body), read_reply_fault(body),
+	ps_read_fault(body), read_reply_fault(body),
 	RIGHT_READ, body->store, AT_ONCE, DEBUG,
 	store_read(call->stores, body, reply, call->why))
 MESSAGE(order, ORDER, Order, order, ORDER,

@@ -6,6 +6,7 @@
 
 #include "fields.h"
 #include "control.pb-c.h"
+#include "envelope.h"
 #include "../base/number.h"
 #include "../data/frame.h"
 
@@ -14,6 +15,11 @@
 #include <stdio.h>
 
 enum { BITS = 16, LOW = (1 << BITS) - 1 };
+
+static_assert(PS_PROTOCOL_LEAST < PS_PROTOCOL_VERSION, "the version before is spoken, too");
+static_assert(PS_LEVEL_MAX == 1, "the levels that versions read");
+
+enum { LEVEL_1 = 9 /* the first version that reads level 1 */ };
 
 static atomic_uint limit = PS_PROTOCOL_VERSION;
 
@@ -112,7 +118,6 @@ static const struct {
 	{ &perseas__reply__descriptor, PERSEAS__REPLY__BODY_HOST, 8 },
 	{ &perseas__request__descriptor, PERSEAS__REQUEST__BODY_LIFELINE, 8 },
 	{ &perseas__reply__descriptor, PERSEAS__REPLY__BODY_LIFELINE, 8 },
-	{ &perseas__roster__descriptor, 5, 8 },
 	/* A standby's memory and warm, and a Watch's within_ms. */
 	{ &perseas__standby__descriptor, 4, 8 },
 	{ &perseas__standby__descriptor, 5, 8 },
@@ -128,6 +133,12 @@ static const struct {
 	{ &perseas__claim_request__descriptor, 61, 9 },
 	/* Which record a claimed image stands at. */
 	{ &perseas__claim_reply__descriptor, 65, 9 },
+	/* Level 1: its name in a roster, and the key. */
+	{ &perseas__roster__descriptor, 80, LEVEL_1 },
+	{ &perseas__roster__descriptor, 81, LEVEL_1 },
+	{ &perseas__header__descriptor, 80, LEVEL_1 },
+	{ &perseas__create_request__descriptor, 80, LEVEL_1 },
+	{ &perseas__roster_request__descriptor, 80, LEVEL_1 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)
@@ -138,9 +149,26 @@ static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsi
 	return PS_PROTOCOL_LEAST;
 }
 
+uint32_t ps_version_level(unsigned version)
+{
+	return version >= LEVEL_1;
+}
+
+/* Returns the lowest version that knows the values in the message's own fields. */
+static unsigned version_of_values(const ProtobufCMessage *message)
+{
+	if (message->descriptor == &perseas__roster__descriptor &&
+	    ((const Perseas__Roster *)message)->level > 0)
+		return LEVEL_1;
+	if (message->descriptor == &perseas__order__descriptor &&
+	    ((const Perseas__Order *)message)->kind == PERSEAS__ORDER_KIND__ORDER_RAISE)
+		return LEVEL_1;
+	return PS_PROTOCOL_LEAST;
+}
+
 unsigned ps_version_of(const ProtobufCMessage *message)
 {
-	unsigned version = PS_PROTOCOL_LEAST;
+	unsigned version = version_of_values(message);
 
 	for (unsigned f = 0; f < message->descriptor->n_fields; f++) {
 		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[f];

@@ -54,6 +54,9 @@ enum { PS_VERSION_TEXT = 40 };
 /* "version 7", or "versions 7 to 8", for sentences. */
 const char *ps_version_text(char text[PS_VERSION_TEXT], uint32_t greeting);
 
+/* Returns the highest level of a roster that a peer of this version reads. */
+uint32_t ps_version_level(unsigned version);
+
 /* The lowest version that knows the whole message: every field of it that is set, and of the
  * messages in it. A peer that speaks a lower one must not be sent it. */
 unsigned ps_version_of(const ProtobufCMessage *message);

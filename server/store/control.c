@@ -7,6 +7,7 @@
 
 #include "rights.h"
 #include "status.h"
+#include "../../proto/control/key.h"
 #include "../../proto/control/version.h"
 
 #include <assert.h>
@@ -49,15 +50,39 @@ static bool is_of_version(const struct session *session, const ProtobufCMessage 
 	return !session->version || ps_version_of(message) <= session->version;
 }
 
-/* Takes out of a status what the asker's version does not know. */
-static void leave_news_out(const struct session *session, Perseas__StoreStatus *status)
+/* The highest level of a store that the other end reads. */
+static uint32_t level_read(const struct session *session)
 {
-	const unsigned version = session->version;
+	return session->version ? ps_version_level(session->version) : PS_LEVEL_MAX;
+}
 
-	for (size_t i = 0; i < status->n_standbys && version && version < WARMTH_VERSION; i++)
+/* Leaves out of a status what the version that is spoken does not know. */
+static void fit_status(const struct session *session, Perseas__StoreStatus *status)
+{
+	if (!session->version)
+		return;
+	for (size_t i = 0; i < status->n_standbys && session->version < WARMTH_VERSION; i++)
 		status->standbys[i]->memory = status->standbys[i]->warm = 0;
-	if (version && version < FILES_VERSION)
+	if (session->version < FILES_VERSION)
 		status->files_missing = (char *)protobuf_c_empty_string;
+	if (status->order && ps_version_of(&status->order->base) > session->version)
+		status->order = NULL;
+}
+
+/* Leaves the stores out of a list whose level the version that is spoken does not read. */
+static void fit_list(const struct session *session, Perseas__ListReply *reply)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < reply->n_stores; i++) {
+		const Perseas__Header *header = reply->stores[i]->header;
+
+		if (ps_level_of(header->roster, header->next_roster) > level_read(session))
+			continue;
+		fit_status(session, reply->stores[i]);
+		reply->stores[kept++] = reply->stores[i];
+	}
+	reply->n_stores = kept;
 }
 
 static int answer_list(struct call *call, Perseas__ListReply *reply)
@@ -69,11 +94,12 @@ static int answer_list(struct call *call, Perseas__ListReply *reply)
 		reply->clock_ns = ops->clock_ns(call->session);
 	reply->version = (char *)call->version;
 	ret = store_list(call->stores, &call->session->identity, reply, call->why);
-	for (size_t i = 0; i < reply->n_stores; i++)
-		leave_news_out(call->session, reply->stores[i]);
-	if (!ret && (!call->session->version || call->session->version >= ASIDE_VERSION))
-		ret = store_list_aside(call->stores, &call->session->identity, reply, call->why);
-	return ret;
+	if (ret)
+		return ret;
+	fit_list(call->session, reply);
+	if (call->session->version && call->session->version < ASIDE_VERSION)
+		return 0;
+	return store_list_aside(call->stores, &call->session->identity, reply, call->why);
 }
 
 static int answer_status(struct call *call, const Perseas__StatusRequest *request,
@@ -90,7 +116,7 @@ static int answer_status(struct call *call, const Perseas__StatusRequest *reques
 	reply->status = &call->answer->status;
 	perseas__store_status__init(reply->status);
 	ret = store_status(call->stores, request->store, reply->status, call->why);
-	leave_news_out(session, reply->status);
+	fit_status(session, reply->status);
 	return ret;
 }
 
@@ -200,6 +226,20 @@ void control_look(const struct session *session, const uint8_t *bytes, size_t le
 	perseas__request__free_unpacked(request, NULL);
 }
 
+/*
+ * A store is nothing for a peer that does not read its level, and nothing has happened when it is
+ * told so. Create may say that the name is taken.
+ */
+static int check_level(const struct stores *stores, const struct session *session,
+                       const Perseas__Request *request, struct why *why)
+{
+	const char *store = rights_demand(request, session).store;
+
+	if (!store || request->body_case == PERSEAS__REQUEST__BODY_CREATE)
+		return 0;
+	return store_check_level(stores, store, level_read(session), why);
+}
+
 bool control_waits(struct stores *stores, struct session *session, const uint8_t *bytes, size_t len,
                    uint64_t *ms)
 {
@@ -212,7 +252,8 @@ bool control_waits(struct stores *stores, struct session *session, const uint8_t
 		return false;
 	waits = request->body_case == PERSEAS__REQUEST__BODY_WATCH && !session->store &&
 	        is_of_version(session, &request->base) &&
-	        !rights_check(stores, session, request, &why);
+	        !rights_check(stores, session, request, &why) &&
+	        !check_level(stores, session, request, &why);
 	if (waits) {
 		standby_note(stores, session, request->watch);
 		waits = store_is_as_seen(stores, request->watch, ms);
@@ -275,6 +316,8 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
 	ret = check_version(call);
 	if (!ret)
 		ret = rights_check(call->stores, call->session, request, call->why);
+	if (!ret)
+		ret = check_level(call->stores, call->session, request, call->why);
 	if (!ret)
 		ret = messages[request->body_case].handle(call);
 	if (ret)

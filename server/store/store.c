@@ -5,6 +5,7 @@
  */
 #include "store_private.h"
 
+#include "../../proto/control/key.h"
 #include "../../proto/image/crc32c.h"
 #include "../../proto/base/text.h"
 #include "../host/jobs.h"
@@ -205,6 +206,20 @@ int store_check_later(const struct store *store, struct why *why)
 	               : 0;
 }
 
+int store_check_level(const struct stores *stores, const char *name, uint32_t level,
+                      struct why *why)
+{
+	const struct store *store = store_find((struct stores *)stores, name);
+	const Perseas__Header *header = store ? store->header : NULL;
+
+	if (!header || ps_level_of(header->roster, header->next_roster) <= level)
+		return 0;
+	return refuse(why, STATUS(BAD_VERSION),
+	              "store %s is of level %u, which the version of the protocol that its sender "
+	              "speaks does not know: upgrade that",
+	              name, ps_level_of(header->roster, header->next_roster));
+}
+
 struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why)
 {
 	struct store *store = store_named(stores, name, ret, why);
@@ -275,6 +290,12 @@ static void fill_session(struct store *store, Perseas__StoreStatus *status)
 	board_status(store, status);
 }
 
+void header_tell(Perseas__Header *told, const Perseas__Header *header)
+{
+	*told = *header;
+	told->key = (ProtobufCBinaryData){ 0, NULL };
+}
+
 /* Of the owner's id so much as tells owners apart. NULL: out of memory. */
 static Perseas__Header *told_header(struct store *store)
 {
@@ -283,7 +304,7 @@ static Perseas__Header *told_header(struct store *store)
 
 	if (!header || !owner)
 		return NULL;
-	*header = *store->header;
+	header_tell(header, store->header);
 	if (header->promised_owner.len != PS_ID_SIZE)
 		return header;
 	memset(owner, 0, PS_ID_SIZE);

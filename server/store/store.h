@@ -248,6 +248,9 @@ int store_list(struct stores *stores, const struct identity *who, Perseas__ListR
 /* Adds to that list the images that were set aside, and that `who` may see. */
 int store_list_aside(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
                      struct why *why);
+/* 0, or a refusal: the store of this name, if there is one, has a higher level than this. */
+int store_check_level(const struct stores *stores, const char *name, uint32_t level,
+                      struct why *why);
 int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *status,
                  struct why *why);
 /* `who`, if it is known, becomes the creator: its quotas count the store. */

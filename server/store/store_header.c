@@ -199,24 +199,40 @@ static void assert_follows(const Perseas__Header *before, const Perseas__Header 
 	assert(after->state != STATE(CREATING) || before->state == STATE(CREATING));
 }
 
+/* May it take the place of the present header? The level of a store is never lowered. */
+static int check_next(const struct store *store, const Perseas__Header *header, struct why *why)
+{
+	const Perseas__Header *now = store->header;
+	const char *text = NULL;
+
+	if (!ps_header_valid(header, &text))
+		return refuse(why, STATUS(BAD_REQUEST), "the header of store %s would be wrong: %s",
+		              store->name, text);
+	if (now && same_id(now->store_id, header->store_id) &&
+	    header->roster->level < now->roster->level)
+		return refuse(why, STATUS(BAD_STATE),
+		              "store %s is of level %u, which is never lowered", store->name,
+		              now->roster->level);
+	return 0;
+}
+
 int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 {
 	struct memory *memory = store->stores->memory;
-	const char *text = NULL;
 	char reason[REASON_TEXT];
 	bool in_memory;
 	uint8_t *bytes;
 	size_t len;
 	int ret;
 
+	ret = check_next(store, header, why);
+	if (ret) {
+		header_free(header);
+		return ret;
+	}
 	if (!note_boot(store, header)) {
 		header_free(header);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	}
-	if (!ps_header_valid(header, &text)) {
-		header_free(header);
-		return refuse(why, STATUS(BAD_REQUEST), "the header of store %s would be wrong: %s",
-		              store->name, text);
 	}
 	ret = header_find_place(store, header, &in_memory, why);
 	if (ret) {

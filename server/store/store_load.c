@@ -70,13 +70,15 @@ static Perseas__Header *read_header(struct store *store, int *ret)
 		         store->later ? "" : "its header is not valid: ", text);
 		return NULL;
 	}
-	if (strcmp(header->store, store->name) != 0) {
+	if (strcmp(header->store, store->name) != 0)
 		snprintf(store->damage, sizeof(store->damage), "its header is of store %s",
 		         header->store);
-		header_free(header);
-		return NULL;
-	}
-	return header;
+	else if (!ps_header_valid(header, &text))
+		snprintf(store->damage, sizeof(store->damage), "its header is not valid: %s", text);
+	else
+		return header;
+	header_free(header);
+	return NULL;
 }
 
 /* Returns why the image is not the memory that it was: it may have been written back to a disk, or

@@ -33,7 +33,8 @@ static Perseas__Header *new_header(const Perseas__CreateRequest *request, const 
 	header->generation = 1;
 	if (!header->store || !header->roster || !header_set_name(&header->creator, creator) ||
 	    !copy_bytes(&header->store_id, request->store_id) ||
-	    !copy_bytes(&header->image_id, request->image_id)) {
+	    !copy_bytes(&header->image_id, request->image_id) ||
+	    (request->key.len > 0 && !copy_bytes(&header->key, request->key))) {
 		header_free(header);
 		return NULL;
 	}

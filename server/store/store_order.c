@@ -3,6 +3,7 @@
  * asks of it, and what became of that. It is in memory only, and gone with the session.
  */
 #include "store_private.h"
+#include "../../proto/control/version.h"
 
 #include "../../proto/base/latency.h"
 
@@ -178,6 +179,12 @@ int store_order(struct stores *stores, const Perseas__OrderRequest *request, str
 		              "store %s has no live owner at this mirror, which could carry the "
 		              "order out; open the store, or ask another mirror",
 		              store->name);
+	if (store->session->version &&
+	    ps_version_of(&request->order->base) > store->session->version)
+		return refuse(why, STATUS(BAD_VERSION),
+		              "the owner of store %s speaks version %u of the protocol, which does "
+		              "not know this order: upgrade its program, or stop it, and try again",
+		              store->name, store->session->version);
 	board = board_of(store, why);
 	if (!board)
 		return -STATUS(NO_MEMORY);

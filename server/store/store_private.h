@@ -129,6 +129,9 @@ Perseas__Slot *scratch_slot(const struct ps_slot *slot, int index);
 /* 0, unless the daemon is about to end; starts a new reply. */
 int stores_check_open(struct stores *stores, struct why *why);
 bool same_id(ProtobufCBinaryData id, ProtobufCBinaryData other);
+/* Copies a header for anybody but its claimer: without the store's key. The copy points into the
+ * header. */
+void header_tell(Perseas__Header *told, const Perseas__Header *header);
 /* Fills in what an empty status has to say of it. */
 int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct why *why);
 /* Counts it, and tells. epoch and seq: 0: none. */

@@ -53,7 +53,10 @@ static int rebuilt_header(const struct store *store, const struct session *sessi
 
 static int fill_reply(struct session *session, Perseas__RebuildReply *reply, struct why *why)
 {
-	reply->header = header_of(session);
+	reply->header = scratch_alloc(sizeof(*reply->header));
+	if (!reply->header)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	header_tell(reply->header, header_of(session));
 	return session_grant(session, &reply->grant, why);
 }
 
@@ -277,7 +280,10 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	if (ret)
 		return ret;
 	store = session->store;
-	reply->header = store->header;
+	reply->header = scratch_alloc(sizeof(*reply->header));
+	if (!reply->header)
+		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
+	header_tell(reply->header, store->header);
 	if (!session->beside && store->header->state == STATE(CONSISTENT))
 		return 0;
 	if (image_slot(session->beside ? &store->beside : &store->image, &slot) < 0)
@@ -290,10 +296,11 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	header->harmless = false;
 	header->shared = session->shared;
 	ret = session->beside ? swap_in(session, header, why) : header_commit(store, header, why);
-	reply->header = store->header;
-	if (!ret)
-		store_tell(store, STORE_CONSISTENT, session, session->epoch, slot.seq);
-	return ret;
+	if (ret)
+		return ret;
+	header_tell(reply->header, store->header);
+	store_tell(store, STORE_CONSISTENT, session, session->epoch, slot.seq);
+	return 0;
 }
 
 /*

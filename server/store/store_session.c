@@ -346,6 +346,20 @@ static bool put_roster(Perseas__Roster **place, const Perseas__Roster *roster)
 	return true;
 }
 
+/* Gives the header the key, or none. False: out of memory. */
+static bool put_key(Perseas__Header *header, ProtobufCBinaryData key)
+{
+	uint8_t *copy = key.len ? malloc(key.len) : NULL;
+
+	if (key.len && !copy)
+		return false;
+	if (copy)
+		memcpy(copy, key.data, key.len);
+	free(header->key.data);
+	header->key = (ProtobufCBinaryData){ key.len, copy };
+	return true;
+}
+
 /* The one in force and what comes next; or, when it is not settled, only the latter. */
 static bool set_rosters(Perseas__Header *header, const Perseas__RosterRequest *request)
 {
@@ -363,7 +377,7 @@ static int with_roster(const Perseas__Header *header, const Perseas__RosterReque
 
 	if (ret)
 		return ret;
-	if (set_rosters(*edit, request))
+	if (set_rosters(*edit, request) && put_key(*edit, request->key))
 		return 0;
 	header_free(*edit);
 	*edit = NULL;

@@ -13,7 +13,7 @@ SENTENCE = "a later version of Perseas wrote it, and it is left as it is: use th
 
 def raise_level(daemon):
     """As a later version does; what the header's file is then."""
-    add_to_header(daemon, "s", wire.field(ROSTER, wire.field(LEVEL, 1)))
+    add_to_header(daemon, "s", wire.field(ROSTER, wire.field(LEVEL, 2)))
     assert "warning: store s: " + SENTENCE in daemon.log()
     return header(daemon)
 

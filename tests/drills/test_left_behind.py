@@ -70,7 +70,7 @@ def test_a_mirror_that_refuses_for_a_while_ends_no_perseas_run(mirrors, run):  #
         drop(first)
         header = second.memory / "bank" / "header"
         before = header.read_bytes()
-        add_to_header(second, "bank", wire.field(ROSTER, wire.field(LEVEL, 1)))
+        add_to_header(second, "bank", wire.field(ROSTER, wire.field(LEVEL, 2)))
         runner.wait_said("a later version of Perseas wrote it")
     second.kill9()
     header.write_bytes(before)

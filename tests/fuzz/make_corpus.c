@@ -471,7 +471,7 @@ int main(int argc, char **argv)
 	save_records_and_images();
 	save_frames();
 	save_hellos();
-	save_header("later", 1);
+	save_header("later", PS_LEVEL_MAX + 1);
 	save_header("whole", 0);
 	save_archives();
 	save_store_requests();

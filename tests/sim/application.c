@@ -183,6 +183,7 @@ static int try_open(struct sim_application *a)
 	/* What another left is taken back by some, and completed by others. */
 	if (!a->last && sim_rosters_find(a->world).next && sim_chance(a->world, schedule->cancels))
 		options.flags |= PERSEAS_CANCEL;
+	options.flags |= sim_operator_keeps_low(a->world) ? PERSEAS_LEVEL_0 : 0;
 	options.acks = a->world->acks;
 	options.log_size = schedule->log_size;
 	options.ring_size = schedule->ring_size;
@@ -208,16 +209,16 @@ static int try_open(struct sim_application *a)
 	else
 		sim_operator_list(a->world, a->owner->index == 0, a->last, list);
 	rc = ps_open(&a->owner->env, SIM_STORE, list, &options, &a->p, &error);
-	if (a->owner->dead)
-		return rc;
-	if (rc) {
+	if (rc && !a->owner->dead)
 		count_refusal(a, rc, &error);
+	if (rc || a->owner->dead)
 		return rc;
-	}
 	sim_trace(a->world, "owner %u: open, epoch %llu, transaction %llu", a->owner->index,
 	          (unsigned long long)a->p->epoch, (unsigned long long)a->p->commit.seq);
 	sim_count(a->world, SIM_OPENS, 1);
 	sim_count(a->world, SIM_CHANGES_NEXT, strstr(perseas_report(a->p), "is completed") != NULL);
+	sim_count(a->world, SIM_RAISES_NEXT,
+	          a->p->roster->level && a->p->roster->raised_epoch == a->p->epoch);
 	sim_count(a->world, SIM_CHANGES_BACK,
 	          strstr(perseas_report(a->p), "is taken back") != NULL);
 	a->owner->opened = true;

@@ -44,6 +44,12 @@ void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM
 			used += (size_t)snprintf(list, SIM_LIST, "%s", w->mirrors[i]->address);
 }
 
+/* Nothing is drawn for it. Schedules with a mistake are as they were before there were levels. */
+bool sim_operator_keeps_low(const struct sim_world *w)
+{
+	return w->mistake || w->seed % 3 == 1;
+}
+
 /* --- changes --- */
 
 static const struct sim_mirror *some_spare(struct sim_application *a)
@@ -123,22 +129,41 @@ static void check_changed(struct sim_application *a, const char *without, const 
 	}
 }
 
+/* Changes of a store of level 0 take turns with tries to raise it. */
+static bool is_raise(const struct sim_application *a)
+{
+	const struct sim_world *w = a->world;
+
+	return a->p->roster->level == 0 && !w->mistake &&
+	       (w->seed / 3 + w->schedule->changes) % 2 == 0;
+}
+
+/* Returns false if there is nothing to change. */
+static bool choose(struct sim_application *a, struct perseas_roster_change *change)
+{
+	if (!is_raise(a))
+		return draw(a, change);
+	*change = (struct perseas_roster_change){ .kind = PERSEAS_ROSTER_RAISE };
+	return true;
+}
+
 static void change_roster(struct sim_application *a)
 {
 	struct sim_world *w = a->world;
 	struct perseas_roster_change change;
 	char without[64], with[64];
-	bool dead;
+	bool dead, raises;
 	int rc;
 
-	if (!draw(a, &change))
+	if (!choose(a, &change))
 		return;
+	raises = change.kind == PERSEAS_ROSTER_RAISE;
 	/* The address is the roster's, which goes with it. */
 	snprintf(without, sizeof(without), "%s", change.address ? change.address : "");
 	snprintf(with, sizeof(with), "%s", change.with ? change.with : "");
 	change.address = change.address ? without : NULL;
-	sim_trace(w, "owner %u changes the roster: without '%s', with '%s', W %u", a->owner->index,
-	          without, with, change.acks);
+	sim_trace(w, "owner %u changes the roster: without '%s', with '%s', W %u%s",
+	          a->owner->index, without, with, change.acks, raises ? ", level 1" : "");
 	dead = dead_member(a) != NULL;
 	sim_count(w, SIM_CHANGES_TRIED_DEAD, dead);
 	rc = perseas_roster(a->p, &change);
@@ -148,8 +173,8 @@ static void change_roster(struct sim_application *a)
 	          rc ? perseas_message(a->p) : "");
 	switch (rc) {
 	case 0:
-		sim_count(w, SIM_CHANGES, 1);
-		sim_count(w, SIM_CHANGES_DEAD, dead);
+		sim_count(w, raises ? SIM_RAISES : SIM_CHANGES, 1);
+		sim_count(w, SIM_CHANGES_DEAD, dead && !raises);
 		check_changed(a, without, with);
 		break;
 	case PERSEAS_EUNREACHABLE:

@@ -8,6 +8,9 @@
 #include "work.h"
 
 /* A task of the application: now and then it adds, removes or replaces a mirror. */
+/* Is the store made with level 0? Operators then try to raise it. */
+bool sim_operator_keeps_low(const struct sim_world *w);
+
 void sim_operate(void *application);
 
 /* A process that is dead waits for no change: else its threads could not end. */

@@ -445,7 +445,8 @@ static void look_at(struct sim_mirror *m, struct store *store)
 
 	if (store && store->damage[0])
 		sim_fail(m->world, "mirror %u: the image is damaged: %s", m->index, store->damage);
-	if (!store || store->header->state != STATE(CONSISTENT)) {
+	if (!store || !sim_rosters_counts(m->world, store->header) ||
+	    store->header->state != STATE(CONSISTENT)) {
 		move(m, NULL, 0);
 		return;
 	}

@@ -8,15 +8,24 @@
 #include "../../server/store/store_private.h"
 #include "oracle.h"
 
+#include <string.h>
+
+bool sim_rosters_counts(const struct sim_world *w, const Perseas__Header *header)
+{
+	const uint32_t level = w->settled ? w->settled->level : 0;
+
+	return header->roster->level >= level ||
+	       (header->next_roster && header->next_roster->level >= level);
+}
+
 const Perseas__Header *sim_rosters_header(const struct sim_mirror *m)
 {
 	const struct store *store = m->stores ? store_find(m->stores, SIM_STORE) : NULL;
+	const Perseas__Header *header = m->header;
 
-	if (m->forked)
-		return NULL;
-	if (!m->stores)
-		return m->header;
-	return store ? store->header : NULL;
+	if (m->stores)
+		header = store ? store->header : NULL;
+	return m->forked || !header || !sim_rosters_counts(m->world, header) ? NULL : header;
 }
 
 bool sim_rosters_any_loaded(const struct sim_world *w)
@@ -164,7 +173,7 @@ static bool has_address(const Perseas__Roster *roster, const char *address)
 /* The same change: whoever completes it stamps the rosters anew. */
 static bool is_same(const Perseas__Roster *a, const Perseas__Roster *b)
 {
-	if (!a || !b || a->n_members != b->n_members || a->acks != b->acks)
+	if (!a || !b || a->n_members != b->n_members || a->acks != b->acks || a->level != b->level)
 		return false;
 	for (size_t k = 0; k < a->n_members; k++)
 		if (!has_address(b, a->members[k]->address))

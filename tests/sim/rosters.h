@@ -20,7 +20,11 @@ struct sim_rosters sim_rosters_find(const struct sim_world *w);
 void sim_rosters_remember(const struct sim_mirror *m);
 void sim_rosters_forget(struct sim_world *w);
 
-/* What the mirror has, up or down; NULL: no store, or it was lost, or is one of a fork. */
+/* Can the image be one of the store? False if the store was raised, and the image has no key. */
+bool sim_rosters_counts(const struct sim_world *w, const Perseas__Header *header);
+
+/* What the mirror has, up or down; NULL: no store, or it was lost, is one of a fork,
+ * or has no key. */
 const Perseas__Header *sim_rosters_header(const struct sim_mirror *m);
 
 /* Does a mirror that is up have an image that was loaded from a spill? */

@@ -471,8 +471,8 @@ static void fault(struct sim_world *w)
 		another_owner(w);
 	else if (o && sim_chance(w, w->schedule->splits))
 		split(w, o);
-	else if (w->schedule->jumps && sim_chance(w, w->schedule->jumps))
-		sim_stranger_claim(w, m);
+	else if (sim_stranger_comes(w, m))
+		return;
 	else if (sim_chance(w, w->schedule->stops))
 		stop_on_purpose(w, m);
 	else if (o && sim_chance(w, w->schedule->claimers))

@@ -1,6 +1,7 @@
 /*
- * stranger.c - claims by somebody who owns nothing, with epochs at their limits. The schedule lets
- * it come; it must never get an epoch that owners cannot follow.
+ * stranger.c - claims by somebody who owns nothing, with epochs at their limits, and images that it
+ * makes without the store's key. The schedule lets it come; it must never get an epoch that owners
+ * cannot follow, nor must its images count.
  */
 #include "stranger.h"
 
@@ -8,6 +9,8 @@
 #include "mirror.h"
 #include "mistakes.h"
 #include "oracle.h"
+#include "rosters.h"
+#include "schedule.h"
 
 static void cut_nothing(struct session *session)
 {
@@ -59,7 +62,64 @@ static int claim(struct sim_mirror *m, struct session *session, uint64_t epoch, 
 	return store_claim(m->stores, session, &request, &reply, why);
 }
 
-void sim_stranger_claim(struct sim_world *w, struct sim_mirror *m)
+/* A Status of a mirror that has the store, or NULL. */
+static const Perseas__Header *some_header(const struct sim_world *w)
+{
+	const Perseas__Header *header = NULL;
+
+	for (unsigned i = 0; i < w->mirror_count && w->settled && !header; i++)
+		if (w->mirrors[i]->stores)
+			header = sim_rosters_header(w->mirrors[i]);
+	return header;
+}
+
+static void fill_roster(struct sim_world *w, Perseas__Roster *roster, Perseas__Member *own)
+{
+	const Perseas__Roster *real = w->settled;
+	const unsigned k = (unsigned)sim_below(w, real->n_members);
+
+	roster->epoch = sim_chance(w, 50) ? PS_EPOCH_MAX : real->epoch;
+	roster->version = real->version + 1;
+	roster->acks = 1;
+	perseas__member__init(own);
+	own->address = real->members[k]->address;
+	roster->members[roster->n_members++] = own;
+	/* Together with a real image, it seems to be no fork. */
+	roster->members[roster->n_members++] = real->members[(k + 1) % real->n_members];
+	roster->n_members -= real->n_members == 1;
+	/* It may pass for the image of a member. */
+	own->image_id = real->members[k]->image_id;
+}
+
+static void forge(struct sim_world *w, struct sim_mirror *m)
+{
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member own, *members[2];
+	uint8_t id[PS_ID_SIZE] = { 0x66, (uint8_t)sim_below(w, 256) };
+	const Perseas__Header *real = some_header(w);
+	struct why why;
+
+	if (!real || w->settled->level == 0 || !m->stores || store_find(m->stores, SIM_STORE))
+		return;
+	roster.members = members;
+	fill_roster(w, &roster, &own);
+	if (sim_chance(w, 50))
+		own.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	create.store = settle.store = (char *)SIM_STORE;
+	create.store_id = settle.store_id = real->store_id;
+	create.image_id = own.image_id;
+	create.log_size = PS_LOG_MIN;
+	create.roster = &roster;
+	if (store_create(m->stores, NULL, &create, &why) || store_settle(m->stores, &settle, &why))
+		return;
+	sim_trace(w, "mirror %u: a stranger makes an image without the key", m->index);
+	sim_count(w, SIM_FORGED, 1);
+	sim_oracle_look(m);
+}
+
+static void claim_once(struct sim_world *w, struct sim_mirror *m)
 {
 	struct session session = { .ops = &stranger_ops, .peer = "a stranger" };
 	struct store *store = m->stores ? store_find(m->stores, SIM_STORE) : NULL;
@@ -82,4 +142,18 @@ void sim_stranger_claim(struct sim_world *w, struct sim_mirror *m)
 		         (unsigned long long)epoch, (unsigned long long)promised);
 	store_session_ended(&session);
 	sim_oracle_look(m);
+}
+
+bool sim_stranger_comes(struct sim_world *w, struct sim_mirror *m)
+{
+	const unsigned jumps = w->schedule->jumps;
+
+	if (jumps && sim_chance(w, jumps)) {
+		claim_once(w, m);
+		return true;
+	}
+	if (w->mistake || w->seed % 5 != 4 || !sim_chance(w, 20))
+		return false;
+	forge(w, m);
+	return true;
 }

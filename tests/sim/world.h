@@ -84,6 +84,8 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(CHANGES_TRIED_DEAD, 1, ".. begun while a member was dead")    \
 	X(CHANGES_DEAD, 0, ".. and settled then")                       \
 	X(CHANGES_NEXT, 1, ".. completed by the next owner")            \
+	X(RAISES, 1, "levels raised by an owner")                       \
+	X(RAISES_NEXT, 1, ".. by the next owner")                       \
 	X(RENEWALS, 1, "owners that claimed their mirrors again")       \
 	X(CHANGES_GIVEN_UP, 1, ".. given up")                           \
 	X(CHANGES_BACK, 1, ".. taken back")                             \
@@ -91,6 +93,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(FORKED, 1, "images kept from a fork's roster")                \
 	X(REVERTED, 1, "owners that went back in time")                 \
 	X(IMPOSTORS, 1, "opens refused for a second store of the name") \
+	X(FORGED, 1, "images that were made without the store's key")   \
 	X(SPILLS, 1, "images spilled")                                  \
 	X(LOADS, 1, "spills loaded")                                    \
 	X(MEDIA, 1, "spills lost")                                      \

@@ -6,6 +6,9 @@
 #include "env_direct_private.h"
 
 #include "../../client/core/handle.h"
+#include "../../client/host/trouble.h"
+#include "../../proto/control/version.h"
+#include "../../proto/data/frame.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -251,6 +254,7 @@ static struct ps_control *direct_connect(struct ps_env *env, const struct ps_add
 	assert(control);
 	control->session.ops = &session_ops;
 	control->session.fabric = "sim";
+	control->session.version = d->mirrors[mirror].version;
 	control->d = d;
 	control->mirror = mirror;
 	control->id = d->session_count++;
@@ -333,12 +337,22 @@ static void answer_request(struct ps_control *control, const Perseas__Request *r
 	control->last = &answer->next;
 }
 
+static unsigned direct_version(struct ps_control *control)
+{
+	return control->session.version ? control->session.version : PS_PROTOCOL_VERSION;
+}
+
 static int direct_send(struct ps_control *control, const Perseas__Request *request,
                        struct ps_error *error)
 {
 	if (control->broken)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE, "%s: the connection is broken",
 		                    control->name);
+	if (ps_version_of(&request->base) > direct_version(control)) {
+		direct_break(control);
+		return ps_trouble_old(error, control->name, direct_version(control),
+		                      ps_version_of(&request->base));
+	}
 	direct_inside++;
 	control->owing |= control->d->mirrors[control->mirror].hung;
 	if (!control->owing)
@@ -477,6 +491,7 @@ static const struct ps_env_ops direct_ops = {
 	.answered = direct_answered,
 	.ended = direct_ended,
 	.control_fd = direct_control_fd,
+	.version = direct_version,
 	.control_waits = direct_control_waits,
 	.worked_at = direct_worked_at,
 	.disconnect = direct_disconnect,

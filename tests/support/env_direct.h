@@ -62,6 +62,7 @@ struct direct_mirror {
 	bool reply_lost;     /* the request is handled before its connection breaks */
 	int slow_at;         /* the kind of request that takes long, 0: none */
 	uint64_t slow_ns;    /* how long it takes */
+	unsigned version;    /* of the protocol, that its connections speak; 0: the present one */
 };
 
 struct direct {

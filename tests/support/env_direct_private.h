@@ -51,7 +51,9 @@ static inline struct direct_env *of(struct ps_env *env)
 
 static inline unsigned direct_at(const struct direct *d, const struct ps_address *address)
 {
-	return d->leads[atoi(address->port)];
+	const int port = atoi(address->port);
+
+	return port < PS_MIRRORS_MAX ? d->leads[port] : PS_MIRRORS_MAX;
 }
 
 /* env_direct.c: a control connection is over, for both ends. */

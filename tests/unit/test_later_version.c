@@ -16,6 +16,9 @@
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
+/* The lowest level that this version does not read. */
+enum { ABOVE = PS_LEVEL_MAX + 1 };
+
 enum later { LEVEL, HIGHEST, NEXT, VALUE, FIELD, FORMAT, LATER };
 
 /* Field 99, a number. */
@@ -32,7 +35,7 @@ static uint8_t *later_file(const Perseas__Header *header, enum later what, size_
 	edited.roster = what == NEXT ? header->roster : &roster;
 	if (what == NEXT)
 		edited.next_roster = &roster;
-	roster.level = what == HIGHEST ? UINT32_MAX : what != FIELD && what != FORMAT;
+	roster.level = what == HIGHEST ? UINT32_MAX : what == FIELD || what == FORMAT ? 0 : ABOVE;
 	/* A value that only that level knows. */
 	if (what == VALUE)
 		edited.state = (Perseas__State)99;
@@ -80,12 +83,13 @@ TEST_WITH(a_header_file_of_a_later_version_is_told_from_a_damaged_one, NULL, NUL
 	free(h);
 }
 
-/* With a roster of level 1 it is refused as of a later version, and with level 0 it is taken. */
+/* With a roster of a level above ours it is refused as of a later version, and with level 0 it is
+ * taken. */
 static void assert_level_refused(const ProtobufCMessage *message, Perseas__Roster *roster)
 {
 	const bool request = message->descriptor == &perseas__request__descriptor;
 
-	for (roster->level = 0; roster->level < 2; roster->level++) {
+	for (roster->level = 0; roster->level <= ABOVE; roster->level += ABOVE) {
 		const char *why;
 		ProtobufCMessage *back;
 		uint8_t *bytes;
@@ -98,7 +102,7 @@ static void assert_level_refused(const ProtobufCMessage *message, Perseas__Roste
 		back = request ? (void *)ps_request_unpack(bytes + 4, len - 4, &why)
 		               : (void *)ps_reply_unpack(bytes + 4, len - 4, &why);
 		free(bytes);
-		assert_int_equal(back == NULL, roster->level);
+		assert_int_equal(back == NULL, roster->level == ABOVE);
 		if (back)
 			protobuf_c_message_free_unpacked(back, NULL);
 		else
@@ -157,8 +161,8 @@ TEST(a_mirror_says_that_a_roster_is_of_a_later_version, struct rig *rig)
 
 	fill_create(&create, h);
 	assert_int_equal(ps_version_of(&request.base), PS_PROTOCOL_LEAST);
-	h->roster.level = 1;
-	assert_int_equal(ps_version_of(&request.base), 8);
+	h->roster.level = ABOVE;
+	assert_true(ps_version_of(&request.base) > PS_PROTOCOL_LEAST);
 	peer_init(&peer);
 	assert_int_equal(ps_request_pack(&request, &bytes, &len), 0);
 	assert_int_equal(control_handle(rig->mirror.stores, &peer.session, "1.2.3", bytes + 4,
@@ -194,7 +198,7 @@ TEST_WITH(who_is_told_of_a_later_level_is_told_what_to_do, NULL, NULL)
 	list.n_stores = 1;
 	assert_level_refused(&reply.base, &h->roster);
 	assert_level_refused(&lists.base, &h->roster);
-	h->roster.level = 1;
+	h->roster.level = ABOVE;
 	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
 	assert_null(ps_reply_unpack(bytes + 4, len - 4, &why));
 	free(bytes);

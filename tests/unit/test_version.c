@@ -90,11 +90,15 @@ TEST(an_owner_takes_only_a_version_that_it_offered)
 	assert_int_equal(again, BEFORE);
 	assert_int_equal(ps_version_agreed(BEFORE, BEFORE, &again), BEFORE);
 	assert_int_equal(again, 0);
+	for (uint32_t between = BEFORE + 1; between < NOW; between++) {
+		assert_int_equal(ps_version_agreed(sent, between, &again), between);
+		assert_int_equal(again, 0);
+	}
 	for (uint32_t least = 0; least < 16; least++)
 		for (uint32_t most = 0; most < 16; most++) {
 			const uint32_t answer = both(least, most);
 
-			if (answer == NOW || answer == LAST || answer == BEFORE)
+			if (least == 0 && most >= BEFORE && most <= NOW)
 				continue;
 			assert_int_equal(ps_version_agreed(sent, answer, &again), 0);
 			assert_int_equal(again, 0);
@@ -228,6 +232,26 @@ TEST(a_copy_is_of_the_version_that_brought_it)
 	standby.memory = 0;
 	standby.warm = 1;
 	assert_int_equal(ps_version_of(&watch.base), 8);
+}
+
+/* The field of a roster's level is older than level 1, and so are orders. */
+TEST(a_level_is_of_the_version_that_reads_it)
+{
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Order order = PERSEAS__ORDER__INIT;
+	unsigned version;
+
+	assert_int_equal(ps_version_of(&roster.base), BEFORE);
+	for (roster.level = 1; roster.level <= PS_LEVEL_MAX; roster.level++) {
+		version = ps_version_of(&roster.base);
+		assert_in_range(version, BEFORE + 1, NOW);
+		assert_int_equal(ps_version_level(version), roster.level);
+		assert_true(ps_version_level(version - 1) < roster.level);
+	}
+	order.kind = PERSEAS__ORDER_KIND__ORDER_CANCEL;
+	assert_int_equal(ps_version_of(&order.base), BEFORE);
+	order.kind = PERSEAS__ORDER_KIND__ORDER_RAISE;
+	assert_int_equal(ps_version_level(ps_version_of(&order.base)), PS_LEVEL_MAX);
 }
 
 static const ProtobufCFieldDescriptor *field(const ProtobufCMessage *message, const char *name)

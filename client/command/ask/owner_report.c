@@ -15,6 +15,8 @@ static const char *kind_text(Perseas__OrderKind kind)
 		return "remove";
 	case PERSEAS__ORDER_KIND__ORDER_REPLACE:
 		return "replace";
+	case PERSEAS__ORDER_KIND__ORDER_RAISE:
+		return "raise";
 	case PERSEAS__ORDER_KIND__ORDER_CANCEL:
 		return "cancel";
 	default:

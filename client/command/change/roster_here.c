@@ -14,14 +14,15 @@ bool ps_roster_is_cancel(const struct ps_args *args)
 
 const char *ps_roster_old(const struct ps_args *args)
 {
-	return ps_roster_is_cancel(args) || args->action->order == PERSEAS__ORDER_KIND__ORDER_ADD
+	return args->action->members == 0 || args->action->order == PERSEAS__ORDER_KIND__ORDER_ADD
 	               ? NULL
 	               : args->members[0].text;
 }
 
 const char *ps_roster_new(const struct ps_args *args)
 {
-	return ps_roster_is_cancel(args) || args->action->order == PERSEAS__ORDER_KIND__ORDER_REMOVE
+	return args->action->members == 0 ||
+	                       args->action->order == PERSEAS__ORDER_KIND__ORDER_REMOVE
 	               ? NULL
 	               : args->members[args->action->members - 1].text;
 }
@@ -45,6 +46,8 @@ void ps_roster_done(const struct ps_args *args, const char *told)
 	if (!args->json) {
 		if (*told)
 			printf("%s\n", told);
+		else if (args->action->order == PERSEAS__ORDER_KIND__ORDER_RAISE)
+			printf("store '%s' has level 1\n", args->store);
 		else
 			printf("the roster of store '%s' is changed\n", args->store);
 		return;
@@ -65,6 +68,8 @@ static enum perseas_roster_kind kind_of(const struct ps_args *args)
 		return PERSEAS_ROSTER_ADD;
 	case PERSEAS__ORDER_KIND__ORDER_REMOVE:
 		return PERSEAS_ROSTER_REMOVE;
+	case PERSEAS__ORDER_KIND__ORDER_RAISE:
+		return PERSEAS_ROSTER_RAISE;
 	default:
 		return PERSEAS_ROSTER_REPLACE;
 	}

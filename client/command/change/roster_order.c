@@ -144,6 +144,8 @@ static bool is_made(const struct ps_census *census, const struct ps_args *args)
 	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
 	const Perseas__Roster *roster = census->judged.settled;
 
+	if (args->action->order == PERSEAS__ORDER_KIND__ORDER_RAISE)
+		return roster && roster->level > 0;
 	return roster && !census->judged.next && (old || new) &&
 	       !(old && roster_lists(roster, old)) && !(new && !roster_lists(roster, new)) &&
 	       (!args->options.acks || args->options.acks == roster->acks);

@@ -34,6 +34,7 @@ class options
 	options &check_writes() { return flag(PERSEAS_CHECK_WRITES); }
 	options &salvage() { return flag(PERSEAS_SALVAGE); }
 	options &tracked() { return flag(PERSEAS_TRACKED); } /* track may be used */
+	options &level_0() { return flag(PERSEAS_LEVEL_0); } /* of a store that is created */
 	options &on_demand() { return set(raw_.recovery, PERSEAS_RECOVERY_ON_DEMAND); }
 
 	options &acks(std::uint32_t w) { return set(raw_.acks, w); }

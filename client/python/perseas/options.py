@@ -15,7 +15,8 @@ class Options(TypedDict, total=False):
 
     create: make the store where no mirror has it; takeover: fence a live owner; check_overlap,
     check_writes: find mistakes in declaring; salvage: map only; cancel: take back a change of the
-    roster; tracked: transactions may begin with track=True.
+    roster; tracked: transactions may begin with track=True; level_0: a store that is made can be
+    used by the version before, too.
 
     acks: W, of a store that is made; log_size: bytes of its undo log, 4 KiB to 64 GiB; ring_size:
     bytes of the ring of sent transactions, from 64 KiB. Times in ms: connect_timeout_ms,
@@ -32,6 +33,7 @@ class Options(TypedDict, total=False):
     salvage: bool
     cancel: bool
     tracked: bool
+    level_0: bool
     acks: int
     log_size: int
     ring_size: int
@@ -62,7 +64,7 @@ class Options(TypedDict, total=False):
 FLAGS = {"create": lib.PERSEAS_CREATE, "takeover": lib.PERSEAS_TAKEOVER,
          "check_overlap": lib.PERSEAS_CHECK_OVERLAP, "check_writes": lib.PERSEAS_CHECK_WRITES,
          "salvage": lib.PERSEAS_SALVAGE, "cancel": lib.PERSEAS_CANCEL,
-         "tracked": lib.PERSEAS_TRACKED}
+         "tracked": lib.PERSEAS_TRACKED, "level_0": lib.PERSEAS_LEVEL_0}
 RECOVERIES = {"read first": lib.PERSEAS_RECOVERY_READ_FIRST,
               "on demand": lib.PERSEAS_RECOVERY_ON_DEMAND}
 TEXTS = ("tls_cert", "tls_key", "tls_ca", "tls_crl", "name")

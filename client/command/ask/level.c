@@ -1,0 +1,39 @@
+/*
+ * level.c - see level.h.
+ */
+#include "level.h"
+
+#include "../../../proto/base/json.h"
+
+/* What a store of level 0 is not protected from, and a store of level 1 is. */
+static const char *const risks[] = {
+	"a client that may create stores on any daemon can make images that pass for this store's",
+};
+
+enum { RISKS = sizeof(risks) / sizeof(risks[0]) };
+
+void ps_level_print(const struct ps_census *census)
+{
+	const Perseas__Roster *settled = census->judged.settled;
+
+	if (!settled || settled->level > 0)
+		return;
+	printf("\nthe store has level 0, so that it is not protected from this:\n");
+	for (unsigned i = 0; i < RISKS; i++)
+		printf("  %s\n", risks[i]);
+	printf("perseas roster raise gives it level 1, once all of its programs and mirrors know "
+	       "that level\n");
+}
+
+void ps_level_json(struct ps_json *json, const struct ps_census *census)
+{
+	const Perseas__Roster *settled = census->judged.settled;
+
+	if (!settled)
+		return;
+	ps_json_number(json, "level", settled->level);
+	ps_json_begin(json, "level_risks", '[');
+	for (unsigned i = 0; i < RISKS && settled->level == 0; i++)
+		ps_json_text(json, NULL, risks[i]);
+	ps_json_end(json, ']');
+}

@@ -1,0 +1,97 @@
+/*
+ * rosters.c - see rosters.h.
+ */
+#include "rosters.h"
+
+#include "envelope.h"
+#include "key.h"
+
+#include <string.h>
+
+int ps_roster_order(const Perseas__Roster *a, const Perseas__Roster *b)
+{
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	if (a->epoch != b->epoch)
+		return a->epoch > b->epoch ? 1 : -1;
+	return (a->version > b->version) - (a->version < b->version);
+}
+
+const Perseas__Roster *ps_roster_newest(const Perseas__Header *header)
+{
+	return ps_roster_newer(header->next_roster, header->roster) ? header->next_roster
+	                                                            : header->roster;
+}
+
+Perseas__Member *ps_roster_member(const Perseas__Roster *roster, const uint8_t *image_id)
+{
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (ps_id_equal(roster->members[k]->image_id, image_id))
+			return roster->members[k];
+	return NULL;
+}
+
+Perseas__Member *ps_roster_at(const Perseas__Roster *roster, const char *address)
+{
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		if (!strcmp(roster->members[k]->address, address))
+			return roster->members[k];
+	return NULL;
+}
+
+static bool is_in(const Perseas__Roster *roster, ProtobufCBinaryData image)
+{
+	return image.len == PS_ID_SIZE && ps_roster_member(roster, image.data);
+}
+
+static bool has_common(const Perseas__Roster *theirs, const Perseas__Roster *roster)
+{
+	for (size_t k = 0; theirs && k < theirs->n_members; k++)
+		if (is_in(roster, theirs->members[k]->image_id))
+			return true;
+	return false;
+}
+
+bool ps_roster_same_name(const Perseas__Roster *a, const Perseas__Roster *b)
+{
+	return a->key_hash.len == b->key_hash.len &&
+	       (a->key_hash.len == 0 ||
+	        memcmp(a->key_hash.data, b->key_hash.data, a->key_hash.len) == 0);
+}
+
+static bool names(const Perseas__Roster *theirs, const Perseas__Roster *roster)
+{
+	return theirs && theirs->level > 0 && ps_roster_same_name(theirs, roster);
+}
+
+bool ps_store_is(const Perseas__Header *header, const uint8_t *store_id,
+                 const Perseas__Roster *roster)
+{
+	if (!ps_id_equal(header->store_id, store_id))
+		return false;
+	return !roster || roster->level == 0 || names(header->roster, roster) ||
+	       names(header->next_roster, roster);
+}
+
+bool ps_store_precedes(const Perseas__Header *header, const uint8_t *store_id)
+{
+	return ps_id_equal(header->store_id, store_id) &&
+	       ps_level_of(header->roster, header->next_roster) == 0;
+}
+
+bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settled,
+                     const Perseas__Roster *next)
+{
+	const Perseas__Roster *const theirs[2] = { header->roster, header->next_roster };
+	bool listed = false, common = false;
+
+	/* Once a change is decided, its owner may count by the new roster alone. */
+	for (int q = header->marked && theirs[1]; q < 2; q++) {
+		listed = listed || is_in(theirs[q], header->image_id) ||
+		         is_in(theirs[q], header->parent_id);
+		common = common || has_common(theirs[q], settled) || has_common(theirs[q], next);
+	}
+	/* One that was loaded, and got its own id, which it was not told yet. */
+	common = common || is_in(settled, header->image_id) || is_in(next, header->image_id);
+	return listed && !common;
+}

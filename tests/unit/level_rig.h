@@ -1,0 +1,70 @@
+/*
+ * level_rig.h - owners of stores of either level, and what their mirrors' headers say, for the
+ * tests of keys and of raising.
+ */
+#ifndef PERSEAS_TESTS_LEVEL_RIG_H
+#define PERSEAS_TESTS_LEVEL_RIG_H
+
+#include "roster_rig.h"
+
+#include "../../proto/base/sha256_tls.h"
+#include "../../proto/control/key.h"
+#include "../../server/store/store_private.h"
+
+enum { BEFORE = 8 }; /* the last version of the protocol that does not read level 1 */
+
+static const struct perseas_roster_change raise_it = { .kind = PERSEAS_ROSTER_RAISE };
+
+static inline const Perseas__Header *header_at(struct owner *o, unsigned mirror)
+{
+	const struct store *store = store_find(o->d->mirrors[mirror].stores, STORE);
+
+	assert_non_null(store);
+	return store->header;
+}
+
+/* An owner of three mirrors, W = 2, and a store of level 0. */
+static inline struct owner *begin_low(void)
+{
+	struct owner *o = owner_new(MIRRORS);
+	void *addr;
+
+	o->options.acks = 2;
+	if (open_with(o, 0, 3, PERSEAS_CREATE | PERSEAS_LEVEL_0))
+		fail_msg("%s", o->error.text);
+	assert_int_equal(perseas_map(o->p, "accounts", SIZE, &addr), 0);
+	o->bytes = addr;
+	memset(o->bytes, 1, SIZE);
+	assert_int_equal(perseas_publish(o->p), 0);
+	assert_int_equal(owner_put(o, 0, 100, 2), 0);
+	return o;
+}
+
+static inline void raise_level(struct owner *o)
+{
+	if (change_roster(o, &raise_it))
+		fail_msg("%s", o->p->upkeep.change.text);
+}
+
+static inline void reopen(struct owner *o)
+{
+	owner_die(o);
+	if (open_with(o, 0, 3, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+}
+
+/* Every image of the three has level 1 and the same key. */
+static inline void assert_raised(struct owner *o)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		const Perseas__Header *header = header_at(o, i);
+
+		assert_int_equal(header->roster->level, 1);
+		assert_null(header->next_roster);
+		assert_int_equal(header->key.len, PS_KEY_SIZE);
+		assert_memory_equal(header->key.data, header_at(o, 0)->key.data, PS_KEY_SIZE);
+	}
+}
+
+#endif

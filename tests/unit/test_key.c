@@ -1,0 +1,146 @@
+/*
+ * test_key.c - which new stores have level 1, and what their key is good for: images that were made
+ * without it count for nothing.
+ */
+#include "level_rig.h"
+
+/* --- new stores --- */
+
+/* All mirrors read level 1, and nobody asks for another: the id is made of the key. */
+TEST(a_new_store_has_level_1)
+{
+	struct owner *o = begin(3, 2);
+	uint8_t id[PS_ID_SIZE];
+
+	assert_raised(o);
+	ps_key_store_id(header_at(o, 0)->key.data, id);
+	assert_memory_equal(header_at(o, 0)->store_id.data, id, PS_ID_SIZE);
+	assert_int_equal(header_at(o, 0)->roster->key_hash.len, 0);
+	owner_free(o);
+}
+
+/* Its header has nothing that the version before does not know. */
+TEST(a_new_store_has_level_0_where_that_is_asked_for)
+{
+	struct owner *o = begin_low();
+
+	assert_int_equal(header_at(o, 1)->roster->level, 0);
+	assert_int_equal(header_at(o, 1)->key.len, 0);
+	owner_free(o);
+}
+
+/* One of the mirrors is of the version before. */
+TEST(a_new_store_has_the_level_that_all_of_its_mirrors_read)
+{
+	struct owner *o = owner_new(MIRRORS);
+
+	o->d->mirrors[1].version = BEFORE;
+	if (open_with(o, 0, 3, PERSEAS_CREATE))
+		fail_msg("%s", o->error.text);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(header_at(o, i)->roster->level, 0);
+	owner_free(o);
+}
+
+/* An owner that did not create the store knows the key from its claims. */
+TEST(a_mirror_is_made_anew_with_the_key)
+{
+	struct owner *o = begin(3, 2);
+	uint8_t key[PS_KEY_SIZE];
+
+	memcpy(key, header_at(o, 0)->key.data, sizeof(key));
+	reopen(o);
+	owner_lose(o, 2);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_memory_equal(header_at(o, 2)->key.data, key, sizeof(key));
+	owner_free(o);
+}
+
+/* --- what bears the name and has no key --- */
+
+/* A client that may create stores on daemons, but own none, knows what a Status tells of the store.
+ * It makes images of the store's id on two spare daemons, the second one under the id of the image
+ * of real mirror 2, by a roster that lists these two and is newer than any. */
+static void forge(struct owner *o, unsigned at, const Perseas__Header *real)
+{
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member members[2], *list[2] = { &members[0], &members[1] };
+	uint8_t id[PS_ID_SIZE] = { 0x66 };
+	struct why why;
+
+	for (unsigned k = 0; k < 2; k++)
+		perseas__member__init(&members[k]);
+	members[0].address = (char *)"sim://3";
+	members[0].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	members[1].address = (char *)"sim://4";
+	members[1].image_id = real->roster->members[2]->image_id;
+	roster.epoch = (uint64_t)1 << 40;
+	roster.version = 1;
+	roster.acks = 2;
+	roster.n_members = 2;
+	roster.members = list;
+	create.store = (char *)STORE;
+	create.store_id = settle.store_id = real->store_id;
+	create.image_id = members[at - 3].image_id;
+	create.log_size = 64 * 1024;
+	create.roster = &roster;
+	settle.store = create.store;
+	assert_int_equal(store_create(o->d->mirrors[at].stores, NULL, &create, &why), 0);
+	assert_int_equal(store_settle(o->d->mirrors[at].stores, &settle, &why), 0);
+}
+
+/* Real mirror 2 is away, then 1 as well: neither do the forged images decide, nor do they count as
+ * the member whose image id one of them bears. */
+static void assert_forged_images_count_for_nothing(struct owner *o)
+{
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	for (unsigned at = 3; at < 5; at++)
+		forge(o, at, header_at(o, 0));
+	owner_die(o);
+	direct_crash(o->d, 2);
+	if (open_with(o, 0, 5, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_int_equal(o->bytes[0], 9);
+	assert_int_equal(owner_put(o, 0, 100, 10), 0);
+	owner_die(o);
+	direct_crash(o->d, 1);
+	assert_int_equal(open_with(o, 0, 5, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
+}
+
+TEST(images_without_the_key_count_for_nothing)
+{
+	struct owner *o = begin(3, 2);
+
+	assert_forged_images_count_for_nothing(o);
+	owner_free(o);
+}
+
+TEST(images_without_the_key_of_a_raised_store_count_for_nothing)
+{
+	struct owner *o = begin_low();
+
+	raise_level(o);
+	assert_forged_images_count_for_nothing(o);
+	owner_free(o);
+}
+
+/* The image on mirror 4 bears the id of a member that is away. */
+TEST(a_member_does_not_move_to_an_image_without_the_key)
+{
+	const struct perseas_roster_change change = { .kind = PERSEAS_ROSTER_REPLACE,
+		                                      .address = "sim://2",
+		                                      .with = "sim://4" };
+	struct owner *o = begin(3, 2);
+
+	forge(o, 4, header_at(o, 0));
+	direct_crash(o->d, 2);
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	assert_int_equal(change_roster(o, &change), PERSEAS_EUNREACHABLE);
+	assert_non_null(ps_roster_at(o->p->roster, "sim://2"));
+	assert_null(ps_roster_at(o->p->roster, "sim://4"));
+	owner_free(o);
+}
