@@ -129,6 +129,8 @@ COMMANDS = {
     "recover prey --mirrors AT": "read own",
     "recover prey --mirrors AT --takeover": "read own recover",
     "create fresh --mirrors AT --log-size 4096": "create read",
+    "create low --mirrors AT --log-size 4096 --level 0": "create read",
+    "roster raise low AT": "read own",
     "restore FILE NEW AT": "create read own",
     "drop fresh AT --yes": "read admin",
     "spill AT": "admin",

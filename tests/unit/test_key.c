@@ -4,6 +4,8 @@
  */
 #include "level_rig.h"
 
+#include "../../client/standby/follow.h"
+
 /* --- new stores --- */
 
 /* All mirrors read level 1, and nobody asks for another: the id is made of the key. */
@@ -142,5 +144,41 @@ TEST(a_member_does_not_move_to_an_image_without_the_key)
 	assert_int_equal(change_roster(o, &change), PERSEAS_EUNREACHABLE);
 	assert_non_null(ps_roster_at(o->p->roster, "sim://2"));
 	assert_null(ps_roster_at(o->p->roster, "sim://4"));
+	owner_free(o);
+}
+
+static enum ps_ownership look(struct owner *o, struct ps_follow *follow)
+{
+	struct ps_standing_now now;
+
+	o->d->now += 60000000000ULL;
+	ps_follow_look(follow, &now);
+	return now.ownership;
+}
+
+/* A standby saw the store. When all that still answers are forged images, it waits for the real
+ * ones. */
+TEST(a_standby_waits_for_images_with_the_key)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
+	struct ps_follow follow;
+
+	assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1,sim://2,sim://3,sim://4",
+	                                NULL, envs[0], envs[1], 1000, &o->error),
+	                 0);
+	assert_int_equal(look(o, &follow), PS_OWNER_LIVES);
+	for (unsigned at = 3; at < 5; at++)
+		forge(o, at, header_at(o, 0));
+	owner_die(o);
+	for (unsigned i = 0; i < 3; i++)
+		direct_crash(o->d, i);
+	assert_int_equal(look(o, &follow), PS_OWNER_UNKNOWN);
+	direct_start(o->d, 0);
+	direct_start(o->d, 1);
+	assert_int_equal(look(o, &follow), PS_OWNER_NONE);
+	ps_follow_close(&follow);
+	for (int i = 0; i < 2; i++)
+		envs[i]->ops->free(envs[i]);
 	owner_free(o);
 }

@@ -150,6 +150,30 @@ TEST(a_raise_that_an_owner_left_is_completed_or_unknown)
 	assert_true(over && raised > 0 && low > 0);
 }
 
+/* The owner died while the change was joint, and the next one takes it back, key and all. */
+TEST(a_raise_that_an_owner_left_can_be_taken_back)
+{
+	struct owner *o = begin_low();
+
+	assert_int_equal(owner_change(o, &raise_it), 0);
+	while (o->p->upkeep.change.stage != PS_CHANGE_JOINT)
+		direct_keep(o->d, o->p);
+	assert_int_equal(header_at(o, 0)->key.len, PS_KEY_SIZE);
+	owner_die(o);
+	if (open_with(o, 0, 3, PERSEAS_TAKEOVER | PERSEAS_CANCEL))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(header_at(o, i)->roster->level, 0);
+		assert_null(header_at(o, i)->next_roster);
+		assert_int_equal(header_at(o, i)->key.len, 0);
+	}
+	assert_int_equal(owner_put(o, 0, 100, 5), 0);
+	raise_level(o);
+	assert_raised(o);
+	owner_free(o);
+}
+
 /* The completed raise left a mirror out that was away: it is made anew like one that lost its
  * memory, and holds what the others do. */
 TEST(an_image_from_before_the_raise_is_copied_over)
