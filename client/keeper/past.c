@@ -1,10 +1,11 @@
 /*
- * past.c - recognizes an owner that went back in time by what mirrors hold (past.h). It changes
- * nothing but the note that says why the handle is fenced.
+ * past.c - recognizes an owner that went back in time by what mirrors hold (past.h). It must never
+ * change an image.
  */
 #include "past.h"
 
 #include "../core/mirror.h"
+#include "session.h"
 #include "../../proto/base/text.h"
 
 /* The record of a transaction that this owner sent lately; NULL: the ring does not hold it. */
@@ -61,4 +62,63 @@ void ps_past_note(struct perseas *p, const struct ps_mirror *m, const struct ps_
 	               "only %llu:%llu",
 	               m->address.text, (unsigned long long)at->epoch, (unsigned long long)at->seq,
 	               (unsigned long long)p->epoch, (unsigned long long)p->commit.seq);
+}
+
+bool ps_past_claimed(struct perseas *p, const struct ps_mirror *m, struct ps_standing *at)
+{
+	const Perseas__ClaimReply *claim = m->session.granted->claim;
+	const Perseas__Slot *slot = claim->slot;
+	bool past;
+
+	if (slot)
+		*at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
+			                    (int)slot->index };
+	pthread_mutex_lock(&p->lock);
+	/* Only this owner had the promise of this epoch, so it wrote that slot. */
+	past = (at->epoch == p->epoch && ps_past_slot(p, at, claim->record)) ||
+	       ps_past_roster(p, claim->header);
+	pthread_mutex_unlock(&p->lock);
+	return past;
+}
+
+bool ps_past_shown(struct perseas *p, const struct ps_mirror *m)
+{
+	const struct ps_standing *at = &m->found.at;
+	bool past;
+
+	if (at->epoch != p->opened_as && !ps_mirror_has_written(m, at->epoch))
+		return false;
+	pthread_mutex_lock(&p->lock);
+	past = ps_past_slot(p, at, 0);
+	if (past && !p->superseded)
+		ps_past_note(p, m, at);
+	pthread_mutex_unlock(&p->lock);
+	return past;
+}
+
+bool ps_past_image(const struct perseas *p, const struct ps_mirror *m,
+                   const Perseas__ClaimReply *claim)
+{
+	return m->ours == p->epoch && ps_id_equal(claim->header->image_id, m->ours_id) &&
+	       claim->header->state == PERSEAS__STATE__STATE_CONSISTENT && claim->slot &&
+	       claim->slot->epoch != p->epoch;
+}
+
+void ps_past_end_sessions(struct perseas *p)
+{
+	static const char why[] = "this owner went back in time";
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active)
+			ps_mirror_break(p, m, PS_LINK_BROKEN, why);
+		if (m->state != PERSEAS_MIRROR_FENCED && m->state != PERSEAS_MIRROR_REMOVED)
+			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED, why);
+	}
+	pthread_mutex_unlock(&p->lock);
+	p->env->ops->wake(p->env, PS_COMMITTER);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		ps_mirror_disconnect(p, &p->mirrors[i]);
 }

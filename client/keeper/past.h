@@ -24,4 +24,19 @@ bool ps_past_roster(struct perseas *p, const Perseas__Header *header);
  */
 void ps_past_note(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at);
 
+/* Returns true if the image that mirror m has just granted shows that this owner went back in time.
+ * `at` is filled in with its slot, if it has one. */
+bool ps_past_claimed(struct perseas *p, const struct ps_mirror *m, struct ps_standing *at);
+
+/* Returns true, and notes it, if the status of mirror m's consistent image shows the same. */
+bool ps_past_shown(struct perseas *p, const struct ps_mirror *m);
+
+/* Returns true if the granted image was live in this epoch and has a slot of another epoch now:
+ * somebody put an older image back, which may have forgotten promises. */
+bool ps_past_image(const struct perseas *p, const struct ps_mirror *m,
+                   const Perseas__ClaimReply *claim);
+
+/* Ends all sessions: the mirrors would still take what this owner sends. */
+void ps_past_end_sessions(struct perseas *p);
+
 #endif

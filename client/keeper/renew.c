@@ -30,7 +30,6 @@ const char ps_salvage_mark[8] = "SALVAGE";
 #define RETRY_FIRST ps_ms(10)
 #define RETRY_MOST ps_ms(1000)
 #define ANSWER_WITHIN ps_ms(1000)
-#define PAST "this owner went back in time"
 
 enum verdict {
 	WAIT, /* somebody else lives, or too few mirrors answer: later */
@@ -96,30 +95,13 @@ static bool is_newer(const Perseas__Roster *roster, const struct perseas *p)
 	return ps_roster_newer(roster, p->roster) && ps_roster_newer(roster, p->next_roster);
 }
 
-/* Does the image show that this owner went back in time? */
-static bool is_past(struct perseas *p, const struct ps_mirror *m)
-{
-	const struct ps_standing *at = &m->found.at;
-	bool past;
-
-	if (!is_consistent(p, m) ||
-	    (at->epoch != p->opened_as && !ps_mirror_has_written(m, at->epoch)))
-		return false;
-	pthread_mutex_lock(&p->lock);
-	past = ps_past_slot(p, at, 0);
-	if (past && !p->superseded)
-		ps_past_note(p, m, at);
-	pthread_mutex_unlock(&p->lock);
-	return past;
-}
-
 /* Has somebody else adopted this image, or recorded a roster there, or come to save it? Then he may
  * have opened the store, and what he committed is not here. */
 static bool is_anothers(struct perseas *p, const struct ps_mirror *m)
 {
 	if (!is_listed(p, m))
 		return false;
-	if (is_past(p, m))
+	if (is_consistent(p, m) && ps_past_shown(p, m))
 		return true;
 	if (!memcmp(m->found.header->promised_owner.data, ps_salvage_mark, sizeof(ps_salvage_mark)))
 		return true;
@@ -516,24 +498,6 @@ static void go_on(struct perseas *p)
 		ps_roster_stamp(p);
 }
 
-/* The mirrors would still take what this owner sends. */
-static void end_sessions(struct perseas *p, const char *why)
-{
-	pthread_mutex_lock(&p->lock);
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-
-		if (m->active)
-			ps_mirror_break(p, m, PS_LINK_BROKEN, why);
-		if (m->state != PERSEAS_MIRROR_FENCED && m->state != PERSEAS_MIRROR_REMOVED)
-			ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED, why);
-	}
-	pthread_mutex_unlock(&p->lock);
-	p->env->ops->wake(p->env, PS_COMMITTER);
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		ps_mirror_disconnect(p, &p->mirrors[i]);
-}
-
 static void give_up(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
@@ -549,13 +513,13 @@ static void give_up(struct perseas *p)
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
 	if (p->upkeep.renewal.past[0])
-		end_sessions(p, PAST);
+		ps_past_end_sessions(p);
 }
 
 void ps_renew_went_back(struct perseas *p, const struct ps_mirror *m, const struct ps_standing *at)
 {
 	if (p->superseded) {
-		end_sessions(p, PAST);
+		ps_past_end_sessions(p);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);

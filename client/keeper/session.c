@@ -123,16 +123,6 @@ void ps_sessions_close(struct perseas *p)
 	}
 }
 
-/* Was this very image live in this epoch, and has a slot of another epoch now? Then somebody put an
- * older image back, which may have forgotten promises. */
-static bool has_gone_back(const struct perseas *p, const struct ps_mirror *m,
-                          const Perseas__ClaimReply *claim)
-{
-	return m->ours == p->epoch && ps_id_equal(claim->header->image_id, m->ours_id) &&
-	       claim->header->state == PERSEAS__STATE__STATE_CONSISTENT && claim->slot &&
-	       claim->slot->epoch != p->epoch;
-}
-
 /* What a mirror that granted the claim again says of itself decides how it goes on. */
 static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_mirror *m,
                                        const Perseas__ClaimReply *claim, const char **why)
@@ -151,7 +141,7 @@ static enum perseas_mirror_state judge(const struct perseas *p, const struct ps_
 		*why = "it has another image now: the one that it had is lost";
 		return PERSEAS_MIRROR_LOST;
 	}
-	if (has_gone_back(p, m, claim)) {
+	if (ps_past_image(p, m, claim)) {
 		*why = "its memory went back in time: it was adopted by this owner, and is no more";
 		return PERSEAS_MIRROR_LOST;
 	}
@@ -292,37 +282,19 @@ static const char *reason_to_keep(const struct perseas *p, const struct ps_mirro
 	return NULL;
 }
 
-/* Fences this owner for good where the image shows that this owner went back in time: the image has
- * what this owner acknowledged, and must not be copied over. Returns true then. */
-static bool goes_back(struct perseas *p, struct ps_mirror *m)
-{
-	const Perseas__ClaimReply *claim = m->session.granted->claim;
-	const Perseas__Slot *slot = claim->slot;
-	struct ps_standing at = { 0 };
-	bool past;
-
-	if (slot)
-		at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
-			                   (int)slot->index };
-	pthread_mutex_lock(&p->lock);
-	/* Only this owner had the promise of this epoch, so it wrote that slot. */
-	past = (at.epoch == p->epoch && ps_past_slot(p, &at, claim->record)) ||
-	       ps_past_roster(p, claim->header);
-	pthread_mutex_unlock(&p->lock);
-	if (past)
-		ps_renew_went_back(p, m, &at);
-	return past;
-}
-
 /* Claimed and connected: what it has decides how it goes on. The link is not active yet, so nothing
  * is posted to it while this goes on. */
 static void prepare(struct perseas *p, struct ps_mirror *m)
 {
 	enum perseas_mirror_state state;
+	struct ps_standing at = { 0 };
 	const char *kept, *why;
 
-	if (goes_back(p, m))
+	/* What this owner has forgotten was acknowledged, and must not be copied over. */
+	if (ps_past_claimed(p, m, &at)) {
+		ps_renew_went_back(p, m, &at);
 		return;
+	}
 	kept = reason_to_keep(p, m);
 	if (kept) {
 		set_aside(p, m, PERSEAS_MIRROR_DOWN, kept);
