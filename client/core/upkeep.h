@@ -142,7 +142,7 @@ struct ps_renewal {
 	uint64_t next_at; /* not before */
 	uint64_t delay;
 	char past[400]; /* SUPERSEDED: how this owner knows that it went back in time; or "" */
-	bool wanted; /* although no mirror is fenced: records of a new form need a new epoch */
+	bool wanted;    /* although no mirror is fenced: records of a new form need a new epoch */
 };
 
 /* What admin is for. What commits and statistics see of it changes with the lock. */

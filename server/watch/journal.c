@@ -4,6 +4,17 @@
  */
 #include "../loop/daemon.h"
 
+static void tell_of_files(const struct store_news *news, const struct log_fields *about)
+{
+	if (news->event == STORE_FILES_MISSING)
+		log_event(LOG_LEVEL_ERROR, "files-missing", about,
+		          "store %s: it would not survive a restart of this daemon: %s",
+		          news->store, news->astray);
+	else
+		log_event(LOG_LEVEL_INFO, "files-back", about,
+		          "store %s: its files are in place again", news->store);
+}
+
 void journal_tell(void *arg, const struct store_news *news)
 {
 	const char *peer = news->session ? news->session->peer : NULL;
@@ -66,13 +77,8 @@ void journal_tell(void *arg, const struct store_news *news)
 		          "store %s: the handover is taken back", news->store);
 		break;
 	case STORE_FILES_MISSING:
-		log_event(LOG_LEVEL_ERROR, "files-missing", &about,
-		          "store %s: it would not survive a restart of this daemon: %s",
-		          news->store, news->astray);
-		break;
 	case STORE_FILES_BACK:
-		log_event(LOG_LEVEL_INFO, "files-back", &about,
-		          "store %s: its files are in place again", news->store);
+		tell_of_files(news, &about);
 		break;
 	case STORE_EVENTS:
 		break;

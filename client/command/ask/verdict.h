@@ -9,8 +9,8 @@
 #include "ask.h"
 
 struct ps_verdict {
-	bool commit;    /* W mirrors are live for the owner; without one: for who opens it */
-	bool open;      /* the next owner could open it now, from a live one by a takeover */
+	bool commit;     /* W mirrors are live for the owner; without one: for who opens it */
+	bool open;       /* the next owner could open it now, from a live one by a takeover */
 	uint32_t astray; /* mirrors of the panel whose image a restart of their daemon would lose */
 	/* Mirrors of the panel, the loss of any of which makes a yes a no, if those that are astray
 	 * are lost, too. */
