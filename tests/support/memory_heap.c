@@ -3,9 +3,8 @@
  * asks for. The store logic calls it through struct memory. It must keep the contract as
  * memory_file.c does, or tests of the logic show nothing.
  */
-#include "memory_heap.h"
+#include "memory_heap_private.h"
 
-#include "../../proto/image/layout.h"
 #include "../../server/store/status.h"
 
 #include <assert.h>
@@ -15,44 +14,6 @@
 #include <string.h>
 
 enum { ALIGNMENT = 4096 };
-
-struct heap_piece {
-	struct heap_piece *next;
-	char store[80];
-	char name[80];
-	uint8_t *base;
-	uint64_t size;
-	uint64_t beyond; /* bytes that an owner that has it took beyond that */
-	unsigned open;
-	bool removed;
-	bool copied; /* somebody put it there, and no daemon wrote it since */
-};
-
-struct memory_heap {
-	struct memory memory;
-	struct heap_piece *pieces;
-	enum memory_whose whose; /* all of them are */
-	uint64_t limit;
-	uint64_t random;
-	unsigned skip;
-	unsigned fail;
-	bool keep_removed;
-	bool needs_room;
-	bool trusts_any_boot;
-	bool trusts_copies;
-	uint8_t boot[PS_ID_SIZE];
-	uint8_t identity[PS_ID_SIZE];
-	int fd;
-	void (*hook)(void *arg);
-	void *hook_arg;
-	void (*change)(void *arg);
-	void *change_arg;
-};
-
-static struct memory_heap *heap_of(struct memory *memory)
-{
-	return (struct memory_heap *)memory;
-}
 
 static struct heap_piece *find(const struct memory_heap *heap, const char *store, const char *name)
 {
@@ -548,13 +509,6 @@ void memory_heap_give(struct memory *memory, const struct piece *piece, struct p
 			hand_out(heap_of(memory), at, given);
 }
 
-void memory_heap_move(struct memory *memory, const char *store, const char *to)
-{
-	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
-		if (!piece->removed && strcmp(piece->store, store) == 0)
-			snprintf(piece->store, sizeof(piece->store), "%s", to);
-}
-
 bool memory_heap_lose_piece(struct memory *memory, const char *store, const char *name)
 {
 	if (!find(heap_of(memory), store, name))
@@ -584,16 +538,6 @@ bool memory_heap_take(struct memory *memory, const char *store, const char *name
 	return piece;
 }
 
-void memory_heap_set_limit(struct memory *memory, uint64_t bytes)
-{
-	heap_of(memory)->limit = bytes;
-}
-
-void memory_heap_need_room(struct memory *memory)
-{
-	heap_of(memory)->needs_room = true;
-}
-
 void memory_heap_reboot(struct memory *memory, uint64_t seed)
 {
 	struct memory_heap *heap = heap_of(memory);
@@ -604,68 +548,8 @@ void memory_heap_reboot(struct memory *memory, uint64_t seed)
 		;
 }
 
-void memory_heap_put_back(struct memory *memory, uint64_t seed)
-{
-	heap_of(memory)->random = seed;
-	for (struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
-		piece->copied = true;
-}
-
-void memory_heap_trust_copies(struct memory *memory)
-{
-	heap_of(memory)->trusts_copies = true;
-}
-
-void memory_heap_identify(struct memory *memory, const struct memory *as)
-{
-	memcpy(heap_of(memory)->identity, ((const struct memory_heap *)as)->identity, PS_ID_SIZE);
-}
-
-void memory_heap_trust_boots(struct memory *memory)
-{
-	heap_of(memory)->trusts_any_boot = true;
-}
-
-void memory_heap_set_descriptor(struct memory *memory, int fd)
-{
-	heap_of(memory)->fd = fd;
-}
-
-void memory_heap_set_whose(struct memory *memory, enum memory_whose whose)
-{
-	heap_of(memory)->whose = whose;
-}
-
-void memory_heap_fail(struct memory *memory, unsigned skip, unsigned count)
-{
-	heap_of(memory)->skip = skip;
-	heap_of(memory)->fail = count;
-}
-
-void memory_heap_on_fence(struct memory *memory, void (*hook)(void *arg), void *arg)
-{
-	heap_of(memory)->hook = hook;
-	heap_of(memory)->hook_arg = arg;
-}
-
-void memory_heap_on_change(struct memory *memory, void (*hook)(void *arg), void *arg)
-{
-	heap_of(memory)->change = hook;
-	heap_of(memory)->change_arg = arg;
-}
-
 void memory_heap_keep_removed(struct memory *memory, bool keep)
 {
 	heap_of(memory)->keep_removed = keep;
 	sweep(heap_of(memory));
-}
-
-unsigned memory_heap_pieces(const struct memory *memory)
-{
-	unsigned count = 0;
-
-	for (const struct heap_piece *piece = ((const struct memory_heap *)memory)->pieces; piece;
-	     piece = piece->next)
-		count += !piece->removed;
-	return count;
 }
