@@ -160,14 +160,6 @@ static void count_refusal(struct sim_application *a, int rc, const struct ps_err
 	}
 }
 
-static bool was_opened(const struct sim_world *w)
-{
-	for (unsigned i = 0; i < w->owner_count; i++)
-		if (w->owners[i]->opened)
-			return true;
-	return false;
-}
-
 static int try_open(struct sim_application *a)
 {
 	const struct sim_schedule *schedule = a->world->schedule;
@@ -178,7 +170,7 @@ static int try_open(struct sim_application *a)
 
 	options.flags = a->flags;
 	/* Once the store was there, a loss of all that it was is no reason to make another. */
-	if (!sim_creators_at_work(a->world) || was_opened(a->world))
+	if (!sim_creators_at_work(a->world) || sim_owners_opened(a->world))
 		options.flags &= ~(uint32_t)PERSEAS_CREATE;
 	/* What another left is taken back by some, and completed by others. */
 	if (!a->last && sim_rosters_find(a->world).next && sim_chance(a->world, schedule->cancels))

@@ -78,7 +78,7 @@ static bool plan(struct sim_application *a)
 	if (at >= LARGE)
 		return false;
 	forge_record(f->bytes + at, &log, p->epoch + sim_chance(a->world, 25),
-	             sim_grown_id(a, f->segment), VICTIM);
+	             sim_grown_segment(a, f->segment)->id, VICTIM);
 	f->goal = log.seq;
 	return true;
 }

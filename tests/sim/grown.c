@@ -39,14 +39,14 @@ int sim_grown_unmap(struct sim_application *a, unsigned segment)
 	return rc;
 }
 
-uint32_t sim_grown_id(const struct sim_application *a, unsigned i)
+const struct ps_segment *sim_grown_segment(const struct sim_application *a, unsigned i)
 {
 	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
 
 	if (!segment)
 		sim_fail(a->world, "owner %u has no segment %s any more", a->owner->index,
 		         sim_segment_name(i));
-	return segment->id;
+	return segment;
 }
 
 uint32_t sim_grown_size(const struct sim_application *a, unsigned segment)

@@ -17,8 +17,8 @@ int sim_grown_unmap(struct sim_application *a, unsigned segment);
 /* Forgets where a segment and its parts were mapped. */
 void sim_grown_forget(struct sim_application *a, unsigned segment);
 
-/* The id of a segment that the handle must know. */
-uint32_t sim_grown_id(const struct sim_application *a, unsigned segment);
+/* A segment that the handle must know. */
+const struct ps_segment *sim_grown_segment(const struct sim_application *a, unsigned segment);
 
 /* The bytes of a segment that is mapped, with what it has grown by. */
 uint32_t sim_grown_size(const struct sim_application *a, unsigned segment);

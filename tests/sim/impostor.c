@@ -4,6 +4,7 @@
  */
 #include "impostor.h"
 
+#include "../../server/store/status.h"
 #include "../../server/store/store_private.h"
 #include "aim.h"
 #include "creators.h"
@@ -22,6 +23,7 @@ enum { EVERY = 32, MEMBERS = 3, SPARES = 3 };
 struct impostor {
 	struct sim_mirror *down;
 	uint8_t store_id[PS_ID_SIZE], image_ids[SPARES][PS_ID_SIZE];
+	uint64_t epoch;  /* of the owner that it saw */
 	bool same_store; /* the last member of its roster is the mirror that is down */
 	unsigned made;
 };
@@ -93,7 +95,10 @@ static void make_images(struct sim_world *w, struct impostor *impostor)
 	if (impostor->same_store)
 		members[SPARES - 1].address = impostor->down->address;
 	roster.version = 1;
-	roster.epoch = sim_mistake_is(w, SIM_MISTAKE_MADE_UP) ? PS_EPOCH_STEP : 0;
+	if (sim_mistake_is(w, SIM_MISTAKE_MADE_UP)) {
+		roster.version = 1000;
+		roster.epoch = impostor->epoch;
+	}
 	roster.acks = w->acks;
 	roster.n_members = SPARES;
 	roster.members = list;
@@ -107,6 +112,7 @@ static void read_ids(struct sim_world *w, struct impostor *impostor)
 {
 	const struct store *store = store_find(impostor->down->stores, SIM_STORE);
 
+	impostor->epoch = store->header->promised_epoch;
 	impostor->same_store = w->mistake || w->seed / EVERY % 2;
 	for (unsigned k = 0; k < SPARES; k++)
 		draw_id(w, impostor->image_ids[k]);
@@ -117,24 +123,37 @@ static void read_ids(struct sim_world *w, struct impostor *impostor)
 	memcpy(impostor->image_ids[SPARES - 1], store->header->image_id.data, PS_ID_SIZE);
 }
 
+/* Returns false while an owner has the image claimed. */
+static bool drop_image(struct sim_world *w, struct impostor *impostor, unsigned k)
+{
+	struct sim_mirror *m = w->mirrors[MEMBERS + k];
+	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	struct why why;
+	int ret;
+
+	drop.store = (char *)SIM_STORE;
+	drop.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, impostor->store_id };
+	drop.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, impostor->image_ids[k] };
+	ret = m->stores ? store_drop(m->stores, &drop, &why) : 0;
+	if (ret == -STATUS(BUSY))
+		return false;
+	if (ret)
+		sim_fail(w, "mirror %u: the image stays: %s", m->index, why.text);
+	m->strange = false;
+	return true;
+}
+
 /* An operator deletes what was made, and the mirror is started again. */
 static void end(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct impostor *impostor = arg;
 
 	(void)ticket;
-	for (unsigned k = 0; k < impostor->made; k++) {
-		struct sim_mirror *m = w->mirrors[MEMBERS + k];
-		Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
-		struct why why;
-
-		drop.store = (char *)SIM_STORE;
-		drop.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, impostor->store_id };
-		drop.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, impostor->image_ids[k] };
-		if (m->stores && store_drop(m->stores, &drop, &why))
-			sim_fail(w, "mirror %u: the image stays: %s", m->index, why.text);
-		m->strange = false;
-	}
+	for (; impostor->made > 0; impostor->made--)
+		if (!drop_image(w, impostor, impostor->made - 1)) {
+			sim_at(w, w->now + LOOKS, end, impostor, 0);
+			return;
+		}
 	if (!impostor->down->stores)
 		sim_mirror_start(impostor->down);
 }

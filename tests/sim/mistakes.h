@@ -28,113 +28,115 @@ struct perseas_tx;
  * they did again, as one is that an open owner claims late: "unasked" leaves out all of it.
  */
 #define SIM_MISTAKES(X)                                                                            \
-	X(WHOLE, "whole", 2000, 1, "an image that is not whole is taken for the state")            \
-	X(FEW, "few", 2000, 84, "fewer than R are claimed")                                        \
-	X(IN_PLACE, "in-place", 2000, 31, "a needed copy is overwritten in place")                 \
-	X(FORGETS, "forgets", 4000, 3, "a mirror that lost its promises serves a fenced owner")    \
-	X(UNADOPTED, "unadopted", 100, 4, "open returns before W have adopted")                    \
-	X(UNEXAMINED, "unexamined", 1000, 3, "not all R that are claimed are examined")            \
-	X(UNCONFIRMED, "unconfirmed", 8000, 1046, "R are not counted when open returns")           \
-	X(CHANGED, "changed", 8000, 7, "the choice changes after the first adoption")              \
-	X(KEPT, "kept", 8000, 1004, "a candidate from a session that broke is kept")               \
-	X(JUMP, "jump", 100, 5, "a mirror grants an epoch that owners cannot follow")              \
-	X(BY_KIND, "by-kind", 8000, 230, "a late answer is taken for that to a newer request")     \
-	X(SIGN, "sign", 2000, 7, "a sign of progress is taken for the answer")                     \
+	X(WHOLE, "whole", 2000, 138, "an image that is not whole is taken for the state")          \
+	X(FEW, "few", 2000, 126, "fewer than R are claimed")                                       \
+	X(IN_PLACE, "in-place", 2000, 37, "a needed copy is overwritten in place")                 \
+	X(FORGETS, "forgets", 4000, 23, "a mirror that lost its promises serves a fenced owner")   \
+	X(UNADOPTED, "unadopted", 100, 10, "open returns before W have adopted")                   \
+	X(UNEXAMINED, "unexamined", 1000, 19, "not all R that are claimed are examined")           \
+	X(UNCONFIRMED, "unconfirmed", 8000, 222, "R are not counted when open returns")            \
+	X(CHANGED, "changed", 8000, 2, "the choice changes after the first adoption")              \
+	X(KEPT, "kept", 8000, 222, "a candidate from a session that broke is kept")                \
+	X(JUMP, "jump", 100, 18, "a mirror grants an epoch that owners cannot follow")             \
+	X(BY_KIND, "by-kind", 8000, 1108, "a late answer is taken for that to a newer request")    \
+	X(SIGN, "sign", 2000, 16, "a sign of progress is taken for the answer")                    \
 	X(NO_ROOM, "no-room", 1000, 172, "a full mirror has no room for a header")                 \
-	X(OTHER_BOOT, "other-boot", 4000, 2, "an image of another boot is taken for memory")       \
-	X(PUT_BACK, "put-back", 4000, 11, "an image that was put back is taken for memory")        \
-	X(LANDS, "lands", 2000, 57, "a fenced owner's write lands")                                \
-	X(SLOT_FIRST, "slot-first", 100, 2, "the slot is sent before the data")                    \
-	X(UNDO_LAST, "undo-last", 100, 2, "the undo record is sent after the data")                \
-	X(STALE, "stale", 1000, 95, "an old record is taken for the unfinished one")               \
-	X(UNTERMINATED, "no-terminator", 1000, 1, "a record is sent without the zeros behind it")  \
-	X(EARLY, "early", 100, 2, "completions are told before the ring is read")                  \
-	X(BLIND, "blind", 4000, 43, "shared memory: the promise is not looked at after the slot")  \
-	X(NOT_UNDONE, "not-undone", 1000, 3, "a claim does not roll back")                         \
-	X(AGAIN, "again", 1000, 88, "replayed from what had completed")                            \
-	X(REUSED, "reused", 2000, 36, "the ring is overwritten where a mirror needs it")           \
-	X(DROPPED, "dropped", 4000, 425, "a link that was dropped still sends from the ring")      \
-	X(FOREIGN, "foreign", 2000, 1, "another owner's image is replayed onto")                   \
+	X(OTHER_BOOT, "other-boot", 4000, 59, "an image of another boot is taken for memory")      \
+	X(PUT_BACK, "put-back", 4000, 59, "an image that was put back is taken for memory")        \
+	X(LANDS, "lands", 2000, 97, "a fenced owner's write lands")                                \
+	X(SLOT_FIRST, "slot-first", 100, 6, "the slot is sent before the data")                    \
+	X(UNDO_LAST, "undo-last", 100, 6, "the undo record is sent after the data")                \
+	X(STALE, "stale", 1000, 22, "an old record is taken for the unfinished one")               \
+	X(UNTERMINATED, "no-terminator", 1000, 5, "a record is sent without the zeros behind it")  \
+	X(EARLY, "early", 100, 6, "completions are told before the ring is read")                  \
+	X(BLIND, "blind", 4000, 37, "shared memory: the promise is not looked at after the slot")  \
+	X(NOT_UNDONE, "not-undone", 1000, 67, "a claim does not roll back")                        \
+	X(AGAIN, "again", 1000, 14, "replayed from what had completed")                            \
+	X(REUSED, "reused", 2000, 18, "the ring is overwritten where a mirror needs it")           \
+	X(DROPPED, "dropped", 4000, 986, "a link that was dropped still sends from the ring")      \
+	X(FOREIGN, "foreign", 2000, 138, "another owner's image is replayed onto")                 \
 	X(REDONE, "redone", 2000, 2, "what timed out is taken for not applied")                    \
 	X(LAPPED, "lapped", 2000, 18, "replayed from what the ring no longer holds")               \
-	X(TURN, "turn", 2000, 12, "a turn passes on before the transaction is posted")             \
+	X(TURN, "turn", 2000, 13, "a turn passes on before the transaction is posted")             \
 	X(READER, "reader", 2000, 9, "who only read is not held up until W have that")             \
-	X(COVERED, "covered", 100, 6, "behind a savepoint nothing is kept of what was declared")   \
-	X(LEAKS, "leaks", 200, 7, "what an aborted transaction allocated stays reserved")          \
+	X(COVERED, "covered", 100, 2, "behind a savepoint nothing is kept of what was declared")   \
+	X(LEAKS, "leaks", 200, 8, "what an aborted transaction allocated stays reserved")          \
 	X(TWICE, "twice", 200, 2, "the bits of a transaction are applied to the heap twice")       \
 	X(BEFORE_POST, "before-post", 1000, 2, "what is freed is given out before it is posted")   \
 	X(TAKEN_EARLY, "taken-early", 200, 2, "what is freed is given out before its commit")      \
 	X(HALVES, "halves", 1000, 104, "what a heap gives back ends by two transactions")          \
-	X(CONNECTED, "connected", 8000, 38, "overwritten in place: others are connected, no more") \
-	X(UNJOINED, "unjoined", 2000, 345, "a delta without joining first")                        \
-	X(BETWEEN, "between", 1000, 39, "what is posted between two chunks is not sent")           \
+	X(CONNECTED, "connected", 8000, 275,                                                       \
+	  "overwritten in place: others are connected, no more")                                   \
+	X(UNJOINED, "unjoined", 2000, 647, "a delta without joining first")                        \
+	X(BETWEEN, "between", 1000, 95, "what is posted between two chunks is not sent")           \
 	X(TOGETHER, "together", 1000, 24, "a missed transaction is sent with what came later")     \
-	X(PARTED, "parted", 1000, 16, "what another owner did is sent as missed")                  \
-	X(MISLED, "misled", 2000, 1, "a mirror is the member that is listed at its address")       \
-	X(OWN, "own", 8000, 584, "the state's own mirror need not confirm")                        \
+	X(PARTED, "parted", 1000, 49, "what another owner did is sent as missed")                  \
+	X(MISLED, "misled", 2000, 5, "a mirror is the member that is listed at its address")       \
+	X(OWN, "own", 8000, 222, "the state's own mirror need not confirm")                        \
 	X(UNASKED, "unasked", 8000, 2808, "made anew by an owner that does not ask the others")    \
 	X(ALONE, "alone", 8000, 9, "a roster counts alone before mirrors record it")               \
-	X(OLD_CLAIMS, "old-claims", 8000, 555, "R of the old roster only, while it is joint")      \
+	X(OLD_CLAIMS, "old-claims", 8000, 50, "R of the old roster only, while it is joint")       \
 	X(OLD_ACKS, "old-acks", 2000, 11, "W of the old roster only, while it is joint")           \
-	X(LATE, "late-roster", 8000, 20, "a newer roster that a claim shows is ignored")           \
-	X(UNMARKED, "unmarked", 8000, 1758, "what has the mark is taken back")                     \
-	X(VERSIONS, "versions", 8000, 4754, "rosters are compared by version only")                \
-	X(FEW_SEE, "few-see", 8000, 17, "a change is settled when one of the old roster has it")   \
-	X(BEHIND, "behind", 8000, 4, "a change is settled, and W do not hold everything")          \
-	X(UNTOUCHED, "untouched", 32000, 16867, "adopted by an open that touches fewer than T")    \
-	X(JOINT_ANEW, "joint-anew", 4000, 59, "made anew, and the joint roster does not list it")  \
-	X(PARENT_BACK, "parent-back", 8000, 903, "a copy gets its parent's id back")               \
-	X(GONE, "gone", 8000, 19, "a member that is called gone comes back")                       \
+	X(LATE, "late-roster", 8000, 10, "a newer roster that a claim shows is ignored")           \
+	X(UNMARKED, "unmarked", 8000, 6539, "what has the mark is taken back")                     \
+	X(VERSIONS, "versions", 8000, 575, "rosters are compared by version only")                 \
+	X(FEW_SEE, "few-see", 8000, 15, "a change is settled when one of the old roster has it")   \
+	X(BEHIND, "behind", 8000, 20, "a change is settled, and W do not hold everything")         \
+	X(UNTOUCHED, "untouched", 32000, 597, "adopted by an open that touches fewer than T")      \
+	X(JOINT_ANEW, "joint-anew", 4000, 8, "made anew, and the joint roster does not list it")   \
+	X(PARENT_BACK, "parent-back", 8000, 4901, "a copy gets its parent's id back")              \
+	X(GONE, "gone", 8000, 31, "a member that is called gone comes back")                       \
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \
 	X(PAST, "past", 200, 2, "an owner copies its past over what it has forgotten")             \
-	X(MADE_UP, "made-up", 100, 1, "a mirror takes any roster from who creates a store")        \
-	X(VOTES, "votes", 1000, 4, "a new mirror votes before it is whole")                        \
-	X(UNFINISHED, "unfinished", 1000, 2, "a resync is finished before its chunks are there")   \
-	X(UNAWAITED, "unawaited", 2000, 228, ".. before the transactions of its last chunk are")   \
-	X(UNCOMMITTED, "uncommitted", 2000, 67, "a chunk holds bytes that are not committed")      \
+	X(MADE_UP, "made-up", 100, 5, "a mirror takes any roster from who creates a store")        \
+	X(VOTES, "votes", 1000, 8, "a new mirror votes before it is whole")                        \
+	X(UNFINISHED, "unfinished", 1000, 9, "a resync is finished before its chunks are there")   \
+	X(UNAWAITED, "unawaited", 2000, 91, ".. before the transactions of its last chunk are")    \
+	X(UNCOMMITTED, "uncommitted", 2000, 17, "a chunk holds bytes that are not committed")      \
 	X(OLD_SPILL, "old-spill", 8000, 18, "an old spill comes back as new")                      \
-	X(TWO_LOADS, "two-loads", 8000, 18, "two loads of one spill both count")                   \
+	X(TWO_LOADS, "two-loads", 8000, 3, "two loads of one spill both count")                    \
 	X(SPILLED_EARLY, "spilled-early", 2000, 9, "spilled before the sessions are cut")          \
-	X(SPILL_WINS, "spill-wins", 8000, 18, "an old spill wins over the memory")                 \
-	X(STAYS, "stays", 100, 15, "a detour has no end")                                          \
+	X(SPILL_WINS, "spill-wins", 8000, 2, "an old spill wins over the memory")                  \
+	X(STAYS, "stays", 100, 6, "a detour has no end")                                           \
 	X(INSISTS, "insists", 100, 5, "a fabric that does not work is the only one tried")         \
-	X(WORN, "worn", 200, 4, "a fabric whose links all break is taken again and again")         \
-	X(RESTARTS, "restarts", 200, 5, "an open begins again since a copy breaks")                \
-	X(TOLD_EARLY, "told-early", 200, 7, "what is posted is said to be held by W")              \
-	X(ANY_EPOCH, "any-epoch", 1000, 8, "a token of the owner before is taken for one's own")   \
+	X(WORN, "worn", 200, 6, "a fabric whose links all break is taken again and again")         \
+	X(RESTARTS, "restarts", 200, 6, "an open begins again since a copy breaks")                \
+	X(TOLD_EARLY, "told-early", 200, 8, "what is posted is said to be held by W")              \
+	X(ANY_EPOCH, "any-epoch", 1000, 2, "a token of the owner before is taken for one's own")   \
 	X(UNBOUNDED, "unbounded", 1000, 41, "flush_within_ms is not kept")                         \
-	X(CLOSES, "closes", 2000, 4, "close does not wait for what nobody waited for")             \
+	X(CLOSES, "closes", 2000, 27, "close does not wait for what nobody waited for")            \
 	X(HELD_LIVE, "held-live", 1000, 7, "what is held back is sent as memory has it by then")   \
 	X(HELD_COPIED, "held-copied", 4000, 11, "a chunk has what is held back in it")             \
-	X(HELD_PASSED, "held-passed", 100, 3, "a commit that waits passes what is held back")      \
-	X(HELD_TOLD, "held-told", 200, 8, "what is held back is said to be held by W")             \
-	X(HELD_READ, "held-read", 2000, 6, "who read what is held back need not wait for it")      \
-	X(FORGOTTEN, "forgotten", 2000, 38, "a commit that is refused forgets what was written")   \
-	X(SHADOW_EARLY, "shadow-early", 2000, 21, "a commit that is refused changed the shadow")   \
+	X(HELD_PASSED, "held-passed", 100, 4, "a commit that waits passes what is held back")      \
+	X(HELD_TOLD, "held-told", 200, 6, "what is held back is said to be held by W")             \
+	X(HELD_READ, "held-read", 2000, 2, "who read what is held back need not wait for it")      \
+	X(FORGOTTEN, "forgotten", 2000, 3, "a commit that is refused forgets what was written")    \
+	X(SHADOW_EARLY, "shadow-early", 2000, 22, "a commit that is refused changed the shadow")   \
 	X(UNDECLARED, "undeclared", 2000, 3, "a chunk holds what a tracked transaction changed")   \
-	X(DEATH_KEPT, "death-kept", 4000, 109, "a claim leaves a death above its slot to others")  \
-	X(BURIED, "buried", 1000, 4, "what is to die is gone before the slot says so")             \
-	X(SAME_ID, "same-id", 8000, 3556, "an id given again is taken for the segment before")     \
-	X(ANY_NAME, "any-name", 2000, 65, "segments are compared by id, birth and size only")      \
-	X(GROWN_EARLY, "grown-early", 2000, 282, "a growth is told before W hold it")              \
-	X(NOT_ZEROS, "not-zeros", 1000, 2, "what a segment grows by is not zeros on mirrors")      \
+	X(DEATH_KEPT, "death-kept", 4000, 21, "a claim leaves a death above its slot to others")   \
+	X(BURIED, "buried", 1000, 2, "what is to die is gone before the slot says so")             \
+	X(SAME_ID, "same-id", 8000, 1779, "an id given again is taken for the segment before")     \
+	X(ANY_NAME, "any-name", 2000, 109, "segments are compared by id, birth and size only")     \
+	X(GROWN_EARLY, "grown-early", 2000, 294, "a growth is told before W hold it")              \
+	X(NOT_ZEROS, "not-zeros", 1000, 6, "what a segment grows by is not zeros on mirrors")      \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
 	X(NOT_FIRST, "not-first", 4000, 3, "a making is withdrawn, but not at its first mirror")   \
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \
 	X(UNANSWERED, "unanswered", 4000, 2889, "abandoned elsewhere after a Settle unanswered")   \
 	X(LATER, "later", 2000, 140, "memory on demand: another owner's state is taken")           \
-	X(LAGS, "lags", 8000, 70, ".. of a mirror that lags behind the map")                       \
-	X(HALF, "half", 4000, 348, ".. of an image that is not whole")                             \
+	X(LAGS, "lags", 8000, 18, ".. of a mirror that lags behind the map")                       \
+	X(HALF, "half", 4000, 597, ".. of an image that is not whole")                             \
 	X(OUTLIVES, "outlives", 4000, 11, ".. that was asked for an earlier mapping")              \
-	X(UNFETCHED, "unfetched", 2000, 128, "a chunk is copied from memory that is missing")      \
-	X(UNSETTLED, "unsettled", 2000, 3, "a commit overlooks what came while it was stored to")  \
-	X(TORN_MISSED, "torn-missed", 2000, 4, ".. what was stored to a part of a granule")        \
+	X(UNFETCHED, "unfetched", 2000, 164, "a chunk is copied from memory that is missing")      \
+	X(UNSETTLED, "unsettled", 2000, 13, "a commit overlooks what came while it was stored to") \
+	X(TORN_MISSED, "torn-missed", 2000, 12, ".. what was stored to a part of a granule")       \
 	X(TORN_WHOLE, "torn-whole", 1000, 2, "a granule counts as here when a part has come")      \
-	X(TORN_AGAIN, "torn-again", 2000, 4, "what has come of a granule gets older bytes again")  \
+	X(TORN_AGAIN, "torn-again", 2000, 206,                                                     \
+	  "what has come of a granule gets older bytes again")                                     \
 	X(RENEWED, "renewed", 8000, 1956, ".. and so is an image, by a renewal")                   \
 	X(PROMISED_BEFORE, "promised-before", 4000, 2303, "a promise is read before the bytes")    \
-	X(SLOT_BEHIND, "slot-behind", 8000, 6071, "a slot is looked at behind the bytes")          \
-	X(NOT_PARTED, "not-parted", 1000, 2, "memory is read by a link that has ended")
+	X(SLOT_BEHIND, "slot-behind", 32000, 8112, "a slot is looked at behind the bytes")         \
+	X(NOT_PARTED, "not-parted", 1000, 1, "memory is read by a link that has ended")
 
 enum sim_mistake {
 	SIM_NO_MISTAKE,

@@ -238,6 +238,14 @@ void sim_owner_stop(struct sim_owner *o, uint64_t ns)
 	sim_at(w, w->now + ns, wake, o, 0);
 }
 
+bool sim_owners_opened(const struct sim_world *w)
+{
+	for (unsigned i = 0; i < w->owner_count; i++)
+		if (w->owners[i]->opened)
+			return true;
+	return false;
+}
+
 void sim_owner_kill(struct sim_owner *o, bool silent)
 {
 	if (o->dead)

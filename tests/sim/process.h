@@ -168,6 +168,9 @@ uint64_t sim_owner_now(struct sim_owner *o);
 
 /* SIGSTOP for some time; SIGKILL. silent: its host is gone too, and tells nobody. */
 void sim_owner_stop(struct sim_owner *o, uint64_t ns);
+/* Has any owner opened the store? */
+bool sim_owners_opened(const struct sim_world *w);
+
 void sim_owner_kill(struct sim_owner *o, bool silent);
 
 /* `len` bytes are about to be stored to shared memory: how many of them are. When fewer,

@@ -66,8 +66,8 @@ struct sim_schedule {
 	bool ending;                           /* no more of them */
 	uint64_t unreachable[SIM_MIRRORS_MAX]; /* until when; 0: it is not */
 	struct sim_cable cables[SIM_MIRRORS_MAX];
-	unsigned partings;     /* of rivals, at most */
-	uint64_t parted_until; /* two rivals are */
+	unsigned partings;                         /* of rivals, at most */
+	uint64_t parted_until;                     /* two rivals are */
 	struct sim_mirror *leads[SIM_MIRRORS_MAX]; /* whom its address leads to; NULL: itself */
 	bool over;
 };

@@ -115,7 +115,7 @@ static void forge(struct sim_world *w, struct sim_mirror *m)
 	if (store_create(m->stores, NULL, &create, &why) || store_settle(m->stores, &settle, &why))
 		return;
 	sim_trace(w, "mirror %u: a stranger makes an image without the key", m->index);
-	sim_count(w, SIM_FORGED, 1);
+	sim_count(w, SIM_KEYLESS, 1);
 	sim_oracle_look(m);
 }
 

@@ -241,15 +241,6 @@ static void attempt(struct work *work)
 	}
 }
 
-static const struct ps_segment *known(const struct sim_application *a, unsigned i)
-{
-	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
-
-	if (!segment)
-		sim_fail(a->world, "owner %u lacks %s", a->owner->index, sim_segment_name(i));
-	return segment;
-}
-
 static void bear(struct sim_application *a, struct sim_node *node)
 {
 	for (unsigned i = 0; i < SIM_SEGMENTS; i++) {
@@ -261,8 +252,8 @@ static void bear(struct sim_application *a, struct sim_node *node)
 		s->present = true;
 		s->size = a->mapped[i].size;
 		s->born = node->seq;
-		s->id = known(a, i)->id;
-		s->address = sim_recorded(a->owner, known(a, i)->address);
+		s->id = sim_grown_segment(a, i)->id;
+		s->address = sim_recorded(a->owner, sim_grown_segment(a, i)->address);
 	}
 }
 
