@@ -335,7 +335,7 @@ HOSTILE = [
     ("silence", silent, "said nothing in time"),
     ("an end", say(b""), "without a greeting"),
     ("another protocol", say(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "is not a perseasd"),
-    ("another version", say(b"PSSC" + (9).to_bytes(4, "little")), "speaks version 9"),
+    ("another version", say(b"PSSC" + (10).to_bytes(4, "little")), "speaks version 10"),
     ("a huge length", say(message(0xffffffff, b"")), "is it a perseasd"),
     ("garbage", say(message(16, b"\xff" * 16)), "not the reply that is due"),
     ("an empty success", say(message(2, b"\x08\x00")), "not the reply that is due"),

@@ -63,7 +63,7 @@ def test_the_http_of_a_daemon_is_no_mirror_that_fails(perseas, mirrors, tmp_path
 
 
 @pytest.mark.parametrize("conversation, said, advice", [
-    (say(b"PSSC" + (9).to_bytes(4, "little")), "speaks version 9", "Upgrade"),
+    (say(b"PSSC" + (10).to_bytes(4, "little")), "speaks version 10", "Upgrade"),
     (say(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "is not a perseasd", "Give the port"),
     (silent, "said nothing in time", "systemctl start"),
 ], ids=["another version", "another protocol", "silence"])

@@ -202,7 +202,8 @@ def test_a_mirror_uses_as_much_memory_as_the_guide_says(mirrors, perseas):
 def test_a_transaction_sends_as_much_as_the_guide_says(mirrors, tellers):  # noqa: F811
     """Three ranges of 8, 20 and 3 bytes over TCP. Signs of life go beside, twice a second."""
     daemon, = mirrors(1)
-    payload = 64 + 16 * 3 + (8 + 24 + 8) + (8 + 20 + 3) + 40
+    record = (64 + 16 * 3 + (8 + 24 + 8) + 63) // 64 * 64
+    payload = record + 64 + (8 + 20 + 3) + 40
     with Relay(daemon) as relay:
         desk = tellers.desk()
         desk.open("s", relay.address, "create")

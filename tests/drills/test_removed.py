@@ -234,7 +234,7 @@ def test_a_daemon_s_own_removals_raise_no_alarm(mirrors, tellers, perseas):
     assert [logged(daemon, MISSING) for daemon in daemons] == [0, 0, 0]
 
 
-@pytest.mark.root
+@pytest.mark.root("mounts file systems")
 def test_an_unmounted_file_system_is_told_of(mirrors, tmp_path):
     """umount -l: the daemon has the tmpfs still, and the path leads to a disk, where nothing is
     made."""

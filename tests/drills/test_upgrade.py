@@ -17,7 +17,7 @@ HERE = (TOP / "VERSION").read_text().strip()
 NEXT = HERE + "+next"
 THIS = BUILD / "perseasd"
 PROTOCOL = re.compile(r"(PS_PROTOCOL_(?:VERSION|LEAST) = )(\d+)")
-LATER = 2                               # versions of the protocol between the two
+LATER = 3                               # versions of the protocol between the two
 PATIENT = "commit-ms=20000"              # longer than any restart
 
 

@@ -6,7 +6,7 @@ import socket
 import struct
 
 CONTROL_MAGIC, DATA_MAGIC = 0x43535350, 0x44535350
-VERSION, LEAST = 8, 7                   # of control messages
+VERSION, LEAST = 9, 7                   # of control messages
 DATA_VERSION = 7
 WRITE, READ = 2, 3
 SIGNALLED = 1
@@ -90,7 +90,10 @@ def pairs(data):
     at = 0
     while at < len(data):
         key, at = take_varint(data, at)
-        value, at = take_varint(data, at)
+        if key & 7 == 5:
+            value, at = int.from_bytes(data[at:at + 4], "little"), at + 4
+        else:
+            value, at = take_varint(data, at)
         if key & 7 == 2:
             value, at = data[at:at + value], at + value
         yield key >> 3, value
