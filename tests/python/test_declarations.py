@@ -143,7 +143,7 @@ def test_every_option_can_be_given():
     assert members - set(options.HIDDEN) == names - set(options.FLAGS)
     flags = re.findall(r"^\t?PERSEAS_([A-Z_]+) = \d+[,]?", re.search(
         r"enum perseas_flag \{(.*?)\};", (TOP / "client/perseas.h").read_text(), re.S)[1], re.M)
-    assert {name.lower() for name in flags} | {"tracked"} == set(options.FLAGS)
+    assert {name.lower() for name in flags} | {"tracked", "level_0"} == set(options.FLAGS)
 
 
 def test_the_types_are_checked():
