@@ -70,6 +70,9 @@ bool ps_past_claimed(struct perseas *p, const struct ps_mirror *m, struct ps_sta
 	const Perseas__Slot *slot = claim->slot;
 	bool past;
 
+	/* Anybody who may create stores can make an image without the store's key. */
+	if (!ps_store_is(claim->header, p->store_id, p->roster))
+		return false;
 	if (slot)
 		*at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
 			                    (int)slot->index };

@@ -175,6 +175,9 @@ void sim_creators_settled(struct sim_mirror *m)
 	const Perseas__Header *made = sim_rosters_header(m);
 	struct sim_world *w = m->world;
 
+	/* An image that is made without the store's key is none of the making's. */
+	if (!made)
+		return;
 	for (unsigned i = 0; i < w->mirror_count; i++)
 		if (sim_roster_names(made->roster, w->mirrors[i]) &&
 		    !has_or_lost(w->mirrors[i], made))
