@@ -293,13 +293,17 @@ TEST(who_does_not_read_the_level_gets_nothing_of_the_store, struct rig *rig)
 /* --- raising --- */
 
 /* The bank at level 0, held by an owner; *m describes its roster, one version on. */
+static uint8_t bank_image[PS_ID_SIZE];
+
 static void hold_bank(struct rig *rig, struct making *m)
 {
 	mirror_bank(&rig->mirror, &rig->owner, false);
 	making_begin(m, the_key);
 	m->roster.version = 2;
 	m->roster.epoch = BANK_EPOCH;
-	m->member.image_id = header_here(rig)->image_id;
+	/* Each roster that is recorded replaces the header. */
+	memcpy(bank_image, header_here(rig)->image_id.data, PS_ID_SIZE);
+	m->member.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, bank_image };
 }
 
 static Perseas__Status record(struct rig *rig, Perseas__Roster *settled, Perseas__Roster *next,
