@@ -516,13 +516,25 @@ def test_status_tells_a_missing_store_from_a_missing_mirror(perseas, mirrors):
 
 
 def test_status_points_out_another_store_of_the_same_name(perseas, mirrors):
-    """Two mirrors have one, a third one of its own."""
+    """Two mirrors have one. A third has an image of another one, which needs R = 2 of its three."""
+    daemons, away = mirrors(3), mirrors(2)
+    perseas("create", "s", mirrors=daemons[:2])
+    perseas("create", "s", mirrors=[daemons[2], *away])
+    for each in away:
+        each.kill9()
+    told = status_of("s", daemons)
+    assert [m["same_store"] for m in told["mirrors"] if m["has_store"]] == [True, True, False]
+    assert "another store of this name" in perseas("status", "s", mirrors=daemons).out
+
+
+def test_status_chooses_neither_of_two_stores_of_the_same_name(perseas, mirrors):
+    """Both can be opened; which of them has the lower id is drawn."""
     daemons = mirrors(3)
     perseas("create", "s", mirrors=daemons[:2])
     perseas("create", "s", mirrors=daemons[2:])
     told = status_of("s", daemons)
-    assert [m["same_store"] for m in told["mirrors"]] == [True, True, False]
-    assert "another store of this name" in perseas("status", "s", mirrors=daemons).out
+    assert [m["same_store"] for m in told["mirrors"]] in ([True, True, False], [False, False, True])
+    assert "two different stores" in perseas("status", "s", mirrors=daemons).err
 
 
 def test_a_mirror_that_hangs_does_not_hang_the_command(perseas, mirrors):
