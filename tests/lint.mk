@@ -61,7 +61,7 @@ cppcheck: $(PB).h
 		--library=posix --cppcheck-build-dir=$(BUILD)/lint/cppcheck \
 		--suppressions-list=tests/cppcheck.txt -D_GNU_SOURCE -DPERSEAS_RDMA=1 \
 		-DPROTOBUF_C_VERSION_NUMBER=9999999 -DPROTOBUF_C_MIN_COMPILER_VERSION=0 \
-		-DPERSEAS_VERSION='"$(VERSION)"' -I$(BUILD)/proto proto client server
+		-DPERSEAS_VERSION='"$(VERSION)"' -I$(BUILD)/proto -iclient/python/build proto client server
 
 # Lays out all that is C or C++, or says where it is laid out otherwise.
 LAID_OUT = $(foreach dir,bench client debian doc proto server tests,$(shell find $(dir) -name '*.[ch]' \

@@ -220,7 +220,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 		ps_mirrors_send(p);
 	else
 		post_direct(p, &chain,
-		            chain.writes[0].length + out->bytes + sizeof(p->commit.slot));
+		            p->commit.writes[0].length + out->bytes + sizeof(p->commit.slot));
 	return 0;
 }
 

@@ -53,7 +53,7 @@ int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, uns
 		               "%llu, or than 1 GiB: split the transaction, or make the store "
 		               "with a larger log",
 		               (unsigned long long)need, (unsigned long long)p->log_size);
-	if (ps_tx_entry_length(tx) + more + bytes + 2 * PS_ALIGN > p->commit.ring.size / 4)
+	if (ps_tx_entry_length(tx) + more + bytes + 2ull * PS_ALIGN > p->commit.ring.size / 4)
 		return ps_fail(p, PERSEAS_ETOOBIG,
 		               "the transaction takes more than a quarter of the ring of %llu "
 		               "bytes: split it, or open with a larger ring_size",

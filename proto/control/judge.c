@@ -55,9 +55,9 @@ static bool is_later(const struct ps_told *a, const struct ps_told *b)
  * elsewhere, an image that is not settled knows only the first one. */
 static const Perseas__Header *heard_header(const struct ps_judgement *j, const struct ps_told *told)
 {
-	const Perseas__Header *header = told->header;
+	const Perseas__Header *header = is_of(told, j) ? told->header : NULL;
 
-	if (told->out || !is_of(told, j) ||
+	if (!header || told->out ||
 	    (!j->unfinished && header->state == PERSEAS__STATE__STATE_CREATING))
 		return NULL;
 	return header;
@@ -107,7 +107,7 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 		if (!header)
 			continue;
 		order = ps_roster_order(header->roster, j->settled);
-		if (order > 0 || (order == 0 && is_later(&told[i], by))) {
+		if (order > 0 || (order == 0 && by && is_later(&told[i], by))) {
 			j->settled = header->roster;
 			by = &told[i];
 		}

@@ -37,7 +37,7 @@ static struct memory *memory_of(const struct names_loop *names)
 
 static void look_in(struct names_loop *names, unsigned ms)
 {
-	const struct timeval time = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+	const struct timeval time = { .tv_sec = ms / 1000, .tv_usec = (long)(ms % 1000) * 1000 };
 
 	evtimer_add(names->look, &time);
 }

@@ -282,8 +282,10 @@ static int copy_away(struct claim *claim, struct why *why)
 /* The identity that has been given the memory of the image, after this claim. */
 static const char *sharer_of(const struct claim *claim)
 {
-	if (claim->shared)
+	if (claim->shared) {
+		assert(claim->session);
 		return claim->session->identity.name;
+	}
 	return claim->away || claim->whose == MEMORY_ALONE ? "" : claim->store->header->sharer;
 }
 
@@ -409,6 +411,7 @@ int store_claim(struct stores *stores, struct session *session,
 
 	if (ret)
 		return ret;
+	assert(claim.store);
 	look_at_names(&claim);
 	ret = promise_epoch(&claim, why);
 	if (ret)
