@@ -83,19 +83,37 @@ bool ps_quorum_newest(const struct perseas *p, uint32_t set)
 	return count(quorum, set) >= quorum->acks;
 }
 
+/* The roster by which an open goes: the next one where the change to it is decided. */
+static const struct ps_quorum *adopted(const struct perseas *p)
+{
+	return &p->quorums[p->marked ? p->quorum_count - 1 : 0];
+}
+
 unsigned ps_quorum_touches(const struct perseas *p)
 {
-	return ps_quorum_t(&p->quorums[0]);
+	return ps_quorum_t(adopted(p));
 }
 
 bool ps_quorum_touched(const struct perseas *p, uint32_t set)
 {
-	return count(&p->quorums[0], set) >= ps_quorum_touches(p);
+	return count(adopted(p), set) >= ps_quorum_touches(p);
+}
+
+uint32_t ps_quorum_decided(const struct perseas *p)
+{
+	return p->marked ? adopted(p)->set : UINT32_MAX;
+}
+
+bool ps_quorum_adopted(const struct perseas *p, uint32_t set)
+{
+	return p->marked ? ps_quorum_newest(p, set) : ps_quorum_acks(p, set);
 }
 
 bool ps_quorum_seen(const struct perseas *p, uint32_t set)
 {
-	return count(&p->quorums[0], set) > p->quorums[0].members - ps_quorum_touches(p);
+	const struct ps_quorum *old = &p->quorums[0];
+
+	return count(old, set) > old->members - ps_quorum_t(old);
 }
 
 bool ps_quorum_all(const struct perseas *p, uint32_t set)
@@ -128,6 +146,12 @@ bool ps_quorum_anew(const struct perseas *p, uint32_t set, const struct ps_mirro
 		if (!ps_quorum_remakes(&p->quorums[q], set, (unsigned)(but - p->mirrors)))
 			return false;
 	return true;
+}
+
+bool ps_quorum_spares(const struct perseas *p, uint32_t set, const struct ps_mirror *m)
+{
+	return p->marked ? ps_quorum_remakes(adopted(p), set, (unsigned)(m - p->mirrors))
+	                 : ps_quorum_anew(p, set, m);
 }
 
 unsigned ps_quorum_count(const struct perseas *p, uint32_t set)

@@ -28,9 +28,21 @@ bool ps_quorum_newest(const struct perseas *p, uint32_t set);
 /* An open claims R of its roster's images and adopts on W; one of these it may have made anew. So
  * it touches at least T = min(n - 1, max(R, W)) that are as they were (n = 1: one). Is this set as
  * many? Before that it must adopt on none: its slot would count for more than what is acknowledged
- * by a roster that it does not see. */
+ * by a roster that it does not see. Its roster is the next one where a change is decided. */
 bool ps_quorum_touched(const struct perseas *p, uint32_t set);
 unsigned ps_quorum_touches(const struct perseas *p); /* T */
+
+/* Returns the mirrors that an open may write to before W of them hold the state: all, or, where a
+ * change is decided, the members of the next roster ("Left unfinished" in PROTOCOL.md). */
+uint32_t ps_quorum_decided(const struct perseas *p);
+
+/* Returns true if the set is W of the rosters by which an open goes: of each one, or of the next
+ * one alone where the change to it is decided. */
+bool ps_quorum_adopted(const struct perseas *p, uint32_t set);
+
+/* Returns true if an open may leave mirror `m`, whose session broke, to the keeper: the rosters by
+ * which the open goes let the set make it anew (I9). */
+bool ps_quorum_spares(const struct perseas *p, uint32_t set, const struct ps_mirror *m);
 
 /* Is a change that is recorded on this set seen by every open of the roster before it? It is on
  * n - T + 1. */

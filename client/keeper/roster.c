@@ -169,7 +169,7 @@ bool ps_roster_rename(struct perseas *p, struct ps_mirror *m, const uint8_t *ima
 {
 	assert(!p->open);
 	ps_roster_replace(p, m, image_id);
-	return ps_quorum_acks(p, ps_roster_record(p, on) | with);
+	return ps_quorum_adopted(p, ps_roster_record(p, on) | with);
 }
 
 uint32_t ps_roster_unrecorded(const struct perseas *p)

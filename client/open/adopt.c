@@ -50,6 +50,11 @@ static int broke(struct perseas *p, struct ps_mirror *m, const char *why)
 	return PS_AGAIN;
 }
 
+static bool may_write(const struct perseas *p, const struct ps_mirror *m)
+{
+	return ps_quorum_decided(p) & ps_bit(p, m);
+}
+
 /* --- which segments the chosen state has --- */
 
 static bool is_candidate(const struct ps_mirror *m, const struct ps_standing *chosen)
@@ -95,7 +100,7 @@ static struct ps_mirror *find_source(struct perseas *p, const struct ps_standing
 		if (!(all >> i & 1))
 			continue;
 		like = find_alike(p, chosen, m);
-		if (like == all || ps_quorum_acks(p, like))
+		if (like == all || ps_quorum_adopted(p, like))
 			return m;
 		first = first ? first : m;
 	}
@@ -115,15 +120,19 @@ static int fail_unlike(struct perseas *p)
 
 /* --- adoption --- */
 
-/* Those that stand there already need only their slot. Returns the first that has it; NULL: they
- * all broke. */
-static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standing *chosen)
+/* Those that stand there already need only their slot. Returns the first that has it, or the source
+ * if it leaves the roster, and so has the state without a slot of this owner; NULL: they all broke.
+ */
+static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standing *chosen,
+                                       struct ps_mirror *source)
 {
 	struct ps_mirror *first = NULL;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
+		if (!may_write(p, m))
+			continue;
 		if (!is_candidate(m, chosen) || !ps_segments_match(p, m->found.header))
 			continue;
 		if (ps_copy_slot(p, m)) {
@@ -133,7 +142,7 @@ static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standi
 		settled(p, m, "adopted as it is");
 		first = first ? first : m;
 	}
-	return first;
+	return first || may_write(p, source) ? first : source;
 }
 
 /* Copies log and segments of the source; -1 when a session broke. */
@@ -219,7 +228,8 @@ static int make_anew(struct perseas *p, struct ps_mirror *from, struct ps_mirror
 	p->env->ops->random(p->env, image_id, PS_ID_SIZE);
 	ps_report(p, "%s: lost its image; it is made anew", m->address.text);
 	/* The new image's own header is one of the W that must know its id. */
-	if (!ps_roster_rename(p, m, image_id, claimed & ~ps_bit(p, m), ps_bit(p, m)))
+	if (!ps_roster_rename(p, m, image_id, claimed & ps_quorum_decided(p) & ~ps_bit(p, m),
+	                      ps_bit(p, m)))
 		return PS_AGAIN;
 	return mend_whole(p, from, m);
 }
@@ -241,7 +251,7 @@ static int mend(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 		p->commit.stat.mended_forward++;
 		return settled(p, m, "sent the transactions that it missed");
 	}
-	if (rc > 0 && m->found.candidate && ps_quorum_acks(p, good_ones(p)))
+	if (rc > 0 && m->found.candidate && ps_quorum_adopted(p, good_ones(p)))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
@@ -258,7 +268,7 @@ static int mend_all(struct perseas *p, struct ps_mirror *from)
 			struct ps_mirror *m = &p->mirrors[i];
 			int rc;
 
-			if (m->found.good || m->found.broke ||
+			if (m->found.good || m->found.broke || !may_write(p, m) ||
 			    (pass ? !ps_empty(p, m) : !mendable(m)))
 				continue;
 			rc = mend(p, from, m);
@@ -288,15 +298,17 @@ static int record_loaded(struct perseas *p)
 /*
  * An owner died while it changed the roster: this one completes the change, or took it back. From
  * when those that are claimed have it from this owner, nobody can open the store by the old roster
- * alone; so only W of the new one must hold the state.
+ * alone; so only W of the new one must hold the state. If the change is decided, the mirrors that
+ * leave are told once W of the new roster hold it (settle_change): the owner before may have
+ * settled the change, and what they have of this open would outlive the loss of one that stays.
  */
 static int continue_change(struct perseas *p)
 {
-	const uint32_t claimed = ps_claimed(p);
+	const uint32_t on = ps_claimed(p) & ps_quorum_decided(p);
 
 	if (p->next_roster)
 		ps_roster_stamp(p);
-	return ps_roster_record(p, claimed) == claimed ? 0 : PS_AGAIN;
+	return ps_roster_record(p, on) == on ? 0 : PS_AGAIN;
 }
 
 /* It is decided before the new roster counts alone: those that are good have the mark, so that a
@@ -355,7 +367,7 @@ static int leave_broken(struct perseas *p)
 
 		if (!m->found.broke)
 			continue;
-		if (!ps_quorum_anew(p, good_ones(p), m) ||
+		if (!ps_quorum_spares(p, good_ones(p), m) ||
 		    (m->found.claimed && !ps_claim_stands(p, m)))
 			return PS_AGAIN;
 	}
@@ -403,7 +415,7 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 		p->options.accept_epoch = chosen->epoch;
 		p->opening.accepted_as = p->epoch;
 	}
-	from = adopt_holders(p, chosen);
+	from = adopt_holders(p, chosen, from);
 	if (!from)
 		return PS_AGAIN;
 	if (p->next_roster || p->opening.cancelled)

@@ -177,12 +177,13 @@ int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *st
 /* The state is known, and too few hold it or can be mended to it; some have lost their memory. */
 static int too_few_hold(struct perseas *p, const struct ps_standing *state, bool lost)
 {
+	const Perseas__Roster *roster = p->marked ? p->next_roster : p->roster;
 	char names[PS_ERROR_TEXT - 512], anew[120] = "";
 	unsigned holding = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		holding += p->mirrors[i].found.listed && ps_stands_at(&p->mirrors[i], state);
-	missing(p, p->roster, names, sizeof(names));
+	missing(p, roster, names, sizeof(names));
 	if (lost)
 		snprintf(anew, sizeof(anew),
 		         "; one that lost its memory is made anew only while "
@@ -192,7 +193,7 @@ static int too_few_hold(struct perseas *p, const struct ps_standing *state, bool
 	               "%u of %u mirrors hold the newest state of store '%s', and %u must before "
 	               "it can be opened%s. It is %llu:%llu (epoch:transaction), no state was "
 	               "changed, and perseas recover --onto or --to saves it. Missing: %s",
-	               holding, p->members, p->store, p->acks, anew,
+	               holding, (unsigned)roster->n_members, p->store, roster->acks, anew,
 	               (unsigned long long)state->epoch, (unsigned long long)state->seq, names);
 }
 
@@ -256,7 +257,7 @@ int ps_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *
 		return ps_too_few(p, claimed, NULL);
 	if (!ps_quorum_claims(p, claimed))
 		return ps_quorum_newest(p, whole) ? 0 : too_few_hold(p, state, lost);
-	if (p->next_roster && !(p->options.flags & PERSEAS_CANCEL))
+	if (p->next_roster && !p->marked && !(p->options.flags & PERSEAS_CANCEL))
 		return 0;
 	if (!ps_quorum_touched(p, claimed))
 		return too_few_hold(p, state, lost);

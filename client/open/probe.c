@@ -206,6 +206,7 @@ int ps_probe_roster(struct perseas *p)
 	ps_examine_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
 	/* Those that were seen stay the newest, also when their mirror does not answer again. */
+	p->marked &= ps_roster_newer(p->next_roster, j.settled);
 	rc = keep_newer(p, &p->roster, j.settled);
 	if (!rc)
 		rc = keep_newer(p, &p->next_roster, j.next);

@@ -91,6 +91,19 @@ static bool find_name(struct ps_judgement *j, const struct ps_told *told, unsign
 	return unique;
 }
 
+/* Is the change to the next roster decided? A mark of a change before that one, which a mirror that
+ * left the roster keeps, is of a roster that has been settled since. */
+static bool is_decided(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const Perseas__Header *header = heard_header(j, &told[i]);
+
+		if (header && header->marked && ps_roster_newer(header->next_roster, j->settled))
+			return true;
+	}
+	return false;
+}
+
 /* Two rosters of the same (epoch, version) are the same, unless somebody who may create stores made
  * one up, which is then of the first version: no image that it came with was ever owned. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count)
@@ -98,7 +111,6 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 	const struct ps_told *by = NULL;
 
 	j->settled = j->next = NULL;
-	j->marked = false;
 	(void)find_name(j, told, count);
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = heard_header(j, &told[i]);
@@ -113,11 +125,10 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 		}
 		if (ps_roster_newer(header->next_roster, j->next))
 			j->next = header->next_roster;
-		j->marked |= header->marked;
 	}
 	if (!ps_roster_newer(j->next, j->settled))
 		j->next = NULL;
-	j->marked &= j->next != NULL;
+	j->marked = is_decided(j, told, count);
 }
 
 static bool is_listed(const struct ps_judgement *j, ProtobufCBinaryData image)

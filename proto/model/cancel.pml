@@ -10,7 +10,7 @@
  * The owner may take it back while it has sent the mark to nobody, and saw none when it opened: the
  * old roster alone counts at once, as a newer version. A claimer that sees a joint roster claims R
  * of both. Where one of those claimed has the mark it completes the change, and keeps the mark in
- * what it records; else it may complete the change or take it back: then the state is that of the
+ * what it records; it writes to no mirror that leaves before W1 of NEW hold the state. Else it may complete the change or take it back: then the state is that of the
  * old roster, which is recorded as newer under its own epoch (CREC: on how many of OLD before it is
  * open). ADMIT=1: a change begins only while W1 of NEW and W0 of OLD are whole and connected.
  *
@@ -150,7 +150,7 @@ inline claim(x) {
 #define broken (cl!=owned(cl))
 #define touches (st==1 || holds(cl,listed,(st==0 -> T0 : T1)))
 #define can_choose (!chose && !broken && claims_of(counted(ex)) && touches && \
-	(st!=1 || holds(cl,OLD,SEEN)))
+	(st!=1 || (holds(cl,OLD,SEEN) && (!sawd || holds(cl,NEW,T1)))))
 #define can_undo (!chose && !broken && st==1 && CANCEL && holds(ex,OLD,R0) && holds(cl,OLD,T0) && \
 	(holds(counted(ex),NEW,R1) || MISTAKE==12) && (!sawd || MISTAKE==11))
 inline better(x) {
@@ -180,7 +180,10 @@ inline undo() {
 #define anew_new(x) (!in(NEW,x) || st==0 || (N1>1 && holds(owned(but(NEW,x)),15,T1)))
 #define allowed(x) ((open && !settled(x)) || (anew_old(x) && anew_new(x)))
 #define asked(x) (!in(late,x) || allowed(x))
-#define can_adopt(x) (chose && mine(x) && !in(gd,x) && in(listed|NEW,x) && asked(x) && \
+/* Where a claimer saw the mark, the new roster may count alone somewhere. What it leaves on a mirror
+ * that is to leave would outlive its claims, where one that stays loses its memory. */
+#define may_write(x) (open || st!=1 || !dd || in(NEW,x) || holds(gd,NEW,W1) || MISTAKE==18)
+#define can_adopt(x) (chose && mine(x) && !in(gd,x) && in(listed|NEW,x) && asked(x) && may_write(x) && \
 	(in(listed,x) || open) && (m[x].joining || m[x].ep!=ep || m[x].seq<seq))
 /* Made anew, the new mirror's image has another id, which the joint roster lists, as a newer one.
  * Once it is settled that is left out. */
@@ -226,7 +229,7 @@ inline begin() {
 	cover(9); begun++; re=ep; ve++; st=1; vis=0; dv=0; has_it=0; rc=0; lists=bears;
 	printf("owner %d begins a change\n", id)
 }
-#define can_record(x) (chose && mine(x) && re>0 && ranks(x)<rank && \
+#define can_record(x) (chose && mine(x) && re>0 && ranks(x)<rank && may_write(x) && \
 	(!dd || sawd || whole(x) || st!=1))
 inline record(x) {
 	m[x].re=re; m[x].ve=ve; m[x].st=st; m[x].dd=dd; m[x].lists=lists; rc=with(rc,x);
@@ -362,6 +365,8 @@ init {
  * full holds -DOLD=3 -DNEW=1 -DW0=2 -DW1=1 -DPOSTS=1 -DLOSSES=1: one of two removed, and one loss
  * full holds -DOLD=3 -DNEW=5 -DW0=2 -DPOSTS=1 -DLOSSES=1: one of two replaced, and one loss
  * full holds -DNEW=5 -DDEAD=4 -DDEAD2=4 -DPOSTS=1 -DLOSSES=1: one of three removed, and one loss
+ * full holds -DOWNERS=3 -DPOSTS=1 -DLOSSES=1 -DDEAD=4 -DDEAD2=2 -DCANCEL=0: .. by three owners
+ * full holds -DOWNERS=3 -DPOSTS=1 -DLOSSES=1 -DDEAD=4 -DDEAD3=1 -DCANCEL=0: .. of other mirrors
  * full holds -DNEW=5 -DDEAD=4 -DDEAD2=4 -DCANCEL=0 -DCOVER=5: .. none may: no open ends
  * full holds -DNEW=5 -DDEAD=4 -DDEAD2=4 -DADMIT=1 -DCANCEL=0 -DCOVER=9: .. it is not begun
  * quick event -DNEW=5 -DDEAD=4 -DDEAD2=4 -DCOVER=4: .. the next one takes it back, after a commit
@@ -379,4 +384,6 @@ init {
  *   in the code: unit test_roster_cancel test_the_mark_is_kept_by_who_sees_it
  * quick found -DOLD=1 -DNEW=2 -DW0=1 -DOWNERS=3 -DPOSTS=1 -DMISTAKE=17: the mark is not kept
  *   in the code: unit test_roster_cancel test_the_mark_is_kept_by_who_sees_it
+ * full found -DOWNERS=3 -DPOSTS=1 -DLOSSES=1 -DDEAD=4 -DDEAD2=2 -DCANCEL=0 -DMISTAKE=18: a leaving one too
+ *   in the code: unit test_decided_roster what_is_acknowledged_after_an_open_that_failed_is_found
  */

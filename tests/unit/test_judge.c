@@ -274,6 +274,23 @@ TEST(a_member_that_leaves_counts_until_the_change_is_settled)
 	assert_int_equal(s.told[s.j.newest].seq, 7);
 }
 
+/* Mirror 0 left by an earlier change, and has the mark of that one. */
+TEST(a_mark_counts_for_its_own_change_alone)
+{
+	struct scene s = { .count = 0 };
+
+	list(&s, 0, 0, 2, 0x7);
+	list(&s, 0, 1, 2, 0x6);
+	list(&s, 0, 2, 2, 0xe);
+	tell(&s, 0, 0, 0, 9)->next_roster = &s.of[0].roster[1];
+	s.headers[0].marked = true;
+	tell(&s, 0, 1, 1, 7)->next_roster = &s.of[0].roster[2];
+	tell(&s, 0, 2, 1, 7)->next_roster = &s.of[0].roster[2];
+	judge(&s);
+	assert_ptr_equal(s.j.next, &s.of[0].roster[2]);
+	assert_false(s.j.marked);
+}
+
 /* A spill that was put back is a second image of the same parent: one of the two is the member, and
  * the same one whoever is asked first. Where the parent is there as well, neither is. */
 TEST(of_two_loaded_from_the_same_one_counts)
