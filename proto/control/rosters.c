@@ -79,12 +79,22 @@ bool ps_store_precedes(const Perseas__Header *header, const uint8_t *store_id)
 	       ps_level_of(header->roster, header->next_roster) == 0;
 }
 
+/* Was the image made without the key of a store whose id is made of it? Such a store was never of
+ * level 0, and neither was a fork of it. */
+static bool is_made_up(const Perseas__Header *header, const Perseas__Roster *settled)
+{
+	return settled && settled->level > 0 && !settled->key_hash.len &&
+	       ps_level_of(header->roster, header->next_roster) == 0;
+}
+
 bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settled,
                      const Perseas__Roster *next)
 {
 	const Perseas__Roster *const theirs[2] = { header->roster, header->next_roster };
 	bool listed = false, common = false;
 
+	if (is_made_up(header, settled))
+		return false;
 	/* Once a change is decided, its owner may count by the new roster alone. */
 	for (int q = header->marked && theirs[1]; q < 2; q++) {
 		listed = listed || is_in(theirs[q], header->image_id) ||

@@ -48,8 +48,8 @@ bool ps_store_precedes(const Perseas__Header *header, const uint8_t *store_id);
  * and each image that is made anew, leaves another image of the roster as it was; so these rosters
  * came of others than the image's did, or every image of those was replaced since. Where its change
  * is decided, only the roster that comes is its own: its owner may count by that alone, before the
- * image is told so. By (epoch, version) nobody can tell which is newer: each owner of a fork counts
- * on from what it saw.
+ * image is told so. An image without the key of a store whose id is made of it is none. By (epoch,
+ * version) nobody can tell which is newer: each owner of a fork counts on from what it saw.
  */
 bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settled,
                      const Perseas__Roster *next);

@@ -77,6 +77,24 @@ TEST(an_image_from_before_the_raise_may_be_replaced)
 	assert_ptr_equal(s.j.as[2], image_of(0, 2).data);
 }
 
+/* A client without the key made an image on mirror 2, by a roster that lists nothing else. If the
+ * store was raised, it may be of a fork from before that, and nobody copies over it. */
+TEST(only_a_raised_store_may_have_a_fork_without_the_key)
+{
+	struct scene s = { .count = 0 };
+
+	list(&s, 0, 0, 1, 0x40);
+	list(&s, 0, 1, 3, 0x7);
+	s.of[0].roster[1].level = 1;
+	tell(&s, 0, 0, 1, 5);
+	tell(&s, 0, 1, 1, 5);
+	tell(&s, 0, 2, 0, 9)->image_id = image_of(0, 6);
+	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s.j.listed, 0x3);
+	raise_roster(&s, 0, 1, 7);
+	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
+}
+
 /* A key of which the id is made outdoes any other; of two others neither does. */
 TEST(two_keys_of_one_id_are_ambiguous)
 {
