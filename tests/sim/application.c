@@ -555,7 +555,10 @@ static void last(void *arg)
 	struct sim_application *a = arg;
 	struct sim_world *w = a->world;
 	bool expected = sim_rosters_openable(w);
-	int rc = try_open(a);
+	int rc;
+
+	sim_operator_drop_forks(w);
+	rc = try_open(a);
 
 	if (expected != !rc)
 		sim_fail(w, "at the end the store %s be opened, and open says %s",

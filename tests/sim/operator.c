@@ -6,6 +6,7 @@
 #include "operator.h"
 
 #include "../../client/core/handle.h"
+#include "../../server/store/store_private.h"
 #include "mirror.h"
 #include "mistakes.h"
 #include "rosters.h"
@@ -48,6 +49,41 @@ void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM
 bool sim_operator_keeps_low(const struct sim_world *w)
 {
 	return w->mistake || w->seed % 3 == 1;
+}
+
+/* Does the image's roster list an image that the newest roster lists? */
+static bool has_common(const struct sim_world *w, const Perseas__Roster *theirs)
+{
+	const struct sim_rosters found = sim_rosters_find(w);
+	const Perseas__Roster *newest = found.next ? found.next : found.settled;
+
+	for (size_t i = 0; i < theirs->n_members; i++)
+		for (size_t k = 0; newest && k < newest->n_members; k++)
+			if (same_id(theirs->members[i]->image_id, newest->members[k]->image_id))
+				return true;
+	return false;
+}
+
+void sim_operator_drop_forks(struct sim_world *w)
+{
+	const bool raised = w->settled && w->settled->key_hash.len;
+
+	for (unsigned i = 0; raised && i < w->mirror_count; i++) {
+		struct sim_mirror *m = w->mirrors[i];
+		const struct store *store = m->stores ? store_find(m->stores, SIM_STORE) : NULL;
+		Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+		struct why why;
+
+		if (m->forked || !store || !store->header || sim_rosters_counts(w, store->header) ||
+		    has_common(w, store->header->roster))
+			continue;
+		drop.store = (char *)SIM_STORE;
+		drop.store_id = store->header->store_id;
+		drop.image_id = store->header->image_id;
+		sim_trace(w, "mirror %u: an operator drops an image without the key", i);
+		if (store_drop(m->stores, &drop, &why))
+			sim_fail(w, "mirror %u: the image stays: %s", i, why.text);
+	}
 }
 
 /* --- changes --- */
@@ -110,11 +146,12 @@ static bool draw(struct sim_application *a, struct perseas_roster_change *change
 	return true;
 }
 
-/* It is over, and the newest roster on the mirrors says so, unless another owner's is newer. */
+/* It is over, and the newest roster that a mirror ever had says so, unless another owner's is
+ * newer. Mirrors that recorded it may have lost their memory before its owner heard of that. */
 static void check_changed(struct sim_application *a, const char *without, const char *with)
 {
 	struct sim_world *w = a->world;
-	const struct sim_rosters found = sim_rosters_find(w);
+	const struct sim_rosters found = sim_rosters_ever(w);
 
 	if (!found.settled || found.settled->epoch != a->p->epoch || found.next)
 		return;

@@ -68,6 +68,11 @@ struct sim_rosters sim_rosters_find(const struct sim_world *w)
 	return found;
 }
 
+struct sim_rosters sim_rosters_ever(const struct sim_world *w)
+{
+	return (struct sim_rosters){ w->settled, is_newer(w->next, w->settled) ? w->next : NULL };
+}
+
 static void remember(Perseas__Roster **known, const Perseas__Roster *roster)
 {
 	if (!is_newer(roster, *known))
@@ -256,9 +261,8 @@ static bool is_enough(const struct sim_world *w, struct sim_rosters by, copies_f
 /* The newest that is there decides; or the newest that ever was, where its headers were lost. */
 bool sim_rosters_enough(const struct sim_world *w, copies_fn *copies, const void *arg)
 {
-	const struct sim_rosters ever = { w->settled, w->next };
-
-	return is_enough(w, sim_rosters_find(w), copies, arg) || is_enough(w, ever, copies, arg);
+	return is_enough(w, sim_rosters_find(w), copies, arg) ||
+	       is_enough(w, sim_rosters_ever(w), copies, arg);
 }
 
 /* --- the end --- */

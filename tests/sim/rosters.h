@@ -15,6 +15,9 @@ struct sim_rosters {
 
 struct sim_rosters sim_rosters_find(const struct sim_world *w);
 
+/* The newest that ever were, also where their headers were lost. */
+struct sim_rosters sim_rosters_ever(const struct sim_world *w);
+
 /* Every roster that a header had may have counted, also when the header is lost: this mirror has
  * changed. The ones that are remembered are freed in the end. */
 void sim_rosters_remember(const struct sim_mirror *m);
