@@ -63,7 +63,8 @@ extern "C" {
 	X(PERSEAS_EHEAP, -33, "the heap is damaged, or of another version")                        \
 	X(PERSEAS_EOBJECT, -34, "it is no object of the heap, or one of another type")             \
 	X(PERSEAS_EEPOCH, -35, "the token is of another epoch")                                    \
-	X(PERSEAS_EAGAIN, -36, "it would have to wait, and is not to")
+	X(PERSEAS_EAGAIN, -36, "it would have to wait, and is not to")                             \
+	X(PERSEAS_EUNFINISHED, -37, "the store's restore is not finished")
 
 enum perseas_error {
 	PERSEAS_OK = 0,
@@ -313,22 +314,21 @@ int perseas_create(const char *store, const char *mirrors, const struct perseas_
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, EUNREACHABLE (no mirror answers, or sessions with mirrors broke
  * again and again and nobody else claimed the store), EPROTOCOL, EVERSION, ENOSTORE, EBUSY (a live
- * owner was seen for half a second; nothing was fenced), EQUORUM (the message names the mirrors
- * that are missing and the newest state seen), EDAMAGED (only damaged images were found, or those
- * with the newest transaction have different segments), ERDMA (every address asks for RDMA, and no
- * mirror can be reached over it), ETLS (a file of the options cannot be used, or every mirror and
- * this process disagree about TLS; the message says what to do), EROSTER (two stores of that
- * name), EFENCED (others claimed it meanwhile, again and again), EDENIED (no mirror's access rules
- * allow it), ELIMIT (no mirror's quotas allow it, or every mirror promised an epoch that no claim
- * can follow: perseas recover --help), EMIRRORMEM (with PERSEAS_CREATE).
+ * owner was seen for half a second; nothing was fenced), EQUORUM (the message names the missing
+ * mirrors and the newest state seen), EUNFINISHED (a restore is not finished; nothing was fenced),
+ * EDAMAGED (only damaged images, or different segments with the newest transaction), ERDMA (every
+ * address asks for RDMA, and no mirror can be reached over it), ETLS (a file of the options cannot
+ * be used, or every mirror and this process disagree about TLS), EROSTER (two stores of that name),
+ * EFENCED (others claimed it meanwhile, again and again), EDENIED (no mirror's access rules allow
+ * it), ELIMIT (no mirror's quotas allow it, or every mirror promised an epoch that no claim can
+ * follow: perseas recover --help), EMIRRORMEM (with PERSEAS_CREATE).
  */
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
                  perseas_t **p);
 
 /*
- * Says in several lines what perseas_open found on each mirror, which state it chose and
- * why, and what it mended. Never NULL. The library owns the text, which is valid until
- * perseas_close.
+ * Says what perseas_open found on each mirror, which state it chose and why, and what it mended.
+ * Never NULL. The library owns the text, which is valid until perseas_close.
  */
 const char *perseas_report(const perseas_t *p);
 

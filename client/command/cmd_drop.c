@@ -3,6 +3,7 @@
  */
 #include "command.h"
 #include "ask/drop.h"
+#include "change/unfinished.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/parts.h"
@@ -199,13 +200,36 @@ static enum ps_exit drop_images(struct ps_panel *panel, const struct ps_census *
 	return failed ? failed : status;
 }
 
+static void print_unfinished(const struct ps_args *args)
+{
+	struct ps_json json = { .out = stdout };
+
+	if (!args->json) {
+		printf("store '%s', whose restore was not finished, is deleted from all of its "
+		       "mirrors\n",
+		       args->store);
+		return;
+	}
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", args->store);
+	ps_json_bool(&json, "restore_unfinished", true);
+	ps_json_bool(&json, "deleted", true);
+	ps_json_end(&json, '}');
+}
+
 enum ps_exit ps_verb_drop(const struct ps_args *args)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
-	                                     &args->options);
+	enum ps_exit status;
 
+	/* It has nothing that anybody could miss. */
+	if (!args->yes && ps_unfinished_is(args->store, args->mirrors, &args->options) &&
+	    !ps_unfinished_remove(args->store, args->mirrors, NULL, &args->options)) {
+		print_unfinished(args);
+		return PS_EXIT_OK;
+	}
+	status = ps_census_open(&census, &panel, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
 	status = drop_images(&panel, &census, args);

@@ -4,8 +4,51 @@
 #include "command.h"
 #include "ask/ask.h"
 #include "../../proto/base/json.h"
+#include "../../proto/control/envelope.h"
 
-static void print_stores(const Perseas__ListReply *list)
+#include <string.h>
+
+static const Perseas__StoreStatus *find_image(const struct ps_panel *panel, unsigned i,
+                                              const Perseas__Header *header)
+{
+	const Perseas__ListReply *list = panel->replies[i] ? panel->replies[i]->list : NULL;
+
+	for (size_t k = 0; list && k < list->n_stores; k++)
+		if (!strcmp(list->stores[k]->header->store, header->store) &&
+		    ps_id_equal(list->stores[k]->header->store_id, header->store_id.data))
+			return list->stores[k];
+	return NULL;
+}
+
+/* By all mirrors that were asked: an image that is empty may only be late. */
+static const char *filling_text(const struct ps_panel *panel, const Perseas__StoreStatus *status)
+{
+	struct ps_census census = { .panel = panel };
+
+	if (!status->header->roster->filling || (status->slot && status->slot->seq))
+		return "";
+	for (unsigned i = 0; i < panel->count; i++)
+		census.told[i] = find_image(panel, i, status->header);
+	ps_census_judge(&census);
+	if (census.judged.outlook == PS_OUTLOOK_UNFILLED)
+		return "restore unfinished";
+	return census.judged.outlook == PS_OUTLOOK_UNKNOWN
+	               ? "restore unfinished, unless other mirrors have more"
+	               : "";
+}
+
+static const char *note_of(const struct ps_panel *panel, const Perseas__StoreStatus *status)
+{
+	const char *filling = filling_text(panel, status);
+
+	if (*filling)
+		return filling;
+	return status->header->state == PERSEAS__STATE__STATE_CREATING
+	               ? "its making was not finished"
+	               : "";
+}
+
+static void print_stores(const struct ps_panel *panel, const Perseas__ListReply *list)
 {
 	struct ps_table table = { 0 };
 	char size[PS_SIZE_TEXT];
@@ -23,6 +66,8 @@ static void print_stores(const Perseas__ListReply *list)
 		if (*status->files_missing)
 			ps_table_cell(&table, 5, "would not survive a restart: %s",
 			              status->files_missing);
+		else
+			ps_table_cell(&table, 5, "%s", note_of(panel, status));
 	}
 	ps_table_print(&table, stdout);
 }
@@ -42,13 +87,16 @@ static void print_mirror(const struct ps_panel *panel, unsigned i)
 	       ps_size_text(used, list->memory_used), list->memory_limit ? " of " : ", no limit",
 	       list->memory_limit ? ps_size_text(limit, list->memory_limit) : "");
 	if (list->n_stores > 0)
-		print_stores(list);
+		print_stores(panel, list);
 	for (size_t k = 0; k < list->n_set_aside; k++)
 		printf("  set aside, since it may be old: %s\n", list->set_aside[k]->folder);
 }
 
-static void store_json(struct ps_json *json, const Perseas__StoreStatus *status)
+static void store_json(struct ps_json *json, const struct ps_panel *panel,
+                       const Perseas__StoreStatus *status)
 {
+	const char *note = note_of(panel, status);
+
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", status->header->store);
 	ps_json_text(json, "state", ps_state_text(status->header->state));
@@ -58,6 +106,7 @@ static void store_json(struct ps_json *json, const Perseas__StoreStatus *status)
 	ps_json_text(json, "owner_address", status->live ? status->owner_address : NULL);
 	ps_json_text(json, "fabric", status->live ? status->fabric : NULL);
 	ps_json_text(json, "files_missing", *status->files_missing ? status->files_missing : NULL);
+	ps_json_text(json, "note", *note ? note : NULL);
 	ps_json_end(json, '}');
 }
 
@@ -77,7 +126,7 @@ static void mirror_json(struct ps_json *json, const struct ps_panel *panel, unsi
 		ps_json_number(json, "memory_limit", list->memory_limit);
 		ps_json_begin(json, "stores", '[');
 		for (size_t k = 0; k < list->n_stores; k++)
-			store_json(json, list->stores[k]);
+			store_json(json, panel, list->stores[k]);
 		ps_json_end(json, ']');
 		ps_json_begin(json, "set_aside", '[');
 		for (size_t k = 0; k < list->n_set_aside; k++)

@@ -99,14 +99,18 @@ static enum ps_exit restore_fill(const struct ps_args *args, struct ps_remake *r
 }
 
 /* The whole file is read once before anything is made. */
-static enum ps_exit check_file(const struct ps_args *args, uint64_t *log_size)
+static enum ps_exit check_file(const struct ps_args *args, struct ps_remake *remake)
 {
+	const Perseas__Header *header;
 	struct ps_snapshot snapshot;
 	enum ps_exit status = ps_snapshot_open(&snapshot, args->file);
 
 	if (status)
 		return status;
-	*log_size = snapshot.reader.header->log_size;
+	header = snapshot.reader.header;
+	remake->options.log_size = header->log_size;
+	for (size_t k = 0; k < header->n_segments; k++)
+		remake->segments += ps_snapshot_has(&snapshot, header->segments[k]);
 	status = ps_snapshot_read(&snapshot);
 	ps_snapshot_close(&snapshot);
 	return status;
@@ -125,7 +129,7 @@ enum ps_exit ps_verb_restore(const struct ps_args *args)
 
 	ps_bar_start();
 	ps_stop_catch();
-	status = check_file(args, &remake.options.log_size);
+	status = check_file(args, &remake);
 	if (!status)
 		status = ps_remake_check(&remake);
 	if (!status)

@@ -39,6 +39,8 @@ static const char *note_of(const struct ps_census *census, unsigned i)
 		               ? "not in the roster, but in one of a fork of this store: what "
 		                 "it has may be newer"
 		               : "not in the roster, counts for nothing";
+	if (census->told[i]->header->state == PERSEAS__STATE__STATE_CREATING)
+		return "its making was not finished";
 	if (!census->told[i]->slot)
 		return "no valid commit slot";
 	if (census->told[i]->files_missing[0])
@@ -409,6 +411,8 @@ static void print_json(const struct ps_census *census, const char *store)
 		ps_verdict_json(&json, &verdict, census);
 		ps_json_text(&json, "store_id", ps_hex_text(id, census->header->store_id.data));
 		ps_json_number(&json, "log_size", census->header->log_size);
+		ps_json_bool(&json, "restore_unfinished",
+		             census->judged.outlook == PS_OUTLOOK_UNFILLED);
 		ps_json_bool(&json, "live", live >= 0);
 		ps_json_slot(&json, "newest", census->newest ? census->newest->slot : NULL);
 		roster_json(&json, census);

@@ -123,7 +123,8 @@ const struct ps_verb ps_verbs[] = {
 	  "list, which must all answer, and none of which may have a store of that name;\n"
 	  "its segments lie at the addresses that they had, so pointers in them stay good.\n"
 	  "They come to exist together, and are compared on all mirrors. What fails in\n"
-	  "between is deleted again. It counts its transactions anew.\n"
+	  "between is deleted again. It counts its transactions anew. If the command is\n"
+	  "killed, nobody can open the store; the same command deletes it and begins anew.\n"
 	  "\n"
 	  "Example:\n"
 	  "  perseas restore /backup/bank.perseas bank2 m1:7170,m2:7170,m3:7170\n",
@@ -183,7 +184,8 @@ const struct ps_verb ps_verbs[] = {
 	  "deletes the images of a store from mirrors",
 	  "Without --yes it says what it would delete, and the status is 1. Where a mirror's\n"
 	  "image has a live owner, nothing is deleted. Mirrors that are not in the list are\n"
-	  "not touched: to delete a store, name all of them.\n"
+	  "not touched: to delete a store, name all of them. A store whose restore was not\n"
+	  "finished is deleted without --yes, from all of its mirrors, if each answers.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  perseas drop bank m3:7170 --yes\n"

@@ -291,6 +291,7 @@ struct perseas {
 	uint64_t opened_as; /* the epoch with which the store was opened */
 	uint64_t log_size;  /* bytes of the ring on the mirrors */
 	bool salvage;
+	bool fills;  /* it made the store, and fills it; or it removes one that was not filled */
 	bool fences; /* env's barrier works */
 	bool open;   /* perseas_open has returned, or is about to */
 	bool keeper; /* runs */

@@ -74,6 +74,8 @@ int ps_choose(struct perseas *p, struct ps_standing *chosen)
 		*chosen = *best;
 	if (!best || (!enough && !ps_accepted(p, chosen)))
 		return ps_too_few(p, counted, best ? chosen : NULL);
+	if (p->roster->filling && chosen->seq == 0 && !p->fills)
+		return ps_fail_unfilled(p);
 	ps_report(p, "chosen: epoch %llu, transaction %llu, the newest of %u examined (R = %u%s)",
 	          (unsigned long long)chosen->epoch, (unsigned long long)chosen->seq,
 	          ps_quorum_count(p, counted), ps_quorum_claimers(p),

@@ -8,6 +8,7 @@
 #include "create.h"
 
 #include "again.h"
+#include "examine.h"
 #include "making.h"
 #include "../core/mirror.h"
 #include "../keeper/roster.h"
@@ -123,6 +124,7 @@ static void prepare(struct perseas *p, struct making *making)
 	perseas__roster__init(&making->roster);
 	making->roster.version = 1;
 	making->roster.level = wanted_level(p);
+	making->roster.filling = p->fills && making->roster.level > 0;
 	name_store(p, &making->roster);
 	making->roster.acks = wanted_acks(p);
 	making->roster.n_members = p->mirror_count;
@@ -146,8 +148,7 @@ static void prepare(struct perseas *p, struct making *making)
 	}
 }
 
-/* Withdraws what others began and did not finish, or are still at. */
-static int clear(struct perseas *p)
+int ps_create_clear(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const Perseas__Header *header = p->mirrors[i].found.header;
@@ -156,6 +157,8 @@ static int clear(struct perseas *p)
 
 		if (!is_creating(&p->mirrors[i].found))
 			continue;
+		if (header->roster->filling && !p->fills)
+			return ps_fail_unfilled(p);
 		rc = ps_making_withdraw(p, header->store_id.data, header->roster, &decided);
 		if (rc)
 			return rc;
@@ -276,7 +279,7 @@ int ps_create_probed(struct perseas *p)
 	if (!rc)
 		rc = check_free(p);
 	if (!rc)
-		rc = clear(p);
+		rc = ps_create_clear(p);
 	if (rc)
 		return rc;
 	leave_added(p);

@@ -147,6 +147,16 @@ static int too_few_code(const struct perseas *p)
 	return PERSEAS_EQUORUM;
 }
 
+int ps_fail_unfilled(struct perseas *p)
+{
+	return ps_fail(
+		p, PERSEAS_EUNFINISHED,
+		"the restore of store '%s' is not finished, and the store is empty: wait for "
+		"the command that fills it; or, if that command has ended, run it again, or "
+		"delete the store with perseas drop",
+		p->store);
+}
+
 int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state)
 {
 	char names[PS_ERROR_TEXT - 512], newest[120] = "no state was seen";

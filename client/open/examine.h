@@ -34,6 +34,9 @@ bool ps_empty(const struct perseas *p, const struct ps_mirror *m);
 /* EQUORUM, or why it is so: only these mirrors counted; the newest state seen, or NULL. */
 int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state);
 
+/* EUNFINISHED: the store is at the state before the transaction that should fill it. */
+int ps_fail_unfilled(struct perseas *p);
+
 /* 0, or EQUORUM: with these listed images it cannot be opened at that state, and may adopt on none.
  * R are enough to know the state; but an open that touches fewer than T cannot end well, and a
  * change of the roster may go on that it does not see. Fewer than R, accepted, must be W with those

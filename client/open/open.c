@@ -344,6 +344,28 @@ int ps_create(struct ps_env *env, const char *store, const char *mirrors,
 	return rc;
 }
 
+int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
+                    const struct perseas_options *options, uint8_t store_id[PS_ID_SIZE],
+                    perseas_t **out, struct ps_error *error)
+{
+	struct perseas *p = ps_handle_new(env, store, mirrors, options, error);
+	int rc;
+
+	*out = NULL;
+	memset(store_id, 0, PS_ID_SIZE);
+	if (!p)
+		return error->code;
+	p->fills = true;
+	rc = create_handle(p);
+	if (rc) {
+		ps_error_set(error, rc, "%s", perseas_message(p));
+		destroy(p);
+		return rc;
+	}
+	memcpy(store_id, p->store_id, PS_ID_SIZE);
+	return ps_open_made(p, out, error);
+}
+
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
                  perseas_t **p)
 {

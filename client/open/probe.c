@@ -87,6 +87,13 @@ static int fail_ambiguous(struct perseas *p, const struct ps_judgement *j)
 		ps_judge_rival_note(j));
 }
 
+static bool is_named(const uint8_t *store_id)
+{
+	static const uint8_t none[PS_ID_SIZE];
+
+	return memcmp(store_id, none, PS_ID_SIZE) != 0;
+}
+
 /* Of stores that bear the same name (one was made again elsewhere), the one that is meant. */
 static int choose_store(struct perseas *p)
 {
@@ -99,6 +106,11 @@ static int choose_store(struct perseas *p)
 		return fail_ambiguous(p, &j);
 	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
 		return PERSEAS_ENOSTORE;
+	if (p->fills && is_named(p->store_id) && memcmp(p->store_id, j.store_id, PS_ID_SIZE))
+		return ps_fail(p, PERSEAS_EEXIST,
+		               "the store '%s' that was being filled was removed meanwhile, and "
+		               "another store has its name now",
+		               p->store);
 	memcpy(p->store_id, j.store_id, PS_ID_SIZE);
 	return 0;
 }
@@ -119,7 +131,7 @@ static const char *troubles(const struct perseas *p, char *text, size_t size)
 
 static int no_store(struct perseas *p)
 {
-	unsigned without = 0, unfinished = 0, silent = 0;
+	unsigned without = 0, unfinished = 0, unfilled = 0, silent = 0;
 	int other = 0;
 	char text[PS_ERROR_TEXT - 256];
 
@@ -129,12 +141,15 @@ static int no_store(struct perseas *p)
 		without += code == PERSEAS_ENOSTORE;
 		silent += code == PERSEAS_EUNREACHABLE;
 		unfinished += !code;
+		unfilled += !code && p->mirrors[i].found.header->roster->filling;
 		if (code && code != PERSEAS_ENOSTORE && code != PERSEAS_EUNREACHABLE)
 			other = code;
 	}
 	troubles(p, text, sizeof(text));
 	if (other)
 		return ps_fail(p, other, "%s", text);
+	if (unfilled)
+		return ps_fail_unfilled(p);
 	if (unfinished)
 		return ps_fail(p, PERSEAS_ENOSTORE,
 		               "the making of store '%s' was not finished: create it again",
@@ -353,6 +368,21 @@ static int check_parted(struct perseas *p)
 	               p->store);
 }
 
+/* Whoever fills the store may have ended: what is there is of no use to anybody else. */
+static int check_filled(struct perseas *p)
+{
+	struct ps_judgement j = { .store_id = p->store_id,
+		                  .named = p->roster,
+		                  .settled = p->roster,
+		                  .next = p->next_roster };
+	struct ps_told told[PS_MIRRORS_MAX];
+
+	ps_examine_told(p, told);
+	ps_judge_members(&j, told, p->mirror_count);
+	ps_judge_state(&j, told, p->mirror_count);
+	return !p->fills && ps_judge_unfilled(&j, told, p->mirror_count) ? ps_fail_unfilled(p) : 0;
+}
+
 static int check_live(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -428,6 +458,8 @@ static int judge_probed(struct perseas *p)
 		rc = ask_members(p);
 	if (!rc)
 		rc = check_parted(p);
+	if (!rc)
+		rc = check_filled(p);
 	if (!rc)
 		rc = check_live(p);
 	if (!rc)

@@ -67,6 +67,8 @@ const char *ps_roster_fault(const Perseas__Roster *roster)
 		return "the hash of a store's key must be 32 bytes, and belongs to level 1";
 	if (roster->raised_epoch > (roster->level ? roster->epoch : 0))
 		return "the epoch that raised a store must not be above that of its roster";
+	if (roster->filling && roster->level == 0)
+		return "the mark of a store that is being filled belongs to level 1";
 	if (roster->n_members < 1 || roster->n_members > PS_MIRRORS_MAX)
 		return "a roster must list 1 to 16 mirrors";
 	if (roster->acks < 1 || roster->acks > roster->n_members)
@@ -171,6 +173,8 @@ const char *ps_header_fault(const Perseas__Header *header)
 		return fault;
 	if (header->next_roster && header->next_roster->level < header->roster->level)
 		return "the level of a store is never lowered";
+	if (header->next_roster && header->next_roster->filling != header->roster->filling)
+		return "the mark of a store that is being filled never changes";
 	if (header->marked && !header->next_roster)
 		return "only a change to a next roster can be decided";
 	if (header->boot.len != 0 && header->boot.len != PS_ID_SIZE)

@@ -444,6 +444,13 @@ static enum ps_outlook look_ahead(const struct ps_judgement *j, const struct ps_
 	return count_in(last, reached) < last->acks ? PS_OUTLOOK_SHORT : PS_OUTLOOK_OPENS;
 }
 
+bool ps_judge_unfilled(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
+{
+	return j->settled->filling &&
+	       (j->unfinished ||
+	        (look_ahead(j, told, count) != PS_OUTLOOK_UNKNOWN && told[j->newest].seq == 0));
+}
+
 /* --- which store --- */
 
 /* What speaks for one of several stores of a name. */
@@ -595,4 +602,6 @@ void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count
 		j->outlook = look_ahead(j, told, count);
 	if (j->outlook >= PS_OUTLOOK_UNKNOWN && ps_judge_parted(j, told, count))
 		j->outlook = PS_OUTLOOK_PARTED;
+	else if (j->outlook != PS_OUTLOOK_AMBIGUOUS && ps_judge_unfilled(j, told, count))
+		j->outlook = PS_OUTLOOK_UNFILLED;
 }

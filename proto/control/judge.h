@@ -52,6 +52,7 @@ enum ps_outlook {
 	PS_OUTLOOK_UNFINISHED, /* its making was not finished: create it again */
 	PS_OUTLOOK_AMBIGUOUS,  /* two stores of this name: ask the mirrors of one of them */
 	PS_OUTLOOK_PARTED,     /* the store, and a fork of it: the same */
+	PS_OUTLOOK_UNFILLED, /* its restore was not finished: begin that anew, or drop the store */
 	PS_OUTLOOK_UNKNOWN,    /* fewer than R count: more mirrors must answer */
 	PS_OUTLOOK_UNSEEN, /* fewer than T, or too few to see a change of the roster: the same */
 	PS_OUTLOOK_SHORT,  /* W cannot come to hold the state: the same */
@@ -128,6 +129,10 @@ void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned
  * by themselves? Then either of the two may be what was acknowledged, and an open must be told
  * which. After ps_judge_members. */
 bool ps_judge_parted(const struct ps_judgement *j, const struct ps_told *told, unsigned count);
+
+/* Returns true if the store was made to be filled by its first transaction, and the state that R
+ * mirrors give is before that. The rosters, members and state of *j are known. */
+bool ps_judge_unfilled(const struct ps_judgement *j, const struct ps_told *told, unsigned count);
 
 /* Of a set, one that stands at the highest (epoch, seq); -1: the set is empty. */
 int ps_judge_newest(const struct ps_told *told, uint32_t set);

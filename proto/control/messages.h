@@ -100,7 +100,7 @@ MESSAGE(order, ORDER, Order, order, ORDER,
 MESSAGE(drop, DROP, Drop, drop, DROP,
 	drop_fault(body), NULL,
 	RIGHT_ADMIN, body->store, LONG, INFO,
-	store_drop(call->stores, body, call->why))
+	store_drop(call->stores, call->session, body, call->why))
 MESSAGE(spill, SPILL, Spill, spill, SPILL,
 	NULL, spill_reply_fault(body),
 	RIGHT_ADMIN, NULL, ALONE, INFO,

@@ -139,6 +139,9 @@ static const struct {
 	{ &perseas__header__descriptor, 80, LEVEL_1 },
 	{ &perseas__create_request__descriptor, 80, LEVEL_1 },
 	{ &perseas__roster_request__descriptor, 80, LEVEL_1 },
+	/* A roster's filling, and a drop's claimed. */
+	{ &perseas__roster__descriptor, 100, LEVEL_1 },
+	{ &perseas__drop_request__descriptor, 100, 9 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)

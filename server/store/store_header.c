@@ -199,7 +199,8 @@ static void assert_follows(const Perseas__Header *before, const Perseas__Header 
 	assert(after->state != STATE(CREATING) || before->state == STATE(CREATING));
 }
 
-/* May it take the place of the present header? The level of a store is never lowered. */
+/* May it take the place of the present header? The level of a store is never lowered, and its mark
+ * `filling` never changes. */
 static int check_next(const struct store *store, const Perseas__Header *header, struct why *why)
 {
 	const Perseas__Header *now = store->header;
@@ -213,6 +214,13 @@ static int check_next(const struct store *store, const Perseas__Header *header, 
 		return refuse(why, STATUS(BAD_STATE),
 		              "store %s is of level %u, which is never lowered", store->name,
 		              now->roster->level);
+	if (now && same_id(now->store_id, header->store_id) &&
+	    header->roster->filling != now->roster->filling)
+		return refuse(why, STATUS(BAD_STATE),
+		              "store %s was created %s by its first transaction, which no roster "
+		              "changes",
+		              store->name,
+		              now->roster->filling ? "to be filled" : "not to be filled");
 	return 0;
 }
 

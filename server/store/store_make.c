@@ -189,7 +189,26 @@ static bool is_meant(const struct store *store, const Perseas__DropRequest *requ
 	       same_id(store->header->image_id, request->image_id);
 }
 
-int store_drop(struct stores *stores, const Perseas__DropRequest *request, struct why *why)
+/* Holding the claim since before the image's slot was read, the sender knows that nobody else has
+ * written to the image. */
+static int check_dropper(const struct store *store, struct session *session,
+                         const Perseas__DropRequest *request, struct why *why)
+{
+	if (session && session->store == store)
+		return 0;
+	if (request->claimed)
+		return refuse(why, STATUS(NO_SESSION),
+		              "this connection holds no claim on store %s, or lost it to another "
+		              "owner",
+		              store->name);
+	if (session_lives(store->session))
+		return refuse(why, STATUS(BUSY), "store %s has a live owner at %s", store->name,
+		              store->session->peer);
+	return 0;
+}
+
+int store_drop(struct stores *stores, struct session *session, const Perseas__DropRequest *request,
+               struct why *why)
 {
 	int ret = stores_check_open(stores, why);
 	struct store *store = ret ? NULL : store_named(stores, request->store, &ret, why);
@@ -201,9 +220,9 @@ int store_drop(struct stores *stores, const Perseas__DropRequest *request, struc
 		              "the ids are not those of the image of store %s that this mirror "
 		              "has; only a damaged image is dropped without ids",
 		              store->name);
-	if (session_lives(store->session))
-		return refuse(why, STATUS(BUSY), "store %s has a live owner at %s", store->name,
-		              store->session->peer);
+	ret = check_dropper(store, session, request, why);
+	if (ret)
+		return ret;
 	promise_retire(store);
 	if (store->session)
 		session_detach(store);

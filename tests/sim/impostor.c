@@ -134,7 +134,7 @@ static bool drop_image(struct sim_world *w, struct impostor *impostor, unsigned 
 	drop.store = (char *)SIM_STORE;
 	drop.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, impostor->store_id };
 	drop.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, impostor->image_ids[k] };
-	ret = m->stores ? store_drop(m->stores, &drop, &why) : 0;
+	ret = m->stores ? store_drop(m->stores, NULL, &drop, &why) : 0;
 	if (ret == -STATUS(BUSY))
 		return false;
 	if (ret)

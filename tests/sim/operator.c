@@ -81,7 +81,7 @@ void sim_operator_drop_forks(struct sim_world *w)
 		drop.store_id = store->header->store_id;
 		drop.image_id = store->header->image_id;
 		sim_trace(w, "mirror %u: an operator drops an image without the key", i);
-		if (store_drop(m->stores, &drop, &why))
+		if (store_drop(m->stores, NULL, &drop, &why))
 			sim_fail(w, "mirror %u: the image stays: %s", i, why.text);
 	}
 }

@@ -130,7 +130,7 @@ static int drop(struct mirror *mirror)
 	request.store = (char *)(uintptr_t) "bank";
 	request.store_id = header->store_id;
 	request.image_id = header->image_id;
-	return store_drop(mirror->stores, &request, &mirror->why);
+	return store_drop(mirror->stores, NULL, &request, &mirror->why);
 }
 
 /* A store is dropped: it does not come back, and its name is free. */

@@ -273,7 +273,7 @@ static Perseas__Status ask_drop(struct rig *rig)
 	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
 
 	drop.store = (char *)"bank";
-	return (Perseas__Status)-store_drop(rig->mirror.stores, &drop, &rig->mirror.why);
+	return (Perseas__Status)-store_drop(rig->mirror.stores, NULL, &drop, &rig->mirror.why);
 }
 
 static void assert_all_refused(struct rig *rig)

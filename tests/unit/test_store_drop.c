@@ -72,7 +72,7 @@ static int drop(struct mirror *mirror, uint8_t store_id, uint8_t image_id)
 		request.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, making };
 	if (image_id)
 		request.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
-	return store_drop(mirror->stores, &request, &mirror->why);
+	return store_drop(mirror->stores, NULL, &request, &mirror->why);
 }
 
 TEST(an_image_is_dropped_by_its_ids, struct mirror *mirror)
@@ -90,6 +90,33 @@ TEST(an_image_is_dropped_by_its_ids, struct mirror *mirror)
 	assert_null(mirror_header(mirror, "bank"));
 	assert_int_equal(memory_heap_pieces(mirror->memory), 0);
 	assert_int_equal(drop(mirror, 1, 1), -STATUS(NO_STORE));
+}
+
+static int drop_claimed(struct mirror *mirror, struct peer *peer)
+{
+	Perseas__DropRequest request = PERSEAS__DROP_REQUEST__INIT;
+	uint8_t making[PS_ID_SIZE] = { 1 }, image[PS_ID_SIZE] = { 9, 1 };
+
+	request.store = (char *)"bank";
+	request.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, making };
+	request.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
+	request.claimed = true;
+	return store_drop(mirror->stores, &peer->session, &request, &mirror->why);
+}
+
+/* Its owner lives; then the owner has lost the claim. */
+TEST(whoever_holds_the_claim_drops_the_image, struct mirror *mirror)
+{
+	struct peer owner, other = { 0 };
+
+	mirror_bank(mirror, &owner, false);
+	assert_int_equal(drop_claimed(mirror, &other), -STATUS(NO_SESSION));
+	assert_int_equal(drop_claimed(mirror, &owner), 0);
+	assert_null(mirror_header(mirror, "bank"));
+	mirror_bank(mirror, &owner, false);
+	store_session_ended(&owner.session);
+	assert_int_equal(drop_claimed(mirror, &owner), -STATUS(NO_SESSION));
+	assert_non_null(mirror_header(mirror, "bank"));
 }
 
 /* A live owner has it; then it falls silent, and may still write to memory that it was given. */

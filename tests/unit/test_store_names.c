@@ -268,9 +268,9 @@ TEST(what_was_moved_is_not_dropped, struct rig *rig)
 	drop.store_id = mirror_header(mirror, "bank")->store_id;
 	drop.image_id = mirror_header(mirror, "bank")->image_id;
 	memory_heap_move(mirror->memory, "bank", ".away");
-	assert_int_equal(store_drop(mirror->stores, &drop, &mirror->why), -STATUS(IO));
+	assert_int_equal(store_drop(mirror->stores, NULL, &drop, &mirror->why), -STATUS(IO));
 	memory_heap_move(mirror->memory, ".away", "bank");
-	assert_int_equal(store_drop(mirror->stores, &drop, &mirror->why), 0);
+	assert_int_equal(store_drop(mirror->stores, NULL, &drop, &mirror->why), 0);
 }
 
 /* Nor is a segment made in a folder that was moved, which a new folder would keep from coming back.
@@ -306,7 +306,7 @@ TEST(its_own_removals_raise_no_alarm, struct rig *rig)
 	drop.store = (char *)(uintptr_t) "bank";
 	drop.store_id = mirror_header(mirror, "bank")->store_id;
 	drop.image_id = mirror_header(mirror, "bank")->image_id;
-	assert_int_equal(store_drop(mirror->stores, &drop, &mirror->why), 0);
+	assert_int_equal(store_drop(mirror->stores, NULL, &drop, &mirror->why), 0);
 	assert_false(stores_check_names(mirror->stores, &again));
 }
 

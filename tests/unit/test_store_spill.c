@@ -325,7 +325,7 @@ TEST(a_damaged_image_in_memory_keeps_its_spill, struct rig *rig)
 	assert_null(mirror_header(&rig->mirror, "bank"));
 	assert_int_equal(spill_heap_count(rig->spill), 1);
 	drop.store = (char *)"bank";
-	assert_int_equal(store_drop(rig->mirror.stores, &drop, &rig->mirror.why), 0);
+	assert_int_equal(store_drop(rig->mirror.stores, NULL, &drop, &rig->mirror.why), 0);
 	restart(rig);
 	assert_int_equal(rig->loaded, 1);
 	assert_bank(rig, 1, "made");

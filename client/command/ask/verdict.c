@@ -220,6 +220,8 @@ const char *ps_verdict_why(const struct ps_census *census)
 		return " (no image was seen)";
 	case PS_OUTLOOK_UNFINISHED:
 		return " (its making was not finished: create it again)";
+	case PS_OUTLOOK_UNFILLED:
+		return " (restore unfinished: run it again, or delete the store with perseas drop)";
 	case PS_OUTLOOK_AMBIGUOUS:
 		return " (two stores bear this name: ask the mirrors of one of them)";
 	case PS_OUTLOOK_PARTED:

@@ -146,8 +146,11 @@ static enum ps_exit remake_fill(const struct ps_args *args, perseas_t *from, str
 enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *from)
 {
 	struct ps_remake remake = remake_of(args, from->log_size);
+	struct perseas_segment_info info;
 	enum ps_exit status;
 
+	while (!perseas_segment_at(from, (unsigned)remake.segments, &info))
+		remake.segments++;
 	ps_stop_catch();
 	status = ps_remake_begin(&remake);
 	if (!status)

@@ -2,11 +2,13 @@
  * remake.c - a new store that is filled with what is already somebody's.
  */
 #include "remake.h"
+#include "unfinished.h"
 #include "../ask/ask.h"
 #include "../ask/digest.h"
 #include "../ask/drop.h"
 #include "../../core/handle.h"
 #include "../../core/segment.h"
+#include "../../open/open.h"
 #include "../../keeper/copy.h"
 #include "../../../proto/image/crc32c.h"
 
@@ -26,6 +28,20 @@ static enum ps_exit complain_taken(const struct ps_remake *remake, const char *a
 	                   "%s has a store '%s' already, without any segment: %s; or, if that was "
 	                   "begun by a command that was killed, delete it with perseas drop",
 	                   address, remake->store, remake->hint);
+}
+
+/* The mirrors may have what the same command left when it was killed. */
+static enum ps_exit clear_unfinished(const struct ps_remake *remake)
+{
+	enum ps_exit status;
+
+	if (!ps_unfinished_is(remake->store, remake->mirrors, &remake->options))
+		return PS_EXIT_OK;
+	status = ps_unfinished_remove(remake->store, remake->mirrors, NULL, &remake->options);
+	if (!status)
+		ps_complain(PS_EXIT_OK, "the unfinished store '%s' was deleted, and is made anew",
+		            remake->store);
+	return status;
 }
 
 static enum ps_exit check_free(const struct ps_census *census, const struct ps_remake *remake)
@@ -75,9 +91,11 @@ enum ps_exit ps_remake_check(const struct ps_remake *remake)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &panel, remake->store, remake->mirrors,
-	                                     &remake->options);
+	enum ps_exit status = clear_unfinished(remake);
 
+	if (!status)
+		status = ps_census_open(&census, &panel, remake->store, remake->mirrors,
+		                        &remake->options);
 	if (status)
 		return status;
 	status = check_free(&census, remake);
@@ -95,56 +113,74 @@ void ps_remake_end(struct ps_remake *remake)
 	remake->p = NULL;
 }
 
-static void remake_drop(const struct ps_remake *remake, const uint8_t *store_id)
+/* At level 0 nothing marks a store that is being filled. */
+static bool is_marked(const struct ps_remake *remake)
 {
-	if (ps_drop_all(remake->store, remake->mirrors, store_id, &remake->options))
+	struct ps_panel panel;
+	struct ps_census census;
+	bool marked;
+
+	if (ps_census_open(&census, &panel, remake->store, remake->mirrors, &remake->options))
+		return false;
+	marked = census.roster && census.roster->filling;
+	ps_census_close(&census, &panel);
+	return marked;
+}
+
+void ps_remake_take_back(struct ps_remake *remake)
+{
+	static const uint8_t none[PS_ID_SIZE];
+	enum ps_exit status;
+
+	ps_remake_end(remake);
+	if (!memcmp(remake->store_id, none, PS_ID_SIZE))
+		return;
+	if (is_marked(remake))
+		status = ps_unfinished_remove(remake->store, remake->mirrors, remake->store_id,
+		                              &remake->options);
+	else
+		status = ps_drop_all(remake->store, remake->mirrors, remake->store_id,
+		                     &remake->options);
+	if (status)
 		ps_complain(PS_EXIT_OK,
-		            "store '%s' on %s is not complete, and of no use: delete "
-		            "it with perseas drop",
+		            "store '%s' on %s is not complete: delete it with perseas drop, or run "
+		            "the same command again",
 		            remake->store, remake->mirrors);
 	else
 		ps_complain(PS_EXIT_OK, "store '%s' on %s is not complete, and was deleted again",
 		            remake->store, remake->mirrors);
 }
 
-/* A store that was made a moment ago, and could not be opened. */
-static void take_back_empty(const struct ps_remake *remake)
-{
-	struct ps_panel panel;
-	struct ps_census census;
-
-	if (ps_census_open(&census, &panel, remake->store, remake->mirrors, &remake->options))
-		return;
-	if (census.header && census.header->n_segments == 0)
-		remake_drop(remake, census.header->store_id.data);
-	ps_census_close(&census, &panel);
-}
-
-void ps_remake_take_back(struct ps_remake *remake)
-{
-	uint8_t store_id[PS_ID_SIZE];
-
-	if (!remake->p)
-		return;
-	memcpy(store_id, remake->p->store_id, sizeof(store_id));
-	ps_remake_end(remake);
-	remake_drop(remake, store_id);
-}
-
 /* --- making --- */
+
+/* Without a segment no transaction fills the store: it is finished as it is made. */
+static int make_empty(struct ps_remake *remake)
+{
+	const int rc = perseas_create(remake->store, remake->mirrors, &remake->options);
+
+	return rc ? rc : perseas_open(remake->store, remake->mirrors, &remake->options, &remake->p);
+}
+
+static int make_filling(struct ps_remake *remake)
+{
+	struct ps_error error = { 0 };
+	struct ps_env *env = ps_env_posix(&remake->options, &error);
+	const int rc = env ? ps_open_filling(env, remake->store, remake->mirrors, &remake->options,
+	                                     remake->store_id, &remake->p, &error)
+	                   : error.code;
+
+	return rc ? ps_fail_error(NULL, &error) : 0;
+}
 
 enum ps_exit ps_remake_begin(struct ps_remake *remake)
 {
+	const int rc = remake->segments ? make_filling(remake) : make_empty(remake);
 	enum ps_exit status;
-	int rc = perseas_create(remake->store, remake->mirrors, &remake->options);
 
-	if (rc)
-		return ps_library_failed(NULL, rc);
-	rc = perseas_open(remake->store, remake->mirrors, &remake->options, &remake->p);
 	if (!rc)
 		return PS_EXIT_OK;
 	status = ps_library_failed(NULL, rc);
-	take_back_empty(remake);
+	ps_remake_take_back(remake);
 	return status;
 }
 

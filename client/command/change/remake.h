@@ -7,6 +7,7 @@
 
 #include "../ui/ui.h"
 #include "../../perseas.h"
+#include "../../../proto/image/layout.h"
 
 struct ps_remake {
 	const char *store; /* the new one's name */
@@ -15,6 +16,8 @@ struct ps_remake {
 	bool quiet;                     /* says nothing on stdout */
 	unsigned alike;                 /* mirrors that hold what is mapped here, when compared */
 	const char *hint;               /* what to do where the name is taken */
+	size_t segments;                /* that it will have, with parts of these */
+	uint8_t store_id[PS_ID_SIZE];   /* once it is made to be filled; else zeros */
 	perseas_t *p;                   /* the new store, open; NULL before, and after its end */
 };
 
@@ -38,7 +41,8 @@ enum ps_exit ps_remake_compare(struct ps_remake *remake);
 /* Closes it; what is there stays. NULL in ->p is allowed. */
 void ps_remake_end(struct ps_remake *remake);
 
-/* Closes it and deletes it from its mirrors; says so where that is not possible. */
+/* Closes it and deletes it from its mirrors, if no mirror has what it was filled with; says so
+ * where that is not possible. */
 void ps_remake_take_back(struct ps_remake *remake);
 
 #endif

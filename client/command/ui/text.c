@@ -60,6 +60,7 @@ enum ps_exit ps_exit_of(int code)
 	case PERSEAS_ENOSEGMENT:
 	case PERSEAS_ESIZE:
 	case PERSEAS_EROSTER:
+	case PERSEAS_EUNFINISHED:
 	case PERSEAS_ELIMIT:
 	case PERSEAS_EDENIED:
 	case PERSEAS_EHEAP:

@@ -77,7 +77,8 @@ enum class errc : int {
 	heap = PERSEAS_EHEAP,
 	object = PERSEAS_EOBJECT,
 	epoch = PERSEAS_EEPOCH,
-	again = PERSEAS_EAGAIN
+	again = PERSEAS_EAGAIN,
+	unfinished = PERSEAS_EUNFINISHED
 };
 
 namespace detail

@@ -14,7 +14,8 @@ __all__ = ["PerseasError", "InvalidArgumentError", "NoMemoryError", "SystemCallE
            "RangeError", "UnpublishedError", "TooBigError", "EndedError", "ConflictError",
            "UndeclaredError", "RosterError", "LimitError", "SalvageError", "RdmaError",
            "DeniedError", "TlsError", "TimeoutExpired", "CancelledError", "HeapError",
-           "ObjectError", "EpochError", "AgainError", "ClosedError", "ForkError", "ThreadError"]
+           "ObjectError", "EpochError", "AgainError", "UnfinishedError", "ClosedError", "ForkError",
+           "ThreadError"]
 
 
 class PerseasError(Exception):
@@ -174,6 +175,10 @@ class AgainError(PerseasError):
     """It would have to wait, and is not to."""
 
 
+class UnfinishedError(PerseasError):
+    """The store's restore is not finished."""
+
+
 class ClosedError(PerseasError, ValueError):
     """The store, the standby or the transaction is closed, here, by this process."""
 
@@ -199,6 +204,7 @@ CLASSES: dict[str, type[PerseasError]] = {
     "ELIMIT": LimitError, "ESALVAGE": SalvageError, "ERDMA": RdmaError, "EDENIED": DeniedError,
     "ETLS": TlsError, "ETIMEOUT": TimeoutExpired, "ECANCELLED": CancelledError,
     "EHEAP": HeapError, "EOBJECT": ObjectError, "EEPOCH": EpochError, "EAGAIN": AgainError,
+    "EUNFINISHED": UnfinishedError,
 }
 BY_CODE: dict[int, type[PerseasError]] = {}
 for _short, _class in CLASSES.items():

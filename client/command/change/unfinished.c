@@ -1,0 +1,31 @@
+/*
+ * unfinished.c - see unfinished.h. Whether a store may be removed is decided in open/unfilled.c.
+ */
+#include "unfinished.h"
+#include "../ask/ask.h"
+#include "../../open/unfilled.h"
+
+bool ps_unfinished_is(const char *store, const char *mirrors, const struct perseas_options *options)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+	bool is;
+
+	if (ps_census_open(&census, &panel, store, mirrors, options))
+		return false;
+	(void)ps_census_widen(&census, &panel, store);
+	is = census.judged.outlook == PS_OUTLOOK_UNFILLED;
+	ps_census_close(&census, &panel);
+	return is;
+}
+
+enum ps_exit ps_unfinished_remove(const char *store, const char *mirrors, const uint8_t *store_id,
+                                  const struct perseas_options *options)
+{
+	struct ps_error error = { 0 };
+	struct ps_env *env = ps_env_posix(options, &error);
+
+	if (env && !ps_unfilled_remove(env, store, mirrors, options, store_id, &error))
+		return PS_EXIT_OK;
+	return ps_complain(ps_exit_of(error.code), "%s", error.text);
+}

@@ -1,0 +1,24 @@
+/*
+ * unfinished.h - removes what a command that filled a store left of it when it was killed. The same
+ * command calls it when it begins anew, and perseas drop does. It must never remove a store that
+ * was filled.
+ */
+#ifndef PERSEAS_COMMAND_UNFINISHED_H
+#define PERSEAS_COMMAND_UNFINISHED_H
+
+#include "../ui/ui.h"
+#include "../../perseas.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Returns true if the mirrors have such a store under this name. */
+bool ps_unfinished_is(const char *store, const char *mirrors,
+                      const struct perseas_options *options);
+
+/* Deletes it; store_id: only that store, NULL: any. Otherwise complains; the message says whether
+ * something was deleted. */
+enum ps_exit ps_unfinished_remove(const char *store, const char *mirrors, const uint8_t *store_id,
+                                  const struct perseas_options *options);
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * unfilled.c - see unfilled.h. A paused filler may wake up at any moment. So every image is claimed
+ * first, and only images that stand before the first transaction under these claims are deleted,
+ * over the sessions that hold them: no filler can commit any more. It must never delete an image
+ * while a member of the roster has not answered: that member may have the transaction.
+ */
+#include "unfilled.h"
+
+#include "again.h"
+#include "claim.h"
+#include "create.h"
+#include "examine.h"
+#include "probe.h"
+#include "../core/mirror.h"
+
+#include <string.h>
+
+static bool has_making(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_found *f = &p->mirrors[i].found;
+
+		if (!f->code && f->header->state == PERSEAS__STATE__STATE_CREATING &&
+		    f->header->roster->filling)
+			return true;
+	}
+	return false;
+}
+
+static bool has_settled(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_found *f = &p->mirrors[i].found;
+
+		if (!f->code && f->header->state != PERSEAS__STATE__STATE_CREATING)
+			return true;
+	}
+	return false;
+}
+
+static const struct ps_mirror *find_mirror(const struct perseas *p, const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].known && ps_id_equal(member->image_id, p->mirrors[i].image_id))
+			return &p->mirrors[i];
+	return NULL;
+}
+
+/* Every member must show its image, or answer that it has none. */
+static int check_members(struct perseas *p)
+{
+	for (size_t k = 0; k < p->roster->n_members; k++) {
+		const Perseas__Member *member = p->roster->members[k];
+		const struct ps_mirror *m = find_mirror(p, member);
+
+		if (m && (m->found.code == PERSEAS_ENOSTORE || (!m->found.code && m->found.listed)))
+			continue;
+		return ps_fail(p, PERSEAS_EUNREACHABLE,
+		               "the restore of store '%s' is not finished, and nothing is deleted "
+		               "before each of its mirrors answers: %s",
+		               p->store,
+		               m && m->found.code ? m->found.error.text : member->address);
+	}
+	return 0;
+}
+
+/* Returns true if the image is whole, and stands before the first transaction. */
+static bool is_before_first(const struct ps_found *f)
+{
+	if (f->header->state != PERSEAS__STATE__STATE_CONSISTENT)
+		return false;
+	return f->at.next != 0 && f->at.seq == 0;
+}
+
+/* No image may have the transaction that fills the store, whether its roster lists it or not. */
+static int check_before(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (!ps_has_store(p, m) || is_before_first(&m->found))
+			continue;
+		return ps_fail(p, PERSEAS_EEXIST,
+		               "%s may have what the restore of store '%s' brought: nothing is "
+		               "deleted; perseas status shows what is there",
+		               m->address.text, p->store);
+	}
+	return 0;
+}
+
+static int check_unfilled(struct perseas *p)
+{
+	if (!p->roster->filling || p->next_roster)
+		return ps_fail(p, PERSEAS_EEXIST, "store '%s' is not an unfinished restore",
+		               p->store);
+	return check_before(p);
+}
+
+static int check_claimed(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->found.listed && !m->found.claimed)
+			return ps_fail(p, PERSEAS_EUNREACHABLE,
+			               "the restore of store '%s' is not finished, and nothing is "
+			               "deleted, as %s could not be claimed: %s",
+			               p->store, m->address.text, m->found.error.text);
+	}
+	return 0;
+}
+
+static int delete_at(struct perseas *p, struct ps_mirror *m)
+{
+	Perseas__DropRequest body = PERSEAS__DROP_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(drop, DROP, &body);
+	struct ps_error error = { 0 };
+	Perseas__Reply *reply;
+	int rc;
+
+	body.store = p->store;
+	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
+	body.image_id = m->found.header->image_id;
+	body.claimed = true;
+	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error);
+	perseas__reply__free_unpacked(reply, NULL);
+	return rc ? ps_fail(p, rc, "not every image of the unfinished store '%s' is deleted: %s",
+	                    p->store, error.text)
+	          : 0;
+}
+
+static int delete_claimed(struct perseas *p)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < p->mirror_count && !rc; i++)
+		if (p->mirrors[i].found.claimed)
+			rc = delete_at(p, &p->mirrors[i]);
+	return rc;
+}
+
+static int remove_settled(struct perseas *p)
+{
+	int rc = ps_probe_judge(p);
+
+	if (!rc)
+		rc = check_unfilled(p);
+	if (!rc)
+		rc = check_members(p);
+	if (!rc)
+		rc = ps_claim(p);
+	if (!rc)
+		rc = check_claimed(p);
+	/* The claims may have shown more than the probe. */
+	if (!rc)
+		rc = check_unfilled(p);
+	if (!rc)
+		rc = check_members(p);
+	return rc ? rc : delete_claimed(p);
+}
+
+static int remove_probed(struct perseas *p)
+{
+	int rc = 0;
+
+	ps_probe(p);
+	if (has_settled(p))
+		return remove_settled(p);
+	if (!has_making(p))
+		return ps_fail(p, PERSEAS_ENOSTORE, "no mirror has an unfinished store '%s'",
+		               p->store);
+	rc = ps_create_clear(p);
+	if (rc != PS_AGAIN)
+		return rc;
+	ps_probe(p);
+	return remove_settled(p);
+}
+
+int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirrors,
+                       const struct perseas_options *options, const uint8_t *store_id,
+                       struct ps_error *error)
+{
+	struct perseas *p = ps_handle_new(env, store, mirrors, options, error);
+	int rc;
+
+	if (!p)
+		return error->code;
+	p->fills = true;
+	p->options.flags = 0;
+	if (store_id)
+		memcpy(p->store_id, store_id, PS_ID_SIZE);
+	rc = remove_probed(p);
+	if (rc == PS_AGAIN)
+		rc = ps_fail(p, PERSEAS_EUNREACHABLE,
+		             "a session broke before the unfinished store '%s' was deleted: try "
+		             "again",
+		             p->store);
+	if (rc)
+		ps_error_set(error, rc, "%s", perseas_message(p));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		ps_mirror_disconnect(p, &p->mirrors[i]);
+	ps_handle_free(p);
+	return rc;
+}

@@ -1,0 +1,20 @@
+/*
+ * unfilled.h - removes a store whose filler ended before the transaction that fills the store
+ * (PROTOCOL.md, "Filling a store"). The command calls it.
+ */
+#ifndef PERSEAS_CLIENT_UNFILLED_H
+#define PERSEAS_CLIENT_UNFILLED_H
+
+#include "../core/handle.h"
+
+/*
+ * Deletes every image of an unfinished store. store_id: only this store; NULL: whichever has the
+ * name. Returns 0, or an error, after which nothing was deleted unless the message says so:
+ * EEXIST: the store is not unfinished, or was filled on a mirror; EBUSY: it has a live owner;
+ * otherwise a member of its roster did not answer, or refused.
+ */
+int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirrors,
+                       const struct perseas_options *options, const uint8_t *store_id,
+                       struct ps_error *error);
+
+#endif

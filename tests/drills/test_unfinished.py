@@ -1,0 +1,135 @@
+"""Commands that fill a store and are killed: nobody opens what they left, and the same command
+begins anew."""
+import signal
+import subprocess
+
+import pytest
+
+from binding import CREATE, TAKEOVER, PerseasError, Store
+from drill import (FAILURE, MIB, NO, OK, PARTLY, SECONDS, command_line, fill, mirror_list,
+                   run_command, status_of, wait_for, wait_ownerless)
+from relay import Relay
+
+BEGIN = b"begins-here"
+SEGMENTS = {"first": BEGIN + bytes(MIB), "last": bytes(MIB)}
+STAGES = {"a segment": "last", "the contents": BEGIN.decode()}
+WORDS = ["restore {file} t {to}", "recover s {source} --as t --onto {to}"]
+
+
+def lists(done):
+    """What ls says of store t, a line for each mirror."""
+    return [line for line in done.out.splitlines() if line.startswith("  t ")]
+
+
+def kill_at(relay, text, line):
+    """The command, killed when the mirror behind the relay would get this text next."""
+    relay.catch(text, 1)
+    process = subprocess.Popen(command_line(*line), stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    wait_for(relay.caught, SECONDS, "the text")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    relay.drop()
+
+
+def refused(to, flags):
+    with pytest.raises(PerseasError) as error:
+        Store("t", to, flags=flags)
+    return error.value.name == "PERSEAS_EUNFINISHED"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("words", WORDS)
+def test_a_killed_command_begins_anew(mirrors, tmp_path, stage, words):
+    """It is killed while one of three mirrors has not got all; before it begins anew everything
+    that could take the store for an empty one is tried."""
+    source, daemons = mirrors(1)[0], mirrors(3)
+    fill("s", [source], SEGMENTS)
+    file = tmp_path / "f"
+    assert run_command("snapshot", "s", "--from", source.address, "--to", file).status == OK
+    with Relay(daemons[2]) as relay:
+        to = ",".join([daemons[0].address, daemons[1].address, relay.address])
+        line = words.format(file=file, source=source.address, to=to).split()
+        kill_at(relay, STAGES[stage], line)
+        wait_ownerless("t", daemons)
+        told = run_command("status", "t", to)
+        assert told.status == OK and "can open: no (restore unfinished" in told.out, told
+        assert status_of("t", daemons)["restore_unfinished"]
+        listed = lists(run_command("ls", to))
+        assert len(listed) == 3 and all("restore unfinished" in each for each in listed), listed
+        assert all(refused(to, flags) for flags in (0, CREATE, TAKEOVER, CREATE | TAKEOVER))
+        done = run_command(*line)
+        assert done.status == OK and "is made anew" in done.err, done
+        with Store("t", to) as store:
+            store.map("first")
+            assert store.read("first", 0, len(BEGIN)) == BEGIN
+        assert not status_of("t", daemons)["restore_unfinished"]
+
+
+def test_drop_removes_an_unfinished_store_if_every_mirror_answers(mirrors, tmp_path):
+    """Without --yes. One of three mirrors is away at first, and two are named."""
+    source, daemons = mirrors(1)[0], mirrors(3)
+    fill("s", [source], SEGMENTS)
+    file = tmp_path / "f"
+    assert run_command("snapshot", "s", "--from", source.address, "--to", file).status == OK
+    with Relay(daemons[2]) as relay:
+        to = ",".join([daemons[0].address, daemons[1].address, relay.address])
+        kill_at(relay, "last", ["restore", file, "t", to])
+        wait_ownerless("t", daemons)
+        daemons[2].kill9()
+        for line in (["drop", "t", mirror_list(daemons[:2])], ["restore", file, "t", to]):
+            done = run_command(*line)
+            assert done.status in (NO, FAILURE), done
+            assert "nothing is deleted before each of its mirrors answers" in done.err, done
+        assert all(m["state"] == "consistent" for m in status_of("t", daemons[:2])["mirrors"][:2])
+        daemons[2].restart()
+        done = run_command("drop", "t", mirror_list(daemons[:2]))
+        assert done.status == OK and "is deleted from all of its mirrors" in done.out, done
+        assert not status_of("t", daemons)["found"]
+
+
+def test_a_mirror_that_missed_the_restore_says_nothing_against_it(mirrors, tmp_path):
+    """The last of three mirrors dies while it gets the contents, and comes back without them after
+    the store was used: it is no reason to call the store unfinished, or to remove it."""
+    source, daemons = mirrors(1)[0], mirrors(3)
+    fill("s", [source], SEGMENTS)
+    file = tmp_path / "f"
+    assert run_command("snapshot", "s", "--from", source.address, "--to", file).status == OK
+    with Relay(daemons[2]) as relay:
+        to = ",".join([daemons[0].address, daemons[1].address, relay.address])
+        relay.catch(BEGIN.decode(), 1)
+        process = subprocess.Popen(command_line("restore", file, "t", to),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(relay.caught, SECONDS, "the contents")
+        daemons[2].kill9()
+        relay.drop()
+        assert process.wait(SECONDS) == PARTLY
+        with Store("t", to) as store:
+            store.map("first")
+            store.write("first", 0, b"used")
+        daemons[2].restart()
+        before = status_of("t", daemons)
+        assert [m["slot"]["seq"] for m in before["mirrors"]] == [2, 2, 0]
+        assert before["verdict"]["can_open"] and not before["restore_unfinished"]
+        alone = lists(run_command("ls", relay.address))
+        assert len(alone) == 1 and "unless other mirrors have more" in alone[0], alone
+        assert not any("unfinished" in each for each in lists(run_command("ls", to)))
+        for line in (["drop", "t", to], ["drop", "t", relay.address], ["restore", file, "t", to]):
+            assert run_command(*line).status == NO
+        assert status_of("t", daemons) == before
+        with Store("t", to) as store:
+            store.map("first")
+            assert store.read("first", 0, 4) == b"used"
+
+
+def test_a_making_that_was_killed_is_named(mirrors):
+    """The second of two mirrors is asked to make the store when the command is killed."""
+    daemons = mirrors(2)
+    with Relay(daemons[1]) as relay:
+        to = ",".join([daemons[0].address, relay.address])
+        kill_at(relay, relay.address, ["create", "t", to])
+        told = run_command("status", "t", to)
+        assert "its making was not finished" in told.out, told
+        assert "its making was not finished" in lists(run_command("ls", to))[0]
+        with Store("t", to, flags=CREATE):
+            pass
