@@ -217,22 +217,27 @@ static void print_unfinished(const struct ps_args *args)
 	ps_json_end(&json, '}');
 }
 
+/* It has nothing that anybody could miss. */
+static bool drop_unfinished(const struct ps_args *args)
+{
+	if (args->yes || !ps_unfinished_is(args->store, args->mirrors, &args->options) ||
+	    ps_unfinished_remove(args->store, args->mirrors, NULL, &args->options))
+		return false;
+	print_unfinished(args);
+	return true;
+}
+
 enum ps_exit ps_verb_drop(const struct ps_args *args)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status;
+	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
+	                                     &args->options);
 
-	/* It has nothing that anybody could miss. */
-	if (!args->yes && ps_unfinished_is(args->store, args->mirrors, &args->options) &&
-	    !ps_unfinished_remove(args->store, args->mirrors, NULL, &args->options)) {
-		print_unfinished(args);
-		return PS_EXIT_OK;
-	}
-	status = ps_census_open(&census, &panel, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
-	status = drop_images(&panel, &census, args);
+	if (!drop_unfinished(args))
+		status = drop_images(&panel, &census, args);
 	ps_census_close(&census, &panel);
 	return status;
 }

@@ -30,14 +30,12 @@ static enum ps_exit complain_taken(const struct ps_remake *remake, const char *a
 	                   address, remake->store, remake->hint);
 }
 
-/* The mirrors may have what the same command left when it was killed. */
+/* Deletes what the same command left when it was killed. */
 static enum ps_exit clear_unfinished(const struct ps_remake *remake)
 {
-	enum ps_exit status;
+	const enum ps_exit status = ps_unfinished_remove(remake->store, remake->mirrors, NULL,
+	                                                 &remake->options);
 
-	if (!ps_unfinished_is(remake->store, remake->mirrors, &remake->options))
-		return PS_EXIT_OK;
-	status = ps_unfinished_remove(remake->store, remake->mirrors, NULL, &remake->options);
 	if (!status)
 		ps_complain(PS_EXIT_OK, "the unfinished store '%s' was deleted, and is made anew",
 		            remake->store);
@@ -91,13 +89,20 @@ enum ps_exit ps_remake_check(const struct ps_remake *remake)
 {
 	struct ps_panel panel;
 	struct ps_census census;
-	enum ps_exit status = clear_unfinished(remake);
+	enum ps_exit status = ps_census_open(&census, &panel, remake->store, remake->mirrors,
+	                                     &remake->options);
 
-	if (!status)
-		status = ps_census_open(&census, &panel, remake->store, remake->mirrors,
-		                        &remake->options);
 	if (status)
 		return status;
+	if (ps_unfinished_is(remake->store, remake->mirrors, &remake->options)) {
+		ps_census_close(&census, &panel);
+		status = clear_unfinished(remake);
+		if (!status)
+			status = ps_census_open(&census, &panel, remake->store, remake->mirrors,
+			                        &remake->options);
+		if (status)
+			return status;
+	}
 	status = check_free(&census, remake);
 	if (!status)
 		status = check_own(&panel, remake);
