@@ -28,7 +28,8 @@ struct perseas_roster_change {
 	int kind;            /* enum perseas_roster_kind */
 	const char *address; /* of a member, as the roster has it; ADD, CANCEL, RAISE: NULL */
 	const char *with;    /* of the new mirror, as for perseas_create; NULL with the others */
-	uint32_t acks;       /* W afterwards; 0: as it is, or a majority if that no longer fits */
+	uint32_t acks;       /* W afterwards; 0: a majority where W is a majority now or no longer
+	                        fits, else as it is */
 	int gone;            /* 1: the mirror at `address` is gone for good, with what it holds, and
 	                     will not be started again. Needed to replace a dead mirror of two: if
 	                     it came back alone, it would not know of the change. */

@@ -6,6 +6,7 @@
 #include "../host/named.h"
 #include "../../proto/base/json.h"
 #include "ask/ask.h"
+#include "ask/weak_acks.h"
 #include "../perseas.h"
 #include "../host/socket.h"
 #include "../../proto/base/options.h"
@@ -131,6 +132,23 @@ static void look_at_files(const Perseas__ListReply *list, struct ps_finding *fin
 	}
 }
 
+/* Which stores can lose acknowledged commits with one mirror? */
+static void look_at_acks(const Perseas__ListReply *list, struct ps_finding *finding)
+{
+	char text[PS_WEAK_ACKS_TEXT];
+
+	for (size_t i = 0; i < list->n_stores; i++) {
+		const Perseas__Header *header = list->stores[i]->header;
+
+		if (!header || !*ps_weak_acks_text(text, header->roster))
+			continue;
+		ps_finding_add(finding, ", store %s has W = 1 of %zu", header->store,
+		               header->roster->n_members);
+		ps_finding_fault(finding, PS_HEALTH_WARNING, "Store %s has %s.", header->store,
+		                 text);
+	}
+}
+
 static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding *finding)
 {
 	const Perseas__ListReply *list = panel->replies[i] ? panel->replies[i]->list : NULL;
@@ -154,6 +172,7 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 		                 perseas_version());
 	}
 	look_at_clock(panel, i, finding);
+	look_at_acks(list, finding);
 	look_at_files(list, finding);
 }
 

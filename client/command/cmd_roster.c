@@ -49,6 +49,9 @@ enum ps_exit ps_verb_roster_check(const struct ps_args *args)
 	if ((!action || action->members == 0) && args->options.acks)
 		return ps_complain(PS_EXIT_USAGE, "--acks goes with a change: roster add, remove "
 		                                  "or replace");
+	if ((!action || action->members == 0) && args->dry_run)
+		return ps_complain(PS_EXIT_USAGE, "--dry-run goes with a change: roster add, "
+		                                  "remove or replace");
 	return PS_EXIT_OK;
 }
 
@@ -189,9 +192,13 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 		                     args->store);
 	else if (!args->action)
 		status = show_roster(&census, args);
+	else if (args->dry_run)
+		status = ps_roster_preview(&census, args);
 	else if (owner >= 0)
 		status = ps_roster_by_owner(&panel, &census, args);
 	ps_census_close(&census, &panel);
+	if (args->dry_run)
+		return status;
 	if (!status && args->action && owner < 0)
 		status = ps_roster_here(args);
 	return publish_after(status, args);

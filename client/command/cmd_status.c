@@ -7,6 +7,7 @@
 #include "ask/owner_report.h"
 #include "ask/standbys.h"
 #include "ask/verdict.h"
+#include "ask/weak_acks.h"
 #include "fleet/fleet.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/parts.h"
@@ -102,11 +103,14 @@ static void print_summary(const struct ps_census *census, const char *store)
 {
 	const Perseas__Roster *roster = census->roster;
 	int live = ps_owner_at(census);
+	char weak[PS_WEAK_ACKS_TEXT];
 
 	printf("store '%s': %zu mirror%s, W = %u, R = %u, roster version %" PRIu64 "%s\n", store,
 	       roster->n_members, ps_plural(roster->n_members), roster->acks,
 	       roster_claimers(roster), roster->version,
 	       census->judged.next ? ", being changed" : "");
+	if (*ps_weak_acks_text(weak, roster))
+		printf("%s\n", weak);
 	if (census->newest)
 		printf("newest state seen: epoch %" PRIu64 ", transaction %" PRIu64 "\n",
 		       census->newest->slot->epoch, census->newest->slot->seq);
@@ -281,7 +285,7 @@ static void print_text(const struct ps_census *census, const char *store)
 static void roster_json(struct ps_json *json, const struct ps_census *census)
 {
 	const Perseas__Roster *roster = census->roster;
-	char id[PS_HEX_TEXT];
+	char id[PS_HEX_TEXT], weak[PS_WEAK_ACKS_TEXT];
 
 	ps_json_begin(json, "roster", '{');
 	ps_json_number(json, "version", roster->version);
@@ -289,6 +293,7 @@ static void roster_json(struct ps_json *json, const struct ps_census *census)
 	ps_json_number(json, "mirrors", roster->n_members);
 	ps_json_number(json, "acks", roster->acks);
 	ps_json_number(json, "claims", roster_claimers(roster));
+	ps_json_text(json, "warning", *ps_weak_acks_text(weak, roster) ? weak : NULL);
 	ps_json_begin(json, "members", '[');
 	for (size_t k = 0; k < roster->n_members; k++) {
 		ps_json_begin(json, NULL, '{');

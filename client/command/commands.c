@@ -158,9 +158,11 @@ const struct ps_verb ps_verbs[] = {
 	  NULL, ps_verb_heap },
 	{ "roster", PS_ROSTER, "csmaa", "sM",
 	  "STORE LIST [--publish KEY [--yes]] [--json]\n"
-	  "  perseas roster  add STORE LIST NEW [--acks W] [--wait SECONDS]\n"
-	  "  perseas roster  remove STORE LIST OLD [--gone] [--acks W] [--wait SECONDS]\n"
-	  "  perseas roster  replace STORE LIST OLD NEW [--gone] [--acks W] [--wait SECONDS]\n"
+	  "  perseas roster  add STORE LIST NEW [--acks W] [--dry-run] [--wait SECONDS]\n"
+	  "  perseas roster  remove STORE LIST OLD [--gone] [--acks W] [--dry-run]\n"
+	  "                  [--wait SECONDS]\n"
+	  "  perseas roster  replace STORE LIST OLD NEW [--gone] [--acks W] [--dry-run]\n"
+	  "                  [--wait SECONDS]\n"
 	  "  perseas roster  raise STORE LIST [--wait SECONDS]\n"
 	  "  perseas roster  cancel STORE LIST [--wait SECONDS]",
 	  "shows which mirrors a store has, and changes them",
@@ -169,16 +171,17 @@ const struct ps_verb ps_verbs[] = {
 	  "owner, that owner is asked and makes the change while it goes on; the command\n"
 	  "follows it. Where it has none, the command opens the store, makes the change,\n"
 	  "and lets go of it. A mirror that leaves keeps its image, which counts for\n"
-	  "nothing: perseas drop deletes it. raise gives the store level 1, whose images only\n"
-	  "those can make who know its key; all of its mirrors must answer, and must be of this\n"
-	  "version. The version before does not open the store any more. cancel takes back a\n"
-	  "change that cannot be finished, as long as it is not decided; also one that an owner\n"
-	  "left unfinished.\n"
+	  "nothing: perseas drop deletes it. Where W is a majority of the mirrors it is one\n"
+	  "afterwards, too; any other W stays where it fits; --acks says otherwise. raise gives\n"
+	  "the store level 1, whose images only those can make who know its key; all of its\n"
+	  "mirrors must answer, and must be of this version. The version before does not open the\n"
+	  "store any more. cancel takes back a change that cannot be finished, as long as it is\n"
+	  "not decided; also one that an owner left unfinished.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  perseas roster bank m1:7170,m2:7170,m3:7170\n"
 	  "  perseas roster replace bank m1:7170,m2:7170,m3:7170 m3:7170 m4:7170\n"
-	  "  perseas roster add bank m1:7170,m2:7170 m3:7170 --acks 2\n",
+	  "  perseas roster add bank m1:7170,m2:7170 m3:7170 --dry-run\n",
 	  ps_verb_roster_check, ps_verb_roster },
 	{ "drop", PS_DROP, "sm", "sm", "STORE LIST [--yes] [--json]",
 	  "deletes the images of a store from mirrors",

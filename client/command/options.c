@@ -100,8 +100,8 @@ static const struct ps_option rows[] = {
 	  .groups = PS_CREATE | PS_RECOVER | PS_RESTORE | PS_ROSTER | PS_BENCH,
 	  .help = "How many mirrors must hold a transaction before its commit returns, 1 to the "
 	          "number of mirrors. Default: a majority. With recover, it is about the new store "
-	          "of --onto; with roster, about the changed roster, where the default is what it "
-	          "was if that still fits." },
+	          "of --onto; with roster, about the changed roster, where the default is a "
+	          "majority if W was one before, and else what W was if that still fits." },
 	{ "log-size", PS_OPTION_SIZE, AT(options.log_size), "SIZE", "16M", PS_LOG_MIN, PS_LOG_MAX,
 	  .groups = PS_CREATE,
 	  .help = "Bytes of the undo log on each mirror, 4K to 64G; K, M and G are 1024, 1024^2 "
@@ -226,8 +226,9 @@ static const struct ps_option rows[] = {
 	{ "all", PS_OPTION_FLAG, AT(all), .groups = PS_STATUS | PS_TOP,
 	  .help = "status: shows all stores of the daemons of LIST, a line each, instead of one "
 	          "store. top: shows the fleet: those stores that need somebody, and totals." },
-	{ "dry-run", PS_OPTION_FLAG, AT(dry_run), .groups = PS_DRAIN,
-	  .help = "Says what would be moved where, and changes nothing." },
+	{ "dry-run", PS_OPTION_FLAG, AT(dry_run), .groups = PS_DRAIN | PS_ROSTER,
+	  .help = "drain: says what would be moved where, and changes nothing. roster: says what W "
+	          "and R would be, and changes nothing." },
 	{ "restarts", PS_OPTION_NUMBER, AT(restarts), "N", "5", .high = 1000000, .groups = PS_RUN,
 	  .help = "How often COMMAND is started again when it fails again and again, 0 for never; "
 	          "then run ends with its status. Counts anew when it ran for a minute, or another "

@@ -79,6 +79,11 @@ enum ps_change_stage {
 	PS_CHANGE_CANCELLING, /* it is taken back: the old one counts, and mirrors are told so */
 };
 
+/* How many mirrors a roster has, and W. */
+struct ps_roster_size {
+	uint32_t members, acks;
+};
+
 /* The change of the roster that goes on, or that was the last (change.c). */
 struct ps_change {
 	enum ps_change_stage stage;
@@ -88,13 +93,13 @@ struct ps_change {
 	bool leaves;       /* a member leaves, which need not be a mirror of this handle */
 	bool raises;       /* nobody leaves or joins: the level becomes 1 */
 	char address[256]; /* its address */
-	uint32_t acks;     /* W afterwards */
-	uint64_t seq;      /* what W of the new roster must hold before it counts alone */
-	bool met;          /* the new mirror was copied to, if only for a while */
-	bool same;         /* the new mirror's address leads to a member: */
-	bool moves;        /* the one that leaves, which only gets another address */
-	uint64_t until;    /* the new mirror must be at work by then */
-	uint64_t grace;    /* until then all that were asked are waited for */
+	struct ps_roster_size before, after; /* as the change finds the roster, and leaves it */
+	uint64_t seq;                /* what W of the new roster must hold before it counts alone */
+	bool met;                    /* the new mirror was copied to, if only for a while */
+	bool same;                   /* the new mirror's address leads to a member: */
+	bool moves;                  /* the one that leaves, which only gets another address */
+	uint64_t until;              /* the new mirror must be at work by then */
+	uint64_t grace;              /* until then all that were asked are waited for */
 	struct ps_question question; /* ASKING, RELEASING */
 	int code;                    /* stage NONE: 0 or why it was refused */
 	char text[256];              /* how far it is, or why it was refused */
@@ -114,6 +119,7 @@ struct ps_order_end {
 	uint8_t id[PS_ID_SIZE]; /* all zero: of none */
 	int code;
 	char text[256];
+	struct ps_roster_size before, after;
 };
 
 /* The orders and handovers that were taken up last, so that none of them is taken up twice, and the

@@ -44,7 +44,7 @@ const struct ps_states ps_change_stages = { stages, sizeof(stages) / sizeof(stag
 /* Is this the roster that the change leads to? */
 static bool is_wanted(const struct ps_change *c, const Perseas__Roster *roster)
 {
-	return roster->acks == c->acks && roster->level >= c->raises &&
+	return roster->acks == c->after.acks && roster->level >= c->raises &&
 	       (!c->new || ps_roster_member(roster, c->new->image_id)) &&
 	       (!c->old || !ps_roster_member(roster, c->old->image_id));
 }
@@ -117,7 +117,8 @@ static int finish(struct perseas *p, int code, const char *text)
 		         p->roster->level);
 	else if (!code)
 		ps_event(p, PERSEAS_EVENT_ROSTER, ps_last(p), c->new ? c->new : c->old,
-		         "the roster has %u mirrors now, W = %u", p->members, p->acks);
+		         "the roster has %u mirrors now, W = %u (before: %u, W = %u)", p->members,
+		         p->acks, c->before.members, c->before.acks);
 	ps_progress(p);
 	pthread_mutex_unlock(&p->lock);
 	p->upkeep.pulse_at = 0;
@@ -293,7 +294,7 @@ static void meet_member(struct perseas *p)
 	struct ps_change *c = &p->upkeep.change;
 	char text[sizeof(c->text)];
 
-	if (c->moves && !c->gone && c->acks == p->acks) {
+	if (c->moves && !c->gone && c->after.acks == p->acks) {
 		readdress(p);
 		return;
 	}

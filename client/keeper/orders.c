@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+enum { SIZES_VERSION = 9 }; /* of the protocol, that tells the sizes of rosters */
+
 static bool is_none(const uint8_t *id)
 {
 	static const uint8_t none[PS_ID_SIZE];
@@ -106,6 +108,8 @@ void ps_orders_keep_end(struct perseas *p)
 	end = &orders->ends[orders->ended++ % PS_ORDERS_KEPT];
 	memcpy(end->id, c->id, PS_ID_SIZE);
 	end->code = c->code;
+	end->before = c->before;
+	end->after = c->after;
 	ps_text_format(end->text, sizeof(end->text), "%s", c->text);
 }
 
@@ -116,6 +120,22 @@ static struct ps_order_end *find_end(struct perseas *p, const uint8_t *id)
 		if (!is_none(id) && !memcmp(id, p->upkeep.orders.ends[i].id, PS_ID_SIZE))
 			return &p->upkeep.orders.ends[i];
 	return NULL;
+}
+
+/* Does the mirror read the sizes of rosters in an order's result? */
+static bool reads_sizes(const struct perseas *p, const struct ps_mirror *m)
+{
+	return !p->env->ops->version ||
+	       (m->control && p->env->ops->version(m->control) >= SIZES_VERSION);
+}
+
+static void tell_sizes(Perseas__OrderResult *result, const struct ps_roster_size *before,
+                       const struct ps_roster_size *after)
+{
+	result->members_before = before->members;
+	result->acks_before = before->acks;
+	result->members = after->members;
+	result->acks = after->acks;
 }
 
 bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResult *result)
@@ -130,5 +150,7 @@ bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResu
 	result->done = end || c->stage == PS_CHANGE_NONE;
 	result->code = end ? end->code : result->done ? c->code : 0;
 	result->text = end ? end->text : c->text;
+	if (result->done && !result->code && reads_sizes(p, m))
+		tell_sizes(result, end ? &end->before : &c->before, end ? &end->after : &c->after);
 	return true;
 }

@@ -134,6 +134,7 @@ static int check_size(struct perseas *p, const struct perseas_roster_change *wan
 	struct ps_change *c = &p->upkeep.change;
 	const bool joins = wanted->kind != PERSEAS_ROSTER_REMOVE;
 	const unsigned members = p->members + joins - c->leaves;
+	const struct ps_quorum before = { .members = p->members, .acks = p->acks };
 
 	if (!members || wanted->acks > members) {
 		snprintf(text, size,
@@ -142,9 +143,10 @@ static int check_size(struct perseas *p, const struct perseas_roster_change *wan
 		         members, wanted->acks);
 		return PERSEAS_EINVAL;
 	}
-	c->acks = wanted->acks ? wanted->acks : p->acks;
-	if (c->acks > members)
-		c->acks = members / 2 + 1;
+	c->before = (struct ps_roster_size){ p->members, p->acks };
+	c->after = (struct ps_roster_size){ members, wanted->acks };
+	if (!wanted->acks)
+		c->after.acks = ps_quorum_acks_after(&before, members);
 	return 0;
 }
 
@@ -164,7 +166,7 @@ static int make_raise(struct perseas *p, const struct perseas_roster_change *wan
 		return PERSEAS_EINVAL;
 	}
 	c->raises = true;
-	c->acks = p->acks;
+	c->before = c->after = (struct ps_roster_size){ p->members, p->acks };
 	p->env->ops->random(p->env, p->key, sizeof(p->key));
 	return 0;
 }
@@ -223,7 +225,7 @@ Perseas__Roster *ps_plan_roster(struct perseas *p)
 	}
 	if (c->leaves && leaving(p))
 		ps_roster_remove(roster, leaving(p));
-	roster->acks = c->acks;
+	roster->acks = c->after.acks;
 	roster->epoch = p->epoch;
 	roster->version = p->roster->version + 1;
 	if (c->raises && !raise_roster(p, roster))

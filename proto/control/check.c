@@ -388,10 +388,21 @@ static const char *order_request_fault(const Perseas__OrderRequest *request)
 	return ps_name_valid(request->store) ? order_fault(request->order) : bad_name;
 }
 
+/* Is it the size of a roster, or all 0: not told? */
+static bool size_valid(uint32_t members, uint32_t acks)
+{
+	return members <= PS_MIRRORS_MAX && acks <= members && !acks == !members;
+}
+
 static const char *result_fault(const Perseas__OrderResult *result)
 {
 	if (!ps_id_valid(result->id))
 		return bad_id;
+	if (!size_valid(result->members_before, result->acks_before) ||
+	    !size_valid(result->members, result->acks) ||
+	    !result->members != !result->members_before)
+		return "the rosters of an order's result must have 1 to 16 members, and acks from "
+		       "1 to their number";
 	return text_valid(result->text, TEXT_MAX)
 	               ? NULL
 	               : "an order's result must be 255 bytes or less, no control characters";

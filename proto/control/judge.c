@@ -30,6 +30,13 @@ unsigned ps_quorum_t(const struct ps_quorum *quorum)
 	return others && most > others ? others : most;
 }
 
+unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members)
+{
+	const bool is_majority = before->acks == before->members / 2 + 1;
+
+	return is_majority || before->acks > members ? members / 2 + 1 : before->acks;
+}
+
 bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but)
 {
 	const unsigned need = max_r_w(quorum);

@@ -29,6 +29,10 @@ static inline unsigned ps_quorum_r(const struct ps_quorum *quorum)
 /* T: how many members, as they are, an open touches at least; min(n - 1, max(R, W)), n = 1: one. */
 unsigned ps_quorum_t(const struct ps_quorum *quorum);
 
+/* Returns W after a change of the roster to `members` mirrors that names no W: a majority stays a
+ * majority, and any other W stays as it is while it fits. */
+unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members);
+
 /* May mirror `but` be made anew while the others of the set hold the claim (I9)? By max(R, W) of
  * this roster, or all others where these are fewer; never where there is no other. */
 bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but);

@@ -133,6 +133,11 @@ static const struct {
 	{ &perseas__claim_request__descriptor, 61, 9 },
 	/* Which record a claimed image stands at. */
 	{ &perseas__claim_reply__descriptor, 65, 9 },
+	/* The sizes of the rosters in an order's result. */
+	{ &perseas__order_result__descriptor, 130, 9 },
+	{ &perseas__order_result__descriptor, 131, 9 },
+	{ &perseas__order_result__descriptor, 132, 9 },
+	{ &perseas__order_result__descriptor, 133, 9 },
 	/* Level 1: its name in a roster, and the key. */
 	{ &perseas__roster__descriptor, 80, LEVEL_1 },
 	{ &perseas__roster__descriptor, 81, LEVEL_1 },

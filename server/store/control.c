@@ -41,6 +41,7 @@ enum {
 	IDENTITY_VERSION = 9, /* that tells which daemon answers */
 	FILES_VERSION = 9,    /* that tells whether an image's files are missing */
 	ASIDE_VERSION = 9,    /* that tells which images were set aside */
+	SIZES_VERSION = 9,    /* that tells the sizes of rosters with an order's result */
 	RECORD_VERSION = 9,   /* that tells at which record a claimed image stands */
 };
 
@@ -56,6 +57,11 @@ static uint32_t level_read(const struct session *session)
 	return session->version ? ps_version_level(session->version) : PS_LEVEL_MAX;
 }
 
+static void leave_sizes_out(Perseas__OrderResult *result)
+{
+	result->members_before = result->acks_before = result->members = result->acks = 0;
+}
+
 /* Leaves out of a status what the version that is spoken does not know. */
 static void fit_status(const struct session *session, Perseas__StoreStatus *status)
 {
@@ -65,6 +71,8 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 		status->standbys[i]->memory = status->standbys[i]->warm = 0;
 	if (session->version < FILES_VERSION)
 		status->files_missing = (char *)protobuf_c_empty_string;
+	if (status->result && session->version < SIZES_VERSION)
+		leave_sizes_out(status->result);
 	if (status->order && ps_version_of(&status->order->base) > session->version)
 		status->order = NULL;
 }

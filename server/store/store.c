@@ -273,21 +273,22 @@ void store_delete(struct store *store)
 	free(store);
 }
 
-static void fill_session(struct store *store, Perseas__StoreStatus *status)
+/* Returns false if there is no memory. */
+static bool fill_session(struct store *store, Perseas__StoreStatus *status)
 {
 	struct session *session = store->session;
 	uint64_t silent;
 
 	status->live = session_lives(session);
 	if (!session)
-		return;
+		return true;
 	status->owner_address = session->peer;
 	if (session->fabric)
 		status->fabric = (char *)session->fabric;
 	silent = session->ops->silent_ms ? session->ops->silent_ms(session) : 0;
 	if (silent != UINT64_MAX)
 		status->silent_ms = silent;
-	board_status(store, status);
+	return board_status(store, status);
 }
 
 void header_tell(Perseas__Header *told, const Perseas__Header *header)
@@ -318,9 +319,8 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 	struct ps_slot slot;
 	int index = image_slot(&store->image, &slot);
 
-	fill_session(store, status);
 	status->files_missing = store->astray;
-	if (!handover_status(store, status))
+	if (!fill_session(store, status) || !handover_status(store, status))
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	if (store->header) {
 		status->bytes = ps_header_bytes(store->header);

@@ -134,19 +134,24 @@ Perseas__Order *board_order(const struct store *store)
 	return board && board->order && !is_done(board) ? board->order : NULL;
 }
 
-void board_status(const struct store *store, Perseas__StoreStatus *status)
+bool board_status(const struct store *store, Perseas__StoreStatus *status)
 {
 	const struct board *board = store->board;
 
 	if (!board)
-		return;
+		return true;
 	if (board->told) {
 		status->n_mirrors = board->told->n_mirrors;
 		status->mirrors = board->told->mirrors;
 	}
 	status->order = board->order;
-	status->result = board->result;
 	status->figures = board->figures;
+	if (!board->result)
+		return true;
+	status->result = scratch_alloc(sizeof(*status->result));
+	if (status->result)
+		*status->result = *board->result;
+	return status->result != NULL;
 }
 
 /* The order that is carried out is taken back by one of its id, which takes its place: the result

@@ -271,7 +271,9 @@ void board_drop(struct store *store);
 int board_tell(struct store *store, const Perseas__ConfirmRequest *request, struct why *why);
 /* The order that is not over, or NULL. */
 Perseas__Order *board_order(const struct store *store);
-void board_status(const struct store *store, Perseas__StoreStatus *status);
+/* Adds what the owner told, and the order that it was given; the result is a copy that may be
+ * changed. Returns false if there is no memory. */
+bool board_status(const struct store *store, Perseas__StoreStatus *status);
 
 /* store_move.c */
 void handover_drop(struct store *store);

@@ -74,16 +74,16 @@ struct perseas_tx;
 	X(MISLED, "misled", 2000, 5, "a mirror is the member that is listed at its address")       \
 	X(OWN, "own", 8000, 222, "the state's own mirror need not confirm")                        \
 	X(UNASKED, "unasked", 8000, 2808, "made anew by an owner that does not ask the others")    \
-	X(ALONE, "alone", 8000, 9, "a roster counts alone before mirrors record it")               \
-	X(OLD_CLAIMS, "old-claims", 8000, 50, "R of the old roster only, while it is joint")       \
-	X(OLD_ACKS, "old-acks", 2000, 11, "W of the old roster only, while it is joint")           \
+	X(ALONE, "alone", 8000, 10, "a roster counts alone before mirrors record it")              \
+	X(OLD_CLAIMS, "old-claims", 8000, 59, "R of the old roster only, while it is joint")       \
+	X(OLD_ACKS, "old-acks", 2000, 3, "W of the old roster only, while it is joint")            \
 	X(LATE, "late-roster", 8000, 10, "a newer roster that a claim shows is ignored")           \
 	X(UNMARKED, "unmarked", 8000, 6539, "what has the mark is taken back")                     \
-	X(VERSIONS, "versions", 8000, 575, "rosters are compared by version only")                 \
+	X(VERSIONS, "versions", 8000, 1166, "rosters are compared by version only")                \
 	X(FEW_SEE, "few-see", 8000, 15, "a change is settled when one of the old roster has it")   \
 	X(BEHIND, "behind", 8000, 20, "a change is settled, and W do not hold everything")         \
 	X(UNTOUCHED, "untouched", 32000, 597, "adopted by an open that touches fewer than T")      \
-	X(JOINT_ANEW, "joint-anew", 4000, 8, "made anew, and the joint roster does not list it")   \
+	X(JOINT_ANEW, "joint-anew", 4000, 11, "made anew, and the joint roster does not list it")  \
 	X(PARENT_BACK, "parent-back", 8000, 4901, "a copy gets its parent's id back")              \
 	X(GONE, "gone", 8000, 31, "a member that is called gone comes back")                       \
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \

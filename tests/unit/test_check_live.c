@@ -139,6 +139,19 @@ TEST(what_an_owner_says_out_of_range_is_refused)
 	result.id = message_id(1);
 	assert_accepted_with(request, result.text, longest);
 	assert_refused_with(request, result.text, too_long);
+	result.members_before = result.acks_before = result.members = 1;
+	result.acks = 2;
+	assert_refused(request);
+	result.members = 2;
+	assert_accepted(request);
+	assert_refused_with(request, result.acks, 0);
+	assert_refused_with(request, result.acks, 3);
+	assert_refused_with(request, result.members, 17);
+	assert_refused_with(request, result.members_before, 17);
+	assert_refused_with(request, result.acks_before, 0);
+	assert_refused_with(request, result.acks_before, 2);
+	result.members = result.acks = 0;
+	assert_refused(request);
 }
 
 /* The client does not trust what it is told either. */

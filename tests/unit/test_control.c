@@ -4,6 +4,7 @@
 #include "store_rig.h"
 
 #include "../../proto/data/frame.h"
+#include "../../server/store/store_private.h"
 #include "../../server/store/control.h"
 
 struct unit_fixture unit_fixture = { setup, teardown };
@@ -256,7 +257,28 @@ TEST(a_list_that_is_too_long_is_refused, struct mirror *mirror)
 	done(reply);
 }
 
-/* Somebody waits for the store with a warm copy, and its files were moved. */
+/* The owner has changed the roster, as it was ordered to. */
+static void tell_result(struct mirror *mirror)
+{
+	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__Order order = PERSEAS__ORDER__INIT;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
+
+	request.store = (char *)(uintptr_t) "bank";
+	request.order = &order;
+	order.id = result.id = OWNER(9);
+	order.kind = PERSEAS__ORDER_KIND__ORDER_ADD;
+	order.with = (char *)(uintptr_t) "m9:7170";
+	assert_int_equal(store_order(mirror->stores, &request, &mirror->why), 0);
+	result.done = true;
+	result.members_before = result.acks_before = 1;
+	result.members = result.acks = 2;
+	confirm.result = &result;
+	assert_int_equal(board_tell(store_find(mirror->stores, "bank"), &confirm, &mirror->why), 0);
+}
+
+/* A standby has a warm copy, the store's roster was changed, and its files were moved. */
 static void have_news(struct mirror *mirror, struct peer *standby)
 {
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
@@ -271,6 +293,7 @@ static void have_news(struct mirror *mirror, struct peer *standby)
 	told.memory = told.warm = 1;
 	peer_init(standby);
 	standby_note(mirror->stores, &standby->session, &watch);
+	tell_result(mirror);
 	memory_heap_move(mirror->memory, "bank", ".away");
 	assert_false(stores_check_names(mirror->stores, &again));
 }
@@ -296,6 +319,8 @@ TEST(an_older_version_is_told_no_news, struct mirror *mirror)
 		assert_int_equal(reply->status, STATUS(OK));
 		assert_int_equal(reply->list->stores[0]->files_missing[0] != 0, version >= 9);
 		assert_int_equal(status->store->status->files_missing[0] != 0, version >= 9);
+		assert_int_equal(reply->list->stores[0]->result->acks, version >= 9 ? 2 : 0);
+		assert_int_equal(status->store->status->result->members_before, version >= 9);
 		assert_int_equal(reply->list->stores[0]->standbys[0]->memory, version >= 8);
 		assert_int_equal(status->store->status->standbys[0]->memory, version >= 8);
 		done(reply);

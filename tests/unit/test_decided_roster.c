@@ -13,11 +13,13 @@ static const Perseas__Header *header_on(struct owner *o, unsigned mirror)
 	return store_find(o->d->mirrors[mirror].stores, STORE)->header;
 }
 
-/* The last mirror leaves the roster. All have the mark, so the new roster counts alone for the
- * owner, which could not record that yet. */
+/* The last mirror leaves the roster, and W stays while it fits. All have the mark, so the new
+ * roster counts alone for the owner, which could not record that yet. */
 static struct owner *begin_decided(unsigned members, unsigned acks, const char *last)
 {
-	const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, last, NULL, 0, 0 };
+	const struct perseas_roster_change leaves = { .kind = PERSEAS_ROSTER_REMOVE,
+		                                      .address = last,
+		                                      .acks = acks < members ? acks : 0 };
 	struct owner *o = begin(members, acks);
 
 	assert_int_equal(owner_change(o, &leaves), 0);

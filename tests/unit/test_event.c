@@ -228,7 +228,7 @@ TEST(a_roster_changes, struct told *told)
 		direct_keep(o->d, o->p);
 	}
 	assert_string_equal(told->events[told->count - 1].text,
-	                    "the roster has 3 mirrors now, W = 2");
+	                    "the roster has 3 mirrors now, W = 2 (before: 4, W = 3)");
 	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_ROSTER);
 }
 

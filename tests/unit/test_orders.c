@@ -119,6 +119,16 @@ static const Perseas__OrderResult *result_at(struct owner *o, unsigned mirror)
 	return status.result;
 }
 
+/* n and W before the change, and after it. */
+static void assert_sizes(const Perseas__OrderResult *result, unsigned members_before,
+                         unsigned acks_before, unsigned members, unsigned acks)
+{
+	assert_int_equal(result->members_before, members_before);
+	assert_int_equal(result->acks_before, acks_before);
+	assert_int_equal(result->members, members);
+	assert_int_equal(result->acks, acks);
+}
+
 static void hear_until_told(struct owner *o, unsigned mirror)
 {
 	for (unsigned rounds = 0; !result_at(o, mirror) || !result_at(o, mirror)->done; rounds++) {
@@ -136,14 +146,33 @@ TEST(test_an_end_is_told_when_others_came_since, struct owner *o)
 	order(o, "sim://2", 'b', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://0");
 	hear_until_told(o, 2);
 	assert_int_not_equal(result_at(o, 2)->code, 0);
+	assert_sizes(result_at(o, 2), 0, 0, 0, 0);
 	order(o, "sim://2", 'a', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://4");
 	hear_until_told(o, 2);
 	assert_int_equal(result_at(o, 2)->code, 0);
 	assert_string_equal(result_at(o, 2)->text, "the roster is changed");
+	assert_sizes(result_at(o, 2), 3, 2, 4, 3);
 	order(o, "sim://2", 'd', PERSEAS__ORDER_KIND__ORDER_REMOVE, "sim://4");
 	hear_until_told(o, 2);
 	assert_int_equal(result_at(o, 2)->code, 0);
+	assert_sizes(result_at(o, 2), 4, 3, 3, 2);
 	assert_int_equal(o->p->members, 3);
+}
+
+/* A mirror of the version before is told the result in words it knows. */
+TEST_WITH(test_an_older_mirror_is_told_no_sizes, NULL, NULL)
+{
+	struct owner *o = owner_new(MIRRORS);
+
+	o->d->mirrors[2].version = 8;
+	if (open_with(o, 0, 3, PERSEAS_CREATE))
+		fail_msg("%s", o->error.text);
+	order(o, "sim://2", 'a', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://4");
+	hear_until_told(o, 2);
+	assert_int_equal(result_at(o, 2)->code, 0);
+	assert_sizes(result_at(o, 2), 0, 0, 0, 0);
+	assert_int_equal(o->p->acks, 3);
+	owner_free(o);
 }
 
 /* The keeper is quicker than the thread that waits for the change: it has carried that out, and

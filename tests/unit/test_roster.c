@@ -56,7 +56,7 @@ static void assert_found(struct owner *o, unsigned first, unsigned count, uint8_
 		assert_int_equal(o->bytes[i], value);
 }
 
-/* A mirror joins; W stays, or becomes what is asked for; it counts from then on. */
+/* A mirror joins; W becomes what is asked for, or stays a majority; it counts from then on. */
 TEST(test_add)
 {
 	struct owner *o = begin(1, 1);
@@ -78,6 +78,54 @@ TEST(test_add)
 	owner_die(o);
 	direct_crash(o->d, 0);
 	assert_found(o, 1, 2, 6);
+	owner_free(o);
+}
+
+static void assert_size(struct owner *o, unsigned members, unsigned acks)
+{
+	complete(o);
+	assert_int_equal(o->p->members, members);
+	assert_int_equal(owner_stat(o).acks, acks);
+}
+
+/* A store grows from one mirror to four and shrinks to one again, and nobody names W. */
+TEST(test_a_majority_stays_a_majority)
+{
+	static const unsigned majority[] = { 0, 1, 2, 2, 3 };
+	struct owner *o = begin(1, 1);
+	char address[16];
+
+	for (unsigned n = 2; n <= 4; n++) {
+		snprintf(address, sizeof(address), "sim://%u", n - 1);
+		assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, address, 0), 0);
+		assert_size(o, n, majority[n]);
+		assert_int_equal(o->p->upkeep.change.before.members, n - 1);
+		assert_int_equal(o->p->upkeep.change.before.acks, majority[n - 1]);
+	}
+	for (unsigned n = 3; n >= 1; n--) {
+		snprintf(address, sizeof(address), "sim://%u", n);
+		assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, address, NULL, 0), 0);
+		assert_size(o, n, majority[n]);
+	}
+	owner_free(o);
+}
+
+/* W = 1 of three, and W = 3 of three, were chosen by somebody. */
+TEST(test_another_w_than_a_majority_stays_while_it_fits)
+{
+	struct owner *o = begin(3, 1);
+
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://3", 0), 0);
+	assert_size(o, 4, 1);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://3", NULL, 0), 0);
+	assert_size(o, 3, 1);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REPLACE, "sim://2", "sim://3", 3), 0);
+	assert_size(o, 3, 3);
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://3", NULL, 0), 0);
+	assert_size(o, 2, 2);
+	/* One that was named comes before the rule. */
+	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://4", 1), 0);
+	assert_size(o, 3, 1);
 	owner_free(o);
 }
 

@@ -282,7 +282,7 @@ TEST(stages_say_what_the_rosters_are, struct owner *o)
 	wanted = ps_roster_copy(p->roster);
 	assert_non_null(wanted);
 	ps_roster_remove(wanted, old->image_id);
-	wanted->acks = p->upkeep.change.acks;
+	wanted->acks = p->upkeep.change.after.acks;
 	for (enum ps_change_stage stage = PS_CHANGE_NONE; stage <= PS_CHANGE_CANCELLING; stage++) {
 		Perseas__Roster *const settled = p->roster;
 

@@ -215,6 +215,24 @@ TEST(missing_files_are_of_the_version_that_brought_them)
 	assert_int_equal(ps_version_of(&status.base), 9);
 }
 
+/* So are the sizes of the rosters that a change began and ended with. */
+TEST(the_sizes_of_rosters_are_of_the_version_that_brought_them)
+{
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
+	uint32_t *const sizes[] = { &result.members_before, &result.acks_before, &result.members,
+		                    &result.acks };
+
+	confirm.result = &result;
+	result.done = true;
+	assert_int_equal(ps_version_of(&confirm.base), 7);
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		*sizes[i] = 1;
+		assert_int_equal(ps_version_of(&confirm.base), 9);
+		*sizes[i] = 0;
+	}
+}
+
 /* A standby is older than what it says of its copy, and how soon it says that again. */
 TEST(a_copy_is_of_the_version_that_brought_it)
 {

@@ -26,8 +26,30 @@ const char *ps_roster_new(const struct ps_args *args);
  * still is a command, of other mirrors than were meant. Nothing where neither comes nor leaves. */
 void ps_roster_announce(const struct ps_args *args);
 
+/* How many mirrors a roster has, and W, before a change and after it. All 0: not told. */
+struct ps_roster_sizes {
+	unsigned members_before, acks_before;
+	unsigned members, acks;
+};
+
 /* Says that the change is made; `told` is what its owner said of it, or "". */
-void ps_roster_done(const struct ps_args *args, const char *told);
+void ps_roster_done(const struct ps_args *args, const char *told,
+                    const struct ps_roster_sizes *sizes);
+
+/* roster_sizes.c */
+
+/* Does the roster list a mirror at this address, as it writes the address or as owners reach it? */
+bool ps_roster_lists(const Perseas__Roster *roster, const char *text);
+
+void ps_roster_sizes_print(const struct ps_roster_sizes *sizes);
+
+/* Prints the object that --json has of a change. */
+void ps_roster_change_json(const struct ps_args *args, const char *told,
+                           const struct ps_roster_sizes *sizes);
+
+/* --dry-run: says what the sizes would be, by the rule of this version, or why the change would be
+ * refused. */
+enum ps_exit ps_roster_preview(const struct ps_census *census, const struct ps_args *args);
 
 /* Has the live owner that the census saw change the roster, and follows it: for args->wait_ms at
  * most, or until a signal says to stop, which is PS_EXIT_PARTLY. */

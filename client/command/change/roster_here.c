@@ -5,7 +5,6 @@
 #include "roster.h"
 #include "../../core/handle.h"
 #include "../../keeper/change.h"
-#include "../../../proto/base/json.h"
 
 bool ps_roster_is_cancel(const struct ps_args *args)
 {
@@ -37,28 +36,23 @@ void ps_roster_announce(const struct ps_args *args)
 		            new ? (old ? ", NEW " : " NEW ") : "", new ? new : "", args->mirrors);
 }
 
-void ps_roster_done(const struct ps_args *args, const char *told)
+void ps_roster_done(const struct ps_args *args, const char *told,
+                    const struct ps_roster_sizes *sizes)
 {
-	struct ps_json json = { .out = stdout };
-
 	if (args->quiet)
 		return;
-	if (!args->json) {
-		if (*told)
-			printf("%s\n", told);
-		else if (args->action->order == PERSEAS__ORDER_KIND__ORDER_RAISE)
-			printf("store '%s' has level 1\n", args->store);
-		else
-			printf("the roster of store '%s' is changed\n", args->store);
+	if (args->json) {
+		ps_roster_change_json(args, told, sizes);
 		return;
 	}
-	ps_json_begin(&json, NULL, '{');
-	ps_json_text(&json, "store", args->store);
-	ps_json_text(&json, "change", args->action->name);
-	ps_json_text(&json, "address", ps_roster_old(args));
-	ps_json_text(&json, "with", ps_roster_new(args));
-	ps_json_text(&json, "told", *told ? told : NULL);
-	ps_json_end(&json, '}');
+	if (*told)
+		printf("%s\n", told);
+	else if (args->action->order == PERSEAS__ORDER_KIND__ORDER_RAISE)
+		printf("store '%s' has level 1\n", args->store);
+	else
+		printf("the roster of store '%s' is changed\n", args->store);
+	if (sizes->members && args->action->members)
+		ps_roster_sizes_print(sizes);
 }
 
 static enum perseas_roster_kind kind_of(const struct ps_args *args)
@@ -73,6 +67,22 @@ static enum perseas_roster_kind kind_of(const struct ps_args *args)
 	default:
 		return PERSEAS_ROSTER_REPLACE;
 	}
+}
+
+static void say_done(const struct ps_args *args, perseas_t *p)
+{
+	const struct ps_change *c = &p->upkeep.change;
+	struct ps_roster_sizes sizes;
+
+	ps_admin_enter(p);
+	sizes = (struct ps_roster_sizes){ c->before.members, c->before.acks, c->after.members,
+		                          c->after.acks };
+	ps_admin_leave(p);
+	ps_roster_done(args,
+	               ps_roster_is_cancel(args)
+	                       ? "the change is taken back: the roster is as it was before"
+	                       : "",
+	               &sizes);
 }
 
 enum ps_exit ps_roster_here(const struct ps_args *args)
@@ -109,10 +119,7 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 	else if (rc)
 		status = ps_library_failed(p, rc);
 	else
-		ps_roster_done(args, ps_roster_is_cancel(args)
-		                             ? "the change is taken back: the roster is as it "
-		                               "was before"
-		                             : "");
+		say_done(args, p);
 	perseas_close(p);
 	return status;
 }

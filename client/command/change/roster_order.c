@@ -11,6 +11,8 @@
 
 enum { LOOK_MS = 100 }; /* between two looks at how far an order is */
 
+static const struct ps_roster_sizes untold;
+
 /* Is it the mirror that the change takes out of the roster? */
 static bool mirror_leaves(const struct ps_census *census, unsigned i, const struct ps_args *args)
 {
@@ -90,10 +92,26 @@ static enum ps_exit cancel_ends(const Perseas__OrderResult *result, bool found,
 		                   result->text);
 	if (result->code == PERSEAS_EINVAL && !found)
 		return ps_complain(PS_EXIT_NO, "%s", result->text);
-	ps_roster_done(args, result->code == PERSEAS_EINVAL
-	                             ? "the change is taken back: its owner had not begun it"
-	                             : result->text);
+	ps_roster_done(args,
+	               result->code == PERSEAS_EINVAL
+	                       ? "the change is taken back: its owner had not begun it"
+	                       : result->text,
+	               &untold);
 	return PS_EXIT_OK;
+}
+
+static void say_made(const Perseas__OrderResult *result, const struct ps_args *args)
+{
+	const struct ps_roster_sizes sizes = { result->members_before, result->acks_before,
+		                               result->members, result->acks };
+
+	ps_roster_done(args, result->text, &sizes);
+	if (!result->members && args->action->members && !args->options.acks && !args->quiet)
+		ps_announce(
+			args->json,
+			"its owner, or the mirror that passed this on, is of the version before, "
+			"and tells no W: such an owner keeps W as it was where that fits; "
+			"perseas roster shows it, and --acks with a change sets it");
 }
 
 static void take_result(struct wait *wait, const Perseas__OrderResult *result,
@@ -109,7 +127,7 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 	else if (result->done && result->code)
 		wait->status = ps_complain(ps_exit_of(result->code), "%s", result->text);
 	else if (result->done)
-		ps_roster_done(args, result->text);
+		say_made(result, args);
 }
 
 static const Perseas__OrderResult *result_of(const struct ps_census *census,
@@ -128,15 +146,6 @@ static bool is_pending(const struct ps_census *census, const struct wait *wait)
 	       ps_id_equal(census->told[wait->at]->order->id, wait->id);
 }
 
-static bool roster_lists(const Perseas__Roster *roster, const char *text)
-{
-	struct ps_address address;
-	struct ps_error ignored;
-
-	return ps_roster_at(roster, text) ||
-	       (!ps_address_parse(text, &address, &ignored) && ps_roster_at(roster, address.text));
-}
-
 /* Is the roster as the order wants it, and settled? Those that pass orders on may all have left by
  * it: then the roster is what they were told last, and its owner is not to be seen there. */
 static bool is_made(const struct ps_census *census, const struct ps_args *args)
@@ -147,7 +156,7 @@ static bool is_made(const struct ps_census *census, const struct ps_args *args)
 	if (args->action->order == PERSEAS__ORDER_KIND__ORDER_RAISE)
 		return roster && roster->level > 0;
 	return roster && !census->judged.next && (old || new) &&
-	       !(old && roster_lists(roster, old)) && !(new && !roster_lists(roster, new)) &&
+	       !(old && ps_roster_lists(roster, old)) && !(new && !ps_roster_lists(roster, new)) &&
 	       (!args->options.acks || args->options.acks == roster->acks);
 }
 
@@ -157,7 +166,7 @@ static void owner_is_gone(const struct ps_census *census, const struct ps_args *
 {
 	wait->over = true;
 	if (is_made(census, args)) {
-		ps_roster_done(args, "");
+		ps_roster_done(args, "", &untold);
 		return;
 	}
 	wait->status = ps_complain(

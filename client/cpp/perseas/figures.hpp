@@ -98,7 +98,7 @@ class roster_change
 	/* Takes back the change that another thread waits for. */
 	static roster_change cancel() { return { PERSEAS_ROSTER_CANCEL, {}, {} }; }
 
-	/* W afterwards; 0: as it is, or a majority if that no longer fits. */
+	/* W afterwards; 0: a majority where W is one now or no longer fits, else as it is. */
 	roster_change &acks(std::uint32_t w) &
 	{
 		acks_ = w;

@@ -436,9 +436,9 @@ class Store:
     def change_roster(self, add: str = "", remove: str = "", acks: int = 0, gone: bool = False,
                       cancel: bool = False) -> None:
         """Changes which mirrors the store has, while transactions go on: add joins, remove leaves,
-        both: one replaces the other. acks: W afterwards; gone: the one that leaves never comes
-        back. cancel: takes back the change that another thread waits for. Errors: those of
-        perseas_roster."""
+        both: one replaces the other. acks: W afterwards; 0: a majority where W is a majority now or
+        no longer fits, else as it is. gone: the one that leaves never comes back. cancel: takes
+        back the change that another thread waits for. Errors: those of perseas_roster."""
         change = ffi.new("struct perseas_roster_change *")
         texts = [ffi.new("char[]", options.encoded(text, "an address")) for text in (remove, add)]
         change.kind = (lib.PERSEAS_ROSTER_CANCEL if cancel else

@@ -1,0 +1,132 @@
+/*
+ * roster_sizes.c - how many mirrors a roster has, and W and R, before and after a change: what
+ * perseas roster prints of them, and what they would be. It must never change a store.
+ */
+#include "roster.h"
+#include "../../../proto/base/json.h"
+
+#include <string.h>
+
+static unsigned claims_of(unsigned members, unsigned acks)
+{
+	return members - acks + 1;
+}
+
+bool ps_roster_lists(const Perseas__Roster *roster, const char *text)
+{
+	struct ps_address address;
+	struct ps_error ignored;
+
+	return ps_roster_at(roster, text) ||
+	       (!ps_address_parse(text, &address, &ignored) && ps_roster_at(roster, address.text));
+}
+
+void ps_roster_sizes_print(const struct ps_roster_sizes *sizes)
+{
+	printf("W %u of %u -> %u of %u; R %u -> %u\n", sizes->acks_before, sizes->members_before,
+	       sizes->acks, sizes->members, claims_of(sizes->members_before, sizes->acks_before),
+	       claims_of(sizes->members, sizes->acks));
+	if (sizes->members == 2 && sizes->acks == 2)
+		printf("with two mirrors and W = 2 the loss of either stops commits, until a third "
+		       "mirror is added\n");
+}
+
+static void size_json(struct ps_json *json, const char *key, unsigned members, unsigned acks)
+{
+	if (!ps_json_begin_if(json, key, members))
+		return;
+	ps_json_number(json, "mirrors", members);
+	ps_json_number(json, "acks", acks);
+	ps_json_number(json, "claims", claims_of(members, acks));
+	ps_json_end(json, '}');
+}
+
+void ps_roster_change_json(const struct ps_args *args, const char *told,
+                           const struct ps_roster_sizes *sizes)
+{
+	struct ps_json json = { .out = stdout };
+
+	ps_json_begin(&json, NULL, '{');
+	ps_json_text(&json, "store", args->store);
+	ps_json_text(&json, "change", args->action->name);
+	ps_json_text(&json, "address", ps_roster_old(args));
+	ps_json_text(&json, "with", ps_roster_new(args));
+	ps_json_bool(&json, "dry_run", args->dry_run);
+	ps_json_text(&json, "told", *told ? told : NULL);
+	size_json(&json, "before", sizes->members_before, sizes->acks_before);
+	size_json(&json, "after", sizes->members, sizes->acks);
+	ps_json_end(&json, '}');
+}
+
+/* --- a dry run --- */
+
+static enum ps_exit check_change(const Perseas__Roster *roster, const struct ps_args *args)
+{
+	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
+
+	if (old && !ps_roster_lists(roster, old))
+		return ps_complain(ps_exit_of(PERSEAS_EINVAL),
+		                   "the roster has no mirror %s: perseas roster shows it", old);
+	if (new &&ps_roster_lists(roster, new))
+		return ps_complain(ps_exit_of(PERSEAS_EINVAL), "%s is in the roster already", new);
+	return PS_EXIT_OK;
+}
+
+static enum ps_exit plan_sizes(const Perseas__Roster *roster, const struct ps_args *args,
+                               struct ps_roster_sizes *sizes)
+{
+	const struct ps_quorum before = { .members = (unsigned)roster->n_members,
+		                          .acks = roster->acks };
+	const unsigned members = before.members + (ps_roster_new(args) != NULL) -
+	                         (ps_roster_old(args) != NULL);
+	const unsigned acks = args->options.acks;
+
+	if (!members)
+		return ps_complain(ps_exit_of(PERSEAS_EINVAL),
+		                   "a store needs a mirror: replace the only one instead");
+	if (members > PS_MIRRORS_MAX)
+		return ps_complain(ps_exit_of(PERSEAS_ELIMIT), "a store has 16 mirrors at most");
+	if (acks > members)
+		return ps_complain(ps_exit_of(PERSEAS_EINVAL),
+		                   "%u mirrors cannot give %u acknowledgements", members, acks);
+	*sizes = (struct ps_roster_sizes){
+		.members_before = before.members,
+		.acks_before = before.acks,
+		.members = members,
+		.acks = acks ? acks : ps_quorum_acks_after(&before, members),
+	};
+	return PS_EXIT_OK;
+}
+
+static void print_plan(const struct ps_args *args, const struct ps_roster_sizes *sizes, bool owned)
+{
+	ps_roster_announce(args);
+	printf("the roster of store '%s' would be changed\n", args->store);
+	ps_roster_sizes_print(sizes);
+	if (owned && !args->options.acks && sizes->acks != sizes->acks_before &&
+	    sizes->acks_before <= sizes->members)
+		printf("an owner of the version before would keep W = %u\n", sizes->acks_before);
+}
+
+enum ps_exit ps_roster_preview(const struct ps_census *census, const struct ps_args *args)
+{
+	const Perseas__Roster *roster = census->judged.settled;
+	struct ps_roster_sizes sizes;
+	enum ps_exit status;
+
+	if (!roster || census->judged.next)
+		return ps_complain(PS_EXIT_NO,
+		                   "a change of the roster of store '%s' is not settled: perseas "
+		                   "roster shows it",
+		                   args->store);
+	status = check_change(roster, args);
+	if (!status)
+		status = plan_sizes(roster, args, &sizes);
+	if (status)
+		return status;
+	if (args->json)
+		ps_roster_change_json(args, "", &sizes);
+	else
+		print_plan(args, &sizes, ps_owner_at(census) >= 0);
+	return PS_EXIT_OK;
+}

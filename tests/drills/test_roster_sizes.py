@@ -1,0 +1,97 @@
+"""How many mirrors a store has, and W, before and after a change of the roster: what is decided,
+told and warned of."""
+import pytest
+
+from binding import Store
+from drill import NO, OK, USAGE, fill, mirror_list, status_of
+
+GROWN = ("W 1 of 1 -> 2 of 2; R 1 -> 1", "W 2 of 2 -> 2 of 3; R 1 -> 2")
+EITHER = "with two mirrors and W = 2 the loss of either stops commits"
+
+
+def size(store, daemons):
+    """n and W, as the roster has them."""
+    roster = status_of(store, daemons)["roster"]
+    return roster["mirrors"], roster["acks"]
+
+
+def grow(perseas, daemons):
+    """Adds the second daemon and the third."""
+    first = perseas("roster", "add", "s", daemons[0].address, daemons[1].address)
+    assert first.status == OK and GROWN[0] in first.out and EITHER in first.out, first
+    assert size("s", daemons) == (2, 2)
+    second = perseas("roster", "add", "s", daemons[0].address, daemons[2].address)
+    assert second.status == OK and GROWN[1] in second.out and EITHER not in second.out, second
+    assert size("s", daemons) == (3, 2)
+
+
+def test_a_store_that_its_owner_grows_keeps_a_majority(perseas, mirrors):
+    """From one mirror to three, while the owner has it open."""
+    daemons = mirrors(3)
+    fill("s", daemons[:1], {"accounts": b"contents"})
+    with Store("s", daemons[0].address):
+        grow(perseas, daemons)
+
+
+def test_a_store_without_an_owner_keeps_a_majority_too(perseas, mirrors):
+    """And when it shrinks again."""
+    daemons = mirrors(3)
+    fill("s", daemons[:1], {"accounts": b"contents"})
+    grow(perseas, daemons)
+    done = perseas("roster", "remove", "s", mirror_list(daemons), daemons[2].address, "--json")
+    assert done.status == OK, done
+    told = done.json()
+    assert told["before"] == {"mirrors": 3, "acks": 2, "claims": 2}
+    assert told["after"] == {"mirrors": 2, "acks": 2, "claims": 1}
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_a_dry_run_says_what_the_sizes_would_be(perseas, mirrors, owned):
+    """It changes nothing, and refuses what the change would refuse."""
+    daemons = mirrors(2)
+    one, two = (daemon.address for daemon in daemons)
+    fill("s", daemons[:1], {"accounts": b"contents"})
+    owner = Store("s", one) if owned else None
+    done = perseas("roster", "add", "s", one, two, "--dry-run")
+    assert done.status == OK and GROWN[0] in done.out and EITHER in done.out, done
+    assert ("an owner of the version before would keep W = 1" in done.out) == owned
+    told = perseas("roster", "add", "s", one, two, "--dry-run", "--acks", "1", "--json").json()
+    assert told["dry_run"] and told["after"] == {"mirrors": 2, "acks": 1, "claims": 2}
+    for words, why in ((("remove", "s", one, one), "a store needs a mirror"),
+                       (("remove", "s", one, two), "the roster has no mirror"),
+                       (("add", "s", one, one), "in the roster already"),
+                       (("add", "s", one, two, "--acks", "3"), "cannot give 3")):
+        done = perseas("roster", *words, "--dry-run")
+        assert done.status != OK and why in done.err, done
+    assert perseas("roster", "s", one, "--dry-run").status == USAGE
+    assert size("s", daemons) == (1, 1)
+    if owner:
+        owner.close()
+
+
+def test_an_owner_that_tells_no_sizes_is_named(perseas, mirrors, monkeypatch):
+    """One that speaks the version before."""
+    daemons = mirrors(2)
+    assert perseas("create", "s", "--level", "0", mirrors=daemons[:1]).status == OK
+    monkeypatch.setenv("PERSEAS_PROTOCOL", "8")
+    with Store("s", daemons[0].address):
+        monkeypatch.delenv("PERSEAS_PROTOCOL")
+        done = perseas("roster", "add", "s", daemons[0].address, daemons[1].address)
+        assert done.status == OK and "tells no W" in done.out, done
+
+
+def test_one_acknowledgement_of_several_mirrors_is_warned_of(perseas, mirrors):
+    """By status and by doctor; a store of one mirror, or with W = 2, is not."""
+    daemons = mirrors(2)
+    words = "W = 1 of 2: a commit rests on one mirror alone"
+    assert perseas("create", "s", "--acks", "1", mirrors=daemons).status == OK
+    assert words in perseas("status", "s", mirrors=daemons).out
+    assert words in status_of("s", daemons)["roster"]["warning"]
+    checks = perseas("doctor", mirror_list(daemons), "--json").json()["checks"]
+    found = [check for check in checks if check["name"] == "mirror " + daemons[0].address]
+    assert found[0]["result"] == "warning" and words in found[0]["advice"], found
+    assert perseas("create", "t", mirrors=daemons).status == OK
+    assert perseas("create", "u", mirrors=daemons[:1]).status == OK
+    for store in "tu":
+        assert status_of(store, daemons)["roster"]["warning"] is None
+    assert perseas("status", "nobody", mirrors=daemons).status == NO
