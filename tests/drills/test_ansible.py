@@ -275,7 +275,8 @@ def test_the_first_look_at_a_mirror_that_is_back_is_not_enough():
 
 @pytest.mark.parametrize("differs, said", [
     ({}, None), ({"hurt": True, "hurts": ["m1"]}, "without this mirror"),
-    ({"can_commit": False}, "cannot commit now"), ({"can_open": False}, "cannot open now"),
+    ({"can_commit": False}, "cannot commit now"), ({"can_commit": None}, "it is not known"),
+    ({"can_open": False}, "cannot open now"),
     ({"doubt": True}, "has a commit in doubt"),
     ({"member": False, "hurt": True, "can_commit": False}, None)])
 def test_what_would_hurt_a_store(differs, said):

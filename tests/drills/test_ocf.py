@@ -310,7 +310,7 @@ def test_too_few_mirrors_are_seen_at_depth(owners):
     await_application(owner)
     for each in owner.daemons[1:]:
         each.kill9()
-    wait_for(lambda: not status_of("bank", owner.daemons)["verdict"]["can_commit"], SECONDS,
+    wait_for(lambda: status_of("bank", owner.daemons)["verdict"]["can_commit"] is False, SECONDS,
              "too few mirrors")
     assert owner("monitor", OCF_CHECK_LEVEL="10") == GENERIC
     assert "too few mirrors" in owner.words, owner.words

@@ -10,6 +10,7 @@ def verdict(perseas, daemons):
     """The line, and what a program is told."""
     done = perseas("status", "s", mirrors=daemons)
     told = perseas("status", "s", "--json", mirrors=daemons).json()["verdict"]
+    del told["unheard"]
     return done.out.splitlines()[0], told
 
 
@@ -112,4 +113,36 @@ def test_the_new_mirror_of_a_change_is_asked_too(perseas, mirrors):
     shown = perseas("status", "s", "--json", mirrors=daemons[:3]).json()
     assert [m["address"] for m in shown["mirrors"]] == [d.address for d in daemons]
     assert shown["mirrors"][3]["listed"] and all(m["seen"] for m in shown["roster"]["members"])
-    assert shown["verdict"] == told(True, True)
+    assert shown["verdict"] == {**told(True, True), "unheard": []}
+
+
+def test_the_word_of_an_owner_is_no_answer_of_a_mirror(perseas, mirrors, request):
+    """Two of three mirrors are stopped (SIGSTOP), and their owner has not noticed: it calls them
+    live. With one of them stopped, the two that answer are enough for a commit."""
+    daemons = mirrors(3)
+    a, b, c = daemons
+    fill("s", daemons, {"accounts": b"contents"})
+    hurried = ("--connect-timeout", 1000)
+    with Store("s", mirror_list(daemons), mirror_timeout_ms=1000 * SECONDS) as owner:
+        owner.map("accounts")
+        wait_for(lambda: verdict(perseas, daemons)[1] == told(True, True), SECONDS, "all are live")
+        for daemon in (b, c):
+            request.addfinalizer(daemon.cont)
+        b.stop()
+        found = perseas("status", "s", *hurried, "--json", mirrors=daemons).json()["verdict"]
+        assert found["can_commit"] is True and found["can_open"] is True, found
+        assert found["unheard"] == [b.address]
+        assert set(found["hurts"]) == {a.address, c.address}
+        c.stop()
+        done = perseas("status", "s", *hurried, mirrors=daemons)
+        line = done.out.splitlines()[0]
+        assert line.startswith(
+            "can commit: not known (no answer from %s, %s; the owner called them live " % (
+                b.address, c.address)), done
+        assert "; can open: no" in line
+        found = perseas("status", "s", *hurried, "--json", mirrors=daemons).json()["verdict"]
+        assert found["can_commit"] is None and found["can_open"] is False, found
+        fleet = perseas("status", "--all", *hurried, "--json", mirrors=[a]).json()["stores"]
+        assert [store["can_commit"] for store in fleet] == [None]
+        b.cont()
+        c.cont()

@@ -268,7 +268,7 @@ TEST(a_report_is_of_the_image_that_it_names)
 	reports[2]->address = address;
 	ps_verdict_reach(&verdict, &desk.census);
 	reports[2]->state = live;
-	assert_true(verdict.commit && verdict.open);
+	assert_true(verdict.commit == PS_CAN && verdict.open);
 	assert_int_equal(verdict.hurts, 3);
 	/* Nor is member 1 live by the report of member 0, where there is none of its own. */
 	owner = (Perseas__StoreStatus *)desk.census.told[ps_owner_at(&desk.census)];
@@ -278,7 +278,7 @@ TEST(a_report_is_of_the_image_that_it_names)
 	owner->n_mirrors = 1;
 	ps_verdict_reach(&verdict, &desk.census);
 	owner->n_mirrors = 3;
-	assert_false(verdict.commit);
+	assert_int_equal(verdict.commit, PS_CAN_NOT);
 	leave(&desk);
 	owner_free(o);
 }
@@ -363,6 +363,85 @@ TEST(who_is_behind_is_not_borne_beside_another)
 	assert_false(ps_verdict_whole(&desk.census));
 	/* Its owner reaches that one; who opens the store does not. */
 	assert_int_equal(ps_verdict_bears(&desk.census), 0);
+	leave(&desk);
+	owner_free(o);
+}
+
+/* The daemon does not answer the command, for this reason, and its owner has not noticed. */
+static void silence(struct desk *desk, unsigned mirror, int code)
+{
+	desk->census.told[mirror] = NULL;
+	desk->census.errors[mirror].code = code;
+	ps_census_judge(&desk->census);
+}
+
+/* W = 2 of three, and the owner calls all of them live. What does not answer counts neither for a
+ * commit nor for an open, and what answers with a refusal is there. */
+TEST(the_word_of_an_owner_is_no_answer_of_a_mirror)
+{
+	struct owner *o = begin(3, 2);
+	struct ps_verdict verdict;
+	struct desk desk;
+
+	direct_keep(o->d, o->p);
+	look(&desk, o, 3);
+	silence(&desk, 1, PERSEAS_EUNREACHABLE);
+	ps_verdict_reach(&verdict, &desk.census);
+	assert_true(verdict.commit == PS_CAN && verdict.open);
+	assert_int_equal(verdict.unheard, 2);
+	assert_int_equal(verdict.hurts, 5);
+	silence(&desk, 2, PERSEAS_EUNREACHABLE);
+	ps_verdict_reach(&verdict, &desk.census);
+	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
+	assert_false(verdict.open);
+	assert_int_equal(verdict.unheard, 6);
+	assert_int_equal(ps_verdict_bears(&desk.census), 0);
+	assert_false(ps_verdict_whole(&desk.census));
+	silence(&desk, 2, PERSEAS_EDENIED);
+	ps_verdict_reach(&verdict, &desk.census);
+	assert_int_equal(verdict.commit, PS_CAN);
+	assert_int_equal(verdict.unheard, 2);
+	leave(&desk);
+	owner_free(o);
+}
+
+/* Mirror 2 is known to be stale, and mirror 1 does not answer: no answer of it would make a commit
+ * possible in a store whose W is three. */
+TEST(what_cannot_be_is_not_unknown)
+{
+	struct owner *o = begin(3, 3);
+	Perseas__MirrorReport **reports;
+	struct ps_verdict verdict;
+	struct desk desk;
+	char *live;
+
+	reports = look_at_stale(&desk, o, &live);
+	silence(&desk, 1, PERSEAS_EUNREACHABLE);
+	ps_verdict_reach(&verdict, &desk.census);
+	reports[2]->state = live;
+	assert_int_equal(verdict.commit, PS_CAN_NOT);
+	leave(&desk);
+	owner_free(o);
+}
+
+/* The same with W = 2: mirrors 0 and 2 are enough for an open, and mirror 1, which does not answer,
+ * decides whether the owner can commit. Nothing more may be lost. */
+TEST(a_store_that_opens_may_not_be_known_to_commit)
+{
+	struct owner *o = begin(3, 2);
+	Perseas__MirrorReport **reports;
+	struct ps_verdict verdict;
+	struct desk desk;
+	char *live;
+
+	reports = look_at_stale(&desk, o, &live);
+	silence(&desk, 1, PERSEAS_EUNREACHABLE);
+	ps_verdict_reach(&verdict, &desk.census);
+	assert_int_equal(ps_verdict_bears(&desk.census), 0);
+	assert_false(ps_verdict_whole(&desk.census));
+	reports[2]->state = live;
+	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
+	assert_true(verdict.open);
 	leave(&desk);
 	owner_free(o);
 }

@@ -67,33 +67,81 @@ static bool is_live(const struct ps_census *census, const Perseas__StoreStatus *
 	return false;
 }
 
-/* Are W members of the roster live for the owner, but for those that are lost? */
-static bool has_acks(const struct ps_census *census, const Perseas__Roster *roster,
-                     const Perseas__StoreStatus *owner, uint32_t lost)
+/* Mirrors that did not answer the command: a daemon that is stopped, or a network that is cut. An
+ * owner takes such a mirror for live until its own time limit is over. */
+static uint32_t mirrors_silent(const struct ps_census *census)
 {
-	unsigned live = 0;
+	uint32_t silent = 0;
+
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (!census->told[i] && census->errors[i].code == PERSEAS_EUNREACHABLE)
+			silent |= UINT32_C(1) << i;
+	return silent;
+}
+
+/* Are W members of the roster live for the owner, but for those that are lost? */
+static enum ps_can has_acks(const struct ps_census *census, const Perseas__Roster *roster,
+                            const Perseas__StoreStatus *owner, uint32_t lost)
+{
+	const uint32_t silent = mirrors_silent(census);
+	unsigned live = 0, heard = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		const Perseas__Member *member = roster->members[k];
 
-		live += !is_lost(census, lost, member) && is_live(census, owner, member);
+		if (is_lost(census, lost, member) || !is_live(census, owner, member))
+			continue;
+		live++;
+		heard += !is_lost(census, silent, member);
 	}
-	return !roster || live >= roster->acks;
+	if (!roster || heard >= roster->acks)
+		return PS_CAN;
+	return live >= roster->acks ? PS_CAN_UNKNOWN : PS_CAN_NOT;
+}
+
+static enum ps_can least_of(enum ps_can one, enum ps_can other)
+{
+	return one < other ? one : other;
 }
 
 /* As its owner sees it. Where there is none, or it has told nothing yet, whoever opens the store
  * can commit: an open ends well only with W. */
-static bool commits_without(const struct ps_census *census, uint32_t lost)
+static enum ps_can commits_without(const struct ps_census *census, uint32_t lost)
 {
 	const int at = ps_owner_at(census);
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
 
 	if (!owner || !owner->n_mirrors)
-		return opens_without(census, lost);
+		return opens_without(census, lost) ? PS_CAN : PS_CAN_NOT;
 	if (owner->figures && owner->figures->doubt_ms)
-		return false;
-	return has_acks(census, census->judged.settled, owner, lost) &&
-	       has_acks(census, census->judged.next, owner, lost);
+		return PS_CAN_NOT;
+	return least_of(has_acks(census, census->judged.settled, owner, lost),
+	                has_acks(census, census->judged.next, owner, lost));
+}
+
+static uint32_t live_for_owner(const struct ps_census *census, const Perseas__StoreStatus *owner,
+                               const Perseas__Roster *roster)
+{
+	uint32_t live = 0;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		for (unsigned i = 0; i < census->panel->count; i++)
+			if (is_member(census, i, roster->members[k]) &&
+			    is_live(census, owner, roster->members[k]))
+				live |= UINT32_C(1) << i;
+	return live;
+}
+
+/* Mirrors that the owner calls live, and that did not answer the command. */
+static uint32_t mirrors_unheard(const struct ps_census *census)
+{
+	const int at = ps_owner_at(census);
+	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
+
+	if (!owner)
+		return 0;
+	return mirrors_silent(census) & (live_for_owner(census, owner, census->judged.settled) |
+	                                 live_for_owner(census, owner, census->judged.next));
 }
 
 /* Mirrors whose image exists in the memory of their daemon only: what ends the daemon loses it. */
@@ -111,7 +159,7 @@ static uint32_t mirrors_astray(const struct ps_census *census)
 static bool hurts_verdict(const struct ps_verdict *verdict, const struct ps_census *census,
                           uint32_t lost)
 {
-	return (verdict->commit && !commits_without(census, lost)) ||
+	return (verdict->commit == PS_CAN && commits_without(census, lost) != PS_CAN) ||
 	       (verdict->open && !opens_without(census, lost));
 }
 
@@ -119,6 +167,7 @@ void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census
 {
 	*verdict = (struct ps_verdict){
 		.commit = commits_without(census, NOBODY),
+		.unheard = mirrors_unheard(census),
 		.open = opens_without(census, NOBODY),
 		.astray = mirrors_astray(census),
 	};
@@ -136,7 +185,7 @@ void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census
 
 static bool works_without(const struct ps_census *census, uint32_t lost)
 {
-	return commits_without(census, lost) && opens_without(census, lost);
+	return commits_without(census, lost) == PS_CAN && opens_without(census, lost);
 }
 
 /* Is there a set of so many of the mirrors from `from` on that may not be lost, with `lost`? */
@@ -261,13 +310,33 @@ static void print_mirrors(const struct ps_census *census, uint32_t mirrors, cons
 	}
 }
 
+static const char *can_text(enum ps_can can)
+{
+	if (can == PS_CAN_UNKNOWN)
+		return "not known";
+	return can == PS_CAN ? "yes" : "no";
+}
+
+/* Who did not answer, and how old the owner's word is that these are live. */
+static void print_unheard(const struct ps_verdict *verdict, const struct ps_census *census)
+{
+	const Perseas__StoreStatus *owner = census->told[ps_owner_at(census)];
+
+	print_mirrors(census, verdict->unheard, " (no answer from ");
+	printf("; the owner called %s live %.1f s ago)",
+	       verdict->unheard & (verdict->unheard - 1) ? "them" : "it",
+	       (double)owner->silent_ms / 1000);
+}
+
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census)
 {
 	const bool several = verdict->hurts & (verdict->hurts - 1);
 
-	printf("can commit: %s; can open: %s%s", verdict->commit ? "yes" : "no",
-	       verdict->open ? "yes" : "no", ps_verdict_why(census));
-	if (verdict->commit || verdict->open)
+	printf("can commit: %s", can_text(verdict->commit));
+	if (verdict->commit == PS_CAN_UNKNOWN)
+		print_unheard(verdict, census);
+	printf("; can open: %s%s", verdict->open ? "yes" : "no", ps_verdict_why(census));
+	if (verdict->commit == PS_CAN || verdict->open)
 		printf("; next loss that hurts: %s", verdict->hurts ? "" : "none alone");
 	print_mirrors(census, verdict->hurts, several ? "any of " : "");
 	print_mirrors(census, verdict->astray, "; would not survive a restart: ");
@@ -275,15 +344,28 @@ void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *
 	printf("\n");
 }
 
+void ps_can_json(struct ps_json *json, const char *key, enum ps_can can)
+{
+	if (can == PS_CAN_UNKNOWN)
+		ps_json_text(json, key, NULL);
+	else
+		ps_json_bool(json, key, can == PS_CAN);
+}
+
 void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
                      const struct ps_census *census)
 {
 	ps_json_begin(json, "verdict", '{');
-	ps_json_bool(json, "can_commit", verdict->commit);
+	ps_can_json(json, "can_commit", verdict->commit);
 	ps_json_bool(json, "can_open", verdict->open);
 	ps_json_begin(json, "hurts", '[');
 	for (unsigned i = 0; i < census->panel->count; i++)
 		if (verdict->hurts >> i & 1)
+			ps_json_text(json, NULL, census->panel->addresses[i].text);
+	ps_json_end(json, ']');
+	ps_json_begin(json, "unheard", '[');
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (verdict->unheard >> i & 1)
 			ps_json_text(json, NULL, census->panel->addresses[i].text);
 	ps_json_end(json, ']');
 	ps_json_end(json, '}');

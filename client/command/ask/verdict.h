@@ -8,9 +8,14 @@
 
 #include "ask.h"
 
+enum ps_can { PS_CAN_NOT, PS_CAN_UNKNOWN, PS_CAN };
+
 struct ps_verdict {
-	bool commit;     /* W mirrors are live for the owner; without one: for who opens it */
-	bool open;       /* the next owner could open it now, from a live one by a takeover */
+	/* Are W mirrors live for the owner, or, without one, for who opens the store? Unknown: only
+	 * with some that the owner calls live and that did not answer the command. */
+	enum ps_can commit;
+	uint32_t unheard; /* these mirrors of the panel, whatever `commit` is */
+	bool open;        /* the next owner could open it now, from a live one by a takeover */
 	uint32_t astray; /* mirrors of the panel whose image a restart of their daemon would lose */
 	/* Mirrors of the panel, the loss of any of which makes a yes a no, if those that are astray
 	 * are lost, too. */
@@ -31,6 +36,9 @@ bool ps_verdict_whole(const struct ps_census *census);
 
 /* Why it cannot be opened, in brackets behind a space; "": it can. */
 const char *ps_verdict_why(const struct ps_census *census);
+
+/* Null where it is not known. */
+void ps_can_json(struct ps_json *json, const char *key, enum ps_can can);
 
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census);
 void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,

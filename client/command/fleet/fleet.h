@@ -7,6 +7,7 @@
 #define PERSEAS_COMMAND_FLEET_H
 
 #include "../ask/ask.h"
+#include "../ask/verdict.h"
 #include "../place/survey.h"
 #include "../ui/args.h"
 
@@ -31,7 +32,8 @@ struct ps_fleet_store {
 	const Perseas__Header *header; /* of the replies */
 	enum ps_fleet_rank rank;
 	char owner[96]; /* "": none */
-	bool commit, open;
+	enum ps_can commit;
+	bool open;
 	unsigned bears, promise;
 	unsigned live, members; /* those that are up to date, of those that there are to be */
 	bool has_slot;

@@ -233,17 +233,19 @@ static void take_verdict(struct line *line, const Perseas__StoreStatus *owner)
 		          (double)ps_owner_doubt_ms(owner) / 1000);
 	if (!store->open)
 		line_note(line, "it cannot be opened%s", ps_verdict_why(line->census));
-	else if (!store->commit)
+	else if (store->commit == PS_CAN_NOT)
 		line_note(line, "it cannot commit");
+	else if (store->commit == PS_CAN_UNKNOWN)
+		line_note(line, "whether it can commit is not known");
 }
 
 static enum ps_fleet_rank rank_of(const struct line *line)
 {
 	const struct ps_fleet_store *store = line->store;
 
-	if (!store->commit || !store->open)
+	if (store->commit == PS_CAN_NOT || !store->open)
 		return PS_FLEET_STUCK;
-	if (store->bears < store->promise)
+	if (store->commit == PS_CAN_UNKNOWN || store->bears < store->promise)
 		return PS_FLEET_BARE;
 	if (line->any)
 		return PS_FLEET_NOTED;

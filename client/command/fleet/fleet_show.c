@@ -62,7 +62,7 @@ void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *stor
 	ps_json_text(json, "store", store->header->store);
 	ps_json_text(json, "store_id", ps_hex_text(id, store->header->store_id.data));
 	ps_json_text(json, "owner", *store->owner ? store->owner : NULL);
-	ps_json_bool(json, "can_commit", store->commit);
+	ps_can_json(json, "can_commit", store->commit);
 	ps_json_bool(json, "can_open", store->open);
 	ps_json_number(json, "bears", store->bears);
 	ps_json_number(json, "promises", store->promise);

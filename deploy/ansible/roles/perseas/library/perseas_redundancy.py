@@ -126,8 +126,11 @@ def harm(store, seen, may_pause):
     if not seen["member"]:
         return None
     for word in ("can_commit", "can_open"):
-        if not seen[word]:
+        if seen[word] is False:
             return "store '%s' %s now: mend that first" % (store, word.replace("can_", "cannot "))
+    if seen["can_commit"] is None:
+        return ("store '%s': it is not known whether it can commit, since mirrors of it do not "
+                "answer" % store)
     if seen["doubt"]:
         return "store '%s' has a commit in doubt: too few of its mirrors are live" % store
     if seen["hurt"] and store not in may_pause and "*" not in may_pause:
