@@ -76,6 +76,9 @@ BASE_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DPERSEAS_VERSION='"$(VERSION)"' -pthrea
 	-fno-semantic-interposition -DPERSEAS_RDMA=$(RDMA) -I$(BUILD)/proto $(HARDENING) \
 	$(SANITIZE_FLAGS)
 COMPILE = $(CC) $(BASE_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c
+# A program that unloads a library leaves its threads, handlers and TLS callbacks behind: they need
+# its code until the process ends.
+SHARED_LINK := -shared -Wl,-z,nodelete
 LINK = $(CC) -pthread $(HARDENED_LINK) $(SANITIZE_FLAGS) $(CFLAGS) $(LDFLAGS)
 
 VERBS_LIBS := $(if $(filter 1,$(RDMA)),-lrdmacm -libverbs)
@@ -217,7 +220,7 @@ $(ARCHIVE): $(CLIENT_OBJ) $(PROTO_OBJ)
 
 $(SHARED): $(CLIENT_OBJ) $(PROTO_OBJ) client/perseas.map
 	@echo "  LINK    $@"
-	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) -Wl,-soname,libperseas.so.$(SOVERSION) \
+	$(Q)$(LINK) $(SHARED_LINK) -o $@ $(filter %.o,$^) -Wl,-soname,libperseas.so.$(SOVERSION) \
 		-Wl,--version-script=client/perseas.map $(if $(SANITIZE),,-Wl,-z,defs) $(CLIENT_LIBS)
 	$(Q)ln -sf $(@F) $(BUILD)/libperseas.so.$(SOVERSION)
 	$(Q)ln -sf libperseas.so.$(SOVERSION) $(BUILD)/libperseas.so
@@ -228,7 +231,7 @@ $(RVM_ARCHIVE): $(RVM_OBJ)
 # RVM's interface, which knows of the library only what that exports.
 $(RVM_SHARED): $(RVM_OBJ) $(SHARED) client/rvm/rvm.map
 	@echo "  LINK    $@"
-	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) -Wl,-soname,librvm-perseas.so.$(SOVERSION) \
+	$(Q)$(LINK) $(SHARED_LINK) -o $@ $(filter %.o,$^) -Wl,-soname,librvm-perseas.so.$(SOVERSION) \
 		-Wl,--version-script=client/rvm/rvm.map $(if $(SANITIZE),,-Wl,-z,defs) \
 		-L$(BUILD) -lperseas
 	$(Q)ln -sf $(@F) $(BUILD)/librvm-perseas.so.$(SOVERSION)
@@ -243,7 +246,7 @@ $(RDS_ARCHIVE): $(RDS_OBJ)
 
 $(RDS_SHARED): $(RDS_OBJ) $(RVM_SHARED) client/rds/rds.map
 	@echo "  LINK    $@"
-	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) -Wl,-soname,librds-perseas.so.$(SOVERSION) \
+	$(Q)$(LINK) $(SHARED_LINK) -o $@ $(filter %.o,$^) -Wl,-soname,librds-perseas.so.$(SOVERSION) \
 		-Wl,--version-script=client/rds/rds.map $(if $(SANITIZE),,-Wl,-z,defs) \
 		-L$(BUILD) -lrvm-perseas -Wl,-rpath-link,$(BUILD)
 	$(Q)ln -sf $(@F) $(BUILD)/librds-perseas.so.$(SOVERSION)

@@ -6,6 +6,7 @@
  */
 #include "guard.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -32,9 +33,14 @@ struct block {
 _Atomic unsigned ps_guard_count;
 
 static _Atomic(struct block *) blocks; /* never freed */
-static struct sigaction before;
 static uintptr_t page_size;
-static pthread_once_t installed = PTHREAD_ONCE_INIT;
+
+/* Guards installing the handler and giving it back; the handler itself takes no lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct sigaction before;
+static bool installed;
+static unsigned guard_count; /* guards that this process made and has not freed */
 
 /* The guard of the mapping that the address lies in, or NULL. */
 static struct ps_guard *guard_of(uintptr_t address)
@@ -101,18 +107,87 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	errno = error;
 }
 
-void ps_guard_install(void)
+static bool is_ours(const struct sigaction *action)
+{
+	return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_fault;
+}
+
+/* The caller holds the lock. */
+static void install_handler(void)
 {
 	struct sigaction now, action = { .sa_sigaction = on_fault,
 		                         .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
 
-	page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGBUS, NULL, &now);
-	if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault)
+	if (!is_ours(&now)) {
+		before = now;
+		sigaction(SIGBUS, &action, NULL);
+	}
+	installed = true;
+}
+
+/* Restores the action that was there before. A handler that was installed since may pass faults on
+ * to this one, which then stays. The caller holds the lock. */
+static void restore_handler(void)
+{
+	struct sigaction now;
+
+	sigaction(SIGBUS, NULL, &now);
+	if (!is_ours(&now))
 		return;
-	before = now;
-	sigaction(SIGBUS, &action, NULL);
+	sigaction(SIGBUS, &before, NULL);
+	installed = false;
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* A child never frees the guards of its parent. */
+static void in_child(void)
+{
+	guard_count = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+static void prepare(void)
+{
+	page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
+	pthread_atfork(before_fork, after_fork, in_child);
+}
+
+void ps_guard_install(void)
+{
+	pthread_once(&once, prepare);
+	pthread_mutex_lock(&lock);
+	install_handler();
+	pthread_mutex_unlock(&lock);
+}
+
+static void count_guard(void)
+{
+	pthread_once(&once, prepare);
+	pthread_mutex_lock(&lock);
+	guard_count++;
+	if (!installed)
+		install_handler();
+	pthread_mutex_unlock(&lock);
+}
+
+static void uncount_guard(void)
+{
+	pthread_mutex_lock(&lock);
+	assert(guard_count > 0);
+	if (--guard_count == 0 && installed)
+		restore_handler();
+	pthread_mutex_unlock(&lock);
 }
 
 /* Takes a free entry of the block. NULL: all are taken. */
@@ -148,12 +223,11 @@ static struct ps_guard *take_any(void)
 
 struct ps_guard *ps_guard_new(void *base, size_t size)
 {
-	struct ps_guard *guard;
+	struct ps_guard *guard = take_any();
 
-	pthread_once(&installed, ps_guard_install);
-	guard = take_any();
 	if (!guard)
 		return NULL;
+	count_guard();
 	atomic_store(&guard->base, (uintptr_t)base);
 	atomic_store(&guard->process, getpid());
 	atomic_store(&guard->torn, false);
@@ -163,8 +237,13 @@ struct ps_guard *ps_guard_new(void *base, size_t size)
 
 void ps_guard_free(struct ps_guard *guard)
 {
-	if (guard)
-		atomic_store(&guard->size, 0);
+	if (!guard)
+		return;
+	const bool own = atomic_load(&guard->process) == getpid();
+
+	atomic_store(&guard->size, 0);
+	if (own)
+		uncount_guard();
 }
 
 bool ps_guard_torn(const struct ps_guard *guard)

@@ -7,11 +7,13 @@
  *
  * The daemon guards its images, the library what it maps of a mirror on its host. The handler of
  * SIGBUS is installed with the first guard. Other faults go to the handler that was there before;
- * an application that installs its own later must pass on what is not its own. A thread that
- * blocks SIGBUS is not saved: the kernel ends the process then.
+ * an application that installs its own later must pass on what is not its own. When the last guard
+ * is freed, the action before is restored, unless another handler was installed since: this one
+ * stays then, and passes everything on. A thread that blocks SIGBUS is not saved: the kernel ends
+ * the process then.
  *
- * All of it is free of locks, and may be called in any thread, after fork too: a child's guards
- * are those that it made itself.
+ * All functions may be called in any thread, after fork too: a child's guards are those that it
+ * made itself.
  */
 #ifndef PERSEAS_PROTO_GUARD_H
 #define PERSEAS_PROTO_GUARD_H

@@ -166,3 +166,74 @@ TEST(other_faults_end_the_process_as_before)
 	assert_true(is_end(ends_with(send_bus)));
 	unmap(&parents);
 }
+
+static void pass_to_nobody(int number)
+{
+	(void)number;
+}
+
+static void (*bus_handler(void))(int)
+{
+	struct sigaction now;
+
+	assert_int_equal(sigaction(SIGBUS, NULL, &now), 0);
+	return now.sa_handler;
+}
+
+/* The handler is there with the first guard, gone with the last, and there again with the next. */
+TEST(the_handler_is_given_back_with_the_last_guard)
+{
+	signal(SIGBUS, pass_to_nobody);
+	for (int round = 0; round < 2; round++) {
+		struct mapping first = map(true), second = map(true);
+
+		assert_ptr_not_equal(bus_handler(), pass_to_nobody);
+		unmap(&first);
+		assert_ptr_not_equal(bus_handler(), pass_to_nobody);
+		assert_int_equal(ftruncate(second.fd, 0), 0);
+		assert_int_equal(*(volatile uint8_t *)second.base, 0);
+		unmap(&second);
+		assert_ptr_equal(bus_handler(), pass_to_nobody);
+	}
+}
+
+/* The application installs a handler over this one, which may pass faults on to it. */
+TEST(a_handler_that_was_installed_since_stays)
+{
+	struct sigaction ours;
+	struct mapping mapping;
+
+	signal(SIGBUS, SIG_DFL);
+	mapping = map(true);
+	assert_int_equal(sigaction(SIGBUS, NULL, &ours), 0);
+	signal(SIGBUS, pass_to_nobody);
+	unmap(&mapping);
+	assert_ptr_equal(bus_handler(), pass_to_nobody);
+	/* Installed over the application's handler, each would pass faults on to the other. */
+	mapping = map(true);
+	assert_ptr_equal(bus_handler(), pass_to_nobody);
+	assert_int_equal(sigaction(SIGBUS, &ours, NULL), 0);
+	unmap(&mapping);
+	assert_ptr_equal(bus_handler(), SIG_DFL);
+}
+
+static void free_in_child(void)
+{
+	struct mapping mapping;
+
+	signal(SIGBUS, pass_to_nobody);
+	ps_guard_install();
+	mapping = map(true);
+	unmap(&mapping);
+	if (bus_handler() != pass_to_nobody)
+		_exit(1);
+}
+
+/* The parent's guards are not those of its child. */
+TEST(a_child_gives_the_handler_back_for_itself)
+{
+	struct mapping mapping = map(true);
+
+	assert_int_equal(ends_with(free_in_child), 0);
+	unmap(&mapping);
+}
