@@ -3,6 +3,7 @@
  */
 #include "../proto/control/version.h"
 #include "../proto/base/notify.h"
+#include "../proto/base/standard_streams.h"
 #include "store/access_file.h"
 #include "loop/daemon.h"
 #include "host/jobs.h"
@@ -540,11 +541,21 @@ static void set_name(const struct config *config)
 	log_set_name(text);
 }
 
+static int fill_streams(void)
+{
+	if (ps_standard_fill() == 0)
+		return 0;
+	return fail_start("a standard stream is closed, and /dev/null cannot be opened in its "
+	                  "place: start perseasd with all three open");
+}
+
 int main(int argc, char **argv)
 {
 	struct config config;
 	char why[2 * PATH_MAX];
 
+	if (fill_streams() < 0)
+		return 1;
 	if (config_parse(&config, argc, argv, why, sizeof(why)) < 0) {
 		fail_start(why);
 		return 2;

@@ -3,6 +3,7 @@
  */
 #include "command.h"
 #include "../perseas.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,8 +24,13 @@ static enum ps_exit verb_run(const struct ps_args *args)
 int main(int argc, char **argv)
 {
 	struct ps_args args;
-	enum ps_exit status = ps_args_parse(argc, argv, &args);
+	enum ps_exit status;
 
+	if (ps_standard_fill())
+		return ps_complain(PS_EXIT_FAILURE,
+		                   "a standard stream is closed, and /dev/null cannot be opened in "
+		                   "its place: start perseas with all three open");
+	status = ps_args_parse(argc, argv, &args);
 	if (status)
 		return status;
 	status = verb_run(&args);

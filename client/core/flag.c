@@ -2,6 +2,7 @@
  * flag.c - see flag.h.
  */
 #include "flag.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@
 
 int ps_flag_new(struct ps_error *error)
 {
-	int flag = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int flag = ps_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 
 	return flag >= 0 ? flag
 	                 : ps_error_set(error, PERSEAS_ESYSTEM,

@@ -15,6 +15,7 @@
 #include "peeker.h"
 #include "reach.h"
 #include "tunnel.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,11 +108,12 @@ static bool open_uffd(struct ps_pager *pager)
 		             page, PS_PAGE);
 		return false;
 	}
-	pager->uffd = (int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	pager->uffd = ps_above_standard((int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK));
 	if (pager->uffd < 0) {
 		pager->user_only = true;
-		pager->uffd = (int)syscall(__NR_userfaultfd,
-		                           O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY);
+		pager->uffd = ps_above_standard(
+			(int)syscall(__NR_userfaultfd,
+		                     O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY));
 	}
 	if (pager->uffd < 0) {
 		fail(pager, "this process may not use userfaultfd(2)", errno);
@@ -238,7 +240,7 @@ static struct ps_pager *pager_new(struct ps_env *env, struct ps_error *error)
 	pager->env = env;
 	pager->uffd = pager->pages = -1;
 	pager->page = malloc(BLOCK);
-	pager->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pager->wake_fd = ps_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
 		all &= ps_reach_init(&pager->reaches[i]);
 		pager->reaches[i].tunnel = pager->tunnel;

@@ -5,6 +5,7 @@
 
 #include "../host/page_calls.h"
 #include "../../proto/image/layout.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ struct poison {
 
 int ps_pages_open(void)
 {
-	return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	return ps_above_standard(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 }
 
 bool ps_pages_large(int pages, const uint8_t *at, uint64_t length)

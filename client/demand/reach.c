@@ -9,6 +9,7 @@
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -120,7 +121,8 @@ static void set_option(int fd, int option, int value)
 int ps_reach_connect(const void *address, uint32_t length)
 {
 	const struct sockaddr *to = address;
-	const int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	const int fd = ps_above_standard(
+		socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	if (fd < 0)
 		return -1;

@@ -9,6 +9,7 @@
 #include "reach.h"
 
 #include "../../proto/base/stream.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -74,8 +75,10 @@ void ps_tunnel_free(struct ps_tunnel *tunnel)
 
 int ps_tunnel_open(struct ps_tunnel *tunnel)
 {
-	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
-	                  tunnel->orders);
+	return ps_pair_above_standard(socketpair(AF_UNIX,
+	                                         SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+	                                         tunnel->orders),
+	                              tunnel->orders);
 }
 
 void ps_tunnel_quit(struct ps_tunnel *tunnel)
@@ -89,7 +92,9 @@ int ps_tunnel_dial(struct ps_tunnel *tunnel, const struct ps_way *way, unsigned 
 	int pair[2];
 
 	static_assert(sizeof(order.to) == sizeof(way->to[0]), "any address");
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+	if (ps_pair_above_standard(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+	                                      0, pair),
+	                           pair))
 		return -1;
 	order.near = pair[1];
 	memcpy(order.to, way->to[at], sizeof(order.to));

@@ -6,6 +6,7 @@
 #include "warm.h"
 
 #include "../../proto/image/image.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +50,7 @@ struct ps_warm *ps_warm_new(const uint8_t store_id[PS_ID_SIZE])
 		return NULL;
 	memcpy(warm->store_id, store_id, PS_ID_SIZE);
 	warm->end = PS_WARM_HEAD;
-	warm->fd = memfd_create("perseas-warm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	warm->fd = ps_above_standard(memfd_create("perseas-warm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (warm->fd >= 0)
 		return warm;
 	free(warm);

@@ -22,6 +22,7 @@
 #include "../core/address.h"
 #include "../host/socket.h"
 #include "verbs_refuse.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -453,7 +454,7 @@ static struct ps_link *link_new(struct ps_env *env, const struct ps_address *add
 		no_memory(address, error);
 		return NULL;
 	}
-	link->ready = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	link->ready = ps_above_standard(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (link->ready < 0)
 		ps_error_set(error, PERSEAS_ESYSTEM,
 		             "%s: no eventfd (%s); raise the limit on open files", address->text,

@@ -3,6 +3,7 @@
  * stand in the way.
  */
 #include "verbs_pair.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static int make_wake(struct ps_attempt *a)
 {
 	struct ps_connection *c = a->c;
 
-	c->wake = epoll_create1(EPOLL_CLOEXEC);
+	c->wake = ps_above_standard(epoll_create1(EPOLL_CLOEXEC));
 	if (c->wake >= 0 && watch(c, c->channel->fd) && watch(c, c->completions->fd))
 		return 0;
 	return ps_error_set(a->error, PERSEAS_ESYSTEM,

@@ -4,6 +4,7 @@
 #include "descriptors.h"
 
 #include "socket.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -25,7 +26,10 @@ static void keep(struct ps_descriptors *descriptors, struct msghdr *head)
 		count = (unsigned)((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 		for (i = 0; i < count; i++) {
 			memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-			if (descriptors->count < PS_REGIONS_MAX) {
+			fd = ps_above_standard(fd);
+			if (fd < 0) {
+				descriptors->truncated = true;
+			} else if (descriptors->count < PS_REGIONS_MAX) {
 				descriptors->fds[descriptors->count++] = fd;
 			} else {
 				close(fd);
@@ -48,8 +52,12 @@ ssize_t ps_descriptors_recv(struct ps_descriptors *descriptors, int fd, void *to
 		.msg_control = ancillary.bytes,
 		.msg_controllen = sizeof(ancillary.bytes),
 	};
-	ssize_t n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n;
 
+	/* At one of these numbers, what the application prints would go into a mirror's memory. */
+	ps_standard_hold();
+	n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ps_standard_release();
 	if (n > 0)
 		keep(descriptors, &head);
 	return n;

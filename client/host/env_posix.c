@@ -9,6 +9,7 @@
 #include "../../proto/base/number.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -461,7 +462,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 		posix->env.written = &ps_written_pages;
 	ps_controls_init(&posix->controls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
-		posix->sleepers[i].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		posix->sleepers[i].fd = ps_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		if (posix->sleepers[i].fd < 0)
 			failed = errno;
 		posix->env.wakers[i] = posix->sleepers[i].fd;

@@ -7,6 +7,7 @@
 #include "socket.h"
 #include "../../proto/base/number.h"
 #include "../../proto/base/text.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,9 +57,10 @@ static int start(struct child *child, char *const *words)
 	sigset_t none, all;
 	int talk[2], complaints[2], rc;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) < 0)
+	if (ps_pair_above_standard(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk), talk) <
+	    0)
 		return errno;
-	if (pipe2(complaints, O_CLOEXEC) < 0) {
+	if (ps_pair_above_standard(pipe2(complaints, O_CLOEXEC), complaints) < 0) {
 		rc = errno;
 		close(talk[0]);
 		close(talk[1]);

@@ -3,6 +3,7 @@
  */
 #include "socket.h"
 #include "../core/env.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -143,7 +144,8 @@ static void attempt(struct ps_dial *dial)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&dial->to[dial->at];
 
-	dial->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	dial->fd = ps_above_standard(
+		socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (dial->fd < 0) {
 		give_up(dial, errno);
 		return;

@@ -7,6 +7,7 @@
 #include "vault.h"
 
 #include "../core/env.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,7 +149,8 @@ static void try_start(struct ps_vault *vault)
 	int pair[2];
 
 	vault->tried = true;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+	if (ps_pair_above_standard(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair),
+	                           pair) < 0)
 		return;
 	vault->here = pair[0];
 	vault->there = pair[1];

@@ -9,6 +9,7 @@
  */
 #include "../core/env.h"
 #include "page_calls.h"
+#include "../../proto/base/standard_streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,15 +63,15 @@ static struct ps_written *pages_begin(struct ps_env *env, struct ps_error *error
 	}
 	written->pagemap = -1;
 	/* Stores of the kernel are noted in this mode, too: nobody has to answer a fault. */
-	written->uffd = (int)syscall(__NR_userfaultfd,
-	                             O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY);
+	written->uffd = ps_above_standard(
+		(int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY));
 	if (written->uffd < 0)
 		return fail(written, error, "this process may not use userfaultfd(2)");
 	if (ioctl(written->uffd, UFFDIO_API, &api))
 		return fail(
 			written, error,
 			"this kernel does not tell which pages were written: it takes Linux 6.7");
-	written->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	written->pagemap = ps_above_standard(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 	if (written->pagemap < 0)
 		return fail(written, error, "/proc/self/pagemap cannot be opened");
 	if (!has_scan(written))

@@ -27,13 +27,29 @@ static rvm_return_t fail(const char *name, const char *what)
 	                         what, strerror(number));
 }
 
+/* Moves the descriptor of a file above those of the standard streams: what the program prints
+ * while one of these is closed must not go into its data. Returns the descriptor, or -1 with errno
+ * set. */
+static int keep_above_standard(int descriptor)
+{
+	int above, number;
+
+	if (descriptor < 0 || descriptor > STDERR_FILENO)
+		return descriptor;
+	above = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	number = errno;
+	close(descriptor);
+	errno = number;
+	return above;
+}
+
 rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64_t *length)
 {
 	off_t end;
 
 	file->name = name;
 	/* Without O_NONBLOCK, opening a pipe would wait for a writer. */
-	file->descriptor = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	file->descriptor = keep_above_standard(open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 	if (file->descriptor < 0)
 		return fail(name, "opened");
 	end = lseek(file->descriptor, 0, SEEK_END);
@@ -51,7 +67,7 @@ rvm_return_t ps_rvm_file_open(struct ps_rvm_file *file, const char *name, uint64
 rvm_return_t ps_rvm_file_make(struct ps_rvm_file *file, const char *name)
 {
 	file->name = name;
-	file->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	file->descriptor = keep_above_standard(open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
 	return file->descriptor < 0 ? fail(name, "opened to be written") : RVM_SUCCESS;
 }
 

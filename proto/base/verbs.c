@@ -4,6 +4,8 @@
  */
 #include "verbs.h"
 
+#include "standard_streams.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,17 +45,82 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *list, struct ibv_rec
 	return ibv_post_recv(qp, list, bad);
 }
 
+/* These open descriptors that stay with rdma-core: those of channels, and those of devices, which
+ * librdmacm opens when it first meets them. */
+
+static struct rdma_event_channel *create_event_channel(void)
+{
+	struct rdma_event_channel *channel;
+
+	ps_standard_hold();
+	channel = rdma_create_event_channel();
+	ps_standard_release();
+	return channel;
+}
+
+static int get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	int rc;
+
+	ps_standard_hold();
+	rc = rdma_get_cm_event(channel, event);
+	ps_standard_release();
+	return rc;
+}
+
+static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+                     enum rdma_port_space ps)
+{
+	int rc;
+
+	ps_standard_hold();
+	rc = rdma_create_id(channel, id, context, ps);
+	ps_standard_release();
+	return rc;
+}
+
+static int bind_addr(struct rdma_cm_id *id, struct sockaddr *address)
+{
+	int rc;
+
+	ps_standard_hold();
+	rc = rdma_bind_addr(id, address);
+	ps_standard_release();
+	return rc;
+}
+
+static int resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to,
+                        int timeout_ms)
+{
+	int rc;
+
+	ps_standard_hold();
+	rc = rdma_resolve_addr(id, from, to, timeout_ms);
+	ps_standard_release();
+	return rc;
+}
+
+static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context)
+{
+	struct ibv_comp_channel *channel;
+
+	ps_standard_hold();
+	channel = ibv_create_comp_channel(context);
+	ps_standard_release();
+	return channel;
+}
+
 const struct ps_verbs ps_verbs_system = {
-	.create_event_channel = rdma_create_event_channel,
+	.create_event_channel = create_event_channel,
 	.destroy_event_channel = rdma_destroy_event_channel,
-	.get_cm_event = rdma_get_cm_event,
+	.get_cm_event = get_cm_event,
 	.ack_cm_event = rdma_ack_cm_event,
-	.create_id = rdma_create_id,
+	.create_id = create_id,
 	.destroy_id = rdma_destroy_id,
 	.set_option = rdma_set_option,
-	.bind_addr = rdma_bind_addr,
+	.bind_addr = bind_addr,
 	.listen = rdma_listen,
-	.resolve_addr = rdma_resolve_addr,
+	.resolve_addr = resolve_addr,
 	.resolve_route = rdma_resolve_route,
 	.create_qp = rdma_create_qp,
 	.connect = rdma_connect,
@@ -69,7 +136,7 @@ const struct ps_verbs ps_verbs_system = {
 	.dereg_mr = ibv_dereg_mr,
 	.get_async_event = ibv_get_async_event,
 	.ack_async_event = ibv_ack_async_event,
-	.create_comp_channel = ibv_create_comp_channel,
+	.create_comp_channel = create_comp_channel,
 	.destroy_comp_channel = ibv_destroy_comp_channel,
 	.create_cq = ibv_create_cq,
 	.destroy_cq = ibv_destroy_cq,

@@ -4,8 +4,12 @@ import subprocess
 
 import pytest
 
-from cluster import die_with_parent
-from drill import BUILD, HERE, SECONDS, TOP, mirror_list
+from binding import CREATE, Store
+from cluster import Mirror, die_with_parent
+from drill import BUILD, FAILURE, HERE, OK, SECONDS, TOP, fill, mirror_list
+
+# Runs the words that follow without standard streams.
+WITHOUT_STREAMS = ["sh", "-c", 'exec "$0" "$@" 0<&- 1>&- 2>&-']
 
 
 def compiled(folder, name, *words):
@@ -38,3 +42,38 @@ def test_no_library_is_ever_unmapped(library):
     dynamic = subprocess.run(["readelf", "-d", str(BUILD / (library + ".so"))],
                              stdout=subprocess.PIPE, text=True, check=True).stdout
     assert "NODELETE" in dynamic
+
+
+@pytest.mark.parametrize("kind", ["shm", "tcp", "tls"])
+def test_the_library_keeps_away_from_closed_streams(mirrors, tmp_path, kind):
+    """A program that has none goes through all kinds of calls."""
+    program = compiled(tmp_path, "closed", "-L", str(BUILD), "-lperseas",
+                       "-Wl,-rpath,%s" % BUILD.resolve())
+    told = subprocess.run(["sh", "-c", '%s 3>&1 0<&- 1>&- 2>&-' % 'exec "$0" "$@"', str(program),
+                           mirror_list(mirrors(2, kind))], stdout=subprocess.PIPE, text=True,
+                          timeout=SECONDS, preexec_fn=die_with_parent).stdout
+    assert told == "closed\n"
+
+
+def test_a_daemon_without_streams_opens_null_instead(mirrors, monkeypatch):
+    """None of its files or connections is where it would print."""
+    monkeypatch.setattr(Mirror, "wrap", WITHOUT_STREAMS)
+    daemon, = mirrors(1)
+    for number in range(3):
+        assert os.readlink("/proc/%d/fd/%d" % (daemon.pid, number)) == "/dev/null"
+    with Store("s", daemon.address, flags=CREATE) as store:
+        store.map("accounts", 4096)
+        store.publish()
+
+
+def test_the_command_works_without_standard_input_and_error(mirrors):
+    """Without standard output, it says by its status that nobody got the answer."""
+    daemons = mirrors(1)
+    fill("s", daemons, {"a": b"contents"})
+    words = [str(BUILD / "perseas"), "status", "s", "--mirrors", mirror_list(daemons)]
+    told = subprocess.run(["sh", "-c", 'exec "$0" "$@" 0<&- 2>&-', *words],
+                          stdout=subprocess.PIPE, text=True, timeout=SECONDS)
+    assert told.returncode == OK and "epoch" in told.stdout
+    told = subprocess.run(["sh", "-c", 'exec "$0" "$@" 0<&- 1>&-', *words],
+                          stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+    assert told.returncode == FAILURE and "the output could not be written" in told.stderr
