@@ -6,6 +6,7 @@
 #include "../../proto/base/large_page.h"
 #include "env.h"
 #include "shadow.h"
+#include "../../proto/base/core_dump.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,6 +82,7 @@ bool ps_huge_map(uint64_t address, uint64_t size, bool is_kept, bool on_demand)
 		return false;
 	}
 	madvise(got, size, MADV_DONTFORK);
+	ps_core_dump_omit(got, size);
 	return true;
 }
 

@@ -5,6 +5,7 @@
 #include "ring.h"
 
 #include "../../proto/base/large_page.h"
+#include "../../proto/base/core_dump.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ int ps_ring_init(struct ps_ring *ring, uint64_t size)
 	ps_ring_reset(ring, 1);
 	if (ring->where && ring->base) {
 		madvise(ring->base, size + PS_BOUNCE, MADV_DONTFORK);
+		ps_core_dump_omit(ring->base, size + PS_BOUNCE);
 		return 0;
 	}
 	ps_ring_free(ring);

@@ -11,6 +11,7 @@
 #include "../../proto/control/segment_table.h"
 #include "shadow.h"
 #include "whole.h"
+#include "../../proto/base/core_dump.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -163,6 +164,7 @@ static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 		return EEXIST;
 	}
 	madvise(got, size, MADV_DONTFORK);
+	ps_core_dump_omit(got, size);
 	return 0;
 }
 

@@ -9,10 +9,11 @@
 #include "apart.h"
 #include "commit.h"
 #include "written.h"
+#include "../../proto/base/core_dump.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { WORD = PS_WRITTEN_WORD };
 
@@ -74,14 +75,29 @@ static uint64_t words(const struct ps_segment *segment)
 	return segment->size / PS_PAGE / WORD + 1;
 }
 
+static size_t room_size(const struct ps_segment *segment)
+{
+	return ps_align8(segment->size) + words(segment) * sizeof(uint64_t);
+}
+
+void ps_shadow_give_back(const struct ps_segment *segment, uint8_t *room)
+{
+	if (room)
+		munmap(room, room_size(segment));
+}
+
 int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room)
 {
 	*room = NULL;
 	if (!(p->options.flags & PS_SHADOWED) || !segment->base)
 		return 0;
-	*room = malloc(ps_align8(segment->size) + words(segment) * sizeof(uint64_t));
-	if (*room)
+	*room = mmap(NULL, room_size(segment), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	             -1, 0);
+	if (*room != MAP_FAILED) {
+		ps_core_dump_omit(*room, room_size(segment));
 		return 0;
+	}
+	*room = NULL;
 	return ps_fail(p, PERSEAS_ENOMEM, "%s needs a second copy of segment '%s' (%llu bytes)",
 	               name_of(p), segment->name, (unsigned long long)segment->size);
 }
@@ -120,7 +136,7 @@ int ps_shadow_make(struct perseas *p, struct ps_segment *segment)
 
 void ps_shadow_free(struct ps_segment *segment)
 {
-	free(segment->shadow);
+	ps_shadow_give_back(segment, segment->shadow);
 	segment->shadow = NULL;
 	segment->unlike = NULL;
 }

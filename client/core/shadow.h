@@ -36,6 +36,8 @@ int ps_shadow_make(struct perseas *p, struct ps_segment *segment);
 int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room);
 void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t *room,
                          bool watched);
+/* Frees room that did not become the segment's. NULL: nothing. */
+void ps_shadow_give_back(const struct ps_segment *segment, uint8_t *room);
 void ps_shadow_free(struct ps_segment *segment);
 
 /* For the thread that commits or aborts, which holds nothing: it may have stored to a page that is

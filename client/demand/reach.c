@@ -10,6 +10,7 @@
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 #include "../../proto/base/standard_streams.h"
+#include "../../proto/base/core_dump.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -39,6 +40,7 @@ static uint8_t *reserve(size_t size)
 
 	if (memory == MAP_FAILED)
 		return NULL;
+	ps_core_dump_omit(memory, size);
 	return memory;
 }
 

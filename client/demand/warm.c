@@ -7,6 +7,7 @@
 
 #include "../../proto/image/image.h"
 #include "../../proto/base/standard_streams.h"
+#include "../../proto/base/core_dump.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -125,6 +126,7 @@ static void *map_file(int fd, uint64_t at, uint64_t length)
 
 	if (got == MAP_FAILED)
 		return NULL;
+	ps_core_dump_omit(got, length);
 	return got;
 }
 

@@ -21,6 +21,7 @@
 #include "../host/socket.h"
 #include "../../proto/base/large_page.h"
 #include "../../proto/image/guard.h"
+#include "../../proto/base/core_dump.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -289,6 +290,7 @@ static int map_region(struct region *region, uint32_t id, const struct stat *fil
 	region->ino = file->st_ino;
 	/* A child that wrote to it would be an owner that nobody can fence. */
 	madvise(base, region->length, MADV_DONTFORK);
+	ps_core_dump_omit(base, region->length);
 	if (id != PS_REGION_PROMISE)
 		settle_pages(base, region->length);
 	return 0;

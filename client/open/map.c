@@ -163,7 +163,7 @@ static int bring_in(struct perseas *p, struct ps_segment *segment)
 		ps_shadow_take_room(p, segment, room, p->written != NULL);
 		return 0;
 	}
-	free(room);
+	ps_shadow_give_back(segment, room);
 	rc = ps_copy_here(p, segment);
 	return rc ? rc : ps_shadow_make(p, segment);
 }

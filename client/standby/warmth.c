@@ -8,6 +8,7 @@
 
 #include "../core/handle.h"
 #include "../../proto/control/segment_table.h"
+#include "../../proto/base/core_dump.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -302,6 +303,7 @@ static bool begin_log(struct ps_warmth *warmth, uint64_t log_size)
 	if (ring == MAP_FAILED)
 		return false;
 	warmth->ring = ring;
+	ps_core_dump_omit(ring, PS_RING_OFFSET + log_size);
 	ps_fetch_init(&warmth->fetch, &warmth->panel, 0, warmth->store);
 	ps_log_init(&warmth->log, &by_requests, &warmth->fetch, ring, log_size);
 	/* The slot's record is not always there: then the copy is of use from the next one on. */

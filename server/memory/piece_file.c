@@ -10,6 +10,7 @@
 #include "../store/memory.h"
 #include "../store/status.h"
 #include "small_file.h"
+#include "../../proto/base/core_dump.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,6 +127,7 @@ int piece_file_take(int folder, const char *name, int fd, uint64_t size, struct 
 
 	if (base == MAP_FAILED)
 		return file_status(errno);
+	ps_core_dump_omit(base, size);
 	piece->guard = ps_guard_new(base, size);
 	if (!piece->guard) {
 		munmap(base, size);

@@ -1,6 +1,7 @@
 """What a program does to its own process while libperseas is in it."""
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -77,3 +78,40 @@ def test_the_command_works_without_standard_input_and_error(mirrors):
     told = subprocess.run(["sh", "-c", 'exec "$0" "$@" 0<&- 1>&-', *words],
                           stderr=subprocess.PIPE, text=True, timeout=SECONDS)
     assert told.returncode == FAILURE and "the output could not be written" in told.stderr
+
+
+# An owner with much memory of each kind, which prints what of it a core dump would have.
+LARGE_OWNER = """
+import re, sys
+from binding import CHECK_WRITES, CREATE, Store
+MIB = 1 << 20
+with Store("s", sys.argv[1], flags=CREATE | CHECK_WRITES, ring_size=64 * MIB) as store:
+    store.map("large", 64 * MIB)
+    store.publish()
+    large = omitted = 0
+    size = 0
+    for line in open("/proc/self/smaps"):
+        head = re.match("([0-9a-f]+)-([0-9a-f]+) rw", line)
+        if head:
+            size = int(head[2], 16) - int(head[1], 16)
+        elif line[:1] in "0123456789abcdef":
+            size = 0
+        elif line.startswith("VmFlags:") and size >= 32 * MIB:
+            large += 1
+            omitted += " dd" in line
+    print(large, omitted)
+"""
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_core_dumps_leave_the_memory_of_stores_out(mirrors, wanted):
+    """A segment, its shadow, the ring and a mirror's memory over shm; the environment may ask."""
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    if wanted:
+        environment["PERSEAS_CORE_DUMP"] = "on"
+    told = subprocess.run([sys.executable, "-c", LARGE_OWNER, mirror_list(mirrors(1, "shm"))],
+                          env=environment, stdout=subprocess.PIPE, text=True, timeout=SECONDS,
+                          check=True).stdout
+    large, omitted = (int(word) for word in told.split())
+    assert large >= 4
+    assert omitted == (0 if wanted else large)

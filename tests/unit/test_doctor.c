@@ -149,6 +149,7 @@ static int setup(void **state)
 	put(m, "/proc/self/fd/0", "");
 	put(m, "/proc/self/mounts", "/dev/sda1 / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw 0 0\n");
 	put(m, "/proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n");
+	put(m, "/proc/sys/kernel/core_pattern", "core\n");
 	put(m, "/proc/meminfo", "HugePages_Total:       0\nHugepagesize:       2048 kB\n");
 	put(m, "/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
 	put(m, "/sys/kernel/mm/transparent_hugepage/shmem_enabled", "always [advise] never deny\n");
@@ -297,6 +298,17 @@ TEST(the_memory_directory_is_looked_at, struct made_up *m)
 	found(m, "read-only");
 	m->host.memory_dir = "here";
 	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
+}
+
+/* Files, which a limit of 0 prevents; a program, which only the limit 1 does. */
+TEST(core_dumps_are_told_of, struct made_up *m)
+{
+	assert_int_equal(look(m, "core dumps"), PS_HEALTH_OK);
+	found(m, "files, 'core'");
+	put(m, "/proc/sys/kernel/core_pattern", "|/lib/systemd/systemd-coredump %P\n");
+	assert_int_equal(look(m, "core dumps"), PS_HEALTH_OK);
+	found(m, "a program: /lib/systemd/systemd-coredump");
+	advised(m, "LimitCORE=1");
 }
 
 /* Some; some, but a mount that is never swapped. */

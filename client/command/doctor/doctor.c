@@ -23,6 +23,7 @@ const struct ps_check ps_checks[] = {
 	{ "proc", ps_check_proc },
 	{ "membarrier", ps_check_membarrier },
 	{ "pidfd", ps_check_pidfd },
+	{ "core dumps", ps_check_core_dumps },
 	{ "clock", ps_check_clock },
 	{ "clock source", ps_check_clock_source },
 	{ "open files", ps_check_open_files },

@@ -124,6 +124,7 @@ void ps_check_kernel(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_proc(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_membarrier(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_pidfd(const struct ps_host *host, struct ps_finding *finding);
+void ps_check_core_dumps(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_clock(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_clock_source(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_open_files(const struct ps_host *host, struct ps_finding *finding);

@@ -93,6 +93,28 @@ void ps_check_pidfd(const struct ps_host *host, struct ps_finding *finding)
 	                           "container's seccomp profile), or take Linux 5.3 or later.");
 }
 
+/* A program gets the dump whatever the limit on the size of core files says, unless that is 1. */
+void ps_check_core_dumps(const struct ps_host *host, struct ps_finding *finding)
+{
+	char pattern[128];
+
+	if (!ps_host_read(host, pattern, sizeof(pattern), "/proc/sys/kernel/core_pattern")) {
+		ps_finding_set(finding, PS_HEALTH_SKIPPED, "core_pattern cannot be read");
+		return;
+	}
+	if (pattern[0] != '|') {
+		ps_finding_set(finding, PS_HEALTH_OK,
+		               "they go to files, '%s', of the size that ulimit -c allows",
+		               pattern);
+		return;
+	}
+	ps_finding_set(finding, PS_HEALTH_OK, "they go to a program: %s", pattern + 1);
+	ps_finding_advise(
+		finding, "They leave the memory of stores out, unless PERSEAS_CORE_DUMP=on is set, "
+			 "but an owner keeps its store until the rest of its memory is written. If "
+			 "that takes long, set LimitCORE=1 for the owner.");
+}
+
 void ps_check_clock(const struct ps_host *host, struct ps_finding *finding)
 {
 	switch (host->clock()) {
