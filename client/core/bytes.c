@@ -2,6 +2,7 @@
  * bytes.c - copies of many bytes, where memcpy is not the fastest way.
  */
 #include "bytes.h"
+#include "cancel.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -142,6 +143,7 @@ static unsigned parts_of(size_t len)
 
 void ps_copy_beside(void *to, const void *from, size_t len)
 {
+	PS_UNCANCELLED;
 	struct part parts[BESIDE_MAX];
 	unsigned count = parts_of(len);
 	/* Large pages are not shared. */

@@ -8,6 +8,7 @@
 #include "segment.h"
 #include "tx.h"
 #include "whole.h"
+#include "cancel.h"
 
 #include <assert.h>
 #include <string.h>
@@ -149,6 +150,7 @@ static int copy_locked(struct perseas *p, const struct perseas_piece *pieces, si
 int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, size_t count,
                            struct perseas_token *token)
 {
+	PS_UNCANCELLED;
 	int rc;
 
 	if (!p || (count && !pieces))

@@ -3,6 +3,7 @@
  */
 #include "flag.h"
 #include "../../proto/base/standard_streams.h"
+#include "cancel.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ int ps_flag_new(struct ps_error *error)
 
 void ps_flag_raise(int flag)
 {
+	PS_UNCANCELLED;
 	const uint64_t one = 1;
 	const int error = errno;
 
@@ -31,6 +33,7 @@ void ps_flag_raise(int flag)
 
 void ps_flag_lower(int flag)
 {
+	PS_UNCANCELLED;
 	uint64_t count;
 
 	(void)!read(flag, &count, sizeof(count));

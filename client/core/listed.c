@@ -4,6 +4,7 @@
  */
 #include "apart.h"
 #include "tx.h"
+#include "cancel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static size_t list_locked(const struct perseas *p, struct perseas_transaction *l
 int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, size_t max,
                               size_t *count)
 {
+	PS_UNCANCELLED;
 	if (!p || !count || (max && !list))
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "the open transactions need a handle, room for their list, and a "

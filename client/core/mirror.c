@@ -12,6 +12,7 @@
 #include "quorum.h"
 #include "timing.h"
 #include "../../proto/base/text.h"
+#include "cancel.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -103,6 +104,8 @@ void ps_mirror_loaded(struct ps_mirror *m, const Perseas__Header *header)
 
 void ps_link_end(struct perseas *p, struct ps_mirror *m)
 {
+	PS_UNCANCELLED;
+
 	ps_demand_part(p, m);
 	if (m->link)
 		m->fabric->detach(m->link);

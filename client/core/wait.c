@@ -7,6 +7,7 @@
 #include "gather.h"
 #include "mirror.h"
 #include "nowait.h"
+#include "cancel.h"
 
 static int await_token(struct perseas *p, uint64_t seq, int64_t timeout_ms)
 {
@@ -73,6 +74,7 @@ int perseas_posted(perseas_t *p, struct perseas_token *token)
 
 int perseas_durable(perseas_t *p, struct perseas_token *token)
 {
+	PS_UNCANCELLED;
 	struct ps_unwaited *u;
 	int rc = 0;
 
@@ -99,6 +101,7 @@ int perseas_durable(perseas_t *p, struct perseas_token *token)
 
 int perseas_fd(perseas_t *p)
 {
+	PS_UNCANCELLED;
 	struct ps_error error = { 0 };
 	struct ps_unwaited *u;
 	int rc;

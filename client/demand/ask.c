@@ -7,6 +7,7 @@
 
 #include "../core/env.h"
 #include "../core/mirror.h"
+#include "../core/cancel.h"
 
 static int fail_missing(struct perseas *p, uint64_t missing, bool poor)
 {
@@ -33,6 +34,7 @@ static uint64_t deadline(struct perseas *p, int64_t timeout_ms)
 
 int perseas_wait_whole(perseas_t *p, int64_t timeout_ms)
 {
+	PS_UNCANCELLED;
 	struct ps_demand *d;
 	uint64_t until, missing;
 	bool any, fenced, poor;
@@ -68,6 +70,7 @@ static uint64_t mapping_end(struct ps_demand *d, uint64_t at, uint64_t end)
 
 int perseas_prefetch(perseas_t *p, const void *addr, size_t len)
 {
+	PS_UNCANCELLED;
 	const uint64_t start = (uint64_t)(uintptr_t)addr;
 	uint64_t end = start + len, next;
 	struct ps_mapping *mapping;

@@ -16,6 +16,7 @@
 #include "reach.h"
 #include "tunnel.h"
 #include "../../proto/base/standard_streams.h"
+#include "../core/cancel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -216,6 +217,7 @@ static void pager_free(struct ps_pager *pager)
 
 static void uffd_wake(struct ps_pager *pager)
 {
+	PS_UNCANCELLED;
 	const uint64_t one = 1;
 
 	(void)!write(pager->wake_fd, &one, sizeof(one));

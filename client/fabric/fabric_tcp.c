@@ -12,6 +12,7 @@
 #include "greeting.h"
 #include "../host/socket.h"
 #include "../../proto/data/frame.h"
+#include "../core/cancel.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -223,6 +224,7 @@ static int flush(struct ps_link *link)
 	size_t count;
 
 	while (is_unsent(link) && budget > 0) {
+		PS_UNCANCELLED;
 		size_t total = gather(link, parts, &count);
 		ssize_t n = ps_stream_send(&link->stream, parts, count);
 
@@ -279,6 +281,7 @@ static int receive(struct ps_link *link, bool *more)
 	struct ps_answers *answers = &link->answers;
 	bool direct = answers->payload > 0;
 	size_t room = direct ? answers->payload : sizeof(link->buffer);
+	PS_UNCANCELLED;
 	ssize_t n;
 
 	do {

@@ -23,6 +23,7 @@
 #include "../host/socket.h"
 #include "verbs_refuse.h"
 #include "../../proto/base/standard_streams.h"
+#include "../core/cancel.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -158,6 +159,7 @@ static bool queue_group(struct ps_link *link, const struct ps_write *writes, uns
 
 static int rdma_post(struct ps_link *link, const struct ps_chain *chain)
 {
+	PS_UNCANCELLED;
 	bool slot = chain->slot.length > 0, data = chain->count > chain->undo;
 	bool good = slot || chain->count > 0;
 
@@ -211,6 +213,7 @@ static void advance(struct ps_link *link)
 
 static int rdma_poll(struct ps_link *link)
 {
+	PS_UNCANCELLED;
 	unsigned chains;
 
 	advance(link);
@@ -226,6 +229,7 @@ static bool has_news(const struct ps_link *link, unsigned pieces)
 
 static bool rdma_waits(struct ps_link *link, struct pollfd *fd)
 {
+	PS_UNCANCELLED;
 	unsigned pieces = link->queue.pieces;
 
 	*fd = (struct pollfd){ .fd = link->ready, .events = POLLIN };
@@ -252,6 +256,7 @@ static bool rdma_waits(struct ps_link *link, struct pollfd *fd)
 
 static void rdma_beat(struct ps_link *link)
 {
+	PS_UNCANCELLED;
 	if (link->broken || !ps_queue_idle(&link->queue))
 		return;
 	/* A read, which is answered by the mirror's device also where a write is not. */

@@ -8,6 +8,7 @@
 #include "../core/demand.h"
 #include "../core/segment.h"
 #include "../open/map.h"
+#include "../core/cancel.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -544,6 +545,7 @@ static int open_first(struct perseas *p, const char *name,
 int perseas_heap_open(perseas_t *p, const char *name, const struct perseas_heap_options *given,
                       perseas_heap_t **out)
 {
+	PS_UNCANCELLED;
 	struct perseas_heap_options options;
 	struct perseas_heap *heap;
 	int rc;

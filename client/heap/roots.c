@@ -3,6 +3,7 @@
  * metadata of the first extent, which is here from the open on, and change at commits only.
  */
 #include "heap.h"
+#include "../core/cancel.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -188,6 +189,7 @@ static int set_locked(struct ps_edits *edits, const char *name, uint64_t type, v
 int perseas_root_set(perseas_tx_t *tx, perseas_heap_t *heap, const char *name, uint64_t type,
                      void *addr)
 {
+	PS_UNCANCELLED;
 	struct ps_edits *edits;
 	struct ps_bring bring;
 	int rc = ps_heap_may_change(tx, heap);
@@ -262,6 +264,7 @@ static int get_locked(struct perseas_heap *heap, const char *name, uint64_t type
 
 int perseas_root(perseas_heap_t *heap, const char *name, uint64_t type, void **addr)
 {
+	PS_UNCANCELLED;
 	struct ps_bring bring;
 	int rc = check_name(heap, name);
 

@@ -4,6 +4,7 @@
  * at a time.
  */
 #include "heap.h"
+#include "../core/cancel.h"
 
 #include <stdlib.h>
 
@@ -163,6 +164,7 @@ static int walk_chunk(const struct chunk_seen *seen, void *arg)
 int perseas_heap_walk(perseas_heap_t *heap, uint64_t type,
                       int (*each)(void *arg, const struct perseas_object *object), void *arg)
 {
+	PS_UNCANCELLED;
 	struct walk walk = { type, each, arg };
 
 	if (!heap || !each)
@@ -208,6 +210,7 @@ static int count_chunk(const struct chunk_seen *seen, void *arg)
 
 int perseas_heap_stat(perseas_heap_t *heap, struct perseas_heap_stat *stat)
 {
+	PS_UNCANCELLED;
 	int rc;
 
 	if (!heap || !stat)
@@ -360,6 +363,7 @@ static int check_root(struct perseas_heap *heap, unsigned place, struct ps_bring
 
 int perseas_heap_check(perseas_heap_t *heap)
 {
+	PS_UNCANCELLED;
 	struct check check = { .heap = heap };
 	struct ps_bring bring;
 	int rc;

@@ -9,6 +9,7 @@
 #include "heap.h"
 
 #include "../open/map.h"
+#include "../core/cancel.h"
 
 struct trimming {
 	struct perseas_heap *heap;
@@ -137,6 +138,7 @@ static void stay(void *arg)
 
 int perseas_heap_trim(perseas_heap_t *heap, uint64_t keep, uint64_t *given)
 {
+	PS_UNCANCELLED;
 	struct trimming t = { .heap = heap, .keep = keep };
 	struct ps_death death = { .choose = choose, .stay = stay, .arg = &t };
 	bool any;

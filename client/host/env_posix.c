@@ -10,6 +10,7 @@
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 #include "../../proto/base/standard_streams.h"
+#include "../core/cancel.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -140,6 +141,7 @@ static void posix_random(struct ps_env *env, void *bytes, size_t len)
 static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
                         uint64_t until_ns)
 {
+	PS_UNCANCELLED;
 	struct sleeper *sleeper;
 	struct pollfd all[PAUSE_MAX + 1];
 	uint64_t drained;
@@ -172,6 +174,7 @@ static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *
 
 static void posix_wake(struct ps_env *env, enum ps_sleeper who)
 {
+	PS_UNCANCELLED;
 	struct sleeper *sleeper = &of(env)->sleepers[who];
 	const uint64_t one = 1;
 
@@ -183,6 +186,7 @@ static void posix_wake(struct ps_env *env, enum ps_sleeper who)
 static void posix_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_t *lock,
                        uint64_t until_ns)
 {
+	PS_UNCANCELLED;
 	struct timespec until = {
 		.tv_sec = (time_t)(until_ns / 1000000000),
 		.tv_nsec = (long)(until_ns % 1000000000),

@@ -4,6 +4,7 @@
  */
 #include "change.h"
 #include "../core/mirror.h"
+#include "../core/cancel.h"
 
 #define LOOK ps_ms(500) /* how often one who waits looks whether the store is fenced */
 
@@ -98,5 +99,6 @@ int ps_roster_until(perseas_t *p, const struct perseas_roster_change *change, ui
 
 int perseas_roster(perseas_t *p, const struct perseas_roster_change *change)
 {
+	PS_UNCANCELLED;
 	return ps_roster_until(p, change, PS_NEVER, NULL);
 }

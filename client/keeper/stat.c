@@ -7,6 +7,7 @@
 #include "../core/pace.h"
 #include "../core/whole.h"
 #include "resync.h"
+#include "../core/cancel.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static void fill_latencies(const struct ps_latency *latency, struct perseas_stat
 
 int perseas_stat(perseas_t *p, struct perseas_stat *stat)
 {
+	PS_UNCANCELLED;
 	struct ps_latency latency;
 
 	if (!p || !stat)
@@ -54,6 +56,7 @@ static_assert((int)PERSEAS_LATENCY_BUCKETS == (int)PS_LATENCY_BUCKETS, "as perse
 
 int perseas_latency(perseas_t *p, struct perseas_latency *latency)
 {
+	PS_UNCANCELLED;
 	if (!p || !latency)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "latency needs a handle and a place for the figures");
@@ -85,6 +88,7 @@ uint64_t perseas_latency_percentile(const struct perseas_latency *latency, doubl
 
 int perseas_mirror_stat(perseas_t *p, unsigned index, struct perseas_mirror_stat *stat)
 {
+	PS_UNCANCELLED;
 	const struct ps_mirror *m;
 
 	if (!p || !stat || index >= p->mirror_count)
@@ -124,6 +128,7 @@ static struct ps_segment *segment_at(struct perseas *p, unsigned index)
 
 int perseas_segment_at(perseas_t *p, unsigned index, struct perseas_segment_info *info)
 {
+	PS_UNCANCELLED;
 	const struct ps_segment *segment;
 	int rc = 0;
 
@@ -143,6 +148,7 @@ int perseas_segment_at(perseas_t *p, unsigned index, struct perseas_segment_info
 
 int perseas_segment(perseas_t *p, const char *name, struct perseas_segment_info *info)
 {
+	PS_UNCANCELLED;
 	const struct ps_segment *segment;
 	int rc = 0;
 

@@ -15,6 +15,7 @@
 #include "../core/whole.h"
 #include "../demand/warm.h"
 #include "../keeper/resync.h"
+#include "../core/cancel.h"
 
 #include <assert.h>
 
@@ -217,6 +218,7 @@ int ps_map_death(struct perseas *p, struct ps_death *death)
 
 int perseas_segment_destroy(perseas_t *p, const char *segment)
 {
+	PS_UNCANCELLED;
 	uint64_t seq = 0;
 	int rc;
 

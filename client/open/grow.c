@@ -9,6 +9,7 @@
 #include "../core/segment.h"
 #include "../core/whole.h"
 #include "../../proto/control/parts.h"
+#include "../core/cancel.h"
 
 #include <string.h>
 
@@ -17,6 +18,7 @@ typedef unsigned long long number;
 int perseas_map_reserve(perseas_t *p, const char *segment, size_t size, size_t most, void **addr,
                         size_t *whole)
 {
+	PS_UNCANCELLED;
 	const struct ps_wish wish = { .where = PS_WHERE_RECORDED, .grows = true, .room = most };
 
 	if (addr)
@@ -182,6 +184,7 @@ static void part_born(const struct ps_birth *birth, void *arg)
 
 int perseas_segment_grow(perseas_t *p, const char *segment, size_t size)
 {
+	PS_UNCANCELLED;
 	struct growing growing = {
 		.p = p,
 		.name = segment,

@@ -20,6 +20,7 @@
 #include "../core/tx.h"
 #include "../core/whole.h"
 #include "../../proto/control/parts.h"
+#include "../core/cancel.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -294,12 +295,14 @@ int ps_map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wi
 
 int perseas_map(perseas_t *p, const char *segment, size_t size, void **addr)
 {
+	PS_UNCANCELLED;
 	return ps_map(p, segment, size, &recorded, addr, NULL, NULL);
 }
 
 int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, void **addr,
                    ptrdiff_t *moved)
 {
+	PS_UNCANCELLED;
 	const struct ps_wish wish = { .where = at ? PS_WHERE_AT : PS_WHERE_ANY,
 		                      .address = (uint64_t)(uintptr_t)at };
 
@@ -308,6 +311,7 @@ int perseas_map_at(perseas_t *p, const char *segment, size_t size, void *at, voi
 
 int perseas_map_over(perseas_t *p, const char *segment, void *retained)
 {
+	PS_UNCANCELLED;
 	const struct ps_wish wish = { .where = PS_WHERE_OVER,
 		                      .address = (uint64_t)(uintptr_t)retained };
 	void *addr;
@@ -471,6 +475,7 @@ static uint64_t last_born(const struct perseas *p)
 
 int perseas_publish(perseas_t *p)
 {
+	PS_UNCANCELLED;
 	uint64_t seq = 0, before = 0;
 	int rc;
 

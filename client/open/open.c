@@ -15,6 +15,7 @@
 #include "../demand/warm.h"
 #include "../keeper/session.h"
 #include "../../proto/base/text.h"
+#include "../core/cancel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,6 +275,7 @@ static int destroy(struct perseas *p)
 
 int perseas_close(perseas_t *p)
 {
+	PS_UNCANCELLED;
 	/* In a child of fork, closing would end the parent's sessions. */
 	const int rc = p ? ps_apart_here(p) : 0;
 
@@ -369,6 +371,7 @@ int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
 int perseas_open(const char *store, const char *mirrors, const struct perseas_options *options,
                  perseas_t **p)
 {
+	PS_UNCANCELLED;
 	struct ps_error error = { 0 };
 	struct ps_env *env;
 	int rc;
@@ -383,6 +386,7 @@ int perseas_open(const char *store, const char *mirrors, const struct perseas_op
 
 int perseas_create(const char *store, const char *mirrors, const struct perseas_options *options)
 {
+	PS_UNCANCELLED;
 	struct ps_error error = { 0 };
 	struct ps_env *env = ps_env_posix(options, &error);
 	int rc = env ? ps_create(env, store, mirrors, options, &error) : error.code;

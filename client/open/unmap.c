@@ -8,6 +8,7 @@
 #include "../core/segment.h"
 #include "../core/tx.h"
 #include "../core/whole.h"
+#include "../core/cancel.h"
 
 #include <stdatomic.h>
 
@@ -106,6 +107,7 @@ static struct ps_segment *find_mapped(struct perseas *p, const void *addr)
 
 int perseas_unmap(perseas_t *p, void *addr)
 {
+	PS_UNCANCELLED;
 	struct ps_segment *segment;
 	int rc;
 
@@ -128,6 +130,7 @@ static bool lacks(struct perseas *p, const struct ps_segment *segment)
 
 int perseas_retain(perseas_t *p, void *addr)
 {
+	PS_UNCANCELLED;
 	struct ps_segment *segment;
 	int rc = 0;
 

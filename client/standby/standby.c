@@ -5,6 +5,7 @@
 
 #include "../core/flag.h"
 #include "../open/open.h"
+#include "../core/cancel.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -127,6 +128,7 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 int perseas_standby(const char *store, const char *mirrors, const struct perseas_options *options,
                     perseas_standby_t **out)
 {
+	PS_UNCANCELLED;
 	struct ps_error error = { 0 };
 	struct perseas_standby *s;
 	int rc;
@@ -153,6 +155,7 @@ int perseas_standby(const char *store, const char *mirrors, const struct perseas
 
 int perseas_standby_close(perseas_standby_t *s)
 {
+	PS_UNCANCELLED;
 	if (!s || s->pid != getpid())
 		return 0;
 	if (ps_standby_stage(s) != PS_STANDBY_IDLE)
@@ -304,6 +307,7 @@ static void leave_wait(struct perseas_standby *s, bool failed)
 
 int perseas_standby_wait(perseas_standby_t *s, int64_t timeout_ms, perseas_t **p)
 {
+	PS_UNCANCELLED;
 	struct ps_error error = { 0 };
 	int rc;
 
@@ -344,6 +348,7 @@ int perseas_standby_fd(perseas_standby_t *s)
 
 int perseas_standby_stat(perseas_standby_t *s, struct perseas_standby_stat *stat)
 {
+	PS_UNCANCELLED;
 	struct ps_warmth_figures figures;
 	const int rc = check_standby(s);
 
@@ -365,6 +370,7 @@ int perseas_standby_stat(perseas_standby_t *s, struct perseas_standby_stat *stat
 int perseas_standby_mirror(perseas_standby_t *s, unsigned index,
                            struct perseas_standby_mirror *mirror)
 {
+	PS_UNCANCELLED;
 	const int rc = check_standby(s);
 	bool there;
 

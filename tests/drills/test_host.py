@@ -115,3 +115,11 @@ def test_core_dumps_leave_the_memory_of_stores_out(mirrors, wanted):
     large, omitted = (int(word) for word in told.split())
     assert large >= 4
     assert omitted == (0 if wanted else large)
+
+
+@pytest.mark.parametrize("kind", ["shm", "tcp", "tls"])
+def test_a_cancelled_thread_returns_from_every_call(mirrors, tmp_path, kind):
+    """A cancellation is pending at the beginning of each call, and the next thread goes on."""
+    program = compiled(tmp_path, "cancel", "-L", str(BUILD), "-lperseas",
+                       "-Wl,-rpath,%s" % BUILD.resolve())
+    assert run(program, mirror_list(mirrors(2, kind))) == "done\n"
