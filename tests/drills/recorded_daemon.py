@@ -1,8 +1,8 @@
-"""A daemon that answers from a recorded session (tests/protocol) what a daemon of the version
-before answered there. Owners and commands of the present version must go on with these answers
+"""A daemon that answers from a recorded session (tests/protocol) what a daemon of an earlier
+version answered there. Owners and commands of the present version must go on with these answers
 (test_recorded.py).
 
-    with Daemon(events) as daemon: ...      # owners connect to daemon.address
+    with Daemon(version, events) as daemon: ...      # owners connect to daemon.address
 
 Present owners do not say the same bytes as those of the session: they have other ids, and how often
 they look depends on the time. So a request that changes something gets the reply to the next one of
@@ -25,7 +25,7 @@ LOOKING = {(name, claimed) for name in ("list", "status", "confirm", "digest", "
 EXACT = {"digest", "read"}              # answered only from a request with the same contents
 REQUEST_ID = 30                         # of Request and Reply
 HOST = b"127.0.0.1:"
-BEFORE = wire.LEAST
+RANGES = 8                              # the first version that takes a range of versions
 
 
 class Surprise(Exception):
@@ -151,8 +151,9 @@ class Daemon(Acceptor):
     """`surprises` are the requests that it could not answer, `versions` what peers spoke in the
     end."""
 
-    def __init__(self, events):
+    def __init__(self, version, events):
         super().__init__()
+        self.version = version
         self.session, self.lock = Session(events), threading.Lock()
         self.surprises, self.versions = [], []
         self.data = []                  # connections of the owner that is there
@@ -169,10 +170,16 @@ class Daemon(Acceptor):
             except Surprise as surprise:
                 self.surprises.append(str(surprise))
 
+    def speaks(self, hello):
+        """Is the version of the session one that the peer offers?"""
+        least, most = hello >> 16, hello & 0xffff
+        if self.version < RANGES:
+            return hello == self.version
+        return (least or most) <= self.version <= most
+
     def serve_control(self, peer, version):
-        """A range of versions is none that the version before knows."""
-        peer.sendall(wire.control_hello(BEFORE))
-        if version != BEFORE:
+        peer.sendall(wire.control_hello(self.version))
+        if not self.speaks(version):
             return
         self.versions.append(version)
         claimed = False

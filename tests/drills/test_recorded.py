@@ -1,6 +1,6 @@
-"""Sessions of the last version of the protocol, recorded from its own owners, commands and daemons
-(tests/protocol): what those owners said is said again to the present daemon, byte for byte, and it
-must answer as their daemon did. And what that daemon answered is answered again to present owners
+"""Sessions of earlier versions of the protocol, recorded from their own owners, commands and
+daemons (tests/protocol): what those owners said is said again to the present daemon, byte for byte,
+and it must answer as their daemon did. And what that daemon answered is answered again to present owners
 and commands (recorded_daemon.py), which must go on with it. Of `changed` one daemon of four was
 recorded, so that only the first of these can be done with it."""
 import contextlib
@@ -14,23 +14,24 @@ import pytest
 
 import wire
 from drill import TOP
-from test_versions import BEFORE
+from test_versions import BEFORE, NOW
 
 sys.path.append(str(TOP / "tests/fuzz"))
 import record  # noqa: E402
 import recorded_daemon  # noqa: E402
 import seeds  # noqa: E402
 
-FOLDER = TOP / "tests/protocol" / str(BEFORE)
+FOLDER = TOP / "tests/protocol"
+EARLIER = range(BEFORE, NOW)            # the versions that are spoken, too
 NAMES = seeds.bodies("Reply")
 # Replies in which nothing is of the daemon's own choice, time or host: all bytes are the same.
 SAME = {"create", "settle", "abandon", "publish", "destroy", "release", "joining", "roster",
         "digest", "read", "drop", "order", "move"}
 
 
-def session(name):
+def session(version, name):
     """[(connection, what, bytes)]"""
-    for line in (FOLDER / name).read_text().splitlines():
+    for line in (FOLDER / str(version) / name).read_text().splitlines():
         number, what, text = line.split(" ")
         yield int(number), what, bytes.fromhex(text)
 
@@ -77,9 +78,9 @@ class Player:
             self.peers[number] = wire.connect(self.daemon.address)
             self.due[number] = bytearray()
             self.data[number] = seeds.is_data(data)
-            if self.data[number]:
-                token = data[8:24]
-                data = data[:8] + self.tokens[token] + data[24:]
+        # The present daemon knows its own tokens: a data hello has one, and so has a Lifeline.
+        for then, now in self.tokens.items():
+            data = data.replace(then, now)
         # Who was fenced may have said more to a connection that was cut.
         with contextlib.suppress(ConnectionError):
             self.peers[number].sendall(data)
@@ -128,12 +129,13 @@ class Player:
 
 
 @pytest.mark.parametrize("name", ["life-0", "fenced-0", "changed-0"])
-def test_the_present_daemon_answers_as_the_one_before_did(mirrors, name):
+@pytest.mark.parametrize("version", EARLIER)
+def test_the_present_daemon_answers_as_an_earlier_one_did(mirrors, version, name):
     """Every answer has the same status, id and kind; what lies in stores is the same byte for byte,
     and so is every answer on the data path."""
     daemon, = mirrors(1)
     player = Player(daemon)
-    for number, what, data in session(name):
+    for number, what, data in session(version, name):
         if what == "there":
             player.there(number, data)
         elif what == "back":
@@ -144,13 +146,15 @@ def test_the_present_daemon_answers_as_the_one_before_did(mirrors, name):
     assert player.compared >= 40
 
 
-def test_every_recorded_session_is_of_the_version_before():
+@pytest.mark.parametrize("version", EARLIER)
+def test_every_recorded_session_is_of_its_version(version):
     """They are not to be recorded again with what a later release says."""
-    greetings = {data[:8] for name in FOLDER.iterdir()
-                 for _, streams in itertools.groupby(session(name.name), lambda e: e[0])
+    greetings = {data[:8] for name in (FOLDER / str(version)).iterdir()
+                 for _, streams in itertools.groupby(session(version, name.name), lambda e: e[0])
                  for _, what, data in streams if what == "there" and
                  data[:4] == struct.pack("<I", wire.CONTROL_MAGIC)}
-    assert greetings == {wire.control_hello(BEFORE)}
+    least = 0 if version < recorded_daemon.RANGES else BEFORE
+    assert greetings == {wire.control_hello(least << 16 | version)}
 
 
 class Stage:
@@ -181,10 +185,11 @@ def patient(monkeypatch):
 
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("name", ["life", "fenced"])
-def test_the_present_owner_goes_on_with_what_the_one_before_was_told(name):
-    """And so does the command: the same is done again, and a daemon of the version before answers.
+@pytest.mark.parametrize("version", EARLIER)
+def test_the_present_owner_goes_on_with_what_an_earlier_one_was_told(version, name):
+    """And so does the command: the same is done again, and a daemon of that version answers.
     Everything that these sessions did succeeds, with the contents that they wrote."""
-    with recorded_daemon.Daemon(list(session(name + "-0"))) as daemon:
+    with recorded_daemon.Daemon(version, list(session(version, name + "-0"))) as daemon:
         getattr(record, name)(Stage(daemon), name, False)
     assert not daemon.surprises
     assert daemon.versions
