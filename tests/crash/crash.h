@@ -174,6 +174,9 @@ bool work_change(struct work *w, struct change *change, uint32_t id, uint64_t of
  * are those that it grew by as `part`. */
 bool work_change_across(struct work *w, struct change *change, uint32_t id, uint32_t part,
                         uint64_t length);
+/* Declares the range and stores these bytes there. */
+void work_store(struct work *w, struct change *change, uint32_t id, uint64_t offset,
+                const void *bytes, uint64_t length);
 int work_commit(struct work *w, struct change *change);
 void work_abort(struct work *w, struct change *change);
 int work_flush(struct work *w);
@@ -213,6 +216,9 @@ void run_heap_shrinks(struct work *w);
 
 /* rds.c: the same with one list, in a heap of RDS. */
 void run_rds(struct work *w);
+
+/* forged.c: records that a user stores as data, where the log's next lap looks for one. */
+void run_forged(struct work *w);
 
 /* Histories that part: mirror 0 breaks after `first` writes of a chain, 1 after `second`. */
 enum { PARTED_WRITES = 6 }; /* 0 to 5: of none of the chain to all of it */

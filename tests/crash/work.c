@@ -366,6 +366,19 @@ bool work_change_across(struct work *w, struct change *change, uint32_t id, uint
 	return true;
 }
 
+void work_store(struct work *w, struct change *change, uint32_t id, uint64_t offset,
+                const void *bytes, uint64_t length)
+{
+	uint8_t *at = base_of(w, id) + offset;
+
+	if (perseas_set_range(change->tx, at, length)) {
+		wrong(w, "set_range: %s", perseas_message(w->p));
+		return;
+	}
+	note_range(change, id, offset, length);
+	memcpy(at, bytes, length);
+}
+
 static void copy_changed(struct work *w, int state, const struct change *change)
 {
 	for (unsigned i = 0; i < change->count; i++) {

@@ -400,6 +400,8 @@ const struct workload workloads[] = {
 	{ "containers, one mirror", 1, 1, 65536, true, false, true, false, run_containers, 0, 0 },
 	{ "rds, one mirror, staged", 1, 1, 65536, true, false, true, false, run_rds, 0, 0 },
 	{ "rds, 2 of 3, direct", 3, 2, 65536, false, false, true, false, run_rds, 0, 0 },
+	{ "forged, one mirror, staged", 1, 1, 4096, true, true, true, false, run_forged, 0, 0 },
+	{ "forged, 2 of 3, direct", 3, 2, 4096, false, false, true, false, run_forged, 0, 0 },
 	{ "short, 2 of 3, staged", 3, 2, 4096, true, true, true, true, run_short, 0, 0 },
 	{ "short, 2 of 3, direct", 3, 2, 4096, false, true, true, true, run_short, 0, 0 },
 };
