@@ -1,8 +1,8 @@
 """Sessions of earlier versions of the protocol, recorded from their own owners, commands and
 daemons (tests/protocol): what those owners said is said again to the present daemon, byte for byte,
-and it must answer as their daemon did. And what that daemon answered is answered again to present owners
-and commands (recorded_daemon.py), which must go on with it. Of `changed` one daemon of four was
-recorded, so that only the first of these can be done with it."""
+and it must answer as their daemon did. And what that daemon answered is answered again to present
+owners and commands (recorded_daemon.py), which must go on with it. Of `changed` one daemon of four
+was recorded, so that only the first of these can be done with it."""
 import contextlib
 import functools
 import itertools
