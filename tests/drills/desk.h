@@ -10,6 +10,8 @@
  *   map SEGMENT SIZE, publish
  *   begin, range SEGMENT OFFSET LENGTH, store SEGMENT OFFSET LENGTH BYTE, commit, abort
  *   load SEGMENT OFFSET                  "ok BYTE"
+ *   forge AHEAD                          a stored record lies where the next one is looked for
+ *                                        (forgery.h)
  *   flush, stat, mirrors, message, report, exit
  *   events                               "ok kind:mirror …", all that the library told of
  *

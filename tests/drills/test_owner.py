@@ -30,6 +30,22 @@ def test_a_killed_owner_leaves_what_it_was_promised_on_three(mirrors, tellers, d
     kill_rounds(tellers, dice, mirrors(3, fabric), ROUNDS, "acks=2")
 
 
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_stored_bytes_are_no_record_after_a_kill(mirrors, tellers, fabric, ahead):
+    """They lie where the log looks for the record of the unfinished transaction, made for the
+    owner's epoch or for the next one. Two more owners open the store, and compare all bytes."""
+    daemons = mirrors(3, fabric)
+    page = tellers.page()
+    desk = tellers.desk(page)
+    desk.open("books", daemons, "create", LOG, "acks=2")
+    desk.books()
+    desk.run(20)
+    desk.ask("forge", ahead)
+    desk.kill9()
+    assert tellers.verify("books", daemons, page) == 20
+    assert tellers.verify("books", daemons, page) == 20
+
+
 def test_a_killed_owner_leaves_what_it_was_told_of_though_it_waited_for_nothing(
         mirrors, tellers, dice, fabric):
     """No commit waits. The next owner may find more than it was told of, and nothing else."""

@@ -168,6 +168,15 @@ class Life:
             relay.go()
         self.heal()
 
+    def forge(self):
+        """Stored bytes lie where the log looks for a record that this owner, or the next one, did
+        not finish. Then the owner ends, and perhaps all mirrors."""
+        with contextlib.suppress(Refused):      # in doubt: the next owner finds out
+            self.desk.ask("halt")
+            self.desk.ask("forge", self.dice.randrange(2))
+            self.tried["a stored record lay in the log"] += 1
+        self.dice.choice([self.kill_owner, self.kill_all])()
+
     def take_over(self):
         """From an owner that sleeps. It wakes up beside the next one, and mirrors may be wiped in
         between: what it is told is good must be what the next one found."""
@@ -262,7 +271,7 @@ class Life:
         kind = self.dice.choice([
             self.kill_owner, self.kill_mirrors, self.kill_all, self.stop_mirrors, self.wipe,
             self.cut, self.take_over, self.take_over, self.replace, self.crowd_memory,
-            self.take_descriptors, self.open_without])
+            self.take_descriptors, self.open_without, self.forge])
         self.tried[kind.__name__] += 1
         self.advance(self.dice.randrange(1, MOST_ACKED))
         random_moment(self.dice, MOMENT)

@@ -34,8 +34,8 @@ static uint64_t lowest_after_any(uint64_t next)
 	return lowest;
 }
 
-/* Nothing from the bound on can be overwritten; below it everything can, but for the terminator that
- * a record has not which ends with the ring. */
+/* Nothing from the bound on can be overwritten, and everything below it can. A record that ends
+ * with the ring has no terminator: there the bound may be higher by one. */
 TEST(the_bound_is_what_the_next_record_can_reach)
 {
 	for (uint64_t next = PS_FIRST_POSITION; next < LAPS * RING; next += PS_ALIGN) {

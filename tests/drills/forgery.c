@@ -1,0 +1,77 @@
+/*
+ * forgery.c - the transactions of forgery.h. desk.c calls it between transactions of the books. It
+ * changes no book, so that a book which differs later was changed by the stored record.
+ */
+#include "forgery.h"
+
+#include "../../client/core/handle.h"
+#include "../support/forge.h"
+
+#include <string.h>
+
+enum {
+	STORED = 6000, /* bytes that hold the stored record */
+	FILLER = 4000, /* bytes of the transactions that follow */
+	VICTIM = 100,  /* offset in the first book */
+};
+
+static int put(struct owner *owner, uint8_t *to, const uint8_t *bytes, uint64_t length)
+{
+	perseas_tx_t *tx;
+	int rc = perseas_begin(owner->p, 0, &tx);
+
+	if (rc)
+		return rc;
+	rc = perseas_set_range(tx, to, length);
+	if (!rc) {
+		memcpy(to, bytes, length);
+		rc = perseas_commit(tx, 0);
+	}
+	if (rc && rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
+		perseas_abort(tx);
+	return rc;
+}
+
+static uint32_t find_id(const struct perseas *p, const char *name)
+{
+	unsigned i = 0;
+
+	while (strcmp(p->segments[i].name, name) != 0)
+		i++;
+	return p->segments[i].id;
+}
+
+static int store_and_lap(struct owner *owner, uint8_t *to, uint64_t ahead)
+{
+	const struct perseas *p = owner->p;
+	struct forge_log log = { p->commit.next, p->commit.seq, p->commit.last, p->log_size };
+	uint8_t bytes[STORED] = { 0 };
+	uint64_t position, at;
+	int rc;
+
+	forge_commit(&log, STORED);
+	position = forge_commit(&log, STORED);
+	at = forge_find(&log, position, STORED, FILLER);
+	if (at >= STORED)
+		return PERSEAS_ERANGE;
+	forge_record(bytes + at, &log, p->epoch + ahead, find_id(p, books[0].name), VICTIM);
+	rc = put(owner, to, bytes, STORED);
+	memset(bytes, 0, STORED);
+	if (!rc)
+		rc = put(owner, to, bytes, STORED);
+	while (!rc && p->commit.seq < log.seq)
+		rc = put(owner, to, bytes, FILLER);
+	return rc;
+}
+
+int forgery_store(struct owner *owner, uint64_t ahead)
+{
+	void *to;
+	int rc = perseas_map(owner->p, "forgery", STORED, &to);
+
+	if (!rc)
+		rc = perseas_publish(owner->p);
+	if (!rc)
+		rc = store_and_lap(owner, to, ahead);
+	return rc ? owner_fail(owner, rc) : 0;
+}
