@@ -3,6 +3,7 @@
  */
 #include "command.h"
 #include "ask/ask.h"
+#include "ask/advice.h"
 #include "ask/level.h"
 #include "ask/owner_report.h"
 #include "ask/standbys.h"
@@ -274,6 +275,7 @@ static void print_text(const struct ps_census *census, const char *store)
 	print_mirrors(census);
 	print_missing(census);
 	print_astray(census);
+	ps_advice_print(census, store);
 	if (ps_owner_at(census) >= 0)
 		ps_owner_print(census->told[ps_owner_at(census)]);
 	print_segments(table_of(census));

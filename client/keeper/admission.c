@@ -104,7 +104,8 @@ int ps_change_admit(struct perseas *p, const struct ps_admission *asked, char *t
 		snprintf(
 			text, size,
 			"too few mirrors of the roster as it is now answer for a change to be seen "
-			"by every later open: start them%s",
+			"by every later open: start them%s; where they lost their memory, perseas "
+			"status says what to do",
 			p->members == 2 ? ", or say that the one that leaves is gone for good"
 					: "");
 		return PERSEAS_EQUORUM;

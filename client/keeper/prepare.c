@@ -147,7 +147,8 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 		return ps_question_over(p, &r->question)
 		               ? ps_error_set(error, PERSEAS_EQUORUM,
 		                              "it lost its image, and too few other mirrors are "
-		                              "live to make it anew")
+		                              "live to make it anew: start them; where they lost "
+		                              "theirs, too, perseas status says what to do")
 		               : 0;
 	granted = r->question.granted;
 	r->last = granted & ps_roster_unrecorded(p);

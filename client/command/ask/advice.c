@@ -1,0 +1,96 @@
+/*
+ * advice.c - see advice.h.
+ */
+#include "advice.h"
+#include "../../../proto/control/envelope.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* How the members of the settled roster are; sets by their number there. */
+struct members {
+	uint32_t left; /* those that have their image */
+	uint32_t away; /* those that did not answer; the others answered that they have none */
+};
+
+static bool has_answered(const struct ps_census *census, const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (!strcmp(census->panel->addresses[i].text, member->address))
+			return ps_panel_answered(census->panel, i) && !(census->elsewhere >> i & 1);
+	return false;
+}
+
+static struct members sort_members(const struct ps_census *census, const Perseas__Roster *roster)
+{
+	struct members found = { 0, 0 };
+
+	for (unsigned k = 0; k < roster->n_members; k++) {
+		if (ps_census_image(census, roster->members[k]))
+			found.left |= UINT32_C(1) << k;
+		else if (!has_answered(census, roster->members[k]))
+			found.away |= UINT32_C(1) << k;
+	}
+	return found;
+}
+
+/* Is there a member without an image that these are too few to make anew? */
+static bool are_too_few(const Perseas__Roster *roster, const struct members *found, uint32_t set)
+{
+	const struct ps_quorum quorum = {
+		.set = (UINT32_C(1) << roster->n_members) - 1,
+		.members = (unsigned)roster->n_members,
+		.acks = roster->acks,
+	};
+
+	for (unsigned k = 0; k < roster->n_members; k++)
+		if (!((found->left | found->away) >> k & 1) && !ps_quorum_remakes(&quorum, set, k))
+			return true;
+	return false;
+}
+
+static void print_list(const Perseas__Roster *roster)
+{
+	for (size_t k = 0; k < roster->n_members; k++)
+		printf("%s%s", k ? "," : "", roster->members[k]->address);
+}
+
+/* The command that saves what is left, which an open would refuse. */
+static void print_recover(const struct ps_census *census, const char *store)
+{
+	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__StoreStatus *newest = census->newest;
+
+	printf("    perseas recover %s ", store);
+	print_list(roster);
+	if (newest && newest->slot && census->judged.outlook < PS_OUTLOOK_UNSEEN)
+		printf(" --accept-state %" PRIu64 ":%" PRIu64, newest->slot->epoch,
+		       newest->slot->seq);
+	printf(" --onto ");
+	print_list(roster);
+	printf(" --as %s.saved\n", store);
+}
+
+void ps_advice_print(const struct ps_census *census, const char *store)
+{
+	const Perseas__Roster *roster = census->judged.settled;
+	struct members found;
+	unsigned lost;
+
+	if (!roster || ps_owner_at(census) < 0)
+		return;
+	found = sort_members(census, roster);
+	if (!are_too_few(roster, &found, found.left))
+		return;
+	lost = (unsigned)(roster->n_members - (size_t)__builtin_popcount(found.left | found.away));
+	printf("%u of %zu mirrors lost their memory, and the images that are seen are too few to "
+	       "make others anew (I9)\n",
+	       lost, roster->n_members);
+	if (!are_too_few(roster, &found, found.left | found.away)) {
+		printf("start the mirrors that do not answer: they are enough if they have their "
+		       "images\n");
+		return;
+	}
+	printf("end the owner once each mirror that is left is live, and save what they have:\n");
+	print_recover(census, store);
+}

@@ -1,0 +1,63 @@
+"""Most mirrors of a store lose their memory at once, while its owner lives: it may not make them
+anew by the few that are left (I9), and status says what an operator does."""
+import re
+
+import pytest
+
+from drill import OK, run_command
+from teller import tellers, until  # noqa: F401
+
+TOO_FEW = "the images that are seen are too few to make others anew (I9)"
+START = "start the mirrors that do not answer"
+PATIENCE = 60                           # seconds
+
+
+@pytest.fixture
+def store(mirrors, tellers):  # noqa: F811
+    """(its daemons, page and owner), with acknowledged transactions."""
+    daemons, page = mirrors(3), tellers.page()
+    desk = tellers.desk(page)
+    desk.open("books", daemons, "create", "acks=2")
+    desk.books()
+    desk.ask("start")
+    until(lambda: page.acked > 50, "transactions", PATIENCE)
+    return daemons, page, desk
+
+
+def lose(daemons):
+    for each in daemons:
+        each.lose_memory()
+    for each in daemons:
+        each.restart()
+
+
+def advice(daemons, words):
+    """What status prints, once these words are in it."""
+    return until(lambda: (said := run_command("status", "books", mirrors=daemons).out)
+                 and words in said and said, words, PATIENCE)
+
+
+def test_status_prints_the_command_that_saves_what_is_left(store, tellers):  # noqa: F811
+    """All that was acknowledged is in the store that the command makes."""
+    daemons, page, desk = store
+    lose(daemons[:2])
+    said = advice(daemons, "perseas status says what to do")
+    assert "2 of 3 mirrors lost their memory, and " + TOO_FEW in said
+    assert START not in said
+    desk.kill9()
+    mirrors, options = re.search(r"^ +perseas recover books (\S+) (--.*)$", said, re.M).groups()
+    done = run_command("recover", "books", *options.split(), mirrors=mirrors)
+    assert done.status == OK, done
+    assert tellers.verify("books.saved", daemons, page) >= page.acked
+
+
+def test_mirrors_that_are_only_away_are_to_be_started(store):
+    daemons, page, _ = store
+    daemons[1].kill9()
+    lose(daemons[:1])
+    said = advice(daemons, TOO_FEW)
+    assert START in said and "recover" not in said
+    daemons[1].restart()
+    acked = page.acked
+    until(lambda: page.acked > acked, "a transaction", PATIENCE)
+    assert TOO_FEW not in run_command("status", "books", mirrors=daemons).out
