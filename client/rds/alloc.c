@@ -67,6 +67,7 @@ static int take(rvm_tid_t *tid, uint64_t size, uint64_t *place)
 	if (!cut(&change, *place, chunks))
 		return list_fault();
 	ps_rds_mark(&change, *place, chunks, PS_RDS_USED);
+	ps_rds_clear_links(&change, *place);
 	count_taken(&change, whole, chunks);
 	return ps_rds_apply(&change);
 }

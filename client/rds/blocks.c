@@ -49,6 +49,12 @@ void ps_rds_mark(struct ps_rds_change *change, uint64_t place, uint64_t chunks, 
 	ps_rds_write(change, end_mark(place, chunks), PS_RDS_END);
 }
 
+void ps_rds_clear_links(struct ps_rds_change *change, uint64_t place)
+{
+	ps_rds_write(change, NEXT(place), 0);
+	ps_rds_write(change, PREVIOUS(place), 0);
+}
+
 /* Is the block that a list names a free one, and of that list? */
 static bool in_list(const struct ps_rds_change *change, uint64_t place, uint64_t list)
 {

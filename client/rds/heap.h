@@ -123,6 +123,10 @@ uint64_t ps_rds_chunks(uint64_t size);
 /* Marks a block, at both ends. */
 void ps_rds_mark(struct ps_rds_change *change, uint64_t place, uint64_t chunks, uint64_t mark);
 
+/* Writes zeros over the links of a block that was taken out of its list: the first 16 bytes of what
+ * the program gets. */
+void ps_rds_clear_links(struct ps_rds_change *change, uint64_t place);
+
 /* Puts a block that has its length into its list, and takes one out. False: the list is
  * overwritten. */
 bool ps_rds_push(struct ps_rds_change *change, uint64_t place, uint64_t chunks);

@@ -126,8 +126,8 @@ extern int rds_stop_heap(int *err);
 extern int rds_prealloc(unsigned long size, unsigned long nblocks, rvm_tid_t *tid, int *err);
 
 /*
- * A block of at least size bytes, whose contents are undefined; declare what is written there. NULL
- * and *err otherwise.
+ * Returns a block of at least size bytes, or NULL with *err set. Its first 16 bytes are zeros, even
+ * if size is less; the others are undefined. Declare what is written there.
  *
  * Errors: ENO_ROOM, ECORRUPT.
  */

@@ -58,6 +58,33 @@ TEST(aborts_take_blocks_back)
 	assert_int_equal(rds_rig_check(), 0);
 }
 
+/* Programs that were written for RDS rely on zeros in the first 16 bytes of a block. Blocks of
+ * every length that was free before, with the links of its list there, begin with zeros here and on
+ * the mirror. */
+TEST(blocks_begin_with_zeros, struct rvm_rig *rig)
+{
+	static const char zeros[2 * sizeof(uint64_t)], noise[300] = { [0 ... 299] = 'n' };
+	char *blocks[sizeof(noise)];
+	rvm_tid_t tid;
+	int err;
+
+	for (unsigned i = 0; i < sizeof(noise); i++) {
+		blocks[i] = rds_rig_take(i + 1, NULL);
+		tid = rds_rig_begin();
+		assert_rvm(rvm_modify_bytes(&tid, blocks[i], noise, i + 1));
+		assert_rvm(rvm_end_transaction(&tid, no_flush));
+	}
+	for (unsigned i = 0; i < sizeof(noise); i++)
+		assert_rds(rds_free(blocks[i], NULL, &err));
+	for (unsigned i = 0; i < sizeof(noise); i++) {
+		blocks[i] = rds_rig_take(i + 1, NULL);
+		assert_memory_equal(blocks[i], zeros, sizeof(zeros));
+	}
+	rds_rig_open(rig);
+	for (unsigned i = 0; i < sizeof(noise); i++)
+		assert_memory_equal(blocks[i], zeros, sizeof(zeros));
+}
+
 /* Nobody sees what another transaction may take back: whoever comes meanwhile is refused. */
 TEST(one_transaction_at_a_time)
 {
