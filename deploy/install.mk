@@ -24,7 +24,7 @@ HEADERS := $(sort $(wildcard client/perseas*.h))
 CXX_HEADERS := $(sort $(wildcard client/cpp/perseas.hpp client/cpp/perseas/*.hpp))
 # Of RVM's interface. They lie in a folder of their own, so that another RVM can be installed beside
 # it, and so does the library under RVM's name: pkg-config's rvm-perseas, or -I and -L, choose them.
-RVM_HEADERS := $(sort $(wildcard client/rvm/rvm*.h client/rds/rds.h client/rds/rvm_segment.h))
+RVM_HEADERS := $(sort $(wildcard client/rvm/rvm*.h client/rds/r*.h))
 RVM_INCLUDEDIR := $(INCLUDEDIR)/rvm-perseas
 RVM_LIBDIR := $(LIBDIR)/rvm-perseas
 

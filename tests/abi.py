@@ -4,10 +4,11 @@
     abi.py           fails where they differ, and says how (`make check-abi`)
     abi.py --write   makes the present interface the promised one (`make abi`)
 
-A library is made of the headers alone: each function is there, and does nothing. So what is
-compared holds public types only, is the same whatever the compiler makes of the sources, and
-needs nothing built. Each constant is an enumerator there, as its value is a part of programs.
-What was promised is in client/*.abi, as abidw writes it. It changes nothing but those files.
+A library is made of the headers alone: each variable is there, and each function, which does
+nothing. So what is compared holds public types only, is the same whatever the compiler makes of
+the sources, and needs nothing built. Each constant is an enumerator there, as its value is a part
+of programs. What was promised is in client/*.abi, as abidw writes it. It changes nothing but those
+files.
 """
 import pathlib
 import re
@@ -28,6 +29,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.S)
 # A declaration of a function, without what stands behind its parameters.
 FUNCTION = (r"^(?:extern )?((?:const )?\w+(?: \w+)?[ *]+(?:perseas|rvm|rds)_\w+\([^;{}]*?\))"
             r"(?:\s*__attribute__\(\(.*?\)\))?;")
+VARIABLE = r"^extern ([\w *]+);"
 NUMBER = re.compile(r"^#define (\w+) (?:\(?-?\d[\dA-Fa-fxUL<> ]*\)?|[A-Z]\w+)$", re.M)
 
 
@@ -55,6 +57,7 @@ def stub_of(pattern):
     assert len(functions) > 20 and len(constants) > 10, pattern
     lines = ["#include <stdio.h>", source]
     lines += ["%s { __builtin_trap(); }" % declared for declared in functions]
+    lines += ["%s;" % declared for declared in re.findall(VARIABLE, text, re.M)]
     lines += ["enum constants { %s };" % ", ".join("THE_%s = %s" % (name, name)
                                                    for name in constants)]
     lines += ["enum constants constants;"]

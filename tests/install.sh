@@ -102,7 +102,7 @@ shows() {
 }
 shows "$root/usr/lib/libperseas.so" 'perseas_[a-z]' 60
 shows "$root/usr/lib/librvm-perseas.so" 'rvm_[a-z]' 40
-shows "$root/usr/lib/librds-perseas.so" 'r[dv][sm]_[a-z]' 20
+shows "$root/usr/lib/librds-perseas.so" '\(r[dv][sm]_[a-z]\|N\{0,1\}RegionDefs$\)' 20
 if [ "$(uname -m)" = x86_64 ]; then
 	readelf -n "$root/usr/lib/libperseas.a" | grep -q IBT ||
 		{ echo "jumps are not marked"; exit 1; }
@@ -128,7 +128,7 @@ gcc -std=c11 -Wall -Wextra -Werror "$top/hello.c" -o "$top/hello" \
 # A program for RVM: by pkg-config, with headers as rvm/rvm.h or rvm.h, and unchanged with -lrvm.
 sed 's|<rvm.h>|<rvm/rvm.h>|' tests/drills/rvm/program.c >"$top/rvm.c"
 # shellcheck disable=SC2046
-gcc -std=c11 -Wall -Wextra -Werror -pthread "$top/rvm.c" -o "$top/rvm" \
+gcc -std=c11 -iquote tests/drills/rvm -Wall -Wextra -Werror -pthread "$top/rvm.c" -o "$top/rvm" \
 	$(pkg-config --cflags --libs rvm-perseas) "-Wl,-rpath-link,$root/usr/lib"
 gcc -std=c11 -Wall -Wextra -Werror -pthread tests/drills/rvm/program.c -o "$top/rvm" \
 	-I"$root/usr/include/rvm-perseas/rvm" -L"$root/usr/lib/rvm-perseas" -lrvm \

@@ -4,15 +4,21 @@
 #include "fail.h"
 #include "heap.h"
 #include "load_map.h"
+#include "rds_private.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-/* What rds_load_heap mapped. */
-static struct {
-	unsigned long count;
-	rvm_region_def_t *regions;
-} loaded;
+_Static_assert(sizeof(free_block_t) + sizeof(guard_t) == RDS_MIN_CHUNK_SIZE,
+               "programs compute the smallest chunk from these types");
+
+rvm_region_def_t *RegionDefs;
+unsigned long NRegionDefs;
+rvm_bool_t rds_testsw;
+
+/* The segment of RegionDefs. RVM refuses longer names. */
+static char loaded_name[1024];
 
 /* --- what a heap may be --- */
 
@@ -183,7 +189,6 @@ int rds_stop_heap(int *err)
 
 /* --- with its segment --- */
 
-/* An earlier heap that was loaded is unloaded first, or lost with its process's store. */
 static int load_regions(char *name, rvm_offset_t length)
 {
 	unsigned long count;
@@ -198,9 +203,33 @@ static int load_regions(char *name, rvm_offset_t length)
 		                   "segment '%.200s' has %lu regions, and one with a heap has two",
 		                   name, count);
 	}
-	loaded.count = count;
-	loaded.regions = regions;
+	RegionDefs = regions;
+	NRegionDefs = count;
+	snprintf(loaded_name, sizeof(loaded_name), "%s", name);
 	return SUCCESS;
+}
+
+static rvm_return_t release_regions(void)
+{
+	const rvm_return_t code = rvm_release_segment(NRegionDefs, &RegionDefs);
+
+	if (code == RVM_SUCCESS)
+		NRegionDefs = 0;
+	return code;
+}
+
+/* Returns true if the heap of this segment is started, and both of its regions are mapped. */
+static bool is_loaded(const char *name)
+{
+	bool loaded;
+
+	pthread_mutex_lock(&ps_rds.lock);
+	loaded = name && RegionDefs && strcmp(name, loaded_name) == 0 && ps_rds.base &&
+	         ps_rds.base == RegionDefs[0].vmaddr;
+	for (unsigned long i = 0; i < NRegionDefs && loaded; i++)
+		loaded = mapped_fault(RegionDefs[i].vmaddr, RegionDefs[i].length) == SUCCESS;
+	pthread_mutex_unlock(&ps_rds.lock);
+	return loaded;
 }
 
 static int no_heap_yet(void)
@@ -211,16 +240,23 @@ static int no_heap_yet(void)
 	return code;
 }
 
-int rds_load_heap(char *DevName, rvm_offset_t DevLength, char **staticAddr, int *err)
+static int load_heap(char *name, rvm_offset_t length)
 {
 	int code = no_heap_yet();
 
 	if (code == SUCCESS)
-		code = load_regions(DevName, DevLength);
-	if (code == SUCCESS && rds_start_heap(loaded.regions[0].vmaddr, &code))
-		rvm_release_segment(loaded.count, &loaded.regions);
+		code = load_regions(name, length);
+	if (code == SUCCESS && rds_start_heap(RegionDefs[0].vmaddr, &code))
+		release_regions();
+	return code;
+}
+
+int rds_load_heap(char *DevName, rvm_offset_t DevLength, char **staticAddr, int *err)
+{
+	const int code = is_loaded(DevName) ? SUCCESS : load_heap(DevName, DevLength);
+
 	if (code == SUCCESS && staticAddr)
-		*staticAddr = loaded.regions[1].vmaddr;
+		*staticAddr = RegionDefs[1].vmaddr;
 	return ps_rds_tell(code, err);
 }
 
@@ -228,13 +264,13 @@ int rds_unload_heap(int *err)
 {
 	rvm_return_t code;
 
-	if (!loaded.regions)
+	if (!RegionDefs)
 		return ps_rds_tell(ps_rds_fail(EHEAP_INIT, "no heap was loaded with its segment"),
 		                   err);
 	/* The heap goes last: it can be used while a transaction keeps the static region. */
-	code = ps_rds_unmap(&loaded.regions[1]);
+	code = ps_rds_unmap(&RegionDefs[1]);
 	if (code == RVM_SUCCESS)
-		code = rvm_release_segment(loaded.count, &loaded.regions);
+		code = release_regions();
 	return code == RVM_SUCCESS ? rds_stop_heap(err) : ps_rds_tell(code, err);
 }
 
@@ -250,7 +286,7 @@ static int make_heap(rvm_length_t length, unsigned long chunk, unsigned long nli
 	done = rvm_begin_transaction(&tid, restore);
 	if (done != RVM_SUCCESS)
 		return ps_rds_fail_rvm(done, "the heap cannot be made");
-	rds_init_heap(loaded.regions[0].vmaddr, length, chunk, nlists, &tid, &code);
+	rds_init_heap(RegionDefs[0].vmaddr, length, chunk, nlists, &tid, &code);
 	if (code == SUCCESS) {
 		done = rvm_end_transaction(&tid, flush);
 		if (done != RVM_SUCCESS)
@@ -284,6 +320,6 @@ int rds_zap_heap(char *DevName, rvm_offset_t DevLength, char *startAddr, rvm_len
 		return ps_rds_tell(code, err);
 	code = make_heap(heapLength, chunkSize, nlists);
 	if (code != SUCCESS)
-		rvm_release_segment(loaded.count, &loaded.regions);
+		release_regions();
 	return ps_rds_tell(code, err);
 }

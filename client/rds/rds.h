@@ -29,6 +29,10 @@
  * transactions of their own they take turns until these end. rds_init_heap, rds_load_heap and the
  * others that begin and end are called by one thread while no other uses the heap.
  *
+ * Old programs. rds_private.h has names from the inside of RDS that Coda's rvm_basher and rdsinit
+ * use: RegionDefs and NRegionDefs, the regions of the heap that is loaded, rds_testsw, which is not
+ * read, and the types of which rdsinit computes the smallest chunk.
+ *
  * What cannot be had:
  * - Two open transactions that have both changed the heap: RVM_EUNCOMMIT, where RDS lets the second
  *   see what the first may take back.
@@ -75,7 +79,8 @@ extern const char *rds_message(void);
  * the program's static data in the second, behind it. Both are mapped afterwards, and the heap is
  * started. What the heap region had is lost; the static region stays as it was. The heap is
  * permanent when it returns. startAddr is a multiple of the page, and so are both lengths, in
- * bytes; DevLength 0 is as long as need be.
+ * bytes; DevLength 0 is as long as need be. RDS unmaps both regions instead: so a program may call
+ * rds_load_heap now, and calls rds_unload_heap before it maps the regions by itself.
  *
  * Errors: those of rds_init_heap and rvm_load_segment, EHEAP_INIT (a heap is started). Once the
  * segment has a load map an error does not take that back: call it again.
@@ -98,9 +103,11 @@ extern int rds_init_heap(char *base, rvm_length_t length, unsigned long chunkSiz
 
 /*
  * Maps the regions of a segment that rds_zap_heap made, and starts its heap. *staticAddr is where
- * the static region is; untouched after an error.
+ * the static region is; untouched after an error. If the heap of this segment is loaded already,
+ * also by rds_zap_heap, the call sets *staticAddr and changes nothing.
  *
- * Errors: those of rvm_load_segment and rds_start_heap, EBAD_SEGMENT_HDR.
+ * Errors: those of rvm_load_segment and rds_start_heap, EBAD_SEGMENT_HDR. EHEAP_INIT: the heap of
+ * another segment is started, or a region of this one is mapped no more.
  */
 extern int rds_load_heap(char *DevName, rvm_offset_t DevLength, char **staticAddr, int *err);
 

@@ -15,6 +15,8 @@
 extern "C" {
 #endif
 
+#define RVM_SEGMENT_HDR_SIZE rvm_page_size() /* bytes of the load map */
+
 typedef struct {
 	rvm_offset_t offset; /* in the segment; set by the library */
 	rvm_length_t length; /* bytes, a multiple of the page */

@@ -17,14 +17,15 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 ESSENTIAL = {"gcc", "libc6-dev"}
 TOOLS = {"debhelper-compat": "debhelper", "dh-sequence-installsysusers": "debhelper",
          "dh-sequence-python3": "dh-python"}
-# Each library: its headers, what declares a function there, and what says what it exports.
+# Each library: its headers, what says what it exports, what declares a function or variable in a
+# header, and how many there are at least.
 LIBRARIES = {
     "libperseas": ("client/perseas*.h", "client/perseas.map", re.compile(
         r"^(?:const char \*|int |void \*?|uint64_t )(perseas_\w+)\(", re.M), 40),
     "librvm-perseas": ("client/rvm/rvm*.h", "client/rvm/rvm.map", re.compile(
         r"^extern [\w ]+[ *](rvm_\w+)\(", re.M), 40),
     "librds-perseas": ("client/rds/r*.h", "client/rds/rds.map", re.compile(
-        r"^extern [\w ]+[ *](r(?:vm|ds)_\w+)\(", re.M), 20),
+        r"^extern [\w ]+[ *](?:(?=r(?:vm|ds)_\w+\()|(?=\w+;))(\w+)", re.M), 20),
 }
 
 
@@ -62,15 +63,17 @@ def check_soversion():
 def check_symbols():
     for library, (headers, exports, declaration, least) in LIBRARIES.items():
         node, = re.findall(r"^([A-Z]\w+) \{$", read(exports), re.M)
-        pattern, = re.findall(r"^\tglobal: (\S+);$", read(exports), re.M)
+        names, = re.findall(r"^\tglobal: (.+);$", read(exports), re.M)
+        patterns = names.split("; ")
         declared = {name for path in TOP.glob(headers)
                     for name in declaration.findall(path.read_text())}
         path, = TOP.glob("debian/%s[0-9]*.symbols" % library)
         listed = set(re.findall(r"^ (\S+) \S+$", path.read_text(), re.M))
         wanted = {"%s@%s" % (name, node) for name in declared | {node}}
         if len(declared) < least:
-            yield "%s: only %d functions are declared" % (headers, len(declared))
-        for name in sorted(name for name in declared if not fnmatch.fnmatchcase(name, pattern)):
+            yield "%s: only %d names are declared" % (headers, len(declared))
+        for name in sorted(name for name in declared
+                           if not any(fnmatch.fnmatchcase(name, each) for each in patterns)):
             yield "%s: it does not export %s" % (exports, name)
         for name in sorted(wanted - listed):
             yield "%s: %s is missing; add it with this version" % (path.name, name)

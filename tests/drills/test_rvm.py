@@ -23,25 +23,34 @@ def program(tmp_path_factory):
     return folder / "program"
 
 
-@pytest.fixture(scope="module")
-def heap_program(tmp_path_factory):
+def compile_for_heap(folder, name):
     """The same for a program that has its data in a heap."""
-    folder = tmp_path_factory.mktemp("rds")
-    for name, library in (("rvm", "rvm"), ("rds", "rds"), ("seg", "rds")):
-        (folder / ("lib%s.so" % name)).symlink_to(BUILD.resolve() / ("lib%s-perseas.so" % library))
-    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror",
+    for library, ours in (("rvm", "rvm"), ("rds", "rds"), ("seg", "rds")):
+        (folder / ("lib%s.so" % library)).symlink_to(
+            BUILD.resolve() / ("lib%s-perseas.so" % ours))
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread",
                     "-I", str(TOP / "client/rvm"), "-I", str(TOP / "client/rds"),
-                    str(HERE / "rvm/heap.c"), "-o", str(folder / "heap"), "-L", str(folder),
+                    str(HERE / "rvm" / (name + ".c")), "-o", str(folder / name), "-L", str(folder),
                     "-lrds", "-lseg", "-lrvm", "-Wl,-rpath-link,%s" % BUILD.resolve()],
                    check=True, timeout=SECONDS)
-    return folder / "heap"
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def heap_program(tmp_path_factory):
+    return compile_for_heap(tmp_path_factory.mktemp("rds"), "heap")
+
+
+@pytest.fixture(scope="module")
+def stress_program(tmp_path_factory):
+    return compile_for_heap(tmp_path_factory.mktemp("stress"), "stress")
 
 
 class Runs:
     """The program with one log; it runs in a folder with the file `data`."""
 
-    def __init__(self, program, log, folder):
-        self.program, self.log, self.folder = program, log, folder
+    def __init__(self, program, log, folder, threads=THREADS):
+        self.program, self.log, self.folder, self.threads = program, log, folder, threads
 
     def start(self, what):
         return subprocess.Popen([str(self.program), self.log, "data", what], cwd=self.folder,
@@ -64,9 +73,11 @@ class Runs:
 
     def kill_after(self, what, lines):
         """Runs until so many lines came, and kills it. The last number of each thread."""
-        last = [0] * THREADS
+        last = [0] * self.threads
         with self.start(what) as process:
-            for _, line in zip(range(lines), process.stdout):
+            for _ in range(lines):
+                line = process.stdout.readline()
+                assert line, process.stderr.read()
                 thread, number = line.split()
                 last[int(thread)] = int(number)
             process.kill()
@@ -170,3 +181,19 @@ def test_a_heap_goes_on_elsewhere(heap_program, mirrors, fabric, tmp_path):  # n
         permanent = kill_heap_after(there, 20 + lines)
         later, nodes = map(int, there.run("check").split())
         assert later in (permanent, permanent + 1) and nodes > 0
+
+
+@pytest.mark.parametrize("mode", ["run", "gather"])
+def test_small_blocks_are_as_the_model_says(stress_program, mirrors, fabric, mode,  # noqa: F811
+                                            tmp_path):
+    """Four threads with blocks of 1 to 300 bytes: they allocate, change, free, abort and truncate
+    until they are killed. Then each byte is that of the thread's last transaction, and that is not
+    older than what was permanent."""
+    log = "perseas:rds@" + mirror_list(mirrors(2, fabric))
+    made = Runs(stress_program, log, make_folder(tmp_path / "here", b""), 4)
+    made.run("create")
+    for lines in range(rounds(3)):
+        permanent = made.kill_after(mode, 100 + 31 * lines)
+        committed = [int(row.split()[1]) for row in made.run("check").splitlines()]
+        assert len(committed) == 4 and sum(permanent) > 0
+        assert all(c >= p for c, p in zip(committed, permanent)), (committed, permanent)

@@ -8,6 +8,7 @@
 #include "rvm_rig.h"
 
 #include "../../client/rds/heap.h"
+#include "../../client/rds/rds_private.h"
 #include "../../client/rds/rvm_segment.h"
 
 enum { RDS_HEAP = 16 * RVM_PAGE, RDS_STATIC = RVM_PAGE, RDS_LISTS = 8, RDS_CHUNK = 32 };

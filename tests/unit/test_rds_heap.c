@@ -30,8 +30,6 @@ TEST_WITH(heaps_are_made_loaded_and_unloaded, rvm_rig_setup, rds_rig_teardown, s
 	assert_rds(rds_load_heap(rig->data, rds_rig_any(), &place, &err));
 	assert_ptr_equal(place, RDS_AT + RDS_HEAP);
 	assert_int_equal(rds_rig_check(), 1);
-	assert_int_equal(rds_load_heap(rig->data, rds_rig_any(), &place, &err), -1);
-	assert_int_equal(err, EHEAP_INIT);
 	/* Made again, it is empty, and what is static stays. */
 	rds_rig_open(rig);
 	assert_rds(rds_unload_heap(&err));
@@ -64,6 +62,67 @@ TEST_WITH(shapes_that_cannot_be_are_refused, rvm_rig_setup, rds_rig_teardown, st
 	                 -1);
 	assert_int_equal(err, EBAD_ARGS);
 	rds_rig_zap(rig);
+}
+
+/* Programs that were written for RDS load the heap that they have just made, and look at its
+ * regions. A second call changes nothing, and another segment is refused. */
+TEST(a_loaded_heap_is_loaded_again, struct rvm_rig *rig)
+{
+	char *place = NULL, other[140], *block;
+	int err = 1;
+
+	assert_int_equal(NRegionDefs, 2);
+	assert_ptr_equal(RegionDefs[0].vmaddr, RDS_AT);
+	assert_int_equal(RegionDefs[0].length, RDS_HEAP);
+	block = rds_rig_take(10, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		place = NULL;
+		assert_rds(rds_load_heap(rig->data, rds_rig_any(), &place, &err));
+		assert_int_equal(err, SUCCESS);
+		assert_ptr_equal(place, RDS_AT + RDS_HEAP);
+		assert_ptr_equal(RegionDefs[1].vmaddr, place);
+		assert_int_equal(rds_rig_check(), 1);
+	}
+	assert_rds(rds_load_heap(rig->data, rds_rig_any(), NULL, &err));
+	snprintf(other, sizeof(other), "%s.other", rig->data);
+	place = other;
+	assert_int_equal(rds_load_heap(other, rds_rig_any(), &place, &err), -1);
+	assert_int_equal(err, EHEAP_INIT);
+	assert_ptr_equal(place, other);
+	assert_rds(rds_free(block, NULL, &err));
+	assert_rds(rds_unload_heap(&err));
+	assert_null(RegionDefs);
+	assert_int_equal(NRegionDefs, 0);
+	assert_rds(rds_load_heap(rig->data, rds_rig_any(), &place, &err));
+	assert_int_equal(NRegionDefs, 2);
+}
+
+/* A heap of which a region is gone is not handed out as loaded. */
+TEST(half_a_heap_is_not_loaded_again, struct rvm_rig *rig)
+{
+	rvm_tid_t tid = rds_rig_begin();
+	char *place = NULL;
+	int err;
+
+	rds_rig_take(10, &tid);
+	assert_int_equal(rds_unload_heap(&err), -1);
+	assert_int_equal(err, RVM_EUNCOMMIT);
+	assert_int_equal(rds_load_heap(rig->data, rds_rig_any(), &place, &err), -1);
+	assert_int_equal(err, EHEAP_INIT);
+	assert_null(place);
+	assert_rvm(rvm_abort_transaction(&tid));
+	assert_rds(rds_unload_heap(&err));
+	assert_rds(rds_load_heap(rig->data, rds_rig_any(), &place, &err));
+	assert_ptr_equal(place, RDS_AT + RDS_HEAP);
+	/* The program unmaps a region by itself. */
+	assert_rvm(rvm_unmap(&(rvm_region_t){ .struct_id = rvm_region_id,
+	                                      .offset = RegionDefs[1].offset,
+	                                      .vmaddr = RegionDefs[1].vmaddr,
+	                                      .length = RegionDefs[1].length }));
+	assert_int_equal(rds_load_heap(rig->data, rds_rig_any(), &place, &err), -1);
+	assert_int_equal(err, EHEAP_INIT);
+	RegionDefs[1].vmaddr = NULL;
+	assert_rds(rds_unload_heap(&err));
 }
 
 /* In a region that the program mapped: anywhere, as a heap has no addresses in it. */

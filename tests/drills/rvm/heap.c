@@ -11,8 +11,11 @@
  * allocates or frees.
  */
 #include <rds.h>
+#include <rds_private.h>
 #include <rvm.h>
 #include <rvm_segment.h>
+
+#include "patience.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,14 +34,6 @@ struct list {
 	struct node *first;
 	unsigned long changes, nodes;
 };
-
-static void check(rvm_return_t code, const char *what)
-{
-	if (code == RVM_SUCCESS)
-		return;
-	fprintf(stderr, "%s: %s: %s\n", what, rvm_return(code), rvm_message());
-	exit(1);
-}
 
 static void check_heap(int failed, const int *err, const char *what)
 {
@@ -74,7 +69,7 @@ static void take_out(rvm_tid_t *tid, struct list *list)
 
 static void change(rvm_tid_t *tid, struct list *list)
 {
-	check(rvm_begin_transaction(tid, restore), "begin");
+	begin_transaction(tid);
 	check(rvm_set_range(tid, list, sizeof(*list)), "set_range");
 	list->changes++;
 	if (list->nodes == MOST)
@@ -84,7 +79,7 @@ static void change(rvm_tid_t *tid, struct list *list)
 		add(tid, list);
 	if (list->changes % 7 == 0 && list->nodes)
 		take_out(tid, list);
-	check(rvm_end_transaction(tid, flush), "end");
+	end_transaction(tid, flush);
 }
 
 static void grow(struct list *list)
@@ -129,7 +124,12 @@ int main(int argc, char **argv)
 	options->create_log_file = !strcmp(argv[3], "create");
 	check(RVM_INIT(options), "initialize");
 	if (options->create_log_file) {
-		check_heap(rds_zap_heap(argv[2], any, AT, PAGE, HEAP, 20, 32, &err), &err, "zap");
+		/* The segment's length and the smallest chunk, as tools of RDS compute them. */
+		check_heap(rds_zap_heap(argv[2],
+		                        RVM_MK_OFFSET(0, HEAP + PAGE + RVM_SEGMENT_HDR_SIZE), AT,
+		                        PAGE, HEAP, 20, sizeof(free_block_t) + sizeof(guard_t),
+		                        &err),
+		           &err, "zap");
 		check_heap(rds_unload_heap(&err), &err, "unload");
 	}
 	check_heap(rds_load_heap(argv[2], any, &place, &err), &err, "load");

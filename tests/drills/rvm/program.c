@@ -11,6 +11,8 @@
  */
 #include <rvm.h>
 
+#include "patience.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,22 +27,14 @@ struct worker {
 	rvm_mode_t mode;
 };
 
-static void check(rvm_return_t code, const char *what)
-{
-	if (code == RVM_SUCCESS)
-		return;
-	fprintf(stderr, "%s: %s: %s\n", what, rvm_return(code), rvm_message());
-	exit(1);
-}
-
 static void transact(rvm_tid_t *tid, struct worker *w, unsigned long i, int goes_well)
 {
-	check(rvm_begin_transaction(tid, restore), "begin");
+	begin_transaction(tid);
 	check(rvm_set_range(tid, w->area, sizeof(i)), "set_range");
 	memcpy(w->area, &i, sizeof(i));
 	check(rvm_modify_bytes(tid, w->area + FAR, &i, sizeof(i)), "modify_bytes");
 	if (goes_well)
-		check(rvm_end_transaction(tid, w->mode), "end");
+		end_transaction(tid, w->mode);
 	else
 		check(rvm_abort_transaction(tid), "abort");
 }
@@ -58,7 +52,7 @@ static void *work(void *arg)
 		if (w->mode == no_flush && i % 10)
 			continue;
 		if (w->mode == no_flush)
-			check(rvm_flush(), "flush");
+			wait_for_mirrors();
 		printf("%d %lu\n", w->number, i);
 		fflush(stdout);
 	}
@@ -117,7 +111,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[3], "check"))
 		tell(workers);
 	else if (!strcmp(argv[3], "truncate"))
-		check(rvm_truncate(), "truncate");
+		truncate_log();
 	else
 		run(workers);
 	check(rvm_unmap(region), "unmap");
