@@ -61,8 +61,10 @@ static int fill_reply(struct session *session, Perseas__RebuildReply *reply, str
 }
 
 /*
- * Makes the pieces beside, in place of those of an earlier rebuild. The session's data path
- * leads nowhere meanwhile, never back to the image.
+ * Drops the pieces of an earlier rebuild, makes empty ones, and points the session's data path at
+ * them. After an error the path of a session that has not rebuilt yet still leads to the image.
+ * That of one that has leads to its earlier pieces, or nowhere once these are dropped, and never
+ * back to the image.
  */
 static int make_beside(struct session *session, const Perseas__RebuildRequest *request,
                        struct why *why)
