@@ -60,7 +60,7 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
               int *fds, struct ps_error *error)
 {
 	int got[PS_REGIONS_MAX];
-	unsigned count = 0;
+	unsigned count = 0, expected;
 	const Perseas__Grant *grant;
 	int rc = 0;
 
@@ -76,9 +76,11 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 	note_daemon(p, m, *reply);
 	rc = ps_asked_refusal(*reply, m->address.text, error);
 	grant = rc ? NULL : ps_grant_of(*reply);
-	if (!rc && count != (grant ? grant->descriptors : 0))
+	expected = grant ? grant->descriptors : 0;
+	if (!rc && count != expected)
 		rc = ps_error_set(error, PERSEAS_EPROTOCOL,
-		                  "%s sent %u descriptors too many or few", m->address.text, count);
+		                  "%s sent %u descriptors, and its answer accounts for %u",
+		                  m->address.text, count, expected);
 	if (!rc && grant)
 		keep_heard(p, m, grant);
 	if (rc || !fds) {
