@@ -72,6 +72,15 @@ static const char *file_advice(struct memory *memory)
 	return file_of(memory)->advice;
 }
 
+/* Returns the status for an error of making or growing a file, and notes what to raise. Keeps
+ * errno. */
+static int refuse_file(struct memory_file *file, int error)
+{
+	file->advice = memory_place_advice(file->directory.fd, error);
+	errno = error;
+	return file_status(error);
+}
+
 static int reserve_file(struct memory_file *file, int fd, uint64_t size)
 {
 	atomic_fetch_add(&file->taking, size);
@@ -100,7 +109,7 @@ static int make_in(struct memory_file *file, const char *store, int folder, cons
 		return -STATUS(NO_MEMORY);
 	fd = openat(folder, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return file_status(errno);
+		return refuse_file(file, errno);
 	if (!descriptors_spare(&file->descriptors, fd)) {
 		close(fd);
 		piece_file_unlink(folder, name, 0);
@@ -111,7 +120,7 @@ static int make_in(struct memory_file *file, const char *store, int folder, cons
 	file->used += size;
 	error = reserve_file(file, fd, size);
 	error = error ? error : reservation_note(&file->reservations, fd, size);
-	ret = error ? file_status(error) : piece_file_take(folder, name, fd, size, piece);
+	ret = error ? refuse_file(file, error) : piece_file_take(folder, name, fd, size, piece);
 	if (ret) {
 		error = error ? error : errno;
 		reservation_end(&file->reservations, fd);
@@ -132,7 +141,7 @@ static int file_make(struct memory *memory, const char *store, const char *name,
 		return -STATUS(BAD_REQUEST);
 	folder = folder_open(file_of(memory)->directory.fd, store, true);
 	if (folder < 0)
-		return file_status(errno);
+		return refuse_file(file_of(memory), errno);
 	ret = make_in(file_of(memory), store, folder, name, size, piece);
 	close(folder);
 	return ret;
@@ -310,14 +319,18 @@ static int replace_in(struct memory_file *file, const char *store, const char *n
 	if (!folder_name_valid(name))
 		return -STATUS(BAD_REQUEST);
 	folder = folder_open(file->directory.fd, store, true);
-	if (folder < 0)
+	if (folder < 0) {
+		(void)refuse_file(file, errno);
 		return errno == ENOSPC ? -STATUS(NO_MEMORY) : -STATUS(IO);
+	}
 	before = names_size(folder, name);
 	ret = small_file_replace(folder, name, bytes, len);
 	error = errno;
 	file->used += names_size(folder, name);
 	file->used -= before;
 	close(folder);
+	if (ret)
+		(void)refuse_file(file, error);
 	errno = error;
 	return ret;
 }

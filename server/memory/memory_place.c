@@ -24,6 +24,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/* A header is replaced by means of two more files, which are removed again when that fails. */
+enum { INODES_LEAST = 3 };
+
 enum memory_place memory_place_of(int directory)
 {
 	struct statfs fs;
@@ -92,6 +95,26 @@ uint64_t memory_place_room(int directory, enum memory_place place, const char **
 	return group;
 }
 
+/* Returns true if the file system counts inodes, and has too few left for this user. */
+static bool lacks_inodes(const struct statvfs *fs)
+{
+	return fs->f_files > 0 && fs->f_favail < INODES_LEAST;
+}
+
+const char *memory_place_advice(int directory, int error)
+{
+	struct statvfs fs;
+
+	if (error == EFBIG)
+		return "raise its limit on the size of a file (LimitFSIZE=, ulimit -f)";
+	if (error == EDQUOT)
+		return "raise the quota of its user on that file system";
+	if (error == ENOSPC && fstatvfs(directory, &fs) == 0 && lacks_inodes(&fs))
+		return "its file system has no inodes left: remove files there, or mount it with "
+		       "more (nr_inodes=)";
+	return NULL;
+}
+
 bool memory_place_usable(int directory, enum memory_place place, char *why, size_t size)
 {
 	struct statvfs room;
@@ -105,6 +128,8 @@ bool memory_place_usable(int directory, enum memory_place place, char *why, size
 		snprintf(why, size, "the memory directory's file system is read-only");
 	else if (room.f_blocks > 0 && (uint64_t)room.f_bavail * room.f_frsize < MEMORY_ROOM_LEAST)
 		snprintf(why, size, "the memory directory's file system is full");
+	else if (lacks_inodes(&room))
+		snprintf(why, size, "the memory directory's file system has no inodes left");
 	else if (place == PLACE_MEMORY && cgroup_room() < MEMORY_ROOM_LEAST)
 		snprintf(why, size, "the memory limit of its control group is reached");
 	else

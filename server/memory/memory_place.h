@@ -30,6 +30,10 @@ const char *memory_place_refusal(const char *path);
  */
 uint64_t memory_place_room(int directory, enum memory_place place, const char **advice);
 
+/* Returns what to raise or remove after a file in the directory could not be made or grow for this
+ * errno; NULL if that is the size of the file system, or nothing of these. */
+const char *memory_place_advice(int directory, int error);
+
 /* Can files be made in the directory, and those there be changed? False: `why` says why not. */
 bool memory_place_usable(int directory, enum memory_place place, char *why, size_t size);
 

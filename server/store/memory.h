@@ -47,8 +47,8 @@ struct memory_ops {
 	 * -STATUS_NO_MEMORY: over the limit, or the file system is full. Nothing is left then. */
 	int (*make)(struct memory *memory, const char *store, const char *name, uint64_t size,
 	            struct piece *piece);
-	/* What to raise when the last make() had no memory. NULL, or what it returns: the limit, or
-	 * the size of the file system. */
+	/* Returns what to raise or remove after the last make() or replace() that failed; NULL: the
+	 * limit, or the size of the file system. NULL stands for a function that returns NULL. */
 	const char *(*advice)(struct memory *memory);
 	/* Opens one that is there. -STATUS_NO_STORE: it is not. Its size comes with it. */
 	int (*open)(struct memory *memory, const char *store, const char *name,

@@ -261,11 +261,12 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 	reason_text(reason, errno);
 	free(bytes);
 	if (ret) {
+		const char *advice = memory->ops->advice ? memory->ops->advice(memory) : NULL;
+
 		header_free(header);
 		return refuse(why, (Perseas__Status)-ret,
-		              "the header of store %s cannot be written%s; look at the memory "
-		              "directory's file system",
-		              store->name, reason);
+		              "the header of store %s cannot be written%s; %s", store->name, reason,
+		              advice ? advice : "look at the memory directory's file system");
 	}
 	put_header(store, header);
 	header_note_files(store);

@@ -11,14 +11,15 @@ from drill import FAILURE, MIB, OK, fill, mirror_list, run_command, wait_ownerle
 
 @pytest.fixture
 def small_memory():
-    """small_memory(daemon): its memory directory is a tmpfs of 8 MiB of its own from now on."""
+    """small_memory(daemon, options): its memory directory is a tmpfs of 8 MiB of its own from now
+    on, mounted with these options, too."""
     places = []
 
-    def mount(daemon):
+    def mount(daemon, options=""):
         daemon.lose_memory()
         place = daemon.memory
         place.mkdir(mode=0o700)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=0700", "none",
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=0700" + options, "none",
                                str(place)], capture_output=True, text=True)
         if done.returncode:
             pytest.skip("a file system cannot be mounted here: " + done.stderr.strip())
@@ -65,6 +66,26 @@ def test_a_store_is_taken_over_while_its_memory_is_full(small_memory, mirrors, o
     done = run_command("create", "other", mirror_list([daemon]))
     assert done.status != OK and "memory" in done.err, done
     assert not (daemon.memory / "other").exists()
+
+
+def test_a_file_system_without_inodes_is_named(small_memory, mirrors):
+    """It has room for the bytes, and for fewer files than a store needs: the folder, a piece or the
+    header is the one that cannot be made."""
+    daemon, = mirrors(1)
+    small_memory(daemon, ",nr_inodes=16")
+    fillers = []
+    while os.statvfs(daemon.memory).f_favail:
+        fillers.append(daemon.memory / (".filler%d" % len(fillers)))
+        fillers[-1].touch()
+    refused = 0
+    while True:
+        done = run_command("create", "s", "--log-size", str(MIB), mirror_list([daemon]))
+        if done.status == OK:
+            break
+        assert "no inodes left" in done.err and "nr_inodes" in done.err, done
+        refused += 1
+        fillers.pop().unlink()
+    assert refused > 4
 
 
 def test_what_the_system_says_of_a_piece_that_cannot_be_made_is_told(perseas, mirrors):

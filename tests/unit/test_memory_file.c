@@ -194,6 +194,8 @@ TEST(what_cannot_be_reserved_is_not_even_begun, struct place *place)
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 8192, &piece),
 	                 -STATUS(NO_MEMORY));
 	assert_true(tries > 0);
+	assert_non_null(memory->ops->advice(memory));
+	assert_non_null(strstr(memory->ops->advice(memory), "ulimit -f"));
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	signal(SIGXFSZ, SIG_DFL);
 	assert_int_equal(access(path_of(place, "bank/log.1"), F_OK), -1);
