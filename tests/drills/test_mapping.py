@@ -2,11 +2,14 @@
 import os
 import pathlib
 import signal
+import re
 import subprocess
 import sys
 
+import pytest
+
 from binding import CREATE, TAKEOVER, Store
-from drill import MIB, SECONDS, mirror_list
+from drill import BUILD, HERE, MIB, SECONDS, TOP, mirror_list
 
 ROUNDS = 5
 
@@ -46,3 +49,23 @@ def test_an_owner_that_is_fenced_while_it_maps_is_told_so(mirrors):
             mapper.kill()
             mapper.wait()
         assert said.startswith("PERSEAS_EFENCED"), said
+
+
+@pytest.mark.parametrize("sanitizer", ["thread", "address"])
+def test_sanitizers_allow_the_address_of_the_guide(mirrors, fabric, tmp_path, sanitizer):
+    """A segment is made there, and committed to; then the next owner finds it there."""
+    address, = re.findall(r"perseas_map_at\(p, \"counters\", size, \(void \*\)(0x\w+)",
+                          (TOP / "doc/programming.md").read_text())
+    program = tmp_path / "sanitized"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(BUILD.resolve())}
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-g",
+                    "-fsanitize=" + sanitizer, "-I", str(TOP / "client"),
+                    str(HERE / "mapping/sanitized.c"), "-o", str(program), "-L", str(BUILD),
+                    "-lperseas"], check=True, timeout=SECONDS)
+    if subprocess.run([program], env=environment, timeout=SECONDS).returncode:
+        pytest.skip("programs under this sanitizer do not start on this kernel")
+    mirror = mirror_list(mirrors(2, fabric))
+    for _ in range(2):
+        done = subprocess.run([program, mirror, address], env=environment, capture_output=True,
+                              text=True, timeout=SECONDS)
+        assert done.returncode == 0, done.stderr
