@@ -156,6 +156,10 @@ static void on_hangup(evutil_socket_t number, short what, void *arg)
 	(void)what;
 	if (daemon_defer(reload->daemon, reload->event))
 		return;
+	log_event(LOG_LEVEL_INFO, "reload", NULL,
+	          "SIGHUP: reading the access rules and the TLS files again. All other options "
+	          "stay as they were at the start, --max-memory too: restart the daemon to change "
+	          "them");
 	daemon_enter(reload->daemon);
 	reload_rules(reload);
 	reload_tls(reload);

@@ -197,7 +197,8 @@ static const struct ps_option rows[] = {
 	  .help = "Allows --memory-dir on a disk, for experiments. What a power cut leaves "
 	          "there may be old, so images count only during the boot that wrote them." },
 	{ "max-memory", PS_OPTION_SIZE, AT(max_memory), "BYTES", "0", FILE_OR_LINE,
-	  .help = "Limit for all images together, with K, M, G or T; 0: no limit." },
+	  .help = "Limit for all images together, with K, M, G or T; 0: no limit. It is read "
+	          "at the start: SIGHUP does not change it." },
 	{ "owner-timeout", PS_OPTION_SECONDS, AT(owner_timeout_ms), "SECONDS", "5", FILE_OR_LINE,
 	  .high = 86400000,
 	  .help = "Seconds of silence after which an owner no longer counts as live, so that a "

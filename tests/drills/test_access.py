@@ -7,7 +7,7 @@ import signal
 import pytest
 
 import wire
-from drill import NO, TOP, run_command
+from drill import NO, SECONDS, TOP, run_command, wait_for
 from rules import DENIED, RIGHTS, SOMEBODIES, Rules, all_but, open_to_all, requests
 from teller import LOG, pieces, tellers, until  # noqa: F401
 
@@ -230,6 +230,14 @@ def test_a_daemon_without_rules_goes_on_after_a_hangup(mirrors, tellers):
     os.kill(daemon.pid, signal.SIGHUP)
     tellers.desk().open("books", [daemon], "create", "log=4096")
     assert daemon.running()
+
+
+def test_a_hangup_says_what_is_not_read_again(mirrors):
+    """An operator who changed --max-memory in the configuration learns that it is not in force."""
+    daemon, = mirrors(1)
+    os.kill(daemon.pid, signal.SIGHUP)
+    wait_for(lambda: "--max-memory" in daemon.log(), SECONDS, "a line about SIGHUP")
+    assert "restart the daemon" in daemon.log()
 
 
 def test_a_quota_is_named_and_survives_a_restart(rules, mirror, tellers):
