@@ -8,6 +8,7 @@
 
 #include "demand.h"
 #include "huge_pages.h"
+#include "../../proto/base/memory_limit.h"
 #include "../../proto/control/segment_table.h"
 #include "shadow.h"
 #include "whole.h"
@@ -266,6 +267,16 @@ int ps_segment_reserve_over(struct ps_segment *segment)
 	return reserve(segment->address, segment->size, true, &segment->base);
 }
 
+int ps_segment_fail_memory(const struct perseas *p, const struct ps_segment *segment, int error)
+{
+	const struct ps_memory_limits limits = ps_memory_limits();
+	char text[PS_MEMORY_LIMIT_TEXT];
+
+	return ps_fail(p, PERSEAS_ENOMEM, "no memory for the %llu bytes of segment '%s': %s; %s",
+	               (unsigned long long)segment->size, segment->name, strerror(error),
+	               ps_memory_limit_text(&limits, text));
+}
+
 int ps_segment_place(struct perseas *p, struct ps_segment *segment)
 {
 	int error = ps_segment_reserve(p, segment, segment->address);
@@ -277,8 +288,7 @@ int ps_segment_place(struct perseas *p, struct ps_segment *segment)
 		               "segment '%s' must lie at 0x%llx, which this process uses for "
 		               "something else: open the store before other mappings are made",
 		               segment->name, (unsigned long long)segment->address);
-	return ps_fail(p, PERSEAS_ENOMEM, "no memory for the %llu bytes of segment '%s': %s",
-	               (unsigned long long)segment->size, segment->name, strerror(error));
+	return ps_segment_fail_memory(p, segment, error);
 }
 
 void ps_segment_unplace(struct ps_segment *segment)
@@ -358,8 +368,7 @@ int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *s
 	if (error == EEXIST)
 		return ps_fail(p, PERSEAS_EADDRESS, "no free address for a segment of %llu bytes",
 		               (unsigned long long)segment->size);
-	return ps_fail(p, PERSEAS_ENOMEM, "no memory for a segment of %llu bytes: %s",
-	               (unsigned long long)segment->size, strerror(error));
+	return ps_segment_fail_memory(p, segment, error);
 }
 
 int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t room)

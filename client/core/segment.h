@@ -37,6 +37,9 @@ int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment);
 /* The sentence for the latter, and the code. */
 int ps_segment_fail_anywhere(const struct perseas *p, const struct ps_segment *segment, int error);
 
+/* Fails with ENOMEM: the kernel refused the segment's memory with this errno. Names the limit. */
+int ps_segment_fail_memory(const struct perseas *p, const struct ps_segment *segment, int error);
+
 /* Chooses an address for a new segment, and reserves it, with the addresses up to `room` bytes from
  * there on for what it grows by. */
 int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t room);

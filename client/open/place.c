@@ -106,8 +106,7 @@ static int fail_at(const struct perseas *p, const struct ps_segment *segment, ui
 		               "gives nobody this address (%s)",
 		               segment->name, (number)segment->size, (number)address,
 		               strerror(error));
-	return ps_fail(p, PERSEAS_ENOMEM, "no memory for the %llu bytes of segment '%s': %s",
-	               (number)segment->size, segment->name, strerror(error));
+	return ps_segment_fail_memory(p, segment, error);
 }
 
 static int place_at(struct perseas *p, struct ps_segment *segment, uint64_t address)

@@ -1,0 +1,25 @@
+/*
+ * memory_limit.h - why the kernel refused memory to this process, in words. Whoever reports ENOMEM
+ * of mmap calls it. It changes nothing.
+ */
+#ifndef PERSEAS_PROTO_MEMORY_LIMIT_H
+#define PERSEAS_PROTO_MEMORY_LIMIT_H
+
+#include <stdint.h>
+
+enum { PS_MEMORY_LIMIT_TEXT = 160 };
+
+/* What can keep a process from mapping memory, as the kernel tells it. */
+struct ps_memory_limits {
+	uint64_t space;  /* ulimit -v, in bytes; UINT64_MAX: unlimited */
+	uint64_t data;   /* ulimit -d, in bytes; UINT64_MAX: unlimited */
+	char overcommit; /* vm.overcommit_memory: '0', '1' or '2'; anything else: unknown */
+};
+
+struct ps_memory_limits ps_memory_limits(void);
+
+/* Writes which of the limits to look at, as the end of a sentence. Returns text. */
+const char *ps_memory_limit_text(const struct ps_memory_limits *limits,
+                                 char text[PS_MEMORY_LIMIT_TEXT]);
+
+#endif
