@@ -1,5 +1,5 @@
 /*
- * bar.c - how far a long copy is.
+ * bar.c - how far a long copy is: a bar on a terminal, and a line now and then anywhere else.
  */
 #include "ui.h"
 #include "../../host/socket.h"
@@ -11,14 +11,15 @@ enum {
 	BAR_WIDTH = 30,
 	PATIENCE_MS = 500, /* what is done sooner is not shown at all */
 	REDRAW_MS = 100,
+	LINE_MS = 30000, /* between two lines where there is no terminal */
 };
 
 static struct {
-	bool on;
+	enum { BAR_OFF, BAR_DRAWN, BAR_LINES } mode;
 	bool drawn;
 	char what[64];
 	uint64_t began_ns; /* with this what */
-	uint64_t drawn_ns;
+	uint64_t drawn_ns; /* last; in lines, from the start on */
 } bar;
 
 static uint64_t ms_since(uint64_t now_ns, uint64_t ns)
@@ -40,23 +41,35 @@ static void bar_draw(uint64_t done, uint64_t total, uint64_t now_ns)
 	bar.drawn_ns = now_ns;
 }
 
-void ps_bar_show(const char *what, uint64_t done, uint64_t total)
+static void bar_tell(uint64_t done, uint64_t total, uint64_t now_ns)
 {
-	uint64_t now_ns;
-
-	if (!bar.on || total == 0 || done > total)
+	if (ms_since(now_ns, bar.drawn_ns) < LINE_MS)
 		return;
-	now_ns = ps_monotonic();
+	fprintf(stderr, "%s: %u%% done\n", bar.what, ps_percent(done, total));
+	bar.drawn_ns = now_ns;
+}
+
+void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t now_ns)
+{
+	if (bar.mode == BAR_OFF || total == 0 || done > total)
+		return;
 	if (strncmp(bar.what, what, sizeof(bar.what) - 1) != 0) {
 		ps_bar_clear();
 		snprintf(bar.what, sizeof(bar.what), "%s", what);
 		bar.began_ns = now_ns;
 	}
-	if (done == total)
+	if (bar.mode == BAR_LINES)
+		bar_tell(done, total, now_ns);
+	else if (done == total)
 		ps_bar_clear();
 	else if (ms_since(now_ns, bar.began_ns) >= PATIENCE_MS &&
 	         ms_since(now_ns, bar.drawn_ns) >= REDRAW_MS)
 		bar_draw(done, total, now_ns);
+}
+
+void ps_bar_show(const char *what, uint64_t done, uint64_t total)
+{
+	ps_bar_show_at(what, done, total, ps_monotonic());
 }
 
 void ps_bar_clear(void)
@@ -75,7 +88,7 @@ static void from_library(void *arg, const char *what, uint64_t done, uint64_t to
 
 void ps_bar_start(void)
 {
-	bar.on = isatty(STDERR_FILENO);
-	if (bar.on)
-		perseas_set_progress(from_library, NULL);
+	bar.mode = isatty(STDERR_FILENO) ? BAR_DRAWN : BAR_LINES;
+	bar.drawn_ns = bar.mode == BAR_LINES ? ps_monotonic() : 0;
+	perseas_set_progress(from_library, NULL);
 }

@@ -92,11 +92,14 @@ void ps_table_number(struct ps_table *table, unsigned column, bool known, uint64
 
 void ps_table_print(struct ps_table *table, FILE *out); /* and frees it */
 
-/* bar.c: a progress bar on stderr, where that is a terminal and the work is long. */
+/* bar.c: how far long work is, on stderr: a progress bar where that is a terminal, and else a line
+ * every 30 s. */
 
 /* From now on the library's copies are shown. */
 void ps_bar_start(void);
 void ps_bar_show(const char *what, uint64_t done, uint64_t total);
+/* The same at this time (ps_monotonic). */
+void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t now_ns);
 /* Wipes it, so that what is printed next stands on a line of its own. */
 void ps_bar_clear(void);
 
