@@ -9,43 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* --- how many are enough --- */
-
-static unsigned count_in(const struct ps_quorum *quorum, uint32_t set)
-{
-	return (unsigned)__builtin_popcount(quorum->set & set);
-}
-
-static unsigned max_r_w(const struct ps_quorum *quorum)
-{
-	const unsigned r = ps_quorum_r(quorum);
-
-	return quorum->acks > r ? quorum->acks : r;
-}
-
-unsigned ps_quorum_t(const struct ps_quorum *quorum)
-{
-	const unsigned most = max_r_w(quorum), others = quorum->members - 1;
-
-	return others && most > others ? others : most;
-}
-
-unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members)
-{
-	const bool is_majority = before->acks == before->members / 2 + 1;
-
-	return is_majority || before->acks > members ? members / 2 + 1 : before->acks;
-}
-
-bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but)
-{
-	const unsigned need = max_r_w(quorum);
-	const unsigned others = quorum->members - (quorum->set >> but & 1);
-
-	set &= ~((uint32_t)1 << but);
-	return others && count_in(quorum, set) >= (need < others ? need : others);
-}
-
 /* --- the store, and its rosters --- */
 
 static bool is_of(const struct ps_told *told, const struct ps_judgement *j)
@@ -442,13 +405,13 @@ static enum ps_outlook look_ahead(const struct ps_judgement *j, const struct ps_
 	for (unsigned i = 0; i < count; i++)
 		if (j->listed >> i & 1 && !told[i].out)
 			reached |= (uint32_t)1 << i;
-	if (j->newest < 0 || count_in(old, j->counts) < ps_quorum_r(old) ||
-	    count_in(last, j->counts) < ps_quorum_r(last))
+	if (j->newest < 0 || ps_quorum_members(old, j->counts) < ps_quorum_r(old) ||
+	    ps_quorum_members(last, j->counts) < ps_quorum_r(last))
 		return PS_OUTLOOK_UNKNOWN;
-	if (count_in(old, reached) < (j->next ? old->members - t + 1 : t))
+	if (ps_quorum_members(old, reached) < (j->next ? old->members - t + 1 : t))
 		return PS_OUTLOOK_UNSEEN;
 	reached |= find_remade(j, told, count, quorums, reached);
-	return count_in(last, reached) < last->acks ? PS_OUTLOOK_SHORT : PS_OUTLOOK_OPENS;
+	return ps_quorum_members(last, reached) < last->acks ? PS_OUTLOOK_SHORT : PS_OUTLOOK_OPENS;
 }
 
 bool ps_judge_unfilled(const struct ps_judgement *j, const struct ps_told *told, unsigned count)

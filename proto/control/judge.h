@@ -9,33 +9,11 @@
 #define PERSEAS_PROTO_JUDGE_H
 
 #include "control.pb-c.h"
+#include "quorum.h"
 #include "rosters.h"
 #include "../image/layout.h"
 
 #include <stdbool.h>
-
-/* A roster in terms of the mirrors that are looked at. */
-struct ps_quorum {
-	uint32_t set;           /* bit i: mirror i is a member */
-	unsigned members, acks; /* n, W */
-};
-
-/* R: how many members a claim must reach. */
-static inline unsigned ps_quorum_r(const struct ps_quorum *quorum)
-{
-	return quorum->members - quorum->acks + 1;
-}
-
-/* T: how many members, as they are, an open touches at least; min(n - 1, max(R, W)), n = 1: one. */
-unsigned ps_quorum_t(const struct ps_quorum *quorum);
-
-/* Returns W after a change of the roster to `members` mirrors that names no W: a majority stays a
- * majority, and any other W stays as it is while it fits. */
-unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members);
-
-/* May mirror `but` be made anew while the others of the set hold the claim (I9)? By max(R, W) of
- * this roster, or all others where these are fewer; never where there is no other. */
-bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but);
 
 /* What one mirror told of the name. All zero: it did not answer, or refused. */
 struct ps_told {
@@ -57,10 +35,10 @@ enum ps_outlook {
 	PS_OUTLOOK_AMBIGUOUS,  /* two stores of this name: ask the mirrors of one of them */
 	PS_OUTLOOK_PARTED,     /* the store, and a fork of it: the same */
 	PS_OUTLOOK_UNFILLED, /* its restore was not finished: begin that anew, or drop the store */
-	PS_OUTLOOK_UNKNOWN,    /* fewer than R count: more mirrors must answer */
-	PS_OUTLOOK_UNSEEN, /* fewer than T, or too few to see a change of the roster: the same */
-	PS_OUTLOOK_SHORT,  /* W cannot come to hold the state: the same */
-	PS_OUTLOOK_OPENS,  /* it can be opened, from a live owner by a takeover */
+	PS_OUTLOOK_UNKNOWN,  /* fewer than R count: more mirrors must answer */
+	PS_OUTLOOK_UNSEEN,   /* fewer than T, or too few to see a change of the roster: the same */
+	PS_OUTLOOK_SHORT,    /* W cannot come to hold the state: the same */
+	PS_OUTLOOK_OPENS,    /* it can be opened, from a live owner by a takeover */
 };
 
 /* Sets have bit i for told[i]. */

@@ -1,0 +1,34 @@
+/*
+ * quorum.c - see quorum.h.
+ */
+#include "quorum.h"
+
+static unsigned max_r_w(const struct ps_quorum *quorum)
+{
+	const unsigned r = ps_quorum_r(quorum);
+
+	return quorum->acks > r ? quorum->acks : r;
+}
+
+unsigned ps_quorum_t(const struct ps_quorum *quorum)
+{
+	const unsigned most = max_r_w(quorum), others = quorum->members - 1;
+
+	return others && most > others ? others : most;
+}
+
+unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members)
+{
+	const bool is_majority = before->acks == before->members / 2 + 1;
+
+	return is_majority || before->acks > members ? members / 2 + 1 : before->acks;
+}
+
+bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but)
+{
+	const unsigned need = max_r_w(quorum);
+	const unsigned others = quorum->members - (quorum->set >> but & 1);
+
+	set &= ~((uint32_t)1 << but);
+	return others && ps_quorum_members(quorum, set) >= (need < others ? need : others);
+}
