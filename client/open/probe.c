@@ -197,14 +197,11 @@ static void find_members(struct perseas *p, const struct ps_told *told)
 	ps_quorum_renew(p);
 }
 
-/* *have becomes a copy of `found` where that is newer. */
-static int keep_newer(struct perseas *p, Perseas__Roster **have, const Perseas__Roster *found)
+/* *have becomes a copy of `found`. */
+static int keep(struct perseas *p, Perseas__Roster **have, const Perseas__Roster *found)
 {
-	Perseas__Roster *copy;
+	Perseas__Roster *copy = ps_roster_copy(found);
 
-	if (!ps_roster_newer(found, *have))
-		return 0;
-	copy = ps_roster_copy(found);
 	if (!copy)
 		return ps_fail(p, PERSEAS_ENOMEM, "out of memory");
 	ps_roster_free(have);
@@ -216,15 +213,16 @@ int ps_probe_roster(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement j = { .store_id = p->store_id, .named = p->roster };
-	int rc;
+	int rc = 0;
 
 	ps_examine_told(p, told);
 	ps_judge_rosters(&j, told, p->mirror_count);
 	/* Those that were seen stay the newest, also when their mirror does not answer again. */
 	p->marked &= ps_roster_newer(p->next_roster, j.settled);
-	rc = keep_newer(p, &p->roster, j.settled);
-	if (!rc)
-		rc = keep_newer(p, &p->next_roster, j.next);
+	if (ps_roster_outranks(j.settled, p->roster))
+		rc = keep(p, &p->roster, j.settled);
+	if (!rc && ps_roster_newer(j.next, p->next_roster))
+		rc = keep(p, &p->next_roster, j.next);
 	if (rc)
 		return rc;
 	if (p->next_roster && !ps_roster_newer(p->next_roster, p->roster))

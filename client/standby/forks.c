@@ -50,20 +50,13 @@ bool ps_forks_other_store(const struct ps_follow *follow, const struct ps_census
 	return follow->settled && census->judged.store_id && !is_same_store(follow, census);
 }
 
-/* Compares rosters of one store. One of a lower level is from before the store was raised, or of an
- * image that was made without the store's key. */
-static bool is_newer(const Perseas__Roster *told, const Perseas__Roster *seen)
-{
-	return told->level == seen->level ? ps_roster_newer(told, seen) : told->level > seen->level;
-}
-
 /* Settled ones alone: another may come to nothing. */
 static void note_roster(struct ps_follow *follow, const struct ps_census *census)
 {
 	const Perseas__Roster *told = census->judged.settled;
 	Perseas__Roster *copy;
 
-	if (!told || (is_same_store(follow, census) && !is_newer(told, follow->settled)))
+	if (!told || (is_same_store(follow, census) && !ps_roster_outranks(told, follow->settled)))
 		return;
 	copy = ps_roster_copy(told);
 	if (!copy)
@@ -81,7 +74,7 @@ static bool is_left_behind(const struct ps_follow *follow, const struct ps_censu
 	const struct ps_judgement *j = &census->judged;
 	const Perseas__Roster *seen = follow->settled;
 
-	if (!j->settled || !is_same_store(follow, census) || !is_newer(seen, j->settled))
+	if (!j->settled || !is_same_store(follow, census) || !ps_roster_outranks(seen, j->settled))
 		return false;
 	for (size_t k = 0; k < seen->n_members && seen->level == j->settled->level; k++)
 		if (ps_roster_member(j->settled, seen->members[k]->image_id.data) ||

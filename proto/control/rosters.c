@@ -17,6 +17,13 @@ int ps_roster_order(const Perseas__Roster *a, const Perseas__Roster *b)
 	return (a->version > b->version) - (a->version < b->version);
 }
 
+bool ps_roster_outranks(const Perseas__Roster *roster, const Perseas__Roster *other)
+{
+	if (roster && other && roster->level != other->level)
+		return roster->level > other->level;
+	return ps_roster_newer(roster, other);
+}
+
 const Perseas__Roster *ps_roster_newest(const Perseas__Header *header)
 {
 	return ps_roster_newer(header->next_roster, header->roster) ? header->next_roster

@@ -18,6 +18,10 @@ static inline bool ps_roster_newer(const Perseas__Roster *roster, const Perseas_
 	return ps_roster_order(roster, other) > 0;
 }
 
+/* Compares settled rosters of one store id. One of a lower level, however new, is from before the
+ * store was raised, or of an image that was made without the store's key. */
+bool ps_roster_outranks(const Perseas__Roster *roster, const Perseas__Roster *other);
+
 /* The newer one of the two that a header has. */
 const Perseas__Roster *ps_roster_newest(const Perseas__Header *header);
 

@@ -61,17 +61,31 @@ TEST(a_mirror_is_made_anew_with_the_key)
 
 /* --- what bears the name and has no key --- */
 
+/* Makes an image of the store's id on a mirror, as member k of that roster. */
+static void make_keyless(struct owner *o, unsigned at, const Perseas__Header *real,
+                         Perseas__Roster *roster, unsigned k)
+{
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+	struct why why;
+
+	create.store = settle.store = (char *)STORE;
+	create.store_id = settle.store_id = real->store_id;
+	create.image_id = roster->members[k]->image_id;
+	create.log_size = 64 * 1024;
+	create.roster = roster;
+	assert_int_equal(store_create(o->d->mirrors[at].stores, NULL, &create, &why), 0);
+	assert_int_equal(store_settle(o->d->mirrors[at].stores, &settle, &why), 0);
+}
+
 /* A client that may create stores on daemons, but own none, knows what a Status tells of the store.
  * It makes images of the store's id on two spare daemons, the second one under the id of the image
  * of real mirror 2, by a roster that lists these two and is newer than any. */
 static void forge(struct owner *o, unsigned at, const Perseas__Header *real)
 {
-	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
-	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
 	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
 	Perseas__Member members[2], *list[2] = { &members[0], &members[1] };
 	uint8_t id[PS_ID_SIZE] = { 0x66 };
-	struct why why;
 
 	for (unsigned k = 0; k < 2; k++)
 		perseas__member__init(&members[k]);
@@ -84,14 +98,7 @@ static void forge(struct owner *o, unsigned at, const Perseas__Header *real)
 	roster.acks = 2;
 	roster.n_members = 2;
 	roster.members = list;
-	create.store = (char *)STORE;
-	create.store_id = settle.store_id = real->store_id;
-	create.image_id = members[at - 3].image_id;
-	create.log_size = 64 * 1024;
-	create.roster = &roster;
-	settle.store = create.store;
-	assert_int_equal(store_create(o->d->mirrors[at].stores, NULL, &create, &why), 0);
-	assert_int_equal(store_settle(o->d->mirrors[at].stores, &settle, &why), 0);
+	make_keyless(o, at, real, &roster, at - 3);
 }
 
 /* Real mirror 2 is away, then 1 as well: neither do the forged images decide, nor do they count as
@@ -127,6 +134,39 @@ TEST(images_without_the_key_of_a_raised_store_count_for_nothing)
 
 	raise_level(o);
 	assert_forged_images_count_for_nothing(o);
+	owner_free(o);
+}
+
+/* Mirror 2 lost its memory, and whoever may create stores there made an image. Its roster is of the
+ * same version as the store's, and lists real mirror 0, which missed a transaction. An owner that
+ * is told of mirror 2 alone sees that roster first, and mirror 0 by it. */
+TEST(the_roster_of_an_image_without_the_key_gives_way)
+{
+	struct owner *o = begin(3, 2);
+	uint8_t id[PS_ID_SIZE] = { 0x66 };
+	const Perseas__Header *real;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member own, *list[2] = { &own, NULL };
+
+	direct_crash(o->d, 0);
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	owner_die(o);
+	direct_crash(o->d, 2);
+	memory_heap_lose(o->d->mirrors[2].memory, NULL);
+	direct_start(o->d, 2);
+	real = header_at(o, 1);
+	perseas__member__init(&own);
+	own.address = (char *)"sim://2";
+	own.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	list[1] = real->roster->members[0];
+	roster.version = real->roster->version;
+	roster.acks = 1;
+	roster.n_members = 2;
+	roster.members = list;
+	make_keyless(o, 2, real, &roster, 0);
+	direct_crash(o->d, 1);
+	direct_start(o->d, 0);
+	assert_int_equal(open_with(o, 2, 1, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
 	owner_free(o);
 }
 
