@@ -63,7 +63,7 @@ extern "C" {
 	X(PERSEAS_EHEAP, -33, "the heap is damaged, or of another version")                        \
 	X(PERSEAS_EOBJECT, -34, "it is no object of the heap, or one of another type")             \
 	X(PERSEAS_EEPOCH, -35, "the token is of another epoch")                                    \
-	X(PERSEAS_EAGAIN, -36, "it would have to wait, and is not to")                             \
+	X(PERSEAS_EAGAIN, -36, "the call would block")                                             \
 	X(PERSEAS_EUNFINISHED, -37, "the store's restore is not finished")
 
 enum perseas_error {

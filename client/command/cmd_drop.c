@@ -217,7 +217,7 @@ static void print_unfinished(const struct ps_args *args)
 	ps_json_end(&json, '}');
 }
 
-/* It has nothing that anybody could miss. */
+/* An unfinished store holds nothing that was acknowledged. */
 static bool drop_unfinished(const struct ps_args *args)
 {
 	if (args->yes || !ps_unfinished_is(args->store, args->mirrors, &args->options) ||

@@ -20,7 +20,7 @@ static const Perseas__StoreStatus *find_image(const struct ps_panel *panel, unsi
 	return NULL;
 }
 
-/* By all mirrors that were asked: an image that is empty may only be late. */
+/* Judges by what all mirrors told: an image without transactions may only be behind. */
 static const char *filling_text(const struct ps_panel *panel, const Perseas__StoreStatus *status)
 {
 	struct ps_census census = { .panel = panel };

@@ -18,7 +18,7 @@ struct ps_pacing {
 	uint64_t acked;    /* what these had acknowledged then, added up */
 };
 
-/* EAGAIN: the commit would have to wait, and is not to. */
+/* EAGAIN: the call would block. */
 int ps_fail_again(const struct perseas *p, const char *when);
 
 /* These mirrors stand in the way of the next entry of the ring; none: W do not hold enough. 1: it

@@ -83,7 +83,7 @@ bool ps_quorum_newest(const struct perseas *p, uint32_t set)
 	return count(quorum, set) >= quorum->acks;
 }
 
-/* The roster by which an open goes: the next one where the change to it is decided. */
+/* Returns the roster that an open counts by: the next one if the change to it is decided. */
 static const struct ps_quorum *adopted(const struct perseas *p)
 {
 	return &p->quorums[p->marked ? p->quorum_count - 1 : 0];

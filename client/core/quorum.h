@@ -40,8 +40,8 @@ uint32_t ps_quorum_decided(const struct perseas *p);
  * one alone where the change to it is decided. */
 bool ps_quorum_adopted(const struct perseas *p, uint32_t set);
 
-/* Returns true if an open may leave mirror `m`, whose session broke, to the keeper: the rosters by
- * which the open goes let the set make it anew (I9). */
+/* Returns true if an open may go on without mirror `m`, whose session broke: the keeper can make it
+ * anew later with the mirrors of the set (I9). */
 bool ps_quorum_spares(const struct perseas *p, uint32_t set, const struct ps_mirror *m);
 
 /* Is a change that is recorded on this set seen by every open of the roster before it? It is on

@@ -36,7 +36,7 @@ int ps_shadow_make(struct perseas *p, struct ps_segment *segment);
 int ps_shadow_reserve(struct perseas *p, const struct ps_segment *segment, uint8_t **room);
 void ps_shadow_take_room(struct perseas *p, struct ps_segment *segment, uint8_t *room,
                          bool watched);
-/* Frees room that did not become the segment's. NULL: nothing. */
+/* Frees room that no segment took. Does nothing if room is NULL. */
 void ps_shadow_give_back(const struct ps_segment *segment, uint8_t *room);
 void ps_shadow_free(struct ps_segment *segment);
 

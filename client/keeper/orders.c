@@ -122,7 +122,7 @@ static struct ps_order_end *find_end(struct perseas *p, const uint8_t *id)
 	return NULL;
 }
 
-/* Does the mirror read the sizes of rosters in an order's result? */
+/* Returns true if the mirror reads the sizes of rosters in an order's result. */
 static bool reads_sizes(const struct perseas *p, const struct ps_mirror *m)
 {
 	return !p->env->ops->version ||

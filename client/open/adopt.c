@@ -120,9 +120,9 @@ static int fail_unlike(struct perseas *p)
 
 /* --- adoption --- */
 
-/* Those that stand there already need only their slot. Returns the first that has it, or the source
- * if it leaves the roster, and so has the state without a slot of this owner; NULL: they all broke.
- */
+/* Writes this owner's slot to the mirrors that have the chosen state. Returns the first mirror that
+ * took the slot; the source, if the source leaves the roster and so gets no slot yet; or NULL if
+ * every session broke. */
 static struct ps_mirror *adopt_holders(struct perseas *p, const struct ps_standing *chosen,
                                        struct ps_mirror *source)
 {

@@ -227,3 +227,13 @@ void ps_attempt_end(struct perseas *p)
 	if (p->opening.step != PS_ATTEMPT_NONE)
 		move(p, PS_ATTEMPT_NONE);
 }
+
+int ps_attempt_dismiss(struct perseas *p, int rc, struct ps_error *error)
+{
+	if (rc)
+		ps_error_set(error, rc, "%s", perseas_message(p));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		ps_mirror_disconnect(p, &p->mirrors[i]);
+	ps_handle_free(p);
+	return rc;
+}

@@ -33,4 +33,8 @@ int ps_attempt_create(struct perseas *p);
 /* The handle is being closed. */
 void ps_attempt_end(struct perseas *p);
 
+/* Frees a handle whose store was not opened. Returns rc; if rc is an error, *error gets its
+ * sentence. */
+int ps_attempt_dismiss(struct perseas *p, int rc, struct ps_error *error);
+
 #endif

@@ -10,8 +10,8 @@
  * or how it ended must be asked. */
 int ps_create_probed(struct perseas *p);
 
-/* Withdraws the makings that others began and did not finish, or are still at. PS_AGAIN: one was
- * decided, and is completed. EUNFINISHED: one is of a store that another process fills. */
+/* Withdraws creates that other processes began and did not finish. Returns 0; PS_AGAIN if one was
+ * decided, and is completed; EUNFINISHED if another process fills the store. */
 int ps_create_clear(struct perseas *p);
 
 #endif

@@ -34,7 +34,7 @@ bool ps_empty(const struct perseas *p, const struct ps_mirror *m);
 /* EQUORUM, or why it is so: only these mirrors counted; the newest state seen, or NULL. */
 int ps_too_few(struct perseas *p, uint32_t counted, const struct ps_standing *state);
 
-/* EUNFINISHED: the store is at the state before the transaction that should fill it. */
+/* Fails with EUNFINISHED: no mirror has the transaction that fills the store. */
 int ps_fail_unfilled(struct perseas *p);
 
 /* 0, or EQUORUM: with these listed images it cannot be opened at that state, and may adopt on none.

@@ -333,17 +333,10 @@ int ps_create(struct ps_env *env, const char *store, const char *mirrors,
               const struct perseas_options *options, struct ps_error *error)
 {
 	struct perseas *p = ps_handle_new(env, store, mirrors, options, error);
-	int rc;
 
 	if (!p)
 		return error->code;
-	rc = create_handle(p);
-	if (rc)
-		ps_error_set(error, rc, "%s", perseas_message(p));
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		ps_mirror_disconnect(p, &p->mirrors[i]);
-	ps_handle_free(p);
-	return rc;
+	return ps_attempt_dismiss(p, create_handle(p), error);
 }
 
 int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,

@@ -172,13 +172,19 @@ static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, const struct
 	m->found.claimed = false;
 }
 
+/* Returns a judgement that goes by the rosters of the handle. */
+static struct ps_judgement by_known_rosters(const struct perseas *p)
+{
+	return (struct ps_judgement){ .store_id = p->store_id,
+		                      .named = p->roster,
+		                      .settled = p->roster,
+		                      .next = p->next_roster };
+}
+
 /* Who is which member of the rosters of the handle. */
 static void find_members(struct perseas *p, const struct ps_told *told)
 {
-	struct ps_judgement j = { .store_id = p->store_id,
-		                  .named = p->roster,
-		                  .settled = p->roster,
-		                  .next = p->next_roster };
+	struct ps_judgement j = by_known_rosters(p);
 
 	ps_judge_members(&j, told, p->mirror_count);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -197,7 +203,7 @@ static void find_members(struct perseas *p, const struct ps_told *told)
 	ps_quorum_renew(p);
 }
 
-/* *have becomes a copy of `found`. */
+/* Replaces *have by a copy of `found`. Returns 0 or ENOMEM. */
 static int keep(struct perseas *p, Perseas__Roster **have, const Perseas__Roster *found)
 {
 	Perseas__Roster *copy = ps_roster_copy(found);
@@ -347,10 +353,7 @@ static int ask_members(struct perseas *p)
 /* By their numbers nobody can tell which of the two is what was acknowledged. */
 static int check_parted(struct perseas *p)
 {
-	struct ps_judgement j = { .store_id = p->store_id,
-		                  .named = p->roster,
-		                  .settled = p->roster,
-		                  .next = p->next_roster };
+	struct ps_judgement j = by_known_rosters(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_examine_told(p, told);
@@ -366,13 +369,10 @@ static int check_parted(struct perseas *p)
 	               p->store);
 }
 
-/* Whoever fills the store may have ended: what is there is of no use to anybody else. */
+/* Refuses an unfinished restore to every process but the filler. */
 static int check_filled(struct perseas *p)
 {
-	struct ps_judgement j = { .store_id = p->store_id,
-		                  .named = p->roster,
-		                  .settled = p->roster,
-		                  .next = p->next_roster };
+	struct ps_judgement j = by_known_rosters(p);
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_examine_told(p, told);

@@ -7,6 +7,7 @@
 #include "unfilled.h"
 
 #include "again.h"
+#include "attempt.h"
 #include "claim.h"
 #include "create.h"
 #include "examine.h"
@@ -46,7 +47,7 @@ static const struct ps_mirror *find_mirror(const struct perseas *p, const Persea
 	return NULL;
 }
 
-/* Every member must show its image, or answer that it has none. */
+/* Fails unless each member shows its image or answers that it has none. */
 static int check_members(struct perseas *p)
 {
 	for (size_t k = 0; k < p->roster->n_members; k++) {
@@ -72,7 +73,7 @@ static bool is_before_first(const struct ps_found *f)
 	return f->at.next != 0 && f->at.seq == 0;
 }
 
-/* No image may have the transaction that fills the store, whether its roster lists it or not. */
+/* Fails if any image, listed or not, has the transaction that fills the store. */
 static int check_before(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -195,10 +196,5 @@ int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirror
 		             "a session broke before the unfinished store '%s' was deleted: try "
 		             "again",
 		             p->store);
-	if (rc)
-		ps_error_set(error, rc, "%s", perseas_message(p));
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		ps_mirror_disconnect(p, &p->mirrors[i]);
-	ps_handle_free(p);
-	return rc;
+	return ps_attempt_dismiss(p, rc, error);
 }

@@ -31,7 +31,7 @@
  *
  * Old programs. rds_private.h has names from the inside of RDS that Coda's rvm_basher and rdsinit
  * use: RegionDefs and NRegionDefs, the regions of the heap that is loaded, rds_testsw, which is not
- * read, and the types of which rdsinit computes the smallest chunk.
+ * read, and the types from which rdsinit computes the smallest chunk.
  *
  * What cannot be had:
  * - Two open transactions that have both changed the heap: RVM_EUNCOMMIT, where RDS lets the second

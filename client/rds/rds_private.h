@@ -23,7 +23,7 @@ extern unsigned long NRegionDefs;
 /* A program may set it. The library does not read it. */
 extern rvm_bool_t rds_testsw;
 
-/* What a heap writes to a free block: the smallest chunk has room for both, RDS_MIN_CHUNK_SIZE. */
+/* The links and the guard of a free block. The smallest chunk, RDS_MIN_CHUNK_SIZE, holds both. */
 typedef unsigned long guard_t; /* at the block's end */
 typedef struct {
 	guard_t mark;

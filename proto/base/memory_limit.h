@@ -1,6 +1,6 @@
 /*
- * memory_limit.h - why the kernel refused memory to this process, in words. Whoever reports ENOMEM
- * of mmap calls it. It changes nothing.
+ * memory_limit.h - names the limit for which the kernel refused memory to this process. Functions
+ * that report ENOMEM from mmap call it. It changes nothing.
  */
 #ifndef PERSEAS_PROTO_MEMORY_LIMIT_H
 #define PERSEAS_PROTO_MEMORY_LIMIT_H
@@ -9,7 +9,7 @@
 
 enum { PS_MEMORY_LIMIT_TEXT = 160 };
 
-/* What can keep a process from mapping memory, as the kernel tells it. */
+/* The kernel's limits on the memory that a process may map. */
 struct ps_memory_limits {
 	uint64_t space;  /* ulimit -v, in bytes; UINT64_MAX: unlimited */
 	uint64_t data;   /* ulimit -d, in bytes; UINT64_MAX: unlimited */
@@ -18,7 +18,7 @@ struct ps_memory_limits {
 
 struct ps_memory_limits ps_memory_limits(void);
 
-/* Writes which of the limits to look at, as the end of a sentence. Returns text. */
+/* Writes the limit to raise into text, as the end of a sentence. Returns text. */
 const char *ps_memory_limit_text(const struct ps_memory_limits *limits,
                                  char text[PS_MEMORY_LIMIT_TEXT]);
 

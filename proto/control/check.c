@@ -388,7 +388,7 @@ static const char *order_request_fault(const Perseas__OrderRequest *request)
 	return ps_name_valid(request->store) ? order_fault(request->order) : bad_name;
 }
 
-/* Is it the size of a roster, or all 0: not told? */
+/* Returns true if the size is that of a valid roster, or all 0 (not told). */
 static bool size_valid(uint32_t members, uint32_t acks)
 {
 	return members <= PS_MIRRORS_MAX && acks <= members && !acks == !members;

@@ -61,8 +61,8 @@ static bool find_name(struct ps_judgement *j, const struct ps_told *told, unsign
 	return unique;
 }
 
-/* Is the change to the next roster decided? A mark of a change before that one, which a mirror that
- * left the roster keeps, is of a roster that has been settled since. */
+/* Returns true if the change to the next roster is decided. A mirror that left the roster may keep
+ * the mark of an earlier change, whose roster has been settled since: that mark does not count. */
 static bool is_decided(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {

@@ -1,6 +1,7 @@
 /*
  * quorum.h - how many mirrors of a roster are enough, by PROTOCOL.md: for a commit, for an open,
- * and to make a lost image anew. Whoever judges rosters asks. It must never look at an image.
+ * and to make a lost image anew. The owner, the command and judge.c call it. It must never look at
+ * an image.
  */
 #ifndef PERSEAS_PROTO_QUORUM_H
 #define PERSEAS_PROTO_QUORUM_H
@@ -8,26 +9,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A roster in terms of the mirrors that are looked at. */
+/* A roster as a set of the mirrors that its user numbers. */
 struct ps_quorum {
 	uint32_t set;           /* bit i: mirror i is a member */
 	unsigned members, acks; /* n, W */
 };
 
-/* R: how many members a claim must reach. */
+/* Returns R, the number of members that a claim must reach. */
 static inline unsigned ps_quorum_r(const struct ps_quorum *quorum)
 {
 	return quorum->members - quorum->acks + 1;
 }
 
-/* T: how many members, as they are, an open touches at least; min(n - 1, max(R, W)), n = 1: one. */
+/* Returns T, the least number of members that an open touches as they are: min(n - 1, max(R, W)),
+ * or 1 if n = 1. */
 unsigned ps_quorum_t(const struct ps_quorum *quorum);
 
 /* Returns W after a change of the roster to `members` mirrors that names no W: a majority stays a
  * majority, and any other W stays as it is while it fits. */
 unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members);
 
-/* How many mirrors of the set are members. */
+/* Returns the number of members in the set. */
 static inline unsigned ps_quorum_members(const struct ps_quorum *quorum, uint32_t set)
 {
 	return (unsigned)__builtin_popcount(quorum->set & set);

@@ -86,8 +86,8 @@ bool ps_store_precedes(const Perseas__Header *header, const uint8_t *store_id)
 	       ps_level_of(header->roster, header->next_roster) == 0;
 }
 
-/* Was the image made without the key of a store whose id is made of it? Such a store was never of
- * level 0, and neither was a fork of it. */
+/* Returns true if the image lacks the key from which the store's id is made. Such a store never had
+ * level 0, and neither had a fork of it. */
 static bool is_made_up(const Perseas__Header *header, const Perseas__Roster *settled)
 {
 	return settled && settled->level > 0 && !settled->key_hash.len &&

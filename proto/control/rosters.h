@@ -18,8 +18,9 @@ static inline bool ps_roster_newer(const Perseas__Roster *roster, const Perseas_
 	return ps_roster_order(roster, other) > 0;
 }
 
-/* Compares settled rosters of one store id. One of a lower level, however new, is from before the
- * store was raised, or of an image that was made without the store's key. */
+/* Returns true if the first of two settled rosters of one store id must replace the other. A roster
+ * of a lower level, however new, is from before the raise of the store, or from an image that was
+ * made without the store's key. */
 bool ps_roster_outranks(const Perseas__Roster *roster, const Perseas__Roster *other);
 
 /* The newer one of the two that a header has. */

@@ -181,7 +181,7 @@ init {
  * quick found -DMISTAKE=4 -DREADER=1 -DS=4: a reader follows a record before the terminator of the one before it
  *   in the code: unit test_log_forged no_record_is_followed_before_the_terminator_of_the_one_before_it
  * quick found -DMISTAKE=5 -DREADER=1 -DS=6: a reader follows a record that may be overwritten
- *   in the code: unit test_forged test_a_stored_record_of_the_past_is_not_sent
+ *   in the code: unit test_log_forged what_the_record_under_way_has_overwritten_is_not_followed
  *
  * quick event -DCOVER=1 -DS=4: the ring's next lap begins
  * quick event -DCOVER=2 -DREADER=1 -DS=5: the reader follows a record there

@@ -30,8 +30,8 @@ const char *memory_place_refusal(const char *path);
  */
 uint64_t memory_place_room(int directory, enum memory_place place, const char **advice);
 
-/* Returns what to raise or remove after a file in the directory could not be made or grow for this
- * errno; NULL if that is the size of the file system, or nothing of these. */
+/* Returns the limit that kept a file in the directory from being made or growing, as advice for the
+ * operator. Returns NULL if errno has another cause, or if the file system is full. */
 const char *memory_place_advice(int directory, int error);
 
 /* Can files be made in the directory, and those there be changed? False: `why` says why not. */

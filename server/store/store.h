@@ -271,7 +271,7 @@ int store_read(struct stores *stores, const Perseas__ReadRequest *request,
 int store_watch(struct stores *stores, const Perseas__WatchRequest *request,
                 Perseas__WatchReply *reply, struct why *why);
 int store_order(struct stores *stores, const Perseas__OrderRequest *request, struct why *why);
-/* session: the sender's; NULL: it has none. */
+/* session is the sender's, or NULL if the sender has none. */
 int store_drop(struct stores *stores, struct session *session, const Perseas__DropRequest *request,
                struct why *why);
 /* When it is granted the daemon is to end. When it fails half way, with IO, sessions were ended,

@@ -199,8 +199,7 @@ static void assert_follows(const Perseas__Header *before, const Perseas__Header 
 	assert(after->state != STATE(CREATING) || before->state == STATE(CREATING));
 }
 
-/* May it take the place of the present header? The level of a store is never lowered, and its mark
- * `filling` never changes. */
+/* Refuses a header that would lower the level of the store, or change its mark `filling`. */
 static int check_next(const struct store *store, const Perseas__Header *header, struct why *why)
 {
 	const Perseas__Header *now = store->header;

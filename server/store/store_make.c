@@ -189,8 +189,9 @@ static bool is_meant(const struct store *store, const Perseas__DropRequest *requ
 	       same_id(store->header->image_id, request->image_id);
 }
 
-/* Holding the claim since before the image's slot was read, the sender knows that nobody else has
- * written to the image. */
+/* Refuses a sender that holds no claim, if it asks for a drop under its claim or a live owner holds
+ * one. A sender that holds the claim has held it since before it read the slot, so no other owner
+ * has written to the image since. */
 static int check_dropper(const struct store *store, struct session *session,
                          const Perseas__DropRequest *request, struct why *why)
 {

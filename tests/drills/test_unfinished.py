@@ -32,6 +32,14 @@ def kill_at(relay, text, line):
     relay.drop()
 
 
+def filled(mirrors, tmp_path):
+    """A mirror with store s, and a snapshot of it."""
+    source, file = mirrors(1)[0], tmp_path / "f"
+    fill("s", [source], SEGMENTS)
+    assert run_command("snapshot", "s", "--from", source.address, "--to", file).status == OK
+    return source, file
+
+
 def refused(to, flags):
     with pytest.raises(PerseasError) as error:
         Store("t", to, flags=flags)
@@ -43,12 +51,9 @@ def refused(to, flags):
 def test_a_killed_command_begins_anew(mirrors, tmp_path, stage, words):
     """It is killed while one of three mirrors has not got all; before it begins anew everything
     that could take the store for an empty one is tried."""
-    source, daemons = mirrors(1)[0], mirrors(3)
-    fill("s", [source], SEGMENTS)
-    file = tmp_path / "f"
-    assert run_command("snapshot", "s", "--from", source.address, "--to", file).status == OK
+    (source, file), daemons = filled(mirrors, tmp_path), mirrors(3)
     with Relay(daemons[2]) as relay:
-        to = ",".join([daemons[0].address, daemons[1].address, relay.address])
+        to = mirror_list([*daemons[:2], relay])
         line = words.format(file=file, source=source.address, to=to).split()
         kill_at(relay, STAGES[stage], line)
         wait_ownerless("t", daemons)
@@ -68,12 +73,9 @@ def test_a_killed_command_begins_anew(mirrors, tmp_path, stage, words):
 
 def test_drop_removes_an_unfinished_store_if_every_mirror_answers(mirrors, tmp_path):
     """Without --yes. One of three mirrors is away at first, and two are named."""
-    source, daemons = mirrors(1)[0], mirrors(3)
-    fill("s", [source], SEGMENTS)
-    file = tmp_path / "f"
-    assert run_command("snapshot", "s", "--from", source.address, "--to", file).status == OK
+    file, daemons = filled(mirrors, tmp_path)[1], mirrors(3)
     with Relay(daemons[2]) as relay:
-        to = ",".join([daemons[0].address, daemons[1].address, relay.address])
+        to = mirror_list([*daemons[:2], relay])
         kill_at(relay, "last", ["restore", file, "t", to])
         wait_ownerless("t", daemons)
         daemons[2].kill9()
@@ -91,12 +93,9 @@ def test_drop_removes_an_unfinished_store_if_every_mirror_answers(mirrors, tmp_p
 def test_a_mirror_that_missed_the_restore_says_nothing_against_it(mirrors, tmp_path):
     """The last of three mirrors dies while it gets the contents, and comes back without them after
     the store was used: it is no reason to call the store unfinished, or to remove it."""
-    source, daemons = mirrors(1)[0], mirrors(3)
-    fill("s", [source], SEGMENTS)
-    file = tmp_path / "f"
-    assert run_command("snapshot", "s", "--from", source.address, "--to", file).status == OK
+    file, daemons = filled(mirrors, tmp_path)[1], mirrors(3)
     with Relay(daemons[2]) as relay:
-        to = ",".join([daemons[0].address, daemons[1].address, relay.address])
+        to = mirror_list([*daemons[:2], relay])
         relay.catch(BEGIN.decode(), 1)
         process = subprocess.Popen(command_line("restore", file, "t", to),
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

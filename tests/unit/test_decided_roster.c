@@ -90,7 +90,8 @@ TEST(what_is_acknowledged_after_an_open_that_failed_is_found)
 	owner_free(o);
 }
 
-/* The same, and mirror 1 is lost, too: mirror 0 has all that was acknowledged. */
+/* After the failed open and the owner's commit, mirror 1 loses its memory, too. Mirror 0 has every
+ * acknowledged transaction. */
 TEST(one_more_loss_is_survived)
 {
 	struct owner *o = begin_decided(3, 2, "sim://2");
@@ -172,8 +173,8 @@ TEST(a_mirror_that_leaves_may_have_the_state)
 	owner_free(o);
 }
 
-/* One that stays lost its memory, and the other one is enough to make it anew, though by the roster
- * before W is all three. */
+/* Mirror 1, which stays in the roster, lost its memory. Mirror 0 alone may make it anew, although
+ * the roster before the change had W = 3. */
 TEST(one_that_stays_is_made_anew)
 {
 	struct owner *o = begin_decided(3, 3, "sim://2");

@@ -61,7 +61,7 @@ TEST(a_store_without_the_mark_is_never_unfinished)
 	assert_int_equal(judge(&s), PS_OUTLOOK_UNFILLED);
 }
 
-/* Its making was not finished either. */
+/* The create of the marked store was not finished either. */
 TEST(a_making_with_the_mark_is_unfinished)
 {
 	struct scene s = { .count = 0 };

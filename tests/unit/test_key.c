@@ -137,9 +137,9 @@ TEST(images_without_the_key_of_a_raised_store_count_for_nothing)
 	owner_free(o);
 }
 
-/* Mirror 2 lost its memory, and whoever may create stores there made an image. Its roster is of the
- * same version as the store's, and lists real mirror 0, which missed a transaction. An owner that
- * is told of mirror 2 alone sees that roster first, and mirror 0 by it. */
+/* Mirror 2 lost its memory, and a client with the right `create` made an image there. That image's
+ * roster has the same version as the store's, and lists real mirror 0, which missed a transaction.
+ * An owner that is given mirror 2 alone sees the made-up roster first, and finds mirror 0 by it. */
 TEST(the_roster_of_an_image_without_the_key_gives_way)
 {
 	struct owner *o = begin(3, 2);

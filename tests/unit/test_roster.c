@@ -123,7 +123,7 @@ TEST(test_another_w_than_a_majority_stays_while_it_fits)
 	assert_size(o, 3, 3);
 	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://3", NULL, 0), 0);
 	assert_size(o, 2, 2);
-	/* One that was named comes before the rule. */
+	/* A W that the operator names overrides the rule. */
 	assert_int_equal(change(o, PERSEAS_ROSTER_ADD, NULL, "sim://4", 1), 0);
 	assert_size(o, 3, 1);
 	owner_free(o);

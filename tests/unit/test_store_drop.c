@@ -104,8 +104,8 @@ static int drop_claimed(struct mirror *mirror, struct peer *peer)
 	return store_drop(mirror->stores, &peer->session, &request, &mirror->why);
 }
 
-/* Its owner lives; then the owner has lost the claim. */
-TEST(whoever_holds_the_claim_drops_the_image, struct mirror *mirror)
+/* A session drops the image only while it holds the claim. */
+TEST(the_holder_of_the_claim_drops_the_image, struct mirror *mirror)
 {
 	struct peer owner, other = { 0 };
 

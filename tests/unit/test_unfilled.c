@@ -122,8 +122,8 @@ TEST(what_was_filled_is_never_removed, struct owner *o)
 	assert_nothing_empty_opens(o, true);
 }
 
-/* One mirror of three has what fills the store. It answers when it is asked, and is gone when it
- * should be claimed: the two others are R, and stand before that. */
+/* One mirror of three has the transaction that fills the store. It answers Status, and is down when
+ * it should be claimed. The two others are R, and stand before that transaction. */
 TEST(claims_that_show_an_unfinished_store_end_the_open, struct owner *o)
 {
 	uint8_t id[PS_ID_SIZE];
@@ -139,7 +139,7 @@ TEST(claims_that_show_an_unfinished_store_end_the_open, struct owner *o)
 	assert_nothing_empty_opens(o, true);
 }
 
-/* One of three is away: it may have what the two others have not. */
+/* A mirror that is down may have the transaction that the two others lack. */
 TEST(nothing_is_removed_unless_every_mirror_answers, struct owner *o)
 {
 	uint8_t id[PS_ID_SIZE];
@@ -230,7 +230,7 @@ static void pause_here(void *arg, unsigned mirror, unsigned session, const uint8
 	pause->rc = pause->meanwhile(pause->o);
 }
 
-/* Whoever was paused is silent for so long that its sessions end. */
+/* The paused process is silent for so long that its sessions end. */
 static int remove_from_silent(struct owner *o)
 {
 	for (unsigned i = 0; i < o->d->count; i++)

@@ -7,10 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How the members of the settled roster are; sets by their number there. */
+/* Members of the settled roster, as sets of their positions in it. */
 struct members {
-	uint32_t left; /* those that have their image */
-	uint32_t away; /* those that did not answer; the others answered that they have none */
+	uint32_t left; /* members that have their image */
+	uint32_t away; /* members that did not answer; the remaining members have no image */
 };
 
 static bool has_answered(const struct ps_census *census, const Perseas__Member *member)
@@ -34,7 +34,7 @@ static struct members sort_members(const struct ps_census *census, const Perseas
 	return found;
 }
 
-/* Is there a member without an image that these are too few to make anew? */
+/* Returns true if I9 does not let the members in `set` make some lost image anew. */
 static bool are_too_few(const Perseas__Roster *roster, const struct members *found, uint32_t set)
 {
 	const struct ps_quorum quorum = {
@@ -55,7 +55,7 @@ static void print_list(const Perseas__Roster *roster)
 		printf("%s%s", k ? "," : "", roster->members[k]->address);
 }
 
-/* The command that saves what is left, which an open would refuse. */
+/* Prints the recover command that saves the newest state that was seen. */
 static void print_recover(const struct ps_census *census, const char *store)
 {
 	const Perseas__Roster *roster = census->judged.settled;

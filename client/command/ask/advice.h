@@ -1,13 +1,14 @@
 /*
- * advice.h - what an operator has to do about a store whose mirrors lost their memory, where its
- * owner cannot mend that. cmd_status.c calls it. It must never ask a mirror: it goes by a census.
+ * advice.h - tells the operator what to do about mirrors that lost their memory, where the owner
+ * cannot make their images anew. cmd_status.c calls it. It must never ask a mirror: it reads a
+ * census.
  */
 #ifndef PERSEAS_COMMAND_ADVICE_H
 #define PERSEAS_COMMAND_ADVICE_H
 
 #include "ask.h"
 
-/* Prints nothing where the owner makes lost images anew, or where there is no owner. */
+/* Prints nothing if the owner can make lost images anew, or if the store has no owner. */
 void ps_advice_print(const struct ps_census *census, const char *store);
 
 #endif

@@ -317,7 +317,7 @@ static const char *can_text(enum ps_can can)
 	return can == PS_CAN ? "yes" : "no";
 }
 
-/* Who did not answer, and how old the owner's word is that these are live. */
+/* Prints the silent mirrors, and how old the owner's report is that calls them live. */
 static void print_unheard(const struct ps_verdict *verdict, const struct ps_census *census)
 {
 	const Perseas__StoreStatus *owner = census->told[ps_owner_at(census)];

@@ -30,7 +30,7 @@ static enum ps_exit complain_taken(const struct ps_remake *remake, const char *a
 	                   address, remake->store, remake->hint);
 }
 
-/* Deletes what the same command left when it was killed. */
+/* Deletes the unfinished store that an earlier, killed run of the same command left. */
 static enum ps_exit clear_unfinished(const struct ps_remake *remake)
 {
 	const enum ps_exit status = ps_unfinished_remove(remake->store, remake->mirrors, NULL,

@@ -41,8 +41,8 @@ enum ps_exit ps_remake_compare(struct ps_remake *remake);
 /* Closes it; what is there stays. NULL in ->p is allowed. */
 void ps_remake_end(struct ps_remake *remake);
 
-/* Closes it and deletes it from its mirrors, if no mirror has what it was filled with; says so
- * where that is not possible. */
+/* Closes the store, and deletes it from its mirrors if no mirror has the transaction that fills it.
+ * Complains if that is not possible. */
 void ps_remake_take_back(struct ps_remake *remake);
 
 #endif

@@ -26,7 +26,7 @@ const char *ps_roster_new(const struct ps_args *args);
  * still is a command, of other mirrors than were meant. Nothing where neither comes nor leaves. */
 void ps_roster_announce(const struct ps_args *args);
 
-/* How many mirrors a roster has, and W, before a change and after it. All 0: not told. */
+/* The number of mirrors, and W, before and after a change of the roster. All 0: not told. */
 struct ps_roster_sizes {
 	unsigned members_before, acks_before;
 	unsigned members, acks;

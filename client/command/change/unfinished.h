@@ -12,12 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns true if the mirrors have such a store under this name. */
+/* Returns true if the mirrors have an unfinished store of this name. */
 bool ps_unfinished_is(const char *store, const char *mirrors,
                       const struct perseas_options *options);
 
-/* Deletes it; store_id: only that store, NULL: any. Otherwise complains; the message says whether
- * something was deleted. */
+/* Deletes the unfinished store, if its id is store_id or store_id is NULL. On an error, complains
+ * and says whether any image was deleted. */
 enum ps_exit ps_unfinished_remove(const char *store, const char *mirrors, const uint8_t *store_id,
                                   const struct perseas_options *options);
 

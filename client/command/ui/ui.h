@@ -98,9 +98,9 @@ void ps_table_print(struct ps_table *table, FILE *out); /* and frees it */
 /* From now on the library's copies are shown. */
 void ps_bar_start(void);
 void ps_bar_show(const char *what, uint64_t done, uint64_t total);
-/* The same at this time (ps_monotonic). */
+/* Does what ps_bar_show does, at the given time of ps_monotonic. */
 void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t now_ns);
-/* Wipes it, so that what is printed next stands on a line of its own. */
+/* Wipes the bar, so that the next output begins a line of its own. */
 void ps_bar_clear(void);
 
 /* stop.c: from now on SIGINT, SIGTERM and SIGHUP are only noted. */
