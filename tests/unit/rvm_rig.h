@@ -145,7 +145,10 @@ static inline int rvm_rig_setup(void **state)
 	rig = *state;
 	options = rvm_rig_options(rig);
 	options.create_log_file = rvm_true;
-	return RVM_INIT(&options) == RVM_SUCCESS ? 0 : -1;
+	if (RVM_INIT(&options) == RVM_SUCCESS)
+		return 0;
+	print_error("the log is not opened: %s\n", rvm_message());
+	return -1;
 }
 
 static inline int rvm_rig_teardown(void **state)
