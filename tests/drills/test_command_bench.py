@@ -2,7 +2,7 @@
 import signal
 import subprocess
 
-from drill import (BUILD, FAILURE, OK, PARTLY, SECONDS, command_line, die_with_parent, fill,
+from drill import (FAILURE, OK, PARTLY, SECONDS, command_line, die_with_parent, fill,
                    mirror_list, status_of, wait_for)
 from relay import Relay
 
@@ -23,6 +23,9 @@ def started(perseas, daemons, *words):
                                preexec_fn=die_with_parent)
     wait_for(lambda: all(stores(perseas, [daemon]) for daemon in daemons), SECONDS,
              "the store of perseas bench, on every mirror")
+    name, = stores(perseas, daemons)
+    wait_for(lambda: (status_of(name, daemons).get("newest") or {}).get("seq"), SECONDS,
+             "a transaction of perseas bench")
     return process
 
 

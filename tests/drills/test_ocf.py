@@ -265,7 +265,8 @@ def test_a_mirror_whose_memory_is_gone_is_not_ready(mirror, memory):
     assert mirror("start") == SUCCESS, mirror.words
     shutil.rmtree(memory)
     assert mirror("monitor", OCF_CHECK_LEVEL="10") == SUCCESS, mirror.words
-    assert mirror("monitor", OCF_CHECK_LEVEL="20") == GENERIC
+    wait_for(lambda: mirror("monitor", OCF_CHECK_LEVEL="20") == GENERIC, SECONDS,
+             "a daemon that sees it")
     assert "not ready" in mirror.words and "has been removed" in mirror.words, mirror.words
 
 
