@@ -417,13 +417,15 @@ bool ps_follow_stirred(struct ps_follow *follow)
 
 /* --- looks --- */
 
-/* Those that are followed only since a roster named them, and that the newest names no more. Where
- * the newest that was ever seen is not told now, those that do not answer may be its members. */
+/* Returns the mirrors that only an older roster named. Returns none if the newest roster that was
+ * ever seen is not told now, or while another store of the name or a fork is seen: silent mirrors
+ * may be members of the store that is followed. */
 static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_census *census)
 {
 	uint32_t set = 0;
 
-	if (!census->roster || !is_newest(follow, census->roster->epoch, census->roster->version))
+	if (!census->roster || follow->forked ||
+	    !is_newest(follow, census->roster->epoch, census->roster->version))
 		return 0;
 	for (unsigned i = census->panel->given; i < census->panel->count; i++)
 		if (!ps_census_needs(census, i))

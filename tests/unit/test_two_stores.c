@@ -203,3 +203,27 @@ TEST(a_standby_does_not_take_another_store_for_its_own)
 	end_follow(&follow, envs);
 	owner_free(o);
 }
+
+/* The standby knows the other mirrors by the roster of the store that it saw. Another store of the
+ * same name, whose roster has the same version and lists mirror 0 alone, is no reason to forget
+ * them: the standby would open that one. */
+TEST(a_standby_does_not_forget_mirrors_for_another_store)
+{
+	struct owner *o = begin_real();
+	struct ps_standing_now now;
+	struct ps_follow follow;
+	struct ps_env *envs[2];
+
+	follow_at(o, &follow, envs, "sim://0");
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_NONE);
+	assert_int_equal(follow.looks.count, 3);
+	direct_crash(o->d, OTHER);
+	owner_lose(o, REAL);
+	o->options.acks = 1;
+	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://0", &o->options, &o->error), 0);
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	assert_int_equal(follow.looks.count, 3);
+	end_follow(&follow, envs);
+	owner_free(o);
+}
