@@ -41,7 +41,9 @@ def test_a_new_store_gets_the_level_that_its_mirrors_know(mirrors):
     assert run_command("create", "low", "--level", "0", mirrors=daemons).status == OK
     assert [level_of(store, daemons) for store in ("high", "low")] == [1, 0]
     done = run_command("status", "low", mirrors=daemons)
-    assert "perseas roster raise" in done.out and "a client that may create stores" in done.out
+    assert "perseas roster raise" in done.out
+    for risk in ("a client that may create stores", "a restore that ends", "an earlier version"):
+        assert risk in done.out, done
     assert "roster raise" not in run_command("status", "high", mirrors=daemons).out
     mixed = mirrors(1) + mirrors(1, options=(OLD,))
     assert run_command("create", "mixed", mirrors=mixed).status == OK
