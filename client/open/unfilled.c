@@ -144,7 +144,8 @@ static int remove_settled(struct perseas *p)
 {
 	int rc = ps_probe_judge(p);
 
-	if (!rc)
+	/* A removal that ended in between leaves fewer than R images: every member must answer. */
+	if (!rc || rc == PERSEAS_EQUORUM)
 		rc = check_unfilled(p);
 	if (!rc)
 		rc = check_members(p);

@@ -90,6 +90,21 @@ def test_drop_removes_an_unfinished_store_if_every_mirror_answers(mirrors, tmp_p
         assert not status_of("t", daemons)["found"]
 
 
+@pytest.mark.parametrize("words", ["drop t {to}", "restore {file} t {to}"])
+def test_what_a_killed_removal_left_is_removed(mirrors, tmp_path, words):
+    """An unfinished store that one of three mirrors still has: the others deleted theirs."""
+    file, daemons = filled(mirrors, tmp_path)[1], mirrors(3)
+    with Relay(daemons[2]) as relay:
+        to = mirror_list([*daemons[:2], relay])
+        kill_at(relay, "last", ["restore", file, "t", to])
+        wait_ownerless("t", daemons)
+        for daemon in daemons[:2]:
+            assert run_command("drop", "t", "--yes", daemon.address).status == OK
+        done = run_command(*words.format(file=file, to=to).split())
+        assert done.status == OK, done
+        assert status_of("t", daemons)["found"] == words.startswith("restore")
+
+
 def test_a_mirror_that_missed_the_restore_says_nothing_against_it(mirrors, tmp_path):
     """The last of three mirrors dies while it gets the contents, and comes back without them after
     the store was used: it is no reason to call the store unfinished, or to remove it."""

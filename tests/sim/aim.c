@@ -4,6 +4,7 @@
 #include "aim.h"
 
 #include "../../client/core/handle.h"
+#include "fillers.h"
 #include "forger.h"
 #include "fork.h"
 #include "hang.h"
@@ -29,6 +30,7 @@ void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_forger_shape(w, mirrors, spares);
 	sim_misled_begin(w, mirrors, spares);
 	sim_impostor_shape(w, mirrors, spares);
+	sim_fillers_shape(w, mirrors, spares);
 }
 
 void sim_aim_begin(struct sim_world *w)

@@ -8,6 +8,8 @@
 #include "../../client/core/demand.h"
 #include "../../client/core/handle.h"
 #include "creators.h"
+#include "figures.h"
+#include "fillers.h"
 #include "forger.h"
 #include "impostor.h"
 #include "grown.h"
@@ -153,6 +155,8 @@ static void count_refusal(struct sim_application *a, int rc, const struct ps_err
 	case PERSEAS_ESYSTEM:
 		break;
 	default:
+		if (sim_fillers_come(w) && (rc == PERSEAS_EUNFINISHED || rc == PERSEAS_EEXIST))
+			break;
 		if (rc != PERSEAS_EROSTER || !sim_impostor_comes(w))
 			sim_fail(w, "owner %u: open: %s: %s", a->owner->index,
 			         perseas_error_name(rc), error->text);
@@ -200,7 +204,10 @@ static int try_open(struct sim_application *a)
 		sim_creators_list(a->world, a->owner, list, sizeof(list));
 	else
 		sim_operator_list(a->world, a->owner->index == 0, a->last, list);
-	rc = ps_open(&a->owner->env, SIM_STORE, list, &options, &a->p, &error);
+	if (sim_fillers_come(a->world) && a->owner->creates)
+		rc = sim_fillers_open(a, list, &options, &error);
+	else
+		rc = ps_open(&a->owner->env, SIM_STORE, list, &options, &a->p, &error);
 	if (rc && !a->owner->dead)
 		count_refusal(a, rc, &error);
 	if (rc || a->owner->dead)
@@ -215,7 +222,11 @@ static int try_open(struct sim_application *a)
 	          strstr(perseas_report(a->p), "is taken back") != NULL);
 	a->owner->opened = true;
 	a->owner->handle = a->p;
-	a->at = sim_oracle_opened(a->world, a->p->epoch, a->p->commit.seq, &a->owner->confirmed);
+	if (sim_fillers_came_late(a))
+		a->at = sim_oracle_apart(a->world);
+	else
+		a->at = sim_oracle_opened(a->world, a->p->epoch, a->p->commit.seq,
+		                          &a->owner->confirmed);
 	return 0;
 }
 
@@ -471,27 +482,11 @@ static void work(struct sim_application *a)
 	a->owner->last_wait = NULL;
 }
 
-static void note_figures(struct sim_application *a)
-{
-	const struct perseas_stat *stat = &a->p->commit.stat;
-
-	sim_count(a->world, SIM_LAPS, stat->log_laps);
-	sim_count(a->world, SIM_RECONNECTS, stat->reconnects);
-	sim_count(a->world, SIM_REPLAYED, stat->replayed);
-	sim_count(a->world, SIM_DROPPED, stat->dropped);
-	sim_count(a->world, SIM_PACED, stat->paced);
-	sim_count(a->world, SIM_FORWARD, stat->mended_forward);
-	sim_count(a->world, SIM_DELTAS, stat->mended_delta);
-	sim_count(a->world, SIM_WHOLES, stat->mended_whole);
-	sim_count(a->world, SIM_RESYNCS, stat->resyncs);
-	sim_count(a->world, SIM_RENEWALS, stat->renewals);
-}
-
 static void leave(struct sim_application *a)
 {
 	if (!a->owner->dead && sim_chance(a->world, 30))
 		perseas_flush(a->p);
-	note_figures(a);
+	sim_count_figures(a->world, a->p);
 	/* Its keeper may be renewing the claims, and finishes that first. */
 	sim_work_closed(a, perseas_close(a->p));
 	a->owner->handle = a->p = NULL;
@@ -558,6 +553,10 @@ static void last(void *arg)
 	int rc;
 
 	sim_operator_drop_forks(w);
+	if (sim_fillers_end(a->owner)) {
+		a->owner->dead = w->schedule->over = true;
+		return;
+	}
 	rc = try_open(a);
 
 	if (expected != !rc)

@@ -9,6 +9,7 @@
 #include "../../server/store/store_private.h"
 #include "cable.h"
 #include "creators.h"
+#include "fillers.h"
 #include "long.h"
 #include "mistakes.h"
 #include "oracle.h"
@@ -228,6 +229,8 @@ void sim_mirror_handle(struct ps_control *control, struct sim_message *message)
 	note_finish(control, message, beside);
 	if (reply.request == PERSEAS__REQUEST__BODY_SETTLE && reply.status == STATUS(OK))
 		sim_creators_settled(m);
+	if (reply.request == PERSEAS__REQUEST__BODY_DROP && reply.status == STATUS(OK))
+		sim_fillers_dropped(m);
 	sim_mistake_after(control, message);
 	sim_rivals_told(control->owner, message->a);
 	answer = sim_message_new(w, SIM_REPLY, reply.bytes, reply.len);

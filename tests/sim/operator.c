@@ -7,6 +7,7 @@
 
 #include "../../client/core/handle.h"
 #include "../../server/store/store_private.h"
+#include "fillers.h"
 #include "mirror.h"
 #include "mistakes.h"
 #include "rosters.h"
@@ -48,7 +49,7 @@ void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM
 /* Nothing is drawn for it. Schedules with a mistake are as they were before there were levels. */
 bool sim_operator_keeps_low(const struct sim_world *w)
 {
-	return w->mistake || w->seed % 3 == 1;
+	return !sim_fillers_come(w) && (w->mistake || w->seed % 3 == 1);
 }
 
 /* Does the image's roster list an image that the newest roster lists? */

@@ -105,7 +105,8 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_node *parent, uint
 	node->mark = w->oracle->losses;
 	node->sealed_at = w->now;
 	node->returned_at = 0;
-	give_name(w, node, epoch, seq);
+	if (descends(node, w->oracle->root))
+		give_name(w, node, epoch, seq);
 	return node;
 }
 
@@ -130,6 +131,22 @@ void sim_oracle_begin(struct sim_world *w)
 	oracle->root = sim_alloc(w, sizeof(*oracle->root));
 	oracle->acked = oracle->root;
 	/* (0, 0) is every new image's; it is found by its node, not by its epoch. */
+	find_name(oracle, 0, 0)->node = oracle->root;
+}
+
+struct sim_node *sim_oracle_apart(struct sim_world *w)
+{
+	return sim_alloc(w, sizeof(struct sim_node));
+}
+
+void sim_oracle_removed(struct sim_world *w)
+{
+	struct sim_oracle *oracle = w->oracle;
+
+	memset(oracle->names, 0, sizeof(oracle->names));
+	oracle->root = oracle->acked = sim_oracle_apart(w);
+	oracle->losses = 0;
+	oracle->choices = NULL;
 	find_name(oracle, 0, 0)->node = oracle->root;
 }
 
@@ -232,6 +249,8 @@ static void acknowledge(struct sim_world *w, struct sim_node *node)
 
 void sim_oracle_acknowledged(struct sim_world *w, struct sim_node *node)
 {
+	if (!node->parent)
+		return;
 	check_copies(w, node, "when its commit returned");
 	acknowledge(w, node);
 }

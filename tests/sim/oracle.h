@@ -65,6 +65,13 @@ void sim_oracle_look(struct sim_mirror *m);
 /* An owner's write of `epoch` is about to be put to `to` (I5). */
 void sim_oracle_wrote(struct sim_mirror *m, uint64_t epoch, const uint8_t *to);
 
+/* The store is gone from all mirrors before anything was committed. What its owners still send is
+ * of no store. */
+void sim_oracle_removed(struct sim_world *w);
+
+/* The state of a store that was removed before its open returned. */
+struct sim_node *sim_oracle_apart(struct sim_world *w);
+
 /* The mirror has lost its memory. */
 void sim_oracle_lost(struct sim_mirror *m);
 

@@ -8,6 +8,7 @@
 #include "aim.h"
 #include "application.h"
 #include "creators.h"
+#include "fillers.h"
 #include "heap_work.h"
 #include "mirror.h"
 #include "mistakes.h"
@@ -567,6 +568,7 @@ void sim_schedule_run(struct sim_world *w, uint64_t seed)
 	draw(w);
 	start_creator(w);
 	sim_creators_begin(w, start_creator);
+	sim_fillers_begin(w, start_creator);
 	sim_aim_begin(w);
 	sim_at(w, w->now + sim_below(w, w->schedule->gap), direct, NULL, 0);
 	while (!w->schedule->over)

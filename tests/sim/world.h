@@ -93,6 +93,8 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(FORKED, 1, "images kept from a fork's roster")                \
 	X(REVERTED, 1, "owners that went back in time")                 \
 	X(IMPOSTORS, 1, "opens refused for a second store of the name") \
+	X(FILLERS, 1, "opens by who fills a store that nobody had")     \
+	X(UNFILLED, 1, ".. after one that was not filled was removed")  \
 	X(KEYLESS, 1, "images that were made without the store's key")  \
 	X(SPILLS, 1, "images spilled")                                  \
 	X(LOADS, 1, "spills loaded")                                    \

@@ -157,6 +157,27 @@ TEST(nothing_is_removed_unless_every_mirror_answers, struct owner *o)
 	assert_images(o, 0);
 }
 
+/* It deletes the image of one mirror, then of the next, and its connection to the last one breaks.
+ */
+TEST(a_removal_that_ended_in_between_is_repeated, struct owner *o)
+{
+	uint8_t id[PS_ID_SIZE];
+
+	assert_int_equal(begin(o, id), 0);
+	owner_die(o);
+	for (unsigned left = 2; left; left--) {
+		o->d->mirrors[3 - left].break_at = PERSEAS__REQUEST__BODY_DROP;
+		assert_true(remove_unfilled(o) < 0);
+		o->d->mirrors[3 - left].break_at = 0;
+		assert_images(o, left);
+	}
+	direct_crash(o->d, 0);
+	assert_int_equal(remove_unfilled(o), PERSEAS_EUNREACHABLE);
+	direct_start(o->d, 0);
+	assert_int_equal(remove_unfilled(o), 0);
+	assert_images(o, 0);
+}
+
 static void hang_after_create(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
                               size_t len)
 {
