@@ -10,7 +10,7 @@ import pytest
 import wire
 from binding import CREATE, Store
 from drill import (BUILD, FAILURE, MIB, NO, OK, PARTLY, SECONDS, TOP, USAGE, fill, mirror_list,
-                   status_of, wait_even)
+                   status_of, wait_even, wait_for)
 
 VERBS = ("create", "status", "ls", "recover", "verify", "snapshot", "restore", "history", "heap",
          "roster", "drop", "spill", "top", "doctor", "bench", "run", "move", "place", "drain",
@@ -207,9 +207,12 @@ def test_mirrors_come_from_the_environment(perseas, mirrors, monkeypatch):
     for words in (["ls"], ["status", "s"], ["roster", "s"], ["doctor"], ["recover", "s"]):
         done = perseas(*words)
         assert all(d.address in done.out for d in daemons[:2]), done
-    for words in (["verify", "s"], ["top", "--once"], ["bench", "--seconds", "0.1"]):
+    for words in (["verify", "s"], ["bench", "--seconds", "0.1"]):
         done = perseas(*words)
         assert done.status == OK and done.err == "", done
+    # A look waits half a second for answers.
+    wait_for(lambda: (done := perseas("top", "--once")).status == OK and done.err == "", SECONDS,
+             "a look at mirrors that answer")
     done = perseas("ls", daemons[2].address)
     assert done.status == OK and daemons[0].address not in done.out, done
     done = perseas("history", "s")
@@ -356,9 +359,15 @@ def test_what_is_no_mirror_is_named_and_does_not_hide_the_others(perseas, mirror
     perseas("create", "s", mirrors=daemons)
     port, close = serve(conversation)
     words = [verb] if verb == "ls" else [verb, "s"]
-    try:
+
+    def asked():
+        """Once the real mirror has answered in time."""
         done = perseas(*words, "--mirrors", "127.0.0.1:%d,%s" % (port, mirror_list(daemons)),
                        "--connect-timeout", 1500 if conversation is silent else 60000)
+        return daemons[0].address not in done.err and done
+
+    try:
+        done = wait_for(asked, SECONDS, "an answer of the real mirror")
         assert said in done.err and "127.0.0.1:%d" % port in done.err, done
         assert done.status in (PARTLY, OK), done
         assert daemons[0].address in done.out or "1 of 1 mirrors" in done.out, done
@@ -542,6 +551,11 @@ def test_a_mirror_that_hangs_does_not_hang_the_command(perseas, mirrors):
     daemons = mirrors(2)
     perseas("create", "s", mirrors=daemons)
     daemons[0].stop()
-    done = perseas("status", "s", "--connect-timeout", "300", mirrors=daemons)
+
+    def asked():
+        done = perseas("status", "s", "--connect-timeout", "300", mirrors=daemons)
+        return daemons[1].address not in done.err and done
+
+    done = wait_for(asked, SECONDS, "an answer of the other mirror")
     daemons[0].cont()
     assert done.status == PARTLY and daemons[0].address in done.err, done

@@ -84,7 +84,7 @@ def test_more_daemons_than_a_store_may_have_mirrors(fleet):
     """They are asked in parts; one that is named twice gets one image."""
     words = ",".join(daemon.address for daemon in fleet)
     nowhere = ",".join("127.0.0.1:%d" % port for port in range(1, 15))
-    done = run_command("place", "--connect-timeout", 2000, mirrors=nowhere + "," + words)
+    done = run_command("place", mirrors=nowhere + "," + words)
     assert done.status == PARTLY and len(set(done.out.strip().split(","))) == 3, done
     done = run_command("place", mirrors=",".join("127.0.0.1:%d" % port for port in range(1, 1100)))
     assert done.status == USAGE and "1024" in done.err, done

@@ -185,8 +185,14 @@ def test_a_mirror_that_hangs_is_left_out_of_a_busy_store(tellers, mirrors):  # n
     daemons = mirrors(3)
     busy = Busy(tellers, daemons)
     daemons[2].stop()
-    done = run_command("verify", "s", "--connect-timeout", "300", mirrors=daemons)
-    assert done.status == PARTLY and "2 of 3 mirrors hold the same" in done.out, done
+
+    def compared():
+        """Once the two others have answered in time."""
+        done = run_command("verify", "s", "--connect-timeout", "300", mirrors=daemons)
+        return "2 of 3 mirrors hold the same" in done.out and done
+
+    done = wait_for(compared, SECONDS, "two mirrors that are compared")
+    assert done.status == PARTLY and daemons[2].address in done.err, done
     daemons[2].cont()
     busy.halt()
 
@@ -209,6 +215,7 @@ def test_a_history_of_its_own_is_not_compared(mirrors):
     with Store("s", mirror_list(daemons), flags=CREATE) as store:
         store.map("accounts", 4096)
         store.publish()
+        wait_even("s", daemons)
     daemons[2].kill9()
     with Store("s", mirror_list(daemons)) as store:
         store.map("accounts")
