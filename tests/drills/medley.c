@@ -156,9 +156,10 @@ static void post_bounded(struct bounded *b, uint64_t k)
 }
 
 /* Quick mirrors hold what is old anyway. So the drill stops W of them for a while, over fabrics
- * where a mirror's process gives the answers: then a commit has to wait, and how long the longest
- * one did is told. Rounds are whole: the area is the same after any number of them. */
-static void do_bounded(void)
+ * where a mirror's process gives the answers: then a commit has to wait, which the drill sees by
+ * the count in the page, and how long the longest one did is told. Rounds are whole: the area is
+ * the same after any number of them. */
+static void do_bounded(struct page *page)
 {
 	const uint64_t start = now_ms();
 	struct bounded b = { .first = 0 };
@@ -166,7 +167,7 @@ static void do_bounded(void)
 	puts("bounded");
 	fflush(stdout);
 	do
-		for (uint64_t k = 1; k <= POSTED; k++)
+		for (uint64_t k = 1; k <= POSTED; k++, page->attempted++)
 			post_bounded(&b, k);
 	while (now_ms() < start + 4 * (uint64_t)BOUND_MS || !is_told());
 	(void)getchar();
@@ -371,7 +372,7 @@ int medley_run(struct owner *owner, const char *store, const char *mirrors,
 	good(objects_open(&objects, p), "a heap");
 	good(objects_change(&objects, THINGS, 0, owner->page), "objects");
 	reopen(store, mirrors, options, 0, BOUND_MS);
-	do_bounded();
+	do_bounded(owner->page);
 	reopen(store, mirrors, options, PERSEAS_CHECK_WRITES, 0);
 	do_checked();
 	reopen(store, mirrors, options, PERSEAS_TRACKED, 0);

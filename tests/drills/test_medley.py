@@ -3,7 +3,7 @@ turns, locks, objects, writes that are checked and writes that are found (medley
 import subprocess
 import time
 
-from drill import mirror_list, rounds, tied
+from drill import mirror_list, process_state, rounds, tied
 from teller import LOG, SECONDS, TELLER, Process, dice, tellers, until  # noqa: F401
 
 ROUNDS = rounds(8)
@@ -27,13 +27,22 @@ def expect(owner, line):
     assert owner.process.stdout.readline() == line, owner.process.stderr.read()
 
 
-def hold_back(owner, daemons, fabric):
-    """Stops two mirrors for longer than commits may run ahead of them, where that stops their
-    answers. How many ms the longest commit took."""
+def hold_back(owner, page, daemons, fabric):
+    """Stops two mirrors until a commit has waited for longer than others may run ahead of them,
+    where that stops their answers. How many ms the longest commit took."""
     if fabric in ANSWERED:
         for daemon in daemons[:2]:
             daemon.stop()
-        time.sleep(4 * BOUND_MS / 1000)
+        seen = [None, 0]
+
+        def waits():
+            """In the same commit, and not for want of a processor."""
+            now = page.attempted if process_state(owner.pid) == "S" else None
+            if now is None or now != seen[0]:
+                seen[:] = now, time.monotonic()
+            return now is not None and time.monotonic() - seen[1] > 2 * BOUND_MS / 1000
+
+        until(waits, "a commit that waits")
         for daemon in daemons[:2]:
             daemon.cont()
     assert owner.running(), owner.process.stderr.read()
@@ -49,7 +58,7 @@ def test_all_that_an_owner_used_is_what_the_next_one_finds(mirrors, tellers, fab
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True))
     expect(owner, "bounded\n")
-    longest = hold_back(owner, daemons, fabric)
+    longest = hold_back(owner, page, daemons, fabric)
     assert longest >= BOUND_MS or fabric not in ANSWERED
     expect(owner, "done\n")
     owner.kill9()
