@@ -227,9 +227,12 @@ def test_who_is_ready_has_memory_for_more(mirrors, tmp_path):
     wait_for(lambda: watch.value("perseas_ready") == 0, SECONDS, "a metric of that")
     assert run_command("drop", "data", daemon.address, "--yes").status == 0
     assert watch.ask("/readyz")[0] == 200
+    daemon.stop()
     for path in sorted(daemon.memory.iterdir()):
         path.unlink()
     os.rmdir(daemon.memory)
+    daemon.memory.write_text("")        # so that it cannot make the directory again
+    daemon.cont()
     assert watch.ask("/readyz")[0::2] == (503, "the memory directory has been removed\n")
     assert watch.ask("/healthz")[0] == 200
 

@@ -107,6 +107,8 @@ def memory():
     """A folder in memory."""
     folder = pathlib.Path("/dev/shm/perseas-ocf-%d" % os.getpid())
     yield folder
+    if folder.is_file():
+        folder.unlink()
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -261,12 +263,16 @@ def test_a_monitor_of_a_mirror_looks_as_deep_as_it_is_told(mirror):
 
 
 def test_a_mirror_whose_memory_is_gone_is_not_ready(mirror, memory):
-    """It answers all the same."""
+    """It answers all the same. A file is where the directory was, so that the daemon cannot make it
+    again."""
     assert mirror("start") == SUCCESS, mirror.words
+    os.kill(mirror.pid(), signal.SIGSTOP)
+    wait_for(lambda: process_state(mirror.pid()) == "T", SECONDS, "a stopped daemon")
     shutil.rmtree(memory)
+    memory.write_text("")
+    os.kill(mirror.pid(), signal.SIGCONT)
     assert mirror("monitor", OCF_CHECK_LEVEL="10") == SUCCESS, mirror.words
-    wait_for(lambda: mirror("monitor", OCF_CHECK_LEVEL="20") == GENERIC, SECONDS,
-             "a daemon that sees it")
+    assert mirror("monitor", OCF_CHECK_LEVEL="20") == GENERIC
     assert "not ready" in mirror.words and "has been removed" in mirror.words, mirror.words
 
 

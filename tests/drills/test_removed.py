@@ -7,7 +7,7 @@ import pytest
 
 from binding import Store
 from cluster import wait_for
-from drill import OK, SECONDS, fill, mirror_list
+from drill import OK, SECONDS, fill, mirror_list, wait_ownerless
 from teller import LOG, tellers  # noqa: F401
 from watching import Watch, options, parse
 
@@ -48,10 +48,12 @@ def remove_all(daemon):
 
 
 def remove_files(daemon):
-    """Not the folders: a cleaner."""
+    """Not the folders: a cleaner. The daemon stands still meanwhile, as above."""
+    daemon.stop()
     for path in daemon.memory.rglob("*"):
         if not path.is_dir():
             path.unlink()
+    daemon.cont()
 
 
 def remove_one(name):
@@ -229,6 +231,7 @@ def test_a_daemon_s_own_removals_raise_no_alarm(mirrors, tellers, perseas):
         owner = tellers.run(name, daemons, "commit-ms=200")
         owner.advances(50)
         owner.kill9()
+        wait_ownerless(name, daemons)
         done = perseas("drop", name, mirror_list(daemons), "--yes")
         assert done.status == OK, done
     assert [logged(daemon, MISSING) for daemon in daemons] == [0, 0, 0]
