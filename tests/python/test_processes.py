@@ -134,9 +134,8 @@ def test_a_store_that_a_thread_has_is_closed_at_the_end(address):
 # --- signals ---
 
 def interrupt_after(seconds):
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    return timer
+    """A timer that is to be started where the signal may come."""
+    return threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
 
 
 def interrupt_and_go_on(is_time, daemon):
@@ -208,15 +207,17 @@ def test_waits_without_end_are_ended_by_a_signal(mirrors):
         segment = store.map("a", 4096)
         store.publish()
         with perseas.standby("s", daemon.address) as standby:
+            timer = interrupt_after(0.05)
             with pytest.raises(KeyboardInterrupt):
-                timer = interrupt_after(0.05)
+                timer.start()
                 standby.wait()
             timer.join()
         daemon.stop()
         with store.transaction(nowait=True) as tx:
             tx.write(segment, 0, b"x")
+        timer = interrupt_after(0.05)
         with pytest.raises(KeyboardInterrupt):
-            timer = interrupt_after(0.05)
+            timer.start()
             tx.token.wait()
         timer.join()
         daemon.cont()
