@@ -162,6 +162,15 @@ class Desk(Process):
         self.process.stdin.write(line.encode())
         self.process.stdin.flush()
 
+    def answers(self):
+        """How many answers are there that nobody has taken."""
+        while select.select([self.process.stdout], [], [], 0)[0]:
+            part = os.read(self.process.stdout.fileno(), 65536)
+            if not part:
+                break
+            self.buffer += part
+        return self.buffer.count(b"\n")
+
     def answer(self, seconds=SECONDS):
         """What stands after "ok" in the next answer; raises Refused."""
         while b"\n" not in self.buffer:

@@ -34,13 +34,13 @@ def transfers_in(line):
 
 def kill_in_the_middle(bank, mirrors):
     """How many transfers there were when it opened the store. It is killed when some more are
-    there."""
+    there, of which the last may be on one mirror only."""
     process = owner(bank, mirrors)
     try:
         found = process.stdout.readline()
         assert found.startswith("open, epoch"), found + process.stderr.read()
         before = newest(mirrors)
-        while newest(mirrors) < before + 10:
+        while newest(mirrors) < before + 11:
             assert process.poll() is None, process.stderr.read()
     finally:
         process.kill()

@@ -9,7 +9,7 @@ import pytest
 import wire
 from binding import ON_DEMAND, PerseasError, Standby, Store
 from drill import (HERE, OK, SECONDS, Owner, die_with_parent, fill, mirror_list, rounds,
-                   run_command, status_of, wait_for, wait_ownerless)
+                   run_command, status_of, wait_even, wait_for, wait_ownerless)
 from teller import dice, random_moment, tellers  # noqa: F401
 
 PAGE = 4096
@@ -259,4 +259,5 @@ def test_owners_and_mirrors_are_killed_while_segments_come_and_go(mirrors, fabri
                 store.unmap(name)
                 store.destroy(name)
             first = number + 1
+            wait_even("s", daemons)
         assert run_command("verify", "s", mirrors=daemons).status == OK

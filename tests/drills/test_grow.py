@@ -7,7 +7,7 @@ import pytest
 
 from binding import ON_DEMAND, READ_FIRST, TALL, PerseasError, Standby, Store
 from drill import (HERE, OK, SECONDS, Owner, die_with_parent, fill, mirror_list, rounds,
-                   run_command, status_of, wait_for, wait_ownerless)
+                   run_command, status_of, wait_even, wait_for, wait_ownerless)
 from teller import dice, random_moment, tellers  # noqa: F401
 
 PAGE = 4096
@@ -53,6 +53,7 @@ def test_it_grows_where_it_is(mirrors, fabric, recovery):
         store.unmap("t")
         store.destroy("t")
         assert all(files(d) == [] for d in daemons)
+        wait_even("s", daemons)
     assert run_command("verify", "s", mirrors=daemons).status == OK
 
 
@@ -68,6 +69,7 @@ def test_a_mirror_without_memory_refuses(mirrors):
         assert all(len(files(d)) == 1 for d in daemons)
         store.grow("t", 1 << 20)
         store.write("t", PAGE - 1, b"xx")
+        wait_even("s", daemons)
     assert run_command("verify", "s", mirrors=daemons).status == OK
 
 
@@ -198,4 +200,5 @@ def test_owners_and_mirrors_are_killed_while_it_grows(mirrors, fabric, dice):  #
                     assert written < last or written == TALL - 1, (written, last)
                     store.write("tower", PAGE * last - 1, bytes([last % 255 + 1]) * PAGE)
                 store.unmap("tower")
+            wait_even("s", daemons)
         assert run_command("verify", "s", mirrors=daemons).status == OK

@@ -57,6 +57,27 @@ def test_a_mirror_of_three_is_killed_and_comes_back_while_its_owner_commits(
     assert perseas("verify", "books", mirrors=daemons).status == 0
 
 
+def flushes(desk):
+    """Is nothing in doubt any more? A busy mirror may need longer than that moment."""
+    try:
+        desk.ask("flush")
+    except Refused as refused:
+        assert refused.name == "PERSEAS_EINDOUBT"
+        return False
+    return True
+
+
+def stop_run(desk):
+    """Ends the run of an owner that waits for no commit longer than a moment: its last one may be
+    in doubt, and nothing is in the end."""
+    desk.page.tell_to_stop()
+    try:
+        desk.answer()
+    except Refused as refused:
+        assert refused.name == "PERSEAS_EINDOUBT"
+    until(lambda: flushes(desk), "the end of the doubt")
+
+
 def test_the_only_mirror_is_killed_and_comes_back(mirrors, tellers, dice, fabric):
     """The commit under way is in doubt until the daemon is there again with the same image."""
     daemon, = mirrors(1, fabric)
@@ -69,14 +90,12 @@ def test_the_only_mirror_is_killed_and_comes_back(mirrors, tellers, dice, fabric
         until(lambda: desk.page.in_doubt > in_doubt, "a commit in doubt")
         daemon.restart()
         desk.page.advances(20)
-        desk.page.tell_to_stop()
-        desk.answer()
-        desk.ask("flush")
+        stop_run(desk)
     figures = desk.figures()
     assert figures["reconnects"] >= KILLS and figures["in_doubt"] == 0
-    assert desk.check() == desk.page.acked
+    assert desk.check() == desk.page.attempted
     desk.ask("close")
-    assert tellers.verify("books", [daemon], desk.page) == desk.page.acked
+    assert tellers.verify("books", [daemon], desk.page) == desk.page.attempted
 
 
 def open_to_doubt(desk, daemons):
@@ -89,16 +108,6 @@ def open_to_doubt(desk, daemons):
     desk.ask("close")
     desk.open("doubt", daemons, "commit-ms=100")
     desk.ask("map", "a", 0)
-
-
-def flushes(desk):
-    """Is nothing in doubt any more? A busy mirror may need longer than that moment."""
-    try:
-        desk.ask("flush")
-    except Refused as refused:
-        assert refused.name == "PERSEAS_EINDOUBT"
-        return False
-    return True
 
 
 def test_a_commit_in_doubt_blocks_the_next_until_it_is_flushed(mirrors, tellers, fabric):
@@ -310,7 +319,9 @@ def test_a_daemon_killed_while_stores_are_made_has_them_whole_or_not_at_all(
         enough = len(list(daemon.memory.glob("*/*"))) + dice.randrange(1, 4 * STORES_PER_KILL)
         for name in names:
             make_store(desk, name, daemon)
-        until(lambda: len(list(daemon.memory.glob("*/*"))) >= enough, "new pieces")
+        # On a busy machine a making may have given up.
+        until(lambda: len(list(daemon.memory.glob("*/*"))) >= enough or
+              desk.answers() == len(STEPS) * len(names), "new pieces")
         daemon.kill9()
         done = take_answers(desk, names)
         daemon.restart()
@@ -363,6 +374,7 @@ def test_a_stopped_mirror_that_lags_is_dropped_and_copied_while_its_owner_goes_o
     until(lambda: desk.run(10) and desk.states()[2][0] == "live", "a whole copy on the mirror")
     assert desk.figures()["resyncs"] == 1
     k = desk.run(100)
+    desk.settle()
     desk.ask("close")
     desk.open("books", daemons)
     figures = desk.figures()
@@ -400,7 +412,7 @@ def test_a_stopped_daemon_is_not_noticed_over_shm(mirrors, tellers):
     """Its processor has no part in a commit."""
     daemons = mirrors(3, "shm")
     desk = tellers.desk()
-    desk.open("books", daemons, "create", LOG, "acks=3")
+    desk.open("books", daemons, "create", LOG, "acks=3", *PATIENT)
     desk.books()
     for daemon in daemons:
         daemon.stop()

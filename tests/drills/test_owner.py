@@ -151,6 +151,7 @@ def test_fewer_than_r_mirrors_are_refused_by_name(mirrors, tellers, fabric):
     desk.books()
     desk.run(100)
     epoch, seq = (desk.figures()[name] for name in ("epoch", "seq"))
+    desk.settle()
     desk.ask("close")
     for daemon in daemons[:2]:
         daemon.kill9()

@@ -22,10 +22,14 @@ def transactions(text):
 
 
 def taken(store, daemon, path):
-    """Takes one; the transaction that it stands at."""
-    done = take(store, daemon, path)
-    assert done.status == OK, done
-    return transactions(done.out)
+    """Takes one; the transaction that it stands at. On a busy machine an owner may be too fast for
+    one try or another."""
+    def is_taken():
+        done = take(store, daemon, path)
+        assert done.status == OK or done.status == NO and "changes too fast" in done.err, done
+        return done.status == OK and done
+
+    return transactions(wait_for(is_taken, SECONDS, "a snapshot").out)
 
 
 def books_after(tellers, store, daemons, k):  # noqa: F811
@@ -38,10 +42,11 @@ def books_after(tellers, store, daemons, k):  # noqa: F811
 def test_a_running_store_is_copied_as_of_one_transaction(tellers, mirrors, fabric,  # noqa: F811
                                                          tmp_path):
     """Three mirrors; an owner that goes on all the time; the log is small, and laps. With shm the
-    owner is so fast that it must be larger to be followed."""
+    owner is so fast that it must be larger to be followed. W is three, so that each mirror has what
+    was acknowledged."""
     daemons, others = mirrors(3, fabric), mirrors(2)
     log = "log=16777216" if fabric == "shm" else "log=1048576"
-    runner = tellers.run("s", daemons, "create", log)
+    runner = tellers.run("s", daemons, "create", log, "acks=3")
     runner.advances(300)
     stood, last = [], 0
     for number in range(6):
@@ -49,7 +54,7 @@ def test_a_running_store_is_copied_as_of_one_transaction(tellers, mirrors, fabri
         stood.append(taken("s", daemons[number % 3], tmp_path / ("f%d" % number)))
         # The book-keeping counts from the publish on, which was the store's first transaction.
         assert stood[-1] >= last and stood[-1] - 1 <= runner.page.attempted
-        assert stood[-1] - 1 + 64 >= before, "a mirror that is far behind"
+        assert stood[-1] - 1 >= before
         last = stood[-1]
         runner.advances(50)
     runner.page.tell_to_stop()
