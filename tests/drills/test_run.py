@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from binding import CREATE, Store
+from binding import CREATE, PerseasError, Store
 from drill import (BUILD, FABRICS, HERE, NO, SECONDS, TOP, USAGE, WITH_TLS, die_with_parent, fill,
                    mirror_list, status_of, wait_for)
 from relay import Relay
@@ -126,10 +126,10 @@ def test_a_standby_takes_over_at_once(fabric, bank, owner, run):
     standby.wait_said(OWNS)
 
 
-# It changes what it likes until it is killed, by so little at a time that it would need seconds to
+# It changes what it likes until it is killed, by so little at a time that it would need minutes to
 # lap the log: a copy that is lapped is given up.
 BUSY = (sys.executable, "-uc", """
-import os, random, sys
+import os, random, sys, time
 random.seed(1)
 sys.path.insert(0, %r)
 from binding import Store
@@ -138,6 +138,7 @@ with Store(os.environ["PERSEAS_STORE"], os.environ["PERSEAS_MIRRORS"]) as store:
     for count in range(1 << 30):
         store.write("accounts", random.randrange((8 << 20) - 100),
                     random.randbytes(random.randrange(1, 100)))
+        time.sleep(0.001)
         if count == 200:
             print("busy")
 """ % str(HERE))
@@ -197,7 +198,6 @@ def test_command_hears_of_mirrors_that_do_not_answer(bank, run):
     """Its open would wait for them once more, with no owner meanwhile. Of those that answer it
     hears nothing, whatever was in the environment before."""
     daemons = bank(3)
-    # Of several, one that is late on a busy machine is named with good reason.
     fill("alone", daemons[:1], {"accounts": bytes(4096)})
     tell = ("sh", "-c", 'echo "heard ${PERSEAS_SILENT-nothing}"; exec sleep 1000')
     first = run("alone", daemons[:1], tell, ("--connect-timeout", str(1000 * SECONDS)),
@@ -206,7 +206,9 @@ def test_command_hears_of_mirrors_that_do_not_answer(bank, run):
     daemons[1].stop()
     second = run("bank", daemons, tell, ("--connect-timeout", "1000"))
     wait_for(second.printed, SECONDS, "a line of COMMAND")
-    assert re.fullmatch(r"heard \d+:" + re.escape(daemons[1].address), second.printed()[0])
+    heard, = re.findall(r"^heard \d+:(.*)$", second.printed()[0])
+    # Another one that is late on a busy machine is named with good reason.
+    assert daemons[1].address in heard.split(",")
 
 
 @pytest.mark.parametrize("fabric", WITH_TLS)
@@ -249,7 +251,8 @@ def test_an_owner_that_hangs_is_replaced(bank, owner, run):
     daemons = bank(3, options=("--owner-timeout", "1"))
     first = owner("bank", daemons)
     standby = run("bank", daemons)
-    standby.wait_said(LIVES)
+    # An owner that had no turn for a second is replaced before.
+    wait_for(lambda: LIVES in standby.said() or RUNS in standby.said(), SECONDS, "a standby")
     first.stop()
     standby.wait_printed("holding")
     standby.wait_said(OWNS)
@@ -278,8 +281,11 @@ def test_mirrors_that_were_restarted_tell_again(bank, owner, run):
     standby.wait_said(LIVES)
 
     def whole():
-        told = status_of("bank", daemons).get("owner") or {}
-        return [m["state"] for m in told.get("mirrors", [])] == ["live"] * 3
+        """By the owner, and by each mirror: that one is away what others say of it may be older."""
+        told = status_of("bank", daemons)
+        owner = told.get("owner") or {}
+        return [m["state"] for m in owner.get("mirrors", [])] == ["live"] * 3 and \
+            all(m["live"] for m in told["mirrors"])
 
     for each in daemons:
         each.restart()
@@ -319,7 +325,12 @@ def test_an_owner_that_hangs_is_replaced_within_twice_the_timeout(fabric, bank, 
         daemons = bank(3, fabric, ("--owner-timeout", str(BRIEF)))
         first = owner("bank", daemons)
         standby = run("bank", daemons)
-        standby.wait_said(LIVES)
+        wait_for(lambda: LIVES in standby.said() or RUNS in standby.said(), SECONDS, "a standby")
+        if RUNS in standby.said():
+            # The owner had no turn for as long: so this attempt decides nothing.
+            sentinel.longest = math.inf
+            end(daemons)
+            return math.inf
         sentinel.begin(standby.process.pid, *(each.pid for each in daemons))
         first.stop()
         standby.wait_said(RUNS)
@@ -339,8 +350,13 @@ def test_an_owner_that_waits_or_works_is_not_silent(fabric, mirrors, run):
         sentinel.begin()
         with Store("bank", mirror_list(daemons), flags=CREATE) as store:
             standby = run("bank", daemons)
-            standby.wait_said(LIVES)
-            live = all(works(store, daemons, number) for number in range(2))
+            wait_for(lambda: LIVES in standby.said() or RUNS in standby.said(), SECONDS,
+                     "a standby")
+            try:
+                live = all(works(store, daemons, number) for number in range(2))
+            except PerseasError as error:
+                assert error.name == "PERSEAS_EFENCED"
+                live = False
             replaced = RUNS in standby.said()
         if not replaced:
             standby.wait_printed("holding")
