@@ -13,7 +13,6 @@ from drill import OK, fill
 from teller import LOG, dice, tellers  # noqa: F401
 
 FLOOD = 1400                            # more than a daemon takes
-HANDSHAKE = 5                           # seconds that a connection has to say what it is
 
 
 class Busy:
@@ -55,9 +54,9 @@ def busy(fabric, mirrors, tellers):
     busy.is_unharmed()
 
 
-def closed(peer, seconds=wire.SECONDS):
+def closed(peer):
     """What the daemon still says before it closes the connection."""
-    peer.settimeout(seconds)
+    peer.settimeout(wire.SECONDS)
     said = wire.rest(peer)
     peer.close()
     return said
@@ -177,7 +176,7 @@ def test_a_connection_that_does_not_say_what_it_is_is_closed(busy):
     peers = {name: say(busy, beginning) for name, beginning in BEGINNINGS.items()}
     busy.goes_on()
     for name, peer in peers.items():
-        assert closed(peer, 2 * HANDSHAKE) == b"", name
+        assert closed(peer) == b"", name
 
 
 def test_half_a_message_holds_nobody_up(busy, tellers):

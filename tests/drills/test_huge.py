@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-import drill  # noqa: F401: the benchmarks' folder
+import drill  # which finds the benchmarks' folder, too
 import huge
 from cluster import Cluster, wait_for
 from worker import MIB, Worker
@@ -37,7 +37,7 @@ def test_the_next_owner_has_huge_pages_too(fabric):
             assert worker.first["found"] >= number
             assert in_huge_pages(worker.process.pid) == SIZE
             told = wait_for(lambda owner=worker: not (told := owner.ask())["missing"] and told,
-                            20, "all memory")
+                            drill.SECONDS, "all memory")
             number = told["number"]
             worker.kill()
     assert huge.POOL.read_text() == before

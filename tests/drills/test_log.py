@@ -81,8 +81,9 @@ def test_a_log_that_may_not_grow_ends_no_mirror(mirrors):
     """Its file is as large as the process's files may be (ulimit -f). Owners are served on."""
     daemon, = mirrors(1)
     fill("data", [daemon], {"s": b"contents"})
-    os.truncate(daemon.mirror.log, MIB)
+    # In this order: what it still says makes the file longer until it is at its limit.
     resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (MIB, MIB))
+    os.truncate(daemon.mirror.log, MIB)
     assert run_command("recover", "data", mirrors=[daemon]).status == 0
     assert daemon.running() and daemon.mirror.log.stat().st_size == MIB
 

@@ -63,4 +63,5 @@ def test_mirrors_that_are_only_away_must_be_started(store):
     daemons[1].restart()
     acked = page.acked
     until(lambda: page.acked > acked, "a transaction", SECONDS)
-    assert TOO_FEW not in run_command("status", "books", mirrors=daemons).out
+    until(lambda: TOO_FEW not in run_command("status", "books", mirrors=daemons).out,
+          "a report of the first one", SECONDS)

@@ -3,7 +3,7 @@ count for nothing, and nothing of what was acknowledged is lost."""
 import subprocess
 
 from drill import SECONDS, run_command, wait_for
-from teller import LOG, tellers  # noqa: F401
+from teller import LOG, tellers, until  # noqa: F401
 
 SAID = "was copied here or put back"
 
@@ -78,9 +78,11 @@ def test_a_mirror_that_was_put_back_under_an_owner_is_made_anew(mirrors, tellers
     desk.books()
     desk.run(100)
     back_up(daemons[0])
+    until(lambda: desk.figures()["reconnects"] == 1, "an owner that came back to it")
     desk.work_until_live(3)
     put_back(daemons[0])
     assert SAID in daemons[0].log()
+    until(lambda: desk.figures()["resyncs"] == 1, "a whole copy on it")
     desk.work_until_live(3)
     assert desk.figures()["resyncs"] == 1
     desk.settle()

@@ -116,7 +116,7 @@ def test_whoever_cuts_his_memory_short_damages_his_own_store(mirror, neighbour, 
             watch.get("/metrics")
             run_command("status", "his", mirrors=[mirror])
             desk.page.advances(20)
-        assert cutter.rounds > 10
+        until(lambda: cutter.rounds > 10, "files that are cut again and again")
         for fd in neighbour.fds:        # in the end they are all gone
             try:
                 os.ftruncate(fd, 0)
@@ -231,11 +231,15 @@ def test_whoever_takes_more_than_his_share_is_cut_off(keep_size, mirrors, rules,
     assert before < 4 << 20
     assert ctypes.CDLL(None).fallocate(him.fds[-1], int(keep_size), ctypes.c_long(0),
                                        ctypes.c_long(64 << 20)) == 0
+    cut = "took more memory than was reserved"
     done = run_command("create", "other", "--log-size", "1M", mirrors=[daemon])
-    assert done.status == NO and "used, limit 8388608" in done.err, done
-    assert int(done.err.partition("(")[2].split()[0]) > 64 << 20
-    until(lambda: "took more memory than was reserved" in daemon.log(), "the cut")
+    if done.status == NO:
+        assert "used, limit 8388608" in done.err, done
+        assert int(done.err.partition("(")[2].split()[0]) > 64 << 20
+    else:                               # on a busy machine he was cut off before
+        assert done.status == OK and cut in daemon.log(), done
+    until(lambda: cut in daemon.log(), "the cut")
     until(lambda: blocks(daemon.memory) < 4 << 20, "memory that is given back")
-    assert run_command("create", "other", "--log-size", "1M", mirrors=[daemon]).status == OK
+    assert run_command("create", "another", "--log-size", "1M", mirrors=[daemon]).status == OK
     assert run_command("verify", "his", mirrors=[daemon]).status == OK
     him.end()

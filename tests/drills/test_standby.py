@@ -60,7 +60,9 @@ def test_an_owner_that_hangs_is_replaced_and_fenced(fabric, bank, owner):
     """Its connections stay, so that only its silence tells. When it goes on it cannot commit."""
     daemons = bank(3, fabric, ("--owner-timeout", BRIEF))
     first = owner("bank", daemons)
-    with stand_by(daemons) as standby:
+    with Standby("bank", mirror_list(daemons)) as standby:
+        # Mirrors may call an owner dead that had no turn for so long.
+        wait_for(lambda: standby.state() in ("owned", "free", "due"), SECONDS, "a standby")
         first.stop()
         with standby.become_owner() as store:
             commit(store)

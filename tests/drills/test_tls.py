@@ -4,6 +4,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import time
 
 import pytest
 
@@ -15,7 +16,7 @@ from drill import BUILD, CREATE, FAILURE, OK, SECONDS, TOP, USAGE, fill, wait_fo
 from teller import LOG, dice, tellers, until  # noqa: F401
 from watching import Watch, options as watched
 
-HANDSHAKE = 5                           # seconds that a connection has to say what it is
+LOG_EVERY = 10                          # seconds between two lines about what comes often
 
 
 @pytest.fixture
@@ -298,7 +299,6 @@ def test_a_connection_that_does_not_finish_its_handshake_is_closed(mirrors, tell
         peer.sendall(said)
     owner.advances(200)
     for peer in peers:
-        peer.settimeout(2 * HANDSHAKE)
         assert wire.rest(peer) == b""
         peer.close()
     owner.advances(50)
@@ -307,7 +307,7 @@ def test_a_connection_that_does_not_finish_its_handshake_is_closed(mirrors, tell
 def test_a_mirror_that_is_silent_in_the_handshake_costs_the_time_for_connecting(perseas, authority):
     """It takes the connection and says nothing; and one that ends it there."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        done = perseas("ls", *authority.options("owner"), "--connect-timeout", 100,
+        done = perseas("ls", *authority.options("owner"), "--connect-timeout", 6000,
                        mirrors="127.0.0.1:%d" % silent.getsockname()[1])
     assert done.status == FAILURE and "did not finish the TLS handshake in time" in done.err
 
@@ -316,7 +316,7 @@ def test_who_looks_at_ports_fills_no_log(mirrors, perseas, tmp_path):
     """Hundreds that end in the handshake, or say something else, each counted.
     The log has the first of them, and then one now and then."""
     daemon, = mirrors(1, "tls", watched(tmp_path))
-    before = len(daemon.log().splitlines())
+    before, began = len(daemon.log().splitlines()), time.monotonic()
     for number in range(300):
         with socket.create_connection(("127.0.0.1", daemon.mirror.port), SECONDS) as peer:
             peer.sendall(b"GET / HTTP/1.1\r\n\r\n"[:16 * (number % 2)])
@@ -326,7 +326,7 @@ def test_who_looks_at_ports_fills_no_log(mirrors, perseas, tmp_path):
     until(lambda: watch.value("perseas_connections_refused_total", reason="tls") == 300,
           "300 that are counted")
     told = daemon.log().splitlines()[before:]
-    assert 10 <= len(told) < 20
+    assert 10 <= len(told) <= 11 + (time.monotonic() - began) / LOG_EVERY
     assert "it ended in the handshake" in told[0] and "warning" not in told[0]
     assert ": warning: " in told[1] and "it does not speak TLS 1.3" in told[1]
     assert perseas("ls", mirrors=[daemon]).status == OK
