@@ -148,6 +148,14 @@ bool ps_quorum_anew(const struct perseas *p, uint32_t set, const struct ps_mirro
 	return true;
 }
 
+bool ps_quorum_anew_joint(const struct perseas *p, uint32_t set)
+{
+	const struct ps_quorum *old = &p->quorums[0];
+	const unsigned t = ps_quorum_t(old);
+
+	return count(old, set) >= (old->acks < t ? old->acks : t);
+}
+
 bool ps_quorum_spares(const struct perseas *p, uint32_t set, const struct ps_mirror *m)
 {
 	return p->marked ? ps_quorum_remakes(adopted(p), set, (unsigned)(m - p->mirrors))

@@ -62,6 +62,11 @@ bool ps_quorum_claims(const struct perseas *p, uint32_t set);
  * owner was not fenced there before. */
 bool ps_quorum_anew(const struct perseas *p, uint32_t set, const struct ps_mirror *but);
 
+/* Returns true if the new mirror of a change that is not settled may be made anew: the set is
+ * min(W, T) of the settled roster, so it meets the claims of every open that could complete the
+ * change without having seen its mark. */
+bool ps_quorum_anew_joint(const struct perseas *p, uint32_t set);
+
 /* The same, for messages: how many of the newest roster are in the set, and R. */
 unsigned ps_quorum_count(const struct perseas *p, uint32_t set);
 unsigned ps_quorum_claimers(const struct perseas *p);

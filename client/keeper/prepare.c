@@ -115,11 +115,19 @@ static int ask_unpublished(struct perseas *p, struct ps_error *error)
 
 /* --- others are asked --- */
 
+/* Returns true if a roster has the mirror. While it joins, and both rosters do not count yet, none
+ * has it, and no other owner can know of it. */
+static bool is_listed(const struct perseas *p)
+{
+	return ps_resync_is_settled(p) ||
+	       ps_roster_member(p->next_roster, p->upkeep.resync.mirror->image_id);
+}
+
 static int ask_anew(struct perseas *p, struct ps_error *error)
 {
 	struct ps_resync *r = &p->upkeep.resync;
 
-	if (!ps_resync_is_settled(p)) {
+	if (!is_listed(p)) {
 		ps_roster_replace(p, r->mirror, r->image_id);
 		return ask_room(p, error);
 	}
@@ -150,6 +158,12 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 		                              "live to make it anew: start them; where they lost "
 		                              "theirs, too, perseas status says what to do")
 		               : 0;
+	if (!ps_resync_is_settled(p)) {
+		/* The change is told again, with the new id, before the mirror counts. */
+		ps_question_forget(&r->question);
+		ps_roster_replace(p, r->mirror, r->image_id);
+		return ask_room(p, error);
+	}
 	granted = r->question.granted;
 	r->last = granted & ps_roster_unrecorded(p);
 	ps_roster_replace(p, r->mirror, r->image_id);

@@ -37,7 +37,8 @@ static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot
 
 static const struct ps_state states[] = {
 	[PS_RESYNC_NONE] = { "none", PS_TO(PS_RESYNC_ASKING) | PS_TO(PS_RESYNC_MAKING) },
-	[PS_RESYNC_ASKING] = { "asking", PS_TO(PS_RESYNC_RECORDING) | PS_TO(PS_RESYNC_NONE) },
+	[PS_RESYNC_ASKING] = { "asking", PS_TO(PS_RESYNC_RECORDING) | PS_TO(PS_RESYNC_MAKING) |
+	                                         PS_TO(PS_RESYNC_NONE) },
 	[PS_RESYNC_RECORDING] = { "recording", PS_TO(PS_RESYNC_MAKING) | PS_TO(PS_RESYNC_NONE) },
 	[PS_RESYNC_MAKING] = { "making", PS_TO(PS_RESYNC_ATTACHING) | READYING },
 	[PS_RESYNC_ATTACHING] = { "attaching", READYING },
@@ -145,8 +146,10 @@ uint32_t ps_resync_others(struct perseas *p)
 bool ps_resync_is_confirmed(struct perseas *p)
 {
 	const struct ps_resync *r = &p->upkeep.resync;
+	const uint32_t granted = r->question.granted & ps_resync_others(p);
 
-	return ps_quorum_anew(p, r->question.granted & ps_resync_others(p), r->mirror);
+	return ps_resync_is_settled(p) ? ps_quorum_anew(p, granted, r->mirror)
+	                               : ps_quorum_anew_joint(p, granted);
 }
 
 bool ps_resync_is_settled(const struct perseas *p)

@@ -1,7 +1,9 @@
 /*
  * resync.h - a mirror is copied whole while transactions go on.
  *
- *           enough others confirm       W recorded its new id
+ *      .-------------------------------------------------------.
+ *      |    .. and only the roster that is not settled lists it  v
+ *      |    enough others confirm       W recorded its new id    |
  *    ASKING ---------------> RECORDING ---------------------> MAKING
  *      ^                                                     ^   | room in place, or beside
  *      | anew, and listed           as it is, or not listed  |   v

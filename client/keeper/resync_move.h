@@ -21,7 +21,7 @@ uint32_t ps_resync_others(struct perseas *p);
 bool ps_resync_is_confirmed(struct perseas *p);
 
 /* Does the roster that counts list it? Where only the one that is to be does, nobody can commit
- * through it alone, and before that one is settled enough of the old are asked again (change.c). */
+ * through it alone, and before that one is settled enough of the old are told again (change.c). */
 bool ps_resync_is_settled(const struct perseas *p);
 
 #endif
