@@ -110,8 +110,8 @@ enum perseas_event_kind {
 	PERSEAS_EVENT_DURABLE,         /* W mirrors hold every commit: none is in doubt any more */
 	PERSEAS_EVENT_FENCED,          /* another owner has the store: close the handle */
 	PERSEAS_EVENT_ROSTER,          /* a change of the roster counts, and is recorded */
-	PERSEAS_EVENT_RENEWED,         /* another owner claimed mirrors and went away; this one has
-	                                  claimed them again, and lost nothing */
+	PERSEAS_EVENT_RENEWED,         /* this owner has claimed its mirrors again, and lost
+	                                  nothing; text says why */
 	PERSEAS_EVENT_DENIED,          /* the access rules of mirrors refuse this owner, of so many
 	                                  that no commit can end; mirror and text name one of them.
 	                                  MIRROR_LIVE follows when the rules allow it again. */

@@ -149,6 +149,8 @@ struct ps_renewal {
 	uint64_t delay;
 	char past[400]; /* SUPERSEDED: how this owner knows that it went back in time; or "" */
 	bool wanted;    /* although no mirror is fenced: records of a new form need a new epoch */
+	bool stuck;     /* as of the keeper's last round (stuck.h) */
+	const char *cause; /* of the one that is under way, or of the last one */
 };
 
 /* What admin is for. What commits and statistics see of it changes with the lock. */

@@ -318,6 +318,10 @@ int ps_resync_begin(struct perseas *p, struct ps_mirror *m, bool anew, const cha
 
 	ps_assert_admin(p);
 	assert(r->state == PS_RESYNC_NONE && (anew || claim_of(m)));
+	if (!anew && !ps_resync_would_count(p, m))
+		return ps_error_set(error, PERSEAS_EQUORUM,
+		                    "this owner did not adopt it, and too few other mirrors are "
+		                    "live to let it count after a copy: start them");
 	pthread_mutex_lock(&p->lock);
 	r->mirror = m;
 	r->anew = anew;

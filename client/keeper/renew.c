@@ -19,6 +19,7 @@
 #include "resync.h"
 #include "roster.h"
 #include "session.h"
+#include "stuck.h"
 #include "../host/socket.h"
 
 #include <assert.h>
@@ -49,11 +50,6 @@ static uint32_t voters(const struct perseas *p)
 static uint32_t fenced_voters(const struct perseas *p)
 {
 	return p->commit.fenced & voters(p);
-}
-
-static bool in(uint32_t set, unsigned i)
-{
-	return set >> i & 1;
 }
 
 /* --- what the mirrors tell --- */
@@ -156,7 +152,7 @@ static void look(struct perseas *p, uint32_t set)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (in(set, i) &&
+		if (set >> i & 1 &&
 		    (ps_session_under_way(m) || (m->control && p->env->ops->ended(m->control))))
 			ps_mirror_disconnect(p, m);
 	}
@@ -177,7 +173,7 @@ static bool any_to_claim(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!in(fenced_voters(p), i))
+		if (!(fenced_voters(p) >> i & 1))
 			continue;
 		any |= !m->found.code;
 		if (m->found.code == PERSEAS_ENOSTORE)
@@ -194,7 +190,7 @@ static enum verdict judge(struct perseas *p, uint32_t asked)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!in(asked, i))
+		if (!(asked >> i & 1))
 			continue;
 		if (is_anothers(p, m))
 			return OVER;
@@ -229,14 +225,15 @@ static enum verdict probe(struct perseas *p)
 	p->upkeep.renewal.above = p->epoch;
 	look(p, fenced_voters(p));
 	verdict = judge(p, fenced_voters(p));
-	if (verdict == GO && !any_to_claim(p) && !p->renewing && !p->upkeep.renewal.wanted)
+	if (verdict == GO && !any_to_claim(p) && !p->renewing && !p->upkeep.renewal.wanted &&
+	    !p->upkeep.renewal.stuck)
 		verdict = WAIT;
 	if (verdict != GO)
 		return verdict;
 	look(p, unclaimed & ~fenced_voters(p));
 	verdict = judge(p, unclaimed);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		listed |= (uint32_t)(in(unclaimed, i) && is_consistent(p, &p->mirrors[i])) << i;
+		listed |= (uint32_t)(unclaimed >> i & 1 && is_consistent(p, &p->mirrors[i])) << i;
 	return verdict == GO && !is_enough(p, ready | listed) ? WAIT : verdict;
 }
 
@@ -280,6 +277,14 @@ static void move(struct perseas *p, enum ps_renewal_state to)
 	assert(is_sound(p));
 }
 
+static const char *cause(const struct perseas *p)
+{
+	if (p->upkeep.renewal.wanted)
+		return "its level was raised";
+	return fenced_voters(p) ? "another owner claimed it and went away"
+	                        : "too few mirrors had it, and no copy to another one would count";
+}
+
 /* What was sent may still be acknowledged; nothing is sent any more, and no memory of a mirror is
  * mapped here. */
 static void give_claims_up(struct perseas *p)
@@ -289,6 +294,7 @@ static void give_claims_up(struct perseas *p)
 	p->gate = true;
 	if (!p->renewing) {
 		p->upkeep.renewal.sealed = p->epoch;
+		p->upkeep.renewal.cause = cause(p);
 		move(p, PS_RENEWAL_CLAIMING);
 	}
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -374,7 +380,7 @@ static void claim_all(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!in(found, i))
+		if (!(found >> i & 1))
 			continue;
 		if (m->found.header && p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
 			ps_epoch_approach(p, m, true, false);
@@ -481,11 +487,8 @@ static void go_on(struct perseas *p)
 	p->upkeep.renewal.delay = 0;
 	p->commit.stat.renewals++;
 	ps_event(p, PERSEAS_EVENT_RENEWED, ps_last(p), NULL,
-	         p->upkeep.renewal.wanted
-	                 ? "store '%s' has another level: its claims are renewed, as epoch %llu"
-	                 : "another owner claimed store '%s' and went away: this one has it "
-	                   "again, as epoch %llu",
-	         p->store, (unsigned long long)p->epoch);
+	         "this owner claimed store '%s' again, as epoch %llu, since %s", p->store,
+	         (unsigned long long)p->epoch, p->upkeep.renewal.cause);
 	p->upkeep.renewal.wanted = false;
 	ps_mirrors_settle_doubt(p);
 	pthread_mutex_unlock(&p->lock);
@@ -559,7 +562,8 @@ static void rest(struct perseas *p)
 static bool is_wanted(const struct perseas *p)
 {
 	return !p->superseded && !p->salvage &&
-	       (p->renewing || p->upkeep.renewal.wanted || fenced_voters(p));
+	       (p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.stuck ||
+	        fenced_voters(p));
 }
 
 bool ps_renew_step(struct perseas *p, uint64_t now)
@@ -567,6 +571,7 @@ bool ps_renew_step(struct perseas *p, uint64_t now)
 	enum verdict verdict;
 
 	ps_assert_admin(p);
+	p->upkeep.renewal.stuck = !p->renewing && ps_stuck(p);
 	if (!is_wanted(p) || now < p->upkeep.renewal.next_at)
 		return p->renewing;
 	verdict = probe(p);

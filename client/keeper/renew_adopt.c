@@ -111,10 +111,9 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 }
 
 /* Beside what it has, which may be the last copy of something. */
-static int copy_memory(struct perseas *p, struct ps_mirror *m)
+static int copy_memory(struct perseas *p, struct ps_mirror *m, struct ps_error *error)
 {
-	struct ps_error error = { 0 };
-	int rc = ps_rejoin_beside(p, m, &error);
+	int rc = ps_rejoin_beside(p, m, error);
 
 	if (rc)
 		return rc;
@@ -129,7 +128,7 @@ static int copy_memory(struct perseas *p, struct ps_mirror *m)
 	ps_mirror_wrote(m, p->epoch);
 	if (ps_copy_slot(p, m))
 		return -1;
-	return ps_rejoin_finish(p, m, &error);
+	return ps_rejoin_finish(p, m, error);
 }
 
 static int adopt(struct perseas *p, struct ps_mirror *m, enum effort effort)
@@ -138,14 +137,21 @@ static int adopt(struct perseas *p, struct ps_mirror *m, enum effort effort)
 	int rc;
 
 	if (effort == WHOLE) {
-		rc = copy_memory(p, m);
+		rc = copy_memory(p, m, &error);
 	} else {
 		rc = send_missed(p, m);
 		ps_mirror_wrote(m, p->epoch);
 		if (!rc)
 			rc = ps_copy_slot(p, m);
 	}
-	return rc ? rc : ps_rejoin_unpublished(p, m, &error);
+	if (!rc)
+		rc = ps_rejoin_unpublished(p, m, &error);
+	if (error.code) {
+		pthread_mutex_lock(&p->lock);
+		ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, error.text);
+		pthread_mutex_unlock(&p->lock);
+	}
+	return rc;
 }
 
 /* Those that were adopted on, and can be written to: a link may break while another's copy is read

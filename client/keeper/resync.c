@@ -13,6 +13,7 @@
 #include "../core/quorum.h"
 #include "rejoin.h"
 #include "resync_move.h"
+#include "stuck.h"
 #include "../core/tx.h"
 
 #include <assert.h>
@@ -173,6 +174,16 @@ static bool was_ours(const struct perseas *p, const struct ps_mirror *m,
 	if (claim->header->state == PERSEAS__STATE__STATE_CONSISTENT)
 		return claim->slot && claim->slot->epoch == p->epoch;
 	return m->ours == p->epoch && ps_id_equal(claim->header->image_id, m->ours_id);
+}
+
+bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
+{
+	bool would;
+
+	pthread_mutex_lock(&p->lock);
+	would = was_ours(p, m, m->session.granted->claim) || ps_stuck_counts(p, m);
+	pthread_mutex_unlock(&p->lock);
+	return would;
 }
 
 void ps_resync_copy(struct perseas *p)

@@ -10,6 +10,10 @@
 /* The one way to another state; the move must be in the table. */
 void ps_resync_move(struct perseas *p, enum ps_resync_state to);
 
+/* Returns true if the image that the mirror granted would count after a copy, with the mirrors that
+ * are live now. Takes the lock. */
+bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m);
+
 /* The mirror is ready. Transactions, and the copy, go to it from now on. */
 void ps_resync_copy(struct perseas *p);
 

@@ -16,6 +16,7 @@
 #include "past.h"
 #include "removed.h"
 #include "schedule.h"
+#include "stuck.h"
 
 #include <string.h>
 
@@ -27,6 +28,7 @@ void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_fork_shape(w, mirrors, spares);
 	sim_past_shape(w, mirrors, spares);
 	sim_removed_shape(w, mirrors, spares);
+	sim_stuck_shape(w, mirrors, spares);
 	sim_forger_shape(w, mirrors, spares);
 	sim_misled_begin(w, mirrors, spares);
 	sim_impostor_shape(w, mirrors, spares);
@@ -41,6 +43,7 @@ void sim_aim_begin(struct sim_world *w)
 	sim_fork_begin(w);
 	sim_past_begin(w);
 	sim_removed_begin(w);
+	sim_stuck_begin(w);
 	sim_impostor_begin(w);
 }
 

@@ -1,0 +1,167 @@
+/*
+ * stuck.c - the schedules of stuck.h. Of three mirrors one is away when the store changes its
+ * owner, and comes back when another one has gone.
+ */
+#include "stuck.h"
+
+#include "../../client/core/handle.h"
+#include "aim.h"
+#include "creators.h"
+#include "mirror.h"
+#include "mixed.h"
+#include "schedule.h"
+
+enum { EVERY = 32, MEMBERS = 3 };
+
+#define LOOKS SIM_MS
+#define PARTED (60000 * SIM_MS)
+/* A mirror that went is tried again after a second at most, and each round trip takes few ms. */
+#define WITHIN (5000 * SIM_MS)
+
+struct stuck {
+	struct sim_owner *owner, *before;
+	struct sim_mirror *away, *lost;
+	uint64_t epoch, until;
+};
+
+static bool is_for_it(const struct sim_world *w)
+{
+	return !w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 16 && !sim_creators_count(w);
+}
+
+/* Does the owner before live on, where nobody else hears it? */
+static bool is_of_two(const struct sim_world *w)
+{
+	return w->seed / EVERY % 2;
+}
+
+void sim_stuck_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+{
+	struct sim_schedule *s = w->schedule;
+
+	if (!is_for_it(w))
+		return;
+	*mirrors = MEMBERS;
+	*spares = 0;
+	w->acks = 2;
+	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
+	s->cancels = s->work = 0;
+	s->calm = s->near = s->disks = false;
+	s->steady = true;
+	s->takeover = 100;
+	s->left = 1000;
+	s->think = 20 * SIM_MS;
+}
+
+static struct sim_mirror *some_member(struct sim_world *w, const struct sim_mirror *but)
+{
+	const unsigned first = but ? but->index + 1 : 0;
+
+	return w->mirrors[(first + sim_below(w, MEMBERS - (but != NULL))) % MEMBERS];
+}
+
+/* --- it goes on --- */
+
+static bool is_held(const struct sim_owner *o)
+{
+	return sim_aim_is_open(o) && !o->handle->renewing && !o->handle->commit.in_doubt;
+}
+
+static void check_before(const struct stuck *stuck)
+{
+	const struct sim_owner *o = stuck->before;
+
+	if (o && sim_aim_is_open(o) && o->handle->commit.stat.renewals)
+		sim_fail(o->world, "owner %u has a successor, and claimed its mirrors again",
+		         o->index);
+}
+
+static void look(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct stuck *stuck = arg;
+	const struct sim_owner *o = stuck->owner;
+
+	(void)ticket;
+	if (w->schedule->ending || !sim_aim_is_open(o))
+		return;
+	check_before(stuck);
+	if (is_held(o) && o->handle->epoch > stuck->epoch) {
+		sim_count(w, SIM_UNSTUCK, 1);
+		if (o->handle->commit.stat.resyncs)
+			sim_fail(w, "owner %u copied what could not count", o->index);
+		if (!stuck->lost->stores)
+			sim_mirror_start(stuck->lost);
+		return;
+	}
+	if (w->now > stuck->until)
+		sim_fail(w, "owner %u has two mirrors that answer, and does not go on", o->index);
+	sim_at(w, w->now + LOOKS, look, stuck, 0);
+}
+
+/* --- how it comes to that --- */
+
+static void come_back(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct stuck *stuck = arg;
+
+	(void)ticket;
+	if (w->schedule->ending || !sim_aim_is_open(stuck->owner))
+		return;
+	stuck->epoch = stuck->owner->handle->epoch;
+	stuck->until = w->now + WITHIN;
+	sim_aim_hang(w, stuck->away, false);
+	if (stuck->before)
+		for (unsigned i = 0; i < MEMBERS; i++) {
+			sim_path_block(&stuck->before->paths[i], SIM_OUT, false);
+			sim_path_block(&stuck->before->paths[i], SIM_IN, false);
+		}
+	look(w, stuck, 0);
+}
+
+static void lose_another(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct stuck *stuck = arg;
+
+	(void)ticket;
+	if (w->schedule->ending)
+		return;
+	stuck->owner = sim_aim_owner(w, MEMBERS - 1);
+	if (!stuck->owner || stuck->owner == stuck->before) {
+		sim_at(w, w->now + LOOKS, lose_another, stuck, 0);
+		return;
+	}
+	stuck->lost = some_member(w, stuck->away);
+	sim_mirror_crash(stuck->lost, false, false);
+	sim_at(w, w->now + sim_below(w, 100 * SIM_MS), come_back, stuck, 0);
+}
+
+static void change_owner(struct sim_world *w, void *arg, uint64_t ticket)
+{
+	struct stuck *stuck = arg;
+	struct sim_owner *o = sim_aim_owner(w, MEMBERS);
+
+	(void)ticket;
+	if (w->schedule->ending)
+		return;
+	if (!o) {
+		sim_at(w, w->now + LOOKS, change_owner, stuck, 0);
+		return;
+	}
+	stuck->away = some_member(w, NULL);
+	sim_trace(w, "mirror %u is away", stuck->away->index);
+	sim_aim_hang(w, stuck->away, true);
+	if (is_of_two(w)) {
+		stuck->before = o;
+		sim_schedule_split(w, o, UINT64_MAX, PARTED);
+	} else {
+		sim_owner_kill(o, false);
+	}
+	lose_another(w, stuck, 0);
+}
+
+void sim_stuck_begin(struct sim_world *w)
+{
+	if (is_for_it(w))
+		sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, change_owner,
+		       sim_alloc(w, sizeof(struct stuck)), 0);
+}

@@ -1,0 +1,147 @@
+/*
+ * test_stuck.c - an owner lives and enough mirrors for an open answer, but none that comes back may
+ * be copied to, since too few others hold this owner's claim (I9). The owner claims all mirrors
+ * again under a higher epoch. It copies nothing that cannot count.
+ */
+#include "resync_rig.h"
+
+struct unit_fixture unit_fixture = { setup, teardown };
+
+enum { TEN_SECONDS = 500 }; /* in rounds of 20 ms */
+
+/* Images that the owner asked for: beside others, or joining in place. */
+struct asked {
+	struct direct_tap tap;
+	unsigned images;
+};
+
+static void note_request(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
+                         size_t len)
+{
+	struct asked *asked = arg;
+	const char *why;
+	Perseas__Request *request = ps_request_unpack(bytes, len, &why);
+
+	(void)mirror;
+	(void)session;
+	asked->images += request->body_case == PERSEAS__REQUEST__BODY_REBUILD ||
+	                 request->body_case == PERSEAS__REQUEST__BODY_JOINING;
+	perseas__request__free_unpacked(request, NULL);
+}
+
+static void count_images(struct fixture *f, struct asked *asked)
+{
+	*asked = (struct asked){ .tap = { .arg = asked, .request = note_request } };
+	f->o->d->tap = &asked->tap;
+}
+
+static void keep(struct fixture *f, unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++)
+		direct_keep(f->o->d, f->o->p);
+}
+
+/* Another owner opened the store while `away` was down. */
+static void change_owner_without(struct fixture *f, unsigned away)
+{
+	direct_crash(f->o->d, away);
+	assert_int_equal(put_big(f, 10, 500, 1), 0);
+	owner_die(f->o);
+	owner_reopen(f->o);
+	map_big(f);
+	assert_int_equal(put_big(f, 700, 500, 2), 0);
+}
+
+/* Three mirrors, W = 2. The owner opened the store without the last one. The second one dies, and
+ * the last one comes back as it was: the first one alone may not let it vote. */
+TEST(an_owner_without_w_claims_again_when_an_open_would_do, struct fixture *f)
+{
+	struct asked asked;
+	uint64_t epoch;
+
+	change_owner_without(f, 2);
+	epoch = owner_stat(f->o).epoch;
+	count_images(f, &asked);
+	direct_crash(f->o->d, 1);
+	direct_start(f->o->d, 2);
+	assert_int_equal(put_big(f, 20, 50, 3), PERSEAS_EINDOUBT);
+	keep(f, 300);
+	assert_int_equal(perseas_flush(f->o->p), 0);
+	assert_int_equal(put_big(f, 30, 50, 4), 0);
+	assert_int_equal(owner_stat(f->o).renewals, 1);
+	assert_true(owner_stat(f->o).epoch > epoch);
+	assert_int_equal(asked.images, 1);
+	f->o->d->tap = NULL;
+	direct_start(f->o->d, 1);
+	assert_catches_up(f, 1);
+	assert_carries(f, 0);
+}
+TEST_ALSO(an_owner_without_w_claims_again_when_an_open_would_do, setup_direct, teardown);
+
+/* The second mirror only lost its connections, and answers slowly: it is taken up again, and nothing
+ * is claimed. */
+TEST(a_connection_that_was_reset_is_no_reason, struct fixture *f)
+{
+	change_owner_without(f, 2);
+	direct_start(f->o->d, 2);
+	direct_cut(f->o->d, 1);
+	answer_slowly(f->o, 1, PERSEAS__REQUEST__BODY_CLAIM);
+	assert_int_equal(put_big(f, 20, 50, 3), PERSEAS_EINDOUBT);
+	reach_live(f->o, 2);
+	assert_int_equal(perseas_flush(f->o->p), 0);
+	assert_int_equal(owner_stat(f->o).renewals, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(owner_state(f->o, i), PERSEAS_MIRROR_LIVE);
+	assert_carries(f, 0);
+}
+
+/* The second image does not fit into its memory. The owner says so, and tries again with pauses. */
+TEST(a_mirror_without_room_is_named, struct fixture *f)
+{
+	struct perseas_mirror_stat stat;
+	struct asked asked;
+
+	change_owner_without(f, 2);
+	direct_crash(f->o->d, 1);
+	memory_heap_set_limit(f->o->d->mirrors[2].memory, BIG + BIG / 2);
+	count_images(f, &asked);
+	direct_start(f->o->d, 2);
+	assert_int_equal(put_big(f, 20, 50, 3), PERSEAS_EINDOUBT);
+	for (unsigned i = 0; i < TEN_SECONDS; i++)
+		direct_keep_after(f->o->d, f->o->p, ROUND);
+	assert_int_equal(perseas_mirror_stat(f->o->p, 2, &stat), 0);
+	assert_non_null(strstr(stat.trouble, "memory"));
+	assert_in_range(asked.images, 5, 25);
+	memory_heap_set_limit(f->o->d->mirrors[2].memory, 0);
+	keep(f, 300);
+	assert_int_equal(perseas_flush(f->o->p), 0);
+	f->o->d->tap = NULL;
+	direct_start(f->o->d, 1);
+	assert_carries(f, 1);
+}
+
+static int setup_four(void **state)
+{
+	return setup_of(state, 4, 2, true);
+}
+
+/* Four mirrors, W = 2, R = 3. Commits go on with two. A third one comes back that this owner did
+ * not adopt: I9 asks for three others, so nothing is copied to it until there are three. */
+TEST_WITH(nothing_is_copied_that_cannot_count, setup_four, teardown, struct fixture *f)
+{
+	struct asked asked;
+
+	change_owner_without(f, 3);
+	direct_crash(f->o->d, 2);
+	count_images(f, &asked);
+	direct_start(f->o->d, 3);
+	keep(f, 300);
+	assert_int_equal(put_big(f, 20, 50, 3), 0);
+	assert_int_equal(asked.images, 0);
+	assert_int_equal(owner_state(f->o, 3), PERSEAS_MIRROR_STALE);
+	assert_int_equal(owner_stat(f->o).renewals, 0);
+	direct_start(f->o->d, 2);
+	assert_catches_up(f, 3);
+	assert_int_equal(asked.images, 1);
+	f->o->d->tap = NULL;
+}
