@@ -78,8 +78,8 @@ TEST(an_owner_without_w_claims_again_when_an_open_would_do, struct fixture *f)
 }
 TEST_ALSO(an_owner_without_w_claims_again_when_an_open_would_do, setup_direct, teardown);
 
-/* The second mirror only lost its connections, and answers slowly: it is taken up again, and nothing
- * is claimed. */
+/* The second mirror only lost its connections, and answers slowly: it is taken up again, and
+ * nothing is claimed. */
 TEST(a_connection_that_was_reset_is_no_reason, struct fixture *f)
 {
 	change_owner_without(f, 2);
@@ -95,7 +95,8 @@ TEST(a_connection_that_was_reset_is_no_reason, struct fixture *f)
 	assert_carries(f, 0);
 }
 
-/* The second image does not fit into its memory. The owner says so, and tries again with pauses. */
+/* The second image does not fit into its memory. The owner says so, and tries again with pauses.
+ */
 TEST(a_mirror_without_room_is_named, struct fixture *f)
 {
 	struct perseas_mirror_stat stat;

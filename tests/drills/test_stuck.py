@@ -1,0 +1,43 @@
+"""Enough mirrors answer for an open, and the living owner may copy to none of them (I9)."""
+import pytest
+
+from binding import PerseasError, Store
+from drill import MIB, OK, SECONDS, fill, mirror_list, run_command, wait_even, wait_for
+
+AWAY = ("PERSEAS_EINDOUBT", "PERSEAS_EBLOCKED")
+
+
+def commits(store, text):
+    try:
+        store.write("first", 0, text)
+    except PerseasError as error:
+        assert error.name in AWAY, error
+        return False
+    return True
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_an_owner_goes_on_with_a_mirror_that_missed_its_open(mirrors, lost, fabric):
+    """A mirror is down while the store changes its owner; another one dies, and the first comes
+    back. When all are back, what was committed is on each of them."""
+    daemons = mirrors(3, fabric)
+    fill("s", daemons, {"first": bytes(MIB)})
+    daemons[2].kill9()
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("first")
+        store.write("first", 0, b"one")
+        epoch = store.stat().epoch
+        daemons[lost].kill9()
+        daemons[2].restart()
+        wait_for(lambda: commits(store, b"two"), SECONDS, "W mirrors")
+        assert store.stat().epoch > epoch and store.stat().renewals == 1
+        assert store.stat().resyncs == 0
+        daemons[lost].restart()
+        wait_even("s", daemons)
+    assert run_command("verify", "s", mirrors=daemons).status == OK
+    for daemon in daemons[:2]:
+        daemon.kill9()
+        with Store("s", mirror_list(daemons)) as store:
+            store.map("first")
+            assert store.read("first", 0, 3) == b"two"
+        daemon.restart()
