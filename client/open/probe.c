@@ -94,6 +94,46 @@ static bool is_named(const uint8_t *store_id)
 	return memcmp(store_id, none, PS_ID_SIZE) != 0;
 }
 
+/* Lists what is wrong with each mirror for a message. */
+static const char *troubles(const struct perseas *p, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (unsigned i = 0; i < p->mirror_count && used < size; i++)
+		if (p->mirrors[i].found.code)
+			used += ps_text_format(text + used, (size - used) / (p->mirror_count - i),
+			                       "%s%s", used ? "; " : "",
+			                       p->mirrors[i].found.error.text);
+	return text;
+}
+
+/* Refuses images of the store's id that lack its key, which an attempt before this one has seen.
+ * Judged alone they would pass for a store of level 0. */
+static int check_key(struct perseas *p)
+{
+	const struct ps_mirror *without = NULL;
+	char text[PS_ERROR_TEXT / 2];
+
+	if (!p->roster || p->roster->level == 0)
+		return 0;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->found.code || !ps_id_equal(m->found.header->store_id, p->store_id))
+			continue;
+		if (ps_store_is(m->found.header, p->store_id, p->roster))
+			return 0;
+		without = m;
+	}
+	if (!without)
+		return 0;
+	return ps_fail(p, PERSEAS_EUNREACHABLE,
+	               "the mirrors of store '%s' answered before and do not answer any more, and "
+	               "%s has an image without the key of this store: start the mirrors (%s)",
+	               p->store, without->address.text, troubles(p, text, sizeof(text)));
+}
+
 /* Of stores that bear the same name (one was made again elsewhere), the one that is meant. */
 static int choose_store(struct perseas *p)
 {
@@ -111,22 +151,10 @@ static int choose_store(struct perseas *p)
 		               "the store '%s' that was being filled was removed meanwhile, and "
 		               "another store has its name now",
 		               p->store);
+	if (!memcmp(p->store_id, j.store_id, PS_ID_SIZE))
+		return check_key(p);
 	memcpy(p->store_id, j.store_id, PS_ID_SIZE);
 	return 0;
-}
-
-/* Lists what is wrong with each mirror for a message. */
-static const char *troubles(const struct perseas *p, char *text, size_t size)
-{
-	size_t used = 0;
-
-	text[0] = 0;
-	for (unsigned i = 0; i < p->mirror_count && used < size; i++)
-		if (p->mirrors[i].found.code)
-			used += ps_text_format(text + used, (size - used) / (p->mirror_count - i),
-			                       "%s%s", used ? "; " : "",
-			                       p->mirrors[i].found.error.text);
-	return text;
 }
 
 static int no_store(struct perseas *p)

@@ -170,6 +170,45 @@ TEST(the_roster_of_an_image_without_the_key_gives_way)
 	owner_free(o);
 }
 
+static void crash_mirror_0(void *arg)
+{
+	struct owner *o = arg;
+
+	direct_crash(o->d, 0);
+}
+
+/* The only mirror of the store answers, and ends while the open goes on. Mirror 1 has an image of
+ * the store's id, without the key. The next attempt of this open is shown nothing else. */
+TEST(an_open_that_saw_the_key_takes_no_image_without_it)
+{
+	struct owner *o = begin(1, 1);
+	uint8_t id[PS_ID_SIZE] = { 0x66 };
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member own, *list[1] = { &own };
+
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	owner_die(o);
+	perseas__member__init(&own);
+	own.address = (char *)"sim://1";
+	own.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	roster.version = roster.acks = 1;
+	roster.n_members = 1;
+	roster.members = list;
+	make_keyless(o, 1, header_at(o, 0), &roster, 0);
+	o->d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
+	o->d->on_pause = crash_mirror_0;
+	o->d->on_pause_arg = o;
+	assert_int_equal(open_with(o, 0, 2, PERSEAS_TAKEOVER), PERSEAS_EUNREACHABLE);
+	assert_error_says(o, "sim://1 has an image without the key of this store");
+	o->d->on_pause = NULL;
+	direct_start(o->d, 0);
+	if (open_with(o, 0, 2, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+	assert_int_equal(o->bytes[99], 9);
+	owner_free(o);
+}
+
 /* The image on mirror 4 bears the id of a member that is away. */
 TEST(a_member_does_not_move_to_an_image_without_the_key)
 {
