@@ -21,6 +21,7 @@
 #include "past.h"
 #include "rosters.h"
 #include "schedule.h"
+#include "stranger.h"
 #include "work.h"
 
 enum { OPEN_TRIES = 6, FLUSH_TRIES = 8, USUAL_SIZE = 512 };
@@ -141,13 +142,11 @@ static void count_refusal(struct sim_application *a, int rc, const struct ps_err
 
 	sim_trace(w, "owner %u: open refused: %s: %s", a->owner->index, perseas_error_name(rc),
 	          error->text);
+	sim_count(w, SIM_BUSY, rc == PERSEAS_EBUSY);
+	sim_count(w, SIM_QUORUM, rc == PERSEAS_EQUORUM);
 	switch (rc) {
 	case PERSEAS_EBUSY:
-		sim_count(w, SIM_BUSY, 1);
-		break;
 	case PERSEAS_EQUORUM:
-		sim_count(w, SIM_QUORUM, 1);
-		break;
 	case PERSEAS_EUNREACHABLE:
 	case PERSEAS_EFENCED:
 	case PERSEAS_ENOSTORE:
@@ -204,6 +203,7 @@ static int try_open(struct sim_application *a)
 		sim_creators_list(a->world, a->owner, list, sizeof(list));
 	else
 		sim_operator_list(a->world, a->owner->index == 0, a->last, list);
+	a->owner->told = false;
 	if (sim_fillers_come(a->world) && a->owner->creates)
 		rc = sim_fillers_open(a, list, &options, &error);
 	else
@@ -224,7 +224,7 @@ static int try_open(struct sim_application *a)
 	a->owner->handle = a->p;
 	if (sim_fillers_came_late(a))
 		a->at = sim_oracle_apart(a->world);
-	else
+	else if (!sim_stranger_misled(a->owner))
 		a->at = sim_oracle_opened(a->world, a->p->epoch, a->p->commit.seq,
 		                          &a->owner->confirmed);
 	return 0;

@@ -10,6 +10,7 @@
 #include "mirror.h"
 #include "misled.h"
 #include "mistakes.h"
+#include "reply.h"
 #include "schedule.h"
 
 static struct sim_owner *of(struct ps_env *env)
@@ -338,25 +339,6 @@ static int env_send(struct ps_control *control, const Perseas__Request *request,
 	return 0;
 }
 
-static void note_reply(const struct ps_control *control, const Perseas__Reply *reply)
-{
-	struct sim_world *w = control->owner->world;
-
-	/* A segment is taken back also where it was never made. Missing memory is asked of a mirror
-	 * that may have another image. */
-	if (reply->status == PERSEAS__STATUS__STATUS_BAD_REQUEST &&
-	    control->asked != PERSEAS__REQUEST__BODY_DROP_SEGMENTS &&
-	    !(w->schedule->demand && control->asked == PERSEAS__REQUEST__BODY_STATUS))
-		sim_fail(w, "a mirror does not understand the library: %s", reply->message);
-	if (reply->status == PERSEAS__STATUS__STATUS_NO_MEMORY)
-		sim_count(w, SIM_LIMITS, 1);
-	if (reply->body_case != PERSEAS__REPLY__BODY_CLAIM)
-		return;
-	sim_count(w, SIM_AWAY, reply->claim->copied);
-	sim_count(w, SIM_UNDONE, reply->claim->undone);
-	sim_count(w, SIM_AWAY_UNDONE, reply->claim->copied && reply->claim->undone);
-}
-
 /* No answer came: the connection is over, or, with a mistake, one is made up. */
 static int no_reply(struct ps_control *control, Perseas__Reply **reply, struct ps_error *error)
 {
@@ -436,7 +418,7 @@ static int env_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 	if (match(control, reply, error))
 		return error->code;
 	take_signs(control);
-	note_reply(control, *reply);
+	sim_reply_note(control, *reply);
 	shift_reply(*reply, shift_of(o));
 	sim_mistake_reply(control, *reply);
 	*count = sim_memory_numbers(message->with, fds);

@@ -375,6 +375,34 @@ static struct sim_node *renewed(struct sim_mirror *m, const struct store *store,
 	return NULL;
 }
 
+/* An open that finds a change of the roster decided writes to no mirror that leaves the roster. If
+ * only such a mirror has the chosen state, that gets the claimer's epoch on the first copy. */
+static struct sim_node *copied_from_leaving(struct sim_mirror *m, const struct store *store,
+                                            const struct ps_slot *slot)
+{
+	struct sim_world *w = m->world;
+	const struct sim_mirror *from = NULL;
+
+	if (!store->header->marked || store->header->promised_epoch != slot->epoch)
+		return NULL;
+	for (unsigned i = 0; i < w->mirror_count; i++) {
+		const struct sim_mirror *other = w->mirrors[i];
+		const Perseas__Header *header = sim_rosters_header(other);
+
+		if (header && other->at && other->at->seq == slot->seq &&
+		    same_id(header->promised_owner, store->header->promised_owner) &&
+		    header->promised_epoch == slot->epoch &&
+		    !sim_roster_lists(store->header->next_roster, other) &&
+		    (!from || other->at_epoch > from->at_epoch))
+			from = other;
+	}
+	if (!from)
+		return NULL;
+	give_name(w, from->at, slot->epoch, slot->seq);
+	note_choice(m, store, slot->epoch, from->at);
+	return from->at;
+}
+
 /* Which state must it be? */
 static struct sim_node *identify(struct sim_mirror *m, const struct store *store,
                                  const struct ps_slot *slot)
@@ -392,6 +420,8 @@ static struct sim_node *identify(struct sim_mirror *m, const struct store *store
 	}
 	if (!node)
 		node = renewed(m, store, slot);
+	if (!node)
+		node = copied_from_leaving(m, store, slot);
 	if (!node)
 		sim_fail(w, "mirror %u stands at %s, which nobody sent", m->index,
 		         sim_state(w, slot->epoch, slot->seq));

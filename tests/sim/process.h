@@ -127,6 +127,7 @@ struct sim_owner {
 	bool creates;  /* it asks for the store to be made */
 	bool strays;   /* it opens a fork (fork.h) */
 	bool opened;   /* an open of its has returned */
+	bool told;     /* since its open began, a mirror has told it of an image of the store */
 	bool reverted; /* it went back in time (past.h) */
 	struct sim_examined examined;
 	struct sim_reading read;

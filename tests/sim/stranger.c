@@ -5,6 +5,7 @@
  */
 #include "stranger.h"
 
+#include "../../client/core/handle.h"
 #include "../../server/store/store_private.h"
 #include "mirror.h"
 #include "mistakes.h"
@@ -155,5 +156,17 @@ bool sim_stranger_comes(struct sim_world *w, struct sim_mirror *m)
 	if (w->mistake || w->seed % 5 != 4 || !sim_chance(w, 20))
 		return false;
 	forge(w, m);
+	return true;
+}
+
+bool sim_stranger_misled(struct sim_owner *o)
+{
+	struct sim_world *w = o->world;
+
+	if (o->told || !w->settled || o->handle->roster->level >= w->settled->level)
+		return false;
+	sim_trace(w, "owner %u was told of a stranger's image alone", o->index);
+	sim_count(w, SIM_KEYLESS_OPENED, 1);
+	sim_owner_kill(o, false);
 	return true;
 }

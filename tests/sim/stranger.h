@@ -14,4 +14,11 @@
  */
 bool sim_stranger_comes(struct sim_world *w, struct sim_mirror *m);
 
+/*
+ * Returns true if the owner's open, which has just returned, was told of a stranger's image and of
+ * none of the store. SECURITY.md promises nothing then. The owner is no application of the store,
+ * and its process is killed.
+ */
+bool sim_stranger_misled(struct sim_owner *o);
+
 #endif

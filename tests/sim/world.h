@@ -23,108 +23,109 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 
 /* What is counted, over all schedules. The second word says whether a full run must have seen
  * it: X(NAME, needed, text). */
-#define SIM_COUNTS(X)                                                           \
-	X(FIVE, 1, "schedules of five mirrors")                                 \
-	X(COMMITS, 1, "commits acknowledged")                                   \
-	X(OPENS, 1, "opens")                                                    \
-	X(CREATORS, 1, "second creators")                                       \
-	X(TAKEOVERS, 1, "takeovers of a live owner")                            \
-	X(RIVALS, 1, "owners parted while they changed segments")               \
-	X(OWNER_CRASHES, 1, "owner crashes")                                    \
-	X(OWNER_STOPS, 1, "owners stopped and woken")                           \
-	X(TORN, 1, "owners stopped inside a write to shared memory")            \
-	X(CRASHES, 1, "mirror crashes")                                         \
-	X(LOSSES, 1, "mirror losses")                                           \
-	X(SET_ASIDE, 1, "images of another boot that were set aside")           \
-	X(PUT_BACK, 1, ".. and such that were put back")                        \
-	X(LONG, 1, "requests that took long")                                   \
-	X(SIGNS, 1, "signs of progress")                                        \
-	X(SILENT, 1, "mirrors called dead for their silence")                   \
-	X(ALARMS, 1, ".. that lived, and were not silent")                      \
-	X(RESETS, 1, "connections reset")                                       \
-	X(MISLED, 1, "addresses that led to another mirror")                    \
-	X(BLOCKS, 1, "paths blocked")                                           \
-	X(LIMITS, 1, "refusals for want of a mirror's memory")                  \
-	X(LAPS, 1, "log laps")                                                  \
-	X(FORGED, 1, "stored records where the next one is looked for")         \
-	X(ABORTS, 1, "aborts")                                                  \
-	X(ROLL_BACKS, 1, "roll-backs to savepoints")                            \
-	X(READERS, 1, "readers told that W hold what they read")                \
-	X(REFUSED, 1, "locks refused")                                          \
-	X(PUBLISHES, 1, "publishes")                                            \
-	X(MOVED, 1, "segments mapped elsewhere than recorded")                  \
-	X(DESTROYS, 1, "segments destroyed")                                    \
-	X(ENLARGED, 1, "times a segment grew")                                  \
-	X(ACROSS, 1, "ranges in a segment and what it grew by")                 \
-	X(IN_DOUBT, 1, "commits in doubt")                                      \
-	X(FENCED, 1, "commits fenced")                                          \
-	X(JUMPS, 1, "epochs raised by a stranger")                              \
-	X(JUMPS_REFUSED, 1, ".. that nobody needs: refused")                    \
-	X(FLUSHED, 1, "flushes that ended a doubt")                             \
-	X(BUSY, 1, "opens refused: EBUSY")                                      \
-	X(QUORUM, 1, "opens refused: EQUORUM")                                  \
-	X(RECONNECTS, 1, "sessions taken up again")                             \
-	X(REPLAYED, 1, "transactions replayed")                                 \
-	X(DROPPED, 1, "laggards dropped")                                       \
-	X(PACED, 1, "commits that waited for laggards")                         \
-	X(FORWARD, 1, "images sent what they missed")                           \
-	X(DELTAS, 1, "images mended by delta")                                  \
-	X(WHOLES, 1, "images mended whole")                                     \
-	X(RESYNCS, 1, "images copied whole while transactions went on")         \
-	X(BESIDE_HUNG, 1, "images copied whole while a mirror hung")            \
-	X(CHANGED_BESIDE, 1, ".. rosters changed while one did")                \
-	X(BESIDE_LOADED, 1, "images made anew beside an unrecorded id")         \
-	X(CHANGED_BESIDE_LOADED, 1, ".. mirrors replaced beside one")           \
-	X(UNSTUCK, 1, "owners that went on with a mirror they had not adopted") \
-	X(DETOURS, 1, "mirrors reached over another fabric")                    \
-	X(WAYS_BACK, 1, ".. and over the first one again")                      \
-	X(ANEW, 1, "images made anew")                                          \
-	X(BESIDE, 1, ".. beside what was there")                                \
-	X(IN_PLACE, 1, ".. in place")                                           \
-	X(CHANGES, 1, "changes of a roster")                                    \
-	X(CHANGES_TRIED_DEAD, 1, ".. begun while a member was dead")            \
-	X(CHANGES_DEAD, 0, ".. and settled then")                               \
-	X(CHANGES_NEXT, 1, ".. completed by the next owner")                    \
-	X(RAISES, 1, "levels raised by an owner")                               \
-	X(RAISES_NEXT, 1, ".. by the next owner")                               \
-	X(RENEWALS, 1, "owners that claimed their mirrors again")               \
-	X(CHANGES_GIVEN_UP, 1, ".. given up")                                   \
-	X(CHANGES_BACK, 1, ".. taken back")                                     \
-	X(CANCELS_REFUSED, 1, ".. not, since the one before is short")          \
-	X(FORKED, 1, "images kept from a fork's roster")                        \
-	X(REVERTED, 1, "owners that went back in time")                         \
-	X(IMPOSTORS, 1, "opens refused for a second store of the name")         \
-	X(FILLERS, 1, "opens by who fills a store that nobody had")             \
-	X(UNFILLED, 1, ".. after one that was not filled was removed")          \
-	X(KEYLESS, 1, "images that were made without the store's key")          \
-	X(SPILLS, 1, "images spilled")                                          \
-	X(LOADS, 1, "spills loaded")                                            \
-	X(MEDIA, 1, "spills lost")                                              \
-	X(AWAY, 1, "images copied away from a live owner")                      \
-	X(REMOVED, 1, "images whose files were removed")                        \
-	X(MENDED, 1, ".. and made again before a claim")                        \
-	X(UNDONE, 1, "transactions rolled back by a claim")                     \
-	X(AWAY_UNDONE, 1, "transactions undone in a copy")                      \
-	X(UNWAITED, 1, "commits that nobody waited for")                        \
-	X(HELD, 1, ".. and that were held back")                                \
-	X(HELD_TOGETHER, 1, ".. with others")                                   \
-	X(UNWAITED_HELD, 1, ".. that a token told of later")                    \
-	X(UNWAITED_FOREIGN, 1, ".. of the owner before: refused")               \
-	X(UNWAITED_FULL, 0, ".. refused: the ring was full")                    \
-	X(UNWAITED_CLOSED, 1, ".. that close waited for")                       \
-	X(UNWAITED_LOST, 1, ".. lost, and close said so")                       \
-	X(OBJECTS, 1, "objects allocated")                                      \
-	X(GROWN, 1, ".. for which a heap grew")                                 \
-	X(SHRUNK, 1, "times a heap gave segments back")                         \
-	X(HEAPS, 1, "heaps held against what must be in them")                  \
-	X(FETCHED, 1, "granules fetched on demand")                             \
-	X(UNFETCHED, 0, ".. refused to owners that are fenced")                 \
-	X(POOR, 1, ".. not all of them: there was no memory")                   \
-	X(PEEKED, 1, ".. or runs of them, read by links")                       \
-	X(GIVEN_UP, 0, ".. that hung, and were given up")                       \
-	X(PARTED, 1, ".. for which the end of a link waited")                   \
-	X(BEYOND, 0, "schedules that lost more than is promised")               \
-	X(CHECKS, 1, "images checked")                                          \
+#define SIM_COUNTS(X)                                                   \
+	X(FIVE, 1, "schedules of five mirrors")                         \
+	X(COMMITS, 1, "commits acknowledged")                           \
+	X(OPENS, 1, "opens")                                            \
+	X(CREATORS, 1, "second creators")                               \
+	X(TAKEOVERS, 1, "takeovers of a live owner")                    \
+	X(RIVALS, 1, "owners parted while they changed segments")       \
+	X(OWNER_CRASHES, 1, "owner crashes")                            \
+	X(OWNER_STOPS, 1, "owners stopped and woken")                   \
+	X(TORN, 1, "owners stopped inside a write to shared memory")    \
+	X(CRASHES, 1, "mirror crashes")                                 \
+	X(LOSSES, 1, "mirror losses")                                   \
+	X(SET_ASIDE, 1, "images of another boot that were set aside")   \
+	X(PUT_BACK, 1, ".. and such that were put back")                \
+	X(LONG, 1, "requests that took long")                           \
+	X(SIGNS, 1, "signs of progress")                                \
+	X(SILENT, 1, "mirrors called dead for their silence")           \
+	X(ALARMS, 1, ".. that lived, and were not silent")              \
+	X(RESETS, 1, "connections reset")                               \
+	X(MISLED, 1, "addresses that led to another mirror")            \
+	X(BLOCKS, 1, "paths blocked")                                   \
+	X(LIMITS, 1, "refusals for want of a mirror's memory")          \
+	X(LAPS, 1, "log laps")                                          \
+	X(FORGED, 1, "stored records where the next one is looked for") \
+	X(ABORTS, 1, "aborts")                                          \
+	X(ROLL_BACKS, 1, "roll-backs to savepoints")                    \
+	X(READERS, 1, "readers told that W hold what they read")        \
+	X(REFUSED, 1, "locks refused")                                  \
+	X(PUBLISHES, 1, "publishes")                                    \
+	X(MOVED, 1, "segments mapped elsewhere than recorded")          \
+	X(DESTROYS, 1, "segments destroyed")                            \
+	X(ENLARGED, 1, "times a segment grew")                          \
+	X(ACROSS, 1, "ranges in a segment and what it grew by")         \
+	X(IN_DOUBT, 1, "commits in doubt")                              \
+	X(FENCED, 1, "commits fenced")                                  \
+	X(JUMPS, 1, "epochs raised by a stranger")                      \
+	X(JUMPS_REFUSED, 1, ".. that nobody needs: refused")            \
+	X(FLUSHED, 1, "flushes that ended a doubt")                     \
+	X(BUSY, 1, "opens refused: EBUSY")                              \
+	X(QUORUM, 1, "opens refused: EQUORUM")                          \
+	X(RECONNECTS, 1, "sessions taken up again")                     \
+	X(REPLAYED, 1, "transactions replayed")                         \
+	X(DROPPED, 1, "laggards dropped")                               \
+	X(PACED, 1, "commits that waited for laggards")                 \
+	X(FORWARD, 1, "images sent what they missed")                   \
+	X(DELTAS, 1, "images mended by delta")                          \
+	X(WHOLES, 1, "images mended whole")                             \
+	X(RESYNCS, 1, "images copied whole while transactions went on") \
+	X(BESIDE_HUNG, 1, "images copied whole while a mirror hung")    \
+	X(CHANGED_BESIDE, 1, ".. rosters changed while one did")        \
+	X(BESIDE_LOADED, 1, "images made anew beside an unrecorded id") \
+	X(CHANGED_BESIDE_LOADED, 1, ".. mirrors replaced beside one")   \
+	X(UNSTUCK, 1, "owners that claimed again to have W")            \
+	X(DETOURS, 1, "mirrors reached over another fabric")            \
+	X(WAYS_BACK, 1, ".. and over the first one again")              \
+	X(ANEW, 1, "images made anew")                                  \
+	X(BESIDE, 1, ".. beside what was there")                        \
+	X(IN_PLACE, 1, ".. in place")                                   \
+	X(CHANGES, 1, "changes of a roster")                            \
+	X(CHANGES_TRIED_DEAD, 1, ".. begun while a member was dead")    \
+	X(CHANGES_DEAD, 0, ".. and settled then")                       \
+	X(CHANGES_NEXT, 1, ".. completed by the next owner")            \
+	X(RAISES, 1, "levels raised by an owner")                       \
+	X(RAISES_NEXT, 1, ".. by the next owner")                       \
+	X(RENEWALS, 1, "owners that claimed their mirrors again")       \
+	X(CHANGES_GIVEN_UP, 1, ".. given up")                           \
+	X(CHANGES_BACK, 1, ".. taken back")                             \
+	X(CANCELS_REFUSED, 1, ".. not, since the one before is short")  \
+	X(FORKED, 1, "images kept from a fork's roster")                \
+	X(REVERTED, 1, "owners that went back in time")                 \
+	X(IMPOSTORS, 1, "opens refused for a second store of the name") \
+	X(FILLERS, 1, "opens by who fills a store that nobody had")     \
+	X(UNFILLED, 1, ".. after one that was not filled was removed")  \
+	X(KEYLESS, 1, "images that were made without the store's key")  \
+	X(KEYLESS_OPENED, 0, ".. and opened, with no other in sight")   \
+	X(SPILLS, 1, "images spilled")                                  \
+	X(LOADS, 1, "spills loaded")                                    \
+	X(MEDIA, 1, "spills lost")                                      \
+	X(AWAY, 1, "images copied away from a live owner")              \
+	X(REMOVED, 1, "images whose files were removed")                \
+	X(MENDED, 1, ".. and made again before a claim")                \
+	X(UNDONE, 1, "transactions rolled back by a claim")             \
+	X(AWAY_UNDONE, 1, "transactions undone in a copy")              \
+	X(UNWAITED, 1, "commits that nobody waited for")                \
+	X(HELD, 1, ".. and that were held back")                        \
+	X(HELD_TOGETHER, 1, ".. with others")                           \
+	X(UNWAITED_HELD, 1, ".. that a token told of later")            \
+	X(UNWAITED_FOREIGN, 1, ".. of the owner before: refused")       \
+	X(UNWAITED_FULL, 0, ".. refused: the ring was full")            \
+	X(UNWAITED_CLOSED, 1, ".. that close waited for")               \
+	X(UNWAITED_LOST, 1, ".. lost, and close said so")               \
+	X(OBJECTS, 1, "objects allocated")                              \
+	X(GROWN, 1, ".. for which a heap grew")                         \
+	X(SHRUNK, 1, "times a heap gave segments back")                 \
+	X(HEAPS, 1, "heaps held against what must be in them")          \
+	X(FETCHED, 1, "granules fetched on demand")                     \
+	X(UNFETCHED, 0, ".. refused to owners that are fenced")         \
+	X(POOR, 1, ".. not all of them: there was no memory")           \
+	X(PEEKED, 1, ".. or runs of them, read by links")               \
+	X(GIVEN_UP, 0, ".. that hung, and were given up")               \
+	X(PARTED, 1, ".. for which the end of a link waited")           \
+	X(BEYOND, 0, "schedules that lost more than is promised")       \
+	X(CHECKS, 1, "images checked")                                  \
 	X(EVENTS, 1, "events")
 
 enum sim_count {

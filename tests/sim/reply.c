@@ -1,0 +1,37 @@
+/*
+ * reply.c - what the simulator notes of the replies that the library takes. env_sim.c calls it.
+ */
+#include "reply.h"
+
+#include "rosters.h"
+#include "schedule.h"
+
+/* Returns the header of the image that the mirror tells of, or NULL. */
+static const Perseas__Header *header_of(const Perseas__Reply *reply)
+{
+	if (reply->body_case == PERSEAS__REPLY__BODY_STORE && reply->store->status)
+		return reply->store->status->header;
+	return reply->body_case == PERSEAS__REPLY__BODY_CLAIM ? reply->claim->header : NULL;
+}
+
+void sim_reply_note(const struct ps_control *control, const Perseas__Reply *reply)
+{
+	struct sim_world *w = control->owner->world;
+	const Perseas__Header *header = header_of(reply);
+
+	/* A segment is taken back also where it was never made. Missing memory is asked of a mirror
+	 * that may have another image. */
+	if (reply->status == PERSEAS__STATUS__STATUS_BAD_REQUEST &&
+	    control->asked != PERSEAS__REQUEST__BODY_DROP_SEGMENTS &&
+	    !(w->schedule->demand && control->asked == PERSEAS__REQUEST__BODY_STATUS))
+		sim_fail(w, "a mirror does not understand the library: %s", reply->message);
+	if (reply->status == PERSEAS__STATUS__STATUS_NO_MEMORY)
+		sim_count(w, SIM_LIMITS, 1);
+	if (header && sim_rosters_counts(w, header))
+		control->owner->told = true;
+	if (reply->body_case != PERSEAS__REPLY__BODY_CLAIM)
+		return;
+	sim_count(w, SIM_AWAY, reply->claim->copied);
+	sim_count(w, SIM_UNDONE, reply->claim->undone);
+	sim_count(w, SIM_AWAY_UNDONE, reply->claim->copied && reply->claim->undone);
+}
