@@ -442,5 +442,5 @@ init {
  * full holds -DFIVE -DDEAD=1: .. while one does not answer
  * full event -DFIVE -DDEAD=1 -DCOVER=10: .. it is made anew, and a commit goes through it
  * quick found -DFIVE -DDEAD=9 -DMISTAKE=19: .. it is made anew and nobody is asked
- *   in the code: unit test_remade_roster two_owners_do_not_complete_a_change_with_disjoint_mirrors
+ *   in the code: sim joint-unasked
  */

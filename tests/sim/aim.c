@@ -5,6 +5,7 @@
 
 #include "../../client/core/handle.h"
 #include "fillers.h"
+#include "disjoint.h"
 #include "forger.h"
 #include "fork.h"
 #include "hang.h"
@@ -33,6 +34,7 @@ void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_misled_begin(w, mirrors, spares);
 	sim_impostor_shape(w, mirrors, spares);
 	sim_fillers_shape(w, mirrors, spares);
+	sim_disjoint_shape(w, mirrors, spares);
 }
 
 void sim_aim_begin(struct sim_world *w)
@@ -45,6 +47,7 @@ void sim_aim_begin(struct sim_world *w)
 	sim_removed_begin(w);
 	sim_stuck_begin(w);
 	sim_impostor_begin(w);
+	sim_disjoint_begin(w);
 }
 
 bool sim_aim_is_open(const struct sim_owner *o)

@@ -84,6 +84,7 @@ struct perseas_tx;
 	X(BEHIND, "behind", 8000, 20, "a change is settled, and W do not hold everything")         \
 	X(UNTOUCHED, "untouched", 32000, 597, "adopted by an open that touches fewer than T")      \
 	X(JOINT_ANEW, "joint-anew", 4000, 11, "made anew, and the joint roster does not list it")  \
+	X(JOINT_UNASKED, "joint-unasked", 100, 2, ".. listed, and nobody is asked before")         \
 	X(PARENT_BACK, "parent-back", 8000, 4901, "a copy gets its parent's id back")              \
 	X(GONE, "gone", 8000, 31, "a member that is called gone comes back")                       \
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \

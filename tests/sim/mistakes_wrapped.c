@@ -32,6 +32,7 @@ WRAPPED(int, ps_token_check, const struct perseas *p, const struct perseas_token
 WRAPPED(int, ps_unwaited_finish, struct perseas *p);
 WRAPPED(bool, ps_unwaited_overdue, struct perseas *p);
 WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
+WRAPPED(bool, ps_quorum_anew_joint, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(void, ps_roster_replace, struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
@@ -67,6 +68,12 @@ int __wrap_ps_making_withdraw(struct perseas *p, const uint8_t *store_id,
 bool __wrap_ps_quorum_touched(const struct perseas *p, uint32_t set)
 {
 	return is(p, SIM_MISTAKE_UNTOUCHED) || __real_ps_quorum_touched(p, set);
+}
+
+/* A new mirror that the joint roster lists is made anew, and no member of the old one confirms. */
+bool __wrap_ps_quorum_anew_joint(const struct perseas *p, uint32_t set)
+{
+	return is(p, SIM_MISTAKE_JOINT_UNASKED) || __real_ps_quorum_anew_joint(p, set);
 }
 
 /* The epoch of the last transaction; 0: it cannot be read. */

@@ -85,6 +85,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(CHANGES_TRIED_DEAD, 1, ".. begun while a member was dead")    \
 	X(CHANGES_DEAD, 0, ".. and settled then")                       \
 	X(CHANGES_NEXT, 1, ".. completed by the next owner")            \
+	X(DISJOINT, 1, ".. that two owners may complete apart")         \
 	X(RAISES, 1, "levels raised by an owner")                       \
 	X(RAISES_NEXT, 1, ".. by the next owner")                       \
 	X(RENEWALS, 1, "owners that claimed their mirrors again")       \
