@@ -19,7 +19,7 @@ from binding import Store
 from drill import (BUILD, HERE, SECONDS, die_with_parent, fill, mirror_list, wait_for,
                    wait_ownerless)
 
-TTL = "2"                               # seconds; etcd takes no less
+TTL = "8"                               # seconds: etcdctl may have no turn for some of them
 LIVES, OWNS = "standby: its owner lives", "COMMAND runs, and owns the store"
 
 COUNTER = """

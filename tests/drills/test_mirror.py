@@ -179,8 +179,8 @@ def test_a_mirror_that_lost_its_memory_is_made_anew_while_its_owner_goes_on(
     desk.run(300)
     daemons[1].restart()
     desk.run(300)
-    until(lambda: desk.states()[1][0] == "live", "a whole copy on the mirror")
-    assert desk.figures()["resyncs"] == 1
+    until(lambda: desk.figures()["resyncs"] == 1 and desk.states()[1][0] == "live",
+          "a whole copy on the mirror")
     desk.ask("close")
     desk.open("books", daemons)
     assert desk.figures()["mended_whole"] == 0

@@ -8,14 +8,13 @@ PERSEAS_SEED repeats the choices, if not the moments. The report is in build/res
 """
 import collections
 import contextlib
-import functools
 import os
 import resource
 import struct
 import time
 
 from cluster import Cluster
-from drill import BUILD, Daemon, run_command, wait_ownerless
+from drill import BUILD, Daemon, run_command, status_of, wait_ownerless
 from relay import Relay
 from teller import ENDED, LOG, Refused, dice, random_moment, tellers, until  # noqa: F401
 
@@ -79,7 +78,9 @@ class Life:
     def heal(self):
         """Until every mirror of the roster is live. Those that W does not count may be slower than
         their owner, for as long as it does not rest."""
-        live = functools.partial(self.desk.all_live, self.n)
+        def live():
+            return self.desk.all_live(self.n) and self.are_whole()
+
         with contextlib.suppress(TimeoutError):
             until(live, "live mirrors", ENDURANCE)
             return
@@ -92,6 +93,12 @@ class Life:
             raise AssertionError("%s: %s\n%s\n%s" % (error, self.told(), self.desk.states(),
                                                     self.desk.events()[-40:])) from error
         self.desk.ask("start")
+
+    def are_whole(self):
+        """Do all mirrors of the roster say themselves that they have an image and its owner? Until
+        the owner has seen the end of one it calls it live."""
+        told = status_of("books", self.mirrors())["mirrors"]
+        return all(each.get("live") and each.get("state") == "consistent" for each in told)
 
     def verify(self):
         """In another process, of all bytes; how many transactions there are."""
