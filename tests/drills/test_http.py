@@ -1,9 +1,12 @@
 """What the daemon shows over HTTP, and that nobody who asks for it holds up an owner."""
+import http.client
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
+import threading
 
 import pytest
 import wire
@@ -319,32 +322,64 @@ def test_hostile_clients_are_let_go_and_hold_up_nobody(watched, tellers):  # noq
     owner.advances(10)
 
 
+def ask_at_a_sync(process, watch):
+    """What /readyz says to who asks before the daemon goes on from a sync of a file. It stops at
+    each of them, and is told to go on until it has answered."""
+    connection = http.client.HTTPConnection("127.0.0.1", watch.port, timeout=SECONDS)
+    connection.request("GET", "/readyz")
+    heard = []
+
+    def hear():
+        reply = connection.getresponse()
+        heard.append((reply.status, reply.read().decode()))
+
+    thread = threading.Thread(target=hear, daemon=True)
+    thread.start()
+    go_on(process, lambda: not thread.is_alive())
+    connection.close()
+    return heard[0]
+
+
+def go_on(process, is_over):
+    """Over one sync after the other; at most one more than it takes."""
+    def told():
+        if is_over():
+            return True
+        process.send_signal(signal.SIGCONT)
+        return False
+
+    wait_for(told, SECONDS, "a daemon that goes on")
+
+
 def test_it_says_what_it_is_at_while_it_begins_and_ends(mirrors, tmp_path):
-    """The disk is slow: each sync of a file takes a quarter of a second. Who asks after the first
-    of two images is loaded, or written, hears it while the daemon is busy with the second."""
+    """The disk takes long: the daemon stops at each sync of a file. Who asks before the first two
+    of three images are loaded, or written, hears it while the daemon is busy with the next."""
     daemon, = mirrors(1, options=options(tmp_path, "--spill-dir", str(tmp_path / "spill")))
-    for name in "first", "second":
+    for name in "first", "second", "third":
         fill(name, [daemon], {"s": b"contents"})
     assert daemon.terminate() == 0
     daemon.lose_memory()
     daemon.mirror.port_file.unlink()
     (tmp_path / "http-port").unlink()
     slow = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync",
-            "-e", "inject=fsync:delay_enter=250000"]
+            "-e", "inject=fsync:signal=SIGSTOP"]
     daemon.mirror.process = subprocess.Popen(
         [*slow, str(BUILD / "perseasd"), "--listen", "127.0.0.1:0", "--memory-dir",
          str(daemon.memory), "--port-file", str(daemon.mirror.port_file),
          *daemon.mirror.options], stderr=subprocess.DEVNULL)
+    process = daemon.mirror.process
+    go_on(process, (tmp_path / "http-port").exists)
     watch = Watch(tmp_path)
-    assert watch.ask("/readyz")[0::2] == (503, "images are being loaded\n")
-    assert watch.ask("/healthz")[0] == 200
-    wait_for(daemon.mirror.port_file.exists, SECONDS, "a daemon that listens")
-    assert watch.ask("/readyz")[0] == 200
+    assert ask_at_a_sync(process, watch) == (503, "images are being loaded\n")
+    go_on(process, daemon.mirror.port_file.exists)
+    assert watch.ask("/healthz")[0] == watch.ask("/readyz")[0] == 200
     before = set((tmp_path / "spill").iterdir())
-    daemon.mirror.process.terminate()
-    wait_for(lambda: set((tmp_path / "spill").iterdir()) != before, SECONDS, "a spill")
-    assert watch.ask("/readyz")[0::2] == (503, "the daemon ends, and writes its images before\n")
-    assert daemon.mirror.process.wait(SECONDS) == 0
+    process.terminate()
+    go_on(process, lambda: set((tmp_path / "spill").iterdir()) != before)
+    assert ask_at_a_sync(process, watch) == (
+        503, "the daemon ends, and writes its images before\n")
+    go_on(process, lambda: process.poll() is not None)
+    assert process.returncode == 0
 
 
 def test_the_table_of_metrics_is_printed(watched):
