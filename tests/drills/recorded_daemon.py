@@ -19,8 +19,10 @@ import wire
 from acceptor import Acceptor
 
 NAMES = seeds.bodies("Request")
-# Requests that change nothing: (kind, whether the connection holds a claim).
-LOOKING = {(name, claimed) for name in ("list", "status", "confirm", "digest", "read", "watch")
+# Requests that change nothing: (kind, whether the connection holds a claim). When an owner takes a
+# lifeline depends on the time, too.
+LOOKING = {(name, claimed) for name in ("list", "status", "confirm", "digest", "read", "watch",
+                                        "lifeline")
            for claimed in (False, True)} | {("release", False)}
 EXACT = {"digest", "read"}              # answered only from a request with the same contents
 REQUEST_ID = 30                         # of Request and Reply
