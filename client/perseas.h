@@ -412,8 +412,8 @@ int perseas_commit(perseas_tx_t *tx, unsigned flags);
 int perseas_abort(perseas_tx_t *tx);
 
 /*
- * Waits until W mirrors hold every commit, commit_timeout_ms at most. Other threads may go on.
- *
+ * Waits until W mirrors hold every commit, commit_timeout_ms at most. Other threads may go on. 0
+ * does not prove that no other owner has the store by now: perseas_confirm does.
  * Errors: EINVAL, EINDOUBT (they do not hold it yet), EFENCED (the outcome of what was in doubt
  * stays unknown).
  */

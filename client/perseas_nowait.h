@@ -1,7 +1,8 @@
 /*
- * perseas_nowait.h - commits that do not wait for mirrors, and how to learn when W of them hold
- * what was committed so (RVM, section 5.2: no_flush; Vista, figure 6). perseas.h includes it; what
- * that says of return values and sentences holds here, too.
+ * perseas_nowait.h - commits that do not wait for mirrors, how to learn when W of them hold what
+ * was committed so (RVM, section 5.2: no_flush; Vista, figure 6), and whether this process still
+ * owns the store. perseas.h includes it; what that says of return values and sentences holds here,
+ * too.
  *
  * With PERSEAS_NOWAIT a commit returns when the transaction is on its way to the mirrors, or is
  * held back for a while, where the options ask for that.
@@ -115,6 +116,27 @@ int perseas_fd(perseas_t *p);
  * known to have held under this owner.
  */
 int perseas_durable(perseas_t *p, struct perseas_token *token);
+
+/*
+ * Asks the mirrors whether this process still owns the store, so that an owner that was replaced
+ * while it slept, or while the network was cut, does not answer from its own memory. Returns 0 if R
+ * mirrors of each roster in force said so after the call began, and W mirrors hold everything that
+ * was committed on this handle before the call. Then
+ * - what was read before the call was the newest state of the store when it was read, and no
+ *   failover takes it back. So read, call this function, and answer;
+ * - what is read after the call has all that any other owner acknowledged before the call. It may
+ *   also have later commits of this process, which W mirrors need not hold yet.
+ *
+ * It takes one network round trip, which threads that call it at the same time share. If claims
+ * have to be renewed (PERSEAS_EVENT_RENEWED), it waits for that and asks again.
+ *
+ * It does not protect an owner that is left with mirrors which an operator called gone
+ * (perseas_roster_change.gone), or without which an operator had the store opened (accept_epoch).
+ *
+ * Errors: EINVAL, EFENCED, ESALVAGE, EINDOUBT (for commit_timeout_ms too few mirrors answered, or
+ * took what was committed: another owner may have the store; call again).
+ */
+int perseas_confirm(perseas_t *p);
 
 #ifdef __cplusplus
 }

@@ -30,6 +30,7 @@ enum perseas_begin_flag {
 	 * is misled by that, since mirrors take transactions in order: none survives without those
 	 * whose results it saw. Commit of one that changed nothing waits until W mirrors hold
 	 * whatever it may have read, and returns EINDOUBT, like others, when that takes too long.
+	 * It does not ask whether another owner has the store by now: perseas_confirm does.
 	 * With PERSEAS_NOWAIT it does not wait: its token names what it may have read.
 	 *
 	 * A thread must end its SERIAL transaction before it begins another one: perseas_begin

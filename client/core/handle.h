@@ -98,7 +98,7 @@ struct ps_found {
 typedef void ps_taker(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
                       Perseas__Reply **reply, const struct ps_error *why);
 
-enum { PS_DUE_MAX = 4 }; /* of one mirror */
+enum { PS_DUE_MAX = 6 }; /* of one mirror */
 
 struct ps_due {
 	ps_taker *take;
@@ -167,6 +167,10 @@ struct ps_mirror {
 	struct ps_due due[PS_DUE_MAX];
 	uint64_t asked_at;         /* since then the oldest is */
 	uint64_t answer_by;        /* until then */
+	uint64_t confirm_asked;    /* the last call of perseas_confirm that it was asked for over
+	                              this session; 0: none */
+	uint64_t confirmed;        /* the last call of perseas_confirm that its answers over this
+	                              session count for, 0: none; with the lock */
 	uint64_t told;             /* the round of the rosters that it was told last (telling.c) */
 	uint8_t order[PS_ID_SIZE]; /* that it passed on last; all zero: none (orders.c) */
 	const struct ps_fabric *fabric;
@@ -330,6 +334,8 @@ struct perseas {
 
 	struct ps_commit commit; /* with the lock */
 	struct ps_apart apart;
+	uint64_t confirm_calls;      /* of perseas_confirm so far; the last one has this number */
+	uint64_t confirmed;          /* those up to this one: R mirrors confirmed the claim */
 	_Atomic uint64_t savepoints; /* so many were made */
 
 	/* What set_range looks at without the lock. Segments change while commits are held back. */

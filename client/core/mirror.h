@@ -153,6 +153,10 @@ bool ps_mirrors_hold(const struct perseas *p, uint64_t seq);
 /* Those that are connected, and whole. */
 uint32_t ps_mirrors_whole(const struct perseas *p);
 
+/* Those of them that said, asked after this call of perseas_confirm, that they are claimed by this
+ * owner. */
+uint32_t ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
+
 /* Those that are LIVE: connected, and all transactions were sent to them. */
 uint32_t ps_mirrors_live(const struct perseas *p);
 

@@ -41,12 +41,13 @@ bool ps_due_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *
 	return true;
 }
 
-bool ps_due_has(const struct ps_mirror *m, ps_taker *take)
+unsigned ps_due_count(const struct ps_mirror *m, ps_taker *take)
 {
+	unsigned count = 0;
+
 	for (unsigned i = 0; i < m->asked; i++)
-		if (m->due[i].take == take)
-			return true;
-	return false;
+		count += m->due[i].take == take;
+	return count;
 }
 
 int ps_due_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, struct ps_error *error)

@@ -13,8 +13,8 @@
 bool ps_due_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
                 struct ps_due due);
 
-/* Is an answer due that this one takes? */
-bool ps_due_has(const struct ps_mirror *m, ps_taker *take);
+/* Returns how many answers are due that this one takes. */
+unsigned ps_due_count(const struct ps_mirror *m, ps_taker *take);
 
 /* Has the answer that is due before any other from this mirror taken. 0; or a code: the connection
  * is over, and no answer is due any more. */

@@ -5,6 +5,7 @@
  * all of them.
  */
 #include "change.h"
+#include "confirm.h"
 #include "../core/detour.h"
 #include "due.h"
 #include "../core/event.h"
@@ -164,6 +165,8 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 		record_loaded(p);
 		ps_change_step(p, now);
 	}
+	/* Mirrors may be live, or claimed again, only now. */
+	ps_confirm_step(p);
 	ps_demand_step(p);
 	pthread_mutex_lock(&p->lock);
 	p->admin = false;

@@ -5,6 +5,7 @@
  */
 #include "pulse.h"
 
+#include "confirm.h"
 #include "due.h"
 #include "../core/demand.h"
 #include "../core/mirror.h"
@@ -92,6 +93,14 @@ static void take_wishes(struct perseas *p, struct ps_mirror *m, Perseas__Reply *
 		ps_orders_note(p, m, reply);
 }
 
+void ps_pulse_refused(struct perseas *p, struct ps_mirror *m)
+{
+	pthread_mutex_lock(&p->lock);
+	if (m->active)
+		ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror no longer knows the session");
+	pthread_mutex_unlock(&p->lock);
+}
+
 /* The answer to a sign of life. */
 static void take_sign(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
                       Perseas__Reply **reply, const struct ps_error *why)
@@ -101,15 +110,10 @@ static void take_sign(struct perseas *p, struct ps_mirror *m, const struct ps_du
 	/* A connection that is over is found by who watches sessions. */
 	if (!*reply)
 		return;
-	if ((*reply)->status == PERSEAS__STATUS__STATUS_OK) {
+	if ((*reply)->status == PERSEAS__STATUS__STATUS_OK)
 		take_wishes(p, m, reply);
-		return;
-	}
-	/* Its claim is another's: taking the session up again tells whose. */
-	pthread_mutex_lock(&p->lock);
-	if (m->active)
-		ps_mirror_break(p, m, PS_LINK_BROKEN, "the mirror no longer knows the session");
-	pthread_mutex_unlock(&p->lock);
+	else
+		ps_pulse_refused(p, m);
 }
 
 static void ask_all(struct perseas *p)
@@ -129,7 +133,7 @@ static void ask_all(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		/* One whose answer to this is still due is not asked again. */
-		if (!m->active || ps_due_has(m, take_sign))
+		if (!m->active || ps_due_count(m, take_sign))
 			continue;
 		ask.result = ps_orders_result(p, m, &result) ? &result : NULL;
 		ps_due_ask(p, m, &request, (struct ps_due){ take_sign, NULL, 0 });
@@ -139,6 +143,7 @@ static void ask_all(struct perseas *p)
 void ps_pulse(struct perseas *p, uint64_t now)
 {
 	ps_dues_take(p, now);
+	ps_confirm_step(p);
 	if (now < p->upkeep.pulse_at)
 		return;
 	p->upkeep.pulse_at = now + PULSE;

@@ -9,8 +9,12 @@
 
 #include "../core/handle.h"
 
-/* Asks, when it is time, and takes the answers that are there, also those to other requests
- * (due.h). */
+/* Asks, when it is time, or when a thread waits in perseas_confirm (confirm.h), and takes the
+ * answers that are there, also those to other requests (due.h). */
 void ps_pulse(struct perseas *p, uint64_t now);
+
+/* The mirror refused to confirm this owner's claim: its session is of no more use. Taking it up
+ * again tells whose claim it has. */
+void ps_pulse_refused(struct perseas *p, struct ps_mirror *m);
 
 #endif

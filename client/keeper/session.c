@@ -7,6 +7,7 @@
  */
 #include "session.h"
 
+#include "confirm.h"
 #include "../core/detour.h"
 #include "due.h"
 #include "elsewhere.h"
@@ -92,6 +93,7 @@ void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m)
 	m->control = NULL;
 	ps_lifeline_end(p, m);
 	ps_dues_drop(p, m, &over);
+	ps_confirm_forget(p, m);
 	ps_telling_ended(p, m);
 	ps_detour_drop(m);
 	end(p, m);

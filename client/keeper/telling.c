@@ -57,7 +57,7 @@ uint32_t ps_tell(struct perseas *p, uint32_t set)
 
 		/* One that was not there before is told at once, one that refused in a while. */
 		if (set & ~t->took & ps_bit(p, m) &&
-		    (m->told != t->round || (again && !ps_due_has(m, take_told))) &&
+		    (m->told != t->round || (again && !ps_due_count(m, take_told))) &&
 		    ps_due_ask(p, m, &request, (struct ps_due){ take_told, NULL, t->round }))
 			m->told = t->round;
 	}

@@ -48,7 +48,7 @@ static int move_box(void)
 }
 
 /* Readers take turns, too: they see no transaction half done. Commit returns when W mirrors hold
- * all that was read, so that the answer stays true whatever happens. */
+ * all that was read, so that no failover takes it back. */
 static int count_boxes(long *sum)
 {
 	perseas_tx_t *tx;
@@ -65,6 +65,16 @@ static int count_boxes(long *sum)
 	return rc;
 }
 /* end move */
+
+/* begin now */
+/* The count as it is now, also if another process owns the store by now: then it is an error. */
+static int count_now(long *sum)
+{
+	int rc = count_boxes(sum);
+
+	return rc ? rc : perseas_confirm(p);
+}
+/* end now */
 
 static void *run(void *arg)
 {
@@ -116,7 +126,7 @@ int main(int argc, char **argv)
 		pthread_create(&threads[i], NULL, run, NULL);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	if (!count_boxes(&sum))
+	if (!count_now(&sum))
 		printf("%ld boxes\n", sum);
 	return perseas_close(p);
 }

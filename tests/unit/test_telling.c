@@ -148,7 +148,7 @@ TEST(test_one_that_was_not_told_is_told_later, struct owner *o)
 	struct perseas *p = o->p;
 
 	p->upkeep.pulse_at = PS_NEVER;
-	p->mirrors[2].asked = 4;
+	p->mirrors[2].asked = PS_DUE_MAX;
 	tell(p, 15);
 	p->mirrors[2].asked = 0;
 	pass(o, MS);

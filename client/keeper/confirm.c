@@ -1,0 +1,154 @@
+/*
+ * confirm.c - perseas_confirm: asks R mirrors of each roster in force whether they still hold this
+ * owner's claim ("Confirmed reads" in PROTOCOL.md). The calling thread counts its call and wakes
+ * the keeper, which asks each mirror once for all calls that were counted by then. An answer to a
+ * question that was sent before a call must never count for that call.
+ */
+#include "confirm.h"
+
+#include "../core/cancel.h"
+#include "../core/commit.h"
+#include "../core/gather.h"
+#include "../core/mirror.h"
+#include "../core/quorum.h"
+#include "due.h"
+#include "pulse.h"
+
+/* Questions under way to a mirror. Threads that call while the first is under way share the second,
+ * and need not wait for the first: with one alone, half of them would wait for two round trips. */
+enum { UNDER_WAY = 2 };
+
+/* --- the keeper's part --- */
+
+/* due->ticket is the last call that was counted when the mirror was asked. */
+static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_due *due,
+                        Perseas__Reply **reply, const struct ps_error *why)
+{
+	(void)why;
+	/* The end of a connection is found by those who watch sessions. */
+	if (!*reply)
+		return;
+	if ((*reply)->status != PERSEAS__STATUS__STATUS_OK) {
+		ps_pulse_refused(p, m);
+		return;
+	}
+	pthread_mutex_lock(&p->lock);
+	m->confirmed = due->ticket;
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Returns the mirrors that must be asked: voters that are connected and whole, and were not asked
+ * since the last call. A mirror that is copied to is not asked: it may have been made anew, and
+ * nobody has asked the others whether it may vote (I9). */
+static uint32_t to_ask(const struct perseas *p)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		set |= (uint32_t)(m->votes && m->confirm_asked < p->confirm_calls) << i;
+	}
+	return set & ps_mirrors_whole(p);
+}
+
+/* Raises p->confirmed to the newest call after which R mirrors of each roster in force confirmed
+ * the claim, and wakes those that wait for it. It never falls: what was so after a call stays so,
+ * whatever becomes of the mirrors. */
+static void note_confirmed(struct perseas *p)
+{
+	const uint64_t before = p->confirmed;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const uint64_t call = p->mirrors[i].confirmed;
+
+		if (call > p->confirmed && ps_quorum_claims(p, ps_mirrors_confirmed(p, call)))
+			p->confirmed = call;
+	}
+	if (p->confirmed > before)
+		p->env->ops->broadcast(p->env, &p->progress);
+}
+
+void ps_confirm_step(struct perseas *p)
+{
+	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(confirm, CONFIRM, &ask);
+	struct ps_due due = { take_answer, NULL, 0 };
+	uint32_t set;
+
+	ps_assert_admin(p);
+	pthread_mutex_lock(&p->lock);
+	note_confirmed(p);
+	set = to_ask(p);
+	due.ticket = p->confirm_calls;
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (set >> i & 1 && ps_due_count(m, take_answer) < UNDER_WAY &&
+		    ps_due_ask(p, m, &request, due))
+			m->confirm_asked = due.ticket;
+	}
+}
+
+void ps_confirm_forget(struct perseas *p, struct ps_mirror *m)
+{
+	pthread_mutex_lock(&p->lock);
+	m->confirm_asked = m->confirmed = 0;
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* --- the caller's part --- */
+
+static int fail_unconfirmed(const struct perseas *p, uint64_t call)
+{
+	return ps_fail(p, PERSEAS_EINDOUBT,
+	               "%u of %u mirrors confirmed within %u ms that this process still owns store "
+	               "'%s', and %u must%s: another owner may have it; call perseas_confirm "
+	               "again, and see perseas_mirror_stat for what is wrong with each mirror",
+	               ps_quorum_count(p, ps_mirrors_confirmed(p, call)), p->members,
+	               p->options.commit_timeout_ms, p->store, ps_quorum_claimers(p),
+	               p->next_roster ? ", and R of the new roster, which is not settled yet" : "");
+}
+
+static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
+{
+	for (;;) {
+		if (ps_fenced(p))
+			return ps_fail_fenced(p);
+		if (p->confirmed >= call)
+			return 0;
+		if (ps_now(p) >= until)
+			return fail_unconfirmed(p, call);
+		p->waiters++;
+		p->env->ops->wait(p->env, &p->progress, &p->lock, until);
+		p->waiters--;
+	}
+}
+
+/* The mirrors are asked while W of them take what was posted: both take one round trip. */
+static int confirm_locked(struct perseas *p)
+{
+	const uint64_t until = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
+	const uint64_t call = ++p->confirm_calls;
+	uint64_t since = 0;
+	int rc;
+
+	p->env->ops->wake(p->env, PS_KEEPER);
+	ps_gather_post(p);
+	rc = ps_commit_await(p, p->commit.seq, &since);
+	return rc ? rc : await_confirmed(p, call, until);
+}
+
+int perseas_confirm(perseas_t *p)
+{
+	PS_UNCANCELLED;
+	int rc;
+
+	if (!p)
+		return ps_fail(NULL, PERSEAS_EINVAL, "p is NULL");
+	pthread_mutex_lock(&p->lock);
+	rc = p->salvage || ps_fenced(p) ? ps_ready(p) : confirm_locked(p);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
