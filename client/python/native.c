@@ -271,6 +271,11 @@ int ps_py_flush(struct ps_py_store *s)
 	GUARDED(perseas_flush(s->p));
 }
 
+int ps_py_confirm(struct ps_py_store *s)
+{
+	GUARDED(perseas_confirm(s->p));
+}
+
 int ps_py_stat(struct ps_py_store *s, struct perseas_stat *stat)
 {
 	GUARDED(perseas_stat(s->p, stat));

@@ -60,6 +60,7 @@ int ps_py_unmap(struct ps_py_store *s, void *addr);
 int ps_py_retain(struct ps_py_store *s, void *addr);
 int ps_py_destroy(struct ps_py_store *s, const char *segment);
 int ps_py_flush(struct ps_py_store *s);
+int ps_py_confirm(struct ps_py_store *s);
 int ps_py_stat(struct ps_py_store *s, struct perseas_stat *stat);
 int ps_py_mirror_stat(struct ps_py_store *s, unsigned index, struct perseas_mirror_stat *stat);
 int ps_py_latency(struct ps_py_store *s, struct perseas_latency *latency);

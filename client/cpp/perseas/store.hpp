@@ -278,6 +278,11 @@ class store : public detail::store_base
 	{
 		return call([](perseas_t *p) { return perseas_flush(p); });
 	}
+	/* Asks the mirrors whether this process still owns the store: read, confirm, and answer. */
+	result<void> try_confirm()
+	{
+		return call([](perseas_t *p) { return perseas_confirm(p); });
+	}
 	/* Waits until W mirrors hold the transaction of a token; false: not within this time. */
 	result<bool> try_wait(const perseas_token &token, std::chrono::milliseconds most)
 	{
@@ -356,6 +361,10 @@ class store : public detail::store_base
 	void flush()
 	{
 		try_flush().value();
+	}
+	void confirm()
+	{
+		try_confirm().value();
 	}
 	void wait(const perseas_token &token)
 	{

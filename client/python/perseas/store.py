@@ -339,6 +339,11 @@ class Store:
         perseas_flush."""
         self._check(lib.ps_py_flush(self._handle))
 
+    def confirm(self) -> None:
+        """Asks the mirrors whether this process still owns the store, commit_timeout_ms at most:
+        read, confirm, and answer. Errors: those of perseas_confirm."""
+        self._check(lib.ps_py_confirm(self._handle))
+
     def posted(self) -> Token:
         """The token of the last commit of any thread. Errors: ClosedError, ForkError."""
         token = ffi.new("struct perseas_token *")
