@@ -406,6 +406,8 @@ static int step(struct sim_application *a)
 		return settle(a);
 	if (a->world->schedule->forges)
 		return sim_forger_step(a);
+	if (a->world->schedule->confirms && sim_chance(a->world, a->world->schedule->confirms))
+		return sim_work_confirm(a);
 	if (a->world->schedule->nowait && sim_chance(a->world, 25))
 		return sim_work_ask(a);
 	if (a->world->schedule->destroys && sim_chance(a->world, a->world->schedule->destroys))

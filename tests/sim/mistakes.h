@@ -121,6 +121,10 @@ struct perseas_tx;
 	X(ANY_NAME, "any-name", 2000, 109, "segments are compared by id, birth and size only")     \
 	X(GROWN_EARLY, "grown-early", 2000, 294, "a growth is told before W hold it")              \
 	X(NOT_ZEROS, "not-zeros", 1000, 6, "what a segment grows by is not zeros on mirrors")      \
+	X(CONFIRMED_EARLY, "confirmed-early", 4000, 65,                                            \
+	  "an owner counts answers to earlier calls")                                              \
+	X(CONFIRMED_UNASKED, "confirmed-unasked", 2000, 42, ".. sessions that it did not ask")     \
+	X(CONFIRMED_LOST, "confirmed-lost", 2000, 1, ".. and does not wait for its own commits")   \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
 	X(NOT_FIRST, "not-first", 4000, 3, "a making is withdrawn, but not at its first mirror")   \
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \
@@ -271,6 +275,10 @@ void sim_mistake_after_end(struct ps_control *control, const struct sim_message 
 bool sim_mistake_grows(const struct sim_world *w);
 void sim_mistake_after_growth(struct ps_control *control, const struct sim_message *message);
 bool sim_mistake_unsent(const struct ps_link *link, const struct ps_chain *chain);
+/* Is one made about how an owner is confirmed (confirmed.c)? */
+bool sim_mistake_confirms(const struct sim_world *w);
+/* owner: at every look at the clock. What counts as an answer to the last call? */
+void sim_mistake_confirmed(struct sim_owner *o);
 /* Is one made about commits that nobody waits for? About those that are held back? */
 bool sim_mistake_unwaited(const struct sim_world *w);
 bool sim_mistake_gathers(const struct sim_world *w);

@@ -41,6 +41,7 @@ void sim_mistake_poke(struct sim_owner *o)
 	if (!p)
 		return;
 	sim_mistake_worn(o);
+	sim_mistake_confirmed(o);
 	if (p->quorum_count == 2 && sim_mistake_is(o->world, SIM_MISTAKE_OLD_ACKS))
 		p->quorum_count = 1;
 	if (sim_mistake_is(o->world, SIM_MISTAKE_REDONE))

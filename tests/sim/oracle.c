@@ -255,6 +255,22 @@ void sim_oracle_acknowledged(struct sim_world *w, struct sim_node *node)
 	acknowledge(w, node);
 }
 
+const struct sim_node *sim_oracle_newest(const struct sim_world *w)
+{
+	return w->oracle->acked;
+}
+
+void sim_oracle_confirmed(struct sim_world *w, struct sim_node *node, const struct sim_node *acked)
+{
+	if (!descends(node, acked))
+		sim_fail(
+			w,
+			"an owner is confirmed at %s, and %s, which was acknowledged, is not in it",
+			sim_state(w, node->epoch, node->seq),
+			sim_state(w, acked->epoch, acked->seq));
+	sim_oracle_acknowledged(w, node);
+}
+
 struct sim_node *sim_oracle_opened(struct sim_world *w, uint64_t epoch, uint64_t seq,
                                    const struct sim_moment *confirmed)
 {

@@ -83,6 +83,13 @@ uint8_t *sim_node_edit(struct sim_world *w, struct sim_node *node, unsigned segm
 /* An owner was told that W mirrors hold it (I4). */
 void sim_oracle_acknowledged(struct sim_world *w, struct sim_node *node);
 
+/* An owner was told that it still was the owner after it was asked to find out. It answered from
+ * this state, and `acked` was what anybody had been told by then. */
+void sim_oracle_confirmed(struct sim_world *w, struct sim_node *node, const struct sim_node *acked);
+
+/* Returns the last state that anybody was told of as safe. */
+const struct sim_node *sim_oracle_newest(const struct sim_world *w);
+
 /* An open asks its mirrors whether they are still its own: this is the moment that it shows. */
 struct sim_moment {
 	struct sim_node *acked;

@@ -37,6 +37,7 @@ struct sim_task {
 	bool blocked, signalled, scheduled;
 	bool deferred; /* to be resumed when the process is woken */
 	bool ended;
+	bool confirms;   /* inside perseas_confirm */
 	uint64_t ticket; /* of the wait */
 	struct sim_wait wait;
 	/* Called where the transaction that this task commits takes its seq; NULL: none does. */

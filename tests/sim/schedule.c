@@ -87,10 +87,12 @@ static void draw(struct sim_world *w)
 	spares = draw_changes(w, s);
 	s->claimers = sim_chance(w, 30) ? (unsigned)sim_between(w, 10, 60) : 0;
 	s->work = w->seed % 5 == 2 && !s->calm && !w->mistake ? 8 : 0;
-	if (sim_mistake_unwaited(w) || (any && (w->seed % 4 == 1 || w->seed % 16 == 15)))
+	if (sim_mistake_unwaited(w) || sim_mistake_confirms(w) ||
+	    (any && (w->seed % 4 == 1 || w->seed % 16 == 15)))
 		s->nowait = 70;
 	if (sim_mistake_gathers(w) || (s->nowait && !w->mistake && w->seed % 16 != 5))
 		s->gather_us = 1 + w->seed * 7919 % 40000;
+	s->confirms = sim_mistake_confirms(w) ? 40 : any && w->seed % 5 == 1 ? 15 : 0;
 	s->demand = w->mistake ? sim_mistake_demands(w) : w->seed % 8 == 3;
 	s->straight = w->mistake ? sim_mistake_straight(w) : w->seed % 16 == 11;
 	s->poor = sim_mistake_poor(w) || (!w->mistake && s->demand && w->seed / 16 % 3) ? 30 : 0;

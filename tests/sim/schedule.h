@@ -50,6 +50,7 @@ struct sim_schedule {
 	bool demand;             /* memory is fetched on demand, by most owners */
 	bool straight;           /* live mirrors' memory is fetched by the links of commits */
 	unsigned poor;           /* percent of fills for which there is not memory enough, or 0 */
+	unsigned confirms;       /* percent of steps in which an owner asks whether it is one */
 	unsigned nowait;         /* percent of commits that nobody waits for */
 	bool heap;               /* applications have one */
 	unsigned trims;          /* percent of steps in which it gives segments back, or 0 */

@@ -59,6 +59,9 @@ int sim_work_two(struct sim_application *a);
 /* Asks by a token whether W hold a transaction, and how far they are. */
 int sim_work_ask(struct sim_application *a);
 
+/* Reads, and asks whether this process still is the owner, so that the answer may be given. */
+int sim_work_confirm(struct sim_application *a);
+
 /* The handle is closed, with this outcome. */
 void sim_work_closed(struct sim_application *a, int rc);
 

@@ -51,6 +51,9 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(ROLL_BACKS, 1, "roll-backs to savepoints")                    \
 	X(READERS, 1, "readers told that W hold what they read")        \
 	X(REFUSED, 1, "locks refused")                                  \
+	X(CONFIRMED, 1, "owners told that they still are one")          \
+	X(UNCONFIRMED, 1, ".. that this is not known")                  \
+	X(DEPOSED, 1, ".. that another one has the store")              \
 	X(PUBLISHES, 1, "publishes")                                    \
 	X(MOVED, 1, "segments mapped elsewhere than recorded")          \
 	X(DESTROYS, 1, "segments destroyed")                            \

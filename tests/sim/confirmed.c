@@ -1,0 +1,78 @@
+/*
+ * confirmed.c - reads that perseas_confirm makes linearizable: an application reads, asks whether
+ * it still is the owner, and answers if it is told so. application.c calls this between
+ * transactions. Here are also the mistakes in what counts as a confirmation.
+ */
+#include "../../client/core/handle.h"
+#include "mistakes.h"
+#include "schedule.h"
+#include "work.h"
+
+/* --- an application --- */
+
+/* What it reads is the state of its memory, which compare() of application.c looks at: all that it
+ * was shown when it opened the store, and all that it sent since. */
+int sim_work_confirm(struct sim_application *a)
+{
+	struct sim_world *w = a->world;
+	const struct sim_node *acked = sim_oracle_newest(w);
+	struct sim_task *task = a->owner->running;
+	struct sim_node *read = a->at;
+	int rc;
+
+	task->confirms = true;
+	rc = perseas_confirm(a->p);
+	task->confirms = false;
+	if (a->owner->dead)
+		return LEAVE;
+	sim_trace(w, "owner %u: confirmed at %s: %s", a->owner->index,
+	          sim_state(w, read->epoch, read->seq), perseas_error_name(rc));
+	sim_count(w, SIM_CONFIRMED, !rc);
+	sim_count(w, SIM_UNCONFIRMED, rc == PERSEAS_EINDOUBT);
+	sim_count(w, SIM_DEPOSED, rc == PERSEAS_EFENCED);
+	if (!rc)
+		sim_oracle_confirmed(w, read, acked);
+	else if (rc == PERSEAS_EINDOUBT && w->schedule->calm)
+		sim_fail(w, "an owner is not confirmed, and nothing went wrong");
+	else if (rc != PERSEAS_EINDOUBT && rc != PERSEAS_EFENCED)
+		return sim_unexpected(a, "confirm", rc);
+	return rc == PERSEAS_EFENCED ? LEAVE : GO_ON;
+}
+
+/* --- mistakes --- */
+
+int __real_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
+int __wrap_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
+
+bool sim_mistake_confirms(const struct sim_world *w)
+{
+	return w->mistake >= SIM_MISTAKE_CONFIRMED_EARLY &&
+	       w->mistake <= SIM_MISTAKE_CONFIRMED_LOST;
+}
+
+static struct sim_owner *owner_of(const struct perseas *p)
+{
+	return (struct sim_owner *)p->env;
+}
+
+void sim_mistake_confirmed(struct sim_owner *o)
+{
+	const bool early = sim_mistake_is(o->world, SIM_MISTAKE_CONFIRMED_EARLY);
+	struct perseas *p = o->handle;
+
+	if (!early && !sim_mistake_is(o->world, SIM_MISTAKE_CONFIRMED_UNASKED))
+		return;
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (early ? p->mirrors[i].confirmed != 0 : p->mirrors[i].active)
+			p->mirrors[i].confirmed = p->confirm_calls;
+}
+
+int __wrap_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
+{
+	const struct sim_owner *o = owner_of(p);
+
+	if (sim_mistake_is(o->world, SIM_MISTAKE_CONFIRMED_LOST) && o->running &&
+	    o->running->confirms)
+		return 0;
+	return __real_ps_commit_await(p, seq, since);
+}
