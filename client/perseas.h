@@ -367,7 +367,7 @@ int perseas_publish(perseas_t *p);
  * perseas_track.h. *tx is the caller's until perseas_commit or perseas_abort ends it; NULL on an
  * error. Sends nothing.
  *
- * Errors: EINVAL, ENOMEM, EBLOCKED (a commit is in doubt), EFENCED, ESALVAGE, ECONFLICT (TRACK).
+ * Errors: EINVAL, ENOMEM, EBLOCKED (a commit is in doubt), EFENCED, ESALVAGE, ECONFLICT.
  */
 int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx);
 

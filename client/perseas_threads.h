@@ -8,6 +8,13 @@
  *
  * Processes: turns and locks are those of one process, and mirrors know nothing of them. A child of
  * fork does not wait for threads of its parent, which it has not: it gets EINVAL.
+ *
+ * Several stores: a thread that has a turn or a lock in one store and waits in another can close a
+ * cycle of threads that wait for each other. The wait that would close it (perseas_begin with
+ * PERSEAS_SERIAL, perseas_lock, perseas_retry) is refused at once with ECONFLICT, and no other wait
+ * is. The thread must abort its transactions in all stores, and may then begin them again. A
+ * transaction that is handed to another thread counts as that of the thread that began it
+ * (PERSEAS_SERIAL), or asked for its last lock.
  */
 #ifndef PERSEAS_THREADS_H
 #define PERSEAS_THREADS_H
@@ -35,7 +42,7 @@ enum perseas_begin_flag {
 	 *
 	 * A thread must end its SERIAL transaction before it begins another one: perseas_begin
 	 * returns EINVAL otherwise. It returns EBLOCKED and EFENCED also when they come to be while
-	 * it waits for its turn.
+	 * it waits for its turn, and ECONFLICT if the wait would deadlock (see above).
 	 */
 	PERSEAS_SERIAL = 1
 };
@@ -57,8 +64,8 @@ enum perseas_lock_mode {
  * If the lock cannot be had, the older transaction waits, and the younger one gets ECONFLICT
  * (wait-die: so no two wait for each other). The age is that of its first lock. After ECONFLICT the
  * transaction is as it was: call perseas_retry, or perseas_abort. A transaction with PERSEAS_SERIAL
- * never waits for a lock, nor does a thread with another open transaction that is SERIAL or has
- * locks: they get ECONFLICT.
+ * never waits for a lock, nor does a thread with another open transaction in this store that is
+ * SERIAL or has locks: they get ECONFLICT. So does a wait that would deadlock (see above).
  *
  * Errors: EINVAL (also: it would wait for a thread of the parent process), EENDED, ENOMEM,
  * ECONFLICT, EBLOCKED and EFENCED (while it waited). The transaction stays open, with the locks
@@ -75,10 +82,10 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode);
  * until all locks that it was refused are free for it, and then for its turn. From when it was
  * refused a lock until it ends, in all of its tries, younger transactions do not get that lock
  * before it: so only older ones can make it begin again twice for one lock in one mode, and none
- * come to be.
+ * come to be. The same holds, but for the turn, if perseas_lock refused a wait that would deadlock.
  *
- * Errors: EINVAL, EENDED; those of perseas_begin, after which the transaction has ended, as if by
- * perseas_abort.
+ * Errors: EINVAL, EENDED; those of perseas_begin, and ECONFLICT if the wait would deadlock (see
+ * above), after which the transaction has ended, as if by perseas_abort.
  */
 int perseas_retry(perseas_tx_t *tx);
 
@@ -96,7 +103,9 @@ int perseas_retry(perseas_tx_t *tx);
  *
  * Errors: EINVAL (also: tx is another handle's), EENDED; ECONFLICT (it was tried often enough: tx
  * is open and as it was, and perseas_error still has what conflicted; such work needs locks, or
- * PERSEAS_SERIAL for all); those of perseas_retry, after which tx has ended.
+ * PERSEAS_SERIAL for all. Or waiting would deadlock, as perseas_error says: tx is open, has no
+ * locks and no changes, and must be aborted); the others of perseas_retry, after which tx has
+ * ended.
  */
 int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries);
 

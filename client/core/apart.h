@@ -42,12 +42,17 @@ void ps_apart_end(struct perseas_tx *tx);
  * EINDOUBT, EFENCED. Locked; lets go of the lock. */
 int ps_apart_leave(struct perseas_tx *tx);
 
-/* Sleeps until somebody lets go of a turn or a lock, or until transactions cannot begin any more.
- * May return early. Locked; lets go of the lock. */
-void ps_apart_sleep(struct perseas *p);
+/* Returns 0 if the calling thread may wait for others, EINVAL in a child of fork, or why no
+ * transaction can begin. Locked. */
+int ps_apart_may_wait(struct perseas *p);
+
+/* Waits as long as b->ops->must_wait() says. Returns 0, an error of ps_apart_may_wait, or ECONFLICT
+ * if the wait would deadlock. Locked; lets go of the lock. */
+int ps_apart_await(struct perseas *p, struct ps_blocked *b);
 
 /* perseas_retry, with a pause when the transaction has let go of everything, and before it begins
- * again. Not locked. */
+ * again. After ECONFLICT, as its wait would deadlock, it is still open, and has nothing: it must be
+ * ended. Not locked. */
 int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns);
 
 /* conflict.c: sleeps so long. Not locked. */
@@ -59,7 +64,7 @@ int ps_apart_here(const struct perseas *p);
 /* Who waits asks again. Locked. */
 static inline void ps_apart_wake(struct perseas *p)
 {
-	if (p->apart.waiters)
+	if (p->apart.blocked)
 		p->env->ops->broadcast(p->env, &p->apart.changed);
 }
 

@@ -36,8 +36,11 @@ int perseas_retry_conflict(perseas_t *p, perseas_tx_t *tx, unsigned *tries)
 		return rc;
 	/* Its own thread changes it alone. */
 	if (tx && (tx->refused.is || !tx->open))
-		return perseas_retry(tx);
+		return ps_retry_after(tx, 0);
 	if (*tries >= TRIES)
+		return PERSEAS_ECONFLICT;
+	/* A pause does not help while this thread keeps what it has in other stores. */
+	if (!tx && ps_failed_by_deadlock(p))
 		return PERSEAS_ECONFLICT;
 	pause_ns = (uint64_t)FIRST_PAUSE_NS << (*tries)++;
 	if (tx)

@@ -27,6 +27,7 @@ enum { GATHER_MAX_US = 1000000, GATHER_MIN = 1024 };
 static _Thread_local struct {
 	const struct perseas *p;
 	int code;
+	bool is_deadlock;
 	char text[PS_ERROR_TEXT];
 } last_message;
 
@@ -36,10 +37,28 @@ int ps_fail(const struct perseas *p, int code, const char *format, ...)
 
 	last_message.p = p;
 	last_message.code = code;
+	last_message.is_deadlock = false;
 	va_start(args, format);
 	ps_text_vformat(last_message.text, sizeof(last_message.text), format, args);
 	va_end(args);
 	return code;
+}
+
+int ps_fail_deadlock(const struct perseas *p)
+{
+	const int rc = ps_fail(p, PERSEAS_ECONFLICT,
+	                       "waiting in store '%s' would deadlock: threads that have what is "
+	                       "waited for wait for this thread in other stores; abort its "
+	                       "transactions in all stores, and begin them again",
+	                       p->store);
+
+	last_message.is_deadlock = true;
+	return rc;
+}
+
+bool ps_failed_by_deadlock(const struct perseas *p)
+{
+	return last_message.p == p && last_message.is_deadlock;
 }
 
 uintptr_t ps_thread(struct perseas *p)
@@ -233,6 +252,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	pthread_cond_init(&p->apart.changed, &attr);
 	pthread_condattr_destroy(&attr);
 	ps_serial_init(p);
+	ps_deadlock_add(p);
 	if (fill_options(&p->options, options, error) || fill_names(p, store, mirrors, error)) {
 		ps_handle_free(p);
 		return NULL;
@@ -302,6 +322,7 @@ static void free_guests(struct perseas *p)
 
 void ps_handle_free(struct perseas *p)
 {
+	ps_deadlock_remove(p);
 	free_segments(p);
 	ps_shadow_end(p);
 	/* Before the ring, of which it may have registered something. */

@@ -10,6 +10,7 @@
 #define PERSEAS_CLIENT_HANDLE_H
 
 #include "cover.h"
+#include "deadlock.h"
 #include "env.h"
 #include "error.h"
 #include "fabric.h"
@@ -266,8 +267,8 @@ struct ps_lock;
 
 /* Who waits for a SERIAL transaction's turn. */
 struct ps_queued {
+	struct ps_blocked blocked;
 	struct ps_queued *next;
-	uintptr_t thread;
 	bool came;
 };
 
@@ -276,11 +277,12 @@ struct ps_apart {
 	bool taken;                      /* it is the turn of a SERIAL transaction, */
 	uintptr_t thread;                /* which this thread began */
 	struct ps_queued *first, **last; /* those that wait for theirs */
-	struct ps_lock **locks; /* those that are held or wanted, by key; NULL: none ever was */
-	uint64_t ages;          /* transactions that had locks so far */
-	unsigned waiters;       /* for a turn, or a lock */
-	pthread_cond_t changed; /* they are to look again */
-	pid_t process;          /* whose handle it is */
+	struct ps_lock **locks;     /* those that are held or wanted, by key; NULL: none ever was */
+	uint64_t ages;              /* transactions that had locks so far */
+	struct ps_blocked *blocked; /* threads that wait for a turn, or a lock */
+	pthread_cond_t changed;     /* they are to look again */
+	struct perseas *next_handle; /* of the process (deadlock.c) */
+	pid_t process;               /* whose handle it is */
 };
 
 struct perseas {
@@ -431,6 +433,10 @@ struct perseas_tx {
 int ps_fail(const struct perseas *p, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int ps_fail_error(const struct perseas *p, const struct ps_error *error);
+/* ECONFLICT, for a wait that would deadlock (deadlock.h). */
+int ps_fail_deadlock(const struct perseas *p);
+/* Returns true if that was the calling thread's last error, on this handle. */
+bool ps_failed_by_deadlock(const struct perseas *p);
 
 /* The calling thread: a number that no other thread of this process has, or ever had. */
 uintptr_t ps_thread(struct perseas *p);

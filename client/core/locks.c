@@ -1,8 +1,9 @@
 /*
  * locks.c - locks of transactions, by numbers that mean something to the application alone. Nobody
  * waits for an older transaction (wait-die), nor while its thread keeps others from going on by
- * another transaction: so no circle of waiters can close. What a transaction waits for younger ones
- * do not get before it, and a retry leaves it as old as it was: so its turn comes.
+ * another transaction: so no cycle of waiters can close inside of a store, and deadlock.h sees to
+ * cycles over several. What a transaction waits for younger ones do not get before it, and a retry
+ * leaves it as old as it was: so its turn comes.
  */
 #include "apart.h"
 
@@ -132,21 +133,32 @@ unsigned ps_locks_count(const struct perseas_tx *tx)
 
 /* --- who may have it --- */
 
+/* Does a lock that another transaction has keep this one from having it? */
+static bool excludes(const struct ps_hold *hold, const struct perseas_tx *tx, bool exclusive)
+{
+	return hold->tx != tx && (exclusive || hold->exclusive);
+}
+
+/* Readers do not overtake an older writer again and again. */
+static bool goes_first(const struct ps_want *want, const struct perseas_tx *tx, bool exclusive)
+{
+	return want->tx->age < tx->age && (exclusive || want->exclusive);
+}
+
 /* What the rules say to this transaction, by what others have and want. */
 static enum answer judge(const struct ps_lock *lock, const struct perseas_tx *tx, bool exclusive)
 {
 	enum answer answer = HAVE;
 
 	for (const struct ps_hold *hold = lock->holds; hold; hold = hold->next) {
-		if (hold->tx == tx || !(exclusive || hold->exclusive))
+		if (!excludes(hold, tx, exclusive))
 			continue;
 		if (hold->tx->age < tx->age)
 			return REFUSED;
 		answer = WAIT;
 	}
-	/* Readers do not overtake an older writer again and again. */
 	for (const struct ps_want *want = lock->wants; want; want = want->next)
-		if (want->tx->age < tx->age && (exclusive || want->exclusive))
+		if (goes_first(want, tx, exclusive))
 			return REFUSED;
 	return answer;
 }
@@ -169,7 +181,7 @@ static bool keeps_others(const struct perseas_tx *tx)
 
 	if (p->apart.taken && p->apart.thread == me)
 		return true;
-	while (other && (other == tx || !other->holds || other->thread != me))
+	while (other && (other == tx || !(other->holds || other->wants) || other->thread != me))
 		other = other->next;
 	return other != NULL;
 }
@@ -189,9 +201,9 @@ static void delist(const struct ps_want *want)
 	*link = want->next;
 }
 
-/* A SERIAL transaction cannot wait where it asks, and others may ask between two of its turns. So
- * all that it was refused is wanted until it ends: if it were the last lock alone, the others would
- * be gone when it has that one. 0 or ENOMEM. */
+/* A SERIAL transaction cannot wait where it asks, nor can one whose wait would deadlock, and others
+ * may ask between two of its tries. So all that it was refused is wanted until it ends: if it were
+ * the last lock alone, the others would be gone when it has that one. 0 or ENOMEM. */
 static int go_on_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
 	struct ps_want *want = tx->wants;
@@ -220,32 +232,82 @@ static int refuse(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive, c
 	               (unsigned long long)lock->key, why);
 }
 
-/* Until somebody lets go of something. */
-static void wait_for(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+/* A transaction that waits for a lock, or, in its retry, until it may ask again. */
+struct blocked_tx {
+	struct ps_blocked blocked;
+	const struct perseas_tx *tx;
+	const struct ps_want *want;       /* the lock that it waits for */
+	const struct ps_refused *refused; /* in its retry: the lock that it was refused */
+};
+
+static const struct blocked_tx *tx_of(const struct ps_blocked *b)
 {
+	return (const struct blocked_tx *)b;
+}
+
+/* Visits the threads whose transactions, of these ages, exclude the one that wants a lock. */
+static bool visit_holders(const struct ps_want *want, uint64_t oldest, uint64_t youngest,
+                          const struct ps_visit *visit)
+{
+	for (const struct ps_hold *hold = want->lock->holds; hold; hold = hold->next)
+		if (excludes(hold, want->tx, want->exclusive) && hold->tx->age >= oldest &&
+		    hold->tx->age <= youngest && visit->thread(visit->arg, hold->tx->thread))
+			return true;
+	return false;
+}
+
+static bool must_wait(const struct ps_blocked *b)
+{
+	const struct ps_want *want = tx_of(b)->want;
+
+	return judge(want->lock, want->tx, want->exclusive) == WAIT;
+}
+
+/* It waits for younger ones only. If an older one got the lock meanwhile, it sleeps all the same
+ * until a younger one lets go, and is refused then. */
+static bool visit_younger(const struct ps_blocked *b, const struct ps_visit *visit)
+{
+	const struct ps_want *want = tx_of(b)->want;
+
+	return visit_holders(want, want->tx->age, UINT64_MAX, visit);
+}
+
+/* Waits while younger transactions have the lock. Returns 0, or why it must not wait. */
+static int wait_for(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
+{
+	static const struct ps_blocked_ops ops = { must_wait, visit_younger };
 	struct ps_want want = { .tx = tx, .lock = lock, .exclusive = exclusive };
+	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .want = &want };
+	int rc;
 
 	enlist(&want);
-	ps_apart_sleep(tx->p);
+	rc = ps_apart_await(tx->p, &w.blocked);
+	if (rc == PERSEAS_ECONFLICT && go_on_wanting(tx, lock, exclusive))
+		rc = PERSEAS_ENOMEM;
+	tx->refused = (struct ps_refused){ lock->key, exclusive, rc == PERSEAS_ECONFLICT };
 	delist(&want);
+	/* Transactions that were refused the lock because this one goes first must look again. */
+	if (rc || judge(lock, tx, exclusive) != HAVE)
+		ps_apart_wake(tx->p);
+	return rc;
 }
 
 /* 0: the transaction may have it. */
 static int await(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 {
-	enum answer answer;
+	enum answer answer = judge(lock, tx, exclusive);
 	int rc;
 
-	while ((answer = judge(lock, tx, exclusive)) == WAIT) {
-		rc = ps_ready(tx->p);
+	if (answer == WAIT) {
+		rc = ps_apart_may_wait(tx->p);
+		if (!rc && keeps_others(tx))
+			rc = refuse(tx, lock, exclusive,
+			            "taken, and others may wait for this thread");
 		if (!rc)
-			rc = ps_apart_here(tx->p);
+			rc = wait_for(tx, lock, exclusive);
 		if (rc)
 			return rc;
-		if (keeps_others(tx))
-			return refuse(tx, lock, exclusive,
-			              "taken, and others may wait for this thread");
-		wait_for(tx, lock, exclusive);
+		answer = judge(lock, tx, exclusive);
 	}
 	if (answer == REFUSED)
 		return refuse(tx, lock, exclusive, "an older transaction's");
@@ -381,7 +443,7 @@ void ps_apart_end(struct perseas_tx *tx)
 
 /* May it ask again? One that is to wait asks, for only then younger ones are refused because of it.
  * A SERIAL one would not wait, but be refused, until it can have all that it wants. */
-static bool may_ask(struct perseas_tx *tx, const struct ps_refused *refused)
+static bool may_ask(const struct perseas_tx *tx, const struct ps_refused *refused)
 {
 	const struct ps_lock *lock = refused->is ? find(tx->p, refused->key) : NULL;
 	bool may = !lock || judge(lock, tx, refused->exclusive) != REFUSED;
@@ -391,19 +453,45 @@ static bool may_ask(struct perseas_tx *tx, const struct ps_refused *refused)
 	return may || keeps_others(tx);
 }
 
+static bool must_not_ask(const struct ps_blocked *b)
+{
+	return !may_ask(tx_of(b)->tx, tx_of(b)->refused);
+}
+
+static bool visit_older_wants(const struct ps_want *own, const struct ps_visit *visit)
+{
+	for (const struct ps_want *want = own->lock->wants; want; want = want->next)
+		if (goes_first(want, own->tx, own->exclusive) &&
+		    visit->thread(visit->arg, want->tx->thread))
+			return true;
+	return false;
+}
+
+/* Those that may_ask() finds in the way. */
+static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *visit)
+{
+	const struct perseas_tx *tx = tx_of(b)->tx;
+	const struct ps_refused *refused = tx_of(b)->refused;
+	const struct ps_want again = { .tx = tx,
+		                       .lock = refused->is ? find(b->p, refused->key) : NULL,
+		                       .exclusive = refused->exclusive };
+
+	if (again.lock &&
+	    (visit_holders(&again, 0, tx->age, visit) || visit_older_wants(&again, visit)))
+		return true;
+	for (const struct ps_want *want = tx->wants; want; want = want->more)
+		if (visit_holders(want, 0, UINT64_MAX, visit) || visit_older_wants(want, visit))
+			return true;
+	return false;
+}
+
 /* A transaction that has nothing waits until it may ask again for what it was refused. */
 static int await_refused(struct perseas_tx *tx, const struct ps_refused *refused)
 {
-	int rc = 0;
+	static const struct ps_blocked_ops ops = { must_not_ask, visit_refusers };
+	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .refused = refused };
 
-	while (!rc && !may_ask(tx, refused)) {
-		rc = ps_ready(tx->p);
-		if (!rc)
-			rc = ps_apart_here(tx->p);
-		if (!rc)
-			ps_apart_sleep(tx->p);
-	}
-	return rc;
+	return may_ask(tx, refused) ? 0 : ps_apart_await(tx->p, &w.blocked);
 }
 
 /* Who else wants what it had may go on meanwhile. */
@@ -427,15 +515,16 @@ static int retry_locked(struct perseas_tx *tx, uint64_t pause_ns)
 	let_go(tx);
 	tx->more |= PS_MORE_LOCKS;
 	tx->age = age;
+	tx->thread = ps_thread(p);
 	if (pause_ns)
 		pause_unlocked(p, pause_ns);
 	rc = await_refused(tx, &refused);
 	if (!rc)
 		rc = serial ? ps_serial_await(p) : ps_ready(p);
-	if (rc)
-		ps_tx_end(tx);
-	else if (serial)
+	if (!rc && serial)
 		ps_serial_take(tx);
+	if (rc && rc != PERSEAS_ECONFLICT)
+		ps_tx_end(tx);
 	return rc;
 }
 
@@ -457,7 +546,15 @@ int ps_retry_after(struct perseas_tx *tx, uint64_t pause_ns)
 
 int perseas_retry(perseas_tx_t *tx)
 {
+	int rc;
+
 	if (!tx)
 		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
-	return ps_retry_after(tx, 0);
+	rc = ps_retry_after(tx, 0);
+	if (rc == PERSEAS_ECONFLICT) {
+		ps_lock(tx->p);
+		ps_tx_end(tx);
+		pthread_mutex_unlock(&tx->p->lock);
+	}
+	return rc;
 }

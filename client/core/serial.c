@@ -19,13 +19,6 @@ void ps_serial_init(struct perseas *p)
 	p->apart.process = getpid();
 }
 
-void ps_apart_sleep(struct perseas *p)
-{
-	p->apart.waiters++;
-	p->env->ops->wait(p->env, &p->apart.changed, &p->lock, PS_NEVER);
-	p->apart.waiters--;
-}
-
 int ps_apart_here(const struct perseas *p)
 {
 	if (p->apart.process == getpid())
@@ -34,6 +27,29 @@ int ps_apart_here(const struct perseas *p)
 	               "a child of fork has neither its parent's threads nor the memory of its "
 	               "segments: it must open store '%s' itself",
 	               p->store);
+}
+
+int ps_apart_may_wait(struct perseas *p)
+{
+	const int rc = ps_ready(p);
+
+	return rc ? rc : ps_apart_here(p);
+}
+
+int ps_apart_await(struct perseas *p, struct ps_blocked *b)
+{
+	int rc = 0;
+
+	ps_deadlock_enter(p, b);
+	if (ps_deadlock_closes(b))
+		rc = ps_fail_deadlock(p);
+	while (!rc && b->ops->must_wait(b)) {
+		rc = ps_apart_may_wait(p);
+		if (!rc)
+			p->env->ops->wait(p->env, &p->apart.changed, &p->lock, PS_NEVER);
+	}
+	ps_deadlock_leave(b);
+	return rc;
 }
 
 /* Behind those who came before. */
@@ -65,40 +81,62 @@ void ps_serial_pass(struct perseas *p)
 	if (!next)
 		return;
 	leave_queue(apart, next);
-	apart->thread = next->thread;
+	apart->thread = next->blocked.thread;
 	next->came = true;
 	ps_apart_wake(p);
+}
+
+static const struct ps_queued *turn_of(const struct ps_blocked *b)
+{
+	return (const struct ps_queued *)b;
+}
+
+static bool must_queue(const struct ps_blocked *b)
+{
+	return !turn_of(b)->came;
+}
+
+/* Threads before it in the queue need not be visited: they wait for the same thread. Once the turn
+ * has come, that is the thread itself, and leads nowhere. */
+static bool visit_turn(const struct ps_blocked *b, const struct ps_visit *visit)
+{
+	return visit->thread(visit->arg, b->p->apart.thread);
+}
+
+static int await_turn(struct perseas *p)
+{
+	static const struct ps_blocked_ops ops = { must_queue, visit_turn };
+	struct ps_queued turn = { .blocked.ops = &ops };
+	int rc = ps_apart_may_wait(p);
+
+	if (rc)
+		return rc;
+	queue(&p->apart, &turn);
+	rc = ps_apart_await(p, &turn.blocked);
+	if (rc)
+		leave_queue(&p->apart, &turn);
+	return rc;
 }
 
 int ps_serial_await(struct perseas *p)
 {
 	struct ps_apart *apart = &p->apart;
-	struct ps_queued turn = { .thread = ps_thread(p) };
-	int rc = ps_ready(p);
+	const uintptr_t me = ps_thread(p);
+	const int rc = ps_ready(p);
 
 	if (rc)
 		return rc;
 	if (!apart->taken) {
 		assert(!apart->first);
 		apart->taken = true;
-		apart->thread = turn.thread;
+		apart->thread = me;
 		return 0;
 	}
-	if (apart->thread == turn.thread)
+	if (apart->thread == me)
 		return ps_fail(p, PERSEAS_EINVAL,
 		               "this thread's SERIAL transaction is open: commit or abort it "
 		               "before another begins");
-	rc = ps_apart_here(p);
-	if (rc)
-		return rc;
-	queue(apart, &turn);
-	while (!turn.came && !rc) {
-		ps_apart_sleep(p);
-		rc = turn.came ? 0 : ps_ready(p);
-	}
-	if (rc)
-		leave_queue(apart, &turn);
-	return rc;
+	return await_turn(p);
 }
 
 void ps_serial_take(struct perseas_tx *tx)

@@ -86,8 +86,8 @@ static void direct_wait(struct ps_env *env, pthread_cond_t *cond, pthread_mutex_
 {
 	struct direct *d = of(env)->d;
 
-	(void)cond;
 	if (d->on_wait) {
+		d->waits_for = cond;
 		pthread_mutex_unlock(lock);
 		d->on_wait(d);
 		pthread_mutex_lock(lock);
@@ -105,7 +105,11 @@ static uintptr_t direct_thread(struct ps_env *env)
 
 static void direct_broadcast(struct ps_env *env, pthread_cond_t *cond)
 {
-	of(env)->d->broadcasts += cond == of(env)->d->watched;
+	struct direct *d = of(env)->d;
+
+	d->broadcasts += cond == d->watched;
+	if (d->on_broadcast)
+		d->on_broadcast(d, cond);
 }
 
 static bool direct_barrier(struct ps_env *env)

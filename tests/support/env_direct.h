@@ -81,10 +81,13 @@ struct direct {
 	/* Called in every pause, before the time has passed. May be NULL. */
 	void (*on_pause)(void *arg);
 	void *on_pause_arg;
-	/* Called in every wait for another thread, without the lock. NULL: there is none. */
+	/* Called in every wait for another thread, without the lock, and whenever those who wait
+	 * for `cond` are woken. on_wait is NULL: there is no other thread. on_broadcast may be. */
 	void (*on_wait)(struct direct *d);
-	uintptr_t thread;              /* that calls the library from now on */
-	const pthread_cond_t *watched; /* how often those who wait for this are woken: */
+	void (*on_broadcast)(struct direct *d, const pthread_cond_t *cond);
+	const pthread_cond_t *waits_for; /* in on_wait */
+	uintptr_t thread;                /* that calls the library from now on */
+	const pthread_cond_t *watched;   /* how often those who wait for this are woken: */
 	unsigned broadcasts;
 	unsigned woken;                       /* enum ps_sleeper, a bit for each */
 	const struct ps_pager_ops *pager;     /* of owners that open from now on; may be NULL */

@@ -234,10 +234,11 @@ static void *ask(void *arg)
 
 static unsigned waiting(perseas_t *p)
 {
-	unsigned waiters;
+	unsigned waiters = 0;
 
 	pthread_mutex_lock(&p->lock);
-	waiters = p->apart.waiters;
+	for (const struct ps_blocked *b = p->apart.blocked; b; b = b->next)
+		waiters++;
 	pthread_mutex_unlock(&p->lock);
 	return waiters;
 }

@@ -1,0 +1,165 @@
+/*
+ * deadlock.c - see deadlock.h. Called by a thread that is about to sleep. A transaction that gets
+ * its turn and its locks at once must touch nothing here.
+ */
+#include "deadlock.h"
+
+#include "handle.h"
+
+#include <stdatomic.h>
+
+enum { SLOTS = 256 };
+
+/* This lock is acquired before that of any handle. */
+static struct {
+	pthread_mutex_t lock;
+	struct perseas *handles;
+} process = { PTHREAD_MUTEX_INITIALIZER, NULL };
+
+static atomic_uint handle_count;
+
+/* The number of blocked threads, by a hash of the thread. A thread counts itself before it reads
+ * the counters of others: of two threads that wait for each other, the later reads the earlier. */
+static atomic_uint blocked_count[SLOTS];
+
+/* --- handles --- */
+
+/* In a child of fork: its parent's handles are useless, and a thread that it does not have may hold
+ * the lock. */
+static void forget_handles(void)
+{
+	process.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	process.handles = NULL;
+	atomic_store(&handle_count, 0);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_handles);
+}
+
+void ps_deadlock_add(struct perseas *p)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&process.lock);
+	p->apart.next_handle = process.handles;
+	process.handles = p;
+	atomic_fetch_add(&handle_count, 1);
+	pthread_mutex_unlock(&process.lock);
+}
+
+void ps_deadlock_remove(struct perseas *p)
+{
+	struct perseas **link;
+
+	pthread_mutex_lock(&process.lock);
+	for (link = &process.handles; *link && *link != p;)
+		link = &(*link)->apart.next_handle;
+	if (*link) {
+		*link = p->apart.next_handle;
+		atomic_fetch_sub(&handle_count, 1);
+	}
+	pthread_mutex_unlock(&process.lock);
+}
+
+/* --- blocked threads --- */
+
+static atomic_uint *slot_of(uintptr_t thread)
+{
+	return &blocked_count[((uint64_t)thread * 0x9e3779b97f4a7c15u >> 32) % SLOTS];
+}
+
+void ps_deadlock_enter(struct perseas *p, struct ps_blocked *b)
+{
+	ps_assert_locked(p);
+	b->p = p;
+	b->thread = ps_thread(p);
+	b->next = p->apart.blocked;
+	p->apart.blocked = b;
+	atomic_fetch_add(slot_of(b->thread), 1);
+}
+
+void ps_deadlock_leave(struct ps_blocked *b)
+{
+	struct ps_blocked **link = &b->p->apart.blocked;
+
+	ps_assert_locked(b->p);
+	while (*link != b)
+		link = &(*link)->next;
+	*link = b->next;
+	atomic_fetch_sub(slot_of(b->thread), 1);
+}
+
+/* --- the search --- */
+
+struct search {
+	uintptr_t thread;           /* where a cycle begins and ends */
+	struct ps_blocked *pending; /* reached, and its blockers not yet visited */
+};
+
+/* Also returns true for a thread whose hash is that of a blocked one. */
+static bool may_be_blocked(void *unused, uintptr_t thread)
+{
+	(void)unused;
+	return atomic_load(slot_of(thread)) != 0;
+}
+
+static bool reach(void *arg, uintptr_t thread)
+{
+	struct search *s = arg;
+
+	if (thread == s->thread)
+		return true;
+	for (const struct perseas *p = process.handles; p; p = p->apart.next_handle) {
+		for (struct ps_blocked *b = p->apart.blocked; b; b = b->next) {
+			if (b->thread != thread || b->is_reached)
+				continue;
+			b->is_reached = true;
+			b->pending = s->pending;
+			s->pending = b;
+		}
+	}
+	return false;
+}
+
+/* The caller holds the locks of all handles. */
+static bool leads_back(const struct ps_blocked *from)
+{
+	struct search search = { from->thread, NULL };
+	const struct ps_visit visit = { reach, &search };
+	bool found;
+
+	for (const struct perseas *p = process.handles; p; p = p->apart.next_handle)
+		for (struct ps_blocked *b = p->apart.blocked; b; b = b->next)
+			b->is_reached = false;
+	found = from->ops->visit_blockers(from, &visit);
+	while (!found && search.pending) {
+		const struct ps_blocked *b = search.pending;
+
+		search.pending = b->pending;
+		found = b->ops->visit_blockers(b, &visit);
+	}
+	return found;
+}
+
+bool ps_deadlock_closes(struct ps_blocked *b)
+{
+	const struct ps_visit visit = { may_be_blocked, NULL };
+	struct perseas *p = b->p;
+	bool closes;
+
+	if (atomic_load(&handle_count) < 2 || !b->ops->visit_blockers(b, &visit))
+		return false;
+	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_lock(&process.lock);
+	for (struct perseas *other = process.handles; other; other = other->apart.next_handle)
+		ps_lock(other);
+	closes = b->ops->must_wait(b) && leads_back(b);
+	for (struct perseas *other = process.handles; other; other = other->apart.next_handle)
+		if (other != p)
+			pthread_mutex_unlock(&other->lock);
+	pthread_mutex_unlock(&process.lock);
+	return closes;
+}

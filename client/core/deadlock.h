@@ -1,0 +1,65 @@
+/*
+ * deadlock.h - which threads wait for which, over all handles of the process. Inside one handle the
+ * rules of serial.c and locks.c let no cycle of waiting threads close. A thread that has a turn or
+ * a lock in one store and waits in another can close one: its wait is refused.
+ *
+ * The edges of the wait-for graph are not stored. Each handle has a list of its blocked threads,
+ * and for each of these the threads that it waits for follow from the handle's turn, locks and
+ * wants. So only a wait that begins can close a cycle: a thread that gets a turn or a lock is
+ * running, has no edges of its own, and edges that come to lead to it close nothing. Each wait is
+ * therefore examined once, when it begins.
+ *
+ * A thread puts itself on the list first, and then searches with the locks of all handles. Of two
+ * threads that close a cycle together, the second to search finds the first on the list. Before it
+ * takes these locks a thread looks in a table of counters whether any thread that it waits for is
+ * blocked: if none is, it closes no cycle.
+ */
+#ifndef PERSEAS_CLIENT_DEADLOCK_H
+#define PERSEAS_CLIENT_DEADLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct perseas;
+struct ps_blocked;
+
+/* What a search does with each thread that another one waits for. */
+struct ps_visit {
+	/* Returns true to end the search. */
+	bool (*thread)(void *arg, uintptr_t thread);
+	void *arg;
+};
+
+/* The caller holds the lock of the handle that the thread is blocked in. */
+struct ps_blocked_ops {
+	/* Returns true while the thread must wait. Only this thread asks. */
+	bool (*must_wait)(const struct ps_blocked *b);
+	/* Visits each thread that must release something before this one can go on, until a visit
+	 * returns true. Returns true if one did. Any thread asks. */
+	bool (*visit_blockers)(const struct ps_blocked *b, const struct ps_visit *visit);
+};
+
+/* A thread that waits for a turn or a lock (apart.h); on its stack. */
+struct ps_blocked {
+	const struct ps_blocked_ops *ops;
+	struct perseas *p;
+	uintptr_t thread;
+	struct ps_blocked *next;    /* of the handle */
+	struct ps_blocked *pending; /* of the search, which must go on from here */
+	bool is_reached;
+};
+
+/* Adds a handle to those of the process, or removes it. The caller holds no handle's lock. */
+void ps_deadlock_add(struct perseas *p);
+void ps_deadlock_remove(struct perseas *p);
+
+/* Puts the calling thread, which begins to wait, on the list of the handle, or takes it off. The
+ * caller holds p->lock. */
+void ps_deadlock_enter(struct perseas *p, struct ps_blocked *b);
+void ps_deadlock_leave(struct ps_blocked *b);
+
+/* Returns true if the calling thread must wait, and its wait closes a cycle. The caller holds
+ * p->lock, which is released in between. */
+bool ps_deadlock_closes(struct ps_blocked *b);
+
+#endif

@@ -1,0 +1,590 @@
+/*
+ * test_deadlock.c - threads that have turns and locks in several stores: all interleavings of two
+ * and three threads, by turns. Whoever would close a cycle is refused, and nobody else is; no
+ * thread that could go on sleeps for ever.
+ *
+ * The threads are real, and one of them runs at a time. A step is one thing that a thread takes, or
+ * the end of its transactions; a thread that sleeps goes on only when it is woken. A model of who
+ * has what, which is reduced step by step, says whether a wait would end.
+ */
+#include "owner.h"
+
+enum { STORES = 3, THREADS = 4, KEYS = 2, TURN = KEYS, NOTHING, TAKES = 3, STEPS_MAX = 200 };
+
+/* A turn, or a lock, of a store. */
+struct thing {
+	unsigned store, key; /* TURN: its turn. NOTHING: lets all of the store go by a retry */
+	bool shared;
+};
+
+struct player {
+	struct thing takes[TAKES];
+	unsigned count, next; /* of what it takes */
+	unsigned first;       /* that it has not let go for good */
+	perseas_tx_t *txs[STORES];
+	uint64_t ages[STORES]; /* of these, once they have asked for a lock */
+	bool has[TAKES];
+	const struct thing *asks; /* it is inside of the call */
+	bool retries;             /* and that is perseas_retry */
+	bool asleep, woken, done;
+	const pthread_cond_t *cond;
+	unsigned refusals;
+	pthread_t thread;
+	pthread_cond_t go;
+};
+
+static struct {
+	struct direct *d;
+	perseas_t *stores[STORES];
+	struct player players[THREADS];
+	unsigned count;
+	pthread_mutex_t lock;
+	pthread_cond_t stepped;
+	int runs;           /* the player that does, or -1 */
+	const char *script; /* who runs at first, a digit each; then all ways are tried */
+	unsigned choices[STEPS_MAX], ways[STEPS_MAX], steps;
+	unsigned long runs_made, refusals;
+} w;
+
+/* --- the model --- */
+
+static bool excludes(const struct thing *a, const struct thing *b)
+{
+	return a->store == b->store && a->key == b->key && !(a->shared && b->shared);
+}
+
+/* Does `other` wait for a lock that it must have before `player`, which is younger? */
+static bool goes_first(const struct player *player, const struct player *other)
+{
+	const struct thing *asks = other->asks;
+
+	return asks && !other->retries && asks->key != TURN && excludes(asks, player->asks) &&
+	       other->ages[asks->store] < player->ages[asks->store];
+}
+
+/* A retry is over when the turn has come, too, and whatever was refused before may be had. */
+static bool keeps_retry(const struct player *player, const struct thing *thing)
+{
+	for (unsigned i = player->first; i < player->next; i++)
+		if (player->takes[i].store == player->asks->store &&
+		    excludes(thing, &player->takes[i]))
+			return true;
+	return false;
+}
+
+/* Has `other`, which is not known to go on, something that keeps `player` from it? */
+static bool is_kept(const struct player *player, const struct player *other)
+{
+	const struct thing *asks = player->asks;
+
+	if (goes_first(player, other))
+		return true;
+	/* It does not wait for older ones, but is refused. */
+	if (!player->retries && asks->key != TURN &&
+	    other->ages[asks->store] < player->ages[asks->store])
+		return false;
+	for (unsigned i = 0; i < other->count; i++)
+		if (other->has[i] && (excludes(&other->takes[i], asks) ||
+		                      (player->retries && keeps_retry(player, &other->takes[i]))))
+			return true;
+	return false;
+}
+
+/* Who waits for nobody will let go of all that it has; then others wait for nobody. Is the player
+ * left over? */
+static bool is_stuck(const struct player *player)
+{
+	bool gone[THREADS] = { false }, changed = true;
+
+	while (changed) {
+		changed = false;
+		for (unsigned i = 0; i < w.count; i++) {
+			bool waits = false;
+
+			for (unsigned k = 0; k < w.count && w.players[i].asks; k++)
+				waits |= k != i && !gone[k] &&
+				         is_kept(&w.players[i], &w.players[k]);
+			changed |= !waits && !gone[i];
+			gone[i] |= !waits;
+		}
+	}
+	return !gone[player - w.players];
+}
+
+/* Of any thread; cmocka's assertions are for the first one. */
+static void expect(bool is_so, const char *fault)
+{
+	if (is_so)
+		return;
+	fprintf(stderr, "%s\n", fault);
+	exit(1);
+}
+
+/* --- turns of the threads --- */
+
+static struct player *running(void)
+{
+	return &w.players[w.runs];
+}
+
+/* The thread runs from when it is its turn. */
+static void await_go(struct player *player)
+{
+	while (w.runs != player - w.players)
+		pthread_cond_wait(&player->go, &w.lock);
+	w.d->thread = (uintptr_t)(player - w.players) + 1;
+}
+
+static void give_way(struct player *player)
+{
+	pthread_mutex_lock(&w.lock);
+	w.runs = -1;
+	pthread_cond_signal(&w.stepped);
+	await_go(player);
+	pthread_mutex_unlock(&w.lock);
+}
+
+static void note_age(struct player *player)
+{
+	const unsigned store = player->asks->store;
+
+	if (player->txs[store])
+		player->ages[store] = player->txs[store]->age;
+}
+
+static void sleep_here(struct direct *d)
+{
+	struct player *player = running();
+
+	note_age(player);
+	if (!player->retries)
+		expect(!is_stuck(player), "a wait that deadlocks was not refused");
+	player->asleep = true;
+	player->woken = false;
+	player->cond = d->waits_for;
+	give_way(player);
+	player->asleep = false;
+}
+
+static void wake_all(struct direct *d, const pthread_cond_t *cond)
+{
+	(void)d;
+	for (unsigned i = 0; i < w.count; i++)
+		if (w.players[i].asleep && w.players[i].cond == cond)
+			w.players[i].woken = true;
+}
+
+/* --- what a thread does --- */
+
+static void end_all(struct player *player)
+{
+	for (unsigned s = 0; s < STORES; s++)
+		if (player->txs[s]) {
+			expect(perseas_abort(player->txs[s]) == 0, "abort failed");
+			player->txs[s] = NULL;
+		}
+	memset(player->has, 0, sizeof(player->has));
+	memset(player->ages, 0, sizeof(player->ages));
+}
+
+static int mode_of(const struct thing *thing)
+{
+	return thing->shared ? PERSEAS_LOCK_SHARED : PERSEAS_LOCK_EXCLUSIVE;
+}
+
+static void check_refusal(const struct player *player, unsigned store, int rc)
+{
+	expect(rc == PERSEAS_ECONFLICT && ps_failed_by_deadlock(w.stores[store]),
+	       "a thread was refused for another reason");
+	expect(is_stuck(player), "a thread was refused without a cycle");
+}
+
+/* Takes back what the transaction has, and has all but the turn to be taken again. */
+static int retry(struct player *player, unsigned store)
+{
+	int rc;
+
+	for (unsigned i = 0; i < player->next; i++)
+		if (player->takes[i].store == store)
+			player->has[i] = false;
+	player->retries = true;
+	rc = perseas_retry(player->txs[store]);
+	if (rc) {
+		check_refusal(player, store, rc);
+		player->txs[store] = NULL;
+	}
+	player->retries = false;
+	for (unsigned i = 0; i < player->next && !rc; i++)
+		if (player->takes[i].store == store && player->takes[i].key == TURN)
+			player->has[i] = true;
+	return rc;
+}
+
+/* Takes the first `count` things of a store, but those that it has. */
+static int take_locks(struct player *player, unsigned store, unsigned count)
+{
+	int rc = 0;
+
+	for (unsigned i = player->first; i < count && !rc; i++) {
+		const struct thing *thing = &player->takes[i];
+
+		if (thing->store != store || thing->key == TURN || player->has[i])
+			continue;
+		player->asks = thing;
+		rc = perseas_lock(player->txs[store], thing->key, mode_of(thing));
+		player->has[i] = !rc;
+		note_age(player);
+	}
+	return rc;
+}
+
+static int take(struct player *player)
+{
+	const unsigned at = player->next++;
+	const struct thing *thing = &player->takes[at];
+	perseas_t *p = w.stores[thing->store];
+	perseas_tx_t **tx = &player->txs[thing->store];
+	int rc = 0;
+
+	player->asks = thing;
+	if (!*tx)
+		rc = perseas_begin(p, thing->key == TURN ? PERSEAS_SERIAL : 0, tx);
+	if (rc)
+		check_refusal(player, thing->store, rc);
+	player->has[at] = !rc && thing->key == TURN;
+	if (!rc && thing->key == NOTHING) {
+		rc = retry(player, thing->store);
+		player->first = at + 1;
+	}
+	while (!rc && (rc = take_locks(player, thing->store, at + 1)) == PERSEAS_ECONFLICT) {
+		if (ps_failed_by_deadlock(p))
+			check_refusal(player, thing->store, rc);
+		rc = retry(player, thing->store);
+	}
+	player->asks = NULL;
+	return rc;
+}
+
+static void *play(void *arg)
+{
+	struct player *player = arg;
+
+	pthread_mutex_lock(&w.lock);
+	await_go(player);
+	pthread_mutex_unlock(&w.lock);
+	while (player->next < player->count) {
+		if (take(player)) {
+			player->refusals++;
+			break;
+		}
+		give_way(player);
+	}
+	end_all(player);
+	pthread_mutex_lock(&w.lock);
+	player->done = true;
+	w.runs = -1;
+	pthread_cond_signal(&w.stepped);
+	pthread_mutex_unlock(&w.lock);
+	return NULL;
+}
+
+/* --- all interleavings --- */
+
+static bool can_run(const struct player *player)
+{
+	return !player->done && (!player->asleep || player->woken);
+}
+
+/* The player whose turn it is by this run's choices; NULL: none can run. */
+static struct player *choose(void)
+{
+	const bool scripted = w.script && w.steps < strlen(w.script);
+	struct player *able[THREADS];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < w.count; i++)
+		if (can_run(&w.players[i]) &&
+		    (!scripted || i == (unsigned)(w.script[w.steps] - '0')))
+			able[count++] = &w.players[i];
+	assert_true(w.steps < STEPS_MAX);
+	w.ways[w.steps] = count;
+	return count ? able[w.choices[w.steps++]] : NULL;
+}
+
+static void step_all(void)
+{
+	struct player *player;
+
+	pthread_mutex_lock(&w.lock);
+	while ((player = choose())) {
+		w.runs = (int)(player - w.players);
+		pthread_cond_signal(&player->go);
+		while (w.runs >= 0)
+			pthread_cond_wait(&w.stepped, &w.lock);
+	}
+	pthread_mutex_unlock(&w.lock);
+}
+
+static void run_once(void)
+{
+	w.steps = 0;
+	w.runs = -1;
+	for (unsigned i = 0; i < w.count; i++) {
+		struct player *player = &w.players[i];
+
+		player->next = player->first = player->refusals = 0;
+		player->done = player->asleep = false;
+		assert_int_equal(pthread_create(&player->thread, NULL, play, player), 0);
+	}
+	step_all();
+	for (unsigned i = 0; i < w.count; i++) {
+		expect(w.players[i].done, "a thread sleeps for ever");
+		pthread_join(w.players[i].thread, NULL);
+		w.refusals += w.players[i].refusals;
+	}
+	for (unsigned s = 0; s < STORES; s++) {
+		assert_false(w.stores[s]->apart.taken);
+		assert_null(w.stores[s]->apart.blocked);
+	}
+	w.runs_made++;
+}
+
+/* The last choice that could have been another one is that one; false: all were made. */
+static bool choose_next(void)
+{
+	while (w.steps) {
+		w.steps--;
+		if (++w.choices[w.steps] < w.ways[w.steps])
+			return true;
+		w.choices[w.steps] = 0;
+	}
+	return false;
+}
+
+static void run_all(unsigned count)
+{
+	w.count = count;
+	memset(w.choices, 0, sizeof(w.choices));
+	w.runs_made = w.refusals = 0;
+	do
+		run_once();
+	while (choose_next());
+}
+
+static void plan(unsigned player, struct thing first, struct thing second)
+{
+	w.players[player].takes[0] = first;
+	w.players[player].takes[1] = second;
+	w.players[player].count = 2;
+}
+
+static void plan_more(unsigned player, struct thing third)
+{
+	w.players[player].takes[2] = third;
+	w.players[player].count = 3;
+}
+
+static struct thing turn(unsigned store)
+{
+	return (struct thing){ store, TURN, false };
+}
+
+static struct thing lock(unsigned store, unsigned key)
+{
+	return (struct thing){ store, key, false };
+}
+
+static struct thing nothing(unsigned store)
+{
+	return (struct thing){ store, NOTHING, false };
+}
+
+static struct thing share(unsigned store, unsigned key)
+{
+	return (struct thing){ store, key, true };
+}
+
+/* --- */
+
+static int setup(void **state)
+{
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct ps_error error;
+
+	alarm(600); /* a fault of the test's own would let it hang */
+	w.d = direct_new(1, 1);
+	options.flags = PERSEAS_CREATE;
+	for (unsigned s = 0; s < STORES; s++) {
+		const char names[][8] = { "a", "b", "c" };
+
+		if (direct_open(w.d, names[s], &options, &w.stores[s], &error))
+			fail_msg("%s", error.text);
+	}
+	pthread_mutex_init(&w.lock, NULL);
+	pthread_cond_init(&w.stepped, NULL);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_cond_init(&w.players[i].go, NULL);
+	w.d->on_wait = sleep_here;
+	w.d->on_broadcast = wake_all;
+	*state = &w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	w.d->on_wait = NULL;
+	for (unsigned s = 0; s < STORES; s++)
+		perseas_close(w.stores[s]);
+	direct_free(w.d);
+	memset(&w, 0, sizeof(w));
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { setup, teardown };
+
+/* One has the turn in a and wants that in b, the other one the other way round. */
+TEST(turns_in_two_stores)
+{
+	plan(0, turn(0), turn(1));
+	plan(1, turn(1), turn(0));
+	run_all(2);
+	assert_true(w.refusals > 0);
+	assert_true(w.refusals < w.runs_made);
+}
+
+/* In the same order nobody is ever refused. */
+TEST(turns_in_one_order)
+{
+	plan(0, turn(0), turn(1));
+	plan(1, turn(0), turn(1));
+	plan(2, turn(0), turn(1));
+	run_all(3);
+	assert_int_equal(w.refusals, 0);
+}
+
+/* Every pair of two things each, in two stores. */
+TEST(two_threads_and_all_that_they_may_take)
+{
+	const struct thing things[] = { turn(0), lock(0, 0), share(0, 1), turn(1), lock(1, 0) };
+	enum { THINGS = 5, PLANS = THINGS * THINGS };
+
+	for (unsigned i = 0; i < PLANS; i++) {
+		for (unsigned k = 0; k <= i; k++) {
+			const struct thing *one = &things[i / THINGS], *two = &things[i % THINGS];
+			const struct thing *three = &things[k / THINGS];
+			const struct thing *four = &things[k % THINGS];
+
+			/* A turn is asked for by a begin: before all else of that store. */
+			if (one == two || three == four ||
+			    (two->key == TURN && two->store == one->store) ||
+			    (four->key == TURN && four->store == three->store))
+				continue;
+			plan(0, *one, *two);
+			plan(1, *three, *four);
+			run_all(2);
+		}
+	}
+}
+
+/* A cycle of three, over as many stores. */
+TEST(three_turns)
+{
+	for (unsigned i = 0; i < 3; i++)
+		plan(i, turn(i), turn((i + 1) % 3));
+	run_all(3);
+	assert_true(w.refusals > 0);
+}
+
+TEST(three_locks)
+{
+	for (unsigned i = 0; i < 3; i++)
+		plan(i, lock(i, 0), lock((i + 1) % 3, 0));
+	run_all(3);
+	assert_true(w.refusals > 0);
+}
+
+TEST(turns_and_locks_of_three)
+{
+	plan(0, turn(0), lock(1, 0));
+	plan(1, lock(1, 0), share(2, 1));
+	plan(2, lock(2, 1), turn(0));
+	run_all(3);
+	assert_true(w.refusals > 0);
+}
+
+/* The first has things of one store only, and may close a cycle all the same: the second has what
+ * it waits for, and waits in another store for the third, which waits for the first. */
+TEST(one_of_three_uses_one_store)
+{
+	plan(0, lock(0, 0), lock(0, 1));
+	plan(1, lock(0, 1), lock(1, 0));
+	plan(2, lock(1, 0), lock(0, 0));
+	run_all(3);
+	assert_true(w.refusals > 0);
+}
+
+/* Each is the oldest one in the store in which it waits for the other. */
+TEST(locks_that_older_ones_wait_for)
+{
+	plan(0, lock(1, 1), lock(0, 0));
+	plan(1, lock(0, 1), lock(1, 0));
+	plan_more(0, lock(1, 0));
+	plan_more(1, lock(0, 0));
+	run_all(2);
+	assert_true(w.refusals > 0);
+	assert_true(w.refusals < w.runs_made);
+}
+
+/* Both readers keep the first thread waiting, and one of them waits for it. */
+TEST(one_of_two_readers_leads_back)
+{
+	const char *const scripts[] = { "00123120", "00213120" };
+
+	plan(0, share(0, 1), turn(1));
+	plan_more(0, lock(0, 0));
+	plan(1, share(0, 0), turn(1));
+	plan(2, share(0, 0), turn(2));
+	plan(3, turn(2), share(2, 0));
+	for (unsigned i = 0; i < 2; i++) {
+		w.script = scripts[i];
+		run_all(4);
+		assert_int_equal(w.refusals, w.runs_made);
+	}
+}
+
+/* Nobody has what the third thread asks for, but the first one, which is older, must have it
+ * before, and waits for the second, which waits for the third. */
+TEST(a_cycle_through_what_an_older_one_wants)
+{
+	plan(0, share(0, 1), lock(0, 0));
+	plan(1, share(0, 0), turn(1));
+	plan(2, turn(1), share(0, 0));
+	run_all(3);
+	assert_true(w.refusals > 0);
+}
+
+/* A reader was refused because an older writer waited. The writer is refused in turn, as a still
+ * older one reads by then, and nothing keeps the reader any more: it is told so, for the oldest one
+ * waits for it in another store. */
+TEST(a_writer_that_is_refused_keeps_no_reader)
+{
+	plan(0, share(0, 1), share(0, 0));
+	plan_more(0, turn(1));
+	plan(1, share(0, 1), nothing(0)); /* it is as old as it was */
+	plan_more(1, lock(0, 0));
+	plan(2, share(0, 0), share(0, 1));
+	plan(3, turn(1), share(0, 0));
+	w.script = "0112103302";
+	run_all(4);
+	assert_int_equal(w.refusals, 0);
+}
+
+/* Readers that share: all of them must let go. */
+TEST(readers_of_two_stores)
+{
+	plan(0, share(0, 0), share(1, 0));
+	plan(1, share(1, 0), lock(0, 0));
+	plan(2, lock(1, 0), share(0, 0));
+	run_all(3);
+}
