@@ -151,12 +151,13 @@ struct ps_pager_ops {
 	/* What cannot wait for memory here, as a sentence; NULL: everything can. */
 	const char *(*limit)(const struct ps_pager *pager);
 	void (*wake)(struct ps_pager *pager); /* any thread; also before `sleep` began */
-	/* Looks the mirror's name up; may wait. Any thread, with admin. 0 or a code. */
+	/* Fills in the mirror's addresses that are known without a lookup. Any thread, with admin.
+	 * Returns 0 or a code. */
 	int (*look_up)(struct ps_pager *pager, const struct ps_address *address, struct ps_way *way,
 	               struct ps_error *error);
 
 	/* Source `which` can be asked by a link from when it returns. 0, or -1: that cannot be had.
-	 * As look_up. The member is NULL where it never can. */
+	 * May wait. Any thread, with admin. The member is NULL where it never can. */
 	int (*hire)(struct ps_pager *pager, unsigned which);
 
 	/* Can it watch what it covers? Any thread. */

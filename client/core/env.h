@@ -32,6 +32,10 @@
  * addresses of mirrors, with commas between them. */
 #define PS_LEARNT_VARIABLE "PERSEAS_LEARNT"
 
+/* Where mirrors answered the process that started this one, as ps_resolver_tell writes it: so a new
+ * process reaches them while the name service is silent. */
+#define PS_ADDRESSES_VARIABLE "PERSEAS_ADDRESSES"
+
 /* "on": segments lie in huge pages, where the kernel has enough of them. */
 #define PS_HUGE_PAGES_VARIABLE "PERSEAS_HUGE_PAGES"
 
@@ -88,7 +92,7 @@ struct ps_env_ops {
 	 * has fewer than PS_ASKED_MAX requests under way. send numbers the request: its id is none
 	 * that was sent on this connection before. Where the connection is over, send takes
 	 * nothing, so that no answer is due: it returns the code with which the connection ended.
-	 * Any error of send is told in *error.
+	 * Any error of send is told in *error. connect never waits for the name service.
 	 */
 	struct ps_control *(*connect)(struct ps_env *env, const struct ps_address *address,
 	                              struct ps_error *error);

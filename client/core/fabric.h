@@ -7,8 +7,8 @@
  *
  *                              of an active mirror  else    may wait for
  *     attach                   -                    admin   the mirror, and as attach_begin
- *     attach_begin, _step,     -                    admin   a name to be resolved, a device to
- *     leads_begin                                           register memory
+ *     attach_begin, _step,     -                    admin   a device to register memory
+ *     leads_begin
  *     update                   admin and lock       same    this host's memory
  *     post, cork, poll, waits, lock, or exclusive   admin   nothing
  *     beat
@@ -111,8 +111,9 @@ struct ps_fabric {
 	 * Opens the data path that `grant` describes. fds: the descriptors that came with it,
 	 * grant->descriptors of them.
 	 *
-	 * F7  Waits for the mirror until until_ns at the latest (and as much longer as it takes to
-	 *     resolve the address's name, and a device to register memory for the first time).
+	 * F7  Waits for the mirror until until_ns at the latest (and as much longer as a device
+	 *     takes to register memory for the first time). It looks no name up: it goes to the
+	 *     address of the control connection, or to another one that is known of the host.
 	 *     NULL on failure, with *error set (error is never NULL): its code, and a sentence that
 	 *     names the address. PERSEAS_ERDMA: this fabric does not work to that mirror, and the
 	 *     next one that suits is tried; after any other code none is. PERSEAS_EPROTOCOL: the
@@ -132,7 +133,7 @@ struct ps_fabric {
 	 * F9  attach_step: 1 it is up; 0 not yet, and waits() says what for to wait (false: nothing
 	 *     shows when the next step is due, so try again in a while); else a code, with *error
 	 *     set, and the link must be detached. Once until_ns has passed it is not 0 (but as much
-	 *     later as its own steps took, where a name was resolved or memory registered).
+	 *     later as its own steps took, where memory was registered).
 	 */
 	struct ps_link *(*attach_begin)(struct ps_env *env, const struct ps_address *address,
 	                                const Perseas__Grant *grant, const int *fds, uint64_t epoch,

@@ -330,20 +330,20 @@ static int uffd_look_up(struct ps_pager *pager, const struct ps_address *address
                         struct ps_way *way, struct ps_error *error)
 {
 	struct ps_dial dial;
-	int rc = ps_dial_begin(&dial, address, error);
+	int rc = ps_dial_known(&dial, address, error);
 
 	(void)pager;
 	if (rc)
 		return rc;
 	memset(way, 0, sizeof(*way));
 	way->address = *address;
-	for (; way->count < dial.count && way->count < PS_WAYS_MAX; way->count++) {
-		static_assert(sizeof(way->to[0]) == sizeof(dial.to[0]), "any address");
-		memcpy(way->to[way->count], &dial.to[way->count], sizeof(way->to[0]));
-		way->lengths[way->count] = dial.to_len[way->count];
+	for (; way->count < dial.list.count && way->count < PS_WAYS_MAX; way->count++) {
+		static_assert(sizeof(way->to[0]) == sizeof(dial.list.to[0]), "any address");
+		memcpy(way->to[way->count], &dial.list.to[way->count], sizeof(way->to[0]));
+		way->lengths[way->count] = dial.list.len[way->count];
 	}
 	ps_dial_end(&dial);
-	return way->count ? 0 : ps_error_set(error, PERSEAS_EUNREACHABLE, "it has no address");
+	return 0;
 }
 
 /* --- memory --- */

@@ -146,10 +146,9 @@ bool ps_greeting_waits(const struct ps_greeting *g, const struct ps_stream *stre
                        struct pollfd *fd)
 {
 	if (stream->fd < 0)
-		*fd = (struct pollfd){ g->dial.fd, POLLOUT, 0 };
-	else
-		*fd = (struct pollfd){ stream->fd, ps_stream_events(stream, false), 0 };
-	return fd->fd >= 0;
+		return ps_dial_waits(&g->dial, fd);
+	*fd = (struct pollfd){ stream->fd, ps_stream_events(stream, false), 0 };
+	return true;
 }
 
 void ps_greeting_await(const struct ps_greeting *g, const struct ps_stream *stream,
@@ -184,7 +183,8 @@ struct ps_greeting *ps_greeting_new(struct ps_tls *tls, const struct ps_address 
 	g->tls = tls;
 	g->hello = (struct ps_hello){ .magic = PS_DATA_MAGIC, .version = PS_DATA_VERSION };
 	memcpy(g->hello.token, grant->token.data, PS_ID_SIZE);
-	if (ps_dial_begin(&g->dial, address, error) == 0)
+	/* It goes where the control connection went. */
+	if (ps_dial_known(&g->dial, address, error) == 0)
 		return g;
 	free(g);
 	return NULL;

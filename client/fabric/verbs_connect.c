@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,9 +133,10 @@ static int seek(struct ps_attempt *a)
 	struct ps_connection *c = a->c;
 	int code = begin(a);
 
-	assert(a->at);
+	assert(a->at > 0);
 	a->step = PS_STEP_DEVICE;
-	if (code || !c->verbs->resolve_addr(c->id, NULL, a->at->ai_addr, left_ms(a)))
+	if (code || !c->verbs->resolve_addr(c->id, NULL, (struct sockaddr *)&a->list.to[a->at - 1],
+	                                    left_ms(a)))
 		return code;
 	return ps_refuse(a,
 	                 "no RDMA device of this host leads there (%s); give the "
@@ -315,14 +315,12 @@ static int advance(struct ps_attempt *a)
 /* Tries the next of the host's addresses, which share the time. */
 static int try_address(struct ps_attempt *a, uint64_t until_ns)
 {
-	uint64_t now = ps_monotonic();
-	unsigned left = 0;
+	const uint64_t now = ps_monotonic();
+	const unsigned left = a->list.count - a->at;
 	int code;
 
-	a->at = a->at ? a->at->ai_next : a->list;
-	assert(a->at);
-	for (const struct addrinfo *one = a->at; one; one = one->ai_next)
-		left++;
+	assert(left > 0);
+	a->at++;
 	a->until_ns = until_ns > now ? now + (until_ns - now) / left : now;
 	a->tries = 0;
 	code = seek(a);
@@ -338,7 +336,7 @@ int ps_attempt_step(struct ps_attempt *a, uint64_t until_ns, struct ps_error *er
 		a->until_ns = until_ns;
 	code = a->at ? advance(a) : try_address(a, until_ns);
 	/* What a mirror answers is the answer. */
-	while (code == PERSEAS_ERDMA && a->at->ai_next) {
+	while (code == PERSEAS_ERDMA && a->at < a->list.count) {
 		ps_connection_close(a->c);
 		code = try_address(a, until_ns);
 	}
@@ -351,27 +349,14 @@ int ps_attempt_step(struct ps_attempt *a, uint64_t until_ns, struct ps_error *er
 	return code < 0 ? code : ps_refuse(a, "the session's data path was not known to it");
 }
 
-static int look_up(const struct ps_address *address, uint32_t number, struct addrinfo **list,
-                   struct ps_error *error)
+/* Fills in the addresses of the host to which the control connection goes. Returns 0 or a code. */
+static int find_addresses(struct ps_attempt *a, struct ps_error *error)
 {
-	struct addrinfo hints = {
-		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-	};
-	char port[16];
-	int refused;
+	const int code = ps_resolver_known(&a->address, &a->list, error);
 
-	snprintf(port, sizeof(port), "%u", number);
-	refused = getaddrinfo(address->host, port, &hints, list);
-	if (refused == EAI_NONAME) {
-		hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
-		refused = getaddrinfo(address->host, port, &hints, list);
-	}
-	if (!refused)
-		return 0;
-	return ps_error_set(error, PERSEAS_EUNREACHABLE,
-	                    "%s: the host is not known (%s); check its name in the list of mirrors",
-	                    address->text, gai_strerror(refused));
+	for (unsigned i = 0; i < a->list.count; i++)
+		ps_addresses_set_port(&a->list.to[i], (uint16_t)a->port);
+	return code;
 }
 
 static void clear(struct ps_connection *c, const struct ps_verbs *verbs)
@@ -399,7 +384,7 @@ struct ps_attempt *ps_attempt_new(struct ps_connection *c, struct ps_env *env,
 	a->port = grant->rdma_port;
 	memcpy(a->token, grant->token.data, PS_ID_SIZE);
 	a->asks = asks;
-	if (look_up(address, a->port, &a->list, error)) {
+	if (find_addresses(a, error)) {
 		free(a);
 		return NULL;
 	}
@@ -408,8 +393,6 @@ struct ps_attempt *ps_attempt_new(struct ps_connection *c, struct ps_env *env,
 
 void ps_attempt_free(struct ps_attempt *a)
 {
-	if (a)
-		freeaddrinfo(a->list);
 	free(a);
 }
 

@@ -35,8 +35,8 @@ struct ps_connection {
 };
 
 /*
- * Begins to connect to the mirror that gave `grant`, whose port and token have been checked. The
- * host is looked up (which may take the resolver's time); all else is for the steps. asks: the
+ * Begins to connect to the mirror that gave `grant`, whose port and token have been checked, at the
+ * addresses of its host that are known without a lookup. All else is for the steps. asks: the
  * session has a data path over something else, which goes on; it is only asked whether the mirror
  * answers over RDMA. The connection must stay where it is until the attempt is freed. NULL on
  * failure, with *error set.

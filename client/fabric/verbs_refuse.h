@@ -6,6 +6,7 @@
 #define PERSEAS_CLIENT_VERBS_REFUSE_H
 
 #include "../core/address.h"
+#include "../host/resolver.h"
 #include "verbs_connect.h"
 #include "../../proto/data/frame.h"
 
@@ -21,8 +22,8 @@ struct ps_attempt {
 	uint8_t token[PS_ID_SIZE];
 	bool asks;  /* only whether the mirror answers */
 	bool taken; /* it said that all is well, but that the session has a data path */
-	struct addrinfo *list;
-	const struct addrinfo *at; /* the address that is tried; NULL: none yet */
+	struct ps_addresses list; /* of the mirror's host, with the port of the grant */
+	unsigned at;              /* so many of them have been tried, or are being tried */
 	enum ps_attempt_step step;
 	unsigned tries;         /* devices that were made for it */
 	uint64_t until_ns;      /* this address must have led there by then */

@@ -17,7 +17,6 @@ struct ps_control {
 	struct ps_controls *all;
 	struct ps_control *next;
 	struct ps_dial dial;
-	uint64_t dial_by;        /* what its addresses share, where nobody says until when */
 	struct ps_tls *tls;      /* the env's */
 	struct ps_stream stream; /* fd -1: dialling */
 	bool shaken;

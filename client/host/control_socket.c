@@ -25,29 +25,49 @@
 
 enum { WATCHED_MAX = 2 * PS_MIRRORS_MAX }; /* connections that one receive waits for */
 
+/* What a host's addresses share, where no caller says until when. */
 #define DIAL_WITHIN_NS (1000 * (uint64_t)1000000)
 
 /* --- sending --- */
 
 static int ended(struct ps_control *control, int error);
 
+static void close_stream(struct ps_control *control)
+{
+	ps_stream_close(&control->stream);
+	control->stream.fd = -1;
+	control->shaken = false;
+}
+
+/* Moves the dial on. Returns true if there is a stream. */
+static bool get_stream(struct ps_control *control, uint64_t until_ns)
+{
+	if (control->stream.fd >= 0)
+		return true;
+	if (ps_dial_step(&control->dial, until_ns, &control->trouble) <= 0)
+		return false;
+	control->stream.fd = control->dial.fd;
+	control->dial.fd = -1;
+	return !ps_secure_begin(&control->stream, control->tls, &control->dial.address,
+	                        &control->trouble);
+}
+
 /* Towards a stream that takes what is to be sent. True: it is one. */
 static bool get_up(struct ps_control *control, uint64_t until_ns)
 {
-	int shaken;
+	int shaken = -1;
 
-	if (control->stream.fd < 0) {
-		if (ps_dial_step(&control->dial, until_ns, &control->trouble) <= 0)
+	while (shaken < 0) {
+		if (!get_stream(control, until_ns))
 			return false;
-		control->stream.fd = control->dial.fd;
-		control->dial.fd = -1;
-		if (ps_secure_begin(&control->stream, control->tls, &control->dial.address,
-		                    &control->trouble))
+		shaken = ps_stream_shake(&control->stream);
+		if (shaken < 0 && !ps_dial_distrust(&control->dial)) {
+			ended(control, errno);
 			return false;
+		}
+		if (shaken < 0)
+			close_stream(control);
 	}
-	shaken = ps_stream_shake(&control->stream);
-	if (shaken < 0)
-		ended(control, errno);
 	control->shaken = shaken > 0;
 	return control->shaken;
 }
@@ -67,12 +87,14 @@ static bool is_pushing(const struct ps_control *control)
 /* What to poll for. */
 static struct pollfd awaited(const struct ps_control *control)
 {
-	struct pollfd fd = { .fd = control->dial.fd, .events = POLLOUT };
+	struct pollfd fd;
 
-	if (control->stream.fd >= 0) {
-		fd.fd = control->stream.fd;
-		fd.events = ps_stream_events(&control->stream, is_pushing(control));
-	}
+	/* Whether an answer that is here counts, the name service must say. */
+	if (control->stream.fd < 0 || (control->reply && control->dial.lookup))
+		(void)ps_dial_waits(&control->dial, &fd);
+	else
+		fd = (struct pollfd){ control->stream.fd,
+			              ps_stream_events(&control->stream, is_pushing(control)), 0 };
 	return fd;
 }
 
@@ -121,9 +143,7 @@ static int take(struct ps_control *control, void *to, size_t want)
 /* The mirror has hung up. The address that it was reached at is dialled once more. */
 static int greet_again(struct ps_control *control, uint32_t offer)
 {
-	ps_stream_close(&control->stream);
-	control->stream.fd = -1;
-	control->shaken = false;
+	close_stream(control);
 	if (!ps_meeting_repeat(&control->meeting, offer, &control->out))
 		return ps_error_set(&control->trouble, PERSEAS_ENOMEM,
 		                    "no memory for a connection to %s", ps_control_name(control));
@@ -207,6 +227,15 @@ static int pull_part(struct ps_control *control)
 	return got > 0 && take_message(control) ? control->trouble.code : got;
 }
 
+/* An answer is here. Returns 1 if its daemon counts, 0 if that is not known yet, or a code. */
+static int accept_daemon(struct ps_control *control)
+{
+	const ProtobufCBinaryData *daemon = &control->reply->daemon;
+
+	return ps_dial_accept(&control->dial, daemon->len == PS_ID_SIZE ? daemon->data : NULL,
+	                      &control->trouble);
+}
+
 /* Receives without waiting. 1: an answer is there; 0: not yet; else a code. */
 static int pull(struct ps_control *control)
 {
@@ -218,7 +247,7 @@ static int pull(struct ps_control *control)
 		return 0;
 	while (!control->reply && got > 0)
 		got = pull_part(control);
-	return got;
+	return got > 0 ? accept_daemon(control) : got;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -237,11 +266,9 @@ static void wait_ready(struct ps_control *control, uint64_t until_ns)
 	for (at = all->first; at && count < WATCHED_MAX - 1; at = at->next) {
 		if (at == control || !is_pushing(at))
 			continue;
-		fds[count] = awaited(at);
 		/* What has come is left to the thread that waits for it. */
-		if (at->shaken)
-			fds[count].events = POLLOUT;
-		count++;
+		fds[count++] = at->shaken ? (struct pollfd){ at->stream.fd, POLLOUT, 0 }
+		                          : awaited(at);
 		if (at->stream.fd < 0)
 			until_ns = earlier(until_ns, at->dial.until);
 	}
@@ -258,7 +285,7 @@ static int late(struct ps_control *control)
 {
 	struct ps_error *trouble = &control->trouble;
 
-	if (control->stream.fd < 0)
+	if (control->stream.fd < 0 || control->reply)
 		return ps_dial_late(&control->dial, trouble);
 	if (!control->shaken)
 		return ps_secure_late(&control->dial.address, trouble);
@@ -399,7 +426,6 @@ struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tl
 		return NULL;
 	}
 	control->stream.fd = -1;
-	control->dial_by = ps_monotonic() + DIAL_WITHIN_NS;
 	control->tls = tls;
 	control->all = all;
 	if (ps_dial_begin(&control->dial, address, error)) {
@@ -420,7 +446,7 @@ bool ps_control_answered(struct ps_control *control)
 	bool there;
 
 	pthread_mutex_lock(&control->all->lock);
-	ps_control_push(control, control->dial_by);
+	ps_control_push(control, control->dial.since + DIAL_WITHIN_NS);
 	there = pull(control) != 0;
 	pthread_mutex_unlock(&control->all->lock);
 	return there;

@@ -4,6 +4,7 @@
 #include "control_socket.h"
 #include "../core/env.h"
 #include "named.h"
+#include "resolver.h"
 #include "secure.h"
 #include "socket.h"
 #include "../../proto/base/number.h"
@@ -416,6 +417,14 @@ static void take_learnt(struct ps_env *env)
 	env->learnt_beside = list ? strdup(list) : NULL;
 }
 
+static void take_addresses(void)
+{
+	const char *text = getenv(PS_ADDRESSES_VARIABLE);
+
+	if (text)
+		ps_resolver_take(text);
+}
+
 /* What is behind it is looked at where it would be used. */
 static void take_copy(struct ps_env *env)
 {
@@ -459,6 +468,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	take_copy(&posix->env);
 	take_silent(&posix->env);
 	take_learnt(&posix->env);
+	take_addresses();
 	posix->env.pager = &ps_pager_uffd;
 	posix->env.huge_pages = huge_pages;
 	posix->env.lifelines = !is_off("PERSEAS_LIFELINES");

@@ -12,6 +12,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@ enum {
 	KEEPALIVE_INTERVAL_S = 2,
 	KEEPALIVE_PROBES = 3,
 	BUSY_RETRY_NS = 2000000, /* a Unix socket whose backlog is full tells no one when not */
+	LAST_RETRY_NS = 50000000,
 };
 
 uint64_t ps_monotonic(void)
@@ -61,41 +63,20 @@ void ps_close_all(const int *fds, unsigned count)
 		close(fds[i]);
 }
 
-static int look_up(struct ps_dial *dial, struct ps_error *error)
+static void dial_init(struct ps_dial *dial, const struct ps_address *address)
 {
-	struct addrinfo hints = {
-		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-	};
-	struct addrinfo *list = NULL, *at;
-	int refused = getaddrinfo(dial->address.host, dial->address.port, &hints, &list);
-
-	if (refused == EAI_NONAME) {
-		hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
-		refused = getaddrinfo(dial->address.host, dial->address.port, &hints, &list);
-	}
-	if (refused)
-		return ps_error_set(error, PERSEAS_EUNREACHABLE,
-		                    "%s: the host is not known (%s); check its name in the list "
-		                    "of mirrors",
-		                    dial->address.text, gai_strerror(refused));
-	for (at = list; at && dial->count < PS_DIAL_MAX; at = at->ai_next) {
-		memcpy(&dial->to[dial->count], at->ai_addr, at->ai_addrlen);
-		dial->to_len[dial->count++] = at->ai_addrlen;
-	}
-	freeaddrinfo(list);
-	return 0;
+	memset(dial, 0, sizeof(*dial));
+	dial->fd = dial->both = -1;
+	dial->address = *address;
+	dial->since = ps_monotonic();
+	dial->until = PS_NEVER;
 }
 
-int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct ps_error *error)
+static int set_path(struct ps_dial *dial, struct ps_error *error)
 {
-	struct sockaddr_un *path = (struct sockaddr_un *)&dial->to[0];
+	const struct ps_address *address = &dial->address;
+	struct sockaddr_un *path = (struct sockaddr_un *)&dial->list.to[0];
 
-	memset(dial, 0, sizeof(*dial));
-	dial->fd = -1;
-	dial->address = *address;
-	if (address->scheme == PS_SCHEME_TCP)
-		return look_up(dial, error);
 	if (address->scheme != PS_SCHEME_UNIX || strlen(address->host) >= sizeof(path->sun_path))
 		return ps_error_set(error, PERSEAS_EINVAL,
 		                    "%s exists only in a simulation; give host:port or "
@@ -103,17 +84,149 @@ int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct
 		                    address->text);
 	path->sun_family = AF_UNIX;
 	strcpy(path->sun_path, address->host);
-	dial->to_len[0] = sizeof(*path);
-	dial->count = 1;
+	dial->list.len[0] = sizeof(*path);
+	dial->list.count = 1;
 	return 0;
 }
 
-void ps_dial_end(struct ps_dial *dial)
+int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct ps_error *error)
+{
+	int failed;
+
+	dial_init(dial, address);
+	if (address->scheme != PS_SCHEME_TCP)
+		return set_path(dial, error);
+	if (ps_resolver_number(address, &dial->list))
+		return 0;
+	dial->source = PS_DIAL_TOLD;
+	dial->lookup = ps_lookup_begin(address);
+	failed = errno;
+	if (ps_resolver_last(address, &dial->list, dial->daemon))
+		dial->source = PS_DIAL_LAST;
+	else if (!dial->lookup)
+		return ps_error_set(error, PERSEAS_ESYSTEM,
+		                    "%s: its name cannot be looked up (%s); raise the limits on "
+		                    "threads and open files, or give the host's number",
+		                    address->text, strerror(failed));
+	return 0;
+}
+
+int ps_dial_known(struct ps_dial *dial, const struct ps_address *address, struct ps_error *error)
+{
+	dial_init(dial, address);
+	if (address->scheme != PS_SCHEME_TCP)
+		return set_path(dial, error);
+	return ps_resolver_known(address, &dial->list, error);
+}
+
+static void close_both(struct ps_dial *dial)
+{
+	if (dial->both >= 0)
+		close(dial->both);
+	dial->both = -1;
+}
+
+static void drop_lookup(struct ps_dial *dial)
+{
+	ps_lookup_drop(dial->lookup);
+	dial->lookup = NULL;
+	close_both(dial);
+}
+
+static void hang_up(struct ps_dial *dial)
 {
 	if (dial->fd >= 0)
 		close(dial->fd);
 	dial->fd = -1;
+	close_both(dial);
 }
+
+void ps_dial_end(struct ps_dial *dial)
+{
+	hang_up(dial);
+	drop_lookup(dial);
+	if (dial->source == PS_DIAL_LAST)
+		ps_resolver_doubt(&dial->address);
+}
+
+/* --- the name service's answer --- */
+
+/* Takes the answer if there is one now. An attempt goes on if the name still leads there, and
+ * otherwise the answer's addresses are tried instead. */
+static void take_answer(struct ps_dial *dial)
+{
+	struct ps_addresses found;
+	int here;
+
+	if (!dial->lookup || !ps_lookup_answer(dial->lookup, &found, &dial->refused))
+		return;
+	drop_lookup(dial);
+	dial->until = PS_NEVER;
+	if (dial->refused)
+		return;
+	here = dial->fd >= 0 ? ps_addresses_find(&found, &dial->list.to[dial->at]) : -1;
+	if (here < 0)
+		hang_up(dial);
+	dial->list = found;
+	dial->source = PS_DIAL_TOLD;
+	dial->since = ps_monotonic();
+	dial->at = 0;
+	if (here > 0) {
+		dial->list.to[here] = found.to[0];
+		dial->list.len[here] = found.len[0];
+		dial->list.to[0] = found.to[here];
+		dial->list.len[0] = found.len[here];
+	}
+}
+
+bool ps_dial_distrust(struct ps_dial *dial)
+{
+	if (dial->source != PS_DIAL_LAST || (!dial->lookup && !dial->refused))
+		return false;
+	dial->source = PS_DIAL_TOLD;
+	dial->list.count = dial->at = 0;
+	return true;
+}
+
+/* Another daemon than before answered at PS_DIAL_LAST. Returns 1 if the name service leads there, 0
+ * if it has not answered yet, or PERSEAS_EUNREACHABLE. */
+static int confirm_last(struct ps_dial *dial, struct ps_error *error)
+{
+	const char *what = "cannot be looked up now; see /etc/resolv.conf and the name server";
+	struct ps_addresses found;
+
+	if (dial->lookup && !ps_lookup_answer(dial->lookup, &found, &dial->refused))
+		return 0;
+	if (dial->lookup && !dial->refused) {
+		if (ps_addresses_find(&found, &dial->list.to[dial->at]) >= 0)
+			return 1;
+		what = "leads to another address now; try again";
+	}
+	return ps_error_set(error, PERSEAS_EUNREACHABLE,
+	                    "%s: another daemon has the address where this mirror was, and the "
+	                    "mirror's name %s",
+	                    dial->address.text, what);
+}
+
+int ps_dial_accept(struct ps_dial *dial, const uint8_t *daemon, struct ps_error *error)
+{
+	static const uint8_t none[PS_ID_SIZE];
+	int rc = 1;
+
+	if (dial->source == PS_DIAL_LAST &&
+	    memcmp(daemon ? daemon : none, dial->daemon, PS_ID_SIZE) != 0)
+		rc = confirm_last(dial, error);
+	if (rc > 0 && dial->source != PS_DIAL_SURE)
+		ps_resolver_note(&dial->address, &dial->list.to[dial->at], dial->list.len[dial->at],
+		                 daemon);
+	if (rc > 0)
+		dial->source = PS_DIAL_SURE;
+	if (rc)
+		drop_lookup(dial);
+	return rc;
+}
+
+/* --- connecting --- */
 
 static void set_option(int fd, int level, int option, int value)
 {
@@ -131,18 +244,42 @@ static void tune(int fd)
 	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, SILENCE_MS);
 }
 
-/* The address being tried has failed: on to the next. */
+/* The address being tried has failed: on to the next. The last address of a mirror is tried again
+ * for as long as the name service is silent, since the mirror may just be restarted there. */
 static void give_up(struct ps_dial *dial, int error)
 {
-	ps_dial_end(dial);
+	hang_up(dial);
 	dial->error = error;
-	dial->at++;
+	dial->until = PS_NEVER;
+	if (dial->source == PS_DIAL_LAST && dial->lookup)
+		dial->until = ps_monotonic() + LAST_RETRY_NS;
+	else
+		dial->at++;
+}
+
+/* While the name is looked up, either of the two may be what happens first. Without descriptors the
+ * connection is what is waited for. */
+static void watch_both(struct ps_dial *dial)
+{
+	struct epoll_event connected = { .events = EPOLLOUT }, answered = { .events = EPOLLIN };
+
+	dial->both = ps_above_standard(epoll_create1(EPOLL_CLOEXEC));
+	if (dial->both >= 0 &&
+	    (epoll_ctl(dial->both, EPOLL_CTL_ADD, dial->fd, &connected) ||
+	     epoll_ctl(dial->both, EPOLL_CTL_ADD, ps_lookup_fd(dial->lookup), &answered)))
+		close_both(dial);
+}
+
+/* Returns true if the same address is tried again at dial->until. */
+static bool is_resting(const struct ps_dial *dial)
+{
+	return dial->fd < 0 && dial->until != PS_NEVER;
 }
 
 /* Begins with the next address. */
 static void attempt(struct ps_dial *dial)
 {
-	const struct sockaddr *to = (const struct sockaddr *)&dial->to[dial->at];
+	const struct sockaddr *to = (const struct sockaddr *)&dial->list.to[dial->at];
 
 	dial->fd = ps_above_standard(
 		socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -153,10 +290,13 @@ static void attempt(struct ps_dial *dial)
 	dial->until = PS_NEVER;
 	if (to->sa_family != AF_UNIX)
 		tune(dial->fd);
-	if (connect(dial->fd, to, dial->to_len[dial->at]) == 0 || errno == EINPROGRESS)
+	if (connect(dial->fd, to, dial->list.len[dial->at]) == 0 || errno == EINPROGRESS) {
+		if (dial->lookup)
+			watch_both(dial);
 		return;
+	}
 	if (errno == EAGAIN) {
-		ps_dial_end(dial);
+		hang_up(dial);
 		dial->error = EAGAIN;
 		dial->until = ps_monotonic() + BUSY_RETRY_NS;
 		return;
@@ -201,6 +341,11 @@ static int fail(const struct ps_dial *dial, struct ps_error *error)
 	const char *name = dial->address.text;
 	int code = PERSEAS_EUNREACHABLE;
 
+	if (dial->refused)
+		return ps_error_set(error, code,
+		                    "%s: the host is not known (%s); check its name in the list "
+		                    "of mirrors",
+		                    name, gai_strerror(dial->refused));
 	switch (dial->error) {
 	case ECONNREFUSED:
 		return ps_error_set(error, code,
@@ -251,21 +396,24 @@ static void set_share(struct ps_dial *dial, uint64_t until_ns)
 	uint64_t now = ps_monotonic();
 	uint64_t left = until_ns > now ? until_ns - now : 0;
 
-	if (dial->until == PS_NEVER && until_ns != PS_NEVER && dial->at + 1 < dial->count)
-		dial->until = now + left / (dial->count - dial->at);
+	if (dial->until == PS_NEVER && until_ns != PS_NEVER && dial->at + 1 < dial->list.count)
+		dial->until = now + left / (dial->list.count - dial->at);
 }
 
 int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error)
 {
-	while (dial->at < dial->count) {
-		if (dial->fd < 0 && dial->error == EAGAIN && ps_monotonic() < dial->until)
+	take_answer(dial);
+	while (dial->at < dial->list.count) {
+		if (is_resting(dial) && ps_monotonic() < dial->until)
 			return 0;
 		if (dial->fd < 0)
 			attempt(dial);
 		if (dial->fd < 0)
 			continue;
-		if (outcome(dial) > 0)
+		if (outcome(dial) > 0) {
+			close_both(dial);
 			return 1;
+		}
 		if (dial->fd < 0)
 			continue;
 		set_share(dial, until_ns);
@@ -273,12 +421,32 @@ int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error
 			return 0;
 		give_up(dial, ETIMEDOUT);
 	}
-	return fail(dial, error);
+	return dial->lookup ? 0 : fail(dial, error);
+}
+
+bool ps_dial_waits(const struct ps_dial *dial, struct pollfd *fd)
+{
+	if (!is_resting(dial) && dial->lookup && (dial->fd < 0 || dial->both >= 0))
+		*fd = (struct pollfd){ dial->fd < 0 ? ps_lookup_fd(dial->lookup) : dial->both,
+			               POLLIN, 0 };
+	else
+		*fd = (struct pollfd){ dial->fd, POLLOUT, 0 };
+	return fd->fd >= 0;
 }
 
 int ps_dial_late(const struct ps_dial *dial, struct ps_error *error)
 {
 	struct ps_dial late = *dial;
+
+	if (dial->lookup)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE,
+		                    "%s: the name service did not say in time where the host is%s; "
+		                    "check /etc/resolv.conf and the name server, or give the "
+		                    "host's number",
+		                    dial->address.text,
+		                    dial->source == PS_DIAL_LAST
+		                            ? ", and no mirror was reached at its last address"
+		                            : "");
 
 	if (late.error != EAGAIN || late.fd >= 0)
 		late.error = ETIMEDOUT;
@@ -293,16 +461,19 @@ int ps_dial(const struct ps_address *address, uint64_t until_ns, struct ps_error
 	if (code)
 		return code;
 	while ((code = ps_dial_step(&dial, until_ns, error)) == 0) {
-		struct pollfd fd = { .fd = dial.fd, .events = POLLOUT };
+		struct pollfd fd;
+		const bool waits = ps_dial_waits(&dial, &fd);
 
 		if (ps_monotonic() >= until_ns) {
 			code = ps_dial_late(&dial, error);
 			break;
 		}
-		ps_poll(&fd, 1, dial.until < until_ns ? dial.until : until_ns);
+		ps_poll(&fd, waits, dial.until < until_ns ? dial.until : until_ns);
 	}
-	if (code > 0)
-		return dial.fd;
+	if (code > 0) {
+		code = dial.fd;
+		dial.fd = -1;
+	}
 	ps_dial_end(&dial);
 	return code;
 }

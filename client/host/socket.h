@@ -7,32 +7,64 @@
 
 #include "../core/address.h"
 #include "../core/error.h"
+#include "resolver.h"
 
 #include <poll.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum { PS_DIAL_MAX = 8 }; /* addresses of one host that are tried */
+/* Where the addresses that a dial tries come from. */
+enum ps_dial_source {
+	PS_DIAL_SURE, /* from the list of mirrors: a number or a path */
+	PS_DIAL_TOLD, /* from the name service */
+	PS_DIAL_LAST, /* a mirror answered there last; the name service has not confirmed it */
+};
 
 /* A connection being made: the host's addresses are tried in turn. */
 struct ps_dial {
 	struct ps_address address;
-	struct sockaddr_storage to[PS_DIAL_MAX];
-	socklen_t to_len[PS_DIAL_MAX];
-	unsigned count;
-	unsigned at;    /* the one being tried */
-	int fd;         /* -1: none */
-	int error;      /* errno of the last that failed */
-	uint64_t until; /* then the next one is tried, or this one once more */
+	struct ps_addresses list;
+	enum ps_dial_source source;
+	uint8_t daemon[PS_ID_SIZE]; /* PS_DIAL_LAST: the daemon that answered there */
+	struct ps_lookup *lookup;   /* of the name, in flight; NULL: none */
+	int refused;                /* the lookup's error, of getaddrinfo; 0: none */
+	unsigned at;                /* the address being tried, or connected */
+	int fd;                     /* -1: none */
+	int both;                   /* an epoll of fd and the lookup; -1: none */
+	int error;                  /* errno of the last that failed */
+	uint64_t since;             /* when it began, or when the name service answered */
+	uint64_t until;             /* then the next one is tried, or this one once more */
 };
 
-/* Looks the host up (which may take the resolver's time) and begins nothing yet. 0 or a code.
- * What is begun must be ended, but for one whose fd has been taken. */
+/*
+ * Begins a lookup if the host is a name. The address where a mirror answered last is tried in the
+ * meantime; it is dropped if the name service answers otherwise before it is connected. Returns 0
+ * or a code. A dial that was begun must be ended, also after its fd has been taken.
+ */
 int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct ps_error *error);
+
+/* Begins to dial the addresses that are known without a lookup, for a host to which this process
+ * has a connection already. Returns 0, or PERSEAS_EUNREACHABLE if none is known. */
+int ps_dial_known(struct ps_dial *dial, const struct ps_address *address, struct ps_error *error);
 
 /* Moves on without waiting; the time until_ns is shared out among the addresses that are left.
  * 1: dial->fd is connected, and the caller's to take; 0: not yet; else a code. */
 int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error);
+
+/* Fills in what to poll for until the next step. Returns false if nothing shows when it is due. */
+bool ps_dial_waits(const struct ps_dial *dial, struct pollfd *fd);
+
+/* The connection that was made is no mirror's. Returns true if it went to PS_DIAL_LAST: the dial
+ * goes on with what the name service answers. Returns false if there is nothing else to try. */
+bool ps_dial_distrust(struct ps_dial *dial);
+
+/*
+ * Judges the daemon that answered on the connection that was made, by its identity (NULL: it told
+ * none). Returns 1 if it counts, because it is the daemon that answered at PS_DIAL_LAST, or because
+ * the name service leads to that address; the next dial begins there. Returns 0 if the name service
+ * must answer first, or PERSEAS_EUNREACHABLE if its answer leads elsewhere, or is an error.
+ */
+int ps_dial_accept(struct ps_dial *dial, const uint8_t *daemon, struct ps_error *error);
 
 /* Says that time is up. Returns PERSEAS_EUNREACHABLE. */
 int ps_dial_late(const struct ps_dial *dial, struct ps_error *error);
