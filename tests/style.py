@@ -19,7 +19,7 @@ ROOMS = (FORMATS + ("client", "client/core", "client/host", "client/fabric", "cl
                     "client/cpp/perseas", "client/cpp",
                     "client/python",
                     "client/command/ui",
-                    "client/command/ask", "client/command/place", "client/command/fleet",
+                    "client/command/place", "client/command/ask", "client/command/fleet",
                     "client/command/live",
                     "client/command/change", "client/command/drain",
                     "client/command/doctor", "client/command/top", "client/command/bench",

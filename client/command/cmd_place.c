@@ -2,7 +2,7 @@
  * cmd_place.c - perseas place: which mirrors a new store is to have.
  */
 #include "command.h"
-#include "place/survey.h"
+#include "ask/survey.h"
 #include "../../proto/base/json.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static void spot_json(struct ps_json *json, const struct ps_spot *spot)
 {
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "address", spot->address);
-	for (unsigned i = 0; i < PS_DOMAINS; i++)
+	for (unsigned i = PS_DOMAIN_HOST; i < PS_DOMAINS; i++)
 		ps_json_text(json, ps_domain_name((enum ps_domain)i),
 		             *spot->labels[i] ? spot->labels[i] : NULL);
 	ps_json_number(json, "memory_used", spot->used);

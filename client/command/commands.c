@@ -14,13 +14,15 @@ const struct ps_verb ps_verbs[] = {
 	{ "status", PS_STATUS, "sm", "sM",
 	  "STORE LIST [--json]\n  perseas status --all LIST [--json]",
 	  "shows a store: its owner, its state on each mirror, its segments",
-	  "First says whether its owner can commit, whether it can be opened, and which single\n"
-	  "loss of a mirror would change that. Then, for each mirror of the list and each other\n"
-	  "one that the roster has: whether it answers, the state of its image (consistent,\n"
-	  "joining, creating), the epoch that it promised, its commit slot (epoch:transaction),\n"
-	  "how many transactions it is behind the newest seen (lag), the memory that its image\n"
-	  "takes, and a live owner; then the store's roster and its segments. It names those\n"
-	  "who wait to own the store, and how much of its memory their copies have.\n"
+	  "First says whether its owner can commit, whether it can be opened, and the smallest\n"
+	  "loss that would change that: of a mirror, or of all its mirrors on one machine or\n"
+	  "host, in one rack or zone, as the daemons' labels and the ids of their hosts' boots\n"
+	  "tell. Then, for each mirror of the list and each other one that the roster has:\n"
+	  "whether it answers, the state of its image (consistent, joining, creating), the epoch\n"
+	  "that it promised, its commit slot (epoch:transaction), how many transactions it is\n"
+	  "behind the newest seen (lag), the memory that its image takes, and a live owner; then\n"
+	  "the store's roster and its segments. It names those who wait to own the store, and\n"
+	  "how much of its memory their copies have.\n"
 	  "\n"
 	  "With --all, LIST names daemons, up to 1024, and each store that they have is a line,\n"
 	  "those with problems first: its owner, how many of its mirrors are up to date, how many\n"

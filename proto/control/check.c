@@ -486,6 +486,8 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 		return "the owner's address or fabric must be text without control characters";
 	if (!text_valid(status->files_missing, MESSAGE_TEXT_MAX))
 		return "what is said of files must be text without control characters";
+	if ((fault = ps_labels_fault(status->host, status->rack, status->zone)))
+		return fault;
 	if ((fault = reports_fault(status->mirrors, status->n_mirrors)))
 		return fault;
 	if (status->order && (fault = order_fault(status->order)))

@@ -5,12 +5,21 @@
 
 #include "envelope.h"
 
-const char *ps_host_reply_fault(const Perseas__HostReply *host)
+const char *ps_labels_fault(const char *host, const char *rack, const char *zone)
 {
-	const char *const labels[] = { host->host, host->rack, host->zone };
+	const char *const labels[] = { host, rack, zone };
 
 	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
 		if (*labels[i] && !ps_name_valid(labels[i]))
 			return "a label must be of the characters of names, 63 at most";
+	return NULL;
+}
+
+const char *ps_host_reply_fault(const Perseas__HostReply *host)
+{
+	const char *fault = ps_labels_fault(host->host, host->rack, host->zone);
+
+	if (fault)
+		return fault;
 	return host->owners <= host->stores ? NULL : "there are more live owners than stores";
 }

@@ -7,6 +7,9 @@
 
 #include "control.pb-c.h"
 
+/* Returns NULL, or what is wrong with the labels of a daemon. */
+const char *ps_labels_fault(const char *host, const char *rack, const char *zone);
+
 /* NULL: nothing is; the texts are to be made printable before they are shown. */
 const char *ps_host_reply_fault(const Perseas__HostReply *host);
 

@@ -126,6 +126,10 @@ static const struct {
 	{ &perseas__reply__descriptor, 60, 9 },
 	/* A StoreStatus's files_missing. */
 	{ &perseas__store_status__descriptor, 70, 9 },
+	/* The labels of the daemon in a StoreStatus. */
+	{ &perseas__store_status__descriptor, 130, 9 },
+	{ &perseas__store_status__descriptor, 131, 9 },
+	{ &perseas__store_status__descriptor, 132, 9 },
 	/* What a list tells of images that were set aside. */
 	{ &perseas__list_reply__descriptor, 65, 9 },
 	/* A claim's daemon and image_id. */

@@ -320,6 +320,9 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 	int index = image_slot(&store->image, &slot);
 
 	status->files_missing = store->astray;
+	status->host = store->stores->labels.host;
+	status->rack = store->stores->labels.rack;
+	status->zone = store->stores->labels.zone;
 	if (!fill_session(store, status) || !handover_status(store, status))
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	if (store->header) {

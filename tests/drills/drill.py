@@ -198,6 +198,13 @@ def mirrors(request, monkeypatch):
         cluster.__exit__()
 
 
+def at_hosts(mirrors, *hosts):
+    """A mirror at each of these hosts, which are machines of their own as far as the mirrors tell:
+    each has the host's name as its label, and an id of the host's boot."""
+    return [mirrors(1, options=("--label", "host=" + host, "--boot-id",
+                                "%032x" % (1 + hosts.index(host))))[0] for host in hosts]
+
+
 @pytest.fixture
 def owner():
     """owner(store, mirrors, *commands): a process of binding.py, which has done the commands and

@@ -1,16 +1,20 @@
 """The first line of perseas status: what can be done now, and which loss would end that."""
+import os
+import socket
+
 import pytest
 import wire
 
 from binding import CREATE, Store
-from drill import SECONDS, fill, mirror_list, wait_for
+from drill import SECONDS, at_hosts, fill, mirror_list, wait_for
+from test_versions import BEFORE
 
 
 def verdict(perseas, daemons):
     """The line, and what a program is told."""
     done = perseas("status", "s", mirrors=daemons)
     told = perseas("status", "s", "--json", mirrors=daemons).json()["verdict"]
-    del told["unheard"]
+    del told["unheard"], told["next_loss"]
     return done.out.splitlines()[0], told
 
 
@@ -25,7 +29,7 @@ WHY = " (too few images are seen to know the newest state)"
 def test_each_loss_of_three_mirrors_is_judged(perseas, mirrors, owned):
     """W = 2: one may fail, then neither of the two that are left, and then nothing is left to do. A
     live owner says itself whom it can reach."""
-    daemons = mirrors(3)
+    daemons = at_hosts(mirrors, "h1", "h2", "h3")
     a, b, c = daemons
     store = Store("s", mirror_list(daemons), flags=CREATE, acks=2)
     store.map("accounts", 4096)
@@ -113,7 +117,118 @@ def test_the_new_mirror_of_a_change_is_asked_too(perseas, mirrors):
     shown = perseas("status", "s", "--json", mirrors=daemons[:3]).json()
     assert [m["address"] for m in shown["mirrors"]] == [d.address for d in daemons]
     assert shown["mirrors"][3]["listed"] and all(m["seen"] for m in shown["roster"]["members"])
+    del shown["verdict"]["next_loss"]
     assert shown["verdict"] == {**told(True, True), "unheard": []}
+
+
+# --- mirrors that fail together ---
+
+def loss(perseas, daemons, hurts=()):
+    """Which loss the line names, and the smallest for a commit and for an open, for programs."""
+    done = perseas("status", "s", mirrors=daemons)
+    told = perseas("status", "s", "--json", mirrors=daemons).json()["verdict"]
+    assert told["hurts"] == [daemon.address for daemon in hurts]
+    return (done.out.splitlines()[0].partition("can open: yes; ")[2], told["next_loss"]["commit"],
+            told["next_loss"]["open"])
+
+
+def of(domain, name, daemons, known=True):
+    return {"known": known, "of": domain, "name": name, "mirrors": [d.address for d in daemons]}
+
+
+def test_two_mirrors_of_one_host_are_lost_together(perseas, mirrors):
+    """By their labels: without an owner, and for an owner. Each alone may be lost."""
+    daemons = at_hosts(mirrors, "h1", "h2", "h2")
+    _, b, c = daemons
+    fill("s", daemons, {"accounts": b"contents"})
+    host = of("host", "h2", (b, c))
+    line = "next loss that hurts: host h2: mirrors %s and %s" % (b.address, c.address)
+    assert loss(perseas, daemons) == (line, host, host)
+    with Store("s", mirror_list(daemons)):
+        wait_for(lambda: loss(perseas, daemons) == (line, host, host), SECONDS, "a live owner")
+
+
+def test_mirrors_without_labels_are_on_the_host_that_they_run_on(perseas, mirrors):
+    """All of these run here."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents"})
+    host = of("host", socket.gethostname(), daemons)
+    line = "next loss that hurts: host %s: mirrors %s, %s and %s" % (
+        socket.gethostname(), *(daemon.address for daemon in daemons))
+    assert loss(perseas, daemons) == (line, host, host)
+
+
+def contain(daemon, first):
+    """Restarts it in namespaces of its own, behind this command of a shell."""
+    daemon.mirror.wrap = ["unshare", "--uts", "--ipc", "--mount",
+                          *(["--map-root-user"] if os.geteuid() else []),
+                          "sh", "-euc", first + '; exec "$@"', "sh"]
+    daemon.restart()
+
+
+@pytest.mark.needs("own_namespaces")
+def test_containers_on_one_machine_are_seen_as_such(perseas, mirrors):
+    """Each has a name of its own, as a host would have: the machine's boot tells."""
+    daemons = mirrors(3)
+    for daemon, name in zip(daemons, ("c1", "c2", "c3")):
+        contain(daemon, "hostname " + name)
+    fill("s", daemons, {"accounts": b"contents"})
+    machine = of("machine", None, daemons)
+    line = "next loss that hurts: one machine (hosts c1, c2, c3): mirrors %s, %s and %s" % tuple(
+        daemon.address for daemon in daemons)
+    assert loss(perseas, daemons) == (line, machine, machine)
+
+
+def test_racks_and_zones_are_lost_with_their_mirrors(perseas, mirrors):
+    """Of two domains the one with fewer mirrors is named."""
+    places = (("h1", "r1", "z1"), ("h2", "r2", "z2"), ("h3", "r2", "z2"), ("h4", "r3", "z2"),
+              ("h5", "r4", "z2"))
+    daemons = [mirrors(1, options=("--boot-id", "%032x" % number, "--label", "host=" + host,
+                                   "--label", "rack=" + rack, "--label", "zone=" + zone))[0]
+               for number, (host, rack, zone) in enumerate(places, 1)]
+    fill("s", daemons, {"accounts": b"contents"}, acks=3)
+    zone = of("zone", "z2", daemons[1:])
+    assert loss(perseas, daemons)[1:] == (zone, zone)
+    daemons[4].kill9()
+    rack = of("rack", "r2", daemons[1:3])
+    line = "next loss that hurts: rack r2: mirrors %s and %s" % (daemons[1].address,
+                                                                 daemons[2].address)
+    assert loss(perseas, daemons) == (line, rack, rack)
+
+
+def test_commits_and_opens_may_end_with_different_losses(perseas, mirrors):
+    """W = 1 of two: an owner goes on with either mirror, and nobody opens the store with one."""
+    daemons = at_hosts(mirrors, "h1", "h1")
+    fill("s", daemons, {"accounts": b"contents"}, acks=1)
+    line = ("next loss that stops commits: host h1: mirrors %s and %s; next loss that stops an "
+            "open: any of %s, %s" % (2 * tuple(daemon.address for daemon in daemons)))
+    told = (line, of("host", "h1", daemons), of("mirror", None, daemons))
+    with Store("s", mirror_list(daemons)):
+        wait_for(lambda: loss(perseas, daemons, daemons) == told, SECONDS, "a live owner")
+
+
+def test_a_mirror_of_a_version_before_labels_tells_its_boot(perseas, mirrors):
+    daemons = at_hosts(mirrors, "h1", "h2", "h2")
+    for daemon in daemons:
+        daemon.mirror.options += ["--protocol=%d" % BEFORE]
+        daemon.restart()
+    fill("s", daemons, {"accounts": b"contents"})
+    machine = of("machine", None, daemons[1:])
+    line = "next loss that hurts: one machine: mirrors %s and %s" % (daemons[1].address,
+                                                                     daemons[2].address)
+    assert loss(perseas, daemons) == (line, machine, machine)
+
+
+@pytest.mark.needs("own_namespaces")
+def test_a_mirror_that_does_not_tell_where_it_runs_may_be_on_any_host(perseas, mirrors):
+    """Its version has no labels, and it cannot read the boot's id. So it is not said that no host
+    alone may be lost."""
+    daemons = at_hosts(mirrors, "h1", "h2") + mirrors(1, options=("--protocol=%d" % BEFORE,))
+    contain(daemons[2], "mount --bind /dev/null /proc/sys/kernel/random/boot_id")
+    fill("s", daemons, {"accounts": b"contents"})
+    unknown = of(None, None, (), known=False)
+    line = "next loss that hurts: not known, since the host of %s is not told" % daemons[2].address
+    assert loss(perseas, daemons) == (line, unknown, unknown)
 
 
 def test_the_word_of_an_owner_is_no_answer_of_a_mirror(perseas, mirrors, request):

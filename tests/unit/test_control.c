@@ -303,8 +303,10 @@ TEST(an_older_version_is_told_no_news, struct mirror *mirror)
 {
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
+	const struct labels labels = { "h1", "r2", "z3" };
 	struct peer owner, standby, asker;
 
+	stores_set_labels(mirror->stores, &labels);
 	mirror_bank(mirror, &owner, false);
 	have_news(mirror, &standby);
 	peer_init(&asker);
@@ -319,6 +321,9 @@ TEST(an_older_version_is_told_no_news, struct mirror *mirror)
 		assert_int_equal(reply->status, STATUS(OK));
 		assert_int_equal(reply->list->stores[0]->files_missing[0] != 0, version >= 9);
 		assert_int_equal(status->store->status->files_missing[0] != 0, version >= 9);
+		assert_string_equal(reply->list->stores[0]->host, version >= 9 ? "h1" : "");
+		assert_string_equal(status->store->status->rack, version >= 9 ? "r2" : "");
+		assert_string_equal(status->store->status->zone, version >= 9 ? "z3" : "");
 		assert_int_equal(reply->list->stores[0]->result->acks, version >= 9 ? 2 : 0);
 		assert_int_equal(status->store->status->result->members_before, version >= 9);
 		assert_int_equal(reply->list->stores[0]->standbys[0]->memory, version >= 8);

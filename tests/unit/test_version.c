@@ -215,6 +215,22 @@ TEST(missing_files_are_of_the_version_that_brought_them)
 	assert_int_equal(ps_version_of(&status.base), 9);
 }
 
+/* So is where the daemon runs. */
+TEST(labels_with_a_store_are_of_the_version_that_brought_them)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	char **const labels[] = { &status.host, &status.rack, &status.zone };
+
+	for (unsigned i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+		char *const none = *labels[i];
+
+		assert_int_equal(ps_version_of(&status.base), 7);
+		*labels[i] = (char *)(uintptr_t) "here";
+		assert_int_equal(ps_version_of(&status.base), 9);
+		*labels[i] = none;
+	}
+}
+
 /* So are the sizes of the rosters that a change began and ended with. */
 TEST(the_sizes_of_rosters_are_of_the_version_that_brought_them)
 {

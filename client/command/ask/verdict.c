@@ -4,6 +4,7 @@
 #include "verdict.h"
 #include "../../../proto/base/json.h"
 #include "../../../proto/control/envelope.h"
+#include "next_loss.h"
 #include "owner_report.h"
 
 #include <string.h>
@@ -155,12 +156,38 @@ static uint32_t mirrors_astray(const struct ps_census *census)
 	return astray;
 }
 
-/* Does the loss of these make a yes a no? */
-static bool hurts_verdict(const struct ps_verdict *verdict, const struct ps_census *census,
-                          uint32_t lost)
+static bool commit_works(const void *census, uint32_t lost)
 {
-	return (verdict->commit == PS_CAN && commits_without(census, lost) != PS_CAN) ||
-	       (verdict->open && !opens_without(census, lost));
+	return commits_without(census, lost) == PS_CAN;
+}
+
+static bool open_works(const void *census, uint32_t lost)
+{
+	return opens_without(census, lost);
+}
+
+/* Returns the mirrors of which the loss of any one alone hurts. */
+static uint32_t alone_in(const struct ps_loss *loss)
+{
+	return loss->domain == PS_DOMAINS ? loss->spots : 0;
+}
+
+static void find_losses(struct ps_verdict *verdict, const struct ps_census *census)
+{
+	const unsigned count = census->panel->count;
+	struct ps_spot spots[PS_MIRRORS_MAX];
+
+	ps_census_spots(census, spots);
+	if (verdict->commit == PS_CAN) {
+		verdict->commit_loss = ps_loss_smallest(spots, count, verdict->astray, commit_works,
+		                                        census);
+		verdict->hurts |= alone_in(&verdict->commit_loss);
+	}
+	if (verdict->open) {
+		verdict->open_loss = ps_loss_smallest(spots, count, verdict->astray, open_works,
+		                                      census);
+		verdict->hurts |= alone_in(&verdict->open_loss);
+	}
 }
 
 void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census)
@@ -171,14 +198,7 @@ void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census
 		.open = opens_without(census, NOBODY),
 		.astray = mirrors_astray(census),
 	};
-	if (hurts_verdict(verdict, census, verdict->astray))
-		verdict->hurts = verdict->astray;
-	for (unsigned i = 0; i < census->panel->count; i++) {
-		const uint32_t bit = UINT32_C(1) << i;
-
-		if (census->told[i] && hurts_verdict(verdict, census, verdict->astray | bit))
-			verdict->hurts |= bit;
-	}
+	find_losses(verdict, census);
 }
 
 /* --- how many losses can be borne --- */
@@ -328,17 +348,35 @@ static void print_unheard(const struct ps_verdict *verdict, const struct ps_cens
 	       (double)owner->silent_ms / 1000);
 }
 
+static bool is_same_loss(const struct ps_loss *one, const struct ps_loss *other)
+{
+	return one->known == other->known && one->domain == other->domain &&
+	       one->spots == other->spots;
+}
+
+static void print_losses(const struct ps_verdict *verdict, const struct ps_census *census)
+{
+	const bool commit = verdict->commit == PS_CAN, open = verdict->open;
+	const bool differ = commit && open &&
+	                    !is_same_loss(&verdict->commit_loss, &verdict->open_loss);
+
+	if (commit) {
+		printf("; next loss that %s: ", differ ? "stops commits" : "hurts");
+		ps_loss_print(stdout, &verdict->commit_loss, census);
+	}
+	if (open && (differ || !commit)) {
+		printf("; next loss that %s: ", differ ? "stops an open" : "hurts");
+		ps_loss_print(stdout, &verdict->open_loss, census);
+	}
+}
+
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census)
 {
-	const bool several = verdict->hurts & (verdict->hurts - 1);
-
 	printf("can commit: %s", can_text(verdict->commit));
 	if (verdict->commit == PS_CAN_UNKNOWN)
 		print_unheard(verdict, census);
 	printf("; can open: %s%s", verdict->open ? "yes" : "no", ps_verdict_why(census));
-	if (verdict->commit == PS_CAN || verdict->open)
-		printf("; next loss that hurts: %s", verdict->hurts ? "" : "none alone");
-	print_mirrors(census, verdict->hurts, several ? "any of " : "");
+	print_losses(verdict, census);
 	print_mirrors(census, verdict->astray, "; would not survive a restart: ");
 	print_missing(census);
 	printf("\n");
@@ -368,5 +406,10 @@ void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
 		if (verdict->unheard >> i & 1)
 			ps_json_text(json, NULL, census->panel->addresses[i].text);
 	ps_json_end(json, ']');
+	ps_json_begin(json, "next_loss", '{');
+	ps_loss_json(json, "commit", verdict->commit == PS_CAN ? &verdict->commit_loss : NULL,
+	             census);
+	ps_loss_json(json, "open", verdict->open ? &verdict->open_loss : NULL, census);
+	ps_json_end(json, '}');
 	ps_json_end(json, '}');
 }

@@ -1,12 +1,14 @@
 /*
  * verdict.h - the first line of perseas status: can the store's owner commit, can the store be
- * opened, and which single loss of a mirror would change that? cmd_status.c calls it. It must never
- * ask a mirror: it judges what a census was told, and what would be told without one of them.
+ * opened, and which loss of a mirror, or of all mirrors of a host, would change that? cmd_status.c
+ * calls it. It must never ask a mirror: it judges what a census was told, and what would be told
+ * without some of them.
  */
 #ifndef PERSEAS_COMMAND_VERDICT_H
 #define PERSEAS_COMMAND_VERDICT_H
 
 #include "ask.h"
+#include "../place/loss.h"
 
 enum ps_can { PS_CAN_NOT, PS_CAN_UNKNOWN, PS_CAN };
 
@@ -20,6 +22,8 @@ struct ps_verdict {
 	/* Mirrors of the panel, the loss of any of which makes a yes a no, if those that are astray
 	 * are lost, too. */
 	uint32_t hurts;
+	/* The smallest loss that makes each yes a no; unused where the answer is no already. */
+	struct ps_loss commit_loss, open_loss;
 };
 
 void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census);

@@ -9,7 +9,7 @@
 
 #include "../ask/ask.h"
 #include "../fleet/fleet.h"
-#include "../place/survey.h"
+#include "../ask/survey.h"
 #include "../ui/args.h"
 
 enum ps_drain_end {

@@ -8,7 +8,7 @@
 
 #include "../ask/ask.h"
 #include "../ask/verdict.h"
-#include "../place/survey.h"
+#include "../ask/survey.h"
 #include "../ui/args.h"
 
 /* The worst first. */

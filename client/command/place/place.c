@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[PS_DOMAINS] = { "host", "rack", "zone" };
+static const char *const names[PS_DOMAINS] = { "machine", "host", "rack", "zone" };
 
 const char *ps_domain_name(enum ps_domain domain)
 {
@@ -15,7 +15,7 @@ const char *ps_domain_name(enum ps_domain domain)
 
 enum ps_domain ps_domain_named(const char *name)
 {
-	enum ps_domain domain = PS_DOMAIN_HOST;
+	enum ps_domain domain = PS_DOMAIN_MACHINE;
 
 	while (domain < PS_DOMAINS && strcmp(names[domain], name) != 0)
 		domain++;
@@ -24,7 +24,7 @@ enum ps_domain ps_domain_named(const char *name)
 
 enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count)
 {
-	for (int domain = PS_DOMAINS - 1; domain >= 0; domain--) {
+	for (int domain = PS_DOMAINS - 1; domain >= PS_DOMAIN_HOST; domain--) {
 		bool all = true;
 
 		for (unsigned i = 0; i < count; i++)
@@ -35,19 +35,24 @@ enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count)
 	return PS_DOMAINS;
 }
 
+bool ps_spots_share(const struct ps_spot *one, const struct ps_spot *other, enum ps_domain domain)
+{
+	return *one->labels[domain] && !strcmp(one->labels[domain], other->labels[domain]);
+}
+
 /* Do they share a domain, up to that one? */
 static bool is_together(const struct ps_spot *one, const struct ps_spot *other,
                         enum ps_domain widest)
 {
-	for (enum ps_domain domain = PS_DOMAIN_HOST; domain <= widest; domain++)
-		if (*one->labels[domain] && !strcmp(one->labels[domain], other->labels[domain]))
+	for (enum ps_domain domain = PS_DOMAIN_MACHINE; domain <= widest; domain++)
+		if (ps_spots_share(one, other, domain))
 			return true;
 	return false;
 }
 
 enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, unsigned count)
 {
-	for (int domain = PS_DOMAINS - 1; domain >= 0; domain--) {
+	for (int domain = PS_DOMAINS - 1; domain >= PS_DOMAIN_HOST; domain--) {
 		bool apart = true;
 
 		for (unsigned i = 0; i < count; i++) {

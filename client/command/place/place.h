@@ -12,10 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What fails together, the narrowest first. */
-enum ps_domain { PS_DOMAIN_HOST, PS_DOMAIN_RACK, PS_DOMAIN_ZONE, PS_DOMAINS };
+/* What fails together, the narrowest first. Daemons on one machine run on one kernel, whatever
+ * hosts their labels name: each in a container, for instance. */
+enum ps_domain { PS_DOMAIN_MACHINE, PS_DOMAIN_HOST, PS_DOMAIN_RACK, PS_DOMAIN_ZONE, PS_DOMAINS };
 
-/* "host", "rack" or "zone". */
+/* Returns "machine", "host", "rack" or "zone". */
 const char *ps_domain_name(enum ps_domain domain);
 /* The one of that name; PS_DOMAINS: there is none. */
 enum ps_domain ps_domain_named(const char *name);
@@ -24,7 +25,7 @@ enum ps_domain ps_domain_named(const char *name);
 struct ps_spot {
 	uint8_t daemon[PS_ID_SIZE]; /* the daemon's identity; all zero: not told */
 	const char *address;
-	char labels[PS_DOMAINS][PS_NAME_MAX + 1]; /* "": not known */
+	char labels[PS_DOMAINS][PS_NAME_MAX + 1]; /* "": not known; of a machine: its boot's id */
 	uint64_t used, room;                      /* bytes that images take, and can still take */
 	uint32_t stores;
 	uint32_t load; /* a processor, in thousandths */
@@ -41,8 +42,11 @@ struct ps_wish {
 
 enum { PS_PLACE_WHY = 320 };
 
+/* Returns true if both spots are known to be in the same domain of that kind. */
+bool ps_spots_share(const struct ps_spot *one, const struct ps_spot *other, enum ps_domain domain);
+
 /* The widest domain of which these spots are all in different ones. PS_DOMAINS: two are on one
- * host, or it is not known where one runs. */
+ * host or machine, or it is not known where one runs. */
 enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, unsigned count);
 
 /* The widest domain that all spots name which are not closed. PS_DOMAINS: not even hosts are. */

@@ -5,7 +5,7 @@
 #ifndef PERSEAS_COMMAND_SURVEY_H
 #define PERSEAS_COMMAND_SURVEY_H
 
-#include "place.h"
+#include "../place/place.h"
 #include "../ui/ui.h"
 #include "../../core/address.h"
 

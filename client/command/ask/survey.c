@@ -3,7 +3,7 @@
  */
 #include "survey.h"
 
-#include "../ask/ask.h"
+#include "ask.h"
 #include "../../../proto/control/envelope.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 static void take_host(struct ps_spot *spot, const Perseas__HostReply *host)
 {
-	const char *const labels[PS_DOMAINS] = { host->host, host->rack, host->zone };
+	const char *const labels[PS_DOMAINS] = { "", host->host, host->rack, host->zone };
 
 	for (unsigned i = 0; i < PS_DOMAINS; i++)
 		snprintf(spot->labels[i], sizeof(spot->labels[i]), "%s", labels[i]);

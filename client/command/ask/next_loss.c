@@ -1,0 +1,141 @@
+/*
+ * next_loss.c - see next_loss.h.
+ */
+#include "next_loss.h"
+
+#include "../../../proto/base/json.h"
+
+#include <string.h>
+
+static void fill_spot(struct ps_spot *spot, const Perseas__StoreStatus *status)
+{
+	const char *const labels[PS_DOMAINS] = { "", status->host, status->rack, status->zone };
+	const ProtobufCBinaryData *boot = &status->header->boot;
+	char machine[PS_HEX_TEXT];
+
+	for (unsigned i = 0; i < PS_DOMAINS; i++)
+		snprintf(spot->labels[i], sizeof(spot->labels[i]), "%s", labels[i]);
+	if (boot->len == PS_ID_SIZE)
+		strcpy(spot->labels[PS_DOMAIN_MACHINE], ps_hex_text(machine, boot->data));
+}
+
+void ps_census_spots(const struct ps_census *census, struct ps_spot spots[PS_MIRRORS_MAX])
+{
+	memset(spots, 0, PS_MIRRORS_MAX * sizeof(*spots));
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		spots[i].address = census->panel->addresses[i].text;
+		spots[i].closed = !census->told[i] || !ps_census_listed(census, i);
+		if (!spots[i].closed)
+			fill_spot(&spots[i], census->told[i]);
+	}
+}
+
+/* --- for people --- */
+
+static void print_set(FILE *out, const struct ps_spot *spots, uint32_t set, const char *last)
+{
+	for (unsigned i = 0; set; i++) {
+		const uint32_t rest = set & ~(UINT32_C(1) << i);
+
+		if (rest == set)
+			continue;
+		fprintf(out, "%s%s", spots[i].address,
+		        !rest               ? ""
+		        : rest & (rest - 1) ? ", "
+		                            : last);
+		set = rest;
+	}
+}
+
+static void print_unknown(FILE *out, const struct ps_spot *spots, unsigned count)
+{
+	uint32_t unknown = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (!spots[i].closed && ps_spot_unknown(&spots[i]))
+			unknown |= UINT32_C(1) << i;
+	fprintf(out, "not known, since the host of ");
+	print_set(out, spots, unknown, " and ");
+	fprintf(out, " is not told");
+}
+
+/* Prints the hosts of a machine, by their labels: each once. */
+static void print_hosts(FILE *out, const struct ps_spot *spots, uint32_t set)
+{
+	const char *before = " (hosts ";
+
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++) {
+		const char *host = spots[i].labels[PS_DOMAIN_HOST];
+		bool named = !*host || !(set >> i & 1);
+
+		for (unsigned k = 0; k < i; k++)
+			named = named || (set >> k & 1 &&
+			                  ps_spots_share(&spots[k], &spots[i], PS_DOMAIN_HOST));
+		if (named)
+			continue;
+		fprintf(out, "%s%s", before, host);
+		before = ", ";
+	}
+	if (*before == ',')
+		fprintf(out, ")");
+}
+
+static void print_domain(FILE *out, const struct ps_loss *loss, const struct ps_spot *spots)
+{
+	const unsigned first = (unsigned)__builtin_ctz(loss->spots);
+
+	if (loss->domain == PS_DOMAIN_MACHINE) {
+		fprintf(out, "one machine");
+		print_hosts(out, spots, loss->spots);
+	} else {
+		fprintf(out, "%s %s", ps_domain_name(loss->domain),
+		        spots[first].labels[loss->domain]);
+	}
+	fprintf(out, ": mirrors ");
+	print_set(out, spots, loss->spots, " and ");
+}
+
+void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_census *census)
+{
+	struct ps_spot spots[PS_MIRRORS_MAX];
+
+	ps_census_spots(census, spots);
+	if (!loss->known) {
+		print_unknown(out, spots, census->panel->count);
+	} else if (!loss->spots) {
+		fprintf(out, "none alone");
+	} else if (loss->domain == PS_DOMAINS) {
+		fprintf(out, "%s", loss->spots & (loss->spots - 1) ? "any of " : "");
+		print_set(out, spots, loss->spots, ", ");
+	} else {
+		print_domain(out, loss, spots);
+	}
+}
+
+/* --- for programs --- */
+
+void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
+                  const struct ps_census *census)
+{
+	struct ps_spot spots[PS_MIRRORS_MAX];
+	const char *name;
+
+	if (!ps_json_begin_if(json, key, loss))
+		return;
+	ps_census_spots(census, spots);
+	name = loss->spots && loss->domain < PS_DOMAINS && loss->domain != PS_DOMAIN_MACHINE
+	               ? spots[__builtin_ctz(loss->spots)].labels[loss->domain]
+	               : NULL;
+	ps_json_bool(json, "known", loss->known);
+	ps_json_text(json, "of",
+	             !loss->spots                 ? NULL
+	             : loss->domain == PS_DOMAINS ? "mirror"
+	                                          : ps_domain_name(loss->domain));
+	ps_json_text(json, "name", name);
+	ps_json_begin(json, "mirrors", '[');
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (loss->spots >> i & 1)
+			ps_json_text(json, NULL, spots[i].address);
+	ps_json_end(json, ']');
+	ps_json_end(json, '}');
+}

@@ -1,0 +1,23 @@
+/*
+ * next_loss.h - where the mirrors of a store run, and in words which loss of them would hurt.
+ * verdict.c calls it. It must never ask a mirror.
+ */
+#ifndef PERSEAS_COMMAND_NEXT_LOSS_H
+#define PERSEAS_COMMAND_NEXT_LOSS_H
+
+#include "ask.h"
+#include "../place/loss.h"
+
+/* Fills in a spot for each mirror of the panel, closed where the mirror shows no image that a
+ * roster in force lists. A mirror's machine is the boot of the host in which its image is in
+ * memory. */
+void ps_census_spots(const struct ps_census *census, struct ps_spot spots[PS_MIRRORS_MAX]);
+
+/* Prints what is lost: "host h1: mirrors a and b", or which mirrors do not tell where they run. */
+void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_census *census);
+
+/* Adds the member `key`; null if loss is NULL. */
+void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
+                  const struct ps_census *census);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * loss.c - see loss.h.
+ */
+#include "loss.h"
+
+struct fleet {
+	const struct ps_spot *spots;
+	unsigned count;
+	uint32_t gone;
+	ps_loss_works *works;
+	const void *arg;
+};
+
+bool ps_spot_unknown(const struct ps_spot *spot)
+{
+	return !*spot->labels[PS_DOMAIN_MACHINE] && !*spot->labels[PS_DOMAIN_HOST];
+}
+
+static bool loss_hurts(const struct fleet *fleet, uint32_t lost)
+{
+	return !fleet->works(fleet->arg, fleet->gone | lost);
+}
+
+/* Returns the spot and all others that are known to share its domain. */
+static uint32_t domain_spots(const struct fleet *fleet, unsigned i, enum ps_domain domain)
+{
+	uint32_t set = UINT32_C(1) << i;
+
+	for (unsigned k = 0; k < fleet->count; k++)
+		if (!fleet->spots[k].closed &&
+		    ps_spots_share(&fleet->spots[i], &fleet->spots[k], domain))
+			set |= UINT32_C(1) << k;
+	return set;
+}
+
+/* Returns the spots of which any one alone may not be lost. */
+static uint32_t find_alone(const struct fleet *fleet)
+{
+	uint32_t alone = 0;
+
+	for (unsigned i = 0; i < fleet->count; i++)
+		if (!fleet->spots[i].closed && loss_hurts(fleet, UINT32_C(1) << i))
+			alone |= UINT32_C(1) << i;
+	return alone;
+}
+
+/* Finds the domain with the fewest spots that may not be lost, if `more` spots are lost with it. */
+static struct ps_loss find_domain(const struct fleet *fleet, uint32_t more)
+{
+	static const enum ps_domain order[] = { PS_DOMAIN_HOST, PS_DOMAIN_MACHINE, PS_DOMAIN_RACK,
+		                                PS_DOMAIN_ZONE };
+	struct ps_loss best = { .known = true, .domain = PS_DOMAINS };
+
+	for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+		for (unsigned i = 0; i < fleet->count; i++) {
+			const uint32_t set = domain_spots(fleet, i, order[k]);
+
+			if (fleet->spots[i].closed || !loss_hurts(fleet, set | more) ||
+			    (best.spots &&
+			     __builtin_popcount(set) >= __builtin_popcount(best.spots)))
+				continue;
+			best = (struct ps_loss){ true, order[k], set };
+		}
+	return best;
+}
+
+struct ps_loss ps_loss_smallest(const struct ps_spot *spots, unsigned count, uint32_t gone,
+                                ps_loss_works *works, const void *arg)
+{
+	const struct fleet fleet = { spots, count, gone, works, arg };
+	struct ps_loss loss = { .known = true, .domain = PS_DOMAINS, .spots = find_alone(&fleet) };
+	uint32_t unknown = 0;
+
+	if (!loss.spots)
+		loss = find_domain(&fleet, 0);
+	for (unsigned i = 0; i < count; i++)
+		if (!spots[i].closed && ps_spot_unknown(&spots[i]))
+			unknown |= UINT32_C(1) << i;
+	/* Spots that tell nothing could all be in any one of the domains that are known. */
+	if (!loss.spots && unknown)
+		loss.known = !find_domain(&fleet, unknown).spots;
+	return loss;
+}

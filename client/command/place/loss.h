@@ -1,0 +1,33 @@
+/*
+ * loss.h - the smallest loss that something does not survive: of one spot, or of all spots on one
+ * machine or host, in one rack or zone. perseas status calls it with the mirrors of a store; tests,
+ * with tables. It asks nobody.
+ */
+#ifndef PERSEAS_COMMAND_LOSS_H
+#define PERSEAS_COMMAND_LOSS_H
+
+#include "place.h"
+
+struct ps_loss {
+	/* False: no loss of a known domain hurts, but one of the spots does not tell where it is,
+	 * and could share a host with others. */
+	bool known;
+	enum ps_domain domain; /* what is lost, with all its spots; PS_DOMAINS: one spot alone */
+	uint32_t spots;        /* of one spot alone: any of these; 0: no such loss hurts */
+};
+
+/* Returns true if the thing in question still works without the spots in the set `lost`. */
+typedef bool ps_loss_works(const void *arg, uint32_t lost);
+
+/*
+ * Returns the smallest loss after which `works` returns false, by the number of spots that are
+ * lost. At equal numbers a host comes before its machine, and these before racks and zones. Closed
+ * spots are not there, and the spots in the set `gone` are lost already.
+ */
+struct ps_loss ps_loss_smallest(const struct ps_spot *spots, unsigned count, uint32_t gone,
+                                ps_loss_works *works, const void *arg);
+
+/* Returns true if neither the machine nor the host of the spot is known. */
+bool ps_spot_unknown(const struct ps_spot *spot);
+
+#endif
