@@ -92,6 +92,8 @@ def demo(build, cluster):
     oracle = Oracle(cluster.folder / "oracle")
     say("three mirrors: " + ", ".join("%s (pid %d)" % (m.tcp, m.process.pid)
                                       for m in cluster.mirrors))
+    say("they run on this one machine, whose loss would be the loss of all three: a store that is "
+        "to survive it has its mirrors on several")
     bank = start_bank(build, cluster, oracle)
     say("a bank with 409,600 accounts (52 MiB) runs on them, pid %d; a commit returns when 2 of "
         "the 3 hold it" % bank.pid)

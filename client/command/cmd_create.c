@@ -2,6 +2,7 @@
  * cmd_create.c - perseas create: a store on all of the mirrors, or on none.
  */
 #include "command.h"
+#include "ask/shared_hosts.h"
 #include "../../proto/base/json.h"
 #include "../perseas.h"
 
@@ -24,5 +25,6 @@ enum ps_exit ps_verb_create(const struct ps_args *args)
 	} else {
 		printf("store '%s' is made on %s\n", args->store, args->mirrors);
 	}
+	ps_shared_hosts_warn(args->store, args->mirrors, &args->options);
 	return PS_EXIT_OK;
 }

@@ -4,6 +4,7 @@
 #include "command.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/parts.h"
+#include "ask/shared_hosts.h"
 #include "change/remake.h"
 #include "live/snapshot.h"
 
@@ -137,9 +138,11 @@ enum ps_exit ps_verb_restore(const struct ps_args *args)
 	if (status)
 		return status;
 	status = restore_fill(args, &remake);
-	if (status && status != PS_EXIT_PARTLY)
+	if (status && status != PS_EXIT_PARTLY) {
 		ps_remake_take_back(&remake);
-	else
-		ps_remake_end(&remake);
+		return status;
+	}
+	ps_remake_end(&remake);
+	ps_shared_hosts_warn(args->store, args->mirrors, &args->options);
 	return status;
 }

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "../../proto/base/json.h"
 #include "ask/ask.h"
+#include "ask/shared_hosts.h"
 #include "change/publish.h"
 #include "change/roster.h"
 
@@ -201,5 +202,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 		return status;
 	if (!status && args->action && owner < 0)
 		status = ps_roster_here(args);
+	if (!status && args->action && ps_roster_new(args))
+		ps_shared_hosts_warn(args->store, args->mirrors, &args->options);
 	return publish_after(status, args);
 }

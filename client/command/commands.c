@@ -9,7 +9,8 @@ const struct ps_verb ps_verbs[] = {
 	{ "create", PS_CREATE, "sm", "sM",
 	  "STORE LIST [--acks W] [--log-size SIZE] [--level 0] [--json]", "makes a store",
 	  "Makes an empty store on all of the mirrors, or on none. All must answer, and none may\n"
-	  "have a store of that name. An application makes its segments in it.\n",
+	  "have a store of that name. An application makes its segments in it. A warning names\n"
+	  "mirrors that share a host, as perseas status tells, and so would be lost together.\n",
 	  NULL, ps_verb_create },
 	{ "status", PS_STATUS, "sm", "sM",
 	  "STORE LIST [--json]\n  perseas status --all LIST [--json]",
@@ -178,7 +179,8 @@ const struct ps_verb ps_verbs[] = {
 	  "the store level 1, whose images only those can make who know its key; all of its\n"
 	  "mirrors must answer, and must be of this version. The version before does not open the\n"
 	  "store any more. cancel takes back a change that cannot be finished, as long as it is\n"
-	  "not decided; also one that an owner left unfinished.\n"
+	  "not decided; also one that an owner left unfinished. After add and replace a warning\n"
+	  "names mirrors that share a host.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  perseas roster bank m1:7170,m2:7170,m3:7170\n"

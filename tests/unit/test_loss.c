@@ -141,3 +141,25 @@ TEST(a_mirror_that_is_not_there_is_lost_with_no_host)
 	assert_true(loss.known);
 	assert_int_equal(loss.spots, 0);
 }
+
+/* Mirrors 0 and 3 share a host, 1 and 2 a machine, all a rack. */
+TEST(mirrors_on_one_host_or_machine_are_together)
+{
+	const struct row rows[] = { { { "a", "h1", "r", "" } },
+		                    { { "b", "c1", "r", "" } },
+		                    { { "b", "c2", "r", "" } },
+		                    { { "c", "h1", "r", "" } } };
+	struct ps_spot spots[MIRRORS];
+	struct ps_loss loss;
+
+	fill_spots(spots, rows, 4);
+	loss = ps_spots_together(spots, 4);
+	assert_int_equal(loss.domain, PS_DOMAIN_HOST);
+	assert_int_equal(loss.spots, 9);
+	spots[3].closed = true;
+	loss = ps_spots_together(spots, 4);
+	assert_int_equal(loss.domain, PS_DOMAIN_MACHINE);
+	assert_int_equal(loss.spots, 6);
+	spots[2].closed = true;
+	assert_int_equal(ps_spots_together(spots, 4).spots, 0);
+}

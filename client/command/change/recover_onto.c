@@ -8,6 +8,7 @@
 #include "../../../proto/base/json.h"
 #include "recover.h"
 #include "remake.h"
+#include "../ask/shared_hosts.h"
 #include "../../core/handle.h"
 
 #include <errno.h>
@@ -156,5 +157,7 @@ enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *from)
 	if (!status)
 		status = remake_fill(args, from, &remake);
 	ps_remake_end(&remake);
+	if (status == PS_EXIT_OK || status == PS_EXIT_PARTLY)
+		ps_shared_hosts_warn(new_name(args), args->onto, &args->options);
 	return status;
 }

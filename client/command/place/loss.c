@@ -44,8 +44,9 @@ static uint32_t find_alone(const struct fleet *fleet)
 	return alone;
 }
 
-/* Finds the domain with the fewest spots that may not be lost, if `more` spots are lost with it. */
-static struct ps_loss find_domain(const struct fleet *fleet, uint32_t more)
+/* Finds the domain with the fewest spots that may not be lost, if `more` spots are lost with it:
+ * none that is wider than `widest`. */
+static struct ps_loss find_domain(const struct fleet *fleet, uint32_t more, enum ps_domain widest)
 {
 	static const enum ps_domain order[] = { PS_DOMAIN_HOST, PS_DOMAIN_MACHINE, PS_DOMAIN_RACK,
 		                                PS_DOMAIN_ZONE };
@@ -55,7 +56,8 @@ static struct ps_loss find_domain(const struct fleet *fleet, uint32_t more)
 		for (unsigned i = 0; i < fleet->count; i++) {
 			const uint32_t set = domain_spots(fleet, i, order[k]);
 
-			if (fleet->spots[i].closed || !loss_hurts(fleet, set | more) ||
+			if (order[k] > widest || fleet->spots[i].closed ||
+			    !loss_hurts(fleet, set | more) ||
 			    (best.spots &&
 			     __builtin_popcount(set) >= __builtin_popcount(best.spots)))
 				continue;
@@ -72,12 +74,25 @@ struct ps_loss ps_loss_smallest(const struct ps_spot *spots, unsigned count, uin
 	uint32_t unknown = 0;
 
 	if (!loss.spots)
-		loss = find_domain(&fleet, 0);
+		loss = find_domain(&fleet, 0, PS_DOMAIN_ZONE);
 	for (unsigned i = 0; i < count; i++)
 		if (!spots[i].closed && ps_spot_unknown(&spots[i]))
 			unknown |= UINT32_C(1) << i;
 	/* Spots that tell nothing could all be in any one of the domains that are known. */
 	if (!loss.spots && unknown)
-		loss.known = !find_domain(&fleet, unknown).spots;
+		loss.known = !find_domain(&fleet, unknown, PS_DOMAIN_ZONE).spots;
 	return loss;
+}
+
+static bool is_one_at_most(const void *arg, uint32_t lost)
+{
+	(void)arg;
+	return (lost & (lost - 1)) == 0;
+}
+
+struct ps_loss ps_spots_together(const struct ps_spot *spots, unsigned count)
+{
+	const struct fleet fleet = { spots, count, 0, is_one_at_most, NULL };
+
+	return find_domain(&fleet, 0, PS_DOMAIN_HOST);
 }

@@ -27,6 +27,10 @@ typedef bool ps_loss_works(const void *arg, uint32_t lost);
 struct ps_loss ps_loss_smallest(const struct ps_spot *spots, unsigned count, uint32_t gone,
                                 ps_loss_works *works, const void *arg);
 
+/* Returns the smallest set of several spots that are known to be on one host or one machine. Its
+ * `spots` is 0 if no two are. */
+struct ps_loss ps_spots_together(const struct ps_spot *spots, unsigned count);
+
 /* Returns true if neither the machine nor the host of the spot is known. */
 bool ps_spot_unknown(const struct ps_spot *spot);
 

@@ -1,0 +1,54 @@
+/*
+ * shared_hosts.c - see shared_hosts.h.
+ */
+#include "shared_hosts.h"
+
+#include "next_loss.h"
+
+#include <stdlib.h>
+
+static void complain_of(const struct ps_loss *loss, const struct ps_census *census)
+{
+	char *text;
+	size_t size;
+	FILE *out = ps_or_end(open_memstream(&text, &size));
+
+	ps_loss_print(out, loss, census);
+	fclose(out);
+	ps_or_end(text);
+	ps_complain(PS_EXIT_OK,
+	            "%s would be lost together; perseas roster replace puts one of them elsewhere",
+	            text);
+	free(text);
+}
+
+static void warn_of_all(const struct ps_census *census)
+{
+	const unsigned count = census->panel->count;
+	struct ps_spot spots[PS_MIRRORS_MAX];
+
+	ps_census_spots(census, spots);
+	for (;;) {
+		const struct ps_loss loss = ps_spots_together(spots, count);
+
+		if (!loss.spots)
+			return;
+		complain_of(&loss, census);
+		for (unsigned i = 0; i < count; i++)
+			spots[i].closed = spots[i].closed || loss.spots >> i & 1;
+	}
+}
+
+void ps_shared_hosts_warn(const char *store, const char *mirrors,
+                          const struct perseas_options *options)
+{
+	struct ps_panel panel;
+	struct ps_census census;
+
+	if (ps_census_open(&census, &panel, store, mirrors, options))
+		return;
+	(void)ps_census_widen(&census, &panel, store);
+	fflush(stdout);
+	warn_of_all(&census);
+	ps_census_close(&census, &panel);
+}
