@@ -6,8 +6,8 @@ import threading
 
 from acceptor import Acceptor
 from binding import CREATE, Store
-from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, fill, mirror_list, run_command,
-                   status_of, wait_for)
+from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, at_hosts, fill, mirror_list,
+                   run_command, status_of, wait_for)
 from many import COPIES, DAEMONS, LOG, PATIENT, STORES, make_stores
 
 
@@ -102,7 +102,7 @@ def test_a_hundred_stores_are_a_line_each(mirrors):
 def test_owners_and_what_is_wrong_are_said(mirrors):
     """One store has an owner and loses a mirror, one loses the mirror that it needs, of one an
     image was left behind by a change of its roster; two stores bear one name."""
-    daemons = mirrors(4)
+    daemons = at_hosts(mirrors, "h1", "h2", "h3", "h4")
     a, b, c, d = daemons
     fill("lost", [c, d], {"data": b"contents"}, acks=1, **PATIENT)
     fill("moved", [a, b], {"data": b"contents"}, **PATIENT)
@@ -136,6 +136,21 @@ def test_owners_and_what_is_wrong_are_said(mirrors):
         assert list(lines)[:2] == ["lost", "owned"]
         assert "it cannot be opened" in lines["lost"][-1]
         assert lines["owned"][1:3] == ["2 of 3", "0 of 1"]
+
+
+def test_a_store_that_a_host_takes_with_it_is_named(mirrors):
+    """It bears the loss of each mirror, and not of the two at one host."""
+    a, b, c, d = at_hosts(mirrors, "h1", "h2", "h2", "h3")
+    fill("together", [a, b, c], {"data": b"contents"}, **PATIENT)
+    fill("apart", [a, b, d], {"data": b"contents"}, **PATIENT)
+    done = show([a, b, c, d])
+    assert done.status == OK, done
+    clause = "next loss that hurts: host h2: mirrors %s and %s" % (b.address, c.address)
+    lines = lines_of(done)
+    assert list(lines) == ["together", "apart"]
+    assert lines["together"][1:3] == ["3 of 3", "1 of 1"] and lines["together"][-1] == clause
+    told = show([a, b, c, d], "--json").json()["stores"]
+    assert [store["next_loss"] for store in told] == [clause, "next loss that hurts: none alone"]
 
 
 def test_a_mirror_that_lost_its_image_is_told_from_one_that_does_not_answer(mirrors):

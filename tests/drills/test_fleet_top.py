@@ -2,7 +2,8 @@
 rest."""
 import re
 
-from drill import FAILURE, NO, OK, PARTLY, SECONDS, USAGE, fill, mirror_list, run_command
+from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, at_hosts, fill, mirror_list,
+                   run_command)
 from many import DAEMONS, PATIENT, STORES, make_stores
 from test_top import Running, Terminal, fits
 from test_versions import BEFORE, LIMIT
@@ -40,7 +41,7 @@ def the(told, name):
 def test_a_hundred_stores_that_are_well_are_a_line_together(mirrors):
     """Then a daemon dies: its stores have a line each, and the others stay together. On a terminal
     of 24 lines keys move what is seen of it."""
-    daemons = mirrors(DAEMONS)
+    daemons = at_hosts(mirrors, *("h%d" % number for number in range(DAEMONS)))
     homes = make_stores(daemons)
     done = look(daemons)
     assert done.status == OK and done.err == "", done
@@ -91,7 +92,7 @@ def scrolls(daemons, hurt):
 
 def test_an_owner_that_went_away_is_somebodys_business(mirrors, owner):
     """A store without an owner is well while top has not seen one."""
-    daemons = mirrors(3)
+    daemons = at_hosts(mirrors, "h1", "h2", "h3")
     for name in ("rests", "runs"):
         fill(name, daemons, {"data": b"contents"}, **PATIENT)
     top = watching(daemons, *SLOW)
@@ -110,7 +111,7 @@ def test_an_owner_that_went_away_is_somebodys_business(mirrors, owner):
 
 def test_a_daemon_that_is_slow_is_no_loss(mirrors):
     """Until the time for it is over it counts with what it told before, and a note says so."""
-    daemons = mirrors(3)
+    daemons = at_hosts(mirrors, "h1", "h2", "h3")
     fill("s", daemons, {"data": b"contents"}, **PATIENT)
     top = watching(daemons, *SLOW)
     top.until(lambda told: the(told, "s")["mirrors_whole"] == 3 and

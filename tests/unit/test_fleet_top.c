@@ -27,9 +27,12 @@ struct scene {
 
 static void fill_store(struct scene *s, unsigned i)
 {
+	static char hosts[MIRRORS][4] = { "h1", "h2", "h3" };
+
 	s->headers[i] = message_status(&s->statuses[i], &s->slots[i], i, 9);
 	snprintf(s->panels[i].addresses[0].text, sizeof(s->panels[i].addresses[0].text), "%s",
 	         s->headers[i]->member_list[i]->address);
+	s->statuses[i].host = hosts[i];
 	s->lists[i][0] = &s->statuses[i];
 	s->told[i].n_stores = 1;
 	s->told[i].stores = s->lists[i];
@@ -137,6 +140,29 @@ static unsigned lines_of(const char *text)
 	for (; *text; text++)
 		lines += *text == '\n';
 	return lines;
+}
+
+/* Two of its mirrors are on one host; then one of them does not tell its host. */
+TEST(a_store_that_a_host_takes_with_it_needs_somebody, struct scene *s)
+{
+	const struct ps_fleet_top *top;
+
+	s->statuses[2].host = s->statuses[1].host;
+	top = look(s, MIRRORS);
+	assert_int_equal(top->attention, 1);
+	assert_int_equal(top->fleet.stores[0].rank, PS_FLEET_NOTED);
+	assert_non_null(
+		strstr(top->fleet.stores[0].trouble, "next loss that hurts: host h2: mirrors "));
+	s->statuses[2].host = (char *)"";
+	top = look(s, MIRRORS);
+	assert_int_equal(top->attention, 1);
+	assert_non_null(strstr(top->fleet.stores[0].trouble, "not known, since the host of "));
+	assert_string_equal(top->fleet.stores[0].trouble, top->fleet.stores[0].next_loss);
+	/* Each mirror that is left is needed: its host says no more than that. */
+	fail_daemon(s, 0);
+	top = look(s, MIRRORS);
+	assert_int_equal(top->fleet.stores[0].rank, PS_FLEET_BARE);
+	assert_null(strstr(top->fleet.stores[0].trouble, "next loss"));
 }
 
 /* It rests, and rested when it was seen first. */

@@ -354,20 +354,37 @@ static bool is_same_loss(const struct ps_loss *one, const struct ps_loss *other)
 	       one->spots == other->spots;
 }
 
-static void print_losses(const struct ps_verdict *verdict, const struct ps_census *census)
+static void print_loss(FILE *out, const char *before, const char *what, const struct ps_loss *loss,
+                       const struct ps_census *census)
+{
+	fprintf(out, "%snext loss that %s: ", before, what);
+	ps_loss_print(out, loss, census);
+}
+
+void ps_verdict_print_losses(FILE *out, const struct ps_verdict *verdict,
+                             const struct ps_census *census)
 {
 	const bool commit = verdict->commit == PS_CAN, open = verdict->open;
 	const bool differ = commit && open &&
 	                    !is_same_loss(&verdict->commit_loss, &verdict->open_loss);
 
-	if (commit) {
-		printf("; next loss that %s: ", differ ? "stops commits" : "hurts");
-		ps_loss_print(stdout, &verdict->commit_loss, census);
-	}
-	if (open && (differ || !commit)) {
-		printf("; next loss that %s: ", differ ? "stops an open" : "hurts");
-		ps_loss_print(stdout, &verdict->open_loss, census);
-	}
+	if (commit)
+		print_loss(out, "", differ ? "stops commits" : "hurts", &verdict->commit_loss,
+		           census);
+	if (open && (differ || !commit))
+		print_loss(out, differ ? "; " : "", differ ? "stops an open" : "hurts",
+		           &verdict->open_loss, census);
+}
+
+static bool hurts_together(const struct ps_loss *loss)
+{
+	return !loss->known || (loss->spots && loss->domain != PS_DOMAINS);
+}
+
+bool ps_verdict_hurts_together(const struct ps_verdict *verdict)
+{
+	return (verdict->commit == PS_CAN && hurts_together(&verdict->commit_loss)) ||
+	       (verdict->open && hurts_together(&verdict->open_loss));
 }
 
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census)
@@ -376,7 +393,10 @@ void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *
 	if (verdict->commit == PS_CAN_UNKNOWN)
 		print_unheard(verdict, census);
 	printf("; can open: %s%s", verdict->open ? "yes" : "no", ps_verdict_why(census));
-	print_losses(verdict, census);
+	if (verdict->commit == PS_CAN || verdict->open) {
+		printf("; ");
+		ps_verdict_print_losses(stdout, verdict, census);
+	}
 	print_mirrors(census, verdict->astray, "; would not survive a restart: ");
 	print_missing(census);
 	printf("\n");

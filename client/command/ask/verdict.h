@@ -44,6 +44,15 @@ const char *ps_verdict_why(const struct ps_census *census);
 /* Null where it is not known. */
 void ps_can_json(struct ps_json *json, const char *key, enum ps_can can);
 
+/* Prints "next loss that hurts: host h1: mirrors a and b". Prints two such clauses if commits and
+ * opens end with different losses, and nothing if both are impossible already. */
+void ps_verdict_print_losses(FILE *out, const struct ps_verdict *verdict,
+                             const struct ps_census *census);
+
+/* Returns true if no mirror alone is the smallest loss that hurts, but those of one domain are, or
+ * if that is not known. */
+bool ps_verdict_hurts_together(const struct ps_verdict *verdict);
+
 void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census);
 void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
                      const struct ps_census *census);

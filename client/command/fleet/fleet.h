@@ -41,6 +41,7 @@ struct ps_fleet_store {
 	bool has_lag;
 	uint64_t lag;         /* transactions that the last of them is behind the newest seen */
 	uint64_t done, total; /* bytes of all resyncs; total 0: none is under way */
+	char *next_loss;      /* as perseas status words it; "": it cannot be used already */
 	char *trouble;        /* "": none */
 };
 

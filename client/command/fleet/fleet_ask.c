@@ -189,8 +189,10 @@ enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
 
 void ps_fleet_forget(struct ps_fleet *fleet)
 {
-	for (unsigned i = 0; i < fleet->store_count; i++)
+	for (unsigned i = 0; i < fleet->store_count; i++) {
 		free(fleet->stores[i].trouble);
+		free(fleet->stores[i].next_loss);
+	}
 	free(fleet->stores);
 	fleet->stores = NULL;
 	fleet->store_count = fleet->free = 0;

@@ -218,6 +218,19 @@ static void note_rest(struct line *line, const Perseas__StoreStatus *owner)
 			          census->panel->addresses[i].text);
 }
 
+/* Keeps the clauses on the next loss; notes them if mirrors of one host are lost together. */
+static void take_losses(struct line *line, const struct ps_verdict *verdict)
+{
+	size_t size;
+	FILE *out = ps_or_end(open_memstream(&line->store->next_loss, &size));
+
+	ps_verdict_print_losses(out, verdict, line->census);
+	fclose(out);
+	ps_or_end(line->store->next_loss);
+	if (ps_verdict_hurts_together(verdict))
+		line_note(line, "%s", line->store->next_loss);
+}
+
 static void take_verdict(struct line *line, const Perseas__StoreStatus *owner)
 {
 	struct ps_fleet_store *store = line->store;
@@ -237,6 +250,7 @@ static void take_verdict(struct line *line, const Perseas__StoreStatus *owner)
 		line_note(line, "it cannot commit");
 	else if (store->commit == PS_CAN_UNKNOWN)
 		line_note(line, "whether it can commit is not known");
+	take_losses(line, &verdict);
 }
 
 static enum ps_fleet_rank rank_of(const struct line *line)

@@ -77,6 +77,7 @@ void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *stor
 		ps_json_number(json, "total", store->total);
 		ps_json_end(json, '}');
 	}
+	ps_json_text(json, "next_loss", *store->next_loss ? store->next_loss : NULL);
 	ps_json_text(json, "trouble", *store->trouble ? store->trouble : NULL);
 }
 

@@ -21,6 +21,11 @@ static bool loss_hurts(const struct fleet *fleet, uint32_t lost)
 	return !fleet->works(fleet->arg, fleet->gone | lost);
 }
 
+static bool is_single(uint32_t set)
+{
+	return (set & (set - 1)) == 0;
+}
+
 /* Returns the spot and all others that are known to share its domain. */
 static uint32_t domain_spots(const struct fleet *fleet, unsigned i, enum ps_domain domain)
 {
@@ -53,15 +58,16 @@ static struct ps_loss find_domain(const struct fleet *fleet, uint32_t more, enum
 	struct ps_loss best = { .known = true, .domain = PS_DOMAINS };
 
 	for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++)
-		for (unsigned i = 0; i < fleet->count; i++) {
+		for (unsigned i = 0; order[k] <= widest && i < fleet->count; i++) {
 			const uint32_t set = domain_spots(fleet, i, order[k]);
 
-			if (order[k] > widest || fleet->spots[i].closed ||
-			    !loss_hurts(fleet, set | more) ||
-			    (best.spots &&
-			     __builtin_popcount(set) >= __builtin_popcount(best.spots)))
+			/* One spot alone was tried before. */
+			if (fleet->spots[i].closed || is_single(set | more))
 				continue;
-			best = (struct ps_loss){ true, order[k], set };
+			if (best.spots && __builtin_popcount(set) >= __builtin_popcount(best.spots))
+				continue;
+			if (loss_hurts(fleet, set | more))
+				best = (struct ps_loss){ true, order[k], set };
 		}
 	return best;
 }
@@ -87,7 +93,7 @@ struct ps_loss ps_loss_smallest(const struct ps_spot *spots, unsigned count, uin
 static bool is_one_at_most(const void *arg, uint32_t lost)
 {
 	(void)arg;
-	return (lost & (lost - 1)) == 0;
+	return is_single(lost);
 }
 
 struct ps_loss ps_spots_together(const struct ps_spot *spots, unsigned count)
