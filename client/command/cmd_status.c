@@ -5,6 +5,7 @@
 #include "ask/ask.h"
 #include "ask/advice.h"
 #include "ask/level.h"
+#include "ask/next_loss.h"
 #include "ask/owner_report.h"
 #include "ask/standbys.h"
 #include "ask/verdict.h"
@@ -100,6 +101,19 @@ static void print_standbys(const struct ps_census *census, int live)
 		printf("\n");
 }
 
+static void print_owner(const struct ps_census *census, int live)
+{
+	if (live < 0) {
+		printf("no live owner is seen\n");
+		return;
+	}
+	printf("live owner: from %s over %s, epoch %" PRIu64, census->told[live]->owner_address,
+	       *census->told[live]->fabric ? census->told[live]->fabric : "no data path yet",
+	       census->told[live]->header->promised_epoch);
+	ps_beside_owner_print(census);
+	printf("\n");
+}
+
 static void print_summary(const struct ps_census *census, const char *store)
 {
 	const Perseas__Roster *roster = census->roster;
@@ -115,14 +129,7 @@ static void print_summary(const struct ps_census *census, const char *store)
 	if (census->newest)
 		printf("newest state seen: epoch %" PRIu64 ", transaction %" PRIu64 "\n",
 		       census->newest->slot->epoch, census->newest->slot->seq);
-	if (live < 0)
-		printf("no live owner is seen\n");
-	else
-		printf("live owner: from %s over %s, epoch %" PRIu64 "\n",
-		       census->told[live]->owner_address,
-		       *census->told[live]->fabric ? census->told[live]->fabric
-		                                   : "no data path yet",
-		       census->told[live]->header->promised_epoch);
+	print_owner(census, live);
 	print_standbys(census, live);
 }
 
@@ -359,6 +366,17 @@ static void standbys_json(struct ps_json *json, const struct ps_census *census, 
 	ps_json_end(json, ']');
 }
 
+static void beside_owner_json(struct ps_json *json, const struct ps_census *census)
+{
+	const uint32_t beside = ps_census_beside_owner(census);
+
+	ps_json_begin(json, "beside_owner", '[');
+	for (unsigned i = 0; i < census->panel->count; i++)
+		if (beside >> i & 1)
+			ps_json_text(json, NULL, census->panel->addresses[i].text);
+	ps_json_end(json, ']');
+}
+
 static void mirrors_json(struct ps_json *json, const struct ps_census *census)
 {
 	ps_json_begin(json, "mirrors", '[');
@@ -429,6 +447,7 @@ static void print_json(const struct ps_census *census, const char *store)
 		ps_owner_json(&json, census->told[live]);
 	else if (census->header)
 		ps_json_text(&json, "owner", NULL);
+	beside_owner_json(&json, census);
 	standbys_json(&json, census, live);
 	mirrors_json(&json, census);
 	if (census->header)

@@ -207,6 +207,8 @@ struct ps_env {
 	 * them. */
 	uint8_t mark[PS_OWNER_MARK];
 	bool marked;
+	uint8_t boot[PS_ID_SIZE]; /* the id of this host's boot, where boot_known */
+	bool boot_known;
 	/* Addresses of mirrors, with commas between them, that did not answer a moment ago; NULL:
 	 * this is known of none. It is the env's own. */
 	char *silent;

@@ -7,6 +7,7 @@
 #include "resolver.h"
 #include "secure.h"
 #include "socket.h"
+#include "../../proto/base/boot.h"
 #include "../../proto/base/number.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
@@ -469,6 +470,7 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	take_silent(&posix->env);
 	take_learnt(&posix->env);
 	take_addresses();
+	posix->env.boot_known = ps_boot_id(posix->env.boot);
 	posix->env.pager = &ps_pager_uffd;
 	posix->env.huge_pages = huge_pages;
 	posix->env.lifelines = !is_off("PERSEAS_LIFELINES");

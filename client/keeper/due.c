@@ -151,6 +151,11 @@ void ps_question_ask(struct perseas *p, struct ps_question *question, uint32_t s
 			question->due |= (uint32_t)1 << i;
 }
 
+bool ps_mirror_speaks(const struct perseas *p, const struct ps_mirror *m, unsigned version)
+{
+	return !p->env->ops->version || (m->control && p->env->ops->version(m->control) >= version);
+}
+
 void ps_question_confirm(struct perseas *p, struct ps_question *question, uint32_t set)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;

@@ -49,4 +49,8 @@ void ps_question_forget(struct ps_question *question);
 /* Will no answer change it any more, or is its time over? */
 bool ps_question_over(struct perseas *p, const struct ps_question *question);
 
+/* Returns true if the mirror is connected and this version of the protocol, or a later one, is
+ * spoken with it. */
+bool ps_mirror_speaks(const struct perseas *p, const struct ps_mirror *m, unsigned version);
+
 #endif

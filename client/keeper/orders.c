@@ -5,6 +5,7 @@
 #include "orders.h"
 
 #include "change.h"
+#include "due.h"
 #include "../core/event.h"
 #include "../core/gather.h"
 
@@ -122,13 +123,6 @@ static struct ps_order_end *find_end(struct perseas *p, const uint8_t *id)
 	return NULL;
 }
 
-/* Returns true if the mirror reads the sizes of rosters in an order's result. */
-static bool reads_sizes(const struct perseas *p, const struct ps_mirror *m)
-{
-	return !p->env->ops->version ||
-	       (m->control && p->env->ops->version(m->control) >= SIZES_VERSION);
-}
-
 static void tell_sizes(Perseas__OrderResult *result, const struct ps_roster_size *before,
                        const struct ps_roster_size *after)
 {
@@ -150,7 +144,7 @@ bool ps_orders_result(struct perseas *p, struct ps_mirror *m, Perseas__OrderResu
 	result->done = end || c->stage == PS_CHANGE_NONE;
 	result->code = end ? end->code : result->done ? c->code : 0;
 	result->text = end ? end->text : c->text;
-	if (result->done && !result->code && reads_sizes(p, m))
+	if (result->done && !result->code && ps_mirror_speaks(p, m, SIZES_VERSION))
 		tell_sizes(result, end ? &end->before : &c->before, end ? &end->after : &c->after);
 	return true;
 }

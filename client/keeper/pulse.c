@@ -17,6 +17,8 @@
 
 #define PULSE ps_ms(500)
 
+enum { BOOT_VERSION = 9 }; /* of the protocol, that tells the boot of the owner's host */
+
 /* What the owner sees of its mirrors, and what it counted, with texts and counts of its own: those
  * of the handle may change. */
 struct sight {
@@ -116,6 +118,14 @@ static void take_sign(struct perseas *p, struct ps_mirror *m, const struct ps_du
 		ps_pulse_refused(p, m);
 }
 
+/* The boot of this host, for a mirror that reads it; empty if it is not known. */
+static ProtobufCBinaryData boot_for(struct perseas *p, const struct ps_mirror *m)
+{
+	if (!p->env->boot_known || !ps_mirror_speaks(p, m, BOOT_VERSION))
+		return (ProtobufCBinaryData){ 0, NULL };
+	return (ProtobufCBinaryData){ PS_ID_SIZE, p->env->boot };
+}
+
 static void ask_all(struct perseas *p)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -135,6 +145,7 @@ static void ask_all(struct perseas *p)
 		/* One whose answer to this is still due is not asked again. */
 		if (!m->active || ps_due_count(m, take_sign))
 			continue;
+		ask.boot = boot_for(p, m);
 		ask.result = ps_orders_result(p, m, &result) ? &result : NULL;
 		ps_due_ask(p, m, &request, (struct ps_due){ take_sign, NULL, 0 });
 	}

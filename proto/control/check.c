@@ -177,8 +177,8 @@ const char *ps_header_fault(const Perseas__Header *header)
 		return "the mark of a store that is being filled never changes";
 	if (header->marked && !header->next_roster)
 		return "only a change to a next roster can be decided";
-	if (header->boot.len != 0 && header->boot.len != PS_ID_SIZE)
-		return "the id of a boot must be 16 bytes";
+	if (ps_boot_fault(&header->boot))
+		return ps_boot_fault(&header->boot);
 	if (!text_valid(header->creator, IDENTITY_TEXT_MAX) ||
 	    !text_valid(header->sharer, IDENTITY_TEXT_MAX))
 		return "an image's creator and its sharer must be 127 bytes or less, no control "
@@ -418,7 +418,8 @@ static const char *confirm_fault(const Perseas__ConfirmRequest *confirm)
 {
 	const char *fault = reports_fault(confirm->mirrors, confirm->n_mirrors);
 
-	if (fault || (fault = figures_fault(confirm->figures)))
+	if (fault || (fault = figures_fault(confirm->figures)) ||
+	    (fault = ps_boot_fault(&confirm->boot)))
 		return fault;
 	return confirm->result ? result_fault(confirm->result) : NULL;
 }
@@ -487,6 +488,8 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 	if (!text_valid(status->files_missing, MESSAGE_TEXT_MAX))
 		return "what is said of files must be text without control characters";
 	if ((fault = ps_labels_fault(status->host, status->rack, status->zone)))
+		return fault;
+	if ((fault = ps_boot_fault(&status->owner_boot)))
 		return fault;
 	if ((fault = reports_fault(status->mirrors, status->n_mirrors)))
 		return fault;

@@ -5,6 +5,12 @@
 
 #include "envelope.h"
 
+const char *ps_boot_fault(const ProtobufCBinaryData *boot)
+{
+	return boot->len == 0 || boot->len == PS_ID_SIZE ? NULL
+	                                                 : "the id of a boot must be 16 bytes";
+}
+
 const char *ps_labels_fault(const char *host, const char *rack, const char *zone)
 {
 	const char *const labels[] = { host, rack, zone };

@@ -7,6 +7,9 @@
 
 #include "control.pb-c.h"
 
+/* Returns NULL, or what is wrong with the id of a host's boot, which may be left out. */
+const char *ps_boot_fault(const ProtobufCBinaryData *boot);
+
 /* Returns NULL, or what is wrong with the labels of a daemon. */
 const char *ps_labels_fault(const char *host, const char *rack, const char *zone);
 

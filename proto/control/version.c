@@ -130,6 +130,9 @@ static const struct {
 	{ &perseas__store_status__descriptor, 130, 9 },
 	{ &perseas__store_status__descriptor, 131, 9 },
 	{ &perseas__store_status__descriptor, 132, 9 },
+	/* The boot of the owner's host. */
+	{ &perseas__store_status__descriptor, 133, 9 },
+	{ &perseas__confirm_request__descriptor, 130, 9 },
 	/* What a list tells of images that were set aside. */
 	{ &perseas__list_reply__descriptor, 65, 9 },
 	/* A claim's daemon and image_id. */

@@ -119,7 +119,7 @@ static bool set_boot_id(void *into, const char *value)
 {
 	struct config *config = into;
 
-	return config->boot_given = memory_boot_parse(value, config->boot);
+	return config->boot_given = ps_boot_parse(value, config->boot);
 }
 
 /* "host=NAME", "rack=NAME" or "zone=NAME". */

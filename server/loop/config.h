@@ -7,7 +7,7 @@
 
 #include "../host/activation.h"
 #include "../host/log.h"
-#include "../memory/memory_place.h"
+#include "../../proto/base/boot.h"
 #include "../store/store.h"
 
 #include <limits.h>
@@ -66,7 +66,7 @@ struct config {
 	char tls_crl[PATH_MAX]; /* "": none */
 	bool exposed;           /* plain text may leave this host */
 	bool boot_given;        /* boot is the host's */
-	uint8_t boot[BOOT_ID_SIZE];
+	uint8_t boot[PS_BOOT_ID_SIZE];
 	bool memory_on_disk; /* memory_dir may lie on one */
 	uint64_t max_memory; /* bytes, 0: no limit */
 	uint32_t spin_us;

@@ -526,7 +526,7 @@ static const struct memory_ops file_ops = {
 static bool place_fits(struct memory_file *file, const char *path, bool on_disk, const char **why)
 {
 	file->place = memory_place_of(file->directory.fd);
-	file->boot_known = memory_boot_id(file->boot);
+	file->boot_known = ps_boot_id(file->boot);
 	if (file->place != PLACE_DISK || on_disk)
 		return true;
 	*why = memory_place_refusal(path);
@@ -573,7 +573,7 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
 void memory_file_set_boot(struct memory *memory, const uint8_t *boot)
 {
 	file_of(memory)->boot_known = true;
-	memcpy(file_of(memory)->boot, boot, BOOT_ID_SIZE);
+	memcpy(file_of(memory)->boot, boot, PS_BOOT_ID_SIZE);
 }
 
 void memory_file_leave_files(struct memory *memory, unsigned count)

@@ -5,6 +5,7 @@
 #ifndef PERSEAS_SERVER_MEMORY_FILE_PRIVATE_H
 #define PERSEAS_SERVER_MEMORY_FILE_PRIVATE_H
 
+#include "../../proto/base/boot.h"
 #include "../store/memory.h"
 #include "descriptors.h"
 #include "directory.h"
@@ -27,7 +28,7 @@ struct memory_file {
 	struct reservation *reservations;
 	int notify; /* an inotify descriptor of the names; -1: there is none */
 	bool boot_known;
-	uint8_t boot[BOOT_ID_SIZE]; /* of this host */
+	uint8_t boot[PS_BOOT_ID_SIZE]; /* of this host */
 };
 
 static inline struct memory_file *file_of(struct memory *memory)

@@ -65,5 +65,5 @@ bool memory_file_lasts(struct memory *memory, const uint8_t *boot)
 
 	if (!boot || !file->boot_known)
 		return file->place == PLACE_MEMORY;
-	return memcmp(boot, file->boot, BOOT_ID_SIZE) == 0;
+	return memcmp(boot, file->boot, PS_BOOT_ID_SIZE) == 0;
 }

@@ -1,15 +1,14 @@
 /*
- * memory_place.c - asks the kernel what a directory lies on, how much room there is, and in which
- * boot of the host it is. memory_file.c calls it. It must not take a disk for memory: what was
- * written back before a power cut can be old, and would be served as the newest state. Persistent
- * memory (DAX) counts as a disk: no write of Perseas flushes the processor's caches, so a power cut
- * can leave a commit slot without the data that it commits, on all mirrors at once.
+ * memory_place.c - asks the kernel what a directory lies on, and how much room there is.
+ * memory_file.c calls it. It must not take a disk for memory: what was written back before a power
+ * cut can be old, and would be served as the newest state. Persistent memory (DAX) counts as a
+ * disk: no write of Perseas flushes the processor's caches, so a power cut can leave a commit slot
+ * without the data that it commits, on all mirrors at once.
  */
 #include "memory_place.h"
 
 #include "../host/cgroup.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -135,41 +134,6 @@ bool memory_place_usable(int directory, enum memory_place place, char *why, size
 	else
 		return true;
 	return false;
-}
-
-static int digit_value(int c)
-{
-	return isdigit(c) ? c - '0' : isxdigit(c) ? tolower(c) - 'a' + 10 : -1;
-}
-
-bool memory_boot_parse(const char *text, uint8_t id[BOOT_ID_SIZE])
-{
-	unsigned digits = 0;
-
-	memset(id, 0, BOOT_ID_SIZE);
-	for (; *text; text++) {
-		int value = digit_value((unsigned char)*text);
-
-		if (*text == '-')
-			continue;
-		if (value < 0 || digits == 2 * BOOT_ID_SIZE)
-			return false;
-		id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | value);
-		digits++;
-	}
-	return digits == 2 * BOOT_ID_SIZE;
-}
-
-bool memory_boot_id(uint8_t id[BOOT_ID_SIZE])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	char text[64] = "";
-	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[len > 0 ? strcspn(text, "\n") : 0] = '\0';
-	return memory_boot_parse(text, id);
 }
 
 bool memory_barrier_works(void)

@@ -14,8 +14,6 @@ enum memory_place {
 	PLACE_DISK    /* anything else, file systems with DAX too: may come back old or torn */
 };
 
-enum { BOOT_ID_SIZE = 16 };
-
 #define MEMORY_ROOM_LEAST ((uint64_t)1 << 20) /* bytes; with less it is as good as full */
 
 enum memory_place memory_place_of(int directory);
@@ -36,11 +34,6 @@ const char *memory_place_advice(int directory, int error);
 
 /* Can files be made in the directory, and those there be changed? False: `why` says why not. */
 bool memory_place_usable(int directory, enum memory_place place, char *why, size_t size);
-
-/* The boot of this host. False: the kernel does not say, as where /proc shows processes only. */
-bool memory_boot_id(uint8_t id[BOOT_ID_SIZE]);
-/* Reads an id as the kernel and systemd write it: 32 hexadecimal digits, with "-" or without. */
-bool memory_boot_parse(const char *text, uint8_t id[BOOT_ID_SIZE]);
 
 /* Does membarrier(2) reach the owners that registered for it? */
 bool memory_barrier_works(void);

@@ -41,7 +41,7 @@ enum {
 	IDENTITY_VERSION = 9, /* that tells which daemon answers */
 	FILES_VERSION = 9,    /* that tells whether an image's files are missing */
 	ASIDE_VERSION = 9,    /* that tells which images were set aside */
-	LABELS_VERSION = 9,   /* that tells the daemon's labels with each store */
+	LABELS_VERSION = 9,   /* that tells where a store's daemon and owner run */
 	SIZES_VERSION = 9,    /* that tells the sizes of rosters with an order's result */
 	RECORD_VERSION = 9,   /* that tells at which record a claimed image stands */
 };
@@ -72,8 +72,10 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 		status->standbys[i]->memory = status->standbys[i]->warm = 0;
 	if (session->version < FILES_VERSION)
 		status->files_missing = (char *)protobuf_c_empty_string;
-	if (session->version < LABELS_VERSION)
+	if (session->version < LABELS_VERSION) {
 		status->host = status->rack = status->zone = (char *)protobuf_c_empty_string;
+		status->owner_boot.len = 0;
+	}
 	if (status->result && session->version < SIZES_VERSION)
 		leave_sizes_out(status->result);
 	if (status->order && ps_version_of(&status->order->base) > session->version)

@@ -79,6 +79,7 @@ static void *copy_reports(const Perseas__ConfirmRequest *request)
 
 	reports.n_mirrors = request->n_mirrors;
 	reports.mirrors = request->mirrors;
+	reports.boot = request->boot;
 	return copy_message(&reports.base);
 }
 
@@ -143,6 +144,7 @@ bool board_status(const struct store *store, Perseas__StoreStatus *status)
 	if (board->told) {
 		status->n_mirrors = board->told->n_mirrors;
 		status->mirrors = board->told->mirrors;
+		status->owner_boot = board->told->boot;
 	}
 	status->order = board->order;
 	status->figures = board->figures;

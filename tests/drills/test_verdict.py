@@ -123,6 +123,23 @@ def test_the_new_mirror_of_a_change_is_asked_too(perseas, mirrors):
 
 # --- mirrors that fail together ---
 
+def test_the_host_of_the_owner_is_named(perseas, mirrors):
+    """Where it is that of a mirror. The owner runs here, and the others seem to run elsewhere."""
+    daemons = mirrors(1, options=("--label", "host=h1")) + at_hosts(mirrors, "h2", "h3")
+
+    def told():
+        line, = (line for line in perseas("status", "s", mirrors=daemons).out.splitlines()
+                 if line.startswith("live owner: "))
+        shown = perseas("status", "s", "--json", mirrors=daemons).json()
+        return line.rpartition(", epoch 2")[2], shown["beside_owner"]
+
+    fill("s", daemons, {"accounts": b"contents"})
+    assert perseas("status", "s", "--json", mirrors=daemons).json()["beside_owner"] == []
+    with Store("s", mirror_list(daemons)):
+        here = (", on host h1 with mirror " + daemons[0].address, [daemons[0].address])
+        wait_for(lambda: told() == here, SECONDS, "an owner that tells its boot")
+
+
 def loss(perseas, daemons, hurts=()):
     """Which loss the line names, and the smallest for a commit and for an open, for programs."""
     done = perseas("status", "s", mirrors=daemons)

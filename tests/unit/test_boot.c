@@ -4,6 +4,7 @@
  */
 #include "spill_rig.h"
 
+#include "../../proto/base/boot.h"
 #include "../../server/memory/memory_place.h"
 
 #include <fcntl.h>
@@ -205,15 +206,15 @@ TEST_WITH(a_directory_in_memory_knows_its_boot, NULL, NULL)
 {
 	char path[] = "/dev/shm/perseas-boot-XXXXXX";
 	const char *why = NULL;
-	uint8_t id[BOOT_ID_SIZE], again[BOOT_ID_SIZE];
+	uint8_t id[PS_BOOT_ID_SIZE], again[PS_BOOT_ID_SIZE];
 	struct memory *memory;
 
 	assert_non_null(mkdtemp(path));
 	memory = memory_file_new(path, 0, false, &why);
 	assert_non_null(memory);
-	assert_true(memory_boot_id(id) && memory_boot_id(again));
-	assert_memory_equal(id, again, BOOT_ID_SIZE);
-	assert_memory_equal(memory->ops->boot(memory), id, BOOT_ID_SIZE);
+	assert_true(ps_boot_id(id) && ps_boot_id(again));
+	assert_memory_equal(id, again, PS_BOOT_ID_SIZE);
+	assert_memory_equal(memory->ops->boot(memory), id, PS_BOOT_ID_SIZE);
 	assert_true(memory->ops->lasts(memory, id));
 	assert_true(memory->ops->lasts(memory, NULL));
 	id[15] ^= 1;

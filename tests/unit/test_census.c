@@ -5,6 +5,7 @@
 #include "roster_rig.h"
 
 #include "../../client/command/ask/ask.h"
+#include "../../client/command/ask/next_loss.h"
 #include "../../client/command/ask/owner_report.h"
 #include "../../client/command/ask/verdict.h"
 #include "../../client/core/mirror.h"
@@ -304,6 +305,32 @@ TEST(a_report_names_images_that_rosters_list)
 	assert_int_equal(reports[0]->image_id.len, PS_ID_SIZE);
 	assert_int_equal(reports[1]->image_id.len, 0);
 	assert_int_equal(reports[2]->image_id.len, PS_ID_SIZE);
+	leave(&desk);
+	owner_free(o);
+}
+
+/* All mirrors of this test tell one boot, but for mirror 1. The owner tells its own with the next
+ * pulse. */
+TEST(an_owner_is_beside_the_mirrors_that_tell_its_boot)
+{
+	struct owner *o = begin(3, 2);
+	struct desk desk;
+
+	direct_keep(o->d, o->p);
+	look(&desk, o, 3);
+	assert_int_equal(ps_census_beside_owner(&desk.census), 0);
+	memcpy(o->p->env->boot, desk.census.told[0]->header->boot.data, PS_ID_SIZE);
+	leave(&desk);
+	o->p->env->boot_known = true;
+	o->p->upkeep.pulse_at = 0;
+	direct_keep(o->d, o->p);
+	store_find(o->d->mirrors[1].stores, STORE)->header->boot.data[0] ^= 1;
+	look(&desk, o, 3);
+	assert_int_equal(ps_census_beside_owner(&desk.census), 5);
+	leave(&desk);
+	owner_die(o);
+	look(&desk, o, 3);
+	assert_int_equal(ps_census_beside_owner(&desk.census), 0);
 	leave(&desk);
 	owner_free(o);
 }

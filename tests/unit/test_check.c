@@ -369,6 +369,9 @@ TEST(a_status_out_of_range_is_refused)
 	assert_refused_with(status_reply, status.owner_address, message_control_character);
 	assert_refused_with(list_reply, status.fabric, message_control_character);
 	assert_refused_with(list_reply, status.files_missing, message_control_character);
+	status.owner_boot = (ProtobufCBinaryData){ 15, (uint8_t *)(uintptr_t) "not 16 bytes at" };
+	assert_refused(status_reply);
+	status.owner_boot.len = 0;
 	assert_refused_with(list_reply, status.host, message_control_character);
 	assert_refused_with(status_reply, status.rack, message_control_character);
 	assert_refused_with(status_reply, status.zone, message_control_character);

@@ -264,7 +264,13 @@ static void tell_result(struct mirror *mirror)
 	Perseas__Order order = PERSEAS__ORDER__INIT;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
+	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[] = { &report };
 
+	report.address = (char *)(uintptr_t) "m1:7170";
+	report.state = (char *)(uintptr_t) "live";
+	confirm.n_mirrors = 1;
+	confirm.mirrors = reports;
+	confirm.boot = OWNER(8);
 	request.store = (char *)(uintptr_t) "bank";
 	request.order = &order;
 	order.id = result.id = OWNER(9);
@@ -324,6 +330,8 @@ TEST(an_older_version_is_told_no_news, struct mirror *mirror)
 		assert_string_equal(reply->list->stores[0]->host, version >= 9 ? "h1" : "");
 		assert_string_equal(status->store->status->rack, version >= 9 ? "r2" : "");
 		assert_string_equal(status->store->status->zone, version >= 9 ? "z3" : "");
+		assert_int_equal(reply->list->stores[0]->owner_boot.len, version >= 9 ? 16 : 0);
+		assert_int_equal(status->store->status->owner_boot.len, version >= 9 ? 16 : 0);
 		assert_int_equal(reply->list->stores[0]->result->acks, version >= 9 ? 2 : 0);
 		assert_int_equal(status->store->status->result->members_before, version >= 9);
 		assert_int_equal(reply->list->stores[0]->standbys[0]->memory, version >= 8);

@@ -15,6 +15,7 @@ struct desk {
 	Perseas__ListReply lists[MIRRORS];
 	Perseas__StoreStatus status[MIRRORS], *told[MIRRORS];
 	Perseas__Slot slots[MIRRORS];
+	char hosts[MIRRORS][8]; /* each has its own */
 	struct ps_fleet fleet;
 };
 
@@ -31,6 +32,8 @@ static void look(struct desk *d)
 		d->slots[i].seq = d->s.told[i].seq;
 		d->status[i].header = header;
 		d->status[i].slot = &d->slots[i];
+		snprintf(d->hosts[i], sizeof(d->hosts[i]), "h%u", i);
+		d->status[i].host = d->hosts[i];
 		d->told[i] = &d->status[i];
 		d->replies[i].list = &d->lists[i];
 		d->lists[i].stores = &d->told[i];
@@ -48,9 +51,7 @@ static void look(struct desk *d)
 
 static void leave(struct desk *d)
 {
-	for (unsigned i = 0; i < d->fleet.store_count; i++)
-		free(d->fleet.stores[i].trouble);
-	free(d->fleet.stores);
+	ps_fleet_forget(&d->fleet);
 }
 
 /* Three mirrors of one roster; W = 2. */

@@ -159,7 +159,7 @@ TEST(test_an_end_is_told_when_others_came_since, struct owner *o)
 	assert_int_equal(o->p->members, 3);
 }
 
-/* A mirror of the version before is told the result in words it knows. */
+/* A mirror of the version before is told the result in words it knows, and no boot of this host. */
 TEST_WITH(test_an_older_mirror_is_told_no_sizes, NULL, NULL)
 {
 	struct owner *o = owner_new(MIRRORS);
@@ -167,6 +167,7 @@ TEST_WITH(test_an_older_mirror_is_told_no_sizes, NULL, NULL)
 	o->d->mirrors[2].version = 8;
 	if (open_with(o, 0, 3, PERSEAS_CREATE))
 		fail_msg("%s", o->error.text);
+	o->p->env->boot_known = true;
 	order(o, "sim://2", 'a', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://4");
 	hear_until_told(o, 2);
 	assert_int_equal(result_at(o, 2)->code, 0);

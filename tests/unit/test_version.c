@@ -231,6 +231,19 @@ TEST(labels_with_a_store_are_of_the_version_that_brought_them)
 	}
 }
 
+/* So is where the owner runs. */
+TEST(the_boot_of_an_owner_is_of_the_version_that_brought_it)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	uint8_t id[PS_ID_SIZE] = { 1 };
+
+	assert_int_equal(ps_version_of(&confirm.base), 7);
+	status.owner_boot = confirm.boot = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	assert_int_equal(ps_version_of(&status.base), 9);
+	assert_int_equal(ps_version_of(&confirm.base), 9);
+}
+
 /* So are the sizes of the rosters that a change began and ended with. */
 TEST(the_sizes_of_rosters_are_of_the_version_that_brought_them)
 {

@@ -30,6 +30,20 @@ void ps_census_spots(const struct ps_census *census, struct ps_spot spots[PS_MIR
 	}
 }
 
+uint32_t ps_census_beside_owner(const struct ps_census *census)
+{
+	const int at = ps_owner_at(census);
+	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
+	uint32_t beside = 0;
+
+	for (unsigned i = 0; owner && owner->owner_boot.len && i < census->panel->count; i++)
+		if (census->told[i] && ps_census_listed(census, i) &&
+		    census->told[i]->header->boot.len &&
+		    ps_id_equal(owner->owner_boot, census->told[i]->header->boot.data))
+			beside |= UINT32_C(1) << i;
+	return beside;
+}
+
 /* --- for people --- */
 
 static void print_set(FILE *out, const struct ps_spot *spots, uint32_t set, const char *last)
@@ -110,6 +124,21 @@ void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_census
 	} else {
 		print_domain(out, loss, spots);
 	}
+}
+
+void ps_beside_owner_print(const struct ps_census *census)
+{
+	const uint32_t beside = ps_census_beside_owner(census);
+	struct ps_spot spots[PS_MIRRORS_MAX];
+	const char *host;
+
+	if (!beside)
+		return;
+	ps_census_spots(census, spots);
+	host = spots[__builtin_ctz(beside)].labels[PS_DOMAIN_HOST];
+	printf(", on %s%s with mirror%s ", *host ? "host " : "one machine", host,
+	       beside & (beside - 1) ? "s" : "");
+	print_set(stdout, spots, beside, " and ");
 }
 
 /* --- for programs --- */

@@ -13,6 +13,12 @@
  * memory. */
 void ps_census_spots(const struct ps_census *census, struct ps_spot spots[PS_MIRRORS_MAX]);
 
+/* Returns the mirrors of which the live owner is known to run on the machine. */
+uint32_t ps_census_beside_owner(const struct ps_census *census);
+
+/* Prints ", on host h1 with mirrors a and b", for such mirrors of a live owner. */
+void ps_beside_owner_print(const struct ps_census *census);
+
 /* Prints what is lost: "host h1: mirrors a and b", or which mirrors do not tell where they run. */
 void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_census *census);
 
