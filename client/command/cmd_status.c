@@ -397,7 +397,7 @@ static void mirrors_json(struct ps_json *json, const struct ps_census *census)
 
 static void segments_json(struct ps_json *json, const Perseas__StoreStatus *status)
 {
-	char address[PS_SIZE_TEXT];
+	char address[PS_SIZE_TEXT], id[PS_HEX_TEXT];
 
 	ps_json_begin(json, "segments", '[');
 	for (size_t k = 0; k < status->header->n_segments; k++) {
@@ -411,6 +411,8 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 		ps_json_number(json, "size", segment->size);
 		ps_json_text(json, "address", address);
 		ps_json_number(json, "born", segment->born);
+		if (segment->random_id.len == PS_ID_SIZE)
+			ps_json_text(json, "random_id", ps_hex_text(id, segment->random_id.data));
 		if (segment->died)
 			ps_json_number(json, "died", segment->died);
 		ps_json_bool(json, "published", ps_census_lives(segment, status));

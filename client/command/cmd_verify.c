@@ -201,7 +201,8 @@ static void match_entries(struct verify *v, const Perseas__Segment *segment, str
 			piece->ask[i] = true;
 			piece->ids[i] = own->id;
 		} else if (own && own->born == segment->born) {
-			find_difference(v, i, segment->name, "has another id, size or address");
+			find_difference(v, i, segment->name,
+			                "has another id, size, address or random id");
 		} else {
 			/* The mirror may have the segment that had this name before. */
 			find_missing(v, i, segment);

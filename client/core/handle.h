@@ -33,10 +33,11 @@ struct ps_segment {
 	uint32_t id;
 	char name[PS_NAME_MAX + 1];
 	uint64_t size;
-	uint64_t address; /* where every owner maps it, as the store has it recorded */
-	uint64_t born;    /* seq that published it, 0: none yet */
-	uint8_t *base;    /* mapped here, at `address` or where the application asked; else NULL */
-	uint64_t left;    /* seq when it was last unmapped here */
+	uint64_t address;              /* where every owner maps it, as the store has it recorded */
+	uint64_t born;                 /* seq that published it, 0: none yet */
+	uint8_t random_id[PS_ID_SIZE]; /* drawn when it was added; zeros: that was at level 0 */
+	uint8_t *base;   /* mapped here, at `address` or where the application asked; else NULL */
+	uint64_t left;   /* seq when it was last unmapped here */
 	uint8_t *shadow; /* its committed contents, where that is asked for (shadow.h); else NULL */
 	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
 	bool lacks;       /* with it: some of it may have been missing at the last look */

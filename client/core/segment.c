@@ -9,6 +9,7 @@
 #include "demand.h"
 #include "huge_pages.h"
 #include "../../proto/base/memory_limit.h"
+#include "../../proto/control/envelope.h"
 #include "../../proto/control/segment_table.h"
 #include "shadow.h"
 #include "whole.h"
@@ -48,7 +49,7 @@ struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id)
 struct ps_segment_key ps_segment_key(const struct ps_segment *segment)
 {
 	return ps_segment_key_of(segment->id, segment->name, segment->size, segment->address,
-	                         segment->born);
+	                         segment->born, segment->random_id);
 }
 
 bool ps_segments_match(const struct perseas *p, const Perseas__Header *header)
@@ -75,6 +76,10 @@ void ps_segment_message(struct ps_segment *segment, Perseas__Segment *message)
 	message->size = segment->size;
 	message->address = segment->address;
 	message->born = segment->born;
+	message->random_id = (ProtobufCBinaryData){ PS_ID_SIZE, segment->random_id };
+	/* A segment that was added at level 0 has none. */
+	if (!ps_id_valid(message->random_id))
+		message->random_id = (ProtobufCBinaryData){ 0, NULL };
 }
 
 void ps_segment_load(struct perseas *p, const Perseas__Header *header)
@@ -89,6 +94,8 @@ void ps_segment_load(struct perseas *p, const Perseas__Header *header)
 		to->size = from->size;
 		to->address = from->address;
 		to->born = from->born;
+		if (from->random_id.len == PS_ID_SIZE)
+			memcpy(to->random_id, from->random_id.data, PS_ID_SIZE);
 		snprintf(to->name, sizeof(to->name), "%s", from->name);
 	}
 }
@@ -119,6 +126,9 @@ struct ps_segment *ps_segment_add(struct perseas *p, const char *name, uint64_t 
 	segment->id = id;
 	segment->size = size;
 	snprintf(segment->name, sizeof(segment->name), "%s", name);
+	/* A raise that is not settled may be taken back, and level 0 has no random ids. */
+	if (p->roster->level > 0)
+		p->env->ops->random(p->env, segment->random_id, PS_ID_SIZE);
 	p->segment_count++;
 	p->upkeep.comings++;
 	return segment;

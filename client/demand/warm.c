@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC 0x324d524157535250ull /* "PRSWARM2" in memory */
+#define MAGIC 0x334d524157535250ull /* "PRSWARM3" in memory */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* With what the file begins once it is shared. Both processes are of one host, and of this
@@ -39,7 +39,7 @@ struct head {
 enum {
 	LOOKED_AT = 1 << 16, /* pages, for one of ps_warm_next */
 	LARGE = 2 << 20,
-	PS_WARM_HEAD = 16384, /* bytes of the head, with which the file begins */
+	PS_WARM_HEAD = 32768, /* bytes of the head, with which the file begins */
 	AT_ONCE = 16 << 20,   /* bytes: what a signal interrupts is begun anew */
 };
 

@@ -11,6 +11,7 @@
 #include "../data/frame.h"
 #include "judge.h"
 #include "key.h"
+#include "segment_table.h"
 #include "../base/latency.h"
 #include "../base/text.h"
 
@@ -103,6 +104,8 @@ static const char *segment_fault(const Perseas__Segment *segment)
 		return "a segment that is destroyed needs the epoch of the owner that said so";
 	if (segment->died != 0 && (segment->born == 0 || segment->died <= segment->born))
 		return "a segment can only be destroyed after it was published";
+	if (segment->random_id.len != 0 && !ps_id_valid(segment->random_id))
+		return "a segment's random id must be 16 bytes, not all of them zeros";
 	return NULL;
 }
 
@@ -183,7 +186,8 @@ const char *ps_header_fault(const Perseas__Header *header)
 	    !text_valid(header->sharer, IDENTITY_TEXT_MAX))
 		return "an image's creator and its sharer must be 127 bytes or less, no control "
 		       "characters";
-	return segments_fault(header->segments, header->n_segments);
+	fault = segments_fault(header->segments, header->n_segments);
+	return fault ? fault : ps_random_ids_fault(header);
 }
 
 const char *ps_image_fault(const Perseas__Header *header)

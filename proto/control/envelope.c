@@ -350,6 +350,11 @@ Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster)
 	return copy_message(&roster->base);
 }
 
+Perseas__Segment *ps_segment_copy(const Perseas__Segment *segment)
+{
+	return copy_message(&segment->base);
+}
+
 bool ps_name_valid(const char *name)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -85,6 +85,7 @@ Perseas__Header *ps_header_unpack(const uint8_t *bytes, size_t len, const char *
 /* A deep copy; NULL when out of memory. Free with perseas__header__free_unpacked. */
 Perseas__Header *ps_header_copy(const Perseas__Header *header);
 Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster);
+Perseas__Segment *ps_segment_copy(const Perseas__Segment *segment);
 
 /* 1 to PS_NAME_MAX of A-Z a-z 0-9 . _ -, not beginning with a dot. */
 bool ps_name_valid(const char *name);

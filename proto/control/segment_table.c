@@ -4,10 +4,14 @@
  */
 #include "segment_table.h"
 
+#include "key.h"
+
 struct ps_segment_key ps_message_key(const Perseas__Segment *segment)
 {
 	return ps_segment_key_of(segment->id, segment->name, segment->size, segment->address,
-	                         segment->born);
+	                         segment->born,
+	                         segment->random_id.len == PS_ID_SIZE ? segment->random_id.data
+	                                                              : NULL);
 }
 
 bool ps_segment_same(const Perseas__Segment *a, const Perseas__Segment *b)
@@ -39,4 +43,14 @@ bool ps_segment_tables_equal(const Perseas__Header *a, const Perseas__Header *b)
 			return false;
 	}
 	return true;
+}
+
+const char *ps_random_ids_fault(const Perseas__Header *header)
+{
+	if (ps_level_of(header->roster, header->next_roster) > 0)
+		return NULL;
+	for (size_t i = 0; i < header->n_segments; i++)
+		if (header->segments[i]->random_id.len != 0)
+			return "a segment of a store of level 0 has no random id";
+	return NULL;
 }

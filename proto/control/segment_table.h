@@ -20,4 +20,10 @@ bool ps_segment_tables_equal(const Perseas__Header *a, const Perseas__Header *b)
 /* Returns true if the header has this segment. */
 bool ps_segment_table_has(const Perseas__Header *header, const struct ps_segment_key *key);
 
+/*
+ * Returns NULL, or a sentence if the store has level 0 and a segment has a random id. Version 8
+ * reads headers of level 0, and does not know the field.
+ */
+const char *ps_random_ids_fault(const Perseas__Header *header);
+
 #endif

@@ -154,6 +154,8 @@ static const struct {
 	/* A roster's filling, and a drop's claimed. */
 	{ &perseas__roster__descriptor, 100, LEVEL_1 },
 	{ &perseas__drop_request__descriptor, 100, 9 },
+	/* Level 1: a segment's random_id. */
+	{ &perseas__segment__descriptor, 105, LEVEL_1 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)

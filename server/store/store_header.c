@@ -66,29 +66,13 @@ bool header_add_segment(Perseas__Header *header, const Perseas__Segment *segment
 {
 	size_t count = header->n_segments;
 	Perseas__Segment **table = realloc(header->segments, (count + 1) * sizeof(*table));
-	Perseas__Segment *copy;
 
 	if (!table)
 		return false;
 	header->segments = table;
-	copy = malloc(sizeof(*copy));
-	if (!copy)
-		return false;
-	perseas__segment__init(copy);
-	copy->name = strdup(segment->name);
-	if (!copy->name) {
-		free(copy);
-		return false;
-	}
-	copy->id = segment->id;
-	copy->size = segment->size;
-	copy->address = segment->address;
-	copy->born = segment->born;
-	copy->died = segment->died;
-	copy->died_epoch = segment->died_epoch;
-	table[count] = copy;
-	header->n_segments = count + 1;
-	return true;
+	table[count] = ps_segment_copy(segment);
+	header->n_segments += table[count] != NULL;
+	return table[count] != NULL;
 }
 
 void header_remove_segment(Perseas__Header *header, size_t index)

@@ -479,8 +479,10 @@ def test_status_shows_a_live_owner_and_does_not_fence_it(perseas, mirrors, fabri
     for mirror in told["mirrors"]:
         assert mirror["live"] and mirror["fabric"] == fabric
         assert mirror["promised_epoch"] == 1 and mirror["lag"] == 0 and mirror["listed"]
-    assert told["segments"] == [{"name": "accounts", "id": 0, "size": 4096, "born": 1,
-                                 "address": hex(address), "published": True}]
+    segment, = told["segments"]
+    assert re.fullmatch("[0-9a-f]{32}", segment.pop("random_id"))
+    assert segment == {"name": "accounts", "id": 0, "size": 4096, "born": 1,
+                       "address": hex(address), "published": True}
     assert text.status == OK and "live owner: from" in text.out and hex(address) in text.out
     told = status_of("s", daemons)
     assert not told["live"] and told["newest"]["seq"] == 3

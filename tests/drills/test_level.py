@@ -21,11 +21,11 @@ def mirror_list(daemons):
     return ",".join(each.address for each in daemons)
 
 
-def fill(store, daemons, value):
+def fill(store, daemons, value, segment="data"):
     with Store(store, mirror_list(daemons)) as opened:
-        opened.map("data", 4096)
+        opened.map(segment, 4096)
         opened.publish()
-        opened.write("data", 0, bytes([value]) * 8)
+        opened.write(segment, 0, bytes([value]) * 8)
 
 
 def read(store, daemons):
@@ -65,6 +65,25 @@ def test_an_operator_raises_a_store_that_has_no_owner(mirrors):
     assert read("bank", daemons) == bytes([5]) * 8
     done = run_command("roster", "raise", "bank", mirrors=daemons)
     assert done.status != OK and "level 1 already" in done.err, done
+
+
+def test_a_raise_gives_random_ids_to_later_segments_only(mirrors, tmp_path):
+    """Mirrors, verify and a snapshot take the older segment as it is. What is restored has ids of
+    its own."""
+    daemons = mirrors(3)
+    assert run_command("create", "bank", "--level", "0", mirrors=daemons).status == OK
+    fill("bank", daemons, 5)
+    assert run_command("roster", "raise", "bank", mirrors=daemons).status == OK
+    fill("bank", daemons, 6, "later")
+    ids = {each["name"]: each.get("random_id") for each in status_of("bank", daemons)["segments"]}
+    assert ids["data"] is None and re.fullmatch("[0-9a-f]{32}", ids["later"]), ids
+    assert read("bank", daemons) == bytes([5]) * 8
+    assert run_command("verify", "bank", mirrors=daemons).status == OK
+    file = tmp_path / "bank"
+    assert run_command("snapshot", "bank", "--from", daemons[0].address, "--to", file).status == OK
+    assert run_command("restore", file, "copy", mirrors=daemons).status == OK
+    copied = {each["name"]: each["random_id"] for each in status_of("copy", daemons)["segments"]}
+    assert len({ids["later"], copied["data"], copied["later"]}) == 3
 
 
 @pytest.mark.parametrize("fabric", FABRICS)

@@ -337,6 +337,16 @@ static void save_session_requests(void)
 	REQUEST("release", Release, release);
 }
 
+/* Of a store of level 1: what level 0 has none of. */
+static void save_random_ids(void)
+{
+	segment.random_id = id(3);
+	REQUEST("add_random_id", AddSegments, add_segments, .n_segments = 1, .segments = segments);
+	save_header("random_id", 1);
+	segment.random_id.len = 0;
+	roster.level = 0;
+}
+
 /* What an owner that lives is told, and tells. */
 struct live {
 	Perseas__Order order;
@@ -476,6 +486,7 @@ int main(int argc, char **argv)
 	save_archives();
 	save_store_requests();
 	save_session_requests();
+	save_random_ids();
 	save_live_requests(&live);
 	save_replies();
 	save_live_replies(&live);

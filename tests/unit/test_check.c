@@ -107,6 +107,10 @@ TEST(segments_out_of_range_are_refused)
 	assert_refused_with(request, one->address, 0);
 	assert_refused_with(request, one->address, PS_PAGE + 1);
 	assert_refused_with(request, one->address, -(uint64_t)PS_PAGE);
+	assert_accepted_with(request, one->random_id, message_id(1));
+	assert_refused_with(request, one->random_id, message_id(NO_ID));
+	one->random_id = message_id(1);
+	assert_refused_with(request, one->random_id.len, PS_ID_SIZE - 1);
 	free(h);
 }
 
@@ -228,6 +232,17 @@ TEST(headers_out_of_range_are_refused)
 	h->header.next_roster = &h->next;
 	assert_accepted(h->header);
 	assert_refused_with(h->header, h->next.acks, 4);
+	free(h);
+}
+
+/* Version 8 reads headers of level 0, and knows no random ids. */
+TEST(a_header_of_level_0_has_no_random_ids)
+{
+	struct message_header *h = message_header_new();
+
+	assert_refused_with(h->header, h->segments[1].random_id, message_id(1));
+	h->header.n_segments = 1;
+	assert_accepted_with(h->header, h->segments[1].random_id, message_id(1));
 	free(h);
 }
 

@@ -256,6 +256,64 @@ TEST(the_key_stays_with_the_image_and_its_spill, struct rig *rig)
 	assert_claim_tells_key(rig, 2);
 }
 
+/* Adds segment 1 with this random id. */
+static Perseas__Status add_segment(struct rig *rig, struct peer *peer,
+                                   ProtobufCBinaryData random_id)
+{
+	Perseas__Segment segment = PERSEAS__SEGMENT__INIT, *segments[] = { &segment };
+	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
+
+	segment.id = 1;
+	segment.name = (char *)"branches";
+	segment.size = 4096;
+	segment.address = (uint64_t)9 << 40;
+	segment.random_id = random_id;
+	add.n_segments = 1;
+	add.segments = segments;
+	return status_of(ask(rig, peer, PERSEAS__REQUEST__BODY_ADD_SEGMENTS, &add));
+}
+
+/* The next owner is told of segment "branches", with this random id. */
+static void assert_claim_tells_id(struct rig *rig, uint64_t epoch, const uint8_t id[PS_ID_SIZE])
+{
+	struct peer peer;
+	Perseas__Reply *reply;
+
+	peer_init(&peer);
+	reply = claim(rig, &peer, epoch);
+	assert_int_equal(reply->status, STATUS(OK));
+	assert_int_equal(reply->claim->header->n_segments, 1);
+	assert_true(ps_id_equal(reply->claim->header->segments[0]->random_id, id));
+	perseas__reply__free_unpacked(reply, NULL);
+	store_session_ended(&peer.session);
+}
+
+/* The same of a segment's random id: publish, claims, restarts and spills keep it. */
+TEST(a_random_id_stays_with_the_image_and_its_spill, struct rig *rig)
+{
+	struct writer writer;
+	struct making m;
+	struct peer peer;
+
+	make_bank(rig, &m);
+	peer_init(&peer);
+	perseas__reply__free_unpacked(claim(rig, &peer, 1), NULL);
+	assert_int_equal(add_segment(rig, &peer, OWNER(5)), STATUS(OK));
+	assert_int_equal(peer_publish(&peer, &rig->mirror.why, 1, 1), 0);
+	writer_init(&writer, &peer.session);
+	writer_adopt(&writer, 1);
+	writer_write(&writer, 1, 0, "made", 4, WRITE_ALL);
+	store_session_ended(&peer.session);
+	assert_claim_tells_id(rig, 2, OWNER(5).data);
+	stop(rig);
+	start(rig, rig->mirror.memory, rig->spill);
+	assert_claim_tells_id(rig, 3, OWNER(5).data);
+	assert_int_equal(end(rig).stores, 1);
+	lose_memory(rig);
+	assert_int_equal(rig->loaded, 1);
+	assert_claim_tells_id(rig, 4, OWNER(5).data);
+}
+
 /* A peer of the version before: it cannot know what the level means, and nothing happens. */
 TEST(who_does_not_read_the_level_gets_nothing_of_the_store, struct rig *rig)
 {
@@ -347,6 +405,33 @@ TEST(a_store_is_raised_with_its_key_and_never_lowered, struct rig *rig)
 	back.version = 5;
 	assert_int_equal(record(rig, &back, NULL, NULL), STATUS(BAD_STATE));
 	assert_int_equal(header_here(rig)->roster->level, 1);
+	store_session_ended(&rig->owner.session);
+	assert_claim_tells_key(rig, BANK_EPOCH + 1);
+}
+
+/* A store of level 0 has no random ids, and a store that has one cannot get level 0 again: no
+ * daemon could read its header. */
+TEST(a_random_id_needs_level_1, struct rig *rig)
+{
+	Perseas__Roster low;
+	uint8_t hash[PS_KEY_SIZE];
+	struct making m;
+
+	hold_bank(rig, &m);
+	low = m.roster;
+	low.level = 0;
+	low.version = 1;
+	ps_sha256(the_key, sizeof(the_key), hash);
+	m.roster.key_hash = key_of(hash);
+	assert_int_equal(add_segment(rig, &rig->owner, OWNER(5)), STATUS(BAD_REQUEST));
+	assert_int_equal(header_here(rig)->n_segments, 1);
+	assert_int_equal(record(rig, &low, &m.roster, the_key), STATUS(OK));
+	assert_int_equal(add_segment(rig, &rig->owner, OWNER(5)), STATUS(OK));
+	low.version = 3;
+	assert_int_equal(record(rig, &low, NULL, NULL), STATUS(BAD_REQUEST));
+	assert_int_equal(header_here(rig)->next_roster->level, 1);
+	m.roster.version = 4;
+	assert_int_equal(record(rig, &m.roster, NULL, the_key), STATUS(OK));
 	store_session_ended(&rig->owner.session);
 	assert_claim_tells_key(rig, BANK_EPOCH + 1);
 }

@@ -6,9 +6,17 @@
 
 #include <string.h>
 
-enum { FIELDS = 5 };
+enum { FIELDS = 6 };
 
 static char name_a[] = "a", name_b[] = "b";
+
+static ProtobufCBinaryData random_id(uint8_t last)
+{
+	static uint8_t ids[3][PS_ID_SIZE];
+
+	ids[last][PS_ID_SIZE - 1] = last;
+	return (ProtobufCBinaryData){ PS_ID_SIZE, ids[last] };
+}
 
 static Perseas__Segment segment_of(uint32_t id, char *name)
 {
@@ -19,10 +27,11 @@ static Perseas__Segment segment_of(uint32_t id, char *name)
 	segment.size = 512;
 	segment.address = 0x200000000000;
 	segment.born = 1;
+	segment.random_id = random_id(1);
 	return segment;
 }
 
-/* Five segments that differ from the first one in one field each. */
+/* Segments that differ from the first one in one field each. */
 static void differ(Perseas__Segment others[FIELDS])
 {
 	for (unsigned i = 0; i < FIELDS; i++)
@@ -32,6 +41,7 @@ static void differ(Perseas__Segment others[FIELDS])
 	others[2].size = 513;
 	others[3].address += 4096;
 	others[4].born = 2;
+	others[5].random_id = random_id(2);
 }
 
 TEST(segments_that_differ_in_one_field_are_different_segments)
@@ -42,6 +52,17 @@ TEST(segments_that_differ_in_one_field_are_different_segments)
 	differ(others);
 	for (unsigned i = 0; i < FIELDS; i++)
 		assert_false(ps_segment_same(&a, &others[i]));
+}
+
+/* A segment never gains a random id: one without was added at level 0, and is another one. */
+TEST(a_segment_with_and_one_without_a_random_id_differ)
+{
+	Perseas__Segment a = segment_of(0, name_a), without = segment_of(0, name_a), other;
+
+	without.random_id = (ProtobufCBinaryData){ 0, NULL };
+	other = without;
+	assert_false(ps_segment_same(&a, &without));
+	assert_true(ps_segment_same(&without, &other));
 }
 
 /* A death that is only announced means nothing to anybody but its session. */

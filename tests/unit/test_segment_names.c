@@ -92,6 +92,29 @@ TEST(an_open_takes_the_name_with_it, struct owner *o)
 	assert_only(o, "a", 1, "b");
 }
 
+/* Both owners call it "a": of all that a header says only the random id differs. The image is not
+ * taken for one that has the second owner's segment, so it is copied whole. */
+TEST(a_segment_made_anew_is_another_one, struct owner *o)
+{
+	uint8_t first[PS_ID_SIZE];
+
+	memset(map(o, "a", SIZE), 2, SIZE);
+	o->d->mirrors[1].hold = o->d->mirrors[2].hold = DIRECT_HOLD_WRITES;
+	assert_int_equal(perseas_publish(o->p), PERSEAS_EINDOUBT);
+	memcpy(first, header_on(o, 0)->segments[0]->random_id.data, PS_ID_SIZE);
+	owner_die(o);
+	direct_crash(o->d, 0);
+	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), 0);
+	make(o, "a", 1);
+	direct_start(o->d, 0);
+	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(header_on(o, i)->segments[0]->random_id.len, PS_ID_SIZE);
+		assert_memory_not_equal(header_on(o, i)->segments[0]->random_id.data, first,
+		                        PS_ID_SIZE);
+	}
+}
+
 /* What the version before left: the bytes of "a" under the name of "b". */
 static void misname(struct owner *o, unsigned mirror)
 {

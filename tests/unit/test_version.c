@@ -285,7 +285,9 @@ TEST(a_copy_is_of_the_version_that_brought_it)
 TEST(a_level_is_of_the_version_that_reads_it)
 {
 	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Segment segment = PERSEAS__SEGMENT__INIT;
 	Perseas__Order order = PERSEAS__ORDER__INIT;
+	uint8_t id[PS_ID_SIZE] = { 1 };
 	unsigned version;
 
 	assert_int_equal(ps_version_of(&roster.base), BEFORE);
@@ -299,6 +301,9 @@ TEST(a_level_is_of_the_version_that_reads_it)
 	assert_int_equal(ps_version_of(&order.base), BEFORE);
 	order.kind = PERSEAS__ORDER_KIND__ORDER_RAISE;
 	assert_int_equal(ps_version_level(ps_version_of(&order.base)), PS_LEVEL_MAX);
+	assert_int_equal(ps_version_level(ps_version_of(&segment.base)), 0);
+	segment.random_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	assert_int_equal(ps_version_level(ps_version_of(&segment.base)), 1);
 }
 
 static const ProtobufCFieldDescriptor *field(const ProtobufCMessage *message, const char *name)

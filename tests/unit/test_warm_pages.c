@@ -10,7 +10,8 @@
 /* A segment of two pages. */
 static bool add(struct ps_warm *warm, uint32_t id)
 {
-	const struct ps_segment_key key = ps_segment_key_of(id, "s", PS_WARM_PAGE + 100, 4096, 1);
+	const struct ps_segment_key key = ps_segment_key_of(id, "s", PS_WARM_PAGE + 100, 4096, 1,
+	                                                    NULL);
 
 	return ps_warm_add(warm, &key, 5);
 }
@@ -144,7 +145,7 @@ static uint64_t held_by(int fd)
 	return (uint64_t)stat.st_blocks * 512;
 }
 
-enum { HEAD = 16384 };
+enum { HEAD = 32768 };
 
 /* A shell, or whatever else started the program, has the descriptor for as long as it runs. */
 TEST(what_others_have_a_descriptor_of_is_given_back)
@@ -227,7 +228,7 @@ static struct ps_warm *inherit_changed(uint64_t at, uint64_t word)
 
 /* Byte offsets in the head, and within one of its parts. */
 enum { HEAD_COUNT = 48, HEAD_PARTS = 64 };
-enum { PART_ID = 0, PART_BORN = 8, PART_SIZE = 16, PART_NAME_END = 88, PART_AT = 104 };
+enum { PART_ID = 0, PART_BORN = 8, PART_SIZE = 16, PART_NAME_END = 104, PART_AT = 120 };
 
 TEST(what_is_no_copy_is_not_inherited)
 {

@@ -1,0 +1,159 @@
+/*
+ * test_random_ids.c - the random ids of segments: an owner draws one for each segment that it adds
+ * at level 1, and every image of the segment keeps it.
+ */
+#include "level_rig.h"
+
+#include "../../client/core/segment.h"
+
+/* Publishes a new segment. */
+static void *publish(struct owner *o, const char *name)
+{
+	void *addr;
+
+	assert_int_equal(perseas_map(o->p, name, SIZE, &addr), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	return addr;
+}
+
+static ProtobufCBinaryData id_on(struct owner *o, unsigned mirror, const char *name)
+{
+	const Perseas__Header *header = header_at(o, mirror);
+
+	for (size_t i = 0; i < header->n_segments; i++)
+		if (!strcmp(header->segments[i]->name, name))
+			return header->segments[i]->random_id;
+	fail_msg("mirror %u has no segment %s", mirror, name);
+	return (ProtobufCBinaryData){ 0, NULL };
+}
+
+static void remember_id(struct owner *o, const char *name, uint8_t id[PS_ID_SIZE])
+{
+	assert_int_equal(id_on(o, 0, name).len, PS_ID_SIZE);
+	memcpy(id, id_on(o, 0, name).data, PS_ID_SIZE);
+}
+
+/* The three mirrors and the owner have the segment with this id. */
+static void assert_id(struct owner *o, const char *name, const uint8_t id[PS_ID_SIZE])
+{
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(ps_id_equal(id_on(o, i, name), id));
+	assert_true(ps_segments_match(o->p, header_at(o, 0)));
+}
+
+static void assert_no_id(struct owner *o, const char *name)
+{
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(id_on(o, i, name).len, 0);
+	assert_true(ps_segments_match(o->p, header_at(o, 0)));
+}
+
+/* Also two of one name: an owner destroys the first one, and gives its slot id again. */
+TEST(every_segment_has_an_id_of_its_own)
+{
+	struct owner *o = begin(3, 2);
+	uint8_t accounts[PS_ID_SIZE], first[PS_ID_SIZE], second[PS_ID_SIZE];
+	void *addr;
+
+	addr = publish(o, "branches");
+	remember_id(o, "accounts", accounts);
+	remember_id(o, "branches", first);
+	assert_id(o, "accounts", accounts);
+	assert_id(o, "branches", first);
+	assert_memory_not_equal(accounts, first, PS_ID_SIZE);
+	assert_int_equal(perseas_unmap(o->p, addr), 0);
+	assert_int_equal(perseas_segment_destroy(o->p, "branches"), 0);
+	publish(o, "branches");
+	remember_id(o, "branches", second);
+	assert_id(o, "branches", second);
+	assert_memory_not_equal(first, second, PS_ID_SIZE);
+	owner_free(o);
+}
+
+/* Neither the mirrors' headers nor the next owner get one at level 0. */
+TEST(a_segment_of_level_0_has_none)
+{
+	struct owner *o = begin_low();
+
+	assert_no_id(o, "accounts");
+	reopen(o);
+	assert_no_id(o, "accounts");
+	owner_free(o);
+}
+
+/* The next owner has the ids that it finds, and a mirror that comes back is told no others. */
+TEST(an_id_stays_with_its_segment)
+{
+	struct owner *o = begin(3, 2);
+	uint8_t id[PS_ID_SIZE];
+
+	remember_id(o, "accounts", id);
+	reopen(o);
+	assert_id(o, "accounts", id);
+	direct_crash(o->d, 1);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_id(o, "accounts", id);
+	owner_free(o);
+}
+
+/* Rebuild carries the table: a mirror that lost its memory gets the ids of the others. */
+TEST(an_image_that_is_made_anew_has_the_ids)
+{
+	struct owner *o = begin(3, 2);
+	uint8_t id[PS_ID_SIZE];
+
+	remember_id(o, "accounts", id);
+	direct_crash(o->d, 2);
+	memory_heap_lose(o->d->mirrors[2].memory, NULL);
+	assert_int_equal(owner_put(o, 0, 100, 3), 0);
+	direct_start(o->d, 2);
+	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
+	assert_id(o, "accounts", id);
+	owner_free(o);
+}
+
+/* What was added before the raise stays without. What is added before the raise is settled has
+ * none either, since the raise may still be taken back. */
+TEST(a_raise_gives_ids_to_later_segments_only)
+{
+	struct owner *o = begin_low();
+	uint8_t id[PS_ID_SIZE];
+
+	assert_int_equal(owner_change(o, &raise_it), 0);
+	while (o->p->upkeep.change.stage != PS_CHANGE_JOINT)
+		direct_keep(o->d, o->p);
+	publish(o, "joint");
+	assert_no_id(o, "joint");
+	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
+		assert_true(rounds < ROUNDS);
+		direct_keep(o->d, o->p);
+	}
+	assert_raised(o);
+	publish(o, "later");
+	remember_id(o, "later", id);
+	assert_id(o, "later", id);
+	reopen(o);
+	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_id(o, "later", id);
+	assert_no_id(o, "joint");
+	assert_no_id(o, "accounts");
+	owner_free(o);
+}
+
+/* A mirror that comes back after the raise has the old segments without ids, as the owner has. */
+TEST(a_segment_without_an_id_is_compared_without_it)
+{
+	struct owner *o = begin_low();
+
+	raise_level(o);
+	assert_int_equal(owner_put(o, 0, 100, 9), 0);
+	direct_crash(o->d, 1);
+	assert_int_equal(owner_put(o, 0, 100, 10), 0);
+	direct_start(o->d, 1);
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+	assert_no_id(o, "accounts");
+	owner_free(o);
+}
