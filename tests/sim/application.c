@@ -19,6 +19,7 @@
 #include "operator.h"
 #include "oracle.h"
 #include "past.h"
+#include "rivals.h"
 #include "rosters.h"
 #include "schedule.h"
 #include "stranger.h"
@@ -250,7 +251,7 @@ static int map_new(struct sim_application *a)
 		rc = perseas_map_reserve(a->p, sim_segment_name(i), size, SIM_RANGE_MAX, &addr,
 		                         NULL);
 	else
-		rc = perseas_map(a->p, sim_segment_name(i), size, &addr);
+		rc = sim_rivals_map(a, i, size, &addr);
 	if (a->owner->dead || rc == PERSEAS_EFENCED)
 		return LEAVE;
 	if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EBLOCKED)

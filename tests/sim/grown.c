@@ -103,13 +103,8 @@ void sim_grown_seal(struct sim_application *a, struct sim_node *node, unsigned s
 	if (!found)
 		sim_fail(a->world, "owner %u has no segment %s", a->owner->index,
 		         sim_segment_name(part));
-	node->segments[part] = (struct sim_segment){ .present = true,
-		                                     .id = found->id,
-		                                     .address = sim_recorded(a->owner,
-		                                                             found->address),
-		                                     .size = SIM_PAGE,
-		                                     .born = node->seq,
-		                                     .bytes = sim_alloc(a->world, SIM_PAGE) };
+	sim_node_bear(a->owner, node, part, found);
+	node->segments[part].bytes = sim_alloc(a->world, SIM_PAGE);
 	a->mapped[part].base = a->mapped[segment].base + sim_grown_size(a, segment);
 	a->mapped[part].size = SIM_PAGE;
 }

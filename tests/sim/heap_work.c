@@ -170,15 +170,10 @@ static void bear(void *arg)
 	sim_count(a->world, SIM_GROWN, extent > 0);
 	for (unsigned i = data_of(extent); i < data_of(extent + 1); i++) {
 		const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
-		struct sim_segment *s = &node->segments[i];
 
-		s->size = (uint32_t)segment->size;
-		memcpy(sim_node_edit(a->world, node, i), segment->base, s->size);
-		s->present = true;
-		s->born = node->seq;
-		s->id = segment->id;
-		s->address = sim_recorded(a->owner, segment->address);
-		a->mapped[i] = (struct mapped){ segment->base, s->size };
+		sim_node_bear(a->owner, node, i, segment);
+		memcpy(sim_node_edit(a->world, node, i), segment->base, segment->size);
+		a->mapped[i] = (struct mapped){ segment->base, (uint32_t)segment->size };
 	}
 	a->at = node;
 }

@@ -119,6 +119,7 @@ struct perseas_tx;
 	X(BURIED, "buried", 1000, 2, "what is to die is gone before the slot says so")             \
 	X(SAME_ID, "same-id", 8000, 1779, "an id given again is taken for the segment before")     \
 	X(ANY_NAME, "any-name", 2000, 109, "segments are compared by id, birth and size only")     \
+	X(ANY_PUBLISH, "any-publish", 2000, 54, "segments are compared without their random ids")  \
 	X(GROWN_EARLY, "grown-early", 2000, 294, "a growth is told before W hold it")              \
 	X(NOT_ZEROS, "not-zeros", 1000, 6, "what a segment grows by is not zeros on mirrors")      \
 	X(CONFIRMED_EARLY, "confirmed-early", 4000, 65,                                            \

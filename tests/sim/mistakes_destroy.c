@@ -5,13 +5,15 @@
 #include "mistakes.h"
 
 #include "../../client/core/handle.h"
+#include "../../client/core/segment.h"
+#include "../../proto/control/segment_table.h"
 #include "../../server/store/store_private.h"
 #include "mirror.h"
 #include "process.h"
 
 bool sim_mistake_destroys(const struct sim_world *w)
 {
-	return w->mistake >= SIM_MISTAKE_DEATH_KEPT && w->mistake <= SIM_MISTAKE_ANY_NAME;
+	return w->mistake >= SIM_MISTAKE_DEATH_KEPT && w->mistake <= SIM_MISTAKE_ANY_PUBLISH;
 }
 
 static struct store *store_of(const struct sim_mirror *m)
@@ -97,21 +99,45 @@ static bool is_like(const struct perseas *p, const Perseas__Segment *theirs, boo
 	return false;
 }
 
+/* Is it like one of the owner's, but for its random id? */
+static bool is_of_any_publish(const struct perseas *p, const Perseas__Segment *theirs)
+{
+	struct ps_segment_key other = ps_message_key(theirs);
+
+	for (unsigned i = 0; i < p->segment_count; i++) {
+		const struct ps_segment_key ours = ps_segment_key(&p->segments[i]);
+
+		memcpy(other.random_id, ours.random_id, PS_ID_SIZE);
+		if (ours.born && ps_segment_key_equal(&ours, &other))
+			return true;
+	}
+	return false;
+}
+
+static bool is_taken_for_ours(const struct perseas *p, const Perseas__Segment *theirs)
+{
+	const struct sim_world *w = ((const struct sim_owner *)p->env)->world;
+
+	if (sim_mistake_is(w, SIM_MISTAKE_ANY_PUBLISH))
+		return is_of_any_publish(p, theirs);
+	return is_like(p, theirs, sim_mistake_is(w, SIM_MISTAKE_ANY_NAME));
+}
+
 bool __real_ps_segments_match(const struct perseas *p, const Perseas__Header *header);
 bool __wrap_ps_segments_match(const struct perseas *p, const Perseas__Header *header);
 
 bool __wrap_ps_segments_match(const struct perseas *p, const Perseas__Header *header)
 {
 	const struct sim_world *w = ((const struct sim_owner *)p->env)->world;
-	const bool any_name = sim_mistake_is(w, SIM_MISTAKE_ANY_NAME);
 	size_t published = 0;
 
-	if (!any_name && !sim_mistake_is(w, SIM_MISTAKE_SAME_ID))
+	if (!sim_mistake_is(w, SIM_MISTAKE_SAME_ID) && !sim_mistake_is(w, SIM_MISTAKE_ANY_NAME) &&
+	    !sim_mistake_is(w, SIM_MISTAKE_ANY_PUBLISH))
 		return __real_ps_segments_match(p, header);
 	for (unsigned i = 0; i < p->segment_count; i++)
 		published += p->segments[i].born != 0;
 	for (size_t i = 0; i < header->n_segments; i++)
-		if (!is_like(p, header->segments[i], any_name))
+		if (!is_taken_for_ours(p, header->segments[i]))
 			return false;
 	return published == header->n_segments;
 }

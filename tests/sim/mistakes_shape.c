@@ -264,7 +264,7 @@ void sim_mistake_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	shape_owners(w, mirrors);
 	if (w->mistake == SIM_MISTAKE_RENEWED)
 		shape_renewals(w, mirrors);
-	if (w->mistake == SIM_MISTAKE_ANY_NAME)
+	if (w->mistake == SIM_MISTAKE_ANY_NAME || w->mistake == SIM_MISTAKE_ANY_PUBLISH)
 		be_rivals(w, mirrors, spares);
 	if (!sim_mistake_creates(w))
 		return;

@@ -46,10 +46,13 @@ void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM
 			used += (size_t)snprintf(list, SIM_LIST, "%s", w->mirrors[i]->address);
 }
 
-/* Nothing is drawn for it. Schedules with a mistake are as they were before there were levels. */
+/* Nothing is drawn for it. Schedules with a mistake are as they were before there were levels, but
+ * for those that need level 1. */
 bool sim_operator_keeps_low(const struct sim_world *w)
 {
-	return !sim_fillers_come(w) && (w->mistake || w->seed % 3 == 1);
+	if (sim_fillers_come(w) || w->mistake == SIM_MISTAKE_ANY_PUBLISH)
+		return false;
+	return w->mistake || w->seed % 3 == 1;
 }
 
 /* Does the image's roster list an image that the newest roster lists? */

@@ -7,6 +7,7 @@
 
 #include "../../client/core/handle.h"
 #include "../../server/store/store_private.h"
+#include "env_sim.h"
 #include "mirror.h"
 #include "rosters.h"
 
@@ -121,6 +122,19 @@ uint8_t *sim_node_edit(struct sim_world *w, struct sim_node *node, unsigned segm
 	if (old)
 		memcpy(s->bytes, old, s->size);
 	return s->bytes;
+}
+
+void sim_node_bear(const struct sim_owner *o, struct sim_node *node, unsigned i,
+                   const struct ps_segment *as)
+{
+	struct sim_segment *s = &node->segments[i];
+
+	s->present = true;
+	s->id = as->id;
+	s->size = (uint32_t)as->size;
+	s->born = node->seq;
+	s->address = sim_recorded(o, as->address);
+	memcpy(s->random_id, as->random_id, PS_ID_SIZE);
 }
 
 void sim_oracle_begin(struct sim_world *w)
@@ -460,6 +474,16 @@ static const struct sim_segment *segment_of(const struct sim_node *node,
 	return NULL;
 }
 
+/* Is it of the publish that made the state's segment? */
+static bool is_same_publish(const struct sim_segment *s, const Perseas__Segment *from)
+{
+	static const uint8_t none[PS_ID_SIZE];
+
+	if (!memcmp(s->random_id, none, PS_ID_SIZE))
+		return from->random_id.len == 0;
+	return ps_id_equal(from->random_id, s->random_id);
+}
+
 static void compare_segment(struct sim_mirror *m, const struct sim_node *node,
                             const Perseas__Segment *from, const uint8_t *bytes)
 {
@@ -474,6 +498,9 @@ static void compare_segment(struct sim_mirror *m, const struct sim_node *node,
 		         m->index, sim_state(m->world, node->epoch, node->seq), from->name,
 		         from->id, (unsigned long long)from->size, (unsigned long long)from->born,
 		         (unsigned long long)from->address);
+	if (!is_same_publish(s, from))
+		sim_fail(m->world, "mirror %u at %s has segment %s of another publish", m->index,
+		         sim_state(m->world, node->epoch, node->seq), from->name);
 	if (!memcmp(s->bytes, bytes, s->size))
 		return;
 	while (s->bytes[at] == bytes[at])

@@ -6,6 +6,7 @@
 #ifndef PERSEAS_SIM_ORACLE_H
 #define PERSEAS_SIM_ORACLE_H
 
+#include "../../proto/image/layout.h"
 #include "world.h"
 
 /* Those that applications fill, and behind them two for each extent of a heap: objects, and
@@ -33,7 +34,8 @@ struct sim_segment {
 	uint32_t id;
 	uint32_t size;
 	uint64_t born, address;
-	uint8_t *bytes; /* may be the node before's; sim_node_edit gives own ones */
+	uint8_t random_id[PS_ID_SIZE]; /* tells publishes apart that are alike; zeros: level 0 */
+	uint8_t *bytes;                /* may be the node before's; sim_node_edit gives own ones */
 };
 
 struct sim_node {
@@ -79,6 +81,11 @@ void sim_oracle_lost(struct sim_mirror *m);
 struct sim_node *sim_node_new(struct sim_world *w, struct sim_node *parent, uint64_t epoch,
                               uint64_t seq);
 uint8_t *sim_node_edit(struct sim_world *w, struct sim_node *node, unsigned segment);
+
+/* The transaction publishes segment i, which the owner has as `as`. */
+struct ps_segment;
+void sim_node_bear(const struct sim_owner *o, struct sim_node *node, unsigned i,
+                   const struct ps_segment *as);
 
 /* An owner was told that W mirrors hold it (I4). */
 void sim_oracle_acknowledged(struct sim_world *w, struct sim_node *node);

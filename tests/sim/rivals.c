@@ -4,7 +4,12 @@
  */
 #include "rivals.h"
 
+#include "env_sim.h"
 #include "schedule.h"
+
+/* Recorded addresses of segments. */
+#define FIRST_PLACE ((uint64_t)0x180000000000)
+#define PLACE_STRIDE ((uint64_t)64 << 20)
 
 /* From when a mirror was told: most owners send the transaction then. */
 #define PARTED_WITHIN (400 * SIM_US)
@@ -59,4 +64,15 @@ void sim_rivals_told(struct sim_owner *o, uint64_t kind)
 		return;
 	w->schedule->parted_until = w->now + sim_between(w, 300, 2000) * SIM_MS;
 	sim_at(w, w->now + sim_below(w, PARTED_WITHIN), part, o, 0);
+}
+
+int sim_rivals_map(const struct sim_application *a, unsigned i, uint32_t size, void **addr)
+{
+	/* What the owner sees at address 0 of the store. */
+	const uint64_t shift = 0 - sim_recorded(a->owner, 0);
+	void *at = NULL;
+
+	if (a->world->schedule->rivals)
+		at = (void *)(FIRST_PLACE + i * PLACE_STRIDE + shift);
+	return perseas_map_at(a->p, sim_segment_name(i), size, at, addr, NULL);
 }

@@ -244,16 +244,10 @@ static void attempt(struct work *work)
 static void bear(struct sim_application *a, struct sim_node *node)
 {
 	for (unsigned i = 0; i < SIM_SEGMENTS; i++) {
-		struct sim_segment *s = &node->segments[i];
-
-		if (!a->mapped[i].base || s->present)
+		if (!a->mapped[i].base || node->segments[i].present)
 			continue;
 		memcpy(sim_node_edit(a->world, node, i), a->mapped[i].base, a->mapped[i].size);
-		s->present = true;
-		s->size = a->mapped[i].size;
-		s->born = node->seq;
-		s->id = sim_grown_segment(a, i)->id;
-		s->address = sim_recorded(a->owner, sim_grown_segment(a, i)->address);
+		sim_node_bear(a->owner, node, i, sim_grown_segment(a, i));
 	}
 }
 
