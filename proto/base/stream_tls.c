@@ -380,6 +380,11 @@ void ps_stream_leave(struct ps_stream *stream)
 	ps_stream_close(stream);
 }
 
+SSL *ps_stream_ssl(const struct ps_stream *stream)
+{
+	return stream->tls->ssl;
+}
+
 int ps_stream_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1])
 {
 	const X509 *certificate;

@@ -5,6 +5,7 @@
 #ifndef PERSEAS_PROTO_TLS_H
 #define PERSEAS_PROTO_TLS_H
 
+#include "expiry.h"
 #include "stream.h"
 
 struct x509_st;
@@ -29,6 +30,10 @@ struct ps_tls *ps_tls_new(const struct ps_tls_files *files, char *why, size_t si
 bool ps_tls_refresh(struct ps_tls *tls, char *why, size_t size);
 void ps_tls_free(struct ps_tls *tls); /* NULL is allowed */
 
+/* Lists what is in use now and expires: this end's certificate, the CAs above it, and each CA's
+ * revocation list that says when the next one is due. now_s: seconds since 1970. */
+void ps_tls_expiries(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries);
+
 /* A stream takes another key to send with after so many records, since one key is good for a
  * limited number only. As at first: 2^24. Tests set fewer. */
 void ps_tls_set_key_records(struct ps_tls *tls, uint64_t records);
@@ -41,7 +46,11 @@ void ps_tls_set_key_records(struct ps_tls *tls, uint64_t records);
  */
 int ps_stream_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1]);
 
-/* The same of a certificate. NULL, or what is wrong with it. */
+/* Lists the other end's certificate and the CAs above it: none without TLS, or before the handshake
+ * is over. */
+void ps_stream_expiries(const struct ps_stream *stream, struct ps_expiries *expiries);
+
+/* The name in a certificate, as ps_stream_name. NULL, or what is wrong with it. */
 const char *ps_certificate_name(const struct x509_st *certificate, char name[PS_TLS_NAME_MAX + 1]);
 
 #endif

@@ -25,4 +25,7 @@ struct ps_tls {
 bool ps_tls_enter(void);
 void ps_tls_leave(void); /* keeps errno */
 
+/* stream_tls.c: the stream has TLS. */
+SSL *ps_stream_ssl(const struct ps_stream *stream);
+
 #endif

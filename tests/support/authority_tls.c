@@ -97,12 +97,17 @@ struct authority *authority_below(struct authority *above, const char *stem)
 
 struct authority *authority_new(const char *folder, const char *stem)
 {
+	return authority_until(folder, stem, DAY);
+}
+
+struct authority *authority_until(const char *folder, const char *stem, long until_s)
+{
 	struct authority *authority = calloc(1, sizeof(*authority));
 
 	snprintf(authority->folder, sizeof(authority->folder), "%s", folder);
 	authority->key = EVP_EC_gen("P-256");
 	assert_non_null(authority->key);
-	authority->certificate = begin(authority->key, stem, 1, -HOUR, DAY);
+	authority->certificate = begin(authority->key, stem, 1, -HOUR, until_s);
 	X509_set_issuer_name(authority->certificate, X509_get_subject_name(authority->certificate));
 	add_extension(authority->certificate, authority->certificate, NID_basic_constraints,
 	              "critical,CA:TRUE");
@@ -118,7 +123,26 @@ void authority_free(struct authority *authority)
 	free(authority);
 }
 
+/* Writes a date as a CA would that does not look at what it writes. */
+static void set_date(X509 *certificate, int (*set)(X509 *certificate, const ASN1_TIME *date),
+                     const char *text)
+{
+	ASN1_STRING *date = ASN1_STRING_type_new(V_ASN1_GENERALIZEDTIME);
+
+	if (text) {
+		assert_int_equal(ASN1_STRING_set(date, text, -1), 1);
+		assert_int_equal(set(certificate, date), 1);
+	}
+	ASN1_STRING_free(date);
+}
+
 void authority_issue(struct authority *authority, const struct leaf *leaf)
+{
+	authority_issue_dated(authority, leaf, NULL, NULL);
+}
+
+void authority_issue_dated(struct authority *authority, const struct leaf *leaf, const char *from,
+                           const char *until)
 {
 	EVP_PKEY *key = EVP_EC_gen("P-256");
 	bool good = leaf->from_s == 0 && leaf->until_s == 0;
@@ -129,6 +153,8 @@ void authority_issue(struct authority *authority, const struct leaf *leaf)
 	assert_true(authority->issued < ISSUED_MAX);
 	snprintf(authority->stems[authority->issued++], sizeof(authority->stems[0]), "%s",
 	         leaf->stem);
+	set_date(certificate, X509_set1_notBefore, from);
+	set_date(certificate, X509_set1_notAfter, until);
 	X509_set_issuer_name(certificate, X509_get_subject_name(authority->certificate));
 	add_extension(certificate, authority->certificate, NID_subject_alt_name, leaf->names);
 	add_extension(certificate, authority->certificate, NID_ext_key_usage, leaf->use);
@@ -149,8 +175,8 @@ static long serial_of(const struct authority *authority, const char *stem)
 	return 0;
 }
 
-/* A list of this one certificate, or of none: NULL. */
-static void add_list(const struct authority *authority, FILE *file, const char *stem)
+/* A list of this one certificate, or of none: NULL. until_s 0: it names no end. */
+static void add_list(const struct authority *authority, FILE *file, const char *stem, long until_s)
 {
 	ASN1_INTEGER *serial = ASN1_INTEGER_new();
 	ASN1_TIME *time = ASN1_TIME_new();
@@ -164,8 +190,9 @@ static void add_list(const struct authority *authority, FILE *file, const char *
 	X509_CRL_set_version(list, 1);
 	X509_CRL_set_issuer_name(list, X509_get_subject_name(authority->certificate));
 	X509_CRL_set1_lastUpdate(list, time);
-	X509_gmtime_adj(time, HOUR);
-	X509_CRL_set1_nextUpdate(list, time);
+	X509_gmtime_adj(time, until_s);
+	if (until_s)
+		X509_CRL_set1_nextUpdate(list, time);
 	X509_CRL_add0_revoked(list, revoked);
 	assert_true(X509_CRL_sign(list, authority->key, EVP_sha256()) > 0);
 	assert_int_equal(PEM_write_X509_CRL(file, list), 1);
@@ -178,15 +205,20 @@ void authority_revoke(struct authority *authority, const char *stem)
 {
 	FILE *file = open_file(authority->folder, stem, "crl", "w");
 
-	add_list(authority, file, stem);
+	add_list(authority, file, stem, HOUR);
 	fclose(file);
 }
 
 void authority_list(struct authority *authority, const char *stem)
 {
+	authority_list_until(authority, stem, HOUR);
+}
+
+void authority_list_until(struct authority *authority, const char *stem, long until_s)
+{
 	FILE *file = open_file(authority->folder, stem, "crl", "a");
 
-	add_list(authority, file, NULL);
+	add_list(authority, file, NULL, until_s);
 	fclose(file);
 }
 
