@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 enum {
 	PROGRESS_SECONDS = 5,
@@ -140,10 +141,11 @@ static void reload_rules(struct reload *reload)
 
 static void reload_tls(const struct reload *reload)
 {
-	if (read_tls(reload->daemon, reload->config) < 0)
+	if (read_tls(reload->daemon, reload->config) < 0) {
 		log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL,
 		          "the TLS files from before stay in use");
-	else if (reload->daemon->tls)
+		daemon_check_expiry(reload->daemon);
+	} else if (reload->daemon->tls)
 		log_event(LOG_LEVEL_INFO, "tls-files", NULL,
 		          "new connections use the TLS files as they are now");
 }
@@ -503,6 +505,7 @@ static int check_files(const struct config *config)
 {
 	const struct ps_tls_files files = tls_files(config);
 	struct access *access = NULL;
+	struct ps_expiries expiries;
 	struct ps_tls *tls = NULL;
 	char why[PATH_MAX + 256];
 	int status = 0;
@@ -513,6 +516,8 @@ static int check_files(const struct config *config)
 		log_event(LOG_LEVEL_ERROR, "tls-files-refused", NULL, "%s", why);
 		status = 1;
 	}
+	if (tls)
+		expiry_warn(tls, (uint64_t)time(NULL), &expiries);
 	access_free(access);
 	ps_tls_free(tls);
 	return status ? status : say_text("the options and the files that they name can be used\n");

@@ -8,6 +8,7 @@
 #include "check_host.h"
 #include "check_move.h"
 #include "envelope.h"
+#include "expiry_message.h"
 #include "../data/frame.h"
 #include "judge.h"
 #include "key.h"
@@ -519,7 +520,7 @@ static const char *list_reply_fault(const Perseas__ListReply *list)
 			fault = "a folder's name must be 1 to 255 printable characters";
 	for (size_t i = 0; i < list->n_stores && !fault; i++)
 		fault = store_status_fault(list->stores[i]);
-	return fault;
+	return fault ? fault : ps_expiries_fault(list->expiries, list->n_expiries);
 }
 
 static const char *claim_reply_fault(const Perseas__ClaimReply *claim)
@@ -550,6 +551,8 @@ static const char *confirm_reply_fault(const Perseas__ConfirmReply *confirm)
 	if (fault)
 		return fault;
 	if (confirm->handover && (fault = ps_handover_fault(confirm->handover)))
+		return fault;
+	if ((fault = ps_expiries_fault(confirm->expiring, confirm->n_expiring)))
 		return fault;
 	return confirm->order ? order_fault(confirm->order) : NULL;
 }

@@ -48,7 +48,7 @@ MESSAGE(claim, CLAIM, Claim, claim, CLAIM,
 MESSAGE(confirm, CONFIRM, Confirm, confirm, CONFIRM,
 	confirm_fault(body), confirm_reply_fault(body),
 	held ? RIGHT_OWN : 0, held, AT_ONCE, DEBUG,
-	store_confirm(call->session, body, reply, call->why))
+	answer_confirm(call, body, reply))
 MESSAGE(add_segments, ADD_SEGMENTS, AddSegments, add_segments, ADD_SEGMENTS,
 	add_segments_fault(body), grant_fault(body->grant),
 	held ? RIGHT_OWN : 0, held, GROWS, INFO,

@@ -135,6 +135,9 @@ static const struct {
 	{ &perseas__confirm_request__descriptor, 130, 9 },
 	/* What a list tells of images that were set aside. */
 	{ &perseas__list_reply__descriptor, 65, 9 },
+	/* When a daemon's TLS files expire: all of them, and those that do so soon. */
+	{ &perseas__list_reply__descriptor, 125, 9 },
+	{ &perseas__confirm_reply__descriptor, 125, 9 },
 	/* A claim's daemon and image_id. */
 	{ &perseas__claim_request__descriptor, 60, 9 },
 	{ &perseas__claim_request__descriptor, 61, 9 },

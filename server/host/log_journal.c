@@ -40,6 +40,7 @@ static const struct {
 	{ "connection-refused", "a6202aecdb144b78869db3112632f82a" },
 	{ "crowded", "b8fcef506a8d4194869481653fffb692" },
 	{ "tls-refused", "79eb0fb5303a4241a20d78a291c63ee6" },
+	{ "tls-expires", "c0d4f5a0a1f94c5e9d1b7e6f2a83c914" },
 	{ "log-dropped", "6ca22858dee94ddd866b1ed4db3748f2" },
 };
 

@@ -111,6 +111,9 @@ int connection_identify(struct connection *connection, const char *certificate);
  */
 struct connection *connection_kept_by(const struct connection *connection);
 
+/* expiry_loop.c: what expires of the files that the daemon uses, as of its last check. */
+const struct ps_expiries *connection_expiries(struct session *session);
+
 /* control_loop.c */
 extern const struct session_ops connection_session;
 void connection_read(struct connection *connection);

@@ -115,6 +115,7 @@ const struct session_ops connection_session = {
 	.keep = session_keep,
 	.silent_ms = session_silent_ms,
 	.clock_ns = session_clock_ns,
+	.expiries = connection_expiries,
 	.load = session_load,
 	.grant = session_offer,
 	.offers_rdma = session_offers_rdma,

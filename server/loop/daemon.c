@@ -161,7 +161,8 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	if (daemon->base)
 		daemon->flush = evtimer_new(daemon->base, on_flush, daemon);
 	if (!daemon->last || !daemon->flush || daemon_open_excess(daemon) < 0 ||
-	    daemon_open_jobs(daemon) < 0) {
+	    daemon_open_expiry(daemon) < 0 || daemon_open_jobs(daemon) < 0) {
+		daemon_close_expiry(daemon);
 		daemon_close_excess(daemon);
 		if (daemon->flush)
 			event_free(daemon->flush);
@@ -213,6 +214,7 @@ void daemon_free(struct daemon *daemon)
 	stores_on_news(daemon->stores, NULL, NULL);
 	lanes_close(daemon);
 	daemon_close_jobs(daemon);
+	daemon_close_expiry(daemon);
 	daemon_close_excess(daemon);
 	log_on_stall(NULL, NULL);
 	event_free(daemon->flush);
@@ -273,6 +275,7 @@ int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, cha
 		return -1;
 	ps_tls_free(daemon->tls);
 	daemon->tls = tls;
+	daemon_check_expiry(daemon);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
  *   jobs_loop.c        what takes long, in turns with the loop (jobs.c)
  *   watch_loop.c       requests that wait until a store gets or loses its owner
  *   names_loop.c       whether files of images were removed
+ *   expiry_loop.c      whether certificates will expire
  *   crowd.c            how many there may be, and which one goes
  *   target_tcp.c       data connections (with answers_tcp.c)
  *   lanes.c            their threads, and the lock that keeps them and the loop apart
@@ -103,6 +104,9 @@ struct daemon {
 	struct event *deferred;                   /* to come when no job is under way; NULL: none */
 	struct event *second;                     /* looks for owners that exceed their share */
 	struct job excess;                        /* cuts them off */
+	struct event *expiry;                     /* checks when certificates expire */
+	struct ps_expiries expiries;              /* of `tls`, as of the last check */
+	uint64_t (*wall_s)(void);                 /* seconds since 1970 */
 	struct connection *watchers, **watchers_last; /* that wait for news, in their order */
 	unsigned watcher_count, watchers_max;         /* as WATCHERS_MAX */
 	uint64_t watch_ns;                            /* as PS_WATCH_MS */
@@ -175,6 +179,15 @@ void daemon_watch_excess(struct daemon *daemon);
 
 /* Has the loop look at what waits; for any thread. */
 void daemon_wake(const struct daemon *daemon);
+
+/* expiry_loop.c. Returns 0, or -1 if memory is short. */
+int daemon_open_expiry(struct daemon *daemon);
+void daemon_close_expiry(struct daemon *daemon);
+/* Warns of what expires soon, and sets the timer for the next check. Does nothing without TLS.
+ * Inside. */
+void daemon_check_expiry(struct daemon *daemon);
+/* Lists what expires of these files, and logs a warning for each that does so soon. */
+void expiry_warn(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expiries);
 
 /* watch_loop.c: something happened to a store. */
 void daemon_tell_watchers(struct daemon *daemon);

@@ -109,10 +109,24 @@ static int answer_list(struct call *call, Perseas__ListReply *reply)
 	ret = store_list(call->stores, &call->session->identity, reply, call->why);
 	if (ret)
 		return ret;
+	ret = store_tell_expiries(call->session, PS_EXPIRY_FAR, &reply->n_expiries,
+	                          &reply->expiries, call->why);
+	if (ret)
+		return ret;
 	fit_list(call->session, reply);
 	if (call->session->version && call->session->version < ASIDE_VERSION)
 		return 0;
 	return store_list_aside(call->stores, &call->session->identity, reply, call->why);
+}
+
+static int answer_confirm(struct call *call, const Perseas__ConfirmRequest *request,
+                          Perseas__ConfirmReply *reply)
+{
+	const int ret = store_confirm(call->session, request, reply, call->why);
+
+	return ret ? ret
+	           : store_tell_expiries(call->session, PS_EXPIRY_NEAR, &reply->n_expiring,
+	                                 &reply->expiring, call->why);
 }
 
 static int answer_status(struct call *call, const Perseas__StatusRequest *request,

@@ -8,6 +8,7 @@
 #ifndef PERSEAS_SERVER_STORE_H
 #define PERSEAS_SERVER_STORE_H
 
+#include "../../proto/base/expiry.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/image/image.h"
 #include "access.h"
@@ -70,6 +71,9 @@ struct session_ops {
 	/* This host's clock in ns since 1970, which peers are told and nothing depends on. NULL:
 	 * they are not. */
 	uint64_t (*clock_ns)(struct session *session);
+	/* Tells when the certificates in use expire; the result lasts until the reply is packed.
+	 * NULL: it is not told. */
+	const struct ps_expiries *(*expiries)(struct session *session);
 	/* Tells how busy this host is (HostReply). NULL: it is not told. */
 	void (*load)(struct session *session, Perseas__HostReply *reply);
 	/* Adds to a grant what the fabrics of this daemon offer the session. NULL: nothing. What it
@@ -248,6 +252,10 @@ int store_list(struct stores *stores, const struct identity *who, Perseas__ListR
 /* Adds to that list the images that were set aside, and that `who` may see. */
 int store_list_aside(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
                      struct why *why);
+/* Fills in the list of a reply, empty so far, with what expires of the daemon's TLS files and has
+ * reached this stage. Returns 0, or -NO_MEMORY. */
+int store_tell_expiries(struct session *session, enum ps_expiry_stage stage, size_t *count,
+                        Perseas__Expiry ***list, struct why *why);
 /* 0, or a refusal: the store of this name, if there is one, has a higher level than this. */
 int store_check_level(const struct stores *stores, const char *name, uint32_t level,
                       struct why *why);

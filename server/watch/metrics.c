@@ -185,6 +185,22 @@ static void write_sessions(struct sheet *sheet)
 	}
 }
 
+/* A metric with a number for each certificate, CA and list in use. */
+#define OF_EXPIRIES(id, value)                                                                  \
+	static void write_##id(struct sheet *sheet)                                             \
+	{                                                                                       \
+		const struct ps_expiries *all = &sheet->daemon->expiries;                       \
+                                                                                                \
+		for (const struct ps_expiry *at = all->list; at < all->list + all->count; at++) \
+			metric_number(sheet,                                                    \
+			              LABELS({ "kind", ps_expiry_kind_name(at->kind) },         \
+			                     { "name", at->name }),                             \
+			              value);                                                   \
+	}
+
+OF_EXPIRIES(expires, at->until_s)
+OF_EXPIRIES(valid_from, at->from_s)
+
 /* --- control requests --- */
 
 static void write_requests(struct sheet *sheet)
@@ -423,6 +439,11 @@ static const struct metric {
 	  "identity; tls, its handshake failed; hello, it did not greet, or as something else; "
 	  "token, a data path for no session.",
 	  write_turned_away },
+	{ "perseas_tls_expires_timestamp_seconds", "gauge", "kind, name",
+	  "When a certificate, CA or revocation list in use expires, since 1970; 0: never valid.",
+	  write_expires },
+	{ "perseas_tls_valid_from_timestamp_seconds", "gauge", "kind, name",
+	  "From when it is valid, since 1970.", write_valid_from },
 	{ "perseas_http_connections", "gauge", "", "Open connections for HTTP.",
 	  write_http_connections },
 	{ "perseas_http_requests_total", "counter", "", "HTTP requests that were answered.",
@@ -516,6 +537,8 @@ static const char *const of_alerts[] = {
 	"perseas_images_set_aside",
 	"perseas_stores",
 	"perseas_connections_refused_total",
+	"perseas_tls_expires_timestamp_seconds",
+	"perseas_tls_valid_from_timestamp_seconds",
 	"perseas_control_refusals_total",
 	"perseas_store_promised_epoch",
 	"perseas_store_owner_live",

@@ -2,6 +2,7 @@
  * test_check.c - each field of a message that is out of its range is refused, with a
  * sentence that says so, and its last good value is not.
  */
+#include "../../proto/base/expiry.h"
 #include "check_rig.h"
 
 TEST(claims_out_of_range_are_refused)
@@ -392,6 +393,39 @@ TEST(a_status_out_of_range_is_refused)
 	assert_refused_with(status_reply, status.zone, message_control_character);
 	assert_refused_with(list_reply, list.version, message_control_character);
 	free(h);
+}
+
+/* What a daemon tells of certificates: a name that a terminal would obey, or too long, a kind of a
+ * later version, and too many of them. */
+TEST(what_expires_has_a_kind_and_a_printable_name)
+{
+	Perseas__Expiry expiry = PERSEAS__EXPIRY__INIT, *expiries[PS_EXPIRIES_MAX + 1];
+	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
+	Perseas__Reply reply = MESSAGE_REPLY(list, LIST, &list);
+	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
+	Perseas__Reply confirmed = MESSAGE_REPLY(confirm, CONFIRM, &confirm);
+	char name[PS_EXPIRY_NAME + 1];
+
+	memset(name, 'x', sizeof(name));
+	name[PS_EXPIRY_NAME - 1] = name[PS_EXPIRY_NAME] = '\0';
+	for (unsigned i = 0; i <= PS_EXPIRIES_MAX; i++)
+		expiries[i] = &expiry;
+	list.expiries = expiries;
+	list.n_expiries = PS_EXPIRIES_MAX;
+	expiry.name = name;
+	assert_accepted(reply);
+	expiry.kind = PERSEAS__EXPIRY__KIND__CRL;
+	assert_accepted(reply);
+	assert_refused_with(reply, expiry.name, message_control_character);
+	assert_refused_with(reply, list.n_expiries, PS_EXPIRIES_MAX + 1);
+	assert_refused_with(reply, expiry.kind, PERSEAS__EXPIRY__KIND__CRL + 1);
+	assert_refused_with(reply, expiry.kind, -1);
+	confirm.expiring = expiries;
+	confirm.n_expiring = 1;
+	assert_accepted(confirmed);
+	name[PS_EXPIRY_NAME - 1] = 'x';
+	assert_refused(confirmed);
+	assert_refused(reply);
 }
 
 /* Who is asked to hand a store over, to whom, and for how long. */
