@@ -13,6 +13,7 @@
 #include "address.h"
 #include "demand.h"
 #include "error.h"
+#include "../../proto/base/expiry.h"
 #include "../../proto/control/envelope.h"
 #include "fabric.h"
 #include "written.h"
@@ -149,6 +150,13 @@ struct ps_env_ops {
 	 */
 	bool (*entrust)(struct ps_control *control);
 	void (*disconnect)(struct ps_control *control); /* NULL is allowed */
+
+	/* Lists what expires of the TLS files of this process, as a connection that begins now
+	 * would use them: none without TLS. NULL, like shown_expiries, in an env without TLS. */
+	void (*expiries)(struct ps_env *env, struct ps_expiries *expiries);
+	/* Lists what expires of the certificates that the mirror showed on this connection: none if
+	 * it showed none. */
+	void (*shown_expiries)(struct ps_control *control, struct ps_expiries *expiries);
 
 	/* The list that the text names; list is "" where the text is a list itself. It may take the
 	 * resolver's time. 0, or PERSEAS_EINVAL, PERSEAS_ESYSTEM, PERSEAS_EUNREACHABLE,

@@ -179,6 +179,8 @@ const char *perseas_event_name(int kind)
 		return "memory-waits";
 	case PERSEAS_EVENT_HANDOVER:
 		return "handover";
+	case PERSEAS_EVENT_EXPIRES:
+		return "expires";
 	}
 	return "unknown";
 }

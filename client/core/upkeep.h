@@ -7,6 +7,7 @@
 #define PERSEAS_CLIENT_UPKEEP_H
 
 #include "error.h"
+#include "../../proto/base/expiry.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/image/layout.h"
 
@@ -153,6 +154,20 @@ struct ps_renewal {
 	const char *cause; /* of the one that is under way, or of the last one */
 };
 
+/* What the application was told last of one thing that expires (expiry_watch.c). */
+struct ps_expiry_told {
+	uint64_t until_s; /* when it expires; 0: nothing was told */
+	uint64_t at_s;
+	enum ps_expiry_stage stage;
+};
+
+struct ps_expiry_watch {
+	uint64_t look_at;       /* when the next look is due, by the env's now() */
+	struct ps_expiries own; /* of this process's own files, as they were at own_at_s */
+	uint64_t own_at_s;
+	struct ps_expiry_told own_told, told[PS_MIRRORS_MAX];
+};
+
 /* What admin is for. What commits and statistics see of it changes with the lock. */
 struct ps_upkeep {
 	uint64_t births;  /* grows when segments are published, or destroyed */
@@ -164,6 +179,7 @@ struct ps_upkeep {
 	struct ps_renewal renewal;
 	uint64_t questions; /* so many were asked */
 	uint64_t pulse_at;  /* when the next sign of life is due */
+	struct ps_expiry_watch expiry;
 };
 
 #endif

@@ -20,8 +20,9 @@ struct ps_control {
 	struct ps_tls *tls;      /* the env's */
 	struct ps_stream stream; /* fd -1: dialling */
 	bool shaken;
-	struct ps_error trouble; /* code 0: none */
-	struct ps_asked asked;   /* requests not yet answered */
+	struct ps_expiries shown; /* by the mirror, once it has been shaken */
+	struct ps_error trouble;  /* code 0: none */
+	struct ps_asked asked;    /* requests not yet answered */
 
 	struct ps_outbox out; /* hello and requests that are not sent yet */
 

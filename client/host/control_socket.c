@@ -69,6 +69,8 @@ static bool get_up(struct ps_control *control, uint64_t until_ns)
 			close_stream(control);
 	}
 	control->shaken = shaken > 0;
+	if (control->shaken)
+		ps_stream_expiries(&control->stream, &control->shown);
 	return control->shaken;
 }
 
@@ -472,6 +474,13 @@ bool ps_control_silent(struct ps_control *control)
 	silent = control->silent;
 	pthread_mutex_unlock(&control->all->lock);
 	return silent;
+}
+
+void ps_control_shown_expiries(struct ps_control *control, struct ps_expiries *expiries)
+{
+	pthread_mutex_lock(&control->all->lock);
+	*expiries = control->shown;
+	pthread_mutex_unlock(&control->all->lock);
 }
 
 int ps_control_fd(struct ps_control *control)

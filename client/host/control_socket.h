@@ -42,6 +42,7 @@ bool ps_control_waits(struct ps_control *control, struct pollfd *fd);
 void ps_control_beat(struct ps_control *control, uint64_t every_ns);
 void ps_control_hear(struct ps_control *control, uint64_t limit_ns);
 bool ps_control_silent(struct ps_control *control);
+void ps_control_shown_expiries(struct ps_control *control, struct ps_expiries *expiries);
 bool ps_control_entrust(struct ps_control *control);
 void ps_control_disconnect(struct ps_control *control);
 

@@ -265,6 +265,17 @@ static struct ps_control *posix_connect(struct ps_env *env, const struct ps_addr
 	return ps_control_connect(&of(env)->controls, env->tls, address, error);
 }
 
+static void posix_expiries(struct ps_env *env, struct ps_expiries *expiries)
+{
+	char ignored[512];
+
+	memset(expiries, 0, sizeof(*expiries));
+	if (!env->tls)
+		return;
+	(void)ps_tls_refresh(env->tls, ignored, sizeof(ignored));
+	ps_tls_expiries(env->tls, posix_clock(env) / 1000000000, expiries);
+}
+
 static int without_rdma(const struct ps_address *address, struct ps_error *error)
 {
 	return ps_error_set(error, PERSEAS_ERDMA,
@@ -363,6 +374,8 @@ static const struct ps_env_ops posix_ops = {
 	.silent = ps_control_silent,
 	.entrust = ps_control_entrust,
 	.disconnect = ps_control_disconnect,
+	.expiries = posix_expiries,
+	.shown_expiries = ps_control_shown_expiries,
 	.name_list = posix_name_list,
 	.has_route = posix_has_route,
 	.fabric = posix_fabric,

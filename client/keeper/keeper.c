@@ -9,6 +9,7 @@
 #include "../core/detour.h"
 #include "due.h"
 #include "../core/event.h"
+#include "expiry_watch.h"
 #include "lifeline.h"
 #include "../core/mirror.h"
 #include "orders.h"
@@ -153,6 +154,7 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	if (busy)
 		return now + TICK;
 	watch_sessions(p);
+	ps_expiry_watch(p);
 	ps_pulse(p, now);
 	ps_orders_obey(p);
 	if (!p->renewing) {

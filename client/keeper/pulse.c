@@ -10,6 +10,7 @@
 #include "../core/demand.h"
 #include "../core/mirror.h"
 #include "../core/pace.h"
+#include "expiry_watch.h"
 #include "orders.h"
 #include "resync.h"
 
@@ -84,11 +85,12 @@ static void look(struct perseas *p, struct sight *sight)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* What operators ask of the owner. */
-static void take_wishes(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
+/* Takes what the mirror told: when its TLS files expire, and what operators ask of this owner. */
+static void take_confirmed(struct perseas *p, struct ps_mirror *m, Perseas__Reply **reply)
 {
 	if ((*reply)->body_case != PERSEAS__REPLY__BODY_CONFIRM)
 		return;
+	ps_expiry_take(p, m, (*reply)->confirm);
 	if ((*reply)->confirm->handover)
 		ps_orders_handover(p, (*reply)->confirm->handover);
 	if ((*reply)->confirm->order)
@@ -113,7 +115,7 @@ static void take_sign(struct perseas *p, struct ps_mirror *m, const struct ps_du
 	if (!*reply)
 		return;
 	if ((*reply)->status == PERSEAS__STATUS__STATUS_OK)
-		take_wishes(p, m, reply);
+		take_confirmed(p, m, reply);
 	else
 		ps_pulse_refused(p, m);
 }

@@ -24,7 +24,8 @@ static uint64_t env_now(struct ps_env *env)
 	return sim_owner_now(of(env));
 }
 
-/* The library looks at this clock only where a transaction takes its seq. */
+/* The library looks at this clock only where a transaction takes its seq, and, in an env that knows
+ * of certificates, for these. */
 static uint64_t env_clock(struct ps_env *env)
 {
 	struct sim_owner *o = of(env);

@@ -170,9 +170,23 @@ static bool session_may_write(struct session *session)
 	return false;
 }
 
+static uint64_t session_clock(struct session *session)
+{
+	return ((struct ps_control *)session)->d->clock + ((struct ps_control *)session)->d->now;
+}
+
+static const struct ps_expiries *session_expiries(struct session *session)
+{
+	const struct ps_control *control = (struct ps_control *)session;
+
+	return &control->d->mirrors[control->mirror].expiries;
+}
+
 static const struct session_ops session_ops = {
 	.cut = session_cut,
 	.may_write = session_may_write,
+	.clock_ns = session_clock,
+	.expiries = session_expiries,
 };
 
 void direct_break(struct ps_control *control)
@@ -419,6 +433,16 @@ static bool direct_ended(struct ps_control *control)
 	return control->broken;
 }
 
+static void direct_expiries(struct ps_env *env, struct ps_expiries *expiries)
+{
+	*expiries = of(env)->d->expiries;
+}
+
+static void direct_shown_expiries(struct ps_control *control, struct ps_expiries *expiries)
+{
+	*expiries = control->d->mirrors[control->mirror].expiries;
+}
+
 static int direct_control_fd(struct ps_control *control)
 {
 	(void)control;
@@ -499,6 +523,8 @@ static const struct ps_env_ops direct_ops = {
 	.control_waits = direct_control_waits,
 	.worked_at = direct_worked_at,
 	.disconnect = direct_disconnect,
+	.expiries = direct_expiries,
+	.shown_expiries = direct_shown_expiries,
 	.fabric = direct_fabric,
 	.trace = direct_trace,
 	.free = direct_env_free,

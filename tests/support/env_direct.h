@@ -63,6 +63,7 @@ struct direct_mirror {
 	int slow_at;         /* the kind of request that takes long, 0: none */
 	uint64_t slow_ns;    /* how long it takes */
 	unsigned version;    /* of the protocol, that its connections speak; 0: the present one */
+	struct ps_expiries expiries; /* of its TLS files, which it tells and shows */
 };
 
 struct direct {
@@ -71,12 +72,13 @@ struct direct {
 	/* To which mirror each address leads: its own, but for what a test says, as where the one
 	 * who opens is on another host than those before. */
 	unsigned leads[PS_MIRRORS_MAX];
-	bool staged;     /* the fabric takes note of sources only */
-	int cut_code;    /* what a link that its mirror cut off says: PS_LINK_… */
-	bool no_threads; /* spawn fails */
-	uint64_t now;    /* ns */
-	uint64_t clock;  /* ns since 1970, when `now` was 0; an operator may set it */
-	uint64_t seed;   /* of what owners draw */
+	bool staged;                 /* the fabric takes note of sources only */
+	int cut_code;                /* what a link that its mirror cut off says: PS_LINK_… */
+	bool no_threads;             /* spawn fails */
+	uint64_t now;                /* ns */
+	uint64_t clock;              /* ns since 1970, when `now` was 0; an operator may set it */
+	struct ps_expiries expiries; /* of the owners' TLS files */
+	uint64_t seed;               /* of what owners draw */
 	const struct direct_tap *tap;
 	/* Called in every pause, before the time has passed. May be NULL. */
 	void (*on_pause)(void *arg);

@@ -259,10 +259,10 @@ TEST(events_that_are_not_told_are_counted, struct told *told)
 
 TEST_WITH(every_event_has_a_name, NULL, NULL)
 {
-	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_HANDOVER; kind++)
+	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_EXPIRES; kind++)
 		assert_string_not_equal(perseas_event_name(kind), "unknown");
 	assert_string_equal(perseas_event_name(0), "unknown");
-	assert_string_equal(perseas_event_name(PERSEAS_EVENT_HANDOVER + 1), "unknown");
+	assert_string_equal(perseas_event_name(PERSEAS_EVENT_EXPIRES + 1), "unknown");
 }
 
 static void ask_to_move(struct told *told, unsigned mirror, uint8_t id)

@@ -1,0 +1,118 @@
+/*
+ * expiry_watch.c - see expiry_watch.h. Certificates are valid by the wall clock, so the event may
+ * come early or late if that is set; nothing else depends on it.
+ */
+#include "expiry_watch.h"
+
+#include "../core/event.h"
+#include "../core/gather.h"
+#include "../../proto/control/expiry_message.h"
+
+#include <string.h>
+
+#define LOOK ps_ms(1000)
+
+enum { CHANGE_S = 60 }; /* between two events of different certificates or stages */
+
+static uint64_t clock_s(struct perseas *p)
+{
+	return p->env->ops->clock(p->env) / 1000000000;
+}
+
+/* Returns true if the application must be told of `expiry` now, and notes that it was. NULL, for an
+ * empty list, is never due. */
+static bool take_due(struct ps_expiry_told *told, const struct ps_expiry *expiry, uint64_t now_s)
+{
+	const enum ps_expiry_stage stage = expiry ? ps_expiry_stage(expiry, now_s) : PS_EXPIRY_FAR;
+	bool again;
+
+	if (stage == PS_EXPIRY_FAR)
+		return false;
+	again = told->until_s == expiry->until_s && told->stage == stage;
+	/* The short pause is for a mirror that tells of something else each time. */
+	if (now_s - told->at_s < (again ? PS_EXPIRY_LOOK_S : CHANGE_S))
+		return false;
+	*told = (struct ps_expiry_told){ expiry->until_s, now_s, stage };
+	return true;
+}
+
+static void tell(struct perseas *p, const struct ps_mirror *m, const struct ps_expiry *expiry,
+                 uint64_t now_s)
+{
+	char text[PS_EXPIRY_TEXT];
+
+	ps_expiry_text(expiry, now_s, text);
+	pthread_mutex_lock(&p->lock);
+	if (m)
+		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last(p), m,
+		         "%s: renew it on mirror %s, and reload its daemon", text, m->address.text);
+	else
+		ps_event(p, PERSEAS_EVENT_EXPIRES, ps_last(p), NULL,
+		         "%s: renew its file here, which is read at the next connection", text);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Reads anew what expires of the files of this process. Returns the most urgent one, or NULL. */
+static const struct ps_expiry *read_own(struct perseas *p, uint64_t now_s)
+{
+	struct ps_expiry_watch *watch = &p->upkeep.expiry;
+
+	p->env->ops->expiries(p->env, &watch->own);
+	watch->own_at_s = now_s;
+	return ps_expiries_first(&watch->own, now_s);
+}
+
+static void look_at_own(struct perseas *p, uint64_t now_s)
+{
+	struct ps_expiry_watch *watch = &p->upkeep.expiry;
+	const struct ps_expiry *first = ps_expiries_first(&watch->own, now_s);
+	struct ps_expiry_told told = watch->own_told;
+
+	/* The files are read again before the application is told: they may have been renewed. */
+	if (now_s - watch->own_at_s >= PS_EXPIRY_LOOK_S || take_due(&told, first, now_s))
+		first = read_own(p, now_s);
+	if (take_due(&watch->own_told, first, now_s))
+		tell(p, NULL, first, now_s);
+}
+
+/* Returns true if the files of this process contain it: look_at_own() tells of it then. */
+static bool is_own(const struct ps_expiry_watch *watch, const struct ps_expiry *expiry)
+{
+	for (unsigned i = 0; i < watch->own.count; i++)
+		if (watch->own.list[i].kind == expiry->kind &&
+		    watch->own.list[i].until_s == expiry->until_s &&
+		    strcmp(watch->own.list[i].name, expiry->name) == 0)
+			return true;
+	return false;
+}
+
+void ps_expiry_take(struct perseas *p, const struct ps_mirror *m,
+                    const Perseas__ConfirmReply *confirm)
+{
+	struct ps_expiry_watch *watch = &p->upkeep.expiry;
+	struct ps_expiries told = { 0 }, theirs = { 0 };
+	const struct ps_expiry *first;
+	uint64_t now_s;
+
+	if (!p->commit.events || confirm->n_expiring == 0)
+		return;
+	ps_expiries_read(&told, confirm->expiring, confirm->n_expiring);
+	for (unsigned i = 0; i < told.count; i++)
+		if (!is_own(watch, &told.list[i]))
+			ps_expiries_add(&theirs, &told.list[i]);
+	now_s = clock_s(p);
+	first = ps_expiries_first(&theirs, now_s);
+	if (take_due(&watch->told[m - p->mirrors], first, now_s))
+		tell(p, m, first, now_s);
+}
+
+void ps_expiry_watch(struct perseas *p)
+{
+	struct ps_expiry_watch *watch = &p->upkeep.expiry;
+
+	ps_assert_admin(p);
+	if (!p->commit.events || !p->env->ops->expiries || ps_now(p) < watch->look_at)
+		return;
+	watch->look_at = ps_now(p) + LOOK;
+	look_at_own(p, clock_s(p));
+}

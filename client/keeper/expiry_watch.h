@@ -1,0 +1,19 @@
+/*
+ * expiry_watch.h - tells the application which certificates and revocation lists expire soon: those
+ * that this process uses, and those that mirrors' daemons use. The keeper calls it.
+ */
+#ifndef PERSEAS_CLIENT_EXPIRY_WATCH_H
+#define PERSEAS_CLIENT_EXPIRY_WATCH_H
+
+#include "../core/handle.h"
+
+/* Looks at the TLS files of this process, if a look is due. Notes an event of the most urgent one:
+ * once for each stage of urgency, and then once a day. Caller holds admin. */
+void ps_expiry_watch(struct perseas *p);
+
+/* Does the same for what a mirror's daemon told in the answer to a Confirm. What is also among the
+ * files of this process is left out. */
+void ps_expiry_take(struct perseas *p, const struct ps_mirror *m,
+                    const Perseas__ConfirmReply *confirm);
+
+#endif
