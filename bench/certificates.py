@@ -1,6 +1,7 @@
 """A small CA for drills and benchmarks, made by the openssl command."""
 import pathlib
 import subprocess
+import time
 
 CONFIG = """
 [ca]
@@ -14,12 +15,21 @@ certificate = %(folder)s/ca.pem
 private_key = %(folder)s/ca.key
 default_md = sha256
 default_crl_days = 1
+policy = any
+unique_subject = no
+[any]
+commonName = supplied
 """
 
 
 def openssl(*words):
     subprocess.run(["openssl", *map(str, words)], check=True, stdin=subprocess.DEVNULL,
                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+
+
+def date(seconds):
+    """So many seconds from now, as openssl reads it."""
+    return time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + seconds))
 
 
 class Authority:
@@ -52,12 +62,20 @@ class Authority:
         openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.folder / "ca.key",
                 "-CAcreateserial", "-days", days, "-extfile", extensions, "-out", self.cert(name))
 
-    def revoke(self, *names):
-        """The list of those that are revoked by now."""
+    def issue_valid(self, name, names, since, until):
+        """As issue(), valid between these times, in seconds from now."""
+        self.issue(name, names)
+        openssl("ca", "-batch", "-notext", "-config", self.folder / "config", "-in",
+                self.folder / (name + ".csr"), "-extfile", self.folder / (name + ".ext"),
+                "-startdate", date(since), "-enddate", date(until), "-out", self.cert(name))
+
+    def revoke(self, *names, seconds=86400):
+        """The list of those that are revoked by now, valid for so long."""
         crl = self.folder / "crl.pem"
         for name in names:
             openssl("ca", "-config", self.folder / "config", "-revoke", self.cert(name))
-        openssl("ca", "-config", self.folder / "config", "-gencrl", "-out", crl)
+        openssl("ca", "-config", self.folder / "config", "-gencrl", "-crlsec", seconds,
+                "-out", crl)
         return crl
 
     def options(self, name):

@@ -7,6 +7,7 @@
 #include "../../proto/base/json.h"
 #include "ask/ask.h"
 #include "ask/weak_acks.h"
+#include "ask/tls_expiry.h"
 #include "../perseas.h"
 #include "../host/socket.h"
 #include "../../proto/base/options.h"
@@ -153,6 +154,7 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 {
 	const Perseas__ListReply *list = panel->replies[i] ? panel->replies[i]->list : NULL;
 	char used[PS_SIZE_TEXT];
+	struct ps_expiries expiries;
 
 	memset(finding, 0, sizeof(*finding));
 	if (!list) {
@@ -171,9 +173,11 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 		                 "first.",
 		                 perseas_version());
 	}
+	ps_panel_expiries(panel, i, &expiries);
 	look_at_clock(panel, i, finding);
 	look_at_acks(list, finding);
 	look_at_files(list, finding);
+	ps_finding_expiries(finding, &expiries, ps_env_seconds(panel->env));
 }
 
 /* A daemon of this host also listens where it answers browsers and Prometheus (perseasd --http). */
@@ -262,6 +266,34 @@ static enum ps_exit look_at_own(struct report *report, const struct ps_host *hos
 	return status || !listed ? status : look_at_mirrors(report, list, true, args);
 }
 
+/* Reports on the TLS files that the doctor was given, also without mirrors; nothing without TLS. */
+static void look_at_certificates(struct report *report, const struct ps_args *args)
+{
+	struct ps_finding finding = { 0 };
+	struct ps_expiries expiries = { 0 };
+	char text[PS_EXPIRY_TEXT];
+	struct ps_error error = { 0 };
+	struct ps_env *env = ps_env_posix(&args->options, &error);
+	uint64_t now_s = 0;
+
+	if (env) {
+		now_s = ps_env_seconds(env);
+		ps_env_expiries(env, &expiries);
+		env->ops->free(env);
+	}
+	if (error.code == PERSEAS_ETLS)
+		ps_finding_set(&finding, PS_HEALTH_FAIL, "%s", error.text);
+	else if (expiries.count == 0)
+		return;
+	else if (ps_expiry_stage(&expiries.list[0], now_s) == PS_EXPIRY_FAR)
+		ps_finding_set(&finding, PS_HEALTH_OK, "the first to expire: %s",
+		               ps_expiry_text(&expiries.list[0], now_s, text));
+	else
+		ps_finding_set(&finding, PS_HEALTH_OK, "the files that are given here can be read");
+	ps_finding_expiries(&finding, &expiries, now_s);
+	report_add(report, "certificates", &finding);
+}
+
 /* --- the verb --- */
 
 /* Before anything is looked at. */
@@ -311,6 +343,7 @@ enum ps_exit ps_verb_doctor(const struct ps_args *args)
 		check->look(&host, &finding);
 		report_add(&report, check->name, &finding);
 	}
+	look_at_certificates(&report, args);
 	status = look_at_own(&report, &host, args);
 	if (!status && args->mirrors)
 		status = look_at_mirrors(&report, args->mirrors, false, args);

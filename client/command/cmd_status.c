@@ -8,6 +8,7 @@
 #include "ask/next_loss.h"
 #include "ask/owner_report.h"
 #include "ask/standbys.h"
+#include "ask/tls_expiry.h"
 #include "ask/verdict.h"
 #include "ask/weak_acks.h"
 #include "fleet/fleet.h"
@@ -287,6 +288,7 @@ static void print_text(const struct ps_census *census, const char *store)
 		ps_owner_print(census->told[ps_owner_at(census)]);
 	print_segments(table_of(census));
 	ps_level_print(census);
+	ps_tls_expiry_print(census->panel);
 }
 
 /* --- for programs --- */
@@ -451,6 +453,7 @@ static void print_json(const struct ps_census *census, const char *store)
 		ps_json_text(&json, "owner", NULL);
 	beside_owner_json(&json, census);
 	standbys_json(&json, census, live);
+	ps_tls_expiry_json(&json, census->panel);
 	mirrors_json(&json, census);
 	if (census->header)
 		segments_json(&json, table_of(census));

@@ -8,6 +8,7 @@
 #define PERSEAS_COMMAND_DOCTOR_H
 
 #include "../../core/error.h"
+#include "../../../proto/base/expiry.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,6 +70,10 @@ void ps_finding_fault(struct ps_finding *finding, enum ps_health health, const c
 /* The same words behind what was found so far. */
 void ps_finding_add(struct ps_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* doctor_expiry.c: adds each of these that has expired, or will soon, as a fault. */
+void ps_finding_expiries(struct ps_finding *finding, const struct ps_expiries *expiries,
+                         uint64_t now_s);
 
 /* --- doctor_files.c: reading below the root --- */
 

@@ -1,0 +1,123 @@
+"""Certificates and revocation lists that expire: what daemons, owners, status and doctor say of it
+before and after. Only two drills wait until one expires, for some seconds."""
+import os
+import signal
+
+import pytest
+
+from drill import OK, SECONDS, wait_for
+from teller import LOG, dice, tellers, until  # noqa: F401
+from test_doctor import checks
+from watching import Watch, options as watched
+
+DAY = 86400
+EXPIRES, VALID_FROM = ("perseas_tls_expires_timestamp_seconds",
+                       "perseas_tls_valid_from_timestamp_seconds")
+NAMES = "DNS:aging,IP:127.0.0.1"
+
+
+@pytest.fixture
+def aging(authority):
+    """Issues a mirror's certificate that is valid so long from now, and was for 100 days in all."""
+    def issue(left):
+        authority.issue_valid("aging", NAMES, left - 100 * DAY, left + 1800)
+        return authority.options("aging")
+    return issue
+
+
+def told(daemon, *words):
+    """The lines of the daemon's log about what expires."""
+    return [line for line in daemon.log().splitlines()
+            if " expire" in line and all(word in line for word in words)]
+
+
+def read(watch, metric):
+    """Of the mirror's certificate."""
+    return watch.metrics()[metric][("kind", "certificate"), ("name", "aging")]
+
+
+def reload(daemon):
+    """SIGHUP, until the files are in use."""
+    marks = daemon.log().count("new connections use the TLS files")
+    os.kill(daemon.pid, signal.SIGHUP)
+    wait_for(lambda: daemon.log().count("new connections use the TLS files") > marks, SECONDS,
+             "files that were read again")
+
+
+def test_a_daemon_warns_at_its_start_and_at_a_reload(mirrors, aging, tmp_path):
+    """10 days are left, then 1, then none, and then it is renewed. The metric follows."""
+    daemon, = mirrors(1, "tls", (*aging(10 * DAY), *watched(tmp_path)))
+    watch = Watch(tmp_path)
+    assert len(told(daemon, "warning: the certificate aging expires on", "in 10 days")) == 1
+    first = read(watch, EXPIRES)
+    assert first - read(watch, VALID_FROM) == 100 * DAY + 1800
+    aging(DAY)
+    reload(daemon)
+    assert len(told(daemon, "warning: the certificate aging", "in 24 hours")) == 1
+    aging(-DAY)
+    reload(daemon)
+    assert len(told(daemon, "error: the certificate aging expired on", "ago")) == 1
+    count = len(told(daemon))
+    aging(90 * DAY)
+    reload(daemon)
+    assert len(told(daemon)) == count
+    assert read(watch, EXPIRES) > first + 79 * DAY
+
+
+def test_a_daemon_that_is_left_alone_says_that_its_certificate_has_expired(mirrors, authority):
+    """It is valid for some seconds more; nobody connects, and nothing is read again."""
+    authority.issue_valid("aging", NAMES, -72, 8)
+    daemon, = mirrors(1, "tls", authority.options("aging"))
+    wait_for(lambda: told(daemon, "error: the certificate aging expired on"), SECONDS,
+             "a word of the daemon's own")
+
+
+def test_a_list_is_warned_of(mirrors, authority, perseas, monkeypatch):
+    """That of a daemon, and that of the command; both are in use, and serve."""
+    crl = authority.revoke(seconds=3)
+    monkeypatch.setenv("PERSEAS_TLS_CRL", str(crl))
+    daemon, = mirrors(1, "tls", ("--tls-crl", str(crl)))
+    wait_for(lambda: told(daemon, "error: the revocation list of", "newest list"), SECONDS,
+             "a word of the list")
+    found = checks(perseas("doctor", daemon.mirror.unix, "--json"))
+    assert found["certificates"]["result"] == "fail"
+    assert "revocation list of" in found["certificates"]["found"]
+    assert "revocation list of" in found["mirror " + daemon.mirror.unix]["found"]
+
+
+def test_the_owner_and_the_command_say_what_of_a_mirror_expires(mirrors, aging, tellers, perseas):
+    """After the owner has connected, one of two daemons reads a certificate that has 10 days left:
+    the owner's event names that mirror, although the handshake showed another certificate."""
+    old, = mirrors(1, "tls", aging(90 * DAY))
+    good, = mirrors(1, "tls")
+    desk = tellers.desk()
+    desk.open("books", [old, good], "create", LOG)
+    aging(10 * DAY)
+    reload(old)
+    until(lambda: ("expires", old.address) in desk.events(), "the event")
+    assert ("expires", good.address) not in desk.events()
+    done = perseas("status", "books", mirrors=[old, good])
+    assert done.status == OK
+    assert "in 10 days (mirror %s)" % old.address in done.out and "PerseasCert" in done.out
+    first = perseas("status", "books", "--json", mirrors=[old]).json()["tls_expires"]
+    assert first["mirror"] == old.address and first["stage"] == "near"
+    assert first["kind"] == "certificate" and first["name"] == "aging"
+    aging(90 * DAY)
+    reload(old)
+    # The CA of the drills is valid for a day, of which all certificates here have most left.
+    first = perseas("status", "books", "--json", mirrors=[old, good]).json()["tls_expires"]
+    assert first["stage"] == "far" and first["kind"] in ("certificate", "ca")
+
+
+def test_doctor_tells_of_its_own_files_and_of_a_daemon_that_nobody_can_reach(
+        mirrors, aging, perseas, authority):
+    """The daemon's certificate has expired: over TCP it is refused, and its Unix socket tells."""
+    daemon, = mirrors(1, "tls", aging(-DAY))
+    authority.issue_valid("late", None, -10 * DAY, DAY)
+    found = checks(perseas("doctor", daemon.mirror.unix, *authority.options("late"), "--json"))
+    mirror, own = found["mirror " + daemon.mirror.unix], found["certificates"]
+    assert mirror["result"] == "fail" and "the certificate aging expired on" in mirror["found"]
+    assert own["result"] == "warning" and "the certificate late expires on" in own["found"]
+    assert "PerseasCertificateExpires" in mirror["advice"] and own["advice"]
+    found = checks(perseas("doctor", daemon.address, "--json"))
+    assert "expired" in found["mirror " + daemon.address]["found"]
