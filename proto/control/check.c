@@ -7,6 +7,7 @@
 #include "check_grant.h"
 #include "check_host.h"
 #include "check_move.h"
+#include "check_segment.h"
 #include "envelope.h"
 #include "expiry_message.h"
 #include "../data/frame.h"
@@ -24,8 +25,6 @@ enum {
 	DIRECTORY_MAX = 4096,    /* bytes of a path */
 	IDENTITY_TEXT_MAX = 127, /* bytes of an identity */
 };
-
-#define ADDRESS_MAX ((uint64_t)1 << 56) /* beyond what any process can map */
 
 static const char bad_name[] =
 	"a store's or segment's name must be 1 to 63 of A-Z a-z 0-9 . _ - and begin with no dot";
@@ -89,33 +88,16 @@ const char *ps_roster_fault(const Perseas__Roster *roster)
 	return NULL;
 }
 
-static const char *segment_fault(const Perseas__Segment *segment)
-{
-	if (segment->id >= PS_SEGMENTS_MAX)
-		return bad_segments;
-	if (!ps_name_valid(segment->name))
-		return bad_name;
-	if (segment->size < 1 || segment->size > PS_SEGMENT_MAX)
-		return "a segment's size must be 1 byte to 1 TiB";
-	if (segment->address == 0 || segment->address % PS_PAGE != 0 ||
-	    segment->address > ADDRESS_MAX)
-		return "a segment's address must be a multiple of 4096 that a process can map";
-	if ((segment->died != 0) != (segment->died_epoch != 0) ||
-	    segment->died_epoch > PS_EPOCH_MAX)
-		return "a segment that is destroyed needs the epoch of the owner that said so";
-	if (segment->died != 0 && (segment->born == 0 || segment->died <= segment->born))
-		return "a segment can only be destroyed after it was published";
-	if (segment->random_id.len != 0 && !ps_id_valid(segment->random_id))
-		return "a segment's random id must be 16 bytes, not all of them zeros";
-	return NULL;
-}
-
 /* As ids differ and are below 128, there are 128 at most: the loops end there. */
 static const char *segments_fault(Perseas__Segment *const *segments, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		const char *fault = segment_fault(segments[i]);
+		const char *fault = ps_segment_fault(segments[i]);
 
+		if (segments[i]->id >= PS_SEGMENTS_MAX)
+			return bad_segments;
+		if (!ps_name_valid(segments[i]->name))
+			return bad_name;
 		if (fault)
 			return fault;
 		for (size_t j = 0; j < i; j++) {

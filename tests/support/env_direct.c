@@ -105,11 +105,9 @@ static uintptr_t direct_thread(struct ps_env *env)
 
 static void direct_broadcast(struct ps_env *env, pthread_cond_t *cond)
 {
-	struct direct *d = of(env)->d;
-
-	d->broadcasts += cond == d->watched;
-	if (d->on_broadcast)
-		d->on_broadcast(d, cond);
+	of(env)->d->broadcasts += cond == of(env)->d->watched;
+	if (of(env)->d->on_broadcast)
+		of(env)->d->on_broadcast(of(env)->d, cond);
 }
 
 static bool direct_barrier(struct ps_env *env)
@@ -177,9 +175,7 @@ static uint64_t session_clock(struct session *session)
 
 static const struct ps_expiries *session_expiries(struct session *session)
 {
-	const struct ps_control *control = (struct ps_control *)session;
-
-	return &control->d->mirrors[control->mirror].expiries;
+	return &mirror_of((struct ps_control *)session)->expiries;
 }
 
 static const struct session_ops session_ops = {
@@ -327,7 +323,7 @@ static uint64_t ready_at(const struct direct *d, const struct direct_mirror *m,
 
 static void answer_request(struct ps_control *control, const Perseas__Request *request)
 {
-	struct direct_mirror *m = &control->d->mirrors[control->mirror];
+	struct direct_mirror *m = mirror_of(control);
 	bool breaking = breaks(m, request);
 	struct answer *answer = calloc(1, sizeof(*answer));
 	uint8_t *bytes;
@@ -372,7 +368,7 @@ static int direct_send(struct ps_control *control, const Perseas__Request *reque
 		                      ps_version_of(&request->base));
 	}
 	direct_inside++;
-	control->owing |= control->d->mirrors[control->mirror].hung;
+	control->owing |= mirror_of(control)->hung;
 	if (!control->owing)
 		answer_request(control, request);
 	direct_inside--;
@@ -440,7 +436,7 @@ static void direct_expiries(struct ps_env *env, struct ps_expiries *expiries)
 
 static void direct_shown_expiries(struct ps_control *control, struct ps_expiries *expiries)
 {
-	*expiries = control->d->mirrors[control->mirror].expiries;
+	*expiries = mirror_of(control)->expiries;
 }
 
 static int direct_control_fd(struct ps_control *control)

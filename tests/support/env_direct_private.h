@@ -34,6 +34,11 @@ struct ps_control {
 	struct ps_asked asked;
 };
 
+static inline struct direct_mirror *mirror_of(const struct ps_control *control)
+{
+	return &control->d->mirrors[control->mirror];
+}
+
 struct ps_link {
 	struct ps_link *next;
 	struct direct *d;
