@@ -59,6 +59,7 @@ void test_standby()
 	/* It ends, and the store does not. */
 	by.close();
 	mine.flush();
+	mine.confirm();
 	mine.close();
 	by = stand_by("stood-by");
 	pollfd look = { by.fd(), POLLIN, 0 };

@@ -340,6 +340,11 @@ static void do_flush(struct desk *desk)
 	answer_call(desk, perseas_flush(desk->owner->p));
 }
 
+static void do_confirm(struct desk *desk)
+{
+	answer_call(desk, perseas_confirm(desk->owner->p));
+}
+
 static void do_forge(struct desk *desk)
 {
 	answer_code(desk, forgery_store(desk->owner, number(desk, 1)));
@@ -426,7 +431,7 @@ static const struct command {
 	{ "flush", do_flush, 1, true, false },      { "stat", do_stat, 1, true, false },
 	{ "mirrors", do_mirrors, 1, true, false },  { "events", do_events, 1, false, false },
 	{ "message", do_message, 1, false, false }, { "report", do_report, 1, true, false },
-	{ "forge", do_forge, 2, true, false },
+	{ "forge", do_forge, 2, true, false },      { "confirm", do_confirm, 1, true, false },
 };
 
 static void obey(struct desk *desk)

@@ -64,6 +64,7 @@ def heap_grows(store):
 MIRROR = {
     "commit": commit,
     "flush": lambda store, segment: (send(store, segment), store.flush()),
+    "confirm": lambda store, segment: store.confirm(),
     "token": lambda store, segment: send(store, segment).wait(),
     "close": lambda store, segment: (send(store, segment), store.close()),
     "map, publish": lambda store, segment: publish(store),
