@@ -66,6 +66,11 @@ static int call_flush(void)
 	return perseas_flush(p);
 }
 
+static int call_confirm(void)
+{
+	return perseas_confirm(p);
+}
+
 static int call_wait(void)
 {
 	struct perseas_token token;
@@ -95,11 +100,11 @@ static const struct call {
 	const char *name;
 	int (*fn)(void);
 } calls[] = {
-	{ "open", call_open },     { "map", call_map },       { "publish", call_publish },
-	{ "commit", call_commit }, { "serial", call_serial }, { "nowait", call_nowait },
-	{ "flush", call_flush },   { "wait", call_wait },     { "stat", call_stat },
-	{ "fd", call_fd },         { "commit", call_commit }, { "nowait", call_nowait },
-	{ "flush", call_flush },   { "close", call_close },
+	{ "open", call_open },     { "map", call_map },         { "publish", call_publish },
+	{ "commit", call_commit }, { "serial", call_serial },   { "nowait", call_nowait },
+	{ "flush", call_flush },   { "wait", call_wait },       { "stat", call_stat },
+	{ "fd", call_fd },         { "commit", call_commit },   { "nowait", call_nowait },
+	{ "flush", call_flush },   { "confirm", call_confirm }, { "close", call_close },
 };
 
 static void *run(void *arg)
