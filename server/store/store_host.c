@@ -9,6 +9,11 @@ void stores_set_labels(struct stores *stores, const struct labels *labels)
 	stores->labels = *labels;
 }
 
+const struct labels *stores_labels(const struct stores *stores)
+{
+	return &stores->labels;
+}
+
 /* What new images can take, by the limit and by what the system says. */
 static uint64_t room_left(struct memory *memory, uint64_t used, uint64_t limit)
 {

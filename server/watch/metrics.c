@@ -27,7 +27,7 @@ struct label {
 	const char *name, *value;
 };
 
-enum { LABELS_MAX = 3 };
+enum { LABELS_MAX = 4 };
 
 void metrics_label(FILE *out, const char *text)
 {
@@ -86,6 +86,18 @@ static void write_build_info(struct sheet *sheet)
 {
 	metric_number(sheet,
 	              LABELS({ "version", PERSEAS_VERSION }, { "rdma", PERSEAS_RDMA ? "1" : "0" }),
+	              1);
+}
+
+static void write_place_info(struct sheet *sheet)
+{
+	const struct labels *labels = stores_labels(sheet->daemon->stores);
+	char machine[PS_HEX_TEXT];
+
+	metric_number(sheet,
+	              LABELS({ "host", labels->host }, { "rack", labels->rack },
+	                     { "zone", labels->zone },
+	                     { "machine", watch_machine(machine, sheet->daemon) }),
 	              1);
 }
 
@@ -416,6 +428,8 @@ static const struct metric {
 } metrics[] = {
 	{ "perseas_build_info", "gauge", "version, rdma", "Which perseasd this is; always 1.",
 	  write_build_info },
+	{ "perseas_place_info", "gauge", "host, rack, zone, machine",
+	  "The labels, and a name that daemons on one machine share; always 1.", write_place_info },
 	{ "perseas_uptime_seconds", "gauge", "", "Since the daemon began.", write_uptime },
 	{ "perseas_ready", "gauge", "", "Whether /readyz says so: 1, else 0.", write_ready },
 	{ "perseas_memory_used_bytes", "gauge", "", "Memory that images take.", write_memory_used },
@@ -531,6 +545,7 @@ enum { METRICS = sizeof(metrics) / sizeof(metrics[0]) };
 /* What deploy/alerts.yaml asks for. */
 static const char *const of_alerts[] = {
 	"perseas_build_info",
+	"perseas_place_info",
 	"perseas_ready",
 	"perseas_memory_used_bytes",
 	"perseas_memory_room_bytes",

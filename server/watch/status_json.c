@@ -69,6 +69,7 @@ static void write_owner(struct ps_json *json, const struct store_view *view)
 	ps_json_text(json, "owner", status->owner_address[0] ? status->owner_address : NULL);
 	ps_json_bool(json, "live", status->live);
 	ps_json_text(json, "fabric", watch_fabric(view));
+	ps_json_bool(json, "owner_here", watch_owner_here(status));
 	ps_json_number(json, "silent_ms", status->silent_ms);
 	ps_json_text(json, "order", status->order && status->result ? status->result->text : NULL);
 	if (status->figures)
@@ -103,6 +104,15 @@ static void write_store(struct ps_json *json, const struct store_view *view)
 	ps_json_end(json, '}');
 }
 
+static void write_labels(struct ps_json *json, const struct labels *labels)
+{
+	ps_json_begin(json, "labels", '{');
+	ps_json_text(json, "host", labels->host);
+	ps_json_text(json, "rack", labels->rack);
+	ps_json_text(json, "zone", labels->zone);
+	ps_json_end(json, '}');
+}
+
 static void write_daemon(struct ps_json *json, struct daemon *daemon)
 {
 	struct memory *memory = stores_memory(daemon->stores);
@@ -113,6 +123,7 @@ static void write_daemon(struct ps_json *json, struct daemon *daemon)
 	gethostname(host, HOST_NAME_MAX);
 	ps_json_text(json, "host", host);
 	ps_json_text(json, "address", log_name());
+	write_labels(json, stores_labels(daemon->stores));
 	ps_json_text(json, "version", PERSEAS_VERSION);
 	ps_json_text(json, "time",
 	             log_time_text(text,

@@ -4,7 +4,10 @@
  */
 #include "watch.h"
 
+#include "../../proto/base/boot.h"
+#include "../../proto/base/sha256_tls.h"
 #include "../../proto/base/text.h"
+#include "../../proto/control/envelope.h"
 #include "../loop/daemon.h"
 #include "../store/status.h"
 
@@ -126,4 +129,23 @@ bool watch_first(const Perseas__StoreStatus *status, size_t index)
 		if (look_alike(status->mirrors[i]->address, status->mirrors[index]->address))
 			return false;
 	return true;
+}
+
+const char *watch_machine(char text[PS_HEX_TEXT], struct daemon *daemon)
+{
+	struct memory *memory = stores_memory(daemon->stores);
+	const uint8_t *boot = memory->ops->boot ? memory->ops->boot(memory) : NULL;
+	uint8_t hash[PS_SHA256];
+
+	if (!boot)
+		return "";
+	ps_sha256(boot, PS_BOOT_ID_SIZE, hash);
+	return ps_hex_text(text, hash);
+}
+
+bool watch_owner_here(const Perseas__StoreStatus *status)
+{
+	return status->owner_boot.len && status->header &&
+	       status->owner_boot.len == status->header->boot.len &&
+	       ps_id_equal(status->owner_boot, status->header->boot.data);
 }

@@ -6,6 +6,7 @@
 #define PERSEAS_SERVER_WATCH_H
 
 #include "../store/store.h"
+#include "../../proto/base/text.h"
 
 struct daemon;
 
@@ -33,5 +34,13 @@ const char *watch_mirror_state(const Perseas__MirrorReport *report);
 uint64_t watch_lag(const Perseas__StoreStatus *status, const Perseas__MirrorReport *report);
 /* Is no report before the one at `index` of the same address? */
 bool watch_first(const Perseas__StoreStatus *status, size_t index);
+
+/* Writes a name that daemons on one machine share, and returns it; "" if the boot of the host is
+ * not known. The name is a hash: HTTP knows no rights, and the boot's id is told to those only who
+ * may read a store. */
+const char *watch_machine(char text[PS_HEX_TEXT], struct daemon *daemon);
+
+/* Returns true if the owner says that it runs on this machine. */
+bool watch_owner_here(const Perseas__StoreStatus *status);
 
 #endif

@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -380,6 +381,28 @@ def test_it_says_what_it_is_at_while_it_begins_and_ends(mirrors, tmp_path):
         503, "the daemon ends, and writes its images before\n")
     go_on(process, lambda: process.poll() is not None)
     assert process.returncode == 0
+
+
+def test_daemons_on_one_machine_tell_one_name_of_it(mirrors, tmp_path):
+    """Whatever their labels say, and no daemon of another machine does. The name is not the id of
+    the boot, which HTTP would show to all."""
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
+    told = []
+    for number, more in enumerate((("--label", "host=h1", "--label", "rack=r"),
+                                   ("--label", "host=h2"), ("--boot-id", "%032x" % 1))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        mirrors(1, options=options(folder, *more))
+        (labels, value), = Watch(folder).metrics()["perseas_place_info"].items()
+        assert value == 1
+        told.append(dict(labels))
+        assert Watch(folder).status()["labels"] == {
+            name: told[-1][name] for name in ("host", "rack", "zone")}
+    assert [each["host"] for each in told] == ["h1", "h2", socket.gethostname()]
+    assert [each["rack"] for each in told] == ["r", "", ""]
+    machines = [each["machine"] for each in told]
+    assert machines[0] == machines[1] != machines[2]
+    assert len(machines[0]) == 32 and boot not in machines
 
 
 def test_the_table_of_metrics_is_printed(watched):

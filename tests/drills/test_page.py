@@ -102,6 +102,7 @@ def test_it_says_which_daemon_it_is_of(page):
     assert page.texts("h1") == ["perseasd on %s, %s" % (socket.gethostname(),
                                                         page.daemon.mirror.tcp)]
     assert page.driver.title == title(page.daemon)
+    assert "host " + socket.gethostname() in page.texts("#daemon dd")
 
 
 def test_it_shows_a_store_that_moves_and_an_owner_that_ends(page, tellers):  # noqa: F811
@@ -109,7 +110,8 @@ def test_it_shows_a_store_that_moves_and_an_owner_that_ends(page, tellers):  # n
     owner = tellers.run("bank", [page.daemon], "create")
     owner.advances(100)
     page.wait(lambda: page.texts("[data-store] h3") == ["bank"], "the store")
-    page.wait(lambda: page.texts(".owner")[0].endswith("over tcp"), "its owner")
+    page.wait(lambda: page.texts(".owner")[0].endswith("over tcp, on this machine"),
+              "its owner")
     page.wait(lambda: len(page.texts(".mirrors li")) == 1, "the mirror as its owner sees it")
     assert page.texts(".mirrors li")[0].startswith(page.daemon.address + "live")
     first = page.wait(lambda: page.number(".seq"), "transactions")
