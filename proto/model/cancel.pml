@@ -239,8 +239,8 @@ inline adopt(x) {
 	m[x].seq=seq; m[x].ep=ep; m[x].joining=false; gd=with(gd,x); late=but(late,x);
 	printf("owner %d fills %d: epoch %d seq %d\n", id, x, ep, seq)
 }
-#define can_ask(x) (LOSSES>0 && open && !m[x].has && reach(x) && !unasked(x) && allowed(x) && \
-	!in(may,x))
+#define can_ask(x) (LOSSES>0 && open && !m[x].has && reach(x) && in(listed,x) && !unasked(x) && \
+	allowed(x) && !in(may,x))
 #define unasked(x) (!open || (!settled(x) && (st==0 || MISTAKE==19)))
 #define may_make(x) (unasked(x) || in(may,x))
 #define can_make(x) (!m[x].has && chose && may_make(x) && reach(x) && (open || LOSSES>0) && \
