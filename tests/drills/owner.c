@@ -53,6 +53,21 @@ void owner_close(struct owner *owner)
 	memset(owner->books, 0, sizeof(owner->books));
 }
 
+/* Waits for what is in doubt as long as it takes; only a fence, or the drill, ends that. */
+static int flush(struct owner *owner)
+{
+	int rc;
+
+	owner->page->phase = OWNER_FLUSHES;
+	do
+		rc = perseas_flush(owner->p);
+	while (rc == PERSEAS_EINDOUBT && !owner->page->stop);
+	if (rc)
+		owner_fail(owner, rc);
+	owner->page->phase = OWNER_RUNS;
+	return rc;
+}
+
 int owner_books(struct owner *owner)
 {
 	struct perseas_segment_info info;
@@ -68,6 +83,9 @@ int owner_books(struct owner *owner)
 		owner->books[i] = addr;
 	}
 	rc = perseas_publish(owner->p);
+	/* Drills of commits in doubt let none wait for long, and it is no subject of theirs here. */
+	if (rc == PERSEAS_EINDOUBT)
+		rc = flush(owner);
 	if (rc)
 		return owner_fail(owner, rc);
 	owner->k = content_counter(owner->books);
@@ -118,21 +136,6 @@ static int commit(struct owner *owner, perseas_tx_t *tx)
 		owner->page->in_doubt++;
 	else if (rc != PERSEAS_EFENCED)
 		perseas_abort(tx);
-	return rc;
-}
-
-/* Waits for what is in doubt as long as it takes; only a fence, or the drill, ends that. */
-static int flush(struct owner *owner)
-{
-	int rc;
-
-	owner->page->phase = OWNER_FLUSHES;
-	do
-		rc = perseas_flush(owner->p);
-	while (rc == PERSEAS_EINDOUBT && !owner->page->stop);
-	if (rc)
-		owner_fail(owner, rc);
-	owner->page->phase = OWNER_RUNS;
 	return rc;
 }
 

@@ -19,6 +19,15 @@ def array_of(store):
     return store.map("a").array("<i8")
 
 
+def open_to_doubt(address):
+    """A store with a segment, which waits for no commit longer than a moment. Those before took as
+    long as they did."""
+    with perseas.open("s", address, create=True) as store:
+        store.map("a", 4096)
+        store.publish()
+    return perseas.open("s", address, commit_timeout_ms=100)
+
+
 # --- transactions ---
 
 def test_what_was_committed_is_there_for_the_next_owner(address):
@@ -297,9 +306,8 @@ def test_asyncio_goes_on_while_a_mirror_does_not_answer(mirrors):
 def test_asyncio_is_told_of_a_store_that_is_closed(mirrors):
     """Who awaits a token meanwhile gets an error, whichever thread closes."""
     daemon, = mirrors(1)
-    with perseas.open("s", daemon.address, create=True, commit_timeout_ms=100) as store:
-        store.map("a", 4096)
-        store.publish()
+    with open_to_doubt(daemon.address) as store:
+        store.map("a")
 
         async def main():
             tx = store.begin(nowait=True)
@@ -460,9 +468,8 @@ def test_the_roster_changes_while_the_store_is_open(mirrors):
 def test_a_descriptor_of_the_loop_survives_a_close(mirrors):
     """The store's number is somebody else's when those that awaited a token hear of the close."""
     daemon, = mirrors(1)
-    store = perseas.open("s", daemon.address, create=True, commit_timeout_ms=100)
-    segment = store.map("a", 4096)
-    store.publish()
+    store = open_to_doubt(daemon.address)
+    segment = store.map("a")
 
     async def main():
         tx = store.begin(nowait=True)
