@@ -249,12 +249,12 @@ static bool goes_on(void)
 	return poll(&input, 1, 0) == 0;
 }
 
-/* Returns true if each way of doing harm was answered, but for that of the slow ones, which takes
- * its time, and the good ones have had more than two replies each. */
-static bool is_each_done(const struct load *load, uint64_t busy)
+/* Returns true if each way of doing harm was answered, that of the slow ones so many times, and the
+ * good ones have had more than two replies each. */
+static bool is_each_done(const struct load *load, uint64_t busy, uint64_t slow)
 {
 	/* Half of the busy ones are good. */
-	if (load->done[GOOD] <= busy)
+	if (load->done[GOOD] <= busy || load->done[SLOW] < slow)
 		return false;
 	for (int kind = HUGE; kind < KINDS; kind++)
 		if (!load->done[kind])
@@ -278,7 +278,7 @@ int load_run(int argc, char **argv)
 	uint64_t began = now_us() / 1000;
 	bool each = false;
 
-	if (argc != 4)
+	if (argc != 5)
 		return 2;
 	prepare(&load, argv);
 	while (goes_on()) {
@@ -298,7 +298,8 @@ int load_run(int argc, char **argv)
 			fflush(stdout);
 			began = 0;
 		}
-		if (!began && !each && is_each_done(&load, strtoull(argv[3], NULL, 10))) {
+		if (!began && !each &&
+		    is_each_done(&load, strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10))) {
 			puts("each");
 			fflush(stdout);
 			each = true;

@@ -6,8 +6,8 @@
 #define PERSEAS_DRILLS_LOAD_H
 
 /*
- * teller load HOST PORT IDLE BUSY: over TCP, until standard input ends. Half of the busy ones ask
- * for lists five times a second each; the others
+ * teller load HOST PORT IDLE BUSY SLOW: over TCP, until standard input ends. Half of the busy ones
+ * ask for lists five times a second each; the others
  *
  *   slow       send a request byte by byte, which never ends
  *   huge       send a megabyte that is no request, or announce more than there may be
@@ -16,9 +16,9 @@
  *   stranger   claim a store named "prey", with takeover
  *
  * each five times a second too. Those that are closed come again. It writes "all" when all have
- * connected for the first time, "each" when after that each of the hostile kinds but the slow one
- * has been answered, and the others have had more than BUSY replies, and a line of NAME=COUNT at
- * the end. Returns the exit status.
+ * connected for the first time, "each" when after that each of the hostile kinds has been answered,
+ * the slow one SLOW times, and the others have had more than BUSY replies, and a line of NAME=COUNT
+ * at the end. Returns the exit status.
  */
 int load_run(int argc, char **argv);
 

@@ -83,7 +83,7 @@ int owner_books(struct owner *owner)
 		owner->books[i] = addr;
 	}
 	rc = perseas_publish(owner->p);
-	/* Drills of commits in doubt let none wait for long, and it is no subject of theirs here. */
+	/* Drills of commits in doubt let none wait for long; this one is no subject of theirs. */
 	if (rc == PERSEAS_EINDOUBT)
 		rc = flush(owner);
 	if (rc)

@@ -9,7 +9,7 @@
  *   teller medley STORE MIRRORS PAGE [option...]   all beside plain transactions (medley.h)
  *   teller objects STORE MIRRORS PAGE [option...]  objects of a heap (medley.h)
  *   teller desk PAGE                               commands on standard input (desk.h)
- *   teller load HOST PORT IDLE BUSY                no owner, but others who come (load.h)
+ *   teller load HOST PORT IDLE BUSY SLOW           no owner, but others who come (load.h)
  *
  * Options are those of desk.h, transactions=N, and unwaited (no commit waits); of large also mib=N,
  * and check, which medley has, too. Exit status: 0 good; 1 something does not hold; 2 wrong use; 3

@@ -39,7 +39,7 @@ RULES = {"shm": "allow uid:%d all" % os.geteuid(), "tcp": "allow anonymous all s
 class Load:
     """teller load."""
 
-    def __init__(self, daemon):
+    def __init__(self, daemon, slow):
         host, port = daemon.mirror.tcp.split(":")
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
@@ -48,16 +48,16 @@ class Load:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
         self.process = subprocess.Popen(
-            [str(TELLER), "load", host, port, str(IDLE), str(BUSY)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True, preexec_fn=prepare)
+            [str(TELLER), "load", host, port, str(IDLE), str(BUSY), str(slow)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=prepare)
         assert self.process.stdout.readline() == "all\n"
 
     def pause(self, paused):
         os.kill(self.process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
 
     def end(self):
-        """What became of the visitors, when each kind but the slow one has been answered, and the
-        good ones more than twice each."""
+        """What became of the visitors, when each kind has been answered, the slow one so often, and
+        the good ones more than twice each."""
         assert self.process.stdout.readline() == "each\n"
         self.process.stdin.close()
         told = self.process.stdout.read()
@@ -121,12 +121,13 @@ def share_of(daemon):
 
 @pytest.fixture
 def crowd(mirrors, loads, tmp_path):
-    """crowd(fabric, begin): a daemon, what begin(daemon) returned, and the crowd that came then."""
-    def start(fabric, begin):
+    """crowd(fabric, begin): a daemon, what begin(daemon) returned, and the crowd that came then, of
+    which so many slow ones are to go."""
+    def start(fabric, begin, slow=0):
         rules = Rules(tmp_path / "access", RULES[fabric], "allow anonymous read")
         daemon, = mirrors(1, fabric, (*rules.options, "--max-connections", str(ROOM)))
         owner = begin(daemon)
-        load = Load(daemon)
+        load = Load(daemon, slow)
         loads.append(load)
         return daemon, owner, load
     return start
@@ -153,9 +154,9 @@ def test_an_owner_goes_on_whoever_else_comes(fabric, crowd, tellers):
         before.append(memory(daemon.pid, "VmRSS"))
         return busy
 
-    daemon, busy, load = crowd(fabric, begin)
-    busy.desk.page.advances(COUNTED)
     slow = SLOW if fabric == "shm" else 0
+    daemon, busy, load = crowd(fabric, begin, slow)
+    busy.desk.page.advances(COUNTED)
     until(lambda: daemon.log().count("sent half of a request") >= slow, "slow ones that go")
     busy.is_unharmed()
     assert memory(daemon.pid, "VmHWM") < before[0] + GROWTH
