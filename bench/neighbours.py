@@ -81,8 +81,9 @@ class Neighbours:
     # --- their own stores ---
 
     def command(self, *words):
-        done = self.cluster.run(self.cluster.build / "perseas", *words, seconds=SECONDS,
-                                env=self.environment)
+        """With a time for answers that a busy machine keeps."""
+        done = self.cluster.run(self.cluster.build / "perseas", *words, "--connect-timeout",
+                                60000, seconds=SECONDS, env=self.environment)
         if done.returncode:
             raise RuntimeError("perseas %s: %s" % (words[0], done.stderr))
 

@@ -53,8 +53,10 @@ class Measurement:
         return told
 
     def quiet(self):
-        until = time.monotonic() + self.seconds
-        self.stretch("without", self.begin(), lambda _: time.monotonic() < until)
+        """For a while, and until there was a transaction."""
+        first, until = self.begin(), time.monotonic() + self.seconds
+        self.stretch("without", first, lambda told: time.monotonic() < until or
+                     told["number"] == first["number"])
 
     def resync(self):
         """The last mirror comes back without its memory."""
