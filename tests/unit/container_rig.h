@@ -485,7 +485,7 @@ static inline int add_long(void *arg, struct text key, struct text value)
 
 static inline perseas_t *open_threads(const char *mirrors)
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct perseas_options options = patient_options();
 	struct perseas_heap_options how = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;
 	perseas_t *p;

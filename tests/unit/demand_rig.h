@@ -244,6 +244,7 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 	options.ring_size = 1 << 20;
 	/* Without one that hangs only a busy machine could reach it. */
 	options.connect_timeout_ms = rig->patience_ms ? rig->patience_ms : 30000;
+	options.commit_timeout_ms = 30000;
 	options.on_event = rig_event;
 	options.event_arg = rig;
 	env = ps_env_posix(&options, &error);

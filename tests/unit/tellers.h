@@ -14,6 +14,7 @@
 enum {
 	RANGES = 4,    /* of a transaction */
 	LONGEST = 600, /* bytes of a range */
+	PATIENCE_MS = 18000,
 };
 
 struct place {
@@ -80,11 +81,23 @@ static inline int place_teardown(void **state)
 	return place_end(*state);
 }
 
+/* Of stores whose mirror is another process: that may have no turn for seconds. */
+static inline struct perseas_options patient_options(void)
+{
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+
+	options.connect_timeout_ms = PATIENCE_MS;
+	options.mirror_timeout_ms = PATIENCE_MS;
+	options.commit_timeout_ms = PATIENCE_MS;
+	options.open_timeout_ms = 5 * PATIENCE_MS;
+	return options;
+}
+
 /* on_event: or NULL. */
 static inline perseas_t *open_store(const char *mirrors, uint64_t log_size, uint64_t ring_size,
                                     void (*on_event)(void *arg, const struct perseas_event *event))
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct perseas_options options = patient_options();
 	perseas_t *p;
 
 	options.flags = PERSEAS_CREATE;

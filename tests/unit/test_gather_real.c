@@ -42,7 +42,7 @@ static void *put_many(void *arg)
 
 static perseas_t *open_gathering(const char *mirrors)
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct perseas_options options = patient_options();
 	perseas_t *p;
 
 	options.flags = PERSEAS_CREATE;

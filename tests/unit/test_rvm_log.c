@@ -274,7 +274,7 @@ TEST_WITH(open_transactions_are_told, rvm_rig_setup, rvm_rig_teardown, struct rv
 TEST_WITH(a_store_that_is_taken_over_is_terminated, rvm_rig_setup, rvm_rig_teardown,
           struct rvm_rig *rig)
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct perseas_options options = patient_options();
 	rvm_tid_t tid;
 	perseas_t *p;
 	bool unknown;

@@ -112,7 +112,7 @@ TEST_WITH(tables_of_other_versions_are_not_used, rvm_rig_setup, rvm_rig_teardown
 TEST_WITH(something_else_of_that_name_is_not_used, rvm_rig_setup_bare, rvm_rig_teardown,
           struct rvm_rig *rig)
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct perseas_options options = patient_options();
 	perseas_t *p;
 	void *addr;
 

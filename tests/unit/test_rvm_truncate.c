@@ -287,7 +287,7 @@ int nanosleep(const struct timespec *pause, struct timespec *rest)
 /* The store has another owner, who wrote this to the file. */
 static void take_over(struct rvm_rig *rig)
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct perseas_options options = patient_options();
 	const int file = open(rig->data, O_RDWR);
 	uint8_t newer[RVM_FILE];
 	perseas_t *p;
