@@ -22,7 +22,7 @@
 enum {
 	MIRRORS = 2,
 	SIZE = RIG_SIZE,
-	PATIENCE = 20000, /* milliseconds, far more than what is waited for takes */
+	PATIENCE = 500000, /* milliseconds: ends a test that hangs, just before its alarm does */
 };
 
 /* Looks again and again until it holds; what never does fails the test. For what another process or
@@ -245,6 +245,8 @@ static int rig_open(struct rig *rig, uint32_t flags, uint32_t recovery)
 	/* Without one that hangs only a busy machine could reach it. */
 	options.connect_timeout_ms = rig->patience_ms ? rig->patience_ms : 30000;
 	options.commit_timeout_ms = 30000;
+	if (flags & PERSEAS_CREATE)
+		options.mirror_timeout_ms = 30000;
 	options.on_event = rig_event;
 	options.event_arg = rig;
 	env = ps_env_posix(&options, &error);

@@ -128,7 +128,7 @@ static void finish_making(struct making *making)
 	uint64_t times;
 
 	while (!making->done) {
-		assert_int_equal(poll(&fd, 1, 10000), 1);
+		assert_int_equal(poll(&fd, 1, 600000), 1);
 		assert_int_equal(read(woken, &times, sizeof(times)), sizeof(times));
 		jobs_turns(jobs);
 	}
