@@ -546,14 +546,16 @@ sys.exit(1)
 
 def test_who_handed_over_comes_last_until_another_one_had_the_store_open(bank, node, tmp_path):
     """The named standby's COMMAND claims it, and fails: the next one by the order takes the store,
-    and not who let go of it, whose order is the lowest."""
+    and not who let go of it, whose order is the lowest. That one comes after the last by the order,
+    which would wait for 25 s."""
     daemons, over = bank(), tmp_path / "over"
     alpha = node("alpha", daemons)
     alpha.wait_serving()
     gamma = node("gamma", daemons, ("--order", "1"))
+    omega = node("omega", daemons, ("--order", "100"))
     beta = node("beta", daemons, ("--restarts", "0"),
                 (sys.executable, "-c", CLAIMS, str(HERE), mirror_list(daemons), str(over)))
-    for each in (beta, gamma):
+    for each in (beta, gamma, omega):
         each.wait_said(LIVES)
     with moving(daemons, "beta"):
         for each in (alpha, gamma):
