@@ -154,6 +154,17 @@ struct ps_lifeline {
 	bool settled;   /* it has, or has not in time */
 };
 
+/* Whole copies to a mirror that broke, since the last one that ended. With the lock. */
+struct ps_broken_copies {
+	unsigned count;
+	uint64_t bytes;    /* that they copied in vain, together */
+	uint64_t rate;     /* bytes of transactions a second, during the last of them */
+	uint64_t broke_at; /* when the last of them did */
+	uint64_t pause;    /* ns from then to the next one, if commits end without the mirror */
+	uint64_t begun_at,
+		begun_in; /* the copy that goes on: when, and at which byte of the ring */
+};
+
 struct ps_mirror {
 	struct ps_address address;
 	enum perseas_mirror_state state;
@@ -195,6 +206,7 @@ struct ps_mirror {
 	bool silent;                   /* whoever waited before this open had no answer from it */
 	uint64_t retry_at;             /* DOWN: when to connect again */
 	uint64_t retry_delay;
+	struct ps_broken_copies broken;
 	/* The epoch under which an image of it was LIVE last, and that image's id. */
 	uint64_t ours;
 	uint8_t ours_id[PS_ID_SIZE];

@@ -3,6 +3,7 @@
  */
 #include "mirror.h"
 
+#include "broken_copy.h"
 #include "demand.h"
 #include "detour.h"
 #include "event.h"
@@ -20,8 +21,6 @@
 
 /* Chains under way to one mirror at most: bounds what a fabric has to queue. */
 enum { WINDOW = 128 };
-
-#define RESYNC_PAUSE ps_ms(500)
 
 #define FROM(state) (1u << (state))
 
@@ -84,6 +83,7 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 	if (m->active)
 		ps_mirror_wrote(m, p->epoch);
 	if (state == PERSEAS_MIRROR_LIVE) {
+		memset(&m->broken, 0, sizeof(m->broken));
 		m->ours = p->epoch;
 		memcpy(m->ours_id, m->image_id, PS_ID_SIZE);
 	}
@@ -127,10 +127,12 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 
 void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char *why)
 {
+	char text[sizeof(m->trouble)];
+
 	ps_link_end(p, m);
-	/* A resync begins again from its beginning: not at once, whatever ended it. */
-	m->retry_delay = m->state == PERSEAS_MIRROR_RESYNCING ? RESYNC_PAUSE : 0;
-	m->retry_at = m->retry_delay ? ps_now(p) + m->retry_delay : 0;
+	m->retry_delay = m->retry_at = 0;
+	if (m->state == PERSEAS_MIRROR_RESYNCING)
+		why = ps_broken_copy_note(p, m, why, text, sizeof(text));
 	ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, why);
 	if (rc == PS_LINK_FENCED)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_FENCED,

@@ -8,6 +8,7 @@
 
 #include "admission.h"
 #include "due.h"
+#include "../core/broken_copy.h"
 #include "../core/event.h"
 #include "../core/gather.h"
 #include "../core/mirror.h"
@@ -329,6 +330,9 @@ static void copying(struct perseas *p, uint64_t now)
 		c->until = now + PATIENCE;
 		snprintf(c->text, sizeof(c->text), "another mirror is being copied first");
 	} else if (!p->upkeep.resync.mirror) {
+		/* A copy that broke is not tried again at once. */
+		if (c->met && ps_broken_copy_until(c->new) > now)
+			c->until = ps_broken_copy_until(c->new) + PATIENCE;
 		trouble(p, state == PERSEAS_MIRROR_DOWN, text, now);
 	}
 }

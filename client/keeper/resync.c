@@ -8,6 +8,7 @@
 
 #include "copy.h"
 #include "due.h"
+#include "../core/broken_copy.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/quorum.h"
@@ -205,6 +206,7 @@ void ps_resync_copy(struct perseas *p)
 	/* What it held until now counts for what W held. */
 	ps_durable(p);
 	ps_mirror_stands(m, r->in_place && slot ? slot->index : 0, p->commit.seq);
+	ps_broken_copy_begin(p, m);
 	ps_mirror_move(p, m, PERSEAS_MIRROR_RESYNCING, r->why);
 	ps_resync_move(p, PS_RESYNC_COPYING);
 	pthread_mutex_unlock(&p->lock);

@@ -8,6 +8,7 @@
 #include "session.h"
 
 #include "confirm.h"
+#include "../core/broken_copy.h"
 #include "../core/detour.h"
 #include "due.h"
 #include "elsewhere.h"
@@ -398,7 +399,7 @@ static bool step_idle(struct perseas *p, struct ps_mirror *m)
 {
 	const uint64_t now = ps_now(p);
 
-	if (!is_unconnected(p, m) || m->retry_at > now)
+	if (!is_unconnected(p, m) || ps_broken_copy_retry_at(p, m) > now)
 		return false;
 	begin(p, m, now);
 	return m->session.state == PS_SESSION_ASKING;
@@ -580,7 +581,7 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m)
 	switch (m->session.state) {
 	case PS_SESSION_NONE:
 	case PS_SESSION_UP:
-		return is_unconnected(p, m) ? m->retry_at : PS_NEVER;
+		return is_unconnected(p, m) ? ps_broken_copy_due(m) : PS_NEVER;
 	case PS_SESSION_ASKING:
 	case PS_SESSION_CLAIMING:
 		if (!p->env->ops->control_waits(m->control, &ignored))

@@ -39,7 +39,7 @@ struct perseas_tx;
 	X(KEPT, "kept", 8000, 222, "a candidate from a session that broke is kept")                \
 	X(JUMP, "jump", 100, 18, "a mirror grants an epoch that owners cannot follow")             \
 	X(BY_KIND, "by-kind", 8000, 1108, "a late answer is taken for that to a newer request")    \
-	X(SIGN, "sign", 2000, 16, "a sign of progress is taken for the answer")                    \
+	X(SIGN, "sign", 2000, 100, "a sign of progress is taken for the answer")                   \
 	X(NO_ROOM, "no-room", 1000, 172, "a full mirror has no room for a header")                 \
 	X(OTHER_BOOT, "other-boot", 4000, 59, "an image of another boot is taken for memory")      \
 	X(PUT_BACK, "put-back", 4000, 59, "an image that was put back is taken for memory")        \
@@ -95,11 +95,11 @@ struct perseas_tx;
 	X(UNFINISHED, "unfinished", 1000, 9, "a resync is finished before its chunks are there")   \
 	X(UNAWAITED, "unawaited", 2000, 91, ".. before the transactions of its last chunk are")    \
 	X(UNCOMMITTED, "uncommitted", 2000, 17, "a chunk holds bytes that are not committed")      \
-	X(OLD_SPILL, "old-spill", 8000, 18, "an old spill comes back as new")                      \
+	X(OLD_SPILL, "old-spill", 8000, 125, "an old spill comes back as new")                     \
 	X(TWO_LOADS, "two-loads", 8000, 3, "two loads of one spill both count")                    \
 	X(SPILLED_EARLY, "spilled-early", 2000, 9, "spilled before the sessions are cut")          \
 	X(SPILL_WINS, "spill-wins", 8000, 2, "an old spill wins over the memory")                  \
-	X(STAYS, "stays", 100, 6, "a detour has no end")                                           \
+	X(STAYS, "stays", 100, 15, "a detour has no end")                                          \
 	X(INSISTS, "insists", 100, 5, "a fabric that does not work is the only one tried")         \
 	X(WORN, "worn", 200, 6, "a fabric whose links all break is taken again and again")         \
 	X(RESTARTS, "restarts", 200, 6, "an open begins again since a copy breaks")                \

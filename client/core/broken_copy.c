@@ -1,0 +1,83 @@
+/*
+ * broken_copy.c - see broken_copy.h. mirror.c calls it when a copy broke, resync.c when one begins,
+ * and session.c asks when to try again.
+ */
+#include "broken_copy.h"
+
+#include "mirror.h"
+#include "quorum.h"
+#include "../../proto/base/text.h"
+
+#define FIRST_PAUSE ps_ms(1000)
+#define LONGEST_PAUSE ps_ms(300000)
+/* While commits cannot end without the mirror: then no transactions compete with a copy. */
+#define NEEDED_PAUSE ps_ms(5000)
+
+enum { DOUBLINGS = 16 }; /* more than enough to get to the longest pause */
+
+void ps_broken_copy_begin(struct perseas *p, struct ps_mirror *m)
+{
+	ps_assert_locked(p);
+	m->broken.begun_at = ps_now(p);
+	m->broken.begun_in = p->commit.ring.head;
+}
+
+/* Bytes a second that transactions put into the ring since the copy began. */
+static uint64_t rate_of_transactions(const struct perseas *p, const struct ps_mirror *m,
+                                     uint64_t now)
+{
+	const uint64_t bytes = p->commit.ring.head - m->broken.begun_in;
+	const uint64_t took_ms = (now - m->broken.begun_at) / ps_ms(1) + 1;
+
+	return bytes / took_ms * 1000;
+}
+
+static void count(struct perseas *p, struct ps_mirror *m)
+{
+	struct ps_broken_copies *broken = &m->broken;
+	const uint64_t now = ps_now(p);
+	const unsigned doublings = broken->count < DOUBLINGS ? broken->count : DOUBLINGS;
+
+	broken->rate = rate_of_transactions(p, m, now);
+	broken->broke_at = now;
+	broken->bytes += p->upkeep.resync.done;
+	broken->count++;
+	broken->pause = FIRST_PAUSE << doublings;
+	if (broken->pause > LONGEST_PAUSE)
+		broken->pause = LONGEST_PAUSE;
+	m->retry_delay = broken->pause;
+}
+
+const char *ps_broken_copy_note(struct perseas *p, struct ps_mirror *m, const char *why, char *text,
+                                size_t size)
+{
+	const struct ps_resync *r = &p->upkeep.resync;
+	char load[80] = "";
+
+	ps_assert_locked(p);
+	count(p, m);
+	if (m->broken.rate)
+		ps_text_format(load, sizeof(load),
+		               "; its link must carry more than %llu bytes/s of transactions",
+		               (unsigned long long)m->broken.rate);
+	ps_text_format(text, size,
+	               "%.90s; copy %u in a row that did not end, after %llu of %llu bytes%s; the "
+	               "next begins in %llu s",
+	               why, m->broken.count, (unsigned long long)r->done,
+	               (unsigned long long)r->total, load,
+	               (unsigned long long)(m->broken.pause / ps_ms(1000)));
+	return text;
+}
+
+uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m)
+{
+	const uint64_t soon = m->broken.broke_at + NEEDED_PAUSE;
+	bool needed;
+
+	pthread_mutex_lock(&p->lock);
+	needed = !ps_quorum_acks(p, ps_mirrors_whole(p));
+	pthread_mutex_unlock(&p->lock);
+	if (!needed || ps_broken_copy_until(m) <= soon)
+		return ps_broken_copy_due(m);
+	return soon > m->retry_at ? soon : m->retry_at;
+}

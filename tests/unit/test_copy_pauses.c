@@ -1,0 +1,127 @@
+/*
+ * test_copy_pauses.c - copies to a mirror that do not end: how long the next one waits, and what is
+ * told of them.
+ */
+#include "resync_rig.h"
+
+#define SECOND (1000 * MS)
+
+static struct perseas_event broken; /* the last such event */
+
+static void note(void *arg, const struct perseas_event *event)
+{
+	(void)arg;
+	if (event->kind == PERSEAS_EVENT_RESYNC_BROKEN)
+		broken = *event;
+}
+
+/* Mirror 1 missed more than the ring holds. */
+static void begin_copies(struct fixture *f)
+{
+	f->o->options.on_event = note;
+	owner_reopen(f->o);
+	map_big(f);
+	make_stale(f, 1);
+}
+
+static void keep_until_copied_to(struct owner *o, uint64_t step)
+{
+	for (unsigned i = 0; owner_state(o, 1) != PERSEAS_MIRROR_RESYNCING; i++) {
+		assert_true(i < 10 * ROUNDS);
+		direct_keep_after(o->d, o->p, step);
+	}
+}
+
+/* The copy goes on, and its link breaks. */
+static void break_copy(struct owner *o)
+{
+	keep_until_copied_to(o, MS);
+	direct_cut(o->d, 1);
+	while (owner_state(o, 1) == PERSEAS_MIRROR_RESYNCING)
+		direct_keep_after(o->d, o->p, MS);
+}
+
+/* How long it takes until the next copy begins, to within an eighth. */
+static void assert_pause(struct owner *o, uint64_t pause)
+{
+	const uint64_t start = o->d->now;
+	uint64_t took;
+
+	keep_until_copied_to(o, pause / 16);
+	took = o->d->now - start;
+	if (took < pause - pause / 8 || took > pause + pause / 8)
+		fail_msg("it took %llu ms, not %llu", (unsigned long long)(took / MS),
+		         (unsigned long long)(pause / MS));
+}
+
+static void assert_told(struct owner *o, const char *words)
+{
+	struct perseas_mirror_stat stat;
+
+	assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
+	if (!strstr(stat.trouble, words) || !strstr(broken.text, words))
+		fail_msg("neither '%s' nor '%s' may lack '%s'", stat.trouble, broken.text, words);
+}
+
+/* Each pause is twice the one before, up to five minutes; a copy that ends begins this anew. */
+TEST_WITH(each_copy_waits_twice_as_long, setup, teardown, struct fixture *f)
+{
+	struct owner *o = f->o;
+
+	begin_copies(f);
+	for (unsigned i = 0; i < 12; i++) {
+		const uint64_t pause = SECOND << i;
+
+		break_copy(o);
+		assert_pause(o, pause < 300 * SECOND ? pause : 300 * SECOND);
+	}
+	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
+	make_stale(f, 1);
+	break_copy(o);
+	assert_pause(o, SECOND);
+	assert_catches_up(f, 1);
+}
+
+/* Commits cannot end without it: it is tried often. */
+TEST_WITH(a_mirror_that_is_needed_does_not_wait_for_long, setup, teardown, struct fixture *f)
+{
+	struct owner *o = f->o;
+
+	begin_copies(f);
+	for (unsigned i = 0; i < 6; i++) {
+		break_copy(o);
+		if (i < 5)
+			assert_pause(o, SECOND << i);
+	}
+	/* It would wait for 32 s. */
+	direct_crash(o->d, 2);
+	assert_pause(o, 5 * SECOND);
+	direct_start(o->d, 2);
+	assert_catches_up(f, 1);
+}
+
+/* Event and trouble tell how many copies broke, how far the last one was, which rate its link
+ * lacks, and when the next one begins. */
+TEST_WITH(broken_copies_are_told, setup, teardown, struct fixture *f)
+{
+	struct owner *o = f->o;
+	char words[80];
+
+	begin_copies(f);
+	break_copy(o);
+	assert_told(o, "copy 1 in a row that did not end");
+	assert_told(o, "the next begins in 1 s");
+	assert_null(strstr(broken.text, "bytes/s"));
+	keep_until_copied_to(o, MS);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(put_big(f, i, 3000, 1), 0);
+	break_copy(o);
+	assert_told(o, "copy 2 in a row that did not end");
+	assert_told(o, "the next begins in 2 s");
+	snprintf(words, sizeof(words), "of %llu bytes; its link must carry more than",
+	         (unsigned long long)(BIG + SIZE));
+	assert_told(o, words);
+	assert_true(o->p->mirrors[1].broken.bytes > 0);
+	assert_catches_up(f, 1);
+	assert_int_equal(o->p->mirrors[1].broken.count, 0);
+}
