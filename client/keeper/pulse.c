@@ -18,7 +18,11 @@
 
 #define PULSE ps_ms(500)
 
-enum { BOOT_VERSION = 9 }; /* of the protocol, that tells the boot of the owner's host */
+/* Versions of the protocol. */
+enum {
+	BOOT_VERSION = 9,   /* that tells the boot of the owner's host */
+	COPIES_VERSION = 9, /* that tells of copies that broke */
+};
 
 /* What the owner sees of its mirrors, and what it counted, with texts and counts of its own: those
  * of the handle may change. */
@@ -26,6 +30,7 @@ struct sight {
 	Perseas__MirrorReport reports[PS_MIRRORS_MAX], *list[PS_MIRRORS_MAX];
 	char troubles[PS_MIRRORS_MAX][256];
 	uint8_t ids[PS_MIRRORS_MAX][PS_ID_SIZE];
+	Perseas__BrokenCopies broken[PS_MIRRORS_MAX];
 	unsigned count;
 	Perseas__OwnerFigures figures;
 	Perseas__Latencies commit;
@@ -60,6 +65,14 @@ static void look_at_figures(struct perseas *p, struct sight *sight)
 	figures->commit = &sight->commit;
 }
 
+static void look_at_copies(const struct ps_mirror *m, Perseas__BrokenCopies *broken)
+{
+	perseas__broken_copies__init(broken);
+	broken->count = m->broken.count;
+	broken->bytes = m->broken.bytes;
+	broken->rate = m->broken.rate;
+}
+
 static void look(struct perseas *p, struct sight *sight)
 {
 	pthread_mutex_lock(&p->lock);
@@ -80,6 +93,7 @@ static void look(struct perseas *p, struct sight *sight)
 				                                  sight->ids[sight->count] };
 		memcpy(sight->ids[sight->count], m->image_id, PS_ID_SIZE);
 		ps_resync_progress(p, m, &report->done, &report->total);
+		look_at_copies(m, &sight->broken[sight->count]);
 		sight->list[sight->count] = report;
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -128,6 +142,16 @@ static ProtobufCBinaryData boot_for(struct perseas *p, const struct ps_mirror *m
 	return (ProtobufCBinaryData){ PS_ID_SIZE, p->env->boot };
 }
 
+/* Fits what is told of copies to the version that the mirror speaks. */
+static void fit_copies(const struct perseas *p, const struct ps_mirror *to, struct sight *sight)
+{
+	const bool reads = ps_mirror_speaks(p, to, COPIES_VERSION);
+
+	for (unsigned i = 0; i < sight->count; i++)
+		sight->reports[i].broken = reads && sight->broken[i].count ? &sight->broken[i]
+		                                                           : NULL;
+}
+
 static void ask_all(struct perseas *p)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -148,6 +172,7 @@ static void ask_all(struct perseas *p)
 		if (!m->active || ps_due_count(m, take_sign))
 			continue;
 		ask.boot = boot_for(p, m);
+		fit_copies(p, m, &sight);
 		ask.result = ps_orders_result(p, m, &result) ? &result : NULL;
 		ps_due_ask(p, m, &request, (struct ps_due){ take_sign, NULL, 0 });
 	}

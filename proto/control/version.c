@@ -143,6 +143,8 @@ static const struct {
 	{ &perseas__claim_request__descriptor, 61, 9 },
 	/* Which record a claimed image stands at. */
 	{ &perseas__claim_reply__descriptor, 65, 9 },
+	/* Copies that broke, in a report on a mirror. */
+	{ &perseas__mirror_report__descriptor, 145, 9 },
 	/* The sizes of the rosters in an order's result. */
 	{ &perseas__order_result__descriptor, 130, 9 },
 	{ &perseas__order_result__descriptor, 131, 9 },

@@ -7,6 +7,7 @@
 
 #include "rights.h"
 #include "status.h"
+#include "store_private.h"
 #include "../../proto/control/key.h"
 #include "../../proto/control/version.h"
 
@@ -43,6 +44,7 @@ enum {
 	ASIDE_VERSION = 9,    /* that tells which images were set aside */
 	LABELS_VERSION = 9,   /* that tells where a store's daemon and owner run */
 	SIZES_VERSION = 9,    /* that tells the sizes of rosters with an order's result */
+	COPIES_VERSION = 9,   /* that tells of copies that broke */
 	RECORD_VERSION = 9,   /* that tells at which record a claimed image stands */
 };
 
@@ -63,6 +65,22 @@ static void leave_sizes_out(Perseas__OrderResult *result)
 	result->members_before = result->acks_before = result->members = result->acks = 0;
 }
 
+/* The owner's reports stay as they are, for others. Without memory they are left out. */
+static void leave_copies_out(Perseas__StoreStatus *status)
+{
+	const size_t count = status->n_mirrors;
+	Perseas__MirrorReport **list = scratch_alloc(count * sizeof(*list));
+	Perseas__MirrorReport *reports = scratch_alloc(count * sizeof(*reports));
+
+	status->n_mirrors = list && reports ? count : 0;
+	for (size_t i = 0; i < status->n_mirrors; i++) {
+		reports[i] = *status->mirrors[i];
+		reports[i].broken = NULL;
+		list[i] = &reports[i];
+	}
+	status->mirrors = list;
+}
+
 /* Leaves out of a status what the version that is spoken does not know. */
 static void fit_status(const struct session *session, Perseas__StoreStatus *status)
 {
@@ -76,6 +94,8 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 		status->host = status->rack = status->zone = (char *)protobuf_c_empty_string;
 		status->owner_boot.len = 0;
 	}
+	if (status->n_mirrors && session->version < COPIES_VERSION)
+		leave_copies_out(status);
 	if (status->result && session->version < SIZES_VERSION)
 		leave_sizes_out(status->result);
 	if (status->order && ps_version_of(&status->order->base) > session->version)

@@ -405,6 +405,9 @@ OF_MIRRORS(seq, report->seq)
 OF_MIRRORS(lag, watch_lag(view->status, report))
 OF_MIRRORS(copied, report->done)
 OF_MIRRORS(to_copy, report->total)
+OF_MIRRORS(broken_copies, report->broken ? report->broken->count : 0)
+OF_MIRRORS(broken_bytes, report->broken ? report->broken->bytes : 0)
+OF_MIRRORS(needed_rate, report->broken ? report->broken->rate : 0)
 
 static void of_mirror_state(struct sheet *sheet, const struct store_view *view,
                             const Perseas__MirrorReport *report)
@@ -538,6 +541,13 @@ static const struct metric {
 	  "How much of a copy is done.", write_mirror_copied },
 	{ "perseas_mirror_resync_size_bytes", "gauge", "store, mirror",
 	  "How much the copy is; 0: none goes on.", write_mirror_to_copy },
+	{ "perseas_mirror_broken_copies", "gauge", "store, mirror",
+	  "Whole copies that broke since the last one that ended.", write_mirror_broken_copies },
+	{ "perseas_mirror_broken_copies_bytes", "gauge", "store, mirror",
+	  "What these copies sent in vain.", write_mirror_broken_bytes },
+	{ "perseas_mirror_link_rate_needed_bytes", "gauge", "store, mirror",
+	  "Bytes of transactions a second during the last of them, which the link must exceed.",
+	  write_mirror_needed_rate },
 };
 
 enum { METRICS = sizeof(metrics) / sizeof(metrics[0]) };

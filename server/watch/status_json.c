@@ -37,6 +37,7 @@ static void write_mirror(struct ps_json *json, const Perseas__StoreStatus *statu
 	ps_json_number(json, "lag", watch_lag(status, report));
 	ps_json_number(json, "copied", report->done);
 	ps_json_number(json, "to_copy", report->total);
+	ps_json_number(json, "broken_copies", report->broken ? report->broken->count : 0);
 	ps_json_text(json, "trouble", report->trouble);
 	ps_json_end(json, '}');
 }

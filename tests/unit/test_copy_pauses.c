@@ -4,6 +4,8 @@
  */
 #include "resync_rig.h"
 
+#include "../../server/store/store.h"
+
 #define SECOND (1000 * MS)
 
 static struct perseas_event broken; /* the last such event */
@@ -124,4 +126,53 @@ TEST_WITH(broken_copies_are_told, setup, teardown, struct fixture *f)
 	assert_true(o->p->mirrors[1].broken.bytes > 0);
 	assert_catches_up(f, 1);
 	assert_int_equal(o->p->mirrors[1].broken.count, 0);
+}
+
+/* What a mirror is told of broken copies to mirror 1, or NULL. */
+static const Perseas__BrokenCopies *broken_told(struct owner *o, unsigned mirror)
+{
+	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	struct why why;
+
+	assert_int_equal(store_status(o->d->mirrors[mirror].stores, STORE, &status, &why), 0);
+	assert_int_equal(status.n_mirrors, 3);
+	return status.mirrors[1]->broken;
+}
+
+/* Mirror 2 speaks the version before. */
+static int setup_older(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->ledger = malloc(sizeof(*f->ledger));
+	assert_non_null(f->ledger);
+	f->o = owner_new(3);
+	f->o->options.acks = 2;
+	f->o->d->staged = true;
+	f->o->d->mirrors[2].version = 8;
+	begin(f);
+	*state = f;
+	return 0;
+}
+
+/* For status and metrics, of all that read this: until a copy has ended. */
+TEST_WITH(mirrors_are_told_of_broken_copies, setup_older, teardown, struct fixture *f)
+{
+	struct owner *o = f->o;
+
+	begin_copies(f);
+	direct_keep_after(o->d, o->p, SECOND);
+	assert_null(broken_told(o, 0));
+	break_copy(o);
+	keep_until_copied_to(o, MS);
+	direct_keep_after(o->d, o->p, SECOND);
+	assert_non_null(broken_told(o, 0));
+	assert_int_equal(broken_told(o, 0)->count, o->p->mirrors[1].broken.count);
+	assert_int_equal(broken_told(o, 0)->bytes, o->p->mirrors[1].broken.bytes);
+	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_LIVE);
+	assert_null(broken_told(o, 2));
+	assert_catches_up(f, 1);
+	direct_keep_after(o->d, o->p, SECOND);
+	assert_null(broken_told(o, 0));
 }

@@ -4,6 +4,8 @@
  */
 #include "store_rig.h"
 
+#include "../../server/store/control.h"
+
 struct unit_fixture unit_fixture = { setup, teardown };
 
 static Perseas__StoreStatus status_of(struct mirror *mirror)
@@ -303,4 +305,60 @@ TEST(a_silent_owners_memory_is_copied_away, struct mirror *mirror)
 	assert_true(reply.copied);
 	memcpy(old, "late", 4);
 	assert_memory_equal(session_memory(&next.session, 16, 0, 4, false), "made", 4);
+}
+
+/* The bytes that broken copies sent, as a peer of this version is told; 0: it is told of none. */
+static uint64_t broken_bytes_told(struct mirror *mirror, unsigned version)
+{
+	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
+	const Perseas__MirrorReport *report;
+	struct control_reply control;
+	const char *why = NULL;
+	Perseas__Reply *reply;
+	struct peer peer;
+	uint8_t *bytes;
+	uint64_t told;
+	size_t len;
+
+	peer_init(&peer);
+	peer.session.version = version;
+	status.store = (char *)"bank";
+	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
+	request.status = &status;
+	assert_int_equal(ps_request_pack(&request, &bytes, &len), 0);
+	assert_int_equal(control_handle(mirror->stores, &peer.session, "1", bytes + 4, len - 4,
+	                                &control),
+	                 0);
+	free(bytes);
+	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);
+	assert_non_null(reply);
+	free(control.bytes);
+	report = reply->store->status->mirrors[0];
+	assert_string_equal(report->address, "192.0.2.1:7170");
+	told = report->broken ? report->broken->bytes : 0;
+	perseas__reply__free_unpacked(reply, NULL);
+	return told;
+}
+
+/* A field that the peer does not know would end its connection; others are told of it all the
+ * same. */
+TEST(an_older_version_is_told_of_no_broken_copies, struct mirror *mirror)
+{
+	Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[] = { &report };
+	Perseas__BrokenCopies broken = PERSEAS__BROKEN_COPIES__INIT;
+	struct peer owner;
+
+	mirror_bank(mirror, &owner, false);
+	report.address = (char *)"192.0.2.1:7170";
+	report.state = (char *)"down";
+	report.broken = &broken;
+	broken.count = 2;
+	broken.bytes = 700;
+	request.n_mirrors = 1;
+	request.mirrors = reports;
+	assert_int_equal(confirm(mirror, &owner, &request), 0);
+	assert_int_equal(broken_bytes_told(mirror, 8), 0);
+	assert_int_equal(broken_bytes_told(mirror, 9), 700);
 }

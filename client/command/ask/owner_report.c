@@ -101,6 +101,12 @@ static void mirror_json(struct ps_json *json, const Perseas__MirrorReport *repor
 		ps_json_number(json, "percent", ps_percent(report->done, report->total));
 		ps_json_end(json, '}');
 	}
+	if (ps_json_begin_if(json, "broken_copies", report->broken != NULL)) {
+		ps_json_number(json, "count", report->broken->count);
+		ps_json_number(json, "bytes", report->broken->bytes);
+		ps_json_number(json, "rate_needed", report->broken->rate);
+		ps_json_end(json, '}');
+	}
 	ps_json_text(json, "trouble", report->trouble);
 	ps_json_end(json, '}');
 }
