@@ -1,10 +1,10 @@
 /*
- * metrics.c - the table of metrics, with what each means, and their text format. http_loop.c
- * calls it for /metrics, main.c for --metrics-help. It only reads.
+ * metrics.c - the table of metrics, with what each means. http_loop.c calls it for /metrics, main.c
+ * for --metrics-help. It only reads.
  */
 #include "metrics.h"
 
-#include "../../proto/base/text.h"
+#include "metrics_format.h"
 #include "../../proto/base/latency.h"
 #include "../loop/daemon.h"
 #include "../store/status.h"
@@ -12,73 +12,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-
-/* One page as it is written. */
-struct sheet {
-	FILE *out;
-	struct daemon *daemon;
-	const struct store_view *views;
-	size_t count;
-	const char *name; /* of the metric that is due */
-};
-
-/* Of a sample; a name that is NULL ends them. */
-struct label {
-	const char *name, *value;
-};
-
-enum { LABELS_MAX = 4 };
-
-void metrics_label(FILE *out, const char *text)
-{
-	fputc('"', out);
-	while (*text) {
-		size_t plain = ps_plain_length(text);
-		unsigned length = ps_utf8_length(text += plain);
-
-		fwrite(text - plain, 1, plain, out);
-		if (!*text)
-			break;
-		if (length == 0 || ps_is_control(text))
-			fputs("\xef\xbf\xbd", out);
-		else if (*text == '"' || *text == '\\')
-			fprintf(out, "\\%c", *text);
-		else
-			fwrite(text, 1, length, out);
-		text += length ? length : 1;
-	}
-	fputc('"', out);
-}
-
-static void begin_sample(struct sheet *sheet, const char *suffix, const struct label *labels)
-{
-	fputs(sheet->name, sheet->out);
-	fputs(suffix, sheet->out);
-	for (unsigned i = 0; i < LABELS_MAX && labels && labels[i].name; i++) {
-		fputc(i ? ',' : '{', sheet->out);
-		fputs(labels[i].name, sheet->out);
-		fputc('=', sheet->out);
-		metrics_label(sheet->out, labels[i].value);
-	}
-	fputs(labels && labels[0].name ? "} " : " ", sheet->out);
-}
-
-static void metric_number(struct sheet *sheet, const struct label *labels, uint64_t value)
-{
-	begin_sample(sheet, "", labels);
-	fprintf(sheet->out, "%" PRIu64 "\n", value);
-}
-
-static void metric_seconds(struct sheet *sheet, const char *suffix, const struct label *labels,
-                           uint64_t ns)
-{
-	begin_sample(sheet, suffix, labels);
-	fprintf(sheet->out, "%" PRIu64 ".%09u\n", ns / 1000000000, (unsigned)(ns % 1000000000));
-}
-
-/* clang-format off */
-#define LABELS(...) (const struct label[LABELS_MAX]){ __VA_ARGS__ }
-/* clang-format on */
 
 /* --- the daemon --- */
 
@@ -232,25 +165,6 @@ static void write_refusals(struct sheet *sheet)
 	}
 }
 
-/* How many are no longer than that; 0: all, with no bound. */
-static void metric_bucket(struct sheet *sheet, struct label of, uint64_t bound_ns, uint64_t count)
-{
-	char bound[32] = "+Inf";
-
-	if (bound_ns)
-		snprintf(bound, sizeof(bound), "%.10g", (double)bound_ns / 1e9);
-	begin_sample(sheet, "_bucket", LABELS(of, { "le", bound }));
-	fprintf(sheet->out, "%" PRIu64 "\n", count);
-}
-
-static void end_buckets(struct sheet *sheet, struct label of, uint64_t sum_ns, uint64_t count)
-{
-	metric_bucket(sheet, of, 0, count);
-	metric_seconds(sheet, "_sum", LABELS(of), sum_ns);
-	begin_sample(sheet, "_count", LABELS(of));
-	fprintf(sheet->out, "%" PRIu64 "\n", count);
-}
-
 static void write_buckets(struct sheet *sheet, struct label of, const struct histogram *histogram)
 {
 	uint64_t count = 0;
@@ -259,7 +173,7 @@ static void write_buckets(struct sheet *sheet, struct label of, const struct his
 		count += histogram->buckets[i];
 		metric_bucket(sheet, of, histogram_bounds_ns[i], count);
 	}
-	end_buckets(sheet, of, histogram->sum_ns, histogram->count);
+	metric_end_buckets(sheet, of, histogram->sum_ns, histogram->count);
 }
 
 /* Of the kinds that came, as there are many. */
@@ -358,7 +272,7 @@ static void write_latencies(struct sheet *sheet, const char *store, const Persea
 	}
 	for (; at < told->n_counts; at++)
 		count += told->counts[at];
-	end_buckets(sheet, of, told->sum_ns, count);
+	metric_end_buckets(sheet, of, told->sum_ns, count);
 }
 
 static void write_owner_latency(struct sheet *sheet)
