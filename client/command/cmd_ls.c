@@ -72,6 +72,21 @@ static void print_stores(const struct ps_panel *panel, const Perseas__ListReply 
 	ps_table_print(&table, stdout);
 }
 
+/* Prints the labels of a daemon, which it tells with each store. */
+static void print_labels(const Perseas__ListReply *list)
+{
+	const Perseas__StoreStatus *status = list->n_stores ? list->stores[0] : NULL;
+
+	if (!status)
+		return;
+	if (*status->host)
+		printf(", host %s", status->host);
+	if (*status->rack)
+		printf(", rack %s", status->rack);
+	if (*status->zone)
+		printf(", zone %s", status->zone);
+}
+
 static void print_mirror(const struct ps_panel *panel, unsigned i)
 {
 	const Perseas__ListReply *list;
@@ -82,10 +97,12 @@ static void print_mirror(const struct ps_panel *panel, unsigned i)
 		return;
 	}
 	list = panel->replies[i]->list;
-	printf("%s: perseasd %s, %zu store%s, memory %s%s%s\n", panel->addresses[i].text,
+	printf("%s: perseasd %s, %zu store%s, memory %s%s%s", panel->addresses[i].text,
 	       list->version, list->n_stores, ps_plural(list->n_stores),
 	       ps_size_text(used, list->memory_used), list->memory_limit ? " of " : ", no limit",
 	       list->memory_limit ? ps_size_text(limit, list->memory_limit) : "");
+	print_labels(list);
+	printf("\n");
 	if (list->n_stores > 0)
 		print_stores(panel, list);
 	for (size_t k = 0; k < list->n_set_aside; k++)
@@ -99,6 +116,9 @@ static void store_json(struct ps_json *json, const struct ps_panel *panel,
 
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", status->header->store);
+	ps_json_text(json, "host", *status->host ? status->host : NULL);
+	ps_json_text(json, "rack", *status->rack ? status->rack : NULL);
+	ps_json_text(json, "zone", *status->zone ? status->zone : NULL);
 	ps_json_text(json, "state", ps_state_text(status->header->state));
 	ps_json_slot(json, "slot", status->slot);
 	ps_json_number(json, "bytes", status->bytes);

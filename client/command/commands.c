@@ -41,7 +41,9 @@ const struct ps_verb ps_verbs[] = {
 	  NULL, ps_verb_status },
 	{ "ls", PS_LS, "m", "M", "LIST [--json]",
 	  "lists the stores on each mirror, its memory and version",
-	  "It only reads: it fences nobody.\n", NULL, ps_verb_ls },
+	  "With them stand the labels of the mirror's host, rack and zone, which it tells with\n"
+	  "its stores. It only reads: it fences nobody.\n",
+	  NULL, ps_verb_ls },
 	{ "top", PS_TOP, "m", "M", "LIST [--all] [--interval SECONDS] [--once] [--json]",
 	  "shows what runs: transactions a second, latencies, how far mirrors are behind",
 	  "Asks the mirrors again and again, and shows the stores that they have: owner and\n"

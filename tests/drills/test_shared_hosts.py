@@ -47,6 +47,17 @@ def test_a_mirror_that_comes_to_a_host_with_another_one_is_warned_of(mirrors, ow
         owner.close()
 
 
+def test_mirrors_are_listed_with_their_labels(mirrors):
+    """They tell these with their stores."""
+    daemon, = mirrors(1, options=("--label", "host=h1", "--label", "zone=z1"))
+    assert ", host h1" not in run_command("ls", mirrors=[daemon]).out
+    fill("s", [daemon], {"accounts": b"contents"})
+    first = run_command("ls", mirrors=[daemon]).out.splitlines()[0]
+    assert first.endswith(", host h1, zone z1"), first
+    shown, = run_command("ls", "--json", mirrors=[daemon]).json()["mirrors"]
+    assert [shown["stores"][0][name] for name in ("host", "rack", "zone")] == ["h1", None, "z1"]
+
+
 def test_a_store_that_is_restored_to_one_host_is_warned_of(mirrors, tmp_path):
     a, b = at_hosts(mirrors, "h1", "h1")
     fill("s", [a, b], {"accounts": b"contents"})
