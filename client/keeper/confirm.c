@@ -14,6 +14,8 @@
 #include "due.h"
 #include "pulse.h"
 
+#include <assert.h>
+
 /* Questions under way to a mirror. Threads that call while the first is under way share the second,
  * and need not wait for the first: with one alone, half of them would wait for two round trips. */
 enum { UNDER_WAY = 2 };
@@ -44,6 +46,7 @@ static uint32_t to_ask(const struct perseas *p)
 {
 	uint32_t set = 0;
 
+	assert(p->mirror_count <= PS_MIRRORS_MAX);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 

@@ -15,7 +15,7 @@ struct desk {
 	Perseas__ListReply lists[MIRRORS];
 	Perseas__StoreStatus status[MIRRORS], *told[MIRRORS];
 	Perseas__Slot slots[MIRRORS];
-	char hosts[MIRRORS][8]; /* each has its own */
+	char hosts[MIRRORS][16]; /* each has its own */
 	struct ps_fleet fleet;
 };
 
