@@ -25,7 +25,8 @@ static inline void ps_cancel_restore(const int *before)
 }
 
 /* Among the declarations: cancellation is off until the block ends, and is then as it was. */
-#define PS_UNCANCELLED \
-	const int cancel_before __attribute__((cleanup(ps_cancel_restore))) = ps_cancel_disable()
+#define PS_UNCANCELLED          \
+	const int cancel_before \
+		__attribute__((cleanup(ps_cancel_restore), unused)) = ps_cancel_disable()
 
 #endif

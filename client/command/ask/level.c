@@ -9,8 +9,8 @@
 static const char *const risks[] = {
 	"a client that may create stores on any daemon can make images that pass for this store's",
 	"a restore that ends in between leaves a store that opens, without its contents",
-	"the first open after an owner of an earlier version, and the first open of that version's "
-	"spill, can take bytes that users stored for an unfinished transaction",
+	("the first open after an owner of an earlier version, and the first open of that "
+	 "version's spill, can take bytes that users stored for an unfinished transaction"),
 };
 
 enum { RISKS = sizeof(risks) / sizeof(risks[0]) };
