@@ -410,10 +410,12 @@ void ps_resolver_tell(char *text, size_t size)
 /* Returns false if the text is no identity. */
 static bool read_daemon(const char *text, uint8_t daemon[PS_ID_SIZE])
 {
-	if (strlen(text) != 2 * PS_ID_SIZE || strspn(text, "0123456789abcdef") != 2 * PS_ID_SIZE)
+	const size_t digits = (size_t)2 * PS_ID_SIZE;
+
+	if (strlen(text) != digits || strspn(text, "0123456789abcdef") != digits)
 		return false;
 	for (unsigned i = 0, byte; i < PS_ID_SIZE; i++) {
-		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+		if (sscanf(text + (size_t)2 * i, "%2x", &byte) != 1)
 			return false;
 		daemon[i] = (uint8_t)byte;
 	}

@@ -8,6 +8,7 @@
 #include "../core/quorum.h"
 #include "../../proto/base/text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,6 +102,7 @@ static void missing(const struct perseas *p, const Perseas__Roster *roster, char
 {
 	size_t used = 0;
 
+	assert(roster);
 	text[0] = 0;
 	for (size_t k = 0; k < roster->n_members && used < size; k++) {
 		const struct ps_mirror *m = NULL;
@@ -191,6 +193,7 @@ static int too_few_hold(struct perseas *p, const struct ps_standing *state, bool
 	char names[PS_ERROR_TEXT - 512], anew[120] = "";
 	unsigned holding = 0;
 
+	assert(roster);
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		holding += p->mirrors[i].found.listed && ps_stands_at(&p->mirrors[i], state);
 	missing(p, roster, names, sizeof(names));

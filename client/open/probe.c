@@ -146,7 +146,7 @@ static int choose_store(struct perseas *p)
 		return fail_ambiguous(p, &j);
 	if (j.outlook < PS_OUTLOOK_AMBIGUOUS)
 		return PERSEAS_ENOSTORE;
-	if (p->fills && is_named(p->store_id) && memcmp(p->store_id, j.store_id, PS_ID_SIZE))
+	if (p->fills && is_named(p->store_id) && memcmp(p->store_id, j.store_id, PS_ID_SIZE) != 0)
 		return ps_fail(p, PERSEAS_EEXIST,
 		               "the store '%s' that was being filled was removed meanwhile, and "
 		               "another store has its name now",

@@ -20,7 +20,7 @@ static bool read_date(const ASN1_TIME *date, uint64_t *seconds)
 	                  ASN1_TIME_diff(&days, &rest, epoch, date);
 
 	ASN1_TIME_free(epoch);
-	*seconds = days < 0 || rest < 0 ? 0 : (uint64_t)days * (24 * 3600) + (uint64_t)rest;
+	*seconds = days < 0 || rest < 0 ? 0 : (uint64_t)days * 86400 + (uint64_t)rest;
 	return read;
 }
 
@@ -92,15 +92,15 @@ static void add_own_chain(struct ps_expiries *expiries, SSL_CTX *context, uint64
 	X509_STORE_CTX_free(verification);
 }
 
-/* Returns true if `list` ends later than `other`, or never. */
-static bool outlives(const X509_CRL *list, const X509_CRL *other)
+/* Returns true if `crl` ends later than `than`, or never. */
+static bool outlives(const X509_CRL *crl, const X509_CRL *than)
 {
-	const ASN1_TIME *until = X509_CRL_get0_nextUpdate(list);
+	const ASN1_TIME *until = X509_CRL_get0_nextUpdate(crl);
 	uint64_t own_s, other_s;
 
 	return !until ||
 	       (read_date(until, &own_s) &&
-	        (!read_date(X509_CRL_get0_nextUpdate(other), &other_s) || own_s > other_s));
+	        (!read_date(X509_CRL_get0_nextUpdate(than), &other_s) || own_s > other_s));
 }
 
 /* Returns true if the same CA has a list that ends later. OpenSSL uses any valid list of a CA, so
@@ -108,10 +108,10 @@ static bool outlives(const X509_CRL *list, const X509_CRL *other)
 static bool has_better(const STACK_OF(X509_OBJECT) * objects, const X509_CRL *list)
 {
 	for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
-		const X509_CRL *other = X509_OBJECT_get0_X509_CRL(sk_X509_OBJECT_value(objects, i));
+		const X509_CRL *crl = X509_OBJECT_get0_X509_CRL(sk_X509_OBJECT_value(objects, i));
 
-		if (other && other != list && outlives(other, list) &&
-		    X509_NAME_cmp(X509_CRL_get_issuer(other), X509_CRL_get_issuer(list)) == 0)
+		if (crl && crl != list && outlives(crl, list) &&
+		    X509_NAME_cmp(X509_CRL_get_issuer(crl), X509_CRL_get_issuer(list)) == 0)
 			return true;
 	}
 	return false;
