@@ -31,7 +31,8 @@ static inline uint64_t ps_broken_copy_due(const struct ps_mirror *m)
 	return until > m->retry_at ? until : m->retry_at;
 }
 
-/* The same; the pause is shorter if commits cannot end without the mirror. Takes the lock. */
+/* Returns ps_broken_copy_due, with a shorter pause if commits cannot end without the mirror. Takes
+ * the lock. */
 uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m);
 
 #endif

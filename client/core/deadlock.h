@@ -23,7 +23,7 @@
 struct perseas;
 struct ps_blocked;
 
-/* What a search does with each thread that another one waits for. */
+/* A search calls `thread` with each thread that another one waits for. */
 struct ps_visit {
 	/* Returns true to end the search. */
 	bool (*thread)(void *arg, uintptr_t thread);

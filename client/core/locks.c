@@ -467,7 +467,7 @@ static bool visit_older_wants(const struct ps_want *own, const struct ps_visit *
 	return false;
 }
 
-/* Those that may_ask() finds in the way. */
+/* Visits the threads because of which may_ask() says no. */
 static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *visit)
 {
 	const struct perseas_tx *tx = tx_of(b)->tx;

@@ -153,8 +153,8 @@ bool ps_mirrors_hold(const struct perseas *p, uint64_t seq);
 /* Those that are connected, and whole. */
 uint32_t ps_mirrors_whole(const struct perseas *p);
 
-/* Those of them that said, asked after this call of perseas_confirm, that they are claimed by this
- * owner. */
+/* Returns the whole mirrors that were asked after this call of perseas_confirm, and said that this
+ * owner's claim stands. */
 uint32_t ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
 
 /* Those that are LIVE: connected, and all transactions were sent to them. */

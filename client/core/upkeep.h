@@ -154,7 +154,7 @@ struct ps_renewal {
 	const char *cause; /* of the one that is under way, or of the last one */
 };
 
-/* What the application was told last of one thing that expires (expiry_watch.c). */
+/* The last event about one certificate, CA or revocation list that expires (expiry_watch.c). */
 struct ps_expiry_told {
 	uint64_t until_s; /* when it expires; 0: nothing was told */
 	uint64_t at_s;

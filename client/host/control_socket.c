@@ -25,7 +25,7 @@
 
 enum { WATCHED_MAX = 2 * PS_MIRRORS_MAX }; /* connections that one receive waits for */
 
-/* What a host's addresses share, where no caller says until when. */
+/* The addresses of a host share this time if no caller gives a deadline. */
 #define DIAL_WITHIN_NS (1000 * (uint64_t)1000000)
 
 /* --- sending --- */

@@ -11,7 +11,7 @@
 struct daemon;
 struct store_view;
 
-/* One page as it is written. */
+/* A page of metrics while it is written. */
 struct sheet {
 	FILE *out;
 	struct daemon *daemon;
@@ -20,7 +20,7 @@ struct sheet {
 	const char *name; /* of the metric that is due */
 };
 
-/* Of a sample; a name that is NULL ends them. */
+/* A label of a sample. In a list of labels the last one has the name NULL. */
 struct label {
 	const char *name, *value;
 };

@@ -36,7 +36,7 @@ def hold_back(owner, page, daemons, fabric):
         seen = [None, 0]
 
         def waits():
-            """In the same commit, and not for want of a processor."""
+            """Returns true if the owner has slept in one commit for twice the bound."""
             now = page.attempted if process_state(owner.pid) == "S" else None
             if now is None or now != seen[0]:
                 seen[:] = now, time.monotonic()

@@ -337,7 +337,7 @@ static void save_session_requests(void)
 	REQUEST("release", Release, release);
 }
 
-/* Of a store of level 1: what level 0 has none of. */
+/* Saves messages with random ids, which only stores of level 1 have. */
 static void save_random_ids(void)
 {
 	segment.random_id = id(3);

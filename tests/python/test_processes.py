@@ -134,7 +134,7 @@ def test_a_store_that_a_thread_has_is_closed_at_the_end(address):
 # --- signals ---
 
 def interrupt_after(seconds):
-    """A timer that is to be started where the signal may come."""
+    """A timer that sends SIGINT to this process. The test starts it."""
     return threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
 
 

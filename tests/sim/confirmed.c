@@ -10,8 +10,8 @@
 
 /* --- an application --- */
 
-/* What it reads is the state of its memory, which compare() of application.c looks at: all that it
- * was shown when it opened the store, and all that it sent since. */
+/* The application reads its memory, which compare() of application.c checks: the state that its
+ * open showed, and all that it sent since. */
 int sim_work_confirm(struct sim_application *a)
 {
 	struct sim_world *w = a->world;

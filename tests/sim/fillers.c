@@ -54,7 +54,7 @@ static bool is_filled(const struct sim_world *w)
 	return false;
 }
 
-/* What must not be done: the mark of one image is believed, and nothing is claimed. */
+/* The mistake `marked`: it believes the mark of one image, and claims nothing. */
 static int remove_by_mark(struct sim_world *w)
 {
 	bool marked = false;

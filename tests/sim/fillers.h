@@ -11,7 +11,8 @@
 
 struct sim_application;
 
-/* As those of fork.h. start: begins a filler. */
+/* sim_fillers_shape gives the schedule its mirrors, and sim_fillers_begin plans its events; neither
+ * does anything in other schedules. start: begins a filler. */
 void sim_fillers_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);
 void sim_fillers_begin(struct sim_world *w, void (*start)(struct sim_world *w));
 

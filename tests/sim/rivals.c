@@ -68,7 +68,7 @@ void sim_rivals_told(struct sim_owner *o, uint64_t kind)
 
 int sim_rivals_map(const struct sim_application *a, unsigned i, uint32_t size, void **addr)
 {
-	/* What the owner sees at address 0 of the store. */
+	/* The owner's own address for address 0 of the store. */
 	const uint64_t shift = 0 - sim_recorded(a->owner, 0);
 	void *at = NULL;
 

@@ -1,6 +1,6 @@
 /*
  * test_deadlock.c - threads that have turns and locks in several stores: all interleavings of two
- * and three threads, by turns. Whoever would close a cycle is refused, and nobody else is; no
+ * and three threads, by turns. Only the thread whose wait would close a cycle is refused, and no
  * thread that could go on sleeps for ever.
  *
  * The threads are real, and one of them runs at a time. A step is one thing that a thread takes, or

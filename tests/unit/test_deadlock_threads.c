@@ -250,7 +250,7 @@ static int add_in(struct worker *w, unsigned store, bool by_turn, perseas_tx_t *
 	perseas_t *p = w->stores->p[store];
 	int rc = perseas_begin(p, by_turn ? PERSEAS_SERIAL : 0, tx);
 
-	/* Turns and locks are of the same number here: whoever has the turn has the lock, too. */
+	/* Turns and locks are of the same number here: a thread that has the turn has the lock. */
 	while (!rc && (rc = perseas_lock(*tx, 7, EXCLUSIVE)) == PERSEAS_ECONFLICT) {
 		rc = perseas_retry(*tx);
 		if (rc)

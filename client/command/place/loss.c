@@ -61,7 +61,7 @@ static struct ps_loss find_domain(const struct fleet *fleet, uint32_t more, enum
 		for (unsigned i = 0; order[k] <= widest && i < fleet->count; i++) {
 			const uint32_t set = domain_spots(fleet, i, order[k]);
 
-			/* One spot alone was tried before. */
+			/* The caller has tried each spot alone. */
 			if (fleet->spots[i].closed || is_single(set | more))
 				continue;
 			if (best.spots && __builtin_popcount(set) >= __builtin_popcount(best.spots))

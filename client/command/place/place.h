@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What fails together, the narrowest first. Daemons on one machine run on one kernel, whatever
- * hosts their labels name: each in a container, for instance. */
+/* Sets of daemons that fail together, the narrowest first. Daemons on one machine run on one
+ * kernel, whatever hosts their labels name: each may run in a container. */
 enum ps_domain { PS_DOMAIN_MACHINE, PS_DOMAIN_HOST, PS_DOMAIN_RACK, PS_DOMAIN_ZONE, PS_DOMAINS };
 
 /* Returns "machine", "host", "rack" or "zone". */
