@@ -13,8 +13,6 @@ Exit status: 1 where a target is missed, as the last lines say; 2 when it could 
 - The same where a standby waits in a process of its own (perseas_standby) while the owner runs,
   with and without a copy of the memory (options.warm). The owner changes a tenth of the memory.
   Nobody starts anything, and nobody tells the standby.
-- Both again with memory on demand in huge pages (PERSEAS_HUGE_PAGES=on), where root calls, who
-  alone can have the kernel keep them.
 - A program that does nothing else opens the store, and waits until all memory is here. The memory
   that it gets was in use just before, so that it does not wait for a virtual machine's host.
 - A program touches memory that is missing, here and there, while the rest is coming. Beside it, a
@@ -45,7 +43,6 @@ import sys
 import time
 
 import faults
-import huge
 import plot
 from cluster import EMULATED, PATIENCE, Cluster, wait_for
 from report import figure, met
@@ -68,23 +65,19 @@ STEP_NS = int(20e6 * PATIENCE)          # of the drawn rate
 AS_BEFORE = 0.9
 SECONDS = 60 * PATIENCE                 # for anything
 HEADROOM = 1 << 30                      # memory that is left to the rest of the host
-HUGE_USERS = 2                          # an owner and a standby
-USERS = 3 + HUGE_USERS                  # these, the standby's copy, and huge pages for both
-HUGE = "on demand, huge pages"
+USERS = 3                               # an owner, a standby, and the standby's copy
 PARTS = ("total_ms", "gone_ms", "start_ms", "open_ms", "map_ms", "commit_ms")
 WAYS = {"read first": [], "on demand": ["--demand"],
-        "on demand, a tenth": ["--demand", "--part", 10],
-        HUGE: ["--demand", "--huge"]}
+        "on demand, a tenth": ["--demand", "--part", 10]}
 RECOVERIES = {"read first": binding.READ_FIRST, "on demand": binding.ON_DEMAND}
 # Standbys that wait; the owner changes a tenth of the store, so that a copy can follow.
 PARTLY = ["--demand", "--part", 10]
-WAITING = {"a standby that waits": [], "a standby that waits with a copy": ["--warm"],
-           "a standby that waits, huge pages": ["--huge"]}
+WAITING = {"a standby that waits": [], "a standby that waits with a copy": ["--warm"]}
 TAKEN = ("total_ms", "open_ms", "map_ms", "commit_ms", "gone_ms")
 STATIC = 0.89                           # of the memory, nearly all that the owner does not change
 STILL = 2                               # seconds in which a copy got no warmer: it will not
 OWNER_TIMEOUT = "0.25"
-COMMIT_MS, GROWTH, WHOLE, HANG_MS = "<= 50", "<= 1.3", "<= 1.2", "<= 600"
+COMMIT_MS, WHOLE, HANG_MS = "<= 50", "<= 1.2", "<= 600"
 
 
 # --- room ---
@@ -251,7 +244,7 @@ def is_ready(told):
 def take_over(cluster, fabric, words):
     """Kills an owner for whose store a standby waits in a process of its own; what each part of the
     way to the standby's first commit took, and which share of the memory it had."""
-    worker = start(cluster, fabric, *PARTLY, *(word for word in words if word == "--huge"))
+    worker = start(cluster, fabric, *PARTLY)
     waiting = start(cluster, fabric, "--standby", *PARTLY, *words, later=True)
     wait_for(lambda: is_ready(waiting.ask()), SECONDS, "a standby")
     settled_rate(worker)
@@ -325,16 +318,13 @@ def hang(build, fabric, runs):
 # --- all of a fabric ---
 
 class Figures:
-    """Of one fabric: runs of every kind and size, one list each. has_huge: huge pages are kept."""
+    """Of one fabric: runs of every kind and size, one list each."""
 
-    def __init__(self, fabric, sizes, has_huge):
+    def __init__(self, fabric, sizes):
         self.fabric, self.sizes = fabric, sizes
-        self.ways, self.waiting = ({way: words for way, words in ways.items()
-                                    if has_huge or "--huge" not in words}
-                                   for ways in (WAYS, WAITING))
-        self.kills = {(size, way): [] for size in sizes for way in self.ways}
+        self.kills = {(size, way): [] for size in sizes for way in WAYS}
         self.here = {(size, recovery): [] for size in sizes for recovery in RECOVERIES.values()}
-        self.taken = {(size, way): [] for size in sizes for way in self.waiting}
+        self.taken = {(size, way): [] for size in sizes for way in WAITING}
         self.faults, self.bare, self.hangs = [], [], []
 
     def measure(self, build, runs):
@@ -355,13 +345,13 @@ class Figures:
         mirrors = names(cluster, self.fabric)
         # Each way has its reader: memory that came on demand leaves small pages to the kernel, and
         # whoever reads first right after that pays for making them large again.
-        for way, words in self.ways.items():
+        for way, words in WAYS.items():
             self.kills[size, way].append(fail_over(cluster, self.fabric, words))
             if (recovery := RECOVERIES.get(way)) is not None:
                 self.here[size, recovery].append(here_after(mirrors, recovery, size))
         if EMULATED:
             return
-        for way, words in self.waiting.items():
+        for way, words in WAITING.items():
             self.taken[size, way].append(take_over(cluster, self.fabric, words))
         if size == self.sizes[-1]:
             self.faults.append(faults.fault_costs(mirrors, size))
@@ -431,27 +421,22 @@ class Row:
 
 
 def rows_of_kills(told, target):
-    for way in (way for way in ("on demand", HUGE) if way in told.ways):
-        what = "kill -9 to first commit" + way.removeprefix("on demand")
-        yield from rows_of_way(told, way, what, target)
-
-
-def rows_of_way(told, way, what, target):
+    what = "kill -9 to first commit"
     small, big = told.sizes
-    demand = {size: values(told.kills[size, way], "total_ms") for size in told.sizes}
+    demand = {size: values(told.kills[size, "on demand"], "total_ms") for size in told.sizes}
     for size in told.sizes:
         yield Row("%s, %s, %s" % (what, told.fabric, size_name(size)), "ms",
                   demand[size], "read first",
                   values(told.kills[size, "read first"], "total_ms"), target)
     yield Row("%s, %s, %s" % (what, told.fabric, size_name(big)), "ms",
-              demand[big], size_name(small), demand[small], GROWTH, True)
+              demand[big], size_name(small), demand[small])
 
 
 def rows_of_standbys(told):
     if EMULATED:
         return
     small, big = told.sizes
-    for way in told.waiting:
+    for way in WAITING:
         taken = {size: values(told.taken[size, way], "total_ms") for size in told.sizes}
         for size in told.sizes:
             yield Row("kill -9 to first commit of %s, %s, %s" %
@@ -459,7 +444,7 @@ def rows_of_standbys(told):
                       "perseas run",
                       values(told.kills[size, "on demand, a tenth"], "total_ms"), COMMIT_MS)
         yield Row("kill -9 to first commit of %s, %s, %s" % (way, told.fabric, size_name(big)),
-                  "ms", taken[big], size_name(small), taken[small], GROWTH, True)
+                  "ms", taken[big], size_name(small), taken[small])
 
 
 def rows_of_memory(told):
@@ -507,7 +492,7 @@ def parts_table(all_told):
     rows = []
     for told in all_told:
         for size in told.sizes:
-            for way in (way for way in ("read first", "on demand", HUGE) if way in told.ways):
+            for way in ("read first", "on demand"):
                 runs = told.kills[size, way]
                 parts = {part: spread(values(runs, part)) for part in PARTS}
                 rows.append([told.fabric, size_name(size), way, ranged(parts["total_ms"]),
@@ -536,7 +521,7 @@ def draw(told, path):
     """Of each size the run that took the median time to be as fast as before; the files."""
     for size in told.sizes:
         lines = {}
-        for way in told.ways:
+        for way in WAYS:
             runs = sorted(told.kills[size, way], key=lambda run: run["regained_ms"])
             lines[way] = runs[len(runs) // 2]["rates"]
         to = path.with_name("%s-%s-%d.svg" % (path.stem, told.fabric, size // MIB))
@@ -564,10 +549,9 @@ def main():
     binding.use_library_timeouts()
     sizes, runs = ((SMALL, 2 * SMALL), 1) if args.quick else ((SMALL, large()), RUNS)
     try:
-        with huge.kept(0 if EMULATED else HUGE_USERS * sizes[-1]) as has_huge:
-            all_told = [Figures(fabric, sizes, has_huge and not EMULATED) for fabric in FABRICS]
-            for told in all_told:
-                told.measure(binding.BUILD, runs)
+        all_told = [Figures(fabric, sizes) for fabric in FABRICS]
+        for told in all_told:
+            told.measure(binding.BUILD, runs)
     except (RuntimeError, OSError, TimeoutError, binding.PerseasError) as error:
         say("failover: %s" % error)
         return 2
@@ -589,9 +573,6 @@ def main():
           "most); the larger size is %s\n" % (runs, size_name(sizes[-1])))
     print(table(["what", "value", "against", "value", "ratio", "target", "met"],
                 [row.cells() for row in rows]))
-    if not has_huge:
-        print("Huge pages were not used: only root can have the kernel keep %d of them." %
-              (HUGE_USERS * sizes[-1] // huge.PAGE))
     for told in all_told:
         if not told.on_demand():
             print("Over %s the memory was read first, also on demand: see perseas_report." %

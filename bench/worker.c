@@ -25,7 +25,7 @@
 static struct options {
 	const char *mirrors, *store, *fabric;
 	uint64_t size, bytes, resync_rate, acks, ring, pace, part;
-	bool make, no_pace, demand, standby, warm, huge;
+	bool make, no_pace, demand, standby, warm;
 } options;
 
 static const uint64_t NO_LIMIT = (uint64_t)1 << 40; /* bytes a second */
@@ -58,7 +58,6 @@ static const struct ps_option rows[] = {
 	{ "no-pace", PS_OPTION_FLAG, AT(no_pace), .help = "Waits for no mirror that lags." },
 	{ "part", PS_OPTION_NUMBER, AT(part), "N", "1", 1, .help = "Changes an Nth of it." },
 	{ "demand", PS_OPTION_FLAG, AT(demand), .help = "Has memory come on demand." },
-	{ "huge", PS_OPTION_FLAG, AT(huge), .help = "Has memory in huge pages." },
 	{ "standby", PS_OPTION_FLAG, AT(standby), .help = "Waits until the store has no owner." },
 	{ "warm", PS_OPTION_FLAG, AT(warm),
 	  .help = "With --standby: keeps a copy of the memory meanwhile, as fast as it can." },
@@ -130,8 +129,6 @@ static void set_options(struct perseas_options *how)
 	how->acks = (uint32_t)options.acks;
 	how->resync_rate = options.resync_rate;
 	how->ring_size = options.ring;
-	if (options.huge)
-		setenv("PERSEAS_HUGE_PAGES", "on", 1);
 	how->recovery = options.demand ? PERSEAS_RECOVERY_ON_DEMAND : PERSEAS_RECOVERY_READ_FIRST;
 	how->pace_ms = options.no_pace ? UINT32_MAX : (uint32_t)options.pace;
 	how->warm = options.warm;

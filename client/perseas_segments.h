@@ -18,13 +18,6 @@
  *   it reads from there, and takes it from each that it stores.
  * A pointer that was stored as it was found here would be wrong for the next owner, who may map the
  * segment at another address, or at the recorded one.
- *
- * With PERSEAS_HUGE_PAGES=on in the environment when a store is opened, segments whose size and
- * address are multiples of 2 MiB are mapped in huge pages of 2 MiB (HugeTLB), as long as the kernel
- * gives enough of them; perseas_report says how many are free. A process that is killed ends sooner
- * then. Other segments, what a segment of this handle grows by, and all segments with
- * PERSEAS_TRACKED or PERSEAS_CHECK_WRITES lie in ordinary memory. Rights (mprotect) are those of
- * whole huge pages. EINVAL, from the open: the variable is neither on, off nor empty.
  */
 #ifndef PERSEAS_SEGMENTS_H
 #define PERSEAS_SEGMENTS_H

@@ -50,12 +50,10 @@ check-clang:
 check-no-rdma:
 	@$(RUN) no-rdma "without rdma-core: tests/no_rdma.sh"
 
-# Tests of WAITING wait for real seconds. Only root can have the kernel keep huge pages.
+# Tests of WAITING wait for real seconds.
 WAITING_TESTS := $(addprefix %/test_,contract_demand contract_env control_socket fabric_tcp \
 	verbs_end_to_end)
-ROOTS_TESTS := %/test_huge_pages %/test_huge_warm
-unit = --jobs 2 --user $(filter-out $(WAITING_TESTS) $(ROOTS_TESTS),$(1)) \
-	$(addprefix --root ,$(filter $(ROOTS_TESTS),$(1))) \
+unit = --jobs 2 --user $(filter-out $(WAITING_TESTS),$(1)) \
 	$(addprefix --waiting ,$(filter $(WAITING_TESTS),$(1)))
 check-unit:
 	@$(SUBMAKE) tests

@@ -37,8 +37,6 @@
  * process reaches them while the name service is silent. */
 #define PS_ADDRESSES_VARIABLE "PERSEAS_ADDRESSES"
 
-/* "on": segments lie in huge pages, where the kernel has enough of them. */
-#define PS_HUGE_PAGES_VARIABLE "PERSEAS_HUGE_PAGES"
 
 struct ps_control;
 struct ps_env;
@@ -226,7 +224,6 @@ struct ps_env {
 	/* That a standby handed on, with its copy of a store's memory behind it; 0: none was. */
 	int warm_fd;
 	bool lifelines;     /* there is `entrust`, and it may be used */
-	bool huge_pages;    /* segments are to lie in huge pages, where there are enough */
 	struct ps_tls *tls; /* of connections over tcp; NULL: they are plain text */
 	/* All memory that chains are sent from, for fabrics that must register it before they
 	 * attach; set by the handle before the first attach. */

@@ -43,7 +43,6 @@ struct ps_segment {
 	bool lacks;       /* with it: some of it may have been missing at the last look */
 	unsigned held;    /* heaps that rely on it: it is not unmapped */
 	bool is_retained; /* its memory outlives the handle (perseas_retain) */
-	bool huge;        /* its memory lies in huge pages (huge_pages.h) */
 	/* Addresses behind it and its parts that are kept for what it grows by; of none: 0 bytes.
 	 * */
 	uint8_t *spare;

@@ -7,7 +7,6 @@
 #include "segment.h"
 
 #include "demand.h"
-#include "huge_pages.h"
 #include "../../proto/base/memory_limit.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/segment_table.h"
@@ -247,24 +246,11 @@ static int reserve(uint64_t address, uint64_t size, bool is_over, uint8_t **base
 	return 0;
 }
 
-/* As reserve, where there are huge pages for it. */
-static bool reserve_huge(const struct perseas *p, struct ps_segment *segment, uint64_t address,
-                         bool is_over)
-{
-	segment->huge = ps_huge_suits(p, address, segment->size) &&
-	                ps_huge_map(address, segment->size, is_over, p->demand && segment->born);
-	if (segment->huge)
-		segment->base = (uint8_t *)(uintptr_t)address;
-	return segment->huge;
-}
-
 int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
 	struct ps_kept *kept = address == segment->address ? find_kept(p, address, segment->size)
 	                                                   : NULL;
-	int error = reserve_huge(p, segment, address, kept)
-	                    ? 0
-	                    : reserve(address, segment->size, kept, &segment->base);
+	int error = reserve(address, segment->size, kept, &segment->base);
 
 	/* Where it failed, what was kept may be gone: it must not be unmapped once more. */
 	if (kept)
@@ -309,7 +295,7 @@ void ps_segment_unplace(struct ps_segment *segment)
 		munmap(segment->spare, segment->spare_size);
 	segment->base = segment->spare = NULL;
 	segment->spare_size = 0;
-	segment->is_retained = segment->huge = false;
+	segment->is_retained = false;
 	ps_shadow_free(segment);
 }
 
@@ -321,7 +307,7 @@ void ps_segment_hide(struct perseas *p, struct ps_segment *segment, struct ps_se
 	segment->spare_size = 0;
 	segment->shadow = NULL;
 	segment->unlike = NULL;
-	segment->is_retained = segment->huge = false;
+	segment->is_retained = false;
 }
 
 int ps_segment_reserve_anywhere(struct perseas *p, struct ps_segment *segment)
@@ -398,12 +384,7 @@ int ps_segment_choose(struct perseas *p, struct ps_segment *segment, uint64_t ro
 		segment->spare_size = all.size - segment->size;
 		(void)mprotect(segment->spare, segment->spare_size, PROT_NONE);
 	}
-	if (!ps_huge_suits(p, segment->address, segment->size) ||
-	    reserve_huge(p, segment, segment->address, true))
-		return 0;
-	/* The ordinary memory that was there may be gone. */
-	error = ps_segment_reserve_over(segment);
-	return error ? ps_segment_fail_anywhere(p, segment, error) : 0;
+	return 0;
 }
 
 static int by_start(const void *a, const void *b)

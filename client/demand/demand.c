@@ -223,7 +223,6 @@ static uint64_t add_mapping(struct perseas *p, const struct ps_segment *segment,
 		.count = count,
 		.missing = count,
 		.watched = shadow && p->written,
-		.huge = segment->huge,
 		.torn = shadow ? states + count : NULL,
 		.small = states + (shadow ? 2 * count : count),
 	};

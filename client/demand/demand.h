@@ -32,7 +32,6 @@ struct ps_mapping {
 	uint64_t count, missing;
 	uint8_t *shadow; /* gets what comes before memory does; or NULL */
 	bool watched;    /* there is a shadow, and stores are noted */
-	bool huge;       /* its pages are huge: a run of granules comes at once, or nothing of it */
 	/* With a shadow, one for each granule that is not whole here: so many of its pages, from
 	 * its first on, are here, since there was no memory for the others. */
 	uint8_t *torn;

@@ -15,30 +15,19 @@
 
 /* --- faults --- */
 
-/* Of a huge page all was asked for at once, or all was discarded. */
-static void refuse_at(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t at,
-                      uint32_t length)
-{
-	const uint32_t run = d->ops->run * d->ops->granule;
-
-	if (mapping->huge)
-		d->ops->refuse(d->pager, mapping->base + at / run * run, run);
-	else
-		d->ops->refuse(d->pager, mapping->base + at, length);
-}
-
 static void refuse(struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule)
 {
 	mapping->states[granule] = PS_GRANULE_REFUSED;
 	d->refusals++;
-	refuse_at(d, mapping, granule * d->ops->granule, ps_granule_length(d, mapping, granule));
+	d->ops->refuse(d->pager, mapping->base + granule * d->ops->granule,
+	               ps_granule_length(d, mapping, granule));
 }
 
 /* It was here: who discarded it has lost what was there, and gets no older bytes. Where it is here
  * after all, the fault is from before it came. */
 static void refuse_again(struct ps_demand *d, const struct ps_mapping *mapping, uint64_t offset)
 {
-	refuse_at(d, mapping, offset & ~(uint64_t)(PS_PAGE - 1), PS_PAGE);
+	d->ops->refuse(d->pager, mapping->base + (offset & ~(uint64_t)(PS_PAGE - 1)), PS_PAGE);
 }
 
 static void take_fault(struct ps_demand *d, uint64_t address)

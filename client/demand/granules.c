@@ -106,16 +106,12 @@ void ps_granule_give_back(struct ps_demand *d, uint64_t generation, uint64_t gra
 }
 
 /* With those beside it that have come less far than `below`: of one multiple of `run` at most,
- * which is one large page. Of a huge page all have come equally far but for being waited for. */
-static bool ask_run(const struct ps_demand *d, struct ps_mapping *mapping, uint64_t granule,
-                    unsigned run, enum ps_granule below, struct ps_want *next)
+ * which is one large page. */
+static bool ask_run(struct ps_mapping *mapping, uint64_t granule, unsigned run,
+                    enum ps_granule below, struct ps_want *next)
 {
 	uint64_t first = granule, end = granule + 1;
 
-	if (mapping->huge) {
-		run = d->ops->run;
-		below = PS_GRANULE_ASKED;
-	}
 	while (first % run && mapping->states[first - 1] < below)
 		first--;
 	while (end % run && end < mapping->count && mapping->states[end] < below)
@@ -133,7 +129,7 @@ static bool find_lost(struct ps_demand *d, unsigned run, struct ps_want *next)
 		const uint8_t *at = memchr(mapping->states, PS_GRANULE_WANTED, mapping->count);
 
 		if (at)
-			return ask_run(d, mapping, (uint64_t)(at - mapping->states), run,
+			return ask_run(mapping, (uint64_t)(at - mapping->states), run,
 			               PS_GRANULE_ASKED, next);
 	}
 	d->wants_lost = false;
@@ -147,7 +143,7 @@ static bool find_soon(struct ps_demand *d, unsigned run, struct ps_want *next)
 
 		for (; mapping->covered > 0 && mapping->soon < mapping->soon_end; mapping->soon++)
 			if (mapping->states[mapping->soon] == PS_GRANULE_SOON)
-				return ask_run(d, mapping, mapping->soon, run, PS_GRANULE_WANTED,
+				return ask_run(mapping, mapping->soon, run, PS_GRANULE_WANTED,
 				               next);
 	}
 	return false;
@@ -160,7 +156,7 @@ static bool find_missing(struct ps_demand *d, unsigned run, struct ps_want *next
 
 		for (; mapping->covered > 0 && mapping->next < mapping->count; mapping->next++)
 			if (mapping->states[mapping->next] == PS_GRANULE_MISSING)
-				return ask_run(d, mapping, mapping->next, run, PS_GRANULE_WANTED,
+				return ask_run(mapping, mapping->next, run, PS_GRANULE_WANTED,
 				               next);
 	}
 	return false;
@@ -186,7 +182,7 @@ static bool find_wanted(struct ps_demand *d, unsigned run, struct ps_want *next)
 		d->want_first = (d->want_first + 1) % PS_WANTS;
 		d->want_count--;
 		if (mapping && mapping->states[want.granule] == PS_GRANULE_WANTED)
-			return ask_run(d, mapping, want.granule, run, PS_GRANULE_ASKED, next);
+			return ask_run(mapping, want.granule, run, PS_GRANULE_ASKED, next);
 	}
 	return find_lost(d, run, next);
 }

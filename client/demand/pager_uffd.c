@@ -44,7 +44,7 @@ enum {
 	KEPT = PS_SLEEPERS + 2,
 };
 
-static_assert(BLOCK == PS_LARGE_PAGE, "a run is one huge page");
+static_assert(BLOCK == PS_LARGE_PAGE, "a run is one large page");
 static_assert(GRANULE / PS_PAGE <= UINT8_MAX, "so many pages can be here of a granule");
 
 /* Younger than some headers that this is built with (Linux 5.18, 6.6 and 6.8). */
@@ -426,8 +426,7 @@ static uint32_t uffd_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *by
 		memset(pager->page + length, 0, whole - length);
 		bytes = pager->page;
 	}
-	done += ps_pages_copy(pager->uffd, pager->pages, to + done, bytes + done, whole - done,
-	                      watched);
+	done += ps_pages_copy(pager->uffd, to + done, bytes + done, whole - done, watched);
 	return done < length ? (uint32_t)done : length;
 }
 

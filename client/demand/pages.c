@@ -86,29 +86,7 @@ static void wake(int uffd, uint64_t at, uint64_t length)
 	(void)ioctl(uffd, UFFDIO_WAKE, &range);
 }
 
-/* Is one of the kernel's huge pages missing there? Others are called huge only if they are here. */
-static bool lacks_huge(int pages, uint64_t at)
-{
-	struct ps_page_run run = { 0 };
-	struct ps_page_scan scan = { .size = sizeof(scan),
-		                     .start = at,
-		                     .end = at + PS_PAGE,
-		                     .runs = (uint64_t)(uintptr_t)&run,
-		                     .runs_max = 1,
-		                     .inverted = PS_PAGE_PRESENT | PS_PAGE_SWAPPED,
-		                     .all_of = PS_PAGE_HUGE | PS_PAGE_PRESENT | PS_PAGE_SWAPPED,
-		                     .wanted = PS_PAGE_HUGE };
-
-	return ioctl(pages, PS_PAGE_SCAN, &scan) == 1;
-}
-
-/* There is no memory. Of a huge page the kernel says then that it is here (Linux 6.18 does). */
-static bool is_poor(int failed, int pages, uint64_t at)
-{
-	return failed == ENOMEM || failed == EFAULT || (failed == EEXIST && lacks_huge(pages, at));
-}
-
-uint64_t ps_pages_copy(int uffd, int pages, const uint8_t *to, const uint8_t *from, uint64_t length,
+uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length,
                        bool watched)
 {
 	uint64_t done = 0;
@@ -123,7 +101,7 @@ uint64_t ps_pages_copy(int uffd, int pages, const uint8_t *to, const uint8_t *fr
 
 		if (copy.copy > 0)
 			done += (uint64_t)copy.copy;
-		else if (is_poor(failed, pages, copy.dst))
+		else if (failed == ENOMEM || failed == EFAULT)
 			break;
 		else if (failed == EEXIST || (is_other_memory(failed) && parted))
 			done += PS_PAGE;

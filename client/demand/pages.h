@@ -24,9 +24,8 @@ bool ps_pages_large(int pages, const uint8_t *at, uint64_t length);
 uint64_t ps_pages_move(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length);
 
 /* Copies whole pages to what is missing; `watched`: they come protected. A page that is here keeps
- * what it has. The range is one of the kernel's huge pages, or has none of them. How many bytes are
- * here, or left out: there is no memory for the next. */
-uint64_t ps_pages_copy(int uffd, int pages, const uint8_t *to, const uint8_t *from, uint64_t length,
+ * what it has. Returns how many bytes are here, or left out: there is no memory for the next. */
+uint64_t ps_pages_copy(int uffd, const uint8_t *to, const uint8_t *from, uint64_t length,
                        bool watched);
 
 /* Who touches one of these whole pages that is missing gets SIGBUS; who waits goes on. `watches`:

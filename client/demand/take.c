@@ -16,30 +16,20 @@ void ps_take_mark(struct ps_demand *d, const struct ps_segment *segment, uint64_
 {
 	const struct ps_segment_key key = ps_segment_key(segment);
 	const struct ps_warm_part *part = ps_warm_useful(d->warm, &key);
-	const unsigned step = segment->huge ? d->ops->run : 1;
-	const uint64_t size = (uint64_t)step * d->ops->granule;
+	const uint64_t size = d->ops->granule;
 
-	for (uint64_t g = 0; part && g < count; g += step) {
-		const uint64_t at = g * d->ops->granule;
+	for (uint64_t g = 0; part && g < count; g++) {
+		const uint64_t at = g * size;
 		const uint64_t rest = segment->size - at;
 
 		if (ps_warm_holds(part, at, rest < size ? rest : size))
-			memset(&states[g], PS_GRANULE_COPIED, step);
+			states[g] = PS_GRANULE_COPIED;
 	}
 }
 
 static void *find(const struct ps_mapping *mapping, uint64_t from, enum ps_granule state)
 {
 	return memchr(&mapping->states[from], (int)state, mapping->count - from);
-}
-
-/* This granule, which the copy has, or all of its huge page, of which the copy has all then. */
-static struct ps_want one(const struct ps_demand *d, const struct ps_mapping *mapping,
-                          uint64_t granule)
-{
-	const unsigned count = mapping->huge ? d->ops->run : 1;
-
-	return (struct ps_want){ mapping->generation, granule - granule % count, count };
 }
 
 static uint64_t granule_of(const struct ps_mapping *mapping, const void *at)
@@ -59,7 +49,7 @@ static bool find_waited(struct ps_demand *d, struct ps_want *next)
 			mapping->taken = at != NULL;
 		if (!at)
 			continue;
-		*next = one(d, mapping, granule_of(mapping, at));
+		*next = (struct ps_want){ mapping->generation, granule_of(mapping, at), 1 };
 		return true;
 	}
 	return false;
@@ -78,7 +68,7 @@ static bool find_rest(struct ps_demand *d, struct ps_want *next)
 		mapping->copied = at ? granule_of(mapping, at) : mapping->count;
 		if (!at)
 			continue;
-		*next = one(d, mapping, mapping->copied);
+		*next = (struct ps_want){ mapping->generation, mapping->copied, 1 };
 		mapping->copied = next->granule + next->count;
 		while (mapping->copied % d->ops->run && mapping->copied < mapping->count &&
 		       mapping->states[mapping->copied] == PS_GRANULE_COPIED) {

@@ -409,19 +409,6 @@ static void take_silent(struct ps_env *env)
 		env->silent = strdup(end + 1);
 }
 
-/* False: it says neither. */
-static bool wants_huge_pages(bool *wanted, struct ps_error *error)
-{
-	const char *text = getenv(PS_HUGE_PAGES_VARIABLE);
-
-	*wanted = text && strcmp(text, "on") == 0;
-	if (*wanted || !text || !*text || strcmp(text, "off") == 0)
-		return true;
-	ps_error_set(error, PERSEAS_EINVAL,
-	             PS_HUGE_PAGES_VARIABLE "=%.40s: set it to on or off, or unset it", text);
-	return false;
-}
-
 /* It is looked at where a list is given. */
 static void take_learnt(struct ps_env *env)
 {
@@ -457,7 +444,6 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 {
 	const char *protocol = getenv(PS_PROTOCOL_VARIABLE);
 	struct posix_env *posix;
-	bool huge_pages;
 	int failed = 0;
 	int i;
 
@@ -469,8 +455,6 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 		             protocol, PS_PROTOCOL_LEAST, PS_PROTOCOL_VERSION);
 		return NULL;
 	}
-	if (!wants_huge_pages(&huge_pages, error))
-		return NULL;
 	posix = calloc(1, sizeof(*posix));
 	if (!posix) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a handle");
@@ -485,7 +469,6 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 	take_addresses();
 	posix->env.boot_known = ps_boot_id(posix->env.boot);
 	posix->env.pager = &ps_pager_uffd;
-	posix->env.huge_pages = huge_pages;
 	posix->env.lifelines = !is_off("PERSEAS_LIFELINES");
 	if (!is_off("PERSEAS_WRITTEN_PAGES"))
 		posix->env.written = &ps_written_pages;

@@ -8,7 +8,6 @@
 #include "../core/commit.h"
 #include "examine.h"
 #include "open.h"
-#include "../core/huge_pages.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/shadow.h"
@@ -175,7 +174,6 @@ static int open_handle(struct perseas *p)
 	ps_warm_prove(p);
 	ps_demand_begin(p);
 	ps_shadow_begin(p);
-	ps_huge_report(p);
 	p->admin = p->gate = false;
 	p->keeper = !p->env->ops->spawn(p->env, PS_KEEPER, ps_keeper, p);
 	if (!p->keeper)

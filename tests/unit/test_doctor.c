@@ -136,7 +136,7 @@ static int setup(void **state)
 	strcpy(m->root, "/tmp/test_doctor-XXXXXX");
 	if (!mkdtemp(m->root))
 		return -1;
-	lacks = 1u << PS_FEATURE_HUGE_PAGES; /* nothing asks for them */
+	lacks = 0;
 	clock_state = PS_CLOCK_SYNCHRONISED;
 	fs_size = (uint64_t)64 << 30;
 	fs_available = (uint64_t)32 << 30;
@@ -150,7 +150,6 @@ static int setup(void **state)
 	put(m, "/proc/self/mounts", "/dev/sda1 / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw 0 0\n");
 	put(m, "/proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n");
 	put(m, "/proc/sys/kernel/core_pattern", "core\n");
-	put(m, "/proc/meminfo", "HugePages_Total:       0\nHugepagesize:       2048 kB\n");
 	put(m, "/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
 	put(m, "/sys/kernel/mm/transparent_hugepage/shmem_enabled", "always [advise] never deny\n");
 	put(m, "/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
@@ -322,21 +321,11 @@ TEST(swap_is_named, struct made_up *m)
 	assert_int_equal(look(m, "swap"), PS_HEALTH_OK);
 }
 
-/* For nobody; for segments; asked for in vain. Transparent ones: for neither; on an old kernel. */
-TEST(huge_pages_are_looked_at, struct made_up *m)
+/* The kernel gives them to memory that asks, to neither kind of memory, or is too old. */
+TEST(transparent_huge_pages_are_looked_at, struct made_up *m)
 {
 	static const char shmem[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
-	put(m, "/proc/meminfo",
-	    "HugePages_Total: 512\nHugePages_Free: 512\nHugepagesize: 2048 kB\n");
-	assert_int_equal(look(m, "huge pages"), PS_HEALTH_WARNING);
-	found(m, "1.0 GiB");
-	advised(m, "PERSEAS_HUGE_PAGES=on");
-	lacks = 0;
-	assert_int_equal(look(m, "huge pages"), PS_HEALTH_OK);
-	put(m, "/proc/meminfo", "HugePages_Total:       0\nHugePages_Free:        0\n");
-	assert_int_equal(look(m, "huge pages"), PS_HEALTH_WARNING);
-	advised(m, "vm.nr_hugepages");
 	put(m, shmem, "always advise never [deny]\n");
 	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_WARNING);
 	put(m, shmem, "always advise [never] deny\n");

@@ -29,7 +29,6 @@ const struct ps_check ps_checks[] = {
 	{ "open files", ps_check_open_files },
 	{ "memory directory", ps_check_memory_dir },
 	{ "swap", ps_check_swap },
-	{ "huge pages", ps_check_huge_pages },
 	{ "transparent huge pages", ps_check_thp },
 	{ "recovery on demand", ps_check_demand },
 	{ "written pages", ps_check_written },
@@ -110,7 +109,7 @@ static bool has_pidfd(void)
 
 static bool has_here(enum ps_feature feature)
 {
-	const char *rdma = getenv("PERSEAS_RDMA"), *huge = getenv(PS_HUGE_PAGES_VARIABLE);
+	const char *rdma = getenv("PERSEAS_RDMA");
 
 	switch (feature) {
 	case PS_FEATURE_MEMBARRIER_OWNER:
@@ -123,8 +122,6 @@ static bool has_here(enum ps_feature feature)
 		return has_pidfd();
 	case PS_FEATURE_RDMA:
 		return PERSEAS_RDMA && !(rdma && !strcmp(rdma, "off"));
-	case PS_FEATURE_HUGE_PAGES:
-		return huge && !strcmp(huge, "on");
 	}
 	return false;
 }

@@ -20,7 +20,6 @@ enum ps_feature {
 	PS_FEATURE_MEMBARRIER_MIRROR, /* global expedited: fences that reach owners on this host */
 	PS_FEATURE_PIDFD,
 	PS_FEATURE_RDMA,       /* this build has it, and the environment allows it */
-	PS_FEATURE_HUGE_PAGES, /* the environment asks for them */
 };
 
 enum ps_clock_state { PS_CLOCK_UNKNOWN, PS_CLOCK_FREE, PS_CLOCK_SYNCHRONISED };
@@ -136,7 +135,6 @@ void ps_check_open_files(const struct ps_host *host, struct ps_finding *finding)
 
 void ps_check_memory_dir(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_swap(const struct ps_host *host, struct ps_finding *finding);
-void ps_check_huge_pages(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_thp(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_demand(const struct ps_host *host, struct ps_finding *finding);
 void ps_check_written(const struct ps_host *host, struct ps_finding *finding);

@@ -177,48 +177,6 @@ void ps_check_swap(const struct ps_host *host, struct ps_finding *finding)
 	                 "noswap (Linux 6.4).");
 }
 
-/* Those that nobody asks for are memory that is nobody's. */
-static void judge_unused(const struct ps_host *host, struct ps_finding *finding)
-{
-	struct mount mount;
-
-	if (find_mount(host, &mount) && !strcmp(mount.type, "hugetlbfs"))
-		return;
-	ps_finding_fault(finding, PS_HEALTH_WARNING,
-	                 "Images do not lie in them, and segments do with PERSEAS_HUGE_PAGES=on in "
-	                 "the application's environment: set that, or sysctl vm.nr_hugepages=0, "
-	                 "unless something else here will use them.");
-}
-
-void ps_check_huge_pages(const struct ps_host *host, struct ps_finding *finding)
-{
-	const bool wanted = host->has(PS_FEATURE_HUGE_PAGES);
-	uint64_t total = 0, unused = 0, kib = 0;
-	char size[PS_SIZE_TEXT];
-
-	if (!ps_host_number(host, "/proc/meminfo", "HugePages_Total:", &total)) {
-		ps_finding_set(finding, PS_HEALTH_SKIPPED, "/proc/meminfo does not tell");
-		return;
-	}
-	ps_host_number(host, "/proc/meminfo", "HugePages_Free:", &unused);
-	ps_host_number(host, "/proc/meminfo", "Hugepagesize:", &kib);
-	if (total == 0) {
-		ps_finding_set(finding, wanted ? PS_HEALTH_WARNING : PS_HEALTH_OK,
-		               "none are reserved, and %s",
-		               wanted ? "PERSEAS_HUGE_PAGES=on asks for them" : "none are needed");
-		if (wanted)
-			ps_finding_advise(finding,
-			                  "Segments lie in ordinary memory until there are some: "
-			                  "sysctl vm.nr_hugepages=NUMBER, of 2 MiB each.");
-		return;
-	}
-	ps_finding_set(finding, PS_HEALTH_OK,
-	               "%" PRIu64 " reserved, of which %" PRIu64 " (%s) are not in use", total,
-	               unused, ps_size_text(size, unused * kib << 10));
-	if (!wanted && unused >= total / 2 + 1)
-		judge_unused(host, finding);
-}
-
 /* The word in brackets. */
 static void word_chosen(const char *words, char *word, size_t size)
 {
