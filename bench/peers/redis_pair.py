@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cluster import INTERRUPTS, START_SECONDS, die_with_parent, wait_for  # noqa: E402
+from cluster import HANGING_SECONDS, INTERRUPTS, die_with_parent, wait_for  # noqa: E402
 
 PORTS_TRIED = 8
 ASK_SECONDS = 0.5
@@ -70,7 +70,7 @@ class Server:
         for _ in range(PORTS_TRIED):
             self.port = free_port()
             self._spawn()
-            if wait_for(self._state, START_SECONDS, "redis " + self.name) == "ready":
+            if wait_for(self._state, HANGING_SECONDS, "redis " + self.name) == "ready":
                 return self
         raise RuntimeError("redis %s ended at its start:\n%s" %
                            (self.name, self.log.read_text(errors="replace")))
@@ -96,7 +96,7 @@ class Server:
         answers = self.info("server", ASK_SECONDS).get("process_id") == str(self.process.pid)
         return "ready" if answers else None
 
-    def ask(self, command, seconds=START_SECONDS):
+    def ask(self, command, seconds=HANGING_SECONDS):
         """A command of plain words; its one answer as text, None when there is none."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), seconds) as link:
@@ -106,7 +106,7 @@ class Server:
         except OSError:
             return None
 
-    def info(self, section, seconds=START_SECONDS):
+    def info(self, section, seconds=HANGING_SECONDS):
         """INFO's lines of a section, as a dictionary."""
         lines = (self.ask("INFO " + section, seconds) or "").splitlines()
         return dict(line.split(":", 1) for line in lines if ":" in line)
@@ -138,7 +138,7 @@ class RedisPair:
         try:
             server = self._start("server", self.cpus[0])
             self._start("replica", self.cpus[1], "--replicaof", "127.0.0.1", str(server.port))
-            wait_for(self._linked, START_SECONDS, "the replica's link")
+            wait_for(self._linked, HANGING_SECONDS, "the replica's link")
         except BaseException:
             self.__exit__()
             raise
