@@ -125,7 +125,7 @@ static void write_object(const struct log_entry *entry)
 		write_text(entry);
 		return;
 	}
-	(form == LOG_FORMAT_OTEL ? log_otel_write : log_json_write)(out, entry, name);
+	log_json_write(out, entry, name);
 	if (fclose(out) == 0)
 		log_out_line(line, len);
 	else
@@ -137,7 +137,7 @@ static void write_object(const struct log_entry *entry)
  * and so does what comes behind such a line until all are read: the order stays. */
 static void write_entry(const struct log_entry *entry)
 {
-	if (form != LOG_FORMAT_TEXT)
+	if (form == LOG_FORMAT_JSON)
 		write_object(entry);
 	else if (!log_out_flush() || !log_journal_send(entry, name))
 		write_text(entry);

@@ -20,7 +20,6 @@ enum log_format {
 	                    and the unit itself, an entry with fields (log_set_journal), or
 	                    priority and sentence */
 	LOG_FORMAT_JSON, /* an object: time, daemon, level, event, message and the fields */
-	LOG_FORMAT_OTEL, /* an object by OpenTelemetry's names (log_json.h) */
 };
 
 enum {

@@ -248,8 +248,8 @@ static const struct ps_option rows[] = {
 	  .choices = "error|warning|info|debug",
 	  .help = "The least important messages to log: error, warning, info or debug." },
 	{ "log-format", PS_OPTION_CHOICE, AT(log_format), "FORMAT", "text", FILE_OR_LINE,
-	  .choices = "text|json|otel",
-	  .help = "text; json: one object a line; otel: the same by the names of OpenTelemetry. "
+	  .choices = "text|json",
+	  .help = "text; json: one object a line. "
 	          "Where standard error is systemd's journal, text comes with fields "
 	          "(PERSEAS_EVENT, PERSEAS_STORE, ...)." },
 	{ "journal-socket", PS_OPTION_OWN, .value = "PATH", .usual = "/run/systemd/journal/socket",

@@ -72,7 +72,7 @@ def test_every_variable_has_a_default_or_is_said_to_have_none():
 VALUES = {"plaintext": "loopback", "rdma": False, "rdma-port": 4791, "rdma-order": "phased",
           "rdma-flush": True, "memory-dir": "/dev/shm/elsewhere", "unsafe-memory-on-disk": "on",
           "max-memory": "64G", "owner-timeout": 2.5, "protocol": 8, "max-connections": 64,
-          "threads": 2, "spin-us": 5, "log-level": "debug", "log-format": "otel",
+          "threads": 2, "spin-us": 5, "log-level": "debug", "log-format": "json",
           "journal-socket": "/run/systemd/journal/elsewhere",
           "http": "127.0.0.1:7180", "http-anywhere": "on", "http-name": ["node1.example", "node1"],
           "http-port-file": "/run/perseas/http", "port-file": "/run/perseas/port"}

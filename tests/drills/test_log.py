@@ -14,7 +14,7 @@ import wire
 from cluster import die_with_parent, wait_for
 from drill import BUILD, MIB, SECONDS, TOP, fill, run_command, wait_ownerless
 
-CODE = {form: ("--log-format", form) for form in ("text", "json", "otel")}
+CODE = {form: ("--log-format", form) for form in ("text", "json")}
 
 
 def entries(daemon):
@@ -164,8 +164,7 @@ class Journal:
 def test_in_the_journal_priorities_come_first(tmp_path):
     """Nobody listens at its socket. The journal takes <N> off a line of text, and notes the time;
     an object stays an object."""
-    for words, begins in ((), "<6>perseasd "), (CODE["json"], "{\"time\":"), (
-            CODE["otel"], "{\"Timestamp\":"):
+    for words, begins in ((), "<6>perseasd "), (CODE["json"], "{\"time\":"):
         with Journal(tmp_path, *words, listens=False) as journal:
             wait_for(lambda: "listening" in journal.log.read_text(), SECONDS, "a daemon")
             assert journal.log.read_text().startswith(begins)
@@ -217,24 +216,6 @@ def test_a_journal_that_stands_still_holds_up_nobody(tmp_path):
         # Now that it is read, entries are taken again.
         control.claim("data", epoch)
         assert int(journal.until("claimed")["PERSEAS_EPOCH"]) == epoch
-
-
-def test_names_of_opentelemetry(tmp_path, mirrors):
-    """An object a line, as the data model of its logs calls the parts."""
-    daemon, = mirrors(1, options=CODE["otel"])
-    fill("data", [daemon], {"s": b"contents"})
-    claimed, = (entry for entry in entries(daemon) if entry["EventName"] == "perseas.claimed")
-    assert sorted(claimed) == ["Attributes", "Body", "EventName", "Resource", "SeverityNumber",
-                               "SeverityText", "Timestamp"]
-    assert (claimed["SeverityText"], claimed["SeverityNumber"]) == ("INFO", 9)
-    assert claimed["Body"].startswith("store data: claimed by ")
-    assert claimed["Attributes"]["perseas.store"] == "data"
-    assert claimed["Attributes"]["perseas.epoch"] > 0 and claimed["Attributes"]["perseas.peer"]
-    assert claimed["Resource"] == {
-        "service.name": "perseasd", "service.version": (TOP / "VERSION").read_text().strip(),
-        "service.instance.id": daemon.mirror.tcp, "host.name": socket.gethostname()}
-    moment = datetime.datetime.strptime(claimed["Timestamp"], "%Y-%m-%dT%H:%M:%S.%fZ")
-    assert abs(datetime.datetime.utcnow() - moment) < datetime.timedelta(seconds=600)
 
 
 # A journal of its own, in a /run of its own; a daemon that has its stream as standard error, as

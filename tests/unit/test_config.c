@@ -88,7 +88,6 @@ static const struct good others[] = {
 	{ "--label=host=h", "--label=zone=z", TEXT(labels.zone, "z") },
 	{ "--protocol", "7", NUMBER(protocol, 7) },
 	{ "--log-format", "json", NUMBER(log_format, LOG_FORMAT_JSON) },
-	{ "--log-format", "otel", NUMBER(log_format, LOG_FORMAT_OTEL) },
 	{ "--journal-socket", "/run/journal", TEXT(journal, "/run/journal") },
 	{ "--boot-id", "0123456789abcdef0123456789ABCDEF", NUMBER(boot_given, true) },
 	{ "--boot-id", "0123456789abcdef0123456789ABCDEF", NUMBER(boot[0], 0x01) },

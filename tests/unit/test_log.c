@@ -286,29 +286,6 @@ TEST(json_says_which_daemon_a_line_is_of)
 	                    "\"event\":\"odd\",\"message\":\"odd\"}\n");
 }
 
-TEST(opentelemetry_has_names_of_its_own)
-{
-	const char *line;
-
-	log_init(LOG_LEVEL_INFO, LOG_FORMAT_OTEL);
-	log_set_name("127.0.0.1:7171");
-	line = written_by(claim);
-	assert_memory_equal(line, "{\"Timestamp\":\"20", 16);
-	assert_non_null(strstr(line, "Z\",\"SeverityText\":\"INFO\",\"SeverityNumber\":9,"
-	                             "\"EventName\":\"perseas.claimed\","
-	                             "\"Body\":\"store bank: claimed by 192.0.2.1:9\","
-	                             "\"Resource\":{\"service.name\":\"perseasd\","
-	                             "\"service.version\":\"" PERSEAS_VERSION "\","
-	                             "\"service.instance.id\":\"127.0.0.1:7171\","
-	                             "\"host.name\":\""));
-	assert_string_equal(strstr(line, "},\"Attributes\""),
-	                    "},\"Attributes\":{\"perseas.store\":\"bank\",\"perseas.epoch\":7,"
-	                    "\"perseas.seq\":41,\"perseas.peer\":\"192.0.2.1:9\"}}\n");
-	line = written_by(warn);
-	assert_non_null(strstr(line, "\"SeverityText\":\"WARN\",\"SeverityNumber\":13,"));
-	assert_string_equal(strstr(line, "},\"Attributes\""), "},\"Attributes\":{}}\n");
-}
-
 TEST(times_are_in_utc_to_the_microsecond)
 {
 	char text[LOG_TIME_TEXT];
