@@ -494,10 +494,9 @@ static void leave(struct sim_application *a)
 	sim_work_closed(a, perseas_close(a->p));
 	a->owner->handle = a->p = NULL;
 	/* The process ends, too. */
-	if (!a->owner->dead) {
+	if (!a->owner->dead)
 		sim_trace(a->world, "owner %u closes and exits", a->owner->index);
-		a->owner->dead = true;
-	}
+	a->owner->dead = true;
 }
 
 static void ordinary(void *arg)
@@ -556,12 +555,14 @@ static void last(void *arg)
 	int rc;
 
 	sim_operator_drop_forks(w);
-	if (sim_fillers_end(a->owner)) {
-		a->owner->dead = w->schedule->over = true;
+	a->owner->dead = w->schedule->over = sim_fillers_end(a->owner);
+	if (a->owner->dead)
 		return;
-	}
 	rc = try_open(a);
-
+	if (!rc && a->owner->dead) { /* it opened a stranger's image, and not the store */
+		rc = PERSEAS_ENOSTORE;
+		leave(a);
+	}
 	if (expected != !rc)
 		sim_fail(w, "at the end the store %s be opened, and open says %s",
 		         expected ? "can" : "cannot", perseas_error_name(rc));
@@ -582,8 +583,7 @@ static void last(void *arg)
 		check_all_equal(a);
 		leave(a);
 	}
-	a->owner->dead = true;
-	w->schedule->over = true;
+	a->owner->dead = w->schedule->over = true;
 }
 
 struct sim_owner *sim_application_start(struct sim_world *w, uint32_t flags, bool is_last)

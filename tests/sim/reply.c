@@ -3,6 +3,8 @@
  */
 #include "reply.h"
 
+#include "../../client/core/handle.h"
+#include "mirror.h"
 #include "rosters.h"
 #include "schedule.h"
 
@@ -14,6 +16,16 @@ static const Perseas__Header *header_of(const Perseas__Reply *reply)
 	return reply->body_case == PERSEAS__REPLY__BODY_CLAIM ? reply->claim->header : NULL;
 }
 
+/* A mirror that has another owner since lacks the segments which that one destroyed, and a resync
+ * of this one may still read them. */
+static bool reads_of_another(const struct ps_control *control)
+{
+	const struct perseas *p = control->owner->handle;
+
+	return control->asked == PERSEAS__REQUEST__BODY_READ && p &&
+	       control->mirror->granted > p->epoch;
+}
+
 void sim_reply_note(const struct ps_control *control, const Perseas__Reply *reply)
 {
 	struct sim_world *w = control->owner->world;
@@ -22,7 +34,7 @@ void sim_reply_note(const struct ps_control *control, const Perseas__Reply *repl
 	/* A segment is taken back also where it was never made. Missing memory is asked of a mirror
 	 * that may have another image. */
 	if (reply->status == PERSEAS__STATUS__STATUS_BAD_REQUEST &&
-	    control->asked != PERSEAS__REQUEST__BODY_DROP_SEGMENTS &&
+	    control->asked != PERSEAS__REQUEST__BODY_DROP_SEGMENTS && !reads_of_another(control) &&
 	    !(w->schedule->demand && control->asked == PERSEAS__REQUEST__BODY_STATUS))
 		sim_fail(w, "a mirror does not understand the library: %s", reply->message);
 	if (reply->status == PERSEAS__STATUS__STATUS_NO_MEMORY)
