@@ -402,6 +402,7 @@ void sim_mirror_start(struct sim_mirror *m)
 	sim_mistake_unspill(m);
 	sim_count(w, SIM_LOADS, stores_load_spills(m->stores, not_loaded, m));
 	sim_mistake_unspilled(m);
+	sim_mistake_disguised(m);
 	if (m->away && !store_find(m->stores, SIM_STORE)) {
 		sim_count(w, SIM_LOSSES, 1);
 		forget(m);

@@ -48,6 +48,7 @@ struct perseas_tx;
 	X(UNDO_LAST, "undo-last", 100, 6, "the undo record is sent after the data")                \
 	X(STALE, "stale", 1000, 22, "an old record is taken for the unfinished one")               \
 	X(UNTERMINATED, "no-terminator", 1000, 5, "a record is sent without the zeros behind it")  \
+	X(DISGUISED, "disguised", 1000, 64, "a mirror takes a roster out of stored bytes")         \
 	X(EARLY, "early", 100, 6, "completions are told before the ring is read")                  \
 	X(BLIND, "blind", 4000, 37, "shared memory: the promise is not looked at after the slot")  \
 	X(NOT_UNDONE, "not-undone", 1000, 67, "a claim does not roll back")                        \
@@ -289,5 +290,7 @@ bool sim_mistake_gone(const struct sim_world *w);
 bool sim_mistake_stops(struct sim_mirror *m);
 void sim_mistake_unspill(struct sim_mirror *m);
 void sim_mistake_unspilled(struct sim_mirror *m);
+/* mirror: it has started. */
+void sim_mistake_disguised(struct sim_mirror *m);
 
 #endif

@@ -6,6 +6,7 @@
 #include "work.h"
 
 #include "../../client/core/handle.h"
+#include "disguise.h"
 #include "env_sim.h"
 #include "grown.h"
 #include "heap_work.h"
@@ -130,6 +131,12 @@ static bool may_have(struct work *work, unsigned segment)
 	return !rc;
 }
 
+static void fill_range(struct sim_application *a, uint8_t *bytes, uint32_t length)
+{
+	sim_fill(a->world, bytes, length);
+	sim_disguise(a, bytes, length);
+}
+
 /* Declares and changes some bytes, apart from those of other open transactions. */
 static void change(struct work *work, bool large)
 {
@@ -167,7 +174,7 @@ static void change(struct work *work, bool large)
 	if (a->forger.length)
 		memcpy(m->base, a->forger.bytes, range.length);
 	else
-		sim_fill(w, m->base + range.offset, range.length);
+		fill_range(a, m->base + range.offset, range.length);
 }
 
 static void fill(struct work *work)
@@ -198,7 +205,7 @@ static void change_again(struct work *work, const struct range *range)
 	if (!sim_mistake_is(w, SIM_MISTAKE_COVERED))
 		rc = perseas_set_range(work->tx, bytes, length);
 	if (!rc)
-		sim_fill(w, bytes, length);
+		fill_range(a, bytes, length);
 	else if (rc != PERSEAS_EFENCED)
 		sim_unexpected(a, "set_range behind a savepoint", rc);
 }

@@ -47,6 +47,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(LIMITS, 1, "refusals for want of a mirror's memory")          \
 	X(LAPS, 1, "log laps")                                          \
 	X(FORGED, 1, "stored records where the next one is looked for") \
+	X(DISGUISED, 1, "ranges stored that look like the store's own") \
 	X(ABORTS, 1, "aborts")                                          \
 	X(ROLL_BACKS, 1, "roll-backs to savepoints")                    \
 	X(READERS, 1, "readers told that W hold what they read")        \
