@@ -45,17 +45,22 @@ static inline void assert_verdict(const ProtobufCMessage *message, bool good, co
 #define assert_accepted(message) assert_verdict(&(message).base, true, "nothing changed")
 #define assert_refused(message) assert_verdict(&(message).base, false, "nothing changed")
 
-/* Sets one field to a value, asserts, and sets the field back. */
+/* Sets one field to each of the values in turn, asserts, and sets the field back. */
 #define assert_accepted_with(message, field, ...) \
 	assert_verdict_with(true, message, field, __VA_ARGS__)
 #define assert_refused_with(message, field, ...) \
 	assert_verdict_with(false, message, field, __VA_ARGS__)
-#define assert_verdict_with(good, message, field, ...)                            \
-	do {                                                                      \
-		__typeof__(field) before_it = field;                              \
-		field = __VA_ARGS__;                                              \
-		assert_verdict(&(message).base, good, #field " = " #__VA_ARGS__); \
-		field = before_it;                                                \
+#define assert_verdict_with(good, message, field, ...)                                 \
+	do {                                                                           \
+		__typeof__(field) before_it = field, values[] = { __VA_ARGS__ };       \
+		for (size_t at = 0; at < sizeof(values) / sizeof(values[0]); at++) {   \
+			char row[200];                                                 \
+			snprintf(row, sizeof(row), "value %zu of %s = %s", at, #field, \
+			         #__VA_ARGS__);                                        \
+			field = values[at];                                            \
+			assert_verdict(&(message).base, good, row);                    \
+		}                                                                      \
+		field = before_it;                                                     \
 	} while (0)
 
 #endif
