@@ -4,6 +4,8 @@
  */
 #include "unit.h"
 
+#include <limits.h>
+
 enum { TESTS_MAX = 100 };
 
 static struct CMUnitTest tests[TESTS_MAX];
@@ -44,6 +46,36 @@ void unit_add(struct CMUnitTest test, int line)
 		test.teardown_func = unit_fixture_too.teardown;
 		add(&test, line);
 	}
+}
+
+int unit_limit_time(void **state)
+{
+	(void)state;
+	alarm(600);
+	return 0;
+}
+
+int unit_in_child(int (*fn)(void *arg), void *arg)
+{
+	int status;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(fn(arg));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+void unit_remove_folder(const char *path)
+{
+	char command[PATH_MAX + 16];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", path);
+	assert_int_equal(system(command), 0);
 }
 
 void *unit_begin_again(void)

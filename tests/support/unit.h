@@ -4,8 +4,7 @@
  * condition, has its own, which calls unit_run(). Included here are cmocka.h with what it needs,
  * and headers of the system that many tests need.
  *
- * A program that runs its tests in groups, or by a word of its command line, has a main() with a
- * list of them, and no TEST().
+ * A program that runs its tests in groups has a main() with a list of them, and no TEST().
  */
 #ifndef PERSEAS_TESTS_UNIT_H
 #define PERSEAS_TESTS_UNIT_H
@@ -62,6 +61,15 @@ extern struct unit_fixture unit_fixture, unit_fixture_too, unit_group;
 
 /* The state of the test that runs, for one that replaces what its teardown will find there. */
 extern void **unit_state;
+
+/* Ends a program that hangs, 10 minutes from now, by SIGALRM. May be the setup of a group. */
+int unit_limit_time(void **state);
+
+/* Returns what `fn` returns, at most 255, in a child process that runs it and ends. */
+int unit_in_child(int (*fn)(void *arg), void *arg);
+
+/* Removes a folder with all that is in it. */
+void unit_remove_folder(const char *path);
 
 /* Runs the program's teardown and setup within a test. Returns what the setup left. */
 void *unit_begin_again(void);

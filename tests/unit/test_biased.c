@@ -3,7 +3,6 @@
  * two threads ever have it at once: when the other comes before any instruction of the favourite's,
  * and on two processors, while the favourite changes all the time. What makes that sure is a second
  * look, and a barrier, whose lack only the latter shows.
- * With an argument, only the tests run whose names it matches.
  */
 #include "../../client/core/biased.h"
 #include "../../client/core/env.h"
@@ -18,13 +17,10 @@
 
 enum {
 	ROUNDS = 5000, /* in which the favourite loses the lock */
-	SECONDS = 600, /* ends a test that hangs */
 	SOON = 4,      /* times in a row after which a thread is the favourite here */
 	DELAYS = 256,
 	STAY = 10000, /* turns of a loop */
 };
-
-#define ENTRY(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static struct ps_biased lock;
 static unsigned barriers, failures; /* that were asked for; that are still to fail */
@@ -79,6 +75,9 @@ static int teardown(void **state)
 	return 0;
 }
 
+struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_group = { unit_limit_time, NULL };
+
 static void take(unsigned times)
 {
 	while (times-- > 0) {
@@ -114,9 +113,8 @@ static void beside(void *(*does)(void *), void *arg)
 
 /* --- the tests --- */
 
-static void a_thread_that_takes_it_often_is_the_favourite(void **state)
+TEST(a_thread_that_takes_it_often_is_the_favourite)
 {
-	(void)state;
 	take(PS_BIASED_FEW - 1);
 	assert_false(has_favourite());
 	take(1);
@@ -131,9 +129,8 @@ static void a_thread_that_takes_it_often_is_the_favourite(void **state)
 }
 
 /* Another thread in between begins the count anew. */
-static void threads_that_take_it_by_turns_have_no_favourite(void **state)
+TEST(threads_that_take_it_by_turns_have_no_favourite)
 {
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		take(PS_BIASED_FEW - 1);
 		beside(take_once, NULL);
@@ -142,11 +139,10 @@ static void threads_that_take_it_by_turns_have_no_favourite(void **state)
 	assert_int_equal(barriers, 0);
 }
 
-static void another_thread_makes_the_next_favourite_wait_longer(void **state)
+TEST(another_thread_makes_the_next_favourite_wait_longer)
 {
 	unsigned wanted = PS_BIASED_FEW;
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++, wanted *= 2) {
 		take(wanted - 1);
 		assert_false(has_favourite());
@@ -159,12 +155,11 @@ static void another_thread_makes_the_next_favourite_wait_longer(void **state)
 }
 
 /* The former favourite may still be about to say that it is not inside after all. */
-static void each_favourite_has_a_seat_of_its_own(void **state)
+TEST(each_favourite_has_a_seat_of_its_own)
 {
 	unsigned often = 2 * PS_BIASED_FEW;
 	struct ps_seat *mine;
 
-	(void)state;
 	take(PS_BIASED_FEW);
 	mine = atomic_load(&lock.favourite);
 	beside(take_often, &often);
@@ -174,18 +169,16 @@ static void each_favourite_has_a_seat_of_its_own(void **state)
 	assert_ptr_equal(atomic_load(&lock.favourite), mine);
 }
 
-static void without_barriers_there_is_no_favourite(void **state)
+TEST(without_barriers_there_is_no_favourite)
 {
-	(void)state;
 	ps_biased_destroy(&lock);
 	ps_biased_init(&lock, NULL);
 	take(4 * PS_BIASED_FEW);
 	assert_false(has_favourite());
 }
 
-static void a_barrier_that_fails_is_tried_again(void **state)
+TEST(a_barrier_that_fails_is_tried_again)
 {
-	(void)state;
 	take(PS_BIASED_FEW);
 	failures = 3;
 	beside(take_once, NULL);
@@ -204,11 +197,10 @@ static void *take_and_tell(void *arg)
 	return arg;
 }
 
-static void another_thread_waits_while_the_favourite_is_inside(void **state)
+TEST(another_thread_waits_while_the_favourite_is_inside)
 {
 	pthread_t thread;
 
-	(void)state;
 	take(PS_BIASED_FEW);
 	atomic_store(&got, false);
 	ps_biased_lock(&lock);
@@ -285,20 +277,18 @@ static bool come_before(unsigned at)
 	return came;
 }
 
-static void another_may_come_before_each_instruction(void **state)
+TEST(another_may_come_before_each_instruction)
 {
 	unsigned at = 1;
 
-	(void)state;
 	while (come_before(at))
 		at++;
 	/* It looks who is the favourite, twice, and says that it is inside in between. */
 	assert_true(at > 4);
 }
 #else
-static void another_may_come_before_each_instruction(void **state)
+TEST(another_may_come_before_each_instruction)
 {
-	(void)state;
 	print_message("SKIP: this processor does not trap after each instruction\n");
 	skip();
 }
@@ -351,12 +341,11 @@ static void come_between(unsigned delay)
 	ps_biased_unlock(&lock);
 }
 
-static void no_two_threads_have_it_at_once(void **state)
+TEST(no_two_threads_have_it_at_once)
 {
 	pthread_t thread;
 	cpu_set_t before;
 
-	(void)state;
 	if (!find_two(race.processors)) {
 		print_message("SKIP: a fence orders what two processors do, and there is one\n");
 		skip();
@@ -368,7 +357,7 @@ static void no_two_threads_have_it_at_once(void **state)
 	while (race.other < ROUNDS && !race.together) {
 		come_between((unsigned)(race.other * 7919 % DELAYS));
 		/* Each round takes two turns of busy processors; one that ends is no hang. */
-		alarm(SECONDS);
+		unit_limit_time(NULL);
 		if (race.other % 1000 == 0)
 			print_message("%u rounds\n", (unsigned)race.other);
 	}
@@ -377,24 +366,4 @@ static void no_two_threads_have_it_at_once(void **state)
 	sched_setaffinity(0, sizeof(before), &before);
 	assert_int_equal(race.together, 0);
 	assert_int_equal(race.taken, race.favourite + race.other);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		ENTRY(a_thread_that_takes_it_often_is_the_favourite),
-		ENTRY(threads_that_take_it_by_turns_have_no_favourite),
-		ENTRY(another_thread_makes_the_next_favourite_wait_longer),
-		ENTRY(each_favourite_has_a_seat_of_its_own),
-		ENTRY(without_barriers_there_is_no_favourite),
-		ENTRY(a_barrier_that_fails_is_tried_again),
-		ENTRY(another_thread_waits_while_the_favourite_is_inside),
-		ENTRY(another_may_come_before_each_instruction),
-		ENTRY(no_two_threads_have_it_at_once),
-	};
-
-	alarm(SECONDS);
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "../support/contract_fabric.h"
 #include "../support/unit.h"
 
-enum { SECONDS = 600 }; /* ends a post or a read that hangs */
+struct unit_fixture unit_group = { unit_limit_time, NULL };
 
 static void check(const struct fabric_clause *clause, struct fabric_stage *stage)
 {
@@ -28,13 +28,12 @@ static void keep_over_tcp(struct ps_tls *owner, struct ps_tls *mirror)
 	}
 }
 
-static void tcp_keeps_the_contract(void **state)
+TEST(tcp_keeps_the_contract)
 {
-	(void)state;
 	keep_over_tcp(NULL, NULL);
 }
 
-static void tls_keeps_the_contract(void **state)
+TEST(tls_keeps_the_contract)
 {
 	const struct leaf leaves[] = {
 		{ .stem = "mirror", .names = "IP:127.0.0.1", .use = "serverAuth" },
@@ -44,7 +43,6 @@ static void tls_keeps_the_contract(void **state)
 	struct authority *authority;
 	struct ps_tls *owner, *mirror;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	authority = authority_new(folder, "ca");
 	authority_issue(authority, &leaves[0]);
@@ -59,9 +57,8 @@ static void tls_keeps_the_contract(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-static void shm_keeps_the_contract(void **state)
+TEST(shm_keeps_the_contract)
 {
-	(void)state;
 	for (unsigned i = 0; i < fabric_clause_count; i++) {
 		struct fabric_stage *stage = fabric_stage_shm();
 
@@ -84,40 +81,18 @@ static void keep_over_verbs(bool phased, bool flush)
 	}
 }
 
-static void rdma_keeps_the_contract(void **state)
+TEST(rdma_keeps_the_contract)
 {
-	(void)state;
 	keep_over_verbs(false, false);
 }
 
-static void rdma_in_phases_keeps_the_contract(void **state)
+TEST(rdma_in_phases_keeps_the_contract)
 {
-	(void)state;
 	keep_over_verbs(true, false);
 }
 
-static void rdma_with_flushes_keeps_the_contract(void **state)
+TEST(rdma_with_flushes_keeps_the_contract)
 {
-	(void)state;
 	keep_over_verbs(false, true);
 }
 #endif
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tcp_keeps_the_contract),
-		cmocka_unit_test(tls_keeps_the_contract),
-		cmocka_unit_test(shm_keeps_the_contract),
-#if PERSEAS_RDMA
-		cmocka_unit_test(rdma_keeps_the_contract),
-		cmocka_unit_test(rdma_in_phases_keeps_the_contract),
-		cmocka_unit_test(rdma_with_flushes_keeps_the_contract),
-#endif
-	};
-
-	alarm(SECONDS);
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -93,6 +93,7 @@ static int teardown(void **state)
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_group = { unit_limit_time, NULL };
 
 /* --- the owner's process --- */
 
@@ -547,10 +548,4 @@ TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 	owner_bury(&owner);
 	close(pidfd);
 	close(fd);
-}
-
-int main(void)
-{
-	alarm(600); /* far more than all take: what is waited for in vain is seen, too */
-	return unit_run("tests");
 }

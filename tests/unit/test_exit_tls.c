@@ -18,6 +18,7 @@ static atomic_bool held;  /* a thread is inside of OpenSSL */
 static bool forked;       /* this one is a child that exits, without threads */
 static atomic_uint naps;
 static struct ps_stream mirror, idle;
+static char folder[] = "/tmp/perseas-exit-XXXXXX";
 
 /* Who exits like that frees nothing, which is no leak: the leak sanitizer asks this. */
 int __lsan_is_turned_off(void);
@@ -88,10 +89,11 @@ static void connect_to_nobody(struct ps_stream *stream, struct ps_tls *tls)
 	assert_int_equal(ps_stream_secure(stream, tls, HOST), 0);
 }
 
-/* used: the application has used OpenSSL before the library does. Never returns. */
-static void exit_with_a_thread_inside(const char *folder, bool used)
+/* *arg: the application has used OpenSSL before the library does. Never returns. */
+static int exit_with_a_thread_inside(void *arg)
 {
-	struct authority *other = used ? authority_new(folder, "other") : NULL;
+	const bool *used = arg;
+	struct authority *other = *used ? authority_new(folder, "other") : NULL;
 	struct ps_tls *tls = authority_tls(folder, "mirror", "ca", NULL);
 	pthread_t keeper;
 
@@ -107,65 +109,48 @@ static void exit_with_a_thread_inside(const char *folder, bool used)
 	exit(0);
 }
 
-static void make_certificate(const char *folder)
+static int make_certificate(void *arg)
 {
 	const struct leaf leaf = { "mirror", "DNS:" HOST, NULL, 0, 0 };
 	struct authority *authority = authority_new(folder, "ca");
 
+	(void)arg;
 	authority_issue(authority, &leaf);
 	authority_free(authority);
+	return 0;
 }
-
-static int await(pid_t child)
-{
-	int status;
-
-	assert_true(child > 0);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-static char folder[] = "/tmp/perseas-exit-XXXXXX";
 
 /* OpenSSL is not used in this process itself. */
 static int setup(void **state)
 {
-	pid_t child;
-
 	(void)state;
 	assert_non_null(mkdtemp(folder));
-	fflush(stdout);
-	child = fork();
-	if (child == 0) {
-		make_certificate(folder);
-		_exit(0);
-	}
-	return await(child);
+	return unit_in_child(make_certificate, NULL);
 }
 
 static int teardown(void **state)
 {
-	char command[64];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return system(command);
+	unit_remove_folder(folder);
+	return 0;
 }
 
 struct unit_fixture unit_group = { setup, teardown };
 
 TEST(test_threads_are_out_of_openssl_at_exit)
 {
-	for (int used = 0; used < 2; used++) {
-		pid_t child;
+	bool used[] = { false, true };
 
-		fflush(stdout);
-		child = fork();
-		if (child == 0)
-			exit_with_a_thread_inside(folder, used);
-		assert_int_equal(await(child), 0);
-	}
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(unit_in_child(exit_with_a_thread_inside, &used[i]), 0);
+}
+
+static int exit_without_threads(void *arg)
+{
+	(void)arg;
+	forked = true;
+	atomic_store(&naps, 0);
+	exit(0);
 }
 
 /* A child of fork has no thread that could leave: it need not wait for one. */
@@ -173,7 +158,6 @@ TEST(test_a_child_of_fork_waits_for_nobody)
 {
 	struct ps_tls *tls;
 	pthread_t keeper;
-	pid_t child;
 
 	tls = authority_tls(folder, "mirror", "ca", NULL);
 	connect_to_nobody(&mirror, tls);
@@ -181,13 +165,7 @@ TEST(test_a_child_of_fork_waits_for_nobody)
 	assert_int_equal(pthread_create(&keeper, NULL, keep, NULL), 0);
 	while (!atomic_load(&held))
 		sched_yield();
-	child = fork();
-	if (child == 0) {
-		forked = true;
-		atomic_store(&naps, 0);
-		exit(0);
-	}
-	assert_int_equal(await(child), 0);
+	assert_int_equal(unit_in_child(exit_without_threads, NULL), 0);
 	atomic_store(&exits, false);
 	atomic_store(&naps, ENOUGH);
 	shutdown(mirror.fd, SHUT_RDWR);
