@@ -9,7 +9,10 @@
  */
 #include "owner.h"
 
-enum { STORES = 3, THREADS = 4, KEYS = 2, TURN = KEYS, NOTHING, TAKES = 3, STEPS_MAX = 200 };
+enum { STORES = 3, THREADS = 4, TAKES = 3, STEPS_MAX = 200 };
+
+/* What a thing may be besides the lock of key 1 or 2; nothing at all is 0. */
+enum { TURN = 3, NOTHING };
 
 /* A turn, or a lock, of a store. */
 struct thing {
@@ -41,6 +44,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t stepped;
 	int runs;           /* the player that does, or -1 */
+	const char *name;   /* of the scene */
 	const char *script; /* who runs at first, a digit each; then all ways are tried */
 	unsigned choices[STEPS_MAX], ways[STEPS_MAX], steps;
 	unsigned long runs_made, refusals;
@@ -116,7 +120,7 @@ static void expect(bool is_so, const char *fault)
 {
 	if (is_so)
 		return;
-	fprintf(stderr, "%s\n", fault);
+	fprintf(stderr, "%s: %s\n", w.name, fault);
 	exit(1);
 }
 
@@ -371,40 +375,14 @@ static void run_all(unsigned count)
 	while (choose_next());
 }
 
-static void plan(unsigned player, struct thing first, struct thing second)
+/* A thread takes these things, up to the first that is none. */
+static void plan(unsigned player, const struct thing *takes)
 {
-	w.players[player].takes[0] = first;
-	w.players[player].takes[1] = second;
-	w.players[player].count = 2;
-}
+	struct player *who = &w.players[player];
 
-static void plan_more(unsigned player, struct thing third)
-{
-	w.players[player].takes[2] = third;
-	w.players[player].count = 3;
+	for (who->count = 0; who->count < TAKES && takes[who->count].key; who->count++)
+		who->takes[who->count] = takes[who->count];
 }
-
-static struct thing turn(unsigned store)
-{
-	return (struct thing){ store, TURN, false };
-}
-
-static struct thing lock(unsigned store, unsigned key)
-{
-	return (struct thing){ store, key, false };
-}
-
-static struct thing nothing(unsigned store)
-{
-	return (struct thing){ store, NOTHING, false };
-}
-
-static struct thing share(unsigned store, unsigned key)
-{
-	return (struct thing){ store, key, true };
-}
-
-/* --- */
 
 static int setup(void **state)
 {
@@ -443,32 +421,120 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* One has the turn in a and wants that in b, the other one the other way round. */
-TEST(turns_in_two_stores)
+/* How often a thread is refused, of all ways in which the threads may run. */
+enum refused { NEVER, SOMETIMES, IN_SOME_WAYS, IN_ALL_WAYS, HOWEVER_OFTEN };
+
+struct scene {
+	const char *name;
+	struct thing takes[THREADS][TAKES];
+	enum refused refused;
+	const char *scripts[2];
+};
+
+/* clang-format off */
+#define TURN_IN(store) { store, TURN, false }
+#define RETRY_IN(store) { store, NOTHING, false }
+#define LOCK(store, key) { store, key, false }
+#define SHARE(store, key) { store, key, true }
+
+static const struct scene scenes[] = {
+	{ "turns in two stores, each way",
+	  { { TURN_IN(0), TURN_IN(1) }, { TURN_IN(1), TURN_IN(0) } }, .refused = IN_SOME_WAYS },
+	{ "turns in one order",
+	  { { TURN_IN(0), TURN_IN(1) }, { TURN_IN(0), TURN_IN(1) }, { TURN_IN(0), TURN_IN(1) } },
+	  .refused = NEVER },
+	{ "a cycle of three turns, over as many stores",
+	  { { TURN_IN(0), TURN_IN(1) }, { TURN_IN(1), TURN_IN(2) }, { TURN_IN(2), TURN_IN(0) } },
+	  .refused = SOMETIMES },
+	{ "a cycle of three locks",
+	  { { LOCK(0, 1), LOCK(1, 1) }, { LOCK(1, 1), LOCK(2, 1) }, { LOCK(2, 1), LOCK(0, 1) } },
+	  .refused = SOMETIMES },
+	{ "turns and locks of three",
+	  { { TURN_IN(0), LOCK(1, 1) }, { LOCK(1, 1), SHARE(2, 2) }, { LOCK(2, 2), TURN_IN(0) } },
+	  .refused = SOMETIMES },
+	/* The first has things of one store only, and may close a cycle all the same: the second
+	 * has what it waits for, and waits in another store for the third, which waits for the
+	 * first. */
+	{ "one of three uses one store",
+	  { { LOCK(0, 1), LOCK(0, 2) }, { LOCK(0, 2), LOCK(1, 1) }, { LOCK(1, 1), LOCK(0, 1) } },
+	  .refused = SOMETIMES },
+	{ "each is the oldest in the store in which it waits for the other",
+	  { { LOCK(1, 2), LOCK(0, 1), LOCK(1, 1) }, { LOCK(0, 2), LOCK(1, 1), LOCK(0, 1) } },
+	  .refused = IN_SOME_WAYS },
+	/* Both readers keep the first thread waiting, and one of them waits for it. */
+	{ "one of two readers leads back",
+	  { { SHARE(0, 2), TURN_IN(1), LOCK(0, 1) }, { SHARE(0, 1), TURN_IN(1) },
+	    { SHARE(0, 1), TURN_IN(2) }, { TURN_IN(2), SHARE(2, 1) } },
+	  .refused = IN_ALL_WAYS, .scripts = { "00123120", "00213120" } },
+	/* Nobody has what the third thread asks for, but the first one, which is older, must have
+	 * it before, and waits for the second, which waits for the third. */
+	{ "a cycle through what an older one wants",
+	  { { SHARE(0, 2), LOCK(0, 1) }, { SHARE(0, 1), TURN_IN(1) },
+	    { TURN_IN(1), SHARE(0, 1) } },
+	  .refused = SOMETIMES },
+	/* A reader was refused because an older writer waited. The writer is refused in turn, as a
+	 * still older one reads by then, and nothing keeps the reader any more: it is told so, for
+	 * the oldest one waits for it in another store. A retry leaves the writer's age. */
+	{ "a writer that is refused keeps no reader",
+	  { { SHARE(0, 2), SHARE(0, 1), TURN_IN(1) }, { SHARE(0, 2), RETRY_IN(0), LOCK(0, 1) },
+	    { SHARE(0, 1), SHARE(0, 2) }, { TURN_IN(1), SHARE(0, 1) } },
+	  .refused = NEVER, .scripts = { "0112103302" } },
+	/* Readers that share: all of them must let go. */
+	{ "readers of two stores",
+	  { { SHARE(0, 1), SHARE(1, 1) }, { SHARE(1, 1), LOCK(0, 1) },
+	    { LOCK(1, 1), SHARE(0, 1) } },
+	  .refused = HOWEVER_OFTEN },
+};
+/* clang-format on */
+
+static bool refused_as_said(enum refused refused)
 {
-	plan(0, turn(0), turn(1));
-	plan(1, turn(1), turn(0));
-	run_all(2);
-	assert_true(w.refusals > 0);
-	assert_true(w.refusals < w.runs_made);
+	switch (refused) {
+	case NEVER:
+		return w.refusals == 0;
+	case SOMETIMES:
+		return w.refusals > 0;
+	case IN_SOME_WAYS:
+		return w.refusals > 0 && w.refusals < w.runs_made;
+	case IN_ALL_WAYS:
+		return w.refusals == w.runs_made;
+	default:
+		return true;
+	}
 }
 
-/* In the same order nobody is ever refused. */
-TEST(turns_in_one_order)
+static void play_scene(const struct scene *scene)
 {
-	plan(0, turn(0), turn(1));
-	plan(1, turn(0), turn(1));
-	plan(2, turn(0), turn(1));
-	run_all(3);
-	assert_int_equal(w.refusals, 0);
+	unsigned count = 0;
+
+	w.name = scene->name;
+	for (; count < THREADS && scene->takes[count][0].key; count++)
+		plan(count, scene->takes[count]);
+	for (unsigned i = 0; i == 0 || (i < 2 && scene->scripts[i]); i++) {
+		w.script = scene->scripts[i];
+		run_all(count);
+		if (!refused_as_said(scene->refused))
+			fail_msg("%s: %lu refusals in %lu runs", scene->name, w.refusals,
+			         w.runs_made);
+	}
+}
+
+TEST(only_who_would_close_a_cycle_is_refused)
+{
+	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
+		play_scene(&scenes[i]);
+		unit_begin_again();
+	}
 }
 
 /* Every pair of two things each, in two stores. */
 TEST(two_threads_and_all_that_they_may_take)
 {
-	const struct thing things[] = { turn(0), lock(0, 0), share(0, 1), turn(1), lock(1, 0) };
+	const struct thing things[] = { TURN_IN(0), LOCK(0, 1), SHARE(0, 2), TURN_IN(1),
+		                        LOCK(1, 1) };
 	enum { THINGS = 5, PLANS = THINGS * THINGS };
 
+	w.name = "two threads and all that they may take";
 	for (unsigned i = 0; i < PLANS; i++) {
 		for (unsigned k = 0; k <= i; k++) {
 			const struct thing *one = &things[i / THINGS], *two = &things[i % THINGS];
@@ -480,111 +546,9 @@ TEST(two_threads_and_all_that_they_may_take)
 			    (two->key == TURN && two->store == one->store) ||
 			    (four->key == TURN && four->store == three->store))
 				continue;
-			plan(0, *one, *two);
-			plan(1, *three, *four);
+			plan(0, (struct thing[TAKES]){ *one, *two });
+			plan(1, (struct thing[TAKES]){ *three, *four });
 			run_all(2);
 		}
 	}
-}
-
-/* A cycle of three, over as many stores. */
-TEST(three_turns)
-{
-	for (unsigned i = 0; i < 3; i++)
-		plan(i, turn(i), turn((i + 1) % 3));
-	run_all(3);
-	assert_true(w.refusals > 0);
-}
-
-TEST(three_locks)
-{
-	for (unsigned i = 0; i < 3; i++)
-		plan(i, lock(i, 0), lock((i + 1) % 3, 0));
-	run_all(3);
-	assert_true(w.refusals > 0);
-}
-
-TEST(turns_and_locks_of_three)
-{
-	plan(0, turn(0), lock(1, 0));
-	plan(1, lock(1, 0), share(2, 1));
-	plan(2, lock(2, 1), turn(0));
-	run_all(3);
-	assert_true(w.refusals > 0);
-}
-
-/* The first has things of one store only, and may close a cycle all the same: the second has what
- * it waits for, and waits in another store for the third, which waits for the first. */
-TEST(one_of_three_uses_one_store)
-{
-	plan(0, lock(0, 0), lock(0, 1));
-	plan(1, lock(0, 1), lock(1, 0));
-	plan(2, lock(1, 0), lock(0, 0));
-	run_all(3);
-	assert_true(w.refusals > 0);
-}
-
-/* Each is the oldest one in the store in which it waits for the other. */
-TEST(locks_that_older_ones_wait_for)
-{
-	plan(0, lock(1, 1), lock(0, 0));
-	plan(1, lock(0, 1), lock(1, 0));
-	plan_more(0, lock(1, 0));
-	plan_more(1, lock(0, 0));
-	run_all(2);
-	assert_true(w.refusals > 0);
-	assert_true(w.refusals < w.runs_made);
-}
-
-/* Both readers keep the first thread waiting, and one of them waits for it. */
-TEST(one_of_two_readers_leads_back)
-{
-	const char *const scripts[] = { "00123120", "00213120" };
-
-	plan(0, share(0, 1), turn(1));
-	plan_more(0, lock(0, 0));
-	plan(1, share(0, 0), turn(1));
-	plan(2, share(0, 0), turn(2));
-	plan(3, turn(2), share(2, 0));
-	for (unsigned i = 0; i < 2; i++) {
-		w.script = scripts[i];
-		run_all(4);
-		assert_int_equal(w.refusals, w.runs_made);
-	}
-}
-
-/* Nobody has what the third thread asks for, but the first one, which is older, must have it
- * before, and waits for the second, which waits for the third. */
-TEST(a_cycle_through_what_an_older_one_wants)
-{
-	plan(0, share(0, 1), lock(0, 0));
-	plan(1, share(0, 0), turn(1));
-	plan(2, turn(1), share(0, 0));
-	run_all(3);
-	assert_true(w.refusals > 0);
-}
-
-/* A reader was refused because an older writer waited. The writer is refused in turn, as a still
- * older one reads by then, and nothing keeps the reader any more: it is told so, for the oldest one
- * waits for it in another store. */
-TEST(a_writer_that_is_refused_keeps_no_reader)
-{
-	plan(0, share(0, 1), share(0, 0));
-	plan_more(0, turn(1));
-	plan(1, share(0, 1), nothing(0)); /* it is as old as it was */
-	plan_more(1, lock(0, 0));
-	plan(2, share(0, 0), share(0, 1));
-	plan(3, turn(1), share(0, 0));
-	w.script = "0112103302";
-	run_all(4);
-	assert_int_equal(w.refusals, 0);
-}
-
-/* Readers that share: all of them must let go. */
-TEST(readers_of_two_stores)
-{
-	plan(0, share(0, 0), share(1, 0));
-	plan(1, share(1, 0), lock(0, 0));
-	plan(2, lock(1, 0), share(0, 0));
-	run_all(3);
 }
