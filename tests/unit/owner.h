@@ -124,6 +124,16 @@ static inline enum perseas_mirror_state owner_state(struct owner *o, unsigned mi
 	return stat.state;
 }
 
+/* The keeper goes its rounds until the condition holds. */
+#define OWNER_KEEP_UNTIL(o, condition)                              \
+	do {                                                        \
+		for (unsigned rounds = 0; !(condition); rounds++) { \
+			if (rounds == 1000)                         \
+				fail_msg("never: %s", #condition);  \
+			direct_keep((o)->d, (o)->p);                \
+		}                                                   \
+	} while (0)
+
 /* The keeper goes its rounds until the mirror is in this state. */
 static inline void owner_keep(struct owner *o, unsigned mirror, enum perseas_mirror_state state)
 {
@@ -213,6 +223,18 @@ static inline void owner_die_at_the_question(void *arg)
 
 	d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
 	d->now += 1000 * 1000000ULL; /* so that the owner does not try for ever */
+}
+
+/* Another owner takes the store over from this one, which lives. Returns its handle. */
+static inline perseas_t *owner_rival(struct owner *o)
+{
+	struct perseas_options options = o->options;
+	perseas_t *rival;
+
+	options.flags = PERSEAS_TAKEOVER;
+	if (direct_open(o->d, STORE, &options, &rival, &o->error))
+		fail_msg("%s", o->error.text);
+	return rival;
 }
 
 /* Another owner claims all mirrors, and is gone before it adopts one. */

@@ -24,6 +24,14 @@ static inline int open_with(struct owner *o, unsigned first, unsigned count, uin
 	return ps_open(direct_env(o->d), STORE, list, &options, &o->p, &o->error);
 }
 
+/* Opens it with the first `count` mirrors, and with all that is needed for transactions. */
+static inline void reopen_with(struct owner *o, unsigned count)
+{
+	if (open_with(o, 0, count, PERSEAS_TAKEOVER))
+		fail_msg("%s", o->error.text);
+	owner_map(o);
+}
+
 static inline struct owner *begin(unsigned count, uint32_t acks)
 {
 	struct owner *o = owner_new(MIRRORS);
@@ -40,15 +48,26 @@ static inline struct owner *begin(unsigned count, uint32_t acks)
 	return o;
 }
 
+/* The keeper goes its rounds until the change of the roster is at this stage. */
+static inline void keep_to_stage(struct owner *o, enum ps_change_stage stage)
+{
+	OWNER_KEEP_UNTIL(o, o->p->upkeep.change.stage == stage);
+}
+
 /* How the change ends. */
 static inline int change_roster(struct owner *o, const struct perseas_roster_change *wanted)
 {
 	assert_int_equal(owner_change(o, wanted), 0);
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
+	keep_to_stage(o, PS_CHANGE_NONE);
 	return o->p->upkeep.change.code;
+}
+
+static inline void begin_removal(struct owner *o, const char *address)
+{
+	const struct perseas_roster_change leaves = { .kind = PERSEAS_ROSTER_REMOVE,
+		                                      .address = address };
+
+	assert_int_equal(owner_change(o, &leaves), 0);
 }
 
 static inline void replace_member(struct owner *o, const char *address, const char *with)

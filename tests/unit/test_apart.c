@@ -7,6 +7,15 @@
 
 struct unit_fixture unit_fixture = { setup, owner_teardown };
 
+/* Holds back the answers of all mirrors; if `what` is 0, lets them go. */
+static void hold_all(struct owner *o, enum direct_hold what)
+{
+	o->d->mirrors[0].hold = what;
+	if (!what)
+		direct_release(o->d, 0, UINT32_MAX);
+	owner_hold(o, what);
+}
+
 /* --- turns --- */
 
 /* The second one begins when the first has ended, by commit or by abort, and not before. */
@@ -38,9 +47,8 @@ static void begin_early(void *arg)
 {
 	struct owner *o = arg;
 
-	if (early || !o->p->commit.open_list)
-		if (!early)
-			early = begin(o, PERSEAS_SERIAL, 2);
+	if (!early && !o->p->commit.open_list)
+		early = begin(o, PERSEAS_SERIAL, 2);
 	for (unsigned i = 0; i < o->d->count; i++)
 		direct_release(o->d, i, 10);
 }
@@ -51,8 +59,7 @@ TEST(test_the_turn_passes_on_at_the_post, struct owner *o)
 
 	early = NULL;
 	put(o, tx, 7, 70);
-	for (unsigned i = 0; i < o->d->count; i++)
-		o->d->mirrors[i].hold = DIRECT_HOLD_COMPLETIONS;
+	hold_all(o, DIRECT_HOLD_COMPLETIONS);
 	o->d->on_pause = begin_early;
 	o->d->on_pause_arg = o;
 	assert_int_equal(perseas_commit(tx, 0), 0);
@@ -71,8 +78,7 @@ static void reads_wait(struct owner *o, perseas_tx_t *(*reader)(struct owner *o)
 	perseas_tx_t *tx = begin(o, 0, 1);
 
 	put(o, tx, 7, 70);
-	for (unsigned i = 0; i < o->d->count; i++)
-		o->d->mirrors[i].hold = DIRECT_HOLD_COMPLETIONS;
+	hold_all(o, DIRECT_HOLD_COMPLETIONS);
 	/* As one that is posted by a thread which waits. */
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
 	o->p->commit.in_doubt = 0;
@@ -82,10 +88,7 @@ static void reads_wait(struct owner *o, perseas_tx_t *(*reader)(struct owner *o)
 	assert_int_equal(perseas_abort(tx), PERSEAS_EENDED);
 	o->p->commit.in_doubt = 0;
 	tx = reader(o);
-	for (unsigned i = 0; i < o->d->count; i++) {
-		o->d->mirrors[i].hold = DIRECT_HOLD_NOTHING;
-		direct_release(o->d, i, 10);
-	}
+	hold_all(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	/* A transaction that asked for nothing waits for nothing, as ever. */
 	assert_int_equal(perseas_commit(begin(o, 0, 1), 0), 0);
@@ -117,8 +120,7 @@ TEST(test_a_reader_with_locks_waits_for_what_it_read, struct owner *o)
 /* Who waits for a turn or a lock must not wait for one who cannot go on. */
 static void fall_in_doubt(struct owner *o)
 {
-	for (unsigned i = 0; i < o->d->count; i++)
-		o->d->mirrors[i].hold = DIRECT_HOLD_COMPLETIONS;
+	hold_all(o, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(owner_put(o, 100, 1, 1), PERSEAS_EINDOUBT);
 }
 
@@ -126,12 +128,7 @@ static perseas_t *rival;
 
 static void fall_behind(struct owner *o)
 {
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
-	struct ps_error error;
-
-	options.flags = PERSEAS_TAKEOVER;
-	if (direct_open(o->d, STORE, &options, &rival, &error))
-		fail_msg("%s", error.text);
+	rival = owner_rival(o);
 	assert_int_equal(owner_put_fenced(o, 100, 1, 1), PERSEAS_EFENCED);
 }
 
@@ -441,45 +438,46 @@ TEST(test_close_with_all_of_it_open, struct owner *o)
 	owner_close(o);
 }
 
+/* Returns true if it was refused because this is a child of fork. */
+static bool refused_to_a_child(struct owner *o, int rc)
+{
+	return rc == PERSEAS_EINVAL && strstr(perseas_message(o->p), "child of fork");
+}
+
+static int wait_in_child(void *arg)
+{
+	struct owner *o = arg;
+	perseas_tx_t *tx;
+
+	o->d->thread = 2;
+	return refused_to_a_child(o, perseas_lock(held, 1, EXCLUSIVE)) &&
+	       refused_to_a_child(o, perseas_begin(o->p, PERSEAS_SERIAL, &tx)) && !waits;
+}
+
 /* In a child of fork nobody ever lets go: it is told so, and does not wait. */
 TEST(test_a_child_does_not_wait_for_its_parent, struct owner *o)
 {
-	perseas_tx_t *old = begin(o, 0, 2), *tx;
-	int status;
-	pid_t child;
+	perseas_tx_t *tx;
 
-	assert_int_equal(perseas_lock(old, 2, SHARED), 0);
+	held = begin(o, 0, 2);
+	assert_int_equal(perseas_lock(held, 2, SHARED), 0);
 	tx = begin(o, PERSEAS_SERIAL, 1);
 	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
-	fflush(stdout);
-	child = fork();
-	if (child == 0) {
-		o->d->thread = 2;
-		_exit(perseas_lock(old, 1, EXCLUSIVE) == PERSEAS_EINVAL &&
-		                      strstr(perseas_message(o->p), "child of fork") &&
-		                      perseas_begin(o->p, PERSEAS_SERIAL, &tx) == PERSEAS_EINVAL &&
-		                      strstr(perseas_message(o->p), "child of fork") && !waits
-		              ? 0
-		              : 1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	perseas_abort(old);
+	assert_true(unit_in_child(wait_in_child, o));
+	perseas_abort(held);
 	perseas_abort(tx);
+}
+
+static int close_in_child(void *arg)
+{
+	struct owner *o = arg;
+
+	return refused_to_a_child(o, perseas_close(o->p));
 }
 
 /* A library that closes every handle at exit also does so in a child of fork, which must not end
  * its parent's session. */
 TEST(test_a_child_closes_nothing, struct owner *o)
 {
-	int status;
-	pid_t child;
-
-	fflush(stdout);
-	child = fork();
-	if (child == 0)
-		_exit(perseas_close(o->p) != PERSEAS_EINVAL ||
-		      !strstr(perseas_message(o->p), "child of fork"));
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	assert_true(unit_in_child(close_in_child, o));
 }

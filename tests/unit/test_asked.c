@@ -91,8 +91,6 @@ TEST(signs_of_progress_grow)
 TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_teardown,
           struct owner *o)
 {
-	struct perseas_options options = o->options;
-	struct ps_error error;
 	perseas_t *second;
 
 	o->p->upkeep.pulse_at = 0;
@@ -100,8 +98,7 @@ TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_tea
 	ps_pulse(o->p, ps_now(o->p));
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(o->p->mirrors[i].asked);
-	options.flags = PERSEAS_TAKEOVER;
-	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
+	second = owner_rival(o);
 	assert_int_equal(ps_confirmed(o->p, 7), 0);
 	o->p->admin = false;
 	assert_int_equal(perseas_close(second), 0);

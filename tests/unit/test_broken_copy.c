@@ -6,12 +6,7 @@
 
 static int setup_lone_acks(void **state)
 {
-	struct owner *o = owner_new(2);
-
-	o->options.acks = 1;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return owner_setup(state, 2, 1);
 }
 
 struct unit_fixture unit_fixture = { setup_lone_acks, teardown };
@@ -45,8 +40,7 @@ TEST(test_a_copy_that_breaks_undoes_no_open, struct owner *o)
 	o->d->on_pause = break_second;
 	o->d->on_pause_arg = o;
 	break_second(o);
-	if (owner_open(o, 0))
-		fail_msg("%s", o->error.text);
+	assert_int_equal(owner_open(o, 0), 0);
 	owner_map(o);
 	assert_int_equal(owner_stat(o).epoch, before + 1);
 	assert_int_equal(owner_state(o, 0), PERSEAS_MIRROR_LIVE);
@@ -64,17 +58,12 @@ TEST(test_a_copy_that_breaks_undoes_no_open, struct owner *o)
 static void claim_second(void *arg, unsigned mirror, unsigned session)
 {
 	struct owner *o = arg;
-	struct perseas_options options = o->options;
-	struct ps_error error;
-	perseas_t *other;
 
 	(void)session;
 	if (mirror != 1)
 		return;
 	o->d->tap = NULL;
-	options.flags = PERSEAS_TAKEOVER;
-	assert_int_equal(direct_open(o->d, STORE, &options, &other, &error), 0);
-	perseas_close(other);
+	perseas_close(owner_rival(o));
 }
 
 TEST(test_a_copy_that_another_claim_breaks_does, struct owner *o)

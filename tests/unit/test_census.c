@@ -12,18 +12,36 @@
 #include "../../client/perseas_segments.h"
 #include "../../server/store/store_private.h"
 
-/* The command, with the mirrors of a test as its panel. */
+/* A store, and the command with the mirrors of a test as its panel. */
 struct desk {
-	struct ps_panel panel;
+	struct owner *o;
+	struct ps_panel panel; /* env NULL: nothing is looked at */
 	struct ps_census census;
 };
 
-static void look(struct desk *desk, struct owner *o, unsigned count)
+static void leave(struct desk *desk)
+{
+	if (!desk->panel.env)
+		return;
+	ps_census_free(&desk->census);
+	for (unsigned i = 0; i < desk->panel.count; i++) {
+		if (desk->panel.replies[i])
+			perseas__reply__free_unpacked(desk->panel.replies[i], NULL);
+		if (desk->panel.controls[i])
+			desk->panel.env->ops->disconnect(desk->panel.controls[i]);
+	}
+	desk->panel.env->ops->free(desk->panel.env);
+	desk->panel.env = NULL;
+}
+
+/* Takes the census anew, of the first `count` mirrors. */
+static void look(struct desk *desk, unsigned count)
 {
 	struct ps_error error;
 
-	memset(desk, 0, sizeof(*desk));
-	desk->panel.env = direct_env(o->d);
+	leave(desk);
+	*desk = (struct desk){ .o = desk->o };
+	desk->panel.env = direct_env(desk->o->d);
 	desk->panel.timeout_ms = 1000;
 	desk->panel.count = desk->panel.given = count;
 	for (unsigned i = 0; i < count; i++) {
@@ -36,50 +54,59 @@ static void look(struct desk *desk, struct owner *o, unsigned count)
 	ps_census_take(&desk->census, &desk->panel, STORE);
 }
 
-static void leave(struct desk *desk)
+static int setup(void **state)
 {
-	ps_census_free(&desk->census);
-	for (unsigned i = 0; i < desk->panel.count; i++) {
-		if (desk->panel.replies[i])
-			perseas__reply__free_unpacked(desk->panel.replies[i], NULL);
-		if (desk->panel.controls[i])
-			desk->panel.env->ops->disconnect(desk->panel.controls[i]);
-	}
-	desk->panel.env->ops->free(desk->panel.env);
+	static struct desk desk;
+
+	desk = (struct desk){ .o = begin(3, 2) };
+	*state = &desk;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct desk *desk = *state;
+
+	leave(desk);
+	owner_free(desk->o);
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { setup, teardown };
+
+/* Replaces the desk's owner; returns the new one. */
+static struct owner *use_owner(struct desk *desk, struct owner *o)
+{
+	leave(desk);
+	owner_free(desk->o);
+	desk->o = o;
+	return o;
 }
 
 /* Mirror 1 is to leave, and the owner dies while both rosters count: its image still does, and with
  * that of one other mirror the store is opened. */
-TEST(who_leaves_counts_until_the_change_is_settled)
+TEST(who_leaves_counts_until_the_change_is_settled, struct desk *desk)
 {
-	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0,
-		                                      0 };
-	struct owner *o = begin(3, 2);
-	struct desk desk;
+	struct owner *o = desk->o;
 
-	assert_int_equal(owner_change(o, &wanted), 0);
+	begin_removal(o, "sim://1");
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_JOINT; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
+	keep_to_stage(o, PS_CHANGE_JOINT);
 	direct_crash(o->d, 2);
 	direct_keep(o->d, o->p);
 	owner_die(o);
 	o->d->mirrors[2].break_at = 0;
 	direct_start(o->d, 2);
-	look(&desk, o, 3);
-	assert_non_null(desk.census.judged.next);
-	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_OPENS);
+	look(desk, 3);
+	assert_non_null(desk->census.judged.next);
+	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_OPENS);
 	if (open_with(o, 0, 3, 0))
 		fail_msg("%s", o->error.text);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(o->p->mirrors[i].found.listed);
-		assert_true(ps_census_listed(&desk.census, i));
+		assert_true(ps_census_listed(&desk->census, i));
 	}
-	assert_int_equal(o->p->commit.seq, desk.census.newest->slot->seq);
-	leave(&desk);
-	owner_free(o);
+	assert_int_equal(o->p->commit.seq, desk->census.newest->slot->seq);
 }
 
 static const Perseas__Order *order_at(struct desk *desk, char *with)
@@ -87,7 +114,7 @@ static const Perseas__Order *order_at(struct desk *desk, char *with)
 	uint8_t id[PS_ID_SIZE] = { 9 };
 	Perseas__OrderRequest ask = PERSEAS__ORDER_REQUEST__INIT;
 	Perseas__Order order = PERSEAS__ORDER__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(order, ORDER, &ask);
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { &request };
 
 	order.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
@@ -96,8 +123,6 @@ static const Perseas__Order *order_at(struct desk *desk, char *with)
 	order.address = (char *)"";
 	ask.store = (char *)STORE;
 	ask.order = &order;
-	request.body_case = PERSEAS__REQUEST__BODY_ORDER;
-	request.order = &ask;
 	ps_panel_ask(&desk->panel, requests);
 	if (!desk->panel.replies[0])
 		fail_msg("%s", desk->panel.errors[0].text);
@@ -109,56 +134,45 @@ static const Perseas__Order *order_at(struct desk *desk, char *with)
 /* A live owner is ordered to add a mirror: status asks that one, too. As soon as a roster lists it,
  * though the change is not made, it is known by its image: it may have been asked by another name
  * of it. */
-TEST(who_comes_is_asked_until_a_roster_lists_it)
+TEST(who_comes_is_asked_until_a_roster_lists_it, struct desk *desk)
 {
 	char with[] = "sim://3";
-	struct owner *o = begin(3, 2);
-	struct desk desk;
+	struct owner *o = desk->o;
 
-	look(&desk, o, 3);
-	assert_null(ps_owner_newcomer(&desk.census));
-	assert_non_null(order_at(&desk, with));
-	assert_string_equal(ps_owner_newcomer(&desk.census), with);
-	leave(&desk);
+	look(desk, 3);
+	assert_null(ps_owner_newcomer(&desk->census));
+	assert_non_null(order_at(desk, with));
+	assert_string_equal(ps_owner_newcomer(&desk->census), with);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_JOINT; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
-	look(&desk, o, 2);
-	assert_int_equal(ps_owner_at(&desk.census), 0);
-	assert_non_null(desk.census.judged.next);
-	assert_string_equal(desk.census.told[0]->order->with, with);
-	assert_false(desk.census.told[0]->result && desk.census.told[0]->result->done);
-	assert_null(ps_owner_newcomer(&desk.census));
-	leave(&desk);
+	keep_to_stage(o, PS_CHANGE_JOINT);
+	look(desk, 2);
+	assert_int_equal(ps_owner_at(&desk->census), 0);
+	assert_non_null(desk->census.judged.next);
+	assert_string_equal(desk->census.told[0]->order->with, with);
+	assert_false(desk->census.told[0]->result && desk->census.told[0]->result->done);
+	assert_null(ps_owner_newcomer(&desk->census));
 	o->d->mirrors[2].break_at = 0;
-	owner_free(o);
 }
 
 /* One of three is down, and one is being copied to. Where the copy goes in place over an older
  * state of the same history it has a voice all the same; else nobody is claimed. */
-TEST(who_is_not_whole_may_have_no_voice)
+TEST(who_is_not_whole_may_have_no_voice, struct desk *desk)
 {
-	struct owner *o = begin(3, 2);
+	struct owner *o = desk->o;
 	const struct store *store = store_find(o->d->mirrors[1].stores, STORE);
-	struct desk desk;
 
 	owner_die(o);
 	direct_crash(o->d, 2);
 	store->header->state = PERSEAS__STATE__STATE_JOINING;
-	look(&desk, o, 3);
-	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_UNKNOWN);
-	leave(&desk);
+	look(desk, 3);
+	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_UNKNOWN);
 	assert_int_equal(open_with(o, 0, 3, 0), PERSEAS_EQUORUM);
 	assert_error_says(o, "its image is not whole");
 	assert_int_equal(store->header->promised_epoch, 1);
 	store->header->harmless = true;
-	look(&desk, o, 3);
-	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_OPENS);
-	leave(&desk);
+	look(desk, 3);
+	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_OPENS);
 	assert_int_equal(open_with(o, 0, 3, 0), 0);
-	owner_free(o);
 }
 
 static void make_image(struct owner *o, unsigned mirror, unsigned store)
@@ -189,45 +203,38 @@ static void make_image(struct owner *o, unsigned mirror, unsigned store)
 }
 
 /* Two mirrors have what is left of a making; a third one has a store of that name. */
-TEST(a_store_is_found_beside_a_making)
+TEST(a_store_is_found_beside_a_making, struct desk *desk)
 {
-	struct owner *o = owner_new(3);
-	struct desk desk;
+	struct owner *o = use_owner(desk, owner_new(3));
 
 	make_image(o, 0, 0);
 	make_image(o, 1, 0);
-	look(&desk, o, 2);
-	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_UNFINISHED);
-	assert_non_null(desk.census.header);
-	leave(&desk);
+	look(desk, 2);
+	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_UNFINISHED);
+	assert_non_null(desk->census.header);
 	assert_int_equal(owner_open(o, 0), PERSEAS_ENOSTORE);
 	assert_error_says(o, "not finished");
 	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://2", &o->options, &o->error), 0);
-	look(&desk, o, 3);
-	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_OPENS);
-	assert_true(ps_census_belongs(&desk.census, 2));
-	assert_false(ps_census_belongs(&desk.census, 0));
+	look(desk, 3);
+	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_OPENS);
+	assert_true(ps_census_belongs(&desk->census, 2));
+	assert_false(ps_census_belongs(&desk->census, 0));
 	assert_int_equal(owner_open(o, 0), 0);
-	assert_memory_equal(o->p->store_id, desk.census.header->store_id.data, PS_ID_SIZE);
-	leave(&desk);
-	owner_free(o);
+	assert_memory_equal(o->p->store_id, desk->census.header->store_id.data, PS_ID_SIZE);
 }
 
 /* Neither is meant more than the other. */
-TEST(of_two_stores_none_is_taken)
+TEST(of_two_stores_none_is_taken, struct desk *desk)
 {
-	struct owner *o = owner_new(2);
-	struct desk desk;
+	struct owner *o = use_owner(desk, owner_new(2));
 
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(ps_create(direct_env(o->d), STORE, i ? "sim://1" : "sim://0",
 		                           &o->options, &o->error),
 		                 0);
-	look(&desk, o, 2);
-	assert_int_equal(desk.census.judged.outlook, PS_OUTLOOK_AMBIGUOUS);
+	look(desk, 2);
+	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_AMBIGUOUS);
 	assert_int_equal(owner_open(o, 0), PERSEAS_EROSTER);
-	leave(&desk);
-	owner_free(o);
 }
 
 static Perseas__MirrorReport **reports_of(struct desk *desk)
@@ -238,106 +245,95 @@ static Perseas__MirrorReport **reports_of(struct desk *desk)
 	return desk->census.told[at]->mirrors;
 }
 
-/* What the owner reports of three mirrors, once it calls the last one stale. *live: what it called
- * that one before. */
-static Perseas__MirrorReport **look_at_stale(struct desk *desk, struct owner *o, char **live)
+static void set_state(Perseas__MirrorReport *report, const char *state)
+{
+	free(report->state);
+	report->state = strdup(state);
+}
+
+/* What the owner reports of three mirrors, once it calls the last one stale. */
+static Perseas__MirrorReport **look_at_stale(struct desk *desk)
 {
 	Perseas__MirrorReport **reports;
 
-	direct_keep(o->d, o->p);
-	look(desk, o, 3);
+	direct_keep(desk->o->d, desk->o->p);
+	look(desk, 3);
 	reports = reports_of(desk);
-	*live = reports[2]->state;
-	reports[2]->state = (char *)"stale";
+	set_state(reports[2], "stale");
 	return reports;
+}
+
+static void swap_addresses(Perseas__MirrorReport *a, Perseas__MirrorReport *b)
+{
+	char *address = a->address;
+
+	a->address = b->address;
+	b->address = address;
 }
 
 /* Mirror 2 is stale, and its owner calls it by the address of mirror 1, and that one by 2's: with 1
  * the last but one that is live would be lost. */
-TEST(a_report_is_of_the_image_that_it_names)
+TEST(a_report_is_of_the_image_that_it_names, struct desk *desk)
 {
-	struct owner *o = begin(3, 2);
-	Perseas__MirrorReport **reports;
+	Perseas__MirrorReport **reports = look_at_stale(desk);
 	Perseas__StoreStatus *owner;
 	struct ps_verdict verdict;
-	struct desk desk;
-	char *address, *live;
 
-	reports = look_at_stale(&desk, o, &live);
-	address = reports[1]->address;
-	reports[1]->address = reports[2]->address;
-	reports[2]->address = address;
-	ps_verdict_reach(&verdict, &desk.census);
-	reports[2]->state = live;
+	swap_addresses(reports[1], reports[2]);
+	ps_verdict_reach(&verdict, &desk->census);
 	assert_true(verdict.commit == PS_CAN && verdict.open);
 	assert_int_equal(verdict.hurts, 3);
 	/* Nor is member 1 live by the report of member 0, where there is none of its own. */
-	owner = (Perseas__StoreStatus *)desk.census.told[ps_owner_at(&desk.census)];
-	address = reports[0]->address;
-	reports[0]->address = reports[2]->address;
-	reports[2]->address = address;
+	owner = (Perseas__StoreStatus *)desk->census.told[ps_owner_at(&desk->census)];
+	set_state(reports[2], "live");
+	swap_addresses(reports[0], reports[2]);
 	owner->n_mirrors = 1;
-	ps_verdict_reach(&verdict, &desk.census);
+	ps_verdict_reach(&verdict, &desk->census);
 	owner->n_mirrors = 3;
 	assert_int_equal(verdict.commit, PS_CAN_NOT);
-	leave(&desk);
-	owner_free(o);
 }
 
 /* The owner's report of one that was removed is of no image: its address is all that is known. */
-TEST(a_report_names_images_that_rosters_list)
+TEST(a_report_names_images_that_rosters_list, struct desk *desk)
 {
-	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0,
-		                                      0 };
-	struct owner *o = begin(3, 2);
+	struct owner *o = desk->o;
 	Perseas__MirrorReport **reports;
-	struct desk desk;
 
-	assert_int_equal(owner_change(o, &wanted), 0);
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
+	begin_removal(o, "sim://1");
+	keep_to_stage(o, PS_CHANGE_NONE);
 	direct_keep(o->d, o->p);
-	look(&desk, o, 3);
-	reports = reports_of(&desk);
+	look(desk, 3);
+	reports = reports_of(desk);
 	assert_string_equal(reports[1]->state, "removed");
 	assert_int_equal(reports[0]->image_id.len, PS_ID_SIZE);
 	assert_int_equal(reports[1]->image_id.len, 0);
 	assert_int_equal(reports[2]->image_id.len, PS_ID_SIZE);
-	leave(&desk);
-	owner_free(o);
 }
 
 /* All mirrors of this test tell one boot, but for mirror 1. The owner tells its own with the next
  * pulse. */
-TEST(an_owner_is_beside_the_mirrors_that_tell_its_boot)
+TEST(an_owner_is_beside_the_mirrors_that_tell_its_boot, struct desk *desk)
 {
-	struct owner *o = begin(3, 2);
-	struct desk desk;
+	struct owner *o = desk->o;
 
 	direct_keep(o->d, o->p);
-	look(&desk, o, 3);
-	assert_int_equal(ps_census_beside_owner(&desk.census), 0);
-	memcpy(o->p->env->boot, desk.census.told[0]->header->boot.data, PS_ID_SIZE);
-	leave(&desk);
+	look(desk, 3);
+	assert_int_equal(ps_census_beside_owner(&desk->census), 0);
+	memcpy(o->p->env->boot, desk->census.told[0]->header->boot.data, PS_ID_SIZE);
 	o->p->env->boot_known = true;
 	o->p->upkeep.pulse_at = 0;
 	direct_keep(o->d, o->p);
 	store_find(o->d->mirrors[1].stores, STORE)->header->boot.data[0] ^= 1;
-	look(&desk, o, 3);
-	assert_int_equal(ps_census_beside_owner(&desk.census), 5);
-	leave(&desk);
+	look(desk, 3);
+	assert_int_equal(ps_census_beside_owner(&desk->census), 5);
 	owner_die(o);
-	look(&desk, o, 3);
-	assert_int_equal(ps_census_beside_owner(&desk.census), 0);
-	leave(&desk);
-	owner_free(o);
+	look(desk, 3);
+	assert_int_equal(ps_census_beside_owner(&desk->census), 0);
 }
 
 /* With all there the promise is kept, by an owner and without one; each loss takes one from it, and
  * the last one that may be borne is borne. */
-TEST(each_loss_takes_one_from_what_is_borne)
+TEST(each_loss_takes_one_from_what_is_borne, struct desk *desk)
 {
 	static const struct {
 		unsigned count, acks, promise;
@@ -345,53 +341,41 @@ TEST(each_loss_takes_one_from_what_is_borne)
 		      { 3, 3, 0 }, { 4, 3, 1 }, { 5, 3, 2 }, { 5, 4, 1 } };
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct owner *o = begin(cases[i].count, cases[i].acks);
-		struct desk desk;
+		struct owner *o = use_owner(desk, begin(cases[i].count, cases[i].acks));
 
 		direct_keep(o->d, o->p);
-		look(&desk, o, cases[i].count);
-		assert_int_equal(ps_verdict_promise(&desk.census), cases[i].promise);
-		assert_int_equal(ps_verdict_bears(&desk.census), cases[i].promise);
-		assert_true(ps_verdict_whole(&desk.census));
-		leave(&desk);
+		look(desk, cases[i].count);
+		assert_int_equal(ps_verdict_promise(&desk->census), cases[i].promise);
+		assert_int_equal(ps_verdict_bears(&desk->census), cases[i].promise);
+		assert_true(ps_verdict_whole(&desk->census));
 		owner_die(o);
 		for (unsigned lost = 0; lost <= cases[i].promise; lost++) {
-			look(&desk, o, cases[i].count);
-			assert_int_equal(ps_verdict_bears(&desk.census), cases[i].promise - lost);
-			assert_int_equal(ps_verdict_whole(&desk.census), lost == 0);
-			leave(&desk);
+			look(desk, cases[i].count);
+			assert_int_equal(ps_verdict_bears(&desk->census), cases[i].promise - lost);
+			assert_int_equal(ps_verdict_whole(&desk->census), lost == 0);
 			direct_crash(o->d, lost);
 		}
-		owner_free(o);
 	}
 }
 
 /* The owner calls one of three stale: nothing may be lost beside it. While a change is not settled
  * nothing is whole, either. */
-TEST(who_is_behind_is_not_borne_beside_another)
+TEST(who_is_behind_is_not_borne_beside_another, struct desk *desk)
 {
-	struct owner *o = begin(3, 2);
-	Perseas__MirrorReport **reports;
-	const Perseas__Roster *settled;
-	struct desk desk;
-	char *live;
+	Perseas__MirrorReport **reports = look_at_stale(desk);
 
-	reports = look_at_stale(&desk, o, &live);
-	assert_int_equal(ps_verdict_bears(&desk.census), 0);
-	assert_false(ps_verdict_whole(&desk.census));
-	reports[2]->state = live;
-	assert_true(ps_verdict_whole(&desk.census));
-	settled = desk.census.judged.settled;
-	desk.census.judged.next = settled;
-	assert_false(ps_verdict_whole(&desk.census));
-	desk.census.judged.next = NULL;
-	desk.census.told[1] = NULL;
-	ps_census_judge(&desk.census);
-	assert_false(ps_verdict_whole(&desk.census));
+	assert_int_equal(ps_verdict_bears(&desk->census), 0);
+	assert_false(ps_verdict_whole(&desk->census));
+	set_state(reports[2], "live");
+	assert_true(ps_verdict_whole(&desk->census));
+	desk->census.judged.next = desk->census.judged.settled;
+	assert_false(ps_verdict_whole(&desk->census));
+	desk->census.judged.next = NULL;
+	desk->census.told[1] = NULL;
+	ps_census_judge(&desk->census);
+	assert_false(ps_verdict_whole(&desk->census));
 	/* Its owner reaches that one; who opens the store does not. */
-	assert_int_equal(ps_verdict_bears(&desk.census), 0);
-	leave(&desk);
-	owner_free(o);
+	assert_int_equal(ps_verdict_bears(&desk->census), 0);
 }
 
 /* The daemon does not answer the command, for this reason, and its owner has not noticed. */
@@ -404,70 +388,56 @@ static void silence(struct desk *desk, unsigned mirror, int code)
 
 /* W = 2 of three, and the owner calls all of them live. What does not answer counts neither for a
  * commit nor for an open, and what answers with a refusal is there. */
-TEST(the_word_of_an_owner_is_no_answer_of_a_mirror)
+TEST(the_word_of_an_owner_is_no_answer_of_a_mirror, struct desk *desk)
 {
-	struct owner *o = begin(3, 2);
 	struct ps_verdict verdict;
-	struct desk desk;
 
-	direct_keep(o->d, o->p);
-	look(&desk, o, 3);
-	silence(&desk, 1, PERSEAS_EUNREACHABLE);
-	ps_verdict_reach(&verdict, &desk.census);
+	direct_keep(desk->o->d, desk->o->p);
+	look(desk, 3);
+	silence(desk, 1, PERSEAS_EUNREACHABLE);
+	ps_verdict_reach(&verdict, &desk->census);
 	assert_true(verdict.commit == PS_CAN && verdict.open);
 	assert_int_equal(verdict.unheard, 2);
 	assert_int_equal(verdict.hurts, 5);
-	silence(&desk, 2, PERSEAS_EUNREACHABLE);
-	ps_verdict_reach(&verdict, &desk.census);
+	silence(desk, 2, PERSEAS_EUNREACHABLE);
+	ps_verdict_reach(&verdict, &desk->census);
 	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
 	assert_false(verdict.open);
 	assert_int_equal(verdict.unheard, 6);
-	assert_int_equal(ps_verdict_bears(&desk.census), 0);
-	assert_false(ps_verdict_whole(&desk.census));
-	silence(&desk, 2, PERSEAS_EDENIED);
-	ps_verdict_reach(&verdict, &desk.census);
+	assert_int_equal(ps_verdict_bears(&desk->census), 0);
+	assert_false(ps_verdict_whole(&desk->census));
+	silence(desk, 2, PERSEAS_EDENIED);
+	ps_verdict_reach(&verdict, &desk->census);
 	assert_int_equal(verdict.commit, PS_CAN);
 	assert_int_equal(verdict.unheard, 2);
-	leave(&desk);
-	owner_free(o);
 }
 
 /* Judges a store of three mirrors. Its owner calls mirror 2 stale, and mirror 1 does not answer. */
-static struct ps_verdict judge_stale_and_silent(unsigned acks, unsigned *bears)
+static struct ps_verdict judge_stale_and_silent(struct desk *desk)
 {
-	struct owner *o = begin(3, acks);
-	Perseas__MirrorReport **reports;
 	struct ps_verdict verdict;
-	struct desk desk;
-	char *live;
 
-	reports = look_at_stale(&desk, o, &live);
-	silence(&desk, 1, PERSEAS_EUNREACHABLE);
-	ps_verdict_reach(&verdict, &desk.census);
-	*bears = ps_verdict_bears(&desk.census);
-	assert_false(ps_verdict_whole(&desk.census));
-	reports[2]->state = live;
-	leave(&desk);
-	owner_free(o);
+	look_at_stale(desk);
+	silence(desk, 1, PERSEAS_EUNREACHABLE);
+	ps_verdict_reach(&verdict, &desk->census);
+	assert_false(ps_verdict_whole(&desk->census));
 	return verdict;
 }
 
 /* W is three: no answer of mirror 1 would make a commit possible. */
-TEST(what_cannot_be_is_not_unknown)
+TEST(what_cannot_be_is_not_unknown, struct desk *desk)
 {
-	unsigned bears;
-
-	assert_int_equal(judge_stale_and_silent(3, &bears).commit, PS_CAN_NOT);
+	use_owner(desk, begin(3, 3));
+	assert_int_equal(judge_stale_and_silent(desk).commit, PS_CAN_NOT);
 }
 
 /* W is two: mirrors 0 and 2 are enough for an open, and mirror 1 decides whether the owner can
  * commit. The store bears no further loss. */
-TEST(a_store_that_opens_may_not_be_known_to_commit)
+TEST(a_store_that_opens_may_not_be_known_to_commit, struct desk *desk)
 {
-	unsigned bears;
-	const struct ps_verdict verdict = judge_stale_and_silent(2, &bears);
+	const struct ps_verdict verdict = judge_stale_and_silent(desk);
 
-	assert_int_equal(bears, 0);
+	assert_int_equal(ps_verdict_bears(&desk->census), 0);
 	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
 	assert_true(verdict.open);
 }
@@ -484,25 +454,22 @@ static void make_anew(struct owner *o, const char *name)
 
 /* One mirror answers before a segment is destroyed and made anew, and the others answer afterwards.
  * The segments have the same name and are two different ones. */
-TEST(a_segment_that_is_made_anew_moves)
+TEST(a_segment_that_is_made_anew_moves, struct desk *before)
 {
-	struct owner *o = begin(3, 2);
-	const Perseas__StoreStatus *told;
-	struct desk before, after;
+	struct desk after = { .o = before->o };
 
-	look(&before, o, 3);
-	assert_false(ps_census_moves(&before.census));
-	make_anew(o, "accounts");
-	look(&after, o, 3);
+	look(before, 3);
+	assert_false(ps_census_moves(&before->census));
+	make_anew(before->o, "accounts");
+	look(&after, 3);
 	assert_false(ps_census_moves(&after.census));
 	for (unsigned i = 0; i < 3; i++) {
-		told = after.census.told[i];
-		after.census.told[i] = before.census.told[i];
+		const Perseas__StoreStatus *told = after.census.told[i];
+
+		after.census.told[i] = before->census.told[i];
 		ps_census_judge(&after.census);
 		assert_true(ps_census_moves(&after.census));
 		after.census.told[i] = told;
 	}
-	leave(&before);
 	leave(&after);
-	owner_free(o);
 }

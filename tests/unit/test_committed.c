@@ -99,15 +99,8 @@ TEST(bad_pieces_copy_nothing, struct owner *o)
 TEST(a_fenced_owner_gets_nothing, struct owner *o)
 {
 	uint8_t got[SIZE];
-	struct ps_error error;
-	perseas_t *other;
+	perseas_t *other = owner_rival(o);
 
-	assert_int_equal(direct_open(o->d, STORE,
-	                             &(struct perseas_options){ .size = sizeof(o->options),
-	                                                        .flags = PERSEAS_TAKEOVER,
-	                                                        .ring_size = 262144 },
-	                             &other, &error),
-	                 0);
 	for (unsigned i = 0; i < 10; i++)
 		direct_keep(o->d, o->p);
 	assert_int_equal(owner_put(o, 0, 1, 1), PERSEAS_EFENCED);

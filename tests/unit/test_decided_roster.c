@@ -27,10 +27,7 @@ static struct owner *begin_decided(unsigned members, unsigned acks, const char *
 		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 		o->d->mirrors[i].break_skip = 2;
 	}
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_SETTLING; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
+	keep_to_stage(o, PS_CHANGE_SETTLING);
 	for (unsigned i = 0; i < members; i++) {
 		o->d->mirrors[i].break_at = 0;
 		assert_true(header_on(o, i)->marked);
@@ -53,59 +50,33 @@ static void open_without_1(struct owner *o)
 	o->bytes = bytes;
 }
 
-static void lose(struct owner *o, unsigned mirror)
-{
-	direct_crash(o->d, mirror);
-	memory_heap_lose(o->d->mirrors[mirror].memory, NULL);
-	direct_start(o->d, mirror);
-}
-
 /* Mirror 0 loses its memory, and the owner before, which has nobody but mirror 1, makes it anew. */
 static void make_0_anew(struct owner *o)
 {
-	lose(o, 0);
-	for (unsigned rounds = 0; !store_find(o->d->mirrors[0].stores, STORE); rounds++) {
-		if (rounds == ROUNDS)
-			fail_msg("%s", o->p->mirrors[0].trouble);
-		direct_keep(o->d, o->p);
-	}
+	owner_lose(o, 0);
+	OWNER_KEEP_UNTIL(o, store_find(o->d->mirrors[0].stores, STORE));
 	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
 }
 
 /* The open that failed has fenced the owner before on mirror 0, which loses its memory. By the new
- * roster mirror 1 alone lets that owner make mirror 0 anew, and go on. */
+ * roster mirror 1 alone lets that owner make mirror 0 anew, and go on. Mirror 0 then has every
+ * acknowledged transaction, so that mirror 1 may lose its memory, too. */
 TEST(what_is_acknowledged_after_an_open_that_failed_is_found)
 {
-	struct owner *o = begin_decided(3, 2, "sim://2");
+	for (unsigned lost = 0; lost < 2; lost++) {
+		struct owner *o = begin_decided(3, 2, "sim://2");
 
-	open_without_1(o);
-	make_0_anew(o);
-	assert_int_equal(owner_put(o, 0, 100, 3), 0);
-	assert_int_equal(o->p->members, 2);
-	owner_die(o);
-	if (open_with(o, 0, 3, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
-	assert_int_equal(o->bytes[99], 3);
-	owner_free(o);
-}
-
-/* After the failed open and the owner's commit, mirror 1 loses its memory, too. Mirror 0 has every
- * acknowledged transaction. */
-TEST(one_more_loss_is_survived)
-{
-	struct owner *o = begin_decided(3, 2, "sim://2");
-
-	open_without_1(o);
-	make_0_anew(o);
-	assert_int_equal(owner_put(o, 0, 100, 3), 0);
-	owner_die(o);
-	lose(o, 1);
-	if (open_with(o, 0, 3, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
-	assert_int_equal(o->bytes[99], 3);
-	owner_free(o);
+		open_without_1(o);
+		make_0_anew(o);
+		assert_int_equal(owner_put(o, 0, 100, 3), 0);
+		assert_int_equal(o->p->members, 2);
+		owner_die(o);
+		if (lost)
+			owner_lose(o, 1);
+		reopen_with(o, 3);
+		assert_int_equal(o->bytes[99], 3);
+		owner_free(o);
+	}
 }
 
 /* Neither its slot nor its roster: the mirror that leaves is promised to it, and that is all. */
@@ -139,8 +110,7 @@ TEST(t_of_the_new_roster_must_be_there)
 	assert_int_equal(header_on(o, 3)->promised_epoch, epoch);
 	direct_start(o->d, 1);
 	direct_start(o->d, 2);
-	if (open_with(o, 0, 4, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
+	reopen_with(o, 4);
 	assert_int_equal(o->p->members, 3);
 	owner_free(o);
 }
@@ -149,25 +119,18 @@ TEST(t_of_the_new_roster_must_be_there)
  * others get it from there. */
 TEST(a_mirror_that_leaves_may_have_the_state)
 {
-	const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0,
-		                                      0 };
 	struct owner *o = begin(3, 2);
 
-	assert_int_equal(owner_change(o, &leaves), 0);
+	begin_removal(o, "sim://2");
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	o->d->mirrors[1].break_skip = 1;
-	for (unsigned rounds = 0; !header_on(o, 0)->marked; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
+	OWNER_KEEP_UNTIL(o, header_on(o, 0)->marked);
 	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_MARKED);
 	o->d->mirrors[0].writes_left = o->d->mirrors[1].writes_left = 0;
 	assert_int_equal(owner_put(o, 0, 100, 3), PERSEAS_EINDOUBT);
 	owner_die(o);
 	o->d->mirrors[1].break_at = 0;
-	if (open_with(o, 0, 3, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
+	reopen_with(o, 3);
 	assert_int_equal(o->bytes[99], 3);
 	assert_int_equal(o->p->members, 2);
 	owner_free(o);
@@ -180,10 +143,8 @@ TEST(one_that_stays_is_made_anew)
 	struct owner *o = begin_decided(3, 3, "sim://2");
 
 	owner_die(o);
-	lose(o, 1);
-	if (open_with(o, 0, 3, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
+	owner_lose(o, 1);
+	reopen_with(o, 3);
 	assert_int_equal(o->bytes[99], 2);
 	assert_int_equal(o->p->members, 2);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);

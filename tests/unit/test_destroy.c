@@ -29,6 +29,12 @@ static void unmap(struct owner *o, const char *name)
 	assert_int_equal(perseas_unmap(o->p, info.address), 0);
 }
 
+static void make_unmapped(struct owner *o, const char *name, unsigned size, uint8_t value)
+{
+	make(o, name, size, value);
+	unmap(o, name);
+}
+
 /* The segment is there, with `value` in all of its `size` bytes. */
 static void assert_there(struct owner *o, const char *name, unsigned size, uint8_t value)
 {
@@ -66,8 +72,7 @@ static void assert_given_back(struct owner *o, const char *name)
 /* It is gone here, on every mirror, and for the next owner; what was beside it is not. */
 TEST(a_segment_that_is_destroyed_is_gone, struct owner *o)
 {
-	make(o, "more", 5000, 9);
-	unmap(o, "more");
+	make_unmapped(o, "more", 5000, 9);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
 	assert_gone(o, "more");
 	assert_given_back(o, "more");
@@ -100,8 +105,7 @@ TEST(its_name_can_be_used_again, struct owner *o)
 TEST(only_the_living_are_counted, struct owner *o)
 {
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX + 3; i++) {
-		make(o, "more", 100 + i, (uint8_t)i);
-		unmap(o, "more");
+		make_unmapped(o, "more", 100 + i, (uint8_t)i);
 		assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
 	}
 	for (unsigned i = 1; i < PS_SEGMENTS_MAX; i++) {
@@ -150,8 +154,7 @@ TEST(memory_goes_back_once_w_hold_it, struct owner *o)
 {
 	void *addr;
 
-	make(o, "more", 5000, 9);
-	unmap(o, "more");
+	make_unmapped(o, "more", 5000, 9);
 	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), PERSEAS_EINDOUBT);
 	for (unsigned i = 0; i < 3; i++)
@@ -179,8 +182,7 @@ static void map_meanwhile(void *arg)
 /* Another thread wants the name while the first one waits, and nothing is in doubt yet. */
 TEST(the_name_is_free_once_w_hold_it, struct owner *o)
 {
-	make(o, "more", 5000, 9);
-	unmap(o, "more");
+	make_unmapped(o, "more", 5000, 9);
 	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	o->d->on_pause = map_meanwhile;
 	o->d->on_pause_arg = o;
@@ -194,8 +196,7 @@ TEST(the_name_is_free_once_w_hold_it, struct owner *o)
 /* Too few mirrors are there: nothing is destroyed, and it can be tried again. */
 TEST(too_few_mirrors_destroy_nothing, struct owner *o)
 {
-	make(o, "more", 5000, 9);
-	unmap(o, "more");
+	make_unmapped(o, "more", 5000, 9);
 	for (unsigned i = 0; i < 2; i++) {
 		direct_crash(o->d, i);
 		owner_keep(o, i, PERSEAS_MIRROR_DOWN);
@@ -216,8 +217,7 @@ TEST(too_few_mirrors_destroy_nothing, struct owner *o)
 TEST(a_mirror_that_was_away_is_copied, struct owner *o)
 {
 	for (unsigned again = 0; again < 2; again++) {
-		make(o, "more", 5000, 9);
-		unmap(o, "more");
+		make_unmapped(o, "more", 5000, 9);
 		direct_crash(o->d, 2);
 		assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
 		if (again)
@@ -239,8 +239,7 @@ TEST(a_mirror_that_was_away_is_copied, struct owner *o)
 /* A mirror is being copied to: the copy begins again, without the segment. */
 TEST(a_copy_that_goes_on_begins_again, struct owner *o)
 {
-	make(o, "more", 700000, 9);
-	unmap(o, "more");
+	make_unmapped(o, "more", 700000, 9);
 	owner_lose(o, 2);
 	owner_keep(o, 2, PERSEAS_MIRROR_RESYNCING);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
@@ -257,8 +256,7 @@ TEST(a_copy_that_goes_on_begins_again, struct owner *o)
  * often as it is tried, leaves it as it is. */
 TEST(one_that_is_refused_leaves_the_copy, struct owner *o)
 {
-	make(o, "more", 700000, 9);
-	unmap(o, "more");
+	make_unmapped(o, "more", 700000, 9);
 	direct_crash(o->d, 2);
 	make(o, "other", 100, 1);
 	direct_crash(o->d, 1);
@@ -276,21 +274,16 @@ TEST(a_chunk_that_was_read_is_of_nothing, struct owner *o)
 {
 	const struct ps_resync *r = &o->p->upkeep.resync;
 
-	make(o, "more", 3000, 9);
-	unmap(o, "more");
+	make_unmapped(o, "more", 3000, 9);
 	for (unsigned i = 0; i < 2; i++) {
 		o->d->mirrors[i].slow_at = PERSEAS__REQUEST__BODY_READ;
 		o->d->mirrors[i].slow_ns = ps_ms(50);
 	}
 	owner_lose(o, 2);
-	for (unsigned rounds = 0; r->state != PS_RESYNC_READING; rounds++) {
-		assert_true(rounds < 1000);
-		direct_keep(o->d, o->p);
-	}
+	OWNER_KEEP_UNTIL(o, r->state == PS_RESYNC_READING);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
 	assert_int_not_equal(owner_state(o, 2), PERSEAS_MIRROR_RESYNCING);
-	make(o, "less", 3000, 5);
-	unmap(o, "less");
+	make_unmapped(o, "less", 3000, 5);
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	for (unsigned i = 0; i < 2; i++)
 		o->d->mirrors[i].slow_at = 0;
@@ -304,15 +297,11 @@ TEST(room_that_was_made_is_not_used, struct owner *o)
 {
 	const struct ps_resync *r = &o->p->upkeep.resync;
 
-	make(o, "more", 3000, 9);
-	unmap(o, "more");
+	make_unmapped(o, "more", 3000, 9);
 	owner_lose(o, 2);
 	o->d->mirrors[2].slow_at = PERSEAS__REQUEST__BODY_REBUILD;
 	o->d->mirrors[2].slow_ns = ps_ms(50);
-	for (unsigned rounds = 0; r->state != PS_RESYNC_MAKING; rounds++) {
-		assert_true(rounds < 1000);
-		direct_keep(o->d, o->p);
-	}
+	OWNER_KEEP_UNTIL(o, r->state == PS_RESYNC_MAKING);
 	assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
 	assert_int_equal(r->state, PS_RESYNC_MAKING);
 	o->d->mirrors[2].slow_at = 0;
@@ -335,8 +324,7 @@ TEST(an_owner_dies_at_each_step, struct owner *o)
 			struct perseas_segment_info info;
 
 			snprintf(name, sizeof(name), "s%u.%u", writes, one);
-			make(o, name, 5000, 9);
-			unmap(o, name);
+			make_unmapped(o, name, 5000, 9);
 			for (unsigned i = one; i < 3; i++)
 				o->d->mirrors[i].writes_left = writes;
 			(void)perseas_segment_destroy(o->p, name);
@@ -366,8 +354,7 @@ TEST(requests_break, struct owner *o)
 	for (unsigned i = 0; i < 4; i++) {
 		struct direct_mirror *m = &o->d->mirrors[1];
 
-		make(o, "more", 5000, 9);
-		unmap(o, "more");
+		make_unmapped(o, "more", 5000, 9);
 		m->break_at = requests[i / 2];
 		m->reply_lost = i % 2;
 		assert_int_equal(perseas_segment_destroy(o->p, "more"), 0);
@@ -389,14 +376,10 @@ TEST(requests_break, struct owner *o)
 /* Another owner has the store by then. */
 TEST(a_fenced_owner_destroys_nothing, struct owner *o)
 {
-	struct perseas_options options = o->options;
-	struct ps_error error;
 	perseas_t *second;
 
-	make(o, "more", 5000, 9);
-	unmap(o, "more");
-	options.flags = PERSEAS_TAKEOVER;
-	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
+	make_unmapped(o, "more", 5000, 9);
+	second = owner_rival(o);
 	o->d->on_pause = owner_keep_beside;
 	o->d->on_pause_arg = o;
 	assert_true(perseas_segment_destroy(o->p, "more") < 0);
@@ -442,8 +425,7 @@ TEST(its_copy_is_nobody_elses, struct owner *o)
 	const struct ps_segment *segment;
 	const struct ps_warm_part *part;
 
-	make(o, "first", 8192, 0x11);
-	unmap(o, "first");
+	make_unmapped(o, "first", 8192, 0x11);
 	segment = ps_segment_find(o->p, "first");
 	keep_copy(o, ps_segment_key(segment), 0x11);
 	part = ps_warm_part(o->p->warm, segment->id);
@@ -460,8 +442,7 @@ TEST(a_copy_of_another_segment_is_not_taken, struct owner *o)
 {
 	struct ps_segment_key key, others[4];
 
-	make(o, "first", 8192, 0x11);
-	unmap(o, "first");
+	make_unmapped(o, "first", 8192, 0x11);
 	key = ps_segment_key(ps_segment_find(o->p, "first"));
 	for (unsigned i = 0; i < 4; i++)
 		others[i] = key;

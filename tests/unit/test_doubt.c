@@ -42,8 +42,7 @@ TEST(test_in_doubt_until_the_answers_come, struct owner *o)
 	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
 	assert_int_equal(perseas_set_range(other, o->bytes + 100, 10), 0);
 	o->bytes[100] = 99;
-	hold(o, 1, DIRECT_HOLD_COMPLETIONS);
-	hold(o, 2, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(owner_put(o, 0, 10, 5), PERSEAS_EINDOUBT);
 	assert_says(o, "is held by 1 of 3 mirrors, and 2 must hold it: perseas_flush");
 	assert_int_equal(o->bytes[0], 5);
@@ -84,13 +83,11 @@ TEST(test_in_doubt_blocks_segments, struct owner *o)
 	void *addr;
 
 	assert_int_equal(perseas_map(o->p, "new", 100, &addr), 0);
-	hold(o, 1, DIRECT_HOLD_WRITES);
-	hold(o, 2, DIRECT_HOLD_WRITES);
+	owner_hold(o, DIRECT_HOLD_WRITES);
 	assert_int_equal(owner_put(o, 0, 10, 5), PERSEAS_EINDOUBT);
 	assert_int_equal(perseas_map(o->p, "other", 100, &addr), PERSEAS_EBLOCKED);
 	assert_int_equal(perseas_publish(o->p), PERSEAS_EBLOCKED);
-	let_go(o, 1);
-	let_go(o, 2);
+	owner_hold(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(perseas_publish(o->p), 0);
 	assert_int_equal(owner_stat(o).live, 3);
@@ -107,15 +104,13 @@ static void release_one(void *arg)
 /* The answers come while the commit sleeps: it is not in doubt. */
 TEST(test_commit_waits_for_slow_mirrors, struct owner *o)
 {
-	hold(o, 1, DIRECT_HOLD_WRITES);
-	hold(o, 2, DIRECT_HOLD_WRITES);
+	owner_hold(o, DIRECT_HOLD_WRITES);
 	o->d->on_pause = release_one;
 	o->d->on_pause_arg = o;
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(owner_put(o, 0, 10, (uint8_t)i), 0);
 	o->d->on_pause = NULL;
-	let_go(o, 1);
-	let_go(o, 2);
+	owner_hold(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_mirrored(o, 1);
 }
@@ -128,11 +123,9 @@ TEST(test_publish_in_doubt, struct owner *o)
 
 	assert_int_equal(perseas_map(o->p, "new", 100, &addr), 0);
 	memset(addr, 3, 100);
-	hold(o, 1, DIRECT_HOLD_COMPLETIONS);
-	hold(o, 2, DIRECT_HOLD_COMPLETIONS);
+	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	assert_int_equal(perseas_publish(o->p), PERSEAS_EINDOUBT);
-	let_go(o, 1);
-	let_go(o, 2);
+	owner_hold(o, DIRECT_HOLD_NOTHING);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(perseas_segment(o->p, "new", &info), 0);
 	assert_true(info.published);
@@ -187,17 +180,14 @@ TEST(test_map_without_mirrors, struct owner *o)
 /* Another owner takes the store; the mirrors say so at once, or only when asked again. */
 static void fence(struct owner *o, int cut_code)
 {
-	struct perseas_options options = o->options;
-	struct ps_error error;
 	perseas_t *second;
 	perseas_tx_t *tx, *open;
 
 	o->d->cut_code = cut_code;
-	options.flags = PERSEAS_TAKEOVER;
 	assert_int_equal(perseas_begin(o->p, 0, &open), 0);
 	assert_int_equal(perseas_set_range(open, o->bytes, 10), 0);
 	o->bytes[0] = 200;
-	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
+	second = owner_rival(o);
 	if (cut_code == PS_LINK_BROKEN) {
 		assert_int_equal(perseas_commit(open, 0), PERSEAS_EINDOUBT);
 		direct_keep(o->d, o->p);
@@ -235,18 +225,15 @@ TEST(test_takeover_is_found_out_by_asking, struct owner *o)
 /* The fence is known before the commit: it is not sent, and the memory is as it was. */
 TEST(test_commit_after_a_fence_is_put_back, struct owner *o)
 {
-	struct perseas_options options = o->options;
-	struct ps_error error;
 	perseas_t *second;
 	perseas_tx_t *tx, *other;
 
-	options.flags = PERSEAS_TAKEOVER;
 	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
 	assert_int_equal(perseas_set_range(tx, o->bytes, 10), 0);
 	assert_int_equal(perseas_set_range(other, o->bytes + 20, 10), 0);
 	memset(o->bytes, 55, 30);
-	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
+	second = owner_rival(o);
 	assert_int_equal(owner_put(o, 50, 1, 1), PERSEAS_EINDOUBT);
 	direct_keep(o->d, o->p);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EFENCED);

@@ -223,10 +223,7 @@ TEST(a_roster_changes, struct told *told)
 	struct owner *o = told->o;
 
 	assert_int_equal(owner_change(o, &wanted), 0);
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
-		assert_true(rounds < 100);
-		direct_keep(o->d, o->p);
-	}
+	OWNER_KEEP_UNTIL(o, o->p->upkeep.change.stage == PS_CHANGE_NONE);
 	assert_string_equal(told->events[told->count - 1].text,
 	                    "the roster has 3 mirrors now, W = 2 (before: 4, W = 3)");
 	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_ROSTER);
