@@ -30,6 +30,16 @@ struct scene {
 	struct ps_judgement j;
 };
 
+/* Gives a test an empty scene. */
+static inline int setup_scene(void **state)
+{
+	static struct scene scene;
+
+	memset(&scene, 0, sizeof(scene));
+	*state = &scene;
+	return 0;
+}
+
 static inline ProtobufCBinaryData id_of(unsigned number)
 {
 	static uint8_t ids[64][PS_ID_SIZE];
@@ -102,6 +112,15 @@ static inline Perseas__Header *tell(struct scene *s, unsigned store, unsigned k,
 	return header;
 }
 
+/* One more mirror for each image of the mask, all at the same transaction. */
+static inline void tell_all(struct scene *s, unsigned store, unsigned mask, unsigned r,
+                            uint64_t seq)
+{
+	for (unsigned k = 0; k < IMAGES; k++)
+		if (mask >> k & 1)
+			tell(s, store, k, r, seq);
+}
+
 /* One more mirror, which answers that it has nothing. */
 static inline void tell_empty(struct scene *s, unsigned store, unsigned k)
 {
@@ -118,5 +137,19 @@ static inline bool is_store(const struct scene *s, unsigned store)
 {
 	return s->j.store_id && !memcmp(s->j.store_id, store_of(store).data, PS_ID_SIZE);
 }
+
+/* Judges the scene, and asserts what an open would come to, and which images count. */
+#define assert_judged(s, outlook, images)                \
+	do {                                             \
+		assert_int_equal(judge(s), outlook);     \
+		assert_int_equal((s)->j.listed, images); \
+	} while (0)
+
+/* The same, and which store is meant. */
+#define assert_judged_store(s, outlook, store)       \
+	do {                                         \
+		assert_int_equal(judge(s), outlook); \
+		assert_true(is_store(s, store));     \
+	} while (0)
 
 #endif

@@ -4,6 +4,8 @@
  */
 #include "judge_rig.h"
 
+struct unit_fixture unit_fixture = { setup_scene, NULL };
+
 /* --- the order of rosters --- */
 
 static Perseas__Roster roster_of(uint64_t epoch, uint64_t version)
@@ -66,111 +68,90 @@ TEST(a_next_roster_may_be_overtaken)
 /* --- which store --- */
 
 /* perseas status once took the store that was never made, for it has more images. */
-TEST(a_making_gives_way_to_a_store)
+TEST(a_making_gives_way_to_a_store, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 1, 3);
-	list(&s, 1, 0, 1, 4);
-	tell(&s, 0, 0, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
-	tell(&s, 0, 1, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNFINISHED);
-	assert_true(is_store(&s, 0));
-	assert_int_equal(s.j.listed, 3);
-	tell(&s, 1, 2, 0, 5);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_true(is_store(&s, 1));
-	assert_int_equal(s.j.belongs, 4);
+	list(s, 0, 0, 1, 3);
+	list(s, 1, 0, 1, 4);
+	tell(s, 0, 0, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
+	tell(s, 0, 1, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
+	assert_judged_store(s, PS_OUTLOOK_UNFINISHED, 0);
+	assert_int_equal(s->j.listed, 3);
+	tell(s, 1, 2, 0, 5);
+	assert_judged_store(s, PS_OUTLOOK_OPENS, 1);
+	assert_int_equal(s->j.belongs, 4);
 }
 
 /* One image that is settled decides: an open settles the others first. */
-TEST(a_making_that_is_decided_opens)
+TEST(a_making_that_is_decided_opens, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 7);
-	tell(&s, 0, 0, 0, 0);
-	tell(&s, 0, 1, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_int_equal(s.j.candidates, 1);
-	s.told[0].out = true;
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNFINISHED);
+	list(s, 0, 0, 2, 7);
+	tell(s, 0, 0, 0, 0);
+	tell(s, 0, 1, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s->j.candidates, 1);
+	s->told[0].out = true;
+	assert_int_equal(judge(s), PS_OUTLOOK_UNFINISHED);
 }
 
 /* perseas status once took the first one that it was told of, and the library refused, also where a
  * third store, that it was told of later, had more images than either. */
-TEST(two_stores_that_show_as_much_are_ambiguous)
+TEST(two_stores_that_show_as_much_are_ambiguous, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
 	for (unsigned store = 0; store < 3; store++)
-		list(&s, store, 0, 1, 6);
-	tell(&s, 0, 1, 0, 9);
-	tell(&s, 1, 1, 0, 5);
-	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
-	tell(&s, 2, 1, 0, 7);
-	tell(&s, 2, 2, 0, 8);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_true(is_store(&s, 2));
-	assert_int_equal(s.j.newest, 3);
+		list(s, store, 0, 1, 6);
+	tell(s, 0, 1, 0, 9);
+	tell(s, 1, 1, 0, 5);
+	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
+	tell(s, 2, 1, 0, 7);
+	tell(s, 2, 2, 0, 8);
+	assert_judged_store(s, PS_OUTLOOK_OPENS, 2);
+	assert_int_equal(s->j.newest, 3);
 }
 
 /* A client that may create stores made one of this name on three spare daemons. It shows more
  * images than the store that has all the data, of which one mirror of three is down. */
-TEST(a_store_does_not_win_by_its_number_of_images)
+TEST(a_store_does_not_win_by_its_number_of_images, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x7);
-	list(&s, 1, 0, 2, 0x7);
-	for (unsigned k = 0; k < 3; k++)
-		tell(&s, 0, k, 0, 0);
-	tell(&s, 1, 0, 0, 450000);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_true(is_store(&s, 0));
-	assert_null(s.j.rival_id);
-	tell(&s, 1, 1, 0, 450000);
-	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
-	assert_true(is_store(&s, 1));
-	assert_memory_equal(s.j.rival_id, store_of(0).data, PS_ID_SIZE);
+	list(s, 0, 0, 2, 0x7);
+	list(s, 1, 0, 2, 0x7);
+	tell_all(s, 0, 0x7, 0, 0);
+	tell(s, 1, 0, 0, 450000);
+	assert_judged_store(s, PS_OUTLOOK_OPENS, 0);
+	assert_null(s->j.rival_id);
+	tell(s, 1, 1, 0, 450000);
+	assert_judged_store(s, PS_OUTLOOK_AMBIGUOUS, 1);
+	assert_memory_equal(s->j.rival_id, store_of(0).data, PS_ID_SIZE);
 }
 
 /* R of the one are there, and R and T of the other. W cannot be had of either. */
-TEST(the_store_that_shows_more_of_its_roster_is_meant)
+TEST(the_store_that_shows_more_of_its_roster_is_meant, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 3, 0x7);
-	list(&s, 1, 0, 3, 0x7);
-	tell(&s, 0, 0, 0, 4);
-	tell(&s, 1, 0, 0, 4);
-	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
-	tell(&s, 0, 1, 0, 4);
-	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
-	assert_true(is_store(&s, 0));
-	tell(&s, 1, 1, 0, 4);
-	tell(&s, 1, 2, 0, 4);
-	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+	list(s, 0, 0, 3, 0x7);
+	list(s, 1, 0, 3, 0x7);
+	tell(s, 0, 0, 0, 4);
+	tell(s, 1, 0, 0, 4);
+	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
+	tell(s, 0, 1, 0, 4);
+	assert_judged_store(s, PS_OUTLOOK_SHORT, 0);
+	tell_all(s, 1, 0x6, 0, 4);
+	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 }
 
 /* The roster of the store that is meant has an address at which another one is now. */
-TEST(a_store_that_nobody_named_is_not_meant)
+TEST(a_store_that_nobody_named_is_not_meant, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 1, 0x1);
-	list(&s, 1, 0, 1, 0x1);
-	tell(&s, 0, 0, 0, 4);
-	tell(&s, 1, 0, 0, 4);
-	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+	list(s, 0, 0, 1, 0x1);
+	list(s, 1, 0, 1, 0x1);
+	tell(s, 0, 0, 0, 4);
+	tell(s, 1, 0, 0, 4);
+	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 	for (unsigned store = 0; store < 2; store++) {
-		s.told[0].added = store == 1;
-		s.told[1].added = store == 0;
-		assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-		assert_true(is_store(&s, store));
+		s->told[0].added = store == 1;
+		s->told[1].added = store == 0;
+		assert_judged_store(s, PS_OUTLOOK_OPENS, store);
 	}
-	s.told[0].added = s.told[1].added = true;
-	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+	s->told[0].added = s->told[1].added = true;
+	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 }
 
 /* A client that may create stores made an image under a member's id on a mirror that was named; the
@@ -225,112 +206,104 @@ TEST(a_roster_that_was_made_up_gives_way)
 }
 
 /* Many images that left the roster, of a store that went on elsewhere. */
-TEST(one_listed_image_outweighs_those_that_are_not)
+TEST(one_listed_image_outweighs_those_that_are_not, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 1, 0x80);
-	list(&s, 1, 0, 1, 3);
+	list(s, 0, 0, 1, 0x80);
+	list(s, 1, 0, 1, 3);
 	for (unsigned k = 0; k < 4; k++)
-		tell(&s, 0, k, 0, 9);
-	tell(&s, 1, 0, 0, 5);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	assert_true(is_store(&s, 1));
-	tell(&s, 1, 1, 0, 5);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+		tell(s, 0, k, 0, 9);
+	tell(s, 1, 0, 0, 5);
+	assert_judged_store(s, PS_OUTLOOK_UNKNOWN, 1);
+	tell(s, 1, 1, 0, 5);
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 }
 
 /* --- which rosters, and who is a member --- */
 
 /* Mirror 0 makes way for mirror 3. perseas status once said that its image counts for nothing, and
  * what it holds beyond the others was not the newest state that it named. */
-TEST(a_member_that_leaves_counts_until_the_change_is_settled)
+TEST(a_member_that_leaves_counts_until_the_change_is_settled, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x7);
-	list(&s, 0, 1, 2, 0xe);
-	tell(&s, 0, 0, 0, 9);
-	tell(&s, 0, 1, 0, 7)->next_roster = &s.of[0].roster[1];
-	tell(&s, 0, 3, 0, 7)->next_roster = &s.of[0].roster[1];
-	s.headers[2].marked = true;
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_ptr_equal(s.j.settled, &s.of[0].roster[0]);
-	assert_ptr_equal(s.j.next, &s.of[0].roster[1]);
-	assert_true(s.j.marked);
-	assert_int_equal(s.j.listed, 7);
-	assert_int_equal(s.j.newest, 0);
+	list(s, 0, 0, 2, 0x7);
+	list(s, 0, 1, 2, 0xe);
+	tell(s, 0, 0, 0, 9);
+	tell(s, 0, 1, 0, 7)->next_roster = &s->of[0].roster[1];
+	tell(s, 0, 3, 0, 7)->next_roster = &s->of[0].roster[1];
+	s->headers[2].marked = true;
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	assert_ptr_equal(s->j.settled, &s->of[0].roster[0]);
+	assert_ptr_equal(s->j.next, &s->of[0].roster[1]);
+	assert_true(s->j.marked);
+	assert_int_equal(s->j.listed, 7);
+	assert_int_equal(s->j.newest, 0);
 	/* Two of the old roster must be there, too. */
-	s.told[0].out = true;
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	s->told[0].out = true;
+	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
 	/* Somebody has it settled: mirror 0 has left. */
-	s.told[0].out = false;
-	s.headers[1].roster = &s.of[0].roster[1];
-	s.headers[1].next_roster = NULL;
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_null(s.j.next);
-	assert_false(s.j.marked);
-	assert_int_equal(s.j.listed, 6);
-	assert_int_equal(s.told[s.j.newest].seq, 7);
+	s->told[0].out = false;
+	s->headers[1].roster = &s->of[0].roster[1];
+	s->headers[1].next_roster = NULL;
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	assert_null(s->j.next);
+	assert_false(s->j.marked);
+	assert_int_equal(s->j.listed, 6);
+	assert_int_equal(s->told[s->j.newest].seq, 7);
 }
 
 /* Mirror 0 left by an earlier change, and has the mark of that one. */
-TEST(a_mark_counts_for_its_own_change_alone)
+TEST(a_mark_counts_for_its_own_change_alone, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x7);
-	list(&s, 0, 1, 2, 0x6);
-	list(&s, 0, 2, 2, 0xe);
-	tell(&s, 0, 0, 0, 9)->next_roster = &s.of[0].roster[1];
-	s.headers[0].marked = true;
-	tell(&s, 0, 1, 1, 7)->next_roster = &s.of[0].roster[2];
-	tell(&s, 0, 2, 1, 7)->next_roster = &s.of[0].roster[2];
-	judge(&s);
-	assert_ptr_equal(s.j.next, &s.of[0].roster[2]);
-	assert_false(s.j.marked);
+	list(s, 0, 0, 2, 0x7);
+	list(s, 0, 1, 2, 0x6);
+	list(s, 0, 2, 2, 0xe);
+	tell(s, 0, 0, 0, 9)->next_roster = &s->of[0].roster[1];
+	s->headers[0].marked = true;
+	tell(s, 0, 1, 1, 7)->next_roster = &s->of[0].roster[2];
+	tell(s, 0, 2, 1, 7)->next_roster = &s->of[0].roster[2];
+	judge(s);
+	assert_ptr_equal(s->j.next, &s->of[0].roster[2]);
+	assert_false(s->j.marked);
 }
 
 /* A spill that was put back is a second image of the same parent: one of the two is the member, and
  * the same one whoever is asked first. Where the parent is there as well, neither is. */
-TEST(of_two_loaded_from_the_same_one_counts)
+TEST(of_two_loaded_from_the_same_one_counts, struct scene *s)
 {
-	struct scene s = { .count = 0 };
+	list(s, 0, 0, 2, 0x7);
+	tell(s, 0, 5, 0, 1)->parent_id = image_of(0, 0);
+	tell(s, 0, 6, 0, 2)->parent_id = image_of(0, 0);
+	assert_judged(s, PS_OUTLOOK_UNKNOWN, 2); /* the lower id */
+	assert_int_equal(s->j.loaded, 2);
+	assert_ptr_equal(s->j.as[1], image_of(0, 0).data);
+	s->headers[0].image_id = image_of(0, 6);
+	s->headers[1].image_id = image_of(0, 5);
+	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	tell(s, 0, 0, 0, 1);
+	assert_judged(s, PS_OUTLOOK_UNKNOWN, 4);
+	assert_int_equal(s->j.loaded, 0);
+}
 
-	list(&s, 0, 0, 2, 0x7);
-	tell(&s, 0, 5, 0, 1)->parent_id = image_of(0, 0);
-	tell(&s, 0, 6, 0, 2)->parent_id = image_of(0, 0);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	assert_int_equal(s.j.listed, 2); /* the lower id */
-	assert_int_equal(s.j.loaded, 2);
-	assert_ptr_equal(s.j.as[1], image_of(0, 0).data);
-	s.headers[0].image_id = image_of(0, 6);
-	s.headers[1].image_id = image_of(0, 5);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	assert_int_equal(s.j.listed, 1);
-	tell(&s, 0, 0, 0, 1);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	assert_int_equal(s.j.listed, 4);
-	assert_int_equal(s.j.loaded, 0);
+/* The image of the first `count` mirrors is number 5, which was loaded from that of number 1. */
+static void load_first(struct scene *s, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		s->headers[i].image_id = image_of(0, 5);
+		s->headers[i].parent_id = image_of(0, 1);
+	}
 }
 
 /* By two addresses: it would have two voices. */
-TEST(one_image_has_one_voice)
+TEST(one_image_has_one_voice, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x7);
-	tell(&s, 0, 1, 0, 4);
-	tell(&s, 0, 1, 0, 4);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	assert_int_equal(s.j.listed, 1);
-	assert_int_equal(s.j.elsewhere, 2);
-	assert_int_equal(s.j.same_as[1], 0);
-	s.headers[0].image_id = s.headers[1].image_id = image_of(0, 5);
-	s.headers[0].parent_id = s.headers[1].parent_id = image_of(0, 1);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	assert_int_equal(s.j.listed, 1);
-	assert_int_equal(s.j.elsewhere, 2);
+	list(s, 0, 0, 2, 0x7);
+	tell(s, 0, 1, 0, 4);
+	tell(s, 0, 1, 0, 4);
+	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_int_equal(s->j.elsewhere, 2);
+	assert_int_equal(s->j.same_as[1], 0);
+	load_first(s, 2);
+	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_int_equal(s->j.elsewhere, 2);
 }
 
 /* Two members have lost their images, and both addresses lead to one daemon: it gets one image. */
@@ -360,238 +333,215 @@ TEST(one_empty_daemon_is_one_member)
 /* The same where nobody named one of the two: this host's own daemon, at the address by which the
  * roster lists another host's. It has no voice, is no member that lost its memory, and keeps nobody
  * from opening the store by those that were named. */
-TEST(an_address_that_leads_elsewhere_counts_for_nothing)
+TEST(an_address_that_leads_elsewhere_counts_for_nothing, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x7);
-	tell(&s, 0, 1, 0, 4);
-	tell(&s, 0, 1, 0, 4);
-	s.told[1].added = true;
-	s.told[1].address = address_of(0, 2);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	assert_int_equal(s.j.listed, 1);
-	assert_int_equal(s.j.counts, 1);
-	assert_int_equal(s.j.elsewhere, 2);
-	assert_memory_equal(s.j.as[1], image_of(0, 2).data, PS_ID_SIZE);
-	tell(&s, 0, 0, 0, 4);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_int_equal(s.j.listed, 5);
-	assert_int_equal(s.j.elsewhere, 2);
+	list(s, 0, 0, 2, 0x7);
+	tell(s, 0, 1, 0, 4);
+	tell(s, 0, 1, 0, 4);
+	s->told[1].added = true;
+	s->told[1].address = address_of(0, 2);
+	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_int_equal(s->j.counts, 1);
+	assert_int_equal(s->j.elsewhere, 2);
+	assert_memory_equal(s->j.as[1], image_of(0, 2).data, PS_ID_SIZE);
+	tell(s, 0, 0, 0, 4);
+	assert_judged(s, PS_OUTLOOK_OPENS, 5);
+	assert_int_equal(s->j.elsewhere, 2);
 	/* Where W needs all, it cannot be made anew. */
-	s.of[0].roster[0].acks = 3;
-	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
-	s.of[0].roster[0].acks = 2;
+	s->of[0].roster[0].acks = 3;
+	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
+	s->of[0].roster[0].acks = 2;
 	/* Also where both were loaded from a spill. */
-	s.headers[0].image_id = s.headers[1].image_id = image_of(0, 5);
-	s.headers[0].parent_id = s.headers[1].parent_id = image_of(0, 1);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_int_equal(s.j.listed, 5);
-	assert_int_equal(s.j.elsewhere, 2);
+	load_first(s, 2);
+	assert_judged(s, PS_OUTLOOK_OPENS, 5);
+	assert_int_equal(s->j.elsewhere, 2);
 }
 
 /* The first address leads to the third member, and nobody answers at the third: whoever is there
  * later may be the first. One that answers that it is empty is not taken for it. */
-TEST(an_address_whose_member_is_seen_elsewhere_stands_for_the_rest)
+TEST(an_address_whose_member_is_seen_elsewhere_stands_for_the_rest, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x7);
-	tell(&s, 0, 2, 0, 4);
-	s.told[0].address = address_of(0, 0);
-	s.told[s.count++] = (struct ps_told){ .address = address_of(0, 2) };
-	s.told[s.count++] = (struct ps_told){ .address = address_of(0, 1) };
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	assert_int_equal(s.j.listed, 1);
-	assert_memory_equal(s.j.as[0], image_of(0, 2).data, PS_ID_SIZE);
-	assert_memory_equal(s.j.as[1], image_of(0, 0).data, PS_ID_SIZE);
-	assert_memory_equal(s.j.as[2], image_of(0, 1).data, PS_ID_SIZE);
-	s.told[1].empty = true;
-	judge(&s);
-	assert_null(s.j.as[1]);
+	list(s, 0, 0, 2, 0x7);
+	tell(s, 0, 2, 0, 4);
+	s->told[0].address = address_of(0, 0);
+	s->told[s->count++] = (struct ps_told){ .address = address_of(0, 2) };
+	s->told[s->count++] = (struct ps_told){ .address = address_of(0, 1) };
+	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
+	assert_memory_equal(s->j.as[0], image_of(0, 2).data, PS_ID_SIZE);
+	assert_memory_equal(s->j.as[1], image_of(0, 0).data, PS_ID_SIZE);
+	assert_memory_equal(s->j.as[2], image_of(0, 1).data, PS_ID_SIZE);
+	s->told[1].empty = true;
+	judge(s);
+	assert_null(s->j.as[1]);
 }
 
 /* Whoever was named has it, in whatever order they are; of two that were not, the one that the
  * roster lists there. */
-TEST(an_image_is_where_the_roster_lists_it)
+TEST(an_image_is_where_the_roster_lists_it, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x7);
-	tell(&s, 0, 1, 0, 4);
-	tell(&s, 0, 1, 0, 4);
-	tell(&s, 0, 1, 0, 4);
-	s.told[0].added = s.told[1].added = s.told[2].added = true;
-	s.told[0].address = address_of(0, 2);
-	s.told[2].address = NULL;
-	judge(&s);
-	assert_int_equal(s.j.listed, 2);
-	assert_int_equal(s.j.elsewhere, 5);
-	s.told[2].added = false;
-	judge(&s);
-	assert_int_equal(s.j.listed, 4);
-	assert_int_equal(s.j.elsewhere, 3);
-	s.headers[0].image_id = s.headers[1].image_id = s.headers[2].image_id = image_of(0, 5);
-	s.headers[0].parent_id = s.headers[1].parent_id = s.headers[2].parent_id = image_of(0, 1);
-	judge(&s);
-	assert_int_equal(s.j.listed, 4);
-	assert_int_equal(s.j.elsewhere, 3);
+	list(s, 0, 0, 2, 0x7);
+	tell(s, 0, 1, 0, 4);
+	tell(s, 0, 1, 0, 4);
+	tell(s, 0, 1, 0, 4);
+	s->told[0].added = s->told[1].added = s->told[2].added = true;
+	s->told[0].address = address_of(0, 2);
+	s->told[2].address = NULL;
+	judge(s);
+	assert_int_equal(s->j.listed, 2);
+	assert_int_equal(s->j.elsewhere, 5);
+	s->told[2].added = false;
+	judge(s);
+	assert_int_equal(s->j.listed, 4);
+	assert_int_equal(s->j.elsewhere, 3);
+	load_first(s, 3);
+	judge(s);
+	assert_int_equal(s->j.listed, 4);
+	assert_int_equal(s->j.elsewhere, 3);
 }
 
 /* Nor does an image weigh more, in the choice between two stores, for being told of twice. */
-TEST(an_image_weighs_once)
+TEST(an_image_weighs_once, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 1, 0x3);
-	list(&s, 1, 0, 1, 0x3);
-	tell(&s, 0, 0, 0, 4);
-	tell(&s, 1, 0, 0, 4);
-	tell(&s, 0, 0, 0, 4);
-	s.told[2].added = true;
-	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
+	list(s, 0, 0, 1, 0x3);
+	list(s, 1, 0, 1, 0x3);
+	tell(s, 0, 0, 0, 4);
+	tell(s, 1, 0, 0, 4);
+	tell(s, 0, 0, 0, 4);
+	s->told[2].added = true;
+	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 }
 
 /* --- what an open would come to --- */
 
 /* Three mirrors, W = 2: two voices make the state known. */
-TEST(r_must_have_a_voice)
+TEST(r_must_have_a_voice, struct scene *s)
 {
-	struct scene s = { .count = 0 };
 	Perseas__Header *other;
 
-	list(&s, 0, 0, 2, 0x7);
-	assert_int_equal(judge(&s), PS_OUTLOOK_NOTHING);
-	tell(&s, 0, 0, 0, 4);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	assert_int_equal(s.j.newest, 0);
-	other = tell(&s, 0, 1, 0, 9);
+	list(s, 0, 0, 2, 0x7);
+	assert_int_equal(judge(s), PS_OUTLOOK_NOTHING);
+	tell(s, 0, 0, 0, 4);
+	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(s->j.newest, 0);
+	other = tell(s, 0, 1, 0, 9);
 	other->state = PERSEAS__STATE__STATE_JOINING;
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
 	other->harmless = true;
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_int_equal(s.j.newest, 0);
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s->j.newest, 0);
 	other->state = PERSEAS__STATE__STATE_CONSISTENT;
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_int_equal(s.j.newest, 1);
-	s.told[1].has_slot = false;
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
-	s.told[1] = (struct ps_told){ .empty = true, .address = address_of(0, 1) };
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	assert_int_equal(s->j.newest, 1);
+	s->told[1].has_slot = false;
+	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
+	s->told[1] = (struct ps_told){ .empty = true, .address = address_of(0, 1) };
+	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
 }
 
 /* Three mirrors, W = 3: one knows the state, two must be touched, and the third may be made anew
  * where it says that it lost its memory. */
-TEST(t_must_be_touched_and_w_be_had)
+TEST(t_must_be_touched_and_w_be_had, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 3, 0x7);
-	tell(&s, 0, 0, 0, 4);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNSEEN);
-	tell_empty(&s, 0, 2);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNSEEN);
-	tell(&s, 0, 1, 0, 3);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_ptr_equal(s.j.as[1], image_of(0, 2).data);
-	s.told[1].empty = false;
-	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
-	s.told[1].empty = true;
-	s.told[1].address = NULL;
-	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
+	list(s, 0, 0, 3, 0x7);
+	tell(s, 0, 0, 0, 4);
+	assert_int_equal(judge(s), PS_OUTLOOK_UNSEEN);
+	tell_empty(s, 0, 2);
+	assert_int_equal(judge(s), PS_OUTLOOK_UNSEEN);
+	tell(s, 0, 1, 0, 3);
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	assert_ptr_equal(s->j.as[1], image_of(0, 2).data);
+	s->told[1].empty = false;
+	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
+	s->told[1].empty = true;
+	s->told[1].address = NULL;
+	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
 }
 
 /* --- forks --- */
 
 /* Its own roster lists it, and these have none of what that has; whatever is newer. */
-TEST(an_image_of_a_fork_is_not_replaced)
+TEST(an_image_of_a_fork_is_not_replaced, struct scene *s)
 {
-	struct scene s = { .count = 0 };
 	Perseas__Header *header;
 
-	list(&s, 0, 0, 2, 0x3);
-	list(&s, 0, 1, 2, 0x30);
-	list(&s, 0, 2, 2, 0x21);
-	tell(&s, 0, 0, 0, 4);
-	header = tell(&s, 0, 4, 1, 9);
-	assert_true(ps_image_forked(header, &s.of[0].roster[0], NULL));
-	assert_false(ps_image_forked(header, &s.of[0].roster[0], &s.of[0].roster[2]));
-	assert_false(ps_image_forked(header, &s.of[0].roster[2], NULL));
-	header->roster = &s.of[0].roster[0];
-	assert_false(ps_image_forked(header, &s.of[0].roster[0], NULL));
-	header->roster = &s.of[0].roster[2];
-	assert_false(ps_image_forked(header, &s.of[0].roster[1], NULL));
-	header->roster = &s.of[0].roster[1];
+	list(s, 0, 0, 2, 0x3);
+	list(s, 0, 1, 2, 0x30);
+	list(s, 0, 2, 2, 0x21);
+	tell(s, 0, 0, 0, 4);
+	header = tell(s, 0, 4, 1, 9);
+	assert_true(ps_image_forked(header, &s->of[0].roster[0], NULL));
+	assert_false(ps_image_forked(header, &s->of[0].roster[0], &s->of[0].roster[2]));
+	assert_false(ps_image_forked(header, &s->of[0].roster[2], NULL));
+	header->roster = &s->of[0].roster[0];
+	assert_false(ps_image_forked(header, &s->of[0].roster[0], NULL));
+	header->roster = &s->of[0].roster[2];
+	assert_false(ps_image_forked(header, &s->of[0].roster[1], NULL));
+	header->roster = &s->of[0].roster[1];
 	/* It counts by the roster that is to be, too; a copy that is under way does not. */
-	header->roster = &s.of[0].roster[2];
-	header->next_roster = &s.of[0].roster[1];
-	list(&s, 0, 3, 1, 0x4);
-	assert_true(ps_image_forked(header, &s.of[0].roster[3], NULL));
+	header->roster = &s->of[0].roster[2];
+	header->next_roster = &s->of[0].roster[1];
+	list(s, 0, 3, 1, 0x4);
+	assert_true(ps_image_forked(header, &s->of[0].roster[3], NULL));
 	header->next_roster = NULL;
-	assert_false(ps_image_forked(header, &s.of[0].roster[3], NULL));
+	assert_false(ps_image_forked(header, &s->of[0].roster[3], NULL));
 	/* As that which it was loaded from; and with an id that it does not know. */
-	header->roster = &s.of[0].roster[1];
+	header->roster = &s->of[0].roster[1];
 	header->image_id = image_of(0, 6);
-	assert_false(ps_image_forked(header, &s.of[0].roster[0], NULL));
+	assert_false(ps_image_forked(header, &s->of[0].roster[0], NULL));
 	header->parent_id = image_of(0, 4);
-	assert_true(ps_image_forked(header, &s.of[0].roster[0], NULL));
-	list(&s, 0, 3, 1, 0x40);
-	assert_false(ps_image_forked(header, &s.of[0].roster[3], NULL));
+	assert_true(ps_image_forked(header, &s->of[0].roster[0], NULL));
+	list(s, 0, 3, 1, 0x40);
+	assert_false(ps_image_forked(header, &s->of[0].roster[3], NULL));
 }
 
 /* One image of three knows no newest state, and is in nobody's way. */
-TEST(what_is_left_of_a_roster_stops_no_open)
+TEST(what_is_left_of_a_roster_stops_no_open, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x7);
-	list(&s, 0, 1, 1, 0x10);
-	tell(&s, 0, 0, 0, 4);
-	tell(&s, 0, 4, 1, 9);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	list(&s, 0, 0, 2, 0x3);
-	assert_int_equal(judge(&s), PS_OUTLOOK_PARTED);
-	s.told[0].added = true;
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	list(s, 0, 0, 2, 0x7);
+	list(s, 0, 1, 1, 0x10);
+	tell(s, 0, 0, 0, 4);
+	tell(s, 0, 4, 1, 9);
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	list(s, 0, 0, 2, 0x3);
+	assert_int_equal(judge(s), PS_OUTLOOK_PARTED);
+	s->told[0].added = true;
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 }
 
 /* The roster before a change that is decided says nothing any more: neither whose image it is, nor
  * what it has in common with others. */
-TEST(a_decided_change_says_who_has_a_fork)
+TEST(a_decided_change_says_who_has_a_fork, struct scene *s)
 {
-	struct scene s = { .count = 0 };
 	Perseas__Header *joins, *leaves;
 
-	list(&s, 0, 0, 2, 0x3);
-	list(&s, 0, 1, 2, 0x6);
-	list(&s, 0, 2, 2, 0x9);
-	joins = tell(&s, 0, 2, 0, 4);
-	leaves = tell(&s, 0, 0, 0, 4);
-	joins->next_roster = leaves->next_roster = &s.of[0].roster[1];
-	assert_false(ps_image_forked(joins, &s.of[0].roster[2], NULL));
+	list(s, 0, 0, 2, 0x3);
+	list(s, 0, 1, 2, 0x6);
+	list(s, 0, 2, 2, 0x9);
+	joins = tell(s, 0, 2, 0, 4);
+	leaves = tell(s, 0, 0, 0, 4);
+	joins->next_roster = leaves->next_roster = &s->of[0].roster[1];
+	assert_false(ps_image_forked(joins, &s->of[0].roster[2], NULL));
 	joins->marked = leaves->marked = true;
-	assert_true(ps_image_forked(joins, &s.of[0].roster[2], NULL));
-	list(&s, 0, 3, 1, 0x40);
-	assert_false(ps_image_forked(leaves, &s.of[0].roster[3], NULL));
+	assert_true(ps_image_forked(joins, &s->of[0].roster[2], NULL));
+	list(s, 0, 3, 1, 0x40);
+	assert_false(ps_image_forked(leaves, &s->of[0].roster[3], NULL));
 	leaves->marked = false;
-	assert_true(ps_image_forked(leaves, &s.of[0].roster[3], NULL));
+	assert_true(ps_image_forked(leaves, &s->of[0].roster[3], NULL));
 }
 
 /* The roster has the address of one that shows a fork's image: an open has no W. */
-TEST(a_member_with_an_image_of_a_fork_is_not_made_anew)
+TEST(a_member_with_an_image_of_a_fork_is_not_made_anew, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 1, 0x10);
-	list(&s, 0, 1, 2, 0x3);
-	tell(&s, 0, 0, 1, 4);
-	tell(&s, 0, 4, 0, 9);
-	s.told[1].address = address_of(0, 1);
-	assert_int_equal(judge(&s), PS_OUTLOOK_PARTED);
+	list(s, 0, 0, 1, 0x10);
+	list(s, 0, 1, 2, 0x3);
+	tell(s, 0, 0, 1, 4);
+	tell(s, 0, 4, 0, 9);
+	s->told[1].address = address_of(0, 1);
+	assert_int_equal(judge(s), PS_OUTLOOK_PARTED);
 	/* Its address comes from the roster: whoever asks means the other history. */
-	s.told[1].added = true;
-	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
-	assert_ptr_equal(s.j.as[1], image_of(0, 1).data);
-	list(&s, 0, 0, 1, 0x11);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	s->told[1].added = true;
+	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
+	assert_ptr_equal(s->j.as[1], image_of(0, 1).data);
+	list(s, 0, 0, 1, 0x11);
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 }

@@ -3,6 +3,8 @@
  */
 #include "judge_rig.h"
 
+struct unit_fixture unit_fixture = { setup_scene, NULL };
+
 /* Roster r of the store is of level 1; hash 0: the store id is made of the key. */
 static void raise_roster(struct scene *s, unsigned store, unsigned r, uint8_t hash)
 {
@@ -40,59 +42,49 @@ TEST(images_without_the_key_are_none_of_the_stores)
 }
 
 /* A store that is raised has its hash in the roster that is to come, where that is not settled. */
-TEST(an_image_that_is_being_raised_is_of_the_store)
+TEST(an_image_that_is_being_raised_is_of_the_store, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x3);
-	list(&s, 0, 1, 2, 0x3);
-	raise_roster(&s, 0, 1, 7);
-	tell(&s, 0, 0, 0, 5)->next_roster = &s.of[0].roster[1];
-	tell(&s, 0, 1, 0, 5);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_null(s.j.named);
-	assert_int_equal(s.j.listed, 0x3);
-	s.headers[0].roster = &s.of[0].roster[1];
-	s.headers[0].next_roster = NULL;
-	s.headers[1].next_roster = &s.of[0].roster[1];
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_ptr_equal(s.j.named, &s.of[0].roster[1]);
-	assert_int_equal(s.j.listed, 0x3);
+	list(s, 0, 0, 2, 0x3);
+	list(s, 0, 1, 2, 0x3);
+	raise_roster(s, 0, 1, 7);
+	tell(s, 0, 0, 0, 5)->next_roster = &s->of[0].roster[1];
+	tell(s, 0, 1, 0, 5);
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	assert_null(s->j.named);
+	assert_int_equal(s->j.listed, 0x3);
+	s->headers[0].roster = &s->of[0].roster[1];
+	s->headers[0].next_roster = NULL;
+	s->headers[1].next_roster = &s->of[0].roster[1];
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	assert_ptr_equal(s->j.named, &s->of[0].roster[1]);
+	assert_int_equal(s->j.listed, 0x3);
 }
 
 /* It never heard of the key: it counts for nothing, and may be made anew like one that is lost. */
-TEST(an_image_from_before_the_raise_may_be_replaced)
+TEST(an_image_from_before_the_raise_may_be_replaced, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 3, 0x7);
-	list(&s, 0, 1, 3, 0x7);
-	raise_roster(&s, 0, 1, 7);
-	tell(&s, 0, 0, 1, 5);
-	tell(&s, 0, 1, 1, 5);
-	tell(&s, 0, 2, 0, 9);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_int_equal(s.j.listed, 0x3);
-	assert_int_equal(s.j.newest, 0);
-	assert_ptr_equal(s.j.as[2], image_of(0, 2).data);
+	list(s, 0, 0, 3, 0x7);
+	list(s, 0, 1, 3, 0x7);
+	raise_roster(s, 0, 1, 7);
+	tell_all(s, 0, 0x3, 1, 5);
+	tell(s, 0, 2, 0, 9);
+	assert_judged(s, PS_OUTLOOK_OPENS, 0x3);
+	assert_int_equal(s->j.newest, 0);
+	assert_ptr_equal(s->j.as[2], image_of(0, 2).data);
 }
 
 /* A client without the key made an image on mirror 2, by a roster that lists nothing else. If the
  * store was raised, it may be of a fork from before that, and nobody copies over it. */
-TEST(only_a_raised_store_may_have_a_fork_without_the_key)
+TEST(only_a_raised_store_may_have_a_fork_without_the_key, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 1, 0x40);
-	list(&s, 0, 1, 3, 0x7);
-	s.of[0].roster[1].level = 1;
-	tell(&s, 0, 0, 1, 5);
-	tell(&s, 0, 1, 1, 5);
-	tell(&s, 0, 2, 0, 9)->image_id = image_of(0, 6);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_int_equal(s.j.listed, 0x3);
-	raise_roster(&s, 0, 1, 7);
-	assert_int_equal(judge(&s), PS_OUTLOOK_SHORT);
+	list(s, 0, 0, 1, 0x40);
+	list(s, 0, 1, 3, 0x7);
+	s->of[0].roster[1].level = 1;
+	tell_all(s, 0, 0x3, 1, 5);
+	tell(s, 0, 2, 0, 9)->image_id = image_of(0, 6);
+	assert_judged(s, PS_OUTLOOK_OPENS, 0x3);
+	raise_roster(s, 0, 1, 7);
+	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
 }
 
 /* A key of which the id is made outdoes any other; of two others neither does. */
@@ -118,21 +110,17 @@ TEST(two_keys_of_one_id_are_ambiguous)
 }
 
 /* Either key's images show too little, but more mirrors may answer. */
-TEST(a_store_of_two_keys_does_not_give_way_to_another_store)
+TEST(a_store_of_two_keys_does_not_give_way_to_another_store, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 1, 0x7);
-	list(&s, 0, 3, 1, 0x70);
-	raise_roster(&s, 0, 0, 7);
-	raise_roster(&s, 0, 3, 8);
-	list(&s, 1, 0, 2, 0x3);
-	tell(&s, 0, 0, 0, 9);
-	tell(&s, 0, 4, 3, 9);
-	tell(&s, 1, 0, 0, 5);
-	tell(&s, 1, 1, 0, 5);
-	assert_int_equal(judge(&s), PS_OUTLOOK_AMBIGUOUS);
-	assert_true(is_store(&s, 1));
-	assert_memory_equal(s.j.rival_id, store_of(0).data, PS_ID_SIZE);
-	assert_string_equal(ps_judge_rival_note(&s.j), "");
+	list(s, 0, 0, 1, 0x7);
+	list(s, 0, 3, 1, 0x70);
+	raise_roster(s, 0, 0, 7);
+	raise_roster(s, 0, 3, 8);
+	list(s, 1, 0, 2, 0x3);
+	tell(s, 0, 0, 0, 9);
+	tell(s, 0, 4, 3, 9);
+	tell_all(s, 1, 0x3, 0, 5);
+	assert_judged_store(s, PS_OUTLOOK_AMBIGUOUS, 1);
+	assert_memory_equal(s->j.rival_id, store_of(0).data, PS_ID_SIZE);
+	assert_string_equal(ps_judge_rival_note(&s->j), "");
 }

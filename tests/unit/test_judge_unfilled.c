@@ -3,6 +3,8 @@
  */
 #include "judge_rig.h"
 
+struct unit_fixture unit_fixture = { setup_scene, NULL };
+
 static void mark_roster(struct scene *s, unsigned r)
 {
 	s->of[0].roster[r].level = 1;
@@ -36,38 +38,31 @@ TEST(r_mirrors_decide_whether_a_store_is_unfinished)
 }
 
 /* The roster changed since, and one mirror did not hear of that. */
-TEST(the_mark_of_a_mirror_that_is_late_means_nothing)
+TEST(the_mark_of_a_mirror_that_is_late_means_nothing, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 2, 0x7);
-	list(&s, 0, 2, 2, 0xb);
-	mark_roster(&s, 0);
-	mark_roster(&s, 2);
-	tell(&s, 0, 2, 0, 0);
-	tell(&s, 0, 0, 2, 5000);
-	tell(&s, 0, 1, 2, 5000);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
+	list(s, 0, 0, 2, 0x7);
+	list(s, 0, 2, 2, 0xb);
+	mark_roster(s, 0);
+	mark_roster(s, 2);
+	tell(s, 0, 2, 0, 0);
+	tell_all(s, 0, 0x3, 2, 5000);
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 }
 
-TEST(a_store_without_the_mark_is_never_unfinished)
+TEST(a_store_without_the_mark_is_never_unfinished, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 1, 0x1);
-	tell(&s, 0, 0, 0, 0);
-	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	mark_roster(&s, 0);
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNFILLED);
+	list(s, 0, 0, 1, 0x1);
+	tell(s, 0, 0, 0, 0);
+	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
+	mark_roster(s, 0);
+	assert_int_equal(judge(s), PS_OUTLOOK_UNFILLED);
 }
 
 /* The create of the marked store was not finished either. */
-TEST(a_making_with_the_mark_is_unfinished)
+TEST(a_making_with_the_mark_is_unfinished, struct scene *s)
 {
-	struct scene s = { .count = 0 };
-
-	list(&s, 0, 0, 1, 0x1);
-	mark_roster(&s, 0);
-	tell(&s, 0, 0, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
-	assert_int_equal(judge(&s), PS_OUTLOOK_UNFILLED);
+	list(s, 0, 0, 1, 0x1);
+	mark_roster(s, 0);
+	tell(s, 0, 0, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
+	assert_int_equal(judge(s), PS_OUTLOOK_UNFILLED);
 }
