@@ -46,6 +46,13 @@ static inline bool is_there(void *source, uint64_t ticket)
 
 static const struct ps_log_ops ops = { .ask = ask, .wait = is_there };
 
+/* The owner acts before that request of the reader's, counted from now on. */
+static inline void act_before(struct fixture *f, void (*act)(struct fixture *f), unsigned request)
+{
+	f->act = act;
+	f->act_at = f->asked + request;
+}
+
 static inline void put_slot(struct fixture *f, uint64_t epoch, uint64_t seq, uint64_t next,
                             uint64_t last)
 {
@@ -54,10 +61,18 @@ static inline void put_slot(struct fixture *f, uint64_t epoch, uint64_t seq, uin
 	memcpy(f->log + ps_slot_offset(f->index), &f->slot, sizeof(f->slot));
 }
 
-/* Memory of just the log's size, so that a sanitizer sees what leaves it. */
+static inline void stop(struct fixture *f)
+{
+	free(f->log);
+	free(f->copy);
+	memset(f, 0, sizeof(*f));
+}
+
+/* Begins with an empty log, whatever was there before. Its memory has just the log's size, so that a
+ * sanitizer sees what leaves it. */
 static inline void start(struct fixture *f, uint64_t ring)
 {
-	memset(f, 0, sizeof(*f));
+	stop(f);
 	f->ring = ring;
 	f->log = calloc(1, PS_RING_OFFSET + ring);
 	f->copy = calloc(1, PS_RING_OFFSET + ring);
@@ -66,10 +81,18 @@ static inline void start(struct fixture *f, uint64_t ring)
 	ps_log_init(&f->reader, &ops, f, f->copy, ring);
 }
 
-static inline void stop(struct fixture *f)
+static inline int setup_fixture(void **state)
 {
-	free(f->log);
-	free(f->copy);
+	static struct fixture fixture;
+
+	*state = &fixture;
+	return 0;
+}
+
+static inline int teardown_fixture(void **state)
+{
+	stop(*state);
+	return 0;
 }
 
 /* The record that comes next, of one range. */
@@ -102,9 +125,27 @@ static inline void commit(struct fixture *f, uint32_t length)
 	put_slot(f, record->epoch, record->seq, next, record->position);
 }
 
+/* Writes the record that comes next, and no slot of it. */
+static inline const struct ps_record *send_record(struct fixture *f, uint32_t length)
+{
+	const struct ps_record *record = make_record(f, length);
+
+	memcpy(place_of(f, record->position), record, record->length);
+	return record;
+}
+
 static inline uint32_t length_of(uint64_t k)
 {
 	return 1 + (uint32_t)(k * 7919 % 700);
+}
+
+/* Begins with a log of so many transactions, and with the reader behind them. */
+static inline void begin_behind(struct fixture *f, uint64_t ring, unsigned count)
+{
+	start(f, ring);
+	for (unsigned k = 0; k < count; k++)
+		commit(f, length_of(k));
+	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
 }
 
 /* Is the next record, with what is left of the ring and `spare` bytes, beyond the one that was read

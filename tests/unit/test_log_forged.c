@@ -5,6 +5,8 @@
 #include "log_reader_rig.h"
 #include "../support/forge.h"
 
+struct unit_fixture unit_fixture = { setup_fixture, teardown_fixture };
+
 static struct forge_log log_of(const struct fixture *f)
 {
 	return (struct forge_log){ f->slot.next, f->slot.seq, f->slot.last, f->ring };
@@ -18,45 +20,35 @@ static void put_forged(const struct fixture *f, const struct forge_log *log)
 
 /* A record has arrived whole, but not the zeros behind it: what lies there is of an earlier lap. It
  * is one write, and nobody says in which order its bytes arrive. */
-TEST(no_record_is_followed_before_the_terminator_of_the_one_before_it)
+TEST(no_record_is_followed_before_the_terminator_of_the_one_before_it, struct fixture *f)
 {
 	for (unsigned first = 0; first < 40; first++) {
-		const struct ps_record *record;
 		struct forge_log log;
-		struct fixture f;
 
-		start(&f, RING);
-		for (unsigned k = 0; k < first; k++)
-			commit(&f, length_of(k));
-		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-		record = make_record(&f, 100);
-		memcpy(place_of(&f, record->position), record, record->length);
-		log = log_of(&f);
+		begin_behind(f, RING, first);
+		send_record(f, 100);
+		log = log_of(f);
 		forge_commit(&log, 100);
 		if (log.next % RING)
-			put_forged(&f, &log);
-		assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
-		assert_int_equal(f.reader.seq, first + 1);
-		stop(&f);
+			put_forged(f, &log);
+		assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+		assert_int_equal(f->reader.seq, first + 1);
 	}
 }
 
 /* In the reader's own ring the last lap has a stored record where the look of this lap ended. */
-TEST(no_record_is_followed_that_the_look_did_not_read)
+TEST(no_record_is_followed_that_the_look_did_not_read, struct fixture *f)
 {
 	struct forge_log log;
-	struct fixture f;
 
-	start(&f, WIDE);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-	while (f.reader.chunk > 4096)
-		assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
-	commit(&f, 4096 - FORGE_HEAD);
-	log = log_of(&f);
-	forge_record(f.copy + PS_RING_OFFSET + log.next, &log, EPOCH, 0, 0);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
-	assert_int_equal(f.reader.seq, 1);
-	stop(&f);
+	begin_behind(f, WIDE, 0);
+	while (f->reader.chunk > 4096)
+		assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+	commit(f, 4096 - FORGE_HEAD);
+	log = log_of(f);
+	forge_record(f->copy + PS_RING_OFFSET + log.next, &log, EPOCH, 0, 0);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_int_equal(f->reader.seq, 1);
 }
 
 /* The owner laps the reader, and what lies at the reader's place then is a stored record. */
@@ -69,22 +61,16 @@ static void act_lap_and_forge(struct fixture *f)
 	put_forged(f, &log);
 }
 
-TEST(a_reader_that_is_overtaken_follows_no_stored_record)
+TEST(a_reader_that_is_overtaken_follows_no_stored_record, struct fixture *f)
 {
 	for (unsigned at = 1; at < 8; at++) {
 		for (unsigned first = 0; first < 30; first++) {
 			enum ps_log_step step;
-			struct fixture f;
 
-			start(&f, RING);
-			for (unsigned k = 0; k < first; k++)
-				commit(&f, length_of(k));
-			assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-			f.act = act_lap_and_forge;
-			f.act_at = f.asked + at;
-			step = ps_log_tail(&f.reader);
-			assert_true(step == PS_LOG_AGAIN || f.reader.seq == first);
-			stop(&f);
+			begin_behind(f, RING, first);
+			act_before(f, act_lap_and_forge, at);
+			step = ps_log_tail(&f->reader);
+			assert_true(step == PS_LOG_AGAIN || f->reader.seq == first);
 		}
 	}
 }
@@ -114,25 +100,20 @@ static void act_write_over(struct fixture *f)
 }
 
 /* Whether what was read is right is only known once that record is followed. */
-TEST(what_the_record_under_way_has_overwritten_is_not_followed)
+TEST(what_the_record_under_way_has_overwritten_is_not_followed, struct fixture *f)
 {
-	struct fixture f;
-
-	start(&f, RING);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-	commit(&f, FIRST);
-	assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
-	commit(&f, SECOND);
-	commit(&f, THIRD);
-	f.act = act_write_over;
-	f.act_at = f.asked + 2; /* the slot was read, the log was not */
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_AGAIN);
-	assert_int_equal(f.reader.seq, 3);
-	assert_int_equal(f.reader.unproven, SECOND_AT);
-	memcpy(place_of(&f, RING), f.record, 64);
-	assert_int_equal(ps_log_prove(&f.reader), PS_LOG_AGAIN);
-	assert_int_equal(f.reader.unproven, 0);
-	stop(&f);
+	begin_behind(f, RING, 0);
+	commit(f, FIRST);
+	assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+	commit(f, SECOND);
+	commit(f, THIRD);
+	act_before(f, act_write_over, 2); /* the slot was read, the log was not */
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
+	assert_int_equal(f->reader.seq, 3);
+	assert_int_equal(f->reader.unproven, SECOND_AT);
+	memcpy(place_of(f, RING), f->record, 64);
+	assert_int_equal(ps_log_prove(&f->reader), PS_LOG_AGAIN);
+	assert_int_equal(f->reader.unproven, 0);
 }
 
 /* The next record, at the start of a lap, is read behind the look, and the owner laps the reader
@@ -152,62 +133,53 @@ static void act_lap_and_change(struct fixture *f)
 	memcpy(at, changed, record->length);
 }
 
-TEST(a_record_that_is_read_late_is_not_one_of_the_next_lap)
+TEST(a_record_that_is_read_late_is_not_one_of_the_next_lap, struct fixture *f)
 {
 	for (unsigned at = 1; at < 8; at++) {
 		uint8_t before[FORGE_HEAD];
 		const uint8_t *place;
-		struct fixture f;
 
-		start(&f, RING);
-		while (f.slot.next < RING - 512)
-			commit(&f, 100);
-		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-		commit(&f, 600);
-		assert_int_equal(f.slot.last, RING);
-		memcpy(before, place_of(&f, RING), sizeof(before));
-		place = f.copy + PS_RING_OFFSET;
-		f.act = act_lap_and_change;
-		f.act_at = f.asked + at;
-		assert_int_not_equal(ps_log_look(&f.reader), PS_LOG_FAILED);
-		if (f.reader.unproven)
-			assert_int_equal(ps_log_prove(&f.reader), PS_LOG_AGAIN);
+		start(f, RING);
+		while (f->slot.next < RING - 512)
+			commit(f, 100);
+		assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+		commit(f, 600);
+		assert_int_equal(f->slot.last, RING);
+		memcpy(before, place_of(f, RING), sizeof(before));
+		place = f->copy + PS_RING_OFFSET;
+		act_before(f, act_lap_and_change, at);
+		assert_int_not_equal(ps_log_look(&f->reader), PS_LOG_FAILED);
+		if (f->reader.unproven)
+			assert_int_equal(ps_log_prove(&f->reader), PS_LOG_AGAIN);
 		else
 			assert_memory_equal(place, before, sizeof(before));
-		stop(&f);
 	}
 }
 
 /* The records that were followed lead elsewhere than the slot says: so one of them was none. */
-TEST(a_log_that_leads_elsewhere_than_its_slot_is_not_followed)
+TEST(a_log_that_leads_elsewhere_than_its_slot_is_not_followed, struct fixture *f)
 {
 	const struct ps_record *record;
-	struct fixture f;
 
-	start(&f, RING);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-	record = make_record(&f, 100);
-	memcpy(place_of(&f, record->position), record, record->length);
-	put_slot(&f, EPOCH, 1, record->position + 512, record->position);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_AGAIN);
-	stop(&f);
+	begin_behind(f, RING, 0);
+	record = send_record(f, 100);
+	put_slot(f, EPOCH, 1, record->position + 512, record->position);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
 }
 
 /* The same where the reader steps into the past. */
-TEST(what_the_record_under_way_has_overwritten_is_not_the_past)
+TEST(what_the_record_under_way_has_overwritten_is_not_the_past, struct fixture *f)
 {
 	const struct ps_record *record;
-	struct fixture f;
 
-	start(&f, RING);
-	commit(&f, FIRST);
-	commit(&f, SECOND);
-	commit(&f, THIRD);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-	act_write_over(&f);
-	while (ps_log_past(&f.reader, &record) == 0)
+	start(f, RING);
+	commit(f, FIRST);
+	commit(f, SECOND);
+	commit(f, THIRD);
+	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+	act_write_over(f);
+	while (ps_log_past(&f->reader, &record) == 0)
 		assert_int_equal(record->seq, 3);
-	stop(&f);
 }
 
 static void act_go_on(struct fixture *f)
@@ -217,17 +189,14 @@ static void act_go_on(struct fixture *f)
 }
 
 /* The same where the owner goes on while the past is read. */
-TEST(what_is_overwritten_meanwhile_is_not_the_past)
+TEST(what_is_overwritten_meanwhile_is_not_the_past, struct fixture *f)
 {
 	const struct ps_record *record;
-	struct fixture f;
 
-	start(&f, RING);
-	commit(&f, FIRST);
-	commit(&f, SECOND);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-	f.act = act_go_on;
-	f.act_at = f.asked + 1;
-	assert_int_equal(ps_log_past(&f.reader, &record), 1);
-	stop(&f);
+	start(f, RING);
+	commit(f, FIRST);
+	commit(f, SECOND);
+	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+	act_before(f, act_go_on, 1);
+	assert_int_equal(ps_log_past(&f->reader, &record), 1);
 }

@@ -4,222 +4,187 @@
  */
 #include "log_reader_rig.h"
 
+struct unit_fixture unit_fixture = { setup_fixture, teardown_fixture };
+
 /* --- forward --- */
 
 /* From every place in the ring, one look after each record or one after all of them. */
-TEST(a_log_is_followed_over_the_rings_end)
+TEST(a_log_is_followed_over_the_rings_end, struct fixture *f)
 {
 	for (unsigned first = 0; first < 100; first++) {
-		struct fixture f;
-
-		start(&f, RING);
-		for (unsigned k = 0; k < first; k++)
-			commit(&f, length_of(k));
-		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-		for (unsigned k = first; is_room(&f, length_of(k), 1024); k++) {
-			commit(&f, length_of(k));
+		begin_behind(f, RING, first);
+		for (unsigned k = first; is_room(f, length_of(k), 1024); k++) {
+			commit(f, length_of(k));
 			if (first % 2)
-				assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
+				assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
 		}
-		assert_true(f.slot.seq > first);
-		assert_int_equal(tail(&f), PS_LOG_OK);
-		assert_int_equal(f.reader.seq, f.slot.seq);
-		assert_int_equal(f.reader.next, f.slot.next);
-		assert_int_equal(f.reader.position, f.slot.last);
-		assert_followed(&f.reader, f.slot.seq, first);
-		stop(&f);
+		assert_true(f->slot.seq > first);
+		assert_int_equal(tail(f), PS_LOG_OK);
+		assert_int_equal(f->reader.seq, f->slot.seq);
+		assert_int_equal(f->reader.next, f->slot.next);
+		assert_int_equal(f->reader.position, f->slot.last);
+		assert_followed(&f->reader, f->slot.seq, first);
 	}
 }
 
 /* One record more than the ring takes: what was read first would be lost. */
-TEST(a_reader_that_is_overtaken_knows_it)
+TEST(a_reader_that_is_overtaken_knows_it, struct fixture *f)
 {
 	for (unsigned more = 1; more < 20; more++) {
 		for (int looks = 0; looks < 2; looks++) {
-			struct fixture f;
 			enum ps_log_step step = PS_LOG_OK;
 
-			start(&f, RING);
-			assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-			for (unsigned k = 0; is_room(&f, length_of(k), 0); k++) {
-				commit(&f, length_of(k));
+			begin_behind(f, RING, 0);
+			for (unsigned k = 0; is_room(f, length_of(k), 0); k++) {
+				commit(f, length_of(k));
 				if (looks)
-					assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
+					assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
 			}
 			for (unsigned k = 0; k < more; k++)
-				commit(&f, length_of(k));
+				commit(f, length_of(k));
 			if (looks)
-				step = ps_log_look(&f.reader);
+				step = ps_log_look(&f->reader);
 			if (!step)
-				step = ps_log_tail(&f.reader);
+				step = ps_log_tail(&f->reader);
 			assert_int_equal(step, PS_LOG_AGAIN);
-			stop(&f);
 		}
 	}
 }
 
 /* Exactly as much as the ring takes. */
-TEST(a_ring_that_is_just_full_is_no_loss)
+TEST(a_ring_that_is_just_full_is_no_loss, struct fixture *f)
 {
-	struct fixture f;
-
-	start(&f, RING);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+	begin_behind(f, RING, 0);
 	for (unsigned k = 0; k < RING / 128 - 1; k++)
-		commit_and_look(&f, 48);
+		commit_and_look(f, 48);
 	/* 64 bytes before the lap are too few, and lost; 64 after it are all that is left. */
-	assert_int_equal(f.slot.next, RING - 64);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
-	assert_int_equal(f.reader.seq, f.slot.seq);
-	commit(&f, 48);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_AGAIN);
-	stop(&f);
+	assert_int_equal(f->slot.next, RING - 64);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_int_equal(f->reader.seq, f->slot.seq);
+	commit(f, 48);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
 }
 
 /* The ring is full, and what comes next lies over the first record that was followed, torn at
  * first: that one is not lost to the reader. */
-TEST(what_is_needed_is_not_read_over)
+TEST(what_is_needed_is_not_read_over, struct fixture *f)
 {
 	const struct ps_record *record;
-	struct fixture f;
 
-	start(&f, RING);
+	start(f, RING);
 	for (unsigned k = 0; k < RING / 128; k++)
-		commit(&f, 48);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+		commit(f, 48);
+	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
 	for (unsigned k = 0; k < RING / 128 - 1; k++)
-		commit_and_look(&f, 48);
-	assert_int_equal(f.slot.next, f.reader.from.next + RING - 128);
-	record = make_record(&f, 48);
-	memcpy(place_of(&f, record->position), record, 24);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
-	assert_followed(&f.reader, 2 * (RING / 128) - 1, RING / 128);
+		commit_and_look(f, 48);
+	assert_int_equal(f->slot.next, f->reader.from.next + RING - 128);
+	record = make_record(f, 48);
+	memcpy(place_of(f, record->position), record, 24);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_followed(&f->reader, 2 * (RING / 128) - 1, RING / 128);
 	/* The record itself would fit; its terminator does not. */
-	commit(&f, 48);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_AGAIN);
-	assert_followed(&f.reader, 2 * (RING / 128) - 1, RING / 128);
-	stop(&f);
+	commit(f, 48);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
+	assert_followed(&f->reader, 2 * (RING / 128) - 1, RING / 128);
 }
 
 /* Only a part of the record is there, over what an earlier lap left; at its own place, and at that
  * of the next lap. */
-TEST(a_torn_record_is_not_followed)
+TEST(a_torn_record_is_not_followed, struct fixture *f)
 {
 	for (unsigned before = 0; before < 40; before++) {
 		const struct ps_record *record;
-		struct fixture f;
 
-		start(&f, RING);
-		for (unsigned k = 0; k < before; k++)
-			commit(&f, length_of(k));
-		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-		record = make_record(&f, 300);
+		begin_behind(f, RING, before);
+		record = make_record(f, 300);
 		for (uint32_t part = 0; part < record->length; part += 8) {
-			memcpy(place_of(&f, record->position), record, part);
-			assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
-			assert_int_equal(f.reader.seq, before);
+			memcpy(place_of(f, record->position), record, part);
+			assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+			assert_int_equal(f->reader.seq, before);
 		}
-		memcpy(place_of(&f, record->position), record, record->length);
-		assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
-		assert_int_equal(f.reader.seq, before + 1);
-		stop(&f);
+		memcpy(place_of(f, record->position), record, record->length);
+		assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+		assert_int_equal(f->reader.seq, before + 1);
 	}
 }
 
 /* Where there was little to see, a look brings little; a long record is then read by its head. */
-TEST(a_record_may_be_longer_than_a_look)
+TEST(a_record_may_be_longer_than_a_look, struct fixture *f)
 {
-	struct fixture f;
-
-	start(&f, WIDE);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+	begin_behind(f, WIDE, 0);
 	for (unsigned k = 0; k < 10; k++)
-		assert_int_equal(ps_log_look(&f.reader), PS_LOG_OK);
-	commit(&f, 8000);
-	commit(&f, 20000);
-	assert_true(f.reader.chunk < 8000);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
-	assert_int_equal(f.reader.seq, 2);
-	stop(&f);
+		assert_int_equal(ps_log_look(&f->reader), PS_LOG_OK);
+	commit(f, 8000);
+	commit(f, 20000);
+	assert_true(f->reader.chunk < 8000);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_int_equal(f->reader.seq, 2);
 }
 
-TEST(another_owner_is_another_history)
+TEST(another_owner_is_another_history, struct fixture *f)
 {
-	struct fixture f;
-
-	start(&f, RING);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-	act_another_owner(&f);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_AGAIN);
-	stop(&f);
+	begin_behind(f, RING, 0);
+	act_another_owner(f);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
 }
 
 /* --- back --- */
 
 /* As far as the ring has not been overwritten, and no further. */
-TEST(the_past_is_read_as_far_as_it_reaches)
+TEST(the_past_is_read_as_far_as_it_reaches, struct fixture *f)
 {
 	for (unsigned count = 0; count < 60; count++) {
 		const struct ps_record *record;
 		uint64_t seq = count;
-		struct fixture f;
 		int rc;
 
-		start(&f, RING);
-		for (unsigned k = 0; k < count; k++)
-			commit(&f, length_of(k));
-		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-		while ((rc = ps_log_past(&f.reader, &record)) == 0) {
+		begin_behind(f, RING, count);
+		while ((rc = ps_log_past(&f->reader, &record)) == 0) {
 			assert_int_equal(record->seq, seq--);
-			assert_memory_equal(record, place_of(&f, record->position), record->length);
-			assert_true(record->position >= ps_record_bound(f.slot.next, RING));
+			assert_memory_equal(record, place_of(f, record->position), record->length);
+			assert_true(record->position >= ps_record_bound(f->slot.next, RING));
 		}
 		assert_int_equal(rc, 1);
 		assert_true(seq == 0 ||
-		            f.reader.past.position < ps_record_bound(f.slot.next, RING));
-		stop(&f);
+		            f->reader.past.position < ps_record_bound(f->slot.next, RING));
 	}
 }
 
 /* What is followed afterwards lies over no record of the past that was read. */
-TEST(the_past_is_kept_from_what_comes)
+TEST(the_past_is_kept_from_what_comes, struct fixture *f)
 {
 	const struct ps_record *record;
-	struct fixture f;
 
-	start(&f, RING);
+	start(f, RING);
 	for (unsigned k = 0; k < 30; k++)
-		commit(&f, 112);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+		commit(f, 112);
+	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
 	for (unsigned k = 0; k < 5; k++)
-		assert_int_equal(ps_log_past(&f.reader, &record), 0);
+		assert_int_equal(ps_log_past(&f->reader, &record), 0);
 	for (unsigned k = 0; k < 14; k++)
-		commit_and_look(&f, 112);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
-	assert_followed(&f.reader, 44, 25);
-	commit(&f, 1500);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_AGAIN);
-	stop(&f);
+		commit_and_look(f, 112);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	assert_followed(&f->reader, 44, 25);
+	commit(f, 1500);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
 }
 
 /* The ring has lapped when the past is asked for: what lies there is put over no record that was
  * followed. */
-TEST(what_was_followed_is_kept_from_the_past)
+TEST(what_was_followed_is_kept_from_the_past, struct fixture *f)
 {
 	const struct ps_record *record;
-	struct fixture f;
 
-	start(&f, RING);
+	start(f, RING);
 	for (unsigned k = 0; k < 20; k++)
-		commit(&f, 112);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+		commit(f, 112);
+	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
 	for (unsigned k = 0; k < 18; k++)
-		commit_and_look(&f, 112);
-	assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
-	act_many(&f);
-	assert_int_equal(ps_log_past(&f.reader, &record), 1);
-	assert_followed(&f.reader, 38, 20);
-	stop(&f);
+		commit_and_look(f, 112);
+	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+	act_many(f);
+	assert_int_equal(ps_log_past(&f->reader, &record), 1);
+	assert_followed(&f->reader, 38, 20);
 }
 
 struct liar {
@@ -326,7 +291,7 @@ TEST(a_head_that_changes_is_not_believed)
 /* --- what a peer may send --- */
 
 /* Slots whose numbers wrap, with records to match: no memory but the ring's is touched. */
-TEST(numbers_near_their_end_lead_nowhere)
+TEST(numbers_near_their_end_lead_nowhere, struct fixture *f)
 {
 	static const uint64_t nexts[] = { 128, UINT64_MAX - 63, UINT64_MAX - 127,
 		                          UINT64_MAX - RING + 1, (uint64_t)1 << 63 };
@@ -337,44 +302,38 @@ TEST(numbers_near_their_end_lead_nowhere)
 			/* No power of two, so that laps do not end where the numbers do. */
 			const uint64_t ring = 3 * (uint64_t)RING;
 			const struct ps_record *record;
-			struct fixture f;
 
-			start(&f, ring);
-			put_slot(&f, EPOCH, UINT64_MAX - 1, next, last);
-			make_record(&f, 40);
+			start(f, ring);
+			put_slot(f, EPOCH, UINT64_MAX - 1, next, last);
+			make_record(f, 40);
 			for (uint64_t at = 0; at + RECORD_MAX / 64 <= ring; at += RECORD_MAX / 64)
-				memcpy(f.log + PS_RING_OFFSET + at, f.record, 128);
-			assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-			assert_int_not_equal(ps_log_tail(&f.reader), PS_LOG_FAILED);
-			while (ps_log_past(&f.reader, &record) == 0)
+				memcpy(f->log + PS_RING_OFFSET + at, f->record, 128);
+			assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+			assert_int_not_equal(ps_log_tail(&f->reader), PS_LOG_FAILED);
+			while (ps_log_past(&f->reader, &record) == 0)
 				assert_true(record->position < next);
-			stop(&f);
 		}
 	}
 }
 
 /* Neither slot is valid, or the source gives up at any request. */
-TEST(a_source_that_fails_is_told)
+TEST(a_source_that_fails_is_told, struct fixture *f)
 {
 	const struct ps_record *record;
-	struct fixture f;
 
-	start(&f, RING);
-	memset(f.log, 0, PS_RING_OFFSET);
-	assert_int_equal(ps_log_begin(&f.reader), PS_LOG_FAILED);
-	stop(&f);
+	start(f, RING);
+	memset(f->log, 0, PS_RING_OFFSET);
+	assert_int_equal(ps_log_begin(&f->reader), PS_LOG_FAILED);
 	for (unsigned at = 1; at <= 5; at++) {
-		struct fixture g;
 		bool failed;
 
-		start(&g, RING);
-		commit(&g, 100);
-		g.fail_at = at;
-		failed = ps_log_begin(&g.reader) == PS_LOG_FAILED;
-		failed = failed || ps_log_past(&g.reader, &record) == -1;
-		failed = failed || ps_log_tail(&g.reader) == PS_LOG_FAILED;
+		start(f, RING);
+		commit(f, 100);
+		f->fail_at = at;
+		failed = ps_log_begin(&f->reader) == PS_LOG_FAILED;
+		failed = failed || ps_log_past(&f->reader, &record) == -1;
+		failed = failed || ps_log_tail(&f->reader) == PS_LOG_FAILED;
 		assert_true(failed);
-		assert_int_equal(g.asked, at);
-		stop(&g);
+		assert_int_equal(f->asked, at);
 	}
 }

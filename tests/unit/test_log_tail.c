@@ -4,6 +4,8 @@
  */
 #include "log_reader_rig.h"
 
+struct unit_fixture unit_fixture = { setup_fixture, teardown_fixture };
+
 static void act_some(struct fixture *f)
 {
 	for (unsigned k = 0; k < 3; k++)
@@ -18,53 +20,44 @@ static void act_lap(struct fixture *f)
 }
 
 /* At any request of the tail: what was begun before it is known, or it begins again. */
-TEST(what_an_owner_does_during_the_tail_is_no_loss)
+TEST(what_an_owner_does_during_the_tail_is_no_loss, struct fixture *f)
 {
 	static void (*const acts[])(struct fixture *) = { act_some, act_many };
 
 	for (unsigned which = 0; which < 2; which++) {
 		for (unsigned at = 1; at < 12; at++) {
-			struct fixture f;
 			enum ps_log_step step;
 
-			start(&f, RING);
-			assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-			act_some(&f);
-			f.act = acts[which];
-			f.act_at = f.asked + at;
-			step = ps_log_tail(&f.reader);
+			begin_behind(f, RING, 0);
+			act_some(f);
+			act_before(f, acts[which], at);
+			step = ps_log_tail(&f->reader);
 			assert_true(step == PS_LOG_OK || (which == 1 && step == PS_LOG_AGAIN));
-			assert_true(step || f.reader.seq >= 3);
+			assert_true(step || f->reader.seq >= 3);
 			/* The first request asks for the slot, the second for the log. */
 			if (which == 1 && at <= 2)
 				assert_int_equal(step, PS_LOG_AGAIN);
-			stop(&f);
 		}
 	}
 }
 
 /* The next record lies at the start of the ring, its data may be there, and its slot is not yet: it
  * has to be undone. The owner laps it before any of the tail's requests. */
-TEST(a_record_that_is_lapped_while_it_is_read_is_missed)
+TEST(a_record_that_is_lapped_while_it_is_read_is_missed, struct fixture *f)
 {
 	for (unsigned at = 1; at < 9; at++) {
-		const struct ps_record *record;
 		enum ps_log_step step;
-		struct fixture f;
 		uint64_t under_way;
 
-		start(&f, RING);
-		while (RING - f.slot.next % RING > 320)
-			commit(&f, 100);
-		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-		under_way = f.slot.seq + 1;
-		record = make_record(&f, 300);
-		memcpy(place_of(&f, record->position), record, record->length);
-		f.act = act_lap;
-		f.act_at = f.asked + at;
-		step = ps_log_tail(&f.reader);
-		assert_true(step == PS_LOG_AGAIN || f.reader.seq >= under_way);
-		stop(&f);
+		start(f, RING);
+		while (RING - f->slot.next % RING > 320)
+			commit(f, 100);
+		assert_int_equal(ps_log_begin(&f->reader), PS_LOG_OK);
+		under_way = f->slot.seq + 1;
+		send_record(f, 300);
+		act_before(f, act_lap, at);
+		step = ps_log_tail(&f->reader);
+		assert_true(step == PS_LOG_AGAIN || f->reader.seq >= under_way);
 	}
 }
 
@@ -77,56 +70,46 @@ static void act_much(struct fixture *f)
 
 /* The owner goes on before any request, and the next round goes on from the slot that was read
  * last: that slot's own record is there, and what comes next is not taken for a lap. */
-TEST(a_reader_that_goes_on_has_all_that_the_last_slot_counts)
+TEST(a_reader_that_goes_on_has_all_that_the_last_slot_counts, struct fixture *f)
 {
 	unsigned ahead = 0;
 
 	for (unsigned at = 1; at < 12; at++) {
-		struct fixture f;
-
-		start(&f, WIDE);
-		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
+		begin_behind(f, WIDE, 0);
 		for (unsigned round = 0; round < 12; round++) {
-			const uint64_t before = f.reader.from.seq;
+			const uint64_t before = f->reader.from.seq;
 
-			f.act = act_much;
-			f.act_at = f.asked + at;
-			assert_int_equal(tail(&f), PS_LOG_OK);
-			ahead += f.reader.now.seq > f.reader.seq;
-			assert_int_equal(ps_log_reach_slot(&f.reader), PS_LOG_OK);
-			assert_true(f.reader.seq >= f.reader.now.seq);
-			assert_followed(&f.reader, f.reader.seq, before);
-			ps_log_go_on(&f.reader);
+			act_before(f, act_much, at);
+			assert_int_equal(tail(f), PS_LOG_OK);
+			ahead += f->reader.now.seq > f->reader.seq;
+			assert_int_equal(ps_log_reach_slot(&f->reader), PS_LOG_OK);
+			assert_true(f->reader.seq >= f->reader.now.seq);
+			assert_followed(&f->reader, f->reader.seq, before);
+			ps_log_go_on(&f->reader);
 		}
-		stop(&f);
 	}
 	assert_true(ahead > 0);
 }
 
 /* What the last slot counts was overwritten before it was followed. */
-TEST(a_slot_that_is_not_reached_is_a_loss)
+TEST(a_slot_that_is_not_reached_is_a_loss, struct fixture *f)
 {
 	unsigned reached = 0, lost = 0;
 
 	for (unsigned at = 1; at < 12; at++) {
-		struct fixture f;
-
-		start(&f, WIDE);
-		assert_int_equal(ps_log_begin(&f.reader), PS_LOG_OK);
-		commit(&f, 200);
-		f.act = act_much;
-		f.act_at = f.asked + at;
-		assert_int_equal(ps_log_tail(&f.reader), PS_LOG_OK);
-		if (f.reader.seq < f.reader.now.seq) {
+		begin_behind(f, WIDE, 0);
+		commit(f, 200);
+		act_before(f, act_much, at);
+		assert_int_equal(ps_log_tail(&f->reader), PS_LOG_OK);
+		if (f->reader.seq < f->reader.now.seq) {
 			for (unsigned k = 0; k < WIDE / 900 + 1; k++)
-				commit(&f, 900);
-			assert_int_equal(ps_log_reach_slot(&f.reader), PS_LOG_AGAIN);
+				commit(f, 900);
+			assert_int_equal(ps_log_reach_slot(&f->reader), PS_LOG_AGAIN);
 			lost++;
 		} else {
-			assert_int_equal(ps_log_reach_slot(&f.reader), PS_LOG_OK);
+			assert_int_equal(ps_log_reach_slot(&f->reader), PS_LOG_OK);
 			reached++;
 		}
-		stop(&f);
 	}
 	assert_true(reached > 0 && lost > 0);
 }

@@ -6,7 +6,6 @@
 
 #include "../../server/memory/memory_place.h"
 
-#include <errno.h>
 #include <sys/statvfs.h>
 
 static struct statvfs played;

@@ -7,14 +7,6 @@
 #include "../../server/store/status.h"
 #include "../support/unit.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 enum { SIZE = 10000 };
 
 struct place {

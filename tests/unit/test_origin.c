@@ -10,13 +10,6 @@
 #include "../support/mirror.h"
 #include "../support/unit.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 struct place {
 	char directory[64];
 	int folder;
