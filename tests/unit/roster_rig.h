@@ -24,11 +24,16 @@ static inline int open_with(struct owner *o, unsigned first, unsigned count, uin
 	return ps_open(direct_env(o->d), STORE, list, &options, &o->p, &o->error);
 }
 
+static inline void open_well(struct owner *o, unsigned first, unsigned count, uint32_t flags)
+{
+	if (open_with(o, first, count, flags))
+		fail_msg("%s", o->error.text);
+}
+
 /* Opens it with the first `count` mirrors, and with all that is needed for transactions. */
 static inline void reopen_with(struct owner *o, unsigned count)
 {
-	if (open_with(o, 0, count, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
+	open_well(o, 0, count, PERSEAS_TAKEOVER);
 	owner_map(o);
 }
 
@@ -38,8 +43,7 @@ static inline struct owner *begin(unsigned count, uint32_t acks)
 	void *addr;
 
 	o->options.acks = acks;
-	if (open_with(o, 0, count, PERSEAS_CREATE))
-		fail_msg("%s", o->error.text);
+	open_well(o, 0, count, PERSEAS_CREATE);
 	assert_int_equal(perseas_map(o->p, "accounts", SIZE, &addr), 0);
 	o->bytes = addr;
 	memset(o->bytes, 1, SIZE);

@@ -2,14 +2,11 @@
  * test_follow.c - a standby sees who owns its store, whatever becomes of the mirrors that it was
  * given.
  */
-#include "roster_rig.h"
+#include "follow_rig.h"
 
 #include "../../client/command/run/mirrors_told.h"
-#include "../../client/standby/follow.h"
 
 enum { LEFT = 13 }; /* mirrors that a roster named once, beside the three of the list */
-
-#define LONG_NS 60000000000ULL
 
 static const uint8_t mark[PS_OWNER_MARK] = { 1 };
 
@@ -33,137 +30,115 @@ static void panel_begin(struct ps_panel *panel, struct direct *d, unsigned given
 	panel->given = panel->count;
 }
 
-/* A standby that was given the first so many mirrors, and that learnt of others since. */
-static void follow_begin(struct ps_follow *follow, struct owner *o, unsigned given, unsigned others)
+static int setup(void **state)
 {
-	memset(follow, 0, sizeof(*follow));
-	follow->store = STORE;
-	follow->mark = mark;
-	panel_begin(&follow->looks, o->d, given);
-	panel_begin(&follow->watches, o->d, given);
-	while (follow->looks.count < given + others) {
-		panel_add(&follow->looks, "sim://4");
-		panel_add(&follow->watches, "sim://4");
+	*state = begin(3, 2);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	follow_end();
+	return owner_teardown(state);
+}
+
+struct unit_fixture unit_fixture = { setup, teardown };
+
+/* A standby that was given the first so many mirrors, and that learnt of others since. */
+static void follow_begin(struct owner *o, unsigned given, unsigned others)
+{
+	follow.store = STORE;
+	follow.mark = mark;
+	panel_begin(&follow.looks, o->d, given);
+	panel_begin(&follow.watches, o->d, given);
+	while (follow.looks.count < given + others) {
+		panel_add(&follow.looks, "sim://4");
+		panel_add(&follow.watches, "sim://4");
 	}
 }
 
-static void follow_end(struct ps_follow *follow)
-{
-	struct ps_env *envs[] = { follow->looks.env, follow->watches.env };
-
-	ps_follow_close(follow);
-	for (int i = 0; i < 2; i++)
-		envs[i]->ops->free(envs[i]);
-}
-
 /* Both panels have the same mirrors, of which the last has this address. */
-static void expect_last(const struct ps_follow *follow, unsigned count, const char *address)
+static void expect_last(unsigned count, const char *address)
 {
-	assert_int_equal(follow->looks.count, count);
-	assert_int_equal(follow->watches.count, count);
+	assert_int_equal(follow.looks.count, count);
+	assert_int_equal(follow.watches.count, count);
 	for (unsigned i = 0; i < count; i++)
-		assert_string_equal(follow->looks.addresses[i].text,
-		                    follow->watches.addresses[i].text);
-	assert_string_equal(follow->looks.addresses[count - 1].text, address);
+		assert_string_equal(follow.looks.addresses[i].text,
+		                    follow.watches.addresses[i].text);
+	assert_string_equal(follow.looks.addresses[count - 1].text, address);
 }
 
 /* One mirror was replaced again and again, and the panel of those that were ever named is full. The
  * one that came last is followed all the same, and COMMAND of perseas run is told of it: with it
  * and one of the list the store is opened. */
-TEST(mirrors_that_left_make_room_for_others)
+TEST(mirrors_that_left_make_room_for_others, struct owner *o)
 {
-	struct owner *o = begin(3, 2);
-	struct ps_standing_now now;
-	struct ps_follow follow;
-
 	replace_member(o, "sim://2", "sim://3");
 	direct_crash(o->d, 4);
 	direct_crash(o->d, 2);
-	follow_begin(&follow, o, 3, LEFT);
+	follow_begin(o, 3, LEFT);
 	assert_int_equal(follow.looks.count, PS_MIRRORS_MAX);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_LIVES);
-	expect_last(&follow, 3, "sim://2");
+	assert_int_equal(look(), PS_OWNER_LIVES);
+	expect_last(3, "sim://2");
 	assert_int_equal(setenv(PS_LEARNT_VARIABLE, STORE " 0:1 sim://4", 1), 0);
 	ps_mirrors_told(&follow);
 	assert_null(getenv(PS_LEARNT_VARIABLE));
-	ps_follow_look(&follow, &now);
-	expect_last(&follow, 4, "sim://3");
+	look();
+	expect_last(4, "sim://3");
 	ps_mirrors_told(&follow);
 	assert_string_equal(getenv(PS_LEARNT_VARIABLE), STORE " 1:3 sim://3");
 	owner_die(o);
 	direct_crash(o->d, 0);
 	o->d->now += LONG_NS;
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_NONE);
-	follow_end(&follow);
-	owner_free(o);
+	assert_int_equal(look(), PS_OWNER_NONE);
 }
 
 /* One of the list was down while another one was replaced, and is the only one that answers for a
  * while. The one that came is not forgotten for that: what is told then is an older roster. */
-TEST(members_of_the_newest_roster_stay)
+TEST(members_of_the_newest_roster_stay, struct owner *o)
 {
-	struct owner *o = begin(3, 2);
-	struct ps_standing_now now;
-	struct ps_follow follow;
-
-	follow_begin(&follow, o, 3, 0);
+	follow_begin(o, 3, 0);
 	direct_crash(o->d, 0);
 	direct_keep(o->d, o->p);
 	replace_member(o, "sim://1", "sim://3");
-	ps_follow_look(&follow, &now);
-	expect_last(&follow, 4, "sim://3");
+	look();
+	expect_last(4, "sim://3");
 	owner_die(o);
 	direct_crash(o->d, 1);
 	direct_crash(o->d, 2);
 	direct_crash(o->d, 3);
 	direct_start(o->d, 0);
 	o->d->now += LONG_NS;
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
-	expect_last(&follow, 4, "sim://3");
+	assert_int_equal(look(), PS_OWNER_UNKNOWN);
+	expect_last(4, "sim://3");
 	direct_start(o->d, 3);
 	o->d->now += LONG_NS;
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_NONE);
-	follow_end(&follow);
-	owner_free(o);
+	assert_int_equal(look(), PS_OWNER_NONE);
 }
 
 /* Two were asked for at once, at different mirrors: every standby goes by the same one, until the
  * store has another owner. */
-TEST(standbys_agree_on_who_is_next)
+TEST(standbys_agree_on_who_is_next, struct owner *o)
 {
-	struct owner *o = begin(3, 2);
-	struct ps_standing_now now;
-	struct ps_follow follow;
-
 	ask_to_move(o, 0, o->p->epoch, 7);
 	ask_to_move(o, 1, o->p->epoch, 5);
 	ask_to_move(o, 2, o->p->epoch, 6);
-	follow_begin(&follow, o, 3, 0);
-	ps_follow_look(&follow, &now);
+	follow_begin(o, 3, 0);
+	look();
 	assert_true(now.handing.asked);
 	assert_false(now.handing.there);
 	assert_int_equal(now.handing.id[0], 5);
 	assert_int_equal(now.handing.to[0], 5);
 	assert_string_equal(now.handing.name, "beta");
 	owner_die(o);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_true(now.handing.asked);
-	if (open_with(o, 0, 3, 0))
-		fail_msg("%s", o->error.text);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_LIVES);
+	open_well(o, 0, 3, 0);
+	assert_int_equal(look(), PS_OWNER_LIVES);
 	assert_false(now.handing.asked);
 	owner_die(o);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_false(now.handing.asked);
-	follow_end(&follow);
-	owner_free(o);
 }
 
 static void cut_nothing(struct session *session)
@@ -195,28 +170,21 @@ static void claim_at(struct owner *o, unsigned mirror, uint64_t epoch, struct se
 
 /* A mirror promises before a claim is granted, and the claim may come to nothing. Whoever looks in
  * between leaves the store to the standby that is meant all the same. */
-TEST(a_claim_does_not_end_a_handover)
+TEST(a_claim_does_not_end_a_handover, struct owner *o)
 {
-	struct owner *o = begin(3, 2);
 	const uint64_t epoch = o->p->epoch;
 	struct session claimer;
-	struct ps_standing_now now;
-	struct ps_follow follow;
 
 	for (unsigned i = 0; i < 3; i++)
 		ask_to_move(o, i, epoch, 7);
-	follow_begin(&follow, o, 3, 0);
+	follow_begin(o, 3, 0);
 	owner_die(o);
 	claim_at(o, 1, epoch + 1, &claimer);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_LIVES);
+	assert_int_equal(look(), PS_OWNER_LIVES);
 	store_session_ended(&claimer);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_true(now.handing.asked);
 	assert_int_equal(now.handing.to[0], 7);
-	follow_end(&follow);
-	owner_free(o);
 }
 
 /* A name that stands for one mirror, or cannot be looked up until somebody has it stand for one. */
@@ -241,13 +209,9 @@ static int named_list(struct ps_env *env, const char *text, char list[PS_LIST_TE
 /* All mirrors of a store have new addresses, and only the name of the list knows. It is looked up
  * again, now and then, while no mirror tells of the store, and not afterwards: then its roster says
  * where it is. */
-TEST(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store)
+TEST(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store, struct owner *o)
 {
-	struct owner *o = begin(3, 2);
-	struct ps_standing_now now;
-	struct ps_follow follow;
-
-	follow_begin(&follow, o, 0, 1);
+	follow_begin(o, 0, 1);
 	follow.looks.given = follow.watches.given = 1;
 	direct_crash(o->d, 4);
 	named.ops = *follow.looks.env->ops;
@@ -257,28 +221,26 @@ TEST(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store)
 	follow.looks.env->ops = &named.ops;
 	follow.list = "@bank";
 	follow.named_ns = ps_follow_now(&follow);
-	ps_follow_look(&follow, &now);
+	look();
 	assert_int_equal(named.asked, 0);
 	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
 	o->d->now += LONG_NS;
-	ps_follow_look(&follow, &now);
+	look();
 	assert_int_equal(named.asked, 1);
 	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
 	named.list = "sim://1";
-	ps_follow_look(&follow, &now);
+	look();
 	assert_int_equal(named.asked, 1);
 	o->d->now += LONG_NS;
-	ps_follow_look(&follow, &now);
+	look();
 	assert_int_equal(named.asked, 2);
 	assert_int_equal(now.ownership, PS_OWNER_LIVES);
-	expect_last(&follow, 4, "sim://2");
+	expect_last(4, "sim://2");
 	named.list = "sim://7";
 	o->d->now += LONG_NS;
-	ps_follow_look(&follow, &now);
+	look();
 	assert_int_equal(named.asked, 2);
-	expect_last(&follow, 4, "sim://2");
-	follow_end(&follow);
-	owner_free(o);
+	expect_last(4, "sim://2");
 }
 
 /* --- mirrors that say nothing --- */
@@ -289,8 +251,6 @@ enum { PATIENCE_MS = 600000 };
 static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expected)
 {
 	struct owner *o = begin(3, 2);
-	struct ps_standing_now now;
-	struct ps_follow follow;
 	struct ps_error error;
 	uint64_t began, took;
 
@@ -302,7 +262,7 @@ static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expect
 	                                direct_env(o->d), direct_env(o->d), PATIENCE_MS, &error),
 	                 0);
 	began = o->d->now;
-	ps_follow_look(&follow, &now);
+	look();
 	took = (o->d->now - began) / 1000000;
 	assert_int_equal(now.ownership, expected);
 	for (unsigned i = 0; i < 3; i++) {
@@ -310,7 +270,7 @@ static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expect
 		assert_true(ps_follow_silent(&follow, follow.looks.addresses[i].text) ==
 		            (i < hung));
 	}
-	follow_end(&follow);
+	follow_end();
 	for (unsigned i = 0; i < hung; i++)
 		direct_unhang(o->d, i);
 	owner_free(o);
@@ -318,16 +278,15 @@ static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expect
 }
 
 /* The other two are enough for an open, which is not held up. */
-TEST(one_that_says_nothing_is_not_waited_for)
+TEST_WITH(one_that_says_nothing_is_not_waited_for, NULL, NULL)
 {
-	uint64_t took;
+	const uint64_t took = look_at_hung(1, false, PS_OWNER_NONE);
 
-	took = look_at_hung(1, false, PS_OWNER_NONE);
 	assert_true(took >= 400 && took < 2000);
 }
 
 /* One mirror may not know of an owner that lives; and where one lives, nothing is urgent. */
-TEST(others_are_waited_for)
+TEST_WITH(others_are_waited_for, NULL, NULL)
 {
 	assert_true(look_at_hung(2, false, PS_OWNER_UNKNOWN) >= PATIENCE_MS);
 	assert_true(look_at_hung(1, true, PS_OWNER_LIVES) >= PATIENCE_MS);
@@ -349,12 +308,12 @@ static int eager_receive(struct ps_control *control, uint64_t until_ns, Perseas_
 	return rc;
 }
 
-static void follow_eager(struct ps_follow *follow, struct owner *o)
+static void follow_eager(struct owner *o)
 {
 	struct ps_env *watches;
 
-	follow_begin(follow, o, 3, 0);
-	watches = follow->watches.env;
+	follow_begin(o, 3, 0);
+	watches = follow.watches.env;
 	eager.real = watches->ops;
 	eager.ops = *eager.real;
 	eager.ops.receive = eager_receive;
@@ -362,45 +321,33 @@ static void follow_eager(struct ps_follow *follow, struct owner *o)
 }
 
 /* For each look that shows none of it, there is none for a second. */
-TEST(news_that_no_look_shows_make_few_looks)
+TEST(news_that_no_look_shows_make_few_looks, struct owner *o)
 {
-	struct owner *o = begin(3, 2);
-	struct ps_standing_now now;
-	struct ps_follow follow;
-
-	follow_eager(&follow, o);
+	follow_eager(o);
 	for (unsigned seconds = 0; seconds < 3; seconds++) {
 		unsigned looks = 0;
 
 		do {
 			assert_true(looks++ < 4);
-			ps_follow_look(&follow, &now);
+			look();
 		} while (ps_follow_stirred(&follow));
 		o->d->now += 1000000000;
 		assert_true(ps_follow_stirred(&follow));
 	}
-	follow_end(&follow);
-	owner_free(o);
 }
 
-TEST(after_news_that_a_look_shows_all_are_watched)
+TEST(after_news_that_a_look_shows_all_are_watched, struct owner *o)
 {
-	struct owner *o = begin(3, 2);
-	struct ps_standing_now now;
-	struct ps_follow follow;
-
-	follow_eager(&follow, o);
-	ps_follow_look(&follow, &now);
+	follow_eager(o);
+	look();
 	assert_false(now.handing.asked);
 	for (unsigned i = 0; i < 3; i++)
 		ask_to_move(o, i, o->p->epoch, 7);
 	assert_true(ps_follow_stirred(&follow));
-	ps_follow_look(&follow, &now);
+	look();
 	assert_true(now.handing.asked);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(follow.mirrors[i].asked);
-	follow_end(&follow);
-	owner_free(o);
 }
 
 /* Mirrors of which some are of a version that does not know how warm a copy is. Whoever tells one
@@ -463,28 +410,23 @@ static int aged_receive(struct ps_control *control, uint64_t until_ns, Perseas__
 }
 
 /* A look, what came after it, and another look: all mirrors are watched then. */
-static void follow_aged(struct ps_follow *follow, struct owner *o)
+static void follow_aged(struct owner *o)
 {
-	struct ps_standing_now now;
-
 	o->d->now += 10000000000;
-	ps_follow_look(follow, &now);
-	ps_follow_stirred(follow);
+	look();
+	ps_follow_stirred(&follow);
 	memset(aged.breaks, 0, sizeof(aged.breaks));
 	o->d->now += 10000000000;
-	ps_follow_look(follow, &now);
+	look();
 	for (unsigned i = 0; i < 3; i++)
-		assert_true(follow->mirrors[i].asked);
+		assert_true(follow.mirrors[i].asked);
 }
 
 /* They are told no more than they know, and all of it once they were upgraded, by which their
  * connections break. */
-TEST(an_older_mirror_is_told_what_it_knows)
+TEST(an_older_mirror_is_told_what_it_knows, struct owner *o)
 {
-	struct owner *o = begin(3, 2);
-	struct ps_follow follow;
-
-	follow_begin(&follow, o, 3, 0);
+	follow_begin(o, 3, 0);
 	memset(&aged, 0, sizeof(aged));
 	aged.panel = &follow.watches;
 	aged.real = follow.watches.env->ops;
@@ -497,15 +439,13 @@ TEST(an_older_mirror_is_told_what_it_knows)
 	follow.copies = true;
 	follow.memory = 4096;
 	aged.old[0] = aged.old[1] = aged.late[1] = true;
-	follow_aged(&follow, o);
+	follow_aged(o);
 	assert_false(aged.told[0] || aged.told[1]);
 	assert_true(aged.told[2]);
-	follow_aged(&follow, o);
+	follow_aged(o);
 	assert_false(aged.told[0] || aged.told[1]);
 	memset(aged.old, 0, sizeof(aged.old));
 	aged.breaks[0] = aged.breaks[1] = true;
-	follow_aged(&follow, o);
+	follow_aged(o);
 	assert_true(aged.told[0] && aged.told[1] && aged.told[2]);
-	follow_end(&follow);
-	owner_free(o);
 }

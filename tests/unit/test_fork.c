@@ -3,9 +3,8 @@
  * and it came back: its image and its old roster are enough to open the store once more. What the
  * store has become meanwhile must not be copied over by that, whatever epochs there were.
  */
-#include "roster_rig.h"
+#include "follow_rig.h"
 
-#include "../../client/standby/follow.h"
 #include "../../server/store/store_private.h"
 
 enum {
@@ -14,8 +13,6 @@ enum {
 	NEW = 4,   /* took its place */
 	OPENS = 6, /* of the fork, each under a higher epoch */
 };
-
-#define LONG_NS 60000000000ULL
 
 static int add(struct owner *o, const char *with)
 {
@@ -43,8 +40,7 @@ static int replace(struct owner *o, const char *address, const char *with, bool 
 static void begin_at(struct owner *o, unsigned mirror)
 {
 	owner_die(o);
-	if (open_with(o, mirror, 1, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
+	open_well(o, mirror, 1, PERSEAS_TAKEOVER);
 	owner_map(o);
 }
 
@@ -200,8 +196,7 @@ TEST(an_open_of_both_is_told_so)
 	assert_found(o, NEW, 9);
 	owner_lose(o, BACK);
 	owner_lose(o, OTHER);
-	if (open_with(o, 0, 5, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
+	open_well(o, 0, 5, PERSEAS_TAKEOVER);
 	owner_free(o);
 }
 
@@ -272,23 +267,14 @@ static struct owner *begin_fork_at_a_member(void)
 TEST(a_fork_where_a_member_was_is_no_place_of_the_store)
 {
 	struct owner *o = begin_fork_at_a_member();
-	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
-	struct ps_standing_now now;
-	struct ps_follow follow;
 
-	assert_int_equal(ps_follow_open(&follow, STORE, "sim://3,sim://4", NULL, envs[0], envs[1],
-	                                1000, &o->error),
-	                 0);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	follow_list(o, "sim://3,sim://4", direct_env(o->d));
+	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_int_equal(follow.looks.count, 3);
 	assert_false(ps_follow_learnt(&follow, 2));
-	ps_follow_close(&follow);
-	for (int i = 0; i < 2; i++)
-		envs[i]->ops->free(envs[i]);
+	follow_end();
 	assert_int_equal(open_with(o, 1, 4, PERSEAS_CREATE), PERSEAS_EROSTER);
-	if (open_with(o, 3, 2, 0))
-		fail_msg("%s", o->error.text);
+	open_well(o, 3, 2, 0);
 	owner_map(o);
 	assert_int_equal(o->bytes[0], 10);
 	owner_free(o);
@@ -299,13 +285,9 @@ TEST(a_fork_where_a_member_was_is_no_place_of_the_store)
 TEST(an_owner_of_a_fork_ends_no_handover)
 {
 	struct owner *o = begin_fork_at_a_member();
-	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
-	struct ps_standing_now now;
-	struct ps_follow follow;
 	uint64_t epoch;
 
-	if (open_with(o, 3, 2, 0))
-		fail_msg("%s", o->error.text);
+	open_well(o, 3, 2, 0);
 	epoch = o->p->epoch;
 	ask_to_move(o, 3, epoch, 7);
 	ask_to_move(o, 4, epoch, 7);
@@ -313,17 +295,12 @@ TEST(an_owner_of_a_fork_ends_no_handover)
 	assert_true(o->p->epoch > epoch);
 	ask_to_move(o, OTHER, o->p->epoch, 5);
 	owner_die(o);
-	assert_int_equal(ps_follow_open(&follow, STORE, "sim://3,sim://4", NULL, envs[0], envs[1],
-	                                1000, &o->error),
-	                 0);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	follow_list(o, "sim://3,sim://4", direct_env(o->d));
+	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_int_equal(follow.looks.count, 3);
 	assert_true(now.handing.asked);
 	assert_int_equal(now.handing.to[0], 7);
-	ps_follow_close(&follow);
-	for (int i = 0; i < 2; i++)
-		envs[i]->ops->free(envs[i]);
+	follow_end();
 	owner_free(o);
 }
 
@@ -437,13 +414,11 @@ TEST(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror)
 	}
 }
 
-static enum ps_ownership look_later(struct owner *o, struct ps_follow *follow)
+static enum ps_ownership look_later(struct owner *o)
 {
-	struct ps_standing_now now;
-
 	o->d->now += LONG_NS;
-	ps_follow_look(follow, &now);
-	if (follow->forked)
+	look();
+	if (follow.forked)
 		assert_non_null(strstr(now.text, "a fork of it, or another store"));
 	return now.ownership;
 }
@@ -456,28 +431,22 @@ TEST(a_standby_does_not_forget_a_fork)
 
 	for (int i = 0; i < 2; i++) {
 		struct owner *o = begin_fork();
-		struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
-		struct ps_follow follow;
 
 		open_fork(o);
 		owner_die(o);
-		assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1,sim://4", NULL,
-		                                envs[0], envs[1], 1000, &o->error),
-		                 0);
-		assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+		follow_list(o, "sim://0,sim://1,sim://4", direct_env(o->d));
+		assert_int_equal(look_later(o), PS_OWNER_UNKNOWN);
 		ends[i](o);
-		assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
-		assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+		assert_int_equal(look_later(o), PS_OWNER_UNKNOWN);
+		assert_int_equal(look_later(o), PS_OWNER_UNKNOWN);
 		for (unsigned k = 0; k < MIRRORS; k++)
 			if (!o->d->mirrors[k].stores)
 				direct_start(o->d, k);
-		assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+		assert_int_equal(look_later(o), PS_OWNER_UNKNOWN);
 		owner_lose(o, BACK);
 		owner_lose(o, OTHER);
-		assert_int_equal(look_later(o, &follow), PS_OWNER_NONE);
-		ps_follow_close(&follow);
-		for (int k = 0; k < 2; k++)
-			envs[k]->ops->free(envs[k]);
+		assert_int_equal(look_later(o), PS_OWNER_NONE);
+		follow_end();
 		owner_free(o);
 	}
 }
@@ -487,32 +456,26 @@ TEST(a_standby_does_not_forget_a_fork)
 TEST(a_standby_makes_no_fork)
 {
 	struct owner *o = begin(2, 2);
-	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
-	struct ps_follow follow;
 
 	direct_crash(o->d, BACK);
 	owner_keep(o, BACK, PERSEAS_MIRROR_DOWN);
-	assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1", NULL, envs[0], envs[1],
-	                                1000, &o->error),
-	                 0);
+	follow_list(o, "sim://0,sim://1", direct_env(o->d));
 	assert_int_equal(replace(o, "sim://0", "sim://4", true), 0);
-	assert_int_equal(look_later(o, &follow), PS_OWNER_LIVES);
+	assert_int_equal(look_later(o), PS_OWNER_LIVES);
 	assert_int_equal(take_out(o, "sim://1"), 0);
 	assert_int_equal(owner_put(o, 0, 100, 9), 0);
-	assert_int_equal(look_later(o, &follow), PS_OWNER_LIVES);
+	assert_int_equal(look_later(o), PS_OWNER_LIVES);
 	owner_die(o);
 	owner_lose(o, OTHER);
 	direct_crash(o->d, NEW);
 	direct_start(o->d, BACK);
-	assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+	assert_int_equal(look_later(o), PS_OWNER_UNKNOWN);
 	direct_start(o->d, NEW);
-	assert_int_equal(look_later(o, &follow), PS_OWNER_UNKNOWN);
+	assert_int_equal(look_later(o), PS_OWNER_UNKNOWN);
 	/* Whoever deletes the images of one of them means the other. */
 	owner_lose(o, NEW);
-	assert_int_equal(look_later(o, &follow), PS_OWNER_NONE);
-	ps_follow_close(&follow);
-	for (int i = 0; i < 2; i++)
-		envs[i]->ops->free(envs[i]);
+	assert_int_equal(look_later(o), PS_OWNER_NONE);
+	follow_end();
 	owner_free(o);
 }
 
@@ -521,20 +484,15 @@ TEST(a_standby_makes_no_fork)
 TEST(a_standby_takes_no_change_for_a_fork)
 {
 	struct owner *o = begin(2, 2);
-	struct ps_env *envs[] = { direct_env(o->d), direct_env(o->d) };
-	struct ps_follow follow;
+	struct ps_env *looks = direct_env(o->d);
 
-	watch(o, envs[0], 2, replace_both);
-	assert_int_equal(ps_follow_open(&follow, STORE, "sim://0,sim://1,sim://2,sim://3", NULL,
-	                                envs[0], envs[1], 1000, &o->error),
-	                 0);
-	assert_int_equal(look_later(o, &follow), PS_OWNER_LIVES);
+	watch(o, looks, 2, replace_both);
+	follow_list(o, "sim://0,sim://1,sim://2,sim://3", looks);
+	assert_int_equal(look_later(o), PS_OWNER_LIVES);
 	assert_int_equal(watched.asked, 8);
 	end_fork(o);
 	owner_die(o);
-	assert_int_equal(look_later(o, &follow), PS_OWNER_NONE);
-	ps_follow_close(&follow);
-	for (int i = 0; i < 2; i++)
-		envs[i]->ops->free(envs[i]);
+	assert_int_equal(look_later(o), PS_OWNER_NONE);
+	follow_end();
 	owner_free(o);
 }

@@ -2,14 +2,11 @@
  * test_learnt.c - an open by a process that was told where its store is, beside the mirrors of its
  * list, by whoever started it (PERSEAS_LEARNT): as if one of the list had told of these.
  */
-#include "roster_rig.h"
-
-#include "../../client/standby/follow.h"
+#include "follow_rig.h"
 
 #include <inttypes.h>
 
 #define LIST "sim://0,sim://1"
-#define LONG_NS 60000000000ULL
 
 static struct ps_env *env_with(struct owner *o, const char *learnt, const char *beside)
 {
@@ -32,6 +29,12 @@ static int open_learnt(struct owner *o, const char *learnt, uint32_t flags)
 	return ps_open(env_with(o, learnt, LIST), STORE, LIST, &options, &o->p, &o->error);
 }
 
+static void open_learnt_well(struct owner *o, const char *learnt, uint32_t flags)
+{
+	if (open_learnt(o, learnt, flags))
+		fail_msg("%s", o->error.text);
+}
+
 /* The store has left the list, mirror by mirror. */
 static struct owner *begin_left(void)
 {
@@ -50,8 +53,7 @@ TEST(a_store_that_left_its_list_is_opened_where_it_is)
 {
 	struct owner *o = begin_left();
 
-	if (open_learnt(o, STORE " 0:1 sim://3", PERSEAS_CREATE))
-		fail_msg("%s", o->error.text);
+	open_learnt_well(o, STORE " 0:1 sim://3", PERSEAS_CREATE);
 	owner_map(o);
 	assert_int_equal(o->bytes[0], 2);
 	assert_int_equal(owner_stat(o).live, 2);
@@ -63,23 +65,15 @@ TEST(a_standby_follows_it_there)
 {
 	struct owner *o = begin_left();
 	struct ps_env *looks = env_with(o, STORE " 0:1 sim://2,sim://3", LIST);
-	struct ps_env *watches = direct_env(o->d);
-	struct ps_standing_now now;
-	struct ps_follow follow;
 
-	assert_int_equal(ps_follow_open(&follow, STORE, LIST, NULL, looks, watches, 1000,
-	                                &o->error),
-	                 0);
+	follow_list(o, LIST, looks);
 	assert_int_equal(follow.looks.given, 2);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_NONE);
+	assert_int_equal(look(), PS_OWNER_NONE);
 	assert_int_equal(follow.looks.count, 4);
 	assert_int_equal(follow.watches.count, 4);
 	assert_false(ps_follow_learnt(&follow, 1));
 	assert_true(ps_follow_learnt(&follow, 2));
-	ps_follow_close(&follow);
-	looks->ops->free(looks);
-	watches->ops->free(watches);
+	follow_end();
 	owner_free(o);
 }
 
@@ -88,9 +82,7 @@ TEST(a_standby_follows_it_there)
 TEST(a_standby_does_not_forget_them_for_an_older_roster)
 {
 	struct owner *o = begin(2, 2);
-	struct ps_env *looks, *watches = direct_env(o->d);
-	struct ps_standing_now now;
-	struct ps_follow follow;
+	struct ps_env *looks;
 	char learnt[64];
 
 	replace_member(o, "sim://0", "sim://2");
@@ -104,19 +96,13 @@ TEST(a_standby_does_not_forget_them_for_an_older_roster)
 	owner_lose(o, 2);
 	direct_crash(o->d, 3);
 	direct_crash(o->d, 4);
-	assert_int_equal(ps_follow_open(&follow, STORE, LIST, NULL, looks, watches, 1000,
-	                                &o->error),
-	                 0);
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
+	follow_list(o, LIST, looks);
+	assert_int_equal(look(), PS_OWNER_UNKNOWN);
 	direct_start(o->d, 3);
 	direct_start(o->d, 4);
 	o->d->now += LONG_NS;
-	ps_follow_look(&follow, &now);
-	assert_int_equal(now.ownership, PS_OWNER_NONE);
-	ps_follow_close(&follow);
-	looks->ops->free(looks);
-	watches->ops->free(watches);
+	assert_int_equal(look(), PS_OWNER_NONE);
+	follow_end();
 	owner_free(o);
 }
 
@@ -130,8 +116,7 @@ TEST(no_store_is_made_there)
 	                 PERSEAS_EINVAL);
 	assert_error_says(o, "2 mirrors cannot give 3");
 	o->options.acks = 0;
-	if (open_learnt(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE))
-		fail_msg("%s", o->error.text);
+	open_learnt_well(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE);
 	assert_int_equal(o->p->roster->n_members, 2);
 	assert_int_equal(o->p->roster->acks, 2);
 	assert_int_equal(owner_stat(o).live, 2);
@@ -193,8 +178,7 @@ TEST(a_mirror_that_is_named_otherwise_is_no_other)
 
 	owner_die(o);
 	o->d->leads[1] = 2;
-	if (open_learnt(o, STORE " 0:1 sim://2", 0))
-		fail_msg("%s", o->error.text);
+	open_learnt_well(o, STORE " 0:1 sim://2", 0);
 	assert_int_equal(owner_stat(o).live, 2);
 	owner_free(o);
 }
@@ -205,8 +189,7 @@ TEST(a_mirror_that_is_named_is_no_other)
 	struct owner *o = begin(2, 2);
 
 	owner_die(o);
-	if (open_learnt(o, STORE " 0:1 sim://1,sim://0", 0))
-		fail_msg("%s", o->error.text);
+	open_learnt_well(o, STORE " 0:1 sim://1,sim://0", 0);
 	assert_int_equal(o->p->mirror_count, 2);
 	assert_false(o->p->mirrors[1].added);
 	owner_free(o);

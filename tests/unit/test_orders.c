@@ -165,8 +165,7 @@ TEST_WITH(test_an_older_mirror_is_told_no_sizes, NULL, NULL)
 	struct owner *o = owner_new(MIRRORS);
 
 	o->d->mirrors[2].version = 8;
-	if (open_with(o, 0, 3, PERSEAS_CREATE))
-		fail_msg("%s", o->error.text);
+	open_well(o, 0, 3, PERSEAS_CREATE);
 	o->p->env->boot_known = true;
 	order(o, "sim://2", 'a', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://4");
 	hear_until_told(o, 2);
