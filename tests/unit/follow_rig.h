@@ -13,7 +13,7 @@
 static struct ps_follow follow;
 static struct ps_standing_now now; /* what the last look found */
 
-/* Begins to follow the store by this list; `looks` is the env of the looks, which the standby owns. */
+/* Follows the store by this list. The standby owns `looks`, the env of its looks. */
 static inline void follow_list(struct owner *o, const char *list, struct ps_env *looks)
 {
 	assert_int_equal(ps_follow_open(&follow, STORE, list, NULL, looks, direct_env(o->d), 1000,

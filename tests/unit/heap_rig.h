@@ -11,14 +11,37 @@
 
 enum { POINT = 7, LINE = 9 }; /* types */
 
-static inline perseas_heap_t *heap_of(struct owner *o)
+/* A test's setup: an owner whose ring has room for many objects. */
+static inline int setup_heap(void **state, unsigned mirrors, uint32_t flags, bool staged)
+{
+	struct owner *o = owner_new(mirrors);
+
+	o->options.flags = flags;
+	o->options.log_size = 1 << 20;
+	o->options.ring_size = 8 << 20;
+	o->d->staged = staged;
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
+/* Opens a heap, or makes it with a first extent of so many bytes that grows up to `most`. */
+static inline int open_heap(struct owner *o, const char *name, uint64_t first, uint64_t most,
+                            perseas_heap_t **heap)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
-	perseas_heap_t *heap;
 
 	options.flags = PERSEAS_HEAP_CREATE;
-	options.first = 2 * PS_CHUNK;
-	if (perseas_heap_open(o->p, "h", &options, &heap))
+	options.first = first;
+	options.most = most;
+	return perseas_heap_open(o->p, name, &options, heap);
+}
+
+static inline perseas_heap_t *heap_of(struct owner *o)
+{
+	perseas_heap_t *heap;
+
+	if (open_heap(o, "h", 2 * PS_CHUNK, 0, &heap))
 		fail_msg("%s", perseas_message(o->p));
 	return heap;
 }
@@ -49,6 +72,44 @@ static inline uint8_t *made(struct owner *o, size_t size, uint64_t type)
 
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	return addr;
+}
+
+/* An object of so many chunks that is committed; nothing is stored in it. */
+static inline void *reserved(struct owner *o, unsigned chunks, uint64_t type)
+{
+	perseas_tx_t *tx = begin(o);
+	void *addr;
+
+	if (perseas_reserve(tx, heap_of(o), (size_t)chunks * PS_CHUNK, type, &addr))
+		fail_msg("%s", perseas_message(o->p));
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	return addr;
+}
+
+/* Frees an object by a transaction of its own. */
+static inline void drop(struct owner *o, void *object)
+{
+	perseas_tx_t *tx = begin(o);
+
+	assert_int_equal(perseas_free(tx, heap_of(o), object), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+}
+
+/* Sets a root by a transaction of its own. */
+static inline void put_root(struct owner *o, const char *name, uint64_t type, void *object)
+{
+	perseas_tx_t *tx = begin(o);
+
+	assert_int_equal(perseas_root_set(tx, heap_of(o), name, type, object), 0);
+	assert_int_equal(perseas_commit(tx, 0), 0);
+}
+
+static inline void assert_root(struct owner *o, const char *name, uint64_t type, const void *object)
+{
+	void *addr;
+
+	assert_int_equal(perseas_root(heap_of(o), name, type, &addr), 0);
+	assert_ptr_equal(addr, object);
 }
 
 static inline void checked(struct owner *o)

@@ -68,8 +68,8 @@ static inline void stop(struct fixture *f)
 	memset(f, 0, sizeof(*f));
 }
 
-/* Begins with an empty log, whatever was there before. Its memory has just the log's size, so that a
- * sanitizer sees what leaves it. */
+/* Begins with an empty log, whatever was there before. Its memory has just the log's size, so that
+ * a sanitizer sees what leaves it. */
 static inline void start(struct fixture *f, uint64_t ring)
 {
 	stop(f);

@@ -99,26 +99,17 @@ TEST(test_a_full_heap_grows, struct owner *o)
 /* As far as was asked for, and no further; what was freed is used again. */
 TEST(test_a_heap_grows_up_to_its_limit, struct owner *o)
 {
-	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;
 	perseas_tx_t *tx = begin(o);
 	void *objects[5];
 
-	options.flags = PERSEAS_HEAP_CREATE;
-	options.first = 2 * PS_CHUNK;
-	options.most = 5 * PS_CHUNK;
-	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), 0);
+	assert_int_equal(open_heap(o, "h", 2 * PS_CHUNK, 5 * PS_CHUNK, &heap), 0);
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(perseas_reserve(tx, heap, PS_CHUNK, 0, &objects[i]), 0);
 	assert_int_equal(perseas_reserve(tx, heap, 1, 0, &objects[0]), PERSEAS_ELIMIT);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	tx = begin(o);
-	assert_int_equal(perseas_free(tx, heap, objects[3]), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	tx = begin(o);
-	assert_int_equal(perseas_reserve(tx, heap, PS_CHUNK, 0, &objects[0]), 0);
-	assert_ptr_equal(objects[0], objects[3]);
-	assert_int_equal(perseas_commit(tx, 0), 0);
+	drop(o, objects[3]);
+	assert_ptr_equal(reserved(o, 1, 0), objects[3]);
 	next_finds(o, 5);
 }
 
@@ -146,8 +137,7 @@ TEST(test_roots_have_types, struct owner *o)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	assert_int_equal(perseas_root(heap_of(o), "r", LINE, &addr), PERSEAS_EOBJECT);
 	assert_null(addr);
-	assert_int_equal(perseas_root(heap_of(o), "r", POINT, &addr), 0);
-	assert_ptr_equal(addr, point);
+	assert_root(o, "r", POINT, point);
 	tx = begin(o);
 	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, NULL), 0);
 	assert_int_equal(perseas_root_set(tx, heap_of(o), "none", POINT, NULL), 0);
@@ -161,7 +151,6 @@ TEST(test_open_transactions_set_roots, struct owner *o)
 {
 	uint8_t *point = made(o, 10, POINT), *mine;
 	perseas_tx_t *first = begin(o), *second = begin(o);
-	void *addr;
 
 	mine = take(o, first, 10, POINT);
 	assert_int_equal(perseas_root_set(first, heap_of(o), "a", POINT, mine), 0);
@@ -173,10 +162,8 @@ TEST(test_open_transactions_set_roots, struct owner *o)
 	assert_int_equal(perseas_commit(second, 0), 0);
 	assert_int_equal(perseas_abort(first), 0);
 	next_finds(o, 1);
-	assert_int_equal(perseas_root(heap_of(o), "b", POINT, &addr), 0);
-	assert_ptr_equal(addr, point);
-	assert_int_equal(perseas_root(heap_of(o), "a", POINT, &addr), 0);
-	assert_null(addr);
+	assert_root(o, "b", POINT, point);
+	assert_root(o, "a", POINT, NULL);
 }
 
 /* 64 of them; and one whose object was freed. */
@@ -197,9 +184,7 @@ TEST(test_roots_have_limits, struct owner *o)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	next_finds(o, 1);
 	assert_int_equal(figures(o).roots, PERSEAS_HEAP_ROOTS);
-	tx = begin(o);
-	assert_int_equal(perseas_free(tx, heap_of(o), point), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
+	drop(o, point);
 	snprintf(name, sizeof(name), "%039u", 7);
 	assert_int_equal(perseas_root(heap_of(o), name, POINT, &addr), PERSEAS_EOBJECT);
 	assert_int_equal(perseas_heap_check(heap_of(o)), PERSEAS_EHEAP);
@@ -377,15 +362,12 @@ TEST_WITH(test_a_copy_has_what_is_committed, setup_three, owner_teardown, struct
  * without having brought it would be no metadata. */
 TEST_WITH(test_a_heap_is_used_before_it_is_here, setup_plain, owner_teardown, struct owner *o)
 {
-	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;
 	perseas_tx_t *tx;
 	uint8_t *last = NULL;
 	void *addr;
 
-	options.flags = PERSEAS_HEAP_CREATE;
-	options.first = 256 * PS_CHUNK;
-	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), 0);
+	assert_int_equal(open_heap(o, "h", 256 * PS_CHUNK, 0, &heap), 0);
 	tx = begin(o);
 	for (unsigned i = 0; i < 256; i++)
 		assert_int_equal(perseas_reserve(tx, heap, i % 7 ? 30000 : 70000, LINE, &addr), 0);
@@ -401,8 +383,7 @@ TEST_WITH(test_a_heap_is_used_before_it_is_here, setup_plain, owner_teardown, st
 	assert_int_equal(perseas_reserve(tx, heap, 30000, POINT, &addr), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	pager_gate.below = UINT64_MAX;
-	assert_int_equal(perseas_root(heap, "last", LINE, &addr), 0);
-	assert_ptr_equal(addr, last);
+	assert_root(o, "last", LINE, last);
 	tx = begin(o);
 	assert_int_equal(perseas_free(tx, heap, last), 0);
 	assert_int_equal(perseas_root_set(tx, heap, "last", LINE, NULL), 0);
@@ -449,9 +430,7 @@ static int use(struct owner *o)
 
 TEST(test_damaged_metadata_is_found, struct owner *o)
 {
-	uint8_t *point = made(o, 24, POINT);
 	const uint64_t bits = ps_heap_bitmaps(2);
-	perseas_tx_t *tx = begin(o);
 	const struct {
 		uint64_t from, to;
 	} parts[] = { { 0, 32 },
@@ -460,8 +439,7 @@ TEST(test_damaged_metadata_is_found, struct owner *o)
 		      { bits + 8, bits + 12 },
 		      { bits + 511, bits + 512 } };
 
-	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, point), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
+	put_root(o, "r", POINT, made(o, 24, POINT));
 	for (unsigned part = 0; part < sizeof(parts) / sizeof(parts[0]); part++) {
 		for (uint64_t at = parts[part].from; at < parts[part].to; at++) {
 			int rc;
@@ -474,10 +452,7 @@ TEST(test_damaged_metadata_is_found, struct owner *o)
 			                             ? 0
 			                             : PERSEAS_EHEAP);
 			o = unit_begin_again();
-			point = made(o, 24, POINT);
-			tx = begin(o);
-			assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, point), 0);
-			assert_int_equal(perseas_commit(tx, 0), 0);
+			put_root(o, "r", POINT, made(o, 24, POINT));
 		}
 	}
 }
@@ -519,11 +494,7 @@ TEST(test_objects_in_one_place_are_found, struct owner *o)
  * while it lives. */
 TEST(test_a_covered_entry_that_is_damaged_is_found, struct owner *o)
 {
-	perseas_tx_t *tx = begin(o);
-	void *addr;
-
-	assert_int_equal(perseas_reserve(tx, heap_of(o), 2 * PS_CHUNK, LINE, &addr), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
+	reserved(o, 2, LINE);
 	checked(o);
 	flip(o,
 	     PS_HEAP_ENTRIES + sizeof(struct ps_heap_entry) + offsetof(struct ps_heap_entry, zero));

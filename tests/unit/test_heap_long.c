@@ -10,13 +10,7 @@ enum { SPAN = 150 }; /* chunks of a large object: more than are looked at in one
 
 static int setup(void **state)
 {
-	struct owner *o = owner_new(1);
-
-	o->options.log_size = 1 << 20;
-	o->options.ring_size = 8 << 20;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return setup_heap(state, 1, 0, false);
 }
 
 struct unit_fixture unit_fixture = { setup, owner_teardown };
@@ -24,17 +18,14 @@ struct unit_fixture unit_fixture = { setup, owner_teardown };
 /* A bit in each of its chunks in turn, also in the last. */
 TEST(test_a_bit_in_any_chunk_of_a_large_object_is_found, struct owner *o)
 {
-	perseas_tx_t *tx = begin(o);
 	struct perseas_heap *heap = heap_of(o);
+	void *object = reserved(o, SPAN, POINT);
 	struct ps_found_object found;
 	struct ps_bring bring;
 	char words[40];
-	void *addr;
 
-	assert_int_equal(perseas_reserve(tx, heap, (size_t)SPAN * PS_CHUNK, POINT, &addr), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
 	checked(o);
-	assert_int_equal(ps_object_find(heap, addr, &found, &bring), 0);
+	assert_int_equal(ps_object_find(heap, object, &found, &bring), 0);
 	for (unsigned i = 0; i < SPAN; i++) {
 		uint64_t *bits = found.extent->bitmaps + (found.chunk + i) * PS_CHUNK_WORDS;
 

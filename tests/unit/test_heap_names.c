@@ -8,17 +8,17 @@ struct unit_fixture unit_fixture = { owner_setup_one, owner_teardown };
 /* The application has a segment of a name that the heap needs: it is told so, and not made wait. */
 static void name_taken(struct owner *o, const char *name, size_t size, bool publish)
 {
-	perseas_heap_t *heap = heap_of(o);
 	struct perseas_segment_info info;
-	perseas_tx_t *tx = begin(o);
-	void *at, *taken;
+	perseas_tx_t *tx;
+	void *at;
 
-	assert_int_equal(perseas_reserve(tx, heap, PS_CHUNK, POINT, &at), 0);
-	assert_int_equal(perseas_map(o->p, name, size, &taken), 0);
+	reserved(o, 1, POINT);
+	assert_int_equal(perseas_map(o->p, name, size, &at), 0);
 	assert_true(!publish || !perseas_publish(o->p));
-	assert_int_equal(perseas_reserve(tx, heap, 2 * PS_CHUNK, POINT, &at), PERSEAS_EHEAP);
-	assert_non_null(strstr(perseas_message(o->p), name));
-	assert_non_null(strstr(perseas_message(o->p), "no part of it"));
+	tx = begin(o);
+	assert_int_equal(perseas_reserve(tx, heap_of(o), 2 * PS_CHUNK, POINT, &at), PERSEAS_EHEAP);
+	assert_says(o, name);
+	assert_says(o, "no part of it");
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	assert_int_equal(perseas_segment(o->p, name, &info), 0);
 	assert_true(info.size == size && info.published == publish);
@@ -39,15 +39,13 @@ TEST(test_the_name_of_its_objects_is_taken, struct owner *o)
 /* Once it is gone, the heap grows, and a heap can be made. */
 TEST(test_a_name_that_was_taken, struct owner *o)
 {
-	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;
 	perseas_tx_t *tx;
 	void *draft, *at;
 
-	options.flags = PERSEAS_HEAP_CREATE;
 	assert_int_equal(perseas_map(o->p, "h.heap.0", PS_PAGE, &draft), 0);
-	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), PERSEAS_EHEAP);
-	assert_non_null(strstr(perseas_message(o->p), "'h.heap.0'"));
+	assert_int_equal(open_heap(o, "h", 0, 0, &heap), PERSEAS_EHEAP);
+	assert_says(o, "'h.heap.0'");
 	assert_int_equal(perseas_unmap(o->p, draft), 0);
 	heap = heap_of(o);
 	assert_int_equal(perseas_map(o->p, "h.meta.1", PS_PAGE, &draft), 0);

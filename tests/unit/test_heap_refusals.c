@@ -10,14 +10,7 @@
 
 static int setup(void **state)
 {
-	struct owner *o = owner_new(1);
-
-	o->d->staged = true;
-	o->options.log_size = 1 << 20;
-	o->options.ring_size = 4 << 20;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return setup_heap(state, 1, 0, true);
 }
 
 struct unit_fixture unit_fixture = { setup, owner_teardown };
@@ -79,7 +72,7 @@ TEST(test_a_free_beside_a_root, struct owner *o)
 	assert_int_equal(perseas_root_set(sets, heap, "p", POINT, point), 0);
 	assert_int_equal(perseas_root_set(sets, heap, "l", LINE, line), 0);
 	assert_int_equal(perseas_free(frees, heap, point), PERSEAS_ECONFLICT);
-	assert_non_null(strstr(perseas_message(o->p), "root 'p'"));
+	assert_says(o, "root 'p'");
 	assert_int_equal(perseas_realloc(frees, heap, line, 10, LINE, &addr), PERSEAS_ECONFLICT);
 	/* Its own it may free, and then has the root lead elsewhere. */
 	assert_int_equal(perseas_free(sets, heap, line), 0);
@@ -131,7 +124,6 @@ TEST(test_a_root_comes_back_to_its_object, struct owner *o)
 	uint8_t *line = made(o, 100, LINE), *other = made(o, 100, LINE);
 	perseas_tx_t *sets = begin(o), *frees = begin(o);
 	uint64_t outer, inner;
-	void *addr;
 
 	assert_int_equal(perseas_root_set(sets, heap, "q", LINE, other), 0);
 	assert_int_equal(perseas_root_set(sets, heap, "r", LINE, line), 0);
@@ -139,12 +131,11 @@ TEST(test_a_root_comes_back_to_its_object, struct owner *o)
 	assert_int_equal(perseas_root_set(sets, heap, "r", LINE, other), 0);
 	assert_int_equal(perseas_savepoint(sets, &inner), 0);
 	assert_int_equal(perseas_free(frees, heap, line), PERSEAS_ECONFLICT);
-	assert_non_null(strstr(perseas_message(o->p), "root 'r'"));
+	assert_says(o, "root 'r'");
 	assert_int_equal(perseas_commit(frees, 0), 0);
 	assert_int_equal(perseas_rollback_to(sets, outer), 0);
 	assert_int_equal(perseas_commit(sets, 0), 0);
-	assert_int_equal(perseas_root(heap, "r", LINE, &addr), 0);
-	assert_ptr_equal(addr, line);
+	assert_root(o, "r", LINE, line);
 	next_finds(o, 2);
 }
 
@@ -215,7 +206,7 @@ TEST(test_a_birth_leaves_other_segments, struct owner *o)
 	memset(published, 5, 4096);
 	assert_int_equal(perseas_publish(o->p), 0);
 	assert_int_equal(ps_map_birth(o->p, &birth), PERSEAS_EEXIST);
-	assert_non_null(strstr(perseas_message(o->p), "'two'"));
+	assert_says(o, "'two'");
 	assert_int_equal(perseas_segment(o->p, "one", &info), PERSEAS_ENOSEGMENT);
 	assert_int_equal(perseas_map(o->p, "one", 4096, &draft), 0);
 	memset(draft, 6, 4096);
@@ -226,29 +217,19 @@ TEST(test_a_birth_leaves_other_segments, struct owner *o)
 	assert_int_equal(perseas_publish(o->p), 0);
 }
 
-static int opened(struct owner *o, const char *name, uint64_t first, uint64_t most)
-{
-	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
-	perseas_heap_t *heap;
-
-	options.flags = PERSEAS_HEAP_CREATE;
-	options.first = first;
-	options.most = most;
-	return perseas_heap_open(o->p, name, &options, &heap);
-}
-
 TEST(test_limits_that_make_no_sense, struct owner *o)
 {
 	struct perseas_segment_info info;
+	perseas_heap_t *heap;
 
-	assert_int_equal(opened(o, "a", 0, 1), PERSEAS_EINVAL);
-	assert_int_equal(opened(o, "a", 0, PS_CHUNK - 1), PERSEAS_EINVAL);
-	assert_non_null(strstr(perseas_message(o->p), "options.most is 65535"));
-	assert_int_equal(opened(o, "a", 3 * PS_CHUNK, 2 * PS_CHUNK), PERSEAS_EINVAL);
-	assert_int_equal(opened(o, "a", PS_CHUNK + 1, PS_CHUNK + 1), PERSEAS_EINVAL);
-	assert_non_null(strstr(perseas_message(o->p), "options.first is 65537"));
-	assert_int_equal(opened(o, "a", PS_CHUNK, PS_CHUNK), 0);
-	assert_int_equal(opened(o, "b", 0, 3 * PS_CHUNK + 5), 0);
+	assert_int_equal(open_heap(o, "a", 0, 1, &heap), PERSEAS_EINVAL);
+	assert_int_equal(open_heap(o, "a", 0, PS_CHUNK - 1, &heap), PERSEAS_EINVAL);
+	assert_says(o, "options.most is 65535");
+	assert_int_equal(open_heap(o, "a", 3 * PS_CHUNK, 2 * PS_CHUNK, &heap), PERSEAS_EINVAL);
+	assert_int_equal(open_heap(o, "a", PS_CHUNK + 1, PS_CHUNK + 1, &heap), PERSEAS_EINVAL);
+	assert_says(o, "options.first is 65537");
+	assert_int_equal(open_heap(o, "a", PS_CHUNK, PS_CHUNK, &heap), 0);
+	assert_int_equal(open_heap(o, "b", 0, 3 * PS_CHUNK + 5, &heap), 0);
 	assert_int_equal(perseas_segment(o->p, "b.heap.0", &info), 0);
 	assert_int_equal(info.size, 3 * PS_CHUNK);
 }
@@ -299,24 +280,30 @@ static void fill_transaction(perseas_tx_t *tx, uint8_t *bytes, size_t size)
 	assert_int_equal(rc, PERSEAS_ETOOBIG);
 }
 
+static uint8_t *map_much(struct owner *o, size_t size)
+{
+	void *much;
+
+	assert_int_equal(perseas_map(o->p, "much", size, &much), 0);
+	assert_int_equal(perseas_publish(o->p), 0);
+	return much;
+}
+
 /* An object that has no room in its transaction takes no chunk from others. */
 TEST(test_what_is_refused_takes_no_chunk, struct owner *o)
 {
 	enum { MUCH = 1 << 20 };
+	uint8_t *much = map_much(o, MUCH);
 	perseas_tx_t *tx;
-	void *much, *addr;
+	void *addr;
 
-	assert_int_equal(perseas_map(o->p, "much", MUCH, &much), 0);
-	assert_int_equal(perseas_publish(o->p), 0);
 	made(o, 64, POINT);
 	tx = begin(o);
 	take(o, tx, 64, POINT);
 	fill_transaction(tx, much, MUCH);
 	assert_int_equal(perseas_alloc(tx, heap_of(o), 1024, LINE, &addr), PERSEAS_ETOOBIG);
 	assert_int_equal(perseas_abort(tx), 0);
-	tx = begin(o);
-	assert_int_equal(perseas_reserve(tx, heap_of(o), PS_CHUNK, LINE, &addr), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
+	reserved(o, 1, LINE);
 	assert_int_equal(figures(o).extents, 1);
 	next_finds(o, 2);
 }
@@ -325,12 +312,10 @@ TEST(test_what_is_refused_takes_no_chunk, struct owner *o)
 TEST(test_what_is_refused_takes_no_room, struct owner *o)
 {
 	enum { MUCH = 400 << 10, TIMES = 3000 };
-	perseas_tx_t *tx;
-	void *much, *addr;
+	uint8_t *much = map_much(o, MUCH);
+	perseas_tx_t *tx = begin(o);
+	void *addr;
 
-	assert_int_equal(perseas_map(o->p, "much", MUCH, &much), 0);
-	assert_int_equal(perseas_publish(o->p), 0);
-	tx = begin(o);
 	assert_int_equal(perseas_set_range(tx, much, MUCH - 8), 0);
 	for (unsigned i = 0; i < TIMES; i++)
 		assert_int_equal(perseas_alloc(tx, heap_of(o), 200000, LINE, &addr),

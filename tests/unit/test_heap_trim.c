@@ -4,8 +4,8 @@
  */
 #include "trim_rig.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
-struct unit_fixture unit_fixture_too = { setup_staged, teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
+struct unit_fixture unit_fixture_too = { setup_staged, owner_teardown };
 
 /* --- what goes --- */
 
@@ -263,9 +263,7 @@ TEST(test_a_root_that_was_left, struct owner *o)
 	perseas_tx_t *tx;
 
 	fill(o, objects, FIRST + 1);
-	tx = begin(o);
-	assert_int_equal(perseas_root_set(tx, heap_of(o), "left", LINE, objects[FIRST]), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
+	put_root(o, "left", LINE, objects[FIRST]);
 	release(o, objects, FIRST, FIRST + 1);
 	assert_int_equal(perseas_root(heap_of(o), "left", LINE, &addr), PERSEAS_EOBJECT);
 	assert_int_equal(perseas_heap_trim(heap_of(o), 0, NULL), 0);

@@ -8,8 +8,8 @@
 
 #include <sys/syscall.h>
 
-struct unit_fixture unit_fixture = { setup, teardown };
-struct unit_fixture unit_fixture_too = { setup_staged, teardown };
+struct unit_fixture unit_fixture = { setup, owner_teardown };
+struct unit_fixture unit_fixture_too = { setup_staged, owner_teardown };
 
 /* --- mirrors and owners that fail --- */
 
@@ -185,13 +185,10 @@ TEST(test_a_fenced_owner_gives_nothing_back, struct owner *o)
  * is given back is never read. */
 TEST(test_what_is_not_here_goes_back, struct owner *o)
 {
-	void *objects[MANY], *addr;
-	perseas_tx_t *tx;
+	void *objects[MANY];
 
 	fill(o, objects, MANY);
-	tx = begin(o);
-	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", LINE, objects[0]), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
+	put_root(o, "r", LINE, objects[0]);
 	release(o, objects, 1, MANY);
 	o->options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
 	pager_direct_use(o->d);
@@ -200,8 +197,7 @@ TEST(test_what_is_not_here_goes_back, struct owner *o)
 	assert_int_equal(perseas_heap_trim(heap_of(o), 0, NULL), 0);
 	pager_gate.below = UINT64_MAX;
 	assert_int_equal(figures(o).extents, 1);
-	assert_int_equal(perseas_root(heap_of(o), "r", LINE, &addr), 0);
-	assert_ptr_equal(addr, objects[0]);
+	assert_root(o, "r", LINE, objects[0]);
 	fill(o, objects, FIRST);
 	next_finds(o, 1 + FIRST);
 }

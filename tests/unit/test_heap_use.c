@@ -10,13 +10,7 @@ enum { CHUNKS = 8 };
 
 static int setup(void **state)
 {
-	struct owner *o = owner_new(1);
-
-	o->options.log_size = 1 << 20;
-	o->options.ring_size = 8 << 20;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return setup_heap(state, 1, 0, false);
 }
 
 /* As it is committed: in the owner's memory. */
@@ -34,14 +28,6 @@ static struct ps_use_extent extent_of(struct owner *o, unsigned index)
 	return (struct ps_use_extent){ at, meta.size, data.size };
 }
 
-static void put_back(struct owner *o, void *object)
-{
-	perseas_tx_t *tx = begin(o);
-
-	assert_int_equal(perseas_free(tx, heap_of(o), object), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-}
-
 static void assert_row(const struct ps_use_row *row, unsigned size, uint64_t type, uint64_t chunks,
                        uint64_t objects)
 {
@@ -56,17 +42,15 @@ TEST_WITH(test_the_figures_are_those_of_the_owner, setup, owner_teardown, struct
 	struct ps_use_extent extents[4];
 	struct perseas_heap_stat stat;
 	struct ps_heap_use use;
-	uint8_t *point = made(o, 100, POINT), *gone;
-	perseas_tx_t *tx = begin(o);
+	uint8_t *gone;
 
-	assert_int_equal(perseas_root_set(tx, heap_of(o), "first", POINT, point), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
+	put_root(o, "first", POINT, made(o, 100, POINT));
 	made(o, 100, LINE);
 	gone = made(o, 100000, POINT);
 	made(o, 200000, LINE);
 	for (unsigned i = 0; i < 3; i++)
 		made(o, 32768, POINT);
-	put_back(o, gone);
+	drop(o, gone);
 	stat = figures(o);
 	assert_int_equal(stat.extents, 4);
 	for (unsigned i = 0; i < 4; i++)

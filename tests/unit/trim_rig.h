@@ -14,28 +14,12 @@ enum { FIRST = 2, MANY = 10, ALL = 16 };
 
 static inline int setup(void **state)
 {
-	struct owner *o = owner_new(3);
-
-	o->options.log_size = 1 << 20;
-	o->options.ring_size = 4 << 20;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return setup_heap(state, 3, 0, false);
 }
 
 static inline int setup_staged(void **state)
 {
-	setup(state);
-	owner_close(*state);
-	((struct owner *)*state)->d->staged = true;
-	owner_reopen(*state);
-	return 0;
-}
-
-static inline int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
+	return setup_heap(state, 3, 0, true);
 }
 
 /* Objects of a chunk each, so many. */
