@@ -23,11 +23,7 @@ static inline struct owner *gathering_owner(unsigned mirrors)
 
 static inline int setup_gathering(void **state)
 {
-	struct owner *o = gathering_owner(3);
-
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return owner_setup_of(state, gathering_owner(3));
 }
 
 /* A byte of the accounts as a mirror has it. */

@@ -20,9 +20,7 @@ static inline int setup_heap(void **state, unsigned mirrors, uint32_t flags, boo
 	o->options.log_size = 1 << 20;
 	o->options.ring_size = 8 << 20;
 	o->d->staged = staged;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return owner_setup_of(state, o);
 }
 
 /* Opens a heap, or makes it with a first extent of so many bytes that grows up to `most`. */

@@ -6,29 +6,10 @@
 
 #include "owner.h"
 
-static inline int setup(void **state)
-{
-	struct owner *o = owner_new(3);
-
-	owner_begin(o);
-	*state = o;
-	return 0;
-}
-
+/* Both of two mirrors acknowledge. */
 static inline int setup_two(void **state)
 {
-	struct owner *o = owner_new(2);
-
-	o->options.acks = 2;
-	owner_begin(o);
-	*state = o;
-	return 0;
-}
-
-static inline int teardown(void **state)
-{
-	owner_free(*state);
-	return 0;
+	return owner_setup(state, 2, 2);
 }
 
 static inline void put_many(struct owner *o, unsigned count, uint8_t value)

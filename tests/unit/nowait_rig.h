@@ -71,9 +71,7 @@ static inline int setup_noted(void **state)
 	o->options.on_event = note;
 	doubts = settled = 0;
 	doubtful = 0;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return owner_setup_of(state, o);
 }
 
 #endif

@@ -89,6 +89,18 @@ static inline void owner_begin(struct owner *o)
 	assert_int_equal(perseas_publish(o->p), 0);
 }
 
+/* Begins a transaction that changes `length` bytes at `offset` to `value`. */
+static inline perseas_tx_t *owner_begin_put(struct owner *o, unsigned offset, unsigned length,
+                                            uint8_t value)
+{
+	perseas_tx_t *tx;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	assert_int_equal(perseas_set_range(tx, o->bytes + offset, length), 0);
+	memset(o->bytes + offset, value, length);
+	return tx;
+}
+
 /* One transaction: `length` bytes at `offset` become `value`. */
 static inline int owner_put(struct owner *o, unsigned offset, unsigned length, uint8_t value)
 {
@@ -154,6 +166,25 @@ static inline struct perseas_stat owner_stat(struct owner *o)
 	return stat;
 }
 
+/* Has something done in every pause of the owner's, which is its argument. */
+static inline void owner_at_pause(struct owner *o, void (*act)(void *owner))
+{
+	o->d->on_pause = act;
+	o->d->on_pause_arg = o;
+}
+
+/* Another owner takes the store over from this one, which does not know of it yet. */
+static inline perseas_t *owner_rival(struct owner *o)
+{
+	struct perseas_options options = o->options;
+	perseas_t *rival;
+
+	options.flags |= PERSEAS_TAKEOVER;
+	if (direct_open(o->d, STORE, &options, &rival, &o->error))
+		fail_msg("%s", o->error.text);
+	return rival;
+}
+
 /* As d->on_pause: the keeper is at work beside the application, while that waits. */
 static inline void owner_keep_beside(void *arg)
 {
@@ -162,13 +193,24 @@ static inline void owner_keep_beside(void *arg)
 	direct_keep(o->d, o->p);
 }
 
+/* As d->on_pause: the same in a pause of a call that holds the lock. */
+static inline void owner_keep_unlocked(void *arg)
+{
+	struct owner *o = arg;
+
+	o->d->on_pause = NULL;
+	pthread_mutex_unlock(&o->p->lock);
+	direct_keep(o->d, o->p);
+	pthread_mutex_lock(&o->p->lock);
+	o->d->on_pause = owner_keep_unlocked;
+}
+
 /* A commit of an owner that another one, who lives, has fenced everywhere. */
 static inline int owner_put_fenced(struct owner *o, unsigned offset, unsigned length, uint8_t value)
 {
 	int rc;
 
-	o->d->on_pause = owner_keep_beside;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, owner_keep_beside);
 	rc = owner_put(o, offset, length, value);
 	o->d->on_pause = NULL;
 	return rc;
@@ -253,15 +295,21 @@ static inline void owner_claimed_and_left(struct owner *o)
 	o->d->mirrors[0].break_at = 0;
 }
 
+/* A test's setup: this owner, with its store. */
+static inline int owner_setup_of(void **state, struct owner *o)
+{
+	owner_begin(o);
+	*state = o;
+	return 0;
+}
+
 /* A test's setup: an owner with so many mirrors, of which so many acknowledge (0: most). */
 static inline int owner_setup(void **state, unsigned mirrors, uint32_t acks)
 {
 	struct owner *o = owner_new(mirrors);
 
 	o->options.acks = acks;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return owner_setup_of(state, o);
 }
 
 static inline int owner_setup_one(void **state)

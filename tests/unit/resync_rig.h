@@ -49,19 +49,27 @@ static inline void begin(struct fixture *f)
 	memcpy(f->ledger->big, f->big, BIG);
 }
 
-static inline int setup_of(void **state, unsigned mirrors, uint32_t acks, bool staged)
+/* A test's setup: this owner, with its store and a ledger of it. */
+static inline int setup_owner(void **state, struct owner *o)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);
 	f->ledger = malloc(sizeof(*f->ledger));
 	assert_non_null(f->ledger);
-	f->o = owner_new(mirrors);
-	f->o->options.acks = acks;
-	f->o->d->staged = staged;
+	f->o = o;
 	begin(f);
 	*state = f;
 	return 0;
+}
+
+static inline int setup_of(void **state, unsigned mirrors, uint32_t acks, bool staged)
+{
+	struct owner *o = owner_new(mirrors);
+
+	o->options.acks = acks;
+	o->d->staged = staged;
+	return setup_owner(state, o);
 }
 
 static inline int setup(void **state)

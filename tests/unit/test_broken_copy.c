@@ -9,7 +9,7 @@ static int setup_lone_acks(void **state)
 	return owner_setup(state, 2, 1);
 }
 
-struct unit_fixture unit_fixture = { setup_lone_acks, teardown };
+struct unit_fixture unit_fixture = { setup_lone_acks, owner_teardown };
 
 static void break_second(void *arg)
 {

@@ -13,40 +13,45 @@ enum {
 	VICTIM = 2000, /* what a forged record names: no transaction ever changed it */
 };
 
-static struct owner *begin(unsigned mirrors)
+static int setup_of(void **state, unsigned mirrors)
 {
 	struct owner *o = owner_new(mirrors);
 
 	o->options.log_size = RING;
-	owner_begin(o);
-	return o;
+	return owner_setup_of(state, o);
 }
 
 static int setup_one(void **state)
 {
-	*state = begin(1);
-	return 0;
+	return setup_of(state, 1);
 }
 
 static int setup_three(void **state)
 {
-	*state = begin(3);
-	return 0;
+	return setup_of(state, 3);
 }
+
+struct unit_fixture unit_fixture = { setup_three, owner_teardown };
 
 static struct forge_log log_of(const struct owner *o)
 {
 	return (struct forge_log){ o->p->commit.next, o->p->commit.seq, o->p->commit.last, RING };
 }
 
-static void put_bytes(struct owner *o, const void *bytes, unsigned length)
+/* Returns what the commit of a transaction returns that stores these bytes at `offset`. */
+static int put_range(struct owner *o, uint64_t offset, const void *bytes, uint64_t length)
 {
 	perseas_tx_t *tx;
 
 	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	assert_int_equal(perseas_set_range(tx, o->bytes, length), 0);
-	memcpy(o->bytes, bytes, length);
-	assert_int_equal(perseas_commit(tx, 0), 0);
+	assert_int_equal(perseas_set_range(tx, o->bytes + offset, length), 0);
+	memcpy(o->bytes + offset, bytes, length);
+	return perseas_commit(tx, 0);
+}
+
+static void put_bytes(struct owner *o, const void *bytes, unsigned length)
+{
+	assert_int_equal(put_range(o, 0, bytes, length), 0);
 }
 
 /*
@@ -117,7 +122,7 @@ static void assert_terminated(struct owner *o)
 	}
 }
 
-TEST_WITH(test_zeros_follow_each_record, setup_one, teardown, struct owner *o)
+TEST_WITH(test_zeros_follow_each_record, setup_one, owner_teardown, struct owner *o)
 {
 	assert_terminated(o);
 	o->d->staged = false;
@@ -126,7 +131,7 @@ TEST_WITH(test_zeros_follow_each_record, setup_one, teardown, struct owner *o)
 }
 
 /* The owner dies where a stored record lies at `next`: no claim rolls it back. */
-TEST_WITH(test_a_claim_rolls_no_stored_record_back, setup_one, teardown, struct owner *o)
+TEST_WITH(test_a_claim_rolls_no_stored_record_back, setup_one, owner_teardown, struct owner *o)
 {
 	forge(o);
 	owner_die(o);
@@ -138,7 +143,7 @@ TEST_WITH(test_a_claim_rolls_no_stored_record_back, setup_one, teardown, struct 
 }
 
 /* One mirror restarts while the owner lives, and is claimed again: it stays like the others. */
-TEST_WITH(test_a_mirror_that_restarts_alone_stays_the_same, setup_three, teardown, struct owner *o)
+TEST(test_a_mirror_that_restarts_alone_stays_the_same, struct owner *o)
 {
 	forge(o);
 	direct_crash(o->d, 2);
@@ -149,7 +154,7 @@ TEST_WITH(test_a_mirror_that_restarts_alone_stays_the_same, setup_three, teardow
 }
 
 /* What a snapshot, verify and a standby read: the log ends at the slot. */
-TEST_WITH(test_a_reader_follows_no_stored_record, setup_one, teardown, struct owner *o)
+TEST_WITH(test_a_reader_follows_no_stored_record, setup_one, owner_teardown, struct owner *o)
 {
 	uint8_t *ring = calloc(1, PS_RING_OFFSET + RING);
 	struct ps_log_reader reader;
@@ -173,17 +178,6 @@ enum {
 	UNDER_WAY =
 		1100, /* bytes of the third one, of which mirrors 0 and 1 get the record alone */
 };
-
-static int put_range(struct owner *o, uint64_t offset, const void *bytes, uint64_t length)
-{
-	perseas_tx_t *tx;
-	int rc = perseas_begin(o->p, 0, &tx);
-
-	assert_int_equal(rc, 0);
-	assert_int_equal(perseas_set_range(tx, o->bytes + offset, length), 0);
-	memcpy(o->bytes + offset, bytes, length);
-	return perseas_commit(tx, 0);
-}
 
 /*
  * Mirror 2 misses two transactions. The record of a third one, which was never finished, lies over
@@ -218,13 +212,13 @@ static void miss_and_forge(struct owner *o, bool another)
 	assert_mirrored(o, 2);
 }
 
-TEST_WITH(test_a_stored_record_of_the_past_is_not_sent, setup_three, teardown, struct owner *o)
+TEST(test_a_stored_record_of_the_past_is_not_sent, struct owner *o)
 {
 	miss_and_forge(o, false);
 	assert_int_equal(owner_stat(o).mended_whole, 1);
 }
 
-TEST_WITH(test_a_stored_record_of_the_past_is_no_delta, setup_three, teardown, struct owner *o)
+TEST(test_a_stored_record_of_the_past_is_no_delta, struct owner *o)
 {
 	miss_and_forge(o, true);
 	assert_int_equal(owner_stat(o).mended_whole, 1);
@@ -235,7 +229,7 @@ TEST_WITH(test_a_stored_record_of_the_past_is_no_delta, setup_three, teardown, s
 /* Mirror 2 alone has a transaction that is not chosen. Where the next record of the chosen history
  * begins lies a stored record, in what that transaction wrote to the log: it is of the epoch and
  * seq that the owner after the delta is about to use. */
-TEST_WITH(test_a_delta_leaves_no_stored_record_at_its_slot, setup_three, teardown, struct owner *o)
+TEST(test_a_delta_leaves_no_stored_record_at_its_slot, struct owner *o)
 {
 	struct forge_log log = log_of(o);
 	uint8_t bytes[PARTED] = { 0 };
@@ -263,7 +257,7 @@ TEST_WITH(test_a_delta_leaves_no_stored_record_at_its_slot, setup_three, teardow
 
 /* What mirror 2 alone had reached further into the past than the slot does that it gets: that past
  * comes from the mirror that is right. */
-TEST_WITH(test_a_delta_brings_the_past_along, setup_three, teardown, struct owner *o)
+TEST(test_a_delta_brings_the_past_along, struct owner *o)
 {
 	uint64_t bound;
 
@@ -288,7 +282,7 @@ TEST_WITH(test_a_delta_brings_the_past_along, setup_three, teardown, struct owne
 
 /* Mirror 2 missed two transactions, and has a stored record of an earlier lap behind the first of
  * them. It is sent that one, and breaks before the second. */
-TEST_WITH(test_what_is_sent_forward_ends_with_zeros, setup_three, teardown, struct owner *o)
+TEST(test_what_is_sent_forward_ends_with_zeros, struct owner *o)
 {
 	forge_but(o, 1);
 	direct_crash(o->d, 2);

@@ -3,7 +3,7 @@
  */
 #include "mend_rig.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 /* A mirror missed some transactions of an owner that it knew: it is sent them. */
 TEST(test_behind_is_sent_what_it_missed, struct owner *o)
@@ -22,7 +22,7 @@ TEST(test_behind_is_sent_what_it_missed, struct owner *o)
 
 /* What one mirror alone holds the other is sent, though no other holds it: it is a prefix of the
  * history at every moment. */
-TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, teardown, struct owner *o)
+TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, owner_teardown, struct owner *o)
 {
 	o->d->mirrors[1].writes_left = 0;
 	put_in_doubt(o, 0, 10, 1);
@@ -99,8 +99,7 @@ static bool break_forward(struct owner *o, int writes)
 	o->d->mirrors[1].writes_left = writes;
 	o->d->mirrors[2].writes_left = 0;
 	o->options.open_timeout_ms = 1;
-	o->d->on_pause = break_two;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, break_two);
 	rc = owner_open(o, 0);
 	o->d->on_pause = NULL;
 	o->options.open_timeout_ms = 0;

@@ -102,9 +102,7 @@ TEST(test_what_is_open_is_not_sent, struct owner *o)
 	perseas_tx_t *tx;
 
 	put_held(o, 0, 10, 1);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	assert_int_equal(perseas_set_range(tx, o->bytes, 20), 0);
-	memset(o->bytes, 9, 20);
+	tx = owner_begin_put(o, 0, 20, 9);
 	assert_held(o, 0, 1);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_sent(o, 0, 1);
@@ -112,9 +110,7 @@ TEST(test_what_is_open_is_not_sent, struct owner *o)
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_true(o->bytes[0] == 1 && o->bytes[10] == 70);
 	put_held(o, 0, 10, 2);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	assert_int_equal(perseas_set_range(tx, o->bytes, 20), 0);
-	memset(o->bytes, 9, 20);
+	tx = owner_begin_put(o, 0, 20, 9);
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(o->bytes[0], 2);
 	assert_held(o, 0, 2);
@@ -126,13 +122,12 @@ TEST(test_what_is_open_is_not_sent, struct owner *o)
 
 /* A collector that works, or has just worked, comes when the group is due, and not only when it
  * looks anyhow: it is woken if it would come later. */
-TEST_WITH(test_the_collector_comes_when_it_is_due, NULL, NULL)
+TEST(test_the_collector_comes_when_it_is_due, struct owner *o)
 {
-	struct owner *o = gathering_owner(3);
 	const struct ps_unwaited *u;
 
 	o->options.gather_us = 3000;
-	owner_begin(o);
+	owner_reopen(o);
 	u = &o->p->commit.unwaited;
 	put_held(o, 0, 10, 1);
 	direct_collect(o->p);
@@ -144,7 +139,6 @@ TEST_WITH(test_the_collector_comes_when_it_is_due, NULL, NULL)
 	put_held(o, 0, 10, 2);
 	assert_true(o->d->woken >> PS_COLLECTOR & 1);
 	assert_true(u->look_at == o->p->commit.gather->due);
-	owner_free(o);
 }
 
 /* The collector posts it when its time is over, and not before. */
@@ -262,16 +256,13 @@ TEST(test_nobody_passes_it, struct owner *o)
 }
 
 /* What is too much for a group is sent alone, behind it. */
-TEST_WITH(test_what_does_not_fit_is_sent_alone, NULL, NULL)
+TEST(test_what_does_not_fit_is_sent_alone, struct owner *o)
 {
-	struct owner *o = gathering_owner(3);
-
 	o->options.gather_bytes = 1024;
-	owner_begin(o);
+	owner_reopen(o);
 	put_held(o, 0, 10, 1);
 	post_much(o);
 	assert_sent(o, 0, 1);
-	owner_free(o);
 }
 
 /* Close posts it, and waits. */
@@ -287,13 +278,12 @@ TEST(test_close_posts_it, struct owner *o)
 }
 
 /* A group is posted when the next transaction would make it more than it may be. */
-TEST_WITH(test_a_group_is_bounded, NULL, NULL)
+TEST(test_a_group_is_bounded, struct owner *o)
 {
-	struct owner *o = gathering_owner(3);
 	uint64_t sent;
 
 	o->options.gather_bytes = 4096;
-	owner_begin(o);
+	owner_reopen(o);
 	sent = owner_stat(o).bytes_sent;
 	for (unsigned i = 0; i < 750; i++) {
 		put_held(o, i % 375 * 8, 3, (uint8_t)i);
@@ -304,7 +294,6 @@ TEST_WITH(test_a_group_is_bounded, NULL, NULL)
 	assert_in_range(owner_stat(o).groups, 5, 30);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_all_are(o, o->bytes);
-	owner_free(o);
 }
 
 /* --- what it counts as --- */
@@ -359,8 +348,7 @@ static void post_beside(void *arg)
 TEST(test_a_doubt_posts_it, struct owner *o)
 {
 	hold_all(o, DIRECT_HOLD_WRITES);
-	o->d->on_pause = post_beside;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, post_beside);
 	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EINDOUBT);
 	assert_false(o->p->held);
 	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EBLOCKED);
@@ -369,31 +357,26 @@ TEST(test_a_doubt_posts_it, struct owner *o)
 }
 
 /* What may be lost is bounded in time, held back or not: it is not held for so long. */
-TEST_WITH(test_the_bound_posts_it, NULL, NULL)
+TEST(test_the_bound_posts_it, struct owner *o)
 {
-	struct owner *o = gathering_owner(3);
 	uint64_t from;
 
 	o->options.flush_within_ms = 40;
-	owner_begin(o);
+	owner_reopen(o);
 	from = o->d->now;
 	put_held(o, 0, 10, 1);
 	assert_true(ps_gather_due(o->p) <= from + 21 * 1000000);
 	o->d->now = from + 41 * 1000000;
 	put_held(o, 100, 10, 2);
 	assert_int_equal(byte_of(o, 0, 0), 1);
-	owner_free(o);
 }
 
 /* Another owner has the store: the outcome of what was held is as unknown as if it was posted. */
 TEST(test_the_fenced_learn_of_it, struct owner *o)
 {
 	struct perseas_token token = put_held(o, 0, 10, 1);
-	struct perseas_options options = o->options;
-	perseas_t *first = o->p, *second;
+	perseas_t *first = o->p, *second = owner_rival(o);
 
-	options.flags = PERSEAS_TAKEOVER;
-	assert_int_equal(direct_open(o->d, STORE, &options, &second, &o->error), 0);
 	for (unsigned i = 0; i < 10; i++)
 		direct_keep(o->d, first);
 	assert_int_equal(perseas_wait(first, &token, 0), PERSEAS_EFENCED);

@@ -10,18 +10,12 @@ struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
 
 static int setup_copied(void **state, bool staged, uint32_t flags)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct owner *o = gathering_owner(3);
 
-	assert_non_null(f);
-	f->ledger = malloc(sizeof(*f->ledger));
-	assert_non_null(f->ledger);
-	f->o = gathering_owner(3);
-	f->o->options.flags = flags;
-	f->o->options.resync_rate = 0;
-	f->o->d->staged = staged;
-	begin(f);
-	*state = f;
-	return 0;
+	o->options.flags = flags;
+	o->options.resync_rate = 0;
+	o->d->staged = staged;
+	return setup_owner(state, o);
 }
 
 static int setup_staged(void **state)
@@ -41,33 +35,21 @@ static int setup_checked(void **state)
 
 static int setup_small(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct owner *o = gathering_owner(3);
 
-	assert_non_null(f);
-	f->ledger = malloc(sizeof(*f->ledger));
-	assert_non_null(f->ledger);
-	f->o = gathering_owner(3);
-	f->o->options.ring_size = 65536;
-	begin(f);
-	*state = f;
-	return 0;
+	o->options.ring_size = 65536;
+	return setup_owner(state, o);
 }
 
 /* It is not bytes that bound a group. */
 static int setup_large(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct owner *o = gathering_owner(3);
 
-	assert_non_null(f);
-	f->ledger = malloc(sizeof(*f->ledger));
-	assert_non_null(f->ledger);
-	f->o = gathering_owner(3);
-	f->o->options.gather_bytes = 1 << 20;
-	f->o->options.ring_size = 1 << 20;
-	f->o->options.log_size = 1 << 20;
-	begin(f);
-	*state = f;
-	return 0;
+	o->options.gather_bytes = 1 << 20;
+	o->options.ring_size = 1 << 20;
+	o->options.log_size = 1 << 20;
+	return setup_owner(state, o);
 }
 
 static perseas_tx_t *open_on(struct fixture *f, unsigned at, unsigned length)
@@ -205,9 +187,7 @@ static int setup_tracked(void **state)
 	struct owner *o = gathering_owner(3);
 
 	o->options.flags = PERSEAS_TRACKED;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return owner_setup_of(state, o);
 }
 
 /* Tracked ones are held, too; an abort puts back what those before left. */
@@ -242,9 +222,7 @@ TEST(test_savepoints, struct owner *o)
 	perseas_tx_t *tx;
 
 	put_held(o, 0, 4, 1);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	assert_int_equal(perseas_set_range(tx, o->bytes, 8), 0);
-	memset(o->bytes, 2, 8);
+	tx = owner_begin_put(o, 0, 8, 2);
 	assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
 	assert_int_equal(perseas_set_range(tx, o->bytes, 12), 0);
 	memset(o->bytes, 3, 12);
@@ -331,15 +309,14 @@ TEST(test_blocks_pass_on, struct owner *o)
 
 /* What the commit of a transaction with objects is going to change counts before it is changed: for
  * whatever is held by then, a group takes no more than it may. */
-TEST_WITH(test_late_changes_count, NULL, NULL)
+TEST(test_late_changes_count, struct owner *o)
 {
-	struct owner *o = gathering_owner(3);
 	perseas_heap_t *heap;
 	perseas_tx_t *tx;
 	void *object;
 
 	o->options.gather_bytes = 2048;
-	owner_begin(o);
+	owner_reopen(o);
 	heap = heap_of(o);
 	for (unsigned fill = 4; fill < 1000; fill += 4) {
 		assert_int_equal(perseas_flush(o->p), 0);
@@ -351,5 +328,4 @@ TEST_WITH(test_late_changes_count, NULL, NULL)
 	}
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(perseas_heap_check(heap), 0);
-	owner_free(o);
 }

@@ -4,6 +4,8 @@
  */
 #include "gather_rig.h"
 
+struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
+
 /* --- segments --- */
 
 /* Ids whose lines come close to each other in the index: the distance is the least for which it
@@ -42,7 +44,7 @@ static void hold_at(struct owner *o, uint8_t *at, unsigned length, uint8_t value
 
 /* Lines of two segments with one number are two lines, wherever the index puts them, also where
  * the one ends at the offset at which the other goes on. */
-TEST_WITH(test_segments_are_kept_apart, setup_gathering, owner_teardown, struct owner *o)
+TEST(test_segments_are_kept_apart, struct owner *o)
 {
 	static uint8_t was_low[OTHER], was_high[OTHER];
 	uint8_t *low, *high;
@@ -69,7 +71,7 @@ TEST_WITH(test_segments_are_kept_apart, setup_gathering, owner_teardown, struct 
 /* --- bounds --- */
 
 /* Its record is no longer than any may be: a mirror must be able to keep two. */
-TEST(test_its_record_is_bounded)
+TEST_WITH(test_its_record_is_bounded, NULL, NULL)
 {
 	struct owner *o = gathering_owner(3);
 
@@ -88,23 +90,21 @@ TEST(test_its_record_is_bounded)
 }
 
 /* A commit timeout that is short bounds how long it is held: half of it is left to mirrors. */
-TEST(test_the_timeout_posts_it)
+TEST(test_the_timeout_posts_it, struct owner *o)
 {
-	struct owner *o = gathering_owner(3);
 	uint64_t from;
 
 	o->options.commit_timeout_ms = 100;
-	owner_begin(o);
+	owner_reopen(o);
 	from = o->d->now;
 	put_held(o, 0, 10, 1);
 	assert_in_range(ps_gather_due(o->p), from + 50 * 1000000, from + 51 * 1000000);
-	owner_free(o);
 }
 
 /* --- what it counts as --- */
 
 /* Those that were posted are in doubt, and so is what is held then: all of it, not half. */
-TEST_WITH(test_doubt_has_what_is_held, setup_gathering, owner_teardown, struct owner *o)
+TEST(test_doubt_has_what_is_held, struct owner *o)
 {
 	const uint64_t timeout = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
 	const uint64_t from = o->d->now;
@@ -137,9 +137,8 @@ static void note_down(void *arg, const struct perseas_event *event)
 
 /* It is committed: an event that comes later says so, and a transaction that is open while it is
  * held does not say that it came after it. */
-TEST(test_it_is_committed_for_events)
+TEST(test_it_is_committed_for_events, struct owner *o)
 {
-	struct owner *o = gathering_owner(3);
 	struct perseas_transaction open;
 	struct perseas_token token;
 	perseas_tx_t *tx;
@@ -147,7 +146,7 @@ TEST(test_it_is_committed_for_events)
 
 	o->options.on_event = note_down;
 	told = 0;
-	owner_begin(o);
+	owner_reopen(o);
 	token = put_held(o, 0, 10, 1);
 	direct_crash(o->d, 1);
 	for (unsigned i = 0; i < 10 && !told; i++)
@@ -158,5 +157,4 @@ TEST(test_it_is_committed_for_events)
 	assert_int_equal(perseas_open_transactions(o->p, &open, 1, &count), 0);
 	assert_true(open.since == token.seq - 1 && owner_stat(o).seq == token.seq);
 	assert_int_equal(perseas_abort(tx), 0);
-	owner_free(o);
 }

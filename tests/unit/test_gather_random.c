@@ -32,7 +32,6 @@ struct oracle {
 };
 
 /* After a crash one may have to be copied first. */
-/* After a crash one may have to be copied first. */
 static void assert_mirrors(struct oracle *r)
 {
 	struct fixture f = { .o = r->o };
@@ -181,19 +180,11 @@ static void run(struct oracle *r, unsigned seed)
 	owner_free(o);
 }
 
-static void test_random_transactions(void **state)
+TEST(test_random_transactions)
 {
 	static struct oracle oracle;
 
-	(void)state;
 	for (unsigned seed = 1; seed <= SEEDS; seed++)
 		run(&oracle, seed);
 	assert_true(oracle.copied > 5 && oracle.lost > 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_transactions) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,8 +166,7 @@ TEST(a_growth_of_another_thread_is_not_told_early, struct owner *o)
 	make(o, "table", 1, 7);
 	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	grown_beside = 1;
-	o->d->on_pause = grow_beside;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, grow_beside);
 	assert_int_equal(grow(o, "table", 2), PERSEAS_EINDOUBT);
 	assert_int_equal(grown_beside, PERSEAS_EINDOUBT);
 	for (unsigned i = 1; i < 3; i++)
@@ -197,8 +196,7 @@ TEST(a_publish_of_another_thread_is_not_told_early, struct owner *o)
 	assert_int_equal(perseas_map(o->p, "more", PAGE, &addr), 0);
 	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
 	published_beside = 1;
-	o->d->on_pause = publish_beside;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, publish_beside);
 	assert_int_equal(perseas_publish(o->p), PERSEAS_EINDOUBT);
 	assert_int_equal(published_beside, PERSEAS_EINDOUBT);
 	for (unsigned i = 1; i < 3; i++)
@@ -278,36 +276,20 @@ TEST(requests_break, struct owner *o)
 	}
 }
 
-/* The keeper goes its rounds while the call waits, which has the lock again when it goes on. */
-static void keep(void *arg)
-{
-	struct owner *o = arg;
-
-	o->d->on_pause = NULL;
-	pthread_mutex_unlock(&o->p->lock);
-	direct_keep(o->d, o->p);
-	pthread_mutex_lock(&o->p->lock);
-	o->d->on_pause = keep;
-}
-
 /* Another owner has the store by then, which grows it otherwise. */
 TEST(a_fenced_owner_grows_nothing, struct owner *o)
 {
-	struct perseas_options options = o->options;
-	struct ps_error error;
 	perseas_t *second;
 	uint8_t *table;
 	void *addr;
 
 	make(o, "table", 1, 7);
-	options.flags = PERSEAS_TAKEOVER;
-	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
+	second = owner_rival(o);
 	assert_int_equal(perseas_map_at(second, "table", 0, NULL, &addr, NULL), 0);
 	assert_int_equal(perseas_segment_grow(second, "table", 3 * PAGE), 0);
 	/* The keeper's rounds are ten seconds apart. */
 	o->p->options.connect_timeout_ms = 60000;
-	o->d->on_pause = keep;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, owner_keep_unlocked);
 	assert_int_equal(grow(o, "table", 2), PERSEAS_EFENCED);
 	o->d->on_pause = NULL;
 	owner_close(o);

@@ -159,16 +159,12 @@ TEST(test_an_owner_dies_at_each_step, struct owner *o)
 /* Another owner has the store by then. */
 TEST(test_a_fenced_owner_gives_nothing_back, struct owner *o)
 {
-	struct perseas_options options = o->options;
-	struct ps_error error;
 	void *objects[MANY];
 	perseas_t *second;
 
 	shrinkable(o, objects);
-	options.flags = PERSEAS_TAKEOVER;
-	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
-	o->d->on_pause = owner_keep_beside;
-	o->d->on_pause_arg = o;
+	second = owner_rival(o);
+	owner_at_pause(o, owner_keep_beside);
 	assert_true(perseas_heap_trim(heap_of(o), 0, NULL) < 0);
 	o->d->on_pause = NULL;
 	owner_close(o);

@@ -188,7 +188,7 @@ TEST(less_than_a_busy_host_needs_is_refused, struct owner *o)
 	assert_int_equal(ps_open(listening_env(o->d), STORE, direct_list(o->d), &o->options, &o->p,
 	                         &o->error),
 	                 PERSEAS_EINVAL);
-	assert_non_null(strstr(o->error.text, "mirror_timeout_ms 99"));
+	assert_error_says(o, "mirror_timeout_ms 99");
 	o->p = NULL;
 }
 

@@ -105,17 +105,12 @@ TEST(test_the_last_source_cannot_leave, struct fixture *f)
 /* Of two mirrors there are, the store has one. */
 static int setup_only_one(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct owner *o = owner_new(2);
 
-	assert_non_null(f);
-	f->ledger = malloc(sizeof(*f->ledger));
-	assert_non_null(f->ledger);
-	f->o = owner_new(2);
-	f->o->options.acks = 1;
-	strcpy(f->o->d->list, "sim://0");
-	begin(f);
-	open_on_demand(f);
-	*state = f;
+	o->options.acks = 1;
+	strcpy(o->d->list, "sim://0");
+	setup_owner(state, o);
+	open_on_demand(*state);
 	return 0;
 }
 

@@ -89,9 +89,7 @@ TEST(commits_reach_every_owner, struct owner *o)
 		assert_int_equal(owner_put(o, SIZE - 5, 5, (uint8_t)(3 + staged)), 0);
 		memset(expected, (int)(1 + staged), 10);
 		memset(expected + SIZE - 5, (int)(3 + staged), 5);
-		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-		assert_int_equal(perseas_set_range(tx, o->bytes + 100, 100), 0);
-		memset(o->bytes + 100, 9, 100);
+		tx = owner_begin_put(o, 100, 100, 9);
 		assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
 		assert_int_equal(perseas_set_range(tx, o->bytes + 150, 100), 0);
 		memset(o->bytes + 150, 8, 100);

@@ -3,16 +3,14 @@
  */
 #include "mend_rig.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 static int setup_small_log(void **state)
 {
 	struct owner *o = owner_new(3);
 
 	o->options.log_size = 4096;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return owner_setup_of(state, o);
 }
 
 /* Mirror `absent` misses transactions of this owner, and all of the next one's. */
@@ -60,7 +58,7 @@ TEST(test_delta_from_a_mended_mirror, struct owner *o)
 }
 
 /* It missed more than the log holds: it is copied whole, beside what it had. */
-TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, teardown, struct owner *o)
+TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, owner_teardown, struct owner *o)
 {
 	direct_crash(o->d, 2);
 	put_many(o, 60, 1);
@@ -73,7 +71,7 @@ TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, teardown, struct own
 
 /* Two of three must hold everything before the third may be touched in place; with W = n there are
  * no such others, and a whole copy is made of what is too much to be sent. */
-TEST_WITH(test_no_delta_where_it_could_harm, setup_two, teardown, struct owner *o)
+TEST_WITH(test_no_delta_where_it_could_harm, setup_two, owner_teardown, struct owner *o)
 {
 	o->d->mirrors[1].writes_left = 0;
 	for (unsigned i = 0; i < 65; i++)
@@ -195,7 +193,7 @@ TEST(test_lost_memory_is_made_anew, struct owner *o)
 }
 
 /* Two mirrors, both needed: one that lost everything is made anew from the other. */
-TEST_WITH(test_lost_memory_with_all_acks, setup_two, teardown, struct owner *o)
+TEST_WITH(test_lost_memory_with_all_acks, setup_two, owner_teardown, struct owner *o)
 {
 	put_many(o, 3, 1);
 	owner_die(o);
@@ -360,7 +358,7 @@ TEST(test_delta_breaks, struct owner *o)
 	break_mending(o, fall_out_of_history);
 }
 
-TEST_WITH(test_copy_breaks, setup_small_log, teardown, struct owner *o)
+TEST_WITH(test_copy_breaks, setup_small_log, owner_teardown, struct owner *o)
 {
 	break_mending(o, fall_far_behind);
 }
@@ -438,7 +436,8 @@ static void put_header(struct owner *o, unsigned mirror, const Perseas__Header *
 /* A mirror was loaded from a spill, and an owner died when it had recorded the new id on one other
  * only. An owner that does not see that copies the mirror whole: the image bears its new id still,
  * so that it counts by either roster. */
-TEST_WITH(test_copied_whole_under_the_id_that_it_has, setup_small_log, teardown, struct owner *o)
+TEST_WITH(test_copied_whole_under_the_id_that_it_has, setup_small_log, owner_teardown,
+          struct owner *o)
 {
 	uint8_t id[PS_ID_SIZE] = "a new image's id";
 	Perseas__Header *header;

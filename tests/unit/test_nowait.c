@@ -40,9 +40,7 @@ TEST(test_the_last_token_can_be_had_afterwards, struct owner *o)
 	perseas_tx_t *tx;
 
 	hold_all(o, DIRECT_HOLD_WRITES);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	assert_int_equal(perseas_set_range(tx, o->bytes, 10), 0);
-	memset(o->bytes, 3, 10);
+	tx = owner_begin_put(o, 0, 10, 3);
 	assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
 	assert_int_equal(perseas_posted(o->p, &token), 0);
 	assert_true(token.seq == owner_stat(o).seq && token.epoch == owner_stat(o).epoch);
@@ -89,9 +87,7 @@ TEST(test_a_later_abort_disturbs_nothing, struct owner *o)
 
 	hold_all(o, DIRECT_HOLD_WRITES);
 	post(o, 1);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	assert_int_equal(perseas_set_range(tx, o->bytes, 20), 0);
-	memset(o->bytes, 9, 20);
+	tx = owner_begin_put(o, 0, 20, 9);
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(o->bytes[0], 1);
 	let_all_go(o);
@@ -357,19 +353,16 @@ TEST(test_the_descriptor_tells_of_more, struct owner *o)
 /* Whoever waits for more learns that there will be none. */
 TEST(test_the_descriptor_tells_of_the_fence, struct owner *o)
 {
-	struct perseas_options options = o->options;
 	const int fd = perseas_fd(o->p);
 	struct perseas_token posted, token;
-	struct ps_error error;
 	perseas_t *second;
 
-	options.flags = PERSEAS_TAKEOVER;
 	assert_int_equal(perseas_durable(o->p, &token), 0);
 	hold_all(o, DIRECT_HOLD_WRITES);
 	posted = post(o, 1);
 	hold_all(o, DIRECT_HOLD_NOTHING);
 	o->d->cut_code = PS_LINK_FENCED;
-	assert_int_equal(direct_open(o->d, STORE, &options, &second, &error), 0);
+	second = owner_rival(o);
 	assert_false(is_readable(fd));
 	direct_collect(o->p);
 	direct_keep(o->d, o->p);

@@ -46,8 +46,7 @@ TEST(test_a_full_ring_holds_back, struct fixture *f)
 	assert_int_equal(rc, PERSEAS_EAGAIN);
 	assert_says(o, "try again");
 	assert_true(i > 5);
-	o->d->on_pause = release_some;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, release_some);
 	for (unsigned more = 0; more < 100; more++)
 		assert_int_equal(post_big(f, PERSEAS_NOWAIT, i++), 0);
 	o->d->on_pause = NULL;
@@ -75,8 +74,7 @@ TEST(test_a_hiccup_drops_no_mirror, struct fixture *f)
 	o->d->now += 2 * pace;
 	assert_int_equal(post_big(f, PERSEAS_NOWAIT | PERSEAS_NOBLOCK, i), PERSEAS_EAGAIN);
 	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_LIVE);
-	o->d->on_pause = release_some;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, release_some);
 	assert_int_equal(post_big(f, PERSEAS_NOWAIT, i), 0);
 	o->d->on_pause = NULL;
 	assert_int_equal(owner_stat(o).dropped, 0);
@@ -112,8 +110,7 @@ static void wait_for_who_gets_on(struct fixture *f, unsigned flags)
 	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	assert_int_equal(perseas_set_range(tx, f->big, 25000), 0);
 	memset(f->big, 1, 25000);
-	o->d->on_pause = release_one;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, release_one);
 	assert_int_equal(perseas_commit_token(tx, flags, &token), 0);
 	o->d->on_pause = NULL;
 	assert_int_equal(owner_stat(o).dropped, 0);
@@ -273,8 +270,7 @@ TEST_WITH(test_one_behind_what_gets_on_is_not_in_doubt, setup_noted, owner_teard
 	hold_all(o, DIRECT_HOLD_WRITES);
 	post(o, 1);
 	post(o, 2);
-	o->d->on_pause = release_one_each;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, release_one_each);
 	assert_int_equal(post_with(o, 0, 0, 10, 3, &token), 0);
 	o->d->on_pause = NULL;
 	assert_int_equal(owner_stat(o).in_doubt, 0);
@@ -293,9 +289,7 @@ static int setup_bounded(void **state)
 
 	o->options.flush_within_ms = 40;
 	o->options.commit_timeout_ms = 1000;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return owner_setup_of(state, o);
 }
 
 static int post_at(struct owner *o, uint64_t *at)
@@ -369,8 +363,7 @@ TEST_WITH(test_the_bound_counts_for_the_first_after_a_pause, setup_bounded, owne
 		direct_release(o->d, m, 1);
 	o->d->now += 500 * 1000000;
 	assert_int_equal(post_at(o, &at), PERSEAS_EAGAIN);
-	o->d->on_pause = release_all;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, release_all);
 	assert_int_equal(post_with(o, PERSEAS_NOWAIT, 0, 10, 1, &(struct perseas_token){ 0, 0 }),
 	                 0);
 	o->d->on_pause = NULL;
@@ -386,8 +379,7 @@ TEST_WITH(test_a_long_drain_breaks_nobody, setup_noted, owner_teardown, struct o
 	hold_all(o, DIRECT_HOLD_WRITES);
 	for (unsigned i = 0; i < 60; i++)
 		post(o, (uint8_t)i);
-	o->d->on_pause = release_some;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, release_some);
 	if (perseas_map(o->p, "more", 100, &addr))
 		fail_msg("%s", perseas_message(o->p));
 	o->d->on_pause = NULL;
@@ -404,8 +396,7 @@ TEST_WITH(test_close_loses_nothing, setup_noted, owner_teardown, struct owner *o
 	hold_all(o, DIRECT_HOLD_WRITES);
 	for (unsigned i = 0; i < 300; i++)
 		post(o, (uint8_t)i);
-	o->d->on_pause = release_all;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, release_all);
 	assert_int_equal(perseas_close(o->p), 0);
 	o->d->on_pause = NULL;
 	o->p = NULL;

@@ -40,9 +40,7 @@ static int setup_staged(void **state)
 	struct owner *o = owner_new(3);
 
 	o->d->staged = true;
-	owner_begin(o);
-	*state = o;
-	return 0;
+	return owner_setup_of(state, o);
 }
 
 struct unit_fixture unit_fixture = { setup_staged, owner_teardown };

@@ -196,8 +196,7 @@ TEST(test_whoever_waits_sees_the_end_of_its_own_change, struct owner *o)
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
 
 	order(o, "sim://2", 'b', PERSEAS__ORDER_KIND__ORDER_ADD, "sim://0");
-	o->d->on_pause = keep_and_hear;
-	o->d->on_pause_arg = o;
+	owner_at_pause(o, keep_and_hear);
 	assert_int_equal(perseas_roster(o->p, &wanted), 0);
 	assert_string_equal(o->p->upkeep.change.text, "the roster is changed");
 	hear_until_told(o, 2);
