@@ -112,9 +112,9 @@ struct unit_fixture unit_fixture = { setup, teardown };
 static struct ps_link *attach(struct fixture *f)
 {
 	struct ps_error error;
-	struct ps_link *link;
+	struct ps_link *link = ps_fabric_shm.attach(NULL, &here, &f->grant, f->fds, EPOCH, 0,
+	                                            &error);
 
-	link = ps_fabric_shm.attach(NULL, &here, &f->grant, f->fds, EPOCH, 0, &error);
 	if (!link)
 		fail_msg("%s", error.text);
 	return link;
@@ -122,9 +122,7 @@ static struct ps_link *attach(struct fixture *f)
 
 static struct ps_write write_of(const void *src, uint32_t region, uint64_t offset, uint32_t length)
 {
-	struct ps_write write = { src, offset, region, length };
-
-	return write;
+	return (struct ps_write){ src, offset, region, length };
 }
 
 static int post_one(struct ps_link *link, struct ps_write write)
@@ -186,61 +184,59 @@ TEST(a_write_changes_its_own_bytes_only, struct fixture *f)
 	ps_fabric_shm.detach(link);
 }
 
-/* The mirror promises another epoch between two commits. */
-TEST(a_chain_after_a_new_promise_does_not_complete, struct fixture *f)
+/* What the mirror may promise instead, and what becomes of the link. A mirror that ends retires its
+ * promise without giving it to anybody else: the owner asks again, as at any end of a connection. */
+static const struct {
+	uint64_t epoch;
+	int result;
+} promises[] = {
+	{ EPOCH + 1, PS_LINK_FENCED },
+	{ PS_PROMISE_RETIRED, PS_LINK_BROKEN },
+};
+
+enum { PROMISES = sizeof(promises) / sizeof(promises[0]) };
+
+/* Between two commits. */
+TEST(a_chain_after_another_promise_does_not_complete, struct fixture *f)
 {
-	struct ps_link *link = attach(f);
-	uint64_t value = 1;
+	uint64_t value;
 	struct ps_write write = write_of(&value, PS_REGION_SEGMENT, 0, sizeof(value));
 
-	assert_int_equal(post_one(link, write), PS_LINK_OK);
-	promise(f)->epoch = EPOCH + 1;
-	assert_int_equal(post_one(link, write), PS_LINK_FENCED);
-	/* What was complete before still counts, once. */
-	assert_int_equal(ps_fabric_shm.poll(link), 1);
-	assert_int_equal(ps_fabric_shm.poll(link), PS_LINK_FENCED);
-	/* For good, whatever the page says later; and nothing more is stored. */
-	promise(f)->epoch = EPOCH;
-	value = 2;
-	assert_int_equal(post_one(link, write), PS_LINK_FENCED);
-	assert_int_equal(f->memory[2][0], 1);
-	ps_fabric_shm.detach(link);
+	for (unsigned i = 0; i < PROMISES; i++) {
+		struct ps_link *link = attach(f);
+
+		value = 1;
+		assert_int_equal(post_one(link, write), PS_LINK_OK);
+		promise(f)->epoch = promises[i].epoch;
+		assert_int_equal(post_one(link, write), promises[i].result);
+		/* What was complete before still counts, once. */
+		assert_int_equal(ps_fabric_shm.poll(link), 1);
+		assert_int_equal(ps_fabric_shm.poll(link), promises[i].result);
+		/* For good, whatever the page says later; and nothing more is stored. */
+		promise(f)->epoch = EPOCH;
+		value = 2;
+		assert_int_equal(post_one(link, write), promises[i].result);
+		assert_int_equal(f->memory[2][0], 1);
+		ps_fabric_shm.detach(link);
+		give(f, FILES);
+	}
+	ps_fabric_shm.detach(attach(f));
 }
 
-/* The mirror promises another epoch while this owner commits nothing. */
-TEST(an_idle_link_finds_out_that_it_is_fenced, struct fixture *f)
+/* While this owner commits nothing. */
+TEST(an_idle_link_finds_out_that_another_promise_is_there, struct fixture *f)
 {
-	struct ps_link *link = attach(f);
+	for (unsigned i = 0; i < PROMISES; i++) {
+		struct ps_link *link = attach(f);
 
-	assert_int_equal(ps_fabric_shm.poll(link), 0);
-	promise(f)->epoch = EPOCH + 1;
-	assert_int_equal(ps_fabric_shm.poll(link), PS_LINK_FENCED);
-	ps_fabric_shm.detach(link);
-}
-
-/* The mirror ends, and takes its promise back without giving it to anybody else: as at any end of a
- * connection, who that was asks again. */
-TEST(a_promise_that_is_retired_breaks_the_link, struct fixture *f)
-{
-	struct ps_link *link = attach(f);
-	uint64_t value = 1;
-	struct ps_write write = write_of(&value, PS_REGION_SEGMENT, 0, sizeof(value));
-
-	assert_int_equal(post_one(link, write), PS_LINK_OK);
-	promise(f)->epoch = PS_PROMISE_RETIRED;
-	assert_int_equal(post_one(link, write), PS_LINK_BROKEN);
-	assert_int_equal(ps_fabric_shm.poll(link), 1);
-	assert_int_equal(ps_fabric_shm.poll(link), PS_LINK_BROKEN);
-	ps_fabric_shm.detach(link);
-}
-
-TEST(an_idle_link_finds_out_that_its_promise_is_retired, struct fixture *f)
-{
-	struct ps_link *link = attach(f);
-
-	promise(f)->epoch = PS_PROMISE_RETIRED;
-	assert_int_equal(ps_fabric_shm.poll(link), PS_LINK_BROKEN);
-	ps_fabric_shm.detach(link);
+		assert_int_equal(ps_fabric_shm.poll(link), 0);
+		promise(f)->epoch = promises[i].epoch;
+		assert_int_equal(ps_fabric_shm.poll(link), promises[i].result);
+		ps_fabric_shm.detach(link);
+		promise(f)->epoch = EPOCH;
+		give(f, FILES);
+	}
+	ps_fabric_shm.detach(attach(f));
 }
 
 /* A mistake of ours: writes and reads that are not inside a region that may be written. */
@@ -317,24 +313,28 @@ static void expect_refusal(struct fixture *f, int code, const char *word)
 /* A mirror gives memory that is not what it says; nothing of it is used, nor left open. */
 TEST(a_grant_that_does_not_fit_its_files_is_refused, struct fixture *f)
 {
+	static const struct {
+		unsigned file;
+		uint32_t id;
+		uint64_t length;
+		const char *word;
+	} bad[] = {
+		{ 2, PS_REGION_SEGMENT, SEGMENT_SIZE + 1, "shorter" },
+		{ 2, PS_REGION_SEGMENT, 0, "cannot be" },
+		{ 2, PS_REGION_SEGMENT, UINT64_MAX, "shorter" },
+		{ 2, PS_REGIONS_MAX, SEGMENT_SIZE, "cannot be" },
+		{ 3, PS_REGION_SEGMENT, SEGMENT_SIZE, "cannot be" },
+		{ 0, PS_REGION_SEGMENT + 9, LOG_SIZE, "no log" },
+		{ 0, PS_REGION_LOG, PS_RING_OFFSET, "no log" },
+		{ 1, PS_REGION_PROMISE, sizeof(struct ps_promise) - 1, "no promise" },
+	};
 	int ends[2];
 
-	f->regions[2].length = SEGMENT_SIZE + 1;
-	expect_refusal(f, PERSEAS_EPROTOCOL, "shorter");
-	f->regions[2].length = 0;
-	expect_refusal(f, PERSEAS_EPROTOCOL, "cannot be");
-	f->regions[2].length = UINT64_MAX;
-	expect_refusal(f, PERSEAS_EPROTOCOL, "shorter");
-	f->regions[2].id = PS_REGIONS_MAX;
-	expect_refusal(f, PERSEAS_EPROTOCOL, "cannot be");
-	f->regions[3].id = PS_REGION_SEGMENT;
-	expect_refusal(f, PERSEAS_EPROTOCOL, "cannot be");
-	f->regions[0].id = PS_REGION_SEGMENT + 9;
-	expect_refusal(f, PERSEAS_EPROTOCOL, "no log");
-	f->regions[0].length = PS_RING_OFFSET;
-	expect_refusal(f, PERSEAS_EPROTOCOL, "no log");
-	f->regions[1].length = sizeof(struct ps_promise) - 1;
-	expect_refusal(f, PERSEAS_EPROTOCOL, "no promise");
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		f->regions[bad[i].file].id = bad[i].id;
+		f->regions[bad[i].file].length = bad[i].length;
+		expect_refusal(f, PERSEAS_EPROTOCOL, bad[i].word);
+	}
 	f->grant.n_regions = FILES - 1;
 	expect_refusal(f, PERSEAS_EPROTOCOL, "descriptors");
 

@@ -27,9 +27,7 @@ static void settle(struct mirror *m, struct ps_link *link, int chains)
 
 static struct ps_write write_of(const void *src, uint32_t region, uint64_t offset, uint32_t length)
 {
-	struct ps_write write = { src, offset, region, length };
-
-	return write;
+	return (struct ps_write){ src, offset, region, length };
 }
 
 /* A commit as the core posts it: all sources in one entry, one after the other. */

@@ -247,6 +247,11 @@ static void fill_segment(struct verbs_mirror *m)
 		m->segment[i] = (uint8_t)(i * 13 + (i >> 10));
 }
 
+static int read_segment(struct ps_link *link, uint64_t offset, uint8_t *bytes, uint64_t length)
+{
+	return ps_fabric_rdma.read(link, PS_REGION_SEGMENT, offset, bytes, length, PATIENCE);
+}
+
 /* A segment is read in many pieces, many of them at the same time. */
 TEST(a_read_is_pipelined, struct verbs_mirror *m)
 {
@@ -264,14 +269,11 @@ TEST(a_read_is_pipelined, struct verbs_mirror *m)
 	link = attach_well(m);
 	for (unsigned i = 0; i < 4; i++) {
 		memset(bytes, 0, SEGMENT_SIZE);
-		assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, ranges[i][0], bytes,
-		                                     ranges[i][1], PATIENCE),
-		                 PS_LINK_OK);
+		assert_int_equal(read_segment(link, ranges[i][0], bytes, ranges[i][1]), PS_LINK_OK);
 		assert_memory_equal(bytes, m->segment + ranges[i][0], ranges[i][1]);
 	}
 	assert_true(most_posted >= 8);
-	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, 0, PATIENCE),
-	                 PS_LINK_OK);
+	assert_int_equal(read_segment(link, 0, bytes, 0), PS_LINK_OK);
 	assert_int_equal(ps_fabric_rdma.poll(link), 0);
 	post_one(m, link);
 	settle(link, 1);
@@ -291,9 +293,7 @@ TEST(a_read_fits_small_devices, struct verbs_mirror *m)
 	m->there->attr.max_qp_rd_atom = 1;
 	m->verbs.poll_cq = poll_and_run;
 	link = attach_well(m);
-	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 3, bytes, SEGMENT_SIZE - 3,
-	                                     PATIENCE),
-	                 PS_LINK_OK);
+	assert_int_equal(read_segment(link, 3, bytes, SEGMENT_SIZE - 3), PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment + 3, SEGMENT_SIZE - 3);
 	ps_fabric_rdma.detach(link);
 	free(bytes);
@@ -308,14 +308,10 @@ TEST(a_reader_that_sleeps_is_woken, struct verbs_mirror *m)
 	fill_segment(m);
 	m->verbs.req_notify_cq = notify_early;
 	link = attach_well(m);
-	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes, sizeof(bytes),
-	                                     PATIENCE),
-	                 PS_LINK_OK);
+	assert_int_equal(read_segment(link, 0, bytes, sizeof(bytes)), PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment, sizeof(bytes));
 	m->verbs.req_notify_cq = notify_late;
-	assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 5, bytes, sizeof(bytes),
-	                                     PATIENCE),
-	                 PS_LINK_OK);
+	assert_int_equal(read_segment(link, 5, bytes, sizeof(bytes)), PS_LINK_OK);
 	assert_memory_equal(bytes, m->segment + 5, sizeof(bytes));
 	ps_fabric_rdma.detach(link);
 }
@@ -367,9 +363,7 @@ TEST(a_read_that_fails_breaks_the_link, struct verbs_mirror *m)
 	for (unsigned delay = 0; delay < 12; delay++) {
 		link = attach_well(m);
 		verbs_fake_complete_with(IBV_WC_REM_ACCESS_ERR, delay, false);
-		assert_int_equal(ps_fabric_rdma.read(link, PS_REGION_SEGMENT, 0, bytes,
-		                                     SEGMENT_SIZE, PATIENCE),
-		                 PS_LINK_BROKEN);
+		assert_int_equal(read_segment(link, 0, bytes, SEGMENT_SIZE), PS_LINK_BROKEN);
 		assert_int_equal(ps_fabric_rdma.poll(link), PS_LINK_BROKEN);
 		ps_fabric_rdma.detach(link);
 	}

@@ -36,28 +36,10 @@ static struct ps_record *make_long_record(struct ps_image *image, uint8_t *segme
 /* Around the numbers at which the walk over the entries takes another shape. */
 TEST(any_number_of_entries_goes_back_last_first)
 {
-	static const uint32_t counts[] = { 1023,
-		                           1024,
-		                           1025,
-		                           1024 * 1024 - 1,
-		                           1024 * 1024 + 1,
-		                           1,
-		                           2,
-		                           255,
-		                           256,
-		                           257,
-		                           511,
-		                           512,
-		                           513,
-		                           65535,
-		                           65536,
-		                           65537,
-		                           131073,
-		                           70000,
-		                           99999,
-		                           256 * 300,
-		                           257 * 256,
-		                           300000 };
+	static const uint32_t counts[] = { 1,      2,      255,     256,    257,   511,
+		                           512,    513,    1023,    1024,   1025,  65535,
+		                           65536,  65537,  65792,   70000,  76800, 99999,
+		                           131073, 300000, 1048575, 1048577 };
 	struct ps_image image;
 	struct ps_slot slot;
 	uint64_t first;

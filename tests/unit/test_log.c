@@ -9,23 +9,39 @@
 
 static char written[8192];
 
-/* What the daemon writes to standard error while `act` runs. */
-static const char *written_by(void (*act)(void))
-{
-	int ends[2], before = dup(STDERR_FILENO);
-	ssize_t n;
+static int errors_before; /* where standard error led before errors_catch() */
 
-	assert_true(before >= 0);
+/* Has standard error lead into a pipe. Returns the end at which it is read. */
+static int errors_catch(void)
+{
+	int ends[2];
+
+	errors_before = dup(STDERR_FILENO);
+	assert_true(errors_before >= 0);
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
 	close(ends[1]);
+	return ends[0];
+}
+
+static void errors_restore(void)
+{
+	assert_int_equal(dup2(errors_before, STDERR_FILENO), STDERR_FILENO);
+	close(errors_before);
+}
+
+/* What the daemon writes to standard error while `act` runs. */
+static const char *written_by(void (*act)(void))
+{
+	const int errors = errors_catch();
+	ssize_t n;
+
 	act();
-	assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
-	close(before);
-	n = read(ends[0], written, sizeof(written) - 1);
+	errors_restore();
+	n = read(errors, written, sizeof(written) - 1);
 	assert_true(n >= 0);
 	written[n] = '\0';
-	close(ends[0]);
+	close(errors);
 	return written;
 }
 
@@ -91,8 +107,10 @@ TEST(a_line_of_text_says_when_and_which_daemon)
 	assert_string_equal(timed(written_by(warn)), "perseasd 127.0.0.1:7171: warning: odd\n");
 }
 
+static void (*acts)(void); /* what begin_in_journal() does in the end; NULL: nothing */
+
 /* Runs log_init() with the journal's stream in the environment. */
-static void begin_with(void (*act)(void))
+static void begin_in_journal(void)
 {
 	char stream[64];
 	struct stat err;
@@ -103,18 +121,15 @@ static void begin_with(void (*act)(void))
 	setenv("JOURNAL_STREAM", stream, 1);
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	log_set_journal(journal_path);
-	if (act)
-		act();
+	if (acts)
+		acts();
 }
 
-static void begin_and_claim(void)
+/* What is written while `act` runs where the journal's stream is in the environment. */
+static const char *written_in_journal(void (*act)(void))
 {
-	begin_with(claim);
-}
-
-static void begin_and_warn(void)
-{
-	begin_with(warn);
+	acts = act;
+	return written_by(begin_in_journal);
 }
 
 /* A line break, an escape sequence for terminals, one of U+009B, what is not UTF-8, a quote. */
@@ -123,11 +138,6 @@ static void hostile(void)
 	const char *text = "a\nb\x1b[2J\xc2\x9bK\xff\x80 \"\\\x7f \xe2\x82\xac";
 
 	log_event(LOG_LEVEL_INFO, "refused", &(struct log_fields){ .peer = text }, "%s", text);
-}
-
-static void begin_and_hear(void)
-{
-	begin_with(hostile);
 }
 
 static void say_much(void)
@@ -140,28 +150,17 @@ static void say_much(void)
 	          "%s", text);
 }
 
-static void begin_and_say_much(void)
-{
-	begin_with(say_much);
-}
-
 static void claim_and_warn(void)
 {
 	claim();
 	warn();
 }
 
-static void begin_in_journal(void)
-{
-	begin_with(claim_and_warn);
-}
-
 /* The journal notes the time and the unit itself. */
 TEST(in_the_journal_a_line_begins_with_its_priority)
 {
 	log_set_name("127.0.0.1:7171");
-	beside = 0;
-	assert_string_equal(written_by(begin_in_journal),
+	assert_string_equal(written_in_journal(claim_and_warn),
 	                    "<6>store bank: claimed by 192.0.2.1:9\n<4>odd\n");
 }
 
@@ -194,12 +193,12 @@ static const char *ear_close(int fd)
 	return sent;
 }
 
-/* While `act` runs; nothing is written to standard error. */
+/* What the journal is sent while `act` runs; nothing is written to standard error. */
 static const char *sent_by(void (*act)(void))
 {
 	const int fd = ear_open();
 
-	assert_string_equal(written_by(act), "");
+	assert_string_equal(written_in_journal(act), "");
 	return ear_close(fd);
 }
 
@@ -208,18 +207,16 @@ TEST(in_the_journal_fields_stand_beside_the_sentence)
 	char expected[512];
 
 	log_set_name("127.0.0.1:7171");
-	beside = 0;
 	snprintf(expected, sizeof(expected),
 	         "MESSAGE=store bank: claimed by 192.0.2.1:9\nPRIORITY=6\n"
 	         "SYSLOG_IDENTIFIER=perseasd\nPERSEAS_EVENT=claimed\nMESSAGE_ID=%s\n"
 	         "PERSEAS_DAEMON=127.0.0.1:7171\nPERSEAS_STORE=bank\nPERSEAS_EPOCH=7\n"
 	         "PERSEAS_SEQ=41\nPERSEAS_PEER=192.0.2.1:9\n",
 	         log_journal_id("claimed"));
-	assert_string_equal(sent_by(begin_and_claim), expected);
+	assert_string_equal(sent_by(claim), expected);
 	assert_null(log_journal_id("odd"));
-	assert_string_equal(sent_by(begin_and_warn),
-	                    "MESSAGE=odd\nPRIORITY=4\nSYSLOG_IDENTIFIER=perseasd\n"
-	                    "PERSEAS_EVENT=odd\nPERSEAS_DAEMON=127.0.0.1:7171\n");
+	assert_string_equal(sent_by(warn), "MESSAGE=odd\nPRIORITY=4\nSYSLOG_IDENTIFIER=perseasd\n"
+	                                   "PERSEAS_EVENT=odd\nPERSEAS_DAEMON=127.0.0.1:7171\n");
 }
 
 /* The environment says journal, and standard error is something else: nothing is sent. */
@@ -229,35 +226,30 @@ TEST(nothing_is_sent_where_standard_error_is_not_the_journal)
 
 	beside = 1;
 	fd = ear_open();
-	assert_string_equal(timed(written_by(begin_and_warn)), "perseasd: warning: odd\n");
+	assert_string_equal(timed(written_in_journal(warn)), "perseasd: warning: odd\n");
 	assert_string_equal(ear_close(fd), "");
 }
 
 /* A line break would begin a field of its own. */
 TEST(what_a_peer_sent_is_no_field)
 {
-	const char *sent;
-
-	log_set_name("");
-	beside = 0;
-	sent = sent_by(begin_and_hear);
-	assert_string_equal(sent, "MESSAGE=a?b?[2J?K?? \"\\? \xe2\x82\xac\nPRIORITY=6\n"
-	                          "SYSLOG_IDENTIFIER=perseasd\nPERSEAS_EVENT=refused\n"
-	                          "MESSAGE_ID=997c5806a6874fa8a6c8664252168caa\n"
-	                          "PERSEAS_PEER=a?b?[2J?K?? \"\\? \xe2\x82\xac\n");
+	assert_string_equal(sent_by(hostile), "MESSAGE=a?b?[2J?K?? \"\\? \xe2\x82\xac\nPRIORITY=6\n"
+	                                      "SYSLOG_IDENTIFIER=perseasd\nPERSEAS_EVENT=refused\n"
+	                                      "MESSAGE_ID=997c5806a6874fa8a6c8664252168caa\n"
+	                                      "PERSEAS_PEER=a?b?[2J?K?? \"\\? \xe2\x82\xac\n");
 }
 
 /* What is longest has room. */
 TEST(an_entry_that_is_cut_has_room)
 {
-	assert_true(strlen(sent_by(begin_and_say_much)) > LOG_MESSAGE_MAX + 2 * LOG_PEER_MAX);
+	assert_true(strlen(sent_by(say_much)) > LOG_MESSAGE_MAX + 2 * LOG_PEER_MAX);
 }
 
 /* A service whose standard error is a file; a shell in a service. */
 TEST(what_has_the_journals_variable_and_is_not_the_journal_has_times)
 {
 	beside = 1;
-	assert_string_equal(timed(strchr(written_by(begin_in_journal), '\n') + 1),
+	assert_string_equal(timed(strchr(written_in_journal(claim_and_warn), '\n') + 1),
 	                    "perseasd: warning: odd\n");
 }
 
@@ -393,18 +385,14 @@ TEST(what_anybody_can_bring_about_fills_no_log)
  * comes, and how many lines are missing. */
 TEST_WITH(a_reader_that_stands_still_holds_nobody, NULL, NULL)
 {
-	int ends[2], before = dup(STDERR_FILENO), lines = 0, last = -1, at;
+	FILE *text = fdopen(errors_catch(), "r");
+	int lines = 0, last = -1, at;
 	unsigned long long missing = 0;
 	char line[256];
-	FILE *text;
 
 	log_init(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
-	close(ends[1]);
 	for (int i = 0; i < 20000; i++)
 		log_event(LOG_LEVEL_INFO, "odd", NULL, "line number %d", i);
-	text = fdopen(ends[0], "r");
 	while (missing == 0 && fgets(line, sizeof(line), text)) {
 		/* As the loop does, now and then. */
 		log_flush();
@@ -421,8 +409,7 @@ TEST_WITH(a_reader_that_stands_still_holds_nobody, NULL, NULL)
 	assert_int_equal(lines + (int)missing, 20000);
 	assert_true(lines > 1000);
 	assert_true(log_flush());
-	assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
-	close(before);
+	errors_restore();
 	fclose(text);
 }
 
@@ -451,15 +438,13 @@ static int hear(int fd, int number)
 TEST(a_journal_that_stands_still_holds_nobody)
 {
 	enum { MANY = 6000 };
-	const int fd = ear_open(), before = dup(STDERR_FILENO);
+	const int fd = ear_open();
+	FILE *text = fdopen(errors_catch(), "r");
 	char line[64];
-	int ends[2], next, at;
-	FILE *text;
+	int next, at;
 
-	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
-	close(ends[1]);
-	begin_with(NULL);
+	acts = NULL;
+	begin_in_journal();
 	for (int i = 0; i < MANY; i++)
 		count(i);
 	next = hear(fd, 0);
@@ -467,7 +452,6 @@ TEST(a_journal_that_stands_still_holds_nobody)
 	count(MANY);
 	assert_int_equal(hear(fd, next), next);
 	assert_false(log_flush());
-	text = fdopen(ends[0], "r");
 	while (next <= MANY && fgets(line, sizeof(line), text)) {
 		/* As the loop does, now and then. */
 		log_flush();
@@ -477,8 +461,7 @@ TEST(a_journal_that_stands_still_holds_nobody)
 	assert_true(log_flush());
 	count(next);
 	assert_int_equal(hear(fd, next), next + 1);
-	assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
-	close(before);
+	errors_restore();
 	fclose(text);
 	assert_string_equal(ear_close(fd), "");
 }
