@@ -14,11 +14,26 @@
 enum { RDS_HEAP = 16 * RVM_PAGE, RDS_STATIC = RVM_PAGE, RDS_LISTS = 8, RDS_CHUNK = 32 };
 #define RDS_AT ((char *)0x7e0000000000)
 
+/* Why the last call of librds failed. */
+static int err;
+
 #define assert_rds(call)                                                   \
 	do {                                                               \
 		if ((call) != 0)                                           \
 			fail_msg("%s: %d: %s", #call, err, rds_message()); \
 	} while (0)
+
+#define assert_rds_fails(call, code)         \
+	do {                                 \
+		assert_int_equal(call, -1);  \
+		assert_int_equal(err, code); \
+	} while (0)
+
+static inline void assert_no_block(unsigned long size, rvm_tid_t *tid, int code)
+{
+	assert_null(rds_malloc(size, tid, &err));
+	assert_int_equal(err, code);
+}
 
 static inline rvm_offset_t rds_rig_any(void)
 {
@@ -35,7 +50,6 @@ static inline void rds_rig_forget(void)
 static inline char *rds_rig_open(struct rvm_rig *rig)
 {
 	char *place = NULL;
-	int err;
 
 	rds_unload_heap(&err);
 	rds_rig_forget();
@@ -46,8 +60,6 @@ static inline char *rds_rig_open(struct rvm_rig *rig)
 
 static inline void rds_rig_zap(struct rvm_rig *rig)
 {
-	int err;
-
 	assert_rds(rds_zap_heap(rig->data, rds_rig_any(), RDS_AT, RDS_STATIC, RDS_HEAP, RDS_LISTS,
 	                        RDS_CHUNK, &err));
 }
@@ -62,25 +74,13 @@ static inline int rds_rig_setup(void **state)
 
 static inline int rds_rig_teardown(void **state)
 {
-	int err;
-
 	rds_unload_heap(&err);
 	rds_rig_forget();
 	return rvm_rig_teardown(state);
 }
 
-static inline rvm_tid_t rds_rig_begin(void)
-{
-	rvm_tid_t tid;
-
-	rvm_init_tid(&tid);
-	assert_rvm(rvm_begin_transaction(&tid, restore));
-	return tid;
-}
-
 static inline char *rds_rig_take(unsigned long size, rvm_tid_t *tid)
 {
-	int err;
 	char *addr = rds_malloc(size, tid, &err);
 
 	if (!addr)

@@ -53,6 +53,12 @@ static inline void rvm_rig_read_data(const char *path, uint8_t *bytes, size_t le
 			fail_msg("%s: %s", rvm_return(code_), rvm_message()); \
 	} while (0)
 
+#define assert_rvm_eio(call, number)             \
+	do {                                     \
+		assert_int_equal(call, RVM_EIO); \
+		assert_int_equal(errno, number); \
+	} while (0)
+
 static inline rvm_options_t rvm_rig_options(struct rvm_rig *rig)
 {
 	rvm_options_t options;
@@ -93,19 +99,42 @@ static inline rvm_region_t rvm_rig_part(struct rvm_rig *rig, rvm_length_t offset
 	return region;
 }
 
-static inline void rvm_rig_map(struct rvm_rig *rig)
+/* Maps a part of the segment. */
+static inline rvm_region_t rvm_rig_map_part(struct rvm_rig *rig, rvm_length_t offset,
+                                            rvm_length_t length, void *vmaddr)
 {
-	rig->region = rvm_rig_part(rig, 0, 0, NULL);
-	assert_rvm(rvm_map(&rig->region, NULL));
+	rvm_region_t region = rvm_rig_part(rig, offset, length, vmaddr);
+
+	assert_rvm(rvm_map(&region, NULL));
+	return region;
 }
 
-/* A transaction that is open, and has set bytes of the region. */
-static inline rvm_tid_t rvm_rig_change(struct rvm_rig *rig, size_t offset, size_t length, int value)
+static inline void rvm_rig_map(struct rvm_rig *rig)
+{
+	rig->region = rvm_rig_map_part(rig, 0, 0, NULL);
+}
+
+static inline rvm_tid_t rvm_rig_begin(void)
 {
 	rvm_tid_t tid;
 
 	rvm_init_tid(&tid);
 	assert_rvm(rvm_begin_transaction(&tid, restore));
+	return tid;
+}
+
+/* Opens the log again, as rvm_rig_open, and maps the whole segment. */
+static inline void rvm_rig_open_mapped(struct rvm_rig *rig, rvm_length_t flags)
+{
+	rvm_rig_open(rig, flags);
+	rvm_rig_map(rig);
+}
+
+/* A transaction that is open, and has set bytes of the region. */
+static inline rvm_tid_t rvm_rig_change(struct rvm_rig *rig, size_t offset, size_t length, int value)
+{
+	rvm_tid_t tid = rvm_rig_begin();
+
 	assert_rvm(rvm_set_range(&tid, rig->region.vmaddr + offset, length));
 	memset(rig->region.vmaddr + offset, value, length);
 	return tid;

@@ -16,14 +16,13 @@ TEST(blocks_survive_their_process, struct rvm_rig *rig)
 {
 	char **place, *kept, *gone;
 	rvm_tid_t tid;
-	int err;
 
 	place = (char **)rds_rig_open(rig);
 	kept = rds_rig_take(100, NULL);
 	gone = rds_rig_take(10, NULL);
 	assert_int_equal((uintptr_t)kept % 8, 0);
 	assert_rds(rds_free(gone, NULL, &err));
-	tid = rds_rig_begin();
+	tid = rvm_rig_begin();
 	assert_rvm(rvm_modify_bytes(&tid, kept, "kept", 5));
 	assert_rvm(rvm_modify_bytes(&tid, place, &kept, sizeof(kept)));
 	assert_rvm(rvm_end_transaction(&tid, flush));
@@ -40,11 +39,10 @@ TEST(aborts_take_blocks_back)
 {
 	char before[RDS_HEAP], *kept;
 	rvm_tid_t tid;
-	int err;
 
 	kept = rds_rig_take(40, NULL);
 	memcpy(before, ps_rds.base, RDS_HEAP);
-	tid = rds_rig_begin();
+	tid = rvm_rig_begin();
 	for (unsigned i = 0; i < 20; i++)
 		rds_rig_take(20 * i, &tid);
 	assert_rds(rds_free(kept, &tid, &err));
@@ -52,7 +50,7 @@ TEST(aborts_take_blocks_back)
 	assert_rvm(rvm_abort_transaction(&tid));
 	assert_memory_equal(ps_rds.base, before, RDS_HEAP);
 	assert_int_equal(rds_rig_check(), 1);
-	tid = rds_rig_begin();
+	tid = rvm_rig_begin();
 	assert_rds(rds_free(kept, &tid, &err));
 	assert_rvm(rvm_end_transaction(&tid, flush));
 	assert_int_equal(rds_rig_check(), 0);
@@ -66,11 +64,10 @@ TEST(blocks_begin_with_zeros, struct rvm_rig *rig)
 	static const char zeros[2 * sizeof(uint64_t)], noise[300] = { [0 ... 299] = 'n' };
 	char *blocks[sizeof(noise)];
 	rvm_tid_t tid;
-	int err;
 
 	for (unsigned i = 0; i < sizeof(noise); i++) {
 		blocks[i] = rds_rig_take(i + 1, NULL);
-		tid = rds_rig_begin();
+		tid = rvm_rig_begin();
 		assert_rvm(rvm_modify_bytes(&tid, blocks[i], noise, i + 1));
 		assert_rvm(rvm_end_transaction(&tid, no_flush));
 	}
@@ -88,22 +85,16 @@ TEST(blocks_begin_with_zeros, struct rvm_rig *rig)
 /* Nobody sees what another transaction may take back: whoever comes meanwhile is refused. */
 TEST(one_transaction_at_a_time)
 {
-	rvm_tid_t tid = rds_rig_begin(), other = rds_rig_begin();
+	rvm_tid_t tid = rvm_rig_begin(), other = rvm_rig_begin();
 	intentionList_t list = { 0 };
 	char *mine;
-	int err;
 
 	mine = rds_rig_take(20, &tid);
-	assert_null(rds_malloc(20, NULL, &err));
-	assert_int_equal(err, RVM_EUNCOMMIT);
-	assert_null(rds_malloc(20, &other, &err));
-	assert_int_equal(err, RVM_EUNCOMMIT);
-	assert_int_equal(rds_free(mine, &other, &err), -1);
-	assert_int_equal(err, RVM_EUNCOMMIT);
-	assert_int_equal(rds_prealloc(20, 1, NULL, &err), -1);
-	assert_int_equal(err, RVM_EUNCOMMIT);
-	assert_int_equal(rds_clear_stats(&err), -1);
-	assert_int_equal(err, RVM_EUNCOMMIT);
+	assert_no_block(20, NULL, RVM_EUNCOMMIT);
+	assert_no_block(20, &other, RVM_EUNCOMMIT);
+	assert_rds_fails(rds_free(mine, &other, &err), RVM_EUNCOMMIT);
+	assert_rds_fails(rds_prealloc(20, 1, NULL, &err), RVM_EUNCOMMIT);
+	assert_rds_fails(rds_clear_stats(&err), RVM_EUNCOMMIT);
 	assert_int_equal(rds_fake_free(mine, &list), SUCCESS);
 	assert_int_equal(rds_do_free(&list, flush), RVM_EUNCOMMIT);
 	assert_int_equal(list.count, 1);
@@ -114,40 +105,30 @@ TEST(one_transaction_at_a_time)
 	assert_rvm(rvm_abort_transaction(&other));
 	rds_rig_take(20, NULL);
 	assert_int_equal(rds_rig_check(), 3);
-	assert_null(rds_malloc(20, &tid, &err));
-	assert_int_equal(err, RVM_ETID);
+	assert_no_block(20, &tid, RVM_ETID);
 }
 
 TEST(bad_blocks_are_refused)
 {
 	char *addr = rds_rig_take(20, NULL), *next = rds_rig_take(20, NULL);
 	char outside[64];
-	int err;
 
-	assert_int_equal(rds_free(NULL, NULL, &err), -1);
-	assert_int_equal(err, EBAD_ARGS);
-	assert_int_equal(rds_free(outside, NULL, &err), -1);
-	assert_int_equal(err, EBAD_ARGS);
-	assert_int_equal(rds_free(addr + 8, NULL, &err), -1);
-	assert_int_equal(err, EBAD_ARGS);
+	assert_rds_fails(rds_free(NULL, NULL, &err), EBAD_ARGS);
+	assert_rds_fails(rds_free(outside, NULL, &err), EBAD_ARGS);
+	assert_rds_fails(rds_free(addr + 8, NULL, &err), EBAD_ARGS);
 	assert_rds(rds_free(addr, NULL, &err));
-	assert_int_equal(rds_free(addr, NULL, &err), -1);
-	assert_int_equal(err, EFREED_TWICE);
+	assert_rds_fails(rds_free(addr, NULL, &err), EFREED_TWICE);
 	assert_int_equal(rds_free(addr, NULL, NULL), -1);
 	/* One byte behind the block, and one before the next. */
 	next[2 * RDS_CHUNK - PS_RDS_GUARDS] ^= 1;
-	assert_int_equal(rds_free(next, NULL, &err), -1);
-	assert_int_equal(err, ECORRUPT);
+	assert_rds_fails(rds_free(next, NULL, &err), ECORRUPT);
 	next[2 * RDS_CHUNK - PS_RDS_GUARDS] ^= 1;
 	next[-1] ^= 1;
-	assert_int_equal(rds_free(next, NULL, &err), -1);
-	assert_int_equal(err, ECORRUPT);
+	assert_rds_fails(rds_free(next, NULL, &err), ECORRUPT);
 	next[-1] ^= 1;
 	assert_rds(rds_free(next, NULL, &err));
-	assert_null(rds_malloc(RDS_HEAP, NULL, &err));
-	assert_int_equal(err, ENO_ROOM);
-	assert_null(rds_malloc(ULONG_MAX, NULL, &err));
-	assert_int_equal(err, ENO_ROOM);
+	assert_no_block(RDS_HEAP, NULL, ENO_ROOM);
+	assert_no_block(ULONG_MAX, NULL, ENO_ROOM);
 	assert_int_equal(rds_rig_check(), 0);
 }
 
@@ -158,7 +139,6 @@ TEST(neighbours_are_joined)
 	static char *blocks[RDS_HEAP / RDS_CHUNK];
 	rds_stats_t stats;
 	unsigned count = 0;
-	int err;
 
 	while ((blocks[count] = rds_malloc(RDS_CHUNK - PS_RDS_GUARDS, NULL, &err)))
 		count++;
@@ -166,8 +146,7 @@ TEST(neighbours_are_joined)
 	assert_true(count > RDS_HEAP / RDS_CHUNK - 20);
 	for (unsigned i = 0; i < count; i += 2)
 		assert_rds(rds_free(blocks[i], NULL, &err));
-	assert_null(rds_malloc(RDS_CHUNK, NULL, &err));
-	assert_int_equal(err, ENO_ROOM);
+	assert_no_block(RDS_CHUNK, NULL, ENO_ROOM);
 	assert_int_equal(rds_rig_check(), count / 2);
 	for (unsigned i = 1; i < count; i += 2)
 		assert_rds(rds_free(blocks[i], NULL, &err));
@@ -181,7 +160,6 @@ TEST(neighbours_are_joined)
 TEST(blocks_ahead_are_there)
 {
 	rds_stats_t stats;
-	int err;
 
 	assert_rds(rds_clear_stats(&err));
 	assert_rds(rds_prealloc(50, 7, NULL, &err));
@@ -193,8 +171,7 @@ TEST(blocks_ahead_are_there)
 	assert_int_equal(rds_get_stats(&stats), SUCCESS);
 	assert_int_equal(stats.hits, 7);
 	assert_int_equal(stats.large_misses, 1);
-	assert_int_equal(rds_prealloc(50, RDS_HEAP, NULL, &err), -1);
-	assert_int_equal(err, ENO_ROOM);
+	assert_rds_fails(rds_prealloc(50, RDS_HEAP, NULL, &err), ENO_ROOM);
 	assert_int_equal(rds_get_stats(&stats), SUCCESS);
 	assert_int_equal(stats.prealloc, 7);
 	assert_int_equal(rds_rig_check(), 8);
@@ -202,8 +179,6 @@ TEST(blocks_ahead_are_there)
 
 TEST(the_longest_is_known)
 {
-	int err;
-
 	assert_int_equal(rds_maxblock(1), 1);
 	assert_int_equal(rds_maxblock(RDS_HEAP), 0);
 	assert_int_equal(rds_maxblock(ps_rds.end - ps_rds.first - PS_RDS_GUARDS), 1);
@@ -218,16 +193,16 @@ static void *work(void *arg)
 {
 	const unsigned number = (unsigned)(uintptr_t)arg;
 	char *held[HELD] = { NULL };
-	int err;
+	int code;
 
 	for (unsigned i = 0; i < TURNS; i++) {
 		char **at = &held[(i * 7 + number) % HELD];
 
 		if (*at && **at != (char)(number + 1))
 			return (void *)(uintptr_t) "another thread has written to the block";
-		if (*at && rds_free(*at, NULL, &err))
+		if (*at && rds_free(*at, NULL, &code))
 			return (void *)(uintptr_t)rds_message();
-		*at = rds_malloc(10 + (i * 37 + number * 11) % 300, NULL, &err);
+		*at = rds_malloc(10 + (i * 37 + number * 11) % 300, NULL, &code);
 		if (!*at)
 			return (void *)(uintptr_t)rds_message();
 		**at = (char)(number + 1);
@@ -256,7 +231,6 @@ TEST(overwritten_heaps_do_no_harm)
 	static char whole[RDS_HEAP];
 	char *blocks[12];
 	uint64_t random = 1;
-	int err;
 
 	for (unsigned i = 0; i < 12; i++)
 		blocks[i] = rds_rig_take(10 + i * 40, NULL);
@@ -264,7 +238,7 @@ TEST(overwritten_heaps_do_no_harm)
 		assert_rds(rds_free(blocks[i], NULL, &err));
 	memcpy(whole, ps_rds.base, RDS_HEAP);
 	for (unsigned i = 0; i < 3000; i++) {
-		rvm_tid_t tid = rds_rig_begin();
+		rvm_tid_t tid = rvm_rig_begin();
 		uint64_t at;
 
 		random = random * 6364136223846793005u + 1442695040888963407u;

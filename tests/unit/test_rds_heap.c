@@ -11,22 +11,17 @@ struct unit_fixture unit_fixture = { rds_rig_setup, rds_rig_teardown };
 TEST_WITH(heaps_are_made_loaded_and_unloaded, rvm_rig_setup, rds_rig_teardown, struct rvm_rig *rig)
 {
 	char *place = NULL;
-	int err = 1;
 
-	assert_int_equal(rds_load_heap(rig->data, rds_rig_any(), &place, &err), -1);
-	assert_int_equal(err, RVM_ESEGMENT_HDR);
+	assert_rds_fails(rds_load_heap(rig->data, rds_rig_any(), &place, &err), RVM_ESEGMENT_HDR);
 	rds_rig_zap(rig);
 	assert_ptr_equal(ps_rds.base, RDS_AT);
-	assert_int_equal(rds_zap_heap(rig->data, rds_rig_any(), RDS_AT, RDS_STATIC, RDS_HEAP,
+	assert_rds_fails(rds_zap_heap(rig->data, rds_rig_any(), RDS_AT, RDS_STATIC, RDS_HEAP,
 	                              RDS_LISTS, RDS_CHUNK, &err),
-	                 -1);
-	assert_int_equal(err, EHEAP_INIT);
+	                 EHEAP_INIT);
 	rds_rig_take(100, NULL);
 	assert_rds(rds_unload_heap(&err));
-	assert_int_equal(rds_unload_heap(&err), -1);
-	assert_int_equal(err, EHEAP_INIT);
-	assert_null(rds_malloc(1, NULL, &err));
-	assert_int_equal(err, EHEAP_INIT);
+	assert_rds_fails(rds_unload_heap(&err), EHEAP_INIT);
+	assert_no_block(1, NULL, EHEAP_INIT);
 	assert_rds(rds_load_heap(rig->data, rds_rig_any(), &place, &err));
 	assert_ptr_equal(place, RDS_AT + RDS_HEAP);
 	assert_int_equal(rds_rig_check(), 1);
@@ -40,27 +35,25 @@ TEST_WITH(heaps_are_made_loaded_and_unloaded, rvm_rig_setup, rds_rig_teardown, s
 TEST_WITH(shapes_that_cannot_be_are_refused, rvm_rig_setup, rds_rig_teardown, struct rvm_rig *rig)
 {
 	const struct {
-		rvm_length_t length, lists, chunk;
+		char *at;
+		rvm_length_t fixed, length, lists, chunk;
 		int code;
-	} bad[] = { { RDS_HEAP, 0, 32, EBAD_LIST },        { RDS_HEAP, 8, 24, EBAD_ARGS },
-		    { RDS_HEAP, 8, 36, EBAD_ARGS },        { RVM_PAGE, 1000, 32, ENO_ROOM },
-		    { RVM_PAGE, ULONG_MAX, 32, ENO_ROOM }, { 1ul << 40, 8, 32, EBAD_ARGS } };
-	int err;
+	} bad[] = {
+		{ RDS_AT, RDS_STATIC, RDS_HEAP, 0, 32, EBAD_LIST },
+		{ RDS_AT, RDS_STATIC, RDS_HEAP, 8, 24, EBAD_ARGS },
+		{ RDS_AT, RDS_STATIC, RDS_HEAP, 8, 36, EBAD_ARGS },
+		{ RDS_AT, RDS_STATIC, RVM_PAGE, 1000, 32, ENO_ROOM },
+		{ RDS_AT, RDS_STATIC, RVM_PAGE, ULONG_MAX, 32, ENO_ROOM },
+		{ RDS_AT, RDS_STATIC, 1ul << 40, 8, 32, EBAD_ARGS },
+		{ RDS_AT, 1, RDS_HEAP, RDS_LISTS, RDS_CHUNK, RVM_ERANGE },
+		{ NULL, RDS_STATIC, RDS_HEAP, RDS_LISTS, RDS_CHUNK, EBAD_ARGS },
+	};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(rds_zap_heap(rig->data, rds_rig_any(), RDS_AT, RDS_STATIC,
+		assert_rds_fails(rds_zap_heap(rig->data, rds_rig_any(), bad[i].at, bad[i].fixed,
 		                              bad[i].length, bad[i].lists, bad[i].chunk, &err),
-		                 -1);
-		assert_int_equal(err, bad[i].code);
+		                 bad[i].code);
 	}
-	assert_int_equal(rds_zap_heap(rig->data, rds_rig_any(), RDS_AT, 1, RDS_HEAP, RDS_LISTS,
-	                              RDS_CHUNK, &err),
-	                 -1);
-	assert_int_equal(err, RVM_ERANGE);
-	assert_int_equal(rds_zap_heap(rig->data, rds_rig_any(), NULL, RDS_STATIC, RDS_HEAP,
-	                              RDS_LISTS, RDS_CHUNK, &err),
-	                 -1);
-	assert_int_equal(err, EBAD_ARGS);
 	rds_rig_zap(rig);
 }
 
@@ -69,7 +62,6 @@ TEST_WITH(shapes_that_cannot_be_are_refused, rvm_rig_setup, rds_rig_teardown, st
 TEST(a_loaded_heap_is_loaded_again, struct rvm_rig *rig)
 {
 	char *place = NULL, other[140], *block;
-	int err = 1;
 
 	assert_int_equal(NRegionDefs, 2);
 	assert_ptr_equal(RegionDefs[0].vmaddr, RDS_AT);
@@ -86,8 +78,7 @@ TEST(a_loaded_heap_is_loaded_again, struct rvm_rig *rig)
 	assert_rds(rds_load_heap(rig->data, rds_rig_any(), NULL, &err));
 	snprintf(other, sizeof(other), "%s.other", rig->data);
 	place = other;
-	assert_int_equal(rds_load_heap(other, rds_rig_any(), &place, &err), -1);
-	assert_int_equal(err, EHEAP_INIT);
+	assert_rds_fails(rds_load_heap(other, rds_rig_any(), &place, &err), EHEAP_INIT);
 	assert_ptr_equal(place, other);
 	assert_rds(rds_free(block, NULL, &err));
 	assert_rds(rds_unload_heap(&err));
@@ -100,15 +91,12 @@ TEST(a_loaded_heap_is_loaded_again, struct rvm_rig *rig)
 /* A heap of which a region is gone is not handed out as loaded. */
 TEST(half_a_heap_is_not_loaded_again, struct rvm_rig *rig)
 {
-	rvm_tid_t tid = rds_rig_begin();
+	rvm_tid_t tid = rvm_rig_begin();
 	char *place = NULL;
-	int err;
 
 	rds_rig_take(10, &tid);
-	assert_int_equal(rds_unload_heap(&err), -1);
-	assert_int_equal(err, RVM_EUNCOMMIT);
-	assert_int_equal(rds_load_heap(rig->data, rds_rig_any(), &place, &err), -1);
-	assert_int_equal(err, EHEAP_INIT);
+	assert_rds_fails(rds_unload_heap(&err), RVM_EUNCOMMIT);
+	assert_rds_fails(rds_load_heap(rig->data, rds_rig_any(), &place, &err), EHEAP_INIT);
 	assert_null(place);
 	assert_rvm(rvm_abort_transaction(&tid));
 	assert_rds(rds_unload_heap(&err));
@@ -119,8 +107,7 @@ TEST(half_a_heap_is_not_loaded_again, struct rvm_rig *rig)
 	                                      .offset = RegionDefs[1].offset,
 	                                      .vmaddr = RegionDefs[1].vmaddr,
 	                                      .length = RegionDefs[1].length }));
-	assert_int_equal(rds_load_heap(rig->data, rds_rig_any(), &place, &err), -1);
-	assert_int_equal(err, EHEAP_INIT);
+	assert_rds_fails(rds_load_heap(rig->data, rds_rig_any(), &place, &err), EHEAP_INIT);
 	RegionDefs[1].vmaddr = NULL;
 	assert_rds(rds_unload_heap(&err));
 }
@@ -129,96 +116,73 @@ TEST(half_a_heap_is_not_loaded_again, struct rvm_rig *rig)
 TEST_WITH(heaps_are_made_in_regions, rvm_rig_setup, rds_rig_teardown, struct rvm_rig *rig)
 {
 	rvm_tid_t tid;
-	int err;
 
 	rvm_rig_map(rig);
-	assert_int_equal(rds_init_heap(rig->region.vmaddr, RVM_FILE, 64, 4, NULL, &err), -1);
-	assert_int_equal(err, EBAD_ARGS);
-	assert_int_equal(rds_start_heap(rig->region.vmaddr, &err), -1);
-	assert_int_equal(err, EHEAP_VERSION_SKEW);
-	assert_int_equal(rds_start_heap((char *)&tid, &err), -1);
-	assert_int_equal(err, RVM_ENOT_MAPPED);
-	tid = rds_rig_begin();
+	assert_rds_fails(rds_init_heap(rig->region.vmaddr, RVM_FILE, 64, 4, NULL, &err), EBAD_ARGS);
+	assert_rds_fails(rds_start_heap(rig->region.vmaddr, &err), EHEAP_VERSION_SKEW);
+	assert_rds_fails(rds_start_heap((char *)&tid, &err), RVM_ENOT_MAPPED);
+	tid = rvm_rig_begin();
 	assert_rds(rds_init_heap(rig->region.vmaddr, RVM_FILE, 64, 4, &tid, &err));
 	assert_rvm(rvm_abort_transaction(&tid));
 	assert_int_equal((uint8_t)rig->region.vmaddr[100], rvm_first(100));
-	assert_null(rds_malloc(1, NULL, &err));
-	assert_int_equal(err, ECORRUPT);
+	assert_no_block(1, NULL, ECORRUPT);
 	assert_rds(rds_stop_heap(&err));
-	tid = rds_rig_begin();
+	tid = rvm_rig_begin();
 	assert_rds(rds_init_heap(rig->region.vmaddr, RVM_FILE, 64, 4, &tid, &err));
 	rds_rig_take(30, &tid);
 	assert_rvm(rvm_end_transaction(&tid, flush));
 	assert_rds(rds_stop_heap(&err));
-	assert_int_equal(rds_stop_heap(&err), -1);
-	assert_int_equal(err, EHEAP_INIT);
+	assert_rds_fails(rds_stop_heap(&err), EHEAP_INIT);
 	assert_rvm(rvm_unmap(&rig->region));
 	rig->region.vmaddr = RDS_AT + (1 << 20);
 	assert_rvm(rvm_map(&rig->region, NULL));
 	assert_rds(rds_start_heap(rig->region.vmaddr, &err));
 	assert_rds(rds_start_heap(rig->region.vmaddr, &err));
-	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
-	assert_int_equal(err, EHEAP_INIT);
+	assert_rds_fails(rds_start_heap(RDS_AT, &err), EHEAP_INIT);
 	assert_int_equal(rds_rig_check(), 1);
 }
 
 /* A head that says more than there is leads nowhere. */
-TEST(heads_that_lie_are_refused, struct rvm_rig *rig)
+TEST(heads_that_lie_are_refused)
 {
 	struct ps_rds_head *head = (struct ps_rds_head *)RDS_AT;
 	const struct ps_rds_head good = *head;
-	int err;
 
-	(void)rig;
 	assert_rds(rds_stop_heap(&err));
 	head->length = 1 << 30;
-	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
-	assert_int_equal(err, RVM_ENOT_MAPPED);
-	head->length = good.length;
+	assert_rds_fails(rds_start_heap(RDS_AT, &err), RVM_ENOT_MAPPED);
+	*head = good;
 	head->nlists = UINT64_MAX;
-	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
-	assert_int_equal(err, ECORRUPT);
-	head->nlists = good.nlists;
+	assert_rds_fails(rds_start_heap(RDS_AT, &err), ECORRUPT);
+	*head = good;
 	head->chunk = 0;
-	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
-	assert_int_equal(err, ECORRUPT);
-	head->chunk = good.chunk;
+	assert_rds_fails(rds_start_heap(RDS_AT, &err), ECORRUPT);
+	*head = good;
 	head->magic[7]++;
-	assert_int_equal(rds_start_heap(RDS_AT, &err), -1);
-	assert_int_equal(err, EHEAP_VERSION_SKEW);
+	assert_rds_fails(rds_start_heap(RDS_AT, &err), EHEAP_VERSION_SKEW);
 	head->magic[7]--;
 	assert_rds(rds_start_heap(RDS_AT, &err));
 }
 
-/* A transaction that is open keeps the heap from being unloaded; then it goes whole. */
-TEST(open_transactions_keep_the_heap)
+/* A transaction that is open keeps the heap from being unloaded, also one that declared static data
+ * only. The heap can be used until it goes, and then goes whole. */
+TEST(open_transactions_keep_the_heap, struct rvm_rig *rig)
 {
-	rvm_tid_t tid = rds_rig_begin();
-	int err;
+	for (unsigned statically = 0; statically < 2; statically++) {
+		rvm_tid_t tid = rvm_rig_begin();
 
-	rds_rig_take(20, &tid);
-	assert_int_equal(rds_unload_heap(&err), -1);
-	assert_int_equal(err, RVM_EUNCOMMIT);
-	assert_rvm(rvm_end_transaction(&tid, no_flush));
-	assert_int_equal(rds_rig_check(), 1);
-	assert_rds(rds_unload_heap(&err));
-	assert_null(ps_rds.base);
-}
-
-/* Also one that declared static data only: the heap can be used until it goes. */
-TEST(static_data_keeps_the_heap)
-{
-	rvm_tid_t tid = rds_rig_begin();
-	int err;
-
-	assert_rvm(rvm_set_range(&tid, RDS_AT + RDS_HEAP, 1));
-	assert_int_equal(rds_unload_heap(&err), -1);
-	assert_int_equal(err, RVM_EUNCOMMIT);
-	rds_rig_take(20, &tid);
-	assert_rvm(rvm_end_transaction(&tid, no_flush));
-	assert_int_equal(rds_rig_check(), 1);
-	assert_rds(rds_unload_heap(&err));
-	assert_null(ps_rds.base);
+		if (statically)
+			assert_rvm(rvm_set_range(&tid, RDS_AT + RDS_HEAP, 1));
+		else
+			rds_rig_take(20, &tid);
+		assert_rds_fails(rds_unload_heap(&err), RVM_EUNCOMMIT);
+		rds_rig_take(20, &tid);
+		assert_rvm(rvm_end_transaction(&tid, no_flush));
+		assert_int_equal(rds_rig_check(), 2 + statically);
+		assert_rds(rds_unload_heap(&err));
+		assert_null(ps_rds.base);
+		rds_rig_open(rig);
+	}
 }
 
 /* All that is meant is freed, or nothing; and an intention by itself changes nothing. */
@@ -280,7 +244,6 @@ TEST(intentions_in_doubt_are_done, struct rvm_rig *rig)
 TEST(counts_are_kept_and_cleared, struct rvm_rig *rig)
 {
 	rds_stats_t stats;
-	int err;
 
 	assert_int_equal(rds_get_stats(NULL), EBAD_ARGS);
 	assert_rds(rds_free(rds_rig_take(10, NULL), NULL, &err));
@@ -303,8 +266,7 @@ TEST(counts_are_kept_and_cleared, struct rvm_rig *rig)
 	assert_rds(rds_stop_heap(&err));
 	assert_int_equal(rds_get_stats(&stats), EHEAP_INIT);
 	assert_int_equal(rds_print_stats(), EHEAP_INIT);
-	assert_int_equal(rds_clear_stats(&err), -1);
-	assert_int_equal(err, EHEAP_INIT);
+	assert_rds_fails(rds_clear_stats(&err), EHEAP_INIT);
 }
 
 TEST(the_trace_tells_calls_and_blocks)
@@ -312,7 +274,6 @@ TEST(the_trace_tells_calls_and_blocks)
 	char *text = NULL, *addr, expected[64];
 	size_t length;
 	FILE *file = open_memstream(&text, &length);
-	int err;
 
 	assert_non_null(file);
 	assert_int_equal(rds_trace_on(NULL), EBAD_ARGS);

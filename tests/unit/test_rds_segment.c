@@ -30,7 +30,7 @@ TEST(regions_come_where_they_were, struct rvm_rig *rig)
 	/* Only the first page of the segment is another one. */
 	assert_int_equal((uint8_t)got[0].vmaddr[5], rvm_first(RVM_PAGE + 5));
 	assert_int_equal((uint8_t)got[1].vmaddr[5], rvm_first(3 * RVM_PAGE + 5));
-	tid = rds_rig_begin();
+	tid = rvm_rig_begin();
 	assert_rvm(rvm_set_range(&tid, got[1].vmaddr, 1));
 	assert_int_equal(rvm_release_segment(count, &got), RVM_EUNCOMMIT);
 	assert_null(got[0].vmaddr);
@@ -59,8 +59,7 @@ TEST(half_a_load_is_taken_back, struct rvm_rig *rig)
 
 	assert_rvm(rvm_create_segment(rig->data, rds_rig_any(), NULL, 2, defs));
 	rvm_rig_open(rig, 0);
-	second = rvm_rig_part(rig, defs[1].offset.low, RVM_PAGE, RDS_AT + 4 * RVM_PAGE);
-	assert_rvm(rvm_map(&second, NULL));
+	second = rvm_rig_map_part(rig, defs[1].offset.low, RVM_PAGE, RDS_AT + 4 * RVM_PAGE);
 	assert_int_not_equal(rvm_load_segment(rig->data, rds_rig_any(), NULL, &count, &got),
 	                     RVM_SUCCESS);
 	assert_null(got);
@@ -105,7 +104,7 @@ TEST(bad_regions_are_refused, struct rvm_rig *rig)
 static void put_word(struct rvm_rig *rig, rvm_length_t at, uint64_t value, uint64_t *before)
 {
 	rvm_region_t page = rvm_rig_part(rig, 0, RVM_PAGE, NULL);
-	rvm_tid_t tid = rds_rig_begin();
+	rvm_tid_t tid = rvm_rig_begin();
 
 	assert_rvm(rvm_map(&page, NULL));
 	memcpy(before, page.vmaddr + at, sizeof(*before));

@@ -91,8 +91,7 @@ TEST(a_log_may_be_named_later, struct rvm_rig *rig)
 	/* It is not there yet. */
 	assert_int_equal(rvm_set_options(&options), RVM_ELOG);
 	assert_rvm(rvm_create_log(&options, &length, 0644));
-	assert_int_equal(rvm_create_log(&options, &length, 0644), RVM_EIO);
-	assert_int_equal(errno, EEXIST);
+	assert_rvm_eio(rvm_create_log(&options, &length, 0644), EEXIST);
 	assert_rvm(rvm_map(&rig->region, &options));
 	/* The same one may be named again; no other one. */
 	assert_rvm(rvm_set_options(&options));
@@ -111,8 +110,7 @@ TEST_WITH(open_transactions_keep_it_open, rvm_rig_setup, rvm_rig_teardown, struc
 	assert_int_equal(rvm_terminate(), RVM_EUNCOMMIT);
 	assert_rvm(rvm_end_transaction(&tid, no_flush));
 	assert_rvm(rvm_terminate());
-	rvm_rig_open(rig, 0);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, 0);
 	assert_int_equal(rig->region.vmaddr[0], 1);
 }
 
@@ -120,6 +118,9 @@ TEST_WITH(open_transactions_keep_it_open, rvm_rig_setup, rvm_rig_teardown, struc
 
 TEST_WITH(a_log_is_a_store_and_its_mirrors, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
+	static const char *const wrong[] = { "/nonexistent", "perseas:",
+		                             "perseas:rvm",  "perseas:@localhost",
+		                             "perseas:rvm@", "perseas:.bad@localhost" };
 	char name[800], path[200];
 
 	snprintf(path, sizeof(path), "%s/log", rig->place.folder);
@@ -132,12 +133,9 @@ TEST_WITH(a_log_is_a_store_and_its_mirrors, rvm_rig_setup, rvm_rig_teardown, str
 	assert_string_equal(ps_rvm.log_name, path);
 	snprintf(name, sizeof(name), "perseas:rvm@%s,%s", rig->place.local, rig->place.local);
 	assert_int_equal(open_named(name), RVM_ELOG);
-	assert_int_equal(open_named("/nonexistent"), RVM_ELOG);
-	assert_int_equal(open_named("perseas:"), RVM_ELOG);
-	assert_int_equal(open_named("perseas:rvm"), RVM_ELOG);
-	assert_int_equal(open_named("perseas:@localhost"), RVM_ELOG);
-	assert_int_equal(open_named("perseas:rvm@"), RVM_ELOG);
-	assert_int_equal(open_named("perseas:.bad@localhost"), RVM_ELOG);
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		if (open_named(wrong[i]) != RVM_ELOG)
+			fail_msg("%s: %s", wrong[i], rvm_message());
 	snprintf(name, sizeof(name), "perseas:none@%s", rig->place.local);
 	assert_int_equal(open_named(name), RVM_ELOG);
 	assert_non_null(strstr(rvm_message(), "PERSEAS_ENOSTORE"));
@@ -163,30 +161,27 @@ TEST(long_names_are_refused)
 TEST(bad_logs_are_not_created, struct rvm_rig *rig)
 {
 	rvm_options_t options = rvm_rig_options(rig), none = { 0 };
-	rvm_offset_t length = RVM_MK_OFFSET(1, 0);
+	rvm_offset_t length = RVM_MK_OFFSET(1, 0), large = RVM_LENGTH_TO_OFFSET(65ul << 30);
 
 	assert_rvm(RVM_INIT(NULL));
 	assert_int_equal(rvm_create_log(NULL, &length, 0), RVM_EOPTIONS);
 	assert_int_equal(rvm_create_log(&none, &length, 0), RVM_EOPTIONS);
 	assert_int_equal(rvm_create_log(&options, &length, 0), RVM_EOFFSET);
 	assert_int_equal(rvm_create_log(&options, NULL, 0), RVM_EOFFSET);
-	length = RVM_LENGTH_TO_OFFSET(65ul << 30);
-	assert_int_equal(rvm_create_log(&options, &length, 0), RVM_EOFFSET);
+	assert_int_equal(rvm_create_log(&options, &large, 0), RVM_EOFFSET);
 	length = RVM_LENGTH_TO_OFFSET(0);
 	options.log_dev = NULL;
 	assert_int_equal(rvm_create_log(&options, &length, 0), RVM_ELOG);
 	options.log_dev = (char *)"perseas:a/b@localhost:1";
 	assert_int_equal(rvm_create_log(&options, &length, 0), RVM_ELOG);
 	options.log_dev = (char *)"perseas:ab@127.0.0.1:1";
-	assert_int_equal(rvm_create_log(&options, &length, 0), RVM_EIO);
-	assert_int_equal(errno, EHOSTUNREACH);
+	assert_rvm_eio(rvm_create_log(&options, &length, 0), EHOSTUNREACH);
 	options = rvm_rig_options(rig);
 	options.create_log_file = rvm_true;
 	assert_rvm(rvm_set_options(&options));
 	ps_rvm_forget();
 	/* What is there is not taken for a new one. */
-	assert_int_equal(RVM_INIT(&options), RVM_EIO);
-	assert_int_equal(errno, EEXIST);
+	assert_rvm_eio(RVM_INIT(&options), EEXIST);
 }
 
 /* --- options --- */
@@ -236,16 +231,13 @@ TEST_WITH(options_are_checked_and_told, rvm_rig_setup, rvm_rig_teardown, struct 
 
 TEST_WITH(open_transactions_are_told, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
-	rvm_region_t one = rvm_rig_part(rig, 0, RVM_PAGE, NULL), bad = { 0 };
-	rvm_region_t two = rvm_rig_part(rig, RVM_PAGE, RVM_PAGE, NULL);
+	rvm_region_t one = rvm_rig_map_part(rig, 0, RVM_PAGE, NULL), bad = { 0 };
+	rvm_region_t two = rvm_rig_map_part(rig, RVM_PAGE, RVM_PAGE, NULL);
 	rvm_options_t *got = rvm_malloc_options();
 	rvm_tid_t tids[20];
 
-	assert_rvm(rvm_map(&one, NULL));
-	assert_rvm(rvm_map(&two, NULL));
 	for (unsigned i = 0; i < 20; i++) {
-		rvm_init_tid(&tids[i]);
-		assert_rvm(rvm_begin_transaction(&tids[i], restore));
+		tids[i] = rvm_rig_begin();
 		if (i % 2)
 			assert_rvm(rvm_set_range(&tids[i], one.vmaddr + i, 1));
 	}

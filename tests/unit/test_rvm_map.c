@@ -21,10 +21,8 @@ static void assert_first(const char *at, size_t offset, size_t length)
 
 static void put(char *at, int value)
 {
-	rvm_tid_t tid;
+	rvm_tid_t tid = rvm_rig_begin();
 
-	rvm_init_tid(&tid);
-	assert_rvm(rvm_begin_transaction(&tid, restore));
 	assert_rvm(rvm_set_range(&tid, at, 1));
 	*at = (char)value;
 	assert_rvm(rvm_end_transaction(&tid, flush));
@@ -32,10 +30,7 @@ static void put(char *at, int value)
 
 static rvm_region_t map(struct rvm_rig *rig, rvm_length_t offset, rvm_length_t length)
 {
-	rvm_region_t region = rvm_rig_part(rig, offset, length, NULL);
-
-	assert_rvm(rvm_map(&region, NULL));
-	return region;
+	return rvm_rig_map_part(rig, offset, length, NULL);
 }
 
 static rvm_return_t try_map(struct rvm_rig *rig, rvm_length_t offset, rvm_length_t length, void *at)
@@ -46,6 +41,15 @@ static rvm_return_t try_map(struct rvm_rig *rig, rvm_length_t offset, rvm_length
 	if (code != RVM_SUCCESS)
 		assert_memory_equal(&region, &before, sizeof(region));
 	return code;
+}
+
+/* Maps a page of another segment, whose data is in the file of this path. */
+static rvm_return_t map_page(struct rvm_rig *rig, char *path, rvm_length_t page)
+{
+	rvm_region_t region = rvm_rig_part(rig, page * P, P, NULL);
+
+	region.data_dev = path;
+	return rvm_map(&region, NULL);
 }
 
 static unsigned segments(void)
@@ -68,8 +72,7 @@ TEST(the_first_map_reads_the_file_and_later_ones_the_store, struct rvm_rig *rig)
 	put(rig->region.vmaddr + 5, 99);
 	/* On another node there may be no such file, or any. */
 	assert_int_equal(unlink(rig->data), 0);
-	rvm_rig_open(rig, 0);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, 0);
 	assert_int_equal(rig->region.vmaddr[5], 99);
 	assert_first(rig->region.vmaddr + 6, 6, RVM_FILE - 6);
 }
@@ -114,8 +117,7 @@ TEST(private_regions_come_on_demand, struct rvm_rig *rig)
 
 	rvm_rig_map(rig);
 	put(rig->region.vmaddr + 3 * P, 99);
-	rvm_rig_open(rig, RVM_MAP_PRIVATE);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, RVM_MAP_PRIVATE);
 	rvm_init_options(&got);
 	assert_rvm(rvm_query(&got, NULL));
 	assert_int_equal(got.flags, RVM_MAP_PRIVATE | RVM_COALESCE_RANGES);
@@ -123,8 +125,7 @@ TEST(private_regions_come_on_demand, struct rvm_rig *rig)
 	put(rig->region.vmaddr + 2, 98);
 	assert_first(rig->region.vmaddr + 4 * P, 4 * P, 12 * P);
 	assert_rvm(rvm_truncate());
-	rvm_rig_open(rig, 0);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, 0);
 	assert_int_equal(rig->region.vmaddr[2], 98);
 }
 
@@ -135,8 +136,7 @@ TEST(a_region_is_where_the_program_wants_it, struct rvm_rig *rig)
 	char *at = elsewhere;
 
 	for (unsigned i = 0; i < 3; i++, at += 64 * P) {
-		rig->region = rvm_rig_part(rig, 0, 0, at);
-		assert_rvm(rvm_map(&rig->region, NULL));
+		rig->region = rvm_rig_map_part(rig, 0, 0, at);
 		assert_ptr_equal(rig->region.vmaddr, at);
 		assert_int_equal(at[1], i ? 10 + (int)i - 1 : rvm_first(1));
 		put(at + 1, 10 + (int)i);
@@ -155,16 +155,14 @@ TEST(memory_of_the_program_gives_way, struct rvm_rig *rig)
 
 	assert_ptr_not_equal(at, MAP_FAILED);
 	memset(at, 0x5a, RVM_FILE + P);
-	rig->region = rvm_rig_part(rig, 0, 0, at);
-	assert_rvm(rvm_map(&rig->region, NULL));
+	rig->region = rvm_rig_map_part(rig, 0, 0, at);
 	assert_ptr_equal(rig->region.vmaddr, at);
 	assert_first(at, 0, RVM_FILE);
 	assert_int_equal(at[RVM_FILE], 0x5a);
 	assert_rvm(rvm_unmap(&rig->region));
 	assert_int_equal(at[0], 0);
 	memset(at, 1, RVM_FILE);
-	rig->region = rvm_rig_part(rig, 0, 0, at);
-	assert_rvm(rvm_map(&rig->region, NULL));
+	rig->region = rvm_rig_map_part(rig, 0, 0, at);
 	assert_first(at, 0, RVM_FILE);
 	assert_rvm(rvm_terminate());
 	assert_int_equal(at[0], 0);
@@ -176,9 +174,8 @@ TEST(memory_of_the_program_gives_way, struct rvm_rig *rig)
 TEST(the_table_does_not_give_way, struct rvm_rig *rig)
 {
 	void *const table = ps_rvm.table;
-	rvm_region_t region;
+	rvm_region_t region = map(rig, 0, P);
 
-	region = map(rig, 0, P);
 	put(region.vmaddr, 7);
 	assert_rvm(rvm_unmap(&region));
 	assert_int_equal(try_map(rig, 0, P, table), RVM_ERANGE);
@@ -245,8 +242,7 @@ TEST(parts_may_be_cut_anew, struct rvm_rig *rig)
 	put(cut.vmaddr + 6 * P, 5); /* page 9 */
 	/* The table, this one, and what is left of the two. */
 	assert_int_equal(segments(), 4);
-	rvm_rig_open(rig, 0);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, 0);
 	assert_int_equal(segments(), 2);
 	assert_first(rig->region.vmaddr, 0, P);
 	assert_int_equal(rig->region.vmaddr[P], 1);
@@ -293,38 +289,18 @@ TEST(leftovers_are_in_nobodys_way, struct rvm_rig *rig)
 
 TEST(segments_have_names_and_limits, struct rvm_rig *rig)
 {
-	rvm_region_t region;
-	char path[200];
-	unsigned i;
+	char paths[PS_RVM_SEGMENTS][200];
+	unsigned pieces = PS_RVM_SEGMENTS;
 
-	for (i = 0; i < PS_RVM_SEGMENTS; i++) {
-		snprintf(path, sizeof(path), "%s.%u", rig->data, i);
-		rvm_rig_make_data(path);
-		region = rvm_rig_part(rig, 0, P, NULL);
-		region.data_dev = path;
-		assert_rvm(rvm_map(&region, NULL));
+	for (unsigned i = 0; i < PS_RVM_SEGMENTS; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "%s.%u", rig->data, i);
+		rvm_rig_make_data(paths[i]);
+		assert_rvm(map_page(rig, paths[i], 0));
 	}
 	assert_int_equal(try_map(rig, 0, 0, NULL), RVM_ETOO_BIG);
-	region = rvm_rig_part(rig, 5 * P, P, NULL);
-	region.data_dev = path;
-	assert_rvm(rvm_map(&region, NULL));
-	assert_first(region.vmaddr, 5 * P, P);
-	for (rvm_length_t page = 1; page < 16; page++)
-		if (page != 5) {
-			region = rvm_rig_part(rig, page * P, P, NULL);
-			region.data_dev = path;
-			assert_rvm(rvm_map(&region, NULL));
-		}
-	for (rvm_length_t page = 1; page < 16; page++)
-		for (i = 0; i < 3; i++) {
-			snprintf(path, sizeof(path), "%s.%u", rig->data, i);
-			region = rvm_rig_part(rig, page * P, P, NULL);
-			region.data_dev = path;
-			if (rvm_map(&region, NULL) != RVM_SUCCESS)
-				goto full;
-		}
-full:
-	assert_int_equal(rvm_map(&region, NULL), RVM_ETOO_BIG);
+	for (unsigned i = 0; pieces < PS_RVM_PIECES; i++, pieces++)
+		assert_rvm(map_page(rig, paths[i / 15], 1 + i % 15));
+	assert_int_equal(map_page(rig, paths[PS_RVM_SEGMENTS - 1], 15), RVM_ETOO_BIG);
 	assert_int_equal(ps_rvm_table_free_piece(ps_rvm.table), -1);
 }
 
@@ -350,8 +326,7 @@ TEST(bad_regions_are_refused, struct rvm_rig *rig)
 	assert_int_equal(rvm_map(&region, NULL), RVM_ENAME_TOO_LONG);
 	region = rvm_rig_part(rig, 0, 0, NULL);
 	region.data_dev = (char *)"/nonexistent/data";
-	assert_int_equal(rvm_map(&region, NULL), RVM_EIO);
-	assert_int_equal(errno, ENOENT);
+	assert_rvm_eio(rvm_map(&region, NULL), ENOENT);
 	region.dev_length = RVM_LENGTH_TO_OFFSET(4096);
 	assert_int_equal(rvm_map(&region, NULL), RVM_EIO);
 	snprintf(name, sizeof(name), "%s-pipe", rig->data);
@@ -381,9 +356,7 @@ TEST(bad_regions_are_refused, struct rvm_rig *rig)
 
 TEST(overlaps_are_refused, struct rvm_rig *rig)
 {
-	rvm_region_t region = rvm_rig_part(rig, 4 * P, 4 * P, elsewhere);
-
-	assert_rvm(rvm_map(&region, NULL));
+	rvm_rig_map_part(rig, 4 * P, 4 * P, elsewhere);
 	assert_int_equal(try_map(rig, 0, 5 * P, NULL), RVM_EOVERLAP);
 	assert_int_equal(try_map(rig, 7 * P, P, NULL), RVM_EOVERLAP);
 	assert_int_equal(try_map(rig, 4 * P, 4 * P, NULL), RVM_EOVERLAP);
@@ -395,23 +368,18 @@ TEST(overlaps_are_refused, struct rvm_rig *rig)
 
 TEST(only_what_is_quiet_is_unmapped, struct rvm_rig *rig)
 {
-	rvm_region_t region = map(rig, 0, 4 * P), other = map(rig, 4 * P, 4 * P), wrong;
-	rvm_tid_t tid;
+	rvm_region_t region = map(rig, 0, 4 * P), other = map(rig, 4 * P, 4 * P);
+	rvm_region_t wrong[] = { other, other, other };
+	rvm_tid_t tid = rvm_rig_begin();
 
-	rvm_init_tid(&tid);
-	assert_rvm(rvm_begin_transaction(&tid, restore));
 	assert_rvm(rvm_set_range(&tid, region.vmaddr, 1));
 	assert_int_equal(rvm_unmap(&region), RVM_EUNCOMMIT);
 	assert_rvm(rvm_set_range(&tid, region.vmaddr + 1, 1));
-	wrong = other;
-	wrong.length -= P;
-	assert_int_equal(rvm_unmap(&wrong), RVM_ENOT_MAPPED);
-	wrong = other;
-	wrong.offset.low = 0;
-	assert_int_equal(rvm_unmap(&wrong), RVM_ENOT_MAPPED);
-	wrong = other;
-	wrong.vmaddr += P;
-	assert_int_equal(rvm_unmap(&wrong), RVM_ENOT_MAPPED);
+	wrong[0].length -= P;
+	wrong[1].offset.low = 0;
+	wrong[2].vmaddr += P;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(rvm_unmap(&wrong[i]), RVM_ENOT_MAPPED);
 	assert_rvm(rvm_unmap(&other));
 	assert_int_equal(rvm_unmap(&other), RVM_ENOT_MAPPED);
 	assert_int_equal(rvm_set_range(&tid, other.vmaddr, 1), RVM_ENOT_MAPPED);

@@ -72,11 +72,10 @@ TEST(rows_are_found)
 }
 
 /* The table is changed by whoever can open the store. */
-static void change(struct rvm_rig *rig, void *at, const void *to, size_t length)
+static void change(void *at, const void *to, size_t length)
 {
 	perseas_tx_t *tx;
 
-	(void)rig;
 	assert_int_equal(perseas_begin(ps_rvm.store, 0, &tx), 0);
 	assert_int_equal(perseas_set_range(tx, at, length), 0);
 	memcpy(at, to, length);
@@ -97,14 +96,14 @@ TEST_WITH(damaged_tables_are_not_used, rvm_rig_setup, rvm_rig_teardown, struct r
 	const uint64_t length = 4096;
 
 	rvm_rig_map(rig);
-	change(rig, &ps_rvm.table->pieces[0].length, &length, sizeof(length));
+	change(&ps_rvm.table->pieces[0].length, &length, sizeof(length));
 	assert_damaged(rig, "a part is not there, or has another length");
 }
 
 TEST_WITH(tables_of_other_versions_are_not_used, rvm_rig_setup, rvm_rig_teardown,
           struct rvm_rig *rig)
 {
-	change(rig, ps_rvm.table->magic, "PSRVM\0\0\2", 8);
+	change(ps_rvm.table->magic, "PSRVM\0\0\2", 8);
 	assert_damaged(rig, "it does not begin as a table does");
 }
 

@@ -20,6 +20,12 @@ static void assert_file_is(struct rvm_rig *rig, const char *bytes)
 	assert_memory_equal(got, bytes, RVM_FILE);
 }
 
+static void assert_truncates_to(struct rvm_rig *rig, const char *bytes)
+{
+	assert_rvm(rvm_truncate());
+	assert_file_is(rig, bytes);
+}
+
 static rvm_bool_t log_is_empty(void)
 {
 	rvm_options_t got;
@@ -44,28 +50,23 @@ TEST(files_get_what_is_committed, struct rvm_rig *rig)
 	tid = rvm_rig_change(rig, P - 2, 20, 3);
 	memset(expected + P - 4, 1, 8);
 	expected[RVM_FILE - 1] = 2;
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, expected);
+	assert_truncates_to(rig, expected);
 	assert_false(log_is_empty());
 	/* What was declared before and is committed after it comes with the next one. */
 	assert_rvm(rvm_end_transaction(&tid, flush));
 	memset(expected + P - 2, 3, 20);
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, expected);
+	assert_truncates_to(rig, expected);
 	assert_true(log_is_empty());
 	tid = rvm_rig_change(rig, 0, 20, 4);
 	assert_rvm(rvm_abort_transaction(&tid));
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, expected);
+	assert_truncates_to(rig, expected);
 }
 
 TEST(what_is_held_back_is_committed, struct rvm_rig *rig)
 {
-	rvm_rig_open(rig, RVM_ALL_OPTIMIZATIONS);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, RVM_ALL_OPTIMIZATIONS);
 	rvm_rig_put(rig, 5, 5, 1, no_flush);
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, rig->region.vmaddr);
+	assert_truncates_to(rig, rig->region.vmaddr);
 }
 
 /* Pages that did not change are not written: here somebody else changed the file. */
@@ -101,14 +102,11 @@ TEST(everything_is_written_after_a_crash, struct rvm_rig *rig)
 	rvm_rig_open(rig, 0);
 	assert_int_equal(truncate(rig->data, 10), 0);
 	rvm_rig_map(rig);
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, expected);
+	assert_truncates_to(rig, expected);
 	rvm_rig_open(rig, 0);
 	assert_int_equal(unlink(rig->data), 0);
-	part = rvm_rig_part(rig, P, P, NULL);
-	assert_rvm(rvm_map(&part, NULL));
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, expected);
+	part = rvm_rig_map_part(rig, P, P, NULL);
+	assert_truncates_to(rig, expected);
 	assert_rvm(rvm_unmap(&part));
 	assert_true(log_is_empty());
 }
@@ -216,10 +214,8 @@ TEST(regions_need_not_be_mapped, struct rvm_rig *rig)
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	memcpy(expected, rig->region.vmaddr, RVM_FILE);
 	assert_rvm(rvm_unmap(&rig->region));
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, expected);
-	other = rvm_rig_part(rig, 0, 0, (void *)0x5d0000000000);
-	assert_rvm(rvm_map(&other, NULL));
+	assert_truncates_to(rig, expected);
+	other = rvm_rig_map_part(rig, 0, 0, (void *)0x5d0000000000);
 	assert_memory_equal(other.vmaddr, expected, RVM_FILE);
 }
 
@@ -230,14 +226,12 @@ TEST(files_that_cannot_be_written_are_written_later, struct rvm_rig *rig)
 	rvm_rig_put(rig, 9 * P, 1, 1, flush);
 	assert_int_equal(unlink(rig->data), 0);
 	assert_int_equal(mkdir(rig->data, 0700), 0);
-	assert_int_equal(rvm_truncate(), RVM_EIO);
-	assert_int_equal(errno, EISDIR);
+	assert_rvm_eio(rvm_truncate(), EISDIR);
 	assert_non_null(strstr(rvm_message(), rig->data));
 	assert_int_equal(rmdir(rig->data), 0);
 	rvm_rig_make_data(rig->data);
 	assert_false(log_is_empty());
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, rig->region.vmaddr);
+	assert_truncates_to(rig, rig->region.vmaddr);
 }
 
 /* --- another owner --- */
@@ -337,8 +331,7 @@ TEST(a_file_that_is_locked_is_waited_for, struct rvm_rig *rig)
 	assert_int_equal(errno, EAGAIN);
 	assert_non_null(strstr(rvm_message(), "locked"));
 	assert_false(log_is_empty());
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, rig->region.vmaddr);
+	assert_truncates_to(rig, rig->region.vmaddr);
 }
 
 /* The lock is held when all is written, and is let go then. */
@@ -386,13 +379,11 @@ TEST(only_where_there_are_no_locks_it_goes_without, struct rvm_rig *rig)
 	rvm_rig_put(rig, 2 * P, 1, 9, flush);
 	locking.left = 1;
 	locking.number = ENOLCK;
-	assert_int_equal(rvm_truncate(), RVM_EIO);
-	assert_int_equal(errno, ENOLCK);
+	assert_rvm_eio(rvm_truncate(), ENOLCK);
 	assert_non_null(strstr(rvm_message(), "cannot be locked"));
 	assert_file_is(rig, before);
 	locking.number = 0;
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, rig->region.vmaddr);
+	assert_truncates_to(rig, rig->region.vmaddr);
 }
 
 /* --- threads --- */
@@ -454,8 +445,7 @@ TEST(each_file_is_as_between_two_commits, struct rvm_rig *rig)
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(movers[i].thread, NULL);
 	/* Nothing that was noted has been forgotten. */
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, rig->region.vmaddr);
+	assert_truncates_to(rig, rig->region.vmaddr);
 }
 
 struct straddler {
@@ -486,39 +476,34 @@ TEST(a_transaction_that_straddles_it_is_whole_in_the_file, struct rvm_rig *rig)
 	rvm_region_t x, y;
 	struct straddler s = { rig, &x, { 0 } };
 	const uint64_t value = 7;
-	uint64_t cells[2];
-	uint8_t got[RVM_FILE];
+	union {
+		uint8_t bytes[RVM_FILE];
+		uint64_t cells[RVM_FILE / sizeof(value)];
+	} got;
 	pthread_t thread;
 	rvm_tid_t tid;
 
 	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.tcp);
 	rvm_rig_open(rig, 0);
-	x = rvm_rig_part(rig, 0, 4 * P, NULL);
-	y = rvm_rig_part(rig, 4 * P, 4 * P, NULL);
-	assert_rvm(rvm_map(&x, NULL));
-	assert_rvm(rvm_map(&y, NULL));
+	x = rvm_rig_map_part(rig, 0, 4 * P, NULL);
+	y = rvm_rig_map_part(rig, 4 * P, 4 * P, NULL);
 	rig->region = x;
 	rvm_rig_put(rig, 0, 4 * P, 0, flush);
 	assert_rvm(rvm_truncate());
-	rvm_init_tid(&s.tid);
-	assert_rvm(rvm_begin_transaction(&s.tid, restore));
+	s.tid = rvm_rig_begin();
 	assert_rvm(rvm_modify_bytes(&s.tid, x.vmaddr, &value, sizeof(value)));
 	assert_int_equal(kill(rig->place.daemon, SIGSTOP), 0);
-	rvm_init_tid(&tid);
-	assert_rvm(rvm_begin_transaction(&tid, restore));
+	tid = rvm_rig_begin();
 	assert_rvm(rvm_modify_bytes(&tid, y.vmaddr, &value, sizeof(value)));
 	assert_rvm(rvm_end_transaction(&tid, no_flush));
 	pthread_create(&thread, NULL, straddle, &s);
 	assert_rvm(rvm_truncate());
 	pthread_join(thread, NULL);
-	rvm_rig_read_data(rig->data, got, RVM_FILE);
-	memcpy(&cells[0], got, sizeof(uint64_t));
-	memcpy(&cells[1], got + 3 * P, sizeof(uint64_t));
-	assert_int_equal(cells[0] + cells[1], 0);
+	rvm_rig_read_data(rig->data, got.bytes, RVM_FILE);
+	assert_int_equal(got.cells[0] + got.cells[3 * P / sizeof(value)], 0);
 	assert_rvm(rvm_truncate());
-	rvm_rig_read_data(rig->data, got, RVM_FILE);
-	memcpy(&cells[0], got, sizeof(uint64_t));
-	assert_int_equal(cells[0], value);
+	rvm_rig_read_data(rig->data, got.bytes, RVM_FILE);
+	assert_int_equal(got.cells[0], value);
 }
 
 /* Commits while a truncation waits for a mirror that is stopped, and has that go on. */
@@ -541,13 +526,11 @@ TEST(what_is_held_back_meanwhile_comes_next, struct rvm_rig *rig)
 	pthread_t thread;
 
 	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.tcp);
-	rvm_rig_open(rig, RVM_ALL_OPTIMIZATIONS);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, RVM_ALL_OPTIMIZATIONS);
 	rvm_rig_put(rig, 2 * P, 8, 1, no_flush);
 	assert_int_equal(kill(rig->place.daemon, SIGSTOP), 0);
 	pthread_create(&thread, NULL, commit_meanwhile, rig);
 	assert_rvm(rvm_truncate());
 	pthread_join(thread, NULL);
-	assert_rvm(rvm_truncate());
-	assert_file_is(rig, rig->region.vmaddr);
+	assert_truncates_to(rig, rig->region.vmaddr);
 }

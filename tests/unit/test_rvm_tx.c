@@ -14,8 +14,7 @@ TEST(commits_survive_their_process, struct rvm_rig *rig)
 	rvm_rig_put(rig, 100, 8, 1, flush);
 	rvm_rig_put(rig, 104, 8, 2, no_flush);
 	assert_rvm(rvm_flush());
-	rvm_rig_open(rig, 0);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, 0);
 	assert_int_equal(rig->region.vmaddr[100], 1);
 	assert_int_equal(rig->region.vmaddr[104], 2);
 	assert_int_equal(rig->region.vmaddr[111], 2);
@@ -60,22 +59,18 @@ TEST(modified_bytes_are_declared_and_set, struct rvm_rig *rig)
 	assert_rvm(rvm_modify_bytes(&tid, at, NULL, 0));
 	assert_int_equal(rvm_modify_bytes(&tid, at + RVM_FILE - 1, "xx", 2), RVM_ENOT_MAPPED);
 	assert_rvm(rvm_end_transaction(&tid, flush));
-	rvm_rig_open(rig, 0);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, 0);
 	assert_memory_equal(rig->region.vmaddr + 10, "hhello", 6);
 }
 
 TEST(ranges_are_inside_of_one_region, struct rvm_rig *rig)
 {
-	rvm_region_t one = rvm_rig_part(rig, 0, RVM_PAGE, (void *)0x5b0000000000);
-	rvm_region_t two = rvm_rig_part(rig, RVM_PAGE, RVM_PAGE, (void *)0x5b0000001000);
+	rvm_region_t one = rvm_rig_map_part(rig, 0, RVM_PAGE, (void *)0x5b0000000000);
+	rvm_region_t two = rvm_rig_map_part(rig, RVM_PAGE, RVM_PAGE, (void *)0x5b0000001000);
 	rvm_tid_t tid;
 	char outside[8];
 
-	assert_rvm(rvm_map(&one, NULL));
-	assert_rvm(rvm_map(&two, NULL));
-	rvm_init_tid(&tid);
-	assert_rvm(rvm_begin_transaction(&tid, restore));
+	tid = rvm_rig_begin();
 	assert_int_equal(rvm_set_range(&tid, outside, 8), RVM_ENOT_MAPPED);
 	assert_int_equal(rvm_set_range(&tid, NULL, 8), RVM_ENOT_MAPPED);
 	assert_int_equal(rvm_set_range(&tid, one.vmaddr + 4092, 8), RVM_ENOT_MAPPED);
@@ -102,8 +97,7 @@ TEST(too_much_is_refused, struct rvm_rig *rig)
 	large = rvm_rig_part(rig, 0, 0, NULL);
 	large.data_dev = path;
 	assert_rvm(rvm_map(&large, NULL));
-	rvm_init_tid(&tid);
-	assert_rvm(rvm_begin_transaction(&tid, restore));
+	tid = rvm_rig_begin();
 	assert_rvm(rvm_set_range(&tid, large.vmaddr, 100));
 	assert_int_equal(rvm_set_range(&tid, large.vmaddr, large.length), RVM_ETOO_BIG);
 	large.vmaddr[0] = 1;
@@ -141,8 +135,7 @@ TEST(bad_records_are_refused, struct rvm_rig *rig)
 	assert_rvm(rvm_set_range(&copy, rig->region.vmaddr, 1));
 	assert_rvm(rvm_end_transaction(&copy, flush));
 	assert_int_equal(rvm_end_transaction(&tid, flush), RVM_ETID);
-	rvm_init_tid(&wild);
-	assert_rvm(rvm_begin_transaction(&wild, restore));
+	wild = rvm_rig_begin();
 	assert_ptr_equal(wild.tid, tid.tid);
 	assert_int_equal(rvm_abort_transaction(&tid), RVM_ETID);
 	assert_rvm(rvm_abort_transaction(&wild));
@@ -162,8 +155,7 @@ TEST(records_have_places_of_their_own, struct rvm_rig *rig)
 	rvm_tid_t one, two;
 
 	rvm_rig_map(rig);
-	rvm_init_tid(&one);
-	assert_rvm(rvm_begin_transaction(&one, restore));
+	one = rvm_rig_begin();
 	assert_rvm(rvm_abort_transaction(&one));
 	two = one;
 	assert_rvm(rvm_begin_transaction(&one, restore));
@@ -220,8 +212,7 @@ TEST_WITH(what_was_not_flushed_is_lost_whole, rvm_rig_setup_bare, rvm_rig_teardo
 	if (!child)
 		flush_and_die(rig);
 	waitpid(child, NULL, 0);
-	rvm_rig_open(rig, 0);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, 0);
 	assert_int_equal(rig->region.vmaddr[0], 1);
 	assert_int_equal(rig->region.vmaddr[8], 1);
 }
@@ -294,8 +285,7 @@ TEST(threads_have_transactions_of_their_own, struct rvm_rig *rig)
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(workers[i].thread, NULL);
 	assert_rvm(rvm_flush());
-	rvm_rig_open(rig, 0);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, 0);
 	for (unsigned i = 0; i < THREADS; i++)
 		for (unsigned j = 0; j < 4; j++) {
 			unsigned got;
@@ -311,17 +301,14 @@ TEST(doubt_is_told, struct rvm_rig *rig)
 	rvm_tid_t tid, other;
 
 	snprintf(rig->log, sizeof(rig->log), "perseas:rvm@%s", rig->place.tcp);
-	rvm_rig_open(rig, 0);
-	rvm_rig_map(rig);
+	rvm_rig_open_mapped(rig, 0);
 	tid = rvm_rig_change(rig, 0, 4, 1);
 	other = rvm_rig_change(rig, 8, 4, 1);
 	assert_int_equal(kill(rig->place.daemon, SIGSTOP), 0);
-	assert_int_equal(rvm_end_transaction(&tid, flush), RVM_EIO);
-	assert_int_equal(errno, ETIMEDOUT);
+	assert_rvm_eio(rvm_end_transaction(&tid, flush), ETIMEDOUT);
 	assert_null(tid.tid);
 	assert_non_null(strstr(rvm_message(), "PERSEAS_EINDOUBT"));
-	assert_int_equal(rvm_end_transaction(&other, flush), RVM_EIO);
-	assert_int_equal(errno, EAGAIN);
+	assert_rvm_eio(rvm_end_transaction(&other, flush), EAGAIN);
 	assert_non_null(other.tid);
 	rvm_init_tid(&tid);
 	assert_int_equal(rvm_begin_transaction(&tid, restore), RVM_EIO);
