@@ -21,28 +21,29 @@ static inline int setup_shared(void **state)
 	return rig_setup(state, true);
 }
 
-static inline void options_begin(struct perseas_options *options)
+static inline struct perseas_options standby_options(void)
 {
-	*options = (struct perseas_options)PERSEAS_OPTIONS_INIT;
-	options->ring_size = 1 << 20;
-	options->connect_timeout_ms = 18000;
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+
+	options.ring_size = 1 << 20;
+	options.connect_timeout_ms = 18000;
+	return options;
 }
 
-static inline perseas_standby_t *begin_as(struct rig *rig, uint32_t flags, uint32_t order)
+static inline perseas_standby_t *begin_with(const char *store, const char *mirrors,
+                                            const struct perseas_options *options)
 {
-	struct perseas_options options;
 	perseas_standby_t *s;
 
-	options_begin(&options);
-	options.flags = flags;
-	options.order = order;
-	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), 0);
+	assert_int_equal(perseas_standby(store, mirrors, options, &s), 0);
 	return s;
 }
 
 static inline perseas_standby_t *begin(struct rig *rig)
 {
-	return begin_as(rig, 0, 0);
+	const struct perseas_options options = standby_options();
+
+	return begin_with(STORE, rig->list, &options);
 }
 
 /* The rig's handle is what the standby gives. */
@@ -112,11 +113,10 @@ static inline int own(struct rig *rig)
 /* The same, by a standby. */
 static inline int own_in_turn(struct rig *rig)
 {
-	perseas_standby_t *s;
-	struct perseas_options options;
+	const struct perseas_options options = standby_options();
 	struct perseas_standby_stat stat = { 0 };
+	perseas_standby_t *s;
 
-	options_begin(&options);
 	if (perseas_standby(STORE, rig->list, &options, &s))
 		return 1;
 	while (stat.state != PERSEAS_STANDBY_OWNED)
@@ -137,6 +137,26 @@ static inline void kill_process(pid_t pid)
 {
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	apart_wait(&rig_apart, pid);
+}
+
+/* The process that owns the store, which start_owner has started. */
+static pid_t owner_process;
+
+static inline void start_owner(struct rig *rig, int (*fn)(struct rig *rig))
+{
+	owner_process = start_process(rig, fn);
+}
+
+static inline void kill_owner(void)
+{
+	kill_process(owner_process);
+}
+
+/* The owner dies, and the rig's handle is what the standby gives. */
+static inline void take_over(struct rig *rig, perseas_standby_t *s)
+{
+	kill_owner();
+	become_owner(rig, s);
 }
 
 static inline int status_of_process(pid_t pid)
@@ -161,18 +181,51 @@ static inline void await_state(perseas_standby_t *s, int state)
 	RIG_UNTIL(stat_of(s).state == state);
 }
 
+/* A standby of a store that another process owns. */
+static inline perseas_standby_t *begin_behind_owner(struct rig *rig)
+{
+	perseas_standby_t *s;
+
+	start_owner(rig, own);
+	s = begin(rig);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	return s;
+}
+
+static inline void set_waits(perseas_standby_t *s, bool waits)
+{
+	pthread_mutex_lock(&s->lock);
+	s->waits = waits;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* The store is handed over as to a wait, of which there is none. */
+static inline void await_handed(perseas_standby_t *s)
+{
+	set_waits(s, true);
+	s->env->ops->wake(s->env, PS_KEEPER);
+	RIG_UNTIL(ps_standby_stage(s) == PS_STANDBY_HANDED);
+}
+
 /* As to a wait that ended just then. */
 static inline void hand_to_nobody(perseas_standby_t *s)
 {
 	await_state(s, PERSEAS_STANDBY_DUE);
-	pthread_mutex_lock(&s->lock);
-	s->waits = true;
-	pthread_mutex_unlock(&s->lock);
-	s->env->ops->wake(s->env, PS_KEEPER);
-	RIG_UNTIL(ps_standby_stage(s) == PS_STANDBY_HANDED);
-	pthread_mutex_lock(&s->lock);
-	s->waits = false;
-	pthread_mutex_unlock(&s->lock);
+	await_handed(s);
+	set_waits(s, false);
+}
+
+/* The standby waits that long, and the store does not become free for it. */
+static inline void wait_in_vain(struct rig *rig, perseas_standby_t *s, int ms)
+{
+	assert_int_equal(perseas_standby_wait(s, ms, &rig->p), PERSEAS_ETIMEOUT);
+}
+
+/* A wait that is called off before it begins. */
+static inline void call_off(struct rig *rig, perseas_standby_t *s)
+{
+	assert_int_equal(perseas_standby_cancel(s), 0);
+	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
 }
 
 static inline bool can_read(perseas_standby_t *s, int for_ms)

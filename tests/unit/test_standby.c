@@ -22,11 +22,9 @@ TEST(a_store_without_an_owner_is_opened, struct rig *rig)
 /* Killed, it leaves what it committed. */
 TEST(who_dies_is_followed_by_the_standby, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin(rig);
+	perseas_standby_t *s = begin_behind_owner(rig);
 	struct perseas_standby_stat stat;
 
-	await_state(s, PERSEAS_STANDBY_OWNED);
 	assert_int_equal(perseas_standby_stat(s, &stat), 0);
 	assert_int_equal(stat.epoch, 2);
 	assert_true(*stat.owner && strstr(stat.text, "its owner lives"));
@@ -34,8 +32,7 @@ TEST(who_dies_is_followed_by_the_standby, struct rig *rig)
 	assert_int_equal(stat.reached, MIRRORS);
 	assert_string_equal(stat.warning, "");
 	assert_false(can_read(s, 0));
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_int_equal(rig_put(rig, 0, 8, 43), 0);
 	assert_int_equal(perseas_standby_stat(s, &stat), 0);
@@ -47,11 +44,9 @@ TEST_ALSO(who_dies_is_followed_by_the_standby, setup_shared, rig_teardown);
 /* Nothing of it is opened again: the mirrors have one session of this process each. */
 TEST(connections_are_those_of_before, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin(rig);
+	perseas_standby_t *s = begin_behind_owner(rig);
 
-	await_state(s, PERSEAS_STANDBY_OWNED);
-	kill_process(owner);
+	kill_owner();
 	await_state(s, PERSEAS_STANDBY_DUE);
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		pthread_mutex_lock(&s->lock);
@@ -66,15 +61,15 @@ TEST(connections_are_those_of_before, struct rig *rig)
 
 TEST(time_ends_a_wait, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin(rig);
+	perseas_standby_t *s;
 
-	assert_int_equal(perseas_standby_wait(s, 0, &rig->p), PERSEAS_ETIMEOUT);
+	start_owner(rig, own);
+	s = begin(rig);
+	wait_in_vain(rig, s, 0);
 	assert_null(rig->p);
-	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	wait_in_vain(rig, s, SHORT_MS);
 	assert_non_null(strstr(perseas_message(NULL), "in time"));
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	perseas_standby_close(s);
 }
 
@@ -115,8 +110,7 @@ static bool is_waited_for(perseas_standby_t *s)
 /* By another thread. A wait that is not there yet ends, too, and only one. */
 TEST(whoever_waits_can_be_called_off, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	struct wait_elsewhere wait = { .s = begin(rig) };
+	struct wait_elsewhere wait = { .s = begin_behind_owner(rig) };
 	pthread_t thread;
 	void *rc;
 
@@ -132,9 +126,8 @@ TEST(whoever_waits_can_be_called_off, struct rig *rig)
 	pthread_join(thread, &rc);
 	assert_int_equal((intptr_t)rc, PERSEAS_ECANCELLED);
 	assert_null(wait.p);
-	assert_int_equal(perseas_standby_wait(wait.s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
-	kill_process(owner);
-	become_owner(rig, wait.s);
+	wait_in_vain(rig, wait.s, SHORT_MS);
+	take_over(rig, wait.s);
 	perseas_standby_close(wait.s);
 }
 
@@ -144,8 +137,7 @@ TEST(a_turn_that_is_called_off_comes_again, struct rig *rig)
 	perseas_standby_t *s = begin(rig);
 
 	hand_to_nobody(s);
-	assert_int_equal(perseas_standby_cancel(s), 0);
-	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
+	call_off(rig, s);
 	await_state(s, PERSEAS_STANDBY_DUE);
 	assert_int_equal(stat_of(s).opens, 0);
 	become_owner(rig, s);
@@ -202,8 +194,7 @@ TEST(nobody_enters_before_the_one_before_left, struct rig *rig)
 	leaving.ops.join = leaving_join;
 	leaving.ops.spawn = leaving_spawn;
 	s->env->ops = &leaving.ops;
-	assert_int_equal(perseas_standby_cancel(s), 0);
-	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
+	call_off(rig, s);
 	s->env->ops = leaving.real;
 	assert_int_equal(leaving.asked, 2);
 	assert_int_equal(leaving.said[0], PERSEAS_EINVAL);
@@ -263,27 +254,28 @@ TEST(rivals_do_each_other_no_harm, struct rig *rig)
 TEST(a_standby_can_be_used_again, struct rig *rig)
 {
 	perseas_standby_t *s = begin(rig);
-	pid_t owner;
 
 	for (unsigned i = 0; i < 3; i++) {
 		become_owner(rig, s);
 		assert_int_equal(rig_put(rig, 0, 8, (uint8_t)i), 0);
 		end_owner(rig);
 	}
-	owner = start_process(rig, own);
-	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
-	kill_process(owner);
-	become_owner(rig, s);
+	start_owner(rig, own);
+	wait_in_vain(rig, s, SHORT_MS);
+	take_over(rig, s);
 	assert_int_equal(rig->bytes[0], 42);
 	perseas_standby_close(s);
 }
 
 TEST(those_of_a_higher_order_wait_longer, struct rig *rig)
 {
-	perseas_standby_t *s = begin_as(rig, 0, 1000);
+	struct perseas_options options = standby_options();
+	perseas_standby_t *s;
 
+	options.order = 1000;
+	s = begin_with(STORE, rig->list, &options);
 	await_state(s, PERSEAS_STANDBY_FREE);
-	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	wait_in_vain(rig, s, SHORT_MS);
 	perseas_standby_close(s);
 }
 
@@ -293,11 +285,12 @@ TEST(those_of_a_higher_order_wait_longer, struct rig *rig)
 TEST(of_two_standbys_one_waits_on, struct rig *rig)
 {
 	for (unsigned i = 0; i < 3; i++) {
-		const pid_t owner = start_process(rig, own);
-		const pid_t both[] = { start_process(rig, own_in_turn),
-			               start_process(rig, own_in_turn) };
+		pid_t both[2];
 
-		kill_process(owner);
+		start_owner(rig, own);
+		both[0] = start_process(rig, own_in_turn);
+		both[1] = start_process(rig, own_in_turn);
+		kill_owner();
 		assert_int_equal(status_of_process(both[0]), 0);
 		assert_int_equal(status_of_process(both[1]), 0);
 		assert_int_equal(rig_open(rig, 0, 0), 0);
@@ -379,13 +372,12 @@ TEST(who_is_refused_again_and_again_rests, struct rig *rig)
 	s->env->ops = &busy.own;
 	/* Its first handle is taken down; those that follow are refused. */
 	hand_to_nobody(s);
-	assert_int_equal(perseas_standby_cancel(s), 0);
-	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
-	assert_int_equal(perseas_standby_wait(s, 1000, &rig->p), PERSEAS_ETIMEOUT);
+	call_off(rig, s);
+	wait_in_vain(rig, s, 1000);
 	assert_in_range(stat_of(s).opens, 1, 5);
 	/* However slow the host is, it goes on. */
 	while (stat_of(s).opens < 2)
-		assert_int_equal(perseas_standby_wait(s, 1000, &rig->p), PERSEAS_ETIMEOUT);
+		wait_in_vain(rig, s, 1000);
 	s->env->ops = busy.own_real;
 	ps_vigil_end(s);
 	become_owner(rig, s);
@@ -490,9 +482,9 @@ TEST(a_store_is_left_to_whom_it_is_handed_over, struct rig *rig)
 		end_owner(rig);
 		/* Mirrors may take a while to tell that it has no owner. */
 		do
-			assert_int_equal(perseas_standby_wait(s, 300, &rig->p), PERSEAS_ETIMEOUT);
+			wait_in_vain(rig, s, 300);
 		while (stat_of(s).state != PERSEAS_STANDBY_FREE);
-		assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+		wait_in_vain(rig, s, SHORT_MS);
 		assert_non_null(strstr(perseas_message(NULL), "handed over to standby 'beta'"));
 		ps_panel_end(&beta);
 		become_owner(rig, s);
@@ -505,11 +497,9 @@ TEST(a_store_is_left_to_whom_it_is_handed_over, struct rig *rig)
 
 TEST(mirrors_may_be_started_again_meanwhile, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin(rig);
+	perseas_standby_t *s = begin_behind_owner(rig);
 	struct perseas_standby_mirror mirror;
 
-	await_state(s, PERSEAS_STANDBY_OWNED);
 	rig_kill(&rig->mirrors[1]);
 	RIG_UNTIL(stat_of(s).reached == 1);
 	assert_int_equal(perseas_standby_mirror(s, 0, &mirror), 0);
@@ -517,10 +507,10 @@ TEST(mirrors_may_be_started_again_meanwhile, struct rig *rig)
 	assert_int_equal(perseas_standby_mirror(s, 1, &mirror), 0);
 	assert_true(!mirror.reached && *mirror.trouble);
 	assert_int_equal(perseas_standby_mirror(s, 2, &mirror), PERSEAS_EINVAL);
-	kill_process(owner);
+	kill_owner();
 	/* W is both of them. */
 	await_state(s, PERSEAS_STANDBY_UNKNOWN);
-	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	wait_in_vain(rig, s, SHORT_MS);
 	rig_start(&rig->mirrors[1]);
 	become_owner(rig, s);
 	assert_int_equal(rig->bytes[0], 42);
@@ -535,7 +525,7 @@ TEST(mirrors_may_come_later, struct rig *rig)
 	rig_kill(&rig->mirrors[0]);
 	rig_kill(&rig->mirrors[1]);
 	s = begin(rig);
-	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	wait_in_vain(rig, s, SHORT_MS);
 	rig_start(&rig->mirrors[0]);
 	rig_start(&rig->mirrors[1]);
 	become_owner(rig, s);

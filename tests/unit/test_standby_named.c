@@ -11,14 +11,11 @@ struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
 
 static perseas_standby_t *begin_named(struct rig *rig, const char *name, uint32_t order)
 {
-	struct perseas_options options;
-	perseas_standby_t *s;
+	struct perseas_options options = standby_options();
 
-	options_begin(&options);
 	options.name = name;
 	options.order = order;
-	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), 0);
-	return s;
+	return begin_with(STORE, rig->list, &options);
 }
 
 /* Somebody who asks the mirrors. */
@@ -93,20 +90,19 @@ TEST(a_store_is_handed_over_to_a_named_one, struct rig *rig)
 	struct asker asker;
 	perseas_standby_t *s;
 	uint8_t mark[PS_OWNER_MARK];
-	pid_t owner;
 
 	asker_begin(&asker, rig);
 	s = begin_named(rig, "beta", PS_ORDER_MAX);
 	for (unsigned i = 0; i < 2; i++) {
-		owner = start_process(rig, own);
-		assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+		start_owner(rig, own);
+		wait_in_vain(rig, s, SHORT_MS);
 		RIG_UNTIL(is_told_of(&asker, "beta"));
 		assert_int_equal(asker.order, PS_ORDER_MAX);
 		if (i > 0)
 			assert_memory_equal(asker.mark, mark, PS_OWNER_MARK);
 		memcpy(mark, asker.mark, PS_OWNER_MARK);
 		move_to(&asker, (char[]){ "beta" });
-		kill_process(owner);
+		kill_owner();
 		assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS, &rig->p), 0);
 		assert_memory_equal(rig->p->owner, mark, PS_OWNER_MARK);
 		RIG_UNTIL(is_told_of(&asker, NULL));
@@ -131,11 +127,7 @@ TEST(mirrors_tell_of_it_until_it_has_opened_the_store, struct rig *rig)
 
 	asker_begin(&asker, rig);
 	RIG_UNTIL(is_told_of(&asker, "beta"));
-	pthread_mutex_lock(&s->lock);
-	s->waits = true;
-	pthread_mutex_unlock(&s->lock);
-	s->env->ops->wake(s->env, PS_KEEPER);
-	RIG_UNTIL(ps_standby_stage(s) == PS_STANDBY_HANDED);
+	await_handed(s);
 	p = ps_vigil_take(s);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(is_told_of(&asker, "beta"));
@@ -169,10 +161,9 @@ TEST(what_perseas_run_started_keeps_its_mark, struct rig *rig)
 TEST(names_that_no_message_takes_are_refused, struct rig *rig)
 {
 	static const char *const names[] = { "", ".beta", "a b", "b/c" };
-	struct perseas_options options;
+	struct perseas_options options = standby_options();
 	perseas_standby_t *s;
 
-	options_begin(&options);
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		options.name = names[i];
 		assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);

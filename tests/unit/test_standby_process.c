@@ -24,26 +24,22 @@ static void *take_address(void *address)
 /* As long as it stands by; where they are taken before, it says so. */
 TEST(the_addresses_are_kept_free, struct rig *rig)
 {
-	pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin(rig);
+	perseas_standby_t *s = begin_behind_owner(rig);
 	struct perseas_standby_stat stat;
 	void *address;
 
-	await_state(s, PERSEAS_STANDBY_OWNED);
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	address = rig->bytes;
 	end_owner(rig);
-	owner = start_process(rig, own);
-	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	start_owner(rig, own);
+	wait_in_vain(rig, s, SHORT_MS);
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	assert_true(take_address(address) == MAP_FAILED && errno == EEXIST);
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	end_owner(rig);
 	assert_ptr_equal(take_address(address), address);
-	owner = start_process(rig, own);
-	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	start_owner(rig, own);
+	wait_in_vain(rig, s, SHORT_MS);
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	assert_int_equal(perseas_standby_stat(s, &stat), 0);
 	assert_non_null(strstr(stat.warning, "segment 'accounts' must lie at"));
@@ -55,18 +51,16 @@ TEST(the_addresses_are_kept_free, struct rig *rig)
 	perseas_standby_close(s);
 	assert_ptr_equal(take_address(address), address);
 	munmap(address, 4096);
-	kill_process(owner);
+	kill_owner();
 }
 
 TEST(a_child_cannot_use_it, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin(rig);
+	perseas_standby_t *s = begin_behind_owner(rig);
 	struct perseas_standby_stat stat;
 	pid_t child;
 	int status;
 
-	await_state(s, PERSEAS_STANDBY_OWNED);
 	fflush(NULL);
 	child = fork();
 	assert_true(child >= 0);
@@ -81,42 +75,44 @@ TEST(a_child_cannot_use_it, struct rig *rig)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_int_equal(rig_put(rig, 0, 8, 1), 0);
 	perseas_standby_close(s);
 }
 
 TEST(what_is_not_valid_is_refused, struct rig *rig)
 {
+	static const char long_name[] =
+		"a123456789b123456789c123456789d123456789e123456789f123456789g123";
+	const struct {
+		const char *store, *mirrors;
+		uint32_t flags, size; /* of the options */
+		const char *says;
+	} bad[] = {
+		{ NULL, rig->list, 0, 0, "" },
+		{ "a b", rig->list, 0, 0, "'a b' cannot name a store" },
+		{ long_name, rig->list, 0, 0, "" },
+		{ STORE, "", 0, 0, "" },
+		{ STORE, "tcp://", 0, 0, "" },
+		{ STORE, rig->list, PERSEAS_TAKEOVER, 0, "never fences" },
+		{ STORE, rig->list, PERSEAS_SALVAGE, 0, "" },
+		{ STORE, rig->list, PERSEAS_CANCEL, 0, "PERSEAS_CANCEL" },
+		{ STORE, rig->list, 0, 3, "" },
+	};
 	struct perseas_standby_stat stat;
-	struct perseas_options options;
-	perseas_standby_t *s = (perseas_standby_t *)rig;
+	perseas_standby_t *s;
 
 	assert_int_equal(perseas_standby(STORE, rig->list, NULL, NULL), PERSEAS_EINVAL);
-	assert_int_equal(perseas_standby(NULL, rig->list, NULL, &s), PERSEAS_EINVAL);
-	assert_null(s);
-	assert_int_equal(perseas_standby("a b", rig->list, NULL, &s), PERSEAS_EINVAL);
-	assert_non_null(strstr(perseas_message(NULL), "'a b' cannot name a store"));
-	assert_int_equal(
-		perseas_standby("a123456789b123456789c123456789d123456789e123456789f123456789g123",
-	                        rig->list, NULL, &s),
-		PERSEAS_EINVAL);
-	assert_int_equal(perseas_standby(STORE, "", NULL, &s), PERSEAS_EINVAL);
-	assert_int_equal(perseas_standby(STORE, "tcp://", NULL, &s), PERSEAS_EINVAL);
-	options_begin(&options);
-	options.flags = PERSEAS_TAKEOVER;
-	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
-	assert_non_null(strstr(perseas_message(NULL), "never fences"));
-	options.flags = PERSEAS_SALVAGE;
-	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
-	options.flags = PERSEAS_CANCEL;
-	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
-	assert_non_null(strstr(perseas_message(NULL), "PERSEAS_CANCEL"));
-	options.flags = 0;
-	options.size = 3;
-	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), PERSEAS_EINVAL);
-	assert_null(s);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct perseas_options options = standby_options();
+
+		options.flags = bad[i].flags;
+		options.size = bad[i].size ? bad[i].size : options.size;
+		s = (perseas_standby_t *)rig;
+		if (perseas_standby(bad[i].store, bad[i].mirrors, &options, &s) != PERSEAS_EINVAL ||
+		    s || !strstr(perseas_message(NULL), bad[i].says))
+			fail_msg("row %u: %s", i, perseas_message(NULL));
+	}
 	assert_int_equal(perseas_standby_wait(NULL, 0, &rig->p), PERSEAS_EINVAL);
 	assert_int_equal(perseas_standby_cancel(NULL), PERSEAS_EINVAL);
 	assert_int_equal(perseas_standby_fd(NULL), PERSEAS_EINVAL);
@@ -133,17 +129,16 @@ TEST(what_is_not_valid_is_refused, struct rig *rig)
 
 TEST(a_store_that_nobody_has_is_told, struct rig *rig)
 {
-	struct perseas_options options;
+	struct perseas_options options = standby_options();
 	perseas_standby_t *s;
 
-	options_begin(&options);
-	assert_int_equal(perseas_standby("nowhere", rig->list, &options, &s), 0);
+	s = begin_with("nowhere", rig->list, &options);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ENOSTORE);
 	assert_non_null(strstr(perseas_message(NULL), "'nowhere'"));
 	assert_true(can_read(s, 0));
 	perseas_standby_close(s);
 	options.flags = PERSEAS_CREATE;
-	assert_int_equal(perseas_standby("nowhere", rig->list, &options, &s), 0);
+	s = begin_with("nowhere", rig->list, &options);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), 0);
 	perseas_standby_close(s);
 }
@@ -190,16 +185,15 @@ static void begin_making(const char *store, const char *mirrors)
 /* Whoever made it is gone: with PERSEAS_CREATE it is made anew. */
 TEST(a_making_that_was_left_is_taken_up, struct rig *rig)
 {
-	struct perseas_options options;
+	struct perseas_options options = standby_options();
 	perseas_standby_t *s;
 
 	begin_making("nowhere", rig->list);
-	options_begin(&options);
-	assert_int_equal(perseas_standby("nowhere", rig->list, &options, &s), 0);
-	assert_int_equal(perseas_standby_wait(s, SHORT_MS, &rig->p), PERSEAS_ETIMEOUT);
+	s = begin_with("nowhere", rig->list, &options);
+	wait_in_vain(rig, s, SHORT_MS);
 	perseas_standby_close(s);
 	options.flags = PERSEAS_CREATE;
-	assert_int_equal(perseas_standby("nowhere", rig->list, &options, &s), 0);
+	s = begin_with("nowhere", rig->list, &options);
 	assert_int_equal(perseas_standby_wait(s, PATIENCE, &rig->p), 0);
 	perseas_standby_close(s);
 }
@@ -236,15 +230,14 @@ static int setup_listener(void **state)
 
 TEST_WITH(what_only_people_can_mend_is_told, setup_listener, rig_teardown, struct rig *rig)
 {
-	struct perseas_options options;
+	struct perseas_options options = standby_options();
 	perseas_standby_t *s;
 	char list[32];
 	pid_t pid;
 
 	snprintf(list, sizeof(list), "tcp://127.0.0.1:%u", listener_port);
 	pid = start_process(rig, serve_other);
-	options_begin(&options);
-	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
+	s = begin_with(STORE, list, &options);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_EPROTOCOL);
 	assert_non_null(strstr(perseas_message(NULL), "is not a perseasd"));
 	perseas_standby_close(s);
@@ -297,13 +290,22 @@ static const char *list_of(const struct rig *rig, unsigned mirror)
 /* With that mirror alone in its list, and PERSEAS_CREATE. */
 static perseas_standby_t *begin_by(struct rig *rig, unsigned mirror)
 {
-	const char *list = list_of(rig, mirror);
-	struct perseas_options options;
+	struct perseas_options options = standby_options();
+
+	options.flags = PERSEAS_CREATE;
+	return begin_with(STORE, list_of(rig, mirror), &options);
+}
+
+/* With the first mirror alone in its list, which leaves the roster when the owner is gone. */
+static perseas_standby_t *begin_behind_leaver(struct rig *rig)
+{
 	perseas_standby_t *s;
 
-	options_begin(&options);
-	options.flags = PERSEAS_CREATE;
-	assert_int_equal(perseas_standby(STORE, list, &options, &s), 0);
+	start_owner(rig, own);
+	s = begin_by(rig, 0);
+	await_state(s, PERSEAS_STANDBY_OWNED);
+	kill_owner();
+	assert_int_equal(rig_by_another(rig, leave_first), 0);
 	return s;
 }
 
@@ -315,22 +317,12 @@ static void find_store(struct rig *rig, perseas_standby_t *s)
 	end_owner(rig);
 }
 
-static void call_off(struct rig *rig, perseas_standby_t *s)
-{
-	assert_int_equal(perseas_standby_cancel(s), 0);
-	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ECANCELLED);
-}
-
 /* Its list has one mirror, which leaves the roster meanwhile. It opens the store where it saw it
  * last, and makes no other: also where a wait was called off, and where it was the owner. */
 TEST(a_store_is_opened_where_the_roster_has_it, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_by(rig, 0);
+	perseas_standby_t *s = begin_behind_leaver(rig);
 
-	await_state(s, PERSEAS_STANDBY_OWNED);
-	kill_process(owner);
-	assert_int_equal(rig_by_another(rig, leave_first), 0);
 	owner_lose(&rig->mirrors[0]);
 	find_store(rig, s);
 	/* It stands by again, and has not forgotten. */
@@ -345,10 +337,10 @@ TEST(a_store_is_opened_where_the_roster_has_it, struct rig *rig)
 /* The store leaves the list while the standby is its owner, which nobody follows then. */
 TEST(an_owner_that_stands_by_again_knows_its_roster, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
 	perseas_standby_t *s;
 
-	kill_process(owner);
+	start_owner(rig, own);
+	kill_owner();
 	assert_int_equal(rig_by_another(rig, leave_first), 0);
 	s = begin_by(rig, 1);
 	become_owner(rig, s);
@@ -364,18 +356,14 @@ TEST(an_owner_that_stands_by_again_knows_its_roster, struct rig *rig)
  * mirror that has the store is away, that is no reason to make one. */
 TEST(a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_by(rig, 0);
+	perseas_standby_t *s = begin_behind_leaver(rig);
 
-	await_state(s, PERSEAS_STANDBY_OWNED);
-	kill_process(owner);
-	assert_int_equal(rig_by_another(rig, leave_first), 0);
 	owner_lose(&rig->mirrors[0]);
 	await_state(s, PERSEAS_STANDBY_DUE);
 	rig_kill(&rig->mirrors[1]);
 	begin_making(STORE, list_of(rig, 0));
 	RIG_UNTIL(stat_of(s).reached == 1);
-	assert_int_equal(perseas_standby_wait(s, LONG_MS, &rig->p), PERSEAS_ETIMEOUT);
+	wait_in_vain(rig, s, LONG_MS);
 	rig_start(&rig->mirrors[1]);
 	find_store(rig, s);
 	perseas_standby_close(s);

@@ -11,53 +11,47 @@ struct unit_fixture unit_fixture = { setup_warm_tcp, teardown_warm };
 /* All of it is there before the owner dies: nothing is fetched. */
 TEST(what_was_left_is_taken, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own);
 
-	RIG_UNTIL(is_warm(s));
 	assert_int_equal(stat_of(s).memory, SIZE);
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_used(rig, true);
 	assert_int_equal(stat_of(s).memory, 0);
 	assert_int_equal(stat_of(s).warm, 0);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_as_made(rig, 8);
 	assert_int_equal(fetched(rig), 0);
-	perseas_standby_close(s);
-	assert_as_mirrors(rig);
+	close_and_compare(rig, s);
 }
 TEST_ALSO(what_was_left_is_taken, setup_warm_shared, teardown_warm);
 
 /* Where memory cannot be fetched on demand, it is not read from mirrors either. */
 TEST(what_is_read_first_is_taken, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_READ_FIRST);
+	perseas_standby_t *s;
 
+	start_owner(rig, own);
+	s = begin_warm(rig, PERSEAS_RECOVERY_READ_FIRST);
 	RIG_UNTIL(is_warm(s));
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_used(rig, true);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_as_made(rig, 8);
-	perseas_standby_close(s);
-	assert_as_mirrors(rig);
+	close_and_compare(rig, s);
 }
 
 /* The owner is killed while it changes memory, and the copy follows. */
 TEST(whoever_is_killed_at_work_is_followed, struct rig *rig)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		const pid_t owner = start_process(rig, own_busily);
-		perseas_standby_t *s = begin_warm(rig, i % 2 ? 0 : PERSEAS_RECOVERY_ON_DEMAND);
+		perseas_standby_t *s;
 
+		start_owner(rig, own_busily);
+		s = begin_warm(rig, i % 2 ? 0 : PERSEAS_RECOVERY_ON_DEMAND);
 		RIG_UNTIL(stat_of(s).warm > SIZE / 2);
-		kill_process(owner);
-		become_owner(rig, s);
+		take_over(rig, s);
 		assert_used(rig, true);
-		perseas_standby_close(s);
-		assert_as_mirrors(rig);
+		close_and_compare(rig, s);
 	}
 }
 TEST_ALSO(whoever_is_killed_at_work_is_followed, setup_warm_shared, teardown_warm);
@@ -70,22 +64,18 @@ TEST(what_changed_since_comes_from_mirrors, struct rig *rig)
 	assert_int_equal(rig->bytes[0], 42);
 	assert_int_equal(rig->bytes[5000], 77);
 	assert_true(fetched(rig) > 0 && fetched(rig) < SIZE);
-	perseas_standby_close(s);
-	assert_as_mirrors(rig);
+	close_and_compare(rig, s);
 }
 
 TEST(a_segment_may_come_later, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own_and_obey);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own_and_obey);
 	void *more;
 
-	RIG_UNTIL(is_warm(s));
 	ask(2);
 	RIG_UNTIL(stat_of(s).memory == SIZE + 70000 && is_warm(s));
 	assert_int_equal(drops_of(s), 0);
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_int_equal(perseas_map(rig->p, "more", 0, &more), 0);
 	for (unsigned i = 0; i < 70000; i++)
 		assert_int_equal(((uint8_t *)more)[i], 9);
@@ -116,10 +106,8 @@ static int send_after_burst(struct ps_control *control, const Perseas__Request *
 /* An owner that is faster than whoever follows it, and does not lap it. */
 TEST(an_owner_that_goes_on_meanwhile_is_followed, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own_and_obey);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own_and_obey);
 
-	RIG_UNTIL(is_warm(s));
 	real_ops = s->warmth->env->ops;
 	held_ops = *real_ops;
 	held_ops.send = send_after_burst;
@@ -129,11 +117,9 @@ TEST(an_owner_that_goes_on_meanwhile_is_followed, struct rig *rig)
 	RIG_UNTIL(bursts == BURSTS);
 	RIG_UNTIL(is_warm(s));
 	assert_int_equal(drops_of(s), 0);
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_used(rig, true);
-	perseas_standby_close(s);
-	assert_as_mirrors(rig);
+	close_and_compare(rig, s);
 }
 
 static struct ps_pager_ops poor_pager;
@@ -194,12 +180,10 @@ static void keep_copy(perseas_standby_t *s)
 /* What this owner changed is not what the copy has. */
 TEST(what_was_unmapped_is_not_taken_again, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own);
 
-	RIG_UNTIL(is_warm(s));
 	keep_copy(s);
-	kill_process(owner);
+	kill_owner();
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), 0);
 	RIG_UNTIL(keeper_rests);
 	assert_int_equal(rig_map(rig), 0);
@@ -211,23 +195,19 @@ TEST(what_was_unmapped_is_not_taken_again, struct rig *rig)
 	keeper_is_held = false;
 	assert_int_equal(rig->bytes[3 << 20], 99);
 	assert_true(fetched(rig) >= SIZE);
-	perseas_standby_close(s);
-	assert_as_mirrors(rig);
+	close_and_compare(rig, s);
 }
 
 /* For a moment there is no memory for it. */
 TEST(what_cannot_be_taken_is_fetched, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own);
 
-	RIG_UNTIL(is_warm(s));
 	poor_pager = ps_pager_uffd;
 	poor_pager.fill = fill_later;
 	refusals = 2;
 	s->p->env->pager = &poor_pager;
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_as_made(rig, 8);
 	assert_true(fetched(rig) > 0);
@@ -236,42 +216,37 @@ TEST(what_cannot_be_taken_is_fetched, struct rig *rig)
 	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
 	assert_int_equal(rig_map(rig), 0);
 	assert_int_equal(rig->bytes[100], 99);
-	perseas_standby_close(s);
-	assert_as_mirrors(rig);
+	close_and_compare(rig, s);
 }
 
 /* What may be read at such a rate at once is less than a page. */
 TEST(a_low_rate_is_a_rate, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	struct perseas_options options;
+	struct perseas_options options = standby_options();
 	perseas_standby_t *s;
 
-	options_begin(&options);
+	start_owner(rig, own);
 	options.warm = 1;
 	options.warm_rate = 20000;
-	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), 0);
+	s = begin_with(STORE, rig->list, &options);
 	RIG_UNTIL(stat_of(s).warm >= 8192);
-	kill_process(owner);
+	kill_owner();
 	perseas_standby_close(s);
 }
 
 /* It is given up, and not tried again at once. */
 TEST(without_memory_there_is_no_copy, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own_and_obey);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own_and_obey);
 	const int poor = open("/dev/null", O_RDONLY);
 
-	RIG_UNTIL(is_warm(s));
 	pthread_mutex_lock(&s->warmth->lock);
 	assert_true(dup2(poor, s->warmth->copy->fd) >= 0);
 	pthread_mutex_unlock(&s->warmth->lock);
 	ask(1);
 	RIG_UNTIL(drops_of(s) == 1);
 	assert_true(s->warmth->begin_at > s->warmth->env->ops->now(s->warmth->env));
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_int_equal(rig->bytes[5000], 77);
 	perseas_standby_close(s);
 	close(poor);
@@ -283,16 +258,13 @@ TEST(without_memory_there_is_no_copy, struct rig *rig)
 /* A copy of wrong bytes whose transaction is this many epochs and transactions further on. */
 static void is_not_used(struct rig *rig, unsigned epochs, unsigned transactions)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own);
 
-	RIG_UNTIL(is_warm(s));
 	freeze(s);
 	s->warmth->copy->point.epoch += epochs;
 	s->warmth->copy->point.seq += transactions;
 	memset(s->warmth->copy->parts[0].bytes, 0, SIZE);
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_used(rig, false);
 	assert_as_made(rig, 8);
 	perseas_standby_close(s);
@@ -313,72 +285,59 @@ TEST(a_copy_that_is_ahead_is_not_used, struct rig *rig)
 /* The log is overwritten before it was followed: then nothing is known of what changed. */
 TEST(a_lap_ends_a_copy, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own_and_obey);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own_and_obey);
 
-	RIG_UNTIL(is_warm(s));
 	pthread_mutex_lock(&s->warmth->lock);
 	ask(LAP);
 	pthread_mutex_unlock(&s->warmth->lock);
 	RIG_UNTIL(drops_of(s) == 1);
 	RIG_UNTIL(is_warm(s));
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_used(rig, true);
-	perseas_standby_close(s);
-	assert_as_mirrors(rig);
+	close_and_compare(rig, s);
 }
 
 /* What no log tells of is counted in the mirror's header alone: a session that is taken up again, a
  * joining, an image beside. Here it is the copy that began with another count. */
 TEST(what_is_no_transaction_ends_a_copy, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own);
 
-	RIG_UNTIL(is_warm(s));
 	s->warmth->base->store->status->header->rewrites--;
 	RIG_UNTIL(drops_of(s) == 1);
 	RIG_UNTIL(is_warm(s));
 	s->warmth->base->store->status->header->generation--;
 	RIG_UNTIL(drops_of(s) == 2);
-	kill_process(owner);
+	kill_owner();
 	perseas_standby_close(s);
 }
 
 TEST(another_owner_ends_a_copy, struct rig *rig)
 {
-	pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own);
 
-	RIG_UNTIL(is_warm(s));
-	kill_process(owner);
-	owner = start_process(rig, own);
+	kill_owner();
+	start_owner(rig, own);
 	RIG_UNTIL(drops_of(s) >= 1);
 	RIG_UNTIL(is_warm(s));
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	assert_used(rig, true);
 	assert_as_made(rig, 8);
-	perseas_standby_close(s);
-	assert_as_mirrors(rig);
+	close_and_compare(rig, s);
 }
 
 /* The mirror that it reads from dies with the owner. */
 TEST(a_mirror_may_die_with_the_owner, struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own);
 	unsigned read;
 
-	RIG_UNTIL(is_warm(s));
 	read = strstr(rig->list, s->warmth->address) == rig->list ? 0 : 1;
-	kill_process(owner);
+	kill_owner();
 	rig_kill(&rig->mirrors[read]);
 	rig_start(&rig->mirrors[read]);
 	become_owner(rig, s);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_as_made(rig, 8);
-	perseas_standby_close(s);
-	assert_as_mirrors(rig);
+	close_and_compare(rig, s);
 }

@@ -112,14 +112,11 @@ static void ask(int what)
 
 static perseas_standby_t *begin_warm(struct rig *rig, uint32_t recovery)
 {
-	struct perseas_options options;
-	perseas_standby_t *s;
+	struct perseas_options options = standby_options();
 
-	options_begin(&options);
 	options.warm = 1;
 	options.recovery = recovery;
-	assert_int_equal(perseas_standby(STORE, rig->list, &options, &s), 0);
-	return s;
+	return begin_with(STORE, rig->list, &options);
 }
 
 static bool is_warm(perseas_standby_t *s)
@@ -127,6 +124,17 @@ static bool is_warm(perseas_standby_t *s)
 	const struct perseas_standby_stat stat = stat_of(s);
 
 	return stat.memory && stat.warm == stat.memory;
+}
+
+/* The standby of a store that another process owns, once its copy has all of the memory. */
+static perseas_standby_t *begin_warm_behind(struct rig *rig, int (*fn)(struct rig *rig))
+{
+	perseas_standby_t *s;
+
+	start_owner(rig, fn);
+	s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	RIG_UNTIL(is_warm(s));
+	return s;
 }
 
 static inline uint64_t drops_of(perseas_standby_t *s)
@@ -184,17 +192,20 @@ static void assert_as_mirrors(struct rig *rig)
 	free(bytes);
 }
 
+static inline void close_and_compare(struct rig *rig, perseas_standby_t *s)
+{
+	perseas_standby_close(s);
+	assert_as_mirrors(rig);
+}
+
 /* Of a store of which the last owner changed one page more than the standby's copy has. */
 static inline perseas_standby_t *become_owner_behind(struct rig *rig)
 {
-	const pid_t owner = start_process(rig, own_and_obey);
-	perseas_standby_t *s = begin_warm(rig, PERSEAS_RECOVERY_ON_DEMAND);
+	perseas_standby_t *s = begin_warm_behind(rig, own_and_obey);
 
-	RIG_UNTIL(is_warm(s));
 	freeze(s);
 	ask(1);
-	kill_process(owner);
-	become_owner(rig, s);
+	take_over(rig, s);
 	return s;
 }
 
