@@ -24,6 +24,7 @@ struct fixture {
 	int mirror; /* the other end */
 	uint8_t sent[2 << 20];
 	size_t length;
+	struct ps_fetched fetched; /* the last answer */
 };
 
 static const struct ps_missing missing = { .store = "bank",
@@ -108,11 +109,6 @@ static void add_piece(struct fixture *f, uint64_t id, size_t length, uint8_t val
 	add_reply(f, &reply);
 }
 
-static void add_bytes(struct fixture *f, uint64_t id)
-{
-	add_piece(f, id, LENGTH, 7);
-}
-
 static void add_working(struct fixture *f, uint64_t id)
 {
 	Perseas__WorkingReply working = PERSEAS__WORKING_REPLY__INIT;
@@ -141,45 +137,57 @@ static void add_status(struct fixture *f, uint64_t id)
 	free(header);
 }
 
-/* Sends what was added; what the owner's end says then. */
-static int send_all(struct fixture *f, struct ps_fetched *fetched)
+/* What comes before the bytes. */
+static void add_beginning(struct fixture *f)
+{
+	add_hello(f);
+	add_status(f, 1);
+}
+
+/* The bytes, and what comes after them. */
+static void add_end(struct fixture *f)
+{
+	add_piece(f, 2, LENGTH, 7);
+	add_status(f, 3);
+}
+
+static int take(struct fixture *f)
+{
+	return ps_reach_answer(&f->reach, &f->fetched);
+}
+
+/* Sends what was added. Returns what the owner's end says then. */
+static int send_all(struct fixture *f)
 {
 	assert_int_equal(write(f->mirror, f->sent, f->length), f->length);
 	f->length = 0;
-	return ps_reach_answer(&f->reach, fetched);
+	return take(f);
 }
 
 TEST(test_an_answer_in_pieces, struct fixture *f)
 {
-	struct ps_fetched fetched;
-
-	add_hello(f);
-	add_status(f, 1);
+	add_beginning(f);
 	add_working(f, 2);
-	add_bytes(f, 2);
-	add_status(f, 3);
+	add_end(f);
 	for (size_t i = 0; i + 1 < f->length; i++) {
 		assert_int_equal(write(f->mirror, f->sent + i, 1), 1);
-		assert_int_equal(ps_reach_answer(&f->reach, &fetched), 0);
+		assert_int_equal(take(f), 0);
 	}
 	assert_int_equal(write(f->mirror, f->sent + f->length - 1, 1), 1);
-	assert_int_equal(ps_reach_answer(&f->reach, &fetched), 1);
-	assert_int_equal(fetched.bytes.len, LENGTH);
-	assert_int_equal(fetched.bytes.data[LENGTH - 1], 7);
-	assert_ptr_not_equal(fetched.before, fetched.after);
+	assert_int_equal(take(f), 1);
+	assert_int_equal(f->fetched.bytes.len, LENGTH);
+	assert_int_equal(f->fetched.bytes.data[LENGTH - 1], 7);
+	assert_ptr_not_equal(f->fetched.before, f->fetched.after);
 }
 
 /* Who waits for one piece does not wait until the kernel has cleared a large page for it. */
 TEST(test_one_piece_takes_no_large_page, struct fixture *f)
 {
 	unsigned char is_there[PS_REACH_BLOCK / PS_PAGE];
-	struct ps_fetched fetched;
 
-	add_hello(f);
-	add_status(f, 1);
-	add_bytes(f, 2);
-	add_status(f, 3);
-	assert_int_equal(send_all(f, &fetched), 1);
+	add_beginning(f);
+	add_end(f);
+	assert_int_equal(send_all(f), 1);
 	assert_int_equal(mincore(f->reach.block, PS_REACH_BLOCK, is_there), 0);
 	for (unsigned i = 0; i < sizeof(is_there); i++)
 		assert_false(is_there[i] & 1);
@@ -188,17 +196,13 @@ TEST(test_one_piece_takes_no_large_page, struct fixture *f)
 /* All of a long answer is there: somebody may wait for another mirror's meanwhile. */
 TEST(test_a_long_answer_is_taken_in_turns, struct fixture *f)
 {
-	struct ps_fetched fetched;
-
-	add_hello(f);
-	add_status(f, 1);
+	add_beginning(f);
 	for (int i = 0; i < 3; i++)
 		add_working(f, 2);
-	add_bytes(f, 2);
-	add_status(f, 3);
-	assert_int_equal(send_all(f, &fetched), 0);
-	assert_int_equal(ps_reach_answer(&f->reach, &fetched), 1);
-	assert_int_equal(fetched.bytes.len, LENGTH);
+	add_end(f);
+	assert_int_equal(send_all(f), 0);
+	assert_int_equal(take(f), 1);
+	assert_int_equal(f->fetched.bytes.len, LENGTH);
 }
 
 /* Asks again, for more than one piece; the greeting and the first status have come. */
@@ -217,7 +221,6 @@ static void ask_for(struct fixture *f, uint32_t bytes)
 /* What is said after its first piece; or nothing. */
 static int give(struct fixture *f)
 {
-	struct ps_fetched fetched = { 0 };
 	uint64_t sent = 0;
 	ssize_t n;
 	int rc = 0;
@@ -226,17 +229,17 @@ static int give(struct fixture *f)
 		n = send(f->mirror, f->sent + sent, f->length - sent, MSG_DONTWAIT);
 		assert_true(n > 0 || errno == EAGAIN);
 		n = n < 0 ? 0 : n;
-		rc = ps_reach_answer(&f->reach, &fetched);
+		rc = take(f);
 	}
 	/* A message at a time. */
 	for (unsigned more = 0; more < 8 && rc == 0; more++)
-		rc = ps_reach_answer(&f->reach, &fetched);
+		rc = take(f);
 	f->length = 0;
 	if (rc > 0) {
-		assert_int_equal(fetched.bytes.len, LONG);
-		assert_ptr_equal(fetched.bytes.data, f->reach.block);
+		assert_int_equal(f->fetched.bytes.len, LONG);
+		assert_ptr_equal(f->fetched.bytes.data, f->reach.block);
 		for (unsigned i = 0; i < LONG; i++)
-			assert_int_equal(fetched.bytes.data[i], 1 + i / PS_REACH_BULK);
+			assert_int_equal(f->fetched.bytes.data[i], 1 + i / PS_REACH_BULK);
 	}
 	return rc;
 }
@@ -293,52 +296,39 @@ TEST(test_nothing_is_put_behind_the_block, struct fixture *f)
 		assert_int_equal(*behind, 0);
 }
 
-TEST(test_a_refusal, struct fixture *f)
+/* A refusal, bytes before the first status, and an answer to another request. */
+TEST(test_answers_that_end_it, struct fixture *f)
 {
-	struct ps_fetched fetched;
-
-	add_hello(f);
-	add_status(f, 1);
-	add_refusal(f, 2);
-	assert_int_equal(send_all(f, &fetched), -1);
-}
-
-TEST(test_another_order, struct fixture *f)
-{
-	struct ps_fetched fetched;
-
-	add_hello(f);
-	add_bytes(f, 1);
-	assert_int_equal(send_all(f, &fetched), -1);
-}
-
-TEST(test_an_answer_to_another_request, struct fixture *f)
-{
-	struct ps_fetched fetched;
-
-	add_hello(f);
-	add_status(f, 2);
-	assert_int_equal(send_all(f, &fetched), -1);
+	for (unsigned i = 0; i < 3; i++) {
+		if (i == 0)
+			add_beginning(f);
+		else
+			add_hello(f);
+		if (i == 0)
+			add_refusal(f, 2);
+		else if (i == 1)
+			add_piece(f, 1, LENGTH, 7);
+		else
+			add_status(f, 2);
+		assert_int_equal(send_all(f), -1);
+		f = unit_begin_again();
+	}
 }
 
 TEST(test_the_connection_ends, struct fixture *f)
 {
-	struct ps_fetched fetched;
-
-	add_hello(f);
-	add_status(f, 1);
-	assert_int_equal(send_all(f, &fetched), 0);
+	add_beginning(f);
+	assert_int_equal(send_all(f), 0);
 	shutdown(f->mirror, SHUT_RDWR);
-	assert_int_equal(ps_reach_answer(&f->reach, &fetched), -1);
+	assert_int_equal(take(f), -1);
 }
 
 TEST(test_another_version, struct fixture *f)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION + 1 };
-	struct ps_fetched fetched;
 
 	add(f, &hello, sizeof(hello));
-	assert_int_equal(send_all(f, &fetched), -1);
+	assert_int_equal(send_all(f), -1);
 }
 
 TEST(test_lengths_that_cannot_be, struct fixture *f)
@@ -346,11 +336,9 @@ TEST(test_lengths_that_cannot_be, struct fixture *f)
 	const uint32_t lengths[] = { 0, PS_MESSAGE_MAX + 1, UINT32_MAX };
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct ps_fetched fetched;
-
 		add_hello(f);
 		add(f, &lengths[i], sizeof(lengths[i]));
-		assert_int_equal(send_all(f, &fetched), -1);
+		assert_int_equal(send_all(f), -1);
 		f = unit_begin_again();
 	}
 }
@@ -360,17 +348,14 @@ TEST(test_anything, struct fixture *f)
 {
 	srand(1);
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		struct ps_fetched fetched;
 		int rc;
 
-		add_hello(f);
-		add_status(f, 1);
-		add_bytes(f, 2);
-		add_status(f, 3);
+		add_beginning(f);
+		add_end(f);
 		for (int i = rand() % 4; i >= 0; i--)
 			f->sent[(size_t)rand() % (rand() % 2 ? f->length : 64)] ^=
 				(uint8_t)(1 << rand() % 8);
-		rc = send_all(f, &fetched);
+		rc = send_all(f);
 		assert_true(rc >= -1 && rc <= 1);
 		f = unit_begin_again();
 	}
@@ -412,11 +397,10 @@ static int add_port(struct ps_way *way)
 /* Asks over a new connection, which is to come to this socket. */
 static int ask_at(struct fixture *f, int listener)
 {
-	struct ps_fetched fetched;
 	int fd;
 
 	assert_true(ps_reach_ask(&f->reach, &missing));
-	assert_int_equal(ps_reach_answer(&f->reach, &fetched), 0);
+	assert_int_equal(take(f), 0);
 	fd = accept(listener, NULL, NULL);
 	assert_true(fd >= 0);
 	return fd;
@@ -450,12 +434,11 @@ TEST(test_a_port_that_refuses, struct fixture *f)
 	assert_int_equal(listen(listens, 5), 0);
 	ps_reach_lead(&f->reach, &way);
 	if (ps_reach_ask(&f->reach, &missing)) {
-		struct ps_fetched fetched;
 		struct pollfd fd;
 
 		assert_true(ps_reach_waits(&f->reach, &fd));
 		assert_int_equal(poll(&fd, 1, -1), 1);
-		assert_int_equal(ps_reach_answer(&f->reach, &fetched), -1);
+		assert_int_equal(take(f), -1);
 	}
 	ps_reach_drop(&f->reach);
 	close(ask_at(f, listens));
@@ -467,7 +450,6 @@ TEST(test_a_port_that_refuses, struct fixture *f)
 TEST(test_an_address_that_never_answers, struct fixture *f)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
-	struct ps_fetched fetched;
 	struct ps_way way = { 0 };
 	int silent = add_address(&way), speaks = add_address(&way), fd;
 
@@ -478,7 +460,7 @@ TEST(test_an_address_that_never_answers, struct fixture *f)
 	ps_reach_drop(&f->reach);
 	fd = ask_at(f, speaks);
 	assert_int_equal(write(fd, &hello, sizeof(hello)), sizeof(hello));
-	assert_int_equal(ps_reach_answer(&f->reach, &fetched), 0);
+	assert_int_equal(take(f), 0);
 	ps_reach_drop(&f->reach);
 	close(fd);
 	close(ask_at(f, speaks));
@@ -490,14 +472,21 @@ TEST(test_an_address_that_never_answers, struct fixture *f)
 static void poll_until(struct fixture *f, int readable)
 {
 	struct pollfd fd = { .fd = readable, .events = POLLIN };
-	struct ps_fetched fetched;
 
 	for (int i = 0; i < 6000; i++) {
-		assert_int_equal(ps_reach_answer(&f->reach, &fetched), 0);
+		assert_int_equal(take(f), 0);
 		if (poll(&fd, 1, 10) == 1)
 			return;
 	}
 	fail_msg("nothing comes");
+}
+
+static void assert_greeted_with_least(int fd)
+{
+	struct ps_control_hello hello;
+
+	assert_int_equal(recv(fd, &hello, sizeof(hello), MSG_WAITALL), sizeof(hello));
+	assert_int_equal(hello.version, PS_PROTOCOL_LEAST);
 }
 
 /* It hangs up, as it knows no ranges of versions; all that it was asked comes once more. The next
@@ -505,8 +494,6 @@ static void poll_until(struct fixture *f, int readable)
 TEST(test_a_mirror_of_the_version_before, struct fixture *f)
 {
 	const struct ps_control_hello answer = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
-	struct ps_control_hello hello;
-	struct ps_fetched fetched;
 	struct ps_way way = { 0 };
 	int speaks = add_address(&way), fd, first;
 
@@ -518,25 +505,22 @@ TEST(test_a_mirror_of_the_version_before, struct fixture *f)
 	fd = accept(speaks, NULL, NULL);
 	assert_true(fd >= 0);
 	poll_until(f, fd);
-	assert_int_equal(recv(fd, &hello, sizeof(hello), MSG_WAITALL), sizeof(hello));
-	assert_int_equal(hello.version, PS_PROTOCOL_LEAST);
+	assert_greeted_with_least(fd);
 	assert_int_equal(write(fd, &answer, sizeof(answer)), sizeof(answer));
 	close(f->mirror);
 	f->mirror = fd;
 	add_status(f, 1);
-	add_bytes(f, 2);
-	add_status(f, 3);
-	for (int i = 0, rc = send_all(f, &fetched); rc != 1; i++) {
+	add_end(f);
+	for (int i = 0, rc = send_all(f); rc != 1; i++) {
 		assert_true(rc == 0 && i < 6000);
 		poll(NULL, 0, 10);
-		rc = ps_reach_answer(&f->reach, &fetched);
+		rc = take(f);
 	}
-	assert_int_equal(fetched.bytes.len, LENGTH);
+	assert_int_equal(f->fetched.bytes.len, LENGTH);
 	ps_reach_drop(&f->reach);
 	fd = ask_at(f, speaks);
 	poll_until(f, fd);
-	assert_int_equal(recv(fd, &hello, sizeof(hello), MSG_WAITALL), sizeof(hello));
-	assert_int_equal(hello.version, PS_PROTOCOL_LEAST);
+	assert_greeted_with_least(fd);
 	close(fd);
 	close(first);
 	close(speaks);

@@ -83,6 +83,24 @@ static void assert_taken(struct fixture *f)
 	assert_null(ps_source_fault(&f->wanted, &f->fetched));
 }
 
+/* Refused while this number is another one by `by`. */
+static void assert_refused_off(struct fixture *f, uint64_t *number, int by)
+{
+	*number += (uint64_t)by;
+	assert_refused(f);
+	*number -= (uint64_t)by;
+	assert_taken(f);
+}
+
+/* Refused while the first byte of an id is another one. */
+static void assert_refused_id(struct fixture *f, uint8_t *id)
+{
+	id[0]++;
+	assert_refused(f);
+	id[0]--;
+	assert_taken(f);
+}
+
 TEST(test_a_good_one, struct fixture *f)
 {
 	assert_taken(f);
@@ -101,11 +119,8 @@ TEST(test_no_image, struct fixture *f)
 
 TEST(test_another_image, struct fixture *f)
 {
-	f->wanted.image_id[0]++;
-	assert_refused(f);
-	f->wanted.image_id[0]--;
-	f->wanted.store_id[0]++;
-	assert_refused(f);
+	assert_refused_id(f, f->wanted.image_id);
+	assert_refused_id(f, f->wanted.store_id);
 }
 
 /* At first, or then. */
@@ -120,42 +135,29 @@ TEST(test_it_joins, struct fixture *f)
 
 TEST(test_it_was_changed_meanwhile, struct fixture *f)
 {
-	f->after->header.generation++;
-	assert_refused(f);
-	f->after->header.generation--;
-	f->after->header.rewrites++;
-	assert_refused(f);
+	assert_refused_off(f, &f->after->header.generation, 1);
+	assert_refused_off(f, &f->after->header.rewrites, 1);
 }
 
 TEST(test_it_is_promised_to_another, struct fixture *f)
 {
-	f->after->header.promised_epoch++;
-	assert_refused(f);
-	f->after->header.promised_epoch--;
-	f->before->header.promised_epoch--;
-	assert_refused(f);
-	f->before->header.promised_epoch++;
-	f->owner[0]++;
-	assert_refused(f);
+	assert_refused_off(f, &f->after->header.promised_epoch, 1);
+	assert_refused_off(f, &f->before->header.promised_epoch, -1);
+	assert_refused_id(f, f->owner);
 }
 
 TEST(test_it_is_not_adopted, struct fixture *f)
 {
-	f->slot.epoch--;
-	assert_refused(f);
-	f->slot.epoch++;
-	f->slot.seq--;
-	assert_refused(f);
+	assert_refused_off(f, &f->slot.epoch, -1);
+	assert_refused_off(f, &f->slot.seq, -1);
 	f->first.slot = NULL;
 	assert_refused(f);
 }
 
 TEST(test_its_answer_is_not_whole, struct fixture *f)
 {
-	f->fetched.bytes.len--;
-	assert_refused(f);
-	f->fetched.bytes.len += 2;
-	assert_refused(f);
+	assert_refused_off(f, &f->fetched.bytes.len, -1);
+	assert_refused_off(f, &f->fetched.bytes.len, 1);
 }
 
 /* Its memory was read over a link: what counts are its slot before and its promise after. */
@@ -168,13 +170,9 @@ TEST(test_over_a_link, struct fixture *f)
 	seen.promised = false;
 	assert_refused(f);
 	seen.promised = true;
-	seen.epoch--;
-	assert_refused(f);
-	seen.epoch++;
-	seen.seq--;
-	assert_refused(f);
-	seen.seq += 2;
+	assert_refused_off(f, &seen.epoch, -1);
+	assert_refused_off(f, &seen.seq, -1);
+	seen.seq++;
 	assert_taken(f);
-	f->fetched.bytes.len--;
-	assert_refused(f);
+	assert_refused_off(f, &f->fetched.bytes.len, -1);
 }

@@ -75,38 +75,33 @@ TEST(a_mirror_of_the_last_version_answers_a_range_with_it)
 	assert_int_equal(ps_version_answer(NOW), LAST);
 }
 
+/* An owner that sent this and got that answer speaks the version, or greets once more. */
+static void assert_agreed(uint32_t sent, uint32_t answer, unsigned version, uint32_t greet_again)
+{
+	uint32_t again;
+
+	assert_int_equal(ps_version_agreed(sent, answer, &again), version);
+	assert_int_equal(again, greet_again);
+}
+
 /* What the owner makes of any answer: of every version near, and of ranges of them. */
 TEST(an_owner_takes_only_a_version_that_it_offered)
 {
 	const uint32_t sent = ps_version_greeting();
-	uint32_t again;
 
 	assert_int_equal(sent, both(BEFORE, NOW));
-	assert_int_equal(ps_version_agreed(sent, NOW, &again), NOW);
-	assert_int_equal(again, 0);
-	assert_int_equal(ps_version_agreed(sent, LAST, &again), LAST);
-	assert_int_equal(again, 0);
-	assert_int_equal(ps_version_agreed(sent, BEFORE, &again), 0);
-	assert_int_equal(again, BEFORE);
-	assert_int_equal(ps_version_agreed(BEFORE, BEFORE, &again), BEFORE);
-	assert_int_equal(again, 0);
-	for (uint32_t between = BEFORE + 1; between < NOW; between++) {
-		assert_int_equal(ps_version_agreed(sent, between, &again), between);
-		assert_int_equal(again, 0);
-	}
+	assert_agreed(sent, BEFORE, 0, BEFORE);
+	assert_agreed(BEFORE, BEFORE, BEFORE, 0);
+	assert_agreed(BEFORE, NOW, 0, 0);
+	for (uint32_t version = BEFORE + 1; version <= NOW; version++)
+		assert_agreed(sent, version, version, 0);
 	for (uint32_t least = 0; least < 16; least++)
 		for (uint32_t most = 0; most < 16; most++) {
-			const uint32_t answer = both(least, most);
-
 			if (least == 0 && most >= BEFORE && most <= NOW)
 				continue;
-			assert_int_equal(ps_version_agreed(sent, answer, &again), 0);
-			assert_int_equal(again, 0);
-			assert_int_equal(ps_version_agreed(BEFORE, answer, &again), 0);
-			assert_int_equal(again, 0);
+			assert_agreed(sent, both(least, most), 0, 0);
+			assert_agreed(BEFORE, both(least, most), 0, 0);
 		}
-	assert_int_equal(ps_version_agreed(BEFORE, NOW, &again), 0);
-	assert_int_equal(again, 0);
 }
 
 /* Both ends by themselves come to the same: an owner that was answered knows it, too. */
@@ -188,97 +183,83 @@ TEST(a_message_is_of_the_version_that_brought_it)
 	assert_int_equal(ps_version_of(&reply.base), 7);
 }
 
-/* Every answer says which daemon it is from, since version 9. */
-TEST(an_identity_is_of_the_version_that_brought_it)
+static const ProtobufCFieldDescriptor *field(const ProtobufCMessage *message, const char *name)
 {
-	uint8_t id[PS_ID_SIZE] = { 1 };
-	Perseas__Reply reply = PERSEAS__REPLY__INIT;
-	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
-
-	reply.daemon = (ProtobufCBinaryData){ sizeof(id), id };
-	assert_int_equal(ps_version_of(&reply.base), 9);
-	assert_int_equal(ps_version_of(&claim.base), 7);
-	claim.daemon = reply.daemon;
-	assert_int_equal(ps_version_of(&claim.base), 9);
-	claim.daemon.len = 0;
-	claim.image_id = reply.daemon;
-	assert_int_equal(ps_version_of(&claim.base), 9);
+	return protobuf_c_message_descriptor_get_field_by_name(message->descriptor, name);
 }
 
-/* So is what became of an image's files. */
-TEST(missing_files_are_of_the_version_that_brought_them)
+/* Gives a field of a message a value, whatever its type. */
+static void fill_field(ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
-	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
+	static uint8_t id[PS_ID_SIZE] = { 1 };
+	uint8_t *at = (uint8_t *)message + field->offset;
 
-	assert_int_equal(ps_version_of(&status.base), 7);
-	status.files_missing = (char *)(uintptr_t) "its files were removed";
-	assert_int_equal(ps_version_of(&status.base), 9);
+	if (field->type == PROTOBUF_C_TYPE_BYTES)
+		*(ProtobufCBinaryData *)at = (ProtobufCBinaryData){ sizeof(id), id };
+	else if (field->type == PROTOBUF_C_TYPE_STRING)
+		*(char **)at = (char *)(uintptr_t) "here";
+	else
+		*at = 1;
 }
 
-/* So is where the daemon runs. */
-TEST(labels_with_a_store_are_of_the_version_that_brought_them)
+/* The messages are older than these fields of theirs. */
+TEST(a_field_is_of_the_version_that_brought_it)
 {
-	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
-	char **const labels[] = { &status.host, &status.rack, &status.zone };
+	static const struct {
+		const ProtobufCMessageDescriptor *message;
+		const char *field;
+		unsigned version;
+	} fields[] = {
+		{ &perseas__reply__descriptor, "daemon", 9 },
+		{ &perseas__claim_request__descriptor, "daemon", 9 },
+		{ &perseas__claim_request__descriptor, "image_id", 9 },
+		{ &perseas__store_status__descriptor, "files_missing", 9 },
+		{ &perseas__store_status__descriptor, "host", 9 },
+		{ &perseas__store_status__descriptor, "rack", 9 },
+		{ &perseas__store_status__descriptor, "zone", 9 },
+		{ &perseas__store_status__descriptor, "owner_boot", 9 },
+		{ &perseas__confirm_request__descriptor, "boot", 9 },
+		{ &perseas__order_result__descriptor, "done", 7 },
+		{ &perseas__order_result__descriptor, "members_before", 9 },
+		{ &perseas__order_result__descriptor, "acks_before", 9 },
+		{ &perseas__order_result__descriptor, "members", 9 },
+		{ &perseas__order_result__descriptor, "acks", 9 },
+		{ &perseas__standby__descriptor, "order", 7 },
+		{ &perseas__standby__descriptor, "memory", 8 },
+		{ &perseas__standby__descriptor, "warm", 8 },
+		{ &perseas__watch_request__descriptor, "within_ms", 8 },
+	};
 
-	for (unsigned i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
-		char *const none = *labels[i];
+	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		_Alignas(8) uint8_t room[512];
+		ProtobufCMessage *message = (void *)room;
 
-		assert_int_equal(ps_version_of(&status.base), 7);
-		*labels[i] = (char *)(uintptr_t) "here";
-		assert_int_equal(ps_version_of(&status.base), 9);
-		*labels[i] = none;
+		assert_true(fields[i].message->sizeof_message <= sizeof(room));
+		protobuf_c_message_init(fields[i].message, message);
+		assert_int_equal(ps_version_of(message), 7);
+		fill_field(message, field(message, fields[i].field));
+		if (ps_version_of(message) != fields[i].version)
+			fail_msg("%s.%s is of version %u", fields[i].message->name, fields[i].field,
+			         ps_version_of(message));
 	}
 }
 
-/* So is where the owner runs. */
-TEST(the_boot_of_an_owner_is_of_the_version_that_brought_it)
-{
-	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
-	uint8_t id[PS_ID_SIZE] = { 1 };
-
-	assert_int_equal(ps_version_of(&confirm.base), 7);
-	status.owner_boot = confirm.boot = (ProtobufCBinaryData){ PS_ID_SIZE, id };
-	assert_int_equal(ps_version_of(&status.base), 9);
-	assert_int_equal(ps_version_of(&confirm.base), 9);
-}
-
-/* So are the sizes of the rosters that a change began and ended with. */
-TEST(the_sizes_of_rosters_are_of_the_version_that_brought_them)
-{
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
-	uint32_t *const sizes[] = { &result.members_before, &result.acks_before, &result.members,
-		                    &result.acks };
-
-	confirm.result = &result;
-	result.done = true;
-	assert_int_equal(ps_version_of(&confirm.base), 7);
-	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		*sizes[i] = 1;
-		assert_int_equal(ps_version_of(&confirm.base), 9);
-		*sizes[i] = 0;
-	}
-}
-
-/* A standby is older than what it says of its copy, and how soon it says that again. */
-TEST(a_copy_is_of_the_version_that_brought_it)
+/* Whatever is sent with a message counts. */
+TEST(a_message_is_of_the_version_of_those_in_it)
 {
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 	Perseas__Standby standby = PERSEAS__STANDBY__INIT;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
 
 	watch.standby = &standby;
-	standby.order = 1;
+	confirm.result = &result;
 	assert_int_equal(ps_version_of(&watch.base), 7);
-	watch.within_ms = 1000;
-	assert_int_equal(ps_version_of(&watch.base), 8);
-	watch.within_ms = 0;
+	assert_int_equal(ps_version_of(&confirm.base), 7);
 	standby.memory = 1;
 	assert_int_equal(ps_version_of(&watch.base), 8);
-	standby.memory = 0;
-	standby.warm = 1;
-	assert_int_equal(ps_version_of(&watch.base), 8);
+	result.acks = 1;
+	assert_int_equal(ps_version_of(&confirm.base), 9);
 }
 
 /* The field of a roster's level is older than level 1, and so are orders. */
@@ -304,11 +285,6 @@ TEST(a_level_is_of_the_version_that_reads_it)
 	assert_int_equal(ps_version_level(ps_version_of(&segment.base)), 0);
 	segment.random_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
 	assert_int_equal(ps_version_level(ps_version_of(&segment.base)), 1);
-}
-
-static const ProtobufCFieldDescriptor *field(const ProtobufCMessage *message, const char *name)
-{
-	return protobuf_c_message_descriptor_get_field_by_name(message->descriptor, name);
 }
 
 /* Each kind of field that messages have, without anything in it and with. */
