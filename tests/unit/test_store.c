@@ -1,9 +1,9 @@
 /*
  * test_store.c - creating, claiming and ending: what a mirror promises, and to whom (I5).
  */
-#include "store_rig.h"
+#include "bank_rig.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup_bank, teardown };
 
 static int release(struct mirror *mirror, struct peer *peer)
 {
@@ -20,7 +20,7 @@ static struct ps_promise promise_page(struct peer *peer)
 }
 
 /* Two clients create the same store at the same time. */
-TEST(a_store_still_creating_is_not_replaced, struct mirror *mirror)
+TEST_WITH(a_store_still_creating_is_not_replaced, setup, teardown, struct mirror *mirror)
 {
 	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
 	assert_int_equal(mirror_create(mirror, "bank", 2), -STATUS(EXISTS));
@@ -33,7 +33,7 @@ TEST(a_store_still_creating_is_not_replaced, struct mirror *mirror)
 }
 
 /* Two clients create the same store, one after the other. */
-TEST(a_settled_store_is_not_replaced, struct mirror *mirror)
+TEST_WITH(a_settled_store_is_not_replaced, setup, teardown, struct mirror *mirror)
 {
 	assert_int_equal(mirror_create(mirror, "bank", 1), 0);
 	assert_int_equal(mirror_settle(mirror, "bank", 1), 0);
@@ -41,7 +41,7 @@ TEST(a_settled_store_is_not_replaced, struct mirror *mirror)
 }
 
 /* A create that failed elsewhere takes back what it made here, and only that. */
-TEST(abandon_removes_only_what_its_caller_creates, struct mirror *mirror)
+TEST_WITH(abandon_removes_only_what_its_caller_creates, setup, teardown, struct mirror *mirror)
 {
 	Perseas__AbandonRequest request = PERSEAS__ABANDON_REQUEST__INIT;
 
@@ -59,7 +59,7 @@ TEST(abandon_removes_only_what_its_caller_creates, struct mirror *mirror)
 }
 
 /* The memory limit does not hold the log. */
-TEST(a_create_over_the_limit_leaves_nothing, struct mirror *mirror)
+TEST_WITH(a_create_over_the_limit_leaves_nothing, setup, teardown, struct mirror *mirror)
 {
 	memory_heap_set_limit(mirror->memory, 6000);
 	assert_int_equal(mirror_create(mirror, "bank", 1), -STATUS(NO_MEMORY));
@@ -68,7 +68,7 @@ TEST(a_create_over_the_limit_leaves_nothing, struct mirror *mirror)
 }
 
 /* The refusal says what to raise: a limit of 0 is none, and the file system is full. */
-TEST(a_refusal_of_memory_names_what_limits_it, struct mirror *mirror)
+TEST_WITH(a_refusal_of_memory_names_what_limits_it, setup, teardown, struct mirror *mirror)
 {
 	memory_heap_set_limit(mirror->memory, 6000);
 	assert_int_equal(mirror_create(mirror, "bank", 1), -STATUS(NO_MEMORY));
@@ -80,7 +80,7 @@ TEST(a_refusal_of_memory_names_what_limits_it, struct mirror *mirror)
 }
 
 /* A store that is not on all its mirrors yet has no state to be claimed. */
-TEST(a_store_still_creating_is_not_claimed, struct mirror *mirror)
+TEST_WITH(a_store_still_creating_is_not_claimed, setup, teardown, struct mirror *mirror)
 {
 	struct peer peer;
 
@@ -94,36 +94,28 @@ TEST(a_store_still_creating_is_not_claimed, struct mirror *mirror)
 /* Owners come with epochs below, at and above the one that was promised. */
 TEST(a_claim_needs_a_higher_epoch_or_the_same_owner, struct mirror *mirror)
 {
-	struct peer first, second;
-
-	mirror_bank(mirror, &first, false);
-	peer_init(&second);
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", BANK_EPOCH - 1, BANK_OWNER, NULL),
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", BANK_EPOCH - 1, BANK_OWNER, NULL),
 	                 -STATUS(STALE_EPOCH));
 	assert_int_equal(mirror->why.promised_epoch, BANK_EPOCH);
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", BANK_EPOCH, 2, NULL),
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", BANK_EPOCH, 2, NULL),
 	                 -STATUS(STALE_EPOCH));
-	assert_int_equal(first.cuts, 0);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
-	assert_int_equal(first.cuts, 1);
-	assert_int_equal(mirror_takeover(mirror, &first, "bank", BANK_EPOCH + 1, 2, NULL), 0);
+	assert_int_equal(holder.cuts, 0);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_int_equal(holder.cuts, 1);
+	assert_int_equal(mirror_takeover(mirror, &holder, "bank", BANK_EPOCH + 1, 2, NULL), 0);
 	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH + 1);
 }
 
 /* A live owner is there and takeover is not asked for. */
 TEST(a_live_owner_is_not_fenced_without_takeover, struct mirror *mirror)
 {
-	struct peer first, second;
-
-	mirror_bank(mirror, &first, false);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), -STATUS(BUSY));
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), -STATUS(BUSY));
 	assert_int_equal(mirror->why.promised_epoch, BANK_EPOCH);
-	assert_int_equal(first.cuts, 0);
-	assert_non_null(first.session.store);
+	assert_int_equal(holder.cuts, 0);
+	assert_non_null(holder.session.store);
 	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
-	store_session_ended(&first.session);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), 0);
+	store_session_ended(&holder.session);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), 0);
 }
 
 /* The store was lost and another made under its name, while its owner could not reach it. */
@@ -132,19 +124,16 @@ TEST(a_claim_of_another_making_fences_nobody, struct mirror *mirror)
 	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
 	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
 	uint8_t other[PS_ID_SIZE] = { 0xee };
-	struct peer first, second;
 
-	mirror_bank(mirror, &first, false);
-	peer_init(&second);
 	request.store = (char *)"bank";
 	request.epoch = BANK_EPOCH + 1;
 	request.owner = (ProtobufCBinaryData){ PS_ID_SIZE, other };
 	request.takeover = true;
 	request.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, other };
-	assert_int_equal(store_claim(mirror->stores, &second.session, &request, &reply,
+	assert_int_equal(store_claim(mirror->stores, &rival.session, &request, &reply,
 	                             &mirror->why),
 	                 -STATUS(NO_STORE));
-	assert_int_equal(first.cuts, 0);
+	assert_int_equal(holder.cuts, 0);
 	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
 }
 
@@ -182,13 +171,10 @@ static void look_at_cut(struct peer *peer)
  * is durable and can be seen. */
 TEST(a_claim_that_means_another_daemon_or_image_is_refused, struct mirror *mirror)
 {
-	struct peer first, second;
 	uint8_t daemon[PS_ID_SIZE], image[PS_ID_SIZE];
 	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
 	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
 
-	mirror_bank(mirror, &first, false);
-	peer_init(&second);
 	memcpy(daemon, stores_daemon(mirror->stores).data, PS_ID_SIZE);
 	memcpy(image, mirror_header(mirror, "bank")->image_id.data, PS_ID_SIZE);
 	request.store = (char *)(uintptr_t) "bank";
@@ -198,106 +184,86 @@ TEST(a_claim_that_means_another_daemon_or_image_is_refused, struct mirror *mirro
 	request.daemon = (ProtobufCBinaryData){ PS_ID_SIZE, daemon };
 	request.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
 	daemon[0] ^= 1;
-	assert_int_equal(store_claim(mirror->stores, &second.session, &request, &reply,
+	assert_int_equal(store_claim(mirror->stores, &rival.session, &request, &reply,
 	                             &mirror->why),
 	                 -STATUS(OTHER));
 	daemon[0] ^= 1;
 	image[15] ^= 1;
-	assert_int_equal(store_claim(mirror->stores, &second.session, &request, &reply,
+	assert_int_equal(store_claim(mirror->stores, &rival.session, &request, &reply,
 	                             &mirror->why),
 	                 -STATUS(OTHER));
 	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
-	assert_int_equal(first.cuts, 0);
+	assert_int_equal(holder.cuts, 0);
 	image[15] ^= 1;
-	assert_int_equal(store_claim(mirror->stores, &second.session, &request, &reply,
+	assert_int_equal(store_claim(mirror->stores, &rival.session, &request, &reply,
 	                             &mirror->why),
 	                 0);
-	assert_int_equal(first.cuts, 1);
+	assert_int_equal(holder.cuts, 1);
 }
 
 TEST(a_claim_promises_then_fences_then_cuts, struct mirror *mirror)
 {
 	struct order order = { .mirror = mirror };
-	struct peer first, second;
 
-	mirror_bank(order.mirror, &first, false);
-	first.on_cut = look_at_cut;
-	first.arg = &order;
+	holder.on_cut = look_at_cut;
+	holder.arg = &order;
 	memory_heap_on_fence(order.mirror->memory, look_at_fence, &order);
-	peer_init(&second);
-	assert_int_equal(mirror_takeover(order.mirror, &second, "bank", 9, 2, NULL), 0);
+	assert_int_equal(mirror_takeover(order.mirror, &rival, "bank", 9, 2, NULL), 0);
 	assert_true(order.promised_before_fence);
 	assert_true(order.fenced_before_cut);
-	assert_int_equal(first.cuts, 1);
+	assert_int_equal(holder.cuts, 1);
 }
 
 /* The owner died between the data and the slot of its second transaction. */
 TEST(a_claim_rolls_the_unfinished_transaction_back, struct mirror *mirror)
 {
-	struct peer first, second;
 	struct writer writer;
-	Perseas__ClaimReply reply;
 
-	mirror_bank(mirror, &first, false);
-	writer_init(&writer, &first.session);
+	writer_init(&writer, &holder.session);
 	writer_write(&writer, 0, 0, "torn", 4, WRITE_RECORD | WRITE_DATA);
-	store_session_ended(&first.session);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
-	assert_true(reply.undone);
-	assert_false(reply.copied);
-	assert_int_equal(reply.slot->seq, 1);
-	assert_int_equal(reply.slot->epoch, BANK_EPOCH);
-	assert_memory_equal(session_memory(&second.session, 16, 0, 4, false), "made", 4);
+	store_session_ended(&holder.session);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_true(granted.undone);
+	assert_false(granted.copied);
+	assert_int_equal(granted.slot->seq, 1);
+	assert_int_equal(granted.slot->epoch, BANK_EPOCH);
+	assert_memory_equal(session_memory(&rival.session, 16, 0, 4, false), "made", 4);
 }
 
 /* A segment was made and never published; another was published with a seq that the slot has
  * not reached. */
 TEST(a_claim_drops_segments_that_do_not_exist, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-	unsigned pieces;
-
-	mirror_bank(mirror, &first, false);
-	pieces = memory_heap_pieces(mirror->memory);
-	assert_int_equal(peer_add(&first, &mirror->why, 1, "never", 100), 0);
-	assert_int_equal(peer_add(&first, &mirror->why, 2, "later", 100), 0);
-	assert_int_equal(peer_publish(&first, &mirror->why, 2, 2), 0);
-	store_session_ended(&first.session);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
-	assert_int_equal(reply.header->n_segments, 1);
-	assert_string_equal(reply.header->segments[0]->name, "accounts");
-	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
-	assert_null(session_memory(&second.session, PS_REGION_SEGMENT + 1, 0, 1, false));
-	assert_int_equal(reply.grant->n_regions, 3);
-	assert_int_equal(reply.grant->regions[0]->id, PS_REGION_LOG);
-	assert_int_equal(reply.grant->regions[1]->id, PS_REGION_PROMISE);
-	assert_int_equal(reply.grant->regions[2]->id, PS_REGION_SEGMENT);
+	assert_int_equal(peer_add(&holder, &mirror->why, 1, "never", 100), 0);
+	assert_int_equal(peer_add(&holder, &mirror->why, 2, "later", 100), 0);
+	assert_int_equal(peer_publish(&holder, &mirror->why, 2, 2), 0);
+	store_session_ended(&holder.session);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_int_equal(granted.header->n_segments, 1);
+	assert_string_equal(granted.header->segments[0]->name, "accounts");
+	assert_int_equal(memory_heap_pieces(mirror->memory), bank_pieces);
+	assert_null(session_memory(&rival.session, PS_REGION_SEGMENT + 1, 0, 1, false));
+	assert_int_equal(granted.grant->n_regions, 3);
+	assert_int_equal(granted.grant->regions[0]->id, PS_REGION_LOG);
+	assert_int_equal(granted.grant->regions[1]->id, PS_REGION_PROMISE);
+	assert_int_equal(granted.grant->regions[2]->id, PS_REGION_SEGMENT);
 }
 
 /* Neither commit slot passes its check. */
 TEST(an_image_without_a_slot_is_refused_as_damaged, struct mirror *mirror)
 {
-	struct peer first, second;
-
-	mirror_bank(mirror, &first, false);
-	memset(session_memory(&first.session, PS_REGION_LOG, 0, PS_RING_OFFSET, true), 0xff,
+	memset(session_memory(&holder.session, PS_REGION_LOG, 0, PS_RING_OFFSET, true), 0xff,
 	       PS_RING_OFFSET);
-	store_session_ended(&first.session);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), -STATUS(DAMAGED));
-	assert_null(second.session.store);
+	store_session_ended(&holder.session);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), -STATUS(DAMAGED));
+	assert_null(rival.session.store);
 }
 
 /* A peer names regions and offsets as it likes. */
-TEST(the_data_path_reaches_nothing_outside_the_regions, struct mirror *mirror)
+TEST(the_data_path_reaches_nothing_outside_the_regions)
 {
-	struct peer peer;
-	struct session *session = &peer.session;
+	struct session *session = &holder.session;
 
-	mirror_bank(mirror, &peer, false);
 	assert_non_null(session_memory(session, 16, BANK_SIZE - 1, 1, true));
 	assert_null(session_memory(session, 16, BANK_SIZE, 1, true));
 	assert_null(session_memory(session, 16, BANK_SIZE - 1, 2, true));
@@ -314,23 +280,20 @@ TEST(the_data_path_reaches_nothing_outside_the_regions, struct mirror *mirror)
 /* Sessions end by a later claim, by release, and by their connection's end. */
 TEST(a_token_opens_only_the_session_that_is_there, struct mirror *mirror)
 {
-	struct peer first, second;
 	uint8_t old[PS_ID_SIZE], zero[PS_ID_SIZE] = { 0 };
 
-	mirror_bank(mirror, &first, false);
-	memcpy(old, first.session.token, PS_ID_SIZE);
-	assert_ptr_equal(stores_session(mirror->stores, old), &first.session);
-	peer_init(&second);
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL), 0);
+	memcpy(old, holder.session.token, PS_ID_SIZE);
+	assert_ptr_equal(stores_session(mirror->stores, old), &holder.session);
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, NULL), 0);
 	assert_null(stores_session(mirror->stores, old));
-	assert_null(session_memory(&first.session, 16, 0, 1, true));
-	memcpy(old, second.session.token, PS_ID_SIZE);
-	assert_int_equal(release(mirror, &second), 0);
+	assert_null(session_memory(&holder.session, 16, 0, 1, true));
+	memcpy(old, rival.session.token, PS_ID_SIZE);
+	assert_int_equal(release(mirror, &rival), 0);
 	assert_null(stores_session(mirror->stores, old));
 	assert_null(stores_session(mirror->stores, zero));
-	assert_int_equal(mirror_claim(mirror, &first, "bank", 10, 3, NULL), 0);
-	memcpy(old, first.session.token, PS_ID_SIZE);
-	store_session_ended(&first.session);
+	assert_int_equal(mirror_claim(mirror, &holder, "bank", 10, 3, NULL), 0);
+	memcpy(old, holder.session.token, PS_ID_SIZE);
+	store_session_ended(&holder.session);
 	assert_null(stores_session(mirror->stores, old));
 	assert_null(stores_session(mirror->stores, zero));
 }
@@ -338,19 +301,16 @@ TEST(a_token_opens_only_the_session_that_is_there, struct mirror *mirror)
 /* What only an owner may ask is asked over a connection without a claim. */
 TEST(without_a_claim_nothing_is_changed, struct mirror *mirror)
 {
-	struct peer holder, peer;
 	const Perseas__ConfirmRequest said = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__ConfirmReply confirm = PERSEAS__CONFIRM_REPLY__INIT;
 	Perseas__FinishReply finish = PERSEAS__FINISH_REPLY__INIT;
 
-	mirror_bank(mirror, &holder, false);
-	peer_init(&peer);
-	assert_int_equal(store_confirm(&peer.session, &said, &confirm, &mirror->why),
+	assert_int_equal(store_confirm(&rival.session, &said, &confirm, &mirror->why),
 	                 -STATUS(NO_SESSION));
-	assert_int_equal(peer_add(&peer, &mirror->why, 1, "x", 1), -STATUS(NO_SESSION));
-	assert_int_equal(peer_publish(&peer, &mirror->why, 0, 1), -STATUS(NO_SESSION));
-	assert_int_equal(store_finish(&peer.session, &finish, &mirror->why), -STATUS(NO_SESSION));
-	assert_int_equal(release(mirror, &peer), -STATUS(NO_SESSION));
+	assert_int_equal(peer_add(&rival, &mirror->why, 1, "x", 1), -STATUS(NO_SESSION));
+	assert_int_equal(peer_publish(&rival, &mirror->why, 0, 1), -STATUS(NO_SESSION));
+	assert_int_equal(store_finish(&rival.session, &finish, &mirror->why), -STATUS(NO_SESSION));
+	assert_int_equal(release(mirror, &rival), -STATUS(NO_SESSION));
 	assert_int_equal(store_confirm(&holder.session, &said, &confirm, &mirror->why), 0);
 	assert_int_equal(confirm.slot->seq, 1);
 }
@@ -358,17 +318,14 @@ TEST(without_a_claim_nothing_is_changed, struct mirror *mirror)
 /* One connection claims two stores. */
 TEST(a_connection_holds_one_store, struct mirror *mirror)
 {
-	struct peer peer;
-
-	mirror_bank(mirror, &peer, false);
 	assert_int_equal(mirror_create(mirror, "other", 2), 0);
 	assert_int_equal(mirror_settle(mirror, "other", 2), 0);
-	assert_int_equal(mirror_claim(mirror, &peer, "other", 5, 1, NULL), -STATUS(BAD_REQUEST));
-	assert_string_equal(session_store(&peer.session), "bank");
+	assert_int_equal(mirror_claim(mirror, &holder, "other", 5, 1, NULL), -STATUS(BAD_REQUEST));
+	assert_string_equal(session_store(&holder.session), "bank");
 }
 
 /* Memory is asked for over a connection that cannot carry descriptors. */
-TEST(memory_is_shared_over_local_connections_only, struct mirror *mirror)
+TEST_WITH(memory_is_shared_over_local_connections_only, setup, teardown, struct mirror *mirror)
 {
 	struct peer peer;
 
@@ -382,44 +339,38 @@ TEST(memory_is_shared_over_local_connections_only, struct mirror *mirror)
 
 /* The header cannot be written, at each point of a claim in turn. Whatever is refused, the
  * image that the files say is there must be one that the next claim takes. */
-TEST(a_claim_that_fails_leaves_a_sound_image, struct mirror *mirror)
+TEST_WITH(a_claim_that_fails_leaves_a_sound_image, setup_shared_bank, teardown,
+          struct mirror *mirror)
 {
-	struct peer first, second;
 	unsigned failed = 0;
 	int ret = -1;
 
-	mirror_bank(mirror, &first, true);
 	for (unsigned skip = 0; ret != 0; skip++) {
 		assert_in_range(skip, 0, 20);
-		peer_init(&second);
 		memory_heap_fail(mirror->memory, skip, 1);
-		ret = mirror_share(mirror, &second, "bank", 10 + skip, 2, NULL);
+		ret = mirror_share(mirror, &rival, "bank", 10 + skip, 2, NULL);
 		memory_heap_fail(mirror->memory, 0, 0);
 		failed += ret != 0;
-		assert_int_equal(second.session.store != NULL, ret == 0);
+		assert_int_equal(rival.session.store != NULL, ret == 0);
 		mirror_restart(mirror);
 		assert_int_equal(mirror->complaints, 0);
 		assert_non_null(mirror_header(mirror, "bank"));
 	}
 	/* the promise, three pieces of the copy, the image's header */
 	assert_int_equal(failed, 5);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 99, 2, NULL), 0);
-	assert_memory_equal(session_memory(&second.session, 16, 0, 4, false), "made", 4);
+	peer_init(&rival);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 99, 2, NULL), 0);
+	assert_memory_equal(session_memory(&rival.session, 16, 0, 4, false), "made", 4);
 }
 
 /* A daemon that stops and starts is given back what it promised. */
 TEST(promises_outlive_the_daemon, struct mirror *mirror)
 {
-	struct peer first, second;
-
-	mirror_bank(mirror, &first, false);
 	mirror_restart(mirror);
 	assert_int_equal(mirror->complaints, 0);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", BANK_EPOCH, 2, NULL),
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", BANK_EPOCH, 2, NULL),
 	                 -STATUS(STALE_EPOCH));
-	assert_int_equal(mirror_claim(mirror, &second, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
-	assert_int_equal(promise_page(&second).epoch, BANK_EPOCH);
-	assert_memory_equal(session_memory(&second.session, 16, 0, 4, false), "made", 4);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_int_equal(promise_page(&rival).epoch, BANK_EPOCH);
+	assert_memory_equal(session_memory(&rival.session, 16, 0, 4, false), "made", 4);
 }

@@ -1,9 +1,9 @@
 /*
  * test_store_drop.c - what a mirror tells of its bytes, and images that are deleted by name.
  */
-#include "store_rig.h"
+#include "bank_rig.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup_bank, teardown };
 
 static int read_part(struct mirror *mirror, const char *store, uint32_t region, uint64_t offset,
                      uint64_t length, Perseas__ReadReply *reply)
@@ -23,14 +23,12 @@ TEST(bytes_are_told_as_they_are_now, struct mirror *mirror)
 {
 	Perseas__ReadReply reply;
 	struct writer writer;
-	struct peer owner;
 	struct ps_slot slot;
 
-	mirror_bank(mirror, &owner, false);
 	assert_int_equal(read_part(mirror, "bank", 16, 1, 3, &reply), 0);
 	assert_int_equal(reply.bytes.len, 3);
 	assert_memory_equal(reply.bytes.data, "ade", 3);
-	writer_init(&writer, &owner.session);
+	writer_init(&writer, &holder.session);
 	writer_write(&writer, 0, 0, "next", 4, WRITE_ALL);
 	assert_int_equal(read_part(mirror, "bank", 16, 0, BANK_SIZE, &reply), 0);
 	assert_memory_equal(reply.bytes.data, "next", 4);
@@ -39,7 +37,7 @@ TEST(bytes_are_told_as_they_are_now, struct mirror *mirror)
 	assert_int_equal(slot.seq, 2);
 }
 
-TEST(nothing_outside_the_regions_is_told, struct mirror *mirror)
+TEST_WITH(nothing_outside_the_regions_is_told, setup, teardown, struct mirror *mirror)
 {
 	Perseas__ReadReply reply;
 	struct peer owner;
@@ -75,7 +73,7 @@ static int drop(struct mirror *mirror, uint8_t store_id, uint8_t image_id)
 	return store_drop(mirror->stores, NULL, &request, &mirror->why);
 }
 
-TEST(an_image_is_dropped_by_its_ids, struct mirror *mirror)
+TEST_WITH(an_image_is_dropped_by_its_ids, setup, teardown, struct mirror *mirror)
 {
 	struct peer owner;
 
@@ -107,44 +105,39 @@ static int drop_claimed(struct mirror *mirror, struct peer *peer)
 /* A session drops the image only while it holds the claim. */
 TEST(the_holder_of_the_claim_drops_the_image, struct mirror *mirror)
 {
-	struct peer owner, other = { 0 };
+	struct peer other = { 0 };
 
-	mirror_bank(mirror, &owner, false);
 	assert_int_equal(drop_claimed(mirror, &other), -STATUS(NO_SESSION));
-	assert_int_equal(drop_claimed(mirror, &owner), 0);
+	assert_int_equal(drop_claimed(mirror, &holder), 0);
 	assert_null(mirror_header(mirror, "bank"));
-	mirror_bank(mirror, &owner, false);
-	store_session_ended(&owner.session);
-	assert_int_equal(drop_claimed(mirror, &owner), -STATUS(NO_SESSION));
+	mirror_bank(mirror, &holder, false);
+	store_session_ended(&holder.session);
+	assert_int_equal(drop_claimed(mirror, &holder), -STATUS(NO_SESSION));
 	assert_non_null(mirror_header(mirror, "bank"));
 }
 
 /* A live owner has it; then it falls silent, and may still write to memory that it was given. */
-TEST(an_image_is_not_dropped_under_a_live_owner, struct mirror *mirror)
+TEST_WITH(an_image_is_not_dropped_under_a_live_owner, setup_shared_bank, teardown,
+          struct mirror *mirror)
 {
 	const struct ps_promise *page;
-	struct peer owner;
 
-	mirror_bank(mirror, &owner, true);
 	memory_heap_keep_removed(mirror->memory, true);
 	stores_set_owner_timeout(mirror->stores, 5000);
-	page = (void *)session_memory(&owner.session, PS_REGION_PROMISE, 0, sizeof(*page), false);
+	page = (void *)session_memory(&holder.session, PS_REGION_PROMISE, 0, sizeof(*page), false);
 	assert_int_equal(drop(mirror, 1, 1), -STATUS(BUSY));
-	assert_int_equal(owner.cuts, 0);
+	assert_int_equal(holder.cuts, 0);
 	assert_int_equal(page->epoch, BANK_EPOCH);
-	owner.silent_ms = 6000;
+	holder.silent_ms = 6000;
 	assert_int_equal(drop(mirror, 1, 1), 0);
-	assert_int_equal(owner.cuts, 1);
-	assert_null(owner.session.store);
+	assert_int_equal(holder.cuts, 1);
+	assert_null(holder.session.store);
 	assert_int_equal(page->epoch, UINT64_MAX);
 }
 
 /* What nobody can read has no ids to name it by. */
 TEST(a_damaged_image_is_dropped_by_name, struct mirror *mirror)
 {
-	struct peer owner;
-
-	mirror_bank(mirror, &owner, false);
 	memory_heap_piece(mirror->memory, "bank", "header", NULL)[30] ^= 1;
 	mirror_restart(mirror);
 	assert_int_equal(drop(mirror, 1, 1), -STATUS(BAD_STATE));
@@ -181,10 +174,8 @@ static void look_at_what_a_crash_leaves(void *arg)
 TEST(a_crash_in_a_drop_leaves_all_or_nothing, struct mirror *mirror)
 {
 	struct watch watch = { .mirror = mirror };
-	struct peer owner;
 
-	mirror_bank(watch.mirror, &owner, false);
-	store_session_ended(&owner.session);
+	store_session_ended(&holder.session);
 	memory_heap_on_change(watch.mirror->memory, look_at_what_a_crash_leaves, &watch);
 	assert_int_equal(drop(watch.mirror, 1, 1), 0);
 	memory_heap_on_change(watch.mirror->memory, NULL, NULL);

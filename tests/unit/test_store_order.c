@@ -2,11 +2,11 @@
  * test_store_order.c - owners that are heard of, or not: what counts as live, what they report and
  * count, and what they are asked to do.
  */
-#include "store_rig.h"
+#include "bank_rig.h"
 
 #include "../../server/store/control.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup_bank, teardown };
 
 static Perseas__StoreStatus status_of(struct mirror *mirror)
 {
@@ -72,29 +72,26 @@ static uint8_t say_result(struct mirror *mirror, struct peer *peer, uint8_t id, 
 /* An operator asks one mirror; the owner hears of it until it is over. */
 TEST(an_order_is_told_until_it_is_done, struct mirror *mirror)
 {
-	struct peer owner;
-
-	mirror_bank(mirror, &owner, false);
-	assert_int_equal(say_nothing(mirror, &owner), 0);
+	assert_int_equal(say_nothing(mirror, &holder), 0);
 	assert_int_equal(ask(mirror, 1), 0);
-	assert_int_equal(say_nothing(mirror, &owner), 1);
+	assert_int_equal(say_nothing(mirror, &holder), 1);
 	assert_int_equal(ask(mirror, 1), 0);
 	assert_int_equal(ask(mirror, 2), -STATUS(BUSY));
-	assert_int_equal(say_result(mirror, &owner, 1, false, "copies"), 1);
+	assert_int_equal(say_result(mirror, &holder, 1, false, "copies"), 1);
 	assert_string_equal(status_of(mirror).result->text, "copies");
-	assert_int_equal(say_result(mirror, &owner, 7, true, "of another"), 1);
+	assert_int_equal(say_result(mirror, &holder, 7, true, "of another"), 1);
 	assert_string_equal(status_of(mirror).result->text, "copies");
-	assert_int_equal(say_result(mirror, &owner, 1, true, "done"), 0);
-	assert_int_equal(say_nothing(mirror, &owner), 0);
+	assert_int_equal(say_result(mirror, &holder, 1, true, "done"), 0);
+	assert_int_equal(say_nothing(mirror, &holder), 0);
 	assert_true(status_of(mirror).result->done);
 	assert_int_equal(status_of(mirror).order->id.data[0], 1);
-	assert_int_equal(say_result(mirror, &owner, 1, false, "late"), 0);
+	assert_int_equal(say_result(mirror, &holder, 1, false, "late"), 0);
 	assert_string_equal(status_of(mirror).result->text, "done");
 	assert_int_equal(ask(mirror, 1), 0);
-	assert_int_equal(say_nothing(mirror, &owner), 0);
+	assert_int_equal(say_nothing(mirror, &holder), 0);
 	assert_int_equal(ask(mirror, 2), 0);
 	assert_null(status_of(mirror).result);
-	assert_int_equal(say_nothing(mirror, &owner), 2);
+	assert_int_equal(say_nothing(mirror, &holder), 2);
 }
 
 /* By one of the same id: the owner hears of that one instead, and its result is that of both. */
@@ -102,24 +99,22 @@ TEST(an_order_is_taken_back, struct mirror *mirror)
 {
 	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
 	Perseas__Order order = an_order(1);
-	struct peer owner;
 
-	mirror_bank(mirror, &owner, false);
 	assert_int_equal(ask(mirror, 1), 0);
 	order.kind = PERSEAS__ORDER_KIND__ORDER_CANCEL;
 	order.with = (char *)"";
 	request.store = (char *)"bank";
 	request.order = &order;
 	assert_int_equal(store_order(mirror->stores, &request, &mirror->why), 0);
-	assert_int_equal(say_nothing(mirror, &owner), 1);
+	assert_int_equal(say_nothing(mirror, &holder), 1);
 	assert_int_equal(status_of(mirror).order->kind, PERSEAS__ORDER_KIND__ORDER_CANCEL);
 	assert_string_equal(status_of(mirror).order->with, "");
-	assert_int_equal(say_result(mirror, &owner, 1, true, "taken back"), 0);
+	assert_int_equal(say_result(mirror, &holder, 1, true, "taken back"), 0);
 	assert_string_equal(status_of(mirror).result->text, "taken back");
 }
 
 /* Nobody would hear of it. */
-TEST(an_order_needs_a_live_owner, struct mirror *mirror)
+TEST_WITH(an_order_needs_a_live_owner, setup, teardown, struct mirror *mirror)
 {
 	struct peer owner;
 
@@ -134,26 +129,23 @@ TEST(the_board_is_gone_with_its_session, struct mirror *mirror)
 {
 	Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[] = { &report };
-	struct peer owner, next;
 
-	mirror_bank(mirror, &owner, false);
 	report.address = (char *)"192.0.2.1:7170";
 	report.state = (char *)"resync";
 	report.done = 5;
 	report.total = 9;
 	request.n_mirrors = 1;
 	request.mirrors = reports;
-	assert_int_equal(confirm(mirror, &owner, &request), 0);
+	assert_int_equal(confirm(mirror, &holder, &request), 0);
 	assert_int_equal(ask(mirror, 1), 0);
-	assert_int_equal(say_nothing(mirror, &owner), 1);
+	assert_int_equal(say_nothing(mirror, &holder), 1);
 	assert_int_equal(status_of(mirror).n_mirrors, 1);
 	assert_string_equal(status_of(mirror).mirrors[0]->state, "resync");
 	assert_int_equal(status_of(mirror).mirrors[0]->done, 5);
-	peer_init(&next);
-	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), 0);
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, NULL), 0);
 	assert_int_equal(status_of(mirror).n_mirrors, 0);
 	assert_null(status_of(mirror).order);
-	assert_int_equal(say_nothing(mirror, &next), 0);
+	assert_int_equal(say_nothing(mirror, &rival), 0);
 	assert_int_equal(ask(mirror, 2), 0);
 }
 
@@ -172,24 +164,21 @@ TEST(figures_are_kept_until_others_are_told, struct mirror *mirror)
 	uint64_t counts[] = { 1, 0, 2 };
 	Perseas__Latencies commit = PERSEAS__LATENCIES__INIT;
 	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
-	struct peer owner, next;
 
-	mirror_bank(mirror, &owner, false);
 	assert_null(status_of(mirror).figures);
 	commit.counts = counts;
 	commit.n_counts = 3;
 	commit.max_ns = 2;
 	figures.commits = 3;
 	figures.commit = &commit;
-	assert_int_equal(tell(mirror, &owner, &figures), 0);
+	assert_int_equal(tell(mirror, &holder, &figures), 0);
 	counts[2] = 9;
-	assert_int_equal(say_nothing(mirror, &owner), 0);
+	assert_int_equal(say_nothing(mirror, &holder), 0);
 	assert_int_equal(status_of(mirror).figures->commits, 3);
 	assert_int_equal(status_of(mirror).figures->commit->counts[2], 2);
-	assert_int_equal(tell(mirror, &owner, &figures), 0);
+	assert_int_equal(tell(mirror, &holder, &figures), 0);
 	assert_int_equal(status_of(mirror).figures->commit->counts[2], 9);
-	peer_init(&next);
-	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), 0);
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, NULL), 0);
 	assert_null(status_of(mirror).figures);
 }
 
@@ -204,9 +193,7 @@ TEST(figures_that_fall_are_refused, struct mirror *mirror)
 		&figures.in_doubt, &commit.sum_ns,        &counts[0],
 		&counts[1],        &figures.saved_within, &figures.saved_between
 	};
-	struct peer owner;
 
-	mirror_bank(mirror, &owner, false);
 	figures.commits = figures.aborts = figures.range_bytes = figures.in_doubt = 4;
 	figures.saved_within = figures.saved_between = 4;
 	commit.first = 1;
@@ -215,15 +202,15 @@ TEST(figures_that_fall_are_refused, struct mirror *mirror)
 	commit.max_ns = 2;
 	commit.sum_ns = 17;
 	figures.commit = &commit;
-	assert_int_equal(tell(mirror, &owner, &figures), 0);
+	assert_int_equal(tell(mirror, &holder, &figures), 0);
 	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
 		--*each[i];
-		assert_int_equal(tell(mirror, &owner, &figures), -STATUS(BAD_REQUEST));
+		assert_int_equal(tell(mirror, &holder, &figures), -STATUS(BAD_REQUEST));
 		++*each[i];
-		assert_int_equal(tell(mirror, &owner, &figures), 0);
+		assert_int_equal(tell(mirror, &holder, &figures), 0);
 	}
 	figures.commit = NULL;
-	assert_int_equal(tell(mirror, &owner, &figures), -STATUS(BAD_REQUEST));
+	assert_int_equal(tell(mirror, &holder, &figures), -STATUS(BAD_REQUEST));
 	assert_int_equal(status_of(mirror).figures->commit->counts[1], 6);
 }
 
@@ -232,12 +219,10 @@ TEST(what_is_missing_may_fall, struct mirror *mirror)
 {
 	const uint64_t told[] = { 1 << 20, 1 << 17, 0, 1 << 18 };
 	Perseas__OwnerFigures figures = PERSEAS__OWNER_FIGURES__INIT;
-	struct peer owner;
 
-	mirror_bank(mirror, &owner, false);
 	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		figures.missing = told[i];
-		assert_int_equal(tell(mirror, &owner, &figures), 0);
+		assert_int_equal(tell(mirror, &holder, &figures), 0);
 		assert_int_equal(status_of(mirror).figures->missing, told[i]);
 	}
 }
@@ -245,66 +230,50 @@ TEST(what_is_missing_may_fall, struct mirror *mirror)
 /* Its host hangs: the connection is there, and nothing comes. */
 TEST(a_silent_owner_is_not_live, struct mirror *mirror)
 {
-	struct peer owner, next;
-
-	mirror_bank(mirror, &owner, false);
 	stores_set_owner_timeout(mirror->stores, 5000);
-	owner.silent_ms = 5000;
+	holder.silent_ms = 5000;
 	assert_true(status_of(mirror).live);
 	assert_int_equal(status_of(mirror).silent_ms, 5000);
-	peer_init(&next);
-	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, NULL), -STATUS(BUSY));
-	owner.silent_ms = 5001;
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), -STATUS(BUSY));
+	holder.silent_ms = 5001;
 	assert_false(status_of(mirror).live);
 	assert_string_equal(status_of(mirror).owner_address, "test");
 	assert_int_equal(ask(mirror, 1), -STATUS(BAD_STATE));
-	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, NULL), 0);
-	assert_int_equal(owner.cuts, 1);
-	assert_null(owner.session.store);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), 0);
+	assert_int_equal(holder.cuts, 1);
+	assert_null(holder.session.store);
 }
 
 TEST(without_a_timeout_an_owner_lives_while_it_is_connected, struct mirror *mirror)
 {
-	struct peer owner, next;
-
-	mirror_bank(mirror, &owner, false);
 	stores_set_owner_timeout(mirror->stores, 0);
-	owner.silent_ms = 1000000000;
-	peer_init(&next);
+	holder.silent_ms = 1000000000;
 	assert_true(status_of(mirror).live);
-	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, NULL), -STATUS(BUSY));
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), -STATUS(BUSY));
 }
 
 /* Its process ended, and a child of it keeps the socket open. */
-TEST(a_dead_owner_is_not_live, struct mirror *mirror)
+TEST_WITH(a_dead_owner_is_not_live, setup_shared_bank, teardown, struct mirror *mirror)
 {
-	struct peer owner, next;
-
-	mirror_bank(mirror, &owner, true);
-	owner.alive = false;
+	holder.alive = false;
 	assert_false(status_of(mirror).live);
 	assert_int_equal(status_of(mirror).silent_ms, 0);
-	peer_init(&next);
-	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, NULL), 0);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), 0);
 }
 
 /* One that is only silent may still write to the memory that it was given. */
-TEST(a_silent_owners_memory_is_copied_away, struct mirror *mirror)
+TEST_WITH(a_silent_owners_memory_is_copied_away, setup_shared_bank, teardown, struct mirror *mirror)
 {
-	Perseas__ClaimReply reply;
-	struct peer owner, next;
 	uint8_t *old;
 
-	mirror_bank(mirror, &owner, true);
 	memory_heap_keep_removed(mirror->memory, true);
 	stores_set_owner_timeout(mirror->stores, 5000);
-	owner.silent_ms = 6000;
-	old = session_memory(&owner.session, 16, 0, 4, true);
-	peer_init(&next);
-	assert_int_equal(mirror_claim(mirror, &next, "bank", 9, 2, &reply), 0);
-	assert_true(reply.copied);
+	holder.silent_ms = 6000;
+	old = session_memory(&holder.session, 16, 0, 4, true);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_true(granted.copied);
 	memcpy(old, "late", 4);
-	assert_memory_equal(session_memory(&next.session, 16, 0, 4, false), "made", 4);
+	assert_memory_equal(session_memory(&rival.session, 16, 0, 4, false), "made", 4);
 }
 
 /* The bytes that broken copies sent, as a peer of this version is told; 0: it is told of none. */
@@ -348,9 +317,7 @@ TEST(an_older_version_is_told_of_no_broken_copies, struct mirror *mirror)
 	Perseas__ConfirmRequest request = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[] = { &report };
 	Perseas__BrokenCopies broken = PERSEAS__BROKEN_COPIES__INIT;
-	struct peer owner;
 
-	mirror_bank(mirror, &owner, false);
 	report.address = (char *)"192.0.2.1:7170";
 	report.state = (char *)"down";
 	report.broken = &broken;
@@ -358,7 +325,7 @@ TEST(an_older_version_is_told_of_no_broken_copies, struct mirror *mirror)
 	broken.bytes = 700;
 	request.n_mirrors = 1;
 	request.mirrors = reports;
-	assert_int_equal(confirm(mirror, &owner, &request), 0);
+	assert_int_equal(confirm(mirror, &holder, &request), 0);
 	assert_int_equal(broken_bytes_told(mirror, 8), 0);
 	assert_int_equal(broken_bytes_told(mirror, 9), 700);
 }

@@ -1,9 +1,9 @@
 /*
  * test_store_rebuild.c - images made beside another or anew, and joining in place (I8, I9).
  */
-#include "store_rig.h"
+#include "bank_rig.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup_bank, teardown };
 
 /* A rebuild of "bank" of making `id`, with one published segment of `size` bytes. */
 static int rebuild(struct mirror *mirror, struct peer *peer, uint8_t id, uint64_t epoch,
@@ -78,93 +78,79 @@ static void fill(struct peer *peer, const char *text)
 /* The image is copied beside while the old one still counts; then it takes its place. */
 TEST(an_image_beside_replaces_the_old_one_when_finished, struct mirror *mirror)
 {
-	struct peer peer;
 	Perseas__RebuildReply reply;
-	unsigned pieces;
 
-	mirror_bank(mirror, &peer, false);
-	pieces = memory_heap_pieces(mirror->memory);
-	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	assert_int_equal(rebuild(mirror, &holder, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
 	assert_int_equal(reply.grant->n_regions, 3);
 	assert_int_equal(reply.grant->regions[2]->length, 4096);
 	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(CONSISTENT));
 	assert_int_equal(mirror_header(mirror, "bank")->segments[0]->size, BANK_SIZE);
-	fill(&peer, "copy");
-	assert_int_equal(finish(mirror, &peer), 0);
+	fill(&holder, "copy");
+	assert_int_equal(finish(mirror, &holder), 0);
 	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(CONSISTENT));
 	assert_int_equal(mirror_header(mirror, "bank")->segments[0]->size, 4096);
 	assert_int_equal(mirror_header(mirror, "bank")->roster->version, 2);
-	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
-	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, true), "copy", 4);
-	assert_null(session_memory(&peer.session, 16, 4096, 1, true));
+	assert_int_equal(memory_heap_pieces(mirror->memory), bank_pieces);
+	assert_memory_equal(session_memory(&holder.session, 16, 0, 4, true), "copy", 4);
+	assert_null(session_memory(&holder.session, 16, 4096, 1, true));
 }
 
 /* The daemon crashes before, and after, the rebuild is finished. */
 TEST(a_crash_serves_the_old_image_or_the_new_one, struct mirror *mirror)
 {
-	struct peer peer;
 	Perseas__RebuildReply reply;
-	unsigned pieces;
 
-	mirror_bank(mirror, &peer, false);
-	pieces = memory_heap_pieces(mirror->memory);
-	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
-	fill(&peer, "copy");
+	assert_int_equal(rebuild(mirror, &holder, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	fill(&holder, "copy");
 	mirror_restart(mirror);
 	assert_int_equal(mirror->complaints, 0);
-	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
-	peer_init(&peer);
-	assert_int_equal(mirror_claim(mirror, &peer, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
-	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, true), "made", 4);
-	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
-	fill(&peer, "copy");
-	assert_int_equal(finish(mirror, &peer), 0);
+	assert_int_equal(memory_heap_pieces(mirror->memory), bank_pieces);
+	peer_init(&holder);
+	assert_int_equal(mirror_claim(mirror, &holder, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_memory_equal(session_memory(&holder.session, 16, 0, 4, true), "made", 4);
+	assert_int_equal(rebuild(mirror, &holder, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	fill(&holder, "copy");
+	assert_int_equal(finish(mirror, &holder), 0);
 	mirror_restart(mirror);
-	peer_init(&peer);
-	assert_int_equal(mirror_claim(mirror, &peer, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
-	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, true), "copy", 4);
+	peer_init(&holder);
+	assert_int_equal(mirror_claim(mirror, &holder, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_memory_equal(session_memory(&holder.session, 16, 0, 4, true), "copy", 4);
 }
 
 /* The owner that rebuilt is fenced before it was done. */
 TEST(a_claim_drops_an_unfinished_rebuild, struct mirror *mirror)
 {
-	struct peer first, second;
 	Perseas__RebuildReply reply;
-	unsigned pieces;
 
-	mirror_bank(mirror, &first, false);
-	pieces = memory_heap_pieces(mirror->memory);
-	assert_int_equal(rebuild(mirror, &first, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
-	assert_int_equal(memory_heap_pieces(mirror->memory), 2 * pieces - 1);
-	peer_init(&second);
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL), 0);
-	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
-	assert_null(session_memory(&first.session, 16, 0, 4, true));
-	assert_memory_equal(session_memory(&second.session, 16, 0, 4, true), "made", 4);
+	assert_int_equal(rebuild(mirror, &holder, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	assert_int_equal(memory_heap_pieces(mirror->memory), 2 * bank_pieces - 1);
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, NULL), 0);
+	assert_int_equal(memory_heap_pieces(mirror->memory), bank_pieces);
+	assert_null(session_memory(&holder.session, 16, 0, 4, true));
+	assert_memory_equal(session_memory(&rival.session, 16, 0, 4, true), "made", 4);
 }
 
 /* The second rebuild finds no memory. The session's writes must not reach the old image. */
 TEST(a_rebuild_that_fails_never_leads_back_to_the_image, struct mirror *mirror)
 {
-	struct peer peer;
 	Perseas__RebuildReply reply;
 
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	assert_int_equal(rebuild(mirror, &holder, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
 	memory_heap_set_limit(mirror->memory, 30000);
-	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 1 << 20, &reply),
+	assert_int_equal(rebuild(mirror, &holder, 1, BANK_EPOCH, BANK_OWNER, 1 << 20, &reply),
 	                 -STATUS(NO_MEMORY));
-	assert_null(session_memory(&peer.session, 16, 0, 1, true));
-	assert_null(session_memory(&peer.session, PS_REGION_LOG, 0, 1, true));
-	assert_int_equal(peer_add(&peer, &mirror->why, 3, "x", 8), -STATUS(BAD_STATE));
-	assert_int_not_equal(finish(mirror, &peer), 0);
+	assert_null(session_memory(&holder.session, 16, 0, 1, true));
+	assert_null(session_memory(&holder.session, PS_REGION_LOG, 0, 1, true));
+	assert_int_equal(peer_add(&holder, &mirror->why, 3, "x", 8), -STATUS(BAD_STATE));
+	assert_int_not_equal(finish(mirror, &holder), 0);
 	memory_heap_set_limit(mirror->memory, 0);
-	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
-	assert_non_null(session_memory(&peer.session, 16, 0, 1, true));
+	assert_int_equal(rebuild(mirror, &holder, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	assert_non_null(session_memory(&holder.session, 16, 0, 1, true));
 }
 
 /* A mirror lost its memory; an owner with its quorum gives it the store again. */
-TEST(a_lost_store_is_made_anew_and_counts_when_finished, struct mirror *mirror)
+TEST_WITH(a_lost_store_is_made_anew_and_counts_when_finished, setup, teardown,
+          struct mirror *mirror)
 {
 	struct peer peer, other;
 	Perseas__RebuildReply reply;
@@ -185,13 +171,10 @@ TEST(a_lost_store_is_made_anew_and_counts_when_finished, struct mirror *mirror)
 /* The mirror has a whole store, of this making or of another. */
 TEST(a_whole_store_is_not_made_anew, struct mirror *mirror)
 {
-	struct peer holder, peer;
 	Perseas__RebuildReply reply;
 
-	mirror_bank(mirror, &holder, false);
-	peer_init(&peer);
-	assert_int_equal(rebuild(mirror, &peer, 2, 9, 3, 4096, &reply), -STATUS(BAD_STATE));
-	assert_int_equal(rebuild(mirror, &peer, 1, 9, 3, 4096, &reply), -STATUS(NO_SESSION));
+	assert_int_equal(rebuild(mirror, &rival, 2, 9, 3, 4096, &reply), -STATUS(BAD_STATE));
+	assert_int_equal(rebuild(mirror, &rival, 1, 9, 3, 4096, &reply), -STATUS(NO_SESSION));
 	assert_int_equal(rebuild(mirror, &holder, 1, 9, 3, 4096, &reply), -STATUS(BAD_REQUEST));
 	assert_memory_equal(session_memory(&holder.session, 16, 0, 4, true), "made", 4);
 }
@@ -199,71 +182,58 @@ TEST(a_whole_store_is_not_made_anew, struct mirror *mirror)
 /* A damaged image is as good as lost, but its promise can still be read. */
 TEST(a_damaged_store_is_made_anew_under_its_promise, struct mirror *mirror)
 {
-	struct peer holder, peer;
 	Perseas__RebuildReply reply;
 
-	mirror_bank(mirror, &holder, false);
 	assert_true(memory_heap_lose_piece(mirror->memory, "bank", "segment-0.1"));
 	mirror_restart(mirror);
 	assert_int_equal(mirror->complaints, 1);
-	peer_init(&peer);
-	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 3, NULL), -STATUS(DAMAGED));
-	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, 3, 4096, &reply),
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 3, NULL), -STATUS(DAMAGED));
+	assert_int_equal(rebuild(mirror, &rival, 1, BANK_EPOCH, 3, 4096, &reply),
 	                 -STATUS(STALE_EPOCH));
-	assert_int_equal(rebuild(mirror, &peer, 1, 9, 3, 4096, &reply), 0);
-	fill(&peer, "copy");
-	assert_int_equal(finish(mirror, &peer), 0);
+	assert_int_equal(rebuild(mirror, &rival, 1, 9, 3, 4096, &reply), 0);
+	fill(&rival, "copy");
+	assert_int_equal(finish(mirror, &rival), 0);
 }
 
 /* The header itself cannot be read: nothing of it counts. */
 TEST(a_store_with_a_torn_header_is_refused_until_it_is_made_anew, struct mirror *mirror)
 {
-	struct peer holder, peer;
 	Perseas__RebuildReply reply;
 
-	mirror_bank(mirror, &holder, false);
 	memory_heap_piece(mirror->memory, "bank", "header", NULL)[30] ^= 1;
 	mirror_restart(mirror);
 	assert_int_equal(mirror->complaints, 1);
-	peer_init(&peer);
-	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 3, NULL), -STATUS(DAMAGED));
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 3, NULL), -STATUS(DAMAGED));
 	assert_int_equal(mirror_create(mirror, "bank", 4), -STATUS(EXISTS));
-	assert_int_equal(rebuild(mirror, &peer, 1, 9, 3, 4096, &reply), 0);
+	assert_int_equal(rebuild(mirror, &rival, 1, 9, 3, 4096, &reply), 0);
 	assert_int_equal(memory_heap_pieces(mirror->memory), 4);
 }
 
 /* An image is mended in place; the daemon crashes meanwhile. */
 TEST(a_joining_image_is_claimed_as_it_is, struct mirror *mirror)
 {
-	struct peer peer;
-	Perseas__ClaimReply reply;
-
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(joining(mirror, &peer, true), 0);
-	memset(session_memory(&peer.session, PS_REGION_LOG, 0, PS_RING_OFFSET, true), 0xff,
+	assert_int_equal(joining(mirror, &holder, true), 0);
+	memset(session_memory(&holder.session, PS_REGION_LOG, 0, PS_RING_OFFSET, true), 0xff,
 	       PS_RING_OFFSET);
 	mirror_restart(mirror);
-	peer_init(&peer);
-	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 2, &reply), 0);
-	assert_int_equal(reply.header->state, STATE(JOINING));
-	assert_true(reply.header->harmless);
-	assert_int_equal(reply.slot->epoch, 0);
-	assert_int_equal(reply.slot->seq, 0);
+	peer_init(&holder);
+	assert_int_equal(mirror_claim(mirror, &holder, "bank", 9, 2, &granted), 0);
+	assert_int_equal(granted.header->state, STATE(JOINING));
+	assert_true(granted.header->harmless);
+	assert_int_equal(granted.slot->epoch, 0);
+	assert_int_equal(granted.slot->seq, 0);
 }
 
 /* An image that was not harmless when its joining began is told so later. */
 TEST(joining_does_not_become_harmless, struct mirror *mirror)
 {
-	struct peer peer;
-
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(joining(mirror, &peer, false), 0);
-	assert_int_equal(joining(mirror, &peer, true), 0);
+	assert_int_equal(joining(mirror, &holder, false), 0);
+	assert_int_equal(joining(mirror, &holder, true), 0);
 	assert_false(mirror_header(mirror, "bank")->harmless);
-	assert_int_equal(finish(mirror, &peer), 0);
-	assert_int_equal(joining(mirror, &peer, true), 0);
+	assert_int_equal(finish(mirror, &holder), 0);
+	assert_int_equal(joining(mirror, &holder, true), 0);
 	assert_true(mirror_header(mirror, "bank")->harmless);
-	assert_int_equal(joining(mirror, &peer, false), 0);
+	assert_int_equal(joining(mirror, &holder, false), 0);
 	assert_false(mirror_header(mirror, "bank")->harmless);
 }
 
@@ -292,30 +262,27 @@ static void note_past(void *arg)
 TEST(joining_whole_forgets_the_past_after_the_header_says_so, struct mirror *mirror)
 {
 	struct past past = { .mirror = mirror };
-	Perseas__ClaimReply reply;
-	struct peer peer;
 
-	mirror_bank(mirror, &peer, false);
 	assert_int_equal(first_record(mirror), PS_RECORD_MAGIC);
 	memory_heap_fail(mirror->memory, 0, 1);
-	assert_int_equal(joining_whole(mirror, &peer), -STATUS(IO));
+	assert_int_equal(joining_whole(mirror, &holder), -STATUS(IO));
 	assert_int_equal(first_record(mirror), PS_RECORD_MAGIC);
 	memory_heap_on_change(mirror->memory, note_past, &past);
-	assert_int_equal(joining_whole(mirror, &peer), 0);
+	assert_int_equal(joining_whole(mirror, &holder), 0);
 	memory_heap_on_change(mirror->memory, NULL, NULL);
 	assert_int_equal(past.magic, PS_RECORD_MAGIC);
 	assert_int_equal(first_record(mirror), 0);
 	assert_int_equal(mirror_header(mirror, "bank")->state, STATE(JOINING));
 	/* The attempt breaks off; the next one claims it, and goes on. */
 	mirror_restart(mirror);
-	peer_init(&peer);
-	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 2, &reply), 0);
-	assert_true(reply.header->harmless);
-	assert_int_equal(reply.header->n_segments, 1);
-	assert_int_equal(joining_whole(mirror, &peer), 0);
-	fill(&peer, "copy");
-	assert_int_equal(finish(mirror, &peer), 0);
-	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, false), "copy", 4);
+	peer_init(&holder);
+	assert_int_equal(mirror_claim(mirror, &holder, "bank", 9, 2, &granted), 0);
+	assert_true(granted.header->harmless);
+	assert_int_equal(granted.header->n_segments, 1);
+	assert_int_equal(joining_whole(mirror, &holder), 0);
+	fill(&holder, "copy");
+	assert_int_equal(finish(mirror, &holder), 0);
+	assert_memory_equal(session_memory(&holder.session, 16, 0, 4, false), "copy", 4);
 }
 
 static void map_another(struct mirror *mirror, struct peer *peer)
@@ -335,7 +302,7 @@ static void map_another(struct mirror *mirror, struct peer *peer)
 }
 
 /* The owner maps and publishes segments while the mirror is being resynced, either way. */
-TEST(segments_come_and_go_while_an_image_joins, struct mirror *mirror)
+TEST_WITH(segments_come_and_go_while_an_image_joins, setup, teardown, struct mirror *mirror)
 {
 	for (int beside = 0; beside < 2; beside++) {
 		Perseas__RebuildReply rebuilt;
@@ -372,23 +339,20 @@ TEST(segments_come_and_go_while_an_image_joins, struct mirror *mirror)
 TEST(the_session_that_claimed_rebuilds_and_writes, struct mirror *mirror)
 {
 	Perseas__RebuildReply reply;
-	struct peer lost, peer;
 
-	mirror_bank(mirror, &lost, false);
-	store_session_ended(&lost.session);
-	peer_init(&peer);
-	assert_int_equal(mirror_claim(mirror, &peer, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
-	assert_int_equal(rebuild(mirror, &peer, 1, BANK_EPOCH, BANK_OWNER, BANK_SIZE, &reply), 0);
-	assert_ptr_equal(stores_session(mirror->stores, reply.grant->token.data), &peer.session);
-	fill(&peer, "copy");
+	store_session_ended(&holder.session);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_int_equal(rebuild(mirror, &rival, 1, BANK_EPOCH, BANK_OWNER, BANK_SIZE, &reply), 0);
+	assert_ptr_equal(stores_session(mirror->stores, reply.grant->token.data), &rival.session);
+	fill(&rival, "copy");
 	assert_memory_equal(memory_heap_piece(mirror->memory, "bank", "segment-0.1", NULL), "made",
 	                    4);
-	assert_int_equal(finish(mirror, &peer), 0);
-	assert_memory_equal(session_memory(&peer.session, 16, 0, 4, false), "copy", 4);
+	assert_int_equal(finish(mirror, &rival), 0);
+	assert_memory_equal(session_memory(&rival.session, 16, 0, 4, false), "copy", 4);
 }
 
 /* Making anew and finishing fail at each piece and header in turn. */
-TEST(a_rebuild_that_fails_leaves_nothing_half_there, struct mirror *mirror)
+TEST_WITH(a_rebuild_that_fails_leaves_nothing_half_there, setup, teardown, struct mirror *mirror)
 {
 	unsigned failed = 0;
 

@@ -1,9 +1,9 @@
 /*
  * test_store_roster.c - what a mirror makes of the rosters that its owner tells it (I9).
  */
-#include "store_rig.h"
+#include "bank_rig.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup_bank, teardown };
 
 /* A roster of `count` images, the first of which is 100. */
 struct told {
@@ -45,15 +45,12 @@ static int tell(struct mirror *mirror, struct peer *peer, uint64_t epoch, uint64
 /* An owner's rosters come in order; one that comes late must not bring back who has left. */
 TEST(an_older_roster_is_refused, struct mirror *mirror)
 {
-	struct peer peer;
-
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(tell(mirror, &peer, 4, 7, 2), 0);
-	assert_int_equal(tell(mirror, &peer, 4, 6, 3), -STATUS(BAD_STATE));
-	assert_int_equal(tell(mirror, &peer, 3, 8, 3), -STATUS(BAD_STATE));
+	assert_int_equal(tell(mirror, &holder, 4, 7, 2), 0);
+	assert_int_equal(tell(mirror, &holder, 4, 6, 3), -STATUS(BAD_STATE));
+	assert_int_equal(tell(mirror, &holder, 3, 8, 3), -STATUS(BAD_STATE));
 	assert_int_equal(mirror_header(mirror, "bank")->roster->n_members, 2);
-	assert_int_equal(tell(mirror, &peer, 4, 7, 2), 0);
-	assert_int_equal(tell(mirror, &peer, BANK_EPOCH, 1, 3), 0);
+	assert_int_equal(tell(mirror, &holder, 4, 7, 2), 0);
+	assert_int_equal(tell(mirror, &holder, BANK_EPOCH, 1, 3), 0);
 	assert_int_equal(mirror_header(mirror, "bank")->roster->n_members, 3);
 }
 
@@ -79,16 +76,14 @@ static int rebuild_beside(struct mirror *mirror, struct peer *peer)
 TEST(the_image_beside_learns_of_a_roster, struct mirror *mirror)
 {
 	Perseas__FinishReply reply = PERSEAS__FINISH_REPLY__INIT;
-	struct peer peer;
 	struct ps_slot slot;
 
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(rebuild_beside(mirror, &peer), 0);
-	assert_int_equal(tell(mirror, &peer, BANK_EPOCH, 9, 3), 0);
+	assert_int_equal(rebuild_beside(mirror, &holder), 0);
+	assert_int_equal(tell(mirror, &holder, BANK_EPOCH, 9, 3), 0);
 	ps_slot_encode(&slot, BANK_EPOCH, 1, 64, 0);
-	memcpy(session_memory(&peer.session, PS_REGION_LOG, 0, sizeof(slot), true), &slot,
+	memcpy(session_memory(&holder.session, PS_REGION_LOG, 0, sizeof(slot), true), &slot,
 	       sizeof(slot));
-	assert_int_equal(store_finish(&peer.session, &reply, &mirror->why), 0);
+	assert_int_equal(store_finish(&holder.session, &reply, &mirror->why), 0);
 	assert_int_equal(mirror_header(mirror, "bank")->state, PERSEAS__STATE__STATE_CONSISTENT);
 	assert_int_equal(mirror_header(mirror, "bank")->roster->n_members, 3);
 	assert_int_equal(mirror_header(mirror, "bank")->roster->version, 9);

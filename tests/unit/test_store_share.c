@@ -2,9 +2,9 @@
  * test_store_share.c - owners that were given the memory itself: whether they are dead or may
  * live, and copying a store that runs (I5).
  */
-#include "store_rig.h"
+#include "bank_rig.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup_shared_bank, teardown };
 
 static uint8_t *data_of(struct peer *peer)
 {
@@ -29,9 +29,6 @@ static int claim_quiesced(struct mirror *mirror, struct peer *peer, uint64_t epo
 /* The daemon may crash right after it gave memory away. */
 TEST(what_is_given_is_in_the_header_first, struct mirror *mirror)
 {
-	struct peer peer;
-
-	mirror_bank(mirror, &peer, true);
 	assert_true(mirror_header(mirror, "bank")->shared);
 	mirror_restart(mirror);
 	assert_true(mirror_header(mirror, "bank")->shared);
@@ -40,63 +37,49 @@ TEST(what_is_given_is_in_the_header_first, struct mirror *mirror)
 /* The owner gave its memory back in so many words. */
 TEST(a_released_image_is_nobodys, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-
-	mirror_bank(mirror, &first, true);
-	assert_int_equal(store_release(&first.session, &mirror->why), 0);
+	assert_int_equal(store_release(&holder.session, &mirror->why), 0);
 	assert_false(mirror_header(mirror, "bank")->shared);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
-	assert_false(reply.copied);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_false(granted.copied);
 }
 
 /* kill -9 of an owner: its connection ends, and its pidfd says that it is dead. */
 TEST(a_dead_owners_image_is_taken_in_place, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
 	struct writer writer;
-	uint8_t *data;
+	uint8_t *data = data_of(&holder);
 
-	mirror_bank(mirror, &first, true);
-	data = data_of(&first);
-	writer_init(&writer, &first.session);
+	writer_init(&writer, &holder.session);
 	writer_write(&writer, 0, 0, "torn", 4, WRITE_RECORD | WRITE_DATA);
-	store_session_ended(&first.session);
-	first.alive = false;
-	peer_init(&second);
-	assert_int_equal(mirror_share(mirror, &second, "bank", 9, 2, &reply), 0);
-	assert_false(reply.copied);
-	assert_true(reply.undone);
-	assert_ptr_equal(data_of(&second), data);
+	store_session_ended(&holder.session);
+	holder.alive = false;
+	assert_int_equal(mirror_share(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_false(granted.copied);
+	assert_true(granted.undone);
+	assert_ptr_equal(data_of(&rival), data);
 	assert_memory_equal(data, "made", 4);
 }
 
 /* An owner's connection broke, but its process goes on: it may write at any time. */
 TEST(an_image_that_may_be_written_is_copied_away, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
 	struct writer writer;
 	uint8_t kept[BANK_SIZE];
 	uint64_t generation;
 
-	mirror_bank(mirror, &first, true);
-	writer_init(&writer, &first.session);
+	writer_init(&writer, &holder.session);
 	generation = mirror_header(mirror, "bank")->generation;
-	store_session_ended(&first.session);
+	store_session_ended(&holder.session);
 	memcpy(kept, writer.data[0], BANK_SIZE);
 	writer_write(&writer, 0, 0, "torn", 4, WRITE_RECORD | WRITE_DATA);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
-	assert_true(reply.copied);
-	assert_true(reply.undone);
-	assert_int_equal(reply.slot->seq, 1);
-	assert_int_equal(reply.header->generation, generation + 1);
-	assert_false(reply.header->shared);
-	assert_ptr_not_equal(data_of(&second), writer.data[0]);
-	assert_memory_equal(data_of(&second), kept, BANK_SIZE);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_true(granted.copied);
+	assert_true(granted.undone);
+	assert_int_equal(granted.slot->seq, 1);
+	assert_int_equal(granted.header->generation, generation + 1);
+	assert_false(granted.header->shared);
+	assert_ptr_not_equal(data_of(&rival), writer.data[0]);
+	assert_memory_equal(data_of(&rival), kept, BANK_SIZE);
 }
 
 /* An owner of memory that lives on looks at its promise page after each slot. */
@@ -118,89 +101,63 @@ static void look_at_page(void *arg)
 TEST(memory_that_was_copied_away_acknowledges_nothing, struct mirror *mirror)
 {
 	struct old_page old = { .mirror = mirror };
-	struct peer first, second;
-	Perseas__ClaimReply reply;
 	const struct ps_promise *fresh;
 
-	mirror_bank(mirror, &first, true);
-	old.page = (void *)session_memory(&first.session, PS_REGION_PROMISE, 0, 8, false);
+	old.page = (void *)session_memory(&holder.session, PS_REGION_PROMISE, 0, 8, false);
 	assert_int_equal(old.page->epoch, BANK_EPOCH);
 	memory_heap_on_fence(mirror->memory, look_at_page, &old);
-	peer_init(&second);
-	assert_int_equal(mirror_share(mirror, &second, "bank", BANK_EPOCH, BANK_OWNER, &reply), 0);
-	assert_true(reply.copied);
+	assert_int_equal(mirror_share(mirror, &rival, "bank", BANK_EPOCH, BANK_OWNER, &granted), 0);
+	assert_true(granted.copied);
 	assert_int_equal(old.epoch, UINT64_MAX);
-	fresh = (void *)session_memory(&second.session, PS_REGION_PROMISE, 0, 8, false);
+	fresh = (void *)session_memory(&rival.session, PS_REGION_PROMISE, 0, 8, false);
 	assert_int_equal(fresh->epoch, BANK_EPOCH);
 }
 
 /* The owner says that it holds no memory any more; another owner cannot say so for it. */
 TEST(only_the_owner_itself_is_believed_to_be_quiesced, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-
-	mirror_bank(mirror, &first, true);
-	peer_init(&second);
-	assert_int_equal(claim_quiesced(mirror, &second, BANK_EPOCH, BANK_OWNER, &reply), 0);
-	assert_false(reply.copied);
-	assert_int_equal(claim_quiesced(mirror, &first, 9, 2, &reply), 0);
-	assert_true(reply.copied);
+	assert_int_equal(claim_quiesced(mirror, &rival, BANK_EPOCH, BANK_OWNER, &granted), 0);
+	assert_false(granted.copied);
+	assert_int_equal(claim_quiesced(mirror, &holder, 9, 2, &granted), 0);
+	assert_true(granted.copied);
 }
 
 /* A claim is promised and then fails; the memory is still with the owner before. The second
  * owner comes again and says, rightly, that it holds none. */
 TEST(a_failed_claim_does_not_make_its_owner_the_holder, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-
-	mirror_bank(mirror, &first, true);
 	memory_heap_set_limit(mirror->memory, 12000);
-	peer_init(&second);
-	assert_int_equal(mirror_share(mirror, &second, "bank", 9, 2, NULL), -STATUS(NO_MEMORY));
+	assert_int_equal(mirror_share(mirror, &rival, "bank", 9, 2, NULL), -STATUS(NO_MEMORY));
 	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, 9);
 	memory_heap_set_limit(mirror->memory, 0);
 	mirror_restart(mirror);
-	assert_int_equal(claim_quiesced(mirror, &second, 9, 2, &reply), 0);
-	assert_true(reply.copied);
+	assert_int_equal(claim_quiesced(mirror, &rival, 9, 2, &granted), 0);
+	assert_true(granted.copied);
 }
 
 /* There is no memory for the copy, until the old owner dies. */
 TEST(without_memory_for_a_copy_only_the_promise_changes, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-	unsigned pieces;
-
-	mirror_bank(mirror, &first, true);
-	pieces = memory_heap_pieces(mirror->memory);
 	memory_heap_set_limit(mirror->memory, 40000);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), -STATUS(BUSY));
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL), -STATUS(NO_MEMORY));
-	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), -STATUS(BUSY));
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, NULL), -STATUS(NO_MEMORY));
+	assert_int_equal(memory_heap_pieces(mirror->memory), bank_pieces);
 	assert_true(mirror_header(mirror, "bank")->shared);
-	first.alive = false;
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
-	assert_false(reply.copied);
+	holder.alive = false;
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_false(granted.copied);
 }
 
 /* A daemon that started again knows of no process: the memory may be with one that lives. */
 TEST(after_a_restart_a_holder_is_taken_to_be_alive, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-
-	mirror_bank(mirror, &first, true);
-	first.alive = false;
+	holder.alive = false;
 	mirror_restart(mirror);
-	peer_init(&second);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, &reply), 0);
-	assert_true(reply.copied);
-	store_session_ended(&second.session);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 10, 2, &reply), 0);
-	assert_false(reply.copied);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_true(granted.copied);
+	store_session_ended(&rival.session);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 10, 2, &granted), 0);
+	assert_false(granted.copied);
 }
 
 /* The owner's last transaction became durable between the promise and the reading. */
@@ -211,36 +168,28 @@ static void write_one_more(void *arg)
 
 TEST(a_slot_before_the_fence_is_in_the_copy, struct mirror *mirror)
 {
-	struct peer first, second;
 	struct writer writer;
-	Perseas__ClaimReply reply;
 
-	mirror_bank(mirror, &first, true);
-	writer_init(&writer, &first.session);
+	writer_init(&writer, &holder.session);
 	memory_heap_on_fence(mirror->memory, write_one_more, &writer);
-	peer_init(&second);
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, &reply), 0);
-	assert_int_equal(reply.slot->seq, 2);
-	assert_memory_equal(data_of(&second), "last", 4);
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_int_equal(granted.slot->seq, 2);
+	assert_memory_equal(data_of(&rival), "last", 4);
 }
 
 /* What the log holds of the past comes along: resync by delta lives on it. */
 TEST(the_copy_keeps_the_history, struct mirror *mirror)
 {
-	struct peer first, second;
 	struct writer writer;
 	struct ps_image view = { .ring_size = PS_LOG_MIN };
 	const struct ps_record *record;
-	Perseas__ClaimReply reply;
 
-	mirror_bank(mirror, &first, true);
-	writer_init(&writer, &first.session);
+	writer_init(&writer, &holder.session);
 	for (int i = 0; i < 3; i++)
 		writer_write(&writer, 0, 8, "12345678", 8, WRITE_ALL);
-	peer_init(&second);
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, &reply), 0);
-	view.log = session_memory(&second.session, PS_REGION_LOG, 0, 1, false);
-	record = ps_image_at(&view, reply.slot->last);
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, &granted), 0);
+	view.log = session_memory(&rival.session, PS_REGION_LOG, 0, 1, false);
+	record = ps_image_at(&view, granted.slot->last);
 	assert_non_null(record);
 	assert_int_equal(record->seq, 4);
 	record = ps_image_at(&view, record->previous);
@@ -334,21 +283,18 @@ static bool take_over_from(struct mirror *mirror, struct peer *owner, uint64_t e
  * copy, or slower. */
 TEST(a_copy_of_a_store_that_runs_is_one_of_its_states, struct mirror *mirror)
 {
-	struct peer first, second;
 	unsigned copied = 0;
 
-	mirror_bank(mirror, &first, true);
-	assert_int_equal(peer_add(&first, &mirror->why, 1, "wide", WIDE_SIZE), 0);
-	assert_int_equal(peer_publish(&first, &mirror->why, 1, 1), 0);
-	assert_int_equal(store_release(&first.session, &mirror->why), 0);
+	assert_int_equal(peer_add(&holder, &mirror->why, 1, "wide", WIDE_SIZE), 0);
+	assert_int_equal(peer_publish(&holder, &mirror->why, 1, 1), 0);
+	assert_int_equal(store_release(&holder.session, &mirror->why), 0);
 	for (uint64_t epoch = 10; epoch < 90; epoch += 4) {
-		peer_init(&first);
-		peer_init(&second);
-		assert_int_equal(mirror_share(mirror, &first, "bank", epoch, 1, NULL), 0);
-		copied += take_over_from(mirror, &first, epoch, 500 << epoch % 16 / 2, &second);
-		store_session_ended(&second.session);
-		assert_int_equal(mirror_claim(mirror, &second, "bank", epoch + 2, 2, NULL), 0);
-		assert_int_equal(store_release(&second.session, &mirror->why), 0);
+		peer_init(&holder);
+		assert_int_equal(mirror_share(mirror, &holder, "bank", epoch, 1, NULL), 0);
+		copied += take_over_from(mirror, &holder, epoch, 500 << epoch % 16 / 2, &rival);
+		store_session_ended(&rival.session);
+		assert_int_equal(mirror_claim(mirror, &rival, "bank", epoch + 2, 2, NULL), 0);
+		assert_int_equal(store_release(&rival.session, &mirror->why), 0);
 	}
 	assert_true(copied > 0);
 }
@@ -376,23 +322,26 @@ static bool is_copied_after_release(struct mirror *mirror, enum memory_whose who
 }
 
 /* The kernel knows that somebody has the memory, whatever the owner said, and whoever comes. */
-TEST(memory_that_is_held_is_copied_away_after_a_release, struct mirror *mirror)
+TEST_WITH(memory_that_is_held_is_copied_away_after_a_release, setup, teardown,
+          struct mirror *mirror)
 {
 	assert_true(is_copied_after_release(mirror, MEMORY_HELD, "uid:7"));
 }
 
-TEST(memory_that_nobody_has_passes_to_anybody_in_place, struct mirror *mirror)
+TEST_WITH(memory_that_nobody_has_passes_to_anybody_in_place, setup, teardown, struct mirror *mirror)
 {
 	assert_false(is_copied_after_release(mirror, MEMORY_ALONE, "uid:8"));
 }
 
 /* Where the kernel cannot say, the owner's word is good for its own identity only. */
-TEST(another_identity_gets_a_copy_where_nobody_can_tell, struct mirror *mirror)
+TEST_WITH(another_identity_gets_a_copy_where_nobody_can_tell, setup, teardown,
+          struct mirror *mirror)
 {
 	assert_true(is_copied_after_release(mirror, MEMORY_UNKNOWN, "uid:8"));
 }
 
-TEST(the_same_identity_is_believed_where_nobody_can_tell, struct mirror *mirror)
+TEST_WITH(the_same_identity_is_believed_where_nobody_can_tell, setup, teardown,
+          struct mirror *mirror)
 {
 	assert_false(is_copied_after_release(mirror, MEMORY_UNKNOWN, "uid:7"));
 }
@@ -400,26 +349,16 @@ TEST(the_same_identity_is_believed_where_nobody_can_tell, struct mirror *mirror)
 /* A process with the memory still lives, but has given everything back. */
 TEST(a_process_that_lives_without_the_memory_is_no_holder, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-
-	mirror_bank(mirror, &first, true);
 	memory_heap_set_whose(mirror->memory, MEMORY_ALONE);
-	peer_init(&second);
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, &reply), 0);
-	assert_false(reply.copied);
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, &granted), 0);
+	assert_false(granted.copied);
 }
 
 /* It cut its image short, and went. */
 TEST(memory_that_was_cut_short_is_damaged_for_the_next_one, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-
-	mirror_bank(mirror, &first, true);
 	memory_heap_set_whose(mirror->memory, MEMORY_CUT);
-	peer_init(&second);
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, &reply), -STATUS(DAMAGED));
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, &granted), -STATUS(DAMAGED));
 	assert_non_null(strstr(mirror->why.text, "cut its memory short"));
 }
 
@@ -440,26 +379,23 @@ static void end_with_connection(struct peer *peer, uint32_t *left_ms)
 	store_session_ended(&peer->session);
 }
 
-TEST(an_image_is_taken_in_place_once_its_holder_has_ended, struct mirror *mirror)
+TEST_WITH(an_image_is_taken_in_place_once_its_holder_has_ended, setup_bank, teardown,
+          struct mirror *mirror)
 {
 	void (*const ends[])(struct peer *, uint32_t *) = { end_in_time, end_with_connection };
-	struct peer first, second;
-	Perseas__ClaimReply reply;
 
-	mirror_bank(mirror, &first, false);
 	for (unsigned i = 0; i < 3; i++) {
-		store_session_ended(&first.session);
-		peer_init(&first);
-		assert_int_equal(mirror_share(mirror, &first, "bank", 10 + 2 * i, 1, NULL), 0);
-		first.on_await = ends[i % 2];
+		store_session_ended(&holder.session);
+		peer_init(&holder);
+		assert_int_equal(mirror_share(mirror, &holder, "bank", 10 + 2 * i, 1, NULL), 0);
+		holder.on_await = ends[i % 2];
 		if (i == 2)
-			store_session_ended(&first.session);
-		peer_init(&second);
-		assert_int_equal(mirror_takeover(mirror, &second, "bank", 11 + 2 * i, 2, &reply),
+			store_session_ended(&holder.session);
+		assert_int_equal(mirror_takeover(mirror, &rival, "bank", 11 + 2 * i, 2, &granted),
 		                 0);
-		assert_false(reply.copied);
+		assert_false(granted.copied);
 		assert_int_equal(patience, 5000);
-		store_session_ended(&second.session);
+		store_session_ended(&rival.session);
 	}
 }
 
@@ -488,23 +424,18 @@ static void fail_to_wait(struct peer *peer, uint32_t *left_ms)
  * waited counts together, so that no process holds up one after the other. */
 TEST(claims_wait_for_a_holder_once, struct mirror *mirror)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-
-	mirror_bank(mirror, &first, true);
 	stores_set_owner_timeout(mirror->stores, 5000);
-	peer_init(&second);
-	first.silent_ms = 6000;
-	first.on_await = come_back;
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 9, 2, NULL), -STATUS(BUSY));
+	holder.silent_ms = 6000;
+	holder.on_await = come_back;
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), -STATUS(BUSY));
 	assert_int_equal(patience, 5000);
 	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
-	first.on_await = stay_for_ever;
+	holder.on_await = stay_for_ever;
 	memory_heap_set_limit(mirror->memory, 1);
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 9, 2, NULL), -STATUS(NO_MEMORY));
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 9, 2, NULL), -STATUS(NO_MEMORY));
 	assert_int_equal(patience, 2000);
 	memory_heap_set_limit(mirror->memory, 0);
-	first.on_await = fail_to_wait;
-	assert_int_equal(mirror_takeover(mirror, &second, "bank", 10, 2, &reply), 0);
-	assert_true(reply.copied);
+	holder.on_await = fail_to_wait;
+	assert_int_equal(mirror_takeover(mirror, &rival, "bank", 10, 2, &granted), 0);
+	assert_true(granted.copied);
 }

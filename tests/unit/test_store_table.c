@@ -2,9 +2,9 @@
  * test_store_table.c - what a header says of a store: segments, rosters, and how it is read
  * again after the daemon crashed.
  */
-#include "store_rig.h"
+#include "bank_rig.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { setup_bank, teardown };
 
 static int add_two(struct mirror *mirror, struct peer *peer, uint32_t first, uint32_t second,
                    const char *name, uint64_t size)
@@ -48,52 +48,41 @@ static int set_roster(struct mirror *mirror, struct peer *peer, uint64_t version
 /* The second of two segments cannot be made. */
 TEST(segments_are_added_all_or_none, struct mirror *mirror)
 {
-	struct peer peer;
-	unsigned pieces;
-
-	mirror_bank(mirror, &peer, false);
-	pieces = memory_heap_pieces(mirror->memory);
-	assert_int_equal(add_two(mirror, &peer, 1, 1, "two", 8), -STATUS(EXISTS));
-	assert_int_equal(add_two(mirror, &peer, 1, 2, "one", 8), -STATUS(EXISTS));
-	assert_int_equal(add_two(mirror, &peer, 1, 2, "accounts", 8), -STATUS(EXISTS));
-	assert_int_equal(add_two(mirror, &peer, 1, 0, "two", 8), -STATUS(EXISTS));
+	assert_int_equal(add_two(mirror, &holder, 1, 1, "two", 8), -STATUS(EXISTS));
+	assert_int_equal(add_two(mirror, &holder, 1, 2, "one", 8), -STATUS(EXISTS));
+	assert_int_equal(add_two(mirror, &holder, 1, 2, "accounts", 8), -STATUS(EXISTS));
+	assert_int_equal(add_two(mirror, &holder, 1, 0, "two", 8), -STATUS(EXISTS));
 	memory_heap_set_limit(mirror->memory, 60000);
-	assert_int_equal(add_two(mirror, &peer, 1, 2, "two", 1 << 20), -STATUS(NO_MEMORY));
+	assert_int_equal(add_two(mirror, &holder, 1, 2, "two", 1 << 20), -STATUS(NO_MEMORY));
 	memory_heap_set_limit(mirror->memory, 0);
 	for (unsigned skip = 0; skip < 3; skip++) {
 		memory_heap_fail(mirror->memory, skip, 1);
-		assert_int_not_equal(add_two(mirror, &peer, 1, 2, "two", 8), 0);
-		assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+		assert_int_not_equal(add_two(mirror, &holder, 1, 2, "two", 8), 0);
+		assert_int_equal(memory_heap_pieces(mirror->memory), bank_pieces);
 		assert_int_equal(mirror_header(mirror, "bank")->n_segments, 1);
 	}
-	assert_int_equal(add_two(mirror, &peer, 1, 2, "two", 8), 0);
-	assert_non_null(session_memory(&peer.session, PS_REGION_SEGMENT + 2, 7, 1, true));
-	assert_int_equal(memory_heap_pieces(mirror->memory), pieces + 2);
+	assert_int_equal(add_two(mirror, &holder, 1, 2, "two", 8), 0);
+	assert_non_null(session_memory(&holder.session, PS_REGION_SEGMENT + 2, 7, 1, true));
+	assert_int_equal(memory_heap_pieces(mirror->memory), bank_pieces + 2);
 }
 
 /* Segments that were published, or are not there, are dropped. */
 TEST(only_unborn_segments_are_dropped, struct mirror *mirror)
 {
-	struct peer peer;
-
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(peer_add(&peer, &mirror->why, 3, "more", 8), 0);
-	assert_int_equal(peer_drop_segment(&peer, &mirror->why, 0), -STATUS(BAD_STATE));
-	assert_int_equal(peer_drop_segment(&peer, &mirror->why, 4), -STATUS(BAD_REQUEST));
-	assert_int_equal(peer_drop_segment(&peer, &mirror->why, 3), 0);
-	assert_null(session_memory(&peer.session, PS_REGION_SEGMENT + 3, 0, 1, true));
-	assert_int_equal(peer_add(&peer, &mirror->why, 3, "more", 8), 0);
+	assert_int_equal(peer_add(&holder, &mirror->why, 3, "more", 8), 0);
+	assert_int_equal(peer_drop_segment(&holder, &mirror->why, 0), -STATUS(BAD_STATE));
+	assert_int_equal(peer_drop_segment(&holder, &mirror->why, 4), -STATUS(BAD_REQUEST));
+	assert_int_equal(peer_drop_segment(&holder, &mirror->why, 3), 0);
+	assert_null(session_memory(&holder.session, PS_REGION_SEGMENT + 3, 0, 1, true));
+	assert_int_equal(peer_add(&holder, &mirror->why, 3, "more", 8), 0);
 }
 
 /* A publish is repeated after its answer was lost; another seq is named later. */
 TEST(a_segment_is_born_once, struct mirror *mirror)
 {
-	struct peer peer;
-
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(peer_publish(&peer, &mirror->why, 0, 1), 0);
-	assert_int_equal(peer_publish(&peer, &mirror->why, 0, 2), -STATUS(BAD_STATE));
-	assert_int_equal(peer_publish(&peer, &mirror->why, 9, 2), -STATUS(BAD_REQUEST));
+	assert_int_equal(peer_publish(&holder, &mirror->why, 0, 1), 0);
+	assert_int_equal(peer_publish(&holder, &mirror->why, 0, 2), -STATUS(BAD_STATE));
+	assert_int_equal(peer_publish(&holder, &mirror->why, 9, 2), -STATUS(BAD_REQUEST));
 	assert_int_equal(mirror_header(mirror, "bank")->segments[0]->born, 1);
 }
 
@@ -126,19 +115,17 @@ static int set_rosters(struct mirror *mirror, struct peer *peer, uint64_t epoch,
 TEST(of_two_rosters_the_later_epochs_is_newer, struct mirror *mirror)
 {
 	const Perseas__Header *header;
-	struct peer peer;
 
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(set_rosters(mirror, &peer, 3, 90, 0, 0), 0);
-	assert_int_equal(set_rosters(mirror, &peer, 2, 91, 0, 0), -STATUS(BAD_STATE));
-	assert_int_equal(set_rosters(mirror, &peer, 4, 2, 0, 0), 0);
-	assert_int_equal(set_rosters(mirror, &peer, 4, 1, 4, 3), 0);
+	assert_int_equal(set_rosters(mirror, &holder, 3, 90, 0, 0), 0);
+	assert_int_equal(set_rosters(mirror, &holder, 2, 91, 0, 0), -STATUS(BAD_STATE));
+	assert_int_equal(set_rosters(mirror, &holder, 4, 2, 0, 0), 0);
+	assert_int_equal(set_rosters(mirror, &holder, 4, 1, 4, 3), 0);
 	header = mirror_header(mirror, "bank");
 	assert_int_equal(header->roster->version, 1);
 	assert_int_equal(header->next_roster->version, 3);
-	assert_int_equal(set_rosters(mirror, &peer, 4, 2, 0, 0), -STATUS(BAD_STATE));
-	assert_int_equal(set_rosters(mirror, &peer, 3, 9, 3, 10), -STATUS(BAD_STATE));
-	assert_int_equal(set_rosters(mirror, &peer, 5, 1, 0, 0), 0);
+	assert_int_equal(set_rosters(mirror, &holder, 4, 2, 0, 0), -STATUS(BAD_STATE));
+	assert_int_equal(set_rosters(mirror, &holder, 3, 9, 3, 10), -STATUS(BAD_STATE));
+	assert_int_equal(set_rosters(mirror, &holder, 5, 1, 0, 0), 0);
 	mirror_restart(mirror);
 	header = mirror_header(mirror, "bank");
 	assert_int_equal(header->roster->epoch, 5);
@@ -148,17 +135,15 @@ TEST(of_two_rosters_the_later_epochs_is_newer, struct mirror *mirror)
 /* A change of roster: first joint, then settled; an older one comes late. */
 TEST(a_roster_never_goes_back, struct mirror *mirror)
 {
-	struct peer peer;
 	const Perseas__Header *header;
 
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(set_roster(mirror, &peer, 3, false), 0);
+	assert_int_equal(set_roster(mirror, &holder, 3, false), 0);
 	header = mirror_header(mirror, "bank");
 	assert_int_equal(header->roster->version, 1);
 	assert_int_equal(header->next_roster->version, 3);
-	assert_int_equal(set_roster(mirror, &peer, 2, false), -STATUS(BAD_STATE));
-	assert_int_equal(set_roster(mirror, &peer, 2, true), -STATUS(BAD_STATE));
-	assert_int_equal(set_roster(mirror, &peer, 3, true), 0);
+	assert_int_equal(set_roster(mirror, &holder, 2, false), -STATUS(BAD_STATE));
+	assert_int_equal(set_roster(mirror, &holder, 2, true), -STATUS(BAD_STATE));
+	assert_int_equal(set_roster(mirror, &holder, 3, true), 0);
 	mirror_restart(mirror);
 	header = mirror_header(mirror, "bank");
 	assert_int_equal(header->roster->version, 3);
@@ -168,13 +153,11 @@ TEST(a_roster_never_goes_back, struct mirror *mirror)
 /* kill -9 of the daemon with an owner in the middle of its work. */
 TEST(what_was_there_is_served_after_a_crash, struct mirror *mirror)
 {
-	struct peer peer;
 	struct writer writer;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
 
-	mirror_bank(mirror, &peer, false);
 	assert_int_equal(mirror_create(mirror, "other", 2), 0);
-	writer_init(&writer, &peer.session);
+	writer_init(&writer, &holder.session);
 	writer_write(&writer, 0, 100, "more", 4, WRITE_ALL);
 	mirror_restart(mirror);
 	assert_int_equal(mirror->complaints, 0);
@@ -182,20 +165,16 @@ TEST(what_was_there_is_served_after_a_crash, struct mirror *mirror)
 	assert_int_equal(store_status(mirror->stores, "bank", &status, &mirror->why), 0);
 	assert_int_equal(status.slot->seq, 2);
 	assert_false(status.live);
-	peer_init(&peer);
-	assert_int_equal(mirror_claim(mirror, &peer, "bank", 9, 2, NULL), 0);
-	assert_memory_equal(session_memory(&peer.session, 16, 100, 4, false), "more", 4);
+	peer_init(&holder);
+	assert_int_equal(mirror_claim(mirror, &holder, "bank", 9, 2, NULL), 0);
+	assert_memory_equal(session_memory(&holder.session, 16, 100, 4, false), "more", 4);
 }
 
 /* Files of other generations, and of a creation that was cut short, are left over. */
 TEST(what_belongs_to_no_image_is_removed, struct mirror *mirror)
 {
 	struct piece piece;
-	struct peer peer;
-	unsigned pieces;
 
-	mirror_bank(mirror, &peer, false);
-	pieces = memory_heap_pieces(mirror->memory);
 	for (int i = 0; i < 3; i++) {
 		static const char *const stores[] = { "bank", "bank", "cut-short" };
 		static const char *const names[] = { "log.2", "segment-1.1", "log.1" };
@@ -206,7 +185,7 @@ TEST(what_belongs_to_no_image_is_removed, struct mirror *mirror)
 		mirror->memory->ops->close(mirror->memory, &piece);
 	}
 	mirror_restart(mirror);
-	assert_int_equal(memory_heap_pieces(mirror->memory), pieces);
+	assert_int_equal(memory_heap_pieces(mirror->memory), bank_pieces);
 	assert_int_equal(mirror->complaints, 1);
 	assert_null(mirror_header(mirror, "cut-short"));
 	assert_non_null(mirror_header(mirror, "bank"));
@@ -215,9 +194,6 @@ TEST(what_belongs_to_no_image_is_removed, struct mirror *mirror)
 /* A file is shorter than the header says: mapping it would end in SIGBUS. */
 TEST(a_piece_of_another_size_makes_the_store_damaged, struct mirror *mirror)
 {
-	struct peer peer;
-
-	mirror_bank(mirror, &peer, false);
 	assert_int_equal(mirror->memory->ops->replace(mirror->memory, "bank", "segment-0.1",
 	                                              "short", 5),
 	                 0);
@@ -231,10 +207,8 @@ TEST(a_piece_of_another_size_makes_the_store_damaged, struct mirror *mirror)
 /* The promise page is lost, or the daemon crashed between the header and the page. */
 TEST(the_promise_page_follows_the_header, struct mirror *mirror)
 {
-	struct peer peer;
 	struct ps_promise *page;
 
-	mirror_bank(mirror, &peer, false);
 	assert_true(memory_heap_lose_piece(mirror->memory, "bank", "promise.1"));
 	mirror_restart(mirror);
 	assert_int_equal(mirror->complaints, 0);
@@ -248,13 +222,12 @@ TEST(the_promise_page_follows_the_header, struct mirror *mirror)
 }
 
 /* The memory was given away, and the header promises to another than the page does. */
-TEST(a_page_that_was_given_away_is_never_made_valid_again, struct mirror *mirror)
+TEST_WITH(a_page_that_was_given_away_is_never_made_valid_again, setup_shared_bank, teardown,
+          struct mirror *mirror)
 {
-	struct peer peer;
-	struct ps_promise *page;
+	struct ps_promise *page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1",
+	                                                    NULL);
 
-	mirror_bank(mirror, &peer, true);
-	page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
 	page->owner[0]++;
 	mirror_restart(mirror);
 	page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
@@ -264,12 +237,10 @@ TEST(a_page_that_was_given_away_is_never_made_valid_again, struct mirror *mirror
 /* Two mirrors' images are compared part by part. */
 TEST(a_digest_covers_the_bytes_that_it_names, struct mirror *mirror)
 {
-	struct peer peer;
 	Perseas__DigestRequest request = PERSEAS__DIGEST_REQUEST__INIT;
 	Perseas__DigestReply reply = PERSEAS__DIGEST_REPLY__INIT;
 	uint32_t before;
 
-	mirror_bank(mirror, &peer, false);
 	request.store = (char *)"bank";
 	request.region = PS_REGION_SEGMENT;
 	request.offset = 4;
@@ -278,10 +249,10 @@ TEST(a_digest_covers_the_bytes_that_it_names, struct mirror *mirror)
 	before = reply.crc;
 	assert_int_equal(reply.slot->seq, 1);
 	assert_true(reply.live);
-	session_memory(&peer.session, 16, 3, 1, true)[0] ^= 1;
+	session_memory(&holder.session, 16, 3, 1, true)[0] ^= 1;
 	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why), 0);
 	assert_int_equal(reply.crc, before);
-	session_memory(&peer.session, 16, 4, 1, true)[0] ^= 1;
+	session_memory(&holder.session, 16, 4, 1, true)[0] ^= 1;
 	assert_int_equal(store_digest(mirror->stores, &request, &reply, &mirror->why), 0);
 	assert_int_not_equal(reply.crc, before);
 	request.length++;
@@ -293,7 +264,7 @@ TEST(a_digest_covers_the_bytes_that_it_names, struct mirror *mirror)
 }
 
 /* Many stores: one more than there may be. */
-TEST(stores_are_limited_in_number, struct mirror *mirror)
+TEST_WITH(stores_are_limited_in_number, setup, teardown, struct mirror *mirror)
 {
 	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
 	char name[16];
