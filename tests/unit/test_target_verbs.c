@@ -10,43 +10,38 @@ enum { OFFSET = PS_RING_OFFSET + 512 };
 /* An owner that wants keys gets them, and one that does not gets none. */
 TEST(a_claim_gives_keys_to_who_asks, struct fixture *fixture)
 {
-	struct far_owner owner;
 	Perseas__Reply *reply;
 
 	fixture_bank(fixture);
-	claim(fixture, &owner, "bank", 5);
-	assert_true(owner.port > 0);
-	assert_string_equal(owner.trouble, "");
-	assert_int_equal(owner.regions[PS_REGION_LOG].length, (1 << 20) + PS_RING_OFFSET);
-	assert_int_not_equal(owner.regions[PS_REGION_LOG].key, 0);
-	assert_int_not_equal(owner.regions[PS_REGION_PROMISE].key, 0);
+	claim(fixture, &alice, "bank", 5);
+	assert_true(alice.port > 0);
+	assert_string_equal(alice.trouble, "");
+	assert_int_equal(alice.regions[PS_REGION_LOG].length, (1 << 20) + PS_RING_OFFSET);
+	assert_int_not_equal(alice.regions[PS_REGION_LOG].key, 0);
+	assert_int_not_equal(alice.regions[PS_REGION_PROMISE].key, 0);
 	/* These two and no more: the header is out of reach. */
 	assert_int_equal(verbs_fake_alive().mrs, 2);
-	ask_claim(owner.control, "bank", 6, false);
-	reply = fixture_reply(fixture, owner.control);
-	take_grant(&owner, reply->claim->grant);
-	assert_int_equal(owner.port, 0);
-	assert_int_equal(owner.regions[PS_REGION_LOG].key, 0);
-	assert_int_equal(owner.regions[PS_REGION_LOG].address, 0);
+	ask_claim(alice.control, "bank", 6, false);
+	reply = fixture_reply(fixture, alice.control);
+	take_grant(&alice, reply->claim->grant);
+	assert_int_equal(alice.port, 0);
+	assert_int_equal(alice.regions[PS_REGION_LOG].key, 0);
+	assert_int_equal(alice.regions[PS_REGION_LOG].address, 0);
 	fixture_done(reply);
-	leave(&owner);
 }
 
-/* What an owner writes is in the image, and it reads what is there. */
+/* What an alice writes is in the image, and it reads what is there. */
 TEST(memory_is_written_and_read, struct fixture *fixture)
 {
-	struct far_owner owner;
-
-	begin(fixture, &owner);
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 5000, 77), IBV_WC_SUCCESS);
-	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET), 77);
-	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET + 4999), 77);
-	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET + 5000), 0);
-	memset(owner.peer.bytes, 0, 5000);
-	assert_int_equal(get(&owner, PS_REGION_LOG, OFFSET + 4000, 1000), IBV_WC_SUCCESS);
-	assert_int_equal(owner.peer.bytes[999], 77);
-	assert_string_equal(stores_session(fixture->stores, owner.token)->fabric, "rdma");
-	leave(&owner);
+	begin(fixture);
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 5000, 77), IBV_WC_SUCCESS);
+	assert_int_equal(*seen(fixture, &alice, PS_REGION_LOG, OFFSET), 77);
+	assert_int_equal(*seen(fixture, &alice, PS_REGION_LOG, OFFSET + 4999), 77);
+	assert_int_equal(*seen(fixture, &alice, PS_REGION_LOG, OFFSET + 5000), 0);
+	memset(alice.peer.bytes, 0, 5000);
+	assert_int_equal(get(&alice, PS_REGION_LOG, OFFSET + 4000, 1000), IBV_WC_SUCCESS);
+	assert_int_equal(alice.peer.bytes[999], 77);
+	assert_string_equal(stores_session(fixture->stores, alice.token)->fabric, "rdma");
 }
 
 /* The promise may be read and not written; before and behind a region there is nothing. */
@@ -63,26 +58,24 @@ TEST(only_what_was_granted_is_reached, struct fixture *fixture)
 		{ PS_REGION_LOG, PS_RING_OFFSET + (1 << 20), false },
 		{ PS_REGION_PROMISE, PS_PAGE, false },
 	};
-	struct far_owner owner;
 
-	begin(fixture, &owner);
+	begin(fixture);
 	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
 		uint64_t offset = (uint64_t)tries[i].offset, promise;
 
-		assert_int_equal(get(&owner, PS_REGION_PROMISE, 0, 8), IBV_WC_SUCCESS);
-		memcpy(&promise, owner.peer.bytes, sizeof(promise));
+		assert_int_equal(get(&alice, PS_REGION_PROMISE, 0, 8), IBV_WC_SUCCESS);
+		memcpy(&promise, alice.peer.bytes, sizeof(promise));
 		assert_int_equal(promise, 5 + i);
-		assert_int_equal(tries[i].write ? put(&owner, tries[i].region, offset, 8, 1)
-		                                : get(&owner, tries[i].region, offset, 8),
+		assert_int_equal(tries[i].write ? put(&alice, tries[i].region, offset, 8, 1)
+		                                : get(&alice, tries[i].region, offset, 8),
 		                 IBV_WC_REM_ACCESS_ERR);
 		settle(fixture);
 		assert_null(verbs_fake_passive_qp());
 		/* It may come back, by another claim. */
-		leave(&owner);
-		claim(fixture, &owner, "bank", 6 + i);
-		open_path(fixture, &owner);
+		leave(&alice);
+		claim(fixture, &alice, "bank", 6 + i);
+		open_path(fixture, &alice);
 	}
-	leave(&owner);
 }
 
 /* A whole undo record for the transaction after the slot that is there: `length` bytes at the
@@ -116,9 +109,7 @@ static void add_segment(struct fixture *fixture, struct far_owner *owner, uint32
 	add.n_segments = 1;
 	add.segments = list;
 	fixture_ask(owner->control, PERSEAS__REQUEST__BODY_ADD_SEGMENTS, &add);
-	reply = fixture_reply(fixture, owner->control);
-	if (reply->status != STATUS(OK))
-		fail_msg("%s", reply->message);
+	reply = granted_reply(fixture, owner);
 	take_grant(owner, reply->add_segments->grant);
 	fixture_done(reply);
 }
@@ -131,8 +122,7 @@ static void drop_segment(struct fixture *fixture, struct far_owner *owner, uint3
 	drop.n_ids = 1;
 	drop.ids = &id;
 	fixture_ask(owner->control, PERSEAS__REQUEST__BODY_DROP_SEGMENTS, &drop);
-	reply = fixture_reply(fixture, owner->control);
-	assert_int_equal(reply->status, STATUS(OK));
+	reply = granted_reply(fixture, owner);
 	take_grant(owner, reply->drop_segments->grant);
 	fixture_done(reply);
 }
@@ -150,9 +140,7 @@ static void publish_segment(struct fixture *fixture, struct far_owner *owner, ui
 	publish.ids = &id;
 	publish.seq = 1;
 	fixture_ask(owner->control, PERSEAS__REQUEST__BODY_PUBLISH, &publish);
-	reply = fixture_reply(fixture, owner->control);
-	if (reply->status != STATUS(OK))
-		fail_msg("%s", reply->message);
+	reply = granted_reply(fixture, owner);
 	fixture_done(reply);
 	ps_slot_encode(&slot, epoch, 1, PS_FIRST_POSITION, 0);
 	memcpy(owner->peer.bytes, &slot, sizeof(slot));
@@ -166,24 +154,22 @@ static void publish_segment(struct fixture *fixture, struct far_owner *owner, ui
 TEST(segments_bring_their_keys, struct fixture *fixture)
 {
 	const uint32_t first = PS_REGION_SEGMENT, second = PS_REGION_SEGMENT + 1;
-	struct far_owner owner;
 	Perseas__Region gone;
 
-	begin(fixture, &owner);
-	add_segment(fixture, &owner, 0, "a");
-	add_segment(fixture, &owner, 1, "b");
+	begin(fixture);
+	add_segment(fixture, &alice, 0, "a");
+	add_segment(fixture, &alice, 1, "b");
 	assert_int_equal(verbs_fake_alive().mrs, 1 + 4); /* one is the peer's own */
-	assert_int_equal(put(&owner, first, 2 * PS_PAGE, 8, 3), IBV_WC_SUCCESS);
-	assert_int_equal(put(&owner, second, 8, 8, 4), IBV_WC_SUCCESS);
-	assert_int_equal(*seen(fixture, &owner, second, 8), 4);
-	gone = owner.regions[second];
-	drop_segment(fixture, &owner, 1);
+	assert_int_equal(put(&alice, first, 2 * PS_PAGE, 8, 3), IBV_WC_SUCCESS);
+	assert_int_equal(put(&alice, second, 8, 8, 4), IBV_WC_SUCCESS);
+	assert_int_equal(*seen(fixture, &alice, second, 8), 4);
+	gone = alice.regions[second];
+	drop_segment(fixture, &alice, 1);
 	assert_int_equal(verbs_fake_alive().mrs, 1 + 3);
-	assert_int_equal(owner.regions[second].length, 0);
-	assert_int_equal(put(&owner, first, 0, 8, 3), IBV_WC_SUCCESS);
-	owner.regions[second] = gone;
-	assert_int_equal(put(&owner, second, 8, 8, 4), IBV_WC_REM_ACCESS_ERR);
-	leave(&owner);
+	assert_int_equal(alice.regions[second].length, 0);
+	assert_int_equal(put(&alice, first, 0, 8, 3), IBV_WC_SUCCESS);
+	alice.regions[second] = gone;
+	assert_int_equal(put(&alice, second, 8, 8, 4), IBV_WC_REM_ACCESS_ERR);
 }
 
 static void ask_rebuild(struct fixture *fixture, struct far_owner *owner, uint64_t epoch)
@@ -212,9 +198,7 @@ static void ask_rebuild(struct fixture *fixture, struct far_owner *owner, uint64
 	rebuild.owner = (ProtobufCBinaryData){ PS_ID_SIZE, id };
 	rebuild.rdma = true;
 	fixture_ask(owner->control, PERSEAS__REQUEST__BODY_REBUILD, &rebuild);
-	reply = fixture_reply(fixture, owner->control);
-	if (reply->status != STATUS(OK))
-		fail_msg("%s", reply->message);
+	reply = granted_reply(fixture, owner);
 	take_grant(owner, reply->rebuild->grant);
 	fixture_done(reply);
 }
@@ -223,65 +207,57 @@ static void ask_rebuild(struct fixture *fixture, struct far_owner *owner, uint64
  * place; then the old one's memory is registered no more. */
 TEST(an_image_beside_has_keys_of_its_own, struct fixture *fixture)
 {
-	struct far_owner owner;
 	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
 	Perseas__Region old;
 	Perseas__Reply *reply;
 	struct ps_slot slot;
 
-	begin(fixture, &owner);
-	old = owner.regions[PS_REGION_LOG];
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
-	ask_rebuild(fixture, &owner, 5);
+	begin(fixture);
+	old = alice.regions[PS_REGION_LOG];
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	ask_rebuild(fixture, &alice, 5);
 	assert_int_equal(verbs_fake_alive().mrs, 1 + 4);
-	assert_int_not_equal(owner.regions[PS_REGION_LOG].key, old.key);
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 2), IBV_WC_SUCCESS);
+	assert_int_not_equal(alice.regions[PS_REGION_LOG].key, old.key);
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 2), IBV_WC_SUCCESS);
 	ps_slot_encode(&slot, 5, 7, 640, 576);
-	memcpy(owner.peer.bytes, &slot, sizeof(slot));
-	assert_int_equal(peer_write(&owner.peer, 0, sizeof(slot), at(&owner, PS_REGION_LOG, 0),
-	                            owner.regions[PS_REGION_LOG].key),
+	memcpy(alice.peer.bytes, &slot, sizeof(slot));
+	assert_int_equal(peer_write(&alice.peer, 0, sizeof(slot), at(&alice, PS_REGION_LOG, 0),
+	                            alice.regions[PS_REGION_LOG].key),
 	                 0);
-	assert_int_equal(peer_settle(&owner.peer), IBV_WC_SUCCESS);
-	fixture_ask(owner.control, PERSEAS__REQUEST__BODY_FINISH, &finish);
-	reply = fixture_reply(fixture, owner.control);
-	if (reply->status != STATUS(OK))
-		fail_msg("%s", reply->message);
+	assert_int_equal(peer_settle(&alice.peer), IBV_WC_SUCCESS);
+	fixture_ask(alice.control, PERSEAS__REQUEST__BODY_FINISH, &finish);
+	reply = granted_reply(fixture, &alice);
 	fixture_done(reply);
 	assert_int_equal(verbs_fake_alive().mrs, 1 + 2);
-	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET), 2);
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 3), IBV_WC_SUCCESS);
-	owner.regions[PS_REGION_LOG] = old;
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 4), IBV_WC_REM_ACCESS_ERR);
-	leave(&owner);
+	assert_int_equal(*seen(fixture, &alice, PS_REGION_LOG, OFFSET), 2);
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 3), IBV_WC_SUCCESS);
+	alice.regions[PS_REGION_LOG] = old;
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 4), IBV_WC_REM_ACCESS_ERR);
 }
 
-/* A takeover while the old owner's writes are under way: once the claim is answered, the queue
+/* A takeover while the old alice's writes are under way: once the claim is answered, the queue
  * pair is gone, and what was not written by then never is. */
 TEST(a_claim_cuts_what_is_under_way, struct fixture *fixture)
 {
-	struct far_owner owner, next;
-
-	begin(fixture, &owner);
-	memset(owner.peer.bytes, 9, 3 * 4096);
-	assert_int_equal(peer_write(&owner.peer, 0, 3 * 4096, at(&owner, PS_REGION_LOG, OFFSET),
-	                            owner.regions[PS_REGION_LOG].key),
+	begin(fixture);
+	memset(alice.peer.bytes, 9, 3 * 4096);
+	assert_int_equal(peer_write(&alice.peer, 0, 3 * 4096, at(&alice, PS_REGION_LOG, OFFSET),
+	                            alice.regions[PS_REGION_LOG].key),
 	                 0);
-	assert_int_equal(peer_write(&owner.peer, 0, 1, at(&owner, PS_REGION_LOG, OFFSET + 20000),
-	                            owner.regions[PS_REGION_LOG].key),
+	assert_int_equal(peer_write(&alice.peer, 0, 1, at(&alice, PS_REGION_LOG, OFFSET + 20000),
+	                            alice.regions[PS_REGION_LOG].key),
 	                 0);
 	assert_int_equal(verbs_fake_step(1), 1);
-	claim(fixture, &next, "bank", 6);
+	claim(fixture, &bob, "bank", 6);
 	assert_null(verbs_fake_passive_qp());
-	assert_int_equal(*seen(fixture, &next, PS_REGION_LOG, OFFSET + 4095), 9);
+	assert_int_equal(*seen(fixture, &bob, PS_REGION_LOG, OFFSET + 4095), 9);
 	verbs_fake_run();
-	assert_int_equal(*seen(fixture, &next, PS_REGION_LOG, OFFSET + 4096), 0);
-	assert_int_equal(*seen(fixture, &next, PS_REGION_LOG, OFFSET + 20000), 0);
-	/* Unless the owner's queue pair went first, its requests ran out of retries. */
-	assert_int_not_equal(peer_done(&owner.peer), IBV_WC_SUCCESS);
-	open_path(fixture, &next);
-	assert_int_equal(put(&next, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
-	leave(&owner);
-	leave(&next);
+	assert_int_equal(*seen(fixture, &bob, PS_REGION_LOG, OFFSET + 4096), 0);
+	assert_int_equal(*seen(fixture, &bob, PS_REGION_LOG, OFFSET + 20000), 0);
+	/* Unless the alice's queue pair went first, its requests ran out of retries. */
+	assert_int_not_equal(peer_done(&alice.peer), IBV_WC_SUCCESS);
+	open_path(fixture, &bob);
+	assert_int_equal(put(&bob, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 }
 
 /* A device that has taken writes in, and places them when their queue pair is destroyed: an error
@@ -320,129 +296,105 @@ TEST_WITH(the_image_is_read_after_the_queue_pair_is_gone, setup_late, teardown,
           struct fixture *fixture)
 {
 	const uint32_t segment = PS_REGION_SEGMENT;
-	struct far_owner owner, next;
 	Perseas__Reply *reply;
 
-	begin(fixture, &owner);
-	add_segment(fixture, &owner, 0, "a");
-	assert_int_equal(put(&owner, segment, 0, 64, 0x55), IBV_WC_SUCCESS);
-	publish_segment(fixture, &owner, 5);
-	taken[0].to = at(&owner, PS_REGION_LOG, PS_RING_OFFSET + PS_FIRST_POSITION);
-	taken[0].from = owner.peer.bytes;
-	taken[0].length = make_record(owner.peer.bytes, 5, 2, 64);
-	memset(owner.peer.bytes + 1024, 0x66, 64);
-	taken[1].to = at(&owner, segment, 0);
-	taken[1].from = owner.peer.bytes + 1024;
+	begin(fixture);
+	add_segment(fixture, &alice, 0, "a");
+	assert_int_equal(put(&alice, segment, 0, 64, 0x55), IBV_WC_SUCCESS);
+	publish_segment(fixture, &alice, 5);
+	taken[0].to = at(&alice, PS_REGION_LOG, PS_RING_OFFSET + PS_FIRST_POSITION);
+	taken[0].from = alice.peer.bytes;
+	taken[0].length = make_record(alice.peer.bytes, 5, 2, 64);
+	memset(alice.peer.bytes + 1024, 0x66, 64);
+	taken[1].to = at(&alice, segment, 0);
+	taken[1].from = alice.peer.bytes + 1024;
 	taken[1].length = 64;
-	memset(&next, 0, sizeof(next));
-	next.control = fixture_tcp(fixture);
-	fixture_greet(fixture, next.control);
-	reply = claim_reply(fixture, &next, "bank", 6);
+	greet(fixture, &bob);
+	reply = claim_reply(fixture, &bob, "bank", 6);
 	assert_int_equal(taken[1].length, 0);
 	assert_true(reply->claim->undone);
 	fixture_done(reply);
-	assert_int_equal(*seen(fixture, &next, segment, 0), 0x55);
-	assert_int_equal(*seen(fixture, &next, segment, 63), 0x55);
-	leave(&owner);
-	leave(&next);
+	assert_int_equal(*seen(fixture, &bob, segment, 0), 0x55);
+	assert_int_equal(*seen(fixture, &bob, segment, 63), 0x55);
 }
 
 /* Hellos that open nothing, each with its answer. */
 TEST(a_wrong_hello_is_refused, struct fixture *fixture)
 {
-	struct far_owner owner;
-	struct ps_hello hello;
+	struct ps_hello good, bad[5];
 
 	fixture_bank(fixture);
-	claim(fixture, &owner, "bank", 5);
-	hello = hello_of(&owner);
-	hello.token[3] ^= 1;
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
-	memset(hello.token, 0, PS_ID_SIZE);
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
-	hello = hello_of(&owner);
-	hello.zero = 1;
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
-	hello = hello_of(&owner);
-	hello.version++;
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
-	                 PS_ANSWER_BAD_VERSION);
-	hello = hello_of(&owner);
-	hello.magic++;
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)),
-	                 PS_ANSWER_BAD_VERSION);
+	claim(fixture, &alice, "bank", 5);
+	good = hello_of(&alice);
+	for (unsigned i = 0; i < 5; i++)
+		bad[i] = good;
+	bad[0].token[3] ^= 1;
+	memset(bad[1].token, 0, PS_ID_SIZE);
+	bad[2].zero = 1;
+	bad[3].version++;
+	bad[4].magic++;
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(refused_with(fixture, &alice, &bad[i], sizeof(bad[i])),
+		                 i < 3 ? PS_ANSWER_BAD_TOKEN : PS_ANSWER_BAD_VERSION);
 	/* Where lengths are known: all that is too short. */
 	rxe->exact = far->exact = true;
-	hello = hello_of(&owner);
-	for (unsigned length = 0; length < sizeof(hello); length++)
-		assert_int_equal(refused_with(fixture, &owner, &hello, length),
+	for (unsigned length = 0; length < sizeof(good); length++)
+		assert_int_equal(refused_with(fixture, &alice, &good, length),
 		                 PS_ANSWER_BAD_VERSION);
-	open_path(fixture, &owner);
-	leave(&owner);
+	open_path(fixture, &alice);
 }
 
-/* A claim's token, of an owner that has a path, had one, or was fenced. */
+/* A claim's token, of an alice that has a path, had one, or was fenced. */
 TEST(a_token_opens_one_path, struct fixture *fixture)
 {
-	struct far_owner owner, copy, next;
+	struct far_owner copy;
 	struct ps_hello hello;
 
-	begin(fixture, &owner);
-	copy = owner;
-	hello = hello_of(&owner);
+	begin(fixture);
+	copy = alice;
+	hello = hello_of(&alice);
 	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)), PS_ANSWER_USED_TOKEN);
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
-	peer_close(&owner.peer);
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	peer_close(&alice.peer);
 	settle(fixture);
 	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)), PS_ANSWER_USED_TOKEN);
-	claim(fixture, &next, "bank", 6);
+	claim(fixture, &bob, "bank", 6);
 	assert_int_equal(refused_with(fixture, &copy, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
-	close(owner.control);
-	leave(&next);
 }
 
 /* A claim without keys has a token for tcp only. */
 TEST(a_token_without_keys_opens_nothing, struct fixture *fixture)
 {
-	struct far_owner owner, other;
 	struct ps_hello hello;
 	Perseas__Reply *reply;
 	unsigned port;
 
 	fixture_bank(fixture);
 	fixture_make(fixture, "other");
-	claim(fixture, &other, "other", 5);
-	port = other.port;
-	memset(&owner, 0, sizeof(owner));
-	owner.control = fixture_tcp(fixture);
-	fixture_greet(fixture, owner.control);
-	ask_claim(owner.control, "bank", 5, false);
-	reply = fixture_reply(fixture, owner.control);
-	take_grant(&owner, reply->claim->grant);
+	claim(fixture, &bob, "other", 5);
+	port = bob.port;
+	greet(fixture, &alice);
+	ask_claim(alice.control, "bank", 5, false);
+	reply = fixture_reply(fixture, alice.control);
+	take_grant(&alice, reply->claim->grant);
 	fixture_done(reply);
-	owner.port = port;
-	hello = hello_of(&owner);
-	assert_int_equal(refused_with(fixture, &owner, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
-	close(owner.control);
-	leave(&other);
+	alice.port = port;
+	hello = hello_of(&alice);
+	assert_int_equal(refused_with(fixture, &alice, &hello, sizeof(hello)), PS_ANSWER_BAD_TOKEN);
 }
 
-/* The owner of one store knows the keys of another's memory. */
+/* The alice of one store knows the keys of another's memory. */
 TEST(keys_are_good_for_one_store_only, struct fixture *fixture)
 {
-	struct far_owner owner, other;
-
-	begin(fixture, &owner);
+	begin(fixture);
 	fixture_make(fixture, "other");
-	claim(fixture, &other, "other", 5);
-	open_path(fixture, &other);
-	other.regions[PS_REGION_LOG] = owner.regions[PS_REGION_LOG];
-	assert_int_equal(put(&other, PS_REGION_LOG, OFFSET, 8, 66), IBV_WC_REM_ACCESS_ERR);
-	assert_int_equal(*seen(fixture, &owner, PS_REGION_LOG, OFFSET), 0);
+	claim(fixture, &bob, "other", 5);
+	open_path(fixture, &bob);
+	bob.regions[PS_REGION_LOG] = alice.regions[PS_REGION_LOG];
+	assert_int_equal(put(&bob, PS_REGION_LOG, OFFSET, 8, 66), IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(*seen(fixture, &alice, PS_REGION_LOG, OFFSET), 0);
 	settle(fixture);
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
-	leave(&owner);
-	leave(&other);
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 }
 
 /* A path has a place of its own as long as it is there; where owners have taken all of them, the
@@ -450,53 +402,48 @@ TEST(keys_are_good_for_one_store_only, struct fixture *fixture)
 TEST(a_path_is_one_of_the_connections, struct fixture *fixture)
 {
 	const struct counters *counters = &fixture->daemon->counters;
-	struct far_owner owner, other;
 	struct ps_hello hello;
 
 	fixture_bank(fixture);
 	fixture_make(fixture, "other");
-	claim(fixture, &owner, "bank", 5);
+	claim(fixture, &alice, "bank", 5);
 	assert_int_equal(fixture->daemon->crowd.count, 1);
-	open_path(fixture, &owner);
+	open_path(fixture, &alice);
 	assert_int_equal(fixture->daemon->crowd.count, 2);
-	claim(fixture, &other, "other", 5);
+	claim(fixture, &bob, "other", 5);
 	daemon_set_connections(fixture->daemon, 3);
-	hello = hello_of(&other);
-	assert_int_equal(refused_with(fixture, &other, &hello, sizeof(hello)),
+	hello = hello_of(&bob);
+	assert_int_equal(refused_with(fixture, &bob, &hello, sizeof(hello)),
 	                 PS_ANSWER_NO_RESOURCES);
 	assert_int_equal(counters->connections_refused[REFUSED_FULL], 1);
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
-	peer_close(&owner.peer);
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	peer_close(&alice.peer);
 	settle(fixture);
 	assert_int_equal(fixture->daemon->crowd.count, 2);
-	open_path(fixture, &other);
+	open_path(fixture, &bob);
 	assert_int_equal(fixture->daemon->crowd.count, 3);
-	leave(&other);
-	close(owner.control);
 }
 
 /* Three are allowed: two owners' control connections, and the path of one. */
 TEST(a_path_counts_for_its_owners_identity, struct fixture *fixture)
 {
 	const struct counters *counters = &fixture->daemon->counters;
-	struct far_owner owner, other;
 	struct ps_hello hello;
 
 	fixture_bank(fixture);
 	fixture_make(fixture, "other");
 	fixture_rules(fixture, "allow * all\nlimit anonymous connections 3");
-	claim(fixture, &owner, "bank", 5);
-	claim(fixture, &other, "other", 5);
-	open_path(fixture, &owner);
-	hello = hello_of(&other);
-	assert_int_equal(refused_with(fixture, &other, &hello, sizeof(hello)),
+	claim(fixture, &alice, "bank", 5);
+	claim(fixture, &bob, "other", 5);
+	open_path(fixture, &alice);
+	hello = hello_of(&bob);
+	assert_int_equal(refused_with(fixture, &bob, &hello, sizeof(hello)),
 	                 PS_ANSWER_NO_RESOURCES);
 	assert_int_equal(counters->connections_refused[REFUSED_LIMIT], 1);
 	assert_int_equal(fixture->daemon->crowd.count, 3);
-	leave(&owner);
+	leave(&alice);
 	settle(fixture);
-	open_path(fixture, &other);
-	leave(&other);
+	open_path(fixture, &bob);
 }
 
 /* Tokens of nobody, and of another version: none keeps a place, each is counted. */
@@ -504,15 +451,14 @@ TEST(requests_that_are_refused_are_counted, struct fixture *fixture)
 {
 	enum { MANY = 100 };
 	const struct counters *counters = &fixture->daemon->counters;
-	struct far_owner owner;
 	struct ps_hello wrong, newer;
 
-	begin(fixture, &owner);
-	wrong = newer = hello_of(&owner);
+	begin(fixture);
+	wrong = newer = hello_of(&alice);
 	wrong.token[0] ^= 1;
 	newer.version++;
 	for (unsigned i = 0; i < MANY; i++) {
-		struct far_owner stranger = { .port = owner.port };
+		struct far_owner stranger = { .port = alice.port };
 
 		assert_int_equal(refused_with(fixture, &stranger, i % 2 ? &wrong : &newer,
 		                              sizeof(wrong)),
@@ -522,6 +468,5 @@ TEST(requests_that_are_refused_are_counted, struct fixture *fixture)
 	assert_int_equal(counters->connections_refused[REFUSED_HELLO], MANY / 2);
 	assert_int_equal(fixture->daemon->told[REFUSED_TOKEN].left_out, MANY / 2 - LOG_BURST);
 	assert_int_equal(fixture->daemon->crowd.count, 2);
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
-	leave(&owner);
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 }

@@ -32,7 +32,7 @@ static void assert_only_path_ended(struct fixture *fixture, const struct far_own
 static void assert_comes_back(struct fixture *fixture, struct far_owner *owner, uint64_t epoch)
 {
 	peer_close(&owner->peer);
-	fixture_done(claim_reply(fixture, owner, "bank", epoch));
+	claim_again(fixture, owner, epoch);
 	open_path(fixture, owner);
 	assert_int_equal(put(owner, PS_REGION_LOG, OFFSET, 8, (uint8_t)epoch), IBV_WC_SUCCESS);
 	assert_int_equal(*seen(fixture, owner, PS_REGION_LOG, OFFSET), (uint8_t)epoch);
@@ -41,47 +41,40 @@ static void assert_comes_back(struct fixture *fixture, struct far_owner *owner, 
 /* An owner sends a message, which no owner does. */
 TEST(a_message_ends_the_path, struct fixture *fixture)
 {
-	struct far_owner owner;
-
-	begin(fixture, &owner);
-	assert_int_equal(peer_send(&owner.peer, 0, 0), 0);
-	assert_int_equal(peer_settle(&owner.peer), IBV_WC_SUCCESS);
-	assert_only_path_ended(fixture, &owner);
-	assert_comes_back(fixture, &owner, 6);
-	assert_int_equal(peer_send(&owner.peer, 0, 100), 0);
-	assert_int_equal(peer_settle(&owner.peer), IBV_WC_REM_INV_REQ_ERR);
-	assert_only_path_ended(fixture, &owner);
-	assert_comes_back(fixture, &owner, 7);
-	leave(&owner);
+	begin(fixture);
+	assert_int_equal(peer_send(&alice.peer, 0, 0), 0);
+	assert_int_equal(peer_settle(&alice.peer), IBV_WC_SUCCESS);
+	assert_only_path_ended(fixture, &alice);
+	assert_comes_back(fixture, &alice, 6);
+	assert_int_equal(peer_send(&alice.peer, 0, 100), 0);
+	assert_int_equal(peer_settle(&alice.peer), IBV_WC_REM_INV_REQ_ERR);
+	assert_only_path_ended(fixture, &alice);
+	assert_comes_back(fixture, &alice, 7);
 }
 
-/* An owner hangs up, and another dies with its control connection. */
+/* An alice hangs up, and another dies with its control connection. */
 TEST(a_path_ends_with_its_owner, struct fixture *fixture)
 {
-	struct far_owner owner;
-
-	begin(fixture, &owner);
-	assert_int_equal(verbs_fake_table.disconnect(owner.peer.id), 0);
-	assert_only_path_ended(fixture, &owner);
-	assert_comes_back(fixture, &owner, 6);
-	close(owner.control);
+	begin(fixture);
+	assert_int_equal(verbs_fake_table.disconnect(alice.peer.id), 0);
+	assert_only_path_ended(fixture, &alice);
+	assert_comes_back(fixture, &alice, 6);
+	close(alice.control);
 	settle(fixture);
 	assert_null(verbs_fake_passive_qp());
-	assert_null(stores_session(fixture->stores, owner.token));
-	assert_int_not_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 99), IBV_WC_SUCCESS);
-	peer_close(&owner.peer);
+	assert_null(stores_session(fixture->stores, alice.token));
+	assert_int_not_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 99), IBV_WC_SUCCESS);
 }
 
 /* The daemon stops while owners are connected; teardown looks for what is left. */
 TEST(a_daemon_that_stops_leaves_nothing, struct fixture *fixture)
 {
-	struct far_owner owner, other;
 	struct verbs_fake_alive alive;
 
-	begin(fixture, &owner);
+	begin(fixture);
 	fixture_make(fixture, "other");
-	claim(fixture, &other, "other", 5);
-	open_path(fixture, &other);
+	claim(fixture, &bob, "other", 5);
+	open_path(fixture, &bob);
 	daemon_free(fixture->daemon);
 	fixture->daemon = NULL;
 	alive = verbs_fake_alive();
@@ -89,87 +82,76 @@ TEST(a_daemon_that_stops_leaves_nothing, struct fixture *fixture)
 	assert_int_equal(alive.ids, 2);
 	assert_int_equal(alive.mrs, 2);
 	assert_int_equal(alive.pds, 2);
-	leave(&owner);
-	leave(&other);
 }
 
-/* An owner that was accepted, and is gone before it takes notice; one that asked and is gone
+/* An alice that was accepted, and is gone before it takes notice; one that asked and is gone
  * before it is looked at. */
 TEST(owners_may_vanish_while_they_connect, struct fixture *fixture)
 {
-	struct far_owner owner;
 	struct ps_hello hello;
 
 	fixture_bank(fixture);
-	claim(fixture, &owner, "bank", 5);
-	hello = hello_of(&owner);
-	peer_open(&owner.peer, "127.0.0.1", owner.port);
-	assert_int_equal(peer_connect(&owner.peer, &hello, sizeof(hello)), 0);
-	peer_close(&owner.peer);
+	claim(fixture, &alice, "bank", 5);
+	hello = hello_of(&alice);
+	begin_path(&alice, &hello);
+	peer_close(&alice.peer);
 	settle(fixture);
 	assert_null(verbs_fake_passive_qp());
-	assert_comes_back(fixture, &owner, 6);
-	peer_close(&owner.peer);
-	fixture_done(claim_reply(fixture, &owner, "bank", 7));
-	hello = hello_of(&owner);
-	peer_open(&owner.peer, "127.0.0.1", owner.port);
-	assert_int_equal(peer_connect(&owner.peer, &hello, sizeof(hello)), 0);
+	assert_comes_back(fixture, &alice, 6);
+	peer_close(&alice.peer);
+	claim_again(fixture, &alice, 7);
+	hello = hello_of(&alice);
+	begin_path(&alice, &hello);
 	settle(fixture);
 	assert_non_null(verbs_fake_passive_qp());
-	peer_close(&owner.peer);
-	assert_only_path_ended(fixture, &owner);
-	close(owner.control);
+	peer_close(&alice.peer);
+	assert_only_path_ended(fixture, &alice);
 }
 
 /* DISCONNECTED before ESTABLISHED, twice, and TIMEWAIT_EXIT after all is over. */
 TEST(events_may_come_in_any_order, struct fixture *fixture)
 {
-	struct far_owner owner;
 	struct rdma_cm_id *id;
 
-	begin(fixture, &owner);
+	begin(fixture);
 	id = verbs_fake_id(verbs_fake_passive_qp());
 	verbs_fake_event(id, RDMA_CM_EVENT_ESTABLISHED, 0);
 	verbs_fake_event(id, RDMA_CM_EVENT_ADDR_CHANGE, 0);
 	settle(fixture);
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 	verbs_fake_event(id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	verbs_fake_event(id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	verbs_fake_event(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
-	assert_only_path_ended(fixture, &owner);
+	assert_only_path_ended(fixture, &alice);
 	verbs_fake_timewait();
 	verbs_fake_before(RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DISCONNECTED);
-	assert_comes_back(fixture, &owner, 6);
+	assert_comes_back(fixture, &alice, 6);
 	verbs_fake_instead(RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-	verbs_fake_table.disconnect(owner.peer.id);
-	assert_only_path_ended(fixture, &owner);
-	leave(&owner);
+	verbs_fake_table.disconnect(alice.peer.id);
+	assert_only_path_ended(fixture, &alice);
 }
 
 /* The channel of events gives nothing at first, is interrupted, or fails for good. */
 TEST(the_event_channel_may_fail, struct fixture *fixture)
 {
 	const int errors[] = { EAGAIN, EINTR, EIO };
-	struct far_owner owner;
 
-	begin(fixture, &owner);
+	begin(fixture);
 	for (uint64_t i = 0; i < 3; i++) {
 		verbs_fake_fail(VERBS_FAKE_get_cm_event, 0, i < 2 ? 2 : 1, errors[i]);
 		verbs_fake_event(verbs_fake_id(verbs_fake_passive_qp()), RDMA_CM_EVENT_DISCONNECTED,
 		                 0);
-		assert_only_path_ended(fixture, &owner);
-		assert_comes_back(fixture, &owner, 6 + i);
+		assert_only_path_ended(fixture, &alice);
+		assert_comes_back(fixture, &alice, 6 + i);
 	}
-	leave(&owner);
 }
 
-/* What is registered cannot be: the owner is told why, and goes over tcp. */
+/* What is registered cannot be: the alice is told why, and goes over tcp. */
 TEST(memory_that_cannot_be_registered_is_named, struct fixture *fixture)
 {
 	struct ps_hello hello;
 	struct rlimit limit, small;
 	struct ps_answer answer;
-	struct far_owner owner;
 	int data;
 
 	fixture_bank(fixture);
@@ -178,45 +160,41 @@ TEST(memory_that_cannot_be_registered_is_named, struct fixture *fixture)
 	small.rlim_cur = 8192;
 	setrlimit(RLIMIT_MEMLOCK, &small);
 	verbs_fake_fail(VERBS_FAKE_reg_mr, 0, 1, ENOMEM);
-	claim(fixture, &owner, "bank", 5);
+	claim(fixture, &alice, "bank", 5);
 	setrlimit(RLIMIT_MEMLOCK, &limit);
-	assert_int_equal(owner.port, 0);
-	assert_int_equal(owner.regions[PS_REGION_LOG].key, 0);
-	assert_says(owner.trouble, "RLIMIT_MEMLOCK is 8192");
-	assert_says(owner.trouble, "rxe0");
+	assert_int_equal(alice.port, 0);
+	assert_int_equal(alice.regions[PS_REGION_LOG].key, 0);
+	assert_says(alice.trouble, "RLIMIT_MEMLOCK is 8192");
+	assert_says(alice.trouble, "rxe0");
 	assert_int_equal(verbs_fake_alive().mrs, 0);
 	/* The second region. */
 	verbs_fake_fail(VERBS_FAKE_reg_mr, 1, 1, EINVAL);
-	fixture_done(claim_reply(fixture, &owner, "bank", 6));
-	assert_int_equal(owner.port, 0);
-	assert_int_equal(owner.regions[PS_REGION_LOG].address, 0);
-	assert_says(owner.trouble, strerror(EINVAL));
+	claim_again(fixture, &alice, 6);
+	assert_int_equal(alice.port, 0);
+	assert_int_equal(alice.regions[PS_REGION_LOG].address, 0);
+	assert_says(alice.trouble, strerror(EINVAL));
 	rxe->attr.max_mr_size = 100000;
-	fixture_done(claim_reply(fixture, &owner, "bank", 7));
+	claim_again(fixture, &alice, 7);
 	rxe->attr.max_mr_size = (uint64_t)1 << 40;
 	data = fixture_tcp(fixture);
-	hello = hello_of(&owner);
+	hello = hello_of(&alice);
 	fixture_send(data, &hello, sizeof(hello));
 	assert_true(fixture_receive(fixture, data, &answer, sizeof(answer)));
 	assert_int_equal(answer.status, PS_ANSWER_OK);
 	close(data);
-	fixture_done(claim_reply(fixture, &owner, "bank", 8));
-	open_path(fixture, &owner);
-	leave(&owner);
+	claim_again(fixture, &alice, 8);
+	open_path(fixture, &alice);
 }
 
 /* A ring that is larger than the device registers. */
 TEST(a_device_with_small_regions_is_named, struct fixture *fixture)
 {
-	struct far_owner owner;
-
 	fixture_bank(fixture);
 	rxe->attr.max_mr_size = 100000;
-	claim(fixture, &owner, "bank", 5);
-	assert_int_equal(owner.port, 0);
-	assert_says(owner.trouble, "max_mr_size");
-	assert_says(owner.trouble, "100000");
-	leave(&owner);
+	claim(fixture, &alice, "bank", 5);
+	assert_int_equal(alice.port, 0);
+	assert_says(alice.trouble, "max_mr_size");
+	assert_says(alice.trouble, "100000");
 }
 
 static struct rdma_options later = { .on = true };
@@ -286,123 +264,107 @@ TEST_WITH(who_needs_rdma_is_told_that_there_is_none, setup_bare, teardown, struc
 TEST_WITH(a_daemon_without_rdma_says_why, setup_bare, teardown, struct fixture *fixture)
 {
 	struct verbs_peer other;
-	struct far_owner owner;
 
 	later.on = false;
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 	fixture_bank(fixture);
-	claim(fixture, &owner, "bank", 5);
-	assert_int_equal(owner.port, 0);
-	assert_says(owner.trouble, "--rdma off");
+	claim(fixture, &alice, "bank", 5);
+	assert_int_equal(alice.port, 0);
+	assert_says(alice.trouble, "--rdma off");
 	rdma_stop(fixture->daemon);
 	later.on = true;
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
-	fixture_done(claim_reply(fixture, &owner, "bank", 6));
-	assert_int_equal(owner.port, 0);
-	assert_says(owner.trouble, "127.0.0.1");
-	assert_says(owner.trouble, "perseas-rxe");
-	/* When the daemon starts, and when an owner comes. */
+	claim_again(fixture, &alice, 6);
+	assert_int_equal(alice.port, 0);
+	assert_says(alice.trouble, "127.0.0.1");
+	assert_says(alice.trouble, "perseas-rxe");
+	/* When the daemon starts, and when an alice comes. */
 	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 2, ENODEV);
 	rdma_stop(fixture->daemon);
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
-	fixture_done(claim_reply(fixture, &owner, "bank", 7));
-	assert_says(owner.trouble, "no RDMA");
+	claim_again(fixture, &alice, 7);
+	assert_says(alice.trouble, "no RDMA");
 	/* A device comes after the daemon. */
 	rxe = verbs_fake_device("rxe0", "127.0.0.1");
-	fixture_done(claim_reply(fixture, &owner, "bank", 8));
-	open_path(fixture, &owner);
-	peer_close(&owner.peer);
+	claim_again(fixture, &alice, 8);
+	open_path(fixture, &alice);
+	peer_close(&alice.peer);
 	rdma_stop(fixture->daemon);
 	later.port = peer_listen(&other, "127.0.0.1");
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 	later.port = 0;
-	fixture_done(claim_reply(fixture, &owner, "bank", 9));
-	assert_int_equal(owner.port, 0);
-	assert_says(owner.trouble, strerror(EADDRINUSE));
+	claim_again(fixture, &alice, 9);
+	assert_int_equal(alice.port, 0);
+	assert_says(alice.trouble, strerror(EADDRINUSE));
 	peer_close(&other);
-	leave(&owner);
 }
 
-/* The host's devices are looked for when the daemon starts, and not again for an owner. */
+/* The host's devices are looked for when the daemon starts, and not again for an alice. */
 TEST_WITH(an_owner_does_not_wait_for_the_first_look_at_devices, setup_bare, teardown,
           struct fixture *fixture)
 {
-	struct far_owner owner;
-
 	rxe = verbs_fake_device("rxe0", "127.0.0.1");
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
 	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, UINT32_MAX, ENODEV);
 	fixture_bank(fixture);
-	claim(fixture, &owner, "bank", 5);
-	assert_int_not_equal(owner.port, 0);
+	claim(fixture, &alice, "bank", 5);
+	assert_int_not_equal(alice.port, 0);
 	verbs_fake_fail(VERBS_FAKE_create_event_channel, 0, 0, 0);
-	leave(&owner);
 }
 
 /* What the daemon was told of the network goes to owners. */
 TEST_WITH(modes_are_told_to_owners, setup_bare, teardown, struct fixture *fixture)
 {
 	const struct rdma_options options = { .on = true, .phased = true, .flush = true };
-	struct far_owner owner;
 	Perseas__Reply *reply;
 
 	rxe = verbs_fake_device("rxe0", "127.0.0.1");
 	assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &options), 0);
 	fixture_bank(fixture);
-	memset(&owner, 0, sizeof(owner));
-	owner.control = fixture_tcp(fixture);
-	fixture_greet(fixture, owner.control);
-	reply = claim_reply(fixture, &owner, "bank", 5);
+	greet(fixture, &alice);
+	reply = claim_reply(fixture, &alice, "bank", 5);
 	assert_true(reply->claim->grant->phased);
 	assert_true(reply->claim->grant->flush);
 	fixture_done(reply);
-	leave(&owner);
 }
 
 /* The device says that a queue pair failed; that its port went down; and what it says of nobody. */
 TEST(the_device_tells_of_its_troubles, struct fixture *fixture)
 {
-	struct far_owner owner;
-
-	begin(fixture, &owner);
+	begin(fixture);
 	verbs_fake_async(rxe, IBV_EVENT_COMM_EST, verbs_fake_passive_qp());
 	verbs_fake_async(rxe, IBV_EVENT_PORT_ERR, NULL);
 	verbs_fake_async(rxe, IBV_EVENT_PORT_ACTIVE, NULL);
 	settle(fixture);
-	assert_int_equal(put(&owner, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
+	assert_int_equal(put(&alice, PS_REGION_LOG, OFFSET, 8, 1), IBV_WC_SUCCESS);
 	verbs_fake_async(rxe, IBV_EVENT_QP_FATAL, verbs_fake_passive_qp());
 	verbs_fake_async(rxe, IBV_EVENT_QP_ACCESS_ERR, verbs_fake_passive_qp());
-	assert_only_path_ended(fixture, &owner);
-	assert_comes_back(fixture, &owner, 6);
+	assert_only_path_ended(fixture, &alice);
+	assert_comes_back(fixture, &alice, 6);
 	verbs_fake_break(verbs_fake_passive_qp());
-	assert_only_path_ended(fixture, &owner);
-	assert_comes_back(fixture, &owner, 7);
-	leave(&owner);
+	assert_only_path_ended(fixture, &alice);
+	assert_comes_back(fixture, &alice, 7);
 }
 
 /* The device is taken away under its owners, and another takes its place. */
 TEST(a_device_may_go, struct fixture *fixture)
 {
-	struct far_owner owner;
-
-	begin(fixture, &owner);
+	begin(fixture);
 	rxe->lost = true;
 	verbs_fake_remove(rxe);
-	assert_only_path_ended(fixture, &owner);
-	assert_int_equal(verbs_fake_alive().mrs, 1); /* the owner's own */
-	fixture_done(claim_reply(fixture, &owner, "bank", 6));
-	assert_int_equal(owner.port, 0);
+	assert_only_path_ended(fixture, &alice);
+	assert_int_equal(verbs_fake_alive().mrs, 1); /* the alice's own */
+	claim_again(fixture, &alice, 6);
+	assert_int_equal(alice.port, 0);
 	rxe = verbs_fake_device("rxe1", "127.0.0.1");
-	assert_comes_back(fixture, &owner, 7);
-	leave(&owner);
+	assert_comes_back(fixture, &alice, 7);
 }
 
-/* An owner came to one address and claims; it connects at another, of another device. */
+/* An alice came to one address and claims; it connects at another, of another device. */
 TEST(memory_is_registered_with_one_device, struct fixture *fixture)
 {
 	struct endpoint second = { .host = "127.0.0.2", .port = "0" };
 	uint16_t first = fixture->port;
-	struct far_owner owner, other;
 	struct ps_hello hello;
 	unsigned ports[2];
 	char path[100];
@@ -419,55 +381,48 @@ TEST(memory_is_registered_with_one_device, struct fixture *fixture)
 	fclose(file);
 	fixture_bank(fixture);
 	fixture_make(fixture, "other");
-	memset(&other, 0, sizeof(other));
+	memset(&bob, 0, sizeof(bob));
 	fixture->port = (uint16_t)(ports[0] == first ? ports[1] : ports[0]);
-	other.control = fixture_tcp_at(fixture, "127.0.0.2");
+	bob.control = fixture_tcp_at(fixture, "127.0.0.2");
 	fixture->port = first;
-	fixture_greet(fixture, other.control);
-	fixture_done(claim_reply(fixture, &other, "other", 5));
-	claim(fixture, &owner, "bank", 5);
-	assert_int_not_equal(owner.port, 0);
-	hello = hello_of(&owner);
-	peer_open(&other.peer, "127.0.0.2", other.port);
-	assert_int_equal(peer_connect(&other.peer, &hello, sizeof(hello)), 0);
+	fixture_greet(fixture, bob.control);
+	fixture_done(claim_reply(fixture, &bob, "other", 5));
+	claim(fixture, &alice, "bank", 5);
+	assert_int_not_equal(alice.port, 0);
+	hello = hello_of(&alice);
+	peer_open(&bob.peer, "127.0.0.2", bob.port);
+	assert_int_equal(peer_connect(&bob.peer, &hello, sizeof(hello)), 0);
 	settle(fixture);
-	assert_int_equal(peer_event(&other.peer, NULL), RDMA_CM_EVENT_REJECTED);
-	assert_int_equal(((struct ps_answer *)(void *)other.peer.given)->status,
-	                 PS_ANSWER_ELSEWHERE);
-	open_path(fixture, &owner);
-	leave(&owner);
-	leave(&other);
+	assert_int_equal(peer_event(&bob.peer, NULL), RDMA_CM_EVENT_REJECTED);
+	assert_int_equal(((struct ps_answer *)(void *)bob.peer.given)->status, PS_ANSWER_ELSEWHERE);
+	open_path(fixture, &alice);
 }
 
-/* Every call fails once, while an owner claims and connects: it gets a path, or a sentence, or a
+/* Every call fails once, while an alice claims and connects: it gets a path, or a sentence, or a
  * refusal, and the next one gets its path. */
 TEST(every_call_may_fail, struct fixture *fixture)
 {
-	struct far_owner owner;
 	unsigned struck = 0, delay = 0;
 	uint64_t epoch = 5;
 
 	fixture_bank(fixture);
-	memset(&owner, 0, sizeof(owner));
-	owner.control = fixture_tcp(fixture);
-	fixture_greet(fixture, owner.control);
+	greet(fixture, &alice);
 	do {
 		rdma_stop(fixture->daemon);
 		verbs_fake_fail_any(delay++, ENOMEM);
 		assert_int_equal(rdma_start(fixture->daemon, &verbs_fake_table, &later), 0);
-		fixture_done(claim_reply(fixture, &owner, "bank", epoch++));
+		claim_again(fixture, &alice, epoch++);
 		struck = verbs_fake_failed();
 		verbs_fake_fail_any(0, 0);
-		if (owner.port == 0) {
-			assert_true(strlen(owner.trouble) > 10);
-			fixture_done(claim_reply(fixture, &owner, "bank", epoch++));
+		if (alice.port == 0) {
+			assert_true(strlen(alice.trouble) > 10);
+			claim_again(fixture, &alice, epoch++);
 		}
-		open_path(fixture, &owner);
-		peer_close(&owner.peer);
+		open_path(fixture, &alice);
+		peer_close(&alice.peer);
 		settle(fixture);
 	} while (struck != VERBS_FAKE_MEMBER_COUNT);
 	assert_true(delay > 8);
-	close(owner.control);
 }
 
 /* The same for the calls with which the daemon answers a request. */
@@ -477,45 +432,38 @@ TEST(every_answer_may_fail, struct fixture *fixture)
 		VERBS_FAKE_create_cq, VERBS_FAKE_create_qp, VERBS_FAKE_req_notify_cq,
 		VERBS_FAKE_post_recv, VERBS_FAKE_accept,    VERBS_FAKE_reject,
 	};
-	struct far_owner owner;
 	uint64_t epoch = 5;
 
 	fixture_bank(fixture);
-	memset(&owner, 0, sizeof(owner));
-	owner.control = fixture_tcp(fixture);
-	fixture_greet(fixture, owner.control);
+	greet(fixture, &alice);
 	for (unsigned i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
 		struct ps_hello hello;
 
-		fixture_done(claim_reply(fixture, &owner, "bank", epoch++));
-		hello = hello_of(&owner);
+		claim_again(fixture, &alice, epoch++);
+		hello = hello_of(&alice);
 		if (members[i] == VERBS_FAKE_reject)
 			hello.version++;
-		peer_open(&owner.peer, "127.0.0.1", owner.port);
+		peer_open(&alice.peer, "127.0.0.1", alice.port);
 		verbs_fake_fail(members[i], 0, 1, ENOMEM);
-		assert_int_equal(peer_connect(&owner.peer, &hello, sizeof(hello)), 0);
+		assert_int_equal(peer_connect(&alice.peer, &hello, sizeof(hello)), 0);
 		settle(fixture);
-		assert_int_equal(peer_event(&owner.peer, NULL), RDMA_CM_EVENT_REJECTED);
+		assert_int_equal(peer_event(&alice.peer, NULL), RDMA_CM_EVENT_REJECTED);
 		verbs_fake_fail(members[i], 0, 0, 0);
-		assert_only_path_ended(fixture, &owner);
-		assert_comes_back(fixture, &owner, epoch++);
-		peer_close(&owner.peer);
+		assert_only_path_ended(fixture, &alice);
+		assert_comes_back(fixture, &alice, epoch++);
+		peer_close(&alice.peer);
 	}
-	close(owner.control);
 }
 
 /* A queue pair that cannot be destroyed may write on: the daemon must not answer the claim. */
 TEST(a_queue_pair_that_stays_ends_the_daemon, struct fixture *fixture)
 {
-	struct far_owner owner, next;
 	struct rlimit none = { 0, 0 };
 	int status, nothing;
 	pid_t pid;
 
-	begin(fixture, &owner);
-	memset(&next, 0, sizeof(next));
-	next.control = fixture_tcp(fixture);
-	fixture_greet(fixture, next.control);
+	begin(fixture);
+	greet(fixture, &bob);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -526,13 +474,11 @@ TEST(a_queue_pair_that_stays_ends_the_daemon, struct fixture *fixture)
 		/* Threads are not in the child. */
 		assert_int_equal(daemon_open_jobs(fixture->daemon), 0);
 		verbs_fake_fail(VERBS_FAKE_destroy_qp, 0, UINT32_MAX, EBUSY);
-		ask_claim(next.control, "bank", 6, true);
+		ask_claim(bob.control, "bank", 6, true);
 		settle(fixture);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGABRT);
-	close(next.control);
-	leave(&owner);
 }

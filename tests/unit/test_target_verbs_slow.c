@@ -99,6 +99,8 @@ static int teardown_slow(void **state)
 	return teardown(state);
 }
 
+struct unit_fixture unit_fixture = { setup_slow, teardown_slow };
+
 /* Steps the daemon until memory is being registered, which does not end. */
 static void wait_for_registration(struct fixture *fixture)
 {
@@ -139,24 +141,21 @@ static void drop_bank(struct fixture *fixture, int fd, const Perseas__Header *he
 }
 
 /* An owner gets its keys, and its store is dropped later. */
-static void memory_is_registered_beside_the_loop(void **state)
+TEST(memory_is_registered_beside_the_loop, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
-	struct far_owner owner = { .control = fixture_tcp(fixture) };
 	int other = fixture_tcp(fixture);
 	Perseas__Reply *reply;
 
-	fixture_greet(fixture, owner.control);
+	greet(fixture, &alice);
 	fixture_greet(fixture, other);
-	ask_claim(owner.control, "bank", 5, true);
-	reply = fixture_reply(fixture, owner.control);
-	assert_int_equal(reply->status, STATUS(OK));
-	take_grant(&owner, reply->claim->grant);
-	assert_string_equal(owner.trouble, "");
+	ask_claim(alice.control, "bank", 5, true);
+	reply = granted_reply(fixture, &alice);
+	take_grant(&alice, reply->claim->grant);
+	assert_string_equal(alice.trouble, "");
 	assert_int_equal(atomic_load(&aside), 1);
-	open_path(fixture, &owner);
-	assert_int_equal(put(&owner, PS_REGION_LOG, PS_RING_OFFSET, 64, 7), IBV_WC_SUCCESS);
-	leave(&owner);
+	open_path(fixture, &alice);
+	assert_int_equal(put(&alice, PS_REGION_LOG, PS_RING_OFFSET, 64, 7), IBV_WC_SUCCESS);
+	leave(&alice);
 	settle(fixture);
 	drop_bank(fixture, other, reply->claim->header);
 	fixture_done(reply);
@@ -167,34 +166,30 @@ static void memory_is_registered_beside_the_loop(void **state)
 }
 
 /* The owner is told, and has its claim; it goes over tcp. */
-static void a_device_that_goes_meanwhile(void **state)
+TEST(a_device_that_goes_meanwhile, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
-	struct far_owner owner = { .control = fixture_tcp(fixture) };
 	Perseas__Reply *reply;
 
 	atomic_store(&waits_for_port, true);
-	fixture_greet(fixture, owner.control);
-	ask_claim(owner.control, "bank", 5, true);
+	greet(fixture, &alice);
+	ask_claim(alice.control, "bank", 5, true);
 	wait_for_registration(fixture);
 	verbs_fake_remove(rxe);
-	reply = fixture_reply(fixture, owner.control);
+	reply = fixture_reply(fixture, alice.control);
 	assert_true(atomic_load(&port_gone));
 	assert_int_equal(reply->status, STATUS(OK));
-	take_grant(&owner, reply->claim->grant);
+	take_grant(&alice, reply->claim->grant);
 	fixture_done(reply);
-	assert_int_equal(owner.port, 0);
-	assert_int_equal(owner.regions[PS_REGION_LOG].key, 0);
-	assert_string_equal(owner.trouble, "its device was taken away");
+	assert_int_equal(alice.port, 0);
+	assert_int_equal(alice.regions[PS_REGION_LOG].key, 0);
+	assert_string_equal(alice.trouble, "its device was taken away");
 	assert_int_equal(verbs_fake_alive().mrs, 0);
 	assert_int_equal(verbs_fake_alive().pds, 0);
-	close(owner.control);
 }
 
 /* What was registered until then goes with the store; the rest is not begun. */
-static void who_hangs_up_gets_no_more_of_it(void **state)
+TEST(who_hangs_up_gets_no_more_of_it, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture);
 	Perseas__Reply *reply;
 
@@ -212,22 +207,4 @@ static void who_hangs_up_gets_no_more_of_it(void **state)
 	fixture_done(reply);
 	/* The log's, and not the promise page's. */
 	assert_int_equal(verbs_fake_alive().mrs, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(memory_is_registered_beside_the_loop, setup_slow,
-		                                teardown_slow),
-		cmocka_unit_test_setup_teardown(a_device_that_goes_meanwhile, setup_slow,
-		                                teardown_slow),
-		cmocka_unit_test_setup_teardown(who_hangs_up_gets_no_more_of_it, setup_slow,
-		                                teardown_slow),
-	};
-
-	(void)setup;
-	(void)get;
-	(void)seen;
-	(void)refused_with;
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,10 +25,24 @@ struct far_owner {
 	struct verbs_peer peer;
 };
 
+/* The owner of the store "bank", and one that comes later: the next owner of "bank", or that of
+ * another store. */
+static struct far_owner alice, bob;
+
+static inline void leave(struct far_owner *owner)
+{
+	peer_close(&owner->peer);
+	if (owner->control)
+		close(owner->control);
+	owner->control = 0;
+}
+
 static int start(void **state, const struct ps_verbs *verbs, const struct rdma_options *options)
 {
 	struct fixture *fixture;
 
+	memset(&alice, 0, sizeof(alice));
+	memset(&bob, 0, sizeof(bob));
 	verbs_fake_begin();
 	rxe = verbs_fake_device("rxe0", "127.0.0.1");
 	far = verbs_fake_device("rxe9", "10.9.0.9");
@@ -39,7 +53,7 @@ static int start(void **state, const struct ps_verbs *verbs, const struct rdma_o
 	return rdma_start(fixture->daemon, verbs, options);
 }
 
-static int setup(void **state)
+static inline int setup(void **state)
 {
 	const struct rdma_options options = { .on = true };
 
@@ -48,7 +62,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	int rc = fixture_teardown(state);
+	int rc;
+
+	leave(&alice);
+	leave(&bob);
+	rc = fixture_teardown(state);
 
 	if (verbs_fake_end())
 		fail_msg("%s", verbs_fake_trouble());
@@ -85,6 +103,16 @@ static inline void ask_claim(int fd, const char *store, uint64_t epoch, bool rdm
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_CLAIM, &claim);
 }
 
+/* The next reply, which must grant what was asked. The caller frees it. */
+static inline Perseas__Reply *granted_reply(struct fixture *fixture, const struct far_owner *owner)
+{
+	Perseas__Reply *reply = fixture_reply(fixture, owner->control);
+
+	if (reply->status != STATUS(OK))
+		fail_msg("%s", reply->message);
+	return reply;
+}
+
 /* Claims over a control connection that has greeted. The caller frees the reply. */
 static inline Perseas__Reply *claim_reply(struct fixture *fixture, struct far_owner *owner,
                                           const char *store, uint64_t epoch)
@@ -92,20 +120,37 @@ static inline Perseas__Reply *claim_reply(struct fixture *fixture, struct far_ow
 	Perseas__Reply *reply;
 
 	ask_claim(owner->control, store, epoch, true);
-	reply = fixture_reply(fixture, owner->control);
-	if (reply->status != STATUS(OK))
-		fail_msg("%s", reply->message);
+	reply = granted_reply(fixture, owner);
 	take_grant(owner, reply->claim->grant);
 	return reply;
+}
+
+/* Opens a control connection, and greets. */
+static inline void greet(struct fixture *fixture, struct far_owner *owner)
+{
+	memset(owner, 0, sizeof(*owner));
+	owner->control = fixture_tcp(fixture);
+	fixture_greet(fixture, owner->control);
+}
+
+/* Claims again over the same control connection. */
+static inline void claim_again(struct fixture *fixture, struct far_owner *owner, uint64_t epoch)
+{
+	fixture_done(claim_reply(fixture, owner, "bank", epoch));
 }
 
 static inline void claim(struct fixture *fixture, struct far_owner *owner, const char *store,
                          uint64_t epoch)
 {
-	memset(owner, 0, sizeof(*owner));
-	owner->control = fixture_tcp(fixture);
-	fixture_greet(fixture, owner->control);
+	greet(fixture, owner);
 	fixture_done(claim_reply(fixture, owner, store, epoch));
+}
+
+/* The path is asked for, and the daemon has not looked at that. */
+static inline void begin_path(struct far_owner *owner, const struct ps_hello *hello)
+{
+	peer_open(&owner->peer, "127.0.0.1", owner->port);
+	assert_int_equal(peer_connect(&owner->peer, hello, sizeof(*hello)), 0);
 }
 
 /* Asks for the data path. The type of the event that answers; private data in peer.given. */
@@ -157,17 +202,11 @@ static inline int refused_with(struct fixture *fixture, struct far_owner *owner,
 }
 
 /* A store with an owner that has a data path. */
-static inline void begin(struct fixture *fixture, struct far_owner *owner)
+static inline void begin(struct fixture *fixture)
 {
 	fixture_bank(fixture);
-	claim(fixture, owner, "bank", 5);
-	open_path(fixture, owner);
-}
-
-static inline void leave(struct far_owner *owner)
-{
-	peer_close(&owner->peer);
-	close(owner->control);
+	claim(fixture, &alice, "bank", 5);
+	open_path(fixture, &alice);
 }
 
 static inline uint64_t at(const struct far_owner *owner, uint32_t region, uint64_t offset)
