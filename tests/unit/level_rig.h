@@ -26,18 +26,7 @@ static inline const Perseas__Header *header_at(struct owner *o, unsigned mirror)
 /* An owner of three mirrors, W = 2, and a store of level 0. */
 static inline struct owner *begin_low(void)
 {
-	struct owner *o = owner_new(MIRRORS);
-	void *addr;
-
-	o->options.acks = 2;
-	if (open_with(o, 0, 3, PERSEAS_CREATE | PERSEAS_LEVEL_0))
-		fail_msg("%s", o->error.text);
-	assert_int_equal(perseas_map(o->p, "accounts", SIZE, &addr), 0);
-	o->bytes = addr;
-	memset(o->bytes, 1, SIZE);
-	assert_int_equal(perseas_publish(o->p), 0);
-	assert_int_equal(owner_put(o, 0, 100, 2), 0);
-	return o;
+	return begin_with(3, 2, PERSEAS_LEVEL_0);
 }
 
 static inline void raise_level(struct owner *o)
@@ -49,9 +38,7 @@ static inline void raise_level(struct owner *o)
 static inline void reopen(struct owner *o)
 {
 	owner_die(o);
-	if (open_with(o, 0, 3, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
+	reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
 }
 
 /* Every image of the three has level 1 and the same key. */

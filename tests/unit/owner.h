@@ -42,11 +42,25 @@ static inline void owner_close(struct owner *o)
 	o->bytes = NULL;
 }
 
+/* NULL: nothing. */
 static inline void owner_free(struct owner *o)
 {
+	if (unit_state && *unit_state == o)
+		*unit_state = NULL;
+	if (!o)
+		return;
 	owner_close(o);
 	direct_free(o->d);
 	free(o);
+}
+
+/* For an owner that a test makes itself: its teardown, owner_teardown, frees the owner. One that the
+ * test made before is freed now. */
+static inline struct owner *owner_of_test(struct owner *o)
+{
+	owner_free(*unit_state);
+	*unit_state = o;
+	return o;
 }
 
 /* Another owner opens the store; what it had before is gone. */
@@ -225,6 +239,26 @@ static inline int owner_change(struct owner *o, const struct perseas_roster_chan
 	rc = ps_change_begin(o->p, wanted, NULL);
 	ps_admin_leave(o->p);
 	return rc;
+}
+
+/* The keeper goes its rounds until the change of the roster is at this stage. */
+static inline void owner_keep_stage(struct owner *o, enum ps_change_stage stage)
+{
+	const struct ps_change *change = &o->p->upkeep.change;
+
+	for (unsigned rounds = 0; change->stage != stage; rounds++) {
+		if (rounds == 1000)
+			fail_msg("stage %d: %s", change->stage, change->text);
+		direct_keep(o->d, o->p);
+	}
+}
+
+/* The keeper goes its rounds until the change of the roster is done. */
+static inline void owner_complete(struct owner *o)
+{
+	owner_keep_stage(o, PS_CHANGE_NONE);
+	if (o->p->upkeep.change.code)
+		fail_msg("%s", o->p->upkeep.change.text);
 }
 
 /* Was the message of the handle's last error meant for a person, with these words in it? */

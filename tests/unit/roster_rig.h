@@ -30,20 +30,21 @@ static inline void open_well(struct owner *o, unsigned first, unsigned count, ui
 		fail_msg("%s", o->error.text);
 }
 
-/* Opens it with the first `count` mirrors, and with all that is needed for transactions. */
-static inline void reopen_with(struct owner *o, unsigned count)
+/* The same, with all that is needed for transactions. */
+static inline void reopen_with(struct owner *o, unsigned first, unsigned count, uint32_t flags)
 {
-	open_well(o, 0, count, PERSEAS_TAKEOVER);
+	open_well(o, first, count, flags);
 	owner_map(o);
 }
 
-static inline struct owner *begin(unsigned count, uint32_t acks)
+/* A store on the first `count` of MIRRORS daemons. */
+static inline struct owner *begin_with(unsigned count, uint32_t acks, uint32_t flags)
 {
 	struct owner *o = owner_new(MIRRORS);
 	void *addr;
 
 	o->options.acks = acks;
-	open_well(o, 0, count, PERSEAS_CREATE);
+	open_well(o, 0, count, PERSEAS_CREATE | flags);
 	assert_int_equal(perseas_map(o->p, "accounts", SIZE, &addr), 0);
 	o->bytes = addr;
 	memset(o->bytes, 1, SIZE);
@@ -52,26 +53,23 @@ static inline struct owner *begin(unsigned count, uint32_t acks)
 	return o;
 }
 
-/* The keeper goes its rounds until the change of the roster is at this stage. */
-static inline void keep_to_stage(struct owner *o, enum ps_change_stage stage)
+static inline struct owner *begin(unsigned count, uint32_t acks)
 {
-	OWNER_KEEP_UNTIL(o, o->p->upkeep.change.stage == stage);
+	return begin_with(count, acks, 0);
+}
+
+/* The same, for a test whose teardown frees it. */
+static inline struct owner *begin_test(unsigned count, uint32_t acks)
+{
+	return owner_of_test(begin(count, acks));
 }
 
 /* How the change ends. */
 static inline int change_roster(struct owner *o, const struct perseas_roster_change *wanted)
 {
 	assert_int_equal(owner_change(o, wanted), 0);
-	keep_to_stage(o, PS_CHANGE_NONE);
+	owner_keep_stage(o, PS_CHANGE_NONE);
 	return o->p->upkeep.change.code;
-}
-
-static inline void begin_removal(struct owner *o, const char *address)
-{
-	const struct perseas_roster_change leaves = { .kind = PERSEAS_ROSTER_REMOVE,
-		                                      .address = address };
-
-	assert_int_equal(owner_change(o, &leaves), 0);
 }
 
 static inline void replace_member(struct owner *o, const char *address, const char *with)

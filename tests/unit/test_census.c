@@ -91,7 +91,7 @@ TEST(who_leaves_counts_until_the_change_is_settled, struct desk *desk)
 
 	begin_removal(o, "sim://1");
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	keep_to_stage(o, PS_CHANGE_JOINT);
+	owner_keep_stage(o, PS_CHANGE_JOINT);
 	direct_crash(o->d, 2);
 	direct_keep(o->d, o->p);
 	owner_die(o);
@@ -144,7 +144,7 @@ TEST(who_comes_is_asked_until_a_roster_lists_it, struct desk *desk)
 	assert_non_null(order_at(desk, with));
 	assert_string_equal(ps_owner_newcomer(&desk->census), with);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	keep_to_stage(o, PS_CHANGE_JOINT);
+	owner_keep_stage(o, PS_CHANGE_JOINT);
 	look(desk, 2);
 	assert_int_equal(ps_owner_at(&desk->census), 0);
 	assert_non_null(desk->census.judged.next);
@@ -300,7 +300,7 @@ TEST(a_report_names_images_that_rosters_list, struct desk *desk)
 	Perseas__MirrorReport **reports;
 
 	begin_removal(o, "sim://1");
-	keep_to_stage(o, PS_CHANGE_NONE);
+	owner_keep_stage(o, PS_CHANGE_NONE);
 	direct_keep(o->d, o->p);
 	look(desk, 3);
 	reports = reports_of(desk);

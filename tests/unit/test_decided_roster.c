@@ -27,7 +27,7 @@ static struct owner *begin_decided(unsigned members, unsigned acks, const char *
 		o->d->mirrors[i].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 		o->d->mirrors[i].break_skip = 2;
 	}
-	keep_to_stage(o, PS_CHANGE_SETTLING);
+	owner_keep_stage(o, PS_CHANGE_SETTLING);
 	for (unsigned i = 0; i < members; i++) {
 		o->d->mirrors[i].break_at = 0;
 		assert_true(header_on(o, i)->marked);
@@ -73,7 +73,7 @@ TEST(what_is_acknowledged_after_an_open_that_failed_is_found)
 		owner_die(o);
 		if (lost)
 			owner_lose(o, 1);
-		reopen_with(o, 3);
+		reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
 		assert_int_equal(o->bytes[99], 3);
 		owner_free(o);
 	}
@@ -110,7 +110,7 @@ TEST(t_of_the_new_roster_must_be_there)
 	assert_int_equal(header_on(o, 3)->promised_epoch, epoch);
 	direct_start(o->d, 1);
 	direct_start(o->d, 2);
-	reopen_with(o, 4);
+	reopen_with(o, 0, 4, PERSEAS_TAKEOVER);
 	assert_int_equal(o->p->members, 3);
 	owner_free(o);
 }
@@ -130,7 +130,7 @@ TEST(a_mirror_that_leaves_may_have_the_state)
 	assert_int_equal(owner_put(o, 0, 100, 3), PERSEAS_EINDOUBT);
 	owner_die(o);
 	o->d->mirrors[1].break_at = 0;
-	reopen_with(o, 3);
+	reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
 	assert_int_equal(o->bytes[99], 3);
 	assert_int_equal(o->p->members, 2);
 	owner_free(o);
@@ -144,7 +144,7 @@ TEST(one_that_stays_is_made_anew)
 
 	owner_die(o);
 	owner_lose(o, 1);
-	reopen_with(o, 3);
+	reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
 	assert_int_equal(o->bytes[99], 2);
 	assert_int_equal(o->p->members, 2);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);

@@ -6,6 +6,8 @@
 
 #include "../../client/core/segment.h"
 
+struct unit_fixture unit_fixture = { NULL, owner_teardown };
+
 /* Publishes a new segment. */
 static void *publish(struct owner *o, const char *name)
 {
@@ -51,11 +53,10 @@ static void assert_no_id(struct owner *o, const char *name)
 /* Also two of one name: an owner destroys the first one, and gives its slot id again. */
 TEST(every_segment_has_an_id_of_its_own)
 {
-	struct owner *o = begin(3, 2);
+	struct owner *o = begin_test(3, 2);
 	uint8_t accounts[PS_ID_SIZE], first[PS_ID_SIZE], second[PS_ID_SIZE];
-	void *addr;
+	void *addr = publish(o, "branches");
 
-	addr = publish(o, "branches");
 	remember_id(o, "accounts", accounts);
 	remember_id(o, "branches", first);
 	assert_id(o, "accounts", accounts);
@@ -67,24 +68,22 @@ TEST(every_segment_has_an_id_of_its_own)
 	remember_id(o, "branches", second);
 	assert_id(o, "branches", second);
 	assert_memory_not_equal(first, second, PS_ID_SIZE);
-	owner_free(o);
 }
 
 /* Neither the mirrors' headers nor the next owner get one at level 0. */
 TEST(a_segment_of_level_0_has_none)
 {
-	struct owner *o = begin_low();
+	struct owner *o = owner_of_test(begin_low());
 
 	assert_no_id(o, "accounts");
 	reopen(o);
 	assert_no_id(o, "accounts");
-	owner_free(o);
 }
 
 /* The next owner has the ids that it finds, and a mirror that comes back is told no others. */
 TEST(an_id_stays_with_its_segment)
 {
-	struct owner *o = begin(3, 2);
+	struct owner *o = begin_test(3, 2);
 	uint8_t id[PS_ID_SIZE];
 
 	remember_id(o, "accounts", id);
@@ -95,13 +94,12 @@ TEST(an_id_stays_with_its_segment)
 	direct_start(o->d, 1);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_id(o, "accounts", id);
-	owner_free(o);
 }
 
 /* Rebuild carries the table: a mirror that lost its memory gets the ids of the others. */
 TEST(an_image_that_is_made_anew_has_the_ids)
 {
-	struct owner *o = begin(3, 2);
+	struct owner *o = begin_test(3, 2);
 	uint8_t id[PS_ID_SIZE];
 
 	remember_id(o, "accounts", id);
@@ -111,25 +109,20 @@ TEST(an_image_that_is_made_anew_has_the_ids)
 	direct_start(o->d, 2);
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	assert_id(o, "accounts", id);
-	owner_free(o);
 }
 
 /* What was added before the raise stays without. What is added before the raise is settled has
  * none either, since the raise may still be taken back. */
 TEST(a_raise_gives_ids_to_later_segments_only)
 {
-	struct owner *o = begin_low();
+	struct owner *o = owner_of_test(begin_low());
 	uint8_t id[PS_ID_SIZE];
 
 	assert_int_equal(owner_change(o, &raise_it), 0);
-	while (o->p->upkeep.change.stage != PS_CHANGE_JOINT)
-		direct_keep(o->d, o->p);
+	owner_keep_stage(o, PS_CHANGE_JOINT);
 	publish(o, "joint");
 	assert_no_id(o, "joint");
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
+	owner_keep_stage(o, PS_CHANGE_NONE);
 	assert_raised(o);
 	publish(o, "later");
 	remember_id(o, "later", id);
@@ -139,13 +132,12 @@ TEST(a_raise_gives_ids_to_later_segments_only)
 	assert_id(o, "later", id);
 	assert_no_id(o, "joint");
 	assert_no_id(o, "accounts");
-	owner_free(o);
 }
 
 /* A mirror that comes back after the raise has the old segments without ids, as the owner has. */
 TEST(a_segment_without_an_id_is_compared_without_it)
 {
-	struct owner *o = begin_low();
+	struct owner *o = owner_of_test(begin_low());
 
 	raise_level(o);
 	assert_int_equal(owner_put(o, 0, 100, 9), 0);
@@ -155,5 +147,4 @@ TEST(a_segment_without_an_id_is_compared_without_it)
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(owner_stat(o).resyncs, 0);
 	assert_no_id(o, "accounts");
-	owner_free(o);
 }

@@ -8,6 +8,8 @@
 #include "../../client/core/mirror.h"
 #include "../../server/store/store_private.h"
 
+struct unit_fixture unit_fixture = { NULL, owner_teardown };
+
 static const struct store *store_on(struct owner *o, unsigned mirror)
 {
 	return store_find(o->d->mirrors[mirror].stores, STORE);
@@ -19,7 +21,7 @@ static struct owner *begin_joint(void)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://3", "sim://4",
 		                                      0, 0 };
-	struct owner *o = begin(4, 3);
+	struct owner *o = begin_test(4, 3);
 
 	assert_int_equal(owner_change(o, &wanted), 0);
 	for (unsigned i = 0; i < 4; i++)
@@ -59,21 +61,9 @@ static void keep_for(struct owner *o, unsigned rounds)
 		direct_keep(o->d, o->p);
 }
 
-static void complete(struct owner *o)
-{
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
-		if (rounds == ROUNDS)
-			fail_msg("%s; %s", o->p->upkeep.change.text, o->p->mirrors[4].trouble);
-		direct_keep(o->d, o->p);
-	}
-	assert_int_equal(o->p->upkeep.change.code, 0);
-}
-
 static void assert_found(struct owner *o, uint8_t value)
 {
-	if (open_with(o, 0, 5, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
+	reopen_with(o, 0, 5, PERSEAS_TAKEOVER);
 	assert_int_equal(o->bytes[99], value);
 }
 
@@ -96,7 +86,6 @@ TEST(two_owners_do_not_complete_a_change_with_disjoint_mirrors)
 	direct_start(o->d, 0);
 	direct_start(o->d, 3);
 	assert_found(o, acknowledged ? 3 : 2);
-	owner_free(o);
 }
 
 /* Nobody else claimed the store. With two mirrors of the old roster it is not known; a third one
@@ -112,12 +101,11 @@ TEST(w_of_the_old_roster_make_the_new_mirror_anew)
 	assert_null(store_on(o, 4));
 	assert_non_null(o->p->next_roster);
 	direct_start(o->d, 0);
-	complete(o);
+	owner_complete(o);
 	owner_keep(o, 4, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	owner_die(o);
 	direct_crash(o->d, 0);
 	direct_start(o->d, 3);
 	assert_found(o, 3);
-	owner_free(o);
 }

@@ -7,22 +7,13 @@
 
 #include "../../client/core/mirror.h"
 
+struct unit_fixture unit_fixture = { NULL, owner_teardown };
+
 static void change(struct owner *o, int kind, const char *address, const char *with)
 {
 	const struct perseas_roster_change wanted = { kind, address, with, 0, 0 };
 
 	assert_int_equal(owner_change(o, &wanted), 0);
-}
-
-/* The keeper goes its rounds until the change is there. */
-static void keep_until(struct owner *o, enum ps_change_stage stage)
-{
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != stage; rounds++) {
-		if (rounds == ROUNDS)
-			fail_msg("stage %d: %s", o->p->upkeep.change.stage,
-			         o->p->upkeep.change.text);
-		direct_keep(o->d, o->p);
-	}
 }
 
 static char refusal[256]; /* why the last cancel was refused */
@@ -41,11 +32,11 @@ static int cancel(struct owner *o)
 /* The first mirror is to leave, and another dies just when both rosters begin to count. */
 static struct owner *begin_stuck(void)
 {
-	struct owner *o = begin(3, 2);
+	struct owner *o = begin_test(3, 2);
 
 	change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	keep_until(o, PS_CHANGE_JOINT);
+	owner_keep_stage(o, PS_CHANGE_JOINT);
 	direct_crash(o->d, 2);
 	o->d->mirrors[2].break_at = 0;
 	direct_keep(o->d, o->p);
@@ -56,20 +47,17 @@ static struct owner *begin_stuck(void)
 static void assert_found(struct owner *o, unsigned members, uint8_t value)
 {
 	owner_die(o);
-	if (open_with(o, 0, MIRRORS, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
+	reopen_with(o, 0, MIRRORS, PERSEAS_TAKEOVER);
 	assert_int_equal(o->bytes[99], value);
 	assert_null(o->p->next_roster);
 	assert_int_equal(o->p->members, members);
 }
 
-/* Transactions go on, and the next owner finds them; then the test is over. */
+/* Transactions go on, and the next owner finds them. */
 static void assert_goes_on(struct owner *o, unsigned members)
 {
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	assert_found(o, members, 3);
-	owner_free(o);
 }
 
 /* Commits are in doubt, since the new roster is short: not when the old one counts again. */
@@ -82,7 +70,7 @@ TEST(test_the_owner_takes_it_back)
 	assert_null(o->p->next_roster);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(owner_put(o, 0, 100, 4), 0);
-	keep_until(o, PS_CHANGE_NONE);
+	owner_keep_stage(o, PS_CHANGE_NONE);
 	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
 	assert_non_null(strstr(o->p->upkeep.change.text, "taken back"));
 	assert_int_equal(cancel(o), PERSEAS_EINVAL);
@@ -92,13 +80,12 @@ TEST(test_the_owner_takes_it_back)
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(owner_put(o, 0, 100, 5), 0);
 	assert_found(o, 3, 5);
-	owner_free(o);
 }
 
 /* A new mirror that is being copied to has no vote: it is let go at once. */
 TEST(test_a_copy_is_taken_back)
 {
-	struct owner *o = begin(2, 2);
+	struct owner *o = begin_test(2, 2);
 
 	change(o, PERSEAS_ROSTER_ADD, NULL, "sim://3");
 	owner_keep(o, 2, PERSEAS_MIRROR_RESYNCING);
@@ -125,15 +112,14 @@ static void take_one_roster(void *arg)
 /* The mark was sent to a mirror, and not yet to W: both count, and it can only be completed. */
 TEST(test_what_is_decided_is_completed)
 {
-	struct owner *o = begin(3, 2);
+	struct owner *o = begin_test(3, 2);
 
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4");
 	take_one_roster_from(o->d, 1);
-	keep_until(o, PS_CHANGE_MARKED);
+	owner_keep_stage(o, PS_CHANGE_MARKED);
 	assert_int_equal(o->p->quorum_count, 2);
 	assert_int_equal(cancel(o), PERSEAS_EBUSY);
-	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	owner_complete(o);
 	assert_int_equal(cancel(o), PERSEAS_EINVAL);
 	assert_goes_on(o, 3);
 }
@@ -157,21 +143,19 @@ TEST(test_the_next_one_takes_it_back)
 	direct_start(o->d, 2);
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	change(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL);
-	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	owner_complete(o);
 	assert_found(o, 2, 3);
-	owner_free(o);
 }
 
 /* One mirror has the mark, and then the owner dies: whoever sees it may complete the change only,
  * and records the mark with it, so that the next one sees it elsewhere. */
 TEST(test_the_mark_is_kept_by_who_sees_it)
 {
-	struct owner *o = begin(3, 2);
+	struct owner *o = begin_test(3, 2);
 
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4");
 	take_one_roster_from(o->d, 1);
-	keep_until(o, PS_CHANGE_MARKED);
+	owner_keep_stage(o, PS_CHANGE_MARKED);
 	owner_die(o);
 	for (unsigned i = 1; i < MIRRORS; i++)
 		o->d->mirrors[i].break_at = 0;
@@ -189,20 +173,18 @@ TEST(test_the_mark_is_kept_by_who_sees_it)
 		o->d->mirrors[i].break_at = 0;
 	direct_crash(o->d, 0);
 	assert_int_equal(open_with(o, 1, 4, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EBUSY);
-	if (open_with(o, 1, 4, PERSEAS_TAKEOVER))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
+	reopen_with(o, 1, 4, PERSEAS_TAKEOVER);
 	assert_goes_on(o, 3);
 }
 
 /* Without R of the new roster nobody knows whether W of it have the mark. */
 TEST(test_not_without_r_of_the_new_roster)
 {
-	struct owner *o = begin(1, 1);
+	struct owner *o = begin_test(1, 1);
 
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1");
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	keep_until(o, PS_CHANGE_JOINT);
+	owner_keep_stage(o, PS_CHANGE_JOINT);
 	owner_die(o);
 	o->d->mirrors[1].break_at = 0;
 	direct_crash(o->d, 1);
@@ -213,50 +195,44 @@ TEST(test_not_without_r_of_the_new_roster)
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_CLAIM;
 	assert_int_equal(open_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL), PERSEAS_EQUORUM);
 	o->d->mirrors[1].break_at = 0;
-	if (open_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
+	reopen_with(o, 0, 1, PERSEAS_TAKEOVER | PERSEAS_CANCEL);
 	assert_int_equal(o->p->members, 1);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	/* What was copied to the other one counts for nothing. */
 	direct_crash(o->d, 1);
 	assert_found(o, 1, 3);
-	owner_free(o);
 }
 
 /* While it is decided, and W of the new roster do not have the mark, commits need W of both. */
 TEST(test_the_new_one_alone_does_not_count_before_w_have_the_mark)
 {
-	struct owner *o = begin(1, 1);
+	struct owner *o = begin_test(1, 1);
 
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://0", "sim://1");
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	o->d->mirrors[1].break_skip = 1;
-	keep_until(o, PS_CHANGE_MARKED);
+	owner_keep_stage(o, PS_CHANGE_MARKED);
 	direct_crash(o->d, 0);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(owner_put(o, 0, 100, 3), PERSEAS_EINDOUBT);
 	direct_start(o->d, 0);
-	keep_until(o, PS_CHANGE_NONE);
+	owner_keep_stage(o, PS_CHANGE_NONE);
 	assert_int_equal(perseas_flush(o->p), 0);
-	owner_free(o);
 }
 
 /* The first of two has it, and W of the new roster are two. */
 TEST(test_the_mark_counts_on_w_of_the_new_one)
 {
 	const struct perseas_roster_change two = { PERSEAS_ROSTER_ADD, NULL, "sim://1", 2, 0 };
-	struct owner *o = begin(1, 1);
+	struct owner *o = begin_test(1, 1);
 
 	assert_int_equal(owner_change(o, &two), 0);
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	o->d->mirrors[1].break_skip = 1;
-	keep_until(o, PS_CHANGE_MARKED);
+	owner_keep_stage(o, PS_CHANGE_MARKED);
 	assert_int_equal(o->p->quorum_count, 2);
-	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	owner_complete(o);
 	assert_found(o, 2, 2);
-	owner_free(o);
 }
 
 /* --- one that could not be settled --- */
@@ -283,13 +259,13 @@ static void damage(struct memory *memory)
  * both rosters begin to count. */
 static struct owner *begin_short_of(void (*spoil)(struct memory *memory))
 {
-	struct owner *o = begin(3, 3);
+	struct owner *o = begin_test(3, 3);
 
 	direct_crash(o->d, 2);
 	spoil(o->d->mirrors[2].memory);
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://2", "sim://3");
 	o->d->mirrors[3].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	keep_until(o, PS_CHANGE_JOINT);
+	owner_keep_stage(o, PS_CHANGE_JOINT);
 	direct_crash(o->d, 3);
 	o->d->mirrors[3].break_at = 0;
 	direct_keep(o->d, o->p);
@@ -318,12 +294,10 @@ TEST(test_a_cancel_that_could_not_be_settled_is_refused)
 
 	assert_refused(o);
 	direct_start(o->d, 3);
-	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	owner_complete(o);
 	assert_int_equal(owner_put(o, 0, 100, 3), 0);
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://1", "sim://4");
-	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	owner_complete(o);
 	assert_goes_on(o, 3);
 }
 
@@ -338,7 +312,7 @@ TEST(test_an_empty_member_lets_it_be_taken_back)
 		assert_true(rounds < ROUNDS);
 		direct_keep(o->d, o->p);
 	}
-	keep_until(o, PS_CHANGE_NONE);
+	owner_keep_stage(o, PS_CHANGE_NONE);
 	assert_non_null(strstr(o->p->upkeep.change.text, "taken back"));
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	assert_goes_on(o, 3);
@@ -354,8 +328,7 @@ TEST(test_a_damaged_member_does_not)
 	owner_keep(o, 2, PERSEAS_MIRROR_LOST);
 	assert_refused(o);
 	direct_start(o->d, 3);
-	keep_until(o, PS_CHANGE_NONE);
-	assert_int_equal(o->p->upkeep.change.code, 0);
+	owner_complete(o);
 	assert_goes_on(o, 3);
 }
 
@@ -389,8 +362,6 @@ TEST(test_the_next_one_takes_it_back_with_an_empty_member)
 	assert_int_equal(open_with(o, 0, 4, PERSEAS_TAKEOVER), PERSEAS_EQUORUM);
 	direct_start(o->d, 2);
 	direct_start(o->d, 3);
-	if (open_with(o, 0, 4, PERSEAS_TAKEOVER | PERSEAS_CANCEL))
-		fail_msg("%s", o->error.text);
-	owner_map(o);
+	reopen_with(o, 0, 4, PERSEAS_TAKEOVER | PERSEAS_CANCEL);
 	assert_goes_on(o, 3);
 }

@@ -199,14 +199,6 @@ TEST(the_states_of_a_copy_are_traced, struct owner *o)
 	assert_traced(o, &t, moves);
 }
 
-static void keep_until(struct owner *o, enum ps_change_stage stage)
-{
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != stage; rounds++) {
-		assert_true(rounds < ROUNDS_MAX);
-		direct_keep(o->d, o->p);
-	}
-}
-
 static const struct perseas_roster_change leaves = { PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0, 0 };
 
 /* A mirror is to leave, which is taken back when both rosters count; then it leaves. */
@@ -231,16 +223,16 @@ TEST(the_stages_of_a_change_are_traced, struct owner *o)
 	listen_to(o, &t);
 	o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	assert_int_equal(owner_change(o, &leaves), 0);
-	keep_until(o, PS_CHANGE_JOINT);
+	owner_keep_stage(o, PS_CHANGE_JOINT);
 	o->d->mirrors[1].break_at = 0;
 	ps_admin_enter(o->p);
 	assert_int_equal(ps_change_cancel(o->p, text, sizeof(text)), 0);
 	ps_admin_leave(o->p);
-	keep_until(o, PS_CHANGE_NONE);
+	owner_keep_stage(o, PS_CHANGE_NONE);
 	assert_int_equal(o->p->upkeep.change.code, PERSEAS_EQUORUM);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(owner_change(o, &leaves), 0);
-	keep_until(o, PS_CHANGE_NONE);
+	owner_keep_stage(o, PS_CHANGE_NONE);
 	assert_int_equal(o->p->upkeep.change.code, 0);
 	assert_traced(o, &t, moves);
 }

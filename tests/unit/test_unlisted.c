@@ -5,7 +5,18 @@
 #include "owner.h"
 #include "../../client/keeper/elsewhere.h"
 
-enum { ROUNDS = 1000 };
+struct unit_fixture unit_fixture = { NULL, owner_teardown };
+
+/* A store on so many mirrors, with one transaction. */
+static struct owner *begin(unsigned mirrors, uint32_t acks)
+{
+	struct owner *o = owner_of_test(owner_new(mirrors));
+
+	o->options.acks = acks;
+	owner_begin(o);
+	assert_int_equal(owner_put(o, 0, 100, 7), 0);
+	return o;
+}
 
 static uint8_t *log_of(struct owner *o, unsigned mirror)
 {
@@ -27,18 +38,13 @@ TEST(an_image_that_left_the_roster_is_no_candidate)
 {
 	const struct perseas_roster_change leave = { .kind = PERSEAS_ROSTER_REMOVE,
 		                                     .address = "sim://0" };
-	struct owner *o = owner_new(3);
+	struct owner *o = begin(3, 2);
 	struct ps_slot slot;
 	uint8_t *log;
 	int index;
 
-	o->options.acks = 2;
-	owner_begin(o);
 	assert_int_equal(owner_change(o, &leave), 0);
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
+	owner_complete(o);
 	assert_int_equal(owner_put(o, 0, 100, 7), 0);
 	owner_die(o);
 	log = log_of(o, 0);
@@ -50,7 +56,6 @@ TEST(an_image_that_left_the_roster_is_no_candidate)
 	assert_true(owner_stat(o).seq < 1000);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(o->bytes[i], 7);
-	owner_free(o);
 }
 
 /* Another owner, between two questions of the one that is opening. */
@@ -84,13 +89,10 @@ static void open_between(void *arg, unsigned mirror, unsigned session, const uin
  * are asked: what it said is no longer so. */
 TEST(a_mirror_that_was_empty_may_be_so_no_more)
 {
-	struct owner *o = owner_new(3);
+	struct owner *o = begin(3, 2);
 	struct between between = { .o = o };
 	struct direct_tap tap = { .arg = &between, .request = open_between };
 
-	o->options.acks = 2;
-	owner_begin(o);
-	assert_int_equal(owner_put(o, 0, 100, 7), 0);
 	owner_die(o);
 	memory_heap_lose(o->d->mirrors[0].memory, STORE);
 	direct_crash(o->d, 0);
@@ -102,7 +104,6 @@ TEST(a_mirror_that_was_empty_may_be_so_no_more)
 	assert_int_equal(owner_stat(o).mended_whole, 0);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(o->bytes[i], 7);
-	owner_free(o);
 }
 
 /* The owner dies, and the next one is on a host on which the address of mirror 2 leads to mirror 1,
@@ -118,21 +119,11 @@ static int open_elsewhere(struct owner *o, const char *list)
 	return ps_open(direct_env(o->d), STORE, list, &options, &o->p, &o->error);
 }
 
-static struct owner *begin_three(void)
-{
-	struct owner *o = owner_new(3);
-
-	o->options.acks = 2;
-	owner_begin(o);
-	assert_int_equal(owner_put(o, 0, 100, 7), 0);
-	return o;
-}
-
 /* Nobody named it: the store is opened by the two others, and mirror 1 has one session. */
 TEST(an_address_that_leads_elsewhere_keeps_nobody_out)
 {
 	struct perseas_mirror_stat stat;
-	struct owner *o = begin_three();
+	struct owner *o = begin(3, 2);
 
 	if (open_elsewhere(o, "sim://0,sim://1"))
 		fail_msg("%s", o->error.text);
@@ -154,30 +145,27 @@ TEST(an_address_that_leads_elsewhere_keeps_nobody_out)
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(o->bytes[0], 8);
-	owner_free(o);
 }
 
 /* One of the two others does not run: what is told twice is not R of three. */
 TEST(an_address_that_leads_elsewhere_has_no_vote)
 {
-	struct owner *o = begin_three();
+	struct owner *o = begin(3, 2);
 
 	direct_crash(o->d, 0);
 	assert_int_equal(open_elsewhere(o, "sim://1"), PERSEAS_EQUORUM);
 	assert_non_null(strstr(o->error.text, "1 of 3 mirrors answered"));
 	assert_non_null(strstr(o->error.text, "sim://2 is the same mirror as sim://1"));
-	owner_free(o);
 }
 
 /* So it is where both were named: R others are there. */
 TEST(a_mirror_that_is_named_twice_counts_once)
 {
-	struct owner *o = begin_three();
+	struct owner *o = begin(3, 2);
 
 	assert_int_equal(open_elsewhere(o, "sim://0,sim://1,sim://2"), 0);
 	assert_non_null(strstr(perseas_report(o->p), "sim://2 is the same mirror as sim://1"));
 	assert_int_equal(owner_stat(o).live, 2);
-	owner_free(o);
 }
 
 /* All addresses lead to these mirrors from now on, all connections break, and the owner has noticed
@@ -191,21 +179,27 @@ static void lead(struct owner *o, unsigned count, const unsigned *to)
 	direct_keep(o->d, o->p);
 }
 
+/* A round of the keeper each second. */
+static void keep_seconds(struct owner *o, unsigned seconds)
+{
+	for (; seconds > 0; seconds--) {
+		o->d->now += 1000000000;
+		direct_keep(o->d, o->p);
+	}
+}
+
 /* The address of mirror 2 leads to mirror 1 from now on, under an owner: it is no mirror more, and
  * mirror 1 keeps its session. When it is its own again, mirror 2 is copied to what it missed. */
 TEST(an_address_that_leads_to_another_member_is_no_mirror)
 {
 	static const unsigned elsewhere[] = { 0, 1, 1 }, home[] = { 0, 1, 2 };
 
-	struct owner *o = begin_three();
+	struct owner *o = begin(3, 2);
 
 	lead(o, 3, elsewhere);
 	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	for (unsigned rounds = 0; rounds < 5; rounds++) {
-		o->d->now += 1000000000;
-		direct_keep(o->d, o->p);
-	}
+	keep_seconds(o, 5);
 	assert_int_equal(owner_put(o, 0, 100, 8), 0);
 	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_DOWN);
 	assert_int_equal(owner_stat(o).live, 2);
@@ -217,14 +211,13 @@ TEST(an_address_that_leads_to_another_member_is_no_mirror)
 	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(perseas_flush(o->p), 0);
 	assert_int_equal(owner_stat(o).resyncs, 0);
-	owner_free(o);
 }
 
 /* Three addresses are handed round: each mirror is found by its image, and nothing is copied. */
 TEST(mirrors_are_used_by_their_images)
 {
 	static const unsigned round[] = { 1, 2, 0 };
-	struct owner *o = begin_three();
+	struct owner *o = begin(3, 2);
 	uint64_t version;
 
 	version = o->p->roster->version;
@@ -239,40 +232,29 @@ TEST(mirrors_are_used_by_their_images)
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(owner_stat(o).mended_whole, 0);
 	assert_int_equal(o->bytes[0], 8);
-	owner_free(o);
 }
 
 /* Mirrors 1 and 2 lose their memory, and both addresses lead to mirror 1: it is made anew once. */
 TEST(an_empty_daemon_is_made_anew_once)
 {
 	static const unsigned elsewhere[] = { 0, 1, 1, 3, 4 };
-	struct owner *o = owner_new(5);
+	struct owner *o = begin(5, 3);
 
-	o->options.acks = 3;
-	owner_begin(o);
-	assert_int_equal(owner_put(o, 0, 100, 7), 0);
 	owner_lose(o, 1);
 	owner_lose(o, 2);
 	lead(o, 5, elsewhere);
-	for (unsigned rounds = 0; rounds < 50; rounds++) {
-		o->d->now += 1000000000;
-		direct_keep(o->d, o->p);
-	}
+	keep_seconds(o, 50);
 	assert_int_equal(owner_stat(o).live, 4);
 	assert_int_equal(owner_stat(o).resyncs, 1);
 	assert_int_equal(owner_state(o, 1) + owner_state(o, 2),
 	                 PERSEAS_MIRROR_LIVE + PERSEAS_MIRROR_DOWN);
-	owner_free(o);
 }
 
 /* The same at an open. */
 TEST(an_empty_daemon_is_made_anew_once_by_an_open)
 {
-	struct owner *o = owner_new(5);
+	struct owner *o = begin(5, 3);
 
-	o->options.acks = 3;
-	owner_begin(o);
-	assert_int_equal(owner_put(o, 0, 100, 7), 0);
 	owner_die(o);
 	for (unsigned i = 1; i < 3; i++) {
 		direct_crash(o->d, i);
@@ -283,13 +265,12 @@ TEST(an_empty_daemon_is_made_anew_once_by_an_open)
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).live, 4);
 	assert_int_equal(o->bytes[0], 7);
-	owner_free(o);
 }
 
 /* A daemon that has no image of the store yet, and a session for another mirror, is that mirror. */
 TEST(a_daemon_with_a_session_is_no_other_mirror)
 {
-	struct owner *o = begin_three();
+	struct owner *o = begin(3, 2);
 	struct ps_mirror *m = &o->p->mirrors[2], *other;
 	struct ps_error error = { 0 };
 
@@ -301,5 +282,4 @@ TEST(a_daemon_with_a_session_is_no_other_mirror)
 	assert_ptr_equal(other, &o->p->mirrors[1]);
 	assert_non_null(strstr(error.text, "sim://2 is the same mirror as sim://1"));
 	memset(m->daemon, 0, PS_ID_SIZE);
-	owner_free(o);
 }
