@@ -49,11 +49,30 @@ static void stop(struct rig *rig)
 	rig->mirror.stores = NULL;
 }
 
+static inline void restart(struct rig *rig)
+{
+	stop(rig);
+	start(rig, rig->mirror.memory, rig->spill);
+}
+
+/* What the bank's header says; NULL if the mirror has no bank. */
+static inline const Perseas__Header *bank(struct rig *rig)
+{
+	return mirror_header(&rig->mirror, "bank");
+}
+
 static inline void lose_memory(struct rig *rig)
 {
 	stop(rig);
 	memory_heap_lose(rig->mirror.memory, NULL);
 	start(rig, rig->mirror.memory, rig->spill);
+}
+
+/* The same; so many stores are loaded from spills then. */
+static inline void lose_memory_and_load(struct rig *rig, unsigned loaded)
+{
+	lose_memory(rig);
+	assert_int_equal(rig->loaded, loaded);
 }
 
 static int setup(void **state)
@@ -86,6 +105,13 @@ static inline struct spill_sum end(struct rig *rig)
 
 	assert_true(stores_spill(rig->mirror.stores, &sum, complain, rig));
 	return sum;
+}
+
+/* A mirror with a bank, which has been spilled. */
+static inline void spill_bank(struct rig *rig)
+{
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	end(rig);
 }
 
 /* The next owner finds the state of (BANK_EPOCH, seq), with this at the beginning. */

@@ -12,7 +12,7 @@ enum { DEATH = 2 }; /* the seq after that of mirror_bank's transaction */
 
 static const Perseas__Segment *accounts(struct rig *rig)
 {
-	const Perseas__Header *header = mirror_header(&rig->mirror, "bank");
+	const Perseas__Header *header = bank(rig);
 
 	return header->n_segments ? header->segments[0] : NULL;
 }
@@ -216,8 +216,7 @@ TEST(a_spill_keeps_what_is_to_die, struct rig *rig)
 {
 	begin_death(rig, false);
 	end(rig);
-	lose_memory(rig);
-	assert_int_equal(rig->loaded, 1);
+	lose_memory_and_load(rig, 1);
 	assert_bank(rig, 1, "made");
 	assert_int_equal(accounts(rig)->died, 0);
 }
@@ -228,8 +227,7 @@ TEST(a_spill_brings_back_nothing_dead, struct rig *rig)
 
 	begin_death(rig, true);
 	end(rig);
-	lose_memory(rig);
-	assert_int_equal(rig->loaded, 1);
+	lose_memory_and_load(rig, 1);
 	take_over(rig, &peer, BANK_EPOCH + 1, DEATH);
 	assert_null(accounts(rig));
 	store_session_ended(&peer.session);

@@ -6,12 +6,6 @@
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-static void restart(struct rig *rig)
-{
-	stop(rig);
-	start(rig, rig->mirror.memory, rig->spill);
-}
-
 static bool has_header(struct rig *rig)
 {
 	return memory_heap_piece(rig->mirror.memory, "bank", "header", NULL) != NULL;
@@ -26,23 +20,28 @@ static void look(struct rig *rig)
 		stores_mend_names(rig->mirror.stores);
 }
 
-static const char *astray(struct rig *rig)
+static const struct store_view *view(struct rig *rig)
 {
 	const struct store_view *views;
 	size_t count;
 
 	assert_int_equal(stores_view(rig->mirror.stores, &views, &count), 0);
 	assert_int_equal(count, 1);
-	return views[0].astray;
+	return views;
 }
 
-static uint64_t events(struct rig *rig, enum store_event event)
+/* The files were missed, and are there again. */
+static void assert_mended(struct rig *rig)
 {
-	const struct store_view *views;
-	size_t count;
+	assert_string_equal(view(rig)->astray, "");
+	assert_int_equal(view(rig)->events[STORE_FILES_MISSING], 1);
+	assert_int_equal(view(rig)->events[STORE_FILES_BACK], 1);
+}
 
-	assert_int_equal(stores_view(rig->mirror.stores, &views, &count), 0);
-	return views[0].events[event];
+static void restart_well(struct rig *rig)
+{
+	restart(rig);
+	assert_int_equal(rig->complaints, 0);
 }
 
 /* An owner that acknowledged transaction 2, and is in the middle of the next. */
@@ -64,18 +63,15 @@ TEST(an_image_is_made_again_in_new_files, struct rig *rig)
 	uint64_t rewrites;
 
 	begin_bank(rig, false);
-	rewrites = mirror_header(&rig->mirror, "bank")->rewrites;
+	rewrites = bank(rig)->rewrites;
 	memory_heap_lose(rig->mirror.memory, "bank");
 	look(rig);
-	assert_true(mirror_header(&rig->mirror, "bank")->rewrites > rewrites);
-	assert_string_equal(astray(rig), "");
-	assert_int_equal(events(rig, STORE_FILES_MISSING), 1);
-	assert_int_equal(events(rig, STORE_FILES_BACK), 1);
+	assert_true(bank(rig)->rewrites > rewrites);
+	assert_mended(rig);
 	assert_int_equal(rig->owner.cuts, 1);
 	assert_null(session_store(&rig->owner.session));
-	restart(rig);
-	assert_int_equal(rig->complaints, 0);
-	assert_int_equal(mirror_header(&rig->mirror, "bank")->generation, 2);
+	restart_well(rig);
+	assert_int_equal(bank(rig)->generation, 2);
 	peer_init(&again);
 	assert_int_equal(mirror_claim(&rig->mirror, &again, "bank", BANK_EPOCH, BANK_OWNER, NULL),
 	                 0);
@@ -124,8 +120,8 @@ TEST(an_owner_with_the_memory_is_fenced_before_the_copy, struct rig *rig)
 	look(rig);
 	memory_heap_on_fence(rig->mirror.memory, NULL, NULL);
 	assert_true(racer.looks > 0);
-	assert_false(mirror_header(&rig->mirror, "bank")->shared);
-	assert_string_equal(mirror_header(&rig->mirror, "bank")->sharer, "");
+	assert_false(bank(rig)->shared);
+	assert_string_equal(bank(rig)->sharer, "");
 	writer_write(&racer.writer, 0, 0, "late", 4, WRITE_ALL);
 	assert_bank(rig, 4, "last");
 }
@@ -144,11 +140,17 @@ TEST(a_claim_copies_an_image_without_files, struct rig *rig)
 	assert_true(reply.undone);
 	assert_int_equal(reply.slot->seq, 2);
 	assert_int_equal(reply.header->generation, 2);
-	assert_string_equal(astray(rig), "");
-	assert_int_equal(events(rig, STORE_FILES_BACK), 1);
-	restart(rig);
-	assert_int_equal(rig->complaints, 0);
-	assert_int_equal(mirror_header(&rig->mirror, "bank")->promised_epoch, 9);
+	assert_string_equal(view(rig)->astray, "");
+	assert_int_equal(view(rig)->events[STORE_FILES_BACK], 1);
+	restart_well(rig);
+	assert_int_equal(bank(rig)->promised_epoch, 9);
+}
+
+static void leave_no_memory(struct rig *rig)
+{
+	struct memory *memory = rig->mirror.memory;
+
+	memory_heap_set_limit(memory, memory->ops->used(memory));
 }
 
 /* There is no memory for the image twice: the claim is granted on what there is, and no header is
@@ -160,8 +162,7 @@ TEST(a_claim_leaves_no_header_alone, struct rig *rig)
 	struct peer next;
 
 	begin_bank(rig, false);
-	memory_heap_set_limit(rig->mirror.memory,
-	                      rig->mirror.memory->ops->used(rig->mirror.memory));
+	leave_no_memory(rig);
 	memory_heap_lose(rig->mirror.memory, "bank");
 	peer_init(&next);
 	assert_int_equal(mirror_takeover(&rig->mirror, &next, "bank", 9, 2, &reply), 0);
@@ -169,14 +170,13 @@ TEST(a_claim_leaves_no_header_alone, struct rig *rig)
 	assert_int_equal(reply.slot->seq, 2);
 	assert_false(has_header(rig));
 	look(rig);
-	assert_non_null(strstr(astray(rig), "no memory for the image twice"));
+	assert_non_null(strstr(view(rig)->astray, "no memory for the image twice"));
 	assert_int_equal(next.cuts, 0);
 	memory_heap_set_limit(rig->mirror.memory, 0);
 	look(rig);
-	assert_string_equal(astray(rig), "");
-	restart(rig);
-	assert_int_equal(rig->complaints, 0);
-	assert_int_equal(mirror_header(&rig->mirror, "bank")->promised_epoch, 9);
+	assert_string_equal(view(rig)->astray, "");
+	restart_well(rig);
+	assert_int_equal(bank(rig)->promised_epoch, 9);
 }
 
 /* Only the header went: it is written again, and nobody's session ends. */
@@ -186,11 +186,9 @@ TEST(a_header_alone_is_written_again, struct rig *rig)
 	assert_true(memory_heap_lose_piece(rig->mirror.memory, "bank", "header"));
 	look(rig);
 	assert_true(has_header(rig));
-	assert_string_equal(astray(rig), "");
-	assert_int_equal(events(rig, STORE_FILES_MISSING), 1);
-	assert_int_equal(events(rig, STORE_FILES_BACK), 1);
+	assert_mended(rig);
 	assert_int_equal(rig->owner.cuts, 0);
-	assert_int_equal(mirror_header(&rig->mirror, "bank")->generation, 1);
+	assert_int_equal(bank(rig)->generation, 1);
 }
 
 /* One piece went: the image is as lost to the next daemon as without all. */
@@ -199,8 +197,7 @@ TEST(one_piece_is_enough, struct rig *rig)
 	begin_bank(rig, false);
 	assert_true(memory_heap_lose_piece(rig->mirror.memory, "bank", "segment-0.1"));
 	look(rig);
-	restart(rig);
-	assert_int_equal(rig->complaints, 0);
+	restart_well(rig);
 	assert_bank(rig, 2, "done");
 }
 
@@ -215,7 +212,7 @@ TEST(a_rebuild_without_files_is_not_finished, struct rig *rig)
 	begin_bank(rig, false);
 	request.epoch = BANK_EPOCH;
 	request.owner = OWNER(BANK_OWNER);
-	request.header = ps_header_copy(mirror_header(mirror, "bank"));
+	request.header = ps_header_copy(bank(rig));
 	assert_int_equal(store_rebuild(mirror->stores, &rig->owner.session, &request, &reply,
 	                               &mirror->why),
 	                 0);
@@ -224,10 +221,9 @@ TEST(a_rebuild_without_files_is_not_finished, struct rig *rig)
 		session_memory(&rig->owner.session, PS_REGION_LOG, 0, PS_RING_OFFSET, true));
 	assert_true(memory_heap_lose_piece(mirror->memory, "bank", "segment-0.2"));
 	assert_int_equal(store_finish(&rig->owner.session, &finished, &mirror->why), -STATUS(IO));
-	assert_int_equal(mirror_header(mirror, "bank")->generation, 1);
+	assert_int_equal(bank(rig)->generation, 1);
 	look(rig);
-	restart(rig);
-	assert_int_equal(rig->complaints, 0);
+	restart_well(rig);
 	assert_bank(rig, 2, "done");
 }
 
@@ -241,32 +237,39 @@ TEST(what_was_moved_is_waited_for, struct rig *rig)
 	begin_bank(rig, false);
 	memory_heap_move(mirror->memory, "bank", ".away");
 	look(rig);
-	assert_non_null(strstr(astray(rig), "they were moved"));
+	assert_non_null(strstr(view(rig)->astray, "they were moved"));
 	assert_int_equal(rig->owner.cuts, 0);
 	peer_init(&next);
 	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), -STATUS(IO));
 	assert_non_null(strstr(mirror->why.text, "until they are moved back"));
 	assert_int_equal(rig->owner.cuts, 0);
 	assert_false(has_header(rig));
-	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
+	assert_int_equal(bank(rig)->promised_epoch, BANK_EPOCH);
 	memory_heap_move(mirror->memory, ".away", "bank");
 	look(rig);
-	assert_string_equal(astray(rig), "");
+	assert_string_equal(view(rig)->astray, "");
 	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), 0);
 	store_session_ended(&next.session);
+}
+
+/* The request that drops the bank. */
+static void name_bank(struct rig *rig, Perseas__DropRequest *drop)
+{
+	perseas__drop_request__init(drop);
+	drop->store = (char *)(uintptr_t) "bank";
+	drop->store_id = bank(rig)->store_id;
+	drop->image_id = bank(rig)->image_id;
 }
 
 /* A store that is deleted must not come back with a folder that comes back. */
 TEST(what_was_moved_is_not_dropped, struct rig *rig)
 {
-	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	Perseas__DropRequest drop;
 	struct mirror *mirror = &rig->mirror;
 
 	begin_bank(rig, false);
 	store_session_ended(&rig->owner.session);
-	drop.store = (char *)(uintptr_t) "bank";
-	drop.store_id = mirror_header(mirror, "bank")->store_id;
-	drop.image_id = mirror_header(mirror, "bank")->image_id;
+	name_bank(rig, &drop);
 	memory_heap_move(mirror->memory, "bank", ".away");
 	assert_int_equal(store_drop(mirror->stores, NULL, &drop, &mirror->why), -STATUS(IO));
 	memory_heap_move(mirror->memory, ".away", "bank");
@@ -290,7 +293,7 @@ TEST(no_segment_is_made_where_the_folder_was, struct rig *rig)
 /* What the daemon itself removes is nobody's loss. */
 TEST(its_own_removals_raise_no_alarm, struct rig *rig)
 {
-	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	Perseas__DropRequest drop;
 	struct mirror *mirror = &rig->mirror;
 	struct peer next;
 	bool again;
@@ -301,11 +304,9 @@ TEST(its_own_removals_raise_no_alarm, struct rig *rig)
 	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), 0);
 	assert_false(stores_check_names(mirror->stores, &again));
 	assert_false(again);
-	assert_int_equal(events(rig, STORE_FILES_MISSING), 0);
+	assert_int_equal(view(rig)->events[STORE_FILES_MISSING], 0);
 	store_session_ended(&next.session);
-	drop.store = (char *)(uintptr_t) "bank";
-	drop.store_id = mirror_header(mirror, "bank")->store_id;
-	drop.image_id = mirror_header(mirror, "bank")->image_id;
+	name_bank(rig, &drop);
 	assert_int_equal(store_drop(mirror->stores, NULL, &drop, &mirror->why), 0);
 	assert_false(stores_check_names(mirror->stores, &again));
 }
@@ -315,14 +316,12 @@ TEST(its_own_removals_raise_no_alarm, struct rig *rig)
 TEST(a_spill_saves_an_image_without_files, struct rig *rig)
 {
 	begin_bank(rig, false);
-	memory_heap_set_limit(rig->mirror.memory,
-	                      rig->mirror.memory->ops->used(rig->mirror.memory));
+	leave_no_memory(rig);
 	assert_true(memory_heap_lose_piece(rig->mirror.memory, "bank", "segment-0.1"));
 	look(rig);
 	assert_int_equal(end(rig).stores, 1);
 	memory_heap_set_limit(rig->mirror.memory, 0);
-	restart(rig);
-	assert_int_equal(rig->complaints, 0);
+	restart_well(rig);
 	assert_int_equal(rig->loaded, 1);
 	assert_bank(rig, 2, "done");
 }
@@ -331,8 +330,7 @@ TEST(a_spill_saves_an_image_without_files, struct rig *rig)
 TEST(what_is_lost_at_the_end_is_told, struct rig *rig)
 {
 	begin_bank(rig, false);
-	memory_heap_set_limit(rig->mirror.memory,
-	                      rig->mirror.memory->ops->used(rig->mirror.memory));
+	leave_no_memory(rig);
 	assert_true(memory_heap_lose_piece(rig->mirror.memory, "bank", "segment-0.1"));
 	look(rig);
 	spill_heap_set_room(rig->spill, 1000);

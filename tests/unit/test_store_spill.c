@@ -6,15 +6,9 @@
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-static void restart(struct rig *rig)
-{
-	stop(rig);
-	start(rig, rig->mirror.memory, rig->spill);
-}
-
 static void image_id(struct rig *rig, uint8_t id[PS_ID_SIZE])
 {
-	memcpy(id, mirror_header(&rig->mirror, "bank")->image_id.data, PS_ID_SIZE);
+	memcpy(id, bank(rig)->image_id.data, PS_ID_SIZE);
 }
 
 /* The host is shut down and comes back. */
@@ -30,10 +24,9 @@ TEST(a_spilled_image_comes_back_under_a_new_id, struct rig *rig)
 	assert_int_equal(sum.stores, 1);
 	assert_int_equal(sum.failed, 0);
 	assert_int_equal(rig->owner.cuts, 1);
-	lose_memory(rig);
-	assert_int_equal(rig->loaded, 1);
+	lose_memory_and_load(rig, 1);
 	assert_int_equal(rig->complaints, 0);
-	header = mirror_header(&rig->mirror, "bank");
+	header = bank(rig);
 	assert_true(ps_id_equal(header->parent_id, id));
 	assert_false(ps_id_equal(header->image_id, id));
 	assert_int_equal(header->promised_epoch, BANK_EPOCH);
@@ -41,7 +34,7 @@ TEST(a_spilled_image_comes_back_under_a_new_id, struct rig *rig)
 	assert_int_equal(spill_heap_count(rig->spill), 0);
 	assert_bank(rig, 1, "made");
 	lose_memory(rig);
-	assert_null(mirror_header(&rig->mirror, "bank"));
+	assert_null(bank(rig));
 }
 
 /* The daemon is only restarted: the image in memory is as new as the spill, or newer. */
@@ -54,7 +47,7 @@ TEST(what_is_in_memory_wins, struct rig *rig)
 	end(rig);
 	restart(rig);
 	assert_int_equal(rig->loaded, 0);
-	assert_true(ps_id_equal(mirror_header(&rig->mirror, "bank")->image_id, id));
+	assert_true(ps_id_equal(bank(rig)->image_id, id));
 	assert_int_equal(spill_heap_count(rig->spill), 0);
 	assert_bank(rig, 1, "made");
 }
@@ -72,7 +65,7 @@ TEST(a_parent_is_what_the_roster_lists, struct rig *rig)
 	for (int i = 0; i < 2; i++) {
 		end(rig);
 		lose_memory(rig);
-		assert_true(ps_id_equal(mirror_header(&rig->mirror, "bank")->parent_id, first));
+		assert_true(ps_id_equal(bank(rig)->parent_id, first));
 		if (i == 0)
 			image_id(rig, second);
 	}
@@ -82,14 +75,14 @@ TEST(a_parent_is_what_the_roster_lists, struct rig *rig)
 	peer_init(&peer);
 	assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 9, NULL), 0);
 	request.settled = true;
-	request.roster = ps_roster_copy(mirror_header(&rig->mirror, "bank")->roster);
+	request.roster = ps_roster_copy(bank(rig)->roster);
 	memcpy(request.roster->members[0]->image_id.data, second, PS_ID_SIZE);
 	request.roster->version++;
 	assert_int_equal(store_roster(&peer.session, &request, &rig->mirror.why), 0);
 	perseas__roster__free_unpacked(request.roster, NULL);
 	end(rig);
 	lose_memory(rig);
-	assert_true(ps_id_equal(mirror_header(&rig->mirror, "bank")->parent_id, second));
+	assert_true(ps_id_equal(bank(rig)->parent_id, second));
 }
 
 /* A resync beside it keeps what it is; one that makes it anew does not. */
@@ -105,7 +98,7 @@ TEST(an_image_that_is_rebuilt_keeps_its_parent_with_its_id, struct rig *rig)
 		lose_memory(rig);
 		peer_init(&peer);
 		assert_int_equal(mirror_claim(&rig->mirror, &peer, "bank", 9, 9, NULL), 0);
-		request.header = ps_header_copy(mirror_header(&rig->mirror, "bank"));
+		request.header = ps_header_copy(bank(rig));
 		request.header->image_id.data[0] ^= (uint8_t)anew;
 		request.epoch = 9;
 		request.owner = OWNER(9);
@@ -184,8 +177,7 @@ TEST(a_crash_in_a_load_serves_one_image_at_most, struct rig *rig)
 {
 	unsigned spilled = 0;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	stop(rig);
 	memory_heap_lose(rig->mirror.memory, NULL);
 	watch(rig, true);
@@ -209,14 +201,12 @@ TEST(a_damaged_spill_is_kept_and_refused, struct rig *rig)
 	uint8_t *bytes;
 	size_t len;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	bytes = spill_heap_bytes(rig->spill, "bank", &len);
 	for (size_t i = 0; i < len; i++) {
 		bytes[i] ^= (uint8_t)(1 << i % 8);
-		lose_memory(rig);
-		assert_int_equal(rig->loaded, 0);
-		assert_null(mirror_header(&rig->mirror, "bank"));
+		lose_memory_and_load(rig, 0);
+		assert_null(bank(rig));
 		assert_int_equal(memory_heap_pieces(rig->mirror.memory), 0);
 		assert_ptr_equal(spill_heap_bytes(rig->spill, "bank", NULL), bytes);
 		assert_int_equal(rig->complaints, 1);
@@ -233,12 +223,10 @@ TEST(a_spill_of_another_store_is_refused, struct rig *rig)
 	uint8_t *bytes;
 	size_t len;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	bytes = spill_heap_bytes(rig->spill, "bank", &len);
 	spill_heap_put(rig->spill, "other", bytes, len);
-	lose_memory(rig);
-	assert_int_equal(rig->loaded, 1);
+	lose_memory_and_load(rig, 1);
 	assert_null(mirror_header(&rig->mirror, "other"));
 	assert_non_null(strstr(rig->complaint, "it is of another store"));
 	assert_int_equal(spill_heap_count(rig->spill), 1);
@@ -253,8 +241,7 @@ TEST(a_spill_whose_slot_is_not_its_logs_is_refused, struct rig *rig)
 	struct ps_slot slot;
 	const char *why;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	ps_slot_encode(&slot, BANK_EPOCH, 2, 256, 128);
 	assert_int_equal(rig->spill->ops->open(rig->spill, "bank"), 0);
 	assert_int_equal(rig->spill->ops->begin(rig->spill, "bank"), 0);
@@ -269,8 +256,7 @@ TEST(a_spill_whose_slot_is_not_its_logs_is_refused, struct rig *rig)
 	ps_archive_free(&reader);
 	rig->spill->ops->close(rig->spill);
 	assert_int_equal(rig->spill->ops->commit(rig->spill), 0);
-	lose_memory(rig);
-	assert_int_equal(rig->loaded, 0);
+	lose_memory_and_load(rig, 0);
 	assert_non_null(strstr(rig->complaint, "its slot is not that of its log"));
 	assert_int_equal(spill_heap_count(rig->spill), 1);
 }
@@ -278,8 +264,7 @@ TEST(a_spill_whose_slot_is_not_its_logs_is_refused, struct rig *rig)
 /* The store was lost, and made again under its name, before the spill was found. */
 TEST(the_spill_of_another_making_is_set_aside, struct rig *rig)
 {
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	stop(rig);
 	memory_heap_lose(rig->mirror.memory, NULL);
 	rig->mirror.stores = stores_new(rig->mirror.memory);
@@ -288,7 +273,7 @@ TEST(the_spill_of_another_making_is_set_aside, struct rig *rig)
 	assert_int_equal(rig->loaded, 0);
 	assert_int_equal(spill_heap_count(rig->spill), 0);
 	assert_int_equal(spill_heap_aside(rig->spill), 1);
-	assert_int_equal(mirror_header(&rig->mirror, "bank")->store_id.data[0], 2);
+	assert_int_equal(bank(rig)->store_id.data[0], 2);
 }
 
 /* Files were mixed up: the spill is another mirror's, and may be newer than what memory has. */
@@ -296,8 +281,7 @@ TEST(the_spill_of_another_image_is_set_aside, struct rig *rig)
 {
 	struct memory *memory;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	memory = memory_heap_copy(rig->mirror.memory);
 	lose_memory(rig);
 	end(rig);
@@ -309,20 +293,19 @@ TEST(the_spill_of_another_image_is_set_aside, struct rig *rig)
 	                                       "image"));
 	assert_int_equal(spill_heap_count(rig->spill), 0);
 	assert_int_equal(spill_heap_aside(rig->spill), 1);
-	assert_non_null(mirror_header(&rig->mirror, "bank"));
+	assert_non_null(bank(rig));
 }
 
 TEST(a_damaged_image_in_memory_keeps_its_spill, struct rig *rig)
 {
 	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	memory_heap_piece(rig->mirror.memory, "bank", "header", NULL)[30] ^= 1;
 	restart(rig);
 	assert_int_equal(rig->complaints, 2);
 	assert_non_null(strstr(rig->complaint, "memory has a damaged image"));
-	assert_null(mirror_header(&rig->mirror, "bank"));
+	assert_null(bank(rig));
 	assert_int_equal(spill_heap_count(rig->spill), 1);
 	drop.store = (char *)"bank";
 	assert_int_equal(store_drop(rig->mirror.stores, NULL, &drop, &rig->mirror.why), 0);
@@ -333,11 +316,9 @@ TEST(a_damaged_image_in_memory_keeps_its_spill, struct rig *rig)
 
 TEST(a_spill_that_finds_no_memory_is_kept, struct rig *rig)
 {
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	memory_heap_set_limit(rig->mirror.memory, 9000);
-	lose_memory(rig);
-	assert_int_equal(rig->loaded, 0);
+	lose_memory_and_load(rig, 0);
 	assert_int_equal(memory_heap_pieces(rig->mirror.memory), 0);
 	assert_non_null(strstr(rig->complaint, "no memory"));
 	assert_int_equal(spill_heap_count(rig->spill), 1);
@@ -351,8 +332,7 @@ TEST(nothing_is_served_whose_spill_cannot_be_removed, struct rig *rig)
 {
 	struct peer peer;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	spill_heap_freeze(rig->spill, true);
 	for (int lost = 1; lost >= 0; lost--) {
 		lost ? lose_memory(rig) : restart(rig);

@@ -42,9 +42,8 @@ TEST(what_an_owner_writes_during_a_spill_is_undone, struct rig *rig)
 		assert_true(intruder.retired);
 		assert_in_range(intruder.calls, 3, 100);
 		spill_heap_on_change(rig->spill, NULL, NULL);
-		lose_memory(rig);
-		assert_int_equal(rig->loaded, 1);
-		assert_false(mirror_header(&rig->mirror, "bank")->shared);
+		lose_memory_and_load(rig, 1);
+		assert_false(bank(rig)->shared);
 		assert_bank(rig, 1, "made");
 		rig = unit_begin_again();
 	}
@@ -160,8 +159,7 @@ TEST(a_spill_that_fails_removes_none_that_was_kept, struct rig *rig)
 	uint8_t *kept;
 	size_t len;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	end(rig);
+	spill_bank(rig);
 	kept = spill_heap_bytes(rig->spill, "bank", &len);
 	kept[len / 2] ^= 1;
 	lose_memory(rig);
