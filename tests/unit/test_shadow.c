@@ -3,65 +3,9 @@
  * fabrics that copy at once and over the ring: what was not declared is found, whatever comes
  * between.
  */
-#include "owner.h"
+#include "track_rig.h"
 
-#include "../../client/core/shadow.h"
-
-enum { PAGE = 4096, LARGE = 40 * PAGE + 100, FAR = 33 * PAGE };
-
-/* What a test has to do with. */
-struct way {
-	const char *name;
-	bool pages, staged;
-};
-
-static const struct way ways[] = {
-	{ "all memory", false, false },
-	{ "all memory, staged", false, true },
-	{ "pages", true, false },
-	{ "pages, staged", true, true },
-};
-
-static struct owner *o;
-static uint8_t *large;
-
-static bool can(const struct way *way)
-{
-	struct ps_error error;
-	struct ps_env env = { .written = &ps_written_pages };
-
-	return !way->pages || !ps_written_probe(&env, &error);
-}
-
-/* A store with a segment of many pages, opened in this way. */
-static void begin(const struct way *way)
-{
-	void *addr;
-
-	print_message("%s\n", way->name);
-	o = owner_new(1);
-	o->d->staged = way->staged;
-	owner_begin(o);
-	assert_int_equal(perseas_map(o->p, "large", LARGE, &addr), 0);
-	memset(addr, 1, LARGE);
-	assert_int_equal(perseas_publish(o->p), 0);
-	o->d->written = way->pages ? &ps_written_pages : NULL;
-	assert_int_equal(owner_open(o, PERSEAS_CHECK_WRITES), 0);
-	owner_map(o);
-	assert_int_equal(perseas_map(o->p, "large", 0, &addr), 0);
-	large = addr;
-}
-
-static void each_way(void (*fn)(void))
-{
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		if (!can(&ways[i]))
-			continue;
-		begin(&ways[i]);
-		fn();
-		owner_free(o);
-	}
-}
+#define CHECKED(name) EACH_WAY_OF(1, PERSEAS_CHECK_WRITES, name)
 
 /* A transaction without ranges. */
 static int commit_nothing(void)
@@ -78,18 +22,13 @@ static int commit_nothing(void)
 
 /* --- how it is done is chosen, and said --- */
 
-static void says_how(void)
+CHECKED(the_report_says_how)
 {
 	const bool pages = o->d->written != NULL;
 
 	assert_non_null(strstr(perseas_report(o->p), pages ? "compare the pages that were written"
 	                                                   : "compare all memory"));
 	assert_true((o->p->written != NULL) == pages);
-}
-
-TEST(the_report_says_how)
-{
-	each_way(says_how);
 }
 
 static struct ps_written *begin_fails(struct ps_env *env, struct ps_error *error)
@@ -104,7 +43,7 @@ TEST(without_the_means_all_is_compared)
 {
 	static const struct ps_written_ops none = { .begin = begin_fails };
 
-	begin(&ways[0]);
+	begin_store(&ways[0], 1, PERSEAS_CHECK_WRITES);
 	o->d->written = &none;
 	assert_int_equal(owner_open(o, PERSEAS_CHECK_WRITES), 0);
 	owner_map(o);
@@ -118,7 +57,7 @@ TEST(without_the_means_all_is_compared)
 /* --- what was not declared is found --- */
 
 /* It is found again and again, until it is put back: a commit that was refused forgets nothing. */
-static void found_until_put_back(void)
+CHECKED(it_is_found_until_it_is_put_back)
 {
 	large[FAR + 5] ^= 1;
 	for (int i = 0; i < 3; i++) {
@@ -134,13 +73,8 @@ static void found_until_put_back(void)
 	assert_int_equal(commit_nothing(), 0);
 }
 
-TEST(it_is_found_until_it_is_put_back)
-{
-	each_way(found_until_put_back);
-}
-
 /* A commit in doubt refuses others; what was looked at meanwhile is still found afterwards. */
-static void found_after_doubt(void)
+CHECKED(it_is_found_after_a_commit_in_doubt)
 {
 	perseas_tx_t *tx, *other;
 
@@ -166,13 +100,8 @@ static void found_after_doubt(void)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-TEST(it_is_found_after_a_commit_in_doubt)
-{
-	each_way(found_after_doubt);
-}
-
 /* In the page of what another one declared, beside it. */
-static void found_beside_declared(void)
+CHECKED(it_is_found_beside_what_is_declared)
 {
 	perseas_tx_t *one, *other;
 
@@ -194,13 +123,8 @@ static void found_beside_declared(void)
 	assert_int_equal(commit_nothing(), 0);
 }
 
-TEST(it_is_found_beside_what_is_declared)
-{
-	each_way(found_beside_declared);
-}
-
 /* What others did to memory that was unmapped here, as any new contents, is what is committed. */
-static void found_in_new_mapping(void)
+CHECKED(it_is_found_in_a_new_mapping)
 {
 	void *addr;
 
@@ -223,11 +147,6 @@ static void found_in_new_mapping(void)
 	assert_says(o, "byte 8192 of segment 'new'");
 }
 
-TEST(it_is_found_in_a_new_mapping)
-{
-	each_way(found_in_new_mapping);
-}
-
 /* The application takes the means away, by closing what is not its own. */
 static int take_fails(struct ps_written *written, const uint8_t *base, uint64_t offset,
                       uint64_t length, uint64_t *set)
@@ -240,7 +159,7 @@ static int take_fails(struct ps_written *written, const uint8_t *base, uint64_t 
 	return -1;
 }
 
-static void found_without_descriptors(void)
+CHECKED(all_is_compared_when_the_means_fail)
 {
 	static struct ps_written_ops broken;
 
@@ -259,11 +178,6 @@ static void found_without_descriptors(void)
 	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);
 }
 
-TEST(all_is_compared_when_the_means_fail)
-{
-	each_way(found_without_descriptors);
-}
-
 /* --- what is sent, and what is remembered --- */
 
 /* Another thread stores to what is being sent: the mirrors got the one, memory has the other. */
@@ -274,7 +188,7 @@ static void scribble(void *arg, const struct direct_write *write)
 		large[FAR] = 99;
 }
 
-static void sent_is_remembered(void)
+CHECKED(the_shadow_is_what_was_sent)
 {
 	const struct direct_tap tap = { .write = scribble };
 	perseas_tx_t *tx;
@@ -291,16 +205,10 @@ static void sent_is_remembered(void)
 	assert_int_equal(commit_nothing(), 0);
 }
 
-TEST(the_shadow_is_what_was_sent)
-{
-	each_way(sent_is_remembered);
-}
-
 /* Many ranges, which take a longer chain than was made room for; and a large one. */
-static void mirrors_get(void)
+CHECKED(the_mirrors_get_what_was_changed)
 {
 	perseas_tx_t *tx;
-	void *addr;
 
 	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	for (unsigned i = 0; i < 300; i++) {
@@ -311,15 +219,10 @@ static void mirrors_get(void)
 	assert_int_equal(commit_nothing(), 0);
 	o->d->written = NULL;
 	assert_int_equal(owner_open(o, PERSEAS_TAKEOVER), 0);
-	assert_int_equal(perseas_map(o->p, "large", 0, &addr), 0);
+	map_large();
 	for (unsigned i = 0; i < 300; i++)
 		assert_int_equal(large[i * 400 + 2], (uint8_t)i);
-	assert_int_equal(large[3], 1);
-}
-
-TEST(the_mirrors_get_what_was_changed)
-{
-	each_way(mirrors_get);
+	assert_int_equal(large[3], expected[3]);
 }
 
 /* Only what was written is compared. A shadow that differs unseen shows which was. */
@@ -329,7 +232,7 @@ TEST(compares_written)
 
 	if (!can(&ways[2]))
 		skip();
-	begin(&ways[2]);
+	begin_store(&ways[2], 1, PERSEAS_CHECK_WRITES);
 	segment = ps_segment_find(o->p, "large");
 	large[FAR] ^= 1;
 	assert_int_equal(commit_nothing(), PERSEAS_EUNDECLARED);

@@ -18,12 +18,11 @@ static void put_all_over(void)
 	put(LARGE - 1, 1);
 }
 
-static void changes_are_sent(void)
+EACH_WAY(what_was_changed_is_sent)
 {
-	perseas_tx_t *tx;
 	uint64_t before;
+	perseas_tx_t *tx = track();
 
-	tx = track();
 	put_all_over();
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	/* Nothing is found twice, and what nobody changed is not sent. */
@@ -38,12 +37,7 @@ static void changes_are_sent(void)
 	assert_stored();
 }
 
-TEST(what_was_changed_is_sent)
-{
-	each_way(changes_are_sent);
-}
-
-static void changes_are_put_back(void)
+EACH_WAY(abort_puts_back_what_was_changed)
 {
 	uint8_t other = o->bytes[5];
 	perseas_tx_t *tx = track();
@@ -60,13 +54,8 @@ static void changes_are_put_back(void)
 	assert_int_equal(owner_stat(o).seq, seq);
 }
 
-TEST(abort_puts_back_what_was_changed)
-{
-	each_way(changes_are_put_back);
-}
-
 /* With set_range, before and after the store, and then another one, of another kind. */
-static void both_kinds(void)
+EACH_WAY(both_kinds_get_along)
 {
 	perseas_tx_t *tx = track();
 
@@ -92,14 +81,9 @@ static void both_kinds(void)
 	assert_stored();
 }
 
-TEST(both_kinds_get_along)
-{
-	each_way(both_kinds);
-}
-
 /* --- alone --- */
 
-static void is_alone(void)
+EACH_WAY(a_tracked_transaction_is_alone)
 {
 	perseas_tx_t *tx, *other;
 
@@ -133,13 +117,8 @@ static void is_alone(void)
 	assert_stored();
 }
 
-TEST(a_tracked_transaction_is_alone)
-{
-	each_way(is_alone);
-}
-
 /* With a turn: it waits for others that take turns, and not for those that do not. */
-static void with_a_turn(void)
+EACH_WAY(it_may_take_a_turn)
 {
 	perseas_tx_t *tx, *other;
 	uint64_t savepoint;
@@ -171,16 +150,11 @@ static void with_a_turn(void)
 	assert_stored();
 }
 
-TEST(it_may_take_a_turn)
-{
-	each_way(with_a_turn);
-}
-
 TEST(it_must_be_asked_for)
 {
 	perseas_tx_t *tx;
 
-	begin_store(&ways[0], 1);
+	begin_store(&ways[0], 1, PERSEAS_TRACKED);
 	assert_non_null(strstr(perseas_report(o->p), "PERSEAS_TRACKED: commits compare"));
 	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK | 8, &tx), PERSEAS_EINVAL);
 	assert_says(o, "unknown bits");
@@ -192,7 +166,7 @@ TEST(it_must_be_asked_for)
 
 /* A heap beside it: what declared transactions did there is not found, and objects that are there
  * can be changed. */
-static void beside_a_heap(void)
+EACH_WAY(a_heap_may_be_beside_it)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;
 	perseas_heap_t *heap;
@@ -216,15 +190,10 @@ static void beside_a_heap(void)
 	assert_int_equal(owner_stat(o).range_bytes, before + 8);
 }
 
-TEST(a_heap_may_be_beside_it)
-{
-	each_way(beside_a_heap);
-}
-
 /* --- refused, and tried again --- */
 
 /* While another commit is in doubt: nothing of it is forgotten. */
-static void refused(void)
+EACH_WAY(what_was_refused_is_found_again)
 {
 	perseas_tx_t *tx;
 
@@ -253,13 +222,8 @@ static void refused(void)
 	assert_stored();
 }
 
-TEST(what_was_refused_is_found_again)
-{
-	each_way(refused);
-}
-
 /* There is no room for what it changed, which shows only when that was found. */
-static void no_room(void)
+EACH_WAY(without_room_it_is_found_anew)
 {
 	perseas_tx_t *tx;
 
@@ -283,13 +247,8 @@ static void no_room(void)
 	assert_stored();
 }
 
-TEST(without_room_it_is_found_anew)
-{
-	each_way(no_room);
-}
-
 /* It is too much for the log: found anew when there is less, or put back. */
-static void too_much(void)
+EACH_WAY(too_much_can_be_made_less)
 {
 	perseas_tx_t *tx;
 	void *addr;
@@ -312,13 +271,8 @@ static void too_much(void)
 	assert_stored();
 }
 
-TEST(too_much_can_be_made_less)
-{
-	each_way(too_much);
-}
-
 /* Another owner took over: what it never had is not shown here any more. */
-static void fenced(void)
+EACH_WAY(who_is_fenced_puts_it_back)
 {
 	perseas_tx_t *tx = track();
 
@@ -332,11 +286,6 @@ static void fenced(void)
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
-TEST(who_is_fenced_puts_it_back)
-{
-	each_way(fenced);
-}
-
 /* --- other threads, and mirrors that are copied --- */
 
 /* Another thread stores to what is being sent: what the mirrors got is what counts, and what they
@@ -348,7 +297,7 @@ static void scribble(void *arg, const struct direct_write *write)
 		large[FAR]++;
 }
 
-static void stored_beside(void)
+EACH_WAY(what_is_stored_beside_is_found_next)
 {
 	const struct direct_tap tap = { .write = scribble };
 	perseas_tx_t *tx = track();
@@ -360,11 +309,6 @@ static void stored_beside(void)
 	expected[FAR]++;
 	assert_int_equal(perseas_commit(track(), 0), 0);
 	assert_stored();
-}
-
-TEST(what_is_stored_beside_is_found_next)
-{
-	each_way(stored_beside);
 }
 
 /* What the first mirror has of it. */
@@ -382,7 +326,7 @@ static const uint8_t *large_of_first(void)
 }
 
 /* A mirror is copied whole while a tracked transaction is open: it gets none of its bytes. */
-static void copied_beside(void)
+EACH_WAY_OF(3, PERSEAS_TRACKED, a_copy_has_none_of_its_bytes)
 {
 	perseas_tx_t *tx;
 
@@ -400,13 +344,8 @@ static void copied_beside(void)
 	assert_memory_equal(large_of_first(), expected, LARGE);
 }
 
-TEST(a_copy_has_none_of_its_bytes)
-{
-	each_way_of(3, copied_beside);
-}
-
 /* Killed when the data is there, and the slot is not: the next owner rolls it back. */
-static void killed(void)
+EACH_WAY(it_is_rolled_back_by_the_next_owner)
 {
 	perseas_tx_t *tx = track();
 
@@ -419,14 +358,9 @@ static void killed(void)
 	assert_memory_equal(large, expected, LARGE);
 }
 
-TEST(it_is_rolled_back_by_the_next_owner)
-{
-	each_way(killed);
-}
-
 /* --- random ones --- */
 
-static void random_ones(void)
+EACH_WAY(random_changes_are_all_there)
 {
 	uint32_t n = 1;
 
@@ -446,9 +380,4 @@ static void random_ones(void)
 		assert_int_equal(perseas_commit(tx, 0), 0);
 	}
 	assert_stored();
-}
-
-TEST(random_changes_are_all_there)
-{
-	each_way(random_ones);
 }

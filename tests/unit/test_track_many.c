@@ -47,7 +47,7 @@ static void assert_thousands_stored(uint8_t value)
 	assert_memory_equal(low, other, LARGE);
 }
 
-static void thousands(void)
+EACH_WAY(thousands_are_found_whatever_their_order)
 {
 	perseas_tx_t *tx;
 	uint64_t before;
@@ -77,9 +77,4 @@ static void thousands(void)
 		assert_int_equal(perseas_commit(tx, 0), 0);
 	}
 	assert_thousands_stored(3);
-}
-
-TEST(thousands_are_found_whatever_their_order)
-{
-	each_way(thousands);
 }

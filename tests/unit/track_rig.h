@@ -1,6 +1,7 @@
 /*
- * track_rig.h - what the tests of transactions without set_range share: a tracked store with a
- * segment "large", in every way in which changes are found and sent, and what must be in it.
+ * track_rig.h - what the tests of transactions without set_range, and of the check of writes,
+ * share: a store with a segment "large", in every way in which changes are found and sent, and what
+ * must be in it.
  */
 #ifndef PERSEAS_TESTS_TRACK_RIG_H
 #define PERSEAS_TESTS_TRACK_RIG_H
@@ -34,7 +35,8 @@ static inline void map_large(void)
 	large = addr;
 }
 
-static inline void begin_store(const struct way *way, unsigned mirrors)
+/* Creates the store, and opens it in this way with these flags. */
+static inline void begin_store(const struct way *way, unsigned mirrors, uint32_t flags)
 {
 	void *addr;
 
@@ -49,29 +51,39 @@ static inline void begin_store(const struct way *way, unsigned mirrors)
 		((uint8_t *)addr)[i] = expected[i] = (uint8_t)(i * 11);
 	assert_int_equal(perseas_publish(o->p), 0);
 	o->d->written = way->pages ? &ps_written_pages : NULL;
-	assert_int_equal(owner_open(o, PERSEAS_TRACKED), 0);
+	assert_int_equal(owner_open(o, flags), 0);
 	owner_map(o);
 	map_large();
 }
 
-static inline void each_way_of(unsigned mirrors, void (*fn)(void))
+static inline bool can(const struct way *way)
 {
 	struct ps_env env = { .written = &ps_written_pages };
 	struct ps_error error;
 
+	return !way->pages || !ps_written_probe(&env, &error);
+}
+
+static inline void each_way(unsigned mirrors, uint32_t flags, void (*fn)(void))
+{
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		if (ways[i].pages && ps_written_probe(&env, &error))
+		if (!can(&ways[i]))
 			continue;
-		begin_store(&ways[i], mirrors);
+		begin_store(&ways[i], mirrors, flags);
 		fn();
 		owner_free(o);
 	}
 }
 
-static inline void each_way(void (*fn)(void))
-{
-	each_way_of(1, fn);
-}
+/* Begins a test that is run in each way, as TEST() does: EACH_WAY(name) { ... }. */
+#define EACH_WAY(name) EACH_WAY_OF(1, PERSEAS_TRACKED, name)
+#define EACH_WAY_OF(mirrors, flags, name)                  \
+	static void name##_in_a_way(void);                 \
+	TEST(name)                                         \
+	{                                                  \
+		each_way(mirrors, flags, name##_in_a_way); \
+	}                                                  \
+	static void name##_in_a_way(void)
 
 static inline perseas_tx_t *track(void)
 {
