@@ -21,6 +21,16 @@ static inline struct ps_answer open_data(struct fixture *fixture, int fd, const 
 	return answer;
 }
 
+/* Claims the bank over `control`, which has not greeted, and opens the data path on `data`. */
+static inline void claim_data(struct fixture *fixture, int control, int data, uint64_t epoch)
+{
+	Perseas__Reply *reply = fixture_claim(fixture, control, epoch);
+
+	assert_int_equal(open_data(fixture, data, reply->claim->grant->token.data).status,
+	                 PS_ANSWER_OK);
+	fixture_done(reply);
+}
+
 struct request_frame {
 	struct ps_frame frame;
 	struct ps_extent extent;

@@ -54,8 +54,8 @@ static inline void owner_free(struct owner *o)
 	free(o);
 }
 
-/* For an owner that a test makes itself: its teardown, owner_teardown, frees the owner. One that the
- * test made before is freed now. */
+/* For an owner that a test makes itself: owner_teardown, as the test's teardown, frees it. An owner
+ * that the test made before is freed now. */
 static inline struct owner *owner_of_test(struct owner *o)
 {
 	owner_free(*unit_state);

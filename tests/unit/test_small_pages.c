@@ -82,9 +82,11 @@ static const struct ps_pager_ops ops = {
 
 static uint8_t states[(PLACES + 1) * EACH], small[PLACES + 1];
 
-/* One mapping, all of which is here. */
-static struct ps_demand *begin(struct ps_demand *d, uint64_t base)
+/* One mapping at this address, all of which is here. */
+static int setup_at(void **state, uint64_t base)
 {
+	static struct ps_demand demand;
+	struct ps_demand *const d = &demand;
 	const struct ps_mapping mapping = { .generation = 1,
 		                            .base = (uint8_t *)(uintptr_t)base,
 		                            .size = PLACES * LARGE,
@@ -101,8 +103,22 @@ static struct ps_demand *begin(struct ps_demand *d, uint64_t base)
 	};
 	d->mappings[0] = mapping;
 	pthread_mutex_init(&d->lock, NULL);
-	return d;
+	*state = d;
+	return 0;
 }
+
+static int setup(void **state)
+{
+	return setup_at(state, BASE);
+}
+
+/* It begins, and ends, inside a large page. */
+static int setup_askew(void **state)
+{
+	return setup_at(state, BASE + PS_PAGE);
+}
+
+struct unit_fixture unit_fixture = { setup, NULL };
 
 static void note(struct ps_demand *d, uint64_t place, uint64_t places)
 {
@@ -144,10 +160,8 @@ static void assert_rests(struct ps_demand *d, uint64_t now, uint64_t until)
 }
 
 /* Those between them are large: the kernel finds that at once. */
-TEST(test_only_what_came_in_small_pages)
+TEST(test_only_what_came_in_small_pages, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	assert_rests(d, 0, PS_NEVER);
 	ps_large_note(d, &d->mappings[0], 3 * LARGE + GRANULE, GRANULE);
 	ps_large_note(d, &d->mappings[0], 3 * LARGE, GRANULE);
@@ -161,10 +175,8 @@ TEST(test_only_what_came_in_small_pages)
 	assert_rests(d, 0, PS_NEVER);
 }
 
-TEST(test_what_is_filled_in)
+TEST(test_what_is_filled_in, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	fill(d, 7 * EACH + 5, 1);
 	assert_gathers(d, QUIET_AT, 7, 1);
 	/* It came as a large page. */
@@ -183,10 +195,8 @@ TEST(test_what_is_filled_in)
 }
 
 /* Where the kernel had no large page for what was received, it is moved in small ones. */
-TEST(test_what_came_as_a_large_page)
+TEST(test_what_came_as_a_large_page, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	kernel.large = true;
 	note(d, 3, 1);
 	assert_rests(d, 0, PS_NEVER);
@@ -199,10 +209,8 @@ TEST(test_what_came_as_a_large_page)
 }
 
 /* A process that is killed waits for it. */
-TEST(test_little_at_once)
+TEST(test_little_at_once, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	note(d, 0, 9);
 	assert_gathers(d, 0, 0, 4);
 	assert_gathers(d, 0, 4, 4);
@@ -211,10 +219,8 @@ TEST(test_little_at_once)
 }
 
 /* A segment that begins, and ends, inside a large page: these two never become one. */
-TEST(test_what_can_be_large)
+TEST_WITH(test_what_can_be_large, setup_askew, NULL, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE + PS_PAGE);
-
 	assert_int_equal(ps_large_places(d->mappings[0].base, PLACES * LARGE), PLACES + 1);
 	note(d, 0, 2);
 	assert_gathers(d, 0, 1, 2);
@@ -223,10 +229,8 @@ TEST(test_what_can_be_large)
 	assert_rests(d, 0, PS_NEVER);
 }
 
-TEST(test_not_while_somebody_may_wait)
+TEST(test_not_while_somebody_may_wait, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	note(d, 5, 1);
 	d->mappings[0].missing = 1;
 	assert_rests(d, QUIET_AT - 1, PS_NEVER);
@@ -245,10 +249,8 @@ TEST(test_not_while_somebody_may_wait)
 }
 
 /* It would come later, and could be lost with a mirror: a wait for all processors takes long. */
-TEST(test_what_is_missing_goes_first)
+TEST(test_what_is_missing_goes_first, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	note(d, 0, 9);
 	d->mappings[0].missing = 1;
 	kernel.now = QUIET_AT;
@@ -261,10 +263,8 @@ TEST(test_what_is_missing_goes_first)
 }
 
 /* The kernel would look at all of it, and leave it as it is. */
-TEST(test_not_with_a_hole)
+TEST(test_not_with_a_hole, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	note(d, 5, 3);
 	d->mappings[0].missing = 2;
 	states[7 * EACH - 1] = states[8 * EACH] = PS_GRANULE_ASKED;
@@ -278,10 +278,8 @@ TEST(test_not_with_a_hole)
 }
 
 /* The places between those that are gathered at once have no hole either. */
-TEST(test_not_across_a_hole)
+TEST(test_not_across_a_hole, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	note(d, 5, 1);
 	note(d, 7, 1);
 	d->mappings[0].missing = 1;
@@ -292,10 +290,8 @@ TEST(test_not_across_a_hole)
 }
 
 /* No unmap waits for it. */
-TEST(test_unmapped_meanwhile)
+TEST(test_unmapped_meanwhile, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	note(d, 5, 1);
 	kernel.gone = d;
 	assert_gathers(d, 0, 5, 1);
@@ -304,19 +300,16 @@ TEST(test_unmapped_meanwhile)
 }
 
 /* The kernel gathers no pages that are watched. */
-TEST(test_what_is_watched_stays_small)
+TEST(test_what_is_watched_stays_small, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	d->mappings[0].watched = true;
 	note(d, 0, PLACES);
 	assert_rests(d, QUIET_AT, PS_NEVER);
 }
 
 /* It is tried again, later each time, and not for ever; what comes then is another matter. */
-TEST(test_what_is_in_use_is_tried_again)
+TEST(test_what_is_in_use_is_tried_again, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
 	uint64_t now = 0, until, pause = ps_ms(200);
 	unsigned passes = 0;
 
@@ -339,10 +332,8 @@ TEST(test_what_is_in_use_is_tried_again)
 }
 
 /* What of it was not in use is large by then. */
-TEST(test_in_use_and_not)
+TEST(test_in_use_and_not, struct ps_demand *d)
 {
-	struct ps_demand demand, *d = begin(&demand, BASE);
-
 	note(d, 0, 5);
 	kernel.in_use = 1;
 	assert_gathers(d, 0, 0, 4);

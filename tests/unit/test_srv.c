@@ -78,34 +78,34 @@ static struct packet begin_answer(unsigned records)
 	return packet;
 }
 
-static int read_packet(const struct packet *packet, char list[PS_LIST_TEXT], struct ps_error *error)
+/* What was made of the last answer. */
+static char list[PS_LIST_TEXT];
+static struct ps_error error;
+
+static int read_packet(const struct packet *packet)
 {
-	error->code = 0;
-	return ps_srv_read(packet->bytes, packet->len, "mirrors.example", list, error);
+	error.code = 0;
+	return ps_srv_read(packet->bytes, packet->len, "mirrors.example", list, &error);
 }
 
 TEST(records_are_a_list_in_the_order_of_their_priorities)
 {
 	struct packet packet = begin_answer(5);
-	char list[PS_LIST_TEXT];
-	struct ps_error error;
 
 	put_record(&packet, 20, 1, 7170, "m3.example");
 	put_record(&packet, 10, 1, 7171, "m2.example");
 	put_record(&packet, 10, 5, 7170, "m1.example");
 	put_record(&packet, 10, 1, 7170, "m2.example");
 	put_record(&packet, 30, 9, 7170, "M1.example");
-	assert_int_equal(read_packet(&packet, list, &error), 0);
+	assert_int_equal(read_packet(&packet), 0);
 	assert_string_equal(list,
 	                    "m1.example:7170,m2.example:7170,m2.example:7171,m3.example:7170");
 }
 
 static void expect_refused(const struct packet *packet, int code, const char *words)
 {
-	char list[PS_LIST_TEXT] = "before";
-	struct ps_error error;
-
-	assert_int_equal(read_packet(packet, list, &error), code);
+	strcpy(list, "before");
+	assert_int_equal(read_packet(packet), code);
 	assert_int_equal(error.code, code);
 	assert_non_null(strstr(error.text, words));
 	assert_string_equal(list, "");
@@ -124,8 +124,7 @@ TEST(a_service_that_is_not_there_is_named)
 /* More than a store has; exactly as many are taken. */
 TEST(too_many_mirrors_are_refused)
 {
-	char list[PS_LIST_TEXT], target[64];
-	struct ps_error error;
+	char target[64];
 
 	for (unsigned count = PS_MIRRORS_MAX; count <= PS_MIRRORS_MAX + 1; count++) {
 		struct packet packet = begin_answer(count);
@@ -135,7 +134,7 @@ TEST(too_many_mirrors_are_refused)
 			put_record(&packet, 1, 1, 7170, target);
 		}
 		if (count == PS_MIRRORS_MAX)
-			assert_int_equal(read_packet(&packet, list, &error), 0);
+			assert_int_equal(read_packet(&packet), 0);
 		else
 			expect_refused(&packet, PERSEAS_ELIMIT, "more than 16");
 	}
@@ -169,13 +168,11 @@ TEST(a_target_that_is_no_hosts_name_is_refused)
 TEST(an_answer_that_is_cut_or_points_astray_is_refused)
 {
 	struct packet packet = begin_answer(1);
-	char list[PS_LIST_TEXT];
-	struct ps_error error;
 	size_t whole;
 
 	put_record(&packet, 1, 1, 7170, "m1.example");
 	whole = packet.len;
-	assert_int_equal(read_packet(&packet, list, &error), 0);
+	assert_int_equal(read_packet(&packet), 0);
 	for (packet.len = 0; packet.len < whole; packet.len++)
 		expect_refused(&packet, PERSEAS_EPROTOCOL, "broken");
 	/* The target is a pointer to itself. */
@@ -197,8 +194,6 @@ TEST(an_answer_that_is_cut_or_points_astray_is_refused)
 TEST(other_records_are_passed_over)
 {
 	struct packet packet = begin_answer(2);
-	char list[PS_LIST_TEXT];
-	struct ps_error error;
 
 	put_number(&packet, 0xc00c, 2);
 	put_number(&packet, 5, 2); /* CNAME */
@@ -207,7 +202,7 @@ TEST(other_records_are_passed_over)
 	put_number(&packet, 2, 2);
 	put_number(&packet, 0xc00c, 2);
 	put_record(&packet, 1, 1, 7170, "m1.example");
-	assert_int_equal(read_packet(&packet, list, &error), 0);
+	assert_int_equal(read_packet(&packet), 0);
 	assert_string_equal(list, "m1.example:7170");
 }
 
@@ -316,13 +311,14 @@ static void close_server(struct server *server)
 	close(server->tcp);
 }
 
-static int ask_server(struct server *server, char list[PS_LIST_TEXT], struct ps_error *error)
+static int ask_server(struct server *server)
 {
 	int stop = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 
+	memset(&error, 0, sizeof(error));
 	open_server(server);
 	assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
-	rc = ps_srv_list("srv://mirrors.example", &server->at, list, error);
+	rc = ps_srv_list("srv://mirrors.example", &server->at, list, &error);
 	sendto(stop, "", 1, 0, (struct sockaddr *)&server->at.address, sizeof(server->at.address));
 	close(stop);
 	pthread_join(server->thread, NULL);
@@ -333,10 +329,8 @@ static int ask_server(struct server *server, char list[PS_LIST_TEXT], struct ps_
 TEST(a_server_is_asked_for_the_service)
 {
 	struct server server = { 0 };
-	struct ps_error error = { 0 };
-	char list[PS_LIST_TEXT];
 
-	assert_int_equal(ask_server(&server, list, &error), 0);
+	assert_int_equal(ask_server(&server), 0);
 	assert_string_equal(list, "m1.example:7171,m2.example:7172");
 	assert_true(server.asked > 0);
 }
@@ -345,20 +339,16 @@ TEST(a_server_is_asked_for_the_service)
 TEST(an_answer_that_is_too_long_for_udp_comes_over_tcp)
 {
 	struct server server = { .cut = true };
-	struct ps_error error = { 0 };
-	char list[PS_LIST_TEXT];
 
-	assert_int_equal(ask_server(&server, list, &error), 0);
+	assert_int_equal(ask_server(&server), 0);
 	assert_string_equal(list, "m1.example:7171,m2.example:7172");
 }
 
 TEST(a_domain_that_is_not_there_is_refused)
 {
 	struct server server = { .code = NXDOMAIN };
-	struct ps_error error = { 0 };
-	char list[PS_LIST_TEXT];
 
-	assert_int_equal(ask_server(&server, list, &error), PERSEAS_EINVAL);
+	assert_int_equal(ask_server(&server), PERSEAS_EINVAL);
 	assert_non_null(strstr(error.text, "srv://mirrors.example"));
 	assert_non_null(strstr(error.text, "there are none"));
 }
@@ -367,8 +357,6 @@ TEST(a_domain_that_is_not_there_is_refused)
 TEST(no_server_is_no_answer)
 {
 	struct server server = { 0 };
-	struct ps_error error = { 0 };
-	char list[PS_LIST_TEXT];
 
 	open_server(&server);
 	close(server.udp);
@@ -382,8 +370,6 @@ TEST(what_is_no_domain_is_not_asked_for)
 {
 	static const char *const bad[] = { "srv://",    "srv://.a",   "srv://a..b", "srv://-a",
 		                           "srv://a,b", "srv://a:53", "srv://a b",  "srv://@a" };
-	struct ps_error error;
-	char list[PS_LIST_TEXT];
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_true(ps_srv_is(bad[i]));

@@ -14,14 +14,10 @@ static void a_data_connection_writes_and_reads_the_image(void **state)
 	int control = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	struct request_frame frame;
 	struct ps_answer answer;
-	Perseas__Reply *reply;
 	char text[5] = "";
 
 	fixture_bank(fixture);
-	reply = fixture_claim(fixture, control, 5);
-	answer = open_data(fixture, data, reply->claim->grant->token.data);
-	assert_int_equal(answer.status, PS_ANSWER_OK);
-	fixture_done(reply);
+	claim_data(fixture, control, data, 5);
 	frame = frame_of(PS_OP_WRITE, 5000, 5, 42);
 	fixture_send(data, &frame, sizeof(frame));
 	fixture_send(data, "hello", 5);
@@ -81,13 +77,9 @@ static void a_commit_waits_for_one_of_the_others_at_most(void **state)
 	int control = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	struct other others[2] = { { .data = data }, { .data = data } };
 	struct event *events[2];
-	Perseas__Reply *reply;
 
 	fixture_bank(fixture);
-	reply = fixture_claim(fixture, control, 5);
-	assert_int_equal(open_data(fixture, data, reply->claim->grant->token.data).status,
-	                 PS_ANSWER_OK);
-	fixture_done(reply);
+	claim_data(fixture, control, data, 5);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(pipe(others[i].ends), 0);
 		events[i] = event_new(fixture->daemon->base, others[i].ends[0],
@@ -158,12 +150,9 @@ static void reads_wait_for_their_reader(void **state)
 	int control = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	static uint8_t bytes[LENGTH];
 	struct request_frame *frames = calloc(READS, sizeof(*frames));
-	Perseas__Reply *reply;
 
 	fixture_bank(fixture);
-	reply = fixture_claim(fixture, control, 5);
-	open_data(fixture, data, reply->claim->grant->token.data);
-	fixture_done(reply);
+	claim_data(fixture, control, data, 5);
 	for (unsigned i = 0; i < READS; i++)
 		frames[i] = frame_of(PS_OP_READ, PS_RING_OFFSET, LENGTH, i);
 	fixture_send(data, frames, READS * sizeof(*frames));
@@ -435,15 +424,12 @@ static void what_goes_to_torn_memory_is_not_acknowledged(void **state)
 	struct fixture *fixture = *state;
 	int fd = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	struct request_frame write = frame_of(PS_OP_WRITE, PS_RING_OFFSET, 8, 1);
-	Perseas__Reply *reply;
 	struct ps_answer answer;
 	char path[128];
 
 	ps_guard_install();
 	fixture_bank(fixture);
-	reply = fixture_claim(fixture, fd, 5);
-	assert_int_equal(open_data(fixture, data, reply->claim->grant->token.data).status, 0);
-	fixture_done(reply);
+	claim_data(fixture, fd, data, 5);
 	for (int cut = 0; cut < 2; cut++) {
 		fixture_send(data, &write, sizeof(write));
 		fixture_send(data, "12345678", 8);
@@ -469,12 +455,9 @@ static void a_daemon_that_spins_still_stops(void **state)
 	int control = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	struct request_frame frame = frame_of(PS_OP_READ, 0, 8, 1);
 	struct ps_answer answer;
-	Perseas__Reply *reply;
 
 	fixture_bank(fixture);
-	reply = fixture_claim(fixture, control, 5);
-	open_data(fixture, data, reply->claim->grant->token.data);
-	fixture_done(reply);
+	claim_data(fixture, control, data, 5);
 	fixture->daemon->spin_ns = 3600000000000u;
 	fixture_send(data, &frame, sizeof(frame));
 	event_add(timer, &soon);

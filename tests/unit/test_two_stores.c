@@ -18,7 +18,7 @@ enum { REAL = 0, OTHER = 1, DOWN = 2, SPARE = 3, SPARES = 3 };
 
 /* A store of three mirrors with a segment, without an owner. Two mirrors must hold each
  * transaction, and one is down. */
-static struct owner *begin_real(void)
+static int setup_real(void **state)
 {
 	struct owner *o = owner_new(SPARE + SPARES);
 	void *addr;
@@ -32,8 +32,11 @@ static struct owner *begin_real(void)
 	assert_int_equal(perseas_publish(o->p), 0);
 	owner_die(o);
 	direct_crash(o->d, DOWN);
-	return o;
+	*state = o;
+	return 0;
 }
+
+struct unit_fixture unit_fixture = { setup_real, owner_teardown };
 
 static void make_another(struct owner *o)
 {
@@ -58,9 +61,8 @@ static void assert_names(const struct owner *o, const char *text, unsigned mirro
 }
 
 /* All five are given, and the new one shows more images. */
-TEST(neither_of_two_stores_is_opened)
+TEST(neither_of_two_stores_is_opened, struct owner *o)
 {
-	struct owner *o = begin_real();
 
 	make_another(o);
 	assert_int_equal(open_at(o, EVERY_MIRROR), PERSEAS_EROSTER);
@@ -70,58 +72,58 @@ TEST(neither_of_two_stores_is_opened)
 		owner_lose(o, SPARE + k);
 	assert_int_equal(open_at(o, EVERY_MIRROR), 0);
 	assert_true(o->p->commit.seq > 0);
-	owner_free(o);
 }
 
-static enum ps_ownership look_later(struct owner *o, struct ps_follow *follow,
-                                    struct ps_standing_now *now)
-{
-	o->d->now += LONG_NS;
-	ps_follow_look(follow, now);
-	return now->ownership;
-}
+/* A standby of these mirrors. */
+struct watcher {
+	struct ps_follow follow;
+	struct ps_env *envs[2];
+	struct ps_standing_now now; /* at its last look */
+};
 
-static void follow_at(struct owner *o, struct ps_follow *follow, struct ps_env *envs[2],
-                      const char *mirrors)
+static void follow_at(struct owner *o, struct watcher *w, const char *mirrors)
 {
 	for (int i = 0; i < 2; i++)
-		envs[i] = direct_env(o->d);
-	assert_int_equal(ps_follow_open(follow, STORE, mirrors, NULL, envs[0], envs[1], 1000,
-	                                &o->error),
+		w->envs[i] = direct_env(o->d);
+	assert_int_equal(ps_follow_open(&w->follow, STORE, mirrors, NULL, w->envs[0], w->envs[1],
+	                                1000, &o->error),
 	                 0);
 }
 
-static void end_follow(struct ps_follow *follow, struct ps_env *envs[2])
+/* What it sees after a long time. */
+static void assert_sees(struct owner *o, struct watcher *w, enum ps_ownership ownership)
 {
-	ps_follow_close(follow);
+	o->d->now += LONG_NS;
+	ps_follow_look(&w->follow, &w->now);
+	assert_int_equal(w->now.ownership, ownership);
+}
+
+static void end_follow(struct watcher *w)
+{
+	ps_follow_close(&w->follow);
 	for (int i = 0; i < 2; i++)
-		envs[i]->ops->free(envs[i]);
+		w->envs[i]->ops->free(w->envs[i]);
 }
 
 /* Of the real one's mirrors the list names one, by which too few would be seen. Its roster tells of
  * the others. */
-TEST(a_store_of_which_few_mirrors_are_named_is_not_passed_over)
+TEST(a_store_of_which_few_mirrors_are_named_is_not_passed_over, struct owner *o)
 {
-	struct owner *o = begin_real();
-	struct ps_standing_now now;
-	struct ps_follow follow;
-	struct ps_env *envs[2];
+	struct watcher w;
 
 	make_another(o);
 	assert_int_equal(open_at(o, SPARE_MIRRORS ",sim://0"), PERSEAS_EROSTER);
 	assert_names(o, o->error.text, REAL);
-	follow_at(o, &follow, envs, SPARE_MIRRORS ",sim://0");
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
-	assert_names(o, now.text, REAL);
-	end_follow(&follow, envs);
-	owner_free(o);
+	follow_at(o, &w, SPARE_MIRRORS ",sim://0");
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
+	assert_names(o, w.now.text, REAL);
+	end_follow(&w);
 }
 
 /* One more, on a mirror that the list names: its roster lists so many that there is no place for
  * the real one's members. */
-TEST(a_store_is_not_crowded_out)
+TEST(a_store_is_not_crowded_out, struct owner *o)
 {
-	struct owner *o = begin_real();
 	struct stores *stores = o->d->mirrors[SPARE].stores;
 	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
 	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
@@ -150,80 +152,67 @@ TEST(a_store_is_not_crowded_out)
 	assert_int_equal(store_settle(stores, &settle, &why), 0);
 	assert_int_equal(open_at(o, "sim://3,sim://0"), PERSEAS_EROSTER);
 	assert_error_says(o, "more than 16 mirrors together");
-	owner_free(o);
 }
 
 /* It has seen both, and does not take the new one for the store when the other's mirrors are
  * silent. Once an operator has deleted one of them, the other one is meant. */
-TEST(a_standby_opens_neither_of_two_stores)
+TEST(a_standby_opens_neither_of_two_stores, struct owner *o)
 {
-	struct owner *o = begin_real();
-	struct ps_standing_now now;
-	struct ps_follow follow;
-	struct ps_env *envs[2];
+	struct watcher w;
 
 	make_another(o);
-	follow_at(o, &follow, envs, EVERY_MIRROR);
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
-	assert_names(o, now.text, REAL);
-	assert_names(o, now.text, SPARE);
+	follow_at(o, &w, EVERY_MIRROR);
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
+	assert_names(o, w.now.text, REAL);
+	assert_names(o, w.now.text, SPARE);
 	direct_crash(o->d, REAL);
 	direct_crash(o->d, OTHER);
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
 	for (unsigned k = REAL; k <= DOWN; k++)
 		direct_start(o->d, k);
 	for (unsigned k = 0; k < SPARES; k++)
 		owner_lose(o, SPARE + k);
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_NONE);
-	end_follow(&follow, envs);
-	owner_free(o);
+	assert_sees(o, &w, PS_OWNER_NONE);
+	end_follow(&w);
 }
 
 /* The new one is made while the mirrors of the one that the standby has seen are silent. */
-TEST(a_standby_does_not_take_another_store_for_its_own)
+TEST(a_standby_does_not_take_another_store_for_its_own, struct owner *o)
 {
-	struct owner *o = begin_real();
-	struct ps_standing_now now;
-	struct ps_follow follow;
-	struct ps_env *envs[2];
+	struct watcher w;
 
-	follow_at(o, &follow, envs, EVERY_MIRROR);
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_NONE);
+	follow_at(o, &w, EVERY_MIRROR);
+	assert_sees(o, &w, PS_OWNER_NONE);
 	direct_crash(o->d, REAL);
 	direct_crash(o->d, OTHER);
 	make_another(o);
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
 	for (unsigned k = REAL; k <= DOWN; k++) {
 		direct_start(o->d, k);
 		owner_lose(o, k);
 	}
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_NONE);
-	end_follow(&follow, envs);
-	owner_free(o);
+	assert_sees(o, &w, PS_OWNER_NONE);
+	end_follow(&w);
 }
 
 /* The standby knows the other mirrors by the roster of the store that it saw. Another store of the
  * same name, whose roster has the same version and lists mirror 0 alone, is no reason to forget
  * them: the standby would open that one. */
-TEST(a_standby_does_not_forget_mirrors_for_another_store)
+TEST(a_standby_does_not_forget_mirrors_for_another_store, struct owner *o)
 {
-	struct owner *o = begin_real();
-	struct ps_standing_now now;
-	struct ps_follow follow;
-	struct ps_env *envs[2];
+	struct watcher w;
 
-	follow_at(o, &follow, envs, "sim://0");
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_NONE);
-	assert_int_equal(follow.looks.count, 3);
+	follow_at(o, &w, "sim://0");
+	assert_sees(o, &w, PS_OWNER_NONE);
+	assert_int_equal(w.follow.looks.count, 3);
 	direct_crash(o->d, OTHER);
 	owner_lose(o, REAL);
 	o->options.acks = 1;
 	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://0", &o->options, &o->error), 0);
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
-	assert_int_equal(look_later(o, &follow, &now), PS_OWNER_UNKNOWN);
-	assert_int_equal(follow.looks.count, 3);
-	end_follow(&follow, envs);
-	owner_free(o);
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
+	assert_sees(o, &w, PS_OWNER_UNKNOWN);
+	assert_int_equal(w.follow.looks.count, 3);
+	end_follow(&w);
 }

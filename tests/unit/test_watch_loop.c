@@ -9,7 +9,15 @@
 
 #include <event2/event.h>
 
-struct unit_fixture unit_fixture = { fixture_setup, fixture_teardown };
+static int setup(void **state)
+{
+	if (fixture_setup(state))
+		return -1;
+	fixture_bank(*state);
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { setup, fixture_teardown };
 
 enum { STEPS = 1000, SHORTLY_NS = 30000000 };
 
@@ -23,6 +31,13 @@ static void ask_watch(int fd, const char *store, uint64_t epoch, bool live)
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_WATCH, &watch);
 }
 
+static void expect_watchers(struct fixture *fixture, unsigned n)
+{
+	for (int i = 0; i < STEPS && fixture->daemon->watcher_count != n; i++)
+		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	assert_int_equal(fixture->daemon->watcher_count, n);
+}
+
 /* A connection of which the request waits by now, as the n-th one. */
 static int begin_watch(struct fixture *fixture, const char *from, uint64_t epoch, bool live,
                        unsigned n)
@@ -31,9 +46,7 @@ static int begin_watch(struct fixture *fixture, const char *from, uint64_t epoch
 
 	fixture_greet(fixture, fd);
 	ask_watch(fd, "bank", epoch, live);
-	for (int i = 0; i < STEPS && fixture->daemon->watcher_count < n; i++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
-	assert_int_equal(fixture->daemon->watcher_count, n);
+	expect_watchers(fixture, n);
 	return fd;
 }
 
@@ -46,6 +59,13 @@ static void expect_news(struct fixture *fixture, int fd, uint64_t epoch, bool li
 	assert_int_equal(reply->watch->epoch, epoch);
 	assert_int_equal((bool)reply->watch->live, live);
 	fixture_done(reply);
+}
+
+/* One that waits for news of this owner. */
+static int begin_watch_of(struct fixture *fixture, int owner)
+{
+	fixture_done(fixture_claim(fixture, owner, 5));
+	return begin_watch(fixture, "127.0.0.1", 5, true, 1);
 }
 
 static void expect_refusal(struct fixture *fixture, int fd, Perseas__Status status)
@@ -66,21 +86,12 @@ static void expect_list(struct fixture *fixture, int fd)
 	fixture_done(reply);
 }
 
-static void expect_watchers(struct fixture *fixture, unsigned n)
-{
-	for (int i = 0; i < STEPS && fixture->daemon->watcher_count != n; i++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
-	assert_int_equal(fixture->daemon->watcher_count, n);
-}
-
 /* The one that it had goes, and another one comes. */
 TEST(an_owner_that_goes_or_comes_is_told_at_once, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), next = fixture_tcp(fixture), fd;
 
-	fixture_bank(fixture);
-	fixture_done(fixture_claim(fixture, owner, 5));
-	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
+	fd = begin_watch_of(fixture, owner);
 	/* What happens to others, or changes nothing, is no news. */
 	fixture_make(fixture, "other");
 	expect_watchers(fixture, 1);
@@ -97,11 +108,8 @@ TEST(an_owner_that_goes_or_comes_is_told_at_once, struct fixture *fixture)
  * meant for it is for nobody else. */
 TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind, struct fixture *fixture)
 {
-	int owner = fixture_tcp(fixture), fd;
+	int owner = fixture_tcp(fixture), fd = begin_watch_of(fixture, owner);
 
-	fixture_bank(fixture);
-	fixture_done(fixture_claim(fixture, owner, 5));
-	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
 	fixture->daemon->held += (size_t)1 << 30;
 	close(owner);
 	expect_watchers(fixture, 0);
@@ -117,7 +125,6 @@ TEST(what_is_new_already_is_told_without_waiting, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), fd = fixture_tcp(fixture);
 
-	fixture_bank(fixture);
 	fixture_greet(fixture, fd);
 	fixture_done(fixture_claim(fixture, owner, 5));
 	ask_watch(fd, "bank", 0, false);
@@ -135,10 +142,8 @@ TEST(an_owner_that_fell_silent_is_told, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), fd;
 
-	fixture_bank(fixture);
 	stores_set_owner_timeout(fixture->stores, 300);
-	fixture_done(fixture_claim(fixture, owner, 5));
-	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
+	fd = begin_watch_of(fixture, owner);
 	expect_news(fixture, fd, 5, false);
 }
 
@@ -164,10 +169,8 @@ TEST(a_handover_is_told_at_once, struct fixture *fixture)
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture), fd;
 	Perseas__Reply *reply;
 
-	fixture_bank(fixture);
 	fixture_greet(fixture, other);
-	fixture_done(fixture_claim(fixture, owner, 5));
-	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
+	fd = begin_watch_of(fixture, owner);
 	fixture_done(ask_move(fixture, other, 5, false));
 	reply = fixture_reply(fixture, fd);
 	assert_int_equal(reply->watch->epoch, 5);
@@ -185,10 +188,8 @@ TEST(an_owner_that_speaks_again_is_told, struct fixture *fixture)
 	const uint32_t sign = 0;
 	int owner = fixture_tcp(fixture), fd;
 
-	fixture_bank(fixture);
 	stores_set_owner_timeout(fixture->stores, 300);
-	fixture_done(fixture_claim(fixture, owner, 5));
-	fd = begin_watch(fixture, "127.0.0.1", 5, true, 1);
+	fd = begin_watch_of(fixture, owner);
 	expect_news(fixture, fd, 5, false);
 	ask_watch(fd, "bank", 5, false);
 	expect_watchers(fixture, 1);
@@ -200,7 +201,6 @@ TEST(after_a_while_it_is_told_that_nothing_is_new, struct fixture *fixture)
 {
 	int fd;
 
-	fixture_bank(fixture);
 	fixture->daemon->watch_ns = SHORTLY_NS;
 	fd = begin_watch(fixture, "127.0.0.1", 0, false, 1);
 	for (int i = 0; i < 2; i++) {
@@ -218,7 +218,6 @@ TEST(who_asks_for_it_is_answered_sooner, struct fixture *fixture)
 	const uint64_t asked_ns = daemon_now_ns();
 	int fd;
 
-	fixture_bank(fixture);
 	watch.store = (char *)(uintptr_t) "bank";
 	fixture->daemon->watch_ns = 20000000000;
 	for (unsigned i = 0; i < 3; i++) {
@@ -243,7 +242,6 @@ TEST(who_goes_is_forgotten, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), fds[5];
 
-	fixture_bank(fixture);
 	for (unsigned i = 0; i < 5; i++)
 		fds[i] = begin_watch(fixture, "127.0.0.1", 0, false, i + 1);
 	close(fds[2]);
@@ -264,7 +262,6 @@ TEST(a_full_table_lets_go_of_whoever_has_most, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), first, many[3], last;
 
-	fixture_bank(fixture);
 	fixture->daemon->watchers_max = 4;
 	first = begin_watch(fixture, "127.0.0.2", 0, false, 1);
 	for (unsigned i = 0; i < 3; i++)
@@ -289,7 +286,6 @@ TEST(an_owner_is_not_made_to_wait, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture);
 
-	fixture_bank(fixture);
 	fixture_done(fixture_claim(fixture, owner, 5));
 	ask_watch(owner, "bank", 5, true);
 	expect_news(fixture, owner, 5, true);
@@ -301,7 +297,6 @@ TEST(what_is_asked_behind_it_waits_with_it, struct fixture *fixture)
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture), fd;
 	Perseas__Reply *reply;
 
-	fixture_bank(fixture);
 	fixture_greet(fixture, other);
 	fd = begin_watch(fixture, "127.0.0.1", 0, false, 1);
 	fixture_ask_list(fd);
@@ -319,7 +314,6 @@ TEST(a_right_that_was_lost_is_missed, struct fixture *fixture)
 {
 	int owner = fixture_tcp(fixture), fd;
 
-	fixture_bank(fixture);
 	fixture_rules(fixture, "allow anonymous read,own,recover\n");
 	fd = begin_watch(fixture, "127.0.0.1", 0, false, 1);
 	fixture_rules(fixture, "allow anonymous own,recover\n");
@@ -337,7 +331,6 @@ TEST(a_store_that_is_dropped_is_told, struct fixture *fixture)
 	int other = fixture_tcp(fixture), fd;
 	Perseas__Reply *reply, *told;
 
-	fixture_bank(fixture);
 	fixture_greet(fixture, other);
 	fd = begin_watch(fixture, "127.0.0.1", 0, false, 1);
 	ask.store = drop.store = (char *)(uintptr_t) "bank";

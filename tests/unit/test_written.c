@@ -29,6 +29,9 @@ static uint8_t *map(int advice)
 	return at;
 }
 
+/* Those of the test, which its teardown frees. */
+static struct watch *watches[2];
+
 static struct watch *watch_new(int advice)
 {
 	struct watch *w = calloc(1, sizeof(*w));
@@ -43,15 +46,31 @@ static struct watch *watch_new(int advice)
 		skip();
 	}
 	w->base = map(advice);
+	watches[watches[0] != NULL] = w;
 	return w;
 }
 
-static void watch_free(struct watch *w)
+static void watch_free(struct watch **watch)
 {
+	struct watch *w = *watch;
+
+	*watch = NULL;
+	if (!w)
+		return;
 	munmap(w->base, PAGES * PS_PAGE);
 	w->ops->end(w->written);
 	free(w);
 }
+
+static int teardown(void **state)
+{
+	(void)state;
+	watch_free(&watches[0]);
+	watch_free(&watches[1]);
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { NULL, teardown };
 
 static void begin(struct watch *w)
 {
@@ -108,7 +127,6 @@ TEST(each_store_is_told_once)
 	w->base[(PAGES - 5) * PS_PAGE] = 2;
 	assert_int_equal(take(w), 2);
 	assert_true(has(w, 7) && has(w, PAGES - 5));
-	watch_free(w);
 }
 
 /* More pages, each apart from the next, than the kernel lists at once. */
@@ -123,7 +141,6 @@ TEST(many_runs_are_told)
 	for (unsigned i = 0; i < PAGES; i++)
 		assert_true(has(w, i) == (i % 2 == 0));
 	assert_int_equal(take(w), 0);
-	watch_free(w);
 }
 
 /* A store to a large page tells of no other page for ever: it is parted, once. */
@@ -139,7 +156,6 @@ TEST(large_pages_are_told_by_page)
 	w->base[4 * PS_PAGE] = 2;
 	assert_int_equal(take(w), 1);
 	assert_true(has(w, 4));
-	watch_free(w);
 }
 
 /* The kernel itself writes, for a system call; and contents are discarded. */
@@ -157,7 +173,6 @@ TEST(other_changes_are_told)
 	assert_int_equal(take(w), 1);
 	assert_true(has(w, 20));
 	close(zeros);
-	watch_free(w);
 }
 
 /* The kernel frees the page table, too, of what is discarded as a whole: nothing is left then in
@@ -177,7 +192,6 @@ static void all_that_is_discarded_is_told_of(int advice)
 	assert_true(take(w) >= PAGES / 2);
 	for (unsigned i = 0; i < PAGES / 2; i++)
 		assert_true(has(w, i));
-	watch_free(w);
 }
 
 TEST(discarded_small_pages_are_told)
@@ -201,7 +215,6 @@ TEST(the_last_page_is_told)
 	w->base[3 * PS_PAGE] = 1;
 	assert_int_equal(w->ops->take(w->written, w->base, 0, 2 * PS_PAGE + 1, set), 0);
 	assert_true(set[0] == 1 << 2);
-	watch_free(w);
 }
 
 /* What is mapped anew there is watched anew. */
@@ -218,7 +231,6 @@ TEST(a_new_mapping_is_watched_anew)
 	assert_int_equal(take(w), 0);
 	w->base[PS_PAGE] = 1;
 	assert_int_equal(take(w), 1);
-	watch_free(w);
 }
 
 /* Two of them side by side, as of two handles. */
@@ -231,10 +243,9 @@ TEST(two_do_not_meet)
 	one->base[PS_PAGE] = 1;
 	assert_int_equal(take(other), 0);
 	assert_int_equal(take(one), 1);
-	watch_free(one);
+	watch_free(&watches[0]);
 	other->base[PS_PAGE] = 1;
 	assert_int_equal(take(other), 1);
-	watch_free(other);
 }
 
 /* A child comes and goes: what this process writes then is told. */
@@ -254,7 +265,6 @@ TEST(a_fork_hides_nothing)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	w->base[3 * PS_PAGE] = 2;
 	assert_int_equal(take(w), 3);
-	watch_free(w);
 }
 
 /* The application closes what is not its own: nothing is known then, and that is said. */
@@ -284,7 +294,6 @@ TEST(closed_descriptors_are_noticed)
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
 	}
-	watch_free(w);
 }
 
 /* --- a thread that stores all the time --- */
@@ -326,5 +335,4 @@ TEST(no_store_is_lost_beside)
 	}
 	assert_int_equal(memcmp(copy, w->base, PAGES * PS_PAGE), 0);
 	free(copy);
-	watch_free(w);
 }
