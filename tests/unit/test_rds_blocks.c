@@ -87,9 +87,8 @@ TEST(one_transaction_at_a_time)
 {
 	rvm_tid_t tid = rvm_rig_begin(), other = rvm_rig_begin();
 	intentionList_t list = { 0 };
-	char *mine;
+	char *mine = rds_rig_take(20, &tid);
 
-	mine = rds_rig_take(20, &tid);
 	assert_no_block(20, NULL, RVM_EUNCOMMIT);
 	assert_no_block(20, &other, RVM_EUNCOMMIT);
 	assert_rds_fails(rds_free(mine, &other, &err), RVM_EUNCOMMIT);

@@ -67,10 +67,9 @@ TEST(ranges_are_inside_of_one_region, struct rvm_rig *rig)
 {
 	rvm_region_t one = rvm_rig_map_part(rig, 0, RVM_PAGE, (void *)0x5b0000000000);
 	rvm_region_t two = rvm_rig_map_part(rig, RVM_PAGE, RVM_PAGE, (void *)0x5b0000001000);
-	rvm_tid_t tid;
 	char outside[8];
+	rvm_tid_t tid = rvm_rig_begin();
 
-	tid = rvm_rig_begin();
 	assert_int_equal(rvm_set_range(&tid, outside, 8), RVM_ENOT_MAPPED);
 	assert_int_equal(rvm_set_range(&tid, NULL, 8), RVM_ENOT_MAPPED);
 	assert_int_equal(rvm_set_range(&tid, one.vmaddr + 4092, 8), RVM_ENOT_MAPPED);

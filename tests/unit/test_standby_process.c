@@ -130,9 +130,8 @@ TEST(what_is_not_valid_is_refused, struct rig *rig)
 TEST(a_store_that_nobody_has_is_told, struct rig *rig)
 {
 	struct perseas_options options = standby_options();
-	perseas_standby_t *s;
+	perseas_standby_t *s = begin_with("nowhere", rig->list, &options);
 
-	s = begin_with("nowhere", rig->list, &options);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ENOSTORE);
 	assert_non_null(strstr(perseas_message(NULL), "'nowhere'"));
 	assert_true(can_read(s, 0));

@@ -93,11 +93,10 @@ static int recovered_state(struct history *h)
 /* After how many packets the owner must not have died. */
 static unsigned bad_instants(struct history *h)
 {
-	const struct verbs_fake_write *writes;
 	unsigned count, bad = 0;
 	int last = 0;
+	const struct verbs_fake_write *writes = verbs_fake_writes(&count);
 
-	writes = verbs_fake_writes(&count);
 	assert_true(count > COMMITS * 8);
 	for (unsigned i = 0; i <= count; i++) {
 		int state = recovered_state(h);

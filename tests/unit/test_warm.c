@@ -330,9 +330,8 @@ TEST(another_owner_ends_a_copy, struct rig *rig)
 TEST(a_mirror_may_die_with_the_owner, struct rig *rig)
 {
 	perseas_standby_t *s = begin_warm_behind(rig, own);
-	unsigned read;
+	unsigned read = strstr(rig->list, s->warmth->address) == rig->list ? 0 : 1;
 
-	read = strstr(rig->list, s->warmth->address) == rig->list ? 0 : 1;
 	kill_owner();
 	rig_kill(&rig->mirrors[read]);
 	rig_start(&rig->mirrors[read]);
