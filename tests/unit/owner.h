@@ -301,18 +301,6 @@ static inline void owner_die_at_the_question(void *arg)
 	d->now += 1000 * 1000000ULL; /* so that the owner does not try for ever */
 }
 
-/* Another owner takes the store over from this one, which lives. Returns its handle. */
-static inline perseas_t *owner_rival(struct owner *o)
-{
-	struct perseas_options options = o->options;
-	perseas_t *rival;
-
-	options.flags = PERSEAS_TAKEOVER;
-	if (direct_open(o->d, STORE, &options, &rival, &o->error))
-		fail_msg("%s", o->error.text);
-	return rival;
-}
-
 /* Another owner claims all mirrors, and is gone before it adopts one. */
 static inline void owner_claimed_and_left(struct owner *o)
 {

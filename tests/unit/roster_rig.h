@@ -72,6 +72,14 @@ static inline int change_roster(struct owner *o, const struct perseas_roster_cha
 	return o->p->upkeep.change.code;
 }
 
+static inline void begin_removal(struct owner *o, const char *address)
+{
+	const struct perseas_roster_change leaves = { .kind = PERSEAS_ROSTER_REMOVE,
+		                                      .address = address };
+
+	assert_int_equal(owner_change(o, &leaves), 0);
+}
+
 static inline void replace_member(struct owner *o, const char *address, const char *with)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, address, with, 0, 0 };

@@ -210,12 +210,6 @@ TEST_WITH(who_is_told_of_a_later_level_is_told_what_to_do, NULL, NULL)
 
 /* --- a mirror that was a later version's --- */
 
-static void restart(struct rig *rig)
-{
-	stop(rig);
-	start(rig, rig->mirror.memory, rig->spill);
-}
-
 struct file {
 	uint8_t *bytes;
 	uint64_t size;
