@@ -1,11 +1,12 @@
 /*
  * forgery.c - the transactions of forgery.h. desk.c calls it between transactions of the books. It
- * changes no book, so that a book which differs later was changed by the stored record.
+ * changes no book, so that a book which differs later was changed by what is stored here.
  */
 #include "forgery.h"
 
 #include "../../client/core/handle.h"
 #include "../support/forge.h"
+#include "../support/lookalike.h"
 
 #include <string.h>
 
@@ -41,9 +42,18 @@ static uint32_t find_id(const struct perseas *p, const char *name)
 	return p->segments[i].id;
 }
 
+/* Fills the bytes with what else lies in an image: slots, headers, rosters, segment tables. The
+ * kinds follow each other, so that a lap of the log has all of them. */
+static void disguise(struct perseas *p, uint8_t *bytes, size_t length)
+{
+	ps_lock(p);
+	lookalike_store(p, (enum lookalike)(p->commit.seq % LOOKALIKES), bytes, length);
+	pthread_mutex_unlock(&p->lock);
+}
+
 static int store_and_lap(struct owner *owner, uint8_t *to, uint64_t ahead)
 {
-	const struct perseas *p = owner->p;
+	struct perseas *p = owner->p;
 	struct forge_log log = { p->commit.next, p->commit.seq, p->commit.last, p->log_size };
 	uint8_t bytes[STORED] = { 0 };
 	uint64_t position, at;
@@ -59,8 +69,10 @@ static int store_and_lap(struct owner *owner, uint8_t *to, uint64_t ahead)
 	memset(bytes, 0, STORED);
 	if (!rc)
 		rc = put(owner, to, bytes, STORED);
-	while (!rc && p->commit.seq < log.seq)
+	while (!rc && p->commit.seq < log.seq) {
+		disguise(p, bytes, FILLER);
 		rc = put(owner, to, bytes, FILLER);
+	}
 	return rc;
 }
 

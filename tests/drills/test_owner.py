@@ -2,7 +2,7 @@
 import pytest
 
 from drill import rounds
-from teller import LOG, dice, random_moment, tellers  # noqa: F401
+from teller import LOG, dice, random_moment, tellers, until  # noqa: F401
 
 ROUNDS = rounds(25)
 BUSY_ROUNDS = 3
@@ -44,6 +44,27 @@ def test_stored_bytes_are_no_record_after_a_kill(mirrors, tellers, fabric, ahead
     desk.kill9()
     assert tellers.verify("books", daemons, page) == 20
     assert tellers.verify("books", daemons, page) == 20
+
+
+def test_stored_slots_are_not_the_slot_of_a_mirror_that_was_away(mirrors, tellers, fabric):
+    """Slots of far later transactions lie in the log of all mirrors, as data. Two mirrors go on
+    without the third one until nothing of that is left in theirs. The next owner reaches one of
+    them, and the third one."""
+    daemons = mirrors(3, fabric)
+    page = tellers.page()
+    desk = tellers.desk(page)
+    desk.open("books", daemons, "create", LOG, "acks=2")
+    desk.books()
+    desk.run(20)
+    until(lambda: desk.all_live(3), "live mirrors")
+    desk.ask("forge", 0)
+    desk.ask("flush")
+    daemons[2].kill9()
+    desk.run(300)
+    desk.kill9()
+    daemons[0].kill9()
+    daemons[2].restart()
+    assert tellers.verify("books", daemons[1:], page) == 320
 
 
 def test_a_killed_owner_leaves_what_it_was_told_of_though_it_waited_for_nothing(

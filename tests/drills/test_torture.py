@@ -22,6 +22,7 @@ SECONDS = float(os.environ.get("PERSEAS_TORTURE", 10))
 REPORT = BUILD / "results/torture.txt"
 LIFE = 20                               # seconds of a store; then another one, of another n and W
 MOST_ACKED = 100                        # transactions between two faults
+LAP = 1000                              # transactions, which overwrite most of the log
 MOMENT, PAUSE = 0.02, 1.5               # seconds; the latter is beyond a heartbeat
 WAYS = ("tcp", "relay", "shm")
 FENCED = -10                            # PERSEAS_EFENCED
@@ -177,12 +178,41 @@ class Life:
 
     def forge(self):
         """Stored bytes lie where the log looks for a record that this owner, or the next one, did
-        not finish. Then the owner ends, and perhaps all mirrors."""
-        with contextlib.suppress(Refused):      # in doubt: the next owner finds out
+        not finish, and slots and headers in the rest of the log. Then the owner ends, and perhaps
+        all mirrors; or it goes on until only mirrors that are away have these bytes in their logs.
+        """
+        try:
             self.desk.ask("halt")
             self.desk.ask("forge", self.dice.randrange(2))
             self.tried["a stored record lay in the log"] += 1
-        self.dice.choice([self.kill_owner, self.kill_all])()
+        except Refused:
+            self.kill_owner()           # in doubt: the next owner finds out
+            return
+        if self.dice.randrange(2):
+            self.dice.choice([self.kill_owner, self.kill_all])()
+            return
+        self.desk.ask("start")
+        self.change_places()
+
+    def change_places(self):
+        """Some mirrors are away while the log laps. They are back when the next owner opens the
+        store, and as many others are away then."""
+        away = self.some(self.spare()) if self.spare() else []
+        for i in away:
+            self.daemons[i].kill9()
+        self.advance(LAP)
+        self.desk.kill9()
+        others = self.dice.sample(sorted(set(self.members) - set(away)), len(away))
+        for i in others:
+            self.daemons[i].kill9()
+        for i in away:
+            self.daemons[i].restart()
+        self.verify()
+        wait_ownerless("books", [self.ends[i] for i in self.members if i not in others])
+        self.start_owner()
+        for i in others:
+            self.daemons[i].restart()
+        self.heal()
 
     def take_over(self):
         """From an owner that sleeps. It wakes up beside the next one, and mirrors may be wiped in
@@ -278,7 +308,7 @@ class Life:
         kind = self.dice.choice([
             self.kill_owner, self.kill_mirrors, self.kill_all, self.stop_mirrors, self.wipe,
             self.cut, self.take_over, self.take_over, self.replace, self.crowd_memory,
-            self.take_descriptors, self.open_without, self.forge])
+            self.take_descriptors, self.open_without, self.change_places, self.forge])
         self.tried[kind.__name__] += 1
         self.advance(self.dice.randrange(1, MOST_ACKED))
         random_moment(self.dice, MOMENT)

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LOOKALIKE_AHEAD = 1 << 20 }; /* transactions, of a slot */
+
 enum lookalike {
 	LOOKALIKE_SLOTS,
 	LOOKALIKE_HEADER,
@@ -105,15 +107,15 @@ static inline void lookalike_pack_header(const Perseas__Header *header, uint8_t 
 	free(bytes);
 }
 
-/* Slots of the next transactions, in this epoch and the next, one behind the other: some lie where
+/* Slots of far later transactions, in this epoch and the next, one behind the other: some lie where
  * a slot may begin. */
 static inline void lookalike_slots(const struct perseas *p, uint8_t *to, size_t length)
 {
 	struct ps_slot slot = { 0 };
 
 	for (size_t at = 0, k = 1; at + sizeof(slot) <= length; at += sizeof(slot), k++) {
-		ps_slot_encode(&slot, p->epoch + k % 2, p->commit.seq + k, p->commit.next,
-		               p->commit.last);
+		ps_slot_encode(&slot, p->epoch + k % 2, p->commit.seq + LOOKALIKE_AHEAD + k,
+		               p->commit.next, p->commit.last);
 		memcpy(to + at, &slot, sizeof(slot));
 	}
 }
