@@ -283,9 +283,10 @@ const struct ps_verb ps_verbs[] = {
 	  ps_verb_move_check, ps_verb_move },
 	{ "place", PS_PLACE, "m", "M", "LIST [--copies N] [--size BYTES] [--apart WHERE] [--json]",
 	  "proposes mirrors for a new store, of which no two fail together",
-	  "LIST names daemons, up to 1024. Each is asked where it runs (perseasd --label) and\n"
-	  "what memory it has left. Printed is a list of mirrors, as other commands take it: in\n"
-	  "different zones, racks and hosts, those first that would be the least full, then\n"
+	  "LIST names daemons, up to 1024. Each is asked where it runs (perseasd --label, and the\n"
+	  "id of its host's boot, which daemons on one machine share) and what memory it has\n"
+	  "left. Printed is a list of mirrors, as other commands take it: on different machines,\n"
+	  "in different zones, racks and hosts, those first that would be the least full, then\n"
 	  "those with the fewest stores, then those with the least load. Nothing is reserved,\n"
 	  "and nothing is changed.\n"
 	  "\n"

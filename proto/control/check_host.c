@@ -25,7 +25,7 @@ const char *ps_host_reply_fault(const Perseas__HostReply *host)
 {
 	const char *fault = ps_labels_fault(host->host, host->rack, host->zone);
 
-	if (fault)
+	if (fault || (fault = ps_boot_fault(&host->boot)))
 		return fault;
 	return host->owners <= host->stores ? NULL : "there are more live owners than stores";
 }

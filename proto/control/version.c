@@ -133,6 +133,8 @@ static const struct {
 	/* The boot of the owner's host. */
 	{ &perseas__store_status__descriptor, 133, 9 },
 	{ &perseas__confirm_request__descriptor, 130, 9 },
+	/* The boot of a daemon's host. */
+	{ &perseas__host_reply__descriptor, 121, 9 },
 	/* What a list tells of images that were set aside. */
 	{ &perseas__list_reply__descriptor, 65, 9 },
 	/* When a daemon's TLS files expire: all of them, and those that do so soon. */

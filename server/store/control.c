@@ -170,11 +170,14 @@ static int answer_status(struct call *call, const Perseas__StatusRequest *reques
 static int answer_host(struct call *call, Perseas__HostReply *reply)
 {
 	const struct session_ops *ops = call->session->ops;
+	const unsigned version = call->session->version;
 
 	reply->version = (char *)call->version;
 	if (ops && ops->load)
 		ops->load(call->session, reply);
 	store_host(call->stores, reply);
+	if (version && version < LABELS_VERSION)
+		reply->boot.len = 0;
 	return 0;
 }
 

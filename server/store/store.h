@@ -237,7 +237,8 @@ struct labels {
 
 void stores_set_labels(struct stores *stores, const struct labels *labels);
 const struct labels *stores_labels(const struct stores *stores);
-/* Labels, memory and counts of a HostReply; texts last as long as the stores. */
+/* Fills in the labels, boot, memory and counts of a HostReply. Texts and bytes last as long as the
+ * stores. */
 void store_host(struct stores *stores, Perseas__HostReply *reply);
 int stores_load_spills(struct stores *stores, void (*complain)(void *arg, const char *text),
                        void *arg);

@@ -26,7 +26,10 @@ static uint64_t room_left(struct memory *memory, uint64_t used, uint64_t limit)
 void store_host(struct stores *stores, Perseas__HostReply *reply)
 {
 	struct memory *memory = stores->memory;
+	const uint8_t *boot = memory->ops->boot ? memory->ops->boot(memory) : NULL;
 
+	if (boot)
+		reply->boot = (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)(uintptr_t)boot };
 	reply->host = stores->labels.host;
 	reply->rack = stores->labels.rack;
 	reply->zone = stores->labels.zone;

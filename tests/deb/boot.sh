@@ -30,7 +30,8 @@ fi
 # nor restart it.
 RIGHTS=-sys_module,-sys_time,-sys_boot,-sys_rawio,-syslog,-wake_alarm,-mknod
 
-# What a container has: the devices that anybody may use, and file systems that are its own.
+# What a container has: the devices that anybody may use, and file systems that are its own. It has
+# a boot of its own, as a machine would: perseas takes systems of one boot for one machine.
 set_up() {
 	mount --rbind "$root" "$root"
 	mount -t sysfs -o ro sysfs "$root/sys"
@@ -40,6 +41,7 @@ set_up() {
 	mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
 	mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 	mount -t tmpfs -o mode=755 tmpfs "$root/run"
+	cat /proc/sys/kernel/random/uuid >"$root/run/boot_id"
 	for device in null zero full random urandom tty; do
 		: >"$root/dev/$device"
 		mount --bind "/dev/$device" "$root/dev/$device"
@@ -56,7 +58,9 @@ set_up
 unshare --pid --fork --kill-child setpriv --bounding-set "$RIGHTS" --inh-caps "$RIGHTS" env -i \
 	container=perseas PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare --mount sh -c \
 	'mount -t proc proc "$0/proc" && mount --bind "$0/proc/sys" "$0/proc/sys" &&
-	mount -o remount,ro,bind "$0/proc/sys" && exec chroot "$0" "$@"' "$root" \
+	mount -o remount,ro,bind "$0/proc/sys" &&
+	mount --bind "$0/run/boot_id" "$0/proc/sys/kernel/random/boot_id" &&
+	exec chroot "$0" "$@"' "$root" \
 	/lib/systemd/systemd --system --unit=multi-user.target --log-target=console \
 	--show-status=no >"$root/var/log/manager" 2>&1 &
 unshared=$!

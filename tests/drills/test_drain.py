@@ -69,13 +69,14 @@ def writer():
 
 @pytest.fixture
 def fleet(mirrors):
-    """fleet("r1", "r2", ...): a daemon in each of these racks, on hosts of their own."""
-    hosts = iter(range(100))
+    """fleet("r1", "r2", ...): a daemon in each of these racks, on machines of their own."""
+    hosts = iter(range(1, 100))
 
     def start(*racks):
-        return [mirrors(1, options=("--label", "host=h%d" % next(hosts), "--label", "rack=" + rack,
-                                    "--label", "zone=z", "--max-memory", "256M"))[0]
-                for rack in racks]
+        return [mirrors(1, options=("--boot-id", "%032x" % host, "--label", "host=h%d" % host,
+                                    "--label", "rack=" + rack, "--label", "zone=z",
+                                    "--max-memory", "256M"))[0]
+                for host, rack in zip(hosts, racks)]
 
     return start
 
@@ -476,3 +477,16 @@ def test_what_was_left_behind_does_not_harm_what_went_on(fleet):
     with Store("s", d.address, **PATIENT) as store:
         store.map("data", 8)
         assert store.read("data", 0, 8) == b"newstuff"
+
+
+def test_no_image_goes_to_the_machine_of_another_one(mirrors):
+    """By their labels all of these run on hosts of their own; two are containers on one machine."""
+    a, b, c, d = (mirrors(1, options=("--label", "host=" + host, "--boot-id", "%032x" % machine))[0]
+                  for host, machine in (("h1", 1), ("h2", 2), ("c1", 3), ("c2", 2)))
+    fill("s", [a, b], {"data": b"contents"}, **PATIENT)
+    done = drain(a.address, mirrors=[d])
+    assert done.status == NO and images(a) == ["s"], done
+    assert "store 's' stays: nobody can take its image" in done.err
+    done = drain(a.address, mirrors=[d, c])
+    assert done.status == OK, done
+    assert sorted(members("s", [b, c])) == sorted(x.address for x in (b, c))

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from binding import Store
-from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, die_with_parent, fill, mirror_list,
-                   run_command, wait_for)
+from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, at_hosts, die_with_parent, fill,
+                   mirror_list, run_command, wait_for)
 from test_etcd import etcd  # noqa: F401
 from test_run import LIVES, run  # noqa: F401
 
@@ -207,7 +207,7 @@ def test_what_is_missing_is_said(key, monkeypatch, tmp_path):
 def test_a_drain_writes_the_list_of_each_store_that_it_moves(key, mirrors):
     """Behind a key that ends with a slash stands the store's name; another one would have the list
     of whatever store comes last, and is refused."""
-    daemons = [mirrors(1, options=("--label", "host=h%d" % k))[0] for k in range(4)]
+    daemons = at_hosts(mirrors, "h1", "h2", "h3", "h4")
     for name in ("bank", "shop"):
         fill(name, daemons[:3], {"data": b"contents"}, **PATIENT)
     words = ("drain", daemons[0].address, mirror_list(daemons), "--connect-timeout",

@@ -10,7 +10,8 @@ def fleet(mirrors):
     """Four daemons: two in rack r1, one in each of r2 and r3."""
     daemons = []
     for number, rack in enumerate(("r1", "r1", "r2", "r3")):
-        daemons += mirrors(1, options=("--label", "host=h%d" % number, "--label", "rack=" + rack,
+        daemons += mirrors(1, options=("--boot-id", "%032x" % (number + 1), "--label",
+                                       "host=h%d" % number, "--label", "rack=" + rack,
                                        "--max-memory", "64M"))
     return daemons
 
@@ -88,3 +89,14 @@ def test_more_daemons_than_a_store_may_have_mirrors(fleet):
     assert done.status == PARTLY and len(set(done.out.strip().split(","))) == 3, done
     done = run_command("place", mirrors=",".join("127.0.0.1:%d" % port for port in range(1, 1100)))
     assert done.status == USAGE and "1024" in done.err, done
+
+
+def test_containers_on_one_machine_are_one_host(mirrors):
+    """Their labels name different hosts, and the boots of these are the same."""
+    daemons = [mirrors(1, options=("--label", "host=c%d" % number))[0] for number in range(3)]
+    done = run_command("place", "--copies", 2, mirrors=daemons)
+    assert done.status == NO and done.out == "", done
+    assert "2 run on the machine of another one, whatever their labels say" in done.err
+    daemons += mirrors(1, options=("--label", "host=h", "--boot-id", "%032x" % 1))
+    done = run_command("place", "--copies", 2, mirrors=daemons)
+    assert done.status == OK and daemons[3].address in done.out, done

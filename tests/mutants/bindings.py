@@ -1,11 +1,13 @@
 """Edits of the bindings and of scripts, for run.py: a changed header of client/cpp is compiled with
 the test that should find it, and a changed module of client/python replaces its like in a copy of
 the package; a changed native*.c is compiled, and linked with the objects that are there. A changed
-script of deploy/ is called by drills from a copy of that folder.
+script of deploy/ is called by drills from a copy of that folder, and a changed file of
+client/command is linked into a command that drills call.
 Neither the tree nor what was built is changed.
 """
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -80,7 +82,31 @@ def of_python(name, folder, file, text):
     return by_pytest("tests/python/" + name, PERSEAS_PYTHON=str((folder / "python").absolute()))
 
 
+def link_command(folder, file, text):
+    """A build folder like the real one, but for a command that has this text for its source."""
+    compiler, linker, libraries, _ = map(
+        shlex.split, pathlib.Path("build/mutants/flags").read_text().splitlines())
+    made = folder / "build"
+    made.mkdir()
+    for path in pathlib.Path("build").iterdir():
+        (made / path.name).symlink_to(path.absolute())
+    source, changed = folder / pathlib.Path(file).name, folder / "changed.o"
+    source.write_text(text)
+    subprocess.run([*compiler, "-w", "-iquote", str(pathlib.Path(file).parent), "-Iclient", "-o",
+                    changed, source], check=True)
+    plain = pathlib.Path("build/obj", file).with_suffix(".o")
+    others = [path for path in pathlib.Path("build/obj/client/command").rglob("*.o")
+              if path != plain]
+    (made / "perseas").unlink()
+    subprocess.run([*linker, "-o", made / "perseas", *others, "build/obj/completion.o", changed,
+                    "build/libperseas.a", *libraries], check=True)
+    return made
+
+
 def of_drill(name, folder, file, text):
+    if file and file.startswith("client/command/"):
+        made = link_command(folder, file, text)
+        return by_pytest("tests/drills/" + name, PERSEAS_BUILD=str(made.absolute()))
     shutil.copytree("deploy", folder / "deploy")
     if file:
         (folder / file).write_text(text)

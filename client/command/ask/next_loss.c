@@ -7,26 +7,17 @@
 
 #include <string.h>
 
-static void fill_spot(struct ps_spot *spot, const Perseas__StoreStatus *status)
-{
-	const char *const labels[PS_DOMAINS] = { "", status->host, status->rack, status->zone };
-	const ProtobufCBinaryData *boot = &status->header->boot;
-	char machine[PS_HEX_TEXT];
-
-	for (unsigned i = 0; i < PS_DOMAINS; i++)
-		snprintf(spot->labels[i], sizeof(spot->labels[i]), "%s", labels[i]);
-	if (boot->len == PS_ID_SIZE)
-		strcpy(spot->labels[PS_DOMAIN_MACHINE], ps_hex_text(machine, boot->data));
-}
-
 void ps_census_spots(const struct ps_census *census, struct ps_spot spots[PS_MIRRORS_MAX])
 {
 	memset(spots, 0, PS_MIRRORS_MAX * sizeof(*spots));
 	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__StoreStatus *told = census->told[i];
+
 		spots[i].address = census->panel->addresses[i].text;
-		spots[i].closed = !census->told[i] || !ps_census_listed(census, i);
+		spots[i].closed = !told || !ps_census_listed(census, i);
 		if (!spots[i].closed)
-			fill_spot(&spots[i], census->told[i]);
+			ps_spot_locate(&spots[i], told->host, told->rack, told->zone,
+			               &told->header->boot);
 	}
 }
 

@@ -11,10 +11,7 @@
 
 static void take_host(struct ps_spot *spot, const Perseas__HostReply *host)
 {
-	const char *const labels[PS_DOMAINS] = { "", host->host, host->rack, host->zone };
-
-	for (unsigned i = 0; i < PS_DOMAINS; i++)
-		snprintf(spot->labels[i], sizeof(spot->labels[i]), "%s", labels[i]);
+	ps_spot_locate(spot, host->host, host->rack, host->zone, &host->boot);
 	spot->used = host->memory_used;
 	spot->room = host->memory_room;
 	spot->stores = host->stores;

@@ -3,10 +3,24 @@
  */
 #include "place.h"
 
+#include "../../../proto/base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
 static const char *const names[PS_DOMAINS] = { "machine", "host", "rack", "zone" };
+
+void ps_spot_locate(struct ps_spot *spot, const char *host, const char *rack, const char *zone,
+                    const ProtobufCBinaryData *boot)
+{
+	const char *const labels[PS_DOMAINS] = { "", host, rack, zone };
+	char machine[PS_HEX_TEXT];
+
+	for (unsigned i = 0; i < PS_DOMAINS; i++)
+		snprintf(spot->labels[i], sizeof(spot->labels[i]), "%s", labels[i]);
+	if (boot->len == PS_ID_SIZE)
+		strcpy(spot->labels[PS_DOMAIN_MACHINE], ps_hex_text(machine, boot->data));
+}
 
 const char *ps_domain_name(enum ps_domain domain)
 {
@@ -110,6 +124,23 @@ static bool is_apart(const struct ps_spot *spots, unsigned i, const struct ps_wi
 	return true;
 }
 
+/* Returns how many open spots run on the machine of an open spot before them. */
+static unsigned count_shared_machines(const struct ps_spot *spots, unsigned count)
+{
+	unsigned shared = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		bool is_shared = false;
+
+		for (unsigned k = 0; k < i && !spots[i].closed; k++)
+			is_shared = is_shared ||
+			            (!spots[k].closed &&
+			             ps_spots_share(&spots[k], &spots[i], PS_DOMAIN_MACHINE));
+		shared += is_shared;
+	}
+	return shared;
+}
+
 static bool say_why(const struct ps_spot *spots, unsigned count, const struct ps_wish *wish,
                     unsigned found, char why[PS_PLACE_WHY])
 {
@@ -124,9 +155,10 @@ static bool say_why(const struct ps_spot *spots, unsigned count, const struct ps
 	}
 	snprintf(why, PS_PLACE_WHY,
 	         "%u of %u mirrors can be placed, no two in the same %s: %u of %u daemons name no "
-	         "%s (perseasd --label %s=NAME), %u have no room for an image; name daemons in "
-	         "more %ss%s",
-	         found, wish->copies, domain, unlabelled, count, domain, domain, full, domain,
+	         "%s (perseasd --label %s=NAME), %u have no room for an image, %u run on the "
+	         "machine of another one, whatever their labels say; name daemons in more %ss%s",
+	         found, wish->copies, domain, unlabelled, count, domain, domain, full,
+	         count_shared_machines(spots, count), domain,
 	         wish->apart > PS_DOMAIN_HOST ? ", or accept less with --apart" : "");
 	return false;
 }

@@ -8,6 +8,7 @@
 
 #include "../../../proto/image/layout.h"
 
+#include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +41,12 @@ struct ps_wish {
 	unsigned there_count;
 };
 
-enum { PS_PLACE_WHY = 320 };
+enum { PS_PLACE_WHY = 400 };
+
+/* Sets the labels of a spot, of which each may be "". The machine is the host's boot, which may be
+ * empty. */
+void ps_spot_locate(struct ps_spot *spot, const char *host, const char *rack, const char *zone,
+                    const ProtobufCBinaryData *boot);
 
 /* Returns true if both spots are known to be in the same domain of that kind. */
 bool ps_spots_share(const struct ps_spot *one, const struct ps_spot *other, enum ps_domain domain);
