@@ -267,9 +267,10 @@ static inline uint64_t ps_answer_by(struct perseas *p)
 uint64_t ps_answer_limit(const struct perseas *p, const struct ps_mirror *m, uint64_t until_ns);
 
 /* The claim's request body; `owner` and `store` are the handle's. It names the daemon and the image
- * that were told on this connection. */
-void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
-                      Perseas__ClaimRequest *claim, Perseas__Request *request);
+ * that were told on this connection. An owner that is open has ended its data path to the mirror
+ * (quiesced), and fences no living owner, even if it came to the store by a takeover. */
+void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequest *claim,
+                      Perseas__Request *request);
 
 /* Are keys to the mirror's memory asked for, so that its data path can go over RDMA? */
 bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m);

@@ -98,15 +98,15 @@ static uint64_t ask_promise(struct perseas *p, struct ps_mirror *m, struct ps_er
 }
 
 /* Claims without memory: what the step hands out is not used. */
-static int claim_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch, bool quiesced,
-                      bool takeover, struct ps_error *error)
+static int claim_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch, bool takeover,
+                      struct ps_error *error)
 {
 	Perseas__ClaimRequest claim;
 	Perseas__Request request;
 	Perseas__Reply *reply;
 	int rc;
 
-	ps_claim_request(p, m, quiesced, &claim, &request);
+	ps_claim_request(p, m, &claim, &request);
 	claim.epoch = epoch;
 	claim.takeover |= takeover;
 	claim.shared = claim.rdma = false;
@@ -116,7 +116,7 @@ static int claim_step(struct perseas *p, struct ps_mirror *m, uint64_t epoch, bo
 	return rc;
 }
 
-void ps_epoch_approach(struct perseas *p, struct ps_mirror *m, bool quiesced, bool takeover)
+void ps_epoch_approach(struct perseas *p, struct ps_mirror *m, bool takeover)
 {
 	struct ps_error error = { 0 };
 	uint64_t at = ask_promise(p, m, &error);
@@ -125,7 +125,7 @@ void ps_epoch_approach(struct perseas *p, struct ps_mirror *m, bool quiesced, bo
 		return;
 	while (p->epoch - at > PS_EPOCH_STEP) {
 		at += PS_EPOCH_STEP;
-		if (claim_step(p, m, at, quiesced, takeover, &error))
+		if (claim_step(p, m, at, takeover, &error))
 			return;
 	}
 }

@@ -383,10 +383,8 @@ static void claim_all(struct perseas *p)
 		if (!(found >> i & 1))
 			continue;
 		if (m->found.header && p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
-			ps_epoch_approach(p, m, true, false);
-		ps_claim_request(p, m, true, &claims[i], &requests[i]);
-		/* Whoever lives is left alone, however this owner came to the store. */
-		claims[i].takeover = false;
+			ps_epoch_approach(p, m, false);
+		ps_claim_request(p, m, &claims[i], &requests[i]);
 		round.requests[i] = &requests[i];
 		round.ask[i] = true;
 	}

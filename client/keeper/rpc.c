@@ -296,16 +296,16 @@ bool ps_wants_rdma(const struct perseas *p, const struct ps_mirror *m)
 	       m->address.route != PS_ROUTE_TCP;
 }
 
-void ps_claim_request(struct perseas *p, struct ps_mirror *m, bool quiesced,
-                      Perseas__ClaimRequest *claim, Perseas__Request *request)
+void ps_claim_request(struct perseas *p, struct ps_mirror *m, Perseas__ClaimRequest *claim,
+                      Perseas__Request *request)
 {
 	perseas__claim_request__init(claim);
 	claim->store = p->store;
 	claim->epoch = p->epoch;
 	claim->owner = (ProtobufCBinaryData){ PS_ID_SIZE, p->owner };
 	claim->store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
-	claim->takeover = (p->options.flags & PERSEAS_TAKEOVER) != 0;
-	claim->quiesced = quiesced;
+	claim->takeover = !p->open && p->options.flags & PERSEAS_TAKEOVER;
+	claim->quiesced = p->open;
 	claim->shared = m->address.scheme == PS_SCHEME_UNIX;
 	claim->rdma = ps_wants_rdma(p, m);
 	if (ps_daemon_told(m->daemon)) {

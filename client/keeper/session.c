@@ -317,7 +317,7 @@ static void prepare(struct perseas *p, struct ps_mirror *m)
 /* It may have been away while many owners came and went: the next try finds it nearer. */
 static void come_nearer(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
 {
-	ps_epoch_approach(p, m, true, true);
+	ps_epoch_approach(p, m, true);
 	set_aside(p, m, PERSEAS_MIRROR_DOWN, error->text);
 }
 
@@ -387,7 +387,7 @@ static void claim(struct perseas *p, struct ps_mirror *m)
 
 	m->session.until = ps_answer_by(p);
 	move(p, m, PS_SESSION_CLAIMING);
-	ps_claim_request(p, m, true, &claim, &request);
+	ps_claim_request(p, m, &claim, &request);
 	/* This owner has R claims: one of before that still lives there is to be fenced. */
 	claim.takeover = true;
 	if (p->env->ops->send(m->control, &request, &error))

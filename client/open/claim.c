@@ -30,7 +30,7 @@ static void take_epoch(struct perseas *p)
 
 		if (ps_has_store(p, m) &&
 		    p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
-			ps_epoch_approach(p, m, false, false);
+			ps_epoch_approach(p, m, false);
 	}
 }
 
@@ -142,7 +142,7 @@ int ps_claim(struct perseas *p)
 		else if (!round.ask[i])
 			ps_report(p, "%s: has another store of this name; left alone",
 			          m->address.text);
-		ps_claim_request(p, m, false, &claims[i], &requests[i]);
+		ps_claim_request(p, m, &claims[i], &requests[i]);
 		round.requests[i] = &requests[i];
 	}
 	run_claims(p, &round);
@@ -221,7 +221,8 @@ bool ps_claim_stands(struct perseas *p, struct ps_mirror *m)
 		ps_report(p, "%s", *error.text ? error.text : "it has another image now");
 		return false;
 	}
-	ps_claim_request(p, m, true, &claim, &request);
+	ps_claim_request(p, m, &claim, &request);
+	claim.quiesced = true;
 	/* Its memory is of no use until the keeper takes it up. */
 	claim.shared = claim.rdma = false;
 	if (ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error)) {

@@ -390,6 +390,39 @@ TEST(test_commits_are_held_back, struct fixture *f)
 	assert_sound(f);
 }
 
+/* Another owner lives on one mirror, far below the epoch that a mirror without an owner promised.
+ * The claims up to that epoch, step by step, leave it alone, too, although this owner once came to
+ * the store by a takeover. */
+TEST(test_claims_step_by_step_fence_nobody, struct fixture *f)
+{
+	struct claim lives, gone;
+	Perseas__Header *header;
+	uint64_t tried;
+
+	f->o->p->options.flags |= PERSEAS_TAKEOVER;
+	claim_one_and_die(f, 1);
+	assert_int_equal(put_big(f, 10, 500, 1), 0);
+	for (unsigned i = 0; i < 3; i++)
+		f->o->d->mirrors[i].writes_left = 0;
+	direct_keep(f->o->d, f->o->p);
+	assert_true(f->o->p->renewing);
+	tried = f->o->p->epoch;
+	lives = claim_alone(f, 2, tried + 1);
+	for (unsigned steps = 1; steps <= 3; steps++) {
+		gone = claim_alone(f, 1, tried + steps * PS_EPOCH_STEP);
+		drop(&gone);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		f->o->d->mirrors[i].writes_left = -1;
+	while (f->o->p->renewing)
+		direct_keep(f->o->d, f->o->p);
+	header = header_of(f, 2);
+	assert_int_equal(header->promised_epoch, tried + 1);
+	perseas__header__free_unpacked(header, NULL);
+	assert_int_equal(owner_stat(f->o).live, 2);
+	drop(&lives);
+}
+
 /* An attempt reaches nobody, and then another owner has the same epoch, adopts, and dies. */
 TEST(test_an_epoch_that_was_only_tried_is_not_its_own, struct fixture *f)
 {
