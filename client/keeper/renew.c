@@ -5,6 +5,7 @@
  */
 #include "renew.h"
 
+#include "claims.h"
 #include "elsewhere.h"
 #include "epoch.h"
 #include "../core/apart.h"
@@ -20,7 +21,6 @@
 #include "roster.h"
 #include "session.h"
 #include "stuck.h"
-#include "../host/socket.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -53,22 +53,6 @@ static uint32_t fenced_voters(const struct perseas *p)
 }
 
 /* --- what the mirrors tell --- */
-
-static void keep_header(struct ps_mirror *m, const Perseas__Header *header,
-                        const Perseas__Slot *slot)
-{
-	struct ps_found *f = &m->found;
-
-	if (f->header)
-		perseas__header__free_unpacked(f->header, NULL);
-	f->header = ps_header_copy(header);
-	if (!f->header)
-		f->code = ps_error_set(&f->error, PERSEAS_ENOMEM, "out of memory");
-	memset(&f->at, 0, sizeof(f->at));
-	if (slot)
-		f->at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
-			                      (int)slot->index };
-}
 
 /* The image that this owner knows, or one that was loaded from a spill of it. */
 static bool is_listed(const struct perseas *p, const struct ps_mirror *m)
@@ -129,22 +113,8 @@ static void note_promise(struct perseas *p, struct ps_mirror *m)
 		p->upkeep.renewal.above = promised;
 }
 
-static void take_status(struct perseas *p, struct ps_mirror *m, const Perseas__Reply *reply,
-                        const struct ps_error *error)
-{
-	struct ps_found *f = &m->found;
-
-	f->error = *error;
-	f->code = error->code;
-	if (!reply)
-		return;
-	keep_header(m, reply->store->status->header, reply->store->status->slot);
-	f->live = reply->store->status->live;
-	if (!f->code)
-		note_promise(p, m);
-}
-
-/* Asks those of a set that have no session with this owner what they have. */
+/* Asks those of a set that have no session with this owner what they have. An address may lead to
+ * another member by now. */
 static void look(struct perseas *p, uint32_t set)
 {
 	struct ps_round round;
@@ -157,9 +127,18 @@ static void look(struct perseas *p, uint32_t set)
 			ps_mirror_disconnect(p, m);
 	}
 	ps_round_status(p, set, false, &round, ps_now(p) + ANSWER_WITHIN);
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (round.ask[i])
-			take_status(p, &p->mirrors[i], round.replies[i], &round.errors[i]);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i], *other;
+
+		if (!round.ask[i])
+			continue;
+		ps_found_note_status(m, round.replies[i], &round.errors[i]);
+		if (!m->found.code)
+			m->found.code = ps_elsewhere_check(p, m, m->found.header, &other,
+			                                   &m->found.error);
+		if (!m->found.code)
+			note_promise(p, m);
+	}
 	ps_round_free(&round);
 }
 
@@ -313,56 +292,35 @@ static void give_claims_up(struct perseas *p)
 	assert(p->upkeep.resync.state == PS_RESYNC_NONE);
 }
 
-static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
-                       int *fds)
+static void note_refusal(struct perseas *p, struct ps_mirror *m)
 {
-	struct ps_found *f = &m->found;
+	const struct ps_found *f = &m->found;
 
-	keep_header(m, claim->header, claim->slot);
-	if (!f->code)
-		f->code = ps_mirror_attach(p, m, claim->grant, fds, &f->error);
-	else
-		ps_close_all(fds, claim->grant->descriptors);
-	f->claimed = !f->code;
-	if (f->claimed && is_listed(p, m)) {
-		ps_mirror_loaded(m, f->header);
-		ps_mirror_saw(p, m, f->at.epoch);
-	}
-}
-
-static void note_refusal(struct perseas *p, struct ps_mirror *m, const struct ps_error *error)
-{
-	m->found.code = error->code;
-	m->found.error = *error;
 	ps_mirror_disconnect(p, m);
 	pthread_mutex_lock(&p->lock);
-	ps_mirror_move(p, m,
-	               error->code == PERSEAS_EBUSY ? PERSEAS_MIRROR_FENCED : PERSEAS_MIRROR_DOWN,
-	               error->text);
+	ps_mirror_move(p, m, f->code == PERSEAS_EBUSY ? PERSEAS_MIRROR_FENCED : PERSEAS_MIRROR_DOWN,
+	               f->error.text);
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Connects to all members and asks what they have: an address may lead to another member. Returns
- * those that can be claimed. */
+/* Asks all members what they have, over new connections. Returns those that can be claimed. */
 static uint32_t find_members(struct perseas *p)
 {
-	struct ps_round round;
 	uint32_t found = 0;
 
-	ps_round_status(p, voters(p), false, &round, ps_now(p) + ANSWER_WITHIN);
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		p->mirrors[i].found.claimed = p->mirrors[i].found.good = false;
+	look(p, voters(p));
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i], *other;
+		struct ps_mirror *m = &p->mirrors[i];
 
-		m->found.claimed = m->found.good = false;
-		m->found.code = 0;
-		if (round.replies[i] &&
-		    !ps_elsewhere_check(p, m, round.replies[i]->store->status->header, &other,
-		                        &round.errors[i]))
-			found |= (uint32_t)1 << i;
-		else if (round.ask[i])
-			note_refusal(p, m, &round.errors[i]);
+		if (!m->votes)
+			continue;
+		if (m->found.code)
+			note_refusal(p, m);
+		else
+			found |= ps_bit(p, m);
 	}
-	ps_round_free(&round);
 	return found;
 }
 
@@ -370,69 +328,48 @@ static uint32_t find_members(struct perseas *p)
 static void claim_all(struct perseas *p)
 {
 	const uint32_t found = find_members(p);
-	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
-	Perseas__Request requests[PS_MIRRORS_MAX];
 	struct ps_round round;
-	uint64_t until;
 
-	memset(round.ask, 0, sizeof(round.ask));
-	memset(round.errors, 0, sizeof(round.errors));
+	p->epoch = p->upkeep.renewal.above + 1;
+	ps_claims_run(p, found, ANSWER_WITHIN, &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		if (!(found >> i & 1))
-			continue;
-		if (m->found.header && p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
-			ps_epoch_approach(p, m, false);
-		ps_claim_request(p, m, &claims[i], &requests[i]);
-		round.requests[i] = &requests[i];
-		round.ask[i] = true;
-	}
-	until = ps_now(p) + ANSWER_WITHIN;
-	ps_round_send(p, &round);
-	ps_round_await(p, &round, until, true);
-	ps_round_receive(p, &round, until);
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		if (round.replies[i]) {
-			take_grant(p, &p->mirrors[i], round.replies[i]->claim, round.fds[i]);
-			memset(round.fds[i], 0xff, sizeof(round.fds[i]));
-		} else if (round.ask[i]) {
-			note_refusal(p, &p->mirrors[i], &round.errors[i]);
+		m->found.listed = is_listed(p, m);
+		if (m->found.claimed && m->found.listed) {
+			ps_mirror_loaded(m, m->found.header);
+			ps_mirror_saw(p, m, m->found.at.epoch);
+		} else if (round.ask[i] && !round.replies[i]) {
+			note_refusal(p, m);
 		}
 	}
 	ps_round_free(&round);
 }
 
+/* Does an image lack what this mirror has acknowledged? Then it is not what it was. */
+static bool lacks_acknowledged(const struct perseas *p, const struct ps_mirror *m)
+{
+	return is_consistent(p, m) && m->found.at.epoch >= p->upkeep.renewal.sealed &&
+	       m->found.at.seq < m->acked;
+}
+
 /* Those that count towards R; OVER: one of them is somebody else's. */
 static enum verdict count(struct perseas *p, uint32_t *counted)
 {
-	*counted = 0;
+	uint32_t claimed = 0;
+
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (!m->found.claimed || !is_listed(p, m))
+		if (!m->found.claimed)
 			continue;
 		if (is_anothers(p, m))
 			return OVER;
-		/* What it acknowledged is not there: the image is not what it was. */
-		if (is_consistent(p, m) && m->found.at.epoch >= p->upkeep.renewal.sealed &&
-		    m->found.at.seq < m->acked)
-			continue;
-		if (is_consistent(p, m) ||
-		    (m->found.header->state == PERSEAS__STATE__STATE_JOINING &&
-		     m->found.header->harmless))
-			*counted |= (uint32_t)1 << i;
+		if (!lacks_acknowledged(p, m))
+			claimed |= ps_bit(p, m);
 	}
+	*counted = ps_examine(p, claimed);
 	return is_enough(p, *counted) ? GO : WAIT;
-}
-
-/* As an open does where a member was not claimed: it may have a newer roster (adopt.c). */
-static bool adopt_roster(struct perseas *p, uint32_t counted, uint32_t good)
-{
-	if (p->next_roster || ps_quorum_count(p, counted) == p->members)
-		return true;
-	ps_roster_stamp(p);
-	return ps_quorum_acks(p, ps_roster_record(p, good));
 }
 
 /* One attempt, from the claims on. GO: this owner has adopted its memory on W. */
@@ -442,7 +379,6 @@ static enum verdict attempt(struct perseas *p)
 	uint32_t counted, good;
 
 	give_claims_up(p);
-	p->epoch = p->upkeep.renewal.above + 1;
 	claim_all(p);
 	verdict = count(p, &counted);
 	if (verdict != GO)
@@ -450,7 +386,7 @@ static enum verdict attempt(struct perseas *p)
 	if (ps_confirmed(p, counted) != counted)
 		return WAIT;
 	good = ps_renew_adopt(p, counted);
-	if (!ps_quorum_acks(p, good) || !adopt_roster(p, counted, good) ||
+	if (!ps_quorum_acks(p, good) || !ps_roster_adopt(p, counted, good) ||
 	    ps_confirmed(p, counted | good) != (counted | good))
 		return WAIT;
 	return GO;

@@ -67,6 +67,15 @@ void ps_roster_stamp(struct perseas *p)
 		p->next_roster->raised_epoch = p->epoch;
 }
 
+bool ps_roster_adopt(struct perseas *p, uint32_t claimed, uint32_t good)
+{
+	if (p->next_roster || p->roster->epoch == p->epoch ||
+	    ps_quorum_count(p, claimed) == p->members || !ps_quorum_claims(p, claimed))
+		return true;
+	ps_roster_stamp(p);
+	return ps_quorum_acks(p, ps_roster_record(p, good));
+}
+
 void ps_roster_settle(struct perseas *p)
 {
 	ps_assert_locked(p);

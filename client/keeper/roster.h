@@ -23,6 +23,16 @@ uint32_t ps_roster_record(struct perseas *p, uint32_t on);
 /* The rosters become this owner's: newer than any that another can have recorded. */
 void ps_roster_stamp(struct perseas *p);
 
+/*
+ * A member that was not claimed may have a newer roster, which an owner before recorded on fewer
+ * than W when it took another mirror for lost. If that mirror's image came back and counts here, a
+ * later open that met the newer roster would not count it, and what W hold would be on fewer. So
+ * the settled roster becomes this owner's on the mirrors that are `good`. Returns false if these
+ * are fewer than W. If fewer than R are claimed, since an operator accepted the state, the newer
+ * roster may be settled, and nothing is recorded.
+ */
+bool ps_roster_adopt(struct perseas *p, uint32_t claimed, uint32_t good);
+
 /* The roster that is not settled is the only one from now on. */
 void ps_roster_settle(struct perseas *p);
 

@@ -328,23 +328,6 @@ static int settle_change(struct perseas *p)
 	return ps_quorum_acks(p, ps_roster_record(p, ps_claimed(p)) & good) ? 0 : PS_AGAIN;
 }
 
-/*
- * A member that was not claimed may have a newer roster, which an owner before recorded on fewer
- * than W when it took another mirror for lost. If that mirror's image came back and counts here, a
- * later open that met the newer roster would not count it, and what W hold would be on fewer. If
- * fewer than R are claimed, since an operator accepted the state, the newer roster may be settled.
- */
-static int adopt_roster(struct perseas *p)
-{
-	const uint32_t claimed = ps_claimed(p);
-
-	if (p->roster->epoch == p->epoch || ps_quorum_count(p, claimed) == p->members ||
-	    !ps_quorum_claims(p, claimed))
-		return 0;
-	ps_roster_stamp(p);
-	return ps_quorum_acks(p, ps_roster_record(p, good_ones(p))) ? 0 : PS_AGAIN;
-}
-
 static int too_few(struct perseas *p, uint32_t holding)
 {
 	return ps_fail(p, PERSEAS_EQUORUM,
@@ -428,5 +411,7 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 		rc = record_loaded(p);
 	if (!rc && p->next_roster)
 		rc = settle_change(p);
-	return rc ? rc : adopt_roster(p);
+	if (!rc && !ps_roster_adopt(p, ps_claimed(p), good_ones(p)))
+		rc = PS_AGAIN;
+	return rc;
 }

@@ -5,6 +5,7 @@
 #include "choose.h"
 
 #include "again.h"
+#include "../keeper/claims.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "examine.h"

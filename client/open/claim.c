@@ -5,18 +5,16 @@
 #include "claim.h"
 
 #include "again.h"
-#include "../keeper/epoch.h"
+#include "../keeper/claims.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "examine.h"
 #include "../keeper/renew.h"
-#include "../host/socket.h"
 #include "probe.h"
 
 #include <string.h>
 
-/* Above all promises, which ps_probe_judge has looked at. Mirrors that were away for long come
- * nearer first. */
+/* Above all promises, which ps_probe_judge has looked at. */
 static void take_epoch(struct perseas *p)
 {
 	p->opening.above = p->epoch++;
@@ -25,77 +23,37 @@ static void take_epoch(struct perseas *p)
 		memcpy(p->owner, p->env->mark, sizeof(p->env->mark));
 	if (p->salvage)
 		memcpy(p->owner, ps_salvage_mark, sizeof(ps_salvage_mark));
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-
-		if (ps_has_store(p, m) &&
-		    p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
-			ps_epoch_approach(p, m, false);
-	}
 }
 
-/* A granted claim: takes note of what it tells, and connects the data path. False: the session
- * broke before that, so another claimed it, or the mirror was restarted. */
-static bool granted(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
-                    const int *fds)
+/* Reports a granted claim. Returns false if the session broke before the data path was up, so that
+ * another claimed the mirror, or it was restarted. */
+static bool report_granted(struct perseas *p, const struct ps_mirror *m,
+                           const Perseas__ClaimReply *claim)
 {
-	const Perseas__Slot *slot = claim->slot;
-	Perseas__Header *header = ps_header_copy(claim->header);
-
-	if (!header) {
-		ps_close_all(fds, claim->grant->descriptors);
-		m->found.code = ps_error_set(&m->found.error, PERSEAS_ENOMEM, "out of memory");
-		return true;
-	}
-	perseas__header__free_unpacked(m->found.header, NULL);
-	m->found.header = header;
-	memset(&m->found.at, 0, sizeof(m->found.at));
-	if (slot)
-		m->found.at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
-			                            (int)slot->index };
-	if (ps_mirror_attach(p, m, claim->grant, fds, &m->found.error)) {
-		m->found.code = m->found.error.code;
+	if (!m->found.claimed) {
 		ps_report(p, "%s", m->found.error.text);
 		return m->found.code != PERSEAS_EUNREACHABLE && m->found.code != PERSEAS_EFENCED;
 	}
-	m->found.claimed = true;
 	ps_report(p, "%s: claimed; it stands at epoch %llu, transaction %llu%s%s%s",
 	          m->address.text, (unsigned long long)m->found.at.epoch,
 	          (unsigned long long)m->found.at.seq,
-	          header->state == PERSEAS__STATE__STATE_CONSISTENT ? "" : ", not whole",
+	          claim->header->state == PERSEAS__STATE__STATE_CONSISTENT ? "" : ", not whole",
 	          claim->undone ? "; an unfinished transaction was rolled back" : "",
 	          claim->copied ? "; copied away from an owner that may still live" : "");
 	return true;
 }
 
-/*
- * A claim that was sent can fence an owner, answered or not: a mirror may be rolling its image
- * back, or copying it away from that owner, for as long as that takes. So those that do not answer
- * in time are given up only where the others are enough; else as long as the open lasts.
- */
-static void run_claims(struct perseas *p, struct ps_round *round)
+/* Reports a claim that was not granted. Returns what this means for the attempt. */
+static int report_refused(struct perseas *p, const struct ps_mirror *m)
 {
-	const uint64_t soon = ps_now(p) + ps_ms(p->options.connect_timeout_ms);
-	uint64_t until = soon;
+	const int code = m->found.code;
 
-	ps_round_send(p, round);
-	if (!ps_quorum_claims(p, ps_round_await(p, round, soon, false)) && p->opening.until > soon)
-		until = p->opening.until;
-	ps_round_await(p, round, until, true);
-	ps_round_receive(p, round, until);
-}
-
-static void refused(struct perseas *p, struct ps_mirror *m, const struct ps_error *error, int *rc)
-{
-	m->found.error = *error;
-	p->opening.unanswered |= error->code == PERSEAS_EUNREACHABLE;
-	m->found.code = error->code;
-	ps_report(p, "%s", error->text);
-	p->opening.rivals |= error->code == PERSEAS_EFENCED;
-	if (error->code == PERSEAS_EBUSY)
-		*rc = ps_fail_error(p, error);
-	else if (error->code == PERSEAS_EFENCED && !*rc)
-		*rc = PS_AGAIN;
+	ps_report(p, "%s", m->found.error.text);
+	p->opening.unanswered |= code == PERSEAS_EUNREACHABLE;
+	p->opening.rivals |= code == PERSEAS_EFENCED;
+	if (code == PERSEAS_EBUSY)
+		return ps_fail_error(p, &m->found.error);
+	return code == PERSEAS_EFENCED ? PS_AGAIN : 0;
 }
 
 /* Takes the store's key from an image that was claimed. While a store is being raised, only images
@@ -121,38 +79,44 @@ static int find_key(struct perseas *p)
 	               p->store);
 }
 
+/* The mirrors that have the store; the report says of the others why they are not claimed. */
+static uint32_t find_claimable(struct perseas *p)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (ps_has_store(p, m))
+			set |= (uint32_t)1 << i;
+		else if (m->found.code)
+			ps_report(p, "%s", m->found.error.text);
+		else
+			ps_report(p, "%s: has another store of this name; left alone",
+			          m->address.text);
+	}
+	return set;
+}
+
 int ps_claim(struct perseas *p)
 {
-	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
-	Perseas__Request requests[PS_MIRRORS_MAX];
 	struct ps_round round;
 	bool broke = false;
 	int rc = 0;
 
 	take_epoch(p);
 	ps_report(p, "claiming store '%s' with epoch %llu", p->store, (unsigned long long)p->epoch);
-	memset(&round.ask, 0, sizeof(round.ask));
-	memset(round.errors, 0, sizeof(round.errors));
+	ps_claims_run(p, find_claimable(p), ps_ms(p->options.connect_timeout_ms), &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
+		const struct ps_mirror *m = &p->mirrors[i];
+		int refused = 0;
 
-		round.ask[i] = ps_has_store(p, m);
-		if (m->found.code)
-			ps_report(p, "%s", m->found.error.text);
-		else if (!round.ask[i])
-			ps_report(p, "%s: has another store of this name; left alone",
-			          m->address.text);
-		ps_claim_request(p, m, &claims[i], &requests[i]);
-		round.requests[i] = &requests[i];
-	}
-	run_claims(p, &round);
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		if (round.replies[i]) {
-			broke |= !granted(p, &p->mirrors[i], round.replies[i]->claim, round.fds[i]);
-			memset(round.fds[i], 0xff, sizeof(round.fds[i]));
-		} else if (round.ask[i]) {
-			refused(p, &p->mirrors[i], &round.errors[i], &rc);
-		}
+		if (round.replies[i])
+			broke |= !report_granted(p, m, round.replies[i]->claim);
+		else if (round.ask[i])
+			refused = report_refused(p, m);
+		if (refused < 0 || !rc)
+			rc = refused;
 	}
 	ps_round_free(&round);
 	/* A claim may have shown a newer roster than the probe. */

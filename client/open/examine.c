@@ -4,7 +4,7 @@
  */
 #include "examine.h"
 
-#include "../core/mirror.h"
+#include "../keeper/claims.h"
 #include "../core/quorum.h"
 #include "../../proto/base/text.h"
 
@@ -25,45 +25,6 @@ uint32_t ps_claimed(const struct perseas *p)
 		if (p->mirrors[i].found.claimed && p->mirrors[i].found.listed)
 			set |= (uint32_t)1 << i;
 	return set;
-}
-
-void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
-{
-	memset(told, 0, PS_MIRRORS_MAX * sizeof(*told));
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_mirror *m = &p->mirrors[i];
-
-		told[i].header = m->found.header;
-		told[i].empty = m->found.code == PERSEAS_ENOSTORE;
-		told[i].out = m->found.code != 0;
-		/* Where there is no slot, the claim will say that the image is damaged. */
-		told[i].has_slot = true;
-		told[i].epoch = m->found.at.epoch;
-		told[i].seq = m->found.at.seq;
-		told[i].added = m->added;
-		told[i].daemon = ps_daemon_told(m->daemon);
-		/* A socket's address in the roster can be another mirror's on another host. */
-		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
-			told[i].address = m->address.text;
-	}
-}
-
-uint32_t ps_examine(struct perseas *p, uint32_t set)
-{
-	struct ps_judgement j = { .store_id = p->store_id, .named = p->roster };
-	struct ps_told told[PS_MIRRORS_MAX];
-
-	ps_examine_told(p, told);
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		told[i].out = !(set >> i & 1);
-		j.listed |= (uint32_t)p->mirrors[i].found.listed << i;
-	}
-	ps_judge_state(&j, told, p->mirror_count);
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		p->mirrors[i].found.counts = j.counts >> i & 1;
-		p->mirrors[i].found.candidate = j.candidates >> i & 1;
-	}
-	return j.counts;
 }
 
 /* Names a roster's members that did not count, and why. */

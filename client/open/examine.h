@@ -7,12 +7,6 @@
 
 #include "../core/handle.h"
 
-/* What the mirrors told, for proto/control/judge.h. It points into the handle. */
-void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX]);
-
-/* Notes what the listed images of a set are worth. Those with a voice. */
-uint32_t ps_examine(struct perseas *p, uint32_t set);
-
 uint32_t ps_claimed(const struct perseas *p); /* the listed images that are claimed */
 
 /* Is it a candidate at this very state? */

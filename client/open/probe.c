@@ -4,6 +4,7 @@
 #include "probe.h"
 
 #include "again.h"
+#include "../keeper/claims.h"
 #include "../keeper/epoch.h"
 #include "examine.h"
 #include "making.h"
@@ -25,20 +26,6 @@ static void forget(struct perseas *p, struct ps_mirror *m)
 	m->known = m->votes = false;
 }
 
-static void note_status(struct ps_mirror *m, const Perseas__StoreStatus *status)
-{
-	const Perseas__Slot *slot = status->slot;
-
-	m->found.header = ps_header_copy(status->header);
-	if (!m->found.header)
-		m->found.code = ps_error_set(&m->found.error, PERSEAS_ENOMEM, "out of memory");
-	if (slot)
-		m->found.at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
-			                            (int)slot->index };
-	m->found.live = status->live;
-	snprintf(m->found.owner, sizeof(m->found.owner), "%s", status->owner_address);
-}
-
 /* Asks the mirrors from `first` on. */
 static void ask_from(struct perseas *p, unsigned first)
 {
@@ -54,11 +41,8 @@ static void ask_from(struct perseas *p, unsigned first)
 	for (unsigned i = first; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->found.error = round.errors[i];
-		m->found.code = round.errors[i].code;
-		if (round.replies[i])
-			note_status(m, round.replies[i]->store->status);
-		else if (m->silent)
+		ps_found_note_status(m, round.replies[i], &round.errors[i]);
+		if (m->silent)
 			m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE,
 			                             "%s did not answer the standby, and was "
 			                             "not asked once more",

@@ -1,0 +1,145 @@
+/*
+ * claims.c - see claims.h. It decides neither whether to claim nor what the answers are worth for
+ * an owner: open/claim.c and renew.c do. The one place that claims several mirrors at a time, and
+ * so can fence an owner.
+ */
+#include "claims.h"
+
+#include "epoch.h"
+#include "../core/quorum.h"
+#include "../host/socket.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void note_image(struct ps_mirror *m, const Perseas__Header *header,
+                       const Perseas__Slot *slot)
+{
+	struct ps_found *f = &m->found;
+
+	if (f->header)
+		perseas__header__free_unpacked(f->header, NULL);
+	f->header = ps_header_copy(header);
+	if (!f->header)
+		f->code = ps_error_set(&f->error, PERSEAS_ENOMEM, "out of memory");
+	memset(&f->at, 0, sizeof(f->at));
+	if (slot)
+		f->at = (struct ps_standing){ slot->epoch, slot->seq, slot->next, slot->last,
+			                      (int)slot->index };
+}
+
+void ps_found_note_status(struct ps_mirror *m, const Perseas__Reply *reply,
+                          const struct ps_error *error)
+{
+	const Perseas__StoreStatus *status = reply ? reply->store->status : NULL;
+
+	m->found.error = *error;
+	m->found.code = error->code;
+	if (!status)
+		return;
+	note_image(m, status->header, status->slot);
+	m->found.live = status->live;
+	snprintf(m->found.owner, sizeof(m->found.owner), "%s", status->owner_address);
+}
+
+void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
+{
+	memset(told, 0, PS_MIRRORS_MAX * sizeof(*told));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		told[i].header = m->found.header;
+		told[i].empty = m->found.code == PERSEAS_ENOSTORE;
+		told[i].out = m->found.code != 0;
+		/* Where there is no slot, the claim will say that the image is damaged. */
+		told[i].has_slot = true;
+		told[i].epoch = m->found.at.epoch;
+		told[i].seq = m->found.at.seq;
+		told[i].added = m->added;
+		told[i].daemon = ps_daemon_told(m->daemon);
+		/* A socket's address in the roster can be another mirror's on another host. */
+		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
+			told[i].address = m->address.text;
+	}
+}
+
+uint32_t ps_examine(struct perseas *p, uint32_t set)
+{
+	struct ps_judgement j = { .store_id = p->store_id, .named = p->roster };
+	struct ps_told told[PS_MIRRORS_MAX];
+
+	ps_examine_told(p, told);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		told[i].out = !(set >> i & 1);
+		j.listed |= (uint32_t)p->mirrors[i].found.listed << i;
+	}
+	ps_judge_state(&j, told, p->mirror_count);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		p->mirrors[i].found.counts = j.counts >> i & 1;
+		p->mirrors[i].found.candidate = j.candidates >> i & 1;
+	}
+	return j.counts;
+}
+
+/*
+ * A claim that was sent can fence an owner, answered or not: a mirror may be rolling its image
+ * back, or copying it away from that owner, for as long as that takes. So those that do not answer
+ * in time are given up only where the others are enough; else as long as the open lasts.
+ */
+static void await(struct perseas *p, struct ps_round *round, uint64_t patience)
+{
+	const uint64_t soon = ps_now(p) + patience;
+	uint64_t until = soon;
+
+	ps_round_send(p, round);
+	if (!ps_quorum_claims(p, ps_round_await(p, round, soon, false)) && p->opening.until > soon)
+		until = p->opening.until;
+	ps_round_await(p, round, until, true);
+	ps_round_receive(p, round, until);
+}
+
+/* Notes what a granted claim tells, and connects the data path. */
+static void take_grant(struct perseas *p, struct ps_mirror *m, const Perseas__ClaimReply *claim,
+                       int *fds)
+{
+	struct ps_found *f = &m->found;
+
+	note_image(m, claim->header, claim->slot);
+	if (f->code)
+		ps_close_all(fds, claim->grant->descriptors);
+	else
+		f->code = ps_mirror_attach(p, m, claim->grant, fds, &f->error);
+	memset(fds, 0xff, PS_REGIONS_MAX * sizeof(*fds));
+	f->claimed = !f->code;
+}
+
+void ps_claims_run(struct perseas *p, uint32_t set, uint64_t patience, struct ps_round *round)
+{
+	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
+	Perseas__Request requests[PS_MIRRORS_MAX];
+
+	memset(round->errors, 0, sizeof(round->errors));
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		round->ask[i] = set >> i & 1;
+		if (!round->ask[i])
+			continue;
+		/* A mirror that was away for long comes nearer first. */
+		if (p->epoch - m->found.header->promised_epoch > PS_EPOCH_STEP)
+			ps_epoch_approach(p, m, false);
+		ps_claim_request(p, m, &claims[i], &requests[i]);
+		round->requests[i] = &requests[i];
+	}
+	await(p, round, patience);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		if (round->replies[i]) {
+			take_grant(p, m, round->replies[i]->claim, round->fds[i]);
+		} else if (round->ask[i]) {
+			m->found.error = round->errors[i];
+			m->found.code = round->errors[i].code;
+		}
+	}
+}
