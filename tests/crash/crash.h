@@ -9,6 +9,7 @@
 #define PERSEAS_TESTS_CRASH_H
 
 #include "../support/env_direct.h"
+#include "../support/mirror.h"
 #include "../../client/core/handle.h"
 
 #include <assert.h>

@@ -54,23 +54,11 @@ static void ignore(void *arg, const char *text)
 	(void)text;
 }
 
-static void no_cut(struct session *session)
-{
-	(void)session;
-}
-
-static bool is_dead(struct session *session)
-{
-	(void)session;
-	return false;
-}
-
 /* A daemon that starts on the memory, and one claim to it. */
 static Perseas__Reply *claim(struct memory *memory, uint64_t epoch)
 {
-	static const struct session_ops ops = { .cut = no_cut, .may_write = is_dead };
 	struct stores *stores = stores_new(memory);
-	struct session session = { .ops = &ops };
+	struct session session = { .ops = &gone_session_ops };
 	Perseas__ClaimRequest body = PERSEAS__CLAIM_REQUEST__INIT;
 	Perseas__Request request = PERSEAS__REQUEST__INIT;
 	struct control_reply packed;

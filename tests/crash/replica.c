@@ -4,19 +4,6 @@
  */
 #include "crash.h"
 
-static void no_cut(struct session *session)
-{
-	(void)session;
-}
-
-static bool is_dead(struct session *session)
-{
-	(void)session;
-	return false;
-}
-
-static const struct session_ops replica_ops = { .cut = no_cut, .may_write = is_dead };
-
 void replica_init(struct replica *replica, const struct work *w, unsigned mirror)
 {
 	const struct journal *journal = &w->journal;
@@ -29,7 +16,7 @@ void replica_init(struct replica *replica, const struct work *w, unsigned mirror
 	replica->sessions = calloc(journal->sessions + 1, sizeof(*replica->sessions));
 	assert(replica->stores && replica->sessions);
 	for (unsigned i = 0; i < journal->sessions; i++)
-		replica->sessions[i].ops = &replica_ops;
+		replica->sessions[i].ops = &gone_session_ops;
 	replica->floor = 0;
 	replica->lost = false;
 }

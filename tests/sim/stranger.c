@@ -7,27 +7,12 @@
 
 #include "../../client/core/handle.h"
 #include "../../server/store/store_private.h"
+#include "../support/mirror.h"
 #include "mirror.h"
 #include "mistakes.h"
 #include "oracle.h"
 #include "rosters.h"
 #include "schedule.h"
-
-static void cut_nothing(struct session *session)
-{
-	(void)session;
-}
-
-static bool writes_nothing(struct session *session)
-{
-	(void)session;
-	return false;
-}
-
-static const struct session_ops stranger_ops = {
-	.cut = cut_nothing,
-	.may_write = writes_nothing,
-};
 
 /* Those that are granted, and those that are not. */
 static uint64_t draw_epoch(struct sim_world *w, uint64_t promised)
@@ -122,7 +107,7 @@ static void forge(struct sim_world *w, struct sim_mirror *m)
 
 static void claim_once(struct sim_world *w, struct sim_mirror *m)
 {
-	struct session session = { .ops = &stranger_ops, .peer = "a stranger" };
+	struct session session = { .ops = &gone_session_ops, .peer = "a stranger" };
 	struct store *store = m->stores ? store_find(m->stores, SIM_STORE) : NULL;
 	struct why why;
 	uint64_t promised, epoch;

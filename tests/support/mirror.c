@@ -108,6 +108,19 @@ static const struct session_ops peer_ops = {
 	.silent_ms = peer_silent_ms,
 };
 
+static void cut_nothing(struct session *session)
+{
+	(void)session;
+}
+
+static bool writes_nothing(struct session *session)
+{
+	(void)session;
+	return false;
+}
+
+const struct session_ops gone_session_ops = { .cut = cut_nothing, .may_write = writes_nothing };
+
 void peer_init(struct peer *peer)
 {
 	memset(peer, 0, sizeof(*peer));

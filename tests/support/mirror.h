@@ -36,6 +36,9 @@ struct peer {
 	void *arg;
 };
 
+/* Of a session whose process is gone: it writes nothing, and cutting it changes nothing. */
+extern const struct session_ops gone_session_ops;
+
 /* On this host (it may share memory), and alive. */
 void peer_init(struct peer *peer);
 
