@@ -129,5 +129,5 @@ void sim_contract(unsigned clause)
 	for (unsigned i = 0; i < 2; i++)
 		sim_mirror_free(w.mirrors[i]);
 	sim_world_free(&w);
-	sim_coroutines_free();
+	coroutines_free();
 }

@@ -49,5 +49,5 @@ void sim_contract_demand(unsigned clause)
 	if (!sim_owner_ended(o) && !clause_broken[0])
 		snprintf(clause_broken, sizeof(clause_broken), "it does not end");
 	sim_world_free(&w);
-	sim_coroutines_free();
+	coroutines_free();
 }

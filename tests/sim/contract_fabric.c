@@ -300,6 +300,6 @@ void sim_contract_fabric(unsigned clause, bool shared, int mistake)
 	sim_rosters_forget(&w);
 	sim_mirror_free(s.mirror);
 	sim_world_free(&w);
-	sim_coroutines_free();
+	coroutines_free();
 	free(s.stage.ring);
 }

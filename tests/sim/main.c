@@ -19,7 +19,7 @@
  *
  * --jobs J divides the schedules among J processes: of a night 2 by default, else 1.
  */
-#include "coroutine.h"
+#include "../support/coroutine.h"
 #include "mistakes.h"
 #include "mixed.h"
 #include "pool.h"
@@ -29,7 +29,7 @@
 #include <inttypes.h>
 #include <sys/random.h>
 
-#ifdef SIM_SANITIZED
+#ifdef ADDRESS_SANITIZED
 enum { DAY = 1000, DAY_MIXED = 100, COUNTED = 0 };
 #else
 enum { DAY = 2500, DAY_MIXED = 500, COUNTED = 1 };

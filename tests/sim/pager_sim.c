@@ -12,8 +12,6 @@
 #include "straight.h"
 #include "written_sim.h"
 
-enum { NOBODYS = 0xee };
-
 /* Memory that is covered, and which of its pages have come. */
 struct covered {
 	struct covered *next;
@@ -76,7 +74,7 @@ static int pager_cover(struct ps_pager *pager, uint8_t *base, uint64_t size, boo
 {
 	struct covered *covered = sim_alloc(pager->owner->world, sizeof(*covered));
 
-	memset(base, NOBODYS, size);
+	memset(base, PAGER_NOBODYS, size);
 	*covered = (struct covered){ pager->covered, base, size, NULL };
 	covered->came = sim_alloc(pager->owner->world, size / SIM_SMALL_PAGE + 1);
 	pager->covered = covered;
@@ -185,14 +183,6 @@ static uint32_t pager_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *b
 	if (shadowed && sim_chance(pager->owner->world, 50))
 		show(pager);
 	return most;
-}
-
-static bool pager_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
-{
-	(void)pager;
-	(void)base;
-	(void)size;
-	return true;
 }
 
 static void pager_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
@@ -306,7 +296,7 @@ const struct ps_pager_ops sim_pager_ops = {
 	.cover = pager_cover,
 	.fault = pager_has_no_faults,
 	.fill = pager_fill,
-	.gather = pager_gather,
+	.gather = pager_gathers_all,
 	.refuse = pager_refuse,
 	.lead = pager_lead,
 	.drop = pager_drop,

@@ -39,10 +39,10 @@ static void run(struct sim_task *task)
 	struct sim_task *before = o->running;
 
 	o->running = task;
-	sim_coroutine_resume(task->coroutine);
+	coroutine_resume(task->coroutine);
 	o->running = before;
-	if (sim_coroutine_ended(task->coroutine)) {
-		sim_coroutine_free(task->coroutine);
+	if (coroutine_ended(task->coroutine)) {
+		coroutine_free(task->coroutine);
 		task->coroutine = NULL;
 		task->ended = true;
 		sim_owner_poke(o);
@@ -109,7 +109,7 @@ void sim_task_block(struct sim_owner *o, const struct sim_wait *wait)
 		schedule(task);
 	else if (wait->until != PS_NEVER)
 		sim_at(o->world, wait->until, resume, task, task->ticket);
-	sim_coroutine_yield(task->coroutine);
+	coroutine_yield(task->coroutine);
 	if (wait->sleeper >= 0)
 		o->woken[wait->sleeper] = false;
 }
@@ -175,7 +175,7 @@ void sim_task_begin(struct sim_owner *o, int which, void (*fn)(void *arg), void 
 	struct sim_task *task = &o->tasks[which];
 
 	task->ended = false;
-	task->coroutine = sim_coroutine_new(fn, arg);
+	task->coroutine = coroutine_new(fn, arg);
 	task->blocked = true;
 	task->scheduled = false;
 	task->ticket++;
@@ -286,7 +286,7 @@ bool sim_owner_halt(struct sim_owner *o)
 	if (!o->stopped)
 		sim_owner_stop(o, o->stop_ns);
 	o->inside = task;
-	sim_coroutine_yield(task->coroutine);
+	coroutine_yield(task->coroutine);
 	return !o->dead;
 }
 

@@ -6,7 +6,7 @@
 #define PERSEAS_SIM_PROCESS_H
 
 #include "../../client/core/env.h"
-#include "coroutine.h"
+#include "../support/coroutine.h"
 #include "net.h"
 #include "oracle.h"
 
@@ -31,7 +31,7 @@ struct sim_wait {
 
 struct sim_task {
 	struct sim_owner *owner;
-	struct sim_coroutine *coroutine;
+	struct coroutine *coroutine;
 	void (*fn)(void *arg);
 	void *arg;
 	bool blocked, signalled, scheduled;

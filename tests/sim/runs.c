@@ -4,7 +4,7 @@
  */
 #include "runs.h"
 
-#include "coroutine.h"
+#include "../support/coroutine.h"
 #include "schedule.h"
 
 #include <inttypes.h>
@@ -81,7 +81,7 @@ static void run_seeds(const struct sim_seeds *seeds)
 	setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL);
 	alarm(0);
 	sim_world_free(&w);
-	sim_coroutines_free();
+	coroutines_free();
 }
 
 bool sim_runs_pass(const struct sim_seeds *seeds)

@@ -1,16 +1,14 @@
 /*
- * pager_direct.c - the pager of pager_direct.h: a thread that is handed each of its turns, and asks
- * mirrors over control connections of env_direct.c.
+ * pager_direct.c - the pager of pager_direct.h: its thread is a coroutine that runs in the turns it
+ * is given, and asks mirrors over control connections of env_direct.c.
  */
 #include "pager_direct.h"
 
-#include "../../client/core/demand.h"
+#include "coroutine.h"
 #include "env_direct_private.h"
-#include "pager_source.h"
 
 #include <assert.h>
 #include <limits.h>
-#include <semaphore.h>
 #include <string.h>
 
 enum { TURNS = 1000000 };
@@ -19,46 +17,26 @@ struct pager_gate pager_gate;
 
 struct ps_pager {
 	struct ps_env *env;
-	void (*fn)(void *arg);
-	void *arg;
-	pthread_t thread;
-	sem_t turn, slept;
-	bool ended;
+	struct coroutine *thread;
 	unsigned turns;
 	struct pager_source sources[PS_MIRRORS_MAX];
 };
 
 static struct ps_pager *current;
 
-static void *run(void *arg)
-{
-	struct ps_pager *pager = arg;
-
-	while (sem_wait(&pager->turn))
-		;
-	pager->fn(pager->arg);
-	pager->ended = true;
-	sem_post(&pager->slept);
-	return NULL;
-}
-
 static void turn(struct ps_pager *pager)
 {
-	if (pager->ended)
+	if (coroutine_ended(pager->thread))
 		return;
 	/* A test that waits for what cannot come ends. */
 	assert(++pager->turns < TURNS);
-	sem_post(&pager->turn);
-	while (sem_wait(&pager->slept))
-		;
+	coroutine_resume(pager->thread);
 }
 
 static void direct_sleep(struct ps_pager *pager, uint64_t until_ns)
 {
 	(void)until_ns;
-	sem_post(&pager->slept);
-	while (sem_wait(&pager->turn))
-		;
+	coroutine_yield(pager->thread);
 }
 
 static struct ps_pager *direct_begin(struct ps_env *env, void (*fn)(void *arg), void *arg,
@@ -69,23 +47,16 @@ static struct ps_pager *direct_begin(struct ps_env *env, void (*fn)(void *arg), 
 	(void)error;
 	assert(pager && !current);
 	pager->env = env;
-	pager->fn = fn;
-	pager->arg = arg;
-	sem_init(&pager->turn, 0, 0);
-	sem_init(&pager->slept, 0, 0);
-	if (pthread_create(&pager->thread, NULL, run, pager))
-		abort();
+	pager->thread = coroutine_new(fn, arg);
 	current = pager;
 	return pager;
 }
 
 static void direct_end(struct ps_pager *pager)
 {
-	while (!pager->ended)
+	while (!coroutine_ended(pager->thread))
 		turn(pager);
-	pthread_join(pager->thread, NULL);
-	sem_destroy(&pager->turn);
-	sem_destroy(&pager->slept);
+	coroutine_free(pager->thread);
 	free(pager);
 	current = NULL;
 }
@@ -119,14 +90,6 @@ static uint32_t direct_fill(struct ps_pager *pager, uint8_t *to, const uint8_t *
 	memcpy(to, bytes, length);
 	pager_gate.fills++;
 	return length;
-}
-
-static bool direct_gather(struct ps_pager *pager, uint8_t *base, uint64_t size)
-{
-	(void)pager;
-	(void)base;
-	(void)size;
-	return true;
 }
 
 static void direct_refuse(struct ps_pager *pager, uint8_t *at, uint32_t length)
@@ -200,7 +163,7 @@ static const struct ps_pager_ops ops = {
 	.cover = direct_cover,
 	.fault = pager_has_no_faults,
 	.fill = direct_fill,
-	.gather = direct_gather,
+	.gather = pager_gathers_all,
 	.refuse = direct_refuse,
 	.lead = direct_lead,
 	.drop = direct_drop,

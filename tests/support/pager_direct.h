@@ -7,8 +7,9 @@
 #define PERSEAS_TESTS_PAGER_DIRECT_H
 
 #include "env_direct.h"
+#include "pager_source.h"
 
-enum { PAGER_GRANULE = 64 << 10, PAGER_NOBODYS = 0xee };
+enum { PAGER_GRANULE = 64 << 10 };
 
 /* What may be fetched. There is one owner at a time. */
 extern struct pager_gate {

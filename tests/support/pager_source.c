@@ -96,6 +96,14 @@ bool pager_has_no_faults(struct ps_pager *pager, uint64_t *address)
 	return false;
 }
 
+bool pager_gathers_all(struct ps_pager *pager, uint8_t *base, uint64_t size)
+{
+	(void)pager;
+	(void)base;
+	(void)size;
+	return true;
+}
+
 int pager_looks_up_nothing(struct ps_pager *pager, const struct ps_address *address,
                            struct ps_way *way, struct ps_error *error)
 {

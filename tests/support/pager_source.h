@@ -9,7 +9,10 @@
 #include "../../client/core/demand.h"
 #include "../../client/core/env.h"
 
-enum { PAGER_ANSWERS = 3 }; /* the store's status, bytes, and its status once more */
+enum {
+	PAGER_ANSWERS = 3,    /* the store's status, bytes, and its status once more */
+	PAGER_NOBODYS = 0xee, /* missing memory has this in every byte, and no mirror does */
+};
 
 struct pager_source {
 	bool leads;
@@ -39,6 +42,7 @@ void pager_source_lead(const struct ps_env_ops *ops, struct pager_source *source
 /* For a pager whose memory cannot be guarded, and whose addresses need nobody to look them up. */
 const char *pager_has_no_limit(const struct ps_pager *pager);
 bool pager_has_no_faults(struct ps_pager *pager, uint64_t *address);
+bool pager_gathers_all(struct ps_pager *pager, uint8_t *base, uint64_t size);
 int pager_looks_up_nothing(struct ps_pager *pager, const struct ps_address *address,
                            struct ps_way *way, struct ps_error *error);
 

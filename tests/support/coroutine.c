@@ -1,6 +1,6 @@
 /*
- * coroutine.c - switches stacks by ucontext, and tells the sanitizers of each switch. process.c
- * calls it, in one thread. A coroutine is never resumed from another coroutine.
+ * coroutine.c - switches stacks by ucontext, and tells the sanitizers of each switch. It must be
+ * called in one thread, and never resumes a coroutine from inside another one.
  */
 #include "coroutine.h"
 
@@ -10,14 +10,14 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#ifdef SIM_SANITIZED
+#ifdef ADDRESS_SANITIZED
 #include <sanitizer/common_interface_defs.h>
 #endif
 
 enum { STACK_SIZE = 1 << 20 };
 
-struct sim_coroutine {
-	struct sim_coroutine *next; /* of those that are kept */
+struct coroutine {
+	struct coroutine *next; /* of those that are kept */
 	ucontext_t inside, outside;
 	void *stack;
 	void (*fn)(void *arg);
@@ -28,20 +28,20 @@ struct sim_coroutine {
 	size_t outside_size;
 };
 
-static struct sim_coroutine *kept;
+static struct coroutine *kept;
 
-static void entering(struct sim_coroutine *coroutine)
+static void entering(struct coroutine *coroutine)
 {
-#ifdef SIM_SANITIZED
+#ifdef ADDRESS_SANITIZED
 	__sanitizer_start_switch_fiber(&coroutine->fake_outside, coroutine->stack, STACK_SIZE);
 #else
 	(void)coroutine;
 #endif
 }
 
-static void entered(struct sim_coroutine *coroutine)
+static void entered(struct coroutine *coroutine)
 {
-#ifdef SIM_SANITIZED
+#ifdef ADDRESS_SANITIZED
 	__sanitizer_finish_switch_fiber(coroutine->fake_inside, &coroutine->outside_bottom,
 	                                &coroutine->outside_size);
 #else
@@ -49,9 +49,9 @@ static void entered(struct sim_coroutine *coroutine)
 #endif
 }
 
-static void leaving(struct sim_coroutine *coroutine, bool for_good)
+static void leaving(struct coroutine *coroutine, bool for_good)
 {
-#ifdef SIM_SANITIZED
+#ifdef ADDRESS_SANITIZED
 	__sanitizer_start_switch_fiber(for_good ? NULL : &coroutine->fake_inside,
 	                               coroutine->outside_bottom, coroutine->outside_size);
 #else
@@ -60,9 +60,9 @@ static void leaving(struct sim_coroutine *coroutine, bool for_good)
 #endif
 }
 
-static void left(struct sim_coroutine *coroutine)
+static void left(struct coroutine *coroutine)
 {
-#ifdef SIM_SANITIZED
+#ifdef ADDRESS_SANITIZED
 	__sanitizer_finish_switch_fiber(coroutine->fake_outside, NULL, NULL);
 #else
 	(void)coroutine;
@@ -72,8 +72,7 @@ static void left(struct sim_coroutine *coroutine)
 /* makecontext passes ints only: the pointer comes in two halves. */
 static void begin(unsigned high, unsigned low)
 {
-	struct sim_coroutine *coroutine = (struct sim_coroutine *)((uintptr_t)high << 32 |
-	                                                           (uintptr_t)low);
+	struct coroutine *coroutine = (struct coroutine *)((uintptr_t)high << 32 | (uintptr_t)low);
 
 	entered(coroutine);
 	coroutine->fn(coroutine->arg);
@@ -82,21 +81,21 @@ static void begin(unsigned high, unsigned low)
 	setcontext(&coroutine->outside);
 }
 
-static struct sim_coroutine *make(void)
+static struct coroutine *make(void)
 {
-	struct sim_coroutine *coroutine = calloc(1, sizeof(*coroutine));
+	struct coroutine *coroutine = calloc(1, sizeof(*coroutine));
 
 	if (coroutine)
 		coroutine->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
 		                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!coroutine || coroutine->stack == MAP_FAILED) {
-		fputs("the simulator is out of memory for stacks\n", stderr);
+		fputs("no memory for the stack of a coroutine\n", stderr);
 		exit(3);
 	}
 	return coroutine;
 }
 
-static void prepare(struct sim_coroutine *coroutine)
+static void prepare(struct coroutine *coroutine)
 {
 	getcontext(&coroutine->inside);
 	coroutine->inside.uc_stack.ss_sp = coroutine->stack;
@@ -106,9 +105,9 @@ static void prepare(struct sim_coroutine *coroutine)
 	            (unsigned)((uintptr_t)coroutine >> 32), (unsigned)(uintptr_t)coroutine);
 }
 
-struct sim_coroutine *sim_coroutine_new(void (*fn)(void *arg), void *arg)
+struct coroutine *coroutine_new(void (*fn)(void *arg), void *arg)
 {
-	struct sim_coroutine *coroutine = kept;
+	struct coroutine *coroutine = kept;
 
 	if (coroutine)
 		kept = coroutine->next;
@@ -122,26 +121,26 @@ struct sim_coroutine *sim_coroutine_new(void (*fn)(void *arg), void *arg)
 	return coroutine;
 }
 
-void sim_coroutine_resume(struct sim_coroutine *coroutine)
+void coroutine_resume(struct coroutine *coroutine)
 {
 	entering(coroutine);
 	swapcontext(&coroutine->outside, &coroutine->inside);
 	left(coroutine);
 }
 
-void sim_coroutine_yield(struct sim_coroutine *coroutine)
+void coroutine_yield(struct coroutine *coroutine)
 {
 	leaving(coroutine, false);
 	swapcontext(&coroutine->inside, &coroutine->outside);
 	entered(coroutine);
 }
 
-bool sim_coroutine_ended(const struct sim_coroutine *coroutine)
+bool coroutine_ended(const struct coroutine *coroutine)
 {
 	return coroutine->ended;
 }
 
-void sim_coroutine_free(struct sim_coroutine *coroutine)
+void coroutine_free(struct coroutine *coroutine)
 {
 	if (!coroutine)
 		return;
@@ -149,10 +148,10 @@ void sim_coroutine_free(struct sim_coroutine *coroutine)
 	kept = coroutine;
 }
 
-void sim_coroutines_free(void)
+void coroutines_free(void)
 {
 	while (kept) {
-		struct sim_coroutine *next = kept->next;
+		struct coroutine *next = kept->next;
 
 		munmap(kept->stack, STACK_SIZE);
 		free(kept);
