@@ -10,6 +10,7 @@
 #include "long.h"
 #include "mirror.h"
 #include "oracle.h"
+#include "rosters.h"
 #include "schedule.h"
 
 #define ARRIVAL (5 * SIM_MS) /* longer than a message takes */
@@ -96,10 +97,39 @@ static void run(void *arg)
 	s->clause->check(&s->stage);
 }
 
-void sim_contract(unsigned clause)
+void sim_contract_begin(struct sim_world *w, unsigned mirrors)
 {
 	static uint64_t counts[SIM_COUNTS_MAX];
-	struct sim_world w = { .counts = counts };
+
+	w->counts = counts;
+	sim_world_begin(w, 1);
+	sim_oracle_begin(w);
+	w->schedule = sim_alloc(w, sizeof(*w->schedule));
+	for (unsigned i = 0; i < mirrors; i++)
+		sim_mirror_new(w);
+}
+
+void sim_contract_end(struct sim_world *w)
+{
+	const struct sim_owner *o = w->owners[0];
+
+	while (!sim_owner_ended(o) && sim_step(w))
+		;
+	if (!sim_owner_ended(o) && !clause_broken[0])
+		snprintf(clause_broken, sizeof(clause_broken), "it does not end");
+	/* Of a clause that did not hold. */
+	for (struct ps_link *link = o->links; link; link = link->next)
+		free(link->queue);
+	sim_rosters_forget(w);
+	for (unsigned i = 0; i < w->mirror_count; i++)
+		sim_mirror_free(w->mirrors[i]);
+	sim_world_free(w);
+	coroutines_free();
+}
+
+void sim_contract(unsigned clause)
+{
+	struct sim_world w = { 0 };
 	struct sim_stage s = { .clause = &env_clauses[clause],
 		               .stage = { .short_ns = 100 * SIM_MS,
 		                          .hold = hold,
@@ -109,11 +139,7 @@ void sim_contract(unsigned clause)
 		                          .stray = stray,
 		                          .end = end } };
 
-	sim_world_begin(&w, 1);
-	sim_oracle_begin(&w);
-	w.schedule = sim_alloc(&w, sizeof(*w.schedule));
-	for (unsigned i = 0; i < 2; i++)
-		sim_mirror_new(&w);
+	sim_contract_begin(&w, 2);
 	sim_mirror_crash(w.mirrors[1], false, false);
 	s.owner = sim_owner_new(&w, run, &s);
 	s.stage.env = &s.owner->env;
@@ -122,12 +148,5 @@ void sim_contract(unsigned clause)
 	if (ps_address_parse(w.mirrors[0]->address, &s.stage.mirror, NULL) ||
 	    ps_address_parse(w.mirrors[1]->address, &s.stage.nobody, NULL))
 		abort();
-	while (!sim_owner_ended(s.owner) && sim_step(&w))
-		;
-	if (!sim_owner_ended(s.owner) && !clause_broken[0])
-		snprintf(clause_broken, sizeof(clause_broken), "it does not end");
-	for (unsigned i = 0; i < 2; i++)
-		sim_mirror_free(w.mirrors[i]);
-	sim_world_free(&w);
-	coroutines_free();
+	sim_contract_end(&w);
 }

@@ -35,7 +35,7 @@
 #ifndef PERSEAS_SIM_CONTRACT_H
 #define PERSEAS_SIM_CONTRACT_H
 
-#include <stdbool.h>
+#include "world.h"
 
 /* Runs a clause, in a world of its own; clause_broken says what did not hold. */
 void sim_contract(unsigned clause);
@@ -46,5 +46,10 @@ void sim_contract_fabric(unsigned clause, bool shared, int mistake);
 
 /* The same of recovery on demand; clause_broken says it. */
 void sim_contract_demand(unsigned clause);
+
+/* The world of one clause, with so many mirrors. The caller adds one owner, whose application runs
+ * the clause; sim_contract_end runs the owner to its end, and frees the world. */
+void sim_contract_begin(struct sim_world *w, unsigned mirrors);
+void sim_contract_end(struct sim_world *w);
 
 #endif

@@ -8,7 +8,6 @@
 #include "../../client/core/demand.h"
 #include "../support/contract_demand.h"
 #include "env_sim.h"
-#include "schedule.h"
 
 struct sim_stage {
 	struct demand_stage stage; /* first */
@@ -32,22 +31,13 @@ static void run(void *arg)
 
 void sim_contract_demand(unsigned clause)
 {
-	static uint64_t counts[SIM_COUNTS_MAX];
-	struct sim_world w = { .counts = counts };
+	struct sim_world w = { 0 };
 	struct sim_stage s = {
 		.clause = &demand_clauses[clause],
 		.stage = { .address = "sim://0", .short_ns = 100 * SIM_MS, .look = look }
 	};
-	struct sim_owner *o;
 
-	sim_world_begin(&w, 1);
-	w.schedule = sim_alloc(&w, sizeof(*w.schedule));
-	o = sim_owner_new(&w, run, &s);
-	s.stage.env = &o->env;
-	while (!sim_owner_ended(o) && sim_step(&w))
-		;
-	if (!sim_owner_ended(o) && !clause_broken[0])
-		snprintf(clause_broken, sizeof(clause_broken), "it does not end");
-	sim_world_free(&w);
-	coroutines_free();
+	sim_contract_begin(&w, 0);
+	s.stage.env = &sim_owner_new(&w, run, &s)->env;
+	sim_contract_end(&w);
 }

@@ -10,14 +10,11 @@
 #include "../support/mirror.h"
 #include "env_sim.h"
 #include "mirror.h"
-#include "oracle.h"
-#include "rosters.h"
-#include "schedule.h"
 
 #define ARRIVAL (5 * SIM_MS) /* longer than a message takes */
 #define LOOKS (10 * SIM_US)
 
-enum { PACKET = 64, WINDOW = 32 << 10, OWNER_ID = 50, STOPPED_AFTER = 700 };
+enum { PACKET = 64, WINDOW = 32 << 10, STOPPED_AFTER = 700 };
 
 struct sim_stage {
 	struct fabric_stage stage; /* first */
@@ -50,11 +47,6 @@ static bool pause_sim(struct fabric_stage *stage, struct pollfd *fd, uint64_t un
 
 /* --- sessions --- */
 
-static struct session *session_of(struct ps_control *control)
-{
-	return &control->server.session;
-}
-
 static struct ps_control *dial(struct sim_stage *s)
 {
 	struct ps_control *control = sim_env_ops.connect(&s->owner->env, &s->stage.address, NULL);
@@ -67,41 +59,18 @@ static struct ps_control *dial(struct sim_stage *s)
 static void make_store(struct sim_stage *s)
 {
 	struct mirror logic = { .memory = s->mirror->memory, .stores = s->mirror->stores };
-	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
-	Perseas__ClaimReply claimed = PERSEAS__CLAIM_REPLY__INIT;
-	Perseas__AddSegmentsRequest add = PERSEAS__ADD_SEGMENTS_REQUEST__INIT;
-	Perseas__AddSegmentsReply added = PERSEAS__ADD_SEGMENTS_REPLY__INIT;
-	Perseas__Segment segment = PERSEAS__SEGMENT__INIT, *segments[] = { &segment };
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
-	Perseas__PublishRequest publish = PERSEAS__PUBLISH_REQUEST__INIT;
-	struct session *session = session_of(dial(s));
-	struct writer writer;
+	struct peer peer;
 
-	claim.store = (char *)(uintptr_t)SIM_STORE;
-	claim.epoch = s->epoch = 1;
-	claim.owner = OWNER(OWNER_ID);
-	segment.name = (char *)(uintptr_t) "a";
-	segment.size = STAGE_SEGMENT;
-	segment.address = (uint64_t)1 << 40;
-	add.n_segments = 1;
-	add.segments = segments;
-	publish.n_ids = 1;
-	publish.ids = &segment.id;
-	publish.seq = 1;
+	mirror_bank_of(&logic, &peer, false, STAGE_SEGMENT);
 	joining.whole = true;
-	if (mirror_create(&logic, SIM_STORE, 1) || mirror_settle(&logic, SIM_STORE, 1) ||
-	    store_claim(logic.stores, session, &claim, &claimed, &logic.why) ||
-	    store_add_segments(session, &add, &added, &logic.why) ||
-	    store_publish(session, &publish, &logic.why))
-		sim_fail(s->owner->world, "no store: %s", logic.why.text);
-	writer_init(&writer, session);
-	writer_adopt(&writer, s->epoch);
-	writer_write(&writer, 0, 0, "", 1, WRITE_ALL);
-	if (store_joining(session, &joining, &logic.why))
+	if (store_joining(&peer.session, &joining, &logic.why))
 		sim_fail(s->owner->world, "it is not joining: %s", logic.why.text);
 	/* What made the segment's birth good is no chain of the clauses. */
-	memset(session_memory(session, PS_REGION_LOG, PS_RING_OFFSET, PS_LOG_MIN, true), 0,
+	memset(session_memory(&peer.session, PS_REGION_LOG, PS_RING_OFFSET, PS_LOG_MIN, true), 0,
 	       PS_LOG_MIN);
+	store_session_ended(&peer.session);
+	s->epoch = BANK_EPOCH;
 }
 
 /* The claim of the next epoch: a session of its own. */
@@ -116,7 +85,7 @@ static const Perseas__Grant *grant(struct fabric_stage *stage, int *fds, uint64_
 
 	claim.store = (char *)(uintptr_t)SIM_STORE;
 	claim.epoch = *epoch = ++s->epoch;
-	claim.owner = OWNER(OWNER_ID);
+	claim.owner = OWNER(BANK_OWNER);
 	claim.takeover = true;
 	request.body_case = PERSEAS__REQUEST__BODY_CLAIM;
 	request.claim = &claim;
@@ -271,15 +240,12 @@ static void set_stage(struct sim_stage *s, bool shared)
 
 void sim_contract_fabric(unsigned clause, bool shared, int mistake)
 {
-	static uint64_t counts[SIM_COUNTS_MAX];
-	struct sim_world w = { .counts = counts, .mistake = mistake };
+	struct sim_world w = { .mistake = mistake };
 	struct sim_stage s = { .clause = &fabric_clauses[clause] };
 
 	set_stage(&s, shared);
-	sim_world_begin(&w, 1);
-	sim_oracle_begin(&w);
-	w.schedule = sim_alloc(&w, sizeof(*w.schedule));
-	s.mirror = sim_mirror_new(&w);
+	sim_contract_begin(&w, 1);
+	s.mirror = w.mirrors[0];
 	s.mirror->window = WINDOW;
 	s.mirror->packet = PACKET;
 	s.owner = sim_owner_new(&w, run, &s);
@@ -288,18 +254,8 @@ void sim_contract_fabric(unsigned clause, bool shared, int mistake)
 	s.stage.env = &s.owner->env;
 	if (ps_address_parse(s.mirror->address, &s.stage.address, NULL))
 		abort();
-	while (!sim_owner_ended(s.owner) && sim_step(&w))
-		;
-	if (!sim_owner_ended(s.owner) && !clause_broken[0])
-		snprintf(clause_broken, sizeof(clause_broken), "it does not end");
+	sim_contract_end(&w);
 	if (s.reply)
 		perseas__reply__free_unpacked(s.reply, NULL);
-	/* Of a clause that did not hold. */
-	for (struct ps_link *link = s.owner->links; link; link = link->next)
-		free(link->queue);
-	sim_rosters_forget(&w);
-	sim_mirror_free(s.mirror);
-	sim_world_free(&w);
-	coroutines_free();
 	free(s.stage.ring);
 }

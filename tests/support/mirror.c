@@ -232,6 +232,11 @@ int peer_drop_segment(struct peer *peer, struct why *why, uint32_t id)
 
 void mirror_bank(struct mirror *mirror, struct peer *peer, bool shared)
 {
+	mirror_bank_of(mirror, peer, shared, BANK_SIZE);
+}
+
+void mirror_bank_of(struct mirror *mirror, struct peer *peer, bool shared, uint64_t size)
+{
 	struct writer writer;
 	int ret;
 
@@ -243,7 +248,7 @@ void mirror_bank(struct mirror *mirror, struct peer *peer, bool shared)
 	ret = shared ? mirror_share(mirror, peer, "bank", BANK_EPOCH, BANK_OWNER, NULL)
 	             : mirror_claim(mirror, peer, "bank", BANK_EPOCH, BANK_OWNER, NULL);
 	assert(ret == 0);
-	ret = peer_add(peer, &mirror->why, 0, "accounts", BANK_SIZE);
+	ret = peer_add(peer, &mirror->why, 0, "accounts", size);
 	assert(ret == 0);
 	ret = peer_publish(peer, &mirror->why, 0, 1);
 	assert(ret == 0);

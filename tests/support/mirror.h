@@ -65,6 +65,8 @@ int peer_drop_segment(struct peer *peer, struct why *why, uint32_t id);
 /* A settled store "bank" that `peer` holds with `epoch` and `owner`, with a published segment 0
  * of two pages. */
 void mirror_bank(struct mirror *mirror, struct peer *peer, bool shared);
+/* The same with a segment of `size` bytes. */
+void mirror_bank_of(struct mirror *mirror, struct peer *peer, bool shared, uint64_t size);
 enum { BANK_EPOCH = 5, BANK_OWNER = 50, BANK_SIZE = 8192 };
 
 const Perseas__Header *mirror_header(struct mirror *mirror, const char *store);
