@@ -7,21 +7,11 @@
 
 #include "../../proto/data/frame.h"
 #include "memory_folder.h"
+#include "unit.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <event2/event.h>
-#include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 enum { STEPS_MAX = 10000 }; /* of a millisecond each at most */
 
@@ -129,15 +119,14 @@ static void close_sockets(struct fixture *fixture)
 int fixture_teardown(void **state)
 {
 	struct fixture *fixture = *state;
-	char command[128];
 
 	close_sockets(fixture);
 	daemon_free(fixture->daemon);
 	stores_free(fixture->stores);
 	access_free(fixture->rules);
 	memory_file_free(fixture->memory);
-	snprintf(command, sizeof(command), "rm -rf '%s'", fixture->directory);
-	return system(command);
+	unit_remove_folder(fixture->directory);
+	return 0;
 }
 
 int fixture_tcp(struct fixture *fixture)
@@ -227,6 +216,14 @@ void fixture_greet(struct fixture *fixture, int fd)
 	assert_int_equal(hello.version, PS_PROTOCOL_VERSION);
 }
 
+int fixture_peer(struct fixture *fixture)
+{
+	int fd = fixture_tcp(fixture);
+
+	fixture_greet(fixture, fd);
+	return fd;
+}
+
 Perseas__Reply *fixture_reply(struct fixture *fixture, int fd)
 {
 	Perseas__Reply *reply = fixture_message(fixture, fd);
@@ -277,6 +274,23 @@ void fixture_ask_list(int fd)
 void fixture_done(Perseas__Reply *reply)
 {
 	perseas__reply__free_unpacked(reply, NULL);
+}
+
+Perseas__Status fixture_status(struct fixture *fixture, int fd)
+{
+	Perseas__Reply *reply = fixture_reply(fixture, fd);
+	Perseas__Status status = reply->status;
+
+	fixture_done(reply);
+	return status;
+}
+
+void fixture_confirm(struct fixture *fixture, int fd)
+{
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	fixture_done(fixture_reply(fixture, fd));
 }
 
 static uint8_t store_id[PS_ID_SIZE] = { 1 }, image_id[PS_ID_SIZE] = { 2 };

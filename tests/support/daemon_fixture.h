@@ -58,6 +58,8 @@ void fixture_send(int fd, const void *bytes, size_t len);
 
 /* Exchanges hellos of a control connection. */
 void fixture_greet(struct fixture *fixture, int fd);
+/* A new control connection over TCP that has been greeted. */
+int fixture_peer(struct fixture *fixture);
 void fixture_ask(int fd, Perseas__Request__BodyCase body, void *message);
 void fixture_ask_list(int fd);
 /* With takeover; the owner's id is made of the epoch. */
@@ -68,6 +70,10 @@ Perseas__Reply *fixture_reply(struct fixture *fixture, int fd);
 /* The next reply or sign of progress. */
 Perseas__Reply *fixture_message(struct fixture *fixture, int fd);
 void fixture_done(Perseas__Reply *reply);
+/* Takes the next reply; returns its status. */
+Perseas__Status fixture_status(struct fixture *fixture, int fd);
+/* Asks for a sign of life, and takes it. */
+void fixture_confirm(struct fixture *fixture, int fd);
 
 /* Makes a settled store, with a ring of 1 MiB. */
 void fixture_make(struct fixture *fixture, const char *store);

@@ -170,6 +170,16 @@ static inline void welcome(struct daemon *d, uint32_t magic, uint32_t version)
 	assert_int_equal(send(d->fd, &hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
 }
 
+/* A connection to the daemon, which has greeted, and on which one request is under way. */
+static inline struct ps_control *dial_and_ask(struct fixture *f, struct daemon *d)
+{
+	struct ps_control *control = dial(f, d);
+
+	ask(f, control, "s");
+	welcome(d, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	return control;
+}
+
 /* Reads a request, of which the test knows that it is on its way, and gives its store. */
 static inline void hear(struct daemon *d, const char *store)
 {

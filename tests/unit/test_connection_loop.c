@@ -30,6 +30,17 @@ static void expect_list(struct fixture *fixture, int fd)
 	fixture_done(reply);
 }
 
+static void ask_list(struct fixture *fixture, int fd)
+{
+	fixture_ask_list(fd);
+	expect_list(fixture, fd);
+}
+
+static void step(struct fixture *fixture)
+{
+	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+}
+
 /* Half of a length; half of a message; a byte now and then. Others are not held up. */
 TEST(a_request_must_come_whole_in_time, struct fixture *fixture)
 {
@@ -44,13 +55,11 @@ TEST(a_request_must_come_whole_in_time, struct fixture *fixture)
 	began = now_ns();
 	fixture_send(slow, half, 2);
 	fixture_send(local, half, sizeof(half));
-	fixture_ask_list(good);
-	expect_list(fixture, good);
+	ask_list(fixture, good);
 	assert_true(fixture_ended(fixture, slow));
 	assert_true(fixture_ended(fixture, local));
 	assert_true(now_ns() - began >= fixture->daemon->message_ns / 2);
-	fixture_ask_list(good);
-	expect_list(fixture, good);
+	ask_list(fixture, good);
 }
 
 /* Bytes trickle in: each comes in time for the last one, the request does not. */
@@ -65,7 +74,7 @@ TEST(a_trickle_does_not_stop_the_clock, struct fixture *fixture)
 	began = now_ns();
 	fixture_send(fd, &length, sizeof(length));
 	while (send(fd, "x", 1, MSG_NOSIGNAL) == 1 && now_ns() - began < 20000000000u)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step(fixture);
 	assert_true(now_ns() - began >= fixture->daemon->message_ns / 2);
 	assert_true(now_ns() - began < 20000000000u);
 }
@@ -93,9 +102,9 @@ TEST(a_reply_must_be_taken_in_time, struct fixture *fixture)
 		if (now_ns() - began > 20000000000u)
 			fail_msg("nobody came");
 		else
-			event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+			step(fixture);
 	while (fixture->daemon->held == 0)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step(fixture);
 	while (fixture->daemon->crowd.count > 0)
 		event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
 	assert_int_equal(fixture->daemon->held, 0);
@@ -106,21 +115,17 @@ TEST(a_large_request_is_counted_while_it_is_there, struct fixture *fixture)
 {
 	const uint32_t length = PS_MESSAGE_MAX, part = 32768;
 	uint8_t *noise = calloc(1, length);
-	int fd = fixture_tcp(fixture);
-	Perseas__Reply *reply;
+	int fd = fixture_peer(fixture);
 
-	fixture_greet(fixture, fd);
 	fixture_send(fd, &length, sizeof(length));
 	fixture_send(fd, noise, part);
 	while (fixture->daemon->held < part)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step(fixture);
 	for (uint32_t sent = part; sent < length; sent += part) {
 		fixture_send(fd, noise, part);
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step(fixture);
 	}
-	reply = fixture_reply(fixture, fd);
-	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
-	fixture_done(reply);
+	assert_int_equal(fixture_status(fixture, fd), STATUS(BAD_REQUEST));
 	assert_int_equal(fixture->daemon->held, 0);
 	free(noise);
 }
@@ -129,7 +134,6 @@ TEST(a_large_request_is_counted_while_it_is_there, struct fixture *fixture)
  * there is room again. */
 TEST(large_messages_hold_up_no_owner, struct fixture *fixture)
 {
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	int owner = fixture_tcp(fixture), other = fixture_tcp(fixture);
 	const size_t much = (size_t)1 << 30;
 
@@ -139,8 +143,7 @@ TEST(large_messages_hold_up_no_owner, struct fixture *fixture)
 	fixture->daemon->held += much;
 	fixture_ask_list(other);
 	for (int i = 0; i < 3; i++) {
-		fixture_ask(owner, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
-		fixture_done(fixture_reply(fixture, owner));
+		fixture_confirm(fixture, owner);
 	}
 	assert_int_equal(recv(other, &(uint8_t){ 0 }, 1, MSG_DONTWAIT), -1);
 	fixture->daemon->held -= much;
@@ -167,15 +170,12 @@ TEST(who_asks_too_fast_is_answered_later, struct fixture *fixture)
 		expect_list(fixture, fds[1]);
 	}
 	assert_true(now_ns() - began >= 900000000);
-	close(fds[0]);
-	close(fds[1]);
 }
 
 /* Its identity has used up its rate for an hour; what an owner asks has a rate of its own. The
  * greedy ones may be read late, and take their part of the rate then. */
 TEST(an_owner_does_not_wait_for_its_identity, struct fixture *fixture)
 {
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	const uint64_t second = 1000000000;
 	int owner = fixture_tcp(fixture), greedy[8];
 	struct bucket *bucket;
@@ -185,47 +185,36 @@ TEST(an_owner_does_not_wait_for_its_identity, struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, owner, 5));
 	fixture_rules(fixture, "allow * all\nlimit anonymous requests 1/s");
 	for (int i = 0; i < 8; i++) {
-		greedy[i] = fixture_tcp(fixture);
-		fixture_greet(fixture, greedy[i]);
+		greedy[i] = fixture_peer(fixture);
 		fixture_ask_list(greedy[i]);
 	}
 	expect_list(fixture, greedy[0]);
 	bucket = &fixture->daemon->crowd.origins->bucket;
 	next_ns = bucket->next_ns += 3600 * second;
 	for (int i = 0; i < 20; i++) {
-		fixture_ask(owner, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
-		fixture_done(fixture_reply(fixture, owner));
+		fixture_confirm(fixture, owner);
 	}
 	assert_true(bucket->next_ns <= next_ns + 8 * second);
-	for (int i = 0; i < 8; i++)
-		close(greedy[i]);
 }
 
 /* More than there is room for: the owner stays, a Unix socket and the next owner get in. */
 TEST(a_crowd_locks_nobody_out, struct fixture *fixture)
 {
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	int owner = fixture_tcp(fixture), local, next, idle[3 * ROOM];
 
 	daemon_set_connections(fixture->daemon, ROOM);
 	fixture_bank(fixture);
 	fixture_done(fixture_claim(fixture, owner, 5));
-	for (int i = 0; i < 3 * ROOM; i++) {
-		idle[i] = fixture_tcp(fixture);
-		fixture_greet(fixture, idle[i]);
-	}
+	for (int i = 0; i < 3 * ROOM; i++)
+		idle[i] = fixture_peer(fixture);
 	assert_true(fixture->daemon->crowd.count <= ROOM);
 	assert_true(fixture_ended(fixture, idle[0]));
-	fixture_ask(owner, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
-	fixture_done(fixture_reply(fixture, owner));
+	fixture_confirm(fixture, owner);
 	local = fixture_unix(fixture);
 	fixture_greet(fixture, local);
-	fixture_ask_list(local);
-	expect_list(fixture, local);
+	ask_list(fixture, local);
 	next = fixture_tcp(fixture);
 	fixture_done(fixture_claim(fixture, next, 6));
-	for (int i = 0; i < 3 * ROOM; i++)
-		close(idle[i]);
 }
 
 /* Two of each origin, of which the anonymous have one by address. */
@@ -246,19 +235,8 @@ TEST(an_identity_has_only_so_many_connections, struct fixture *fixture)
 	}
 	close(fds[0]);
 	while (fixture->daemon->crowd.count > 3)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
-	fds[0] = fixture_tcp(fixture);
-	fixture_greet(fixture, fds[0]);
-	for (int i = 0; i < 4; i++)
-		close(fds[i]);
-}
-
-static void ask_confirm(struct fixture *fixture, int fd)
-{
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
-
-	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
-	fixture_done(fixture_reply(fixture, fd));
+		step(fixture);
+	fixture_peer(fixture);
 }
 
 /* As often as an owner has reason to ask, it comes before others; beyond that it is one of them. */
@@ -273,22 +251,21 @@ TEST(an_owner_that_floods_comes_after_commits, struct fixture *fixture)
 	connection = fixture->daemon->connections;
 	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OWNERS);
 	for (; asked < 100000 && connection->hurries; asked++)
-		ask_confirm(fixture, fd);
+		fixture_confirm(fixture, fd);
 	assert_true(asked > 10);
 	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OTHERS);
 	/* A second later. */
 	connection->haste.next_ns -= 1000000000u;
-	ask_confirm(fixture, fd);
+	fixture_confirm(fixture, fd);
 	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OWNERS);
 }
 
 /* While owners' data comes, a stranger's many requests are not answered in one go. */
 TEST(others_get_one_message_while_owners_commit, struct fixture *fixture)
 {
-	int fd = fixture_tcp(fixture);
+	int fd = fixture_peer(fixture);
 	uint64_t before;
 
-	fixture_greet(fixture, fd);
 	for (int i = 0; i < 3; i++)
 		fixture_ask_list(fd);
 	fixture->daemon->lane.data_ns = now_ns() + 1000000000000u;
@@ -327,7 +304,7 @@ TEST(owners_lock_nobody_out, struct fixture *fixture)
 {
 	static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
 	char why[WATCH_REASON] = "";
-	int fds[8], other;
+	int fds[8];
 
 	fixture->daemon->phase = DAEMON_SERVING;
 	daemon_set_connections(fixture->daemon, 16);
@@ -340,11 +317,5 @@ TEST(owners_lock_nobody_out, struct fixture *fixture)
 	assert_non_null(strstr(why, "--max-connections"));
 	fds[7] = fixture_tcp(fixture);
 	assert_int_equal(claim_store(fixture, fds[7], names[7]), PERSEAS__STATUS__STATUS_LIMIT);
-	other = fixture_tcp(fixture);
-	fixture_greet(fixture, other);
-	fixture_ask_list(other);
-	expect_list(fixture, other);
-	close(other);
-	for (int i = 0; i < 8; i++)
-		close(fds[i]);
+	ask_list(fixture, fixture_peer(fixture));
 }

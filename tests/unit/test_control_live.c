@@ -22,10 +22,14 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The session of a claim over this connection. */
-static struct session *claim_session(struct fixture *fixture, int fd, uint64_t epoch)
+static void step(struct fixture *fixture)
 {
-	Perseas__Reply *reply = fixture_claim(fixture, fd, epoch);
+	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+}
+
+/* The session that the reply to a claim grants. */
+static struct session *session_of(struct fixture *fixture, Perseas__Reply *reply)
+{
 	struct session *session = stores_session(fixture->stores, reply->claim->grant->token.data);
 
 	fixture_done(reply);
@@ -40,28 +44,32 @@ static struct session *be_silent(struct fixture *fixture, int *fd)
 
 	fixture_bank(fixture);
 	*fd = fixture_tcp(fixture);
-	session = claim_session(fixture, *fd, 5);
+	session = session_of(fixture, fixture_claim(fixture, *fd, 5));
 	while (session->ops->silent_ms(session) < 20)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step(fixture);
 	return session;
+}
+
+/* The owner was silent for no longer than since then. */
+static void assert_heard_since(struct session *session, uint64_t before)
+{
+	const uint64_t silent = session->ops->silent_ms(session);
+
+	assert_true(silent <= now_ms() - before);
 }
 
 TEST(an_owner_is_heard_by_what_it_sends, struct fixture *fixture)
 {
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
-	struct session *session;
-	uint64_t before, silent;
 	int fd;
+	struct session *session = be_silent(fixture, &fd);
+	const uint64_t before = now_ms();
 
-	session = be_silent(fixture, &fd);
-	before = now_ms();
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
 	/* The daemon did not look yet: what lies in the socket was heard all the same. */
 	assert_int_equal(session->ops->silent_ms(session), 0);
 	fixture_done(fixture_reply(fixture, fd));
-	silent = session->ops->silent_ms(session);
-	assert_true(silent <= now_ms() - before);
-	close(fd);
+	assert_heard_since(session, before);
 }
 
 static uint32_t receive_sign(struct fixture *fixture, int fd)
@@ -76,38 +84,32 @@ static uint32_t receive_sign(struct fixture *fixture, int fd)
 /* It is answered with one; the next request is understood behind it. */
 TEST(an_owner_is_heard_by_a_sign_of_life, struct fixture *fixture)
 {
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	const uint32_t nothing = 0;
-	struct session *session;
-	uint64_t before, silent;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	int fd;
+	struct session *session = be_silent(fixture, &fd);
+	const uint64_t before = now_ms();
 
-	session = be_silent(fixture, &fd);
-	before = now_ms();
 	fixture_send(fd, &nothing, sizeof(nothing));
 	assert_int_equal(receive_sign(fixture, fd), 0);
-	silent = session->ops->silent_ms(session);
-	assert_true(silent <= now_ms() - before);
+	assert_heard_since(session, before);
 	fixture_send(fd, &nothing, sizeof(nothing));
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
 	assert_int_equal(receive_sign(fixture, fd), 0);
 	fixture_done(fixture_reply(fixture, fd));
-	close(fd);
 }
 
 /* Who has no claim gets no answer to it. */
 TEST(a_stranger_is_not_answered_a_sign_of_life, struct fixture *fixture)
 {
 	const uint32_t nothing = 0;
+	int fd = fixture_peer(fixture);
 	char byte;
-	int fd;
 
 	fixture_bank(fixture);
-	fd = fixture_tcp(fixture);
-	fixture_greet(fixture, fd);
 	fixture_send(fd, &nothing, sizeof(nothing));
 	for (int steps = 0; steps < 100; steps++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step(fixture);
 	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
 }
 
@@ -145,29 +147,20 @@ TEST(an_owner_whose_request_waits_hears_of_the_mirror, struct fixture *fixture)
 TEST(an_owner_is_not_silent_while_its_request_waits, struct fixture *fixture)
 {
 	struct job other = { 0 };
-	struct session *session;
-	Perseas__Reply *reply;
-	uint64_t before, silent;
-	int fd;
+	int fd = fixture_peer(fixture);
+	uint64_t before;
 
 	fixture_bank(fixture);
-	fd = fixture_tcp(fixture);
-	fixture_greet(fixture, fd);
 	fixture->daemon->alone = &other;
 	fixture_ask_claim(fd, 5, false);
 	while (!fixture->daemon->parked)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step(fixture);
 	for (before = now_ms(); now_ms() < before + 20;)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step(fixture);
 	before = now_ms();
 	other.over = true;
 	daemon_wake(fixture->daemon);
-	reply = fixture_reply(fixture, fd);
-	session = stores_session(fixture->stores, reply->claim->grant->token.data);
-	fixture_done(reply);
-	assert_non_null(session);
-	silent = session->ops->silent_ms(session);
-	assert_true(silent <= now_ms() - before);
+	assert_heard_since(session_of(fixture, fixture_reply(fixture, fd)), before);
 }
 
 /* In another process: claims over the Unix socket, and leaves it to a child when it ends. */
@@ -212,7 +205,7 @@ TEST(an_owner_whose_process_ended_is_dead, struct fixture *fixture)
 	assert_int_equal(waitpid(child, &how, 0), child);
 	assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 	for (int steps = 0; steps < 100; steps++)
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+		step(fixture);
 	assert_int_equal(store_status(fixture->stores, "bank", &status, &why), 0);
 	assert_string_not_equal(status.owner_address, "");
 	assert_false(status.live);
@@ -221,38 +214,27 @@ TEST(an_owner_whose_process_ended_is_dead, struct fixture *fixture)
 	close(until[1]);
 }
 
-static void ask_spill(int fd)
-{
-	Perseas__SpillRequest spill = PERSEAS__SPILL_REQUEST__INIT;
-
-	fixture_ask(fd, PERSEAS__REQUEST__BODY_SPILL, &spill);
-}
-
 /* The caller gets its answer, and the daemon ends then. */
 TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for, struct fixture *fixture)
 {
+	Perseas__SpillRequest request = PERSEAS__SPILL_REQUEST__INIT;
+	int fd = fixture_peer(fixture);
 	Perseas__Reply *reply;
 	struct spill *spill;
 	const char *why;
 	char path[128];
 	struct stat st;
-	int fd, owner;
 
 	fixture_bank(fixture);
 	snprintf(path, sizeof(path), "%s/spill", fixture->directory);
 	spill = spill_file_new(path, &why);
 	assert_non_null(spill);
-	fd = fixture_tcp(fixture);
-	owner = fixture_tcp(fixture);
-	fixture_done(fixture_claim(fixture, owner, 5));
-	fixture_greet(fixture, fd);
-	ask_spill(fd);
-	reply = fixture_reply(fixture, fd);
-	assert_int_equal(reply->status, STATUS(BAD_STATE));
-	fixture_done(reply);
+	fixture_done(fixture_claim(fixture, fixture_tcp(fixture), 5));
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_SPILL, &request);
+	assert_int_equal(fixture_status(fixture, fd), STATUS(BAD_STATE));
 	assert_false(fixture->daemon->stopping);
 	stores_set_spill(fixture->stores, spill);
-	ask_spill(fd);
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_SPILL, &request);
 	reply = fixture_reply(fixture, fd);
 	assert_int_equal(reply->status, STATUS(OK));
 	assert_int_equal(reply->spill->stores, 1);
@@ -261,8 +243,6 @@ TEST(a_daemon_ends_after_the_spill_that_it_was_asked_for, struct fixture *fixtur
 	assert_true(fixture->daemon->stopping);
 	snprintf(path, sizeof(path), "%s/spill/bank.spill", fixture->directory);
 	assert_int_equal(stat(path, &st), 0);
-	close(fd);
-	close(owner);
 	stores_set_spill(fixture->stores, NULL);
 	spill_file_free(spill);
 }

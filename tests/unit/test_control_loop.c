@@ -27,19 +27,25 @@ TEST(requests_are_answered_over_tcp_and_unix, struct fixture *fixture)
 		assert_string_equal(reply->list->version, PERSEAS_VERSION);
 		assert_true(reply->list->clock_ns / 1000000000 + 60 > (uint64_t)time(NULL));
 		fixture_done(reply);
-		close(fds[i]);
 	}
+}
+
+/* Greets with `version`; returns the version that the daemon answers with. */
+static uint32_t greet_with(struct fixture *fixture, int fd, uint32_t version)
+{
+	struct ps_control_hello hello = { PS_CONTROL_MAGIC, version };
+
+	fixture_send(fd, &hello, sizeof(hello));
+	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
+	return hello.version;
 }
 
 /* A peer of a later version has to learn which version this is. */
 TEST(another_version_is_told_ours_and_let_go, struct fixture *fixture)
 {
-	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION + 1 };
 	int fd = fixture_tcp(fixture);
 
-	fixture_send(fd, &hello, sizeof(hello));
-	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
-	assert_int_equal(hello.version, PS_PROTOCOL_VERSION);
+	assert_int_equal(greet_with(fixture, fd, PS_PROTOCOL_VERSION + 1), PS_PROTOCOL_VERSION);
 	assert_true(fixture_ended(fixture, fd));
 }
 
@@ -52,20 +58,25 @@ TEST(what_is_not_of_this_protocol_is_let_go, struct fixture *fixture)
 	assert_true(fixture_ended(fixture, fd));
 }
 
+static void assert_later_version(struct fixture *fixture, int fd)
+{
+	Perseas__Reply *reply = fixture_reply(fixture, fd);
+
+	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
+	assert_non_null(strstr(reply->message, "later version"));
+	fixture_done(reply);
+}
+
 /* An owner of the version before asks for what only this one knows, and then for what it knows. */
 TEST(a_message_is_of_the_version_that_was_greeted_with, struct fixture *fixture)
 {
-	struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
 	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
 	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
 	int fd = fixture_tcp(fixture);
-	Perseas__Reply *reply;
 	uint8_t byte;
 
 	fixture_bank(fixture);
-	fixture_send(fd, &hello, sizeof(hello));
-	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
-	assert_int_equal(hello.version, PS_PROTOCOL_LEAST);
+	assert_int_equal(greet_with(fixture, fd, PS_PROTOCOL_LEAST), PS_PROTOCOL_LEAST);
 	/* It does not wait first, although nothing is new to it. */
 	watch.store = (char *)(uintptr_t) "bank";
 	watch.within_ms = 1000;
@@ -74,32 +85,21 @@ TEST(a_message_is_of_the_version_that_was_greeted_with, struct fixture *fixture)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 		assert_int_equal(fixture->daemon->watcher_count, 0);
 	}
-	reply = fixture_reply(fixture, fd);
-	assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_BAD_REQUEST);
-	assert_non_null(strstr(reply->message, "later version"));
-	fixture_done(reply);
+	assert_later_version(fixture, fd);
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_HOST, &host);
-	reply = fixture_reply(fixture, fd);
-	assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_BAD_REQUEST);
-	assert_non_null(strstr(reply->message, "later version"));
-	fixture_done(reply);
+	assert_later_version(fixture, fd);
 	fixture_ask_list(fd);
-	reply = fixture_reply(fixture, fd);
-	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
-	fixture_done(reply);
+	assert_int_equal(fixture_status(fixture, fd), STATUS(OK));
 }
 
 /* Who names both versions is answered with the higher one, and may use all of it. */
 TEST(the_highest_common_version_is_spoken, struct fixture *fixture)
 {
-	struct ps_control_hello hello = { PS_CONTROL_MAGIC, ps_version_greeting() };
 	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
 	int fd = fixture_tcp(fixture);
 	Perseas__Reply *reply;
 
-	fixture_send(fd, &hello, sizeof(hello));
-	assert_true(fixture_receive(fixture, fd, &hello, sizeof(hello)));
-	assert_int_equal(hello.version, PS_PROTOCOL_VERSION);
+	assert_int_equal(greet_with(fixture, fd, ps_version_greeting()), PS_PROTOCOL_VERSION);
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_HOST, &host);
 	reply = fixture_reply(fixture, fd);
 	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_HOST);
@@ -112,45 +112,35 @@ TEST(the_highest_common_version_is_spoken, struct fixture *fixture)
 TEST(requests_are_answered_in_order_however_they_come, struct fixture *fixture)
 {
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	int fd = fixture_tcp(fixture);
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &status);
+	int fd = fixture_peer(fixture);
 	uint8_t *bytes;
 	size_t len;
 
-	fixture_greet(fixture, fd);
 	status.store = (char *)"none";
 	for (int i = 0; i < 3; i++) {
 		fixture_ask_list(fd);
 		fixture_ask(fd, PERSEAS__REQUEST__BODY_STATUS, &status);
 	}
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &status;
 	assert_int_equal(ps_request_pack(&request, &bytes, &len), 0);
 	for (size_t i = 0; i < len; i++) {
 		fixture_send(fd, bytes + i, 1);
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 	}
 	free(bytes);
-	for (int i = 0; i < 7; i++) {
-		Perseas__Reply *reply = fixture_reply(fixture, fd);
-
-		assert_int_equal(reply->status, i % 2 || i == 6 ? STATUS(NO_STORE) : STATUS(OK));
-		fixture_done(reply);
-	}
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(fixture_status(fixture, fd),
+		                 i % 2 || i == 6 ? STATUS(NO_STORE) : STATUS(OK));
 }
 
 /* A message of two gigabytes is announced. */
 TEST(a_message_that_is_too_long_ends_the_connection, struct fixture *fixture)
 {
 	uint32_t len = 0x7fffffff;
-	int fd = fixture_tcp(fixture);
-	Perseas__Reply *reply;
+	int fd = fixture_peer(fixture);
 
-	fixture_greet(fixture, fd);
 	fixture_send(fd, &len, sizeof(len));
-	reply = fixture_reply(fixture, fd);
-	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
-	fixture_done(reply);
+	assert_int_equal(fixture_status(fixture, fd), STATUS(BAD_REQUEST));
 	assert_true(fixture_ended(fixture, fd));
 }
 
@@ -192,14 +182,10 @@ TEST(refusals_do_not_fill_the_log, struct fixture *fixture)
 	const unsigned before = refusals_told();
 
 	for (uint64_t i = 1; i <= 40; i++) {
-		int fd = fixture_tcp(fixture);
-		Perseas__Reply *reply;
+		int fd = fixture_peer(fixture);
 
-		fixture_greet(fixture, fd);
 		fixture_ask_claim(fd, i, false);
-		reply = fixture_reply(fixture, fd);
-		assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_NO_STORE);
-		fixture_done(reply);
+		assert_int_equal(fixture_status(fixture, fd), STATUS(NO_STORE));
 		close(fd);
 	}
 	assert_in_range(refusals_told() - before, 1, LOG_BURST);

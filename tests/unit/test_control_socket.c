@@ -62,7 +62,6 @@ TEST(descriptors_come_with_their_own_reply, struct fixture *f)
 	ps_close_all(fds, count);
 	perseas__reply__free_unpacked(reply, NULL);
 	assert_int_equal(open_descriptors(), before);
-	disconnect(f, control);
 }
 
 /* Descriptors that no reply announced, with a refusal and with a grant; and nobody to take
@@ -91,7 +90,6 @@ TEST(unexpected_descriptors_are_closed, struct fixture *f)
 	assert_int_equal(f->ops->receive(control, soon(), &reply, NULL, NULL, NULL), 0);
 	perseas__reply__free_unpacked(reply, NULL);
 	assert_int_equal(open_descriptors(), before);
-	disconnect(f, control);
 }
 
 /* Fewer descriptors than announced, and far more than any reply has; none may be left. */
@@ -123,7 +121,7 @@ TEST(a_wrong_number_of_descriptors_is_an_error, struct fixture *f)
 /* A reply arrives byte by byte, and the client looks after each. */
 TEST(a_reply_may_arrive_in_any_pieces, struct fixture *f)
 {
-	struct ps_control *control = dial(f, &f->tcp);
+	struct ps_control *control = dial_and_ask(f, &f->tcp);
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
 	uint8_t *bytes;
 	size_t len, i;
@@ -132,15 +130,12 @@ TEST(a_reply_may_arrive_in_any_pieces, struct fixture *f)
 	reply.message = (char *)(uintptr_t) "in pieces";
 	reply.id = 1;
 	assert_int_equal(ps_reply_pack(&reply, &bytes, &len), 0);
-	ask(f, control, "s");
-	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	for (i = 0; i < len; i++) {
 		assert_false(f->ops->answered(control));
 		send_with(f->tcp.fd, bytes + i, 1, NULL, 0);
 	}
 	expect_reply(f, control, soon(), "in pieces");
 	free(bytes);
-	disconnect(f, control);
 }
 
 /* Peers that are no perseasd of this version, each with what the user is told. */
@@ -234,22 +229,17 @@ TEST(silence_ends_at_the_deadline, struct fixture *f)
 	assert_true(ps_monotonic() >= begun + SHORTLY);
 	disconnect(f, control);
 	close(accept4(f->tcp.listener, NULL, NULL, SOCK_CLOEXEC));
-	control = dial(f, &f->tcp);
-	ask(f, control, "s");
-	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
+	control = dial_and_ask(f, &f->tcp);
 	expect_failure(f, control, ps_monotonic() + SHORTLY, PERSEAS_EUNREACHABLE,
 	               "did not answer in time");
-	disconnect(f, control);
 }
 
 /* A mirror was stopped, and answers when the request's time is over: that is no answer to the next
  * question, nor does it keep its descriptor readable. */
 TEST(a_late_answer_answers_nothing, struct fixture *f)
 {
-	struct ps_control *control = dial(f, &f->tcp);
+	struct ps_control *control = dial_and_ask(f, &f->tcp);
 
-	ask(f, control, "before");
-	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	expect_failure(f, control, ps_monotonic() + SHORTLY, PERSEAS_EUNREACHABLE,
 	               "did not answer in time");
 	reply_with(&f->tcp, "late", 0, NULL, 0);
@@ -257,7 +247,6 @@ TEST(a_late_answer_answers_nothing, struct fixture *f)
 	assert_int_equal(f->ops->control_fd(control), -1);
 	assert_int_equal(try_ask(f, control, "after"), PERSEAS_EUNREACHABLE);
 	expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, "did not answer in time");
-	disconnect(f, control);
 }
 
 /* Replies to a request that was answered, to one that was never sent, and of another kind. */
@@ -320,52 +309,40 @@ static void *work_slowly(void *arg)
 /* A request that takes longer than the owner would wait for one that is silent. */
 TEST(signs_of_progress_are_waited_for, struct fixture *f)
 {
-	struct ps_control *control = dial(f, &f->tcp);
+	struct ps_control *control = dial_and_ask(f, &f->tcp);
 	struct worker worker = { &f->tcp, 6 };
 	pthread_t thread;
 
-	ask(f, control, "s");
-	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	assert_int_equal(pthread_create(&thread, NULL, work_slowly, &worker), 0);
 	expect_reply(f, control, ps_monotonic() + PATIENCE, "done");
 	pthread_join(thread, NULL);
-	disconnect(f, control);
 }
 
 /* Two of a round work for long at the same time: the first one's answer is waited for until the
  * time that both were given is long over. */
 TEST(signs_of_another_count_while_one_is_waited_for, struct fixture *f)
 {
-	struct ps_control *one = dial(f, &f->tcp), *other = dial(f, &f->local);
+	struct ps_control *one = dial_and_ask(f, &f->tcp), *other = dial_and_ask(f, &f->local);
 	struct worker workers[] = { { &f->tcp, 6 }, { &f->local, 9 } };
 	const uint64_t until = ps_monotonic() + PATIENCE;
 	pthread_t threads[2];
 
-	ask(f, one, "s");
-	ask(f, other, "s");
-	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
-	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, work_slowly, &workers[i]), 0);
 	expect_reply(f, one, until, "done");
 	expect_reply(f, other, until, "done");
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	disconnect(f, one);
-	disconnect(f, other);
 }
 
 /* The same sign twice would be waited for without end. */
 TEST(a_sign_without_progress_ends_the_connection, struct fixture *f)
 {
-	struct ps_control *control = dial(f, &f->tcp);
+	struct ps_control *control = dial_and_ask(f, &f->tcp);
 
-	ask(f, control, "s");
-	welcome(&f->tcp, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	work_on(&f->tcp, 1);
 	work_on(&f->tcp, 1);
 	expect_failure(f, control, soon(), PERSEAS_EPROTOCOL, "nothing that was asked");
-	disconnect(f, control);
 }
 
 /* One mirror is silent until the deadline of all. The other has its queue of connections full
@@ -396,8 +373,6 @@ TEST(a_dead_mirror_does_not_use_up_the_time_of_others, struct fixture *f)
 	hear(&f->local, "s");
 	reply_with(&f->local, "well", 0, NULL, 0);
 	expect_reply(f, well, until, "well");
-	disconnect(f, dead);
-	disconnect(f, well);
 }
 
 /* Sessions that are idle until their mirror goes away. The second is sent to before that. */
@@ -406,10 +381,8 @@ TEST(the_end_of_an_idle_connection_is_noticed, struct fixture *f)
 	struct pollfd fd = { .events = POLLIN };
 
 	for (int sends = 0; sends < 2; sends++) {
-		struct ps_control *control = dial(f, &f->local);
+		struct ps_control *control = dial_and_ask(f, &f->local);
 
-		ask(f, control, "s");
-		welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 		reply_with(&f->local, "r", 0, NULL, 0);
 		expect_reply(f, control, soon(), "r");
 		hear_hello(&f->local);
@@ -435,13 +408,10 @@ TEST(the_end_of_an_idle_connection_is_noticed, struct fixture *f)
 /* A mirror talks although nothing was asked: it would keep its descriptor readable. */
 TEST(unasked_bytes_count_as_the_end, struct fixture *f)
 {
-	struct ps_control *control = dial(f, &f->local);
+	struct ps_control *control = dial_and_ask(f, &f->local);
 
-	ask(f, control, "s");
-	welcome(&f->local, PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION);
 	reply_with(&f->local, "r", 0, NULL, 0);
 	expect_reply(f, control, soon(), "r");
 	reply_with(&f->local, "unasked", 0, NULL, 0);
 	assert_true(f->ops->ended(control));
-	disconnect(f, control);
 }

@@ -235,6 +235,13 @@ static void owner_bury(const struct owner *owner)
 	close(owner->keep);
 }
 
+/* It is let go of, and its end awaited. */
+static void owner_let_end(const struct owner *owner)
+{
+	owner_let_go(owner);
+	owner_bury(owner);
+}
+
 static void step(struct fixture *fixture)
 {
 	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
@@ -251,9 +258,8 @@ static void wait_until_asked(struct fixture *fixture, unsigned times)
 
 static int begin_claim(struct fixture *fixture, uint64_t epoch)
 {
-	const int fd = fixture_tcp(fixture);
+	const int fd = fixture_peer(fixture);
 
-	fixture_greet(fixture, fd);
 	fixture_ask_claim(fd, epoch, false);
 	return fd;
 }
@@ -320,18 +326,14 @@ TEST(an_owner_that_is_about_to_end_is_waited_for, struct fixture *fixture)
 /* Two claim it meanwhile, and others look. */
 TEST(others_are_served_while_an_end_is_waited_for, struct fixture *fixture)
 {
-	const int other = fixture_tcp(fixture);
+	const int other = fixture_peer(fixture);
 	struct owner owner;
 	int next, last;
-	Perseas__Reply *reply;
 
 	next = begin_both(fixture, &owner, ENDS);
 	last = begin_claim(fixture, 3);
-	fixture_greet(fixture, other);
 	fixture_ask_list(other);
-	reply = fixture_reply(fixture, other);
-	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
-	fixture_done(reply);
+	assert_int_equal(fixture_status(fixture, other), STATUS(OK));
 	assert_int_equal(promised(fixture), 1);
 	owner_let_go(&owner);
 	assert_false(end_claim(fixture, next));
@@ -412,8 +414,7 @@ TEST(an_owner_of_which_nothing_is_known_is_not_waited_for_long, struct fixture *
 	next = begin_claim(fixture, 2);
 	assert_true(end_claim(fixture, next));
 	assert_true(atomic_load(&waits) <= BRIEF);
-	owner_let_go(&owner);
-	owner_bury(&owner);
+	owner_let_end(&owner);
 }
 
 /* A process that never ends costs its patience once: the next claim does not wait for it. */
@@ -427,8 +428,7 @@ TEST(an_owner_that_never_ends_is_not_waited_for_again, struct fixture *fixture)
 	owner_end(&owner);
 	next = begin_claim(fixture, 2);
 	assert_true(end_claim(fixture, next));
-	owner_let_go(&owner);
-	owner_bury(&owner);
+	owner_let_end(&owner);
 }
 
 static void wait_for_jobs(struct fixture *fixture)
@@ -477,8 +477,7 @@ TEST(the_daemon_may_end_meanwhile, struct fixture *fixture)
 	connections_close(fixture->daemon);
 	daemon_leave(fixture->daemon);
 	assert_int_equal(promised(fixture), 1);
-	owner_let_go(&owner);
-	owner_bury(&owner);
+	owner_let_end(&owner);
 }
 
 /* --- an image beside, which is given up meanwhile --- */
@@ -490,7 +489,6 @@ static void rebuild(struct fixture *fixture, int fd)
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
 	uint8_t owner[PS_ID_SIZE] = { 1 };
 	Perseas__Header header;
-	Perseas__Reply *reply;
 	struct why why;
 
 	assert_int_equal(store_status(fixture->stores, "bank", &status, &why), 0);
@@ -500,9 +498,7 @@ static void rebuild(struct fixture *fixture, int fd)
 	request.owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner };
 	request.header = &header;
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_REBUILD, &request);
-	reply = fixture_reply(fixture, fd);
-	assert_int_equal(reply->status, STATUS(OK));
-	fixture_done(reply);
+	assert_int_equal(fixture_status(fixture, fd), STATUS(OK));
 }
 
 static bool has_piece(const struct fixture *fixture, const char *piece)
