@@ -109,16 +109,16 @@ static enum ps_health look(struct made_up *m, const char *name)
 	return m->finding.health;
 }
 
-static void found(const struct made_up *m, const char *words)
+/* The check finds this health, and its sentences have these words. */
+static void expect(struct made_up *m, const char *check, enum ps_health health, const char *found,
+                   const char *advice)
 {
-	if (!strstr(m->finding.found, words))
-		fail_msg("'%s' does not have '%s'", m->finding.found, words);
-}
+	const enum ps_health actual = look(m, check);
 
-static void advised(const struct made_up *m, const char *words)
-{
-	if (!strstr(m->finding.advice, words))
-		fail_msg("'%s' does not have '%s'", m->finding.advice, words);
+	if (actual != health || !strstr(m->finding.found, found) ||
+	    !strstr(m->finding.advice, advice))
+		fail_msg("%s is %d, not %d: '%s' ('%s'), '%s' ('%s')", check, actual, health,
+		         m->finding.found, found, m->finding.advice, advice);
 }
 
 #define LIMITS(files, memory)                                                                  \
@@ -213,101 +213,89 @@ TEST(a_host_that_tells_nothing_is_no_crash, struct made_up *m)
 	m->host.root = "/nowhere";
 	for (const struct ps_check *check = ps_checks; check->name; check++)
 		look(m, check->name);
-	assert_int_equal(look(m, "proc"), PS_HEALTH_FAIL);
+	expect(m, "proc", PS_HEALTH_FAIL, "", "");
 }
 
 /* A kernel that is old, and one that lacks what is used. */
 TEST(the_kernel_is_asked_for_what_is_used, struct made_up *m)
 {
 	put(m, "/proc/sys/kernel/osrelease", "5.10.0\n");
-	assert_int_equal(look(m, "kernel"), PS_HEALTH_WARNING);
+	expect(m, "kernel", PS_HEALTH_WARNING, "", "");
 	lacks = 1u << PS_FEATURE_MEMBARRIER_OWNER;
-	assert_int_equal(look(m, "membarrier"), PS_HEALTH_WARNING);
-	found(m, "no private");
+	expect(m, "membarrier", PS_HEALTH_WARNING, "no private", "");
 	lacks = 1u << PS_FEATURE_MEMBARRIER_MIRROR;
-	assert_int_equal(look(m, "membarrier"), PS_HEALTH_WARNING);
-	found(m, "no global");
+	expect(m, "membarrier", PS_HEALTH_WARNING, "no global", "");
 	lacks = 1u << PS_FEATURE_PIDFD;
-	assert_int_equal(look(m, "pidfd"), PS_HEALTH_WARNING);
+	expect(m, "pidfd", PS_HEALTH_WARNING, "", "");
 }
 
 /* Not synchronised, not told; a source that is slow. */
 TEST(the_clock_is_looked_at, struct made_up *m)
 {
 	clock_state = PS_CLOCK_FREE;
-	assert_int_equal(look(m, "clock"), PS_HEALTH_WARNING);
+	expect(m, "clock", PS_HEALTH_WARNING, "", "");
 	clock_state = PS_CLOCK_UNKNOWN;
-	assert_int_equal(look(m, "clock"), PS_HEALTH_SKIPPED);
+	expect(m, "clock", PS_HEALTH_SKIPPED, "", "");
 	put(m, "/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
 	put(m, "/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet\n");
-	assert_int_equal(look(m, "clock source"), PS_HEALTH_WARNING);
-	advised(m, "tsc hpet");
+	expect(m, "clock source", PS_HEALTH_WARNING, "", "tsc hpet");
 }
 
 /* Few here; few for the daemon. */
 TEST(open_files_may_be_too_few, struct made_up *m)
 {
 	put(m, "/proc/self/limits", LIMITS("128", "unlimited"));
-	assert_int_equal(look(m, "open files"), PS_HEALTH_FAIL);
+	expect(m, "open files", PS_HEALTH_FAIL, "", "");
 	put(m, "/proc/self/limits", LIMITS("512", "unlimited"));
-	assert_int_equal(look(m, "open files"), PS_HEALTH_WARNING);
+	expect(m, "open files", PS_HEALTH_WARNING, "", "");
 	put(m, "/proc/self/limits", LIMITS("65536", "unlimited"));
 	put(m, "/proc/77/limits", LIMITS("1024", "unlimited"));
-	assert_int_equal(look(m, "open files"), PS_HEALTH_WARNING);
-	found(m, "1024 for perseasd 77");
-	advised(m, "LimitNOFILE");
+	expect(m, "open files", PS_HEALTH_WARNING, "1024 for perseasd 77", "LimitNOFILE");
 }
 
 /* Too little for a ring; enough for that; without RDMA; with the capability; the daemon's. */
 TEST(locked_memory_matters_where_there_is_rdma, struct made_up *m)
 {
 	put(m, "/proc/self/limits", LIMITS("65536", "8388608"));
-	assert_int_equal(look(m, "locked memory"), PS_HEALTH_FAIL);
-	found(m, "8192 KiB");
+	expect(m, "locked memory", PS_HEALTH_FAIL, "8192 KiB", "");
 	put(m, "/proc/self/limits", LIMITS("65536", "134217728"));
-	assert_int_equal(look(m, "locked memory"), PS_HEALTH_WARNING);
+	expect(m, "locked memory", PS_HEALTH_WARNING, "", "");
 	lacks = 1u << PS_FEATURE_RDMA;
-	assert_int_equal(look(m, "locked memory"), PS_HEALTH_OK);
+	expect(m, "locked memory", PS_HEALTH_OK, "", "");
 	lacks = 0;
 	put(m, "/proc/self/status", "Name:\tperseas\nCapEff:\t0000000000004000\n");
-	assert_int_equal(look(m, "locked memory"), PS_HEALTH_OK);
+	expect(m, "locked memory", PS_HEALTH_OK, "", "");
 	put(m, "/proc/77/limits", LIMITS("65536", "8388608"));
-	assert_int_equal(look(m, "locked memory"), PS_HEALTH_FAIL);
-	advised(m, "LimitMEMLOCK=infinity");
+	expect(m, "locked memory", PS_HEALTH_FAIL, "", "LimitMEMLOCK=infinity");
 }
 
 /* On a disk; read-only; full; nearly full; not there yet; on a mount of its own. */
 TEST(the_memory_directory_is_looked_at, struct made_up *m)
 {
 	m->host.memory_dir = "/var/lib/perseas";
-	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
-	found(m, "/var/lib/perseas is not there yet, and is on ext4");
-	advised(m, "may be old");
+	expect(m, "memory directory", PS_HEALTH_FAIL,
+	       "/var/lib/perseas is not there yet, and is on ext4", "may be old");
 	m->host.memory_dir = "/dev/shm/perseas";
 	fs_available = (uint64_t)1 << 30;
-	assert_int_equal(look(m, "memory directory"), PS_HEALTH_WARNING);
-	found(m, "1.0 GiB of 64.0 GiB free");
+	expect(m, "memory directory", PS_HEALTH_WARNING, "1.0 GiB of 64.0 GiB free", "");
 	fs_available = (uint64_t)1 << 20;
-	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
+	expect(m, "memory directory", PS_HEALTH_FAIL, "", "");
 	fs_available = fs_size;
 	put(m, "/proc/self/mounts",
 	    "t /dev tmpfs rw 0 0\nt /dev/shm tmpfs ro,noexec 0 0\nt /dev/shm/pers ext4 rw 0 0\n");
-	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
-	found(m, "noexec, which does no harm");
-	found(m, "read-only");
+	expect(m, "memory directory", PS_HEALTH_FAIL, "noexec, which does no harm", "");
+	assert_non_null(strstr(m->finding.found, "read-only"));
 	m->host.memory_dir = "here";
-	assert_int_equal(look(m, "memory directory"), PS_HEALTH_FAIL);
+	expect(m, "memory directory", PS_HEALTH_FAIL, "", "");
 }
 
 /* Files, which a limit of 0 prevents; a program, which only the limit 1 does. */
 TEST(core_dumps_are_told_of, struct made_up *m)
 {
-	assert_int_equal(look(m, "core dumps"), PS_HEALTH_OK);
-	found(m, "files, 'core'");
+	expect(m, "core dumps", PS_HEALTH_OK, "files, 'core'", "");
 	put(m, "/proc/sys/kernel/core_pattern", "|/lib/systemd/systemd-coredump %P\n");
-	assert_int_equal(look(m, "core dumps"), PS_HEALTH_OK);
-	found(m, "a program: /lib/systemd/systemd-coredump");
-	advised(m, "LimitCORE=1");
+	expect(m, "core dumps", PS_HEALTH_OK, "a program: /lib/systemd/systemd-coredump",
+	       "LimitCORE=1");
 }
 
 /* Some; some, but a mount that is never swapped. */
@@ -315,10 +303,9 @@ TEST(swap_is_named, struct made_up *m)
 {
 	put(m, "/proc/swaps",
 	    "Filename\tType\tSize\tUsed\tPriority\n/dev/sda2  partition\t2097152\t0\t-2\n");
-	assert_int_equal(look(m, "swap"), PS_HEALTH_WARNING);
-	found(m, "2.0 GiB in 1 place");
+	expect(m, "swap", PS_HEALTH_WARNING, "2.0 GiB in 1 place", "");
 	put(m, "/proc/self/mounts", "tmpfs /dev/shm tmpfs rw,noswap 0 0\n");
-	assert_int_equal(look(m, "swap"), PS_HEALTH_OK);
+	expect(m, "swap", PS_HEALTH_OK, "", "");
 }
 
 /* The kernel gives them to memory that asks, to neither kind of memory, or is too old. */
@@ -327,14 +314,13 @@ TEST(transparent_huge_pages_are_looked_at, struct made_up *m)
 	static const char shmem[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
 	put(m, shmem, "always advise never [deny]\n");
-	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_WARNING);
+	expect(m, "transparent huge pages", PS_HEALTH_WARNING, "", "");
 	put(m, shmem, "always advise [never] deny\n");
-	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_OK);
+	expect(m, "transparent huge pages", PS_HEALTH_OK, "", "");
 	put(m, "/proc/sys/kernel/osrelease", "5.10.0\n");
-	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_WARNING);
+	expect(m, "transparent huge pages", PS_HEALTH_WARNING, "", "");
 	put(m, "/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
-	assert_int_equal(look(m, "transparent huge pages"), PS_HEALTH_WARNING);
-	advised(m, "echo madvise");
+	expect(m, "transparent huge pages", PS_HEALTH_WARNING, "", "echo madvise");
 }
 
 /* For all; not for system calls; refused; on a kernel that is too old. Of written pages only what
@@ -342,21 +328,13 @@ TEST(transparent_huge_pages_are_looked_at, struct made_up *m)
 TEST(recovery_on_demand_is_looked_at, struct made_up *m)
 {
 	demand_limit = "some calls fail";
-	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_OK);
-	found(m, "but some calls fail");
-	advised(m, "perseas_wait_whole");
-	assert_int_equal(look(m, "written pages"), PS_HEALTH_OK);
-	found(m, "learn which pages");
+	expect(m, "recovery on demand", PS_HEALTH_OK, "but some calls fail", "perseas_wait_whole");
+	expect(m, "written pages", PS_HEALTH_OK, "learn which pages", "");
 	demand_trouble = "it may not";
-	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_WARNING);
-	found(m, "it may not");
-	advised(m, "Linux 6.6");
-	assert_int_equal(look(m, "written pages"), PS_HEALTH_OK);
-	found(m, "it may not");
-	advised(m, "Linux 6.7");
+	expect(m, "recovery on demand", PS_HEALTH_WARNING, "it may not", "Linux 6.6");
+	expect(m, "written pages", PS_HEALTH_OK, "it may not", "Linux 6.7");
 	put(m, "/proc/sys/kernel/osrelease", "6.6.1\n");
-	assert_int_equal(look(m, "recovery on demand"), PS_HEALTH_WARNING);
-	advised(m, "seccomp");
+	expect(m, "recovery on demand", PS_HEALTH_WARNING, "", "seccomp");
 }
 
 /* --- this host --- */
@@ -451,36 +429,32 @@ TEST(users_are_told_apart)
 /* A port that is down; no connection manager; no device; a build without RDMA. */
 TEST(rdma_devices_are_looked_at, struct made_up *m)
 {
-	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_OK);
-	found(m, "rxe0 port 1 ACTIVE");
+	expect(m, "RDMA devices", PS_HEALTH_OK, "rxe0 port 1 ACTIVE", "");
 	put(m, "/sys/class/infiniband/rxe0/ports/1/state", "1: DOWN\n");
-	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_FAIL);
-	found(m, "rxe0 port 1 DOWN");
+	expect(m, "RDMA devices", PS_HEALTH_FAIL, "rxe0 port 1 DOWN", "");
 	put(m, "/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
-	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_OK);
+	expect(m, "RDMA devices", PS_HEALTH_OK, "", "");
 	lacks = 1u << PS_FEATURE_RDMA;
-	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_SKIPPED);
-	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_SKIPPED);
+	expect(m, "RDMA devices", PS_HEALTH_SKIPPED, "", "");
+	expect(m, "RDMA addresses", PS_HEALTH_SKIPPED, "", "");
 	lacks = 0;
 	m->host.root = "/nowhere";
-	assert_int_equal(look(m, "RDMA devices"), PS_HEALTH_SKIPPED);
-	advised(m, "perseas-rxe up");
+	expect(m, "RDMA devices", PS_HEALTH_SKIPPED, "", "perseas-rxe up");
 }
 
 /* The address that owners use; RoCE v1 only; InfiniBand, which needs none. */
 TEST(rdma_addresses_are_those_of_roce_v2, struct made_up *m)
 {
-	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_OK);
+	expect(m, "RDMA addresses", PS_HEALTH_OK, "", "");
 	assert_string_equal(m->finding.found, "rxe0 at 192.0.2.1 (GID 1, RoCE v2)");
 	/* Soft-RoCE: what can be wrong with it is not seen here. */
 	put(m, "/sys/class/infiniband/rxe0/parent", "eth1\n");
-	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_OK);
-	found(m, "`rdma resource show qp link rxe0 type GSI`: state RTS");
+	expect(m, "RDMA addresses", PS_HEALTH_OK,
+	       "`rdma resource show qp link rxe0 type GSI`: state RTS", "");
 	put(m, "/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/1", "IB/RoCE v1\n");
-	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_FAIL);
-	found(m, "rxe0 port 1 has none");
+	expect(m, "RDMA addresses", PS_HEALTH_FAIL, "rxe0 port 1 has none", "");
 	put(m, "/sys/class/infiniband/rxe0/ports/1/link_layer", "InfiniBand\n");
-	assert_int_equal(look(m, "RDMA addresses"), PS_HEALTH_SKIPPED);
+	expect(m, "RDMA addresses", PS_HEALTH_SKIPPED, "", "");
 }
 
 /* It runs; another user's; it listens nowhere yet; there is none. */
@@ -488,21 +462,19 @@ TEST(the_daemons_of_the_host_are_found, struct made_up *m)
 {
 	char path[PATH_MAX];
 
-	assert_int_equal(look(m, "perseasd"), PS_HEALTH_OK);
+	expect(m, "perseasd", PS_HEALTH_OK, "", "");
 	assert_string_equal(m->finding.found, "process 77; listens on 127.0.0.1:7170, "
 	                                      "unix:///run/perseas/socket");
 	put(m, "/proc/net/tcp", "");
 	put(m, "/proc/net/unix", "");
-	assert_int_equal(look(m, "perseasd"), PS_HEALTH_WARNING);
+	expect(m, "perseasd", PS_HEALTH_WARNING, "", "");
 	for (int fd = 3; fd <= 5; fd++) {
 		snprintf(path, sizeof(path), "%s/proc/77/fd/%d", m->root, fd);
 		assert_int_equal(unlink(path), 0);
 	}
-	assert_int_equal(look(m, "perseasd"), PS_HEALTH_SKIPPED);
-	advised(m, "as root");
+	expect(m, "perseasd", PS_HEALTH_SKIPPED, "", "as root");
 	put(m, "/proc/77/comm", "perseas\n");
-	assert_int_equal(look(m, "perseasd"), PS_HEALTH_SKIPPED);
-	advised(m, "systemctl start perseasd");
+	expect(m, "perseasd", PS_HEALTH_SKIPPED, "", "systemctl start perseasd");
 }
 
 /* The longest form that the kernel prints. */
@@ -513,29 +485,27 @@ TEST(a_daemon_on_ipv6_is_found, struct made_up *m)
 	    "  sl  local_address\n"
 	    "   0: B80D0120000000000000000001000000:1C03 00000000000000000000000000000000:0000 0A"
 	    " 00000000:00000000 00:00000000 00000000   998        0 4711 1 0 100 0\n");
-	assert_int_equal(look(m, "perseasd"), PS_HEALTH_OK);
-	found(m, "[2001:db8::1]:7171");
+	expect(m, "perseasd", PS_HEALTH_OK, "[2001:db8::1]:7171", "");
 }
 
 /* A user of its own that is none of the system's; told not to; elsewhere; no systemd. */
 TEST(logind_may_remove_the_images, struct made_up *m)
 {
 	put(m, "/proc/77/status", "Name:\tperseasd\nUid:\t1001\t1001\t1001\t1001\n");
-	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
-	advised(m, "useradd --system");
+	expect(m, "RemoveIPC", PS_HEALTH_FAIL, "", "useradd --system");
 	m->host.memory_dir = "/srv/images";
-	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_OK);
+	expect(m, "RemoveIPC", PS_HEALTH_OK, "", "");
 	m->host.memory_dir = "/dev/shm";
-	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
+	expect(m, "RemoveIPC", PS_HEALTH_FAIL, "", "");
 	m->host.memory_dir = "/dev/shm/perseas";
 	put(m, "/usr/lib/systemd/logind.conf.d/50-ours.conf", "[Login]\nRemoveIPC=no\n");
-	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_OK);
+	expect(m, "RemoveIPC", PS_HEALTH_OK, "", "");
 	put(m, "/run/systemd/logind.conf.d/10-now.conf", "[Login]\nRemoveIPC=yes\n");
-	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
+	expect(m, "RemoveIPC", PS_HEALTH_FAIL, "", "");
 	put(m, "/etc/systemd/logind.conf", "[Login]\n#RemoveIPC=no\nRemoveIPC=yes\n");
-	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_FAIL);
+	expect(m, "RemoveIPC", PS_HEALTH_FAIL, "", "");
 	put(m, "/etc/systemd/logind.conf.d/shm.conf", "[Login]\nRemoveIPC=no\n");
-	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_OK);
+	expect(m, "RemoveIPC", PS_HEALTH_OK, "", "");
 	m->host.root = "/nowhere";
-	assert_int_equal(look(m, "RemoveIPC"), PS_HEALTH_SKIPPED);
+	expect(m, "RemoveIPC", PS_HEALTH_SKIPPED, "", "");
 }
