@@ -46,6 +46,13 @@ static void reboot(struct rig *rig)
 	start(rig, rig->mirror.memory, rig->spill);
 }
 
+/* The bank, whose owner is gone. */
+static void make_bank(struct rig *rig)
+{
+	mirror_bank(&rig->mirror, &rig->owner, false);
+	store_session_ended(&rig->owner.session);
+}
+
 static void assert_complaint(struct rig *rig, const char *words)
 {
 	if (!strstr(rig->complaint, words))
@@ -63,8 +70,7 @@ static unsigned stores_of(struct rig *rig)
 /* A power cut: the image came back as some of it was written to a disk. It counts for nothing. */
 TEST(an_image_of_another_boot_is_set_aside, struct rig *rig)
 {
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	store_session_ended(&rig->owner.session);
+	make_bank(rig);
 	reboot(rig);
 	assert_int_equal(rig->complaints, 1);
 	assert_complaint(rig, "another boot of this host");
@@ -100,8 +106,7 @@ TEST(a_spill_wins_over_an_image_of_another_boot, struct rig *rig)
 /* A daemon that only ended: the same boot, and so memory wins. */
 TEST(an_image_of_this_boot_is_served, struct rig *rig)
 {
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	store_session_ended(&rig->owner.session);
+	make_bank(rig);
 	stop(rig);
 	start(rig, rig->mirror.memory, rig->spill);
 	assert_int_equal(rig->complaints, 0);
@@ -114,8 +119,7 @@ TEST(what_cannot_be_set_aside_is_damaged, struct rig *rig)
 {
 	struct peer peer;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	store_session_ended(&rig->owner.session);
+	make_bank(rig);
 	stop(rig);
 	memory_heap_reboot(rig->mirror.memory, 2);
 	memory_heap_fail(rig->mirror.memory, 0, 1);
@@ -132,8 +136,7 @@ TEST(an_image_without_a_boot_gets_this_one, struct rig *rig)
 	uint8_t *bytes;
 	size_t len;
 
-	mirror_bank(&rig->mirror, &rig->owner, false);
-	store_session_ended(&rig->owner.session);
+	make_bank(rig);
 	header = ps_header_copy(mirror_header(&rig->mirror, "bank"));
 	stop(rig);
 	free(header->boot.data);
@@ -151,14 +154,6 @@ TEST(an_image_without_a_boot_gets_this_one, struct rig *rig)
 
 /* --- files --- */
 
-static void remove_directory(const char *path)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", path);
-	assert_int_equal(system(command), 0);
-}
-
 /* The kernel tells what a directory lies on. */
 TEST_WITH(a_directory_on_a_disk_is_refused, NULL, NULL)
 {
@@ -171,7 +166,7 @@ TEST_WITH(a_directory_on_a_disk_is_refused, NULL, NULL)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (memory_place_of(fd) != PLACE_DISK) {
 		close(fd);
-		remove_directory(path);
+		unit_remove_folder(path);
 		skip();
 	}
 	close(fd);
@@ -183,7 +178,7 @@ TEST_WITH(a_directory_on_a_disk_is_refused, NULL, NULL)
 	/* What a version left there that knew no boots cannot be told from what is old. */
 	assert_false(memory->ops->lasts(memory, NULL));
 	memory_file_free(memory);
-	remove_directory(path);
+	unit_remove_folder(path);
 }
 
 /* Nothing flushes the processor's caches: a power cut may leave a slot without its data. */
@@ -199,7 +194,7 @@ TEST_WITH(a_directory_in_persistent_memory_is_refused, NULL, NULL)
 	on_dax = false;
 	assert_null(memory);
 	assert_non_null(strstr(why, "persistent memory (DAX)"));
-	remove_directory(path);
+	unit_remove_folder(path);
 }
 
 TEST_WITH(a_directory_in_memory_knows_its_boot, NULL, NULL)
@@ -222,7 +217,7 @@ TEST_WITH(a_directory_in_memory_knows_its_boot, NULL, NULL)
 	memory_file_set_boot(memory, id);
 	assert_true(memory->ops->lasts(memory, id));
 	memory_file_free(memory);
-	remove_directory(path);
+	unit_remove_folder(path);
 }
 
 /* The folder keeps what it has, under a name that no store has. */
@@ -243,5 +238,5 @@ TEST_WITH(a_folder_that_is_set_aside_keeps_its_files, NULL, NULL)
 	}
 	assert_string_equal(where, ".bank.aside-2");
 	memory_file_free(memory);
-	remove_directory(path);
+	unit_remove_folder(path);
 }

@@ -27,12 +27,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[128];
-
 	(void)state;
 	cgroup_set_place(NULL, NULL);
-	snprintf(command, sizeof(command), "rm -rf '%s'", place);
-	return system(command);
+	unit_remove_folder(place);
+	return 0;
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };
@@ -63,6 +61,13 @@ static void put(const char *group, const char *name, const char *text)
 	put_bytes(path, text, strlen(text));
 }
 
+/* A group's limit, and what it uses of it. */
+static void put_memory(const char *group, const char *max, const char *current)
+{
+	put(group, "memory.max", max);
+	put(group, "memory.current", current);
+}
+
 static void put_self(const char *text)
 {
 	put_bytes(self, text, strlen(text));
@@ -73,17 +78,14 @@ TEST(the_least_of_all_groups_above_counts)
 {
 	put_self("0::/system.slice/perseasd.service\n");
 	assert_true(cgroup_room() == UINT64_MAX);
-	put("/system.slice", "memory.max", "max\n");
-	put("/system.slice", "memory.current", "123456\n");
-	put("/system.slice/perseasd.service", "memory.max", "4294967296\n");
-	put("/system.slice/perseasd.service", "memory.current", "1073741824\n");
+	put_memory("/system.slice", "max\n", "123456\n");
+	put_memory("/system.slice/perseasd.service", "4294967296\n", "1073741824\n");
 	assert_int_equal(cgroup_room(), 3 * GIB - 64 * MIB);
 	/* The page cache goes before anybody is killed. */
 	put("/system.slice/perseasd.service", "memory.stat",
 	    "anon 5\ninactive_file 4096\nactive_file 8192\nworkingset_active_file 7\n");
 	assert_int_equal(cgroup_room(), 3 * GIB - 64 * MIB + 12288);
-	put("/system.slice", "memory.max", "167772160\n");
-	put("/system.slice", "memory.current", "104857600\n");
+	put_memory("/system.slice", "167772160\n", "104857600\n");
 	assert_int_equal(cgroup_room(), 50 * MIB);
 	put("/system.slice", "memory.high", "104857600\n");
 	assert_int_equal(cgroup_room(), 0);
@@ -104,8 +106,7 @@ TEST(version_1_has_a_tree_of_its_own)
 /* In a container the path may be the host's, of which nothing is shown but the container's own. */
 TEST(a_group_that_is_not_shown_has_the_top)
 {
-	put("", "memory.max", "1073741824\n");
-	put("", "memory.current", "0\n");
+	put_memory("", "1073741824\n", "0\n");
 	put_self("0::/docker/0123456789\n");
 	assert_int_equal(cgroup_room(), GIB - 64 * MIB);
 	put_self("0::/../other\n");
@@ -157,11 +158,9 @@ TEST(what_is_not_understood_is_no_limit)
 	assert_true(cgroup_room() == UINT64_MAX);
 	put_self("0::/\n");
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		put("", "memory.max", numbers[i]);
-		put("", "memory.current", "4096\n");
+		put_memory("", numbers[i], "4096\n");
 		assert_true(cgroup_room() == UINT64_MAX);
-		put("", "memory.max", "4294967296\n");
-		put("", "memory.current", numbers[i]);
+		put_memory("", "4294967296\n", numbers[i]);
 		assert_true(cgroup_room() == UINT64_MAX);
 		/* Cache that is more than all that is used is all of it. */
 		put("", "memory.current", "4096\n");
@@ -184,8 +183,7 @@ TEST(memory_beyond_the_limit_is_refused)
 	int fd;
 
 	put_self("0::/service\n");
-	put("/service", "memory.max", "167772160\n");
-	put("/service", "memory.current", "104857600\n");
+	put_memory("/service", "167772160\n", "104857600\n");
 	snprintf(directory, sizeof(directory), "%s/memory", place);
 	memory = memory_file_new(directory, 0, false, &why);
 	assert_non_null(memory);

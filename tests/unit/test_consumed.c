@@ -13,15 +13,9 @@ struct state {
 	struct rig *rig;
 	struct consumed *consumed;
 	char directory[64];
+	uint8_t *backup; /* of the spill of the bank; or NULL */
+	size_t backup_len;
 };
-
-static void run(const struct state *state, const char *command)
-{
-	char line[200];
-
-	snprintf(line, sizeof(line), "cd '%s' && %s", state->directory, command);
-	assert_int_equal(system(line), 0);
-}
 
 static void open_state(struct state *state)
 {
@@ -40,6 +34,7 @@ static int setup_state(void **of)
 	memory_folder(state->directory, sizeof(state->directory), "state");
 	open_state(state);
 	setup((void **)&state->rig);
+	mirror_bank(&state->rig->mirror, &state->rig->owner, false);
 	*of = state;
 	return 0;
 }
@@ -48,13 +43,13 @@ static int teardown_state(void **of)
 {
 	struct state *state = *of;
 	void *rig = state->rig;
-	char command[96];
 
 	teardown(&rig);
 	consumed_file_free(state->consumed);
-	snprintf(command, sizeof(command), "rm -rf '%s'", state->directory);
+	unit_remove_folder(state->directory);
+	free(state->backup);
 	free(state);
-	return system(command);
+	return 0;
 }
 
 struct unit_fixture unit_fixture = { setup_state, teardown_state };
@@ -72,29 +67,37 @@ static void start_noting(struct state *state)
 	rig->loaded = stores_load_spills(rig->mirror.stores, complain, rig);
 }
 
-/* The daemon ends on purpose, and its memory is lost. */
-static void end_host(struct state *state)
+/* The daemon ends, and its memory is lost. */
+static void lose_host(struct state *state)
 {
-	assert_int_equal(end(state->rig).stores, 1);
 	stop(state->rig);
 	memory_heap_lose(state->rig->mirror.memory, NULL);
 }
 
-/* The spill that is there now, for a backup. */
-static uint8_t *back_up(struct state *state, size_t *len)
+/* The daemon ends on purpose; a backup is made of its spill. */
+static void end_and_back_up(struct state *state)
 {
-	uint8_t *bytes = spill_heap_bytes(state->rig->spill, "bank", len), *copy = malloc(*len);
+	const uint8_t *bytes;
 
+	assert_int_equal(end(state->rig).stores, 1);
+	stop(state->rig);
+	bytes = spill_heap_bytes(state->rig->spill, "bank", &state->backup_len);
 	assert_non_null(bytes);
-	assert_non_null(copy);
-	memcpy(copy, bytes, *len);
-	return copy;
+	free(state->backup);
+	state->backup = malloc(state->backup_len);
+	memcpy(state->backup, bytes, state->backup_len);
 }
 
-static void put_back(struct state *state, uint8_t *backup, size_t len)
+/* The same, and its memory is lost. */
+static void end_host(struct state *state)
 {
-	spill_heap_put(state->rig->spill, "bank", backup, len);
-	free(backup);
+	end_and_back_up(state);
+	memory_heap_lose(state->rig->mirror.memory, NULL);
+}
+
+static void put_back(struct state *state)
+{
+	spill_heap_put(state->rig->spill, "bank", state->backup, state->backup_len);
 }
 
 static void assert_set_aside(struct state *state)
@@ -110,17 +113,11 @@ static void assert_set_aside(struct state *state)
 /* It was loaded, the memory is lost, and the spill comes from a backup. */
 TEST(a_spill_that_was_loaded_is_not_loaded_again, struct state *state)
 {
-	uint8_t *backup;
-	size_t len;
-
-	mirror_bank(&state->rig->mirror, &state->rig->owner, false);
 	end_host(state);
-	backup = back_up(state, &len);
 	start_noting(state);
 	assert_int_equal(state->rig->loaded, 1);
-	stop(state->rig);
-	memory_heap_lose(state->rig->mirror.memory, NULL);
-	put_back(state, backup, len);
+	lose_host(state);
+	put_back(state);
 	start_noting(state);
 	assert_set_aside(state);
 }
@@ -128,18 +125,12 @@ TEST(a_spill_that_was_loaded_is_not_loaded_again, struct state *state)
 /* Another daemon reads the same directory. */
 TEST(a_note_outlives_the_daemon, struct state *state)
 {
-	uint8_t *backup;
-	size_t len;
-
-	mirror_bank(&state->rig->mirror, &state->rig->owner, false);
 	end_host(state);
-	backup = back_up(state, &len);
 	start_noting(state);
-	stop(state->rig);
-	memory_heap_lose(state->rig->mirror.memory, NULL);
+	lose_host(state);
 	consumed_file_free(state->consumed);
 	open_state(state);
-	put_back(state, backup, len);
+	put_back(state);
 	start_noting(state);
 	assert_set_aside(state);
 }
@@ -147,19 +138,12 @@ TEST(a_note_outlives_the_daemon, struct state *state)
 /* The daemon was only started again: memory won, and the spill was removed. */
 TEST(a_spill_that_lost_to_memory_is_not_loaded_later, struct state *state)
 {
-	uint8_t *backup;
-	size_t len;
-
-	mirror_bank(&state->rig->mirror, &state->rig->owner, false);
-	assert_int_equal(end(state->rig).stores, 1);
-	stop(state->rig);
-	backup = back_up(state, &len);
+	end_and_back_up(state);
 	start_noting(state);
 	assert_int_equal(state->rig->loaded, 0);
 	assert_int_equal(spill_heap_count(state->rig->spill), 0);
-	stop(state->rig);
-	memory_heap_lose(state->rig->mirror.memory, NULL);
-	put_back(state, backup, len);
+	lose_host(state);
+	put_back(state);
 	start_noting(state);
 	assert_set_aside(state);
 }
@@ -168,7 +152,6 @@ TEST(a_spill_that_lost_to_memory_is_not_loaded_later, struct state *state)
  * whether it was loaded or memory won, and whether it got an id of its own or kept one. */
 TEST(every_spill_that_follows_is_loaded, struct state *state)
 {
-	mirror_bank(&state->rig->mirror, &state->rig->owner, false);
 	for (unsigned i = 0; i < 4; i++) {
 		end_host(state);
 		start_noting(state);
@@ -186,7 +169,6 @@ TEST(every_spill_that_follows_is_loaded, struct state *state)
 /* From the second load on the image keeps its id, which no owner has recorded. */
 TEST(every_spill_of_an_image_that_keeps_its_id_is_loaded, struct state *state)
 {
-	mirror_bank(&state->rig->mirror, &state->rig->owner, false);
 	for (unsigned i = 0; i < 4; i++) {
 		end_host(state);
 		start_noting(state);
@@ -199,20 +181,14 @@ TEST(every_spill_of_an_image_that_keeps_its_id_is_loaded, struct state *state)
 /* Without a state directory spills load as they always did. */
 TEST(without_a_state_directory_it_is_loaded_again, struct state *state)
 {
-	uint8_t *backup;
-	size_t len;
-
-	mirror_bank(&state->rig->mirror, &state->rig->owner, false);
 	end_host(state);
-	backup = back_up(state, &len);
 	for (unsigned i = 0; i < 2; i++) {
 		start(state->rig, state->rig->mirror.memory, state->rig->spill);
 		assert_int_equal(state->rig->loaded, 1);
 		if (i)
 			break;
-		stop(state->rig);
-		memory_heap_lose(state->rig->mirror.memory, NULL);
-		put_back(state, backup, len);
+		lose_host(state);
+		put_back(state);
 	}
 }
 
@@ -246,7 +222,6 @@ TEST(an_image_whose_spill_cannot_be_noted_is_not_served, struct state *state)
 	struct consumed broken = { .ops = &full }, *real = state->consumed;
 	struct peer peer;
 
-	mirror_bank(&state->rig->mirror, &state->rig->owner, false);
 	end_host(state);
 	state->consumed = &broken;
 	start_noting(state);
@@ -270,7 +245,6 @@ TEST(without_notes_that_can_be_read_a_spill_is_kept, struct state *state)
 	static const struct consumed_ops unreadable = { fail_has, fail_add };
 	struct consumed broken = { .ops = &unreadable }, *real = state->consumed;
 
-	mirror_bank(&state->rig->mirror, &state->rig->owner, false);
 	end_host(state);
 	state->consumed = &broken;
 	start_noting(state);
@@ -287,13 +261,16 @@ TEST(without_notes_that_can_be_read_a_spill_is_kept, struct state *state)
 TEST(a_line_that_was_cut_short_is_none, struct state *state)
 {
 	struct consumed *consumed = state->consumed;
+	char command[128];
 
 	assert_int_equal(consumed->ops->has(consumed, "bank", "one 1 1:1"), 0);
 	assert_int_equal(consumed->ops->add(consumed, "bank", "one 1 1:1"), 0);
 	assert_int_equal(consumed->ops->has(consumed, "bank", "one 1 1:1"), 1);
 	assert_int_equal(consumed->ops->has(consumed, "bank", "one 1 1:"), 0);
 	assert_int_equal(consumed->ops->has(consumed, "other", "one 1 1:1"), 0);
-	run(state, "printf 'two 2' >> bank.consumed");
+	snprintf(command, sizeof(command), "printf 'two 2' >> '%s/bank.consumed'",
+	         state->directory);
+	assert_int_equal(system(command), 0);
 	assert_int_equal(consumed->ops->has(consumed, "bank", "two 2"), 0);
 	assert_int_equal(consumed->ops->add(consumed, "bank", "three 3 3:3"), 0);
 	assert_int_equal(consumed->ops->has(consumed, "bank", "three 3 3:3"), 1);

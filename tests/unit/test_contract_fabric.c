@@ -39,7 +39,7 @@ TEST(tls_keeps_the_contract)
 		{ .stem = "mirror", .names = "IP:127.0.0.1", .use = "serverAuth" },
 		{ .stem = "owner", .names = "DNS:bank", .use = "clientAuth" },
 	};
-	char folder[] = "/tmp/perseas-contract-XXXXXX", command[80];
+	char folder[] = "/tmp/perseas-contract-XXXXXX";
 	struct authority *authority;
 	struct ps_tls *owner, *mirror;
 
@@ -53,8 +53,7 @@ TEST(tls_keeps_the_contract)
 	keep_over_tcp(owner, mirror);
 	ps_tls_free(owner);
 	ps_tls_free(mirror);
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	assert_int_equal(system(command), 0);
+	unit_remove_folder(folder);
 }
 
 TEST(shm_keeps_the_contract)

@@ -50,15 +50,14 @@ static int setup_heap(void **state)
 static int teardown(void **state)
 {
 	struct subject *s = *state;
-	char command[128];
 
 	if (!s->file) {
 		memory_heap_free(s->memory);
 		return 0;
 	}
 	memory_file_free(s->memory);
-	snprintf(command, sizeof(command), "rm -rf '%s'", s->directory);
-	return system(command);
+	unit_remove_folder(s->directory);
+	return 0;
 }
 
 struct unit_fixture unit_fixture = { setup_file, teardown };

@@ -75,14 +75,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[192];
 	const int rc = rig_teardown(state);
 
 	if (listener >= 0)
 		close(listener);
 	listener = -1;
-	snprintf(command, sizeof(command), "rm -rf '%s'", keys);
-	return rc + system(command);
+	unit_remove_folder(keys);
+	return rc;
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };

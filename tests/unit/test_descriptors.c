@@ -80,11 +80,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[160];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -rf '%s' '%s'", place, spills);
-	return system(command);
+	unit_remove_folder(place);
+	unit_remove_folder(spills);
+	return 0;
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };

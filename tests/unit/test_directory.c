@@ -19,11 +19,9 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[128];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -rf '%s'", place);
-	return system(command);
+	unit_remove_folder(place);
+	return 0;
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };
@@ -34,6 +32,11 @@ static const char *path_of(const char *rest)
 
 	snprintf(path, sizeof(path), "%s/%s", place, rest);
 	return path;
+}
+
+static void make_folder(const char *rest)
+{
+	assert_int_equal(mkdir(path_of(rest), 0700), 0);
 }
 
 static void write_file(const char *rest, const void *bytes, size_t len)
@@ -52,10 +55,27 @@ static bool there(const char *rest)
 	return lstat(path_of(rest), &st) == 0;
 }
 
-static struct memory *open_memory(const char *rest, const char **why)
+static struct memory *open_memory(const char *rest)
 {
-	*why = "";
-	return memory_file_new(path_of(rest), 0, false, why);
+	const char *why = "";
+	struct memory *memory = memory_file_new(path_of(rest), 0, false, &why);
+
+	if (!memory)
+		fail_msg("%s", why);
+	return memory;
+}
+
+/* Neither a memory directory nor, with `as_spill`, a spill directory: with these words. */
+static void assert_refused(const char *rest, bool as_spill, const char *words)
+{
+	const char *why = "";
+
+	if (as_spill)
+		assert_null(spill_file_new(path_of(rest), &why));
+	else
+		assert_null(memory_file_new(path_of(rest), 0, false, &why));
+	if (!strstr(why, words))
+		fail_msg("'%s' does not say '%s'", why, words);
 }
 
 static void complain(void *arg, const char *text)
@@ -67,14 +87,10 @@ static void complain(void *arg, const char *text)
 /* A daemon starts, with what is in the directory, and ends. */
 static unsigned run(const char *rest)
 {
-	const char *why;
-	struct memory *memory = open_memory(rest, &why);
-	struct stores *stores;
+	struct memory *memory = open_memory(rest);
+	struct stores *stores = stores_new(memory);
 	unsigned complaints = 0;
 
-	if (!memory)
-		fail_msg("%s", why);
-	stores = stores_new(memory);
 	stores_load(stores, complain, &complaints);
 	stores_free(stores);
 	memory_file_free(memory);
@@ -84,8 +100,8 @@ static unsigned run(const char *rest)
 /* What somebody keeps: plainly named files in plainly named folders. */
 static void make_home(void)
 {
-	assert_int_equal(mkdir(path_of("home"), 0700), 0);
-	assert_int_equal(mkdir(path_of("home/letters"), 0700), 0);
+	make_folder("home");
+	make_folder("home/letters");
 	write_file("home/letters/to-mother", "dear", 4);
 	write_file("home/letters/log.1", "a log", 5);
 	write_file("home/bank.spill.tmp", "money", 5);
@@ -103,27 +119,21 @@ static void assert_home(void)
 /* The wrong --memory-dir, the wrong --spill-dir. */
 TEST(a_directory_of_somebody_else_is_refused_and_left_alone)
 {
-	const char *why;
-
 	make_home();
-	assert_null(open_memory("home", &why));
-	assert_non_null(strstr(why, "no mark of perseasd"));
-	assert_non_null(strstr(why, "new or empty"));
+	assert_refused("home", false, "no mark of perseasd");
+	assert_refused("home", false, "new or empty");
 	assert_home();
-	assert_null(spill_file_new(path_of("home"), &why));
-	assert_non_null(strstr(why, "letters"));
+	assert_refused("home", true, "letters");
 	assert_home();
 }
 
 /* The same where a version that left its lock everywhere was started once. */
 TEST(a_lock_is_no_mark)
 {
-	const char *why;
-
 	make_home();
 	write_file("home/.lock", "", 0);
-	assert_null(open_memory("home", &why));
-	assert_null(spill_file_new(path_of("home"), &why));
+	assert_refused("home", false, "");
+	assert_refused("home", true, "");
 	assert_true(there("home/letters/to-mother"));
 	assert_true(there("home/bank.spill.tmp"));
 }
@@ -131,16 +141,14 @@ TEST(a_lock_is_no_mark)
 /* Somebody puts a folder, and files, where perseasd keeps its images. */
 TEST(what_others_put_there_stays)
 {
-	const char *why;
 	struct memory *memory;
 	struct piece piece;
 
 	assert_int_equal(run("memory"), 0);
-	assert_int_equal(mkdir(path_of("memory/letters"), 0700), 0);
+	make_folder("memory/letters");
 	write_file("memory/letters/log.1", "a log", 5);
 	write_file("memory/letters/header", "PERSEAS", 8);
-	memory = open_memory("memory", &why);
-	assert_non_null(memory);
+	memory = open_memory("memory");
 	/* What was left of a creation, and what is none of it. */
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 4096, &piece), 0);
 	memory->ops->close(memory, &piece);
@@ -161,16 +169,13 @@ TEST(what_others_put_there_stays)
 /* Images of a version that made no marks are known by their headers, once. */
 TEST(what_a_version_without_marks_left_is_adopted)
 {
-	const char *why;
-
-	assert_int_equal(mkdir(path_of("memory"), 0700), 0);
+	make_folder("memory");
 	write_file("memory/.lock", "", 0);
-	assert_int_equal(mkdir(path_of("memory/bank"), 0700), 0);
+	make_folder("memory/bank");
 	write_file("memory/bank/header", "PERSEAS\0and more", 16);
-	assert_int_equal(mkdir(path_of("memory/half-made"), 0700), 0);
+	make_folder("memory/half-made");
 	write_file("memory/half-made/log.1", "", 0);
-	assert_null(open_memory("memory", &why));
-	assert_non_null(strstr(why, "half-made"));
+	assert_refused("memory", false, "half-made");
 	assert_false(there("memory/bank/.perseas"));
 	assert_int_equal(unlink(path_of("memory/half-made/log.1")), 0);
 	assert_int_equal(rmdir(path_of("memory/half-made")), 0);
@@ -187,7 +192,7 @@ TEST(spills_of_a_version_without_marks_are_adopted)
 	const char *why;
 	struct spill *spill;
 
-	assert_int_equal(mkdir(path_of("spill"), 0700), 0);
+	make_folder("spill");
 	write_file("spill/.lock", "", 0);
 	write_file("spill/bank.spill", "one", 3);
 	write_file("spill/bank.spill.aside-1", "two", 3);
@@ -203,14 +208,12 @@ TEST(spills_of_a_version_without_marks_are_adopted)
 /* The daemon was killed between making a folder and marking it, or before removing it. */
 TEST(an_empty_folder_is_taken_for_a_store)
 {
-	const char *why;
 	struct memory *memory;
 	struct piece piece;
 
 	assert_int_equal(run("memory"), 0);
-	assert_int_equal(mkdir(path_of("memory/bank"), 0700), 0);
-	memory = open_memory("memory", &why);
-	assert_non_null(memory);
+	make_folder("memory/bank");
+	memory = open_memory("memory");
 	assert_int_equal(memory->ops->make(memory, "bank", "log.1", 4096, &piece), 0);
 	assert_true(there("memory/bank/.perseas"));
 	memory->ops->close(memory, &piece);
@@ -223,19 +226,15 @@ TEST(an_empty_folder_is_taken_for_a_store)
 /* Links on the way: the last step, one before it, the mark itself. */
 TEST(no_symbolic_link_is_followed)
 {
-	const char *why;
-
-	assert_int_equal(mkdir(path_of("real"), 0700), 0);
+	make_folder("real");
 	assert_int_equal(symlink("real", path_of("link")), 0);
-	assert_null(open_memory("link", &why));
-	assert_non_null(strstr(why, "is a symbolic link"));
-	assert_null(open_memory("link/below/memory", &why));
-	assert_non_null(strstr(why, "link is a symbolic link"));
-	assert_null(spill_file_new(path_of("link"), &why));
+	assert_refused("link", false, "is a symbolic link");
+	assert_refused("link/below/memory", false, "link is a symbolic link");
+	assert_refused("link", true, "");
 	assert_false(there("real/below"));
 	assert_false(there("real/.lock"));
 	assert_int_equal(symlink("../real", path_of("real/.perseas")), 0);
-	assert_null(open_memory("real", &why));
+	assert_refused("real", false, "");
 	assert_int_equal(unlink(path_of("real/.perseas")), 0);
 	assert_int_equal(run("real"), 0);
 	assert_int_equal(run("new/and/deep//memory/"), 0);
