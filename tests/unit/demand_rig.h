@@ -391,10 +391,19 @@ static inline int rig_setup(void **state, bool shared)
 	return rig_setup_with(state, shared, "");
 }
 
+static inline int rig_setup_tcp(void **state)
+{
+	return rig_setup(state, false);
+}
+
+static inline int rig_setup_shm(void **state)
+{
+	return rig_setup(state, true);
+}
+
 static int rig_teardown(void **state)
 {
 	struct rig *rig = *state;
-	char command[192];
 
 	atomic_store(&rig_shut, false);
 	atomic_store(&rig_moved, false);
@@ -402,8 +411,7 @@ static int rig_teardown(void **state)
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		if (rig->mirrors[i].pid)
 			rig_kill(&rig->mirrors[i]);
-		snprintf(command, sizeof(command), "rm -rf '%s'", rig->mirrors[i].directory);
-		assert_int_equal(system(command), 0);
+		unit_remove_folder(rig->mirrors[i].directory);
 	}
 	free(rig);
 	apart_end(&rig_apart);
@@ -454,6 +462,32 @@ static inline uint64_t rig_wrong(const struct rig *rig)
 	for (uint64_t i = 0; i < SIZE; i++)
 		wrong += rig->bytes[i] != rig_byte(i);
 	return wrong;
+}
+
+/* Opens the gate, and waits until all memory is here. */
+static inline void rig_fetch(const struct rig *rig)
+{
+	atomic_store(&rig_shut, false);
+	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
+}
+
+/* The same, and it must be what it was at the beginning. */
+static inline void rig_fetch_unchanged(const struct rig *rig)
+{
+	rig_fetch(rig);
+	assert_int_equal(rig_wrong(rig), 0);
+}
+
+/* Begins a thread; returns when one waits for `what`. */
+static inline pthread_t rig_begin_waiting(void *(*fn)(void *arg), void *arg, pthread_cond_t *what)
+{
+	pthread_t thread;
+
+	atomic_store(&rig_waited, false);
+	atomic_store(&rig_watched, what);
+	assert_int_equal(pthread_create(&thread, NULL, fn, arg), 0);
+	RIG_UNTIL(atomic_load(&rig_waited));
+	return thread;
 }
 
 #endif

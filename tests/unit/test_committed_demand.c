@@ -6,12 +6,7 @@
 
 #include "../../client/demand/demand.h"
 
-static int setup(void **state)
-{
-	return rig_setup(state, false);
-}
-
-struct unit_fixture unit_fixture = { setup, rig_teardown };
+struct unit_fixture unit_fixture = { rig_setup_tcp, rig_teardown };
 
 static struct rig *rig_remapped; /* unmapped, and mapped again, when a copy begins; or NULL */
 static bool (*rig_real_barrier)(struct ps_env *env);

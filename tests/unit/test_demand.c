@@ -11,20 +11,9 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 
-static int setup_tcp(void **state)
-{
-	return rig_setup(state, false);
-}
-
-struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
-
-static int setup_shm(void **state)
-{
-	return rig_setup(state, true);
-}
+struct unit_fixture unit_fixture = { rig_setup_tcp, rig_teardown };
 
 /* --- it comes --- */
 
@@ -41,7 +30,7 @@ TEST(test_a_page_comes_when_it_is_touched, struct rig *rig)
 	assert_int_equal(rig_stat(rig).fetched, SIZE);
 	assert_int_equal(rig_wrong(rig), 0);
 }
-TEST_ALSO(test_a_page_comes_when_it_is_touched, setup_shm, rig_teardown);
+TEST_ALSO(test_a_page_comes_when_it_is_touched, rig_setup_shm, rig_teardown);
 
 /* How much the owner told the first mirror that it misses, as the command sees it. */
 static uint64_t missing_told(struct rig *rig)
@@ -74,8 +63,7 @@ TEST(test_mirrors_are_told_how_much_is_missing, struct rig *rig)
 	rig_begin(rig);
 	assert_true(rig_stat(rig).missing >= SIZE);
 	told_that(rig, rig_stat(rig).missing);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	told_that(rig, 0);
 }
 
@@ -85,9 +73,7 @@ TEST(test_the_rest_comes_by_itself, struct rig *rig)
 	rig_begin(rig);
 	assert_int_equal(perseas_wait_whole(rig->p, 10), PERSEAS_EUNREACHABLE);
 	assert_non_null(strstr(perseas_message(rig->p), "are not here yet"));
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	RIG_UNTIL(rig->wholes > 0);
 	assert_int_equal(rig->wholes, 1);
 }
@@ -110,7 +96,7 @@ TEST(test_transactions_go_on_meanwhile, struct rig *rig)
 	for (uint64_t i = 0; i < SIZE; i++)
 		assert_int_equal(rig->bytes[i], i >= 500000 && i < 500300 ? 78 : rig_byte(i));
 }
-TEST_ALSO(test_transactions_go_on_meanwhile, setup_shm, rig_teardown);
+TEST_ALSO(test_transactions_go_on_meanwhile, rig_setup_shm, rig_teardown);
 
 static void let_granules_come(struct ps_env_ops *ops)
 {
@@ -126,14 +112,13 @@ TEST(test_what_comes_lies_in_large_pages, struct rig *rig)
 
 	rig->change = let_granules_come;
 	rig_begin(rig);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	if (can_be_large())
 		RIG_UNTIL(count_large(rig->bytes) >= SIZE / LARGE * LARGE ||
 		          count_refused() != refused);
 	assert_int_equal(rig_wrong(rig), 0);
 }
-TEST_ALSO(test_what_comes_lies_in_large_pages, setup_shm, rig_teardown);
+TEST_ALSO(test_what_comes_lies_in_large_pages, rig_setup_shm, rig_teardown);
 
 /* --- who waits --- */
 
@@ -144,23 +129,11 @@ static void *wait_whole(void *arg)
 	return (void *)(intptr_t)perseas_wait_whole(rig->p, INT64_MAX);
 }
 
-/* A thread that waits now, for a change or for all memory. */
-static pthread_t begin_waiting(struct rig *rig, void *(*fn)(void *arg), pthread_cond_t *what)
-{
-	pthread_t thread;
-
-	atomic_store(&rig_waited, false);
-	atomic_store(&rig_watched, what);
-	pthread_create(&thread, NULL, fn, rig);
-	RIG_UNTIL(atomic_load(&rig_waited));
-	return thread;
-}
-
 /* It waits until all memory is here, for as long as can be said. */
 static pthread_t begin_wait(struct rig *rig)
 {
 	rig_begin(rig);
-	return begin_waiting(rig, wait_whole, &rig->p->demand->whole);
+	return rig_begin_waiting(wait_whole, rig, &rig->p->demand->whole);
 }
 
 TEST(test_the_longest_wait_ends_when_all_is_here, struct rig *rig)
@@ -242,7 +215,7 @@ TEST(test_who_waits_holds_up_nobody, struct rig *rig)
 	                          PERSEAS_RECOVERY_ON_DEMAND),
 	                 0);
 	assert_int_equal(rig_map(rig), 0);
-	thread = begin_waiting(rig, put, &rig->p->demand->change);
+	thread = rig_begin_waiting(put, rig, &rig->p->demand->change);
 	for (int i = 0; i < 300; i++) {
 		assert_int_equal(perseas_begin(rig->p, 0, &tx), 0);
 		assert_int_equal(perseas_abort(tx), 0);
@@ -260,11 +233,9 @@ TEST(test_a_source_dies, struct rig *rig)
 {
 	rig_begin(rig);
 	rig_kill(&rig->mirrors[0]);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 }
-TEST_ALSO(test_a_source_dies, setup_shm, rig_teardown);
+TEST_ALSO(test_a_source_dies, rig_setup_shm, rig_teardown);
 
 /* It is stopped, and its connections stay: what it was asked for comes of the other. */
 TEST(test_a_source_hangs, struct rig *rig)
@@ -279,7 +250,7 @@ TEST(test_a_source_hangs, struct rig *rig)
 	assert_int_equal(perseas_wait_whole(rig->p, 20000), 0);
 	assert_int_equal(rig_wrong(rig), 0);
 }
-TEST_ALSO(test_a_source_hangs, setup_shm, rig_teardown);
+TEST_ALSO(test_a_source_hangs, rig_setup_shm, rig_teardown);
 
 static void *look_at_all(void *arg)
 {
@@ -316,7 +287,7 @@ TEST(test_all_sources_die, struct rig *rig)
 	pthread_join(thread, &wrong);
 	assert_int_equal((uintptr_t)wrong, 0);
 }
-TEST_ALSO(test_all_sources_die, setup_shm, rig_teardown);
+TEST_ALSO(test_all_sources_die, rig_setup_shm, rig_teardown);
 
 /* Their names lead to where they are not, when the store is opened, and to where they are then. */
 TEST(test_mirrors_move, struct rig *rig)
@@ -399,7 +370,7 @@ TEST(test_a_later_state_is_never_seen, struct rig *rig)
 	RIG_UNTIL(begins(rig) == PERSEAS_EFENCED);
 	assert_int_equal(perseas_wait_whole(rig->p, -1), PERSEAS_EFENCED);
 }
-TEST_ALSO(test_a_later_state_is_never_seen, setup_shm, rig_teardown);
+TEST_ALSO(test_a_later_state_is_never_seen, rig_setup_shm, rig_teardown);
 
 /* A transaction that is open when another owner comes: set_range waits, and says it. */
 TEST(test_set_range_says_that_it_is_fenced, struct rig *rig)
@@ -429,7 +400,7 @@ TEST(test_descriptors_are_closed, struct rig *rig)
 {
 	assert_int_equal(rig_by_another(rig, close_everything), 0);
 }
-TEST_ALSO(test_descriptors_are_closed, setup_shm, rig_teardown);
+TEST_ALSO(test_descriptors_are_closed, rig_setup_shm, rig_teardown);
 
 static int seen_by_peer(struct rig *rig)
 {
@@ -450,7 +421,7 @@ TEST(test_descriptors_are_not_kept, struct rig *rig)
 {
 	assert_int_equal(rig_by_another(rig, seen_by_peer), 0);
 }
-TEST_ALSO(test_descriptors_are_not_kept, setup_shm, rig_teardown);
+TEST_ALSO(test_descriptors_are_not_kept, rig_setup_shm, rig_teardown);
 
 /* What was here and is discarded is lost: an older state must not take its place. */
 TEST(test_a_page_is_discarded, struct rig *rig)

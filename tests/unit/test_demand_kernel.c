@@ -27,12 +27,7 @@ long sysconf(int name)
 	return name == _SC_PAGESIZE && page_size ? page_size : real(name);
 }
 
-static int setup(void **state)
-{
-	return rig_setup(state, false);
-}
-
-struct unit_fixture unit_fixture = { setup, rig_teardown };
+struct unit_fixture unit_fixture = { rig_setup_tcp, rig_teardown };
 
 /* Parts of the segment that are shorter than what is fetched at once, and begin within it. */
 static uint8_t *part(const struct rig *rig, unsigned which)
@@ -54,8 +49,7 @@ TEST(test_parts_with_other_rights_come, struct rig *rig)
 	atomic_store(&rig_shut, false);
 	assert_int_equal(rig_look(part(rig, 1) + PART - 1),
 	                 rig_byte((uint64_t)(part(rig, 1) + PART - 1 - rig->bytes)));
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	protect(rig, PROT_READ | PROT_WRITE);
 	assert_int_equal(rig_put(rig, BEGIN, PART, 9), 0);
 }
@@ -65,8 +59,7 @@ TEST(test_parts_without_rights_come, struct rig *rig)
 {
 	rig_begin(rig);
 	protect(rig, PROT_NONE);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	protect(rig, PROT_READ | PROT_WRITE);
 	assert_int_equal(rig_wrong(rig), 0);
 }
@@ -75,9 +68,7 @@ TEST(test_a_locked_part_comes, struct rig *rig)
 {
 	rig_begin(rig);
 	assert_int_equal(mlock2(part(rig, 0), PART, MLOCK_ONFAULT), 0);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	assert_int_equal(munlock(part(rig, 0), PART), 0);
 }
 
@@ -111,8 +102,7 @@ TEST(test_what_is_unmapped_is_left_out, struct rig *rig)
 	gone = part(rig, 2);
 	map_anew(gone);
 	memset(gone, 77, PART);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	for (uint64_t i = 0; i < PART; i++)
 		wrong += gone[i] != 77;
 	assert_int_equal(wrong, 0);
@@ -148,8 +138,7 @@ TEST(test_what_another_userfaultfd_has_is_left_out, struct rig *rig)
 	gone = part(rig, 2);
 	map_anew(gone);
 	uffd = cover(gone, PART);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	close(uffd);
 	if (ps_demand_can_watch(rig->p))
 		for (uint64_t i = 0; i < PART; i++)
@@ -183,10 +172,7 @@ TEST(test_a_large_page_that_another_userfaultfd_has_is_left_out, struct rig *rig
 	              rig->bytes + PS_LARGE_PAGE);
 	assert_ptr_equal(gone, rig->bytes + PS_LARGE_PAGE);
 	uffd = cover(gone, PS_LARGE_PAGE);
-	atomic_store(&rig_waited, false);
-	atomic_store(&rig_watched, &rig->p->demand->change);
-	assert_int_equal(pthread_create(&thread, NULL, put_at, rig), 0);
-	RIG_UNTIL(atomic_load(&rig_waited));
+	thread = rig_begin_waiting(put_at, rig, &rig->p->demand->change);
 	rig_be_fenced(rig);
 	pthread_join(thread, &rc);
 	assert_int_equal((intptr_t)rc, PERSEAS_EFENCED);
@@ -207,8 +193,7 @@ TEST(test_who_waits_for_what_is_mapped_anew_goes_on, struct rig *rig)
 	assert_int_equal(pthread_create(&thread, NULL, look, part(rig, 2)), 0);
 	RIG_UNTIL(rig_stat(rig).faults > 0);
 	map_anew(part(rig, 2));
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	pthread_join(thread, &found);
 	assert_null(found);
 }

@@ -8,12 +8,7 @@
 
 enum { HOT = 3000000, LARGE = 2 << 20, GRANULES = (SIZE + (128 << 10) - 1) / (128 << 10) };
 
-static int setup(void **state)
-{
-	return rig_setup(state, false);
-}
-
-struct unit_fixture unit_fixture = { setup, rig_teardown };
+struct unit_fixture unit_fixture = { rig_setup_tcp, rig_teardown };
 
 /* Commits at a place of its own, and dies with the store open. */
 static int put_and_die(struct rig *rig)
@@ -25,8 +20,7 @@ TEST(test_what_changed_last_comes_first, struct rig *rig)
 {
 	assert_int_equal(rig_by_another(rig, put_and_die), 0);
 	rig_begin(rig);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	/* With the large page that it lies in. */
 	assert_int_equal(rig_first, HOT / LARGE * LARGE);
 	assert_int_equal(rig_look(rig->bytes + HOT + 299), 77);
@@ -100,8 +94,7 @@ TEST(test_what_is_mapped_next_does_not_starve_yet, struct rig *rig)
 	uint64_t starved_at;
 
 	rig_begin(rig);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
 	pthread_mutex_lock(&rig->p->demand->lock);
 	rig->p->demand->starved_at = 1;
@@ -140,8 +133,7 @@ TEST(test_the_rate_is_kept, struct rig *rig)
 	rig->rate = 1 << 20; /* a granule in 125 ms */
 	begin = now_ms();
 	rig_begin(rig);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	assert_true(now_ms() - begin >= (GRANULES - 1) * 125);
 	assert_int_equal(rig_wrong(rig), 0);
 }

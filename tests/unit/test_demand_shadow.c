@@ -54,8 +54,7 @@ TEST(test_the_shadow_comes_with_all_memory, struct rig *rig)
 
 	rig->rate = 0;
 	begin_at_gate(rig, PERSEAS_TRACKED, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	segment = &rig->p->segments[0];
 	pthread_mutex_lock(&rig->p->lock);
 	assert_memory_equal(segment->shadow, rig->bytes, SIZE);
@@ -196,8 +195,7 @@ TEST(test_a_discarded_page_is_refused_after_a_look, struct rig *rig)
 
 	rig->rate = 0;
 	begin(rig, PERSEAS_TRACKED);
-	atomic_store(&rig_shut, false);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
+	rig_fetch(rig);
 	assert_int_equal(madvise(rig->bytes + 8192, 4096, MADV_DONTNEED), 0);
 	segment = &rig->p->segments[0];
 	pthread_mutex_lock(&rig->p->lock);

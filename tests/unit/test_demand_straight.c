@@ -120,12 +120,19 @@ static void begin(struct rig *rig)
 	assert_int_equal(rig_map(rig), 0);
 }
 
+/* The same; returns when a read has its bytes, and is held. */
+static void begin_held(struct rig *rig)
+{
+	atomic_store(&stays, true);
+	begin(rig);
+	await(&reached);
+}
+
 TEST(test_memory_is_read_over_links, struct rig *rig)
 {
 	begin(rig);
 	assert_int_equal(rig_look(rig->bytes + SIZE - 1), rig_byte(SIZE - 1));
-	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	assert_int_equal(rig_stat(rig).fetched, SIZE);
 	assert_true(peeks > 0);
 	assert_int_equal(connections, 0);
@@ -136,8 +143,7 @@ TEST(test_what_no_link_gives_comes_over_connections, struct rig *rig)
 {
 	atomic_store(&fails, true);
 	begin(rig);
-	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	/* One of each mirror at most: from then on it is asked over a connection. */
 	assert_true(peeks <= MIRRORS && connections > 0);
 }
@@ -159,21 +165,15 @@ TEST(test_a_link_ends_when_it_is_read_no_more, struct rig *rig)
 {
 	pthread_t thread;
 
-	atomic_store(&stays, true);
-	begin(rig);
-	await(&reached);
-	atomic_store(&rig_waited, false);
-	atomic_store(&rig_watched, &rig->p->demand->change);
-	assert_int_equal(pthread_create(&thread, NULL, break_link, rig->p), 0);
-	RIG_UNTIL(atomic_load(&rig_waited));
+	begin_held(rig);
+	thread = rig_begin_waiting(break_link, rig->p, &rig->p->demand->change);
 	assert_false(atomic_load(&ended));
 	sem_post(&go);
 	pthread_join(thread, NULL);
 	assert_true(atomic_load(&ended));
 	atomic_store(&rig_watched, NULL);
 	/* The keeper connects again, and what is missing still comes. */
-	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 }
 
 /* What others have comes from them, and the link stays for as long as it is read. */
@@ -184,11 +184,8 @@ TEST(test_memory_that_hangs_holds_up_nobody, struct rig *rig)
 	rig->patience_ms = 2000;
 	/* Not what the thread that fetches reads itself. */
 	atomic_store(&shortest, ps_pager_uffd.granule + 1);
-	atomic_store(&stays, true);
-	begin(rig);
-	await(&reached);
-	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	begin_held(rig);
+	rig_fetch_unchanged(rig);
 	atomic_store(&rig_waited, false);
 	atomic_store(&rig_watched, &rig->p->demand->change);
 	assert_int_equal(pthread_create(&thread, NULL, break_link, rig->p), 0);
@@ -218,14 +215,9 @@ TEST(test_regions_are_not_taken_from_who_reads_them, struct rig *rig)
 
 	/* Nothing else is asked for, so that nobody waits for anything else. */
 	rig->rate = 1;
-	atomic_store(&stays, true);
-	begin(rig);
-	await(&reached);
-	atomic_store(&rig_waited, false);
-	atomic_store(&rig_watched, &rig->p->demand->change);
-	assert_int_equal(pthread_create(&thread, NULL, unmap_and_destroy, rig), 0);
+	begin_held(rig);
 	/* Where nobody waits, the memory goes, and the process ends when it is read on. */
-	RIG_UNTIL(atomic_load(&rig_waited));
+	thread = rig_begin_waiting(unmap_and_destroy, rig, &rig->p->demand->change);
 	sem_post(&go);
 	pthread_join(thread, &destroyed);
 	atomic_store(&rig_watched, NULL);
@@ -252,13 +244,10 @@ TEST(test_a_file_is_cut_short_under_who_reads_it, struct rig *rig)
 	/* Over the one of whoever runs the tests. */
 	ps_guard_install();
 	atomic_store(&shortest, ps_pager_uffd.granule + 1);
-	atomic_store(&stays, true);
-	begin(rig);
-	await(&reached);
+	begin_held(rig);
 	cut_short(rig);
 	sem_post(&go);
-	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 }
 
 static bool is_found(struct rig *rig, unsigned mirror)
@@ -293,8 +282,7 @@ TEST(test_another_link_is_read_again, struct rig *rig)
 	before = connections;
 	peeks = 0;
 	assert_int_equal(rig_map(rig), 0);
-	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	assert_true(peeks > 0);
 	assert_int_equal(connections, before);
 }
@@ -316,8 +304,7 @@ TEST(test_without_a_thread_to_read_it_comes_over_connections, struct rig *rig)
 {
 	rig->change = watch_without_threads;
 	begin(rig);
-	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	assert_int_equal(peeks, 0);
 	assert_true(connections > 0);
 }
@@ -362,8 +349,7 @@ TEST(test_who_reads_has_no_file_of_the_application, struct rig *rig)
 	assert_int_equal(pipe(ends), 0);
 	rig->change = watch_hires;
 	begin(rig);
-	assert_int_equal(perseas_wait_whole(rig->p, PATIENCE), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		RIG_UNTIL(is_found(rig, i));
 	close(ends[1]);
@@ -384,9 +370,7 @@ TEST(test_a_promise_goes_while_it_is_read, struct rig *rig)
 {
 	/* Nothing else is asked for. */
 	rig->rate = 1;
-	atomic_store(&stays, true);
-	begin(rig);
-	await(&reached);
+	begin_held(rig);
 	assert_int_equal(rig_by_another(rig, take_over), 0);
 	sem_post(&go);
 	assert_int_equal(rig_look(rig->bytes), -1);

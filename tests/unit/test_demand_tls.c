@@ -95,8 +95,7 @@ TEST(test_a_page_comes_when_it_is_touched)
 	atomic_store(&rig_shut, false);
 	for (uint64_t i = SIZE - 1; i > 40001; i -= 40001)
 		assert_int_equal(rig_look(rig->bytes + i), rig_byte(i));
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 }
 
 /* Nothing is asked for before: all of it comes in runs. */
@@ -106,8 +105,7 @@ TEST(test_all_comes_by_itself)
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER, PERSEAS_RECOVERY_ON_DEMAND), 0);
 	assert_null(strstr(perseas_report(rig->p), "read first"));
 	assert_int_equal(rig_map(rig), 0);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 	assert_int_equal(rig_put(rig, 500000, 300, 77), 0);
 }
 
@@ -164,8 +162,7 @@ TEST(test_a_mirror_that_hangs_is_given_up)
 {
 	mislead(1);
 	begin_impatiently();
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 }
 
 /* Waits until the first connection to a mirror that is silent has ended. */
@@ -203,6 +200,5 @@ TEST(test_a_mirror_that_comes_back_is_asked_again)
 	RIG_UNTIL(rig->waits > 0);
 	assert_int_equal(rig_stat(rig).missing, SIZE);
 	rig_start(&rig->mirrors[0]);
-	assert_int_equal(perseas_wait_whole(rig->p, -1), 0);
-	assert_int_equal(rig_wrong(rig), 0);
+	rig_fetch_unchanged(rig);
 }
