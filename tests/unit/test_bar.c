@@ -6,8 +6,6 @@
 #include "../../client/command/ui/ui.h"
 #include "../../client/host/socket.h"
 
-#include <unistd.h>
-
 #define SECOND 1000000000ULL
 
 /* Work of an hour is told of ten times a second under names that change, as if it began anew again

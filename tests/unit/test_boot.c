@@ -7,12 +7,9 @@
 #include "../../proto/base/boot.h"
 #include "../../server/memory/memory_place.h"
 
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 static bool on_dax; /* files lie on a file system with DAX, as the kernel would tell it */
 

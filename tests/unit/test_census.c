@@ -11,6 +11,7 @@
 #include "../../client/core/mirror.h"
 #include "../../client/perseas_segments.h"
 #include "../../server/store/store_private.h"
+#include "../support/messages.h"
 
 /* A store, and the command with the mirrors of a test as its panel. */
 struct desk {
@@ -175,31 +176,24 @@ TEST(who_is_not_whole_may_have_no_voice, struct desk *desk)
 	assert_int_equal(open_with(o, 0, 3, 0), 0);
 }
 
-static void make_image(struct owner *o, unsigned mirror, unsigned store)
+/* What is left of the making of a store of two mirrors, on one of them. */
+static void make_image(struct owner *o, unsigned mirror)
 {
-	static uint8_t store_ids[2][PS_ID_SIZE] = { { 77 }, { 78 } };
-	static uint8_t image_ids[2][PS_ID_SIZE] = { { 1 }, { 2 } };
 	char addresses[2][16] = { "sim://0", "sim://1" };
-	Perseas__CreateRequest body = PERSEAS__CREATE_REQUEST__INIT;
-	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
-	Perseas__Member members[2], *list[2];
+	struct message_header *h = message_header_new();
+	Perseas__CreateRequest body = MESSAGE_OF(CreateRequest, create_request,
+	                                         .store = (char *)STORE, .roster = &h->roster,
+	                                         .store_id = h->header.store_id,
+	                                         .image_id = h->members[mirror].image_id,
+	                                         .log_size = o->options.log_size);
 	struct why why;
 
-	for (unsigned k = 0; k < 2; k++) {
-		perseas__member__init(&members[k]);
-		members[k].address = addresses[k];
-		members[k].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image_ids[k] };
-		list[k] = &members[k];
-	}
-	roster.version = roster.acks = 1;
-	roster.n_members = 2;
-	roster.members = list;
-	body.store = (char *)STORE;
-	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, store_ids[store] };
-	body.image_id = members[mirror].image_id;
-	body.log_size = o->options.log_size;
-	body.roster = &roster;
+	for (unsigned k = 0; k < 2; k++)
+		h->members[k].address = addresses[k];
+	h->roster.n_members = 2;
+	h->roster.acks = 1;
 	assert_int_equal(store_create(o->d->mirrors[mirror].stores, NULL, &body, &why), 0);
+	free(h);
 }
 
 /* Two mirrors have what is left of a making; a third one has a store of that name. */
@@ -207,8 +201,8 @@ TEST(a_store_is_found_beside_a_making, struct desk *desk)
 {
 	struct owner *o = use_owner(desk, owner_new(3));
 
-	make_image(o, 0, 0);
-	make_image(o, 1, 0);
+	make_image(o, 0);
+	make_image(o, 1);
 	look(desk, 2);
 	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_UNFINISHED);
 	assert_non_null(desk->census.header);

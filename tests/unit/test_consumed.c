@@ -7,8 +7,6 @@
 #include "../../server/store/consumed.h"
 #include "../support/memory_folder.h"
 
-#include <unistd.h>
-
 struct state {
 	struct rig *rig;
 	struct consumed *consumed;

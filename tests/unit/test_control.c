@@ -3,6 +3,8 @@
  */
 #include "store_rig.h"
 
+#include "../support/messages.h"
+
 #include "../../proto/data/frame.h"
 #include "../../server/store/store_private.h"
 #include "../../server/store/control.h"
@@ -42,17 +44,28 @@ static Perseas__Reply *ask(struct mirror *mirror, struct peer *peer,
 	return reply;
 }
 
+static void done(Perseas__Reply *reply)
+{
+	perseas__reply__free_unpacked(reply, NULL);
+}
+
+/* The status of a reply, which is freed. */
+static Perseas__Status status_of(Perseas__Reply *reply)
+{
+	const Perseas__Status status = reply->status;
+
+	done(reply);
+	return status;
+}
+
 static Perseas__Reply *ask_status(struct mirror *mirror, struct peer *peer, const char *store)
 {
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Reply *reply;
+	Perseas__StatusRequest status = MESSAGE_OF(StatusRequest, status_request,
+	                                           .store = (char *)store);
+	const Perseas__Request request = message_request(&status);
 	unsigned fds;
+	Perseas__Reply *reply = ask(mirror, peer, &request, &fds);
 
-	status.store = (char *)store;
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &status;
-	reply = ask(mirror, peer, &request, &fds);
 	assert_int_equal(fds, 0);
 	return reply;
 }
@@ -60,21 +73,20 @@ static Perseas__Reply *ask_status(struct mirror *mirror, struct peer *peer, cons
 static Perseas__Reply *ask_claim(struct mirror *mirror, struct peer *peer, uint64_t epoch,
                                  bool shared, unsigned *fds)
 {
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
+	Perseas__ClaimRequest claim = MESSAGE_OF(ClaimRequest, claim_request, .store = message_bank,
+	                                         .epoch = epoch, .owner = OWNER(BANK_OWNER),
+	                                         .shared = shared);
+	const Perseas__Request request = message_request(&claim);
 
-	claim.store = (char *)"bank";
-	claim.epoch = epoch;
-	claim.owner = OWNER(BANK_OWNER);
-	claim.shared = shared;
-	request.body_case = PERSEAS__REQUEST__BODY_CLAIM;
-	request.claim = &claim;
 	return ask(mirror, peer, &request, fds);
 }
 
-static void done(Perseas__Reply *reply)
+static Perseas__Reply *ask_list(struct mirror *mirror, struct peer *peer)
 {
-	perseas__reply__free_unpacked(reply, NULL);
+	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
+	const Perseas__Request request = message_request(&list);
+
+	return ask(mirror, peer, &request, NULL);
 }
 
 /* Random bytes, nothing at all, and a request with a field out of range. */
@@ -86,18 +98,12 @@ TEST(what_is_not_a_request_gets_a_refusal, struct mirror *mirror)
 
 	peer_init(&peer);
 	reply = handle(mirror, &peer, noise, sizeof(noise), NULL);
-	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
 	assert_true(strlen(reply->message) > 10);
-	done(reply);
-	reply = handle(mirror, &peer, noise, 0, NULL);
-	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
-	done(reply);
-	reply = handle(mirror, &peer, NULL, (size_t)PS_MESSAGE_MAX + 1, NULL);
-	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
-	done(reply);
-	reply = ask_status(mirror, &peer, "../etc");
-	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
-	done(reply);
+	assert_int_equal(status_of(reply), STATUS(BAD_REQUEST));
+	assert_int_equal(status_of(handle(mirror, &peer, noise, 0, NULL)), STATUS(BAD_REQUEST));
+	assert_int_equal(status_of(handle(mirror, &peer, NULL, PS_MESSAGE_MAX + 1, NULL)),
+	                 STATUS(BAD_REQUEST));
+	assert_int_equal(status_of(ask_status(mirror, &peer, "../etc")), STATUS(BAD_REQUEST));
 }
 
 /* A refusal carries its sentence, the promise, and no body of a grant. */
@@ -116,9 +122,7 @@ TEST(a_refusal_says_why, struct mirror *mirror)
 	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY__NOT_SET);
 	assert_int_equal(fds, 0);
 	done(reply);
-	reply = ask_status(mirror, &peer, "none");
-	assert_int_equal(reply->status, STATUS(NO_STORE));
-	done(reply);
+	assert_int_equal(status_of(ask_status(mirror, &peer, "none")), STATUS(NO_STORE));
 }
 
 /* A status is asked for while an owner is connected. */
@@ -160,143 +164,109 @@ TEST(descriptors_go_with_a_shared_grant_alone, struct mirror *mirror)
 	assert_int_equal(reply->claim->grant->descriptors, 3);
 	assert_int_equal(fds, 3);
 	done(reply);
-	reply = ask_status(mirror, &peer, "bank");
-	assert_int_equal(reply->status, STATUS(OK));
-	done(reply);
+	assert_int_equal(status_of(ask_status(mirror, &peer, "bank")), STATUS(OK));
 }
-
-static const Perseas__Request__BodyCase bare[] = {
-	PERSEAS__REQUEST__BODY_CONFIRM,
-	PERSEAS__REQUEST__BODY_FINISH,
-	PERSEAS__REQUEST__BODY_JOINING,
-	PERSEAS__REQUEST__BODY_RELEASE,
-};
 
 /* Each request without arguments is answered by the reply of its name. */
 TEST(each_request_is_answered_by_its_reply, struct mirror *mirror)
 {
-	static const Perseas__Reply__BodyCase expected[] = {
-		PERSEAS__REPLY__BODY_CONFIRM,
-		PERSEAS__REPLY__BODY_FINISH,
-		PERSEAS__REPLY__BODY_JOINING,
-		PERSEAS__REPLY__BODY_RELEASE,
-	};
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__FinishRequest finish = PERSEAS__FINISH_REQUEST__INIT;
 	Perseas__JoiningRequest joining = PERSEAS__JOINING_REQUEST__INIT;
 	Perseas__ReleaseRequest release = PERSEAS__RELEASE_REQUEST__INIT;
-	void *bodies[] = { &confirm, &finish, &joining, &release };
+	const struct {
+		void *request;
+		Perseas__Reply__BodyCase reply;
+	} bare[] = {
+		{ &confirm, PERSEAS__REPLY__BODY_CONFIRM },
+		{ &finish, PERSEAS__REPLY__BODY_FINISH },
+		{ &joining, PERSEAS__REPLY__BODY_JOINING },
+		{ &release, PERSEAS__REPLY__BODY_RELEASE },
+	};
 	struct peer peer;
 
 	mirror_bank(mirror, &peer, false);
 	for (unsigned i = 0; i < sizeof(bare) / sizeof(bare[0]); i++) {
-		Perseas__Request request = PERSEAS__REQUEST__INIT;
-		Perseas__Reply *reply;
+		const Perseas__Request request = message_request(bare[i].request);
+		Perseas__Reply *reply = ask(mirror, &peer, &request, NULL);
 
-		request.body_case = bare[i];
-		request.confirm = bodies[i];
-		reply = ask(mirror, &peer, &request, NULL);
-		assert_int_equal(reply->status, STATUS(OK));
-		assert_int_equal(reply->body_case, expected[i]);
-		done(reply);
+		assert_int_equal(reply->body_case, bare[i].reply);
+		assert_int_equal(status_of(reply), STATUS(OK));
 	}
 	assert_null(peer.session.store);
 }
 
 static void create_with_long_roster(struct mirror *mirror, const char *store)
 {
-	static char address[256];
-	uint8_t images[PS_MIRRORS_MAX][PS_ID_SIZE] = { 0 };
-	Perseas__CreateRequest request = PERSEAS__CREATE_REQUEST__INIT;
-	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
-	Perseas__Member member[PS_MIRRORS_MAX], *members[PS_MIRRORS_MAX];
+	char address[256] = "";
+	struct message_header *h = message_header_new();
+	Perseas__CreateRequest request = MESSAGE_OF(CreateRequest, create_request,
+	                                            .store = (char *)store, .store_id = OWNER(1),
+	                                            .image_id = message_id(0),
+	                                            .log_size = PS_LOG_MIN, .roster = &h->roster);
 
 	memset(address, 'a', 255);
-	for (uint8_t i = 0; i < PS_MIRRORS_MAX; i++) {
-		perseas__member__init(&member[i]);
-		images[i][0] = (uint8_t)(i + 1);
-		member[i].address = address;
-		member[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, images[i] };
-		members[i] = &member[i];
-	}
-	roster.acks = 1;
-	roster.n_members = PS_MIRRORS_MAX;
-	roster.members = members;
-	request.store = (char *)store;
-	request.store_id = OWNER(1);
-	request.image_id = OWNER(1);
-	request.log_size = PS_LOG_MIN;
-	request.roster = &roster;
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		h->members[i].address = address;
+	h->roster.n_members = PS_MIRRORS_MAX;
 	assert_int_equal(store_create(mirror->stores, NULL, &request, &mirror->why), 0);
+	free(h);
 }
 
 /* So many stores of so many mirrors that a list of them is longer than a message may be. */
 TEST(a_list_that_is_too_long_is_refused, struct mirror *mirror)
 {
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
 	char store[16];
 	Perseas__Reply *reply;
 	struct peer peer;
 
 	peer_init(&peer);
-	request.body_case = PERSEAS__REQUEST__BODY_LIST;
-	request.list = &list;
 	create_with_long_roster(mirror, "store");
-	reply = ask(mirror, &peer, &request, NULL);
-	assert_int_equal(reply->status, STATUS(OK));
+	reply = ask_list(mirror, &peer);
 	assert_string_equal(reply->list->version, "1.2.3");
 	assert_int_equal(reply->list->n_stores, 1);
-	done(reply);
+	assert_int_equal(status_of(reply), STATUS(OK));
 	for (int i = 0; i < 260; i++) {
 		snprintf(store, sizeof(store), "store-%d", i);
 		create_with_long_roster(mirror, store);
 	}
-	reply = ask(mirror, &peer, &request, NULL);
-	assert_int_equal(reply->status, STATUS(LIMIT));
-	done(reply);
+	assert_int_equal(status_of(ask_list(mirror, &peer)), STATUS(LIMIT));
 }
 
 /* The owner has changed the roster, as it was ordered to. */
 static void tell_result(struct mirror *mirror)
 {
-	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
-	Perseas__Order order = PERSEAS__ORDER__INIT;
-	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
-	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
-	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports[] = { &report };
+	Perseas__Order order = MESSAGE_OF(Order, order, .id = OWNER(9),
+	                                  .kind = PERSEAS__ORDER_KIND__ORDER_ADD,
+	                                  .with = (char *)(uintptr_t) "m9:7170");
+	Perseas__OrderRequest request = MESSAGE_OF(OrderRequest, order_request,
+	                                           .store = message_bank, .order = &order);
+	Perseas__OrderResult result = MESSAGE_OF(OrderResult, order_result, .id = OWNER(9),
+	                                         .done = true, .members_before = 1,
+	                                         .acks_before = 1, .members = 2, .acks = 2);
+	Perseas__MirrorReport report = MESSAGE_OF(MirrorReport, mirror_report,
+	                                          .address = (char *)(uintptr_t) "m1:7170",
+	                                          .state = (char *)(uintptr_t) "live");
+	Perseas__MirrorReport *reports[] = { &report };
+	Perseas__ConfirmRequest confirm = MESSAGE_OF(ConfirmRequest, confirm_request,
+	                                             .n_mirrors = 1, .mirrors = reports,
+	                                             .boot = OWNER(8), .result = &result);
 
-	report.address = (char *)(uintptr_t) "m1:7170";
-	report.state = (char *)(uintptr_t) "live";
-	confirm.n_mirrors = 1;
-	confirm.mirrors = reports;
-	confirm.boot = OWNER(8);
-	request.store = (char *)(uintptr_t) "bank";
-	request.order = &order;
-	order.id = result.id = OWNER(9);
-	order.kind = PERSEAS__ORDER_KIND__ORDER_ADD;
-	order.with = (char *)(uintptr_t) "m9:7170";
+	order.address = report.trouble = result.text = (char *)(uintptr_t) "";
 	assert_int_equal(store_order(mirror->stores, &request, &mirror->why), 0);
-	result.done = true;
-	result.members_before = result.acks_before = 1;
-	result.members = result.acks = 2;
-	confirm.result = &result;
 	assert_int_equal(board_tell(store_find(mirror->stores, "bank"), &confirm, &mirror->why), 0);
 }
 
 /* A standby has a warm copy, the store's roster was changed, and its files were moved. */
 static void have_news(struct mirror *mirror, struct peer *standby)
 {
-	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
-	Perseas__Standby told = PERSEAS__STANDBY__INIT;
 	uint8_t mark[PS_OWNER_MARK] = { 1 };
+	Perseas__Standby told = MESSAGE_OF(Standby, standby, .name = (char *)(uintptr_t) "node",
+	                                   .mark = { sizeof(mark), mark }, .memory = 1, .warm = 1);
+	Perseas__WatchRequest watch = MESSAGE_OF(WatchRequest, watch_request, .store = message_bank,
+	                                         .standby = &told);
 	bool again;
 
-	watch.store = (char *)(uintptr_t) "bank";
-	watch.standby = &told;
-	told.name = (char *)(uintptr_t) "node";
-	told.mark = (ProtobufCBinaryData){ sizeof(mark), mark };
-	told.memory = told.warm = 1;
 	peer_init(standby);
 	standby_note(mirror->stores, &standby->session, &watch);
 	tell_result(mirror);
@@ -307,8 +277,6 @@ static void have_news(struct mirror *mirror, struct peer *standby)
 /* A List and a Status have nothing that the version before does not know. */
 TEST(an_older_version_is_told_no_news, struct mirror *mirror)
 {
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
 	const struct labels labels = { "h1", "r2", "z3" };
 	struct peer owner, standby, asker;
 
@@ -316,13 +284,11 @@ TEST(an_older_version_is_told_no_news, struct mirror *mirror)
 	mirror_bank(mirror, &owner, false);
 	have_news(mirror, &standby);
 	peer_init(&asker);
-	request.body_case = PERSEAS__REQUEST__BODY_LIST;
-	request.list = &list;
 	for (unsigned version = PS_PROTOCOL_LEAST; version <= PS_PROTOCOL_VERSION; version++) {
 		Perseas__Reply *reply, *status;
 
 		asker.session.version = version;
-		reply = ask(mirror, &asker, &request, NULL);
+		reply = ask_list(mirror, &asker);
 		status = ask_status(mirror, &asker, "bank");
 		assert_int_equal(reply->status, STATUS(OK));
 		assert_int_equal(reply->list->stores[0]->files_missing[0] != 0, version >= 9);

@@ -5,6 +5,9 @@
 #include "owner.h"
 
 #include "../../server/store/store_private.h"
+#include "../support/messages.h"
+
+enum { LEFT = 7 }; /* the message_id() of a store whose making was not finished */
 
 static int setup_three(void **state)
 {
@@ -50,6 +53,12 @@ static int kind_of(const uint8_t *bytes, size_t len)
 static int create(struct owner *o)
 {
 	return direct_create(o->d, STORE, &o->options, &o->error);
+}
+
+/* Without the last mirror. */
+static int create_on_two(struct owner *o)
+{
+	return ps_create(direct_env(o->d), STORE, "sim://0,sim://1", &o->options, &o->error);
 }
 
 /* --- at the same time --- */
@@ -136,43 +145,38 @@ TEST_WITH(of_two_opens_that_create_one_has_it, NULL, NULL)
  * its roster begins at mirror `first`. */
 static void leave_making(struct owner *o, unsigned first, unsigned made, unsigned settled)
 {
-	static uint8_t store_id[PS_ID_SIZE] = { 77 }, ids[3][PS_ID_SIZE] = { { 1 }, { 2 }, { 3 } };
 	const unsigned n = o->d->count;
+	struct message_header *h = message_header_new();
 	char addresses[3][24];
-	Perseas__Member members[3], *list[3];
-	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
 	struct why why;
 
-	roster.version = 1;
-	roster.acks = 2;
-	roster.n_members = n;
-	roster.members = list;
+	h->roster.n_members = n;
 	for (unsigned k = 0; k < n; k++) {
 		snprintf(addresses[k], sizeof(addresses[k]), "sim://%u", (first + k) % n);
-		perseas__member__init(&members[k]);
-		members[k].address = addresses[k];
-		members[k].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[k] };
-		list[k] = &members[k];
+		h->members[k].address = addresses[k];
 	}
 	for (unsigned k = 0; k < made; k++) {
 		struct stores *stores = o->d->mirrors[(first + k) % n].stores;
-		Perseas__CreateRequest body = PERSEAS__CREATE_REQUEST__INIT;
-		Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+		Perseas__CreateRequest body = MESSAGE_OF(CreateRequest, create_request,
+		                                         .store = (char *)STORE,
+		                                         .store_id = message_id(LEFT),
+		                                         .image_id = h->members[k].image_id,
+		                                         .log_size = o->options.log_size,
+		                                         .roster = &h->roster);
+		Perseas__SettleRequest settle = MESSAGE_OF(SettleRequest, settle_request,
+		                                           .store = (char *)STORE,
+		                                           .store_id = message_id(LEFT));
 
-		body.store = settle.store = (char *)STORE;
-		body.store_id = settle.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, store_id };
-		body.image_id = members[k].image_id;
-		body.log_size = o->options.log_size;
-		body.roster = &roster;
 		assert_int_equal(store_create(stores, NULL, &body, &why), 0);
 		if (k < settled)
 			assert_int_equal(store_settle(stores, &settle, &why), 0);
 	}
+	free(h);
 }
 
 static bool is_left(const Perseas__Header *header)
 {
-	return header && header->store_id.data[0] == 77;
+	return header && same_id(header->store_id, message_id(LEFT));
 }
 
 /* It stopped before its first mirror settled: nothing of it stays, whoever comes next. */
@@ -212,15 +216,11 @@ TEST(the_first_mirror_is_asked_wherever_it_is, struct owner *o)
 {
 	leave_making(o, 2, 3, 0);
 	direct_crash(o->d, 2);
-	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://0,sim://1", &o->options,
-	                           &o->error),
-	                 PERSEAS_EUNREACHABLE);
+	assert_int_equal(create_on_two(o), PERSEAS_EUNREACHABLE);
 	assert_error_says(o, "sim://2");
 	assert_true(is_left(header_at(o, 0)) && is_left(header_at(o, 1)));
 	direct_start(o->d, 2);
-	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://0,sim://1", &o->options,
-	                           &o->error),
-	                 0);
+	assert_int_equal(create_on_two(o), 0);
 	assert_null(header_at(o, 2));
 }
 
@@ -228,9 +228,7 @@ TEST(the_first_mirror_is_asked_wherever_it_is, struct owner *o)
 TEST(what_the_first_mirror_settled_is_completed, struct owner *o)
 {
 	leave_making(o, 2, 3, 1);
-	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://0,sim://1", &o->options,
-	                           &o->error),
-	                 PERSEAS_EEXIST);
+	assert_int_equal(create_on_two(o), PERSEAS_EEXIST);
 	assert_one_store(o);
 }
 
@@ -248,18 +246,11 @@ TEST(what_the_first_mirror_settled_is_opened_by_it_alone, struct owner *o)
 		assert_int_equal(header_at(o, i)->state, PERSEAS__STATE__STATE_CONSISTENT);
 }
 
-static void lose(struct owner *o, unsigned mirror)
-{
-	memory_heap_lose(o->d->mirrors[mirror].memory, STORE);
-	direct_crash(o->d, mirror);
-	direct_start(o->d, mirror);
-}
-
 /* The first mirror settled and lost its memory: the next one decides. */
 TEST(the_next_mirror_decides_where_the_first_lost_it, struct owner *o)
 {
 	leave_making(o, 0, 3, 1);
-	lose(o, 0);
+	owner_lose(o, 0);
 	assert_int_equal(create(o), 0);
 	assert_one_store(o);
 	assert_false(is_left(header_at(o, 0)));
@@ -268,7 +259,7 @@ TEST(the_next_mirror_decides_where_the_first_lost_it, struct owner *o)
 TEST(what_is_settled_elsewhere_stays_where_the_first_lost_it, struct owner *o)
 {
 	leave_making(o, 0, 3, 2);
-	lose(o, 0);
+	owner_lose(o, 0);
 	assert_int_equal(create(o), PERSEAS_EEXIST);
 	assert_int_equal(owner_open(o, PERSEAS_CREATE), 0);
 	assert_true(is_left(header_at(o, 0)) && is_left(header_at(o, 2)));

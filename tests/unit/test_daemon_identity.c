@@ -5,13 +5,6 @@
 #include "../../server/memory/daemon_identity.h"
 #include "../support/unit.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define FILE_NAME ".identity"
 
 struct place {
