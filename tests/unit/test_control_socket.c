@@ -1,5 +1,6 @@
 /*
- * test_control_socket.c - control connections over TCP and Unix sockets.
+ * test_control_socket.c - control connections over TCP and Unix sockets, beyond the contract that
+ * test_contract_env.c has them keep.
  */
 #include "control_daemon.h"
 
@@ -234,21 +235,6 @@ TEST(silence_ends_at_the_deadline, struct fixture *f)
 	               "did not answer in time");
 }
 
-/* A mirror was stopped, and answers when the request's time is over: that is no answer to the next
- * question, nor does it keep its descriptor readable. */
-TEST(a_late_answer_answers_nothing, struct fixture *f)
-{
-	struct ps_control *control = dial_and_ask(f, &f->tcp);
-
-	expect_failure(f, control, ps_monotonic() + SHORTLY, PERSEAS_EUNREACHABLE,
-	               "did not answer in time");
-	reply_with(&f->tcp, "late", 0, NULL, 0);
-	assert_true(f->ops->ended(control));
-	assert_int_equal(f->ops->control_fd(control), -1);
-	assert_int_equal(try_ask(f, control, "after"), PERSEAS_EUNREACHABLE);
-	expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, "did not answer in time");
-}
-
 /* Replies to a request that was answered, to one that was never sent, and of another kind. */
 TEST(a_reply_that_answers_nothing_ends_the_connection, struct fixture *f)
 {
@@ -306,18 +292,6 @@ static void *work_slowly(void *arg)
 	return NULL;
 }
 
-/* A request that takes longer than the owner would wait for one that is silent. */
-TEST(signs_of_progress_are_waited_for, struct fixture *f)
-{
-	struct ps_control *control = dial_and_ask(f, &f->tcp);
-	struct worker worker = { &f->tcp, 6 };
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, work_slowly, &worker), 0);
-	expect_reply(f, control, ps_monotonic() + PATIENCE, "done");
-	pthread_join(thread, NULL);
-}
-
 /* Two of a round work for long at the same time: the first one's answer is waited for until the
  * time that both were given is long over. */
 TEST(signs_of_another_count_while_one_is_waited_for, struct fixture *f)
@@ -333,16 +307,6 @@ TEST(signs_of_another_count_while_one_is_waited_for, struct fixture *f)
 	expect_reply(f, other, until, "done");
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-}
-
-/* The same sign twice would be waited for without end. */
-TEST(a_sign_without_progress_ends_the_connection, struct fixture *f)
-{
-	struct ps_control *control = dial_and_ask(f, &f->tcp);
-
-	work_on(&f->tcp, 1);
-	work_on(&f->tcp, 1);
-	expect_failure(f, control, soon(), PERSEAS_EPROTOCOL, "nothing that was asked");
 }
 
 /* One mirror is silent until the deadline of all. The other has its queue of connections full
@@ -403,15 +367,4 @@ TEST(the_end_of_an_idle_connection_is_noticed, struct fixture *f)
 		expect_failure(f, control, soon(), PERSEAS_EUNREACHABLE, "ended the connection");
 		disconnect(f, control);
 	}
-}
-
-/* A mirror talks although nothing was asked: it would keep its descriptor readable. */
-TEST(unasked_bytes_count_as_the_end, struct fixture *f)
-{
-	struct ps_control *control = dial_and_ask(f, &f->local);
-
-	reply_with(&f->local, "r", 0, NULL, 0);
-	expect_reply(f, control, soon(), "r");
-	reply_with(&f->local, "unasked", 0, NULL, 0);
-	assert_true(f->ops->ended(control));
 }

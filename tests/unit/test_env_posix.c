@@ -1,10 +1,10 @@
 /*
- * test_env_posix.c - clocks, sleeping and waking, the keeper's thread.
+ * test_env_posix.c - clocks, sleeping and waking, the keeper's thread, the variables of the
+ * environment: beyond the contract that test_contract_env.c has them keep.
  */
 #include "../../client/core/env.h"
 #include "../support/unit.h"
 
-#include <stdbool.h>
 #include <sys/resource.h>
 
 #define FAR 20000000000ULL /* ns: longer than anything here takes */
@@ -36,6 +36,18 @@ TEST(clocks_are_those_of_the_host, struct ps_env *env)
 	assert_true(wall / 1000000000 + 2 >= seconds && wall / 1000000000 <= seconds);
 }
 
+/* An env of a process that has this variable. The caller frees it. */
+static struct ps_env *env_with(const char *name, const char *value)
+{
+	struct ps_env *env;
+
+	assert_int_equal(setenv(name, value, 1), 0);
+	env = ps_env_posix(NULL, NULL);
+	unsetenv(name);
+	assert_non_null(env);
+	return env;
+}
+
 /* As perseas run gives it to COMMAND; and what cannot have come from there. */
 TEST(a_process_is_marked_by_its_environment, struct ps_env *env)
 {
@@ -44,30 +56,23 @@ TEST(a_process_is_marked_by_its_environment, struct ps_env *env)
 	static const uint8_t mark[PS_OWNER_MARK] = { 0x00, 0x11, 0xaa, 0xbb };
 
 	assert_false(env->marked);
-	setenv(PS_OWNER_MARK_VARIABLE, "0011aabb", 1);
-	env = ps_env_posix(NULL, NULL);
+	env = env_with(PS_OWNER_MARK_VARIABLE, "0011aabb");
 	assert_true(env->marked);
 	assert_memory_equal(env->mark, mark, sizeof(mark));
 	env->ops->free(env);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		setenv(PS_OWNER_MARK_VARIABLE, wrong[i], 1);
-		env = ps_env_posix(NULL, NULL);
+		env = env_with(PS_OWNER_MARK_VARIABLE, wrong[i]);
 		assert_false(env->marked);
 		env->ops->free(env);
 	}
-	unsetenv(PS_OWNER_MARK_VARIABLE);
 }
 
 static bool hears(const char *text, const char *list)
 {
-	struct ps_env *env;
-	bool same;
+	struct ps_env *env = env_with(PS_SILENT_VARIABLE, text);
+	const bool same = list ? env->silent && !strcmp(env->silent, list) : !env->silent;
 
-	setenv(PS_SILENT_VARIABLE, text, 1);
-	env = ps_env_posix(NULL, NULL);
-	same = list ? env->silent && !strcmp(env->silent, list) : !env->silent;
 	env->ops->free(env);
-	unsetenv(PS_SILENT_VARIABLE);
 	return same;
 }
 
@@ -123,18 +128,6 @@ TEST(a_process_hears_where_its_store_is)
 	}
 }
 
-/* Ids are drawn for two owners. */
-TEST(random_bytes_differ, struct ps_env *env)
-{
-	uint8_t a[16] = { 0 }, b[16] = { 0 }, guard[18] = { 0 };
-
-	env->ops->random(env, a, sizeof(a));
-	env->ops->random(env, b, sizeof(b));
-	assert_memory_not_equal(a, b, sizeof(a));
-	env->ops->random(env, guard + 1, 16);
-	assert_int_equal(guard[0] + guard[17], 0);
-}
-
 /* Someone is woken before it sleeps: it must not sleep at all, and only once not. */
 TEST(a_wake_before_the_pause_is_not_lost, struct ps_env *env)
 {
@@ -159,18 +152,6 @@ TEST(a_pause_lasts_until_its_time, struct ps_env *env)
 	assert_true(env->ops->now(env) >= until);
 	/* A time that has passed already. */
 	env->ops->pause(env, PS_COMMITTER, NULL, 0, 0);
-}
-
-/* The keeper awaits answers; a wake for a commit comes meanwhile. */
-TEST(who_is_woken_by_nobody_takes_no_wake, struct ps_env *env)
-{
-	uint64_t until = env->ops->now(env) + 10000000;
-
-	env->ops->wake(env, PS_COMMITTER);
-	env->ops->pause(env, PS_UNWOKEN, NULL, 0, until);
-	assert_true(env->ops->now(env) >= until);
-	env->ops->pause(env, PS_COMMITTER, NULL, 0, until + FAR);
-	assert_true(env->ops->now(env) < until + FAR);
 }
 
 /* A mirror's answer arrives while a committer sleeps. */
@@ -368,12 +349,8 @@ TEST(without_rdma_its_address_is_refused, struct ps_env *env)
 /* The variable by which a user switches RDMA off. */
 TEST_WITH(the_environment_switches_rdma_off, NULL, NULL)
 {
-	struct ps_env *env;
+	struct ps_env *env = env_with("PERSEAS_RDMA", "off");
 
-	assert_int_equal(setenv("PERSEAS_RDMA", "off", 1), 0);
-	env = ps_env_posix(NULL, NULL);
-	unsetenv("PERSEAS_RDMA");
-	assert_non_null(env);
 	assert_null(env->verbs);
 	env->ops->free(env);
 }
