@@ -6,7 +6,7 @@
 #define PERSEAS_TESTS_TELLERS_H
 
 #include "../support/daemon_fixture.h"
-#include "../../client/perseas.h"
+#include "../../client/core/handle.h"
 #include "../support/unit.h"
 
 #include <sys/prctl.h>
@@ -56,15 +56,13 @@ static inline int place_start(struct place *place)
 
 static inline int place_end(struct place *place)
 {
-	char command[128];
-
 	if (place->daemon <= 0)
 		return 0;
 	kill(place->daemon, SIGKILL);
 	waitpid(place->daemon, NULL, 0);
 	place->daemon = 0;
-	snprintf(command, sizeof(command), "rm -rf '%s'", place->folder);
-	return system(command);
+	unit_remove_folder(place->folder);
+	return 0;
 }
 
 /* A fixture: a place for each test. */
@@ -107,6 +105,18 @@ static inline perseas_t *open_store(const char *mirrors, uint64_t log_size, uint
 	if (perseas_open("threads", mirrors, &options, &p))
 		fail_msg("%s", perseas_message(NULL));
 	return p;
+}
+
+/* Returns how many threads wait for a turn or a lock. */
+static inline unsigned count_blocked(perseas_t *p)
+{
+	unsigned count = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (const struct ps_blocked *b = p->apart.blocked; b; b = b->next)
+		count++;
+	pthread_mutex_unlock(&p->lock);
+	return count;
 }
 
 struct teller {

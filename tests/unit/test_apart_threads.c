@@ -3,25 +3,11 @@
  * of its own. test_apart.c says what each call does.
  */
 #include "tellers.h"
-#include "../../client/core/handle.h"
 
 enum { THREADS = 6, ROUNDS = 300, NUMBERS = 8, SUM = 1000 };
 
-static int setup(void **state)
-{
-	static struct place place;
-
-	*state = &place;
-	alarm(600); /* who is not woken would wait for ever */
-	return place_start(&place);
-}
-
-static int teardown(void **state)
-{
-	return place_end(*state);
-}
-
-struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_fixture = { place_setup, place_teardown };
+struct unit_fixture unit_group = { unit_limit_time, NULL }; /* who is not woken waits for ever */
 
 /* Numbers whose sum never changes, unless transactions come between each other. */
 struct numbers {
@@ -232,17 +218,6 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-static unsigned waiting(perseas_t *p)
-{
-	unsigned waiters = 0;
-
-	pthread_mutex_lock(&p->lock);
-	for (const struct ps_blocked *b = p->apart.blocked; b; b = b->next)
-		waiters++;
-	pthread_mutex_unlock(&p->lock);
-	return waiters;
-}
-
 /* Who came first has its turn first. */
 TEST(turns_come_in_order, struct place *place)
 {
@@ -255,7 +230,7 @@ TEST(turns_come_in_order, struct place *place)
 	for (unsigned i = 0; i < THREADS; i++) {
 		askers[i] = (struct asker){ .p = p, .came = &came };
 		assert_int_equal(pthread_create(&askers[i].thread, NULL, ask, &askers[i]), 0);
-		while (waiting(p) <= i)
+		while (count_blocked(p) <= i)
 			sched_yield();
 	}
 	assert_int_equal(perseas_commit(tx, 0), 0);
@@ -287,7 +262,7 @@ TEST(another_thread_is_not_the_one_that_ended, struct place *place)
 	assert_int_equal(pthread_create(&first.thread, NULL, begin_serially, &first), 0);
 	pthread_join(first.thread, &tx);
 	assert_int_equal(pthread_create(&next.thread, NULL, ask, &next), 0);
-	while (!waiting(p))
+	while (!count_blocked(p))
 		sched_yield();
 	assert_int_equal(came, 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);

@@ -110,7 +110,6 @@ TEST(a_fenced_owner_gets_nothing, struct owner *o)
 
 /* --- threads --- */
 
-static struct place place;
 static atomic_bool over;
 
 struct mover {
@@ -140,26 +139,14 @@ static void *move_money(void *arg)
 	return NULL;
 }
 
-static int setup_place(void **state)
-{
-	*state = &place;
-	return place_start(&place);
-}
-
-static int teardown_place(void **state)
-{
-	(void)state;
-	return place_end(&place);
-}
-
-TEST_WITH(all_pieces_are_of_one_moment, setup_place, teardown_place)
+TEST_WITH(all_pieces_are_of_one_moment, place_setup, place_teardown, struct place *place)
 {
 	static uint64_t got[THREADS][2];
 	struct perseas_piece pieces[THREADS * 2];
 	struct mover movers[THREADS];
 	uint64_t differ = 0;
 	uint8_t *base;
-	perseas_t *p = open_store(place.local, 1 << 20, 1 << 20, NULL);
+	perseas_t *p = open_store(place->local, 1 << 20, 1 << 20, NULL);
 
 	assert_int_equal(perseas_map(p, "cells", (size_t)THREADS * 2 * CELL, (void **)&base), 0);
 	assert_int_equal(perseas_publish(p), 0);

@@ -389,7 +389,6 @@ static int setup(void **state)
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	struct ps_error error;
 
-	alarm(600); /* a fault of the test's own would let it hang */
 	w.d = direct_new(1, 1);
 	options.flags = PERSEAS_CREATE;
 	for (unsigned s = 0; s < STORES; s++) {
@@ -420,6 +419,7 @@ static int teardown(void **state)
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_group = { unit_limit_time, NULL };
 
 /* How often a thread is refused, of all ways in which the threads may run. */
 enum refused { NEVER, SOMETIMES, IN_SOME_WAYS, IN_ALL_WAYS, HOWEVER_OFTEN };

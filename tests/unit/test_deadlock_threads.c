@@ -4,7 +4,6 @@
  * work which is begun again gets done. test_deadlock.c tries all interleavings.
  */
 #include "tellers.h"
-#include "../../client/core/handle.h"
 
 enum { STORES = 3, WORKERS = 4, ROUNDS = 200, EXCLUSIVE = PERSEAS_LOCK_EXCLUSIVE };
 
@@ -20,7 +19,6 @@ static int setup(void **state)
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 
 	*state = &stores;
-	alarm(600); /* who is not refused would wait for ever */
 	if (place_start(&stores.place))
 		return -1;
 	options.flags = PERSEAS_CREATE;
@@ -39,23 +37,12 @@ static int setup(void **state)
 	return 0;
 }
 
-static unsigned blocked_in(perseas_t *p)
-{
-	unsigned count = 0;
-
-	pthread_mutex_lock(&p->lock);
-	for (const struct ps_blocked *b = p->apart.blocked; b; b = b->next)
-		count++;
-	pthread_mutex_unlock(&p->lock);
-	return count;
-}
-
 static int teardown(void **state)
 {
 	struct stores *stores = *state;
 
 	for (unsigned i = 0; i < STORES; i++) {
-		if (blocked_in(stores->p[i]))
+		if (count_blocked(stores->p[i]))
 			exit(1); /* the test has failed, and its other thread sleeps for ever */
 		perseas_close(stores->p[i]);
 	}
@@ -63,10 +50,11 @@ static int teardown(void **state)
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };
+struct unit_fixture unit_group = { unit_limit_time, NULL }; /* who is not refused waits for ever */
 
 static void await_blocked(perseas_t *p)
 {
-	while (!blocked_in(p))
+	while (!count_blocked(p))
 		sched_yield();
 }
 

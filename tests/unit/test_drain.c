@@ -39,31 +39,39 @@ static void begin(struct desk *d)
 	look(d);
 }
 
-TEST(an_image_is_a_member_by_its_id_or_by_that_of_its_parent)
+static int setup(void **state)
 {
-	struct desk d;
+	static struct desk desk;
+
+	begin(&desk);
+	*state = &desk;
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { setup, NULL };
+
+TEST(an_image_is_a_member_by_its_id_or_by_that_of_its_parent, struct desk *d)
+{
 	Perseas__Header loaded = PERSEAS__HEADER__INIT;
 
-	begin(&d);
 	loaded.image_id = image_of(0, 5);
-	assert_null(ps_drain_member(&d.census, &loaded, NULL));
+	assert_null(ps_drain_member(&d->census, &loaded, NULL));
 	loaded.parent_id = image_of(0, 1);
-	assert_ptr_equal(ps_drain_member(&d.census, &loaded, NULL), d.s.of[0].list[0][1]);
-	assert_ptr_equal(ps_drain_member(&d.census, &d.s.headers[2], NULL), d.s.of[0].list[0][2]);
+	assert_ptr_equal(ps_drain_member(&d->census, &loaded, NULL), d->s.of[0].list[0][1]);
+	assert_ptr_equal(ps_drain_member(&d->census, &d->s.headers[2], NULL),
+	                 d->s.of[0].list[0][2]);
 	/* Of one that is gone another image is looked at, and its own address counts. */
-	assert_ptr_equal(ps_drain_member(&d.census, &d.s.headers[2], address_of(0, 0)),
-	                 d.s.of[0].list[0][0]);
-	assert_null(ps_drain_member(&d.census, &d.s.headers[2], address_of(0, 4)));
+	assert_ptr_equal(ps_drain_member(&d->census, &d->s.headers[2], address_of(0, 0)),
+	                 d->s.of[0].list[0][0]);
+	assert_null(ps_drain_member(&d->census, &d->s.headers[2], address_of(0, 4)));
 }
 
 /* Whoever may create stores gives an image of his any id, but cannot claim it. */
-TEST(an_image_is_the_same_only_if_its_daemon_wrote_the_same)
+TEST(an_image_is_the_same_only_if_its_daemon_wrote_the_same, struct desk *d)
 {
-	struct desk d;
 	Perseas__Header made, *real;
 
-	begin(&d);
-	real = &d.s.headers[1];
+	real = &d->s.headers[1];
 	real->generation = 1;
 	made = *real;
 	assert_true(ps_drain_same_image(&made, real));
@@ -96,75 +104,65 @@ static void assert_trouble(const struct desk *d, const Perseas__Header *header, 
 		fail_msg("'%s' does not say '%s'", trouble ? trouble : "", words);
 }
 
-TEST(what_nothing_can_be_done_about_is_said)
+TEST(what_nothing_can_be_done_about_is_said, struct desk *d)
 {
-	struct desk d;
-
-	begin(&d);
-	assert_trouble(&d, &d.s.headers[0], NULL, NULL);
-	assert_trouble(&d, &d.s.headers[0], address_of(0, 1), NULL);
-	d.s.headers[0].store_id = store_of(1);
-	d.census.header = &d.s.headers[1];
-	assert_trouble(&d, &d.s.headers[0], NULL, "another store of that name");
-	d.s.headers[0].state = PERSEAS__STATE__STATE_CREATING;
-	assert_trouble(&d, &d.s.headers[0], NULL, "its making was not finished");
-	begin(&d);
-	d.census.header = NULL;
-	assert_trouble(&d, &d.s.headers[0], NULL, "no mirror that its roster names");
+	assert_trouble(d, &d->s.headers[0], NULL, NULL);
+	assert_trouble(d, &d->s.headers[0], address_of(0, 1), NULL);
+	d->s.headers[0].store_id = store_of(1);
+	d->census.header = &d->s.headers[1];
+	assert_trouble(d, &d->s.headers[0], NULL, "another store of that name");
+	d->s.headers[0].state = PERSEAS__STATE__STATE_CREATING;
+	assert_trouble(d, &d->s.headers[0], NULL, "its making was not finished");
+	begin(d);
+	d->census.header = NULL;
+	assert_trouble(d, &d->s.headers[0], NULL, "no mirror that its roster names");
 }
 
 /* Without W nobody could open it; its owner changes its roster all the same, which is why it is
  * asked where a mirror is gone. */
-TEST(an_owner_may_replace_what_keeps_others_from_opening)
+TEST(an_owner_may_replace_what_keeps_others_from_opening, struct desk *d)
 {
-	struct desk d;
-
-	begin(&d);
-	d.s.told[1] = d.s.told[2] = (struct ps_told){ .address = NULL };
-	look(&d);
-	assert_trouble(&d, &d.s.headers[0], NULL, "too few of its mirrors");
-	assert_trouble(&d, &d.s.headers[0], address_of(0, 1), "too few of its mirrors");
-	d.status[0].live = true;
-	d.s.headers[0].promised_epoch = 1;
-	assert_trouble(&d, &d.s.headers[0], NULL, "too few of its mirrors");
-	assert_trouble(&d, &d.s.headers[0], address_of(0, 1), NULL);
+	d->s.told[1] = d->s.told[2] = (struct ps_told){ .address = NULL };
+	look(d);
+	assert_trouble(d, &d->s.headers[0], NULL, "too few of its mirrors");
+	assert_trouble(d, &d->s.headers[0], address_of(0, 1), "too few of its mirrors");
+	d->status[0].live = true;
+	d->s.headers[0].promised_epoch = 1;
+	assert_trouble(d, &d->s.headers[0], NULL, "too few of its mirrors");
+	assert_trouble(d, &d->s.headers[0], address_of(0, 1), NULL);
 }
 
 /* What is left behind of a fork may be all that counts of it, also where a newer roster is seen. */
-TEST(an_image_of_a_fork_stays)
+TEST(an_image_of_a_fork_stays, struct desk *d)
 {
-	struct desk d;
 	Perseas__Header *header;
 
-	begin(&d);
-	list(&d.s, 0, 1, 1, 0x10);
-	header = tell(&d.s, 0, 4, 1, 9);
-	header->roster = &d.s.of[0].roster[1];
-	d.s.of[0].roster[0].epoch = 7;
-	look(&d);
-	assert_trouble(&d, header, NULL, "of a fork");
-	header->roster = &d.s.of[0].roster[0];
-	look(&d);
-	assert_trouble(&d, header, NULL, NULL);
+	list(&d->s, 0, 1, 1, 0x10);
+	header = tell(&d->s, 0, 4, 1, 9);
+	header->roster = &d->s.of[0].roster[1];
+	d->s.of[0].roster[0].epoch = 7;
+	look(d);
+	assert_trouble(d, header, NULL, "of a fork");
+	header->roster = &d->s.of[0].roster[0];
+	look(d);
+	assert_trouble(d, header, NULL, NULL);
 }
 
-TEST(a_mirror_is_gone_when_its_owner_says_so_too)
+TEST(a_mirror_is_gone_when_its_owner_says_so_too, struct desk *d)
 {
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;
-	struct desk d;
 
-	begin(&d);
-	assert_false(ps_drain_lives(&d.census, address_of(0, 1)));
-	d.status[0].live = true;
-	d.s.headers[0].promised_epoch = 1;
-	d.status[0].mirrors = &reports;
-	d.status[0].n_mirrors = 1;
+	assert_false(ps_drain_lives(&d->census, address_of(0, 1)));
+	d->status[0].live = true;
+	d->s.headers[0].promised_epoch = 1;
+	d->status[0].mirrors = &reports;
+	d->status[0].n_mirrors = 1;
 	report.address = address_of(0, 1);
 	report.state = (char *)"live";
-	assert_true(ps_drain_lives(&d.census, address_of(0, 1)));
-	assert_false(ps_drain_lives(&d.census, address_of(0, 2)));
+	assert_true(ps_drain_lives(&d->census, address_of(0, 1)));
+	assert_false(ps_drain_lives(&d->census, address_of(0, 2)));
 	report.state = (char *)"down";
-	assert_false(ps_drain_lives(&d.census, address_of(0, 1)));
+	assert_false(ps_drain_lives(&d->census, address_of(0, 1)));
 }
 
 /* It may just be starting again: one look is not enough, nor are some with an answer in between. */
@@ -182,33 +180,31 @@ TEST(a_mirror_is_dead_when_it_was_silent_for_a_while)
 	assert_true(ps_drain_silent(&silence, "b", 6 * most));
 }
 
-TEST(who_takes_a_place_has_nothing_that_counts)
+TEST(who_takes_a_place_has_nothing_that_counts, struct desk *d)
 {
-	struct desk d;
 	Perseas__Header other = PERSEAS__HEADER__INIT;
 	const Perseas__Header *mine;
 
-	begin(&d);
-	mine = &d.s.headers[0];
-	assert_int_equal(ps_drain_refuses(NULL, mine, &d.census), PS_DRAIN_TAKES);
-	assert_int_equal(ps_drain_refuses(mine, mine, &d.census), PS_DRAIN_HAS_IT);
-	assert_int_equal(ps_drain_refuses(&d.s.headers[1], mine, &d.census), PS_DRAIN_HAS_IT);
+	mine = &d->s.headers[0];
+	assert_int_equal(ps_drain_refuses(NULL, mine, &d->census), PS_DRAIN_TAKES);
+	assert_int_equal(ps_drain_refuses(mine, mine, &d->census), PS_DRAIN_HAS_IT);
+	assert_int_equal(ps_drain_refuses(&d->s.headers[1], mine, &d->census), PS_DRAIN_HAS_IT);
 	other.store_id = store_of(1);
 	other.image_id = image_of(0, 5);
-	assert_int_equal(ps_drain_refuses(&other, mine, &d.census), PS_DRAIN_HAS_ANOTHER);
+	assert_int_equal(ps_drain_refuses(&other, mine, &d->census), PS_DRAIN_HAS_ANOTHER);
 	other.store_id = store_of(0);
-	list(&d.s, 0, 1, 1, 0x21);
-	other.roster = &d.s.of[0].roster[1];
-	assert_int_equal(ps_drain_refuses(&other, mine, &d.census), PS_DRAIN_HAS_NEWER);
+	list(&d->s, 0, 1, 1, 0x21);
+	other.roster = &d->s.of[0].roster[1];
+	assert_int_equal(ps_drain_refuses(&other, mine, &d->census), PS_DRAIN_HAS_NEWER);
 	/* An old one that left the roster; and one of a fork. */
-	d.s.of[0].roster[0].epoch = 7;
-	assert_int_equal(ps_drain_refuses(&other, mine, &d.census), PS_DRAIN_TAKES);
-	list(&d.s, 0, 1, 1, 0x20);
-	assert_int_equal(ps_drain_refuses(&other, mine, &d.census), PS_DRAIN_HAS_FORK);
+	d->s.of[0].roster[0].epoch = 7;
+	assert_int_equal(ps_drain_refuses(&other, mine, &d->census), PS_DRAIN_TAKES);
+	list(&d->s, 0, 1, 1, 0x20);
+	assert_int_equal(ps_drain_refuses(&other, mine, &d->census), PS_DRAIN_HAS_FORK);
 }
 
 /* Any daemon of the list may know what those that the image names do not. */
-TEST(a_newer_roster_is_found_wherever_it_is)
+TEST(a_newer_roster_is_found_wherever_it_is, struct desk *d)
 {
 	Perseas__Header theirs = PERSEAS__HEADER__INIT;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
@@ -216,22 +212,20 @@ TEST(a_newer_roster_is_found_wherever_it_is)
 	struct ps_fleet_daemon daemon = { .panel = &panel };
 	const struct ps_fleet fleet = { .daemons = &daemon, .count = 1 };
 	const struct ps_fleet_entry entry = { .daemon = 0, .status = &status };
-	struct desk d;
 
-	begin(&d);
 	strcpy(panel.addresses[0].text, "far");
 	for (unsigned i = 0; i < 3; i++)
-		d.s.headers[i].store = (char *)"s";
-	theirs = d.s.headers[1];
+		d->s.headers[i].store = (char *)"s";
+	theirs = d->s.headers[1];
 	status.header = &theirs;
-	list(&d.s, 0, 1, 1, 0x20);
-	assert_null(ps_drain_newer(&fleet, &entry, 1, &d.census));
-	theirs.roster = &d.s.of[0].roster[1];
-	assert_string_equal(ps_drain_newer(&fleet, &entry, 1, &d.census), "far");
-	assert_null(ps_drain_newer(&fleet, &entry, 0, &d.census));
+	list(&d->s, 0, 1, 1, 0x20);
+	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->census));
+	theirs.roster = &d->s.of[0].roster[1];
+	assert_string_equal(ps_drain_newer(&fleet, &entry, 1, &d->census), "far");
+	assert_null(ps_drain_newer(&fleet, &entry, 0, &d->census));
 	theirs.store_id = store_of(1);
-	assert_null(ps_drain_newer(&fleet, &entry, 1, &d.census));
+	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->census));
 	theirs.store_id = store_of(0);
 	theirs.state = PERSEAS__STATE__STATE_CREATING;
-	assert_null(ps_drain_newer(&fleet, &entry, 1, &d.census));
+	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->census));
 }
