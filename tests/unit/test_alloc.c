@@ -6,10 +6,6 @@
  */
 #include "owner.h"
 
-/* Calls of the library that still succeed; negative: all do. */
-static long allowed = -1;
-static bool refused;
-
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
 #define __SANITIZE_ADDRESS__ 1
@@ -17,7 +13,9 @@ static bool refused;
 #endif
 
 #if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
-#define REPLACED 1
+/* Calls of the library that still succeed; negative: all do. */
+static long allowed = -1;
+static bool refused;
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -56,9 +54,29 @@ void *aligned_alloc(size_t alignment, size_t size)
 {
 	return fails() ? NULL : __libc_memalign(alignment, size);
 }
-#else
-#define REPLACED 0
-#endif
+
+/* Lets so many calls of the allocator succeed from now on. */
+static void allow(long n)
+{
+	refused = false;
+	allowed = n;
+}
+
+/* Lets all succeed again. Returns true if one was refused. Of the call meanwhile, which returned
+ * `rc`, an error must be one that lack of memory may come out as. */
+static bool allow_all(long n, int rc, const char *message)
+{
+	const bool was_refused = refused;
+
+	allowed = -1;
+	/* A mirror whose reply could not be taken in counts as one that was not reached. */
+	if (rc && rc != PERSEAS_ENOMEM && rc != PERSEAS_EUNREACHABLE && rc != PERSEAS_EQUORUM &&
+	    rc != PERSEAS_EINDOUBT)
+		fail_msg("allocation %ld: %s: %s", n, perseas_error_name(rc), message);
+	if (!was_refused)
+		print_message("%ld allocations\n", n);
+	return was_refused;
+}
 
 enum { LARGE = 6000, CHUNK = 65536 };
 
@@ -76,14 +94,6 @@ static int teardown(void **state)
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };
-
-/* Errors that lack of memory may come out as: a mirror whose reply could not be taken in counts as
- * one that was not reached. */
-static bool is_told(int rc)
-{
-	return rc == PERSEAS_ENOMEM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EQUORUM ||
-	       rc == PERSEAS_EINDOUBT;
-}
 
 /* A segment goes, another comes. What was refused has not happened, and can be asked for again. */
 static int change_segments(struct owner *o, uint8_t *large)
@@ -206,20 +216,14 @@ static bool fail_one(struct owner *o, long n)
 	int rc;
 
 	owner_die(o);
-	refused = false;
-	allowed = n;
+	allow(n);
 	rc = live(o, value);
-	allowed = -1;
-	was_refused = refused;
-	if (rc && !is_told(rc))
-		fail_msg("allocation %ld: %s", n, perseas_error_name(rc));
+	was_refused = allow_all(n, rc, perseas_message(o->p));
 	if (rc && o->p && perseas_message(o->p)[0] == 0)
 		fail_msg("allocation %ld: no message", n);
 	check_next(o, n, before, value);
 	owner_die(o);
 	assert_int_equal(live(o, before), 0);
-	if (!was_refused)
-		print_message("%ld allocations\n", n);
 	return was_refused;
 }
 
@@ -228,8 +232,6 @@ TEST(test_each_allocation_fails, struct owner *o)
 {
 	long n = 0;
 
-	if (!REPLACED)
-		skip();
 	assert_int_equal(live(o, 0), 0);
 	while (fail_one(o, n))
 		n++;
@@ -247,8 +249,6 @@ TEST(test_each_allocation_of_making_fails, struct owner *o)
 {
 	bool more = true;
 
-	if (!REPLACED)
-		skip();
 	for (long n = 0; more; n++) {
 		owner_free(o);
 		*unit_state = o = owner_new(3);
@@ -261,8 +261,6 @@ static void fail_mending(struct owner *o, unsigned missed)
 {
 	bool through = false;
 
-	if (!REPLACED)
-		skip();
 	owner_begin(o);
 	for (long n = 0; !through; n++) {
 		int rc;
@@ -272,18 +270,12 @@ static void fail_mending(struct owner *o, unsigned missed)
 			assert_int_equal(owner_put(o, i * 30, 20, (uint8_t)(n + i)), 0);
 		owner_die(o);
 		direct_start(o->d, 0);
-		refused = false;
-		allowed = n;
+		allow(n);
 		rc = owner_open(o, 0);
-		allowed = -1;
-		through = !refused;
-		if (rc && !is_told(rc))
-			fail_msg("allocation %ld: %s", n, o->error.text);
+		through = !allow_all(n, rc, o->error.text);
 		owner_reopen(o);
 		assert_int_equal(owner_stat(o).live, 3);
 		assert_int_equal(o->bytes[(missed - 1) * 30], (uint8_t)(n + missed - 1));
-		if (through)
-			print_message("%ld allocations\n", n);
 	}
 }
 
@@ -333,28 +325,20 @@ TEST(test_each_allocation_of_a_trim_fails, struct owner *o)
 {
 	bool through = false;
 
-	if (!REPLACED)
-		skip();
 	owner_begin(o);
 	for (long n = 0; !through; n++) {
 		perseas_heap_t *heap = shrinkable(o);
 		uint64_t given;
 		int rc;
 
-		refused = false;
-		allowed = n;
+		allow(n);
 		rc = perseas_heap_trim(heap, 0, &given);
-		allowed = -1;
-		through = !refused;
-		if (rc && !is_told(rc))
-			fail_msg("allocation %ld: %s", n, perseas_message(o->p));
+		through = !allow_all(n, rc, perseas_message(o->p));
 		assert_true(rc == PERSEAS_ENOMEM ? !given : given == CHUNK);
 		assert_int_equal(count_extents(heap), given ? 1 : 2);
 		owner_reopen(o);
 		assert_int_equal(perseas_heap_open(o->p, "h", NULL, &heap), 0);
 		assert_true(count_extents(heap) == 1 || rc);
-		if (through)
-			print_message("%ld allocations\n", n);
 	}
 }
 
@@ -380,8 +364,7 @@ static int commit_with(struct owner *o, uint8_t value, long n)
 		assert_int_equal(perseas_set_range(tx, o->bytes + i, 1), 0);
 		o->bytes[i] = value;
 	}
-	refused = false;
-	allowed = n;
+	allow(n);
 	rc = perseas_commit(tx, PERSEAS_NOWAIT);
 	allowed = -1;
 	if (rc)
@@ -394,8 +377,6 @@ TEST(test_without_memory_commits_are_not_held_back, struct owner *o)
 {
 	long n = 0;
 
-	if (!REPLACED)
-		skip();
 	begin_gathering(o, true);
 	do {
 		assert_int_equal(commit_with(o, (uint8_t)(n + 2), n), 0);
@@ -414,8 +395,6 @@ TEST(test_what_is_held_is_sent_without_memory, struct owner *o)
 {
 	int rc;
 
-	if (!REPLACED)
-		skip();
 	for (int staged = 0; staged < 2; staged++) {
 		owner_free(o);
 		*unit_state = o = owner_new(3);
@@ -437,8 +416,6 @@ TEST(test_a_refusal_without_memory, struct owner *o)
 	perseas_tx_t *holder, *tx;
 	int rc = PERSEAS_ENOMEM;
 
-	if (!REPLACED)
-		skip();
 	owner_begin(o);
 	assert_int_equal(perseas_begin(o->p, 0, &holder), 0);
 	assert_int_equal(perseas_lock(holder, 1, PERSEAS_LOCK_SHARED), 0);
@@ -455,3 +432,9 @@ TEST(test_a_refusal_without_memory, struct owner *o)
 		assert_int_equal(perseas_abort(tx), 0);
 	}
 }
+#else
+TEST(no_allocation_can_be_refused_here)
+{
+	skip();
+}
+#endif

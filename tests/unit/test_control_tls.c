@@ -3,6 +3,7 @@
  */
 #include "../support/authority_tls.h"
 #include "../support/daemon_fixture.h"
+#include "../support/messages.h"
 
 #include "../../proto/data/frame.h"
 #include "../../server/loop/connection.h"
@@ -167,13 +168,11 @@ static bool ended(struct fixture *fixture, struct ps_stream *peer)
 }
 
 /* A request as it is sent; the caller frees it. */
-static uint8_t *packed(Perseas__Request__BodyCase body, void *message, size_t *len)
+static uint8_t *packed(void *body, size_t *len)
 {
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = message_request(body);
 	uint8_t *bytes;
 
-	request.body_case = body;
-	request.list = message;
 	assert_int_equal(ps_request_pack(&request, &bytes, len), 0);
 	return bytes;
 }
@@ -220,16 +219,14 @@ static struct ps_stream claim(struct fixture *fixture, struct ps_tls *tls, uint6
                               uint8_t token[PS_ID_SIZE])
 {
 	struct ps_stream peer = dial(fixture, tls);
-	Perseas__ClaimRequest message = PERSEAS__CLAIM_REQUEST__INIT;
-	uint8_t owner[PS_ID_SIZE] = { (uint8_t)epoch }, *bytes;
-	Perseas__Reply *reply;
+	Perseas__ClaimRequest message = MESSAGE_OF(ClaimRequest, claim_request,
+	                                           .store = message_bank, .epoch = epoch,
+	                                           .owner = message_id((int)epoch),
+	                                           .takeover = true);
 	size_t len;
+	uint8_t *bytes = packed(&message, &len);
+	Perseas__Reply *reply;
 
-	message.store = (char *)"bank";
-	message.epoch = epoch;
-	message.owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner };
-	message.takeover = true;
-	bytes = packed(PERSEAS__REQUEST__BODY_CLAIM, &message, &len);
 	greet(fixture, &peer);
 	assert_int_equal(push(fixture, &peer, bytes, len), len);
 	free(bytes);
@@ -246,6 +243,17 @@ static struct ps_hello hello_with(const uint8_t *token)
 
 	memcpy(hello.token, token, PS_ID_SIZE);
 	return hello;
+}
+
+/* Opens a data connection with the token; returns the status of the answer. */
+static int open_data(struct fixture *fixture, struct ps_stream *data, const uint8_t *token)
+{
+	const struct ps_hello hello = hello_with(token);
+	struct ps_answer answer;
+
+	assert_int_equal(push(fixture, data, &hello, sizeof(hello)), sizeof(hello));
+	assert_true(take(fixture, data, &answer, sizeof(answer)));
+	return answer.status;
 }
 
 struct write_frame {
@@ -276,7 +284,7 @@ TEST(requests_that_came_in_one_record_are_all_answered, struct fixture *fixture)
 	struct ps_stream peer = dial(fixture, alice);
 	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
 	size_t len;
-	uint8_t *one = packed(PERSEAS__REQUEST__BODY_LIST, &list, &len);
+	uint8_t *one = packed(&list, &len);
 	uint8_t *all = malloc(REQUESTS * len);
 
 	for (int i = 0; i < REQUESTS; i++)
@@ -321,20 +329,14 @@ TEST(the_token_of_another_identity_opens_nothing, struct fixture *fixture)
 {
 	uint8_t token[PS_ID_SIZE];
 	struct ps_stream control = claim(fixture, alice, 5, token), data = dial(fixture, bob);
-	struct ps_hello hello = hello_with(token);
 	struct session *session = stores_session(fixture->stores, token);
-	struct ps_answer answer;
 
 	assert_string_equal(session->identity.name, "cert:alice");
-	assert_int_equal(push(fixture, &data, &hello, sizeof(hello)), sizeof(hello));
-	assert_true(take(fixture, &data, &answer, sizeof(answer)));
-	assert_int_equal(answer.status, PS_ANSWER_OTHER_IDENTITY);
+	assert_int_equal(open_data(fixture, &data, token), PS_ANSWER_OTHER_IDENTITY);
 	assert_true(ended(fixture, &data));
 	ps_stream_close(&data);
 	data = dial(fixture, alice);
-	assert_int_equal(push(fixture, &data, &hello, sizeof(hello)), sizeof(hello));
-	assert_true(take(fixture, &data, &answer, sizeof(answer)));
-	assert_int_equal(answer.status, PS_ANSWER_OK);
+	assert_int_equal(open_data(fixture, &data, token), PS_ANSWER_OK);
 	ps_stream_close(&data);
 	ps_stream_close(&control);
 }
@@ -375,13 +377,11 @@ static struct ps_stream stuff(struct fixture *fixture, const uint8_t *token, uns
 {
 	enum { READS = 2048 };
 	struct ps_stream data = dial(fixture, alice);
-	struct ps_hello hello = hello_with(token);
 	static struct {
 		struct ps_frame frame;
 		struct ps_extent extent;
 	} reads[READS];
 	struct write_frame *all = malloc(writes * sizeof(*all));
-	struct ps_answer answer;
 
 	for (int i = 0; i < READS; i++) {
 		reads[i].frame = (struct ps_frame){ .op = PS_OP_READ, .count = 1 };
@@ -391,8 +391,7 @@ static struct ps_stream stuff(struct fixture *fixture, const uint8_t *token, uns
 	}
 	for (unsigned i = 0; i < writes; i++)
 		all[i] = write_of(i);
-	assert_int_equal(push(fixture, &data, &hello, sizeof(hello)), sizeof(hello));
-	assert_true(take(fixture, &data, &answer, sizeof(answer)));
+	assert_int_equal(open_data(fixture, &data, token), PS_ANSWER_OK);
 	assert_int_equal(push(fixture, &data, reads, sizeof(reads)), sizeof(reads));
 	assert_int_equal(push(fixture, &data, all, writes * sizeof(*all)), writes * sizeof(*all));
 	free(all);
@@ -482,7 +481,6 @@ TEST(new_files_are_for_new_connections, struct fixture *fixture)
 	authority_free(other);
 }
 
-/* Plain text leaves the host only when that was asked for. */
 /* Others are ahead of their part of the loop's time, beside threads that carry data: so is who
  * shakes hands. It has no less time for it. */
 TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
@@ -513,6 +511,7 @@ TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
 	ps_stream_close(&peer);
 }
 
+/* Plain text leaves the host only when that was asked for. */
 TEST(without_tls_others_cannot_connect, struct fixture *fixture)
 {
 	static const char *const hosts[] = { "0.0.0.0", "::", "::ffff:192.0.2.1", "192.0.2.1" };
