@@ -50,6 +50,25 @@ static inline perseas_tx_t *begin(struct owner *o, unsigned flags, uintptr_t thr
 	return tx;
 }
 
+/* A transaction of this thread that has the lock. */
+static inline perseas_tx_t *begin_with(struct owner *o, unsigned flags, uintptr_t thread,
+                                       uint64_t key, int mode)
+{
+	perseas_tx_t *tx = begin(o, flags, thread);
+
+	assert_int_equal(perseas_lock(tx, key, mode), 0);
+	return tx;
+}
+
+/* The transaction is refused the lock, and a retry waits while `while_it_waits` happens. */
+static inline void retry(perseas_tx_t *tx, uint64_t key, int mode,
+                         void (*while_it_waits)(struct owner *o))
+{
+	assert_int_equal(perseas_lock(tx, key, mode), PERSEAS_ECONFLICT);
+	meanwhile = while_it_waits;
+	assert_int_equal(perseas_retry(tx), 0);
+}
+
 static inline void put(struct owner *o, perseas_tx_t *tx, unsigned at, uint8_t value)
 {
 	assert_int_equal(perseas_set_range(tx, o->bytes + at, 1), 0);
@@ -60,6 +79,13 @@ static inline void commit_held(struct owner *o)
 {
 	(void)o;
 	assert_int_equal(perseas_commit(held, 0), 0);
+}
+
+/* Another thread has the turn before. */
+static inline void take_turn(struct owner *o)
+{
+	assert_int_equal(perseas_commit(begin(o, PERSEAS_SERIAL, 2), 0), 0);
+	commit_held(o);
 }
 
 static inline void abort_held(struct owner *o)

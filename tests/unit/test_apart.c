@@ -101,9 +101,8 @@ static perseas_tx_t *read_serially(struct owner *o)
 
 static perseas_tx_t *read_with_a_lock(struct owner *o)
 {
-	perseas_tx_t *tx = begin(o, 0, 2);
+	perseas_tx_t *tx = begin_with(o, 0, 2, 7, SHARED);
 
-	assert_int_equal(perseas_lock(tx, 7, SHARED), 0);
 	return tx;
 }
 
@@ -222,11 +221,9 @@ TEST(test_a_turn_within_a_turn, struct owner *o)
 /* Readers share, a writer is alone; the older one waits for the younger, and not the other way. */
 TEST(test_the_older_waits_and_the_younger_is_refused, struct owner *o)
 {
-	perseas_tx_t *old = begin(o, 0, 1), *young;
+	perseas_tx_t *old = begin_with(o, 0, 1, 1, EXCLUSIVE), *young;
 
-	assert_int_equal(perseas_lock(old, 1, EXCLUSIVE), 0);
-	young = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(young, 2, EXCLUSIVE), 0);
+	young = begin_with(o, 0, 2, 2, EXCLUSIVE);
 	assert_int_equal(perseas_lock(young, 1, SHARED), PERSEAS_ECONFLICT);
 	assert_says(o, "lock 1 is an older transaction's");
 	assert_int_equal(waits, 0);
@@ -242,8 +239,7 @@ TEST(test_the_older_waits_and_the_younger_is_refused, struct owner *o)
 	assert_int_equal(o->d->broadcasts, 1);
 	/* It was not older than the commit, and read what that changed. */
 	assert_int_equal(old->saw, o->p->commit.seq);
-	young = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(young, 2, SHARED), 0);
+	young = begin_with(o, 0, 2, 2, SHARED);
 	assert_int_equal(perseas_lock(young, 2, EXCLUSIVE), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_lock(young, 2, SHARED), 0);
 	assert_int_equal(perseas_commit(old, 0), 0);
@@ -269,11 +265,9 @@ static void read_meanwhile(struct owner *o)
 
 TEST(test_readers_do_not_overtake_an_older_writer, struct owner *o)
 {
-	perseas_tx_t *writer = begin(o, 0, 1);
+	perseas_tx_t *writer = begin_with(o, 0, 1, 5, SHARED);
 
-	assert_int_equal(perseas_lock(writer, 5, SHARED), 0);
-	held = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(held, 1, SHARED), 0);
+	held = begin_with(o, 0, 2, 1, SHARED);
 	meanwhile = read_meanwhile;
 	o->d->thread = 1;
 	assert_int_equal(perseas_lock(writer, 1, EXCLUSIVE), 0);
@@ -303,22 +297,17 @@ TEST(test_a_retry_keeps_its_age, struct owner *o)
 	perseas_tx_t *tx, *late;
 	uint64_t age;
 
-	held = begin(o, 0, 1);
-	assert_int_equal(perseas_lock(held, 1, EXCLUSIVE), 0);
-	tx = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(tx, 2, EXCLUSIVE), 0);
+	held = begin_with(o, 0, 1, 1, EXCLUSIVE);
+	tx = begin_with(o, 0, 2, 2, EXCLUSIVE);
 	age = tx->age;
 	put(o, tx, 7, 99);
-	assert_int_equal(perseas_lock(tx, 1, EXCLUSIVE), PERSEAS_ECONFLICT);
-	meanwhile = commit_held;
-	assert_int_equal(perseas_retry(tx), 0);
+	retry(tx, 1, EXCLUSIVE, commit_held);
 	assert_int_equal(waits, 1);
 	assert_int_equal(o->bytes[7], before);
 	assert_int_equal(tx->ranges, 0);
 	assert_int_equal(tx->age, age);
 	/* One that began later than the first try is younger, though it has its lock longer. */
-	late = begin(o, 0, 3);
-	assert_int_equal(perseas_lock(late, 2, EXCLUSIVE), 0);
+	late = begin_with(o, 0, 3, 2, EXCLUSIVE);
 	held = late;
 	o->d->thread = 2;
 	assert_int_equal(perseas_lock(tx, 2, EXCLUSIVE), 0);
@@ -328,8 +317,7 @@ TEST(test_a_retry_keeps_its_age, struct owner *o)
 	assert_int_equal(o->bytes[7], 98);
 	assert_int_equal(perseas_retry(tx), PERSEAS_EENDED);
 	/* The next one that has this memory is younger than all. */
-	tx = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(tx, 2, SHARED), 0);
+	tx = begin_with(o, 0, 2, 2, SHARED);
 	assert_true(tx->age > age + 1);
 	perseas_abort(tx);
 }
@@ -340,10 +328,8 @@ TEST(test_who_keeps_others_waiting_never_waits, struct owner *o)
 {
 	perseas_tx_t *young, *serial, *other;
 
-	serial = begin(o, PERSEAS_SERIAL, 1);
-	assert_int_equal(perseas_lock(serial, 9, SHARED), 0);
-	young = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(young, 1, EXCLUSIVE), 0);
+	serial = begin_with(o, PERSEAS_SERIAL, 1, 9, SHARED);
+	young = begin_with(o, 0, 2, 1, EXCLUSIVE);
 	/* It is the older one, but has the turn, which thread 2 may wait for. */
 	o->d->thread = 1;
 	assert_int_equal(perseas_lock(serial, 1, SHARED), PERSEAS_ECONFLICT);
@@ -356,8 +342,7 @@ TEST(test_who_keeps_others_waiting_never_waits, struct owner *o)
 	assert_int_equal(perseas_lock(other, 1, SHARED), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_abort(serial), 0);
 	/* And without the turn, for a thread that has locks of another one. */
-	serial = begin(o, 0, 1);
-	assert_int_equal(perseas_lock(serial, 9, SHARED), 0);
+	serial = begin_with(o, 0, 1, 9, SHARED);
 	assert_int_equal(perseas_lock(other, 1, SHARED), PERSEAS_ECONFLICT);
 	/* It does not wait in its retry either. */
 	assert_int_equal(perseas_retry(other), 0);
@@ -371,25 +356,13 @@ TEST(test_who_keeps_others_waiting_never_waits, struct owner *o)
 }
 
 /* A SERIAL transaction that is refused a lock gives its turn up, and has it again after. */
-static perseas_tx_t *turn;
-
-static void take_turn(struct owner *o)
-{
-	turn = begin(o, PERSEAS_SERIAL, 2);
-	assert_int_equal(perseas_commit(turn, 0), 0);
-	commit_held(o);
-}
-
 TEST(test_a_retry_gives_its_turn_up, struct owner *o)
 {
 	perseas_tx_t *tx;
 
-	held = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(held, 1, EXCLUSIVE), 0);
+	held = begin_with(o, 0, 2, 1, EXCLUSIVE);
 	tx = begin(o, PERSEAS_SERIAL, 1);
-	assert_int_equal(perseas_lock(tx, 1, SHARED), PERSEAS_ECONFLICT);
-	meanwhile = take_turn;
-	assert_int_equal(perseas_retry(tx), 0);
+	retry(tx, 1, SHARED, take_turn);
 	assert_int_equal(waits, 1);
 	assert_true(o->p->apart.taken && tx->more & PS_MORE_SERIAL);
 	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
@@ -427,10 +400,9 @@ TEST(test_thousands_of_locks, struct owner *o)
 /* The handle is closed while a turn and locks are held: nothing of them is left. */
 TEST(test_close_with_all_of_it_open, struct owner *o)
 {
-	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
+	perseas_tx_t *tx = begin_with(o, PERSEAS_SERIAL, 1, 1, EXCLUSIVE);
 	uint64_t savepoint;
 
-	assert_int_equal(perseas_lock(tx, 1, EXCLUSIVE), 0);
 	assert_int_equal(perseas_lock(tx, 1025, SHARED), 0);
 	assert_int_equal(perseas_savepoint(tx, &savepoint), 0);
 	put(o, tx, 7, 1);
@@ -459,10 +431,8 @@ TEST(test_a_child_does_not_wait_for_its_parent, struct owner *o)
 {
 	perseas_tx_t *tx;
 
-	held = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(held, 2, SHARED), 0);
-	tx = begin(o, PERSEAS_SERIAL, 1);
-	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
+	held = begin_with(o, 0, 2, 2, SHARED);
+	tx = begin_with(o, PERSEAS_SERIAL, 1, 1, SHARED);
 	assert_true(unit_in_child(wait_in_child, o));
 	perseas_abort(held);
 	perseas_abort(tx);

@@ -24,37 +24,24 @@ TEST(test_a_retry_does_not_wait_for_younger_readers, struct owner *o)
 {
 	perseas_tx_t *tx;
 
-	held = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(held, 1, SHARED), 0);
+	held = begin_with(o, 0, 2, 1, SHARED);
 	tx = begin(o, 0, 1);
-	assert_int_equal(perseas_lock(tx, 1, EXCLUSIVE), PERSEAS_ECONFLICT);
-	meanwhile = read_on;
-	assert_int_equal(perseas_retry(tx), 0);
+	retry(tx, 1, EXCLUSIVE, read_on);
 	assert_int_equal(waits, 1);
 	assert_int_equal(perseas_lock(tx, 1, EXCLUSIVE), 0);
 	assert_int_equal(waits, 2);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-static void take_turn(struct owner *o)
-{
-	assert_int_equal(perseas_commit(begin(o, PERSEAS_SERIAL, 2), 0), 0);
-	commit_held(o);
-}
-
 /* A SERIAL one waits for younger ones, too: it would not wait for the lock while it has the turn,
  * which it gives up meanwhile. */
 TEST(test_a_serial_retry_waits_for_younger_ones, struct owner *o)
 {
-	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
+	perseas_tx_t *tx = begin_with(o, PERSEAS_SERIAL, 1, 9, SHARED);
 
-	assert_int_equal(perseas_lock(tx, 9, SHARED), 0);
-	held = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(held, 1, EXCLUSIVE), 0);
+	held = begin_with(o, 0, 2, 1, EXCLUSIVE);
 	o->d->thread = 1;
-	assert_int_equal(perseas_lock(tx, 1, SHARED), PERSEAS_ECONFLICT);
-	meanwhile = take_turn;
-	assert_int_equal(perseas_retry(tx), 0);
+	retry(tx, 1, SHARED, take_turn);
 	assert_int_equal(waits, 1);
 	assert_int_equal(perseas_lock(tx, 1, SHARED), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
@@ -141,17 +128,13 @@ TEST(test_a_serial_writer_is_not_overtaken, struct owner *o)
 /* One that only read at first is in front of younger readers when it is to change, too. */
 TEST(test_a_serial_reader_that_writes_is_not_overtaken, struct owner *o)
 {
-	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
+	perseas_tx_t *tx = begin_with(o, PERSEAS_SERIAL, 1, 9, SHARED);
 	unsigned tries = 0;
 	int rc;
 
-	assert_int_equal(perseas_lock(tx, 9, SHARED), 0);
-	held = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(held, 0, EXCLUSIVE), 0);
+	held = begin_with(o, 0, 2, 0, EXCLUSIVE);
 	o->d->thread = 1;
-	assert_int_equal(perseas_lock(tx, 0, SHARED), PERSEAS_ECONFLICT);
-	meanwhile = commit_held;
-	assert_int_equal(perseas_retry(tx), 0);
+	retry(tx, 0, SHARED, commit_held);
 	meanwhile = read_all_on;
 	do {
 		if (tries)
@@ -187,12 +170,9 @@ TEST(test_who_waits_for_its_turn_is_not_overtaken, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
 
-	held = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(held, 0, SHARED), 0);
+	held = begin_with(o, 0, 2, 0, SHARED);
 	o->d->thread = 1;
-	assert_int_equal(perseas_lock(tx, 0, EXCLUSIVE), PERSEAS_ECONFLICT);
-	meanwhile = come_between;
-	assert_int_equal(perseas_retry(tx), 0);
+	retry(tx, 0, EXCLUSIVE, come_between);
 	assert_int_equal(waits, 2);
 	assert_int_equal(perseas_lock(tx, 0, EXCLUSIVE), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
@@ -201,9 +181,8 @@ TEST(test_who_waits_for_its_turn_is_not_overtaken, struct owner *o)
 /* Who was refused because of it gets the lock when it is over, though it never had the lock. */
 TEST(test_it_leaves_nothing_behind, struct owner *o)
 {
-	perseas_tx_t *oldest = begin(o, 0, 2), *young;
+	perseas_tx_t *oldest = begin_with(o, 0, 2, 0, SHARED), *young;
 
-	assert_int_equal(perseas_lock(oldest, 0, SHARED), 0);
 	held = begin(o, PERSEAS_SERIAL, 1);
 	assert_int_equal(perseas_lock(held, 0, EXCLUSIVE), PERSEAS_ECONFLICT);
 	young = begin(o, 0, 3);
@@ -233,16 +212,11 @@ TEST(test_an_older_one_goes_first, struct owner *o)
 {
 	perseas_tx_t *tx;
 
-	older = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(older, 9, SHARED), 0);
-	tx = begin(o, PERSEAS_SERIAL, 1);
-	assert_int_equal(perseas_lock(tx, 8, SHARED), 0);
-	held = begin(o, 0, 3);
-	assert_int_equal(perseas_lock(held, 0, SHARED), 0);
+	older = begin_with(o, 0, 2, 9, SHARED);
+	tx = begin_with(o, PERSEAS_SERIAL, 1, 8, SHARED);
+	held = begin_with(o, 0, 3, 0, SHARED);
 	o->d->thread = 1;
-	assert_int_equal(perseas_lock(tx, 0, EXCLUSIVE), PERSEAS_ECONFLICT);
-	meanwhile = ask_as_the_older;
-	assert_int_equal(perseas_retry(tx), 0);
+	retry(tx, 0, EXCLUSIVE, ask_as_the_older);
 	assert_int_equal(waits, 1);
 	assert_int_equal(perseas_lock(tx, 0, EXCLUSIVE), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
@@ -253,8 +227,7 @@ TEST(test_close_while_one_is_wanted, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o, PERSEAS_SERIAL, 1);
 
-	held = begin(o, 0, 2);
-	assert_int_equal(perseas_lock(held, 0, SHARED), 0);
+	held = begin_with(o, 0, 2, 0, SHARED);
 	assert_int_equal(perseas_lock(held, 1, SHARED), 0);
 	o->d->thread = 1;
 	assert_int_equal(perseas_lock(tx, 0, EXCLUSIVE), PERSEAS_ECONFLICT);
