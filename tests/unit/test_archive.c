@@ -50,6 +50,12 @@ static void buffer_init(struct buffer *buffer, size_t room)
 	buffer->source.read = give;
 }
 
+/* What comes out of an archive. */
+struct copy {
+	uint8_t data[2][SMALL];
+	uint8_t log[PS_RING_OFFSET + LOG];
+};
+
 /* A small image: two segments of 300 bytes, of which the second is zero, and a ring of a page. */
 struct sample {
 	struct message_header *message;
@@ -57,6 +63,8 @@ struct sample {
 	uint8_t data[SMALL];
 	uint8_t log[PS_RING_OFFSET + LOG];
 	struct buffer buffer;
+	struct copy copy; /* of the last that was read */
+	const char *why;  /* it was refused, or NULL */
 };
 
 static int setup(void **state)
@@ -88,6 +96,18 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
+static void add(struct ps_archive_writer *writer, uint32_t region, uint64_t offset,
+                const void *bytes, size_t len)
+{
+	assert_int_equal(ps_archive_add(writer, region, offset, bytes, len), 0);
+}
+
+static void end(struct ps_archive_writer *writer)
+{
+	assert_int_equal(ps_archive_end(writer), 0);
+	ps_archive_close(writer);
+}
+
 /* The sample as an archive, in pieces that are shorter than they may be. */
 static void write_sample(struct sample *sample)
 {
@@ -98,35 +118,29 @@ static void write_sample(struct sample *sample)
 	sample->buffer.len = 0;
 	assert_int_equal(ps_archive_begin(&writer, sink, &sample->message->header, &sample->slot),
 	                 0);
-	assert_int_equal(ps_archive_add(&writer, 16, 0, sample->data, 100), 0);
-	assert_int_equal(ps_archive_add(&writer, 16, 100, sample->data + 100, SMALL - 100), 0);
-	assert_int_equal(ps_archive_add(&writer, 17, 0, zeros, SMALL), 0);
-	assert_int_equal(ps_archive_add(&writer, 0, 0, sample->log, PS_RING_OFFSET), 0);
-	assert_int_equal(ps_archive_add(&writer, 0, PS_RING_OFFSET, sample->log + PS_RING_OFFSET,
-	                                LOG),
-	                 0);
-	assert_int_equal(ps_archive_end(&writer), 0);
-	ps_archive_close(&writer);
+	add(&writer, 16, 0, sample->data, 100);
+	add(&writer, 16, 100, sample->data + 100, SMALL - 100);
+	add(&writer, 17, 0, zeros, SMALL);
+	add(&writer, 0, 0, sample->log, PS_RING_OFFSET);
+	add(&writer, 0, PS_RING_OFFSET, sample->log + PS_RING_OFFSET, LOG);
+	end(&writer);
 	assert_true(sample->buffer.len <= ps_archive_bound(&sample->message->header));
 }
 
-struct copy {
-	uint8_t data[2][SMALL];
-	uint8_t log[PS_RING_OFFSET + LOG];
-};
-
-/* 0: the archive is whole, and *copy is what it holds. Whatever it is, what is handed out lies
- * inside the regions. */
-static int read_back(struct buffer *buffer, struct copy *copy, const char **why)
+/* 0: the archive is whole, and sample->copy is what it holds. Whatever it is, what is handed out
+ * lies inside the regions. */
+static int read_back(struct sample *sample)
 {
+	struct copy *copy = &sample->copy;
 	struct ps_archive_reader reader;
 	struct ps_archive_piece piece;
 	int ret;
 
 	memset(copy, 0, sizeof(*copy));
-	buffer->at = 0;
-	ret = ps_archive_open(&reader, &buffer->source, why);
-	while (ret == 0 && (ret = ps_archive_next(&reader, &piece, why)) > 0) {
+	sample->why = NULL;
+	sample->buffer.at = 0;
+	ret = ps_archive_open(&reader, &sample->buffer.source, &sample->why);
+	while (ret == 0 && (ret = ps_archive_next(&reader, &piece, &sample->why)) > 0) {
 		uint8_t *to = piece.region == PS_REGION_LOG ? copy->log
 		                                            : copy->data[piece.region - 16];
 		size_t size = piece.region == PS_REGION_LOG ? sizeof(copy->log) : SMALL;
@@ -139,19 +153,23 @@ static int read_back(struct buffer *buffer, struct copy *copy, const char **why)
 	return ret;
 }
 
+static void assert_refused(struct sample *sample, const char *why)
+{
+	assert_int_equal(read_back(sample), -1);
+	assert_string_equal(sample->why, why);
+}
+
 TEST(an_archive_gives_back_what_was_written, struct sample *sample)
 {
 	const uint8_t zeros[SMALL] = { 0 };
-	const char *why = NULL;
-	struct copy copy;
 
 	write_sample(sample);
 	for (size_t most = 1; most <= 4096; most *= 16) {
 		sample->buffer.most = most;
-		assert_int_equal(read_back(&sample->buffer, &copy, &why), 0);
-		assert_memory_equal(copy.data[0], sample->data, SMALL);
-		assert_memory_equal(copy.data[1], zeros, SMALL);
-		assert_memory_equal(copy.log, sample->log, sizeof(sample->log));
+		assert_int_equal(read_back(sample), 0);
+		assert_memory_equal(sample->copy.data[0], sample->data, SMALL);
+		assert_memory_equal(sample->copy.data[1], zeros, SMALL);
+		assert_memory_equal(sample->copy.log, sample->log, sizeof(sample->log));
 	}
 	/* What is zero takes no room. */
 	assert_true(sample->buffer.len < 6000);
@@ -161,16 +179,13 @@ TEST(an_archive_gives_back_what_was_written, struct sample *sample)
 TEST(an_archive_with_a_flipped_bit_is_refused, struct sample *sample)
 {
 	struct buffer *buffer = &sample->buffer;
-	struct copy copy;
 
 	write_sample(sample);
 	for (size_t i = 0; i < buffer->len; i++) {
 		for (int bit = 0; bit < 8; bit += i < 1024 ? 1 : 7) {
-			const char *why = NULL;
-
 			buffer->bytes[i] ^= (uint8_t)(1 << bit);
-			assert_int_equal(read_back(buffer, &copy, &why), -1);
-			assert_non_null(why);
+			assert_int_equal(read_back(sample), -1);
+			assert_non_null(sample->why);
 			buffer->bytes[i] ^= (uint8_t)(1 << bit);
 		}
 	}
@@ -179,28 +194,19 @@ TEST(an_archive_with_a_flipped_bit_is_refused, struct sample *sample)
 TEST(an_archive_that_is_cut_off_is_refused, struct sample *sample)
 {
 	struct buffer *buffer = &sample->buffer;
-	struct copy copy;
 	size_t whole;
 
 	write_sample(sample);
 	whole = buffer->len;
-	for (buffer->len = 0; buffer->len < whole; buffer->len++) {
-		const char *why = NULL;
-
-		assert_int_equal(read_back(buffer, &copy, &why), -1);
-		assert_string_equal(why, "it is cut off");
-	}
+	for (buffer->len = 0; buffer->len < whole; buffer->len++)
+		assert_refused(sample, "it is cut off");
 }
 
 TEST(bytes_behind_the_end_are_refused, struct sample *sample)
 {
-	const char *why = NULL;
-	struct copy copy;
-
 	write_sample(sample);
 	sample->buffer.bytes[sample->buffer.len++] = 0;
-	assert_int_equal(read_back(&sample->buffer, &copy, &why), -1);
-	assert_string_equal(why, "there are bytes behind its end");
+	assert_refused(sample, "there are bytes behind its end");
 }
 
 /* Begins the sample; the pieces are the test's. */
@@ -210,17 +216,6 @@ static void begin_sample(struct sample *sample, struct ps_archive_writer *writer
 	assert_int_equal(ps_archive_begin(writer, &sample->buffer.sink, &sample->message->header,
 	                                  NULL),
 	                 0);
-}
-
-static const char *end_and_read(struct sample *sample, struct ps_archive_writer *writer)
-{
-	const char *why = NULL;
-	struct copy copy;
-
-	assert_int_equal(ps_archive_end(writer), 0);
-	ps_archive_close(writer);
-	assert_int_equal(read_back(&sample->buffer, &copy, &why), -1);
-	return why;
 }
 
 /* Checksums are right, and the pieces are not: a writer that is mistaken, or means harm. */
@@ -250,13 +245,10 @@ TEST(pieces_out_of_place_are_refused, struct sample *sample)
 		uint32_t length = cases[i].length;
 
 		begin_sample(sample, &writer);
-		assert_int_equal(ps_archive_add(&writer, cases[i].first, cases[i].first_at,
-		                                sample->data, length),
-		                 0);
-		assert_int_equal(ps_archive_add(&writer, cases[i].second, cases[i].second_at,
-		                                sample->data, length),
-		                 0);
-		assert_string_equal(end_and_read(sample, &writer), cases[i].why);
+		add(&writer, cases[i].first, cases[i].first_at, sample->data, length);
+		add(&writer, cases[i].second, cases[i].second_at, sample->data, length);
+		end(&writer);
+		assert_refused(sample, cases[i].why);
 	}
 }
 
@@ -264,32 +256,27 @@ TEST(pieces_out_of_place_are_refused, struct sample *sample)
 TEST(pieces_that_were_not_written_so_are_refused, struct sample *sample)
 {
 	struct buffer *buffer = &sample->buffer;
-	const char *why = NULL;
-	struct copy copy;
-	size_t first, second, end;
+	size_t first, second, whole;
 	struct ps_archive_writer writer;
 	uint8_t other[1000];
 
 	begin_sample(sample, &writer);
 	first = buffer->len;
-	assert_int_equal(ps_archive_add(&writer, 16, 0, sample->data + 1, 100), 0);
+	add(&writer, 16, 0, sample->data + 1, 100);
 	memcpy(other, buffer->bytes + first, buffer->len - first);
 	ps_archive_close(&writer);
 	begin_sample(sample, &writer);
-	assert_int_equal(ps_archive_add(&writer, 16, 0, sample->data, 100), 0);
+	add(&writer, 16, 0, sample->data, 100);
 	second = buffer->len;
-	assert_int_equal(ps_archive_add(&writer, 17, 0, sample->data, 100), 0);
-	end = buffer->len;
-	assert_int_equal(ps_archive_end(&writer), 0);
-	ps_archive_close(&writer);
-	assert_int_equal(read_back(buffer, &copy, &why), 0);
+	add(&writer, 17, 0, sample->data, 100);
+	whole = buffer->len;
+	end(&writer);
+	assert_int_equal(read_back(sample), 0);
 	memcpy(buffer->bytes + first, other, second - first);
-	assert_int_equal(read_back(buffer, &copy, &why), -1);
-	assert_string_equal(why, "its pieces are not those that were written");
+	assert_refused(sample, "its pieces are not those that were written");
 	memmove(buffer->bytes + first, buffer->bytes + second, buffer->len - second);
-	buffer->len -= end - second;
-	assert_int_equal(read_back(buffer, &copy, &why), -1);
-	assert_string_equal(why, "its pieces are not those that were written");
+	buffer->len -= whole - second;
+	assert_refused(sample, "its pieces are not those that were written");
 }
 
 static int write_into(struct sample *sample, size_t room)
@@ -339,9 +326,8 @@ TEST(long_regions_are_cut_into_pieces, struct sample *sample)
 	free(sample->buffer.bytes);
 	buffer_init(&sample->buffer, size);
 	begin_sample(sample, &writer);
-	assert_int_equal(ps_archive_add(&writer, 16, 0, bytes, size), 0);
-	assert_int_equal(ps_archive_end(&writer), 0);
-	ps_archive_close(&writer);
+	add(&writer, 16, 0, bytes, size);
+	end(&writer);
 	fwrite(sample->buffer.bytes, 1, sample->buffer.len, stream);
 	rewind(stream);
 	ps_archive_file_init(&file, fileno(stream));
