@@ -13,6 +13,7 @@ enum { HOUR = 3600, DAY = 24 * HOUR };
 
 static struct authority *authority;
 static uint64_t now_s;
+static uint64_t seen; /* number of the last entry of the log that was looked at */
 
 static uint64_t clock_s(void)
 {
@@ -32,6 +33,18 @@ static int load(struct fixture *fixture, const char *stem, const char *crl)
 	return daemon_load_tls(fixture->daemon, &files, fixture->why, sizeof(fixture->why));
 }
 
+/* How many warnings and errors of expiry came since the last call. */
+static unsigned count_told(void)
+{
+	const struct log_entry *entry;
+	unsigned count = 0;
+
+	for (unsigned i = 0; (entry = log_recent(i)) && entry->number > seen; i++)
+		count += strcmp(entry->event, "tls-expires") == 0;
+	seen = log_recent(0) ? log_recent(0)->number : 0;
+	return count;
+}
+
 /* A CA with a certificate for a year, and one for 8000 seconds. */
 static int setup(void **state)
 {
@@ -46,6 +59,7 @@ static int setup(void **state)
 	authority_issue(authority, &year);
 	authority_issue(authority, &moment);
 	now_s = (uint64_t)time(NULL);
+	(void)count_told();
 	return 0;
 }
 
@@ -57,25 +71,13 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-/* How many warnings and errors of expiry came since `number`, which moves on. */
-static unsigned count_told(uint64_t *number)
-{
-	const uint64_t before = *number;
-	const struct log_entry *entry;
-	unsigned count = 0;
-
-	for (unsigned i = 0; (entry = log_recent(i)) && entry->number > before; i++)
-		count += strcmp(entry->event, "tls-expires") == 0;
-	*number = log_recent(0) ? log_recent(0)->number : 0;
-	return count;
-}
-
-/* What the loop would do when the time has passed. */
-static void pass(struct fixture *fixture, uint64_t seconds)
+/* What the loop would do when the time has passed. Returns how many warnings and errors come. */
+static unsigned pass(struct fixture *fixture, uint64_t seconds)
 {
 	now_s += seconds;
 	event_active(fixture->daemon->expiry, EV_TIMEOUT, 0);
 	event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
+	return count_told();
 }
 
 /* Until the next check. */
@@ -91,22 +93,16 @@ static long pending_s(struct fixture *fixture)
 
 TEST(a_certificate_is_warned_of_from_14_days_before_its_end, struct fixture *fixture)
 {
-	uint64_t seen = 0;
-
-	(void)count_told(&seen);
 	assert_int_equal(load(fixture, "year", NULL), 0);
-	assert_int_equal(count_told(&seen), 0);
-	pass(fixture, 350 * DAY);
-	assert_int_equal(count_told(&seen), 0);
+	assert_int_equal(count_told(), 0);
+	assert_int_equal(pass(fixture, 350 * DAY), 0);
 	for (unsigned day = 0; day < 14; day++) {
-		pass(fixture, DAY);
-		assert_int_equal(count_told(&seen), 1);
+		assert_int_equal(pass(fixture, DAY), 1);
 		assert_int_equal(log_recent(0)->level, LOG_LEVEL_WARNING);
 		assert_non_null(strstr(log_recent(0)->message, "the certificate year expires on"));
 		assert_non_null(strstr(log_recent(0)->message, "then reload this daemon"));
 	}
-	pass(fixture, DAY);
-	assert_int_equal(count_told(&seen), 1);
+	assert_int_equal(pass(fixture, DAY), 1);
 	assert_int_equal(log_recent(0)->level, LOG_LEVEL_ERROR);
 	assert_non_null(strstr(log_recent(0)->message, "the certificate year expired on"));
 }
@@ -114,39 +110,28 @@ TEST(a_certificate_is_warned_of_from_14_days_before_its_end, struct fixture *fix
 /* At its start, and by SIGHUP: both read the files. */
 TEST(files_that_are_read_late_are_warned_of_at_once, struct fixture *fixture)
 {
-	uint64_t seen = 0;
-
 	now_s += 400 * DAY;
-	(void)count_told(&seen);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(load(fixture, "year", NULL), 0);
-		assert_int_equal(count_told(&seen), 1);
+		assert_int_equal(count_told(), 1);
 		assert_int_equal(log_recent(0)->level, LOG_LEVEL_ERROR);
 	}
 	/* Files that cannot be used leave those in use that expire. */
 	assert_int_equal(load(fixture, "year", "none"), -1);
 	daemon_check_expiry(fixture->daemon);
-	assert_int_equal(count_told(&seen), 1);
+	assert_int_equal(count_told(), 1);
 }
 
 /* A day is longer than it has left: the checks come when its warnings begin. */
 TEST(the_next_check_is_when_the_next_warning_begins, struct fixture *fixture)
 {
-	uint64_t seen = 0;
-	long wait_s;
-
-	(void)count_told(&seen);
 	assert_int_equal(load(fixture, "moment", NULL), 0);
-	assert_int_equal(count_told(&seen), 0);
-	wait_s = pending_s(fixture);
-	assert_in_range(wait_s, 5000, 6001);
-	pass(fixture, 6000);
-	assert_int_equal(count_told(&seen), 1);
+	assert_int_equal(count_told(), 0);
+	assert_in_range(pending_s(fixture), 5000, 6001);
+	assert_int_equal(pass(fixture, 6000), 1);
 	assert_in_range(pending_s(fixture), 1, 1001);
-	pass(fixture, 1000);
-	assert_int_equal(count_told(&seen), 1);
-	pass(fixture, 1000);
-	assert_int_equal(count_told(&seen), 1);
+	assert_int_equal(pass(fixture, 1000), 1);
+	assert_int_equal(pass(fixture, 1000), 1);
 	assert_int_equal(log_recent(0)->level, LOG_LEVEL_ERROR);
 	assert_in_range(pending_s(fixture), DAY - 1000, DAY + 1);
 }
@@ -154,27 +139,20 @@ TEST(the_next_check_is_when_the_next_warning_begins, struct fixture *fixture)
 /* The CA and its list, each with its own advice. */
 TEST(a_ca_and_a_list_are_warned_of, struct fixture *fixture)
 {
-	uint64_t seen = 0;
-
 	authority_list_until(authority, "list", 365 * DAY);
 	assert_int_equal(load(fixture, "year", "list"), 0);
-	(void)count_told(&seen);
-	pass(fixture, 360 * DAY);
-	assert_int_equal(count_told(&seen), 2);
+	(void)count_told();
+	assert_int_equal(pass(fixture, 360 * DAY), 2);
 	assert_non_null(strstr(log_recent(0)->message, "newest list"));
-	pass(fixture, 630 * DAY);
-	assert_int_equal(count_told(&seen), 3);
+	assert_int_equal(pass(fixture, 630 * DAY), 3);
 	assert_non_null(strstr(log_recent(0)->message, "the CA certificate CN=ca expires"));
 	assert_non_null(strstr(log_recent(0)->message, "reload the daemons"));
 }
 
 TEST(without_tls_nothing_is_checked, struct fixture *fixture)
 {
-	uint64_t seen = 0;
-
-	(void)count_told(&seen);
 	daemon_check_expiry(fixture->daemon);
-	assert_int_equal(count_told(&seen), 0);
+	assert_int_equal(count_told(), 0);
 	assert_false(evtimer_pending(fixture->daemon->expiry, NULL));
 }
 

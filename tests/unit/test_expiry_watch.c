@@ -62,6 +62,17 @@ static unsigned pass(struct rig *rig, uint64_t seconds)
 	return rig->count;
 }
 
+/* So many events come meanwhile, the last of them of this mirror (or "": the own files), with these
+ * words. */
+static void assert_told(struct rig *rig, uint64_t seconds, unsigned count, const char *mirror,
+                        const char *words)
+{
+	assert_int_equal(pass(rig, seconds), count);
+	assert_string_equal(rig->last.mirror, mirror);
+	if (!strstr(rig->last.text, words))
+		fail_msg("'%s' does not say '%s'", rig->last.text, words);
+}
+
 /* Valid for a year, of which so much is left. */
 static struct ps_expiry expiry_in(const struct rig *rig, enum ps_expiry_kind kind, const char *name,
                                   uint64_t left_s)
@@ -102,18 +113,14 @@ TEST(the_own_certificate_is_told_of_daily, struct rig *rig)
 {
 	set_own(rig, PS_EXPIRY_CERTIFICATE, "bank", 14 * DAY + HOUR);
 	assert_int_equal(pass(rig, 0), 0);
-	assert_int_equal(pass(rig, HOUR + 60), 1);
-	assert_string_equal(rig->last.mirror, "");
-	assert_non_null(strstr(rig->last.text, "the certificate bank expires on "));
+	assert_told(rig, HOUR + 60, 1, "", "the certificate bank expires on ");
 	assert_non_null(strstr(rig->last.text, "in 13 days: renew its file here"));
 	assert_int_equal(pass(rig, DAY - 60), 0);
 	assert_int_equal(pass(rig, 60), 1);
 	assert_int_equal(pass(rig, 10 * DAY + 23 * HOUR), 1);
-	assert_int_equal(pass(rig, 2 * HOUR), 1);
-	assert_non_null(strstr(rig->last.text, "in 46 hours"));
+	assert_told(rig, 2 * HOUR, 1, "", "in 46 hours");
 	assert_int_equal(pass(rig, 60), 0);
-	assert_int_equal(pass(rig, 2 * DAY), 1);
-	assert_non_null(strstr(rig->last.text, "the certificate bank expired on "));
+	assert_told(rig, 2 * DAY, 1, "", "the certificate bank expired on ");
 }
 
 /* The file was renewed since the library read it: the application hears nothing. */
@@ -125,8 +132,7 @@ TEST(a_file_that_was_renewed_is_not_told_of, struct rig *rig)
 	assert_int_equal(pass(rig, 2 * HOUR), 0);
 	assert_int_equal(pass(rig, DAY + HOUR), 0);
 	set_own(rig, PS_EXPIRY_CRL, "CN=ca", DAY);
-	assert_int_equal(pass(rig, DAY + HOUR), 1);
-	assert_non_null(strstr(rig->last.text, "the revocation list of CN=ca"));
+	assert_told(rig, DAY + HOUR, 1, "", "the revocation list of CN=ca");
 }
 
 /* Each mirror's by itself. A daemon that reads a renewed certificate is judged by that, although
@@ -136,18 +142,13 @@ TEST(what_mirrors_use_is_told_of, struct rig *rig)
 	set_of_mirror(rig, 0, PS_EXPIRY_CERTIFICATE, "m0", 100 * DAY);
 	set_of_mirror(rig, 1, PS_EXPIRY_CERTIFICATE, "m1", 10 * DAY);
 	set_of_mirror(rig, 2, PS_EXPIRY_CERTIFICATE, "m2", 20 * DAY);
-	assert_int_equal(pass(rig, 0), 1);
-	assert_string_equal(rig->last.mirror, "sim://1");
-	assert_non_null(
-		strstr(rig->last.text, "renew it on mirror sim://1, and reload its daemon"));
+	assert_told(rig, 0, 1, "sim://1", "renew it on mirror sim://1, and reload its daemon");
 	assert_int_equal(pass(rig, 7 * DAY), 2);
 	set_of_mirror(rig, 1, PS_EXPIRY_CERTIFICATE, "m1", 365 * DAY);
-	assert_int_equal(pass(rig, DAY), 1);
-	assert_string_equal(rig->last.mirror, "sim://2");
+	assert_told(rig, DAY, 1, "sim://2", "");
 	assert_int_equal(pass(rig, 60), 0);
 	set_of_mirror(rig, 0, PS_EXPIRY_CERTIFICATE, "m0", HOUR);
-	assert_int_equal(pass(rig, 60), 1);
-	assert_string_equal(rig->last.mirror, "sim://0");
+	assert_told(rig, 60, 1, "sim://0", "");
 }
 
 /* All of them have the CA of this process's own files, which expires first: that is told once. */
@@ -156,8 +157,7 @@ TEST(a_ca_of_all_is_told_of_once, struct rig *rig)
 	set_own(rig, PS_EXPIRY_CA, "CN=ca", 5 * DAY);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		set_of_mirror(rig, i, PS_EXPIRY_CA, "CN=ca", 5 * DAY);
-	assert_int_equal(pass(rig, 0), 1);
-	assert_string_equal(rig->last.mirror, "");
+	assert_told(rig, 0, 1, "", "");
 }
 
 /* The certificate of a day that ends first is renewed in time; the CA is what has to be told of. */
@@ -168,10 +168,8 @@ TEST(the_most_urgent_is_told_of, struct rig *rig)
 	set_own(rig, PS_EXPIRY_CA, "CN=ca", 5 * DAY);
 	ps_expiry_set(&day, PS_EXPIRY_CERTIFICATE, "bank", now_s(rig), now_s(rig) + DAY);
 	ps_expiries_add(&rig->o->d->expiries, &day);
-	assert_int_equal(pass(rig, 0), 1);
-	assert_non_null(strstr(rig->last.text, "the CA certificate CN=ca"));
-	assert_int_equal(pass(rig, DAY - HOUR), 1);
-	assert_non_null(strstr(rig->last.text, "the certificate bank"));
+	assert_told(rig, 0, 1, "", "the CA certificate CN=ca");
+	assert_told(rig, DAY - HOUR, 1, "", "the certificate bank");
 }
 
 /* A mirror that is down tells nothing, and is judged when it is back. */
