@@ -133,4 +133,11 @@ static inline void next_finds(struct owner *o, uint64_t objects)
 	assert_int_equal(figures(o).objects, objects);
 }
 
+/* Commits, and the next owner finds so many objects. */
+static inline void commit_finds(struct owner *o, perseas_tx_t *tx, uint64_t objects)
+{
+	assert_int_equal(perseas_commit(tx, 0), 0);
+	next_finds(o, objects);
+}
+
 #endif

@@ -191,6 +191,13 @@ static void complete(unsigned count)
 	pthread_mutex_unlock(&o->p->lock);
 }
 
+/* The mirror has completed so many more, by which this waiter ends. */
+static inline void complete_to_end(unsigned count, unsigned which)
+{
+	complete(count);
+	assert_int_equal(end(which), 0);
+}
+
 static void post(uint8_t value)
 {
 	perseas_tx_t *tx;

@@ -39,6 +39,13 @@ static inline void let_all_go(struct owner *o)
 		let_go(o, i);
 }
 
+/* All mirrors complete what they were sent, and all that was committed. */
+static inline void complete_all(struct owner *o)
+{
+	let_all_go(o);
+	assert_int_equal(perseas_flush(o->p), 0);
+}
+
 /* One transaction that is posted. It is aborted if it could not be. */
 static inline int post_with(struct owner *o, unsigned flags, unsigned offset, unsigned length,
                             uint8_t value, struct perseas_token *token)

@@ -142,6 +142,13 @@ static inline void owner_die(struct owner *o)
 	owner_close(o);
 }
 
+/* The owner dies, and the next one opens the store. */
+static inline void owner_next(struct owner *o)
+{
+	owner_die(o);
+	owner_reopen(o);
+}
+
 static inline enum perseas_mirror_state owner_state(struct owner *o, unsigned mirror)
 {
 	struct perseas_mirror_stat stat;

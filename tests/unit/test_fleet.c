@@ -55,24 +55,33 @@ static void leave(struct desk *d)
 }
 
 /* Three mirrors of one roster; W = 2. */
-static void begin(struct desk *d)
+static int setup(void **state)
 {
-	memset(d, 0, sizeof(*d));
-	list(&d->s, 0, 0, 2, 0x7);
-	for (unsigned k = 0; k < 3; k++)
-		tell(&d->s, 0, k, 0, 4);
+	static struct desk desk;
+
+	memset(&desk, 0, sizeof(desk));
+	list(&desk.s, 0, 0, 2, 0x7);
+	tell_all(&desk.s, 0, 0x7, 0, 4);
+	*state = &desk;
+	return 0;
 }
 
-TEST(a_store_without_an_owner_is_free)
+static int teardown(void **state)
 {
-	struct desk d;
+	leave(*state);
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { setup, teardown };
+
+TEST(a_store_without_an_owner_is_free, struct desk *d)
+{
 	const struct ps_fleet_store *store;
 
-	begin(&d);
-	d.s.told[2].seq = 3;
-	look(&d);
-	assert_int_equal(d.fleet.store_count, 1);
-	store = &d.fleet.stores[0];
+	d->s.told[2].seq = 3;
+	look(d);
+	assert_int_equal(d->fleet.store_count, 1);
+	store = &d->fleet.stores[0];
 	assert_int_equal(store->rank, PS_FLEET_FREE);
 	assert_true(store->open && store->commit);
 	assert_int_equal(store->bears, 1);
@@ -82,100 +91,93 @@ TEST(a_store_without_an_owner_is_free)
 	assert_true(store->has_lag);
 	assert_int_equal(store->lag, 1);
 	assert_string_equal(store->trouble, "");
-	assert_int_equal(d.fleet.free, 1);
-	assert_int_equal(d.fleet.ranks[PS_FLEET_FREE], 1);
-	leave(&d);
+	assert_int_equal(d->fleet.free, 1);
+	assert_int_equal(d->fleet.ranks[PS_FLEET_FREE], 1);
+	leave(d);
 }
 
 /* A daemon of a roster that lists no image is among those that are looked at, and said. */
-TEST(a_member_without_an_image_is_missed)
+TEST(a_member_without_an_image_is_missed, struct desk *d)
 {
-	struct desk d;
 	struct ps_panel panel;
 	struct ps_census census;
 	struct ps_fleet_entry *entries;
 	unsigned count;
 
-	begin(&d);
-	d.s.told[1] = (struct ps_told){ .empty = true, .address = address_of(0, 1) };
-	look(&d);
-	assert_int_equal(d.fleet.stores[0].rank, PS_FLEET_BARE);
-	assert_int_equal(d.fleet.stores[0].bears, 0);
-	assert_int_equal(d.fleet.stores[0].live, 2);
-	assert_non_null(strstr(d.fleet.stores[0].trouble, address_of(0, 1)));
-	entries = ps_fleet_entries(&d.fleet, &count);
+	d->s.told[1] = (struct ps_told){ .empty = true, .address = address_of(0, 1) };
+	look(d);
+	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_BARE);
+	assert_int_equal(d->fleet.stores[0].bears, 0);
+	assert_int_equal(d->fleet.stores[0].live, 2);
+	assert_non_null(strstr(d->fleet.stores[0].trouble, address_of(0, 1)));
+	entries = ps_fleet_entries(&d->fleet, &count);
 	assert_int_equal(count, 2);
-	ps_fleet_census(&d.fleet, entries, count, false, &panel, &census);
+	ps_fleet_census(&d->fleet, entries, count, false, &panel, &census);
 	assert_int_equal(panel.count, 2);
 	assert_true(ps_fleet_misses(&census, address_of(0, 1)));
 	assert_false(ps_fleet_misses(&census, address_of(0, 0)));
-	ps_fleet_census(&d.fleet, entries, count, true, &panel, &census);
+	ps_fleet_census(&d->fleet, entries, count, true, &panel, &census);
 	assert_int_equal(panel.count, 3);
 	free(entries);
-	leave(&d);
+	leave(d);
 }
 
 /* Of two stores of one name each is judged by its own images, and the worse one comes first. */
-TEST(stores_of_one_name_are_two)
+TEST(stores_of_one_name_are_two, struct desk *d)
 {
-	struct desk d;
 	struct ps_fleet_entry *entries;
 	unsigned count, first;
 
-	begin(&d);
-	list(&d.s, 1, 0, 2, 0x3);
-	tell(&d.s, 1, 0, 0, 9);
-	look(&d);
-	assert_int_equal(d.fleet.store_count, 2);
-	assert_int_equal(d.fleet.stores[0].rank, PS_FLEET_STUCK);
-	assert_memory_equal(d.fleet.stores[0].header->store_id.data, store_of(1).data, PS_ID_SIZE);
-	assert_non_null(strstr(d.fleet.stores[0].trouble, "cannot be opened"));
-	assert_int_equal(d.fleet.stores[1].rank, PS_FLEET_FREE);
-	entries = ps_fleet_entries(&d.fleet, &count);
+	list(&d->s, 1, 0, 2, 0x3);
+	tell(&d->s, 1, 0, 0, 9);
+	look(d);
+	assert_int_equal(d->fleet.store_count, 2);
+	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_STUCK);
+	assert_memory_equal(d->fleet.stores[0].header->store_id.data, store_of(1).data, PS_ID_SIZE);
+	assert_non_null(strstr(d->fleet.stores[0].trouble, "cannot be opened"));
+	assert_int_equal(d->fleet.stores[1].rank, PS_FLEET_FREE);
+	entries = ps_fleet_entries(&d->fleet, &count);
 	assert_int_equal(count, 4);
 	first = ps_fleet_run(entries, count);
 	assert_true(first == 1 || first == 3);
 	assert_int_equal(ps_fleet_run(entries + first, count - first), 4 - first);
 	free(entries);
-	leave(&d);
+	leave(d);
 }
 
 /* An owner that calls a member anything but live, or a change that is not settled, is worth a
  * word; what counts for nothing is, too. */
-TEST(what_is_to_be_said_is_said)
+TEST(what_is_to_be_said_is_said, struct desk *d)
 {
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;
-	struct desk d;
 
-	begin(&d);
-	list(&d.s, 0, 1, 2, 0x7);
-	tell(&d.s, 0, 3, 0, 4);
-	look(&d);
-	assert_int_equal(d.fleet.stores[0].rank, PS_FLEET_NOTED);
-	assert_non_null(strstr(d.fleet.stores[0].trouble, "an image that no roster lists"));
-	leave(&d);
-	d.s.count = 3;
-	d.s.headers[1].next_roster = &d.s.of[0].roster[1];
-	look(&d);
-	assert_non_null(strstr(d.fleet.stores[0].trouble, "is not settled"));
-	leave(&d);
+	list(&d->s, 0, 1, 2, 0x7);
+	tell(&d->s, 0, 3, 0, 4);
+	look(d);
+	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_NOTED);
+	assert_non_null(strstr(d->fleet.stores[0].trouble, "an image that no roster lists"));
+	leave(d);
+	d->s.count = 3;
+	d->s.headers[1].next_roster = &d->s.of[0].roster[1];
+	look(d);
+	assert_non_null(strstr(d->fleet.stores[0].trouble, "is not settled"));
+	leave(d);
 	/* What its owner says is in the list, and so is judged anew by hand. */
-	d.s.headers[1].next_roster = NULL;
-	look(&d);
-	leave(&d);
-	d.status[0].live = true;
-	d.status[0].mirrors = &reports;
-	d.status[0].n_mirrors = 1;
+	d->s.headers[1].next_roster = NULL;
+	look(d);
+	leave(d);
+	d->status[0].live = true;
+	d->status[0].mirrors = &reports;
+	d->status[0].n_mirrors = 1;
 	report.address = address_of(0, 2);
 	report.state = (char *)"resyncing";
 	report.done = 3;
 	report.total = 8;
-	d.fleet = (struct ps_fleet){ .daemons = d.daemons, .count = 3 };
-	ps_fleet_judge(&d.fleet);
-	assert_non_null(strstr(d.fleet.stores[0].trouble, "resyncing"));
-	assert_int_equal(d.fleet.stores[0].live, 2);
-	assert_int_equal(d.fleet.stores[0].done, 3);
-	assert_int_equal(d.fleet.stores[0].total, 8);
-	assert_int_equal(d.fleet.free, 0);
-	leave(&d);
+	d->fleet = (struct ps_fleet){ .daemons = d->daemons, .count = 3 };
+	ps_fleet_judge(&d->fleet);
+	assert_non_null(strstr(d->fleet.stores[0].trouble, "resyncing"));
+	assert_int_equal(d->fleet.stores[0].live, 2);
+	assert_int_equal(d->fleet.stores[0].done, 3);
+	assert_int_equal(d->fleet.stores[0].total, 8);
+	assert_int_equal(d->fleet.free, 0);
 }

@@ -134,8 +134,7 @@ TEST_WITH(test_zeros_follow_each_record, setup_one, owner_teardown, struct owner
 TEST_WITH(test_a_claim_rolls_no_stored_record_back, setup_one, owner_teardown, struct owner *o)
 {
 	forge(o);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	assert_untouched(o);
 	owner_close(o);
 	owner_reopen(o);
@@ -196,8 +195,7 @@ static void miss_and_forge(struct owner *o, bool another)
 	direct_crash(o->d, 2);
 	assert_int_equal(owner_put(o, 0, MISSED, 0x22), 0);
 	if (another) {
-		owner_die(o);
-		owner_reopen(o);
+		owner_next(o);
 	}
 	assert_int_equal(put_range(o, FILLS_AT, bytes, FILLS), 0);
 	o->d->mirrors[0].writes_left = o->d->mirrors[1].writes_left = 1;
@@ -248,8 +246,7 @@ TEST(test_a_delta_leaves_no_stored_record_at_its_slot, struct owner *o)
 	assert_int_equal(o->p->commit.next, log.next);
 	come_back(o, 2);
 	assert_int_equal(owner_stat(o).mended_delta, 1);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_mirrored(o, 0);
 	assert_mirrored(o, 2);
@@ -293,8 +290,7 @@ TEST(test_what_is_sent_forward_ends_with_zeros, struct owner *o)
 	o->d->mirrors[2].writes_left = 3; /* record, data, slot */
 	owner_reopen(o);
 	assert_int_equal(owner_stat(o).mended_forward, 0);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_mirrored(o, 0);
 	assert_mirrored(o, 2);

@@ -208,14 +208,6 @@ static void begin_change(struct owner *o)
 	assert_int_equal(owner_change(o, &wanted), 0);
 }
 
-static void keep_until(struct owner *o, enum ps_change_stage stage)
-{
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != stage; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
-}
-
 /* The change that left BACK out counts for the owner, and is recorded on NEW as decided only: NEW's
  * daemon hangs, and what is written to its memory arrives. The roster before it lists BACK still,
  * which the fork's does, too. */
@@ -226,9 +218,9 @@ TEST(an_image_whose_change_is_decided_does_not_join)
 	direct_crash(o->d, BACK);
 	owner_keep(o, BACK, PERSEAS_MIRROR_DOWN);
 	begin_change(o);
-	keep_until(o, PS_CHANGE_MARKED);
+	owner_keep_stage(o, PS_CHANGE_MARKED);
 	direct_hang(o->d, NEW);
-	keep_until(o, PS_CHANGE_SETTLING);
+	owner_keep_stage(o, PS_CHANGE_SETTLING);
 	assert_int_equal(owner_put(o, 0, 100, 9), 0);
 	owner_die(o);
 	direct_unhang(o->d, NEW);

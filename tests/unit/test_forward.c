@@ -26,8 +26,7 @@ TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, owner_teardown, stru
 {
 	o->d->mirrors[1].writes_left = 0;
 	put_in_doubt(o, 0, 10, 1);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	assert_int_equal(o->bytes[0], 1);
 	assert_int_equal(owner_stat(o).mended_forward, 1);
 	assert_int_equal(owner_stat(o).mended_whole, 0);

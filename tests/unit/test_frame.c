@@ -50,20 +50,33 @@ static void answer(void *ctx, const struct ps_answer *given, const uint8_t *byte
 
 static const struct ps_decoder_ops ops = { where, answer };
 
-static struct mirror *new_mirror(void)
+static void begin_mirror(struct mirror *mirror)
 {
-	struct mirror *mirror = calloc(1, sizeof *mirror);
-
+	memset(mirror, 0, sizeof *mirror);
 	memset(mirror->segment, 0x5e, sizeof mirror->segment);
 	ps_decoder_init(&mirror->decoder, &ops, mirror);
-	return mirror;
 }
 
-/* A stream being written. */
-struct stream {
-	uint8_t bytes[65536];
-	size_t len;
+/* A mirror, and a stream that is written for it. */
+struct rig {
+	struct mirror mirror;
+	struct stream {
+		uint8_t bytes[65536];
+		size_t len;
+	} stream;
 };
+
+static int setup(void **state)
+{
+	static struct rig rig;
+
+	begin_mirror(&rig.mirror);
+	rig.stream.len = 0;
+	*state = &rig;
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { setup, NULL };
 
 static void append(struct stream *stream, const void *bytes, size_t len)
 {
@@ -136,10 +149,10 @@ static bool same(const struct mirror *a, const struct mirror *b)
 }
 
 /* Writes that overlap one another, and reads between them. */
-TEST(frames_are_applied_in_order)
+TEST(frames_are_applied_in_order, struct rig *rig)
 {
-	struct mirror *mirror = new_mirror();
-	struct stream *stream = calloc(1, sizeof *stream);
+	struct mirror *mirror = &rig->mirror;
+	struct stream *stream = &rig->stream;
 	const uint8_t read[10] = { 0, 0, 0, 0, 0, 0x44, 0x44, 0x44, 0x44, 0x44 };
 
 	make_stream(stream);
@@ -156,35 +169,29 @@ TEST(frames_are_applied_in_order)
 	assert_int_equal(mirror->answers[1].cookie, 3);
 	assert_int_equal(mirror->answers[1].length, 10);
 	assert_memory_equal(mirror->read[1], read, 10);
-	free(mirror);
-	free(stream);
 }
 
 /* The same stream at once, byte by byte, and in pieces of many sizes. */
-TEST(pieces_make_no_difference)
+TEST(pieces_make_no_difference, struct rig *rig)
 {
-	struct mirror *whole = new_mirror();
-	struct stream *stream = calloc(1, sizeof *stream);
+	static struct mirror whole;
 
-	make_stream(stream);
-	assert_int_equal(feed(whole, stream, stream->len), 0);
-	assert_int_equal(whole->count, 4);
+	begin_mirror(&whole);
+	make_stream(&rig->stream);
+	assert_int_equal(feed(&whole, &rig->stream, rig->stream.len), 0);
+	assert_int_equal(whole.count, 4);
 	for (size_t piece = 1; piece < 400; piece++) {
-		struct mirror *mirror = new_mirror();
-
-		assert_int_equal(feed(mirror, stream, piece), 0);
-		assert_true(same(mirror, whole));
-		free(mirror);
+		begin_mirror(&rig->mirror);
+		assert_int_equal(feed(&rig->mirror, &rig->stream, piece), 0);
+		assert_true(same(&rig->mirror, &whole));
 	}
-	free(whole);
-	free(stream);
 }
 
 /* A write of which the last byte has not come. */
-TEST(a_write_is_answered_only_when_it_is_whole)
+TEST(a_write_is_answered_only_when_it_is_whole, struct rig *rig)
 {
-	struct mirror *mirror = new_mirror();
-	struct stream *stream = calloc(1, sizeof *stream);
+	struct mirror *mirror = &rig->mirror;
+	struct stream *stream = &rig->stream;
 
 	append_frame(stream, PS_OP_WRITE, PS_FRAME_SIGNALLED, 2, 9);
 	append_extent(stream, PS_REGION_LOG, 10, 8);
@@ -196,15 +203,13 @@ TEST(a_write_is_answered_only_when_it_is_whole)
 	}
 	assert_int_equal(mirror->count, 1);
 	assert_int_equal(mirror->answers[0].status, PS_ANSWER_OK);
-	free(mirror);
-	free(stream);
 }
 
 /* As many extents as one frame may have. */
-TEST(a_frame_may_have_256_extents)
+TEST(a_frame_may_have_256_extents, struct rig *rig)
 {
-	struct mirror *mirror = new_mirror();
-	struct stream *stream = calloc(1, sizeof *stream);
+	struct mirror *mirror = &rig->mirror;
+	struct stream *stream = &rig->stream;
 
 	append_frame(stream, PS_OP_WRITE, PS_FRAME_SIGNALLED, PS_FRAME_EXTENTS_MAX, 9);
 	for (unsigned i = 0; i < PS_FRAME_EXTENTS_MAX; i++)
@@ -214,8 +219,6 @@ TEST(a_frame_may_have_256_extents)
 	assert_int_equal(mirror->count, 1);
 	for (unsigned i = 0; i < MEMORY; i++)
 		assert_int_equal(mirror->log[i], i % 16 < 3 ? 0x77 : 0);
-	free(mirror);
-	free(stream);
 }
 
 struct wrong {
@@ -226,12 +229,14 @@ struct wrong {
 };
 
 /* A good write, then one frame that is wrong, then another good write. */
-static void refused_after_a_good_one(const struct wrong *wrong, size_t piece)
+static void refused_after_a_good_one(struct rig *rig, const struct wrong *wrong, size_t piece)
 {
-	struct mirror *mirror = new_mirror();
-	struct stream *stream = calloc(1, sizeof *stream);
+	struct mirror *mirror = &rig->mirror;
+	struct stream *stream = &rig->stream;
 	const struct ps_frame frame = { wrong->op, wrong->flags, wrong->count, wrong->zero, 2 };
 
+	begin_mirror(mirror);
+	stream->len = 0;
 	append_frame(stream, PS_OP_WRITE, 0, 1, 1);
 	append_extent(stream, PS_REGION_LOG, 0, 4);
 	append_payload(stream, 0x11, 4);
@@ -250,12 +255,10 @@ static void refused_after_a_good_one(const struct wrong *wrong, size_t piece)
 		assert_int_equal(mirror->log[i], 0);
 	assert_int_equal(ps_decoder_feed(&mirror->decoder, stream->bytes, 36), -1);
 	assert_int_equal(mirror->count, 1);
-	free(mirror);
-	free(stream);
 }
 
 /* Frames with one thing wrong each, in one piece and byte by byte. */
-TEST(nothing_of_a_wrong_frame_is_applied)
+TEST(nothing_of_a_wrong_frame_is_applied, struct rig *rig)
 {
 	const struct ps_extent good = { PS_REGION_LOG, 4, 100 };
 	const struct wrong cases[] = {
@@ -280,16 +283,16 @@ TEST(nothing_of_a_wrong_frame_is_applied)
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		refused_after_a_good_one(&cases[i], 100000);
-		refused_after_a_good_one(&cases[i], 1);
+		refused_after_a_good_one(rig, &cases[i], 100000);
+		refused_after_a_good_one(rig, &cases[i], 1);
 	}
 }
 
 /* The session is cut off between two pieces of a write. */
-TEST(memory_that_goes_away_is_not_written)
+TEST(memory_that_goes_away_is_not_written, struct rig *rig)
 {
-	struct mirror *mirror = new_mirror();
-	struct stream *stream = calloc(1, sizeof *stream);
+	struct mirror *mirror = &rig->mirror;
+	struct stream *stream = &rig->stream;
 
 	append_frame(stream, PS_OP_WRITE, PS_FRAME_SIGNALLED, 1, 1);
 	append_extent(stream, PS_REGION_LOG, 0, 100);
@@ -300,8 +303,6 @@ TEST(memory_that_goes_away_is_not_written)
 	assert_int_equal(mirror->log[49], 0x11);
 	assert_int_equal(mirror->log[50], 0);
 	assert_int_equal(mirror->answers[0].status, PS_ANSWER_BAD_FRAME);
-	free(mirror);
-	free(stream);
 }
 
 /* What an owner checks of an answer. */

@@ -32,8 +32,7 @@ TEST(test_three_become_one, struct owner *o)
 	assert_true(stat.seq == before + 1 && stat.durable_seq == stat.seq);
 	assert_true(stat.gathered == 3 && stat.groups == 1 && stat.commits == 3);
 	assert_true(stat.saved_between == 5 && stat.range_bytes == 215);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	assert_true(o->bytes[0] == 1 && o->bytes[5] == 2 && o->bytes[299] == 3);
 }
 
@@ -330,8 +329,7 @@ TEST(test_doubt_counts_from_the_commit, struct owner *o)
 	o->d->now = from + timeout + 1000000;
 	direct_collect(o->p);
 	assert_true(o->p->commit.in_doubt == token.seq);
-	let_all_go(o);
-	assert_int_equal(perseas_flush(o->p), 0);
+	complete_all(o);
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 }
 

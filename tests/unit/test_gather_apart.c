@@ -298,8 +298,7 @@ TEST(test_blocks_pass_on, struct owner *o)
 	}
 	assert_int_equal(owner_stat(o).groups, 0);
 	assert_int_equal(perseas_flush(o->p), 0);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	heap = heap_of(o);
 	assert_int_equal(perseas_heap_check(heap), 0);
 	assert_int_equal(perseas_root(heap, "root", 1, &root), 0);

@@ -61,8 +61,7 @@ TEST(test_segments_are_kept_apart, struct owner *o)
 	memcpy(was_low, low, OTHER);
 	memcpy(was_high, high, OTHER);
 	assert_int_equal(perseas_flush(o->p), 0);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	map_many(o, &low, &high);
 	assert_memory_equal(low, was_low, OTHER);
 	assert_memory_equal(high, was_high, OTHER);
@@ -121,8 +120,7 @@ TEST(test_doubt_has_what_is_held, struct owner *o)
 	direct_collect(o->p);
 	assert_false(o->p->held);
 	assert_true(o->p->commit.in_doubt == held.seq);
-	let_all_go(o);
-	assert_int_equal(perseas_flush(o->p), 0);
+	complete_all(o);
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 }
 

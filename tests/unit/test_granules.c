@@ -57,11 +57,11 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
+static struct ps_want want; /* what was asked for last */
+static bool waits;          /* whether somebody waits for it */
+
 static uint64_t next(struct fixture *f)
 {
-	struct ps_want want;
-	bool waits;
-
 	assert_true(ps_granule_next(&f->d, 0, ONE, &want, &waits));
 	assert_int_equal(ps_mapping_of(&f->d, want.generation)->states[want.granule],
 	                 PS_GRANULE_ASKED);
@@ -70,9 +70,6 @@ static uint64_t next(struct fixture *f)
 
 static void assert_nothing_is_missing(struct fixture *f)
 {
-	struct ps_want want;
-	bool waits;
-
 	assert_false(ps_granule_next(&f->d, 0, ONE, &want, &waits));
 }
 
@@ -96,9 +93,6 @@ TEST(test_what_is_wanted_comes_first, struct fixture *f)
 /* Where none of the rest may be asked for, what somebody waits for may. */
 TEST(test_no_rest, struct fixture *f)
 {
-	struct ps_want want;
-	bool waits;
-
 	assert_false(ps_granule_next(&f->d, 0, NONE, &want, &waits));
 	ps_granule_want(&f->d, f->mapping, 700);
 	assert_true(ps_granule_next(&f->d, 0, NONE, &want, &waits));
@@ -115,9 +109,6 @@ TEST(test_the_rest_comes_in_runs, struct fixture *f)
 		unsigned count;
 		bool waits;
 	} expected[] = { { 2, 1, true }, { 0, 2, false }, { 3, 1, false }, { 4, 4, false } };
-	struct ps_want want;
-	bool waits;
-
 	map(f, 2, 6);
 	ps_granule_want(&f->d, &f->d.mappings[0], 2);
 	for (unsigned i = 0; i < 4; i++) {
@@ -146,9 +137,6 @@ TEST(test_what_is_wanted_comes_in_runs, struct fixture *f)
 		unsigned count;
 	} expected[] = { { 4, 4 }, { 9, 2 }, { 996, 4 } };
 	static const uint64_t wanted[] = { 5, 6, 10, COUNT - 1 };
-	struct ps_want want;
-	bool waits;
-
 	f->mapping->states[8] = PS_GRANULE_HERE;
 	f->mapping->states[11] = PS_GRANULE_ASKED;
 	ps_granule_soon(f->mapping, 7);
@@ -168,9 +156,6 @@ TEST(test_what_is_wanted_comes_in_runs, struct fixture *f)
 TEST(test_what_comes_soon_brings_its_neighbours, struct fixture *f)
 {
 	static const uint64_t granules[] = { 4, 12, 0, 8 };
-	struct ps_want want;
-	bool waits;
-
 	ps_granule_soon(f->mapping, 13);
 	ps_granule_soon(f->mapping, 6);
 	for (unsigned i = 0; i < 4; i++) {
@@ -253,9 +238,6 @@ TEST(test_what_was_asked_in_vain_is_asked_again, struct fixture *f)
 /* With a rate: what nobody waits for comes when its time has come, what is wanted at once. */
 TEST(test_the_rest_has_a_rate, struct fixture *f)
 {
-	struct ps_want want;
-	bool waits;
-
 	f->d.rate = 2 * GRANULE;
 	assert_true(ps_granule_next(&f->d, 0, ONE, &want, &waits));
 	ps_granule_soon(f->mapping, 900);

@@ -138,8 +138,7 @@ TEST(a_growth_may_be_in_doubt, struct owner *o)
 	owner_hold(o, DIRECT_HOLD_WRITES);
 	assert_int_equal(grow(o, "table", 3), PERSEAS_EINDOUBT);
 	direct_crash(o->d, 0);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	table = map(o, "table");
 	assert_int_equal(size_of(o, "table"), 2 * PAGE);
 	assert_bytes(table, 2 * PAGE, 1);
@@ -235,8 +234,7 @@ TEST(an_owner_dies_at_each_step, struct owner *o)
 			for (unsigned i = one; i < 3; i++)
 				o->d->mirrors[i].writes_left = writes;
 			(void)grow(o, "table", pages + 1);
-			owner_die(o);
-			owner_reopen(o);
+			owner_next(o);
 			whole = size_of(o, "table");
 			assert_true(whole == pages * PAGE || whole == (pages + 1) * PAGE);
 			pages = (unsigned)(whole / PAGE);
@@ -342,8 +340,7 @@ TEST(no_part_is_left_of_it, struct owner *o)
 			for (unsigned i = one; i < 3; i++)
 				o->d->mirrors[i].writes_left = writes;
 			(void)perseas_segment_destroy(o->p, "table");
-			owner_die(o);
-			owner_reopen(o);
+			owner_next(o);
 			if (perseas_segment(o->p, "table", &info)) {
 				assert_int_equal(segments_on(o, 1), 1);
 				continue;

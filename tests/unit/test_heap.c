@@ -28,8 +28,7 @@ TEST(test_objects_are_found_again, struct owner *o)
 	memcpy(kept, point, sizeof(kept));
 	assert_int_equal(perseas_root_set(tx, heap_of(o), "first", POINT, point), 0);
 	assert_root(o, "first", POINT, NULL);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 1);
+	commit_finds(o, tx, 1);
 	assert_root(o, "first", POINT, point);
 	assert_memory_equal(point, kept, sizeof(kept));
 	assert_int_equal(perseas_object(heap_of(o), point, &object), 0);
@@ -50,8 +49,7 @@ TEST(test_zalloc_gives_zeros, struct owner *o)
 	assert_ptr_equal(addr, old);
 	for (unsigned i = 0; i < 64; i++)
 		assert_int_equal(((uint8_t *)addr)[i], 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 1);
+	commit_finds(o, tx, 1);
 }
 
 TEST(test_an_abort_takes_objects_back, struct owner *o)
@@ -152,8 +150,7 @@ TEST(test_a_word_is_changed_many_times_by_one_transaction, struct owner *o)
 		assert_int_equal(perseas_free(tx, heap_of(o), lines[i + 1]), 0);
 		take(o, tx, 16, POINT);
 	}
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 120);
+	commit_finds(o, tx, 120);
 }
 
 static void refused(struct owner *o, perseas_tx_t *tx, void *addr, const char *why)
@@ -200,8 +197,7 @@ TEST(test_the_next_owner_frees_what_it_has_not_seen, struct owner *o)
 	refused(o, tx, small + 112, "freed already");
 	assert_int_equal(perseas_free(tx, heap_of(o), large), 0);
 	assert_int_equal(perseas_free(tx, heap_of(o), small), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 0);
+	commit_finds(o, tx, 0);
 	assert_int_equal(figures(o).free, figures(o).size);
 }
 
@@ -303,8 +299,7 @@ TEST(test_realloc_keeps_bytes, struct owner *o)
 	assert_int_equal(perseas_realloc(tx, heap_of(o), more, 50, POINT, &less), 0);
 	assert_memory_equal(less, kept, 50);
 	assert_int_equal(perseas_realloc(tx, heap_of(o), NULL, 50, LINE, &more), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 2);
+	commit_finds(o, tx, 2);
 	assert_memory_equal(less, kept, 50);
 	assert_int_equal(figures(o).large, 0);
 }
@@ -382,8 +377,7 @@ TEST(test_a_roll_back_gives_room_back, struct owner *o)
 		assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
 		take(o, tx, 100, 100 + i);
 	}
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 9);
+	commit_finds(o, tx, 9);
 }
 
 /* One savepoint inside another, and a heap that was first used after them. */
@@ -407,8 +401,7 @@ TEST(test_roll_backs_inside_others, struct owner *o)
 	assert_int_equal(perseas_rollback_to(tx, outer), 0);
 	refused(o, tx, first, "freed already");
 	take(o, tx, 100, POINT);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 1);
+	commit_finds(o, tx, 1);
 }
 
 /* All of it is taken back, and the transaction goes on. */
@@ -422,6 +415,5 @@ TEST(test_a_retry_begins_with_nothing, struct owner *o)
 	assert_int_equal(perseas_retry(tx), 0);
 	checked(o);
 	assert_ptr_equal(take(o, tx, 100, POINT), gone);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 2);
+	commit_finds(o, tx, 2);
 }

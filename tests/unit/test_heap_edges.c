@@ -139,8 +139,7 @@ TEST(test_roots_have_types, struct owner *o)
 	tx = begin(o);
 	assert_int_equal(perseas_root_set(tx, heap_of(o), "r", POINT, NULL), 0);
 	assert_int_equal(perseas_root_set(tx, heap_of(o), "none", POINT, NULL), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 1);
+	commit_finds(o, tx, 1);
 	assert_int_equal(figures(o).roots, 0);
 }
 
@@ -179,8 +178,7 @@ TEST(test_roots_have_limits, struct owner *o)
 	}
 	snprintf(name, sizeof(name), "%040u", 0);
 	assert_int_equal(perseas_root_set(tx, heap_of(o), name, POINT, point), PERSEAS_EINVAL);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 1);
+	commit_finds(o, tx, 1);
 	assert_int_equal(figures(o).roots, PERSEAS_HEAP_ROOTS);
 	drop(o, point);
 	snprintf(name, sizeof(name), "%039u", 7);
@@ -210,8 +208,7 @@ TEST(test_what_does_not_fit_changes_nothing, struct owner *o)
 	while (!perseas_alloc(tx, heap_of(o), 16, 100 + frees, &addr))
 		frees++;
 	assert_int_equal(perseas_free(tx, heap_of(o), many[0]), PERSEAS_ETOOBIG);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 400 + frees);
+	commit_finds(o, tx, 400 + frees);
 	assert_true(frees > 100);
 }
 
@@ -229,8 +226,7 @@ TEST(test_the_commit_of_a_full_transaction, struct owner *o)
 	while (!perseas_set_range(tx, o->bytes + at, 1))
 		at += 2;
 	assert_in_range(at, 2000, SIZE - 1);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 2);
+	commit_finds(o, tx, 2);
 }
 
 /* So many ranges became one, and room was kept then. A roll-back brings all of them back, and there
@@ -261,8 +257,7 @@ TEST(test_a_roll_back_to_many_ranges, struct owner *o)
 		assert_in_range(cover->count + cover->kept, 0, cover->allocated);
 		assert_in_range(cover->count, 0, cover->capacity);
 	}
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 1);
+	commit_finds(o, tx, 1);
 }
 
 /* The same transaction again and again: what it kept is free again, for one that needs more memory
@@ -382,8 +377,7 @@ TEST_WITH(test_a_heap_is_used_before_it_is_here, setup_plain, owner_teardown, st
 	tx = begin(o);
 	assert_int_equal(perseas_free(tx, heap, last), 0);
 	assert_int_equal(perseas_root_set(tx, heap, "last", LINE, NULL), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 256);
+	commit_finds(o, tx, 256);
 }
 
 /* --- damage --- */

@@ -59,6 +59,5 @@ TEST(test_who_allocates_in_turn_has_few_edits, struct owner *o)
 	for (unsigned kind = 0; kind < KINDS; kind++)
 		take(o, tx, 16 + 16 * kind, kind % 2);
 	assert_int_equal(ps_edits_find(tx, heap_of(o))->count, KINDS);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, (uint64_t)KINDS * (ROUNDS + 1));
+	commit_finds(o, tx, (uint64_t)KINDS * (ROUNDS + 1));
 }

@@ -53,6 +53,5 @@ TEST(test_a_name_that_was_taken, struct owner *o)
 	assert_int_equal(perseas_reserve(tx, heap, 3 * PS_CHUNK, POINT, &at), PERSEAS_EHEAP);
 	assert_int_equal(perseas_unmap(o->p, draft), 0);
 	assert_int_equal(perseas_reserve(tx, heap, 3 * PS_CHUNK, POINT, &at), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 1);
+	commit_finds(o, tx, 1);
 }

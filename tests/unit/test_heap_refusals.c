@@ -321,6 +321,5 @@ TEST(test_what_is_refused_takes_no_room, struct owner *o)
 		assert_int_equal(perseas_alloc(tx, heap_of(o), 200000, LINE, &addr),
 		                 PERSEAS_ETOOBIG);
 	take(o, tx, 50000, LINE);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 1);
+	commit_finds(o, tx, 1);
 }

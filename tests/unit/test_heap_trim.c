@@ -183,8 +183,7 @@ TEST(test_others_go_on, struct owner *o)
 	assert_int_equal(perseas_free(tx, heap_of(o), objects[1]), 0);
 	trimmed(o, 0, ALL - FIRST);
 	memset(objects[0], 3, 100);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, 1);
+	commit_finds(o, tx, 1);
 	assert_int_equal(((uint8_t *)objects[0])[99], 3);
 }
 
@@ -199,8 +198,7 @@ TEST(test_it_grows_again_in_the_same_transaction, struct owner *o)
 	trimmed(o, 0, ALL - FIRST);
 	assert_int_equal(perseas_alloc(tx, heap_of(o), 900, POINT, &at), 0);
 	memset(at, 9, 900);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, FIRST + 1);
+	commit_finds(o, tx, FIRST + 1);
 	assert_int_equal(((uint8_t *)at)[899], 9);
 }
 
@@ -276,8 +274,7 @@ TEST(test_a_root_that_was_left, struct owner *o)
 	tx = begin(o);
 	assert_int_equal(perseas_free(tx, heap_of(o), objects[FIRST]), PERSEAS_EOBJECT);
 	assert_int_equal(perseas_root_set(tx, heap_of(o), "left", LINE, NULL), 0);
-	assert_int_equal(perseas_commit(tx, 0), 0);
-	next_finds(o, FIRST);
+	commit_finds(o, tx, FIRST);
 }
 
 TEST(test_what_is_no_heap_is_refused)

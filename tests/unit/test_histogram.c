@@ -5,19 +5,20 @@
 
 #include "../../client/command/bench/histogram.h"
 
-static struct ps_histogram *new_histogram(void)
+static int setup(void **state)
 {
-	struct ps_histogram *h = calloc(1, sizeof(*h));
+	static struct ps_histogram h;
 
-	assert_non_null(h);
-	return h;
+	ps_histogram_clear(&h);
+	*state = &h;
+	return 0;
 }
 
-/* Values of every magnitude, each counted alone. */
-TEST(a_value_is_known_to_one_part_in_128)
-{
-	struct ps_histogram *h = new_histogram();
+struct unit_fixture unit_fixture = { setup, NULL };
 
+/* Values of every magnitude, each counted alone. */
+TEST(a_value_is_known_to_one_part_in_128, struct ps_histogram *h)
+{
 	for (unsigned shift = 0; shift < 63; shift++) {
 		uint64_t value = ((uint64_t)3 << shift) / 2 + 1;
 		uint64_t got;
@@ -29,7 +30,6 @@ TEST(a_value_is_known_to_one_part_in_128)
 		assert_true(got >= value);
 		assert_true(got - value <= value / 128);
 	}
-	free(h);
 }
 
 /* The buckets at the two ends of the range. */
@@ -54,10 +54,8 @@ TEST(buckets_grow_with_the_value_and_leave_none_out)
 }
 
 /* 1 to 100, once each: small enough for buckets of their own. */
-TEST(percentiles_are_exact_for_small_values)
+TEST(percentiles_are_exact_for_small_values, struct ps_histogram *h)
 {
-	struct ps_histogram *h = new_histogram();
-
 	for (uint64_t value = 1; value <= 100; value++)
 		ps_histogram_add(h, value);
 	assert_int_equal(ps_histogram_percentile(h, 0), 1);
@@ -65,41 +63,31 @@ TEST(percentiles_are_exact_for_small_values)
 	assert_int_equal(ps_histogram_percentile(h, 50.5), 51);
 	assert_int_equal(ps_histogram_percentile(h, 99), 99);
 	assert_int_equal(ps_histogram_percentile(h, 100), 100);
-	free(h);
 }
 
 /* One value, which is not the end of its bucket. */
-TEST(no_percentile_is_above_the_maximum)
+TEST(no_percentile_is_above_the_maximum, struct ps_histogram *h)
 {
-	struct ps_histogram *h = new_histogram();
-
 	ps_histogram_add(h, 1000001);
 	assert_int_equal(ps_histogram_percentile(h, 100), 1000001);
 	assert_int_equal(h->max, 1000001);
-	free(h);
 }
 
 /* Two halves counted apart. */
 TEST(merging_gives_what_counting_together_gives)
 {
-	struct ps_histogram *a = new_histogram(), *b = new_histogram(), *both = new_histogram();
+	static struct ps_histogram a, b, both;
 
 	for (uint64_t value = 0; value < 5000; value++) {
-		ps_histogram_add(value % 3 ? a : b, value * value);
-		ps_histogram_add(both, value * value);
+		ps_histogram_add(value % 3 ? &a : &b, value * value);
+		ps_histogram_add(&both, value * value);
 	}
-	ps_histogram_merge(a, b);
-	assert_memory_equal(a, both, sizeof(*a));
-	free(a);
-	free(b);
-	free(both);
+	ps_histogram_merge(&a, &b);
+	assert_memory_equal(&a, &both, sizeof(a));
 }
 
 /* Nothing was counted. */
-TEST(an_empty_histogram_says_zero)
+TEST(an_empty_histogram_says_zero, struct ps_histogram *h)
 {
-	struct ps_histogram *h = new_histogram();
-
 	assert_int_equal(ps_histogram_percentile(h, 99), 0);
-	free(h);
 }

@@ -19,20 +19,16 @@ static void complete_for_leader(unsigned count)
 TEST(a_completion_wakes_those_whose_transactions_are_held)
 {
 	begin_all();
-	complete(1);
-	assert_int_equal(end(0), 0);
+	complete_to_end(1, 0);
 	/* The one that has the longest to wait leads from then on. */
 	UNTIL(led_for() == first + WAITERS - 1);
 	assert_int_equal(woken, 1);
-	complete(2);
-	assert_int_equal(end(1), 0);
+	complete_to_end(2, 1);
 	assert_int_equal(end(2), 0);
 	UNTIL(woken == 3 && asleep() == 1);
-	complete(1);
-	assert_int_equal(end(3), 0);
+	complete_to_end(1, 3);
 	UNTIL(led_for() == first + WAITERS - 1);
-	complete(1);
-	assert_int_equal(end(4), 0);
+	complete_to_end(1, 4);
 	assert_int_equal(woken, 4);
 }
 
@@ -91,10 +87,8 @@ TEST(there_is_a_leader_while_anybody_waits)
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(end(i), 0);
 	UNTIL(led_for() == first + WAITERS - 1 && asleep() == 1);
-	complete(1);
-	assert_int_equal(end(3), 0);
-	complete(1);
-	assert_int_equal(end(4), 0);
+	complete_to_end(1, 3);
+	complete_to_end(1, 4);
 }
 
 /* One for whom any progress counts, as for room in the ring, sleeps beside the leader. */
@@ -107,8 +101,7 @@ TEST(a_completion_wakes_who_waits_for_any)
 	complete(1);
 	end(1);
 	UNTIL(led_for() == first + 1);
-	complete(1);
-	assert_int_equal(end(0), 0);
+	complete_to_end(1, 0);
 }
 
 /* It leads itself, and lets the next one lead. */
@@ -121,8 +114,7 @@ TEST(who_waits_for_any_leads_too)
 	complete(1);
 	end(0);
 	UNTIL(led_for() == first + 1);
-	complete(1);
-	assert_int_equal(end(1), 0);
+	complete_to_end(1, 1);
 }
 
 /* Nobody is in the line, and the leader leaves: nobody else would see completions. */
@@ -150,8 +142,7 @@ TEST(nobody_spins_beside_others)
 	o->p->options.spin_us = UINT32_MAX;
 	o->p->options.commit_timeout_ms = UINT32_MAX;
 	pthread_mutex_unlock(&o->p->lock);
-	complete(1);
-	assert_int_equal(end(0), 0);
+	complete_to_end(1, 0);
 	UNTIL(led_for() == first + WAITERS - 1);
 	complete(WAITERS - 1);
 	for (unsigned i = 1; i < WAITERS; i++)
@@ -184,8 +175,7 @@ TEST(who_gives_up_looks_before)
 	direct_release(o->d, 0, 1);
 	pthread_mutex_unlock(&o->p->lock);
 	assert_int_equal(perseas_wait(o->p, &token, 0), 0);
-	complete(1);
-	assert_int_equal(end(0), 0);
+	complete_to_end(1, 0);
 }
 
 /* The same of a commit, which would be in doubt. */
@@ -200,8 +190,7 @@ TEST(a_commit_looks_before_it_is_in_doubt)
 	is_time_over = true;
 	assert_int_equal(ps_commit_await(o->p, first, &since), 0);
 	pthread_mutex_unlock(&o->p->lock);
-	complete(1);
-	assert_int_equal(end(0), 0);
+	complete_to_end(1, 0);
 }
 
 /* While another leads, a commit that waits does not look at the links: that one does. */
@@ -215,8 +204,7 @@ TEST(nobody_looks_beside_the_leader)
 	begin(1, first + 1);
 	UNTIL(asleep() == 1);
 	assert_int_equal(o->p->mirrors[0].acked, first - 1);
-	complete(1);
-	assert_int_equal(end(0), 0);
+	complete_to_end(1, 0);
 	assert_int_equal(end(1), 0);
 }
 
@@ -227,8 +215,7 @@ TEST(the_leader_sleeps_anew_when_another_has_taken_completions)
 	UNTIL(pauses == 1);
 	complete(1);
 	UNTIL(pauses == 2);
-	complete(1);
-	assert_int_equal(end(0), 0);
+	complete_to_end(1, 0);
 }
 
 /* A poll that had nothing takes the event of a part of a chain, on fabrics that have such. */
@@ -246,8 +233,7 @@ TEST(the_leader_sleeps_anew_when_another_has_taken_an_event)
 	complete(0);
 	UNTIL(pauses == 2);
 	o->p->mirrors[0].fabric = fabric;
-	complete(1);
-	assert_int_equal(end(0), 0);
+	complete_to_end(1, 0);
 }
 
 /* One whose transaction is held was called, and has not run: others are led all the same. */
@@ -255,8 +241,7 @@ TEST(nobody_waits_for_who_was_called_to_lead)
 {
 	slow[1] = true;
 	begin_all();
-	complete(2);
-	assert_int_equal(end(0), 0);
+	complete_to_end(2, 0);
 	UNTIL(led_for() == first + WAITERS - 1);
 	run_again(1, 1);
 	assert_int_equal(end(1), 0);
@@ -271,8 +256,7 @@ TEST(one_heir_is_called)
 	for (unsigned i = 1; i < WAITERS; i++)
 		slow[i] = true;
 	begin_all();
-	complete(3);
-	assert_int_equal(end(0), 0);
+	complete_to_end(3, 0);
 	run_again(1, 2);
 	assert_int_equal(end(1), 0);
 	assert_int_equal(end(2), 0);
@@ -283,7 +267,6 @@ TEST(one_heir_is_called)
 	pthread_mutex_unlock(&o->p->lock);
 	run_again(3, 4);
 	UNTIL(led_for() == first + WAITERS - 1);
-	complete(2);
-	assert_int_equal(end(3), 0);
+	complete_to_end(2, 3);
 	assert_int_equal(end(4), 0);
 }

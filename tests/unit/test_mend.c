@@ -18,8 +18,7 @@ static void miss_an_owner(struct owner *o, unsigned absent)
 {
 	direct_crash(o->d, absent);
 	put_many(o, 5, 1);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	put_many(o, 5, 0x30);
 	direct_start(o->d, absent);
 }
@@ -28,8 +27,7 @@ static void miss_an_owner(struct owner *o, unsigned absent)
 TEST(test_behind_is_mended_by_delta, struct owner *o)
 {
 	miss_an_owner(o, 2);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	assert_int_equal(owner_stat(o).mended_forward, 0);
 	assert_int_equal(owner_stat(o).mended_delta, 1);
 	assert_int_equal(owner_stat(o).mended_whole, 0);
@@ -47,8 +45,7 @@ TEST(test_delta_from_a_mended_mirror, struct owner *o)
 	owner_begin(o);
 	direct_crash(o->d, 4);
 	miss_an_owner(o, 0);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	assert_int_equal(owner_stat(o).mended_delta, 1);
 	put_many(o, 10, 0x70);
 	come_back(o, 4);
@@ -76,8 +73,7 @@ TEST_WITH(test_no_delta_where_it_could_harm, setup_two, owner_teardown, struct o
 	o->d->mirrors[1].writes_left = 0;
 	for (unsigned i = 0; i < 65; i++)
 		put_in_doubt(o, i, 10, (uint8_t)i);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	assert_int_equal(o->bytes[64], 64);
 	assert_int_equal(owner_stat(o).mended_forward, 0);
 	assert_int_equal(owner_stat(o).mended_delta, 0);
@@ -122,8 +118,7 @@ TEST(test_ahead_is_taken_when_it_is_reached, struct owner *o)
 	for (unsigned i = 1; i < 3; i++)
 		o->d->mirrors[i].hold = DIRECT_HOLD_WRITES;
 	assert_int_equal(owner_put(o, 0, 10, 0xee), PERSEAS_EINDOUBT);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	assert_int_equal(o->bytes[0], 0xee);
 	for (unsigned i = 0; i < 3; i++)
 		assert_mirrored(o, i);

@@ -90,8 +90,7 @@ TEST(test_a_later_abort_disturbs_nothing, struct owner *o)
 	tx = owner_begin_put(o, 0, 20, 9);
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(o->bytes[0], 1);
-	let_all_go(o);
-	assert_int_equal(perseas_flush(o->p), 0);
+	complete_all(o);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(memory_heap_piece(o->d->mirrors[i].memory, STORE, "segment-0.1",
 		                                   NULL)[0],
@@ -305,8 +304,7 @@ TEST(test_the_mark_is_taken_before_a_roster_counts, struct owner *o)
 	count_by(o, 2);
 	assert_false(ps_mirrors_hold(o->p, seq));
 	assert_true(owner_stat(o).durable_seq == seq);
-	let_all_go(o);
-	assert_int_equal(perseas_flush(o->p), 0);
+	complete_all(o);
 }
 
 /* --- the descriptor --- */

@@ -54,8 +54,7 @@ TEST(test_a_full_ring_holds_back, struct fixture *f)
 	assert_true(owner_stat(o).paced > 0);
 	assert_int_equal(perseas_mirror_stat(o->p, 1, &stat), 0);
 	assert_non_null(strstr(stat.trouble, "cannot keep up"));
-	let_all_go(o);
-	assert_int_equal(perseas_flush(o->p), 0);
+	complete_all(o);
 	assert_int_equal(owner_stat(o).live, o->d->count);
 }
 
@@ -331,8 +330,7 @@ TEST_WITH(test_what_may_be_lost_is_bounded_in_time, setup_bounded, owner_teardow
 		assert_true(i >= 100 || !refused);
 	}
 	assert_true(refused > 10);
-	let_all_go(o);
-	assert_int_equal(perseas_flush(o->p), 0);
+	complete_all(o);
 	assert_int_equal(owner_stat(o).in_doubt, 0);
 }
 
@@ -456,8 +454,7 @@ TEST_WITH(test_the_bound_is_not_of_those_that_are_waited_for, setup_bounded, own
 		assert_int_equal(post_at(o, &at), 0);
 		o->d->now += 20 * 1000000;
 		assert_int_equal(post_at(o, &at), PERSEAS_EAGAIN);
-		let_all_go(o);
-		assert_int_equal(perseas_flush(o->p), 0);
+		complete_all(o);
 		o->d->now += 500 * 1000000;
 	}
 }

@@ -133,8 +133,7 @@ TEST(one_that_is_needed_stays, struct owner *o)
 	assert_int_equal(owner_stat(o).dropped, 0);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_int_equal(owner_stat(o).in_doubt, 1);
-	let_all_go(o);
-	assert_int_equal(perseas_flush(o->p), 0);
+	complete_all(o);
 	assert_int_equal(try(o), 0);
 }
 
@@ -152,8 +151,7 @@ TEST(one_beside_a_slow_one_is_dropped, struct owner *o)
 	assert_int_equal(i, 4);
 	assert_int_equal(owner_state(o, 1), PERSEAS_MIRROR_DOWN);
 	assert_int_equal(owner_state(o, 2), PERSEAS_MIRROR_LIVE);
-	let_all_go(o);
-	assert_int_equal(perseas_flush(o->p), 0);
+	complete_all(o);
 }
 
 /* Nobody commits meanwhile: the library's thread drops it, and the descriptor says that there is

@@ -183,10 +183,7 @@ static void keep_and_hear(void *arg)
 
 	o->d->on_pause = NULL;
 	pthread_mutex_unlock(&o->p->lock); /* as it is to whoever waits */
-	for (unsigned rounds = 0; o->p->upkeep.change.stage != PS_CHANGE_NONE; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, o->p);
-	}
+	owner_keep_stage(o, PS_CHANGE_NONE);
 	hear(o);
 	pthread_mutex_lock(&o->p->lock);
 }
@@ -216,10 +213,7 @@ TEST_WITH(test_a_cancel_waits_for_the_roster_as_it_was, NULL, NULL)
 	direct_crash(o->d, 2);
 	assert_int_equal(owner_change(o, &wanted), 0);
 	o->d->mirrors[4].break_at = PERSEAS__REQUEST__BODY_ROSTER;
-	for (unsigned rounds = 0; p->upkeep.change.stage != PS_CHANGE_JOINT; rounds++) {
-		assert_true(rounds < ROUNDS);
-		direct_keep(o->d, p);
-	}
+	owner_keep_stage(o, PS_CHANGE_JOINT);
 	direct_crash(o->d, 4);
 	direct_keep(o->d, p);
 	order_cancel(o, "sim://1");

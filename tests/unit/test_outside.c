@@ -114,8 +114,7 @@ TEST(test_a_slow_link_takes_its_time, struct owner *o)
 	assert_int_equal(perseas_publish(o->p), 0);
 	assert_true(o->d->now - began > LARGE / (64 << 10) * ps_ms(900));
 	assert_true(slow.most > 1);
-	owner_die(o);
-	owner_reopen(o);
+	owner_next(o);
 	bytes = map_large(o);
 	for (unsigned i = 0; i < LARGE; i++)
 		assert_int_equal(bytes[i], i % 251);
