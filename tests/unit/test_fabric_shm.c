@@ -184,8 +184,8 @@ TEST(a_write_changes_its_own_bytes_only, struct fixture *f)
 	ps_fabric_shm.detach(link);
 }
 
-/* What the mirror may promise instead, and what becomes of the link. A mirror that ends retires its
- * promise without giving it to anybody else: the owner asks again, as at any end of a connection. */
+/* What else the mirror may promise, and the state of the link then. A mirror that ends retires its
+ * promise and gives it to nobody: the owner may connect again. */
 static const struct {
 	uint64_t epoch;
 	int result;

@@ -211,8 +211,7 @@ TEST(a_queue_that_is_never_empty_keeps_its_order, struct mirror *m)
 	free(filler);
 }
 
-/* The mirror dies with a large chain on its way: what it had answered counts, the rest is
- * unknown. */
+/* The mirror dies with a large chain under way: what it had acknowledged still counts. */
 TEST(answers_before_the_end_still_count, struct mirror *m)
 {
 	struct ps_link *link = attach_well(m);

@@ -153,8 +153,7 @@ TEST(a_window_of_chains_keeps_its_order, struct verbs_mirror *m)
 	ps_fabric_rdma.detach(link);
 }
 
-/* Does the journal of `chains` transactions show a write of data before the record is whole, a
- * slot before its data, or a transaction before the slot of the last? */
+/* Does the journal show a record, data or slot of a transaction before what must precede it? */
 static bool is_out_of_order(unsigned chains)
 {
 	const uint32_t lengths[] = { RECORD_LENGTH, 64 + 300, sizeof(struct ps_slot) };
@@ -286,8 +285,7 @@ TEST(a_device_over_tcp_is_flushed_too, struct verbs_mirror *m)
 	expect_flushes(m);
 }
 
-/* Every status that a queue pair can give, with the bytes moved or not: unknown, for good. What
- * was completed before it counts. */
+/* After every status that a queue pair can give, the link is broken; earlier completions count. */
 TEST(every_error_breaks_the_link, struct verbs_mirror *m)
 {
 	for (int status = IBV_WC_LOC_LEN_ERR; status <= IBV_WC_TM_RNDV_INCOMPLETE; status++) {

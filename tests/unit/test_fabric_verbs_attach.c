@@ -358,8 +358,7 @@ TEST(a_queue_pair_is_destroyed_in_the_end, struct verbs_mirror *m)
 	ps_fabric_rdma.detach(link);
 }
 
-/* A queue pair that stays could send what the ring holds next: rather than that, the process
- * ends. */
+/* A queue pair that stays could send what the ring holds next, so the process ends instead. */
 TEST(a_queue_pair_that_stays_ends_the_process, struct verbs_mirror *m)
 {
 	struct ps_link *link = attach_well(m);

@@ -59,8 +59,7 @@ static struct verbs_fake_alive alive(struct verbs_mirror *m)
 	return verbs_fake_alive();
 }
 
-/* At each step the other end may be silent. The steps return all the same, there is nothing to
- * read, and another link is made meanwhile; once time is up the reason is told. */
+/* Whichever step stays silent, steps return, other links are made, and a deadline tells why. */
 TEST(a_step_waits_for_nobody, struct verbs_mirror *m)
 {
 	const enum rdma_cm_event_type silent[] = {
@@ -177,8 +176,7 @@ TEST(a_late_refusal_is_told, struct verbs_mirror *m)
 	works(m);
 }
 
-/* Events that belong to another step come first at each of them: they are passed over, and none
- * stands for the one that is awaited. */
+/* Before each event, those of other steps arrive: they are ignored, and none replaces it. */
 TEST(events_of_other_steps_are_passed_over, struct verbs_mirror *m)
 {
 	const enum rdma_cm_event_type order[] = {
@@ -239,8 +237,7 @@ static struct ibv_mr *count_reg_mr(struct ibv_pd *pd, void *memory, size_t lengt
 	return verbs_fake_table.reg_mr(pd, memory, length, access);
 }
 
-/* The ring is registered with a device once, whether links are made one after the other or beside
- * each other. */
+/* The ring is registered with a device once, also by links that are made at the same time. */
 TEST(the_ring_is_registered_once, struct verbs_mirror *m)
 {
 	struct ps_error error = { 0 };

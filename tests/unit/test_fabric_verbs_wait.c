@@ -229,8 +229,7 @@ TEST(a_beat_finds_a_dead_mirror, struct verbs_mirror *m)
 
 static unsigned most_posted;
 
-/* Bytes move only while somebody looks for completions: what is posted before that is under way at
- * the same time. */
+/* Bytes move only during a look for completions: what was posted before that is in flight. */
 static int poll_and_run(struct ibv_cq *cq, int entries, struct ibv_wc *completions)
 {
 	struct verbs_fake_counts counts = verbs_fake_counts();

@@ -145,8 +145,7 @@ TEST(stores_of_one_name_are_two, struct desk *d)
 	leave(d);
 }
 
-/* An owner that calls a member anything but live, or a change that is not settled, is worth a
- * word; what counts for nothing is, too. */
+/* A member that its owner does not call live, an unsettled change and a stray image are noted. */
 TEST(what_is_to_be_said_is_said, struct desk *d)
 {
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;

@@ -423,8 +423,7 @@ static void lose_memory(struct place *place)
 	assert_non_null(place->memory);
 }
 
-/* The host can die between the header and the removal of the spill: then memory wins, so it must be
- * whole before it has a header. */
+/* If the host dies before the spill is removed, memory wins, so memory must be whole by then. */
 TEST(an_image_is_durable_before_its_spill_goes, struct place *place)
 {
 	struct peer owner;

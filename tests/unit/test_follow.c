@@ -68,9 +68,8 @@ static void expect_last(unsigned count, const char *address)
 	assert_string_equal(follow.looks.addresses[count - 1].text, address);
 }
 
-/* One mirror was replaced again and again, and the panel of those that were ever named is full. The
- * one that came last is followed all the same, and COMMAND of perseas run is told of it: with it
- * and one of the list the store is opened. */
+/* One mirror was replaced many times, and the panel of all that were ever named is full. The newest
+ * one is followed nevertheless, and COMMAND of perseas run is told of it, and opens the store. */
 TEST(mirrors_that_left_make_room_for_others, struct owner *o)
 {
 	replace_member(o, "sim://2", "sim://3");
@@ -116,8 +115,7 @@ TEST(members_of_the_newest_roster_stay, struct owner *o)
 	assert_int_equal(look(), PS_OWNER_NONE);
 }
 
-/* Two were asked for at once, at different mirrors: every standby goes by the same one, until the
- * store has another owner. */
+/* Two moves were asked for at once: standbys choose the same one until there is another owner. */
 TEST(standbys_agree_on_who_is_next, struct owner *o)
 {
 	ask_to_move(o, 0, o->p->epoch, 7);
@@ -168,8 +166,7 @@ static void claim_at(struct owner *o, unsigned mirror, uint64_t epoch, struct se
 	assert_int_equal(store_claim(o->d->mirrors[mirror].stores, session, &ask, &reply, &why), 0);
 }
 
-/* A mirror promises before a claim is granted, and the claim may come to nothing. Whoever looks in
- * between leaves the store to the standby that is meant all the same. */
+/* A claim in between, which may come to nothing, leaves the store to the standby that is meant. */
 TEST(a_claim_does_not_end_a_handover, struct owner *o)
 {
 	const uint64_t epoch = o->p->epoch;
@@ -206,9 +203,8 @@ static int named_list(struct ps_env *env, const char *text, char list[PS_LIST_TE
 	return 0;
 }
 
-/* All mirrors of a store have new addresses, and only the name of the list knows. It is looked up
- * again, now and then, while no mirror tells of the store, and not afterwards: then its roster says
- * where it is. */
+/* All mirrors of a store have new addresses, which only the name of the list leads to. It is looked
+ * up again only while no mirror tells of the store: then its roster says where it is. */
 TEST(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store, struct owner *o)
 {
 	follow_begin(o, 0, 1);
@@ -422,8 +418,7 @@ static void follow_aged(struct owner *o)
 		assert_true(follow.mirrors[i].asked);
 }
 
-/* They are told no more than they know, and all of it once they were upgraded, by which their
- * connections break. */
+/* They are told what they know, and everything after their upgrade, which ends their sessions. */
 TEST(an_older_mirror_is_told_what_it_knows, struct owner *o)
 {
 	follow_begin(o, 3, 0);

@@ -101,8 +101,7 @@ static void assert_untouched(struct owner *o)
 		assert_int_equal(o->bytes[VICTIM + i], (uint8_t)((VICTIM + i) * 7));
 }
 
-/* After each transaction, of whatever length, zeros follow its record up to 64 bytes beyond the
- * place of the next one, or up to the end of the ring. Everything else is not zero. */
+/* After each record, zeros reach 64 bytes beyond the place of the next, or the end of the ring. */
 static void assert_terminated(struct owner *o)
 {
 	const uint8_t *ring = log_memory(o, 0) + PS_RING_OFFSET;
@@ -224,9 +223,8 @@ TEST(test_a_stored_record_of_the_past_is_no_delta, struct owner *o)
 
 /* --- slots that are written without their record --- */
 
-/* Mirror 2 alone has a transaction that is not chosen. Where the next record of the chosen history
- * begins lies a stored record, in what that transaction wrote to the log: it is of the epoch and
- * seq that the owner after the delta is about to use. */
+/* Mirror 2 alone has a transaction that is not chosen, and a stored record in what that wrote to
+ * the log, where the next record begins, of the epoch and seq that the next owner will use. */
 TEST(test_a_delta_leaves_no_stored_record_at_its_slot, struct owner *o)
 {
 	struct forge_log log = log_of(o);
@@ -252,8 +250,7 @@ TEST(test_a_delta_leaves_no_stored_record_at_its_slot, struct owner *o)
 	assert_mirrored(o, 2);
 }
 
-/* What mirror 2 alone had reached further into the past than the slot does that it gets: that past
- * comes from the mirror that is right. */
+/* Mirror 2 overwrote more of the past than its new slot tells: the delta restores all of it. */
 TEST(test_a_delta_brings_the_past_along, struct owner *o)
 {
 	uint64_t bound;
@@ -277,8 +274,7 @@ TEST(test_a_delta_brings_the_past_along, struct owner *o)
 	assert_mirrored(o, 2);
 }
 
-/* Mirror 2 missed two transactions, and has a stored record of an earlier lap behind the first of
- * them. It is sent that one, and breaks before the second. */
+/* Mirror 2 missed two transactions, and breaks between them, before a stored record. */
 TEST(test_what_is_sent_forward_ends_with_zeros, struct owner *o)
 {
 	forge_but(o, 1);

@@ -208,9 +208,8 @@ static void begin_change(struct owner *o)
 	assert_int_equal(owner_change(o, &wanted), 0);
 }
 
-/* The change that left BACK out counts for the owner, and is recorded on NEW as decided only: NEW's
- * daemon hangs, and what is written to its memory arrives. The roster before it lists BACK still,
- * which the fork's does, too. */
+/* The change that removed BACK counts for the owner, and NEW has recorded it as decided only, since
+ * its daemon hangs while its memory is written. The roster before it, and the fork's, list BACK. */
 TEST(an_image_whose_change_is_decided_does_not_join)
 {
 	struct owner *o = begin(2, 2);
@@ -254,8 +253,7 @@ static struct owner *begin_fork_at_a_member(void)
 	return o;
 }
 
-/* A standby finds a fork's image where the roster has a member. It has the store opened by the
- * others: to name mirrors of both would not do. */
+/* A standby finds a fork's image in place of a member, and has the store opened without it. */
 TEST(a_fork_where_a_member_was_is_no_place_of_the_store)
 {
 	struct owner *o = begin_fork_at_a_member();
@@ -363,8 +361,7 @@ static void end_fork(struct owner *o)
 	direct_crash(o->d, OTHER);
 }
 
-/* That a fork's mirrors were seen a moment ago is reason enough not to open the store without
- * them, as if there were none. */
+/* Since a fork's mirrors were seen a moment ago, the store is not opened without them. */
 TEST(a_fork_that_was_seen_is_not_forgotten)
 {
 	struct owner *o = begin_fork();
@@ -415,8 +412,7 @@ static enum ps_ownership look_later(struct owner *o)
 	return now.ownership;
 }
 
-/* A standby that has seen both opens neither when the other's mirrors say nothing any more, as it
- * would by itself: only that their images are gone ends the fork. */
+/* A standby that has seen both opens neither until the images of one of them are gone. */
 TEST(a_standby_does_not_forget_a_fork)
 {
 	void (*const ends[])(struct owner * o) = { end_fork, end_store };
@@ -471,8 +467,7 @@ TEST(a_standby_makes_no_fork)
 	owner_free(o);
 }
 
-/* So it is with a roster that changes twice while the mirrors answer a look, and the mirrors that
- * left it end before the next: the store is opened without them. */
+/* Nor does it take a roster that changes twice during a look for a fork: it opens the store. */
 TEST(a_standby_takes_no_change_for_a_fork)
 {
 	struct owner *o = begin(2, 2);

@@ -20,8 +20,7 @@ TEST(test_behind_is_sent_what_it_missed, struct owner *o)
 	assert_carries(o, 2, 0);
 }
 
-/* What one mirror alone holds the other is sent, though no other holds it: it is a prefix of the
- * history at every moment. */
+/* One mirror sends the other what it alone holds: that is always a prefix of the history. */
 TEST_WITH(test_forward_where_a_delta_could_harm, setup_two, owner_teardown, struct owner *o)
 {
 	o->d->mirrors[1].writes_left = 0;
@@ -61,8 +60,7 @@ TEST(test_forward_only_where_a_claim_would_look, struct owner *o)
 
 enum { MISSED = 4 };
 
-/* Transactions that write over one another, in ranges of several sizes; contents[i] is what the
- * segment is after i of them. */
+/* Overlapping transactions of several sizes; contents[i] is the segment after i of them. */
 static void put_over(struct owner *o, uint8_t contents[][SIZE])
 {
 	for (unsigned i = 0; i < MISSED; i++) {

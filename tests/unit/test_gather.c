@@ -67,8 +67,7 @@ TEST(test_all_of_it_is_rolled_back, struct owner *o)
 		assert_int_equal(o->bytes[i], (uint8_t)(i * 7));
 }
 
-/* Lines, halves of lines, single bytes and whole pages, in any order, one over the other: mirrors
- * end as memory is, and a roll-back as it was. */
+/* Ranges of all sizes overlap in any order: mirrors end as memory is, a roll-back as it was. */
 TEST(test_any_ranges_are_united, struct owner *o)
 {
 	static uint8_t was[SIZE];
@@ -119,8 +118,7 @@ TEST(test_what_is_open_is_not_sent, struct owner *o)
 
 /* --- when it is posted --- */
 
-/* A collector that works, or has just worked, comes when the group is due, and not only when it
- * looks anyhow: it is woken if it would come later. */
+/* A collector at work comes when the group is due, and is woken if it would come later. */
 TEST(test_the_collector_comes_when_it_is_due, struct owner *o)
 {
 	const struct ps_unwaited *u;

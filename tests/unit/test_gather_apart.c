@@ -113,8 +113,7 @@ TEST_WITH(test_a_copy_carries, setup_staged, teardown, struct fixture *f)
 	assert_carries(f, 1);
 }
 
-/* A mirror comes back while something is held, after every number of transactions: it is not sent
- * what the group will overwrite in the ring. */
+/* A mirror comes back while a group is held: it is not sent what the group will overwrite. */
 TEST_WITH(test_its_room_in_the_ring_is_kept, setup_small, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -160,8 +159,7 @@ TEST_WITH(test_entries_are_bounded, setup_large, teardown, struct fixture *f)
 	assert_image(f, 0);
 }
 
-/* What was declared and is held back counts as committed for PERSEAS_CHECK_WRITES; what was not
- * declared is found, and nothing is held then. */
+/* PERSEAS_CHECK_WRITES finds undeclared writes beside a group, which counts as committed. */
 TEST_WITH(test_writes_are_checked, setup_checked, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -271,8 +269,7 @@ static void *allocate(struct owner *o, perseas_tx_t *tx, uint8_t value)
 	return object;
 }
 
-/* A block that is freed by one that is held serves the next one, which is aborted, or held, too;
- * what is recovered is the heap after all of them. */
+/* A block that a held transaction freed serves the next one; recovery finds the heap after all. */
 TEST(test_blocks_pass_on, struct owner *o)
 {
 	perseas_heap_t *heap = heap_of(o);
@@ -306,8 +303,7 @@ TEST(test_blocks_pass_on, struct owner *o)
 	assert_true(new &&new[0] == 2 && new[99] == 2);
 }
 
-/* What the commit of a transaction with objects is going to change counts before it is changed: for
- * whatever is held by then, a group takes no more than it may. */
+/* What a commit will change in a heap counts beforehand: a group takes no more than it may. */
 TEST(test_late_changes_count, struct owner *o)
 {
 	perseas_heap_t *heap;

@@ -8,8 +8,7 @@ struct unit_fixture unit_fixture = { setup_gathering, owner_teardown };
 
 /* --- segments --- */
 
-/* Ids whose lines come close to each other in the index: the distance is the least for which it
- * puts a line of the one right behind that of the other. */
+/* Ids whose lines come close in the index: at the least distance one is right behind the other. */
 enum { IDS_APART = 61, LINES = 250, OTHER = LINES * PS_GATHER_LINE };
 
 /* Segments with ids up to IDS_APART + 1, of which the first and the last are large. */
@@ -42,8 +41,7 @@ static void hold_at(struct owner *o, uint8_t *at, unsigned length, uint8_t value
 	assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
 }
 
-/* Lines of two segments with one number are two lines, wherever the index puts them, also where
- * the one ends at the offset at which the other goes on. */
+/* Equal lines of two segments are kept apart, also where one goes on at the end of the other. */
 TEST(test_segments_are_kept_apart, struct owner *o)
 {
 	static uint8_t was_low[OTHER], was_high[OTHER];
@@ -133,8 +131,7 @@ static void note_down(void *arg, const struct perseas_event *event)
 		told = event->seq;
 }
 
-/* It is committed: an event that comes later says so, and a transaction that is open while it is
- * held does not say that it came after it. */
+/* A held transaction is committed for later events, and not before one that is open. */
 TEST(test_it_is_committed_for_events, struct owner *o)
 {
 	struct perseas_transaction open;

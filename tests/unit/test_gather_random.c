@@ -112,8 +112,7 @@ static void copy_one(struct oracle *r)
 	r->copied += was_held && r->o->p->held;
 }
 
-/* The owner dies on its way to send what is held: the next one finds all of it,
- * or nothing. */
+/* The owner dies while it sends the group: the next owner finds all of it, or nothing. */
 static void crash(struct oracle *r)
 {
 	struct owner *o = r->o;

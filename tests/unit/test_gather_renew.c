@@ -56,8 +56,7 @@ static void keep(struct owner *o)
 		direct_keep(o->d, o->p);
 }
 
-/* Two are held back when the other owner comes, and when the keeper finds that
- * he came. */
+/* Two are held back when another owner comes, and when the keeper notices that. */
 static struct perseas_token hold_and_claim(struct owner *o, bool staged, enum fate fate)
 {
 	struct perseas_token token;
@@ -121,8 +120,7 @@ static void let_write(struct owner *o, int writes)
 		o->d->mirrors[i].writes_left = writes;
 }
 
-/* An epoch that is only tried names nothing, and may be another owner's in the
- * end: the token of a copy is good meanwhile, and afterwards. */
+/* An epoch that is only tried may become another owner's: tokens name the epoch before it. */
 TEST(test_a_copy_is_named_by_what_was_sent)
 {
 	struct owner *o = gathering_owner(3);

@@ -27,8 +27,7 @@ static struct owner *begin_held(bool gathers)
 
 /* --- the process is stopped --- */
 
-/* It is stopped right after a commit; mirrors answered what they got before. What they get from
- * then on takes a moment. */
+/* It is stopped right after a commit. Mirrors have answered all before that, and answer later. */
 static struct owner *stop_and_go_on(bool gathers)
 {
 	struct owner *o = begin_held(gathers);

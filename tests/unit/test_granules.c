@@ -100,8 +100,7 @@ TEST(test_no_rest, struct fixture *f)
 	assert_int_equal(next(f), 0);
 }
 
-/* What is wanted comes by itself, and ends a run; so do the end of the mapping, and that of a
- * multiple of the run. */
+/* A run ends at a wanted granule, which comes alone, at a multiple of the run, and at the end. */
 TEST(test_the_rest_comes_in_runs, struct fixture *f)
 {
 	static const struct {
@@ -128,8 +127,7 @@ TEST(test_the_rest_comes_in_runs, struct fixture *f)
 	assert_false(ps_granule_next(&f->d, 0, FOUR, &want, &waits));
 }
 
-/* Whatever is missing beside it comes with it, also what others wait for; not what is under way, or
- * here. */
+/* A wanted granule brings its missing neighbours, but none that are under way or here. */
 TEST(test_what_is_wanted_comes_in_runs, struct fixture *f)
 {
 	static const struct {
@@ -166,8 +164,7 @@ TEST(test_what_comes_soon_brings_its_neighbours, struct fixture *f)
 	}
 }
 
-/* Not even those who wait for some of what is to come soon, however much that is, wait for the
- * others of it. */
+/* Who waits for one of many granules that are to come soon does not wait for the others. */
 TEST(test_what_comes_soon_delays_nobody, struct fixture *f)
 {
 	for (uint64_t g = 100; g < 900; g++)

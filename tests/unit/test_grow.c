@@ -365,8 +365,7 @@ TEST(it_is_mapped_elsewhere_with_all_parts, struct owner *o)
 	assert_bytes(at + 6 * PAGE, PAGE, 0);
 }
 
-/* A mirror that is damaged says that a part is there which nobody published: where the segment is
- * mapped anywhere, it has addresses of its own as well. */
+/* A damaged mirror tells of a part that nobody published: it has addresses of its own as well. */
 TEST(a_part_that_was_never_published_has_a_place, struct owner *o)
 {
 	uint8_t *table = make(o, "table", 2, 7), *at;
@@ -389,8 +388,7 @@ TEST(a_part_that_was_never_published_has_a_place, struct owner *o)
 	assert_int_equal(munmap(there, PAGE), 0);
 }
 
-/* It was left to the application, and has grown elsewhere since: what lies behind what was left is
- * not replaced, since nobody left that. */
+/* A retained segment has grown elsewhere: what lies behind the retained memory stays. */
 TEST(it_is_mapped_over_nothing_but_what_was_left, struct owner *o)
 {
 	uint8_t *table = make(o, "table", 2, 7);

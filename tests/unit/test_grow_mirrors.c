@@ -56,8 +56,7 @@ TEST(too_few_mirrors_change_nothing, struct owner *o)
 	assert_bytes(table + PAGE, PAGE, 0);
 }
 
-/* What a growth leaves where it failed and could not take back the memory at once: it is nobody's,
- * and in nobody's way. */
+/* A growth that failed may leave a segment behind, which is nobody's and in nobody's way. */
 TEST(what_was_not_born_is_no_part, struct owner *o)
 {
 	uint8_t *table = make(o, "table", 1, 7);
@@ -92,8 +91,7 @@ TEST(what_was_not_born_is_no_part, struct owner *o)
 	assert_int_equal(put(o, table, 3 * PAGE, 1), 0);
 }
 
-/* A mirror is away, and one is being copied to, when it grows: each is right by itself afterwards.
- * */
+/* A mirror is away, or being copied to, when it grows: each is right by itself afterwards. */
 TEST(mirrors_that_missed_it_are_copied, struct owner *o)
 {
 	uint8_t *table = make(o, "table", 40, 7);
@@ -117,8 +115,7 @@ TEST(mirrors_that_missed_it_are_copied, struct owner *o)
 	assert_bytes(table + 61 * PAGE, 19 * PAGE, 0);
 }
 
-/* W mirrors do not answer in time: it is larger here, nothing follows it, and the next owner finds
- * it larger or not, by what mirrors hold. */
+/* W mirrors do not answer a growth in time: the next owner finds it or not, as mirrors do. */
 TEST(a_growth_may_be_in_doubt, struct owner *o)
 {
 	uint8_t *table = make(o, "table", 1, 7);
@@ -158,8 +155,7 @@ static void grow_beside(void *arg)
 	grown_beside = grow(o, "table", 2);
 }
 
-/* Another thread makes it as large meanwhile: neither is told that it is before W mirrors hold
- * it. */
+/* Two threads grow it to the same size: neither call succeeds before W mirrors hold that. */
 TEST(a_growth_of_another_thread_is_not_told_early, struct owner *o)
 {
 	make(o, "table", 1, 7);
@@ -184,8 +180,7 @@ static void publish_beside(void *arg)
 	published_beside = perseas_publish(o->p);
 }
 
-/* Another thread publishes what this one mapped, and waits for mirrors that have gone: neither is
- * told that it exists. */
+/* Two threads publish a segment while mirrors are lost: neither call succeeds. */
 TEST(a_publish_of_another_thread_is_not_told_early, struct owner *o)
 {
 	void *addr;
@@ -220,8 +215,7 @@ TEST(what_was_held_is_told_at_once, struct owner *o)
 	assert_int_equal(grow(o, "table", 3), 0);
 }
 
-/* The owner dies after each write of it, on each mirror or on one, or at each of its requests: the
- * next one has the old size or the new one, all of it zeros, and goes on. */
+/* The owner dies after each write: the next one finds the old or the new size, and goes on. */
 TEST(an_owner_dies_at_each_step, struct owner *o)
 {
 	unsigned pages = 1;

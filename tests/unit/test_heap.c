@@ -85,8 +85,7 @@ TEST(test_what_is_freed_is_used_again_only_after_the_commit, struct owner *o)
 	next_finds(o, 3);
 }
 
-/* Its bytes are declared by the one that had it: these are sent by the commit, and put back by
- * the abort, whoever has the memory then. */
+/* The commit sends its bytes, and the abort restores them, before others get the memory. */
 static void allocated_and_freed(struct owner *o, size_t size, bool commits)
 {
 	perseas_tx_t *first = begin(o), *second = begin(o);
@@ -355,8 +354,7 @@ TEST(test_a_roll_back_takes_objects_back, struct owner *o)
 	assert_int_equal(figures(o).roots, 2);
 }
 
-/* Objects are allocated and taken back again and again: the transaction keeps no more room for them
- * than for one, and enough for those that stay. */
+/* A transaction that takes objects back keeps room for those that stay, and for one more. */
 TEST(test_a_roll_back_gives_room_back, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o);

@@ -186,8 +186,7 @@ TEST(test_roots_have_limits, struct owner *o)
 	assert_int_equal(perseas_heap_check(heap_of(o)), PERSEAS_EHEAP);
 }
 
-/* An object that the log has no room for, and changes of metadata that it has none for: nothing
- * stays reserved. */
+/* What the log has no room for, objects or changes of metadata, leaves nothing reserved. */
 TEST(test_what_does_not_fit_changes_nothing, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o);
@@ -229,8 +228,7 @@ TEST(test_the_commit_of_a_full_transaction, struct owner *o)
 	commit_finds(o, tx, 2);
 }
 
-/* So many ranges became one, and room was kept then. A roll-back brings all of them back, and there
- * is room for them, for what is kept, and for what comes. */
+/* Many ranges became one, and a roll-back brings them back: there is room for all, and more. */
 TEST(test_a_roll_back_to_many_ranges, struct owner *o)
 {
 	perseas_heap_t *heap = heap_of(o);
@@ -260,8 +258,7 @@ TEST(test_a_roll_back_to_many_ranges, struct owner *o)
 	commit_finds(o, tx, 1);
 }
 
-/* The same transaction again and again: what it kept is free again, for one that needs more memory
- * for its record, too. */
+/* Room that many transactions reserved is free again for a larger one. */
 TEST(test_room_is_kept_until_the_end_only, struct owner *o)
 {
 	for (unsigned i = 0; i < 600; i++) {
@@ -318,8 +315,7 @@ TEST_WITH(test_a_fenced_owner_leaves_a_whole_heap, setup_plain, owner_teardown, 
 	next_finds(o, 1);
 }
 
-/* A mirror is copied whole while transactions are open; then it is all that is left, with another
- * that saw nothing of the first commits. */
+/* A mirror is copied whole during transactions, and then recovers the store with a stale one. */
 TEST_WITH(test_a_copy_has_what_is_committed, setup_three, owner_teardown, struct owner *o)
 {
 	perseas_tx_t *kept, *dropped;
@@ -348,8 +344,7 @@ TEST_WITH(test_a_copy_has_what_is_committed, setup_three, owner_teardown, struct
 	assert_int_equal(figures(o).objects, 4);
 }
 
-/* Only the first 128 KiB of each segment can be had: that is enough to go on. What the heap touched
- * without having brought it would be no metadata. */
+/* Only the first 128 KiB of each segment can be had, which is enough for the heap to go on. */
 TEST_WITH(test_a_heap_is_used_before_it_is_here, setup_plain, owner_teardown, struct owner *o)
 {
 	perseas_heap_t *heap;
@@ -396,8 +391,7 @@ static void flip(struct owner *o, uint64_t offset)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-/* What an application does with it all: nothing of that may crash, and a check says what is
- * wrong. */
+/* Uses the heap as an application does: nothing may crash, and a check must find the damage. */
 static int use(struct owner *o)
 {
 	perseas_heap_t *heap;
@@ -479,8 +473,7 @@ TEST(test_objects_in_one_place_are_found, struct owner *o)
 	assert_int_equal(use(o), PERSEAS_EHEAP);
 }
 
-/* Freeing a large object makes the entries that it covers count again, so a check looks at them
- * while it lives. */
+/* Entries that a large object covers count again once it is freed: a check looks at them, too. */
 TEST(test_a_covered_entry_that_is_damaged_is_found, struct owner *o)
 {
 	reserved(o, 2, LINE);

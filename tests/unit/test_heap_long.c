@@ -38,8 +38,7 @@ TEST(test_a_bit_in_any_chunk_of_a_large_object_is_found, struct owner *o)
 	next_finds(o, 1);
 }
 
-/* Objects of several sizes and types in turn: their words have one edit each, also behind a
- * savepoint and a roll-back. */
+/* Objects of several sizes and types in turn have one edit a word, also after a roll-back. */
 TEST(test_who_allocates_in_turn_has_few_edits, struct owner *o)
 {
 	enum { KINDS = 4, ROUNDS = 60 };

@@ -91,8 +91,7 @@ TEST(test_a_free_beside_a_root, struct owner *o)
 	next_finds(o, 0);
 }
 
-/* Without a savepoint a root that is set anew keeps nothing, and a savepoint that was rolled back
- * over neither. */
+/* A root that was set anew protects its old object only if a savepoint can bring that back. */
 TEST(test_a_free_beside_a_root_that_was_set_anew, struct owner *o)
 {
 	perseas_heap_t *heap = heap_of(o);
@@ -116,8 +115,7 @@ TEST(test_a_free_beside_a_root_that_was_set_anew, struct owner *o)
 	next_finds(o, 0);
 }
 
-/* Of several savepoints, any can be rolled back to: no root is committed that leads to what another
- * transaction freed. */
+/* A root may roll back to any of several savepoints: its object there cannot be freed. */
 TEST(test_a_root_comes_back_to_its_object, struct owner *o)
 {
 	perseas_heap_t *heap = heap_of(o);

@@ -243,8 +243,7 @@ static void *turn(void *arg)
 	return NULL;
 }
 
-/* Each makes the heap grow, and gives back what it can, while the others do, and perhaps one looks
- * at all of it. */
+/* Threads make the heap grow and shrink at the same time; one may look at all of it. */
 static void grow_and_shrink(const char *mirrors, bool looked_at)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;

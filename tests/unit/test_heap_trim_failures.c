@@ -13,8 +13,7 @@ struct unit_fixture unit_fixture_too = { setup_staged, owner_teardown };
 
 /* --- mirrors and owners that fail --- */
 
-/* W mirrors do not answer in time: it is gone here, and the names are not used before they hold
- * that. */
+/* W mirrors do not answer in time: it is gone here, and its names are not used before they do. */
 TEST(test_it_is_gone_here_while_in_doubt, struct owner *o)
 {
 	void *objects[MANY], *at;
@@ -175,8 +174,7 @@ TEST(test_a_fenced_owner_gives_nothing_back, struct owner *o)
 
 /* --- memory that comes later --- */
 
-/* No page of the objects can be had, and those of the metadata only when they are asked for: what
- * is given back is never read. */
+/* Pages of objects cannot be read, and those of metadata on demand: a trim reads no object. */
 TEST(test_what_is_not_here_goes_back, struct owner *o)
 {
 	void *objects[MANY];

@@ -35,8 +35,7 @@ static void assert_row(const struct ps_use_row *row, unsigned size, uint64_t typ
 	assert_true(row->type == type && row->chunks == chunks && row->objects == objects);
 }
 
-/* Several extents: small objects of two sizes and types, so many of one that they need two chunks,
- * large ones, of which one is freed, and a root. */
+/* Several extents: small objects of two sizes and types, large ones, a free one, and a root. */
 TEST_WITH(test_the_figures_are_those_of_the_owner, setup, owner_teardown, struct owner *o)
 {
 	struct ps_use_extent extents[4];
@@ -276,8 +275,7 @@ TEST(test_many_chunks_of_one_type_take_little_memory)
 	free(bytes.head);
 }
 
-/* Each chunk has a type of its own, twice over: rows are merged, and that takes no time to speak
- * of. */
+/* Each chunk has a type of its own, twice over: merging their rows takes little time. */
 TEST(test_many_types_take_little_time)
 {
 	enum { MANY = 1 << 15 };

@@ -121,8 +121,7 @@ TEST(a_mirror_that_granted_hears_while_another_works, struct owner *o)
 	assert_in_range(signs.at[0] - start, slow, slow + TIMEOUT_MS * MS / 4);
 }
 
-/* Both work for longer than anybody who is not needed is waited for, and are needed: the one that
- * is done first does not wait for the other. */
+/* Two mirrors that are needed both take long: the first to grant hears signs of life at once. */
 TEST(the_first_of_two_that_work_long_hears_at_once, struct owner *o)
 {
 	const uint64_t slow = 5000 * MS, start = o->d->now;
@@ -229,8 +228,7 @@ static bool falls_silent(struct ps_control *control)
 	return control == dialled[1] && signs.d->now >= silent_from && !real->answered(control);
 }
 
-/* It has not completed what was sent to it, and does not. Whoever maps a segment holds commits back
- * for as long as that is awaited. */
+/* A mirror that completes nothing is given up while a call waits that holds commits back. */
 TEST(a_silent_mirror_holds_nobody_up_who_waits_for_it, struct owner *o)
 {
 	uint64_t start;

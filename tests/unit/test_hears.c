@@ -106,8 +106,7 @@ static void count_signs(void *arg, unsigned mirror, unsigned session, const uint
 	perseas__request__free_unpacked(request, NULL);
 }
 
-/* A mirror from which chunks are read, one after the other, hears of this owner's figures, and
- * tells of orders, as the others do. */
+/* A mirror from which chunks are read hears this owner's figures, and tells of orders. */
 TEST(test_signs_go_to_a_mirror_that_is_read, struct fixture *f)
 {
 	static const struct direct_tap tap = { .request = count_signs };

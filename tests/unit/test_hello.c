@@ -36,8 +36,7 @@ static void hear_plain_hello(struct daemon *d)
 	assert_int_equal(hello.version, PS_PROTOCOL_LEAST);
 }
 
-/* It is dialled once more, and gets all that was asked before, in order; what is asked later goes
- * there, too. */
+/* It is dialled once more, and gets all requests from before in order, and later ones, too. */
 TEST(a_mirror_of_the_version_before_is_greeted_again, struct fixture *f)
 {
 	struct daemon *const daemons[] = { &f->local, &f->tcp };

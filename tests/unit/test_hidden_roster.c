@@ -13,9 +13,8 @@ static const Perseas__Header *header_on(struct owner *o, unsigned mirror)
 	return store_find(o->d->mirrors[mirror].stores, STORE)->header;
 }
 
-/* Mirror 1 starts without its image, as with a wrong memory directory. The owner is about to make
- * it anew, and dies when mirror 0 alone has the roster with the new image's id. Then mirror 1
- * starts with its image, and mirror 0 is away. */
+/* Mirror 1 starts without its image, and its owner dies before it makes that anew, when mirror 0
+ * alone has the roster with the new id. Then mirror 1 has its image, and mirror 0 is away. */
 static void hide_roster(struct owner *o)
 {
 	const uint64_t version = header_on(o, 0)->roster->version;

@@ -63,8 +63,7 @@ TEST_WITH(test_a_silent_mirror_is_not_waited_for, setup_five, teardown, struct f
 	assert_catches_up(f, 4);
 }
 
-/* It hung just before all were asked: it has the moment that all have, and no more, since enough
- * others answer. What it says later answers nothing that is asked then. */
+/* It hung just before all were asked: it is given their moment, and is not heard later. */
 TEST_WITH(test_a_mirror_that_just_hung_is_not_waited_for, setup_five, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -77,8 +76,7 @@ TEST_WITH(test_a_mirror_that_just_hung_is_not_waited_for, setup_five, teardown, 
 	assert_catches_up(f, 4);
 }
 
-/* Mirror after mirror hangs and goes on, while one is copied again and again: every copy comes to
- * its end, and all catch up. */
+/* Mirrors hang in turn while one is copied again and again: each copy ends, and all catch up. */
 TEST_WITH(test_mirrors_hang_in_turn, setup_five, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -94,8 +92,7 @@ TEST_WITH(test_mirrors_hang_in_turn, setup_five, teardown, struct fixture *f)
 	assert_carries(f, 0);
 }
 
-/* Mirror 1 needs seconds for one request before it is copied to: the others hear from this owner
- * meanwhile, so that no other owner takes it for silent. */
+/* Mirror 1 needs seconds for a request before its copy: the others still hear from this owner. */
 static void assert_heard_beside(struct fixture *f, int request)
 {
 	struct owner *o = f->o;

@@ -79,8 +79,7 @@ TEST(the_first_name_of_the_right_kind_counts)
 	}
 }
 
-/* A name that is shown as another one, that breaks a line of a log, or that names nobody. A good
- * one beside it does not help. */
+/* Names that show as others, break a line of a log or name nobody, beside good ones. */
 TEST(names_that_could_deceive_are_refused)
 {
 	static const struct {

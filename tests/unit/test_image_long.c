@@ -4,8 +4,7 @@
 #include "../../proto/image/image.h"
 #include "../support/unit.h"
 
-/* An image whose unfinished transaction has `count` entries of 8 bytes, all at the same place and
- * each with another before-image. */
+/* An image with an unfinished transaction of `count` before-images of the same 8 bytes. */
 static struct ps_record *make_long_record(struct ps_image *image, uint8_t *segment, uint32_t count)
 {
 	const struct ps_range range = { .segment = 0, .length = 8 };

@@ -158,8 +158,7 @@ static void run_in_turns(struct job *job)
 	}
 }
 
-/* All of them and the loop add to one number: with two turns at once additions are lost, and the
- * thread sanitizer speaks up. */
+/* Jobs and the loop add to one number without a lock: two turns at once would lose additions. */
 TEST(one_at_a_time_has_the_turn)
 {
 	struct job many[MANY];
@@ -199,8 +198,7 @@ static void begin_two(struct job *job)
 	run_later(job);
 }
 
-/* Of the loop, and of a job that has the turn: each begins when the loop comes to it, and the end
- * of the daemon leaves none. */
+/* Later jobs begin when the loop comes to them, whoever added them; a drain leaves none. */
 TEST(a_later_job_begins_when_the_loop_comes_to_it)
 {
 	struct later first = { { .run = begin_two, .done = count_done }, 1 };

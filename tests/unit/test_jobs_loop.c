@@ -253,8 +253,7 @@ static int claim_and_keep(struct fixture *fixture, int owner)
 	return memory;
 }
 
-/* An owner on this host keeps its memory and is taken over: the image is copied away, for as long
- * as that takes, and nobody's time limit ends it. */
+/* A takeover copies the image away from an owner that keeps its memory, for however long. */
 TEST(a_takeover_that_copies_stops_nobody, struct fixture *fixture)
 {
 	int owner = fixture_unix(fixture), other = fixture_tcp(fixture),

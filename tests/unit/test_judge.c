@@ -154,8 +154,7 @@ TEST(a_store_that_nobody_named_is_not_meant, struct scene *s)
 	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 }
 
-/* A client that may create stores made an image under a member's id on a mirror that was named; the
- * member itself was not named, or comes later. */
+/* A client that may create stores made an image under the id of a member on a named mirror. */
 TEST(an_image_under_anothers_id_gives_way)
 {
 	for (unsigned added = 0; added < 2; added++) {
@@ -178,9 +177,8 @@ TEST(an_image_under_anothers_id_gives_way)
 	}
 }
 
-/* A client that may create stores made images with the id of this one, and with a roster of its own
- * of the same number, which takes a mirror of the store, or none, for its third. Both were told of
- * first. */
+/* A client that may create stores made images with the id of this store, and a roster of the same
+ * number with one of its mirrors, or none, as the third. Either set may be told first. */
 TEST(a_roster_that_was_made_up_gives_way)
 {
 	for (unsigned first = 0; first < 2; first++)
@@ -330,9 +328,8 @@ TEST(one_empty_daemon_is_one_member)
 	assert_int_equal(s.j.same_as[4], 3);
 }
 
-/* The same where nobody named one of the two: this host's own daemon, at the address by which the
- * roster lists another host's. It has no voice, is no member that lost its memory, and keeps nobody
- * from opening the store by those that were named. */
+/* The same where nobody named one of the two, as where a roster leads to this host's own daemon. It
+ * has no voice, is no member that lost its memory, and does not keep the store from opening. */
 TEST(an_address_that_leads_elsewhere_counts_for_nothing, struct scene *s)
 {
 	list(s, 0, 0, 2, 0x7);
@@ -375,8 +372,7 @@ TEST(an_address_whose_member_is_seen_elsewhere_stands_for_the_rest, struct scene
 	assert_null(s->j.as[1]);
 }
 
-/* Whoever was named has it, in whatever order they are; of two that were not, the one that the
- * roster lists there. */
+/* A named mirror has it, in any order; of two others, the one where the roster lists it. */
 TEST(an_image_is_where_the_roster_lists_it, struct scene *s)
 {
 	list(s, 0, 0, 2, 0x7);
@@ -438,8 +434,7 @@ TEST(r_must_have_a_voice, struct scene *s)
 	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
 }
 
-/* Three mirrors, W = 3: one knows the state, two must be touched, and the third may be made anew
- * where it says that it lost its memory. */
+/* Three mirrors, W = 3: R is 1, T is 2, and the third may be made anew if it lost its memory. */
 TEST(t_must_be_touched_and_w_be_had, struct scene *s)
 {
 	list(s, 0, 0, 3, 0x7);
@@ -508,8 +503,7 @@ TEST(what_is_left_of_a_roster_stops_no_open, struct scene *s)
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 }
 
-/* The roster before a change that is decided says nothing any more: neither whose image it is, nor
- * what it has in common with others. */
+/* Once a change is decided, the roster before it does not say whose image this is. */
 TEST(a_decided_change_says_who_has_a_fork, struct scene *s)
 {
 	Perseas__Header *joins, *leaves;

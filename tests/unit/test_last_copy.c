@@ -29,9 +29,8 @@ static void fall_behind(struct fixture *f)
 		assert_int_equal(put_big(f, 5000 + i, 3000, (uint8_t)i), 0);
 }
 
-/* W = 1: mirror 0 is lost with its memory, and mirror 1 is stale. Its image is the only one with
- * what is missing here, and is read, a granule at a time, until all is here. Only then is the one
- * that was made beside it put in its place. */
+/* W = 1: mirror 0 is lost, and mirror 1 is stale. Its old image alone has what is missing here, and
+ * stays until all is fetched. Only then the new image takes its place. */
 TEST(test_the_old_image_is_read_until_all_is_here, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -76,8 +75,7 @@ static int change(struct owner *o, int kind, const char *address, const char *wi
 	return owner_change(o, &wanted);
 }
 
-/* Mirror 0 is back without its memory, and waits for what is missing: mirror 1 alone has that, and
- * cannot leave. */
+/* Mirror 0 lost its memory, and mirror 1 alone has what is missing here: it cannot leave. */
 TEST(test_the_last_source_cannot_leave, struct fixture *f)
 {
 	struct owner *o = f->o;

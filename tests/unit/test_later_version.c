@@ -83,8 +83,7 @@ TEST_WITH(a_header_file_of_a_later_version_is_told_from_a_damaged_one, NULL, NUL
 	free(h);
 }
 
-/* With a roster of a level above ours it is refused as of a later version, and with level 0 it is
- * taken. */
+/* A roster of a level above ours is refused as of a later version; level 0 is taken. */
 static void assert_level_refused(const ProtobufCMessage *message, Perseas__Roster *roster)
 {
 	const bool request = message->descriptor == &perseas__request__descriptor;

@@ -77,8 +77,7 @@ TEST(a_standby_follows_it_there)
 	owner_free(o);
 }
 
-/* Who it was told of is silent when it first looks, and the list tells of a roster that others
- * followed. */
+/* The mirrors that it was told of are silent at first, and the list shows an older roster. */
 TEST(a_standby_does_not_forget_them_for_an_older_roster)
 {
 	struct owner *o = begin(2, 2);
@@ -150,8 +149,7 @@ static unsigned count_learnt(const char *learnt, const char *beside)
 	return places.count;
 }
 
-/* What is of another store or of another list says nothing of this one, nor does what is not as it
- * should be. */
+/* What is malformed, or of another store or list, says nothing of this one. */
 TEST(it_is_of_one_store_and_list)
 {
 	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1,tcp://m2:2", LIST), 2);
@@ -170,8 +168,7 @@ TEST(it_is_of_one_store_and_list)
 	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1,", LIST), 0);
 }
 
-/* The list has another address of the same mirror, which did not answer whoever looked before: that
- * is no mistake of who wrote the list. */
+/* The list has a second address of a mirror that was silent before: that is no mistake. */
 TEST(a_mirror_that_is_named_otherwise_is_no_other)
 {
 	struct owner *o = begin(3, 2);

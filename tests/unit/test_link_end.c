@@ -82,8 +82,7 @@ TEST(a_mirror_goes_on_over_the_next_link, struct owner *o)
 	assert_int_equal(stat.seq, owner_stat(o).seq);
 }
 
-/* Whether commits go through the ring or not, a link that breaks under one is the same to who looks
- * at the mirror, and to who counts the breaks of a fabric (detour.h). */
+/* Commits through the ring or not: a link that breaks is counted, and told of, in the same way. */
 TEST(a_link_breaks_in_one_way, struct owner *o)
 {
 	unsigned breaks = 0;

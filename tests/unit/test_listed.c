@@ -126,8 +126,7 @@ static bool is_careful(struct owner *o)
 	return atomic_load(&o->p->careful);
 }
 
-/* A copy of a mirror takes care while it lasts, and a look ends meanwhile, or the other way round:
- * set_range takes the lock until both have ended. */
+/* A copy and looks take care at the same time: set_range takes the lock until all have ended. */
 TEST(a_look_ends_nobody_elses_care, struct owner *o)
 {
 	if (!o->p->fences)

@@ -421,8 +421,7 @@ static void look(struct place *place, uint32_t length, uint64_t offset)
 		         (unsigned long long)slot.seq, length);
 }
 
-/* The owner's next stores to its undo record have to wait for lines from memory, and those to data
- * that is written around the caches have not. */
+/* Has the owner's next stores to its record wait for memory, unlike those around the caches. */
 static void flush_record(const struct place *place)
 {
 #if defined(__x86_64__)
@@ -433,8 +432,7 @@ static void flush_record(const struct place *place)
 #endif
 }
 
-/* Looks at an owner that writes without a pause, until it has written `least` chains. Every second
- * look is at what is written first. */
+/* Looks, every second time at what is written first, until the owner has written `least` chains. */
 static void look_on(struct place *place, uint32_t length, uint64_t least)
 {
 	const uint32_t first = length < FIRST ? length : FIRST;

@@ -65,8 +65,7 @@ TEST(a_copy_is_the_state_after_one_transaction)
 	assert_true(without_record < copied / 8);
 }
 
-/* The mirror is copied anew in place at any moment of the reading, by a silent owner: its header is
- * as before when it is done, and so are its slot and its log. */
+/* A silent owner copies the mirror anew during the read, and leaves header, slot and log alike. */
 TEST(what_is_mended_meanwhile_is_no_copy)
 {
 	unsigned copied = 0, mended = 0;
@@ -88,8 +87,7 @@ TEST(what_is_mended_meanwhile_is_no_copy)
 		fail_msg("%u copied, %u of them mended meanwhile", copied, mended);
 }
 
-/* A segment ends at any moment of the reading: its bytes are refused from then on, and the copy
- * begins again. */
+/* A segment is destroyed at any moment of the copy, which then begins again without it. */
 TEST(a_segment_that_is_destroyed_meanwhile_fails_no_copy)
 {
 	unsigned before = 0, meanwhile = 0;

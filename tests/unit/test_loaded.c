@@ -126,8 +126,7 @@ TEST(a_session_that_breaks_meanwhile_changes_nothing, struct fixture *f)
 
 /* --- it is not recorded, and something else is told --- */
 
-/* It comes back while all are told of a change of the roster: it hears of its own id when W of the
- * others have said that they know it. */
+/* It comes back during a change of the roster: it is told its id after W others know that. */
 TEST(a_change_tells_it_after_the_others, struct fixture *f)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://4", NULL, 3,
@@ -158,8 +157,7 @@ TEST(a_change_tells_it_after_the_others, struct fixture *f)
 	assert_true(knows_own_id(f, 1));
 }
 
-/* Mirror 1 comes back with what it spilled; mirror 0 does not say that it recorded the new id, and
- * then it loses its host. */
+/* Mirror 1 comes back from its spill, and mirror 0 loses its host before it records the id. */
 static void lose_before_it_is_recorded(struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -201,8 +199,7 @@ TEST_WITH(a_lost_mirror_is_made_anew_beside_it, setup_two, teardown, struct fixt
 }
 TEST_ALSO(a_lost_mirror_is_made_anew_beside_it, setup_all, teardown);
 
-/* One of the others takes long: the loaded one is not told before it, since it could be the only
- * one that knows its id then. */
+/* One other mirror is slow: the loaded one must not know its id first, and waits. */
 TEST_WITH(a_making_tells_it_after_the_others, setup_all, teardown, struct fixture *f)
 {
 	struct owner *o = f->o;

@@ -45,8 +45,7 @@ static const char *written_by(void (*act)(void))
 	return written;
 }
 
-/* Where the journal listens, and by how much the inode of its stream is another one than that of
- * standard error. */
+/* Where the journal listens, and what is added to the inode of standard error in its stream. */
 static const char *journal_path;
 static int beside;
 
@@ -381,8 +380,7 @@ TEST(what_anybody_can_bring_about_fills_no_log)
 	assert_int_equal(log_recent(0)->number, first + LOG_BURST + 1);
 }
 
-/* The pipe is full, and nobody reads: the daemon goes on. Once it is read again, what was kept
- * comes, and how many lines are missing. */
+/* The pipe is full: the daemon goes on, and says later how many lines are missing. */
 TEST_WITH(a_reader_that_stands_still_holds_nobody, NULL, NULL)
 {
 	FILE *text = fdopen(errors_catch(), "r");
@@ -433,8 +431,7 @@ static int hear(int fd, int number)
 	return number;
 }
 
-/* Nobody reads its socket, and then not its stream: events become lines, in their order, and the
- * socket gets none before all of these are read. */
+/* Nobody reads the journal's socket, and then its stream: events become lines, in their order. */
 TEST(a_journal_that_stands_still_holds_nobody)
 {
 	enum { MANY = 6000 };

@@ -18,8 +18,7 @@ static void put_forged(const struct fixture *f, const struct forge_log *log)
 	forge_record(place_of(f, log->next), log, EPOCH, 0, 0);
 }
 
-/* A record has arrived whole, but not the zeros behind it: what lies there is of an earlier lap. It
- * is one write, and nobody says in which order its bytes arrive. */
+/* A record arrives before the zeros behind it, in whose place are bytes of an earlier lap. */
 TEST(no_record_is_followed_before_the_terminator_of_the_one_before_it, struct fixture *f)
 {
 	for (unsigned first = 0; first < 40; first++) {
@@ -116,8 +115,7 @@ TEST(what_the_record_under_way_has_overwritten_is_not_followed, struct fixture *
 	assert_int_equal(f->reader.unproven, 0);
 }
 
-/* The next record, at the start of a lap, is read behind the look, and the owner laps the reader
- * before: what lies there then names other bytes. */
+/* The owner laps the reader before it reads the next record: other bytes are there then. */
 static void act_lap_and_change(struct fixture *f)
 {
 	_Alignas(64) uint8_t changed[RECORD_MAX];

@@ -65,8 +65,7 @@ TEST(a_ring_that_is_just_full_is_no_loss, struct fixture *f)
 	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
 }
 
-/* The ring is full, and what comes next lies over the first record that was followed, torn at
- * first: that one is not lost to the reader. */
+/* The ring is full, and a torn record overwrites the first one: the reader still has that. */
 TEST(what_is_needed_is_not_read_over, struct fixture *f)
 {
 	const struct ps_record *record;
@@ -88,8 +87,7 @@ TEST(what_is_needed_is_not_read_over, struct fixture *f)
 	assert_followed(&f->reader, 2 * (RING / 128) - 1, RING / 128);
 }
 
-/* Only a part of the record is there, over what an earlier lap left; at its own place, and at that
- * of the next lap. */
+/* A part of a record arrives over an earlier lap, at its own place or at the next lap's. */
 TEST(a_torn_record_is_not_followed, struct fixture *f)
 {
 	for (unsigned before = 0; before < 40; before++) {
@@ -169,8 +167,7 @@ TEST(the_past_is_kept_from_what_comes, struct fixture *f)
 	assert_int_equal(ps_log_tail(&f->reader), PS_LOG_AGAIN);
 }
 
-/* The ring has lapped when the past is asked for: what lies there is put over no record that was
- * followed. */
+/* The past is asked for after a lap: it is not read over a record that was followed. */
 TEST(what_was_followed_is_kept_from_the_past, struct fixture *f)
 {
 	const struct ps_record *record;

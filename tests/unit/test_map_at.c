@@ -10,8 +10,7 @@ struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 enum { PAGE = 4096, ROOM = 64 * PAGE, POINT = 7 };
 
-/* An address at which nothing is, and nothing comes: threads that begin meanwhile take memory where
- * the kernel puts what asks for no address, which is far from here. */
+/* Finds room far from where the kernel puts the memory of threads that begin meanwhile. */
 static uint8_t *find_room(size_t size)
 {
 	static uintptr_t next = 0x5a0000000000;
@@ -159,8 +158,7 @@ TEST(what_was_changed_is_tracked, struct owner *o)
 	assert_int_equal(o->bytes[SIZE - 1], last);
 }
 
-/* A mirror that lacks a commit, since it lags, is not what the segment is read from when it is
- * mapped again, wherever that is. */
+/* A segment that is mapped again is not read from a mirror that lags behind. */
 TEST(a_mirror_that_lags_is_not_read, struct owner *o)
 {
 	uint8_t *here;
@@ -185,8 +183,7 @@ TEST(a_mirror_that_lags_is_not_read, struct owner *o)
 
 /* --- pointers --- */
 
-/* A list through the segment, as its maker stored it: it is found elsewhere by perseas_here, or by
- * what is added, and what is stored there is good where the record has it. */
+/* A stored list is found elsewhere by perseas_here or by what is added, and stays as recorded. */
 TEST(pointers_are_found, struct owner *o)
 {
 	uint8_t **links = (uint8_t **)(void *)o->bytes, *stored[3];
@@ -210,8 +207,7 @@ TEST(pointers_are_found, struct owner *o)
 	}
 }
 
-/* The first and the last byte, and those beside them, of segments whose order here is not that of
- * their records. */
+/* The bytes at and beside the edges of segments whose order here differs from the recorded one. */
 TEST(here_knows_the_edges, struct owner *o)
 {
 	uint8_t *room = find_room(8 * ROOM), *base[4], *record[4];
@@ -329,8 +325,7 @@ TEST(who_is_in_the_way_is_named, struct owner *o)
 	assert_int_equal(map_at(o, room, NULL), 0);
 }
 
-/* A standby keeps the addresses of segments that are not mapped yet: none of them is given to
- * another segment, although that one is of the same size. */
+/* Addresses that a standby keeps for unmapped segments are given to no other segment. */
 TEST(what_is_kept_is_given_to_nobody_else, struct owner *o)
 {
 	uint8_t *record;
@@ -451,8 +446,7 @@ static int open_heap(struct owner *o, uint32_t flags, perseas_heap_t **heap)
 	return perseas_heap_open(o->p, "h", &options, heap);
 }
 
-/* The newest of a list that a root leads to, with one more in front: pointers are kept as recorded.
- */
+/* Adds a point to the front of a list from a root, whose pointers are kept as recorded. */
 static void put_in_front(struct owner *o, perseas_heap_t *heap, uint64_t number, size_t size)
 {
 	struct point *first, *point;
@@ -482,8 +476,7 @@ static void assert_points(struct owner *o, perseas_heap_t *heap, uint64_t count)
 	assert_int_equal(count, 0);
 }
 
-/* A heap whose place is taken is refused, unless the program says that it relocates; then it is all
- * there, grows, and the next owner has it where the record has it. */
+/* A heap whose place is taken opens only if the program relocates; then all of it works. */
 TEST(a_heap_is_used_elsewhere, struct owner *o)
 {
 	struct perseas_object object;

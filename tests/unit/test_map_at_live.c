@@ -20,8 +20,7 @@ static int setup_shm(void **state)
 struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
 struct unit_fixture unit_fixture_too = { setup_shm, rig_teardown };
 
-/* No multiple of a large page, and far from where the kernel puts what threads of the library ask
- * for meanwhile. */
+/* No multiple of a large page, and far from where the kernel puts the library's memory. */
 static uint8_t *find_room(void)
 {
 	static uintptr_t next = 0x5a0000000000 + PS_PAGE;
@@ -99,9 +98,7 @@ static void *look_far(void *arg)
 	                                         (uint64_t)(uintptr_t)rig->bytes + AT + 1);
 }
 
-/* It is unmapped while pages are being fetched, and mapped at another address: what was asked for
- * comes to neither place, nor does it hide what was committed since. What the application has put
- * where the segment was stays. */
+/* What a late fetch brings comes neither to the new address nor to what lies at the old one. */
 TEST(test_an_answer_that_is_late_finds_nobody, struct rig *rig)
 {
 	uint8_t *was, *there;

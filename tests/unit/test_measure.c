@@ -64,8 +64,7 @@ TEST(one_that_fails_ends_it)
 	measured_free_all(m, 2);
 }
 
-/* A round is two steps: the second says what its rate was, by the clock or by processor
- * time. The other rates are steady. */
+/* The second step of a round sets one of its rates; the other rates are steady. */
 struct scripted {
 	struct measured *m;
 	const double *rates;

@@ -96,8 +96,7 @@ static void assert_large(const void *base, unsigned long refused)
 		assert_int_equal(count_large_shared(base), IN_LARGE);
 }
 
-/* An owner maps a page of it at a time, else, and the kernel unmaps as many when it is killed. The
- * last of it, less than a large page, is there, too. */
+/* All of a large piece is there, and lies in large pages but for its end: unmapping is quick. */
 TEST(a_large_piece_lies_in_large_pages, struct place *place)
 {
 	struct memory *memory = place->memory;
@@ -112,8 +111,7 @@ TEST(a_large_piece_lies_in_large_pages, struct place *place)
 	memory->ops->close(memory, &piece);
 }
 
-/* It was made by an earlier version, or when the kernel had no large pages left. An owner has it
- * mapped, and notices nothing. */
+/* A piece without large pages gets them when it is opened, unnoticed by an owner that has it. */
 TEST(a_piece_of_small_pages_gets_large_ones, struct place *place)
 {
 	struct memory *memory = place->memory;
@@ -419,8 +417,7 @@ TEST(what_owners_take_is_counted, struct place *place)
 	memory->ops->close(memory, &piece);
 }
 
-/* An owner takes blocks beyond the end of its file, which the file's size does not show, or makes
- * it longer: both count for all stores together, and are given back. */
+/* Blocks that an owner takes beyond the end of its file count for all, and are given back. */
 TEST(what_is_beyond_a_piece_counts_until_it_is_given_back, struct place *place)
 {
 	const uint64_t large = 1 << 20;

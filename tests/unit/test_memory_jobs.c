@@ -203,8 +203,7 @@ static bool tell_kernel(const char *file, const char *text)
 	return told;
 }
 
-/* Mounts of this process's own, for a user other than root with users of its own: one that is not
- * in its map could make no file. */
+/* Gives this process its own mounts; a user who is not root gets its own user namespace, too. */
 static bool part_mounts(void)
 {
 	const unsigned user = geteuid(), group = getegid();

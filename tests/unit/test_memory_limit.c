@@ -22,8 +22,7 @@ static uint64_t address_space(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The process may have 1 GiB more, and a segment of 4 GiB is wanted: a new one, at any address and
- * at one that is asked for. */
+/* The process may have 1 GiB more; a new segment needs 4 GiB, at any address or a given one. */
 TEST(the_limit_of_the_address_space_is_named, struct owner *o)
 {
 	struct rlimit before, least;

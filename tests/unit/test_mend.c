@@ -36,8 +36,7 @@ TEST(test_behind_is_mended_by_delta, struct owner *o)
 	assert_carries(o, 2, 0);
 }
 
-/* The log is mended with the data: a mirror that was mended by a delta is good for the next one,
- * for a mirror that missed the same transactions and comes back later. */
+/* A mirror that was mended by a delta has the log for the delta of a mirror that comes later. */
 TEST(test_delta_from_a_mended_mirror, struct owner *o)
 {
 	owner_free(o);
@@ -66,8 +65,7 @@ TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, owner_teardown, stru
 	assert_carries(o, 2, 1);
 }
 
-/* Two of three must hold everything before the third may be touched in place; with W = n there are
- * no such others, and a whole copy is made of what is too much to be sent. */
+/* With W = n no other mirror holds everything: the one that is behind is copied whole. */
 TEST_WITH(test_no_delta_where_it_could_harm, setup_two, owner_teardown, struct owner *o)
 {
 	o->d->mirrors[1].writes_left = 0;
@@ -81,8 +79,7 @@ TEST_WITH(test_no_delta_where_it_could_harm, setup_two, owner_teardown, struct o
 	assert_mirrored(o, 1);
 }
 
-/* One mirror is ahead of what the others know: by `more` transactions of an owner that died,
- * while the next owner, who did not reach it, wrote `since`. */
+/* Mirror 0 is ahead by `more` transactions of a dead owner, and lacks `since` of the next one. */
 static void part(struct owner *o, unsigned more, unsigned since)
 {
 	for (unsigned i = 1; i < 3; i++)
@@ -124,8 +121,7 @@ TEST(test_ahead_is_taken_when_it_is_reached, struct owner *o)
 		assert_mirrored(o, i);
 }
 
-/* Segments were published while a mirror was away: it gets the new table with a whole copy, of
- * more than one piece. */
+/* Segments were published while a mirror was away: a copy of several pieces brings its table. */
 TEST(test_other_tables_are_copied_whole, struct owner *o)
 {
 	enum { LARGE = 2 * PS_BOUNCE + 5000 };
@@ -155,8 +151,7 @@ static uint64_t roster_version(struct owner *o, unsigned mirror)
 	return version;
 }
 
-/* I9: the image is made anew, under an id of its own that the others have recorded; when the
- * old memory comes back after all, it counts for nothing. */
+/* I9: the image is made anew with a new id, and the old one counts for nothing afterwards. */
 TEST(test_lost_memory_is_made_anew, struct owner *o)
 {
 	struct memory *old;
@@ -280,9 +275,8 @@ TEST(test_no_memory_for_a_copy, struct owner *o)
 	assert_mirrored(o, 2);
 }
 
-/* Mending breaks after any number of its writes, and at any of its requests: the open goes on
- * without that mirror, or begins again, and in the end everything is mended. spoil: what was wrong
- * with mirror 0. */
+/* Mending breaks after each of its writes, and at each of its requests: the open goes on or begins
+ * again, and all mirrors are mended in the end. spoil() does the damage to mirror 0. */
 static void break_mending(struct owner *o, void (*spoil)(struct owner *o))
 {
 	static const int requests[] = {
@@ -428,9 +422,8 @@ static void put_header(struct owner *o, unsigned mirror, const Perseas__Header *
 	free(bytes);
 }
 
-/* A mirror was loaded from a spill, and an owner died when it had recorded the new id on one other
- * only. An owner that does not see that copies the mirror whole: the image bears its new id still,
- * so that it counts by either roster. */
+/* A mirror was loaded from a spill, and its owner died when one other had the new id. An owner that
+ * does not see that one copies it whole: it keeps the id, and counts by either roster. */
 TEST_WITH(test_copied_whole_under_the_id_that_it_has, setup_small_log, owner_teardown,
           struct owner *o)
 {

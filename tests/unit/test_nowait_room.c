@@ -94,8 +94,7 @@ static void release_one(void *arg)
 	direct_release(o->d, 1, 1);
 }
 
-/* A commit that needs much room waits for a mirror for longer than a mirror may take for one, since
- * that one gets on all the time. */
+/* A commit waits longer for a mirror than a mirror may take for one, since it gets on. */
 static void wait_for_who_gets_on(struct fixture *f, unsigned flags)
 {
 	struct owner *o = f->o;
@@ -159,8 +158,7 @@ TEST(test_one_without_ranges_needs_no_room, struct fixture *f)
 	let_all_go(o);
 }
 
-/* Mirrors that are away could not be sent again what the ring forgot, and it would be in doubt for
- * ever: what W do not hold stays in the ring. */
+/* What W do not hold stays in the ring: mirrors could never be sent it again without that. */
 TEST(test_what_w_do_not_hold_stays_in_the_ring, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -217,8 +215,7 @@ static void commit_at_pause(void *arg)
 	commit_one_more(arg);
 }
 
-/* Nor do commits that wait, of several threads, which need more room than what nobody waits for
- * leaves. */
+/* Nor do the commits of several threads that wait, and that need more room than is left. */
 TEST(test_the_ring_keeps_it_from_those_that_wait, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -259,8 +256,7 @@ static void release_one_each(void *arg)
 		direct_release(o->d, m, 1);
 }
 
-/* Each takes almost all of the time that a commit may take, and each is progress: the last of what
- * nobody waited for, too. */
+/* Mirrors complete one at a time, each just within the time of a commit: none is in doubt. */
 TEST_WITH(test_one_behind_what_gets_on_is_not_in_doubt, setup_noted, owner_teardown,
           struct owner *o)
 {
@@ -368,8 +364,7 @@ TEST_WITH(test_the_bound_counts_for_the_first_after_a_pause, setup_bounded, owne
 	assert_int_equal(perseas_flush(o->p), 0);
 }
 
-/* What holds commits back waits for what is under way: as long as some of it comes, no mirror is
- * broken off. */
+/* A call that holds commits back breaks no mirror off while mirrors still complete some. */
 TEST_WITH(test_a_long_drain_breaks_nobody, setup_noted, owner_teardown, struct owner *o)
 {
 	void *addr;
@@ -477,8 +472,7 @@ static void look_at_the_end(struct ps_env *env, enum ps_sleeper who)
 	assert_false(closing->commit.unwaited.collector);
 }
 
-/* The keeper runs for longer than the collector. It must not raise a descriptor that may be
- * somebody else's, and no collector is begun that nobody would end. */
+/* The keeper outlives the collector: it must raise no closed descriptor and begin no collector. */
 TEST_WITH(test_close_leaves_nothing_to_the_keeper, setup_noted, owner_teardown, struct owner *o)
 {
 	struct ps_env_ops ops = *o->p->env->ops;

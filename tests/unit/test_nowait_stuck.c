@@ -154,8 +154,7 @@ TEST(one_beside_a_slow_one_is_dropped, struct owner *o)
 	complete_all(o);
 }
 
-/* Nobody commits meanwhile: the library's thread drops it, and the descriptor says that there is
- * room. It sleeps while nobody was refused anything. */
+/* The library's thread drops it without a commit, and the descriptor tells that there is room. */
 TEST(it_is_dropped_though_nobody_tries, struct owner *o)
 {
 	assert_true(perseas_fd(o->p) >= 0);

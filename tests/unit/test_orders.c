@@ -175,8 +175,7 @@ TEST_WITH(test_an_older_mirror_is_told_no_sizes, NULL, NULL)
 	owner_free(o);
 }
 
-/* The keeper is quicker than the thread that waits for the change: it has carried that out, and
- * hears of an order, before the thread looks. */
+/* The keeper carries the change out and hears of an order before the waiting thread looks. */
 static void keep_and_hear(void *arg)
 {
 	struct owner *o = arg;
@@ -200,9 +199,8 @@ TEST(test_whoever_waits_sees_the_end_of_its_own_change, struct owner *o)
 	assert_int_equal(result_at(o, 2)->code, PERSEAS_EINVAL);
 }
 
-/* One of three that are all needed was lost, and the one that takes its place is gone, too. What is
- * told of the change says why it is not taken back, and it is taken back when the first one has
- * started again. */
+/* One of three mirrors that are all needed was lost, and so is its replacement: the change says why
+ * it cannot be taken back, and is taken back once the first mirror has started again. */
 TEST_WITH(test_a_cancel_waits_for_the_roster_as_it_was, NULL, NULL)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://2", "sim://4",

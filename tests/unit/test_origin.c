@@ -215,8 +215,7 @@ static unsigned count_asides(struct mirror *mirror)
 	return count;
 }
 
-/* A daemon that starts over a memory directory that was put back serves nothing of it and keeps it.
- * It can make the store anew, and serves that. */
+/* A daemon sets a memory directory aside that was put back, and can make its store anew. */
 TEST(an_image_that_was_put_back_is_set_aside, struct place *place)
 {
 	struct mirror mirror = { 0 };

@@ -14,8 +14,7 @@ enum {
 	QUEUE = 256,
 };
 
-/* A fabric over which completions come late, the oldest first, as fast as a link of so many bytes a
- * tick would bring them; and the same time passes in each pause. */
+/* A fabric that completes so many bytes a tick, the oldest first; a pause lasts a tick. */
 static struct {
 	struct ps_env_ops ops;
 	const struct ps_env_ops *real_ops;
@@ -120,8 +119,7 @@ TEST(test_a_slow_link_takes_its_time, struct owner *o)
 		assert_int_equal(bytes[i], i % 251);
 }
 
-/* Once the time for an answer is over, however much is under way. Then it is asked, for as long,
- * who the owner is. */
+/* The mirror is left once its time is over, and is asked as long again who the owner is. */
 static void leave(struct owner *o, uint64_t rate)
 {
 	uint64_t began;
@@ -158,8 +156,7 @@ static void note_write(void *arg, const struct direct_write *write)
 	came->writes[came->count++] = *write;
 }
 
-/* F1: a transaction that a renewal sends again is cut, too, where it is large: its record is there
- * before its ranges, the slot after them, and every byte once. */
+/* F1: a large transaction is cut, too: its record comes first, its slot last, each byte once. */
 TEST(test_a_chain_that_is_cut_keeps_its_order, struct owner *o)
 {
 	enum { STRIDE = PS_COPY_PART, COUNT = 6 };
