@@ -447,11 +447,6 @@ struct rdma_conn_param verbs_fake_connected(int *ack_timeout)
 	return fake.connected;
 }
 
-struct rdma_conn_param verbs_fake_accepted(void)
-{
-	return fake.accepted;
-}
-
 void verbs_fake_journal(bool on)
 {
 	fake_lock();

@@ -125,10 +125,8 @@ struct verbs_fake_alive {
 
 struct verbs_fake_alive verbs_fake_alive(void);
 
-/* The parameters of the last connect() and of the last accept(), and the ACK timeout that
- * was set on the id that connected (-1: none). */
+/* The parameters of the last connect(), and the ACK timeout of the id that connected (-1: none). */
 struct rdma_conn_param verbs_fake_connected(int *ack_timeout);
-struct rdma_conn_param verbs_fake_accepted(void);
 
 /* The newest queue pair that an id made to connect, or to accept; NULL: there is none alive. */
 struct ibv_qp *verbs_fake_active_qp(void);

@@ -194,8 +194,6 @@ static int accept_request(struct fake_id *id, const struct rdma_conn_param *give
 		return EINVAL;
 	if (id->state != FAKE_REQUESTED)
 		return id->state == FAKE_OVER ? EINVAL : ENOTCONN;
-	fake.accepted = param;
-	fake.accepted.private_data = NULL;
 	link_up(id, &param);
 	return 0;
 }

@@ -160,7 +160,7 @@ struct fake_world {
 	struct fake_async *asyncs;
 	struct verbs_fake_alive alive;
 	struct verbs_fake_counts counts;
-	struct rdma_conn_param connected, accepted;
+	struct rdma_conn_param connected;
 	int ack_timeout;
 	uint32_t turn;    /* number of the queue pair that moved last */
 	uint32_t numbers; /* that queue pairs and keys are made of */

@@ -38,6 +38,16 @@ static inline Perseas__Header *header_of(struct owner *o, unsigned mirror)
 	return ps_header_unpack(bytes, size, &why);
 }
 
+/* So many mirrors were mended in each way when the store was opened. */
+static inline void assert_mended(struct owner *o, unsigned forward, unsigned delta, unsigned whole)
+{
+	const struct perseas_stat stat = owner_stat(o);
+
+	assert_int_equal(stat.mended_forward, forward);
+	assert_int_equal(stat.mended_delta, delta);
+	assert_int_equal(stat.mended_whole, whole);
+}
+
 /* Every byte of the segment is on the mirror, in the image that it serves. */
 static inline void assert_mirrored(struct owner *o, unsigned mirror)
 {

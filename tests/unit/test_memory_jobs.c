@@ -115,6 +115,8 @@ static int end(void **state)
 	return 0;
 }
 
+struct unit_fixture unit_fixture = { begin, end };
+
 static bool begin_making(struct making *making, const char *store)
 {
 	*making = (struct making){ { .run = run_making, .done = note_done }, .store = store };
@@ -141,11 +143,10 @@ static void drop(struct making *making)
 }
 
 /* The second one is refused before it takes a page, and the first one is made. */
-static void two_at_once_do_not_take_the_same_room(void **state)
+TEST(two_at_once_do_not_take_the_same_room)
 {
 	struct making first, second;
 
-	(void)state;
 	if (!mounted)
 		skip();
 	assert_false(begin_making(&first, "a"));
@@ -162,12 +163,11 @@ static void two_at_once_do_not_take_the_same_room(void **state)
 	drop(&second);
 }
 
-static void what_is_given_up_is_given_back(void **state)
+TEST(what_is_given_up_is_given_back)
 {
 	const uint64_t before = mounted ? blocks_free() : 0;
 	struct making making;
 
-	(void)state;
 	if (!mounted)
 		skip();
 	for (int i = 0; i < 3; i++) {
@@ -222,10 +222,6 @@ static bool part_mounts(void)
 /* Where the kernel gives no mounts of its own, nothing here can be tried. */
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(two_at_once_do_not_take_the_same_room, begin, end),
-		cmocka_unit_test_setup_teardown(what_is_given_up_is_given_back, begin, end),
-	};
 	int ret;
 
 	if (!mkdtemp(place))
@@ -235,7 +231,7 @@ int main(void)
 	                "mode=0700,size=" FILE_SYSTEM) == 0;
 	if (!mounted)
 		printf("no file system can be mounted here: nothing is tried\n");
-	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	ret = unit_run("tests");
 	take_away();
 	return ret;
 }

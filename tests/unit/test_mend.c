@@ -28,9 +28,7 @@ TEST(test_behind_is_mended_by_delta, struct owner *o)
 {
 	miss_an_owner(o, 2);
 	owner_next(o);
-	assert_int_equal(owner_stat(o).mended_forward, 0);
-	assert_int_equal(owner_stat(o).mended_delta, 1);
-	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_mended(o, 0, 1, 0);
 	assert_int_equal(owner_stat(o).live, 3);
 	assert_non_null(strstr(perseas_report(o->p), "sim://2: mended from the logs"));
 	assert_carries(o, 2, 0);
@@ -48,8 +46,7 @@ TEST(test_delta_from_a_mended_mirror, struct owner *o)
 	assert_int_equal(owner_stat(o).mended_delta, 1);
 	put_many(o, 10, 0x70);
 	come_back(o, 4);
-	assert_int_equal(owner_stat(o).mended_delta, 1);
-	assert_int_equal(owner_stat(o).mended_whole, 0);
+	assert_mended(o, 0, 1, 0);
 	assert_mirrored(o, 4);
 }
 
@@ -60,8 +57,7 @@ TEST_WITH(test_far_behind_is_copied_whole, setup_small_log, owner_teardown, stru
 	put_many(o, 60, 1);
 	assert_true(owner_stat(o).log_laps > 1);
 	come_back(o, 2);
-	assert_int_equal(owner_stat(o).mended_delta, 0);
-	assert_int_equal(owner_stat(o).mended_whole, 1);
+	assert_mended(o, 0, 0, 1);
 	assert_carries(o, 2, 1);
 }
 
@@ -73,9 +69,7 @@ TEST_WITH(test_no_delta_where_it_could_harm, setup_two, owner_teardown, struct o
 		put_in_doubt(o, i, 10, (uint8_t)i);
 	owner_next(o);
 	assert_int_equal(o->bytes[64], 64);
-	assert_int_equal(owner_stat(o).mended_forward, 0);
-	assert_int_equal(owner_stat(o).mended_delta, 0);
-	assert_int_equal(owner_stat(o).mended_whole, 1);
+	assert_mended(o, 0, 0, 1);
 	assert_mirrored(o, 1);
 }
 
