@@ -280,7 +280,6 @@ TEST(what_lies_outside_a_region_is_refused, struct fixture *f)
 	ps_fabric_shm.detach(attach(f));
 }
 
-/* An image is read: log, promise and segments. */
 TEST(every_region_can_be_read, struct fixture *f)
 {
 	struct ps_link *link = attach(f);

@@ -218,7 +218,6 @@ TEST(phases_keep_the_order_where_the_fabric_does_not, struct verbs_mirror *m)
 	}
 }
 
-/* One phase at a time, however many chains are posted. */
 TEST(a_phase_waits_for_the_one_before, struct verbs_mirror *m)
 {
 	struct transaction t;

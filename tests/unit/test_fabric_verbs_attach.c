@@ -64,7 +64,6 @@ TEST(a_connection_is_made_and_taken_apart, struct verbs_mirror *m)
 	assert_memory_equal(&first, &after, sizeof(first));
 }
 
-/* What the mirror answers. */
 TEST(refusals_are_told_apart, struct verbs_mirror *m)
 {
 	const struct {

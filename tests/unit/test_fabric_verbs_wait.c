@@ -136,7 +136,6 @@ TEST(the_end_of_the_connection_wakes, struct verbs_mirror *m)
 	}
 }
 
-/* Events that mean nothing to an established connection. */
 TEST(other_events_are_passed_over, struct verbs_mirror *m)
 {
 	struct ps_link *link = attach_well(m);

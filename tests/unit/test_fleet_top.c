@@ -229,7 +229,6 @@ TEST(rates_are_of_what_was_seen_twice, struct scene *s)
 	assert_true(top->moves[0].rate < 0 && top->rate < 0);
 }
 
-/* A hundred of them. */
 TEST(daemons_that_are_well_take_a_screen_at_most, struct scene *s)
 {
 	const char *text;

@@ -187,7 +187,6 @@ TEST(pieces_make_no_difference, struct rig *rig)
 	}
 }
 
-/* A write of which the last byte has not come. */
 TEST(a_write_is_answered_only_when_it_is_whole, struct rig *rig)
 {
 	struct mirror *mirror = &rig->mirror;
@@ -205,7 +204,6 @@ TEST(a_write_is_answered_only_when_it_is_whole, struct rig *rig)
 	assert_int_equal(mirror->answers[0].status, PS_ANSWER_OK);
 }
 
-/* As many extents as one frame may have. */
 TEST(a_frame_may_have_256_extents, struct rig *rig)
 {
 	struct mirror *mirror = &rig->mirror;
@@ -305,7 +303,6 @@ TEST(memory_that_goes_away_is_not_written, struct rig *rig)
 	assert_int_equal(mirror->answers[0].status, PS_ANSWER_BAD_FRAME);
 }
 
-/* What an owner checks of an answer. */
 TEST(answers_that_no_mirror_gives_are_refused)
 {
 	const struct {

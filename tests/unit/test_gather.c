@@ -138,7 +138,6 @@ TEST(test_the_collector_comes_when_it_is_due, struct owner *o)
 	assert_true(u->look_at == o->p->commit.gather->due);
 }
 
-/* The collector posts it when its time is over, and not before. */
 TEST(test_the_collector_posts_it_in_time, struct owner *o)
 {
 	const uint64_t from = o->d->now;
@@ -160,7 +159,7 @@ TEST(test_the_collector_posts_it_in_time, struct owner *o)
 	assert_true(owner_stat(o).durable_seq == owner_stat(o).seq);
 }
 
-/* So does a commit that comes too late to be held with the others, itself included. */
+/* A commit that comes too late to be held posts the group, itself included. */
 TEST(test_a_late_one_posts_it, struct owner *o)
 {
 	put_held(o, 0, 10, 1);
@@ -252,7 +251,6 @@ TEST(test_nobody_passes_it, struct owner *o)
 	}
 }
 
-/* What is too much for a group is sent alone, behind it. */
 TEST(test_what_does_not_fit_is_sent_alone, struct owner *o)
 {
 	o->options.gather_bytes = 1024;
@@ -262,7 +260,6 @@ TEST(test_what_does_not_fit_is_sent_alone, struct owner *o)
 	assert_sent(o, 0, 1);
 }
 
-/* Close posts it, and waits. */
 TEST(test_close_posts_it, struct owner *o)
 {
 	put_held(o, 0, 10, 1);
@@ -309,7 +306,6 @@ TEST(test_it_is_not_durable_before, struct owner *o)
 	assert_true(durable.seq == token.seq);
 }
 
-/* Doubt counts from the commit, not from when it was posted. */
 TEST(test_doubt_counts_from_the_commit, struct owner *o)
 {
 	const uint64_t timeout = (uint64_t)o->p->options.commit_timeout_ms * 1000000;
@@ -382,7 +378,6 @@ TEST(test_the_fenced_learn_of_it, struct owner *o)
 	assert_int_equal(o->bytes[0], 0);
 }
 
-/* What cannot be is refused by name. */
 TEST(test_what_cannot_be_is_refused, struct owner *o)
 {
 	o->options.gather_us = 1000001;

@@ -202,7 +202,6 @@ TEST(neighbours_are_no_parts, struct owner *o)
 	assert_int_equal(perseas_abort(tx), 0);
 }
 
-/* A transaction that is open in it goes on, with ranges in what is new. */
 TEST(open_transactions_go_on, struct owner *o)
 {
 	uint8_t *table = make(o, "table", 1, 7);

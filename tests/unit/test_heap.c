@@ -18,7 +18,6 @@ static int setup_staged(void **state)
 struct unit_fixture unit_fixture = { setup, owner_teardown };
 struct unit_fixture unit_fixture_too = { setup_staged, owner_teardown };
 
-/* An object with a root, and the next owner. */
 TEST(test_objects_are_found_again, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o);
@@ -131,7 +130,6 @@ TEST(test_open_transactions_share_a_word, struct owner *o)
 	assert_int_equal(perseas_object(heap_of(o), old, &object), PERSEAS_EOBJECT);
 }
 
-/* One transaction goes from word to word and back. */
 TEST(test_a_word_is_changed_many_times_by_one_transaction, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o);
@@ -158,7 +156,6 @@ static void refused(struct owner *o, perseas_tx_t *tx, void *addr, const char *w
 	assert_says(o, why);
 }
 
-/* An address that is none, and one that was one. */
 TEST(test_wild_and_double_frees_are_refused, struct owner *o)
 {
 	uint8_t *small = made(o, 100, POINT), *large = made(o, 60000, LINE);
@@ -185,7 +182,6 @@ TEST(test_wild_and_double_frees_are_refused, struct owner *o)
 	next_finds(o, 2);
 }
 
-/* What the next owner has not looked at yet. */
 TEST(test_the_next_owner_frees_what_it_has_not_seen, struct owner *o)
 {
 	uint8_t *small = made(o, 100, POINT), *large = made(o, 60000, LINE);
@@ -200,7 +196,6 @@ TEST(test_the_next_owner_frees_what_it_has_not_seen, struct owner *o)
 	assert_int_equal(figures(o).free, figures(o).size);
 }
 
-/* Sizes around those of the classes. */
 TEST(test_sizes_are_rounded_up_by_little, struct owner *o)
 {
 	perseas_tx_t *tx = begin(o);
@@ -318,7 +313,6 @@ TEST(test_what_is_freed_is_used_again_once_it_is_posted, struct owner *o)
 	next_finds(o, 1);
 }
 
-/* What was allocated and freed after a savepoint, and what before it. */
 TEST(test_a_roll_back_takes_objects_back, struct owner *o)
 {
 	uint8_t *old = made(o, 100, POINT), *large = made(o, 70000, LINE), *before, *after[3];
@@ -402,7 +396,6 @@ TEST(test_roll_backs_inside_others, struct owner *o)
 	commit_finds(o, tx, 1);
 }
 
-/* All of it is taken back, and the transaction goes on. */
 TEST(test_a_retry_begins_with_nothing, struct owner *o)
 {
 	uint8_t *old = made(o, 100, POINT), *gone;

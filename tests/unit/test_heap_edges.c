@@ -143,7 +143,6 @@ TEST(test_roots_have_types, struct owner *o)
 	assert_int_equal(figures(o).roots, 0);
 }
 
-/* The same root by two transactions, and others beside it. */
 TEST(test_open_transactions_set_roots, struct owner *o)
 {
 	uint8_t *point = made(o, 10, POINT), *mine;
@@ -163,7 +162,6 @@ TEST(test_open_transactions_set_roots, struct owner *o)
 	assert_root(o, "a", POINT, NULL);
 }
 
-/* 64 of them; and one whose object was freed. */
 TEST(test_roots_have_limits, struct owner *o)
 {
 	uint8_t *point = made(o, 10, POINT);

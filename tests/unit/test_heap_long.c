@@ -15,7 +15,6 @@ static int setup(void **state)
 
 struct unit_fixture unit_fixture = { setup, owner_teardown };
 
-/* A bit in each of its chunks in turn, also in the last. */
 TEST(test_a_bit_in_any_chunk_of_a_large_object_is_found, struct owner *o)
 {
 	struct perseas_heap *heap = heap_of(o);

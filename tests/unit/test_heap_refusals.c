@@ -287,7 +287,6 @@ static uint8_t *map_much(struct owner *o, size_t size)
 	return much;
 }
 
-/* An object that has no room in its transaction takes no chunk from others. */
 TEST(test_what_is_refused_takes_no_chunk, struct owner *o)
 {
 	enum { MUCH = 1 << 20 };
@@ -306,7 +305,6 @@ TEST(test_what_is_refused_takes_no_chunk, struct owner *o)
 	next_finds(o, 2);
 }
 
-/* However often one is refused: the transaction is as it was. */
 TEST(test_what_is_refused_takes_no_room, struct owner *o)
 {
 	enum { MUCH = 400 << 10, TIMES = 3000 };

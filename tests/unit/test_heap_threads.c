@@ -169,7 +169,6 @@ static void *walk(void *arg)
 	return NULL;
 }
 
-/* Heaps grow while another thread looks at all that they have. */
 TEST(test_a_walk_while_the_heap_grows, struct place *place)
 {
 	struct perseas_heap_options options = PERSEAS_HEAP_OPTIONS_INIT;

@@ -171,7 +171,6 @@ TEST(test_what_is_declared_there_keeps_it, struct owner *o)
 	next_finds(o, FIRST);
 }
 
-/* Another transaction is open, and has nothing there: it goes on. */
 TEST(test_others_go_on, struct owner *o)
 {
 	void *objects[MANY];

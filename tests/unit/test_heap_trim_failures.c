@@ -98,7 +98,6 @@ TEST(test_too_few_mirrors_give_nothing_back, struct owner *o)
 	next_finds(o, FIRST);
 }
 
-/* One mirror was away: it is copied whole, and right by itself. */
 TEST(test_a_mirror_that_was_away_is_copied, struct owner *o)
 {
 	void *objects[MANY];

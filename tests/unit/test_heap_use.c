@@ -256,7 +256,6 @@ TEST(test_a_row_ends_with_a_run_and_with_its_extent)
 	free(second.head);
 }
 
-/* One type in many chunks: rows are merged as they come, so that they take little memory. */
 TEST(test_many_chunks_of_one_type_take_little_memory)
 {
 	enum { MANY = 1 << 15 };
@@ -275,7 +274,6 @@ TEST(test_many_chunks_of_one_type_take_little_memory)
 	free(bytes.head);
 }
 
-/* Each chunk has a type of its own, twice over: merging their rows takes little time. */
 TEST(test_many_types_take_little_time)
 {
 	enum { MANY = 1 << 15 };

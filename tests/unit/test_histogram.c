@@ -32,7 +32,6 @@ TEST(a_value_is_known_to_one_part_in_128, struct ps_histogram *h)
 	}
 }
 
-/* The buckets at the two ends of the range. */
 TEST(the_smallest_and_the_largest_value_have_buckets)
 {
 	assert_int_equal(ps_log_linear_bucket(0, PS_HISTOGRAM_BITS), 0);
@@ -40,7 +39,6 @@ TEST(the_smallest_and_the_largest_value_have_buckets)
 	                 PS_HISTOGRAM_BUCKETS - 1);
 }
 
-/* Growing values, and the bucket of each. */
 TEST(buckets_grow_with_the_value_and_leave_none_out)
 {
 	unsigned last = 0;
@@ -73,7 +71,6 @@ TEST(no_percentile_is_above_the_maximum, struct ps_histogram *h)
 	assert_int_equal(h->max, 1000001);
 }
 
-/* Two halves counted apart. */
 TEST(merging_gives_what_counting_together_gives)
 {
 	static struct ps_histogram a, b, both;
@@ -86,7 +83,6 @@ TEST(merging_gives_what_counting_together_gives)
 	assert_memory_equal(&a, &both, sizeof(a));
 }
 
-/* Nothing was counted. */
 TEST(an_empty_histogram_says_zero, struct ps_histogram *h)
 {
 	assert_int_equal(ps_histogram_percentile(h, 99), 0);

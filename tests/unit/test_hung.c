@@ -110,14 +110,13 @@ static void assert_heard_beside(struct fixture *f, int request)
 	assert_catches_up(f, 1);
 }
 
-/* It lost its memory, and makes it anew. */
 TEST(test_signs_of_life_go_on_while_memory_is_made, struct fixture *f)
 {
 	owner_lose(f->o, 1);
 	assert_heard_beside(f, PERSEAS__REQUEST__BODY_REBUILD);
 }
 
-/* It is copied to in place. */
+/* Mirror 1 is copied to in place. */
 TEST(test_signs_of_life_go_on_while_a_copy_is_prepared, struct fixture *f)
 {
 	make_stale(f, 1);

@@ -112,7 +112,6 @@ TEST(slot_and_record_lie_as_laid_down)
 	assert_int_equal(ps_record_check(record_words, sizeof record_words), PS_RECORD_OK);
 }
 
-/* Any bit of a valid slot flips. */
 TEST(a_slot_with_any_bit_flipped_is_refused)
 {
 	struct ps_slot slot;
@@ -161,7 +160,6 @@ TEST(the_highest_epoch_then_seq_counts, struct fixture *f)
 	assert_int_equal(ps_slot_choose(f->log, &slot), -1);
 }
 
-/* An image that has just been made. */
 TEST(a_new_image_has_one_slot_at_the_first_position, struct fixture *f)
 {
 	struct ps_slot slot;
@@ -449,7 +447,6 @@ TEST(an_unfinished_publish_changes_nothing, struct fixture *f)
 	}
 }
 
-/* Neither slot is valid. */
 TEST(an_image_without_a_slot_is_damaged, struct fixture *f)
 {
 	struct ps_slot slot;

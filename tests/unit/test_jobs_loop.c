@@ -162,7 +162,6 @@ TEST(who_gives_up_leaves_nothing_behind, struct fixture *fixture)
 	fixture_done(reply);
 }
 
-/* One that waits goes, and is in nobody's way. */
 TEST(who_waits_may_go, struct fixture *fixture)
 {
 	int first = fixture_tcp(fixture), next = fixture_tcp(fixture);
@@ -188,7 +187,6 @@ TEST(who_waits_may_go, struct fixture *fixture)
 	assert_null(fixture->daemon->parked);
 }
 
-/* Several wait for one store: each goes on when the one before it has been answered. */
 TEST(those_who_wait_go_on_in_their_order, struct fixture *fixture)
 {
 	int waits[3];
@@ -486,7 +484,6 @@ TEST(a_load_stops_nobody, struct fixture *fixture)
 	spill_heap_free(spill);
 }
 
-/* What is under way is cancelled. */
 TEST(the_daemon_ends_while_it_works, struct fixture *fixture)
 {
 	uint64_t before = fast_ops->used(fixture->memory);

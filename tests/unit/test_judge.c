@@ -395,7 +395,6 @@ TEST(an_image_is_where_the_roster_lists_it, struct scene *s)
 	assert_int_equal(s->j.elsewhere, 3);
 }
 
-/* Nor does an image weigh more, in the choice between two stores, for being told of twice. */
 TEST(an_image_weighs_once, struct scene *s)
 {
 	list(s, 0, 0, 1, 0x3);

@@ -177,7 +177,6 @@ TEST(a_mirror_says_that_a_roster_is_of_a_later_version, struct rig *rig)
 	free(h);
 }
 
-/* An owner and the command. */
 TEST_WITH(who_is_told_of_a_later_level_is_told_what_to_do, NULL, NULL)
 {
 	Perseas__StoreStatus status, *listed = &status;

@@ -149,7 +149,6 @@ TEST(nobody_spins_beside_others)
 		assert_int_equal(end(i), 0);
 }
 
-/* Another owner has the store: nobody waits any longer. */
 TEST(all_are_woken_when_another_owner_has_the_store)
 {
 	begin_all();
@@ -193,7 +192,6 @@ TEST(a_commit_looks_before_it_is_in_doubt)
 	complete_to_end(1, 0);
 }
 
-/* While another leads, a commit that waits does not look at the links: that one does. */
 TEST(nobody_looks_beside_the_leader)
 {
 	begin(0, first);

@@ -90,7 +90,6 @@ TEST(tracked_ones_are_told, struct owner *o)
 	assert_int_equal(perseas_commit(tx, 0), 0);
 }
 
-/* There is room for some: the oldest. */
 TEST(the_oldest_come_first, struct owner *o)
 {
 	struct perseas_transaction list[MANY];

@@ -238,7 +238,6 @@ TEST(what_a_peer_sent_is_no_field)
 	                                      "PERSEAS_PEER=a?b?[2J?K?? \"\\? \xe2\x82\xac\n");
 }
 
-/* What is longest has room. */
 TEST(an_entry_that_is_cut_has_room)
 {
 	assert_true(strlen(sent_by(say_much)) > LOG_MESSAGE_MAX + 2 * LOG_PEER_MAX);

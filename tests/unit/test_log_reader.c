@@ -128,7 +128,6 @@ TEST(another_owner_is_another_history, struct fixture *f)
 
 /* --- back --- */
 
-/* As far as the ring has not been overwritten, and no further. */
 TEST(the_past_is_read_as_far_as_it_reaches, struct fixture *f)
 {
 	for (unsigned count = 0; count < 60; count++) {

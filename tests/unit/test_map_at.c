@@ -158,7 +158,6 @@ TEST(what_was_changed_is_tracked, struct owner *o)
 	assert_int_equal(o->bytes[SIZE - 1], last);
 }
 
-/* A segment that is mapped again is not read from a mirror that lags behind. */
 TEST(a_mirror_that_lags_is_not_read, struct owner *o)
 {
 	uint8_t *here;
@@ -249,7 +248,6 @@ TEST(here_knows_the_edges, struct owner *o)
 
 /* --- where --- */
 
-/* Without an address it is the recorded one, if that is free. */
 TEST(the_recorded_address_comes_first, struct owner *o)
 {
 	uint8_t *record = o->bytes, *there;
@@ -417,7 +415,6 @@ TEST(a_new_segment_is_recorded_there, struct owner *o)
 	owner_map(o);
 }
 
-/* What fails on the way leaves neither the segment nor its memory behind. */
 TEST(what_fails_leaves_nothing, struct owner *o)
 {
 	uint8_t *at = find_room(ROOM);

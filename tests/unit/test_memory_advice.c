@@ -53,7 +53,6 @@ TEST(inodes_that_are_missing_are_named)
 	assert_true(memory_place_usable(0, PLACE_DISK, why, sizeof(why)));
 }
 
-/* Limits of the daemon and its user are named, however many inodes are left. */
 TEST(limits_of_the_daemon_are_named)
 {
 	play(1 << 19, 100, 0);

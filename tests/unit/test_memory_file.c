@@ -56,7 +56,6 @@ static const char *path_of(struct place *place, const char *rest)
 	return path;
 }
 
-/* A daemon makes a piece, ends, and another one opens it. */
 TEST(pieces_outlive_the_daemon, struct place *place)
 {
 	struct memory *memory = place->memory;
@@ -140,7 +139,6 @@ TEST(a_piece_of_small_pages_gets_large_ones, struct place *place)
 	memory->ops->close(memory, &piece);
 }
 
-/* The limit is counted over all stores; what is removed is given back. */
 TEST(the_limit_holds_for_all_stores_together, struct place *place)
 {
 	struct memory *memory;
@@ -216,7 +214,6 @@ TEST(the_room_is_that_of_the_file_system_and_the_host, struct place *place)
 	close(fd);
 }
 
-/* Owners get the promise page to look at, not to write. */
 TEST(the_promise_is_handed_out_read_only, struct place *place)
 {
 	struct memory *memory = place->memory;
@@ -309,7 +306,6 @@ TEST(no_name_leaves_the_directory, struct place *place)
 	assert_int_equal(memory->ops->used(memory), 0);
 }
 
-/* Somebody put a link where a piece is expected. */
 TEST(links_are_not_followed, struct place *place)
 {
 	struct memory *memory = place->memory;
@@ -322,7 +318,6 @@ TEST(links_are_not_followed, struct place *place)
 	assert_int_not_equal(memory->ops->open(memory, "other", "header", &piece), 0);
 }
 
-/* Two daemons are started on the same directory. */
 TEST(a_second_daemon_is_refused, struct place *place)
 {
 	const char *why = NULL;
@@ -331,7 +326,6 @@ TEST(a_second_daemon_is_refused, struct place *place)
 	assert_non_null(strstr(why, "in use by another perseasd"));
 }
 
-/* A directory that others may write to, in a place such as /dev/shm. */
 TEST(a_directory_that_others_can_write_is_refused, struct place *place)
 {
 	const char *why = NULL;
@@ -349,7 +343,6 @@ static void note(void *arg, const char *name)
 	strcat(arg, " ");
 }
 
-/* What a daemon finds when it starts. */
 TEST(stores_and_pieces_are_found, struct place *place)
 {
 	struct memory *memory = place->memory;
@@ -365,7 +358,6 @@ TEST(stores_and_pieces_are_found, struct place *place)
 	assert_int_equal(access(path_of(place, "bank"), F_OK), -1);
 }
 
-/* Another process has a piece mapped, as an owner has, while it is removed here. */
 TEST(a_removed_piece_stays_with_those_who_have_it, struct place *place)
 {
 	struct memory *memory = place->memory;

@@ -177,7 +177,6 @@ TEST(what_was_moved_is_not_removed, struct place *p)
 	assert_int_equal(log_name(p), MEMORY_MOVED);
 }
 
-/* A copy of the file under its name is another file. */
 TEST(a_copy_is_not_the_piece, struct place *p)
 {
 	run("cd %s/memory/bank && cp log.1 copy && mv -f copy log.1", p->above);

@@ -249,7 +249,6 @@ TEST(test_most_memory_lost, struct owner *o)
 	assert_int_equal(o->bytes[0], 1);
 }
 
-/* A mirror has no memory for the copy: it is left behind, and the others go on. */
 TEST(test_no_memory_for_a_copy, struct owner *o)
 {
 	struct memory *memory = o->d->mirrors[2].memory;

@@ -119,7 +119,6 @@ TEST_WITH(events_of_a_store_are_counted, fixture_setup, teardown, struct fixture
 	expect(fixture, "perseas_connections 2");
 }
 
-/* While images are loaded nobody may look at them. */
 TEST_WITH(stores_are_told_of_once_they_are_served, fixture_setup, teardown, struct fixture *fixture)
 {
 	char why[WATCH_REASON];

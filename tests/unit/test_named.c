@@ -83,7 +83,6 @@ TEST(a_name_stands_for_its_list)
 	expect_list("@last", "m4");
 }
 
-/* As before there were names. */
 TEST(a_list_is_no_name)
 {
 	expect_list("m1:7170,m2:7170", "");
@@ -155,7 +154,6 @@ TEST(the_users_own_file_comes_first)
 	expect_error("@a-cluster-of-this-test", PERSEAS_EINVAL, "to " PS_CLUSTERS);
 }
 
-/* The file may say where to ask, too. */
 TEST(a_name_may_stand_for_a_domain)
 {
 	write_file(path, "bank srv://not..a.domain\n");

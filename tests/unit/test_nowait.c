@@ -97,7 +97,6 @@ TEST(test_a_later_abort_disturbs_nothing, struct owner *o)
 		                 1);
 }
 
-/* What makes no sense is refused by name. */
 TEST(test_what_names_nothing_is_refused, struct owner *o)
 {
 	struct perseas_token token = post(o, 1), next = { token.epoch, token.seq + 1 };
@@ -123,7 +122,6 @@ TEST(test_what_names_nothing_is_refused, struct owner *o)
 	assert_int_equal(perseas_commit_token(tx, PERSEAS_NOWAIT, &token), PERSEAS_EENDED);
 }
 
-/* The next owner does not know the tokens of the one before, nor that one those of the next. */
 TEST(test_tokens_are_of_one_owner, struct owner *o)
 {
 	struct perseas_token old = post(o, 1), new;

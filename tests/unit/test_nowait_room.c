@@ -127,7 +127,6 @@ TEST(test_one_that_waits_is_as_patient, struct fixture *f)
 	wait_for_who_gets_on(f, 0);
 }
 
-/* It needs no room, and so it neither waits for any nor drops a mirror. */
 TEST(test_one_without_ranges_needs_no_room, struct fixture *f)
 {
 	struct owner *o = f->o;
@@ -383,7 +382,6 @@ TEST_WITH(test_a_long_drain_breaks_nobody, setup_noted, owner_teardown, struct o
 
 /* --- the end --- */
 
-/* close waits until W hold what nobody waited for. */
 TEST_WITH(test_close_loses_nothing, setup_noted, owner_teardown, struct owner *o)
 {
 	hold_all(o, DIRECT_HOLD_WRITES);
@@ -399,7 +397,7 @@ TEST_WITH(test_close_loses_nothing, setup_noted, owner_teardown, struct owner *o
 	assert_int_equal(o->bytes[0], 299 & 255);
 }
 
-/* And it says so when it could not; it does not wait again for what is in doubt. */
+/* close says what W do not hold, and does not wait again for what is in doubt. */
 TEST_WITH(test_close_says_what_it_could_not, setup_noted, owner_teardown, struct owner *o)
 {
 	uint64_t start;

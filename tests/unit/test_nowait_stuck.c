@@ -199,7 +199,6 @@ TEST(room_is_told, struct owner *o)
 	let_all_go(o);
 }
 
-/* The collector sleeps until it is woken, and what is refused wakes it. */
 TEST(what_is_refused_wakes_the_collector, struct owner *o)
 {
 	assert_true(perseas_fd(o->p) >= 0);
