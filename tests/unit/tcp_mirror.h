@@ -18,7 +18,7 @@
 
 #define SEGMENT_SIZE ((uint64_t)32 << 20)
 
-enum { LOG_SIZE = 65536, CHUNK = 65536, ORDER_MAX = 64 };
+enum { LOG_SIZE = 65536, CHUNK = 65536 };
 
 /* The mirror's TLS, and the owner's in its env; NULL: plain text. */
 static struct ps_tls *mirror_tls;
@@ -32,11 +32,9 @@ struct mirror {
 	_Alignas(8) uint8_t log[LOG_SIZE];
 	uint8_t *segment;
 	struct ps_decoder decoder;
-	size_t once;               /* so many bytes of an answer, then a rest; 0: all at once */
-	uint64_t rest;             /* ns */
-	uint64_t applied;          /* signalled frames */
-	uint64_t order[ORDER_MAX]; /* region << 32 | offset, of extents as they arrive */
-	unsigned ordered;
+	size_t once;      /* so many bytes of an answer, then a rest; 0: all at once */
+	uint64_t rest;    /* ns */
+	uint64_t applied; /* signalled frames */
 	Perseas__Region regions[2], *list[2];
 	Perseas__Grant grant;
 	/* Of the handshake, when it is not to be the right one. */
@@ -59,11 +57,10 @@ static uint8_t *where(void *ctx, const struct ps_extent *extent, bool write)
 	uint8_t *base = extent->region == PS_REGION_LOG ? m->log : m->segment;
 	uint64_t size = extent->region == PS_REGION_LOG ? LOG_SIZE : SEGMENT_SIZE;
 
+	(void)write;
 	if ((extent->region != PS_REGION_LOG && extent->region != PS_REGION_SEGMENT) ||
 	    extent->length > size || extent->offset > size - extent->length)
 		return NULL;
-	if (write && m->ordered < ORDER_MAX)
-		m->order[m->ordered++] = (uint64_t)extent->region << 32 | extent->offset;
 	return base + extent->offset;
 }
 

@@ -194,15 +194,13 @@ static const struct {
 	{ PS_PROMISE_RETIRED, PS_LINK_BROKEN },
 };
 
-enum { PROMISES = sizeof(promises) / sizeof(promises[0]) };
-
 /* Between two commits. */
 TEST(a_chain_after_another_promise_does_not_complete, struct fixture *f)
 {
 	uint64_t value;
 	struct ps_write write = write_of(&value, PS_REGION_SEGMENT, 0, sizeof(value));
 
-	for (unsigned i = 0; i < PROMISES; i++) {
+	for (unsigned i = 0; i < sizeof(promises) / sizeof(promises[0]); i++) {
 		struct ps_link *link = attach(f);
 
 		value = 1;
@@ -218,22 +216,6 @@ TEST(a_chain_after_another_promise_does_not_complete, struct fixture *f)
 		assert_int_equal(post_one(link, write), promises[i].result);
 		assert_int_equal(f->memory[2][0], 1);
 		ps_fabric_shm.detach(link);
-		give(f, FILES);
-	}
-	ps_fabric_shm.detach(attach(f));
-}
-
-/* While this owner commits nothing. */
-TEST(an_idle_link_finds_out_that_another_promise_is_there, struct fixture *f)
-{
-	for (unsigned i = 0; i < PROMISES; i++) {
-		struct ps_link *link = attach(f);
-
-		assert_int_equal(ps_fabric_shm.poll(link), 0);
-		promise(f)->epoch = promises[i].epoch;
-		assert_int_equal(ps_fabric_shm.poll(link), promises[i].result);
-		ps_fabric_shm.detach(link);
-		promise(f)->epoch = EPOCH;
 		give(f, FILES);
 	}
 	ps_fabric_shm.detach(attach(f));
@@ -446,59 +428,6 @@ TEST(a_child_does_not_inherit_the_memory, struct fixture *f)
 		_exit(mappings() == before ? 0 : 1);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	ps_fabric_shm.detach(link);
-}
-
-/* What an observer of the image (or a mirror whose owner dies) sees in its order. */
-struct observer {
-	const _Atomic uint64_t *slot, *data, *undo;
-	atomic_bool stop;
-	uint64_t wrong;
-	uint64_t looks;
-};
-
-static void *observe(void *arg)
-{
-	struct observer *o = arg;
-	uint64_t slot, data, undo;
-
-	while (!atomic_load(&o->stop)) {
-		slot = atomic_load_explicit(o->slot, memory_order_acquire);
-		data = atomic_load_explicit(o->data, memory_order_acquire);
-		undo = atomic_load_explicit(o->undo, memory_order_acquire);
-		/* I2: the slot of s says that the data of s is there; I1: then its undo is. */
-		o->wrong += data < slot || undo < data;
-		o->looks++;
-	}
-	return NULL;
-}
-
-/* Somebody looks at the image all the while that transactions are stored into it. */
-TEST(undo_comes_before_data_and_data_before_the_slot, struct fixture *f)
-{
-	struct ps_link *link = attach(f);
-	struct observer o = {
-		.slot = (const _Atomic uint64_t *)(void *)f->memory[0],
-		.data = (const _Atomic uint64_t *)(void *)f->memory[2],
-		.undo = (const _Atomic uint64_t *)(void *)(f->memory[0] + PS_RING_OFFSET),
-	};
-	uint64_t seq;
-	struct ps_write writes[] = {
-		write_of(&seq, PS_REGION_LOG, PS_RING_OFFSET, 8),
-		write_of(&seq, PS_REGION_SEGMENT, 0, 8),
-	};
-	struct ps_chain chain = { writes, 2, 1, write_of(&seq, PS_REGION_LOG, 0, 8) };
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, observe, &o), 0);
-	for (seq = 1; seq <= 300000; seq++)
-		if (ps_fabric_shm.post(link, &chain) != PS_LINK_OK)
-			break;
-	atomic_store(&o.stop, true);
-	pthread_join(thread, NULL);
-	assert_int_equal(seq, 300001);
-	assert_int_equal(o.wrong, 0);
-	assert_int_equal(ps_fabric_shm.poll(link), 300000);
 	ps_fabric_shm.detach(link);
 }
 

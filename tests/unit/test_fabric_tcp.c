@@ -30,64 +30,6 @@ static struct ps_write write_of(const void *src, uint32_t region, uint64_t offse
 	return (struct ps_write){ src, offset, region, length };
 }
 
-/* A commit as the core posts it: all sources in one entry, one after the other. */
-TEST(a_chain_is_applied_in_order_and_completes, struct mirror *m)
-{
-	struct ps_link *link = attach_well(m);
-	char entry[200];
-	struct ps_write writes[] = {
-		write_of(entry, PS_REGION_LOG, PS_RING_OFFSET, 100),
-		write_of(entry + 100, PS_REGION_SEGMENT, 4096, 50),
-		write_of(entry + 150, PS_REGION_SEGMENT, 77, 10),
-	};
-	struct ps_chain chain = { writes, 3, 1, write_of(entry + 160, PS_REGION_LOG, 128, 40) };
-	struct pollfd fd;
-	int i;
-
-	for (i = 0; i < 200; i++)
-		entry[i] = (char)i;
-	assert_true(ps_fabric_tcp.staged);
-	assert_int_equal(ps_fabric_tcp.poll(link), 0);
-	assert_false(ps_fabric_tcp.waits(link, &fd));
-	assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_OK);
-	assert_int_equal(ps_fabric_tcp.poll(link), 0);
-	assert_true(ps_fabric_tcp.waits(link, &fd));
-	assert_int_equal(fd.events, POLLIN);
-	settle(m, link, 1);
-	assert_false(ps_fabric_tcp.waits(link, &fd));
-	assert_memory_equal(m->log + PS_RING_OFFSET, entry, 100);
-	assert_memory_equal(m->segment + 4096, entry + 100, 50);
-	assert_memory_equal(m->segment + 77, entry + 150, 10);
-	assert_memory_equal(m->log + 128, entry + 160, 40);
-	/* where() is asked once for each when the frame is checked, then as each is filled. */
-	assert_int_equal(m->ordered, 8);
-	assert_int_equal(m->order[4], PS_RING_OFFSET);
-	assert_int_equal(m->order[7], 128);
-	ps_fabric_tcp.detach(link);
-}
-
-/* A chain of more writes than a frame has extents, from places that do not adjoin. */
-TEST(a_chain_longer_than_a_frame_completes_once, struct mirror *m)
-{
-	enum { WRITES = 3 * PS_FRAME_EXTENTS_MAX + 1 };
-	struct ps_link *link = attach_well(m);
-	static uint64_t source[2 * WRITES];
-	static struct ps_write writes[WRITES];
-	struct ps_chain chain = { .writes = writes, .count = WRITES, .undo = 5 };
-	uint64_t i;
-
-	for (i = 0; i < WRITES; i++) {
-		source[2 * i] = i + 1;
-		writes[i] = write_of(&source[2 * i], PS_REGION_SEGMENT, i * 64, 8);
-	}
-	assert_int_equal(ps_fabric_tcp.post(link, &chain), PS_LINK_OK);
-	settle(m, link, 1);
-	assert_int_equal(m->applied, 1);
-	for (i = 0; i < WRITES; i++)
-		assert_int_equal(*(uint64_t *)(void *)(m->segment + i * 64), i + 1);
-	ps_fabric_tcp.detach(link);
-}
-
 /* The mirror takes nothing for a while: far more is posted than the sockets hold. */
 TEST(what_the_socket_does_not_take_is_sent_on_later, struct mirror *m)
 {
@@ -331,18 +273,6 @@ TEST(a_read_takes_many_pieces_and_remembers_completions, struct mirror *m)
 	ps_fabric_tcp.detach(link);
 	pthread_join(m->thread, NULL);
 	free(bytes);
-}
-
-/* The mirror does not answer a read. */
-TEST(a_read_ends_at_its_deadline, struct mirror *m)
-{
-	struct ps_link *link = attach_well(m);
-	uint8_t bytes[16];
-
-	assert_int_equal(ps_fabric_tcp.read(link, PS_REGION_LOG, 0, bytes, sizeof(bytes), 20000000),
-	                 PS_LINK_BROKEN);
-	assert_int_equal(ps_fabric_tcp.poll(link), PS_LINK_BROKEN);
-	ps_fabric_tcp.detach(link);
 }
 
 #define SOON (3 * 1000000000ull) /* ns; a stalled machine must not use it up */

@@ -378,30 +378,6 @@ TEST(a_large_write_goes_in_messages, struct verbs_mirror *m)
 	ps_fabric_rdma.detach(link);
 }
 
-/* The owner gives up a mirror with work under way, and uses the ring for other things. */
-TEST(nothing_is_sent_after_detach, struct verbs_mirror *m)
-{
-	struct ps_link *link;
-	unsigned count;
-
-	m->here->attr.max_qp_wr = 8;
-	link = attach_well(m);
-	for (int i = 0; i < 10; i++) {
-		struct transaction t;
-
-		fill_transaction(m, &t, 1);
-		assert_int_equal(ps_fabric_rdma.post(link, &t.chain), PS_LINK_OK);
-	}
-	verbs_fake_step(2);
-	verbs_fake_journal(true);
-	ps_fabric_rdma.detach(link);
-	memset(m->env.staging, 0xee, 8192);
-	verbs_fake_run();
-	verbs_fake_writes(&count);
-	assert_int_equal(count, 0);
-	assert_int_equal(verbs_fake_alive().qps, 1); /* the mirror's */
-}
-
 /* A segment more, with other keys; one without a key; one twice. */
 TEST(an_update_brings_new_keys, struct verbs_mirror *m)
 {

@@ -96,34 +96,6 @@ TEST(a_step_waits_for_nobody, struct verbs_mirror *m)
 	}
 }
 
-/* A mirror that hangs takes no notice of the request: time passes, and it is given up. */
-TEST(silence_ends_in_time, struct verbs_mirror *m)
-{
-	struct ps_error error = { 0 };
-	struct ps_link *link;
-	uint64_t until;
-	struct pollfd fd;
-	int rc;
-
-	works(m);
-	m->silent = true;
-	link = begin(m);
-	until = ps_monotonic() + 20000000;
-	while ((rc = ps_fabric_rdma.attach_step(link, until, &error)) == 0) {
-		assert_true(ps_monotonic() < soon());
-		assert_true(ps_fabric_rdma.waits(link, &fd));
-		ps_poll(&fd, 1, until);
-	}
-	assert_true(ps_monotonic() >= until);
-	assert_int_equal(rc, PERSEAS_ERDMA);
-	assert_int_equal(error.code, PERSEAS_ERDMA);
-	assert_non_null(strstr(error.text, "took too long"));
-	ps_fabric_rdma.detach(link);
-	m->silent = false;
-	answer(m);
-	works(m);
-}
-
 /* The mirror goes on, and answers what it had been asked: that is readable, and the link is up. */
 TEST(a_late_answer_is_taken_in, struct verbs_mirror *m)
 {

@@ -56,30 +56,6 @@ static const char *path_of(struct place *place, const char *rest)
 	return path;
 }
 
-TEST(pieces_outlive_the_daemon, struct place *place)
-{
-	struct memory *memory = place->memory;
-	struct piece piece;
-
-	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", 10000, &piece), 0);
-	assert_int_equal(piece.base[9999], 0);
-	memcpy(piece.base, "kept", 4);
-	assert_int_equal(memory->ops->used(memory), 10000);
-	memory->ops->close(memory, &piece);
-	memory_file_free(memory);
-	memory = open_memory(place, 0);
-	assert_non_null(memory);
-	assert_int_equal(memory->ops->used(memory), 10000);
-	assert_int_equal(memory->ops->open(memory, "bank", "segment-0.1", &piece), 0);
-	assert_int_equal(piece.size, 10000);
-	assert_memory_equal(piece.base, "kept", 4);
-	memory->ops->close(memory, &piece);
-	assert_int_equal(memory->ops->open(memory, "bank", "segment-1.1", &piece),
-	                 -STATUS(NO_STORE));
-	assert_int_equal(memory->ops->open(memory, "none", "segment-1.1", &piece),
-	                 -STATUS(NO_STORE));
-}
-
 enum { IN_LARGE = 20 * LARGE, BEHIND = 12288, WHOLE = IN_LARGE + BEHIND };
 
 static void skip_where_pages_are_small(void)
@@ -335,45 +311,6 @@ TEST(a_directory_that_others_can_write_is_refused, struct place *place)
 	assert_int_equal(chmod(place->directory, 0777), 0);
 	assert_null(memory_file_new(place->directory, 0, false, &why));
 	assert_non_null(strstr(why, "writable by no other"));
-}
-
-static void note(void *arg, const char *name)
-{
-	strcat(arg, name);
-	strcat(arg, " ");
-}
-
-TEST(stores_and_pieces_are_found, struct place *place)
-{
-	struct memory *memory = place->memory;
-	char found[256] = "";
-
-	assert_int_equal(memory->ops->replace(memory, "bank", "header", "x", 1), 0);
-	memory->ops->stores(memory, note, found);
-	memory->ops->pieces(memory, "bank", note, found);
-	memory->ops->pieces(memory, "none", note, found);
-	assert_string_equal(found, "bank header ");
-	memory->ops->remove(memory, "bank", "header");
-	memory->ops->forget(memory, "bank");
-	assert_int_equal(access(path_of(place, "bank"), F_OK), -1);
-}
-
-TEST(a_removed_piece_stays_with_those_who_have_it, struct place *place)
-{
-	struct memory *memory = place->memory;
-	struct piece piece;
-	uint8_t *view;
-
-	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", 4096, &piece), 0);
-	view = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, piece.fd, 0);
-	assert_ptr_not_equal(view, MAP_FAILED);
-	memory->ops->close(memory, &piece);
-	memory->ops->remove(memory, "bank", "segment-0.1");
-	view[4095] = 1;
-	assert_int_equal(memory->ops->make(memory, "bank", "segment-0.1", 4096, &piece), 0);
-	assert_int_equal(piece.base[4095], 0);
-	memory->ops->close(memory, &piece);
-	munmap(view, 4096);
 }
 
 /* An owner makes the file that it was given longer, and keeps it when it is removed. */
