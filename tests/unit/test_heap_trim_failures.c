@@ -98,23 +98,6 @@ TEST(test_too_few_mirrors_give_nothing_back, struct owner *o)
 	next_finds(o, FIRST);
 }
 
-TEST(test_a_mirror_that_was_away_is_copied, struct owner *o)
-{
-	void *objects[MANY];
-
-	shrinkable(o, objects);
-	direct_crash(o->d, 2);
-	trimmed(o, 0, ALL - FIRST);
-	fill(o, objects, 1);
-	direct_start(o->d, 2);
-	owner_keep(o, 2, PERSEAS_MIRROR_LIVE);
-	assert_int_equal(owner_stat(o).resyncs, 1);
-	assert_on_mirrors(o, 4);
-	o->options.acks = 2;
-	direct_crash(o->d, 0);
-	next_finds(o, FIRST + 1);
-}
-
 /* The owner dies with the announcement alone, and after each write of the record and its slot, on
  * each mirror or on all but one: the next finds all of the extents, or none, and goes on. */
 TEST(test_an_owner_dies_at_each_step, struct owner *o)
@@ -150,25 +133,6 @@ TEST(test_an_owner_dies_at_each_step, struct owner *o)
 			assert_int_equal(owner_stat(o).live, 3);
 		}
 	assert_true(seen[0] && seen[1]);
-}
-
-/* Another owner has the store by then. */
-TEST(test_a_fenced_owner_gives_nothing_back, struct owner *o)
-{
-	void *objects[MANY];
-	perseas_t *second;
-
-	shrinkable(o, objects);
-	second = owner_rival(o);
-	owner_at_pause(o, owner_keep_beside);
-	assert_true(perseas_heap_trim(heap_of(o), 0, NULL) < 0);
-	o->d->on_pause = NULL;
-	owner_close(o);
-	o->p = second;
-	owner_map(o);
-	assert_int_equal(figures(o).extents, 4);
-	trimmed(o, 0, ALL - FIRST);
-	next_finds(o, FIRST);
 }
 
 /* --- memory that comes later --- */
