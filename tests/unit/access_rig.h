@@ -4,7 +4,7 @@
 #ifndef PERSEAS_TESTS_ACCESS_RIG_H
 #define PERSEAS_TESTS_ACCESS_RIG_H
 
-#include "store_rig.h"
+#include "bank_rig.h"
 
 /* The rules in force, until the test is over. */
 static struct access *rules;

@@ -35,6 +35,14 @@ static int make(struct mirror *mirror, const char *name, const char *store, uint
 	return ret ? ret : mirror_settle(mirror, store, id);
 }
 
+/* A store "a" of uid:7, who has claimed it. */
+static void own_a(struct mirror *mirror, struct peer *owner)
+{
+	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
+	peer_named(owner, "uid:7");
+	assert_int_equal(mirror_claim(mirror, owner, "a", 5, 1, NULL), 0);
+}
+
 static void expect_refusal(const struct mirror *mirror, const char *who, const char *quota)
 {
 	if (!strstr(mirror->why.text, who) || !strstr(mirror->why.text, quota))
@@ -99,9 +107,7 @@ TEST(an_image_beside_counts_as_well, struct mirror *mirror)
 
 	snprintf(text, sizeof(text), "limit * memory %d", 2 * LEAST + 4096);
 	set_rules(mirror, text);
-	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
-	peer_named(&owner, "uid:7");
-	assert_int_equal(mirror_claim(mirror, &owner, "a", 5, 1, NULL), 0);
+	own_a(mirror, &owner);
 	request.header = ps_header_copy(mirror_header(mirror, "a"));
 	request.epoch = 5;
 	request.owner = OWNER(1);
@@ -155,27 +161,26 @@ TEST(memory_that_owners_keep_is_counted, struct mirror *mirror)
 	assert_int_equal(mirror_share(mirror, &owners[2], "a", 7, 3, NULL), 0);
 }
 
-/* A store "a" of uid:7, which shares its memory, and one "b" of uid:8. */
-static void share_beside(struct mirror *mirror, struct peer *sharer, struct peer *other)
+/* A store "a" of uid:7, which shares its memory, and one "b" of uid:8: of holder and rival. */
+static void share_beside(struct mirror *mirror)
 {
 	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
 	assert_int_equal(make(mirror, "uid:8", "b", 2), 0);
-	peer_named(sharer, "uid:7");
-	peer_named(other, "uid:8");
-	assert_int_equal(mirror_share(mirror, sharer, "a", 5, 1, NULL), 0);
-	assert_int_equal(mirror_share(mirror, other, "b", 5, 2, NULL), 0);
+	peer_named(&holder, "uid:7");
+	peer_named(&rival, "uid:8");
+	assert_int_equal(mirror_share(mirror, &holder, "a", 5, 1, NULL), 0);
+	assert_int_equal(mirror_share(mirror, &rival, "b", 5, 2, NULL), 0);
 }
 
 /* It made a file longer, within its quota at first: it loses the store when the quota is exceeded.
  * Others stay, and the image does, in other memory. */
 TEST(who_exceeds_a_quota_is_cut_off, struct mirror *mirror)
 {
-	struct peer sharer, other;
 	char text[128];
 
 	snprintf(text, sizeof(text), "allow * all\nlimit * memory %d", 3 * LEAST);
 	set_rules(mirror, text);
-	share_beside(mirror, &sharer, &other);
+	share_beside(mirror);
 	memory_heap_set_whose(mirror->memory, MEMORY_HELD);
 	assert_true(memory_heap_take(mirror->memory, "a", "log.1", 2 * LEAST));
 	assert_int_equal(stores_excess(mirror->stores), 2 * LEAST);
@@ -184,21 +189,20 @@ TEST(who_exceeds_a_quota_is_cut_off, struct mirror *mirror)
 	assert_true(memory_heap_take(mirror->memory, "a", "log.1", 2 * LEAST + 1));
 	assert_true(memory_heap_take(mirror->memory, "b", "log.1", 1));
 	assert_int_equal(stores_cut_excess(mirror->stores), 1);
-	assert_int_equal(sharer.cuts, 1);
-	assert_int_equal(other.cuts, 0);
+	assert_int_equal(holder.cuts, 1);
+	assert_int_equal(rival.cuts, 0);
 	assert_int_equal(stores_excess(mirror->stores), 0);
 	assert_int_equal(mirror_header(mirror, "a")->generation, 2);
-	assert_int_equal(mirror_claim(mirror, &sharer, "a", 6, 1, NULL), 0);
+	assert_int_equal(mirror_claim(mirror, &holder, "a", 6, 1, NULL), 0);
 }
 
 /* There is no quota, and the limit of the mirror is for all. */
 TEST(who_exceeds_the_limit_of_the_mirror_is_cut_off, struct mirror *mirror)
 {
-	struct peer sharer, other;
 	char used[32];
 	uint64_t room = 4 * LEAST;
 
-	share_beside(mirror, &sharer, &other);
+	share_beside(mirror);
 	memory_heap_set_limit(mirror->memory, mirror->memory->ops->used(mirror->memory) + room);
 	assert_true(memory_heap_take(mirror->memory, "a", "log.1", room));
 	assert_int_equal(stores_cut_excess(mirror->stores), 0);
@@ -208,17 +212,19 @@ TEST(who_exceeds_the_limit_of_the_mirror_is_cut_off, struct mirror *mirror)
 	         (unsigned long long)mirror->memory->ops->used(mirror->memory));
 	assert_non_null(strstr(mirror->why.text, used));
 	assert_int_equal(stores_cut_excess(mirror->stores), 1);
-	assert_int_equal(sharer.cuts, 1);
-	assert_int_equal(other.cuts, 0);
+	assert_int_equal(holder.cuts, 1);
+	assert_int_equal(rival.cuts, 0);
 	assert_int_equal(create(mirror, "uid:8", "c", 3), 0);
 }
 
 /* An owner makes a store anew, which it did not create: whose it is now. */
 TEST(a_store_made_anew_is_its_owners, struct mirror *mirror)
 {
+	static const struct {
+		const char *name, *quota; /* NULL: it is granted */
+	} owners[] = { { "uid:8", "\"stores\"" }, { "uid:9", "\"sessions\"" }, { "uid:10", NULL } };
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
-	struct peer owner;
 
 	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
 	request.header = ps_header_copy(mirror_header(mirror, "a"));
@@ -227,21 +233,15 @@ TEST(a_store_made_anew_is_its_owners, struct mirror *mirror)
 	memory_heap_lose(mirror->memory, "a");
 	mirror_restart(mirror);
 	set_rules(mirror, "allow * own,create\nlimit uid:8 stores 0\nlimit uid:9 sessions 0");
-	peer_named(&owner, "uid:8");
-	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
-	                               &mirror->why),
-	                 -STATUS(LIMIT));
-	expect_refusal(mirror, "uid:8", "\"stores\"");
-	peer_named(&owner, "uid:9");
-	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
-	                               &mirror->why),
-	                 -STATUS(LIMIT));
-	expect_refusal(mirror, "uid:9", "\"sessions\"");
-	assert_null(mirror_header(mirror, "a"));
-	peer_named(&owner, "uid:10");
-	assert_int_equal(store_rebuild(mirror->stores, &owner.session, &request, &reply,
-	                               &mirror->why),
-	                 0);
+	for (unsigned i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
+		assert_null(mirror_header(mirror, "a"));
+		peer_named(&holder, owners[i].name);
+		assert_int_equal(store_rebuild(mirror->stores, &holder.session, &request, &reply,
+		                               &mirror->why),
+		                 owners[i].quota ? -STATUS(LIMIT) : 0);
+		if (owners[i].quota)
+			expect_refusal(mirror, owners[i].name, owners[i].quota);
+	}
 	assert_string_equal(mirror_header(mirror, "a")->creator, "uid:10");
 	perseas__header__free_unpacked(request.header, NULL);
 }
@@ -274,9 +274,7 @@ TEST(a_quota_that_shrinks_takes_nothing_away, struct mirror *mirror)
 {
 	struct peer owner;
 
-	assert_int_equal(make(mirror, "uid:7", "a", 1), 0);
-	peer_named(&owner, "uid:7");
-	assert_int_equal(mirror_claim(mirror, &owner, "a", 5, 1, NULL), 0);
+	own_a(mirror, &owner);
 	set_rules(mirror, "allow * all\nlimit * memory 1 stores 0 sessions 0");
 	assert_int_equal(owner.cuts, 0);
 	assert_non_null(mirror_header(mirror, "a"));

@@ -6,7 +6,7 @@
 #include "../../server/store/control.h"
 #include "../../server/store/rights.h"
 
-struct unit_fixture unit_fixture = { setup, teardown_rules };
+struct unit_fixture unit_fixture = { setup_bank, teardown_rules };
 
 static char bank_name[] = "bank";
 
@@ -95,21 +95,17 @@ static enum right lowest_of(unsigned rights)
 	return (enum right)(rights & -rights);
 }
 
-/* Claims the bank as uid:7, and sets the rules after that. */
-static void own_bank(struct mirror *mirror, struct peer *holder, bool shared, const char *text)
+/* The bank's owner is uid:7, and sees these rules. */
+static void own_bank(struct mirror *mirror, const char *text)
 {
-	mirror_bank(mirror, holder, shared);
-	strcpy(holder->session.identity.name, "uid:7");
+	strcpy(holder.session.identity.name, "uid:7");
 	set_rules(mirror, text);
 }
 
 /* Every request of control.proto, under rules that give one right each. */
 TEST(each_request_needs_its_rights, struct mirror *mirror)
 {
-	struct peer holder, other;
-
-	mirror_bank(mirror, &holder, false);
-	peer_named(&other, "uid:7");
+	peer_named(&rival, "uid:7");
 	/* One field is the request's id. */
 	assert_int_equal(perseas__request__descriptor.n_fields - 1, REQUESTS);
 	for (unsigned i = 0; i < REQUESTS; i++) {
@@ -128,7 +124,7 @@ TEST(each_request_needs_its_rights, struct mirror *mirror)
 				assert_int_equal(check_right(mirror, &holder.session, i), due);
 				due = 0;
 			}
-			assert_int_equal(check_right(mirror, &other.session, i), due);
+			assert_int_equal(check_right(mirror, &rival.session, i), due);
 		}
 	}
 }
@@ -137,27 +133,24 @@ TEST(both_rights_of_a_move_are_enough, struct mirror *mirror)
 {
 	const unsigned move = PERSEAS__REQUEST__BODY_MOVE;
 	unsigned i = 0;
-	struct peer peer;
 
-	peer_named(&peer, "uid:7");
+	peer_named(&rival, "uid:7");
 	while (field_of(i)->id != move)
 		i++;
 	set_rules(mirror, "allow uid:7 create,own,read,admin,share");
-	assert_int_equal(check_right(mirror, &peer.session, i), -STATUS(DENIED));
+	assert_int_equal(check_right(mirror, &rival.session, i), -STATUS(DENIED));
 	assert_non_null(strstr(mirror->why.text, "\"recover\""));
 	set_rules(mirror, "allow uid:7 own,recover");
-	assert_int_equal(check_right(mirror, &peer.session, i), 0);
+	assert_int_equal(check_right(mirror, &rival.session, i), 0);
 }
 
 /* The right is there on another store only; and on some stores, not on all. */
 TEST(a_right_on_another_store_is_none, struct mirror *mirror)
 {
-	struct peer peer;
-
-	peer_named(&peer, "uid:7");
+	peer_named(&rival, "uid:7");
 	set_rules(mirror, "allow uid:7 all store ban\nallow uid:7 all store bank-*\n");
 	for (unsigned i = 0; i < REQUESTS; i++)
-		assert_int_equal(check_right(mirror, &peer.session, i),
+		assert_int_equal(check_right(mirror, &rival.session, i),
 		                 table[i].rights && !table[i].session ? -STATUS(DENIED) : 0);
 }
 
@@ -197,12 +190,11 @@ static Perseas__Reply *ask_status(struct mirror *mirror, struct peer *peer, cons
 TEST(what_one_may_not_read_may_not_be_there, struct mirror *mirror)
 {
 	Perseas__Reply *bank, *none;
-	struct peer holder, peer;
 
-	own_bank(mirror, &holder, false, "allow uid:7 all");
-	peer_named(&peer, "anonymous");
-	bank = ask_status(mirror, &peer, "bank");
-	none = ask_status(mirror, &peer, "none");
+	own_bank(mirror, "allow uid:7 all");
+	peer_named(&rival, "anonymous");
+	bank = ask_status(mirror, &rival, "bank");
+	none = ask_status(mirror, &rival, "none");
 	assert_int_equal(bank->status, STATUS(DENIED));
 	assert_int_equal(none->status, STATUS(DENIED));
 	assert_string_equal(bank->message, "anonymous lacks the right \"read\" on store bank; the "
@@ -235,7 +227,7 @@ static size_t listed(struct mirror *mirror, const char *name, uint64_t *used)
 }
 
 /* Three stores; one may be read, all, or none. */
-TEST(a_list_shows_what_one_may_read, struct mirror *mirror)
+TEST_WITH(a_list_shows_what_one_may_read, setup, teardown_rules, struct mirror *mirror)
 {
 	uint64_t one, all, none, total;
 
@@ -254,24 +246,22 @@ TEST(a_list_shows_what_one_may_read, struct mirror *mirror)
 }
 
 /* Everything that can be asked of a store whose owner lives, by one who may do nothing. */
-TEST(what_is_denied_touches_nobody, struct mirror *mirror)
+TEST_WITH(what_is_denied_touches_nobody, setup_shared_bank, teardown_rules, struct mirror *mirror)
 {
 	Perseas__Header *before;
-	struct peer holder, peer;
 	uint64_t used;
 	uint8_t token[PS_ID_SIZE];
 
-	mirror_bank(mirror, &holder, true);
 	used = mirror->memory->ops->used(mirror->memory);
 	strcpy(holder.session.identity.name, "uid:7");
 	set_rules(mirror, "allow uid:7 all");
 	before = ps_header_copy(mirror_header(mirror, "bank"));
 	memcpy(token, holder.session.token, sizeof(token));
-	peer_named(&peer, "anonymous");
+	peer_named(&rival, "anonymous");
 	for (unsigned i = 0; i < REQUESTS; i++) {
 		if (!table[i].rights || table[i].session)
 			continue;
-		assert_int_equal(check_right(mirror, &peer.session, i), -STATUS(DENIED));
+		assert_int_equal(check_right(mirror, &rival.session, i), -STATUS(DENIED));
 		assert_non_null(strstr(mirror->why.text, "anonymous"));
 		assert_non_null(strstr(mirror->why.text, right_name(lowest_of(table[i].rights))));
 	}
@@ -311,22 +301,19 @@ static int claim(struct mirror *mirror, struct peer *peer, uint64_t epoch, bool 
  * its session is believed to be that owner. */
 TEST(an_owners_id_is_no_right_to_recover, struct mirror *mirror)
 {
-	struct peer holder, peer;
-
-	own_bank(mirror, &holder, false,
-	         "allow uid:7 own\nallow uid:8 own,read\nallow uid:9 own,recover");
-	peer_named(&peer, "uid:8");
-	assert_int_equal(claim_as(mirror, &peer, BANK_EPOCH, OWNER(BANK_OWNER), false),
+	own_bank(mirror, "allow uid:7 own\nallow uid:8 own,read\nallow uid:9 own,recover");
+	peer_named(&rival, "uid:8");
+	assert_int_equal(claim_as(mirror, &rival, BANK_EPOCH, OWNER(BANK_OWNER), false),
 	                 STATUS(BUSY));
-	assert_int_equal(claim_as(mirror, &peer, 9, OWNER(BANK_OWNER), false), STATUS(BUSY));
-	assert_int_equal(claim_as(mirror, &peer, 9, OWNER(BANK_OWNER), true), STATUS(DENIED));
+	assert_int_equal(claim_as(mirror, &rival, 9, OWNER(BANK_OWNER), false), STATUS(BUSY));
+	assert_int_equal(claim_as(mirror, &rival, 9, OWNER(BANK_OWNER), true), STATUS(DENIED));
 	assert_int_equal(holder.cuts, 0);
-	peer_named(&peer, "uid:7");
-	assert_int_equal(claim_as(mirror, &peer, 9, OWNER(BANK_OWNER), false), STATUS(OK));
+	peer_named(&rival, "uid:7");
+	assert_int_equal(claim_as(mirror, &rival, 9, OWNER(BANK_OWNER), false), STATUS(OK));
 	assert_int_equal(holder.cuts, 1);
 	peer_named(&holder, "uid:9");
 	assert_int_equal(claim_as(mirror, &holder, 10, OWNER(BANK_OWNER), true), STATUS(OK));
-	assert_int_equal(peer.cuts, 1);
+	assert_int_equal(rival.cuts, 1);
 }
 
 /* What others are told of an owner's id tells owners apart, and is too little to claim as it. */
@@ -338,14 +325,12 @@ TEST(nobody_is_told_an_owners_whole_id, struct mirror *mirror)
 	Perseas__DigestRequest digest = PERSEAS__DIGEST_REQUEST__INIT;
 	Perseas__DigestReply crc = PERSEAS__DIGEST_REPLY__INIT;
 	Perseas__Reply *reply;
-	struct peer peer;
 
-	mirror_bank(mirror, &peer, false);
-	assert_int_equal(claim_as(mirror, &peer, 9,
+	assert_int_equal(claim_as(mirror, &holder, 9,
 	                          (ProtobufCBinaryData){ PS_ID_SIZE, (uint8_t *)(uintptr_t)whole },
 	                          true),
 	                 STATUS(OK));
-	reply = ask_status(mirror, &peer, "bank");
+	reply = ask_status(mirror, &holder, "bank");
 	assert_true(ps_owner_is(reply->store->status->header->promised_owner, whole));
 	for (unsigned i = PS_OWNER_TOLD; i < PS_ID_SIZE; i++)
 		assert_int_equal(reply->store->status->header->promised_owner.data[i], 0);
@@ -365,27 +350,25 @@ TEST(a_store_is_made_by_a_rebuild_with_the_right_to_create, struct mirror *mirro
 {
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__RebuildReply reply = PERSEAS__REBUILD_REPLY__INIT;
-	struct peer holder, peer;
 
-	mirror_bank(mirror, &holder, false);
 	request.header = ps_header_copy(mirror_header(mirror, "bank"));
 	request.epoch = 9;
 	request.owner = OWNER(77);
 	free(request.header->store);
 	request.header->store = strdup("ledger");
-	peer_named(&peer, "uid:7");
+	peer_named(&rival, "uid:7");
 	set_rules(mirror,
 	          "allow uid:7 own,read,recover,admin,share\nallow uid:7 create store other");
-	assert_int_equal(store_rebuild(mirror->stores, &peer.session, &request, &reply,
+	assert_int_equal(store_rebuild(mirror->stores, &rival.session, &request, &reply,
 	                               &mirror->why),
 	                 -STATUS(DENIED));
 	assert_string_equal(
 		mirror->why.text,
 		"uid:7 lacks the right \"create\" on store ledger, which this mirror does "
 		"not have; the access rules of this mirror give rights");
-	assert_int_equal(mirror_claim(mirror, &peer, "ledger", 9, 77, NULL), -STATUS(NO_STORE));
+	assert_int_equal(mirror_claim(mirror, &rival, "ledger", 9, 77, NULL), -STATUS(NO_STORE));
 	set_rules(mirror, "allow uid:7 own,create");
-	assert_int_equal(store_rebuild(mirror->stores, &peer.session, &request, &reply,
+	assert_int_equal(store_rebuild(mirror->stores, &rival.session, &request, &reply,
 	                               &mirror->why),
 	                 0);
 	perseas__header__free_unpacked(request.header, NULL);
@@ -394,21 +377,18 @@ TEST(a_store_is_made_by_a_rebuild_with_the_right_to_create, struct mirror *mirro
 /* The owner lives. The right to own gets an answer that it is busy; with recover, the store. */
 TEST(a_takeover_needs_the_right_to_recover, struct mirror *mirror)
 {
-	struct peer holder, peer;
-
-	own_bank(mirror, &holder, false,
-	         "allow uid:7 all\nallow uid:8 own,read\nallow uid:9 recover\n"
-	         "allow uid:10 own,recover");
-	peer_named(&peer, "uid:8");
-	assert_int_equal(claim(mirror, &peer, 9, false), STATUS(BUSY));
-	assert_int_equal(claim(mirror, &peer, 9, true), STATUS(DENIED));
-	peer_named(&peer, "uid:9");
-	assert_int_equal(claim(mirror, &peer, 9, true), STATUS(DENIED));
+	own_bank(mirror, "allow uid:7 all\nallow uid:8 own,read\nallow uid:9 recover\n"
+	                 "allow uid:10 own,recover");
+	peer_named(&rival, "uid:8");
+	assert_int_equal(claim(mirror, &rival, 9, false), STATUS(BUSY));
+	assert_int_equal(claim(mirror, &rival, 9, true), STATUS(DENIED));
+	peer_named(&rival, "uid:9");
+	assert_int_equal(claim(mirror, &rival, 9, true), STATUS(DENIED));
 	assert_int_equal(holder.cuts, 0);
 	assert_ptr_equal(holder.session.store,
 	                 stores_session(mirror->stores, holder.session.token)->store);
-	peer_named(&peer, "uid:10");
-	assert_int_equal(claim(mirror, &peer, 9, true), STATUS(OK));
+	peer_named(&rival, "uid:10");
+	assert_int_equal(claim(mirror, &rival, 9, true), STATUS(OK));
 	assert_int_equal(holder.cuts, 1);
 }
 
@@ -417,9 +397,8 @@ TEST(who_may_no_longer_own_is_cut_at_once, struct mirror *mirror)
 {
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__ConfirmReply reply = PERSEAS__CONFIRM_REPLY__INIT;
-	struct peer holder;
 
-	own_bank(mirror, &holder, false, "allow uid:7 own");
+	own_bank(mirror, "allow uid:7 own");
 	assert_int_equal(holder.cuts, 0);
 	assert_int_equal(store_confirm(&holder.session, &confirm, &reply, &mirror->why), 0);
 	set_rules(mirror, "allow uid:7 read");
@@ -435,41 +414,36 @@ TEST(who_may_no_longer_own_is_cut_at_once, struct mirror *mirror)
  * the right. */
 TEST(memory_is_shared_with_those_who_may, struct mirror *mirror)
 {
-	Perseas__ClaimReply reply;
-	struct peer peer;
-
-	mirror_bank(mirror, &peer, false);
-	store_session_ended(&peer.session);
-	peer_named(&peer, "uid:7");
+	store_session_ended(&holder.session);
+	peer_named(&holder, "uid:7");
 	set_rules(mirror, "allow uid:7 own");
-	assert_int_equal(mirror_share(mirror, &peer, "bank", 9, 2, &reply), 0);
-	assert_int_equal(reply.grant->descriptors, 0);
-	assert_false(reply.grant->barrier);
-	assert_false(peer.session.shared);
+	assert_int_equal(mirror_share(mirror, &holder, "bank", 9, 2, &granted), 0);
+	assert_int_equal(granted.grant->descriptors, 0);
+	assert_false(granted.grant->barrier);
+	assert_false(holder.session.shared);
 	assert_false(mirror_header(mirror, "bank")->shared);
 	set_rules(mirror, "allow uid:7 own,share");
-	assert_int_equal(peer.cuts, 0);
-	assert_int_equal(mirror_share(mirror, &peer, "bank", 10, 2, &reply), 0);
-	assert_int_equal(reply.grant->descriptors, reply.grant->n_regions);
+	assert_int_equal(holder.cuts, 0);
+	assert_int_equal(mirror_share(mirror, &holder, "bank", 10, 2, &granted), 0);
+	assert_int_equal(granted.grant->descriptors, granted.grant->n_regions);
 	assert_true(mirror_header(mirror, "bank")->shared);
 	assert_string_equal(mirror_header(mirror, "bank")->sharer, "uid:7");
-	peer.cuts = 0;
+	holder.cuts = 0;
 	set_rules(mirror, "allow uid:7 own\nallow * share store other");
-	assert_int_equal(peer.cuts, 1);
-	assert_null(session_store(&peer.session));
+	assert_int_equal(holder.cuts, 1);
+	assert_null(session_store(&holder.session));
 }
 
 /* The owner on this host has the memory, and is in the middle of a transaction. What it writes
  * after the rules changed is in no image any more. */
-TEST(memory_that_was_given_is_copied_away, struct mirror *mirror)
+TEST_WITH(memory_that_was_given_is_copied_away, setup_shared_bank, teardown_rules,
+          struct mirror *mirror)
 {
 	const struct ps_promise *page;
-	struct peer holder, next;
 	struct writer writer;
 	uint64_t generation;
 	uint8_t seven[64];
 
-	mirror_bank(mirror, &holder, true);
 	strcpy(holder.session.identity.name, "uid:7");
 	generation = mirror_header(mirror, "bank")->generation;
 	writer_init(&writer, &holder.session);
@@ -483,8 +457,8 @@ TEST(memory_that_was_given_is_copied_away, struct mirror *mirror)
 	assert_false(mirror_header(mirror, "bank")->shared);
 	assert_int_equal(mirror_header(mirror, "bank")->generation, generation + 1);
 	writer_write(&writer, 0, 0, seven, sizeof(seven), WRITE_ALL);
-	peer_named(&next, "uid:8");
-	assert_int_equal(claim(mirror, &next, 9, false), STATUS(OK));
-	assert_memory_equal(session_memory(&next.session, PS_REGION_SEGMENT, 0, 4, false), "made",
+	peer_named(&rival, "uid:8");
+	assert_int_equal(claim(mirror, &rival, 9, false), STATUS(OK));
+	assert_memory_equal(session_memory(&rival.session, PS_REGION_SEGMENT, 0, 4, false), "made",
 	                    4);
 }

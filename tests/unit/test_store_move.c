@@ -6,8 +6,6 @@
 
 #include "../../proto/image/image.h"
 
-struct unit_fixture unit_fixture = { setup, teardown_rules };
-
 #define MS_NS ((uint64_t)1000000)
 
 static uint64_t now_ns;
@@ -18,12 +16,20 @@ static uint64_t clock_ns(void)
 }
 
 /* A store with an owner, at a mirror with a clock. */
-static void begin(struct mirror *mirror, struct peer *owner)
+static int setup_clock(void **state)
 {
+	struct mirror *mirror;
+
+	setup(state);
+	mirror = *state;
 	now_ns = 1000 * MS_NS;
 	stores_set_clock(mirror->stores, clock_ns);
-	mirror_bank(mirror, owner, false);
+	mirror_bank(mirror, &holder, false);
+	peer_init(&rival);
+	return 0;
 }
+
+struct unit_fixture unit_fixture = { setup_clock, teardown_rules };
 
 static Perseas__MoveRequest a_move(uint8_t id, uint64_t epoch)
 {
@@ -88,31 +94,27 @@ static void adopt(struct peer *peer, uint64_t epoch)
 /* The owner lets go, and the next one has the store open a while later. */
 TEST(a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next, struct mirror *mirror)
 {
-	struct peer owner, next;
-
-	begin(mirror, &owner);
 	assert_null(told(mirror));
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
-	assert_int_equal(confirm(mirror, &owner), 1);
+	assert_int_equal(confirm(mirror, &holder), 1);
 	assert_string_equal(told(mirror)->name, "beta");
 	assert_int_equal(told(mirror)->closing_ns, 0);
 	now_ns += 30 * MS_NS;
-	assert_int_equal(store_release(&owner.session, &mirror->why), 0);
+	assert_int_equal(store_release(&holder.session, &mirror->why), 0);
 	now_ns += 2 * MS_NS;
 	assert_true(told(mirror)->released);
 	assert_int_equal(told(mirror)->closing_ns, 30 * MS_NS);
 	assert_int_equal(told(mirror)->last->seq, 1);
-	peer_init(&next);
-	assert_int_equal(mirror_claim(mirror, &next, "bank", BANK_EPOCH + 1, 7, NULL), 0);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", BANK_EPOCH + 1, 7, NULL), 0);
 	/* Before the first adoption it asks whether its claims stand. */
-	assert_int_equal(confirm(mirror, &next), 0);
+	assert_int_equal(confirm(mirror, &rival), 0);
 	assert_int_equal(told(mirror)->pause_ns, 0);
 	now_ns += 5 * MS_NS;
-	adopt(&next, BANK_EPOCH + 1);
-	assert_int_equal(confirm(mirror, &next), 0);
+	adopt(&rival, BANK_EPOCH + 1);
+	assert_int_equal(confirm(mirror, &rival), 0);
 	now_ns += 100 * MS_NS;
-	assert_int_equal(confirm(mirror, &next), 0);
+	assert_int_equal(confirm(mirror, &rival), 0);
 	assert_int_equal(told(mirror)->pause_ns, 7 * MS_NS);
 	assert_int_equal(told(mirror)->first->seq, 1);
 	assert_int_equal(told(mirror)->first->epoch, BANK_EPOCH + 1);
@@ -122,12 +124,11 @@ TEST(a_handover_is_timed_from_the_end_of_one_to_the_start_of_the_next, struct mi
  * the end of the owner that let go. */
 TEST(a_claim_that_does_not_become_an_open_spoils_nothing, struct mirror *mirror)
 {
-	struct peer owner, tries, next;
+	struct peer tries;
 
-	begin(mirror, &owner);
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
 	now_ns += 30 * MS_NS;
-	assert_int_equal(store_release(&owner.session, &mirror->why), 0);
+	assert_int_equal(store_release(&holder.session, &mirror->why), 0);
 	peer_init(&tries);
 	now_ns += 2 * MS_NS;
 	assert_int_equal(mirror_claim(mirror, &tries, "bank", BANK_EPOCH + 1, 6, NULL), 0);
@@ -135,34 +136,34 @@ TEST(a_claim_that_does_not_become_an_open_spoils_nothing, struct mirror *mirror)
 	store_session_ended(&tries.session);
 	assert_true(told(mirror)->released);
 	assert_int_equal(told(mirror)->closing_ns, 30 * MS_NS);
-	peer_init(&next);
-	assert_int_equal(mirror_claim(mirror, &next, "bank", BANK_EPOCH + 2, 7, NULL), 0);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", BANK_EPOCH + 2, 7, NULL), 0);
 	now_ns += 5 * MS_NS;
-	adopt(&next, BANK_EPOCH + 2);
-	assert_int_equal(confirm(mirror, &next), 0);
+	adopt(&rival, BANK_EPOCH + 2);
+	assert_int_equal(confirm(mirror, &rival), 0);
 	assert_int_equal(told(mirror)->closing_ns, 30 * MS_NS);
 	assert_int_equal(told(mirror)->last->epoch, BANK_EPOCH);
 	assert_int_equal(told(mirror)->pause_ns, 17 * MS_NS);
 	assert_int_equal(told(mirror)->first->epoch, BANK_EPOCH + 2);
 	/* Whoever comes later is no part of it. */
-	store_session_ended(&next.session);
+	store_session_ended(&rival.session);
 	assert_int_equal(told(mirror)->pause_ns, 17 * MS_NS);
+}
+
+TEST_WITH(a_store_that_is_not_there_is_not_moved, setup, teardown, struct mirror *mirror)
+{
+	assert_int_equal(ask(mirror, 1, BANK_EPOCH), -STATUS(NO_STORE));
 }
 
 /* Nobody that is not the owner is asked, and nobody twice at a time. */
 TEST(what_cannot_be_asked_is_refused, struct mirror *mirror)
 {
-	struct peer owner;
-
-	assert_int_equal(ask(mirror, 1, BANK_EPOCH), -STATUS(NO_STORE));
-	begin(mirror, &owner);
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH - 1), -STATUS(BAD_STATE));
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH + 1), -STATUS(BAD_STATE));
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), -STATUS(BUSY));
 	assert_non_null(strstr(mirror->why.text, "already asked to hand it over to beta"));
-	assert_int_equal(confirm(mirror, &owner), 1);
-	owner.silent_ms = 6000;
+	assert_int_equal(confirm(mirror, &holder), 1);
+	holder.silent_ms = 6000;
 	stores_set_owner_timeout(mirror->stores, 5000);
 	assert_int_equal(withdraw(mirror, 1), 0);
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), -STATUS(BAD_STATE));
@@ -172,44 +173,37 @@ TEST(what_cannot_be_asked_is_refused, struct mirror *mirror)
  * nobody is asked for a store that another owner has claimed. */
 TEST(an_owner_may_let_go_before_all_mirrors_are_asked, struct mirror *mirror)
 {
-	struct peer owner, next;
-
-	begin(mirror, &owner);
-	assert_int_equal(store_release(&owner.session, &mirror->why), 0);
+	assert_int_equal(store_release(&holder.session, &mirror->why), 0);
 	now_ns += 2 * MS_NS;
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH - 1), -STATUS(BAD_STATE));
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
 	assert_true(told(mirror)->released);
 	assert_true(told(mirror)->closing_ns > 0);
 	assert_int_equal(told(mirror)->last->seq, 1);
-	peer_init(&next);
-	assert_int_equal(mirror_claim(mirror, &next, "bank", BANK_EPOCH + 1, 7, NULL), 0);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", BANK_EPOCH + 1, 7, NULL), 0);
 	now_ns += 5 * MS_NS;
-	adopt(&next, BANK_EPOCH + 1);
-	assert_int_equal(confirm(mirror, &next), 0);
+	adopt(&rival, BANK_EPOCH + 1);
+	assert_int_equal(confirm(mirror, &rival), 0);
 	assert_int_equal(told(mirror)->pause_ns, 7 * MS_NS);
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), -STATUS(BAD_STATE));
-	store_session_ended(&next.session);
+	store_session_ended(&rival.session);
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), -STATUS(BAD_STATE));
 }
 
 /* For good: a request that comes later than that is none any more. */
 TEST(one_that_is_taken_back_is_forgotten, struct mirror *mirror)
 {
-	struct peer owner;
-
-	begin(mirror, &owner);
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
 	assert_int_equal(withdraw(mirror, 3), 0);
-	assert_int_equal(confirm(mirror, &owner), 1);
+	assert_int_equal(confirm(mirror, &holder), 1);
 	assert_int_equal(withdraw(mirror, 1), 0);
-	assert_int_equal(confirm(mirror, &owner), 0);
+	assert_int_equal(confirm(mirror, &holder), 0);
 	assert_null(told(mirror));
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), -STATUS(BAD_STATE));
 	assert_non_null(strstr(mirror->why.text, "has been taken back"));
 	assert_null(told(mirror));
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), 0);
-	store_session_ended(&owner.session);
+	store_session_ended(&holder.session);
 	assert_int_equal(withdraw(mirror, 2), 0);
 	assert_null(told(mirror));
 }
@@ -217,33 +211,26 @@ TEST(one_that_is_taken_back_is_forgotten, struct mirror *mirror)
 /* Who asked may have died meanwhile. */
 TEST(one_of_which_the_time_is_over_is_forgotten, struct mirror *mirror)
 {
-	struct peer owner;
-
-	begin(mirror, &owner);
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
 	now_ns += 4999 * MS_NS;
-	assert_int_equal(confirm(mirror, &owner), 1);
+	assert_int_equal(confirm(mirror, &holder), 1);
 	now_ns += 1 * MS_NS;
-	assert_int_equal(confirm(mirror, &owner), 0);
+	assert_int_equal(confirm(mirror, &holder), 0);
 	assert_null(told(mirror));
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), 0);
-	assert_int_equal(confirm(mirror, &owner), 2);
+	assert_int_equal(confirm(mirror, &holder), 2);
 }
 
 /* It has not let go: its connection broke, and it claims again. */
 TEST(an_owner_that_comes_back_is_still_asked, struct mirror *mirror)
 {
-	struct peer owner, again;
-
-	begin(mirror, &owner);
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
-	store_session_ended(&owner.session);
+	store_session_ended(&holder.session);
 	assert_true(told(mirror)->closing_ns > 0);
-	peer_init(&again);
-	assert_int_equal(mirror_claim(mirror, &again, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", BANK_EPOCH, BANK_OWNER, NULL), 0);
 	assert_int_equal(told(mirror)->closing_ns, 0);
 	assert_null(told(mirror)->last);
-	assert_int_equal(confirm(mirror, &again), 1);
+	assert_int_equal(confirm(mirror, &rival), 1);
 	assert_int_equal(withdraw(mirror, 1), 0);
 	assert_int_equal(ask(mirror, 2, BANK_EPOCH), 0);
 	assert_int_equal(told(mirror)->closing_ns, 0);
@@ -264,9 +251,7 @@ static bool is_news(struct mirror *mirror, ProtobufCBinaryData handover)
 TEST(who_watches_is_told, struct mirror *mirror)
 {
 	const ProtobufCBinaryData none = { 0, NULL };
-	struct peer owner;
 
-	begin(mirror, &owner);
 	assert_false(is_news(mirror, none));
 	assert_int_equal(ask(mirror, 1, BANK_EPOCH), 0);
 	assert_true(is_news(mirror, none));
@@ -311,9 +296,8 @@ static size_t standbys(struct mirror *mirror, const char *first)
 /* From its first Watch until its connection ends; of its own store only, and if it may own that. */
 TEST(standbys_are_told_while_they_are_there, struct mirror *mirror)
 {
-	struct peer owner, one, two, three;
+	struct peer one, two, three;
 
-	begin(mirror, &owner);
 	peer_init(&one);
 	peer_named(&two, "uid:7");
 	peer_init(&three);
