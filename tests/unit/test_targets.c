@@ -7,10 +7,31 @@
 
 #include <event2/event.h>
 
-/* An owner writes and reads its image. */
-static void a_data_connection_writes_and_reads_the_image(void **state)
+/* The loop carries data, or threads do. */
+static int setup(void **state)
 {
-	struct fixture *fixture = *state;
+	fixture_threads = 1;
+	return fixture_setup(state);
+}
+
+static int setup_threads(void **state)
+{
+	fixture_threads = 3;
+	return fixture_setup(state);
+}
+
+/* For tests that are run with the loop only. */
+static int setup_loop(void **state)
+{
+	return setup(state);
+}
+
+struct unit_fixture unit_fixture = { setup, fixture_teardown };
+struct unit_fixture unit_fixture_too = { setup_threads, fixture_teardown };
+
+/* An owner writes and reads its image. */
+TEST(a_data_connection_writes_and_reads_the_image, struct fixture *fixture)
+{
 	int control = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	struct request_frame frame;
 	struct ps_answer answer;
@@ -70,9 +91,9 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Both of the others were ready before the owner was. */
-static void a_commit_waits_for_one_of_the_others_at_most(void **state)
+TEST_WITH(a_commit_waits_for_one_of_the_others_at_most, setup_loop, fixture_teardown,
+          struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	void (*turns[])(evutil_socket_t, short, void *) = { on_first, on_second };
 	int control = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	struct other others[2] = { { .data = data }, { .data = data } };
@@ -98,9 +119,8 @@ static void a_commit_waits_for_one_of_the_others_at_most(void **state)
 }
 
 /* Tokens that never were, and of a session that a claim has ended. */
-static void a_token_of_no_session_opens_nothing(void **state)
+TEST(a_token_of_no_session_opens_nothing, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int first = fixture_tcp(fixture), second = fixture_tcp(fixture), data;
 	uint8_t token[PS_ID_SIZE] = { 0 };
 	Perseas__Reply *reply;
@@ -119,9 +139,8 @@ static void a_token_of_no_session_opens_nothing(void **state)
 }
 
 /* An owner is fenced, another ends its control connection, a third opens a second data path. */
-static void a_data_path_ends_with_its_session(void **state)
+TEST(a_data_path_ends_with_its_session, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int first = fixture_tcp(fixture), second = fixture_tcp(fixture);
 	int old = fixture_tcp(fixture), again = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	Perseas__Reply *reply;
@@ -143,10 +162,9 @@ static void a_data_path_ends_with_its_session(void **state)
 }
 
 /* An owner asks for far more than it takes: 64 MiB, in reads of 32 KiB. */
-static void reads_wait_for_their_reader(void **state)
+TEST(reads_wait_for_their_reader, struct fixture *fixture)
 {
 	enum { READS = 2048, LENGTH = 32 << 10 };
-	struct fixture *fixture = *state;
 	int control = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	static uint8_t bytes[LENGTH];
 	struct request_frame *frames = calloc(READS, sizeof(*frames));
@@ -227,9 +245,8 @@ static Perseas__Reply *receive_fds(struct fixture *fixture, int fd, int *fds, un
 }
 
 /* An owner on this host gets the memory itself. */
-static void shared_memory_is_the_image_itself(void **state)
+TEST_WITH(shared_memory_is_the_image_itself, setup_loop, fixture_teardown, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int fd = fixture_unix(fixture), tcp = fixture_tcp(fixture), fds[PS_REGIONS_MAX];
 	Perseas__Reply *reply;
 	unsigned count;
@@ -308,10 +325,10 @@ static pid_t start_owner(struct fixture *fixture, uint64_t epoch, bool forks, in
 
 /* An owner with the memory is taken over while it lives, after kill -9, and after its end while a
  * child that it forked goes on: only the kernel knows of that one. */
-static void only_memory_that_nobody_has_is_taken_in_place(void **state)
+TEST_WITH(only_memory_that_nobody_has_is_taken_in_place, setup_loop, fixture_teardown,
+          struct fixture *fixture)
 {
 	enum { LIVES, KILLED, FORKED, CASES };
-	struct fixture *fixture = *state;
 
 	fixture_bank(fixture);
 	for (int is = 0; is < CASES; is++) {
@@ -369,9 +386,8 @@ static Perseas__Status ask_digest(struct fixture *fixture, int fd, const char *s
 
 /* An owner cuts the log short that it was given. What looks at it finds it damaged, the owner is
  * cut, and another store is served on; so it is at a view of all stores, as /metrics takes it. */
-static void memory_that_is_cut_short_damages_its_store_alone(void **state)
+TEST(memory_that_is_cut_short_damages_its_store_alone, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	const struct store_view *views;
 	Perseas__Reply *reply;
@@ -419,9 +435,8 @@ static void memory_that_is_cut_short_damages_its_store_alone(void **state)
 }
 
 /* The host's administrator cuts the log short under an owner over tcp. */
-static void what_goes_to_torn_memory_is_not_acknowledged(void **state)
+TEST(what_goes_to_torn_memory_is_not_acknowledged, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	int fd = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	struct request_frame write = frame_of(PS_OP_WRITE, PS_RING_OFFSET, 8, 1);
 	struct ps_answer answer;
@@ -447,9 +462,8 @@ static void stop_daemon(evutil_socket_t fd, short what, void *arg)
 }
 
 /* A daemon that spins has to see its timers, and to stop. */
-static void a_daemon_that_spins_still_stops(void **state)
+TEST_WITH(a_daemon_that_spins_still_stops, setup_loop, fixture_teardown, struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
 	const struct timeval soon = { .tv_usec = 20000 };
 	struct event *timer = evtimer_new(fixture->daemon->base, stop_daemon, fixture->daemon);
 	int control = fixture_tcp(fixture), data = fixture_tcp(fixture);
@@ -466,40 +480,4 @@ static void a_daemon_that_spins_still_stops(void **state)
 	                 (ssize_t)sizeof(answer));
 	assert_int_equal(answer.length, 8);
 	event_free(timer);
-}
-
-#define ENTRY(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-static int test_the_loop(void)
-{
-	const struct CMUnitTest tests[] = {
-		ENTRY(a_commit_waits_for_one_of_the_others_at_most),
-		ENTRY(shared_memory_is_the_image_itself),
-		ENTRY(only_memory_that_nobody_has_is_taken_in_place),
-		ENTRY(a_daemon_that_spins_still_stops),
-	};
-
-	return cmocka_run_group_tests_name("the loop", tests, NULL, NULL);
-}
-
-static int test_data_paths(const char *name)
-{
-	const struct CMUnitTest tests[] = {
-		ENTRY(a_data_connection_writes_and_reads_the_image),
-		ENTRY(a_token_of_no_session_opens_nothing),
-		ENTRY(a_data_path_ends_with_its_session),
-		ENTRY(reads_wait_for_their_reader),
-		ENTRY(memory_that_is_cut_short_damages_its_store_alone),
-		ENTRY(what_goes_to_torn_memory_is_not_acknowledged),
-	};
-
-	return cmocka_run_group_tests_name(name, tests, NULL, NULL);
-}
-
-int main(void)
-{
-	int failed = test_the_loop() + test_data_paths("data paths of the loop");
-
-	fixture_threads = 3;
-	return failed + test_data_paths("data paths of threads");
 }
