@@ -53,34 +53,42 @@ static void assert_fenced(struct fixture *f)
 	assert_int_equal(owner_stat(f->o).resyncs, 0);
 }
 
+/* The owner is fenced for good, and so many mirrors lack what was acknowledged. */
+static void assert_stays_fenced(struct fixture *f, unsigned lacking)
+{
+	keep(f);
+	assert_fenced(f);
+	assert_carries(f, lacking);
+}
+
+static void commit_three(struct fixture *f)
+{
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(put_big(f, 1000 * i, 300, (uint8_t)(i + 1)), 0);
+}
+
 /* All connections break when the machine is reverted, and are taken up again. */
 TEST(test_an_owner_of_the_past_is_fenced, struct fixture *f)
 {
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(put_big(f, 1000 * i, 300, (uint8_t)(i + 1)), 0);
 	go_back(f, 3);
-	keep(f);
-	assert_fenced(f);
-	assert_carries(f, 0);
+	assert_stays_fenced(f, 0);
 }
 
 /* The first mirror that tells is enough: nothing is sent to the others, whose connections last. */
 TEST(test_one_mirror_tells, struct fixture *f)
 {
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(put_big(f, 1000 * i, 300, (uint8_t)(i + 1)), 0);
+	commit_three(f);
 	assert_int_equal(rewind_owner(f->o->p, 1), 1);
 	direct_cut(f->o->d, 1);
-	keep(f);
-	assert_fenced(f);
-	assert_carries(f, 0);
+	assert_stays_fenced(f, 0);
 }
 
 /* A mirror that lost its memory would take anything: it gets nothing. */
 TEST(test_it_makes_no_mirror_anew, struct fixture *f)
 {
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(put_big(f, 1000 * i, 300, (uint8_t)(i + 1)), 0);
+	commit_three(f);
 	assert_int_equal(rewind_owner(f->o->p, 1), 1);
 	owner_lose(f->o, 2);
 	cut_all(f);
@@ -95,17 +103,14 @@ static void send_another(struct fixture *f, unsigned length)
 {
 	perseas_tx_t *tx;
 
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(put_big(f, 1000 * i, 300, (uint8_t)(i + 1)), 0);
+	commit_three(f);
 	assert_int_equal(rewind_owner(f->o->p, 1), 1);
 	cut_all(f);
 	assert_int_equal(perseas_begin(f->o->p, PERSEAS_NOWAIT, &tx), 0);
 	assert_int_equal(perseas_set_range(tx, f->big, length), 0);
 	memset(f->big, 77, length);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EINDOUBT);
-	keep(f);
-	assert_fenced(f);
-	assert_carries(f, 1);
+	assert_stays_fenced(f, 1);
 }
 
 /* Its number is the mirrors' again, but the log goes on elsewhere behind the record. */
@@ -123,8 +128,7 @@ TEST(test_another_record_of_the_same_length_tells, struct fixture *f)
 /* A renewal asks the mirrors first: one of them tells. */
 TEST(test_it_does_not_renew, struct fixture *f)
 {
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(put_big(f, 1000 * i, 300, (uint8_t)(i + 1)), 0);
+	commit_three(f);
 	owner_claimed_and_left(f->o);
 	assert_int_equal(rewind_owner(f->o->p, 2), 2);
 	keep(f);
@@ -149,9 +153,7 @@ TEST(test_a_roster_that_it_has_forgotten_tells, struct fixture *f)
 	perseas__roster__free_unpacked(f->o->p->roster, NULL);
 	f->o->p->roster = before;
 	cut_all(f);
-	keep(f);
-	assert_fenced(f);
-	assert_carries(f, 0);
+	assert_stays_fenced(f, 0);
 }
 
 static int setup_told(void **state)

@@ -7,6 +7,8 @@
 
 enum { DAEMONS = 100, RACKS = 10, STORES = 1000, COPIES = 3, IMAGE = 1 << 20 };
 
+static char why[PS_PLACE_WHY]; /* why the last choice failed */
+
 static struct ps_spot spot(const char *host, const char *rack, const char *zone, uint64_t room)
 {
 	struct ps_spot it = { .address = host, .room = room };
@@ -25,7 +27,6 @@ TEST(no_two_share_a_domain_or_a_narrower_one)
 		                         spot("a", "r3", "z", 90) };
 	struct ps_wish wish = { .copies = 3, .bytes = 5, .apart = PS_DOMAIN_RACK };
 	unsigned chosen[3];
-	char why[PS_PLACE_WHY];
 
 	assert_true(ps_spots_choose(spots, 5, &wish, chosen, why));
 	assert_int_equal(chosen[0], 4);
@@ -46,7 +47,6 @@ TEST(who_is_closed_full_or_unlabelled_gets_nothing)
 		                   spot("c", "r2", "", 4), spot("d", "r3", "", 90) };
 	struct ps_wish wish = { .copies = 2, .bytes = 5, .apart = PS_DOMAIN_RACK };
 	unsigned chosen[2];
-	char why[PS_PLACE_WHY];
 
 	assert_true(ps_spots_choose(spots, 4, &wish, chosen, why));
 	assert_int_equal(chosen[0] + chosen[1], 0 + 3);
@@ -63,7 +63,6 @@ TEST(among_equals_the_idle_one_is_chosen)
 		                   spot("c", "", "", 1 << 20) };
 	const struct ps_wish wish = { .copies = 1, .bytes = 1, .apart = PS_DOMAIN_HOST };
 	unsigned chosen;
-	char why[PS_PLACE_WHY];
 
 	spots[0].stores = 2;
 	spots[1].stores = 1;
@@ -88,7 +87,6 @@ TEST(images_that_stay_count)
 	const unsigned there[] = { 0, 2 };
 	const struct ps_wish wish = { 1, 5, PS_DOMAIN_RACK, there, 2 };
 	unsigned chosen;
-	char why[PS_PLACE_WHY];
 
 	assert_true(ps_spots_choose(spots, 4, &wish, &chosen, why));
 	assert_int_equal(chosen, 3);
@@ -146,7 +144,6 @@ static void fleet_put(struct fleet *fleet, unsigned at)
 static void fleet_fill(struct fleet *fleet)
 {
 	const struct ps_wish wish = { .copies = COPIES, .bytes = IMAGE, .apart = PS_DOMAIN_RACK };
-	char why[PS_PLACE_WHY];
 
 	for (unsigned i = 0; i < STORES; i++) {
 		assert_true(ps_spots_choose(fleet->spots, DAEMONS, &wish, fleet->images[i], why));
@@ -186,7 +183,6 @@ static unsigned fleet_heal(struct fleet *fleet)
 		for (unsigned k = 0; k < COPIES; k++) {
 			unsigned there[COPIES], count = 0, chosen;
 			struct ps_wish wish = { 1, IMAGE, PS_DOMAIN_RACK, there, 0 };
-			char why[PS_PLACE_WHY];
 
 			if (!fleet->spots[fleet->images[i][k]].closed)
 				continue;
@@ -229,7 +225,6 @@ TEST(a_fleet_shrinks_to_what_its_stores_need)
 	struct fleet *fleet = fleet_new();
 	const struct ps_wish wish = { .copies = COPIES, .bytes = IMAGE, .apart = PS_DOMAIN_RACK };
 	unsigned chosen[COPIES];
-	char why[PS_PLACE_WHY];
 
 	for (unsigned rack = 0; rack < RACKS; rack++) {
 		assert_int_equal(ps_spots_choose(fleet->spots, DAEMONS, &wish, chosen, why),

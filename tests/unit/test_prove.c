@@ -6,8 +6,6 @@
 
 #include "../../client/demand/warm.h"
 
-struct unit_fixture unit_fixture = { setup, teardown };
-
 /* A fabric that counts what is read, and whose reads of one mirror may break its link, or bring
  * nothing of what is there. */
 static struct {
@@ -32,17 +30,23 @@ static int counting_read(struct ps_link *link, uint32_t region, uint64_t offset,
 	return rc;
 }
 
-static void count_reads(struct owner *o)
+static int setup_counting(void **state)
 {
+	struct owner *o;
+
+	setup(state);
+	o = ((struct fixture *)*state)->o;
 	counting.real = o->p->mirrors[0].fabric;
 	counting.fabric = *counting.real;
 	counting.fabric.read = counting_read;
-	counting.reads = 0;
 	counting.damaged = NULL;
 	counting.breaks = false;
 	for (unsigned i = 0; i < 3; i++)
 		o->p->mirrors[i].fabric = &counting.fabric;
+	return 0;
 }
+
+struct unit_fixture unit_fixture = { setup_counting, teardown };
 
 /* The last transaction by its record, as a standby would have noted it; some follow. */
 static struct ps_warm_point note_point(struct fixture *f)
@@ -61,76 +65,65 @@ static struct ps_warm_point note_point(struct fixture *f)
 	return point;
 }
 
-/* What an open does; how many reads did it take? */
-static unsigned prove(struct owner *o, const struct ps_warm_point *point, bool *proven)
+/* What an open does: it proves the copy, or not, by so many reads. */
+static void assert_proves(struct fixture *f, const struct ps_warm_point *point, unsigned reads,
+                          bool proven)
 {
-	ps_admin_enter(o->p);
-	o->p->gate = true;
-	o->p->warm = ps_warm_new(o->p->store_id);
-	assert_non_null(o->p->warm);
-	o->p->warm->point = *point;
+	struct perseas *p = f->o->p;
+
+	ps_admin_enter(p);
+	p->gate = true;
+	p->warm = ps_warm_new(p->store_id);
+	assert_non_null(p->warm);
+	p->warm->point = *point;
 	counting.reads = 0;
-	ps_warm_prove(o->p);
-	*proven = o->p->warm;
-	ps_warm_free(o->p->warm);
-	o->p->warm = NULL;
-	o->p->gate = false;
-	ps_admin_leave(o->p);
-	return counting.reads;
+	ps_warm_prove(p);
+	assert_int_equal(counting.reads, reads);
+	assert_int_equal(p->warm != NULL, proven);
+	ps_warm_free(p->warm);
+	p->warm = NULL;
+	p->gate = false;
+	ps_admin_leave(p);
 }
 
 TEST(test_one_mirror_shows_it, struct fixture *f)
 {
 	const struct ps_warm_point point = note_point(f);
 	struct ps_warm_point other = point;
-	bool proven;
 
-	count_reads(f->o);
-	assert_int_equal(prove(f->o, &point, &proven), 1);
-	assert_true(proven);
+	assert_proves(f, &point, 1, true);
 	other.epoch++;
-	assert_int_equal(prove(f->o, &other, &proven), 1);
-	assert_false(proven);
+	assert_proves(f, &other, 1, false);
 }
 
 TEST(test_what_no_log_can_have_is_not_looked_for, struct fixture *f)
 {
 	struct ps_warm_point point = note_point(f);
-	bool proven;
 
-	count_reads(f->o);
 	point.seq += 100;
-	assert_int_equal(prove(f->o, &point, &proven), 0);
-	assert_false(proven);
+	assert_proves(f, &point, 0, false);
 	point.seq -= 100;
 	while (f->o->p->commit.next - point.position <= f->o->p->log_size)
 		assert_int_equal(owner_put(f->o, 0, 100, 1), 0);
-	assert_int_equal(prove(f->o, &point, &proven), 0);
-	assert_false(proven);
+	assert_proves(f, &point, 0, false);
 }
 
 /* That is of this mirror alone. */
 TEST(test_a_damaged_log_is_read_from_another_mirror, struct fixture *f)
 {
 	const struct ps_warm_point point = note_point(f);
-	bool proven;
 
-	count_reads(f->o);
 	counting.damaged = f->o->p->mirrors[0].link;
-	assert_int_equal(prove(f->o, &point, &proven), 2);
-	assert_true(proven);
+	assert_proves(f, &point, 2, true);
 }
 
 /* A read that fails takes the link with it, and commits need the others. */
 TEST(test_a_read_that_fails_costs_one_link, struct fixture *f)
 {
 	const struct ps_warm_point point = note_point(f);
-	bool proven;
 
-	count_reads(f->o);
 	counting.breaks = true;
-	assert_int_equal(prove(f->o, &point, &proven), 1);
-	assert_false(proven);
+	assert_proves(f, &point, 1, false);
 	assert_true(f->o->p->mirrors[1].active && f->o->p->mirrors[2].active);
 	assert_int_equal(owner_put(f->o, 0, 100, 8), 0);
 }

@@ -17,33 +17,17 @@ static int setup_two_of_three(void **state)
 
 struct unit_fixture unit_fixture = { setup_two_of_three, teardown };
 
-/* Another owner claims all mirrors, and is gone before it adopts. */
-static void come_and_go(void *arg)
-{
-	struct direct *d = arg;
-
-	d->mirrors[0].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
-	/* It does not try for ever. */
-	d->now += 1000 * MS;
-}
-
+/* The other owner needs no memory. */
 static void claim_all_and_die(struct owner *o)
 {
 	const struct ps_pager_ops *pager = o->d->pager;
-	struct perseas_options options = o->options;
-	perseas_t *second;
+	const struct perseas_options options = o->options;
 
-	options.recovery = 0;
-	options.flags = PERSEAS_TAKEOVER;
-	options.open_timeout_ms = 1;
+	o->options.recovery = 0;
 	o->d->pager = NULL;
-	o->d->on_pause = come_and_go;
-	o->d->on_pause_arg = o->d;
-	come_and_go(o->d);
-	assert_true(direct_open(o->d, STORE, &options, &second, &o->error) < 0);
-	o->d->on_pause = NULL;
-	o->d->mirrors[0].break_at = 0;
+	owner_claimed_and_left(o);
 	o->d->pager = pager;
+	o->options = options;
 }
 
 /* The thread that fetches has a turn whenever a mirror is asked something, or written to. */

@@ -13,6 +13,22 @@ static uint64_t draw(uint64_t below)
 	return unit_draw(&random_state) % below;
 }
 
+static int setup(void **state)
+{
+	static struct ps_ring ring;
+
+	*state = &ring;
+	return ps_ring_init(&ring, SIZE);
+}
+
+static int teardown(void **state)
+{
+	ps_ring_free(*state);
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { setup, teardown };
+
 /* What stands in an entry, so that one that is overwritten is found out. */
 static void fill(struct ps_entry *entry, uint64_t seq, uint64_t length)
 {
@@ -35,24 +51,22 @@ static bool whole(const struct ps_entry *entry, uint64_t seq)
 
 /* Entries of all sizes, many laps: each that is found is whole and inside, and those
  * that are not found are the oldest. */
-TEST(test_keeps_the_newest_entries_whole)
+TEST(test_keeps_the_newest_entries_whole, struct ps_ring *ring)
 {
-	struct ps_ring ring;
 	uint64_t seq = 1;
 
 	random_state = 0x1998;
 	print_message("seed %#lx\n", (unsigned long)random_state);
-	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
 	for (int i = 0; i < ENTRIES; i++, seq++) {
 		uint64_t length = 64 + 64 * draw(i % 7 ? 8 : SIZE / 4 / 64);
-		struct ps_entry *entry = ps_ring_append(&ring, length);
+		struct ps_entry *entry = ps_ring_append(ring, length);
 		uint64_t oldest = seq, kept = 0;
 
-		assert_true((uint8_t *)entry >= ring.base);
-		assert_true((uint8_t *)entry + length <= ring.base + SIZE);
+		assert_true((uint8_t *)entry >= ring->base);
+		assert_true((uint8_t *)entry + length <= ring->base + SIZE);
 		fill(entry, seq, length);
-		for (; oldest > 0 && ps_ring_find(&ring, oldest); oldest--) {
-			struct ps_entry *found = ps_ring_find(&ring, oldest);
+		for (; oldest > 0 && ps_ring_find(ring, oldest); oldest--) {
+			struct ps_entry *found = ps_ring_find(ring, oldest);
 
 			kept += found->length;
 			assert_int_equal(found->seq, oldest);
@@ -61,66 +75,54 @@ TEST(test_keeps_the_newest_entries_whole)
 		/* Two entries may be missed for the padding, and one for the new one's place. */
 		assert_true(kept <= SIZE && (!oldest || kept >= SIZE / 2));
 		for (uint64_t gone = oldest; gone > 0 && gone + 3 > oldest; gone--)
-			assert_null(ps_ring_find(&ring, gone));
-		assert_null(ps_ring_find(&ring, seq + 1));
+			assert_null(ps_ring_find(ring, gone));
+		assert_null(ps_ring_find(ring, seq + 1));
 	}
-	ps_ring_free(&ring);
 }
 
 /* An entry whose lag and two lengths fit is not overwritten by the next: what commit relies on. */
-TEST(test_lag_says_what_may_be_appended)
+TEST(test_lag_says_what_may_be_appended, struct ps_ring *ring)
 {
-	struct ps_ring ring;
 	uint64_t needed = 1, seq = 1;
 
 	random_state = 7;
-	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
 	for (int i = 0; i < ENTRIES; i++, seq++) {
 		uint64_t length = 64 + 64 * draw(SIZE / 4 / 64);
 
-		while (needed < seq && ps_ring_lag(&ring, needed) + 2 * length > SIZE)
+		while (needed < seq && ps_ring_lag(ring, needed) + 2 * length > SIZE)
 			needed++;
-		fill(ps_ring_append(&ring, length), seq, length);
-		assert_non_null(ps_ring_find(&ring, needed));
-		assert_true(whole(ps_ring_find(&ring, needed), needed));
+		fill(ps_ring_append(ring, length), seq, length);
+		assert_non_null(ps_ring_find(ring, needed));
+		assert_true(whole(ps_ring_find(ring, needed), needed));
 	}
-	ps_ring_free(&ring);
 }
 
-TEST(test_lag_of_what_is_not_there)
+TEST(test_lag_of_what_is_not_there, struct ps_ring *ring)
 {
-	struct ps_ring ring;
-
 	/* One entry, then so many that it is forgotten. */
-	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
-	assert_int_equal(ps_ring_lag(&ring, 1), 0);
-	ps_ring_append(&ring, 128);
-	assert_int_equal(ps_ring_lag(&ring, 1), 128);
-	assert_int_equal(ps_ring_lag(&ring, 2), 0);
+	assert_int_equal(ps_ring_lag(ring, 1), 0);
+	ps_ring_append(ring, 128);
+	assert_int_equal(ps_ring_lag(ring, 1), 128);
+	assert_int_equal(ps_ring_lag(ring, 2), 0);
 	for (int i = 0; i < 8; i++)
-		ps_ring_append(&ring, SIZE / 4);
-	assert_true(ps_ring_lag(&ring, 1) == UINT64_MAX);
-	assert_null(ps_ring_find(&ring, 1));
-	assert_int_equal(ps_ring_lag(&ring, 10), 0);
-	ps_ring_free(&ring);
+		ps_ring_append(ring, SIZE / 4);
+	assert_true(ps_ring_lag(ring, 1) == UINT64_MAX);
+	assert_null(ps_ring_find(ring, 1));
+	assert_int_equal(ps_ring_lag(ring, 10), 0);
 }
 
 /* After a reset history begins with the seq that was said. */
-TEST(test_reset_forgets)
+TEST(test_reset_forgets, struct ps_ring *ring)
 {
-	struct ps_ring ring;
-
-	assert_int_equal(ps_ring_init(&ring, SIZE), 0);
 	for (int i = 0; i < 5; i++)
-		ps_ring_append(&ring, 256);
-	ps_ring_reset(&ring, 42);
+		ps_ring_append(ring, 256);
+	ps_ring_reset(ring, 42);
 	for (uint64_t seq = 0; seq < 50; seq++)
-		assert_null(ps_ring_find(&ring, seq));
-	fill(ps_ring_append(&ring, 256), 42, 256);
-	assert_non_null(ps_ring_find(&ring, 42));
-	assert_null(ps_ring_find(&ring, 41));
-	assert_null(ps_ring_find(&ring, 43));
-	ps_ring_free(&ring);
+		assert_null(ps_ring_find(ring, seq));
+	fill(ps_ring_append(ring, 256), 42, 256);
+	assert_non_null(ps_ring_find(ring, 42));
+	assert_null(ps_ring_find(ring, 41));
+	assert_null(ps_ring_find(ring, 43));
 }
 
 /* More entries than the index has places, in a ring that has room for more. */

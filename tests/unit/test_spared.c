@@ -27,6 +27,12 @@ static bool spared_any(struct owner *o)
 	return strstr(perseas_report(o->p), SPARED) != NULL;
 }
 
+static void assert_all_asked(struct owner *o)
+{
+	assert_false(spared_any(o));
+	assert_int_equal(owner_stat(o).live, 3);
+}
+
 /* The keeper takes it up later, as one that did not answer. */
 TEST(test_it_opens_without_a_mirror_that_was_silent, struct owner *o)
 {
@@ -44,11 +50,9 @@ TEST(test_it_opens_without_a_mirror_that_was_silent, struct owner *o)
 TEST(test_those_that_it_needs_are_asked, struct owner *o)
 {
 	assert_int_equal(open_sparing(o, "sim://1,sim://2", 0), 0);
-	assert_false(spared_any(o));
-	assert_int_equal(owner_stat(o).live, 3);
+	assert_all_asked(o);
 	assert_int_equal(open_sparing(o, "sim://0,sim://1,sim://2", 0), 0);
-	assert_false(spared_any(o));
-	assert_int_equal(owner_stat(o).live, 3);
+	assert_all_asked(o);
 }
 
 /* There is no store: it is made on all mirrors, or on none. */
@@ -79,13 +83,11 @@ TEST(test_what_is_missing_is_said, struct owner *o)
 TEST(test_who_forces_it_asks_all, struct owner *o)
 {
 	assert_int_equal(open_sparing(o, "sim://1", PERSEAS_TAKEOVER), 0);
-	assert_false(spared_any(o));
-	assert_int_equal(owner_stat(o).live, 3);
+	assert_all_asked(o);
 	o->options.accept_epoch = 1;
 	o->options.accept_seq = 1;
 	assert_int_equal(open_sparing(o, "sim://1", 0), 0);
-	assert_false(spared_any(o));
-	assert_int_equal(owner_stat(o).live, 3);
+	assert_all_asked(o);
 }
 
 /* An address is the whole of one, not a part. */
@@ -96,8 +98,7 @@ TEST(test_addresses_are_compared_whole, struct owner *o)
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		assert_int_equal(open_sparing(o, others[i], 0), 0);
-		assert_false(spared_any(o));
-		assert_int_equal(owner_stat(o).live, 3);
+		assert_all_asked(o);
 	}
 	assert_int_equal(open_sparing(o, "x,sim://1,y", 0), 0);
 	assert_true(spared_any(o));

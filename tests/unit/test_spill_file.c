@@ -84,6 +84,12 @@ static void write_spill(struct spill *spill, const char *store, const char *text
 	assert_int_equal(spill->sink.write(&spill->sink, text, strlen(text)), 0);
 }
 
+static void write_whole(struct spill *spill, const char *text)
+{
+	write_spill(spill, "bank", text);
+	assert_int_equal(spill->ops->commit(spill), 0);
+}
+
 TEST(a_spill_has_its_name_when_it_is_whole, struct spill *spill)
 {
 	char bytes[16];
@@ -107,15 +113,13 @@ TEST(a_spill_has_its_name_when_it_is_whole, struct spill *spill)
 /* What a daemon that was killed left does not stop the next one. */
 TEST(an_abandoned_spill_leaves_the_one_before, struct spill *spill)
 {
-	write_spill(spill, "bank", "old");
-	assert_int_equal(spill->ops->commit(spill), 0);
+	write_whole(spill, "old");
 	write_spill(spill, "bank", "new");
 	spill->ops->abandon(spill);
 	assert_false(there("bank.spill.tmp"));
 	assert_int_equal(count(spill), 1);
 	fclose(fopen(path_of("bank.spill.tmp"), "w"));
-	write_spill(spill, "bank", "new");
-	assert_int_equal(spill->ops->commit(spill), 0);
+	write_whole(spill, "new");
 	assert_int_equal(count(spill), 1);
 }
 
@@ -124,8 +128,7 @@ TEST(what_a_killed_daemon_left_is_removed, struct spill *spill)
 {
 	const char *why;
 
-	write_spill(spill, "bank", "whole");
-	assert_int_equal(spill->ops->commit(spill), 0);
+	write_whole(spill, "whole");
 	write_spill(spill, "bank", "half");
 	spill_file_free(spill);
 	assert_true(there("bank.spill.tmp"));
@@ -138,8 +141,7 @@ TEST(what_a_killed_daemon_left_is_removed, struct spill *spill)
 TEST(nothing_is_replaced_by_what_is_set_aside, struct spill *spill)
 {
 	for (int i = 0; i < 2; i++) {
-		write_spill(spill, "bank", "abc");
-		assert_int_equal(spill->ops->commit(spill), 0);
+		write_whole(spill, "abc");
 		assert_int_equal(spill->ops->set_aside(spill, "bank"), 0);
 		assert_int_equal(count(spill), 0);
 	}

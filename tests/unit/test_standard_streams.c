@@ -41,6 +41,15 @@ static void in_child_without_streams(void (*fn)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Begins a test that runs in such a child, as TEST() does: IN_CHILD(name) { ... }. */
+#define IN_CHILD(name)                                     \
+	static void name##_in_child(void);                 \
+	TEST(name)                                         \
+	{                                                  \
+		in_child_without_streams(name##_in_child); \
+	}                                                  \
+	static void name##_in_child(void)
+
 static bool is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
@@ -54,7 +63,7 @@ static bool is_null(int fd)
 	return readlink(path, name, sizeof(name) - 1) > 0 && strcmp(name, "/dev/null") == 0;
 }
 
-static void move_descriptors(void)
+IN_CHILD(what_is_opened_moves_above_the_streams)
 {
 	int pair[2], fd = ps_above_standard(eventfd(0, EFD_CLOEXEC));
 
@@ -68,12 +77,8 @@ static void move_descriptors(void)
 		CHECK(!is_open(i));
 }
 
-TEST(what_is_opened_moves_above_the_streams)
-{
-	in_child_without_streams(move_descriptors);
-}
-
-static void move_without_room(void)
+/* It is closed rather than left at the number of a stream. */
+IN_CHILD(what_cannot_move_is_closed)
 {
 	const struct rlimit three = { 3, 3 };
 
@@ -83,13 +88,7 @@ static void move_without_room(void)
 	CHECK(!is_open(0));
 }
 
-/* It is closed rather than left at the number of a stream. */
-TEST(what_cannot_move_is_closed)
-{
-	in_child_without_streams(move_without_room);
-}
-
-static void fill(void)
+IN_CHILD(closed_streams_become_null_and_others_stay)
 {
 	char byte = 0;
 	int fd;
@@ -103,11 +102,6 @@ static void fill(void)
 	fd = eventfd(0, 0);
 	CHECK(dup2(fd, 1) == 1);
 	CHECK(ps_standard_fill() == 0 && !is_null(1));
-}
-
-TEST(closed_streams_become_null_and_others_stay)
-{
-	in_child_without_streams(fill);
 }
 
 static void hold(void)
@@ -126,22 +120,17 @@ static void hold(void)
 	CHECK(is_open(0) && is_open(1) && !is_open(2));
 }
 
-TEST(streams_are_held_until_the_last_release)
+IN_CHILD(streams_are_held_until_the_last_release)
 {
-	in_child_without_streams(hold);
+	hold();
 }
 
-static void hold_over_fork(void)
+IN_CHILD(a_child_holds_for_itself)
 {
 	ps_standard_hold();
 	in_child_without_streams(hold);
 	for (int i = 0; i < 3; i++)
 		CHECK(is_null(i));
-}
-
-TEST(a_child_holds_for_itself)
-{
-	in_child_without_streams(hold_over_fork);
 }
 
 static void send_descriptor(int to, int fd)
@@ -170,7 +159,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 	return syscall(SYS_recvmsg, fd, message, flags);
 }
 
-static void receive(void)
+IN_CHILD(a_received_descriptor_is_no_stream)
 {
 	struct ps_descriptors descriptors = { 0 };
 	char byte;
@@ -185,11 +174,6 @@ static void receive(void)
 	for (int i = 0; i < 3; i++)
 		CHECK(descriptors.fds[i] > 2 && !is_open(i));
 	ps_descriptors_close(&descriptors);
-}
-
-TEST(a_received_descriptor_is_no_stream)
-{
-	in_child_without_streams(receive);
 }
 
 static int dial_listener(struct ps_error *error)
@@ -207,7 +191,7 @@ static int dial_listener(struct ps_error *error)
 	return ps_dial(&address, PS_NEVER, error);
 }
 
-static void use_library(void)
+IN_CHILD(the_library_opens_nothing_at_a_stream)
 {
 	const struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	const uint8_t store[PS_ID_SIZE] = { 1 };
@@ -219,9 +203,4 @@ static void use_library(void)
 	CHECK(dial_listener(&error) > 2);
 	for (int i = 0; i < 3; i++)
 		CHECK(!is_open(i));
-}
-
-TEST(the_library_opens_nothing_at_a_stream)
-{
-	in_child_without_streams(use_library);
 }

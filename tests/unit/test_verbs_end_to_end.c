@@ -4,6 +4,8 @@
  */
 #include "verbs_nodes.h"
 
+struct unit_fixture unit_fixture = { NULL, nodes_teardown };
+
 enum { SIZE = 100000 };
 
 static const struct rdma_options plain = { .on = true };
@@ -52,14 +54,8 @@ static unsigned count_over(perseas_t *p, const char *fabric)
 
 static void await_over(perseas_t *p, const char *fabric, unsigned wanted)
 {
-	for (int i = 0; count_over(p, fabric) != wanted; i++) {
-		struct pollfd nothing = { .fd = -1 };
-
-		if (i == 20000)
-			fail_msg("%u of %u are live over %s", count_over(p, fabric), wanted,
-			         fabric);
-		poll(&nothing, 1, 1);
-	}
+	for (unsigned i = 0; count_over(p, fabric) != wanted;)
+		wait_a_little(&i, fabric);
 }
 
 /* A bank from its making to the next owner, with three mirrors. */
@@ -84,7 +80,6 @@ TEST(a_store_lives_over_rdma)
 	put_well(p, bytes, 10, 1);
 	perseas_close(p);
 	free(copy);
-	nodes_free(n);
 }
 
 /* What a transaction asks of the devices: a doorbell and a completion for each mirror. */
@@ -106,7 +101,6 @@ TEST(a_commit_is_one_doorbell_a_mirror)
 	assert_true(counts.posts - counts.reads <= COMMITS * MIRRORS);
 	assert_true(counts.signalled - counts.reads <= COMMITS * MIRRORS);
 	perseas_close(p);
-	nodes_free(n);
 }
 
 /* A second owner takes the store over while the first is alive. */
@@ -133,7 +127,6 @@ TEST(a_takeover_fences_the_owner_before)
 	put_well(q, theirs, 10, 1);
 	assert_over(q, "rdma");
 	perseas_close(q);
-	nodes_free(n);
 }
 
 /* Queue pairs break, at either end; nothing is lost, and the mirrors come back by replay: over tcp
@@ -175,7 +168,6 @@ TEST(what_a_break_interrupted_is_replayed)
 	assert_memory_equal(bytes, copy, SIZE);
 	perseas_close(p);
 	free(copy);
-	nodes_free(n);
 }
 
 /* A daemon stops, commits go on with the others, and it comes back. */
@@ -194,7 +186,6 @@ TEST(a_mirror_that_was_away_catches_up)
 	}
 	assert_over(p, "rdma");
 	perseas_close(p);
-	nodes_free(n);
 }
 
 /* No RDMA at one end or the other: tcp, and the reason is shown; or an error, where RDMA is
@@ -222,19 +213,14 @@ TEST(without_rdma_it_is_tcp)
 	p = nodes_open_well(n, 0);
 	assert_over(p, "rdma");
 	perseas_close(p);
-	nodes_free(n);
 }
 
 static void await_later(perseas_t *p, unsigned index)
 {
 	const uint64_t first = p->mirrors[index].way_back.delay;
 
-	for (int i = 0; p->mirrors[index].way_back.delay == first; i++) {
-		struct pollfd nothing = { .fd = -1 };
-
-		assert_true(i < 20000);
-		poll(&nothing, 1, 1);
-	}
+	for (unsigned i = 0; p->mirrors[index].way_back.delay == first;)
+		wait_a_little(&i, "a later time");
 }
 
 /* The owner's connection manager sends nothing any more, as after a cable was out: sessions that
@@ -269,7 +255,6 @@ TEST(rdma_that_works_again_is_taken_up)
 	assert_int_equal(after.reconnects, before.reconnects + 3);
 	assert_string_equal(mirror_stat(p, 0).trouble, "");
 	perseas_close(p);
-	nodes_free(n);
 }
 
 /* Links come up, and each of them breaks, as where packets are lost. The third one is enough to go
@@ -291,7 +276,6 @@ TEST(rdma_that_breaks_again_and_again_is_left)
 			assert_non_null(strstr(mirror_stat(p, 0).trouble, "3 of them broke"));
 	}
 	perseas_close(p);
-	nodes_free(n);
 }
 
 TEST(rdma_that_is_insisted_on_is_missed)
@@ -304,7 +288,6 @@ TEST(rdma_that_is_insisted_on_is_missed)
 	assert_null(p);
 	if (!strstr(n->error.text, "--rdma off"))
 		fail_msg("said: %s", n->error.text);
-	nodes_free(n);
 }
 
 /* The mirror's host dies without a word while nothing is committed. */
@@ -315,16 +298,12 @@ TEST(a_dead_host_is_noticed_on_an_idle_link)
 	perseas_t *p = begin(n, &bytes);
 
 	n->nodes[1].device->dead = true;
-	for (int i = 0; mirror_stat(p, 1).state == PERSEAS_MIRROR_LIVE; i++) {
-		struct pollfd nothing = { .fd = -1 };
-
-		assert_true(i < 20000);
-		poll(&nothing, 1, 1);
+	for (unsigned i = 0; mirror_stat(p, 1).state == PERSEAS_MIRROR_LIVE;) {
+		wait_a_little(&i, "the end of a mirror's session");
 		verbs_fake_expire();
 	}
 	put_well(p, bytes, 100, 5);
 	n->nodes[1].device->dead = false;
 	await_live(p, 1);
 	perseas_close(p);
-	nodes_free(n);
 }

@@ -141,7 +141,7 @@ static unsigned run(const struct rdma_options *rdma, bool reorder)
 		commit(h, p, bytes, i);
 	bad = bad_instants(h);
 	perseas_close(p);
-	nodes_free(n);
+	nodes_teardown(NULL);
 	free(h);
 	return bad;
 }

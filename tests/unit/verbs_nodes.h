@@ -119,6 +119,9 @@ static void node_stop(struct nodes *n, unsigned index)
 	node->daemon = NULL;
 }
 
+/* Those of the test, which its teardown frees. */
+static struct nodes *nodes_of_test;
+
 /* So many mirrors, whose devices have the addresses 127.0.0.1 and so on. */
 static struct nodes *nodes_new(unsigned count, const struct rdma_options *rdma, const char *scheme)
 {
@@ -146,6 +149,7 @@ static struct nodes *nodes_new(unsigned count, const struct rdma_options *rdma, 
 		snprintf(n->list + have, sizeof(n->list) - have, "%s%s%s:%u", i ? "," : "", scheme,
 		         address, node->port);
 	}
+	nodes_of_test = n;
 	return n;
 }
 
@@ -160,6 +164,15 @@ static void nodes_free(struct nodes *n)
 	if (verbs_fake_end())
 		fail_msg("%s", verbs_fake_trouble());
 	free(n);
+}
+
+static inline int nodes_teardown(void **state)
+{
+	(void)state;
+	if (nodes_of_test)
+		nodes_free(nodes_of_test);
+	nodes_of_test = NULL;
+	return 0;
 }
 
 /* perseas_open over fake devices. verbs: NULL for a process without RDMA. */
@@ -225,16 +238,19 @@ static inline struct perseas_mirror_stat mirror_stat(perseas_t *p, unsigned inde
 	return stat;
 }
 
+/* Waits a little for other threads. Fails with `what` when it has been called 20,000 times. */
+static inline void wait_a_little(unsigned *times, const char *what)
+{
+	if (++*times == 20000)
+		fail_msg("it does not come: %s", what);
+	poll(NULL, 0, 1);
+}
+
 /* Waits, for the keeper's work, until the mirror is live; tens of seconds at most. */
 static inline void await_live(perseas_t *p, unsigned index)
 {
-	for (int i = 0; mirror_stat(p, index).state != PERSEAS_MIRROR_LIVE; i++) {
-		struct pollfd nothing = { .fd = -1 };
-
-		if (i == 20000)
-			fail_msg("not live: %s", mirror_stat(p, index).trouble);
-		poll(&nothing, 1, 1);
-	}
+	for (unsigned i = 0; mirror_stat(p, index).state != PERSEAS_MIRROR_LIVE;)
+		wait_a_little(&i, mirror_stat(p, index).trouble);
 }
 
 #endif
