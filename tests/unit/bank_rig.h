@@ -16,6 +16,12 @@ static Perseas__ClaimReply granted;
 /* How many pieces of memory the mirror has with the bank alone. */
 static unsigned bank_pieces;
 
+/* The promise page of the bank's first image, as it lies in memory. */
+static inline struct ps_promise *promise_of_bank(struct mirror *mirror)
+{
+	return (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
+}
+
 static inline int bank_setup(void **state, bool shared)
 {
 	struct mirror *mirror;

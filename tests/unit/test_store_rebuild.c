@@ -95,6 +95,25 @@ TEST(an_image_beside_replaces_the_old_one_when_finished, struct mirror *mirror)
 	assert_null(session_memory(&holder.session, 16, 4096, 1, true));
 }
 
+/* It must know the newest roster, too. */
+TEST(an_image_beside_learns_of_a_roster, struct mirror *mirror)
+{
+	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;
+	Perseas__RebuildReply reply;
+
+	assert_int_equal(rebuild(mirror, &holder, 1, BANK_EPOCH, BANK_OWNER, 4096, &reply), 0);
+	request.roster = ps_roster_copy(mirror_header(mirror, "bank")->roster);
+	request.roster->epoch = BANK_EPOCH;
+	request.roster->version = 9;
+	request.settled = true;
+	assert_int_equal(store_roster(&holder.session, &request, &mirror->why), 0);
+	perseas__roster__free_unpacked(request.roster, NULL);
+	fill(&holder, "copy");
+	assert_int_equal(finish(mirror, &holder), 0);
+	assert_int_equal(mirror_header(mirror, "bank")->segments[0]->size, 4096);
+	assert_int_equal(mirror_header(mirror, "bank")->roster->version, 9);
+}
+
 /* The daemon crashes before, and after, the rebuild is finished. */
 TEST(a_crash_serves_the_old_image_or_the_new_one, struct mirror *mirror)
 {

@@ -119,6 +119,7 @@ TEST(of_two_rosters_the_later_epochs_is_newer, struct mirror *mirror)
 	assert_int_equal(set_rosters(mirror, &holder, 3, 90, 0, 0), 0);
 	assert_int_equal(set_rosters(mirror, &holder, 2, 91, 0, 0), -STATUS(BAD_STATE));
 	assert_int_equal(set_rosters(mirror, &holder, 4, 2, 0, 0), 0);
+	assert_int_equal(set_rosters(mirror, &holder, 4, 2, 0, 0), 0);
 	assert_int_equal(set_rosters(mirror, &holder, 4, 1, 4, 3), 0);
 	header = mirror_header(mirror, "bank");
 	assert_int_equal(header->roster->version, 1);
@@ -212,12 +213,12 @@ TEST(the_promise_page_follows_the_header, struct mirror *mirror)
 	assert_true(memory_heap_lose_piece(mirror->memory, "bank", "promise.1"));
 	mirror_restart(mirror);
 	assert_int_equal(mirror->complaints, 0);
-	page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
+	page = promise_of_bank(mirror);
 	assert_int_equal(page->epoch, BANK_EPOCH);
 	assert_int_equal(page->owner[0], BANK_OWNER);
 	page->epoch = 3;
 	mirror_restart(mirror);
-	page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
+	page = promise_of_bank(mirror);
 	assert_int_equal(page->epoch, BANK_EPOCH);
 }
 
@@ -230,7 +231,7 @@ TEST_WITH(a_page_that_was_given_away_is_never_made_valid_again, setup_shared_ban
 
 	page->owner[0]++;
 	mirror_restart(mirror);
-	page = (void *)memory_heap_piece(mirror->memory, "bank", "promise.1", NULL);
+	page = promise_of_bank(mirror);
 	assert_int_equal(page->epoch, UINT64_MAX);
 }
 
