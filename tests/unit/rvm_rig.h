@@ -180,6 +180,15 @@ static inline int rvm_rig_setup(void **state)
 	return -1;
 }
 
+/* The same, with the whole segment mapped. */
+static inline int rvm_rig_setup_mapped(void **state)
+{
+	if (rvm_rig_setup(state))
+		return -1;
+	rvm_rig_map(*state);
+	return 0;
+}
+
 static inline int rvm_rig_teardown(void **state)
 {
 	struct rvm_rig *rig = *state;

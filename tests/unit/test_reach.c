@@ -25,6 +25,8 @@ struct fixture {
 	uint8_t sent[2 << 20];
 	size_t length;
 	struct ps_fetched fetched; /* the last answer */
+	int bound[2];              /* addresses of the test; 0: none */
+	unsigned bound_count;
 };
 
 static const struct ps_missing missing = { .store = "bank",
@@ -55,6 +57,8 @@ static int teardown(void **state)
 	ps_reach_drop(&f->reach);
 	ps_reach_free(&f->reach);
 	close(f->mirror);
+	while (f->bound_count)
+		close(f->bound[--f->bound_count]);
 	free(f);
 	return 0;
 }
@@ -364,7 +368,7 @@ TEST(test_anything, struct fixture *f)
 /* --- several addresses --- */
 
 /* A Unix socket, at which somebody listens from listen() on. */
-static int add_address(struct ps_way *way)
+static int add_address(struct fixture *f, struct ps_way *way)
 {
 	struct sockaddr_un *to = (void *)way->to[way->count];
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), length;
@@ -376,11 +380,11 @@ static int add_address(struct ps_way *way)
 	                                      (size_t)length);
 	assert_int_equal(bind(fd, (void *)to, way->lengths[way->count]), 0);
 	way->count++;
-	return fd;
+	return f->bound[f->bound_count++] = fd;
 }
 
 /* A port of this host that refuses, at once or in a while. */
-static int add_port(struct ps_way *way)
+static int add_port(struct fixture *f, struct ps_way *way)
 {
 	struct sockaddr_in *to = (void *)way->to[way->count];
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -391,7 +395,7 @@ static int add_port(struct ps_way *way)
 	assert_int_equal(bind(fd, (void *)to, length), 0);
 	assert_int_equal(getsockname(fd, (void *)to, &length), 0);
 	way->lengths[way->count++] = length;
-	return fd;
+	return f->bound[f->bound_count++] = fd;
 }
 
 /* Asks over a new connection, which is to come to this socket. */
@@ -410,8 +414,10 @@ static int ask_at(struct fixture *f, int listener)
 TEST(test_an_address_that_refuses, struct fixture *f)
 {
 	struct ps_way way = { 0 };
-	int refuses = add_address(&way), listens = add_address(&way);
+	int listens;
 
+	add_address(f, &way);
+	listens = add_address(f, &way);
 	assert_int_equal(listen(listens, 5), 0);
 	for (unsigned round = 0; round < 2; round++) {
 		ps_reach_lead(&f->reach, &way);
@@ -422,15 +428,15 @@ TEST(test_an_address_that_refuses, struct fixture *f)
 		assert_false(ps_reach_ask(&f->reach, &missing));
 		((struct sockaddr *)way.to[0])->sa_family = AF_MAX;
 	}
-	close(refuses);
-	close(listens);
 }
 
 TEST(test_a_port_that_refuses, struct fixture *f)
 {
 	struct ps_way way = { 0 };
-	int refuses = add_port(&way), listens = add_address(&way);
+	int listens;
 
+	add_port(f, &way);
+	listens = add_address(f, &way);
 	assert_int_equal(listen(listens, 5), 0);
 	ps_reach_lead(&f->reach, &way);
 	if (ps_reach_ask(&f->reach, &missing)) {
@@ -442,8 +448,6 @@ TEST(test_a_port_that_refuses, struct fixture *f)
 	}
 	ps_reach_drop(&f->reach);
 	close(ask_at(f, listens));
-	close(refuses);
-	close(listens);
 }
 
 /* The first says nothing, and is given up. Where a mirror has spoken, that address is kept. */
@@ -451,7 +455,7 @@ TEST(test_an_address_that_never_answers, struct fixture *f)
 {
 	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, PS_PROTOCOL_VERSION };
 	struct ps_way way = { 0 };
-	int silent = add_address(&way), speaks = add_address(&way), fd;
+	int silent = add_address(f, &way), speaks = add_address(f, &way), fd;
 
 	assert_int_equal(listen(silent, 5), 0);
 	assert_int_equal(listen(speaks, 5), 0);
@@ -464,8 +468,6 @@ TEST(test_an_address_that_never_answers, struct fixture *f)
 	ps_reach_drop(&f->reach);
 	close(fd);
 	close(ask_at(f, speaks));
-	close(silent);
-	close(speaks);
 }
 
 /* Moves on, and has nothing yet, until there is something to read there. */
@@ -495,7 +497,7 @@ TEST(test_a_mirror_of_the_version_before, struct fixture *f)
 {
 	const struct ps_control_hello answer = { PS_CONTROL_MAGIC, PS_PROTOCOL_LEAST };
 	struct ps_way way = { 0 };
-	int speaks = add_address(&way), fd, first;
+	int speaks = add_address(f, &way), fd, first;
 
 	assert_int_equal(listen(speaks, 5), 0);
 	ps_reach_lead(&f->reach, &way);
@@ -523,5 +525,4 @@ TEST(test_a_mirror_of_the_version_before, struct fixture *f)
 	assert_greeted_with_least(fd);
 	close(fd);
 	close(first);
-	close(speaks);
 }

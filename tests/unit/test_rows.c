@@ -103,17 +103,18 @@ static const struct engine_ops engine_keeper = {
 	.put = keeper_put,
 	.close = keeper_close,
 };
-static const struct engine_ops engine_reader = {
-	.name = "keeper that reads by itself",
-	.size = sizeof(struct keeper),
-	.open = keeper_open,
-	.begin = keeper_begin,
-	.commit = keeper_commit,
-	.get = keeper_get,
-	.put = keeper_put,
-	.read = keeper_read,
-	.close = keeper_close,
-};
+static struct engine_ops engine_reader; /* the same, which reads by itself */
+
+static int make_reader(void **state)
+{
+	(void)state;
+	engine_reader = engine_keeper;
+	engine_reader.name = "keeper that reads by itself";
+	engine_reader.read = keeper_read;
+	return 0;
+}
+
+struct unit_fixture unit_group = { make_reader, NULL };
 
 /* --- tests ------------------------------------------------------------------------------ */
 
@@ -148,6 +149,14 @@ static void run_steps(struct work_run *run, unsigned steps)
 		assert_int_equal(run->work->step(run), 0);
 }
 
+/* Opens a case, and takes so many steps. */
+static void begin_case(unsigned i, const struct engine_ops *ops, struct work_run *run,
+                       unsigned steps)
+{
+	assert_int_equal(open_case(i, ops, run), 0);
+	run_steps(run, steps);
+}
+
 /* Every workload, in memory and by rows, one of them ahead of the other. */
 TEST(all_engines_hold_the_same_after_the_same_transactions)
 {
@@ -159,8 +168,7 @@ TEST(all_engines_hold_the_same_after_the_same_transactions)
 		char why[WORK_WHY] = "";
 
 		for (unsigned k = 0; k < 4; k++) {
-			assert_int_equal(open_case(i, ops[k], &runs[k]), 0);
-			run_steps(&runs[k], STEPS - 500 * k);
+			begin_case(i, ops[k], &runs[k], STEPS - 500 * k);
 		}
 		assert_int_equal(work_check(runs, 4, why), 0);
 		for (unsigned k = 0; k < 4; k++)
@@ -175,8 +183,7 @@ TEST(a_put_that_is_lost_is_found)
 		struct work_run run;
 		char why[WORK_WHY] = "";
 
-		assert_int_equal(open_case(i, &engine_keeper, &run), 0);
-		run_steps(&run, 1000);
+		begin_case(i, &engine_keeper, &run, 1000);
 		lose_put = ((struct keeper *)run.rows.engine)->puts + 1;
 		run_steps(&run, 10);
 		assert_int_equal(work_check(&run, 1, why), 1);
@@ -192,8 +199,7 @@ TEST(a_byte_that_no_sum_shows_is_found)
 		struct work_run run;
 		char why[WORK_WHY] = "";
 
-		assert_int_equal(open_case(i, &engine_none, &run), 0);
-		run_steps(&run, 100);
+		begin_case(i, &engine_none, &run, 100);
 		run.rows.memory[127] ^= 4;
 		assert_int_equal(work_check(&run, 1, why), 1);
 		assert_non_null(strstr(why, "offset"));
@@ -213,8 +219,7 @@ TEST(bytes_that_no_checksum_shows_are_found)
 		char why[WORK_WHY] = "";
 		uint8_t *bytes;
 
-		assert_int_equal(open_case(0, by_rows ? &engine_reader : &engine_local, &run), 0);
-		run_steps(&run, 100);
+		begin_case(0, by_rows ? &engine_reader : &engine_local, &run, 100);
 		bytes = by_rows ? kept((struct keeper *)run.rows.engine, 0, 0) : run.rows.memory;
 		for (unsigned k = 0; wrong && k < sizeof(polynomial); k++)
 			bytes[120 + k] ^= polynomial[k];
@@ -234,8 +239,7 @@ TEST(after_a_failure_nothing_is_changed)
 		struct keeper *keeper;
 		uint64_t puts;
 
-		assert_int_equal(open_case(i, &engine_keeper, &run), 0);
-		run_steps(&run, 100);
+		begin_case(i, &engine_keeper, &run, 100);
 		keeper = (struct keeper *)run.rows.engine;
 		fail_get = keeper->gets + 2;
 		puts = keeper->puts;
@@ -273,8 +277,7 @@ TEST(sums_of_orders_that_are_wrong_are_found)
 	struct work_run run;
 	char why[256];
 
-	assert_int_equal(open_case(1, &engine_none, &run), 0);
-	run_steps(&run, STEPS);
+	begin_case(1, &engine_none, &run, STEPS);
 	assert_true(run.work->check(&run.plan, run.rows.memory, why, sizeof(why)));
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		uint8_t *at = (uint8_t *)rows_at(&run.rows, wrong[i].table,
@@ -295,8 +298,7 @@ TEST(orders_that_find_their_ring_full_deliver)
 	uint64_t full = 0;
 	char why[WORK_WHY];
 
-	assert_int_equal(open_case(1, &engine_local, &run), 0);
-	run_steps(&run, 15 * STEPS);
+	begin_case(1, &engine_local, &run, 15 * STEPS);
 	for (unsigned i = 0; i < ORDER_DISTRICTS; i++) {
 		const struct order_district *d = rows_read(&run.rows, ORDER_DISTRICT, i);
 

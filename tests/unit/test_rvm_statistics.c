@@ -3,7 +3,7 @@
  */
 #include "rvm_rig.h"
 
-struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+struct unit_fixture unit_fixture = { rvm_rig_setup_mapped, rvm_rig_teardown };
 
 static rvm_statistics_t told(void)
 {
@@ -24,7 +24,8 @@ static rvm_length_t sum(const rvm_length_t *counts, unsigned places)
 }
 
 /* RVM's table 2: what is saved in transactions, and between them. */
-TEST(transactions_are_counted_with_what_was_saved, struct rvm_rig *rig)
+TEST_WITH(transactions_are_counted_with_what_was_saved, rvm_rig_setup, rvm_rig_teardown,
+          struct rvm_rig *rig)
 {
 	rvm_statistics_t s;
 	rvm_tid_t tid;
@@ -73,7 +74,6 @@ TEST(long_ranges_have_the_last_place, struct rvm_rig *rig)
 {
 	rvm_statistics_t s;
 
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 0, 4096, 1, flush);
 	rvm_rig_put(rig, 0, 4097, 1, flush);
 	s = told();
@@ -86,7 +86,6 @@ TEST(truncations_begin_another_epoch, struct rvm_rig *rig)
 {
 	rvm_statistics_t s;
 
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 0, 8, 1, flush);
 	assert_rvm(rvm_truncate());
 	rvm_rig_put(rig, 0, 8, 1, flush);
@@ -113,7 +112,7 @@ TEST(truncations_begin_another_epoch, struct rvm_rig *rig)
 	assert_int_equal(s.tot_rvm_flush, 0);
 }
 
-TEST(bad_records_are_refused)
+TEST_WITH(bad_records_are_refused, rvm_rig_setup, rvm_rig_teardown)
 {
 	rvm_statistics_t s = { 0 };
 

@@ -8,7 +8,7 @@
 
 #include <stdarg.h>
 
-struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+struct unit_fixture unit_fixture = { rvm_rig_setup_mapped, rvm_rig_teardown };
 
 enum { P = RVM_PAGE, THREADS = 2, TRUNCATIONS = 60 };
 
@@ -41,7 +41,6 @@ TEST(files_get_what_is_committed, struct rvm_rig *rig)
 	char expected[RVM_FILE];
 	rvm_tid_t tid;
 
-	rvm_rig_map(rig);
 	assert_true(log_is_empty());
 	memcpy(expected, rig->region.vmaddr, RVM_FILE);
 	rvm_rig_put(rig, P - 4, 8, 1, flush);
@@ -62,7 +61,7 @@ TEST(files_get_what_is_committed, struct rvm_rig *rig)
 	assert_truncates_to(rig, expected);
 }
 
-TEST(what_is_held_back_is_committed, struct rvm_rig *rig)
+TEST_WITH(what_is_held_back_is_committed, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
 	rvm_rig_open_mapped(rig, RVM_ALL_OPTIMIZATIONS);
 	rvm_rig_put(rig, 5, 5, 1, no_flush);
@@ -75,7 +74,6 @@ TEST(only_pages_that_changed_are_written, struct rvm_rig *rig)
 	uint8_t got[RVM_FILE];
 	int file = open(rig->data, O_RDWR);
 
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	rvm_rig_put(rig, 3 * P, 1, 1, flush);
 	rvm_rig_put(rig, 7 * P + 4095, 2, 1, flush);
@@ -95,7 +93,6 @@ TEST(everything_is_written_after_a_crash, struct rvm_rig *rig)
 	rvm_region_t part;
 	char expected[RVM_FILE];
 
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	memcpy(expected, rig->region.vmaddr, RVM_FILE);
 	/* It was being written, and was torn; or it is of another node, where it never was. */
@@ -176,7 +173,7 @@ int fsync(int descriptor)
 }
 
 /* A file that was not there is there after a power failure, too: its folder is synchronised. */
-TEST(a_file_that_is_made_stays, struct rvm_rig *rig)
+TEST_WITH(a_file_that_is_made_stays, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
 	char folder[sizeof(rig->data)];
 	struct stat is;
@@ -195,7 +192,6 @@ TEST(a_file_that_is_made_stays, struct rvm_rig *rig)
 /* The table could name any file: one that the program has not named is not touched. */
 TEST(only_files_that_the_program_names_are_written, struct rvm_rig *rig)
 {
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 0, 1, 1, flush);
 	rvm_rig_open(rig, 0);
 	assert_int_equal(unlink(rig->data), 0);
@@ -210,7 +206,6 @@ TEST(regions_need_not_be_mapped, struct rvm_rig *rig)
 	char expected[RVM_FILE];
 	rvm_region_t other;
 
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	memcpy(expected, rig->region.vmaddr, RVM_FILE);
 	assert_rvm(rvm_unmap(&rig->region));
@@ -221,7 +216,6 @@ TEST(regions_need_not_be_mapped, struct rvm_rig *rig)
 
 TEST(files_that_cannot_be_written_are_written_later, struct rvm_rig *rig)
 {
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 0, 1, 1, flush);
 	rvm_rig_put(rig, 9 * P, 1, 1, flush);
 	assert_int_equal(unlink(rig->data), 0);
@@ -297,7 +291,8 @@ static void take_over(struct rvm_rig *rig)
 
 /* Whoever has lost the store may not know of it: it asks mirrors before it writes, and after it has
  * locked the file, which the next owner locks, too. What is newer stays. */
-TEST(who_has_lost_the_store_writes_nothing, struct rvm_rig *rig)
+TEST_WITH(who_has_lost_the_store_writes_nothing, rvm_rig_setup, rvm_rig_teardown,
+          struct rvm_rig *rig)
 {
 	char newer[RVM_FILE];
 
@@ -317,7 +312,6 @@ TEST(who_has_lost_the_store_writes_nothing, struct rvm_rig *rig)
 /* Somebody else writes to the file, and lets it go; or does not. */
 TEST(a_file_that_is_locked_is_waited_for, struct rvm_rig *rig)
 {
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	locking.left = 3;
 	locking.asked = 0;
@@ -337,7 +331,6 @@ TEST(a_file_that_is_locked_is_waited_for, struct rvm_rig *rig)
 /* The lock is held when all is written, and is let go then. */
 TEST(nobody_else_writes_meanwhile, struct rvm_rig *rig)
 {
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	synced_locked = false;
 	assert_rvm(rvm_truncate());
@@ -348,7 +341,6 @@ TEST(nobody_else_writes_meanwhile, struct rvm_rig *rig)
 /* A lock of a descriptor stays as long as any process has that. */
 TEST(a_child_that_is_forked_meanwhile_keeps_no_lock, struct rvm_rig *rig)
 {
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 2 * P, 1, 1, flush);
 	child.wanted = true;
 	assert_rvm(rvm_truncate());
@@ -367,7 +359,6 @@ TEST(only_where_there_are_no_locks_it_goes_without, struct rvm_rig *rig)
 	static const int none[] = { EINVAL, ENOSYS, EOPNOTSUPP };
 	char before[RVM_FILE];
 
-	rvm_rig_map(rig);
 	for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		rvm_rig_put(rig, 2 * P, 1, 1 + (int)i, flush);
 		locking.left = 1;
@@ -422,7 +413,6 @@ TEST(each_file_is_as_between_two_commits, struct rvm_rig *rig)
 	uint8_t got[RVM_FILE];
 	uint64_t cells[2], seen = 0;
 
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 0, RVM_FILE, 0, flush);
 	atomic_store(&over, false);
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -471,7 +461,8 @@ static void *straddle(void *arg)
 }
 
 /* One page was noted before the notes are taken, the other after; then it is committed. */
-TEST(a_transaction_that_straddles_it_is_whole_in_the_file, struct rvm_rig *rig)
+TEST_WITH(a_transaction_that_straddles_it_is_whole_in_the_file, rvm_rig_setup, rvm_rig_teardown,
+          struct rvm_rig *rig)
 {
 	rvm_region_t x, y;
 	struct straddler s = { rig, &x, { 0 } };
@@ -521,7 +512,8 @@ static void *commit_meanwhile(void *arg)
 }
 
 /* What is held back while a truncation is at work is not in its copy, and is not forgotten. */
-TEST(what_is_held_back_meanwhile_comes_next, struct rvm_rig *rig)
+TEST_WITH(what_is_held_back_meanwhile_comes_next, rvm_rig_setup, rvm_rig_teardown,
+          struct rvm_rig *rig)
 {
 	pthread_t thread;
 

@@ -4,13 +4,12 @@
  */
 #include "rvm_rig.h"
 
-struct unit_fixture unit_fixture = { rvm_rig_setup, rvm_rig_teardown };
+struct unit_fixture unit_fixture = { rvm_rig_setup_mapped, rvm_rig_teardown };
 
 enum { THREADS = 2, ROUNDS = 500, CELL = 2 * RVM_PAGE };
 
 TEST(commits_survive_their_process, struct rvm_rig *rig)
 {
-	rvm_rig_map(rig);
 	rvm_rig_put(rig, 100, 8, 1, flush);
 	rvm_rig_put(rig, 104, 8, 2, no_flush);
 	assert_rvm(rvm_flush());
@@ -28,7 +27,6 @@ TEST(aborts_restore_what_was_declared, struct rvm_rig *rig)
 	const rvm_mode_t modes[] = { restore, no_restore };
 	rvm_tid_t tid;
 
-	rvm_rig_map(rig);
 	memcpy(before, rig->region.vmaddr, RVM_FILE);
 	for (unsigned i = 0; i < 2; i++) {
 		rvm_init_tid(&tid);
@@ -47,7 +45,6 @@ TEST(modified_bytes_are_declared_and_set, struct rvm_rig *rig)
 	char *at;
 	rvm_tid_t tid;
 
-	rvm_rig_map(rig);
 	at = rig->region.vmaddr;
 	rvm_init_tid(&tid);
 	assert_rvm(rvm_begin_transaction(&tid, no_restore));
@@ -63,7 +60,7 @@ TEST(modified_bytes_are_declared_and_set, struct rvm_rig *rig)
 	assert_memory_equal(rig->region.vmaddr + 10, "hhello", 6);
 }
 
-TEST(ranges_are_inside_of_one_region, struct rvm_rig *rig)
+TEST_WITH(ranges_are_inside_of_one_region, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
 	rvm_region_t one = rvm_rig_map_part(rig, 0, RVM_PAGE, (void *)0x5b0000000000);
 	rvm_region_t two = rvm_rig_map_part(rig, RVM_PAGE, RVM_PAGE, (void *)0x5b0000001000);
@@ -84,7 +81,7 @@ TEST(ranges_are_inside_of_one_region, struct rvm_rig *rig)
 }
 
 /* What is too large for one transaction leaves that as it was. */
-TEST(too_much_is_refused, struct rvm_rig *rig)
+TEST_WITH(too_much_is_refused, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
 	rvm_region_t large;
 	rvm_tid_t tid;
@@ -108,7 +105,6 @@ TEST(bad_records_are_refused, struct rvm_rig *rig)
 {
 	rvm_tid_t tid, copy, wild;
 
-	rvm_rig_map(rig);
 	memset(&tid, 0, sizeof(tid));
 	assert_int_equal(rvm_begin_transaction(&tid, restore), RVM_ETID);
 	assert_int_equal(rvm_begin_transaction(NULL, restore), RVM_ETID);
@@ -153,7 +149,6 @@ TEST(records_have_places_of_their_own, struct rvm_rig *rig)
 {
 	rvm_tid_t one, two;
 
-	rvm_rig_map(rig);
 	one = rvm_rig_begin();
 	assert_rvm(rvm_abort_transaction(&one));
 	two = one;
@@ -168,7 +163,7 @@ TEST(records_have_places_of_their_own, struct rvm_rig *rig)
 	assert_int_equal(rig->region.vmaddr[1], 'b');
 }
 
-TEST(names_are_unique_and_keep_the_heap)
+TEST_WITH(names_are_unique_and_keep_the_heap, rvm_rig_setup, rvm_rig_teardown)
 {
 	rvm_tid_t *tids[100];
 
@@ -218,7 +213,7 @@ TEST_WITH(what_was_not_flushed_is_lost_whole, rvm_rig_setup_bare, rvm_rig_teardo
 
 /* A commit with flush takes along those before it; and where nothing is to be held back any more,
  * nothing is. */
-TEST(what_is_held_back_is_sent, struct rvm_rig *rig)
+TEST_WITH(what_is_held_back_is_sent, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
 	rvm_options_t options = rvm_rig_options(rig);
 	struct perseas_stat stat;
@@ -276,7 +271,6 @@ TEST(threads_have_transactions_of_their_own, struct rvm_rig *rig)
 {
 	struct worker workers[THREADS] = { 0 };
 
-	rvm_rig_map(rig);
 	for (unsigned i = 0; i < THREADS; i++) {
 		workers[i].cell = rig->region.vmaddr + (size_t)i * CELL;
 		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
@@ -295,7 +289,7 @@ TEST(threads_have_transactions_of_their_own, struct rvm_rig *rig)
 }
 
 /* Mirrors that are away: a commit is in doubt, and says what to do. */
-TEST(doubt_is_told, struct rvm_rig *rig)
+TEST_WITH(doubt_is_told, rvm_rig_setup, rvm_rig_teardown, struct rvm_rig *rig)
 {
 	rvm_tid_t tid, other;
 
