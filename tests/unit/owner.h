@@ -103,13 +103,20 @@ static inline void owner_begin(struct owner *o)
 	assert_int_equal(perseas_publish(o->p), 0);
 }
 
-/* Begins a transaction that changes `length` bytes at `offset` to `value`. */
-static inline perseas_tx_t *owner_begin_put(struct owner *o, unsigned offset, unsigned length,
-                                            uint8_t value)
+static inline perseas_tx_t *owner_tx(struct owner *o)
 {
 	perseas_tx_t *tx;
 
 	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	return tx;
+}
+
+/* Begins a transaction that changes `length` bytes at `offset` to `value`. */
+static inline perseas_tx_t *owner_begin_put(struct owner *o, unsigned offset, unsigned length,
+                                            uint8_t value)
+{
+	perseas_tx_t *tx = owner_tx(o);
+
 	assert_int_equal(perseas_set_range(tx, o->bytes + offset, length), 0);
 	memset(o->bytes + offset, value, length);
 	return tx;

@@ -11,6 +11,21 @@
 
 enum { SHORT_MS = 30 };
 
+/* The standby of the test, which its teardown closes. */
+static perseas_standby_t *standby_of_test;
+
+static inline void close_standby(void)
+{
+	perseas_standby_close(standby_of_test);
+	standby_of_test = NULL;
+}
+
+static inline int teardown_standby(void **state)
+{
+	close_standby();
+	return rig_teardown(state);
+}
+
 static inline int setup_tcp(void **state)
 {
 	return rig_setup(state, false);
@@ -33,10 +48,8 @@ static inline struct perseas_options standby_options(void)
 static inline perseas_standby_t *begin_with(const char *store, const char *mirrors,
                                             const struct perseas_options *options)
 {
-	perseas_standby_t *s;
-
-	assert_int_equal(perseas_standby(store, mirrors, options, &s), 0);
-	return s;
+	assert_int_equal(perseas_standby(store, mirrors, options, &standby_of_test), 0);
+	return standby_of_test;
 }
 
 static inline perseas_standby_t *begin(struct rig *rig)

@@ -16,14 +16,6 @@ static unsigned draw(unsigned below)
 	return (unsigned)(unit_draw(&random_state) % below);
 }
 
-static perseas_tx_t *begin(struct owner *o)
-{
-	perseas_tx_t *tx;
-
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	return tx;
-}
-
 static void put(struct owner *o, perseas_tx_t *tx, unsigned at, unsigned length, uint8_t value)
 {
 	assert_int_equal(perseas_set_range(tx, o->bytes + at, length), 0);
@@ -51,7 +43,7 @@ static const uint8_t *mirrored(struct owner *o)
 TEST(test_what_was_changed_before_the_savepoint_stays, struct owner *o)
 {
 	const uint8_t before = o->bytes[100];
-	perseas_tx_t *tx = begin(o);
+	perseas_tx_t *tx = owner_tx(o);
 	uint64_t savepoint;
 
 	put(o, tx, 100, 1, 1);
@@ -70,7 +62,7 @@ TEST(test_what_was_changed_before_the_savepoint_stays, struct owner *o)
 /* A range that goes on where one before the savepoint ended: only the new part is taken back. */
 TEST(test_no_entry_goes_on_across_a_savepoint, struct owner *o)
 {
-	perseas_tx_t *tx = begin(o);
+	perseas_tx_t *tx = owner_tx(o);
 	uint64_t savepoint;
 
 	put(o, tx, 0, 8, 1);
@@ -135,7 +127,7 @@ struct point {
 static void run_one(struct owner *o, uint8_t *before)
 {
 	static struct point points[SAVEPOINTS];
-	perseas_tx_t *tx = begin(o);
+	perseas_tx_t *tx = owner_tx(o);
 	unsigned count = 0;
 
 	for (unsigned step = 0; step < STEPS; step++) {
@@ -195,11 +187,11 @@ TEST(test_what_is_taken_back_is_not_declared, struct owner *o)
 	assert_int_equal(owner_open(o, PERSEAS_CHECK_OVERLAP), 0);
 	owner_map(o);
 	seq = o->p->commit.seq;
-	tx = begin(o);
+	tx = owner_tx(o);
 	savepoint = mark(tx);
 	put(o, tx, 10, 10, 9);
 	assert_int_equal(perseas_rollback_to(tx, savepoint), 0);
-	other = begin(o);
+	other = owner_tx(o);
 	assert_int_equal(perseas_set_range(other, o->bytes + 10, 10), 0);
 	assert_int_equal(perseas_abort(other), 0);
 	assert_int_equal(perseas_unmap(o->p, o->bytes), 0);
@@ -212,7 +204,7 @@ TEST(test_what_is_taken_back_is_not_declared, struct owner *o)
  * rolled back to are refused with a sentence, and change nothing. */
 TEST(test_savepoints_that_are_gone, struct owner *o)
 {
-	perseas_tx_t *tx = begin(o), *other = begin(o);
+	perseas_tx_t *tx = owner_tx(o), *other = owner_tx(o);
 	uint64_t first, second, others = mark(other), none = 7;
 
 	assert_int_equal(perseas_rollback_to(tx, others), PERSEAS_EINVAL);
@@ -233,7 +225,7 @@ TEST(test_savepoints_that_are_gone, struct owner *o)
 	assert_int_equal(perseas_rollback_to(tx, first), PERSEAS_EENDED);
 	assert_int_equal(perseas_savepoint(tx, &none), PERSEAS_EENDED);
 	/* The next one may have the same memory, and not the savepoints. */
-	tx = begin(o);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_rollback_to(tx, first), PERSEAS_EINVAL);
 	mark(tx);
 	assert_int_equal(perseas_rollback_to(tx, first), PERSEAS_EINVAL);
@@ -250,7 +242,7 @@ TEST(test_a_store_that_was_not_declared_again_is_found, struct owner *o)
 
 	assert_int_equal(owner_open(o, PERSEAS_CHECK_WRITES), 0);
 	owner_map(o);
-	tx = begin(o);
+	tx = owner_tx(o);
 	put(o, tx, 100, 50, 1);
 	first = mark(tx);
 	put(o, tx, 200, 50, 1);
@@ -281,7 +273,7 @@ TEST(test_too_big_behind_a_savepoint, struct owner *o)
 	assert_int_equal(perseas_map(o->p, "large", 100000, &addr), 0);
 	assert_int_equal(perseas_publish(o->p), 0);
 	large = addr;
-	tx = begin(o);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_set_range(tx, large, 100), 0);
 	memset(large, 1, 100);
 	savepoint = mark(tx);
@@ -320,11 +312,11 @@ static void many_ranges(struct owner *o)
 	perseas_tx_t *tx;
 
 	memcpy(before, o->bytes, SIZE);
-	tx = begin(o);
+	tx = owner_tx(o);
 	put_downwards(o, tx, 1);
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_memory_equal(o->bytes, before, SIZE);
-	tx = begin(o);
+	tx = owner_tx(o);
 	put_downwards(o, tx, 2);
 	memcpy(before, o->bytes, SIZE);
 	savepoint = mark(tx);

@@ -10,10 +10,9 @@
 /* A transaction without ranges. */
 static int commit_nothing(void)
 {
-	perseas_tx_t *tx;
 	int rc;
+	perseas_tx_t *tx = owner_tx(o);
 
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	rc = perseas_commit(tx, 0);
 	if (rc)
 		assert_int_equal(perseas_abort(tx), 0);
@@ -80,8 +79,8 @@ CHECKED(it_is_found_after_a_commit_in_doubt)
 
 	if (!o->d->staged)
 		return;
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	tx = owner_tx(o);
+	other = owner_tx(o);
 	large[FAR] ^= 1;
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EUNDECLARED);
 	large[FAR] ^= 1;
@@ -103,17 +102,15 @@ CHECKED(it_is_found_after_a_commit_in_doubt)
 /* In the page of what another one declared, beside it. */
 CHECKED(it_is_found_beside_what_is_declared)
 {
-	perseas_tx_t *one, *other;
+	perseas_tx_t *one = owner_tx(o), *other = owner_tx(o);
 
-	assert_int_equal(perseas_begin(o->p, 0, &one), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
 	assert_int_equal(perseas_set_range(other, large + FAR + 10, 10), 0);
 	assert_int_equal(perseas_set_range(other, large + FAR + 30, 2 * PAGE), 0);
 	memset(large + FAR + 10, 5, 10);
 	memset(large + FAR + 30, 5, 2 * PAGE);
 	assert_int_equal(perseas_commit(one, 0), 0);
 	/* The page was looked at, and differs in what is declared alone. */
-	assert_int_equal(perseas_begin(o->p, 0, &one), 0);
+	one = owner_tx(o);
 	large[FAR + 25] = 5;
 	assert_int_equal(perseas_commit(one, 0), PERSEAS_EUNDECLARED);
 	assert_says(o, "byte 135193 of");
@@ -191,9 +188,8 @@ static void scribble(void *arg, const struct direct_write *write)
 CHECKED(the_shadow_is_what_was_sent)
 {
 	const struct direct_tap tap = { .write = scribble };
-	perseas_tx_t *tx;
+	perseas_tx_t *tx = owner_tx(o);
 
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	assert_int_equal(perseas_set_range(tx, large + FAR, 1), 0);
 	large[FAR] = 7;
 	o->d->tap = &tap;
@@ -208,9 +204,8 @@ CHECKED(the_shadow_is_what_was_sent)
 /* Many ranges, which take a longer chain than was made room for; and a large one. */
 CHECKED(the_mirrors_get_what_was_changed)
 {
-	perseas_tx_t *tx;
+	perseas_tx_t *tx = owner_tx(o);
 
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	for (unsigned i = 0; i < 300; i++) {
 		assert_int_equal(perseas_set_range(tx, large + i * 400, 3), 0);
 		memset(large + i * 400, (int)i, 3);

@@ -4,7 +4,7 @@
  */
 #include "standby_rig.h"
 
-struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+struct unit_fixture unit_fixture = { setup_tcp, teardown_standby };
 
 /* --- waiting --- */
 
@@ -15,7 +15,7 @@ TEST(a_store_without_an_owner_is_opened, struct rig *rig)
 	become_owner(rig, s);
 	assert_int_equal(rig_wrong(rig), 0);
 	assert_int_equal(rig_put(rig, 100, 8, 1), 0);
-	perseas_standby_close(s);
+	close_standby();
 	assert_int_equal(rig_put(rig, 100, 8, 2), 0);
 }
 
@@ -37,9 +37,8 @@ TEST(who_dies_is_followed_by_the_standby, struct rig *rig)
 	assert_int_equal(rig_put(rig, 0, 8, 43), 0);
 	assert_int_equal(perseas_standby_stat(s, &stat), 0);
 	assert_int_equal(stat.state, PERSEAS_STANDBY_IDLE);
-	perseas_standby_close(s);
 }
-TEST_ALSO(who_dies_is_followed_by_the_standby, setup_shared, rig_teardown);
+TEST_ALSO(who_dies_is_followed_by_the_standby, setup_shared, teardown_standby);
 
 /* Nothing of it is opened again: the mirrors have one session of this process each. */
 TEST(connections_are_those_of_before, struct rig *rig)
@@ -56,7 +55,6 @@ TEST(connections_are_those_of_before, struct rig *rig)
 	become_owner(rig, s);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		assert_false(rig->p->mirrors[i].warm);
-	perseas_standby_close(s);
 }
 
 TEST(time_ends_a_wait, struct rig *rig)
@@ -70,7 +68,6 @@ TEST(time_ends_a_wait, struct rig *rig)
 	wait_in_vain(rig, s, SHORT_MS);
 	assert_non_null(strstr(perseas_message(NULL), "in time"));
 	take_over(rig, s);
-	perseas_standby_close(s);
 }
 
 /* It need not wait: so no time is too short. */
@@ -82,7 +79,6 @@ TEST(what_is_due_needs_no_time, struct rig *rig)
 	await_state(s, PERSEAS_STANDBY_DUE);
 	assert_int_equal(perseas_standby_wait(s, 0, &rig->p), 0);
 	assert_false(can_read(s, 0));
-	perseas_standby_close(s);
 }
 
 struct wait_elsewhere {
@@ -128,7 +124,6 @@ TEST(whoever_waits_can_be_called_off, struct rig *rig)
 	assert_null(wait.p);
 	wait_in_vain(rig, wait.s, SHORT_MS);
 	take_over(rig, wait.s);
-	perseas_standby_close(wait.s);
 }
 
 /* The store was handed to a wait that was called off: the standby goes on all the same. */
@@ -142,7 +137,6 @@ TEST(a_turn_that_is_called_off_comes_again, struct rig *rig)
 	assert_int_equal(stat_of(s).opens, 0);
 	become_owner(rig, s);
 	assert_int_equal(stat_of(s).opens, 1);
-	perseas_standby_close(s);
 }
 
 /* What perseas_standby_wait of another thread says while the one before leaves: at the end of the
@@ -200,7 +194,6 @@ TEST(nobody_enters_before_the_one_before_left, struct rig *rig)
 	assert_int_equal(leaving.said[0], PERSEAS_EINVAL);
 	assert_int_equal(leaving.said[1], PERSEAS_EINVAL);
 	become_owner(rig, s);
-	perseas_standby_close(s);
 }
 
 /* Two threads wait again and again, while a third one calls them off. */
@@ -247,7 +240,6 @@ TEST(rivals_do_each_other_no_harm, struct rig *rig)
 		pthread_join(threads[i], NULL);
 	assert_true(rivals.opened + rivals.cancelled > 0);
 	assert_int_equal(rivals.other, 0);
-	perseas_standby_close(rivals.s);
 }
 
 /* Once the store is closed again, or lost. */
@@ -264,7 +256,6 @@ TEST(a_standby_can_be_used_again, struct rig *rig)
 	wait_in_vain(rig, s, SHORT_MS);
 	take_over(rig, s);
 	assert_int_equal(rig->bytes[0], 42);
-	perseas_standby_close(s);
 }
 
 TEST(those_of_a_higher_order_wait_longer, struct rig *rig)
@@ -276,7 +267,6 @@ TEST(those_of_a_higher_order_wait_longer, struct rig *rig)
 	s = begin_with(STORE, rig->list, &options);
 	await_state(s, PERSEAS_STANDBY_FREE);
 	wait_in_vain(rig, s, SHORT_MS);
-	perseas_standby_close(s);
 }
 
 /* --- others who want it --- */
@@ -299,7 +289,7 @@ TEST(of_two_standbys_one_waits_on, struct rig *rig)
 		end_owner(rig);
 	}
 }
-TEST_ALSO(of_two_standbys_one_waits_on, setup_shared, rig_teardown);
+TEST_ALSO(of_two_standbys_one_waits_on, setup_shared, teardown_standby);
 
 /* It believes, wrongly, that the owner is gone. The mirrors know better: nobody is fenced, and it
  * waits on until the owner is gone indeed. */
@@ -329,7 +319,6 @@ TEST(whoever_is_wrong_is_refused, struct rig *rig)
 	rig->p = wait.p;
 	assert_int_equal(rig_map(rig), 0);
 	assert_int_equal(rig->bytes[0], 7);
-	perseas_standby_close(s);
 }
 
 /* A standby whose mirrors answer each claim with BUSY: they have no live owner, and rest on
@@ -381,7 +370,6 @@ TEST(who_is_refused_again_and_again_rests, struct rig *rig)
 	s->env->ops = busy.own_real;
 	ps_vigil_end(s);
 	become_owner(rig, s);
-	perseas_standby_close(s);
 }
 
 /* --- planned handovers --- */
@@ -459,7 +447,7 @@ TEST(who_is_started_by_the_one_that_is_named_goes, struct rig *rig)
 	assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS / 2, &rig->p), 0);
 	unsetenv(PS_OWNER_MARK_VARIABLE);
 	ps_panel_end(&beta);
-	perseas_standby_close(s);
+	close_standby();
 	env->ops->free(env);
 }
 
@@ -489,7 +477,7 @@ TEST(a_store_is_left_to_whom_it_is_handed_over, struct rig *rig)
 		ps_panel_end(&beta);
 		become_owner(rig, s);
 	}
-	perseas_standby_close(s);
+	close_standby();
 	env->ops->free(env);
 }
 
@@ -514,7 +502,6 @@ TEST(mirrors_may_be_started_again_meanwhile, struct rig *rig)
 	rig_start(&rig->mirrors[1]);
 	become_owner(rig, s);
 	assert_int_equal(rig->bytes[0], 42);
-	perseas_standby_close(s);
 }
 
 /* They are not there yet. */
@@ -529,5 +516,4 @@ TEST(mirrors_may_come_later, struct rig *rig)
 	rig_start(&rig->mirrors[0]);
 	rig_start(&rig->mirrors[1]);
 	become_owner(rig, s);
-	perseas_standby_close(s);
 }

@@ -7,7 +7,7 @@
 #include "../../client/open/open.h"
 #include "../../client/standby/census.h"
 
-struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+struct unit_fixture unit_fixture = { setup_tcp, teardown_standby };
 
 static perseas_standby_t *begin_named(struct rig *rig, const char *name, uint32_t order)
 {
@@ -108,14 +108,14 @@ TEST(a_store_is_handed_over_to_a_named_one, struct rig *rig)
 		RIG_UNTIL(is_told_of(&asker, NULL));
 		end_owner(rig);
 	}
-	perseas_standby_close(s);
+	close_standby();
 	s = begin_named(rig, "gamma", 0);
 	RIG_UNTIL(is_told_of(&asker, "gamma"));
 	assert_memory_not_equal(asker.mark, mark, PS_OWNER_MARK);
-	perseas_standby_close(s);
+	close_standby();
 	asker_end(&asker);
 }
-TEST_ALSO(a_store_is_handed_over_to_a_named_one, setup_shared, rig_teardown);
+TEST_ALSO(a_store_is_handed_over_to_a_named_one, setup_shared, teardown_standby);
 
 /* Others hold back for it as long as mirrors tell of it. */
 TEST(mirrors_tell_of_it_until_it_has_opened_the_store, struct rig *rig)
@@ -136,7 +136,6 @@ TEST(mirrors_tell_of_it_until_it_has_opened_the_store, struct rig *rig)
 	ps_vigil_leave(s);
 	RIG_UNTIL(is_told_of(&asker, NULL));
 	asker_end(&asker);
-	perseas_standby_close(s);
 }
 
 /* perseas run has told the mirrors by which mark its COMMAND's owners are known. */
@@ -155,7 +154,6 @@ TEST(what_perseas_run_started_keeps_its_mark, struct rig *rig)
 	become_owner(rig, s);
 	assert_memory_equal(rig->p->owner, mark, PS_OWNER_MARK);
 	asker_end(&asker);
-	perseas_standby_close(s);
 }
 
 TEST(names_that_no_message_takes_are_refused, struct rig *rig)

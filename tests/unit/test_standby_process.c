@@ -6,7 +6,7 @@
 
 #include <netinet/in.h>
 
-struct unit_fixture unit_fixture = { setup_tcp, rig_teardown };
+struct unit_fixture unit_fixture = { setup_tcp, teardown_standby };
 
 enum { LONG_MS = 1000 }; /* for which nothing must come of a wait */
 
@@ -44,11 +44,11 @@ TEST(the_addresses_are_kept_free, struct rig *rig)
 	assert_int_equal(perseas_standby_stat(s, &stat), 0);
 	assert_non_null(strstr(stat.warning, "segment 'accounts' must lie at"));
 	munmap(address, 4096);
-	perseas_standby_close(s);
+	close_standby();
 	s = begin(rig);
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	assert_true(take_address(address) == MAP_FAILED && errno == EEXIST);
-	perseas_standby_close(s);
+	close_standby();
 	assert_ptr_equal(take_address(address), address);
 	munmap(address, 4096);
 	kill_owner();
@@ -77,7 +77,6 @@ TEST(a_child_cannot_use_it, struct rig *rig)
 	assert_int_equal(status, 0);
 	take_over(rig, s);
 	assert_int_equal(rig_put(rig, 0, 8, 1), 0);
-	perseas_standby_close(s);
 }
 
 TEST(what_is_not_valid_is_refused, struct rig *rig)
@@ -122,7 +121,6 @@ TEST(what_is_not_valid_is_refused, struct rig *rig)
 	assert_int_equal(perseas_standby_wait(s, 0, NULL), PERSEAS_EINVAL);
 	assert_int_equal(perseas_standby_stat(s, NULL), PERSEAS_EINVAL);
 	assert_int_equal(perseas_standby_mirror(s, 0, NULL), PERSEAS_EINVAL);
-	perseas_standby_close(s);
 }
 
 /* --- no such store --- */
@@ -135,11 +133,10 @@ TEST(a_store_that_nobody_has_is_told, struct rig *rig)
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_ENOSTORE);
 	assert_non_null(strstr(perseas_message(NULL), "'nowhere'"));
 	assert_true(can_read(s, 0));
-	perseas_standby_close(s);
+	close_standby();
 	options.flags = PERSEAS_CREATE;
 	s = begin_with("nowhere", rig->list, &options);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), 0);
-	perseas_standby_close(s);
 }
 
 /* On all mirrors of the list, and settled on none. */
@@ -190,11 +187,10 @@ TEST(a_making_that_was_left_is_taken_up, struct rig *rig)
 	begin_making("nowhere", rig->list);
 	s = begin_with("nowhere", rig->list, &options);
 	wait_in_vain(rig, s, SHORT_MS);
-	perseas_standby_close(s);
+	close_standby();
 	options.flags = PERSEAS_CREATE;
 	s = begin_with("nowhere", rig->list, &options);
 	assert_int_equal(perseas_standby_wait(s, PATIENCE, &rig->p), 0);
-	perseas_standby_close(s);
 }
 
 /* Something else listens there. */
@@ -227,7 +223,7 @@ static int setup_listener(void **state)
 	return setup_tcp(state);
 }
 
-TEST_WITH(what_only_people_can_mend_is_told, setup_listener, rig_teardown, struct rig *rig)
+TEST_WITH(what_only_people_can_mend_is_told, setup_listener, teardown_standby, struct rig *rig)
 {
 	struct perseas_options options = standby_options();
 	perseas_standby_t *s;
@@ -239,7 +235,7 @@ TEST_WITH(what_only_people_can_mend_is_told, setup_listener, rig_teardown, struc
 	s = begin_with(STORE, list, &options);
 	assert_int_equal(perseas_standby_wait(s, -1, &rig->p), PERSEAS_EPROTOCOL);
 	assert_non_null(strstr(perseas_message(NULL), "is not a perseasd"));
-	perseas_standby_close(s);
+	close_standby();
 	kill_process(pid);
 	close(listener);
 }
@@ -330,7 +326,6 @@ TEST(a_store_is_opened_where_the_roster_has_it, struct rig *rig)
 	hand_to_nobody(s);
 	call_off(rig, s);
 	find_store(rig, s);
-	perseas_standby_close(s);
 }
 
 /* The store leaves the list while the standby is its owner, which nobody follows then. */
@@ -348,7 +343,6 @@ TEST(an_owner_that_stands_by_again_knows_its_roster, struct rig *rig)
 	end_owner(rig);
 	owner_lose(&rig->mirrors[1]);
 	find_store(rig, s);
-	perseas_standby_close(s);
 }
 
 /* Somebody began to make a store on the list, which the roster has left behind, and died. While the
@@ -365,5 +359,4 @@ TEST(a_making_on_the_list_is_not_taken_up_for_a_store_elsewhere, struct rig *rig
 	wait_in_vain(rig, s, LONG_MS);
 	rig_start(&rig->mirrors[1]);
 	find_store(rig, s);
-	perseas_standby_close(s);
 }

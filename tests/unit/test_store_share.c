@@ -303,47 +303,40 @@ TEST(a_copy_of_a_store_that_runs_is_one_of_its_states, struct mirror *mirror)
 static bool is_copied_after_release(struct mirror *mirror, enum memory_whose whose,
                                     const char *next)
 {
-	struct peer first, second;
-	Perseas__ClaimReply reply;
-
-	mirror_bank(mirror, &first, false);
-	store_session_ended(&first.session);
-	peer_init(&first);
-	strcpy(first.session.identity.name, "uid:7");
-	assert_int_equal(mirror_share(mirror, &first, "bank", BANK_EPOCH + 1, 2, &reply), 0);
+	store_session_ended(&holder.session);
+	peer_init(&holder);
+	strcpy(holder.session.identity.name, "uid:7");
+	assert_int_equal(mirror_share(mirror, &holder, "bank", BANK_EPOCH + 1, 2, &granted), 0);
 	memory_heap_set_whose(mirror->memory, whose);
-	assert_int_equal(store_release(&first.session, &mirror->why), 0);
-	peer_init(&second);
-	strcpy(second.session.identity.name, next);
-	assert_int_equal(mirror_claim(mirror, &second, "bank", 99, 3, &reply), 0);
+	assert_int_equal(store_release(&holder.session, &mirror->why), 0);
+	strcpy(rival.session.identity.name, next);
+	assert_int_equal(mirror_claim(mirror, &rival, "bank", 99, 3, &granted), 0);
 	assert_string_equal(mirror_header(mirror, "bank")->sharer,
-	                    whose == MEMORY_UNKNOWN && !reply.copied ? "uid:7" : "");
-	return reply.copied;
+	                    whose == MEMORY_UNKNOWN && !granted.copied ? "uid:7" : "");
+	return granted.copied;
 }
 
-/* The kernel knows that somebody has the memory, whatever the owner said, and whoever comes. */
-TEST_WITH(memory_that_is_held_is_copied_away_after_a_release, setup, teardown,
-          struct mirror *mirror)
+/* The kernel knows whether somebody has the memory, whatever the owner said, and whoever comes.
+ * Where it cannot say, the owner's word is good for its own identity only. */
+TEST(released_memory_is_taken_in_place_where_nobody_has_it, struct mirror *mirror)
 {
-	assert_true(is_copied_after_release(mirror, MEMORY_HELD, "uid:7"));
-}
+	static const struct {
+		enum memory_whose whose;
+		const char *next;
+		bool copied;
+	} cases[] = {
+		{ MEMORY_HELD, "uid:7", true },
+		{ MEMORY_ALONE, "uid:8", false },
+		{ MEMORY_UNKNOWN, "uid:8", true },
+		{ MEMORY_UNKNOWN, "uid:7", false },
+	};
 
-TEST_WITH(memory_that_nobody_has_passes_to_anybody_in_place, setup, teardown, struct mirror *mirror)
-{
-	assert_false(is_copied_after_release(mirror, MEMORY_ALONE, "uid:8"));
-}
-
-/* Where the kernel cannot say, the owner's word is good for its own identity only. */
-TEST_WITH(another_identity_gets_a_copy_where_nobody_can_tell, setup, teardown,
-          struct mirror *mirror)
-{
-	assert_true(is_copied_after_release(mirror, MEMORY_UNKNOWN, "uid:8"));
-}
-
-TEST_WITH(the_same_identity_is_believed_where_nobody_can_tell, setup, teardown,
-          struct mirror *mirror)
-{
-	assert_false(is_copied_after_release(mirror, MEMORY_UNKNOWN, "uid:7"));
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (is_copied_after_release(mirror, cases[i].whose, cases[i].next) !=
+		    cases[i].copied)
+			fail_msg("case %u", i);
+		mirror = unit_begin_again();
+	}
 }
 
 /* A process with the memory still lives, but has given everything back. */

@@ -7,17 +7,24 @@
 
 #include <event2/event.h>
 
-/* The loop carries data, or threads do. */
+/* A daemon with the bank, whose data is carried by so many threads; 1: by the loop. */
+static int setup_of(void **state, unsigned threads)
+{
+	fixture_threads = threads;
+	if (fixture_setup(state))
+		return -1;
+	fixture_bank(*state);
+	return 0;
+}
+
 static int setup(void **state)
 {
-	fixture_threads = 1;
-	return fixture_setup(state);
+	return setup_of(state, 1);
 }
 
 static int setup_threads(void **state)
 {
-	fixture_threads = 3;
-	return fixture_setup(state);
+	return setup_of(state, 3);
 }
 
 /* For tests that are run with the loop only. */
@@ -37,7 +44,6 @@ TEST(a_data_connection_writes_and_reads_the_image, struct fixture *fixture)
 	struct ps_answer answer;
 	char text[5] = "";
 
-	fixture_bank(fixture);
 	claim_data(fixture, control, data, 5);
 	frame = frame_of(PS_OP_WRITE, 5000, 5, 42);
 	fixture_send(data, &frame, sizeof(frame));
@@ -99,7 +105,6 @@ TEST_WITH(a_commit_waits_for_one_of_the_others_at_most, setup_loop, fixture_tear
 	struct other others[2] = { { .data = data }, { .data = data } };
 	struct event *events[2];
 
-	fixture_bank(fixture);
 	claim_data(fixture, control, data, 5);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(pipe(others[i].ends), 0);
@@ -125,7 +130,6 @@ TEST(a_token_of_no_session_opens_nothing, struct fixture *fixture)
 	uint8_t token[PS_ID_SIZE] = { 0 };
 	Perseas__Reply *reply;
 
-	fixture_bank(fixture);
 	data = fixture_tcp(fixture);
 	assert_int_equal(open_data(fixture, data, token).status, PS_ANSWER_BAD_TOKEN);
 	assert_true(fixture_ended(fixture, data));
@@ -145,7 +149,6 @@ TEST(a_data_path_ends_with_its_session, struct fixture *fixture)
 	int old = fixture_tcp(fixture), again = fixture_tcp(fixture), data = fixture_tcp(fixture);
 	Perseas__Reply *reply;
 
-	fixture_bank(fixture);
 	reply = fixture_claim(fixture, first, 5);
 	open_data(fixture, old, reply->claim->grant->token.data);
 	assert_int_equal(open_data(fixture, again, reply->claim->grant->token.data).status,
@@ -169,7 +172,6 @@ TEST(reads_wait_for_their_reader, struct fixture *fixture)
 	static uint8_t bytes[LENGTH];
 	struct request_frame *frames = calloc(READS, sizeof(*frames));
 
-	fixture_bank(fixture);
 	claim_data(fixture, control, data, 5);
 	for (unsigned i = 0; i < READS; i++)
 		frames[i] = frame_of(PS_OP_READ, PS_RING_OFFSET, LENGTH, i);
@@ -252,7 +254,6 @@ TEST_WITH(shared_memory_is_the_image_itself, setup_loop, fixture_teardown, struc
 	unsigned count;
 	uint8_t *log;
 
-	fixture_bank(fixture);
 	fixture_greet(fixture, fd);
 	fixture_ask_claim(fd, 5, true);
 	reply = receive_fds(fixture, fd, fds, &count);
@@ -330,7 +331,6 @@ TEST_WITH(only_memory_that_nobody_has_is_taken_in_place, setup_loop, fixture_tea
 {
 	enum { LIVES, KILLED, FORKED, CASES };
 
-	fixture_bank(fixture);
 	for (int is = 0; is < CASES; is++) {
 		int ready, fd = fixture_tcp(fixture);
 		uint64_t epoch = 5 + 2 * (uint64_t)is;
@@ -394,7 +394,6 @@ TEST(memory_that_is_cut_short_damages_its_store_alone, struct fixture *fixture)
 	size_t count;
 
 	ps_guard_install(); /* over the one of cmocka */
-	fixture_bank(fixture);
 	fixture_make(fixture, "other");
 	for (int viewed = 0; viewed < 2; viewed++) {
 		int owner = fixture_unix(fixture), fd = fixture_tcp(fixture), log;
@@ -443,7 +442,6 @@ TEST(what_goes_to_torn_memory_is_not_acknowledged, struct fixture *fixture)
 	char path[128];
 
 	ps_guard_install();
-	fixture_bank(fixture);
 	claim_data(fixture, fd, data, 5);
 	for (int cut = 0; cut < 2; cut++) {
 		fixture_send(data, &write, sizeof(write));
@@ -470,7 +468,6 @@ TEST_WITH(a_daemon_that_spins_still_stops, setup_loop, fixture_teardown, struct 
 	struct request_frame frame = frame_of(PS_OP_READ, 0, 8, 1);
 	struct ps_answer answer;
 
-	fixture_bank(fixture);
 	claim_data(fixture, control, data, 5);
 	fixture->daemon->spin_ns = 3600000000000u;
 	fixture_send(data, &frame, sizeof(frame));

@@ -21,6 +21,7 @@ struct scene {
 	struct ps_latency latency;
 	struct ps_top_look look;
 	struct ps_top top;
+	const struct ps_top_store *store; /* as it was taken last */
 };
 
 static void fill_mirror(struct scene *s, unsigned i)
@@ -86,7 +87,7 @@ static const struct ps_top_store *take(struct scene *s)
 	ps_latency_message(&s->latency, &s->commit);
 	ps_top_take(&s->top, &s->look);
 	assert_int_equal(s->top.count, 1);
-	return &s->top.stores[0];
+	return s->store = &s->top.stores[0];
 }
 
 /* A second goes by, with so many transactions. */
@@ -100,20 +101,18 @@ static void pass(struct scene *s, uint64_t transactions)
 
 TEST(a_store_is_the_newest_of_its_images, struct scene *s)
 {
-	const struct ps_top_store *store;
-
 	s->slots[1].seq = 103;
 	s->slots[2].seq = 1000;
 	s->slots[2].epoch = 6;
-	store = take(s);
-	assert_true(store->has_slot && store->epoch == 7 && store->seq == 103);
-	assert_null(store->owner);
-	assert_true(store->rate < 0 && !store->has_latency);
-	assert_int_equal(store->mirror_count, MIRRORS);
-	assert_int_equal(store->mirrors[0].lag, 3);
-	assert_int_equal(store->mirrors[1].lag, 0);
-	assert_string_equal(store->mirrors[0].state, "consistent");
-	assert_false(store->mirrors[0].reported);
+	take(s);
+	assert_true(s->store->has_slot && s->store->epoch == 7 && s->store->seq == 103);
+	assert_null(s->store->owner);
+	assert_true(s->store->rate < 0 && !s->store->has_latency);
+	assert_int_equal(s->store->mirror_count, MIRRORS);
+	assert_int_equal(s->store->mirrors[0].lag, 3);
+	assert_int_equal(s->store->mirrors[1].lag, 0);
+	assert_string_equal(s->store->mirrors[0].state, "consistent");
+	assert_false(s->store->mirrors[0].reported);
 }
 
 /* Same name, another id. */
@@ -156,8 +155,6 @@ TEST(a_mirror_that_is_behind_gives_no_rate, struct scene *s)
  * were not asked. */
 TEST(an_owner_tells_of_its_mirrors, struct scene *s)
 {
-	const struct ps_top_store *store;
-
 	live_at(s, 0);
 	live_at(s, 1);
 	s->statuses[0].silent_ms = 400;
@@ -168,53 +165,49 @@ TEST(an_owner_tells_of_its_mirrors, struct scene *s)
 	s->reports[2].done = 5;
 	s->reports[2].total = 20;
 	s->look.told[2] = NULL;
-	store = take(s);
-	assert_ptr_equal(store->owner, &s->statuses[1]);
-	assert_int_equal(store->mirror_count, MIRRORS);
-	assert_int_equal(store->mirrors[0].lag, 0);
-	assert_int_equal(store->mirrors[1].lag, 10);
-	assert_string_equal(store->mirrors[0].fabric, "tcp");
-	assert_string_equal(store->mirrors[2].address, s->addresses[2].text);
-	assert_string_equal(store->mirrors[2].state, "resyncing");
-	assert_true(store->mirrors[2].done == 5 && store->mirrors[2].total == 20);
-	assert_string_equal(store->mirrors[2].fabric, "");
+	take(s);
+	assert_ptr_equal(s->store->owner, &s->statuses[1]);
+	assert_int_equal(s->store->mirror_count, MIRRORS);
+	assert_int_equal(s->store->mirrors[0].lag, 0);
+	assert_int_equal(s->store->mirrors[1].lag, 10);
+	assert_string_equal(s->store->mirrors[0].fabric, "tcp");
+	assert_string_equal(s->store->mirrors[2].address, s->addresses[2].text);
+	assert_string_equal(s->store->mirrors[2].state, "resyncing");
+	assert_true(s->store->mirrors[2].done == 5 && s->store->mirrors[2].total == 20);
+	assert_string_equal(s->store->mirrors[2].fabric, "");
 }
 
 /* The owner calls it by another address than we do: its report says which image is meant. */
 TEST(a_mirror_may_have_two_addresses, struct scene *s)
 {
-	const struct ps_top_store *store;
-
 	live_at(s, 0);
 	s->reports[1].address = (char *)"tcp://the.owners.name:7";
 	s->reports[1].image_id = s->headers[1]->header.image_id;
 	snprintf(s->addresses[1].text, sizeof(s->addresses[1].text), "tcp://by.another.name:7");
-	store = take(s);
-	assert_int_equal(store->mirror_count, MIRRORS);
-	assert_true(store->mirrors[1].reported);
-	assert_string_equal(store->mirrors[1].address, "tcp://by.another.name:7");
+	take(s);
+	assert_int_equal(s->store->mirror_count, MIRRORS);
+	assert_true(s->store->mirrors[1].reported);
+	assert_string_equal(s->store->mirrors[1].address, "tcp://by.another.name:7");
 }
 
 /* The owner's names of two of them are ours, each of the other one. */
 TEST(addresses_may_be_swapped, struct scene *s)
 {
-	const struct ps_top_store *store;
-
 	live_at(s, 0);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		s->reports[i].image_id = s->headers[i]->header.image_id;
 	s->reports[0].address = s->addresses[1].text;
 	s->reports[1].address = s->addresses[0].text;
 	s->reports[1].state = (char *)"stale";
-	store = take(s);
-	assert_int_equal(store->mirror_count, MIRRORS);
-	assert_string_equal(store->mirrors[0].state, "live");
-	assert_string_equal(store->mirrors[1].state, "stale");
+	take(s);
+	assert_int_equal(s->store->mirror_count, MIRRORS);
+	assert_string_equal(s->store->mirrors[0].state, "live");
+	assert_string_equal(s->store->mirrors[1].state, "stale");
 	/* Of mirror 1 it tells nothing: what it tells of 0 is not meant. */
 	s->statuses[0].n_mirrors = 1;
-	store = take(s);
-	assert_true(store->mirrors[0].reported);
-	assert_false(store->mirrors[1].reported);
+	take(s);
+	assert_true(s->store->mirrors[0].reported);
+	assert_false(s->store->mirrors[1].reported);
 }
 
 /* One that is made anew has an image that no roster lists yet: the report of its address is its,
@@ -222,48 +215,45 @@ TEST(addresses_may_be_swapped, struct scene *s)
 TEST(an_address_tells_of_an_image_that_is_not_listed, struct scene *s)
 {
 	uint8_t id[PS_ID_SIZE] = { 77 };
-	const struct ps_top_store *store;
 
 	live_at(s, 0);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		s->reports[i].image_id = s->headers[i]->header.image_id;
 	s->reports[1].state = (char *)"resyncing";
 	s->headers[1]->header.image_id.data = id;
-	store = take(s);
-	assert_int_equal(store->mirror_count, MIRRORS);
-	assert_string_equal(store->mirrors[1].state, "resyncing");
+	take(s);
+	assert_int_equal(s->store->mirror_count, MIRRORS);
+	assert_string_equal(s->store->mirrors[1].state, "resyncing");
 	s->headers[1]->header.image_id = s->reports[1].image_id;
 	s->reports[1].image_id.data = id;
-	store = take(s);
-	assert_int_equal(store->mirror_count, MIRRORS);
-	assert_string_equal(store->mirrors[1].state, "resyncing");
+	take(s);
+	assert_int_equal(s->store->mirror_count, MIRRORS);
+	assert_string_equal(s->store->mirrors[1].state, "resyncing");
 }
 
 /* An owner that was seen before: what it counted since; a new one: all that it counted. */
 TEST(latencies_are_those_of_the_interval, struct scene *s)
 {
-	const struct ps_top_store *store;
-
 	live_at(s, 0);
 	ps_latency_add(&s->latency, 1000, 50);
 	assert_false(take(s)->has_latency);
 	pass(s, 10);
 	ps_latency_add(&s->latency, 70000, 3);
-	store = take(s);
-	assert_true(store->has_latency);
-	assert_in_range(store->p50_ns, 70000, 70000 * 17 / 16);
+	take(s);
+	assert_true(s->store->has_latency);
+	assert_in_range(s->store->p50_ns, 70000, 70000 * 17 / 16);
 	/* Nothing new is told: for a moment the last word counts. */
 	pass(s, 10);
-	store = take(s);
-	assert_true(store->has_latency && store->p50_ns >= 70000);
+	take(s);
+	assert_true(s->store->has_latency && s->store->p50_ns >= 70000);
 	pass(s, 10);
 	assert_false(take(s)->has_latency);
 	memset(&s->latency, 0, sizeof(s->latency));
 	ps_latency_add(&s->latency, 1000, 5);
 	s->headers[0]->header.promised_epoch = 8;
 	pass(s, 10);
-	store = take(s);
-	assert_true(store->has_latency && store->p50_ns == 1000);
+	take(s);
+	assert_true(s->store->has_latency && s->store->p50_ns == 1000);
 	pass(s, 10);
 	/* What a mirror tells late says nothing of this interval. */
 	memset(&s->latency, 0, sizeof(s->latency));

@@ -93,7 +93,7 @@ TEST(ranges_on_both_sides_are_two, struct pair *pair)
 		pair->o->d->staged = staged;
 		reopen(pair, 0);
 		for (unsigned i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
-			assert_int_equal(perseas_begin(pair->o->p, 0, &tx), 0);
+			tx = owner_tx(pair->o);
 			for (unsigned k = 0; k < 4; k++)
 				put(pair, tx, orders[i][k].from, orders[i][k].length,
 				    (uint8_t)(1 + 8 * i + 2 * k + staged));
@@ -108,9 +108,8 @@ TEST(savepoints_keep_them_apart, struct pair *pair)
 {
 	uint8_t before[2 * PAGE];
 	uint64_t savepoint;
-	perseas_tx_t *tx;
+	perseas_tx_t *tx = owner_tx(pair->o);
 
-	assert_int_equal(perseas_begin(pair->o->p, 0, &tx), 0);
 	put(pair, tx, -8, 8, 3);
 	put(pair, tx, 0, 8, 4);
 	memcpy(before, pair->expected, sizeof(before));
@@ -129,7 +128,7 @@ TEST(an_abort_restores_both, struct pair *pair)
 	perseas_tx_t *tx;
 
 	memcpy(before, pair->expected, sizeof(before));
-	assert_int_equal(perseas_begin(pair->o->p, 0, &tx), 0);
+	tx = owner_tx(pair->o);
 	put(pair, tx, 0, 8, 7);
 	put(pair, tx, -8, 8, 8);
 	assert_int_equal(perseas_abort(tx), 0);
@@ -159,7 +158,7 @@ TEST(other_ways_keep_them_apart, struct pair *pair)
 	pair->o->options.gather_us = 1000000;
 	reopen(pair, PERSEAS_CHECK_WRITES | PERSEAS_CHECK_OVERLAP);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(perseas_begin(pair->o->p, 0, &tx), 0);
+		tx = owner_tx(pair->o);
 		put(pair, tx, -8, 8, (uint8_t)(20 + i));
 		put(pair, tx, 0, 8, (uint8_t)(30 + i));
 		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);

@@ -64,11 +64,11 @@ EACH_WAY(both_kinds_get_along)
 	put(FAR + 1, 1);
 	assert_int_equal(perseas_set_range(tx, large + LARGE, 1), PERSEAS_ERANGE);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_set_range(tx, large + 100, 3000), 0);
 	put(100, 3000);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_set_range(tx, large + 200, 300), 0);
 	memset(large + 200, 0, 300);
 	assert_int_equal(perseas_abort(tx), 0);
@@ -87,7 +87,7 @@ EACH_WAY(a_tracked_transaction_is_alone)
 {
 	perseas_tx_t *tx, *other;
 
-	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	other = owner_tx(o);
 	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK, &tx), PERSEAS_ECONFLICT);
 	assert_null(tx);
 	assert_says(o, "must be alone");
@@ -102,14 +102,14 @@ EACH_WAY(a_tracked_transaction_is_alone)
 	assert_int_equal(perseas_unmap(o->p, o->bytes), PERSEAS_ECONFLICT);
 	put(20, 8);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	other = owner_tx(o);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(perseas_abort(other), 0);
 	tx = track();
 	assert_int_equal(perseas_abort(tx), 0);
 	/* Whoever gets it next need not ask for room at each range. */
-	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	other = owner_tx(o);
 	assert_ptr_equal(other, tx);
 	assert_true(other->room > 0);
 	assert_int_equal(perseas_abort(other), 0);
@@ -135,7 +135,7 @@ EACH_WAY(it_may_take_a_turn)
 	put(FAR, 100);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	/* The turn has passed on: refused, it passes on, too. */
-	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	other = owner_tx(o);
 	assert_int_equal(perseas_begin(o->p, PERSEAS_SERIAL | PERSEAS_TRACK, &tx),
 	                 PERSEAS_ECONFLICT);
 	assert_null(tx);
@@ -176,7 +176,7 @@ EACH_WAY(a_heap_may_be_beside_it)
 
 	options.flags = PERSEAS_HEAP_CREATE;
 	assert_int_equal(perseas_heap_open(o->p, "heap", &options, &heap), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_zalloc(tx, heap, 500, 1, &object), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	before = owner_stat(o).range_bytes;

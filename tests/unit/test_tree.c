@@ -98,7 +98,7 @@ TEST(test_a_map_stays_low, struct owner *o)
 
 	open_container(o, 0);
 	for (unsigned i = 0; i < KEYS; i += 10) {
-		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		tx = owner_tx(o);
 		for (unsigned k = i; k < i + 10; k++) {
 			const uint32_t key = htobe32(k);
 			const struct text text = { &key, sizeof(key) };
@@ -121,7 +121,7 @@ TEST(test_the_next_key_from_any, struct owner *o)
 	perseas_tx_t *tx;
 
 	open_container(o, 0);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	for (const char *at = "bdf"; *at; at++)
 		assert_int_equal(insert(tx, (struct text){ at, 1 }, (struct text){ at, 1 }), 0);
 	for (unsigned from = TREE_FROM; from <= TREE_AFTER; from++) {

@@ -21,7 +21,7 @@ TEST(what_was_left_is_taken, struct rig *rig)
 	assert_int_equal(rig->bytes[0], 42);
 	assert_as_made(rig, 8);
 	assert_int_equal(fetched(rig), 0);
-	close_and_compare(rig, s);
+	close_and_compare(rig);
 }
 TEST_ALSO(what_was_left_is_taken, setup_warm_shared, teardown_warm);
 
@@ -37,7 +37,7 @@ TEST(what_is_read_first_is_taken, struct rig *rig)
 	assert_used(rig, true);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_as_made(rig, 8);
-	close_and_compare(rig, s);
+	close_and_compare(rig);
 }
 
 /* The owner is killed while it changes memory, and the copy follows. */
@@ -51,20 +51,19 @@ TEST(whoever_is_killed_at_work_is_followed, struct rig *rig)
 		RIG_UNTIL(stat_of(s).warm > SIZE / 2);
 		take_over(rig, s);
 		assert_used(rig, true);
-		close_and_compare(rig, s);
+		close_and_compare(rig);
 	}
 }
 TEST_ALSO(whoever_is_killed_at_work_is_followed, setup_warm_shared, teardown_warm);
 
 TEST(what_changed_since_comes_from_mirrors, struct rig *rig)
 {
-	perseas_standby_t *s = become_owner_behind(rig);
-
+	become_owner_behind(rig);
 	assert_used(rig, true);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_int_equal(rig->bytes[5000], 77);
 	assert_true(fetched(rig) > 0 && fetched(rig) < SIZE);
-	close_and_compare(rig, s);
+	close_and_compare(rig);
 }
 
 TEST(a_segment_may_come_later, struct rig *rig)
@@ -80,7 +79,6 @@ TEST(a_segment_may_come_later, struct rig *rig)
 	for (unsigned i = 0; i < 70000; i++)
 		assert_int_equal(((uint8_t *)more)[i], 9);
 	assert_int_equal(fetched(rig), 0);
-	perseas_standby_close(s);
 }
 
 static const struct ps_env_ops *real_ops;
@@ -119,7 +117,7 @@ TEST(an_owner_that_goes_on_meanwhile_is_followed, struct rig *rig)
 	assert_int_equal(drops_of(s), 0);
 	take_over(rig, s);
 	assert_used(rig, true);
-	close_and_compare(rig, s);
+	close_and_compare(rig);
 }
 
 static struct ps_pager_ops poor_pager;
@@ -195,7 +193,7 @@ TEST(what_was_unmapped_is_not_taken_again, struct rig *rig)
 	keeper_is_held = false;
 	assert_int_equal(rig->bytes[3 << 20], 99);
 	assert_true(fetched(rig) >= SIZE);
-	close_and_compare(rig, s);
+	close_and_compare(rig);
 }
 
 /* For a moment there is no memory for it. */
@@ -216,7 +214,7 @@ TEST(what_cannot_be_taken_is_fetched, struct rig *rig)
 	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
 	assert_int_equal(rig_map(rig), 0);
 	assert_int_equal(rig->bytes[100], 99);
-	close_and_compare(rig, s);
+	close_and_compare(rig);
 }
 
 /* What may be read at such a rate at once is less than a page. */
@@ -231,7 +229,6 @@ TEST(a_low_rate_is_a_rate, struct rig *rig)
 	s = begin_with(STORE, rig->list, &options);
 	RIG_UNTIL(stat_of(s).warm >= 8192);
 	kill_owner();
-	perseas_standby_close(s);
 }
 
 /* It is given up, and not tried again at once. */
@@ -248,7 +245,7 @@ TEST(without_memory_there_is_no_copy, struct rig *rig)
 	assert_true(s->warmth->begin_at > s->warmth->env->ops->now(s->warmth->env));
 	take_over(rig, s);
 	assert_int_equal(rig->bytes[5000], 77);
-	perseas_standby_close(s);
+	close_standby();
 	close(poor);
 	assert_as_mirrors(rig);
 }
@@ -267,7 +264,6 @@ static void is_not_used(struct rig *rig, unsigned epochs, unsigned transactions)
 	take_over(rig, s);
 	assert_used(rig, false);
 	assert_as_made(rig, 8);
-	perseas_standby_close(s);
 }
 
 /* Its transaction is another one than the chosen history has at that place. */
@@ -294,7 +290,7 @@ TEST(a_lap_ends_a_copy, struct rig *rig)
 	RIG_UNTIL(is_warm(s));
 	take_over(rig, s);
 	assert_used(rig, true);
-	close_and_compare(rig, s);
+	close_and_compare(rig);
 }
 
 /* What no log tells of is counted in the mirror's header alone: a session that is taken up again, a
@@ -309,7 +305,6 @@ TEST(what_is_no_transaction_ends_a_copy, struct rig *rig)
 	s->warmth->base->store->status->header->generation--;
 	RIG_UNTIL(drops_of(s) == 2);
 	kill_owner();
-	perseas_standby_close(s);
 }
 
 TEST(another_owner_ends_a_copy, struct rig *rig)
@@ -323,7 +318,7 @@ TEST(another_owner_ends_a_copy, struct rig *rig)
 	take_over(rig, s);
 	assert_used(rig, true);
 	assert_as_made(rig, 8);
-	close_and_compare(rig, s);
+	close_and_compare(rig);
 }
 
 /* The mirror that it reads from dies with the owner. */
@@ -338,5 +333,5 @@ TEST(a_mirror_may_die_with_the_owner, struct rig *rig)
 	become_owner(rig, s);
 	assert_int_equal(rig->bytes[0], 42);
 	assert_as_made(rig, 8);
-	close_and_compare(rig, s);
+	close_and_compare(rig);
 }

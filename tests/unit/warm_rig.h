@@ -38,7 +38,7 @@ static inline int setup_warm_shared(void **state)
 static int teardown_warm(void **state)
 {
 	munmap(between, sizeof(*between));
-	return rig_teardown(state);
+	return teardown_standby(state);
 }
 
 /* --- owners --- */
@@ -192,21 +192,20 @@ static void assert_as_mirrors(struct rig *rig)
 	free(bytes);
 }
 
-static inline void close_and_compare(struct rig *rig, perseas_standby_t *s)
+static inline void close_and_compare(struct rig *rig)
 {
-	perseas_standby_close(s);
+	close_standby();
 	assert_as_mirrors(rig);
 }
 
 /* Of a store of which the last owner changed one page more than the standby's copy has. */
-static inline perseas_standby_t *become_owner_behind(struct rig *rig)
+static inline void become_owner_behind(struct rig *rig)
 {
 	perseas_standby_t *s = begin_warm_behind(rig, own_and_obey);
 
 	freeze(s);
 	ask(1);
 	take_over(rig, s);
-	return s;
 }
 
 #endif
