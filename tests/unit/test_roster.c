@@ -101,6 +101,11 @@ TEST(test_a_majority_stays_a_majority)
 		assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, all[n], NULL, 0), 0);
 		assert_size(o, n, majority[n]);
 	}
+	/* The last mirror can only be replaced. */
+	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://0", NULL, 0), PERSEAS_EINVAL);
+	assert_non_null(strstr(o->p->upkeep.change.text, "replace"));
+	assert_int_equal(owner_put(o, 0, 100, 8), 0);
+	assert_found(o, 0, 1, 8);
 }
 
 /* W = 1 of three, and W = 3 of three, were chosen by somebody. */
@@ -166,21 +171,6 @@ TEST(test_remove)
 	direct_start(o->d, 1);
 	direct_start(o->d, 2);
 	assert_found(o, 1, 2, 7);
-}
-
-/* W no longer fits: a majority of those that are left. */
-TEST(test_acks_follow)
-{
-	struct owner *o = begin_test(3, 3);
-
-	change_all(o, PERSEAS_ROSTER_REMOVE, "sim://1", NULL, 0);
-	assert_int_equal(owner_stat(o).acks, 2);
-	change_all(o, PERSEAS_ROSTER_REMOVE, "sim://0", NULL, 0);
-	assert_int_equal(owner_stat(o).acks, 1);
-	assert_int_equal(change(o, PERSEAS_ROSTER_REMOVE, "sim://2", NULL, 0), PERSEAS_EINVAL);
-	assert_non_null(strstr(o->p->upkeep.change.text, "replace"));
-	assert_int_equal(owner_put(o, 0, 100, 8), 0);
-	assert_found(o, 2, 1, 8);
 }
 
 /* A mirror that is there is replaced, with W of any size; also the only one. */
