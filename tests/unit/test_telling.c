@@ -22,15 +22,16 @@ static int setup(void **state)
 
 struct unit_fixture unit_fixture = { setup, owner_teardown };
 
+static const struct perseas_roster_change replaces = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
+	                                               0, 0 };
+
 /* Mirror 0 is replaced by mirror 4, and one hangs from a stage of that on: ns that rounds of the
  * keeper waited. */
 static uint64_t replace(struct owner *o, unsigned mirror, enum ps_change_stage hangs)
 {
-	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
-		                                      0, 0 };
 	uint64_t start, rounds = 0;
 
-	assert_int_equal(owner_change(o, &wanted), 0);
+	assert_int_equal(owner_change(o, &replaces), 0);
 	start = o->d->now;
 	while (o->p->upkeep.change.stage != PS_CHANGE_NONE) {
 		assert_true(++rounds < ROUNDS);
@@ -101,6 +102,14 @@ static uint32_t tell(struct perseas *p, uint32_t set)
 	return took;
 }
 
+/* Tells all four, and returns who has taken it a moment later. */
+static uint32_t tell_and_hear(struct owner *o)
+{
+	tell(o->p, 15);
+	pass(o, MS);
+	return tell(o->p, 15);
+}
+
 /* A mirror answers what it was told before: it has not recorded what is told now. */
 TEST(test_an_answer_counts_for_what_was_told, struct owner *o)
 {
@@ -129,16 +138,12 @@ TEST(test_a_new_session_is_told_anew, struct owner *o)
 {
 	struct perseas *p = o->p;
 
-	tell(p, 15);
-	pass(o, MS);
-	assert_int_equal(tell(p, 15), 15);
+	assert_int_equal(tell_and_hear(o), 15);
 	direct_cut(o->d, 1);
 	direct_keep(o->d, p);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(p->upkeep.telling.took, 13);
-	tell(p, 15);
-	pass(o, MS);
-	assert_int_equal(tell(p, 15), 15);
+	assert_int_equal(tell_and_hear(o), 15);
 }
 
 /* One that was not asked, since too much is due from it, is told as soon as that is over; one that
@@ -156,26 +161,19 @@ TEST(test_one_that_was_not_told_is_told_later, struct owner *o)
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 15);
 	p->upkeep.telling.took = 13;
-	tell(p, 15);
-	pass(o, MS);
-	assert_int_equal(tell(p, 15), 13);
+	assert_int_equal(tell_and_hear(o), 13);
 	pass(o, 600 * MS);
-	tell(p, 15);
-	pass(o, MS);
-	assert_int_equal(tell(p, 15), 15);
+	assert_int_equal(tell_and_hear(o), 15);
 }
 
 /* The new mirror needs longer to make memory for the copy than the change has patience with one
  * that cannot be copied to: the keeper sleeps meanwhile. */
 TEST(test_the_keeper_sleeps_while_memory_is_made, struct owner *o)
 {
-	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
-		                                      0, 0 };
-
 	o->p->options.connect_timeout_ms = 30000;
 	o->d->mirrors[4].slow_at = PERSEAS__REQUEST__BODY_REBUILD;
 	o->d->mirrors[4].slow_ns = 20000 * MS;
-	assert_int_equal(owner_change(o, &wanted), 0);
+	assert_int_equal(owner_change(o, &replaces), 0);
 	for (unsigned i = 0; i < 900; i++) {
 		direct_keep_after(o->d, o->p, ROUND);
 		assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_COPYING);
@@ -192,13 +190,13 @@ TEST(test_the_keeper_sleeps_while_memory_is_made, struct owner *o)
 /* It refuses, each time that it is asked again: the patience ends. */
 TEST(test_a_mirror_without_memory_does_not_join, struct owner *o)
 {
-	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
+	const struct perseas_roster_change adds = { PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 };
 	const uint64_t start = o->d->now;
 
 	o->d->mirrors[4].slow_at = PERSEAS__REQUEST__BODY_REBUILD;
 	o->d->mirrors[4].slow_ns = 50 * MS;
 	memory_heap_set_limit(o->d->mirrors[4].memory, 1);
-	assert_int_equal(owner_change(o, &wanted), 0);
+	assert_int_equal(owner_change(o, &adds), 0);
 	while (o->p->upkeep.change.stage != PS_CHANGE_NONE) {
 		assert_true(o->d->now - start < 12000 * MS);
 		direct_keep_after(o->d, o->p, ROUND);
