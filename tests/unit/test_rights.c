@@ -3,7 +3,6 @@
  */
 #include "access_rig.h"
 
-#include "../../server/store/control.h"
 #include "../../server/store/rights.h"
 
 struct unit_fixture unit_fixture = { setup_bank, teardown_rules };
@@ -154,38 +153,6 @@ TEST(a_right_on_another_store_is_none, struct mirror *mirror)
 		                 table[i].rights && !table[i].session ? -STATUS(DENIED) : 0);
 }
 
-static Perseas__Reply *ask(struct mirror *mirror, struct peer *peer,
-                           const Perseas__Request *request)
-{
-	struct control_reply control;
-	Perseas__Reply *reply;
-	const char *why = NULL;
-	uint8_t *bytes;
-	size_t len;
-
-	assert_int_equal(ps_request_pack(request, &bytes, &len), 0);
-	assert_int_equal(control_handle(mirror->stores, &peer->session, "1.2.3", bytes + 4, len - 4,
-	                                &control),
-	                 0);
-	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);
-	assert_non_null(reply);
-	assert_int_equal(control.fd_count, 0);
-	free(control.bytes);
-	free(bytes);
-	return reply;
-}
-
-static Perseas__Reply *ask_status(struct mirror *mirror, struct peer *peer, const char *store)
-{
-	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-
-	status.store = (char *)(uintptr_t)store;
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &status;
-	return ask(mirror, peer, &request);
-}
-
 /* Asked by somebody who may see neither: a store that is there, and one that is not. */
 TEST(what_one_may_not_read_may_not_be_there, struct mirror *mirror)
 {
@@ -210,15 +177,13 @@ TEST(what_one_may_not_read_may_not_be_there, struct mirror *mirror)
 static size_t listed(struct mirror *mirror, const char *name, uint64_t *used)
 {
 	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(list, LIST, &list);
 	Perseas__Reply *reply;
 	struct peer peer;
 	size_t count;
 
 	peer_named(&peer, name);
-	request.body_case = PERSEAS__REQUEST__BODY_LIST;
-	request.list = &list;
-	reply = ask(mirror, &peer, &request);
+	reply = ask_control(mirror, &peer, &request);
 	assert_int_equal(reply->status, STATUS(OK));
 	count = reply->list->n_stores;
 	*used = reply->list->memory_used;
@@ -276,7 +241,7 @@ static int claim_as(struct mirror *mirror, struct peer *peer, uint64_t epoch,
                     ProtobufCBinaryData owner, bool takeover)
 {
 	Perseas__ClaimRequest body = PERSEAS__CLAIM_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(claim, CLAIM, &body);
 	Perseas__Reply *reply;
 	int status;
 
@@ -284,9 +249,7 @@ static int claim_as(struct mirror *mirror, struct peer *peer, uint64_t epoch,
 	body.epoch = epoch;
 	body.owner = owner;
 	body.takeover = takeover;
-	request.body_case = PERSEAS__REQUEST__BODY_CLAIM;
-	request.claim = &body;
-	reply = ask(mirror, peer, &request);
+	reply = ask_control(mirror, peer, &request);
 	status = reply->status;
 	perseas__reply__free_unpacked(reply, NULL);
 	return status;

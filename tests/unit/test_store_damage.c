@@ -120,25 +120,3 @@ TEST(a_flipped_record_changes_no_state)
 		mirror_close(&mirror);
 	}
 }
-
-/* A file was cut, or is not the one that it was. */
-TEST(a_piece_of_another_size_is_refused)
-{
-	static const char *const pieces[] = { "log.1", "segment-0.1" };
-	struct mirror mirror;
-
-	for (int i = 0; i < 2; i++) {
-		const uint8_t byte = 0;
-		struct peer peer;
-
-		make_bank(&mirror, WRITE_ALL);
-		mirror.memory->ops->replace(mirror.memory, "bank", pieces[i], &byte, 1);
-		mirror_restart(&mirror);
-		assert_int_equal(mirror.complaints, 1);
-		peer_init(&peer);
-		assert_int_equal(mirror_claim(&mirror, &peer, "bank", 9, 2, NULL),
-		                 -STATUS(DAMAGED));
-		assert_non_null(strstr(mirror.why.text, pieces[i]));
-		mirror_close(&mirror);
-	}
-}

@@ -4,8 +4,6 @@
  */
 #include "bank_rig.h"
 
-#include "../../server/store/control.h"
-
 struct unit_fixture unit_fixture = { setup_bank, teardown };
 
 static Perseas__StoreStatus status_of(struct mirror *mirror)
@@ -279,30 +277,14 @@ TEST_WITH(a_silent_owners_memory_is_copied_away, setup_shared_bank, teardown, st
 /* The bytes that broken copies sent, as a peer of this version is told; 0: it is told of none. */
 static uint64_t broken_bytes_told(struct mirror *mirror, unsigned version)
 {
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__MirrorReport *report;
-	struct control_reply control;
-	const char *why = NULL;
 	Perseas__Reply *reply;
 	struct peer peer;
-	uint8_t *bytes;
 	uint64_t told;
-	size_t len;
 
 	peer_init(&peer);
 	peer.session.version = version;
-	status.store = (char *)"bank";
-	request.body_case = PERSEAS__REQUEST__BODY_STATUS;
-	request.status = &status;
-	assert_int_equal(ps_request_pack(&request, &bytes, &len), 0);
-	assert_int_equal(control_handle(mirror->stores, &peer.session, "1", bytes + 4, len - 4,
-	                                &control),
-	                 0);
-	free(bytes);
-	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);
-	assert_non_null(reply);
-	free(control.bytes);
+	reply = ask_status(mirror, &peer, "bank");
 	report = reply->store->status->mirrors[0];
 	assert_string_equal(report->address, "192.0.2.1:7170");
 	told = report->broken ? report->broken->bytes : 0;

@@ -195,14 +195,22 @@ TEST(what_belongs_to_no_image_is_removed, struct mirror *mirror)
 /* A file is shorter than the header says: mapping it would end in SIGBUS. */
 TEST(a_piece_of_another_size_makes_the_store_damaged, struct mirror *mirror)
 {
-	assert_int_equal(mirror->memory->ops->replace(mirror->memory, "bank", "segment-0.1",
-	                                              "short", 5),
-	                 0);
-	mirror_restart(mirror);
-	assert_int_equal(mirror->complaints, 1);
-	assert_null(mirror_header(mirror, "bank"));
-	assert_non_null(strstr(mirror->why.text, "segment-0.1 has 5 bytes instead of 8192"));
-	assert_non_null(memory_heap_piece(mirror->memory, "bank", "log.1", NULL));
+	static const char *const pieces[] = { "log.1", "segment-0.1" };
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(mirror->memory->ops->replace(mirror->memory, "bank", pieces[i],
+		                                              "short", 5),
+		                 0);
+		mirror_restart(mirror);
+		assert_int_equal(mirror->complaints, 1);
+		assert_null(mirror_header(mirror, "bank"));
+		assert_non_null(strstr(mirror->why.text, pieces[i]));
+		assert_non_null(strstr(mirror->why.text, " has 5 bytes instead of "));
+		assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL),
+		                 -STATUS(DAMAGED));
+		assert_non_null(memory_heap_piece(mirror->memory, "bank", pieces[!i], NULL));
+		mirror = unit_begin_again();
+	}
 }
 
 /* The promise page is lost, or the daemon crashed between the header and the page. */
