@@ -174,6 +174,21 @@ static inline enum perseas_mirror_state owner_state(struct owner *o, unsigned mi
 		}                                                   \
 	} while (0)
 
+/* A piece of a mirror's image, "log" for one, of whichever generation it is. */
+static inline uint8_t *owner_piece(struct owner *o, unsigned mirror, const char *piece)
+{
+	uint8_t *bytes = NULL;
+	char name[40];
+
+	for (unsigned generation = 1; !bytes && generation < 100; generation++) {
+		snprintf(name, sizeof(name), "%s.%u", piece, generation);
+		bytes = memory_heap_piece(o->d->mirrors[mirror].memory, STORE, name, NULL);
+	}
+	if (!bytes)
+		fail_msg("mirror %u has no %s", mirror, piece);
+	return bytes;
+}
+
 /* The keeper goes its rounds until the mirror is in this state. */
 static inline void owner_keep(struct owner *o, unsigned mirror, enum perseas_mirror_state state)
 {

@@ -7,6 +7,7 @@
 
 #include "demand_rig.h"
 
+#include "../../client/standby/census.h"
 #include "../../client/standby/standby.h"
 
 enum { SHORT_MS = 30 };
@@ -177,6 +178,73 @@ static inline int status_of_process(pid_t pid)
 	const int status = apart_wait(&rig_apart, pid);
 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* --- what mirrors tell of standbys --- */
+
+/* Somebody who asks the mirrors. */
+struct asker {
+	struct ps_env *env;
+	struct ps_panel panel;
+	/* Of the last one that all mirrors told of, and of the store then. */
+	uint8_t mark[PS_OWNER_MARK];
+	uint32_t order;
+	uint64_t epoch;
+};
+
+static inline void asker_begin(struct asker *asker, struct rig *rig)
+{
+	struct ps_error error = { 0 };
+
+	asker->env = ps_env_posix(NULL, &error);
+	assert_non_null(asker->env);
+	assert_int_equal(ps_panel_begin(&asker->panel, asker->env, rig->list, 2000, &error), 0);
+}
+
+static inline void asker_end(struct asker *asker)
+{
+	ps_panel_end(&asker->panel);
+	asker->env->ops->free(asker->env);
+}
+
+/* Do all mirrors tell of this one standby? NULL: of none at all. */
+static inline bool is_told_of(struct asker *asker, const char *name)
+{
+	struct ps_census census;
+	bool told = true;
+
+	ps_census_take(&census, &asker->panel, STORE);
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		const Perseas__StoreStatus *status = census.told[i];
+
+		told &= status && status->n_standbys == (name ? 1 : 0) &&
+		        (!name || !strcmp(status->standbys[0]->name, name));
+		if (!told || !name)
+			continue;
+		asker->order = status->standbys[0]->order;
+		memcpy(asker->mark, status->standbys[0]->mark.data, PS_OWNER_MARK);
+		asker->epoch = status->header->promised_epoch;
+	}
+	ps_census_free(&census);
+	return told;
+}
+
+/* As perseas move does, to the one that they told of last. */
+static inline void move_to(struct asker *asker, const char *name)
+{
+	uint8_t id[PS_ID_SIZE] = { 1, (uint8_t)asker->epoch };
+	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(move, MOVE, &ask);
+
+	ask.store = (char *)(uintptr_t)STORE;
+	ask.id = (ProtobufCBinaryData){ sizeof(id), id };
+	ask.epoch = asker->epoch;
+	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, asker->mark };
+	ask.name = (char *)(uintptr_t)name;
+	ask.within_ms = 60000;
+	ps_panel_ask_all(&asker->panel, &request);
+	for (unsigned i = 0; i < MIRRORS; i++)
+		assert_non_null(asker->panel.replies[i]);
 }
 
 /* --- how it stands --- */

@@ -237,32 +237,24 @@ TEST(test_the_mark_counts_on_w_of_the_new_one)
 
 /* --- one that could not be settled --- */
 
-static void lose(struct memory *memory)
+static void lose(struct owner *o)
 {
-	memory_heap_lose(memory, NULL);
+	memory_heap_lose(o->d->mirrors[2].memory, NULL);
 }
 
-static void damage(struct memory *memory)
+static void damage(struct owner *o)
 {
-	for (int generation = 1; generation < 4; generation++) {
-		char name[16];
-		uint8_t *log;
-
-		snprintf(name, sizeof(name), "log.%d", generation);
-		log = memory_heap_piece(memory, STORE, name, NULL);
-		if (log)
-			memset(log, 0xff, PS_PAGE);
-	}
+	memset(owner_piece(o, 2, "log"), 0xff, PS_PAGE);
 }
 
 /* All three are needed. The third is gone for good, and the one that takes its place dies just when
  * both rosters begin to count. */
-static struct owner *begin_short_of(void (*spoil)(struct memory *memory))
+static struct owner *begin_short_of(void (*spoil)(struct owner *o))
 {
 	struct owner *o = begin_test(3, 3);
 
 	direct_crash(o->d, 2);
-	spoil(o->d->mirrors[2].memory);
+	spoil(o);
 	change(o, PERSEAS_ROSTER_REPLACE, "sim://2", "sim://3");
 	o->d->mirrors[3].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	owner_keep_stage(o, PS_CHANGE_JOINT);

@@ -375,13 +375,12 @@ TEST(who_is_refused_again_and_again_rests, struct rig *rig)
 /* --- planned handovers --- */
 
 /* A standby of perseas run, as the mirrors see it. */
-static void stand_by_as_beta(struct rig *rig, struct ps_panel *panel, struct ps_env *env)
+static void stand_by_as_beta(struct rig *rig, struct asker *as)
 {
 	static uint8_t mark[PS_OWNER_MARK] = { 7 };
 	Perseas__WatchRequest ask = PERSEAS__WATCH_REQUEST__INIT;
 	Perseas__Standby beta = PERSEAS__STANDBY__INIT;
 	const Perseas__Request request = PS_REQUEST(watch, WATCH, &ask);
-	struct ps_error error;
 
 	beta.name = (char *)(uintptr_t) "beta";
 	beta.mark = (ProtobufCBinaryData){ sizeof(mark), mark };
@@ -389,75 +388,46 @@ static void stand_by_as_beta(struct rig *rig, struct ps_panel *panel, struct ps_
 	ask.epoch = rig->p->epoch;
 	ask.live = true;
 	ask.standby = &beta;
-	assert_int_equal(ps_panel_begin(panel, env, rig->list, 2000, &error), 0);
+	asker_begin(as, rig);
 	for (unsigned i = 0; i < MIRRORS; i++)
-		assert_true(ps_panel_send(panel, i, &request));
-}
-
-static bool is_beta_told_of(struct ps_panel *panel)
-{
-	struct ps_census census;
-	bool told = true;
-
-	ps_census_take(&census, panel, STORE);
-	for (unsigned i = 0; i < MIRRORS; i++)
-		told &= census.told[i] && census.told[i]->n_standbys == 1;
-	ps_census_free(&census);
-	return told;
+		assert_true(ps_panel_send(&as->panel, i, &request));
 }
 
 /* As perseas move does. */
-static void move_to_beta(struct rig *rig, struct ps_env *env)
+static void move_to_beta(struct rig *rig)
 {
-	uint8_t id[PS_ID_SIZE] = { (uint8_t)rig->p->epoch }, to[PS_OWNER_MARK] = { 7 };
-	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
-	const Perseas__Request request = PS_REQUEST(move, MOVE, &ask);
-	struct ps_panel panel;
-	struct ps_error error;
+	struct asker asker;
 
-	ask.store = (char *)(uintptr_t)STORE;
-	ask.id = (ProtobufCBinaryData){ sizeof(id), id };
-	ask.epoch = rig->p->epoch;
-	ask.to = (ProtobufCBinaryData){ sizeof(to), to };
-	ask.name = (char *)(uintptr_t) "beta";
-	ask.within_ms = 60000;
-	assert_int_equal(ps_panel_begin(&panel, env, rig->list, 2000, &error), 0);
-	RIG_UNTIL(is_beta_told_of(&panel));
-	ps_panel_ask_all(&panel, &request);
-	for (unsigned i = 0; i < MIRRORS; i++)
-		assert_non_null(panel.replies[i]);
-	ps_panel_end(&panel);
+	asker_begin(&asker, rig);
+	RIG_UNTIL(is_told_of(&asker, "beta"));
+	move_to(&asker, "beta");
+	asker_end(&asker);
 }
 
 /* It is the COMMAND of the one that is named, which the mirrors still tell of. */
 TEST(who_is_started_by_the_one_that_is_named_goes, struct rig *rig)
 {
-	struct ps_error error = { 0 };
-	struct ps_env *env = ps_env_posix(NULL, &error);
-	struct ps_panel beta;
+	struct asker beta;
 	perseas_standby_t *s;
 
 	assert_int_equal(rig_open(rig, 0, 0), 0);
-	stand_by_as_beta(rig, &beta, env);
-	move_to_beta(rig, env);
+	stand_by_as_beta(rig, &beta);
+	move_to_beta(rig);
 	setenv(PS_OWNER_MARK_VARIABLE, "07000000", 1);
 	s = begin(rig);
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	end_owner(rig);
 	assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS / 2, &rig->p), 0);
 	unsetenv(PS_OWNER_MARK_VARIABLE);
-	ps_panel_end(&beta);
+	asker_end(&beta);
 	close_standby();
-	env->ops->free(env);
 }
 
 /* By one that follows it, and by the one that let go of it and waits again at once. Once beta is
  * gone, they need not. */
 TEST(a_store_is_left_to_whom_it_is_handed_over, struct rig *rig)
 {
-	struct ps_error error = { 0 };
-	struct ps_env *env = ps_env_posix(NULL, &error);
-	struct ps_panel beta;
+	struct asker beta;
 	perseas_standby_t *s;
 
 	assert_int_equal(rig_open(rig, 0, 0), 0);
@@ -465,8 +435,8 @@ TEST(a_store_is_left_to_whom_it_is_handed_over, struct rig *rig)
 	s = begin(rig);
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	for (unsigned i = 0; i < 2; i++) {
-		stand_by_as_beta(rig, &beta, env);
-		move_to_beta(rig, env);
+		stand_by_as_beta(rig, &beta);
+		move_to_beta(rig);
 		end_owner(rig);
 		/* Mirrors may take a while to tell that it has no owner. */
 		do
@@ -474,11 +444,10 @@ TEST(a_store_is_left_to_whom_it_is_handed_over, struct rig *rig)
 		while (stat_of(s).state != PERSEAS_STANDBY_FREE);
 		wait_in_vain(rig, s, SHORT_MS);
 		assert_non_null(strstr(perseas_message(NULL), "handed over to standby 'beta'"));
-		ps_panel_end(&beta);
+		asker_end(&beta);
 		become_owner(rig, s);
 	}
 	close_standby();
-	env->ops->free(env);
 }
 
 /* --- mirrors that come and go --- */

@@ -5,7 +5,6 @@
 #include "standby_rig.h"
 
 #include "../../client/open/open.h"
-#include "../../client/standby/census.h"
 
 struct unit_fixture unit_fixture = { setup_tcp, teardown_standby };
 
@@ -16,71 +15,6 @@ static perseas_standby_t *begin_named(struct rig *rig, const char *name, uint32_
 	options.name = name;
 	options.order = order;
 	return begin_with(STORE, rig->list, &options);
-}
-
-/* Somebody who asks the mirrors. */
-struct asker {
-	struct ps_env *env;
-	struct ps_panel panel;
-	/* Of the last one that all mirrors told of, and of the store then. */
-	uint8_t mark[PS_OWNER_MARK];
-	uint32_t order;
-	uint64_t epoch;
-};
-
-static void asker_begin(struct asker *asker, struct rig *rig)
-{
-	struct ps_error error = { 0 };
-
-	asker->env = ps_env_posix(NULL, &error);
-	assert_non_null(asker->env);
-	assert_int_equal(ps_panel_begin(&asker->panel, asker->env, rig->list, 2000, &error), 0);
-}
-
-static void asker_end(struct asker *asker)
-{
-	ps_panel_end(&asker->panel);
-	asker->env->ops->free(asker->env);
-}
-
-/* Do all mirrors tell of this one standby? NULL: of none at all. */
-static bool is_told_of(struct asker *asker, const char *name)
-{
-	struct ps_census census;
-	bool told = true;
-
-	ps_census_take(&census, &asker->panel, STORE);
-	for (unsigned i = 0; i < MIRRORS; i++) {
-		const Perseas__StoreStatus *status = census.told[i];
-
-		told &= status && status->n_standbys == (name ? 1 : 0) &&
-		        (!name || !strcmp(status->standbys[0]->name, name));
-		if (!told || !name)
-			continue;
-		asker->order = status->standbys[0]->order;
-		memcpy(asker->mark, status->standbys[0]->mark.data, PS_OWNER_MARK);
-		asker->epoch = status->header->promised_epoch;
-	}
-	ps_census_free(&census);
-	return told;
-}
-
-/* As perseas move does, to the one that they told of last. */
-static void move_to(struct asker *asker, char *name)
-{
-	uint8_t id[PS_ID_SIZE] = { 1, (uint8_t)asker->epoch };
-	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
-	const Perseas__Request request = PS_REQUEST(move, MOVE, &ask);
-
-	ask.store = (char *)(uintptr_t)STORE;
-	ask.id = (ProtobufCBinaryData){ sizeof(id), id };
-	ask.epoch = asker->epoch;
-	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, asker->mark };
-	ask.name = name;
-	ask.within_ms = 60000;
-	ps_panel_ask_all(&asker->panel, &request);
-	for (unsigned i = 0; i < MIRRORS; i++)
-		assert_non_null(asker->panel.replies[i]);
 }
 
 /* It would come last by its order. Its owner is known by its mark, which is that of each owner of
@@ -101,7 +35,7 @@ TEST(a_store_is_handed_over_to_a_named_one, struct rig *rig)
 		if (i > 0)
 			assert_memory_equal(asker.mark, mark, PS_OWNER_MARK);
 		memcpy(mark, asker.mark, PS_OWNER_MARK);
-		move_to(&asker, (char[]){ "beta" });
+		move_to(&asker, "beta");
 		kill_owner();
 		assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS, &rig->p), 0);
 		assert_memory_equal(rig->p->owner, mark, PS_OWNER_MARK);

@@ -311,20 +311,6 @@ EACH_WAY(what_is_stored_beside_is_found_next)
 	assert_stored();
 }
 
-/* What the first mirror has of it. */
-static const uint8_t *large_of_first(void)
-{
-	const uint8_t *bytes = NULL;
-	char name[40];
-
-	for (unsigned generation = 0; !bytes && generation < 100; generation++) {
-		snprintf(name, sizeof(name), "segment-1.%u", generation);
-		bytes = memory_heap_piece(o->d->mirrors[0].memory, STORE, name, NULL);
-	}
-	assert_non_null(bytes);
-	return bytes;
-}
-
 /* A mirror is copied whole while a tracked transaction is open: it gets none of its bytes. */
 EACH_WAY_OF(3, PERSEAS_TRACKED, a_copy_has_none_of_its_bytes)
 {
@@ -335,13 +321,13 @@ EACH_WAY_OF(3, PERSEAS_TRACKED, a_copy_has_none_of_its_bytes)
 	memset(large, 0xee, LARGE);
 	owner_keep(o, 0, PERSEAS_MIRROR_RESYNCING);
 	owner_keep(o, 0, PERSEAS_MIRROR_LIVE);
-	assert_memory_equal(large_of_first(), expected, LARGE);
+	assert_memory_equal(owner_piece(o, 0, "segment-1"), expected, LARGE);
 	put(0, 9);
 	put(20, 5 * PAGE);
 	memcpy(large + 9, expected + 9, 11);
 	memcpy(large + 20 + 5 * PAGE, expected + 20 + 5 * PAGE, LARGE - 20 - 5 * PAGE);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_memory_equal(large_of_first(), expected, LARGE);
+	assert_memory_equal(owner_piece(o, 0, "segment-1"), expected, LARGE);
 }
 
 /* Killed when the data is there, and the slot is not: the next owner rolls it back. */

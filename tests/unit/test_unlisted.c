@@ -18,21 +18,6 @@ static struct owner *begin(unsigned mirrors, uint32_t acks)
 	return o;
 }
 
-static uint8_t *log_of(struct owner *o, unsigned mirror)
-{
-	for (unsigned generation = 1; generation < 9; generation++) {
-		char name[16];
-		uint8_t *log;
-
-		snprintf(name, sizeof(name), "log.%u", generation);
-		log = memory_heap_piece(o->d->mirrors[mirror].memory, STORE, name, NULL);
-		if (log)
-			return log;
-	}
-	fail_msg("mirror %u has no log", mirror);
-	return NULL;
-}
-
 /* A mirror that was removed holds transactions that the store never had. */
 TEST(an_image_that_left_the_roster_is_no_candidate)
 {
@@ -47,7 +32,7 @@ TEST(an_image_that_left_the_roster_is_no_candidate)
 	owner_complete(o);
 	assert_int_equal(owner_put(o, 0, 100, 7), 0);
 	owner_die(o);
-	log = log_of(o, 0);
+	log = owner_piece(o, 0, "log");
 	index = ps_slot_choose(log, &slot);
 	assert_true(index >= 0);
 	ps_slot_encode(&slot, slot.epoch, slot.seq + 1000, slot.next, slot.last);
