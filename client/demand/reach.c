@@ -107,7 +107,6 @@ void ps_reach_lead(struct ps_reach *reach, const struct ps_way *way)
 {
 	ps_reach_drop(reach);
 	reach->leads = way != NULL;
-	reach->offer = 0;
 	reach->at = 0;
 	if (way)
 		reach->way = *way;
@@ -248,7 +247,7 @@ static bool push(struct ps_reach *reach)
 
 bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch)
 {
-	struct ps_control_hello hello = { PS_CONTROL_MAGIC, reach->offer };
+	struct ps_control_hello hello = { PS_CONTROL_MAGIC, ps_version_greeting() };
 
 	if (!reach->leads || fetch->length > PS_REACH_BLOCK)
 		return false;
@@ -258,8 +257,6 @@ bool ps_reach_ask(struct ps_reach *reach, const struct ps_missing *fetch)
 	reach->length = fetch->length;
 	reach->to = ps_reach_room(reach, fetch->length);
 	reach->done = 0;
-	if (!reach->offer)
-		hello.version = reach->offer = ps_version_greeting();
 	if (reach->fd < 0 && (!dial(reach) || !add(reach, &hello, sizeof(hello))))
 		return false;
 	/* A mirror answers in the order in which it is asked. */
@@ -293,34 +290,17 @@ static int take(struct ps_reach *reach, size_t want)
 	return 1;
 }
 
-/* A mirror that knows no ranges of versions has hung up: all that it was asked goes to it once
- * more, behind the hello that it understands. 0 or -1. */
-static int greet_again(struct ps_reach *reach, uint32_t offer)
-{
-	const struct ps_control_hello hello = { PS_CONTROL_MAGIC, offer };
-
-	hang_up(reach);
-	reach->connected = false;
-	reach->out_done = 0;
-	reach->offer = offer;
-	memcpy(reach->out, &hello, sizeof(hello));
-	return dial(reach) ? 0 : -1;
-}
-
 static int take_hello(struct ps_reach *reach)
 {
 	const struct ps_control_hello *hello = (const void *)reach->in;
 	const int got = take(reach, sizeof(*hello));
-	uint32_t again;
 
 	if (got <= 0)
 		return got;
 	reach->have = 0;
 	if (hello->magic != PS_CONTROL_MAGIC)
 		return -1;
-	reach->greeted = ps_version_agreed(reach->offer, hello->version, &again) > 0;
-	if (again)
-		return greet_again(reach, again);
+	reach->greeted = ps_version_agreed(ps_version_greeting(), hello->version) > 0;
 	return reach->greeted ? 1 : -1;
 }
 

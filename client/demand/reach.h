@@ -27,9 +27,8 @@ struct ps_reach {
 	unsigned at; /* the address of the way that is tried, or used */
 	int fd;      /* -1: not connected */
 	bool connected, greeted;
-	uint32_t offer; /* what the mirror is greeted with (version.h); 0: with all versions */
-	bool asking;    /* an answer is due, and not whole */
-	uint64_t id;    /* of the last request on this connection */
+	bool asking; /* an answer is due, and not whole */
+	uint64_t id; /* of the last request on this connection */
 	uint8_t out[PS_REACH_OUT];
 	size_t out_length, out_done;
 	uint8_t *in;     /* a hello, or a message behind its length */

@@ -142,29 +142,13 @@ static int take(struct ps_control *control, void *to, size_t want)
 	return 1;
 }
 
-/* The mirror has hung up. The address that it was reached at is dialled once more. */
-static int greet_again(struct ps_control *control, uint32_t offer)
-{
-	close_stream(control);
-	if (!ps_meeting_repeat(&control->meeting, offer, &control->out))
-		return ps_error_set(&control->trouble, PERSEAS_ENOMEM,
-		                    "no memory for a connection to %s", ps_control_name(control));
-	/* Begun now, there is something to wait for. */
-	ps_control_push(control, PS_NEVER);
-	return control->trouble.code;
-}
-
 static int check_hello(struct ps_control *control)
 {
-	uint32_t again;
-
 	if (ps_secure_wanted((const uint8_t *)&control->meeting.answer, &control->dial.address,
 	                     &control->trouble))
 		return control->trouble.code;
-	if (ps_meeting_end(&control->meeting, ps_control_name(control), &again, &control->trouble))
+	if (ps_meeting_end(&control->meeting, ps_control_name(control), &control->trouble))
 		return control->trouble.code;
-	if (again)
-		return greet_again(control, again);
 	control->greeted = true;
 	return 0;
 }
@@ -420,8 +404,7 @@ struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tl
 {
 	struct ps_control *control = calloc(1, sizeof(*control));
 
-	if (!control ||
-	    !ps_meeting_begin(&control->meeting, ps_version_greeting(), &control->out)) {
+	if (!control || !ps_meeting_begin(&control->meeting, &control->out)) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
 		             address->text);
 		free(control);
@@ -543,6 +526,5 @@ void ps_control_disconnect(struct ps_control *control)
 	if (control->reply)
 		perseas__reply__free_unpacked(control->reply, NULL);
 	ps_outbox_free(&control->out);
-	ps_meeting_free(&control->meeting);
 	free(control);
 }

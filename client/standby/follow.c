@@ -286,11 +286,11 @@ static bool is_idle_talk(struct ps_followed *mirror, const Perseas__StoreStatus 
 	return idle;
 }
 
-/* As what the sender is told of, with the version that the mirror speaks. */
+/* As what the sender is told of. */
 static void say_who(const struct ps_follow *follow, struct ps_followed *mirror,
                     Perseas__Standby *who, Perseas__WatchRequest *ask)
 {
-	mirror->tells = follow->name && follow->copies && !mirror->old;
+	mirror->tells = follow->name && follow->copies;
 	/* The messages have no const; they are only packed. */
 	who->name = (char *)(uintptr_t)follow->name;
 	who->order = follow->order;
@@ -302,17 +302,6 @@ static void say_who(const struct ps_follow *follow, struct ps_followed *mirror,
 	who->memory = follow->memory;
 	who->warm = follow->warm;
 	ask->within_ms = follow->memory ? TELL_MS : FIRST_MS;
-}
-
-/* A mirror of an older version is told no more than that knows. It may be upgraded: then its
- * connections break. */
-static bool note_version(struct ps_follow *follow, unsigned i)
-{
-	struct ps_followed *mirror = &follow->mirrors[i];
-	const bool old = mirror->tells && follow->watches.errors[i].code == PERSEAS_EVERSION;
-
-	mirror->old = old;
-	return old;
 }
 
 /* Has the mirror say when it is no longer as it was just told to be. */
@@ -346,7 +335,7 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 	mirror->asked_ns = now_ns;
 	mirror->until_ns = now_ns + (PS_WATCH_MS + follow->watches.timeout_ms) * MS_NS;
 	if (!mirror->asked)
-		end_watch(follow, i, note_version(follow, i) ? 0 : now_ns + AGAIN_MS * MS_NS);
+		end_watch(follow, i, now_ns + AGAIN_MS * MS_NS);
 }
 
 /* The answer is here, or never will be. */
@@ -366,8 +355,6 @@ static void take_watch(struct ps_follow *follow, unsigned i)
 	       is_other(mirror, reply->watch->epoch, reply->watch->live, &reply->watch->handover);
 	mirror->hurried = soon && news;
 	/* A mirror that too many watch answers before there is news, again and again. */
-	if (!reply && note_version(follow, i))
-		soon = false;
 	end_watch(follow, i, soon && !news ? now_ns + AGAIN_MS * MS_NS : 0);
 	if (reply)
 		perseas__reply__free_unpacked(reply, NULL);

@@ -43,7 +43,6 @@ struct ps_followed {
 	bool asked;                   /* a Watch is under way */
 	bool hurried;                 /* the last one was answered soon, with news */
 	bool tells;                   /* the last one says how warm the copy is */
-	bool old;                     /* the mirror's version does not know how to be told that */
 	bool parted;                  /* it told of an image when there was a fork */
 	bool learnt;                  /* only rosters name it, and it has an image that they list */
 	bool live;                    /* what the last one says was seen */

@@ -57,11 +57,7 @@ bool ps_version_limit_by(const char *text)
 
 uint32_t ps_version_greeting(void)
 {
-	const unsigned most = atomic_load(&limit);
-
-	if (most == PS_PROTOCOL_LEAST)
-		return most;
-	return most | (uint32_t)PS_PROTOCOL_LEAST << BITS;
+	return atomic_load(&limit) | (uint32_t)PS_PROTOCOL_LEAST << BITS;
 }
 
 unsigned ps_version_common(uint32_t theirs)
@@ -69,9 +65,6 @@ unsigned ps_version_common(uint32_t theirs)
 	const uint32_t ours = ps_version_greeting();
 	const unsigned most = most_of(theirs) < most_of(ours) ? most_of(theirs) : most_of(ours);
 
-	/* As one of that version does, which takes a range for a version that it does not know. */
-	if (most_of(ours) == PS_VERSION_ALONE && theirs != PS_VERSION_ALONE)
-		return 0;
 	return most >= least_of(theirs) && most >= least_of(ours) ? most : 0;
 }
 
@@ -86,16 +79,11 @@ uint32_t ps_version_answer(uint32_t theirs)
 	return theirs >> BITS ? ours : most_of(ours);
 }
 
-unsigned ps_version_agreed(uint32_t sent, uint32_t answer, uint32_t *again)
+unsigned ps_version_agreed(uint32_t sent, uint32_t answer)
 {
-	const bool alone = answer == PS_VERSION_ALONE && sent != answer;
-
-	*again = 0;
 	if (answer >> BITS || answer < least_of(sent) || answer > most_of(sent))
 		return 0;
-	if (alone)
-		*again = answer;
-	return alone ? 0 : answer;
+	return answer;
 }
 
 const char *ps_version_text(char text[PS_VERSION_TEXT], uint32_t greeting)
@@ -114,14 +102,6 @@ static const struct {
 	unsigned field;
 	unsigned version;
 } news[] = {
-	{ &perseas__request__descriptor, PERSEAS__REQUEST__BODY_HOST, 8 },
-	{ &perseas__reply__descriptor, PERSEAS__REPLY__BODY_HOST, 8 },
-	{ &perseas__request__descriptor, PERSEAS__REQUEST__BODY_LIFELINE, 8 },
-	{ &perseas__reply__descriptor, PERSEAS__REPLY__BODY_LIFELINE, 8 },
-	/* A standby's memory and warm, and a Watch's within_ms. */
-	{ &perseas__standby__descriptor, 4, 8 },
-	{ &perseas__standby__descriptor, 5, 8 },
-	{ &perseas__watch_request__descriptor, 6, 8 },
 	/* A reply's daemon. */
 	{ &perseas__reply__descriptor, 60, 9 },
 	/* A StoreStatus's files_missing. */

@@ -7,8 +7,6 @@
  * The version of a struct ps_control_hello is either one version, or two: the highest in its
  * low 16 bits, and the lowest above them. The owner names all that it speaks. The mirror answers
  * with the highest that both speak; or, where there is none, with all of its own, and hangs up.
- * Version 7 knows no ranges: such a mirror answers 7 and hangs up, and the owner greets it again
- * with 7 alone. To such an owner a mirror answers as one of version 7 does.
  */
 #ifndef PERSEAS_PROTO_VERSION_H
 #define PERSEAS_PROTO_VERSION_H
@@ -18,9 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* The last version that knows no ranges. When it is spoken no more, what deals with it goes. */
-enum { PS_VERSION_ALONE = 7 };
 
 /* The variable by which a process speaks no version above this one. */
 #define PS_PROTOCOL_VARIABLE "PERSEAS_PROTOCOL"
@@ -43,15 +38,12 @@ unsigned ps_version_common(uint32_t theirs);
 /* What a mirror answers to that hello. */
 uint32_t ps_version_answer(uint32_t theirs);
 
-/*
- * What the answer to our hello means, of which `sent` was the version: the version that is spoken
- * from now on; or 0, and none is. *again, where it is not 0: the mirror hung up, since it knows no
- * ranges; what to greet it with on a new connection. Any bytes are allowed.
- */
-unsigned ps_version_agreed(uint32_t sent, uint32_t answer, uint32_t *again);
+/* Returns the version that is spoken after this answer to our hello, which named `sent`; 0: none.
+ * Any bytes are allowed. */
+unsigned ps_version_agreed(uint32_t sent, uint32_t answer);
 
 enum { PS_VERSION_TEXT = 40 };
-/* "version 7", or "versions 7 to 8", for sentences. */
+/* "version 8", or "versions 8 to 9", for sentences. */
 const char *ps_version_text(char text[PS_VERSION_TEXT], uint32_t greeting);
 
 /* Returns the highest level of a roster that a peer of this version reads. */

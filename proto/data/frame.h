@@ -19,7 +19,7 @@
 
 enum {
 	PS_PROTOCOL_VERSION = 9,    /* of control messages (version.h) */
-	PS_PROTOCOL_LEAST = 7,      /* the oldest that is spoken, too */
+	PS_PROTOCOL_LEAST = 8,      /* the oldest that is spoken, too */
 	PS_DATA_VERSION = 7,        /* of frames: the last version that changed them */
 	PS_FRAME_EXTENTS_MAX = 256, /* extents of one frame; longer chains are several frames */
 };

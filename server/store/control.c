@@ -38,7 +38,6 @@ struct call {
 };
 
 enum {
-	WARMTH_VERSION = 8,   /* that tells how much of the memory a standby's copy has */
 	IDENTITY_VERSION = 9, /* that tells which daemon answers */
 	FILES_VERSION = 9,    /* that tells whether an image's files are missing */
 	ASIDE_VERSION = 9,    /* that tells which images were set aside */
@@ -86,8 +85,6 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 {
 	if (!session->version)
 		return;
-	for (size_t i = 0; i < status->n_standbys && session->version < WARMTH_VERSION; i++)
-		status->standbys[i]->memory = status->standbys[i]->warm = 0;
 	if (session->version < FILES_VERSION)
 		status->files_missing = (char *)protobuf_c_empty_string;
 	if (session->version < LABELS_VERSION) {

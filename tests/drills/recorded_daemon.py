@@ -27,7 +27,6 @@ LOOKING = {(name, claimed) for name in ("list", "status", "confirm", "digest", "
 EXACT = {"digest", "read"}              # answered only from a request with the same contents
 REQUEST_ID = 30                         # of Request and Reply
 HOST = b"127.0.0.1:"
-RANGES = 8                              # the first version that takes a range of versions
 
 
 class Surprise(Exception):
@@ -175,8 +174,6 @@ class Daemon(Acceptor):
     def speaks(self, hello):
         """Is the version of the session one that the peer offers?"""
         least, most = hello >> 16, hello & 0xffff
-        if self.version < RANGES:
-            return hello == self.version
         return (least or most) <= self.version <= most
 
     def serve_control(self, peer, version):

@@ -6,7 +6,6 @@ from drill import (FAILURE, NO, OK, PARTLY, SECONDS, USAGE, at_hosts, fill, mirr
                    run_command)
 from many import DAEMONS, PATIENT, STORES, make_stores
 from test_top import Running, Terminal, fits
-from test_versions import BEFORE, LIMIT
 
 SHORT = ("--interval", "0.2")
 SLOW = ("--connect-timeout", 1000 * SECONDS)
@@ -128,34 +127,15 @@ def test_a_daemon_that_is_slow_is_no_loss(mirrors):
     assert top.end() == (OK, "")
 
 
-def test_daemons_that_rosters_name_are_asked_too(mirrors, monkeypatch):
-    """One of them speaks the protocol's version before, which knows no loads."""
-    daemons = mirrors(2) + mirrors(1, options=("--protocol=%d" % BEFORE,))
+def test_daemons_that_rosters_name_are_asked_too(mirrors):
+    daemons = mirrors(3)
     fill("s", daemons, {"data": b"contents"}, **PATIENT)
     told = look(daemons[:1], "--json").json()
     assert [(d["address"], d["named"], "load" in d) for d in told["daemons"]] == [
-        (d.address, d is daemons[0], d is not daemons[2]) for d in daemons]
+        (d.address, d is daemons[0], True) for d in daemons]
     assert the(told, "s")["mirrors_whole"] == 3
     done = look(daemons)
     assert done.status == OK and done.err == "", done
-    assert re.search(r"(?m)^%s +1 +- +- +- +-$" % re.escape(daemons[2].address), done.out), done
-    monkeypatch.setenv(LIMIT, str(BEFORE))
-    told = look(daemons, "--json").json()
-    assert told["unreachable"] == 0 and not any("load" in d for d in told["daemons"])
-
-
-def test_a_daemon_that_was_upgraded_tells_its_load(mirrors):
-    """While top looks on: it ends, and comes back with a version that is asked for it."""
-    daemon, = mirrors(1, options=("--protocol=%d" % BEFORE,))
-    top = watching([daemon], *SLOW)
-    top.until(lambda told: not told["unreachable"])
-    assert "load" not in top.until(lambda told: not told["unreachable"])["daemons"][0]
-    daemon.kill9()
-    daemon.mirror.options = [word for word in daemon.mirror.options
-                             if not word.startswith("--protocol")]
-    daemon.restart()
-    top.until(lambda told: "load" in told["daemons"][0])
-    assert top.end() == (OK, "")
 
 
 def test_the_status_of_a_look_is_for_scripts(mirrors):

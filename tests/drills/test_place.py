@@ -2,7 +2,6 @@
 import pytest
 
 from drill import FAILURE, NO, OK, PARTLY, USAGE, run_command
-from test_versions import BEFORE
 
 
 @pytest.fixture
@@ -65,20 +64,6 @@ def test_who_does_not_answer_is_left_out_and_named(fleet):
     for daemon in fleet[1:3]:
         daemon.kill9()
     assert run_command("place", mirrors=fleet).status == FAILURE
-
-
-def test_nobody_is_placed_until_all_speak_the_version_that_knows_labels(fleet):
-    """The daemon that is to be upgraded first is named; what it knew before it still does."""
-    fleet[2].mirror.options += ["--protocol=%d" % BEFORE]
-    fleet[2].restart()
-    done = run_command("place", mirrors=fleet)
-    assert done.status == FAILURE and done.out == "", done
-    assert "%s speaks version %d of the protocol, and this takes version %d of all: upgrade its " \
-           "perseasd first" % (fleet[2].address, BEFORE, BEFORE + 1) in done.err
-    assert run_command("ls", mirrors=fleet).status == OK
-    fleet[2].mirror.options.pop()
-    fleet[2].restart()
-    assert run_command("place", mirrors=fleet).status == OK
 
 
 def test_more_daemons_than_a_store_may_have_mirrors(fleet):

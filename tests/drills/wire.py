@@ -6,7 +6,7 @@ import socket
 import struct
 
 CONTROL_MAGIC, DATA_MAGIC = 0x43535350, 0x44535350
-VERSION, LEAST = 9, 7                   # of control messages
+VERSION, LEAST = 9, 8                   # of control messages
 DATA_VERSION = 7
 WRITE, READ = 2, 3
 SIGNALLED = 1

@@ -76,8 +76,6 @@ TEST(an_older_version_is_not_told, struct mirror *mirror)
 	assert_int_equal(count_told(mirror, &peer), 2);
 	peer.session.version = 8;
 	assert_int_equal(count_told(mirror, &peer), 0);
-	peer.session.version = 7;
-	assert_int_equal(count_told(mirror, &peer), 0);
 }
 
 /* The name of a folder tells that there is such a store. */

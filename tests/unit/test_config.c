@@ -86,7 +86,7 @@ static const struct good others[] = {
 	{ "--label", "rack=r1.A_b-c", TEXT(labels.zone, "") },
 	{ "--label=host=h", "--label=zone=z", TEXT(labels.host, "h") },
 	{ "--label=host=h", "--label=zone=z", TEXT(labels.zone, "z") },
-	{ "--protocol", "7", NUMBER(protocol, 7) },
+	{ "--protocol", "8", NUMBER(protocol, 8) },
 	{ "--log-format", "json", NUMBER(log_format, LOG_FORMAT_JSON) },
 	{ "--journal-socket", "/run/journal", TEXT(journal, "/run/journal") },
 	{ "--boot-id", "0123456789abcdef0123456789ABCDEF", NUMBER(boot_given, true) },

@@ -58,36 +58,22 @@ TEST(what_is_not_of_this_protocol_is_let_go, struct fixture *fixture)
 	assert_true(fixture_ended(fixture, fd));
 }
 
-static void assert_later_version(struct fixture *fixture, int fd)
-{
-	Perseas__Reply *reply = fixture_reply(fixture, fd);
-
-	assert_int_equal(reply->status, STATUS(BAD_REQUEST));
-	assert_non_null(strstr(reply->message, "later version"));
-	fixture_done(reply);
-}
-
 /* An owner of the version before asks for what only this one knows, and then for what it knows. */
 TEST(a_message_is_of_the_version_that_was_greeted_with, struct fixture *fixture)
 {
-	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
-	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
+	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
+	uint8_t id[PS_ID_SIZE] = { 1 };
 	int fd = fixture_tcp(fixture);
-	uint8_t byte;
+	Perseas__Reply *reply;
 
 	fixture_bank(fixture);
 	assert_int_equal(greet_with(fixture, fd, PS_PROTOCOL_LEAST), PS_PROTOCOL_LEAST);
-	/* It does not wait first, although nothing is new to it. */
-	watch.store = (char *)(uintptr_t) "bank";
-	watch.within_ms = 1000;
-	fixture_ask(fd, PERSEAS__REQUEST__BODY_WATCH, &watch);
-	while (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0) {
-		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
-		assert_int_equal(fixture->daemon->watcher_count, 0);
-	}
-	assert_later_version(fixture, fd);
-	fixture_ask(fd, PERSEAS__REQUEST__BODY_HOST, &host);
-	assert_later_version(fixture, fd);
+	confirm.boot = (ProtobufCBinaryData){ sizeof(id), id };
+	fixture_ask(fd, PERSEAS__REQUEST__BODY_CONFIRM, &confirm);
+	reply = fixture_reply(fixture, fd);
+	assert_int_equal(reply->status, PERSEAS__STATUS__STATUS_BAD_REQUEST);
+	assert_non_null(strstr(reply->message, "later version"));
+	fixture_done(reply);
 	fixture_ask_list(fd);
 	assert_int_equal(fixture_status(fixture, fd), STATUS(OK));
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOW = PS_PROTOCOL_VERSION, LAST = NOW - 1, BEFORE = PS_PROTOCOL_LEAST };
+enum { NOW = PS_PROTOCOL_VERSION, BEFORE = PS_PROTOCOL_LEAST };
 
 static uint32_t both(unsigned least, unsigned most)
 {
@@ -52,36 +52,16 @@ TEST(a_mirror_answers_with_the_highest_common_version)
 	}
 }
 
-/* A process that is held to the version before is to others as one that knows no other. */
-TEST(a_mirror_of_the_version_before_knows_no_ranges)
+/* A process that is held to the version before speaks no later one. */
+TEST(a_mirror_of_the_version_before_answers_a_range_with_it)
 {
 	ps_version_limit(BEFORE);
-	assert_int_equal(ps_version_greeting(), BEFORE);
-	assert_int_equal(ps_version_common(BEFORE), BEFORE);
-	assert_int_equal(ps_version_common(both(BEFORE, NOW)), 0);
+	assert_int_equal(ps_version_greeting(), both(BEFORE, BEFORE));
+	assert_int_equal(ps_version_common(both(BEFORE, NOW)), BEFORE);
 	assert_int_equal(ps_version_answer(both(BEFORE, NOW)), BEFORE);
-	assert_int_equal(ps_version_answer(NOW), BEFORE);
-}
-
-/* One that is held to the last version names that and what is older. */
-TEST(a_mirror_of_the_last_version_answers_a_range_with_it)
-{
-	ps_version_limit(LAST);
-	assert_int_equal(ps_version_greeting(), both(BEFORE, LAST));
-	assert_int_equal(ps_version_common(both(BEFORE, NOW)), LAST);
-	assert_int_equal(ps_version_answer(both(BEFORE, NOW)), LAST);
-	assert_int_equal(ps_version_answer(LAST), LAST);
+	assert_int_equal(ps_version_answer(both(1, BEFORE)), BEFORE);
 	assert_int_equal(ps_version_answer(BEFORE), BEFORE);
-	assert_int_equal(ps_version_answer(NOW), LAST);
-}
-
-/* An owner that sent this and got that answer speaks the version, or greets once more. */
-static void assert_agreed(uint32_t sent, uint32_t answer, unsigned version, uint32_t greet_again)
-{
-	uint32_t again;
-
-	assert_int_equal(ps_version_agreed(sent, answer, &again), version);
-	assert_int_equal(again, greet_again);
+	assert_int_equal(ps_version_answer(NOW), BEFORE);
 }
 
 /* What the owner makes of any answer: of every version near, and of ranges of them. */
@@ -90,17 +70,16 @@ TEST(an_owner_takes_only_a_version_that_it_offered)
 	const uint32_t sent = ps_version_greeting();
 
 	assert_int_equal(sent, both(BEFORE, NOW));
-	assert_agreed(sent, BEFORE, 0, BEFORE);
-	assert_agreed(BEFORE, BEFORE, BEFORE, 0);
-	assert_agreed(BEFORE, NOW, 0, 0);
-	for (uint32_t version = BEFORE + 1; version <= NOW; version++)
-		assert_agreed(sent, version, version, 0);
+	assert_int_equal(ps_version_agreed(BEFORE, BEFORE), BEFORE);
+	assert_int_equal(ps_version_agreed(BEFORE, NOW), 0);
+	for (uint32_t version = BEFORE; version <= NOW; version++)
+		assert_int_equal(ps_version_agreed(sent, version), version);
 	for (uint32_t least = 0; least < 16; least++)
 		for (uint32_t most = 0; most < 16; most++) {
 			if (least == 0 && most >= BEFORE && most <= NOW)
 				continue;
-			assert_agreed(sent, both(least, most), 0, 0);
-			assert_agreed(BEFORE, both(least, most), 0, 0);
+			assert_int_equal(ps_version_agreed(sent, both(least, most)), 0);
+			assert_int_equal(ps_version_agreed(BEFORE, both(least, most)), 0);
 		}
 }
 
@@ -109,42 +88,32 @@ TEST(both_ends_agree_whatever_they_are)
 {
 	for (unsigned owner = BEFORE; owner <= NOW; owner++)
 		for (unsigned mirror = BEFORE; mirror <= NOW; mirror++) {
-			uint32_t sent, answer, again;
-			unsigned spoken, common;
+			const unsigned lower = owner < mirror ? owner : mirror;
+			uint32_t sent, answer;
 
 			ps_version_limit(owner);
 			sent = ps_version_greeting();
-			for (int dialled = 0; dialled < 2; dialled++) {
-				ps_version_limit(mirror);
-				common = ps_version_common(sent);
-				answer = ps_version_answer(sent);
-				ps_version_limit(owner);
-				spoken = ps_version_agreed(sent, answer, &again);
-				assert_int_equal(spoken, common);
-				if (spoken)
-					break;
-				assert_int_equal(again, BEFORE);
-				sent = again;
-			}
-			assert_int_equal(spoken, owner < mirror ? owner : mirror);
+			ps_version_limit(mirror);
+			assert_int_equal(ps_version_common(sent), lower);
+			answer = ps_version_answer(sent);
+			ps_version_limit(owner);
+			assert_int_equal(ps_version_agreed(sent, answer), lower);
 		}
 }
 
 TEST(a_limit_is_a_version_that_there_is)
 {
-	static const char *const wrong[] = { "",   "6",  "10",         "7x",
-		                             " 7", "-7", "4294967303", "99999999999999999999" };
+	static const char *const wrong[] = { "",   "7",  "10",         "8x",
+		                             " 8", "-8", "4294967304", "99999999999999999999" };
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_false(ps_version_limit_by(wrong[i]));
 	assert_true(ps_version_limit_by(NULL));
 	assert_int_equal(ps_version_greeting(), both(BEFORE, NOW));
-	assert_true(ps_version_limit_by("7"));
-	assert_int_equal(ps_version_greeting(), BEFORE);
-	assert_false(ps_version_limit_by("10"));
-	assert_int_equal(ps_version_greeting(), BEFORE);
 	assert_true(ps_version_limit_by("8"));
-	assert_int_equal(ps_version_greeting(), both(BEFORE, LAST));
+	assert_int_equal(ps_version_greeting(), both(BEFORE, BEFORE));
+	assert_false(ps_version_limit_by("10"));
+	assert_int_equal(ps_version_greeting(), both(BEFORE, BEFORE));
 	assert_true(ps_version_limit_by(NULL));
 	assert_int_equal(ps_version_greeting(), both(BEFORE, NOW));
 }
@@ -153,34 +122,10 @@ TEST(versions_are_named_for_people)
 {
 	char text[PS_VERSION_TEXT];
 
-	assert_string_equal(ps_version_text(text, 7), "version 7");
-	assert_string_equal(ps_version_text(text, both(7, 8)), "versions 7 to 8");
+	assert_string_equal(ps_version_text(text, 8), "version 8");
+	assert_string_equal(ps_version_text(text, both(8, 9)), "versions 8 to 9");
 	assert_string_equal(ps_version_text(text, both(8, 8)), "version 8");
 	assert_string_equal(ps_version_text(text, UINT32_MAX), "version 65535");
-}
-
-/* Only the message that version 8 brought is of version 8, in either direction. */
-TEST(a_message_is_of_the_version_that_brought_it)
-{
-	Perseas__HostRequest host = PERSEAS__HOST_REQUEST__INIT;
-	Perseas__HostReply told = PERSEAS__HOST_REPLY__INIT;
-	Perseas__ListRequest list = PERSEAS__LIST_REQUEST__INIT;
-	Perseas__Request request = PERSEAS__REQUEST__INIT;
-	Perseas__Reply reply = PERSEAS__REPLY__INIT;
-
-	request.id = 5;
-	assert_int_equal(ps_version_of(&request.base), 7);
-	request.body_case = PERSEAS__REQUEST__BODY_LIST;
-	request.list = &list;
-	assert_int_equal(ps_version_of(&request.base), 7);
-	request.body_case = PERSEAS__REQUEST__BODY_HOST;
-	request.host = &host;
-	assert_int_equal(ps_version_of(&request.base), 8);
-	reply.body_case = PERSEAS__REPLY__BODY_HOST;
-	reply.host = &told;
-	assert_int_equal(ps_version_of(&reply.base), 8);
-	reply.body_case = PERSEAS__REPLY__BODY__NOT_SET;
-	assert_int_equal(ps_version_of(&reply.base), 7);
 }
 
 static const ProtobufCFieldDescriptor *field(const ProtobufCMessage *message, const char *name)
@@ -219,15 +164,12 @@ TEST(a_field_is_of_the_version_that_brought_it)
 		{ &perseas__store_status__descriptor, "zone", 9 },
 		{ &perseas__store_status__descriptor, "owner_boot", 9 },
 		{ &perseas__confirm_request__descriptor, "boot", 9 },
-		{ &perseas__order_result__descriptor, "done", 7 },
+		{ &perseas__order_result__descriptor, "done", BEFORE },
 		{ &perseas__order_result__descriptor, "members_before", 9 },
 		{ &perseas__order_result__descriptor, "acks_before", 9 },
 		{ &perseas__order_result__descriptor, "members", 9 },
 		{ &perseas__order_result__descriptor, "acks", 9 },
-		{ &perseas__standby__descriptor, "order", 7 },
-		{ &perseas__standby__descriptor, "memory", 8 },
-		{ &perseas__standby__descriptor, "warm", 8 },
-		{ &perseas__watch_request__descriptor, "within_ms", 8 },
+		{ &perseas__standby__descriptor, "order", BEFORE },
 	};
 
 	for (unsigned i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
@@ -236,7 +178,7 @@ TEST(a_field_is_of_the_version_that_brought_it)
 
 		assert_true(fields[i].message->sizeof_message <= sizeof(room));
 		protobuf_c_message_init(fields[i].message, message);
-		assert_int_equal(ps_version_of(message), 7);
+		assert_int_equal(ps_version_of(message), BEFORE);
 		fill_field(message, field(message, fields[i].field));
 		if (ps_version_of(message) != fields[i].version)
 			fail_msg("%s.%s is of version %u", fields[i].message->name, fields[i].field,
@@ -247,17 +189,11 @@ TEST(a_field_is_of_the_version_that_brought_it)
 /* Whatever is sent with a message counts. */
 TEST(a_message_is_of_the_version_of_those_in_it)
 {
-	Perseas__WatchRequest watch = PERSEAS__WATCH_REQUEST__INIT;
-	Perseas__Standby standby = PERSEAS__STANDBY__INIT;
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;
 	Perseas__OrderResult result = PERSEAS__ORDER_RESULT__INIT;
 
-	watch.standby = &standby;
 	confirm.result = &result;
-	assert_int_equal(ps_version_of(&watch.base), 7);
-	assert_int_equal(ps_version_of(&confirm.base), 7);
-	standby.memory = 1;
-	assert_int_equal(ps_version_of(&watch.base), 8);
+	assert_int_equal(ps_version_of(&confirm.base), BEFORE);
 	result.acks = 1;
 	assert_int_equal(ps_version_of(&confirm.base), 9);
 }

@@ -27,7 +27,7 @@ static void add_standby(struct ps_standbys *standbys, const Perseas__Standby *st
 	unsigned at = standbys->count;
 	const Perseas__Standby **twin = find_mark(standbys, standby);
 
-	/* A mirror of an older version has not been told of its copy. */
+	/* A mirror may not have been told of its copy yet. */
 	if (twin && !(*twin)->memory)
 		*twin = standby;
 	if (twin || at == PS_STANDBYS_MAX)

@@ -46,7 +46,8 @@ static void take_spot(const struct ps_survey *survey, struct ps_spot *spot,
 	            same->address);
 }
 
-/* One that speaks an older version must not be left out silently: it may have all the room. */
+/* A daemon that speaks no common version must not be left out silently: it may have all the
+ * room. */
 static enum ps_exit take_panel(struct ps_survey *survey, const struct ps_panel *panel)
 {
 	for (unsigned i = 0; i < panel->count; i++) {

@@ -25,7 +25,7 @@ struct ps_survey {
 
 /*
  * Asks all of them, as many at a time as a store may have mirrors; who does not answer is
- * complained about. Where one of them speaks only a version of the protocol that knows no labels
+ * complained about. Where one of them speaks no common version of the protocol
  * nobody is placed: PS_EXIT_FAILURE, with the sentence that names it. After an error there is
  * nothing to free.
  */

@@ -71,13 +71,6 @@ uint64_t ps_rounds_now(const struct ps_rounds *rounds)
 
 /* --- asking --- */
 
-/* It speaks an older version, which has the one question only. */
-static bool round_is_old(const struct ps_round *round, unsigned i, bool has_hosts)
-{
-	return has_hosts && !round->old[i] && !ps_panel_answered(&round->panel, i) &&
-	       round->panel.errors[i].code == PERSEAS_EVERSION;
-}
-
 static unsigned round_send(struct ps_round *round, unsigned i, bool has_hosts)
 {
 	Perseas__HostRequest ask = PERSEAS__HOST_REQUEST__INIT;
@@ -86,7 +79,7 @@ static unsigned round_send(struct ps_round *round, unsigned i, bool has_hosts)
 	ps_panel_connect(&round->panel, i);
 	if (!ps_panel_send(&round->panel, i, ps_panel_list_request()))
 		return 0;
-	if (!has_hosts || round->old[i])
+	if (!has_hosts)
 		return 1;
 	return ps_panel_send(&round->panel, i, &host) ? 2 : 0;
 }
@@ -94,10 +87,6 @@ static unsigned round_send(struct ps_round *round, unsigned i, bool has_hosts)
 static void round_ask(struct ps_round *round, unsigned i, bool has_hosts)
 {
 	round->due[i] = round_send(round, i, has_hosts);
-	if (!round->due[i] && round_is_old(round, i, has_hosts)) {
-		round->old[i] = true;
-		round->due[i] = round_send(round, i, has_hosts);
-	}
 	round->asked_ns[i] = round->due[i] ? round_now(round) : 0;
 	round->failed[i] = !round->due[i];
 	if (round->failed[i]) {
@@ -113,9 +102,6 @@ void ps_rounds_ask(struct ps_rounds *rounds)
 
 		for (unsigned i = 0; i < round->panel.count; i++) {
 			round->fresh[i] = false;
-			/* One that went may have been upgraded. */
-			if (!ps_panel_answered(&round->panel, i))
-				round->old[i] = false;
 			if (!round->asked_ns[i])
 				round_ask(round, i, rounds->has_hosts);
 		}
@@ -139,13 +125,8 @@ static void round_keep(struct ps_round *round, unsigned i, Perseas__Reply *reply
 }
 
 /* The connection is over, and with it all answers that were due. */
-static void round_fail(struct ps_round *round, unsigned i, bool has_hosts)
+static void round_fail(struct ps_round *round, unsigned i)
 {
-	if (round_is_old(round, i, has_hosts)) {
-		round->old[i] = true;
-		round_ask(round, i, has_hosts);
-		return;
-	}
 	round->due[i] = 0;
 	round->asked_ns[i] = 0;
 	reply_forget(&round->hosts[i]);
@@ -155,11 +136,11 @@ static void round_fail(struct ps_round *round, unsigned i, bool has_hosts)
 /* The next answer is there, or will not come: this does not wait. */
 static void round_take(struct ps_round *round, unsigned i, bool has_hosts)
 {
-	const bool list = !has_hosts || round->old[i] || round->due[i] == 2;
+	const bool list = !has_hosts || round->due[i] == 2;
 	Perseas__Reply *reply = ps_panel_receive(&round->panel, i);
 
 	if (!ps_panel_answered(&round->panel, i)) {
-		round_fail(round, i, has_hosts);
+		round_fail(round, i);
 		return;
 	}
 	round_keep(round, i, reply, list);

@@ -24,7 +24,6 @@ struct ps_round {
 	uint64_t asked_ns[PS_MIRRORS_MAX]; /* 0: no answer is due */
 	unsigned due[PS_MIRRORS_MAX];      /* how many are */
 	bool failed[PS_MIRRORS_MAX];       /* in this round: it is asked again in the next */
-	bool old[PS_MIRRORS_MAX];          /* it speaks no version that has HostRequest */
 };
 
 /* All of them. Zero to begin; has_hosts is set before the first is added. */
