@@ -164,6 +164,14 @@ static inline enum perseas_mirror_state owner_state(struct owner *o, unsigned mi
 	return stat.state;
 }
 
+static inline perseas_tx_t *owner_tx(struct owner *o)
+{
+	perseas_tx_t *tx;
+
+	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	return tx;
+}
+
 /* The keeper goes its rounds until the condition holds. */
 #define OWNER_KEEP_UNTIL(o, condition)                              \
 	do {                                                        \
@@ -352,6 +360,22 @@ static inline int owner_setup_of(void **state, struct owner *o)
 	owner_begin(o);
 	*state = o;
 	return 0;
+}
+
+/* The mirror is told that the owner of that epoch is to hand the store over to standby `number`. */
+static inline void ask_to_move(struct owner *o, unsigned mirror, uint64_t epoch, uint8_t number)
+{
+	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
+	uint8_t id[PS_ID_SIZE] = { number }, to[PS_OWNER_MARK] = { number };
+	struct why why;
+
+	ask.store = (char *)(uintptr_t)STORE;
+	ask.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	ask.epoch = epoch;
+	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, to };
+	ask.name = (char *)(uintptr_t) "beta";
+	ask.within_ms = 1000;
+	assert_int_equal(store_move(o->d->mirrors[mirror].stores, &ask, &why), 0);
 }
 
 /* A test's setup: an owner with so many mirrors, of which so many acknowledge (0: most). */

@@ -87,20 +87,4 @@ static inline void replace_member(struct owner *o, const char *address, const ch
 	assert_int_equal(change_roster(o, &wanted), 0);
 }
 
-/* The mirror is told that the owner of that epoch is to hand the store over to standby `number`. */
-static inline void ask_to_move(struct owner *o, unsigned mirror, uint64_t epoch, uint8_t number)
-{
-	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
-	uint8_t id[PS_ID_SIZE] = { number }, to[PS_OWNER_MARK] = { number };
-	struct why why;
-
-	ask.store = (char *)(uintptr_t)STORE;
-	ask.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
-	ask.epoch = epoch;
-	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, to };
-	ask.name = (char *)(uintptr_t) "beta";
-	ask.within_ms = 1000;
-	assert_int_equal(store_move(o->d->mirrors[mirror].stores, &ask, &why), 0);
-}
-
 #endif

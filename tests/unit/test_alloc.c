@@ -106,7 +106,7 @@ static int change_segments(struct owner *o, uint8_t *large)
 		/* It is still mapped, and can be declared. */
 		allowed = -1;
 		large[LARGE - 1]++;
-		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		tx = owner_tx(o);
 		assert_int_equal(perseas_set_range(tx, large, LARGE), 0);
 		assert_int_equal(perseas_abort(tx), 0);
 		return rc;
@@ -118,10 +118,10 @@ static int change_segments(struct owner *o, uint8_t *large)
 		allowed = -1;
 		/* It is not published, and so may be changed as it pleases. */
 		memset(addr, 1, 100);
-		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		tx = owner_tx(o);
 		assert_int_equal(perseas_commit(tx, 0), 0);
 		assert_int_equal(perseas_publish(o->p), 0);
-		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		tx = owner_tx(o);
 		assert_int_equal(perseas_set_range(tx, addr, 100), 0);
 		assert_int_equal(perseas_commit(tx, 0), 0);
 	}
@@ -300,11 +300,11 @@ static perseas_heap_t *shrinkable(struct owner *o)
 	options.flags = PERSEAS_HEAP_CREATE;
 	options.first = CHUNK;
 	assert_int_equal(perseas_heap_open(o->p, "h", &options, &heap), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_reserve(tx, heap, CHUNK, 1, &first), 0);
 	assert_int_equal(perseas_reserve(tx, heap, CHUNK, 1, &second), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_free(tx, heap, first), 0);
 	assert_int_equal(perseas_free(tx, heap, second), 0);
 	assert_int_equal(perseas_commit(tx, 0), 0);
@@ -356,10 +356,9 @@ static void begin_gathering(struct owner *o, bool staged)
 /* Commits all of it with PERSEAS_NOWAIT while so many allocations succeed: 0, ENOMEM. */
 static int commit_with(struct owner *o, uint8_t value, long n)
 {
-	perseas_tx_t *tx;
+	perseas_tx_t *tx = owner_tx(o);
 	int rc;
 
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	for (unsigned i = 0; i < SIZE; i += 20) {
 		assert_int_equal(perseas_set_range(tx, o->bytes + i, 1), 0);
 		o->bytes[i] = value;
@@ -417,7 +416,7 @@ TEST(test_a_refusal_without_memory, struct owner *o)
 	int rc = PERSEAS_ENOMEM;
 
 	owner_begin(o);
-	assert_int_equal(perseas_begin(o->p, 0, &holder), 0);
+	holder = owner_tx(o);
 	assert_int_equal(perseas_lock(holder, 1, PERSEAS_LOCK_SHARED), 0);
 	o->d->thread = 2;
 	for (long n = 0; rc == PERSEAS_ENOMEM; n++) {

@@ -57,7 +57,7 @@ TEST(test_bad_arguments_are_refused, struct owner *o)
 	assert_int_equal(perseas_segment_at(NULL, 0, &info), PERSEAS_EINVAL);
 	assert_int_equal(perseas_segment(o->p, NULL, &info), PERSEAS_EINVAL);
 	assert_int_equal(perseas_close(NULL), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_commit(tx, 2), PERSEAS_EINVAL);
 	assert_int_equal(perseas_abort(tx), 0);
 }
@@ -169,7 +169,7 @@ TEST(test_ended_transactions_do_nothing, struct owner *o)
 
 	/* Once by commit, once by abort. */
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+		tx = owner_tx(o);
 		assert_int_equal(i ? perseas_commit(tx, 0) : perseas_abort(tx), 0);
 		assert_int_equal(perseas_set_range(tx, o->bytes, 1), PERSEAS_EENDED);
 		assert_int_equal(perseas_commit(tx, 0), PERSEAS_EENDED);
@@ -181,9 +181,8 @@ TEST(test_ended_transactions_do_nothing, struct owner *o)
 /* Ranges beside, across and around the segment; the transaction goes on after each. */
 TEST(test_ranges_outside_are_refused, struct owner *o)
 {
-	perseas_tx_t *tx;
+	perseas_tx_t *tx = owner_tx(o);
 
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	assert_int_equal(perseas_set_range(tx, o->bytes - 1, 1), PERSEAS_ERANGE);
 	assert_int_equal(perseas_set_range(tx, o->bytes - 1, 2), PERSEAS_ERANGE);
 	assert_int_equal(perseas_set_range(tx, o->bytes, SIZE + 1), PERSEAS_ERANGE);
@@ -212,7 +211,7 @@ TEST(test_unpublished_segments, struct owner *o)
 	assert_int_equal(perseas_map(o->p, "new", 100, &addr), 0);
 	assert_int_equal(perseas_map(o->p, "new", 0, &again), 0);
 	assert_ptr_equal(addr, again);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_set_range(tx, addr, 1), PERSEAS_EUNPUBLISHED);
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(perseas_segment(o->p, "new", &info), 0);
@@ -255,16 +254,15 @@ TEST(test_map_and_unmap, struct owner *o)
 /* An unmapped segment has ranges in an open transaction, which would be lost. */
 TEST(test_unmap_waits_for_transactions, struct owner *o)
 {
-	perseas_tx_t *tx;
+	perseas_tx_t *tx = owner_tx(o);
 	void *addr;
 
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	assert_int_equal(perseas_set_range(tx, o->bytes + 5, 1), 0);
 	assert_int_equal(perseas_unmap(o->p, o->bytes), PERSEAS_ECONFLICT);
 	o->bytes[5] = 77;
 	assert_int_equal(perseas_commit(tx, 0), 0);
 	assert_int_equal(perseas_unmap(o->p, o->bytes), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_set_range(tx, o->bytes + 5, 1), PERSEAS_ERANGE);
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(perseas_map(o->p, "accounts", 0, &addr), 0);
@@ -368,7 +366,7 @@ TEST(test_check_writes, struct owner *o)
 	assert_int_equal(perseas_abort(two), 0);
 	assert_int_equal(owner_put(o, 100, 50, 3), 0);
 	o->bytes[SIZE - 1] ^= 1;
-	assert_int_equal(perseas_begin(o->p, 0, &one), 0);
+	one = owner_tx(o);
 	assert_int_equal(perseas_commit(one, 0), PERSEAS_EUNDECLARED);
 	assert_says(o, "byte 2999");
 	assert_int_equal(perseas_abort(one), 0);
@@ -388,7 +386,7 @@ TEST(test_check_writes_of_a_new_segment, struct owner *o)
 	assert_int_equal(perseas_publish(o->p), 0);
 	assert_int_equal(owner_put(o, 0, 1, 2), 0);
 	((uint8_t *)addr)[7] = 6;
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_commit(tx, 0), PERSEAS_EUNDECLARED);
 	assert_says(o, "byte 7 of segment 'new'");
 	assert_int_equal(perseas_abort(tx), 0);

@@ -19,9 +19,8 @@ static int copy(struct owner *o, size_t offset, size_t length, uint8_t *to)
 
 static perseas_tx_t *begin_change(struct owner *o, size_t offset, size_t length, int value)
 {
-	perseas_tx_t *tx;
+	perseas_tx_t *tx = owner_tx(o);
 
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	assert_int_equal(perseas_set_range(tx, o->bytes + offset, length), 0);
 	memset(o->bytes + offset, value, length);
 	return tx;

@@ -31,14 +31,6 @@ static int setup(void **state)
 
 struct unit_fixture unit_fixture = { setup, owner_teardown };
 
-static perseas_tx_t *begin(struct owner *o)
-{
-	perseas_tx_t *tx;
-
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	return tx;
-}
-
 /* Tries until it is told to stop: how often it was told to go on. Each pause is twice the last. */
 static unsigned try_until_refused(struct owner *o, perseas_tx_t *tx, unsigned *tries)
 {
@@ -66,7 +58,7 @@ TEST(test_a_begin_is_tried_so_often, struct owner *o)
 	unsigned tries = 0;
 	perseas_tx_t *tx;
 
-	other = begin(o);
+	other = owner_tx(o);
 	assert_int_equal(perseas_begin(o->p, PERSEAS_TRACK, &tx), PERSEAS_ECONFLICT);
 	assert_int_equal(try_until_refused(o, NULL, &tries), TRIES);
 	assert_says(o, "must be alone"); /* what conflicted is not forgotten */
@@ -76,10 +68,10 @@ TEST(test_a_begin_is_tried_so_often, struct owner *o)
 /* Two declare the same bytes, and neither ends. */
 TEST(test_a_transaction_is_tried_so_often, struct owner *o)
 {
-	perseas_tx_t *tx = begin(o);
+	perseas_tx_t *tx = owner_tx(o);
 	unsigned tries = 0;
 
-	other = begin(o);
+	other = owner_tx(o);
 	assert_int_equal(perseas_set_range(other, o->bytes + 8, 8), 0);
 	assert_int_equal(perseas_set_range(tx, o->bytes + 8, 8), PERSEAS_ECONFLICT);
 	assert_int_equal(try_until_refused(o, tx, &tries), TRIES);
@@ -103,13 +95,13 @@ static void end_other(void *arg)
 /* In its pause it has nothing: so the other one, which wants the same, can go on. */
 TEST(test_it_is_taken_back_before_its_pause, struct owner *o)
 {
-	perseas_tx_t *tx = begin(o);
+	perseas_tx_t *tx = owner_tx(o);
 	const uint8_t before = o->bytes[0];
 	unsigned tries = 5; /* a pause of more than the clock takes to be looked at */
 
 	assert_int_equal(perseas_set_range(tx, o->bytes, 8), 0);
 	o->bytes[0] = (uint8_t)(before + 1);
-	other = begin(o);
+	other = owner_tx(o);
 	assert_int_equal(perseas_set_range(other, o->bytes + 8, 8), 0);
 	assert_int_equal(perseas_set_range(tx, o->bytes + 8, 8), PERSEAS_ECONFLICT);
 	o->d->on_pause = end_other;
@@ -126,9 +118,9 @@ TEST(test_a_lock_does_not_count, struct owner *o)
 	unsigned tries = TRIES;
 	perseas_tx_t *tx;
 
-	other = begin(o);
+	other = owner_tx(o);
 	assert_int_equal(perseas_lock(other, 1, EXCLUSIVE), 0);
-	tx = begin(o);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_lock(tx, 1, EXCLUSIVE), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_abort(other), 0);
 	assert_int_equal(perseas_retry_conflict(o->p, tx, &tries), 0);
@@ -143,7 +135,7 @@ TEST(test_a_lock_does_not_count, struct owner *o)
 TEST(test_what_is_refused, struct owner *o)
 {
 	struct perseas another = { 0 };
-	perseas_tx_t *tx = begin(o);
+	perseas_tx_t *tx = owner_tx(o);
 	unsigned tries = 0;
 
 	assert_int_equal(perseas_retry_conflict(NULL, tx, &tries), PERSEAS_EINVAL);
@@ -152,7 +144,7 @@ TEST(test_what_is_refused, struct owner *o)
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(perseas_retry_conflict(o->p, tx, &tries), PERSEAS_EENDED);
 	assert_int_equal(tries, 0);
-	tx = begin(o);
+	tx = owner_tx(o);
 	tx->p = &another;
 	assert_int_equal(perseas_retry_conflict(o->p, tx, &tries), PERSEAS_EINVAL);
 	tx->p = o->p;

@@ -129,7 +129,7 @@ TEST(it_is_refused_where_the_segment_is_in_use, struct owner *o)
 
 	assert_int_equal(perseas_segment_destroy(o->p, "accounts"), PERSEAS_ECONFLICT);
 	assert_says(o, "unmap it");
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
+	tx = owner_tx(o);
 	assert_int_equal(perseas_set_range(tx, o->bytes, 8), 0);
 	assert_int_equal(perseas_unmap(o->p, o->bytes), PERSEAS_ECONFLICT);
 	assert_int_equal(perseas_segment_destroy(o->p, "accounts"), PERSEAS_ECONFLICT);

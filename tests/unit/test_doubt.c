@@ -36,10 +36,9 @@ static void assert_mirrored(struct owner *o, unsigned mirror)
  * is open can only be aborted; when the answers come, all goes on. */
 TEST(test_in_doubt_until_the_answers_come, struct owner *o)
 {
-	perseas_tx_t *tx, *other;
+	perseas_tx_t *tx, *other = owner_tx(o);
 	void *addr;
 
-	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
 	assert_int_equal(perseas_set_range(other, o->bytes + 100, 10), 0);
 	o->bytes[100] = 99;
 	owner_hold(o, DIRECT_HOLD_COMPLETIONS);
@@ -184,7 +183,7 @@ static void fence(struct owner *o, int cut_code)
 	perseas_tx_t *tx, *open;
 
 	o->d->cut_code = cut_code;
-	assert_int_equal(perseas_begin(o->p, 0, &open), 0);
+	open = owner_tx(o);
 	assert_int_equal(perseas_set_range(open, o->bytes, 10), 0);
 	o->bytes[0] = 200;
 	second = owner_rival(o);
@@ -228,8 +227,8 @@ TEST(test_commit_after_a_fence_is_put_back, struct owner *o)
 	perseas_t *second;
 	perseas_tx_t *tx, *other;
 
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	assert_int_equal(perseas_begin(o->p, 0, &other), 0);
+	tx = owner_tx(o);
+	other = owner_tx(o);
 	assert_int_equal(perseas_set_range(tx, o->bytes, 10), 0);
 	assert_int_equal(perseas_set_range(other, o->bytes + 20, 10), 0);
 	memset(o->bytes, 55, 30);

@@ -3,24 +3,9 @@
  * claimer comes to an epoch that is far above one.
  */
 #include "owner.h"
-#include "../support/mirror.h"
+#include "store_rig.h"
 
 enum { FAR_LEVEL = 30, STEPS = 3 };
-
-static int setup_mirror(void **state)
-{
-	static struct mirror mirror;
-
-	mirror_open(&mirror);
-	*state = &mirror;
-	return 0;
-}
-
-static int teardown_mirror(void **state)
-{
-	mirror_close(*state);
-	return 0;
-}
 
 static int setup_three(void **state)
 {
@@ -61,7 +46,7 @@ static void drop(struct owner *o, unsigned mirror)
 }
 
 /* Somebody with a right to claim asks for epochs that nobody needs. */
-TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup_mirror, teardown_mirror,
+TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup, teardown,
           struct mirror *mirror)
 {
 	static const uint64_t too_high[] = {
@@ -85,7 +70,7 @@ TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup_mirror, teardown_mirr
 }
 
 /* A roster of an epoch that its owner does not have would be the newest for good. */
-TEST_WITH(an_owner_records_no_roster_of_a_later_epoch, setup_mirror, teardown_mirror,
+TEST_WITH(an_owner_records_no_roster_of_a_later_epoch, setup, teardown,
           struct mirror *mirror)
 {
 	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;

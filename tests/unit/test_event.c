@@ -262,21 +262,6 @@ TEST_WITH(every_event_has_a_name, NULL, NULL)
 	assert_string_equal(perseas_event_name(PERSEAS_EVENT_EXPIRES + 1), "unknown");
 }
 
-static void ask_to_move(struct told *told, unsigned mirror, uint8_t id)
-{
-	Perseas__MoveRequest ask = PERSEAS__MOVE_REQUEST__INIT;
-	uint8_t ids[PS_ID_SIZE] = { id }, mark[] = { 1, 2, 3, 4 };
-	struct why why;
-
-	ask.store = (char *)(uintptr_t)STORE;
-	ask.id = (ProtobufCBinaryData){ PS_ID_SIZE, ids };
-	ask.epoch = told->o->p->epoch;
-	ask.to = (ProtobufCBinaryData){ sizeof(mark), mark };
-	ask.name = (char *)(uintptr_t) "beta";
-	ask.within_ms = 1000;
-	assert_int_equal(store_move(told->o->d->mirrors[mirror].stores, &ask, &why), 0);
-}
-
 /* The mirrors are asked in one round, and their answers are taken in the next. */
 static void give_signs(struct told *told)
 {
@@ -288,15 +273,17 @@ static void give_signs(struct told *told)
 /* Each mirror tells it, with each sign of life; and it may be asked for once more. */
 TEST(a_handover_is_told_once, struct told *told)
 {
-	ask_to_move(told, 1, 1);
+	struct owner *o = told->o;
+
+	ask_to_move(o, 1, o->p->epoch, 1);
 	give_signs(told);
 	EXPECT(told, PERSEAS_EVENT_HANDOVER);
 	assert_string_equal(told->events[0].text,
 	                    "store 'bank' is to be handed over to beta: close this handle");
-	ask_to_move(told, 0, 1);
+	ask_to_move(o, 0, o->p->epoch, 1);
 	give_signs(told);
 	EXPECT(told, 0);
-	ask_to_move(told, 3, 2);
+	ask_to_move(o, 3, o->p->epoch, 2);
 	give_signs(told);
 	EXPECT(told, PERSEAS_EVENT_HANDOVER);
 	give_signs(told);
