@@ -478,6 +478,15 @@ static inline void rig_fetch_unchanged(const struct rig *rig)
 	assert_int_equal(rig_wrong(rig), 0);
 }
 
+/* What the thread returns, as a number. */
+static inline intptr_t rig_join(pthread_t thread)
+{
+	void *result;
+
+	pthread_join(thread, &result);
+	return (intptr_t)result;
+}
+
 /* Begins a thread; returns when one waits for `what`. */
 static inline pthread_t rig_begin_waiting(void *(*fn)(void *arg), void *arg, pthread_cond_t *what)
 {

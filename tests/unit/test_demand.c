@@ -139,33 +139,27 @@ static pthread_t begin_wait(struct rig *rig)
 TEST(test_the_longest_wait_ends_when_all_is_here, struct rig *rig)
 {
 	pthread_t thread = begin_wait(rig);
-	void *rc;
 
 	atomic_store(&rig_shut, false);
-	pthread_join(thread, &rc);
-	assert_int_equal((intptr_t)rc, 0);
+	assert_int_equal(rig_join(thread), 0);
 }
 
 /* What is unmapped is not missed. */
 TEST(test_an_unmap_ends_a_wait, struct rig *rig)
 {
 	pthread_t thread = begin_wait(rig);
-	void *rc;
 
 	assert_int_equal(perseas_unmap(rig->p, rig->bytes), 0);
-	pthread_join(thread, &rc);
-	assert_int_equal((intptr_t)rc, 0);
+	assert_int_equal(rig_join(thread), 0);
 }
 
 /* It is told, though nothing comes any more. */
 TEST(test_a_fence_ends_a_wait, struct rig *rig)
 {
 	pthread_t thread = begin_wait(rig);
-	void *rc;
 
 	rig_be_fenced(rig);
-	pthread_join(thread, &rc);
-	assert_int_equal((intptr_t)rc, PERSEAS_EFENCED);
+	assert_int_equal(rig_join(thread), PERSEAS_EFENCED);
 }
 
 /* Granules count from the segment's first byte, wherever that lies: here the second is missing, and
@@ -208,7 +202,6 @@ TEST(test_who_waits_holds_up_nobody, struct rig *rig)
 {
 	pthread_t thread;
 	perseas_tx_t *tx;
-	void *rc;
 
 	atomic_store(&rig_shut, true);
 	assert_int_equal(rig_open(rig, PERSEAS_TAKEOVER | PERSEAS_CHECK_OVERLAP,
@@ -222,8 +215,7 @@ TEST(test_who_waits_holds_up_nobody, struct rig *rig)
 		rig_stat(rig);
 	}
 	atomic_store(&rig_shut, false);
-	pthread_join(thread, &rc);
-	assert_int_equal((intptr_t)rc, 0);
+	assert_int_equal(rig_join(thread), 0);
 	assert_int_equal(rig_look(rig->bytes + 9), 5);
 }
 
@@ -270,7 +262,6 @@ static enum perseas_mirror_state state_of(struct rig *rig, unsigned index)
 TEST(test_all_sources_die, struct rig *rig)
 {
 	pthread_t thread;
-	void *wrong;
 
 	rig_begin(rig);
 	for (unsigned i = 0; i < MIRRORS; i++)
@@ -284,8 +275,7 @@ TEST(test_all_sources_die, struct rig *rig)
 	assert_true(rig_stat(rig).missing >= SIZE);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		rig_start(&rig->mirrors[i]);
-	pthread_join(thread, &wrong);
-	assert_int_equal((uintptr_t)wrong, 0);
+	assert_int_equal(rig_join(thread), 0);
 }
 TEST_ALSO(test_all_sources_die, rig_setup_shm, rig_teardown);
 
@@ -357,14 +347,12 @@ static int begins(struct rig *rig)
 TEST(test_a_later_state_is_never_seen, struct rig *rig)
 {
 	pthread_t thread;
-	void *found;
 
 	rig_begin(rig);
 	pthread_create(&thread, NULL, look_at_one, rig->bytes + 100);
 	assert_int_equal(rig_by_another(rig, take_over), 0);
 	atomic_store(&rig_shut, false);
-	pthread_join(thread, &found);
-	assert_int_equal((intptr_t)found, -1);
+	assert_int_equal(rig_join(thread), -1);
 	for (uint64_t i = 0; i < SIZE; i += 1000)
 		assert_int_equal(rig_look(rig->bytes + i), -1);
 	RIG_UNTIL(begins(rig) == PERSEAS_EFENCED);

@@ -158,7 +158,6 @@ TEST(test_a_large_page_that_another_userfaultfd_has_is_left_out, struct rig *rig
 {
 	pthread_t thread;
 	uint8_t *gone;
-	void *rc;
 	int uffd;
 
 	rig_begin(rig);
@@ -174,8 +173,7 @@ TEST(test_a_large_page_that_another_userfaultfd_has_is_left_out, struct rig *rig
 	uffd = cover(gone, PS_LARGE_PAGE);
 	thread = rig_begin_waiting(put_at, rig, &rig->p->demand->change);
 	rig_be_fenced(rig);
-	pthread_join(thread, &rc);
-	assert_int_equal((intptr_t)rc, PERSEAS_EFENCED);
+	assert_int_equal(rig_join(thread), PERSEAS_EFENCED);
 	close(uffd);
 }
 
@@ -187,15 +185,13 @@ static void *look(void *at)
 TEST(test_who_waits_for_what_is_mapped_anew_goes_on, struct rig *rig)
 {
 	pthread_t thread;
-	void *found;
 
 	rig_begin(rig);
 	assert_int_equal(pthread_create(&thread, NULL, look, part(rig, 2)), 0);
 	RIG_UNTIL(rig_stat(rig).faults > 0);
 	map_anew(part(rig, 2));
 	rig_fetch(rig);
-	pthread_join(thread, &found);
-	assert_null(found);
+	assert_int_equal(rig_join(thread), 0);
 }
 
 TEST(test_with_larger_pages_memory_is_read_first, struct rig *rig)

@@ -63,13 +63,13 @@ int munmap(void *base, size_t len)
 	return (int)syscall(SYS_munmap, base, len);
 }
 
-/* A process that has the memory of the bank. */
-struct owner {
+/* The process that has the memory of the bank. */
+static struct owner {
 	pid_t pid;
 	int told; /* what it says */
 	int go;   /* closed: it goes on */
-	int keep; /* closed: nobody has the memory any more for whom `heir` is set */
-};
+	int keep; /* closed: a child of it, which has the memory, ends */
+} owner;
 
 enum way { ENDS, LEAVES_A_CHILD, LOSES_ITS_FIRST_THREAD };
 
@@ -182,64 +182,64 @@ static uint64_t promised(struct fixture *fixture)
 	return status.header->promised_epoch;
 }
 
-static void wait_for_stop(const struct owner *owner, int expected)
+static void wait_for_stop(int expected)
 {
 	int how;
 
-	assert_int_equal(waitpid(owner->pid, &how, __WALL), owner->pid);
+	assert_int_equal(waitpid(owner.pid, &how, __WALL), owner.pid);
 	assert_true(WIFSTOPPED(how) && how >> 8 == expected);
 }
 
 /* Begins a process that claims the bank, and has its memory; gives the number of its connection
  * there. */
-static int owner_begin(struct fixture *fixture, struct owner *owner, enum way way)
+static int owner_begin(struct fixture *fixture, enum way way)
 {
 	const uint64_t epoch = promised(fixture) + 1;
 	int told[2], go[2], keep[2], connection = -1;
 
 	assert_int_equal(pipe(told) | pipe(go) | pipe(keep), 0);
-	owner->pid = fork();
-	if (owner->pid == 0)
+	owner.pid = fork();
+	if (owner.pid == 0)
 		own(fixture, way, epoch, told, go, keep);
-	assert_true(owner->pid > 0);
+	assert_true(owner.pid > 0);
 	close(told[1]);
 	close(go[0]);
 	close(keep[0]);
-	*owner = (struct owner){ owner->pid, told[0], go[1], keep[1] };
-	wait_for_stop(owner, SIGSTOP);
-	assert_int_equal(ptrace(PTRACE_SETOPTIONS, owner->pid, NULL,
+	owner = (struct owner){ owner.pid, told[0], go[1], keep[1] };
+	wait_for_stop(SIGSTOP);
+	assert_int_equal(ptrace(PTRACE_SETOPTIONS, owner.pid, NULL,
 	                        PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL),
 	                 0);
-	assert_int_equal(ptrace(PTRACE_CONT, owner->pid, NULL, NULL), 0);
-	fixture_wait(fixture, owner->told);
-	return read(owner->told, &connection, sizeof(connection)) < 0 ? -1 : connection;
+	assert_int_equal(ptrace(PTRACE_CONT, owner.pid, NULL, NULL), 0);
+	fixture_wait(fixture, owner.told);
+	return read(owner.told, &connection, sizeof(connection)) < 0 ? -1 : connection;
 }
 
 /* It is in its exit from now on, and has everything still. */
-static void owner_end(struct owner *owner)
+static void owner_end(void)
 {
-	close(owner->go);
-	wait_for_stop(owner, SIGTRAP | PTRACE_EVENT_EXIT << 8);
+	close(owner.go);
+	wait_for_stop(SIGTRAP | PTRACE_EVENT_EXIT << 8);
 }
 
 /* It is let go of; its end comes when it comes. */
-static void owner_let_go(const struct owner *owner)
+static void owner_let_go(void)
 {
-	assert_int_equal(ptrace(PTRACE_DETACH, owner->pid, NULL, NULL), 0);
+	assert_int_equal(ptrace(PTRACE_DETACH, owner.pid, NULL, NULL), 0);
 }
 
-static void owner_bury(const struct owner *owner)
+static void owner_bury(void)
 {
-	assert_int_equal(waitpid(owner->pid, NULL, __WALL), owner->pid);
-	close(owner->told);
-	close(owner->keep);
+	assert_int_equal(waitpid(owner.pid, NULL, __WALL), owner.pid);
+	close(owner.told);
+	close(owner.keep);
 }
 
 /* It is let go of, and its end awaited. */
-static void owner_let_end(const struct owner *owner)
+static void owner_let_end(void)
 {
-	owner_let_go(owner);
-	owner_bury(owner);
+	owner_let_go();
+	owner_bury();
 }
 
 static void step(struct fixture *fixture)
@@ -279,25 +279,25 @@ static bool end_claim(struct fixture *fixture, int fd)
 }
 
 /* An owner is in its exit from now on, and a claim waits for it; gives the claim's connection. */
-static int begin_both(struct fixture *fixture, struct owner *owner, enum way way)
+static int begin_both(struct fixture *fixture, enum way way)
 {
 	int next;
 
-	owner_begin(fixture, owner, way);
-	owner_end(owner);
+	owner_begin(fixture, way);
+	owner_end();
 	next = begin_claim(fixture, 2);
 	wait_until_asked(fixture, 1);
 	return next;
 }
 
 /* The owner is let go of, and its end ends the claim; was the image copied away for it? */
-static bool end_both(struct fixture *fixture, const struct owner *owner, int fd)
+static bool end_both(struct fixture *fixture, int fd)
 {
 	bool copied;
 
-	owner_let_go(owner);
+	owner_let_go();
 	copied = end_claim(fixture, fd);
-	owner_bury(owner);
+	owner_bury();
 	return copied;
 }
 
@@ -305,13 +305,12 @@ static bool end_both(struct fixture *fixture, const struct owner *owner, int fd)
 TEST(an_owner_that_is_about_to_end_is_waited_for, struct fixture *fixture)
 {
 	static const int answers[] = { 0, ESRCH, EAGAIN };
-	struct owner owner;
 	int next;
 	unsigned before;
 
 	for (unsigned i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-		owner_begin(fixture, &owner, ENDS);
-		owner_end(&owner);
+		owner_begin(fixture, ENDS);
+		owner_end();
 		atomic_store(&answer, answers[i]);
 		before = atomic_load(&waits);
 		next = begin_claim(fixture, promised(fixture) + 1);
@@ -319,7 +318,7 @@ TEST(an_owner_that_is_about_to_end_is_waited_for, struct fixture *fixture)
 		while (jobs_count(fixture->daemon->jobs) > 0 &&
 		       atomic_load(&waits) <= before + BRIEF)
 			step(fixture);
-		assert_false(end_both(fixture, &owner, next));
+		assert_false(end_both(fixture, next));
 	}
 }
 
@@ -327,32 +326,30 @@ TEST(an_owner_that_is_about_to_end_is_waited_for, struct fixture *fixture)
 TEST(others_are_served_while_an_end_is_waited_for, struct fixture *fixture)
 {
 	const int other = fixture_peer(fixture);
-	struct owner owner;
 	int next, last;
 
-	next = begin_both(fixture, &owner, ENDS);
+	next = begin_both(fixture, ENDS);
 	last = begin_claim(fixture, 3);
 	fixture_ask_list(other);
 	assert_int_equal(fixture_status(fixture, other), STATUS(OK));
 	assert_int_equal(promised(fixture), 1);
-	owner_let_go(&owner);
+	owner_let_go();
 	assert_false(end_claim(fixture, next));
 	assert_false(end_claim(fixture, last));
 	assert_int_equal(atomic_load(&asked), 1);
-	owner_bury(&owner);
+	owner_bury();
 }
 
 /* It ends, and a child of it has the memory. */
 TEST(memory_that_outlives_its_owner_is_copied_away, struct fixture *fixture)
 {
-	struct owner owner;
-	const int next = begin_both(fixture, &owner, LEAVES_A_CHILD);
+	const int next = begin_both(fixture, LEAVES_A_CHILD);
 
-	assert_true(end_both(fixture, &owner, next));
+	assert_true(end_both(fixture, next));
 }
 
 /* The bank is claimed from this process, which has its memory and keeps it. It is killed then. */
-static void expect_a_copy_at_once(struct fixture *fixture, const struct owner *owner)
+static void expect_a_copy_at_once(struct fixture *fixture)
 {
 	const int next = begin_claim(fixture, 2);
 	int how;
@@ -360,75 +357,67 @@ static void expect_a_copy_at_once(struct fixture *fixture, const struct owner *o
 	assert_true(end_claim(fixture, next));
 	assert_int_equal(atomic_load(&waits), 0);
 	assert_int_equal(atomic_load(&asked), 1);
-	kill(owner->pid, SIGKILL);
-	while (waitpid(owner->pid, &how, __WALL) == owner->pid && WIFSTOPPED(how))
-		owner_let_go(owner);
-	close(owner->told);
-	close(owner->keep);
+	kill(owner.pid, SIGKILL);
+	while (waitpid(owner.pid, &how, __WALL) == owner.pid && WIFSTOPPED(how))
+		owner_let_go();
+	close(owner.told);
+	close(owner.keep);
 }
 
 TEST(an_owner_that_goes_on_is_not_waited_for, struct fixture *fixture)
 {
-	struct owner owner;
-
 	stores_set_patience(fixture->stores, SHORT);
-	owner_begin(fixture, &owner, ENDS);
-	expect_a_copy_at_once(fixture, &owner);
+	owner_begin(fixture, ENDS);
+	expect_a_copy_at_once(fixture);
 	close(owner.go);
 }
 
 TEST(an_owner_that_is_stopped_is_not_waited_for, struct fixture *fixture)
 {
-	struct owner owner;
-
 	stores_set_patience(fixture->stores, SHORT);
-	owner_begin(fixture, &owner, ENDS);
+	owner_begin(fixture, ENDS);
 	assert_int_equal(kill(owner.pid, SIGSTOP), 0);
-	wait_for_stop(&owner, SIGSTOP);
-	expect_a_copy_at_once(fixture, &owner);
+	wait_for_stop(SIGSTOP);
+	expect_a_copy_at_once(fixture);
 	close(owner.go);
 }
 
 /* Other threads go on, and may write. */
 TEST(an_owner_whose_first_thread_has_ended_is_not_waited_for, struct fixture *fixture)
 {
-	struct owner owner;
-
 	stores_set_patience(fixture->stores, SHORT);
-	owner_begin(fixture, &owner, LOSES_ITS_FIRST_THREAD);
-	owner_end(&owner);
-	owner_let_go(&owner);
-	expect_a_copy_at_once(fixture, &owner);
+	owner_begin(fixture, LOSES_ITS_FIRST_THREAD);
+	owner_end();
+	owner_let_go();
+	expect_a_copy_at_once(fixture);
 }
 
 /* As where a filter of system calls forbids it. */
 TEST(an_owner_of_which_nothing_is_known_is_not_waited_for_long, struct fixture *fixture)
 {
-	struct owner owner;
 	int next;
 
 	stores_set_patience(fixture->stores, SHORT);
-	owner_begin(fixture, &owner, ENDS);
-	owner_end(&owner);
+	owner_begin(fixture, ENDS);
+	owner_end();
 	atomic_store(&answer, EPERM);
 	next = begin_claim(fixture, 2);
 	assert_true(end_claim(fixture, next));
 	assert_true(atomic_load(&waits) <= BRIEF);
-	owner_let_end(&owner);
+	owner_let_end();
 }
 
 /* A process that never ends costs its patience once: the next claim does not wait for it. */
 TEST(an_owner_that_never_ends_is_not_waited_for_again, struct fixture *fixture)
 {
-	struct owner owner;
 	int next;
 
 	stores_set_patience(fixture->stores, 1);
-	owner_begin(fixture, &owner, ENDS);
-	owner_end(&owner);
+	owner_begin(fixture, ENDS);
+	owner_end();
 	next = begin_claim(fixture, 2);
 	assert_true(end_claim(fixture, next));
-	owner_let_end(&owner);
+	owner_let_end();
 }
 
 static void wait_for_jobs(struct fixture *fixture)
@@ -449,12 +438,11 @@ static bool has_gone(const struct fixture *fixture)
 /* Nothing of its claim has happened then. */
 TEST(whoever_claims_may_leave_meanwhile, struct fixture *fixture)
 {
-	struct owner owner;
 	unsigned before;
 	int next;
 
 	stores_set_patience(fixture->stores, LONG);
-	next = begin_both(fixture, &owner, ENDS);
+	next = begin_both(fixture, ENDS);
 	close(next);
 	for (int i = 0; i < STEPS_MAX && !has_gone(fixture); i++)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
@@ -464,20 +452,18 @@ TEST(whoever_claims_may_leave_meanwhile, struct fixture *fixture)
 	assert_int_equal(promised(fixture), 1);
 	next = begin_claim(fixture, 3);
 	wait_until_asked(fixture, 2);
-	assert_false(end_both(fixture, &owner, next));
+	assert_false(end_both(fixture, next));
 }
 
 TEST(the_daemon_may_end_meanwhile, struct fixture *fixture)
 {
-	struct owner owner;
-
 	stores_set_patience(fixture->stores, LONG);
-	begin_both(fixture, &owner, ENDS);
+	begin_both(fixture, ENDS);
 	daemon_enter(fixture->daemon);
 	connections_close(fixture->daemon);
 	daemon_leave(fixture->daemon);
 	assert_int_equal(promised(fixture), 1);
-	owner_let_end(&owner);
+	owner_let_end();
 }
 
 /* --- an image beside, which is given up meanwhile --- */
@@ -487,7 +473,7 @@ static void rebuild(struct fixture *fixture, int fd)
 {
 	Perseas__RebuildRequest request = PERSEAS__REBUILD_REQUEST__INIT;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
-	uint8_t owner[PS_ID_SIZE] = { 1 };
+	uint8_t id[PS_ID_SIZE] = { 1 };
 	Perseas__Header header;
 	struct why why;
 
@@ -495,7 +481,7 @@ static void rebuild(struct fixture *fixture, int fd)
 	header = *status.header;
 	header.log_size = RING;
 	request.epoch = 1;
-	request.owner = (ProtobufCBinaryData){ PS_ID_SIZE, owner };
+	request.owner = (ProtobufCBinaryData){ PS_ID_SIZE, id };
 	request.header = &header;
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_REBUILD, &request);
 	assert_int_equal(fixture_status(fixture, fd), STATUS(OK));
@@ -514,8 +500,7 @@ static bool has_piece(const struct fixture *fixture, const char *piece)
  * image beside is being given back when the copy is made, and takes nothing of it along. */
 TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 {
-	struct owner owner;
-	const int theirs = owner_begin(fixture, &owner, LEAVES_A_CHILD);
+	const int theirs = owner_begin(fixture, LEAVES_A_CHILD);
 	const int pidfd = pidfd_open(owner.pid, 0), fd = pidfd_getfd(pidfd, theirs, 0);
 	Perseas__Reply *reply;
 	int next;
@@ -523,14 +508,14 @@ TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 	assert_true(fd >= 0);
 	rebuild(fixture, fd);
 	assert_true(has_piece(fixture, "log.2"));
-	owner_end(&owner);
+	owner_end();
 	next = begin_claim(fixture, 2);
 	wait_until_asked(fixture, 1);
 	atomic_store(&stands, true);
 	shutdown(fd, SHUT_RDWR);
 	for (int i = 0; i < STEPS_MAX && !stores_burying(fixture->stores, "bank"); i++)
 		step(fixture);
-	owner_let_go(&owner);
+	owner_let_go();
 	reply = fixture_reply(fixture, next);
 	assert_int_equal(reply->status, STATUS(OK));
 	assert_true(reply->claim->copied);
@@ -541,7 +526,7 @@ TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 	wait_for_jobs(fixture);
 	assert_false(has_piece(fixture, "log.2"));
 	assert_true(has_piece(fixture, "log.3") && has_piece(fixture, "promise.3"));
-	owner_bury(&owner);
+	owner_bury();
 	close(pidfd);
 	close(fd);
 }
