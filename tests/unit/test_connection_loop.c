@@ -48,10 +48,10 @@ TEST(a_request_must_come_whole_in_time, struct fixture *fixture)
 	int slow = fixture_tcp(fixture), local = fixture_unix(fixture), good = fixture_tcp(fixture);
 	uint64_t began;
 
-	fixture->daemon->message_ns = 50000000;
 	fixture_greet(fixture, good);
 	fixture_greet(fixture, slow);
 	fixture_greet(fixture, local);
+	fixture->daemon->message_ns = 50000000;
 	began = now_ns();
 	fixture_send(slow, half, 2);
 	fixture_send(local, half, sizeof(half));
@@ -69,8 +69,8 @@ TEST(a_trickle_does_not_stop_the_clock, struct fixture *fixture)
 	int fd = fixture_tcp(fixture);
 	uint64_t began;
 
-	fixture->daemon->message_ns = 50000000;
 	fixture_greet(fixture, fd);
+	fixture->daemon->message_ns = 50000000;
 	began = now_ns();
 	fixture_send(fd, &length, sizeof(length));
 	while (send(fd, "x", 1, MSG_NOSIGNAL) == 1 && now_ns() - began < 20000000000u)
@@ -89,22 +89,23 @@ static void ask_read(int fd, uint64_t length)
 	fixture_ask(fd, PERSEAS__REQUEST__BODY_READ, &read);
 }
 
-/* It asks for more than sockets hold, and takes none of it. */
+/* It asks for more than sockets hold, and takes none of it. On a busy machine its time may be over
+ * before the daemon has begun to reply: then it asks again. */
 TEST(a_reply_must_be_taken_in_time, struct fixture *fixture)
 {
-	int fd = fixture_unix(fixture);
+	const uint64_t usual_ns = fixture->daemon->message_ns;
 
 	fixture_bank(fixture);
-	fixture->daemon->message_ns = 50000000;
-	fixture_greet(fixture, fd);
-	ask_read(fd, PS_READ_REQUEST_MAX);
-	for (uint64_t began = now_ns(); fixture->daemon->crowd.count == 0;)
-		if (now_ns() - began > 20000000000u)
-			fail_msg("nobody came");
-		else
+	while (fixture->daemon->held == 0) {
+		int fd = fixture_unix(fixture);
+
+		fixture->daemon->message_ns = usual_ns;
+		fixture_greet(fixture, fd);
+		fixture->daemon->message_ns = 50000000;
+		ask_read(fd, PS_READ_REQUEST_MAX);
+		while (fixture->daemon->held == 0 && fixture->daemon->crowd.count > 0)
 			step(fixture);
-	while (fixture->daemon->held == 0)
-		step(fixture);
+	}
 	while (fixture->daemon->crowd.count > 0)
 		event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
 	assert_int_equal(fixture->daemon->held, 0);
