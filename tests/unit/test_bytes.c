@@ -21,12 +21,8 @@ static int make_room(void **state)
 	wanted = aligned_alloc(PAGE, ROOM);
 	if (!source || !target || !wanted)
 		return -1;
-	for (size_t i = 0; i < ROOM; i++) {
-		x ^= x << 13;
-		x ^= x >> 7;
-		x ^= x << 17;
-		source[i] = (uint8_t)x;
-	}
+	for (size_t i = 0; i < ROOM; i++)
+		source[i] = (uint8_t)unit_draw(&x);
 	return 0;
 }
 
