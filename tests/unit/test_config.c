@@ -216,34 +216,40 @@ TEST(threads_are_as_many_as_the_processors)
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
-static void write_file(char *path, const char *text)
+/* Parses a file of these bytes, behind one other option and before another, or NULL. */
+static int parse_file(const char *bytes, size_t len, const char *before, const char *behind)
 {
-	int fd = mkstemp(path);
+	char path[] = "/tmp/perseas-config-XXXXXX";
+	char *argv[5] = { (char *)"perseasd" };
+	int fd = mkstemp(path), argc = 1, ret;
 
 	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	assert_int_equal(write(fd, bytes, len), (ssize_t)len);
 	close(fd);
+	if (before)
+		argv[argc++] = (char *)before;
+	argv[argc++] = (char *)"--config";
+	argv[argc++] = path;
+	if (behind)
+		argv[argc++] = (char *)behind;
+	ret = config_parse(&config, argc, argv, why, sizeof(why));
+	unlink(path);
+	return ret;
 }
 
 /* A file sets some, the command line others, and one is set by both. */
 TEST(the_command_line_wins_over_the_file)
 {
-	char path[] = "/tmp/perseas-config-XXXXXX";
-	char *argv[] = {
-		(char *)"perseasd", (char *)"--spin-us", (char *)"7", (char *)"--config", path,
-		(char *)"--unix",   (char *)"/b"
-	};
+	static const char text[] = "# a comment\n\n  spin-us = 9   # and another\nmax-memory 1G\n"
+				   "unix=/a\nlog-level\tdebug\n";
 
-	write_file(path, "# a comment\n\n  spin-us = 9   # and another\nmax-memory 1G\n"
-	                 "unix=/a\nlog-level\tdebug\n");
-	assert_int_equal(config_parse(&config, 7, argv, why, sizeof(why)), 0);
+	assert_int_equal(parse_file(text, strlen(text), "--spin-us=7", "--unix=/b"), 0);
 	assert_int_equal(config.spin_us, 7);
 	assert_int_equal(config.max_memory, 1 << 30);
 	assert_int_equal(config.log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(config.endpoint_count, 2);
 	assert_string_equal(config.endpoints[0].host, "/a");
 	assert_string_equal(config.endpoints[1].host, "/b");
-	unlink(path);
 }
 
 /* A file with a mistake in its third line. */
@@ -254,20 +260,15 @@ TEST(mistakes_in_the_file_are_named_by_line)
 		"\n\nunix\n",         "\n\nunix =\n",    "\n\n=\n",
 	};
 
-	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		char path[] = "/tmp/perseas-config-XXXXXX";
-
-		write_file(path, texts[i]);
-		assert_int_equal(parse("--config", path), -1);
-		assert_non_null(strstr(why, "line 3"));
-		unlink(path);
-	}
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (parse_file(texts[i], strlen(texts[i]), NULL, NULL) != -1 ||
+		    !strstr(why, "line 3"))
+			fail_msg("%s gave: %s", texts[i], why);
 }
 
 /* What ends a comment is its end of line, wherever that is. */
 TEST(a_long_line_is_one_line)
 {
-	char path[] = "/tmp/perseas-config-XXXXXX";
 	char text[3 * PATH_MAX];
 
 	memset(text, 'x', sizeof(text));
@@ -275,24 +276,16 @@ TEST(a_long_line_is_one_line)
 	for (unsigned i = PATH_MAX; i + 16 < sizeof(text); i += 14)
 		memcpy(text + i, " spin-us 1 nos ", 14);
 	strcpy(text + sizeof(text) - 16, "\nmax-memory 1G\n");
-	write_file(path, text);
-	assert_int_equal(parse("--config", path), 0);
+	assert_int_equal(parse_file(text, strlen(text), NULL, NULL), 0);
 	assert_int_equal(config.spin_us, 0);
 	assert_int_equal(config.max_memory, 1 << 30);
-	unlink(path);
 }
 
 /* It would be as if nothing were written there. */
 TEST(what_cannot_be_read_is_an_error)
 {
-	char path[] = "/tmp/perseas-config-XXXXXX";
-	int fd = mkstemp(path);
-
-	assert_int_equal(write(fd, "spin-us 1\0listen a:1\n", 22), 22);
-	close(fd);
-	assert_int_equal(parse("--config", path), -1);
+	assert_int_equal(parse_file("spin-us 1\0listen a:1\n", 22, NULL, NULL), -1);
 	assert_non_null(strstr(why, "line 1: "));
-	unlink(path);
 }
 
 /* More listeners than the daemon takes. */

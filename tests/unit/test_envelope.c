@@ -24,14 +24,12 @@ static Perseas__Request *through(const Perseas__Request *request, const char **w
 /* A claim, through the wire and back. */
 TEST(a_request_comes_back_as_it_was)
 {
-	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
-	Perseas__Request request = MESSAGE_REQUEST(claim, CLAIM, &claim), *back;
+	Perseas__ClaimRequest claim = MESSAGE_OF(ClaimRequest, claim_request, .store = message_bank,
+	                                         .epoch = PS_EPOCH_MAX, .owner = message_id(1),
+	                                         .takeover = true);
+	Perseas__Request request = message_request(&claim), *back;
 	const char *why;
 
-	claim.store = message_bank;
-	claim.epoch = PS_EPOCH_MAX;
-	claim.owner = message_id(1);
-	claim.takeover = 1;
 	back = through(&request, &why);
 	assert_non_null(back);
 	assert_string_equal(back->claim->store, "bank");
@@ -84,14 +82,13 @@ TEST(unknown_fields_are_refused)
 	const uint8_t outside[] = { 1 << 3 | 2, 0, 0xf8, 1, 1 };
 	const uint8_t inside[] = { 1 << 3 | 2, 3, 0xf8, 1, 1 };
 	const uint8_t deep[] = { 4 << 3 | 2, 5, 1 << 3 | 2, 3, 0xf8, 1, 1 };
-	const char *why = NULL;
+	const char *why[3] = { NULL };
 
-	assert_null(ps_request_unpack(outside, sizeof outside, &why));
-	assert_non_null(strstr(why, "does not know"));
-	assert_null(ps_request_unpack(inside, sizeof inside, &why));
-	assert_non_null(strstr(why, "does not know"));
-	assert_null(ps_reply_unpack(deep, sizeof deep, &why));
-	assert_non_null(strstr(why, "does not know"));
+	assert_null(ps_request_unpack(outside, sizeof outside, &why[0]));
+	assert_null(ps_request_unpack(inside, sizeof inside, &why[1]));
+	assert_null(ps_reply_unpack(deep, sizeof deep, &why[2]));
+	for (unsigned i = 0; i < 3; i++)
+		assert_non_null(strstr(why[i], "does not know"));
 }
 
 TEST(names_are_checked)
@@ -192,17 +189,16 @@ TEST(a_message_that_expands_too_much_is_refused)
 TEST(a_list_of_large_stores_is_accepted)
 {
 	enum { STORES = 100 };
-	Perseas__ListReply list = PERSEAS__LIST_REPLY__INIT;
-	Perseas__Reply reply = MESSAGE_REPLY(list, LIST, &list);
-	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT, *stores[STORES];
 	struct message_header *h = message_header_new();
+	Perseas__StoreStatus status = MESSAGE_OF(StoreStatus, store_status, .header = &h->header);
+	Perseas__StoreStatus *stores[STORES];
+	Perseas__ListReply list = MESSAGE_OF(ListReply, list_reply, .stores = stores,
+	                                     .n_stores = STORES);
+	Perseas__Reply reply = message_reply(&list);
 
 	h->header.n_segments = PS_SEGMENTS_MAX;
-	status.header = &h->header;
 	for (int i = 0; i < STORES; i++)
 		stores[i] = &status;
-	list.stores = stores;
-	list.n_stores = STORES;
 	assert_accepted(reply);
 	assert_refused_with(reply, h->header.store, message_address[0]);
 	assert_refused_with(reply, status.header, NULL);
@@ -213,7 +209,7 @@ TEST(a_list_of_large_stores_is_accepted)
 TEST(a_message_that_is_too_long_is_not_packed)
 {
 	Perseas__StatusRequest status = PERSEAS__STATUS_REQUEST__INIT;
-	Perseas__Request request = MESSAGE_REQUEST(status, STATUS, &status);
+	Perseas__Request request = message_request(&status);
 	char *text = malloc(PS_MESSAGE_MAX + 1);
 	uint8_t *bytes;
 	size_t len;
