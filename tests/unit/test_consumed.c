@@ -52,8 +52,8 @@ static int teardown_state(void **of)
 
 struct unit_fixture unit_fixture = { setup_state, teardown_state };
 
-/* As start(), with the state directory. */
-static void start_noting(struct state *state)
+/* As start(), with the state directory. Returns how many stores are loaded. */
+static unsigned start_noting(struct state *state)
 {
 	struct rig *rig = state->rig;
 
@@ -63,6 +63,7 @@ static void start_noting(struct state *state)
 	rig->complaints = 0;
 	stores_load(rig->mirror.stores, complain, rig);
 	rig->loaded = stores_load_spills(rig->mirror.stores, complain, rig);
+	return rig->loaded;
 }
 
 /* The daemon ends, and its memory is lost. */
@@ -112,8 +113,7 @@ static void assert_set_aside(struct state *state)
 TEST(a_spill_that_was_loaded_is_not_loaded_again, struct state *state)
 {
 	end_host(state);
-	start_noting(state);
-	assert_int_equal(state->rig->loaded, 1);
+	assert_int_equal(start_noting(state), 1);
 	lose_host(state);
 	put_back(state);
 	start_noting(state);
@@ -137,8 +137,7 @@ TEST(a_note_outlives_the_daemon, struct state *state)
 TEST(a_spill_that_lost_to_memory_is_not_loaded_later, struct state *state)
 {
 	end_and_back_up(state);
-	start_noting(state);
-	assert_int_equal(state->rig->loaded, 0);
+	assert_int_equal(start_noting(state), 0);
 	assert_int_equal(spill_heap_count(state->rig->spill), 0);
 	lose_host(state);
 	put_back(state);
@@ -152,13 +151,11 @@ TEST(every_spill_that_follows_is_loaded, struct state *state)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		end_host(state);
-		start_noting(state);
-		assert_int_equal(state->rig->loaded, 1);
+		assert_int_equal(start_noting(state), 1);
 		assert_int_equal(state->rig->complaints, 0);
 		assert_int_equal(end(state->rig).stores, 1);
 		stop(state->rig);
-		start_noting(state);
-		assert_int_equal(state->rig->loaded, 0);
+		assert_int_equal(start_noting(state), 0);
 		assert_int_equal(state->rig->complaints, 0);
 	}
 	assert_bank(state->rig, 1, "made");
@@ -169,8 +166,7 @@ TEST(every_spill_of_an_image_that_keeps_its_id_is_loaded, struct state *state)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		end_host(state);
-		start_noting(state);
-		assert_int_equal(state->rig->loaded, 1);
+		assert_int_equal(start_noting(state), 1);
 		assert_int_equal(state->rig->complaints, 0);
 	}
 	assert_bank(state->rig, 1, "made");
@@ -222,8 +218,7 @@ TEST(an_image_whose_spill_cannot_be_noted_is_not_served, struct state *state)
 
 	end_host(state);
 	state->consumed = &broken;
-	start_noting(state);
-	assert_int_equal(state->rig->loaded, 0);
+	assert_int_equal(start_noting(state), 0);
 	assert_non_null(strstr(state->rig->complaint, "the disk is full"));
 	peer_init(&peer);
 	assert_int_equal(mirror_takeover(&state->rig->mirror, &peer, "bank", BANK_EPOCH + 1, 9,
@@ -245,14 +240,12 @@ TEST(without_notes_that_can_be_read_a_spill_is_kept, struct state *state)
 
 	end_host(state);
 	state->consumed = &broken;
-	start_noting(state);
-	assert_int_equal(state->rig->loaded, 0);
+	assert_int_equal(start_noting(state), 0);
 	assert_non_null(strstr(state->rig->complaint, "kept, not loaded"));
 	assert_int_equal(spill_heap_count(state->rig->spill), 1);
 	stop(state->rig);
 	state->consumed = real;
-	start_noting(state);
-	assert_int_equal(state->rig->loaded, 1);
+	assert_int_equal(start_noting(state), 1);
 }
 
 /* A crash while a line was written leaves a part of it. It is no key, and begins no other. */

@@ -120,9 +120,11 @@ static struct ps_mirror *mirror(unsigned i)
 	return &rig->o->p->mirrors[i];
 }
 
-static void keep_after(uint64_t ns)
+/* One round of the keeper after so much time. Returns how many questions are there. */
+static unsigned keep_after(uint64_t ns)
 {
 	direct_keep_after(rig->o->d, rig->o->p, ns);
+	return rig->asked;
 }
 
 /* The best fabric says nothing: rounds of the keeper take no time, and another mirror is taken up
@@ -134,8 +136,7 @@ TEST(test_silence_holds_nobody_up)
 	uint64_t start;
 
 	direct_crash(d, 2);
-	keep_after(MS);
-	assert_int_equal(rig->asked, 1);
+	assert_int_equal(keep_after(MS), 1);
 	assert_int_equal(owner_state(rig->o, 2), PERSEAS_MIRROR_DOWN);
 	direct_start(d, 2);
 	start = d->now;
@@ -159,12 +160,10 @@ TEST(test_silence_holds_nobody_up)
 TEST(test_an_answer_ends_the_detour)
 {
 	keep_after(MS);
-	keep_after(MS);
-	assert_int_equal(rig->asked, 1);
+	assert_int_equal(keep_after(MS), 1);
 	assert_int_equal(owner_state(rig->o, 1), PERSEAS_MIRROR_LIVE);
 	rig->answer = 1;
-	keep_after(MS);
-	assert_int_equal(rig->asked, 0);
+	assert_int_equal(keep_after(MS), 0);
 	owner_keep(rig->o, 1, PERSEAS_MIRROR_LIVE);
 	assert_ptr_equal(mirror(1)->fabric, &rig->best);
 	assert_int_equal(mirror(1)->detour[0], 0);
@@ -188,11 +187,9 @@ TEST(test_a_refusal_changes_nothing)
 /* The session ends, and with it what is asked of it. */
 TEST(test_a_question_ends_with_its_session)
 {
-	keep_after(MS);
-	assert_int_equal(rig->asked, 1);
+	assert_int_equal(keep_after(MS), 1);
 	direct_crash(rig->o->d, 1);
-	keep_after(MS);
-	assert_int_equal(rig->asked, 0);
+	assert_int_equal(keep_after(MS), 0);
 	direct_start(rig->o->d, 1);
 	owner_keep(rig->o, 1, PERSEAS_MIRROR_LIVE);
 	assert_int_equal(rig->begun, 1);
@@ -223,6 +220,5 @@ TEST(test_a_detour_that_breaks_puts_no_look_off)
 /* The handle is closed while it asks: teardown sees that nothing is left. */
 TEST(test_a_handle_is_closed_while_it_asks)
 {
-	keep_after(MS);
-	assert_int_equal(rig->asked, 1);
+	assert_int_equal(keep_after(MS), 1);
 }
