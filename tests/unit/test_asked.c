@@ -2,6 +2,7 @@
  * test_asked.c - which request a reply answers, and for what an answer counts.
  */
 #include "owner.h"
+#include "../support/messages.h"
 #include "../../client/host/asked.h"
 #include "../../client/core/mirror.h"
 #include "../../client/keeper/orders.h"
@@ -104,26 +105,18 @@ TEST_WITH(what_was_asked_before_counts_for_nothing, owner_setup_three, owner_tea
 	assert_int_equal(perseas_close(second), 0);
 }
 
-static Perseas__Order an_order(uint8_t *id, const char *address)
-{
-	Perseas__Order order = PERSEAS__ORDER__INIT;
-
-	order.id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
-	order.kind = PERSEAS__ORDER_KIND__ORDER_REMOVE;
-	order.address = (char *)address;
-	return order;
-}
-
-/* What the owner is told by one mirror's answer to a sign of life. */
-static void hear_order(struct owner *o, unsigned mirror, uint8_t id, const char *address)
+/* One mirror's answer to a sign of life tells the owner of this order. Returns the number of the
+ * order that was carried out last. */
+static uint8_t hear_order(struct owner *o, unsigned mirror, uint8_t id, const char *address)
 {
 	uint8_t bytes[PS_ID_SIZE] = { id };
-	Perseas__Order order = an_order(bytes, address);
-	Perseas__OrderRequest request = PERSEAS__ORDER_REQUEST__INIT;
+	Perseas__Order order = MESSAGE_OF(Order, order, .id = { PS_ID_SIZE, bytes },
+	                                  .kind = PERSEAS__ORDER_KIND__ORDER_REMOVE,
+	                                  .address = (char *)address, .with = (char *)"");
+	Perseas__OrderRequest request = MESSAGE_OF(OrderRequest, order_request,
+	                                           .store = (char *)STORE, .order = &order);
 	struct why why;
 
-	request.store = (char *)STORE;
-	request.order = &order;
 	assert_int_equal(store_order(o->d->mirrors[mirror].stores, &request, &why), 0);
 	o->p->upkeep.pulse_at = 0;
 	ps_admin_enter(o->p);
@@ -132,26 +125,23 @@ static void hear_order(struct owner *o, unsigned mirror, uint8_t id, const char 
 	ps_orders_obey(o->p);
 	ps_admin_leave(o->p);
 	assert_int_equal(o->p->upkeep.change.stage, PS_CHANGE_NONE);
+	return o->p->upkeep.change.id[0];
 }
 
 /* Two orders were carried out, and a mirror that was stopped meanwhile tells of the first one: it
  * is not carried out again. */
 TEST_WITH(an_order_is_carried_out_once, owner_setup_three, owner_teardown, struct owner *o)
 {
-	hear_order(o, 0, 1, "192.0.2.1:7170");
-	assert_int_equal(o->p->upkeep.change.id[0], 1);
-	hear_order(o, 1, 2, "192.0.2.1:7170");
-	assert_int_equal(o->p->upkeep.change.id[0], 2);
-	hear_order(o, 2, 1, "192.0.2.1:7170");
-	assert_int_equal(o->p->upkeep.change.id[0], 2);
+	assert_int_equal(hear_order(o, 0, 1, "192.0.2.1:7170"), 1);
+	assert_int_equal(hear_order(o, 1, 2, "192.0.2.1:7170"), 2);
+	assert_int_equal(hear_order(o, 2, 1, "192.0.2.1:7170"), 2);
 }
 
 /* Whoever saves a store has it open for reading alone, and a live owner is what operators see. */
 TEST_WITH(an_owner_that_saves_changes_no_roster, owner_setup_three, owner_teardown, struct owner *o)
 {
 	assert_int_equal(owner_open(o, PERSEAS_SALVAGE), 0);
-	hear_order(o, 0, 1, "sim://2");
-	assert_int_equal(o->p->upkeep.change.id[0], 1);
+	assert_int_equal(hear_order(o, 0, 1, "sim://2"), 1);
 	assert_int_equal(o->p->upkeep.change.code, PERSEAS_ESALVAGE);
 	owner_reopen(o);
 	assert_int_equal(o->p->members, 3);
