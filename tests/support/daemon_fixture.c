@@ -285,6 +285,14 @@ Perseas__Status fixture_status(struct fixture *fixture, int fd)
 	return status;
 }
 
+void fixture_take_list(struct fixture *fixture, int fd)
+{
+	Perseas__Reply *reply = fixture_reply(fixture, fd);
+
+	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
+	fixture_done(reply);
+}
+
 void fixture_confirm(struct fixture *fixture, int fd)
 {
 	Perseas__ConfirmRequest confirm = PERSEAS__CONFIRM_REQUEST__INIT;

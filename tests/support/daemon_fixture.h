@@ -72,6 +72,8 @@ Perseas__Reply *fixture_message(struct fixture *fixture, int fd);
 void fixture_done(Perseas__Reply *reply);
 /* Takes the next reply; returns its status. */
 Perseas__Status fixture_status(struct fixture *fixture, int fd);
+/* Takes the next reply, which must be a list. */
+void fixture_take_list(struct fixture *fixture, int fd);
 /* Asks for a sign of life, and takes it. */
 void fixture_confirm(struct fixture *fixture, int fd);
 

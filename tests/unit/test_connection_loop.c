@@ -22,18 +22,10 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void expect_list(struct fixture *fixture, int fd)
-{
-	Perseas__Reply *reply = fixture_reply(fixture, fd);
-
-	assert_int_equal(reply->body_case, PERSEAS__REPLY__BODY_LIST);
-	fixture_done(reply);
-}
-
 static void ask_list(struct fixture *fixture, int fd)
 {
 	fixture_ask_list(fd);
-	expect_list(fixture, fd);
+	fixture_take_list(fixture, fd);
 }
 
 static void step(struct fixture *fixture)
@@ -148,7 +140,7 @@ TEST(large_messages_hold_up_no_owner, struct fixture *fixture)
 	}
 	assert_int_equal(recv(other, &(uint8_t){ 0 }, 1, MSG_DONTWAIT), -1);
 	fixture->daemon->held -= much;
-	expect_list(fixture, other);
+	fixture_take_list(fixture, other);
 }
 
 /* Twice as many requests as a second allows, all at once, of two connections. */
@@ -167,8 +159,8 @@ TEST(who_asks_too_fast_is_answered_later, struct fixture *fixture)
 		fixture_ask_list(fds[1]);
 	}
 	for (int i = 0; i < rate; i++) {
-		expect_list(fixture, fds[0]);
-		expect_list(fixture, fds[1]);
+		fixture_take_list(fixture, fds[0]);
+		fixture_take_list(fixture, fds[1]);
 	}
 	assert_true(now_ns() - began >= 900000000);
 }
@@ -189,7 +181,7 @@ TEST(an_owner_does_not_wait_for_its_identity, struct fixture *fixture)
 		greedy[i] = fixture_peer(fixture);
 		fixture_ask_list(greedy[i]);
 	}
-	expect_list(fixture, greedy[0]);
+	fixture_take_list(fixture, greedy[0]);
 	bucket = &fixture->daemon->crowd.origins->bucket;
 	next_ns = bucket->next_ns += 3600 * second;
 	for (int i = 0; i < 20; i++) {
@@ -275,7 +267,7 @@ TEST(others_get_one_message_while_owners_commit, struct fixture *fixture)
 	assert_int_equal(fixture->daemon->counters.requests[PERSEAS__REQUEST__BODY_LIST].count,
 	                 before + 1);
 	for (int i = 0; i < 3; i++)
-		expect_list(fixture, fd);
+		fixture_take_list(fixture, fd);
 }
 
 static int claim_store(struct fixture *fixture, int fd, const char *store)

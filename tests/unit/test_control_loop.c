@@ -75,7 +75,7 @@ TEST(a_message_is_of_the_version_that_was_greeted_with, struct fixture *fixture)
 	assert_non_null(strstr(reply->message, "later version"));
 	fixture_done(reply);
 	fixture_ask_list(fd);
-	assert_int_equal(fixture_status(fixture, fd), STATUS(OK));
+	fixture_take_list(fixture, fd);
 }
 
 /* Who names both versions is answered with the higher one, and may use all of it. */
