@@ -378,32 +378,6 @@ TEST(test_daemon_that_comes_back, struct owner *o)
 	assert_mirrored(o, 1);
 }
 
-/* It comes back without its memory, or with an image that is not the one it had. */
-TEST(test_mirror_that_lost_its_memory, struct owner *o)
-{
-	owner_lose(o, 1);
-	assert_int_equal(owner_put(o, 0, 10, 1), 0);
-	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_int_equal(owner_put(o, 20, 10, 1), 0);
-	assert_mirrored(o, 1);
-}
-
-/* The ring forgot what a mirror missed. */
-TEST(test_mirror_that_missed_too_much, struct owner *o)
-{
-	direct_crash(o->d, 1);
-	for (int i = 0; i < 200; i++)
-		assert_int_equal(owner_put(o, 0, SIZE, (uint8_t)i), 0);
-	direct_start(o->d, 1);
-	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
-	assert_int_equal(owner_stat(o).live, 2);
-	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_mirrored(o, 1);
-	owner_reopen(o);
-	assert_int_equal(owner_stat(o).live, 3);
-	assert_int_equal(o->bytes[0], 199);
-}
-
 /* A mirror takes nothing for so long that half of the ring waits for it. */
 TEST(test_mirror_that_lags_is_dropped, struct owner *o)
 {
