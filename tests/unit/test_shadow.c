@@ -10,10 +10,9 @@
 /* A transaction without ranges. */
 static int commit_nothing(void)
 {
-	int rc;
 	perseas_tx_t *tx = owner_tx(o);
+	const int rc = perseas_commit(tx, 0);
 
-	rc = perseas_commit(tx, 0);
 	if (rc)
 		assert_int_equal(perseas_abort(tx), 0);
 	return rc;

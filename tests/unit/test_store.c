@@ -111,11 +111,17 @@ TEST(a_live_owner_is_not_fenced_without_takeover, struct mirror *mirror)
 	assert_int_equal(mirror_claim(mirror, &rival, "bank", 9, 2, NULL), 0);
 }
 
+static int claim_as_asked(struct mirror *mirror, const Perseas__ClaimRequest *request)
+{
+	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
+
+	return store_claim(mirror->stores, &rival.session, request, &reply, &mirror->why);
+}
+
 /* The store was lost and another made under its name, while its owner could not reach it. */
 TEST(a_claim_of_another_making_fences_nobody, struct mirror *mirror)
 {
 	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
-	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
 	uint8_t other[PS_ID_SIZE] = { 0xee };
 
 	request.store = (char *)"bank";
@@ -123,9 +129,7 @@ TEST(a_claim_of_another_making_fences_nobody, struct mirror *mirror)
 	request.owner = (ProtobufCBinaryData){ PS_ID_SIZE, other };
 	request.takeover = true;
 	request.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, other };
-	assert_int_equal(store_claim(mirror->stores, &rival.session, &request, &reply,
-	                             &mirror->why),
-	                 -STATUS(NO_STORE));
+	assert_int_equal(claim_as_asked(mirror, &request), -STATUS(NO_STORE));
 	assert_int_equal(holder.cuts, 0);
 	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
 }
@@ -160,13 +164,10 @@ static void look_at_cut(struct peer *peer)
 	order->fenced_before_cut = order->fences == 1;
 }
 
-/* An owner is fenced. Its session must not be cut, nor the image be read, before the promise
- * is durable and can be seen. */
 TEST(a_claim_that_means_another_daemon_or_image_is_refused, struct mirror *mirror)
 {
 	uint8_t daemon[PS_ID_SIZE], image[PS_ID_SIZE];
 	Perseas__ClaimRequest request = PERSEAS__CLAIM_REQUEST__INIT;
-	Perseas__ClaimReply reply = PERSEAS__CLAIM_REPLY__INIT;
 
 	memcpy(daemon, stores_daemon(mirror->stores).data, PS_ID_SIZE);
 	memcpy(image, mirror_header(mirror, "bank")->image_id.data, PS_ID_SIZE);
@@ -177,23 +178,19 @@ TEST(a_claim_that_means_another_daemon_or_image_is_refused, struct mirror *mirro
 	request.daemon = (ProtobufCBinaryData){ PS_ID_SIZE, daemon };
 	request.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
 	daemon[0] ^= 1;
-	assert_int_equal(store_claim(mirror->stores, &rival.session, &request, &reply,
-	                             &mirror->why),
-	                 -STATUS(OTHER));
+	assert_int_equal(claim_as_asked(mirror, &request), -STATUS(OTHER));
 	daemon[0] ^= 1;
 	image[15] ^= 1;
-	assert_int_equal(store_claim(mirror->stores, &rival.session, &request, &reply,
-	                             &mirror->why),
-	                 -STATUS(OTHER));
+	assert_int_equal(claim_as_asked(mirror, &request), -STATUS(OTHER));
 	assert_int_equal(mirror_header(mirror, "bank")->promised_epoch, BANK_EPOCH);
 	assert_int_equal(holder.cuts, 0);
 	image[15] ^= 1;
-	assert_int_equal(store_claim(mirror->stores, &rival.session, &request, &reply,
-	                             &mirror->why),
-	                 0);
+	assert_int_equal(claim_as_asked(mirror, &request), 0);
 	assert_int_equal(holder.cuts, 1);
 }
 
+/* An owner is fenced. Its session must not be cut, nor the image be read, before the promise
+ * is durable and can be seen. */
 TEST(a_claim_promises_then_fences_then_cuts, struct mirror *mirror)
 {
 	struct order order = { .mirror = mirror };

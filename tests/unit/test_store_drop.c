@@ -60,7 +60,8 @@ TEST_WITH(nothing_outside_the_regions_is_told, setup, teardown, struct mirror *m
 	assert_int_equal(read_part(mirror, "bank", 16, 0, 1, &reply), -STATUS(DAMAGED));
 }
 
-static int drop(struct mirror *mirror, uint8_t store_id, uint8_t image_id)
+/* Drops the bank of these ids. With a peer, as who has claimed it. */
+static int drop_as(struct mirror *mirror, struct peer *peer, uint8_t store_id, uint8_t image_id)
 {
 	Perseas__DropRequest request = PERSEAS__DROP_REQUEST__INIT;
 	uint8_t making[PS_ID_SIZE] = { store_id }, image[PS_ID_SIZE] = { 9, image_id };
@@ -70,7 +71,13 @@ static int drop(struct mirror *mirror, uint8_t store_id, uint8_t image_id)
 		request.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, making };
 	if (image_id)
 		request.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
-	return store_drop(mirror->stores, NULL, &request, &mirror->why);
+	request.claimed = peer != NULL;
+	return store_drop(mirror->stores, peer ? &peer->session : NULL, &request, &mirror->why);
+}
+
+static int drop(struct mirror *mirror, uint8_t store_id, uint8_t image_id)
+{
+	return drop_as(mirror, NULL, store_id, image_id);
 }
 
 TEST_WITH(an_image_is_dropped_by_its_ids, setup, teardown, struct mirror *mirror)
@@ -90,29 +97,17 @@ TEST_WITH(an_image_is_dropped_by_its_ids, setup, teardown, struct mirror *mirror
 	assert_int_equal(drop(mirror, 1, 1), -STATUS(NO_STORE));
 }
 
-static int drop_claimed(struct mirror *mirror, struct peer *peer)
-{
-	Perseas__DropRequest request = PERSEAS__DROP_REQUEST__INIT;
-	uint8_t making[PS_ID_SIZE] = { 1 }, image[PS_ID_SIZE] = { 9, 1 };
-
-	request.store = (char *)"bank";
-	request.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, making };
-	request.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, image };
-	request.claimed = true;
-	return store_drop(mirror->stores, &peer->session, &request, &mirror->why);
-}
-
 /* A session drops the image only while it holds the claim. */
 TEST(the_holder_of_the_claim_drops_the_image, struct mirror *mirror)
 {
 	struct peer other = { 0 };
 
-	assert_int_equal(drop_claimed(mirror, &other), -STATUS(NO_SESSION));
-	assert_int_equal(drop_claimed(mirror, &holder), 0);
+	assert_int_equal(drop_as(mirror, &other, 1, 1), -STATUS(NO_SESSION));
+	assert_int_equal(drop_as(mirror, &holder, 1, 1), 0);
 	assert_null(mirror_header(mirror, "bank"));
 	mirror_bank(mirror, &holder, false);
 	store_session_ended(&holder.session);
-	assert_int_equal(drop_claimed(mirror, &holder), -STATUS(NO_SESSION));
+	assert_int_equal(drop_as(mirror, &holder, 1, 1), -STATUS(NO_SESSION));
 	assert_non_null(mirror_header(mirror, "bank"));
 }
 

@@ -63,7 +63,6 @@ static void assert_names(const struct owner *o, const char *text, unsigned mirro
 /* All five are given, and the new one shows more images. */
 TEST(neither_of_two_stores_is_opened, struct owner *o)
 {
-
 	make_another(o);
 	assert_int_equal(open_at(o, EVERY_MIRROR), PERSEAS_EROSTER);
 	assert_names(o, o->error.text, REAL);
