@@ -20,6 +20,7 @@ void ps_broken_copy_begin(struct perseas *p, struct ps_mirror *m)
 	ps_assert_locked(p);
 	m->broken.begun_at = ps_now(p);
 	m->broken.begun_in = p->commit.ring.head;
+	m->broken.wait = (struct ps_copy_wait){ .acked = m->acked };
 }
 
 /* Bytes a second that transactions put into the ring since the copy began. */

@@ -57,8 +57,8 @@ static uint32_t laggards(const struct perseas *p, uint64_t length)
 	return slow;
 }
 
-/* Sees to it that the next entry overwrites nothing that a connected mirror still needs. 0: so it
- * is; 1: it slept, and everything must be looked at again. */
+/* Sees to it that the next entry overwrites nothing that a connected mirror still needs, and waits
+ * for a copy where it must. 0: so it is; 1: it slept, and everything must be looked at again. */
 static int make_room(struct perseas *p, uint64_t length, unsigned flags, struct ps_pacing *pacing)
 {
 	uint32_t slow = laggards(p, length);
@@ -71,7 +71,9 @@ static int make_room(struct perseas *p, uint64_t length, unsigned flags, struct 
 	/* Where nothing is unwaited, each that is not held has a thread that waits for it. */
 	if ((flags & PERSEAS_NOWAIT || p->commit.unwaited.seq) && is_unheld(p, length))
 		return ps_pace(p, slow, flags, pacing);
-	return slow ? ps_pace(p, slow, flags, pacing) : 0;
+	if (slow)
+		return ps_pace(p, slow, flags, pacing);
+	return p->upkeep.resync.mirror ? ps_pace_copy(p, flags, pacing) : 0;
 }
 
 int ps_commit_grow(struct perseas *p, unsigned count)

@@ -153,6 +153,13 @@ struct ps_lifeline {
 	bool settled;   /* it has, or has not in time */
 };
 
+/* When commits wait for the copy that goes on (pace.h). */
+struct ps_copy_wait {
+	uint64_t until;     /* they wait until then, if they do */
+	uint64_t run_until; /* and run from there until then */
+	uint64_t acked;     /* what the mirror had acknowledged when they began to wait last */
+};
+
 /* Whole copies to a mirror that broke, since the last one that ended. With the lock. */
 struct ps_broken_copies {
 	unsigned count;
@@ -162,6 +169,8 @@ struct ps_broken_copies {
 	uint64_t pause;    /* ns from then to the next one, if commits end without the mirror */
 	uint64_t begun_at,
 		begun_in; /* the copy that goes on: when, and at which byte of the ring */
+	struct ps_copy_wait wait;
+	uint64_t waited; /* commits that waited for one of these copies, or for that one */
 };
 
 struct ps_mirror {

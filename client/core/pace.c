@@ -175,6 +175,77 @@ static int refuse(struct perseas *p, uint32_t slow)
 	return ps_fail_again(p, "for mirrors, which have not completed enough");
 }
 
+/* --- copies --- */
+
+/* Copies in a row that broke before commits wait for the next one. */
+enum { BROKEN_COPIES = 2 };
+
+bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m)
+{
+	return m->state == PERSEAS_MIRROR_RESYNCING && m->broken.count >= BROKEN_COPIES &&
+	       ps_ring_lag(&p->commit.ring, m->acked + 1) > p->commit.ring.size / 4;
+}
+
+/* Returns true if the copy waits for nothing but the link, which made progress since commits began
+ * to wait last. */
+static bool copy_moves(const struct perseas *p, const struct ps_mirror *m)
+{
+	return (m->bulk || p->upkeep.resync.awaited) && m->acked != m->broken.wait.acked;
+}
+
+/* Begins the next wait for the copy if it is due. Returns true if commits wait now. */
+static bool waits_for_copy(const struct perseas *p, struct ps_mirror *m, uint64_t now)
+{
+	struct ps_copy_wait *wait = &m->broken.wait;
+
+	if (now >= wait->run_until && copy_moves(p, m)) {
+		wait->until = now + ps_ms(p->options.pace_ms);
+		wait->run_until = wait->until + ps_ms(p->options.pace_ms);
+		wait->acked = m->acked;
+	}
+	return now < wait->until;
+}
+
+static void sleep_for_copy(struct perseas *p, struct ps_mirror *m, uint64_t now,
+                           struct ps_pacing *pacing)
+{
+	if (!pacing->since) {
+		p->commit.stat.paced++;
+		pacing->since = now;
+		pacing->copy_until = 0;
+	}
+	if (!pacing->copy_until) {
+		m->broken.waited++;
+		pacing->copy_until = m->broken.wait.until;
+	}
+	note(p, ps_bit(p, m), now);
+	ps_commit_sleep(p, pacing->copy_until);
+	/* A mirror that is in the way then gets pace_ms from here on. */
+	pacing->moved_at = ps_now(p);
+	pacing->acked = 0;
+	p->commit.stat.paced_ns += pacing->moved_at - now;
+	ps_mirrors_poll(p);
+}
+
+int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
+{
+	struct ps_mirror *m = p->upkeep.resync.mirror;
+	uint64_t now;
+
+	ps_assert_locked(p);
+	if (!m || flags & PERSEAS_NOBLOCK || !ps_pace_copy_lags(p, m))
+		return 0;
+	/* It may have completed more, and nobody has looked. */
+	ps_mirrors_poll(p);
+	now = ps_now(p);
+	if (!ps_pace_copy_lags(p, m) || !waits_for_copy(p, m, now))
+		return 0;
+	if (pacing->since && pacing->copy_until && now >= pacing->copy_until)
+		return 0;
+	sleep_for_copy(p, m, now, pacing);
+	return 1;
+}
+
 /* --- all --- */
 
 int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing)
@@ -188,8 +259,10 @@ int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *
 	ps_assert_locked(p);
 	if (flags & PERSEAS_NOBLOCK)
 		return refuse(p, slow);
-	if (first)
+	if (first) {
 		pacing->since = now;
+		pacing->copy_until = 0;
+	}
 	if (first || (counts && acked != pacing->acked)) {
 		pacing->acked = acked;
 		pacing->moved_at = now;

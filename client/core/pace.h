@@ -13,9 +13,10 @@
 
 /* How a commit has waited so far. */
 struct ps_pacing {
-	uint64_t since;    /* when it began to wait; 0: it has not, and the others hold nothing */
-	uint64_t moved_at; /* when those that it waits for got on last */
-	uint64_t acked;    /* what these had acknowledged then, added up */
+	uint64_t since;      /* when it began to wait; 0: it has not, and the others hold nothing */
+	uint64_t moved_at;   /* when those that it waits for got on last */
+	uint64_t acked;      /* what these had acknowledged then, added up */
+	uint64_t copy_until; /* with `since`: until when it waits for a copy; 0: it did not */
 };
 
 /* EAGAIN: the call would block. */
@@ -30,6 +31,19 @@ int ps_fail_again(const struct perseas *p, const char *when);
  * commit_timeout_ms. Where some commits are not waited for, half a ring of lag says nothing about a
  * mirror: then that time counts from when they got on last. */
 int ps_pace(struct perseas *p, uint32_t slow, unsigned flags, struct ps_pacing *pacing);
+
+/* Returns true if commits may wait for the copy of this mirror: the two before it broke, and the
+ * mirror lags by more than a quarter of the ring. The caller holds p->lock. */
+bool ps_pace_copy_lags(const struct perseas *p, const struct ps_mirror *m);
+
+/*
+ * Has a commit wait for the copy that goes on, so that the copy ends under a load above its link.
+ * All commits wait for the same pace_ms, and then run for as long: at most half of the time is
+ * lost. They wait only while the link carries the copy, and made progress since they waited last. A
+ * commit waits only once, and not at all with PERSEAS_NOBLOCK. Returns 1 if it slept, and
+ * everything must be looked at again, or 0. The caller holds p->lock.
+ */
+int ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing);
 
 /* Looks for those that are in the way of commits that are not to wait: one that has got on is told
  * to who waits on the descriptor of perseas_fd, and one that has not for so long is dropped. Is any

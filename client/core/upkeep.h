@@ -60,6 +60,7 @@ struct ps_resync {
 	uint64_t seq;         /* where it began: what is born later comes with its publish */
 	uint32_t segment;     /* id that the next chunk is of */
 	uint64_t offset;      /* where in that segment it begins */
+	uint64_t chunk;       /* bytes of it at most */
 	uint64_t done, total; /* bytes */
 	bool ours;            /* the image was this owner's already */
 	bool begun;           /* a chunk was posted, and with it the slot */

@@ -71,6 +71,7 @@ static void look_at_copies(const struct ps_mirror *m, Perseas__BrokenCopies *bro
 	broken->count = m->broken.count;
 	broken->bytes = m->broken.bytes;
 	broken->rate = m->broken.rate;
+	broken->waited = m->broken.waited;
 }
 
 static void look(struct perseas *p, struct sight *sight)

@@ -11,6 +11,7 @@
 #include "../core/broken_copy.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
+#include "../core/pace.h"
 #include "../core/quorum.h"
 #include "rejoin.h"
 #include "resync_move.h"
@@ -24,6 +25,7 @@
  * After each of them commits have the lock to themselves for a while, since locks are not fair. */
 enum {
 	CHUNK = 128 << 10,
+	SMALL_CHUNK = 16 << 10, /* so that transactions get most of a slow link */
 	SLOT_AT = CHUNK,
 	GIVE_WAY = 50000,   /* ns */
 	CHUNKS_A_STEP = 32, /* then other work of the keeper has its turn */
@@ -270,7 +272,7 @@ static uint64_t chunk_length(const struct perseas *p, const struct ps_segment *s
 {
 	const uint64_t rest = segment ? segment->size - p->upkeep.resync.offset : 0;
 
-	return rest < CHUNK ? rest : CHUNK;
+	return rest < p->upkeep.resync.chunk ? rest : p->upkeep.resync.chunk;
 }
 
 /* The copy cannot go on. */
@@ -472,6 +474,7 @@ static enum stage stage(struct perseas *p, bool last)
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		now = m->bulk || (last && m->acked < p->upkeep.resync.until) ? WAITS : READY;
 	p->upkeep.resync.awaited = last && now == WAITS;
+	p->upkeep.resync.chunk = ps_pace_copy_lags(p, m) ? SMALL_CHUNK : CHUNK;
 	pthread_mutex_unlock(&p->lock);
 	return now;
 }

@@ -322,6 +322,7 @@ OF_MIRRORS(to_copy, report->total)
 OF_MIRRORS(broken_copies, report->broken ? report->broken->count : 0)
 OF_MIRRORS(broken_bytes, report->broken ? report->broken->bytes : 0)
 OF_MIRRORS(needed_rate, report->broken ? report->broken->rate : 0)
+OF_MIRRORS(waited_for_copies, report->broken ? report->broken->waited : 0)
 
 static void of_mirror_state(struct sheet *sheet, const struct store_view *view,
                             const Perseas__MirrorReport *report)
@@ -462,6 +463,9 @@ static const struct metric {
 	{ "perseas_mirror_link_rate_needed_bytes", "gauge", "store, mirror",
 	  "Bytes of transactions a second during the last of them, which the link must exceed.",
 	  write_mirror_needed_rate },
+	{ "perseas_mirror_commits_waited_for_copies", "gauge", "store, mirror",
+	  "Commits that waited for one of these copies, or for the one that goes on.",
+	  write_mirror_waited_for_copies },
 };
 
 enum { METRICS = sizeof(metrics) / sizeof(metrics[0]) };

@@ -137,7 +137,8 @@ def test_metrics_follow_what_happens_to_a_store(watched, tellers, fabric):  # no
     assert of(before, "perseas_store_owner_info", store="bank", fabric=daemon.fabric) == 1
     assert of(before, "perseas_store_claims_total", store="bank") == 1
     assert of(before, "perseas_store_segments", store="bank") > 0
-    for figure in "broken_copies", "broken_copies_bytes", "link_rate_needed_bytes":
+    for figure in ("broken_copies", "broken_copies_bytes", "link_rate_needed_bytes",
+                   "commits_waited_for_copies"):
         assert of(before, "perseas_mirror_" + figure, store="bank", mirror=daemon.address) == 0
     assert of(before, "perseas_store_state", store="bank", state="consistent") == 1
     assert of(before, "perseas_memory_used_bytes") >= of(before, "perseas_store_bytes",

@@ -105,6 +105,7 @@ static void mirror_json(struct ps_json *json, const Perseas__MirrorReport *repor
 		ps_json_number(json, "count", report->broken->count);
 		ps_json_number(json, "bytes", report->broken->bytes);
 		ps_json_number(json, "rate_needed", report->broken->rate);
+		ps_json_number(json, "commits_waited", report->broken->waited);
 		ps_json_end(json, '}');
 	}
 	ps_json_text(json, "trouble", report->trouble);
