@@ -40,8 +40,9 @@ extern "C" {
 typedef struct perseas_standby perseas_standby_t;
 
 /*
- * Begins to stand by for a store, and returns at once. *s is the caller's until
- * perseas_standby_close; NULL on an error.
+ * Begins to stand by for a store, and returns at once, or when the name of a list is looked up,
+ * after connect_timeout_ms at most. *s is the caller's until perseas_standby_close; NULL on an
+ * error.
  *
  * store, mirrors and options are as for perseas_open, which perseas_standby_wait does with them.
  * options.order says who comes first, and options.name what perseas move and perseas status call
@@ -51,7 +52,7 @@ typedef struct perseas_standby perseas_standby_t;
  * open; one that leaves it is not.
  *
  * Errors: EINVAL, ENOMEM, ESYSTEM, ERDMA (an address asks for RDMA, and this host has none), ETLS
- * (a file of the options cannot be used).
+ * (a file of the options cannot be used); EUNREACHABLE, EPROTOCOL, ELIMIT (of the name of a list).
  */
 int perseas_standby(const char *store, const char *mirrors, const struct perseas_options *options,
                     perseas_standby_t **s);

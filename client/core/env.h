@@ -40,6 +40,7 @@
 
 struct ps_control;
 struct ps_env;
+struct ps_list_lookup;
 struct ps_tls;
 
 /* Who sleeps. PS_UNWOKEN: one that nobody wakes, since what it waits for shows in the descriptors,
@@ -156,11 +157,20 @@ struct ps_env_ops {
 	 * it showed none. */
 	void (*shown_expiries)(struct ps_control *control, struct ps_expiries *expiries);
 
-	/* The list that the text names; list is "" where the text is a list itself. It may take the
-	 * resolver's time. 0, or PERSEAS_EINVAL, PERSEAS_ESYSTEM, PERSEAS_EUNREACHABLE,
-	 * PERSEAS_EPROTOCOL, PERSEAS_ELIMIT, PERSEAS_ENOMEM. NULL: there are no names. */
-	int (*name_list)(struct ps_env *env, const char *text, char list[PS_LIST_TEXT],
-	                 struct ps_error *error);
+	/* Begins to look up the list of mirrors that the text names. Sets *lookup to NULL if the
+	 * text is a list itself. Returns 0, PERSEAS_ESYSTEM or PERSEAS_ENOMEM. NULL: there are no
+	 * names. */
+	int (*list_begin)(struct ps_env *env, const char *text, struct ps_list_lookup **lookup,
+	                  struct ps_error *error);
+	/* Waits for the lookup until then at most. Returns false if it has not ended. Otherwise
+	 * *error has code 0 and `list` is set, or one of PERSEAS_EINVAL, PERSEAS_ESYSTEM,
+	 * PERSEAS_EUNREACHABLE, PERSEAS_EPROTOCOL, PERSEAS_ELIMIT, PERSEAS_ENOMEM. */
+	bool (*list_wait)(struct ps_list_lookup *lookup, uint64_t until_ns, char list[PS_LIST_TEXT],
+	                  struct ps_error *error);
+	/* Returns a descriptor that is readable from when the lookup has ended. */
+	int (*list_fd)(const struct ps_list_lookup *lookup);
+	/* Must be called once for each lookup, which may go on unseen. */
+	void (*list_drop)(struct ps_list_lookup *lookup);
 
 	/* Can this host carry data over what the address asks for? 0; or PERSEAS_ERDMA, with a
 	 * sentence that says what is missing and what to do. Asked before anything is done at a
@@ -178,9 +188,16 @@ struct ps_env_ops {
 	void (*free)(struct ps_env *env);
 };
 
-/* As ps_address_list, of a list or the name of one. All errors of name_list. */
-int ps_env_list(struct ps_env *env, const char *text, struct ps_address *addresses, unsigned *count,
-                struct ps_error *error);
+/* As ps_address_list, of a list or the name of one, which is waited for for timeout_ms at most. All
+ * errors of list_begin and list_wait; PERSEAS_EUNREACHABLE also if it was not found in time. */
+int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
+                struct ps_address *addresses, unsigned *count, struct ps_error *error);
+
+/* Takes what a lookup of the text found, as ps_env_list does. Returns false if it has not ended by
+ * then. Otherwise error->code is 0, or an error of ps_env_list. */
+bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64_t until_ns,
+                       const char *text, struct ps_address *addresses, unsigned *count,
+                       struct ps_error *error);
 
 /* Mirrors that a roster names: which roster, so that an older one has none of them forgotten. */
 struct ps_places {

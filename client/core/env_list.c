@@ -8,16 +8,36 @@
 
 #include <string.h>
 
-int ps_env_list(struct ps_env *env, const char *text, struct ps_address *addresses, unsigned *count,
-                struct ps_error *error)
+bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64_t until_ns,
+                       const char *text, struct ps_address *addresses, unsigned *count,
+                       struct ps_error *error)
 {
-	char list[PS_LIST_TEXT] = "";
-	int rc = env->ops->name_list ? env->ops->name_list(env, text, list, error) : 0;
+	char list[PS_LIST_TEXT];
 
-	if (rc || !*list)
-		return rc ? rc : ps_address_list(text, addresses, count, error);
-	rc = ps_address_list(list, addresses, count, error);
-	return rc ? ps_error_prefix(error, "the mirrors of %.300s", text) : 0;
+	if (!env->ops->list_wait(lookup, until_ns, list, error))
+		return false;
+	if (!error->code && ps_address_list(list, addresses, count, error))
+		ps_error_prefix(error, "the mirrors of %.300s", text);
+	return true;
+}
+
+int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
+                struct ps_address *addresses, unsigned *count, struct ps_error *error)
+{
+	const uint64_t until_ns = env->ops->now(env) + timeout_ms * UINT64_C(1000000);
+	struct ps_list_lookup *lookup = NULL;
+
+	if (env->ops->list_begin && env->ops->list_begin(env, text, &lookup, error))
+		return error->code;
+	if (!lookup)
+		return ps_address_list(text, addresses, count, error);
+	if (!ps_env_list_found(env, lookup, until_ns, text, addresses, count, error))
+		ps_error_set(error, PERSEAS_EUNREACHABLE,
+		             "the mirrors of %.300s: nobody said within %u ms which they are; see "
+		             "to the name server or etcd, or name the mirrors themselves",
+		             text, timeout_ms);
+	env->ops->list_drop(lookup);
+	return error->code;
 }
 
 /* False: it is not as it should be. */

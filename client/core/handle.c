@@ -211,6 +211,9 @@ static void add_learnt(struct perseas *p, const char *list)
 static int fill_names(struct perseas *p, const char *store, const char *mirrors,
                       struct ps_error *error)
 {
+	const struct perseas_options *o = &p->options;
+	const uint32_t limit_ms = o->connect_timeout_ms < o->open_timeout_ms ? o->connect_timeout_ms
+	                                                                     : o->open_timeout_ms;
 	struct ps_address addresses[PS_MIRRORS_MAX];
 	int rc;
 
@@ -219,7 +222,8 @@ static int fill_names(struct perseas *p, const char *store, const char *mirrors,
 		                    "'%.80s' cannot name a store: use 1 to 63 of A-Z a-z 0-9 . _ "
 		                    "-, not beginning with a dot",
 		                    store ? store : "");
-	rc = ps_env_list(p->env, mirrors ? mirrors : "", addresses, &p->mirror_count, error);
+	rc = ps_env_list(p->env, mirrors ? mirrors : "", limit_ms, addresses, &p->mirror_count,
+	                 error);
 	for (unsigned i = 0; i < p->mirror_count && !rc && p->env->ops->has_route; i++)
 		rc = p->env->ops->has_route(p->env, &addresses[i], error);
 	if (rc)

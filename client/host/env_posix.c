@@ -3,7 +3,7 @@
  */
 #include "control_socket.h"
 #include "../core/env.h"
-#include "named.h"
+#include "list_lookup.h"
 #include "resolver.h"
 #include "secure.h"
 #include "socket.h"
@@ -342,13 +342,6 @@ static void posix_free(struct ps_env *env)
 	free(posix);
 }
 
-static int posix_name_list(struct ps_env *env, const char *text, char list[PS_LIST_TEXT],
-                           struct ps_error *error)
-{
-	(void)env;
-	return ps_named_list(text, list, error);
-}
-
 static const struct ps_env_ops posix_ops = {
 	.now = posix_now,
 	.clock = posix_clock,
@@ -376,7 +369,10 @@ static const struct ps_env_ops posix_ops = {
 	.disconnect = ps_control_disconnect,
 	.expiries = posix_expiries,
 	.shown_expiries = ps_control_shown_expiries,
-	.name_list = posix_name_list,
+	.list_begin = ps_list_lookup_begin,
+	.list_wait = ps_list_lookup_wait,
+	.list_fd = ps_list_lookup_fd,
+	.list_drop = ps_list_lookup_drop,
 	.has_route = posix_has_route,
 	.fabric = posix_fabric,
 	.free = posix_free,

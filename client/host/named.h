@@ -1,6 +1,7 @@
 /*
  * named.h - mirror lists that have a name: "@NAME" in a file of clusters, "srv://DOMAIN" in the
- * DNS, "etcd://HOST:PORT/KEY" in etcd. The real environment calls it whenever a list is needed. It
+ * DNS, "etcd://HOST:PORT/KEY" in etcd. list_lookup.c calls it whenever a list is needed, on a
+ * thread of its own, since an answer may take the time of a name server, of etcd or of a file. It
  * must never remember an answer: who asks again wants to know what is true now.
  */
 #ifndef PERSEAS_CLIENT_NAMED_H

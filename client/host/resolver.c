@@ -5,6 +5,7 @@
  */
 #include "resolver.h"
 
+#include "../../proto/base/detached.h"
 #include "../../proto/base/standard_streams.h"
 #include "../../proto/base/text.h"
 
@@ -13,7 +14,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,22 +224,6 @@ static void *run_lookup(void *arg)
 	return NULL;
 }
 
-/* Returns 0 or an errno. Signals are for the application's threads. */
-static int start_thread(struct ps_lookup *lookup)
-{
-	sigset_t all, before;
-	pthread_t thread;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, NULL, run_lookup, lookup);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!error)
-		pthread_detach(thread);
-	return error;
-}
-
 /* Returns a lookup that its thread holds, or NULL with errno set. The caller holds the lock, for
  * which the thread waits when it is done. */
 static struct ps_lookup *start_lookup(const struct ps_address *address)
@@ -255,7 +239,7 @@ static struct ps_lookup *start_lookup(const struct ps_address *address)
 		free(lookup);
 		return NULL;
 	}
-	errno = start_thread(lookup);
+	errno = ps_detached_start(run_lookup, lookup);
 	if (!errno)
 		return lookup;
 	release(lookup);

@@ -6,6 +6,7 @@
 #include "follow.h"
 
 #include "forks.h"
+#include "list_again.h"
 #include "../core/quorum.h"
 #include "../../proto/base/text.h"
 #include "../../proto/control/envelope.h"
@@ -18,7 +19,6 @@
 
 enum {
 	AGAIN_MS = 1000,    /* until a mirror that is not there, or has no news, is asked again */
-	NAME_MS = 5000,     /* until the list's name is looked up again */
 	PATIENCE_PART = 10, /* one that took time to say nothing may take one part in so many */
 	TELL_MS = 5000,     /* between two times at which a mirror is told how warm the copy is */
 	FIRST_MS = 1000,    /* the same while there is no copy yet */
@@ -249,10 +249,16 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	return 0;
 }
 
+void ps_follow_end_looks(struct ps_follow *follow)
+{
+	ps_list_again_drop(follow);
+	ps_panel_end(&follow->looks);
+}
+
 void ps_follow_close(struct ps_follow *follow)
 {
 	ps_panel_end(&follow->watches);
-	ps_panel_end(&follow->looks);
+	ps_follow_end_looks(follow);
 	ps_roster_free(&follow->settled);
 }
 
@@ -360,12 +366,14 @@ static void take_watch(struct ps_follow *follow, unsigned i)
 		perseas__reply__free_unpacked(reply, NULL);
 }
 
-unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_MIRRORS_MAX],
+unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS],
                        uint64_t *until_ns)
 {
 	struct ps_panel *panel = &follow->watches;
 	unsigned count = 0;
 
+	if (follow->lookup)
+		fds[count++] = ps_list_again_fd(follow);
 	for (unsigned i = 0; i < panel->count; i++) {
 		const struct ps_followed *mirror = &follow->mirrors[i];
 		const uint64_t due_ns = mirror->asked ? mirror->until_ns : mirror->watch_ns;
@@ -386,7 +394,7 @@ bool ps_follow_stirred(struct ps_follow *follow)
 {
 	struct ps_panel *panel = &follow->watches;
 	const uint64_t now_ns = ps_follow_now(follow);
-	bool stirred = false;
+	bool stirred = ps_list_again_ended(follow);
 
 	for (unsigned i = 0; i < panel->count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
@@ -484,21 +492,20 @@ static bool is_told(const struct ps_census *census)
 
 /* While no mirror tells of the store there is no roster to go by, and what its list's name stands
  * for may have changed. Those that are new are asked in this look; what they tell decides whether
- * they stay. Of a list that is written out nothing new is found. */
+ * they stay. A name server that is silent holds nothing up: the mirrors are asked all the same. */
 static void look_name_up(struct ps_follow *follow, struct ps_census *census)
 {
-	const uint64_t now_ns = ps_follow_now(follow);
 	struct ps_address found[PS_MIRRORS_MAX];
-	unsigned count = 0;
+	unsigned count;
 	bool any = false;
 
-	if (is_told(census) || now_ns < follow->named_ns + NAME_MS * MS_NS)
+	if (is_told(census)) {
+		ps_list_again_drop(follow);
 		return;
-	if (ps_env_list(follow->looks.env, follow->list, found, &count, NULL))
-		count = 0;
+	}
+	count = ps_list_again_look(follow, found);
 	for (unsigned i = 0; i < count; i++)
 		any |= ps_census_ask_at(&follow->looks, found[i].text);
-	follow->named_ns = ps_follow_now(follow);
 	if (!any)
 		return;
 	ps_census_free(census);

@@ -10,7 +10,10 @@
 
 #include <poll.h>
 
-enum { PS_SENTENCE = 512 };
+enum {
+	PS_SENTENCE = 512,
+	PS_FOLLOW_FDS = PS_MIRRORS_MAX + 1, /* of all mirrors, and of the lookup of their list */
+};
 
 enum ps_ownership {
 	PS_OWNER_UNKNOWN, /* too few mirrors answer to say, or an open would not succeed */
@@ -74,8 +77,9 @@ struct ps_follow {
 	Perseas__Roster *settled;
 	uint8_t store_id[PS_ID_SIZE];
 	bool forked; /* what is told is a store and its fork, or may be one of the two (forks.h) */
-	const char *list;  /* of the mirrors, or its name */
-	uint64_t named_ns; /* when the name was looked up last */
+	const char *list;              /* of the mirrors, or its name */
+	uint64_t named_ns;             /* when the last lookup of the name began */
+	struct ps_list_lookup *lookup; /* in flight, of `looks`' env; NULL: none is */
 	/* Called with what each look found, before it returns; NULL: nobody wants to know more. */
 	void (*seen)(void *arg, const struct ps_census *census, const struct ps_standing_now *now);
 	void *seen_arg;
@@ -89,6 +93,8 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
                    const uint8_t *mark, struct ps_env *looks, struct ps_env *watches,
                    uint32_t timeout_ms, struct ps_error *error);
 void ps_follow_close(struct ps_follow *follow);
+/* Ends the looks alone, whose env may be freed then. The watches must be ended, too. */
+void ps_follow_end_looks(struct ps_follow *follow);
 
 /* Before the first look: follows these mirrors, too. A roster that is told, and does not name one,
  * has it forgotten, unless it is older than theirs. */
@@ -99,7 +105,7 @@ void ps_follow_known(struct ps_follow *follow, const struct ps_places *places);
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now);
 
 /* What to poll for, and until when at most. The count. */
-unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_MIRRORS_MAX],
+unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS],
                        uint64_t *until_ns);
 /* After that: is it time for another look? */
 bool ps_follow_stirred(struct ps_follow *follow);

@@ -22,7 +22,7 @@ int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirro
 	memset(panel, 0, sizeof(*panel));
 	panel->env = env;
 	panel->timeout_ms = timeout_ms;
-	if (ps_env_list(env, mirrors, panel->addresses, &panel->count, error))
+	if (ps_env_list(env, mirrors, timeout_ms, panel->addresses, &panel->count, error))
 		return error->code;
 	panel->given = panel->count;
 	for (unsigned i = 0; i < panel->count; i++)

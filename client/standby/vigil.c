@@ -229,7 +229,7 @@ static bool is_over(struct perseas_standby *s)
 /* False: it is over. */
 static bool await_news(struct perseas_standby *s)
 {
-	struct pollfd fds[PS_MIRRORS_MAX];
+	struct pollfd fds[PS_FOLLOW_FDS];
 
 	while (!is_over(s)) {
 		uint64_t until_ns = s->until_ns;
@@ -383,7 +383,7 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 		m->silent = !m->warm && ps_follow_silent(&s->follow, m->address.text);
 	}
 	p->opening.warm = true;
-	ps_panel_end(&s->follow.looks);
+	ps_follow_end_looks(&s->follow);
 	if (s->warmth)
 		p->warm = ps_warmth_take(s->warmth);
 	to_idle(s);

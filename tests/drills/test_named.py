@@ -1,5 +1,6 @@
 """Mirror lists that have a name: the command, the library and standbys take "@NAME" wherever they
 take a list, and look it up when they need it."""
+import errno
 import os
 import signal
 import subprocess
@@ -70,3 +71,43 @@ def test_a_standby_looks_its_name_up_again_until_it_finds_its_mirrors(mirrors, t
         if run.poll() is None:
             run.send_signal(signal.SIGKILL)
             run.wait()
+
+
+def test_a_standby_asks_its_mirrors_while_nobody_says_what_their_name_stands_for(
+        mirrors, tmp_path, monkeypatch):
+    """All mirrors are down when the file of clusters stops answering (it is a pipe that nobody
+    writes to, as a name server can be silent). They come back, and the standby takes over."""
+    daemons = mirrors(3)
+    fill("data", daemons, {"s": b"contents"})
+    wait_ownerless("data", daemons)
+    name_cluster(tmp_path, monkeypatch, bank=mirror_list(daemons))
+    for daemon in daemons:
+        daemon.kill9()
+    log = tmp_path / "log"
+    with open(log, "wb") as err:
+        run = subprocess.Popen(
+            command_line("run", "data", "@bank", "--patience", "600", "--", "true"), stderr=err,
+            env=os.environ, preexec_fn=die_with_parent)
+    try:
+        wait_for(lambda: "waits for its mirrors" in log.read_text(), SECONDS, "a run that waits")
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        pipe.rename(tmp_path / "clusters")
+        writer = wait_for(lambda: opened(tmp_path / "clusters"), SECONDS, "a lookup")
+        for daemon in daemons:
+            daemon.restart()
+        assert run.wait(SECONDS) == 0, log.read_text()
+        os.close(writer)
+    finally:
+        if run.poll() is None:
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+
+
+def opened(pipe):
+    """A descriptor that writes to the pipe; None if nobody reads it yet."""
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        assert error.errno == errno.ENXIO
+        return None

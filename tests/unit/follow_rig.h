@@ -10,6 +10,7 @@
 
 #define LONG_NS 60000000000ULL /* after which a standby looks at everything again */
 
+static const uint8_t mark[PS_OWNER_MARK] = { 1 };
 static struct ps_follow follow;
 static struct ps_standing_now now; /* what the last look found */
 
@@ -32,6 +33,50 @@ static inline void follow_end(void)
 	for (int i = 0; i < 2; i++)
 		envs[i]->ops->free(envs[i]);
 	memset(&follow, 0, sizeof(follow));
+}
+
+static inline void panel_add(struct ps_panel *panel, const char *text)
+{
+	struct ps_error error;
+
+	assert_int_equal(ps_address_parse(text, &panel->addresses[panel->count++], &error), 0);
+}
+
+static inline void panel_begin(struct ps_panel *panel, struct direct *d, unsigned given)
+{
+	panel->env = direct_env(d);
+	panel->timeout_ms = 1000;
+	for (panel->count = 0; panel->count < given;) {
+		char text[24];
+
+		snprintf(text, sizeof(text), "sim://%u", panel->count);
+		panel_add(panel, text);
+	}
+	panel->given = panel->count;
+}
+
+/* A standby that was given the first so many mirrors, and that learnt of others since. */
+static inline void follow_begin(struct owner *o, unsigned given, unsigned others)
+{
+	follow.store = STORE;
+	follow.mark = mark;
+	panel_begin(&follow.looks, o->d, given);
+	panel_begin(&follow.watches, o->d, given);
+	while (follow.looks.count < given + others) {
+		panel_add(&follow.looks, "sim://4");
+		panel_add(&follow.watches, "sim://4");
+	}
+}
+
+/* Both panels have the same mirrors, of which the last has this address. */
+static inline void expect_last(unsigned count, const char *address)
+{
+	assert_int_equal(follow.looks.count, count);
+	assert_int_equal(follow.watches.count, count);
+	for (unsigned i = 0; i < count; i++)
+		assert_string_equal(follow.looks.addresses[i].text,
+		                    follow.watches.addresses[i].text);
+	assert_string_equal(follow.looks.addresses[count - 1].text, address);
 }
 
 /* Looks at the store. Returns who owns it. */

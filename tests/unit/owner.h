@@ -164,14 +164,6 @@ static inline enum perseas_mirror_state owner_state(struct owner *o, unsigned mi
 	return stat.state;
 }
 
-static inline perseas_tx_t *owner_tx(struct owner *o)
-{
-	perseas_tx_t *tx;
-
-	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
-	return tx;
-}
-
 /* The keeper goes its rounds until the condition holds. */
 #define OWNER_KEEP_UNTIL(o, condition)                              \
 	do {                                                        \

@@ -8,28 +8,6 @@
 
 enum { LEFT = 13 }; /* mirrors that a roster named once, beside the three of the list */
 
-static const uint8_t mark[PS_OWNER_MARK] = { 1 };
-
-static void panel_add(struct ps_panel *panel, const char *text)
-{
-	struct ps_error error;
-
-	assert_int_equal(ps_address_parse(text, &panel->addresses[panel->count++], &error), 0);
-}
-
-static void panel_begin(struct ps_panel *panel, struct direct *d, unsigned given)
-{
-	panel->env = direct_env(d);
-	panel->timeout_ms = 1000;
-	for (panel->count = 0; panel->count < given;) {
-		char text[24];
-
-		snprintf(text, sizeof(text), "sim://%u", panel->count);
-		panel_add(panel, text);
-	}
-	panel->given = panel->count;
-}
-
 static int setup(void **state)
 {
 	*state = begin(3, 2);
@@ -43,30 +21,6 @@ static int teardown(void **state)
 }
 
 struct unit_fixture unit_fixture = { setup, teardown };
-
-/* A standby that was given the first so many mirrors, and that learnt of others since. */
-static void follow_begin(struct owner *o, unsigned given, unsigned others)
-{
-	follow.store = STORE;
-	follow.mark = mark;
-	panel_begin(&follow.looks, o->d, given);
-	panel_begin(&follow.watches, o->d, given);
-	while (follow.looks.count < given + others) {
-		panel_add(&follow.looks, "sim://4");
-		panel_add(&follow.watches, "sim://4");
-	}
-}
-
-/* Both panels have the same mirrors, of which the last has this address. */
-static void expect_last(unsigned count, const char *address)
-{
-	assert_int_equal(follow.looks.count, count);
-	assert_int_equal(follow.watches.count, count);
-	for (unsigned i = 0; i < count; i++)
-		assert_string_equal(follow.looks.addresses[i].text,
-		                    follow.watches.addresses[i].text);
-	assert_string_equal(follow.looks.addresses[count - 1].text, address);
-}
 
 /* One mirror was replaced many times, and the panel of all that were ever named is full. The newest
  * one is followed nevertheless, and COMMAND of perseas run is told of it, and opens the store. */
@@ -184,61 +138,6 @@ TEST(a_claim_does_not_end_a_handover, struct owner *o)
 	assert_int_equal(now.handing.to[0], 7);
 }
 
-/* A name that stands for one mirror, or cannot be looked up until somebody has it stand for one. */
-static struct {
-	struct ps_env_ops ops;
-	const char *list;
-	unsigned asked;
-} named;
-
-static int named_list(struct ps_env *env, const char *text, char list[PS_LIST_TEXT],
-                      struct ps_error *error)
-{
-	(void)env;
-	assert_string_equal(text, "@bank");
-	named.asked++;
-	if (!named.list)
-		return ps_error_set(error, PERSEAS_EUNREACHABLE, "no server answers");
-	strcpy(list, named.list);
-	return 0;
-}
-
-/* All mirrors of a store have new addresses, which only the name of the list leads to. It is looked
- * up again only while no mirror tells of the store: then its roster says where it is. */
-TEST(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store, struct owner *o)
-{
-	follow_begin(o, 0, 1);
-	follow.looks.given = follow.watches.given = 1;
-	direct_crash(o->d, 4);
-	named.ops = *follow.looks.env->ops;
-	named.ops.name_list = named_list;
-	named.list = NULL;
-	named.asked = 0;
-	follow.looks.env->ops = &named.ops;
-	follow.list = "@bank";
-	follow.named_ns = ps_follow_now(&follow);
-	look();
-	assert_int_equal(named.asked, 0);
-	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
-	o->d->now += LONG_NS;
-	look();
-	assert_int_equal(named.asked, 1);
-	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
-	named.list = "sim://1";
-	look();
-	assert_int_equal(named.asked, 1);
-	o->d->now += LONG_NS;
-	look();
-	assert_int_equal(named.asked, 2);
-	assert_int_equal(now.ownership, PS_OWNER_LIVES);
-	expect_last(4, "sim://2");
-	named.list = "sim://7";
-	o->d->now += LONG_NS;
-	look();
-	assert_int_equal(named.asked, 2);
-	expect_last(4, "sim://2");
-}
-
 /* --- mirrors that say nothing --- */
 
 enum { PATIENCE_MS = 600000 };
@@ -344,103 +243,4 @@ TEST(after_news_that_a_look_shows_all_are_watched, struct owner *o)
 	assert_true(now.handing.asked);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(follow.mirrors[i].asked);
-}
-
-/* Mirrors of which some are of a version that does not know how warm a copy is. Whoever tells one
- * of them finds that out when it sends that, or when it looks for the answer. */
-static struct {
-	struct ps_env_ops ops;
-	const struct ps_env_ops *real;
-	const struct ps_panel *panel;
-	bool old[3], late[3];
-	bool told[3];   /* by the last Watch, how warm the copy is */
-	bool breaks[3]; /* the connection has broken */
-} aged;
-
-static unsigned aged_mirror(const struct ps_control *control)
-{
-	for (unsigned i = 0; i < 3; i++)
-		if (aged.panel->controls[i] == control)
-			return i;
-	fail_msg("this is no connection of the panel");
-	return 0;
-}
-
-static int aged_refuse(struct ps_error *error)
-{
-	return ps_error_set(error, PERSEAS_EVERSION, "the mirror is of an older version");
-}
-
-static int aged_send(struct ps_control *control, const Perseas__Request *request,
-                     struct ps_error *error)
-{
-	const Perseas__WatchRequest *watch = request->watch;
-	const unsigned i = aged_mirror(control);
-
-	if (request->body_case != PERSEAS__REQUEST__BODY_WATCH)
-		return aged.real->send(control, request, error);
-	assert_string_equal(watch->standby->name, "aged");
-	aged.told[i] = watch->within_ms || watch->standby->memory || watch->standby->warm;
-	if (aged.old[i] && aged.told[i] && !aged.late[i])
-		return aged_refuse(error);
-	return aged.real->send(control, request, error);
-}
-
-static bool aged_answered(struct ps_control *control)
-{
-	const unsigned i = aged_mirror(control);
-
-	return aged.breaks[i] || (aged.old[i] && aged.told[i]) || aged.real->answered(control);
-}
-
-static int aged_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
-                        int *fds, unsigned *count, struct ps_error *error)
-{
-	const unsigned i = aged_mirror(control);
-
-	if (aged.breaks[i])
-		return ps_error_set(error, PERSEAS_EUNREACHABLE, "the connection has broken");
-	if (aged.old[i] && aged.told[i])
-		return aged_refuse(error);
-	return aged.real->receive(control, until_ns, reply, fds, count, error);
-}
-
-/* A look, what came after it, and another look: all mirrors are watched then. */
-static void follow_aged(struct owner *o)
-{
-	o->d->now += 10000000000;
-	look();
-	ps_follow_stirred(&follow);
-	memset(aged.breaks, 0, sizeof(aged.breaks));
-	o->d->now += 10000000000;
-	look();
-	for (unsigned i = 0; i < 3; i++)
-		assert_true(follow.mirrors[i].asked);
-}
-
-/* They are told what they know, and everything after their upgrade, which ends their sessions. */
-TEST(an_older_mirror_is_told_what_it_knows, struct owner *o)
-{
-	follow_begin(o, 3, 0);
-	memset(&aged, 0, sizeof(aged));
-	aged.panel = &follow.watches;
-	aged.real = follow.watches.env->ops;
-	aged.ops = *aged.real;
-	aged.ops.send = aged_send;
-	aged.ops.answered = aged_answered;
-	aged.ops.receive = aged_receive;
-	follow.watches.env->ops = &aged.ops;
-	follow.name = "aged";
-	follow.copies = true;
-	follow.memory = 4096;
-	aged.old[0] = aged.old[1] = aged.late[1] = true;
-	follow_aged(o);
-	assert_false(aged.told[0] || aged.told[1]);
-	assert_true(aged.told[2]);
-	follow_aged(o);
-	assert_false(aged.told[0] || aged.told[1]);
-	memset(aged.old, 0, sizeof(aged.old));
-	aged.breaks[0] = aged.breaks[1] = true;
-	follow_aged(o);
-	assert_true(aged.told[0] && aged.told[1] && aged.told[2]);
 }

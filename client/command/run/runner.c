@@ -459,7 +459,7 @@ static uint64_t tell_of_copy(struct runner *r)
 /* Until a signal, news of the store, or the time comes. */
 static int await_something(struct runner *r)
 {
-	struct pollfd fds[PS_MIRRORS_MAX + 1] = { { .fd = r->signal_fd, .events = POLLIN } };
+	struct pollfd fds[PS_FOLLOW_FDS + 1] = { { .fd = r->signal_fd, .events = POLLIN } };
 	const uint64_t tell_ns = tell_of_copy(r);
 	uint64_t until_ns = r->until_ns < tell_ns ? r->until_ns : tell_ns, now_ns;
 	unsigned count = 1 + ps_follow_fds(&r->follow, fds + 1, &until_ns);

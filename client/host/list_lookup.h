@@ -1,0 +1,19 @@
+/*
+ * list_lookup.h - lists of mirrors that are looked up by name (named.h) on a thread that nobody
+ * waits for. The real environment calls it. No caller ever waits longer than it says for a name
+ * server, for etcd, or for a file.
+ */
+#ifndef PERSEAS_CLIENT_LIST_LOOKUP_H
+#define PERSEAS_CLIENT_LIST_LOOKUP_H
+
+#include "../core/env.h"
+
+/* These are list_begin, list_wait, list_fd and list_drop of env.h. */
+int ps_list_lookup_begin(struct ps_env *env, const char *text, struct ps_list_lookup **lookup,
+                         struct ps_error *error);
+bool ps_list_lookup_wait(struct ps_list_lookup *lookup, uint64_t until_ns, char list[PS_LIST_TEXT],
+                         struct ps_error *error);
+int ps_list_lookup_fd(const struct ps_list_lookup *lookup);
+void ps_list_lookup_drop(struct ps_list_lookup *lookup);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * list_again.c - see list_again.h.
+ */
+#include "list_again.h"
+
+enum { NAME_MS = 5000 }; /* between two lookups */
+
+#define MS_NS UINT64_C(1000000)
+
+void ps_list_again_drop(struct ps_follow *follow)
+{
+	if (follow->lookup)
+		follow->looks.env->ops->list_drop(follow->lookup);
+	follow->lookup = NULL;
+}
+
+struct pollfd ps_list_again_fd(const struct ps_follow *follow)
+{
+	return (struct pollfd){ .fd = follow->looks.env->ops->list_fd(follow->lookup),
+		                .events = POLLIN };
+}
+
+bool ps_list_again_ended(const struct ps_follow *follow)
+{
+	struct pollfd fd;
+
+	if (!follow->lookup)
+		return false;
+	fd = ps_list_again_fd(follow);
+	return poll(&fd, 1, 0) > 0;
+}
+
+/* Begins to look the list's name up, unless that is under way, or was done a moment ago. A list
+ * that is written out needs no lookup. */
+static void begin_lookup(struct ps_follow *follow)
+{
+	struct ps_env *env = follow->looks.env;
+	const uint64_t now_ns = ps_follow_now(follow);
+	struct ps_error ignored;
+
+	if (follow->lookup || !env->ops->list_begin || now_ns < follow->named_ns + NAME_MS * MS_NS)
+		return;
+	follow->named_ns = now_ns;
+	(void)env->ops->list_begin(env, follow->list, &follow->lookup, &ignored);
+}
+
+/* Returns how many mirrors the lookup found, if it has ended. */
+static unsigned take_lookup(struct ps_follow *follow, struct ps_address found[PS_MIRRORS_MAX])
+{
+	struct ps_error error = { 0 };
+	unsigned count = 0;
+
+	if (!follow->lookup || !ps_env_list_found(follow->looks.env, follow->lookup, 0,
+	                                          follow->list, found, &count, &error))
+		return 0;
+	ps_list_again_drop(follow);
+	return error.code ? 0 : count;
+}
+
+unsigned ps_list_again_look(struct ps_follow *follow, struct ps_address found[PS_MIRRORS_MAX])
+{
+	begin_lookup(follow);
+	return take_lookup(follow, found);
+}

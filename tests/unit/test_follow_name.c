@@ -1,0 +1,174 @@
+/*
+ * test_follow_name.c - a standby whose list of mirrors has a name: it is looked up again while no
+ * mirror tells of the store, and a name server that is silent holds nothing up.
+ */
+#include "follow_rig.h"
+
+#include <sys/eventfd.h>
+
+static int setup(void **state)
+{
+	*state = begin(3, 2);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	follow_end();
+	return owner_teardown(state);
+}
+
+struct unit_fixture unit_fixture = { setup, teardown };
+
+/* A name that stands for one mirror, or cannot be looked up until somebody has it stand for one. */
+static struct {
+	struct ps_env_ops ops;
+	const char *list;
+	bool silent;
+	unsigned asked;
+	int fd; /* of the lookup in flight; -1: none is */
+} named;
+
+static int named_begin(struct ps_env *env, const char *text, struct ps_list_lookup **lookup,
+                       struct ps_error *error)
+{
+	(void)env;
+	(void)error;
+	assert_string_equal(text, "@bank");
+	assert_int_equal(named.fd, -1);
+	named.asked++;
+	named.fd = eventfd(!named.silent, EFD_CLOEXEC);
+	assert_true(named.fd >= 0);
+	*lookup = (void *)&named;
+	return 0;
+}
+
+/* Nobody who follows a store waits. */
+static bool named_wait(struct ps_list_lookup *lookup, uint64_t until_ns, char list[PS_LIST_TEXT],
+                       struct ps_error *error)
+{
+	assert_ptr_equal(lookup, &named);
+	assert_int_equal(until_ns, 0);
+	if (named.silent)
+		return false;
+	error->code = 0;
+	if (named.list)
+		strcpy(list, named.list);
+	else
+		ps_error_set(error, PERSEAS_EUNREACHABLE, "no server answers");
+	return true;
+}
+
+static int named_fd(const struct ps_list_lookup *lookup)
+{
+	assert_ptr_equal(lookup, &named);
+	return named.fd;
+}
+
+static void named_drop(struct ps_list_lookup *lookup)
+{
+	assert_ptr_equal(lookup, &named);
+	close(named.fd);
+	named.fd = -1;
+}
+
+/* The name service says `list` (NULL: nothing), at once or when the test says so. */
+static void name_service(const char *list, bool silent)
+{
+	named.ops = *follow.looks.env->ops;
+	named.ops.list_begin = named_begin;
+	named.ops.list_wait = named_wait;
+	named.ops.list_fd = named_fd;
+	named.ops.list_drop = named_drop;
+	named.list = list;
+	named.silent = silent;
+	named.asked = 0;
+	named.fd = -1;
+	follow.looks.env->ops = &named.ops;
+	follow.list = "@bank";
+	follow.named_ns = ps_follow_now(follow);
+}
+
+/* All mirrors of a store have new addresses, and only the name of the list knows. It is looked up
+ * again, now and then, while no mirror tells of the store, and not afterwards: then its roster says
+ * where it is. */
+TEST(a_name_is_looked_up_again_while_no_mirror_tells_of_the_store, struct owner *o)
+{
+	follow_begin(o, 0, 1);
+	follow.looks.given = follow.watches.given = 1;
+	direct_crash(o->d, 4);
+	name_service(NULL, false);
+	look();
+	assert_int_equal(named.asked, 0);
+	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
+	o->d->now += LONG_NS;
+	look();
+	assert_int_equal(named.asked, 1);
+	assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
+	named.list = "sim://1";
+	look();
+	assert_int_equal(named.asked, 1);
+	o->d->now += LONG_NS;
+	look();
+	assert_int_equal(named.asked, 2);
+	assert_int_equal(now.ownership, PS_OWNER_LIVES);
+	expect_last(4, "sim://2");
+	named.list = "sim://7";
+	o->d->now += LONG_NS;
+	look();
+	assert_int_equal(named.asked, 2);
+	expect_last(4, "sim://2");
+}
+
+/* The mirrors are asked all the same, at most one lookup is in flight, and its end makes the next
+ * look. */
+TEST(a_silent_name_server_holds_nothing_up, struct owner *o)
+{
+	struct pollfd fds[PS_FOLLOW_FDS];
+	uint64_t until_ns = PS_NEVER;
+	unsigned count;
+
+	follow_begin(o, 0, 1);
+	follow.looks.given = follow.watches.given = 1;
+	direct_crash(o->d, 4);
+	name_service("sim://1", true);
+	for (unsigned i = 0; i < 3; i++) {
+		o->d->now += LONG_NS;
+		look();
+		assert_int_equal(named.asked, 1);
+		assert_int_equal(now.ownership, PS_OWNER_UNKNOWN);
+	}
+	count = ps_follow_fds(&follow, fds, &until_ns);
+	assert_int_equal(fds[0].fd, named.fd);
+	assert_int_equal(poll(fds, count, 0), 0);
+	named.silent = false;
+	assert_int_equal(eventfd_write(named.fd, 1), 0);
+	assert_int_equal(poll(fds, count, 0), 1);
+	assert_true(ps_follow_stirred(&follow));
+	look();
+	assert_int_equal(now.ownership, PS_OWNER_LIVES);
+	assert_int_equal(named.fd, -1);
+}
+
+/* A mirror tells of the store before the name server says anything; or nobody looks any more. */
+TEST(a_lookup_that_is_not_needed_is_dropped, struct owner *o)
+{
+	direct_crash(o->d, 4);
+	for (unsigned i = 0; i < 2; i++) {
+		follow_begin(o, 0, 1);
+		follow.looks.given = follow.watches.given = 1;
+		name_service("sim://1", true);
+		o->d->now += LONG_NS;
+		look();
+		assert_true(named.fd >= 0);
+		if (i) {
+			panel_add(&follow.looks, "sim://0");
+			panel_add(&follow.watches, "sim://0");
+			look();
+			assert_int_equal(now.ownership, PS_OWNER_LIVES);
+			assert_int_equal(named.fd, -1);
+		}
+		follow_end();
+		assert_int_equal(named.fd, -1);
+	}
+}
