@@ -4,6 +4,7 @@
  * loopback only where its caller allowed that.
  */
 #include "daemon.h"
+#include "listen_name.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -21,6 +22,7 @@ enum {
 	BACKLOG = 128,
 	ACCEPTS = 16,   /* connections that are taken at once */
 	PAUSE_MS = 100, /* after accept found no descriptor free */
+	LOOKUP_MS = 10000,
 };
 
 struct listener {
@@ -190,19 +192,11 @@ static bool all_loopback(const struct addrinfo *list)
 /* The first address that the name has and that can be bound. */
 int listen_tcp(const struct endpoint *endpoint, const char *exposed, char *why, size_t size)
 {
-	const struct addrinfo hints = {
-		.ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-	};
-	struct addrinfo *found;
-	int error = getaddrinfo(endpoint->host, endpoint->port, &hints, &found), fd = -1;
+	struct addrinfo *found = listen_lookup(endpoint, LOOKUP_MS, why, size);
+	int fd = -1;
 
-	if (error) {
-		snprintf(why, size, "cannot listen on %s:%s: %s", endpoint->host, endpoint->port,
-		         gai_strerror(error));
+	if (!found)
 		return -1;
-	}
 	if (exposed && !all_loopback(found)) {
 		snprintf(why, size, "%s:%s %s", endpoint->host, endpoint->port, exposed);
 		freeaddrinfo(found);
