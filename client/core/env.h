@@ -240,6 +240,9 @@ struct ps_env {
 	char *learnt, *learnt_beside;
 	/* That a standby handed on, with its copy of a store's memory behind it; 0: none was. */
 	int warm_fd;
+	/* For how long a mirror's host may leave what was sent unacknowledged, over tcp, until the
+	 * link is PS_LINK_LOST; 0: 10 s. Set by the handle before the first attach. */
+	uint32_t unarrived_ms;
 	bool lifelines;     /* there is `entrust`, and it may be used */
 	struct ps_tls *tls; /* of connections over tcp; NULL: they are plain text */
 	/* All memory that chains are sent from, for fabrics that must register it before they

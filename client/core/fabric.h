@@ -70,6 +70,7 @@ enum {
 	PS_LINK_OK = 0,
 	PS_LINK_BROKEN = -1, /* what is under way is unknown; detach it */
 	PS_LINK_FENCED = -2, /* the mirror promised another owner; detach it */
+	PS_LINK_LOST = -3,   /* as BROKEN: the mirror's host acknowledged nothing for a while */
 };
 
 /*

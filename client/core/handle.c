@@ -236,6 +236,17 @@ static int fill_names(struct perseas *p, const char *store, const char *mirrors,
 	return 0;
 }
 
+/* Returns how long what was sent may stay unacknowledged. A short limit leaves the kernel the time
+ * to send a lost packet again; 0: the limit that sockets have. */
+static uint32_t unarrived_ms(uint32_t mirror_timeout_ms)
+{
+	enum { LEAST_MS = 2000, MOST_MS = 10000 };
+
+	if (mirror_timeout_ms == 0 || mirror_timeout_ms >= MOST_MS / 2)
+		return 0;
+	return mirror_timeout_ms < LEAST_MS / 2 ? LEAST_MS : 2 * mirror_timeout_ms;
+}
+
 struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char *mirrors,
                               const struct perseas_options *options, struct ps_error *error)
 {
@@ -281,6 +292,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 		return NULL;
 	}
 	ps_tx_begin_handle(p);
+	env->unarrived_ms = unarrived_ms(p->options.mirror_timeout_ms);
 	env->staging = p->commit.ring.base;
 	env->staging_size = p->commit.ring.size + PS_BOUNCE;
 	return p;

@@ -220,7 +220,8 @@ struct ps_mirror {
 	uint8_t ours_id[PS_ID_SIZE];
 	/* Epochs whose slot this owner wrote, or may have written, to this very image. */
 	uint64_t wrote[2];
-	bool denied;       /* its access rules refused this owner's last claim */
+	bool denied;    /* its access rules refused this owner's last claim */
+	bool unarrived; /* its last link was PS_LINK_LOST, and this one acknowledged nothing yet */
 	bool lost_memory;  /* as it answered to the last claim: it is to be made anew */
 	uint64_t paced_at; /* when a commit waited last for it to keep up */
 	uint64_t stuck_at, stuck_acked; /* in the way since then, with this acknowledged; 0: not */

@@ -156,12 +156,15 @@ void ps_mirror_stands(struct ps_mirror *m, unsigned slot, uint64_t seq)
 
 const char *ps_link_trouble(int rc)
 {
+	if (rc == PS_LINK_LOST)
+		return PS_UNARRIVED;
 	return rc == PS_LINK_FENCED ? "fenced" : "the data connection broke";
 }
 
 int ps_mirror_lost_link(struct perseas *p, struct ps_mirror *m, int rc)
 {
 	ps_detour_broke(p, m, rc);
+	m->unarrived = rc == PS_LINK_LOST;
 	ps_mirror_break(p, m, rc, ps_link_trouble(rc));
 	return rc;
 }
@@ -276,6 +279,7 @@ static void take_completions(struct perseas *p, struct ps_mirror *m, unsigned do
 
 	assert(done <= m->outstanding);
 	m->outstanding -= done;
+	m->unarrived = false;
 	m->bulk -= m->bulk < done ? m->bulk : done;
 	/* Not for every transaction: those who commit would pay for it. */
 	if (copying ? !m->bulk : p->upkeep.resync.mirror == m && p->upkeep.resync.awaited)

@@ -126,6 +126,12 @@ void ps_mirrors_beat(struct perseas *p);
 /* Why a link is of no more use, for people. */
 const char *ps_link_trouble(int rc);
 
+/* The trouble of a mirror whose link was PS_LINK_LOST, until something arrives again. */
+#define PS_UNARRIVED                                                                               \
+	"nothing of what was sent on the data connection arrived; if the mirror answers all the "  \
+	"same, packets of full size are lost on the way: compare the MTU of both hosts with that " \
+	"of the path (ping -M do -s 1472)"
+
 /* What is written outside of transactions goes in parts of so many bytes: each has its time. */
 enum { PS_COPY_PART = 128 << 10 };
 

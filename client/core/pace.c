@@ -24,6 +24,9 @@ static bool is_paced(struct perseas *p, const struct ps_mirror *m)
 const char *ps_trouble(struct perseas *p, const struct ps_mirror *m)
 {
 	ps_assert_locked(p);
+	if (m->unarrived &&
+	    (m->state == PERSEAS_MIRROR_LIVE || m->state == PERSEAS_MIRROR_REPLAYING))
+		return PS_UNARRIVED;
 	return m->state == PERSEAS_MIRROR_LIVE && is_paced(p, m) ? "it " PACED : m->trouble;
 }
 

@@ -15,6 +15,8 @@
 #include "../core/cancel.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -45,6 +47,8 @@ struct ps_link {
 	struct ps_greeting *greeting; /* NULL: the link is up */
 	struct ps_stream stream;      /* fd -1: it is being dialled */
 	int broken;                   /* PS_LINK_…, for good */
+	bool lost;                    /* the kernel gave up sending what is under way */
+	uint32_t unarrived_ms;        /* of env */
 	bool corked;                  /* what is posted stays queued */
 	uint64_t cookie;              /* of the last frame that is to be answered */
 	struct queue heads;           /* frames and their extents */
@@ -216,6 +220,14 @@ static void sent(struct ps_link *link, size_t n)
 	}
 }
 
+/* Returns what an error of the socket makes of the link. The kernel tells each error once, and post
+ * passes it over, so that this one is kept. */
+static int link_fault(struct ps_link *link, int error)
+{
+	link->lost = link->lost || error == ETIMEDOUT;
+	return link->lost ? PS_LINK_LOST : PS_LINK_BROKEN;
+}
+
 /* Sends what the socket takes. */
 static int flush(struct ps_link *link)
 {
@@ -231,7 +243,7 @@ static int flush(struct ps_link *link)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return ps_would_block(errno) ? PS_LINK_OK : PS_LINK_BROKEN;
+			return ps_would_block(errno) ? PS_LINK_OK : link_fault(link, errno);
 		sent(link, (size_t)n);
 		if ((size_t)n < total)
 			return PS_LINK_OK;
@@ -289,9 +301,9 @@ static int receive(struct ps_link *link, bool *more)
 	} while (n < 0 && errno == EINTR);
 	*more = n == (ssize_t)room || ps_stream_pending(&link->stream);
 	if (n < 0)
-		return ps_would_block(errno) ? PS_LINK_OK : PS_LINK_BROKEN;
+		return ps_would_block(errno) ? PS_LINK_OK : link_fault(link, errno);
 	if (n == 0)
-		return PS_LINK_BROKEN;
+		return link_fault(link, 0);
 	if (!direct)
 		return ps_answers_feed(answers, link->buffer, (size_t)n);
 	ps_answers_received(answers, (size_t)n);
@@ -426,9 +438,12 @@ static int tcp_attach_step(struct ps_link *link, uint64_t until_ns, struct ps_er
 	int code = link->greeting ? ps_greeting_step(link->greeting, &link->stream, until_ns, error)
 	                          : 1;
 
-	if (code > 0) {
+	if (code > 0 && link->greeting) {
 		ps_greeting_free(link->greeting);
 		link->greeting = NULL;
+		if (link->unarrived_ms)
+			(void)setsockopt(link->stream.fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+			                 &link->unarrived_ms, sizeof(link->unarrived_ms));
 	}
 	return code;
 }
@@ -447,6 +462,7 @@ static struct ps_link *tcp_attach_begin(struct ps_env *env, const struct ps_addr
 		return NULL;
 	}
 	link->stream.fd = -1;
+	link->unarrived_ms = env ? env->unarrived_ms : 0;
 	if (set_regions(link, grant, error))
 		ps_error_prefix(error, "%s", address->text);
 	else

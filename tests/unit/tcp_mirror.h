@@ -143,7 +143,7 @@ static ssize_t pump_some(struct mirror *m, size_t most)
 }
 
 /* A mirror that runs by itself: for reads, which block. */
-static void *run(void *arg)
+__attribute__((unused)) static void *run(void *arg)
 {
 	struct mirror *m = arg;
 	struct pollfd fd = { .fd = m->stream.fd, .events = POLLIN };
