@@ -1,5 +1,5 @@
-"""Packets of full size to one mirror are lost on the way, and small ones arrive: the path takes less
-than both hosts believe, and nobody tells them."""
+"""Packets of full size to one mirror are lost on the way, and small ones arrive: the path takes
+less than both hosts believe, and nobody tells them."""
 import pytest
 
 from binding import CREATE, Store
