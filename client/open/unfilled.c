@@ -65,12 +65,17 @@ static int check_members(struct perseas *p)
 	return 0;
 }
 
-/* Returns true if the image is whole, and stands before the first transaction. */
+/*
+ * Returns true if the image does not show the transaction that fills the store: it stands before
+ * that, or a copy to it did not end. A copy that changes an image in place begins only while W
+ * other mirrors hold what was acknowledged (I8), so that one of these shows it.
+ */
 static bool is_before_first(const struct ps_found *f)
 {
-	if (f->header->state != PERSEAS__STATE__STATE_CONSISTENT)
-		return false;
-	return f->at.next != 0 && f->at.seq == 0;
+	if (f->header->state == PERSEAS__STATE__STATE_JOINING)
+		return true;
+	return f->header->state == PERSEAS__STATE__STATE_CONSISTENT && f->at.next != 0 &&
+	       f->at.seq == 0;
 }
 
 /* Fails if any image, listed or not, has the transaction that fills the store. */
