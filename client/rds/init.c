@@ -176,7 +176,7 @@ static int none_started(void)
 	return ps_rds.base ? SUCCESS : ps_rds_fail(EHEAP_INIT, "no heap is started");
 }
 
-int rds_stop_heap(int *err)
+static int stop(void)
 {
 	int code;
 
@@ -184,7 +184,12 @@ int rds_stop_heap(int *err)
 	code = none_started();
 	ps_rds.base = NULL;
 	pthread_mutex_unlock(&ps_rds.lock);
-	return ps_rds_tell(code, err);
+	return code;
+}
+
+int rds_stop_heap(int *err)
+{
+	return ps_rds_tell(stop(), err);
 }
 
 /* --- with its segment --- */
@@ -218,24 +223,37 @@ static rvm_return_t release_regions(void)
 	return code;
 }
 
-/* Returns true if the heap of this segment is started, and both of its regions are mapped. */
+/* With the lock. */
+static unsigned long count_mapped(void)
+{
+	unsigned long count = 0;
+
+	for (unsigned long i = 0; RegionDefs && i < NRegionDefs; i++)
+		count += mapped_fault(RegionDefs[i].vmaddr, RegionDefs[i].length) == SUCCESS;
+	return count;
+}
+
+/* Returns true if both regions of this segment are mapped, whether its heap is started or not. */
 static bool is_loaded(const char *name)
 {
 	bool loaded;
 
 	pthread_mutex_lock(&ps_rds.lock);
-	loaded = name && RegionDefs && strcmp(name, loaded_name) == 0 && ps_rds.base &&
-	         ps_rds.base == RegionDefs[0].vmaddr;
-	for (unsigned long i = 0; i < NRegionDefs && loaded; i++)
-		loaded = mapped_fault(RegionDefs[i].vmaddr, RegionDefs[i].length) == SUCCESS;
+	loaded = name && strcmp(name, loaded_name) == 0 && count_mapped() == 2;
 	pthread_mutex_unlock(&ps_rds.lock);
 	return loaded;
 }
 
+/* Fails if a heap is started, or the regions of one that was stopped are still mapped. */
 static int no_heap_yet(void)
 {
 	pthread_mutex_lock(&ps_rds.lock);
-	const int code = started_fault(NULL);
+	int code = started_fault(NULL);
+	if (code == SUCCESS && count_mapped())
+		code = ps_rds_fail(EHEAP_INIT,
+		                   "segment '%.200s' is loaded, and its heap is stopped: call "
+		                   "rds_unload_heap",
+		                   loaded_name);
 	pthread_mutex_unlock(&ps_rds.lock);
 	return code;
 }
@@ -253,8 +271,12 @@ static int load_heap(char *name, rvm_offset_t length)
 
 int rds_load_heap(char *DevName, rvm_offset_t DevLength, char **staticAddr, int *err)
 {
-	const int code = is_loaded(DevName) ? SUCCESS : load_heap(DevName, DevLength);
+	int code;
 
+	if (is_loaded(DevName))
+		rds_start_heap(RegionDefs[0].vmaddr, &code);
+	else
+		code = load_heap(DevName, DevLength);
 	if (code == SUCCESS && staticAddr)
 		*staticAddr = RegionDefs[1].vmaddr;
 	return ps_rds_tell(code, err);
@@ -271,7 +293,9 @@ int rds_unload_heap(int *err)
 	code = ps_rds_unmap(&RegionDefs[1]);
 	if (code == RVM_SUCCESS)
 		code = release_regions();
-	return code == RVM_SUCCESS ? rds_stop_heap(err) : ps_rds_tell(code, err);
+	if (code == RVM_SUCCESS)
+		stop();
+	return ps_rds_tell(code, err);
 }
 
 /* --- a segment with a new one --- */

@@ -82,8 +82,9 @@ extern const char *rds_message(void);
  * bytes; DevLength 0 is as long as need be. RDS unmaps both regions instead: so a program may call
  * rds_load_heap now, and calls rds_unload_heap before it maps the regions by itself.
  *
- * Errors: those of rds_init_heap and rvm_load_segment, EHEAP_INIT (a heap is started). Once the
- * segment has a load map an error does not take that back: call it again.
+ * Errors: those of rds_init_heap and rvm_load_segment, EHEAP_INIT (a heap is started, or a segment
+ * with a stopped one was not unloaded). Once the segment has a load map an error does not take that
+ * back: call it again.
  */
 extern int rds_zap_heap(char *DevName, rvm_offset_t DevLength, char *startAddr,
                         rvm_length_t staticLength, rvm_length_t heapLength, unsigned long nlists,
@@ -104,10 +105,11 @@ extern int rds_init_heap(char *base, rvm_length_t length, unsigned long chunkSiz
 /*
  * Maps the regions of a segment that rds_zap_heap made, and starts its heap. *staticAddr is where
  * the static region is; untouched after an error. If the heap of this segment is loaded already,
- * also by rds_zap_heap, the call sets *staticAddr and changes nothing.
+ * also by rds_zap_heap, the call sets *staticAddr and changes nothing; if rds_stop_heap stopped the
+ * heap, the call starts it again.
  *
- * Errors: those of rvm_load_segment and rds_start_heap, EBAD_SEGMENT_HDR. EHEAP_INIT: the heap of
- * another segment is started, or a region of this one is mapped no more.
+ * Errors: those of rvm_load_segment and rds_start_heap, EBAD_SEGMENT_HDR. EHEAP_INIT: another heap
+ * is started, another segment was not unloaded, or a region of this one is mapped no more.
  */
 extern int rds_load_heap(char *DevName, rvm_offset_t DevLength, char **staticAddr, int *err);
 
