@@ -76,16 +76,24 @@ static void name_holder(const struct perseas *p, uint64_t start, uint64_t size, 
 	ps_mapping_name(start, start + size, text, room);
 }
 
-/* Would the kernel give nobody the last page before `end`? */
-static bool is_beyond(uint64_t end)
+/* Maps one page and unmaps it again. Returns 0 or an errno. */
+static int try_page(void *at, int flags)
 {
-	void *got = mmap((void *)(uintptr_t)(end - PS_PAGE), PS_PAGE, PROT_NONE,
-	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	void *got = mmap(at, PS_PAGE, PROT_NONE,
+	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 
 	if (got == MAP_FAILED)
-		return errno == ENOMEM;
+		return errno;
 	munmap(got, PS_PAGE);
-	return false;
+	return 0;
+}
+
+/* Returns true if the kernel gives nobody the last page before `end`. A process that may map no
+ * page at all gets the same error for every address. */
+static bool is_beyond(uint64_t end)
+{
+	return try_page((void *)(uintptr_t)(end - PS_PAGE), MAP_FIXED_NOREPLACE) == ENOMEM &&
+	       try_page(NULL, 0) == 0;
 }
 
 static int fail_at(const struct perseas *p, const struct ps_segment *segment, uint64_t address,

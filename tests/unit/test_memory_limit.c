@@ -46,6 +46,22 @@ TEST(the_limit_of_the_address_space_is_named, struct owner *o)
 			fail_msg("%s", told[i]);
 }
 
+/* The process may not map one more page, at any address. */
+TEST(a_process_without_a_page_is_not_told_that_the_address_is_wrong, struct owner *o)
+{
+	struct rlimit before, least;
+	void *addr = NULL;
+	int at;
+
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	least = before;
+	least.rlim_cur = address_space();
+	assert_int_equal(setrlimit(RLIMIT_AS, &least), 0);
+	at = perseas_map_at(o->p, "large", 4 * GIB, (void *)0x5a0000000000, &addr, NULL);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(at, PERSEAS_ENOMEM);
+}
+
 /* The limit that is the nearest to the program is named. */
 TEST(each_limit_is_named)
 {
