@@ -440,8 +440,7 @@ static void print_json(const struct ps_census *census, const char *store)
 		ps_verdict_json(&json, &verdict, census);
 		ps_json_text(&json, "store_id", ps_hex_text(id, census->header->store_id.data));
 		ps_json_number(&json, "log_size", census->header->log_size);
-		ps_json_bool(&json, "restore_unfinished",
-		             census->judged.outlook == PS_OUTLOOK_UNFILLED);
+		ps_json_bool(&json, "restore_unfinished", ps_census_is_unfinished(census));
 		ps_json_bool(&json, "live", live >= 0);
 		ps_json_slot(&json, "newest", census->newest ? census->newest->slot : NULL);
 		roster_json(&json, census);

@@ -79,6 +79,23 @@ def test_a_store_is_dropped_from_all_of_its_mirrors_at_once(perseas, mirrors):
     assert not any((daemon.memory / "s").exists() for daemon in daemons)
 
 
+def test_a_drop_that_was_killed_is_told_and_completed(perseas, mirrors):
+    """It deleted the images of one mirror, then of two of three: the store can be opened as long as
+    R have it, and status and ls name the mirrors that have none. The same command ends the work."""
+    daemons = mirrors(3)
+    fill("s", daemons, {"accounts": b"contents"}, acks=2)
+    for gone in (1, 2):
+        assert perseas("drop", "s", "--yes", mirrors=daemons[gone - 1:gone]).status == 0
+        told = status_of("s", daemons)
+        assert [each["has_store"] for each in told["mirrors"]] == [i >= gone for i in range(3)]
+        assert told["verdict"]["can_open"] == (gone == 1)
+        assert perseas("ls", mirrors=daemons).out.count("  s ") == 3 - gone
+    done = perseas("drop", "s", "--yes", mirrors=daemons)
+    assert done.status == 0 and done.out.count("deleted") == 1, done
+    assert not any((daemon.memory / "s").exists() for daemon in daemons)
+    assert not status_of("s", daemons)["found"]
+
+
 def test_a_list_is_not_dropped_where_one_image_has_a_live_owner(perseas, mirrors):
     """Another store of the same name on the second mirror: the first one keeps its own, too."""
     daemons = mirrors(2)

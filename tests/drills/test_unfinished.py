@@ -100,6 +100,9 @@ def test_what_a_killed_removal_left_is_removed(mirrors, tmp_path, words):
         wait_ownerless("t", daemons)
         for daemon in daemons[:2]:
             assert run_command("drop", "t", "--yes", daemon.address).status == OK
+            assert status_of("t", [*daemons[:2], relay])["restore_unfinished"]
+            assert "can open: no (restore unfinished" in run_command("status", "t", to).out
+            assert all("restore unfinished" in each for each in lists(run_command("ls", to)))
         done = run_command(*words.format(file=file, to=to).split())
         assert done.status == OK, done
         assert status_of("t", daemons)["found"] == words.startswith("restore")

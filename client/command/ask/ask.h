@@ -39,6 +39,14 @@ void ps_census_close(struct ps_census *census, struct ps_panel *panel);
 /* Complains that no mirror has the store, with each mirror's own sentence. */
 enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store);
 
+/* Returns true if fewer than R images of a store are left that a command was to fill, and none of
+ * them is filled: a removal that ended in between leaves this. */
+bool ps_census_is_remainder(const struct ps_census *census);
+
+/* Returns true if the store is an unfinished restore: R images show it, or every member answered,
+ * and what is left is such a remainder. */
+bool ps_census_is_unfinished(const struct ps_census *census);
+
 /* What texts call a member whose image nobody shows. */
 #define PS_NOT_SEEN "not seen"
 

@@ -282,6 +282,18 @@ bool ps_verdict_whole(const struct ps_census *census)
 	return true;
 }
 
+static const char unfilled[] =
+	" (restore unfinished: run it again, or delete the store with perseas drop)";
+
+static const char *why_unknown(const struct ps_census *census)
+{
+	if (ps_census_is_unfinished(census))
+		return unfilled;
+	return ps_census_is_remainder(census)
+	               ? " (restore unfinished, unless mirrors that did not answer have more)"
+	               : " (too few images are seen to know the newest state)";
+}
+
 const char *ps_verdict_why(const struct ps_census *census)
 {
 	switch (census->judged.outlook) {
@@ -290,13 +302,13 @@ const char *ps_verdict_why(const struct ps_census *census)
 	case PS_OUTLOOK_UNFINISHED:
 		return " (its making was not finished: create it again)";
 	case PS_OUTLOOK_UNFILLED:
-		return " (restore unfinished: run it again, or delete the store with perseas drop)";
+		return unfilled;
 	case PS_OUTLOOK_AMBIGUOUS:
 		return " (two stores bear this name: ask the mirrors of one of them)";
 	case PS_OUTLOOK_PARTED:
 		return " (the mirrors hold a fork of it, too: ask those of one of the two)";
 	case PS_OUTLOOK_UNKNOWN:
-		return " (too few images are seen to know the newest state)";
+		return why_unknown(census);
 	case PS_OUTLOOK_UNSEEN:
 		return " (too few images are seen to know of changes of the roster)";
 	case PS_OUTLOOK_SHORT:

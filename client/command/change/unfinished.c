@@ -5,16 +5,6 @@
 #include "../ask/ask.h"
 #include "../../open/unfilled.h"
 
-/* Is this what a removal left that ended in between: fewer than R images, none of them filled? */
-static bool is_remainder(const struct ps_census *census)
-{
-	const struct ps_judgement *judged = &census->judged;
-
-	return judged->outlook == PS_OUTLOOK_UNKNOWN && judged->settled &&
-	       judged->settled->filling && census->newest && census->newest->slot &&
-	       census->newest->slot->seq == 0;
-}
-
 bool ps_unfinished_is(const char *store, const char *mirrors, const struct perseas_options *options)
 {
 	struct ps_panel panel;
@@ -24,7 +14,7 @@ bool ps_unfinished_is(const char *store, const char *mirrors, const struct perse
 	if (ps_census_open(&census, &panel, store, mirrors, options))
 		return false;
 	(void)ps_census_widen(&census, &panel, store);
-	is = census.judged.outlook == PS_OUTLOOK_UNFILLED || is_remainder(&census);
+	is = census.judged.outlook == PS_OUTLOOK_UNFILLED || ps_census_is_remainder(&census);
 	ps_census_close(&census, &panel);
 	return is;
 }

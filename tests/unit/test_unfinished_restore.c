@@ -1,0 +1,79 @@
+/*
+ * test_unfinished_restore.c - what status says of an unfinished restore of which some images are
+ * deleted already.
+ */
+#include "../support/unit.h"
+
+#include "../../client/command/ask/ask.h"
+
+enum { MIRRORS = 3 };
+
+struct store {
+	struct ps_census census;
+	struct ps_panel panel;
+	Perseas__Roster roster;
+	Perseas__Member members[MIRRORS], *list[MIRRORS];
+	Perseas__StoreStatus last;
+	Perseas__Slot slot;
+};
+
+/* The first two mirrors have deleted their images, and the last one has an empty one. */
+static void fill_store(struct store *s)
+{
+	static char addresses[MIRRORS][16] = { "10.0.0.1:7170", "10.0.0.2:7170", "10.0.0.3:7170" };
+
+	*s = (struct store){ .roster = PERSEAS__ROSTER__INIT };
+	s->panel.count = MIRRORS;
+	for (unsigned i = 0; i < MIRRORS; i++) {
+		perseas__member__init(&s->members[i]);
+		s->members[i].address = addresses[i];
+		s->list[i] = &s->members[i];
+		snprintf(s->panel.addresses[i].text, sizeof(s->panel.addresses[i].text), "%s",
+		         addresses[i]);
+		s->census.errors[i].code = i < MIRRORS - 1 ? PERSEAS_ENOSTORE : 0;
+	}
+	s->roster.members = s->list;
+	s->roster.n_members = MIRRORS;
+	s->roster.acks = 2;
+	s->roster.filling = true;
+	perseas__store_status__init(&s->last);
+	perseas__slot__init(&s->slot);
+	s->last.slot = &s->slot;
+	s->census.panel = &s->panel;
+	s->census.told[MIRRORS - 1] = s->census.newest = &s->last;
+	s->census.judged.outlook = PS_OUTLOOK_UNKNOWN;
+	s->census.judged.settled = &s->roster;
+}
+
+TEST(what_is_left_of_an_unfinished_restore_is_one)
+{
+	struct store s;
+
+	fill_store(&s);
+	assert_true(ps_census_is_unfinished(&s.census));
+	s.roster.filling = false;
+	assert_false(ps_census_is_unfinished(&s.census));
+}
+
+TEST(a_mirror_that_did_not_answer_may_have_what_was_restored)
+{
+	struct store s;
+
+	fill_store(&s);
+	s.census.errors[1].code = PERSEAS_EUNREACHABLE;
+	assert_true(ps_census_is_remainder(&s.census));
+	assert_false(ps_census_is_unfinished(&s.census));
+	fill_store(&s);
+	s.panel.count--;
+	assert_false(ps_census_is_unfinished(&s.census));
+}
+
+TEST(an_image_that_has_a_transaction_is_no_unfinished_restore)
+{
+	struct store s;
+
+	fill_store(&s);
+	s.slot.seq = 1;
+	assert_false(ps_census_is_remainder(&s.census));
+	assert_false(ps_census_is_unfinished(&s.census));
+}
