@@ -13,16 +13,19 @@
 #include "examine.h"
 #include "probe.h"
 #include "../core/mirror.h"
+#include "../keeper/due.h"
 
 #include <string.h>
 
-static bool has_making(const struct perseas *p)
+/* Returns true if a mirror has a making that is to be filled, or is the one named `own`: at level 0
+ * it has no mark. */
+static bool has_making(const struct perseas *p, const uint8_t *own)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_found *f = &p->mirrors[i].found;
 
 		if (!f->code && f->header->state == PERSEAS__STATE__STATE_CREATING &&
-		    f->header->roster->filling)
+		    (f->header->roster->filling || (own && ps_id_equal(f->header->store_id, own))))
 			return true;
 	}
 	return false;
@@ -94,9 +97,10 @@ static int check_before(struct perseas *p)
 	return 0;
 }
 
-static int check_unfilled(struct perseas *p)
+/* own: the id of the store that the caller itself made, which has no mark at level 0; or NULL. */
+static int check_unfilled(struct perseas *p, const uint8_t *own)
 {
-	if (!p->roster->filling || p->next_roster)
+	if ((!p->roster->filling && !own) || p->next_roster)
 		return ps_fail(p, PERSEAS_EEXIST, "store '%s' is not an unfinished restore",
 		               p->store);
 	return check_before(p);
@@ -127,7 +131,8 @@ static int delete_at(struct perseas *p, struct ps_mirror *m)
 	body.store = p->store;
 	body.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, p->store_id };
 	body.image_id = m->found.header->image_id;
-	body.claimed = true;
+	/* A mirror of version 8 deletes no image under a live owner; it does not know more. */
+	body.claimed = ps_mirror_speaks(p, m, 9);
 	rc = ps_ask(p, m, &request, ps_answer_by(p), &reply, NULL, &error);
 	perseas__reply__free_unpacked(reply, NULL);
 	return rc ? ps_fail(p, rc, "not every image of the unfinished store '%s' is deleted: %s",
@@ -145,13 +150,13 @@ static int delete_claimed(struct perseas *p)
 	return rc;
 }
 
-static int remove_settled(struct perseas *p)
+static int remove_settled(struct perseas *p, const uint8_t *own)
 {
 	int rc = ps_probe_judge(p);
 
 	/* A removal that ended in between leaves fewer than R images: every member must answer. */
 	if (!rc || rc == PERSEAS_EQUORUM)
-		rc = check_unfilled(p);
+		rc = check_unfilled(p, own);
 	if (!rc)
 		rc = check_members(p);
 	if (!rc)
@@ -160,27 +165,37 @@ static int remove_settled(struct perseas *p)
 		rc = check_claimed(p);
 	/* The claims may have shown more than the probe. */
 	if (!rc)
-		rc = check_unfilled(p);
+		rc = check_unfilled(p, own);
 	if (!rc)
 		rc = check_members(p);
 	return rc ? rc : delete_claimed(p);
 }
 
-static int remove_probed(struct perseas *p)
+/* Nothing of the store is left if every mirror says so. */
+static int check_gone(struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.code != PERSEAS_ENOSTORE)
+			return ps_fail_error(p, &p->mirrors[i].found.error);
+	return 0;
+}
+
+static int remove_probed(struct perseas *p, const uint8_t *own)
 {
 	int rc = 0;
 
 	ps_probe(p);
 	if (has_settled(p))
-		return remove_settled(p);
-	if (!has_making(p))
-		return ps_fail(p, PERSEAS_ENOSTORE, "no mirror has an unfinished store '%s'",
-		               p->store);
+		return remove_settled(p, own);
+	if (!has_making(p, own))
+		return own ? check_gone(p)
+		           : ps_fail(p, PERSEAS_ENOSTORE, "no mirror has an unfinished store '%s'",
+		                     p->store);
 	rc = ps_create_clear(p);
 	if (rc != PS_AGAIN)
 		return rc;
 	ps_probe(p);
-	return remove_settled(p);
+	return remove_settled(p, own);
 }
 
 int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirrors,
@@ -196,7 +211,7 @@ int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirror
 	p->options.flags = 0;
 	if (store_id)
 		memcpy(p->store_id, store_id, PS_ID_SIZE);
-	rc = remove_probed(p);
+	rc = remove_probed(p, store_id);
 	if (rc == PS_AGAIN)
 		rc = ps_fail(p, PERSEAS_EUNREACHABLE,
 		             "a session broke before the unfinished store '%s' was deleted: try "

@@ -5,7 +5,6 @@
 #include "unfinished.h"
 #include "../ask/ask.h"
 #include "../ask/digest.h"
-#include "../ask/drop.h"
 #include "../../core/handle.h"
 #include "../../core/segment.h"
 #include "../../open/open.h"
@@ -118,20 +117,6 @@ void ps_remake_end(struct ps_remake *remake)
 	remake->p = NULL;
 }
 
-/* At level 0 nothing marks a store that is being filled. */
-static bool is_marked(const struct ps_remake *remake)
-{
-	struct ps_panel panel;
-	struct ps_census census;
-	bool marked;
-
-	if (ps_census_open(&census, &panel, remake->store, remake->mirrors, &remake->options))
-		return false;
-	marked = census.roster && census.roster->filling;
-	ps_census_close(&census, &panel);
-	return marked;
-}
-
 void ps_remake_take_back(struct ps_remake *remake)
 {
 	static const uint8_t none[PS_ID_SIZE];
@@ -140,16 +125,13 @@ void ps_remake_take_back(struct ps_remake *remake)
 	ps_remake_end(remake);
 	if (!memcmp(remake->store_id, none, PS_ID_SIZE))
 		return;
-	if (is_marked(remake))
-		status = ps_unfinished_remove(remake->store, remake->mirrors, remake->store_id,
-		                              &remake->options);
-	else
-		status = ps_drop_all(remake->store, remake->mirrors, remake->store_id,
-		                     &remake->options);
+	status = ps_unfinished_remove(remake->store, remake->mirrors, remake->store_id,
+	                              &remake->options);
 	if (status)
 		ps_complain(PS_EXIT_OK,
-		            "store '%s' on %s is not complete: delete it with perseas drop, or run "
-		            "the same command again",
+		            "what this command made of store '%s' on %s was not deleted: perseas "
+		            "status shows what is there; delete it with perseas drop, or run the "
+		            "same command again",
 		            remake->store, remake->mirrors);
 	else
 		ps_complain(PS_EXIT_OK, "store '%s' on %s is not complete, and was deleted again",
