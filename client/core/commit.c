@@ -203,6 +203,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	if (rc)
 		return rc;
 	position = place(p, out->length);
+	assert(position >= p->commit.next); /* I3: the log only goes forward */
 	out->record->kind = (uint16_t)out->kind;
 	out->record->length = (uint32_t)out->length;
 	out->record->ranges = out->ranges;

@@ -57,6 +57,7 @@ uint64_t ps_durable(struct perseas *p)
 	const uint64_t now = held(p);
 
 	ps_assert_locked(p);
+	assert(now <= p->commit.seq); /* I4: W mirrors hold nothing that was not sent */
 	if (now <= p->commit.durable)
 		return p->commit.durable;
 	p->commit.durable = now;

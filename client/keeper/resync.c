@@ -405,6 +405,7 @@ static bool ask_finish(struct perseas *p)
 	Perseas__FinishRequest finish;
 	Perseas__Request request;
 
+	assert(!needs_word(p));
 	ps_rejoin_finish_request(&finish, &request);
 	ps_question_ask(p, &r->question, ps_bit(p, r->mirror), &request);
 	if (r->question.due) {

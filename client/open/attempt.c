@@ -87,6 +87,20 @@ static bool has_epoch(const struct perseas *p)
 	return has_rosters(p) && p->epoch == p->opening.above + 1;
 }
 
+/* I6: no candidate is later than the chosen state. */
+static bool is_newest(const struct perseas *p, const struct ps_standing *chosen)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_standing *at = &p->mirrors[i].found.at;
+
+		if (p->mirrors[i].found.candidate &&
+		    (at->epoch != chosen->epoch ? at->epoch > chosen->epoch
+		                                : at->seq > chosen->seq))
+			return false;
+	}
+	return true;
+}
+
 /* R of each roster told, or the operator accepted fewer; and what is chosen is one of these. */
 static bool has_choice(const struct perseas *p, const struct noted *n)
 {
@@ -95,7 +109,8 @@ static bool has_choice(const struct perseas *p, const struct noted *n)
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		stands |= n->claimed >> i & 1 && ps_stands_at(&p->mirrors[i], chosen);
-	return stands && !((n->candidates | n->counts) & ~(n->claimed & n->listed)) &&
+	return stands && is_newest(p, chosen) &&
+	       !((n->candidates | n->counts) & ~(n->claimed & n->listed)) &&
 	       (ps_quorum_claims(p, n->counts) || ps_accepted(p, chosen));
 }
 

@@ -179,6 +179,9 @@ static void assert_follows(const Perseas__Header *before, const Perseas__Header 
 	/* These two tell readers that more than transactions changed the image. */
 	assert(after->generation >= before->generation);
 	assert(after->generation > before->generation || after->rewrites >= before->rewrites);
+	/* I8: an image is joining before its first byte changes, and readers are told so. */
+	assert(after->state != STATE(JOINING) || before->state == STATE(JOINING) ||
+	       after->generation > before->generation || after->rewrites > before->rewrites);
 	/* A making is decided once. */
 	assert(after->state != STATE(CREATING) || before->state == STATE(CREATING));
 }
@@ -230,6 +233,7 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 		header_free(header);
 		return ret;
 	}
+	assert_follows(store->header, header);
 	if (in_memory) {
 		put_header(store, header);
 		return 0;
@@ -238,7 +242,6 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 		header_free(header);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
-	assert_follows(store->header, header);
 	errno = 0;
 	ret = memory->ops->replace(memory, store->name, "header", bytes, len);
 	reason_text(reason, errno);
