@@ -23,20 +23,20 @@
  * full holds -DN=3: three mirrors, W = 2
  * full holds -DN=2 -DLOSS=1: two mirrors, one that loses its memory
  * quick event -DN=2 -DW=1 -DCOVER=1: the store is opened while a late mirror has its mark
- * quick event -DN=2 -DCOVER=2: it was filled before it could be removed
- * quick event -DN=2 -DCOVER=3: a filler that wakes up finds another store
- * quick event -DN=2 -DCOVER=4: a mirror refuses to remove an image, since the filler claimed it again
+ * full event -DN=2 -DCOVER=2: it was filled before it could be removed
+ * full event -DN=2 -DCOVER=3: a filler that wakes up finds another store
+ * full event -DN=2 -DCOVER=4: a mirror refuses to remove an image, since the filler claimed it again
  * quick found -DN=2 -DMISTAKE=1: the mark is cleared in a second step, and counts until then
  *   in the code: sim marked
  * quick found -DN=2 -DW=1 -DMISTAKE=2: a late mirror's mark counts
  *   in the code: sim marked
  * quick found -DOWNERS=0 -DLOSS=1 -DMISTAKE=3: removed without every member's answer
  *   in the code: unit test_unfilled nothing_is_removed_unless_every_mirror_answers
- * quick found -DN=2 -DMISTAKE=4: removed without claims
+ * full found -DN=2 -DMISTAKE=4: removed without claims
  *   in the code: unit test_unfilled what_was_filled_is_never_removed
  * quick found -DN=2 -DMISTAKE=5: removed over connections that lost their claims
  *   in the code: unit test_unfilled a_remover_that_wakes_up_removes_nothing_that_was_filled
- * quick found -DN=2 -DMISTAKE=6: a filler that wakes up fills any store of the name
+ * full found -DN=2 -DMISTAKE=6: a filler that wakes up fills any store of the name
  *   in the code: unit test_unfilled a_filler_that_wakes_up_leaves_the_store_of_another_alone
  */
 #ifndef N
