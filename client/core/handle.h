@@ -231,23 +231,25 @@ struct ps_mirror {
 	struct ps_found found;
 };
 
-/* How far an attempt to open the store, or to make it, has come (attempt.c). */
+/* How far an attempt to have the store, or to make it, has come (attempt.c). */
 enum ps_attempt_step {
 	PS_ATTEMPT_NONE,
-	PS_ATTEMPT_PROBED,    /* the mirrors told what they have */
-	PS_ATTEMPT_MADE,      /* the store was made, and they are to be asked again */
-	PS_ATTEMPT_JUDGED,    /* which store is meant is known, and its rosters */
-	PS_ATTEMPT_CLAIMED,   /* all that have it were asked for a claim */
-	PS_ATTEMPT_CHOSEN,    /* the newest state of R is known */
-	PS_ATTEMPT_CONFIRMED, /* those that it was chosen from are still claimed */
-	PS_ATTEMPT_ADOPTED,   /* W hold it as this owner's */
-	PS_ATTEMPT_OPEN,      /* and are still claimed */
+	PS_ATTEMPT_PROBED,     /* the mirrors told what they have */
+	PS_ATTEMPT_MADE,       /* the store was made, and they are to be asked again */
+	PS_ATTEMPT_JUDGED,     /* which store is meant is known, and its rosters */
+	PS_ATTEMPT_CLAIMED,    /* all that have it were asked for a claim */
+	PS_ATTEMPT_CHOSEN,     /* the newest state of R is known */
+	PS_ATTEMPT_CONFIRMED,  /* those that it was chosen from are still claimed */
+	PS_ATTEMPT_ADOPTED,    /* W hold it as this owner's */
+	PS_ATTEMPT_OPEN,       /* and are still claimed */
+	PS_ATTEMPT_SUPERSEDED, /* another owner has the store, for good */
 };
 
-/* While perseas_open is at work one thread has the handle, and tries until its time is up. */
+/* While perseas_open is at work one thread has the handle, and tries until its time is up. A
+ * renewal uses the step, the epoch and the state, with admin. */
 struct ps_opening {
 	enum ps_attempt_step step;
-	uint64_t until;            /* its time is over then */
+	uint64_t until;            /* its time is over then; 0: the store is open */
 	uint64_t above;            /* CLAIMED and later: the epoch that it claimed above */
 	struct ps_standing chosen; /* CHOSEN and later */
 	uint64_t accepted_as;      /* the epoch under which an attempt adopted its state */

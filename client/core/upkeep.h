@@ -135,21 +135,13 @@ struct ps_orders {
 	Perseas__Reply *waiting; /* the answer with which one came that is to be obeyed, or NULL */
 };
 
-/* What an owner that is open has of its claims (renew.c). */
-enum ps_renewal_state {
-	PS_RENEWAL_HOLDING,
-	PS_RENEWAL_CLAIMING,   /* it gave them up, and claims again, until it has them */
-	PS_RENEWAL_SUPERSEDED, /* another owner has the store, for good */
-};
-
 /* An owner that claims its mirrors again (renew.c). */
 struct ps_renewal {
-	enum ps_renewal_state state; /* p->renewing and p->superseded say the same */
 	uint64_t above;  /* the highest promise that any mirror told of, and that can be followed */
 	uint64_t sealed; /* meanwhile: the epoch before, which the records in the ring are of */
 	uint64_t next_at; /* not before */
 	uint64_t delay;
-	char past[400]; /* SUPERSEDED: how this owner knows that it went back in time; or "" */
+	char past[400]; /* with p->superseded: how it knows that it went back in time; or "" */
 	bool wanted;    /* although no mirror is fenced: records of a new form need a new epoch */
 	bool stuck;     /* as of the keeper's last round (stuck.h) */
 	const char *cause; /* of the one that is under way, or of the last one */

@@ -9,8 +9,16 @@
 #include "../core/quorum.h"
 #include "../host/socket.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+void ps_found_forget(struct ps_mirror *m)
+{
+	if (m->found.header)
+		perseas__header__free_unpacked(m->found.header, NULL);
+	memset(&m->found, 0, sizeof(m->found));
+}
 
 static void note_image(struct ps_mirror *m, const Perseas__Header *header,
                        const Perseas__Slot *slot)
@@ -42,6 +50,33 @@ void ps_found_note_status(struct ps_mirror *m, const Perseas__Reply *reply,
 	snprintf(m->found.owner, sizeof(m->found.owner), "%s", status->owner_address);
 }
 
+struct ps_noted ps_noted(const struct perseas *p)
+{
+	struct ps_noted n = { 0 };
+
+	assert(p->mirror_count <= PS_MIRRORS_MAX);
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		n.told |= (uint32_t)!m->found.code << i;
+		n.linked |= (uint32_t)(m->control && m->link) << i;
+		n.claimed |= (uint32_t)m->found.claimed << i;
+		n.listed |= (uint32_t)m->found.listed << i;
+		n.counts |= (uint32_t)m->found.counts << i;
+		n.candidates |= (uint32_t)m->found.candidate << i;
+		n.good |= (uint32_t)m->found.good << i;
+		n.broke |= (uint32_t)m->found.broke << i;
+	}
+	return n;
+}
+
+uint32_t ps_claimed(const struct perseas *p)
+{
+	const struct ps_noted n = ps_noted(p);
+
+	return n.claimed & n.listed;
+}
+
 void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX])
 {
 	memset(told, 0, PS_MIRRORS_MAX * sizeof(*told));
@@ -65,20 +100,31 @@ void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX
 
 uint32_t ps_examine(struct perseas *p, uint32_t set)
 {
-	struct ps_judgement j = { .store_id = p->store_id, .named = p->roster };
+	struct ps_judgement j = { .store_id = p->store_id,
+		                  .named = p->roster,
+		                  .listed = ps_noted(p).listed };
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_examine_told(p, told);
-	for (unsigned i = 0; i < p->mirror_count; i++) {
+	for (unsigned i = 0; i < p->mirror_count; i++)
 		told[i].out = !(set >> i & 1);
-		j.listed |= (uint32_t)p->mirrors[i].found.listed << i;
-	}
 	ps_judge_state(&j, told, p->mirror_count);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		p->mirrors[i].found.counts = j.counts >> i & 1;
 		p->mirrors[i].found.candidate = j.candidates >> i & 1;
 	}
 	return j.counts;
+}
+
+bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at)
+{
+	return m->found.candidate && m->found.at.epoch == at->epoch && m->found.at.seq == at->seq;
+}
+
+bool ps_accepted(const struct perseas *p, const struct ps_standing *state)
+{
+	return state->epoch && p->options.accept_seq == state->seq &&
+	       (p->options.accept_epoch == state->epoch || p->opening.accepted_as == state->epoch);
 }
 
 /*
@@ -118,6 +164,7 @@ void ps_claims_run(struct perseas *p, uint32_t set, uint64_t patience, struct ps
 	Perseas__ClaimRequest claims[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
 
+	p->opening.above = p->epoch++;
 	memset(round->errors, 0, sizeof(round->errors));
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -142,4 +189,17 @@ void ps_claims_run(struct perseas *p, uint32_t set, uint64_t patience, struct ps
 			m->found.code = round->errors[i].code;
 		}
 	}
+}
+
+uint32_t ps_claims_broken(struct perseas *p, uint32_t set)
+{
+	uint32_t broken = set & ~ps_confirmed(p, set);
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->found.claimed && m->found.good && !m->link)
+			broken |= ps_bit(p, m);
+	}
+	return broken;
 }

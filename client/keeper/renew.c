@@ -1,13 +1,13 @@
 /*
  * renew.c - decides whether an owner that is fenced on some mirrors claims all of them again, and
- * does so: asks, claims, counts, confirms, adopts, confirms (renew.h). What a mirror needs to hold
- * this owner's memory is in renew_adopt.c.
+ * does so by the steps of an open (attempt.h), as the way that keeps the memory (renew.h). What a
+ * mirror needs to hold this owner's memory is in renew_adopt.c.
  */
 #include "renew.h"
 
+#include "attempt.h"
 #include "claims.h"
 #include "elsewhere.h"
-#include "epoch.h"
 #include "../core/apart.h"
 #include "../core/demand.h"
 #include "../core/event.h"
@@ -32,19 +32,9 @@ const char ps_salvage_mark[8] = "SALVAGE";
 #define RETRY_MOST ps_ms(1000)
 #define ANSWER_WITHIN ps_ms(1000)
 
-enum verdict {
-	WAIT, /* somebody else lives, or too few mirrors answer: later */
-	GO,
-	OVER, /* another owner succeeded this one */
-};
-
 static uint32_t voters(const struct perseas *p)
 {
-	uint32_t set = 0;
-
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		set |= (uint32_t)p->mirrors[i].votes << i;
-	return set;
+	return p->quorums[0].set | (p->next_roster ? p->quorums[1].set : 0);
 }
 
 static uint32_t fenced_voters(const struct perseas *p)
@@ -101,7 +91,7 @@ static void note_promise(struct perseas *p, struct ps_mirror *m)
 {
 	const uint64_t promised = m->found.header->promised_epoch;
 
-	if (!ps_store_is(m->found.header, p->store_id, p->roster))
+	if (!ps_has_store(p, m))
 		return;
 	if (promised >= PS_EPOCH_MAX - 1 ||
 	    (promised > p->epoch && promised - p->epoch > PS_EPOCH_REACH))
@@ -138,6 +128,7 @@ static void look(struct perseas *p, uint32_t set)
 			                                   &m->found.error);
 		if (!m->found.code)
 			note_promise(p, m);
+		m->found.listed = is_listed(p, m);
 	}
 	ps_round_free(&round);
 }
@@ -162,7 +153,8 @@ static bool any_to_claim(struct perseas *p)
 	return any;
 }
 
-static enum verdict judge(struct perseas *p, uint32_t asked)
+/* Returns EFENCED if another owner succeeded this one, PS_AGAIN if somebody else lives: later. */
+static int judge(struct perseas *p, uint32_t asked)
 {
 	bool held = false;
 
@@ -172,12 +164,12 @@ static enum verdict judge(struct perseas *p, uint32_t asked)
 		if (!(asked >> i & 1))
 			continue;
 		if (is_anothers(p, m))
-			return OVER;
+			return PERSEAS_EFENCED;
 		held |= is_held_by_another(p, m);
 	}
 	if (held && ps_fenced_for_good(p))
-		return OVER;
-	return held && !p->renewing ? WAIT : GO;
+		return PERSEAS_EFENCED;
+	return held && !p->renewing ? PS_AGAIN : 0;
 }
 
 /* Can an open with these listed images end well? An owner that could not would give up for nothing
@@ -188,11 +180,19 @@ static bool is_enough(const struct perseas *p, uint32_t set)
 	       (p->next_roster ? ps_quorum_seen(p, set) : ps_quorum_touched(p, set));
 }
 
-/* First those that are known to be there, then the others, whose silence it may have to await. */
-static enum verdict probe(struct perseas *p)
+/* Is there a reason to give up the claims that this owner has? */
+static bool has_reason(struct perseas *p)
 {
-	uint32_t unclaimed = voters(p), ready, listed = 0;
-	enum verdict verdict;
+	const bool any = any_to_claim(p);
+
+	return any || p->renewing || p->upkeep.renewal.wanted || p->upkeep.renewal.stuck;
+}
+
+/* First those that are known to be there, then the others, whose silence it may have to await. */
+static int probe(struct perseas *p)
+{
+	uint32_t unclaimed = voters(p), ready;
+	int rc;
 
 	pthread_mutex_lock(&p->lock);
 	ready = ps_mirrors_whole(p);
@@ -203,58 +203,18 @@ static enum verdict probe(struct perseas *p)
 	pthread_mutex_unlock(&p->lock);
 	p->upkeep.renewal.above = p->epoch;
 	look(p, fenced_voters(p));
-	verdict = judge(p, fenced_voters(p));
-	if (verdict == GO && !any_to_claim(p) && !p->renewing && !p->upkeep.renewal.wanted &&
-	    !p->upkeep.renewal.stuck)
-		verdict = WAIT;
-	if (verdict != GO)
-		return verdict;
+	rc = judge(p, fenced_voters(p));
+	if (!rc && !has_reason(p))
+		rc = PS_AGAIN;
+	if (rc)
+		return rc;
 	look(p, unclaimed & ~fenced_voters(p));
-	verdict = judge(p, unclaimed);
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		listed |= (uint32_t)(unclaimed >> i & 1 && is_consistent(p, &p->mirrors[i])) << i;
-	return verdict == GO && !is_enough(p, ready | listed) ? WAIT : verdict;
+	rc = judge(p, unclaimed);
+	ps_examine(p, unclaimed);
+	return rc || is_enough(p, ready | ps_noted(p).candidates) ? rc : PS_AGAIN;
 }
 
 /* --- an attempt --- */
-
-static const struct ps_state states[] = {
-	[PS_RENEWAL_HOLDING] = { "holding",
-	                         PS_TO(PS_RENEWAL_CLAIMING) | PS_TO(PS_RENEWAL_SUPERSEDED) },
-	[PS_RENEWAL_CLAIMING] = { "claiming",
-	                          PS_TO(PS_RENEWAL_HOLDING) | PS_TO(PS_RENEWAL_SUPERSEDED) },
-	[PS_RENEWAL_SUPERSEDED] = { "superseded", 0 },
-};
-
-const struct ps_states ps_renewal_states = { states, sizeof(states) / sizeof(states[0]) };
-
-/* What is so when a state is entered. */
-static bool is_sound(const struct perseas *p)
-{
-	switch (p->upkeep.renewal.state) {
-	case PS_RENEWAL_HOLDING:
-		return !p->superseded && ps_quorum_acks(p, ps_mirrors_live(p));
-	case PS_RENEWAL_CLAIMING:
-		return !p->superseded && p->gate && p->upkeep.renewal.sealed == p->epoch;
-	case PS_RENEWAL_SUPERSEDED:
-		return true;
-	}
-	return false;
-}
-
-static void move(struct perseas *p, enum ps_renewal_state to)
-{
-	ps_assert_locked(p);
-	p->upkeep.renewal.state = ps_states_move(p->env, &ps_renewal_states,
-	                                         p->upkeep.renewal.state, to,
-	                                         "claims of store '%s'", p->store);
-	if (to == PS_RENEWAL_SUPERSEDED)
-		p->superseded = true;
-	else
-		p->renewing = to == PS_RENEWAL_CLAIMING;
-	ps_apart_wake(p);
-	assert(is_sound(p));
-}
 
 static const char *cause(const struct perseas *p)
 {
@@ -274,7 +234,8 @@ static void give_claims_up(struct perseas *p)
 	if (!p->renewing) {
 		p->upkeep.renewal.sealed = p->epoch;
 		p->upkeep.renewal.cause = cause(p);
-		move(p, PS_RENEWAL_CLAIMING);
+		p->renewing = true;
+		ps_attempt_end(p);
 	}
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -303,35 +264,30 @@ static void note_refusal(struct perseas *p, struct ps_mirror *m)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Asks all members what they have, over new connections. Returns those that can be claimed. */
-static uint32_t find_members(struct perseas *p)
+/* Asks all members what they have, over new connections. */
+static void probe_members(struct perseas *p)
 {
-	uint32_t found = 0;
-
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		p->mirrors[i].found.claimed = p->mirrors[i].found.good = false;
+		ps_found_forget(&p->mirrors[i]);
 	look(p, voters(p));
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
+	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
+}
 
-		if (!m->votes)
-			continue;
-		if (m->found.code)
-			note_refusal(p, m);
-		else
-			found |= ps_bit(p, m);
-	}
-	return found;
+static int judge_members(struct perseas *p)
+{
+	const int rc = judge(p, voters(p));
+
+	if (!rc)
+		p->epoch = p->upkeep.renewal.above;
+	return rc;
 }
 
 /* Claims all members, with the same owner's id. */
-static void claim_all(struct perseas *p)
+static int claim_members(struct perseas *p)
 {
-	const uint32_t found = find_members(p);
 	struct ps_round round;
 
-	p->epoch = p->upkeep.renewal.above + 1;
-	ps_claims_run(p, found, ANSWER_WITHIN, &round);
+	ps_claims_run(p, voters(p) & ps_noted(p).told, ANSWER_WITHIN, &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
@@ -339,11 +295,12 @@ static void claim_all(struct perseas *p)
 		if (m->found.claimed && m->found.listed) {
 			ps_mirror_loaded(m, m->found.header);
 			ps_mirror_saw(p, m, m->found.at.epoch);
-		} else if (round.ask[i] && !round.replies[i]) {
+		} else if (m->votes && !round.replies[i]) {
 			note_refusal(p, m);
 		}
 	}
 	ps_round_free(&round);
+	return 0;
 }
 
 /* Does an image lack what this mirror has acknowledged? Then it is not what it was. */
@@ -353,8 +310,8 @@ static bool lacks_acknowledged(const struct perseas *p, const struct ps_mirror *
 	       m->found.at.seq < m->acked;
 }
 
-/* Those that count towards R; OVER: one of them is somebody else's. */
-static enum verdict count(struct perseas *p, uint32_t *counted)
+/* Chooses this owner's memory, if R confirm that nobody else has adopted the store. */
+static int choose_memory(struct perseas *p, struct ps_standing *chosen)
 {
 	uint32_t claimed = 0;
 
@@ -364,39 +321,39 @@ static enum verdict count(struct perseas *p, uint32_t *counted)
 		if (!m->found.claimed)
 			continue;
 		if (is_anothers(p, m))
-			return OVER;
+			return PERSEAS_EFENCED;
 		if (!lacks_acknowledged(p, m))
 			claimed |= ps_bit(p, m);
 	}
-	*counted = ps_examine(p, claimed);
-	return is_enough(p, *counted) ? GO : WAIT;
+	*chosen = (struct ps_standing){ p->upkeep.renewal.sealed, p->commit.seq, p->commit.next,
+		                        p->commit.last, 0 };
+	return is_enough(p, ps_examine(p, claimed)) ? 0 : PS_AGAIN;
 }
 
-/* One attempt, from the claims on. GO: this owner has adopted its memory on W. */
-static enum verdict attempt(struct perseas *p)
+static int confirm_counted(struct perseas *p)
 {
-	enum verdict verdict;
-	uint32_t counted, good;
-
-	give_claims_up(p);
-	claim_all(p);
-	verdict = count(p, &counted);
-	if (verdict != GO)
-		return verdict;
-	if (ps_confirmed(p, counted) != counted)
-		return WAIT;
-	good = ps_renew_adopt(p, counted);
-	if (!ps_quorum_acks(p, good) || !ps_roster_adopt(p, counted, good) ||
-	    ps_confirmed(p, counted | good) != (counted | good))
-		return WAIT;
-	return GO;
+	return ps_claims_broken(p, ps_noted(p).counts) ? PS_AGAIN : 0;
 }
+
+static int adopt_memory(struct perseas *p, const struct ps_standing *chosen)
+{
+	const uint32_t counted = ps_noted(p).counts;
+	uint32_t good;
+
+	assert(p->commit.seq == chosen->seq);
+	ps_renew_adopt(p, counted);
+	good = ps_noted(p).good;
+	return ps_quorum_acks(p, good) && ps_roster_adopt(p, counted, good) ? 0 : PS_AGAIN;
+}
+
+static const struct ps_attempt_way from_memory = { judge_members, claim_members, choose_memory,
+	                                           confirm_counted, adopt_memory };
 
 /* --- what comes of it --- */
 
 static void enlist(struct perseas *p, struct ps_mirror *m)
 {
-	if (m->found.good && m->link) {
+	if (m->found.good) {
 		ps_mirror_stands(m, m->found.at.index, p->commit.seq);
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 		return;
@@ -416,7 +373,8 @@ static void go_on(struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].votes)
 			enlist(p, &p->mirrors[i]);
-	move(p, PS_RENEWAL_HOLDING);
+	p->renewing = false;
+	assert(!p->superseded && ps_quorum_acks(p, ps_mirrors_live(p)));
 	ps_tokens_begin(p);
 	p->upkeep.renewal.delay = 0;
 	p->commit.stat.renewals++;
@@ -438,7 +396,9 @@ static void go_on(struct perseas *p)
 static void give_up(struct perseas *p)
 {
 	pthread_mutex_lock(&p->lock);
-	move(p, PS_RENEWAL_SUPERSEDED);
+	p->superseded = true;
+	ps_attempt_reach(p, PS_ATTEMPT_SUPERSEDED, 0);
+	ps_apart_wake(p);
 	ps_unwaited_tell(p);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -502,20 +462,23 @@ static bool is_wanted(const struct perseas *p)
 
 bool ps_renew_step(struct perseas *p, uint64_t now)
 {
-	enum verdict verdict;
+	int rc;
 
 	ps_assert_admin(p);
 	p->upkeep.renewal.stuck = !p->renewing && ps_stuck(p);
 	if (!is_wanted(p) || now < p->upkeep.renewal.next_at)
 		return p->renewing;
-	verdict = probe(p);
-	if (verdict == GO)
-		verdict = attempt(p);
-	if (verdict == GO)
+	rc = probe(p);
+	if (!rc) {
+		give_claims_up(p);
+		probe_members(p);
+		rc = ps_attempt_run(p, &from_memory);
+	}
+	if (!rc)
 		go_on(p);
-	if (verdict == OVER)
+	if (rc == PERSEAS_EFENCED)
 		give_up(p);
-	if (verdict != GO)
+	if (rc)
 		rest(p);
 	back_off(p);
 	pthread_mutex_lock(&p->lock);

@@ -13,9 +13,6 @@
 #define PERSEAS_CLIENT_RENEW_H
 
 #include "../core/handle.h"
-#include "../core/states.h"
-
-extern const struct ps_states ps_renewal_states;
 
 /* How the id of an owner begins that opens a store for salvage: where that one came, what was saved
  * is the store from then on, and the owner before must not go on. */

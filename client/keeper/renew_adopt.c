@@ -6,6 +6,7 @@
  */
 #include "renew_adopt.h"
 
+#include "claims.h"
 #include "copy.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -154,19 +155,7 @@ static int adopt(struct perseas *p, struct ps_mirror *m, enum effort effort)
 	return rc;
 }
 
-/* Those that were adopted on, and can be written to: a link may break while another's copy is read
- * from there. */
-static uint32_t adopted(const struct perseas *p)
-{
-	uint32_t set = 0;
-
-	assert(p->mirror_count <= PS_MIRRORS_MAX);
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		set |= (uint32_t)(p->mirrors[i].found.good && p->mirrors[i].link) << i;
-	return set;
-}
-
-uint32_t ps_renew_adopt(struct perseas *p, uint32_t counted)
+void ps_renew_adopt(struct perseas *p, uint32_t counted)
 {
 	for (enum effort effort = SLOT; effort <= WHOLE; effort++) {
 		for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -174,10 +163,9 @@ uint32_t ps_renew_adopt(struct perseas *p, uint32_t counted)
 
 			if (!(counted >> i & 1) || m->found.good || effort_of(p, m) != effort)
 				continue;
-			if (effort >= RING && ps_quorum_acks(p, adopted(p)))
-				return adopted(p);
+			if (effort >= RING && ps_quorum_acks(p, ps_noted(p).good))
+				return;
 			m->found.good = !adopt(p, m, effort);
 		}
 	}
-	return adopted(p);
 }

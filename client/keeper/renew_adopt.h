@@ -7,9 +7,9 @@
 
 #include "../core/handle.h"
 
-/* Of the mirrors of `counted`, which are claimed: those that hold the memory, and the slot of this
- * epoch, afterwards, and have their data path. The others are left as they are, or with an image
- * beside that is not whole. */
-uint32_t ps_renew_adopt(struct perseas *p, uint32_t counted);
+/* Adopts on mirrors of `counted`, which are claimed, until W are good: they hold the memory, and
+ * the slot of this epoch. The others are left as they are, or with an image beside that is not
+ * whole. The data path of a good mirror may have broken since (ps_claims_broken). */
+void ps_renew_adopt(struct perseas *p, uint32_t counted);
 
 #endif

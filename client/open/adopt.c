@@ -9,7 +9,7 @@
  */
 #include "adopt.h"
 
-#include "again.h"
+#include "../keeper/attempt.h"
 #include "claim.h"
 #include "../keeper/copy.h"
 #include "examine.h"
@@ -25,15 +25,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint32_t good_ones(const struct perseas *p)
-{
-	uint32_t good = 0;
-
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		good |= (uint32_t)p->mirrors[i].found.good << i;
-	return good;
-}
 
 static int settled(struct perseas *p, struct ps_mirror *m, const char *how)
 {
@@ -251,7 +242,7 @@ static int mend(struct perseas *p, struct ps_mirror *from, struct ps_mirror *m)
 		p->commit.stat.mended_forward++;
 		return settled(p, m, "sent the transactions that it missed");
 	}
-	if (rc > 0 && m->found.candidate && ps_quorum_adopted(p, good_ones(p)))
+	if (rc > 0 && m->found.candidate && ps_quorum_adopted(p, ps_noted(p).good))
 		rc = ps_mend_delta(p, from, m);
 	if (!rc) {
 		p->commit.stat.mended_delta++;
@@ -287,7 +278,7 @@ static int record_loaded(struct perseas *p)
 
 		if (!m->loaded || !m->found.good)
 			continue;
-		if (!ps_roster_rename_loaded(p, m, good_ones(p)))
+		if (!ps_roster_rename_loaded(p, m, ps_noted(p).good))
 			return PS_AGAIN;
 		ps_report(p, "%s: was loaded from a spill; its image has a new id",
 		          m->address.text);
@@ -315,7 +306,7 @@ static int continue_change(struct perseas *p)
  * claimer that could take the change back sees it. */
 static int settle_change(struct perseas *p)
 {
-	const uint32_t good = good_ones(p);
+	const uint32_t good = ps_noted(p).good;
 	uint32_t took;
 
 	ps_roster_mark(p);
@@ -350,27 +341,19 @@ static int leave_broken(struct perseas *p)
 
 		if (!m->found.broke)
 			continue;
-		if (!ps_quorum_spares(p, good_ones(p), m) ||
+		if (!ps_quorum_spares(p, ps_noted(p).good, m) ||
 		    (m->found.claimed && !ps_claim_stands(p, m)))
 			return PS_AGAIN;
 	}
 	return 0;
 }
 
-static bool any_broke(const struct perseas *p)
-{
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.broke)
-			return true;
-	return false;
-}
-
 /* Mirrors that hold the state, of which W must. */
 static int count_good(struct perseas *p)
 {
-	if (ps_quorum_newest(p, good_ones(p)))
+	if (ps_quorum_newest(p, ps_noted(p).good))
 		return leave_broken(p);
-	return any_broke(p) ? PS_AGAIN : too_few(p, good_ones(p));
+	return ps_noted(p).broke ? PS_AGAIN : too_few(p, ps_noted(p).good);
 }
 
 int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
@@ -411,7 +394,7 @@ int ps_adopt(struct perseas *p, const struct ps_standing *chosen)
 		rc = record_loaded(p);
 	if (!rc && p->next_roster)
 		rc = settle_change(p);
-	if (!rc && !ps_roster_adopt(p, ps_claimed(p), good_ones(p)))
+	if (!rc && !ps_roster_adopt(p, ps_claimed(p), ps_noted(p).good))
 		rc = PS_AGAIN;
 	return rc;
 }

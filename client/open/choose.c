@@ -4,8 +4,7 @@
  */
 #include "choose.h"
 
-#include "again.h"
-#include "../keeper/claims.h"
+#include "../keeper/attempt.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "examine.h"
@@ -16,13 +15,10 @@
 
 static uint32_t examine_claimed(struct perseas *p)
 {
-	uint32_t claimed = 0;
-
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_found *f = &p->mirrors[i].found;
 
 		f->good = false;
-		claimed |= (uint32_t)f->claimed << i;
 		if (f->claimed && !f->listed)
 			ps_report(p, "%s: %s", p->mirrors[i].address.text,
 			          ps_forked(p, &p->mirrors[i])
@@ -30,7 +26,7 @@ static uint32_t examine_claimed(struct perseas *p)
 			                  : "its image is not in the roster, and counts for "
 			                    "nothing");
 	}
-	return ps_examine(p, claimed);
+	return ps_examine(p, ps_noted(p).claimed);
 }
 
 /*

@@ -4,7 +4,7 @@
  */
 #include "claim.h"
 
-#include "again.h"
+#include "../keeper/attempt.h"
 #include "../keeper/claims.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
@@ -14,10 +14,8 @@
 
 #include <string.h>
 
-/* Above all promises, which ps_probe_judge has looked at. */
-static void take_epoch(struct perseas *p)
+static void draw_owner(struct perseas *p)
 {
-	p->opening.above = p->epoch++;
 	p->env->ops->random(p->env, p->owner, sizeof(p->owner));
 	if (p->env->marked)
 		memcpy(p->owner, p->env->mark, sizeof(p->env->mark));
@@ -104,8 +102,9 @@ int ps_claim(struct perseas *p)
 	bool broke = false;
 	int rc = 0;
 
-	take_epoch(p);
-	ps_report(p, "claiming store '%s' with epoch %llu", p->store, (unsigned long long)p->epoch);
+	draw_owner(p);
+	ps_report(p, "claiming store '%s' with epoch %llu", p->store,
+	          (unsigned long long)p->epoch + 1);
 	ps_claims_run(p, find_claimable(p), ps_ms(p->options.connect_timeout_ms), &round);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
@@ -130,22 +129,13 @@ int ps_claim(struct perseas *p)
 
 int ps_confirm(struct perseas *p)
 {
-	uint32_t claimed = 0, broken;
-	int rc = 0;
+	const uint32_t broken = ps_claims_broken(p, ps_noted(p).claimed);
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		claimed |= (uint32_t)p->mirrors[i].found.claimed << i;
-	broken = claimed & ~ps_confirmed(p, claimed);
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_mirror *m = &p->mirrors[i];
-
-		if (broken >> i & 1 || (m->found.claimed && m->found.good && !m->link)) {
+		if (broken >> i & 1)
 			ps_report(p, "%s: its session broke before the store was open",
-			          m->address.text);
-			rc = PS_AGAIN;
-		}
-	}
-	return rc;
+			          p->mirrors[i].address.text);
+	return broken ? PS_AGAIN : 0;
 }
 
 /* Is it the image that was examined, or that this owner has made anew since? */

@@ -7,7 +7,7 @@
  */
 #include "create.h"
 
-#include "again.h"
+#include "../keeper/attempt.h"
 #include "examine.h"
 #include "making.h"
 #include "../core/mirror.h"

@@ -4,28 +4,12 @@
  */
 #include "examine.h"
 
-#include "../keeper/claims.h"
 #include "../core/quorum.h"
 #include "../../proto/base/text.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-
-bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at)
-{
-	return m->found.candidate && m->found.at.epoch == at->epoch && m->found.at.seq == at->seq;
-}
-
-uint32_t ps_claimed(const struct perseas *p)
-{
-	uint32_t set = 0;
-
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.claimed && p->mirrors[i].found.listed)
-			set |= (uint32_t)1 << i;
-	return set;
-}
 
 /* Names a roster's members that did not count, and why. */
 static size_t add_missing(char *text, size_t size, bool more, const char *address, const char *why)
@@ -80,12 +64,6 @@ static void missing(const struct perseas *p, const Perseas__Roster *roster, char
 		used += add_missing(text + used, (size - used) / (roster->n_members - k), used > 0,
 		                    roster->members[k]->address, why);
 	}
-}
-
-bool ps_accepted(const struct perseas *p, const struct ps_standing *state)
-{
-	return state->epoch && p->options.accept_seq == state->seq &&
-	       (p->options.accept_epoch == state->epoch || p->opening.accepted_as == state->epoch);
 }
 
 static bool all_failed(const struct perseas *p, int code)
@@ -241,12 +219,9 @@ int ps_adoptable(struct perseas *p, uint32_t claimed, const struct ps_standing *
 const struct ps_standing *ps_newest(const struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
-	uint32_t candidates = 0;
 	int newest;
 
 	ps_examine_told(p, told);
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		candidates |= (uint32_t)p->mirrors[i].found.candidate << i;
-	newest = ps_judge_newest(told, candidates);
+	newest = ps_judge_newest(told, ps_noted(p).candidates);
 	return newest < 0 ? NULL : &p->mirrors[newest].found.at;
 }

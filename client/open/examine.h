@@ -5,18 +5,10 @@
 #ifndef PERSEAS_CLIENT_EXAMINE_H
 #define PERSEAS_CLIENT_EXAMINE_H
 
-#include "../core/handle.h"
-
-uint32_t ps_claimed(const struct perseas *p); /* the listed images that are claimed */
-
-/* Is it a candidate at this very state? */
-bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at);
+#include "../keeper/claims.h"
 
 /* The highest (epoch, seq) among the candidates, or NULL. */
 const struct ps_standing *ps_newest(const struct perseas *p);
-
-/* Did the operator name this state? Or is it that one, adopted by an attempt before this? */
-bool ps_accepted(const struct perseas *p, const struct ps_standing *state);
 
 /* Has the mirror an image of a fork (ps_image_forked), on which others may count? */
 bool ps_forked(const struct perseas *p, const struct ps_mirror *m);

@@ -1,13 +1,18 @@
 /*
  * open.c - perseas_open and perseas_close (PERSEAS_init; recovery as in PERSEAS, section 3,
- * from more than one mirror). An attempt is in attempt.c.
+ * from more than one mirror).
  */
-#include "again.h"
-#include "attempt.h"
-#include "../core/apart.h"
-#include "../core/commit.h"
-#include "examine.h"
 #include "open.h"
+
+#include "../keeper/attempt.h"
+#include "adopt.h"
+#include "../core/apart.h"
+#include "choose.h"
+#include "claim.h"
+#include "examine.h"
+#include "../core/commit.h"
+#include "create.h"
+#include "probe.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/shadow.h"
@@ -19,6 +24,66 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void probe(struct perseas *p)
+{
+	ps_probe(p);
+	ps_attempt_reach(p, PS_ATTEMPT_PROBED, 0);
+}
+
+static bool nobody_has_it(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_found *f = &p->mirrors[i].found;
+
+		if (f->code != PERSEAS_ENOSTORE &&
+		    (f->code || f->header->state != PERSEAS__STATE__STATE_CREATING))
+			return false;
+	}
+	return true;
+}
+
+/* Has another owner been promised as much as the attempt before claimed? */
+static void look_for_rivals(struct perseas *p)
+{
+	for (unsigned i = 0; p->epoch && i < p->mirror_count; i++) {
+		const Perseas__Header *header = p->mirrors[i].found.header;
+
+		if (!p->mirrors[i].found.code && header && header->promised_epoch >= p->epoch &&
+		    ps_store_is(header, p->store_id, p->roster) &&
+		    !ps_owner_is(header->promised_owner, p->owner))
+			p->opening.rivals = true;
+	}
+}
+
+/* One attempt, everything from the probe on. */
+static int attempt_open(struct perseas *p)
+{
+	static const struct ps_attempt_way from_mirrors = { ps_probe_judge, ps_claim, ps_choose,
+		                                            ps_confirm, ps_adopt };
+	int rc;
+
+	probe(p);
+	look_for_rivals(p);
+	if (p->options.flags & PERSEAS_CREATE && nobody_has_it(p)) {
+		rc = ps_attempt_reach(p, PS_ATTEMPT_MADE, ps_create_probed(p));
+		if (rc)
+			return rc;
+		probe(p);
+	}
+	return ps_attempt_run(p, &from_mirrors);
+}
+
+/* One attempt to make a store, and not to open it. */
+static int attempt_create(struct perseas *p)
+{
+	int rc;
+
+	probe(p);
+	rc = ps_attempt_reach(p, PS_ATTEMPT_MADE, ps_create_probed(p));
+	ps_attempt_end(p);
+	return rc;
+}
 
 /* Gives each mirror the state in which it begins. */
 static void enlist(struct perseas *p, const struct ps_standing *chosen)
@@ -149,7 +214,7 @@ static int open_handle(struct perseas *p)
 	p->opening.until = start + ps_ms(p->options.open_timeout_ms);
 	for (unsigned tries = 0;; tries++) {
 		p->report_len = 0;
-		rc = ps_attempt_open(p);
+		rc = attempt_open(p);
 		if (lacks_spared(p, rc))
 			continue;
 		if (rc == PERSEAS_EBUSY && still_patient(p, start))
@@ -162,6 +227,7 @@ static int open_handle(struct perseas *p)
 	}
 	if (rc)
 		return rc == PERSEAS_EQUORUM && p->opening.unanswered ? fail_unanswered(p, rc) : rc;
+	p->opening.until = 0;
 	p->opened_as = p->epoch;
 	ps_tokens_begin(p);
 	enlist(p, &p->opening.chosen);
@@ -307,13 +373,23 @@ int ps_open_made(struct perseas *p, perseas_t **out, struct ps_error *error)
 	return 0;
 }
 
+int ps_open_dismiss(struct perseas *p, int rc, struct ps_error *error)
+{
+	if (rc)
+		ps_error_set(error, rc, "%s", perseas_message(p));
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		ps_mirror_disconnect(p, &p->mirrors[i]);
+	ps_handle_free(p);
+	return rc;
+}
+
 /* Those who create the same store at the same time back off, too. */
 static int create_handle(struct perseas *p)
 {
 	uint64_t start = ps_now(p);
 
 	for (unsigned tries = 0;; tries++) {
-		int rc = ps_attempt_create(p);
+		int rc = attempt_create(p);
 
 		if (rc != PS_AGAIN)
 			return rc;
@@ -334,7 +410,7 @@ int ps_create(struct ps_env *env, const char *store, const char *mirrors,
 
 	if (!p)
 		return error->code;
-	return ps_attempt_dismiss(p, create_handle(p), error);
+	return ps_open_dismiss(p, create_handle(p), error);
 }
 
 int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,

@@ -17,4 +17,8 @@ int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
                     const struct perseas_options *options, uint8_t store_id[PS_ID_SIZE],
                     perseas_t **out, struct ps_error *error);
 
+/* Frees a handle whose store was not opened. Returns rc; if rc is an error, *error gets its
+ * sentence. */
+int ps_open_dismiss(struct perseas *p, int rc, struct ps_error *error);
+
 #endif

@@ -3,8 +3,7 @@
  */
 #include "probe.h"
 
-#include "again.h"
-#include "../keeper/claims.h"
+#include "../keeper/attempt.h"
 #include "../keeper/epoch.h"
 #include "examine.h"
 #include "making.h"
@@ -20,9 +19,7 @@ static void forget(struct perseas *p, struct ps_mirror *m)
 	if (!m->warm)
 		ps_mirror_disconnect(p, m);
 	m->warm = false;
-	if (m->found.header)
-		perseas__header__free_unpacked(m->found.header, NULL);
-	memset(&m->found, 0, sizeof(m->found));
+	ps_found_forget(m);
 	m->known = m->votes = false;
 }
 
@@ -369,8 +366,7 @@ static int check_parted(struct perseas *p)
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_examine_told(p, told);
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		j.listed |= (uint32_t)p->mirrors[i].found.listed << i;
+	j.listed = ps_noted(p).listed;
 	if (!ps_judge_parted(&j, told, p->mirror_count))
 		return 0;
 	return ps_fail(p, PERSEAS_EROSTER,
@@ -414,12 +410,9 @@ static int check_live(struct perseas *p)
 static int check_reach(struct perseas *p)
 {
 	const struct ps_standing *newest;
-	uint32_t reached = 0, counted;
+	const struct ps_noted n = ps_noted(p);
+	const uint32_t reached = n.listed & n.told, counted = ps_examine(p, reached);
 
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (p->mirrors[i].found.listed && !p->mirrors[i].found.code)
-			reached |= (uint32_t)1 << i;
-	counted = ps_examine(p, reached);
 	newest = ps_newest(p);
 	if (!ps_quorum_claims(p, counted) && !(newest && ps_accepted(p, newest)))
 		return ps_too_few(p, counted, newest);
@@ -494,13 +487,12 @@ static const struct ps_mirror *find_gone(const struct perseas *p, uint32_t had)
 int ps_probe_judge(struct perseas *p)
 {
 	const struct ps_mirror *gone;
-	uint32_t had = 0;
+	uint32_t had;
 	int rc = judge_probed(p);
 
 	if (rc != PERSEAS_EROSTER)
 		return rc;
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		had |= (uint32_t)!p->mirrors[i].found.code << i;
+	had = ps_noted(p).told;
 	ps_probe(p);
 	gone = find_gone(p, had);
 	if (gone)

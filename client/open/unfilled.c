@@ -6,11 +6,11 @@
  */
 #include "unfilled.h"
 
-#include "again.h"
-#include "attempt.h"
+#include "../keeper/attempt.h"
 #include "claim.h"
 #include "create.h"
 #include "examine.h"
+#include "open.h"
 #include "probe.h"
 #include "../core/mirror.h"
 #include "../keeper/due.h"
@@ -217,5 +217,5 @@ int ps_unfilled_remove(struct ps_env *env, const char *store, const char *mirror
 		             "a session broke before the unfinished store '%s' was deleted: try "
 		             "again",
 		             p->store);
-	return ps_attempt_dismiss(p, rc, error);
+	return ps_open_dismiss(p, rc, error);
 }

@@ -1,13 +1,14 @@
 /*
  * test_attempt.c - the steps of an attempt to open a store: which are taken, in an open that ends
- * well and in others; and what is so after each, of which every part is looked at by a mistake.
+ * well, in others, and in a renewal; and what is so after each, of which every part is looked at by
+ * a mistake.
  */
 #include "owner.h"
 #include "traced.h"
 
 #include "../../client/core/mirror.h"
 #include "../../client/core/quorum.h"
-#include "../../client/open/attempt.h"
+#include "../../client/keeper/attempt.h"
 
 /* --- the steps that are taken --- */
 
@@ -122,6 +123,21 @@ TEST(a_broken_session_begins_it_again, struct owner *o)
 	assert_int_equal(owner_open(o, 0), 0);
 	o->d->on_pause = NULL;
 	assert_traced(o, &t, moves);
+}
+
+/* A renewal is an open that keeps the memory. */
+TEST(a_renewal_takes_the_same_steps, struct owner *o)
+{
+	static const char *const moves[] = { "open, then none", "none, then probed",
+		                             "probed, then judged", JUDGED_TO_OPEN, NULL };
+	struct traced t = { .of = of };
+
+	o->p->upkeep.renewal.wanted = true;
+	listen_to(o, &t);
+	direct_keep(o->d, o->p);
+	assert_traced(o, &t, moves);
+	assert_int_equal(owner_stat(o).renewals, 1);
+	assert_int_equal(owner_stat(o).live, 3);
 }
 
 /* --- what is so after each --- */

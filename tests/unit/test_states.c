@@ -7,11 +7,10 @@
 #include "traced.h"
 
 #include "../../client/core/quorum.h"
+#include "../../client/keeper/attempt.h"
 #include "../../client/keeper/roster.h"
 #include "../../client/keeper/resync.h"
-#include "../../client/keeper/renew.h"
 #include "../../client/keeper/session.h"
-#include "../../client/open/attempt.h"
 #include "../../client/standby/standby.h"
 
 struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
@@ -52,15 +51,14 @@ static const struct drawn drawn[] = {
 	    "joint, then marked", "joint, then cancelling", "marked, then settling",
 	    "settling, then releasing", "settling, then none", "releasing, then none",
 	    "cancelling, then none" } },
-	{ &ps_renewal_states, 3,
-	  { "holding, then claiming", "holding, then superseded", "claiming, then holding",
-	    "claiming, then superseded" } },
-	{ &ps_attempt_steps, 9,
-	  { "none, then probed", "probed, then made", "probed, then judged", "probed, then none",
+	{ &ps_attempt_steps, 10,
+	  { "none, then probed", "none, then superseded", "probed, then made",
+	    "probed, then judged", "probed, then none",
 	    "made, then probed", "made, then none", "judged, then claimed", "judged, then none",
 	    "claimed, then chosen", "claimed, then none", "chosen, then confirmed",
 	    "chosen, then none", "confirmed, then adopted", "confirmed, then none",
-	    "adopted, then open", "adopted, then none", "open, then none" } },
+	    "adopted, then open", "adopted, then none", "open, then none",
+	    "open, then superseded" } },
 	{ &ps_standby_stages, 3,
 	  { "idle, then following", "following, then handed", "following, then idle",
 	    "handed, then idle" } },
@@ -133,7 +131,7 @@ TEST_WITH(every_state_is_reached_and_is_left, NULL, NULL)
 		assert_int_equal(reached_from(states, 0), PS_TO(states->count) - 1);
 		for (unsigned from = 0; from < states->count; from++)
 			assert_true(
-				(states == &ps_renewal_states && from == PS_RENEWAL_SUPERSEDED) ||
+				(states == &ps_attempt_steps && from == PS_ATTEMPT_SUPERSEDED) ||
 				reached_from(states, from) & PS_TO(0));
 	}
 }
@@ -328,9 +326,9 @@ TEST(whoever_joins_does_so_while_the_change_goes_on, struct owner *o)
 /* Another owner lives that claimed the store. */
 TEST(an_owner_that_is_superseded_says_so, struct owner *o)
 {
-	static const char *const moves[] = { "holding, then superseded", NULL };
+	static const char *const moves[] = { "open, then superseded", NULL };
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
-	struct traced t = { .of = "claims of store 'bank': " };
+	struct traced t = { .of = "open of store 'bank': " };
 	perseas_t *second;
 
 	options.flags = PERSEAS_TAKEOVER;
