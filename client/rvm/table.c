@@ -144,6 +144,21 @@ static int make_table(perseas_t *store, struct ps_rvm_table **table)
 	return perseas_publish(store);
 }
 
+/* Waits for mirrors that have no turn as long as perseas_open does, 15 s: each of the calls waits
+ * for 5 s, as a commit does. */
+static int make_table_patiently(perseas_t *store, struct ps_rvm_table **table)
+{
+	int rc = make_table(store, table);
+
+	for (unsigned calls = 1; rc && calls < 3; calls++) {
+		if (rc == PERSEAS_EINDOUBT)
+			rc = perseas_flush(store);
+		else if (rc == PERSEAS_EUNREACHABLE && !perseas_confirm(store))
+			rc = make_table(store, table);
+	}
+	return rc;
+}
+
 int ps_rvm_table_open(perseas_t *store, struct ps_rvm_table **table, const char **fault)
 {
 	struct perseas_segment_info info;
@@ -152,7 +167,7 @@ int ps_rvm_table_open(perseas_t *store, struct ps_rvm_table **table, const char 
 
 	*fault = NULL;
 	if (perseas_segment(store, PS_RVM_TABLE, &info))
-		return make_table(store, table);
+		return make_table_patiently(store, table);
 	if (info.size != sizeof(**table)) {
 		*fault = "it has another size";
 		return PERSEAS_EDAMAGED;
