@@ -5,29 +5,22 @@
  */
 #include "application.h"
 
-#include "../../client/core/demand.h"
 #include "../../client/core/handle.h"
-#include "creators.h"
 #include "figures.h"
 #include "fillers.h"
 #include "forger.h"
-#include "impostor.h"
-#include "grown.h"
 #include "heap_work.h"
 #include "mirror.h"
 #include "mistakes.h"
+#include "open_store.h"
 #include "operator.h"
 #include "oracle.h"
 #include "past.h"
-#include "rivals.h"
 #include "rosters.h"
 #include "schedule.h"
-#include "stranger.h"
-#include "work.h"
+#include "segments.h"
 
-enum { OPEN_TRIES = 6, FLUSH_TRIES = 8, USUAL_SIZE = 512 };
-
-/* --- what is shown --- */
+enum { OPEN_TRIES = 6, FLUSH_TRIES = 8 };
 
 int sim_unexpected(struct sim_application *a, const char *what, int rc)
 {
@@ -36,272 +29,6 @@ int sim_unexpected(struct sim_application *a, const char *what, int rc)
 	sim_fail(a->world, "owner %u: %s: %s (%s)", a->owner->index, what, perseas_error_name(rc),
 	         perseas_message(a->p));
 }
-
-static void compare(struct sim_application *a, unsigned i, const char *when)
-{
-	const struct sim_segment *s = &a->at->segments[i];
-	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
-	uint32_t at = 0;
-	bool here;
-
-	/* A heap may be giving it back just now. */
-	if (!a->mapped[i].base || !s->present || !segment || !segment->base)
-		return;
-	/* What is missing is nobody's to look at. */
-	for (uint64_t run; at < s->size; at += (uint32_t)run) {
-		run = ps_demand_run(a->p, segment, at, s->size - at, &here);
-		if (here && memcmp(a->mapped[i].base + at, s->bytes + at, run) != 0)
-			break;
-	}
-	if (at >= s->size)
-		return;
-	while (a->mapped[i].base[at] == s->bytes[at])
-		at++;
-	sim_fail(a->world, "owner %u, %s: byte %u of segment %s is not as in %s", a->owner->index,
-	         when, at, sim_segment_name(i), sim_state(a->world, a->at->epoch, a->at->seq));
-}
-
-/* Some owners have some segments elsewhere than recorded, and, when these are mapped again, where
- * they were not. Each owner has a distance of its own: two that published at the same address of
- * this process, one after the other (env_sim.c), must not meet there. */
-static int map_somewhere(struct sim_application *a, unsigned i, void **addr)
-{
-	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
-	const uint64_t away = ((uint64_t)1 << 30) + ((uint64_t)a->owner->index << 26);
-
-	a->maps++;
-	if (!segment || (a->world->seed / 4 + a->owner->index + a->maps) % 3)
-		return perseas_map(a->p, sim_segment_name(i), 0, addr);
-	sim_count(a->world, SIM_MOVED, 1);
-	return perseas_map_at(a->p, sim_segment_name(i), 0,
-	                      (void *)(segment->address + away * (1 + a->maps % 2)), addr, NULL);
-}
-
-/* Who publishes chooses from what is free in this process, which has all owners: also where another
- * one unmapped something, and is held up before it maps that again. */
-static bool another_has_its_place(const struct sim_application *a, unsigned i)
-{
-	const struct ps_segment *segment = ps_segment_find(a->p, sim_segment_name(i));
-	const struct sim_world *w = a->world;
-
-	for (unsigned other = 0; segment && other < w->owner_count; other++) {
-		const struct perseas *p = w->owners[other]->handle;
-
-		for (unsigned s = 0; p && p != a->p && s < p->segment_count; s++)
-			if (p->segments[s].base &&
-			    segment->address < p->segments[s].address + p->segments[s].size &&
-			    p->segments[s].address < segment->address + SIM_RANGE_MAX)
-				return true;
-	}
-	return false;
-}
-
-static int map_published(struct sim_application *a, unsigned i)
-{
-	void *addr;
-	int rc;
-
-	rc = map_somewhere(a, i, &addr);
-	if (a->owner->dead || (rc == PERSEAS_EADDRESS && another_has_its_place(a, i)))
-		return LEAVE;
-	if (rc == PERSEAS_EFENCED || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EBLOCKED)
-		return LEAVE;
-	if (rc)
-		return sim_unexpected(a, "map of what is published", rc);
-	a->mapped[i] = (struct mapped){ addr, a->at->segments[i].size };
-	compare(a, i, "mapped");
-	sim_grown_find(a, i);
-	for (unsigned k = 0; i < SIM_SEGMENTS && k < SIM_PARTS; k++)
-		compare(a, sim_part(i, k), "mapped");
-	return GO_ON;
-}
-
-/* The segments that the handle knows are those of the state. */
-static int map_all(struct sim_application *a)
-{
-	struct perseas_segment_info info;
-	unsigned shown = 0, expected = 0;
-	int outcome = GO_ON;
-
-	while (!perseas_segment_at(a->p, shown, &info))
-		shown++;
-	for (unsigned i = 0; i < SIM_WHOLE && outcome == GO_ON; i++) {
-		if (!a->at->segments[i].present)
-			continue;
-		expected++;
-		outcome = map_published(a, i);
-	}
-	if (outcome == GO_ON && shown != expected)
-		sim_fail(a->world, "owner %u is shown %u segments, and %s has %u", a->owner->index,
-		         shown, sim_state(a->world, a->at->epoch, a->at->seq), expected);
-	return outcome;
-}
-
-static void count_refusal(struct sim_application *a, int rc, const struct ps_error *error)
-{
-	struct sim_world *w = a->world;
-
-	sim_trace(w, "owner %u: open refused: %s: %s", a->owner->index, perseas_error_name(rc),
-	          error->text);
-	sim_count(w, SIM_BUSY, rc == PERSEAS_EBUSY);
-	sim_count(w, SIM_QUORUM, rc == PERSEAS_EQUORUM);
-	switch (rc) {
-	case PERSEAS_EBUSY:
-	case PERSEAS_EQUORUM:
-	case PERSEAS_EUNREACHABLE:
-	case PERSEAS_EFENCED:
-	case PERSEAS_ENOSTORE:
-	case PERSEAS_EMIRRORMEM:
-	case PERSEAS_ESYSTEM:
-		break;
-	default:
-		if (sim_fillers_come(w) && (rc == PERSEAS_EUNFINISHED || rc == PERSEAS_EEXIST))
-			break;
-		if (rc != PERSEAS_EROSTER || !sim_impostor_comes(w))
-			sim_fail(w, "owner %u: open: %s: %s", a->owner->index,
-			         perseas_error_name(rc), error->text);
-		sim_count(w, SIM_IMPOSTORS, 1);
-	}
-}
-
-static int try_open(struct sim_application *a)
-{
-	const struct sim_schedule *schedule = a->world->schedule;
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
-	struct ps_error error = { 0 };
-	char list[SIM_LIST];
-	int rc;
-
-	options.flags = a->flags;
-	/* Once the store was there, a loss of all that it was is no reason to make another. */
-	if (!sim_creators_at_work(a->world) || sim_owners_opened(a->world))
-		options.flags &= ~(uint32_t)PERSEAS_CREATE;
-	/* What another left is taken back by some, and completed by others. */
-	if (!a->last && sim_rosters_find(a->world).next && sim_chance(a->world, schedule->cancels))
-		options.flags |= PERSEAS_CANCEL;
-	options.flags |= sim_operator_keeps_low(a->world) ? PERSEAS_LEVEL_0 : 0;
-	options.acks = a->world->acks;
-	options.log_size = schedule->log_size;
-	options.ring_size = schedule->ring_size;
-	options.commit_timeout_ms = schedule->commit_timeout_ms;
-	options.connect_timeout_ms = schedule->connect_timeout_ms;
-	options.open_timeout_ms = schedule->open_timeout_ms;
-	options.pace_ms = schedule->pace_ms;
-	options.mirror_timeout_ms = schedule->mirror_timeout_ms;
-	options.spin_us = UINT32_MAX;
-	if (schedule->nowait && a->world->seed % 8 == 1)
-		options.flush_within_ms = 1 + (uint32_t)(a->world->seed % 40);
-	options.gather_us = schedule->gather_us;
-	options.gather_bytes = a->world->seed % 3 ? 0 : 1024 << a->world->seed / 3 % 4;
-	if (schedule->tracks)
-		options.flags |= PERSEAS_TRACKED;
-	/* What is written is told of small segments only (written_sim.c). */
-	if (schedule->heap)
-		options.flags &= ~(uint32_t)PERSEAS_CHECK_WRITES;
-	if (schedule->demand && (a->world->seed / 8 + a->owner->index) % 3)
-		options.recovery = PERSEAS_RECOVERY_ON_DEMAND;
-	if (a->owner->creates)
-		sim_creators_list(a->world, a->owner, list, sizeof(list));
-	else
-		sim_operator_list(a->world, a->owner->index == 0, a->last, list);
-	a->owner->told = false;
-	if (sim_fillers_come(a->world) && a->owner->creates)
-		rc = sim_fillers_open(a, list, &options, &error);
-	else
-		rc = ps_open(&a->owner->env, SIM_STORE, list, &options, &a->p, &error);
-	if (rc && !a->owner->dead)
-		count_refusal(a, rc, &error);
-	if (rc || a->owner->dead)
-		return rc;
-	sim_trace(a->world, "owner %u: open, epoch %llu, transaction %llu", a->owner->index,
-	          (unsigned long long)a->p->epoch, (unsigned long long)a->p->commit.seq);
-	sim_count(a->world, SIM_OPENS, 1);
-	sim_count(a->world, SIM_CHANGES_NEXT, strstr(perseas_report(a->p), "is completed") != NULL);
-	sim_count(a->world, SIM_RAISES_NEXT,
-	          a->p->roster->level && a->p->roster->raised_epoch == a->p->epoch);
-	sim_count(a->world, SIM_CHANGES_BACK,
-	          strstr(perseas_report(a->p), "is taken back") != NULL);
-	a->owner->opened = true;
-	a->owner->handle = a->p;
-	if (sim_fillers_came_late(a))
-		a->at = sim_oracle_apart(a->world);
-	else if (!sim_stranger_misled(a->owner))
-		a->at = sim_oracle_opened(a->world, a->p->epoch, a->p->commit.seq,
-		                          &a->owner->confirmed);
-	return 0;
-}
-
-/* --- segments --- */
-
-static int map_new(struct sim_application *a)
-{
-	struct sim_world *w = a->world;
-	unsigned i = (unsigned)sim_below(w, SIM_SEGMENTS);
-	uint32_t size = (uint32_t)sim_between(w, 100, SIM_SEGMENT_MAX);
-	void *addr;
-	int rc;
-
-	if (w->schedule->rivals || (w->schedule->destroys && sim_chance(w, 60)))
-		size = USUAL_SIZE;
-	if (w->schedule->grows && i != SIM_SEGMENTS - 1)
-		size = SIM_PAGE;
-	if (a->mapped[i].base || a->at->segments[i].present)
-		return GO_ON;
-	if (size == SIM_PAGE && a->owner->index % 2)
-		rc = perseas_map_reserve(a->p, sim_segment_name(i), size, SIM_RANGE_MAX, &addr,
-		                         NULL);
-	else
-		rc = sim_rivals_map(a, i, size, &addr);
-	if (a->owner->dead || rc == PERSEAS_EFENCED)
-		return LEAVE;
-	if (rc == PERSEAS_EMIRRORMEM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_EBLOCKED)
-		return GO_ON;
-	if (rc)
-		return sim_unexpected(a, "map of a new segment", rc);
-	a->mapped[i] = (struct mapped){ addr, size };
-	sim_fill(w, addr, size);
-	return GO_ON;
-}
-
-static int unmap(struct sim_application *a)
-{
-	unsigned i = (unsigned)sim_below(a->world, SIM_SEGMENTS);
-	int rc;
-
-	if (!a->mapped[i].base)
-		return GO_ON;
-	rc = sim_grown_unmap(a, i);
-	if (a->owner->dead)
-		return LEAVE;
-	if (rc == PERSEAS_ECONFLICT && a->open)
-		return GO_ON;
-	if (rc)
-		return sim_unexpected(a, "unmap", rc);
-	sim_grown_forget(a, i);
-	return a->at->segments[i].present ? map_published(a, i) : GO_ON;
-}
-
-static int destroy(struct sim_application *a)
-{
-	unsigned i = (unsigned)sim_below(a->world, SIM_SEGMENTS);
-	int rc = 0;
-
-	if (!a->at->segments[i].present)
-		return GO_ON;
-	if (a->mapped[i].base)
-		rc = sim_grown_unmap(a, i);
-	if (a->owner->dead)
-		return LEAVE;
-	if (rc == PERSEAS_ECONFLICT && a->open)
-		return GO_ON;
-	if (rc)
-		return sim_unexpected(a, "unmap", rc);
-	sim_grown_forget(a, i);
-	rc = sim_work_destroy(a, i);
-	return rc == GO_ON && a->at->segments[i].present ? map_published(a, i) : rc;
-}
-
-/* --- life --- */
 
 /* Another thread waits for a change of the roster: it may be copying, be settled just now, or hold
  * commits up, since they wait for both rosters. */
@@ -352,49 +79,6 @@ static int settle(struct sim_application *a)
 	return LEAVE;
 }
 
-/* Segments come and go; one thread at a time is at it. */
-static int change_segments(struct sim_application *a, uint64_t what)
-{
-	int rc;
-
-	if (a->mapping || a->world->schedule->steady)
-		return GO_ON;
-	a->mapping = true;
-	if (what == 0)
-		rc = map_new(a);
-	else if (what == 3)
-		rc = destroy(a);
-	else if (what == 4)
-		rc = sim_work_grow(a, (unsigned)sim_below(a->world, SIM_SEGMENTS));
-	else
-		rc = what == 1 ? sim_work_publish(a) : unmap(a);
-	a->mapping = false;
-	return rc;
-}
-
-/* Looks at some memory, which may be missing. compare() looks whether it is right. */
-static int touch(struct sim_application *a)
-{
-	struct sim_world *w = a->world;
-	const struct mapped *m = &a->mapped[sim_below(w, SIM_SEGMENTS)];
-	uint64_t start, end;
-	int rc;
-
-	if (!m->base || a->mapping)
-		return GO_ON;
-	start = (uint64_t)(uintptr_t)m->base + sim_below(w, m->size);
-	end = (uint64_t)(uintptr_t)m->base + m->size;
-	end = start + sim_between(w, 1, end - start);
-	if (sim_chance(w, 20)) {
-		perseas_prefetch(a->p, (const void *)start, end - start);
-		return GO_ON;
-	}
-	rc = ps_demand_bring(a->p, start, end);
-	if (rc == PERSEAS_EFENCED || a->owner->dead)
-		return LEAVE;
-	return rc ? sim_unexpected(a, "memory", rc) : GO_ON;
-}
-
 static int step(struct sim_application *a)
 {
 	uint64_t what = sim_below(a->world, 100);
@@ -412,19 +96,19 @@ static int step(struct sim_application *a)
 	if (a->world->schedule->nowait && sim_chance(a->world, 25))
 		return sim_work_ask(a);
 	if (a->world->schedule->destroys && sim_chance(a->world, a->world->schedule->destroys))
-		return change_segments(a, 3);
+		return sim_segments_change(a, 3);
 	if (a->world->schedule->grows && sim_chance(a->world, a->world->schedule->grows))
-		return change_segments(a, 4);
+		return sim_segments_change(a, 4);
 	if (a->world->schedule->trims && sim_chance(a->world, a->world->schedule->trims))
 		return sim_work_trim(a);
 	if (what < 5)
-		return change_segments(a, 0);
+		return sim_segments_change(a, 0);
 	if (what < 12)
-		return change_segments(a, 1);
+		return sim_segments_change(a, 1);
 	if (what < 12 + often)
-		return change_segments(a, 2);
+		return sim_segments_change(a, 2);
 	if (a->world->schedule->demand && sim_chance(a->world, 30))
-		return touch(a);
+		return sim_segments_touch(a);
 	if (what < 15 + often)
 		return settle(a);
 	if (what < 25)
@@ -449,7 +133,7 @@ static void loop(void *arg)
 		if (sim_past_ends(a->owner))
 			break;
 		for (unsigned i = 0; i < SIM_NAMED && !a->owner->dead && !a->open; i++)
-			compare(a, i, "after a step");
+			sim_segments_compare(a, i, "after a step");
 		if (!a->open)
 			sim_heap_check(a);
 		if (!w->schedule->steady && sim_below(w, 200) == 0)
@@ -460,10 +144,10 @@ static void loop(void *arg)
 
 static void work(struct sim_application *a)
 {
-	int rc = map_all(a);
+	int rc = sim_segments_map(a);
 
 	for (int i = 0; i < 3 && rc == GO_ON; i++)
-		rc = map_new(a);
+		rc = sim_segments_add(a);
 	if (rc == GO_ON)
 		rc = sim_work_publish(a);
 	if (rc == GO_ON)
@@ -504,7 +188,7 @@ static void ordinary(void *arg)
 	struct sim_application *a = arg;
 	int tries = 0;
 
-	while (try_open(a) && !a->owner->dead) {
+	while (sim_open_store(a) && !a->owner->dead) {
 		if (++tries == OPEN_TRIES || a->world->schedule->ending) {
 			a->owner->dead = true;
 			return;
@@ -544,7 +228,7 @@ static void wait_whole(struct sim_application *a)
 	if (rc)
 		sim_fail(a->world, "at the end memory is missing: %s", perseas_message(a->p));
 	for (unsigned i = 0; i < SIM_NAMED; i++)
-		compare(a, i, "whole");
+		sim_segments_compare(a, i, "whole");
 }
 
 static void last(void *arg)
@@ -558,7 +242,7 @@ static void last(void *arg)
 	a->owner->dead = w->schedule->over = sim_fillers_end(a->owner);
 	if (a->owner->dead)
 		return;
-	rc = try_open(a);
+	rc = sim_open_store(a);
 	if (!rc && a->owner->dead) { /* it opened a stranger's image, and not the store */
 		rc = PERSEAS_ENOSTORE;
 		leave(a);
@@ -568,7 +252,7 @@ static void last(void *arg)
 		         expected ? "can" : "cannot", perseas_error_name(rc));
 	sim_count(w, SIM_BEYOND, rc != 0);
 	if (!rc) {
-		if (map_all(a) != GO_ON)
+		if (sim_segments_map(a) != GO_ON)
 			sim_fail(w, "at the end the segments cannot be mapped: %s",
 			         perseas_message(a->p));
 		wait_whole(a);
