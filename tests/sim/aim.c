@@ -1,53 +1,67 @@
 /*
- * aim.c - what schedules share that aim at one situation: aim.h.
+ * aim.c - which kinds of aimed schedules there are, and what they share: aim.h.
  */
 #include "aim.h"
 
 #include "../../client/core/handle.h"
-#include "fillers.h"
-#include "disjoint.h"
-#include "forger.h"
-#include "fork.h"
-#include "hang.h"
-#include "impostor.h"
-#include "loaded.h"
-#include "lossy.h"
+#include "../../client/keeper/change.h"
+#include "../../client/open/open.h"
+#include "creators.h"
+#include "fabric_sim.h"
 #include "mirror.h"
-#include "misled.h"
-#include "past.h"
-#include "removed.h"
+#include "mixed.h"
 #include "schedule.h"
-#include "stuck.h"
 
 #include <string.h>
 
+static const struct sim_aim *const aims[] = {
+	&sim_disjoint_aim, &sim_fillers_aim,  &sim_forger_aim,  &sim_fork_aim,
+	&sim_hang_aim,     &sim_impostor_aim, &sim_loaded_aim,  &sim_lossy_aim,
+	&sim_misled_aim,   &sim_past_aim,     &sim_removed_aim, &sim_stuck_aim,
+};
+
+static bool is_for(const struct sim_world *w, const struct sim_aim *aim)
+{
+	if (!w->mistake)
+		return w->seed % SIM_AIM_TURNS == aim->turn && !sim_is_mixed(w) &&
+		       !sim_creators_count(w);
+	for (unsigned i = 0; i < SIM_AIM_MISTAKES; i++)
+		if (w->mistake == aim->mistakes[i])
+			return true;
+	return false;
+}
+
 void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
-	sim_hang_shape(w, mirrors, spares);
-	sim_lossy_shape(w, mirrors, spares);
-	sim_loaded_shape(w, mirrors, spares);
-	sim_fork_shape(w, mirrors, spares);
-	sim_past_shape(w, mirrors, spares);
-	sim_removed_shape(w, mirrors, spares);
-	sim_stuck_shape(w, mirrors, spares);
-	sim_forger_shape(w, mirrors, spares);
-	sim_misled_begin(w, mirrors, spares);
-	sim_impostor_shape(w, mirrors, spares);
-	sim_fillers_shape(w, mirrors, spares);
-	sim_disjoint_shape(w, mirrors, spares);
+	for (unsigned i = 0; i < sizeof(aims) / sizeof(aims[0]); i++) {
+		if (!is_for(w, aims[i]))
+			continue;
+		assert(!w->schedule->aim);
+		w->schedule->aim = aims[i];
+		aims[i]->shape(w, mirrors, spares);
+	}
 }
 
 void sim_aim_begin(struct sim_world *w)
 {
-	sim_hang_begin(w);
-	sim_lossy_begin(w);
-	sim_loaded_begin(w);
-	sim_fork_begin(w);
-	sim_past_begin(w);
-	sim_removed_begin(w);
-	sim_stuck_begin(w);
-	sim_impostor_begin(w);
-	sim_disjoint_begin(w);
+	const struct sim_aim *aim = w->schedule->aim;
+
+	if (aim && aim->begin)
+		aim->begin(w);
+}
+
+bool sim_aim_is(const struct sim_world *w, const struct sim_aim *aim)
+{
+	return w->schedule->aim == aim;
+}
+
+void sim_aim_quiet(struct sim_schedule *s)
+{
+	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = s->work = 0;
+	s->calm = s->near = s->disks = false;
+	s->steady = true;
+	s->left = 1000;
+	s->think = 20 * SIM_MS;
 }
 
 bool sim_aim_is_open(const struct sim_owner *o)
@@ -84,10 +98,8 @@ struct ps_mirror *sim_aim_mirror(const struct sim_owner *o, const struct sim_mir
 void sim_aim_hang(struct sim_world *w, const struct sim_mirror *mirror, bool hangs)
 {
 	w->schedule->unreachable[mirror->index] = hangs ? UINT64_MAX : 0;
-	for (unsigned i = 0; i < w->owner_count; i++) {
-		sim_path_block(&w->owners[i]->paths[mirror->index], SIM_OUT, hangs);
-		sim_path_block(&w->owners[i]->paths[mirror->index], SIM_IN, hangs);
-	}
+	for (unsigned i = 0; i < w->owner_count; i++)
+		sim_path_block(&w->owners[i]->paths[mirror->index], hangs, hangs);
 }
 
 bool sim_aim_shares(const struct sim_owner *o)
@@ -96,4 +108,46 @@ bool sim_aim_shares(const struct sim_owner *o)
 		if (o->local[i])
 			return true;
 	return false;
+}
+
+int sim_aim_take_over(struct sim_owner *o, const char *who, const char *list, struct perseas **p)
+{
+	const struct sim_schedule *s = o->world->schedule;
+	struct perseas_options options = PERSEAS_OPTIONS_INIT;
+	struct ps_error error = { 0 };
+	int rc;
+
+	options.flags = PERSEAS_TAKEOVER;
+	options.log_size = s->log_size;
+	options.ring_size = s->ring_size;
+	options.connect_timeout_ms = s->connect_timeout_ms;
+	options.open_timeout_ms = s->open_timeout_ms;
+	options.spin_us = UINT32_MAX;
+	rc = ps_open(&o->env, SIM_STORE, list, &options, p, &error);
+	sim_trace(o->world, "%s: open: %s: %s", who, perseas_error_name(rc), error.text);
+	if (rc)
+		*p = NULL;
+	return rc;
+}
+
+bool sim_aim_change(struct sim_owner *o, const struct perseas_roster_change *wanted)
+{
+	struct perseas *p = o->handle;
+	bool begun;
+
+	p->admin = true;
+	begun = !ps_change_begin(p, wanted, NULL);
+	if (!begun)
+		sim_trace(o->world, "no change is begun: %s", p->upkeep.change.text);
+	p->admin = false;
+	p->env->ops->wake(p->env, PS_KEEPER);
+	return begun;
+}
+
+void sim_aim_reset(struct sim_owner *o)
+{
+	for (struct ps_control *control = o->controls; control; control = control->next)
+		sim_control_reset(control);
+	for (struct ps_link *link = o->links; link; link = link->next)
+		sim_link_reset(link);
 }

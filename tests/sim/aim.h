@@ -1,20 +1,46 @@
 /*
- * aim.h - what the schedules share that aim at one situation (hang.h, loaded.h, lossy.h,
- * fork.h, past.h): an owner for which all is well, what it knows of a mirror, and a mirror that
- * hangs. It draws nothing, so that other schedules stay as they are.
+ * aim.h - schedules that aim at one situation. Each kind of them is a struct sim_aim, which a file
+ * of its own defines, with what happens in its schedules; aim.c has the list. The functions below
+ * are what the kinds share. A kind draws from chance only in its own schedules, so that all others
+ * stay as they are.
  */
 #ifndef PERSEAS_SIM_AIM_H
 #define PERSEAS_SIM_AIM_H
 
 #include "world.h"
 
+struct perseas;
+struct perseas_roster_change;
 struct ps_mirror;
 
-/* Makes the schedule one that aims at a situation, if this seed or the mistake is for it. */
-void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);
+/* Seeds with the same remainder by this may be of a kind. */
+enum { SIM_AIM_TURNS = 32, SIM_AIM_MISTAKES = 4 };
 
-/* Begins that situation, where the schedule is for one. */
+/* A kind of schedules. */
+struct sim_aim {
+	unsigned turn; /* the remainder of its seeds */
+	/* Those of enum sim_mistake that all schedules of the kind look for, and 0 for the rest. */
+	int mistakes[SIM_AIM_MISTAKES];
+	/* Gives the schedule its sizes, its mirrors and its spare mirrors. */
+	void (*shape)(struct sim_world *w, unsigned *mirrors, unsigned *spares);
+	/* Plans the first events, once there are mirrors. NULL: there are none. */
+	void (*begin)(struct sim_world *w);
+};
+
+extern const struct sim_aim sim_disjoint_aim, sim_fillers_aim, sim_forger_aim, sim_fork_aim,
+	sim_hang_aim, sim_impostor_aim, sim_loaded_aim, sim_lossy_aim, sim_misled_aim, sim_past_aim,
+	sim_removed_aim, sim_stuck_aim;
+
+/* Makes the schedule one of a kind, if the seed or the mistake is for one. */
+void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);
 void sim_aim_begin(struct sim_world *w);
+
+/* Returns true if the schedule is of this kind. */
+bool sim_aim_is(const struct sim_world *w, const struct sim_aim *aim);
+
+/* Leaves out all faults and changes that schedules have: only what the kind itself does goes
+ * wrong. */
+void sim_aim_quiet(struct sim_schedule *schedule);
 
 /* May transactions begin at this owner? */
 bool sim_aim_is_open(const struct sim_owner *o);
@@ -32,5 +58,15 @@ bool sim_aim_shares(const struct sim_owner *o);
 /* A mirror hangs, or goes on: nothing that is sent to it or by it arrives, at most until everything
  * heals. */
 void sim_aim_hang(struct sim_world *w, const struct sim_mirror *mirror, bool hangs);
+
+/* Takes the store over, as an owner that is no application of the schedule. Returns what
+ * perseas_open returns; *p is NULL on failure. `who` is for the trace. */
+int sim_aim_take_over(struct sim_owner *o, const char *who, const char *list, struct perseas **p);
+
+/* Has the keeper of an owner begin a change of the roster. Returns false if it refuses. */
+bool sim_aim_change(struct sim_owner *o, const struct perseas_roster_change *wanted);
+
+/* Breaks all connections of an owner. */
+void sim_aim_reset(struct sim_owner *o);
 
 #endif

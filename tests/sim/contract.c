@@ -61,8 +61,7 @@ static void stop(struct stage *stage)
 {
 	struct sim_path *path = &owner_of(stage)->paths[0];
 
-	sim_path_block(path, SIM_OUT, true);
-	sim_path_block(path, SIM_IN, true);
+	sim_path_block(path, true, true);
 }
 
 static void stray(struct stage *stage)

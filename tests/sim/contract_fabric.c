@@ -129,12 +129,12 @@ static struct sim_path *path_of(struct fabric_stage *stage)
 
 static void stop(struct fabric_stage *stage)
 {
-	sim_path_block(path_of(stage), SIM_OUT, true);
+	sim_path_block(path_of(stage), true, false);
 }
 
 static void go(struct fabric_stage *stage)
 {
-	sim_path_block(path_of(stage), SIM_OUT, false);
+	sim_path_block(path_of(stage), false, false);
 }
 
 static void step(struct fabric_stage *stage)

@@ -56,16 +56,6 @@ static struct sim_owner *some_creator(struct sim_world *w)
 	return o->creates && !o->dead && !o->opened ? o : NULL;
 }
 
-static void start_again(struct sim_world *w, void *arg, uint64_t ticket)
-{
-	struct sim_mirror *m = arg;
-
-	(void)w;
-	(void)ticket;
-	if (!m->stores)
-		sim_mirror_start(m);
-}
-
 /* One that is lost while the store is made, where what W hold survives that. */
 static void lose_one(struct sim_world *w)
 {
@@ -75,15 +65,7 @@ static void lose_one(struct sim_world *w)
 		return;
 	w->schedule->losses = 0;
 	sim_mirror_crash(m, sim_chance(w, 30), true);
-	sim_at(w, w->now + sim_below(w, 20 * SIM_MS), start_again, m, 0);
-}
-
-static void unblock(struct sim_world *w, void *arg, uint64_t ticket)
-{
-	(void)w;
-	(void)ticket;
-	sim_path_block(arg, SIM_OUT, false);
-	sim_path_block(arg, SIM_IN, false);
+	sim_at(w, w->now + sim_below(w, 20 * SIM_MS), sim_mirror_start_again, m, 0);
 }
 
 /* What is sent meanwhile comes late: also after its time is over. */
@@ -92,9 +74,8 @@ static void delay(struct sim_world *w, struct sim_owner *o)
 	struct sim_path *path = &o->paths[sim_below(w, w->members)];
 	uint64_t most = sim_chance(w, 50) ? 2 : 3 * w->schedule->connect_timeout_ms;
 
-	sim_path_block(path, SIM_OUT, true);
-	sim_path_block(path, SIM_IN, sim_chance(w, 50));
-	sim_at(w, w->now + sim_below(w, most * SIM_MS), unblock, path, 0);
+	sim_path_block(path, true, sim_chance(w, 50));
+	sim_at(w, w->now + sim_below(w, most * SIM_MS), sim_path_unblock, path, 0);
 }
 
 static void trouble(struct sim_world *w, void *arg, uint64_t ticket)
@@ -125,26 +106,20 @@ static void trouble(struct sim_world *w, void *arg, uint64_t ticket)
 
 static void start_one(struct sim_world *w, void *arg, uint64_t ticket)
 {
-	void (**start)(struct sim_world * w) = arg;
-
+	(void)arg;
 	(void)ticket;
-	if (w->schedule->ending || w->owner_count >= SIM_OWNERS_MAX - 1)
-		return;
-	(*start)(w);
-	sim_count(w, SIM_CREATORS, 1);
+	sim_count(w, SIM_CREATORS, sim_schedule_creator(w));
 }
 
-void sim_creators_begin(struct sim_world *w, void (*start)(struct sim_world *w))
+void sim_creators_begin(struct sim_world *w)
 {
 	unsigned count = sim_creators_count(w), troubles;
-	void (**what)(struct sim_world * w) = sim_alloc(w, sizeof(*what));
 
 	if (!count)
 		return;
-	*what = start;
 	for (unsigned i = 0; i < count; i++)
 		sim_at(w, w->now + sim_below(w, (sim_chance(w, 50) ? 200 : 3000) * SIM_US),
-		       start_one, what, 0);
+		       start_one, NULL, 0);
 	troubles = (unsigned)sim_below(w, TROUBLES_MAX);
 	for (unsigned i = 0; i < troubles; i++)
 		sim_at(w, w->now + sim_below(w, 6 * SIM_MS), trouble, NULL, 0);

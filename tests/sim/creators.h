@@ -15,9 +15,8 @@ struct sim_owner;
  * */
 unsigned sim_creators_count(const struct sim_world *w);
 
-/* Starts them, and what goes wrong meanwhile. start: begins a creator, and is asked for the paths.
- * */
-void sim_creators_begin(struct sim_world *w, void (*start)(struct sim_world *w));
+/* Plans when they start, and what goes wrong meanwhile. */
+void sim_creators_begin(struct sim_world *w);
 
 /* Is there one that may still make the store? */
 bool sim_creators_at_work(const struct sim_world *w);

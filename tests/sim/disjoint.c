@@ -1,20 +1,22 @@
 /*
- * disjoint.c - the schedules of disjoint.h. Paths are blocked, so that what is under way arrives
- * when they are open again, or never where a connection has ended by then.
+ * disjoint.c - schedules in which two owners may complete a change of the roster with disjoint
+ * mirrors. A mirror of four is replaced, W = 3, and both rosters count. The other owner claims
+ * the new mirror and the two members that the owner of the change does not reach, and adopts on
+ * those. Then the new mirror loses its memory. What the owner of the change acknowledges through
+ * it must be in the state of later opens. Only faults of this file happen in these schedules.
+ *
+ * Paths are blocked, so that what is under way arrives when they are open again, or never where
+ * a connection has ended by then.
  */
-#include "disjoint.h"
-
-#include "../../client/keeper/change.h"
-#include "../../client/open/open.h"
-#include "../../server/store/store_private.h"
 #include "aim.h"
-#include "creators.h"
+
+#include "../../client/core/handle.h"
+#include "../../server/store/store_private.h"
 #include "mirror.h"
-#include "mixed.h"
 #include "mistakes.h"
 #include "schedule.h"
 
-enum { EVERY = 32, MEMBERS = 4, LEAVES = 3, NEW = 4, ALL = 5 };
+enum { MEMBERS = 4, LEAVES = 3, NEW = 4, ALL = 5 };
 
 /* The mirrors that only one of the two owners reaches; both reach the new one. */
 enum { BEFORE_ONLY = 1 << 1 | 1 << 2, OTHER_ONLY = 1 << 0 | 1 << LEAVES };
@@ -29,27 +31,15 @@ struct disjoint {
 	uint64_t until;
 };
 
-static bool is_for_it(const struct sim_world *w)
-{
-	return w->mistake == SIM_MISTAKE_JOINT_UNASKED ||
-	       (!w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 2 && !sim_creators_count(w));
-}
-
-void sim_disjoint_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!is_for_it(w))
-		return;
 	*mirrors = MEMBERS;
 	*spares = 1;
 	w->acks = 3;
-	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
-	s->work = s->cancels = s->nowait = s->gather_us = 0;
-	s->calm = s->near = s->disks = false;
-	s->steady = true;
-	s->left = 1000;
-	s->think = 20 * SIM_MS;
+	sim_aim_quiet(s);
+	s->cancels = s->nowait = s->gather_us = 0;
 	/* Neither owner gives up what it waits for meanwhile. */
 	s->commit_timeout_ms = s->open_timeout_ms = 4000;
 	s->mirror_timeout_ms = UINT32_MAX;
@@ -57,12 +47,9 @@ void sim_disjoint_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares
 
 static void block(struct sim_owner *o, unsigned mirrors, bool blocked)
 {
-	for (unsigned i = 0; i < ALL; i++) {
-		if (!(mirrors >> i & 1))
-			continue;
-		sim_path_block(&o->paths[i], SIM_OUT, blocked);
-		sim_path_block(&o->paths[i], SIM_IN, blocked);
-	}
+	for (unsigned i = 0; i < ALL; i++)
+		if (mirrors >> i & 1)
+			sim_path_block(&o->paths[i], blocked, blocked);
 }
 
 static bool is_over(const struct sim_world *w, const struct disjoint *d)
@@ -115,24 +102,12 @@ static void other_opens(void *arg)
 {
 	struct disjoint *d = arg;
 	struct sim_world *w = d->other->world;
-	const struct sim_schedule *s = w->schedule;
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
-	struct ps_error error = { 0 };
 	char list[3 * sizeof(w->mirrors[0]->address)];
 	perseas_t *p;
-	int rc;
 
 	snprintf(list, sizeof(list), "%s,%s,%s", w->mirrors[0]->address,
 	         w->mirrors[LEAVES]->address, w->mirrors[NEW]->address);
-	options.flags = PERSEAS_TAKEOVER;
-	options.log_size = s->log_size;
-	options.ring_size = s->ring_size;
-	options.connect_timeout_ms = s->connect_timeout_ms;
-	options.open_timeout_ms = s->open_timeout_ms;
-	options.spin_us = UINT32_MAX;
-	rc = ps_open(&d->other->env, SIM_STORE, list, &options, &p, &error);
-	sim_trace(w, "the other owner: open: %s: %s", perseas_error_name(rc), error.text);
-	if (!rc)
+	if (!sim_aim_take_over(d->other, "the other owner", list, &p))
 		perseas_close(p);
 	d->other->dead = true;
 }
@@ -177,7 +152,6 @@ static void change(struct sim_world *w, void *arg, uint64_t ticket)
 		.with = w->mirrors[NEW]->address,
 	};
 	struct disjoint *d = arg;
-	struct perseas *p;
 
 	(void)ticket;
 	if (w->schedule->ending)
@@ -189,18 +163,19 @@ static void change(struct sim_world *w, void *arg, uint64_t ticket)
 	}
 	for (unsigned i = 0; i < ALL; i++)
 		d->before->paths[i].delay = d->before->paths[i].jitter = DELAY;
-	p = d->before->handle;
-	p->admin = true;
-	if (ps_change_begin(p, &wanted, NULL))
-		sim_trace(w, "no change is begun: %s", p->upkeep.change.text);
-	p->admin = false;
-	p->env->ops->wake(p->env, PS_KEEPER);
+	sim_aim_change(d->before, &wanted);
 	await_joint(w, d, 0);
 }
 
-void sim_disjoint_begin(struct sim_world *w)
+static void begin(struct sim_world *w)
 {
-	if (is_for_it(w))
-		sim_at(w, w->now + sim_between(w, 100, 2000) * SIM_MS, change,
-		       sim_alloc(w, sizeof(struct disjoint)), 0);
+	sim_at(w, w->now + sim_between(w, 100, 2000) * SIM_MS, change,
+	       sim_alloc(w, sizeof(struct disjoint)), 0);
 }
+
+const struct sim_aim sim_disjoint_aim = {
+	.turn = 2,
+	.mistakes = { SIM_MISTAKE_JOINT_UNASKED },
+	.shape = shape,
+	.begin = begin,
+};

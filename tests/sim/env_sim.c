@@ -5,6 +5,7 @@
  */
 #include "env_sim.h"
 
+#include "aim.h"
 #include "cable.h"
 #include "hearing.h"
 #include "mirror.h"
@@ -543,7 +544,7 @@ static const struct ps_fabric *env_fabric(struct ps_env *env, const struct ps_ad
 	if (tried > (direct != NULL) || (tried && sim_mistake_insists(of(env)->world)))
 		return NULL;
 	/* The address may lead to another host's mirror than when it was dialled. */
-	if (sim_misled_is(of(env)->world))
+	if (sim_aim_is(of(env)->world, &sim_misled_aim))
 		return grant->descriptors ? &sim_fabric_shared : &sim_fabric_stream;
 	return of(env)->local[m->index] ? &sim_fabric_shared : &sim_fabric_stream;
 }

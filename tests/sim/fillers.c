@@ -8,34 +8,25 @@
 #include "../../client/open/open.h"
 #include "../../client/open/unfilled.h"
 #include "../../server/store/store_private.h"
+#include "aim.h"
 #include "creators.h"
-#include "fabric_sim.h"
 #include "mirror.h"
 #include "mistakes.h"
-#include "mixed.h"
 #include "operator.h"
 #include "rosters.h"
 #include "schedule.h"
 #include "work.h"
 
-enum { EVERY = 32, MEMBERS = 3, FILLERS = 4, TROUBLES = 3 };
+enum { MEMBERS = 3, FILLERS = 4, TROUBLES = 3 };
 
 #define BEGUN_WITHIN (2000 * SIM_MS)
 /* An open that makes a store, and its first transaction, take less than that. */
 #define TROUBLE_WITHIN (10 * SIM_MS)
 
-bool sim_fillers_come(const struct sim_world *w)
-{
-	return w->mistake == SIM_MISTAKE_MARKED ||
-	       (!w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 8 && !sim_creators_count(w));
-}
-
-void sim_fillers_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!sim_fillers_come(w))
-		return;
 	*mirrors = MEMBERS;
 	*spares = 0;
 	w->acks = 2;
@@ -113,7 +104,7 @@ bool sim_fillers_came_late(const struct sim_application *a)
 {
 	const struct sim_world *w = a->world;
 
-	if (!sim_fillers_come(w) || !a->owner->creates)
+	if (!sim_aim_is(w, &sim_fillers_aim) || !a->owner->creates)
 		return false;
 	for (unsigned i = 0; i < w->mirror_count; i++) {
 		const Perseas__Header *header = sim_rosters_header(w->mirrors[i]);
@@ -132,7 +123,7 @@ bool sim_fillers_end(struct sim_owner *o)
 	char list[SIM_LIST];
 	int rc;
 
-	if (!sim_fillers_come(w) || is_filled(w))
+	if (!sim_aim_is(w, &sim_fillers_aim) || is_filled(w))
 		return false;
 	sim_creators_list(w, o, list, sizeof(list));
 	options.spin_us = UINT32_MAX;
@@ -172,10 +163,7 @@ static struct sim_owner *some_filler(struct sim_world *w)
 static void go_missing(struct sim_world *w, struct sim_owner *o)
 {
 	sim_owner_stop(o, sim_below(w, 2000) * SIM_MS);
-	for (struct ps_control *control = o->controls; control; control = control->next)
-		sim_control_reset(control);
-	for (struct ps_link *link = o->links; link; link = link->next)
-		sim_link_reset(link);
+	sim_aim_reset(o);
 }
 
 static void trouble(struct sim_world *w, void *arg, uint64_t ticket)
@@ -200,23 +188,22 @@ static void begin_trouble(struct sim_world *w)
 
 static void start_one(struct sim_world *w, void *arg, uint64_t ticket)
 {
-	void (**start)(struct sim_world * w) = arg;
-
+	(void)arg;
 	(void)ticket;
-	if (w->schedule->ending || w->owner_count >= SIM_OWNERS_MAX - 1)
-		return;
-	(*start)(w);
-	begin_trouble(w);
+	if (sim_schedule_creator(w))
+		begin_trouble(w);
 }
 
-void sim_fillers_begin(struct sim_world *w, void (*start)(struct sim_world *w))
+static void begin(struct sim_world *w)
 {
-	void (**what)(struct sim_world * w) = sim_alloc(w, sizeof(*what));
-
-	if (!sim_fillers_come(w))
-		return;
-	*what = start;
 	begin_trouble(w);
 	for (unsigned i = 0; i < FILLERS; i++)
-		sim_at(w, w->now + sim_below(w, BEGUN_WITHIN), start_one, what, 0);
+		sim_at(w, w->now + sim_below(w, BEGUN_WITHIN), start_one, NULL, 0);
 }
+
+const struct sim_aim sim_fillers_aim = {
+	.turn = 8,
+	.mistakes = { SIM_MISTAKE_MARKED },
+	.shape = shape,
+	.begin = begin,
+};

@@ -11,13 +11,6 @@
 
 struct sim_application;
 
-/* sim_fillers_shape gives the schedule its mirrors, and sim_fillers_begin plans its events; neither
- * does anything in other schedules. start: begins a filler. */
-void sim_fillers_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);
-void sim_fillers_begin(struct sim_world *w, void (*start)(struct sim_world *w));
-
-bool sim_fillers_come(const struct sim_world *w);
-
 /* Removes a store that is not filled, then makes it and opens it. Returns what perseas_open
  * returns, or PERSEAS_EEXIST if the store was filled. */
 int sim_fillers_open(struct sim_application *a, const char *list,

@@ -6,15 +6,14 @@
 
 #include "../../client/core/handle.h"
 #include "../support/forge.h"
+#include "aim.h"
 #include "grown.h"
 #include "mistakes.h"
-#include "mixed.h"
 #include "schedule.h"
 
 #include <string.h>
 
 enum {
-	EVERY = 32,
 	RING = 4096,
 	LARGE = 300,        /* bytes that hold the stored record */
 	SMALL = 8,          /* bytes of the transactions that follow */
@@ -27,19 +26,11 @@ static_assert(sizeof(((struct sim_forger *)0)->bytes) == LARGE, "it holds the by
 /* What it does, in this order. */
 enum { STORES, OVERWRITES, FOLLOWS };
 
-static bool is_for_it(const struct sim_world *w)
-{
-	return w->mistake ? w->mistake == SIM_MISTAKE_UNTERMINATED
-	                  : !sim_is_mixed(w) && w->seed % EVERY == 10;
-}
-
-void sim_forger_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!is_for_it(w))
-		return;
-	*mirrors = 1 + (unsigned)(w->seed / EVERY % 3);
+	*mirrors = 1 + (unsigned)(w->seed / SIM_AIM_TURNS % 3);
 	*spares = 0;
 	w->acks = *mirrors / 2 + 1;
 	s->forges = s->steady = true;
@@ -126,3 +117,9 @@ int sim_forger_step(struct sim_application *a)
 		return rc;
 	return go_on(a);
 }
+
+const struct sim_aim sim_forger_aim = {
+	.turn = 10,
+	.mistakes = { SIM_MISTAKE_UNTERMINATED },
+	.shape = shape,
+};

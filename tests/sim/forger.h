@@ -9,9 +9,6 @@
 
 #include "work.h"
 
-/* Makes the schedule one of these, if it is. */
-void sim_forger_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);
-
 /* A step of its application: GO_ON or LEAVE. */
 int sim_forger_step(struct sim_application *a);
 

@@ -1,21 +1,23 @@
 /*
- * fork.c - the schedules of fork.h. The oracle knows nothing of the fork: what its mirrors have
- * counts for nothing (sim_mirror.forked), and its owner is no application. So it finds whatever the
- * fork does to the store.
+ * fork.c - schedules in which a mirror of two is called gone, and comes back with its image and
+ * its old roster, which are enough to open the store a second time (n = 2, W = 2). That fork is
+ * opened under ever higher epochs, and records ever newer rosters, since the other mirror of its
+ * roster loses its memory again and again. Then it wants the mirror that has the store to join
+ * it. That must be refused, for what was acknowledged is nowhere else.
+ *
+ * The oracle knows nothing of the fork: what its mirrors have counts for nothing
+ * (sim_mirror.forked), and its owner is no application. So it finds whatever the fork does to
+ * the store.
  */
-#include "fork.h"
-
-#include "../../client/keeper/change.h"
-#include "../../client/open/open.h"
 #include "aim.h"
-#include "creators.h"
+
+#include "../../client/core/handle.h"
 #include "mirror.h"
-#include "mixed.h"
 #include "mistakes.h"
 #include "oracle.h"
 #include "schedule.h"
 
-enum { EVERY = 32, OPENS = 8, TRIES = 3 };
+enum { OPENS = 8, TRIES = 3 };
 
 #define LOOKS SIM_MS
 #define DELAY (50 * SIM_US)
@@ -26,26 +28,14 @@ struct fork {
 	perseas_t *p; /* the stray's */
 };
 
-static bool is_for_it(const struct sim_world *w)
-{
-	return w->mistake == SIM_MISTAKE_FORKED ||
-	       (!w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 12 && !sim_creators_count(w));
-}
-
-void sim_fork_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!is_for_it(w))
-		return;
 	*mirrors = w->acks = 2;
 	*spares = 1;
-	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
-	s->work = s->cancels = 0;
-	s->calm = s->near = s->disks = false;
-	s->steady = true;
-	s->left = 1000;
-	s->think = 20 * SIM_MS;
+	sim_aim_quiet(s);
+	s->cancels = 0;
 }
 
 /* --- the fork --- */
@@ -60,24 +50,10 @@ static void let_go(void *arg)
 
 static int open_fork(struct fork *f)
 {
-	const struct sim_schedule *s = f->stray->world->schedule;
-	struct perseas_options options = PERSEAS_OPTIONS_INIT;
-	struct ps_error error = { 0 };
 	char list[64];
-	int rc;
 
 	snprintf(list, sizeof(list), "%s,%s", f->back->address, f->other->address);
-	options.flags = PERSEAS_TAKEOVER;
-	options.log_size = s->log_size;
-	options.ring_size = s->ring_size;
-	options.connect_timeout_ms = s->connect_timeout_ms;
-	options.open_timeout_ms = s->open_timeout_ms;
-	options.spin_us = UINT32_MAX;
-	rc = ps_open(&f->stray->env, SIM_STORE, list, &options, &f->p, &error);
-	sim_trace(f->stray->world, "the fork: open: %s: %s", perseas_error_name(rc), error.text);
-	if (rc)
-		f->p = NULL;
-	return rc;
+	return sim_aim_take_over(f->stray, "the fork", list, &f->p);
 }
 
 static void close_fork(struct fork *f)
@@ -152,17 +128,6 @@ static bool is_over(const struct sim_world *w, const struct fork *f)
 	return w->schedule->ending || !sim_aim_is_open(f->owner);
 }
 
-static void begin(struct sim_world *w, struct fork *f, const struct perseas_roster_change *wanted)
-{
-	struct perseas *p = f->owner->handle;
-
-	p->admin = true;
-	if (ps_change_begin(p, wanted, NULL))
-		sim_trace(w, "no change is begun: %s", p->upkeep.change.text);
-	p->admin = false;
-	p->env->ops->wake(p->env, PS_KEEPER);
-}
-
 /* Is nobody at the mirrors, so that a change may be begun? */
 static bool is_free(const struct fork *f)
 {
@@ -199,7 +164,7 @@ static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
 		return;
 	}
 	if (is_free(f))
-		begin(w, f, &wanted);
+		sim_aim_change(f->owner, &wanted);
 	sim_at(w, w->now + LOOKS, take_out, f, 0);
 }
 
@@ -224,7 +189,7 @@ static void replace(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_trace(w, "mirror %u is called gone", f->back->index);
 	sim_oracle_lost(f->back);
 	f->back->forked = true;
-	begin(w, f, &wanted);
+	sim_aim_change(f->owner, &wanted);
 	take_out(w, f, 0);
 }
 
@@ -248,9 +213,15 @@ static void go_away(struct sim_world *w, void *arg, uint64_t ticket)
 	replace(w, f, 0);
 }
 
-void sim_fork_begin(struct sim_world *w)
+static void begin(struct sim_world *w)
 {
-	if (is_for_it(w))
-		sim_at(w, w->now + sim_between(w, 100, 2000) * SIM_MS, go_away,
-		       sim_alloc(w, sizeof(struct fork)), 0);
+	sim_at(w, w->now + sim_between(w, 100, 2000) * SIM_MS, go_away,
+	       sim_alloc(w, sizeof(struct fork)), 0);
 }
+
+const struct sim_aim sim_fork_aim = {
+	.turn = 12,
+	.mistakes = { SIM_MISTAKE_FORKED },
+	.shape = shape,
+	.begin = begin,
+};

@@ -1,17 +1,19 @@
 /*
- * hang.c - the schedules of hang.h. A mirror that hangs takes what is sent, and answers nothing, as
- * a process that is stopped: in the simulated network, nothing that is sent to it or by it arrives.
+ * hang.c - schedules in which one mirror hangs. Another one loses its memory, and must be copied
+ * whole within a bounded time, or leaves the roster, which must be done in such a time: the
+ * owner has all that it needs for that. Only faults of this file happen in them, so that nothing
+ * else can be the reason for a delay.
+ *
+ * A mirror that hangs takes what is sent, and answers nothing, as a process that is stopped: in
+ * the simulated network, nothing that is sent to it or by it arrives.
  */
-#include "hang.h"
-
-#include "../../client/keeper/change.h"
 #include "aim.h"
-#include "creators.h"
+
+#include "../../client/core/handle.h"
 #include "mirror.h"
-#include "mixed.h"
 #include "schedule.h"
 
-enum { EVERY = 32, ALL = 5, ACKS = 3 };
+enum { ALL = 5, ACKS = 3 };
 
 /* From the start of the one that lost its memory on. It is tried again after 80 ms at most, and all
  * others have 100 ms to answer, twice; the rest are some rounds of less than a ms. */
@@ -29,32 +31,22 @@ struct hang {
 	uint64_t until;
 };
 
-static bool is_for_it(const struct sim_world *w)
-{
-	return !w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 5 && !sim_creators_count(w);
-}
-
 /* Another mirror leaves the roster meanwhile; else it loses its memory. */
 static bool is_of_change(const struct sim_world *w)
 {
-	return w->seed / EVERY % 2;
+	return w->seed / SIM_AIM_TURNS % 2;
 }
 
-void sim_hang_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!is_for_it(w))
-		return;
 	*mirrors = ALL;
 	*spares = 0;
 	w->acks = ACKS;
-	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
-	s->work = 0;
-	s->calm = false;
-	s->steady = true;
-	s->left = 1000;
-	s->think = 20 * SIM_MS;
+	sim_aim_quiet(s);
+	/* The disk has an older image of the memory that is lost. */
+	s->disks = true;
 	if (is_of_change(w))
 		s->connect_timeout_ms = 3000;
 }
@@ -131,11 +123,8 @@ static void take_out(struct sim_world *w, void *arg, uint64_t ticket)
 	}
 	h->until = w->now + LEAVES;
 	sim_trace(w, "mirror %u is to leave the roster", h->wiped->index);
-	p->admin = true;
-	if (ps_change_begin(p, &wanted, NULL))
+	if (!sim_aim_change(h->owner, &wanted))
 		sim_fail(w, "no change is begun: %s", p->upkeep.change.text);
-	p->admin = false;
-	p->env->ops->wake(p->env, PS_KEEPER);
 	look_at_change(w, h, 0);
 }
 
@@ -186,9 +175,14 @@ static void hang(struct sim_world *w, void *arg, uint64_t ticket)
 		sim_at(w, w->now + sim_below(w, 4000 * SIM_MS), wipe, h, 0);
 }
 
-void sim_hang_begin(struct sim_world *w)
+static void begin(struct sim_world *w)
 {
-	if (is_for_it(w))
-		sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, hang,
-		       sim_alloc(w, sizeof(struct hang)), 0);
+	sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, hang,
+	       sim_alloc(w, sizeof(struct hang)), 0);
 }
+
+const struct sim_aim sim_hang_aim = {
+	.turn = 5,
+	.shape = shape,
+	.begin = begin,
+};

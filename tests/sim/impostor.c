@@ -1,22 +1,24 @@
 /*
- * impostor.c - the schedules of impostor.h. The oracle knows nothing of what is made on the spare
- * mirrors (sim_mirror.forked), so that it finds an owner that opens that.
+ * impostor.c - schedules in which a client that may create stores on spare mirrors, and read the
+ * real ones, makes images of the same name, while one real mirror of three is down and the owner
+ * dies (n = 3, W = 2). They are of another store, or of this one with a roster of their own.
+ * Owners are given all mirrors. None may take the images for the store's.
+ *
+ * The oracle knows nothing of what is made on the spare mirrors (sim_mirror.forked), so that it
+ * finds an owner that opens that.
  */
-#include "impostor.h"
+#include "aim.h"
 
 #include "../../server/store/status.h"
 #include "../../server/store/store_private.h"
-#include "aim.h"
-#include "creators.h"
 #include "mirror.h"
-#include "mixed.h"
 #include "mistakes.h"
 #include "process.h"
 #include "schedule.h"
 
 #include <string.h>
 
-enum { EVERY = 32, MEMBERS = 3, SPARES = 3 };
+enum { MEMBERS = 3, SPARES = 3 };
 
 #define LOOKS SIM_MS
 
@@ -28,27 +30,15 @@ struct impostor {
 	unsigned made;
 };
 
-bool sim_impostor_comes(const struct sim_world *w)
-{
-	return w->mistake == SIM_MISTAKE_MADE_UP ||
-	       (!w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 18 && !sim_creators_count(w));
-}
-
-void sim_impostor_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!sim_impostor_comes(w))
-		return;
 	*mirrors = MEMBERS;
 	*spares = SPARES;
 	w->acks = 2;
-	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
-	s->cancels = s->work = 0;
-	s->calm = s->near = s->disks = false;
-	s->steady = true;
-	s->left = 1000;
-	s->think = 20 * SIM_MS;
+	sim_aim_quiet(s);
+	s->cancels = 0;
 }
 
 static void draw_id(struct sim_world *w, uint8_t id[PS_ID_SIZE])
@@ -113,7 +103,7 @@ static void read_ids(struct sim_world *w, struct impostor *impostor)
 	const struct store *store = store_find(impostor->down->stores, SIM_STORE);
 
 	impostor->epoch = store->header->promised_epoch;
-	impostor->same_store = w->mistake || w->seed / EVERY % 2;
+	impostor->same_store = w->mistake || w->seed / SIM_AIM_TURNS % 2;
 	for (unsigned k = 0; k < SPARES; k++)
 		draw_id(w, impostor->image_ids[k]);
 	draw_id(w, impostor->store_id);
@@ -158,7 +148,7 @@ static void end(struct sim_world *w, void *arg, uint64_t ticket)
 		sim_mirror_start(impostor->down);
 }
 
-static void begin(struct sim_world *w, void *arg, uint64_t ticket)
+static void strike(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct impostor *impostor = arg;
 	struct sim_owner *o = sim_aim_owner(w, MEMBERS);
@@ -167,7 +157,7 @@ static void begin(struct sim_world *w, void *arg, uint64_t ticket)
 	if (w->schedule->ending)
 		return;
 	if (!o) {
-		sim_at(w, w->now + LOOKS, begin, impostor, 0);
+		sim_at(w, w->now + LOOKS, strike, impostor, 0);
 		return;
 	}
 	impostor->down = w->mirrors[sim_below(w, MEMBERS)];
@@ -180,12 +170,17 @@ static void begin(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + sim_between(w, 200, 2000) * SIM_MS, end, impostor, 0);
 }
 
-void sim_impostor_begin(struct sim_world *w)
+static void begin(struct sim_world *w)
 {
-	if (!sim_impostor_comes(w))
-		return;
 	for (unsigned k = 0; k < SPARES; k++)
 		w->mirrors[MEMBERS + k]->forked = true;
-	sim_at(w, w->now + sim_between(w, 100, 2000) * SIM_MS, begin,
+	sim_at(w, w->now + sim_between(w, 100, 2000) * SIM_MS, strike,
 	       sim_alloc(w, sizeof(struct impostor)), 0);
 }
+
+const struct sim_aim sim_impostor_aim = {
+	.turn = 18,
+	.mistakes = { SIM_MISTAKE_MADE_UP },
+	.shape = shape,
+	.begin = begin,
+};

@@ -1,18 +1,20 @@
 /*
- * loaded.c - the schedules of loaded.h. The mirror that is to lose its memory hangs first, so that
- * it does not record what it is told: nothing that is sent to it or by it arrives.
+ * loaded.c - schedules in which W = n, and a mirror comes back with what it spilled: before
+ * another one has recorded its new id, that one loses its memory. It must be made anew within a
+ * bounded time, or another must take its place in such a time, for there is no W without the
+ * loaded image. The latter change cannot be taken back while both rosters count, and that must
+ * be refused. Only faults of this file happen in them, so that nothing else can be the reason
+ * for a delay.
+ *
+ * The mirror that is to lose its memory hangs first, so that it does not record what it is told:
+ * nothing that is sent to it or by it arrives.
  */
-#include "loaded.h"
+#include "aim.h"
 
 #include "../../client/keeper/change.h"
 #include "../../client/keeper/roster.h"
-#include "aim.h"
-#include "creators.h"
 #include "mirror.h"
-#include "mixed.h"
 #include "schedule.h"
-
-enum { EVERY = 32 };
 
 /* From when the owner can know that the other one lost its memory: it is tried again after a second
  * at most, and the rest are some rounds of less than a ms. */
@@ -26,32 +28,20 @@ struct loaded {
 	uint64_t until;
 };
 
-static bool is_for_it(const struct sim_world *w)
-{
-	return !w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 24 && !sim_creators_count(w);
-}
-
 /* Another one takes the place of the mirror that lost its memory, and does not come back. */
 static bool is_of_change(const struct sim_world *w)
 {
-	return w->seed / EVERY % 2;
+	return w->seed / SIM_AIM_TURNS % 2;
 }
 
-void sim_loaded_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!is_for_it(w))
-		return;
-	*mirrors = is_of_change(w) ? 3 : 2 + (unsigned)(w->seed / EVERY / 2 % 2);
+	*mirrors = is_of_change(w) ? 3 : 2 + (unsigned)(w->seed / SIM_AIM_TURNS / 2 % 2);
 	*spares = is_of_change(w);
 	w->acks = *mirrors;
-	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
-	s->work = 0;
-	s->calm = s->near = s->disks = false;
-	s->steady = true;
-	s->left = 1000;
-	s->think = 20 * SIM_MS;
+	sim_aim_quiet(s);
 	/* So long the one that hangs is not known to. */
 	s->connect_timeout_ms = 3000;
 }
@@ -149,11 +139,8 @@ static void replace(struct sim_world *w, void *arg, uint64_t ticket)
 	}
 	l->until = w->now + WITHIN;
 	sim_trace(w, "mirror %u is to be replaced", l->other->index);
-	p->admin = true;
-	if (ps_change_begin(p, &wanted, NULL))
+	if (!sim_aim_change(l->owner, &wanted))
 		sim_fail(w, "no change is begun: %s", p->upkeep.change.text);
-	p->admin = false;
-	p->env->ops->wake(p->env, PS_KEEPER);
 	look_at_change(w, l, 0);
 }
 
@@ -220,9 +207,14 @@ static void stop(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + AWAY, come_back, l, 0);
 }
 
-void sim_loaded_begin(struct sim_world *w)
+static void begin(struct sim_world *w)
 {
-	if (is_for_it(w))
-		sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, stop,
-		       sim_alloc(w, sizeof(struct loaded)), 0);
+	sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, stop,
+	       sim_alloc(w, sizeof(struct loaded)), 0);
 }
+
+const struct sim_aim sim_loaded_aim = {
+	.turn = 24,
+	.shape = shape,
+	.begin = begin,
+};

@@ -1,19 +1,20 @@
 /*
- * lossy.c - the schedules of lossy.h. Some owners die just when the cable begins to fail, and a
- * mirror is behind then: the next owner opens with that one to be mended.
+ * lossy.c - schedules in which each mirror is reached over a better fabric first (cable.h), and
+ * one of these fails while control connections work: it is out, or loses so much that its links
+ * break. The store must go on within a bounded time, over the other fabric, an open must not
+ * begin again for that, and the first one is taken up again when it works. Only faults of this
+ * file happen in them.
+ *
+ * Some owners die just when the cable begins to fail, and a mirror is behind then: the next
+ * owner opens with that one to be mended.
  */
-#include "lossy.h"
+#include "aim.h"
 
 #include "../../client/core/handle.h"
-#include "aim.h"
 #include "cable.h"
-#include "creators.h"
 #include "mirror.h"
 #include "mistakes.h"
-#include "mixed.h"
 #include "schedule.h"
-
-enum { EVERY = 32 };
 
 #define LOOKS (20 * SIM_MS)
 
@@ -35,26 +36,15 @@ struct lossy {
 	uint64_t until; /* the stage must be over by then */
 };
 
-static bool is_for_it(const struct sim_world *w)
-{
-	const bool wanted = w->mistake ? sim_mistake_cabled(w)
-	                               : !sim_is_mixed(w) && w->seed % EVERY == 14;
-
-	return wanted && !sim_creators_count(w);
-}
-
-void sim_lossy_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!is_for_it(w))
-		return;
-	*mirrors = 2 + w->seed / EVERY % 2;
+	*mirrors = 2 + w->seed / SIM_AIM_TURNS % 2;
 	*spares = 0;
-	w->acks = 1 + (unsigned)(w->seed / EVERY / 2 % *mirrors);
-	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = s->work = 0;
-	s->calm = s->disks = false;
-	s->steady = s->cabled = true;
+	w->acks = 1 + (unsigned)(w->seed / SIM_AIM_TURNS / 2 % *mirrors);
+	sim_aim_quiet(s);
+	s->cabled = true;
 	s->takeover = 100;
 	s->left = 1500;
 	s->think = 60 * SIM_MS;
@@ -169,7 +159,7 @@ static void takes_over(struct sim_world *w, void *arg, uint64_t ticket)
 	fail(w, l);
 }
 
-static void begin(struct sim_world *w, void *arg, uint64_t ticket)
+static void await_all(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct lossy *l = arg;
 	struct sim_owner *o = sim_aim_owner(w, 0);
@@ -181,7 +171,7 @@ static void begin(struct sim_world *w, void *arg, uint64_t ticket)
 	if (w->schedule->ending)
 		return;
 	if (ready < w->members) {
-		sim_at(w, w->now + LOOKS, begin, l, 0);
+		sim_at(w, w->now + LOOKS, await_all, l, 0);
 		return;
 	}
 	l->mirror = w->mirrors[sim_below(w, w->members)];
@@ -191,13 +181,20 @@ static void begin(struct sim_world *w, void *arg, uint64_t ticket)
 		fail(w, l);
 		return;
 	}
-	sim_path_block(&o->paths[l->mirror->index], SIM_OUT, true);
+	sim_path_block(&o->paths[l->mirror->index], true, false);
 	sim_at(w, w->now + sim_below(w, 400 * SIM_MS), takes_over, l, 0);
 }
 
-void sim_lossy_begin(struct sim_world *w)
+static void begin(struct sim_world *w)
 {
-	if (is_for_it(w))
-		sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, begin,
-		       sim_alloc(w, sizeof(struct lossy)), 0);
+	sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, await_all,
+	       sim_alloc(w, sizeof(struct lossy)), 0);
 }
+
+const struct sim_aim sim_lossy_aim = {
+	.turn = 14,
+	.mistakes = { SIM_MISTAKE_STAYS, SIM_MISTAKE_INSISTS, SIM_MISTAKE_WORN,
+	              SIM_MISTAKE_RESTARTS },
+	.shape = shape,
+	.begin = begin,
+};

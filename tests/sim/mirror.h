@@ -25,8 +25,8 @@ struct sim_mirror {
 	Perseas__Header *header;     /* the daemon does not run: what it left; or NULL */
 	bool silent;                 /* nor does its host: connections are not refused */
 	uint64_t granted;            /* epoch of the last claim that was granted */
-	bool forked;                 /* what it has is no part of the store (fork.h) */
-	bool strange;                /* it has an image that a stranger made (impostor.h) */
+	bool forked;                 /* what it has is no part of the store (fork.c) */
+	bool strange;                /* it has an image that a stranger made (impostor.c) */
 	struct ps_control *controls; /* that it has accepted */
 	struct sim_memory *given;
 
@@ -57,6 +57,8 @@ struct sim_mirror *sim_mirror_find(struct sim_world *w, const struct ps_address 
 /* The daemon ends. silent: with its host, so that nobody is told. lost: its memory too. */
 void sim_mirror_crash(struct sim_mirror *m, bool silent, bool lost);
 void sim_mirror_start(struct sim_mirror *m);
+/* Event: the daemon starts, unless it runs. */
+void sim_mirror_start_again(struct sim_world *w, void *mirror, uint64_t ticket);
 
 /* The daemon ends on purpose, and writes its images to the spill. The memory is kept, as when it is
  * upgraded; or the host ends too; or that, and the spill is lost. */

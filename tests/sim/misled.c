@@ -5,24 +5,13 @@
 
 #include "../../proto/control/judge.h"
 #include "aim.h"
-#include "creators.h"
 #include "env_sim.h"
 #include "mirror.h"
 #include "mistakes.h"
-#include "mixed.h"
 #include "schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { EVERY = 32 };
-
-bool sim_misled_is(const struct sim_world *w)
-{
-	if (w->mistake)
-		return w->mistake == SIM_MISTAKE_MISLED;
-	return !sim_is_mixed(w) && w->seed % EVERY == 9 && !sim_creators_count(w);
-}
 
 struct sim_mirror *sim_misled_leads(struct sim_mirror *called)
 {
@@ -73,15 +62,13 @@ static void turn(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + sim_between(w, 5, 800) * SIM_MS, turn, NULL, made);
 }
 
-void sim_misled_begin(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!sim_misled_is(w))
-		return;
-	*mirrors = 2 + w->seed / EVERY % 4;
+	*mirrors = 2 + w->seed / SIM_AIM_TURNS % 4;
 	*spares = 0;
-	w->acks = 1 + (unsigned)(w->seed / EVERY / 4 % *mirrors);
+	w->acks = 1 + (unsigned)(w->seed / SIM_AIM_TURNS / 4 % *mirrors);
 	s->changes = 0;
 	s->calm = false;
 	s->left += 200;
@@ -108,3 +95,9 @@ void sim_misled_reply(const struct ps_control *control, Perseas__Reply *reply)
 	if (member)
 		memcpy(header->image_id.data, member->image_id.data, PS_ID_SIZE);
 }
+
+const struct sim_aim sim_misled_aim = {
+	.turn = 9,
+	.mistakes = { SIM_MISTAKE_MISLED },
+	.shape = shape,
+};

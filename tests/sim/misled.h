@@ -12,13 +12,6 @@
 
 struct ps_control;
 
-/* Returns true if the schedule of this world is such a one. */
-bool sim_misled_is(const struct sim_world *w);
-
-/* Makes the schedule such a one, and begins it, if this seed is for it: by the seed alone, so that
- * other schedules stay as they are. */
-void sim_misled_begin(struct sim_world *w, unsigned *mirrors, unsigned *spares);
-
 /* Returns the mirror to which the address of this one leads now. */
 struct sim_mirror *sim_misled_leads(struct sim_mirror *called);
 

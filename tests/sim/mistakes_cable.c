@@ -1,5 +1,5 @@
 /*
- * mistakes_cable.c - faults in how an owner goes on where the better fabric fails (lossy.h).
+ * mistakes_cable.c - faults in how an owner goes on where the better fabric fails (lossy.c).
  */
 #include "mistakes.h"
 

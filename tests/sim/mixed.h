@@ -1,8 +1,8 @@
 /*
  * mixed.h - schedules in which whatever applications may use comes with anything else. What the
  * others use follows from their seeds' remainders, so that some pairs never meet there, and each of
- * them stays as it was when something is added. None of these is about one thing alone (hang.h,
- * loaded.h, fork.h, lossy.h): what is looked at there holds only where nothing else is wrong.
+ * them stays as it was when something is added. None of these is about one thing alone (hang.c,
+ * loaded.c, fork.c, lossy.c): what is looked at there holds only where nothing else is wrong.
  */
 #ifndef PERSEAS_SIM_MIXED_H
 #define PERSEAS_SIM_MIXED_H

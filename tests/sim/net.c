@@ -87,9 +87,22 @@ void sim_pipe_break(struct sim_pipe *pipe)
 	pipe->first = pipe->last = NULL;
 }
 
-void sim_path_block(struct sim_path *path, enum sim_direction direction, bool blocked)
+static void block(struct sim_path *path, enum sim_direction direction, bool blocked)
 {
 	path->blocked[direction] = blocked;
 	for (struct sim_pipe *pipe = path->pipes; pipe && !blocked; pipe = pipe->next)
 		arm(pipe);
+}
+
+void sim_path_block(struct sim_path *path, bool out, bool in)
+{
+	block(path, SIM_OUT, out);
+	block(path, SIM_IN, in);
+}
+
+void sim_path_unblock(struct sim_world *w, void *path, uint64_t ticket)
+{
+	(void)w;
+	(void)ticket;
+	sim_path_block(path, false, false);
 }

@@ -54,6 +54,9 @@ void sim_pipe_send(struct sim_pipe *pipe, struct sim_message *message);
 /* What is under way, and what is sent from now on, is lost. */
 void sim_pipe_break(struct sim_pipe *pipe);
 
-void sim_path_block(struct sim_path *path, enum sim_direction direction, bool blocked);
+/* What is sent in a direction that is blocked waits. */
+void sim_path_block(struct sim_path *path, bool out, bool in);
+/* Event: both directions are open. */
+void sim_path_unblock(struct sim_world *w, void *path, uint64_t ticket);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "../../client/core/handle.h"
 #include "../../client/open/open.h"
+#include "aim.h"
 #include "creators.h"
 #include "fillers.h"
-#include "impostor.h"
 #include "operator.h"
 #include "oracle.h"
 #include "rosters.h"
@@ -33,9 +33,10 @@ static void count_refusal(struct sim_application *a, int rc, const struct ps_err
 	case PERSEAS_ESYSTEM:
 		break;
 	default:
-		if (sim_fillers_come(w) && (rc == PERSEAS_EUNFINISHED || rc == PERSEAS_EEXIST))
+		if (sim_aim_is(w, &sim_fillers_aim) &&
+		    (rc == PERSEAS_EUNFINISHED || rc == PERSEAS_EEXIST))
 			break;
-		if (rc != PERSEAS_EROSTER || !sim_impostor_comes(w))
+		if (rc != PERSEAS_EROSTER || !sim_aim_is(w, &sim_impostor_aim))
 			sim_fail(w, "owner %u: open: %s: %s", a->owner->index,
 			         perseas_error_name(rc), error->text);
 		sim_count(w, SIM_IMPOSTORS, 1);
@@ -115,7 +116,7 @@ int sim_open_store(struct sim_application *a)
 	else
 		sim_operator_list(a->world, o->index == 0, a->last, list);
 	o->told = false;
-	if (sim_fillers_come(a->world) && o->creates)
+	if (sim_aim_is(a->world, &sim_fillers_aim) && o->creates)
 		rc = sim_fillers_open(a, list, &options, &error);
 	else
 		rc = ps_open(&o->env, SIM_STORE, list, &options, &a->p, &error);

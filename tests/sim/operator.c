@@ -7,7 +7,7 @@
 
 #include "../../client/core/handle.h"
 #include "../../server/store/store_private.h"
-#include "fillers.h"
+#include "aim.h"
 #include "mirror.h"
 #include "mistakes.h"
 #include "rosters.h"
@@ -50,7 +50,7 @@ void sim_operator_list(struct sim_world *w, bool first, bool last, char list[SIM
  * for those that need level 1. */
 bool sim_operator_keeps_low(const struct sim_world *w)
 {
-	if (sim_fillers_come(w) || w->mistake == SIM_MISTAKE_ANY_PUBLISH)
+	if (sim_aim_is(w, &sim_fillers_aim) || w->mistake == SIM_MISTAKE_ANY_PUBLISH)
 		return false;
 	return w->mistake || w->seed % 3 == 1;
 }

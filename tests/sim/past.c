@@ -7,41 +7,28 @@
 #include "../../client/core/handle.h"
 #include "../support/rewind.h"
 #include "aim.h"
-#include "creators.h"
 #include "env_sim.h"
 #include "fabric_sim.h"
-#include "mixed.h"
 #include "mistakes.h"
 #include "schedule.h"
 
-enum { EVERY = 32, MEMBERS = 3, MOST = 5 };
+enum { MEMBERS = 3, MOST = 5 };
 
 #define LOOKS SIM_MS
 /* Mirrors are tried again after a second at most, and have 100 ms to answer. */
 #define WITHIN (3000 * SIM_MS)
 
-static bool is_for_it(const struct sim_world *w)
-{
-	return w->mistake == SIM_MISTAKE_PAST ||
-	       (!w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 28 && !sim_creators_count(w));
-}
-
-void sim_past_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!is_for_it(w))
-		return;
 	*mirrors = MEMBERS;
 	*spares = 0;
 	w->acks = 2;
-	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
+	sim_aim_quiet(s);
 	/* The shadow, and what a heap knows besides its segments, would not go back. */
-	s->work = s->tracks = s->threads = s->nowait = s->gather_us = 0;
-	s->demand = s->heap = s->apart = s->calm = s->near = s->disks = false;
-	s->steady = true;
-	s->left = 1000;
-	s->think = 20 * SIM_MS;
+	s->tracks = s->threads = s->nowait = s->gather_us = 0;
+	s->demand = s->heap = s->apart = false;
 }
 
 bool sim_past_ends(struct sim_owner *o)
@@ -82,14 +69,6 @@ static bool is_idle(const struct sim_owner *o)
 	return true;
 }
 
-static void break_connections(struct sim_owner *o)
-{
-	for (struct ps_control *control = o->controls; control; control = control->next)
-		sim_control_reset(control);
-	for (struct ps_link *link = o->links; link; link = link->next)
-		sim_link_reset(link);
-}
-
 static void go_back(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct sim_owner *o = sim_aim_owner(w, MEMBERS);
@@ -107,12 +86,18 @@ static void go_back(struct sim_world *w, void *arg, uint64_t ticket)
 	}
 	sim_trace(w, "owner %u goes back by %u transactions", o->index, count);
 	o->reverted = true;
-	break_connections(o);
+	sim_aim_reset(o);
 	look(w, o, w->now + WITHIN);
 }
 
-void sim_past_begin(struct sim_world *w)
+static void begin(struct sim_world *w)
 {
-	if (is_for_it(w))
-		sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, go_back, NULL, 0);
+	sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, go_back, NULL, 0);
 }
+
+const struct sim_aim sim_past_aim = {
+	.turn = 28,
+	.mistakes = { SIM_MISTAKE_PAST },
+	.shape = shape,
+	.begin = begin,
+};

@@ -8,10 +8,6 @@
 
 #include "process.h"
 
-/* As those of fork.h. */
-void sim_past_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);
-void sim_past_begin(struct sim_world *w);
-
 /* Waits, where this owner went back in time, until its handle is fenced. Returns true then: its
  * application must leave, since it has not forgotten what its memory has. */
 bool sim_past_ends(struct sim_owner *o);

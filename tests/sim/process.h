@@ -126,7 +126,7 @@ struct sim_owner {
 	struct ps_written *written; /* of the handle that was opened last; or NULL */
 
 	bool creates;  /* it asks for the store to be made */
-	bool strays;   /* it opens a fork (fork.h) */
+	bool strays;   /* it opens a fork (fork.c) */
 	bool opened;   /* an open of its has returned */
 	bool told;     /* since its open began, a mirror has told it of an image of the store */
 	bool reverted; /* it went back in time (past.h) */

@@ -1,38 +1,32 @@
 /*
- * removed.c - the schedules of removed.h.
+ * removed.c - schedules in which somebody removes files of images, now at one mirror and then at
+ * another, under daemons that run: all of them, or one. The daemon looks within a second; before
+ * that a claim may come, since the owner dies. Then some daemons end, and what they start with
+ * must be all that they had. Only these faults happen in them: a daemon that ends before it has
+ * looked has lost its memory.
  */
-#include "removed.h"
+#include "aim.h"
 
 #include "../../server/store/store_private.h"
 #include "../support/memory_heap.h"
-#include "aim.h"
-#include "creators.h"
 #include "mirror.h"
-#include "mixed.h"
 #include "oracle.h"
 #include "process.h"
 #include "schedule.h"
 
 #include <stdio.h>
 
-enum { EVERY = 32, PERCENT_ALL = 40, PERCENT_CLAIMED = 25, PERCENT_ENDED = 40 };
+enum { PERCENT_ALL = 40, PERCENT_CLAIMED = 25, PERCENT_ENDED = 40 };
 
 #define BETWEEN (300 * SIM_MS) /* removals, at most */
 #define LOOKS (1000 * SIM_MS)  /* until the daemon does, at most */
 #define AWAY (20 * SIM_MS)
 
-static bool is_for_it(const struct sim_world *w)
-{
-	return !w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 20 && !sim_creators_count(w);
-}
-
-void sim_removed_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
 	(void)mirrors;
-	if (!is_for_it(w))
-		return;
 	*spares = 0;
 	s->faults = s->losses = s->jumps = s->changes = s->stops = 0;
 	s->calm = s->disks = false;
@@ -45,16 +39,6 @@ static struct store *image_of_mirror(const struct sim_mirror *m)
 	struct store *store = m->stores ? store_find(m->stores, SIM_STORE) : NULL;
 
 	return store && store->header && !store->damage[0] ? store : NULL;
-}
-
-static void start_again(struct sim_world *w, void *arg, uint64_t ticket)
-{
-	struct sim_mirror *m = arg;
-
-	(void)w;
-	(void)ticket;
-	if (!m->stores)
-		sim_mirror_start(m);
 }
 
 /* What the daemon does within a second. A mirror that is made again is there at its next start. */
@@ -77,7 +61,7 @@ static void look(struct sim_world *w, void *arg, uint64_t ticket)
 	if (!sim_chance(w, PERCENT_ENDED))
 		return;
 	sim_mirror_crash(m, false, false);
-	sim_at(w, w->now + AWAY, start_again, m, 0);
+	sim_at(w, w->now + AWAY, sim_mirror_start_again, m, 0);
 }
 
 static void remove_files(struct sim_world *w, struct sim_mirror *m, const struct store *store)
@@ -113,8 +97,13 @@ static void strike(struct sim_world *w, void *arg, uint64_t ticket)
 	sim_at(w, w->now + sim_below(w, BETWEEN), strike, NULL, 0);
 }
 
-void sim_removed_begin(struct sim_world *w)
+static void begin(struct sim_world *w)
 {
-	if (is_for_it(w))
-		sim_at(w, w->now + sim_below(w, BETWEEN), strike, NULL, 0);
+	sim_at(w, w->now + sim_below(w, BETWEEN), strike, NULL, 0);
 }
+
+const struct sim_aim sim_removed_aim = {
+	.turn = 20,
+	.shape = shape,
+	.begin = begin,
+};

@@ -8,7 +8,6 @@
 #include "aim.h"
 #include "application.h"
 #include "creators.h"
-#include "fillers.h"
 #include "heap_work.h"
 #include "mirror.h"
 #include "mistakes.h"
@@ -148,9 +147,12 @@ static void start_owner(struct sim_world *w, uint32_t flags, bool last)
 	sim_trace(w, "owner %u starts%s", o->index, flags & PERSEAS_TAKEOVER ? ", takes over" : "");
 }
 
-static void start_creator(struct sim_world *w)
+bool sim_schedule_creator(struct sim_world *w)
 {
+	if (w->schedule->ending || w->owner_count >= SIM_OWNERS_MAX - 1)
+		return false;
 	start_owner(w, PERSEAS_CREATE, false);
+	return true;
 }
 
 static unsigned count_running(const struct sim_world *w)
@@ -220,16 +222,6 @@ static void reset(struct sim_world *w, struct sim_owner *o, struct sim_mirror *m
 			sim_control_reset(c);
 }
 
-static void unblock(struct sim_world *w, void *arg, uint64_t ticket)
-{
-	struct sim_path *path = arg;
-
-	(void)w;
-	(void)ticket;
-	sim_path_block(path, SIM_OUT, false);
-	sim_path_block(path, SIM_IN, false);
-}
-
 static void block(struct sim_world *w, struct sim_owner *o, struct sim_mirror *m, uint64_t which,
                   uint64_t time)
 {
@@ -240,9 +232,8 @@ static void block(struct sim_world *w, struct sim_owner *o, struct sim_mirror *m
 	sim_trace(w, "owner %u and mirror %u are apart (%llu) for %llu us", o->index, m->index,
 	          (unsigned long long)which, (unsigned long long)(time / SIM_US));
 	sim_count(w, SIM_BLOCKS, 1);
-	sim_path_block(path, SIM_OUT, (which & 1) != 0);
-	sim_path_block(path, SIM_IN, (which & 2) != 0);
-	sim_at(w, w->now + time, unblock, path, 0);
+	sim_path_block(path, which & 1, which & 2);
+	sim_at(w, w->now + time, sim_path_unblock, path, 0);
 }
 
 void sim_schedule_split(struct sim_world *w, struct sim_owner *o, uint64_t without, uint64_t time)
@@ -268,7 +259,7 @@ static void reachable(struct sim_world *w, void *arg, uint64_t ticket)
 	(void)ticket;
 	w->schedule->unreachable[m->index] = 0;
 	for (unsigned i = 0; i < w->owner_count; i++)
-		unblock(w, &w->owners[i]->paths[m->index], 0);
+		sim_path_block(&w->owners[i]->paths[m->index], false, false);
 }
 
 static void unreachable(struct sim_world *w, struct sim_mirror *m)
@@ -281,12 +272,9 @@ static void unreachable(struct sim_world *w, struct sim_mirror *m)
 	          (unsigned long long)(time / SIM_MS));
 	sim_count(w, SIM_BLOCKS, 1);
 	w->schedule->unreachable[m->index] = w->now + time;
-	for (unsigned i = 0; i < w->owner_count; i++) {
-		if (w->owners[i]->local[m->index])
-			continue;
-		sim_path_block(&w->owners[i]->paths[m->index], SIM_OUT, true);
-		sim_path_block(&w->owners[i]->paths[m->index], SIM_IN, true);
-	}
+	for (unsigned i = 0; i < w->owner_count; i++)
+		if (!w->owners[i]->local[m->index])
+			sim_path_block(&w->owners[i]->paths[m->index], true, true);
 	sim_at(w, w->now + time, reachable, m, 0);
 }
 
@@ -568,9 +556,8 @@ void sim_schedule_run(struct sim_world *w, uint64_t seed)
 	sim_world_begin(w, seed);
 	sim_oracle_begin(w);
 	draw(w);
-	start_creator(w);
-	sim_creators_begin(w, start_creator);
-	sim_fillers_begin(w, start_creator);
+	sim_schedule_creator(w);
+	sim_creators_begin(w);
 	sim_aim_begin(w);
 	sim_at(w, w->now + sim_below(w, w->schedule->gap), direct, NULL, 0);
 	while (!w->schedule->over)

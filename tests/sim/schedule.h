@@ -14,6 +14,9 @@ struct sim_cable {
 };
 
 struct sim_schedule {
+	/* The situation that it aims at (aim.h), or NULL. */
+	const struct sim_aim *aim;
+
 	/* Drawn at the beginning. */
 	uint64_t log_size, ring_size;
 	uint32_t commit_timeout_ms, connect_timeout_ms, open_timeout_ms;
@@ -77,6 +80,10 @@ struct sim_schedule {
  * is set, the other side has the rest and another owner, which begins now. Does nothing while
  * there are owners enough. */
 void sim_schedule_split(struct sim_world *w, struct sim_owner *o, uint64_t without, uint64_t time);
+
+/* Starts an owner that creates the store. Returns false if the schedule is about to end, or has no
+ * room for an owner. */
+bool sim_schedule_creator(struct sim_world *w);
 
 /* Runs the schedule of a seed to its end. */
 void sim_schedule_run(struct sim_world *w, uint64_t seed);

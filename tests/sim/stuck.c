@@ -1,17 +1,18 @@
 /*
- * stuck.c - the schedules of stuck.h. Of three mirrors one is away when the store changes its
- * owner, and comes back when another one has gone.
+ * stuck.c - schedules in which W healthy mirrors answer a living owner, and none that comes back
+ * may be copied to (I9): the owner claims all of them again, without a whole copy that cannot
+ * count. In some of them the owner before lives on, cut off, and must not claim anything again.
+ *
+ * Of three mirrors one is away when the store changes its owner, and comes back when another one
+ * has gone.
  */
-#include "stuck.h"
+#include "aim.h"
 
 #include "../../client/core/handle.h"
-#include "aim.h"
-#include "creators.h"
 #include "mirror.h"
-#include "mixed.h"
 #include "schedule.h"
 
-enum { EVERY = 32, MEMBERS = 3 };
+enum { MEMBERS = 3 };
 
 #define LOOKS SIM_MS
 #define PARTED (60000 * SIM_MS)
@@ -24,33 +25,22 @@ struct stuck {
 	uint64_t epoch, until;
 };
 
-static bool is_for_it(const struct sim_world *w)
-{
-	return !w->mistake && !sim_is_mixed(w) && w->seed % EVERY == 16 && !sim_creators_count(w);
-}
-
 /* Does the owner before live on, where nobody else hears it? */
 static bool is_of_two(const struct sim_world *w)
 {
-	return w->seed / EVERY % 2;
+	return w->seed / SIM_AIM_TURNS % 2;
 }
 
-void sim_stuck_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
+static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 {
 	struct sim_schedule *s = w->schedule;
 
-	if (!is_for_it(w))
-		return;
 	*mirrors = MEMBERS;
 	*spares = 0;
 	w->acks = 2;
-	s->faults = s->losses = s->jumps = s->slow = s->local = s->changes = s->stops = 0;
-	s->cancels = s->work = 0;
-	s->calm = s->near = s->disks = false;
-	s->steady = true;
+	sim_aim_quiet(s);
+	s->cancels = 0;
 	s->takeover = 100;
-	s->left = 1000;
-	s->think = 20 * SIM_MS;
 }
 
 static struct sim_mirror *some_member(struct sim_world *w, const struct sim_mirror *but)
@@ -111,10 +101,8 @@ static void come_back(struct sim_world *w, void *arg, uint64_t ticket)
 	stuck->until = w->now + WITHIN;
 	sim_aim_hang(w, stuck->away, false);
 	if (stuck->before)
-		for (unsigned i = 0; i < MEMBERS; i++) {
-			sim_path_block(&stuck->before->paths[i], SIM_OUT, false);
-			sim_path_block(&stuck->before->paths[i], SIM_IN, false);
-		}
+		for (unsigned i = 0; i < MEMBERS; i++)
+			sim_path_block(&stuck->before->paths[i], false, false);
 	look(w, stuck, 0);
 }
 
@@ -159,9 +147,14 @@ static void change_owner(struct sim_world *w, void *arg, uint64_t ticket)
 	lose_another(w, stuck, 0);
 }
 
-void sim_stuck_begin(struct sim_world *w)
+static void begin(struct sim_world *w)
 {
-	if (is_for_it(w))
-		sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, change_owner,
-		       sim_alloc(w, sizeof(struct stuck)), 0);
+	sim_at(w, w->now + sim_between(w, 100, 3000) * SIM_MS, change_owner,
+	       sim_alloc(w, sizeof(struct stuck)), 0);
 }
+
+const struct sim_aim sim_stuck_aim = {
+	.turn = 16,
+	.shape = shape,
+	.begin = begin,
+};
