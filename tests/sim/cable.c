@@ -39,7 +39,7 @@ static int direct_attach_step(struct ps_link *link, uint64_t until_ns, struct ps
 	int rc = sim_fabric_stream.attach_step(link, until_ns, error);
 
 	if (rc < 0 && link->asks && link->greeted && !link->broken)
-		return sim_mistake_stays(link->owner->world) ? rc : 1;
+		return sim_mistake_is(link->owner->world, SIM_MISTAKE_STAYS) ? rc : 1;
 	if (rc < 0 && (!link->greeted || link->broken))
 		error->code = PERSEAS_ERDMA;
 	return rc < 0 ? error->code : rc;

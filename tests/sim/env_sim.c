@@ -541,7 +541,8 @@ static const struct ps_fabric *env_fabric(struct ps_env *env, const struct ps_ad
 
 	if (direct && !tried)
 		return direct;
-	if (tried > (direct != NULL) || (tried && sim_mistake_insists(of(env)->world)))
+	if (tried > (direct != NULL) ||
+	    (tried && sim_mistake_is(of(env)->world, SIM_MISTAKE_INSISTS)))
 		return NULL;
 	/* The address may lead to another host's mirror than when it was dialled. */
 	if (sim_aim_is(of(env)->world, &sim_misled_aim))

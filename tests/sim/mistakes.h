@@ -232,10 +232,6 @@ bool sim_mistake_creates(const struct sim_world *w);
 void sim_mistake_replace(struct ps_control *control, const struct sim_message *message);
 bool sim_mistake_create_request(struct ps_control *control, const Perseas__Request *request);
 bool sim_mistake_settled(const struct ps_control *control, const Perseas__Reply *reply);
-/* cables: is one made that needs them? Does the first fabric never lead? Is it the only one? */
-bool sim_mistake_cabled(const struct sim_world *w);
-bool sim_mistake_stays(const struct sim_world *w);
-bool sim_mistake_insists(const struct sim_world *w);
 /* Is one of recovery on demand made, or left out? An answer is changed before it is looked at. */
 bool sim_mistake_demands(const struct sim_world *w);
 struct ps_wanted;
@@ -284,8 +280,6 @@ void sim_mistake_confirmed(struct sim_owner *o);
 /* Is one made about commits that nobody waits for? About those that are held back? */
 bool sim_mistake_unwaited(const struct sim_world *w);
 bool sim_mistake_gathers(const struct sim_world *w);
-/* operator: is a member called gone, whatever it is? */
-bool sim_mistake_gone(const struct sim_world *w);
 /* mirror: it stops on purpose, and this is done here (true); before and after it loads spills. */
 bool sim_mistake_stops(struct sim_mirror *m);
 void sim_mistake_unspill(struct sim_mirror *m);

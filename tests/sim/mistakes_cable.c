@@ -6,21 +6,6 @@
 #include "../../client/core/handle.h"
 #include "mirror.h"
 
-bool sim_mistake_cabled(const struct sim_world *w)
-{
-	return w->mistake >= SIM_MISTAKE_STAYS && w->mistake <= SIM_MISTAKE_RESTARTS;
-}
-
-bool sim_mistake_stays(const struct sim_world *w)
-{
-	return sim_mistake_is(w, SIM_MISTAKE_STAYS);
-}
-
-bool sim_mistake_insists(const struct sim_world *w)
-{
-	return sim_mistake_is(w, SIM_MISTAKE_INSISTS);
-}
-
 void sim_mistake_worn(struct sim_owner *o)
 {
 	for (unsigned i = 0; o->handle && i < o->handle->mirror_count; i++)

@@ -174,10 +174,3 @@ void sim_mistake_apart_commits(struct sim_owner *o, struct perseas_tx *tx)
 	pthread_mutex_unlock(&tx->p->lock);
 	sim_owner_sleep(o, sim_below(o->world, SIM_MS));
 }
-
-/* --- what the operator says --- */
-
-bool sim_mistake_gone(const struct sim_world *w)
-{
-	return sim_mistake_is(w, SIM_MISTAKE_GONE);
-}

@@ -144,7 +144,7 @@ static bool draw(struct sim_application *a, struct perseas_roster_change *change
 		return false;
 	if (change->kind == PERSEAS_ROSTER_ADD && members == SIM_MEMBERS_MAX)
 		return false;
-	change->gone = is_gone(w, change->address) || sim_mistake_gone(w);
+	change->gone = is_gone(w, change->address) || sim_mistake_is(w, SIM_MISTAKE_GONE);
 	if (sim_chance(w, 30))
 		change->acks = (uint32_t)sim_between(w, 1, members - 1);
 	return true;
