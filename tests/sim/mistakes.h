@@ -49,6 +49,7 @@ struct perseas_tx;
 	X(STALE, "stale", 1000, 22, "an old record is taken for the unfinished one")               \
 	X(UNTERMINATED, "no-terminator", 1000, 5, "a record is sent without the zeros behind it")  \
 	X(DISGUISED, "disguised", 1000, 64, "a mirror takes a roster out of stored bytes")         \
+	X(UNLINKED, "unlinked", 1000, 6, "an image stays in files that were removed")              \
 	X(EARLY, "early", 100, 6, "completions are told before the ring is read")                  \
 	X(BLIND, "blind", 4000, 37, "shared memory: the promise is not looked at after the slot")  \
 	X(NOT_UNDONE, "not-undone", 1000, 67, "a claim does not roll back")                        \

@@ -10,6 +10,7 @@
 #include "../../server/store/store_private.h"
 #include "../support/memory_heap.h"
 #include "mirror.h"
+#include "mistakes.h"
 #include "oracle.h"
 #include "process.h"
 #include "schedule.h"
@@ -41,23 +42,32 @@ static struct store *image_of_mirror(const struct sim_mirror *m)
 	return store && store->header && !store->damage[0] ? store : NULL;
 }
 
+/* Makes images again whose files were removed. */
+static void mend(struct sim_mirror *m, const struct store *store)
+{
+	bool again;
+
+	if (sim_mistake_is(m->world, SIM_MISTAKE_UNLINKED))
+		return;
+	if (stores_check_names(m->stores, &again)) {
+		stores_mend_names(m->stores);
+		sim_count(m->world, SIM_MENDED, 1);
+	}
+	if (store->astray[0])
+		sim_fail(m->world, "mirror %u: %s", m->index, store->astray);
+	sim_oracle_look(m);
+}
+
 /* What the daemon does within a second. A mirror that is made again is there at its next start. */
 static void look(struct sim_world *w, void *arg, uint64_t ticket)
 {
 	struct sim_mirror *m = arg;
-	struct store *store = image_of_mirror(m);
-	bool again;
+	const struct store *store = image_of_mirror(m);
 
 	(void)ticket;
 	if (!store)
 		return;
-	if (stores_check_names(m->stores, &again)) {
-		stores_mend_names(m->stores);
-		sim_count(w, SIM_MENDED, 1);
-	}
-	if (store->astray[0])
-		sim_fail(w, "mirror %u: %s", m->index, store->astray);
-	sim_oracle_look(m);
+	mend(m, store);
 	if (!sim_chance(w, PERCENT_ENDED))
 		return;
 	sim_mirror_crash(m, false, false);
@@ -104,6 +114,7 @@ static void begin(struct sim_world *w)
 
 const struct sim_aim sim_removed_aim = {
 	.turn = 20,
+	.mistakes = { SIM_MISTAKE_UNLINKED },
 	.shape = shape,
 	.begin = begin,
 };
