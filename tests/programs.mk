@@ -35,8 +35,10 @@ $(TEST_ARCHIVE): $(PROTO_OBJ) $(CLIENT_OBJ) $(RVM_OBJ) $(RDS_OBJ) \
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_ARCHIVE)
 	$(link) $(QUICK_LINK) -lcmocka $(TEST_LIBS)
 
-# Where some of the simulator's mistakes are made: tests/sim/mistakes_wrapped.c and others.
-SIM_WRAPPED := ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write \
+# Where some of the simulator's mistakes are made: tests/sim/mistakes_wrapped.c and others. handles.c
+# has the first two.
+SIM_WRAPPED := ps_deadlock_add ps_deadlock_remove \
+	ps_making_withdraw ps_mend_forward ps_mirror_read ps_mirror_write \
 	ps_quorum_touched ps_rejoin_beside ps_rejoin_ask_beside ps_roster_replace ps_demand_run \
 	ps_demand_want ps_demand_part ps_demand_settle ps_settle_note ps_durable ps_token_check ps_tx_copy_committed ps_unwaited_finish \
 	ps_unwaited_overdue ps_run_release ps_late_apply ps_late_end ps_gather_add \
