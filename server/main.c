@@ -404,6 +404,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		          "perseasd %s has started and keeps %llu bytes of images in %s",
 		          PERSEAS_VERSION, (unsigned long long)memory->ops->used(memory),
 		          config->memory_dir);
+		memory_file_tell_uncounted(memory);
 		/* Processes may still have memory that an earlier daemon gave them. */
 		daemon_watch_excess(daemon);
 		ret = serve_until_signal(daemon, config, rules);

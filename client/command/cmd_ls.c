@@ -99,7 +99,8 @@ static void print_mirror(const struct ps_panel *panel, unsigned i)
 	list = panel->replies[i]->list;
 	printf("%s: perseasd %s, %zu store%s, memory %s%s%s", panel->addresses[i].text,
 	       list->version, list->n_stores, ps_plural(list->n_stores),
-	       ps_size_text(used, list->memory_used), list->memory_limit ? " of " : ", no limit",
+	       ps_size_text(used, list->memory_used),
+	       list->memory_limit ? " of " : ", no --max-memory",
 	       list->memory_limit ? ps_size_text(limit, list->memory_limit) : "");
 	print_labels(list);
 	printf("\n");

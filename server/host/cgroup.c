@@ -27,19 +27,20 @@ enum {
 struct names {
 	const char *limit, *high, *used; /* high NULL: there is none */
 	const char *cache[2];            /* lines of memory.stat */
+	const char *shared, *swapped;    /* the same of tmpfs; swapped NULL: a file of its own */
 };
 
+/* What one group says of itself; UINT64_MAX: nothing. */
+typedef uint64_t group_figure(const char *folder, const struct names *names);
+
 static const struct names version2 = {
-	"memory.max",
-	"memory.high",
-	"memory.current",
-	{ "inactive_file ", "active_file " },
+	"memory.max", "memory.high", "memory.current", { "inactive_file ", "active_file " },
+	"shmem ",     NULL,
 };
 static const struct names version1 = {
-	"memory.limit_in_bytes",
-	NULL,
-	"memory.usage_in_bytes",
-	{ "total_inactive_file ", "total_active_file " },
+	"memory.limit_in_bytes", NULL,
+	"memory.usage_in_bytes", { "total_inactive_file ", "total_active_file " },
+	"total_shmem ",          "total_swap ",
 };
 
 static const char *self_path, *root_path;
@@ -90,27 +91,41 @@ static uint64_t read_number(const char *folder, const char *name)
 	return number_of(text);
 }
 
-/* The line that begins with this, where there is one: its number. */
-static uint64_t line_of(const char *text, const char *begins)
+/* Returns the number of the line that begins with this; UINT64_MAX: it is none, or there is no such
+ * line. */
+static uint64_t find_number(const char *text, const char *begins)
 {
 	const size_t length = strlen(begins);
-	uint64_t number;
 
 	while (text && strncmp(text, begins, length) != 0) {
 		text = strchr(text, '\n');
 		text += text ? 1 : 0;
 	}
-	number = text ? number_of(text + length) : 0;
+	return text ? number_of(text + length) : UINT64_MAX;
+}
+
+/* The same; 0: it is none, or there is no such line. */
+static uint64_t line_of(const char *text, const char *begins)
+{
+	const uint64_t number = find_number(text, begins);
+
 	return number == UINT64_MAX ? 0 : number;
+}
+
+static bool read_stat(const char *folder, char text[TEXT_MAX])
+{
+	char path[PATH_MAX];
+
+	return snprintf(path, sizeof(path), "%s/memory.stat", folder) < (int)sizeof(path) &&
+	       read_text(path, text);
 }
 
 static uint64_t cache_of(const char *folder, const struct names *names, uint64_t used)
 {
-	char path[PATH_MAX], text[TEXT_MAX];
+	char text[TEXT_MAX];
 	uint64_t cache = 0;
 
-	if (snprintf(path, sizeof(path), "%s/memory.stat", folder) >= (int)sizeof(path) ||
-	    !read_text(path, text))
+	if (!read_stat(folder, text))
 		return 0;
 	for (unsigned i = 0; i < 2; i++) {
 		const uint64_t bytes = line_of(text, names->cache[i]);
@@ -136,28 +151,48 @@ static uint64_t group_room(const char *folder, const struct names *names)
 	return used < limit ? limit - used : 0;
 }
 
-/* What a group, and all above it, leave. One outside of what is shown here has only the top. */
-static uint64_t path_room(const char *root, const char *path, const struct names *names)
+/* Returns how much of tmpfs a group with a limit is charged for, in memory and swapped out. */
+static uint64_t group_charged(const char *folder, const struct names *names)
+{
+	char text[TEXT_MAX];
+	uint64_t shared, swapped;
+
+	if ((read_number(folder, names->limit) == UINT64_MAX &&
+	     read_number(folder, names->high) == UINT64_MAX) ||
+	    !read_stat(folder, text))
+		return UINT64_MAX;
+	shared = find_number(text, names->shared);
+	swapped = names->swapped ? find_number(text, names->swapped)
+	                         : read_number(folder, "memory.swap.current");
+	if (swapped == UINT64_MAX)
+		swapped = 0;
+	return shared < UINT64_MAX - swapped ? shared + swapped : UINT64_MAX;
+}
+
+/* The least figure of a group, and of all above it. One outside of what is shown here has only the
+ * top. */
+static uint64_t path_least(const char *root, const char *path, const struct names *names,
+                           group_figure *figure)
 {
 	char folder[PATH_MAX];
-	uint64_t room = UINT64_MAX;
+	uint64_t least = UINT64_MAX;
 
 	if (strstr(path, "/.."))
 		path = "";
 	if (snprintf(folder, sizeof(folder), "%s%s", root, path) >= (int)sizeof(folder))
-		return room;
+		return least;
 	for (;;) {
-		const uint64_t bytes = group_room(folder, names);
+		const uint64_t bytes = figure(folder, names);
 
-		room = bytes < room ? bytes : room;
+		least = bytes < least ? bytes : least;
 		if (strlen(folder) <= strlen(root))
-			return room;
+			return least;
 		*strrchr(folder, '/') = '\0';
 	}
 }
 
-/* A line of the groups of this process: NUMBER:CONTROLLERS:PATH. */
-static uint64_t line_room(const char *root, char *line)
+/* The same of a line of the groups of this process: NUMBER:CONTROLLERS:PATH. */
+static uint64_t line_least(const char *root, char *line, group_figure *figure)
 {
 	char *controllers = strchr(line, ':'), *path, *save = NULL, folder[PATH_MAX];
 
@@ -166,27 +201,37 @@ static uint64_t line_room(const char *root, char *line)
 		return UINT64_MAX;
 	*path++ = '\0';
 	if (strcmp(line, "0:") == 0)
-		return path_room(root, path, &version2);
+		return path_least(root, path, &version2, figure);
 	for (char *name = strtok_r(controllers + 1, ",", &save); name;
 	     name = strtok_r(NULL, ",", &save))
 		if (strcmp(name, "memory") == 0 &&
 		    snprintf(folder, sizeof(folder), "%s/memory", root) < (int)sizeof(folder))
-			return path_room(folder, path, &version1);
+			return path_least(folder, path, &version1, figure);
 	return UINT64_MAX;
+}
+
+static uint64_t least_of(group_figure *figure)
+{
+	const char *root = root_path ? root_path : "/sys/fs/cgroup";
+	char text[TEXT_MAX], *save = NULL;
+	uint64_t least = UINT64_MAX;
+
+	if (!read_text(self_path ? self_path : "/proc/self/cgroup", text))
+		return least;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		const uint64_t bytes = line_least(root, line, figure);
+
+		least = bytes < least ? bytes : least;
+	}
+	return least;
 }
 
 uint64_t cgroup_room(void)
 {
-	const char *root = root_path ? root_path : "/sys/fs/cgroup";
-	char text[TEXT_MAX], *save = NULL;
-	uint64_t room = UINT64_MAX;
+	return least_of(group_room);
+}
 
-	if (!read_text(self_path ? self_path : "/proc/self/cgroup", text))
-		return room;
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		const uint64_t bytes = line_room(root, line);
-
-		room = bytes < room ? bytes : room;
-	}
-	return room;
+uint64_t cgroup_charged(void)
+{
+	return least_of(group_charged);
 }

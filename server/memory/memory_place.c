@@ -94,6 +94,17 @@ uint64_t memory_place_room(int directory, enum memory_place place, const char **
 	return group;
 }
 
+uint64_t memory_place_uncounted(int directory, uint64_t images)
+{
+	struct statfs fs;
+	uint64_t charged;
+
+	if (fstatfs(directory, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+		return 0;
+	charged = cgroup_charged();
+	return images > charged ? images - charged : 0;
+}
+
 /* Returns true if the file system counts inodes, and has too few left for this user. */
 static bool lacks_inodes(const struct statvfs *fs)
 {

@@ -28,6 +28,10 @@ const char *memory_place_refusal(const char *path);
  */
 uint64_t memory_place_room(int directory, enum memory_place place, const char **advice);
 
+/* Returns how many of so many bytes of images no limit of this daemon's control groups counts,
+ * since other groups are charged for them; 0: none, or there is no limit. */
+uint64_t memory_place_uncounted(int directory, uint64_t images);
+
 /* Returns the limit that kept a file in the directory from being made or growing, as advice for the
  * operator. Returns NULL if errno has another cause, or if the file system is full. */
 const char *memory_place_advice(int directory, int error);

@@ -171,6 +171,8 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
                                const char **why);
 /* In which boot of the host this is, where the kernel does not tell it. */
 void memory_file_set_boot(struct memory *memory, const uint8_t *boot);
+/* Logs how much of the images no limit of this daemon's control groups counts, if there is such. */
+void memory_file_tell_uncounted(struct memory *memory);
 /* New pieces leave so many of the descriptors that the process may have to others, or half of them:
  * make() has no memory then. */
 void memory_file_leave_files(struct memory *memory, unsigned count);

@@ -441,7 +441,7 @@ def test_ls_tells_what_each_mirror_has(perseas, mirrors):
     assert (one["memory_limit"], two["memory_limit"]) == (0, 64 * MIB)
     assert two["version"] == (TOP / "VERSION").read_text().strip()
     text = perseas("ls", mirrors=[first, second])
-    assert text.status == OK and "of 64.0 MiB" in text.out and "no limit" in text.out, text
+    assert text.status == OK and "of 64.0 MiB" in text.out and "no --max-memory" in text.out, text
 
 
 def test_ls_says_who_does_not_answer(perseas, mirrors):

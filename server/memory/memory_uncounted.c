@@ -1,0 +1,21 @@
+/*
+ * memory_uncounted.c - images whose memory other control groups are charged for, as those of the
+ * daemon before this one. main.c calls it once the images are loaded. It must never refuse any.
+ */
+#include "memory_file_private.h"
+#include "memory_place.h"
+#include "../host/log.h"
+
+void memory_file_tell_uncounted(struct memory *memory)
+{
+	const uint64_t images = memory->ops->used(memory);
+	const uint64_t bytes = memory_place_uncounted(file_of(memory)->directory.fd, images);
+
+	if (bytes < MEMORY_ROOM_LEAST)
+		return;
+	log_event(LOG_LEVEL_WARNING, "memory-uncounted", NULL,
+	          "the memory limit of this daemon's control group (memory.max, MemoryMax=) does "
+	          "not count %llu of %llu bytes of images: another group is charged for them, as "
+	          "that of the daemon before this one; give --max-memory, which counts them all",
+	          (unsigned long long)bytes, (unsigned long long)images);
+}
