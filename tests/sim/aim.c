@@ -15,16 +15,17 @@
 #include <string.h>
 
 static const struct sim_aim *const aims[] = {
-	&sim_disjoint_aim, &sim_fillers_aim,  &sim_forger_aim,  &sim_fork_aim,
-	&sim_hang_aim,     &sim_impostor_aim, &sim_loaded_aim,  &sim_lossy_aim,
-	&sim_misled_aim,   &sim_past_aim,     &sim_removed_aim, &sim_stuck_aim,
+	&sim_disjoint_aim, &sim_fillers_aim, &sim_forger_aim, &sim_fork_aim,   &sim_hang_aim,
+	&sim_impostor_aim, &sim_loaded_aim,  &sim_lossy_aim,  &sim_misled_aim, &sim_overload_aim,
+	&sim_past_aim,     &sim_removed_aim, &sim_stuck_aim,
 };
 
 static bool is_for(const struct sim_world *w, const struct sim_aim *aim)
 {
 	if (!w->mistake)
-		return w->seed % SIM_AIM_TURNS == aim->turn && !sim_is_mixed(w) &&
-		       !sim_creators_count(w);
+		return w->seed % SIM_AIM_TURNS == aim->turn &&
+		       w->seed / SIM_AIM_TURNS % (aim->rare ? aim->rare : 1) == 0 &&
+		       !sim_is_mixed(w) && !sim_creators_count(w);
 	for (unsigned i = 0; i < SIM_AIM_MISTAKES; i++)
 		if (w->mistake == aim->mistakes[i])
 			return true;

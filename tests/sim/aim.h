@@ -19,6 +19,7 @@ enum { SIM_AIM_TURNS = 32, SIM_AIM_MISTAKES = 4 };
 /* A kind of schedules. */
 struct sim_aim {
 	unsigned turn; /* the remainder of its seeds */
+	unsigned rare; /* only one in so many of these; 0: all, for they take little time */
 	/* Those of enum sim_mistake that all schedules of the kind look for, and 0 for the rest. */
 	int mistakes[SIM_AIM_MISTAKES];
 	/* Gives the schedule its sizes, its mirrors and its spare mirrors. */
@@ -28,8 +29,8 @@ struct sim_aim {
 };
 
 extern const struct sim_aim sim_disjoint_aim, sim_fillers_aim, sim_forger_aim, sim_fork_aim,
-	sim_hang_aim, sim_impostor_aim, sim_loaded_aim, sim_lossy_aim, sim_misled_aim, sim_past_aim,
-	sim_removed_aim, sim_stuck_aim;
+	sim_hang_aim, sim_impostor_aim, sim_loaded_aim, sim_lossy_aim, sim_misled_aim,
+	sim_overload_aim, sim_past_aim, sim_removed_aim, sim_stuck_aim;
 
 /* Makes the schedule one of a kind, if the seed or the mistake is for one. */
 void sim_aim_shape(struct sim_world *w, unsigned *mirrors, unsigned *spares);

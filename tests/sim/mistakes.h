@@ -128,6 +128,8 @@ struct perseas_tx;
 	  "an owner counts answers to earlier calls")                                              \
 	X(CONFIRMED_UNASKED, "confirmed-unasked", 2000, 42, ".. sessions that it did not ask")     \
 	X(CONFIRMED_LOST, "confirmed-lost", 2000, 1, ".. and does not wait for its own commits")   \
+	X(UNPACED, "unpaced", 100, 1, "no commit waits for a copy that broke twice")               \
+	X(PACED_STUCK, "paced-stuck", 100, 1, ".. and they wait although it makes no progress")    \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
 	X(NOT_FIRST, "not-first", 4000, 3, "a making is withdrawn, but not at its first mirror")   \
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \

@@ -10,6 +10,7 @@
 #include "../../client/core/gather.h"
 #include "../../client/core/mirror.h"
 #include "../../client/core/nowait.h"
+#include "../../client/core/pace.h"
 #include "../../client/core/quorum.h"
 #include "../../client/keeper/rejoin.h"
 #include "../../client/keeper/roster.h"
@@ -31,6 +32,7 @@ WRAPPED(uint64_t, ps_durable, struct perseas *p);
 WRAPPED(int, ps_token_check, const struct perseas *p, const struct perseas_token *token);
 WRAPPED(int, ps_unwaited_finish, struct perseas *p);
 WRAPPED(bool, ps_unwaited_overdue, struct perseas *p);
+WRAPPED(int, ps_pace_copy, struct perseas *p, unsigned flags, struct ps_pacing *pacing);
 WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
 WRAPPED(bool, ps_quorum_anew_joint, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
@@ -188,4 +190,16 @@ void __wrap_ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint
 		memcpy(m->image_id, image_id, PS_ID_SIZE);
 	else
 		__real_ps_roster_replace(p, m, image_id);
+}
+
+/* --- copies --- */
+
+int __wrap_ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pacing)
+{
+	if (is(p, SIM_MISTAKE_UNPACED))
+		return 0;
+	/* As if the mirror had acknowledged something meanwhile. */
+	if (is(p, SIM_MISTAKE_PACED_STUCK) && p->upkeep.resync.mirror)
+		p->upkeep.resync.mirror->broken.wait.acked = UINT64_MAX;
+	return __real_ps_pace_copy(p, flags, pacing);
 }
