@@ -1,7 +1,7 @@
 /*
- * resync.c - the table of a resync's states, and the copy: one mirror, a chunk at a time between
- * transactions, and what makes it count at the end. prepare.c makes it ready, and the keeper steps
- * it. A commit must never wait for more than the copying of one chunk in memory, and the keeper for
+ * resync.c - the copy to one mirror, a chunk at a time between transactions, and what makes it
+ * count at the end. resync_states.c has its states, prepare.c makes the mirror ready, and the keeper
+ * steps the copy. A commit must never wait for more than the copying of one chunk in memory, and the keeper for
  * no mirror.
  */
 #include "resync.h"
@@ -34,78 +34,6 @@ enum {
 #define ASK_AGAIN ps_ms(10) /* where too many answers are due */
 
 static_assert(SLOT_AT + sizeof(struct ps_slot) <= PS_BOUNCE, "a chunk and a slot fit");
-
-/* --- its states --- */
-
-#define READYING (PS_TO(PS_RESYNC_ADDING) | PS_TO(PS_RESYNC_COPYING) | PS_TO(PS_RESYNC_NONE))
-
-static const struct ps_state states[] = {
-	[PS_RESYNC_NONE] = { "none", PS_TO(PS_RESYNC_ASKING) | PS_TO(PS_RESYNC_MAKING) },
-	[PS_RESYNC_ASKING] = { "asking", PS_TO(PS_RESYNC_RECORDING) | PS_TO(PS_RESYNC_MAKING) |
-	                                         PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_RECORDING] = { "recording", PS_TO(PS_RESYNC_MAKING) | PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_MAKING] = { "making", PS_TO(PS_RESYNC_ATTACHING) | READYING },
-	[PS_RESYNC_ATTACHING] = { "attaching", READYING },
-	[PS_RESYNC_ADDING] = { "adding", PS_TO(PS_RESYNC_COPYING) | PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_COPYING] = { "copying", PS_TO(PS_RESYNC_READING) | PS_TO(PS_RESYNC_CONFIRMING) |
-	                                           PS_TO(PS_RESYNC_FINISHING) |
-	                                           PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_READING] = { "reading", PS_TO(PS_RESYNC_READING) | PS_TO(PS_RESYNC_VOUCHING) |
-	                                           PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_VOUCHING] = { "vouching", PS_TO(PS_RESYNC_READING) | PS_TO(PS_RESYNC_COPYING) |
-	                                             PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_CONFIRMING] = { "confirming", PS_TO(PS_RESYNC_FINISHING) |
-	                                                 PS_TO(PS_RESYNC_COPYING) |
-	                                                 PS_TO(PS_RESYNC_NONE) },
-	[PS_RESYNC_FINISHING] = { "finishing", PS_TO(PS_RESYNC_NONE) },
-};
-
-const struct ps_states ps_resync_states = { states, sizeof(states) / sizeof(states[0]) };
-
-static bool is_preparing(const struct ps_mirror *m)
-{
-	return m->session.state == PS_SESSION_PREPARING && m->control && !m->active;
-}
-
-/* What is so in every state. */
-static bool is_sound(const struct ps_resync *r)
-{
-	const struct ps_mirror *m = r->mirror;
-
-	switch (r->state) {
-	case PS_RESYNC_NONE:
-		return !m && !r->question.id && !r->reply;
-	case PS_RESYNC_ASKING:
-	case PS_RESYNC_RECORDING:
-		return is_preparing(m) && r->anew && r->question.id;
-	case PS_RESYNC_MAKING:
-		return is_preparing(m) && !r->question.id && !r->reply;
-	case PS_RESYNC_ATTACHING:
-		return is_preparing(m) && m->link && r->reply;
-	case PS_RESYNC_ADDING:
-		return is_preparing(m) && m->link && !r->reply;
-	case PS_RESYNC_COPYING:
-		return m->control && !r->question.id && !r->reply;
-	case PS_RESYNC_VOUCHING:
-		return m->control && r->question.id && r->reply;
-	case PS_RESYNC_READING:
-	case PS_RESYNC_CONFIRMING:
-	case PS_RESYNC_FINISHING:
-		return m->control && r->question.id && !r->reply;
-	}
-	return false;
-}
-
-void ps_resync_move(struct perseas *p, enum ps_resync_state to)
-{
-	struct ps_resync *r = &p->upkeep.resync;
-
-	r->state = ps_states_move(p->env, &ps_resync_states, r->state, to, "copy to %.255s",
-	                          r->mirror->address.text);
-	if (to == PS_RESYNC_NONE)
-		memset(r, 0, sizeof(*r));
-	assert(is_sound(r));
-}
 
 static void forget_reply(struct ps_resync *r)
 {
