@@ -86,7 +86,7 @@ static void name_service(const char *list, bool silent)
 	named.fd = -1;
 	follow.looks.env->ops = &named.ops;
 	follow.list = "@bank";
-	follow.named_ns = ps_follow_now(follow);
+	follow.named_ns = ps_follow_now(&follow);
 }
 
 /* All mirrors of a store have new addresses, and only the name of the list knows. It is looked up

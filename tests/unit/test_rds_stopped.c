@@ -10,7 +10,6 @@ TEST(another_segment_waits_until_the_stopped_one_is_unloaded, struct rvm_rig *ri
 {
 	char *place = NULL, other[sizeof(rig->data) + 8];
 	const rvm_region_def_t *const defs = RegionDefs;
-	int err;
 
 	snprintf(other, sizeof(other), "%s.other", rig->data);
 	rvm_rig_make_data(other);
@@ -32,7 +31,6 @@ TEST(another_segment_waits_until_the_stopped_one_is_unloaded, struct rvm_rig *ri
 TEST(a_stopped_heap_is_started_by_loading_it_again, struct rvm_rig *rig)
 {
 	char *place = NULL;
-	int err;
 
 	rds_rig_take(10, NULL);
 	assert_rds(rds_stop_heap(&err));
