@@ -58,17 +58,23 @@ static bool has_epoch(const struct perseas *p)
 	return has_rosters(p) && p->epoch == p->opening.above + 1;
 }
 
-/* I6: no candidate is later than the chosen state. */
-static bool is_newest(const struct perseas *p, const struct ps_standing *chosen)
+/* Is a state later than the chosen one? An owner that renews its claims has given slots of epochs
+ * that it only tried to some mirrors: there the number of the transaction alone decides. */
+static bool is_later(const struct perseas *p, const struct ps_standing *at)
 {
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const struct ps_standing *at = &p->mirrors[i].found.at;
+	const struct ps_standing *chosen = &p->opening.chosen;
 
-		if (p->mirrors[i].found.candidate &&
-		    (at->epoch != chosen->epoch ? at->epoch > chosen->epoch
-		                                : at->seq > chosen->seq))
+	if (at->epoch == chosen->epoch || (p->renewing && at->epoch > chosen->epoch))
+		return at->seq > chosen->seq;
+	return at->epoch > chosen->epoch;
+}
+
+/* I6: no candidate is later than the chosen state. */
+static bool is_newest(const struct perseas *p)
+{
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].found.candidate && is_later(p, &p->mirrors[i].found.at))
 			return false;
-	}
 	return true;
 }
 
@@ -81,7 +87,7 @@ static bool has_choice(const struct perseas *p, const struct ps_noted *n)
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		stands |= n->claimed >> i & 1 && ps_stands_at(&p->mirrors[i], chosen);
-	return stands && is_newest(p, chosen) &&
+	return stands && is_newest(p) &&
 	       !((n->candidates | n->counts) & ~(n->claimed & n->listed)) &&
 	       (ps_quorum_claims(p, n->counts) || ps_accepted(p, chosen));
 }

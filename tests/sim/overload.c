@@ -3,7 +3,8 @@
  * that mirror is copied whole. Two copies break, and commits must wait for those after them, so
  * that one ends; it is counted. The owner itself measures the load while the first two copies
  * break, and the link then carries five sixths of that. In half of these schedules the link then
- * carries nothing any more: commits must not go on waiting. Only faults of this file happen in them.
+ * carries nothing any more: commits must not go on waiting. Only faults of this file happen in
+ * them.
  */
 #include "aim.h"
 
