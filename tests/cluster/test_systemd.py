@@ -102,8 +102,9 @@ def test_the_target_stops_and_starts_all_that_is_enabled(fleet):
     node, since = settle(fleet), now_ns()
     epoch = Oracle(fleet.journals).last()[1]
     node.run("systemctl", "stop", "perseas.target")
-    assert not node.processes("counter") and not node.processes("perseasd")
-    assert not node.processes("perseas")
+    # systemctl waits for the target, and the units stop after it.
+    wait_for(lambda: not any(map(node.processes, ("counter", "perseas", "perseasd"))), SECONDS,
+             "the end of all that the target has")
     new_epoch(fleet, epoch)
     node.run("systemctl", "start", "perseas.target")
     assert node.processes("perseasd") and node.processes("perseas")
