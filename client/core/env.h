@@ -37,7 +37,6 @@
  * process reaches them while the name service is silent. */
 #define PS_ADDRESSES_VARIABLE "PERSEAS_ADDRESSES"
 
-
 struct ps_control;
 struct ps_env;
 struct ps_list_lookup;

@@ -46,8 +46,7 @@ static void drop(struct owner *o, unsigned mirror)
 }
 
 /* Somebody with a right to claim asks for epochs that nobody needs. */
-TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup, teardown,
-          struct mirror *mirror)
+TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup, teardown, struct mirror *mirror)
 {
 	static const uint64_t too_high[] = {
 		BANK_EPOCH + PS_EPOCH_STEP + 1, PS_EPOCH_MAX - 1,   PS_EPOCH_MAX, PS_EPOCH_MAX + 1,
@@ -70,8 +69,7 @@ TEST_WITH(a_mirror_grants_no_jump_that_nobody_needs, setup, teardown,
 }
 
 /* A roster of an epoch that its owner does not have would be the newest for good. */
-TEST_WITH(an_owner_records_no_roster_of_a_later_epoch, setup, teardown,
-          struct mirror *mirror)
+TEST_WITH(an_owner_records_no_roster_of_a_later_epoch, setup, teardown, struct mirror *mirror)
 {
 	Perseas__RosterRequest request = PERSEAS__ROSTER_REQUEST__INIT;
 	struct peer peer;

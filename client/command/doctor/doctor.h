@@ -19,7 +19,7 @@ enum ps_feature {
 	PS_FEATURE_MEMBARRIER_OWNER,  /* private expedited: barriers of an owner's threads */
 	PS_FEATURE_MEMBARRIER_MIRROR, /* global expedited: fences that reach owners on this host */
 	PS_FEATURE_PIDFD,
-	PS_FEATURE_RDMA,       /* this build has it, and the environment allows it */
+	PS_FEATURE_RDMA, /* this build has it, and the environment allows it */
 };
 
 enum ps_clock_state { PS_CLOCK_UNKNOWN, PS_CLOCK_FREE, PS_CLOCK_SYNCHRONISED };
