@@ -238,7 +238,7 @@ static void last(void *arg)
 	bool expected = sim_rosters_openable(w);
 	int rc;
 
-	sim_operator_drop_forks(w);
+	sim_operator_drop_left(w);
 	a->owner->dead = w->schedule->over = sim_fillers_end(a->owner);
 	if (a->owner->dead)
 		return;

@@ -68,25 +68,42 @@ static bool has_common(const struct sim_world *w, const Perseas__Roster *theirs)
 	return false;
 }
 
-void sim_operator_drop_forks(struct sim_world *w)
+static void drop(struct sim_mirror *m, const struct store *store, const char *what)
 {
-	const bool raised = w->settled && w->settled->key_hash.len;
+	Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+	struct why why;
 
-	for (unsigned i = 0; raised && i < w->mirror_count; i++) {
+	drop.store = (char *)SIM_STORE;
+	drop.store_id = store->header->store_id;
+	drop.image_id = store->header->image_id;
+	sim_trace(m->world, "mirror %u: an operator drops %s", m->index, what);
+	if (store_drop(m->stores, NULL, &drop, &why))
+		sim_fail(m->world, "mirror %u: the image stays: %s", m->index, why.text);
+}
+
+/* Returns what the image is, or NULL if it has to stay. A late Create leaves a making that nobody
+ * goes on with, and no owner replaces it: its mirror cannot know that its creator is gone. */
+static const char *find_left(const struct sim_world *w, const Perseas__Header *header)
+{
+	if (has_common(w, header->roster))
+		return NULL;
+	if (header->state == STATE(CREATING) && sim_rosters_find(w).settled)
+		return "a making that was left";
+	if (w->settled && w->settled->key_hash.len && !sim_rosters_counts(w, header))
+		return "an image without the key";
+	return NULL;
+}
+
+void sim_operator_drop_left(struct sim_world *w)
+{
+	for (unsigned i = 0; i < w->mirror_count; i++) {
 		struct sim_mirror *m = w->mirrors[i];
 		const struct store *store = m->stores ? store_find(m->stores, SIM_STORE) : NULL;
-		Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
-		struct why why;
+		const bool has = !m->forked && store && store->header;
+		const char *what = has ? find_left(w, store->header) : NULL;
 
-		if (m->forked || !store || !store->header || sim_rosters_counts(w, store->header) ||
-		    has_common(w, store->header->roster))
-			continue;
-		drop.store = (char *)SIM_STORE;
-		drop.store_id = store->header->store_id;
-		drop.image_id = store->header->image_id;
-		sim_trace(w, "mirror %u: an operator drops an image without the key", i);
-		if (store_drop(m->stores, NULL, &drop, &why))
-			sim_fail(w, "mirror %u: the image stays: %s", i, why.text);
+		if (what)
+			drop(m, store, what);
 	}
 }
 

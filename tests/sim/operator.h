@@ -13,9 +13,10 @@ bool sim_operator_keeps_low(const struct sim_world *w);
 
 void sim_operate(void *application);
 
-/* At the end an operator drops the images without the store's key that owners take for those of a
- * fork from before the store was raised, as `perseas status` says. */
-void sim_operator_drop_forks(struct sim_world *w);
+/* At the end an operator drops what keeps a mirror from being made anew: the images without the
+ * store's key that owners take for those of a fork from before the store was raised, as
+ * `perseas status` says, and what another create left, as the mirror says. */
+void sim_operator_drop_left(struct sim_world *w);
 
 /* A process that is dead waits for no change: else its threads could not end. */
 void sim_operator_let_go(void *application);
