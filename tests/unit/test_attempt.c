@@ -140,6 +140,28 @@ TEST(a_renewal_takes_the_same_steps, struct owner *o)
 	assert_int_equal(owner_stat(o).live, 3);
 }
 
+static void break_when_adopted(void *arg, const char *line)
+{
+	struct owner *o = arg;
+
+	if (strcmp(line, "open of store 'bank': confirmed, then adopted") == 0)
+		o->d->mirrors[1].break_at = PERSEAS__REQUEST__BODY_CONFIRM;
+}
+
+/* The second attempt finds the state on mirrors with the epoch of the first one. */
+TEST(a_renewal_that_adopted_begins_again, struct owner *o)
+{
+	o->p->upkeep.renewal.wanted = true;
+	o->d->on_trace = break_when_adopted;
+	o->d->on_trace_arg = o;
+	direct_keep(o->d, o->p);
+	assert_true(o->p->renewing);
+	o->d->on_trace = NULL;
+	direct_keep(o->d, o->p);
+	assert_int_equal(owner_stat(o).renewals, 1);
+	assert_int_equal(owner_stat(o).live, 3);
+}
+
 /* --- what is so after each --- */
 
 /* What tests change of a handle, to put back. */
