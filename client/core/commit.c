@@ -207,6 +207,7 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	out->record->kind = (uint16_t)out->kind;
 	out->record->length = (uint32_t)out->length;
 	out->record->ranges = out->ranges;
+	out->record->sum = p->roster->level > 0 ? ps_record_sum(out->record) : 0;
 	ps_record_seal(out->record, p->epoch, p->commit.seq + 1, position, p->commit.last,
 	               p->env->ops->clock(p->env));
 	ps_slot_encode(&p->commit.slot, p->epoch, p->commit.seq + 1,

@@ -87,7 +87,7 @@ static enum ps_record_fault check_head(const struct ps_record *head, uint64_t av
 		return PS_RECORD_BAD_LENGTH;
 	if (head->kind < PS_RECORD_TRANSACTION || head->kind > PS_RECORD_DESTROY)
 		return PS_RECORD_BAD_FIELD;
-	if (head->flags != 0 || head->zero != 0)
+	if (head->flags != 0)
 		return PS_RECORD_BAD_FIELD;
 	if (head->position == 0 || head->position % PS_ALIGN != 0)
 		return PS_RECORD_BAD_FIELD;
@@ -119,6 +119,26 @@ static enum ps_record_fault check_entries(const struct ps_record *head, const ui
 	return padding ? PS_RECORD_BAD_FIELD : PS_RECORD_OK;
 }
 
+/* Entries are a multiple of 8 bytes. */
+static uint32_t sum_entries(const uint8_t *bytes, uint32_t length)
+{
+	uint64_t first = 1, second = 0, word;
+
+	for (uint32_t at = 0; at < length; at += sizeof word) {
+		memcpy(&word, bytes + at, sizeof word);
+		first += word;
+		second += first;
+	}
+	/* The high half of a product depends on all bits of the sum. */
+	second = (second * 0x9e3779b97f4a7c15) >> 32;
+	return second ? (uint32_t)second : 1;
+}
+
+uint32_t ps_record_sum(const struct ps_record *record)
+{
+	return sum_entries((const uint8_t *)(record + 1), record->length - sizeof *record);
+}
+
 /* Checks a record and gives a copy of its head, whose fields can then be trusted. */
 static enum ps_record_fault check_record(const uint8_t *bytes, uint64_t available,
                                          struct ps_record *head)
@@ -139,7 +159,12 @@ static enum ps_record_fault check_record(const uint8_t *bytes, uint64_t availabl
 	summed.crc = 0;
 	crc = ps_crc32c(0, &summed, sizeof summed);
 	crc = ps_crc32c(crc, bytes + sizeof summed, head->length - sizeof summed);
-	return crc == head->crc ? PS_RECORD_OK : PS_RECORD_BAD_CRC;
+	if (crc != head->crc)
+		return PS_RECORD_BAD_CRC;
+	if (head->sum &&
+	    head->sum != sum_entries(bytes + sizeof summed, head->length - sizeof summed))
+		return PS_RECORD_BAD_CRC;
+	return PS_RECORD_OK;
 }
 
 enum ps_record_fault ps_record_check(const void *bytes, uint64_t available)
@@ -189,8 +214,8 @@ void ps_record_seal(struct ps_record *record, uint64_t epoch, uint64_t seq, uint
 	record->position = position;
 	record->previous = previous;
 	record->time = time;
-	ps_put_pair(&record->crc, 0, 0);
-	ps_put_pair(&record->crc, ps_crc32c(0, record, record->length), 0);
+	ps_put_pair(&record->crc, 0, record->sum);
+	ps_put_pair(&record->crc, ps_crc32c(0, record, record->length), record->sum);
 }
 
 /* The checked record at exactly `position`, with a copy of its head, or NULL. */

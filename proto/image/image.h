@@ -115,6 +115,15 @@ struct ps_image {
 };
 
 /*
+ * Returns a sum of the entries of a record, which is not 0. A CRC-32C does not change with bytes
+ * that their own CRC-32C follows, so entries of an earlier lap of the ring could pass with the head
+ * of a record that was cut short; no such bytes leave this sum as it is. It is Fletcher's sum (An
+ * arithmetic checksum for serial transmissions, 1982) over words of 64 bits. Records of level 1
+ * have it in `sum` when they are sealed.
+ */
+uint32_t ps_record_sum(const struct ps_record *record);
+
+/*
  * The record of (epoch, seq), which a slot with `next` says must begin at next or at
  * the ring's next lap. Returns a pointer into the ring to a checked record, or NULL:
  * it is not there, not whole, or of another epoch, seq or position.

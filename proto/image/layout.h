@@ -97,7 +97,7 @@ struct ps_record {
 	uint32_t ranges;   /* entries */
 	uint64_t time;     /* of the commit, nanoseconds since 1970, UTC */
 	uint32_t crc;      /* crc32c of the whole record with this field 0 */
-	uint32_t zero;
+	uint32_t sum;      /* of what follows the head (ps_record_sum); 0: it has none (level 0) */
 };
 static_assert(sizeof(struct ps_record) == 64, "record layout");
 static_assert(offsetof(struct ps_record, crc) == 56, "record layout");

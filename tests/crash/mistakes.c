@@ -96,6 +96,7 @@ static void wrong_image(struct journal *journal, const struct chain *chain)
 	struct ps_record *record = (struct ps_record *)journal->events[chain->first].bytes;
 
 	((uint8_t *)(record + 1))[sizeof(struct ps_range)] ^= 1;
+	record->sum = ps_record_sum(record);
 	ps_record_seal(record, record->epoch, record->seq, record->position, record->previous,
 	               record->time);
 }

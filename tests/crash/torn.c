@@ -83,6 +83,7 @@ static void patch_record(uint8_t *at)
 {
 	struct ps_record *record = (struct ps_record *)at;
 
+	record->sum = ps_record_sum(record);
 	record->crc = 0;
 	record->crc = ps_crc32c(0, record, record->length);
 }

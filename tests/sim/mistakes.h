@@ -92,7 +92,7 @@ struct perseas_tx;
 	X(FORKED, "forked", 100, 5, "an image of a fork is copied over")                           \
 	X(PAST, "past", 200, 2, "an owner copies its past over what it has forgotten")             \
 	X(MADE_UP, "made-up", 100, 5, "a mirror takes any roster from who creates a store")        \
-	X(MARKED, "marked", 1000, 120, "a store whose image has a filler's mark is removed")       \
+	X(MARKED, "marked", 1000, 159, "a store whose image has a filler's mark is removed")       \
 	X(VOTES, "votes", 1000, 8, "a new mirror votes before it is whole")                        \
 	X(UNFINISHED, "unfinished", 1000, 9, "a resync is finished before its chunks are there")   \
 	X(UNAWAITED, "unawaited", 2000, 91, ".. before the transactions of its last chunk are")    \
