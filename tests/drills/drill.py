@@ -261,12 +261,13 @@ def status_of(name, daemons):
 
 
 def wait_even(store, daemons):
-    """Until all of these mirrors hold the same last transaction: a commit waits for W of them, and
-    the slowest may never get what was under way when its owner ends."""
+    """Until all of these mirrors are whole and hold the same last transaction: a commit waits for W
+    of them, and the slowest may never get what was under way when its owner ends."""
     def even():
         told = run_command("status", store, "--json", mirrors=daemons).json()
         named = told["mirrors"][:len(daemons)]  # others of the roster are asked after them
-        return all(m.get("slot") and m["slot"] == told["newest"] for m in named)
+        return all(m.get("slot") and m["slot"] == told["newest"] and m["state"] == "consistent"
+                   for m in named)
     wait_for(even, SECONDS, "mirrors of store %s that stand alike" % store)
 
 
