@@ -187,8 +187,9 @@ struct ps_env_ops {
 	void (*free)(struct ps_env *env);
 };
 
-/* As ps_address_list, of a list or the name of one, which is waited for for timeout_ms at most. All
- * errors of list_begin and list_wait; PERSEAS_EUNREACHABLE also if it was not found in time. */
+/* Reads a list of addresses as ps_address_list does. If the text is the name of a list, the
+ * function looks it up and waits for timeout_ms at most. All errors of list_begin and list_wait;
+ * PERSEAS_EUNREACHABLE also if the list was not found in time. */
 int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
                 struct ps_address *addresses, unsigned *count, struct ps_error *error);
 

@@ -235,7 +235,7 @@ struct ps_mirror {
 enum ps_attempt_step {
 	PS_ATTEMPT_NONE,
 	PS_ATTEMPT_PROBED,     /* the mirrors told what they have */
-	PS_ATTEMPT_MADE,       /* the store was made, and they are to be asked again */
+	PS_ATTEMPT_MADE,       /* the store was made, and the mirrors must be asked again */
 	PS_ATTEMPT_JUDGED,     /* which store is meant is known, and its rosters */
 	PS_ATTEMPT_CLAIMED,    /* all that have it were asked for a claim */
 	PS_ATTEMPT_CHOSEN,     /* the newest state of R is known */

@@ -26,7 +26,7 @@ enum { PS_AGAIN = 1 };
 
 extern const struct ps_states ps_attempt_steps;
 
-/* What is done to come from PROBED to OPEN. */
+/* The steps of an attempt from PROBED to OPEN. */
 struct ps_attempt_way {
 	/* Decides whether to claim. p->epoch becomes the highest promise that it must exceed. */
 	int (*judge)(struct perseas *p);

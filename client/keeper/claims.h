@@ -10,11 +10,11 @@
 /* Nothing is known of a mirror any more. */
 void ps_found_forget(struct ps_mirror *m);
 
-/* Notes a mirror's answer to a Status, or why there is none (reply NULL). */
+/* Notes a mirror's answer to a Status, or why the mirror did not answer (reply NULL). */
 void ps_found_note_status(struct ps_mirror *m, const Perseas__Reply *reply,
                           const struct ps_error *error);
 
-/* What is noted of the mirrors, as sets of them (struct ps_found). */
+/* The notes in struct ps_found of all mirrors, as sets of mirrors. */
 struct ps_noted {
 	uint32_t told;   /* their images */
 	uint32_t linked; /* have a session with a data path */
@@ -26,7 +26,7 @@ struct ps_noted ps_noted(const struct perseas *p);
 /* The listed images that are claimed. */
 uint32_t ps_claimed(const struct perseas *p);
 
-/* What the mirrors told, for proto/control/judge.h. It points into the handle. */
+/* Fills in what the mirrors told, for proto/control/judge.h. `told` points into the handle. */
 void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX]);
 
 /* Notes what the listed images of a set are worth. Returns those with a voice. */

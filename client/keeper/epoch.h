@@ -17,7 +17,7 @@ unsigned ps_epoch_choose(struct perseas *p);
 /*
  * Claims the mirror step by step until one step is left to p->epoch. What does not succeed is told
  * by the claim that follows. takeover: an owner that is open fences living ones by these steps.
- * Nothing is done where the way is too long, or there is none.
+ * Does nothing if too many steps are left, or only one.
  */
 void ps_epoch_approach(struct perseas *p, struct ps_mirror *m, bool takeover);
 

@@ -56,7 +56,7 @@ static void look_for_rivals(struct perseas *p)
 	}
 }
 
-/* One attempt, everything from the probe on. */
+/* Makes one attempt to open the store, from the probe on. */
 static int attempt_open(struct perseas *p)
 {
 	static const struct ps_attempt_way from_mirrors = { ps_probe_judge, ps_claim, ps_choose,
@@ -74,7 +74,7 @@ static int attempt_open(struct perseas *p)
 	return ps_attempt_run(p, &from_mirrors);
 }
 
-/* One attempt to make a store, and not to open it. */
+/* Makes one attempt to create the store without opening it. */
 static int attempt_create(struct perseas *p)
 {
 	int rc;

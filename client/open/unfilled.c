@@ -17,8 +17,8 @@
 
 #include <string.h>
 
-/* Returns true if a mirror has a making that is to be filled, or is the one named `own`: at level 0
- * it has no mark. */
+/* Returns true if a mirror has an image of an unfinished store, or of the making `own`, which has
+ * no mark at level 0. */
 static bool has_making(const struct perseas *p, const uint8_t *own)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {

@@ -292,7 +292,7 @@ static bool is_idle_talk(struct ps_followed *mirror, const Perseas__StoreStatus 
 	return idle;
 }
 
-/* As what the sender is told of. */
+/* Fills in what a Watch says of this standby. */
 static void say_who(const struct ps_follow *follow, struct ps_followed *mirror,
                     Perseas__Standby *who, Perseas__WatchRequest *ask)
 {

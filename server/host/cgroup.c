@@ -30,7 +30,7 @@ struct names {
 	const char *shared, *swapped;    /* the same of tmpfs; swapped NULL: a file of its own */
 };
 
-/* What one group says of itself; UINT64_MAX: nothing. */
+/* Returns a figure of one group; UINT64_MAX: the group has no such figure. */
 typedef uint64_t group_figure(const char *folder, const struct names *names);
 
 static const struct names version2 = {
@@ -104,7 +104,8 @@ static uint64_t find_number(const char *text, const char *begins)
 	return text ? number_of(text + length) : UINT64_MAX;
 }
 
-/* The same; 0: it is none, or there is no such line. */
+/* Returns the number behind the words that the line begins with; 0: there is no such line, or no
+ * number. */
 static uint64_t line_of(const char *text, const char *begins)
 {
 	const uint64_t number = find_number(text, begins);
@@ -191,7 +192,8 @@ static uint64_t path_least(const char *root, const char *path, const struct name
 	}
 }
 
-/* The same of a line of the groups of this process: NUMBER:CONTROLLERS:PATH. */
+/* Returns the least figure of the groups that a line of /proc/self/cgroup names
+ * (NUMBER:CONTROLLERS:PATH). */
 static uint64_t line_least(const char *root, char *line, group_figure *figure)
 {
 	char *controllers = strchr(line, ':'), *path, *save = NULL, folder[PATH_MAX];

@@ -198,7 +198,7 @@ int __wrap_ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pac
 {
 	if (is(p, SIM_MISTAKE_UNPACED))
 		return 0;
-	/* As if the mirror had acknowledged something meanwhile. */
+	/* The owner believes that the mirror has acknowledged something meanwhile. */
 	if (is(p, SIM_MISTAKE_PACED_STUCK) && p->upkeep.resync.mirror)
 		p->upkeep.resync.mirror->broken.wait.acked = UINT64_MAX;
 	return __real_ps_pace_copy(p, flags, pacing);

@@ -24,7 +24,7 @@ struct coroutine *coroutine_new(void (*fn)(void *arg), void *arg);
 /* Runs it until it yields or ends. Not from inside of it. */
 void coroutine_resume(struct coroutine *coroutine);
 
-/* Back to whoever resumed it. Only from inside of it. */
+/* Returns control to the caller of coroutine_resume. Only the coroutine itself calls it. */
 void coroutine_yield(struct coroutine *coroutine);
 
 bool coroutine_ended(const struct coroutine *coroutine);

@@ -22,7 +22,7 @@ static inline void follow_list(struct owner *o, const char *list, struct ps_env 
 	                 0);
 }
 
-/* Ends the standby. Does nothing if there is none. */
+/* Ends the standby, if the test has begun one. */
 static inline void follow_end(void)
 {
 	struct ps_env *envs[] = { follow.looks.env, follow.watches.env };

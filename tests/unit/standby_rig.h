@@ -280,7 +280,7 @@ static inline void set_waits(perseas_standby_t *s, bool waits)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* The store is handed over as to a wait, of which there is none. */
+/* Has the standby take the store over as if a thread waited for it. */
 static inline void await_handed(perseas_standby_t *s)
 {
 	set_waits(s, true);

@@ -345,7 +345,7 @@ TEST_WITH(test_commits_wait_for_half_of_the_time, setup_large_ring, teardown, st
 
 static unsigned slept;
 
-/* Whoever sleeps wakes a second late, and the copy goes on meanwhile. */
+/* A sleeping committer wakes a second late, and the copy goes on meanwhile. */
 static void oversleep(void *arg)
 {
 	struct owner *o = arg;

@@ -198,7 +198,7 @@ static void begin_two(struct job *job)
 	run_later(job);
 }
 
-/* Later jobs begin when the loop comes to them, whoever added them; a drain leaves none. */
+/* Later jobs of any thread begin once the loop comes to them. A drain leaves no job. */
 TEST(a_later_job_begins_when_the_loop_comes_to_it)
 {
 	struct later first = { { .run = begin_two, .done = count_done }, 1 };

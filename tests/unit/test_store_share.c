@@ -316,8 +316,8 @@ static bool is_copied_after_release(struct mirror *mirror, enum memory_whose who
 	return granted.copied;
 }
 
-/* The kernel knows whether somebody has the memory, whatever the owner said, and whoever comes.
- * Where it cannot say, the owner's word is good for its own identity only. */
+/* The kernel knows whether a process still maps the memory, whatever the owner said. Where the
+ * kernel cannot say, the word of the owner counts only for claims of its own identity. */
 TEST(released_memory_is_taken_in_place_where_nobody_has_it, struct mirror *mirror)
 {
 	static const struct {
