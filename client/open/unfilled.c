@@ -50,20 +50,20 @@ static const struct ps_mirror *find_mirror(const struct perseas *p, const Persea
 	return NULL;
 }
 
-/* Fails unless each member shows its image or answers that it has none. */
+/* Fails unless each member shows its image, or answers that it has none or another one: a daemon has
+ * one image of a name. */
 static int check_members(struct perseas *p)
 {
 	for (size_t k = 0; k < p->roster->n_members; k++) {
 		const Perseas__Member *member = p->roster->members[k];
 		const struct ps_mirror *m = find_mirror(p, member);
 
-		if (m && (m->found.code == PERSEAS_ENOSTORE || (!m->found.code && m->found.listed)))
+		if (m && (m->found.code == PERSEAS_ENOSTORE || !m->found.code))
 			continue;
 		return ps_fail(p, PERSEAS_EUNREACHABLE,
 		               "the restore of store '%s' is not finished, and nothing is deleted "
 		               "before each of its mirrors answers: %s",
-		               p->store,
-		               m && m->found.code ? m->found.error.text : member->address);
+		               p->store, m ? m->found.error.text : member->address);
 	}
 	return 0;
 }

@@ -283,15 +283,18 @@ static void take_by_address(struct ps_judgement *j, const Perseas__Roster *roste
 	}
 }
 
-/* A mirror that was not reached, and whose member is seen at another address, may be the member
- * that is listed there: the addresses of two may have been swapped. */
+/*
+ * Takes mirrors at listed addresses whose own members are seen elsewhere for the members that nobody
+ * shows: the addresses of two members may have been swapped. A daemon that answers has lost what
+ * such a member had, so mirrors that were not reached go first.
+ */
 static void take_rest(struct ps_judgement *j, const Perseas__Roster *roster,
-                      const struct ps_told *told, unsigned count)
+                      const struct ps_told *told, unsigned count, bool that_answer)
 {
 	for (unsigned i = 0; i < count; i++) {
-		const bool answered = (told[i].header || told[i].empty) && !(j->elsewhere >> i & 1);
+		const bool answers = (told[i].header || told[i].empty) && !(j->elsewhere >> i & 1);
 
-		if (j->as[i] || answered || !told[i].address ||
+		if (j->as[i] || answers != that_answer || !told[i].address ||
 		    !ps_roster_at(roster, told[i].address))
 			continue;
 		for (size_t k = 0; k < roster->n_members && !j->as[i]; k++)
@@ -311,8 +314,10 @@ void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsign
 	take_loaded(j, told, count);
 	take_by_address(j, j->settled, told, count);
 	take_by_address(j, j->next, told, count);
-	take_rest(j, j->settled, told, count);
-	take_rest(j, j->next, told, count);
+	for (int that_answer = 0; that_answer <= 1; that_answer++) {
+		take_rest(j, j->settled, told, count, that_answer);
+		take_rest(j, j->next, told, count, that_answer);
+	}
 }
 
 /* --- the state --- */

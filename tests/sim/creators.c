@@ -127,10 +127,10 @@ void sim_creators_begin(struct sim_world *w)
 
 /* --- what must be so --- */
 
-void sim_creators_lost(struct sim_mirror *m)
+void sim_creators_lost(struct sim_mirror *m, const uint8_t *store_id)
 {
-	if (m->header && m->lost_count < SIM_LOST_MAX)
-		memcpy(m->lost_makings[m->lost_count++], m->header->store_id.data, PS_ID_SIZE);
+	if (m->lost_count < SIM_LOST_MAX)
+		memcpy(m->lost_makings[m->lost_count++], store_id, PS_ID_SIZE);
 }
 
 static bool has_or_lost(const struct sim_mirror *m, const Perseas__Header *made)

@@ -25,8 +25,10 @@ bool sim_creators_at_work(const struct sim_world *w);
 void sim_creators_list(const struct sim_world *w, const struct sim_owner *o, char *list,
                        size_t size);
 
-/* A mirror has lost its memory, and what its header said with it; it has settled an image. */
-void sim_creators_lost(struct sim_mirror *m);
+/* The mirror lost its image of the store with this id, or deleted it. */
+void sim_creators_lost(struct sim_mirror *m, const uint8_t *store_id);
+
+/* The mirror settled an image. */
 void sim_creators_settled(struct sim_mirror *m);
 
 #endif

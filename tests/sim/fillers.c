@@ -61,6 +61,7 @@ static int remove_by_mark(struct sim_world *w)
 		struct sim_mirror *m = w->mirrors[i];
 		const Perseas__Header *header = sim_rosters_header(m);
 		Perseas__DropRequest drop = PERSEAS__DROP_REQUEST__INIT;
+		uint8_t store_id[PS_ID_SIZE];
 		struct why why;
 
 		if (!m->stores || !header)
@@ -68,8 +69,9 @@ static int remove_by_mark(struct sim_world *w)
 		drop.store = (char *)SIM_STORE;
 		drop.store_id = header->store_id;
 		drop.image_id = header->image_id;
+		memcpy(store_id, header->store_id.data, PS_ID_SIZE);
 		if (!store_drop(m->stores, NULL, &drop, &why))
-			sim_fillers_dropped(m);
+			sim_fillers_dropped(m, store_id);
 		sim_oracle_look(m);
 	}
 	return 0;
@@ -138,10 +140,11 @@ bool sim_fillers_end(struct sim_owner *o)
 
 /* --- mirrors --- */
 
-void sim_fillers_dropped(struct sim_mirror *m)
+void sim_fillers_dropped(struct sim_mirror *m, const uint8_t *store_id)
 {
 	struct sim_world *w = m->world;
 
+	sim_creators_lost(m, store_id);
 	m->granted = 0;
 	for (unsigned i = 0; i < w->mirror_count; i++)
 		if (sim_rosters_header(w->mirrors[i]))

@@ -22,7 +22,7 @@ bool sim_fillers_came_late(const struct sim_application *a);
 /* Everything works again. Returns true if the store is not filled, and was removed. */
 bool sim_fillers_end(struct sim_owner *o);
 
-/* A mirror deleted its image. */
-void sim_fillers_dropped(struct sim_mirror *m);
+/* The mirror deleted its image of the store with this id. */
+void sim_fillers_dropped(struct sim_mirror *m, const uint8_t *store_id);
 
 #endif

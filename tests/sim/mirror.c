@@ -14,6 +14,7 @@
 #include "mistakes.h"
 #include "oracle.h"
 #include "rivals.h"
+#include "rosters.h"
 #include "schedule.h"
 
 static void drop_header(struct sim_mirror *m)
@@ -26,8 +27,8 @@ static void drop_header(struct sim_mirror *m)
 /* What it held is lost, and counts among the losses with what its header said. */
 static void forget(struct sim_mirror *m)
 {
-	sim_creators_lost(m);
 	if (m->header) {
+		sim_creators_lost(m, m->header->store_id.data);
 		if (m->lost)
 			perseas__header__free_unpacked(m->lost, NULL);
 		m->lost = m->header;
@@ -216,10 +217,14 @@ void sim_mirror_handle(struct ps_control *control, struct sim_message *message)
 	struct sim_world *w = m->world;
 	struct session *session = &control->server.session;
 	bool had_store = session->store != NULL, beside = session->beside;
+	const Perseas__Header *header = sim_rosters_header(m);
+	uint8_t store_id[PS_ID_SIZE] = { 0 };
 	struct control_reply reply;
 	struct sim_message *answer;
 
 	sim_mistake_before(control, message);
+	if (header)
+		memcpy(store_id, header->store_id.data, PS_ID_SIZE);
 	if (message->a == PERSEAS__REQUEST__BODY_CLAIM && store_find(m->stores, SIM_STORE))
 		write_back(m);
 	if (control_handle(m->stores, session, "sim", message->bytes + 4, message->len - 4, &reply))
@@ -230,7 +235,7 @@ void sim_mirror_handle(struct ps_control *control, struct sim_message *message)
 	if (reply.request == PERSEAS__REQUEST__BODY_SETTLE && reply.status == STATUS(OK))
 		sim_creators_settled(m);
 	if (reply.request == PERSEAS__REQUEST__BODY_DROP && reply.status == STATUS(OK))
-		sim_fillers_dropped(m);
+		sim_fillers_dropped(m, store_id);
 	sim_mistake_after(control, message);
 	sim_rivals_told(control->owner, message->a);
 	answer = sim_message_new(w, SIM_REPLY, reply.bytes, reply.len);

@@ -354,8 +354,8 @@ TEST(an_address_that_leads_elsewhere_counts_for_nothing, struct scene *s)
 	assert_int_equal(s->j.elsewhere, 2);
 }
 
-/* The first address leads to the third member, and nobody answers at the third: whoever is there
- * later may be the first. One that answers that it is empty is not taken for it. */
+/* The first address leads to the third member. The mirror at the third address may be the first
+ * member, whether it answers later, or is empty now. A mirror that does not answer goes first. */
 TEST(an_address_whose_member_is_seen_elsewhere_stands_for_the_rest, struct scene *s)
 {
 	list(s, 0, 0, 2, 0x7);
@@ -369,7 +369,14 @@ TEST(an_address_whose_member_is_seen_elsewhere_stands_for_the_rest, struct scene
 	assert_memory_equal(s->j.as[2], image_of(0, 1).data, PS_ID_SIZE);
 	s->told[1].empty = true;
 	judge(s);
-	assert_null(s->j.as[1]);
+	assert_memory_equal(s->j.as[1], image_of(0, 0).data, PS_ID_SIZE);
+	list(s, 0, 0, 2, 0xf);
+	tell(s, 0, 3, 0, 4);
+	s->told[3].address = address_of(0, 1);
+	s->told[2].address = address_of(0, 3);
+	judge(s);
+	assert_memory_equal(s->j.as[2], image_of(0, 0).data, PS_ID_SIZE);
+	assert_memory_equal(s->j.as[1], image_of(0, 1).data, PS_ID_SIZE);
 }
 
 /* A named mirror has it, in any order; of two others, the one where the roster lists it. */

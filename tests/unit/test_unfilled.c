@@ -157,6 +157,44 @@ TEST(nothing_is_removed_unless_every_mirror_answers, struct owner *o)
 	assert_images(o, 0);
 }
 
+/* A client that knows what a Status tells, but not the store's key, makes an image of the store. */
+static void make_without_key(struct owner *o, unsigned mirror, const Perseas__Header *real)
+{
+	struct stores *stores = o->d->mirrors[mirror].stores;
+	Perseas__CreateRequest create = PERSEAS__CREATE_REQUEST__INIT;
+	Perseas__SettleRequest settle = PERSEAS__SETTLE_REQUEST__INIT;
+	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
+	Perseas__Member own = PERSEAS__MEMBER__INIT, *members[] = { &own };
+	uint8_t id[PS_ID_SIZE] = { 0x66 };
+	struct why why;
+
+	own.address = real->roster->members[mirror]->address;
+	own.image_id = (ProtobufCBinaryData){ PS_ID_SIZE, id };
+	roster.version = roster.acks = 1;
+	roster.members = members;
+	roster.n_members = 1;
+	create.store = settle.store = (char *)(uintptr_t)STORE;
+	create.store_id = settle.store_id = real->store_id;
+	create.image_id = own.image_id;
+	create.log_size = PS_LOG_MIN;
+	create.roster = &roster;
+	assert_int_equal(store_create(stores, NULL, &create, &why), 0);
+	assert_int_equal(store_settle(stores, &settle, &why), 0);
+}
+
+/* It is made after the mirror has lost its own. */
+TEST(a_strangers_image_does_not_keep_an_unfinished_store, struct owner *o)
+{
+	uint8_t id[PS_ID_SIZE];
+
+	assert_int_equal(begin(o, id), 0);
+	owner_die(o);
+	owner_lose(o, 1);
+	make_without_key(o, 1, header_at(o, 0));
+	assert_int_equal(remove_unfilled(o), 0);
+	assert_images(o, 0);
+}
+
 /* It deletes the image of one mirror, then of the next, and its connection to the last one breaks.
  */
 TEST(a_removal_that_ended_in_between_is_repeated, struct owner *o)
