@@ -50,8 +50,8 @@ static const struct ps_mirror *find_mirror(const struct perseas *p, const Persea
 	return NULL;
 }
 
-/* Fails unless each member shows its image, or answers that it has none or another one: a daemon has
- * one image of a name. */
+/* Fails unless each member shows its image, or answers that it has none, or another one: a daemon
+ * has one image of a name. */
 static int check_members(struct perseas *p)
 {
 	for (size_t k = 0; k < p->roster->n_members; k++) {

@@ -284,7 +284,7 @@ static void take_by_address(struct ps_judgement *j, const Perseas__Roster *roste
 }
 
 /*
- * Takes mirrors at listed addresses whose own members are seen elsewhere for the members that nobody
+ * Takes mirrors at listed addresses whose own members are seen elsewhere for members that no image
  * shows: the addresses of two members may have been swapped. A daemon that answers has lost what
  * such a member had, so mirrors that were not reached go first.
  */

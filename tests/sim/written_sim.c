@@ -1,15 +1,18 @@
 /*
- * written_sim.c - the means of client/core/written.h in a schedule. What was written is what
- * differs from a copy of before: the kernel's own means would do, but not on every host, and a seed
- * must repeat its schedule everywhere. process.c gives it to owners.
+ * written_sim.c - the means of client/core/written.h in a schedule. A page was written if it
+ * differs from a copy of before, or if the copy differs from what was committed since: the kernel's
+ * own means would do, but not on every host, and a seed must repeat its schedule everywhere.
+ * process.c gives it to owners.
  */
 #include "written_sim.h"
 
+#include "../../client/core/handle.h"
 #include "oracle.h"
 
 enum { WATCHED = (1 + SIM_PARTS) * SIM_SEGMENTS + 1 };
 
 struct ps_written {
+	struct sim_owner *owner;
 	struct range {
 		const uint8_t *base;
 		uint64_t size;
@@ -24,6 +27,7 @@ static struct ps_written *written_begin(struct ps_env *env, struct ps_error *err
 
 	(void)error;
 	o->written = sim_alloc(o->world, sizeof(struct ps_written));
+	o->written->owner = o;
 	return o->written;
 }
 
@@ -56,6 +60,23 @@ static int written_watch(struct ps_written *written, const uint8_t *base, uint64
 	return 0;
 }
 
+/* Returns true if the bytes were committed with other contents since the copy was made: they may be
+ * as in the copy again. */
+static bool was_committed(const struct ps_written *written, const struct range *range,
+                          uint64_t offset, uint64_t length)
+{
+	const struct perseas *p = written->owner->handle;
+
+	for (unsigned i = 0; p && i < p->segment_count; i++) {
+		const struct ps_segment *segment = &p->segments[i];
+
+		if (segment->base == range->base && segment->shadow)
+			return memcmp(range->before + offset, segment->shadow + offset, length) !=
+			       0;
+	}
+	return false;
+}
+
 /* -1: it was forgotten, since others came. */
 static int written_take(struct ps_written *written, const uint8_t *base, uint64_t offset,
                         uint64_t length, uint64_t *set)
@@ -65,7 +86,8 @@ static int written_take(struct ps_written *written, const uint8_t *base, uint64_
 	static_assert((int)SIM_PAGE <= (int)PS_PAGE, "a segment is a page");
 	if (!range || range->base != base || offset + length > range->size)
 		return -1;
-	if (memcmp(range->before + offset, base + offset, length) != 0)
+	if (memcmp(range->before + offset, base + offset, length) != 0 ||
+	    was_committed(written, range, offset, length))
 		set[0] |= 1;
 	memcpy(range->before + offset, base + offset, length);
 	return 0;
