@@ -11,6 +11,8 @@
  * Property: if an owner is confirmed, no later owner had a transaction acknowledged before the call. So what
  * the owner reads from its memory is what a read at the time of the call gives.
  *
+ * ASKED: a mirror is made anew only when T others hold the owner's claim, too, as the library does it.
+ *
  * ACCEPT: an operator says that mirrors are gone, and an open needs no R of them, but W as always.
  *
  * A mirror answers a question at once: the time of an answer is all that matters. Left out: what mirrors
@@ -27,6 +29,9 @@
 #endif
 #ifndef LOSSES
 #define LOSSES 1
+#endif
+#ifndef ASKED
+#define ASKED 0
 #endif
 #ifndef ACCEPT
 #define ACCEPT 0
@@ -78,13 +83,14 @@ inline claim(x) {
 }
 #define can_open (!open && (votes&owned)==votes && bits(votes)>=W && (ACCEPT || bits(votes)>=R))
 
-#define can_make(x) (open && !m[x].has)
+#define others_hold(x) (bits(but(owned,x))>=T)
+#define can_make(x) (open && !m[x].has && (!ASKED || others_hold(x)))
 inline make(x) {
 	m[x].has=true; m[x].joining=true; m[x].prom=id;
 	votes=but(votes,x); answers=but(answers,x);
 	printf("owner %d makes %d anew\n", id, x)
 }
-#define can_join(x) (open && mine(x) && !in(votes,x) && bits(but(owned,x))>=T)
+#define can_join(x) (open && mine(x) && !in(votes,x) && others_hold(x))
 inline join(x) {
 	m[x].joining=false; votes=with(votes,x);
 	if :: losses>0 -> cover(2) :: else fi;
@@ -191,7 +197,10 @@ init {
  * quick found -DLOSSES=0 -DMISTAKE=1: an answer from before the call counts
  *   in the code: sim confirmed-early
  * quick found -DMISTAKE=2: a joining mirror counts
- *   in the code: unit test_confirm test_a_joining_mirror_never_counts
+ *   in the code: sim confirmed-joining
+ * quick holds -DASKED=1 -DMISTAKE=2: .. and others were asked before it was made
+ * full holds -DASKED=1 -DMISTAKE=2 -DLOSSES=2: .. and two losses
+ * full holds -DASKED=1 -DMISTAKE=2 -DW=3 -DLOSSES=2: .. and W=3
  * quick found -DW=1 -DLOSSES=0 -DACCEPT=1 -DMISTAKE=3: W of the answers are enough
  *   in the code: unit test_confirm test_r_counts_and_not_w
  */

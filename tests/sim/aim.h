@@ -28,8 +28,8 @@ struct sim_aim {
 	void (*begin)(struct sim_world *w);
 };
 
-extern const struct sim_aim sim_disjoint_aim, sim_fillers_aim, sim_forger_aim, sim_fork_aim,
-	sim_hang_aim, sim_impostor_aim, sim_loaded_aim, sim_lossy_aim, sim_misled_aim,
+extern const struct sim_aim sim_deposed_aim, sim_disjoint_aim, sim_fillers_aim, sim_forger_aim,
+	sim_fork_aim, sim_hang_aim, sim_impostor_aim, sim_loaded_aim, sim_lossy_aim, sim_misled_aim,
 	sim_overload_aim, sim_past_aim, sim_removed_aim, sim_stuck_aim;
 
 /* Makes the schedule one of a kind, if the seed or the mistake is for one. */

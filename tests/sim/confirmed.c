@@ -7,6 +7,7 @@
 #include "mistakes.h"
 #include "schedule.h"
 #include "work.h"
+#include "../../client/keeper/resync.h"
 
 /* --- an application --- */
 
@@ -43,11 +44,19 @@ int sim_work_confirm(struct sim_application *a)
 
 int __real_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
 int __wrap_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since);
+void __real_ps_confirm_step(struct perseas *p);
+void __wrap_ps_confirm_step(struct perseas *p);
+uint32_t __real_ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
+uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call);
+uint32_t __real_ps_mirrors_whole(const struct perseas *p);
+uint32_t __wrap_ps_mirrors_whole(const struct perseas *p);
+bool __real_ps_resync_is_confirmed(struct perseas *p);
+bool __wrap_ps_resync_is_confirmed(struct perseas *p);
 
 bool sim_mistake_confirms(const struct sim_world *w)
 {
 	return w->mistake >= SIM_MISTAKE_CONFIRMED_EARLY &&
-	       w->mistake <= SIM_MISTAKE_CONFIRMED_LOST;
+	       w->mistake <= SIM_MISTAKE_CONFIRMED_JOINING;
 }
 
 static struct sim_owner *owner_of(const struct perseas *p)
@@ -75,4 +84,48 @@ int __wrap_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)
 	    o->running->confirms)
 		return 0;
 	return __real_ps_commit_await(p, seq, since);
+}
+
+/* --- joining mirrors are asked, and count --- */
+
+static bool counts_joining(const struct perseas *p)
+{
+	return sim_mistake_is(owner_of(p)->world, SIM_MISTAKE_CONFIRMED_JOINING);
+}
+
+static uint32_t joining(const struct perseas *p)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		set |= (uint32_t)(p->mirrors[i].state == PERSEAS_MIRROR_RESYNCING) << i;
+	return set;
+}
+
+void __wrap_ps_confirm_step(struct perseas *p)
+{
+	owner_of(p)->confirming = counts_joining(p);
+	__real_ps_confirm_step(p);
+	owner_of(p)->confirming = false;
+}
+
+uint32_t __wrap_ps_mirrors_whole(const struct perseas *p)
+{
+	return __real_ps_mirrors_whole(p) | (owner_of(p)->confirming ? joining(p) : 0);
+}
+
+uint32_t __wrap_ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
+{
+	uint32_t confirmed = __real_ps_mirrors_confirmed(p, call);
+
+	for (unsigned i = 0; counts_joining(p) && i < p->mirror_count; i++)
+		confirmed |= (uint32_t)(p->mirrors[i].confirmed >= call) << i & joining(p);
+	return confirmed;
+}
+
+/* A mirror that lost its memory is made anew as soon as one other confirms, and not max(W, R). */
+bool __wrap_ps_resync_is_confirmed(struct perseas *p)
+{
+	return (counts_joining(p) && p->upkeep.resync.question.granted) ||
+	       __real_ps_resync_is_confirmed(p);
 }

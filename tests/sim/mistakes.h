@@ -25,7 +25,9 @@ struct perseas_tx;
  * data path is connected once all claims are answered, and that is granted only where the claim
  * still stands: who adopts without asking again has asked all the same ("unconfirmed" leaves out
  * what comes after). A mirror without an image is made anew once others confirmed, and filled once
- * they did again, as one is that an open owner claims late: "unasked" leaves out all of it.
+ * they did again, as one is that an open owner claims late: "unasked" leaves out all of it. A
+ * joining mirror that answers perseas_confirm does harm only if too few confirmed before it was
+ * made anew: in "confirmed-joining" one is enough for that, which does no harm alone, either.
  */
 #define SIM_MISTAKES(X)                                                                            \
 	X(WHOLE, "whole", 2000, 138, "an image that is not whole is taken for the state")          \
@@ -128,6 +130,7 @@ struct perseas_tx;
 	  "an owner counts answers to earlier calls")                                              \
 	X(CONFIRMED_UNASKED, "confirmed-unasked", 2000, 42, ".. sessions that it did not ask")     \
 	X(CONFIRMED_LOST, "confirmed-lost", 2000, 1, ".. and does not wait for its own commits")   \
+	X(CONFIRMED_JOINING, "confirmed-joining", 100, 2, ".. and those of joining mirrors")       \
 	X(UNPACED, "unpaced", 100, 1, "no commit waits for a copy that broke twice")               \
 	X(PACED_STUCK, "paced-stuck", 100, 1, ".. and they wait although it makes no progress")    \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \

@@ -140,6 +140,7 @@ struct sim_owner {
 	bool decided;                      /* the first mirror is believed to have settled it */
 	struct sim_moment confirmed;       /* when its open asked for the last time */
 	struct sim_renewal renewal;        /* in which it finished a whole copy last */
+	bool confirming;                   /* its keeper is at perseas_confirm's questions */
 	struct sim_node *held;             /* what will become of commits that are held back */
 };
 

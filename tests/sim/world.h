@@ -55,6 +55,7 @@ enum { SIM_MIRRORS_MAX = 7, SIM_MEMBERS_MAX = 5, SIM_OWNERS_MAX = 10 };
 	X(CONFIRMED, 1, "owners told that they still are one")          \
 	X(UNCONFIRMED, 1, ".. that this is not known")                  \
 	X(DEPOSED, 1, ".. that another one has the store")              \
+	X(DEPOSED_ALONE, 1, ".. beside a mirror without its memory")    \
 	X(PUBLISHES, 1, "publishes")                                    \
 	X(MOVED, 1, "segments mapped elsewhere than recorded")          \
 	X(DESTROYS, 1, "segments destroyed")                            \
