@@ -284,9 +284,8 @@ const char *perseas_message(const perseas_t *p);
  * memory, same host). The port is 7170 if none is given, and "unix://" is
  * unix:///run/perseas/socket. Or it names a list, which is looked up by each call: "@NAME" a line
  * "NAME LIST" in ~/.config/perseas/clusters or /etc/perseas/clusters, "srv://DOMAIN" of SRV records
- * in the DNS, "etcd://HOST:PORT/KEY" a key of etcd, for which etcdctl is run (operating.md). store
- * is 1 to 63 of A-Z a-z 0-9 . _ - and does not begin with a dot. options may be NULL. RDMA is
- * switched off by PERSEAS_RDMA=off in the environment.
+ * in the DNS (operating.md). store is 1 to 63 of A-Z a-z 0-9 . _ - and does not begin with a dot.
+ * options may be NULL. RDMA is switched off by PERSEAS_RDMA=off in the environment.
  *
  * Several processes may create the same store at the same time: one of them succeeds, the others
  * get EEXIST. It is tried again for open_timeout_ms. After an error no mirror serves the store:

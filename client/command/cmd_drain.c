@@ -3,7 +3,6 @@
  * their owners work.
  */
 #include "command.h"
-#include "change/publish.h"
 #include "drain/drain.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/envelope.h"
@@ -16,9 +15,6 @@ enum ps_exit ps_verb_drain_check(const struct ps_args *args)
 	if (args->member_count == 0)
 		return ps_complain(PS_EXIT_USAGE, "which mirror? usage: perseas drain %s",
 		                   args->verb->usage);
-	if (args->publish && args->publish[strlen(args->publish) - 1] != '/')
-		return ps_complain(PS_EXIT_USAGE, "--publish of drain must end with a slash: each "
-		                                  "store has a key of its own behind it");
 	return PS_EXIT_OK;
 }
 
@@ -262,21 +258,6 @@ static const char *done_text(const struct ps_drain *drain)
 	return drain->args->dry_run ? "images could be moved" : "images are gone";
 }
 
-/* The change stands, whatever becomes of the list in etcd. */
-static void publish_image(const struct ps_drain *drain, const struct ps_drain_image *image)
-{
-	const struct ps_args *args = drain->args;
-	const char *store = image->status->header->store;
-
-	if (!args->publish || image->end != PS_DRAIN_MOVED)
-		return;
-	if (ps_publish(store, image->mirrors, args->publish, false, &args->options))
-		ps_complain(PS_EXIT_OK,
-		            "store '%s' is moved, and its list in etcd is not changed: when etcd "
-		            "answers, say perseas roster %s %s --publish %s",
-		            store, store, image->to, args->publish);
-}
-
 static enum ps_exit drain_all(struct ps_drain *drain)
 {
 	enum ps_exit status = PS_EXIT_OK, counted;
@@ -284,7 +265,6 @@ static enum ps_exit drain_all(struct ps_drain *drain)
 
 	for (unsigned i = 0; i < drain->count && !ps_stopped(); i++) {
 		status = worse_of(status, ps_drain_image(drain, &drain->images[i]));
-		publish_image(drain, &drain->images[i]);
 		print_image(drain, i);
 	}
 	counted = count_left(drain, &left);

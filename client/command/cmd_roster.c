@@ -8,7 +8,6 @@
 #include "../../proto/base/json.h"
 #include "ask/ask.h"
 #include "ask/shared_hosts.h"
-#include "change/publish.h"
 #include "change/roster.h"
 
 #include <inttypes.h>
@@ -137,39 +136,6 @@ static enum ps_exit show_roster(const struct ps_census *census, const struct ps_
 	return status;
 }
 
-/* --- the list in etcd --- */
-
-/* Of a change that is made: it stands, whatever becomes of the list. */
-static enum ps_exit publish_roster(const struct ps_args *args)
-{
-	const char *key = ps_publish_key(args);
-	enum ps_exit status;
-
-	if (!key || (!args->action && !args->publish))
-		return PS_EXIT_OK;
-	status = ps_publish(args->store, args->mirrors, key, args->yes, &args->options);
-	if (!status || !args->action)
-		return status;
-	ps_complain(PS_EXIT_OK,
-	            "the roster is changed, and its list in etcd is not: when etcd answers, say "
-	            "perseas roster %s --publish %s, with mirrors of it as LIST",
-	            args->store, key);
-	return PS_EXIT_OK;
-}
-
-/* A list that is behind names mirrors that do not answer any more. It is written all the same where
- * nothing is to be changed. */
-static enum ps_exit publish_after(enum ps_exit status, const struct ps_args *args)
-{
-	const bool is_read = !args->action && status == PS_EXIT_PARTLY;
-	enum ps_exit published;
-
-	if (status && !is_read)
-		return status;
-	published = publish_roster(args);
-	return published ? published : status;
-}
-
 /* --- the verb --- */
 
 enum ps_exit ps_verb_roster(const struct ps_args *args)
@@ -204,5 +170,5 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 		status = ps_roster_here(args);
 	if (!status && args->action && ps_roster_new(args))
 		ps_shared_hosts_warn(args->store, args->mirrors, &args->options);
-	return publish_after(status, args);
+	return status;
 }

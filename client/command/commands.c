@@ -162,7 +162,7 @@ const struct ps_verb ps_verbs[] = {
 	  "  perseas heap bank accounts --from m2:7170 --json\n",
 	  NULL, ps_verb_heap },
 	{ "roster", PS_ROSTER, "csmaa", "sM",
-	  "STORE LIST [--publish KEY [--yes]] [--json]\n"
+	  "STORE LIST [--json]\n"
 	  "  perseas roster  add STORE LIST NEW [--acks W] [--dry-run] [--wait SECONDS]\n"
 	  "  perseas roster  remove STORE LIST OLD [--gone] [--acks W] [--dry-run]\n"
 	  "                  [--wait SECONDS]\n"
@@ -300,7 +300,7 @@ const struct ps_verb ps_verbs[] = {
 	  NULL, ps_verb_place },
 	{ "drain", PS_DRAIN, "am", "m",
 	  "MIRROR LIST [--gone] [--apart WHERE] [--dry-run] [--wait SECONDS]\n"
-	  "                       [--publish KEY] [--json]",
+	  "                       [--json]",
 	  "moves all images of a mirror elsewhere, while their owners work",
 	  "For each store that MIRROR has an image of, the daemon of LIST is chosen that perseas\n"
 	  "place would choose, and takes the place of MIRROR in the store's roster, as by perseas\n"

@@ -91,8 +91,7 @@ static const struct ps_option rows[] = {
 	          "same host). 1 to 16. Without :port it is " PS_PORT ", and unix:// is "
 	          "unix://" PS_SOCKET ". Or the name of such a list: @NAME for a line of "
 	          "~/.config/perseas/clusters or /etc/perseas/clusters, srv://DOMAIN for the "
-	          "DNS (SRV records of _perseas._tcp.DOMAIN), etcd://HOST:PORT/KEY for a key of "
-	          "etcd. The same as LIST or MIRROR as a "
+	          "DNS (SRV records of _perseas._tcp.DOMAIN). The same as LIST or MIRROR as a "
 	          "word. drop and spill must be told their mirror; doctor asks none unless it is "
 	          "told; all others ask "
 	          "127.0.0.1:" PS_PORT " where nothing is said." },
@@ -155,16 +154,8 @@ static const struct ps_option rows[] = {
 	          "not be started again. Needed to replace a dead mirror of two: were it to come "
 	          "back alone, it would not know of the change. drain: the same is so of MIRROR, "
 	          "which does not answer." },
-	{ "publish", PS_OPTION_TEXT, AT(publish), "KEY", .must = "a key, etcd://HOST:PORT/KEY",
-	  .groups = PS_ROSTER | PS_DRAIN,
-	  .help = "Writes the roster's mirrors under this key of etcd, as a list that owners and "
-	          "commands take for --mirrors: after a change, or of the roster as it is. Behind "
-	          "a KEY that ends with a slash stands the store's name. A newer roster is never "
-	          "replaced by an older one. Default: where the list of mirrors is such a key, "
-	          "that one, after a change. Needs etcdctl." },
-	{ "yes", PS_OPTION_FLAG, AT(yes), .groups = PS_DROP | PS_ROSTER,
-	  .help = "drop: deletes; without it, drop says what it would delete. roster: with "
-	          "--publish, replaces also what the key has of another store." },
+	{ "yes", PS_OPTION_FLAG, AT(yes), .groups = PS_DROP,
+	  .help = "Deletes; without it, drop says what it would delete." },
 	{ "wait", PS_OPTION_SECONDS, AT(wait_ms), "SECONDS", "600", 1000, 86400000,
 	  .groups = PS_ROSTER | PS_SPILL | PS_DRAIN,
 	  .help = "How long to wait for the end; drain: for that of each store. What was begun "

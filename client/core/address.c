@@ -176,7 +176,9 @@ int ps_address_parse(const char *text, struct ps_address *address, struct ps_err
 	if (strncmp(text, "unix://", 7) == 0)
 		return parse_unix(rest, address, error);
 	if (strncmp(text, "sim://", 6) != 0)
-		return wrong(error, text, "what stands before :// is not known");
+		return wrong(error, text,
+		             "what stands before :// is not known, and only @NAME and "
+		             "srv://DOMAIN name a list of mirrors");
 	address->scheme = PS_SCHEME_SIM;
 	if (!parse_number(rest, 0, address->port))
 		return wrong(error, text, "a simulated mirror has a number from 0 to 65535");

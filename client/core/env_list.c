@@ -34,7 +34,7 @@ int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
 	if (!ps_env_list_found(env, lookup, until_ns, text, addresses, count, error))
 		ps_error_set(error, PERSEAS_EUNREACHABLE,
 		             "the mirrors of %.300s: nobody said within %u ms which they are; see "
-		             "to the name server or etcd, or name the mirrors themselves",
+		             "to the name server, or name the mirrors themselves",
 		             text, timeout_ms);
 	env->ops->list_drop(lookup);
 	return error->code;

@@ -1,7 +1,7 @@
 /*
  * list_lookup.h - lists of mirrors that are looked up by name (named.h) on a thread that nobody
  * waits for. The real environment calls it. No caller ever waits longer than it says for a name
- * server, for etcd, or for a file.
+ * server or a file.
  */
 #ifndef PERSEAS_CLIENT_LIST_LOOKUP_H
 #define PERSEAS_CLIENT_LIST_LOOKUP_H

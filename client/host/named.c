@@ -6,7 +6,6 @@
 #include "named.h"
 
 #include "../../proto/control/envelope.h"
-#include "etcd.h"
 #include "srv.h"
 
 #include <errno.h>
@@ -157,7 +156,7 @@ static int find_cluster(const char *name, char list[PS_LIST_TEXT], struct ps_err
 bool ps_list_is_named(const char *text)
 {
 	text += strspn(text, " \t");
-	return *text == '@' || ps_srv_is(text) || ps_etcd_is(text);
+	return *text == '@' || ps_srv_is(text);
 }
 
 int ps_named_list(const char *text, char list[PS_LIST_TEXT], struct ps_error *error)
@@ -171,13 +170,11 @@ int ps_named_list(const char *text, char list[PS_LIST_TEXT], struct ps_error *er
 		rc = find_cluster(text + 1, found, error);
 		if (rc)
 			return rc;
-		if (!ps_srv_is(found) && !ps_etcd_is(found)) {
+		if (!ps_srv_is(found)) {
 			strcpy(list, found);
 			return 0;
 		}
 		text = found;
 	}
-	if (ps_etcd_is(text))
-		return ps_etcd_list(text, list, error);
 	return ps_srv_is(text) ? ps_srv_list(text, NULL, list, error) : 0;
 }

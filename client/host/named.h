@@ -1,8 +1,8 @@
 /*
  * named.h - mirror lists that have a name: "@NAME" in a file of clusters, "srv://DOMAIN" in the
- * DNS, "etcd://HOST:PORT/KEY" in etcd. list_lookup.c calls it whenever a list is needed, on a
- * thread of its own, since an answer may take the time of a name server, of etcd or of a file. It
- * must never remember an answer: who asks again wants to know what is true now.
+ * DNS. list_lookup.c calls it whenever a list is needed, on a thread of its own, since a name
+ * server or a file may answer slowly. It must never remember an answer: the next call must find
+ * what is true then.
  */
 #ifndef PERSEAS_CLIENT_NAMED_H
 #define PERSEAS_CLIENT_NAMED_H
@@ -19,7 +19,7 @@
 /* Writes the list that the text names; a text that is a list itself is none of these, and is left
  * alone. 0, with the list, whose addresses are not checked; "" where the text is a list itself.
  * PERSEAS_EINVAL: no file has this name, or what stands there cannot be read; PERSEAS_ESYSTEM: a
- * file that is there cannot be read; of the DNS see srv.h, of etcd etcd.h. */
+ * file that is there cannot be read; of the DNS see srv.h. */
 int ps_named_list(const char *text, char list[PS_LIST_TEXT], struct ps_error *error);
 
 /* Is the text the name of a list, and no list itself? */

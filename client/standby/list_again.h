@@ -1,6 +1,6 @@
 /*
  * list_again.h - looks the name of the followed list up again. follow.c calls it while no mirror
- * tells of the store. It must never wait for a name server, for etcd or for a file.
+ * tells of the store. It must never wait for a name server or a file.
  */
 #ifndef PERSEAS_CLIENT_LIST_AGAIN_H
 #define PERSEAS_CLIENT_LIST_AGAIN_H

@@ -3,8 +3,8 @@
 
 `make check-style` calls it, since it takes no time and needs nothing built. It looks at what is
 forgotten by whoever raises the version, exports a function or needs another library: the version of
-debian/changelog and of the RPM's spec, the list of symbols, what is run if it is there, and the
-packages to build with. It only reads.
+debian/changelog and of the RPM's spec, the list of symbols, and the packages to build with. It only
+reads.
 """
 import fnmatch
 import pathlib
@@ -87,22 +87,6 @@ def group(name):
     return set(packages.split())
 
 
-def check_suggested():
-    """What the product runs if it is there: a program, and the package that has it."""
-    program, package = "etcdctl", "etcd-client"
-    if '"%s"' % program not in read("client/host/etcdctl.c"):
-        yield "tests/deb/agree.py: nothing runs %s any more" % program
-    for name in "libperseas0", "perseas":
-        part, = re.findall(r"^Package: %s\n(?:.+\n)+" % name, read("debian/control"), re.M)
-        if "Suggests:" not in part or package not in field(part, "Suggests"):
-            yield "debian/control: %s does not suggest %s, which has %s" % (name, package, program)
-    whole, *others = re.split(r"^%package ", read("deploy/perseas.spec"), flags=re.M)
-    libs, = (part for part in others if part.startswith("libs\n"))
-    for name, part in ("perseas", whole), ("libs", libs):
-        if not re.search(r"^Suggests: +%%{_bindir}/%s$" % program, part, re.M):
-            yield "deploy/perseas.spec: %s does not suggest %s" % (name, program)
-
-
 def check_needs():
     asked = field(read("debian/control"), "Build-Depends")
     named = asked - TOOLS.keys() - {"libcmocka-dev"}
@@ -115,7 +99,7 @@ def check_needs():
 
 def main():
     bad = good = 0
-    for check in (check_version, check_soversion, check_symbols, check_suggested, check_needs):
+    for check in (check_version, check_soversion, check_symbols, check_needs):
         found = list(check())
         for fault in found:
             print(fault)

@@ -6,8 +6,9 @@ import signal
 import subprocess
 
 from binding import CREATE, Store
-from drill import (SECONDS, USAGE, command_line, die_with_parent, fill, mirror_list, run_command,
-                   wait_for, wait_ownerless)
+from drill import (OK, PARTLY, SECONDS, USAGE, command_line, die_with_parent, fill, mirror_list,
+                   run_command, wait_for, wait_ownerless)
+from test_run import LIVES, run  # noqa: F401  # pylint: disable=unused-import
 
 
 def name_cluster(folder, monkeypatch, **clusters):
@@ -58,19 +59,19 @@ def test_a_standby_looks_its_name_up_again_until_it_finds_its_mirrors(mirrors, t
     name_cluster(tmp_path, monkeypatch, bank="127.0.0.1:1")
     output, log = tmp_path / "output", tmp_path / "log"
     with open(output, "wb") as out, open(log, "wb") as err:
-        run = subprocess.Popen(
+        runner = subprocess.Popen(
             command_line("run", "data", "@bank", "--patience", "600", "--",
                          "sh", "-c", "echo $PERSEAS_MIRRORS"), stdout=out, stderr=err,
             env=os.environ, preexec_fn=die_with_parent)
     try:
         wait_for(lambda: "waits for its mirrors" in log.read_text(), SECONDS, "a run that waits")
         name_cluster(tmp_path, monkeypatch, bank=mirror_list(daemons))
-        assert run.wait(SECONDS) == 0, log.read_text()
+        assert runner.wait(SECONDS) == 0, log.read_text()
         assert output.read_text() == "@bank\n"
     finally:
-        if run.poll() is None:
-            run.send_signal(signal.SIGKILL)
-            run.wait()
+        if runner.poll() is None:
+            runner.send_signal(signal.SIGKILL)
+            runner.wait()
 
 
 def test_a_standby_asks_its_mirrors_while_nobody_says_what_their_name_stands_for(
@@ -85,7 +86,7 @@ def test_a_standby_asks_its_mirrors_while_nobody_says_what_their_name_stands_for
         daemon.kill9()
     log = tmp_path / "log"
     with open(log, "wb") as err:
-        run = subprocess.Popen(
+        runner = subprocess.Popen(
             command_line("run", "data", "@bank", "--patience", "600", "--", "true"), stderr=err,
             env=os.environ, preexec_fn=die_with_parent)
     try:
@@ -96,12 +97,39 @@ def test_a_standby_asks_its_mirrors_while_nobody_says_what_their_name_stands_for
         writer = wait_for(lambda: opened(tmp_path / "clusters"), SECONDS, "a lookup")
         for daemon in daemons:
             daemon.restart()
-        assert run.wait(SECONDS) == 0, log.read_text()
+        assert runner.wait(SECONDS) == 0, log.read_text()
         os.close(writer)
     finally:
-        if run.poll() is None:
-            run.send_signal(signal.SIGKILL)
-            run.wait()
+        if runner.poll() is None:
+            runner.send_signal(signal.SIGKILL)
+            runner.wait()
+
+
+def test_a_list_that_is_behind_leads_to_the_store_by_any_mirror_that_is_left(
+        mirrors, run, tmp_path, monkeypatch):  # noqa: F811
+    """The owner replaced a mirror, which is gone. Processes that read the old list stand by, take
+    over, and open the store with all its mirrors."""
+    daemons = mirrors(4)
+    patient = dict(connect_timeout_ms=1000 * SECONDS, mirror_timeout_ms=1000 * SECONDS)
+    fill("bank", daemons[:3], {"data": b"contents"}, **patient)
+    name_cluster(tmp_path, monkeypatch, bank=mirror_list(daemons[:3]))
+    with Store("bank", "@bank", **patient) as first:
+        first.map("data")
+        standbys = [run("bank", "@bank")]
+        standbys[0].wait_said(LIVES)
+        first.replace(daemons[0].address, daemons[3].address)
+        daemons[0].kill9()
+        standbys.append(run("bank", "@bank"))
+        standbys[1].wait_said(LIVES)
+        first.write("data", 0, b"CONTENTS")
+    wait_for(lambda: any("holding" in each.printed() for each in standbys), SECONDS, "the next one")
+    done = run_command("roster", "bank", "--json", "--connect-timeout", 1000 * SECONDS,
+                       mirrors="@bank")
+    assert done.status == PARTLY and "refused the connection" in done.err, done
+    members = [each["address"] for each in done.json()["roster"]["members"]]
+    assert sorted(members) == sorted(d.address for d in daemons[1:]), done
+    name_cluster(tmp_path, monkeypatch, bank=mirror_list(daemons[1:]))
+    assert run_command("roster", "bank", mirrors="@bank").status == OK
 
 
 def opened(pipe):

@@ -18,7 +18,6 @@ RECORDED = "recorded-"
 EXEMPT = {
     "fuzz_access": "rules are a file of the operator's",
     "fuzz_address": "addresses are words of a command line",
-    "fuzz_etcd": "a key's value comes from etcdctl, and no daemon of ours sends any",
     "fuzz_heap": "metadata comes as bytes of a segment, in no message of its own",
     "fuzz_rds": "heaps and load maps come as bytes of a segment, in no message of their own",
     "fuzz_rvm_table": "the table comes as bytes of a segment, in no message of its own",

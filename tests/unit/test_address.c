@@ -92,6 +92,7 @@ TEST(a_wrong_entry_is_refused_with_its_reason)
 		{ "rdma://:7170", "no host" },
 		{ "RDMA://host:1", "not known" },
 		{ "http://host:1", "not known" },
+		{ "etcd://host:1/key", "only @NAME and srv://DOMAIN name a list" },
 		{ "TCP://host:1", "not known" },
 		{ "sim://", "simulated" },
 		{ "sim://x", "simulated" },

@@ -1,7 +1,6 @@
 /*
  * test_list_lookup.c - a list of mirrors whose name nobody answers for: a file of clusters that is
- * a pipe, which says nothing until a test writes to it. Name servers and etcd are asked on the same
- * thread.
+ * a pipe, which says nothing until a test writes to it. Name servers are asked on the same thread.
  */
 #include "../../client/host/list_lookup.h"
 #include "../../client/host/named.h"

@@ -54,7 +54,6 @@ struct ps_args {
 	uint32_t wait_ms;               /* never 0 once it is parsed */
 	uint32_t repeat_ms;             /* 0: once */
 	uint32_t interval_ms;           /* never 0 once it is parsed */
-	const char *publish; /* a key of etcd, or the beginning of keys; NULL: not given */
 	bool warm;
 	bool once;
 	bool json;
