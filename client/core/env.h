@@ -16,26 +16,14 @@
 #include "../../proto/base/expiry.h"
 #include "../../proto/control/envelope.h"
 #include "fabric.h"
+#include "inherited.h"
 #include "written.h"
 
 #include <poll.h>
 #include <pthread.h>
 
-/* A descriptor's number, by which a process inherits a copy of a store's memory. */
-#define PS_WARM_VARIABLE "PERSEAS_WARM"
-/* By which a process hears of mirrors that whoever started it waited for in vain: when that was, in
- * ms of the monotonic clock, a colon, and their addresses, with commas between them. */
-#define PS_SILENT_VARIABLE "PERSEAS_SILENT"
-/* The list of mirrors where none is given, as that of COMMAND of perseas run. */
+/* The list of mirrors where none is given, and COMMAND's of `perseas run`. */
 #define PS_MIRRORS_VARIABLE "PERSEAS_MIRRORS"
-/* By which a process hears where that list's store is, too, as whoever started it saw by its
- * roster: the store's name, a space, the roster's epoch, a colon, its version, a space, and
- * addresses of mirrors, with commas between them. */
-#define PS_LEARNT_VARIABLE "PERSEAS_LEARNT"
-
-/* Where mirrors answered the process that started this one, as ps_resolver_tell writes it: so a new
- * process reaches them while the name service is silent. */
-#define PS_ADDRESSES_VARIABLE "PERSEAS_ADDRESSES"
 
 struct ps_control;
 struct ps_env;
@@ -199,18 +187,6 @@ bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64
                        const char *text, struct ps_address *addresses, unsigned *count,
                        struct ps_error *error);
 
-/* Mirrors that a roster names: which roster, so that an older one has none of them forgotten. */
-struct ps_places {
-	uint64_t epoch, version; /* 0: no roster is known */
-	unsigned count;
-	struct ps_address addresses[PS_MIRRORS_MAX];
-};
-
-/* Where the store was seen, beside the mirrors of that list, by whoever started this process. All
- * zero: nothing is known, or it is of another list or store. */
-void ps_env_learnt(const struct ps_env *env, const char *store, const char *list,
-                   struct ps_places *places);
-
 struct ps_verbs;
 struct ps_devices;
 
@@ -232,14 +208,7 @@ struct ps_env {
 	bool marked;
 	uint8_t boot[PS_ID_SIZE]; /* the id of this host's boot, where boot_known */
 	bool boot_known;
-	/* Addresses of mirrors, with commas between them, that did not answer a moment ago; NULL:
-	 * this is known of none. It is the env's own. */
-	char *silent;
-	/* The texts of PS_LEARNT_VARIABLE and PS_MIRRORS_VARIABLE; NULL: there are none. The same.
-	 */
-	char *learnt, *learnt_beside;
-	/* That a standby handed on, with its copy of a store's memory behind it; 0: none was. */
-	int warm_fd;
+	const struct ps_inherited *inherited; /* NULL: `perseas run` told this process nothing */
 	/* For how long a mirror's host may leave what was sent unacknowledged, over tcp, until the
 	 * link is PS_LINK_LOST; 0: 10 s. Set by the handle before the first attach. */
 	uint32_t unarrived_ms;

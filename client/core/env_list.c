@@ -4,10 +4,6 @@
  */
 #include "env.h"
 
-#include "../../proto/base/number.h"
-
-#include <string.h>
-
 bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64_t until_ns,
                        const char *text, struct ps_address *addresses, unsigned *count,
                        struct ps_error *error)
@@ -38,27 +34,4 @@ int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
 		             text, timeout_ms);
 	env->ops->list_drop(lookup);
 	return error->code;
-}
-
-/* False: it is not as it should be. */
-static bool read_places(const char *text, struct ps_places *places)
-{
-	struct ps_error ignored;
-
-	return ps_number_read(text, &text, &places->epoch) && *text == ':' &&
-	       ps_number_read(text + 1, &text, &places->version) && *text == ' ' &&
-	       !ps_address_list(text + 1, places->addresses, &places->count, &ignored);
-}
-
-void ps_env_learnt(const struct ps_env *env, const char *store, const char *list,
-                   struct ps_places *places)
-{
-	const size_t length = strlen(store);
-
-	memset(places, 0, sizeof(*places));
-	if (!env->learnt || !env->learnt_beside || strcmp(env->learnt_beside, list) != 0 ||
-	    strncmp(env->learnt, store, length) != 0 || env->learnt[length] != ' ')
-		return;
-	if (!read_places(env->learnt + length + 1, places))
-		memset(places, 0, sizeof(*places));
 }

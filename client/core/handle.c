@@ -203,7 +203,7 @@ static void add_learnt(struct perseas *p, const char *list)
 {
 	struct ps_places places;
 
-	ps_env_learnt(p->env, p->store, list, &places);
+	ps_inherited_learnt(p->env->inherited, p->store, list, &places);
 	for (unsigned i = 0; i < places.count; i++)
 		ps_handle_add_learnt(p, &places.addresses[i]);
 }

@@ -153,8 +153,8 @@ void ps_warm_prove(struct perseas *p)
 {
 	uint64_t here, total;
 
-	if (!p->warm && p->env->warm_fd > 0)
-		p->warm = ps_warm_inherit(p->env->warm_fd, p->store_id);
+	if (!p->warm && p->env->inherited && p->env->inherited->warm_fd > 0)
+		p->warm = ps_warm_inherit(p->env->inherited->warm_fd, p->store_id);
 	if (!p->warm)
 		return;
 	if (!prove(p)) {

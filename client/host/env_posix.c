@@ -8,7 +8,6 @@
 #include "secure.h"
 #include "socket.h"
 #include "../../proto/base/boot.h"
-#include "../../proto/base/number.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 #include "../../proto/base/standard_streams.h"
@@ -16,11 +15,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <linux/membarrier.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -329,9 +326,7 @@ static void posix_free(struct ps_env *env)
 	if (!env)
 		return;
 	free_devices(env);
-	free(env->silent);
-	free(env->learnt);
-	free(env->learnt_beside);
+	free((struct ps_inherited *)(uintptr_t)env->inherited);
 	ps_controls_close(&posix->controls);
 	ps_tls_free(env->tls);
 	for (i = 0; i < PS_SLEEPERS; i++) {
@@ -378,62 +373,23 @@ static const struct ps_env_ops posix_ops = {
 	.free = posix_free,
 };
 
-/* One that is not as it should be is nobody's. */
-static void take_mark(struct ps_env *env)
+/* Returns 0, or PERSEAS_ENOMEM. */
+static int read_inherited(struct ps_env *env)
 {
-	const char *text = getenv(PS_OWNER_MARK_VARIABLE);
-	unsigned byte;
+	const char *text = getenv(PS_INHERITED_VARIABLE);
+	struct ps_inherited *inherited;
 
-	env->marked = text && strlen(text) == 2 * sizeof(env->mark) &&
-	              strspn(text, "0123456789abcdef") == 2 * sizeof(env->mark);
-	for (size_t i = 0; env->marked && i < sizeof(env->mark); i++)
-		if (sscanf(text + 2 * i, "%2x", &byte) == 1)
-			env->mark[i] = (uint8_t)byte;
-}
-
-enum { SILENT_MS = 10000 }; /* for so long counts what a mirror did not answer */
-
-/* What is older says nothing of now, and what is not as it should be says nothing at all. */
-static void take_silent(struct ps_env *env)
-{
-	const char *text = getenv(PS_SILENT_VARIABLE), *end;
-	uint64_t at_ms, now_ms = env->ops->now(env) / 1000000;
-
-	if (!text || !ps_number_read(text, &end, &at_ms))
-		return;
-	if (*end == ':' && at_ms <= now_ms && now_ms - at_ms <= SILENT_MS)
-		env->silent = strdup(end + 1);
-}
-
-/* It is looked at where a list is given. */
-static void take_learnt(struct ps_env *env)
-{
-	const char *learnt = getenv(PS_LEARNT_VARIABLE), *list = getenv(PS_MIRRORS_VARIABLE);
-
-	env->learnt = learnt ? strdup(learnt) : NULL;
-	env->learnt_beside = list ? strdup(list) : NULL;
-}
-
-static void take_addresses(void)
-{
-	const char *text = getenv(PS_ADDRESSES_VARIABLE);
-
-	if (text)
-		ps_resolver_take(text);
-}
-
-/* What is behind it is looked at where it would be used. */
-static void take_copy(struct ps_env *env)
-{
-	const char *text = getenv(PS_WARM_VARIABLE);
-	char *end;
-	long fd;
-
-	if (!text || !*text)
-		return;
-	fd = strtol(text, &end, 10);
-	if (!*end && fd > 2 && fd <= INT_MAX)
-		env->warm_fd = (int)fd;
+	if (!text)
+		return 0;
+	inherited = malloc(sizeof(*inherited));
+	if (!inherited)
+		return PERSEAS_ENOMEM;
+	ps_inherited_read(inherited, text);
+	env->inherited = inherited;
+	env->marked = inherited->is_marked;
+	memcpy(env->mark, inherited->mark, sizeof(env->mark));
+	ps_resolver_take(inherited->addresses);
+	return 0;
 }
 
 struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_error *error)
@@ -452,17 +408,13 @@ struct ps_env *ps_env_posix(const struct perseas_options *options, struct ps_err
 		return NULL;
 	}
 	posix = calloc(1, sizeof(*posix));
-	if (!posix) {
+	if (!posix || read_inherited(&posix->env)) {
+		free(posix);
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a handle");
 		return NULL;
 	}
 	posix->env.ops = &posix_ops;
 	posix->env.verbs = verbs_of_process();
-	take_mark(&posix->env);
-	take_copy(&posix->env);
-	take_silent(&posix->env);
-	take_learnt(&posix->env);
-	take_addresses();
 	posix->env.boot_known = ps_boot_id(posix->env.boot);
 	posix->env.pager = &ps_pager_uffd;
 	posix->env.lifelines = !is_off("PERSEAS_LIFELINES");

@@ -186,8 +186,9 @@ static void spare_silent(struct perseas *p)
 	if (p->options.flags & by_force || p->options.accept_epoch)
 		return;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		p->mirrors[i].silent = ps_address_in_list(p->env->silent,
-		                                          p->mirrors[i].address.text);
+		p->mirrors[i].silent = ps_inherited_silent(p->env->inherited,
+		                                           p->mirrors[i].address.text,
+		                                           ps_now(p) / 1000000);
 }
 
 static bool any_spared(const struct perseas *p)

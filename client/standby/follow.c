@@ -216,12 +216,12 @@ void ps_follow_known(struct ps_follow *follow, const struct ps_places *places)
 	is_newest(follow, places->epoch, places->version);
 }
 
-/* What whoever started this process saw, by a roster that no mirror of the list may tell now. */
+/* Follows the mirrors that `perseas run` saw: by now, no mirror of the list may tell of them. */
 static void follow_learnt(struct ps_follow *follow)
 {
 	struct ps_places places;
 
-	ps_env_learnt(follow->looks.env, follow->store, follow->list, &places);
+	ps_inherited_learnt(follow->looks.env->inherited, follow->store, follow->list, &places);
 	ps_follow_known(follow, &places);
 }
 

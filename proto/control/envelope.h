@@ -104,10 +104,9 @@ enum { PS_WATCH_MS = 30000 };  /* within which a Watch is answered */
 enum { PS_STANDBYS_MAX = 64 }; /* that a mirror tells of a store */
 enum { PS_ORDER_MAX = 100 };   /* of a standby that mirrors tell of */
 
-/* By which an owner is known to who started its process: so many bytes, as hexadecimal digits in
- * the variable, with which its id begins. */
+/* Bytes with which an owner's id begins if the process that started the owner's process gave it a
+ * mark, to tell its owners from others. */
 enum { PS_OWNER_MARK = 4 };
-#define PS_OWNER_MARK_VARIABLE "PERSEAS_OWNER_MARK"
 /* Is what a status tells of an owner's id, its first PS_OWNER_TOLD bytes, of this one? */
 bool ps_owner_is(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE]);
 

@@ -59,6 +59,7 @@ static inline void panel_begin(struct ps_panel *panel, struct direct *d, unsigne
 static inline void follow_begin(struct owner *o, unsigned given, unsigned others)
 {
 	follow.store = STORE;
+	follow.list = "sim://0";
 	follow.mark = mark;
 	panel_begin(&follow.looks, o->d, given);
 	panel_begin(&follow.watches, o->d, given);

@@ -48,84 +48,21 @@ static struct ps_env *env_with(const char *name, const char *value)
 	return env;
 }
 
-/* As perseas run gives it to COMMAND; and what cannot have come from there. */
-TEST(a_process_is_marked_by_its_environment, struct ps_env *env)
+/* As perseas run gives it to COMMAND. */
+TEST(a_process_reads_what_it_inherited, struct ps_env *env)
 {
-	static const char *const wrong[] = { "",         "0011aabb0", "0011aab",
-		                             "0011AABB", "0x11aabb",  "0011aab " };
 	static const uint8_t mark[PS_OWNER_MARK] = { 0x00, 0x11, 0xaa, 0xbb };
 
+	assert_null(env->inherited);
 	assert_false(env->marked);
-	env = env_with(PS_OWNER_MARK_VARIABLE, "0011aabb");
+	env = env_with(PS_INHERITED_VARIABLE, "mark 0011aabb\nlist @bank\n");
 	assert_true(env->marked);
 	assert_memory_equal(env->mark, mark, sizeof(mark));
+	assert_string_equal(env->inherited->list, "@bank");
 	env->ops->free(env);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		env = env_with(PS_OWNER_MARK_VARIABLE, wrong[i]);
-		assert_false(env->marked);
-		env->ops->free(env);
-	}
-}
-
-static bool hears(const char *text, const char *list)
-{
-	struct ps_env *env = env_with(PS_SILENT_VARIABLE, text);
-	const bool same = list ? env->silent && !strcmp(env->silent, list) : !env->silent;
-
+	env = env_with(PS_INHERITED_VARIABLE, "mark 0011aabbcc\n");
+	assert_false(env->marked);
 	env->ops->free(env);
-	return same;
-}
-
-/* As perseas run gives it to COMMAND. What was long ago says nothing, nor does what is to come, as
- * by another host's clock. */
-TEST(a_process_hears_of_silent_mirrors, struct ps_env *env)
-{
-	static const char *const wrong[] = { "", ":a:1", "-1:a:1", " 1:a:1", "now:a:1", "1" };
-	const unsigned long long now_ms = env->ops->now(env) / 1000000;
-	bool heard;
-	char text[64];
-
-	snprintf(text, sizeof(text), "%llu:a:1,b:2", now_ms);
-	heard = hears(text, "a:1,b:2");
-	/* Where that took too long, it was long ago. */
-	assert_true(heard || env->ops->now(env) / 1000000 - now_ms > 10000);
-	snprintf(text, sizeof(text), "%llu:a:1", now_ms > 20000 ? now_ms - 20000 : 0);
-	assert_true(now_ms <= 20000 || hears(text, NULL));
-	snprintf(text, sizeof(text), "%llu:a:1", now_ms + 3600000);
-	assert_true(hears(text, NULL));
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_true(hears(wrong[i], NULL));
-}
-
-static void set_or_not(const char *name, const char *text)
-{
-	if (text)
-		setenv(name, text, 1);
-	else
-		unsetenv(name);
-}
-
-static bool same(const char *a, const char *b)
-{
-	return a && b ? !strcmp(a, b) : a == b;
-}
-
-/* The same, of where the store of its list is. */
-TEST(a_process_hears_where_its_store_is)
-{
-	static const char *const learnt[] = { "bank 1:4 m1:1,m2:2", "bank 1:4 m1:1", NULL, NULL };
-	static const char *const lists[] = { "@bank", NULL, "@bank", NULL };
-
-	for (int i = 0; i < 4; i++) {
-		struct ps_env *env;
-
-		set_or_not(PS_LEARNT_VARIABLE, learnt[i]);
-		set_or_not(PS_MIRRORS_VARIABLE, lists[i]);
-		env = ps_env_posix(NULL, NULL);
-		assert_true(same(env->learnt, learnt[i]));
-		assert_true(same(env->learnt_beside, lists[i]));
-		env->ops->free(env);
-	}
 }
 
 /* Someone is woken before it sleeps: it must not sleep at all, and only once not. */

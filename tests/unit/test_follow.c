@@ -4,7 +4,7 @@
  */
 #include "follow_rig.h"
 
-#include "../../client/command/run/mirrors_told.h"
+#include "../../client/command/run/tell_command.h"
 
 enum { LEFT = 13 }; /* mirrors that a roster named once, beside the three of the list */
 
@@ -22,10 +22,23 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
+/* What COMMAND of perseas run would inherit now. */
+static struct ps_inherited tell(void)
+{
+	struct ps_inherited told;
+
+	ps_tell_command(&follow, -1);
+	ps_inherited_read(&told, getenv(PS_INHERITED_VARIABLE));
+	unsetenv(PS_INHERITED_VARIABLE);
+	return told;
+}
+
 /* One mirror was replaced many times, and the panel of all that were ever named is full. The newest
  * one is followed nevertheless, and COMMAND of perseas run is told of it, and opens the store. */
 TEST(mirrors_that_left_make_room_for_others, struct owner *o)
 {
+	struct ps_inherited told;
+
 	replace_member(o, "sim://2", "sim://3");
 	direct_crash(o->d, 4);
 	direct_crash(o->d, 2);
@@ -33,13 +46,19 @@ TEST(mirrors_that_left_make_room_for_others, struct owner *o)
 	assert_int_equal(follow.looks.count, PS_MIRRORS_MAX);
 	assert_int_equal(look(), PS_OWNER_LIVES);
 	expect_last(3, "sim://2");
-	assert_int_equal(setenv(PS_LEARNT_VARIABLE, STORE " 0:1 sim://4", 1), 0);
-	ps_mirrors_told(&follow);
-	assert_null(getenv(PS_LEARNT_VARIABLE));
+	assert_int_equal(setenv(PS_INHERITED_VARIABLE, "learnt 0:1 sim://4\nwarm 7\n", 1), 0);
+	told = tell();
+	assert_int_equal(told.learnt.count, 0);
+	assert_int_equal(told.warm_fd, 0);
 	look();
 	expect_last(4, "sim://3");
-	ps_mirrors_told(&follow);
-	assert_string_equal(getenv(PS_LEARNT_VARIABLE), STORE " 1:3 sim://3");
+	told = tell();
+	assert_string_equal(told.store, STORE);
+	assert_string_equal(told.list, follow.list);
+	assert_int_equal(told.learnt.epoch, 1);
+	assert_int_equal(told.learnt.version, 3);
+	assert_int_equal(told.learnt.count, 1);
+	assert_string_equal(told.learnt.addresses[0].text, "sim://3");
 	owner_die(o);
 	direct_crash(o->d, 0);
 	o->d->now += LONG_NS;

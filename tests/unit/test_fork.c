@@ -301,7 +301,7 @@ static struct {
 	struct owner *o;
 	unsigned asked, at;
 	void (*happens)(struct owner *o);
-	char *silent; /* of its env; it is only read */
+	struct ps_inherited inherited; /* of its env */
 } watched;
 
 static int watched_send(struct ps_control *control, const Perseas__Request *request,
@@ -323,7 +323,8 @@ static void watch(struct owner *o, struct ps_env *env, unsigned at,
 	watched.ops = *env->ops;
 	watched.ops.send = watched_send;
 	env->ops = &watched.ops;
-	env->silent = watched.silent;
+	watched.inherited.silent_at_ms = o->d->now / 1000000;
+	env->inherited = &watched.inherited;
 }
 
 static int open_while(struct owner *o, const char *list, unsigned at,
@@ -385,7 +386,6 @@ static void end_store(struct owner *o)
  * asked that, too, and no other attempt may find the fork alone, or the store. */
 TEST(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror)
 {
-	static char silent[] = "sim://2";
 	void (*const ends[])(struct owner * o) = { end_fork, end_store };
 
 	for (int i = 0; i < 2; i++) {
@@ -393,11 +393,11 @@ TEST(a_fork_that_was_seen_is_not_forgotten_for_a_silent_mirror)
 
 		open_fork(o);
 		owner_die(o);
-		watched.silent = silent;
+		strcpy(watched.inherited.silent, "sim://2");
 		assert_int_equal(open_while(o, "sim://0,sim://1,sim://2,sim://3,sim://4",
 		                            MIRRORS - 1, ends[i]),
 		                 PERSEAS_EUNREACHABLE);
-		watched.silent = NULL;
+		*watched.inherited.silent = 0;
 		assert_error_says(o, "did not answer once more");
 		owner_free(o);
 	}

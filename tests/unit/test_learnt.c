@@ -1,6 +1,6 @@
 /*
  * test_learnt.c - an open by a process that was told where its store is, beside the mirrors of its
- * list, by whoever started it (PERSEAS_LEARNT): as if one of the list had told of these.
+ * list, by whoever started it (inherited.h): as if one of the list had told of these.
  */
 #include "follow_rig.h"
 
@@ -8,13 +8,17 @@
 
 #define LIST "sim://0,sim://1"
 
-static struct ps_env *env_with(struct owner *o, const char *learnt, const char *beside)
+static struct ps_inherited inherited;
+
+/* `learnt` is a line of the block, about LIST. */
+static struct ps_env *env_with(struct owner *o, const char *learnt)
 {
 	struct ps_env *env = direct_env(o->d);
+	char text[256];
 
-	/* They are only read. */
-	env->learnt = (char *)(uintptr_t)learnt;
-	env->learnt_beside = (char *)(uintptr_t)beside;
+	snprintf(text, sizeof(text), "store " STORE "\nlist " LIST "\nlearnt %s\n", learnt);
+	ps_inherited_read(&inherited, text);
+	env->inherited = &inherited;
 	return env;
 }
 
@@ -26,7 +30,7 @@ static int open_learnt(struct owner *o, const char *learnt, uint32_t flags)
 	owner_close(o);
 	options.flags |= flags;
 	memset(&o->error, 0, sizeof(o->error));
-	return ps_open(env_with(o, learnt, LIST), STORE, LIST, &options, &o->p, &o->error);
+	return ps_open(env_with(o, learnt), STORE, LIST, &options, &o->p, &o->error);
 }
 
 static void open_learnt_well(struct owner *o, const char *learnt, uint32_t flags)
@@ -53,7 +57,7 @@ TEST(a_store_that_left_its_list_is_opened_where_it_is)
 {
 	struct owner *o = begin_left();
 
-	open_learnt_well(o, STORE " 0:1 sim://3", PERSEAS_CREATE);
+	open_learnt_well(o, "0:1 sim://3", PERSEAS_CREATE);
 	owner_map(o);
 	assert_int_equal(o->bytes[0], 2);
 	assert_int_equal(owner_stat(o).live, 2);
@@ -64,7 +68,7 @@ TEST(a_store_that_left_its_list_is_opened_where_it_is)
 TEST(a_standby_follows_it_there)
 {
 	struct owner *o = begin_left();
-	struct ps_env *looks = env_with(o, STORE " 0:1 sim://2,sim://3", LIST);
+	struct ps_env *looks = env_with(o, "0:1 sim://2,sim://3");
 
 	follow_list(o, LIST, looks);
 	assert_int_equal(follow.looks.given, 2);
@@ -87,9 +91,9 @@ TEST(a_standby_does_not_forget_them_for_an_older_roster)
 	replace_member(o, "sim://0", "sim://2");
 	replace_member(o, "sim://1", "sim://3");
 	replace_member(o, "sim://2", "sim://4");
-	snprintf(learnt, sizeof(learnt), STORE " %" PRIu64 ":%" PRIu64 " sim://3,sim://4",
+	snprintf(learnt, sizeof(learnt), "%" PRIu64 ":%" PRIu64 " sim://3,sim://4",
 	         o->p->roster->epoch, o->p->roster->version);
-	looks = env_with(o, learnt, LIST);
+	looks = env_with(o, learnt);
 	owner_die(o);
 	owner_lose(o, 1);
 	owner_lose(o, 2);
@@ -111,11 +115,10 @@ TEST(no_store_is_made_there)
 	struct owner *o = owner_new(MIRRORS);
 
 	o->options.acks = 3;
-	assert_int_equal(open_learnt(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE),
-	                 PERSEAS_EINVAL);
+	assert_int_equal(open_learnt(o, "0:1 sim://2,sim://3", PERSEAS_CREATE), PERSEAS_EINVAL);
 	assert_error_says(o, "2 mirrors cannot give 3");
 	o->options.acks = 0;
-	open_learnt_well(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE);
+	open_learnt_well(o, "0:1 sim://2,sim://3", PERSEAS_CREATE);
 	assert_int_equal(o->p->roster->n_members, 2);
 	assert_int_equal(o->p->roster->acks, 2);
 	assert_int_equal(owner_stat(o).live, 2);
@@ -129,43 +132,48 @@ TEST(none_is_made_while_it_may_be_there)
 
 	direct_crash(o->d, 2);
 	direct_crash(o->d, 3);
-	assert_int_equal(open_learnt(o, STORE " 0:1 sim://2,sim://3", PERSEAS_CREATE),
+	assert_int_equal(open_learnt(o, "0:1 sim://2,sim://3", PERSEAS_CREATE),
 	                 PERSEAS_EUNREACHABLE);
 	direct_start(o->d, 3);
-	assert_int_equal(ps_create(env_with(o, STORE " 0:1 sim://3", LIST), STORE, LIST,
-	                           &o->options, &o->error),
+	assert_int_equal(ps_create(env_with(o, "0:1 sim://3"), STORE, LIST, &o->options, &o->error),
 	                 PERSEAS_EEXIST);
 	owner_free(o);
 }
 
-static unsigned count_learnt(const char *learnt, const char *beside)
+static unsigned count_learnt(const char *text, const char *list)
 {
-	const struct ps_env env = { .learnt = (char *)(uintptr_t)learnt,
-		                    .learnt_beside = (char *)(uintptr_t)beside };
 	struct ps_places places;
 
-	ps_env_learnt(&env, STORE, LIST, &places);
+	ps_inherited_read(&inherited, text);
+	ps_inherited_learnt(&inherited, STORE, list, &places);
 	assert_int_equal(places.version, places.count > 0);
 	return places.count;
 }
 
+#define ABOUT(store) "store " store "\nlist " LIST "\n"
+
 /* What is malformed, or of another store or list, says nothing of this one. */
 TEST(it_is_of_one_store_and_list)
 {
-	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1,tcp://m2:2", LIST), 2);
-	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1", "sim://0"), 0);
-	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1", NULL), 0);
-	assert_int_equal(count_learnt(NULL, LIST), 0);
-	assert_int_equal(count_learnt("bank2 0:1 tcp://m1:1", LIST), 0);
-	assert_int_equal(count_learnt("ban 0:1 tcp://m1:1", LIST), 0);
-	assert_int_equal(count_learnt("bang 0:1 tcp://m1:1", LIST), 0);
-	assert_int_equal(count_learnt(STORE, LIST), 0);
-	assert_int_equal(count_learnt(STORE " ", LIST), 0);
-	assert_int_equal(count_learnt(STORE " tcp://m1:1", LIST), 0);
-	assert_int_equal(count_learnt(STORE " 0 tcp://m1:1", LIST), 0);
-	assert_int_equal(count_learnt(STORE " 0:x tcp://m1:1", LIST), 0);
-	assert_int_equal(count_learnt(STORE " 0:1,tcp://m1:1", LIST), 0);
-	assert_int_equal(count_learnt(STORE " 0:1 tcp://m1:1,", LIST), 0);
+	static const char *const wrong[] = { "",           "0:1",          " ",        "m1:1",
+		                             "0 m1:1",     "0:x m1:1",     "0:1,m1:1", "0:1 m1:1,",
+		                             "0:1 m1:1 ,", "0:1  m1:1,,m2" };
+	struct ps_places places;
+	char text[128];
+
+	assert_int_equal(count_learnt(ABOUT(STORE) "learnt 0:1 m1:1,m2:2\n", LIST), 2);
+	assert_int_equal(count_learnt("learnt 0:1 m1:1\n" ABOUT(STORE), LIST), 1);
+	assert_int_equal(count_learnt(ABOUT(STORE) "learnt 0:1 m1:1\n", "sim://0"), 0);
+	assert_int_equal(count_learnt("learnt 0:1 m1:1\n", LIST), 0);
+	assert_int_equal(count_learnt(ABOUT("bank2") "learnt 0:1 m1:1\n", LIST), 0);
+	assert_int_equal(count_learnt(ABOUT("ban") "learnt 0:1 m1:1\n", LIST), 0);
+	assert_int_equal(count_learnt(ABOUT(STORE), LIST), 0);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(text, sizeof(text), ABOUT(STORE) "learnt %s\n", wrong[i]);
+		assert_int_equal(count_learnt(text, LIST), 0);
+	}
+	ps_inherited_learnt(NULL, STORE, LIST, &places);
+	assert_int_equal(places.count, 0);
 }
 
 /* The list has a second address of a mirror that was silent before: that is no mistake. */
@@ -175,7 +183,7 @@ TEST(a_mirror_that_is_named_otherwise_is_no_other)
 
 	owner_die(o);
 	o->d->leads[1] = 2;
-	open_learnt_well(o, STORE " 0:1 sim://2", 0);
+	open_learnt_well(o, "0:1 sim://2", 0);
 	assert_int_equal(owner_stat(o).live, 2);
 	owner_free(o);
 }
@@ -186,7 +194,7 @@ TEST(a_mirror_that_is_named_is_no_other)
 	struct owner *o = begin(2, 2);
 
 	owner_die(o);
-	open_learnt_well(o, STORE " 0:1 sim://1,sim://0", 0);
+	open_learnt_well(o, "0:1 sim://1,sim://0", 0);
 	assert_int_equal(o->p->mirror_count, 2);
 	assert_false(o->p->mirrors[1].added);
 	owner_free(o);

@@ -8,7 +8,9 @@ struct unit_fixture unit_fixture = { owner_setup_three, owner_teardown };
 
 #define SPARED "was not asked once more"
 
-/* As perseas_open, where the environment has this list. */
+static struct ps_inherited inherited;
+
+/* As perseas_open by a process that inherited this list of silent mirrors. */
 static int open_sparing(struct owner *o, const char *silent, uint32_t flags)
 {
 	struct perseas_options options = o->options;
@@ -16,8 +18,9 @@ static int open_sparing(struct owner *o, const char *silent, uint32_t flags)
 
 	owner_close(o);
 	env = direct_env(o->d);
-	/* It is only read. */
-	env->silent = (char *)(uintptr_t)silent;
+	snprintf(inherited.silent, sizeof(inherited.silent), "%s", silent);
+	inherited.silent_at_ms = o->d->now / 1000000;
+	env->inherited = &inherited;
 	options.flags |= flags;
 	return ps_open(env, STORE, direct_list(o->d), &options, &o->p, &o->error);
 }
@@ -102,4 +105,20 @@ TEST(test_addresses_are_compared_whole, struct owner *o)
 	}
 	assert_int_equal(open_sparing(o, "x,sim://1,y", 0), 0);
 	assert_true(spared_any(o));
+}
+
+/* What was long ago says nothing, nor does a time to come, as of another host's clock. */
+TEST(test_silence_counts_for_a_while, struct owner *o)
+{
+	const uint64_t at_ms = UINT64_C(3600000), limit_ms = PS_INHERITED_SILENT_MS;
+
+	(void)o;
+	strcpy(inherited.silent, "sim://1");
+	inherited.silent_at_ms = at_ms;
+	assert_true(ps_inherited_silent(&inherited, "sim://1", at_ms));
+	assert_true(ps_inherited_silent(&inherited, "sim://1", at_ms + limit_ms));
+	assert_false(ps_inherited_silent(&inherited, "sim://1", at_ms + limit_ms + 1));
+	assert_false(ps_inherited_silent(&inherited, "sim://1", at_ms - 1));
+	assert_false(ps_inherited_silent(&inherited, "sim://2", at_ms));
+	assert_false(ps_inherited_silent(NULL, "sim://1", at_ms));
 }

@@ -413,12 +413,12 @@ TEST(who_is_started_by_the_one_that_is_named_goes, struct rig *rig)
 	assert_int_equal(rig_open(rig, 0, 0), 0);
 	stand_by_as_beta(rig, &beta);
 	move_to_beta(rig);
-	setenv(PS_OWNER_MARK_VARIABLE, "07000000", 1);
+	setenv(PS_INHERITED_VARIABLE, "mark 07000000\n", 1);
 	s = begin(rig);
 	await_state(s, PERSEAS_STANDBY_OWNED);
 	end_owner(rig);
 	assert_int_equal(perseas_standby_wait(s, PS_TURN_YIELD_MS / 2, &rig->p), 0);
-	unsetenv(PS_OWNER_MARK_VARIABLE);
+	unsetenv(PS_INHERITED_VARIABLE);
 	asker_end(&beta);
 	close_standby();
 }

@@ -79,9 +79,9 @@ TEST(what_perseas_run_started_keeps_its_mark, struct rig *rig)
 	struct asker asker;
 	perseas_standby_t *s;
 
-	setenv(PS_OWNER_MARK_VARIABLE, "07000000", 1);
+	setenv(PS_INHERITED_VARIABLE, "mark 07000000\n", 1);
 	s = begin_named(rig, "beta", 0);
-	unsetenv(PS_OWNER_MARK_VARIABLE);
+	unsetenv(PS_INHERITED_VARIABLE);
 	asker_begin(&asker, rig);
 	RIG_UNTIL(is_told_of(&asker, "beta"));
 	assert_memory_equal(asker.mark, mark, PS_OWNER_MARK);

@@ -22,7 +22,7 @@
 #include "../ask/standbys.h"
 #include "child.h"
 #include "copy_told.h"
-#include "mirrors_told.h"
+#include "tell_command.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -256,17 +256,11 @@ static int seek_store(struct runner *r)
 static struct ps_warm *hand_copy(struct runner *r)
 {
 	struct ps_warm *copy = r->warmth && !r->handed ? ps_warmth_take(r->warmth) : NULL;
-	char number[16];
 
 	r->handed = true;
 	if (copy && ps_warm_share(copy)) {
 		ps_warm_free(copy);
 		copy = NULL;
-	}
-	unsetenv(PS_WARM_VARIABLE);
-	if (copy) {
-		snprintf(number, sizeof(number), "%d", copy->fd);
-		setenv(PS_WARM_VARIABLE, number, 1);
 	}
 	return copy;
 }
@@ -274,10 +268,11 @@ static struct ps_warm *hand_copy(struct runner *r)
 static int start_child(struct runner *r)
 {
 	struct ps_warm *copy = hand_copy(r);
+	const int warm_fd = copy ? copy->fd : -1;
 	int status;
 
-	ps_mirrors_told(&r->follow);
-	status = ps_child_start(&r->child, r->run->command, &r->signals, copy ? copy->fd : -1);
+	ps_tell_command(&r->follow, warm_fd);
+	status = ps_child_start(&r->child, r->run->command, &r->signals, warm_fd);
 	ps_warm_free(copy);
 	return status;
 }
@@ -426,15 +421,11 @@ static int look_around(struct runner *r)
 
 /* --- all of it --- */
 
-/* COMMAND is told what the command line said, and the mark by which its owner is known. */
+/* COMMAND is told what the command line said. */
 static void set_environment(const struct runner *r)
 {
 	const struct perseas_options *options = r->run->options;
-	char mark[2 * PS_OWNER_MARK + 1];
 
-	for (size_t i = 0; i < PS_OWNER_MARK; i++)
-		snprintf(mark + 2 * i, 3, "%02x", r->mark[i]);
-	setenv(PS_OWNER_MARK_VARIABLE, mark, 1);
 	setenv("PERSEAS_STORE", r->run->store, 1);
 	setenv(PS_MIRRORS_VARIABLE, r->run->mirrors, 1);
 	if (options->tls_cert)

@@ -1,0 +1,58 @@
+/*
+ * tell_command.c - see tell_command.h. Without what the looks found, an open by a list that is
+ * older than the roster may ask no mirror that has the store; an open that has to look names up
+ * fails while the name service is silent; and an open that waits for a silent mirror leaves the
+ * store without an owner for as long as the last look did. A mirror that answered when it was last
+ * asked must never be told as silent.
+ */
+#include "tell_command.h"
+
+#include "../../../proto/base/text.h"
+#include "../../host/resolver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MS_NS = 1000000 };
+
+static void fill_learnt(struct ps_inherited *told, const struct ps_follow *follow)
+{
+	const struct ps_panel *looks = &follow->looks;
+	struct ps_places *places = &told->learnt;
+
+	places->epoch = follow->roster_epoch;
+	places->version = follow->roster_version;
+	for (unsigned i = looks->given; i < looks->count; i++)
+		if (ps_follow_learnt(follow, i))
+			places->addresses[places->count++] = looks->addresses[i];
+}
+
+static void fill_silent(struct ps_inherited *told, const struct ps_follow *follow)
+{
+	const struct ps_panel *looks = &follow->looks;
+	size_t used = 0;
+
+	told->silent_at_ms = ps_follow_now(follow) / MS_NS;
+	for (unsigned i = 0; i < looks->count; i++)
+		if (ps_follow_silent(follow, looks->addresses[i].text))
+			used += ps_text_format(told->silent + used, sizeof(told->silent) - used,
+			                       "%s%s", used ? "," : "", looks->addresses[i].text);
+}
+
+void ps_tell_command(const struct ps_follow *follow, int warm_fd)
+{
+	struct ps_inherited told = { .is_marked = follow->mark, .warm_fd = warm_fd };
+	char text[PS_INHERITED_TEXT];
+
+	if (follow->mark)
+		memcpy(told.mark, follow->mark, sizeof(told.mark));
+	ps_resolver_tell(told.addresses, sizeof(told.addresses));
+	ps_text_format(told.store, sizeof(told.store), "%s", follow->store);
+	/* A list that does not fit names no mirrors: the open will refuse it. */
+	if (strlen(follow->list) < sizeof(told.list))
+		strcpy(told.list, follow->list);
+	fill_learnt(&told, follow);
+	fill_silent(&told, follow);
+	ps_inherited_write(&told, text);
+	setenv(PS_INHERITED_VARIABLE, text, 1);
+}

@@ -1,0 +1,181 @@
+/*
+ * inherited.c - see inherited.h.
+ */
+#include "inherited.h"
+
+#include "../../proto/base/number.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MARK_DIGITS = 2 * PS_OWNER_MARK, KEY_MAX = 16 };
+
+/* --- writing --- */
+
+struct block {
+	char *text;
+	size_t used;
+};
+
+static void add_text(struct block *block, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add_text(struct block *block, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	block->used += (size_t)vsnprintf(block->text + block->used, PS_INHERITED_TEXT - block->used,
+	                                 format, args);
+	va_end(args);
+	assert(block->used < PS_INHERITED_TEXT);
+}
+
+static void add_line(struct block *block, const char *key, const char *value)
+{
+	if (*value && !strchr(value, '\n'))
+		add_text(block, "%s %s\n", key, value);
+}
+
+static void add_mark(struct block *block, const uint8_t mark[PS_OWNER_MARK])
+{
+	add_text(block, "mark ");
+	for (size_t i = 0; i < PS_OWNER_MARK; i++)
+		add_text(block, "%02x", mark[i]);
+	add_text(block, "\n");
+}
+
+static void add_places(struct block *block, const struct ps_places *places)
+{
+	add_text(block, "learnt %" PRIu64 ":%" PRIu64 " ", places->epoch, places->version);
+	for (unsigned i = 0; i < places->count; i++)
+		add_text(block, "%s%s", i ? "," : "", places->addresses[i].text);
+	add_text(block, "\n");
+}
+
+void ps_inherited_write(const struct ps_inherited *inherited, char text[PS_INHERITED_TEXT])
+{
+	struct block block = { .text = text };
+
+	*text = '\0';
+	if (inherited->is_marked)
+		add_mark(&block, inherited->mark);
+	if (inherited->warm_fd > 0)
+		add_text(&block, "warm %d\n", inherited->warm_fd);
+	add_line(&block, "addresses", inherited->addresses);
+	add_line(&block, "store", inherited->store);
+	add_line(&block, "list", inherited->list);
+	if (inherited->learnt.count)
+		add_places(&block, &inherited->learnt);
+	if (*inherited->silent)
+		add_text(&block, "silent %" PRIu64 " %s\n", inherited->silent_at_ms,
+		         inherited->silent);
+}
+
+/* --- reading --- */
+
+static void read_mark(struct ps_inherited *inherited, const char *value)
+{
+	unsigned byte;
+
+	inherited->is_marked = strlen(value) == MARK_DIGITS &&
+	                       strspn(value, "0123456789abcdef") == MARK_DIGITS;
+	for (size_t i = 0; inherited->is_marked && i < PS_OWNER_MARK; i++)
+		if (sscanf(value + 2 * i, "%2x", &byte) == 1)
+			inherited->mark[i] = (uint8_t)byte;
+}
+
+/* Descriptors 0 to 2 are never a copy. */
+static void read_warm(struct ps_inherited *inherited, const char *value)
+{
+	uint64_t fd;
+
+	if (ps_number_read(value, &value, &fd) && !*value && fd > 2 && fd <= INT_MAX)
+		inherited->warm_fd = (int)fd;
+}
+
+static void read_learnt(struct ps_inherited *inherited, const char *value)
+{
+	struct ps_places *places = &inherited->learnt;
+	struct ps_error ignored;
+
+	if (!ps_number_read(value, &value, &places->epoch) || *value != ':' ||
+	    !ps_number_read(value + 1, &value, &places->version) || *value != ' ' ||
+	    ps_address_list(value + 1, places->addresses, &places->count, &ignored))
+		memset(places, 0, sizeof(*places));
+}
+
+static void copy_value(char *to, size_t size, const char *value)
+{
+	if (strlen(value) < size)
+		strcpy(to, value);
+}
+
+static void read_silent(struct ps_inherited *inherited, const char *value)
+{
+	if (ps_number_read(value, &value, &inherited->silent_at_ms) && *value == ' ')
+		copy_value(inherited->silent, sizeof(inherited->silent), value + 1);
+}
+
+static void take_value(struct ps_inherited *inherited, const char *key, const char *value)
+{
+	if (!strcmp(key, "mark"))
+		read_mark(inherited, value);
+	else if (!strcmp(key, "warm"))
+		read_warm(inherited, value);
+	else if (!strcmp(key, "addresses"))
+		copy_value(inherited->addresses, sizeof(inherited->addresses), value);
+	else if (!strcmp(key, "store"))
+		copy_value(inherited->store, sizeof(inherited->store), value);
+	else if (!strcmp(key, "list"))
+		copy_value(inherited->list, sizeof(inherited->list), value);
+	else if (!strcmp(key, "learnt"))
+		read_learnt(inherited, value);
+	else if (!strcmp(key, "silent"))
+		read_silent(inherited, value);
+}
+
+void ps_inherited_read(struct ps_inherited *inherited, const char *text)
+{
+	char line[PS_INHERITED_ADDRESSES + KEY_MAX];
+
+	memset(inherited, 0, sizeof(*inherited));
+	while (*text) {
+		const size_t length = strcspn(text, "\n");
+		char *value;
+
+		if (length < sizeof(line)) {
+			memcpy(line, text, length);
+			line[length] = '\0';
+			value = strchr(line, ' ');
+			if (value) {
+				*value = '\0';
+				take_value(inherited, line, value + 1);
+			}
+		}
+		text += length + (text[length] == '\n');
+	}
+}
+
+/* --- using --- */
+
+void ps_inherited_learnt(const struct ps_inherited *inherited, const char *store, const char *list,
+                         struct ps_places *places)
+{
+	memset(places, 0, sizeof(*places));
+	if (inherited && !strcmp(inherited->store, store) && !strcmp(inherited->list, list))
+		*places = inherited->learnt;
+}
+
+/* A time to come, as of another host's clock, says nothing. */
+bool ps_inherited_silent(const struct ps_inherited *inherited, const char *address, uint64_t now_ms)
+{
+	return inherited && inherited->silent_at_ms <= now_ms &&
+	       now_ms - inherited->silent_at_ms <= PS_INHERITED_SILENT_MS &&
+	       ps_address_in_list(inherited->silent, address);
+}
