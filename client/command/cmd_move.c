@@ -184,6 +184,9 @@ static enum ps_exit plan_move(struct move *move, const struct ps_census *census)
 
 	if (!census->have)
 		return ps_census_nobody(census, move->args->store);
+	status = ps_census_ambiguous(census, move->args->store);
+	if (status)
+		return status;
 	if (owner < 0)
 		return ps_complain(
 			PS_EXIT_NO,

@@ -138,6 +138,27 @@ static enum ps_exit show_roster(const struct ps_census *census, const struct ps_
 
 /* --- the verb --- */
 
+/* Does what can be done without owning the store. `owner` is the mirror that shows a live owner. */
+static enum ps_exit roster_by_census(struct ps_panel *panel, const struct ps_census *census,
+                                     const struct ps_args *args, int owner)
+{
+	enum ps_exit status = census->have ? ps_census_ambiguous(census, args->store)
+	                                   : ps_census_nobody(census, args->store);
+
+	if (status)
+		return status;
+	if (ps_roster_is_cancel(args) && owner < 0 && !census->judged.next)
+		return ps_complain(PS_EXIT_NO,
+		                   "store '%s' has no change of its roster that could be taken "
+		                   "back",
+		                   args->store);
+	if (!args->action)
+		return show_roster(census, args);
+	if (args->dry_run)
+		return ps_roster_preview(census, args);
+	return owner >= 0 ? ps_roster_by_owner(panel, census, args) : PS_EXIT_OK;
+}
+
 enum ps_exit ps_verb_roster(const struct ps_args *args)
 {
 	struct ps_panel panel;
@@ -150,19 +171,7 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 		return status;
 	ps_bar_start();
 	owner = args->action && census.have ? ps_owner_at(&census) : -1;
-	if (!census.have)
-		status = ps_census_nobody(&census, args->store);
-	else if (ps_roster_is_cancel(args) && owner < 0 && !census.judged.next)
-		status = ps_complain(PS_EXIT_NO,
-		                     "store '%s' has no change of its roster that could "
-		                     "be taken back",
-		                     args->store);
-	else if (!args->action)
-		status = show_roster(&census, args);
-	else if (args->dry_run)
-		status = ps_roster_preview(&census, args);
-	else if (owner >= 0)
-		status = ps_roster_by_owner(&panel, &census, args);
+	status = roster_by_census(&panel, &census, args, owner);
 	ps_census_close(&census, &panel);
 	if (args->dry_run)
 		return status;

@@ -461,18 +461,6 @@ static void print_json(const struct ps_census *census, const char *store)
 
 /* --- the verb --- */
 
-static void complain_ambiguous(const struct ps_judgement *judged, const char *store)
-{
-	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
-
-	ps_complain(
-		PS_EXIT_OK,
-		"the mirrors hold two different stores named '%s', with the ids %s and %s%s, and "
-		"neither can be opened with this list: give the mirrors of one of them",
-		store, ps_hex_text(id, judged->store_id), ps_hex_text(rival, judged->rival_id),
-		ps_judge_rival_note(judged));
-}
-
 static enum ps_exit show_status(const struct ps_census *census, const struct ps_args *args)
 {
 	enum ps_exit status = PS_EXIT_OK;
@@ -483,8 +471,7 @@ static enum ps_exit show_status(const struct ps_census *census, const struct ps_
 		return ps_census_nobody(census, args->store);
 	if (!args->json)
 		print_text(census, args->store);
-	if (census->judged.outlook == PS_OUTLOOK_AMBIGUOUS)
-		complain_ambiguous(&census->judged, args->store);
+	(void)ps_census_ambiguous(census, args->store);
 	for (unsigned i = 0; i < census->panel->count; i++) {
 		if (!census->told[i])
 			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);

@@ -482,7 +482,12 @@ static enum ps_exit verify_panel(struct verify *v)
 	if (v->json)
 		begin_json(v);
 	take_census(v);
-	status = v->census.have ? compare_all(v) : ps_census_nobody(&v->census, v->store);
+	if (!v->census.have)
+		status = ps_census_nobody(&v->census, v->store);
+	else if (ps_census_ambiguous(&v->census, v->store))
+		status = PS_EXIT_PARTLY;
+	else
+		status = compare_all(v);
 	if (v->json)
 		end_json(v);
 	return status;

@@ -161,6 +161,22 @@ enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
 	                   store);
 }
 
+enum ps_exit ps_census_ambiguous(const struct ps_census *census, const char *store)
+{
+	const struct ps_judgement *judged = &census->judged;
+	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
+
+	if (judged->outlook != PS_OUTLOOK_AMBIGUOUS)
+		return PS_EXIT_OK;
+	return ps_complain(
+		PS_EXIT_NO,
+		"the mirrors hold two different stores named '%s', with the ids %s and %s%s, and "
+		"neither can be opened with this list: give the mirrors of one of them. perseas "
+		"status, asked of one mirror at a time, shows which has which",
+		store, ps_hex_text(id, judged->store_id), ps_hex_text(rival, judged->rival_id),
+		ps_judge_rival_note(judged));
+}
+
 const char *ps_state_text(Perseas__State state)
 {
 	switch (state) {

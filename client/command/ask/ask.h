@@ -39,6 +39,10 @@ void ps_census_close(struct ps_census *census, struct ps_panel *panel);
 /* Complains that no mirror has the store, with each mirror's own sentence. */
 enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store);
 
+/* Returns PS_EXIT_NO, with a complaint, if the mirrors show two stores of the name and either may
+ * be the one that is meant. Any client that may create stores can make the second one. */
+enum ps_exit ps_census_ambiguous(const struct ps_census *census, const char *store);
+
 /* Returns true if fewer than R images of a store are left that a command was to fill, and none of
  * them is filled: a removal that ended in between leaves this. */
 bool ps_census_is_remainder(const struct ps_census *census);

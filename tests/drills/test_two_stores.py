@@ -1,0 +1,34 @@
+"""Two stores of one name, on mirrors that one list names. Any client that may create stores can
+make the second one; no command takes either for the one that is meant."""
+import pytest
+
+from binding import CREATE, Store
+from drill import NO, PARTLY, fill, mirror_list, status_of
+
+TWO = "the mirrors hold two different stores named 'bank'"
+NOWHERE = "etcd://127.0.0.1:1/perseas/bank"
+
+
+@pytest.fixture
+def mixed(mirrors):
+    """The mirrors of a store that was used, and those of a newer one that has more of them and an
+    owner; each address of the list leads to one of them."""
+    used, more = mirrors(2), mirrors(3)
+    fill("bank", used, {"a": bytes(64)})
+    with Store("bank", mirror_list(more), flags=CREATE):
+        yield used, more
+
+
+@pytest.mark.parametrize("words, status", [
+    ("verify bank", PARTLY), ("roster bank", NO), ("roster bank --publish " + NOWHERE, NO),
+    ("move bank --mirrors {list} anywhere", NO), ("roster remove bank {list} {more}", NO),
+    ("roster remove bank {list} {more} --dry-run", NO), ("roster raise bank", NO)])
+def test_no_command_chooses_between_two_stores(mixed, perseas, words, status):
+    """Whichever has more mirrors, or a live owner that would carry out orders."""
+    used, more = mixed
+    both = mirror_list([*used, *more])
+    rest = {} if "{list}" in words else {"mirrors": both}
+    done = perseas(*words.format(list=both, more=more[0].address).split(), **rest)
+    assert done.status == status and TWO in done.err and not done.out, done
+    for daemons, count in ((used, 2), (more, 3)):
+        assert len(status_of("bank", daemons)["roster"]["members"]) == count
