@@ -21,12 +21,15 @@ def lists(done):
     return [line for line in done.out.splitlines() if line.startswith("  t ")]
 
 
-def kill_at(relay, text, line):
-    """The command, killed when the mirror behind the relay would get this text next."""
+def kill_at(relay, text, line, look=None):
+    """The command, killed when the mirror behind the relay would get this text next. look() is
+    called before."""
     relay.catch(text, 1)
     process = subprocess.Popen(command_line(*line), stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     wait_for(relay.caught, SECONDS, "the text")
+    if look:
+        look()
     process.send_signal(signal.SIGKILL)
     process.wait()
     relay.drop()
@@ -55,10 +58,17 @@ def test_a_killed_command_begins_anew(mirrors, tmp_path, stage, words):
     with Relay(daemons[2]) as relay:
         to = mirror_list([*daemons[:2], relay])
         line = words.format(file=file, source=source.address, to=to).split()
-        kill_at(relay, STAGES[stage], line)
+
+        def look():
+            told = run_command("status", "t", to).out
+            assert "can open: no (restore unfinished: a command is filling the store" in told, told
+
+        kill_at(relay, STAGES[stage], line, look)
         wait_ownerless("t", daemons)
         told = run_command("status", "t", to)
-        assert told.status == OK and "can open: no (restore unfinished" in told.out, told
+        assert told.status == OK and "can open: no (restore unfinished: run it" in told.out, told
+        nothing = run_command("snapshot", "t", "--from", daemons[0].address, "--to", tmp_path / "n")
+        assert nothing.status == NO and "has nothing yet of what" in nothing.err, nothing
         assert status_of("t", daemons)["restore_unfinished"]
         listed = lists(run_command("ls", to))
         assert len(listed) == 3 and all("restore unfinished" in each for each in listed), listed

@@ -132,6 +132,12 @@ TEST(an_owner_may_replace_what_keeps_others_from_opening, struct desk *d)
 	assert_trouble(d, &d->s.headers[0], address_of(0, 1), NULL);
 }
 
+TEST(a_store_that_a_killed_restore_left_is_named, struct desk *d)
+{
+	d->census.judged.outlook = PS_OUTLOOK_UNFILLED;
+	assert_trouble(d, &d->s.headers[0], NULL, "its restore was not finished");
+}
+
 /* What is left behind of a fork may be all that counts of it, also where a newer roster is seen. */
 TEST(an_image_of_a_fork_stays, struct desk *d)
 {

@@ -21,12 +21,14 @@ struct store {
 static void fill_store(struct store *s)
 {
 	static char addresses[MIRRORS][16] = { "10.0.0.1:7170", "10.0.0.2:7170", "10.0.0.3:7170" };
+	static uint8_t ids[MIRRORS][PS_ID_SIZE] = { { 1 }, { 2 }, { 3 } };
 
 	*s = (struct store){ .roster = PERSEAS__ROSTER__INIT };
 	s->panel.count = MIRRORS;
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		perseas__member__init(&s->members[i]);
 		s->members[i].address = addresses[i];
+		s->members[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[i] };
 		s->list[i] = &s->members[i];
 		snprintf(s->panel.addresses[i].text, sizeof(s->panel.addresses[i].text), "%s",
 		         addresses[i]);
@@ -43,6 +45,8 @@ static void fill_store(struct store *s)
 	s->census.told[MIRRORS - 1] = s->census.newest = &s->last;
 	s->census.judged.outlook = PS_OUTLOOK_UNKNOWN;
 	s->census.judged.settled = &s->roster;
+	s->census.judged.listed = 1u << (MIRRORS - 1);
+	s->census.judged.as[MIRRORS - 1] = ids[MIRRORS - 1];
 }
 
 TEST(what_is_left_of_an_unfinished_restore_is_one)
@@ -65,6 +69,19 @@ TEST(a_mirror_that_did_not_answer_may_have_what_was_restored)
 	assert_false(ps_census_is_unfinished(&s.census));
 	fill_store(&s);
 	s.panel.count--;
+	assert_false(ps_census_is_unfinished(&s.census));
+}
+
+/* A roster may list a mirror at another address than the one at which it was asked. */
+TEST(the_image_that_is_left_is_known_wherever_it_was_seen)
+{
+	static char elsewhere[] = "10.0.0.4:7170";
+	struct store s;
+
+	fill_store(&s);
+	s.members[MIRRORS - 1].address = elsewhere;
+	assert_true(ps_census_is_unfinished(&s.census));
+	s.members[0].address = elsewhere;
 	assert_false(ps_census_is_unfinished(&s.census));
 }
 

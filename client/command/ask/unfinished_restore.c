@@ -17,6 +17,8 @@ bool ps_census_is_remainder(const struct ps_census *census)
 
 static bool has_answered(const struct ps_census *census, const Perseas__Member *member)
 {
+	if (ps_census_image(census, member))
+		return true; /* wherever it was seen */
 	for (unsigned i = 0; i < census->panel->count; i++)
 		if (!strcmp(census->panel->addresses[i].text, member->address))
 			return census->told[i] || census->errors[i].code == PERSEAS_ENOSTORE;

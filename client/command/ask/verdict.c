@@ -285,6 +285,13 @@ bool ps_verdict_whole(const struct ps_census *census)
 static const char unfilled[] =
 	" (restore unfinished: run it again, or delete the store with perseas drop)";
 
+static const char *why_unfilled(const struct ps_census *census)
+{
+	return ps_owner_at(census) < 0
+	               ? unfilled
+	               : " (restore unfinished: a command is filling the store, wait for it)";
+}
+
 static const char *why_unknown(const struct ps_census *census)
 {
 	if (ps_census_is_unfinished(census))
@@ -302,7 +309,7 @@ const char *ps_verdict_why(const struct ps_census *census)
 	case PS_OUTLOOK_UNFINISHED:
 		return " (its making was not finished: create it again)";
 	case PS_OUTLOOK_UNFILLED:
-		return unfilled;
+		return why_unfilled(census);
 	case PS_OUTLOOK_AMBIGUOUS:
 		return " (two stores bear this name: ask the mirrors of one of them)";
 	case PS_OUTLOOK_PARTED:

@@ -58,6 +58,15 @@ bool ps_drain_lives(const struct ps_census *census, const char *address)
 	return false;
 }
 
+/* Why a store that nobody could open now keeps its image on the drained mirror. */
+static const char *why_closed(const struct ps_judgement *judged)
+{
+	if (judged->outlook == PS_OUTLOOK_UNFILLED)
+		return "its restore was not finished: run that again, or delete the store with "
+		       "perseas drop";
+	return "too few of its mirrors are seen to open it; perseas status says more";
+}
+
 const char *ps_drain_trouble(const struct ps_census *census, const Perseas__Header *header,
                              const char *gone)
 {
@@ -76,7 +85,7 @@ const char *ps_drain_trouble(const struct ps_census *census, const Perseas__Head
 		       "perseas status shows both, and perseas drop deletes the one that is of no "
 		       "more use";
 	if (!may_open(census, gone))
-		return "too few of its mirrors are seen to open it; perseas status says more";
+		return why_closed(judged);
 	return NULL;
 }
 

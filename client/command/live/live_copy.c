@@ -38,6 +38,8 @@ static const Perseas__StoreStatus *find_source(const struct ps_census *census, c
 		why = "is not in the store's roster, and counts for nothing";
 	else if (!told->slot)
 		why = "is damaged: neither of its commit slots is valid";
+	else if (census->judged.settled->filling && told->slot->seq == 0)
+		why = "has nothing yet of what a command restores into the store";
 	if (!why)
 		return told;
 	*status = ps_complain(PS_EXIT_NO,
