@@ -170,6 +170,8 @@ enum ps_exit ps_verb_roster(const struct ps_args *args)
 	if (status)
 		return status;
 	ps_bar_start();
+	if (args->dry_run)
+		(void)ps_census_widen(&census, &panel, args->store);
 	owner = args->action && census.have ? ps_owner_at(&census) : -1;
 	status = roster_by_census(&panel, &census, args, owner);
 	ps_census_close(&census, &panel);

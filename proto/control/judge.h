@@ -70,9 +70,9 @@ struct ps_judgement {
 };
 
 /* What is to be said of one that is `elsewhere`: its address, and that of the mirror that it is. */
-#define PS_ELSEWHERE                                                               \
-	"%s is the same mirror as %s, seen from this host: it counts once, and a " \
-	"member that the roster lists there was not reached"
+#define PS_ELSEWHERE                                                                             \
+	"%s is the same mirror as %s, seen from this host: it counts once. If the roster lists " \
+	"another member there, that one was not reached"
 
 /* The same of one that has an image of a fork, for the member that it should be. */
 #define PS_FORKED                                                                         \

@@ -98,9 +98,10 @@ def test_a_daemon_does_not_join_under_a_second_address(mirrors, perseas, live):
     second = "localhost:%d" % one.mirror.port
     fill("bank", [one], {"a": KEPT})
     owner = Store("bank", one.address) if live else None
-    done = perseas("roster", "add", "bank", one.address, second)
-    assert done.status == USAGE, done
-    assert "%s is the mirror %s of the roster" % (second, one.address) in done.err, done
+    for dry in ([], ["--dry-run"]):
+        done = perseas("roster", "add", "bank", one.address, second, *dry)
+        assert done.status == USAGE, done
+        assert "%s is the mirror %s of the roster" % (second, one.address) in done.err, done
     if owner:
         owner.close()
     for address in (one.address, second):
@@ -120,7 +121,9 @@ def test_a_daemon_that_takes_its_own_place_gets_another_address(mirrors, perseas
     fill("bank", daemons, {"a": KEPT})
     before = status_of("bank", daemons)["roster"]["members"]
     owner = Store("bank", mirror_list(daemons)) if live else None
-    done = perseas("roster", "replace", "bank", mirror_list(daemons), here, there)
+    change = ["roster", "replace", "bank", mirror_list(daemons), here, there]
+    assert perseas(*change, "--dry-run").status == OK
+    done = perseas(*change)
     assert done.status == OK, done
     if owner:
         assert owner.stat().resyncs == 0
@@ -142,9 +145,10 @@ def test_a_daemon_takes_no_other_members_place(mirrors, perseas):
     fill("bank", [one, two], {"a": KEPT})
     for words in ((two.address, second), (one.address, second, "--gone"),
                   (one.address, second, "--acks", "1")):
-        done = perseas("roster", "replace", "bank", mirror_list([one, two]), *words)
-        assert done.status == USAGE, done
-        assert "%s is the mirror %s of the roster" % (second, one.address) in done.err, done
+        for dry in ([], ["--dry-run"]):
+            done = perseas("roster", "replace", "bank", mirror_list([one, two]), *words, *dry)
+            assert done.status == USAGE, done
+            assert "%s is the mirror %s of the roster" % (second, one.address) in done.err, done
     assert open_and_read(mirror_list([one, two])) == KEPT
 
 

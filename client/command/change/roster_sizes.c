@@ -12,13 +12,21 @@ static unsigned claims_of(unsigned members, unsigned acks)
 	return members - acks + 1;
 }
 
-bool ps_roster_lists(const Perseas__Roster *roster, const char *text)
+/* Returns the member at this address, as the roster writes it or as owners reach it, or NULL. */
+static const Perseas__Member *member_at(const Perseas__Roster *roster, const char *text)
 {
+	const Perseas__Member *member = ps_roster_at(roster, text);
 	struct ps_address address;
 	struct ps_error ignored;
 
-	return ps_roster_at(roster, text) ||
-	       (!ps_address_parse(text, &address, &ignored) && ps_roster_at(roster, address.text));
+	if (member || ps_address_parse(text, &address, &ignored))
+		return member;
+	return ps_roster_at(roster, address.text);
+}
+
+bool ps_roster_lists(const Perseas__Roster *roster, const char *text)
+{
+	return member_at(roster, text) != NULL;
 }
 
 void ps_roster_sizes_print(const struct ps_roster_sizes *sizes)
@@ -72,6 +80,50 @@ static enum ps_exit check_change(const Perseas__Roster *roster, const struct ps_
 	return PS_EXIT_OK;
 }
 
+/* Returns the member whose image the census saw on that daemon, or NULL. */
+static const Perseas__Member *member_on(const struct ps_census *census, const uint8_t *daemon)
+{
+	for (unsigned i = 0; daemon && i < census->panel->count; i++) {
+		const uint8_t *told = ps_panel_daemon(census->panel, i);
+
+		if (told && !memcmp(told, daemon, PS_ID_SIZE) && ps_census_listed(census, i))
+			return ps_roster_member(census->judged.settled, census->judged.as[i]);
+	}
+	return NULL;
+}
+
+/* Does the change give this member another address, and nothing else? */
+static bool is_moved(const struct ps_census *census, const struct ps_args *args,
+                     const Perseas__Member *member)
+{
+	const char *old = ps_roster_old(args);
+
+	return old && member == member_at(census->judged.settled, old) && !args->gone &&
+	       !args->options.acks;
+}
+
+/* Asks the new mirror which daemon it is: a daemon counts once, whatever its addresses are. */
+static enum ps_exit check_daemon(const struct ps_census *census, const struct ps_args *args)
+{
+	const char *new = ps_roster_new(args);
+	const Perseas__Member *member;
+	struct ps_panel panel;
+	enum ps_exit status = ps_panel_open_one(&panel, new, &args->options);
+
+	if (status)
+		return status;
+	ps_panel_ask_all(&panel, ps_panel_list_request());
+	member = member_on(census, ps_panel_daemon(&panel, 0));
+	if (!panel.replies[0])
+		status = ps_panel_failed(&panel, 0);
+	else if (member && !is_moved(census, args, member))
+		status = ps_complain(ps_exit_of(PERSEAS_EINVAL),
+		                     "%s is the mirror %s of the roster, and counts once", new,
+		                     member->address);
+	ps_panel_close(&panel);
+	return status;
+}
+
 static enum ps_exit plan_sizes(const Perseas__Roster *roster, const struct ps_args *args,
                                struct ps_roster_sizes *sizes)
 {
@@ -120,6 +172,8 @@ enum ps_exit ps_roster_preview(const struct ps_census *census, const struct ps_a
 		                   "roster shows it",
 		                   args->store);
 	status = check_change(roster, args);
+	if (!status && ps_roster_new(args))
+		status = check_daemon(census, args);
 	if (!status)
 		status = plan_sizes(roster, args, &sizes);
 	if (status)
