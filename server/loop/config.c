@@ -211,9 +211,9 @@ static const struct ps_option rows[] = {
 	          "the host's own name." },
 	{ "protocol", PS_OPTION_NUMBER, AT(protocol), "N", FILE_OR_LINE, .low = PS_PROTOCOL_LEAST,
 	  .high = PS_PROTOCOL_VERSION,
-	  .help = "The highest version of the protocol to speak: the present one, or one of the "
-	          "two before. With an older one, this daemon is to others like one of an older "
-	          "release: for trying how an upgrade goes. Default: the present one." },
+	  .help = "The highest version of the protocol to speak: the present one, or the one "
+	          "before. With that one, this daemon is to others like one of an older release: "
+	          "for trying how an upgrade goes. Default: the present one." },
 	{ "spill-dir", PS_OPTION_PATH, AT(spill_dir), "DIR", FILE_OR_LINE,
 	  .help = "Writes the images to DIR on SIGTERM, SIGINT or `perseas spill`. At start, "
 	          "loads from there the images that memory has lost." },
