@@ -133,6 +133,17 @@ static void look_at_files(const Perseas__ListReply *list, struct ps_finding *fin
 	}
 }
 
+/* Has the daemon found images that may be older than what they acknowledged? */
+static void look_at_set_aside(const Perseas__ListReply *list, struct ps_finding *finding)
+{
+	for (size_t i = 0; i < list->n_set_aside; i++)
+		ps_finding_add(finding, ", has set aside %s", list->set_aside[i]->folder);
+	if (list->n_set_aside)
+		ps_finding_fault(finding, PS_HEALTH_WARNING,
+		                 "It may be old, so it counts for nothing: see "
+		                 "PerseasImageSetAside in the runbook.");
+}
+
 /* Which stores can lose acknowledged commits with one mirror? */
 static void look_at_acks(const Perseas__ListReply *list, struct ps_finding *finding)
 {
@@ -177,6 +188,7 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 	look_at_clock(panel, i, finding);
 	look_at_acks(list, finding);
 	look_at_files(list, finding);
+	look_at_set_aside(list, finding);
 	ps_finding_expiries(finding, &expiries, ps_env_seconds(panel->env));
 }
 

@@ -67,6 +67,9 @@ def test_two_of_three_mirrors_that_were_put_back_choose_nothing(
         assert "set aside, since it may be old: .books.aside-1" in told.out, told
         told = run_command("ls", "--json", mirrors=[daemon]).json()
         assert told["mirrors"][0]["set_aside"] == [".books.aside-1"]
+        told = run_command("doctor", "--json", mirrors=[daemon]).json()
+        check, = [each for each in told["checks"] if each["name"] == "mirror " + daemon.address]
+        assert check["result"] == "warning" and "set aside .books.aside-1" in check["found"], check
 
 
 def test_a_mirror_that_was_put_back_under_an_owner_is_made_anew(mirrors, tellers):  # noqa: F811
