@@ -1,0 +1,133 @@
+/*
+ * test_readdress.c - changes of the roster whose new address leads to a member: a daemon counts
+ * once, and a member that takes its own place gets another address.
+ */
+#include "roster_rig.h"
+
+struct unit_fixture unit_fixture = { NULL, owner_teardown };
+
+/* What a change must leave as it was. */
+struct before {
+	uint8_t images[MIRRORS][PS_ID_SIZE];
+	uint64_t version;
+};
+
+static void note_before(struct owner *o, struct before *before)
+{
+	const Perseas__Roster *roster = o->p->roster;
+
+	before->version = roster->version;
+	for (size_t k = 0; k < roster->n_members; k++)
+		memcpy(before->images[k], roster->members[k]->image_id.data, PS_ID_SIZE);
+}
+
+/* The members have the images that they had, nothing was copied, and commits are acknowledged. */
+static void assert_images_kept(struct owner *o, const struct before *before)
+{
+	const Perseas__Roster *roster = o->p->roster;
+
+	assert_null(o->p->next_roster);
+	for (size_t k = 0; k < roster->n_members; k++)
+		assert_memory_equal(roster->members[k]->image_id.data, before->images[k],
+		                    PS_ID_SIZE);
+	assert_int_equal(owner_stat(o).resyncs, 0);
+	assert_int_equal(owner_put(o, 0, 100, 5), 0);
+}
+
+static void assert_refused(struct owner *o, const struct perseas_roster_change *wanted)
+{
+	struct before before;
+
+	note_before(o, &before);
+	assert_int_equal(change_roster(o, wanted), PERSEAS_EINVAL);
+	assert_non_null(strstr(o->p->upkeep.change.text, "of the roster, and counts once"));
+	assert_int_equal(o->p->roster->version, before.version);
+	assert_images_kept(o, &before);
+}
+
+/* Nor does it take another member's place, or its own with another W, or as one that is gone. */
+TEST(a_member_does_not_join_at_another_address)
+{
+	static const struct perseas_roster_change wanted[] = {
+		{ PERSEAS_ROSTER_ADD, NULL, "sim://4", 0, 0 },
+		{ PERSEAS_ROSTER_REPLACE, "sim://1", "sim://4", 0, 0 },
+		{ PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 1, 0 },
+		{ PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4", 0, 1 },
+	};
+
+	for (unsigned n = 0; n < sizeof(wanted) / sizeof(wanted[0]); n++) {
+		struct owner *o = begin_test(2, 2);
+
+		o->d->leads[4] = 0;
+		assert_refused(o, &wanted[n]);
+	}
+}
+
+/* The roster has the new address, on every mirror, and the next owner finds the store there. */
+TEST(a_member_that_takes_its_own_place_gets_another_address)
+{
+	for (unsigned n = 1; n <= 3; n++) {
+		struct owner *o = begin_test(n, n);
+		struct before before;
+
+		o->d->leads[4] = 0;
+		note_before(o, &before);
+		replace_member(o, "sim://0", "sim://4");
+		assert_int_equal(o->p->roster->version, before.version + 1);
+		assert_string_equal(o->p->roster->members[0]->address, "sim://4");
+		assert_images_kept(o, &before);
+		owner_die(o);
+		o->d->leads[0] = 3;
+		reopen_with(o, n > 1 ? 1 : 4, 1, PERSEAS_TAKEOVER);
+		assert_int_equal(owner_stat(o).live, n);
+		assert_int_equal(o->bytes[0], 5);
+	}
+}
+
+/* The owner does not reach the member at its present address. It shows its image at the new one. */
+TEST(a_member_is_found_at_its_new_address_alone)
+{
+	struct owner *o = begin_test(3, 2);
+	struct before before;
+
+	note_before(o, &before);
+	direct_crash(o->d, 0);
+	direct_crash(o->d, 3);
+	direct_keep(o->d, o->p);
+	o->d->leads[0] = 3;
+	o->d->leads[4] = 0;
+	direct_start(o->d, 0);
+	replace_member(o, "sim://0", "sim://4");
+	assert_string_equal(o->p->roster->members[0]->address, "sim://4");
+	OWNER_KEEP_UNTIL(o, owner_stat(o).live == 3);
+	assert_images_kept(o, &before);
+}
+
+/* The image of the member, and a daemon that is not the one with which the owner has a session: a
+ * copy of its memory, say. */
+TEST(a_copy_of_a_member_does_not_take_its_place)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://0", "sim://4",
+		                                      0, 0 };
+	struct owner *o = begin_test(2, 2);
+
+	o->d->leads[4] = 0;
+	o->p->mirrors[0].daemon[0] ^= 1;
+	assert_refused(o, &wanted);
+	o->p->mirrors[0].daemon[0] ^= 1;
+}
+
+/* The owner never met the member that is to leave, so the image alone tells which member is at the
+ * new address. */
+TEST(a_member_does_not_take_the_place_of_one_that_is_away)
+{
+	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REPLACE, "sim://1", "sim://4",
+		                                      0, 0 };
+	struct owner *o = begin_test(3, 2);
+
+	owner_die(o);
+	direct_crash(o->d, 1);
+	o->d->leads[4] = 0;
+	reopen_with(o, 0, 3, PERSEAS_TAKEOVER);
+	assert_refused(o, &wanted);
+}
