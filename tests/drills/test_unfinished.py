@@ -149,6 +149,35 @@ def test_a_mirror_that_missed_the_restore_says_nothing_against_it(mirrors, tmp_p
             assert store.read("first", 0, 4) == b"used"
 
 
+def test_a_filler_that_wakes_up_leaves_the_next_one_alone(mirrors, tmp_path):
+    """It is stopped for so long that its store is made anew. What it says then must not have
+    anybody delete the other store."""
+    file, daemons = filled(mirrors, tmp_path)[1], mirrors(3, options=("--owner-timeout", "0.5"))
+    with Relay(daemons[2]) as relay:
+        relay.catch(BEGIN.decode(), 1)
+        to = mirror_list([*daemons[:2], relay])
+        first = subprocess.Popen(command_line("restore", file, "t", to), text=True,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            wait_for(relay.caught, SECONDS, "the contents")
+            first.send_signal(signal.SIGSTOP)
+            wait_ownerless("t", daemons)
+            done = run_command("restore", file, "t", mirror_list(daemons))
+            assert done.status == OK and "is made anew" in done.err, done
+            relay.drop()
+            first.send_signal(signal.SIGCONT)
+            told = first.communicate(timeout=SECONDS)[1]
+        finally:
+            first.kill()
+            first.wait()
+        assert first.returncode == FAILURE and "another store has its name now" in told, told
+        assert "deletes it if it is unfinished" in told, told
+        assert run_command("drop", "t", mirrors=daemons).status == NO
+    with Store("t", mirror_list(daemons)) as store:
+        store.map("first")
+        assert store.read("first", 0, len(BEGIN)) == BEGIN
+
+
 def test_a_making_that_was_killed_is_named(mirrors):
     """The second of two mirrors is asked to make the store when the command is killed."""
     daemons = mirrors(2)

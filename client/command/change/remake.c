@@ -129,9 +129,9 @@ void ps_remake_take_back(struct ps_remake *remake)
 	                              &remake->options);
 	if (status)
 		ps_complain(PS_EXIT_OK,
-		            "what this command made of store '%s' on %s was not deleted: perseas "
-		            "status shows what is there; delete it with perseas drop, or run the "
-		            "same command again",
+		            "what this command made of store '%s' on %s may be there still: "
+		            "perseas status shows it. perseas drop without --yes deletes it if "
+		            "it is unfinished, and so does the same command again",
 		            remake->store, remake->mirrors);
 	else
 		ps_complain(PS_EXIT_OK, "store '%s' on %s is not complete, and was deleted again",
