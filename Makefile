@@ -84,9 +84,11 @@ LINK = $(CC) -pthread $(HARDENED_LINK) $(SANITIZE_FLAGS) $(CFLAGS) $(LDFLAGS)
 VERBS_LIBS := $(if $(filter 1,$(RDMA)),-lrdmacm -libverbs)
 TLS_LIBS := -lssl -lcrypto
 CLIENT_LIBS := $(VERBS_LIBS) $(TLS_LIBS) -lprotobuf-c -lresolv -lpthread
+# The command draws by ncurses, which the library does not need.
+COMMAND_LIBS := $(CLIENT_LIBS) -lncursesw
 SERVER_LIBS := $(VERBS_LIBS) $(TLS_LIBS) -levent -lprotobuf-c -lpthread
 # Tests take from both.
-TEST_LIBS := $(SERVER_LIBS) -lresolv
+TEST_LIBS := $(SERVER_LIBS) -lresolv -lncursesw
 
 # --- what there is to build --------------------------------------------------------------
 
@@ -213,7 +215,7 @@ $(BUILD)/perseasd: $(SERVER_MAIN_OBJ) $(SERVER_OBJ) $(PROTO_OBJ)
 	$(link) $(SERVER_LIBS)
 
 $(BUILD)/perseas: $(COMMAND_OBJ) $(ARCHIVE)
-	$(link) $(CLIENT_LIBS)
+	$(link) $(COMMAND_LIBS)
 
 $(ARCHIVE): $(CLIENT_OBJ) $(PROTO_OBJ)
 	$(archive)

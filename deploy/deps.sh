@@ -5,8 +5,8 @@
 # ansible-test.
 set -eu
 
-build="gcc libc6-dev libevent-dev libibverbs-dev libprotobuf-c-dev librdmacm-dev libssl-dev
-	protobuf-c-compiler python3 python3-cffi python3-dev python3-setuptools"
+build="gcc libc6-dev libevent-dev libibverbs-dev libncurses-dev libprotobuf-c-dev librdmacm-dev
+	libssl-dev protobuf-c-compiler python3 python3-cffi python3-dev python3-setuptools"
 # What `make check` needs. prometheus has promtool, which tries the alert rules; the drill of owners
 # that etcd elects starts an etcd of its own.
 test="clang-format-14 etcd-client etcd-server g++ groff iproute2 libcmocka-dev libxml2-utils

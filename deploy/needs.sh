@@ -18,6 +18,7 @@ tool "$CC" gcc
 tool "$PROTOC_C" protobuf-c-compiler
 if command -v "${CC%% *}" >/dev/null; then
 	header stdio.h libc6-dev
+	header curses.h libncurses-dev
 	header event2/event.h libevent-dev
 	header openssl/ssl.h libssl-dev
 	header protobuf-c/protobuf-c.h libprotobuf-c-dev

@@ -17,7 +17,6 @@
 enum {
 	ROUNDS_MAX = 16,       /* new beginnings, when images change meanwhile */
 	SETTLE_MS = 20,        /* between two looks at mirrors that catch up */
-	SLICE_MS = 100,        /* of the time between two rounds */
 	STRIDE_MIN = 16 << 10, /* bytes of the shortest piece that is tried */
 	STRIDE_FIRST = 512 << 10,
 };
@@ -545,12 +544,6 @@ static enum ps_exit verify_round(const struct ps_args *args)
 	                   args->store);
 }
 
-static void pause_between(uint32_t ms)
-{
-	for (; ms > 0 && !ps_stopped(); ms -= ms < SLICE_MS ? ms : SLICE_MS)
-		poll(NULL, 0, ms < SLICE_MS ? (int)ms : SLICE_MS);
-}
-
 /* The worst of all rounds; a difference is worse than no answer. */
 static enum ps_exit worse_of(enum ps_exit a, enum ps_exit b)
 {
@@ -572,7 +565,7 @@ static enum ps_exit verify_repeatedly(const struct ps_args *args)
 		/* A round that a signal cut short says nothing. */
 		if (status != PS_EXIT_PARTLY || !ps_stopped())
 			worst = worse_of(worst, status);
-		pause_between(args->repeat_ms);
+		ps_stop_pause(args->repeat_ms);
 	}
 	return worst;
 }

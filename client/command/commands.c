@@ -44,7 +44,7 @@ const struct ps_verb ps_verbs[] = {
 	  "With them stand the labels of the mirror's host, rack and zone, which it tells with\n"
 	  "its stores. It only reads: it fences nobody.\n",
 	  NULL, ps_verb_ls },
-	{ "top", PS_TOP, "m", "M", "LIST [--all] [--interval SECONDS] [--once] [--json]",
+	{ "top", PS_TOP, "m", "M", "LIST [--interval SECONDS] [--once] [--json]",
 	  "shows what runs: transactions a second, latencies, how far mirrors are behind",
 	  "Asks the mirrors again and again, and shows the stores that they have: owner and\n"
 	  "epoch, transactions a second, how long half of the commits took at most, and all\n"
@@ -52,24 +52,13 @@ const struct ps_verb ps_verbs[] = {
 	  "mirror is behind or has been copied. Stores are told apart by their ids. A mirror\n"
 	  "that does not answer is named, and asked again.\n"
 	  "\n"
-	  "With --all, LIST names daemons, up to 1024, and those that rosters name are asked,\n"
-	  "too. A store has a line only where somebody must look at it, the worst first, as with\n"
-	  "perseas status --all: because something is wrong with it, or because it had an owner\n"
-	  "since top began, and has none now. How many are well stands below. Then come the\n"
-	  "daemons, the 16 fullest: their stores, how many of these have owners, the memory that\n"
-	  "images use, the room for more, and how many processes want to run on the host (by the\n"
-	  "last minute), of how many that can. With --json all stores and daemons are there. One\n"
-	  "that answers slowly counts with what it told before until --connect-timeout is over.\n"
-	  "The status of --once is that of perseas status --all.\n"
-	  "\n"
 	  "On a terminal it redraws in place until q, SIGINT or SIGTERM; the arrows, j and k,\n"
-	  "and the keys for pages and for the ends move what is seen. Elsewhere it prints a\n"
-	  "table, or with --json an object on a line of its own, for each interval. It only\n"
-	  "reads: it fences nobody.\n"
+	  "and the keys for pages and for the ends scroll. Elsewhere it prints a table, or with\n"
+	  "--json an object on a line of its own, for each interval. It only reads: it fences\n"
+	  "nobody. For the stores of many daemons: watch perseas status --all LIST\n"
 	  "\n"
 	  "Examples:\n"
 	  "  perseas top m1:7170,m2:7170,m3:7170\n"
-	  "  perseas top --all @fleet\n"
 	  "  perseas top m1:7170 --interval 10 --json >>/var/log/perseas-top\n",
 	  NULL, ps_verb_top },
 	{ "recover", PS_RECOVER, "sm", "sM",

@@ -214,9 +214,8 @@ static const struct ps_option rows[] = {
 	  .help = "No two mirrors in the same host, rack or zone; rack means different hosts, too, "
 	          "and zone different racks. Default: the widest of these that all daemons "
 	          "name; of drain see above." },
-	{ "all", PS_OPTION_FLAG, AT(all), .groups = PS_STATUS | PS_TOP,
-	  .help = "status: shows all stores of the daemons of LIST, a line each, instead of one "
-	          "store. top: shows the fleet: those stores that need somebody, and totals." },
+	{ "all", PS_OPTION_FLAG, AT(all), .groups = PS_STATUS,
+	  .help = "Shows all stores of the daemons of LIST, a line each, instead of one store." },
 	{ "dry-run", PS_OPTION_FLAG, AT(dry_run), .groups = PS_DRAIN | PS_ROSTER,
 	  .help = "drain: says what would be moved where, and changes nothing. roster: says what W "
 	          "and R would be, and changes nothing." },

@@ -11,8 +11,8 @@ packages=$2
 folder=$3
 
 tests/cluster/debian.sh "$folder" systemd dbus openssh-server sudo python3 python3-apt openssl \
-	iproute2 procps libevent-2.1-7 libibverbs1 ibverbs-providers libprotobuf-c1 librdmacm1 \
-	libssl3
+	iproute2 procps libevent-2.1-7 libibverbs1 ibverbs-providers libncursesw6 \
+	libprotobuf-c1 librdmacm1 libssl3
 rm -rf --one-file-system "$folder/newer" "$folder/unpacked"
 mkdir "$folder/newer"
 install -m 755 "$build/tests/cluster/counter" "$folder/root/usr/bin/counter"

@@ -8,7 +8,8 @@ build=$1
 folder=$2
 
 tests/cluster/debian.sh "$folder" systemd dbus pacemaker corosync crmsh resource-agents iproute2 \
-	procps libevent-2.1-7 libibverbs1 ibverbs-providers libprotobuf-c1 librdmacm1 libssl3
+	procps libevent-2.1-7 libibverbs1 ibverbs-providers libncursesw6 libprotobuf-c1 \
+	librdmacm1 libssl3
 make --no-print-directory -s BUILD="$build" PREFIX=/usr PYTHON_PACKAGE=0 \
 	DESTDIR="$(realpath "$folder/root")" install >"$folder/install.log" 2>&1 ||
 	{ cat "$folder/install.log"; exit 1; }

@@ -21,8 +21,8 @@ tarball=$PWD/build/perseas-$version.tar.gz
 # What a host has before any of our packages; the rest is what each of them asks for.
 always=systemd
 live="autopkgtest dpkg-dev dpkg-repack g++ gcc libc6-dev libevent-2.1-7 libibverbs-dev
-	libprotobuf-c-dev librdmacm-dev libssl-dev pkg-config procps python3-cffi-backend
-	resource-agents"
+	libncursesw6 libprotobuf-c-dev librdmacm-dev libssl-dev pkg-config procps
+	python3-cffi-backend resource-agents"
 suite=bookworm
 
 fail() {

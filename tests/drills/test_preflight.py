@@ -82,7 +82,7 @@ def missing_packages(said):
     return set(named.split())
 
 
-LIBRARIES = {"libc6-dev", "libevent-dev", "libssl-dev", "libprotobuf-c-dev"}
+LIBRARIES = {"libc6-dev", "libevent-dev", "libncurses-dev", "libssl-dev", "libprotobuf-c-dev"}
 RDMA = {"libibverbs-dev", "librdmacm-dev"}
 
 

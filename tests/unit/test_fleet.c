@@ -19,7 +19,7 @@ struct desk {
 	struct ps_fleet fleet;
 };
 
-static void look(struct desk *d)
+static void look_at_hosts(struct desk *d, const char *last_host)
 {
 	for (unsigned i = 0; i < d->s.count; i++) {
 		Perseas__Header *header = (Perseas__Header *)d->s.told[i].header;
@@ -33,6 +33,8 @@ static void look(struct desk *d)
 		d->status[i].header = header;
 		d->status[i].slot = &d->slots[i];
 		snprintf(d->hosts[i], sizeof(d->hosts[i]), "h%u", i);
+		if (last_host && i + 1 == d->s.count)
+			snprintf(d->hosts[i], sizeof(d->hosts[i]), "%s", last_host);
 		d->status[i].host = d->hosts[i];
 		d->told[i] = &d->status[i];
 		d->replies[i].list = &d->lists[i];
@@ -49,9 +51,16 @@ static void look(struct desk *d)
 	ps_fleet_judge(&d->fleet);
 }
 
+static void look(struct desk *d)
+{
+	look_at_hosts(d, NULL);
+}
+
 static void leave(struct desk *d)
 {
-	ps_fleet_forget(&d->fleet);
+	ps_fleet_free_stores(&d->fleet);
+	d->fleet.stores = NULL;
+	d->fleet.store_count = 0;
 }
 
 /* Three mirrors of one roster; W = 2. */
@@ -120,6 +129,29 @@ TEST(a_member_without_an_image_is_missed, struct desk *d)
 	assert_int_equal(panel.count, 3);
 	free(entries);
 	leave(d);
+}
+
+/* Two mirrors of the store are on one host; then one of them does not tell its host. */
+TEST(a_store_that_a_host_takes_with_it_is_noted, struct desk *d)
+{
+	const struct ps_fleet_store *store;
+
+	look_at_hosts(d, "h1");
+	store = &d->fleet.stores[0];
+	assert_int_equal(store->rank, PS_FLEET_NOTED);
+	assert_non_null(strstr(store->trouble, "next loss that hurts: host h1: mirrors "));
+	leave(d);
+	look_at_hosts(d, "");
+	store = &d->fleet.stores[0];
+	assert_int_equal(store->rank, PS_FLEET_NOTED);
+	assert_non_null(strstr(store->trouble, "not known, since the host of "));
+	assert_string_equal(store->trouble, store->next_loss);
+	leave(d);
+	/* Each of two mirrors is needed, so that their hosts make no difference. */
+	d->s.told[0] = (struct ps_told){ .empty = true, .address = address_of(0, 0) };
+	look(d);
+	assert_int_equal(d->fleet.stores[0].rank, PS_FLEET_BARE);
+	assert_null(strstr(d->fleet.stores[0].trouble, "next loss"));
 }
 
 /* Of two stores of one name each is judged by its own images, and the worse one comes first. */

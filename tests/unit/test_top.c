@@ -10,7 +10,6 @@ enum { MIRRORS = 3, SECOND = 1000000000 };
 
 /* What three mirrors tell of one store; `live` of its owner. */
 struct scene {
-	struct ps_address addresses[MIRRORS];
 	struct message_header *headers[MIRRORS];
 	Perseas__Slot slots[MIRRORS];
 	Perseas__StoreStatus statuses[MIRRORS], *lists[MIRRORS][1];
@@ -19,7 +18,9 @@ struct scene {
 	Perseas__OwnerFigures figures;
 	Perseas__Latencies commit;
 	struct ps_latency latency;
-	struct ps_top_look look;
+	Perseas__Reply replies[MIRRORS];
+	struct ps_panel panel;
+	uint64_t now;
 	struct ps_top top;
 	const struct ps_top_store *store; /* as it was taken last */
 };
@@ -28,16 +29,16 @@ static void fill_mirror(struct scene *s, unsigned i)
 {
 	s->headers[i] = message_status(&s->statuses[i], &s->slots[i], i, 7);
 	s->headers[i]->header.promised_epoch = 7;
-	snprintf(s->addresses[i].text, sizeof(s->addresses[i].text), "%s",
+	snprintf(s->panel.addresses[i].text, sizeof(s->panel.addresses[i].text), "%s",
 	         s->headers[i]->member_list[i]->address);
 	s->lists[i][0] = &s->statuses[i];
 	perseas__list_reply__init(&s->told[i]);
 	s->told[i].n_stores = 1;
 	s->told[i].stores = s->lists[i];
-	s->look.told[i] = &s->told[i];
-	s->look.heard_ns[i] = SECOND;
+	s->replies[i] = MESSAGE_REPLY(list, LIST, &s->told[i]);
+	s->panel.replies[i] = &s->replies[i];
 	perseas__mirror_report__init(&s->reports[i]);
-	s->reports[i].address = s->addresses[i].text;
+	s->reports[i].address = s->panel.addresses[i].text;
 	s->reports[i].state = (char *)"live";
 	s->reports[i].seq = 90;
 	s->report_list[i] = &s->reports[i];
@@ -48,8 +49,8 @@ static int setup(void **state)
 	struct scene *s = calloc(1, sizeof(*s));
 
 	assert_non_null(s);
-	s->look.count = MIRRORS;
-	s->look.addresses = s->addresses;
+	s->now = SECOND;
+	s->panel.count = MIRRORS;
 	for (unsigned i = 0; i < MIRRORS; i++)
 		fill_mirror(s, i);
 	*state = s;
@@ -85,7 +86,7 @@ static void live_at(struct scene *s, unsigned i)
 static const struct ps_top_store *take(struct scene *s)
 {
 	ps_latency_message(&s->latency, &s->commit);
-	ps_top_take(&s->top, &s->look);
+	ps_top_take(&s->top, &s->panel, s->now);
 	assert_int_equal(s->top.count, 1);
 	return s->store = &s->top.stores[0];
 }
@@ -93,10 +94,9 @@ static const struct ps_top_store *take(struct scene *s)
 /* A second goes by, with so many transactions. */
 static void pass(struct scene *s, uint64_t transactions)
 {
-	for (unsigned i = 0; i < MIRRORS; i++) {
+	for (unsigned i = 0; i < MIRRORS; i++)
 		s->slots[i].seq += transactions;
-		s->look.heard_ns[i] += SECOND;
-	}
+	s->now += SECOND;
 }
 
 TEST(a_store_is_the_newest_of_its_images, struct scene *s)
@@ -119,7 +119,7 @@ TEST(a_store_is_the_newest_of_its_images, struct scene *s)
 TEST(stores_are_told_apart_by_their_ids, struct scene *s)
 {
 	s->headers[2]->header.store_id = message_id(9);
-	ps_top_take(&s->top, &s->look);
+	ps_top_take(&s->top, &s->panel, s->now);
 	assert_int_equal(s->top.count, 2);
 	assert_string_equal(s->top.stores[0].header->store, s->top.stores[1].header->store);
 	assert_int_equal(s->top.stores[0].mirror_count + s->top.stores[1].mirror_count, MIRRORS);
@@ -132,11 +132,10 @@ TEST(rates_are_differences, struct scene *s)
 	assert_true(take(s)->rate == 500);
 	pass(s, 0);
 	assert_true(take(s)->rate == 0);
-	/* Mirrors that answer at other moments: what the newest tells counts, with its moment. */
+	/* What the newest image tells counts. */
 	pass(s, 100);
 	s->slots[2].seq += 50;
-	s->look.heard_ns[2] += SECOND / 2;
-	assert_true(take(s)->rate == 100);
+	assert_true(take(s)->rate == 150);
 }
 
 /* The two that were ahead do not answer: nothing can be said until they have been passed. */
@@ -145,7 +144,7 @@ TEST(a_mirror_that_is_behind_gives_no_rate, struct scene *s)
 	s->slots[0].seq = 40;
 	take(s);
 	pass(s, 10);
-	s->look.told[1] = s->look.told[2] = NULL;
+	s->panel.replies[1] = s->panel.replies[2] = NULL;
 	assert_true(take(s)->rate < 0);
 	pass(s, 10);
 	assert_true(take(s)->rate == 10);
@@ -164,14 +163,14 @@ TEST(an_owner_tells_of_its_mirrors, struct scene *s)
 	s->reports[2].state = (char *)"resyncing";
 	s->reports[2].done = 5;
 	s->reports[2].total = 20;
-	s->look.told[2] = NULL;
+	s->panel.replies[2] = NULL;
 	take(s);
 	assert_ptr_equal(s->store->owner, &s->statuses[1]);
 	assert_int_equal(s->store->mirror_count, MIRRORS);
 	assert_int_equal(s->store->mirrors[0].lag, 0);
 	assert_int_equal(s->store->mirrors[1].lag, 10);
 	assert_string_equal(s->store->mirrors[0].fabric, "tcp");
-	assert_string_equal(s->store->mirrors[2].address, s->addresses[2].text);
+	assert_string_equal(s->store->mirrors[2].address, s->panel.addresses[2].text);
 	assert_string_equal(s->store->mirrors[2].state, "resyncing");
 	assert_true(s->store->mirrors[2].done == 5 && s->store->mirrors[2].total == 20);
 	assert_string_equal(s->store->mirrors[2].fabric, "");
@@ -183,7 +182,8 @@ TEST(a_mirror_may_have_two_addresses, struct scene *s)
 	live_at(s, 0);
 	s->reports[1].address = (char *)"tcp://the.owners.name:7";
 	s->reports[1].image_id = s->headers[1]->header.image_id;
-	snprintf(s->addresses[1].text, sizeof(s->addresses[1].text), "tcp://by.another.name:7");
+	snprintf(s->panel.addresses[1].text, sizeof(s->panel.addresses[1].text),
+	         "tcp://by.another.name:7");
 	take(s);
 	assert_int_equal(s->store->mirror_count, MIRRORS);
 	assert_true(s->store->mirrors[1].reported);
@@ -196,8 +196,8 @@ TEST(addresses_may_be_swapped, struct scene *s)
 	live_at(s, 0);
 	for (unsigned i = 0; i < MIRRORS; i++)
 		s->reports[i].image_id = s->headers[i]->header.image_id;
-	s->reports[0].address = s->addresses[1].text;
-	s->reports[1].address = s->addresses[0].text;
+	s->reports[0].address = s->panel.addresses[1].text;
+	s->reports[1].address = s->panel.addresses[0].text;
 	s->reports[1].state = (char *)"stale";
 	take(s);
 	assert_int_equal(s->store->mirror_count, MIRRORS);
@@ -269,9 +269,9 @@ static char *printed(struct scene *s, bool json)
 
 	assert_non_null(out);
 	if (json)
-		ps_top_json(&s->top, &s->look, 0, out);
+		ps_top_json(&s->top, &s->panel, 0, out);
 	else
-		ps_top_print(&s->top, &s->look, out);
+		ps_top_print(&s->top, &s->panel, out);
 	fclose(out);
 	return text;
 }
@@ -285,8 +285,8 @@ TEST(what_is_printed_names_what_does_not_answer, struct scene *s)
 	s->reports[1].total = 20 << 20;
 	s->statuses[0].silent_ms = 4000;
 	s->figures.missing = 24 << 20;
-	s->look.told[2] = NULL;
-	ps_error_set(&s->look.errors[2], PERSEAS_EUNREACHABLE, "it is away");
+	s->panel.replies[2] = NULL;
+	ps_error_set(&s->panel.errors[2], PERSEAS_EUNREACHABLE, "it is away");
 	take(s);
 	pass(s, 1234);
 	ps_latency_add(&s->latency, 1500000, 3);

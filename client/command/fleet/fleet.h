@@ -1,7 +1,7 @@
 /*
  * fleet.h - all stores of many daemons: each daemon is asked once what it has, over one connection,
  * and each store is judged as perseas status judges one. cmd_status.c calls it for --all, and
- * top/fleet_top.c with what it asked itself. It must never claim a store.
+ * cmd_drain.c for the stores of all daemons. It must never claim a store.
  */
 #ifndef PERSEAS_COMMAND_FLEET_H
 #define PERSEAS_COMMAND_FLEET_H
@@ -46,9 +46,7 @@ struct ps_fleet_store {
 };
 
 struct ps_fleet {
-	/* Nothing may wait for a daemon: one that lists no image of a store is not asked why. */
-	bool hurried;
-	struct ps_panel **panels; /* those that are closed with it */
+	struct ps_panel **panels;
 	unsigned panel_count;
 	struct ps_fleet_daemon *daemons; /* those of the list first */
 	unsigned count, silent;
@@ -63,14 +61,14 @@ enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
                           const struct perseas_options *options);
 void ps_fleet_free(struct ps_fleet *fleet);
 
-/* The stores alone, so that daemons can be judged again by what they tell next. */
-void ps_fleet_forget(struct ps_fleet *fleet);
+/* Frees what ps_fleet_judge filled in. ps_fleet_free does so, too. */
+void ps_fleet_free_stores(struct ps_fleet *fleet);
+
+/* Returns a list of the daemons that rosters in force name and that the fleet has not asked, with
+ * commas between them, or NULL if there are none. The caller frees it. */
+char *ps_fleet_unasked(const struct ps_fleet *fleet);
 
 const char *ps_fleet_address(const struct ps_fleet_daemon *daemon);
-
-/* A list of daemons that rosters in force name and that are not among those of the fleet, with
- * commas between them; the caller's. NULL: there are none. */
-char *ps_fleet_unasked(const struct ps_fleet *fleet);
 
 /* One store of the daemons' replies: images with one id, as they lie in `entries`. */
 struct ps_fleet_entry {
@@ -96,26 +94,5 @@ void ps_fleet_judge(struct ps_fleet *fleet);
 
 /* fleet_show.c: the verb. */
 enum ps_exit ps_fleet_status(const struct ps_args *args);
-
-/* How many there are, and how they do: "100 stores on 10 daemons; ...", without an end. */
-void ps_fleet_summary(const struct ps_fleet *fleet, FILE *out);
-
-struct ps_json;
-struct ps_table;
-
-/* The columns that each table of stores begins with: their heads, how many they are, and those of a
- * store. */
-#define PS_FLEET_HEADS "STORE|OWNER|MIRRORS|BEARS|BEHIND"
-enum { PS_FLEET_CELLS = 5 };
-void ps_fleet_cells(struct ps_table *table, const struct ps_fleet_store *store);
-
-/* Members of the object of a fleet, of a daemon and of a store. */
-void ps_fleet_json(struct ps_json *json, const struct ps_fleet *fleet);
-void ps_fleet_daemon_json(struct ps_json *json, const struct ps_fleet_daemon *daemon,
-                          const char *error);
-void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *store);
-
-/* How status --all ends, and one look of top --all. */
-enum ps_exit ps_fleet_verdict(const struct ps_fleet *fleet);
 
 #endif

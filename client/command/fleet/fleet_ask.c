@@ -156,7 +156,7 @@ char *ps_fleet_unasked(const struct ps_fleet *fleet)
 	return names.text;
 }
 
-/* Until all are asked that the rosters in force name. */
+/* Asks until all daemons were asked that rosters in force name. */
 static void ask_unseen(struct ps_fleet *fleet, const struct perseas_options *options)
 {
 	bool any = true;
@@ -187,16 +187,13 @@ enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
 	return status;
 }
 
-void ps_fleet_forget(struct ps_fleet *fleet)
+void ps_fleet_free_stores(struct ps_fleet *fleet)
 {
 	for (unsigned i = 0; i < fleet->store_count; i++) {
 		free(fleet->stores[i].trouble);
 		free(fleet->stores[i].next_loss);
 	}
 	free(fleet->stores);
-	fleet->stores = NULL;
-	fleet->store_count = fleet->free = 0;
-	memset(fleet->ranks, 0, sizeof(fleet->ranks));
 }
 
 void ps_fleet_free(struct ps_fleet *fleet)
@@ -208,7 +205,7 @@ void ps_fleet_free(struct ps_fleet *fleet)
 		ps_panel_close(fleet->panels[i]);
 		free(fleet->panels[i]);
 	}
-	ps_fleet_forget(fleet);
+	ps_fleet_free_stores(fleet);
 	free(fleet->panels);
 	free(fleet->daemons);
 	*fleet = (struct ps_fleet){ 0 };

@@ -58,9 +58,9 @@ static void census_add(const struct ps_fleet *fleet, unsigned daemon, const char
 	panel->addresses[i] = it->panel->addresses[it->at];
 	census->told[i] = status;
 	census->have += status != NULL;
-	if (!status && it->reply && !fleet->hurried)
+	if (!status && it->reply)
 		ask_why(it, store, &census->errors[i]);
-	else if (!status && !it->reply)
+	else if (!status)
 		census->errors[i] = it->panel->errors[it->at];
 }
 

@@ -7,26 +7,27 @@
 
 #include <inttypes.h>
 
-void ps_fleet_summary(const struct ps_fleet *fleet, FILE *out)
+static void print_summary(const struct ps_fleet *fleet)
 {
 	const unsigned stuck = fleet->ranks[PS_FLEET_STUCK], bare = fleet->ranks[PS_FLEET_BARE];
 
-	fprintf(out, "%u store%s on %u daemon%s", fleet->store_count, ps_plural(fleet->store_count),
-	        fleet->count, ps_plural(fleet->count));
+	printf("%u store%s on %u daemon%s", fleet->store_count, ps_plural(fleet->store_count),
+	       fleet->count, ps_plural(fleet->count));
 	if (fleet->silent)
-		fprintf(out, ", of which %u %s not answer", fleet->silent,
-		        fleet->silent == 1 ? "does" : "do");
+		printf(", of which %u %s not answer", fleet->silent,
+		       fleet->silent == 1 ? "does" : "do");
 	if (stuck)
-		fprintf(out, "; %u cannot be used", stuck);
+		printf("; %u cannot be used", stuck);
 	if (bare)
-		fprintf(out, "; %u bear%s fewer losses than promised", bare, bare == 1 ? "s" : "");
+		printf("; %u bear%s fewer losses than promised", bare, bare == 1 ? "s" : "");
 	if (!stuck && !bare && fleet->store_count)
-		fprintf(out, "; all bear the losses that they promise");
+		printf("; all bear the losses that they promise");
 	if (fleet->free)
-		fprintf(out, "; %u without an owner", fleet->free);
+		printf("; %u without an owner", fleet->free);
+	printf("\n");
 }
 
-void ps_fleet_cells(struct ps_table *table, const struct ps_fleet_store *store)
+static void add_store(struct ps_table *table, const struct ps_fleet_store *store)
 {
 	ps_table_cell(table, 0, "%s", store->header->store);
 	ps_table_cell(table, 1, "%s", *store->owner ? store->owner : "-");
@@ -36,29 +37,28 @@ void ps_fleet_cells(struct ps_table *table, const struct ps_fleet_store *store)
 		ps_table_cell(table, 4, "resync %u%%", ps_percent(store->done, store->total));
 	else
 		ps_table_number(table, 4, store->has_lag, store->lag);
+	ps_table_cell(table, 5, "%s", store->trouble);
 }
 
 static void print_text(const struct ps_fleet *fleet)
 {
 	struct ps_table table = { 0 };
 
-	ps_fleet_summary(fleet, stdout);
-	printf("\n");
+	print_summary(fleet);
 	if (!fleet->store_count)
 		return;
 	printf("\n");
-	ps_table_heads(&table, PS_FLEET_HEADS "|TROUBLE");
-	for (unsigned i = 0; i < fleet->store_count; i++) {
-		ps_fleet_cells(&table, &fleet->stores[i]);
-		ps_table_cell(&table, PS_FLEET_CELLS, "%s", fleet->stores[i].trouble);
-	}
+	ps_table_heads(&table, "STORE|OWNER|MIRRORS|BEARS|BEHIND|TROUBLE");
+	for (unsigned i = 0; i < fleet->store_count; i++)
+		add_store(&table, &fleet->stores[i]);
 	ps_table_print(&table, stdout);
 }
 
-void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *store)
+static void store_json(struct ps_json *json, const struct ps_fleet_store *store)
 {
 	char id[PS_HEX_TEXT];
 
+	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", store->header->store);
 	ps_json_text(json, "store_id", ps_hex_text(id, store->header->store_id.data));
 	ps_json_text(json, "owner", *store->owner ? store->owner : NULL);
@@ -79,22 +79,16 @@ void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *stor
 	}
 	ps_json_text(json, "next_loss", *store->next_loss ? store->next_loss : NULL);
 	ps_json_text(json, "trouble", *store->trouble ? store->trouble : NULL);
+	ps_json_end(json, '}');
 }
 
-void ps_fleet_daemon_json(struct ps_json *json, const struct ps_fleet_daemon *daemon,
-                          const char *error)
+static void daemon_json(struct ps_json *json, const struct ps_fleet_daemon *daemon)
 {
+	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "address", ps_fleet_address(daemon));
 	ps_json_bool(json, "named", !daemon->added);
-	ps_json_text(json, "error", error);
-}
-
-void ps_fleet_json(struct ps_json *json, const struct ps_fleet *fleet)
-{
-	ps_json_number(json, "stuck", fleet->ranks[PS_FLEET_STUCK]);
-	ps_json_number(json, "bare", fleet->ranks[PS_FLEET_BARE]);
-	ps_json_number(json, "without_owner", fleet->free);
-	ps_json_number(json, "unreachable", fleet->silent);
+	ps_json_text(json, "error", daemon->reply ? NULL : daemon->panel->errors[daemon->at].text);
+	ps_json_end(json, '}');
 }
 
 static void print_json(const struct ps_fleet *fleet)
@@ -102,28 +96,22 @@ static void print_json(const struct ps_fleet *fleet)
 	struct ps_json json = { .out = stdout };
 
 	ps_json_begin(&json, NULL, '{');
-	ps_fleet_json(&json, fleet);
+	ps_json_number(&json, "stuck", fleet->ranks[PS_FLEET_STUCK]);
+	ps_json_number(&json, "bare", fleet->ranks[PS_FLEET_BARE]);
+	ps_json_number(&json, "without_owner", fleet->free);
+	ps_json_number(&json, "unreachable", fleet->silent);
 	ps_json_begin(&json, "daemons", '[');
-	for (unsigned i = 0; i < fleet->count; i++) {
-		const struct ps_fleet_daemon *daemon = &fleet->daemons[i];
-
-		ps_json_begin(&json, NULL, '{');
-		ps_fleet_daemon_json(&json, daemon,
-		                     daemon->reply ? NULL : daemon->panel->errors[daemon->at].text);
-		ps_json_end(&json, '}');
-	}
+	for (unsigned i = 0; i < fleet->count; i++)
+		daemon_json(&json, &fleet->daemons[i]);
 	ps_json_end(&json, ']');
 	ps_json_begin(&json, "stores", '[');
-	for (unsigned i = 0; i < fleet->store_count; i++) {
-		ps_json_begin(&json, NULL, '{');
-		ps_fleet_store_json(&json, &fleet->stores[i]);
-		ps_json_end(&json, '}');
-	}
+	for (unsigned i = 0; i < fleet->store_count; i++)
+		store_json(&json, &fleet->stores[i]);
 	ps_json_end(&json, ']');
 	ps_json_end(&json, '}');
 }
 
-enum ps_exit ps_fleet_verdict(const struct ps_fleet *fleet)
+static enum ps_exit status_of(const struct ps_fleet *fleet)
 {
 	if (fleet->silent == fleet->count)
 		return ps_complain(PS_EXIT_FAILURE, "no daemon answers");
@@ -147,7 +135,7 @@ enum ps_exit ps_fleet_status(const struct ps_args *args)
 	for (unsigned i = 0; i < fleet.count; i++)
 		if (!fleet.daemons[i].reply)
 			ps_panel_failed(fleet.daemons[i].panel, fleet.daemons[i].at);
-	status = ps_fleet_verdict(&fleet);
+	status = status_of(&fleet);
 	ps_fleet_free(&fleet);
 	return status;
 }

@@ -1,37 +1,29 @@
 /*
- * screen.h - a terminal that is drawn on again and again, and left as it was: plain ANSI, on the
- * alternate screen.
+ * screen.h - shows a text on the terminal again and again, by ncurses, and reads the keys that
+ * scroll it. cmd_top.c calls it. It must leave the terminal as it was.
  */
 #ifndef PERSEAS_COMMAND_SCREEN_H
 #define PERSEAS_COMMAND_SCREEN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Is standard output a terminal that can be drawn on? */
-bool ps_screen_possible(void);
+/* Takes the terminal over until the process exits. From then on SIGINT, SIGTERM and SIGHUP are only
+ * noted (ps_stopped). Returns false if standard input and output are not a terminal that ncurses
+ * can draw on. */
+bool ps_screen_begin(void);
 
-/* Takes the terminal; keys are read one by one and not shown. From now on SIGINT and SIGTERM are
- * noted only (ps_stopped), and SIGTSTP stops the process when ps_screen_rest is called, with the
- * terminal given back meanwhile. */
-void ps_screen_begin(void);
-
-/* Gives it back; exit() does so, too. Does nothing where it was not taken. */
+/* Gives the terminal back. Does nothing if it was not taken over. */
 void ps_screen_end(void);
 
-/* Shows the lines of the text, as many and as much of each as there is room for, from the top or
- * from where keys moved it to; the last one says how many are missing. The text is UTF-8 without
- * control characters. */
+/* Shows as much of the text as fits, from the line on that keys scrolled to. */
 void ps_screen_draw(const char *text);
 
-/* Sees to signals, and to keys where `readable` says that there are some: q, and those that move
- * what is seen (arrows, j, k, space, b, g, G, pages, home, end). Must it be drawn again, as the
- * terminal was resized, has just come back, or something moved? */
-bool ps_screen_rest(bool readable);
+/* Waits for `ms` at most, or until a signal. Returns true if the text must be drawn again, because
+ * a key scrolled it or the size of the terminal changed. */
+bool ps_screen_wait(uint32_t ms);
 
-/* The descriptor that keys come from; -1: there is none. */
-int ps_screen_keys(void);
-
-/* Has q been pressed? */
-bool ps_screen_quit(void);
+/* Returns true if q was pressed, or if the terminal gives no more keys. */
+bool ps_screen_has_quit(void);
 
 #endif

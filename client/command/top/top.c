@@ -46,8 +46,7 @@ static struct ps_top_store *store_of(struct ps_top *top, const Perseas__Header *
 	return store;
 }
 
-static void store_merge(struct ps_top_store *store, const Perseas__StoreStatus *status,
-                        uint64_t heard_ns)
+static void store_merge(struct ps_top_store *store, const Perseas__StoreStatus *status)
 {
 	const Perseas__Slot *slot = status->slot;
 
@@ -62,7 +61,6 @@ static void store_merge(struct ps_top_store *store, const Perseas__StoreStatus *
 		store->has_slot = true;
 		store->epoch = slot->epoch;
 		store->seq = slot->seq;
-		store->at_ns = heard_ns;
 	}
 }
 
@@ -73,11 +71,12 @@ static bool is_of(const Perseas__StoreStatus *status, const struct ps_top_store 
 
 /* An owner tells all mirrors the same, one after the other: of those that it told, the one that it
  * told last. */
-static void choose_figures(struct ps_top_store *store, const struct ps_top_look *look)
+static void choose_figures(struct ps_top_store *store, const struct ps_panel *panel)
 {
-	for (unsigned i = 0; store->owner && i < look->count; i++)
-		for (size_t k = 0; look->told[i] && k < look->told[i]->n_stores; k++) {
-			const Perseas__StoreStatus *status = look->told[i]->stores[k];
+	for (unsigned i = 0; store->owner && i < panel->count; i++)
+		for (size_t k = 0; panel->replies[i] && k < panel->replies[i]->list->n_stores;
+		     k++) {
+			const Perseas__StoreStatus *status = panel->replies[i]->list->stores[k];
 
 			if (is_of(status, store) && status->live && status->figures &&
 			    status->header->promised_epoch ==
@@ -105,31 +104,31 @@ static bool is_listed(const struct ps_top_store *store, ProtobufCBinaryData imag
 }
 
 /* Is it of an image that a mirror shows? */
-static bool is_shown(const struct ps_top_store *store, const struct ps_top_look *look,
+static bool is_shown(const struct ps_top_store *store, const struct ps_panel *panel,
                      const Perseas__MirrorReport *report)
 {
-	for (unsigned i = 0; i < look->count; i++)
-		for (size_t k = 0; look->told[i] && k < look->told[i]->n_stores; k++)
-			if (is_of(look->told[i]->stores[k], store) &&
-			    is_report_of(report, look->told[i]->stores[k]->header))
+	for (unsigned i = 0; i < panel->count; i++)
+		for (size_t k = 0; panel->replies[i] && k < panel->replies[i]->list->n_stores; k++)
+			if (is_of(panel->replies[i]->list->stores[k], store) &&
+			    is_report_of(report, panel->replies[i]->list->stores[k]->header))
 				return true;
 	return false;
 }
 
 /* May an address alone say that the report is of this image? It may be known by another id since
  * the owner reported, or be made anew; a member's report is not another member's. */
-static bool may_be_of(const struct ps_top_store *store, const struct ps_top_look *look,
+static bool may_be_of(const struct ps_top_store *store, const struct ps_panel *panel,
                       const Perseas__MirrorReport *report, const Perseas__Header *header)
 {
 	return !is_listed(store, report->image_id) ||
 	       (!is_listed(store, header->image_id) && !is_listed(store, header->parent_id) &&
-	        !is_shown(store, look, report));
+	        !is_shown(store, panel, report));
 }
 
 /* What the owner says of the mirror that has this image and that we know by `address`; NULL:
  * nothing. */
 static const Perseas__MirrorReport *report_of(const struct ps_top_store *store,
-                                              const struct ps_top_look *look, const char *address,
+                                              const struct ps_panel *panel, const char *address,
                                               const Perseas__Header *header)
 {
 	const size_t count = store->owner ? store->owner->n_mirrors : 0;
@@ -140,7 +139,7 @@ static const Perseas__MirrorReport *report_of(const struct ps_top_store *store,
 	for (size_t k = 0; k < count; k++) {
 		const Perseas__MirrorReport *report = store->owner->mirrors[k];
 
-		if (!strcmp(report->address, address) && may_be_of(store, look, report, header))
+		if (!strcmp(report->address, address) && may_be_of(store, panel, report, header))
 			return report;
 	}
 	return NULL;
@@ -170,12 +169,11 @@ static void fill_from_report(struct ps_top_mirror *mirror, const Perseas__Mirror
 	mirror->total = report->total;
 }
 
-static void add_image(struct ps_top_store *store, const struct ps_top_look *look,
-                      const char *address, const Perseas__StoreStatus *status,
-                      const Perseas__MirrorReport **used)
+static void add_image(struct ps_top_store *store, const struct ps_panel *panel, const char *address,
+                      const Perseas__StoreStatus *status, const Perseas__MirrorReport **used)
 {
 	struct ps_top_mirror *mirror = add_mirror(store, address);
-	const Perseas__MirrorReport *report = report_of(store, look, address, status->header);
+	const Perseas__MirrorReport *report = report_of(store, panel, address, status->header);
 
 	if (!mirror)
 		return;
@@ -208,22 +206,22 @@ static void fill_lags(struct ps_top_store *store)
 	}
 }
 
-static void fill_mirrors(struct ps_top_store *store, const struct ps_top_look *look)
+static void fill_mirrors(struct ps_top_store *store, const struct ps_panel *panel)
 {
 	const Perseas__MirrorReport *used[PS_MIRRORS_MAX] = { NULL };
 
-	for (unsigned i = 0; i < look->count; i++)
-		for (size_t k = 0; look->told[i] && k < look->told[i]->n_stores; k++)
-			if (is_of(look->told[i]->stores[k], store))
-				add_image(store, look, look->addresses[i].text,
-				          look->told[i]->stores[k], &used[i]);
+	for (unsigned i = 0; i < panel->count; i++)
+		for (size_t k = 0; panel->replies[i] && k < panel->replies[i]->list->n_stores; k++)
+			if (is_of(panel->replies[i]->list->stores[k], store))
+				add_image(store, panel, panel->addresses[i].text,
+				          panel->replies[i]->list->stores[k], &used[i]);
 	/* Mirrors that were not asked, or did not answer. */
 	for (size_t k = 0; store->owner && k < store->owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = store->owner->mirrors[k];
 		struct ps_top_mirror *mirror;
 		bool known = false;
 
-		for (unsigned i = 0; i < look->count; i++)
+		for (unsigned i = 0; i < panel->count; i++)
 			known |= used[i] == report;
 		mirror = known ? NULL : add_mirror(store, report->address);
 		if (mirror)
@@ -249,16 +247,16 @@ static struct ps_top_past *past_of(struct ps_top *top, const struct ps_top_store
 }
 
 /* A seq that fell is that of a mirror which is behind: the others do not answer. */
-static void compare_seq(struct ps_top_store *store, struct ps_top_past *past)
+static void compare_seq(struct ps_top_store *store, struct ps_top_past *past, uint64_t now_ns)
 {
 	if (!store->has_slot)
 		return;
-	if (past->has_slot && store->seq >= past->seq && store->at_ns > past->at_ns)
+	if (past->has_slot && store->seq >= past->seq && now_ns > past->at_ns)
 		store->rate = (double)(store->seq - past->seq) * 1e9 /
-		              (double)(store->at_ns - past->at_ns);
+		              (double)(now_ns - past->at_ns);
 	past->has_slot = true;
 	past->seq = store->seq;
-	past->at_ns = store->at_ns;
+	past->at_ns = now_ns;
 }
 
 /* Takes what was counted before away. False: those are not of the same owner, or are newer. */
@@ -272,7 +270,8 @@ static bool latency_subtract(struct ps_latency *counted, const struct ps_latency
 	return true;
 }
 
-static void compare_figures(struct ps_top_store *store, struct ps_top_past *past, bool first)
+static void compare_figures(struct ps_top_store *store, struct ps_top_past *past, bool first,
+                            uint64_t now_ns)
 {
 	const uint64_t epoch = store->owner ? store->owner->header->promised_epoch : 0;
 	struct ps_latency counted, since;
@@ -292,10 +291,10 @@ static void compare_figures(struct ps_top_store *store, struct ps_top_past *past
 	past->epoch = epoch;
 	past->latency = counted;
 	if (ps_latency_total(&since) > 0) {
-		past->told_ns = store->at_ns;
+		past->told_ns = now_ns;
 		past->since = since;
 	}
-	store->has_latency = past->told_ns && store->at_ns < past->told_ns + REPEAT_NS;
+	store->has_latency = past->told_ns && now_ns < past->told_ns + REPEAT_NS;
 	if (!store->has_latency)
 		return;
 	store->p50_ns = ps_latency_percentile(&past->since, 50);
@@ -309,8 +308,8 @@ static void store_compare(struct ps_top *top, struct ps_top_store *store)
 	struct ps_top_past *past = past_of(top, store);
 
 	past->unseen = 0;
-	compare_seq(store, past);
-	compare_figures(store, past, top->past_count > known);
+	compare_seq(store, past, top->asked_ns);
+	compare_figures(store, past, top->past_count > known, top->asked_ns);
 }
 
 static void forget_old(struct ps_top *top)
@@ -332,20 +331,22 @@ static int by_name(const void *a, const void *b)
 	return order ? order : memcmp(one->store_id.data, other->store_id.data, PS_ID_SIZE);
 }
 
-void ps_top_take(struct ps_top *top, const struct ps_top_look *look)
+void ps_top_take(struct ps_top *top, const struct ps_panel *panel, uint64_t asked_ns)
 {
+	top->asked_ns = asked_ns;
 	top->count = 0;
-	for (unsigned i = 0; i < look->count; i++)
-		for (size_t k = 0; look->told[i] && k < look->told[i]->n_stores; k++) {
-			const Perseas__StoreStatus *status = look->told[i]->stores[k];
+	for (unsigned i = 0; i < panel->count; i++)
+		for (size_t k = 0; panel->replies[i] && k < panel->replies[i]->list->n_stores;
+		     k++) {
+			const Perseas__StoreStatus *status = panel->replies[i]->list->stores[k];
 
-			store_merge(store_of(top, status->header), status, look->heard_ns[i]);
+			store_merge(store_of(top, status->header), status);
 		}
 	if (top->count)
 		qsort(top->stores, top->count, sizeof(*top->stores), by_name);
 	for (unsigned i = 0; i < top->count; i++) {
-		choose_figures(&top->stores[i], look);
-		fill_mirrors(&top->stores[i], look);
+		choose_figures(&top->stores[i], panel);
+		fill_mirrors(&top->stores[i], panel);
 		store_compare(top, &top->stores[i]);
 	}
 	forget_old(top);

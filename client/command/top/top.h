@@ -8,15 +8,6 @@
 #include "../ask/ask.h"
 #include "../../../proto/base/latency.h"
 
-/* What the mirrors of a panel answered in one round. */
-struct ps_top_look {
-	unsigned count;
-	const struct ps_address *addresses;
-	const Perseas__ListReply *told[PS_MIRRORS_MAX]; /* NULL: no answer */
-	struct ps_error errors[PS_MIRRORS_MAX]; /* why there is no answer, with its address */
-	uint64_t heard_ns[PS_MIRRORS_MAX];      /* when the answer came */
-};
-
 struct ps_top_mirror {
 	const char *address;
 	const char *state;  /* as its owner sees it; else as it calls its image itself */
@@ -38,7 +29,6 @@ struct ps_top_store {
 	const Perseas__OwnerFigures *figures; /* of that owner, the newest; NULL: none */
 	bool has_slot;
 	uint64_t epoch, seq; /* with has_slot: the newest */
-	uint64_t at_ns;      /* when that was heard */
 	double rate;         /* transactions a second since the look before; negative: not
 	                        known */
 	/* Of commits since the look before. Owners tell of them twice a second, so that shorter
@@ -51,21 +41,23 @@ struct ps_top_store {
 
 struct ps_top_past;
 
-/* Points into the look that it was made of. Zero to begin. */
+/* Points into the replies that it was made of. Zero to begin. */
 struct ps_top {
+	uint64_t asked_ns; /* when the mirrors were asked for this look */
 	unsigned count;
 	struct ps_top_store *stores; /* by name, then by id */
 	struct ps_top_past *past;    /* what is kept of looks before */
 	unsigned past_count;
 };
 
-/* Takes the place of the look before. Out of memory ends the process, with PS_EXIT_FAILURE. */
-void ps_top_take(struct ps_top *top, const struct ps_top_look *look);
+/* Replaces the look before by what the panel's mirrors answered to a List, asked at `asked_ns`. Out
+ * of memory ends the process, with PS_EXIT_FAILURE. */
+void ps_top_take(struct ps_top *top, const struct ps_panel *panel, uint64_t asked_ns);
 void ps_top_free(struct ps_top *top);
 
 /* top_show.c */
-void ps_top_print(const struct ps_top *top, const struct ps_top_look *look, FILE *out);
-void ps_top_json(const struct ps_top *top, const struct ps_top_look *look, uint64_t clock_ns,
+void ps_top_print(const struct ps_top *top, const struct ps_panel *panel, FILE *out);
+void ps_top_json(const struct ps_top *top, const struct ps_panel *panel, uint64_t clock_ns,
                  FILE *out);
 
 #endif

@@ -92,11 +92,11 @@ static void print_mirrors(const struct ps_top *top, FILE *out)
 	ps_table_print(&table, out);
 }
 
-void ps_top_print(const struct ps_top *top, const struct ps_top_look *look, FILE *out)
+void ps_top_print(const struct ps_top *top, const struct ps_panel *panel, FILE *out)
 {
-	for (unsigned i = 0; i < look->count; i++)
-		if (!look->told[i])
-			fprintf(out, "%s\n", look->errors[i].text);
+	for (unsigned i = 0; i < panel->count; i++)
+		if (!panel->replies[i])
+			fprintf(out, "%s\n", panel->errors[i].text);
 	if (!top->count) {
 		fprintf(out, "no stores are seen\n");
 		return;
@@ -108,16 +108,16 @@ void ps_top_print(const struct ps_top *top, const struct ps_top_look *look, FILE
 
 /* --- for programs --- */
 
-static void addresses_json(struct ps_json *json, const struct ps_top_look *look)
+static void addresses_json(struct ps_json *json, const struct ps_panel *panel)
 {
 	ps_json_begin(json, "addresses", '[');
-	for (unsigned i = 0; i < look->count; i++) {
-		const Perseas__ListReply *told = look->told[i];
+	for (unsigned i = 0; i < panel->count; i++) {
+		const Perseas__ListReply *told = panel->replies[i] ? panel->replies[i]->list : NULL;
 
 		ps_json_begin(json, NULL, '{');
-		ps_json_text(json, "address", look->addresses[i].text);
+		ps_json_text(json, "address", panel->addresses[i].text);
 		ps_json_bool(json, "answers", told != NULL);
-		ps_json_text(json, "error", told ? NULL : look->errors[i].text);
+		ps_json_text(json, "error", told ? NULL : panel->errors[i].text);
 		if (told) {
 			ps_json_text(json, "version", told->version);
 			ps_json_number(json, "memory_used", told->memory_used);
@@ -196,7 +196,7 @@ static void store_json(struct ps_json *json, const struct ps_top_store *store)
 	ps_json_end(json, '}');
 }
 
-void ps_top_json(const struct ps_top *top, const struct ps_top_look *look, uint64_t clock_ns,
+void ps_top_json(const struct ps_top *top, const struct ps_panel *panel, uint64_t clock_ns,
                  FILE *out)
 {
 	struct ps_json json = { .out = out, .one_line = true };
@@ -204,7 +204,7 @@ void ps_top_json(const struct ps_top *top, const struct ps_top_look *look, uint6
 
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "time", ps_time_text(time, clock_ns));
-	addresses_json(&json, look);
+	addresses_json(&json, panel);
 	ps_json_begin(&json, "stores", '[');
 	for (unsigned i = 0; i < top->count; i++)
 		store_json(&json, &top->stores[i]);

@@ -3,7 +3,11 @@
  */
 #include "ui.h"
 
+#include <poll.h>
 #include <signal.h>
+
+/* A signal can come just before the sleep, which does not end for it then. */
+enum { SLICE_MS = 100 };
 
 static volatile sig_atomic_t stopped;
 
@@ -27,4 +31,14 @@ void ps_stop_catch(void)
 bool ps_stopped(void)
 {
 	return stopped;
+}
+
+void ps_stop_pause(uint32_t ms)
+{
+	while (ms > 0 && !stopped) {
+		const uint32_t slice = ms < SLICE_MS ? ms : SLICE_MS;
+
+		poll(NULL, 0, (int)slice);
+		ms -= slice;
+	}
 }

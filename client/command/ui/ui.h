@@ -107,4 +107,7 @@ void ps_bar_clear(void);
 void ps_stop_catch(void);
 bool ps_stopped(void);
 
+/* Sleeps for `ms`, or until a caught signal comes. */
+void ps_stop_pause(uint32_t ms);
+
 #endif
