@@ -9,20 +9,11 @@
 #include "ask/weak_acks.h"
 #include "ask/tls_expiry.h"
 #include "../perseas.h"
-#include "../host/socket.h"
 #include "../../proto/base/options.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-enum {
-	FOUND_COLUMN = 9,
-	CLOCK_SECONDS = 1, /* of two hosts may differ by so much */
-};
+enum { FOUND_COLUMN = 9 };
 
 struct report {
 	struct ps_json *json; /* NULL: text */
@@ -55,55 +46,6 @@ static void report_add(struct report *report, const char *name, const struct ps_
 
 /* --- mirrors --- */
 
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* By how much the clock of mirror i is ahead, and how far off that may be, in seconds: it was read
- * somewhere between the question and the answer. False: it does not tell. */
-static bool clock_of(struct ps_panel *panel, unsigned i, double *ahead, double *error)
-{
-	uint64_t sent = clock_ns(), received;
-	Perseas__Reply *reply;
-	uint64_t there;
-
-	if (!ps_panel_send(panel, i, ps_panel_list_request()))
-		return false;
-	reply = ps_panel_receive(panel, i);
-	received = clock_ns();
-	if (!reply)
-		return false;
-	there = reply->list->clock_ns;
-	perseas__reply__free_unpacked(reply, NULL);
-	*ahead = ((double)there - (double)sent) / 2e9 + ((double)there - (double)received) / 2e9;
-	*error = ((double)received - (double)sent) / 2e9;
-	return there > 0;
-}
-
-static void look_at_clock(struct ps_panel *panel, unsigned i, struct ps_finding *finding)
-{
-	double ahead, error;
-
-	if (!clock_of(panel, i, &ahead, &error)) {
-		ps_finding_add(finding, ", does not tell its clock");
-		return;
-	}
-	if (fabs(ahead) <= error)
-		ps_finding_add(finding, ", its clock is ours within %.1f ms", error * 1000);
-	else
-		ps_finding_add(finding, ", its clock is %.1f ms %s of ours", fabs(ahead) * 1000,
-		               ahead > 0 ? "ahead" : "behind");
-	if (fabs(ahead) - error <= CLOCK_SECONDS)
-		return;
-	ps_finding_fault(finding, PS_HEALTH_WARNING,
-	                 "Nothing is lost by it, but times of two owners do not compare: "
-	                 "synchronise both hosts: apt-get install chrony");
-}
-
 static const char *error_remedy(int code)
 {
 	switch (code) {
@@ -113,8 +55,8 @@ static const char *error_remedy(int code)
 		return "On its host: systemctl start perseasd, and let its TCP port through "
 		       "firewalls (ss -ltn shows where it listens).";
 	default:
-		return "Give the port at which a perseasd of this version listens: its log and "
-		       "perseas doctor on its host show it.";
+		return "Give the port at which a perseasd of this version listens: its log shows "
+		       "it.";
 	}
 }
 
@@ -185,39 +127,17 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 		                 perseas_version());
 	}
 	ps_panel_expiries(panel, i, &expiries);
-	look_at_clock(panel, i, finding);
 	look_at_acks(list, finding);
 	look_at_files(list, finding);
 	look_at_set_aside(list, finding);
 	ps_finding_expiries(finding, &expiries, ps_env_seconds(panel->env));
 }
 
-/* A daemon of this host also listens where it answers browsers and Prometheus (perseasd --http). */
-static bool speaks_http(const struct ps_address *address, uint32_t timeout_ms)
-{
-	static const char ask[] = "GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n";
-	const uint64_t until_ns = ps_monotonic() + (uint64_t)timeout_ms * 1000000;
-	struct pollfd ready = { .fd = ps_dial(address, until_ns, NULL), .events = POLLIN };
-	char answer[5];
-	bool speaks;
-
-	if (ready.fd < 0)
-		return false;
-	speaks = send(ready.fd, ask, sizeof(ask) - 1, MSG_NOSIGNAL) == sizeof(ask) - 1 &&
-	         ps_poll(&ready, 1, until_ns) > 0 &&
-	         recv(ready.fd, answer, sizeof(answer), 0) == sizeof(answer) &&
-	         memcmp(answer, "HTTP/", sizeof(answer)) == 0;
-	close(ready.fd);
-	return speaks;
-}
-
-/* PARTLY is for those who ask for answers; to the doctor silence is one. own: these were found on
- * this host, and nobody called them mirrors. */
-static enum ps_exit look_at_mirrors(struct report *report, const char *mirrors, bool own,
-                                    const struct ps_args *args)
+/* To the doctor a mirror that does not answer is a finding, and no reason for PS_EXIT_PARTLY. */
+static enum ps_exit look_at_mirrors(struct report *report, const struct ps_args *args)
 {
 	struct ps_panel panel;
-	enum ps_exit status = ps_panel_open(&panel, mirrors, &args->options);
+	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
 
 	if (status)
 		return status;
@@ -228,54 +148,10 @@ static enum ps_exit look_at_mirrors(struct report *report, const char *mirrors, 
 
 		look_at_mirror(&panel, i, &finding);
 		snprintf(name, sizeof(name), "mirror %s", panel.addresses[i].text);
-		if (own && finding.health == PS_HEALTH_FAIL &&
-		    speaks_http(&panel.addresses[i], args->options.connect_timeout_ms)) {
-			finding = (struct ps_finding){ 0 };
-			ps_finding_set(&finding, PS_HEALTH_OK, "the daemon's page and metrics");
-			snprintf(name, sizeof(name), "HTTP %s", panel.addresses[i].text);
-		}
 		report_add(report, name, &finding);
 	}
 	ps_panel_close(&panel);
 	return PS_EXIT_OK;
-}
-
-static bool list_names(const char *list, const char *address)
-{
-	size_t len = strlen(address);
-
-	for (const char *at = strstr(list, address); at; at = strstr(at + 1, address))
-		if ((at == list || at[-1] == ',' || at[-1] == '/') &&
-		    (at[len] == '\0' || at[len] == ','))
-			return true;
-	return false;
-}
-
-/* Where the daemons of this host listen, but what the user's list names: as many at once as a list
- * may have. */
-static enum ps_exit look_at_own(struct report *report, const struct ps_host *host,
-                                const struct ps_args *args)
-{
-	char list[PS_MIRRORS_MAX * PS_LISTENER_TEXT] = "";
-	enum ps_exit status = PS_EXIT_OK;
-	struct ps_daemons daemons;
-	unsigned listed = 0;
-
-	ps_daemons_find(host, &daemons);
-	for (unsigned i = 0; i < daemons.listener_count && !status; i++) {
-		const size_t len = strlen(list);
-
-		if (args->mirrors && list_names(args->mirrors, daemons.listeners[i]))
-			continue;
-		snprintf(list + len, sizeof(list) - len, "%s%s", listed ? "," : "",
-		         daemons.listeners[i]);
-		if (++listed < PS_MIRRORS_MAX)
-			continue;
-		status = look_at_mirrors(report, list, true, args);
-		listed = 0;
-		list[0] = '\0';
-	}
-	return status || !listed ? status : look_at_mirrors(report, list, true, args);
 }
 
 /* Reports on the TLS files that the doctor was given, also without mirrors; nothing without TLS. */
@@ -343,7 +219,7 @@ enum ps_exit ps_verb_doctor(const struct ps_args *args)
 	struct ps_json json = { .out = stdout };
 	struct report report = { .json = args->json ? &json : NULL };
 	struct ps_host host = ps_host_here(args->memory_dir);
-	enum ps_exit status;
+	enum ps_exit status = PS_EXIT_OK;
 
 	if (args->json) {
 		ps_json_begin(&json, NULL, '{');
@@ -356,9 +232,8 @@ enum ps_exit ps_verb_doctor(const struct ps_args *args)
 		report_add(&report, check->name, &finding);
 	}
 	look_at_certificates(&report, args);
-	status = look_at_own(&report, &host, args);
-	if (!status && args->mirrors)
-		status = look_at_mirrors(&report, args->mirrors, false, args);
+	if (args->mirrors)
+		status = look_at_mirrors(&report, args);
 	print_end(&report);
 	if (status)
 		return status;

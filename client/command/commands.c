@@ -327,12 +327,13 @@ const struct ps_verb ps_verbs[] = {
 	  ps_verb_drain_check, ps_verb_drain },
 	{ "doctor", PS_DOCTOR, "m", "", "[LIST] [--memory-dir DIR] [--json]",
 	  "checks this host, and mirrors: what is missing, and what to do about it",
-	  "Looks at what a mirror or an owner on this host needs: memory, limits, clocks, RDMA,\n"
-	  "the kernel. The daemons that run here are asked whether they answer, and so are the\n"
-	  "mirrors of the list, of which the versions and clocks are compared with those here.\n"
-	  "Each line is ok, warning, fail or skipped, with what was found, and below it what to\n"
-	  "do. It changes nothing. The status is 1 when a check fails. Some daemons' sockets and\n"
-	  "limits only root can see.\n"
+	  "Checks what the guides leave open, as it depends on this host: what becomes of an\n"
+	  "owner that dumps core, whether owners can recover on demand and learn which pages they\n"
+	  "wrote, at which addresses RDMA reaches this host, whether logind would remove the\n"
+	  "images, and when TLS files expire. The mirrors of LIST are asked for their versions,\n"
+	  "stores that are in danger there, and what expires. Each line is ok, warning, fail or\n"
+	  "skipped, with what was found, and below it what to do. It changes nothing. The status\n"
+	  "is 1 when a check fails.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  perseas doctor\n"

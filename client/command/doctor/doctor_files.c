@@ -4,7 +4,6 @@
 #include "doctor.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -114,36 +113,4 @@ bool ps_host_lines(const struct ps_host *host, const char *path,
 	if (file)
 		fclose(file);
 	return found;
-}
-
-struct sought {
-	const char *key;
-	uint64_t number;
-};
-
-static bool has_number(void *arg, const char *text)
-{
-	struct sought *sought = arg;
-	size_t len = strlen(sought->key);
-	char *end;
-
-	if (strncmp(text, sought->key, len) != 0)
-		return false;
-	text += len + strspn(text + len, " ");
-	sought->number = UINT64_MAX;
-	if (strncmp(text, "unlimited", strlen("unlimited")) == 0)
-		return true;
-	errno = 0;
-	sought->number = strtoull(text, &end, 10);
-	return end > text && errno == 0;
-}
-
-bool ps_host_number(const struct ps_host *host, const char *path, const char *key, uint64_t *number)
-{
-	struct sought sought = { .key = key };
-
-	if (!ps_host_lines(host, path, has_number, &sought))
-		return false;
-	*number = sought.number;
-	return true;
 }

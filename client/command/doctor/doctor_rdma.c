@@ -1,5 +1,6 @@
 /*
- * doctor_rdma.c - RDMA devices, as sysfs shows them. No call of rdma-core is made.
+ * doctor_rdma.c - at which addresses owners reach the RDMA devices of this host, as sysfs shows
+ * them. It must never call rdma-core.
  */
 #include "doctor.h"
 
@@ -14,74 +15,6 @@ enum {
 };
 
 static const char devices_path[] = "/sys/class/infiniband";
-
-/* Neither check is of use; says so. */
-static bool without_rdma(const struct ps_host *host, struct ps_finding *finding, char ***names,
-                         unsigned *count)
-{
-	*count = 0;
-	*names = NULL;
-	if (!host->has(PS_FEATURE_RDMA)) {
-		ps_finding_set(finding, PS_HEALTH_SKIPPED,
-		               "RDMA is left out of this build, or "
-		               "switched off (PERSEAS_RDMA=off)");
-		return true;
-	}
-	*count = ps_host_names(host, devices_path, names);
-	if (*count > 0)
-		return false;
-	ps_finding_set(finding, PS_HEALTH_SKIPPED, "there is no RDMA device; data goes over TCP");
-	ps_finding_advise(finding, "The kernel can make one of an Ethernet device: perseas-rxe up "
-	                           "--dev DEVICE");
-	return true;
-}
-
-/* Reads the state of each port, and adds it. Returns how many are ACTIVE. */
-static unsigned add_ports(const struct ps_host *host, struct ps_finding *finding,
-                          const char *device)
-{
-	char path[128], state[64];
-	unsigned active = 0;
-	char **ports;
-	unsigned count;
-
-	snprintf(path, sizeof(path), "%s/%s/ports", devices_path, device);
-	count = ps_host_names(host, path, &ports);
-	for (unsigned i = 0; i < count; i++) {
-		const char *word = state;
-
-		ps_host_read(host, state, sizeof(state), "%s/%s/state", path, ports[i]);
-		word += strcspn(word, " ");
-		word += *word == ' ';
-		ps_finding_add(finding, "%s%s port %s %s", *finding->found ? ", " : "", device,
-		               ports[i], *word ? word : "in an unknown state");
-		active += strcmp(word, "ACTIVE") == 0;
-	}
-	ps_host_names_free(ports, count);
-	return active;
-}
-
-void ps_check_rdma_devices(const struct ps_host *host, struct ps_finding *finding)
-{
-	unsigned count, active = 0;
-	char **names;
-
-	if (without_rdma(host, finding, &names, &count))
-		return;
-	for (unsigned i = 0; i < count; i++)
-		active += add_ports(host, finding, names[i]);
-	ps_host_names_free(names, count);
-	if (active == 0) {
-		ps_finding_fault(finding, PS_HEALTH_FAIL,
-		                 "No port is ACTIVE: look at the cable and the switch, "
-		                 "and bring the network device up: ip link set DEVICE up");
-	} else if (!ps_host_exists(host, "/dev/infiniband/rdma_cm")) {
-		ps_finding_add(finding, "; /dev/infiniband/rdma_cm is missing");
-		ps_finding_fault(finding, PS_HEALTH_FAIL,
-		                 "modprobe rdma_ucm; a unit with PrivateDevices= or "
-		                 "DevicePolicy= needs DeviceAllow= for it");
-	}
-}
 
 /* Parses "0000:0000:0000:0000:0000:ffff:c000:0201"; false: link-local, empty, or none. */
 static bool gid_address(const char *gid, char text[INET6_ADDRSTRLEN])
@@ -146,36 +79,53 @@ static void add_software(const struct ps_host *host, struct ps_finding *finding,
 		               device, device);
 }
 
+/* Adds what is to be said of a device. Returns the number of its Ethernet ports at which no owner
+ * can reach it. */
+static unsigned add_device(const struct ps_host *host, struct ps_finding *finding,
+                           const char *device)
+{
+	char path[128], **ports;
+	unsigned count, without = 0;
+
+	snprintf(path, sizeof(path), "%s/%s/ports", devices_path, device);
+	count = ps_host_names(host, path, &ports);
+	for (unsigned i = 0; i < count; i++) {
+		if (!is_ethernet(host, device, ports[i]) ||
+		    add_gids(host, finding, device, ports[i]))
+			continue;
+		without++;
+		ps_finding_add(finding, "%s%s port %s has none", *finding->found ? ", " : "",
+		               device, ports[i]);
+	}
+	ps_host_names_free(ports, count);
+	if (*finding->found)
+		add_software(host, finding, device);
+	return without;
+}
+
 void ps_check_rdma_addresses(const struct ps_host *host, struct ps_finding *finding)
 {
 	unsigned count, without = 0;
 	char **names;
 
-	if (without_rdma(host, finding, &names, &count))
+	if (!host->has_rdma) {
+		ps_finding_set(finding, PS_HEALTH_SKIPPED,
+		               "RDMA is left out of this build, or switched off "
+		               "(PERSEAS_RDMA=off)");
 		return;
-	for (unsigned i = 0; i < count; i++) {
-		char path[128], **ports;
-		unsigned port_count;
-
-		snprintf(path, sizeof(path), "%s/%s/ports", devices_path, names[i]);
-		port_count = ps_host_names(host, path, &ports);
-		for (unsigned k = 0; k < port_count; k++)
-			if (is_ethernet(host, names[i], ports[k]) &&
-			    !add_gids(host, finding, names[i], ports[k])) {
-				without++;
-				ps_finding_add(finding, "%s%s port %s has none",
-				               *finding->found ? ", " : "", names[i], ports[k]);
-			}
-		ps_host_names_free(ports, port_count);
-		if (*finding->found)
-			add_software(host, finding, names[i]);
 	}
+	count = ps_host_names(host, devices_path, &names);
+	for (unsigned i = 0; i < count; i++)
+		without += add_device(host, finding, names[i]);
 	ps_host_names_free(names, count);
 	if (!*finding->found)
-		ps_finding_set(finding, PS_HEALTH_SKIPPED, "no device is one of RoCE");
-	if (without == 0)
-		return;
-	ps_finding_fault(finding, PS_HEALTH_FAIL,
-	                 "Owners need a GID of RoCE v2 for an address that is not "
-	                 "link-local: ip addr add ADDRESS/BITS dev DEVICE (deploy/roce.md)");
+		ps_finding_set(
+			finding, PS_HEALTH_SKIPPED,
+			"there is no RDMA device, or none of RoCE; perseas-rxe up --dev DEVICE "
+			"makes one of an Ethernet device");
+	if (without > 0)
+		ps_finding_fault(finding, PS_HEALTH_FAIL,
+		                 "Owners need a GID of RoCE v2 for an address that is not "
+		                 "link-local: ip addr add ADDRESS/BITS dev DEVICE "
+		                 "(deploy/roce.md)");
 }
