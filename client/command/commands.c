@@ -200,14 +200,11 @@ const struct ps_verb ps_verbs[] = {
 	  NULL, ps_verb_spill },
 	{ "bench", PS_BENCH, "m", "M",
 	  "[LIST] [--acks W] [--sizes LIST] [--seconds S] [--threads N] [--json]",
-	  "measures commits on these mirrors, beside the bare round trip to each",
+	  "measures commits of several sizes on these mirrors",
 	  "Makes a store of its own, with a name that nobody has, runs transactions of each size\n"
 	  "in it, and deletes it again, also on SIGINT and SIGTERM; other stores are not touched.\n"
-	  "A round trip is 8 bytes written over the data connection that commits take, and\n"
-	  "acknowledged; it waits as a commit does. The last column is the median commit in\n"
-	  "round trips to the slowest of the W mirrors that are nearest: what Perseas takes\n"
-	  "beside the network. Other work on these hosts, and owners of other stores, are\n"
-	  "measured with it. Latencies are in microseconds.\n"
+	  "To measure each mirror by itself, give one at a time. Other work on these hosts, and\n"
+	  "owners of other stores, are measured with it. Latencies are in microseconds.\n"
 	  "\n"
 	  "Examples:\n"
 	  "  perseas bench m1:7170,m2:7170,m3:7170\n"

@@ -1,4 +1,5 @@
 """perseas bench: figures of a store that it makes, and that is gone afterwards."""
+import re
 import signal
 import subprocess
 
@@ -39,12 +40,11 @@ def test_it_measures_and_leaves_nothing_behind(perseas, mirrors, fabric):
     assert done.status == OK and (told["acks"], told["threads"]) == (2, 3), done
     for mirror, daemon in zip(told["mirrors"], daemons):
         assert mirror["address"] == daemon.address and mirror["fabric"] == fabric
-        trip = mirror["round_trip"]
-        assert trip["count"] >= 16 and 0 < trip["p50_us"] <= trip["p99_us"] <= trip["max_us"]
     assert [size["bytes"] for size in told["sizes"]] == [8, 65536]
     for size in told["sizes"]:
-        assert size["commit"]["count"] > 0 and size["rate"] > 0
-        assert (size["round_trips"] is None) == (fabric == "shm")
+        commit = size["commit"]
+        assert commit["count"] > 0 and size["rate"] > 0
+        assert 0 < commit["p50_us"] <= commit["p99_us"] <= commit["max_us"]
     assert stores(perseas, daemons) == {"s"} and status_of("s", daemons) == before
 
 
@@ -64,8 +64,8 @@ def test_people_get_a_table(perseas, mirrors, fabric):
     daemons = mirrors(1, fabric)
     done = perseas("bench", "--mirrors", daemons[0].address, *BRIEF, "1K")
     assert done.status == OK and "1 mirror, W = 1, 1 thread" in done.out, done
-    assert "1.0 KiB" in done.out and daemons[0].address in done.out
-    assert ("no network" if fabric == "shm" else "data connection") in done.out
+    assert "1.0 KiB" in done.out
+    assert re.search("^%s +%s$" % (re.escape(daemons[0].address), fabric), done.out, re.M)
 
 
 def test_a_signal_ends_it_and_the_store_goes_too(perseas, mirrors):

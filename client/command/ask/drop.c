@@ -1,5 +1,5 @@
 /*
- * drop.c - deletes images from mirrors: for perseas drop, and for who takes back what it made.
+ * drop.c - see drop.h.
  */
 #include "drop.h"
 #include "../../../proto/control/envelope.h"
@@ -22,7 +22,7 @@ void ps_drop_ask(struct ps_panel *panel, const char *store, unsigned i,
 }
 
 static enum ps_exit drop_each(struct ps_panel *panel, const struct ps_census *census,
-                              const char *store, const uint8_t *store_id)
+                              const char *store)
 {
 	enum ps_exit status = PS_EXIT_OK;
 
@@ -32,8 +32,6 @@ static enum ps_exit drop_each(struct ps_panel *panel, const struct ps_census *ce
 				status = ps_complain(PS_EXIT_FAILURE, "%s", census->errors[i].text);
 			continue;
 		}
-		if (!ps_id_equal(census->told[i]->header->store_id, store_id))
-			continue;
 		ps_drop_ask(panel, store, i, census->told[i]->header);
 		if (!panel->replies[i])
 			status = ps_complain(PS_EXIT_FAILURE, "%s", panel->errors[i].text);
@@ -41,7 +39,7 @@ static enum ps_exit drop_each(struct ps_panel *panel, const struct ps_census *ce
 	return status;
 }
 
-enum ps_exit ps_drop_all(const char *store, const char *mirrors, const uint8_t *store_id,
+enum ps_exit ps_drop_all(const char *store, const char *mirrors,
                          const struct perseas_options *options)
 {
 	struct ps_panel panel;
@@ -50,7 +48,7 @@ enum ps_exit ps_drop_all(const char *store, const char *mirrors, const uint8_t *
 
 	if (status)
 		return status;
-	status = drop_each(&panel, &census, store, store_id);
+	status = drop_each(&panel, &census, store);
 	ps_census_close(&census, &panel);
 	return status;
 }

@@ -1,5 +1,5 @@
 /*
- * drop.h - deleting images.
+ * drop.h - deletes images from mirrors, for perseas drop, drain and bench.
  */
 #ifndef PERSEAS_COMMAND_DROP_H
 #define PERSEAS_COMMAND_DROP_H
@@ -11,9 +11,9 @@
 void ps_drop_ask(struct ps_panel *panel, const char *store, unsigned i,
                  const Perseas__Header *header);
 
-/* Deletes the images of this making of a store from all mirrors of the list that have one. A
- * mirror that could not is complained about, and makes it PS_EXIT_FAILURE. */
-enum ps_exit ps_drop_all(const char *store, const char *mirrors, const uint8_t *store_id,
+/* Deletes the images of the store from all mirrors of the list that have one. Complains about each
+ * mirror that could not, and returns PS_EXIT_FAILURE then. */
+enum ps_exit ps_drop_all(const char *store, const char *mirrors,
                          const struct perseas_options *options);
 
 #endif

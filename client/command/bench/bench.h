@@ -1,19 +1,13 @@
 /*
- * bench.h - commits on a store of one's own, and the bare round trips below them.
+ * bench.h - commits of several sizes, measured on a store of the command's own. cmd_bench.c makes
+ * the store, prints the figures, and deletes the store.
  */
 #ifndef PERSEAS_COMMAND_BENCH_H
 #define PERSEAS_COMMAND_BENCH_H
 
 #include "../ui/args.h"
 #include "histogram.h"
-#include "../../core/handle.h"
 #include "../../perseas.h"
-
-/* Of one mirror. */
-struct ps_bench_trip {
-	struct perseas_mirror_stat mirror;
-	struct ps_histogram latency; /* ns; nothing in it: it could not be measured */
-};
 
 /* Of one size. */
 struct ps_bench_size {
@@ -27,17 +21,14 @@ struct ps_bench {
 	const struct ps_args *args;
 	perseas_t *p;
 	uint8_t *base; /* of the segment: PS_BENCH_SLICE for each thread */
-	struct ps_bench_trip trips[PS_MIRRORS_MAX];
-	unsigned trip_count;
 	struct ps_bench_size sizes[PS_SIZES_MAX];
-	unsigned size_count; /* that were measured */
+	unsigned size_count; /* sizes that were measured */
 };
 
 #define PS_BENCH_SLICE ((size_t)1 << 20)
 
-/* Measures the round trips to all mirrors; then, size by size, commits, until a signal says to
- * stop. What was measured is good also after an error, which was complained about. */
-enum ps_exit ps_bench_trips(struct ps_bench *bench);
+/* Measures commits, size by size, until a signal says to stop. What was measured is good also after
+ * an error, which was complained about. */
 enum ps_exit ps_bench_commits(struct ps_bench *bench);
 
 #endif

@@ -1,103 +1,19 @@
 /*
- * bench_run.c - round trips and commits, measured.
+ * bench_run.c - see bench.h. Each thread runs transactions in a slice of the segment of its own.
  */
 #include "bench.h"
-#include "../../core/mirror.h"
 #include "../../host/socket.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	TRIP_BYTES = 8,
-	TRIPS_MIN = 16,    /* to a mirror, however long they take */
-	TRIPS_MS = 500,    /* at most: commits, and signs of life, wait meanwhile */
-	WARM_PERCENT = 10, /* of a size's time, that is not counted */
+	WARM_PERCENT = 10, /* of a size's time, which is not counted */
 	LOOK_MS = 20,      /* between two looks at the clock and at signals */
 };
-
-/* --- round trips --- */
-
-/* Posts the chain and waits for its end as a commit does: spins, then sleeps. 0 or PS_LINK_…. */
-static int make_trip(perseas_t *p, struct ps_mirror *m, const struct ps_chain *chain)
-{
-	uint64_t start = ps_now(p), until = start + ps_ms(p->options.commit_timeout_ms);
-	int rc = m->fabric->post(m->link, chain);
-
-	while (!rc) {
-		struct pollfd fd = { -1, 0, 0 };
-		int done = m->fabric->poll(m->link);
-		uint64_t now = ps_now(p);
-		bool waits;
-
-		if (done)
-			return done < 0 ? done : 0;
-		if (now >= until)
-			return PS_LINK_BROKEN;
-		if (now - start < (uint64_t)p->options.spin_us * 1000)
-			continue;
-		waits = m->fabric->waits(m->link, &fd);
-		p->env->ops->pause(p->env, PS_UNWOKEN, &fd, waits, until);
-	}
-	return rc;
-}
-
-/* The mirrors are ours alone meanwhile. The bytes are those that are there already. */
-static int make_trips(struct ps_bench *bench, struct ps_mirror *m, struct ps_histogram *latency)
-{
-	perseas_t *p = bench->p;
-	uint8_t *bytes = ps_ring_bounce(&p->commit.ring);
-	struct ps_write write = { bytes, 0, PS_REGION_SEGMENT + p->segments[0].id, TRIP_BYTES };
-	struct ps_chain chain = { &write, 1, 0, { NULL, 0, 0, 0 } };
-	uint64_t ms = bench->args->run_ms / 4 < TRIPS_MS ? bench->args->run_ms / 4 : TRIPS_MS;
-	uint64_t until = ps_now(p) + ps_ms(ms);
-	int rc = 0;
-
-	memcpy(bytes, bench->base, TRIP_BYTES);
-	while (!rc && !ps_stopped() && (latency->total < TRIPS_MIN || ps_now(p) < until)) {
-		uint64_t before = ps_monotonic();
-
-		rc = make_trip(p, m, &chain);
-		if (!rc)
-			ps_histogram_add(latency, ps_monotonic() - before);
-	}
-	return rc;
-}
-
-static enum ps_exit measure_mirror(struct ps_bench *bench, unsigned i)
-{
-	struct ps_bench_trip *trip = &bench->trips[i];
-	struct ps_mirror *m = &bench->p->mirrors[i];
-	int rc = PS_LINK_BROKEN;
-
-	perseas_mirror_stat(bench->p, i, &trip->mirror);
-	ps_exclusive_enter(bench->p);
-	if (m->active && m->link)
-		rc = make_trips(bench, m, &trip->latency);
-	ps_exclusive_leave(bench->p);
-	if (!rc)
-		return PS_EXIT_OK;
-	ps_histogram_clear(&trip->latency);
-	return ps_complain(PS_EXIT_FAILURE,
-	                   "the connection to %s broke; perseas doctor looks at "
-	                   "both ends",
-	                   m->address.text);
-}
-
-enum ps_exit ps_bench_trips(struct ps_bench *bench)
-{
-	enum ps_exit status = PS_EXIT_OK;
-
-	for (unsigned i = 0; i < bench->p->mirror_count && !status && !ps_stopped(); i++) {
-		status = measure_mirror(bench, i);
-		bench->trip_count++;
-	}
-	return status;
-}
-
-/* --- commits --- */
 
 enum stage { WARMING, MEASURING, ENDING };
 
