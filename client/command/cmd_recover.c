@@ -5,7 +5,6 @@
 #include "ask/ask.h"
 #include "../../proto/base/json.h"
 #include "change/recover.h"
-#include "../core/handle.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -81,10 +80,12 @@ static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perse
 static void print_live(const struct ps_args *args, perseas_t *p)
 {
 	struct ps_json json = { .out = stdout };
+	struct ps_opened opened;
 	struct perseas_stat stat;
 
 	if (perseas_stat(p, &stat))
 		return;
+	ps_opened_read(p, &opened);
 	for (unsigned i = 0; i < stat.mirrors; i++) {
 		struct perseas_mirror_stat mirror;
 
@@ -92,11 +93,11 @@ static void print_live(const struct ps_args *args, perseas_t *p)
 			ps_complain(PS_EXIT_OK, "%s is %s, and was not mended: %s", mirror.address,
 			            perseas_mirror_state_name(mirror.state), mirror.trouble);
 	}
-	if (stat.live <= p->members - p->acks)
+	if (stat.live <= opened.members - opened.acks)
 		ps_complain(PS_EXIT_OK,
 		            "%u mirrors must be there to open it again, and %u hold "
 		            "it: bring the others back",
-		            p->members - p->acks + 1, stat.live);
+		            opened.members - opened.acks + 1, stat.live);
 	if (args->json) {
 		ps_recover_json(&json, args, p);
 		ps_json_number(&json, "mirrors", stat.mirrors);
@@ -106,7 +107,7 @@ static void print_live(const struct ps_args *args, perseas_t *p)
 	}
 	printf("store '%s' is recovered at transaction %" PRIu64 ", now of epoch %" PRIu64 ", on "
 	       "%u of %u mirrors; it has no owner\n",
-	       p->store, stat.seq, stat.epoch, stat.live, stat.mirrors);
+	       args->store, stat.seq, stat.epoch, stat.live, stat.mirrors);
 }
 
 /* W mirrors hold the state when open has returned, so it is done even where some are down. */

@@ -4,18 +4,12 @@
 #ifndef PERSEAS_CLIENT_OPEN_H
 #define PERSEAS_CLIENT_OPEN_H
 
+#include "opened.h"
 #include "../core/handle.h"
 
 /* What ps_open does (env.h) with a handle from ps_handle_new, which is freed on an error. Mirrors
  * of it that are `warm` are asked over the connections that they have. */
 int ps_open_made(struct perseas *p, perseas_t **out, struct ps_error *error);
-
-/* Makes a store that its first transaction fills, and opens it. At level 1 nobody else can open it
- * before that transaction (PROTOCOL.md, "Filling a store"). store_id: its id once it was made, also
- * on an error; else zeros. */
-int ps_open_filling(struct ps_env *env, const char *store, const char *mirrors,
-                    const struct perseas_options *options, uint8_t store_id[PS_ID_SIZE],
-                    perseas_t **out, struct ps_error *error);
 
 /* Frees a handle whose store was not opened. Returns rc; if rc is an error, *error gets its
  * sentence. */

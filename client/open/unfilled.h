@@ -5,7 +5,9 @@
 #ifndef PERSEAS_CLIENT_UNFILLED_H
 #define PERSEAS_CLIENT_UNFILLED_H
 
-#include "../core/handle.h"
+#include "../core/env.h"
+#include "../perseas.h"
+#include "../../proto/image/layout.h"
 
 /*
  * Deletes every image of an unfinished store. store_id: only this store, which the caller made, so

@@ -3,24 +3,15 @@
  */
 #include "recover.h"
 #include "../../../proto/base/json.h"
-#include "../../open/examine.h"
 
-void ps_recover_state(const perseas_t *p, uint64_t *epoch, uint64_t *seq)
+void ps_recover_json(struct ps_json *json, const struct ps_args *args, perseas_t *p)
 {
-	const struct ps_standing *newest = ps_newest(p);
+	struct ps_opened opened;
 
-	*epoch = newest ? newest->epoch : 0;
-	*seq = newest ? newest->seq : 0;
-}
-
-void ps_recover_json(struct ps_json *json, const struct ps_args *args, const perseas_t *p)
-{
-	uint64_t epoch, seq;
-
-	ps_recover_state(p, &epoch, &seq);
+	ps_opened_read(p, &opened);
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", args->store);
-	ps_json_number(json, "epoch", epoch);
-	ps_json_number(json, "seq", seq);
+	ps_json_number(json, "epoch", opened.state_epoch);
+	ps_json_number(json, "seq", opened.state_seq);
 	ps_json_text(json, "report", perseas_report(p));
 }

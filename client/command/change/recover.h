@@ -5,7 +5,7 @@
 #define PERSEAS_COMMAND_RECOVER_H
 
 #include "../ui/args.h"
-#include "../../perseas.h"
+#include "../../open/opened.h"
 
 /* Before anything is claimed: is there a reason why it would fail? 0, or with a complaint. */
 enum ps_exit ps_recover_to_check(const struct ps_args *args);
@@ -17,12 +17,9 @@ enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p);
 /* Makes the store again on args->onto, and compares. Unmaps what it mapped of p. */
 enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *p);
 
-/* The state that was chosen, under the epoch of the owner that committed it. */
-void ps_recover_state(const perseas_t *p, uint64_t *epoch, uint64_t *seq);
-
 struct ps_json;
 
 /* Begins the object that --json prints of a recovery: the store, its state, and the report. */
-void ps_recover_json(struct ps_json *json, const struct ps_args *args, const perseas_t *p);
+void ps_recover_json(struct ps_json *json, const struct ps_args *args, perseas_t *p);
 
 #endif

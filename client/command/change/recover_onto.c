@@ -9,7 +9,6 @@
 #include "recover.h"
 #include "remake.h"
 #include "../ask/shared_hosts.h"
-#include "../../core/handle.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -106,19 +105,18 @@ static enum ps_exit copy_segments(perseas_t *from, struct ps_remake *to)
 
 /* --- all of it --- */
 
-static void remake_print(const struct ps_args *args, const perseas_t *from,
-                         const struct ps_remake *to)
+static void remake_print(const struct ps_args *args, perseas_t *from, const struct ps_remake *to)
 {
 	struct ps_json json = { .out = stdout };
-	uint64_t epoch, seq;
+	struct ps_opened opened;
 
-	ps_recover_state(from, &epoch, &seq);
+	ps_opened_read(from, &opened);
 	if (!args->json) {
 		printf("store '%s', as it was at epoch %" PRIu64 ", transaction %" PRIu64 ", is "
 		       "now store '%s' on %s; open it there:\n    perseas_open(\"%s\", \"%s\", "
 		       "…)\n",
-		       args->store, epoch, seq, new_name(args), args->onto, new_name(args),
-		       args->onto);
+		       args->store, opened.state_epoch, opened.state_seq, new_name(args),
+		       args->onto, new_name(args), args->onto);
 		return;
 	}
 	ps_recover_json(&json, args, from);
@@ -146,10 +144,13 @@ static enum ps_exit remake_fill(const struct ps_args *args, perseas_t *from, str
 
 enum ps_exit ps_recover_onto(const struct ps_args *args, perseas_t *from)
 {
-	struct ps_remake remake = remake_of(args, from->log_size);
 	struct perseas_segment_info info;
+	struct ps_opened opened;
+	struct ps_remake remake;
 	enum ps_exit status;
 
+	ps_opened_read(from, &opened);
+	remake = remake_of(args, opened.log_size);
 	while (!perseas_segment_at(from, (unsigned)remake.segments, &info))
 		remake.segments++;
 	ps_stop_catch();

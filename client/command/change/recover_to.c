@@ -9,7 +9,6 @@
 #include "../ask/ask.h"
 #include "../../../proto/base/json.h"
 #include "../ui/new_file.h"
-#include "../../core/handle.h"
 #include "../../../proto/image/crc32c.h"
 
 #include <errno.h>
@@ -184,18 +183,19 @@ static void file_json(struct ps_json *json, const struct file *file)
 	ps_json_end(json, '}');
 }
 
-static void manifest_json(FILE *out, const struct export *export, const perseas_t *p)
+static void manifest_json(FILE *out, const struct export *export, const struct ps_args *args,
+                          perseas_t *p)
 {
 	struct ps_json json = { .out = out };
+	struct ps_opened opened;
 	char id[PS_HEX_TEXT];
-	uint64_t epoch, seq;
 
-	ps_recover_state(p, &epoch, &seq);
+	ps_opened_read(p, &opened);
 	ps_json_begin(&json, NULL, '{');
-	ps_json_text(&json, "store", p->store);
-	ps_json_text(&json, "store_id", ps_hex_text(id, p->store_id));
-	ps_json_number(&json, "epoch", epoch);
-	ps_json_number(&json, "seq", seq);
+	ps_json_text(&json, "store", args->store);
+	ps_json_text(&json, "store_id", ps_hex_text(id, opened.store_id));
+	ps_json_number(&json, "epoch", opened.state_epoch);
+	ps_json_number(&json, "seq", opened.state_seq);
 	ps_json_text(&json, "perseas", perseas_version());
 	ps_json_begin(&json, "segments", '[');
 	for (unsigned i = 0; i < export->count; i++)
@@ -204,7 +204,8 @@ static void manifest_json(FILE *out, const struct export *export, const perseas_
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit write_manifest(const struct export *export, const perseas_t *p)
+static enum ps_exit write_manifest(const struct export *export, const struct ps_args *args,
+                                   perseas_t *p)
 {
 	enum ps_exit status = PS_EXIT_OK;
 	char partial[FILE_NAME];
@@ -216,7 +217,7 @@ static enum ps_exit write_manifest(const struct export *export, const perseas_t 
 	if (fd < 0)
 		return export_failed(export, partial, "cannot be made");
 	out = ps_or_end(fdopen(fd, "w"));
-	manifest_json(out, export, p);
+	manifest_json(out, export, args, p);
 	/* Of what could not be written before, nothing is left to be flushed. */
 	if (fflush(out) || ferror(out) || fsync(fd))
 		status = export_failed(export, partial, "cannot be written");
@@ -271,8 +272,7 @@ static void export_take_back(const struct export *export)
 		         i < export->named ? export->files[i].name : export->files[i].partial, 0);
 }
 
-static void export_print(const struct export *export, const struct ps_args *args,
-                         const perseas_t *p)
+static void export_print(const struct export *export, const struct ps_args *args, perseas_t *p)
 {
 	struct ps_json json = { .out = stdout };
 
@@ -302,7 +302,7 @@ enum ps_exit ps_recover_to(const struct ps_args *args, perseas_t *p)
 	if (!status)
 		status = export_name_files(&export);
 	if (!status)
-		status = write_manifest(&export, p);
+		status = write_manifest(&export, args, p);
 	if (!status && fsync(export.dir)) {
 		status = export_failed(&export, ".", "cannot be made durable");
 		unlinkat(export.dir, MANIFEST, 0);

@@ -5,10 +5,7 @@
 #include "unfinished.h"
 #include "../ask/ask.h"
 #include "../ask/digest.h"
-#include "../../core/handle.h"
-#include "../../core/segment.h"
-#include "../../open/open.h"
-#include "../../keeper/copy.h"
+#include "../../open/opened.h"
 #include "../../../proto/image/crc32c.h"
 
 #include <inttypes.h>
@@ -141,33 +138,32 @@ void ps_remake_take_back(struct ps_remake *remake)
 /* --- making --- */
 
 /* Without a segment no transaction fills the store: it is finished as it is made. */
-static int make_empty(struct ps_remake *remake)
+static enum ps_exit make_empty(struct ps_remake *remake)
 {
-	const int rc = perseas_create(remake->store, remake->mirrors, &remake->options);
+	int rc = perseas_create(remake->store, remake->mirrors, &remake->options);
 
-	return rc ? rc : perseas_open(remake->store, remake->mirrors, &remake->options, &remake->p);
+	if (!rc)
+		rc = perseas_open(remake->store, remake->mirrors, &remake->options, &remake->p);
+	return rc ? ps_library_failed(NULL, rc) : PS_EXIT_OK;
 }
 
-static int make_filling(struct ps_remake *remake)
+static enum ps_exit make_filling(struct ps_remake *remake)
 {
 	struct ps_error error = { 0 };
 	struct ps_env *env = ps_env_posix(&remake->options, &error);
-	const int rc = env ? ps_open_filling(env, remake->store, remake->mirrors, &remake->options,
-	                                     remake->store_id, &remake->p, &error)
-	                   : error.code;
 
-	return rc ? ps_fail_error(NULL, &error) : 0;
+	if (env && !ps_open_filling(env, remake->store, remake->mirrors, &remake->options,
+	                            remake->store_id, &remake->p, &error))
+		return PS_EXIT_OK;
+	return ps_complain(ps_exit_of(error.code), "%s", error.text);
 }
 
 enum ps_exit ps_remake_begin(struct ps_remake *remake)
 {
-	const int rc = remake->segments ? make_filling(remake) : make_empty(remake);
-	enum ps_exit status;
+	const enum ps_exit status = remake->segments ? make_filling(remake) : make_empty(remake);
 
-	if (!rc)
-		return PS_EXIT_OK;
-	status = ps_library_failed(NULL, rc);
-	ps_remake_take_back(remake);
+	if (status)
+		ps_remake_take_back(remake);
 	return status;
 }
 
@@ -189,15 +185,8 @@ enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64
 
 enum ps_exit ps_remake_publish(struct ps_remake *remake)
 {
-	int rc;
+	const int rc = ps_opened_publish(remake->p, ps_stopped);
 
-	ps_copy_set_stop(ps_stopped);
-	rc = perseas_publish(remake->p);
-	if (rc == PERSEAS_EINDOUBT)
-		rc = perseas_flush(remake->p);
-	/* All that take part shall have it, not only W. */
-	ps_exclusive_enter(remake->p);
-	ps_exclusive_leave(remake->p);
 	ps_bar_clear();
 	return rc ? ps_library_failed(remake->p, rc) : PS_EXIT_OK;
 }
@@ -211,10 +200,10 @@ struct comparison {
 	unsigned silent;
 };
 
-static void compare_piece(struct comparison *c, const struct ps_segment *segment, uint64_t offset,
-                          uint64_t length)
+static void compare_piece(struct comparison *c, const struct perseas_segment_info *segment,
+                          uint64_t offset, uint64_t length)
 {
-	uint32_t crc = ps_crc32c(0, segment->base + offset, length);
+	const uint32_t crc = ps_crc32c(0, (const uint8_t *)segment->address + offset, length);
 
 	for (unsigned i = 0; i < c->panel.count; i++) {
 		if (!c->good[i])
@@ -233,13 +222,14 @@ static void compare_piece(struct comparison *c, const struct ps_segment *segment
 	}
 }
 
+/* The number of the segment is the same on all mirrors of a store. */
 static void compare_segment(struct comparison *c, const char *store,
-                            const struct ps_segment *segment)
+                            const struct perseas_segment_info *segment, uint32_t id)
 {
 	uint32_t ids[PS_MIRRORS_MAX];
 
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		ids[i] = segment->id;
+		ids[i] = id;
 	for (uint64_t offset = 0; offset < segment->size;) {
 		uint64_t length = ps_digest_length(offset, segment->size);
 
@@ -248,6 +238,22 @@ static void compare_segment(struct comparison *c, const char *store,
 		offset += length;
 		ps_bar_show("comparing", offset, segment->size);
 	}
+}
+
+static void compare_segments(struct comparison *c, const struct ps_remake *remake)
+{
+	struct perseas_segment_info info;
+	struct ps_census census;
+
+	ps_census_take(&census, &c->panel, remake->store);
+	for (unsigned i = 0; !perseas_segment_at(remake->p, i, &info); i++) {
+		const Perseas__Segment *segment = census.newest ? ps_census_segment(census.newest,
+		                                                                    info.name)
+		                                                : NULL;
+
+		compare_segment(c, remake->store, &info, segment ? segment->id : 0);
+	}
+	ps_census_free(&census);
 }
 
 enum ps_exit ps_remake_compare(struct ps_remake *remake)
@@ -259,8 +265,7 @@ enum ps_exit ps_remake_compare(struct ps_remake *remake)
 		return status;
 	for (unsigned i = 0; i < c.panel.count; i++)
 		c.good[i] = true;
-	for (unsigned i = 0; i < remake->p->segment_count; i++)
-		compare_segment(&c, remake->store, &remake->p->segments[i]);
+	compare_segments(&c, remake);
 	remake->alike = c.panel.count - c.different - c.silent;
 	if (!remake->quiet)
 		printf("%u of %u mirrors hold what was recovered, byte for byte\n", remake->alike,

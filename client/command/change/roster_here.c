@@ -3,8 +3,7 @@
  * is made, and the change of a store that has no owner.
  */
 #include "roster.h"
-#include "../../core/handle.h"
-#include "../../keeper/change.h"
+#include "../../open/opened.h"
 
 bool ps_roster_is_cancel(const struct ps_args *args)
 {
@@ -69,20 +68,19 @@ static enum perseas_roster_kind kind_of(const struct ps_args *args)
 	}
 }
 
-static void say_done(const struct ps_args *args, perseas_t *p)
+static void say_done(const struct ps_args *args, const struct ps_opened *before, perseas_t *p)
 {
-	const struct ps_change *c = &p->upkeep.change;
-	struct ps_roster_sizes sizes;
+	static const struct ps_roster_sizes untold;
+	struct ps_opened after;
 
-	ps_admin_enter(p);
-	sizes = (struct ps_roster_sizes){ c->before.members, c->before.acks, c->after.members,
-		                          c->after.acks };
-	ps_admin_leave(p);
-	ps_roster_done(args,
-	               ps_roster_is_cancel(args)
-	                       ? "the change is taken back: the roster is as it was before"
-	                       : "",
-	               &sizes);
+	ps_opened_read(p, &after);
+	if (ps_roster_is_cancel(args))
+		ps_roster_done(args, "the change is taken back: the roster is as it was before",
+		               &untold);
+	else
+		ps_roster_done(args, "",
+		               &(struct ps_roster_sizes){ before->members, before->acks,
+		                                          after.members, after.acks });
 }
 
 enum ps_exit ps_roster_here(const struct ps_args *args)
@@ -96,6 +94,7 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 		.gone = args->gone,
 	};
 	enum ps_exit status = PS_EXIT_OK;
+	struct ps_opened before;
 	perseas_t *p;
 	int rc;
 
@@ -108,8 +107,9 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 	ps_bar_clear();
 	if (rc)
 		return ps_library_failed(NULL, rc);
+	ps_opened_read(p, &before);
 	if (!ps_roster_is_cancel(args))
-		rc = ps_roster_until(p, &change, ps_now(p) + ps_ms(args->wait_ms), ps_stopped);
+		rc = ps_opened_change_roster(p, &change, args->wait_ms, ps_stopped);
 	ps_bar_clear();
 	if (rc == PERSEAS_ETIMEOUT)
 		status = ps_complain(PS_EXIT_PARTLY,
@@ -119,7 +119,7 @@ enum ps_exit ps_roster_here(const struct ps_args *args)
 	else if (rc)
 		status = ps_library_failed(p, rc);
 	else
-		say_done(args, p);
+		say_done(args, &before, p);
 	perseas_close(p);
 	return status;
 }

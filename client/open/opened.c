@@ -1,0 +1,47 @@
+/*
+ * opened.c - see opened.h. ps_open_filling is in open.c.
+ */
+#include "opened.h"
+
+#include "examine.h"
+#include "../keeper/change.h"
+#include "../keeper/copy.h"
+
+#include <string.h>
+
+void ps_opened_read(perseas_t *p, struct ps_opened *opened)
+{
+	const struct ps_standing *newest;
+
+	ps_admin_enter(p);
+	newest = ps_newest(p);
+	*opened = (struct ps_opened){
+		.log_size = p->log_size,
+		.members = p->members,
+		.acks = p->acks,
+		.state_epoch = newest ? newest->epoch : 0,
+		.state_seq = newest ? newest->seq : 0,
+	};
+	memcpy(opened->store_id, p->store_id, PS_ID_SIZE);
+	ps_admin_leave(p);
+}
+
+int ps_opened_publish(perseas_t *p, bool (*stop)(void))
+{
+	int rc;
+
+	ps_copy_set_stop(stop);
+	rc = perseas_publish(p);
+	if (rc == PERSEAS_EINDOUBT)
+		rc = perseas_flush(p);
+	/* Nothing is outstanding once the links are exclusive. */
+	ps_exclusive_enter(p);
+	ps_exclusive_leave(p);
+	return rc;
+}
+
+int ps_opened_change_roster(perseas_t *p, const struct perseas_roster_change *change,
+                            uint32_t wait_ms, bool (*stop)(void))
+{
+	return ps_roster_until(p, change, ps_now(p) + ps_ms(wait_ms), stop);
+}
