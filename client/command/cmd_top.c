@@ -45,8 +45,8 @@ static void draw_look(const struct watch *watch)
 	fprintf(out,
 	        "perseas top: %u of %u mirrors answer, %u store%s; every %g s, q quits, arrows "
 	        "scroll\n\n",
-	        count_answering(panel), panel->count, watch->top.count, ps_plural(watch->top.count),
-	        (double)watch->args->interval_ms / 1000);
+	        count_answering(panel), panel->count, watch->top.fleet.store_count,
+	        ps_plural(watch->top.fleet.store_count), (double)watch->args->interval_ms / 1000);
 	ps_top_print(&watch->top, panel, out);
 	fclose(out);
 	ps_screen_draw(ps_or_end(text));
@@ -100,6 +100,18 @@ static void take_look(struct watch *watch)
 	ps_top_take(&watch->top, &watch->panel, now_ns);
 }
 
+/* Asks the members that rosters name and LIST does not, from the next look on. */
+static void widen_panel(struct watch *watch)
+{
+	char *list = ps_fleet_unasked(&watch->top.fleet);
+
+	for (char *rest, *at = list; at; at = rest) {
+		rest = ps_list_cut(at, 1);
+		(void)ps_census_ask_at(&watch->panel, at);
+	}
+	free(list);
+}
+
 static bool is_over(void)
 {
 	return ps_stopped() || ps_screen_has_quit() || ferror(stdout);
@@ -121,17 +133,20 @@ static void await_next(const struct watch *watch)
 	}
 }
 
-/* The status of a single look, as that of perseas ls. */
+/* Returns the status of a single look, by the mirrors of LIST, as that of perseas ls. */
 static enum ps_exit look_status(const struct ps_panel *panel)
 {
-	const unsigned count = count_answering(panel);
+	unsigned silent = 0;
 
-	for (unsigned i = 0; i < panel->count; i++)
-		if (!panel->replies[i])
-			ps_complain(PS_EXIT_OK, "%s", panel->errors[i].text);
-	if (count == panel->count)
+	for (unsigned i = 0; i < panel->given; i++) {
+		if (panel->replies[i])
+			continue;
+		ps_complain(PS_EXIT_OK, "%s", panel->errors[i].text);
+		silent++;
+	}
+	if (!silent)
 		return PS_EXIT_OK;
-	return count ? PS_EXIT_PARTLY : PS_EXIT_FAILURE;
+	return silent < panel->given ? PS_EXIT_PARTLY : PS_EXIT_FAILURE;
 }
 
 enum ps_exit ps_verb_top(const struct ps_args *args)
@@ -150,6 +165,7 @@ enum ps_exit ps_verb_top(const struct ps_args *args)
 	if (watch.on_screen)
 		draw_look(&watch);
 	do {
+		widen_panel(&watch);
 		await_next(&watch);
 		if (is_over())
 			break;

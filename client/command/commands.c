@@ -46,11 +46,12 @@ const struct ps_verb ps_verbs[] = {
 	  NULL, ps_verb_ls },
 	{ "top", PS_TOP, "m", "M", "LIST [--interval SECONDS] [--once] [--json]",
 	  "shows what runs: transactions a second, latencies, how far mirrors are behind",
-	  "Asks the mirrors again and again, and shows the stores that they have: owner and\n"
-	  "epoch, transactions a second, how long half of the commits took at most, and all\n"
-	  "but one of a hundred (as their owner timed them, in the interval), and how far each\n"
-	  "mirror is behind or has been copied. Stores are told apart by their ids. A mirror\n"
-	  "that does not answer is named, and asked again.\n"
+	  "Asks the mirrors again and again, and those that rosters name, too. A line for each\n"
+	  "store, those with problems first: its newest transaction, transactions a second, how\n"
+	  "long half of the commits took at most, and all but one of a hundred (as their owner\n"
+	  "timed them, in the interval), how many of its mirrors are up to date, how far the\n"
+	  "last one is behind or has been copied, its owner, and what is wrong, as with perseas\n"
+	  "status --all. A mirror that does not answer is named, and asked again.\n"
 	  "\n"
 	  "On a terminal it redraws in place until q, SIGINT or SIGTERM; the arrows, j and k,\n"
 	  "and the keys for pages and for the ends scroll. Elsewhere it prints a table, or with\n"

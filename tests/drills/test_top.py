@@ -106,8 +106,8 @@ def answering(told):
 
 def the_store(told):
     """The only one. Nothing is told of it before a mirror has answered."""
-    nothing = dict.fromkeys(("latency_ns", "tx_per_second", "mirrors", "owner"))
-    return told["stores"][0] if told["stores"] else {**nothing, "mirrors": []}
+    nothing = dict.fromkeys(("latency_ns", "tx_per_second", "mirrors_whole", "owner"))
+    return told["stores"][0] if told["stores"] else nothing
 
 
 def look(perseas, daemons):
@@ -124,23 +124,20 @@ def test_top_tells_of_a_store_that_runs(perseas, mirrors, tellers, fabric):
     daemons = mirrors(3, fabric)
     owner = runner(tellers, "books", daemons)
     # On a busy machine the owner may have no turn within an interval, and a mirror answer late.
-    live = [(daemon.address, "live") for daemon in daemons]
     top = Running(*SHORT, "--json", "--mirrors", mirror_list(daemons))
     told = top.until(lambda told: answering(told) == [True] * 3 and
                      the_store(told)["latency_ns"] and the_store(told)["tx_per_second"] and
-                     [(m["address"], m["state"]) for m in the_store(told)["mirrors"]] == live)
+                     the_store(told)["mirrors_whole"] == 3)
     assert top.end() == (OK, "")
     assert [each["address"] for each in told["addresses"]] == [d.address for d in daemons]
     store, = told["stores"]
     assert store["store"] == "books" and store["owner"]["epoch"] == store["epoch"] == 1
-    assert store["figures"]["commits"] > 0
+    assert store["owner"]["fabric"] == fabric and store["figures"]["commits"] > 0
     latency = store["latency_ns"]
     assert 0 < latency["p50"] <= latency["p99"] <= latency["p999"]
-    for mirror in store["mirrors"]:
-        assert mirror["fabric"] == fabric
-        assert mirror["lag"] >= 0 and mirror["resync"] is None
+    assert store["mirrors"] == 3 and store["lag"] >= 0 and store["resync"] is None
     for words, moves in (
-            ((), lambda done: re.search(r"^books +1 +\d+ +[1-9]", done.out, re.MULTILINE)),
+            ((), lambda done: re.search(r"^books +\d+ +[1-9]", done.out, re.MULTILINE)),
             (("--json",), lambda done: the_store(done.json())["tx_per_second"])):
         def shown():
             done = perseas("top", *SHORT, "--once", *words, mirrors=daemons)
@@ -161,25 +158,27 @@ def test_top_of_a_store_that_rests(perseas, mirrors, tellers):
     store, = look(perseas, daemons)["stores"]
     assert store["owner"] is None and store["latency_ns"] is None and store["figures"] is None
     assert store["tx_per_second"] == 0
-    assert store["mirrors"][0]["state"] == "consistent" and not store["mirrors"][0]["reported"]
+    assert store["mirrors_whole"] == 1 and store["can_open"]
 
 
 def test_top_names_mirrors_that_do_not_answer(perseas, mirrors, tellers):
-    """One is stopped, one is not there: the third tells of all, and what its owner sees of them."""
+    """One is stopped, one is not there: the third tells of all, and a member that the list does not
+    name is asked, too."""
     daemons = mirrors(3)
     runner(tellers, "books", daemons, 1)
     daemons[1].stop()
     where = mirror_list(daemons[:2]) + "," + NOBODY
 
     def shown():
-        """Once the first one has answered in time, and told of what its owner sees."""
+        """Once those that run have answered in time."""
         done = perseas("top", *SHORT, "--once", "--mirrors", where)
         assert done.status in (PARTLY, FAILURE), done
-        return "1 of 3 mirrors answer" in done.out and \
-            re.search("^books +%s " % re.escape(daemons[2].address), done.out, re.M) and done
+        return "2 of 4 mirrors answer" in done.out and done
 
-    done = until(shown, "a mirror that answers")
-    assert done.status == PARTLY, done
+    done = until(shown, "two mirrors that answer")
+    assert done.status == PARTLY and daemons[2].address not in done.err, done
+    assert re.search(r"^books +\d+ .* 2 of 3 .*%s" % re.escape(daemons[1].address), done.out,
+                     re.MULTILINE), done
     for address in (daemons[1].address, NOBODY):
         assert re.search("^" + re.escape(address), done.out, re.MULTILINE), done
         assert address in done.err
@@ -209,7 +208,7 @@ def test_top_goes_on_and_asks_again(mirrors, tellers):
     assert daemons[1].address in told["addresses"][1]["error"]
     daemons[1].restart()
     top.until(lambda told: answering(told) == [True, True] and
-              [m["state"] for m in the_store(told)["mirrors"]] == ["live", "live"] and
+              the_store(told)["mirrors_whole"] == 2 and
               the_store(told)["tx_per_second"])
     assert top.end() == (OK, "")
 
@@ -223,7 +222,7 @@ def test_top_prints_tables_where_there_is_no_terminal(mirrors, tellers):
     while tables < 2:
         line = top.line()
         assert "\x1b" not in line
-        tables += line.startswith("STORE  EPOCH")
+        tables += line.startswith("STORE  SEQ")
     assert top.end(signal.SIGINT) == (OK, "")
 
 
@@ -306,20 +305,18 @@ class Terminal:
 
 
 def test_top_redraws_in_place_and_scrolls(mirrors, tellers):
-    """A terminal of 6 lines, which has no room for all nine; q ends it."""
+    """A terminal of 3 lines, which has no room for four; q ends it."""
     daemons = mirrors(3)
     runner(tellers, "books", daemons)
-    terminal = Terminal("vt52", 6, 80, *SHORT, "--mirrors", mirror_list(daemons))
-    terminal.shows(r"\Aperseas top: 3 of 3 mirrors answer, 1 store;(?s:.*)"
-                   r"\nbooks +1 +\d+ +[\d.]+ +[\d.]+ [num]?s")
+    terminal = Terminal("vt52", 3, 80, *SHORT, "--mirrors", mirror_list(daemons))
+    terminal.shows(r"\Aperseas top: 3 of 3 mirrors answer, 1 store;.*\n\nSTORE +SEQ")
     assert not terminal.attributes()[3] & (termios.ECHO | termios.ICANON)
-    # The tables have six lines below the head: two for stores, an empty one, three for mirrors.
     terminal.press(b"x" + DOWN)
-    terminal.shows(r"\A\nSTORE +EPOCH")
-    terminal.press(b"G")
-    terminal.shows(r"\nbooks +%s +live.*\Z" % re.escape(daemons[2].address))
+    terminal.shows(r"\A\nSTORE +SEQ.*\nbooks +\d+ +[\d.]+ +[\d.]+ [num]?s")
     terminal.press(b"g")
     terminal.shows(r"\Aperseas top:")
+    terminal.press(b"G")
+    terminal.shows(r"\A\nSTORE +SEQ.*\nbooks ")
     terminal.press(b"q")
     assert terminal.wait()[0] == OK
 

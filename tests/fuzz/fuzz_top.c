@@ -1,8 +1,7 @@
 /*
  * fuzz_top.c - any bytes as what mirrors answer to perseas top, one look after the other: those
- * that pass the checks are merged, compared and printed, and judged as a fleet.
+ * that pass the checks are judged, compared and printed.
  */
-#include "../../client/command/fleet/fleet.h"
 #include "../../client/command/top/top.h"
 #include "../../proto/control/envelope.h"
 #include "target.h"
@@ -45,22 +44,6 @@ static void print(const struct ps_top *top, const struct ps_panel *panel)
 	free(text);
 }
 
-/* A mirror without a reply is one that cannot be reached. */
-static void judge_fleet(struct ps_panel *panel)
-{
-	struct ps_fleet_daemon daemons[MIRRORS];
-	struct ps_fleet fleet = { .daemons = daemons, .count = MIRRORS };
-
-	for (unsigned i = 0; i < MIRRORS; i++) {
-		panel->errors[i].code = panel->replies[i] ? PERSEAS_OK : PERSEAS_EUNREACHABLE;
-		daemons[i] = (struct ps_fleet_daemon){ panel, i, false, panel->replies[i] };
-		fleet.silent += !panel->replies[i];
-	}
-	ps_fleet_judge(&fleet);
-	free(ps_fleet_unasked(&fleet));
-	ps_fleet_free_stores(&fleet);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ps_panel panel = {
@@ -73,11 +56,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	at = data;
 	end = data + size;
 	for (uint64_t now = 1; at < end && now < 10; now++) {
-		for (unsigned i = 0; i < MIRRORS; i++)
+		for (unsigned i = 0; i < MIRRORS; i++) {
 			panel.replies[i] = next_list();
+			panel.errors[i].code = panel.replies[i] ? PERSEAS_OK : PERSEAS_EUNREACHABLE;
+		}
 		ps_top_take(&top, &panel, now * 500000000);
 		print(&top, &panel);
-		judge_fleet(&panel);
+		free(ps_fleet_unasked(&top.fleet));
 		for (unsigned i = 0; i < MIRRORS; i++)
 			if (panel.replies[i])
 				perseas__reply__free_unpacked(panel.replies[i], NULL);

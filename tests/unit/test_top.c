@@ -1,6 +1,6 @@
 /*
- * test_top.c - perseas top: stores of several mirrors are merged, and compared with the look
- * before. Mirrors and owners are made up here.
+ * test_top.c - perseas top: what changed of a store since the look before, and what is printed.
+ * Mirrors and owners are made up here.
  */
 #include "../../client/command/top/top.h"
 #include "../support/messages.h"
@@ -22,7 +22,9 @@ struct scene {
 	struct ps_panel panel;
 	uint64_t now;
 	struct ps_top top;
-	const struct ps_top_store *store; /* as it was taken last */
+	/* As they were taken last. */
+	const struct ps_fleet_store *store;
+	const struct ps_top_change *change;
 };
 
 static void fill_mirror(struct scene *s, unsigned i)
@@ -83,12 +85,13 @@ static void live_at(struct scene *s, unsigned i)
 	s->statuses[i].figures = &s->figures;
 }
 
-static const struct ps_top_store *take(struct scene *s)
+static const struct ps_top_change *take(struct scene *s)
 {
 	ps_latency_message(&s->latency, &s->commit);
 	ps_top_take(&s->top, &s->panel, s->now);
-	assert_int_equal(s->top.count, 1);
-	return s->store = &s->top.stores[0];
+	assert_int_equal(s->top.fleet.store_count, 1);
+	s->store = &s->top.fleet.stores[0];
+	return s->change = &s->top.changes[0];
 }
 
 /* A second goes by, with so many transactions. */
@@ -99,30 +102,14 @@ static void pass(struct scene *s, uint64_t transactions)
 	s->now += SECOND;
 }
 
-TEST(a_store_is_the_newest_of_its_images, struct scene *s)
+TEST(a_first_look_has_nothing_to_compare, struct scene *s)
 {
 	s->slots[1].seq = 103;
-	s->slots[2].seq = 1000;
-	s->slots[2].epoch = 6;
 	take(s);
 	assert_true(s->store->has_slot && s->store->epoch == 7 && s->store->seq == 103);
-	assert_null(s->store->owner);
-	assert_true(s->store->rate < 0 && !s->store->has_latency);
-	assert_int_equal(s->store->mirror_count, MIRRORS);
-	assert_int_equal(s->store->mirrors[0].lag, 3);
-	assert_int_equal(s->store->mirrors[1].lag, 0);
-	assert_string_equal(s->store->mirrors[0].state, "consistent");
-	assert_false(s->store->mirrors[0].reported);
-}
-
-/* Same name, another id. */
-TEST(stores_are_told_apart_by_their_ids, struct scene *s)
-{
-	s->headers[2]->header.store_id = message_id(9);
-	ps_top_take(&s->top, &s->panel, s->now);
-	assert_int_equal(s->top.count, 2);
-	assert_string_equal(s->top.stores[0].header->store, s->top.stores[1].header->store);
-	assert_int_equal(s->top.stores[0].mirror_count + s->top.stores[1].mirror_count, MIRRORS);
+	assert_null(s->store->owner_status);
+	assert_true(s->change->rate < 0 && !s->change->has_latency);
+	assert_int_equal(s->store->members, MIRRORS);
 }
 
 TEST(rates_are_differences, struct scene *s)
@@ -150,85 +137,21 @@ TEST(a_mirror_that_is_behind_gives_no_rate, struct scene *s)
 	assert_true(take(s)->rate == 10);
 }
 
-/* Lags are the owner's, who looks at all mirrors at once; its report also tells of mirrors that
- * were not asked. */
-TEST(an_owner_tells_of_its_mirrors, struct scene *s)
+/* The mirror that heard of the owner last tells of it, and the higher count is newer. */
+TEST(an_owner_is_told_of_by_several, struct scene *s)
 {
+	Perseas__OwnerFigures older = PERSEAS__OWNER_FIGURES__INIT;
+
 	live_at(s, 0);
 	live_at(s, 1);
 	s->statuses[0].silent_ms = 400;
 	s->statuses[1].silent_ms = 20;
-	s->reports[1].seq = 80;
-	s->reports[2].seq = 0;
-	s->reports[2].state = (char *)"resyncing";
-	s->reports[2].done = 5;
-	s->reports[2].total = 20;
-	s->panel.replies[2] = NULL;
+	s->figures.commits = 9;
+	older.commits = 8;
+	s->statuses[1].figures = &older;
 	take(s);
-	assert_ptr_equal(s->store->owner, &s->statuses[1]);
-	assert_int_equal(s->store->mirror_count, MIRRORS);
-	assert_int_equal(s->store->mirrors[0].lag, 0);
-	assert_int_equal(s->store->mirrors[1].lag, 10);
-	assert_string_equal(s->store->mirrors[0].fabric, "tcp");
-	assert_string_equal(s->store->mirrors[2].address, s->panel.addresses[2].text);
-	assert_string_equal(s->store->mirrors[2].state, "resyncing");
-	assert_true(s->store->mirrors[2].done == 5 && s->store->mirrors[2].total == 20);
-	assert_string_equal(s->store->mirrors[2].fabric, "");
-}
-
-/* The owner calls it by another address than we do: its report says which image is meant. */
-TEST(a_mirror_may_have_two_addresses, struct scene *s)
-{
-	live_at(s, 0);
-	s->reports[1].address = (char *)"tcp://the.owners.name:7";
-	s->reports[1].image_id = s->headers[1]->header.image_id;
-	snprintf(s->panel.addresses[1].text, sizeof(s->panel.addresses[1].text),
-	         "tcp://by.another.name:7");
-	take(s);
-	assert_int_equal(s->store->mirror_count, MIRRORS);
-	assert_true(s->store->mirrors[1].reported);
-	assert_string_equal(s->store->mirrors[1].address, "tcp://by.another.name:7");
-}
-
-/* The owner's names of two of them are ours, each of the other one. */
-TEST(addresses_may_be_swapped, struct scene *s)
-{
-	live_at(s, 0);
-	for (unsigned i = 0; i < MIRRORS; i++)
-		s->reports[i].image_id = s->headers[i]->header.image_id;
-	s->reports[0].address = s->panel.addresses[1].text;
-	s->reports[1].address = s->panel.addresses[0].text;
-	s->reports[1].state = (char *)"stale";
-	take(s);
-	assert_int_equal(s->store->mirror_count, MIRRORS);
-	assert_string_equal(s->store->mirrors[0].state, "live");
-	assert_string_equal(s->store->mirrors[1].state, "stale");
-	/* Of mirror 1 it tells nothing: what it tells of 0 is not meant. */
-	s->statuses[0].n_mirrors = 1;
-	take(s);
-	assert_true(s->store->mirrors[0].reported);
-	assert_false(s->store->mirrors[1].reported);
-}
-
-/* One that is made anew has an image that no roster lists yet: the report of its address is its,
- * and that of an id that no roster lists any more. */
-TEST(an_address_tells_of_an_image_that_is_not_listed, struct scene *s)
-{
-	uint8_t id[PS_ID_SIZE] = { 77 };
-
-	live_at(s, 0);
-	for (unsigned i = 0; i < MIRRORS; i++)
-		s->reports[i].image_id = s->headers[i]->header.image_id;
-	s->reports[1].state = (char *)"resyncing";
-	s->headers[1]->header.image_id.data = id;
-	take(s);
-	assert_int_equal(s->store->mirror_count, MIRRORS);
-	assert_string_equal(s->store->mirrors[1].state, "resyncing");
-	s->headers[1]->header.image_id = s->reports[1].image_id;
-	s->reports[1].image_id.data = id;
-	take(s);
-	assert_int_equal(s->store->mirror_count, MIRRORS);
-	assert_string_equal(s->store->mirrors[1].state, "resyncing");
+	assert_ptr_equal(s->store->owner_status, &s->statuses[1]);
+	assert_ptr_equal(s->store->figures, &s->figures);
 }
 
 /* An owner that was seen before: what it counted since; a new one: all that it counted. */
@@ -240,12 +163,12 @@ TEST(latencies_are_those_of_the_interval, struct scene *s)
 	pass(s, 10);
 	ps_latency_add(&s->latency, 70000, 3);
 	take(s);
-	assert_true(s->store->has_latency);
-	assert_in_range(s->store->p50_ns, 70000, 70000 * 17 / 16);
+	assert_true(s->change->has_latency);
+	assert_in_range(s->change->p50_ns, 70000, 70000 * 17 / 16);
 	/* Nothing new is told: for a moment the last word counts. */
 	pass(s, 10);
 	take(s);
-	assert_true(s->store->has_latency && s->store->p50_ns >= 70000);
+	assert_true(s->change->has_latency && s->change->p50_ns >= 70000);
 	pass(s, 10);
 	assert_false(take(s)->has_latency);
 	memset(&s->latency, 0, sizeof(s->latency));
@@ -253,7 +176,7 @@ TEST(latencies_are_those_of_the_interval, struct scene *s)
 	s->headers[0]->header.promised_epoch = 8;
 	pass(s, 10);
 	take(s);
-	assert_true(s->store->has_latency && s->store->p50_ns == 1000);
+	assert_true(s->change->has_latency && s->change->p50_ns == 1000);
 	pass(s, 10);
 	/* What a mirror tells late says nothing of this interval. */
 	memset(&s->latency, 0, sizeof(s->latency));
@@ -295,8 +218,9 @@ TEST(what_is_printed_names_what_does_not_answer, struct scene *s)
 	assert_non_null(strstr(text, "it is away\n"));
 	assert_non_null(strstr(text, "1234"));
 	assert_non_null(strstr(text, "1.5 ms"));
-	assert_non_null(strstr(text, "192.0.2.9:1, silent for 4 s, reads 24.0 MiB from mirrors"));
-	assert_non_null(strstr(text, "0% of 20.0 MiB"));
+	assert_non_null(strstr(text, "192.0.2.9:1 tcp, reads 24.0 MiB from mirrors"));
+	assert_non_null(strstr(text, "its owner was last heard 4.0 s ago"));
+	assert_non_null(strstr(text, "resync 0%"));
 	free(text);
 	text = printed(s, true);
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
@@ -308,6 +232,6 @@ TEST(what_is_printed_names_what_does_not_answer, struct scene *s)
 	s->figures.missing = 0;
 	take(s);
 	text = printed(s, false);
-	assert_non_null(strstr(text, "192.0.2.9:1\n"));
+	assert_non_null(strstr(text, "192.0.2.9:1 tcp  "));
 	free(text);
 }

@@ -48,24 +48,33 @@ static bool names_member(const struct ps_census *census, const Perseas__MirrorRe
 	        ps_roster_member(census->judged.next, report->image_id.data));
 }
 
-/* Does the owner call it live? It may be listed under another id since the owner reported: then the
- * address tells. A report of another member never is meant, whatever the owner's addresses are. */
-static bool is_live(const struct ps_census *census, const Perseas__StoreStatus *owner,
-                    const Perseas__Member *member)
+/* The member may be listed under another id since the owner reported: then the address tells. A
+ * report of another member is never meant, whatever the owner's addresses are. */
+const Perseas__MirrorReport *ps_verdict_report(const struct ps_census *census,
+                                               const Perseas__StoreStatus *owner,
+                                               const Perseas__Member *member)
 {
 	for (size_t k = 0; k < owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = owner->mirrors[k];
 
 		if (report->image_id.len && ps_id_equal(member->image_id, report->image_id.data))
-			return !strcmp(report->state, "live");
+			return report;
 	}
 	for (size_t k = 0; k < owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = owner->mirrors[k];
 
 		if (!names_member(census, report) && !strcmp(report->address, member->address))
-			return !strcmp(report->state, "live");
+			return report;
 	}
-	return false;
+	return NULL;
+}
+
+static bool is_live(const struct ps_census *census, const Perseas__StoreStatus *owner,
+                    const Perseas__Member *member)
+{
+	const Perseas__MirrorReport *report = ps_verdict_report(census, owner, member);
+
+	return report && !strcmp(report->state, "live");
 }
 
 /* Mirrors that did not answer the command: a daemon that is stopped, or a network that is cut. An

@@ -34,6 +34,11 @@ unsigned ps_verdict_bears(const struct ps_census *census);
 /* The same if every member of the rosters in force were there and up to date. */
 unsigned ps_verdict_promise(const struct ps_census *census);
 
+/* Returns what the owner reports of the member, or NULL if it reports nothing. */
+const Perseas__MirrorReport *ps_verdict_report(const struct ps_census *census,
+                                               const Perseas__StoreStatus *owner,
+                                               const Perseas__Member *member);
+
 /* Is the roster settled, and has each member of it a whole image, that the owner, where there is
  * one, calls live? */
 bool ps_verdict_whole(const struct ps_census *census);

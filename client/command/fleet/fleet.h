@@ -31,7 +31,10 @@ struct ps_fleet_daemon {
 struct ps_fleet_store {
 	const Perseas__Header *header; /* of the replies */
 	enum ps_fleet_rank rank;
-	char owner[96]; /* "": none */
+	char owner[96];                           /* "": none */
+	const Perseas__StoreStatus *owner_status; /* of the mirror that knows the live owner best;
+	                                             NULL: no owner is seen */
+	const Perseas__OwnerFigures *figures;     /* of that owner, the newest; NULL: none */
 	enum ps_can commit;
 	bool open;
 	unsigned bears, promise;
@@ -94,5 +97,15 @@ void ps_fleet_judge(struct ps_fleet *fleet);
 
 /* fleet_show.c: the verb. */
 enum ps_exit ps_fleet_status(const struct ps_args *args);
+
+struct ps_json;
+struct ps_table;
+
+/* Adds the cell that says how far the store's mirrors are behind, or copied. */
+void ps_fleet_behind_cell(struct ps_table *table, unsigned column,
+                          const struct ps_fleet_store *store);
+
+/* Adds the members of an object that tell of the store and its mirrors. */
+void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *store);
 
 #endif

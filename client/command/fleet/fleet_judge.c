@@ -131,39 +131,25 @@ static const Perseas__StoreStatus *owner_of(const struct ps_census *census)
 	return at < 0 ? NULL : census->told[at];
 }
 
-static const Perseas__MirrorReport *report_of(const Perseas__StoreStatus *owner,
-                                              const Perseas__Member *member)
-{
-	for (size_t k = 0; owner && k < owner->n_mirrors; k++) {
-		const Perseas__MirrorReport *report = owner->mirrors[k];
-
-		if (report->image_id.len ? ps_id_equal(member->image_id, report->image_id.data)
-		                         : !strcmp(report->address, member->address))
-			return report;
-	}
-	return NULL;
-}
-
-/* Why a mirror that answers has no image of the member. */
+/* Returns why mirror `i` shows no image of the member. */
 static const char *absence_of(const struct ps_census *census, unsigned i)
 {
+	if (census->told[i])
+		return "shows another image";
 	if (census->errors[i].code != PERSEAS_ENOSTORE)
 		return "does not show its image";
 	return census->judged.unfinished ? "was not given one" : "has lost its image";
 }
 
-/* Why there is no image of the member. */
 static void note_unseen(struct line *line, const Perseas__Member *member)
 {
 	const struct ps_census *census = line->census;
+	const char *why = "was not asked";
 
 	for (unsigned i = 0; i < census->panel->count; i++)
-		if (!strcmp(census->panel->addresses[i].text, member->address) &&
-		    !census->told[i]) {
-			line_note(line, "%s %s", member->address, absence_of(census, i));
-			return;
-		}
-	line_note(line, "%s shows another image", member->address);
+		if (!strcmp(census->panel->addresses[i].text, member->address))
+			why = absence_of(census, i);
+	line_note(line, "%s %s", member->address, why);
 }
 
 static void take_lag(struct line *line, const Perseas__StoreStatus *image)
@@ -183,7 +169,9 @@ static void take_lag(struct line *line, const Perseas__StoreStatus *image)
 static void take_member(struct line *line, const Perseas__Member *member)
 {
 	const Perseas__StoreStatus *image = ps_census_image(line->census, member);
-	const Perseas__MirrorReport *report = report_of(owner_of(line->census), member);
+	const Perseas__StoreStatus *owner = owner_of(line->census);
+	const Perseas__MirrorReport *report = owner ? ps_verdict_report(line->census, owner, member)
+	                                            : NULL;
 	struct ps_fleet_store *store = line->store;
 
 	store->members++;
@@ -277,6 +265,25 @@ static void take_slot(struct ps_fleet_store *store, const struct ps_census *cens
 	store->seq = slot->seq;
 }
 
+/* An owner tells all mirrors the same, one after the other: the highest count is the newest. */
+static void take_owner(struct ps_fleet_store *store, const struct ps_census *census)
+{
+	const Perseas__StoreStatus *owner = owner_of(census);
+
+	store->owner_status = owner;
+	if (!owner)
+		return;
+	snprintf(store->owner, sizeof(store->owner), "%s %s", owner->owner_address, owner->fabric);
+	for (unsigned i = 0; i < census->panel->count; i++) {
+		const Perseas__StoreStatus *told = census->told[i];
+
+		if (told && told->live && told->figures && ps_census_belongs(census, i) &&
+		    told->header->promised_epoch == owner->header->promised_epoch &&
+		    (!store->figures || told->figures->commits > store->figures->commits))
+			store->figures = told->figures;
+	}
+}
+
 static void judge_store(struct ps_fleet_store *store, const struct ps_census *census)
 {
 	const Perseas__Roster *roster = census->judged.settled;
@@ -285,9 +292,7 @@ static void judge_store(struct ps_fleet_store *store, const struct ps_census *ce
 	size_t size;
 
 	line.trouble = ps_or_end(open_memstream(&store->trouble, &size));
-	if (owner)
-		snprintf(store->owner, sizeof(store->owner), "%s %s", owner->owner_address,
-		         owner->fabric);
+	take_owner(store, census);
 	take_slot(store, census);
 	take_verdict(&line, owner);
 	for (size_t k = 0; roster && k < roster->n_members; k++)

@@ -27,16 +27,22 @@ static void print_summary(const struct ps_fleet *fleet)
 	printf("\n");
 }
 
+void ps_fleet_behind_cell(struct ps_table *table, unsigned column,
+                          const struct ps_fleet_store *store)
+{
+	if (store->total)
+		ps_table_cell(table, column, "resync %u%%", ps_percent(store->done, store->total));
+	else
+		ps_table_number(table, column, store->has_lag, store->lag);
+}
+
 static void add_store(struct ps_table *table, const struct ps_fleet_store *store)
 {
 	ps_table_cell(table, 0, "%s", store->header->store);
 	ps_table_cell(table, 1, "%s", *store->owner ? store->owner : "-");
 	ps_table_cell(table, 2, "%u of %u", store->live, store->members);
 	ps_table_cell(table, 3, "%u of %u", store->bears, store->promise);
-	if (store->total)
-		ps_table_cell(table, 4, "resync %u%%", ps_percent(store->done, store->total));
-	else
-		ps_table_number(table, 4, store->has_lag, store->lag);
+	ps_fleet_behind_cell(table, 4, store);
 	ps_table_cell(table, 5, "%s", store->trouble);
 }
 
@@ -54,14 +60,12 @@ static void print_text(const struct ps_fleet *fleet)
 	ps_table_print(&table, stdout);
 }
 
-static void store_json(struct ps_json *json, const struct ps_fleet_store *store)
+void ps_fleet_store_json(struct ps_json *json, const struct ps_fleet_store *store)
 {
 	char id[PS_HEX_TEXT];
 
-	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", store->header->store);
 	ps_json_text(json, "store_id", ps_hex_text(id, store->header->store_id.data));
-	ps_json_text(json, "owner", *store->owner ? store->owner : NULL);
 	ps_can_json(json, "can_commit", store->commit);
 	ps_json_bool(json, "can_open", store->open);
 	ps_json_number(json, "bears", store->bears);
@@ -79,7 +83,6 @@ static void store_json(struct ps_json *json, const struct ps_fleet_store *store)
 	}
 	ps_json_text(json, "next_loss", *store->next_loss ? store->next_loss : NULL);
 	ps_json_text(json, "trouble", *store->trouble ? store->trouble : NULL);
-	ps_json_end(json, '}');
 }
 
 static void daemon_json(struct ps_json *json, const struct ps_fleet_daemon *daemon)
@@ -105,8 +108,14 @@ static void print_json(const struct ps_fleet *fleet)
 		daemon_json(&json, &fleet->daemons[i]);
 	ps_json_end(&json, ']');
 	ps_json_begin(&json, "stores", '[');
-	for (unsigned i = 0; i < fleet->store_count; i++)
-		store_json(&json, &fleet->stores[i]);
+	for (unsigned i = 0; i < fleet->store_count; i++) {
+		const struct ps_fleet_store *store = &fleet->stores[i];
+
+		ps_json_begin(&json, NULL, '{');
+		ps_json_text(&json, "owner", *store->owner ? store->owner : NULL);
+		ps_fleet_store_json(&json, store);
+		ps_json_end(&json, '}');
+	}
 	ps_json_end(&json, ']');
 	ps_json_end(&json, '}');
 }

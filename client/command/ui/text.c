@@ -3,6 +3,7 @@
  */
 #include "ui.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -157,6 +158,7 @@ void ps_table_cell(struct ps_table *table, unsigned column, const char *format, 
 	va_list args;
 	char *cell;
 
+	assert(column < PS_COLUMNS_MAX);
 	if (column == 0) {
 		table->cells = ps_or_end(
 			realloc(table->cells, (table->rows + 1) * sizeof(*table->cells)));

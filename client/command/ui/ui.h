@@ -71,7 +71,7 @@ enum { PS_TIME_TEXT = 40 };
 const char *ps_time_text(char text[PS_TIME_TEXT], uint64_t time_ns);
 
 /* Lines of cells, printed in columns that fit. */
-enum { PS_COLUMNS_MAX = 8 };
+enum { PS_COLUMNS_MAX = 9 };
 
 struct ps_table {
 	unsigned columns;
