@@ -122,7 +122,7 @@ static int standby_begin(struct perseas_standby *s, const char *store, const cha
 	if (!s->known)
 		return ps_error_set(error, PERSEAS_ENOMEM, "out of memory");
 	s->flag = ps_flag_new(error);
-	return s->flag < 0 ? error->code : ps_vigil_begin(s, error);
+	return s->flag < 0 ? error->code : ps_standby_thread_begin(s, error);
 }
 
 int perseas_standby(const char *store, const char *mirrors, const struct perseas_options *options,
@@ -159,7 +159,7 @@ int perseas_standby_close(perseas_standby_t *s)
 	if (!s || s->pid != getpid())
 		return 0;
 	if (ps_standby_stage(s) != PS_STANDBY_IDLE)
-		ps_vigil_end(s);
+		ps_standby_thread_end(s);
 	standby_free(s);
 	return 0;
 }
@@ -238,9 +238,9 @@ static bool may_pass(int rc)
 
 static int open_store(struct perseas_standby *s, perseas_t **p, struct ps_error *error)
 {
-	const int rc = ps_open_made(ps_vigil_take(s), p, error);
+	const int rc = ps_open_made(ps_standby_thread_take(s), p, error);
 
-	ps_vigil_leave(s);
+	ps_standby_thread_leave(s);
 	if (!rc)
 		ps_turn_over(&s->turn);
 	/* Where another one has the store, the next look sees that, and ends the rest. */
@@ -256,7 +256,7 @@ static int become_owner(struct perseas_standby *s, uint64_t until_ns, perseas_t 
 
 	for (;;) {
 		if (ps_standby_stage(s) == PS_STANDBY_IDLE)
-			rc = ps_vigil_begin(s, error);
+			rc = ps_standby_thread_begin(s, error);
 		if (rc)
 			return rc;
 		s->env->ops->wake(s->env, PS_KEEPER);
@@ -296,10 +296,10 @@ static void leave_wait(struct perseas_standby *s, bool failed)
 	pthread_mutex_unlock(&s->lock);
 	stage = ps_standby_stage(s);
 	if (stage == PS_STANDBY_HANDED)
-		ps_vigil_end(s);
+		ps_standby_thread_end(s);
 	/* Where that fails, the next wait tries it again. */
 	if (failed && stage != PS_STANDBY_FOLLOWING)
-		ps_vigil_begin(s, &ignored);
+		ps_standby_thread_begin(s, &ignored);
 	pthread_mutex_lock(&s->lock);
 	s->inside = false;
 	pthread_mutex_unlock(&s->lock);

@@ -1,6 +1,6 @@
 /*
  * standby.h - what a standby inside a process is made of (perseas_standby.h): standby.c is what the
- * application calls, and vigil.c the thread that follows the store for it.
+ * application calls, and standby_thread.c the thread that follows the store for it.
  *
  *            began to follow             its turn, and somebody waits
  *     IDLE -------------------> FOLLOWING ---------------------------> HANDED
@@ -55,17 +55,19 @@ struct perseas_standby {
 	struct ps_warmth *warmth; /* keeps a copy, with options.warm; it may be ending; or NULL */
 };
 
-/* IDLE: follows the store from now on. 0; or a code with *error, and it is still IDLE. */
-int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error);
+/* Starts the thread that follows the store; the standby must be IDLE. Returns 0, or a code with
+ * *error, after which it still is. */
+int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error);
 
-/* HANDED: the handle to open, with the connections that are there. The caller's; IDLE then. The
- * mirrors tell others of this standby until ps_vigil_leave, which is due after the open: who holds
- * back for it would no longer do so. */
-struct perseas *ps_vigil_take(struct perseas_standby *s);
-void ps_vigil_leave(struct perseas_standby *s);
+/* Returns the handle to open, with the connections that there are; the caller owns it. The standby
+ * must be HANDED, and is IDLE then. The mirrors tell others of this standby until
+ * ps_standby_thread_leave, which the caller must call after the open: until then, others hold back
+ * for this standby. */
+struct perseas *ps_standby_thread_take(struct perseas_standby *s);
+void ps_standby_thread_leave(struct perseas_standby *s);
 
-/* Ends the thread, and all that it had: IDLE. */
-void ps_vigil_end(struct perseas_standby *s);
+/* Ends the thread, and frees all that it had. The standby is IDLE then. */
+void ps_standby_thread_end(struct perseas_standby *s);
 
 /* Any thread. */
 enum ps_standby_stage ps_standby_stage(struct perseas_standby *s);

@@ -1,6 +1,6 @@
 /*
- * whereabouts.h - the mirrors of a standby's store, beside those of its list, from one vigil to the
- * next. The standby notes those that it followed; and while it lends them to the handle that it
+ * whereabouts.h - the mirrors of a standby's store that its list does not name, from one thread to
+ * the next. The standby notes those that it followed; and while it lends them to the handle that it
  * opens, that handle's roster is noted when it ends, if it was opened: it may have left the list
  * behind while this process was the owner. No open may rely on them, since they may have left the
  * store.

@@ -368,7 +368,7 @@ TEST(who_is_refused_again_and_again_rests, struct rig *rig)
 	while (stat_of(s).opens < 2)
 		wait_in_vain(rig, s, 1000);
 	s->env->ops = busy.own_real;
-	ps_vigil_end(s);
+	ps_standby_thread_end(s);
 	become_owner(rig, s);
 }
 

@@ -1,5 +1,5 @@
 /*
- * test_whereabouts.c - what a standby keeps of where its store is, from one vigil to the next.
+ * test_whereabouts.c - what a standby keeps of where its store is, from one thread to the next.
  */
 #include "owner.h"
 

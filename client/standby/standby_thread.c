@@ -1,6 +1,6 @@
 /*
- * vigil.c - the thread of a standby, and what it has: a handle that is ready to be opened, and the
- * connections over which the store is followed (standby.h).
+ * standby_thread.c - the thread of a standby, and what it has: a handle that is ready to be opened,
+ * and the connections over which the store is followed (standby.h).
  */
 #include "standby.h"
 
@@ -242,7 +242,7 @@ static bool await_news(struct perseas_standby *s)
 	return false;
 }
 
-static void keep_vigil(void *arg)
+static void run_thread(void *arg)
 {
 	struct perseas_standby *s = arg;
 
@@ -289,7 +289,7 @@ static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 	return 0;
 }
 
-/* The next vigil begins with the list, which may have nothing of the store any more. */
+/* The next thread begins with the list, which may have nothing of the store any more. */
 static void remember(struct perseas_standby *s)
 {
 	const struct ps_panel *looks = &s->follow.looks;
@@ -310,7 +310,7 @@ static void follow_known(struct perseas_standby *s)
 	ps_follow_known(&s->follow, &places);
 }
 
-int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
+int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 {
 	s->p = make_handle(s, error);
 	if (!s->p)
@@ -336,9 +336,9 @@ int ps_vigil_begin(struct perseas_standby *s, struct ps_error *error)
 	s->stat.state = PERSEAS_STANDBY_UNKNOWN;
 	snprintf(s->stat.text, sizeof(s->stat.text), "it asks its mirrors");
 	pthread_mutex_unlock(&s->lock);
-	if (!s->env->ops->spawn(s->env, PS_KEEPER, keep_vigil, s))
+	if (!s->env->ops->spawn(s->env, PS_KEEPER, run_thread, s))
 		return 0;
-	ps_vigil_end(s);
+	ps_standby_thread_end(s);
 	return ps_error_set(error, PERSEAS_ESYSTEM,
 	                    "the thread that follows store '%s' did not start", s->store);
 }
@@ -363,7 +363,7 @@ static void add_learnt(struct perseas_standby *s)
 	}
 }
 
-struct perseas *ps_vigil_take(struct perseas_standby *s)
+struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 {
 	struct perseas *p = s->p;
 
@@ -391,13 +391,13 @@ struct perseas *ps_vigil_take(struct perseas_standby *s)
 }
 
 /* The looks ended before: their env is the handle's, which may be gone. */
-void ps_vigil_leave(struct perseas_standby *s)
+void ps_standby_thread_leave(struct perseas_standby *s)
 {
 	ps_panel_end(&s->follow.watches);
 	ps_roster_free(&s->follow.settled);
 }
 
-void ps_vigil_end(struct perseas_standby *s)
+void ps_standby_thread_end(struct perseas_standby *s)
 {
 	struct perseas *p = s->p;
 
