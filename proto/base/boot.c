@@ -1,5 +1,5 @@
 /*
- * boot.c - see boot.h.
+ * boot.c - reads and parses the kernel's boot id (see boot.h).
  */
 #include "boot.h"
 

@@ -1,5 +1,6 @@
 /*
- * context_tls.c - certificates, keys and rules, from files.
+ * context_tls.c - builds an OpenSSL context from the files that the options name: certificate, key,
+ * CA file and revocation list. Reloads the files when they change.
  */
 #include "tls_private.h"
 
@@ -9,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_BUFFER = 64 << 10 }; /* what one system call takes in at most */
+enum { READ_BUFFER = 64 << 10 }; /* bytes that one recv() reads at most */
 
-/* A key that needs a passphrase is refused, rather than that somebody is asked at a terminal. */
+/* Refuses keys that need a passphrase. Without this callback OpenSSL would prompt at the
+ * terminal. */
 static int no_passphrase(char *text, int size, int writing, void *arg)
 {
 	(void)writing;
@@ -21,9 +23,9 @@ static int no_passphrase(char *text, int size, int writing, void *arg)
 	return -1;
 }
 
-static void say(char *why, size_t size, const char *option, const char *path)
+static void explain_failure(char *why, size_t size, const char *option, const char *path)
 {
-	/* The first one is what began it; others only say that this, too, has failed. */
+	/* The first error in the queue is the cause; later ones report consequences. */
 	unsigned long error = ERR_peek_error();
 	const char *reason = ERR_GET_LIB(error) == ERR_LIB_SYS ? strerror(ERR_GET_REASON(error))
 	                                                       : ERR_reason_error_string(error);
@@ -33,7 +35,7 @@ static void say(char *why, size_t size, const char *option, const char *path)
 	ERR_clear_error();
 }
 
-/* Not the other end's certificate alone: those of the CAs above it can be revoked as well. */
+/* Loads a revocation list. CRL_CHECK_ALL also checks the CA certificates above the peer's. */
 static bool load_revoked(SSL_CTX *context, const char *path)
 {
 	X509_STORE *store = SSL_CTX_get_cert_store(context);
@@ -46,13 +48,13 @@ static bool load_revoked(SSL_CTX *context, const char *path)
 static bool load_files(SSL_CTX *context, const struct ps_tls_files *files, char *why, size_t size)
 {
 	if (SSL_CTX_use_certificate_chain_file(context, files->cert) != 1)
-		say(why, size, "certificate", files->cert);
+		explain_failure(why, size, "certificate", files->cert);
 	else if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) != 1)
-		say(why, size, "key", files->key);
+		explain_failure(why, size, "key", files->key);
 	else if (SSL_CTX_load_verify_file(context, files->ca) != 1)
-		say(why, size, "CA file", files->ca);
+		explain_failure(why, size, "CA file", files->ca);
 	else if (files->crl && !load_revoked(context, files->crl))
-		say(why, size, "revocation list", files->crl);
+		explain_failure(why, size, "revocation list", files->crl);
 	else
 		return true;
 	return false;
@@ -62,14 +64,14 @@ static bool set_rules(SSL_CTX *context)
 {
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
 	SSL_CTX_set_default_passwd_cb(context, no_passphrase);
-	/* What a queue has in front may have moved meanwhile, and more may have come behind it. */
+	/* A queue may move its first bytes and append more between two tries to send them. */
 	SSL_CTX_set_mode(context,
 	                 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	/* No tickets: nobody is woken by a record that carries nothing. Frames and messages have
-	 * their lengths, so an end without a word is an end. */
+	/* Session tickets would wake a reader for a record without data. An end without
+	 * close_notify is accepted, because frames and messages carry their own lengths. */
 	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-	/* Head and body of a record by one system call. */
+	/* Reads the header and the body of a record with one system call. */
 	SSL_CTX_set_read_ahead(context, 1);
 	SSL_CTX_set_default_read_buffer_len(context, READ_BUFFER);
 	return SSL_CTX_set_num_tickets(context, 0) &&
@@ -103,8 +105,8 @@ static SSL_CTX *make_context(const struct ps_tls_files *files, char *why, size_t
 	return context;
 }
 
-/* What tells a file from the one that was there before. */
-static void look(char *const paths[PS_TLS_FILES], struct stat seen[PS_TLS_FILES])
+/* Records the inode, size and modification time of each file, by which a change is noticed. */
+static void stat_files(char *const paths[PS_TLS_FILES], struct stat seen[PS_TLS_FILES])
 {
 	memset(seen, 0, PS_TLS_FILES * sizeof(*seen));
 	for (int i = 0; i < PS_TLS_FILES; i++)
@@ -112,7 +114,7 @@ static void look(char *const paths[PS_TLS_FILES], struct stat seen[PS_TLS_FILES]
 			(void)stat(paths[i], &seen[i]);
 }
 
-static bool alike(const struct stat *a, const struct stat *b)
+static bool is_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -133,7 +135,7 @@ struct ps_tls *ps_tls_new(const struct ps_tls_files *files, char *why, size_t si
 		tls->paths[i] = paths[i] ? strdup(paths[i]) : NULL;
 		kept &= !paths[i] || tls->paths[i];
 	}
-	look(tls->paths, tls->seen);
+	stat_files(tls->paths, tls->seen);
 	if (kept)
 		tls->context = make_context(files, why, size);
 	if (tls->context)
@@ -151,9 +153,9 @@ bool ps_tls_refresh(struct ps_tls *tls, char *why, size_t size)
 	bool same = true;
 
 	pthread_mutex_lock(&tls->lock);
-	look(tls->paths, seen);
+	stat_files(tls->paths, seen);
 	for (int i = 0; i < PS_TLS_FILES; i++)
-		same &= alike(&seen[i], &tls->seen[i]);
+		same &= is_same_file(&seen[i], &tls->seen[i]);
 	if (!same)
 		context = make_context(&files, why, size);
 	if (context) {

@@ -1,6 +1,6 @@
 /*
- * core_dump.c - see core_dump.h. The kernel may refuse: then the pages are dumped, and nothing else
- * changes.
+ * core_dump.c - see core_dump.h. If the kernel refuses the advice, the pages are dumped; nothing
+ * else changes.
  */
 #include "core_dump.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
 static bool is_wanted;
 
 static void read_environment(void)
@@ -25,7 +25,7 @@ void ps_core_dump_omit(void *base, size_t size)
 {
 	const int error = errno;
 
-	pthread_once(&once, read_environment);
+	pthread_once(&environment_once, read_environment);
 	if (!is_wanted)
 		(void)madvise(base, size, MADV_DONTDUMP);
 	errno = error;

@@ -1,5 +1,5 @@
 /*
- * detached.c - see detached.h.
+ * detached.c - starts detached threads (see detached.h).
  */
 #include "detached.h"
 

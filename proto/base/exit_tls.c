@@ -1,10 +1,11 @@
 /*
- * exit_tls.c - the end of the process, for whoever calls OpenSSL: the other *_tls.c.
+ * exit_tls.c - keeps threads of this library out of OpenSSL while the process exits. All other
+ * *_tls.c files call OpenSSL between ps_tls_enter() and ps_tls_leave().
  *
- * At exit() OpenSSL frees what all of its calls use, by a handler that was registered when it was
- * first used, while threads of this library still run. So a handler that is registered later, and
- * therefore runs before that one, lets nobody in any more and waits until all are out. Nothing here
- * may call OpenSSL after that, or wait for more than a moment.
+ * At exit() OpenSSL frees its global state in a handler that it registers when it is first used,
+ * while threads of this library still run. Our handler is registered after OpenSSL's and therefore
+ * runs before it: it closes the entry and waits until all threads have left. Nothing here may call
+ * OpenSSL after that, or wait longer than EXIT_WAIT_MS.
  */
 #include "tls_private.h"
 
@@ -12,49 +13,50 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A call takes a millisecond or so; one that reads files from a dead disk must not hold exit(). */
-enum { PATIENCE_MS = 2000 };
+/* A call takes about a millisecond. The limit keeps a call that reads from a failed disk from
+ * blocking exit(). */
+enum { EXIT_WAIT_MS = 2000 };
 
-static atomic_uint inside;
-static atomic_bool over;
+static atomic_uint inside_count;
+static atomic_bool is_exiting;
 
 static void at_exit(void)
 {
 	const struct timespec moment = { 0, 1000000 };
 
-	/* Whoever comes in from now on sees `over`, and all others are seen here. */
-	atomic_store(&over, true);
-	for (int ms = 0; atomic_load(&inside) && ms < PATIENCE_MS; ms++)
+	/* A thread that enters after this store sees is_exiting; all others are in inside_count. */
+	atomic_store(&is_exiting, true);
+	for (int ms = 0; atomic_load(&inside_count) && ms < EXIT_WAIT_MS; ms++)
 		nanosleep(&moment, NULL);
 }
 
-/* A child of fork has none of the threads that were inside. */
+/* fork() copies only the calling thread, so no thread of the child is inside. */
 static void in_child(void)
 {
-	atomic_store(&inside, 0);
+	atomic_store(&inside_count, 0);
 }
 
-static void begin(void)
+static void register_handlers(void)
 {
-	/* Registers OpenSSL's own handler, unless it was used before. */
+	/* Initializes OpenSSL, which registers its own exit handler unless it did so before. */
 	if (OPENSSL_init_ssl(0, NULL) != 1 || atexit(at_exit) ||
 	    pthread_atfork(NULL, NULL, in_child))
-		atomic_store(&over, true);
+		atomic_store(&is_exiting, true);
 }
 
 bool ps_tls_enter(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, begin);
-	atomic_fetch_add(&inside, 1);
-	if (!atomic_load(&over))
+	pthread_once(&once, register_handlers);
+	atomic_fetch_add(&inside_count, 1);
+	if (!atomic_load(&is_exiting))
 		return true;
-	atomic_fetch_sub(&inside, 1);
+	atomic_fetch_sub(&inside_count, 1);
 	return false;
 }
 
 void ps_tls_leave(void)
 {
-	atomic_fetch_sub(&inside, 1);
+	atomic_fetch_sub(&inside_count, 1);
 }

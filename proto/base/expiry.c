@@ -1,5 +1,5 @@
 /*
- * expiry.c - see expiry.h.
+ * expiry.c - keeps lists of expiry dates, and computes stages and texts from them (see expiry.h).
  */
 #include "expiry.h"
 
@@ -32,7 +32,7 @@ void ps_expiry_set(struct ps_expiry *expiry, enum ps_expiry_kind kind, const cha
 	expiry->until_s = valid ? until_s : 0;
 }
 
-/* Returns where the list has this kind and name, or its count. */
+/* Returns the index of the entry with the same kind and name, or the count if there is none. */
 static unsigned find_same(const struct ps_expiries *expiries, const struct ps_expiry *expiry)
 {
 	unsigned i = 0;
@@ -45,6 +45,7 @@ static unsigned find_same(const struct ps_expiries *expiries, const struct ps_ex
 
 static void remove_at(struct ps_expiries *expiries, unsigned i)
 {
+	assert(i < expiries->count);
 	expiries->count--;
 	memmove(&expiries->list[i], &expiries->list[i + 1],
 	        (expiries->count - i) * sizeof(expiries->list[0]));
@@ -55,6 +56,7 @@ void ps_expiries_add(struct ps_expiries *expiries, const struct ps_expiry *expir
 	const unsigned same = find_same(expiries, expiry);
 	unsigned i = 0;
 
+	assert(expiries->count <= PS_EXPIRIES_MAX);
 	if (same < expiries->count && expiries->list[same].until_s <= expiry->until_s)
 		return;
 	if (same < expiries->count)
@@ -87,8 +89,8 @@ const char *ps_expiry_kind_name(enum ps_expiry_kind kind)
 static uint64_t stage_begins(const struct ps_expiry *expiry, enum ps_expiry_stage stage)
 {
 	static const struct {
-		uint64_t most_s; /* before the end */
-		unsigned part;   /* of the validity period, if that is less */
+		uint64_t most_s; /* seconds before the end, at most */
+		unsigned part;   /* as a fraction of the validity period, if that is shorter */
 	} lead[] = {
 		[PS_EXPIRY_NEAR] = { 14 * DAY, 4 },
 		[PS_EXPIRY_URGENT] = { 2 * DAY, 8 },
@@ -141,7 +143,7 @@ uint64_t ps_expiries_next(const struct ps_expiries *expiries, uint64_t now_s)
 	return next;
 }
 
-/* "13 days", "5 hours" and so on, rounded down. */
+/* Formats a duration in one unit, rounded down: "13 days", "5 hours". */
 static void duration_text(uint64_t seconds, char *text, size_t size)
 {
 	static const struct {
@@ -150,7 +152,7 @@ static void duration_text(uint64_t seconds, char *text, size_t size)
 	} units[] = { { DAY, "day" }, { HOUR, "hour" }, { 60, "minute" }, { 1, "second" } };
 	unsigned i = 0;
 
-	/* Below twice a unit the next smaller one says more. */
+	/* Uses a smaller unit for less than two of the larger: "90 minutes", not "1 hour". */
 	while (units[i].seconds > 1 && seconds < 2 * units[i].seconds)
 		i++;
 	snprintf(text, size, "%" PRIu64 " %s%s", seconds / units[i].seconds, units[i].name,

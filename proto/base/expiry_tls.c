@@ -1,6 +1,6 @@
 /*
- * expiry_tls.c - reads from OpenSSL when what TLS uses expires. Dates that OpenSSL would not accept
- * in a handshake count as never valid, since no peer accepts them either.
+ * expiry_tls.c - reads expiry dates from OpenSSL objects. A date that OpenSSL would reject in a
+ * handshake counts as never valid, because no peer accepts it either.
  */
 #include "tls_private.h"
 
@@ -9,8 +9,8 @@
 #include <openssl/x509v3.h>
 #include <string.h>
 
-/* Reads a date, as seconds since 1970; 0 if it is earlier. Returns false if OpenSSL cannot compare
- * it with a clock. */
+/* Reads a date as seconds since 1970, or 0 if it is earlier. Returns false if OpenSSL cannot
+ * compare the date with a clock. */
 static bool read_date(const ASN1_TIME *date, uint64_t *seconds)
 {
 	ASN1_TIME *epoch = ASN1_TIME_set(NULL, 0);
@@ -36,7 +36,7 @@ static void add_dates(struct ps_expiries *expiries, enum ps_expiry_kind kind, co
 	ps_expiries_add(expiries, &expiry);
 }
 
-/* Writes the name in one line of ASCII, cut to what fits. */
+/* Writes the name in one line of ASCII, truncated to the buffer. */
 static void write_name(const X509_NAME *name, char text[PS_EXPIRY_NAME])
 {
 	BIO *line = BIO_new(BIO_s_mem());
@@ -59,7 +59,7 @@ static void add_certificate(struct ps_expiries *expiries, const X509 *certificat
 	          X509_get0_notAfter(certificate));
 }
 
-/* The first one is the leaf. */
+/* Adds a verified chain. Its first certificate is the leaf; the others are CAs. */
 static void add_chain(struct ps_expiries *expiries, const STACK_OF(X509) * chain)
 {
 	for (int i = 0; i < sk_X509_num(chain); i++)
@@ -67,7 +67,8 @@ static void add_chain(struct ps_expiries *expiries, const STACK_OF(X509) * chain
 		                i ? PS_EXPIRY_CA : PS_EXPIRY_CERTIFICATE);
 }
 
-/* Adds this end's certificate and the CAs above it, as a peer with the same CA file finds them. */
+/* Adds this end's certificate and the CAs above it. A peer with the same CA file builds the same
+ * chain. */
 static void add_own_chain(struct ps_expiries *expiries, SSL_CTX *context, uint64_t now_s)
 {
 	X509 *leaf = SSL_CTX_get0_certificate(context);
@@ -85,15 +86,15 @@ static void add_own_chain(struct ps_expiries *expiries, SSL_CTX *context, uint64
 		X509_VERIFY_PARAM_clear_flags(rules,
 		                              X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
 		X509_VERIFY_PARAM_set_time(rules, (time_t)now_s);
-		/* The chain is there whatever the verdict is. */
+		/* OpenSSL builds the chain even if it rejects the certificate. */
 		(void)X509_verify_cert(verification);
 		add_chain(expiries, X509_STORE_CTX_get0_chain(verification));
 	}
 	X509_STORE_CTX_free(verification);
 }
 
-/* Returns true if `crl` ends later than `than`, or never. */
-static bool outlives(const X509_CRL *crl, const X509_CRL *than)
+/* Returns true if `crl` expires later than `than`, or never. */
+static bool expires_later(const X509_CRL *crl, const X509_CRL *than)
 {
 	const ASN1_TIME *until = X509_CRL_get0_nextUpdate(crl);
 	uint64_t own_s, other_s;
@@ -103,14 +104,14 @@ static bool outlives(const X509_CRL *crl, const X509_CRL *than)
 	        (!read_date(X509_CRL_get0_nextUpdate(than), &other_s) || own_s > other_s));
 }
 
-/* Returns true if the same CA has a list that ends later. OpenSSL uses any valid list of a CA, so
- * only the last one to end counts. */
-static bool has_better(const STACK_OF(X509_OBJECT) * objects, const X509_CRL *list)
+/* Returns true if the same CA has a list that expires later. OpenSSL accepts any valid list of a
+ * CA, so only the one that expires last matters. */
+static bool has_later_list(const STACK_OF(X509_OBJECT) * objects, const X509_CRL *list)
 {
 	for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
 		const X509_CRL *crl = X509_OBJECT_get0_X509_CRL(sk_X509_OBJECT_value(objects, i));
 
-		if (crl && crl != list && outlives(crl, list) &&
+		if (crl && crl != list && expires_later(crl, list) &&
 		    X509_NAME_cmp(X509_CRL_get_issuer(crl), X509_CRL_get_issuer(list)) == 0)
 			return true;
 	}
@@ -135,7 +136,7 @@ static void add_lists(struct ps_expiries *expiries, X509_STORE *store)
 	for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
 		const X509_CRL *list = X509_OBJECT_get0_X509_CRL(sk_X509_OBJECT_value(objects, i));
 
-		if (list && X509_CRL_get0_nextUpdate(list) && !has_better(objects, list))
+		if (list && X509_CRL_get0_nextUpdate(list) && !has_later_list(objects, list))
 			add_list(expiries, list);
 	}
 	X509_STORE_unlock(store);

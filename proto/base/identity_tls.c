@@ -1,5 +1,5 @@
 /*
- * identity_tls.c - who a certificate says that its holder is.
+ * identity_tls.c - reads the identity of a peer from its certificate.
  */
 #include "tls_private.h"
 
@@ -7,7 +7,7 @@
 #include <openssl/x509v3.h>
 #include <string.h>
 
-/* NULL: they are a name. */
+/* Copies and checks a name. Returns NULL, or a sentence that says why the name is not usable. */
 static const char *take_name(const unsigned char *bytes, int len, bool lower, char *name)
 {
 	if (len < 1)
@@ -23,7 +23,7 @@ static const char *take_name(const unsigned char *bytes, int len, bool lower, ch
 	return NULL;
 }
 
-/* The first alternative name that counts. False: there is none. */
+/* Takes the first alternative name that is a DNS name or a URI. Returns false if there is none. */
 static bool take_alternative(const GENERAL_NAMES *names, char *name, const char **why)
 {
 	for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
@@ -66,7 +66,8 @@ const char *ps_certificate_name(const struct x509_st *certificate, char name[PS_
 	const char *why = NULL;
 
 	name[0] = '\0';
-	/* -1: it has none. Else it has several, or one that cannot be read. */
+	/* found is -1 if the extension is missing, and another value if it is repeated or
+	 * malformed. */
 	if (!names && found != -1)
 		return "its alternative names cannot be read";
 	if (!names || !take_alternative(names, name, &why))

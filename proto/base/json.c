@@ -1,12 +1,12 @@
 /*
- * json.c - writes JSON with commas and indentation right whatever the order of calls. Commands
- * with --json and the daemon's status page call it. It must never write text that was not
- * escaped.
+ * json.c - writes JSON with correct commas and indentation. Commands with --json and the daemon's
+ * status page call it. It must never write text that was not escaped.
  */
 #include "json.h"
 
 #include "text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void indent_line(struct ps_json *json)
 		fputs("  ", json->out);
 }
 
-/* What stands before a value. */
+/* Writes what precedes a value: a comma, the indentation and the key. */
 static void lead_value(struct ps_json *json, const char *key)
 {
 	if (json->filled)
@@ -71,6 +71,7 @@ void ps_json_begin(struct ps_json *json, const char *key, char bracket)
 
 void ps_json_end(struct ps_json *json, char bracket)
 {
+	assert(json->depth > 0);
 	json->depth--;
 	if (json->filled)
 		indent_line(json);

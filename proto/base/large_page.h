@@ -1,8 +1,7 @@
 /*
- * large_page.h - where files in memory are mapped, so that the kernel can map their large pages as
- * such. Mirrors and owners on their hosts do it alike: a mapping of large pages is made, used and,
- * above all, undone in a small part of the time, and who is killed keeps a store until all of its
- * mappings are undone.
+ * large_page.h - chooses addresses at which the kernel can map files with large pages. Owners and
+ * mirrors both use it. Large pages make a mapping much faster to create and, above all, to remove:
+ * a killed process keeps its store until the kernel has removed all of its mappings.
  */
 #ifndef PERSEAS_PROTO_LARGE_PAGE_H
 #define PERSEAS_PROTO_LARGE_PAGE_H
@@ -11,11 +10,12 @@
 
 #define PS_LARGE_PAGE ((uint64_t)2 << 20)
 
-/* madvise(2): Linux 6.1; the C library may be older. */
+/* For madvise(2), since Linux 6.1. The C library's headers may be older. */
 enum { PS_MADV_COLLAPSE = 25 };
 
-/* An address for a mapping of so many bytes, from a multiple of PS_LARGE_PAGE in its file on, as a
- * hint for mmap(2); NULL: any will do. */
+/* Returns a hint for mmap(2): a free address, aligned to PS_LARGE_PAGE, for a mapping of `length`
+ * bytes that begins at a multiple of PS_LARGE_PAGE in its file. Returns NULL if alignment does not
+ * matter or no address is free. */
 void *ps_large_place(uint64_t length);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * latency.c - log-linear counts of how long something took.
+ * latency.c - histograms of latencies, and their form in control messages (see latency.h).
  */
 #include "latency.h"
 
+#include <assert.h>
 #include <string.h>
 
 uint64_t ps_latency_end(unsigned bucket)
@@ -25,7 +26,7 @@ uint64_t ps_latency_percentile(const struct ps_latency *l, double percent)
 	const uint64_t total = ps_latency_total(l);
 	uint64_t end;
 
-	/* Of a difference the longest is not known to be among those that are counted. */
+	/* If nothing was counted, max_ns may still come from an earlier period. */
 	if (!total)
 		return 0;
 	end = ps_latency_end(ps_log_linear_find(l->counts, PS_LATENCY_BUCKETS, total, percent));
@@ -55,6 +56,8 @@ void ps_latency_load(struct ps_latency *l, const Perseas__Latencies *message)
 	memset(l, 0, sizeof(*l));
 	if (!message)
 		return;
+	assert(message->n_counts <= PS_LATENCY_BUCKETS &&
+	       message->first <= PS_LATENCY_BUCKETS - message->n_counts);
 	for (size_t i = 0; i < message->n_counts; i++)
 		l->counts[message->first + i] = message->counts[i];
 	l->sum_ns = message->sum_ns;

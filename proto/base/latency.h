@@ -1,9 +1,9 @@
 /*
- * latency.h - how long something took, counted by buckets, as an owner tells it to its mirrors and
- * they tell it to others. This is the one place that says which times a bucket is of.
+ * latency.h - histograms of latencies. Owners send theirs to mirrors, which report them to clients.
+ * The bounds of the buckets are defined only here.
  *
- * Buckets are log-linear (log_linear.h), 16 to each power of two. Times above 68 s share the last
- * one.
+ * Buckets are log-linear (log_linear.h), 16 for each power of two. The last bucket counts all times
+ * above 68 s.
  */
 #ifndef PERSEAS_PROTO_LATENCY_H
 #define PERSEAS_PROTO_LATENCY_H
@@ -15,29 +15,29 @@
 #include <stdint.h>
 
 enum {
-	PS_LATENCY_BITS = 4, /* of a time that a bucket tells apart */
-	PS_LATENCY_TOP = 36, /* 2^36 ns and more are in the last bucket */
+	PS_LATENCY_BITS = 4, /* significant bits: 2^4 buckets for each power of two */
+	PS_LATENCY_TOP = 36, /* the last bucket counts 2^36 ns and more */
 	PS_LATENCY_BUCKETS = (PS_LATENCY_TOP - PS_LATENCY_BITS + 1) << PS_LATENCY_BITS,
 };
 
-/* Zero to begin. */
+/* A histogram. Initialize to zero. */
 struct ps_latency {
 	uint64_t counts[PS_LATENCY_BUCKETS];
 	uint64_t sum_ns;
-	uint64_t max_ns; /* exact */
+	uint64_t max_ns; /* exact, not rounded to a bucket */
 };
 
-/* The bucket of a time in ns. */
+/* Returns the index of the bucket that counts `ns`. */
 static inline unsigned ps_latency_bucket(uint64_t ns)
 {
 	return ns >> PS_LATENCY_TOP ? PS_LATENCY_BUCKETS - 1
 	                            : ps_log_linear_bucket(ns, PS_LATENCY_BITS);
 }
 
-/* The longest time of a bucket, in ns; UINT64_MAX for the last one. */
+/* Returns the longest time in the bucket, in ns, or UINT64_MAX for the last bucket. */
 uint64_t ps_latency_end(unsigned bucket);
 
-/* Counts a time as often as `weight` says. */
+/* Counts a time `weight` times. */
 static inline void ps_latency_add(struct ps_latency *l, uint64_t ns, uint64_t weight)
 {
 	l->counts[ps_latency_bucket(ns)] += weight;
@@ -46,25 +46,25 @@ static inline void ps_latency_add(struct ps_latency *l, uint64_t ns, uint64_t we
 		l->max_ns = ns;
 }
 
-/* How many are counted. */
+/* Returns how many times are counted. */
 uint64_t ps_latency_total(const struct ps_latency *l);
 
-/* The shortest time that `percent` of those counted do not exceed, rounded up to the end of its
- * bucket, but never above the longest. 0 when nothing was counted. */
+/* Returns the shortest time that at least `percent` of the counted times do not exceed, rounded up
+ * to the end of its bucket but never above max_ns. Returns 0 if nothing is counted. */
 uint64_t ps_latency_percentile(const struct ps_latency *l, double percent);
 
-/* `message` tells of *l, into which it points: from the first bucket that holds something to the
- * last. */
+/* Makes a message of the histogram's buckets, from the first to the last that is not zero. The
+ * message points into *l. */
 void ps_latency_message(const struct ps_latency *l, Perseas__Latencies *message);
 
-/* What a message tells, which has passed the checks; all zero for NULL. */
+/* Loads a checked message into *l. NULL loads an empty histogram. */
 void ps_latency_load(struct ps_latency *l, const Perseas__Latencies *message);
 
-/* NULL, or a sentence that says what is wrong with the message. */
+/* Returns NULL if the message is valid, or a sentence that says what is wrong with it. */
 const char *ps_latency_fault(const Perseas__Latencies *message);
 
-/* Does `later`, of the same owner as `earlier`, count in every bucket at least as much? Both have
- * passed the checks; NULL: nothing is counted. */
+/* Returns true if every count of `later` is at least that of `earlier`. Both are checked messages
+ * of the same owner; NULL stands for an empty histogram. */
 bool ps_latency_grew(const Perseas__Latencies *earlier, const Perseas__Latencies *later);
 
 #endif

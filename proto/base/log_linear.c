@@ -1,8 +1,10 @@
 /*
- * log_linear.c - the arithmetic of histograms' buckets. latency.c and the histograms of the
- * command and of bench/ call it. It keeps no counts of its own.
+ * log_linear.c - the arithmetic of histogram buckets. latency.c and the histograms of the command
+ * and of bench/ call it. It keeps no counts.
  */
 #include "log_linear.h"
+
+#include <assert.h>
 
 uint64_t ps_log_linear_end(unsigned bucket, unsigned bits)
 {
@@ -23,6 +25,7 @@ unsigned ps_log_linear_find(const uint64_t *counts, unsigned count, uint64_t tot
 	uint64_t wanted = (uint64_t)exact, seen = 0;
 	unsigned bucket = 0;
 
+	assert(count > 0 && total > 0);
 	if (!wanted || (double)wanted < exact)
 		wanted++;
 	while (bucket < count - 1 && (seen += counts[bucket]) < wanted)

@@ -1,5 +1,5 @@
 /*
- * memory_limit.c - limits of memory, from the kernel (memory_limit.h).
+ * memory_limit.c - reads the limits from the kernel and puts them into words (memory_limit.h).
  */
 #include "memory_limit.h"
 

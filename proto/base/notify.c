@@ -1,6 +1,6 @@
 /*
- * notify.c - sends a line to the service manager's socket, where there is one. The daemon calls it
- * when it is ready, loads, spills or ends. Its failure changes nothing for who calls.
+ * notify.c - sends a line to the service manager's socket, if it gave us one. The daemon calls it
+ * when it is ready, loads, spills or stops. A failure is ignored.
  */
 #include "notify.h"
 
@@ -25,7 +25,7 @@ void ps_notify(const char *state)
 		return;
 	memcpy(to.sun_path, path, len);
 	if (to.sun_path[0] == '@')
-		to.sun_path[0] = '\0'; /* the abstract name space */
+		to.sun_path[0] = '\0'; /* a socket in the abstract name space */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;

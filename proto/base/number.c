@@ -1,7 +1,6 @@
 /*
- * number.c - reads numbers and sizes strictly: digits, and a unit where one may be. Options and
- * rules are read by it, on both sides. It never guesses: what it does not understand wholly is
- * refused.
+ * number.c - strict parsers for numbers and sizes. Options and access rules use them on both sides.
+ * Text that is not wholly understood is refused.
  */
 #include "number.h"
 

@@ -1,16 +1,18 @@
 /*
- * options.c - see options.h.
+ * options.c - parses command lines and configuration files by a table of options, and prints --help
+ * from the same table (see options.h).
  */
 #include "options.h"
 #include "number.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	FILL_WIDTH = 78,
-	NAME_SHOWN = 32, /* a longer word is no misspelt name */
+	NAME_SHOWN = 32, /* a longer word is not a misspelt name */
 	MUST_TEXT = 160,
 	HELP_TEXT = 2048,
 };
@@ -25,14 +27,14 @@ int ps_reader_wrong(struct ps_reader *reader, const char *format, ...)
 	return -1;
 }
 
-/* --- hints --- */
+/* --- suggestions for misspelt names --- */
 
-static unsigned least_of(unsigned a, unsigned b)
+static unsigned min_of(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
 
-/* How many letters must be put in, left out or changed to make the one of the other. */
+/* Returns the edit distance: the least number of letters to insert, delete or replace. */
 static unsigned spelling_distance(const char *a, const char *b)
 {
 	unsigned row[NAME_SHOWN + 1];
@@ -50,7 +52,7 @@ static unsigned spelling_distance(const char *a, const char *b)
 			unsigned changed = diagonal + (a[i] != b[j]);
 
 			diagonal = row[j + 1];
-			row[j + 1] = least_of(changed, least_of(diagonal, row[j]) + 1);
+			row[j + 1] = min_of(changed, min_of(diagonal, row[j]) + 1);
 		}
 	}
 	return row[columns];
@@ -65,14 +67,15 @@ bool ps_spelt_like(const char *word, const char *name)
 	       (len >= 2 && strncmp(word, name, len) == 0);
 }
 
-/* --- what a value must be --- */
+/* --- the description of valid values --- */
 
 static uint64_t high_of(const struct ps_option *row)
 {
+	assert(row->width >= 1 && row->width <= 8);
 	return row->high ? row->high : UINT64_MAX >> (64 - 8 * row->width);
 }
 
-/* "64K", "5", or "0.1" of 100 ms. */
+/* Formats a limit in the option's unit: "64K", "5", or "0.1" for 100 ms. */
 static const char *limit_text(char text[32], const struct ps_option *row, uint64_t limit)
 {
 	const char *unit = " KMGT";
@@ -89,7 +92,7 @@ static const char *limit_text(char text[32], const struct ps_option *row, uint64
 	return text;
 }
 
-static void must_number(const struct ps_option *row, char text[MUST_TEXT])
+static void describe_number(const struct ps_option *row, char text[MUST_TEXT])
 {
 	const char *unit = row->type == PS_OPTION_SIZE      ? "bytes"
 	                   : row->type == PS_OPTION_SECONDS ? "seconds"
@@ -104,8 +107,8 @@ static void must_number(const struct ps_option *row, char text[MUST_TEXT])
 	                                          : "");
 }
 
-/* "error, warning or info" of "error|warning|info". */
-static void must_choice(const char *choices, char text[MUST_TEXT])
+/* Turns "error|warning|info" into "error, warning or info". */
+static void describe_choice(const char *choices, char text[MUST_TEXT])
 {
 	size_t at = 0;
 
@@ -120,18 +123,18 @@ static void must_choice(const char *choices, char text[MUST_TEXT])
 	text[at] = '\0';
 }
 
-static const char *must_be(const struct ps_option *row, char text[MUST_TEXT])
+static const char *valid_values(const struct ps_option *row, char text[MUST_TEXT])
 {
 	if (row->must)
 		return row->must;
 	if (row->type == PS_OPTION_CHOICE)
-		must_choice(row->choices, text);
+		describe_choice(row->choices, text);
 	else if (row->type == PS_OPTION_PATH)
 		snprintf(text, MUST_TEXT, "a path of less than %zu bytes", row->width);
 	else if (row->type == PS_OPTION_TEXT)
 		snprintf(text, MUST_TEXT, "a text that is not empty");
 	else
-		must_number(row, text);
+		describe_number(row, text);
 	return text;
 }
 
@@ -147,11 +150,12 @@ static void put_number(const struct ps_option *row, void *member, uint64_t numbe
 		*(uint32_t *)member = (uint32_t)number;
 		break;
 	default:
+		assert(row->width == 8);
 		*(uint64_t *)member = number;
 	}
 }
 
-/* Seconds with up to three decimals, in milliseconds. */
+/* Parses seconds with up to three decimals, as milliseconds. */
 static bool read_seconds(const char *text, uint64_t *ms)
 {
 	uint64_t whole, part = 0;
@@ -182,7 +186,8 @@ static bool read_number(const struct ps_option *row, const char *text, uint64_t 
 	return ps_number_read(text, &end, number) && !*end;
 }
 
-/* The place of the value among "a|b|c". */
+/* Finds the value in "a|b|c" and stores its index in *place. Returns false if it is not among
+ * them. */
 static bool read_choice(const char *choices, const char *value, uint64_t *place)
 {
 	size_t len;
@@ -196,7 +201,8 @@ static bool read_choice(const char *choices, const char *value, uint64_t *place)
 	}
 }
 
-/* Takes a value; false: it is not what it must be. */
+/* Parses the value and stores it in the option's member. Returns false if the value is not
+ * valid. */
 static bool take_value(const struct ps_option *row, void *into, const char *value)
 {
 	void *member = (uint8_t *)into + row->at;
@@ -259,16 +265,17 @@ static const struct ps_option *find_row(const struct ps_options *options, const 
 	return NULL;
 }
 
-static bool is_of(const struct ps_option *row, unsigned groups)
+static bool is_in_groups(const struct ps_option *row, unsigned groups)
 {
 	return !row->groups || row->groups & groups;
 }
 
-/* The name of a row of these groups that is spelt like the word; NULL: there is none. */
-static const char *name_meant(const struct ps_options *options, unsigned groups, const char *word)
+/* Returns the name of an option in these groups that is spelt like `word`, or NULL. */
+static const char *similar_name(const struct ps_options *options, unsigned groups, const char *word)
 {
 	for (unsigned i = 0; i < options->count; i++)
-		if (is_of(&options->rows[i], groups) && ps_spelt_like(word, options->rows[i].name))
+		if (is_in_groups(&options->rows[i], groups) &&
+		    ps_spelt_like(word, options->rows[i].name))
 			return options->rows[i].name;
 	return NULL;
 }
@@ -277,11 +284,12 @@ static int set_row(struct ps_reader *reader, const struct ps_option *row, const 
 {
 	char must[MUST_TEXT];
 
+	assert(reader->options->count <= 64);
 	reader->given |= (uint64_t)1 << (row - reader->options->rows);
 	if (take_value(row, reader->into, value))
 		return 0;
 	return ps_reader_wrong(reader, "--%s %.80s: it must be %s", row->name, value,
-	                       must_be(row, must));
+	                       valid_values(row, must));
 }
 
 static int refuse_unknown(struct ps_reader *reader, const char *word)
@@ -291,7 +299,7 @@ static int refuse_unknown(struct ps_reader *reader, const char *word)
 	char text[2 * NAME_SHOWN];
 
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(word, "="), word);
-	name = name_meant(options, UINT_MAX, text);
+	name = similar_name(options, UINT_MAX, text);
 	if (name)
 		return ps_reader_wrong(reader, "there is no option --%s; is --%s meant?", text,
 		                       name);
@@ -299,7 +307,7 @@ static int refuse_unknown(struct ps_reader *reader, const char *word)
 	                       options->program);
 }
 
-/* The option at argv[*at], whose value may be the word after it. */
+/* Parses the option at argv[*at]. If its value is the next argument, advances *at. */
 static int read_option(struct ps_reader *reader, int argc, char *const *argv, int *at)
 {
 	const char *word = argv[*at] + 2, *equals = strchr(word, '=');
@@ -316,7 +324,7 @@ static int read_option(struct ps_reader *reader, int argc, char *const *argv, in
 		return ps_reader_wrong(reader, "--%s is given twice", row->name);
 	if (!equals && *at + 1 == argc)
 		return ps_reader_wrong(reader, "--%s needs %s behind it", row->name,
-		                       must_be(row, must));
+		                       valid_values(row, must));
 	return set_row(reader, row, equals ? equals + 1 : argv[++*at]);
 }
 
@@ -364,13 +372,13 @@ int ps_options_read_line(struct ps_reader *reader, unsigned groups, const char *
                          const char *value)
 {
 	const struct ps_option *row = find_row(reader->options, name, strlen(name));
-	const char *like = name_meant(reader->options, groups, name);
+	const char *like = similar_name(reader->options, groups, name);
 	char must[MUST_TEXT];
 
-	if (row && is_of(row, groups))
+	if (row && is_in_groups(row, groups))
 		return *value ? set_row(reader, row, value)
 		              : ps_reader_wrong(reader, "option \"%s\" needs %s behind it", name,
-		                                must_be(row, must));
+		                                valid_values(row, must));
 	return ps_reader_wrong(reader, "there is no option \"%.80s\" in this file%s%s%s", name,
 	                       like ? "; is \"" : "", like ? like : "", like ? "\" meant?" : "");
 }
@@ -413,7 +421,7 @@ void ps_options_help(const struct ps_options *options, FILE *out, unsigned group
 		char text[HELP_TEXT];
 		int at;
 
-		if (!is_of(row, groups))
+		if (!is_in_groups(row, groups))
 			continue;
 		at = fprintf(out, "  %s--%s%s%s", row->letter ? letter : "", row->name,
 		             row->value ? " " : "", row->value ? row->value : "");

@@ -1,6 +1,6 @@
 /*
- * sha256_tls.c - see sha256_tls.h. It uses OpenSSL's functions for SHA-256 alone: those that choose
- * among providers allocate memory, so that they can fail, and a check of a key must not.
+ * sha256_tls.c - see sha256_tls.h. It calls the deprecated SHA256_*() functions of OpenSSL, because
+ * their replacements allocate memory and can therefore fail, and the check of a key must not fail.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED
 

@@ -1,6 +1,5 @@
 /*
- * sha256_tls.h - SHA-256 by OpenSSL. proto/control/key.c calls it for the keys of stores. It keeps
- * nothing.
+ * sha256_tls.h - SHA-256 by OpenSSL. proto/control/key.c calls it to hash the keys of stores.
  */
 #ifndef PERSEAS_PROTO_SHA256_TLS_H
 #define PERSEAS_PROTO_SHA256_TLS_H

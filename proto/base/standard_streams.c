@@ -1,9 +1,10 @@
 /*
- * standard_streams.c - see standard_streams.h. It must never close a number that the application
- * has opened in the meantime.
+ * standard_streams.c - see standard_streams.h. It must never close a descriptor that the
+ * application has opened in the meantime.
  */
 #include "standard_streams.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,20 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STREAMS = STDERR_FILENO + 1 };
+enum { STREAM_COUNT = STDERR_FILENO + 1 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static unsigned holders;
-static bool filled[STREAMS]; /* by a holder */
+static pthread_mutex_t holders_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
+static unsigned holder_count;
+static bool is_filled[STREAM_COUNT]; /* opened by ps_standard_hold() */
 
 int ps_above_standard(int fd)
 {
 	int above, error;
 
-	if (fd < 0 || fd >= STREAMS)
+	if (fd < 0 || fd >= STREAM_COUNT)
 		return fd;
-	above = fcntl(fd, F_DUPFD_CLOEXEC, STREAMS);
+	above = fcntl(fd, F_DUPFD_CLOEXEC, STREAM_COUNT);
 	error = errno;
 	close(fd);
 	errno = error;
@@ -52,8 +53,8 @@ static int mode_of(int number)
 	return number == STDIN_FILENO ? O_WRONLY : O_RDONLY;
 }
 
-/* Opens /dev/null at this number, and at no other. Returns 1 if it did, 0 if the number is taken,
- * or -1 with errno set. */
+/* Opens /dev/null at this descriptor number and no other. Returns 1 if it did, 0 if the number is
+ * taken, or -1 with errno set. */
 static int fill_number(int number)
 {
 	int fd, own;
@@ -65,7 +66,7 @@ static int fill_number(int number)
 		return -1;
 	if (fd == number)
 		return 1;
-	/* Another thread has taken the number, or a lower one is closed. */
+	/* The number is taken by another thread, or a lower number was free. */
 	own = fcntl(fd, F_DUPFD_CLOEXEC, number);
 	close(fd);
 	if (own > number)
@@ -75,13 +76,14 @@ static int fill_number(int number)
 
 int ps_standard_fill(void)
 {
-	for (int i = 0; i < STREAMS; i++)
+	for (int i = 0; i < STREAM_COUNT; i++)
 		if (fill_number(i) < 0)
 			return -1;
 	return 0;
 }
 
-/* Returns false if the application has put something else at this number. */
+/* Returns true if our /dev/null is at this number, and not a descriptor that the application
+ * opened. */
 static bool is_filling(int number)
 {
 	const int mode = fcntl(number, F_GETFL);
@@ -92,35 +94,35 @@ static bool is_filling(int number)
 	       here.st_ino == null.st_ino && here.st_dev == null.st_dev;
 }
 
-/* The caller holds the lock. */
+/* Closes the numbers that ps_standard_hold() filled. Caller holds holders_lock. */
 static void empty_numbers(void)
 {
-	for (int i = 0; i < STREAMS; i++) {
-		if (filled[i] && is_filling(i))
+	for (int i = 0; i < STREAM_COUNT; i++) {
+		if (is_filled[i] && is_filling(i))
 			close(i);
-		filled[i] = false;
+		is_filled[i] = false;
 	}
 }
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&holders_lock);
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&holders_lock);
 }
 
-/* The threads that held the numbers are not in the child. */
+/* The threads that called ps_standard_hold() do not exist in the child. */
 static void in_child(void)
 {
 	empty_numbers();
-	holders = 0;
-	pthread_mutex_unlock(&lock);
+	holder_count = 0;
+	pthread_mutex_unlock(&holders_lock);
 }
 
-static void prepare(void)
+static void register_handlers(void)
 {
 	pthread_atfork(before_fork, after_fork, in_child);
 }
@@ -129,13 +131,13 @@ void ps_standard_hold(void)
 {
 	const int error = errno;
 
-	pthread_once(&once, prepare);
-	pthread_mutex_lock(&lock);
-	holders++;
-	for (int i = 0; i < STREAMS; i++)
+	pthread_once(&handlers_once, register_handlers);
+	pthread_mutex_lock(&holders_lock);
+	holder_count++;
+	for (int i = 0; i < STREAM_COUNT; i++)
 		if (fill_number(i) == 1)
-			filled[i] = true;
-	pthread_mutex_unlock(&lock);
+			is_filled[i] = true;
+	pthread_mutex_unlock(&holders_lock);
 	errno = error;
 }
 
@@ -143,9 +145,10 @@ void ps_standard_release(void)
 {
 	const int error = errno;
 
-	pthread_mutex_lock(&lock);
-	if (--holders == 0)
+	pthread_mutex_lock(&holders_lock);
+	assert(holder_count > 0);
+	if (--holder_count == 0)
 		empty_numbers();
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&holders_lock);
 	errno = error;
 }

@@ -1,13 +1,14 @@
 /*
- * stream_tls.c - streams inside TLS 1.3, over sockets that do not block.
+ * stream_tls.c - TLS 1.3 over non-blocking sockets.
  *
- * What is sent is gathered into records, and the records of one send into a few system calls. What
- * the socket does not take of them stays here, encrypted; the next send begins with the same bytes,
- * and finds that they are gone.
+ * Sent bytes are gathered into full records, and the records of one send into few system calls.
+ * Encrypted bytes that the socket does not take stay in wire_tls.c. The caller sends the same plain
+ * bytes again, and `owed` counts those that must not be encrypted a second time.
  */
 #include "tls_private.h"
 #include "wire_tls.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
@@ -19,8 +20,9 @@
 
 enum {
 	RECORD = SSL3_RT_MAX_PLAIN_LENGTH,
-	/* Messages of TLS itself, such as key updates, that the other end may send for each so many
-	 * bytes of data. Each costs this end more than that one; it needs one for 2^24 records. */
+	/* A peer may send at most MESSAGES_MAX messages of TLS itself, such as key updates, for
+	 * each MESSAGES_BYTES of data. A key update costs the receiver more than the sender, and an
+	 * honest peer needs one for 2^24 records. */
 	MESSAGES_MAX = 64,
 	MESSAGES_BYTES = 1 << 20,
 };
@@ -29,15 +31,15 @@ struct ps_tls_stream {
 	SSL *ssl;
 	struct ps_tls_wire wire;
 	bool server;
-	bool up;         /* the handshake is over */
-	bool wants_room; /* it waits until the socket takes more */
-	bool more;       /* something is here that no poll tells of */
-	bool over;       /* it has ended or failed: nothing more is asked of OpenSSL */
-	bool unsent;     /* a record is encrypted, and not all of it is gone */
-	size_t owed;     /* bytes of the next send that are encrypted, and not yet gone */
+	bool up;         /* the handshake has succeeded */
+	bool wants_room; /* TLS waits until the socket can be written */
+	bool more;       /* decrypted bytes or an end wait here that poll() does not report */
+	bool over;       /* the stream has ended or failed; OpenSSL is not called any more */
+	bool unsent;     /* SSL_write_ex() was interrupted and must be repeated */
+	size_t owed;     /* leading bytes of the next send that are already encrypted */
 	uint64_t records, key_records;
-	unsigned messages;    /* of TLS itself that came */
-	size_t message_bytes; /* of data that came with them */
+	unsigned messages;    /* messages of TLS itself received since message_bytes was 0 */
+	size_t message_bytes; /* bytes of data received in the same period */
 	enum ps_tls_fault fault;
 	char why[320];
 	uint8_t record[RECORD];
@@ -45,64 +47,65 @@ struct ps_tls_stream {
 
 /* --- failures --- */
 
-static const char renew[] = "renew it, if the clocks of both ends are right";
-static const char other_ca[] = "the CA files of both ends must have the CA that signed it";
-static const char other_host[] = "the host that was dialled must be among its alternative names";
-static const char other_use[] = "its extended key usage must be serverAuth for a mirror, "
-				"clientAuth for a peer that connects to one, or both";
-static const char new_list[] = "this end needs a newer list: --tls-crl, or PERSEAS_TLS_CRL";
-static const char all_lists[] = "the file of --tls-crl, or PERSEAS_TLS_CRL, must have a list of "
-				"every CA between the certificate and the CA file";
-static const char another[] = "it was revoked, so another one is needed";
-static const char none[] = "give one, with its key: --tls-cert and --tls-key, or "
-			   "PERSEAS_TLS_CERT and PERSEAS_TLS_KEY";
+static const char renew_certificate[] = "renew it, if the clocks of both ends are right";
+static const char check_ca_files[] = "the CA files of both ends must have the CA that signed it";
+static const char check_host_names[] =
+	"the host that was dialled must be among its alternative names";
+static const char check_key_usage[] = "its extended key usage must be serverAuth for a mirror, "
+				      "clientAuth for a peer that connects to one, or both";
+static const char renew_list[] = "this end needs a newer list: --tls-crl, or PERSEAS_TLS_CRL";
+static const char give_lists[] = "the file of --tls-crl, or PERSEAS_TLS_CRL, must have a list of "
+				 "every CA between the certificate and the CA file";
+static const char replace_certificate[] = "it was revoked, so another one is needed";
+static const char give_certificate[] = "give one, with its key: --tls-cert and --tls-key, or "
+				       "PERSEAS_TLS_CERT and PERSEAS_TLS_KEY";
 
-/* What is to be done about a certificate that is not accepted here. */
-static const char *advice(long verdict)
+/* Returns what to do about a peer's certificate that this end rejects. */
+static const char *advice_for_verdict(long verdict)
 {
 	switch (verdict) {
 	case X509_V_ERR_CERT_HAS_EXPIRED:
 	case X509_V_ERR_CERT_NOT_YET_VALID:
-		return renew;
+		return renew_certificate;
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		return other_host;
+		return check_host_names;
 	case X509_V_ERR_INVALID_PURPOSE:
-		return other_use;
+		return check_key_usage;
 	case X509_V_ERR_CERT_REVOKED:
-		return another;
+		return replace_certificate;
 	case X509_V_ERR_CRL_HAS_EXPIRED:
 	case X509_V_ERR_CRL_NOT_YET_VALID:
-		return new_list;
+		return renew_list;
 	case X509_V_ERR_UNABLE_TO_GET_CRL:
-		return all_lists;
+		return give_lists;
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
 	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-		return other_ca;
+		return check_ca_files;
 	}
 	return "another one is needed";
 }
 
-/* The alerts by which the other end says that it does not accept the certificate of this one. */
+/* Alerts by which the peer rejects this end's certificate. */
 static const struct alert {
 	int reason;
-	const char *text, *advice;
+	const char *text, *todo;
 } alerts[] = {
-	{ SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "it wants one", none },
-	{ SSL_R_TLSV1_ALERT_UNKNOWN_CA, "it does not know its CA", other_ca },
-	{ SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "expired", renew },
-	{ SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, "revoked", another },
-	{ SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "not for this use", other_use },
+	{ SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "it wants one", give_certificate },
+	{ SSL_R_TLSV1_ALERT_UNKNOWN_CA, "it does not know its CA", check_ca_files },
+	{ SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "expired", renew_certificate },
+	{ SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, "revoked", replace_certificate },
+	{ SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "not for this use", check_key_usage },
 	{ SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "bad", "its log says why" },
 	{ SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, "bad", "its log says why" },
 	{ SSL_R_TLSV1_ALERT_DECRYPT_ERROR, "its signature is wrong", "its log says why" },
 };
 
-static bool is_absence(int reason)
+static bool is_not_tls(int reason)
 {
 	switch (reason) {
 	case SSL_R_WRONG_VERSION_NUMBER:
@@ -118,12 +121,13 @@ static bool is_absence(int reason)
 static void set_fault(struct ps_tls_stream *tls, enum ps_tls_fault fault, const char *what,
                       const char *reason, const char *todo)
 {
+	assert(fault != PS_TLS_SOUND);
 	tls->fault = fault;
 	snprintf(tls->why, sizeof(tls->why), "%s (%s); %s", what, reason, todo);
 }
 
-/* OpenSSL's last error, as a sentence. */
-static void find_fault(struct ps_tls_stream *tls)
+/* Translates OpenSSL's last error into tls->fault and tls->why. */
+static void explain_error(struct ps_tls_stream *tls)
 {
 	unsigned long error = ERR_peek_last_error();
 	const char *text = ERR_reason_error_string(error);
@@ -135,28 +139,27 @@ static void find_fault(struct ps_tls_stream *tls)
 		if (alerts[i].reason != reason)
 			continue;
 		set_fault(tls, PS_TLS_OURS, "it refuses the certificate of this end",
-		          alerts[i].text, alerts[i].advice);
+		          alerts[i].text, alerts[i].todo);
 		return;
 	}
-	if (is_absence(reason))
+	if (is_not_tls(reason))
 		snprintf(tls->why, sizeof(tls->why), "it does not speak TLS 1.3");
-	if (is_absence(reason))
+	if (is_not_tls(reason))
 		tls->fault = PS_TLS_ABSENT;
 	else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
 		set_fault(tls, PS_TLS_THEIRS, "its certificate is refused",
-		          X509_verify_cert_error_string(verdict), advice(verdict));
+		          X509_verify_cert_error_string(verdict), advice_for_verdict(verdict));
 	else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
-		set_fault(tls, PS_TLS_THEIRS, "it shows no certificate", "one is wanted", none);
+		set_fault(tls, PS_TLS_THEIRS, "it shows no certificate", "one is wanted",
+		          give_certificate);
 	else
 		set_fault(tls, PS_TLS_BROKEN, "TLS with it failed", text ? text : "no reason",
 		          "the connection may have been tampered with");
 }
 
-/*
- * After a call of OpenSSL that did not do what it was to. 0: the stream has ended; -1 with errno,
- * EAGAIN where there is only to wait, EPROTO where TLS failed.
- */
-static int failed(struct ps_tls_stream *tls, int ret)
+/* Handles an OpenSSL call that returned no success. Returns 0 if the stream has ended, or -1 with
+ * errno set: EAGAIN if the caller must wait, EPROTO if TLS failed. */
+static int handle_failure(struct ps_tls_stream *tls, int ret)
 {
 	int kind = SSL_get_error(tls->ssl, ret);
 
@@ -171,7 +174,7 @@ static int failed(struct ps_tls_stream *tls, int ret)
 		return 0;
 	}
 	if (kind == SSL_ERROR_SSL) {
-		find_fault(tls);
+		explain_error(tls);
 		tls->wire.error = EPROTO;
 	}
 	ERR_clear_error();
@@ -179,8 +182,8 @@ static int failed(struct ps_tls_stream *tls, int ret)
 	return -1;
 }
 
-/* Says again how it ended. */
-static int ended(const struct ps_tls_stream *tls)
+/* Returns the result with which the stream ended: 0, or -1 with errno set. */
+static int end_result(const struct ps_tls_stream *tls)
 {
 	errno = tls->wire.error;
 	return tls->wire.error ? -1 : 0;
@@ -198,14 +201,14 @@ const char *ps_stream_why(const struct ps_stream *stream)
 
 void ps_stream_refuse(const struct ps_stream *stream)
 {
-	/* An alert that is fatal: protocol_version. */
+	/* fatal, protocol_version */
 	static const uint8_t alert[] = { PS_TLS_ALERT, PS_TLS_MAJOR, 3, 0, 2, 2, 70 };
 
 	(void)send(stream->fd, alert, sizeof(alert), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* As ps_tls_enter(), with errno: the stream has ended where the process does. */
-static bool enter(struct ps_tls_stream *tls)
+/* Enters OpenSSL. If the process is exiting, ends the stream and returns false with errno set. */
+static bool enter_or_end(struct ps_tls_stream *tls)
 {
 	if (ps_tls_enter())
 		return true;
@@ -215,9 +218,9 @@ static bool enter(struct ps_tls_stream *tls)
 	return false;
 }
 
-/* --- life --- */
+/* --- opening and closing --- */
 
-static bool is_number(const char *host)
+static bool is_ip_address(const char *host)
 {
 	ASN1_OCTET_STRING *number = a2i_IPADDRESS(host);
 
@@ -225,23 +228,23 @@ static bool is_number(const char *host)
 	return number != NULL;
 }
 
-/* The other end's certificate must be for the host. */
+/* Requires the peer's certificate to match `host`. */
 static bool expect_host(SSL *ssl, const char *host)
 {
 	X509_VERIFY_PARAM *rules = SSL_get0_param(ssl);
 	char number[64];
 
-	/* Of "fe80::1%eth0" the zone is this end's own affair. */
+	/* The zone of "fe80::1%eth0" is local and not part of a certificate. */
 	snprintf(number, sizeof(number), "%.*s", (int)strcspn(host, "%"), host);
-	if (is_number(number))
+	if (is_ip_address(number))
 		return X509_VERIFY_PARAM_set1_ip_asc(rules, number) == 1;
 	X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
 	                                               X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-/* OpenSSL goes on with messages of TLS itself inside of one read, as long as they come, and calls
- * this for each. The end that it then takes for said is what stops it. */
+/* OpenSSL calls this for each TLS message. Within one read it handles such messages for as long as
+ * they arrive; setting the received-shutdown flag makes it stop. */
 static void count_message(int sends, int version, int type, const void *bytes, size_t len, SSL *ssl,
                           void *arg)
 {
@@ -256,7 +259,7 @@ static void count_message(int sends, int version, int type, const void *bytes, s
 		SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
 }
 
-static int secure(struct ps_stream *stream, struct ps_tls *context, const char *host)
+static int begin_tls(struct ps_stream *stream, struct ps_tls *context, const char *host)
 {
 	struct ps_tls_stream *tls = malloc(sizeof(*tls));
 	BIO *bio;
@@ -294,14 +297,15 @@ int ps_stream_secure(struct ps_stream *stream, struct ps_tls *context, const cha
 {
 	int rc;
 
+	assert(!stream->tls);
 	if (!ps_tls_enter())
 		return -1;
-	rc = secure(stream, context, host);
+	rc = begin_tls(stream, context, host);
 	ps_tls_leave();
 	return rc;
 }
 
-static int shake(struct ps_stream *stream)
+static int run_handshake(struct ps_stream *stream)
 {
 	struct ps_tls_stream *tls = stream->tls;
 	int ret;
@@ -313,9 +317,10 @@ static int shake(struct ps_stream *stream)
 		tls->wants_room = false;
 		return 1;
 	}
-	if (failed(tls, ret) < 0 && errno == EAGAIN)
+	if (handle_failure(tls, ret) < 0 && errno == EAGAIN)
 		return 0;
-	/* The refusal is in plain text: OpenSSL sends nothing to a peer without TLS. */
+	/* OpenSSL sends no alert to a peer that does not speak TLS, so this sends one in plain
+	 * text. */
 	if (tls->server && tls->fault == PS_TLS_ABSENT)
 		ps_stream_refuse(stream);
 	errno = tls->wire.error;
@@ -330,9 +335,9 @@ int ps_stream_shake(struct ps_stream *stream)
 	if (!tls || tls->up)
 		return 1;
 	errno = tls->wire.error;
-	if (tls->over || !enter(tls))
+	if (tls->over || !enter_or_end(tls))
 		return -1;
-	ret = shake(stream);
+	ret = run_handshake(stream);
 	ps_tls_leave();
 	return ret;
 }
@@ -382,6 +387,7 @@ void ps_stream_leave(struct ps_stream *stream)
 
 SSL *ps_stream_ssl(const struct ps_stream *stream)
 {
+	assert(stream->tls);
 	return stream->tls->ssl;
 }
 
@@ -403,9 +409,10 @@ int ps_stream_name(struct ps_stream *stream, char name[PS_TLS_NAME_MAX + 1])
 	return -1;
 }
 
-/* --- bytes --- */
+/* --- sending and receiving --- */
 
-/* Bytes of data came: so many more messages may come with those that follow. */
+/* Counts received data. Each MESSAGES_BYTES of it allow MESSAGES_MAX further messages of TLS
+ * itself. */
 static void count_data(struct ps_tls_stream *tls, size_t len)
 {
 	tls->message_bytes += len;
@@ -413,19 +420,20 @@ static void count_data(struct ps_tls_stream *tls, size_t len)
 		tls->message_bytes = tls->messages = 0;
 }
 
-/* After a read that gave nothing: as failed(), unless the peer sent too many messages. */
-static int failed_read(struct ps_tls_stream *tls, int ret)
+/* Handles a read that returned no data, like handle_failure(). Fails the stream if the peer sent
+ * too many messages of TLS itself. */
+static int handle_failed_read(struct ps_tls_stream *tls, int ret)
 {
 	if (tls->messages <= MESSAGES_MAX)
-		return failed(tls, ret);
+		return handle_failure(tls, ret);
 	set_fault(tls, PS_TLS_BROKEN, "TLS with it failed", "too many key updates",
 	          "no end of this protocol sends so many");
 	tls->wire.error = EPROTO;
 	tls->over = true;
-	return ended(tls);
+	return end_result(tls);
 }
 
-static ssize_t receive(struct ps_tls_stream *tls, void *bytes, size_t len)
+static ssize_t read_records(struct ps_tls_stream *tls, void *bytes, size_t len)
 {
 	size_t have = 0, n;
 	int ret = 1;
@@ -443,8 +451,8 @@ static ssize_t receive(struct ps_tls_stream *tls, void *bytes, size_t len)
 	tls->more = ret && SSL_has_pending(tls->ssl);
 	if (ret)
 		return (ssize_t)have;
-	ret = failed_read(tls, ret);
-	/* What came before the end is given first. */
+	ret = handle_failed_read(tls, ret);
+	/* The caller gets the data first, and the end with its next call. */
 	if (have > 0)
 		tls->more = tls->over;
 	return have > 0 ? (ssize_t)have : ret;
@@ -454,11 +462,11 @@ ssize_t ps_tls_recv(struct ps_tls_stream *tls, void *bytes, size_t len)
 {
 	ssize_t n;
 
-	if (tls->over || !enter(tls)) {
+	if (tls->over || !enter_or_end(tls)) {
 		tls->more = false;
-		return ended(tls);
+		return end_result(tls);
 	}
-	n = receive(tls, bytes, len);
+	n = read_records(tls, bytes, len);
 	ps_tls_leave();
 	return n;
 }
@@ -468,10 +476,10 @@ bool ps_tls_pending(const struct ps_tls_stream *tls)
 	return tls->more;
 }
 
-/* The first bytes of the parts as one run, `skip` bytes of them left out: a record's worth at most,
- * copied where they lie apart. */
-static const uint8_t *front(struct ps_tls_stream *tls, const struct iovec *parts, size_t count,
-                            size_t skip, size_t *len)
+/* Returns the next bytes to encrypt, after skipping `skip` bytes of the parts: at most one record,
+ * copied to tls->record if they span several parts. */
+static const uint8_t *next_record(struct ps_tls_stream *tls, const struct iovec *parts,
+                                  size_t count, size_t skip, size_t *len)
 {
 	const uint8_t *base;
 	size_t n, at = 0;
@@ -496,11 +504,13 @@ static const uint8_t *front(struct ps_tls_stream *tls, const struct iovec *parts
 			memcpy(tls->record + at, (const uint8_t *)parts->iov_base + skip, n);
 		at += n;
 	}
+	assert(at <= RECORD);
 	*len = at;
 	return tls->record;
 }
 
-/* Sends what earlier calls encrypted. False, with errno: there is to wait, or the socket failed. */
+/* Sends the records that earlier calls encrypted. Returns false with errno set: EAGAIN if the
+ * socket is full, or its error. */
 static bool send_kept(struct ps_tls_stream *tls)
 {
 	int ret = ps_tls_wire_flush(&tls->wire);
@@ -510,8 +520,8 @@ static bool send_kept(struct ps_tls_stream *tls)
 	return ret > 0;
 }
 
-/* Encrypts parts from `at` on, until the socket takes no more; where that is. False: with errno,
- * the socket or TLS failed. */
+/* Encrypts the parts from *at on until the socket is full, and advances *at. Returns false with
+ * errno set if the socket or TLS failed. */
 static bool send_records(struct ps_tls_stream *tls, const struct iovec *parts, size_t count,
                          size_t *at)
 {
@@ -519,13 +529,14 @@ static bool send_records(struct ps_tls_stream *tls, const struct iovec *parts, s
 	size_t batch = ps_tls_wire_batch(0), len, n;
 	const uint8_t *bytes;
 
-	while ((bytes = front(tls, parts, count, *at, &len)) != NULL) {
+	while ((bytes = next_record(tls, parts, count, *at, &len)) != NULL) {
 		if (!SSL_write_ex(tls->ssl, bytes, len, &n)) {
 			bool over = tls->over;
-			int error = failed(tls, 0) < 0 ? errno : EPIPE;
+			int error = handle_failure(tls, 0) < 0 ? errno : EPIPE;
 
 			tls->unsent = true;
-			/* A last word may still be there to receive, and say why. */
+			/* The peer's alert may still be there to receive. Keep the stream open for
+			 * it. */
 			if (!tls->fault)
 				tls->over = over;
 			errno = error;
@@ -560,11 +571,12 @@ static ssize_t send_parts(struct ps_tls_stream *tls, const struct iovec *parts, 
 	tls->wire.gathers = total - at > RECORD;
 	sound = send_records(tls, parts, count, &at);
 	tls->wire.gathers = false;
-	/* Bytes are gone when their last record is. */
+	/* Plain bytes count as sent only if all their records are sent. */
 	if (sound && send_kept(tls))
 		gone = at;
 	else if (sound && errno != EAGAIN)
 		sound = false;
+	assert(gone <= at && at <= total);
 	tls->owed += at - gone;
 	if (gone > 0 || (sound && total == 0))
 		return (ssize_t)gone;
@@ -577,7 +589,7 @@ ssize_t ps_tls_send(struct ps_tls_stream *tls, const struct iovec *parts, size_t
 {
 	ssize_t n;
 
-	if (tls->over || !enter(tls)) {
+	if (tls->over || !enter_or_end(tls)) {
 		errno = tls->wire.error ? tls->wire.error : EPIPE;
 		return -1;
 	}

@@ -1,13 +1,14 @@
 /*
- * text.c - decodes UTF-8 and replaces what must not be shown. Whatever prints or logs text of a
- * peer calls it first. It must not trust a single byte, the terminating zero apart.
+ * text.c - decodes UTF-8 and replaces characters that must not be shown. Functions that print or
+ * log a peer's text call it first. It trusts no byte except the terminating zero.
  */
 #include "text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* RFC 3629: neither overlong, nor a surrogate, nor above U+10FFFF. */
+/* Follows RFC 3629: refuses overlong forms, surrogates and values above U+10FFFF. */
 unsigned ps_utf8_length(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -52,6 +53,7 @@ uint32_t ps_utf8_value(const char *text)
 	unsigned length = ps_utf8_length(text);
 	uint32_t value = at[0] & masks[length];
 
+	assert(length > 0);
 	for (unsigned i = 1; i < length; i++)
 		value = value << 6 | (at[i] & 0x3f);
 	return value;
@@ -103,13 +105,14 @@ void ps_make_printable(char *text)
 	*to = '\0';
 }
 
-/* The text is size - 1 bytes long at least. Its last words make room. */
+/* Replaces the last words of a text that fills its buffer by " …". */
 static size_t drop_words(char *text, size_t size)
 {
 	enum { LONG_WORD = 64 };
 	static const char more[] = " \xe2\x80\xa6";
 	size_t end = size - sizeof(more), word = end;
 
+	assert(size >= sizeof(more));
 	while (word > 0 && text[word] != ' ' && end - word < LONG_WORD)
 		word--;
 	if (word > 0 && text[word] == ' ')
@@ -123,10 +126,10 @@ static size_t drop_words(char *text, size_t size)
 
 size_t ps_text_vformat(char *text, size_t size, const char *format, va_list args)
 {
-	enum { LEAST = 8 }; /* bytes that hold a character and the sign */
+	enum { SIZE_MIN = 8 }; /* bytes that hold one character and the ellipsis */
 	const int len = vsnprintf(text, size, format, args);
 
-	if (len < 0 || (size_t)len < size || size < LEAST)
+	if (len < 0 || (size_t)len < size || size < SIZE_MIN)
 		return size ? strlen(text) : 0;
 	return drop_words(text, size);
 }

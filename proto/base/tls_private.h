@@ -1,5 +1,6 @@
 /*
- * tls_private.h - what the files of TLS share. Includes OpenSSL's headers: for *_tls.c only.
+ * tls_private.h - shared by the *_tls.c files, the only ones that may include it: it includes
+ * OpenSSL's headers.
  */
 #ifndef PERSEAS_PROTO_TLS_PRIVATE_H
 #define PERSEAS_PROTO_TLS_PRIVATE_H
@@ -13,19 +14,21 @@
 enum { PS_TLS_FILES = 4 };
 
 struct ps_tls {
-	pthread_mutex_t lock; /* guards the rest */
+	pthread_mutex_t lock; /* guards all other members */
 	SSL_CTX *context;
 	uint64_t key_records;
-	char *paths[PS_TLS_FILES];      /* as in struct ps_tls_files; the last may be NULL */
-	struct stat seen[PS_TLS_FILES]; /* when they were read */
+	/* in the order of struct ps_tls_files; the last may be NULL */
+	char *paths[PS_TLS_FILES];
+	struct stat seen[PS_TLS_FILES]; /* state of the files when they were loaded */
 };
 
-/* exit_tls.c: around all calls of OpenSSL by threads that may run while the process exits. False:
- * it does, or OpenSSL cannot be used at all, and none of its functions may be called any more. */
+/* Enter and leave OpenSSL (exit_tls.c). Every thread that may run while the process exits calls
+ * OpenSSL between the two. ps_tls_enter() returns false if the process is exiting or OpenSSL cannot
+ * be used: no function of OpenSSL may be called then. */
 bool ps_tls_enter(void);
-void ps_tls_leave(void); /* keeps errno */
+void ps_tls_leave(void); /* preserves errno */
 
-/* stream_tls.c: the stream has TLS. */
+/* Returns the OpenSSL object of a stream that has TLS. */
 SSL *ps_stream_ssl(const struct ps_stream *stream);
 
 #endif

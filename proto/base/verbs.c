@@ -1,6 +1,6 @@
 /*
- * verbs.c - the table of the real calls of rdma-core, and registering memory with a sentence when
- * that fails. Both ends reach a device through this table only; nothing here may call around it.
+ * verbs.c - the table of the real rdma-core calls, and registration of memory with an explanation
+ * of failures. Both ends reach an RDMA device only through this table.
  */
 #include "verbs.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* These are inline functions or macros. */
+/* Wrappers of calls that are inline functions or macros. */
 
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *base, size_t length, int access)
 {
@@ -45,7 +45,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *list, struct ibv_rec
 	return ibv_post_recv(qp, list, bad);
 }
 
-/* These open descriptors that stay with rdma-core: those of channels, and those of devices, which
+/* Wrappers of calls that open descriptors inside rdma-core: event channels, and devices, which
  * librdmacm opens when it first meets them. */
 
 static struct rdma_event_channel *create_event_channel(void)
@@ -162,7 +162,7 @@ int ps_verbs_nonblocking(int fd)
 	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-/* What registration failed for; `error` is its errno. */
+/* Explains why registration failed with errno `error`. */
 static void explain_failure(const struct ps_verbs *verbs, const struct ibv_pd *pd, size_t length,
                             int error, char *why, size_t size)
 {

@@ -1,10 +1,10 @@
 /*
- * verbs.h - the calls of rdma-core (libibverbs, librdmacm) that the two ends of an RDMA data path
- * make, as a table: tests put a device of their own in its place, and let any call fail.
+ * verbs.h - the rdma-core calls (libibverbs, librdmacm) that both ends of an RDMA data path make,
+ * as a table. Tests replace the table by a device of their own and can let any call fail.
  *
- * Each member is the call of the same name in infiniband/verbs.h or rdma/rdma_cma.h, with the same
- * arguments, results and errno; "ibv_" and "rdma_" are left out. Only files whose names say
- * verbs include this one.
+ * Each member is the call of the same name in infiniband/verbs.h or rdma/rdma_cma.h, without the
+ * prefix "ibv_" or "rdma_", with the same arguments, results and errno. Only *_verbs.c files
+ * include this header.
  */
 #ifndef PERSEAS_PROTO_VERBS_H
 #define PERSEAS_PROTO_VERBS_H
@@ -30,7 +30,8 @@ struct ps_verbs {
 	int (*resolve_addr)(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to,
 	                    int timeout_ms);
 	int (*resolve_route)(struct rdma_cm_id *id, int timeout_ms);
-	/* rdma_create_qp; it is destroyed by destroy_qp, which tells whether it is gone. */
+	/* rdma_create_qp(). destroy_qp destroys the queue pair; unlike rdma_destroy_qp() it reports
+	 * failure. */
 	int (*create_qp)(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 	int (*connect)(struct rdma_cm_id *id, struct rdma_conn_param *param);
 	int (*accept)(struct rdma_cm_id *id, struct rdma_conn_param *param);
@@ -65,21 +66,19 @@ struct ps_verbs {
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *list, struct ibv_recv_wr **bad);
 };
 
-/* The real ones. */
+/* The real calls. */
 extern const struct ps_verbs ps_verbs_system;
 
-/*
- * Registers memory. NULL: `why` is a sentence that names what stands in the way, and the limit
- * (max_mr_size of the device, RLIMIT_MEMLOCK). Never with relaxed ordering: the order in which
- * writes are placed is what keeps an image right.
- */
+/* Registers memory with a device. Returns NULL on failure, with a sentence in `why` that names the
+ * limit (max_mr_size of the device, RLIMIT_MEMLOCK). Relaxed ordering is never requested, because
+ * an image is consistent only if writes land in the order they were posted. */
 struct ibv_mr *ps_verbs_register(const struct ps_verbs *verbs, struct ibv_pd *pd, void *base,
                                  size_t length, int access, char *why, size_t size);
 
-/* Makes a descriptor non-blocking. 0 or -1. */
+/* Makes a descriptor non-blocking. Returns 0, or -1 with errno set. */
 int ps_verbs_nonblocking(int fd);
 
-/* The name of a device, for people. */
+/* Returns the name of the device, for messages. */
 const char *ps_verbs_device_name(const struct ibv_context *context);
 
 #endif

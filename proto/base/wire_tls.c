@@ -1,9 +1,10 @@
 /*
- * wire_tls.c - the socket below a TLS stream. Called by OpenSSL, and by stream_tls.c, which says
- * when records are gathered. It never waits and never raises SIGPIPE.
+ * wire_tls.c - the socket below a TLS stream. OpenSSL calls it, and stream_tls.c says when to
+ * gather records. It never blocks and never raises SIGPIPE.
  */
 #include "wire_tls.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
@@ -12,13 +13,13 @@
 #include <sys/socket.h>
 
 enum {
-	/* After a batch, one more record and what TLS has to say itself. */
-	ROOM = PS_TLS_WIRE_BATCH + 2 * SSL3_RT_MAX_PACKET_SIZE,
+	/* Holds a batch, one more record, and a message of TLS itself. */
+	KEPT_SIZE = PS_TLS_WIRE_BATCH + 2 * SSL3_RT_MAX_PACKET_SIZE,
 };
 
-static BIO_METHOD *method;
+static BIO_METHOD *bio_method;
 
-static bool is_for_later(int error)
+static bool is_temporary(int error)
 {
 	return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
 }
@@ -30,7 +31,7 @@ static ssize_t send_once(struct ps_tls_wire *wire, const void *bytes, size_t len
 	do {
 		n = send(wire->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
-	if (n < 0 && !is_for_later(errno))
+	if (n < 0 && !is_temporary(errno))
 		wire->error = errno;
 	return n;
 }
@@ -48,7 +49,7 @@ int ps_tls_wire_flush(struct ps_tls_wire *wire)
 		ssize_t n = send_once(wire, wire->kept + wire->start, wire->end - wire->start);
 
 		if (n < 0)
-			return is_for_later(errno) ? 0 : -1;
+			return is_temporary(errno) ? 0 : -1;
 		wire->start += (size_t)n;
 	}
 	ps_tls_wire_clear(wire);
@@ -62,15 +63,16 @@ void ps_tls_wire_clear(struct ps_tls_wire *wire)
 	wire->start = wire->end = wire->room = 0;
 }
 
-/* Keeps the bytes behind what is kept. False: there is no room for them. */
-static bool keep(struct ps_tls_wire *wire, const void *bytes, size_t len)
+/* Appends bytes to the kept ones. Returns false if memory is out or the buffer is full. */
+static bool keep_bytes(struct ps_tls_wire *wire, const void *bytes, size_t len)
 {
 	if (!wire->kept) {
-		wire->kept = malloc(ROOM);
+		wire->kept = malloc(KEPT_SIZE);
 		if (!wire->kept)
 			return false;
-		wire->room = ROOM;
+		wire->room = KEPT_SIZE;
 	}
+	assert(wire->start <= wire->end && wire->end <= wire->room);
 	if (len > wire->room - (wire->end - wire->start))
 		return false;
 	if (len > wire->room - wire->end) {
@@ -89,9 +91,9 @@ static int bio_write(BIO *bio, const char *bytes, int len)
 	ssize_t n;
 
 	BIO_clear_retry_flags(bio);
-	if (wire->gathers && keep(wire, bytes, (size_t)len))
+	if (wire->gathers && keep_bytes(wire, bytes, (size_t)len))
 		return len;
-	/* What is kept goes first. */
+	/* Kept bytes must be sent before these. */
 	n = ps_tls_wire_flush(wire);
 	if (n > 0)
 		n = send_once(wire, bytes, (size_t)len);
@@ -99,7 +101,7 @@ static int bio_write(BIO *bio, const char *bytes, int len)
 		errno = EAGAIN;
 	if (n > 0)
 		return (int)n;
-	if (is_for_later(errno))
+	if (is_temporary(errno))
 		BIO_set_retry_write(bio);
 	return -1;
 }
@@ -115,7 +117,7 @@ static int bio_read(BIO *bio, char *bytes, int len)
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
 		return (int)n;
-	if (n < 0 && is_for_later(errno))
+	if (n < 0 && is_temporary(errno))
 		BIO_set_retry_read(bio);
 	else
 		wire->error = n < 0 ? errno : 0;
@@ -137,12 +139,12 @@ static void make_method(void)
 {
 	int type = BIO_get_new_index();
 
-	method = BIO_meth_new(type | BIO_TYPE_SOURCE_SINK | BIO_TYPE_DESCRIPTOR, "perseas");
-	if (method &&
-	    !(BIO_meth_set_write(method, bio_write) && BIO_meth_set_read(method, bio_read) &&
-	      BIO_meth_set_ctrl(method, bio_control))) {
-		BIO_meth_free(method);
-		method = NULL;
+	bio_method = BIO_meth_new(type | BIO_TYPE_SOURCE_SINK | BIO_TYPE_DESCRIPTOR, "perseas");
+	if (bio_method && !(BIO_meth_set_write(bio_method, bio_write) &&
+	                    BIO_meth_set_read(bio_method, bio_read) &&
+	                    BIO_meth_set_ctrl(bio_method, bio_control))) {
+		BIO_meth_free(bio_method);
+		bio_method = NULL;
 	}
 }
 
@@ -152,7 +154,7 @@ BIO *ps_tls_wire_bio(struct ps_tls_wire *wire)
 	BIO *bio;
 
 	pthread_once(&once, make_method);
-	bio = method ? BIO_new(method) : NULL;
+	bio = bio_method ? BIO_new(bio_method) : NULL;
 	if (!bio)
 		return NULL;
 	BIO_set_data(bio, wire);

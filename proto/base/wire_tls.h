@@ -1,7 +1,7 @@
 /*
- * wire_tls.h - the socket below a TLS stream, as OpenSSL sees it. OpenSSL's own calls would raise
- * SIGPIPE, and send each record of 16 KiB by a system call of its own. Includes OpenSSL's headers:
- * for *_tls.c only.
+ * wire_tls.h - the socket below a TLS stream, as an OpenSSL BIO. OpenSSL's own socket BIO raises
+ * SIGPIPE, and sends each record of 16 KiB by a system call of its own. Only *_tls.c files may
+ * include this header: it includes OpenSSL's.
  */
 #ifndef PERSEAS_PROTO_WIRE_TLS_H
 #define PERSEAS_PROTO_WIRE_TLS_H
@@ -11,33 +11,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zero to begin, but for fd. */
+/* Initialize to zero, except for fd. */
 struct ps_tls_wire {
-	int fd;        /* the stream's */
-	int error;     /* errno of the socket's failure; 0: it has ended */
-	bool gathers;  /* records are kept until ps_tls_wire_flush() */
-	uint8_t *kept; /* encrypted bytes start .. end - 1 that the socket has not taken */
+	int fd;        /* the stream's socket */
+	int error;     /* errno of the socket's failure; 0: the peer closed it */
+	bool gathers;  /* true: records are kept until ps_tls_wire_flush() */
+	uint8_t *kept; /* encrypted bytes [start, end) that the socket has not taken */
 	size_t start, end, room;
 };
 
-enum { PS_TLS_WIRE_BATCH = 48 << 10 }; /* the most that ps_tls_wire_batch() gives */
+enum { PS_TLS_WIRE_BATCH = 48 << 10 }; /* the largest result of ps_tls_wire_batch() */
 
-/*
- * Kept bytes from which on it is time to flush, when so many bytes of the same send are gone
- * before. A call for each record takes more time than a larger batch. But the other end has nothing
- * to decrypt before the first batch comes, and is alone with the last one: batches are small at
- * first, and grow as the two matter less.
- */
+/* Returns after how many kept bytes to flush, if `done` bytes of the same send are flushed already.
+ * Large batches save system calls. Small ones let the peer begin to decrypt early, and leave it
+ * less to do after the last. So batches begin small and grow during a send. */
 size_t ps_tls_wire_batch(size_t done);
 
-/* NULL: out of memory. The wire must outlive it. */
+/* Returns a new BIO, or NULL if memory is out. The wire must outlive it. */
 BIO *ps_tls_wire_bio(struct ps_tls_wire *wire);
 
-/* Sends what is kept. 1: nothing is kept any more; 0: the socket took a part; -1: it failed, with
- * errno and wire->error. */
+/* Sends kept bytes. Returns 1 if none are left, 0 if the socket took only a part, or -1 with errno
+ * and wire->error set if it failed. */
 int ps_tls_wire_flush(struct ps_tls_wire *wire);
 
-/* Frees what is kept, sent or not. */
+/* Frees kept bytes, sent or not. */
 void ps_tls_wire_clear(struct ps_tls_wire *wire);
 
 #endif
