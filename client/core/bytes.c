@@ -117,7 +117,7 @@ static void *copy_part(void *arg)
 }
 
 /* The application's signals are none of this thread's business, but what is copied may be a
- * mirror's memory (proto/image/guard.h). */
+ * mirror's memory (proto/image/sigbus_guard.h). */
 static bool start_part(struct part *part)
 {
 	sigset_t all, before;

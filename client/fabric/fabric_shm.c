@@ -12,15 +12,15 @@
  * runs a barrier on the processors of all processes that registered, ours is left to it.
  *
  * The files can be cut short by a process that owned the store earlier and by nobody's leave has
- * them still. So what is mapped is guarded (proto/image/guard.h), and a link whose memory is torn
- * acknowledges nothing more: it is broken.
+ * them still. So what is mapped is guarded (proto/image/sigbus_guard.h), and a link whose memory is
+ * torn acknowledges nothing more: it is broken.
  */
 #include "../core/address.h"
 #include "../core/bytes.h"
 #include "../core/fabric.h"
 #include "../host/socket.h"
 #include "../../proto/base/large_page.h"
-#include "../../proto/image/guard.h"
+#include "../../proto/image/sigbus_guard.h"
 #include "../../proto/base/core_dump.h"
 
 #include <errno.h>

@@ -231,7 +231,7 @@ static int posix_spawn_thread(struct ps_env *env, enum ps_sleeper who, void (*fn
 	thread->fn = fn;
 	thread->arg = arg;
 	/* The application's signals are for the application's threads; a fault in what a mirror
-	 * shares is for the thread that has it (proto/image/guard.h). */
+	 * shares is for the thread that has it (proto/image/sigbus_guard.h). */
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,17 +1,18 @@
 /*
  * frame.c - the decoder of the tcp data path.
  *
- * Payload goes from the caller's buffer straight into the image. The memory of an
- * extent is asked for each time bytes are about to go there, since regions may have
- * changed since the last call.
+ * Payload goes from the caller's buffer straight into the image. The decoder asks for the memory of
+ * an extent each time it is about to write there, because regions may have changed since the last
+ * call.
  */
 #include "frame.h"
 
+#include <assert.h>
 #include <string.h>
 
-#define BROKEN UINT32_MAX /* in `have`: the peer broke the protocol */
+#define BROKEN UINT32_MAX /* value of `have` after the peer broke the protocol */
 
-/* What is left of the bytes that a call was given. */
+/* The bytes that a call was given and has not consumed. */
 struct input {
 	const uint8_t *at;
 	size_t left;
@@ -29,7 +30,7 @@ bool ps_answer_valid(const struct ps_answer *answer)
 	if (answer->zero != 0 || answer->status > PS_ANSWER_OTHER_IDENTITY)
 		return false;
 	if (answer->status != PS_ANSWER_OK)
-		return answer->length == 0; /* the op may be one that nobody knows */
+		return answer->length == 0; /* the peer may have sent an unknown op */
 	if (answer->op == PS_OP_READ)
 		return answer->length >= 1 && answer->length <= PS_READ_MAX;
 	return (answer->op == PS_OP_HELLO || answer->op == PS_OP_WRITE) && answer->length == 0;
@@ -48,7 +49,7 @@ static void give_answer(struct ps_decoder *decoder, enum ps_answer_status status
 	decoder->ops->answer(decoder->ctx, &answer, bytes);
 }
 
-/* The stream cannot be understood any more. */
+/* Answers with PS_ANSWER_BAD_FRAME and makes all later calls fail. */
 static int refuse_stream(struct ps_decoder *decoder)
 {
 	decoder->have = BROKEN;
@@ -74,7 +75,7 @@ static bool frame_valid(const struct ps_frame *frame)
 	       frame->count <= PS_FRAME_EXTENTS_MAX;
 }
 
-/* Are all extents of the frame inside memory that it may use? */
+/* Returns true if all extents of the frame lie in memory that the peer may access. */
 static bool extents_valid(const struct ps_decoder *decoder)
 {
 	const bool write = decoder->frame.op == PS_OP_WRITE;
@@ -90,11 +91,13 @@ static bool extents_valid(const struct ps_decoder *decoder)
 	return true;
 }
 
-/* Moves bytes to `to`, of which `have` are there, until it is `size` long. */
+/* Copies input to `to`, of which the first `have` bytes are there, until it has `size` bytes.
+ * Returns how many bytes it copied. */
 static uint32_t gather_bytes(void *to, uint32_t have, uint32_t size, struct input *input)
 {
 	uint32_t len = size - have;
 
+	assert(have <= size);
 	if (len > input->left)
 		len = (uint32_t)input->left;
 	memcpy((uint8_t *)to + have, input->at, len);
@@ -103,7 +106,7 @@ static uint32_t gather_bytes(void *to, uint32_t have, uint32_t size, struct inpu
 	return len;
 }
 
-/* Takes bytes of the frame's head. 0, or -1: it is refused. */
+/* Consumes bytes of the frame's head. Returns 0, or -1 if the head is invalid. */
 static int take_frame(struct ps_decoder *decoder, struct input *input)
 {
 	decoder->have += gather_bytes(&decoder->frame, decoder->have, sizeof decoder->frame, input);
@@ -124,7 +127,8 @@ static int answer_read(struct ps_decoder *decoder)
 	return 0;
 }
 
-/* Takes bytes of the extents; when they are whole, checks them all. 0 or -1. */
+/* Consumes bytes of the extents. Checks them all once they are complete. Returns 0, or -1 if one is
+ * invalid. */
 static int take_extents(struct ps_decoder *decoder, struct input *input)
 {
 	const uint32_t head = sizeof decoder->frame;
@@ -141,7 +145,7 @@ static int take_extents(struct ps_decoder *decoder, struct input *input)
 	return 0;
 }
 
-/* Applies bytes to the extent that is being filled. 0 or -1. */
+/* Writes bytes into the current extent. Returns 0, or -1 if its memory is no longer accessible. */
 static int take_payload(struct ps_decoder *decoder, struct input *input)
 {
 	const struct ps_extent *extent = &decoder->extents[decoder->extent];

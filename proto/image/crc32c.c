@@ -1,22 +1,22 @@
 /*
- * crc32c.c - the Castagnoli checksum.
+ * crc32c.c - the CRC-32C (Castagnoli) checksum.
  *
- * Undo records are a few hundred bytes and are summed on the commit path, so what
- * counts is the latency of short inputs: one branch decides between instruction and
- * table, and even short inputs are cut into three streams, since the processor begins
- * a crc32 in each cycle but needs three to end one.
+ * Undo records have a few hundred bytes and are checksummed on the commit path, so the latency of
+ * short inputs matters. One branch chooses between the instruction and the table. Even short inputs
+ * are split into three streams, because the processor starts a crc32 every cycle but finishes it
+ * three cycles later.
  */
 #include "crc32c.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#define POLYNOMIAL 0x82f63b78u /* bit-reflected */
+#define POLYNOMIAL 0x82f63b78u /* with its bits reversed */
 
-/* slices[k][b]: what byte b followed by k zero bytes adds to the checksum. */
-static uint32_t slices[8][256];
+/* slice_tables[k][b] is what byte b, followed by k zero bytes, adds to the checksum. */
+static uint32_t slice_tables[8][256];
 
-static uint64_t load64(const uint8_t *at)
+static uint64_t load_word(const uint8_t *at)
 {
 	uint64_t word;
 
@@ -24,19 +24,19 @@ static uint64_t load64(const uint8_t *at)
 	return word;
 }
 
-/* Extends a raw register (not inverted) by table, eight bytes a step. */
+/* Extends a checksum (not inverted) by table, eight bytes a step. */
 static uint32_t extend_table(uint32_t crc, const uint8_t *at, size_t len)
 {
 	for (; len >= 8; at += 8, len -= 8) {
-		uint64_t word = load64(at) ^ crc;
+		uint64_t word = load_word(at) ^ crc;
 
-		crc = slices[7][word & 0xff] ^ slices[6][word >> 8 & 0xff] ^
-		      slices[5][word >> 16 & 0xff] ^ slices[4][word >> 24 & 0xff] ^
-		      slices[3][word >> 32 & 0xff] ^ slices[2][word >> 40 & 0xff] ^
-		      slices[1][word >> 48 & 0xff] ^ slices[0][word >> 56];
+		crc = slice_tables[7][word & 0xff] ^ slice_tables[6][word >> 8 & 0xff] ^
+		      slice_tables[5][word >> 16 & 0xff] ^ slice_tables[4][word >> 24 & 0xff] ^
+		      slice_tables[3][word >> 32 & 0xff] ^ slice_tables[2][word >> 40 & 0xff] ^
+		      slice_tables[1][word >> 48 & 0xff] ^ slice_tables[0][word >> 56];
 	}
 	while (len--)
-		crc = crc >> 8 ^ slices[0][(crc ^ *at++) & 0xff];
+		crc = crc >> 8 ^ slice_tables[0][(crc ^ *at++) & 0xff];
 	return crc;
 }
 
@@ -47,13 +47,13 @@ static void fill_slices(void)
 
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 1 ^ (crc & 1 ? POLYNOMIAL : 0);
-		slices[0][byte] = crc;
+		slice_tables[0][byte] = crc;
 	}
 	for (unsigned byte = 0; byte < 256; byte++)
 		for (int k = 1; k < 8; k++) {
-			uint32_t before = slices[k - 1][byte];
+			uint32_t before = slice_tables[k - 1][byte];
 
-			slices[k][byte] = before >> 8 ^ slices[0][before & 0xff];
+			slice_tables[k][byte] = before >> 8 ^ slice_tables[0][before & 0xff];
 		}
 }
 
@@ -62,29 +62,28 @@ static void fill_slices(void)
 #include <immintrin.h>
 
 enum {
-	STREAM_WORDS_MAX = 128, /* words of 8 bytes in each of the three streams */
-	STREAMS_MIN = 72,       /* bytes from which three streams are faster than one */
+	STREAM_WORDS_MAX = 128, /* maximum words of 8 bytes in each of the three streams */
+	STREAMS_MIN = 72,       /* bytes from which on three streams are faster than one */
 };
 
-static bool hardware;
+static bool has_instruction;
 
-/*
- * shifts[k] is x^(64k - 33) modulo the polynomial: a product of two reflected 32-bit
- * values lies one bit low, and the crc32 that reduces it multiplies by x^32, so that
- * multiplying a register by shifts[k] moves it over k words of 8 bytes.
- */
-static uint32_t shifts[2 * STREAM_WORDS_MAX + 1];
+/* word_shifts[k] is x^(64k - 33) modulo the polynomial. Multiplying a checksum by it has the effect
+ * of appending k words of 8 zero bytes: the product of two reflected 32-bit values is one bit too
+ * low, and the crc32 instruction that reduces it multiplies by x^32. */
+static uint32_t word_shifts[2 * STREAM_WORDS_MAX + 1];
 
 static void fill_shifts(void)
 {
 	static const uint8_t zeros[8];
 
-	shifts[1] = 1; /* x^31 */
+	word_shifts[1] = 1; /* x^31 */
 	for (unsigned k = 2; k <= 2 * STREAM_WORDS_MAX; k++)
-		shifts[k] = extend_table(shifts[k - 1], zeros, sizeof zeros);
+		word_shifts[k] = extend_table(word_shifts[k - 1], zeros, sizeof zeros);
 }
 
-__attribute__((target("sse4.2,pclmul"))) static inline uint64_t multiply(uint64_t a, uint32_t b)
+__attribute__((target("sse4.2,pclmul"))) static inline uint64_t multiply_carryless(uint64_t a,
+                                                                                   uint32_t b)
 {
 	__m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)a),
 	                                       _mm_cvtsi64_si128((long long)b), 0);
@@ -92,7 +91,7 @@ __attribute__((target("sse4.2,pclmul"))) static inline uint64_t multiply(uint64_
 	return (uint64_t)_mm_cvtsi128_si64(product);
 }
 
-/* Three streams of `words` words each, side by side, joined at the end. */
+/* Computes three streams of `words` words each in parallel, and combines them. */
 __attribute__((target("sse4.2,pclmul"))) static inline uint64_t
 extend_streams(uint64_t a, const uint8_t *at, size_t words)
 {
@@ -101,11 +100,12 @@ extend_streams(uint64_t a, const uint8_t *at, size_t words)
 	uint64_t b = 0, c = 0;
 
 	for (size_t i = 0; i < 8 * words; i += 8) {
-		a = _mm_crc32_u64(a, load64(at + i));
-		b = _mm_crc32_u64(b, load64(second + i));
-		c = _mm_crc32_u64(c, load64(third + i));
+		a = _mm_crc32_u64(a, load_word(at + i));
+		b = _mm_crc32_u64(b, load_word(second + i));
+		c = _mm_crc32_u64(c, load_word(third + i));
 	}
-	return c ^ _mm_crc32_u64(0, multiply(a, shifts[2 * words]) ^ multiply(b, shifts[words]));
+	return c ^ _mm_crc32_u64(0, multiply_carryless(a, word_shifts[2 * words]) ^
+	                                    multiply_carryless(b, word_shifts[words]));
 }
 
 __attribute__((target("sse4.2,pclmul"))) static uint32_t
@@ -121,7 +121,7 @@ extend_hardware(uint32_t crc, const uint8_t *at, size_t len)
 		len -= 24 * words;
 	}
 	for (; len >= 8; at += 8, len -= 8)
-		wide = _mm_crc32_u64(wide, load64(at));
+		wide = _mm_crc32_u64(wide, load_word(at));
 	crc = (uint32_t)wide;
 	while (len--)
 		crc = _mm_crc32_u8(crc, *at++);
@@ -131,14 +131,14 @@ extend_hardware(uint32_t crc, const uint8_t *at, size_t len)
 static void detect_hardware(void)
 {
 	__builtin_cpu_init();
-	hardware = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
-	if (hardware)
+	has_instruction = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+	if (has_instruction)
 		fill_shifts();
 }
 
 #else
 
-enum { hardware = false };
+enum { has_instruction = false };
 
 static uint32_t extend_hardware(uint32_t crc, const uint8_t *at, size_t len)
 {
@@ -149,7 +149,7 @@ static void detect_hardware(void) {}
 
 #endif
 
-/* Runs before any other code of ours, so that no call has to look whether it did. */
+/* Runs before all other constructors, so that no call needs to check whether it did. */
 __attribute__((constructor(101))) static void fill_tables(void)
 {
 	fill_slices();
@@ -158,7 +158,7 @@ __attribute__((constructor(101))) static void fill_tables(void)
 
 uint32_t ps_crc32c(uint32_t crc, const void *data, size_t len)
 {
-	if (__builtin_expect(hardware, 1))
+	if (__builtin_expect(has_instruction, 1))
 		return ~extend_hardware(~crc, data, len);
 	return ~extend_table(~crc, data, len);
 }

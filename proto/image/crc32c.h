@@ -1,6 +1,5 @@
 /*
- * crc32c.h - the Castagnoli checksum, by the processor's instruction where it
- * has one.
+ * crc32c.h - the CRC-32C (Castagnoli) checksum, by the processor's instruction if it has one.
  */
 #ifndef PERSEAS_PROTO_CRC32C_H
 #define PERSEAS_PROTO_CRC32C_H
@@ -8,13 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Extends `crc` (0 to begin) over `len` bytes: crc32c(crc32c(0, a), b) is the
- * checksum of a followed by b. crc32c(0, "123456789", 9) is 0xe3069283.
- */
+/* Extends the checksum `crc` (0 at the beginning) by `len` bytes: crc32c(crc32c(0, a), b) is the
+ * checksum of a followed by b. crc32c(0, "123456789", 9) is 0xe3069283. */
 uint32_t ps_crc32c(uint32_t crc, const void *data, size_t len);
 
-/* The same by table; for processors without the instruction, and for tests. */
+/* Computes the same by table. For processors without the instruction, and for tests. */
 uint32_t ps_crc32c_table(uint32_t crc, const void *data, size_t len);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * image.c - reading, checking and rolling back an image.
+ * image.c - reads, checks and rolls back images.
  *
- * Whatever is checked here is first copied out of the image: an owner on the same host
- * may still be able to change the memory, and what was checked must be what is used.
+ * Everything that is checked is first copied out of the image: an owner on the same host may still
+ * change the memory, and the checked value must be the one that is used.
  */
 #include "image.h"
 
@@ -44,7 +44,7 @@ int ps_slot_choose(const void *page, struct ps_slot *slot)
 	for (int i = 0; i < 2; i++) {
 		struct ps_slot copy;
 
-		ps_take(&copy, (const uint8_t *)page + ps_slot_offset(i), sizeof copy);
+		ps_read_once(&copy, (const uint8_t *)page + ps_slot_offset(i), sizeof copy);
 		if (!ps_slot_valid(&copy) || (chosen >= 0 && !ps_slot_later(&copy, slot)))
 			continue;
 		*slot = copy;
@@ -107,7 +107,7 @@ static enum ps_record_fault check_entries(const struct ps_record *head, const ui
 
 		if (head->length - at < sizeof range)
 			return PS_RECORD_BAD_LENGTH;
-		ps_take(&range, bytes + at, sizeof range);
+		ps_read_once(&range, bytes + at, sizeof range);
 		if (ps_entry_size(&range, images) > head->length - at)
 			return PS_RECORD_BAD_LENGTH;
 		at += ps_entry_size(&range, images);
@@ -119,7 +119,7 @@ static enum ps_record_fault check_entries(const struct ps_record *head, const ui
 	return padding ? PS_RECORD_BAD_FIELD : PS_RECORD_OK;
 }
 
-/* Entries are a multiple of 8 bytes. */
+/* Computes the sum of entries, whose length is a multiple of 8 bytes (see ps_record_sum()). */
 static uint32_t sum_entries(const uint8_t *bytes, uint32_t length)
 {
 	uint64_t first = 1, second = 0, word;
@@ -129,7 +129,7 @@ static uint32_t sum_entries(const uint8_t *bytes, uint32_t length)
 		first += word;
 		second += first;
 	}
-	/* The high half of a product depends on all bits of the sum. */
+	/* Multiplying makes the upper half depend on all bits of the sum. */
 	second = (second * 0x9e3779b97f4a7c15) >> 32;
 	return second ? (uint32_t)second : 1;
 }
@@ -139,7 +139,8 @@ uint32_t ps_record_sum(const struct ps_record *record)
 	return sum_entries((const uint8_t *)(record + 1), record->length - sizeof *record);
 }
 
-/* Checks a record and gives a copy of its head, whose fields can then be trusted. */
+/* Checks a record and copies its head, whose fields can be trusted if the result is
+ * PS_RECORD_OK. */
 static enum ps_record_fault check_record(const uint8_t *bytes, uint64_t available,
                                          struct ps_record *head)
 {
@@ -149,7 +150,7 @@ static enum ps_record_fault check_record(const uint8_t *bytes, uint64_t availabl
 
 	if (available < sizeof *head)
 		return PS_RECORD_BAD_LENGTH;
-	ps_take(head, bytes, sizeof *head);
+	ps_read_once(head, bytes, sizeof *head);
 	fault = check_head(head, available);
 	if (fault == PS_RECORD_OK)
 		fault = check_entries(head, bytes);
@@ -174,9 +175,10 @@ enum ps_record_fault ps_record_check(const void *bytes, uint64_t available)
 	return check_record(bytes, available, &head);
 }
 
-/* A walk over the entries of the record at `bytes`, of which `head` is a checked copy. */
+/* Begins a walk over the entries of the record at `bytes`. `head` is a checked copy of its head. */
 static void begin_walk(struct ps_cursor *cursor, const struct ps_record *head, const uint8_t *bytes)
 {
+	assert(head->length >= sizeof *head);
 	cursor->at = bytes + sizeof *head;
 	cursor->end = bytes + head->length;
 	cursor->left = head->ranges;
@@ -187,7 +189,7 @@ void ps_record_walk(const struct ps_record *record, struct ps_cursor *cursor)
 {
 	struct ps_record head;
 
-	ps_take(&head, record, sizeof head);
+	ps_read_once(&head, record, sizeof head);
 	begin_walk(cursor, &head, (const uint8_t *)record);
 }
 
@@ -218,7 +220,8 @@ void ps_record_seal(struct ps_record *record, uint64_t epoch, uint64_t seq, uint
 	ps_put_pair(&record->crc, ps_crc32c(0, record, record->length), record->sum);
 }
 
-/* The checked record at exactly `position`, with a copy of its head, or NULL. */
+/* Returns the checked record that begins exactly at `position`, with a copy of its head, or
+ * NULL. */
 static const uint8_t *record_at(const struct ps_image *image, uint64_t position,
                                 struct ps_record *head)
 {
@@ -239,7 +242,7 @@ const struct ps_record *ps_image_at(const struct ps_image *image, uint64_t posit
 	return (const struct ps_record *)record_at(image, position, &head);
 }
 
-/* ps_image_find, with a copy of the record's head. */
+/* Does what ps_image_find() does, and copies the record's head. */
 static const uint8_t *find_record(const struct ps_image *image, uint64_t epoch, uint64_t seq,
                                   uint64_t next, struct ps_record *head)
 {
@@ -263,7 +266,7 @@ const struct ps_record *ps_image_find(const struct ps_image *image, uint64_t epo
 	return (const struct ps_record *)find_record(image, epoch, seq, next, &head);
 }
 
-/* The bytes of the image that a range names, or NULL. */
+/* Returns the bytes of the image that a range names, or NULL if they lie outside. */
 static uint8_t *range_bytes(const struct ps_image *image, const struct ps_range *range)
 {
 	uint8_t *base;
@@ -295,14 +298,14 @@ static void put_in_image(const void *image, const struct ps_range *range, const 
 		memcpy(bytes, before, range->length);
 }
 
-/* Undoes the record at `bytes`, of which `head` is a checked copy. */
+/* Rolls back the record at `bytes`. `head` is a checked copy of its head. */
 static bool undo_record(const struct ps_image *image, const struct ps_record *head,
                         const uint8_t *bytes)
 {
 	struct ps_cursor cursor;
 
 	if (head->kind != PS_RECORD_TRANSACTION)
-		return true; /* nothing was changed: what it names is as it was */
+		return true; /* publish and destroy records change no bytes */
 	begin_walk(&cursor, head, bytes);
 	if (!ranges_inside(image, cursor))
 		return false;
@@ -314,7 +317,7 @@ bool ps_image_undo(const struct ps_image *image, const struct ps_record *record)
 {
 	struct ps_record head;
 
-	ps_take(&head, record, sizeof head);
+	ps_read_once(&head, record, sizeof head);
 	return undo_record(image, &head, (const uint8_t *)record);
 }
 

@@ -1,8 +1,8 @@
 /*
- * image.h - reading, checking and rolling back an image (slots, undo records).
+ * image.h - reads, checks and rolls back an image: its commit slots and undo records.
  *
- * Pure functions over memory. What they read comes from a peer: all of it is
- * checked before it is used, and read once where it lies in shared memory.
+ * Pure functions over memory. The memory comes from a peer: everything is checked before it is
+ * used, and shared memory is read only once.
  */
 #ifndef PERSEAS_PROTO_IMAGE_H
 #define PERSEAS_PROTO_IMAGE_H
@@ -11,72 +11,70 @@
 
 #include <stdbool.h>
 
-/* Fills in everything but checks nothing; crc included. */
+/* Fills in a slot with its checksum. Does not check the values. */
 void ps_slot_encode(struct ps_slot *slot, uint64_t epoch, uint64_t seq, uint64_t next,
                     uint64_t last);
 
 bool ps_slot_valid(const struct ps_slot *slot);
 
-/* Is a later than b, by (epoch, seq)? */
+/* Returns true if (epoch, seq) of a is greater than that of b. */
 bool ps_slot_later(const struct ps_slot *a, const struct ps_slot *b);
 
-/*
- * The slot that counts of the two in `page` (PS_RING_OFFSET bytes or more), copied
- * to *slot. Returns its index, 0 or 1, or -1 when neither is valid.
- */
+/* Chooses the valid commit slot with the highest (epoch, seq) in `page` (at least PS_RING_OFFSET
+ * bytes), and copies it to *slot. Returns its index, 0 or 1, or -1 if neither is valid. */
 int ps_slot_choose(const void *page, struct ps_slot *slot);
 
-/* Byte offset of slot `index` in the log region. */
+/* Returns the offset of slot `index` in the log region. */
 static inline uint64_t ps_slot_offset(int index)
 {
 	return (uint64_t)index * PS_SLOT_STRIDE;
 }
 
-/* What is wrong with a record; PS_RECORD_OK is 0. */
+/* The fault that a check of a record found. */
 enum ps_record_fault {
 	PS_RECORD_OK,
 	PS_RECORD_BAD_MAGIC,
-	PS_RECORD_BAD_LENGTH, /* head, entries and length do not agree, or exceed the ring */
+	PS_RECORD_BAD_LENGTH, /* head, entries and length disagree, or exceed the ring */
 	PS_RECORD_BAD_CRC,
-	PS_RECORD_BAD_FIELD, /* kind, flags, zero, position or padding */
+	PS_RECORD_BAD_FIELD, /* kind, flags, position or padding has an invalid value */
 };
 
 const char *ps_record_fault_text(enum ps_record_fault fault);
 
-/*
- * Checks the record at `bytes`, of which `available` bytes may be read. On
- * PS_RECORD_OK its entries can be walked with ps_record_next without further
- * checks of lengths; segments and offsets are still the peer's word.
- */
+/* Checks the record at `bytes`, of which `available` bytes may be read. If the result is
+ * PS_RECORD_OK, ps_record_next() can walk its entries without checking lengths. Segments and
+ * offsets are still unchecked. */
 enum ps_record_fault ps_record_check(const void *bytes, uint64_t available);
 
-/* Walks the entries of a checked record. */
+/* A position in the entries of a checked record. */
 struct ps_cursor {
 	const uint8_t *at;
-	const uint8_t *end; /* of the record; never left, whatever the entries say */
-	uint32_t left;      /* entries not yet seen */
+	const uint8_t *end; /* end of the record; never crossed, whatever the entries say */
+	uint32_t left;      /* entries left to walk */
 	bool images;        /* entries carry before-images */
 };
 
 void ps_record_walk(const struct ps_record *record, struct ps_cursor *cursor);
 
-/* False at the end. *image is the before-image (range->length bytes), or NULL. */
+/* Returns the next entry, or false after the last one. *image is its before-image of range->length
+ * bytes, or NULL if the record has none. */
 bool ps_record_next(struct ps_cursor *cursor, const struct ps_range **range, const void **image);
 
-/* Reads shared memory once; the compiler must not read it again behind our back. */
-static inline void ps_take(void *to, const void *from, size_t len)
+/* Copies shared memory. The barrier keeps the compiler from reading it a second time. */
+static inline void ps_read_once(void *to, const void *from, size_t len)
 {
 	memcpy(to, from, len);
 	__asm__ volatile("" ::: "memory");
 }
 
-/* Bytes of an entry: its range and, where it carries one, its padded before-image. */
+/* Returns the size of an entry: its range, and its padded before-image if it has one. */
 static inline uint64_t ps_entry_size(const struct ps_range *range, bool images)
 {
 	return sizeof(*range) + (images ? ps_align8(range->length) : 0);
 }
 
-/* ps_record_next with a copy of the range: for memory that somebody else may write to meanwhile. */
+/* Walks like ps_record_next(), but copies the range. For memory that another process may write
+ * to. */
 static inline bool ps_record_take(struct ps_cursor *cursor, struct ps_range *range,
                                   const void **image)
 {
@@ -84,7 +82,7 @@ static inline bool ps_record_take(struct ps_cursor *cursor, struct ps_range *ran
 
 	if (cursor->left == 0 || room < sizeof(*range))
 		return false;
-	ps_take(range, cursor->at, sizeof(*range));
+	ps_read_once(range, cursor->at, sizeof(*range));
 	size = ps_entry_size(range, cursor->images);
 	if (size > room)
 		return false;
@@ -94,65 +92,59 @@ static inline bool ps_record_take(struct ps_cursor *cursor, struct ps_range *ran
 	return true;
 }
 
-/* Do all bytes of the range lie in a segment of `size` bytes? */
+/* Returns true if the range lies within a segment of `size` bytes. */
 bool ps_range_inside(const struct ps_range *range, uint64_t size);
 
-/*
- * Sets the fields that commit knows (magic, flags, epoch .. time) and the crc of a
- * record whose entries, length, ranges and kind are in place.
- */
+/* Completes a record whose entries, length, ranges and kind are in place: sets magic, flags, epoch
+ * to time, and the checksum. */
 void ps_record_seal(struct ps_record *record, uint64_t epoch, uint64_t seq, uint64_t position,
                     uint64_t previous, uint64_t time);
 
-/* An image in memory: what the functions below work on. */
+/* An image in memory. */
 struct ps_image {
-	uint8_t *log;       /* the log region: slot page, then ring */
-	uint64_t ring_size; /* bytes of the ring, a multiple of PS_ALIGN */
+	uint8_t *log;       /* the log region: the page of slots, then the ring */
+	uint64_t ring_size; /* bytes; a multiple of PS_ALIGN */
 	struct {
-		uint8_t *base; /* NULL: there is no such segment */
+		uint8_t *base; /* NULL: no segment has this id */
 		uint64_t size;
 	} segments[PS_SEGMENTS_MAX];
 };
 
-/*
- * Returns a sum of the entries of a record, which is not 0. A CRC-32C does not change with bytes
- * that their own CRC-32C follows, so entries of an earlier lap of the ring could pass with the head
- * of a record that was cut short; no such bytes leave this sum as it is. It is Fletcher's sum (An
- * arithmetic checksum for serial transmissions, 1982) over words of 64 bits. Records of level 1
- * have it in `sum` when they are sealed.
- */
+/* Returns a checksum of a record's entries that is never 0. Records of level 1 carry it in `sum`
+ * when they are sealed.
+ *
+ * The CRC-32C alone is not enough: appending bytes with their own CRC-32C does not change it, so
+ * entries from an earlier lap of the ring could pass behind the head of a record that was cut
+ * short. This sum has no such property. It is Fletcher's (An arithmetic checksum for serial
+ * transmissions, 1982), over words of 64 bits. */
 uint32_t ps_record_sum(const struct ps_record *record);
 
-/*
- * The record of (epoch, seq), which a slot with `next` says must begin at next or at
- * the ring's next lap. Returns a pointer into the ring to a checked record, or NULL:
- * it is not there, not whole, or of another epoch, seq or position.
- */
+/* Finds the record of (epoch, seq), which must begin at `next` of the slot before it or at the
+ * start of the ring's next lap. Returns a pointer into the ring to a checked record, or NULL if it
+ * is missing, incomplete, or has another epoch, seq or position. */
 const struct ps_record *ps_image_find(const struct ps_image *image, uint64_t epoch, uint64_t seq,
                                       uint64_t next);
 
-/* The checked record that lies at exactly `position`, or NULL. */
+/* Returns the checked record that begins exactly at `position`, or NULL. */
 const struct ps_record *ps_image_at(const struct ps_image *image, uint64_t position);
 
 enum ps_recovery {
-	PS_RECOVERY_CLEAN = 0,     /* nothing was unfinished */
-	PS_RECOVERY_UNDONE = 1,    /* an unfinished transaction was rolled back */
-	PS_RECOVERY_NO_SLOT = -1,  /* neither slot is valid: the image is damaged */
-	PS_RECOVERY_BAD_RANGE = -2 /* a whole record names bytes outside the image; nothing
-	                              was changed */
+	PS_RECOVERY_CLEAN = 0,    /* no transaction was in flight */
+	PS_RECOVERY_UNDONE = 1,   /* the transaction in flight was rolled back */
+	PS_RECOVERY_NO_SLOT = -1, /* neither slot is valid: the image is damaged */
+	/* a valid record names bytes outside the image; nothing was changed */
+	PS_RECOVERY_BAD_RANGE = -2
 };
 
-/*
- * Rolls the unfinished transaction, if there is one, back (PERSEAS, section 3) and
- * gives the slot that counts. Doing it twice changes nothing.
- */
+/* Rolls back the transaction in flight, if there is one (PERSEAS, section 3), and returns the valid
+ * slot. Idempotent. */
 enum ps_recovery ps_image_recover(const struct ps_image *image, struct ps_slot *slot);
 
-/* Puts the before-images of a checked record back, last entry first. False, and
- * nothing changed: it names bytes outside the image. */
+/* Restores the before-images of a checked record, last entry first. Returns false and changes
+ * nothing if it names bytes outside the image. */
 bool ps_image_undo(const struct ps_image *image, const struct ps_record *record);
 
-/* Writes the slot of an image that has just been made. */
+/* Writes the slots of a new image. */
 void ps_image_format(uint8_t *log);
 
 #endif

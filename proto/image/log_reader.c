@@ -1,22 +1,27 @@
 /*
- * log_reader.c - reads logs, of images that other processes may have written.
+ * log_reader.c - reads undo logs, of images that other processes may have written (see
+ * log_reader.h).
  */
 #include "log_reader.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
 	CHUNK_MIN = 4 << 10,
 	CHUNK_FIRST = 64 << 10,
 	CHUNK_MAX = 512 << 10,
-	BACK_CHUNK = 64 << 10, /* of the past, at once */
-	PROOF_TRIES = 16,      /* looks for the record that shows what was followed to be right */
+	BACK_CHUNK = 64 << 10, /* bytes of older log that one read fetches */
+	/* reads that wait for the record that proves the followed ones valid */
+	PROOF_TRIES = 16,
 };
 
-/* --- back --- */
+/* --- backward, from a record to the one before it --- */
 
-/* Is this the head of the record that is looked for, of which `rest` bytes can be there? */
-static bool is_wanted(const struct ps_log_back *back, const struct ps_record *head, uint64_t rest)
+/* Returns true if this is the head of the record that *back describes. At most `rest` bytes can
+ * belong to it. */
+static bool is_described(const struct ps_log_back *back, const struct ps_record *head,
+                         uint64_t rest)
 {
 	return head->magic == PS_RECORD_MAGIC && head->position == back->position &&
 	       head->seq == back->seq && head->epoch <= back->epoch &&
@@ -32,19 +37,19 @@ int ps_log_back(struct ps_log_back *back, uint64_t ring_size, ps_log_view *view,
 	const void *bytes;
 	int rc;
 
-	/* Positions only fall, so there is an end. */
+	/* Each record must lie below the one after it, so the walk ends. */
 	if (at == 0 || at % PS_ALIGN || at >= back->end || at < back->lowest || back->seq == 0)
 		return 1;
 	rc = view(source, at, sizeof(head), &bytes);
 	if (rc)
 		return rc;
 	memcpy(&head, bytes, sizeof(head));
-	if (!is_wanted(back, &head, rest))
+	if (!is_described(back, &head, rest))
 		return 1;
 	rc = view(source, at, head.length, &bytes);
 	if (rc)
 		return rc;
-	/* What was read anew must be what was looked at. */
+	/* The head may have changed between the two reads. */
 	if (memcmp(bytes, &head, sizeof(head)) != 0 || ps_record_check(bytes, head.length))
 		return 1;
 	*record = bytes;
@@ -54,7 +59,7 @@ int ps_log_back(struct ps_log_back *back, uint64_t ring_size, ps_log_view *view,
 
 /* --- an image in memory --- */
 
-/* What is read before, and what is read after, stays in this order. */
+/* The fences keep this copy ordered after earlier reads and before later ones. */
 static uint64_t copy_memory(void *log, uint64_t offset, uint64_t length, void *to)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -76,6 +81,7 @@ const struct ps_log_ops ps_log_memory = { .ask = copy_memory, .wait = is_there }
 void ps_log_init(struct ps_log_reader *reader, const struct ps_log_ops *ops, void *source,
                  uint8_t *log, uint64_t ring_size)
 {
+	assert(ring_size >= PS_LOG_MIN && ring_size % PS_ALIGN == 0);
 	memset(reader, 0, sizeof(*reader));
 	reader->ops = ops;
 	reader->source = source;
@@ -84,39 +90,41 @@ void ps_log_init(struct ps_log_reader *reader, const struct ps_log_ops *ops, voi
 	reader->chunk = CHUNK_FIRST;
 }
 
-static uint64_t ring_of(const struct ps_log_reader *reader)
+static uint64_t ring_length(const struct ps_log_reader *reader)
 {
 	return reader->image.ring_size;
 }
 
 static uint64_t offset_of(const struct ps_log_reader *reader, uint64_t position)
 {
-	return PS_RING_OFFSET + position % ring_of(reader);
+	return PS_RING_OFFSET + position % ring_length(reader);
 }
 
-static uint8_t *place_of(const struct ps_log_reader *reader, uint64_t position)
+static uint8_t *ring_bytes(const struct ps_log_reader *reader, uint64_t position)
 {
 	return reader->image.log + offset_of(reader, position);
 }
 
-static uint64_t to_lap(const struct ps_log_reader *reader, uint64_t position)
+static uint64_t bytes_to_lap(const struct ps_log_reader *reader, uint64_t position)
 {
-	return ring_of(reader) - position % ring_of(reader);
+	return ring_length(reader) - position % ring_length(reader);
 }
 
-/* Bytes from `position` on that may be read without a loss. */
-static uint64_t room_at(const struct ps_log_reader *reader, uint64_t position)
+/* Returns how many bytes from `position` on may be read without overwriting ring bytes that are
+ * still needed. */
+static uint64_t space_at(const struct ps_log_reader *reader, uint64_t position)
 {
 	uint64_t used = position - reader->lowest;
 
-	return used < ring_of(reader) ? ring_of(reader) - used : 0;
+	assert(position >= reader->lowest);
+	return used < ring_length(reader) ? ring_length(reader) - used : 0;
 }
 
-/* Has bytes of the ring come to their places. A ticket, or 0. */
+/* Requests bytes of the ring. Returns a ticket, or 0 on failure. */
 static uint64_t ask_ring(struct ps_log_reader *reader, uint64_t position, uint64_t length)
 {
 	return reader->ops->ask(reader->source, offset_of(reader, position), length,
-	                        place_of(reader, position));
+	                        ring_bytes(reader, position));
 }
 
 static bool read_ring(struct ps_log_reader *reader, uint64_t position, uint64_t length)
@@ -126,7 +134,7 @@ static bool read_ring(struct ps_log_reader *reader, uint64_t position, uint64_t 
 	return ticket && reader->ops->wait(reader->source, ticket);
 }
 
-/* --- the slot --- */
+/* --- commit slots --- */
 
 static bool ask_slot(struct ps_log_reader *reader, unsigned which)
 {
@@ -136,7 +144,8 @@ static bool ask_slot(struct ps_log_reader *reader, unsigned which)
 	return reader->slots[which].ticket != 0;
 }
 
-/* Waits for a slot that was asked for. Returns its index, or -1 if the source failed. */
+/* Waits for a requested slot. Returns its index, or -1 if the source failed or neither slot is
+ * valid. */
 static int take_slot(struct ps_log_reader *reader, unsigned which, struct ps_slot *slot)
 {
 	int index;
@@ -163,9 +172,10 @@ enum ps_log_step ps_log_take_state(struct ps_log_reader *reader)
 	reader->seq = reader->from.seq;
 	reader->position = reader->from.last;
 	reader->next = reader->lowest = reader->from.next;
+	assert(reader->position < reader->next);
 	reader->unproven = reader->first = 0;
 	reader->past = ps_log_newest(reader);
-	reader->held = reader->held_end = 0;
+	reader->past_begin = reader->past_end = 0;
 	return PS_LOG_OK;
 }
 
@@ -174,8 +184,8 @@ enum ps_log_step ps_log_begin(struct ps_log_reader *reader)
 	return ps_log_ask_state(reader) ? ps_log_take_state(reader) : PS_LOG_FAILED;
 }
 
-/* Takes a slot of a look: of the same owner, not an earlier one, and where the records that were
- * followed led. */
+/* Takes a slot that was read with the log. Returns PS_LOG_AGAIN if it is of another epoch, older
+ * than the first slot, or contradicts the records that were followed. */
 static enum ps_log_step check_slot(struct ps_log_reader *reader, unsigned which,
                                    struct ps_slot *slot)
 {
@@ -189,19 +199,19 @@ static enum ps_log_step check_slot(struct ps_log_reader *reader, unsigned which,
 	return PS_LOG_OK;
 }
 
-/* --- following --- */
+/* --- forward, along new records --- */
 
-/* A look reads a slot, the two places where the next record may begin (its own, and the ring's next
- * lap), and a slot once more. */
+/* Requests a slot, the two places where the next record may begin (`next`, and the ring's next
+ * lap), and the slot again. */
 bool ps_log_ask(struct ps_log_reader *reader)
 {
-	uint64_t length = reader->chunk, room = room_at(reader, reader->next);
+	uint64_t length = reader->chunk, room = space_at(reader, reader->next);
 
-	if (length > to_lap(reader, reader->next))
-		length = to_lap(reader, reader->next);
+	if (length > bytes_to_lap(reader, reader->next))
+		length = bytes_to_lap(reader, reader->next);
 	if (length > room)
 		length = room;
-	reader->looked = (uint32_t)length;
+	reader->fresh_length = (uint32_t)length;
 	if (!ask_slot(reader, 0))
 		return false;
 	reader->ticket = length > 0
@@ -214,25 +224,25 @@ bool ps_log_ask(struct ps_log_reader *reader)
 	return reader->ticket && ask_slot(reader, 1);
 }
 
-/*
- * Returns true for the head of the record that comes next, at this position. Its entries are not
- * checked yet.
+/* Returns true if this is the head of the next record, at `position`. The entries are not checked
+ * yet.
  *
- * It counts only if the slot that was read before these bytes counts the record before it. Then
- * that record's terminator has arrived: until then, what users stored can lie here.
- */
+ * The record is accepted only if the slot read before these bytes includes the record before it.
+ * Only then has that record's terminator arrived; until then, bytes of user data can lie here and
+ * look like a record. */
 static bool is_next(const struct ps_log_reader *reader, const struct ps_record *head,
                     uint64_t position)
 {
 	return reader->seq <= reader->now.seq && head->magic == PS_RECORD_MAGIC &&
 	       head->epoch == reader->from.epoch && head->seq == reader->seq + 1 &&
 	       head->position == position && head->length >= sizeof(*head) &&
-	       head->length <= to_lap(reader, position) &&
-	       ps_place(reader->next, head->length, ring_of(reader)) == position;
+	       head->length <= bytes_to_lap(reader, position) &&
+	       ps_place(reader->next, head->length, ring_length(reader)) == position;
 }
 
-/* Follows the record at `position`, of which this look has read the bytes before `end`. Returns
- * PS_LOG_AGAIN if its write, with the terminator, reached what is needed. */
+/* Follows the record at `position` if all of it was read, that is, if it ends before `end`. Returns
+ * PS_LOG_AGAIN if the write of the record and its terminator has overwritten ring bytes that are
+ * still needed. */
 static enum ps_log_step follow_record(struct ps_log_reader *reader, uint64_t position, uint64_t end,
                                       bool *followed)
 {
@@ -242,15 +252,16 @@ static enum ps_log_step follow_record(struct ps_log_reader *reader, uint64_t pos
 	*followed = false;
 	if (end - position < sizeof(head))
 		return PS_LOG_OK;
-	memcpy(&head, place_of(reader, position), sizeof(head));
+	memcpy(&head, ring_bytes(reader, position), sizeof(head));
 	if (!is_next(reader, &head, position) || head.length > end - position ||
-	    ps_record_check(place_of(reader, position), head.length))
+	    ps_record_check(ring_bytes(reader, position), head.length))
 		return PS_LOG_OK;
 	next = position + ps_align64(head.length);
-	if (next + ps_terminator(next, ring_of(reader)) - reader->lowest > ring_of(reader))
+	if (next + ps_terminator(next, ring_length(reader)) - reader->lowest > ring_length(reader))
 		return PS_LOG_AGAIN;
 	*followed = true;
 	reader->seq++;
+	assert(next > position && position >= reader->position);
 	reader->position = position;
 	reader->next = next;
 	if (!reader->first)
@@ -260,59 +271,58 @@ static enum ps_log_step follow_record(struct ps_log_reader *reader, uint64_t pos
 	return PS_LOG_OK;
 }
 
-/* Reads all of a record of which only the head was seen, and a slot behind it. */
+/* Reads all of a record of which only the head was read, and a slot after it. */
 static enum ps_log_step read_whole(struct ps_log_reader *reader, uint64_t position, uint32_t length)
 {
 	bool followed;
 
-	if (ps_align64(length) > room_at(reader, position))
+	if (ps_align64(length) > space_at(reader, position))
 		return PS_LOG_AGAIN;
 	if (!read_ring(reader, position, length) || !ask_slot(reader, 1))
 		return PS_LOG_FAILED;
 	return follow_record(reader, position, position + length, &followed);
 }
 
-/* Follows every whole record that the look has read from `before` on. */
-static enum ps_log_step follow_look(struct ps_log_reader *reader, uint64_t before)
+/* Follows every complete record among the bytes read from `before` on. */
+static enum ps_log_step follow_new_bytes(struct ps_log_reader *reader, uint64_t before)
 {
-	const uint64_t end = before + reader->looked;
+	const uint64_t end = before + reader->fresh_length;
 	enum ps_log_step step;
 	struct ps_record head;
 	bool followed;
 
-	if (reader->looked == 0 && is_next(reader, &reader->ahead, before))
+	if (reader->fresh_length == 0 && is_next(reader, &reader->ahead, before))
 		return PS_LOG_AGAIN;
 	do
 		step = follow_record(reader, reader->next, end, &followed);
 	while (!step && followed);
 	if (!step && end > reader->next && end - reader->next >= sizeof(head)) {
-		memcpy(&head, place_of(reader, reader->next), sizeof(head));
+		memcpy(&head, ring_bytes(reader, reader->next), sizeof(head));
 		if (is_next(reader, &head, reader->next) && head.length > end - reader->next)
 			step = read_whole(reader, reader->next, head.length);
 	}
-	if (!step && is_next(reader, &reader->lap, before + to_lap(reader, before)))
+	if (!step && is_next(reader, &reader->lap, before + bytes_to_lap(reader, before)))
 		step = read_whole(reader, reader->lap.position, reader->lap.length);
 	return step;
 }
 
-/*
- * What was followed in this look, from `first` on, is right if nothing overwrote it meanwhile: if
- * neither a record that the slot counts did, which was read afterwards, nor the one that was under
- * way then. Until that one is followed, it may have any length, and lie at either place.
- */
-static void prove(struct ps_log_reader *reader, uint64_t first)
+/* Decides whether the records followed by this read, from `first` on, are certainly valid. They
+ * are, if neither a transaction that the slot read afterwards includes nor the one in flight after
+ * it can have overwritten them. Otherwise marks them unproven until the latter has been followed:
+ * before that, its length and its place are unknown. */
+static void mark_unproven(struct ps_log_reader *reader, uint64_t first)
 {
 	const struct ps_slot *slot = &reader->after;
 
-	if (reader->seq > slot->seq || first >= ps_record_bound(slot->next, ring_of(reader)))
+	if (reader->seq > slot->seq || first >= ps_record_bound(slot->next, ring_length(reader)))
 		return;
 	if (!reader->unproven)
 		reader->unproven = first;
 	reader->proof = slot->seq + 1;
 }
 
-/* More of the log is asked for at once where there is more. */
-static void adapt_reach(struct ps_log_reader *reader, uint64_t taken)
+/* Adapts the size of the next read to how much new log there was. */
+static void adapt_chunk(struct ps_log_reader *reader, uint64_t taken)
 {
 	if (taken > reader->chunk / 2 && reader->chunk < CHUNK_MAX)
 		reader->chunk *= 2;
@@ -329,12 +339,12 @@ enum ps_log_step ps_log_take(struct ps_log_reader *reader)
 	if (!step && !reader->ops->wait(reader->source, reader->ticket))
 		step = PS_LOG_FAILED;
 	if (!step)
-		step = follow_look(reader, before);
+		step = follow_new_bytes(reader, before);
 	if (!step)
 		step = check_slot(reader, 1, &reader->after);
 	if (!step && reader->first)
-		prove(reader, reader->first);
-	adapt_reach(reader, reader->next - before);
+		mark_unproven(reader, reader->first);
+	adapt_chunk(reader, reader->next - before);
 	return step;
 }
 
@@ -343,11 +353,11 @@ enum ps_log_step ps_log_look(struct ps_log_reader *reader)
 	return ps_log_ask(reader) ? ps_log_take(reader) : PS_LOG_FAILED;
 }
 
-/* --- the tail --- */
+/* --- the end of the log --- */
 
-/* Looks until record `goal` was followed, or nothing is new. A slot that counts a record which two
- * looks did not find tells that it was overwritten. */
-static enum ps_log_step follow_to(struct ps_log_reader *reader, uint64_t goal)
+/* Reads the log until record `goal` was followed or nothing is new. A record that a slot includes
+ * and two reads did not find has been overwritten. */
+static enum ps_log_step follow_until(struct ps_log_reader *reader, uint64_t goal)
 {
 	unsigned in_vain = 0;
 
@@ -371,7 +381,7 @@ enum ps_log_step ps_log_prove(struct ps_log_reader *reader)
 	enum ps_log_step step = PS_LOG_OK;
 
 	for (unsigned tries = 0; !step && reader->unproven && tries < PROOF_TRIES; tries++)
-		step = follow_to(reader, reader->proof);
+		step = follow_until(reader, reader->proof);
 	if (step)
 		reader->unproven = 0;
 	else if (reader->unproven)
@@ -379,12 +389,10 @@ enum ps_log_step ps_log_prove(struct ps_log_reader *reader)
 	return step;
 }
 
-/*
- * A slot that is read after the data bounds what the data can hold: its own transaction, and the
- * one after it, which may be under way. When that one's record is found, all is known. When it is
- * not, and the slot behind the look counts no more, then it was not begun: it cannot be overwritten
- * before the slot has gone on.
- */
+/* A slot read after the data bounds what the data can contain: the slot's own transaction, and the
+ * one after it, which may be in flight. If the record of the latter is found, all is known. If it
+ * is not found, and the slot read after the log has not advanced, then the transaction had not
+ * begun: its record cannot be overwritten before the slot advances. */
 enum ps_log_step ps_log_take_tail(struct ps_log_reader *reader)
 {
 	const uint64_t before = reader->seq;
@@ -392,7 +400,7 @@ enum ps_log_step ps_log_take_tail(struct ps_log_reader *reader)
 	const uint64_t goal = reader->now.seq + 1;
 
 	if (!step && (reader->seq > before || reader->after.seq > reader->seq))
-		step = follow_to(reader, goal);
+		step = follow_until(reader, goal);
 	return step ? step : ps_log_prove(reader);
 }
 
@@ -404,7 +412,7 @@ enum ps_log_step ps_log_tail(struct ps_log_reader *reader)
 enum ps_log_step ps_log_reach_slot(struct ps_log_reader *reader)
 {
 	const struct ps_slot slot = reader->now;
-	enum ps_log_step step = follow_to(reader, slot.seq);
+	enum ps_log_step step = follow_until(reader, slot.seq);
 
 	if (!step && reader->seq < slot.seq)
 		step = PS_LOG_AGAIN;
@@ -416,56 +424,58 @@ enum ps_log_step ps_log_reach_slot(struct ps_log_reader *reader)
 
 void ps_log_go_on(struct ps_log_reader *reader)
 {
-	/* The first slot's own record is there only if it was read. */
+	/* The ring has the first slot's own record only if ps_log_past() read it. */
 	if (reader->now.last > reader->from.last)
 		reader->lowest = reader->now.last;
 	reader->from = reader->now;
 }
 
-/* --- the past --- */
+/* --- backward, into the past --- */
 
-/* Bytes before `position` that may be read: where the ring's place is free, and some at once. */
-static uint64_t room_below(const struct ps_log_reader *reader, uint64_t position)
+/* Returns how many bytes before `position` to read: at most BACK_CHUNK, and only where the reader's
+ * ring is free. */
+static uint64_t space_below(const struct ps_log_reader *reader, uint64_t position)
 {
-	uint64_t room = ring_of(reader) - (reader->next - position);
+	uint64_t room = ring_length(reader) - (reader->next - position);
 
-	if (room > position % ring_of(reader))
-		room = position % ring_of(reader);
+	if (room > position % ring_length(reader))
+		room = position % ring_length(reader);
 	return room < BACK_CHUNK ? room : BACK_CHUNK;
 }
 
-/* Reads some of the past, and then the slot, before whose bound it may have been overwritten. */
+/* Reads older log, and then a slot: log below the slot's bound may have been overwritten during the
+ * read. */
 static int read_past(struct ps_log_reader *reader, uint64_t from, uint64_t end)
 {
 	if (!read_ring(reader, from, end - from) || !ask_slot(reader, 1) ||
 	    take_slot(reader, 1, &reader->after) < 0)
 		return -1;
-	reader->past.lowest = ps_record_bound(reader->after.next, ring_of(reader));
+	reader->past.lowest = ps_record_bound(reader->after.next, ring_length(reader));
 	return reader->after.epoch != reader->from.epoch;
 }
 
-/* Of a record that was not read yet, some before it comes along. */
+/* Reads ahead: fetches log before the requested record with it. */
 static int view_past(void *arg, uint64_t position, uint64_t length, const void **bytes)
 {
 	struct ps_log_reader *reader = arg;
-	uint64_t from = reader->held_end, end = position + length;
+	uint64_t from = reader->past_end, end = position + length;
 	int rc = 0;
 
-	/* All that is needed must fit the ring. */
-	if (reader->next - position > ring_of(reader))
+	/* The record and everything after it must fit into the reader's ring. */
+	if (reader->next - position > ring_length(reader))
 		return 1;
-	if (position < reader->held || position >= reader->held_end)
-		reader->held = from = position - room_below(reader, position);
+	if (position < reader->past_begin || position >= reader->past_end)
+		reader->past_begin = from = position - space_below(reader, position);
 	if (from < end)
 		rc = read_past(reader, from, end);
-	reader->held_end = from < end ? end : from;
-	*bytes = place_of(reader, position);
+	reader->past_end = from < end ? end : from;
+	*bytes = ring_bytes(reader, position);
 	return rc ? rc : position < reader->past.lowest;
 }
 
 int ps_log_past(struct ps_log_reader *reader, const struct ps_record **record)
 {
-	int rc = ps_log_back(&reader->past, ring_of(reader), view_past, reader, record);
+	int rc = ps_log_back(&reader->past, ring_length(reader), view_past, reader, record);
 
 	if (!rc)
 		reader->lowest = (*record)->position;
@@ -481,12 +491,12 @@ struct ps_log_back ps_log_newest(const struct ps_log_reader *reader)
 static int view_ring(void *reader, uint64_t position, uint64_t length, const void **bytes)
 {
 	(void)length;
-	*bytes = place_of(reader, position);
+	*bytes = ring_bytes(reader, position);
 	return 0;
 }
 
 int ps_log_followed(const struct ps_log_reader *reader, struct ps_log_back *back,
                     const struct ps_record **record)
 {
-	return ps_log_back(back, ring_of(reader), view_ring, (void *)reader, record);
+	return ps_log_back(back, ring_length(reader), view_ring, (void *)reader, record);
 }

@@ -1,46 +1,43 @@
 /*
- * log_reader.h - reads logs, of images that other processes may have written.
+ * log_reader.h - reads undo logs, of images that other processes may have written.
  *
- * The daemon's copy of a store that runs, repairs in the library, and the command's snapshot,
- * history and verify read by these functions. Whatever a log says is checked here, once, before it
- * is used: nothing that it holds makes a reader leave its memory, or go on for ever.
+ * The daemon uses it to copy a running store, the library to repair mirrors, and the command for
+ * snapshot, history and verify. Every value in a log is checked here, once, before it is used: no
+ * content makes a reader leave its memory or loop forever.
  */
 #ifndef PERSEAS_PROTO_LOG_READER_H
 #define PERSEAS_PROTO_LOG_READER_H
 
 #include "image.h"
 
-/* --- back, from a record to the one before it --- */
+/* --- backward, from a record to the one before it --- */
 
-/* What is known of a record before it is read. */
+/* What is known about a record before it is read. */
 struct ps_log_back {
-	uint64_t position; /* where it begins; 0: history begins after it */
+	uint64_t position; /* where it begins; 0: there are no older records */
 	uint64_t seq;
-	uint64_t epoch; /* at most */
-	uint64_t end;   /* the position up to which it may reach */
-	/* What begins before this position does not count: it may have been overwritten, by bytes
-	 * that users stored (ps_record_bound). 0: nothing was. */
+	uint64_t epoch; /* upper bound */
+	uint64_t end;   /* position that the record must not exceed */
+	/* Records that begin below this position are ignored: user data may have overwritten them
+	 * (see ps_record_bound()). 0: none were. */
 	uint64_t lowest;
 };
 
-/* The newest record of an image whose slot has these values, and to which nobody writes. */
+/* Returns the newest record of an image with this slot. No owner may be writing to the image. */
 static inline struct ps_log_back ps_log_back_from(uint64_t epoch, uint64_t seq, uint64_t next,
                                                   uint64_t last, uint64_t ring_size)
 {
 	return (struct ps_log_back){ last, seq, epoch, next, ps_record_bound(next, ring_size) };
 }
 
-/*
- * Where the bytes of a log come from: `length` of them, from a position on, none beyond the end of
- * its lap. A record's head is asked for first, then all of the record. *bytes are good until the
- * next call, and nobody else writes to them. 0, or what ps_log_back shall return.
- */
+/* Source of log bytes: returns in *bytes `length` bytes from `position` on, which do not cross the
+ * end of a lap. The reader requests a record's head first, then the whole record. *bytes must stay
+ * valid and unchanged until the next call. Returns 0, or the value that ps_log_back() returns. */
 typedef int ps_log_view(void *source, uint64_t position, uint64_t length, const void **bytes);
 
-/*
- * Reads the record that *back tells of. 0: *record is checked, and *back tells of the one before
- * it. 1: there is none, or it is no longer there. Anything else is the view's.
- */
+/* Reads the record that *back describes. Returns 0 if *record is checked; *back then describes the
+ * record before it. Returns 1 if there is none, or it was overwritten. Returns any other value of
+ * the view unchanged. */
 int ps_log_back(struct ps_log_back *back, uint64_t ring_size, ps_log_view *view, void *source,
                 const struct ps_record **record);
 
@@ -49,104 +46,106 @@ int ps_log_back(struct ps_log_back *back, uint64_t ring_size, ps_log_view *view,
 enum ps_log_step {
 	PS_LOG_OK,
 	PS_LOG_AGAIN,  /* the owner overtook the reader: begin again with the slot */
-	PS_LOG_FAILED, /* the source knows why */
+	PS_LOG_FAILED, /* the source failed and knows why */
 };
 
-/* Where the bytes of an image come from. */
+/* Source of an image's bytes. */
 struct ps_log_ops {
-	/* Has `length` bytes of the log region, from `offset` on, come to `to`, now or later; in
-	 * the order in which they were asked for. Returns what wait() takes; 0: it failed. */
+	/* Begins to copy `length` bytes of the log region, from `offset` on, to `to`. Copies finish
+	 * in the order of their requests. Returns a ticket for wait(), or 0 on failure. */
 	uint64_t (*ask)(void *source, uint64_t offset, uint64_t length, void *to);
-	/* Waits until what ask() returned `ticket` for is there. False: it failed. */
+	/* Waits until the copy with this ticket is done. Returns false if it failed. */
 	bool (*wait)(void *source, uint64_t ticket);
-	/* Takes the reason why the image is damaged. May be NULL. */
+	/* Reports why the image is damaged. May be NULL. */
 	void (*damaged)(void *source, const char *what);
 };
 
-/* An image in memory, whose owner may be writing to it; the source is its log region. */
+/* Source for an image in memory, whose owner may be writing to it. `source` is its log region. */
 extern const struct ps_log_ops ps_log_memory;
 
-/*
- * The order of reading is the reverse of the owner's order of writing (I1, I2): the slot, the
- * data, the log. So of every change that the data can hold the log has the undo record, and when
- * they are undone, the data is that of the slot. A ring that laps loses records, so the log is
- * also followed while data is read; a slot that counts a record which was not followed tells of it.
+/* A reader reads in the reverse order of the owner's writes (I1, I2): the slot, the data, the log.
+ * The log then has an undo record for every change that the data can contain, and undoing these
+ * gives the data as of the slot. A ring that laps loses records, so the log is also followed while
+ * data is read. If a slot includes a record that was not followed, the reader was overtaken.
  *
- * Where the log was overwritten, or a record's terminator has not arrived, lie bytes that users
- * stored. So a record is followed only from bytes that were read after a slot which counts the
- * record before it, and before one which shows that they were not overwritten.
+ * User data lies wherever the log was overwritten or a record's terminator has not arrived, and it
+ * may imitate a record. A record is therefore followed only from bytes that were read after a slot
+ * that includes the record before it, and before a slot that shows that they were not overwritten.
  *
- * The reader's ring is as large as the image's: what is read of the log lies where it lies there.
- * Nothing is read over what is still needed, between `lowest` and `next`.
- */
+ * The reader's ring is as large as the image's, and bytes have the same offset in both. Bytes
+ * between `lowest` and `next` are still needed and are never overwritten. */
 struct ps_log_reader {
 	const struct ps_log_ops *ops;
 	void *source;
-	struct ps_image image; /* its ring, in the caller's memory */
-	struct ps_slot from;   /* what the data is undone to */
-	int index;             /* of that slot */
-	struct ps_slot now;    /* the slot as it was read before the last look */
-	struct ps_slot after;  /* and behind the bytes that were read last */
-	uint64_t seq;          /* of the last record that was followed */
-	uint64_t next;         /* where the one after it may begin */
-	uint64_t position;     /* where the last one begins; 0: there is none */
-	uint64_t lowest;       /* position from which on the ring's bytes are needed */
-	uint64_t first;        /* position of the first record that the last look followed, or 0 */
-	uint64_t unproven;     /* from this position on, records may have been overwritten by the */
-	uint64_t proof;        /* transaction of this seq, which was not followed yet. 0: none */
-	struct ps_log_back past; /* the next record of the past */
-	uint64_t held, held_end; /* positions of the past whose bytes were read last */
-	uint64_t ticket;         /* of the last look's bytes */
-	uint32_t chunk;          /* bytes of log that one look asks for */
-	uint32_t looked;         /* bytes that the last look brought */
-	struct ps_record ahead;  /* what lies at `next`, where there is no room for it */
-	struct ps_record lap;    /* what lies at the start of the ring */
+	struct ps_image image; /* ring of the reader, in the caller's memory */
+	struct ps_slot from;   /* the slot to whose state the data is undone */
+	int index;             /* index of that slot, 0 or 1 */
+	struct ps_slot now;    /* slot read before the newest log bytes */
+	struct ps_slot after;  /* slot read after the newest log bytes */
+	uint64_t seq;          /* last record that was followed */
+	uint64_t next;         /* position where the next record may begin */
+	uint64_t position;     /* position of the last record that was followed; 0: none */
+	uint64_t lowest;       /* ring bytes from this position on are needed */
+	/* position of the first record that the last read followed; 0: none */
+	uint64_t first;
+	/* records from this position on may have been overwritten by transaction `proof`; 0:
+	 * none */
+	uint64_t unproven;
+	/* seq of the transaction that proves them valid when it is followed */
+	uint64_t proof;
+	struct ps_log_back past;       /* the next older record for ps_log_past() */
+	uint64_t past_begin, past_end; /* positions of the older log bytes in the ring */
+	uint64_t ticket;               /* of the last request for log bytes */
+	uint32_t chunk;                /* bytes of log to request next */
+	uint32_t fresh_length;         /* bytes of log that the last read returned */
+	struct ps_record ahead;        /* what lies at `next` if the ring has no space for it */
+	struct ps_record lap;          /* what lies at the start of the ring */
 	struct {
 		uint8_t bytes[PS_SLOT_STRIDE + sizeof(struct ps_slot)];
 		uint64_t ticket;
 	} slots[2];
 };
 
-/* `log` is memory for the slots' page and a ring of this size, a multiple of PS_ALIGN. */
+/* Initializes a reader. `log` is memory for the page of slots and a ring of `ring_size` bytes, a
+ * multiple of PS_ALIGN. */
 void ps_log_init(struct ps_log_reader *reader, const struct ps_log_ops *ops, void *source,
                  uint8_t *log, uint64_t ring_size);
 
-/* Reads the slot: the state that is wanted. ask only asks, so that several mirrors can be asked at
- * once; take waits for the answer. */
+/* Read the slot whose state is wanted. ps_log_ask_state() only sends the request, so that several
+ * mirrors can be read at once; ps_log_take_state() waits for the answer. */
 bool ps_log_ask_state(struct ps_log_reader *reader);
 enum ps_log_step ps_log_take_state(struct ps_log_reader *reader);
-enum ps_log_step ps_log_begin(struct ps_log_reader *reader); /* both */
+enum ps_log_step ps_log_begin(struct ps_log_reader *reader); /* ask and take */
 
-/* Looks at the log: ask before, take after whatever else was asked for. */
+/* Read new log. ps_log_ask() sends the request; ps_log_take() waits for the answer and follows the
+ * new records. Other requests may be sent between the two. */
 bool ps_log_ask(struct ps_log_reader *reader);
 enum ps_log_step ps_log_take(struct ps_log_reader *reader);
-enum ps_log_step ps_log_look(struct ps_log_reader *reader); /* both */
+enum ps_log_step ps_log_look(struct ps_log_reader *reader); /* ask and take */
 
-/*
- * After the last of the data was asked for: follows the log to its tail. Every change that the
- * data can hold is then known. Asks as ps_log_ask does. Returns PS_LOG_AGAIN, too, while something
- * is `unproven`: the owner's next transaction would show whether it is right, and ps_log_prove may
- * be called later.
- */
+/* Follows the log to its end, after the last of the data was requested: then every change that the
+ * data can contain is known. Use ps_log_ask() to send the request. Also returns PS_LOG_AGAIN while
+ * records are `unproven`; the owner's next transaction would decide, so ps_log_prove() may be
+ * called later. */
 enum ps_log_step ps_log_take_tail(struct ps_log_reader *reader);
-enum ps_log_step ps_log_tail(struct ps_log_reader *reader); /* both */
+enum ps_log_step ps_log_tail(struct ps_log_reader *reader); /* ask and take */
 enum ps_log_step ps_log_prove(struct ps_log_reader *reader);
 
-/* After a good tail: follows to the slot of its last look (`now`), which may be ahead of that tail.
- * PS_LOG_AGAIN: it was overtaken. */
+/* After ps_log_take_tail() returned PS_LOG_OK: follows the log to the slot of its last read
+ * (`now`), which may be newer than that end. Returns PS_LOG_AGAIN if the reader was overtaken. */
 enum ps_log_step ps_log_reach_slot(struct ps_log_reader *reader);
 
-/* For a reader that goes on: what lies before the record of that slot is not
- * needed any more, and what is read from now on is undone to that slot. Not before that slot was
- * reached. */
+/* After ps_log_reach_slot() returned PS_LOG_OK: begins the next round. Log before that slot's
+ * record is no longer needed, and data read from now on is undone to that slot. */
 void ps_log_go_on(struct ps_log_reader *reader);
 
-/* Steps into the past, from the slot's own record on: 0, 1 or -1 (the source failed), as
- * ps_log_back. The record stays in the reader's ring. */
+/* Reads the next older record, beginning with that of the slot, into the reader's ring. Returns 0,
+ * 1 or -1 (the source failed), as ps_log_back(). */
 int ps_log_past(struct ps_log_reader *reader, const struct ps_record **record);
 
-/* The last record that was followed, to be stepped back from with ps_log_followed: to a record that
- * was followed, or read by ps_log_past. 0, or 1: the records do not hang together. */
+/* Walk back over records in the reader's ring, from the last one followed. ps_log_newest() begins;
+ * ps_log_followed() returns the next older one. It returns 0, or 1 if the records are not
+ * consecutive. */
 struct ps_log_back ps_log_newest(const struct ps_log_reader *reader);
 int ps_log_followed(const struct ps_log_reader *reader, struct ps_log_back *back,
                     const struct ps_record **record);

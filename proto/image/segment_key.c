@@ -1,5 +1,5 @@
 /*
- * segment_key.c - see segment_key.h. The library, the command and the tests call it; nothing else
+ * segment_key.c - see segment_key.h. The library, the command and the tests call it. No other code
  * may compare segments by some of their fields.
  */
 #include "segment_key.h"

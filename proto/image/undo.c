@@ -1,8 +1,9 @@
 /*
- * undo.c - before-images are put back, the last one first, and clipped to what is held.
+ * undo.c - restores before-images, last entry first, clipped to a window.
  */
 #include "undo.h"
 
+#include <assert.h>
 #include <string.h>
 
 bool ps_window_meets(const struct ps_window *window, const struct ps_range *range,
@@ -10,7 +11,7 @@ bool ps_window_meets(const struct ps_window *window, const struct ps_range *rang
 {
 	uint64_t room;
 
-	/* Differences alone: an offset near the end of 64 bits must not wrap. */
+	/* Computes differences only, because offset + length may overflow 64 bits. */
 	overlap->in_window = range->offset > window->offset ? range->offset - window->offset : 0;
 	overlap->in_range = window->offset > range->offset ? window->offset - range->offset : 0;
 	if (range->segment != window->segment || overlap->in_window >= window->length ||
@@ -33,9 +34,9 @@ void ps_window_put(const void *where, const struct ps_range *range, const void *
 		       (const uint8_t *)before + overlap.in_range, overlap.length);
 }
 
-/* The entry is read, and held against the record's end, once more: who shares the memory may have
- * changed it since the walk. */
-static void put_one(struct ps_cursor cursor, ps_undo_put *put, const void *where)
+/* Reads and checks the entry a second time: a process that shares the memory may have changed it
+ * since the walk. */
+static void put_entry(struct ps_cursor cursor, ps_undo_put *put, const void *where)
 {
 	struct ps_range range;
 	const void *before;
@@ -44,16 +45,15 @@ static void put_one(struct ps_cursor cursor, ps_undo_put *put, const void *where
 		put(where, &range, before);
 }
 
-/*
- * Hands over `count` entries from the cursor on, the last one first. Entries can only be walked
- * forwards: one walk marks where each of at most MARKS runs begins, and then the runs are handed
- * over, the last one first. No memory is needed for a record of any length. An entry is walked over
- * log(count) / log(MARKS) times, three at most, and so deep is the recursion.
- */
-static void put_back(struct ps_cursor cursor, uint32_t count, ps_undo_put *put, const void *where)
+/* Calls `put` for `count` entries from the cursor on, in reverse order. Entries can only be walked
+ * forward: one walk marks the beginning of at most MARKS runs, and then each run is handled in
+ * turn, last one first. This needs no memory, whatever the length of the record. Each entry is
+ * walked log(count) / log(MARKS) times, at most three, which also bounds the recursion. */
+static void put_entries(struct ps_cursor cursor, uint32_t count, ps_undo_put *put,
+                        const void *where)
 {
 	enum { MARKS = 1024 };
-	uint32_t marks[MARKS]; /* bytes from `base` */
+	uint32_t marks[MARKS]; /* offsets from `base` */
 	const uint8_t *base = cursor.at;
 	const uint32_t run = count / MARKS + (count % MARKS > 0);
 	const struct ps_cursor whole = cursor;
@@ -61,6 +61,7 @@ static void put_back(struct ps_cursor cursor, uint32_t count, ps_undo_put *put, 
 	const void *before;
 	uint32_t runs = 0;
 
+	assert(count <= cursor.left);
 	marks[0] = 0;
 	for (uint32_t i = 0; i < count; runs++) {
 		marks[runs] = (uint32_t)(cursor.at - base);
@@ -75,15 +76,15 @@ static void put_back(struct ps_cursor cursor, uint32_t count, ps_undo_put *put, 
 		cursor.at = base + marks[runs];
 		cursor.left -= runs * run;
 		if (run == 1)
-			put_one(cursor, put, where);
+			put_entry(cursor, put, where);
 		else
-			put_back(cursor, left < run ? left : run, put, where);
+			put_entries(cursor, left < run ? left : run, put, where);
 	}
 }
 
 void ps_undo(struct ps_cursor cursor, ps_undo_put *put, const void *where)
 {
-	put_back(cursor, cursor.left, put, where);
+	put_entries(cursor, cursor.left, put, where);
 }
 
 void ps_undo_record(const struct ps_record *record, ps_undo_put *put, const void *where)

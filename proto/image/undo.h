@@ -1,9 +1,9 @@
 /*
- * undo.h - before-images are put back: into an image, or into a few bytes of it.
+ * undo.h - restores before-images, into an image or into a few bytes of it.
  *
- * The roll-back at a mirror, repairs in the library and everything that reads a running store
- * undo transactions by these functions. Ranges are a peer's word: nothing outside of a window is
- * written, whatever they say, and no entry is read beyond the end of its record.
+ * The roll-back at a mirror, repairs in the library and all readers of a running store undo
+ * transactions by these functions. Ranges come from a peer: whatever they say, nothing outside of
+ * the window is written, and nothing beyond the end of the record is read.
  */
 #ifndef PERSEAS_PROTO_UNDO_H
 #define PERSEAS_PROTO_UNDO_H
@@ -13,33 +13,33 @@
 /* Bytes of a segment, in memory. */
 struct ps_window {
 	uint8_t *bytes;
-	uint64_t offset; /* of the first of them, within the segment */
+	uint64_t offset; /* of the first byte, within the segment */
 	uint64_t length;
-	uint32_t segment; /* id */
+	uint32_t segment; /* id of the segment */
 };
 
-/* What a window and a range have in common: one byte or more. */
+/* The bytes that a window and a range share, at least one. */
 struct ps_overlap {
-	uint64_t in_window; /* where it begins in the window */
-	uint64_t in_range;  /* where it begins in the range */
+	uint64_t in_window; /* offset of the first shared byte in the window */
+	uint64_t in_range;  /* offset of the first shared byte in the range */
 	uint64_t length;
 };
 
-/* False: they have no byte in common. */
+/* Computes the overlap. Returns false if window and range share no byte. */
 bool ps_window_meets(const struct ps_window *window, const struct ps_range *range,
                      struct ps_overlap *overlap);
 
-/* Takes one before-image, of range->length bytes. */
+/* Restores one before-image, of range->length bytes. */
 typedef void ps_undo_put(const void *where, const struct ps_range *range, const void *before);
 
-/* Puts back what lies in the window, a struct ps_window. */
+/* A ps_undo_put that restores the bytes within `window`, a struct ps_window. */
 void ps_window_put(const void *window, const struct ps_range *range, const void *before);
 
-/* Hands over each entry that the cursor has not passed, the last one first. The cursor is that of
- * a transaction's entries. */
+/* Calls `put` for each entry that the cursor has not passed, last one first. The record must be a
+ * transaction. */
 void ps_undo(struct ps_cursor cursor, ps_undo_put *put, const void *where);
 
-/* The same for a checked record. A publish has nothing to put back. */
+/* Does the same for a whole checked record. Publish and destroy records have nothing to restore. */
 void ps_undo_record(const struct ps_record *record, ps_undo_put *put, const void *where);
 
 #endif

@@ -14,7 +14,7 @@
 #include "small_file.h"
 #include "../store/status.h"
 
-#include "../../proto/image/guard.h"
+#include "../../proto/image/sigbus_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include "piece_file.h"
 
 #include "../../proto/base/large_page.h"
-#include "../../proto/image/guard.h"
+#include "../../proto/image/sigbus_guard.h"
 #include "../host/jobs.h"
 #include "../store/memory.h"
 #include "../store/status.h"

@@ -22,9 +22,8 @@ struct piece {
 	uint64_t size;
 	int fd;          /* read and write; -1 where there are no files */
 	int fd_readonly; /* of the promise page, else -1 */
-	struct ps_guard
-		*guard; /* whether its file was cut short (proto/image/guard.h); NULL: it cannot
-	                           be */
+	/* Tells whether the file was truncated (sigbus_guard.h). NULL: nobody can truncate it. */
+	struct ps_guard *guard;
 };
 
 /* Who can still write to a piece that other processes were given? */

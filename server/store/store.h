@@ -323,7 +323,7 @@ int store_release(struct session *session, struct why *why);
 
 /*
  * Memory that an owner on this host was given can be truncated by it at any time; it reads as zeros
- * from then on (guard.h), and what was read of it counts for nothing. session_torn() asks
+ * from then on (sigbus_guard.h), and what was read of it counts for nothing. session_torn() asks
  * that of the image that the session's data path leads to, before anything of it is acknowledged.
  * stores_notice_torn() finds every image that was torn since it was last asked: it is damaged from
  * then on, and its session is cut. True: there was one. Nobody calls it with a session of his own

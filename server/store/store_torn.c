@@ -7,7 +7,7 @@
 #include "store_private.h"
 #include "../host/jobs.h"
 
-#include "../../proto/image/guard.h"
+#include "../../proto/image/sigbus_guard.h"
 
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 
 #include "../../client/core/env.h"
 #include "../../client/core/handle.h"
-#include "../../proto/image/guard.h"
+#include "../../proto/image/sigbus_guard.h"
 #include "../../server/loop/daemon.h"
 #include "../support/memory_folder.h"
 #include "apart.h"

@@ -3,7 +3,7 @@
  */
 #include "../../client/core/address.h"
 #include "../../client/core/fabric.h"
-#include "../../proto/image/guard.h"
+#include "../../proto/image/sigbus_guard.h"
 #include "../support/unit.h"
 
 #define FILE_NAME "perseas-shm-test"

@@ -2,7 +2,7 @@
  * test_guard.c - mappings whose files are truncated: the process goes on, and knows of it; faults
  * that are not of a guarded mapping end where they did before.
  */
-#include "../../proto/image/guard.h"
+#include "../../proto/image/sigbus_guard.h"
 #include "../support/unit.h"
 
 enum { PAGE = 4096, PAGES = 8, SIZE = PAGE * PAGES };

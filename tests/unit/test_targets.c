@@ -3,7 +3,7 @@
  */
 #include "data_rig.h"
 
-#include "../../proto/image/guard.h"
+#include "../../proto/image/sigbus_guard.h"
 
 #include <event2/event.h>
 

@@ -1,10 +1,10 @@
 /*
- * guard.c - the handler of SIGBUS and the table in which it looks an address up. The handler may
- * interrupt anything, so the table is read without a lock: entries have a fixed place for good, and
- * one is free while its size is 0. The handler must never touch memory that can be freed, and must
- * never keep a fault that is not of a guarded mapping.
+ * sigbus_guard.c - the SIGBUS handler, and the table in which it looks up the faulting address. The
+ * handler may interrupt any code, so it reads the table without a lock: entries never move and are
+ * never freed, and an entry is unused while its size is 0. The handler must never touch memory that
+ * can be freed, and never consume a fault outside of a guarded mapping.
  */
-#include "guard.h"
+#include "sigbus_guard.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,9 +19,9 @@
 enum { BLOCK_ENTRIES = 512 };
 
 struct ps_guard {
-	_Atomic size_t size; /* bytes; 0: free, 1: being filled in */
+	_Atomic size_t size; /* bytes; 0: unused, 1: being filled in */
 	_Atomic uintptr_t base;
-	_Atomic pid_t process; /* whose mapping it is */
+	_Atomic pid_t process; /* the process that made the mapping */
 	atomic_bool torn;
 };
 
@@ -32,17 +32,17 @@ struct block {
 
 _Atomic unsigned ps_guard_count;
 
-static _Atomic(struct block *) blocks; /* never freed */
+static _Atomic(struct block *) blocks; /* list of all blocks; never freed */
 static uintptr_t page_size;
 
-/* Guards installing the handler and giving it back; the handler itself takes no lock. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct sigaction before;
-static bool installed;
+/* Guards the members below, which say who handles SIGBUS. The handler itself takes no lock. */
+static pthread_mutex_t handler_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
+static struct sigaction previous_action;
+static bool is_installed;
 static unsigned guard_count; /* guards that this process made and has not freed */
 
-/* The guard of the mapping that the address lies in, or NULL. */
+/* Returns the guard of the mapping that contains the address, or NULL. */
 static struct ps_guard *guard_of(uintptr_t address)
 {
 	struct block *block = atomic_load(&blocks);
@@ -60,7 +60,7 @@ static struct ps_guard *guard_of(uintptr_t address)
 	return NULL;
 }
 
-/* Zeroed memory from the page of the address to the mapping's end. */
+/* Maps zeroed memory from the page of the address to the end of the mapping. */
 static bool replace_pages(const struct ps_guard *guard, uintptr_t address)
 {
 	const uintptr_t page = address & ~(page_size - 1);
@@ -70,19 +70,20 @@ static bool replace_pages(const struct ps_guard *guard, uintptr_t address)
 	            MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
-/* What would have happened without this handler. */
+/* Does what would have happened without this handler. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
 
-	if (before.sa_flags & SA_SIGINFO) {
-		before.sa_sigaction(number, info, context);
-	} else if (before.sa_handler == SIG_IGN && info->si_code <= 0) {
+	if (previous_action.sa_flags & SA_SIGINFO) {
+		previous_action.sa_sigaction(number, info, context);
+	} else if (previous_action.sa_handler == SIG_IGN && info->si_code <= 0) {
 		return;
-	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-		before.sa_handler(number);
+	} else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
+		previous_action.sa_handler(number);
 	} else {
-		/* The fault comes again; what was sent does not. */
+		/* A real fault repeats when the handler returns; a signal sent by kill() must be
+		 * raised again. */
 		sigaction(SIGBUS, &standard, NULL);
 		if (info->si_code <= 0)
 			raise(SIGBUS);
@@ -98,7 +99,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	if (!guard) {
 		pass_on(number, info, context);
 	} else {
-		/* Before the page is mapped: a reader of its zeros must find the guard torn. */
+		/* The guard must be torn before the zero pages are mapped, so that a thread that
+		 * reads zeros finds it torn. */
 		if (!atomic_exchange(&guard->torn, true))
 			atomic_fetch_add(&ps_guard_count, 1);
 		if (!replace_pages(guard, address))
@@ -107,12 +109,12 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	errno = error;
 }
 
-static bool is_ours(const struct sigaction *action)
+static bool is_our_handler(const struct sigaction *action)
 {
 	return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_fault;
 }
 
-/* The caller holds the lock. */
+/* Caller holds handler_lock. */
 static void install_handler(void)
 {
 	struct sigaction now, action = { .sa_sigaction = on_fault,
@@ -120,44 +122,44 @@ static void install_handler(void)
 
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGBUS, NULL, &now);
-	if (!is_ours(&now)) {
-		before = now;
+	if (!is_our_handler(&now)) {
+		previous_action = now;
 		sigaction(SIGBUS, &action, NULL);
 	}
-	installed = true;
+	is_installed = true;
 }
 
-/* Restores the action that was there before. A handler that was installed since may pass faults on
- * to this one, which then stays. The caller holds the lock. */
+/* Restores the previous action. If another handler was installed in the meantime, it may pass
+ * faults on to this one, which then stays. Caller holds handler_lock. */
 static void restore_handler(void)
 {
 	struct sigaction now;
 
 	sigaction(SIGBUS, NULL, &now);
-	if (!is_ours(&now))
+	if (!is_our_handler(&now))
 		return;
-	sigaction(SIGBUS, &before, NULL);
-	installed = false;
+	sigaction(SIGBUS, &previous_action, NULL);
+	is_installed = false;
 }
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&handler_lock);
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&handler_lock);
 }
 
 /* A child never frees the guards of its parent. */
 static void in_child(void)
 {
 	guard_count = 0;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&handler_lock);
 }
 
-static void prepare(void)
+static void prepare_handler(void)
 {
 	page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
 	pthread_atfork(before_fork, after_fork, in_child);
@@ -165,32 +167,32 @@ static void prepare(void)
 
 void ps_guard_install(void)
 {
-	pthread_once(&once, prepare);
-	pthread_mutex_lock(&lock);
+	pthread_once(&handler_once, prepare_handler);
+	pthread_mutex_lock(&handler_lock);
 	install_handler();
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&handler_lock);
 }
 
 static void count_guard(void)
 {
-	pthread_once(&once, prepare);
-	pthread_mutex_lock(&lock);
+	pthread_once(&handler_once, prepare_handler);
+	pthread_mutex_lock(&handler_lock);
 	guard_count++;
-	if (!installed)
+	if (!is_installed)
 		install_handler();
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&handler_lock);
 }
 
 static void uncount_guard(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&handler_lock);
 	assert(guard_count > 0);
-	if (--guard_count == 0 && installed)
+	if (--guard_count == 0 && is_installed)
 		restore_handler();
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&handler_lock);
 }
 
-/* Takes a free entry of the block. NULL: all are taken. */
+/* Takes an unused entry of the block. Returns NULL if all are in use. */
 static struct ps_guard *take_entry(struct block *block)
 {
 	for (unsigned i = 0; i < BLOCK_ENTRIES; i++) {
@@ -202,7 +204,7 @@ static struct ps_guard *take_entry(struct block *block)
 	return NULL;
 }
 
-static struct ps_guard *take_any(void)
+static struct ps_guard *take_new_entry(void)
 {
 	struct ps_guard *guard = NULL;
 	struct block *block;
@@ -223,8 +225,9 @@ static struct ps_guard *take_any(void)
 
 struct ps_guard *ps_guard_new(void *base, size_t size)
 {
-	struct ps_guard *guard = take_any();
+	struct ps_guard *guard = take_new_entry();
 
+	assert(size > 1);
 	if (!guard)
 		return NULL;
 	count_guard();
