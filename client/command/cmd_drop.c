@@ -6,7 +6,7 @@
 #include "change/unfinished.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/envelope.h"
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 
 #include <inttypes.h>
 
@@ -62,7 +62,7 @@ static void print_image(const struct ps_census *census, unsigned i, const struct
 		printf("would delete: %s\n", census->errors[i].text);
 		return;
 	}
-	segments = ps_part_wholes(status->header);
+	segments = ps_part_count_wholes(status->header);
 	printf("%s: %s the image %s of store '%s': %s, %zu segment%s, %s", mirror,
 	       args->yes ? "deleted" : "would delete",
 	       ps_hex_text(id, status->header->image_id.data), args->store,
@@ -93,7 +93,7 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
 	ps_json_text(json, "state", ps_state_text(status->header->state));
 	ps_json_bool(json, "listed", ps_census_listed(census, i));
-	ps_json_number(json, "segments", ps_part_wholes(status->header));
+	ps_json_number(json, "segments", ps_part_count_wholes(status->header));
 	ps_json_number(json, "bytes", status->bytes);
 	ps_json_slot(json, "slot", status->slot);
 	ps_json_bool(json, "deleted", deleted);

@@ -3,7 +3,7 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 #include "ask/shared_hosts.h"
 #include "change/remake.h"
 #include "live/snapshot.h"

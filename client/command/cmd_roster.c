@@ -111,7 +111,7 @@ static void print_json(const struct ps_census *census, const char *store)
 		roster_json(&json, census, judged->next, "next_roster");
 	else
 		ps_json_text(&json, "next_roster", NULL);
-	ps_json_bool(&json, "decided", judged->marked);
+	ps_json_bool(&json, "decided", judged->is_decided);
 	ps_json_end(&json, '}');
 }
 
@@ -125,8 +125,8 @@ static enum ps_exit show_roster(const struct ps_census *census, const struct ps_
 	} else if (judged->next) {
 		print_roster(census, judged->settled, "the roster that is left");
 		print_roster(census, judged->next,
-		             judged->marked ? "the roster that is decided, and not settled yet"
-		                            : "the roster that is not settled yet");
+		             judged->is_decided ? "the roster that is decided, and not settled yet"
+		                                : "the roster that is not settled yet");
 	} else {
 		print_roster(census, judged->settled, "the roster");
 	}

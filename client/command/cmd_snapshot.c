@@ -3,7 +3,7 @@
  */
 #include "command.h"
 #include "../../proto/base/json.h"
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 #include "live/snapshot.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void state_json(struct ps_json *json, const struct ps_slot *slot, uint64_
 static void print_copy(const struct ps_copy *copy, const struct ps_args *args, uint64_t length)
 {
 	const uint64_t time = copy->record ? copy->record->time : 0;
-	const size_t segments = ps_part_wholes(copy->header);
+	const size_t segments = ps_part_count_wholes(copy->header);
 	char bytes[PS_SIZE_TEXT], size[PS_SIZE_TEXT];
 	struct ps_json json = { .out = stdout };
 

@@ -13,7 +13,7 @@
 #include "ask/weak_acks.h"
 #include "fleet/fleet.h"
 #include "../../proto/control/envelope.h"
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "live/compare.h"
 #include "ask/digest.h"
 #include "../../proto/base/json.h"
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 #include "../../proto/control/segment_table.h"
 #include "live/live_copy.h"
 

@@ -4,7 +4,7 @@
  */
 #include "whole.h"
 
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 
 static bool follows(const struct ps_segment *segment, const struct ps_segment *before)
 {

@@ -1,7 +1,7 @@
 /*
- * whole.h - segments that have grown: a segment and its parts (proto/control/parts.h) are mapped
- * one behind another, come and go together, and are one segment for the application. A segment that
- * never grew is whole by itself.
+ * whole.h - segments that have grown: a segment and its parts (proto/control/segment_parts.h) are
+ * mapped one behind another, come and go together, and are one segment for the application. A
+ * segment that never grew is whole by itself.
  */
 #ifndef PERSEAS_CLIENT_WHOLE_H
 #define PERSEAS_CLIENT_WHOLE_H

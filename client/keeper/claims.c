@@ -85,12 +85,12 @@ void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX
 
 		told[i].header = m->found.header;
 		told[i].empty = m->found.code == PERSEAS_ENOSTORE;
-		told[i].out = m->found.code != 0;
+		told[i].is_excluded = m->found.code != 0;
 		/* Where there is no slot, the claim will say that the image is damaged. */
 		told[i].has_slot = true;
 		told[i].epoch = m->found.at.epoch;
 		told[i].seq = m->found.at.seq;
-		told[i].added = m->added;
+		told[i].from_roster = m->added;
 		told[i].daemon = ps_daemon_told(m->daemon);
 		/* A socket's address in the roster can be another mirror's on another host. */
 		if (!m->added || m->address.scheme != PS_SCHEME_UNIX)
@@ -101,19 +101,19 @@ void ps_examine_told(const struct perseas *p, struct ps_told told[PS_MIRRORS_MAX
 uint32_t ps_examine(struct perseas *p, uint32_t set)
 {
 	struct ps_judgement j = { .store_id = p->store_id,
-		                  .named = p->roster,
-		                  .listed = ps_noted(p).listed };
+		                  .naming_roster = p->roster,
+		                  .member_set = ps_noted(p).listed };
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_examine_told(p, told);
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		told[i].out = !(set >> i & 1);
+		told[i].is_excluded = !(set >> i & 1);
 	ps_judge_state(&j, told, p->mirror_count);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		p->mirrors[i].found.counts = j.counts >> i & 1;
-		p->mirrors[i].found.candidate = j.candidates >> i & 1;
+		p->mirrors[i].found.counts = j.counted_set >> i & 1;
+		p->mirrors[i].found.candidate = j.candidate_set >> i & 1;
 	}
-	return j.counts;
+	return j.counted_set;
 }
 
 bool ps_stands_at(const struct ps_mirror *m, const struct ps_standing *at)

@@ -66,7 +66,7 @@ int ps_elsewhere_check(struct perseas *p, const struct ps_mirror *m, const Perse
 	if (*other)
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,
 		                    m->joins ? "%s is the mirror %s of the roster, and counts once"
-		                             : PS_ELSEWHERE,
+		                             : PS_SAME_MIRROR_NOTE,
 		                    m->address.text, (*other)->address.text);
 	if (header && !own && (is_listed(p, header->image_id) || is_listed(p, header->parent_id)))
 		return ps_error_set(error, PERSEAS_EUNREACHABLE,

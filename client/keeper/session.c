@@ -278,7 +278,7 @@ static const char *reason_to_keep(const struct perseas *p, const struct ps_mirro
 		return "it has another store of this name and id, with another key: perseas drop, "
 		       "of this mirror alone, deletes that store";
 	if (ps_image_forked(header, p->roster, p->next_roster))
-		return PS_FORKED;
+		return PS_FORK_NOTE;
 	if (m->joins && ps_roster_newer(header->roster, p->roster))
 		return "it has the store by a newer roster, and is not copied over: open the store "
 		       "by its list, or drop that image first";

@@ -22,7 +22,7 @@ static uint32_t examine_claimed(struct perseas *p)
 		if (f->claimed && !f->listed)
 			ps_report(p, "%s: %s", p->mirrors[i].address.text,
 			          ps_forked(p, &p->mirrors[i])
-			                  ? PS_FORKED
+			                  ? PS_FORK_NOTE
 			                  : "its image is not in the roster, and counts for "
 			                    "nothing");
 	}

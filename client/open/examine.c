@@ -40,7 +40,7 @@ static const char *shortcoming(const struct perseas *p, const struct ps_mirror *
 {
 	if (m->found.code)
 		return m->found.error.text;
-	return ps_forked(p, m) ? PS_FORKED : "its image is not whole";
+	return ps_forked(p, m) ? PS_FORK_NOTE : "its image is not whole";
 }
 
 static void missing(const struct perseas *p, const Perseas__Roster *roster, char *text, size_t size)

@@ -1,14 +1,14 @@
 /*
  * grow.c - perseas_map_reserve and perseas_segment_grow: what a segment grows by is a segment more,
- * its next part (proto/control/parts.h), which is mapped where the segment ends and is born by a
- * publish of its own. So the segment has its old size or its new one, whenever its owner dies, and
- * memory that is here never moves.
+ * its next part (proto/control/segment_parts.h), which is mapped where the segment ends and is born
+ * by a publish of its own. So the segment has its old size or its new one, whenever its owner dies,
+ * and memory that is here never moves.
  */
 #include "map.h"
 #include "place.h"
 #include "../core/segment.h"
 #include "../core/whole.h"
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 #include "../core/cancel.h"
 
 #include <string.h>

@@ -19,7 +19,7 @@
 #include "../core/shadow.h"
 #include "../core/tx.h"
 #include "../core/whole.h"
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 #include "../core/cancel.h"
 
 #include <assert.h>

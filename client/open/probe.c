@@ -175,7 +175,7 @@ static int no_store(struct perseas *p)
 /* A second session would end the one over the other address. */
 static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, const struct ps_mirror *same)
 {
-	m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE, PS_ELSEWHERE,
+	m->found.code = ps_error_set(&m->found.error, PERSEAS_EUNREACHABLE, PS_SAME_MIRROR_NOTE,
 	                             m->address.text, same->address.text);
 	ps_mirror_disconnect(p, m);
 	m->found.claimed = false;
@@ -185,7 +185,7 @@ static void leave_elsewhere(struct perseas *p, struct ps_mirror *m, const struct
 static struct ps_judgement by_known_rosters(const struct perseas *p)
 {
 	return (struct ps_judgement){ .store_id = p->store_id,
-		                      .named = p->roster,
+		                      .naming_roster = p->roster,
 		                      .settled = p->roster,
 		                      .next = p->next_roster };
 }
@@ -199,15 +199,15 @@ static void find_members(struct perseas *p, const struct ps_told *told)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		m->known = j.as[i];
-		m->found.listed = j.listed >> i & 1;
+		m->known = j.member_ids[i];
+		m->found.listed = j.member_set >> i & 1;
 		m->loaded = false;
 		if (m->known)
-			memcpy(m->image_id, j.as[i], PS_ID_SIZE);
-		if (j.loaded >> i & 1)
+			memcpy(m->image_id, j.member_ids[i], PS_ID_SIZE);
+		if (j.loaded_set >> i & 1)
 			ps_mirror_loaded(m, m->found.header);
-		if (j.elsewhere >> i & 1)
-			leave_elsewhere(p, m, &p->mirrors[j.same_as[i]]);
+		if (j.duplicate_set >> i & 1)
+			leave_elsewhere(p, m, &p->mirrors[j.duplicate_of[i]]);
 	}
 	ps_quorum_renew(p);
 }
@@ -227,7 +227,7 @@ static int keep(struct perseas *p, Perseas__Roster **have, const Perseas__Roster
 int ps_probe_roster(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
-	struct ps_judgement j = { .store_id = p->store_id, .named = p->roster };
+	struct ps_judgement j = { .store_id = p->store_id, .naming_roster = p->roster };
 	int rc = 0;
 
 	ps_examine_told(p, told);
@@ -243,7 +243,7 @@ int ps_probe_roster(struct perseas *p)
 	if (p->next_roster && !ps_roster_newer(p->next_roster, p->roster))
 		ps_roster_free(&p->next_roster);
 	/* Once seen it stays decided, also when the mirror that told it does not answer again. */
-	p->marked = p->next_roster && (p->marked || j.marked);
+	p->marked = p->next_roster && (p->marked || j.is_decided);
 	find_members(p, told);
 	return 0;
 }
@@ -366,8 +366,8 @@ static int check_parted(struct perseas *p)
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_examine_told(p, told);
-	j.listed = ps_noted(p).listed;
-	if (!ps_judge_parted(&j, told, p->mirror_count))
+	j.member_set = ps_noted(p).listed;
+	if (!ps_judge_forked(&j, told, p->mirror_count))
 		return 0;
 	return ps_fail(p, PERSEAS_EROSTER,
 	               "the mirrors hold store '%s' and a fork of it, whose rosters have no image "
@@ -424,7 +424,7 @@ static int check_reach(struct perseas *p)
 static int judge_epoch(struct perseas *p)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
-	struct ps_judgement j = { .store_id = p->store_id, .named = p->roster };
+	struct ps_judgement j = { .store_id = p->store_id, .naming_roster = p->roster };
 
 	if (!ps_epoch_choose(p))
 		return 0;

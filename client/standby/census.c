@@ -13,7 +13,7 @@ void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRO
 		const Perseas__StoreStatus *status = census->told[i];
 		const struct ps_address *address = &census->panel->addresses[i];
 
-		told[i].added = i >= census->panel->given;
+		told[i].from_roster = i >= census->panel->given;
 		told[i].daemon = ps_panel_daemon(census->panel, i);
 		/* A socket's address in the roster can be another mirror's on another host. */
 		if (i < census->panel->given || address->scheme != PS_SCHEME_UNIX)
@@ -34,12 +34,12 @@ static void leave_elsewhere(struct ps_census *census)
 	const struct ps_judgement *j = &census->judged;
 	const struct ps_address *addresses = census->panel->addresses;
 
-	census->elsewhere = j->elsewhere;
+	census->elsewhere = j->duplicate_set;
 	for (unsigned i = 0; i < census->panel->count; i++) {
-		if (!(j->elsewhere >> i & 1))
+		if (!(j->duplicate_set >> i & 1))
 			continue;
-		ps_error_set(&census->errors[i], PERSEAS_EUNREACHABLE, PS_ELSEWHERE,
-		             addresses[i].text, addresses[j->same_as[i]].text);
+		ps_error_set(&census->errors[i], PERSEAS_EUNREACHABLE, PS_SAME_MIRROR_NOTE,
+		             addresses[i].text, addresses[j->duplicate_of[i]].text);
 		census->have -= census->told[i] != NULL;
 		census->told[i] = NULL;
 	}
@@ -99,12 +99,13 @@ void ps_census_free(struct ps_census *census)
 
 bool ps_census_belongs(const struct ps_census *census, unsigned i)
 {
-	return census->judged.belongs >> i & 1;
+	return census->judged.image_set >> i & 1;
 }
 
 bool ps_census_is(const struct ps_census *census, unsigned i, const Perseas__Member *member)
 {
-	return ps_census_listed(census, i) && ps_id_equal(member->image_id, census->judged.as[i]);
+	return ps_census_listed(census, i) &&
+	       ps_id_equal(member->image_id, census->judged.member_ids[i]);
 }
 
 const Perseas__StoreStatus *ps_census_image(const struct ps_census *census,
@@ -118,17 +119,17 @@ const Perseas__StoreStatus *ps_census_image(const struct ps_census *census,
 
 bool ps_census_listed(const struct ps_census *census, unsigned i)
 {
-	return census->judged.listed >> i & 1;
+	return census->judged.member_set >> i & 1;
 }
 
 bool ps_census_loaded(const struct ps_census *census, unsigned i)
 {
-	return census->judged.loaded >> i & 1;
+	return census->judged.loaded_set >> i & 1;
 }
 
 bool ps_census_counts(const struct ps_census *census, unsigned i)
 {
-	return census->judged.candidates >> i & 1;
+	return census->judged.candidate_set >> i & 1;
 }
 
 bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)

@@ -27,7 +27,7 @@ static bool all_tell(const struct ps_census *census)
  * showed both must say that only one is left. */
 static bool is_parted(struct ps_follow *follow, const struct ps_census *census)
 {
-	const bool parted = census->judged.outlook == PS_OUTLOOK_PARTED ||
+	const bool parted = census->judged.outlook == PS_OUTLOOK_FORKED ||
 	                    census->judged.outlook == PS_OUTLOOK_AMBIGUOUS;
 	bool gone = false;
 

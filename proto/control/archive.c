@@ -1,5 +1,5 @@
 /*
- * archive.c - writing and reading an image in one file.
+ * archive.c - writes and reads archives (see archive.h).
  */
 #include "archive.h"
 
@@ -7,6 +7,7 @@
 #include "envelope.h"
 #include "../image/image.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,8 @@ static const uint8_t archive_magic[8] = "PERSARC";
 
 #define HEADER_FILE_MAX (sizeof(struct ps_header_file) + PS_MESSAGE_MAX)
 
-/* Goes on with the checksum of all heads. Their own are left out: a checksum over bytes and
- * their checksum is the same whatever they are. */
+/* Extends the checksum over all heads by one head without its own checksum: a CRC over bytes and
+ * their CRC is constant, whatever the bytes are. */
 static uint32_t sum_piece(uint32_t crc, const struct ps_archive_piece_head *head)
 {
 	return ps_crc32c(crc, head, offsetof(struct ps_archive_piece_head, crc));
@@ -67,7 +68,7 @@ static bool all_zero(const uint8_t *bytes, size_t len)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
 }
 
-/* One piece, whose bytes are in writer->piece. */
+/* Writes one piece, whose bytes are in writer->piece. */
 static int put_piece(struct ps_archive_writer *writer, uint32_t region, uint64_t offset,
                      uint32_t length)
 {
@@ -79,6 +80,7 @@ static int put_piece(struct ps_archive_writer *writer, uint32_t region, uint64_t
 		.bytes_crc = ps_crc32c(0, writer->piece, length),
 	};
 
+	assert(length >= 1 && length <= PS_ARCHIVE_PIECE_MAX);
 	head.crc = ps_crc32c(0, &head, offsetof(struct ps_archive_piece_head, crc));
 	writer->heads_crc = sum_piece(writer->heads_crc, &head);
 	writer->pieces++;
@@ -129,7 +131,7 @@ void ps_archive_close(struct ps_archive_writer *writer)
 uint64_t ps_archive_bound(const Perseas__Header *header)
 {
 	uint64_t bytes = ps_header_bytes(header);
-	/* Of each region the last piece may be short; the slots' page is one more. */
+	/* The last piece of each region may be short; the page of slots is one more. */
 	uint64_t pieces = bytes / PS_ARCHIVE_PIECE_MAX + header->n_segments + 2;
 
 	return sizeof(struct ps_archive_head) + sizeof(struct ps_header_file) +
@@ -156,7 +158,7 @@ void ps_archive_file_init(struct ps_archive_file *file, int fd)
 	file->fd = fd;
 }
 
-/* Exactly so many bytes; -1: there are fewer. */
+/* Reads exactly `len` bytes. Returns 0, or -1 with *why set if the source fails or ends. */
 static int get_bytes(struct ps_archive_reader *reader, void *bytes, size_t len, const char **why)
 {
 	uint8_t *to = bytes;
@@ -178,7 +180,7 @@ static int get_bytes(struct ps_archive_reader *reader, void *bytes, size_t len, 
 	return 0;
 }
 
-static bool slot_is(const struct ps_slot *slot)
+static bool is_slot_or_zero(const struct ps_slot *slot)
 {
 	static const struct ps_slot none;
 
@@ -190,12 +192,12 @@ static const char *head_fault(const struct ps_archive_head *head)
 	if (memcmp(head->magic, archive_magic, sizeof head->magic) != 0)
 		return "it is not an image's archive";
 	if (head->format > PS_ARCHIVE_FORMAT)
-		return ps_later;
+		return ps_later_version_text;
 	if (head->format != PS_ARCHIVE_FORMAT)
 		return "it is an archive of another format version";
 	if (head->crc != ps_crc32c(0, head, offsetof(struct ps_archive_head, crc)))
 		return "the checksum of its head is wrong";
-	if (head->length > HEADER_FILE_MAX || !slot_is(&head->slot))
+	if (head->length > HEADER_FILE_MAX || !is_slot_or_zero(&head->slot))
 		return "a field of its head has a value that it cannot have";
 	return NULL;
 }
@@ -242,7 +244,7 @@ int ps_archive_open(struct ps_archive_reader *reader, struct ps_archive_source *
 	return -1;
 }
 
-/* 0: there is no such region in an archive. */
+/* Returns the size of the region, or 0 if archives of this image have no such region. */
 static uint64_t region_size(const Perseas__Header *header, uint32_t region)
 {
 	if (region == PS_REGION_LOG)
@@ -253,7 +255,7 @@ static uint64_t region_size(const Perseas__Header *header, uint32_t region)
 	return 0;
 }
 
-/* Where a region stands in the order: the log is the last. */
+/* Returns the place of a region in the order of the format: the log is last. */
 static uint32_t region_rank(uint32_t region)
 {
 	return region == PS_REGION_LOG ? PS_REGIONS_MAX : region;
@@ -287,8 +289,8 @@ static const char *end_fault(const struct ps_archive_reader *reader,
 	return NULL;
 }
 
-static int at_end(struct ps_archive_reader *reader, const struct ps_archive_end *end,
-                  const char **why)
+static int check_end(struct ps_archive_reader *reader, const struct ps_archive_end *end,
+                     const char **why)
 {
 	uint8_t more;
 	long n;
@@ -314,7 +316,7 @@ int ps_archive_next(struct ps_archive_reader *reader, struct ps_archive_piece *p
 	if (get_bytes(reader, &head, sizeof head, why) != 0)
 		return -1;
 	if (head.end.magic == PS_ARCHIVE_END_MAGIC)
-		return at_end(reader, &head.end, why);
+		return check_end(reader, &head.end, why);
 	*why = head.piece.magic == PS_ARCHIVE_PIECE_MAGIC ? piece_fault(reader, &head.piece)
 	                                                  : "no piece begins where one should";
 	if (*why || get_bytes(reader, reader->piece, head.piece.length, why) != 0)
@@ -324,6 +326,7 @@ int ps_archive_next(struct ps_archive_reader *reader, struct ps_archive_piece *p
 		return -1;
 	}
 	reader->heads_crc = sum_piece(reader->heads_crc, &head.piece);
+	assert(head.piece.length >= 1 && head.piece.length <= PS_ARCHIVE_PIECE_MAX);
 	reader->pieces++;
 	reader->bytes += head.piece.length;
 	reader->region = head.piece.region;

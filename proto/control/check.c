@@ -1,5 +1,5 @@
 /*
- * check.c - the range of every field of a control message.
+ * check.c - checks the range of every field of a control message.
  */
 #include "check.h"
 
@@ -20,10 +20,10 @@
 #include <string.h>
 
 enum {
-	TEXT_MAX = 255,          /* bytes of an address or a version */
-	MESSAGE_TEXT_MAX = 768,  /* bytes of the sentence in a reply */
-	DIRECTORY_MAX = 4096,    /* bytes of a path */
-	IDENTITY_TEXT_MAX = 127, /* bytes of an identity */
+	TEXT_MAX = 255,          /* maximum bytes of an address or a version */
+	MESSAGE_TEXT_MAX = 768,  /* maximum bytes of the sentence in a reply */
+	DIRECTORY_MAX = 4096,    /* maximum bytes of a path */
+	IDENTITY_TEXT_MAX = 127, /* maximum bytes of an identity */
 };
 
 static const char bad_name[] =
@@ -35,7 +35,8 @@ static const char bad_first[] = "a store begins with version 1 of its roster, of
 static const char bad_segments[] =
 	"segments must be 1 to 128, each with an id of its own, 0 to 127";
 
-/* At most `max` bytes, none of which moves a terminal's cursor: C0, DEL, and C1 in UTF-8. */
+/* Returns true if the text has at most `max` bytes and no control characters (C0, DEL, and C1 in
+ * UTF-8), which could move a terminal's cursor. */
 static bool text_valid(const char *text, size_t max)
 {
 	size_t len = strnlen(text, max + 1);
@@ -51,7 +52,7 @@ static bool text_valid(const char *text, size_t max)
 	return true;
 }
 
-/* Who prints an address must not alter it, for it is dialled: so it is printable as it is. */
+/* Addresses must be printable as they are: an address is dialed, so printing must not alter it. */
 static bool address_valid(const char *address)
 {
 	return *address && text_valid(address, TEXT_MAX) && ps_printable(address);
@@ -62,7 +63,7 @@ const char *ps_roster_fault(const Perseas__Roster *roster)
 	if (!roster)
 		return "the roster is missing";
 	if (roster->level > PS_LEVEL_MAX)
-		return ps_later;
+		return ps_later_version_text;
 	if (roster->key_hash.len != 0 &&
 	    (roster->level == 0 || roster->key_hash.len != PS_KEY_SIZE))
 		return "the hash of a store's key must be 32 bytes, and belongs to level 1";
@@ -88,7 +89,7 @@ const char *ps_roster_fault(const Perseas__Roster *roster)
 	return NULL;
 }
 
-/* As ids differ and are below 128, there are 128 at most: the loops end there. */
+/* The loops are bounded, because ids are distinct and below PS_SEGMENTS_MAX. */
 static const char *segments_fault(Perseas__Segment *const *segments, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -182,8 +183,8 @@ const char *ps_image_fault(const Perseas__Header *header)
 	return ps_key_fault(header->key, header->store_id, header->roster, header->next_roster);
 }
 
-/* A header that a mirror tells to others than its owner. */
-static const char *told_header_fault(const Perseas__Header *header)
+/* Checks a header that a mirror shows to clients other than the owner: it must not have the key. */
+static const char *shown_header_fault(const Perseas__Header *header)
 {
 	const char *fault = ps_header_fault(header);
 
@@ -192,7 +193,7 @@ static const char *told_header_fault(const Perseas__Header *header)
 	return fault;
 }
 
-/* Ids of 1 or more segments, no id twice. */
+/* Checks a list of at least one segment id, without repetition. */
 static const char *ids_fault(const uint32_t *ids, size_t count)
 {
 	bool seen[PS_SEGMENTS_MAX] = { false };
@@ -270,8 +271,8 @@ static const char *publish_fault(const Perseas__PublishRequest *publish)
 	return ids_fault(publish->ids, publish->n_ids);
 }
 
-/* Is the roster of this owner's, or of one before it? NULL: there is none. */
-static bool roster_known(const Perseas__Roster *roster, uint64_t epoch)
+/* Returns true if the roster was made by this owner or an earlier one. Returns true for NULL. */
+static bool roster_not_later(const Perseas__Roster *roster, uint64_t epoch)
 {
 	return !roster || roster->epoch <= epoch;
 }
@@ -285,8 +286,8 @@ static const char *rebuild_fault(const Perseas__RebuildRequest *rebuild)
 	for (size_t i = 0; i < rebuild->header->n_segments; i++)
 		if (rebuild->header->segments[i]->died != 0)
 			return "an image is not made with a segment that is destroyed";
-	return roster_known(rebuild->header->roster, rebuild->epoch) &&
-	                       roster_known(rebuild->header->next_roster, rebuild->epoch)
+	return roster_not_later(rebuild->header->roster, rebuild->epoch) &&
+	                       roster_not_later(rebuild->header->next_roster, rebuild->epoch)
 	               ? NULL
 	               : bad_roster_epoch;
 }
@@ -307,7 +308,7 @@ static const char *roster_request_fault(const Perseas__RosterRequest *request)
 	return NULL;
 }
 
-/* Both ids, or neither. */
+/* Checks a drop: it names both ids, or neither. */
 static const char *drop_fault(const Perseas__DropRequest *drop)
 {
 	if (!ps_name_valid(drop->store))
@@ -334,20 +335,20 @@ static const char *reports_fault(Perseas__MirrorReport *const *reports, size_t c
 	return NULL;
 }
 
-/* An address where one is due, and else nothing. */
+/* Returns true if the address is valid and required, or empty and not required. */
 static bool order_address_valid(const char *address, bool due)
 {
 	return due ? address_valid(address) : !*address;
 }
 
-/* Does an order of this kind name a mirror that goes, or one that comes? */
-static bool names_old(Perseas__OrderKind kind)
+/* Return true if an order of this kind names a mirror to remove, or one to add. */
+static bool names_removed(Perseas__OrderKind kind)
 {
 	return kind == PERSEAS__ORDER_KIND__ORDER_REMOVE ||
 	       kind == PERSEAS__ORDER_KIND__ORDER_REPLACE;
 }
 
-static bool names_new(Perseas__OrderKind kind)
+static bool names_added(Perseas__OrderKind kind)
 {
 	return kind == PERSEAS__ORDER_KIND__ORDER_ADD || kind == PERSEAS__ORDER_KIND__ORDER_REPLACE;
 }
@@ -363,8 +364,8 @@ static const char *order_fault(const Perseas__Order *order)
 	    order->kind != PERSEAS__ORDER_KIND__ORDER_RAISE)
 		return "an order must be to add, to remove or to replace a mirror, to take that "
 		       "back, or to raise the store's level";
-	if (!order_address_valid(order->address, names_old(order->kind)) ||
-	    !order_address_valid(order->with, names_new(order->kind)))
+	if (!order_address_valid(order->address, names_removed(order->kind)) ||
+	    !order_address_valid(order->with, names_added(order->kind)))
 		return "an order must name the mirror that goes, the one that comes, both or none, "
 		       "as its kind wants, by addresses of 1 to 255 bytes";
 	return order->acks <= PS_MIRRORS_MAX ? NULL : "acks must be 0 to 16";
@@ -375,7 +376,7 @@ static const char *order_request_fault(const Perseas__OrderRequest *request)
 	return ps_name_valid(request->store) ? order_fault(request->order) : bad_name;
 }
 
-/* Returns true if the size is that of a valid roster, or all 0 (not told). */
+/* Returns true if the numbers are those of a valid roster, or both 0 (unknown). */
 static bool size_valid(uint32_t members, uint32_t acks)
 {
 	return members <= PS_MIRRORS_MAX && acks <= members && !acks == !members;
@@ -395,7 +396,7 @@ static const char *result_fault(const Perseas__OrderResult *result)
 	               : "an order's result must be 255 bytes or less, no control characters";
 }
 
-/* NULL is allowed: an owner need not count. */
+/* Checks an owner's counters. NULL is valid, because owners need not count. */
 static const char *figures_fault(const Perseas__OwnerFigures *figures)
 {
 	return figures && figures->commit ? ps_latency_fault(figures->commit) : NULL;
@@ -418,7 +419,7 @@ static const char *claim_fault(const Perseas__ClaimRequest *claim)
 	return fault ? fault : owner_fault(claim->epoch, claim->owner);
 }
 
-/* No default: the compiler reports a request that has no row. */
+/* Has no default case, so that the compiler reports a request without a row. */
 const char *ps_request_fault(const Perseas__Request *request)
 {
 	switch (request->body_case) {
@@ -437,7 +438,7 @@ const char *ps_request_fault(const Perseas__Request *request)
 	return "the request is empty, or one that this version does not know";
 }
 
-/* All zero is what an image without a valid one tells. */
+/* All fields are zero if the image has no valid slot. */
 const char *ps_slot_fault(const Perseas__Slot *slot)
 {
 	bool none;
@@ -466,7 +467,7 @@ static const char *store_status_fault(const Perseas__StoreStatus *status)
 
 	if (!status)
 		return "the store's status is missing";
-	if ((fault = told_header_fault(status->header)))
+	if ((fault = shown_header_fault(status->header)))
 		return fault;
 	if ((fault = ps_slot_fault(status->slot)))
 		return fault;
@@ -521,7 +522,7 @@ static const char *claim_reply_fault(const Perseas__ClaimReply *claim)
 
 static const char *rebuild_reply_fault(const Perseas__RebuildReply *rebuild)
 {
-	const char *fault = told_header_fault(rebuild->header);
+	const char *fault = shown_header_fault(rebuild->header);
 
 	return fault ? fault : grant_fault(rebuild->grant);
 }

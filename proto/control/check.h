@@ -1,9 +1,9 @@
 /*
- * check.h - what the fields of control messages may be. envelope.c applies it to all that
- * it unpacks; nothing else needs it.
+ * check.h - the valid ranges of all fields of control messages. envelope.c checks every message
+ * that it unpacks; no other code needs to.
  *
- * Each function gives NULL, or a sentence that says which field is wrong and what it
- * may be.
+ * Each function returns NULL, or a sentence that says which field is wrong and which values it may
+ * have.
  */
 #ifndef PERSEAS_PROTO_CHECK_H
 #define PERSEAS_PROTO_CHECK_H
@@ -13,11 +13,11 @@
 const char *ps_request_fault(const Perseas__Request *request);
 const char *ps_reply_fault(const Perseas__Reply *reply);
 const char *ps_header_fault(const Perseas__Header *header);
-/* Of an image's own header: at level 1 it must have the key as well, which headers that are told to
- * others lack. */
+/* Checks the header of an image in a file, which at level 1 must have the store's key. Headers that
+ * are shown to other clients do not have it. */
 const char *ps_image_fault(const Perseas__Header *header);
 const char *ps_roster_fault(const Perseas__Roster *roster);
-/* NULL is allowed. */
+/* Accepts NULL. */
 const char *ps_slot_fault(const Perseas__Slot *slot);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * check_claim.c - the range of the ids of a claim, for check.c.
+ * check_claim.c - checks the ids in a claim, for check.c.
  */
 #include "check_claim.h"
 

@@ -1,6 +1,6 @@
 /*
- * check_grant.c - the range of the numbers in a grant, by which a mirror describes its memory, and
- * of the requests for parts of that memory. check.c calls it.
+ * check_grant.c - checks grants, by which a mirror describes its memory, and requests for parts of
+ * that memory. check.c calls it.
  */
 #include "check_grant.h"
 

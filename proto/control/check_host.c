@@ -1,5 +1,5 @@
 /*
- * check_host.c - the range of every field of what a daemon tells of its host, for check.c.
+ * check_host.c - checks what a daemon reports about its host, for check.c.
  */
 #include "check_host.h"
 

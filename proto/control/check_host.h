@@ -1,19 +1,21 @@
 /*
- * check_host.h - what is wrong with what a daemon tells of its host, for the table of messages
- * (check.c). No I/O.
+ * check_host.h - checks what a daemon reports about its host, for the table of messages (check.c).
+ * No I/O.
  */
 #ifndef PERSEAS_PROTO_CHECK_HOST_H
 #define PERSEAS_PROTO_CHECK_HOST_H
 
 #include "control.pb-c.h"
 
-/* Returns NULL, or what is wrong with the id of a host's boot, which may be left out. */
+/* Returns NULL if the boot id is valid or empty, or a sentence that says what is wrong. */
 const char *ps_boot_fault(const ProtobufCBinaryData *boot);
 
-/* Returns NULL, or what is wrong with the labels of a daemon. */
+/* Returns NULL if the labels of a daemon are valid or empty, or a sentence that says what is
+ * wrong. */
 const char *ps_labels_fault(const char *host, const char *rack, const char *zone);
 
-/* NULL: nothing is; the texts are to be made printable before they are shown. */
+/* Returns NULL, or a sentence that says what is wrong. Does not check whether the texts are
+ * printable. */
 const char *ps_host_reply_fault(const Perseas__HostReply *host);
 
 #endif

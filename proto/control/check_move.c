@@ -1,5 +1,5 @@
 /*
- * check_move.c - the range of every field of what standbys and planned handovers say, for check.c.
+ * check_move.c - checks the messages of standbys and planned handovers, for check.c.
  */
 #include "check_move.h"
 
@@ -8,7 +8,7 @@
 #include "../data/frame.h"
 
 enum {
-	MOVE_MIN_MS = 1000, /* for which a handover is kept */
+	MOVE_MIN_MS = 1000, /* shortest and longest time for which a mirror keeps a handover */
 	MOVE_MAX_MS = 86400000,
 	WATCH_MIN_MS = 1000,
 };

@@ -1,6 +1,6 @@
 /*
- * check_move.h - the checks of check_move.c: NULL, or what is wrong. check.c calls them, and its
- * table of messages.
+ * check_move.h - checks the messages of standbys and planned handovers, for check.c. Each function
+ * returns NULL, or a sentence that says what is wrong.
  */
 #ifndef PERSEAS_CHECK_MOVE_H
 #define PERSEAS_CHECK_MOVE_H

@@ -1,12 +1,12 @@
 /*
- * check_segment.c - see check_segment.h.
+ * check_segment.c - checks an entry of a segment table (see check_segment.h).
  */
 #include "check_segment.h"
 
 #include "envelope.h"
 #include "../image/layout.h"
 
-#define ADDRESS_MAX ((uint64_t)1 << 56) /* beyond what any process can map */
+#define ADDRESS_MAX ((uint64_t)1 << 56) /* above every address that a process can map */
 
 const char *ps_segment_fault(const Perseas__Segment *segment)
 {

@@ -1,13 +1,13 @@
 /*
- * check_segment.h - what is wrong with an entry of a segment table, apart from its id and name, for
- * the table of messages (check.c). No I/O.
+ * check_segment.h - checks an entry of a segment table, except for its id and name, for the table
+ * of messages (check.c). No I/O.
  */
 #ifndef PERSEAS_PROTO_CHECK_SEGMENT_H
 #define PERSEAS_PROTO_CHECK_SEGMENT_H
 
 #include "control.pb-c.h"
 
-/* Returns NULL if nothing is. */
+/* Returns NULL, or a sentence that says what is wrong. */
 const char *ps_segment_fault(const Perseas__Segment *segment);
 
 #endif

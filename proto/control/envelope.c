@@ -1,10 +1,10 @@
 /*
- * envelope.c - packing and unpacking of control messages and header files.
+ * envelope.c - packs and unpacks control messages and header files.
  */
 #include "envelope.h"
 
 #include "check.h"
-#include "fields.h"
+#include "message_fields.h"
 #include "../image/crc32c.h"
 #include "../base/text.h"
 
@@ -14,14 +14,11 @@
 
 static const uint8_t header_magic[8] = "PERSEAS";
 
-/*
- * What one message may take when it is unpacked: an empty element of a repeated field is
- * two bytes on the wire and over a hundred in memory. What passes the checks needs
- * less than this.
- */
+/* Limits the memory of an unpacked message: an empty element of a repeated field has two bytes on
+ * the wire and over a hundred in memory. Every valid message needs less than this. */
 enum {
-	EXPANSION_MAX = 8,    /* times PS_MESSAGE_MAX */
-	ALLOCATION_COST = 16, /* what malloc adds to each allocation */
+	EXPANSION_MAX = 8,    /* unpacked size, as a multiple of PS_MESSAGE_MAX */
+	ALLOCATION_COST = 16, /* what malloc() adds to each allocation, in bytes */
 };
 
 struct budget {
@@ -44,8 +41,9 @@ static void budget_free(void *data, void *pointer)
 	free(pointer);
 }
 
-/* The text in a field; NULL: there is none. No message has several in one, or one of a choice. */
-static char *text_in(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+/* Returns the text of a string field, or NULL if the field is no string. No message has a repeated
+ * string or a string in a oneof. */
+static char *text_of_field(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
 	if (field->type != PROTOBUF_C_TYPE_STRING)
 		return NULL;
@@ -54,10 +52,8 @@ static char *text_in(const ProtobufCMessage *message, const ProtobufCFieldDescri
 	return *(char *const *)((const uint8_t *)message + field->offset);
 }
 
-/*
- * Has neither the message nor one in it a field that this version does not know? Such a
- * field may change the meaning of the others, so that it must not be ignored.
- */
+/* Returns true if this version knows all fields of the message and of the messages in it. An
+ * unknown field may change the meaning of the others, so it must not be ignored. */
 static bool all_known(const ProtobufCMessage *message)
 {
 	const ProtobufCMessage *next;
@@ -74,7 +70,8 @@ static bool all_known(const ProtobufCMessage *message)
 
 static const char unknown_field[] = "the message has a field that this version does not know";
 
-/* Memory comes from malloc, so that it can be freed without the allocator. NULL: *why says. */
+/* Unpacks a message without checking its values. Returns NULL with *why set on failure. The memory
+ * is from malloc(), so that it can be freed without the allocator. */
 static void *unpack_message(const ProtobufCMessageDescriptor *type, const uint8_t *bytes,
                             size_t len, const char **why)
 {
@@ -96,7 +93,7 @@ static void *unpack_message(const ProtobufCMessageDescriptor *type, const uint8_
 	return message;
 }
 
-/* Packs behind `room` bytes, which the caller fills in. */
+/* Packs a message after `room` bytes, which the caller fills in. Returns 0 or -1. */
 static int pack_message(const ProtobufCMessage *message, size_t room, uint8_t **bytes, size_t *len)
 {
 	size_t size = protobuf_c_message_get_packed_size(message);
@@ -134,7 +131,8 @@ int ps_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len)
 	return pack_with_length(&reply->base, bytes, len);
 }
 
-/* The message if it has no fault; else frees it and says which. */
+/* Returns the message if it has no fault. Otherwise frees it, sets *why to the fault, and returns
+ * NULL. */
 static void *message_if_faultless(void *message, const char *fault, const char **why)
 {
 	if (!fault)
@@ -167,17 +165,15 @@ uint64_t ps_request_id(const uint8_t *bytes, size_t len)
 	return id;
 }
 
-/*
- * Every text of a mirror passes here before anybody sees it, in an error or at a terminal: what is
- * not printable is replaced. Names and a roster's addresses are printable by then (check.c), so
- * that only what is told is altered. What a mirror shows of its peers it makes printable when it
- * writes that: in its log (server/host/log.c), as JSON, and as labels of metrics.
- */
+/* Replaces characters that are not printable in every text of a mirror, before it reaches an error
+ * message or a terminal. Names and addresses in rosters have been checked by then (check.c), so
+ * this alters only texts for people. Texts of a mirror's own peers are made printable where they
+ * are written: in the mirror's log (server/host/log.c), in JSON and in labels of metrics. */
 static void make_printable(ProtobufCMessage *message)
 {
 	for (unsigned f = 0; f < message->descriptor->n_fields; f++) {
 		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[f];
-		char *text = text_in(message, field);
+		char *text = text_of_field(message, field);
 		const ProtobufCMessage *next;
 
 		if (text && *text)
@@ -252,6 +248,7 @@ int ps_header_pack(const Perseas__Header *header, uint8_t **bytes, size_t *len)
 
 	if (pack_message(&header->base, sizeof head, bytes, len) != 0)
 		return -1;
+	assert(*len >= sizeof head);
 	memcpy(head.magic, header_magic, sizeof head.magic);
 	head.length = (uint32_t)(*len - sizeof head);
 	head.crc = ps_crc32c(0, *bytes + sizeof head, head.length);
@@ -259,12 +256,13 @@ int ps_header_pack(const Perseas__Header *header, uint8_t **bytes, size_t *len)
 	return 0;
 }
 
-const char ps_later[] = "a later version of Perseas wrote it, and it is left as it is: use that "
-			"version here, or a newer one";
+const char ps_later_version_text[] =
+	"a later version of Perseas wrote it, and it is left as it is: use that "
+	"version here, or a newer one";
 
 bool ps_is_later(const char *why)
 {
-	return why == ps_later;
+	return why == ps_later_version_text;
 }
 
 static bool is_zero(const uint8_t *bytes, size_t len)
@@ -275,7 +273,7 @@ static bool is_zero(const uint8_t *bytes, size_t len)
 	return true;
 }
 
-/* What is wrong with a header file before its packed header is looked at, or NULL. */
+/* Checks everything of a header file except its packed header. Returns NULL or a sentence. */
 static const char *header_file_fault(const uint8_t *bytes, size_t len)
 {
 	struct ps_header_file head;
@@ -286,7 +284,7 @@ static const char *header_file_fault(const uint8_t *bytes, size_t len)
 	if (memcmp(head.magic, header_magic, sizeof head.magic) != 0)
 		return "the file is not a header of Perseas";
 	if (head.format > PS_HEADER_FORMAT)
-		return ps_later;
+		return ps_later_version_text;
 	if (head.format != PS_HEADER_FORMAT)
 		return "the header file is of another format version";
 	if (head.zero != 0 || head.length > PS_MESSAGE_MAX || head.length > len - sizeof head ||
@@ -297,7 +295,7 @@ static const char *header_file_fault(const uint8_t *bytes, size_t len)
 	return NULL;
 }
 
-static bool is_above(const Perseas__Roster *roster)
+static bool has_later_level(const Perseas__Roster *roster)
 {
 	return roster && roster->level > PS_LEVEL_MAX;
 }
@@ -315,18 +313,19 @@ Perseas__Header *ps_header_unpack(const uint8_t *bytes, size_t len, const char *
 	header = unpack_message(&perseas__header__descriptor, bytes + sizeof head, head.length,
 	                        why);
 	if (*why == unknown_field)
-		*why = ps_later;
+		*why = ps_later_version_text;
 	if (!header)
 		return NULL;
-	/* First: whatever else is out of range may be of that level. */
-	fault = is_above(header->roster) || is_above(header->next_roster) ? ps_later
-	                                                                  : ps_header_fault(header);
+	/* Checked first: a later level may allow values that are out of range for this version. */
+	fault = has_later_level(header->roster) || has_later_level(header->next_roster)
+	                ? ps_later_version_text
+	                : ps_header_fault(header);
 	if (!fault && header->state == PERSEAS__STATE__STATE_NONE)
 		fault = "the header file names no state of its image";
 	return message_if_faultless(header, fault, why);
 }
 
-/* By packing and unpacking; the caller knows the type. */
+/* Copies a message by packing and unpacking it. Returns NULL if memory is out. */
 static void *copy_message(const ProtobufCMessage *message)
 {
 	ProtobufCMessage *result;

@@ -1,6 +1,6 @@
 /*
- * envelope.h - what surrounds control messages (on a stream) and headers (in a file),
- * and the checks that every field of them must pass before it is used.
+ * envelope.h - the framing of control messages on a stream and of headers in a file. Unpacking
+ * applies the checks that every field must pass before it is used.
  */
 #ifndef PERSEAS_PROTO_ENVELOPE_H
 #define PERSEAS_PROTO_ENVELOPE_H
@@ -10,25 +10,25 @@
 
 #include <stdbool.h>
 
-#define PS_MESSAGE_MAX ((uint32_t)1 << 20)        /* bytes of one control message */
-#define PS_OWNER_TIMEOUT_MIN_MS 100               /* the shortest that a mirror may have, but 0 */
-#define PS_MIRROR_TIMEOUT_MIN_MS 100              /* the shortest that an owner may have */
-#define PS_OWNER_TIMEOUT_LONG_MS 2000             /* from here on two signs of life a second do */
-#define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* bytes that one ReadRequest asks for */
+#define PS_MESSAGE_MAX ((uint32_t)1 << 20) /* maximum bytes of one control message */
+#define PS_OWNER_TIMEOUT_MIN_MS 100        /* shortest owner timeout of a mirror, except 0 (none) */
+#define PS_MIRROR_TIMEOUT_MIN_MS 100       /* shortest mirror timeout of an owner */
+#define PS_OWNER_TIMEOUT_LONG_MS 2000 /* from this timeout on, two heartbeats a second are enough */
+#define PS_READ_REQUEST_MAX ((uint32_t)512 << 10) /* maximum bytes of one ReadRequest */
 
-/* The first bytes of a control connection, from both ends. */
+/* The first bytes that each end of a control connection sends. */
 struct ps_control_hello {
 	uint32_t magic;   /* PS_CONTROL_MAGIC */
-	uint32_t version; /* one, or several: version.h */
+	uint32_t version; /* one version, or a range: version.h */
 };
 static_assert(sizeof(struct ps_control_hello) == 8, "control hello layout");
 
-/* The first bytes of a header file; the packed Header follows. */
+/* The first bytes of a header file. The packed Header follows. */
 struct ps_header_file {
 	uint8_t magic[8]; /* "PERSEAS" and a zero */
 	uint32_t format;  /* PS_HEADER_FORMAT */
 	uint32_t length;  /* bytes of the packed Header */
-	uint32_t crc;     /* crc32c of the packed Header */
+	uint32_t crc;     /* CRC-32C of the packed Header */
 	uint32_t zero;
 };
 static_assert(sizeof(struct ps_header_file) == 24, "header file layout");
@@ -38,7 +38,7 @@ enum {
 	PS_LEVEL_MAX = 1, /* the highest level of a roster that this version reads */
 };
 
-/* A request with this body: PS_REQUEST(status, STATUS, &body). */
+/* Makes a request with this body: PS_REQUEST(status, STATUS, &body). */
 #define PS_REQUEST(field, FIELD, message)                                       \
 	((Perseas__Request){                                                    \
 		.base = PROTOBUF_C_MESSAGE_INIT(&perseas__request__descriptor), \
@@ -46,71 +46,73 @@ enum {
 		.field = (message),                                             \
 	})
 
-/* Packs a message behind its 4-byte length. The caller frees *bytes with free().
- * Returns 0, or -1: out of memory, or longer than PS_MESSAGE_MAX. */
+/* Pack a message after its 4-byte length. The caller frees *bytes with free(). Return 0, or -1 if
+ * memory is out or the message exceeds PS_MESSAGE_MAX. */
 int ps_request_pack(const Perseas__Request *request, uint8_t **bytes, size_t *len);
 int ps_reply_pack(const Perseas__Reply *reply, uint8_t **bytes, size_t *len);
 
-/* Unpack and check one message without its length. NULL: not a message, or a field
- * is out of its range; *why (never NULL then) says which. Free with the
- * perseas__…__free_unpacked functions. A reply with status OK has a body. */
+/* Unpack and check one message, without its length. Return NULL if the bytes are no message or a
+ * field is out of range; *why then has a sentence. Free the result with
+ * perseas__*__free_unpacked(). A reply with status OK has a body. */
 Perseas__Request *ps_request_unpack(const uint8_t *bytes, size_t len, const char **why);
 Perseas__Reply *ps_reply_unpack(const uint8_t *bytes, size_t len, const char **why);
-/* The same with memory of the caller's, for who may not call malloc: it is never given back. Texts
- * are as they came, and not to be shown. */
+/* Unpacks a reply with the caller's allocator, for code that must not call malloc(). The memory is
+ * never given back. Texts are unmodified and must not be shown. */
 Perseas__Reply *ps_reply_unpack_in(ProtobufCAllocator *memory, const uint8_t *bytes, size_t len,
                                    const char **why);
 
-/* The fault of what a later version wrote. It is known by its address. */
-extern const char ps_later[];
-/* Is this sentence, which a function of this header or ps_archive_open() gave, that a later version
- * of Perseas wrote what is refused? Then nothing is damaged, and it must be left as it is. */
+/* The sentence for data that a later version wrote. It is recognized by its address. */
+extern const char ps_later_version_text[];
+/* Returns true if `why`, a sentence from this header or from ps_archive_open(), says that a later
+ * version of Perseas wrote the data. The data is then not damaged and must be left unchanged. */
 bool ps_is_later(const char *why);
 
-/* The id of a request that ps_request_unpack refused, for the reply that says so; 0: it shows
+/* Returns the id of a request that ps_request_unpack() refused, for the error reply, or 0 if it has
  * none. */
 uint64_t ps_request_id(const uint8_t *bytes, size_t len);
 
-/* What a reply gives access to, or NULL. */
+/* Returns the grant in a reply, or NULL if it has none. */
 const Perseas__Grant *ps_grant_of(const Perseas__Reply *reply);
 
-/* The field of this name in the body of a request or reply whose body case this is; NULL: it has
- * none. The caller knows its type. */
+/* Returns the field with this name in the body of a request or reply, or NULL if the body has no
+ * such field. `body_case` is the body_case of the message; the caller knows the field's type. */
 const void *ps_body_field(const ProtobufCMessage *message, unsigned body_case, const char *name);
 
-/* A header as the bytes of its file. The caller frees *bytes. 0 or -1. */
+/* Packs a header as the contents of its file. The caller frees *bytes. Returns 0 or -1. */
 int ps_header_pack(const Perseas__Header *header, uint8_t **bytes, size_t *len);
 Perseas__Header *ps_header_unpack(const uint8_t *bytes, size_t len, const char **why);
 
-/* A deep copy; NULL when out of memory. Free with perseas__header__free_unpacked. */
+/* Return a deep copy, or NULL if memory is out. Free it with perseas__*__free_unpacked(). */
 Perseas__Header *ps_header_copy(const Perseas__Header *header);
 Perseas__Roster *ps_roster_copy(const Perseas__Roster *roster);
 Perseas__Segment *ps_segment_copy(const Perseas__Segment *segment);
 
-/* 1 to PS_NAME_MAX of A-Z a-z 0-9 . _ -, not beginning with a dot. */
+/* Returns true for 1 to PS_NAME_MAX characters of A-Z a-z 0-9 . _ - that do not begin with a
+ * dot. */
 bool ps_name_valid(const char *name);
 
-/* Is it the valid header of an image, with the key at level 1? Headers that are told to others have
- * none. *why: what is wrong, or NULL. */
+/* Returns true if the header is valid for an image: at level 1, it must have the key, which headers
+ * shown to other clients do not have. Sets *why to NULL or a sentence. */
 bool ps_header_valid(const Perseas__Header *header, const char **why);
 bool ps_id_valid(ProtobufCBinaryData id); /* PS_ID_SIZE bytes, not all zero */
 bool ps_id_equal(ProtobufCBinaryData id, const uint8_t *bytes);
-/* Notes which daemon the reply is from. `daemon` is PS_ID_SIZE bytes, all zero if that is not told,
- * as by a daemon of version 8. */
+/* Copies the daemon's identity from a reply to `daemon`, PS_ID_SIZE bytes. Stores zeros if the
+ * reply has none, as those of daemons of version 8. */
 void ps_daemon_note(uint8_t *daemon, const Perseas__Reply *reply);
-/* Returns the identity if one was noted, or NULL. */
+/* Returns `daemon`, or NULL if it is all zero (unknown). */
 const uint8_t *ps_daemon_told(const uint8_t *daemon);
-enum { PS_WATCH_MS = 30000 };  /* within which a Watch is answered */
-enum { PS_STANDBYS_MAX = 64 }; /* that a mirror tells of a store */
-enum { PS_ORDER_MAX = 100 };   /* of a standby that mirrors tell of */
+enum { PS_WATCH_MS = 30000 };  /* the longest time within which a Watch is answered */
+enum { PS_STANDBYS_MAX = 64 }; /* standbys of a store that a mirror reports */
+enum { PS_ORDER_MAX = 100 };   /* highest order of a standby */
 
 /* Bytes with which an owner's id begins if the process that started the owner's process gave it a
  * mark, to tell its owners from others. */
 enum { PS_OWNER_MARK = 4 };
-/* Is what a status tells of an owner's id, its first PS_OWNER_TOLD bytes, of this one? */
+/* Returns true if `told`, an owner's id in a status, is that of `owner`. A status has only the
+ * first PS_OWNER_TOLD bytes. */
 bool ps_owner_is(ProtobufCBinaryData told, const uint8_t owner[PS_ID_SIZE]);
 
-/* Bytes of the log region, and of an image with this header (slots, ring, segments). */
+/* Return the bytes of the log region, and of a whole image (slots, ring and segments). */
 uint64_t ps_log_region_size(const Perseas__Header *header);
 uint64_t ps_header_bytes(const Perseas__Header *header);
 

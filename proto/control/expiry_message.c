@@ -1,6 +1,6 @@
 /*
- * expiry_message.c - see expiry_message.h. Any dates are accepted, since ps_expiry_set() takes
- * those that contradict each other for never valid.
+ * expiry_message.c - see expiry_message.h. Any dates are accepted: ps_expiry_set() treats
+ * contradictory ones as never valid.
  */
 #include "expiry_message.h"
 

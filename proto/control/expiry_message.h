@@ -1,6 +1,6 @@
 /*
- * expiry_message.h - the messages that tell when a daemon's TLS files expire: their check, for
- * check.c, and how owners and commands read them.
+ * expiry_message.h - checks and reads messages with the expiry dates of a daemon's TLS files.
+ * check.c checks them; owners and commands read them.
  */
 #ifndef PERSEAS_PROTO_EXPIRY_MESSAGE_H
 #define PERSEAS_PROTO_EXPIRY_MESSAGE_H
@@ -11,7 +11,7 @@
 /* Returns NULL if the messages are valid, or a sentence that says what is wrong. */
 const char *ps_expiries_fault(Perseas__Expiry *const *messages, size_t count);
 
-/* Adds what the messages tell, which have been checked. */
+/* Adds the entries of checked messages to a list. */
 void ps_expiries_read(struct ps_expiries *expiries, Perseas__Expiry *const *messages, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * judge.c - see judge.h. The rules are those of PROTOCOL.md: I6, I9, and the order of an open's
- * steps.
+ * judge.c - see judge.h. The rules are those of PROTOCOL.md: I6, I9, and the order of the steps of
+ * an open.
  */
 #include "judge.h"
 
@@ -9,11 +9,11 @@
 #include <assert.h>
 #include <string.h>
 
-/* --- the store, and its rosters --- */
+/* --- the store and its rosters --- */
 
-static bool is_of(const struct ps_told *told, const struct ps_judgement *j)
+static bool is_of_store(const struct ps_told *told, const struct ps_judgement *j)
 {
-	return told->header && ps_store_is(told->header, j->store_id, j->named);
+	return told->header && ps_store_is(told->header, j->store_id, j->naming_roster);
 }
 
 static bool is_later(const struct ps_told *a, const struct ps_told *b)
@@ -21,34 +21,34 @@ static bool is_later(const struct ps_told *a, const struct ps_told *b)
 	return a->epoch != b->epoch ? a->epoch > b->epoch : a->seq > b->seq;
 }
 
-/* The header, if it has a say in which rosters are in force, else NULL. While the making goes on
- * elsewhere, an image that is not settled knows only the first one. */
-static const Perseas__Header *heard_header(const struct ps_judgement *j, const struct ps_told *told)
+/* Returns the header if its rosters are valid evidence, else NULL. While a store is being created,
+ * an image that is not settled knows only the first roster, so it counts only if no image is
+ * settled. */
+static const Perseas__Header *valid_header(const struct ps_judgement *j, const struct ps_told *told)
 {
-	const Perseas__Header *header = is_of(told, j) ? told->header : NULL;
+	const Perseas__Header *header = is_of_store(told, j) ? told->header : NULL;
 
-	if (!header || told->out ||
+	if (!header || told->is_excluded ||
 	    (!j->unfinished && header->state == PERSEAS__STATE__STATE_CREATING))
 		return NULL;
 	return header;
 }
 
-/*
- * Finds the roster of level 1 that names the store. A store whose id is made of its key comes
- * before one that was raised: nobody else can make its images. Returns false if two keys claim an
- * id that is made of neither, so that either of them may be the store's.
- */
+/* Finds the roster of level 1 that names the store. A store whose id is derived from its key takes
+ * precedence over one that was raised to level 1, because only holders of the key can make its
+ * images. Returns false if two keys claim an id that is derived from neither, so that either may be
+ * the store's. */
 static bool find_name(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	const Perseas__Roster *named = NULL;
 	bool unique = true;
 
-	/* Whoever asks has seen it before. */
-	if (j->named && j->named->level > 0)
+	/* The caller knew the store before. */
+	if (j->naming_roster && j->naming_roster->level > 0)
 		return true;
-	j->named = NULL;
+	j->naming_roster = NULL;
 	for (unsigned i = 0; i < count; i++) {
-		const Perseas__Header *header = heard_header(j, &told[i]);
+		const Perseas__Header *header = valid_header(j, &told[i]);
 		const Perseas__Roster *roster = header ? header->roster : NULL;
 
 		if (!roster || roster->level == 0 || (named && ps_roster_same_name(roster, named)))
@@ -57,16 +57,16 @@ static bool find_name(struct ps_judgement *j, const struct ps_told *told, unsign
 		if (!named || !roster->key_hash.len)
 			named = roster;
 	}
-	j->named = named;
+	j->naming_roster = named;
 	return unique;
 }
 
-/* Returns true if the change to the next roster is decided. A mirror that left the roster may keep
- * the mark of an earlier change, whose roster has been settled since: that mark does not count. */
+/* Returns true if the change to the next roster is decided. A mirror that was removed may keep the
+ * mark of an earlier change, whose roster has been settled since; that mark is ignored. */
 static bool is_decided(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		const Perseas__Header *header = heard_header(j, &told[i]);
+		const Perseas__Header *header = valid_header(j, &told[i]);
 
 		if (header && header->marked && ps_roster_newer(header->next_roster, j->settled))
 			return true;
@@ -74,16 +74,18 @@ static bool is_decided(const struct ps_judgement *j, const struct ps_told *told,
 	return false;
 }
 
-/* Two rosters of the same (epoch, version) are the same, unless somebody who may create stores made
- * one up, which is then of the first version: no image that it came with was ever owned. */
+/* Two rosters with equal (epoch, version) are the same, unless a client that may create stores
+ * forged one. A forged roster is of the first version, and no image that carries it was ever owned,
+ * so the roster of the later state is taken. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	const struct ps_told *by = NULL;
 
 	j->settled = j->next = NULL;
+	assert(j->store_id);
 	(void)find_name(j, told, count);
 	for (unsigned i = 0; i < count; i++) {
-		const Perseas__Header *header = heard_header(j, &told[i]);
+		const Perseas__Header *header = valid_header(j, &told[i]);
 		int order;
 
 		if (!header)
@@ -98,7 +100,7 @@ void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsign
 	}
 	if (!ps_roster_newer(j->next, j->settled))
 		j->next = NULL;
-	j->marked = is_decided(j, told, count);
+	j->is_decided = is_decided(j, told, count);
 }
 
 static bool is_listed(const struct ps_judgement *j, ProtobufCBinaryData image)
@@ -107,11 +109,11 @@ static bool is_listed(const struct ps_judgement *j, ProtobufCBinaryData image)
 	       (ps_roster_member(j->settled, image.data) || ps_roster_member(j->next, image.data));
 }
 
-/* Was it heard of at another address already? */
+/* Returns true if an earlier answer is from the same image at another address. */
 static bool is_repeated(const struct ps_judgement *j, const struct ps_told *told, unsigned i)
 {
 	for (unsigned k = 0; k < i; k++) {
-		const Perseas__Header *header = heard_header(j, &told[k]);
+		const Perseas__Header *header = valid_header(j, &told[k]);
 
 		if (header && ps_id_equal(header->image_id, told[i].header->image_id.data))
 			return true;
@@ -119,7 +121,8 @@ static bool is_repeated(const struct ps_judgement *j, const struct ps_told *told
 	return false;
 }
 
-/* One image that is listed outweighs all that are not. */
+/* Counts the images of a store. One image that its rosters list outweighs all images that they do
+ * not. */
 static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const struct ps_told *told,
                             unsigned count)
 {
@@ -128,7 +131,7 @@ static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const stru
 
 	ps_judge_rosters(&j, told, count);
 	for (unsigned i = 0; i < count; i++) {
-		const Perseas__Header *header = heard_header(&j, &told[i]);
+		const Perseas__Header *header = valid_header(&j, &told[i]);
 
 		if (!header || is_repeated(&j, told, i))
 			continue;
@@ -141,15 +144,15 @@ static unsigned weigh_store(const uint8_t *store_id, bool unfinished, const stru
 
 /* --- members --- */
 
-static bool is_taken(const struct ps_judgement *j, unsigned count, const uint8_t *image_id)
+static bool is_assigned(const struct ps_judgement *j, unsigned count, const uint8_t *image_id)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (j->as[i] && !memcmp(j->as[i], image_id, PS_ID_SIZE))
+		if (j->member_ids[i] && !memcmp(j->member_ids[i], image_id, PS_ID_SIZE))
 			return true;
 	return false;
 }
 
-static bool lists_there(const Perseas__Roster *roster, const struct ps_told *told)
+static bool lists_at_address(const Perseas__Roster *roster, const struct ps_told *told)
 {
 	const Perseas__Header *header = told->header;
 
@@ -164,15 +167,15 @@ static bool lists_there(const Perseas__Roster *roster, const struct ps_told *tol
 	return false;
 }
 
-/* A client that may create stores can make an image under a member's id, but cannot claim it: one
- * that nobody ever claimed gives way to one of the same id that was. */
-static bool gives_way(const struct ps_judgement *j, const struct ps_told *told, unsigned count,
-                      unsigned i)
+/* Returns true if the image was never claimed and another image with the same id was. A client that
+ * may create stores can make an image under a member's id, but cannot claim it. */
+static bool is_unclaimed_twin(const struct ps_judgement *j, const struct ps_told *told,
+                              unsigned count, unsigned i)
 {
 	const Perseas__Header *header = told[i].header;
 
 	for (unsigned k = 0; k < count && !header->promised_epoch; k++)
-		if (is_of(&told[k], j) && told[k].header->promised_epoch &&
+		if (is_of_store(&told[k], j) && told[k].header->promised_epoch &&
 		    ps_id_equal(header->image_id, told[k].header->image_id.data))
 			return true;
 	return false;
@@ -181,19 +184,21 @@ static bool gives_way(const struct ps_judgement *j, const struct ps_told *told, 
 static bool shows_image(const struct ps_judgement *j, const struct ps_told *told, unsigned count,
                         unsigned i)
 {
-	return is_of(&told[i], j) && !gives_way(j, told, count, i);
+	return is_of_store(&told[i], j) && !is_unclaimed_twin(j, told, count, i);
 }
 
-/* Of two addresses that lead to the same daemon, the one whose turn is first has its image. */
-static unsigned turn_of(const struct ps_judgement *j, const struct ps_told *told)
+/* Returns the rank of an address among those that lead to the same daemon. The image belongs to the
+ * address with the lowest rank: one that was named, and among these one by which a roster lists the
+ * image. */
+static unsigned address_rank(const struct ps_judgement *j, const struct ps_told *told)
 {
 	const bool lists = told->header &&
-	                   (lists_there(j->settled, told) || lists_there(j->next, told));
+	                   (lists_at_address(j->settled, told) || lists_at_address(j->next, told));
 
-	return 2 * told->added + !lists;
+	return 2 * told->from_roster + !lists;
 }
 
-/* A daemon that tells no identity is known by its image. */
+/* Compares daemons by their identities, or by their images if an identity is unknown. */
 static bool is_same_daemon(const struct ps_judgement *j, const struct ps_told *told, unsigned count,
                            unsigned a, unsigned b)
 {
@@ -203,14 +208,14 @@ static bool is_same_daemon(const struct ps_judgement *j, const struct ps_told *t
 	       ps_id_equal(told[a].header->image_id, told[b].header->image_id.data);
 }
 
-static void find_elsewhere(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+static void find_duplicates(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		unsigned first = i;
 
 		for (unsigned k = 0; k < count; k++) {
-			const unsigned turn = turn_of(j, &told[k]),
-				       before = turn_of(j, &told[first]);
+			const unsigned turn = address_rank(j, &told[k]),
+				       before = address_rank(j, &told[first]);
 
 			if (is_same_daemon(j, told, count, i, k) &&
 			    (turn < before || (turn == before && k < first)))
@@ -218,109 +223,114 @@ static void find_elsewhere(struct ps_judgement *j, const struct ps_told *told, u
 		}
 		if (first == i)
 			continue;
-		j->elsewhere |= (uint32_t)1 << i;
-		j->same_as[i] = first;
+		j->duplicate_set |= (uint32_t)1 << i;
+		j->duplicate_of[i] = first;
 	}
 }
 
-static void take_images(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+static void assign_by_image(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = told[i].header;
 
-		if (j->elsewhere >> i & 1 || !shows_image(j, told, count, i) ||
+		if (j->duplicate_set >> i & 1 || !shows_image(j, told, count, i) ||
 		    !is_listed(j, header->image_id))
 			continue;
-		j->as[i] = header->image_id.data;
-		j->listed |= (uint32_t)1 << i;
+		j->member_ids[i] = header->image_id.data;
+		j->member_set |= (uint32_t)1 << i;
 	}
 }
 
-/* Is it an image that can be the member that its parent was? */
-static bool is_heir(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
+/* Returns true if this image can be the member that the image it was loaded from was. */
+static bool can_replace_parent(const struct ps_judgement *j, const struct ps_told *told,
+                               unsigned count)
 {
-	return is_of(told, j) && !is_listed(j, told->header->image_id) &&
+	return is_of_store(told, j) && !is_listed(j, told->header->image_id) &&
 	       is_listed(j, told->header->parent_id) &&
-	       !is_taken(j, count, told->header->parent_id.data);
+	       !is_assigned(j, count, told->header->parent_id.data);
 }
 
-/* Of two that were loaded from the same, the one with the lower id: whoever asks takes the same. */
-static void take_loaded(struct ps_judgement *j, const struct ps_told *told, unsigned count)
+/* Of two images that were loaded from the same one, takes the one with the lower id, so that every
+ * client takes the same. */
+static void assign_by_parent(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = told[i].header;
 		bool first = true;
 
-		if (j->elsewhere >> i & 1 || !is_heir(j, &told[i], count))
+		if (j->duplicate_set >> i & 1 || !can_replace_parent(j, &told[i], count))
 			continue;
 		for (unsigned k = 0; k < count; k++)
-			if (is_heir(j, &told[k], count) &&
+			if (can_replace_parent(j, &told[k], count) &&
 			    ps_id_equal(told[k].header->parent_id, header->parent_id.data) &&
 			    memcmp(told[k].header->image_id.data, header->image_id.data,
 			           PS_ID_SIZE) < 0)
 				first = false;
 		if (!first)
 			continue;
-		j->as[i] = header->parent_id.data;
-		j->listed |= (uint32_t)1 << i;
-		j->loaded |= (uint32_t)1 << i;
+		assert(!j->member_ids[i]);
+		j->member_ids[i] = header->parent_id.data;
+		j->member_set |= (uint32_t)1 << i;
+		j->loaded_set |= (uint32_t)1 << i;
 	}
 }
 
-/* A mirror without a listed image must be the member of its address: it lost what it had, or was
- * not reached. */
-static void take_by_address(struct ps_judgement *j, const Perseas__Roster *roster,
-                            const struct ps_told *told, unsigned count)
+/* A mirror without a listed image must be the member at its address: it lost its image or did not
+ * answer. */
+static void assign_by_address(struct ps_judgement *j, const Perseas__Roster *roster,
+                              const struct ps_told *told, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		for (size_t k = 0; roster && told[i].address && k < roster->n_members; k++) {
 			const Perseas__Member *member = roster->members[k];
 
-			if (!j->as[i] && !is_taken(j, count, member->image_id.data) &&
+			if (!j->member_ids[i] && !is_assigned(j, count, member->image_id.data) &&
 			    !strcmp(member->address, told[i].address))
-				j->as[i] = member->image_id.data;
+				j->member_ids[i] = member->image_id.data;
 		}
 	}
 }
 
 /*
- * Takes mirrors at listed addresses whose own members are seen elsewhere for members that no image
- * shows: the addresses of two members may have been swapped. A daemon that answers has lost what
- * such a member had, so mirrors that were not reached go first.
+ * Assigns members that no image shows to mirrors at listed addresses whose own members were seen
+ * elsewhere: two members may have swapped addresses. A daemon that answers has lost what such a
+ * member had, so mirrors that did not answer go first.
  */
-static void take_rest(struct ps_judgement *j, const Perseas__Roster *roster,
-                      const struct ps_told *told, unsigned count, bool that_answer)
+static void assign_remaining(struct ps_judgement *j, const Perseas__Roster *roster,
+                             const struct ps_told *told, unsigned count, bool that_answer)
 {
 	for (unsigned i = 0; i < count; i++) {
-		const bool answers = (told[i].header || told[i].empty) && !(j->elsewhere >> i & 1);
+		const bool answers = (told[i].header || told[i].empty) &&
+		                     !(j->duplicate_set >> i & 1);
 
-		if (j->as[i] || answers != that_answer || !told[i].address ||
+		if (j->member_ids[i] || answers != that_answer || !told[i].address ||
 		    !ps_roster_at(roster, told[i].address))
 			continue;
-		for (size_t k = 0; k < roster->n_members && !j->as[i]; k++)
-			if (!is_taken(j, count, roster->members[k]->image_id.data))
-				j->as[i] = roster->members[k]->image_id.data;
+		for (size_t k = 0; k < roster->n_members && !j->member_ids[i]; k++)
+			if (!is_assigned(j, count, roster->members[k]->image_id.data))
+				j->member_ids[i] = roster->members[k]->image_id.data;
 	}
 }
 
 void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
-	j->belongs = j->listed = j->loaded = j->elsewhere = 0;
-	memset(j->as, 0, sizeof(j->as));
+	j->image_set = j->member_set = j->loaded_set = j->duplicate_set = 0;
+	memset(j->member_ids, 0, sizeof(j->member_ids));
 	for (unsigned i = 0; i < count; i++)
-		j->belongs |= (uint32_t)is_of(&told[i], j) << i;
-	find_elsewhere(j, told, count);
-	take_images(j, told, count);
-	take_loaded(j, told, count);
-	take_by_address(j, j->settled, told, count);
-	take_by_address(j, j->next, told, count);
+		j->image_set |= (uint32_t)is_of_store(&told[i], j) << i;
+	find_duplicates(j, told, count);
+	assign_by_image(j, told, count);
+	assign_by_parent(j, told, count);
+	assign_by_address(j, j->settled, told, count);
+	assign_by_address(j, j->next, told, count);
 	for (int that_answer = 0; that_answer <= 1; that_answer++) {
-		take_rest(j, j->settled, told, count, that_answer);
-		take_rest(j, j->next, told, count, that_answer);
+		assign_remaining(j, j->settled, told, count, that_answer);
+		assign_remaining(j, j->next, told, count, that_answer);
 	}
+	assert((j->member_set & j->duplicate_set) == 0 && (j->loaded_set & ~j->member_set) == 0);
 }
 
-/* --- the state --- */
+/* --- the newest state --- */
 
 int ps_judge_newest(const struct ps_told *told, uint32_t set)
 {
@@ -332,9 +342,10 @@ int ps_judge_newest(const struct ps_told *told, uint32_t set)
 	return best;
 }
 
-/* I6: one that is joining counts where that began in place and did no harm. One that is still being
- * created is settled by an open, before it claims. */
-static bool has_voice(const Perseas__Header *header)
+/* Returns true if the image counts towards R although it is not consistent (I6): it is joining in
+ * place and the copy was harmless, or it is being created and an open settles it before
+ * claiming. */
+static bool counts_unfinished(const Perseas__Header *header)
 {
 	return header->state == PERSEAS__STATE__STATE_CREATING ||
 	       (header->state == PERSEAS__STATE__STATE_JOINING && header->harmless);
@@ -342,19 +353,20 @@ static bool has_voice(const Perseas__Header *header)
 
 void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
-	j->counts = j->candidates = 0;
+	j->counted_set = j->candidate_set = 0;
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *header = told[i].header;
 
-		if (!header || !(j->listed >> i & 1) || told[i].out)
+		if (!header || !(j->member_set >> i & 1) || told[i].is_excluded)
 			continue;
 		if (header->state == PERSEAS__STATE__STATE_CONSISTENT && told[i].has_slot)
-			j->candidates |= (uint32_t)1 << i;
-		else if (has_voice(header))
-			j->counts |= (uint32_t)1 << i;
+			j->candidate_set |= (uint32_t)1 << i;
+		else if (counts_unfinished(header))
+			j->counted_set |= (uint32_t)1 << i;
 	}
-	j->counts |= j->candidates;
-	j->newest = ps_judge_newest(told, j->candidates);
+	j->counted_set |= j->candidate_set;
+	assert((j->counted_set & ~j->member_set) == 0 && (j->candidate_set & ~j->counted_set) == 0);
+	j->newest = ps_judge_newest(told, j->candidate_set);
 }
 
 /* --- the outlook --- */
@@ -364,40 +376,41 @@ static struct ps_quorum quorum_of(const struct ps_judgement *j, const Perseas__R
 	struct ps_quorum quorum = { 0, (unsigned)roster->n_members, roster->acks };
 
 	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
-		if (j->as[i] && ps_roster_member(roster, j->as[i]))
+		if (j->member_ids[i] && ps_roster_member(roster, j->member_ids[i]))
 			quorum.set |= (uint32_t)1 << i;
 	return quorum;
 }
 
-/* Has it nothing of the store, or what may be replaced? */
-static bool is_free(const struct ps_judgement *j, const struct ps_told *told, unsigned i)
+/* Returns true if the mirror has no image, or one that may be replaced. */
+static bool may_be_replaced(const struct ps_judgement *j, const struct ps_told *told, unsigned i)
 {
 	const Perseas__Header *header = told[i].header;
 
-	if (j->elsewhere >> i & 1)
+	if (j->duplicate_set >> i & 1)
 		return false;
 	if (told[i].empty)
 		return true;
-	return (j->belongs >> i & 1 || (header && ps_store_precedes(header, j->store_id))) &&
+	return (j->image_set >> i & 1 || (header && ps_store_precedes(header, j->store_id))) &&
 	       !ps_image_forked(header, j->settled, j->next);
 }
 
-/* The members that lost their image, and that I9 lets an open make anew by these. */
-static uint32_t find_remade(const struct ps_judgement *j, const struct ps_told *told,
-                            unsigned count, const struct ps_quorum quorums[2], uint32_t by)
+/* Returns the members that lost their image and that an open may make anew by I9, given that the
+ * mirrors in `by` hold the claim. */
+static uint32_t find_remakable(const struct ps_judgement *j, const struct ps_told *told,
+                               unsigned count, const struct ps_quorum quorums[2], uint32_t by)
 {
 	uint32_t set = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		if (j->as[i] && !(j->listed >> i & 1) && !told[i].out && is_free(j, told, i) &&
-		    ps_quorum_remakes(&quorums[0], by, i) &&
+		if (j->member_ids[i] && !(j->member_set >> i & 1) && !told[i].is_excluded &&
+		    may_be_replaced(j, told, i) && ps_quorum_remakes(&quorums[0], by, i) &&
 		    (!j->next || ps_quorum_remakes(&quorums[1], by, i)))
 			set |= (uint32_t)1 << i;
 	return set;
 }
 
-static enum ps_outlook look_ahead(const struct ps_judgement *j, const struct ps_told *told,
-                                  unsigned count)
+static enum ps_outlook find_outlook(const struct ps_judgement *j, const struct ps_told *told,
+                                    unsigned count)
 {
 	const struct ps_quorum quorums[2] = {
 		quorum_of(j, j->settled),
@@ -408,14 +421,14 @@ static enum ps_outlook look_ahead(const struct ps_judgement *j, const struct ps_
 	uint32_t reached = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		if (j->listed >> i & 1 && !told[i].out)
+		if (j->member_set >> i & 1 && !told[i].is_excluded)
 			reached |= (uint32_t)1 << i;
-	if (j->newest < 0 || ps_quorum_members(old, j->counts) < ps_quorum_r(old) ||
-	    ps_quorum_members(last, j->counts) < ps_quorum_r(last))
+	if (j->newest < 0 || ps_quorum_members(old, j->counted_set) < ps_quorum_r(old) ||
+	    ps_quorum_members(last, j->counted_set) < ps_quorum_r(last))
 		return PS_OUTLOOK_UNKNOWN;
 	if (ps_quorum_members(old, reached) < (j->next ? old->members - t + 1 : t))
 		return PS_OUTLOOK_UNSEEN;
-	reached |= find_remade(j, told, count, quorums, reached);
+	reached |= find_remakable(j, told, count, quorums, reached);
 	return ps_quorum_members(last, reached) < last->acks ? PS_OUTLOOK_SHORT : PS_OUTLOOK_OPENS;
 }
 
@@ -423,38 +436,38 @@ bool ps_judge_unfilled(const struct ps_judgement *j, const struct ps_told *told,
 {
 	return j->settled->filling &&
 	       (j->unfinished ||
-	        (look_ahead(j, told, count) != PS_OUTLOOK_UNKNOWN && told[j->newest].seq == 0));
+	        (find_outlook(j, told, count) != PS_OUTLOOK_UNKNOWN && told[j->newest].seq == 0));
 }
 
-/* --- which store --- */
+/* --- which store the name means --- */
 
-/* What speaks for one of several stores of a name. */
-struct claim_to_name {
-	/* What an open would come to if there were no other store: how many images it shows says
-	 * nothing, but R of its newest roster do. */
+/* The evidence for one of several stores with the same name. */
+struct evidence {
+	/* The outlook if there were no other store. The number of images proves nothing, but R of
+	 * its newest roster do. */
 	enum ps_outlook outlook;
-	unsigned weight; /* of stores that do not show R; else 0 */
+	unsigned weight; /* weight of a store that shows fewer than R; else 0 */
 };
 
-static struct claim_to_name look_alone(const uint8_t *store_id, bool unfinished,
-                                       const struct ps_told *told, unsigned count)
+static struct evidence judge_alone(const uint8_t *store_id, bool unfinished,
+                                   const struct ps_told *told, unsigned count)
 {
 	struct ps_judgement alone = { .store_id = store_id, .unfinished = unfinished };
-	struct claim_to_name name = { PS_OUTLOOK_UNKNOWN, 0 };
+	struct evidence name = { PS_OUTLOOK_UNKNOWN, 0 };
 
 	name.weight = weigh_store(store_id, unfinished, told, count);
 	if (!name.weight)
 		name.outlook = PS_OUTLOOK_NOTHING;
 	if (!name.weight || unfinished)
 		return name;
-	/* Either key may be the store's: no other store may be taken instead of it. */
+	/* Either key may be the store's, so no other store may be taken instead. */
 	if (!find_name(&alone, told, count))
-		return (struct claim_to_name){ PS_OUTLOOK_SHORT, 0 };
+		return (struct evidence){ PS_OUTLOOK_SHORT, 0 };
 	ps_judge_rosters(&alone, told, count);
 	ps_judge_members(&alone, told, count);
 	ps_judge_state(&alone, told, count);
-	name.outlook = look_ahead(&alone, told, count);
-	/* R and T are there: whether W can be had is no matter of which store is meant. */
+	name.outlook = find_outlook(&alone, told, count);
+	/* R and T are there; whether W can be reached does not matter for which store is meant. */
 	if (name.outlook == PS_OUTLOOK_OPENS)
 		name.outlook = PS_OUTLOOK_SHORT;
 	if (name.outlook > PS_OUTLOOK_UNKNOWN)
@@ -462,7 +475,7 @@ static struct claim_to_name look_alone(const uint8_t *store_id, bool unfinished,
 	return name;
 }
 
-static int compare_claims(const struct claim_to_name *a, const struct claim_to_name *b)
+static int compare_evidence(const struct evidence *a, const struct evidence *b)
 {
 	if (a->outlook != b->outlook)
 		return a->outlook > b->outlook ? 1 : -1;
@@ -475,22 +488,22 @@ static void note_rival(struct ps_judgement *j, const uint8_t *id)
 		j->rival_id = id;
 }
 
-/* Of the stores that mirrors told of that were named, or that were not (`added`). Of those with the
- * same claim, the one with the lowest id is taken, in whatever order they were told of, and the
- * next one is its rival. */
+/* Chooses among the stores of mirrors that the caller named, or among those of mirrors found in
+ * rosters. Of equally strong ones, it takes the one with the lowest id, and the next one is its
+ * rival, whatever the order of the answers. */
 static void choose_among(struct ps_judgement *j, const struct ps_told *told, unsigned count,
                          bool added)
 {
-	struct claim_to_name best = { PS_OUTLOOK_NOTHING, 0 };
+	struct evidence best = { PS_OUTLOOK_NOTHING, 0 };
 
 	for (unsigned i = 0; i < count; i++) {
 		const uint8_t *id = told[i].header ? told[i].header->store_id.data : NULL;
-		struct claim_to_name name = { PS_OUTLOOK_NOTHING, 0 };
+		struct evidence name = { PS_OUTLOOK_NOTHING, 0 };
 		int order;
 
-		if (id && told[i].added == added)
-			name = look_alone(id, j->unfinished, told, count);
-		order = compare_claims(&name, &best);
+		if (id && told[i].from_roster == added)
+			name = judge_alone(id, j->unfinished, told, count);
+		order = compare_evidence(&name, &best);
 		if (name.outlook == PS_OUTLOOK_NOTHING || order < 0 ||
 		    (j->store_id && !memcmp(id, j->store_id, PS_ID_SIZE)))
 			continue;
@@ -507,8 +520,8 @@ static void choose_among(struct ps_judgement *j, const struct ps_told *told, uns
 	}
 }
 
-/* Who names mirrors of one store has said which is meant, whatever is at other addresses that its
- * roster has. */
+/* A caller that names mirrors of one store means that one, whatever the other addresses in its
+ * roster have. */
 static void choose_store(struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
 	j->rival_id = NULL;
@@ -526,7 +539,7 @@ void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned
 		j->unfinished = true;
 		choose_store(j, told, count);
 	}
-	j->named = NULL;
+	j->naming_roster = NULL;
 	if (j->store_id && !find_name(j, told, count))
 		j->rival_id = j->store_id;
 	if (!j->store_id)
@@ -539,16 +552,17 @@ void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned
 
 const char *ps_judge_rival_note(const struct ps_judgement *j)
 {
+	assert(j->rival_id && j->store_id);
 	return memcmp(j->rival_id, j->store_id, PS_ID_SIZE) ? "" : " (with another key)";
 }
 
-bool ps_judge_parted(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
+bool ps_judge_forked(const struct ps_judgement *j, const struct ps_told *told, unsigned count)
 {
-	struct ps_judgement other = { .store_id = j->store_id, .named = j->named };
+	struct ps_judgement other = { .store_id = j->store_id, .naming_roster = j->naming_roster };
 	struct ps_told others[PS_MIRRORS_MAX + 1] = { 0 };
 
 	for (unsigned i = 0; i < count; i++)
-		if (is_of(&told[i], j) && !told[i].added && !(j->listed >> i & 1) &&
+		if (is_of_store(&told[i], j) && !told[i].from_roster && !(j->member_set >> i & 1) &&
 		    ps_image_forked(told[i].header, j->settled, j->next))
 			others[i] = told[i];
 	ps_judge_rosters(&other, others, count);
@@ -556,10 +570,10 @@ bool ps_judge_parted(const struct ps_judgement *j, const struct ps_told *told, u
 		return false;
 	ps_judge_members(&other, others, count);
 	ps_judge_state(&other, others, count);
-	/* No owner ever adopted it: nothing was acknowledged there. */
+	/* No owner ever adopted that state, so nothing was acknowledged there. */
 	if (other.newest >= 0 && others[other.newest].epoch == 0)
 		return false;
-	return look_ahead(&other, others, count) >= PS_OUTLOOK_SHORT;
+	return find_outlook(&other, others, count) >= PS_OUTLOOK_SHORT;
 }
 
 void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count)
@@ -570,13 +584,13 @@ void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count
 	if (!j->store_id)
 		return;
 	ps_judge_rosters(j, told, count);
-	assert(j->settled); /* a store is chosen by those that have a say */
+	assert(j->settled); /* ps_judge_store() chooses only stores with valid rosters */
 	ps_judge_members(j, told, count);
 	ps_judge_state(j, told, count);
 	if (j->outlook == PS_OUTLOOK_UNKNOWN)
-		j->outlook = look_ahead(j, told, count);
-	if (j->outlook >= PS_OUTLOOK_UNKNOWN && ps_judge_parted(j, told, count))
-		j->outlook = PS_OUTLOOK_PARTED;
+		j->outlook = find_outlook(j, told, count);
+	if (j->outlook >= PS_OUTLOOK_UNKNOWN && ps_judge_forked(j, told, count))
+		j->outlook = PS_OUTLOOK_FORKED;
 	else if (j->outlook != PS_OUTLOOK_AMBIGUOUS && ps_judge_unfilled(j, told, count))
 		j->outlook = PS_OUTLOOK_UNFILLED;
 }

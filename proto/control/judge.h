@@ -1,9 +1,10 @@
 /*
- * judge.h - what a set of headers means: which store bears the name, which rosters are in force,
- * which images are members of these, which state is the newest, who is missing, and what an open
- * would come to. perseas_open asks before it claims, and again with what its claims told; the
- * command asks before it prints; the daemon asks for the order of rosters. It must never ask a
- * mirror, keep anything, or allocate: what it returns points into the headers that it was given.
+ * judge.h - derives the state of a store from the headers of its mirrors: which store has the name,
+ * which rosters are in force, which images are members, which state is the newest, who is missing,
+ * and whether an open would succeed. perseas_open() asks before it claims, and again with the
+ * answers to its claims. The command asks before it prints, and the daemon asks for the order of
+ * rosters. It must never contact a mirror, keep anything or allocate: results point into the
+ * headers that it was given.
  */
 #ifndef PERSEAS_PROTO_JUDGE_H
 #define PERSEAS_PROTO_JUDGE_H
@@ -15,108 +16,116 @@
 
 #include <stdbool.h>
 
-/* What one mirror told of the name. All zero: it did not answer, or refused. */
+/* One mirror's answer about the name. All zero if the mirror did not answer, or refused. */
 struct ps_told {
-	const Perseas__Header *header; /* of its image; NULL: it told of none */
+	const Perseas__Header *header; /* header of its image; NULL: none was told */
 	bool empty;                    /* it answered that it has no image */
-	bool out;              /* it is the member that it is, but nothing that it says counts */
-	bool has_slot;         /* where the image stands is known: */
-	uint64_t epoch, seq;   /* there */
-	const char *address;   /* by which a roster can list it; NULL: by none */
-	bool added;            /* nobody named it: whoever asks has its address from a roster */
-	const uint8_t *daemon; /* the identity of the daemon that answered; NULL: not told */
+	/* it keeps its membership, but its state and its rosters are ignored */
+	bool is_excluded;
+	bool has_slot;         /* epoch and seq are known */
+	uint64_t epoch, seq;   /* the commit slot of the image */
+	const char *address;   /* the address by which a roster may list it; NULL: none */
+	bool from_roster;      /* the caller found the address in a roster and did not name it */
+	const uint8_t *daemon; /* identity of the daemon; NULL: unknown */
 };
 
-/* What an open would come to. From PS_OUTLOOK_UNSEEN on the newest state is known, and can be saved
- * elsewhere (perseas recover --onto, --to). */
+/* The result that an open would have. From PS_OUTLOOK_UNSEEN on, the newest state is known and can
+ * be saved elsewhere (perseas recover --onto, --to). */
 enum ps_outlook {
-	PS_OUTLOOK_NOTHING,    /* no image was told: create the store, or ask other mirrors */
-	PS_OUTLOOK_UNFINISHED, /* its making was not finished: create it again */
-	PS_OUTLOOK_AMBIGUOUS,  /* two stores of this name: ask the mirrors of one of them */
-	PS_OUTLOOK_PARTED,     /* the store, and a fork of it: the same */
-	PS_OUTLOOK_UNFILLED, /* its restore was not finished: begin that anew, or drop the store */
-	PS_OUTLOOK_UNKNOWN,  /* fewer than R count: more mirrors must answer */
-	PS_OUTLOOK_UNSEEN,   /* fewer than T, or too few to see a change of the roster: the same */
-	PS_OUTLOOK_SHORT,    /* W cannot come to hold the state: the same */
-	PS_OUTLOOK_OPENS,    /* it can be opened, from a live owner by a takeover */
+	PS_OUTLOOK_NOTHING,    /* no mirror has an image: create the store, or ask other mirrors */
+	PS_OUTLOOK_UNFINISHED, /* its creation was not finished: create it again */
+	PS_OUTLOOK_AMBIGUOUS,  /* two stores with this name: ask the mirrors of one of them */
+	PS_OUTLOOK_FORKED,     /* the store and a fork of it: ask the mirrors of one of them */
+	PS_OUTLOOK_UNFILLED,   /* its restore was not finished: restore again, or drop the store */
+	PS_OUTLOOK_UNKNOWN,    /* fewer than R images count: more mirrors must answer */
+	/* fewer than T, or too few to exclude a change of the roster: more mirrors must answer */
+	PS_OUTLOOK_UNSEEN,
+	PS_OUTLOOK_SHORT, /* fewer than W can hold the state: more mirrors must answer */
+	PS_OUTLOOK_OPENS, /* it can be opened, or taken over from a live owner */
 };
 
-/* Sets have bit i for told[i]. */
+/* The result. In sets, bit i stands for told[i]. */
 struct ps_judgement {
 	enum ps_outlook outlook;
-	const uint8_t *store_id; /* of the store that is meant; NULL: none */
-	const uint8_t *rival_id; /* of another one that may be meant as well; NULL: none */
-	/* The settled roster of level 1 that names the store together with store_id; NULL: the
-	 * store is of level 0, where the id alone names it. */
-	const Perseas__Roster *named;
+	const uint8_t *store_id; /* id of the store; NULL: none */
+	const uint8_t *rival_id; /* id of another store that may be meant as well; NULL: none */
+	/* The settled roster of level 1 that names the store together with store_id. NULL: the
+	 * store has level 0, where the id alone names it. */
+	const Perseas__Roster *naming_roster;
 	bool unfinished; /* no image of it was ever settled */
 
-	const Perseas__Roster *settled; /* the newest that is settled */
-	const Perseas__Roster *next;    /* newer, and not settled: both are in force; or NULL */
-	bool marked;                    /* the change to `next` is decided */
+	const Perseas__Roster *settled; /* the newest settled roster */
+	/* a newer roster that is not settled, so both are in force; or NULL */
+	const Perseas__Roster *next;
+	bool is_decided; /* the change to `next` is decided */
 
-	uint32_t belongs;                  /* those with an image of the store */
-	const uint8_t *as[PS_MIRRORS_MAX]; /* the id of the member that it is; NULL: none */
-	uint32_t listed;                   /* members by their image, not by their address */
-	uint32_t loaded;                   /* of these, by that from which it was loaded */
-	/* Those whose address leads to a daemon that is reached at another address, too. They
-	 * count as not reached, and are the member of their address if it is not seen. */
-	uint32_t elsewhere;
-	unsigned same_as[PS_MIRRORS_MAX]; /* of those: the one that the daemon counts as */
+	uint32_t image_set; /* mirrors with an image of the store */
+	/* image id of the member that the mirror is; NULL: none */
+	const uint8_t *member_ids[PS_MIRRORS_MAX];
+	/* members recognized by their image, not by their address */
+	uint32_t member_set;
+	/* those of member_set recognized by the image that theirs was loaded from */
+	uint32_t loaded_set;
+	/* Mirrors whose address leads to a daemon that also has another address here. They count as
+	 * not reached, and as the member at their address if that one was not seen. */
+	uint32_t duplicate_set;
+	unsigned duplicate_of[PS_MIRRORS_MAX]; /* index of the address that the daemon counts as */
 
-	uint32_t counts;     /* listed, and a voice towards R (I6) */
-	uint32_t candidates; /* of these, whole: their states may be chosen */
-	int newest;          /* a candidate at the highest (epoch, seq); -1: there is none */
+	uint32_t counted_set; /* those of member_set that count towards R (I6) */
+	/* those of counted_set that are consistent, so that their state may be chosen */
+	uint32_t candidate_set;
+	int newest; /* a candidate with the highest (epoch, seq); -1: none */
 };
 
-/* What is to be said of one that is `elsewhere`: its address, and that of the mirror that it is. */
-#define PS_ELSEWHERE                                                                             \
+/* Format of a note about a mirror in duplicate_set: its address, and that of the mirror that it
+ * is. */
+#define PS_SAME_MIRROR_NOTE                                                                      \
 	"%s is the same mirror as %s, seen from this host: it counts once. If the roster lists " \
 	"another member there, that one was not reached"
 
-/* The same of one that has an image of a fork, for the member that it should be. */
-#define PS_FORKED                                                                         \
+/* Note about a mirror with an image of a fork, for the member that it should be. */
+#define PS_FORK_NOTE                                                                      \
 	"it has an image of this store by another roster, which has no image in common "  \
 	"with this one, so that its state may be the newer one, and is not copied over: " \
 	"perseas status shows it, and perseas drop, of this mirror alone, deletes it"
 
-/* All of it. */
+/* Runs all steps below. */
 void ps_judge(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 
-/* Its steps, in this order, for perseas_open, which acts in between. Each takes what those before
- * it found, or what is put there instead. */
+/* The steps, in this order, for perseas_open(), which acts between them. Each uses the results of
+ * those before it, or what the caller has stored in their place. */
 
-/* The store: of those that bear the name, the one that shows R and T of its newest roster, else the
- * one that shows R. Where two do, neither wins: anybody who may create stores can make one with
- * more images. Of stores that show less, and cannot be opened, it is the one with most images,
- * first of all most that its rosters list. Never one whose making was not finished where there is
- * another. If its images were raised with two keys, it is its own rival. outlook is one of the
- * first three, or undefined. */
+/* Chooses the store. Of the stores with the name, it takes the one that shows R and T of its newest
+ * roster, else the one that shows R. If two stores do, neither wins, because any client that may
+ * create stores can make one with more images. If no store shows R, none can be opened, and it
+ * takes the one with most images, counting listed ones first. A store whose creation was not
+ * finished is taken only if there is no other. A store whose images were raised with two keys is
+ * its own rival. Sets outlook to one of the first three, or PS_OUTLOOK_UNKNOWN. */
 void ps_judge_store(struct ps_judgement *j, const struct ps_told *told, unsigned count);
-/* Returns what a message that names the rival by its id must add: that it has the store's own id,
- * and another key. Returns "" for any other rival. */
+/* Returns what a message must add that names the rival by its id: a note that the rival has the
+ * same id but another key, or "". */
 const char *ps_judge_rival_note(const struct ps_judgement *j);
-/* The rosters of that store, and which of them names it: of settled ones a higher level counts for
- * more than any epoch and version. */
+/* Finds the rosters of that store, and the one that names it. Of settled rosters, a higher level
+ * outweighs a higher epoch and version. */
 void ps_judge_rosters(struct ps_judgement *j, const struct ps_told *told, unsigned count);
-/* Who is which member: by its image, by the image that it was loaded from, by its address. Of two
- * that were loaded from the same, one is. Of two addresses that lead to the same daemon, by its
- * identity or by the image that it shows, one is: one that was named, and of these the one by which
- * a roster lists the image. */
+/* Assigns each mirror to a member: by its image, by the image that it was loaded from, or by its
+ * address. Of two images loaded from the same one, one is assigned. Of two addresses that lead to
+ * the same daemon (by its identity or its image), one is assigned: one that the caller named, and
+ * among these one by which a roster lists the image. */
 void ps_judge_members(struct ps_judgement *j, const struct ps_told *told, unsigned count);
-/* What the images that are listed are worth (I6), and the newest state of them. */
+/* Finds which images of members count (I6), and the newest state among them. */
 void ps_judge_state(struct ps_judgement *j, const struct ps_told *told, unsigned count);
 
-/* Do mirrors that were named have images of a fork, by the rosters of *j, that know a newest state
- * by themselves? Then either of the two may be what was acknowledged, and an open must be told
- * which. After ps_judge_members. */
-bool ps_judge_parted(const struct ps_judgement *j, const struct ps_told *told, unsigned count);
+/* Returns true if mirrors that the caller named have images of a fork that have a newest state of
+ * their own. Then either state may be the acknowledged one, and the user must choose. Call after
+ * ps_judge_members(). */
+bool ps_judge_forked(const struct ps_judgement *j, const struct ps_told *told, unsigned count);
 
-/* Returns true if the store was made to be filled by its first transaction, and the state that R
- * mirrors give is before that. The rosters, members and state of *j are known. */
+/* Returns true if the store was created to be filled by its first transaction, and that has not
+ * committed. Call after ps_judge_state(). */
 bool ps_judge_unfilled(const struct ps_judgement *j, const struct ps_told *told, unsigned count);
 
-/* Of a set, one that stands at the highest (epoch, seq); -1: the set is empty. */
+/* Returns the mirror of `set` with the highest (epoch, seq), or -1 if the set is empty. */
 int ps_judge_newest(const struct ps_told *told, uint32_t set);
 
 #endif

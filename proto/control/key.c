@@ -1,5 +1,5 @@
 /*
- * key.c - see key.h.
+ * key.c - checks keys and derives store ids from them (see key.h).
  */
 #include "key.h"
 
@@ -22,7 +22,8 @@ uint32_t ps_level_of(const Perseas__Roster *roster, const Perseas__Roster *next)
 	return next && next->level > roster->level ? next->level : roster->level;
 }
 
-/* Is it the hash of the key by which this roster names the store? Level 0 names it by no key. */
+/* Returns true if `hash` is that of the key by which this roster names the store. Level 0 uses no
+ * key. */
 static bool is_named_by(const uint8_t hash[PS_SHA256], ProtobufCBinaryData store_id,
                         const Perseas__Roster *roster)
 {

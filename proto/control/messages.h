@@ -70,7 +70,7 @@ MESSAGE(rebuild, REBUILD, Rebuild, rebuild, REBUILD,
 	RIGHT_OWN, body->header->store, GROWS, INFO,
 	store_rebuild(call->stores, call->session, body, reply, call->why))
 MESSAGE(finish, FINISH, Finish, finish, FINISH,
-	NULL, told_header_fault(body->header),
+	NULL, shown_header_fault(body->header),
 	held ? RIGHT_OWN : 0, held, LONG, INFO,
 	store_finish(call->session, reply, call->why))
 MESSAGE(joining, JOINING, Joining, joining, JOINING,

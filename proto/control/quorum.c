@@ -3,16 +3,19 @@
  */
 #include "quorum.h"
 
-static unsigned max_r_w(const struct ps_quorum *quorum)
+#include <assert.h>
+
+static unsigned max_of_r_and_w(const struct ps_quorum *quorum)
 {
 	const unsigned r = ps_quorum_r(quorum);
 
+	assert(quorum->acks >= 1 && quorum->acks <= quorum->members);
 	return quorum->acks > r ? quorum->acks : r;
 }
 
 unsigned ps_quorum_t(const struct ps_quorum *quorum)
 {
-	const unsigned most = max_r_w(quorum), others = quorum->members - 1;
+	const unsigned most = max_of_r_and_w(quorum), others = quorum->members - 1;
 
 	return others && most > others ? others : most;
 }
@@ -26,7 +29,7 @@ unsigned ps_quorum_acks_after(const struct ps_quorum *before, unsigned members)
 
 bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but)
 {
-	const unsigned need = max_r_w(quorum);
+	const unsigned need = max_of_r_and_w(quorum);
 	const unsigned others = quorum->members - (quorum->set >> but & 1);
 
 	set &= ~((uint32_t)1 << but);

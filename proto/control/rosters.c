@@ -6,6 +6,7 @@
 #include "envelope.h"
 #include "key.h"
 
+#include <assert.h>
 #include <string.h>
 
 int ps_roster_order(const Perseas__Roster *a, const Perseas__Roster *b)
@@ -46,7 +47,7 @@ Perseas__Member *ps_roster_at(const Perseas__Roster *roster, const char *address
 	return NULL;
 }
 
-static bool is_in(const Perseas__Roster *roster, ProtobufCBinaryData image)
+static bool lists_image(const Perseas__Roster *roster, ProtobufCBinaryData image)
 {
 	return image.len == PS_ID_SIZE && ps_roster_member(roster, image.data);
 }
@@ -54,19 +55,20 @@ static bool is_in(const Perseas__Roster *roster, ProtobufCBinaryData image)
 static bool has_common(const Perseas__Roster *theirs, const Perseas__Roster *roster)
 {
 	for (size_t k = 0; theirs && k < theirs->n_members; k++)
-		if (is_in(roster, theirs->members[k]->image_id))
+		if (lists_image(roster, theirs->members[k]->image_id))
 			return true;
 	return false;
 }
 
 bool ps_roster_same_name(const Perseas__Roster *a, const Perseas__Roster *b)
 {
+	assert(a->level > 0 && b->level > 0);
 	return a->key_hash.len == b->key_hash.len &&
 	       (a->key_hash.len == 0 ||
 	        memcmp(a->key_hash.data, b->key_hash.data, a->key_hash.len) == 0);
 }
 
-static bool names(const Perseas__Roster *theirs, const Perseas__Roster *roster)
+static bool names_store(const Perseas__Roster *theirs, const Perseas__Roster *roster)
 {
 	return theirs && theirs->level > 0 && ps_roster_same_name(theirs, roster);
 }
@@ -76,8 +78,8 @@ bool ps_store_is(const Perseas__Header *header, const uint8_t *store_id,
 {
 	if (!ps_id_equal(header->store_id, store_id))
 		return false;
-	return !roster || roster->level == 0 || names(header->roster, roster) ||
-	       names(header->next_roster, roster);
+	return !roster || roster->level == 0 || names_store(header->roster, roster) ||
+	       names_store(header->next_roster, roster);
 }
 
 bool ps_store_precedes(const Perseas__Header *header, const uint8_t *store_id)
@@ -86,8 +88,8 @@ bool ps_store_precedes(const Perseas__Header *header, const uint8_t *store_id)
 	       ps_level_of(header->roster, header->next_roster) == 0;
 }
 
-/* Returns true if the image lacks the key from which the store's id is made. Such a store never had
- * level 0, and neither had a fork of it. */
+/* Returns true if the image lacks the key from which the store's id is derived. The image was then
+ * made by a client without the key: neither the store nor a fork of it ever had level 0. */
 static bool is_made_up(const Perseas__Header *header, const Perseas__Roster *settled)
 {
 	return settled && settled->level > 0 && !settled->key_hash.len &&
@@ -102,13 +104,15 @@ bool ps_image_forked(const Perseas__Header *header, const Perseas__Roster *settl
 
 	if (is_made_up(header, settled))
 		return false;
-	/* Once a change is decided, its owner may count by the new roster alone. */
+	/* After a change is decided, its owner may count by the new roster alone. */
 	for (int q = header->marked && theirs[1]; q < 2; q++) {
-		listed = listed || is_in(theirs[q], header->image_id) ||
-		         is_in(theirs[q], header->parent_id);
+		listed = listed || lists_image(theirs[q], header->image_id) ||
+		         lists_image(theirs[q], header->parent_id);
 		common = common || has_common(theirs[q], settled) || has_common(theirs[q], next);
 	}
-	/* One that was loaded, and got its own id, which it was not told yet. */
-	common = common || is_in(settled, header->image_id) || is_in(next, header->image_id);
+	/* Covers an image that was loaded and got a new id, which its own roster does not have
+	 * yet. */
+	common = common || lists_image(settled, header->image_id) ||
+	         lists_image(next, header->image_id);
 	return listed && !common;
 }

@@ -1,6 +1,5 @@
 /*
- * segment_table.c - see segment_table.h. Headers are checked before they come here: no table has an
- * id twice.
+ * segment_table.c - see segment_table.h. Headers are checked before, so no table has an id twice.
  */
 #include "segment_table.h"
 

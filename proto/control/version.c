@@ -1,10 +1,10 @@
 /*
- * version.c - see version.h. A new message or field of control.proto gets a row in `news`, with the
- * version that brings it; rows of versions that nobody speaks any more can go.
+ * version.c - see version.h. A new message or field of control.proto gets a row in `added_fields`
+ * with the version that adds it. Rows of versions that are no longer spoken can be deleted.
  */
 #include "version.h"
 
-#include "fields.h"
+#include "message_fields.h"
 #include "control.pb-c.h"
 #include "envelope.h"
 #include "../base/number.h"
@@ -14,29 +14,29 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-enum { BITS = 16, LOW = (1 << BITS) - 1 };
+enum { VERSION_BITS = 16, VERSION_MASK = (1 << VERSION_BITS) - 1 };
 
 static_assert(PS_PROTOCOL_LEAST < PS_PROTOCOL_VERSION, "the version before is spoken, too");
 static_assert(PS_LEVEL_MAX == 1, "the levels that versions read");
 
 enum { LEVEL_1 = 9 /* the first version that reads level 1 */ };
 
-static atomic_uint limit = PS_PROTOCOL_VERSION;
+static atomic_uint highest_spoken = PS_PROTOCOL_VERSION;
 
-static unsigned least_of(uint32_t greeting)
+static unsigned lowest_of(uint32_t greeting)
 {
-	return greeting >> BITS ? greeting >> BITS : greeting;
+	return greeting >> VERSION_BITS ? greeting >> VERSION_BITS : greeting;
 }
 
-static unsigned most_of(uint32_t greeting)
+static unsigned highest_of(uint32_t greeting)
 {
-	return greeting >> BITS ? greeting & LOW : greeting;
+	return greeting >> VERSION_BITS ? greeting & VERSION_MASK : greeting;
 }
 
 void ps_version_limit(unsigned most)
 {
 	assert(most >= PS_PROTOCOL_LEAST && most <= PS_PROTOCOL_VERSION);
-	atomic_store(&limit, most);
+	atomic_store(&highest_spoken, most);
 }
 
 bool ps_version_limit_by(const char *text)
@@ -57,15 +57,17 @@ bool ps_version_limit_by(const char *text)
 
 uint32_t ps_version_greeting(void)
 {
-	return atomic_load(&limit) | (uint32_t)PS_PROTOCOL_LEAST << BITS;
+	return atomic_load(&highest_spoken) | (uint32_t)PS_PROTOCOL_LEAST << VERSION_BITS;
 }
 
 unsigned ps_version_common(uint32_t theirs)
 {
 	const uint32_t ours = ps_version_greeting();
-	const unsigned most = most_of(theirs) < most_of(ours) ? most_of(theirs) : most_of(ours);
+	const unsigned most = highest_of(theirs) < highest_of(ours) ? highest_of(theirs)
+	                                                            : highest_of(ours);
 
-	return most >= least_of(theirs) && most >= least_of(ours) ? most : 0;
+	assert(lowest_of(ours) <= highest_of(ours));
+	return most >= lowest_of(theirs) && most >= lowest_of(ours) ? most : 0;
 }
 
 uint32_t ps_version_answer(uint32_t theirs)
@@ -75,81 +77,81 @@ uint32_t ps_version_answer(uint32_t theirs)
 
 	if (common)
 		return common;
-	/* Who named one version reads one. */
-	return theirs >> BITS ? ours : most_of(ours);
+	/* A peer that sent a single version cannot read a range. */
+	return theirs >> VERSION_BITS ? ours : highest_of(ours);
 }
 
 unsigned ps_version_agreed(uint32_t sent, uint32_t answer)
 {
-	if (answer >> BITS || answer < least_of(sent) || answer > most_of(sent))
+	if (answer >> VERSION_BITS || answer < lowest_of(sent) || answer > highest_of(sent))
 		return 0;
 	return answer;
 }
 
 const char *ps_version_text(char text[PS_VERSION_TEXT], uint32_t greeting)
 {
-	if (greeting >> BITS && least_of(greeting) != most_of(greeting))
-		snprintf(text, PS_VERSION_TEXT, "versions %u to %u", least_of(greeting),
-		         most_of(greeting));
+	if (greeting >> VERSION_BITS && lowest_of(greeting) != highest_of(greeting))
+		snprintf(text, PS_VERSION_TEXT, "versions %u to %u", lowest_of(greeting),
+		         highest_of(greeting));
 	else
-		snprintf(text, PS_VERSION_TEXT, "version %u", most_of(greeting));
+		snprintf(text, PS_VERSION_TEXT, "version %u", highest_of(greeting));
 	return text;
 }
 
-/* What a version brought, of those that are spoken but the lowest. */
+/* The fields that each version added, for all versions that are spoken except the lowest. */
 static const struct {
 	const ProtobufCMessageDescriptor *message;
 	unsigned field;
 	unsigned version;
-} news[] = {
-	/* A reply's daemon. */
+} added_fields[] = {
+	/* Reply.daemon */
 	{ &perseas__reply__descriptor, 60, 9 },
-	/* A StoreStatus's files_missing. */
+	/* StoreStatus.files_missing */
 	{ &perseas__store_status__descriptor, 70, 9 },
-	/* The labels of the daemon in a StoreStatus. */
+	/* the labels of the daemon in StoreStatus */
 	{ &perseas__store_status__descriptor, 130, 9 },
 	{ &perseas__store_status__descriptor, 131, 9 },
 	{ &perseas__store_status__descriptor, 132, 9 },
-	/* The boot of the owner's host. */
+	/* the boot id of the owner's host */
 	{ &perseas__store_status__descriptor, 133, 9 },
 	{ &perseas__confirm_request__descriptor, 130, 9 },
-	/* The boot of a daemon's host. */
+	/* the boot id of a daemon's host */
 	{ &perseas__host_reply__descriptor, 121, 9 },
-	/* What a list tells of images that were set aside. */
+	/* ListReply.set_aside: images that were set aside */
 	{ &perseas__list_reply__descriptor, 65, 9 },
-	/* When a daemon's TLS files expire: all of them, and those that do so soon. */
+	/* expiry dates of a daemon's TLS files: all of them, and those that are near */
 	{ &perseas__list_reply__descriptor, 125, 9 },
 	{ &perseas__confirm_reply__descriptor, 125, 9 },
-	/* A claim's daemon and image_id. */
+	/* ClaimRequest.daemon and image_id */
 	{ &perseas__claim_request__descriptor, 60, 9 },
 	{ &perseas__claim_request__descriptor, 61, 9 },
-	/* Which record a claimed image stands at. */
+	/* the record of the commit slot of a claimed image */
 	{ &perseas__claim_reply__descriptor, 65, 9 },
-	/* Copies that broke, in a report on a mirror. */
+	/* failed copies in an owner's report on a mirror */
 	{ &perseas__mirror_report__descriptor, 145, 9 },
-	/* The sizes of the rosters in an order's result. */
+	/* sizes of the rosters in OrderResult */
 	{ &perseas__order_result__descriptor, 130, 9 },
 	{ &perseas__order_result__descriptor, 131, 9 },
 	{ &perseas__order_result__descriptor, 132, 9 },
 	{ &perseas__order_result__descriptor, 133, 9 },
-	/* Level 1: its name in a roster, and the key. */
+	/* level 1: the hash of the key in a roster, and the key */
 	{ &perseas__roster__descriptor, 80, LEVEL_1 },
 	{ &perseas__roster__descriptor, 81, LEVEL_1 },
 	{ &perseas__header__descriptor, 80, LEVEL_1 },
 	{ &perseas__create_request__descriptor, 80, LEVEL_1 },
 	{ &perseas__roster_request__descriptor, 80, LEVEL_1 },
-	/* A roster's filling, and a drop's claimed. */
+	/* Roster.filling and DropRequest.claimed */
 	{ &perseas__roster__descriptor, 100, LEVEL_1 },
 	{ &perseas__drop_request__descriptor, 100, 9 },
-	/* Level 1: a segment's random_id. */
+	/* level 1: Segment.random_id */
 	{ &perseas__segment__descriptor, 105, LEVEL_1 },
 };
 
 static unsigned version_of_field(const ProtobufCMessageDescriptor *message, unsigned field)
 {
-	for (unsigned i = 0; i < sizeof(news) / sizeof(news[0]); i++)
-		if (news[i].message == message && news[i].field == field)
-			return news[i].version;
+	for (unsigned i = 0; i < sizeof(added_fields) / sizeof(added_fields[0]); i++)
+		if (added_fields[i].message == message && added_fields[i].field == field)
+			return added_fields[i].version;
 	return PS_PROTOCOL_LEAST;
 }
 

@@ -1,12 +1,13 @@
 /*
- * version.h - which versions of the control messages the two ends of a connection speak, and which
- * version each message belongs to. Both sides call it: the owner's and the command's connections
- * (client/host/hello.c, client/demand/reach.c) and the daemon's (server/loop/control_loop.c). It
- * does no I/O, and decides nothing about stores.
+ * version.h - negotiates the version of control messages on a connection, and says which version
+ * each message needs. Connections of owners and commands (client/host/hello.c,
+ * client/demand/reach.c) and of the daemon (server/loop/control_loop.c) call it. It does no I/O and
+ * decides nothing about stores.
  *
- * The version of a struct ps_control_hello is either one version, or two: the highest in its
- * low 16 bits, and the lowest above them. The owner names all that it speaks. The mirror answers
- * with the highest that both speak; or, where there is none, with all of its own, and hangs up.
+ * The version in a struct ps_control_hello is a single version, or a range with the highest one in
+ * its low 16 bits and the lowest one above them. The owner sends the range that it speaks. The
+ * mirror answers with the highest version that both speak; if there is none, it answers with its
+ * own range and hangs up.
  */
 #ifndef PERSEAS_PROTO_VERSION_H
 #define PERSEAS_PROTO_VERSION_H
@@ -17,40 +18,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The variable by which a process speaks no version above this one. */
+/* Environment variable: the highest version that a process speaks. */
 #define PS_PROTOCOL_VARIABLE "PERSEAS_PROTOCOL"
 
-/* This process speaks none above this one from now on: PS_PROTOCOL_LEAST to PS_PROTOCOL_VERSION.
- * Before its first connection. */
+/* Sets the highest version that this process speaks, from PS_PROTOCOL_LEAST to PS_PROTOCOL_VERSION.
+ * Call before the first connection. */
 void ps_version_limit(unsigned most);
 
-/* The same by the variable's text; NULL: it is not set, and there is no limit. False: it is no such
- * version, and nothing has changed. */
+/* Sets the limit from the variable's text; NULL stands for no limit. Returns false and changes
+ * nothing if the text is not a valid version. */
 bool ps_version_limit_by(const char *text);
 
-/* All that this process speaks, for a hello. */
+/* Returns the range of versions that this process speaks, for a hello. */
 uint32_t ps_version_greeting(void);
 
-/* The highest version that this process and the sender of that hello both speak; 0: there is none.
- * Any bytes are allowed. */
+/* Returns the highest version that both this process and the sender of the hello `theirs` speak, or
+ * 0. Accepts any value. */
 unsigned ps_version_common(uint32_t theirs);
 
-/* What a mirror answers to that hello. */
+/* Returns a mirror's answer to the hello `theirs`. */
 uint32_t ps_version_answer(uint32_t theirs);
 
-/* Returns the version that is spoken after this answer to our hello, which named `sent`; 0: none.
- * Any bytes are allowed. */
+/* Returns the version that a connection speaks after our hello `sent` and the peer's answer, or 0
+ * if there is none. Accepts any value. */
 unsigned ps_version_agreed(uint32_t sent, uint32_t answer);
 
 enum { PS_VERSION_TEXT = 40 };
-/* "version 8", or "versions 8 to 9", for sentences. */
+/* Formats "version 8" or "versions 8 to 9", for sentences. Returns text. */
 const char *ps_version_text(char text[PS_VERSION_TEXT], uint32_t greeting);
 
 /* Returns the highest level of a roster that a peer of this version reads. */
 uint32_t ps_version_level(unsigned version);
 
-/* The lowest version that knows the whole message: every field of it that is set, and of the
- * messages in it. A peer that speaks a lower one must not be sent it. */
+/* Returns the lowest version that knows every field that is set in the message and in the messages
+ * in it. A peer that speaks a lower version must not be sent the message. */
 unsigned ps_version_of(const ProtobufCMessage *message);
 
 #endif

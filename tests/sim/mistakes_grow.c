@@ -5,7 +5,7 @@
 #include "mistakes.h"
 
 #include "../../client/core/handle.h"
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 #include "../../server/store/store_private.h"
 #include "mirror.h"
 

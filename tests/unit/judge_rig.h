@@ -139,10 +139,10 @@ static inline bool is_store(const struct scene *s, unsigned store)
 }
 
 /* Judges the scene, and asserts what an open would come to, and which images count. */
-#define assert_judged(s, outlook, images)                \
-	do {                                             \
-		assert_int_equal(judge(s), outlook);     \
-		assert_int_equal((s)->j.listed, images); \
+#define assert_judged(s, outlook, images)                    \
+	do {                                                 \
+		assert_int_equal(judge(s), outlook);         \
+		assert_int_equal((s)->j.member_set, images); \
 	} while (0)
 
 /* The same, and which store is meant. */

@@ -35,7 +35,7 @@ static int setup(void **state)
 	desk.panel.count = MIRRORS;
 	desk.census.panel = &desk.panel;
 	desk.census.judged.settled = &desk.roster;
-	desk.census.judged.belongs = 7;
+	desk.census.judged.image_set = 7;
 	memcpy(desk.handover.id, move_id, PS_ID_SIZE);
 	memcpy(desk.handover.to, owner_id, PS_OWNER_MARK);
 	desk.handover.epoch = EPOCH;
@@ -212,11 +212,11 @@ TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs, struct desk *desk)
 		perseas__member__init(&members[i]);
 		members[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[i] };
 		listed[i] = &members[i];
-		desk->census.judged.as[i] = ids[i];
+		desk->census.judged.member_ids[i] = ids[i];
 	}
 	desk->roster.members = listed;
 	desk->roster.n_members = MIRRORS;
-	desk->census.judged.listed = 7;
+	desk->census.judged.member_set = 7;
 	desk->status[0].standbys = desk->status[2].standbys = list;
 	desk->status[0].n_standbys = 1;
 	assert_int_equal(ps_standby_reach(&desk->census, mark), 1);
@@ -225,7 +225,7 @@ TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs, struct desk *desk)
 	assert_int_equal(ps_standby_reach(&desk->census, mark), 2);
 	assert_true(ps_standby_opens(&desk->census, mark));
 	assert_false(ps_standby_opens(&desk->census, other));
-	desk->census.judged.listed = 3;
+	desk->census.judged.member_set = 3;
 	assert_false(ps_standby_opens(&desk->census, mark));
 	desk->roster.acks = 3;
 	assert_true(ps_standby_opens(&desk->census, mark));

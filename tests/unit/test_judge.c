@@ -75,10 +75,10 @@ TEST(a_making_gives_way_to_a_store, struct scene *s)
 	tell(s, 0, 0, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
 	tell(s, 0, 1, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
 	assert_judged_store(s, PS_OUTLOOK_UNFINISHED, 0);
-	assert_int_equal(s->j.listed, 3);
+	assert_int_equal(s->j.member_set, 3);
 	tell(s, 1, 2, 0, 5);
 	assert_judged_store(s, PS_OUTLOOK_OPENS, 1);
-	assert_int_equal(s->j.belongs, 4);
+	assert_int_equal(s->j.image_set, 4);
 }
 
 /* One image that is settled decides: an open settles the others first. */
@@ -88,8 +88,8 @@ TEST(a_making_that_is_decided_opens, struct scene *s)
 	tell(s, 0, 0, 0, 0);
 	tell(s, 0, 1, 0, 0)->state = PERSEAS__STATE__STATE_CREATING;
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
-	assert_int_equal(s->j.candidates, 1);
-	s->told[0].out = true;
+	assert_int_equal(s->j.candidate_set, 1);
+	s->told[0].is_excluded = true;
 	assert_int_equal(judge(s), PS_OUTLOOK_UNFINISHED);
 }
 
@@ -146,11 +146,11 @@ TEST(a_store_that_nobody_named_is_not_meant, struct scene *s)
 	tell(s, 1, 0, 0, 4);
 	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 	for (unsigned store = 0; store < 2; store++) {
-		s->told[0].added = store == 1;
-		s->told[1].added = store == 0;
+		s->told[0].from_roster = store == 1;
+		s->told[1].from_roster = store == 0;
 		assert_judged_store(s, PS_OUTLOOK_OPENS, store);
 	}
-	s->told[0].added = s->told[1].added = true;
+	s->told[0].from_roster = s->told[1].from_roster = true;
 	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 }
 
@@ -166,10 +166,10 @@ TEST(an_image_under_anothers_id_gives_way)
 		s.told[1].epoch = 0;
 		s.told[1].address = address_of(0, 6);
 		tell(&s, 0, 1, 0, 9)->promised_epoch = 1;
-		s.told[2].added = added;
+		s.told[2].from_roster = added;
 		assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-		assert_int_equal(s.j.listed, 5);
-		assert_int_equal(s.j.elsewhere, 0);
+		assert_int_equal(s.j.member_set, 5);
+		assert_int_equal(s.j.duplicate_set, 0);
 		assert_int_equal(s.told[s.j.newest].seq, 9);
 		/* Before the first claim of all nothing tells them apart, and nothing was lost. */
 		s.headers[2].promised_epoch = 0;
@@ -198,7 +198,7 @@ TEST(a_roster_that_was_made_up_gives_way)
 				tell(&s, 0, k, 0, 9);
 			assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 			assert_ptr_equal(s.j.settled, &s.of[0].roster[0]);
-			assert_int_equal(__builtin_popcount(s.j.listed), 2);
+			assert_int_equal(__builtin_popcount(s.j.member_set), 2);
 			assert_int_equal(s.told[s.j.newest].seq, 9);
 		}
 }
@@ -231,20 +231,20 @@ TEST(a_member_that_leaves_counts_until_the_change_is_settled, struct scene *s)
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 	assert_ptr_equal(s->j.settled, &s->of[0].roster[0]);
 	assert_ptr_equal(s->j.next, &s->of[0].roster[1]);
-	assert_true(s->j.marked);
-	assert_int_equal(s->j.listed, 7);
+	assert_true(s->j.is_decided);
+	assert_int_equal(s->j.member_set, 7);
 	assert_int_equal(s->j.newest, 0);
 	/* Two of the old roster must be there, too. */
-	s->told[0].out = true;
+	s->told[0].is_excluded = true;
 	assert_int_equal(judge(s), PS_OUTLOOK_UNKNOWN);
 	/* Somebody has it settled: mirror 0 has left. */
-	s->told[0].out = false;
+	s->told[0].is_excluded = false;
 	s->headers[1].roster = &s->of[0].roster[1];
 	s->headers[1].next_roster = NULL;
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 	assert_null(s->j.next);
-	assert_false(s->j.marked);
-	assert_int_equal(s->j.listed, 6);
+	assert_false(s->j.is_decided);
+	assert_int_equal(s->j.member_set, 6);
 	assert_int_equal(s->told[s->j.newest].seq, 7);
 }
 
@@ -260,7 +260,7 @@ TEST(a_mark_counts_for_its_own_change_alone, struct scene *s)
 	tell(s, 0, 2, 1, 7)->next_roster = &s->of[0].roster[2];
 	judge(s);
 	assert_ptr_equal(s->j.next, &s->of[0].roster[2]);
-	assert_false(s->j.marked);
+	assert_false(s->j.is_decided);
 }
 
 /* A spill that was put back is a second image of the same parent: one of the two is the member, and
@@ -271,14 +271,14 @@ TEST(of_two_loaded_from_the_same_one_counts, struct scene *s)
 	tell(s, 0, 5, 0, 1)->parent_id = image_of(0, 0);
 	tell(s, 0, 6, 0, 2)->parent_id = image_of(0, 0);
 	assert_judged(s, PS_OUTLOOK_UNKNOWN, 2); /* the lower id */
-	assert_int_equal(s->j.loaded, 2);
-	assert_ptr_equal(s->j.as[1], image_of(0, 0).data);
+	assert_int_equal(s->j.loaded_set, 2);
+	assert_ptr_equal(s->j.member_ids[1], image_of(0, 0).data);
 	s->headers[0].image_id = image_of(0, 6);
 	s->headers[1].image_id = image_of(0, 5);
 	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
 	tell(s, 0, 0, 0, 1);
 	assert_judged(s, PS_OUTLOOK_UNKNOWN, 4);
-	assert_int_equal(s->j.loaded, 0);
+	assert_int_equal(s->j.loaded_set, 0);
 }
 
 /* The image of the first `count` mirrors is number 5, which was loaded from that of number 1. */
@@ -297,11 +297,11 @@ TEST(one_image_has_one_voice, struct scene *s)
 	tell(s, 0, 1, 0, 4);
 	tell(s, 0, 1, 0, 4);
 	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
-	assert_int_equal(s->j.elsewhere, 2);
-	assert_int_equal(s->j.same_as[1], 0);
+	assert_int_equal(s->j.duplicate_set, 2);
+	assert_int_equal(s->j.duplicate_of[1], 0);
 	load_first(s, 2);
 	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
-	assert_int_equal(s->j.elsewhere, 2);
+	assert_int_equal(s->j.duplicate_set, 2);
 }
 
 /* Two members have lost their images, and both addresses lead to one daemon: it gets one image. */
@@ -317,15 +317,15 @@ TEST(one_empty_daemon_is_one_member)
 	for (unsigned i = 3; i < 5; i++)
 		s.told[i] = (struct ps_told){ .empty = true, .address = address_of(0, i) };
 	assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
-	assert_int_equal(s.j.elsewhere, 0); /* they tell no identity */
+	assert_int_equal(s.j.duplicate_set, 0); /* they tell no identity */
 	s.told[3].daemon = here;
 	s.told[4].daemon = there;
 	judge(&s);
-	assert_int_equal(s.j.elsewhere, 0);
+	assert_int_equal(s.j.duplicate_set, 0);
 	s.told[4].daemon = here;
 	judge(&s);
-	assert_int_equal(s.j.elsewhere, 16);
-	assert_int_equal(s.j.same_as[4], 3);
+	assert_int_equal(s.j.duplicate_set, 16);
+	assert_int_equal(s.j.duplicate_of[4], 3);
 }
 
 /* The same where nobody named one of the two, as where a roster leads to this host's own daemon. It
@@ -335,15 +335,15 @@ TEST(an_address_that_leads_elsewhere_counts_for_nothing, struct scene *s)
 	list(s, 0, 0, 2, 0x7);
 	tell(s, 0, 1, 0, 4);
 	tell(s, 0, 1, 0, 4);
-	s->told[1].added = true;
+	s->told[1].from_roster = true;
 	s->told[1].address = address_of(0, 2);
 	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
-	assert_int_equal(s->j.counts, 1);
-	assert_int_equal(s->j.elsewhere, 2);
-	assert_memory_equal(s->j.as[1], image_of(0, 2).data, PS_ID_SIZE);
+	assert_int_equal(s->j.counted_set, 1);
+	assert_int_equal(s->j.duplicate_set, 2);
+	assert_memory_equal(s->j.member_ids[1], image_of(0, 2).data, PS_ID_SIZE);
 	tell(s, 0, 0, 0, 4);
 	assert_judged(s, PS_OUTLOOK_OPENS, 5);
-	assert_int_equal(s->j.elsewhere, 2);
+	assert_int_equal(s->j.duplicate_set, 2);
 	/* Where W needs all, it cannot be made anew. */
 	s->of[0].roster[0].acks = 3;
 	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
@@ -351,7 +351,7 @@ TEST(an_address_that_leads_elsewhere_counts_for_nothing, struct scene *s)
 	/* Also where both were loaded from a spill. */
 	load_first(s, 2);
 	assert_judged(s, PS_OUTLOOK_OPENS, 5);
-	assert_int_equal(s->j.elsewhere, 2);
+	assert_int_equal(s->j.duplicate_set, 2);
 }
 
 /* The first address leads to the third member. The mirror at the third address may be the first
@@ -364,19 +364,19 @@ TEST(an_address_whose_member_is_seen_elsewhere_stands_for_the_rest, struct scene
 	s->told[s->count++] = (struct ps_told){ .address = address_of(0, 2) };
 	s->told[s->count++] = (struct ps_told){ .address = address_of(0, 1) };
 	assert_judged(s, PS_OUTLOOK_UNKNOWN, 1);
-	assert_memory_equal(s->j.as[0], image_of(0, 2).data, PS_ID_SIZE);
-	assert_memory_equal(s->j.as[1], image_of(0, 0).data, PS_ID_SIZE);
-	assert_memory_equal(s->j.as[2], image_of(0, 1).data, PS_ID_SIZE);
+	assert_memory_equal(s->j.member_ids[0], image_of(0, 2).data, PS_ID_SIZE);
+	assert_memory_equal(s->j.member_ids[1], image_of(0, 0).data, PS_ID_SIZE);
+	assert_memory_equal(s->j.member_ids[2], image_of(0, 1).data, PS_ID_SIZE);
 	s->told[1].empty = true;
 	judge(s);
-	assert_memory_equal(s->j.as[1], image_of(0, 0).data, PS_ID_SIZE);
+	assert_memory_equal(s->j.member_ids[1], image_of(0, 0).data, PS_ID_SIZE);
 	list(s, 0, 0, 2, 0xf);
 	tell(s, 0, 3, 0, 4);
 	s->told[3].address = address_of(0, 1);
 	s->told[2].address = address_of(0, 3);
 	judge(s);
-	assert_memory_equal(s->j.as[2], image_of(0, 0).data, PS_ID_SIZE);
-	assert_memory_equal(s->j.as[1], image_of(0, 1).data, PS_ID_SIZE);
+	assert_memory_equal(s->j.member_ids[2], image_of(0, 0).data, PS_ID_SIZE);
+	assert_memory_equal(s->j.member_ids[1], image_of(0, 1).data, PS_ID_SIZE);
 }
 
 /* A named mirror has it, in any order; of two others, the one where the roster lists it. */
@@ -386,20 +386,20 @@ TEST(an_image_is_where_the_roster_lists_it, struct scene *s)
 	tell(s, 0, 1, 0, 4);
 	tell(s, 0, 1, 0, 4);
 	tell(s, 0, 1, 0, 4);
-	s->told[0].added = s->told[1].added = s->told[2].added = true;
+	s->told[0].from_roster = s->told[1].from_roster = s->told[2].from_roster = true;
 	s->told[0].address = address_of(0, 2);
 	s->told[2].address = NULL;
 	judge(s);
-	assert_int_equal(s->j.listed, 2);
-	assert_int_equal(s->j.elsewhere, 5);
-	s->told[2].added = false;
+	assert_int_equal(s->j.member_set, 2);
+	assert_int_equal(s->j.duplicate_set, 5);
+	s->told[2].from_roster = false;
 	judge(s);
-	assert_int_equal(s->j.listed, 4);
-	assert_int_equal(s->j.elsewhere, 3);
+	assert_int_equal(s->j.member_set, 4);
+	assert_int_equal(s->j.duplicate_set, 3);
 	load_first(s, 3);
 	judge(s);
-	assert_int_equal(s->j.listed, 4);
-	assert_int_equal(s->j.elsewhere, 3);
+	assert_int_equal(s->j.member_set, 4);
+	assert_int_equal(s->j.duplicate_set, 3);
 }
 
 TEST(an_image_weighs_once, struct scene *s)
@@ -409,7 +409,7 @@ TEST(an_image_weighs_once, struct scene *s)
 	tell(s, 0, 0, 0, 4);
 	tell(s, 1, 0, 0, 4);
 	tell(s, 0, 0, 0, 4);
-	s->told[2].added = true;
+	s->told[2].from_roster = true;
 	assert_int_equal(judge(s), PS_OUTLOOK_AMBIGUOUS);
 }
 
@@ -450,7 +450,7 @@ TEST(t_must_be_touched_and_w_be_had, struct scene *s)
 	assert_int_equal(judge(s), PS_OUTLOOK_UNSEEN);
 	tell(s, 0, 1, 0, 3);
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
-	assert_ptr_equal(s->j.as[1], image_of(0, 2).data);
+	assert_ptr_equal(s->j.member_ids[1], image_of(0, 2).data);
 	s->told[1].empty = false;
 	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
 	s->told[1].empty = true;
@@ -504,8 +504,8 @@ TEST(what_is_left_of_a_roster_stops_no_open, struct scene *s)
 	tell(s, 0, 4, 1, 9);
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 	list(s, 0, 0, 2, 0x3);
-	assert_int_equal(judge(s), PS_OUTLOOK_PARTED);
-	s->told[0].added = true;
+	assert_int_equal(judge(s), PS_OUTLOOK_FORKED);
+	s->told[0].from_roster = true;
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 }
 
@@ -537,11 +537,11 @@ TEST(a_member_with_an_image_of_a_fork_is_not_made_anew, struct scene *s)
 	tell(s, 0, 0, 1, 4);
 	tell(s, 0, 4, 0, 9);
 	s->told[1].address = address_of(0, 1);
-	assert_int_equal(judge(s), PS_OUTLOOK_PARTED);
+	assert_int_equal(judge(s), PS_OUTLOOK_FORKED);
 	/* Its address comes from the roster: whoever asks means the other history. */
-	s->told[1].added = true;
+	s->told[1].from_roster = true;
 	assert_int_equal(judge(s), PS_OUTLOOK_SHORT);
-	assert_ptr_equal(s->j.as[1], image_of(0, 1).data);
+	assert_ptr_equal(s->j.member_ids[1], image_of(0, 1).data);
 	list(s, 0, 0, 1, 0x11);
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
 }

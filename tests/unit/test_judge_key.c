@@ -37,7 +37,7 @@ TEST(images_without_the_key_are_none_of_the_stores)
 		assert_int_equal(judge(&s), PS_OUTLOOK_OPENS);
 		assert_ptr_equal(s.j.settled, &s.of[0].roster[0]);
 		assert_int_equal(s.j.newest, 4);
-		assert_int_equal(s.j.belongs, 0x18);
+		assert_int_equal(s.j.image_set, 0x18);
 	}
 }
 
@@ -50,14 +50,14 @@ TEST(an_image_that_is_being_raised_is_of_the_store, struct scene *s)
 	tell(s, 0, 0, 0, 5)->next_roster = &s->of[0].roster[1];
 	tell(s, 0, 1, 0, 5);
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
-	assert_null(s->j.named);
-	assert_int_equal(s->j.listed, 0x3);
+	assert_null(s->j.naming_roster);
+	assert_int_equal(s->j.member_set, 0x3);
 	s->headers[0].roster = &s->of[0].roster[1];
 	s->headers[0].next_roster = NULL;
 	s->headers[1].next_roster = &s->of[0].roster[1];
 	assert_int_equal(judge(s), PS_OUTLOOK_OPENS);
-	assert_ptr_equal(s->j.named, &s->of[0].roster[1]);
-	assert_int_equal(s->j.listed, 0x3);
+	assert_ptr_equal(s->j.naming_roster, &s->of[0].roster[1]);
+	assert_int_equal(s->j.member_set, 0x3);
 }
 
 /* It never heard of the key: it counts for nothing, and may be made anew like one that is lost. */
@@ -70,7 +70,7 @@ TEST(an_image_from_before_the_raise_may_be_replaced, struct scene *s)
 	tell(s, 0, 2, 0, 9);
 	assert_judged(s, PS_OUTLOOK_OPENS, 0x3);
 	assert_int_equal(s->j.newest, 0);
-	assert_ptr_equal(s->j.as[2], image_of(0, 2).data);
+	assert_ptr_equal(s->j.member_ids[2], image_of(0, 2).data);
 }
 
 /* A client without the key made an image on mirror 2, by a roster that lists nothing else. If the
@@ -105,7 +105,7 @@ TEST(two_keys_of_one_id_are_ambiguous)
 		assert_string_equal(ps_judge_rival_note(&s.j), " (with another key)");
 		s.of[0].roster[0].key_hash.len = 0;
 		assert_int_equal(judge(&s), turn ? PS_OUTLOOK_UNKNOWN : PS_OUTLOOK_OPENS);
-		assert_ptr_equal(s.j.named, &s.of[0].roster[0]);
+		assert_ptr_equal(s.j.naming_roster, &s.of[0].roster[0]);
 	}
 }
 

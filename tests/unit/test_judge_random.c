@@ -36,7 +36,7 @@ static void draw_header(struct scene *s, unsigned k)
 	if (!roll(3) && parent != k)
 		header->parent_id = image_of(store, parent);
 	told->epoch = roll(3);
-	told->out = !roll(10);
+	told->is_excluded = !roll(10);
 	told->has_slot = roll(10);
 }
 
@@ -106,7 +106,7 @@ static void assert_alike(const struct ps_judgement *a, const struct ps_judgement
 	assert_int_equal(a->unfinished, b->unfinished);
 	assert_ptr_equal(a->settled, b->settled);
 	assert_ptr_equal(a->next, b->next);
-	assert_int_equal(a->marked, b->marked);
+	assert_int_equal(a->is_decided, b->is_decided);
 }
 
 TEST(whoever_is_asked_first_it_is_judged_alike)
@@ -122,16 +122,18 @@ TEST(whoever_is_asked_first_it_is_judged_alike)
 		judge(&other);
 		assert_alike(&s.j, &other.j);
 		/* Which of two with the same image is the member depends on the order. */
-		for (unsigned i = 0; !s.j.elsewhere && i < s.count; i++) {
-			assert_true(same_id(s.j.as[i], other.j.as[to[i]]));
-			assert_int_equal(s.j.belongs >> i & 1, other.j.belongs >> to[i] & 1);
-			assert_int_equal(s.j.listed >> i & 1, other.j.listed >> to[i] & 1);
-			assert_int_equal(s.j.loaded >> i & 1, other.j.loaded >> to[i] & 1);
-			assert_int_equal(s.j.counts >> i & 1, other.j.counts >> to[i] & 1);
-			assert_int_equal(s.j.candidates >> i & 1, other.j.candidates >> to[i] & 1);
+		for (unsigned i = 0; !s.j.duplicate_set && i < s.count; i++) {
+			assert_true(same_id(s.j.member_ids[i], other.j.member_ids[to[i]]));
+			assert_int_equal(s.j.image_set >> i & 1, other.j.image_set >> to[i] & 1);
+			assert_int_equal(s.j.member_set >> i & 1, other.j.member_set >> to[i] & 1);
+			assert_int_equal(s.j.loaded_set >> i & 1, other.j.loaded_set >> to[i] & 1);
+			assert_int_equal(s.j.counted_set >> i & 1,
+			                 other.j.counted_set >> to[i] & 1);
+			assert_int_equal(s.j.candidate_set >> i & 1,
+			                 other.j.candidate_set >> to[i] & 1);
 		}
 		assert_int_equal(s.j.newest < 0, other.j.newest < 0);
-		if (s.j.newest < 0 || s.j.elsewhere)
+		if (s.j.newest < 0 || s.j.duplicate_set)
 			continue;
 		assert_int_equal(s.told[s.j.newest].epoch, other.told[other.j.newest].epoch);
 		assert_int_equal(s.told[s.j.newest].seq, other.told[other.j.newest].seq);
@@ -164,17 +166,18 @@ TEST(who_knows_no_more_changes_nothing)
 		}
 		judge(&more);
 		assert_alike(&s.j, &more.j);
-		assert_memory_equal(s.j.as, more.j.as, sizeof(s.j.as));
-		assert_int_equal(s.j.listed, more.j.listed);
-		assert_int_equal(s.j.loaded, more.j.loaded);
-		assert_int_equal(s.j.counts, more.j.counts);
+		assert_memory_equal(s.j.member_ids, more.j.member_ids, sizeof(s.j.member_ids));
+		assert_int_equal(s.j.member_set, more.j.member_set);
+		assert_int_equal(s.j.loaded_set, more.j.loaded_set);
+		assert_int_equal(s.j.counted_set, more.j.counted_set);
 		assert_int_equal(s.j.newest, more.j.newest);
 	}
 }
 
 static bool says(const struct scene *s, const struct ps_told *told)
 {
-	return told->header && !told->out && same_id(told->header->store_id.data, s->j.store_id) &&
+	return told->header && !told->is_excluded &&
+	       same_id(told->header->store_id.data, s->j.store_id) &&
 	       (s->j.unfinished || told->header->state != PERSEAS__STATE__STATE_CREATING);
 }
 
@@ -191,7 +194,7 @@ TEST(what_is_chosen_is_held_by_somebody)
 		for (unsigned i = 0; i < s.count; i++) {
 			const struct ps_told *told = &s.told[i];
 
-			assert_false(told->header && !told->out && !s.j.store_id);
+			assert_false(told->header && !told->is_excluded && !s.j.store_id);
 			if (!says(&s, told))
 				continue;
 			store = true;
@@ -200,7 +203,7 @@ TEST(what_is_chosen_is_held_by_somebody)
 			assert_false(ps_roster_newer(told->header->roster, s.j.settled));
 			if (ps_roster_newer(told->header->next_roster, s.j.settled))
 				assert_false(ps_roster_newer(told->header->next_roster, s.j.next));
-			if (s.j.candidates >> i & 1)
+			if (s.j.candidate_set >> i & 1)
 				assert_true(told->epoch < s.told[s.j.newest].epoch ||
 				            (told->epoch == s.told[s.j.newest].epoch &&
 				             told->seq <= s.told[s.j.newest].seq));
@@ -208,8 +211,8 @@ TEST(what_is_chosen_is_held_by_somebody)
 		assert_true(!s.j.store_id || store);
 		assert_true(!s.j.store_id || settled);
 		assert_true(!s.j.next || next);
-		assert_int_equal(s.j.newest >= 0, s.j.candidates != 0);
-		assert_true(s.j.newest < 0 || s.j.candidates >> s.j.newest & 1);
+		assert_int_equal(s.j.newest >= 0, s.j.candidate_set != 0);
+		assert_true(s.j.newest < 0 || s.j.candidate_set >> s.j.newest & 1);
 	}
 }
 
@@ -276,16 +279,16 @@ static enum worth worth_of(const struct scene *s, const Perseas__Member *member)
 
 	for (unsigned i = 0; i < s->count && !told; i++)
 		if (s->told[i].address && !strcmp(s->told[i].address, member->address) &&
-		    !(s->j.listed >> i & 1))
+		    !(s->j.member_set >> i & 1))
 			by = &s->told[i];
 	if (!told)
-		return by && !by->out &&
+		return by && !by->is_excluded &&
 		                       (by->empty ||
 		                        (by->header && is_free(s, by->header) &&
 		                         same_id(by->header->store_id.data, s->j.store_id)))
 		               ? LOST
 		               : ABSENT;
-	if (told->out)
+	if (told->is_excluded)
 		return ABSENT;
 	if (told->header->state == PERSEAS__STATE__STATE_CONSISTENT)
 		return told->has_slot ? CANDIDATE : THERE;
@@ -335,7 +338,7 @@ static bool opens(const struct scene *s)
 	const unsigned t = n == 1 ? 1 : least(n - 1, most(old->acks, r_of(old)));
 	unsigned whole = count(s, last, THERE);
 
-	if (!s->j.candidates || count(s, old, VOICE) < r_of(old) ||
+	if (!s->j.candidate_set || count(s, old, VOICE) < r_of(old) ||
 	    count(s, last, VOICE) < r_of(last))
 		return false;
 	if (count(s, old, THERE) < (next ? n - t + 1 : t))
@@ -356,7 +359,7 @@ TEST(it_opens_where_the_rules_say_so)
 		if (judge(&s) < PS_OUTLOOK_UNKNOWN) {
 			assert_true(!s.j.store_id || s.j.unfinished ||
 			            s.j.outlook == PS_OUTLOOK_AMBIGUOUS ||
-			            s.j.outlook == PS_OUTLOOK_PARTED);
+			            s.j.outlook == PS_OUTLOOK_FORKED);
 			continue;
 		}
 		assert_int_equal(s.j.outlook == PS_OUTLOOK_OPENS, opens(&s));

@@ -170,7 +170,7 @@ TEST(a_mirror_says_that_a_roster_is_of_a_later_version, struct rig *rig)
 	reply = ps_reply_unpack(answer.bytes + 4, answer.len - 4, &why);
 	assert_non_null(reply);
 	assert_int_equal(reply->status, STATUS(BAD_VERSION));
-	assert_string_equal(reply->message, ps_later);
+	assert_string_equal(reply->message, ps_later_version_text);
 	perseas__reply__free_unpacked(reply, NULL);
 	free(answer.bytes);
 	free(bytes);

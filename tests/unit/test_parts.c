@@ -1,7 +1,7 @@
 /*
  * test_parts.c - which segments of a table are parts of others: by name and address together.
  */
-#include "../../proto/control/parts.h"
+#include "../../proto/control/segment_parts.h"
 #include "../../proto/image/layout.h"
 #include "../support/unit.h"
 
@@ -76,7 +76,7 @@ TEST(a_table_has_wholes_and_parts)
 	}
 	header.n_segments = 5;
 	header.segments = list;
-	assert_int_equal(ps_part_wholes(&header), 3);
+	assert_int_equal(ps_part_count_wholes(&header), 3);
 	assert_ptr_equal(ps_part_next(&header, list[2]), list[3]);
 	assert_ptr_equal(ps_part_next(&header, list[3]), list[0]);
 	assert_null(ps_part_next(&header, list[0]));

@@ -3,7 +3,7 @@
  */
 #include "../../proto/control/version.h"
 #include "../../proto/control/envelope.h"
-#include "../../proto/control/fields.h"
+#include "../../proto/control/message_fields.h"
 #include "../../proto/data/frame.h"
 #include "../support/unit.h"
 

@@ -321,7 +321,7 @@ const char *ps_verdict_why(const struct ps_census *census)
 		return why_unfilled(census);
 	case PS_OUTLOOK_AMBIGUOUS:
 		return " (two stores bear this name: ask the mirrors of one of them)";
-	case PS_OUTLOOK_PARTED:
+	case PS_OUTLOOK_FORKED:
 		return " (the mirrors hold a fork of it, too: ask those of one of the two)";
 	case PS_OUTLOOK_UNKNOWN:
 		return why_unknown(census);

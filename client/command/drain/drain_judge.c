@@ -77,7 +77,7 @@ const char *ps_drain_trouble(const struct ps_census *census, const Perseas__Head
 		       "deletes it";
 	if (!census->header)
 		return "no mirror that its roster names tells of it";
-	if (!ps_store_is(header, census->header->store_id.data, judged->named))
+	if (!ps_store_is(header, census->header->store_id.data, judged->naming_roster))
 		return "the mirrors that its roster names have another store of that name: this "
 		       "image is of no use, and perseas drop deletes it";
 	if (!gone && ps_image_forked(header, judged->settled, judged->next))
@@ -114,7 +114,7 @@ enum ps_drain_refusal ps_drain_refuses(const Perseas__Header *theirs, const Pers
 
 	if (!theirs)
 		return PS_DRAIN_TAKES;
-	if (!ps_store_is(theirs, mine->store_id.data, judged->named))
+	if (!ps_store_is(theirs, mine->store_id.data, judged->naming_roster))
 		return PS_DRAIN_HAS_ANOTHER;
 	if (is_seen_twice(theirs, mine, judged->settled))
 		return PS_DRAIN_HAS_IT;

@@ -5,7 +5,7 @@
 #include "../ask/ask.h"
 #include "../ui/new_file.h"
 #include "../../../proto/control/envelope.h"
-#include "../../../proto/control/parts.h"
+#include "../../../proto/control/segment_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,18 +1,20 @@
 /*
- * parts.c - see parts.h. The library and the command call it, with tables that mirrors told: a name
- * or an address may be anything that a header may have.
+ * segment_parts.c - see segment_parts.h. The library and the command call it with segment tables
+ * from mirrors, so names and addresses may be anything that a header may have.
  */
-#include "parts.h"
+#include "segment_parts.h"
 
 #include "envelope.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char INFIX[] = ".grown.";
 
-/* The number that the name ends with, and in *stem the bytes before INFIX. 0: it is no part's. */
-static unsigned number_of(const char *name, size_t *stem)
+/* Returns the number at the end of the name, and in *stem the length of the name before INFIX.
+ * Returns 0 if it is not the name of a part. */
+static unsigned part_number(const char *name, size_t *stem)
 {
 	const char *dot = strrchr(name, '.');
 	const size_t infix = sizeof(INFIX) - 1;
@@ -22,7 +24,8 @@ static unsigned number_of(const char *name, size_t *stem)
 	if (*stem <= infix || strncmp(dot + 1 - infix, INFIX, infix) != 0)
 		return 0;
 	*stem -= infix;
-	/* One way to write each number, and none that a store has no place for. */
+	/* Refuses leading zeros, so that each number has one form, and more digits than a table has
+	 * segments. */
 	if (dot[1] == '0' || strlen(dot + 1) > 3)
 		return 0;
 	for (const char *digit = dot + 1; *digit; digit++) {
@@ -37,7 +40,7 @@ bool ps_part_is_name(const char *name)
 {
 	size_t stem;
 
-	return number_of(name, &stem) > 0;
+	return part_number(name, &stem) > 0;
 }
 
 bool ps_part_name(char *to, size_t size, const char *segment, unsigned number)
@@ -45,6 +48,7 @@ bool ps_part_name(char *to, size_t size, const char *segment, unsigned number)
 	char name[2 * PS_NAME_MAX];
 	const int length = snprintf(name, sizeof(name), "%s%s%u", segment, INFIX, number);
 
+	assert(number >= 1);
 	if (length < 0 || length > PS_NAME_MAX || (size_t)length >= size)
 		return false;
 	memcpy(to, name, (size_t)length + 1);
@@ -54,8 +58,8 @@ bool ps_part_name(char *to, size_t size, const char *segment, unsigned number)
 bool ps_part_follows(const char *name, uint64_t address, const char *before, uint64_t end)
 {
 	size_t stem, stem_before;
-	const unsigned number = number_of(name, &stem);
-	const unsigned number_before = number_of(before, &stem_before);
+	const unsigned number = part_number(name, &stem);
+	const unsigned number_before = part_number(before, &stem_before);
 
 	if (!number || address != end || number != number_before + 1)
 		return false;
@@ -64,7 +68,7 @@ bool ps_part_follows(const char *name, uint64_t address, const char *before, uin
 	return stem == stem_before && !strncmp(name, before, stem);
 }
 
-static bool follows(const Perseas__Segment *segment, const Perseas__Segment *before)
+static bool is_next_part(const Perseas__Segment *segment, const Perseas__Segment *before)
 {
 	return ps_part_follows(segment->name, segment->address, before->name,
 	                       before->address + before->size);
@@ -73,7 +77,7 @@ static bool follows(const Perseas__Segment *segment, const Perseas__Segment *bef
 const Perseas__Segment *ps_part_next(const Perseas__Header *header, const Perseas__Segment *segment)
 {
 	for (size_t k = 0; k < header->n_segments; k++)
-		if (follows(header->segments[k], segment))
+		if (is_next_part(header->segments[k], segment))
 			return header->segments[k];
 	return NULL;
 }
@@ -82,12 +86,12 @@ const Perseas__Segment *ps_part_before(const Perseas__Header *header,
                                        const Perseas__Segment *segment)
 {
 	for (size_t k = 0; k < header->n_segments; k++)
-		if (follows(segment, header->segments[k]))
+		if (is_next_part(segment, header->segments[k]))
 			return header->segments[k];
 	return NULL;
 }
 
-size_t ps_part_wholes(const Perseas__Header *header)
+size_t ps_part_count_wholes(const Perseas__Header *header)
 {
 	size_t count = 0;
 

@@ -1,8 +1,9 @@
 /*
- * fields.c - see fields.h.
+ * message_fields.c - see message_fields.h.
  */
-#include "fields.h"
+#include "message_fields.h"
 
+#include <assert.h>
 #include <stdint.h>
 
 static bool is_chosen(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
@@ -35,6 +36,7 @@ bool ps_field_is_set(const ProtobufCMessage *message, const ProtobufCFieldDescri
 
 	if (field->label == PROTOBUF_C_LABEL_REPEATED)
 		return *(const size_t *)((const uint8_t *)message + field->quantifier_offset) > 0;
+	assert(field->label == PROTOBUF_C_LABEL_NONE);
 	if (!is_chosen(message, field))
 		return false;
 	switch (field->type) {
