@@ -430,7 +430,7 @@ int rdma_start(struct daemon *daemon, const struct ps_verbs *verbs,
 	target->verbs = verbs ? verbs : &ps_verbs_system;
 	target->options = *options;
 	daemon->rdma = target;
-	stores_on_leave(daemon->stores, verbs_domain_leave, target);
+	stores_on_unmap(daemon->stores, verbs_domain_leave, target);
 	/* The first look at the host's devices takes long: no owner's claim should wait for it.
 	 * Where there are none yet, each claim looks again. */
 	if (options->on)
@@ -442,7 +442,7 @@ void rdma_stop(struct daemon *daemon)
 {
 	if (!daemon->rdma)
 		return;
-	stores_on_leave(daemon->stores, NULL, NULL);
+	stores_on_unmap(daemon->stores, NULL, NULL);
 	close_all(daemon->rdma);
 	free(daemon->rdma);
 	daemon->rdma = NULL;

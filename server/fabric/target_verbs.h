@@ -93,7 +93,7 @@ struct verbs_domain *verbs_domain_find(struct verbs_target *target, const struct
  * with its device. */
 struct ibv_mr *verbs_domain_memory(struct verbs_domain *domain, uint32_t region, uint8_t *base,
                                    uint64_t length);
-/* As stores_on_leave. */
+/* As stores_on_unmap. */
 void verbs_domain_leave(void *target, const struct piece *piece);
 void verbs_domain_unlink(struct verbs_domain *domain); /* one link less */
 

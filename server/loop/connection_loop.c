@@ -205,8 +205,8 @@ struct connection *connection_kept_by(const struct connection *connection)
 	if (!connection->hung_up)
 		return NULL;
 	/* The session is the first member of its connection. */
-	return (struct connection *)stores_kept_by(connection->daemon->stores,
-	                                           &connection->session);
+	return (struct connection *)stores_lifeline_of(connection->daemon->stores,
+	                                               &connection->session);
 }
 
 DAEMON_CALLBACK(on_readable, struct connection, daemon, read_one)

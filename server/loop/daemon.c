@@ -104,7 +104,7 @@ void daemon_others_came(struct daemon *daemon)
 }
 
 /* Who watches a store is told when the function that it happens in has returned. */
-static void on_news(void *arg, const struct store_news *news)
+static void on_news(void *arg, const struct store_event_info *news)
 {
 	struct daemon *daemon = arg;
 
@@ -174,7 +174,7 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 		return NULL;
 	}
 	daemon->stores = stores;
-	stores_on_news(stores, on_news, daemon);
+	stores_on_event(stores, on_news, daemon);
 	stores_set_clock(stores, daemon_now_ns);
 	log_on_stall(on_log_stall, daemon);
 	daemon->spin_ns = spin_us * 1000;
@@ -211,7 +211,7 @@ void daemon_free(struct daemon *daemon)
 	if (daemon->farewell >= 0)
 		close(daemon->farewell);
 	http_close(daemon);
-	stores_on_news(daemon->stores, NULL, NULL);
+	stores_on_event(daemon->stores, NULL, NULL);
 	lanes_close(daemon);
 	daemon_close_jobs(daemon);
 	daemon_close_expiry(daemon);

@@ -196,8 +196,8 @@ void daemon_tell_watchers(struct daemon *daemon);
 void names_open(struct daemon *daemon);
 void names_close(struct daemon *daemon);
 
-/* journal.c: as stores_on_news() wants it. */
-void journal_tell(void *arg, const struct store_news *news);
+/* journal.c: as stores_on_event() wants it. */
+void journal_tell(void *arg, const struct store_event_info *news);
 
 /* listen.c. Where owners are to come to, as logs and the status page say it. */
 const char *listen_text(char text[LISTEN_TEXT], bool local, const char *host, unsigned port);

@@ -43,7 +43,7 @@ static bool waits_for_memory(const struct connection *connection)
 {
 	const struct control_subject *subject = &connection->subject;
 
-	return stores_burying(connection->daemon->stores,
+	return stores_freeing(connection->daemon->stores,
 	                      subject->course == CONTROL_ALONE ? NULL : subject->store);
 }
 
@@ -174,8 +174,8 @@ bool connection_handle(struct connection *connection)
 	uint32_t length;
 
 	memcpy(&length, connection->input, sizeof(length));
-	control_look(&connection->session, connection->input + sizeof(length), length,
-	             &connection->subject);
+	control_subject_of(&connection->session, connection->input + sizeof(length), length,
+	                   &connection->subject);
 	connection->sign_base = connection->sign_last;
 	if (daemon->released != connection && must_park(connection)) {
 		park_request(connection);
@@ -212,7 +212,7 @@ void connection_sign(struct connection *connection)
 
 	done += connection->working ? connection->sign_base : 0;
 	if (done > connection->sign_last &&
-	    control_sign(connection->subject.id, done, &bytes, &part.iov_len) == 0) {
+	    control_pack_progress(connection->subject.id, done, &bytes, &part.iov_len) == 0) {
 		part.iov_base = bytes;
 		connection->sign_last = done;
 		sent = ps_stream_send(&connection->stream, &part, 1);

@@ -20,8 +20,8 @@ static uint64_t wait_ns(struct connection *connection)
 
 	memcpy(&length, connection->input, sizeof(length));
 	if (now_ns >= connection->watch_until_ns ||
-	    !control_waits(connection->daemon->stores, &connection->session,
-	                   connection->input + sizeof(length), length, &ms))
+	    !control_must_wait(connection->daemon->stores, &connection->session,
+	                       connection->input + sizeof(length), length, &ms))
 		return 0;
 	left_ns = connection->watch_until_ns - now_ns;
 	return ms < left_ns / 1000000 ? ms * 1000000 : left_ns;
@@ -123,7 +123,7 @@ void connection_heard(struct connection *connection)
 	const uint64_t silent_ms = now_ms - connection->guest.heard_ms;
 
 	connection->guest.heard_ms = now_ms;
-	if (!daemon->watchers || !session_was_dead(&connection->session, silent_ms))
+	if (!daemon->watchers || !session_silence_kills(&connection->session, silent_ms))
 		return;
 	daemon->stirred = true;
 	daemon_wake(daemon);

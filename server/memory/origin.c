@@ -32,7 +32,7 @@
 
 enum { NOTE_MAX = 1024, FACT_MAX = 80, NAME_ROOM = 40 };
 
-static const char note_name[] = ".origin", new_name[] = ".origin.new",
+static const char name_list_add[] = ".origin", new_name[] = ".origin.new",
 		  first_line[] = "perseasd origin 1\n";
 
 /* --- the facts --- */
@@ -134,7 +134,7 @@ static bool read_note(int folder, char text[NOTE_MAX])
 	size_t length;
 	bool known;
 
-	if (small_file_load(folder, note_name, &bytes, &length))
+	if (small_file_load(folder, name_list_add, &bytes, &length))
 		return false;
 	known = length < NOTE_MAX && length >= sizeof(first_line) - 1 &&
 	        !memcmp(bytes, first_line, sizeof(first_line) - 1) && !memchr(bytes, 0, length);
@@ -155,7 +155,7 @@ static int write_note(int folder, const char *text)
 
 	if (fd >= 0)
 		close(fd);
-	whole = whole && renameat(folder, new_name, folder, note_name) == 0;
+	whole = whole && renameat(folder, new_name, folder, name_list_add) == 0;
 	if (!whole)
 		(void)unlinkat(folder, new_name, 0);
 	return whole ? fsync(folder) : -1;
@@ -227,6 +227,6 @@ bool origin_is_copy(int folder, const struct origin *image)
 
 void origin_forget(int folder)
 {
-	(void)unlinkat(folder, note_name, 0);
+	(void)unlinkat(folder, name_list_add, 0);
 	(void)unlinkat(folder, new_name, 0);
 }

@@ -1,12 +1,13 @@
 /*
- * access.c - reads rules and judges requests by them. rights.c, store_quota.c and whoever takes a
- * connection in ask it; access_file.c brings the text. It must allow nothing that no line allows,
- * and knows neither files nor users of the host.
+ * access.c - parses access rules and answers questions by them. rights.c, store_quota.c and the
+ * code that accepts connections call it; access_file.c supplies the text. It must never allow what
+ * no line allows, and knows neither files nor the host's users.
  */
 #include "access.h"
 
 #include "../../proto/base/number.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +18,17 @@
 enum { STORES_TEXT = 64 };
 
 struct rule {
-	char who[IDENTITY_MAX + 1]; /* a pattern of names; "": a group */
-	char group[16];             /* a pattern of numbers in decimal */
+	char who[IDENTITY_MAX + 1]; /* pattern for identities; "": the rule is for a group */
+	char group[16];             /* pattern for group numbers, in decimal */
 	unsigned rights;            /* 0: the rule is a limit */
-	char stores[STORES_TEXT];   /* a pattern; "*": all */
+	char stores[STORES_TEXT];   /* pattern for store names; "*": all */
 	uint64_t limits[LIMITS];
 };
 
 struct access {
 	unsigned count, room;
-	unsigned allows; /* rules that give rights */
-	bool denies;     /* "deny *": that there are none is meant so */
+	unsigned allows; /* number of rules that give rights */
+	bool denies;     /* "deny *" was read: having no other rules is intended */
 	struct rule *rules;
 };
 
@@ -51,7 +52,7 @@ const char *limit_name(enum limit limit)
 	return limit < LIMITS ? limit_names[limit] : "?";
 }
 
-/* A * of the pattern stands for any characters, also for none. */
+/* Returns true if the text matches. A * in the pattern stands for any number of characters. */
 static bool pattern_matches(const char *pattern, const char *text)
 {
 	const char *star = NULL, *again = NULL;
@@ -87,7 +88,7 @@ static bool has_group(const struct rule *rule, const struct identity *who)
 	return false;
 }
 
-static bool is_for(const struct rule *rule, const struct identity *who)
+static bool applies_to(const struct rule *rule, const struct identity *who)
 {
 	return rule->who[0] ? pattern_matches(rule->who, who->name) : has_group(rule, who);
 }
@@ -111,7 +112,7 @@ bool access_allows(const struct access *access, const struct identity *who, enum
 	for (unsigned i = 0; i < access->count; i++) {
 		const struct rule *rule = &access->rules[i];
 
-		if ((rule->rights & right) && is_for(rule, who) &&
+		if ((rule->rights & right) && applies_to(rule, who) &&
 		    (store ? pattern_matches(rule->stores, store) : strcmp(rule->stores, "*") == 0))
 			return true;
 	}
@@ -143,9 +144,9 @@ void access_free(struct access *access)
 	free(access);
 }
 
-/* --- reading ----------------------------------------------------------------------------- */
+/* --- parsing ----------------------------------------------------------------------------- */
 
-/* A line that is read word by word, in place. */
+/* A line that is split into words, in place. */
 struct reader {
 	char *at;
 	const struct access_names *names;
@@ -155,7 +156,7 @@ struct reader {
 static int rule_is_wrong(struct reader *reader, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* What is not printable came from the file. */
+/* The sentence may quote text from the file, so other characters are replaced. */
 static int rule_is_wrong(struct reader *reader, const char *format, ...)
 {
 	va_list args;
@@ -169,7 +170,7 @@ static int rule_is_wrong(struct reader *reader, const char *format, ...)
 	return -1;
 }
 
-/* The next word, NULL: there is none. */
+/* Returns the next word, or NULL at the end of the line. */
 static char *next_word(struct reader *reader)
 {
 	static const char spaces[] = " \t\r";
@@ -192,7 +193,7 @@ static bool is_number(const char *text)
 	       (text[0] != '0' || !text[1]);
 }
 
-/* uid:N or user:NAME; gid:N or group:NAME. As a pattern of numbers. */
+/* Parses uid:N, user:NAME, gid:N or group:NAME into a pattern of numbers. */
 static int read_number_of(struct reader *reader, const char *word, char *pattern, size_t size)
 {
 	const char *value = strchr(word, ':') + 1;
@@ -358,7 +359,7 @@ static int read_allow(struct reader *reader, struct rule *rule)
 	return 0;
 }
 
-/* Nothing but "deny *": lines that allow something would contradict it. */
+/* Accepts only "deny *": rules that allow something would contradict it. */
 static int read_deny(struct access *access, struct reader *reader)
 {
 	const char *word = next_word(reader);
@@ -370,7 +371,7 @@ static int read_deny(struct access *access, struct reader *reader)
 	return 0;
 }
 
-/* 1: a rule was read, 0: there is none on the line. */
+/* Parses a line. Returns 1 if it has a rule, 0 if it has none, or -1 with *fault set. */
 static int read_rule(struct access *access, struct reader *reader, struct rule *rule)
 {
 	const char *word = next_word(reader);
@@ -397,6 +398,7 @@ static int keep_rule(struct access *access, const struct rule *rule, struct read
 	unsigned room = access->room ? 2 * access->room : 16;
 	struct rule *rules;
 
+	assert(access->count <= access->room && access->allows <= access->count);
 	if (access->count == ACCESS_RULES_MAX)
 		return rule_is_wrong(reader,
 		                     "there are %d rules before it, the most that are taken",

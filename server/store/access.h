@@ -1,8 +1,8 @@
 /*
- * access.h - who may do what on which stores, and how much of it: the rules of --access, as plain
- * logic.
+ * access.h - access rules and quotas (--access), without I/O: who may do what on which stores, and
+ * how much of it.
  *
- * A rule is a line. # begins a comment where a word may begin; words are apart by spaces.
+ * A rule is a line. # begins a comment where a word may begin; words are separated by spaces.
  *
  *     allow WHO RIGHT[,RIGHT]... [store STORES]
  *     limit WHO [memory BYTES] [stores N] [sessions N] [connections N] [requests N/s]
@@ -28,20 +28,21 @@
 
 enum right {
 	RIGHT_CREATE = 1,  /* Create, Settle, Abandon */
-	RIGHT_OWN = 2,     /* Claim, and all that comes in a claimed session */
-	RIGHT_READ = 4,    /* to see that a store is there, and all that is in it */
-	RIGHT_RECOVER = 8, /* beside RIGHT_OWN: a Claim that takes over */
+	RIGHT_OWN = 2,     /* Claim, and every request of a claimed session */
+	RIGHT_READ = 4,    /* to see that a store exists, and all that is in it */
+	RIGHT_RECOVER = 8, /* in addition to RIGHT_OWN: a Claim with takeover */
 	RIGHT_ADMIN = 16,  /* Drop, Order, Spill */
-	RIGHT_SHARE = 32,  /* beside RIGHT_OWN: to be given the memory itself, over a Unix socket */
+	/* In addition to RIGHT_OWN: to get the memory itself, over a Unix socket. */
+	RIGHT_SHARE = 32,
 };
 
-/* Whose limit is reached. */
+/* A quota of an identity. */
 enum limit {
-	LIMIT_MEMORY,      /* bytes of the images that it created */
-	LIMIT_STORES,      /* images that it created */
-	LIMIT_SESSIONS,    /* claims that it holds */
-	LIMIT_CONNECTIONS, /* of the anonymous: from one address */
-	LIMIT_REQUESTS,    /* a second; of the anonymous: from one address */
+	LIMIT_MEMORY,      /* bytes of the images that the identity created */
+	LIMIT_STORES,      /* number of images that the identity created */
+	LIMIT_SESSIONS,    /* number of claims that the identity holds */
+	LIMIT_CONNECTIONS, /* for anonymous clients: per address */
+	LIMIT_REQUESTS,    /* per second; for anonymous clients: per address */
 	LIMITS
 };
 
@@ -52,39 +53,40 @@ enum {
 	ACCESS_RULES_MAX = 4096,
 };
 
-/* Finds the number of a user or a group. False: there is none of that name. */
+/* Look up the number of a user or a group of the host. Return false if the name is unknown. */
 struct access_names {
 	bool (*user)(const char *name, uint32_t *uid);
 	bool (*group)(const char *name, uint32_t *gid);
 };
 
 struct access_fault {
-	unsigned line;  /* from 1; 0: not of a line */
-	char text[240]; /* what is wrong, for a person; printable */
+	unsigned line;  /* from 1; 0: the fault is not in one line */
+	char text[240]; /* what is wrong, for people; printable */
 };
 
-/* NULL, as rules: everybody may do everything, without limits. */
+/* Parsed rules. NULL allows everything, without limits. */
 struct access;
 
-/* `text` need not end with a zero. NULL: *fault says why. */
+/* Parses rules. `text` need not end with a zero. Returns NULL if a rule is faulty, with *fault
+ * filled in. */
 struct access *access_parse(const char *text, size_t len, const struct access_names *names,
                             struct access_fault *fault);
 void access_free(struct access *access);
-unsigned access_rules(const struct access *access); /* how many there are */
+unsigned access_rules(const struct access *access); /* number of rules */
 
-/* Why rules are not what somebody can have meant for a whole file, which may have been emptied, or
- * be half written; else NULL. Rules that deny everybody say so: "deny *". */
+/* Returns why a whole file of rules is probably not what its author wanted, for example because it
+ * was emptied or half written, or NULL. A file that denies everything must say so by "deny *". */
 const char *access_doubt(const struct access *access);
 
-/* May it do what needs this one right on the store? NULL: on all stores, by a line that is for all
- * of them. */
+/* Returns true if the rules give `who` this one right on the store. NULL means all stores, which
+ * takes a line without a store. */
 bool access_allows(const struct access *access, const struct identity *who, enum right right,
                    const char *store);
 
-/* The limit of the identity of this name, or LIMIT_NONE. */
+/* Returns the quota of the identity with this name, or LIMIT_NONE. */
 uint64_t access_limit(const struct access *access, const char *name, enum limit limit);
 
-/* "own"; "memory". */
+/* Return the name in rules: "own", "memory". */
 const char *right_name(enum right right);
 const char *limit_name(enum limit limit);
 

@@ -1,7 +1,6 @@
 /*
  * access_file.c - reads the file of --access, and looks up the users and groups that it names.
- * main.c calls it at start and at SIGHUP. It never leaves rules half read: a file is taken whole
- * or refused.
+ * main.c calls it at the start and at SIGHUP. A file is accepted as a whole or refused.
  */
 #include "access_file.h"
 
@@ -32,7 +31,7 @@ static bool find_group(const char *name, uint32_t *gid)
 
 static const struct access_names host_names = { find_user, find_group };
 
-/* The whole file, or the first ACCESS_TEXT_MAX + 1 bytes of it; NULL: errno says why. */
+/* Reads the file, up to ACCESS_TEXT_MAX + 1 bytes. Returns NULL with errno set on failure. */
 static char *read_text(const char *path, size_t *len)
 {
 	char *text = malloc(ACCESS_TEXT_MAX + 1);

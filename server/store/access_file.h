@@ -1,13 +1,14 @@
 /*
- * access_file.h - the rules of access.h in a file, and the users and groups of this host.
+ * access_file.h - reads access rules (access.h) from a file, with the users and groups of this
+ * host.
  */
 #ifndef PERSEAS_SERVER_ACCESS_FILE_H
 #define PERSEAS_SERVER_ACCESS_FILE_H
 
 #include "access.h"
 
-/* Reads the rules. NULL, with a sentence in `why` that names the file and, where it is of one, the
- * line. Waits for the host's data base of users. */
+/* Reads the rules. Returns NULL on failure, with a sentence in `why` that names the file and, if
+ * possible, the line. May block on the host's user database. */
 struct access *access_read(const char *path, char *why, size_t size);
 
 #endif

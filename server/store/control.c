@@ -1,7 +1,7 @@
 /*
- * control.c - one control request: it is unpacked, judged, handed to the store logic by its row in
- * the table of messages, and answered. The connections call it, and the jobs of long requests. It
- * does no I/O, and never leaves a request without a reply.
+ * control.c - handles one control request: unpacks it, checks versions and rights, calls the store
+ * logic by its row in the table of messages, and packs the reply. Connections and the jobs of long
+ * requests call it. It does no I/O, and every request gets a reply.
  */
 #include "control.h"
 
@@ -16,16 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reply with every body that it may take. */
+/* A reply, with memory for every body that it may have. */
 struct answer {
 	Perseas__Reply reply;
-	bool ends; /* the daemon ends with it */
+	bool ends; /* the daemon must exit after it */
 	union {
 #define MESSAGE(field, FIELD, Type, ...) Perseas__##Type##Reply field;
 #include "../../proto/control/messages.h"
 	} body;
 	Perseas__StoreStatus status;
-	uint64_t id; /* of the request */
+	uint64_t id; /* id of the request */
 };
 
 struct call {
@@ -38,22 +38,22 @@ struct call {
 };
 
 enum {
-	IDENTITY_VERSION = 9, /* that tells which daemon answers */
-	FILES_VERSION = 9,    /* that tells whether an image's files are missing */
-	ASIDE_VERSION = 9,    /* that tells which images were set aside */
-	LABELS_VERSION = 9,   /* that tells where a store's daemon and owner run */
-	SIZES_VERSION = 9,    /* that tells the sizes of rosters with an order's result */
-	COPIES_VERSION = 9,   /* that tells of copies that broke */
-	RECORD_VERSION = 9,   /* that tells at which record a claimed image stands */
+	IDENTITY_VERSION = 9, /* first version whose replies name the daemon */
+	FILES_VERSION = 9,    /* first version that reports missing files of an image */
+	ASIDE_VERSION = 9,    /* first version that lists images that were set aside */
+	LABELS_VERSION = 9,   /* first version that reports labels and boots */
+	SIZES_VERSION = 9,    /* first version with the sizes of rosters in an order's result */
+	COPIES_VERSION = 9,   /* first version that reports failed copies */
+	RECORD_VERSION = 9,   /* first version that reports the record of a claimed image */
 };
 
-/* Has the message nothing that the version does not know which is spoken on the connection? */
+/* Returns true if the version spoken on the connection knows all of the message. */
 static bool is_of_version(const struct session *session, const ProtobufCMessage *message)
 {
 	return !session->version || ps_version_of(message) <= session->version;
 }
 
-/* The highest level of a store that the other end reads. */
+/* Returns the highest level of a store that the peer reads. */
 static uint32_t level_read(const struct session *session)
 {
 	return session->version ? ps_version_level(session->version) : PS_LEVEL_MAX;
@@ -64,7 +64,8 @@ static void leave_sizes_out(Perseas__OrderResult *result)
 	result->members_before = result->acks_before = result->members = result->acks = 0;
 }
 
-/* The owner's reports stay as they are, for others. Without memory they are left out. */
+/* Removes the failed copies from a status, in copies of the owner's reports, because other peers
+ * need the originals. Without memory, it removes all reports. */
 static void leave_copies_out(Perseas__StoreStatus *status)
 {
 	const size_t count = status->n_mirrors;
@@ -80,7 +81,7 @@ static void leave_copies_out(Perseas__StoreStatus *status)
 	status->mirrors = list;
 }
 
-/* Leaves out of a status what the version that is spoken does not know. */
+/* Removes from a status what the version spoken on the connection does not know. */
 static void fit_status(const struct session *session, Perseas__StoreStatus *status)
 {
 	if (!session->version)
@@ -99,7 +100,7 @@ static void fit_status(const struct session *session, Perseas__StoreStatus *stat
 		status->order = NULL;
 }
 
-/* Leaves the stores out of a list whose level the version that is spoken does not read. */
+/* Removes from a list the stores whose level the peer cannot read. */
 static void fit_list(const struct session *session, Perseas__ListReply *reply)
 {
 	size_t kept = 0;
@@ -152,7 +153,8 @@ static int answer_status(struct call *call, const Perseas__StatusRequest *reques
 	struct session *session = call->session;
 	int ret;
 
-	/* Known before anything is made or claimed, and whether there is such a store or not. */
+	/* Checked first, so that the client learns it before it creates or claims anything, whether
+	 * the store exists or not. */
 	if (request->rdma &&
 	    (!session->ops || !session->ops->offers_rdma ||
 	     !session->ops->offers_rdma(session, call->why->text, sizeof(call->why->text))))
@@ -197,7 +199,7 @@ static int answer_spill(struct call *call, Perseas__SpillReply *reply)
 	return ret;
 }
 
-/* For each message, what prepares the body of its reply and has it filled in. */
+/* For each message, a function that prepares the body of the reply and calls the handler. */
 #define MESSAGE(field, FIELD, Type, replied, REPLIED, fault, replied_fault, rights, store, course, \
                 level, handle)                                                                     \
 	static int handle_##field(struct call *call)                                               \
@@ -218,7 +220,7 @@ static const struct {
 	enum control_course course;
 	enum log_level refusal;
 } messages[CONTROL_REQUESTS] = {
-	[0] = { NULL, CONTROL_AT_ONCE, LOG_LEVEL_INFO }, /* not understood */
+	[0] = { NULL, CONTROL_AT_ONCE, LOG_LEVEL_INFO }, /* a request that could not be decoded */
 #define MESSAGE(field, FIELD, Type, replied, REPLIED, fault, replied_fault, rights, store, course, \
                 level, handle)                                                                     \
 	[PERSEAS__REQUEST__BODY_##FIELD] = { handle_##field, CONTROL_##course, LOG_LEVEL_##level },
@@ -243,10 +245,11 @@ const char *control_request_name(unsigned request)
 
 enum log_level control_refusal_level(unsigned request)
 {
+	assert(request < CONTROL_REQUESTS);
 	return messages[request].refusal;
 }
 
-/* The name of the store that the request is about, "": none. */
+/* Returns the name of the store that the request is about, or "". */
 static const char *store_of(const Perseas__Request *request, const struct session *session)
 {
 	const char *store = rights_demand(request, session).store;
@@ -256,8 +259,8 @@ static const char *store_of(const Perseas__Request *request, const struct sessio
 	return store ? store : "";
 }
 
-void control_look(const struct session *session, const uint8_t *bytes, size_t len,
-                  struct control_subject *subject)
+void control_subject_of(const struct session *session, const uint8_t *bytes, size_t len,
+                        struct control_subject *subject)
 {
 	const char *text;
 	Perseas__Request *request = ps_request_unpack(bytes, len, &text);
@@ -273,10 +276,8 @@ void control_look(const struct session *session, const uint8_t *bytes, size_t le
 	perseas__request__free_unpacked(request, NULL);
 }
 
-/*
- * A store is nothing for a peer that does not read its level, and nothing has happened when it is
- * told so. Create may say that the name is taken.
- */
+/* Refuses a peer that cannot read the level of the store, before anything happens. Exempts Create,
+ * which may always say that the name is taken. */
 static int check_level(const struct stores *stores, const struct session *session,
                        const Perseas__Request *request, struct why *why)
 {
@@ -287,8 +288,8 @@ static int check_level(const struct stores *stores, const struct session *sessio
 	return store_check_level(stores, store, level_read(session), why);
 }
 
-bool control_waits(struct stores *stores, struct session *session, const uint8_t *bytes, size_t len,
-                   uint64_t *ms)
+bool control_must_wait(struct stores *stores, struct session *session, const uint8_t *bytes,
+                       size_t len, uint64_t *ms)
 {
 	const char *text;
 	struct why why = { 0 };
@@ -302,14 +303,14 @@ bool control_waits(struct stores *stores, struct session *session, const uint8_t
 	        !rights_check(stores, session, request, &why) &&
 	        !check_level(stores, session, request, &why);
 	if (waits) {
-		standby_note(stores, session, request->watch);
-		waits = store_is_as_seen(stores, request->watch, ms);
+		standby_record(stores, session, request->watch);
+		waits = store_is_unchanged(stores, request->watch, ms);
 	}
 	perseas__request__free_unpacked(request, NULL);
 	return waits;
 }
 
-int control_sign(uint64_t id, uint64_t done, uint8_t **bytes, size_t *len)
+int control_pack_progress(uint64_t id, uint64_t done, uint8_t **bytes, size_t *len)
 {
 	Perseas__WorkingReply working = PERSEAS__WORKING_REPLY__INIT;
 	Perseas__Reply reply = PERSEAS__REPLY__INIT;
@@ -358,6 +359,8 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
 		            call->why);
 		return;
 	}
+	assert((unsigned)request->body_case < CONTROL_REQUESTS &&
+	       messages[request->body_case].handle);
 	call->request = request;
 	note_request(call, reply);
 	ret = check_version(call);
@@ -372,8 +375,8 @@ static void answer_request(struct call *call, const uint8_t *bytes, size_t len,
 	perseas__request__free_unpacked(request, NULL);
 }
 
-/* Fills in what every answer has, and packs it. Returns -1 if the answer is longer than a message
- * may be, or out of memory. */
+/* Fills in the fields of every reply and packs it. Returns -1 if the reply exceeds the size of a
+ * message or memory is out. */
 static int pack_answer(const struct call *call, struct control_reply *reply)
 {
 	const unsigned version = call->session->version;
@@ -386,7 +389,8 @@ static int pack_answer(const struct call *call, struct control_reply *reply)
 	return ps_reply_pack(answer, &reply->bytes, &reply->len);
 }
 
-/* What a packed answer says of an image that was torn meanwhile is not so. -1: out of memory. */
+/* Replaces the reply by a refusal if the image was torn in the meantime: what was read of it may be
+ * zeros. Returns -1 if memory is out. */
 static int discard_torn(struct call *call, struct control_reply *reply)
 {
 	int ret = store_check_torn(call->stores, reply->store, call->why);
@@ -415,7 +419,7 @@ static int handle_request(struct stores *stores, struct session *session, const 
 	memset(reply, 0, sizeof(*reply));
 	answer_request(&call, bytes, len, reply);
 	if (pack_answer(&call, reply) < 0) {
-		/* Only a list of very many segments is longer than a message may be. */
+		/* Only a list with very many segments exceeds the size of a message. */
 		strcpy(why.text, "the answer is longer than a message may be; ask for one store");
 		set_refusal(&answer, -STATUS(LIMIT), &why);
 		if (pack_answer(&call, reply) < 0)

@@ -1,6 +1,6 @@
 /*
- * identity.c - turns what the kernel or a certificate says of a peer into its identity.
- * Connections call it once, before the first request. It must take nothing from the peer's own
+ * identity.c - derives the identity of a peer from what the kernel or its certificate says.
+ * Connections call it once, before the first request. It must not use anything from the peer's
  * messages.
  */
 #include "identity.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static const char certificate[] = "cert:";
+static const char certificate_prefix[] = "cert:";
 
 static void add_group(struct identity *identity, uint32_t gid)
 {
@@ -18,7 +18,7 @@ static void add_group(struct identity *identity, uint32_t gid)
 		identity->gids[identity->gid_count++] = gid;
 }
 
-/* The kernel says how many there are when there is no room for them. */
+/* If the buffer is too small, the kernel returns the size that is needed. */
 static void add_groups(struct identity *identity, int fd)
 {
 	gid_t few[IDENTITY_GROUPS], *gids = few;
@@ -50,11 +50,11 @@ void identity_of_process(struct identity *identity, int fd)
 	add_groups(identity, fd);
 }
 
-static bool is_plain(const char *name)
+static bool is_printable_name(const char *name)
 {
 	size_t len = strnlen(name, IDENTITY_MAX);
 
-	if (len == 0 || len > IDENTITY_MAX - strlen(certificate))
+	if (len == 0 || len > IDENTITY_MAX - strlen(certificate_prefix))
 		return false;
 	for (size_t i = 0; i < len; i++)
 		if (name[i] <= ' ' || name[i] > '~')
@@ -68,8 +68,8 @@ bool identity_of_certificate(struct identity *identity, const char *name)
 	strcpy(identity->name, "anonymous");
 	if (!name)
 		return true;
-	if (!is_plain(name))
+	if (!is_printable_name(name))
 		return false;
-	snprintf(identity->name, sizeof(identity->name), "%s%.122s", certificate, name);
+	snprintf(identity->name, sizeof(identity->name), "%s%.122s", certificate_prefix, name);
 	return true;
 }

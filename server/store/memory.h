@@ -1,11 +1,10 @@
 /*
- * memory.h - where images lie: the seam between the store logic and files. memory_file.c is
- * the real one (a directory on tmpfs); tests bring one of their
- * own.
+ * memory.h - where images are stored: the seam between the store logic and files. memory_file.c is
+ * the real implementation (a directory on tmpfs); tests bring their own.
  *
  * A store is a folder of named pieces: "header", and for generation g "log.g", "promise.g" and
- * "segment-<id>.g". All functions return 0 or a negative Perseas__Status; of make() and replace()
- * errno says more of -STATUS_IO, where it is not 0.
+ * "segment-<id>.g". All functions return 0 or a negative Perseas__Status. If make() or replace()
+ * returns -STATUS_IO and errno is not 0, errno has the cause.
  */
 #ifndef PERSEAS_SERVER_MEMORY_H
 #define PERSEAS_SERVER_MEMORY_H
@@ -18,143 +17,153 @@ struct memory;
 struct ps_guard;
 
 struct piece {
-	uint8_t *base; /* mapped, shared */
+	uint8_t *base; /* shared mapping */
 	uint64_t size;
-	int fd;          /* read and write; -1 where there are no files */
-	int fd_readonly; /* of the promise page, else -1 */
-	/* Tells whether the file was truncated (sigbus_guard.h). NULL: nobody can truncate it. */
+	int fd;          /* for reading and writing; -1: the piece is no file */
+	int fd_readonly; /* of the promise page; -1 for other pieces */
+	/* Tells whether the file was truncated (sigbus_guard.h). NULL: no process can truncate
+	 * it. */
 	struct ps_guard *guard;
 };
 
-/* Who can still write to a piece that other processes were given? */
+/* Which other processes can still write to a piece that was shared with them. */
 enum memory_whose {
-	MEMORY_UNKNOWN, /* that cannot be told here */
-	MEMORY_HELD,    /* somebody has a descriptor, or has it mapped */
-	MEMORY_ALONE,   /* nobody but this process: what was given has all been closed */
-	MEMORY_CUT,     /* nobody; but some of its memory is gone */
+	MEMORY_UNKNOWN, /* unknown */
+	MEMORY_HELD,    /* a process has a descriptor or a mapping of it */
+	/* Only this process has it: every descriptor and mapping that was given away is closed. */
+	MEMORY_ALONE,
+	MEMORY_CUT, /* only this process has it, but the file was truncated */
 };
 
-/* What became of the name of a piece? */
+/* What became of the name of a piece. */
 enum memory_name {
-	MEMORY_NAMED,   /* a daemon that starts now finds the piece under it */
-	MEMORY_MOVED,   /* the piece, its folder or the directory has another name now */
-	MEMORY_REMOVED, /* the piece has none, and goes when the last process closes it */
+	MEMORY_NAMED,   /* a daemon that starts now finds the piece under its name */
+	MEMORY_MOVED,   /* the piece, its folder or the directory was renamed */
+	MEMORY_REMOVED, /* the piece has no name, and is freed when the last process closes it */
 };
 
 struct memory_ops {
-	/* Makes a zeroed piece, its memory reserved now, so that no later store can fail.
-	 * -STATUS_NO_MEMORY: over the limit, or the file system is full. Nothing is left then. */
+	/* Makes a zeroed piece and reserves its memory, so that no later store into it can fail.
+	 * Returns -STATUS_NO_MEMORY if the limit is exceeded or the file system is full. On failure
+	 * nothing is left. */
 	int (*make)(struct memory *memory, const char *store, const char *name, uint64_t size,
 	            struct piece *piece);
-	/* Returns what to raise or remove after the last make() or replace() that failed; NULL: the
-	 * limit, or the size of the file system. NULL stands for a function that returns NULL. */
+	/* Returns what to raise or remove after make() or replace() failed for lack of memory, or
+	 * NULL if that is the limit or the size of the file system. NULL: as a function that
+	 * returns NULL. */
 	const char *(*advice)(struct memory *memory);
-	/* Opens one that is there. -STATUS_NO_STORE: it is not. Its size comes with it. */
+	/* Opens an existing piece and stores its size. Returns -STATUS_NO_STORE if it does not
+	 * exist. */
 	int (*open)(struct memory *memory, const char *store, const char *name,
 	            struct piece *piece);
-	/* Unmaps and closes; the piece stays. */
+	/* Unmaps and closes the piece, which continues to exist. */
 	void (*close)(struct memory *memory, struct piece *piece);
-	/* A descriptor of the piece for another process, the caller's to close: one to write with,
-	 * or, of a promise page, one that only reads. -1 where there are no files. */
+	/* Opens a descriptor of the piece for another process, which the caller closes: for reading
+	 * and writing, or only for reading if it is a promise page. Returns -1 if there are no
+	 * files. */
 	int (*give)(struct memory *memory, const char *store, const char *name,
 	            const struct piece *piece, int *fd);
-	/* Asks the kernel. Nobody can get at a piece anew that nobody else has: MEMORY_ALONE stays
-	 * true until it is given again. A piece that was made longer meanwhile has its own size
-	 * again then. NULL: as MEMORY_UNKNOWN. */
+	/* Asks the kernel which processes have the piece. A process cannot get a new descriptor by
+	 * itself, so MEMORY_ALONE stays true until the piece is given away again. If another
+	 * process has made the piece longer, restores its size. NULL: MEMORY_UNKNOWN. */
 	enum memory_whose (*whose)(struct memory *memory, const struct piece *piece);
-	/* Writes the piece back to what its file lies on. NULL: nothing to do. */
+	/* Writes the piece back to the disk under its file system. NULL: nothing to do. */
 	int (*flush)(struct memory *memory, const struct piece *piece);
-	/* Removes it by name; other processes may still have it mapped. Without one: 0. -STATUS_IO,
-	 * and errno says more: it may still be there. */
+	/* Removes the piece by its name; other processes may still have it mapped. Returns 0 if
+	 * there is none. Returns -STATUS_IO with errno set if it may still exist. */
 	int (*remove)(struct memory *memory, const char *store, const char *name);
-	/* Looks a piece up by its name, as a daemon that starts would. piece: as it was made or
-	 * opened; NULL: any piece of that name will do, in a folder that a daemon would look at.
-	 * Changes nothing. NULL: names stay what they are. */
+	/* Looks the name up, as a daemon that starts would. `piece` is the piece that was made or
+	 * opened under that name; NULL accepts any piece, in a folder that a daemon would load.
+	 * Changes nothing. NULL: names never change. */
 	enum memory_name (*look_up)(struct memory *memory, const char *store, const char *name,
 	                            const struct piece *piece);
-	/* Makes the folder of this piece, which has its name there, one that a daemon looks at
-	 * again. NULL: it is. */
+	/* Marks the folder of this piece as one that a daemon loads. The piece has its name there.
+	 * NULL: nothing to do. */
 	void (*adopt)(struct memory *memory, const char *store, const char *name,
 	              const struct piece *piece);
-	/* Makes the directory this daemon's again where it was removed, or lost what shows that.
-	 * Returns false if that cannot be: `why` says why, and nothing was written. Where nothing
-	 * is missing, as usual, this costs a few system calls. NULL: true. */
+	/* Restores the memory directory if it was removed or has lost its mark. Returns false if
+	 * that failed, with the reason in `why`; nothing was written then. If nothing is missing,
+	 * which is normal, it takes a few system calls. NULL: as a function that returns true. */
 	bool (*settle)(struct memory *memory, char *why, size_t size);
-	/* Returns a descriptor that is readable when names may have gone; -1, or NULL: nothing
-	 * tells. seen() reads what it tells of, and returns false if it does not tell of all. */
+	/* watch() returns a descriptor that becomes readable when names may have changed, or -1.
+	 * seen() reads its events, and returns false if it does not report all changes. NULL:
+	 * changes are not reported. */
 	int (*watch)(struct memory *memory);
 	bool (*seen)(struct memory *memory);
-	/* Counts used() anew. Every open piece has its name. NULL: it counts itself. */
+	/* Recomputes used(). Call it while every open piece has its name. NULL: used() is always
+	 * exact. */
 	void (*recount)(struct memory *memory);
-	/* Replaces the small piece `name` by these bytes, whole or not at all. -STATUS_NO_MEMORY
-	 * only where there is none yet: with the first, room is kept for all that follow, so that
-	 * a header is written, and a claim granted, also when there is no memory left, and no
-	 * descriptor. */
+	/* Replaces the small piece `name` atomically. Returns -STATUS_NO_MEMORY only if there is
+	 * none yet: the first call reserves memory for later ones, so that a header can be written,
+	 * and a claim granted, when memory and descriptors are exhausted. */
 	int (*replace)(struct memory *memory, const char *store, const char *name,
 	               const void *bytes, size_t len);
-	/* Reads a small piece, and maybe zeros behind it; the caller frees *bytes.
-	 * -STATUS_NO_STORE: not there. */
+	/* Reads a small piece, possibly followed by zeros. The caller frees *bytes. Returns
+	 * -STATUS_NO_STORE if it does not exist. */
 	int (*load)(struct memory *memory, const char *store, const char *name, uint8_t **bytes,
 	            size_t *len);
-	/* Calls found() for each store, or for each piece of a store. A store that cannot be looked
-	 * at is found, too. -STATUS_IO, and errno says more: there may be other stores. */
+	/* Call found() for each store, or for each piece of a store. stores() also finds stores
+	 * that cannot be read; it returns -STATUS_IO with errno set if there may be others. */
 	int (*stores)(struct memory *memory, void (*found)(void *arg, const char *store),
 	              void *arg);
 	void (*pieces)(struct memory *memory, const char *store,
 	               void (*found)(void *arg, const char *name), void *arg);
-	/* Removes the folder, when it is empty. */
+	/* Removes the store's folder if it is empty. */
 	void (*forget)(struct memory *memory, const char *store);
-	/* What is there of the store is kept under a name that is never looked at again, which
-	 * `where` tells. */
+	/* Renames the store's folder to a name that is never loaded again, and stores that name in
+	 * `where`. */
 	int (*set_aside)(struct memory *memory, const char *store, char *where, size_t size);
-	/* The id of the boot of this host, PS_ID_SIZE bytes. NULL: not known. */
+	/* Returns the id of this host's current boot, PS_ID_SIZE bytes. NULL: unknown. */
 	const uint8_t *(*boot)(struct memory *memory);
-	/* Is what was written in that boot (NULL: it is not known in which) as it was then? Not
-	 * where it may have been written back to a disk and come back old. */
+	/* Returns true if data written in that boot (NULL: unknown boot) is unchanged. It may not
+	 * be if it was written back to a disk and read again, because the disk may have older
+	 * data. */
 	bool (*lasts)(struct memory *memory, const uint8_t *boot);
-	/* Fills in the daemon's identity, PS_ID_SIZE bytes: the same as long as this memory lasts,
-	 * and another one on any copy of it. */
+	/* Stores the daemon's identity, PS_ID_SIZE bytes. It stays the same while this memory
+	 * exists, and every copy of the memory gets another. */
 	void (*identity)(struct memory *memory, uint8_t *id);
-	/* Notes of which files the store's image consists, by its id and generation: its header was
-	 * written just now, or it is about to be served. NULL: there are no files. */
+	/* Records which files make up the store's image, by its id and generation. Called after its
+	 * header was written and before it is served. NULL: there are no files. */
 	void (*note_files)(struct memory *memory, const char *store, const uint8_t *image_id,
 	                   uint64_t generation);
-	/* Does the store's image consist of other files than were noted of it? Then somebody copied
-	 * it, and it may be older than what it acknowledged. NULL: it cannot. */
+	/* Returns true if the image's files are not those that were recorded: somebody copied the
+	 * image, and it may be older than what it acknowledged. NULL: as a function that returns
+	 * false. */
 	bool (*is_copy)(struct memory *memory, const char *store, const uint8_t *image_id,
 	                uint64_t generation);
-	/* Calls found() with the name, as set_aside() told it, of each image that was set aside and
-	 * is still there. NULL: there is none. */
+	/* Calls found() for each image that was set aside and still exists, with the name that
+	 * set_aside() returned. NULL: there are none. */
 	void (*asides)(struct memory *memory, void (*found)(void *arg, const char *name),
 	               void *arg);
-	/* Bytes of all pieces that are there, with what they take beyond what was reserved for
-	 * them, and of those that were removed and others have. */
+	/* Returns the bytes of all pieces, including what they occupy beyond their reservation, and
+	 * of removed pieces that other processes still have. */
 	uint64_t (*used)(struct memory *memory);
-	/* Bytes that an open piece takes beyond what was reserved for it: an owner that has its
-	 * file can have made it longer, or have blocks beyond its end. NULL: nobody can. */
+	/* Returns the bytes that an open piece occupies beyond its reservation: an owner that has
+	 * the file can make it longer, or allocate blocks beyond its end. NULL: no process can. */
 	uint64_t (*beyond)(struct memory *memory, const struct piece *piece);
-	/* The sum of these, and of what removed pieces that others have take beyond their sizes.
-	 * NULL: 0. */
+	/* Returns the sum of beyond() over all pieces, and of what removed pieces that other
+	 * processes have occupy beyond their sizes. NULL: 0. */
 	uint64_t (*excess)(struct memory *memory);
-	/* Gives the excess back. A process that has a file may take it again at once. The turn may
-	 * be given up meanwhile. NULL: there is nothing to give back. */
+	/* Truncates pieces to their sizes. A process that has a file can extend it again at once.
+	 * May give up the turn (jobs.h). NULL: nothing to do. */
 	void (*trim)(struct memory *memory);
-	/* Bytes of pieces of the store (NULL: of all stores) that were removed, but that another
-	 * process still has. NULL: nobody can. */
+	/* Returns the bytes of removed pieces of the store (NULL: of all stores) that other
+	 * processes still have. NULL: no process can. */
 	uint64_t (*kept)(struct memory *memory, const char *store);
-	uint64_t (*limit)(struct memory *memory); /* 0: none */
-	/* Bytes that make() can still take: of the limit, and of what the file system, the host and
-	 * its control group leave. UINT64_MAX, or NULL: none of them says. */
+	uint64_t (*limit)(struct memory *memory); /* 0: no limit */
+	/* Returns how many bytes make() can still allocate: the least of what the limit, the file
+	 * system, the host and its control groups leave. UINT64_MAX, or NULL: unknown. */
 	uint64_t (*room)(struct memory *memory);
-	/* Can more be made, and what is there be changed? False: `why` says why not. NULL: it is
-	 * always taken to be so. */
+	/* Returns true if pieces can be made and changed. Otherwise `why` says why not. NULL: as a
+	 * function that returns true. */
 	bool (*usable)(struct memory *memory, char *why, size_t size);
-	/* A store to the promise page, and a full fence that also orders it against what
-	 * owners on this host do: after it returns, an owner that has not seen the new promise
-	 * has made its last slot visible (I5). */
+	/* A full fence after a store to the promise page, which also orders it against the stores
+	 * and loads of owners on this host. After it returns, an owner that has not seen the new
+	 * promise has made its last slot visible (I5). */
 	void (*fence)(struct memory *memory);
-	/* Does fence() also execute a barrier on every processor on which an owner runs, so that
-	 * owners that registered for it need none of their own? NULL: no. */
+	/* Returns true if fence() also executes a barrier on every processor that runs an owner, so
+	 * that owners that registered need none of their own. NULL: as a function that returns
+	 * false. */
 	bool (*reaches_owners)(struct memory *memory);
 	void (*random)(struct memory *memory, void *bytes, size_t len);
 };
@@ -163,17 +172,19 @@ struct memory {
 	const struct memory_ops *ops;
 };
 
-/* Images as files below `directory`, which is made when missing and locked against a second
- * daemon. limit in bytes, 0: none. It must lie in memory; on_disk: a disk will do, for
- * experiments. NULL on failure; *why (static or until the next call) says. */
+/* Stores images as files under `directory`, which is created if it is missing and locked against a
+ * second daemon. `limit` is in bytes; 0: none. The directory must be in memory, unless on_disk
+ * allows a disk, for experiments. Returns NULL on failure, with the reason in *why, valid until the
+ * next call. */
 struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_disk,
                                const char **why);
-/* In which boot of the host this is, where the kernel does not tell it. */
+/* Sets the id of the host's boot, if the kernel does not expose it. */
 void memory_file_set_boot(struct memory *memory, const uint8_t *boot);
-/* Logs how much of the images no limit of this daemon's control groups counts, if there is such. */
+/* Logs how many bytes of images are not counted by the limits of this daemon's control groups, if
+ * there are any. */
 void memory_file_tell_uncounted(struct memory *memory);
-/* New pieces leave so many of the descriptors that the process may have to others, or half of them:
- * make() has no memory then. */
+/* Sets how many of the process's descriptors new pieces must leave to others, at most half of them.
+ * make() returns -STATUS_NO_MEMORY when only these are left. */
 void memory_file_leave_files(struct memory *memory, unsigned count);
 void memory_file_free(struct memory *memory);
 

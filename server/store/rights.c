@@ -1,12 +1,12 @@
 /*
- * rights.c - which rights a request needs, by the table of messages, and whether they are there.
- * control.c asks before it hands a request on. Nothing here may look at a store.
+ * rights.c - finds the rights that a request needs, by the table of messages, and checks them.
+ * control.c calls it before it handles a request. It must not look at any store.
  */
 #include "rights.h"
 
 #include "store_private.h"
 
-/* No default: the compiler reports a request that has no row. */
+/* Has no default case, so that the compiler reports a request without a row. */
 struct demand rights_demand(const Perseas__Request *request, const struct session *session)
 {
 	const char *const held = session_store(session);
@@ -20,7 +20,7 @@ struct demand rights_demand(const Perseas__Request *request, const struct sessio
 		return (struct demand){ rights, store };                                       \
 	}
 #include "../../proto/control/messages.h"
-	case PERSEAS__REQUEST__BODY__NOT_SET: /* ps_request_unpack lets none of these through */
+	case PERSEAS__REQUEST__BODY__NOT_SET: /* ps_request_unpack() refuses these */
 	case _PERSEAS__REQUEST__BODY__CASE_IS_INT_SIZE:
 		break;
 	}

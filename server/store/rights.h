@@ -1,27 +1,27 @@
 /*
- * rights.h - which right each request needs (access.h).
+ * rights.h - the rights that each request needs (access.h).
  */
 #ifndef PERSEAS_SERVER_RIGHTS_H
 #define PERSEAS_SERVER_RIGHTS_H
 
 #include "store.h"
 
-/* store NULL: all stores; rights 0: nothing, whatever it names. */
+/* store NULL: the rights are needed on all stores. rights 0: the request is always allowed. */
 struct demand {
-	unsigned rights; /* every one of these bits */
+	unsigned rights; /* all of these bits are needed */
 	const char *store;
 };
 
-/* What a request needs that comes in this session. */
+/* Returns what a request in this session needs. */
 struct demand rights_demand(const Perseas__Request *request, const struct session *session);
 
-/* 0, or -STATUS_DENIED with a sentence. Looks at the request and at what the session holds, and at
- * no store: what is denied is denied in the same words whether the store is there or not. */
+/* Returns 0, or -STATUS_DENIED with a sentence. Looks only at the request and at what the session
+ * holds: a denial is worded the same whether the store exists or not. */
 int rights_check(const struct stores *stores, const struct session *session,
                  const Perseas__Request *request, struct why *why);
 
-/* For who has all that, and would make a store by a Rebuild that this mirror does not have: that
- * takes the right to create, too. */
+/* Checks the additional right to create, which a Rebuild needs if this mirror does not have the
+ * store. */
 int rights_to_make(const struct stores *stores, const struct session *session, const char *store,
                    struct why *why);
 

@@ -1,5 +1,5 @@
 /*
- * status.h - short names for what control.proto enumerates.
+ * status.h - short names for enumerators of control.proto.
  */
 #ifndef PERSEAS_SERVER_STATUS_H
 #define PERSEAS_SERVER_STATUS_H

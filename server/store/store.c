@@ -1,7 +1,7 @@
 /*
- * store.c - the list of stores and what only looks at them: find, status, list, digest, read.
- * control.c calls it for requests, and the other store_*.c for what they share. Nothing here
- * changes an image.
+ * store.c - the table of stores, and requests that only read: status, list, digest, read. control.c
+ * calls it for requests, and the other store_*.c files for shared functions. Nothing here changes
+ * an image.
  */
 #include "store_private.h"
 
@@ -10,6 +10,7 @@
 #include "../../proto/base/text.h"
 #include "../host/jobs.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,15 +44,16 @@ const char *reason_text(char text[REASON_TEXT], int error)
 	return text;
 }
 
-/* A thread's own: a job that is aside has filled in a part of its reply already. */
-static _Thread_local struct scratch *scratches;
+/* Memory of the current reply. One list for each thread: a job that has given up its turn keeps the
+ * part of its reply that is done. */
+static _Thread_local struct scratch *scratch_list;
 
 void scratch_reset(void)
 {
-	while (scratches) {
-		struct scratch *scratch = scratches;
+	while (scratch_list) {
+		struct scratch *scratch = scratch_list;
 
-		scratches = scratch->next;
+		scratch_list = scratch->next;
 		free(scratch);
 	}
 }
@@ -62,8 +64,8 @@ void *scratch_alloc(size_t size)
 
 	if (!scratch)
 		return NULL;
-	scratch->next = scratches;
-	scratches = scratch;
+	scratch->next = scratch_list;
+	scratch_list = scratch;
 	return scratch->bytes;
 }
 
@@ -141,24 +143,25 @@ int stores_check_open(struct stores *stores, struct why *why)
 	return 0;
 }
 
-void stores_on_leave(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),
+void stores_on_unmap(struct stores *stores, void (*leave)(void *arg, const struct piece *piece),
                      void *arg)
 {
 	stores->leave = leave;
 	stores->leave_arg = arg;
 }
 
-void stores_on_news(struct stores *stores, void (*tell)(void *arg, const struct store_news *news),
-                    void *arg)
+void stores_on_event(struct stores *stores,
+                     void (*tell)(void *arg, const struct store_event_info *news), void *arg)
 {
 	stores->tell = tell;
 	stores->tell_arg = arg;
 }
 
-void store_tell(struct store *store, enum store_event event, const struct session *session,
-                uint64_t epoch, uint64_t seq)
+void store_report(struct store *store, enum store_event event, const struct session *session,
+                  uint64_t epoch, uint64_t seq)
 {
-	const struct store_news news = { event, store->name, session, epoch, seq, store->astray };
+	const struct store_event_info news = { event, store->name, session,
+		                               epoch, seq,         store->restart_loss };
 
 	store->events[event]++;
 	if (store->stores->tell)
@@ -184,11 +187,11 @@ struct store *store_find(struct stores *stores, const char *name)
 	return NULL;
 }
 
-struct store *store_named(struct stores *stores, const char *name, int *ret, struct why *why)
+struct store *store_find_served(struct stores *stores, const char *name, int *ret, struct why *why)
 {
 	struct store *store = store_find(stores, name);
 
-	/* One that is being made is not there yet. */
+	/* A store that is being created has no header yet, and does not exist for clients. */
 	if (store && !store->header && !store->damage[0])
 		store = NULL;
 	if (!store)
@@ -200,7 +203,7 @@ struct store *store_named(struct stores *stores, const char *name, int *ret, str
 
 int store_check_later(const struct store *store, struct why *why)
 {
-	return store->later
+	return store->is_later_version
 	               ? refuse(why, STATUS(BAD_VERSION), "the image of store %s is not served: %s",
 	                        store->name, store->damage)
 	               : 0;
@@ -220,9 +223,9 @@ int store_check_level(const struct stores *stores, const char *name, uint32_t le
 	              name, ps_level_of(header->roster, header->next_roster));
 }
 
-struct store *store_sound(struct stores *stores, const char *name, int *ret, struct why *why)
+struct store *store_find_sound(struct stores *stores, const char *name, int *ret, struct why *why)
 {
-	struct store *store = store_named(stores, name, ret, why);
+	struct store *store = store_find_served(stores, name, ret, why);
 
 	if (store && store->damage[0]) {
 		*ret = refuse(why, STATUS(DAMAGED), "the image of store %s is damaged: %s", name,
@@ -232,40 +235,43 @@ struct store *store_sound(struct stores *stores, const char *name, int *ret, str
 	return store;
 }
 
-struct store *store_to_change(struct stores *stores, const char *name, int *ret, struct why *why)
+struct store *store_find_to_change(struct stores *stores, const char *name, int *ret,
+                                   struct why *why)
 {
 	*ret = stores_check_open(stores, why);
-	return *ret ? NULL : store_sound(stores, name, ret, why);
+	return *ret ? NULL : store_find_sound(stores, name, ret, why);
 }
 
 struct store *store_insert(struct stores *stores, const char *name)
 {
 	struct store *store = calloc(1, sizeof(*store));
 
+	assert(!store_find(stores, name));
 	if (!store)
 		return NULL;
 	snprintf(store->name, sizeof(store->name), "%s", name);
 	store->stores = stores;
 	image_init(&store->image);
-	image_init(&store->beside);
+	image_init(&store->rebuilt);
 	store->next = stores->first;
 	stores->first = store;
 	stores->count++;
 	return store;
 }
 
-/* Closes the image; its pieces stay. */
+/* Closes the image, whose pieces stay, and frees the store. */
 void store_delete(struct store *store)
 {
 	struct store **link = &store->stores->first;
 
-	image_close(store, &store->beside);
-	header_free(store->beside_header);
+	image_close(store, &store->rebuilt);
+	header_free(store->rebuilt_header);
 	holder_drop(store);
 	board_drop(store);
 	handover_drop(store);
 	image_close(store, &store->image);
 	header_free(store->header);
+	assert(store->stores->count > 0);
 	while (*link != store)
 		link = &(*link)->next;
 	*link = store->next;
@@ -273,7 +279,7 @@ void store_delete(struct store *store)
 	free(store);
 }
 
-/* Returns false if there is no memory. */
+/* Returns false if memory is out. */
 static bool fill_session(struct store *store, Perseas__StoreStatus *status)
 {
 	struct session *session = store->session;
@@ -291,21 +297,22 @@ static bool fill_session(struct store *store, Perseas__StoreStatus *status)
 	return board_status(store, status);
 }
 
-void header_tell(Perseas__Header *told, const Perseas__Header *header)
+void header_without_key(Perseas__Header *told, const Perseas__Header *header)
 {
 	*told = *header;
 	told->key = (ProtobufCBinaryData){ 0, NULL };
 }
 
-/* Of the owner's id so much as tells owners apart. NULL: out of memory. */
-static Perseas__Header *told_header(struct store *store)
+/* Copies the header for clients: without the key, and with only the first PS_OWNER_TOLD bytes of
+ * the owner's id. Returns NULL if memory is out. */
+static Perseas__Header *header_for_clients(struct store *store)
 {
 	Perseas__Header *header = scratch_alloc(sizeof(*header));
 	uint8_t *owner = scratch_alloc(PS_ID_SIZE);
 
 	if (!header || !owner)
 		return NULL;
-	header_tell(header, store->header);
+	header_without_key(header, store->header);
 	if (header->promised_owner.len != PS_ID_SIZE)
 		return header;
 	memset(owner, 0, PS_ID_SIZE);
@@ -319,7 +326,7 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 	struct ps_slot slot;
 	int index = image_slot(&store->image, &slot);
 
-	status->files_missing = store->astray;
+	status->files_missing = store->restart_loss;
 	status->host = store->stores->labels.host;
 	status->rack = store->stores->labels.rack;
 	status->zone = store->stores->labels.zone;
@@ -327,7 +334,7 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	if (store->header) {
 		status->bytes = ps_header_bytes(store->header);
-		status->header = told_header(store);
+		status->header = header_for_clients(store);
 	}
 	if (index >= 0)
 		status->slot = scratch_slot(&slot, index);
@@ -336,7 +343,7 @@ int store_fill_status(struct store *store, Perseas__StoreStatus *status, struct 
 	return 0;
 }
 
-/* A damaged store is listed while its header can be read. */
+/* Lists damaged stores, too, as long as their headers can be read. */
 int store_list(struct stores *stores, const struct identity *who, Perseas__ListReply *reply,
                struct why *why)
 {
@@ -374,19 +381,20 @@ int store_status(struct stores *stores, const char *name, Perseas__StoreStatus *
 	int ret = 0;
 
 	scratch_reset();
-	store = store_sound(stores, name, &ret, why);
+	store = store_find_sound(stores, name, &ret, why);
 	if (!store)
 		return ret;
 	return store_fill_status(store, status, why);
 }
 
-/* The region, where the image has so many bytes of it; else NULL. */
+/* Returns the piece if the region may be read and has these bytes, else NULL with a refusal in
+ * `why`. */
 static struct piece *readable_piece(struct store *store, uint32_t region, uint64_t offset,
                                     uint64_t length, struct why *why)
 {
 	struct piece *piece = region < PS_REGIONS_MAX ? &store->image.regions[region] : NULL;
 
-	/* The promise page has the owner's whole id, which is the owner's alone (told_header). */
+	/* The promise page has the owner's whole id, which is secret (told_header()). */
 	if (!piece || !piece->base || region == PS_REGION_PROMISE) {
 		refuse(why, STATUS(BAD_REQUEST), "store %s has no region %u to read", store->name,
 		       region);
@@ -400,7 +408,7 @@ static struct piece *readable_piece(struct store *store, uint32_t region, uint64
 	return piece;
 }
 
-struct digesting {
+struct digest_work {
 	const uint8_t *bytes;
 	uint64_t left;
 	uint32_t crc;
@@ -408,14 +416,14 @@ struct digesting {
 
 static void digest_region(void *arg)
 {
-	struct digesting *digesting = arg;
+	struct digest_work *digest_work = arg;
 
-	while (digesting->left > 0 && !job_cancelled()) {
-		uint64_t len = digesting->left < DIGEST_SLICE ? digesting->left : DIGEST_SLICE;
+	while (digest_work->left > 0 && !job_cancelled()) {
+		uint64_t len = digest_work->left < DIGEST_SLICE ? digest_work->left : DIGEST_SLICE;
 
-		digesting->crc = ps_crc32c(digesting->crc, digesting->bytes, len);
-		digesting->bytes += len;
-		digesting->left -= len;
+		digest_work->crc = ps_crc32c(digest_work->crc, digest_work->bytes, len);
+		digest_work->bytes += len;
+		digest_work->left -= len;
 	}
 }
 
@@ -424,12 +432,12 @@ int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
 {
 	struct store *store;
 	struct piece *piece;
-	struct digesting digesting = { 0 };
+	struct digest_work digest_work = { 0 };
 	struct ps_slot slot;
 	int index, ret = 0;
 
 	scratch_reset();
-	store = store_sound(stores, request->store, &ret, why);
+	store = store_find_sound(stores, request->store, &ret, why);
 	if (!store)
 		return ret;
 	if (request->length > DIGEST_MAX)
@@ -443,10 +451,10 @@ int store_digest(struct stores *stores, const Perseas__DigestRequest *request,
 		if (!reply->slot)
 			return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
-	digesting.bytes = piece->base + request->offset;
-	digesting.left = request->length;
-	job_aside(request->length, digest_region, &digesting);
-	reply->crc = digesting.crc;
+	digest_work.bytes = piece->base + request->offset;
+	digest_work.left = request->length;
+	job_aside(request->length, digest_region, &digest_work);
+	reply->crc = digest_work.crc;
 	reply->live = session_lives(store->session);
 	return 0;
 }
@@ -459,7 +467,7 @@ int store_read(struct stores *stores, const Perseas__ReadRequest *request,
 	int ret = 0;
 
 	scratch_reset();
-	store = store_sound(stores, request->store, &ret, why);
+	store = store_find_sound(stores, request->store, &ret, why);
 	if (!store)
 		return ret;
 	if (request->length < 1 || request->length > PS_READ_REQUEST_MAX)
@@ -472,7 +480,7 @@ int store_read(struct stores *stores, const Perseas__ReadRequest *request,
 	return 0;
 }
 
-/* Compares every byte whatever they are, so that time tells nothing of a token. */
+/* Compares in constant time, so that timing reveals nothing about a token. */
 static bool same_token(const uint8_t *a, const uint8_t *b)
 {
 	unsigned differ = 0;

@@ -1,7 +1,7 @@
 /*
- * store_claim.c - claims: the promise, cutting the earlier session off, rolling back, copying
- * away, and what the new session is told. control.c calls it. No claim may be answered before the
- * earlier owner can write no more (I5).
+ * store_claim.c - claims: records the promise, cuts the earlier session, rolls back, copies the
+ * image if needed, and tells the new session its state. control.c calls it. A claim must not be
+ * answered before the earlier owner can no longer write (I5).
  */
 #include "store_private.h"
 #include "../host/jobs.h"
@@ -14,17 +14,17 @@ struct claim {
 	struct store *store;
 	struct session *session;
 	const Perseas__ClaimRequest *request;
-	bool shared;             /* the session gets the memory itself */
-	enum memory_whose whose; /* the image is, where it was ever given */
-	bool away;               /* the old owner may still write: the image is copied away */
-	struct image copy;       /* what it was copied to */
+	bool shared;             /* the session gets descriptors of the memory */
+	enum memory_whose whose; /* which processes have the image's memory */
+	bool is_copied;          /* the old owner may still write, so the image is copied */
+	struct image copy;       /* the copy */
 	struct ps_slot slot;
-	int index; /* of the slot; -1: a joining image has none */
+	int index; /* index of the slot; -1: a joining image has none */
 	bool undone;
 };
 
-int promise_check(const struct store *store, uint64_t epoch, ProtobufCBinaryData owner,
-                  struct why *why)
+int promise_allows(const struct store *store, uint64_t epoch, ProtobufCBinaryData owner,
+                   struct why *why)
 {
 	const Perseas__Header *header = store->header;
 	const unsigned long long promised = header->promised_epoch;
@@ -53,15 +53,16 @@ int promise_check(const struct store *store, uint64_t epoch, ProtobufCBinaryData
 	              store->name, promised, (unsigned long long)epoch);
 }
 
-/* Has this owner come again? Its id alone, which others may have learned, does not tell. */
+/* Returns true if the claim is from the owner of that session. The owner's id alone does not prove
+ * it, because others may know it. */
 static bool is_owner_of(const struct claim *claim, const struct session *old)
 {
 	return ps_id_equal(claim->request->owner, old->owner) &&
 	       strcmp(claim->session->identity.name, old->identity.name) == 0;
 }
 
-/* The claim may name the image that this one was loaded from. */
-static bool is_meant(const Perseas__ClaimRequest *request, const Perseas__Header *header)
+/* Returns true if the claim names this image or the one that it was loaded from, or none. */
+static bool names_image(const Perseas__ClaimRequest *request, const Perseas__Header *header)
 {
 	return request->image_id.len == 0 || same_id(request->image_id, header->image_id) ||
 	       same_id(request->image_id, header->parent_id);
@@ -83,7 +84,7 @@ static int check_claim(const struct claim *claim, struct why *why)
 		return refuse(why, STATUS(NO_STORE),
 		              "this mirror has another store named %s, made at another time",
 		              store->name);
-	if (!is_meant(claim->request, store->header))
+	if (!names_image(claim->request, store->header))
 		return refuse(why, STATUS(OTHER),
 		              "this mirror has another image of store %s than the one that is "
 		              "claimed",
@@ -94,7 +95,7 @@ static int check_claim(const struct claim *claim, struct why *why)
 	if (store->header->state == STATE(CREATING))
 		return refuse(why, STATUS(NO_STORE),
 		              "store %s is still being created; create it again", store->name);
-	ret = promise_check(store, claim->request->epoch, claim->request->owner, why);
+	ret = promise_allows(store, claim->request->epoch, claim->request->owner, why);
 	if (ret)
 		return ret;
 	if (session_lives(old) && !claim->request->takeover && !is_owner_of(claim, old)) {
@@ -105,11 +106,10 @@ static int check_claim(const struct claim *claim, struct why *why)
 	return quota_claim(session, store, why);
 }
 
-/*
- * What is known of an owner's process, where the kernel cannot say who has the memory. Nobody but
- * the identity that was given it is believed. The promise page says who the owner is (a retired
- * one names nobody): the promise in the header may have moved on without a grant.
- */
+/* Returns true unless the old owner's process is known not to write. Used if the kernel cannot tell
+ * which processes have the memory. Only a claim by the identity that was given the memory may say
+ * so. The promise page names the owner (none if retired); the promise in the header may be newer,
+ * without a grant. */
 static bool is_believed_to_write(const struct claim *claim)
 {
 	const struct store *store = claim->store;
@@ -129,12 +129,10 @@ static bool is_believed_to_write(const struct claim *claim)
 	return store->holder ? store->holder->may_write(store->holder) : true;
 }
 
-/*
- * May anybody who was given the memory of the image still write to it? The kernel is asked, and
- * not the owner: what it says of itself, that its process has ended, and that it gave the memory
- * back, says nothing of a child, or of another process to which it passed a descriptor.
- */
-static bool may_write(struct claim *claim)
+/* Returns true if any process that was given the image's memory may still write. Asks the kernel,
+ * not the owner: even if an owner has ended and closed the memory, a child, or a process to which
+ * it passed a descriptor, may have it. */
+static bool may_still_write(struct claim *claim)
 {
 	const struct store *store = claim->store;
 
@@ -151,18 +149,16 @@ struct waiting {
 	uint32_t left_ms;
 };
 
-static void wait_aside(void *arg)
+static void run_wait(void *arg)
 {
 	struct waiting *waiting = arg;
 
 	waiting->holder->await_end(waiting->holder, &waiting->left_ms);
 }
 
-/*
- * A process that was killed ends its connections before it is gone, and has the memory until then:
- * to wait for that takes less than to copy the image away. The turn is given up meanwhile, so that
- * nothing of what the claim has found so far needs to be so afterwards. False: it was not.
- */
+/* Waits for the old owner's process if it is about to end. A killed process closes its connections
+ * before its memory is unmapped, and waiting for that is cheaper than copying the image. Gives up
+ * the turn, so the caller must check the claim again. Returns false if it did not wait. */
 static bool await_holder(const struct claim *claim)
 {
 	struct store *store = claim->store;
@@ -170,12 +166,12 @@ static bool await_holder(const struct claim *claim)
 	struct waiting waiting = { store->holder, store->patience_ms };
 	bool waits;
 
-	/* The session may end meanwhile, with all that it has. */
+	/* The session may end while we wait, so keep its process. */
 	if (old)
 		waiting.holder = old->shared && old->ops->keep ? old->ops->keep(old) : NULL;
 	waits = waiting.holder && waiting.holder->await_end && waiting.left_ms > 0;
 	if (waits) {
-		job_aside(JOB_ASIDE_LEAST, wait_aside, &waiting);
+		job_aside(JOB_ASIDE_LEAST, run_wait, &waiting);
 		store->patience_ms = waiting.left_ms;
 	}
 	if (old && waiting.holder)
@@ -183,7 +179,7 @@ static bool await_holder(const struct claim *claim)
 	return waits;
 }
 
-/* The promise is durable, then seen by an owner on this host, then the old session is cut. */
+/* Makes the promise durable, then visible to an owner on this host, then cuts the old session. */
 static int promise_epoch(struct claim *claim, struct why *why)
 {
 	static const ProtobufCBinaryData nobody = { 0, NULL };
@@ -191,8 +187,8 @@ static int promise_epoch(struct claim *claim, struct why *why)
 	struct store *store = claim->store;
 	struct memory *memory = store->stores->memory;
 	Perseas__Header *header;
-	uint64_t epoch = claim->away ? PS_PROMISE_RETIRED : request->epoch;
-	ProtobufCBinaryData owner = claim->away ? nobody : request->owner;
+	uint64_t epoch = claim->is_copied ? PS_PROMISE_RETIRED : request->epoch;
+	ProtobufCBinaryData owner = claim->is_copied ? nobody : request->owner;
 	int ret = header_edit(store->header, &header, why);
 
 	if (ret)
@@ -201,25 +197,28 @@ static int promise_epoch(struct claim *claim, struct why *why)
 		header_free(header);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 	}
-	/* What follows may roll back, of which the log tells no reader. */
+	/* The claim may roll back, of which the log has no record; readers notice it by this
+	 * counter. */
 	header->rewrites++;
 	ret = header_commit(store, header, why);
 	if (ret)
 		return ret;
+	assert(store->header->promised_epoch == request->epoch);
 	image_promise(&store->image, epoch, owner);
-	image_promise(&store->beside, epoch, owner);
+	image_promise(&store->rebuilt, epoch, owner);
 	memory->ops->fence(memory);
 	if (store->session && !ps_id_equal(request->owner, store->session->owner))
-		store_tell(store, STORE_FENCED, store->session, request->epoch, 0);
+		store_report(store, STORE_FENCED, store->session, request->epoch, 0);
 	if (store->session)
 		session_detach(store);
+	assert(!store->session);
 	return 0;
 }
 
 static int refuse_damaged(struct store *store, const char *text, struct why *why)
 {
 	strcpy(store->damage, text);
-	store_tell(store, STORE_DAMAGED, NULL, 0, 0);
+	store_report(store, STORE_DAMAGED, NULL, 0, 0);
 	return refuse(why, STATUS(DAMAGED), "the image of store %s is damaged: %s", store->name,
 	              text);
 }
@@ -237,7 +236,8 @@ static void roll_back(void *arg)
 	recovering->recovery = ps_image_recover(&recovering->image, &recovering->slot);
 }
 
-/* A joining image is no state of the store: it is left as it is. */
+/* Rolls back the transaction in flight. A joining image is no state of the store and stays as it
+ * is. */
 static int recover_image(struct claim *claim, struct why *why)
 {
 	struct store *store = claim->store;
@@ -273,29 +273,30 @@ static int copy_away(struct claim *claim, struct why *why)
 
 	if (ret)
 		return ret;
+	assert(claim->copy.generation > claim->store->header->generation);
 	claim->index = image_slot(&claim->copy, &claim->slot);
-	/* A copy stands where its image stood. Nobody else has the copy's memory. */
+	/* The copy has the same state as the image, and no other process can write to it. */
 	assert(!ps_slot_later(&left, &claim->slot) && !ps_slot_later(&claim->slot, &left));
 	return 0;
 }
 
-/* The identity that has been given the memory of the image, after this claim. */
-static const char *sharer_of(const struct claim *claim)
+/* Returns the identity that has the memory of the image after this claim. */
+static const char *sharer_after(const struct claim *claim)
 {
 	if (claim->shared) {
 		assert(claim->session);
 		return claim->session->identity.name;
 	}
-	return claim->away || claim->whose == MEMORY_ALONE ? "" : claim->store->header->sharer;
+	return claim->is_copied || claim->whose == MEMORY_ALONE ? "" : claim->store->header->sharer;
 }
 
-/* The header as it will be: without segments that were never born or are dead, and with no word of
- * deaths above the slot; with the memory given. */
+/* Commits the header after the claim: without segments that are unpublished or destroyed at the
+ * slot, and with the identity that has the memory. */
 static int commit_image(struct claim *claim, struct why *why)
 {
 	struct store *store = claim->store;
 	const Perseas__Header *before = store->header;
-	const char *sharer = sharer_of(claim);
+	const char *sharer = sharer_after(claim);
 	Perseas__Header *header;
 	unsigned pruned;
 	int ret = header_edit(before, &header, why);
@@ -303,12 +304,12 @@ static int commit_image(struct claim *claim, struct why *why)
 	if (ret)
 		return ret;
 	pruned = header_prune(header, &claim->slot);
-	/* What was rolled back the log tells no reader; a session's promise has counted it. */
+	/* A claim with a session has counted this in promise_epoch(). */
 	header->rewrites += claim->session == NULL;
 	header->shared = claim->shared;
-	if (claim->away)
+	if (claim->is_copied)
 		header->generation = claim->copy.generation;
-	if (pruned == 0 && !claim->away && header->shared == before->shared &&
+	if (pruned == 0 && !claim->is_copied && header->shared == before->shared &&
 	    strcmp(sharer, before->sharer) == 0) {
 		header_free(header);
 		return 0;
@@ -320,20 +321,20 @@ static int commit_image(struct claim *claim, struct why *why)
 	return header_commit(store, header, why);
 }
 
-static int take_image(struct claim *claim, struct why *why)
+static int adopt_image(struct claim *claim, struct why *why)
 {
 	struct store *store = claim->store;
-	int ret = claim->away ? copy_away(claim, why) : recover_image(claim, why);
+	int ret = claim->is_copied ? copy_away(claim, why) : recover_image(claim, why);
 
 	if (ret)
 		return ret;
 	ret = commit_image(claim, why);
 	if (ret) {
-		if (claim->away)
+		if (claim->is_copied)
 			image_remove(store, &claim->copy);
 		return ret;
 	}
-	if (claim->away) {
+	if (claim->is_copied) {
 		image_remove(store, &store->image);
 		store->image = claim->copy;
 		image_promise(&store->image, claim->request->epoch, claim->request->owner);
@@ -343,8 +344,8 @@ static int take_image(struct claim *claim, struct why *why)
 	return 0;
 }
 
-/* Finds what is claimed, and whether it has to be copied away. */
-static int look_at_image(struct claim *claim, struct stores *stores, struct why *why)
+/* Finds and checks the claimed store, and decides whether the image must be copied. */
+static int find_image(struct claim *claim, struct stores *stores, struct why *why)
 {
 	int ret;
 
@@ -352,42 +353,44 @@ static int look_at_image(struct claim *claim, struct stores *stores, struct why 
 		return refuse(why, STATUS(OTHER),
 		              "this is another daemon than the one that is "
 		              "claimed: its address led there");
-	claim->store = store_to_change(stores, claim->request->store, &ret, why);
+	claim->store = store_find_to_change(stores, claim->request->store, &ret, why);
 	if (!claim->store)
 		return ret;
 	ret = check_claim(claim, why);
 	if (ret)
 		return ret;
 	claim->shared = session_shares(claim->session, claim->store, claim->request->shared);
-	claim->away = may_write(claim);
+	claim->is_copied = may_still_write(claim);
 	return 0;
 }
 
-/* An image whose files were removed is copied to new ones. What was cut short is worth no copy. */
-static void look_at_names(struct claim *claim)
+/* An image whose files were removed is copied to new files. A truncated one is damaged, so it is
+ * not. */
+static void check_names(struct claim *claim)
 {
 	if (claim->whose != MEMORY_CUT)
-		claim->away |= store_check_names(claim->store);
+		claim->is_copied |= store_check_names(claim->store);
 }
 
-/* The same, once nobody has the image who is about to end. */
+/* Does the same, after waiting for a process that is about to end. */
 static int prepare_claim(struct claim *claim, struct stores *stores, struct why *why)
 {
-	int ret = look_at_image(claim, stores, why);
+	int ret = find_image(claim, stores, why);
 
-	if (ret || !claim->away)
+	if (ret || !claim->is_copied)
 		return ret;
 	if (await_holder(claim)) {
 		if (job_cancelled())
 			return refuse(why, STATUS(BUSY), "whoever claimed store %s has gone",
 			              claim->request->store);
-		ret = look_at_image(claim, stores, why);
+		ret = find_image(claim, stores, why);
 	}
-	return !ret && claim->away ? quota_copy(claim->store, why) : ret;
+	return !ret && claim->is_copied ? quota_copy(claim->store, why) : ret;
 }
 
-/* By this an owner knows whether it wrote that record, or another one under the same seq. 0: the
- * log was copied without its records, or the record is of an owner before. */
+/* Returns the checksum of the slot's record, by which an owner recognizes whether it wrote that
+ * record or another owner wrote one with the same seq. Returns 0 if the log does not have the
+ * record. */
 static uint32_t record_sum(const struct store *store, const struct ps_slot *slot)
 {
 	const struct piece *log = &store->image.regions[PS_REGION_LOG];
@@ -412,14 +415,14 @@ int store_claim(struct stores *stores, struct session *session,
 	if (ret)
 		return ret;
 	assert(claim.store);
-	look_at_names(&claim);
+	check_names(&claim);
 	ret = promise_epoch(&claim, why);
 	if (ret)
 		return ret;
-	ret = take_image(&claim, why);
+	ret = adopt_image(&claim, why);
 	if (ret)
 		return ret;
-	if (claim.store->astray[0])
+	if (claim.store->restart_loss[0])
 		(void)store_check_names(claim.store);
 	session_attach(claim.store, session, request->epoch, request->owner, claim.shared,
 	               request->rdma);
@@ -427,7 +430,7 @@ int store_claim(struct stores *stores, struct session *session,
 	reply->slot = scratch_slot(&claim.slot, claim.index);
 	reply->record = claim.index < 0 ? 0 : record_sum(claim.store, &claim.slot);
 	reply->undone = claim.undone;
-	reply->copied = claim.away;
+	reply->copied = claim.is_copied;
 	if (!reply->slot || session_grant(session, &reply->grant, why)) {
 		session_detach(claim.store);
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
@@ -435,8 +438,8 @@ int store_claim(struct stores *stores, struct session *session,
 	return 0;
 }
 
-/* The steps of a claim, for nobody: after them the image is as it is while no owner has it. away:
- * it is copied, whoever has it. */
+/* Takes a store from its owner without a new one, by the steps of a claim. `away` forces a copy of
+ * the image. */
 static int claim_for_nobody(struct store *store, bool away, struct why *why)
 {
 	const Perseas__ClaimRequest nobody = {
@@ -447,13 +450,13 @@ static int claim_for_nobody(struct store *store, bool away, struct why *why)
 	int ret = 0;
 
 	store->job = job_current();
-	claim.away = may_write(&claim) || (away && claim.whose != MEMORY_CUT);
+	claim.is_copied = may_still_write(&claim) || (away && claim.whose != MEMORY_CUT);
 	promise_retire(store);
 	if (store->session)
 		session_detach(store);
-	/* Without a copy to make, this says that the image was cut short. */
-	if (claim.away || away)
-		ret = take_image(&claim, why);
+	/* If no copy is needed, this finds out whether the memory was truncated. */
+	if (claim.is_copied || away)
+		ret = adopt_image(&claim, why);
 	store->job = NULL;
 	return ret;
 }
@@ -471,8 +474,9 @@ const struct access *stores_access(const struct stores *stores)
 	return stores->access;
 }
 
-/* Without the right to share, an owner that has the memory comes again, and gets no more of it. */
-static bool may_stay(const struct session *session)
+/* Returns true if the session may keep the store. An owner that has the memory and lost the right
+ * to share must reconnect, and does not get the memory again. */
+static bool may_keep_store(const struct session *session)
 {
 	const struct store *store = session->store;
 
@@ -487,7 +491,7 @@ unsigned stores_set_access(struct stores *stores, const struct access *access)
 
 	stores->access = access;
 	for (struct store *store = stores->first; store; store = store->next)
-		if (store->session && !may_stay(store->session)) {
+		if (store->session && !may_keep_store(store->session)) {
 			(void)claim_for_nobody(store, false, &why);
 			cut++;
 		}
@@ -501,14 +505,14 @@ unsigned stores_cut_excess(struct stores *stores)
 	unsigned cut = 0;
 
 	for (struct store *store = stores->first; store; store = store->next)
-		store->exceeds = store->session && quota_exceeded(store);
-	/* First, so that there is room for copies. */
+		store->is_over_quota = store->session && quota_exceeded(store);
+	/* Truncate first, which frees memory for the copies. */
 	if (memory->ops->trim)
 		memory->ops->trim(memory);
 	for (struct store *store = stores->first; store; store = store->next) {
-		if (!store->exceeds || !store->session)
+		if (!store->is_over_quota || !store->session)
 			continue;
-		store_tell(store, STORE_EXCEEDED, store->session, store->session->epoch, 0);
+		store_report(store, STORE_EXCEEDED, store->session, store->session->epoch, 0);
 		(void)claim_for_nobody(store, false, &why);
 		cut++;
 	}

@@ -1,23 +1,23 @@
 /*
- * store_copy.c - copying a store that runs, for a claim of an image that its old owner can still
- * write to. That owner may go on writing, and may be hostile: what is read from its memory is
- * copied first and checked in the copy (log_reader.h), in the reverse of the order in which
- * an owner writes.
+ * store_copy.c - copies a running store, for a claim of an image that its old owner can still write
+ * to. That owner may be hostile: its memory is copied first and checked in the copy (log_reader.h),
+ * in the reverse order of an owner's writes.
  */
 #include "store_private.h"
 #include "../../proto/image/log_reader.h"
 #include "../host/jobs.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { COPY_TRIES = 16 };
 
-#define COPY_CHUNK ((uint64_t)4 << 20) /* bytes of data between two looks at the log */
+#define COPY_CHUNK ((uint64_t)4 << 20) /* bytes of data copied between two reads of the log */
 
 struct copying {
 	struct ps_image live;
 	struct ps_image copy;
-	struct ps_log_reader log; /* of the live image; its ring is the copy's */
+	struct ps_log_reader log; /* reader of the live log; its ring is the copy's */
 	bool good;                /* the copy is a state of the store */
 };
 
@@ -45,7 +45,8 @@ static enum ps_log_step copy_data(struct copying *copying)
 	return step ? step : ps_log_tail(&copying->log);
 }
 
-/* Undoes what was followed, the last first. False: the records do not hang together. */
+/* Undoes the records that were followed, last one first. Returns false if they are not
+ * consecutive. */
 static bool undo_back(const struct copying *copying)
 {
 	struct ps_log_back back = ps_log_newest(&copying->log);
@@ -63,11 +64,8 @@ static uint8_t *ring_at(const struct ps_image *image, uint64_t position)
 	return image->log + PS_RING_OFFSET + position % image->ring_size;
 }
 
-/*
- * The owner may have gone on beyond the slot of the copy, and what it wrote to the ring lies over
- * the past that this slot still reaches. Gives that past up, so that no stored bytes are taken for
- * its records.
- */
+/* Zeroes older log that the slot of the copy still reaches, but that newer records of the owner may
+ * have overwritten. Otherwise bytes of user data could be read as records. */
 static void forget_overwritten(const struct copying *copying)
 {
 	const struct ps_image *copy = &copying->copy;
@@ -90,12 +88,14 @@ static void write_slot(struct copying *copying)
 {
 	struct ps_slot *slot = (void *)(copying->copy.log + ps_slot_offset(copying->log.index));
 
+	assert(copying->log.index == 0 || copying->log.index == 1);
 	forget_overwritten(copying);
 	memset(copying->copy.log, 0, PS_RING_OFFSET);
 	*slot = copying->log.from;
 }
 
-/* One try. The whole ring comes along for its past: resync by delta needs it. */
+/* Tries once. Copies the whole ring with its older records, because a resync by delta needs
+ * them. */
 static bool copy_once(struct copying *copying)
 {
 	struct ps_image *copy = &copying->copy;
@@ -137,8 +137,8 @@ static int copy_running(struct store *store, struct copying *copying, struct why
 	              store->name);
 }
 
-/* The pieces to copy to. A segment that was not published has nothing to be copied. Which are dead
- * is known with the slot. */
+/* Makes the pieces to copy to, without segments that were never published. Which ones are destroyed
+ * is known later, from the slot. */
 static int make_copy(struct store *store, struct image *copy, struct why *why)
 {
 	static const struct ps_slot nothing, all = { .seq = UINT64_MAX };
@@ -161,7 +161,7 @@ int image_copy(struct store *store, struct image *copy, struct ps_slot *slot, bo
 
 	*undone = false;
 	memset(slot, 0, sizeof(*slot));
-	/* A joining image is no state of the store: its successor begins empty. */
+	/* A joining image is no state of the store: its copy begins empty. */
 	if (ret || store->header->state == STATE(JOINING))
 		return ret;
 	image_view(&store->image, &copying.live);

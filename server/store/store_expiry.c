@@ -1,12 +1,12 @@
 /*
- * store_expiry.c - tells peers when the daemon's TLS files expire. control.c calls it for List and
+ * store_expiry.c - reports when the daemon's TLS files expire. control.c calls it for List and
  * Confirm.
  */
 #include "store_private.h"
 
-enum { EXPIRY_VERSION = 9 }; /* of the protocol: the first that tells when TLS files expire */
+enum { EXPIRY_VERSION = 9 }; /* first protocol version that reports when TLS files expire */
 
-/* Returns NULL if the daemon has no TLS, or if the session's version has no place for it. */
+/* Returns NULL if the daemon has no TLS, or if the session's version has no field for it. */
 static const struct ps_expiries *expiries_of(struct session *session)
 {
 	const struct session_ops *ops = session->ops;
@@ -23,7 +23,7 @@ static uint64_t clock_s(struct session *session)
 	return ops->clock_ns ? ops->clock_ns(session) / 1000000000 : 0;
 }
 
-/* Returns a message that lasts until the reply is packed, or NULL if memory is short. */
+/* Returns a message that is valid until the reply is packed, or NULL if memory is out. */
 static Perseas__Expiry *message_of(const struct ps_expiry *expiry)
 {
 	Perseas__Expiry *message = scratch_alloc(sizeof(*message));

@@ -1,7 +1,7 @@
 /*
- * store_header.c - the header of an image: editing copies of it, and committing one as the
- * image's own. The store_*.c that change anything call it. A header counts from its commit on,
- * whole, and must never be edited in place.
+ * store_header.c - edits copies of an image's header and commits them. The store_*.c files that
+ * change a store call it. A commit replaces the header atomically; headers must never be edited in
+ * place.
  */
 #include "store_private.h"
 
@@ -77,6 +77,7 @@ bool header_add_segment(Perseas__Header *header, const Perseas__Segment *segment
 
 void header_remove_segment(Perseas__Header *header, size_t index)
 {
+	assert(index < header->n_segments);
 	perseas__segment__free_unpacked(header->segments[index], NULL);
 	header->n_segments--;
 	memmove(&header->segments[index], &header->segments[index + 1],
@@ -101,7 +102,8 @@ unsigned header_prune(Perseas__Header *header, const struct ps_slot *slot)
 			header_remove_segment(header, i);
 			changed++;
 		} else if (segment->died != 0) {
-			/* Its slot was never written here: another owner's would pass for it. */
+			/* The transaction that destroys it was not committed here. Clear it,
+			 * because a slot of another owner could have the same seq. */
 			segment->died = segment->died_epoch = 0;
 			changed++;
 		}
@@ -109,7 +111,7 @@ unsigned header_prune(Perseas__Header *header, const struct ps_slot *slot)
 	return changed;
 }
 
-/* In which boot of the host the image is memory. False: out of memory. */
+/* Sets the boot in which the image is in memory. Returns false if memory is out. */
 static bool note_boot(const struct store *store, Perseas__Header *header)
 {
 	struct memory *memory = store->stores->memory;
@@ -127,7 +129,7 @@ static bool note_boot(const struct store *store, Perseas__Header *header)
 	return true;
 }
 
-bool header_is_old(const struct store *store, const Perseas__Header *header)
+bool header_is_of_other_boot(const struct store *store, const Perseas__Header *header)
 {
 	struct memory *memory = store->stores->memory;
 	const uint8_t *boot = memory->ops->boot ? memory->ops->boot(memory) : NULL;
@@ -136,7 +138,7 @@ bool header_is_old(const struct store *store, const Perseas__Header *header)
 	       (boot && !ps_id_equal(header->boot, boot));
 }
 
-bool header_lasts(const struct store *store, const Perseas__Header *header)
+bool header_can_be_served(const struct store *store, const Perseas__Header *header)
 {
 	struct memory *memory = store->stores->memory;
 	const uint8_t *boot = header->boot.len == PS_ID_SIZE ? header->boot.data : NULL;
@@ -167,7 +169,7 @@ static void put_header(struct store *store, Perseas__Header *header)
 	store->header = header;
 }
 
-/* What no header takes back. Requests that ask for it were refused before. */
+/* Asserts what a new header never takes back. Requests that would do so were refused before. */
 static void assert_follows(const Perseas__Header *before, const Perseas__Header *after)
 {
 	if (!before)
@@ -176,17 +178,19 @@ static void assert_follows(const Perseas__Header *before, const Perseas__Header 
 	assert(after->promised_epoch >= before->promised_epoch);
 	assert(after->promised_epoch > before->promised_epoch || !after->promised_epoch ||
 	       same_id(after->promised_owner, before->promised_owner));
-	/* These two tell readers that more than transactions changed the image. */
+	/* Readers notice by these that the image was changed by something other than
+	 * transactions. */
 	assert(after->generation >= before->generation);
 	assert(after->generation > before->generation || after->rewrites >= before->rewrites);
-	/* I8: an image is joining before its first byte changes, and readers are told so. */
+	/* I8: an image is joining before its first byte changes, and readers notice it. */
 	assert(after->state != STATE(JOINING) || before->state == STATE(JOINING) ||
 	       after->generation > before->generation || after->rewrites > before->rewrites);
-	/* A making is decided once. */
+	/* A settled store never becomes unsettled. */
 	assert(after->state != STATE(CREATING) || before->state == STATE(CREATING));
 }
 
-/* Refuses a header that would lower the level of the store, or change its mark `filling`. */
+/* Refuses a header that is invalid, lowers the level of the store, or changes its mark
+ * `filling`. */
 static int check_next(const struct store *store, const Perseas__Header *header, struct why *why)
 {
 	const Perseas__Header *now = store->header;
@@ -261,7 +265,8 @@ int header_commit(struct store *store, Perseas__Header *header, struct why *why)
 
 Perseas__Header *header_of(const struct session *session)
 {
-	return session->beside ? session->store->beside_header : session->store->header;
+	assert(session->store);
+	return session->is_rebuilding ? session->store->rebuilt_header : session->store->header;
 }
 
 int header_replace(struct session *session, Perseas__Header *header, struct why *why)
@@ -269,14 +274,15 @@ int header_replace(struct session *session, Perseas__Header *header, struct why 
 	struct store *store = session->store;
 	const char *text = NULL;
 
-	if (!session->beside)
+	if (!session->is_rebuilding)
 		return header_commit(store, header, why);
 	if (!ps_header_valid(header, &text)) {
 		header_free(header);
 		return refuse(why, STATUS(BAD_REQUEST), "the table of store %s would be wrong: %s",
 		              store->name, text);
 	}
-	header_free(store->beside_header);
-	store->beside_header = header;
+	assert(store->session == session);
+	header_free(store->rebuilt_header);
+	store->rebuilt_header = header;
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * store_host.c - where this daemon runs, and what it has left, for whoever chooses mirrors for new
- * stores (HostRequest). control.c calls it. It changes no store.
+ * store_host.c - reports where this daemon runs and what memory it has left, for clients that
+ * choose mirrors for new stores (HostRequest). control.c calls it. It changes no store.
  */
 #include "store_private.h"
 
@@ -14,7 +14,7 @@ const struct labels *stores_labels(const struct stores *stores)
 	return &stores->labels;
 }
 
-/* What new images can take, by the limit and by what the system says. */
+/* Returns how many bytes new images can have, by the limit and by what the system has left. */
 static uint64_t room_left(struct memory *memory, uint64_t used, uint64_t limit)
 {
 	const uint64_t left = limit > used ? limit - used : 0;

@@ -1,9 +1,10 @@
 /*
- * store_image.c - the pieces of an image in memory.h: made, opened, closed, removed, swept. The
- * other store_*.c call it. It removes only pieces that no header names any more.
+ * store_image.c - the pieces of an image (memory.h): makes, opens, closes, removes and sweeps them.
+ * The other store_*.c files call it. It removes only pieces that no header names any more.
  */
 #include "store_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -69,6 +70,7 @@ int image_make_region(struct store *store, struct image *image, uint32_t region,
 	char name[PIECE_NAME], reason[REASON_TEXT];
 	int ret;
 
+	assert(region < PS_REGIONS_MAX && size > 0);
 	if (store_is_moved(store))
 		return refuse_moved(store, why);
 	piece_name(name, region, image->generation);
@@ -122,7 +124,7 @@ int image_open(struct store *store, const Perseas__Header *header, struct image 
 			continue;
 		piece_name(name, region, image->generation);
 		ret = memory->ops->open(memory, store->name, name, piece);
-		/* A promise page has nothing that the header has not. */
+		/* A promise page can be made again from the header. */
 		if (ret == -STATUS(NO_STORE) && region == PS_REGION_PROMISE)
 			ret = memory->ops->make(memory, store->name, name, expected, piece);
 		if (ret == 0 && piece->size == expected)
@@ -149,11 +151,13 @@ static void piece_close(struct store *store, struct piece *piece)
 	stores->memory->ops->close(stores->memory, piece);
 }
 
-/* Nobody finds it in the image any more when its memory goes, which may take long. */
+/* Clears the region before its memory is unmapped, which may take long, so that no other code finds
+ * it. */
 static void piece_take_out(struct store *store, struct image *image, uint32_t region)
 {
 	struct piece piece = image->regions[region];
 
+	assert(piece.base);
 	memset(&image->regions[region], 0, sizeof(piece));
 	image->regions[region].fd = image->regions[region].fd_readonly = -1;
 	piece_close(store, &piece);
@@ -220,6 +224,7 @@ void image_view(const struct image *image, struct ps_image *view)
 
 	memset(view, 0, sizeof(*view));
 	view->log = log->base;
+	assert(log->base && log->size > PS_RING_OFFSET);
 	view->ring_size = log->size - PS_RING_OFFSET;
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX; i++) {
 		view->segments[i].base = image->regions[PS_REGION_SEGMENT + i].base;
@@ -290,7 +295,7 @@ static void note_piece(void *arg, const char *name)
 		sweep->count++;
 }
 
-/* Lists first and removes then: a folder is not changed while it is read. */
+/* Lists all names before it removes any, because a folder must not change while it is read. */
 void pieces_sweep(struct store *store, const Perseas__Header *keep)
 {
 	struct memory *memory = store->stores->memory;

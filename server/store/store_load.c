@@ -1,7 +1,7 @@
 /*
- * store_load.c - finds the images that an earlier daemon left, and serves those that pass their
- * checks. main.c calls it once, at the start. What does not pass is named and kept for somebody
- * to look at.
+ * store_load.c - finds the images that an earlier daemon left in memory, and serves those that pass
+ * their checks. main.c calls it once, at the start. Others are reported and kept for people to look
+ * at.
  */
 #include "store_private.h"
 
@@ -14,7 +14,7 @@ struct loading {
 	struct stores *stores;
 	void (*complain)(void *arg, const char *text);
 	void *arg;
-	bool short_of; /* memory: a store is not known */
+	bool short_of; /* memory is out, so a store is unknown */
 };
 
 static void report_store(struct loading *loading, const char *store, const char *text)
@@ -25,11 +25,9 @@ static void report_store(struct loading *loading, const char *store, const char 
 	loading->complain(loading->arg, line);
 }
 
-/*
- * The page says to whom the memory was given. Where it differs from the header, a claim was
- * under way: the process that holds the memory, if any does, is not the one that the header
- * promises to, and must not find a promise of its own.
- */
+/* Makes the promise page consistent with the header. The page names the owner that was given the
+ * memory. If it differs from the header, a claim was interrupted: the process that has the memory
+ * is not the owner in the header, and must not find its own promise. */
 static void settle_promise(struct store *store)
 {
 	const Perseas__Header *header = store->header;
@@ -65,9 +63,9 @@ static Perseas__Header *read_header(struct store *store, int *ret)
 	header = ps_header_unpack(bytes, len, &text);
 	free(bytes);
 	if (!header) {
-		store->later = ps_is_later(text);
+		store->is_later_version = ps_is_later(text);
 		snprintf(store->damage, sizeof(store->damage), "%s%s",
-		         store->later ? "" : "its header is not valid: ", text);
+		         store->is_later_version ? "" : "its header is not valid: ", text);
 		return NULL;
 	}
 	if (strcmp(header->store, store->name) != 0)
@@ -81,12 +79,12 @@ static Perseas__Header *read_header(struct store *store, int *ret)
 	return NULL;
 }
 
-/* Returns why the image is not the memory that it was: it may have been written back to a disk, or
- * been copied and put back, and be older than what was acknowledged. A spill, or another mirror, is
- * right where it is not. NULL: it is that memory. */
+/* Returns why the image may be older than what it acknowledged, because it was written back to a
+ * disk, or copied and put back; a spill or another mirror then has the truth. Returns NULL if it is
+ * the memory that a daemon served last. */
 static const char *reason_to_set_aside(const struct store *store, const Perseas__Header *header)
 {
-	if (!header_lasts(store, header))
+	if (!header_can_be_served(store, header))
 		return "is of another boot of this host";
 	if (header_is_copy(store, header))
 		return "was copied here or put back, since its files are not those that a daemon "
@@ -113,20 +111,20 @@ static void set_aside(struct loading *loading, struct store *store, const char *
 	store_delete(store);
 }
 
-/* It gets this boot, and room is kept for the next header: images of versions before this have
- * neither. Without room for that the store is served all the same. */
+/* Writes the header again, with this boot and memory reserved for later headers, which images of
+ * older versions lack. If that fails, the store is served anyway. */
 static void renew_header(struct loading *loading, struct store *store)
 {
 	struct why why = { .text = "" };
 	Perseas__Header *header;
 
-	if (!header_is_old(store, store->header) || header_edit(store->header, &header, &why) ||
-	    header_commit(store, header, &why) == 0)
+	if (!header_is_of_other_boot(store, store->header) ||
+	    header_edit(store->header, &header, &why) || header_commit(store, header, &why) == 0)
 		return;
 	report_store(loading, store->name, why.text);
 }
 
-/* The header is there for those who look on when its image is. */
+/* Stores the header even if the image cannot be opened, so that status can show it. */
 static int open_image(struct store *store, Perseas__Header *header)
 {
 	int ret = image_open(store, header, &store->image, store->damage, sizeof(store->damage));
@@ -177,7 +175,7 @@ static void load_store(void *arg, const char *name)
 	header_note_files(store);
 }
 
-void note_name(void *arg, const char *name)
+void name_list_add(void *arg, const char *name)
 {
 	struct name_list *list = arg;
 	void *names;
@@ -193,7 +191,8 @@ void note_name(void *arg, const char *name)
 	snprintf(list->names[list->count++], sizeof(list->names[0]), "%s", name);
 }
 
-/* A store that is not known would be one that is not there: somebody would make it anew. */
+/* Refuses to start: a store that was not found would look like one that does not exist, and a
+ * client would create it anew. */
 static int report_unknown(const struct loading *loading, const char *reason)
 {
 	char line[256];
@@ -208,7 +207,7 @@ int stores_load(struct stores *stores, void (*report)(void *arg, const char *tex
 {
 	struct loading loading = { .stores = stores, .complain = report, .arg = arg };
 	struct name_list list = { 0 };
-	int ret = stores->memory->ops->stores(stores->memory, note_name, &list);
+	int ret = stores->memory->ops->stores(stores->memory, name_list_add, &list);
 
 	if (ret)
 		ret = report_unknown(&loading, strerror(errno));

@@ -1,23 +1,24 @@
 /*
- * store_order.c - the board of a live session: what its owner reports and counts, what an operator
- * asks of it, and what became of that. It is in memory only, and gone with the session.
+ * store_order.c - the board of a live session: what its owner reports and counts, the order that an
+ * operator gave it, and the result. It is kept only in memory and ends with the session.
  */
 #include "store_private.h"
 #include "../../proto/control/version.h"
 
 #include "../../proto/base/latency.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct board {
-	Perseas__ConfirmRequest *told;  /* the last one that had reports; NULL: none yet */
-	Perseas__Order *order;          /* NULL: none yet */
-	Perseas__OrderResult *result;   /* of the order, the last that was told; NULL: none */
-	Perseas__OwnerFigures *figures; /* the last that were told; NULL: none yet */
+	Perseas__ConfirmRequest *told;  /* the last Confirm that had reports; NULL: none */
+	Perseas__Order *order;          /* NULL: none */
+	Perseas__OrderResult *result;   /* last result of the order; NULL: none */
+	Perseas__OwnerFigures *figures; /* last counters of the owner; NULL: none */
 };
 
-/* A deep copy, which the checks of messages have bounded; NULL: out of memory. */
+/* Returns a deep copy, or NULL if memory is out. Message checks have bounded its size. */
 static void *copy_message(const ProtobufCMessage *message)
 {
 	size_t len = protobuf_c_message_get_packed_size(message);
@@ -52,7 +53,7 @@ void board_drop(struct store *store)
 	store->board = NULL;
 }
 
-static struct board *board_of(struct store *store, struct why *why)
+static struct board *board_or_new(struct store *store, struct why *why)
 {
 	if (!store->board)
 		store->board = calloc(1, sizeof(*store->board));
@@ -66,13 +67,13 @@ static bool is_done(const struct board *board)
 	return board->result && board->result->done;
 }
 
-/* A result that is over stays; one of another order is nobody's. */
+/* Returns true if the result is of the present order and that is not done yet. */
 static bool is_news(const struct board *board, const Perseas__OrderResult *result)
 {
 	return result && board->order && same_id(result->id, board->order->id) && !is_done(board);
 }
 
-/* The reports of a Confirm, as a Confirm of their own; NULL: out of memory. */
+/* Copies the reports of a Confirm into a Confirm of their own. Returns NULL if memory is out. */
 static void *copy_reports(const Perseas__ConfirmRequest *request)
 {
 	Perseas__ConfirmRequest reports = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -83,7 +84,7 @@ static void *copy_reports(const Perseas__ConfirmRequest *request)
 	return copy_message(&reports.base);
 }
 
-/* Counts of one session only grow: NULL, or a later message, never falls behind what was told. */
+/* Returns true if no counter has fallen. A message may be NULL. */
 static bool figures_grew(const Perseas__OwnerFigures *earlier, const Perseas__OwnerFigures *later)
 {
 	if (!earlier || !later)
@@ -95,7 +96,7 @@ static bool figures_grew(const Perseas__OwnerFigures *earlier, const Perseas__Ow
 	       ps_latency_grew(earlier->commit, later->commit);
 }
 
-/* What is there from now on: what was copied, or, where that is NULL, what was there. */
+/* Replaces the old message by the copy, unless that is NULL. Returns the one that is kept. */
 static void *latest_message(void *old, void *copied)
 {
 	if (!copied)
@@ -104,12 +105,13 @@ static void *latest_message(void *old, void *copied)
 	return copied;
 }
 
-int board_tell(struct store *store, const Perseas__ConfirmRequest *request, struct why *why)
+int board_update(struct store *store, const Perseas__ConfirmRequest *request, struct why *why)
 {
-	struct board *board = board_of(store, why);
+	struct board *board = board_or_new(store, why);
 	void *told = NULL, *result = NULL, *figures = NULL;
 	bool news;
 
+	assert(store->session);
 	if (!board)
 		return -STATUS(NO_MEMORY);
 	if (!figures_grew(board->figures, request->figures))
@@ -156,8 +158,8 @@ bool board_status(const struct store *store, Perseas__StoreStatus *status)
 	return status->result != NULL;
 }
 
-/* The order that is carried out is taken back by one of its id, which takes its place: the result
- * is that of both. The same order once more changes nothing. */
+/* Handles an order with the id of the present one: a cancel replaces it, so that the result is that
+ * of both, and a repetition changes nothing. */
 static int order_again(struct board *board, const Perseas__Order *order, struct why *why)
 {
 	Perseas__Order *cancel;
@@ -177,7 +179,7 @@ int store_order(struct stores *stores, const Perseas__OrderRequest *request, str
 	struct board *board;
 	Perseas__Order *order;
 	int ret;
-	struct store *store = store_to_change(stores, request->store, &ret, why);
+	struct store *store = store_find_to_change(stores, request->store, &ret, why);
 
 	if (!store)
 		return ret;
@@ -192,7 +194,7 @@ int store_order(struct stores *stores, const Perseas__OrderRequest *request, str
 		              "the owner of store %s speaks version %u of the protocol, which does "
 		              "not know this order: upgrade its program, or stop it, and try again",
 		              store->name, store->session->version);
-	board = board_of(store, why);
+	board = board_or_new(store, why);
 	if (!board)
 		return -STATUS(NO_MEMORY);
 	if (board->order && same_id(board->order->id, request->order->id))

@@ -1,14 +1,14 @@
 /*
- * store_quota.c - how much an identity may have (access.h). A store counts for its creator, whom
- * its header names; one without a creator counts for nobody. The makers of images and segments
- * ask it, and claims. It must count what is really taken: also what an owner that has the memory
- * made of it, and images that were replaced while a process still has them.
+ * store_quota.c - quotas of identities (access.h). A store is charged to the creator in its header;
+ * one without a creator is charged to nobody. The makers of images and segments call it, and
+ * claims. It must count what is really occupied, including what an owner that has the memory added,
+ * and replaced images that a process still has.
  */
 #include "store_private.h"
 
 #include <string.h>
 
-/* Bytes that the image takes beyond what was reserved for it. */
+/* Returns the bytes that the image occupies beyond its reservation. */
 static uint64_t bytes_beyond(const struct store *store, const struct image *image)
 {
 	struct memory *memory = store->stores->memory;
@@ -20,7 +20,7 @@ static uint64_t bytes_beyond(const struct store *store, const struct image *imag
 	return beyond;
 }
 
-/* What the header says, or what there is where that is more. */
+/* Returns the size in the header, or the size of the pieces if that is larger. */
 static uint64_t bytes_of(const struct store *store, const struct image *image,
                          const Perseas__Header *header)
 {
@@ -40,22 +40,24 @@ static uint64_t bytes_kept(const struct store *store)
 	return memory->ops->kept ? memory->ops->kept(memory, store->name) : 0;
 }
 
-static bool created_by(const struct store *store, const char *who)
+static bool is_created_by(const struct store *store, const char *who)
 {
 	return store->header && strcmp(store->header->creator, who) == 0;
 }
 
-/* What it created beside `except`; the sizes of headers are checked, so that no sum overflows. */
-static void sum_up(const struct stores *stores, const char *who, const struct store *except,
-                   uint64_t *count, uint64_t *bytes)
+/* Sums up what `who` created, except for `except`. The sizes in headers are checked, so no sum
+ * overflows. */
+static void sum_created(const struct stores *stores, const char *who, const struct store *except,
+                        uint64_t *count, uint64_t *bytes)
 {
 	*count = *bytes = 0;
 	for (const struct store *store = stores->first; store; store = store->next) {
-		if (store == except || !created_by(store, who))
+		if (store == except || !is_created_by(store, who))
 			continue;
 		*count += 1;
 		*bytes += bytes_of(store, &store->image, store->header) +
-		          bytes_of(store, &store->beside, store->beside_header) + bytes_kept(store);
+		          bytes_of(store, &store->rebuilt, store->rebuilt_header) +
+		          bytes_kept(store);
 	}
 }
 
@@ -80,7 +82,7 @@ int quota_create(struct stores *stores, const char *who, const struct store *ins
 	if (!who || !*who)
 		return 0;
 	limit = access_limit(stores->access, who, LIMIT_STORES);
-	sum_up(stores, who, instead, &count, &have);
+	sum_created(stores, who, instead, &count, &have);
 	if (count >= limit)
 		return refuse(why, STATUS(LIMIT),
 		              "%s has created %llu stores on this mirror, all that its quota "
@@ -96,15 +98,15 @@ static int check_store(const struct store *store, uint64_t of_it, struct why *wh
 
 	if (!*who)
 		return 0;
-	sum_up(store->stores, who, store, &count, &have);
+	sum_created(store->stores, who, store, &count, &have);
 	return check_bytes(who, have + bytes_kept(store), of_it,
 	                   access_limit(store->stores->access, who, LIMIT_MEMORY), why);
 }
 
-int quota_grow(const struct store *store, bool beside, uint64_t bytes, struct why *why)
+int quota_grow(const struct store *store, bool is_rebuilt, uint64_t bytes, struct why *why)
 {
-	const uint64_t other = beside ? bytes_of(store, &store->image, store->header)
-	                              : bytes_of(store, &store->beside, store->beside_header);
+	const uint64_t other = is_rebuilt ? bytes_of(store, &store->image, store->header)
+	                                  : bytes_of(store, &store->rebuilt, store->rebuilt_header);
 
 	return check_store(store, bytes + other, why);
 }
@@ -120,14 +122,14 @@ bool quota_exceeded(const struct store *store)
 	const uint64_t limit = memory->ops->limit(memory);
 	struct why why;
 
-	if (bytes_beyond(store, &store->image) + bytes_beyond(store, &store->beside) == 0)
+	if (bytes_beyond(store, &store->image) + bytes_beyond(store, &store->rebuilt) == 0)
 		return false;
 	return (limit && memory->ops->used(memory) > limit) ||
 	       quota_grow(store, false, bytes_of(store, &store->image, store->header), &why) != 0;
 }
 
-/* A session that holds a store already, or takes one from its owner, needs no other place. */
-static int check_place(const struct session *session, const struct store *store, struct why *why)
+/* A session that holds a store, or takes one from its owner, needs no additional capacity. */
+static int check_capacity(const struct session *session, const struct store *store, struct why *why)
 {
 	if (store->session || session->store || !session->ops->fits || session->ops->fits(session))
 		return 0;
@@ -147,7 +149,7 @@ int quota_claim(const struct session *session, const struct store *store, struct
 		    strcmp(each->session->identity.name, who) == 0)
 			count++;
 	if (count < limit)
-		return check_place(session, store, why);
+		return check_capacity(session, store, why);
 	return refuse(why, STATUS(LIMIT),
 	              "%s holds %llu stores of this mirror already, all that its quota \"%s\" "
 	              "allows",

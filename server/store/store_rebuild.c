@@ -1,16 +1,18 @@
 /*
- * store_rebuild.c - makes the image anew or beside the present one, and puts it in its place when
- * its owner says that it is whole. control.c calls it. Until then the image has no vote (I8, I9).
+ * store_rebuild.c - makes an image anew or next to the present one, and puts it in place when its
+ * owner says that it is complete. control.c calls it. Until then the new image has no vote (I8,
+ * I9).
  */
 #include "rights.h"
 #include "store_private.h"
 #include "../host/jobs.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An image that is made has no parent, but for one that takes the place of the same image. */
+/* Clears the parent id, unless the new image replaces the same image. */
 static bool keep_parent(Perseas__Header *header, const Perseas__Header *before)
 {
 	ProtobufCBinaryData *parent = &header->parent_id;
@@ -27,7 +29,7 @@ static bool keep_parent(Perseas__Header *header, const Perseas__Header *before)
 	return true;
 }
 
-/* What the request says of an image that is made, with what only this mirror knows. */
+/* Makes the header of a new image from the request and from what only this mirror knows. */
 static int rebuilt_header(const struct store *store, const struct session *session,
                           const Perseas__RebuildRequest *request, uint64_t generation,
                           Perseas__Header **edit, struct why *why)
@@ -56,18 +58,16 @@ static int fill_reply(struct session *session, Perseas__RebuildReply *reply, str
 	reply->header = scratch_alloc(sizeof(*reply->header));
 	if (!reply->header)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	header_tell(reply->header, header_of(session));
+	header_without_key(reply->header, header_of(session));
 	return session_grant(session, &reply->grant, why);
 }
 
-/*
- * Drops the pieces of an earlier rebuild, makes empty ones, and points the session's data path at
- * them. After an error the path of a session that has not rebuilt yet still leads to the image.
- * That of one that has leads to its earlier pieces, or nowhere once these are dropped, and never
- * back to the image.
- */
-static int make_beside(struct session *session, const Perseas__RebuildRequest *request,
-                       struct why *why)
+/* Drops the pieces of an earlier rebuild, makes empty ones, and points the session's data path at
+ * them. On failure, the data path of a session that has not rebuilt before still leads to the
+ * image. That of one that has leads to its earlier pieces, or nowhere once these are dropped; it
+ * never leads back to the image. */
+static int make_rebuilt(struct session *session, const Perseas__RebuildRequest *request,
+                        struct why *why)
 {
 	struct store *store = session->store;
 	uint64_t generation = store->header->generation + 1;
@@ -78,40 +78,39 @@ static int make_beside(struct session *session, const Perseas__RebuildRequest *r
 		ret = rebuilt_header(store, session, request, generation, &header, why);
 	if (ret)
 		return ret;
-	beside_drop(store);
-	ret = image_make(store, header, generation, &store->beside, why);
+	rebuilt_drop(store);
+	ret = image_make(store, header, generation, &store->rebuilt, why);
 	if (ret) {
 		header_free(header);
 		return ret;
 	}
-	image_promise(&store->beside, request->epoch, request->owner);
-	store->beside_header = header;
-	session->beside = true;
-	store_tell(store, STORE_REBUILD_BEGUN, session, session->epoch, 0);
+	image_promise(&store->rebuilt, request->epoch, request->owner);
+	assert(store->session == session);
+	store->rebuilt_header = header;
+	session->is_rebuilding = true;
+	store_report(store, STORE_REBUILD_BEGUN, session, session->epoch, 0);
 	return 0;
 }
 
-static int rebuild_beside(struct session *session, const Perseas__RebuildRequest *request,
-                          Perseas__RebuildReply *reply, struct why *why)
+static int rebuild_claimed(struct session *session, const Perseas__RebuildRequest *request,
+                           Perseas__RebuildReply *reply, struct why *why)
 {
 	int ret;
 
 	if (session->epoch != request->epoch || !ps_id_equal(request->owner, session->owner))
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "this connection's claim is of another epoch or owner");
-	ret = make_beside(session, request, why);
+	ret = make_rebuilt(session, request, why);
 	if (ret)
 		return ret;
-	session->shared = session->store->beside_header->shared;
+	session->shared = session->store->rebuilt_header->shared;
 	return fill_reply(session, reply, why);
 }
 
-/*
- * What may be made anew without a claim: nothing (the memory was lost), what is damaged, and
- * what was never created on all mirrors. A promise that can still be read is kept.
- */
-static int check_anew(const struct store *store, const Perseas__RebuildRequest *request,
-                      struct why *why)
+/* Checks whether an image may be made anew without a claim: allowed are a lost image, a damaged
+ * one, and one whose creation was never settled. A promise that can still be read is respected. */
+static int check_makeable(const struct store *store, const Perseas__RebuildRequest *request,
+                          struct why *why)
 {
 	const Perseas__Header *header = store->header;
 
@@ -132,10 +131,11 @@ static int check_anew(const struct store *store, const Perseas__RebuildRequest *
 		              "this mirror has store %s; claim it before it is rebuilt",
 		              store->name);
 	}
-	return promise_check(store, request->epoch, request->owner, why);
+	return promise_allows(store, request->epoch, request->owner, why);
 }
 
-/* Pieces first, then the header, which makes them the image; what was there goes last. */
+/* Makes the pieces first, then the header, which makes them the image. The old pieces are removed
+ * last. */
 static int make_anew(struct store *store, const struct session *session,
                      const Perseas__RebuildRequest *request, struct why *why)
 {
@@ -146,7 +146,7 @@ static int make_anew(struct store *store, const struct session *session,
 
 	if (ret)
 		return ret;
-	/* Files of a header that cannot be read may have any generation. */
+	/* Without a readable header, old files may have any generation, so remove them all. */
 	if (!store->header)
 		pieces_sweep(store, NULL);
 	ret = image_make(store, header, generation, &image, why);
@@ -168,7 +168,7 @@ static int make_anew(struct store *store, const struct session *session,
 	return 0;
 }
 
-/* A store that was there, if only in a header, is its creator's still. */
+/* A store that has a header stays charged to its creator. */
 static int check_quotas(const struct store *store, const struct session *session,
                         const Perseas__RebuildRequest *request, struct why *why)
 {
@@ -180,8 +180,8 @@ static int check_quotas(const struct store *store, const struct session *session
 	return ret ? ret : quota_claim(session, store, why);
 }
 
-/* Where to make it: NULL when there is no room for another store. */
-static struct store *place_anew(struct stores *stores, const char *name, struct why *why)
+/* Finds or inserts the store. Returns NULL if there are too many stores. */
+static struct store *find_or_insert(struct stores *stores, const char *name, struct why *why)
 {
 	struct store *store = store_find(stores, name);
 
@@ -198,9 +198,9 @@ static struct store *place_anew(struct stores *stores, const char *name, struct 
 	return store;
 }
 
-static int rebuild_anew(struct stores *stores, struct session *session,
-                        const Perseas__RebuildRequest *request, Perseas__RebuildReply *reply,
-                        struct why *why)
+static int make_store_anew(struct stores *stores, struct session *session,
+                           const Perseas__RebuildRequest *request, Perseas__RebuildReply *reply,
+                           struct why *why)
 {
 	const char *name = request->header->store;
 	struct store *store;
@@ -208,10 +208,10 @@ static int rebuild_anew(struct stores *stores, struct session *session,
 
 	if (ret)
 		return ret;
-	store = place_anew(stores, name, why);
+	store = find_or_insert(stores, name, why);
 	if (!store)
 		return -STATUS(LIMIT);
-	ret = check_anew(store, request, why);
+	ret = check_makeable(store, request, why);
 	if (!ret)
 		ret = check_quotas(store, session, request, why);
 	if (!ret)
@@ -225,7 +225,7 @@ static int rebuild_anew(struct stores *stores, struct session *session,
 	}
 	session_attach(store, session, request->epoch, request->owner, store->header->shared,
 	               request->rdma);
-	store_tell(store, STORE_REBUILD_BEGUN, session, session->epoch, 0);
+	store_report(store, STORE_REBUILD_BEGUN, session, session->epoch, 0);
 	ret = fill_reply(session, reply, why);
 	if (ret)
 		session_detach(store);
@@ -247,28 +247,31 @@ int store_rebuild(struct stores *stores, struct session *session,
 	if (request->epoch == 0)
 		return refuse(why, STATUS(BAD_REQUEST), "an owner's epoch is not 0");
 	if (!session->store)
-		return rebuild_anew(stores, session, request, reply, why);
+		return make_store_anew(stores, session, request, reply, why);
 	if (strcmp(session->store->name, name) != 0)
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "this connection holds store %s; use another connection for store %s",
 		              session->store->name, name);
-	return rebuild_beside(session, request, reply, why);
+	return rebuild_claimed(session, request, reply, why);
 }
 
-/* The header's replacement is the one moment in which the image beside becomes the image. */
+/* Replacing the header is the instant at which the rebuilt image becomes the image. */
 static int swap_in(struct session *session, Perseas__Header *header, struct why *why)
 {
 	struct store *store = session->store;
-	int ret = header_commit(store, header, why);
+	int ret;
 
+	assert(session->is_rebuilding && store->rebuilt_header);
+	ret = header_commit(store, header, why);
 	if (ret)
 		return ret;
+	assert(store->rebuilt.generation == store->header->generation);
 	image_remove(store, &store->image);
-	store->image = store->beside;
-	image_init(&store->beside);
-	header_free(store->beside_header);
-	store->beside_header = NULL;
-	session->beside = false;
+	store->image = store->rebuilt;
+	image_init(&store->rebuilt);
+	header_free(store->rebuilt_header);
+	store->rebuilt_header = NULL;
+	session->is_rebuilding = false;
 	return 0;
 }
 
@@ -285,10 +288,10 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	reply->header = scratch_alloc(sizeof(*reply->header));
 	if (!reply->header)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	header_tell(reply->header, store->header);
-	if (!session->beside && store->header->state == STATE(CONSISTENT))
+	header_without_key(reply->header, store->header);
+	if (!session->is_rebuilding && store->header->state == STATE(CONSISTENT))
 		return 0;
-	if (image_slot(session->beside ? &store->beside : &store->image, &slot) < 0)
+	if (image_slot(session->is_rebuilding ? &store->rebuilt : &store->image, &slot) < 0)
 		return refuse(why, STATUS(DAMAGED),
 		              "the image of store %s has no valid commit slot yet", store->name);
 	ret = header_edit(header_of(session), &header, why);
@@ -297,29 +300,26 @@ int store_finish(struct session *session, Perseas__FinishReply *reply, struct wh
 	header->state = STATE(CONSISTENT);
 	header->harmless = false;
 	header->shared = session->shared;
-	ret = session->beside ? swap_in(session, header, why) : header_commit(store, header, why);
+	ret = session->is_rebuilding ? swap_in(session, header, why)
+	                             : header_commit(store, header, why);
 	if (ret)
 		return ret;
-	header_tell(reply->header, store->header);
-	store_tell(store, STORE_CONSISTENT, session, session->epoch, slot.seq);
+	header_without_key(reply->header, store->header);
+	store_report(store, STORE_CONSISTENT, session, session->epoch, slot.seq);
 	return 0;
 }
 
-/*
- * What the ring holds is no history of what is copied in now. An image that joins is no
- * candidate, so a crash between its header and this does no harm: the owner then begins again here.
- */
-static void forget_past(void *arg)
+/* Zeroes the ring, whose records are no history of what is copied in. A joining image is never
+ * chosen, so a crash between its header and this does no harm: the owner begins again. */
+static void zero_ring(void *arg)
 {
 	const struct piece *log = arg;
 
 	memset(log->base + PS_RING_OFFSET, 0, log->size - PS_RING_OFFSET);
 }
 
-/*
- * An image whose joining did not begin harmlessly does not become harmless by being told so
- * again: what it lost before still counts.
- */
+/* A resync that did not begin harmlessly does not become harmless when it is announced again,
+ * because what was lost before still counts. */
 int store_joining(struct session *session, const Perseas__JoiningRequest *request, struct why *why)
 {
 	Perseas__Header *header;
@@ -329,7 +329,7 @@ int store_joining(struct session *session, const Perseas__JoiningRequest *reques
 	if (ret)
 		return ret;
 	store = session->store;
-	if (session->beside)
+	if (session->is_rebuilding)
 		return refuse(why, STATUS(BAD_STATE),
 		              "store %s is being rebuilt beside its image, not in place",
 		              store->name);
@@ -342,9 +342,8 @@ int store_joining(struct session *session, const Perseas__JoiningRequest *reques
 	header->rewrites++;
 	ret = header_commit(store, header, why);
 	if (!ret && request->whole)
-		job_aside(store->header->log_size, forget_past,
-		          &store->image.regions[PS_REGION_LOG]);
+		job_aside(store->header->log_size, zero_ring, &store->image.regions[PS_REGION_LOG]);
 	if (!ret)
-		store_tell(store, STORE_RESYNC_BEGUN, session, session->epoch, 0);
+		store_report(store, STORE_RESYNC_BEGUN, session, session->epoch, 0);
 	return ret;
 }

@@ -1,8 +1,8 @@
 /*
- * store_segments.c - adds segments to an image, takes away those that are unborn or dead, and notes
- * which transaction publishes or destroys one. control.c calls it for the owner. A segment exists
- * only from the transaction that bears it on, to the one that destroys it: until the slot of that
- * one is in the image, nothing of the segment may go.
+ * store_segments.c - adds segments to an image, removes unpublished and destroyed ones, and records
+ * which transaction publishes or destroys a segment. control.c calls it for the owner. A segment
+ * exists from the transaction that publishes it to the one that destroys it; until the slot of the
+ * latter is in the image, no byte of the segment may be removed.
  */
 #include "store_private.h"
 
@@ -72,7 +72,8 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
 		return ret;
 	ret = add_to_header(header, request, why);
 	if (!ret)
-		ret = quota_grow(session->store, session->beside, ps_header_bytes(header), why);
+		ret = quota_grow(session->store, session->is_rebuilding, ps_header_bytes(header),
+		                 why);
 	if (ret) {
 		header_free(header);
 		return ret;
@@ -89,8 +90,8 @@ int store_add_segments(struct session *session, const Perseas__AddSegmentsReques
 	return session_grant(session, &reply->grant, why);
 }
 
-/* Where in the header's table the segment is, which must be there. */
-static int find_there(const Perseas__Header *header, uint32_t id, size_t *index, struct why *why)
+/* Finds the segment in the header's table, or refuses. */
+static int find_segment(const Perseas__Header *header, uint32_t id, size_t *index, struct why *why)
 {
 	for (*index = 0; *index < header->n_segments; (*index)++)
 		if (header->segments[*index]->id == id)
@@ -99,12 +100,13 @@ static int find_there(const Perseas__Header *header, uint32_t id, size_t *index,
 	              id);
 }
 
-/* The same of one that must not be born; or, where a slot is given, that is dead by it. */
-static int find_absent(const Perseas__Header *header, uint32_t id, const struct ps_slot *slot,
-                       size_t *index, struct why *why)
+/* Finds a segment that is not published or, if a slot is given, is destroyed at it. Refuses
+ * others. */
+static int find_removable(const Perseas__Header *header, uint32_t id, const struct ps_slot *slot,
+                          size_t *index, struct why *why)
 {
 	const Perseas__Segment *segment;
-	int ret = find_there(header, id, index, why);
+	int ret = find_segment(header, id, index, why);
 
 	if (ret)
 		return ret;
@@ -131,7 +133,7 @@ int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequ
 	for (size_t i = 0; i < request->n_ids; i++) {
 		size_t index;
 
-		ret = find_absent(header, request->ids[i], &slot, &index, why);
+		ret = find_removable(header, request->ids[i], &slot, &index, why);
 		if (ret) {
 			header_free(header);
 			return ret;
@@ -145,7 +147,7 @@ int store_drop_segments(struct session *session, const Perseas__DropSegmentsRequ
 	return session_grant(session, &reply->grant, why);
 }
 
-/* Said twice, with the same seq, it is as said once. */
+/* Idempotent for the same seq. */
 static int record_segment(Perseas__Header *header, uint32_t id, uint64_t seq, struct why *why)
 {
 	Perseas__Segment *segment = header_segment(header, id);
@@ -154,7 +156,7 @@ static int record_segment(Perseas__Header *header, uint32_t id, uint64_t seq, st
 
 	if (segment && segment->born == seq)
 		return 0;
-	ret = find_absent(header, id, NULL, &index, why);
+	ret = find_removable(header, id, NULL, &index, why);
 	if (ret)
 		return ret;
 	header->segments[index]->born = seq;
@@ -183,13 +185,13 @@ int store_publish(struct session *session, const Perseas__PublishRequest *reques
 	return header_replace(session, header, why);
 }
 
-/* Said twice, with the same seq, it is as said once. */
+/* Idempotent for the same seq. */
 static int record_death(Perseas__Header *header, uint32_t id, uint64_t epoch, uint64_t seq,
                         struct why *why)
 {
 	Perseas__Segment *segment;
 	size_t index;
-	int ret = find_there(header, id, &index, why);
+	int ret = find_segment(header, id, &index, why);
 
 	if (ret)
 		return ret;

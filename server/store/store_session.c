@@ -1,7 +1,7 @@
 /*
- * store_session.c - sessions of owners and the memory that they were given: attach, detach, bury,
- * the roster and the release. control.c and the other store_*.c call it. A session that was cut
- * must reach nothing of the store any more.
+ * store_session.c - sessions of owners and the memory that they were given: attaches and detaches
+ * sessions, frees rebuilt images, and handles roster and release. control.c and the other store_*.c
+ * files call it. A session that was cut must not reach the store any more.
  */
 #include "store_private.h"
 
@@ -20,33 +20,34 @@ void holder_drop(struct store *store)
 	store->holder = NULL;
 }
 
-void beside_drop(struct store *store)
+void rebuilt_drop(struct store *store)
 {
-	image_remove(store, &store->beside);
-	header_free(store->beside_header);
-	store->beside_header = NULL;
+	image_remove(store, &store->rebuilt);
+	header_free(store->rebuilt_header);
+	store->rebuilt_header = NULL;
 }
 
-/* Of a store, what is left when its image beside is given up: its name, and that image. */
-struct grave {
-	struct job job; /* first */
-	struct grave *next;
+/* A copy of a store's name and its rebuilt image, while that image is freed in a job. */
+struct freed_image {
+	struct job job; /* must be first */
+	struct freed_image *next;
 	struct store store;
 };
 
-static void run_burial(struct job *job)
+static void free_image(struct job *job)
 {
-	beside_drop(&((struct grave *)job)->store);
+	rebuilt_drop(&((struct freed_image *)job)->store);
 }
 
-static void forget_grave(struct job *job)
+static void unlink_freed(struct job *job)
 {
-	struct grave *grave = (struct grave *)job, **link = &grave->store.stores->graves;
+	struct freed_image *freed_image = (struct freed_image *)job,
+			   **link = &freed_image->store.stores->freed_images;
 
-	while (*link != grave)
+	while (*link != freed_image)
 		link = &(*link)->next;
-	*link = grave->next;
-	free(grave);
+	*link = freed_image->next;
+	free(freed_image);
 }
 
 static bool has_pieces(const struct image *image)
@@ -57,34 +58,35 @@ static bool has_pieces(const struct image *image)
 	return false;
 }
 
-void beside_bury(struct store *store)
+void rebuilt_free_later(struct store *store)
 {
 	struct stores *stores = store->stores;
-	struct grave *grave = NULL;
+	struct freed_image *freed_image = NULL;
 
-	if (has_pieces(&store->beside) && !job_current())
-		grave = calloc(1, sizeof(*grave));
-	if (!grave) {
-		beside_drop(store);
+	if (has_pieces(&store->rebuilt) && !job_current())
+		freed_image = calloc(1, sizeof(*freed_image));
+	if (!freed_image) {
+		rebuilt_drop(store);
 		return;
 	}
-	grave->store.stores = stores;
-	memcpy(grave->store.name, store->name, sizeof(store->name));
-	grave->store.beside = store->beside;
-	grave->store.beside_header = store->beside_header;
-	image_init(&store->beside);
-	store->beside_header = NULL;
-	grave->next = stores->graves;
-	stores->graves = grave;
-	grave->job = (struct job){ .run = run_burial, .done = forget_grave };
-	if (job_later(&grave->job))
-		forget_grave(&grave->job);
+	freed_image->store.stores = stores;
+	memcpy(freed_image->store.name, store->name, sizeof(store->name));
+	freed_image->store.rebuilt = store->rebuilt;
+	freed_image->store.rebuilt_header = store->rebuilt_header;
+	image_init(&store->rebuilt);
+	store->rebuilt_header = NULL;
+	freed_image->next = stores->freed_images;
+	stores->freed_images = freed_image;
+	freed_image->job = (struct job){ .run = free_image, .done = unlink_freed };
+	if (job_later(&freed_image->job))
+		unlink_freed(&freed_image->job);
 }
 
-bool stores_burying(const struct stores *stores, const char *name)
+bool stores_freeing(const struct stores *stores, const char *name)
 {
-	for (const struct grave *grave = stores->graves; grave; grave = grave->next)
-		if (!name || strcmp(grave->store.name, name) == 0)
+	for (const struct freed_image *freed_image = stores->freed_images; freed_image;
+	     freed_image = freed_image->next)
+		if (!name || strcmp(freed_image->store.name, name) == 0)
 			return true;
 	return false;
 }
@@ -93,10 +95,11 @@ uint64_t store_next_generation(const struct store *store)
 {
 	uint64_t generation = store->header->generation;
 
-	for (const struct grave *grave = store->stores->graves; grave; grave = grave->next)
-		if (strcmp(grave->store.name, store->name) == 0 &&
-		    grave->store.beside.generation > generation)
-			generation = grave->store.beside.generation;
+	for (const struct freed_image *freed_image = store->stores->freed_images; freed_image;
+	     freed_image = freed_image->next)
+		if (strcmp(freed_image->store.name, store->name) == 0 &&
+		    freed_image->store.rebuilt.generation > generation)
+			generation = freed_image->store.rebuilt.generation;
 	return generation + 1;
 }
 
@@ -105,7 +108,7 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 {
 	struct memory *memory = store->stores->memory;
 
-	/* I5: one session has the store, and it is that of the owner who has the promise. */
+	/* I5: a store has one session, that of the owner with the promise. */
 	assert(!store->session && !session->store);
 	assert(epoch == store->header->promised_epoch);
 	assert(ps_id_equal(store->header->promised_owner, owner.data));
@@ -113,28 +116,28 @@ void session_attach(struct store *store, struct session *session, uint64_t epoch
 	session->store = store;
 	session->epoch = epoch;
 	memcpy(session->owner, owner.data, PS_ID_SIZE);
-	/* A lifeline of a lifeline would be a chain, of which one end ends all. */
+	/* A session that owns a store cannot be a lifeline, so that lifelines form no chains. */
 	memset(session->lifeline, 0, sizeof(session->lifeline));
 	memory->ops->random(memory, session->token, PS_ID_SIZE);
 	session->shared = shared;
 	session->rdma = rdma;
 	session->opened = false;
-	session->beside = false;
+	session->is_rebuilding = false;
 	store->patience_ms = store->stores->patience_ms;
 	handover_claimed(store);
-	store_tell(store, STORE_CLAIMED, session, epoch, 0);
+	store_report(store, STORE_CLAIMED, session, epoch, 0);
 }
 
-static bool is_too_long(const struct session *session, uint64_t silent_ms)
+static bool exceeds_timeout(const struct session *session, uint64_t silent_ms)
 {
 	const uint64_t limit = session->store->stores->owner_timeout_ms;
 
 	return limit != 0 && silent_ms > limit;
 }
 
-bool session_was_dead(const struct session *session, uint64_t silent_ms)
+bool session_silence_kills(const struct session *session, uint64_t silent_ms)
 {
-	return session->store && is_too_long(session, silent_ms);
+	return session->store && exceeds_timeout(session, silent_ms);
 }
 
 bool session_lives(const struct session *session)
@@ -145,7 +148,7 @@ bool session_lives(const struct session *session)
 		return false;
 	if (session->ops->silent_ms)
 		silent = session->ops->silent_ms((struct session *)session);
-	return silent != UINT64_MAX && !is_too_long(session, silent);
+	return silent != UINT64_MAX && !exceeds_timeout(session, silent);
 }
 
 bool session_shares(const struct session *session, const struct store *store, bool wanted)
@@ -160,7 +163,7 @@ void promise_retire(struct store *store)
 	struct memory *memory = store->stores->memory;
 
 	image_promise(&store->image, PS_PROMISE_RETIRED, nobody);
-	image_promise(&store->beside, PS_PROMISE_RETIRED, nobody);
+	image_promise(&store->rebuilt, PS_PROMISE_RETIRED, nobody);
 	memory->ops->fence(memory);
 }
 
@@ -168,9 +171,10 @@ static void end_session(struct store *store, bool released)
 {
 	struct session *session = store->session;
 
+	assert(session && session->store == store);
 	session->ops->cut(session);
 	handover_ends(store, released);
-	store_tell(store, STORE_SESSION_OVER, session, session->epoch, 0);
+	store_report(store, STORE_SESSION_OVER, session, session->epoch, 0);
 	if (session->shared) {
 		holder_drop(store);
 		if (session->ops->keep)
@@ -180,11 +184,11 @@ static void end_session(struct store *store, bool released)
 	memset(session->token, 0, sizeof(session->token));
 	session->shared = false;
 	session->rdma = false;
-	session->beside = false;
+	session->is_rebuilding = false;
 	session->store = NULL;
 	store->session = NULL;
-	/* It may take long, and the session may end meanwhile. */
-	beside_bury(store);
+	/* Last, because it may give up the turn, and the session may end in the meantime. */
+	rebuilt_free_later(store);
 }
 
 void session_detach(struct store *store)
@@ -216,7 +220,7 @@ int store_lifeline(struct stores *stores, struct session *session,
 	return 0;
 }
 
-struct session *stores_kept_by(struct stores *stores, const struct session *lifeline)
+struct session *stores_lifeline_of(struct stores *stores, const struct session *lifeline)
 {
 	static const uint8_t none[PS_ID_SIZE];
 
@@ -320,12 +324,12 @@ int store_confirm(struct session *session, const Perseas__ConfirmRequest *reques
 	int index, ret = session_check(session, why);
 
 	if (!ret)
-		ret = board_tell(session->store, request, why);
+		ret = board_update(session->store, request, why);
 	if (ret)
 		return ret;
 	handover_confirmed(session->store);
 	reply->order = board_order(session->store);
-	reply->handover = handover_asked(session->store);
+	reply->handover = handover_for_owner(session->store);
 	index = image_slot(image_of(session), &slot);
 	reply->slot = scratch_slot(&slot, index);
 	if (!reply->slot)
@@ -333,7 +337,7 @@ int store_confirm(struct session *session, const Perseas__ConfirmRequest *reques
 	return 0;
 }
 
-/* Puts a copy in the place of a roster; NULL: nothing. False: out of memory. */
+/* Replaces a roster by a copy; NULL removes it. Returns false if memory is out. */
 static bool put_roster(Perseas__Roster **place, const Perseas__Roster *roster)
 {
 	Perseas__Roster *copy = roster ? ps_roster_copy(roster) : NULL;
@@ -346,7 +350,7 @@ static bool put_roster(Perseas__Roster **place, const Perseas__Roster *roster)
 	return true;
 }
 
-/* Gives the header the key, or none. False: out of memory. */
+/* Sets or removes the header's key. Returns false if memory is out. */
 static bool put_key(Perseas__Header *header, ProtobufCBinaryData key)
 {
 	uint8_t *copy = key.len ? malloc(key.len) : NULL;
@@ -360,7 +364,8 @@ static bool put_key(Perseas__Header *header, ProtobufCBinaryData key)
 	return true;
 }
 
-/* The one in force and what comes next; or, when it is not settled, only the latter. */
+/* Sets the settled roster and the next one, or only the next one if the request's is not
+ * settled. */
 static bool set_rosters(Perseas__Header *header, const Perseas__RosterRequest *request)
 {
 	header->marked = request->mark;
@@ -370,8 +375,8 @@ static bool set_rosters(Perseas__Header *header, const Perseas__RosterRequest *r
 	       put_roster(&header->next_roster, request->next);
 }
 
-static int with_roster(const Perseas__Header *header, const Perseas__RosterRequest *request,
-                       Perseas__Header **edit, struct why *why)
+static int edit_rosters(const Perseas__Header *header, const Perseas__RosterRequest *request,
+                        Perseas__Header **edit, struct why *why)
 {
 	int ret = header_edit(header, edit, why);
 
@@ -384,10 +389,10 @@ static int with_roster(const Perseas__Header *header, const Perseas__RosterReque
 	return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
 }
 
-/* Both the image and the one beside it learn of the roster: either may be served next. */
+/* Updates both the image and the rebuilt one, because either may be served next. */
 int store_roster(struct session *session, const Perseas__RosterRequest *request, struct why *why)
 {
-	Perseas__Header *header, *beside = NULL;
+	Perseas__Header *header, *rebuilt = NULL;
 	const Perseas__Roster *told = request->next ? request->next : request->roster, *newest;
 	struct store *store;
 	int ret = session_check(session, why);
@@ -395,7 +400,7 @@ int store_roster(struct session *session, const Perseas__RosterRequest *request,
 	if (ret)
 		return ret;
 	store = session->store;
-	/* A later one could never be replaced by those who own the store next. */
+	/* The next owners could never replace a roster of a later epoch. */
 	if (told->epoch > session->epoch || request->roster->epoch > session->epoch)
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "a roster of epoch %llu cannot come from the owner of epoch %llu",
@@ -408,20 +413,20 @@ int store_roster(struct session *session, const Perseas__RosterRequest *request,
 		              (unsigned long long)told->version, (unsigned long long)told->epoch,
 		              (unsigned long long)newest->version,
 		              (unsigned long long)newest->epoch);
-	if (store->beside_header) {
-		ret = with_roster(store->beside_header, request, &beside, why);
+	if (store->rebuilt_header) {
+		ret = edit_rosters(store->rebuilt_header, request, &rebuilt, why);
 		if (ret)
 			return ret;
 	}
-	ret = with_roster(store->header, request, &header, why);
+	ret = edit_rosters(store->header, request, &header, why);
 	if (!ret)
 		ret = header_commit(store, header, why);
-	if (ret || !beside) {
-		header_free(beside);
+	if (ret || !rebuilt) {
+		header_free(rebuilt);
 		return ret;
 	}
-	header_free(store->beside_header);
-	store->beside_header = beside;
+	header_free(store->rebuilt_header);
+	store->rebuilt_header = rebuilt;
 	return 0;
 }
 
@@ -435,7 +440,7 @@ int store_release(struct session *session, struct why *why)
 	if (ret)
 		return ret;
 	store = session->store;
-	/* What an owner says of itself counts only where the kernel cannot be asked. */
+	/* The owner's word counts only if the kernel cannot tell. */
 	whose = image_whose(store, &store->image);
 	if (store->header->shared && whose != MEMORY_HELD) {
 		ret = header_edit(store->header, &header, why);

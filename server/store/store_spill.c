@@ -1,11 +1,11 @@
 /*
- * store_spill.c - writing every image to the spill directory, before the daemon ends.
+ * store_spill.c - writes every image to the spill directory before the daemon exits.
  *
- * Sessions are cut first, and the promise of memory that was given out is retired: whatever an
- * owner still writes after that is acknowledged to nobody. It is at most the transaction that was
- * under way, and nothing is rolled back here: the slot is read first, then the data, then the
- * log, so that the log holds the undo record of every change that the data can hold (I1), and
- * the claim after the load undoes it.
+ * Sessions are cut first, and promises of memory that was given away are retired: what an owner
+ * writes after that is acknowledged to nobody. That is at most the transaction in flight, and it is
+ * not rolled back here. The slot is read first, then the data, then the log, so the log has the
+ * undo record of every change that the data can contain (I1), and the claim after the load undoes
+ * it.
  */
 #include "store_private.h"
 
@@ -13,6 +13,7 @@
 #include "../host/jobs.h"
 #include "spill.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ void stores_set_spill(struct stores *stores, struct spill *spill)
 	stores->spill = spill;
 }
 
-/* Nothing may change from now on. */
+/* Ends all sessions. No store may change after this. */
 static void close_stores(struct stores *stores)
 {
 	stores->closing = true;
@@ -44,7 +45,7 @@ static int add_data(struct ps_archive_writer *writer, const struct image *image)
 	return 0;
 }
 
-/* The image as an archive. page: its slots, as they were read before anything else. */
+/* Writes the image as an archive. `page` has its slots, as they were read before anything else. */
 static int write_image(struct store *store, struct ps_archive_sink *sink, const uint8_t *page)
 {
 	const struct piece *log = &store->image.regions[PS_REGION_LOG];
@@ -68,7 +69,7 @@ static int write_image(struct store *store, struct ps_archive_sink *sink, const 
 	return ret;
 }
 
-/* A store on its way to the disk. Its bytes are counted, and go to the spill's own sink. */
+/* A store that is being spilled. Counts the bytes and passes them to the spill's own sink. */
 struct writing {
 	struct ps_archive_sink sink;
 	struct store *store;
@@ -77,7 +78,7 @@ struct writing {
 	int ret;
 };
 
-static int give_up(struct spill *spill)
+static int set_given_up(struct spill *spill)
 {
 	snprintf(spill->trouble, sizeof(spill->trouble), "nobody waits for it any more");
 	return -1;
@@ -88,12 +89,12 @@ static int count_bytes(struct ps_archive_sink *sink, const void *bytes, size_t l
 	struct writing *writing = (struct writing *)sink;
 
 	if (job_cancelled())
-		return give_up(writing->spill);
+		return set_given_up(writing->spill);
 	writing->bytes += len;
 	return writing->spill->sink.write(&writing->spill->sink, bytes, len);
 }
 
-/* A spill of this name that is there was not loaded: it is another image's, and kept. */
+/* An existing spill with this name was not loaded, so it is of another image and is kept. */
 static void run_writing(void *arg)
 {
 	struct writing *writing = arg;
@@ -106,7 +107,7 @@ static void run_writing(void *arg)
 	memcpy(page, store->image.regions[PS_REGION_LOG].base, sizeof(page));
 	if (spill->ops->set_aside(spill, store->name) < 0)
 		return;
-	store->spilled = true;
+	store->has_own_spill = true;
 	if (spill->ops->begin(spill, store->name) < 0)
 		return;
 	if (write_image(store, &writing->sink, page) < 0 || store_is_torn(store))
@@ -115,11 +116,12 @@ static void run_writing(void *arg)
 		writing->ret = spill->ops->commit(spill);
 }
 
-/* Beside the loop: stores are closed, so that nobody changes one meanwhile. */
+/* Runs outside of the loop. No request changes a store, because the stores are closed. */
 static int write_store(struct store *store, uint64_t *bytes)
 {
 	struct writing writing = { .sink.write = count_bytes, store, store->stores->spill };
 
+	assert(store->stores->closing && !store->session);
 	store->job = job_current();
 	job_aside(ps_archive_bound(store->header), run_writing, &writing);
 	store->job = NULL;
@@ -128,7 +130,7 @@ static int write_store(struct store *store, uint64_t *bytes)
 	return writing.ret;
 }
 
-/* What is left of an image whose files were removed is no image, and would keep the next daemon
+/* Removes the remaining files of an image that lost some, because they would keep the next daemon
  * from loading the spill. */
 static void remove_rest_of_files(struct store *store)
 {
@@ -136,7 +138,7 @@ static void remove_rest_of_files(struct store *store)
 
 	if (!store_is_removed(store))
 		return;
-	/* Pieces without a header are in nobody's way. */
+	/* Pieces without a header are ignored, so failures do not matter. */
 	(void)memory->ops->remove(memory, store->name, "header");
 	pieces_sweep(store, NULL);
 }
@@ -146,11 +148,11 @@ static void report_lost(const struct store *store, void (*complain)(void *arg, c
 {
 	char line[NAMES_TEXT + 160];
 
-	if (!store->astray[0])
+	if (!store->restart_loss[0])
 		return;
 	snprintf(line, sizeof(line),
 	         "store %s: this daemon ends, and the next one will not have the image: %s",
-	         store->name, store->astray);
+	         store->name, store->restart_loss);
 	complain(arg, line);
 }
 
@@ -175,7 +177,7 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 
 		if (store->on_disk)
 			continue;
-		if (store->later) {
+		if (store->is_later_version) {
 			snprintf(line, sizeof(line), "store %s is not spilled: %s", store->name,
 			         store->damage);
 			complain(arg, line);
@@ -199,12 +201,12 @@ bool stores_spill(struct stores *stores, struct spill_sum *sum,
 	return true;
 }
 
-/* Who ends a daemon by a spill will end its memory, too, and only the later version can write that
- * image. */
+/* Refuses a spill if an image needs a later version: stopping the daemon would lose the memory, and
+ * only that version could write the spill. */
 static int check_later(struct stores *stores, struct why *why)
 {
 	for (struct store *store = stores->first; store; store = store->next)
-		if (store->later && !store->on_disk)
+		if (store->is_later_version && !store->on_disk)
 			return refuse(why, STATUS(BAD_VERSION),
 			              "store %s cannot be spilled: %s; nothing was ended, and "
 			              "SIGTERM spills the others",
@@ -231,16 +233,16 @@ static int check_room(struct stores *stores, struct why *why)
 	return 0;
 }
 
-/* Served on: but none whose spill could be taken for the image later. A spill that was kept since
- * it could not be loaded stays, where this one did not come as far as that. */
+/* Serves the stores again after a failed spill, except those whose new spill cannot be removed: it
+ * could be mistaken for the image later. */
 static void reopen_stores(struct stores *stores)
 {
 	struct spill *spill = stores->spill;
 
 	for (struct store *store = stores->first; store; store = store->next) {
-		const bool written = store->spilled;
+		const bool written = store->has_own_spill;
 
-		store->spilled = false;
+		store->has_own_spill = false;
 		if (!written || store->damage[0] || spill->ops->remove(spill, store->name) == 0)
 			continue;
 		snprintf(store->damage, sizeof(store->damage),
@@ -272,7 +274,8 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 		if (store->damage[0])
 			continue;
 		if (write_store(store, &bytes) < 0) {
-			/* A tenant that spoils its own store stops nobody else's spill. */
+			/* A client that truncates its own store must not stop the spill of
+			 * others. */
 			if (store_notice_torn(store) || store->damage[0])
 				continue;
 			refuse(why, STATUS(IO),
@@ -289,7 +292,7 @@ int store_spill(struct stores *stores, Perseas__SpillReply *reply, struct why *w
 		return -STATUS(IO);
 	}
 	for (struct store *store = stores->first; store; store = store->next)
-		if (store->spilled)
+		if (store->has_own_spill)
 			remove_rest_of_files(store);
 	reply->bytes = bytes;
 	reply->directory = (char *)spill->directory;

@@ -1,7 +1,7 @@
 /*
- * store_torn.c - images whose memory was truncated by a process that has it. Whoever answers for
- * an image asks here before he does: what was read of a torn one is zeros, and what was written to
- * it is lost. Such a store is damaged, no other is touched, and nothing of it is ever acknowledged
+ * store_torn.c - images whose memory was truncated by a process that has it. Code that answers for
+ * an image calls this first: what was read of a torn image is zeros, and what was written to it is
+ * lost. Such a store is damaged, other stores are not affected, and nothing of it is acknowledged
  * or spilled.
  */
 #include "store_private.h"
@@ -21,25 +21,25 @@ static bool is_torn(const struct image *image)
 
 bool store_is_torn(const struct store *store)
 {
-	return is_torn(&store->image) || is_torn(&store->beside);
+	return is_torn(&store->image) || is_torn(&store->rebuilt);
 }
 
 bool store_notice_torn(struct store *store)
 {
-	const bool image = is_torn(&store->image), beside = is_torn(&store->beside);
+	const bool image = is_torn(&store->image), rebuilt = is_torn(&store->rebuilt);
 
-	/* Not between the steps of a request: it finds out itself. */
-	if ((!image && !beside) || (store->job && store->job != job_current()) ||
+	/* A job that works on the store checks by itself between its steps. */
+	if ((!image && !rebuilt) || (store->job && store->job != job_current()) ||
 	    (store->damage[0] && !store->session))
 		return false;
 	promise_retire(store);
 	if (store->session)
-		session_detach(store); /* the image beside goes with it */
+		session_detach(store); /* also drops the rebuilt image */
 	if (!image || store->damage[0])
 		return true;
 	snprintf(store->damage, sizeof(store->damage),
 	         "its memory was cut short by a process that has it");
-	store_tell(store, STORE_DAMAGED, NULL, 0, 0);
+	store_report(store, STORE_DAMAGED, NULL, 0, 0);
 	return true;
 }
 
@@ -69,6 +69,6 @@ int store_check_torn(struct stores *stores, const char *name, struct why *why)
 	int ret = 0;
 
 	if (stores_notice_torn(stores) && store_find(stores, name))
-		(void)store_sound(stores, name, &ret, why);
+		(void)store_find_sound(stores, name, &ret, why);
 	return ret;
 }

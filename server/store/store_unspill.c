@@ -1,5 +1,5 @@
 /*
- * store_unspill.c - loading spills at start, before any session.
+ * store_unspill.c - loads spills when the daemon starts, before any session.
  *
  * A spill must never come back as new. So an image that is loaded gets an id of its own, and its
  * spill loses its name, durably, before it is served. The steps, of which each may be the last:
@@ -16,6 +16,7 @@
 #include "consumed.h"
 #include "spill.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct unspilling {
 	void (*complain)(void *arg, const char *text);
 	void *arg;
 	int loaded;
-	char key[CONSUMED_KEY]; /* of the spill that is being loaded */
+	char key[CONSUMED_KEY]; /* key of the spill that is being loaded */
 };
 
 void stores_set_consumed(struct stores *stores, struct consumed *consumed)
@@ -50,17 +51,17 @@ static void report_spill(struct unspilling *unspilling, const char *store, const
 	unspilling->complain(unspilling->arg, line);
 }
 
-/* Of this store, by its name and, where it is known, by its making. */
+/* Returns NULL if the spill is of this store, or a sentence. */
 static const char *header_fault(const struct ps_archive_reader *reader, const char *name)
 {
 	return strcmp(reader->header->store, name) == 0 ? NULL : "it is of another store";
 }
 
-/* --- spills that were used up --- */
+/* --- used spills --- */
 
-/* An image whose spill is used up counts one rewrite more than that: so no later spill of the same
- * image has the same key, even if nothing was committed in between. */
-static void name_key(char key[CONSUMED_KEY], const struct ps_archive_reader *reader)
+/* Makes the key of a spill. An image whose spill is used up counts one more rewrite than the spill,
+ * so no later spill of that image has the same key, even if nothing is committed in between. */
+static void make_key(char key[CONSUMED_KEY], const struct ps_archive_reader *reader)
 {
 	const Perseas__Header *header = reader->header;
 	int length = 0;
@@ -73,7 +74,7 @@ static void name_key(char key[CONSUMED_KEY], const struct ps_archive_reader *rea
 	         (unsigned long long)reader->slot.seq);
 }
 
-/* 0, or a refusal: it was used up, or that cannot be known. */
+/* Returns 0, or a refusal if the spill is used up or that cannot be determined. */
 static int check_unused(const struct unspilling *unspilling, const char *store, struct why *why)
 {
 	struct consumed *consumed = unspilling->stores->consumed;
@@ -89,7 +90,7 @@ static int check_unused(const struct unspilling *unspilling, const char *store, 
 	return 0;
 }
 
-/* On failure the spill's trouble says why. */
+/* Records that the spill is used up. On failure, spill->trouble has the reason. */
 static int note_used(const struct unspilling *unspilling, const char *store)
 {
 	struct consumed *consumed = unspilling->stores->consumed;
@@ -101,8 +102,8 @@ static int note_used(const struct unspilling *unspilling, const char *store)
 	return -1;
 }
 
-/* The image in memory is not the spill's any more: see name_key(). */
-static int outgrow_spill(const struct unspilling *unspilling, struct store *store)
+/* Counts a rewrite, so that the image no longer has the key of its spill (see name_key()). */
+static int count_rewrite(const struct unspilling *unspilling, struct store *store)
 {
 	struct why why = { .text = "" };
 	Perseas__Header *header;
@@ -121,33 +122,33 @@ static int outgrow_spill(const struct unspilling *unspilling, struct store *stor
 	return ret;
 }
 
-/* Takes the name of a spill away, which a disk may take its time for. */
-struct ending {
+/* Removing or renaming a spill, which may wait for a disk. */
+struct retiring {
 	struct spill *spill;
 	const char *store;
 	int (*end)(struct spill *spill, const char *store);
 	int ret;
 };
 
-static void run_ending(void *arg)
+static void run_retiring(void *arg)
 {
-	struct ending *ending = arg;
+	struct retiring *retiring = arg;
 
-	ending->ret = ending->end(ending->spill, ending->store);
+	retiring->ret = retiring->end(retiring->spill, retiring->store);
 }
 
-static int end_spill(struct spill *spill, const char *store,
-                     int (*end)(struct spill *spill, const char *store))
+static int retire_spill(struct spill *spill, const char *store,
+                        int (*end)(struct spill *spill, const char *store))
 {
-	struct ending ending = { .spill = spill, .store = store, .end = end };
+	struct retiring retiring = { .spill = spill, .store = store, .end = end };
 
-	job_aside(JOB_ASIDE_LEAST, run_ending, &ending);
-	return ending.ret;
+	job_aside(JOB_ASIDE_LEAST, run_retiring, &retiring);
+	return retiring.ret;
 }
 
-/* Is the spill of the image that memory has, which is as new then? One that was loaded, and whose
- * spill is still there, names it as its parent. Else somebody has put another mirror's here, which
- * may be newer, and all that there is of it. */
+/* Returns NULL if the spill is of the image in memory, or of the one that it was loaded from, so
+ * that it is no newer. Otherwise somebody may have put the spill of another mirror here, which may
+ * be newer and the only copy. */
 static const char *origin_fault(const Perseas__Header *spilled, const Perseas__Header *header)
 {
 	if (!same_id(spilled->store_id, header->store_id))
@@ -159,7 +160,8 @@ static const char *origin_fault(const Perseas__Header *spilled, const Perseas__H
 	return NULL;
 }
 
-/* The memory has the image. True: its spill is gone, or can be taken for nothing any more. */
+/* Removes or sets aside the spill of an image that memory has. Returns true if it can no longer be
+ * mistaken for the image. */
 static bool give_up_spill(struct unspilling *unspilling, struct store *store)
 {
 	struct spill *spill = unspilling->spill;
@@ -173,20 +175,20 @@ static bool give_up_spill(struct unspilling *unspilling, struct store *store)
 		same = !why;
 	}
 	if (same) {
-		name_key(unspilling->key, &reader);
-		same = outgrow_spill(unspilling, store) == 0 &&
+		make_key(unspilling->key, &reader);
+		same = count_rewrite(unspilling, store) == 0 &&
 		       note_used(unspilling, store->name) == 0 &&
-		       end_spill(spill, store->name, spill->ops->remove) == 0;
+		       retire_spill(spill, store->name, spill->ops->remove) == 0;
 	} else {
 		report_spill(unspilling, store->name, "it is set aside, not loaded: %s", why);
-		same = end_spill(spill, store->name, spill->ops->set_aside) == 0;
+		same = retire_spill(spill, store->name, spill->ops->set_aside) == 0;
 	}
 	ps_archive_free(&reader);
 	spill->ops->close(spill);
 	return same;
 }
 
-/* It must not be served: whoever finds the spill later would take it for the image. */
+/* Refuses the store, because its spill could be mistaken for the image later. */
 static void refuse_store(struct unspilling *unspilling, struct store *store)
 {
 	snprintf(store->damage, sizeof(store->damage),
@@ -195,15 +197,19 @@ static void refuse_store(struct unspilling *unspilling, struct store *store)
 	report_spill(unspilling, store->name, "%s", store->damage);
 }
 
-/* Fills the new image. 0: the archive is whole. */
+/* Fills the new image. Returns 0 if the archive is complete, else -1 with *why set. */
 static int fill_image(struct ps_archive_reader *reader, struct image *image, const char **why)
 {
 	struct ps_archive_piece piece;
 	struct ps_slot slot;
 	int ret;
 
-	while ((ret = ps_archive_next(reader, &piece, why)) > 0)
-		memcpy(image->regions[piece.region].base + piece.offset, piece.bytes, piece.length);
+	while ((ret = ps_archive_next(reader, &piece, why)) > 0) {
+		const struct piece *region = &image->regions[piece.region];
+
+		assert(region->base && piece.offset + piece.length <= region->size);
+		memcpy(region->base + piece.offset, piece.bytes, piece.length);
+	}
 	if (ret < 0)
 		return -1;
 	image_slot(image, &slot);
@@ -230,11 +236,9 @@ static bool is_listed(const Perseas__Roster *roster, ProtobufCBinaryData id)
 	return false;
 }
 
-/*
- * The header of an image with a new id, which names the one that was spilled as its parent. One
- * that has a parent, and whose own id nobody is known to have recorded, keeps both: some rosters
- * can list the one by now, and some the other.
- */
+/* Makes the header of a loaded image: it gets a new id, and the spilled image's id becomes its
+ * parent. An image that has a parent and whose own id is in no known roster keeps both, because
+ * rosters may list either by now. */
 static int make_renamed(struct store *store, const Perseas__Header *from, Perseas__Header **edit,
                         struct why *why)
 {
@@ -266,7 +270,7 @@ static int make_renamed(struct store *store, const Perseas__Header *from, Persea
 	return 0;
 }
 
-/* A spill on its way into memory. */
+/* A spill that is being read into memory. */
 struct filling {
 	struct ps_archive_reader *reader;
 	struct memory *memory;
@@ -284,7 +288,7 @@ static void run_filling(void *arg)
 		filling->flushed = flush_image(filling->memory, filling->image);
 }
 
-/* The image of the spill that is open, but for its header. Nobody sees it before it has that. */
+/* Makes the image of the open spill, except for its header, without which it does not exist. */
 static int make_image(struct store *store, struct ps_archive_reader *reader, struct image *image,
                       struct why *why)
 {
@@ -321,6 +325,7 @@ static int load_image(struct store *store, struct ps_archive_reader *reader, str
 		image_remove(store, &image);
 		return ret;
 	}
+	assert(store->header && !store->session);
 	store->image = image;
 	return 0;
 }
@@ -330,7 +335,7 @@ static int load_unused(struct unspilling *unspilling, struct store *store,
 {
 	int ret;
 
-	name_key(unspilling->key, reader);
+	make_key(unspilling->key, reader);
 	ret = check_unused(unspilling, store->name, why);
 	return ret ? ret : load_image(store, reader, why);
 }
@@ -354,26 +359,26 @@ static int read_spill(struct unspilling *unspilling, struct store *store, struct
 	return ret;
 }
 
-/* It is in the way: whoever found nothing here would make an empty store of that name. */
-static void leave_later(struct store *store, const struct why *why)
+/* Keeps the name in use: a client that found no store here would create an empty one. */
+static void keep_for_later_version(struct store *store, const struct why *why)
 {
-	store->later = store->on_disk = true;
+	store->is_later_version = store->on_disk = true;
 	snprintf(store->damage, sizeof(store->damage), "%.200s", why->text);
 }
 
-/* It stays where it is for another start, unless it must never be loaded. */
-static void leave_spill(struct unspilling *unspilling, struct store *store, int ret,
-                        const struct why *why)
+/* Keeps the spill for another start, or sets it aside if it must never be loaded. */
+static void keep_spill(struct unspilling *unspilling, struct store *store, int ret,
+                       const struct why *why)
 {
 	struct spill *spill = unspilling->spill;
 
 	pieces_sweep(store, NULL);
-	if (ret == -STATUS(EXISTS) && end_spill(spill, store->name, spill->ops->set_aside) == 0)
+	if (ret == -STATUS(EXISTS) && retire_spill(spill, store->name, spill->ops->set_aside) == 0)
 		report_spill(unspilling, store->name, "it is set aside, not loaded: %s", why->text);
 	else
 		report_spill(unspilling, store->name, "it is kept, not loaded: %s", why->text);
 	if (ret == -STATUS(BAD_VERSION))
-		leave_later(store, why);
+		keep_for_later_version(store, why);
 	else
 		store_delete(store);
 }
@@ -393,15 +398,15 @@ static void load_spill(struct unspilling *unspilling, const char *name)
 	}
 	ret = read_spill(unspilling, store, &why);
 	if (ret)
-		leave_spill(unspilling, store, ret, &why);
+		keep_spill(unspilling, store, ret, &why);
 	else if (note_used(unspilling, name) < 0 ||
-	         end_spill(unspilling->spill, name, unspilling->spill->ops->retire) < 0)
+	         retire_spill(unspilling->spill, name, unspilling->spill->ops->retire) < 0)
 		refuse_store(unspilling, store);
 	else
 		unspilling->loaded++;
 }
 
-/* As in store_load.c: whoever found none would make an empty store of that name. */
+/* Refuses to start: a client that found no store would create an empty one. */
 static void report_unknown(const struct unspilling *unspilling, bool short_of)
 {
 	char line[400];
@@ -411,13 +416,13 @@ static void report_unknown(const struct unspilling *unspilling, bool short_of)
 	unspilling->complain(unspilling->arg, line);
 }
 
-static void take_spill(struct unspilling *unspilling, const char *name)
+static void handle_spill(struct unspilling *unspilling, const char *name)
 {
 	struct store *store = store_find(unspilling->stores, name);
 
 	if (!store)
 		load_spill(unspilling, name);
-	else if (store->later)
+	else if (store->is_later_version)
 		report_spill(unspilling, name, "it is kept, not loaded: %s", store->damage);
 	else if (store->damage[0])
 		report_spill(unspilling, name,
@@ -437,12 +442,12 @@ int stores_load_spills(struct stores *stores, void (*report)(void *arg, const ch
 
 	if (!stores->spill)
 		return 0;
-	if (stores->spill->ops->stores(stores->spill, note_name, &list) < 0 || list.short_of) {
+	if (stores->spill->ops->stores(stores->spill, name_list_add, &list) < 0 || list.short_of) {
 		report_unknown(&unspilling, list.short_of);
 		unspilling.loaded = -1;
 	}
 	for (size_t i = 0; i < list.count && unspilling.loaded >= 0; i++)
-		take_spill(&unspilling, list.names[i]);
+		handle_spill(&unspilling, list.names[i]);
 	free(list.names);
 	return unspilling.loaded;
 }

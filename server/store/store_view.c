@@ -1,13 +1,12 @@
 /*
- * store_view.c - a list of all stores for those who watch. watch.c and metrics call it through
- * stores_view. It hands out what is there and changes nothing.
+ * store_view.c - lists all stores for watch.c and metrics. It changes nothing.
  */
 #include "store_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const struct store_view *)a)->name, ((const struct store_view *)b)->name);
 }
@@ -27,16 +26,16 @@ static int view_all(struct stores *stores, const struct store_view **views, size
 
 		if (!status)
 			return -1;
-		/* One that is being made is not there yet. */
+		/* A store that is being created has no header yet. */
 		if (!store->header && !store->damage[0])
 			continue;
 		perseas__store_status__init(status);
 		if (store_fill_status(store, status, &why))
 			return -1;
-		all[(*count)++] = (struct store_view){ store->name, store->damage, store->astray,
-			                               store->events, status };
+		all[(*count)++] = (struct store_view){ store->name, store->damage,
+			                               store->restart_loss, store->events, status };
 	}
-	qsort(all, *count, sizeof(*all), by_name);
+	qsort(all, *count, sizeof(*all), compare_names);
 	return 0;
 }
 
@@ -44,7 +43,7 @@ int stores_view(struct stores *stores, const struct store_view **views, size_t *
 {
 	int ret;
 
-	/* An image that turns out to be torn is shown as what it is. */
+	/* Repeats if an image turns out to be torn, so that it is shown as damaged. */
 	do
 		ret = view_all(stores, views, count);
 	while (stores_notice_torn(stores));

@@ -1,13 +1,13 @@
 /*
- * store_watch.c - whether a store has got or lost its owner since somebody looked, or is to be
- * handed over. control.c calls it, and asks again when something happened to a store, or when time
- * alone may have changed the answer. It changes nothing.
+ * store_watch.c - tells whether a store has gained or lost its owner, or is to be handed over,
+ * since a client last looked. control.c calls it, again whenever a store has an event or time may
+ * have changed the answer. It changes nothing.
  */
 #include "store_private.h"
 
 #include <string.h>
 
-/* In how many milliseconds the owner will have been silent for too long. */
+/* Returns in how many milliseconds the owner will have been silent for too long. */
 static uint64_t ms_to_silence(const struct store *store)
 {
 	struct session *session = store->session;
@@ -20,7 +20,7 @@ static uint64_t ms_to_silence(const struct store *store)
 	return silent > limit ? UINT64_MAX : limit - silent + 1;
 }
 
-/* Is it the one of that id, or none where that is empty? */
+/* Returns true if the present handover has this id, or there is none and the id is empty. */
 static bool is_handover(struct store *store, ProtobufCBinaryData seen)
 {
 	const ProtobufCBinaryData id = handover_id(store);
@@ -28,11 +28,11 @@ static bool is_handover(struct store *store, ProtobufCBinaryData seen)
 	return id.len == seen.len && (id.len == 0 || memcmp(id.data, seen.data, id.len) == 0);
 }
 
-bool store_is_as_seen(struct stores *stores, const Perseas__WatchRequest *request, uint64_t *ms)
+bool store_is_unchanged(struct stores *stores, const Perseas__WatchRequest *request, uint64_t *ms)
 {
 	struct why why;
 	int ret;
-	struct store *store = store_sound(stores, request->store, &ret, &why);
+	struct store *store = store_find_sound(stores, request->store, &ret, &why);
 
 	if (!store || store->header->promised_epoch != request->epoch ||
 	    session_lives(store->session) != (bool)request->live ||
@@ -46,7 +46,7 @@ int store_watch(struct stores *stores, const Perseas__WatchRequest *request,
                 Perseas__WatchReply *reply, struct why *why)
 {
 	int ret = 0;
-	struct store *store = store_sound(stores, request->store, &ret, why);
+	struct store *store = store_find_sound(stores, request->store, &ret, why);
 
 	if (!store)
 		return ret;

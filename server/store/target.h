@@ -14,7 +14,7 @@
  *   the first before the other is bound. session->fabric is the target's name while there is one.
  * - session_memory() says where bytes go, and refuses what the owner must not touch. It is asked
  *   anew for each frame, since the session's next request may move the image. Who keeps memory for
- *   longer, as a device does, lets go of it when stores_on_leave() says so.
+ *   longer, as a device does, lets go of it when stores_on_unmap() says so.
  * - Before anything is acknowledged session_torn() is asked. If it is true nothing is, the path
  *   ends, and then stores_notice_torn() is due.
  * - A path has a place in the crowd (crowd.h), as an owner's. In a busy loop it leaves its data
@@ -28,29 +28,28 @@
 struct event_base;
 struct daemon;
 
-/*
- * A fabric at this daemon. Fields that a fabric does not need are NULL.
- */
+/* A fabric of this daemon. Functions that a fabric does not need are NULL. */
 struct target {
 	const char *name; /* "tcp", "shm", "rdma" */
-	/* Adds what the owner needs (keys, addresses, the listener) to a grant on its way. What it
-	 * adds lasts until the reply is packed. A target may begin to listen here, at its first
-	 * grant; one that has options is started by main.c, as rdma_start(). */
+	/* Adds what the owner needs (keys, addresses, the listener) to a grant. The data must stay
+	 * valid until the reply is packed. A target without options may begin to listen here, at
+	 * its first grant; one that has options is started by main.c, as by rdma_start(). */
 	void (*grant)(struct daemon *daemon, struct session *session, Perseas__Grant *grant);
-	/* Could the session have a data path of this fabric? If not, `why` becomes the reason. */
+	/* Returns true if the session could use this fabric. Otherwise `why` has the reason. */
 	bool (*offers)(struct daemon *daemon, struct session *session, char *why, size_t size);
-	/* Ends the session's data path; see session_ops.cut. */
+	/* Ends the session's data path (see session_ops.cut). */
 	void (*cut)(struct daemon *daemon, struct session *session);
-	/* Data paths that paused for daemon_owners_pause() go on. */
+	/* Resumes data paths that paused because of daemon_owners_pause(). */
 	void (*resume)(struct daemon *daemon);
-	/* Moves data paths on without waiting, while the loop spins. True: something moved. */
+	/* Moves data on all paths without blocking, while the loop spins. Returns true if anything
+	 * moved. */
 	bool (*spin)(struct daemon *daemon);
-	/* Ends all data paths, and gives back what the fabric has: sessions are over, and no other
-	 * begins. It may be called again, and where nothing was begun. */
+	/* Ends all data paths and frees the fabric's resources. All sessions have ended, and no
+	 * other begins. May be called twice, and before anything has begun. */
 	void (*stop)(struct daemon *daemon);
 };
 
-/* The fabrics of the daemon. A row X(NAME) declares target_NAME, and makes daemon.c ask it. */
+/* The fabrics of this daemon. A row X(NAME) declares target_NAME and registers it in daemon.c. */
 #if PERSEAS_RDMA
 #define TARGETS_RDMA(X) X(rdma)
 #else

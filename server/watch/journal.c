@@ -1,21 +1,21 @@
 /*
  * journal.c - writes what happens to stores to the log: claims, fences, resyncs, ends of
- * sessions. The store logic calls it through stores_on_news. It changes nothing.
+ * sessions. The store logic calls it through stores_on_event. It changes nothing.
  */
 #include "../loop/daemon.h"
 
-static void tell_of_files(const struct store_news *news, const struct log_fields *about)
+static void tell_of_files(const struct store_event_info *news, const struct log_fields *about)
 {
 	if (news->event == STORE_FILES_MISSING)
 		log_event(LOG_LEVEL_ERROR, "files-missing", about,
 		          "store %s: it would not survive a restart of this daemon: %s",
-		          news->store, news->astray);
+		          news->store, news->restart_loss);
 	else
 		log_event(LOG_LEVEL_INFO, "files-back", about,
 		          "store %s: its files are in place again", news->store);
 }
 
-void journal_tell(void *arg, const struct store_news *news)
+void journal_tell(void *arg, const struct store_event_info *news)
 {
 	const char *peer = news->session ? news->session->peer : NULL;
 	const struct log_fields about = {

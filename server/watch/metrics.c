@@ -211,7 +211,7 @@ OF_STORES(claims, status, view->events[STORE_CLAIMED])
 OF_STORES(fences, status, view->events[STORE_FENCED])
 OF_STORES(resyncs, status, view->events[STORE_RESYNC_BEGUN])
 OF_STORES(rebuilds, status, view->events[STORE_REBUILD_BEGUN])
-OF_STORES(astray, status->header, view->astray[0] != '\0')
+OF_STORES(astray, status->header, view->restart_loss[0] != '\0')
 OF_STORES(astrayed, status, view->events[STORE_FILES_MISSING])
 
 static void write_store_state(struct sheet *sheet)

@@ -90,7 +90,7 @@ static void write_store(struct ps_json *json, const struct store_view *view)
 	ps_json_text(json, "name", view->name);
 	ps_json_text(json, "state", watch_state_name(watch_state(view)));
 	ps_json_text(json, "damage", view->damage);
-	ps_json_text(json, "files_missing", view->astray);
+	ps_json_text(json, "files_missing", view->restart_loss);
 	ps_json_number(json, "promised_epoch", header ? header->promised_epoch : 0);
 	ps_json_number(json, "epoch", status->slot ? status->slot->epoch : 0);
 	ps_json_number(json, "seq", status->slot ? status->slot->seq : 0);

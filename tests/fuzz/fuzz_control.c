@@ -56,7 +56,7 @@ static void request(struct mirror *mirror, struct peer *peer, struct input *inpu
 	bytes = malloc(len ? len : 1); /* of its exact size, so that reading beyond shows */
 	assert(bytes);
 	take(input, bytes, len);
-	(void)control_waits(mirror->stores, &peer->session, bytes, len, &ms);
+	(void)control_must_wait(mirror->stores, &peer->session, bytes, len, &ms);
 	assert(control_handle(mirror->stores, &peer->session, "0", bytes, len, &control) == 0);
 	free(bytes);
 	reply = ps_reply_unpack(control.bytes + 4, control.len - 4, &why);
@@ -148,7 +148,7 @@ static void check(struct mirror *mirror, struct peer peers[PEERS])
 
 		assert(session->store ? found == session : found == NULL);
 		assert(session->store || !session_memory(session, PS_REGION_LOG, 0, 1, false));
-		assert(!session->store || !stores_kept_by(mirror->stores, session));
+		assert(!session->store || !stores_lifeline_of(mirror->stores, session));
 	}
 }
 

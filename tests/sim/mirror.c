@@ -216,7 +216,7 @@ void sim_mirror_handle(struct ps_control *control, struct sim_message *message)
 	struct sim_mirror *m = control->mirror;
 	struct sim_world *w = m->world;
 	struct session *session = &control->server.session;
-	bool had_store = session->store != NULL, beside = session->beside;
+	bool had_store = session->store != NULL, beside = session->is_rebuilding;
 	const Perseas__Header *header = sim_rosters_header(m);
 	uint8_t store_id[PS_ID_SIZE] = { 0 };
 	struct control_reply reply;

@@ -395,7 +395,7 @@ static void overwrite(struct store *store, struct session *session)
 	struct why why;
 
 	joining.harmless = true;
-	if (store->header->state == STATE(CONSISTENT) && !session->beside)
+	if (store->header->state == STATE(CONSISTENT) && !session->is_rebuilding)
 		store_joining(session, &joining, &why);
 	for (unsigned i = PS_REGION_SEGMENT; i < PS_REGIONS_MAX; i++)
 		if (store->image.regions[i].base)

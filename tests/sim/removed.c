@@ -53,8 +53,8 @@ static void mend(struct sim_mirror *m, const struct store *store)
 		stores_mend_names(m->stores);
 		sim_count(m->world, SIM_MENDED, 1);
 	}
-	if (store->astray[0])
-		sim_fail(m->world, "mirror %u: %s", m->index, store->astray);
+	if (store->restart_loss[0])
+		sim_fail(m->world, "mirror %u: %s", m->index, store->restart_loss);
 	sim_oracle_look(m);
 }
 

@@ -254,7 +254,8 @@ static void tell_result(struct mirror *mirror)
 
 	order.address = report.trouble = result.text = (char *)(uintptr_t) "";
 	assert_int_equal(store_order(mirror->stores, &request, &mirror->why), 0);
-	assert_int_equal(board_tell(store_find(mirror->stores, "bank"), &confirm, &mirror->why), 0);
+	assert_int_equal(board_update(store_find(mirror->stores, "bank"), &confirm, &mirror->why),
+	                 0);
 }
 
 /* A standby has a warm copy, the store's roster was changed, and its files were moved. */
@@ -268,7 +269,7 @@ static void have_news(struct mirror *mirror, struct peer *standby)
 	bool again;
 
 	peer_init(standby);
-	standby_note(mirror->stores, &standby->session, &watch);
+	standby_record(mirror->stores, &standby->session, &watch);
 	tell_result(mirror);
 	memory_heap_move(mirror->memory, "bank", ".away");
 	assert_false(stores_check_names(mirror->stores, &again));

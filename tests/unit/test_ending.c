@@ -513,7 +513,7 @@ TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 	wait_until_asked(fixture, 1);
 	atomic_store(&stands, true);
 	shutdown(fd, SHUT_RDWR);
-	for (int i = 0; i < STEPS_MAX && !stores_burying(fixture->stores, "bank"); i++)
+	for (int i = 0; i < STEPS_MAX && !stores_freeing(fixture->stores, "bank"); i++)
 		step(fixture);
 	owner_let_go();
 	reply = fixture_reply(fixture, next);
@@ -521,7 +521,7 @@ TEST(an_image_beside_takes_no_copy_along, struct fixture *fixture)
 	assert_true(reply->claim->copied);
 	assert_int_equal(reply->claim->header->generation, 3);
 	fixture_done(reply);
-	assert_true(stores_burying(fixture->stores, "bank"));
+	assert_true(stores_freeing(fixture->stores, "bank"));
 	atomic_store(&stands, false);
 	wait_for_jobs(fixture);
 	assert_false(has_piece(fixture, "log.2"));

@@ -178,7 +178,7 @@ TEST(different_stores_are_on_different_threads, struct fixture *fixture)
 /* What the image was when a cut had returned. */
 static uint8_t at_cut[BLOCK];
 
-static void note_cut(void *arg, const struct store_news *news)
+static void note_cut(void *arg, const struct store_event_info *news)
 {
 	const struct owner *owner = arg;
 
@@ -203,7 +203,7 @@ TEST(nothing_is_written_after_a_cut, struct fixture *fixture)
 	struct owner owner = { 0 }, next;
 
 	fixture_bank(fixture);
-	stores_on_news(fixture->stores, note_cut, &owner);
+	stores_on_event(fixture->stores, note_cut, &owner);
 	owner = claim(fixture, "bank", 1);
 	for (uint64_t epoch = 2; epoch < ROUNDS; epoch++) {
 		const time_t until = time(NULL) + SECONDS_MS / 1000;
@@ -221,7 +221,7 @@ TEST(nothing_is_written_after_a_cut, struct fixture *fixture)
 		owner = next;
 	}
 	leave(&owner);
-	stores_on_news(fixture->stores, NULL, NULL);
+	stores_on_event(fixture->stores, NULL, NULL);
 }
 
 /* More stores than threads; their owners commit while others ask the daemon, and claim. */

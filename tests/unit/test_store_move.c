@@ -245,7 +245,7 @@ static bool is_news(struct mirror *mirror, ProtobufCBinaryData handover)
 	watch.epoch = BANK_EPOCH;
 	watch.live = true;
 	watch.handover = handover;
-	return !store_is_as_seen(mirror->stores, &watch, &ms);
+	return !store_is_unchanged(mirror->stores, &watch, &ms);
 }
 
 TEST(who_watches_is_told, struct mirror *mirror)
@@ -275,7 +275,7 @@ static void wait_as(struct mirror *mirror, struct peer *peer, const char *store,
 	standby.mark = (ProtobufCBinaryData){ sizeof(mark), mark };
 	standby.memory = 1000 + strlen(name);
 	standby.warm = 100 + strlen(name);
-	standby_note(mirror->stores, &peer->session, &watch);
+	standby_record(mirror->stores, &peer->session, &watch);
 }
 
 static size_t standbys(struct mirror *mirror, const char *first)

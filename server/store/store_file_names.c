@@ -1,15 +1,15 @@
 /*
- * store_names.c - images whose files were removed or moved under the running daemon: memory has
- * them, and the next daemon would not find them. The loop has stores_check_names() look and
- * stores_mend_names() make them again; claims look for themselves. It must never have a header
- * written for pieces without names: the next daemon would take that for a damaged image.
+ * store_file_names.c - finds and repairs images whose files were removed or renamed while the
+ * daemon runs: it still has them mapped, but a restart would not find them. The loop calls
+ * stores_check_names() and stores_mend_names(); claims check by themselves. It must never write a
+ * header for pieces without names, because a restart would find a damaged image.
  */
 #include "store_private.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The small pieces without which the next daemon would not serve the image. */
+/* The small pieces without which a daemon does not serve the image. */
 static const char *const small_pieces[] = { "header" };
 
 static enum memory_name look_up(const struct store *store, const char *name,
@@ -22,13 +22,15 @@ static enum memory_name look_up(const struct store *store, const char *name,
 	return memory->ops->look_up(memory, store->name, name, piece);
 }
 
-/* Once a piece is removed no daemon will have the image, wherever the others are. */
+/* Returns the worse of two states: if one piece is removed, no daemon finds the image, wherever the
+ * other pieces are. */
 static enum memory_name worse_name(enum memory_name a, enum memory_name b)
 {
 	return a > b ? a : b;
 }
 
-/* Is the region one that a daemon cannot do without? It makes a promise page from the header. */
+/* Returns true if a daemon needs the region to load the image. It can make a promise page from the
+ * header. */
 static bool is_needed(uint32_t region)
 {
 	return region != PS_REGION_PROMISE;
@@ -59,11 +61,11 @@ static enum memory_name small_names(const struct store *store)
 	return worst;
 }
 
-/* Small pieces are looked for by name alone: they say nothing where the folder was moved. */
+/* Small pieces are looked up by name only, which proves nothing if the folder was renamed. */
 static enum memory_name store_names(const struct store *store)
 {
 	const enum memory_name names = worse_name(image_names(store, &store->image),
-	                                          image_names(store, &store->beside));
+	                                          image_names(store, &store->rebuilt));
 
 	return names == MEMORY_NAMED ? small_names(store) : names;
 }
@@ -73,14 +75,14 @@ bool store_is_removed(const struct store *store)
 	return store->header && !store->damage[0] && store_names(store) == MEMORY_REMOVED;
 }
 
-/* --- headers --- */
+/* --- writing headers --- */
 
-/* The open image of this generation; NULL: its pieces were made just now. */
+/* Returns the open image of this generation, or NULL if its pieces were made just now. */
 static const struct image *image_at(const struct store *store, uint64_t generation)
 {
 	if (store->image.generation == generation)
 		return &store->image;
-	return store->beside.generation == generation ? &store->beside : NULL;
+	return store->rebuilt.generation == generation ? &store->rebuilt : NULL;
 }
 
 int refuse_moved(const struct store *store, struct why *why)
@@ -136,9 +138,10 @@ int header_find_place(const struct store *store, const Perseas__Header *header, 
 		store->name);
 }
 
-/* --- making them again --- */
+/* --- repairing names --- */
 
-/* Puts small pieces back where all others are in place. Returns false if that is not enough. */
+/* Writes the small pieces again if all others have their names. Returns false if that is not
+ * enough. */
 static bool mend_small(struct store *store)
 {
 	const struct piece *log = &store->image.regions[PS_REGION_LOG];
@@ -157,7 +160,8 @@ static bool mend_small(struct store *store)
 	return store_names(store) == MEMORY_NAMED;
 }
 
-/* Is there room for the image a second time? Removed files take theirs until they are closed. */
+/* Returns true if there is memory for a copy of the image. Removed files occupy theirs until they
+ * are closed. */
 static bool has_room(const struct store *store)
 {
 	struct memory *memory = store->stores->memory;
@@ -165,19 +169,21 @@ static bool has_room(const struct store *store)
 	return !memory->ops->room || memory->ops->room(memory) >= ps_header_bytes(store->header);
 }
 
-/* Tells when it begins and when it is over. text: "": the files are in place. */
+/* Stores why a restart would lose the image ("": it would not), and reports when that begins and
+ * ends. */
 static void note_names(struct store *store, const char *text)
 {
-	const bool were = !store->astray[0], are = !text[0];
+	const bool were = !store->restart_loss[0], are = !text[0];
 
-	snprintf(store->astray, sizeof(store->astray), "%s", text);
+	snprintf(store->restart_loss, sizeof(store->restart_loss), "%s", text);
 	if (were == are)
 		return;
 	store->stores->miscounted = true;
-	store_tell(store, are ? STORE_FILES_BACK : STORE_FILES_MISSING, NULL, 0, 0);
+	store_report(store, are ? STORE_FILES_BACK : STORE_FILES_MISSING, NULL, 0, 0);
 }
 
-/* trouble: why the directory cannot be used. Returns true if the image can be copied. */
+/* Stores what is wrong with the names. `trouble` is why the directory cannot be used, or "".
+ * Returns true if the image must be copied and can be. */
 static bool judge_names(struct store *store, enum memory_name names, const char *trouble)
 {
 	const bool room = names != MEMORY_REMOVED || has_room(store);
@@ -205,13 +211,13 @@ bool store_check_names(struct store *store)
 	if (store->stores->closing)
 		return false;
 	if (!store->header || store->damage[0]) {
-		store->astray[0] = '\0'; /* there is nothing to lose */
+		store->restart_loss[0] = '\0'; /* there is no image to lose */
 		return false;
 	}
 	if (memory->ops->settle)
 		(void)memory->ops->settle(memory, trouble, sizeof(trouble));
 	names = store_names(store);
-	/* In place, but in a directory that the next daemon does not look at. */
+	/* The files have their names, but a restart would not look in this directory. */
 	if (names == MEMORY_NAMED && *trouble)
 		names = MEMORY_MOVED;
 	mendable = judge_names(store, names, trouble);
@@ -239,7 +245,7 @@ static void mend_store(struct store *store)
 static bool has_astray(const struct stores *stores)
 {
 	for (const struct store *store = stores->first; store; store = store->next)
-		if (store->astray[0])
+		if (store->restart_loss[0])
 			return true;
 	return false;
 }
@@ -252,7 +258,7 @@ bool stores_check_names(struct stores *stores, bool *again)
 	for (struct store *store = stores->first; store; store = store->next) {
 		if (!store->job)
 			mendable |= store_check_names(store);
-		*again |= store->job || store->astray[0];
+		*again |= store->job || store->restart_loss[0];
 	}
 	*again |= stores->miscounted;
 	return mendable || (stores->miscounted && !has_astray(stores));

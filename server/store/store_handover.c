@@ -1,16 +1,18 @@
 /*
- * store_move.c - who waits to own a store, and its planned handover: an owner is asked to let go,
- * and what became of that is timed. control.c calls it, and so do the beginnings and ends of
- * sessions. It is in memory only, and advice: no claim is granted or refused for it.
+ * store_handover.c - standbys, which wait to own a store, and planned handovers: asks the owner to
+ * let go, and measures how long the handover takes. control.c calls it, and so does store_session.c
+ * when sessions begin and end. It is kept only in memory and is only advice: no claim is granted or
+ * refused because of it.
  */
 #include "store_private.h"
 
 #include "../../proto/control/envelope.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A connection that said in a Watch that it would own the store. */
+/* A connection that said in a Watch that it wants to own the store. */
 struct standby {
 	struct standby *next, **link;
 	struct session *session;
@@ -23,12 +25,12 @@ struct standby {
 struct handover {
 	uint8_t id[PS_ID_SIZE], to[PS_OWNER_MARK];
 	char name[PS_NAME_MAX + 1];
-	uint64_t epoch;         /* of the owner that is asked */
-	uint64_t next;          /* epoch of the last one that claimed since, 0: nobody has */
-	uint64_t asked_ns;      /* when */
-	uint64_t until_ns;      /* it is forgotten then */
-	uint64_t opened_ns;     /* when the next owner had the store open, 0: it has not */
-	struct parting parting; /* of the owner that is asked; others may come and go after it */
+	uint64_t epoch;         /* of the owner that is asked to let go */
+	uint64_t next;          /* epoch of the last owner that claimed since; 0: none */
+	uint64_t asked_ns;      /* time of the request */
+	uint64_t until_ns;      /* time at which it is forgotten */
+	uint64_t opened_ns;     /* time at which the next owner had opened the store; 0: not yet */
+	struct parting parting; /* how the session of the asked owner ended */
 	struct stand first;
 };
 
@@ -37,7 +39,7 @@ void stores_set_clock(struct stores *stores, uint64_t (*now_ns)(void))
 	stores->now_ns = now_ns;
 }
 
-/* Never 0. */
+/* Returns the time in ns, never 0. */
 static uint64_t now_ns(const struct store *store)
 {
 	return store->stores->now_ns ? store->stores->now_ns() : 1;
@@ -51,6 +53,7 @@ void standby_forget(struct session *session)
 
 	if (!standby)
 		return;
+	assert(*standby->link == standby);
 	*standby->link = standby->next;
 	if (standby->next)
 		standby->next->link = standby->link;
@@ -83,9 +86,9 @@ static struct standby *standby_of(struct stores *stores, struct session *session
 	return standby;
 }
 
-/* Who may not own the store is none. */
-void standby_note(struct stores *stores, struct session *session,
-                  const Perseas__WatchRequest *request)
+/* Ignores a sender that may not own the store. */
+void standby_record(struct stores *stores, struct session *session,
+                    const Perseas__WatchRequest *request)
 {
 	const Perseas__Standby *told = request->standby;
 	struct standby *standby;
@@ -147,7 +150,7 @@ void handover_drop(struct store *store)
 	store->handover = NULL;
 }
 
-/* NULL: there is none, or its time is over. */
+/* Returns the handover, or NULL if there is none or it has expired. */
 static struct handover *handover_of(struct store *store)
 {
 	if (store->handover && now_ns(store) >= store->handover->until_ns)
@@ -163,21 +166,23 @@ ProtobufCBinaryData handover_id(struct store *store)
 	                : (ProtobufCBinaryData){ 0, NULL };
 }
 
-static void note_stand(const struct store *store, struct stand *stand)
+static void note_slot(const struct store *store, struct stand *stand)
 {
 	stand->index = image_slot(&store->image, &stand->slot);
 }
 
-/* Also where no handover is known: the owner may let go before all mirrors have heard of it. */
+/* Records the end of a session even without a handover: an owner may let go before this mirror
+ * hears of the request. */
 void handover_ends(struct store *store, bool released)
 {
 	struct handover *handover = handover_of(store);
 	struct parting *parting = &store->parting;
 
+	assert(store->session);
 	parting->epoch = store->session->epoch;
 	parting->ns = now_ns(store);
 	parting->released = released;
-	note_stand(store, &parting->at);
+	note_slot(store, &parting->at);
 	if (handover && handover->epoch == parting->epoch)
 		handover->parting = *parting;
 }
@@ -187,12 +192,13 @@ void handover_claimed(struct store *store)
 	struct handover *handover = handover_of(store);
 	const uint64_t epoch = store->session->epoch;
 
-	/* The owner whose connection broke is back. */
+	/* The same owner has reconnected. */
+	assert(epoch == store->header->promised_epoch);
 	if (store->parting.epoch == epoch)
 		store->parting.epoch = 0;
 	if (!handover || handover->opened_ns)
 		return;
-	/* A claim need not become an open: the next one counts then. */
+	/* A claim need not lead to an open, so the last one counts. */
 	if (epoch != handover->epoch)
 		handover->next = epoch;
 	else
@@ -205,18 +211,21 @@ void handover_confirmed(struct store *store)
 	struct stand stand;
 
 	if (!handover || handover->opened_ns || handover->next != store->session->epoch ||
-	    store->session->beside)
+	    store->session->is_rebuilding)
 		return;
-	/* Its adoption is here: it only has to hear that its claims stood. */
-	note_stand(store, &stand);
+	/* The new owner's first slot is here, so it has opened the store, and only has to hear
+	 * it. */
+	note_slot(store, &stand);
 	if (stand.index < 0 || stand.slot.epoch != handover->next)
 		return;
+	assert(handover->next > 0 && handover->next != handover->epoch);
 	handover->opened_ns = now_ns(store);
 	handover->first = stand;
 }
 
-/* 0 is kept for what has not happened. */
-static uint64_t duration(uint64_t from_ns, uint64_t to_ns)
+/* Returns the time between two instants, at least 1, because 0 means that an event has not
+ * happened. */
+static uint64_t time_between(uint64_t from_ns, uint64_t to_ns)
 {
 	return to_ns > from_ns ? to_ns - from_ns : 1;
 }
@@ -236,16 +245,16 @@ static Perseas__Handover *handover_message(struct handover *handover)
 	if (parting->epoch != handover->epoch)
 		return message;
 	message->released = parting->released;
-	message->closing_ns = duration(handover->asked_ns, parting->ns);
+	message->closing_ns = time_between(handover->asked_ns, parting->ns);
 	message->last = scratch_slot(&parting->at.slot, parting->at.index);
 	if (!handover->opened_ns)
 		return message;
-	message->pause_ns = duration(parting->ns, handover->opened_ns);
+	message->pause_ns = time_between(parting->ns, handover->opened_ns);
 	message->first = scratch_slot(&handover->first.slot, handover->first.index);
 	return message;
 }
 
-Perseas__Handover *handover_asked(struct store *store)
+Perseas__Handover *handover_for_owner(struct store *store)
 {
 	struct handover *handover = handover_of(store);
 
@@ -264,18 +273,18 @@ bool handover_status(struct store *store, Perseas__StoreStatus *status)
 	return !handover || status->handover;
 }
 
-/* The request for it may still be on its way, by another connection, and would be news then. */
-static int withdraw(struct store *store, const Perseas__MoveRequest *request)
+/* Remembers the withdrawn id, because the request for it may still arrive on another connection. */
+static int withdraw_handover(struct store *store, const Perseas__MoveRequest *request)
 {
 	memcpy(store->withdrawn, request->id.data, PS_ID_SIZE);
 	if (!store->handover || !same_id(request->id, handover_id(store)))
 		return 0;
 	handover_drop(store);
-	store_tell(store, STORE_HANDOVER_OVER, store->session, 0, 0);
+	store_report(store, STORE_HANDOVER_OVER, store->session, 0, 0);
 	return 0;
 }
 
-static int begin(struct store *store, const Perseas__MoveRequest *request, struct why *why)
+static int begin_handover(struct store *store, const Perseas__MoveRequest *request, struct why *why)
 {
 	struct handover *handover = calloc(1, sizeof(*handover));
 
@@ -291,12 +300,13 @@ static int begin(struct store *store, const Perseas__MoveRequest *request, struc
 		handover->parting = store->parting;
 	handover_drop(store);
 	store->handover = handover;
-	store_tell(store, STORE_HANDOVER, store->session, request->epoch, 0);
+	store_report(store, STORE_HANDOVER, store->session, request->epoch, 0);
 	return 0;
 }
 
-/* Is that the present owner, or the last one, which let go before this mirror was asked? */
-static bool had_owner(const struct store *store, uint64_t epoch)
+/* Returns true if the owner of this epoch holds the store now, or was the last to hold it and let
+ * go before this mirror was asked. */
+static bool holds_or_held_last(const struct store *store, uint64_t epoch)
 {
 	if (store->session)
 		return session_lives(store->session) && store->session->epoch == epoch;
@@ -306,20 +316,20 @@ static bool had_owner(const struct store *store, uint64_t epoch)
 int store_move(struct stores *stores, const Perseas__MoveRequest *request, struct why *why)
 {
 	int ret;
-	struct store *store = store_to_change(stores, request->store, &ret, why);
+	struct store *store = store_find_to_change(stores, request->store, &ret, why);
 	const struct handover *pending;
 
 	if (!store)
 		return ret;
 	if (request->withdraw)
-		return withdraw(store, request);
+		return withdraw_handover(store, request);
 	if (!memcmp(store->withdrawn, request->id.data, PS_ID_SIZE))
 		return refuse(why, STATUS(BAD_STATE),
 		              "that handover of store %s has been taken back", store->name);
 	pending = handover_of(store);
 	if (pending && same_id(request->id, handover_id(store)))
 		return 0;
-	if (!had_owner(store, request->epoch))
+	if (!holds_or_held_last(store, request->epoch))
 		return refuse(why, STATUS(BAD_STATE),
 		              "store %s has no live owner of epoch %llu at this mirror; see who "
 		              "owns it, and ask again",
@@ -329,5 +339,5 @@ int store_move(struct stores *stores, const Perseas__MoveRequest *request, struc
 		              "the owner of store %s is already asked to hand it over to %s; ask "
 		              "again when that is over",
 		              store->name, pending->name);
-	return begin(store, request, why);
+	return begin_handover(store, request, why);
 }

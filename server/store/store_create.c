@@ -1,6 +1,6 @@
 /*
- * store_make.c - creates, settles, abandons and drops stores. control.c calls it. A store that is
- * not settled yet must count for nothing, since its creator may give up.
+ * store_create.c - creates, settles, abandons and drops stores. control.c calls it. A store that is
+ * not settled must not be used, because its creator may give up.
  */
 #include "store_private.h"
 
@@ -18,7 +18,7 @@ static bool copy_bytes(ProtobufCBinaryData *to, ProtobufCBinaryData from)
 	return true;
 }
 
-/* A header in state `creating`, as the request asks for. */
+/* Returns a new header in state CREATING, or NULL if memory is out. */
 static Perseas__Header *new_header(const Perseas__CreateRequest *request, const char *creator)
 {
 	Perseas__Header *header = malloc(sizeof(*header));
@@ -41,9 +41,9 @@ static Perseas__Header *new_header(const Perseas__CreateRequest *request, const 
 	return header;
 }
 
-/* The store to make it in, which must be new: what is still being created is its creator's, or
- * whoever withdraws it at the first mirror of its roster. */
-static int find_place(struct stores *stores, const char *name, struct store **place,
+/* Inserts a new store with this name. A store that is still being created belongs to its creator,
+ * or to the client that abandons it at the first mirror of its roster. */
+static int insert_new(struct stores *stores, const char *name, struct store **place,
                       struct why *why)
 {
 	struct store *store = store_find(stores, name);
@@ -64,7 +64,7 @@ static int find_place(struct stores *stores, const char *name, struct store **pl
 	return 0;
 }
 
-/* The header decides: the pieces are made before it. */
+/* Makes the pieces first, because the header makes the store exist. */
 static int make_store(struct store *store, Perseas__Header *header, struct why *why)
 {
 	struct image image;
@@ -98,7 +98,7 @@ int store_create(struct stores *stores, const struct identity *who,
 	ret = quota_create(stores, creator, store_find(stores, request->store),
 	                   PS_RING_OFFSET + request->log_size, why);
 	if (!ret)
-		ret = find_place(stores, request->store, &store, why);
+		ret = insert_new(stores, request->store, &store, why);
 	if (!store)
 		return ret;
 	header = new_header(request, creator);
@@ -117,7 +117,7 @@ int store_settle(struct stores *stores, const Perseas__SettleRequest *request, s
 {
 	Perseas__Header *header;
 	int ret;
-	struct store *store = store_to_change(stores, request->store, &ret, why);
+	struct store *store = store_find_to_change(stores, request->store, &ret, why);
 
 	if (!store)
 		return ret;
@@ -134,12 +134,12 @@ int store_settle(struct stores *stores, const Perseas__SettleRequest *request, s
 	header->state = STATE(CONSISTENT);
 	ret = header_commit(store, header, why);
 	if (!ret)
-		store_tell(store, STORE_CREATED, NULL, 0, 0);
+		store_report(store, STORE_CREATED, NULL, 0, 0);
 	return ret;
 }
 
-/* Without its header the rest is nothing, should this be interrupted. With it, the store would be
- * there again at the next start. */
+/* Removes the header, without which the other pieces are ignored if this is interrupted. With it,
+ * the store would exist again after a restart. */
 static int remove_header(const struct store *store, struct why *why)
 {
 	struct memory *memory = store->stores->memory;
@@ -165,7 +165,7 @@ static void remove_rest(struct store *store)
 int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request, struct why *why)
 {
 	int ret = stores_check_open(stores, why);
-	struct store *store = ret ? NULL : store_named(stores, request->store, &ret, why);
+	struct store *store = ret ? NULL : store_find_served(stores, request->store, &ret, why);
 
 	if (!store)
 		return ret;
@@ -179,9 +179,9 @@ int store_abandon(struct stores *stores, const Perseas__AbandonRequest *request,
 	return ret;
 }
 
-/* Does the request mean this image? Only one that is damaged may be named without its ids, which
- * nobody may be able to read any more. */
-static bool is_meant(const struct store *store, const Perseas__DropRequest *request)
+/* Returns true if the request names this image. A damaged image may be dropped without ids, because
+ * nobody may be able to read them. */
+static bool names_image(const struct store *store, const Perseas__DropRequest *request)
 {
 	if (request->store_id.len == 0 && request->image_id.len == 0)
 		return store->damage[0] != '\0';
@@ -189,9 +189,9 @@ static bool is_meant(const struct store *store, const Perseas__DropRequest *requ
 	       same_id(store->header->image_id, request->image_id);
 }
 
-/* Refuses a sender that holds no claim, if it asks for a drop under its claim or a live owner holds
- * one. A sender that holds the claim has held it since before it read the slot, so no other owner
- * has written to the image since. */
+/* Refuses a sender without a claim if it asks for a drop under its claim, or if a live owner has
+ * one. A sender with the claim has held it since before it read the slot, so no other owner has
+ * written to the image since. */
 static int check_dropper(const struct store *store, struct session *session,
                          const Perseas__DropRequest *request, struct why *why)
 {
@@ -212,11 +212,11 @@ int store_drop(struct stores *stores, struct session *session, const Perseas__Dr
                struct why *why)
 {
 	int ret = stores_check_open(stores, why);
-	struct store *store = ret ? NULL : store_named(stores, request->store, &ret, why);
+	struct store *store = ret ? NULL : store_find_served(stores, request->store, &ret, why);
 
 	if (!store)
 		return ret;
-	if (!is_meant(store, request))
+	if (!names_image(store, request))
 		return refuse(why, STATUS(BAD_STATE),
 		              "the ids are not those of the image of store %s that this mirror "
 		              "has; only a damaged image is dropped without ids",
@@ -230,7 +230,7 @@ int store_drop(struct stores *stores, struct session *session, const Perseas__Dr
 	ret = remove_header(store, why);
 	if (ret)
 		return ret;
-	store_tell(store, STORE_DROPPED, NULL, 0, 0);
+	store_report(store, STORE_DROPPED, NULL, 0, 0);
 	remove_rest(store);
 	return 0;
 }

@@ -1,21 +1,22 @@
 /*
- * store_aside.c - tells which images were set aside, in a list of stores. control.c calls it. It
- * changes nothing: a person removes these folders.
+ * store_set_aside.c - lists images that were set aside. control.c calls it. It changes nothing:
+ * people must remove these folders.
  */
 #include "store_private.h"
 
 #include <string.h>
 
-enum { ASIDES_MAX = 64 }; /* that are told; a list has other things to say */
+enum { ASIDES_MAX = 64 }; /* listed at most, so that the reply stays small */
 
 struct listing {
 	const struct access *access;
 	const struct identity *who;
 	Perseas__ListReply *reply;
-	bool short_of; /* memory */
+	bool short_of; /* memory is out */
 };
 
-/* The name begins with a dot; then come the store's name, and ".aside-" with a number. */
+/* Returns true if the listing may show this folder, whose name is a dot, the store's name and
+ * ".aside-" with a number. */
 static bool may_see(const struct listing *listing, const char *name)
 {
 	const char *end = strrchr(name, '.');
@@ -28,7 +29,7 @@ static bool may_see(const struct listing *listing, const char *name)
 	return access_allows(listing->access, listing->who, RIGHT_READ, store);
 }
 
-static void list_one(void *arg, const char *name)
+static void add_aside(void *arg, const char *name)
 {
 	struct listing *listing = arg;
 	Perseas__ListReply *reply = listing->reply;
@@ -61,6 +62,6 @@ int store_list_aside(struct stores *stores, const struct identity *who, Perseas_
 	reply->set_aside = scratch_alloc(ASIDES_MAX * sizeof(*reply->set_aside));
 	if (!reply->set_aside)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	memory->ops->asides(memory, list_one, &listing);
+	memory->ops->asides(memory, add_aside, &listing);
 	return listing.short_of ? refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory") : 0;
 }
