@@ -35,7 +35,7 @@ enum {
  * dates cannot be read or contradict each other: the certificate is then never valid. */
 struct ps_expiry {
 	enum ps_expiry_kind kind;
-	/* the certificate's subject, or the CA that issued the list; printable ASCII */
+	/* The certificate's subject, or the CA that issued the list; printable ASCII. */
 	char name[PS_EXPIRY_NAME];
 	uint64_t from_s, until_s;
 };

@@ -66,7 +66,7 @@ const char *ps_certificate_name(const struct x509_st *certificate, char name[PS_
 	const char *why = NULL;
 
 	name[0] = '\0';
-	/* found is -1 if the extension is missing, and another value if it is repeated or
+	/* `found` is -1 if the extension is missing, and another value if it is repeated or
 	 * malformed. */
 	if (!names && found != -1)
 		return "its alternative names cannot be read";

@@ -33,7 +33,7 @@ struct ps_option {
 	enum ps_option_type type;
 	size_t at, width;  /* offset and size of the member: PS_OPTION_AT() */
 	const char *value; /* placeholder of the value in --help; NULL if it takes none */
-	/* the default, written as a value; NULL leaves the member unchanged */
+	/* The default, written as a value; NULL leaves the member unchanged. */
 	const char *usual;
 	uint64_t low, high;   /* range in the member's unit; high 0: all that the member can hold */
 	const char *unit;     /* what a number counts, such as "milliseconds", or NULL */
@@ -41,9 +41,9 @@ struct ps_option {
 	const char *must;     /* describes the valid values; NULL derives it from the type */
 	const char *variable; /* environment variable that gives a TEXT its default */
 	bool (*set)(void *into, const char *value); /* returns false if the value is not valid */
-	/* bit mask defined by the program; 0: every group */
+	/* Bit mask defined by the program; 0: every group. */
 	unsigned groups;
-	/* short form of a flag, such as 'h' for -h; 0: none */
+	/* Short form of a flag, such as 'h' for -h; 0: none. */
 	char letter;
 	const char *help; /* sentences; --help appends the default */
 };

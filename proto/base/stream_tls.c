@@ -201,7 +201,7 @@ const char *ps_stream_why(const struct ps_stream *stream)
 
 void ps_stream_refuse(const struct ps_stream *stream)
 {
-	/* fatal, protocol_version */
+	/* Fatal, protocol_version. */
 	static const uint8_t alert[] = { PS_TLS_ALERT, PS_TLS_MAJOR, 3, 0, 2, 2, 70 };
 
 	(void)send(stream->fd, alert, sizeof(alert), MSG_NOSIGNAL | MSG_DONTWAIT);

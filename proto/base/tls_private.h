@@ -17,7 +17,7 @@ struct ps_tls {
 	pthread_mutex_t lock; /* guards all other members */
 	SSL_CTX *context;
 	uint64_t key_records;
-	/* in the order of struct ps_tls_files; the last may be NULL */
+	/* In the order of struct ps_tls_files; the last may be NULL. */
 	char *paths[PS_TLS_FILES];
 	struct stat seen[PS_TLS_FILES]; /* state of the files when they were loaded */
 };

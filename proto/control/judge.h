@@ -20,7 +20,7 @@
 struct ps_told {
 	const Perseas__Header *header; /* header of its image; NULL: none was told */
 	bool empty;                    /* it answered that it has no image */
-	/* it keeps its membership, but its state and its rosters are ignored */
+	/* It keeps its membership, but its state and its rosters are ignored. */
 	bool is_excluded;
 	bool has_slot;         /* epoch and seq are known */
 	uint64_t epoch, seq;   /* the commit slot of the image */
@@ -38,7 +38,7 @@ enum ps_outlook {
 	PS_OUTLOOK_FORKED,     /* the store and a fork of it: ask the mirrors of one of them */
 	PS_OUTLOOK_UNFILLED,   /* its restore was not finished: restore again, or drop the store */
 	PS_OUTLOOK_UNKNOWN,    /* fewer than R images count: more mirrors must answer */
-	/* fewer than T, or too few to exclude a change of the roster: more mirrors must answer */
+	/* Fewer than T, or too few to exclude a change of the roster: more mirrors must answer. */
 	PS_OUTLOOK_UNSEEN,
 	PS_OUTLOOK_SHORT, /* fewer than W can hold the state: more mirrors must answer */
 	PS_OUTLOOK_OPENS, /* it can be opened, or taken over from a live owner */
@@ -55,16 +55,16 @@ struct ps_judgement {
 	bool unfinished; /* no image of it was ever settled */
 
 	const Perseas__Roster *settled; /* the newest settled roster */
-	/* a newer roster that is not settled, so both are in force; or NULL */
+	/* A newer roster that is not settled, so both are in force; or NULL. */
 	const Perseas__Roster *next;
 	bool is_decided; /* the change to `next` is decided */
 
 	uint32_t image_set; /* mirrors with an image of the store */
-	/* image id of the member that the mirror is; NULL: none */
+	/* Image id of the member that the mirror is; NULL: none. */
 	const uint8_t *member_ids[PS_MIRRORS_MAX];
-	/* members recognized by their image, not by their address */
+	/* Members recognized by their image, not by their address. */
 	uint32_t member_set;
-	/* those of member_set recognized by the image that theirs was loaded from */
+	/* Those of member_set recognized by the image that theirs was loaded from. */
 	uint32_t loaded_set;
 	/* Mirrors whose address leads to a daemon that also has another address here. They count as
 	 * not reached, and as the member at their address if that one was not seen. */
@@ -72,7 +72,7 @@ struct ps_judgement {
 	unsigned duplicate_of[PS_MIRRORS_MAX]; /* index of the address that the daemon counts as */
 
 	uint32_t counted_set; /* those of member_set that count towards R (I6) */
-	/* those of counted_set that are consistent, so that their state may be chosen */
+	/* Those of counted_set that are consistent, so that their state may be chosen. */
 	uint32_t candidate_set;
 	int newest; /* a candidate with the highest (epoch, seq); -1: none */
 };

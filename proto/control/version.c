@@ -108,33 +108,33 @@ static const struct {
 	{ &perseas__reply__descriptor, 60, 9 },
 	/* StoreStatus.files_missing */
 	{ &perseas__store_status__descriptor, 70, 9 },
-	/* the labels of the daemon in StoreStatus */
+	/* The labels of the daemon in StoreStatus. */
 	{ &perseas__store_status__descriptor, 130, 9 },
 	{ &perseas__store_status__descriptor, 131, 9 },
 	{ &perseas__store_status__descriptor, 132, 9 },
-	/* the boot id of the owner's host */
+	/* The boot id of the owner's host. */
 	{ &perseas__store_status__descriptor, 133, 9 },
 	{ &perseas__confirm_request__descriptor, 130, 9 },
-	/* the boot id of a daemon's host */
+	/* The boot id of a daemon's host. */
 	{ &perseas__host_reply__descriptor, 121, 9 },
 	/* ListReply.set_aside: images that were set aside */
 	{ &perseas__list_reply__descriptor, 65, 9 },
-	/* expiry dates of a daemon's TLS files: all of them, and those that are near */
+	/* Expiry dates of a daemon's TLS files: all of them, and those that are near. */
 	{ &perseas__list_reply__descriptor, 125, 9 },
 	{ &perseas__confirm_reply__descriptor, 125, 9 },
 	/* ClaimRequest.daemon and image_id */
 	{ &perseas__claim_request__descriptor, 60, 9 },
 	{ &perseas__claim_request__descriptor, 61, 9 },
-	/* the record of the commit slot of a claimed image */
+	/* The record of the commit slot of a claimed image. */
 	{ &perseas__claim_reply__descriptor, 65, 9 },
-	/* failed copies in an owner's report on a mirror */
+	/* Failed copies in an owner's report on a mirror. */
 	{ &perseas__mirror_report__descriptor, 145, 9 },
-	/* sizes of the rosters in OrderResult */
+	/* Sizes of the rosters in OrderResult. */
 	{ &perseas__order_result__descriptor, 130, 9 },
 	{ &perseas__order_result__descriptor, 131, 9 },
 	{ &perseas__order_result__descriptor, 132, 9 },
 	{ &perseas__order_result__descriptor, 133, 9 },
-	/* level 1: the hash of the key in a roster, and the key */
+	/* Level 1: the hash of the key in a roster, and the key. */
 	{ &perseas__roster__descriptor, 80, LEVEL_1 },
 	{ &perseas__roster__descriptor, 81, LEVEL_1 },
 	{ &perseas__header__descriptor, 80, LEVEL_1 },
@@ -143,7 +143,7 @@ static const struct {
 	/* Roster.filling and DropRequest.claimed */
 	{ &perseas__roster__descriptor, 100, LEVEL_1 },
 	{ &perseas__drop_request__descriptor, 100, 9 },
-	/* level 1: Segment.random_id */
+	/* Level 1: Segment.random_id. */
 	{ &perseas__segment__descriptor, 105, LEVEL_1 },
 };
 

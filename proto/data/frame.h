@@ -20,9 +20,9 @@
 enum {
 	PS_PROTOCOL_VERSION = 9, /* newest version of control messages (version.h) */
 	PS_PROTOCOL_LEAST = 8,   /* oldest version that is still spoken */
-	/* version of frames: the protocol version that last changed them */
+	/* Version of frames: the protocol version that last changed them. */
 	PS_DATA_VERSION = 7,
-	/* extents of one frame; longer chains are sent as several frames */
+	/* Extents of one frame; longer chains are sent as several frames. */
 	PS_FRAME_EXTENTS_MAX = 256,
 };
 

@@ -132,7 +132,7 @@ enum ps_recovery {
 	PS_RECOVERY_CLEAN = 0,    /* no transaction was in flight */
 	PS_RECOVERY_UNDONE = 1,   /* the transaction in flight was rolled back */
 	PS_RECOVERY_NO_SLOT = -1, /* neither slot is valid: the image is damaged */
-	/* a valid record names bytes outside the image; nothing was changed */
+	/* A valid record names bytes outside the image; nothing was changed. */
 	PS_RECOVERY_BAD_RANGE = -2
 };
 

@@ -21,8 +21,8 @@ enum {
 	PS_SEGMENTS_MAX = 128, /* segments of a store */
 	PS_MIRRORS_MAX = 16,   /* mirrors of a store */
 	PS_ID_SIZE = 16,       /* bytes of a random id (store, image, owner, token) */
-	/* leading bytes of an owner's id that others may see; anybody who knew all of them could
-	 * claim as that owner */
+	/* Leading bytes of an owner's id that others may see; anybody who knew all of them could
+	 * claim as that owner. */
 	PS_OWNER_TOLD = 8,
 	PS_ALIGN = 64,      /* alignment of every log position */
 	PS_TERMINATOR = 64, /* zero bytes that are written after each record */
@@ -85,7 +85,7 @@ struct ps_record {
 	uint16_t flags; /* 0 */
 	uint64_t epoch;
 	uint64_t seq;
-	/* log position of this record; position % ring size is its offset in the ring */
+	/* Log position of this record; position % ring size is its offset in the ring. */
 	uint64_t position;
 	uint64_t previous; /* log position of the record of seq - 1; 0: none */
 	uint32_t length;   /* bytes of the whole record, with this head */

@@ -12,7 +12,7 @@ enum {
 	CHUNK_FIRST = 64 << 10,
 	CHUNK_MAX = 512 << 10,
 	BACK_CHUNK = 64 << 10, /* bytes of older log that one read fetches */
-	/* reads that wait for the record that proves the followed ones valid */
+	/* Reads that wait for the record that proves the followed ones valid. */
 	PROOF_TRIES = 16,
 };
 

@@ -86,12 +86,12 @@ struct ps_log_reader {
 	uint64_t next;         /* position where the next record may begin */
 	uint64_t position;     /* position of the last record that was followed; 0: none */
 	uint64_t lowest;       /* ring bytes from this position on are needed */
-	/* position of the first record that the last read followed; 0: none */
+	/* Position of the first record that the last read followed; 0: none. */
 	uint64_t first;
-	/* records from this position on may have been overwritten by transaction `proof`; 0:
-	 * none */
+	/* Records from this position on may have been overwritten by transaction `proof`; 0:
+	 * none. */
 	uint64_t unproven;
-	/* seq of the transaction that proves them valid when it is followed */
+	/* Seq of the transaction that proves them valid when it is followed. */
 	uint64_t proof;
 	struct ps_log_back past;       /* the next older record for ps_log_past() */
 	uint64_t past_begin, past_end; /* positions of the older log bytes in the ring */
