@@ -133,7 +133,7 @@ static void reload_rules(struct reload *reload)
 	}
 	reload->access = read_access(reload->rules->path);
 	if (reload->access)
-		daemon_alone(reload->daemon, &reload->job);
+		daemon_run_exclusive(reload->daemon, &reload->job);
 	else
 		log_event(LOG_LEVEL_ERROR, "access-refused", NULL,
 		          "the access rules from before stay in force");
@@ -308,7 +308,7 @@ static void on_progress(void *arg)
 	if (job_current())
 		return;
 	if (progress->daemon)
-		daemon_breathe(progress->daemon);
+		daemon_serve_http(progress->daemon);
 	if (now - progress->told_ns < (uint64_t)PROGRESS_SECONDS * 1000000000)
 		return;
 	progress->told_ns = now;
@@ -349,7 +349,7 @@ static int load_images(struct daemon *daemon, struct progress *progress,
 
 	if (tick)
 		event_add(tick, &often);
-	daemon_work(daemon, &loading.job);
+	daemon_run_to_end(daemon, &loading.job);
 	if (tick)
 		event_free(tick);
 	if (loading.loaded > 0)
@@ -414,7 +414,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		ret = write_spills(stores, config);
 	}
 	/* The end of the process closes it: the memory directory is free again then. */
-	daemon->farewell = -1;
+	daemon->spill_client_fd = -1;
 	daemon_free(daemon);
 	return ret;
 }

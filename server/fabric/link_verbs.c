@@ -79,7 +79,7 @@ void verbs_link_close(struct verbs_link *link)
 	if (link->session->fabric == target_rdma.name)
 		link->session->fabric = NULL;
 	verbs_domain_unlink(link->domain);
-	crowd_leave(&link->guest);
+	admission_leave(&link->admitted);
 	free(link);
 }
 
@@ -186,9 +186,9 @@ static int accept_request(struct verbs_link *link, unsigned reads)
 }
 
 /* It is the data path of an owner, so that it never has to go. */
-static bool guest_owns(const struct guest *guest)
+static bool guest_owns(const struct admitted *admitted)
 {
-	(void)guest;
+	(void)admitted;
 	return true;
 }
 
@@ -199,15 +199,15 @@ static bool find_place(struct verbs_link *link, enum refusal *refusal)
 	const struct session *session = link->session;
 
 	*refusal = REFUSED_FULL;
-	link->guest.owns = guest_owns;
-	link->guest.path = true;
-	if (!crowd_enter(&daemon->crowd, &link->guest, connection_origin(session)))
+	link->admitted.owns = guest_owns;
+	link->admitted.path = true;
+	if (!admission_enter(&daemon->admission, &link->admitted, connection_origin(session)))
 		return false;
 	*refusal = REFUSED_LIMIT;
-	if (link->guest.origin->connections <=
+	if (link->admitted.origin->connections <=
 	    access_limit(stores_access(daemon->stores), session->identity.name, LIMIT_CONNECTIONS))
 		return true;
-	crowd_leave(&link->guest);
+	admission_leave(&link->admitted);
 	return false;
 }
 
@@ -237,7 +237,7 @@ static struct verbs_link *link_new(struct verbs_target *target, struct rdma_cm_i
 	log_event(LOG_LEVEL_ERROR, "rdma-trouble", NULL, "no queue pair for an rdma connection: %s",
 	          strerror(abs(error)));
 	*refusal = REFUSED_FULL;
-	crowd_leave(&link->guest);
+	admission_leave(&link->admitted);
 	free(link);
 	return NULL;
 }

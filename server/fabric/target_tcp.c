@@ -66,7 +66,7 @@ static void data_close(struct data_link *link)
 	if (link->deadline)
 		event_free(link->deadline);
 	ps_stream_close(&link->stream);
-	crowd_leave(&link->guest);
+	admission_leave(&link->admitted);
 	free(link->queue);
 	free(link);
 }
@@ -100,7 +100,7 @@ static void data_watch(struct data_link *link)
 		event_del(link->writable);
 		event_add(link->readable, NULL);
 		if (ps_stream_pending(&link->stream))
-			daemon_run_again(link->daemon, link->readable);
+			daemon_rearm(link->daemon, link->readable);
 	}
 }
 
@@ -137,7 +137,7 @@ static void bind_session(struct data_link *link, struct session *session)
 	link->session = session;
 	session->fabric = target_tcp.name;
 	free_event(&link->deadline);
-	lane = lanes_pick(link->daemon);
+	lane = lanes_least_loaded(link->daemon);
 	if (lane)
 		move_to(link, lane);
 	else
@@ -314,7 +314,7 @@ struct data_link *data_link_next(const struct data_link *link)
 	return link->next;
 }
 
-bool data_link_again(const struct data_link *link)
+bool data_link_has_pending(const struct data_link *link)
 {
 	return link->again && !link->fate;
 }
@@ -338,7 +338,7 @@ bool data_link_serve(struct data_link *link)
 	if (link->fate) {
 		epoll_ctl(link->lane->epoll, EPOLL_CTL_DEL, link->stream.fd, NULL);
 		link->watched = 0;
-		lane_tell_ended(link->lane);
+		lane_report_ended(link->lane);
 	}
 	return moved;
 }
@@ -357,16 +357,16 @@ static bool make_events(struct data_link *link)
 	       event_add(link->readable, NULL) == 0 && event_add(link->deadline, &limit) == 0;
 }
 
-static bool guest_owns(const struct guest *guest)
+static bool guest_owns(const struct admitted *admitted)
 {
-	return ((const struct data_link *)guest)->session;
+	return ((const struct data_link *)admitted)->session;
 }
 
-static void guest_evict(struct guest *guest)
+static void guest_evict(struct admitted *admitted)
 {
-	struct data_link *link = (struct data_link *)guest;
+	struct data_link *link = (struct data_link *)admitted;
 
-	daemon_tell_crowded(link->daemon, link->peer);
+	daemon_log_full(link->daemon, link->peer);
 	data_close(link);
 }
 
@@ -378,10 +378,11 @@ void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *pe
 	if (!daemon->lane.buffer)
 		daemon->lane.buffer = data_buffer();
 	if (link)
-		link->guest = (struct guest){ .path = true,
-			                      .owns = guest_owns,
-			                      .evict = guest_evict };
-	if (!link || !daemon->lane.buffer || !crowd_enter(&daemon->crowd, &link->guest, origin)) {
+		link->admitted = (struct admitted){ .path = true,
+			                            .owns = guest_owns,
+			                            .evict = guest_evict };
+	if (!link || !daemon->lane.buffer ||
+	    !admission_enter(&daemon->admission, &link->admitted, origin)) {
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);
 		free(link);
@@ -404,7 +405,7 @@ void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *pe
 	}
 	/* The rest of the hello may have come with the magic. */
 	if (ps_stream_pending(&link->stream))
-		daemon_run_again(daemon, link->readable);
+		daemon_rearm(daemon, link->readable);
 }
 
 uint8_t *data_buffer(void)
@@ -412,7 +413,7 @@ uint8_t *data_buffer(void)
 	return malloc(DATA_BUFFER_SIZE);
 }
 
-void data_links_end(struct daemon *daemon)
+void data_links_close_ended(struct daemon *daemon)
 {
 	struct lane *lane;
 

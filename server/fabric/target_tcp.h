@@ -28,7 +28,7 @@ enum fate {
 };
 
 struct data_link {
-	struct guest guest; /* first: its functions find the link by it */
+	struct admitted admitted; /* first: its functions find the link by it */
 	struct data_link *next;
 	struct data_link **link;
 	struct daemon *daemon;

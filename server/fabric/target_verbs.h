@@ -55,7 +55,7 @@ struct verbs_domain {
 
 /* The data path of a session. */
 struct verbs_link {
-	struct guest guest;
+	struct admitted admitted;
 	struct verbs_link *next;
 	struct verbs_target *target;
 	struct verbs_domain *domain;

@@ -1,6 +1,7 @@
 /*
- * config.c - the table of the daemon's options, and what they must be together. main.c has it read
- * the command line and the file; options.c does the reading. It opens nothing but that file.
+ * config.c - the table of the daemon's options, and the rules for combining them. main.c calls it
+ * to read the command line and the configuration file; options.c does the parsing. It opens no
+ * other file.
  */
 #include "config.h"
 
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "host:port" or "[host]:port", as the parts of `value`. */
+/* Splits "host:port" or "[host]:port". */
 static bool split_address(const char *value, struct endpoint *endpoint)
 {
 	const char *colon = strrchr(value, ':'), *host = value, *end;
@@ -42,7 +43,7 @@ static bool split_address(const char *value, struct endpoint *endpoint)
 	return true;
 }
 
-/* NULL: there are as many as there may be. */
+/* Returns the next free endpoint, or NULL if there are ENDPOINTS_MAX. */
 static struct endpoint *next_endpoint(struct config *config)
 {
 	return config->endpoint_count < ENDPOINTS_MAX ? &config->endpoints[config->endpoint_count]
@@ -71,7 +72,7 @@ static bool set_listen(void *into, const char *value)
 	return true;
 }
 
-/* sun_path has 108 bytes. */
+/* sun_path has 108 bytes, with the terminating zero. */
 static bool set_unix(void *into, const char *value)
 {
 	struct config *config = into;
@@ -122,7 +123,7 @@ static bool set_boot_id(void *into, const char *value)
 	return config->boot_given = ps_boot_parse(value, config->boot);
 }
 
-/* "host=NAME", "rack=NAME" or "zone=NAME". */
+/* Parses "host=NAME", "rack=NAME" or "zone=NAME". */
 static bool set_label(void *into, const char *value)
 {
 	struct labels *labels = &((struct config *)into)->labels;
@@ -149,7 +150,7 @@ enum { CONFIG_FILE = 1, CONFIG_LINE = 2 };
 #define FILE_OR_LINE .groups = CONFIG_FILE
 #define LINE_ONLY .groups = CONFIG_LINE
 
-static const struct ps_option rows[] = {
+static const struct ps_option option_rows[] = {
 	{ "listen", PS_OPTION_OWN, .value = "HOST:PORT", .set = set_listen, FILE_OR_LINE,
 	  .must = "an address, for example 192.0.2.1:" PS_PORT " or [::1]:" PS_PORT
 	          "; there may be 16 listeners",
@@ -293,12 +294,13 @@ static const struct ps_option rows[] = {
 	  .help = "Prints the version and exits." },
 };
 
-static const struct ps_options options = {
+static const struct ps_options config_options = {
 	.program = "perseasd",
-	.rows = rows,
-	.count = sizeof(rows) / sizeof(rows[0]),
+	.rows = option_rows,
+	.count = sizeof(option_rows) / sizeof(option_rows[0]),
 };
-static_assert(sizeof(rows) / sizeof(rows[0]) <= 64, "a bit for each in ps_reader.given");
+static_assert(sizeof(option_rows) / sizeof(option_rows[0]) <= 64,
+              "a bit for each in ps_reader.given");
 static_assert(ENDPOINTS_MAX == 16 && HTTP_NAMES_MAX == 8, "as the rows say");
 
 void config_help(FILE *out)
@@ -306,9 +308,9 @@ void config_help(FILE *out)
 	fprintf(out, "Usage: perseasd [OPTION]...\n"
 	             "Keeps images of stores in memory, as a mirror for owners on other hosts.\n"
 	             "\n");
-	ps_options_help(&options, out, CONFIG_FILE);
+	ps_options_help(&config_options, out, CONFIG_FILE);
 	fprintf(out, "\nOnly on the command line:\n");
-	ps_options_help(&options, out, CONFIG_LINE);
+	ps_options_help(&config_options, out, CONFIG_LINE);
 	fprintf(out, "\n"
 	             "Exit status:\n"
 	             "  0  a signal or perseas spill ended it\n"
@@ -316,7 +318,7 @@ void config_help(FILE *out)
 	             "  2  an option is wrong\n");
 }
 
-/* Splits a line of the file into name and value, in place. False: there is nothing on it. */
+/* Splits a line of the file into name and value, in place. Returns false if the line is empty. */
 static bool split_line(char *line, char **name, char **value)
 {
 	char *end;
@@ -358,7 +360,7 @@ static int read_lines(struct ps_reader *reader, FILE *file, unsigned *number)
 	return ret;
 }
 
-/* The lines of a configuration file: "name value" or "name = value"; # begins a comment. */
+/* Reads a configuration file: lines of "name value" or "name = value"; # begins a comment. */
 static int read_file(struct ps_reader *reader, const char *path)
 {
 	char inner[PATH_MAX + 128] = "";
@@ -380,7 +382,7 @@ static int read_file(struct ps_reader *reader, const char *path)
 	return ret;
 }
 
-/* All or none of what TLS needs. */
+/* Requires all of the files that TLS needs, or none. */
 static int check_tls(struct ps_reader *reader)
 {
 	const struct config *config = reader->into;
@@ -409,7 +411,7 @@ static int check_owner_timeout(struct ps_reader *reader)
 	return 0;
 }
 
-/* The processors that this process may use, unless they are many. */
+/* Returns the number of processors that this process may use, at most THREADS_USUAL. */
 static unsigned usual_threads(void)
 {
 	cpu_set_t set;
@@ -419,7 +421,7 @@ static unsigned usual_threads(void)
 	return CPU_COUNT(&set) < THREADS_USUAL ? (unsigned)CPU_COUNT(&set) : THREADS_USUAL;
 }
 
-/* The host's name, where it can be a label. */
+/* Uses the host's name as its label if it is valid as one. */
 static void preset_host(struct labels *labels)
 {
 	char name[PS_NAME_MAX + 1] = "";
@@ -431,16 +433,17 @@ static void preset_host(struct labels *labels)
 static void preset_config(struct config *config)
 {
 	memset(config, 0, sizeof(*config));
-	ps_options_preset(&options, config);
+	ps_options_preset(&config_options, config);
 	config->threads = usual_threads();
 	config->protocol = PS_PROTOCOL_VERSION;
 	preset_host(&config->labels);
 }
 
-/* The command line names the file, and is read again after it, since it has the last word. */
+/* The command line names the file and takes precedence over it, so it is read again after the
+ * file. */
 int config_parse(struct config *config, int argc, char *const *argv, char *why, size_t size)
 {
-	struct ps_reader reader = { .options = &options, .into = config };
+	struct ps_reader reader = { .options = &config_options, .into = config };
 	char path[PATH_MAX];
 
 	reader.why = why;

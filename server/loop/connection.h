@@ -1,7 +1,7 @@
 /*
- * connection.h - a control connection, for the files that share it: control_loop.c, which reads
- * requests and sends replies, jobs_loop.c, which has them worked on aside, and connection_loop.c,
- * which has its beginning, its timer and its turns.
+ * connection.h - a control connection, for the files that implement it: control_loop.c reads
+ * requests and sends replies, jobs_loop.c runs long requests as jobs, watch_loop.c lets requests
+ * wait, and connection_loop.c has accepting, timers and rate limits.
  */
 #ifndef PERSEAS_SERVER_CONNECTION_H
 #define PERSEAS_SERVER_CONNECTION_H
@@ -11,7 +11,7 @@
 #include "../store/control.h"
 #include "../host/jobs.h"
 
-enum { INPUT_FIRST = 4096 }; /* bytes of input buffer at first; what is no more is small */
+enum { INPUT_FIRST = 4096 }; /* first size of the input buffer; larger messages count as large */
 
 /*
  *   TLS --handshake--> SNIFF --control magic--> HELLO --good version--> OPEN
@@ -20,129 +20,129 @@ enum { INPUT_FIRST = 4096 }; /* bytes of input buffer at first; what is no more 
  *                                                 +--bad version--> LAST
  */
 enum stage {
-	STAGE_TLS,   /* the handshake is not over; only with TLS */
-	STAGE_SNIFF, /* the magic is due */
-	STAGE_HELLO, /* the rest of the hello is due */
+	STAGE_TLS,   /* TLS handshake */
+	STAGE_SNIFF, /* the first four bytes must come */
+	STAGE_HELLO, /* the rest of the hello must come */
 	STAGE_OPEN,  /* requests */
-	STAGE_LAST,  /* what is unsent is sent, then it is closed */
+	STAGE_LAST,  /* unsent bytes are sent, then the connection is closed */
 };
 
-/* What the timer of a connection is for. */
+/* What the connection's timer is set for. */
 enum due {
 	DUE_NOTHING,
-	DUE_HELLO,   /* it must have said what it is, after the handshake of TLS */
+	DUE_HELLO,   /* the hello must have come (after the TLS handshake) */
 	DUE_REQUEST, /* the rest of the request must have come */
-	DUE_REPLY,   /* the reply must have been taken */
-	DUE_TURN,    /* it is read again */
-	DUE_SIGN,    /* its request waits, or is worked on: a sign of progress */
-	DUE_WATCH,   /* nothing is new to it: whether that is still so */
+	DUE_REPLY,   /* the peer must have taken the reply */
+	DUE_TURN,    /* reading resumes */
+	DUE_SIGN,    /* a sign of progress is due, because the request waits or runs as a job */
+	DUE_WATCH,   /* the state that a Watch waits for must be checked again */
 };
 
 struct connection {
-	struct session session; /* first: its functions find the connection by it */
-	struct guest guest;
+	struct session session; /* must be first: session functions cast it to the connection */
+	struct admitted admitted;
 	struct daemon *daemon;
 	struct connection *next;
 	struct connection **link;
 	struct ps_stream stream;
-	int process; /* pidfd of a peer on this host, else -1 */
+	int process; /* pidfd of a peer on this host; -1: none */
 	enum stage stage;
 	struct event *readable;
 	struct event *writable;
 	struct event *timer;
 	enum due due;
 	uint64_t hello_until_ns;
-	struct bucket bucket; /* while it holds a claim */
-	bool has_turn;        /* it has waited for what it asks now */
-	struct bucket haste;  /* of requests that come before the others' */
-	bool hurries;         /* what it asks next does */
+	struct bucket bucket;          /* rate limit while it holds a claim */
+	bool has_turn;                 /* the rate limit has admitted the present request */
+	struct bucket priority_bucket; /* rate limit of requests with priority */
+	bool has_priority;             /* its next request has priority over others */
 	uint8_t *input;
 	size_t have, room;
 	struct control_reply output;
 	size_t sent;
-	size_t held; /* its part of daemon->held */
-	/* jobs_loop.c's: */
-	struct control_subject subject; /* of the request that waits, or is worked on */
-	struct job job;                 /* that works on it */
+	size_t large_bytes; /* its share of daemon->large_bytes */
+	/* The following members belong to jobs_loop.c. */
+	struct control_subject subject; /* of the request that waits or runs as a job */
+	struct job job;                 /* the job that runs the request */
 	struct connection *parked_next;
-	struct event *hangup; /* while it waits, or is worked on */
-	bool parked;          /* the request waits for what is under way */
-	bool working;         /* it is worked on aside */
-	bool gone;            /* nobody waits for the answer: it is closed afterwards */
-	bool hung_up;         /* the other end closed it, or is no more */
-	/* watch_loop.c's: */
-	struct connection *watch_next, **watch_link; /* watch_link NULL: it does not wait there */
+	struct event *hangup; /* detects a hangup while a request waits or runs */
+	bool parked;          /* the request waits for jobs or other requests */
+	bool working;         /* the request runs as a job */
+	bool must_close;      /* must be closed when the job ends; nobody waits for the reply */
+	bool hung_up;         /* the peer has closed the connection or has died */
+	/* The following members belong to watch_loop.c. */
+	/* List of waiting requests; watch_link NULL: not in it. */
+	struct connection *watch_next, **watch_link;
 	uint64_t watch_until_ns;
-	int handled; /* what control_handle() said */
+	int handled; /* result of control_handle() */
 	uint64_t began_ns;
-	uint64_t sign_base, sign_last; /* of `done` in signs of progress */
-	bool listens;                  /* it has sent a sign of life: it waits for ours */
+	uint64_t sign_base, sign_last; /* offset and last value of `done` in signs of progress */
+	bool expects_heartbeats;       /* the peer sends heartbeats, so it expects ours */
 };
 
 /* connection_loop.c */
 uint64_t connection_now_ms(void);
-/* Runs its timer; one that runs for the same already goes on. */
-void connection_wait(struct connection *connection, enum due due, uint64_t ns);
-/* Stops the timer, if it runs for that. */
-void connection_wait_no_more(struct connection *connection, enum due due);
-/* Counts what it holds of large messages, while it holds no claim. */
-void connection_weigh(struct connection *connection);
-/* All of them hold so much that this one, which holds no claim, is to wait. */
-bool connection_is_too_much(const struct connection *connection);
-/* Takes its turn for the request that has come. True: it has to wait for it, is not read from
- * meanwhile, and is read again then. */
+/* Starts the timer. If it is already running for the same purpose, it continues. */
+void connection_start_timer(struct connection *connection, enum due due, uint64_t ns);
+/* Stops the timer if it is running for this purpose. */
+void connection_stop_timer(struct connection *connection, enum due due);
+/* Updates the bytes of large messages that are charged to it. A connection with a claim is not
+ * charged. */
+void connection_count_large(struct connection *connection);
+/* Returns true if all connections together have so many bytes of large messages that this one,
+ * which has no claim, must wait. */
+bool connection_exceeds_memory(const struct connection *connection);
+/* Applies the rate limits to a received request. Returns true if it must wait: reading stops and
+ * resumes later. */
 bool connection_must_wait(struct connection *connection);
-/* It asks no more: gives back the turn that it waits for. */
-void connection_give_up_turn(struct connection *connection);
-/* After each request: whether the next one comes before the others'. */
-void connection_rank(struct connection *connection);
-/* Messages that it gets before the others' turn. */
-unsigned connection_rounds(const struct connection *connection);
-/*
- * Says who is at the other end, once that is known: for this, one place. certificate: the name in
- * the one that was verified; NULL: there is none. -1: it has too many connections, or a name that
- * is none; it is of no more use.
- */
+/* Returns the unused turn of a connection that waits for its rate limit and is closed. */
+void connection_return_turn(struct connection *connection);
+/* Decides whether the next request has priority. Called after each request. */
+void connection_set_priority(struct connection *connection);
+/* Returns how many messages it may send before other connections have their turn. */
+unsigned connection_message_budget(const struct connection *connection);
+/* Sets the identity of the peer once it is known: now, or after the TLS handshake. `certificate` is
+ * the name in the verified certificate; NULL: none. Returns 0, or -1 if it has too many connections
+ * or an invalid name; the caller must close it. */
 int connection_identify(struct connection *connection, const char *certificate);
-/*
- * Whose lifeline the connection was, once its other end has hung up: that session is over, as if
- * its own connection had ended. NULL: nobody's. What this daemon closes, or a network that carries
- * nothing, says nothing of the owner.
- */
-struct connection *connection_kept_by(const struct connection *connection);
+/* Returns the connection whose lifeline this was, if the peer has hung up: that session ends with
+ * it. Returns NULL otherwise. A close by this daemon, or a network failure, does not end the
+ * owner's session. */
+struct connection *connection_lifeline_of(const struct connection *connection);
 
-/* expiry_loop.c: what expires of the files that the daemon uses, as of its last check. */
+/* expiry_loop.c: returns the expiry dates of the daemon's TLS files, as of the last check. */
 const struct ps_expiries *connection_expiries(struct session *session);
 
 /* control_loop.c */
 extern const struct session_ops connection_session;
 void connection_read(struct connection *connection);
 void connection_write(struct connection *connection);
-/* What was worked on is done: its reply goes out, and the next request is read. */
-void connection_handled(struct connection *connection);
+/* Called when the job of a request has ended: sends its reply and reads the next request. */
+void connection_finish_request(struct connection *connection);
 void connection_close(struct connection *connection);
-/* Sends a sign of life. False: it is of no more use. */
-bool connection_beat(struct connection *connection);
+/* Sends a heartbeat. Returns false if the connection must be closed. */
+bool connection_send_heartbeat(struct connection *connection);
 
 /* jobs_loop.c */
-/* Handles the request that is whole. False: it waits, or is worked on; connection_handled() comes
- * then. */
-bool connection_handle(struct connection *connection);
-/* The event of `hangup`. */
+/* Handles a complete request. Returns false if the request waits or runs as a job;
+ * connection_finish_request() follows later. */
+bool connection_begin_request(struct connection *connection);
+/* Callback of the `hangup` event. */
 void connection_on_hangup(int fd, short what, void *arg);
-/* Its timer has come, to give a sign of progress. */
-void connection_sign(struct connection *connection);
-/* It is about to be freed: it waits for nothing any more. */
+/* Sends a sign of progress. Called by the timer. */
+void connection_send_progress(struct connection *connection);
+/* Removes the connection from the list of parked requests. Does nothing if it is not in it. */
 void connection_unpark(struct connection *connection);
 
 /* watch_loop.c */
-/* Does its request wait until something is new to it? connection_handled() comes then. */
-bool connection_watches(struct connection *connection);
-/* Its timer has come, to see whether something is. */
-void connection_watch(struct connection *connection);
-/* Bytes of it have come: it is noted when, and an owner that was silent for long may be back. */
-void connection_heard(struct connection *connection);
-/* It waits there no more; nothing when it did not. */
+/* Returns true if its request is a Watch that must wait; connection_finish_request() follows
+ * later. */
+bool connection_must_watch(struct connection *connection);
+/* Checks whether the Watch can be answered. Called by the timer. */
+void connection_recheck_watch(struct connection *connection);
+/* Records that bytes have arrived. Wakes watchers if an owner has returned after a long silence. */
+void connection_note_received(struct connection *connection);
+/* Removes the connection from the list of watchers. Does nothing if it is not in it. */
 void connection_unwatch(struct connection *connection);
 
 #endif

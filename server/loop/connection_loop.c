@@ -1,10 +1,11 @@
 /*
- * connection_loop.c - control connections from the moment they are accepted: who they are, how
- * long they may take, and when it is their turn.
+ * connection_loop.c - control connections: accepts and identifies them, runs their timers, and
+ * applies rate limits and priorities.
  */
 #include "connection.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <event2/event.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
@@ -14,16 +15,20 @@
 #include <unistd.h>
 
 enum {
-	HELD_MAX = 64 << 20, /* bytes of large messages, of all connections together, beyond
-	                        which those that hold no claim have to wait */
+	/* Bytes of large messages of all connections together; above it, connections without a
+	 * claim must wait. */
+	HELD_MAX = 64 << 20,
 	HELD_WAIT_MS = 100,
-	/* A second, that no limit takes from the holder of a claim; up to 40 are signs of life. */
+	/* Requests per second that every holder of a claim may send; up to 40 of them are
+	 * heartbeats. */
 	OWNER_REQUESTS = 100,
 	ROUNDS = 16,
-	BUSY_MS = 2, /* after data has come, owners wait for no more than a message of others' */
-	/* While threads carry data, others may have one part in OTHERS_PART of the loop's time.
-	 * They wait when they are OTHERS_AHEAD_MS ahead of that, but never longer than the
-	 * maximum: so many of them together have more, a message each in that time. */
+	/* For this long after data has come, owners wait for at most one message of other
+	 * clients. */
+	BUSY_MS = 2,
+	/* While threads move data, other clients get 1 / OTHERS_PART of the loop's time. They wait
+	 * when they are OTHERS_AHEAD_MS ahead of that share, but at most OTHERS_WAIT_MAX_MS; so
+	 * many clients together may exceed the share by one message each in that time. */
 	OTHERS_PART = 4,
 	OTHERS_AHEAD_MS = 2,
 	OTHERS_WAIT_MAX_MS = 100,
@@ -34,7 +39,7 @@ uint64_t connection_now_ms(void)
 	return daemon_now_ns() / 1000000;
 }
 
-void connection_weigh(struct connection *connection)
+void connection_count_large(struct connection *connection)
 {
 	const bool owner = connection->session.store;
 	size_t held = 0;
@@ -43,11 +48,12 @@ void connection_weigh(struct connection *connection)
 		held += connection->room;
 	if (!owner && connection->output.len > INPUT_FIRST)
 		held += connection->output.len;
-	connection->daemon->held += held - connection->held;
-	connection->held = held;
+	assert(connection->daemon->large_bytes >= connection->large_bytes);
+	connection->daemon->large_bytes += held - connection->large_bytes;
+	connection->large_bytes = held;
 }
 
-void connection_wait(struct connection *connection, enum due due, uint64_t ns)
+void connection_start_timer(struct connection *connection, enum due due, uint64_t ns)
 {
 	const struct timeval limit = { (time_t)(ns / 1000000000u),
 		                       (suseconds_t)(ns % 1000000000u / 1000) };
@@ -58,7 +64,7 @@ void connection_wait(struct connection *connection, enum due due, uint64_t ns)
 	event_add(connection->timer, &limit);
 }
 
-void connection_wait_no_more(struct connection *connection, enum due due)
+void connection_stop_timer(struct connection *connection, enum due due)
 {
 	if (connection->due != due)
 		return;
@@ -66,7 +72,7 @@ void connection_wait_no_more(struct connection *connection, enum due due)
 	event_del(connection->timer);
 }
 
-/* Requests a second, LIMIT_NONE: as many as it likes. */
+/* Returns the rate limit in requests per second; LIMIT_NONE: unlimited. */
 static uint64_t rate_of(const struct connection *connection)
 {
 	const struct session *session = &connection->session;
@@ -76,37 +82,40 @@ static uint64_t rate_of(const struct connection *connection)
 	return session->store && rate < OWNER_REQUESTS ? OWNER_REQUESTS : rate;
 }
 
-/* The holder of a claim has a rate of its own: others of its identity do not delay it. */
+/* Returns the bucket of its rate limit. Each holder of a claim has its own, so that other
+ * connections of its identity do not delay it. */
 static struct bucket *bucket_of(struct connection *connection)
 {
-	return connection->session.store ? &connection->bucket : &connection->guest.origin->bucket;
+	return connection->session.store ? &connection->bucket
+	                                 : &connection->admitted.origin->bucket;
 }
 
-bool connection_is_too_much(const struct connection *connection)
+bool connection_exceeds_memory(const struct connection *connection)
 {
-	return connection->daemon->held > HELD_MAX && !connection->session.store;
+	return connection->daemon->large_bytes > HELD_MAX && !connection->session.store;
 }
 
-/* Has data come just now? */
+/* Returns true if data has come just now. */
 static bool is_busy(struct daemon *daemon)
 {
 	return daemon_now_ns() < daemon_data_ns(daemon) + BUSY_MS * 1000000ull;
 }
 
-/* Beside threads that carry data, the loop has a processor's time to itself, and would give all of
- * it to whoever floods it: so much less is left to the threads where there are few processors. What
- * others took is followed by a time in which they wait; a few messages are served at once. */
+/* Returns how long other clients must wait. The loop would otherwise spend a whole processor on a
+ * client that floods it, which the data threads lack if there are few processors. Time used by
+ * others is followed by a time in which they wait; a few messages are served at once. */
 static uint64_t others_wait_ns(const struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	const uint64_t now_ns = daemon_now_ns();
 
-	if (connection->hurries || daemon->others_until_ns < now_ns + OTHERS_AHEAD_MS * 1000000ull)
+	if (connection->has_priority ||
+	    daemon->others_until_ns < now_ns + OTHERS_AHEAD_MS * 1000000ull)
 		return 0;
-	return lanes_run(daemon) && is_busy(daemon) ? daemon->others_until_ns - now_ns : 0;
+	return lanes_are_running(daemon) && is_busy(daemon) ? daemon->others_until_ns - now_ns : 0;
 }
 
-static void note_others(struct daemon *daemon, uint64_t began_ns)
+static void charge_others(struct daemon *daemon, uint64_t began_ns)
 {
 	const uint64_t now_ns = daemon_now_ns(), cost_ns = OTHERS_PART * (now_ns - began_ns);
 	const uint64_t most_ns = now_ns + OTHERS_WAIT_MAX_MS * 1000000ull;
@@ -118,26 +127,26 @@ static void note_others(struct daemon *daemon, uint64_t began_ns)
 		*until_ns += cost_ns < most_ns - *until_ns ? cost_ns : most_ns - *until_ns;
 }
 
-/* Reads from a peer that has no claim, or asks more often than owners have reason to. */
-static void read_one(struct connection *connection)
+/* Reads from a connection, and charges the time to other clients if it has no priority. */
+static void read_charged(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
-	const bool other = !connection->hurries;
+	const bool other = !connection->has_priority;
 	const uint64_t began_ns = daemon_now_ns();
 
 	if (other)
-		daemon_others_came(daemon);
+		daemon_note_other_event(daemon);
 	connection_read(connection);
 	if (other)
-		note_others(daemon, began_ns);
+		charge_others(daemon, began_ns);
 }
 
-/* It is read again after so long. The time to say hello goes on then. */
-static void hold_connection(struct connection *connection, uint64_t wait_ns)
+/* Stops reading and resumes after wait_ns. The time limit for the hello is extended by it. */
+static void pause_reading(struct connection *connection, uint64_t wait_ns)
 {
 	connection->hello_until_ns += wait_ns;
-	connection_wait_no_more(connection, connection->due);
-	connection_wait(connection, DUE_TURN, wait_ns);
+	connection_stop_timer(connection, connection->due);
+	connection_start_timer(connection, DUE_TURN, wait_ns);
 	event_del(connection->readable);
 }
 
@@ -151,15 +160,15 @@ static uint64_t turn_wait_ns(struct connection *connection)
 	return wait ? wait : others_wait_ns(connection);
 }
 
-/* A request that came too early waits. The next one is not read meanwhile, so that its sender is
- * slowed down. The same holds for a step of a handshake, which costs more than most requests. */
+/* A request that exceeds the rate waits, and no further one is read, which slows its sender down.
+ * The same applies to a step of a TLS handshake, which costs more than most requests. */
 bool connection_must_wait(struct connection *connection)
 {
 	uint64_t wait = 0;
 
 	if (connection->stage != STAGE_OPEN && connection->stage != STAGE_TLS)
 		return false;
-	if (connection->stage == STAGE_OPEN && connection_is_too_much(connection)) {
+	if (connection->stage == STAGE_OPEN && connection_exceeds_memory(connection)) {
 		wait = HELD_WAIT_MS * 1000000ull;
 	} else if (!connection->has_turn) {
 		wait = connection->stage == STAGE_TLS ? others_wait_ns(connection)
@@ -168,11 +177,11 @@ bool connection_must_wait(struct connection *connection)
 	}
 	if (wait == 0)
 		return false;
-	hold_connection(connection, wait);
+	pause_reading(connection, wait);
 	return true;
 }
 
-void connection_give_up_turn(struct connection *connection)
+void connection_return_turn(struct connection *connection)
 {
 	const uint64_t rate = rate_of(connection);
 
@@ -181,26 +190,27 @@ void connection_give_up_turn(struct connection *connection)
 		bucket_return(bucket_of(connection), rate);
 }
 
-/* Owners come before the others as often as they have reason to ask: an owner that floods the
- * daemon does not come before the commits of all. */
-void connection_rank(struct connection *connection)
+/* Owners have priority for as many requests as they normally send, so that an owner that floods the
+ * daemon does not delay the commits of others. */
+void connection_set_priority(struct connection *connection)
 {
 	const uint64_t now_ns = daemon_now_ns();
 
-	connection->hurries = connection->session.store &&
-	                      bucket_take(&connection->haste, OWNER_REQUESTS, now_ns) == 0;
-	if (connection->session.store && !connection->hurries)
-		bucket_return(&connection->haste, OWNER_REQUESTS);
+	connection->has_priority = connection->session.store &&
+	                           bucket_take(&connection->priority_bucket, OWNER_REQUESTS,
+	                                       now_ns) == 0;
+	if (connection->session.store && !connection->has_priority)
+		bucket_return(&connection->priority_bucket, OWNER_REQUESTS);
 	event_priority_set(connection->readable,
-	                   connection->hurries ? PRIORITY_OWNERS : PRIORITY_OTHERS);
+	                   connection->has_priority ? PRIORITY_OWNERS : PRIORITY_OTHERS);
 }
 
-unsigned connection_rounds(const struct connection *connection)
+unsigned connection_message_budget(const struct connection *connection)
 {
-	return connection->hurries || !is_busy(connection->daemon) ? ROUNDS : 1;
+	return connection->has_priority || !is_busy(connection->daemon) ? ROUNDS : 1;
 }
 
-struct connection *connection_kept_by(const struct connection *connection)
+struct connection *connection_lifeline_of(const struct connection *connection)
 {
 	if (!connection->hung_up)
 		return NULL;
@@ -209,10 +219,10 @@ struct connection *connection_kept_by(const struct connection *connection)
 	                                               &connection->session);
 }
 
-DAEMON_CALLBACK(on_readable, struct connection, daemon, read_one)
+DAEMON_CALLBACK(on_readable, struct connection, daemon, read_charged)
 DAEMON_CALLBACK(on_writable, struct connection, daemon, connection_write)
 
-static void tell_late(const struct connection *connection, enum due due)
+static void log_timeout(const struct connection *connection, enum due due)
 {
 	const char *peer = connection->session.peer, *who = connection->session.identity.name;
 	const struct log_fields fields = { .peer = peer };
@@ -233,7 +243,7 @@ static void expect_hello(struct connection *connection)
 {
 	const uint64_t now_ns = daemon_now_ns(), until_ns = connection->hello_until_ns;
 
-	connection_wait(connection, DUE_HELLO, until_ns > now_ns ? until_ns - now_ns : 0);
+	connection_start_timer(connection, DUE_HELLO, until_ns > now_ns ? until_ns - now_ns : 0);
 }
 
 static void run_timer(struct connection *connection)
@@ -245,25 +255,25 @@ static void run_timer(struct connection *connection)
 		event_add(connection->readable, NULL);
 		if (connection->stage == STAGE_TLS)
 			expect_hello(connection);
-		read_one(connection);
+		read_charged(connection);
 		return;
 	}
 	if (due == DUE_SIGN) {
-		connection_sign(connection);
+		connection_send_progress(connection);
 		return;
 	}
 	if (due == DUE_WATCH) {
-		connection_watch(connection);
+		connection_recheck_watch(connection);
 		return;
 	}
-	tell_late(connection, due);
+	log_timeout(connection, due);
 	connection_close(connection);
 }
 
 DAEMON_CALLBACK(on_timer, struct connection, daemon, run_timer)
 
-/* A host that died without a word is found out in about ten seconds. */
-static void set_options(int fd)
+/* Detects a host that died within about ten seconds. */
+static void set_keepalive(int fd)
 {
 	const int on = 1, idle = 4, interval = 2, probes = 3;
 	const unsigned limit_ms = 10000;
@@ -298,7 +308,7 @@ static void name_peer(struct connection *connection, const struct sockaddr *from
 	}
 }
 
-/* A network of IPv6 is one origin: whoever has an address of it has all of them. */
+/* An IPv6 network counts as one origin, because a host usually has all of its addresses. */
 static void origin_of(const struct sockaddr *from, bool local, char origin[ORIGIN_MAX])
 {
 	struct in6_addr net;
@@ -317,24 +327,25 @@ static void origin_of(const struct sockaddr *from, bool local, char origin[ORIGI
 	snprintf(origin, ORIGIN_MAX, "%s %s", local ? "unix" : "address", number);
 }
 
-static struct connection *connection_at(const struct guest *guest)
+static struct connection *connection_at(const struct admitted *admitted)
 {
-	return (struct connection *)((char *)(uintptr_t)guest - offsetof(struct connection, guest));
+	return (struct connection *)((char *)(uintptr_t)admitted -
+	                             offsetof(struct connection, admitted));
 }
 
-/* One that is worked for cannot go at once. */
-static bool guest_owns(const struct guest *guest)
+/* A connection whose request runs as a job cannot be closed at once. */
+static bool guest_owns(const struct admitted *admitted)
 {
-	const struct connection *connection = connection_at(guest);
+	const struct connection *connection = connection_at(admitted);
 
 	return connection->session.store || connection->working;
 }
 
-static void guest_evict(struct guest *guest)
+static void guest_evict(struct admitted *admitted)
 {
-	struct connection *connection = connection_at(guest);
+	struct connection *connection = connection_at(admitted);
 
-	daemon_tell_crowded(connection->daemon, connection->session.peer);
+	daemon_log_full(connection->daemon, connection->session.peer);
 	connection_close(connection);
 }
 
@@ -348,9 +359,10 @@ int connection_identify(struct connection *connection, const char *certificate)
 		identity_of_process(who, connection->stream.fd);
 	else
 		named = identity_of_certificate(who, certificate);
-	if (strcmp(who->name, "anonymous") != 0 && !crowd_move(&connection->guest, who->name))
+	if (strcmp(who->name, "anonymous") != 0 &&
+	    !admission_change_origin(&connection->admitted, who->name))
 		return -1;
-	if (named && connection->guest.origin->connections <=
+	if (named && connection->admitted.origin->connections <=
 	                     access_limit(access, who->name, LIMIT_CONNECTIONS))
 		return 0;
 	log_limited(daemon_refuse(connection->daemon, named ? REFUSED_LIMIT : REFUSED_TLS),
@@ -362,7 +374,7 @@ int connection_identify(struct connection *connection, const char *certificate)
 	return -1;
 }
 
-static void tell_no_memory(const struct connection *connection)
+static void log_no_memory(const struct connection *connection)
 {
 	log_event(LOG_LEVEL_ERROR, "out-of-memory",
 	          &(struct log_fields){ .peer = connection->session.peer },
@@ -394,14 +406,14 @@ static struct connection *connection_new(struct daemon *daemon, int fd, const st
 
 	if (!connection)
 		return NULL;
-	connection->guest = (struct guest){
+	connection->admitted = (struct admitted){
 		.local = local,
 		.heard_ms = connection_now_ms(),
 		.owns = guest_owns,
 		.evict = guest_evict,
 	};
 	origin_of(from, local, origin);
-	if (!crowd_enter(&daemon->crowd, &connection->guest, origin)) {
+	if (!admission_enter(&daemon->admission, &connection->admitted, origin)) {
 		free(connection);
 		return NULL;
 	}
@@ -420,8 +432,8 @@ static struct connection *connection_new(struct daemon *daemon, int fd, const st
 	return connection;
 }
 
-/* Every byte of a TCP connection is inside TLS, where there is TLS; who it is, is not known before
- * the handshake is over. */
+/* With TLS, every byte of a TCP connection is encrypted, and the identity is unknown until the
+ * handshake has succeeded. */
 static int begin_stream(struct connection *connection)
 {
 	connection->stage = STAGE_SNIFF;
@@ -430,7 +442,7 @@ static int begin_stream(struct connection *connection)
 	connection->stage = STAGE_TLS;
 	if (ps_stream_secure(&connection->stream, connection->daemon->tls, NULL) == 0)
 		return 0;
-	tell_no_memory(connection);
+	log_no_memory(connection);
 	return -1;
 }
 
@@ -438,16 +450,17 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 {
 	struct connection *connection = connection_new(daemon, fd, from, local);
 
-	daemon_others_came(daemon);
+	assert(daemon_is_inside(daemon));
+	daemon_note_other_event(daemon);
 	if (!connection) {
-		daemon_tell_crowded(daemon, "who comes");
+		daemon_log_full(daemon, "who comes");
 		close(fd);
 		return;
 	}
 	if (!local)
-		set_options(fd);
+		set_keepalive(fd);
 	if (!make_events(connection)) {
-		tell_no_memory(connection);
+		log_no_memory(connection);
 		connection_close(connection);
 	} else if (begin_stream(connection) < 0) {
 		connection_close(connection);

@@ -1,7 +1,7 @@
 /*
- * control_loop.c - control connections over libevent. A connection reads no more than the
- * message that is due, and no request before the reply to the last one is sent, so that
- * neither buffer grows beyond one message. A peer that is slow costs a timer.
+ * control_loop.c - control connections over libevent. A connection reads one message at a time, and
+ * no request before the last reply is sent, so neither buffer exceeds one message. A slow peer
+ * costs only a timer.
  */
 #include "connection.h"
 
@@ -20,7 +20,7 @@
 
 enum {
 	INPUT_KEEP = 64 << 10, /* bytes of input buffer that an owner keeps between messages */
-	TURN_MS = 2,           /* after which the others get their turn */
+	TURN_MS = 2,           /* time after which other connections have their turn */
 };
 
 static struct connection *connection_of(struct session *session)
@@ -43,8 +43,7 @@ static struct holder *session_keep(struct session *session)
 	return shm_holder(connection_of(session)->process);
 }
 
-/* Bytes that lie in the socket were heard: it is this daemon that had no time for them. But not
- * when it waits for the other end to take an answer. */
+/* Unread bytes in the socket count as received, unless a reply waits for the peer to take it. */
 static uint64_t session_silent_ms(struct session *session)
 {
 	struct connection *connection = connection_of(session);
@@ -58,7 +57,7 @@ static uint64_t session_silent_ms(struct session *session)
 	    (ps_stream_pending(&connection->stream) ||
 	     recv(connection->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0))
 		return 0;
-	return connection_now_ms() - connection->guest.heard_ms;
+	return connection_now_ms() - connection->admitted.heard_ms;
 }
 
 static uint64_t session_clock_ns(struct session *session)
@@ -93,12 +92,12 @@ static bool session_offers_rdma(struct session *session, char *why, size_t size)
 
 static bool session_fits(const struct session *session)
 {
-	return crowd_owner_fits(&((const struct connection *)session)->daemon->crowd);
+	return admission_owner_fits(&((const struct connection *)session)->daemon->admission);
 }
 
 const char *connection_origin(const struct session *session)
 {
-	return ((const struct connection *)session)->guest.origin->name;
+	return ((const struct connection *)session)->admitted.origin->name;
 }
 
 bool connection_address(const struct session *session, struct sockaddr_storage *address)
@@ -122,12 +121,14 @@ const struct session_ops connection_session = {
 	.fits = session_fits,
 };
 
-/* The output is sent, or never will be. */
+/* Frees the output, which is sent or never will be. */
 static void drop_output(struct connection *connection)
 {
 	if (connection->output.ends) {
-		/* Whoever asked for the end sees it by this connection's. */
-		connection->daemon->farewell = fcntl(connection->stream.fd, F_DUPFD_CLOEXEC, 0);
+		/* The end of this connection tells the client that the daemon has exited, so keep
+		 * it until then. */
+		connection->daemon->spill_client_fd = fcntl(connection->stream.fd, F_DUPFD_CLOEXEC,
+		                                            0);
 		daemon_stop(connection->daemon);
 	}
 	for (unsigned i = 0; i < connection->output.fd_count; i++)
@@ -135,8 +136,8 @@ static void drop_output(struct connection *connection)
 	free(connection->output.bytes);
 	memset(&connection->output, 0, sizeof(connection->output));
 	connection->sent = 0;
-	connection_wait_no_more(connection, DUE_REPLY);
-	connection_weigh(connection);
+	connection_stop_timer(connection, DUE_REPLY);
+	connection_count_large(connection);
 }
 
 static void free_event(struct event **event)
@@ -146,18 +147,18 @@ static void free_event(struct event **event)
 	*event = NULL;
 }
 
-/* Frees all but the stream. */
+/* Frees everything except the stream. */
 static void release_buffers(struct connection *connection)
 {
 	assert(daemon_is_inside(connection->daemon));
-	connection_give_up_turn(connection);
+	connection_return_turn(connection);
 	connection_unpark(connection);
 	connection_unwatch(connection);
 	store_session_ended(&connection->session);
 	if (connection->next)
 		connection->next->link = connection->link;
 	*connection->link = connection->next;
-	crowd_leave(&connection->guest);
+	admission_leave(&connection->admitted);
 	connection->room = 0;
 	drop_output(connection);
 	free_event(&connection->readable);
@@ -173,16 +174,16 @@ static void release_buffers(struct connection *connection)
 void connection_close(struct connection *connection)
 {
 	struct ps_stream stream = connection->stream;
-	struct connection *kept = connection_kept_by(connection);
+	struct connection *kept = connection_lifeline_of(connection);
 
 	if (connection->working) {
-		connection->gone = true;
+		connection->must_close = true;
 		job_cancel(&connection->job);
 		return;
 	}
-	/* A handshake that failed has been told already. */
+	/* A failed handshake has been logged before. */
 	if (connection->stage != STAGE_TLS && ps_stream_fault(&stream))
-		log_limited(&connection->guest.origin->told, LOG_LEVEL_WARNING, "tls-broken",
+		log_limited(&connection->admitted.origin->told, LOG_LEVEL_WARNING, "tls-broken",
 		            &(struct log_fields){ .peer = connection->session.peer },
 		            "the connection from %s is over: %s", connection->session.peer,
 		            ps_stream_why(&stream));
@@ -192,16 +193,16 @@ void connection_close(struct connection *connection)
 		connection_close(kept);
 }
 
-/* The rest has to wait until the peer takes it. */
+/* Waits until the peer takes the rest. */
 static int wait_writable(struct connection *connection)
 {
 	event_del(connection->readable);
 	event_add(connection->writable, NULL);
-	connection_wait(connection, DUE_REPLY, connection->daemon->message_ns);
+	connection_start_timer(connection, DUE_REPLY, connection->daemon->message_ns);
 	return 0;
 }
 
-/* Once: the rest of the output, with its descriptors before the first byte. As sendmsg(). */
+/* Calls sendmsg() once for the rest of the output, with descriptors before the first byte. */
 static ssize_t send_rest(struct connection *connection)
 {
 	struct control_reply *output = &connection->output;
@@ -213,7 +214,7 @@ static ssize_t send_rest(struct connection *connection)
 	return ps_stream_send(&connection->stream, &rest, 1);
 }
 
-/* Sends what the socket takes. -1: the connection is of no more use. */
+/* Sends what the socket takes. Returns 0, or -1 if the connection must be closed. */
 static int send_output(struct connection *connection)
 {
 	struct control_reply *output = &connection->output;
@@ -245,12 +246,13 @@ static int send_hello(struct connection *connection, uint32_t answer)
 	return send_output(connection);
 }
 
-/* A peer with which no version is common is answered, too, so that it can say what is wrong. */
+/* Answers even if there is no common version, so that the peer can say what is wrong. */
 static int take_hello(struct connection *connection)
 {
 	struct ps_control_hello hello;
 	char theirs[PS_VERSION_TEXT], ours[PS_VERSION_TEXT];
 
+	assert(connection->stage == STAGE_HELLO && connection->have == sizeof(hello));
 	memcpy(&hello, connection->input, sizeof(hello));
 	connection->have = 0;
 	connection->stage = STAGE_OPEN;
@@ -265,7 +267,7 @@ static int take_hello(struct connection *connection)
 		            ps_version_text(ours, ps_version_greeting()));
 		connection->stage = STAGE_LAST;
 	}
-	connection_wait_no_more(connection, DUE_HELLO);
+	connection_stop_timer(connection, DUE_HELLO);
 	return send_hello(connection, ps_version_answer(hello.version));
 }
 
@@ -273,42 +275,44 @@ static uint32_t message_length(const struct connection *connection)
 {
 	uint32_t length;
 
+	assert(connection->have >= sizeof(length));
 	memcpy(&length, connection->input, sizeof(length));
 	return length;
 }
 
-static void note_reply(struct connection *connection, const struct control_reply *reply,
-                       uint64_t took_ns)
+static void count_reply(struct connection *connection, const struct control_reply *reply,
+                        uint64_t took_ns)
 {
 	const char *peer = connection->session.peer;
 	const struct log_fields fields = { .store = reply->store,
 		                           .epoch = reply->epoch,
 		                           .peer = peer };
 
-	counters_note(&connection->daemon->counters, reply->request, reply->status, took_ns);
+	counters_add_request(&connection->daemon->counters, reply->request, reply->status, took_ns);
 	if (reply->status != STATUS(OK))
-		log_limited(&connection->guest.origin->told, control_refusal_level(reply->request),
-		            "refused", &fields, "%s is refused \"%s\": %s", peer,
-		            control_request_name(reply->request), reply->refusal);
+		log_limited(&connection->admitted.origin->told,
+		            control_refusal_level(reply->request), "refused", &fields,
+		            "%s is refused \"%s\": %s", peer, control_request_name(reply->request),
+		            reply->refusal);
 	if (reply->ends)
 		log_event(LOG_LEVEL_INFO, "spilled", &fields,
 		          "perseasd ends, as %s asked, now that every image is written", peer);
 }
 
-/* A request was handled. -1: the connection is of no more use. */
+/* Completes a request that was handled. Returns 0, or -1 if the connection must be closed. */
 static int finish_request(struct connection *connection)
 {
+	assert(!connection->working && !connection->parked);
 	if (connection->handled < 0)
 		return -1;
 	if (connection->output.fd_count > 0) {
 		connection->session.fabric = target_shm.name;
 		daemon_watch_excess(connection->daemon);
 	}
-	note_reply(connection, &connection->output, daemon_now_ns() - connection->began_ns);
-	/* It could say nothing that would have been read while its request waited, or was worked
-	 * on: its silence begins with the answer. */
-	connection->guest.heard_ms = connection_now_ms();
-	connection_rank(connection);
+	count_reply(connection, &connection->output, daemon_now_ns() - connection->began_ns);
+	/* Nothing was read while the request waited or ran, so the silence begins now. */
+	connection->admitted.heard_ms = connection_now_ms();
+	connection_set_priority(connection);
 	connection->have = 0;
 	connection->sign_last = 0;
 	if (connection->room > (connection->session.store ? INPUT_KEEP : INPUT_FIRST)) {
@@ -316,11 +320,11 @@ static int finish_request(struct connection *connection)
 		connection->input = NULL;
 		connection->room = 0;
 	}
-	connection_weigh(connection);
+	connection_count_large(connection);
 	return send_output(connection);
 }
 
-bool connection_beat(struct connection *connection)
+bool connection_send_heartbeat(struct connection *connection)
 {
 	static uint32_t nothing;
 	const struct iovec part = { &nothing, sizeof(nothing) };
@@ -328,14 +332,13 @@ bool connection_beat(struct connection *connection)
 
 	assert(connection->output.len == 0);
 	sent = ps_stream_send(&connection->stream, &part, 1);
-	/* Whoever takes nothing has others that lie in the socket. But what TLS has begun with must
-	 * be ended. */
+	/* If the socket is full, heartbeats wait in it. But TLS must complete a begun record. */
 	return sent == (ssize_t)sizeof(nothing) ||
 	       (sent < 0 && !connection->stream.tls &&
 	        (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
 }
 
-/* Bytes of input that are needed before the next step. */
+/* Returns how many bytes of input the next step needs. */
 static size_t wanted_input(const struct connection *connection)
 {
 	const size_t head = sizeof(uint32_t);
@@ -350,8 +353,8 @@ static size_t wanted_input(const struct connection *connection)
 
 enum taken { TAKEN, TAKEN_WAITS, TAKEN_CLOSE, TAKEN_AWAY };
 
-/* Something else connected, or an owner that has certificates. */
-static void refuse_stranger(const struct connection *connection)
+/* Refuses a peer that speaks another protocol, or an owner that wants TLS. */
+static void refuse_protocol(const struct connection *connection)
 {
 	const struct log_fields fields = { .peer = connection->session.peer };
 	const uint8_t *bytes = connection->input;
@@ -383,10 +386,10 @@ static enum taken sniff_kind(struct connection *connection)
 		return TAKEN;
 	}
 	if (magic != PS_DATA_MAGIC) {
-		refuse_stranger(connection);
+		refuse_protocol(connection);
 		return TAKEN_CLOSE;
 	}
-	snprintf(origin, sizeof(origin), "%s", connection->guest.origin->name);
+	snprintf(origin, sizeof(origin), "%s", connection->admitted.origin->name);
 	release_buffers(connection);
 	data_accept(daemon, &stream, session.peer, session.identity.name, origin);
 	return TAKEN_AWAY;
@@ -394,8 +397,8 @@ static enum taken sniff_kind(struct connection *connection)
 
 _Static_assert(PS_TLS_NAME_MAX + sizeof("cert:") <= IDENTITY_MAX + 1, "each name is an identity");
 
-/* The handshake goes on. The certificate is good, and its name becomes the session's identity. */
-static enum taken shake_hands(struct connection *connection)
+/* Advances the TLS handshake. On success the name in the certificate becomes the identity. */
+static enum taken advance_handshake(struct connection *connection)
 {
 	struct ps_stream *stream = &connection->stream;
 	const char *peer = connection->session.peer;
@@ -411,7 +414,7 @@ static enum taken shake_hands(struct connection *connection)
 	if (ret < 0 || ps_stream_name(stream, name) < 0) {
 		const bool fault = ps_stream_fault(stream);
 
-		/* Who looks at ports connects and goes: nobody has to do anything about that. */
+		/* Port scanners connect and hang up, which needs no attention. */
 		log_limited(daemon_refuse(connection->daemon, REFUSED_TLS),
 		            fault ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "tls-refused",
 		            &(struct log_fields){ .peer = peer },
@@ -427,33 +430,32 @@ static enum taken shake_hands(struct connection *connection)
 	return TAKEN;
 }
 
-/* A sign of life: an owner is answered with one, as it must know of this end, too. It costs a turn
- * as requests do. */
-static enum taken take_sign(struct connection *connection)
+/* Handles a heartbeat: answers an owner with one. The rate limit counts it like a request. */
+static enum taken take_heartbeat(struct connection *connection)
 {
 	connection->have = 0;
 	connection->has_turn = false;
-	connection_rank(connection);
+	connection_set_priority(connection);
 	if (!connection->session.store)
 		return TAKEN;
-	connection->listens = true;
-	return connection_beat(connection) ? TAKEN : TAKEN_CLOSE;
+	connection->expects_heartbeats = true;
+	return connection_send_heartbeat(connection) ? TAKEN : TAKEN_CLOSE;
 }
 
-/* A request is whole, or says that it will be longer than it may. */
+/* Handles a request that is complete, or whose length exceeds the maximum. */
 static enum taken take_request(struct connection *connection)
 {
-	connection_wait_no_more(connection, DUE_REQUEST);
+	connection_stop_timer(connection, DUE_REQUEST);
 	if (message_length(connection) == 0)
-		return take_sign(connection);
+		return take_heartbeat(connection);
 	if (message_length(connection) > PS_MESSAGE_MAX)
 		connection->stage = STAGE_LAST;
-	if (!connection_handle(connection))
+	if (!connection_begin_request(connection))
 		return TAKEN_WAITS;
 	return finish_request(connection) < 0 ? TAKEN_CLOSE : TAKEN;
 }
 
-/* Does what the input allows, once. */
+/* Takes one step that the input allows. */
 static enum taken step_once(struct connection *connection)
 {
 	if (connection->stage == STAGE_SNIFF)
@@ -463,7 +465,7 @@ static enum taken step_once(struct connection *connection)
 	return take_request(connection);
 }
 
-/* By what has come, not by what was announced. */
+/* Grows by what has arrived, not by the announced length. */
 static bool grow_input(struct connection *connection)
 {
 	size_t room = connection->room ? 2 * connection->room : INPUT_FIRST;
@@ -471,9 +473,9 @@ static bool grow_input(struct connection *connection)
 
 	if (connection->have < connection->room)
 		return true;
-	if (room > INPUT_FIRST && connection_is_too_much(connection)) {
+	if (room > INPUT_FIRST && connection_exceeds_memory(connection)) {
 		log_limited(
-			&connection->guest.origin->told, LOG_LEVEL_WARNING, "too-much",
+			&connection->admitted.origin->told, LOG_LEVEL_WARNING, "too-much",
 			&(struct log_fields){ .peer = connection->session.peer },
 			"connection from %s is closed: too much is under way for a large request",
 			connection->session.peer);
@@ -484,11 +486,11 @@ static bool grow_input(struct connection *connection)
 		return false;
 	connection->input = input;
 	connection->room = room;
-	connection_weigh(connection);
+	connection_count_large(connection);
 	return true;
 }
 
-/* Reads towards the next step. 1: it can be done; 0: more must come; -1: it is over. */
+/* Reads input for the next step. Returns 1 if complete, 0 if not, or -1 if it must close. */
 static int receive_input(struct connection *connection)
 {
 	while (connection->have < wanted_input(connection)) {
@@ -508,16 +510,16 @@ static int receive_input(struct connection *connection)
 			return -1;
 		}
 		connection->have += (size_t)n;
-		connection_heard(connection);
+		connection_note_received(connection);
 	}
 	return 1;
 }
 
-/* Some of a request has come. */
+/* Starts the timer for the rest of a request. */
 static void expect_more(struct connection *connection)
 {
 	if (connection->stage == STAGE_OPEN && connection->have > 0)
-		connection_wait(connection, DUE_REQUEST, connection->daemon->message_ns);
+		connection_start_timer(connection, DUE_REQUEST, connection->daemon->message_ns);
 }
 
 static enum taken advance_stage(struct connection *connection)
@@ -525,7 +527,8 @@ static enum taken advance_stage(struct connection *connection)
 	int ret;
 
 	if (connection->stage == STAGE_TLS)
-		return connection_must_wait(connection) ? TAKEN_WAITS : shake_hands(connection);
+		return connection_must_wait(connection) ? TAKEN_WAITS
+		                                        : advance_handshake(connection);
 	ret = receive_input(connection);
 	if (ret == 0)
 		expect_more(connection);
@@ -534,18 +537,19 @@ static enum taken advance_stage(struct connection *connection)
 	return ret < 0 ? TAKEN_CLOSE : step_once(connection);
 }
 
-/* No poll tells of what is decrypted already. */
-static void read_on(struct connection *connection)
+/* poll() does not report decrypted bytes. */
+static void rearm_if_pending(struct connection *connection)
 {
 	if (ps_stream_pending(&connection->stream))
-		daemon_run_again(connection->daemon, connection->readable);
+		daemon_rearm(connection->daemon, connection->readable);
 }
 
 void connection_read(struct connection *connection)
 {
 	const uint64_t began = connection_now_ms();
 
-	for (unsigned round = 0; round < connection_rounds(connection); round++) {
+	assert(daemon_is_inside(connection->daemon));
+	for (unsigned round = 0; round < connection_message_budget(connection); round++) {
 		enum taken taken;
 
 		if (connection->output.len > 0)
@@ -560,10 +564,10 @@ void connection_read(struct connection *connection)
 			break;
 	}
 	if (connection->output.len == 0)
-		read_on(connection);
+		rearm_if_pending(connection);
 }
 
-void connection_handled(struct connection *connection)
+void connection_finish_request(struct connection *connection)
 {
 	event_add(connection->readable, NULL);
 	if (finish_request(connection) < 0)
@@ -582,7 +586,7 @@ void connection_write(struct connection *connection)
 	} else if (connection->output.len == 0) {
 		event_del(connection->writable);
 		event_add(connection->readable, NULL);
-		read_on(connection);
+		rearm_if_pending(connection);
 	}
 }
 

@@ -1,6 +1,6 @@
 /*
- * counters.c - adds to histograms and counts. The loop and the lanes call it for what they have
- * done. It formats nothing and must not slow a request down.
+ * counters.c - adds to histograms and counters. The loop and the lanes call it. It formats nothing
+ * and must not slow a request down.
  */
 #include "counters.h"
 
@@ -20,7 +20,7 @@ void histogram_add(struct histogram *histogram, uint64_t ns)
 	histogram->sum_ns += ns;
 }
 
-void counters_note(struct counters *counters, unsigned request, unsigned status, uint64_t ns)
+void counters_add_request(struct counters *counters, unsigned request, unsigned status, uint64_t ns)
 {
 	histogram_add(&counters->requests[request < CONTROL_REQUESTS ? request : 0], ns);
 	if (status != PERSEAS__STATUS__STATUS_OK && status < COUNTED_STATUSES)

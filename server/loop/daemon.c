@@ -1,7 +1,7 @@
 /*
- * daemon.c - the loop, its turns between owners and others, and what its parts share. main.c
- * makes and runs it; the parts call it. Nothing in the loop may block: what takes long goes to
- * jobs_loop.c.
+ * daemon.c - the event loop, its priorities for owners and other clients, and state that its parts
+ * share. main.c creates and runs it. Nothing in the loop may block: long work runs as a job
+ * (jobs_loop.c).
  */
 #include "daemon.h"
 
@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 enum {
-	LOOP_ROUNDS = 32,  /* looks at the data paths for each look at everything else */
-	FLUSH_US = 100000, /* between two tries to write what the log's reader did not take */
+	LOOP_ROUNDS = 32,  /* polls of data connections for each poll of everything else */
+	FLUSH_US = 100000, /* between two tries to write log lines that their reader did not take */
 };
 
 #define TARGET(name) &target_##name,
-static const struct target *const targets[] = { TARGETS(TARGET) NULL };
+static const struct target *const all_targets[] = { TARGETS(TARGET) NULL };
 #undef TARGET
 
 uint64_t daemon_now_ns(void)
@@ -34,7 +34,7 @@ uint64_t daemon_now_ns(void)
 void daemon_cut(struct daemon *daemon, struct session *session)
 {
 	assert(daemon_is_inside(daemon));
-	for (const struct target *const *target = targets; *target; target++)
+	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->cut)
 			(*target)->cut(daemon, session);
 	session->fabric = NULL;
@@ -42,7 +42,7 @@ void daemon_cut(struct daemon *daemon, struct session *session)
 
 void daemon_grant(struct daemon *daemon, struct session *session, Perseas__Grant *grant)
 {
-	for (const struct target *const *target = targets; *target; target++)
+	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->grant)
 			(*target)->grant(daemon, session, grant);
 }
@@ -51,7 +51,7 @@ bool daemon_offers_rdma(struct daemon *daemon, struct session *session, char *wh
 {
 	char trouble[512] = "its perseasd was built without RDMA";
 
-	for (const struct target *const *target = targets; *target; target++)
+	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->offers &&
 		    (*target)->offers(daemon, session, trouble, sizeof(trouble)))
 			return true;
@@ -60,7 +60,7 @@ bool daemon_offers_rdma(struct daemon *daemon, struct session *session, char *wh
 	return false;
 }
 
-/* Owners' events do not wait for more than one of the others'. */
+/* Makes events of owners wait for at most one event of other clients. */
 static struct event_base *make_base(void)
 {
 	struct event_config *config = event_config_new();
@@ -82,36 +82,37 @@ bool daemon_owners_pause(struct daemon *daemon)
 {
 	const uint64_t now = daemon_now_ns(), wait = OTHERS_WAIT_MS * 1000000ull;
 
-	if (daemon->last_since)
-		return now - daemon->last_since >= wait;
-	if (now - daemon->others_at < wait)
+	if (daemon->idle_since_ns)
+		return now - daemon->idle_since_ns >= wait;
+	if (now - daemon->other_event_ns < wait)
 		return false;
-	/* Nothing tells whether events of another priority wait, but one that waits behind them. */
-	daemon->last_since = now;
-	event_active(daemon->last, EV_TIMEOUT, 0);
+	/* Libevent does not tell whether events of lower priority are waiting, so this activates
+	 * one that runs behind them. */
+	daemon->idle_since_ns = now;
+	event_active(daemon->idle_event, EV_TIMEOUT, 0);
 	return false;
 }
 
-void daemon_others_came(struct daemon *daemon)
+void daemon_note_other_event(struct daemon *daemon)
 {
-	daemon->others_at = daemon_now_ns();
-	if (!daemon->last_since)
+	daemon->other_event_ns = daemon_now_ns();
+	if (!daemon->idle_since_ns)
 		return;
-	daemon->last_since = daemon->others_at;
-	for (const struct target *const *target = targets; *target; target++)
+	daemon->idle_since_ns = daemon->other_event_ns;
+	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->resume)
 			(*target)->resume(daemon);
 }
 
-/* Who watches a store is told when the function that it happens in has returned. */
+/* Watchers are woken later, when the function that caused the event has returned. */
 static void on_news(void *arg, const struct store_event_info *news)
 {
 	struct daemon *daemon = arg;
 
-	journal_tell(NULL, news);
+	journal_log_event(NULL, news);
 	if (!daemon->watchers)
 		return;
-	daemon->stirred = true;
+	daemon->has_news = true;
 	daemon_wake(daemon);
 }
 
@@ -138,15 +139,15 @@ static void on_last(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	daemon_others_came(daemon);
-	daemon->last_since = 0;
+	daemon_note_other_event(daemon);
+	daemon->idle_since_ns = 0;
 }
 
 void daemon_set_connections(struct daemon *daemon, unsigned max)
 {
-	daemon->crowd.max = max;
-	daemon->crowd.kept = max / CONNECTIONS_KEPT;
-	daemon->crowd.operators = max / OPERATORS_KEPT;
+	daemon->admission.max = max;
+	daemon->admission.kept = max / CONNECTIONS_KEPT;
+	daemon->admission.operators = max / OPERATORS_KEPT;
 }
 
 struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
@@ -157,17 +158,17 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 		return NULL;
 	daemon->base = make_base();
 	if (daemon->base)
-		daemon->last = event_new(daemon->base, -1, 0, on_last, daemon);
+		daemon->idle_event = event_new(daemon->base, -1, 0, on_last, daemon);
 	if (daemon->base)
 		daemon->flush = evtimer_new(daemon->base, on_flush, daemon);
-	if (!daemon->last || !daemon->flush || daemon_open_excess(daemon) < 0 ||
+	if (!daemon->idle_event || !daemon->flush || daemon_open_excess(daemon) < 0 ||
 	    daemon_open_expiry(daemon) < 0 || daemon_open_jobs(daemon) < 0) {
 		daemon_close_expiry(daemon);
 		daemon_close_excess(daemon);
 		if (daemon->flush)
 			event_free(daemon->flush);
-		if (daemon->last)
-			event_free(daemon->last);
+		if (daemon->idle_event)
+			event_free(daemon->idle_event);
 		if (daemon->base)
 			event_base_free(daemon->base);
 		free(daemon);
@@ -181,7 +182,7 @@ struct daemon *daemon_new(struct stores *stores, uint64_t spin_us)
 	daemon->watchers_last = &daemon->watchers;
 	daemon->watchers_max = WATCHERS_MAX;
 	daemon->watch_ns = PS_WATCH_MS * 1000000ull;
-	daemon->farewell = -1;
+	daemon->spill_client_fd = -1;
 	daemon->lane.epoll = -1;
 	daemon->lane.wake = -1;
 	daemon->lane.spins = 1;
@@ -198,7 +199,7 @@ void daemon_end_sessions(struct daemon *daemon)
 	daemon_unlisten(daemon);
 	connections_close(daemon);
 	names_close(daemon);
-	for (const struct target *const *target = targets; *target; target++)
+	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->stop)
 			(*target)->stop(daemon);
 }
@@ -208,8 +209,8 @@ void daemon_free(struct daemon *daemon)
 	if (!daemon)
 		return;
 	daemon_end_sessions(daemon);
-	if (daemon->farewell >= 0)
-		close(daemon->farewell);
+	if (daemon->spill_client_fd >= 0)
+		close(daemon->spill_client_fd);
 	http_close(daemon);
 	stores_on_event(daemon->stores, NULL, NULL);
 	lanes_close(daemon);
@@ -218,10 +219,10 @@ void daemon_free(struct daemon *daemon)
 	daemon_close_excess(daemon);
 	log_on_stall(NULL, NULL);
 	event_free(daemon->flush);
-	event_free(daemon->last);
+	event_free(daemon->idle_event);
 	event_base_free(daemon->base);
 	ps_tls_free(daemon->tls);
-	crowd_forget(&daemon->crowd);
+	admission_free_origins(&daemon->admission);
 	free(daemon);
 }
 
@@ -231,21 +232,21 @@ struct log_limit *daemon_refuse(struct daemon *daemon, enum refusal refusal)
 	return &daemon->told[refusal];
 }
 
-void daemon_tell_crowded(struct daemon *daemon, const char *peer)
+void daemon_log_full(struct daemon *daemon, const char *peer)
 {
-	const struct crowd *crowd = &daemon->crowd;
+	const struct admission *admission = &daemon->admission;
 
 	log_limited(
 		daemon_refuse(daemon, REFUSED_FULL), LOG_LEVEL_WARNING, "crowded",
 		&(struct log_fields){ .peer = peer },
 		"there is no room for more than %u connections, and %u are open: the connection "
 		"of %s is closed; since the start, %llu had to make room for others",
-		crowd->max, crowd->count, peer, (unsigned long long)crowd->evicted);
+		admission->max, admission->count, peer, (unsigned long long)admission->evicted);
 }
 
-/* Whoever has the key is this mirror, for every owner. A group that is the daemon's own may read
- * it: so root gives it to a daemon that is not root. */
-static void look_at_key(const char *path)
+/* Warns if others can read the key, with which they could impersonate this mirror. The daemon's own
+ * group may read it, because root gives the key to the daemon that way. */
+static void check_key_mode(const char *path)
 {
 	struct stat st;
 
@@ -263,7 +264,7 @@ struct ps_tls *daemon_read_tls(const struct ps_tls_files *files, char *why, size
 	struct ps_tls *tls = ps_tls_new(files, why, size);
 
 	if (tls)
-		look_at_key(files->key);
+		check_key_mode(files->key);
 	return tls;
 }
 
@@ -279,9 +280,8 @@ int daemon_load_tls(struct daemon *daemon, const struct ps_tls_files *files, cha
 	return 0;
 }
 
-/* The other events come first, and the loop looks at all sockets before it comes back to this
- * one. */
-void daemon_run_again(struct daemon *daemon, struct event *readable)
+/* Other events run first, and the loop polls all sockets before it comes back to this one. */
+void daemon_rearm(struct daemon *daemon, struct event *readable)
 {
 	event_active(readable, EV_READ, 0);
 	event_base_loopcontinue(daemon->base);
@@ -297,13 +297,13 @@ static bool spin_targets(struct daemon *daemon)
 {
 	bool moved = false;
 
-	for (const struct target *const *target = targets; *target; target++)
+	for (const struct target *const *target = all_targets; *target; target++)
 		if ((*target)->spin)
 			moved |= (*target)->spin(daemon);
 	return moved;
 }
 
-/* Goes on until no data path has moved for spin_ns. */
+/* Polls until no data connection has moved for spin_ns. */
 static void spin_paths(struct daemon *daemon)
 {
 	uint64_t until = daemon_now_ns() + daemon->spin_ns;
@@ -322,7 +322,7 @@ static void spin_paths(struct daemon *daemon)
 	daemon->lane.spins++;
 }
 
-void daemon_breathe(struct daemon *daemon)
+void daemon_serve_http(struct daemon *daemon)
 {
 	if (!daemon->running && daemon->http)
 		event_base_loop(daemon->base, EVLOOP_NONBLOCK);

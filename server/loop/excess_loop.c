@@ -1,7 +1,7 @@
 /*
- * excess_loop.c - looks once a second, while memory is shared, whether an owner made the files that
- * it was given longer. The daemon calls it when it has given memory, and when it has loaded images.
- * Whoever exceeds its share is cut off while no request is under way.
+ * excess_loop.c - while memory is shared with owners, checks once a second whether an owner has
+ * extended the files that it was given, and cuts its session when no request is running. The daemon
+ * calls it after it has shared memory and after it has loaded images.
  */
 #include "daemon.h"
 
@@ -14,14 +14,15 @@ static void run_cut(struct job *job)
 	(void)stores_cut_excess(daemon->stores);
 }
 
-static void look(struct daemon *daemon)
+static void cut_excess(struct daemon *daemon)
 {
-	if (daemon->phase == DAEMON_ENDING || daemon->alone || stores_excess(daemon->stores) == 0)
+	if (daemon->phase == DAEMON_ENDING || daemon->exclusive_job ||
+	    stores_excess(daemon->stores) == 0)
 		return;
-	if (daemon->deferred || daemon_defer(daemon, daemon->second))
+	if (daemon->deferred || daemon_defer(daemon, daemon->excess_timer))
 		return;
 	daemon->excess = (struct job){ .run = run_cut };
-	daemon_alone(daemon, &daemon->excess);
+	daemon_run_exclusive(daemon, &daemon->excess);
 }
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
@@ -31,7 +32,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_enter(daemon);
-	look(daemon);
+	cut_excess(daemon);
 	if (stores_share_memory(daemon->stores))
 		daemon_watch_excess(daemon);
 	daemon_leave(daemon);
@@ -39,18 +40,18 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 
 int daemon_open_excess(struct daemon *daemon)
 {
-	daemon->second = evtimer_new(daemon->base, on_second, daemon);
-	return daemon->second ? 0 : -1;
+	daemon->excess_timer = evtimer_new(daemon->base, on_second, daemon);
+	return daemon->excess_timer ? 0 : -1;
 }
 
 void daemon_close_excess(struct daemon *daemon)
 {
-	if (daemon->second)
-		event_free(daemon->second);
+	if (daemon->excess_timer)
+		event_free(daemon->excess_timer);
 }
 
 void daemon_watch_excess(struct daemon *daemon)
 {
-	if (!evtimer_pending(daemon->second, NULL))
-		evtimer_add(daemon->second, &(struct timeval){ .tv_sec = 1 });
+	if (!evtimer_pending(daemon->excess_timer, NULL))
+		evtimer_add(daemon->excess_timer, &(struct timeval){ .tv_sec = 1 });
 }

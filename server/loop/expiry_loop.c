@@ -1,8 +1,8 @@
 /*
- * expiry_loop.c - warns in the log of certificates and revocation lists in use that will expire:
- * when they are read, once a day, and whenever a warning becomes more urgent. daemon.c calls it
- * when it has read TLS files, main.c when it could not. It judges what new connections use, which
- * may be older than what the files have by now.
+ * expiry_loop.c - warns in the log about certificates and revocation lists that are about to
+ * expire: when they are loaded, once a day, and whenever the next stage begins. daemon.c calls it
+ * when it has loaded TLS files, main.c when it could not. It checks what new connections use, which
+ * may be older than the files.
  */
 #include "daemon.h"
 
@@ -16,7 +16,7 @@ static uint64_t wall_clock_s(void)
 	return (uint64_t)time(NULL);
 }
 
-static void warn(const struct ps_expiry *expiry, uint64_t now_s)
+static void warn_expiry(const struct ps_expiry *expiry, uint64_t now_s)
 {
 	static const char *const advice[PS_EXPIRY_KINDS] = {
 		[PS_EXPIRY_CERTIFICATE] = "peers refuse an expired certificate: put a renewed one "
@@ -41,7 +41,7 @@ void expiry_warn(struct ps_tls *tls, uint64_t now_s, struct ps_expiries *expirie
 {
 	ps_tls_expiries(tls, now_s, expiries);
 	for (unsigned i = 0; i < expiries->count; i++)
-		warn(&expiries->list[i], now_s);
+		warn_expiry(&expiries->list[i], now_s);
 }
 
 void daemon_check_expiry(struct daemon *daemon)
@@ -68,7 +68,7 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_enter(daemon);
-	daemon_others_came(daemon);
+	daemon_note_other_event(daemon);
 	daemon_check_expiry(daemon);
 	daemon_leave(daemon);
 }

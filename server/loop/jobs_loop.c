@@ -1,8 +1,8 @@
 /*
- * jobs_loop.c - requests that may take long, beside the loop: which may begin, which has to wait,
- * and what becomes of those whose asker has gone. Called by the control connections and by the
- * loop. Requests for a store are worked on in the order in which they came, one at a time; it must
- * never let two of them be between their steps at once.
+ * jobs_loop.c - runs long requests as jobs: which may begin, which must wait, and what happens if
+ * the client has gone. The control connections and the loop call it. Requests for one store are
+ * handled in the order in which they came, one at a time; two of them must never be in progress at
+ * once.
  */
 #include "connection.h"
 
@@ -21,10 +21,10 @@ static struct connection *connection_of(struct job *job)
 	return (struct connection *)((char *)job - offsetof(struct connection, job));
 }
 
-/* --- who waits for whom --- */
+/* --- which requests must wait --- */
 
-/* Is the other one, which waits or is worked on before it, in its way? */
-static bool is_in_way(const struct connection *connection, const struct connection *other)
+/* Returns true if the request must wait for the other one, which came before it. */
+static bool must_wait_for(const struct connection *connection, const struct connection *other)
 {
 	const struct control_subject *mine = &connection->subject, *theirs = &other->subject;
 
@@ -32,13 +32,13 @@ static bool is_in_way(const struct connection *connection, const struct connecti
 		return true;
 	if (mine->store[0] && strcmp(mine->store, theirs->store) == 0)
 		return true;
-	/* Two that grow at once could both find room in one quota. */
+	/* Two requests that allocate memory at once could each find room in the same quota. */
 	return mine->course == CONTROL_GROWS && theirs->course == CONTROL_GROWS &&
 	       stores_access(connection->daemon->stores) &&
 	       strcmp(connection->session.identity.name, other->session.identity.name) == 0;
 }
 
-/* Is memory being given back that must be, before the request may begin? */
+/* Returns true if memory that is being freed must be gone before the request may begin. */
 static bool waits_for_memory(const struct connection *connection)
 {
 	const struct control_subject *subject = &connection->subject;
@@ -53,11 +53,11 @@ static bool must_park(const struct connection *connection)
 
 	if (connection->subject.course <= CONTROL_WATCHES)
 		return false;
-	if (daemon->alone || waits_for_memory(connection))
+	if (daemon->exclusive_job || waits_for_memory(connection))
 		return true;
 	for (const struct connection *other = daemon->parked; other && other != connection;
 	     other = other->parked_next)
-		if (is_in_way(connection, other))
+		if (must_wait_for(connection, other))
 			return true;
 	if (connection->subject.course >= CONTROL_LONG &&
 	    (daemon->deferred || daemon->phase == DAEMON_ENDING || !jobs_has_room(daemon->jobs)))
@@ -65,29 +65,30 @@ static bool must_park(const struct connection *connection)
 	if (jobs_count(daemon->jobs) == 0)
 		return false;
 	for (const struct connection *other = daemon->connections; other; other = other->next)
-		if (other->working && is_in_way(connection, other))
+		if (other->working && must_wait_for(connection, other))
 			return true;
 	return false;
 }
 
-/* Nothing more is read from it; but the end is seen. */
+/* Stops reading, and detects only a hangup. */
 static void watch_hangup(struct connection *connection)
 {
 	event_del(connection->readable);
 	event_add(connection->hangup, NULL);
-	connection_wait(connection, DUE_SIGN, SIGN_MS * 1000000ull);
+	connection_start_timer(connection, DUE_SIGN, SIGN_MS * 1000000ull);
 }
 
 static void unwatch_hangup(struct connection *connection)
 {
 	event_del(connection->hangup);
-	connection_wait_no_more(connection, DUE_SIGN);
+	connection_stop_timer(connection, DUE_SIGN);
 }
 
 static void park_request(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 
+	assert(!connection->parked && !connection->working);
 	connection->parked = true;
 	connection->parked_next = NULL;
 	*daemon->parked_last = connection;
@@ -112,8 +113,7 @@ void connection_unpark(struct connection *connection)
 	unwatch_hangup(connection);
 }
 
-/* Those that nothing is in the way of any more go on, in their order: who waited longest is not
- * sent behind those who came later. */
+/* Resumes all requests that need not wait any more, in the order in which they came. */
 static void unpark_all(struct daemon *daemon)
 {
 	struct connection *connection = daemon->parked;
@@ -132,7 +132,7 @@ static void unpark_all(struct daemon *daemon)
 	}
 }
 
-/* --- working --- */
+/* --- running jobs --- */
 
 static void handle_request(struct connection *connection)
 {
@@ -158,17 +158,18 @@ static void finish_job(struct job *job)
 {
 	struct connection *connection = connection_of(job);
 
+	assert(connection->working);
 	connection->working = false;
-	/* What it told of may have come about only now. */
-	connection->daemon->stirred = true;
+	/* Events of the job may be visible only now, so check the watchers. */
+	connection->daemon->has_news = true;
 	unwatch_hangup(connection);
-	if (connection->gone)
+	if (connection->must_close)
 		connection_close(connection);
 	else
-		connection_handled(connection);
+		connection_finish_request(connection);
 }
 
-bool connection_handle(struct connection *connection)
+bool connection_begin_request(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	uint32_t length;
@@ -181,7 +182,7 @@ bool connection_handle(struct connection *connection)
 		park_request(connection);
 		return false;
 	}
-	if (daemon->released != connection && connection_watches(connection))
+	if (daemon->released != connection && connection_must_watch(connection))
 		return false;
 	daemon->released = NULL;
 	connection->has_turn = false;
@@ -199,10 +200,9 @@ bool connection_handle(struct connection *connection)
 	return false;
 }
 
-/* `done` grows with the processor time that is spent: a request that stands still gives no sign of
- * progress. The daemon lives all the same, and says so to an owner, of which it reads nothing
- * now. */
-void connection_sign(struct connection *connection)
+/* `done` grows with the processor time of the job, so a job that hangs shows no progress. The
+ * heartbeat says that the daemon itself is alive, although it does not read from the owner now. */
+void connection_send_progress(struct connection *connection)
 {
 	const struct jobs *jobs = connection->daemon->jobs;
 	uint64_t done = jobs_spent_us(jobs, connection->working ? &connection->job : NULL);
@@ -217,17 +217,17 @@ void connection_sign(struct connection *connection)
 		connection->sign_last = done;
 		sent = ps_stream_send(&connection->stream, &part, 1);
 		free(bytes);
-		/* Nothing else is under way to it: it takes nothing any more. */
+		/* Nothing else is being sent, so the peer does not read. */
 		if (sent != (ssize_t)part.iov_len) {
 			connection_close(connection);
 			return;
 		}
 	}
-	if (connection->listens && !connection_beat(connection)) {
+	if (connection->expects_heartbeats && !connection_send_heartbeat(connection)) {
 		connection_close(connection);
 		return;
 	}
-	connection_wait(connection, DUE_SIGN, SIGN_MS * 1000000ull);
+	connection_start_timer(connection, DUE_SIGN, SIGN_MS * 1000000ull);
 }
 
 void connection_on_hangup(evutil_socket_t fd, short what, void *arg)
@@ -252,17 +252,17 @@ static void on_turns(evutil_socket_t fd, short what, void *arg)
 	if (read(fd, &times, sizeof(times)) < 0)
 		return;
 	daemon_enter(daemon);
-	daemon_others_came(daemon);
+	daemon_note_other_event(daemon);
 	jobs_turns(daemon->jobs);
-	if (daemon->alone && daemon->alone->over)
-		daemon->alone = NULL;
+	if (daemon->exclusive_job && daemon->exclusive_job->over)
+		daemon->exclusive_job = NULL;
 	if (daemon->deferred && jobs_count(daemon->jobs) == 0) {
 		event_active(daemon->deferred, EV_TIMEOUT, 1);
 		daemon->deferred = NULL;
 	}
 	unpark_all(daemon);
-	if (daemon->stirred)
-		daemon_tell_watchers(daemon);
+	if (daemon->has_news)
+		daemon_answer_watchers(daemon);
 	daemon_leave(daemon);
 }
 
@@ -275,8 +275,8 @@ void daemon_wake(const struct daemon *daemon)
 {
 	const uint64_t one = 1;
 
-	/* It fails only when 2^64 - 2 are unread. */
-	(void)!write(daemon->turns_fd, &one, sizeof(one));
+	/* It fails only if the counter would exceed 2^64 - 2. */
+	(void)!write(daemon->jobs_fd, &one, sizeof(one));
 }
 
 bool daemon_defer(struct daemon *daemon, struct event *event)
@@ -287,15 +287,15 @@ bool daemon_defer(struct daemon *daemon, struct event *event)
 	return true;
 }
 
-static void pass_over(struct job *job)
+static void ignore_end(struct job *job)
 {
 	(void)job;
 }
 
-/* Where the host gives no thread, nobody is answered meanwhile. */
+/* If no thread can be started, the job runs in the loop, and no client is answered meanwhile. */
 static void start_job(struct daemon *daemon, struct job *job)
 {
-	job->done = pass_over;
+	job->done = ignore_end;
 	if (jobs_has_room(daemon->jobs)) {
 		(void)jobs_start(daemon->jobs, job);
 		return;
@@ -304,15 +304,16 @@ static void start_job(struct daemon *daemon, struct job *job)
 	job->over = true;
 }
 
-void daemon_alone(struct daemon *daemon, struct job *job)
+void daemon_run_exclusive(struct daemon *daemon, struct job *job)
 {
-	daemon->alone = job;
+	assert(!daemon->exclusive_job || daemon->exclusive_job->over);
+	daemon->exclusive_job = job;
 	start_job(daemon, job);
 	if (job->over)
-		daemon->alone = NULL;
+		daemon->exclusive_job = NULL;
 }
 
-void daemon_work(struct daemon *daemon, struct job *job)
+void daemon_run_to_end(struct daemon *daemon, struct job *job)
 {
 	daemon_enter(daemon);
 	start_job(daemon, job);
@@ -324,12 +325,12 @@ void daemon_work(struct daemon *daemon, struct job *job)
 int daemon_open_jobs(struct daemon *daemon)
 {
 	daemon->parked_last = &daemon->parked;
-	daemon->turns_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	daemon->jobs_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	daemon->jobs = jobs_new(wake_parked, daemon);
-	if (daemon->turns_fd >= 0)
-		daemon->turns = event_new(daemon->base, daemon->turns_fd, EV_READ | EV_PERSIST,
-		                          on_turns, daemon);
-	if (daemon->jobs && daemon->turns && event_add(daemon->turns, NULL) == 0)
+	if (daemon->jobs_fd >= 0)
+		daemon->jobs_event = event_new(daemon->base, daemon->jobs_fd, EV_READ | EV_PERSIST,
+		                               on_turns, daemon);
+	if (daemon->jobs && daemon->jobs_event && event_add(daemon->jobs_event, NULL) == 0)
 		return 0;
 	daemon_close_jobs(daemon);
 	return -1;
@@ -338,8 +339,8 @@ int daemon_open_jobs(struct daemon *daemon)
 void daemon_close_jobs(struct daemon *daemon)
 {
 	jobs_free(daemon->jobs);
-	if (daemon->turns)
-		event_free(daemon->turns);
-	if (daemon->turns_fd >= 0)
-		close(daemon->turns_fd);
+	if (daemon->jobs_event)
+		event_free(daemon->jobs_event);
+	if (daemon->jobs_fd >= 0)
+		close(daemon->jobs_fd);
 }

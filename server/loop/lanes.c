@@ -1,7 +1,7 @@
 /*
- * lanes.c - the threads of data connections, and the lock between them and the loop. Each polls its
- * connections, and serves one at a time inside the lock, through target_tcp.c. A thread must never
- * close a connection, call the log, or touch what is libevent's: all that is the loop's.
+ * lanes.c - the threads of data connections, and the lock between them and the loop. Each thread
+ * polls its connections and serves one at a time inside the lock, through target_tcp.c. A lane's
+ * thread must never close a connection, write to the log, or use libevent: only the loop may.
  */
 #include "daemon.h"
 #include "../host/thread.h"
@@ -14,28 +14,28 @@
 #include <unistd.h>
 
 enum {
-	EVENTS = 64,      /* that one poll gives */
-	POLL_ROUNDS = 32, /* looks at the links that moved, for each poll of all */
+	EVENTS = 64,      /* events of one poll */
+	POLL_ROUNDS = 32, /* polls of the links that moved, for each poll of all links */
 };
 
 struct lanes {
 	pthread_rwlock_t lock;
-	bool entered;  /* by the loop */
-	bool stopping; /* written inside */
-	int ended_fd;  /* an eventfd: a link of a lane has ended */
+	bool entered;  /* the loop is inside the lock */
+	bool stopping; /* changed inside the lock */
+	int ended_fd;  /* an eventfd: a link of some lane has ended */
 	struct event *ended;
-	unsigned running; /* the loop's */
+	unsigned running; /* used by the loop only */
 	unsigned count;
 	struct lane *lanes[THREADS_MAX];
 };
 
-/* --- the loop's side --- */
+/* --- called by the loop --- */
 
 void daemon_enter(struct daemon *daemon)
 {
 	struct lanes *lanes = daemon->lanes;
 
-	if (!lanes_run(daemon))
+	if (!lanes_are_running(daemon))
 		return;
 	pthread_rwlock_wrlock(&lanes->lock);
 	assert(!lanes->entered);
@@ -46,7 +46,7 @@ void daemon_leave(struct daemon *daemon)
 {
 	struct lanes *lanes = daemon->lanes;
 
-	if (!lanes_run(daemon))
+	if (!lanes_are_running(daemon))
 		return;
 	assert(lanes->entered);
 	lanes->entered = false;
@@ -55,7 +55,7 @@ void daemon_leave(struct daemon *daemon)
 
 bool daemon_is_inside(const struct daemon *daemon)
 {
-	return !lanes_run(daemon) || daemon->lanes->entered;
+	return !lanes_are_running(daemon) || daemon->lanes->entered;
 }
 
 struct lane *daemon_lane(struct daemon *daemon, unsigned index)
@@ -98,16 +98,16 @@ uint64_t daemon_data_ns(struct daemon *daemon)
 	return last;
 }
 
-bool lanes_run(const struct daemon *daemon)
+bool lanes_are_running(const struct daemon *daemon)
 {
 	return daemon->lanes && daemon->lanes->running > 0;
 }
 
-struct lane *lanes_pick(struct daemon *daemon)
+struct lane *lanes_least_loaded(struct daemon *daemon)
 {
 	struct lane *pick = NULL, *lane;
 
-	if (!lanes_run(daemon))
+	if (!lanes_are_running(daemon))
 		return NULL;
 	for (unsigned i = 1; (lane = daemon_lane(daemon, i)); i++)
 		if (!pick || lane->count < pick->count)
@@ -115,15 +115,15 @@ struct lane *lanes_pick(struct daemon *daemon)
 	return pick;
 }
 
-static void tell(int fd)
+static void signal_eventfd(int fd)
 {
 	const uint64_t one = 1;
 
-	/* It fails only when 2^64 - 2 are unread. */
+	/* It fails only if the counter would exceed 2^64 - 2. */
 	(void)!write(fd, &one, sizeof(one));
 }
 
-static void hear(int fd)
+static void drain_eventfd(int fd)
 {
 	uint64_t times;
 
@@ -132,7 +132,7 @@ static void hear(int fd)
 
 void lane_wake(const struct lane *lane)
 {
-	tell(lane->wake);
+	signal_eventfd(lane->wake);
 }
 
 static void on_ended(evutil_socket_t fd, short what, void *arg)
@@ -140,152 +140,153 @@ static void on_ended(evutil_socket_t fd, short what, void *arg)
 	struct daemon *daemon = arg;
 
 	(void)what;
-	hear(fd);
+	drain_eventfd(fd);
 	daemon_enter(daemon);
-	data_links_end(daemon);
+	data_links_close_ended(daemon);
 	daemon_leave(daemon);
 }
 
 /* --- a lane's thread --- */
 
-static void lock(const struct lane *lane)
+static void reader_enter(const struct lane *lane)
 {
 	pthread_rwlock_rdlock(&lane->daemon->lanes->lock);
 }
 
-static void unlock(const struct lane *lane)
+static void reader_leave(const struct lane *lane)
 {
 	pthread_rwlock_unlock(&lane->daemon->lanes->lock);
 }
 
-void lane_tell_ended(const struct lane *lane)
+void lane_report_ended(const struct lane *lane)
 {
-	tell(lane->daemon->lanes->ended_fd);
+	signal_eventfd(lane->daemon->lanes->ended_fd);
 }
 
-/* Lets the loop in. False: it has taken links from the lane, and pointers to them count no more. */
-static bool let_in(const struct lane *lane)
+/* Lets the loop enter. Returns false if the loop has taken links from the lane; pointers to links
+ * are then invalid. */
+static bool let_loop_in(const struct lane *lane)
 {
-	unlock(lane);
-	lock(lane);
+	reader_leave(lane);
+	reader_enter(lane);
 	return lane->changes == lane->seen;
 }
 
-/* Inside: the links that have decrypted bytes. */
-static void serve_again(struct lane *lane)
+/* Serves the links that have decrypted bytes. Call inside the lock. */
+static void serve_pending(struct lane *lane)
 {
 	lane->again = false;
 	for (struct data_link *link = lane->links; link; link = data_link_next(link)) {
-		if (!data_link_again(link))
+		if (!data_link_has_pending(link))
 			continue;
 		data_link_serve(link);
-		if (!let_in(lane)) {
+		if (!let_loop_in(lane)) {
 			lane->again = true;
 			return;
 		}
 	}
 }
 
-/* What a thread has to know, outside of the lock, of how it goes on. */
-struct look {
+/* What a thread needs to know about its lane outside of the lock. */
+struct lane_state {
 	bool again, moved, stopping;
 };
 
-/* Inside. */
-static struct look look_at(struct lane *lane)
+/* Reads and resets the state of the lane. Call inside the lock. */
+static struct lane_state take_state(struct lane *lane)
 {
-	struct look look = { lane->again, lane->moved, lane->daemon->lanes->stopping };
+	struct lane_state lane_state = { lane->again, lane->moved, lane->daemon->lanes->stopping };
 
 	lane->moved = false;
-	return look;
+	return lane_state;
 }
 
-/* Polls, and serves what has come. An event can be of a link that was closed before the lock was
- * taken: then none of them counts, and the next poll tells of the others again. */
-static struct look serve(struct lane *lane, bool wait)
+/* Polls the lane and serves what has arrived. Events may be of a link that was closed before the
+ * lock was taken; then all are ignored, and the next poll reports the others again. */
+static struct lane_state serve_ready(struct lane *lane, bool wait)
 {
 	struct epoll_event events[EVENTS];
 	int count = epoll_wait(lane->epoll, events, EVENTS, wait ? -1 : 0);
-	struct look look;
+	struct lane_state lane_state;
 
-	lock(lane);
+	reader_enter(lane);
 	if (lane->changes != lane->seen)
 		count = 0;
 	lane->seen = lane->changes;
 	for (int i = 0; i < count; i++) {
 		if (!events[i].data.ptr) {
-			hear(lane->wake);
+			drain_eventfd(lane->wake);
 			continue;
 		}
 		data_link_serve(events[i].data.ptr);
-		if (!let_in(lane))
+		if (!let_loop_in(lane))
 			break;
 	}
 	lane->seen = lane->changes;
 	if (lane->again)
-		serve_again(lane);
+		serve_pending(lane);
 	lane->seen = lane->changes;
-	look = look_at(lane);
-	unlock(lane);
-	return look;
+	lane_state = take_state(lane);
+	reader_leave(lane);
+	return lane_state;
 }
 
-/* Looks at the links that moved since the lane last slept, without asking the kernel which. */
+/* Serves the links that moved since the lane last slept, without polling. */
 static bool spin_once(struct lane *lane)
 {
 	bool moved = false;
 
-	lock(lane);
+	reader_enter(lane);
 	lane->seen = lane->changes;
 	for (struct data_link *link = lane->links; link; link = data_link_next(link)) {
 		if (!data_link_moved(link))
 			continue;
 		moved |= data_link_serve(link);
-		if (!let_in(lane))
+		if (!let_loop_in(lane))
 			break;
 	}
 	lane->seen = lane->changes;
-	unlock(lane);
+	reader_leave(lane);
 	return moved;
 }
 
-/* Goes on until no link has moved for spin_ns. */
-static struct look spin(struct lane *lane)
+/* Serves links until none has moved for spin_ns. */
+static struct lane_state spin_links(struct lane *lane)
 {
 	const uint64_t spin_ns = lane->daemon->spin_ns;
 	uint64_t now = daemon_now_ns(), until = now + spin_ns;
-	struct look look = { 0 };
+	struct lane_state lane_state = { 0 };
 
-	for (unsigned round = 1; !look.stopping; round++) {
+	for (unsigned round = 1; !lane_state.stopping; round++) {
 		if (round % POLL_ROUNDS == 0)
-			look = serve(lane, false);
+			lane_state = serve_ready(lane, false);
 		now = daemon_now_ns();
 		if (spin_once(lane))
 			until = now + spin_ns;
 		else if (now >= until)
 			break;
 	}
-	lock(lane);
+	reader_enter(lane);
 	lane->spins++;
-	look = look_at(lane);
-	unlock(lane);
-	return look;
+	lane_state = take_state(lane);
+	reader_leave(lane);
+	return lane_state;
 }
 
 static void *lane_thread(void *arg)
 {
 	struct lane *lane = arg;
-	struct look look = { 0 };
+	struct lane_state lane_state = { 0 };
 
-	while (!look.stopping) {
-		look = serve(lane, !look.again);
-		if (look.moved && lane->daemon->spin_ns > 0)
-			look = spin(lane);
+	while (!lane_state.stopping) {
+		lane_state = serve_ready(lane, !lane_state.again);
+		if (lane_state.moved && lane->daemon->spin_ns > 0)
+			lane_state = spin_links(lane);
 	}
 	return NULL;
 }
 
-/* --- from start to end --- */
+/* --- starting and stopping --- */
 
 static void free_lane(struct lane *lane)
 {
@@ -317,7 +318,7 @@ static struct lane *start_lane(struct daemon *daemon)
 	return NULL;
 }
 
-/* The usual kind would let readers keep the writer out for ever. */
+/* With the default kind, readers could keep the writer out forever. */
 static int make_lock(pthread_rwlock_t *made)
 {
 	pthread_rwlockattr_t attributes;
@@ -383,7 +384,7 @@ void lanes_stop(struct daemon *daemon)
 {
 	struct lanes *lanes = daemon->lanes;
 
-	if (!lanes_run(daemon))
+	if (!lanes_are_running(daemon))
 		return;
 	daemon_enter(daemon);
 	lanes->stopping = true;

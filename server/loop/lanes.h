@@ -1,19 +1,19 @@
 /*
- * lanes.h - the threads that carry the data of owners over TCP and Unix sockets, and what keeps
- * them apart from the rest of the daemon.
+ * lanes.h - threads that move the data of owners over TCP and Unix sockets, and the lock that
+ * separates them from the rest of the daemon.
  *
- * A lane is the data connections that one thread serves. The loop has a lane of its own: every data
- * connection begins there, and with --threads 1 stays there. Otherwise its session moves it to the
- * lane that has the fewest. A session has one data connection and a store one session, so a store
- * belongs to one thread at a time.
+ * A lane is the set of data connections that one thread serves. The loop has a lane, too: every
+ * data connection begins there, and with --threads 1 stays there. Otherwise it moves to the lane
+ * with the fewest connections once its session is known. A session has one data connection and a
+ * store has one session, so one thread at a time serves a store.
  *
- * All stores, sessions and connections are guarded by one lock for readers and a writer. A lane's
- * thread is a reader while it moves bytes of one connection: it looks at the session and its image,
- * and changes nothing but the image's bytes, the connection and the lane. The loop is the writer,
- * between daemon_enter() and daemon_leave() in each of its callbacks, and so is a job that has the
- * turn, on its behalf: whoever is inside uses all of the daemon's state as if there were no other
- * thread. So a cut is over when it returns, and a connection is closed on the loop alone. Readers
- * and the writer let each other in by turns.
+ * One reader-writer lock guards all stores, sessions and connections. A lane's thread is a reader
+ * while it moves bytes of one connection: it reads the session and its image, and changes only the
+ * image's bytes, the connection and the lane. The loop is the writer, between daemon_enter() and
+ * daemon_leave() in each of its callbacks. So is a job that has the turn, on behalf of the loop.
+ * The writer ("inside the lock") uses all state of the daemon as if there were no other thread. A
+ * cut is therefore complete when it returns, and only the loop closes connections. Readers and the
+ * writer take turns.
  */
 #ifndef PERSEAS_SERVER_LANES_H
 #define PERSEAS_SERVER_LANES_H
@@ -27,44 +27,44 @@ struct data_link;
 struct event;
 struct lanes;
 
-/* What data connections have brought. */
+/* Traffic of data connections. */
 struct traffic {
-	uint64_t bytes;  /* received */
-	uint64_t chains; /* applied and answered */
+	uint64_t bytes;  /* bytes received */
+	uint64_t chains; /* chains applied and acknowledged */
 };
 
 struct lane {
 	struct data_link *links;
 	unsigned count;
-	uint8_t *buffer; /* that recv() fills; target_tcp.c's */
+	uint8_t *buffer; /* for recv() in target_tcp.c */
 	struct traffic traffic;
-	uint64_t spins;   /* times that it has spun: marks the links that moved since */
-	uint64_t data_ns; /* when data came last */
-	bool moved;       /* data came since its thread last asked */
-	bool again;       /* a link has bytes that no poll tells of */
-	/* Of a lane with a thread: */
+	uint64_t spins;   /* number of times it has spun; marks the links that moved since */
+	uint64_t data_ns; /* time when data last arrived */
+	bool moved;       /* data has arrived since its thread last asked */
+	bool again;       /* a link has bytes that poll() does not report */
+	/* The following members are for lanes with a thread. */
 	struct daemon *daemon;
 	int epoll; /* -1: the loop's own lane */
-	int wake;  /* an eventfd: there is something that no connection's socket tells of */
-	uint64_t changes, seen; /* links that were taken from it, ever and before the last poll */
+	int wake;  /* an eventfd: something happened that no socket reports */
+	/* Number of links taken from the lane, now and before the last poll. */
+	uint64_t changes, seen;
 	pthread_t thread;
 };
 
-/* Starts so many threads; 1: none, the loop serves all. Fewer where the host gives no more. -1: out
- * of memory. */
+/* Starts `threads` threads; with 1, the loop serves all data. Starts fewer if the host has no more.
+ * Returns 0, or -1 if memory is out. */
 int lanes_open(struct daemon *daemon, unsigned threads);
-/* Ends the threads: from now on nobody reads from the connections of their lanes. */
+/* Stops the threads. Nothing reads from the connections of their lanes any more. */
 void lanes_stop(struct daemon *daemon);
-/* After all connections were closed. */
+/* Call after all connections are closed. */
 void lanes_close(struct daemon *daemon);
 
-/* Around each of the loop's callbacks that uses stores, sessions or data connections. */
+/* Enter and leave the lock. Each callback of the loop that uses stores, sessions or data
+ * connections does so between the two. */
 void daemon_enter(struct daemon *daemon);
 void daemon_leave(struct daemon *daemon);
-/*
- * Defines a callback of an event that calls `run`, inside, with its argument: a `type` that has the
- * daemon at this member, and that may be gone when `run` returns.
- */
+/* Defines a callback that runs `run` inside the lock with the event's argument: a `type` that has
+ * the daemon in `member`, and may be freed by `run`. */
 #define DAEMON_CALLBACK(name, type, member, run)                     \
 	static void name(evutil_socket_t fd, short what, void *arg)  \
 	{                                                            \
@@ -76,22 +76,23 @@ void daemon_leave(struct daemon *daemon);
 		run(arg);                                            \
 		daemon_leave(daemon);                                \
 	}
-/* For assertions: may the caller, which is no lane's thread, use them? */
+/* For assertions: returns true if the caller, which is not a lane's thread, is inside the lock. */
 bool daemon_is_inside(const struct daemon *daemon);
 
-/* Inside, for target_tcp.c and for counting: all lanes, the loop's first; NULL after the last. */
+/* Return a lane by its index (0: the loop's; NULL: there is no such lane), and sums over all lanes.
+ * Call inside the lock. */
 struct lane *daemon_lane(struct daemon *daemon, unsigned index);
 struct traffic daemon_traffic(struct daemon *daemon);
 uint64_t daemon_spins(struct daemon *daemon);
 uint64_t daemon_data_ns(struct daemon *daemon);
-/* Is data carried by threads? */
-bool lanes_run(const struct daemon *daemon);
-/* The lane with a thread that has the fewest links; NULL: there are no threads. */
-struct lane *lanes_pick(struct daemon *daemon);
-/* Makes its thread look at lane->again. Any thread's. */
+/* Returns true if threads move the data. */
+bool lanes_are_running(const struct daemon *daemon);
+/* Returns the lane with the fewest links, or NULL if there are no threads. */
+struct lane *lanes_least_loaded(struct daemon *daemon);
+/* Wakes the lane's thread to look at lane->again. Any thread may call it. */
 void lane_wake(const struct lane *lane);
 
-/* For a lane's thread: a link has ended, and the loop is to close it. */
-void lane_tell_ended(const struct lane *lane);
+/* Tells the loop that a link has ended and must be closed. For a lane's thread. */
+void lane_report_ended(const struct lane *lane);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * listen.c - sockets that listen, on TCP and Unix addresses, and ports written to files. main.c
- * opens them; each connection that comes is handed to connection_loop.c. It listens beyond
- * loopback only where its caller allowed that.
+ * listen.c - listening sockets on TCP and Unix addresses, and files with their ports. main.c opens
+ * them, and accepted connections go to connection_loop.c. It listens on addresses that other hosts
+ * reach only if its caller allows it.
  */
 #include "daemon.h"
 #include "listen_name.h"
@@ -20,8 +20,8 @@
 
 enum {
 	BACKLOG = 128,
-	ACCEPTS = 16,   /* connections that are taken at once */
-	PAUSE_MS = 100, /* after accept found no descriptor free */
+	ACCEPTS = 16,   /* connections accepted at once */
+	PAUSE_MS = 100, /* pause after accept() found no free descriptor */
 	LOOKUP_MS = 10000,
 };
 
@@ -32,8 +32,8 @@ struct listener {
 	struct event *readable;
 	struct event *resume;
 	bool local;     /* a Unix socket */
-	char path[108]; /* of a Unix socket that is removed at the end, else "" */
-	unsigned port;  /* of a TCP socket, else 0 */
+	char path[108]; /* path to remove at the end; "": none */
+	unsigned port;  /* of a TCP socket; 0 for a Unix socket */
 };
 
 static void on_resume(evutil_socket_t fd, short what, void *arg)
@@ -45,7 +45,7 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 	event_add(listener->readable, NULL);
 }
 
-/* Without a free descriptor the socket stays readable: do not spin on it. */
+/* If no descriptor is free, the socket stays readable, so stop polling it for a while. */
 static void pause_listener(struct listener *listener)
 {
 	const struct timeval pause = { .tv_usec = PAUSE_MS * 1000L };
@@ -56,14 +56,14 @@ static void pause_listener(struct listener *listener)
 	event_add(listener->resume, &pause);
 }
 
-/* accept() may say so of a connection that nobody wants: it takes a descriptor, and memory, before
- * it looks whether one waits. */
+/* Returns true if accept() lacked a descriptor or memory. It may report that even if no connection
+ * waits, because it allocates them first. */
 static bool is_scarce(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-static bool somebody_waits(const struct listener *listener)
+static bool has_waiting(const struct listener *listener)
 {
 	struct pollfd fd = { .fd = listener->fd, .events = POLLIN };
 
@@ -83,9 +83,9 @@ static void accept_some(struct listener *listener)
 			                  listener->local);
 			continue;
 		}
-		if (is_scarce(errno) && !somebody_waits(listener))
+		if (is_scarce(errno) && !has_waiting(listener))
 			return;
-		if (errno == EMFILE && crowd_make_room(&listener->daemon->crowd))
+		if (errno == EMFILE && admission_evict_one(&listener->daemon->admission))
 			continue;
 		if (is_scarce(errno))
 			pause_listener(listener);
@@ -96,8 +96,8 @@ static void accept_some(struct listener *listener)
 
 DAEMON_CALLBACK(on_connection, struct listener, daemon, accept_some)
 
-/* Is there a process that answers at this path? */
-static bool is_served(const struct sockaddr_un *address)
+/* Returns true if a process answers at this path. */
+static bool is_answered(const struct sockaddr_un *address)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool served;
@@ -110,7 +110,7 @@ static bool is_served(const struct sockaddr_un *address)
 	return served;
 }
 
-/* Removes a socket that a daemon left behind. -1: the path is taken. */
+/* Removes a socket that an earlier daemon left. Returns 0, or -1 if the path is in use. */
 static int clear_path(const struct sockaddr_un *address, char *why, size_t size)
 {
 	struct stat st;
@@ -121,7 +121,7 @@ static int clear_path(const struct sockaddr_un *address, char *why, size_t size)
 		snprintf(why, size, "%s is there already and is not a socket", address->sun_path);
 		return -1;
 	}
-	if (is_served(address)) {
+	if (is_answered(address)) {
 		snprintf(why, size, "another process answers at %s", address->sun_path);
 		return -1;
 	}
@@ -135,12 +135,12 @@ static int bind_unix(const struct endpoint *endpoint, mode_t mode, char *why, si
 	mode_t mask;
 	int fd, ret;
 
-	/* config.c lets no path through that is longer. */
+	/* config.c accepts no longer path. */
 	memcpy(address.sun_path, endpoint->host, sizeof(address.sun_path) - 1);
 	if (clear_path(&address, why, size) < 0)
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	mask = umask(0777 & ~mode); /* the socket is never there with a wider mode */
+	mask = umask(0777 & ~mode); /* so that the socket never has wider permissions */
 	ret = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
 	umask(mask);
 	if (ret == 0 && listen(fd, BACKLOG) == 0)
@@ -168,7 +168,7 @@ static int bind_address(const struct addrinfo *address)
 	return -1;
 }
 
-/* Can only processes of this host connect to it? */
+/* Returns true if only processes on this host can connect to the address. */
 static bool is_loopback(const struct sockaddr *address)
 {
 	const struct sockaddr_in *v4 = (const void *)address;
@@ -189,16 +189,16 @@ static bool all_loopback(const struct addrinfo *list)
 	return true;
 }
 
-/* The first address that the name has and that can be bound. */
-int listen_tcp(const struct endpoint *endpoint, const char *exposed, char *why, size_t size)
+/* Uses the first address of the name that can be bound. */
+int listen_tcp(const struct endpoint *endpoint, const char *exposed_advice, char *why, size_t size)
 {
 	struct addrinfo *found = listen_lookup(endpoint, LOOKUP_MS, why, size);
 	int fd = -1;
 
 	if (!found)
 		return -1;
-	if (exposed && !all_loopback(found)) {
-		snprintf(why, size, "%s:%s %s", endpoint->host, endpoint->port, exposed);
+	if (exposed_advice && !all_loopback(found)) {
+		snprintf(why, size, "%s:%s %s", endpoint->host, endpoint->port, exposed_advice);
 		freeaddrinfo(found);
 		return -1;
 	}
@@ -258,7 +258,8 @@ const char *listen_text(char text[LISTEN_TEXT], bool local, const char *host, un
 	return text;
 }
 
-/* Takes the socket, and says where it listens. NULL: out of memory, it is closed. */
+/* Takes over the socket and logs its address. Returns NULL and closes the socket if memory is
+ * out. */
 static struct listener *add_listener(struct daemon *daemon, int fd, bool local, const char *host,
                                      unsigned port)
 {
@@ -282,7 +283,7 @@ static struct listener *add_listener(struct daemon *daemon, int fd, bool local, 
 	return listener;
 }
 
-static const char exposed[] =
+static const char exposed_advice[] =
 	"would let everybody on the network read and change the stores, without TLS: give "
 	"--tls-cert, --tls-key and --tls-ca, or, on a network that is trusted, "
 	"--plaintext anywhere";
@@ -292,7 +293,8 @@ int daemon_listen(struct daemon *daemon, const struct endpoint *endpoint, char *
 	const mode_t mode = daemon->unix_mode ? daemon->unix_mode : 0600;
 	const bool local = endpoint->local;
 	int fd = local ? bind_unix(endpoint, mode, why, size)
-	               : listen_tcp(endpoint, daemon->tls || daemon->exposed ? NULL : exposed, why,
+	               : listen_tcp(endpoint,
+	                            daemon->tls || daemon->exposed ? NULL : exposed_advice, why,
 	                            size);
 	struct listener *listener;
 
@@ -317,7 +319,7 @@ int daemon_adopt(struct daemon *daemon, const struct activated *socket, char *wh
 	    (getsockname(socket->fd, (struct sockaddr *)&address, &len) < 0 ||
 	     !is_loopback((struct sockaddr *)&address))) {
 		snprintf(why, size, "the service manager's socket at %s:%u %s", socket->host,
-		         socket->port, exposed);
+		         socket->port, exposed_advice);
 		close(socket->fd);
 		return -1;
 	}

@@ -1,6 +1,6 @@
 /*
- * listen_name.c - see listen_name.h. A lookup is shared by its thread and its caller, and freed by
- * the last of them, since getaddrinfo may take any time.
+ * listen_name.c - see listen_name.h. A lookup is shared by its thread and its caller and freed by
+ * the last of them, because getaddrinfo() may take arbitrarily long.
  */
 #include "listen_name.h"
 
@@ -19,7 +19,7 @@
 struct name_lookup {
 	atomic_uint users;
 	atomic_bool ended; /* set after `refused` and `found` */
-	int fd;            /* an eventfd, written when it ends */
+	int fd;            /* an eventfd, written at the end */
 	int refused;
 	struct addrinfo *found;
 	struct endpoint endpoint;
@@ -59,7 +59,7 @@ static void *run_lookup(void *arg)
 	return NULL;
 }
 
-/* Returns NULL with errno set. */
+/* Returns NULL with errno set on failure. */
 static struct name_lookup *start_lookup(const struct endpoint *endpoint)
 {
 	struct name_lookup *lookup = calloc(1, sizeof(*lookup));
@@ -92,7 +92,7 @@ static void explain_refusal(const struct endpoint *endpoint, int refused, char *
 		         gai_strerror(refused));
 }
 
-/* Returns true if the lookup has ended by the limit. */
+/* Waits for at most limit_ms. Returns true if the lookup has ended. */
 static bool await_lookup(const struct name_lookup *lookup, int limit_ms)
 {
 	struct pollfd fd = { .fd = lookup->fd, .events = POLLIN };

@@ -1,6 +1,6 @@
 /*
- * listen_name.h - the addresses behind the name that a daemon listens at. listen.c calls it, when
- * the daemon starts. It must never wait longer for a name server than it says.
+ * listen_name.h - looks up the addresses of a name at which the daemon shall listen. listen.c calls
+ * it at the start. It must not wait longer for a name server than its caller allows.
  */
 #ifndef PERSEAS_SERVER_LISTEN_NAME_H
 #define PERSEAS_SERVER_LISTEN_NAME_H
@@ -10,8 +10,8 @@
 #include <netdb.h>
 #include <stddef.h>
 
-/* Looks up the host and port for limit_ms at most. Returns the addresses, which are the caller's
- * (freeaddrinfo), or NULL with a sentence. A host that is a number is not looked up. */
+/* Looks up the host and port, for at most limit_ms. Returns a list that the caller frees with
+ * freeaddrinfo(), or NULL with a sentence in `why`. A numeric host is not looked up. */
 struct addrinfo *listen_lookup(const struct endpoint *endpoint, int limit_ms, char *why,
                                size_t size);
 

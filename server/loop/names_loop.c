@@ -1,8 +1,8 @@
 /*
- * names_loop.c - notices when files of images are removed or moved, and has the images made again.
- * main.c opens it when the daemon serves. The kernel tells when a name in the memory directory
- * goes; whether the directory is where it was is looked at each second, since nothing tells of a
- * file system that is unmounted.
+ * names_loop.c - notices when files of images are removed or renamed, and has the images copied to
+ * new files. main.c opens it when the daemon serves. The kernel reports changes of names in the
+ * memory directory. Whether the directory itself is in place is checked every second, because
+ * nothing reports a file system that is unmounted.
  */
 #include "daemon.h"
 
@@ -15,19 +15,20 @@
 
 enum {
 	LOOK_MS = 1000,
-	SOON_MS = 200, /* after a change: who removes files removes many, and then their folder */
+	/* After a change; several files are usually removed together, then their folder. */
+	SOON_MS = 200,
 };
 
 struct names_loop {
-	struct job job; /* first */
+	struct job job; /* must be first */
 	struct daemon *daemon;
-	struct event *look;    /* at LOOK_MS, or earlier */
-	struct event *changed; /* NULL: the kernel does not tell */
-	bool under_way;        /* the job */
-	bool told;             /* the kernel tells of all changes */
-	bool due;              /* names may have gone since they were looked up */
-	struct pause pause;    /* between two times that images are made again */
-	char trouble[512];     /* of the directory */
+	struct event *look;    /* timer: every LOOK_MS, or earlier */
+	struct event *changed; /* NULL: the kernel does not report changes */
+	bool under_way;        /* the job is running */
+	bool told;             /* the kernel reports all changes */
+	bool due;              /* names may have changed since the last check */
+	struct pause pause;    /* between two repairs */
+	char trouble[512];     /* what is wrong with the directory */
 };
 
 static struct memory *memory_of(const struct names_loop *names)
@@ -35,7 +36,7 @@ static struct memory *memory_of(const struct names_loop *names)
 	return stores_memory(names->daemon->stores);
 }
 
-static void look_in(struct names_loop *names, unsigned ms)
+static void check_in(struct names_loop *names, unsigned ms)
 {
 	const struct timeval time = { .tv_sec = ms / 1000, .tv_usec = (long)(ms % 1000) * 1000 };
 
@@ -49,23 +50,23 @@ static void on_changed(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_enter(names->daemon);
-	daemon_others_came(names->daemon);
+	daemon_note_other_event(names->daemon);
 	names->told = memory_of(names)->ops->seen(memory_of(names));
-	/* Changes without a pause must not put it off again and again. */
+	/* Continuous changes must not postpone the check. */
 	if (!names->due)
-		look_in(names, SOON_MS);
+		check_in(names, SOON_MS);
 	names->due = true;
 	daemon_leave(names->daemon);
 }
 
-/* --- making images again --- */
+/* --- repairs --- */
 
 static void run_mending(struct job *job)
 {
 	stores_mend_names(((struct names_loop *)job)->daemon->stores);
 }
 
-/* Alone: when nothing else is under way, this is called again. */
+/* Runs alone. If other jobs are running, the timer event calls this again when they have ended. */
 static void begin_mending(struct names_loop *names)
 {
 	struct daemon *daemon = names->daemon;
@@ -76,7 +77,7 @@ static void begin_mending(struct names_loop *names)
 		return;
 	names->under_way = true;
 	names->job.run = run_mending;
-	daemon_alone(daemon, &names->job);
+	daemon_run_exclusive(daemon, &names->job);
 }
 
 static void end_mending(struct names_loop *names)
@@ -88,10 +89,10 @@ static void end_mending(struct names_loop *names)
 	names->due = true;
 }
 
-/* --- looking --- */
+/* --- checks --- */
 
-/* What is wrong with the directory is logged once. */
-static void look_at_directory(struct names_loop *names)
+/* Logs each fault of the directory once. */
+static void check_directory(struct names_loop *names)
 {
 	struct memory *memory = memory_of(names);
 	char trouble[sizeof(names->trouble)] = "";
@@ -106,12 +107,12 @@ static void look_at_directory(struct names_loop *names)
 		log_event(LOG_LEVEL_ERROR, "memory-directory", NULL, "%s", trouble);
 }
 
-static void look_at_names(struct names_loop *names)
+static void check_names(struct names_loop *names)
 {
 	struct memory *memory = memory_of(names);
 
 	end_mending(names);
-	look_at_directory(names);
+	check_directory(names);
 	if (!names->told) {
 		names->told = memory->ops->seen && memory->ops->seen(memory);
 		names->due = true;
@@ -127,13 +128,13 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_enter(names->daemon);
-	daemon_others_came(names->daemon);
-	look_at_names(names);
-	look_in(names, LOOK_MS);
+	daemon_note_other_event(names->daemon);
+	check_names(names);
+	check_in(names, LOOK_MS);
 	daemon_leave(names->daemon);
 }
 
-/* --- the daemon's start and end --- */
+/* --- start and end --- */
 
 static void watch_names(struct names_loop *names)
 {
@@ -164,7 +165,7 @@ void names_open(struct daemon *daemon)
 	names->daemon = daemon;
 	daemon->names = names;
 	watch_names(names);
-	look_in(names, 0);
+	check_in(names, 0);
 }
 
 void names_close(struct daemon *daemon)

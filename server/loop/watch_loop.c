@@ -1,9 +1,9 @@
 /*
- * watch_loop.c - requests that wait until a store gets or loses its owner (Watch). jobs_loop.c asks
- * whether a request is one to wait, and says when something happened. Whoever waits costs a place
- * in a table of bounded size and a timer: who needs a place that nobody has free gets that of the
- * one that has waited longest, of the origin that has most. It must never refuse, or answer what is
- * not so: whoever is let go is answered by what is so then.
+ * watch_loop.c - requests that wait until a store gains or loses its owner (Watch). jobs_loop.c
+ * asks whether a request must wait, and reports events. A waiting request costs an entry in a table
+ * of bounded size and a timer. If the table is full, the request that has waited longest, of the
+ * origin with the most, is answered. A Watch is never refused and never answered with a stale
+ * state: one that is answered early gets the present state.
  */
 #include "connection.h"
 
@@ -11,7 +11,8 @@
 #include <event2/event.h>
 #include <string.h>
 
-/* Nothing new to it for so long: 0, or in how many nanoseconds that must be looked at again. */
+/* Returns in how many nanoseconds the Watch must be checked again, or 0 if it must be answered
+ * now. */
 static uint64_t wait_ns(struct connection *connection)
 {
 	const uint64_t now_ns = daemon_now_ns();
@@ -39,17 +40,19 @@ void connection_unwatch(struct connection *connection)
 	else
 		daemon->watchers_last = connection->watch_link;
 	connection->watch_link = NULL;
+	assert(daemon->watcher_count > 0 && connection->admitted.origin->watching > 0);
 	daemon->watcher_count--;
-	connection->guest.origin->watching--;
+	connection->admitted.origin->watching--;
 }
 
-/* Its timer lets it go: here, requests behind this one could begin before the caller is done. */
-static void let_go_soon(struct connection *connection)
+/* Answers from its timer, because answering here could begin other requests before the caller is
+ * done. */
+static void answer_soon(struct connection *connection)
 {
 	connection_unwatch(connection);
 	connection->watch_until_ns = 0;
-	connection_wait_no_more(connection, DUE_WATCH);
-	connection_wait(connection, DUE_WATCH, 0);
+	connection_stop_timer(connection, DUE_WATCH);
+	connection_start_timer(connection, DUE_WATCH, 0);
 }
 
 static void make_room(struct daemon *daemon)
@@ -58,85 +61,87 @@ static void make_room(struct daemon *daemon)
 
 	assert(longest);
 	for (struct connection *at = longest; at; at = at->watch_next)
-		if (at->guest.origin->watching > longest->guest.origin->watching)
+		if (at->admitted.origin->watching > longest->admitted.origin->watching)
 			longest = at;
-	let_go_soon(longest);
+	answer_soon(longest);
 }
 
-/* Some want to say something again sooner than others. */
-static uint64_t patience_ns(const struct connection *connection)
+/* Some clients ask for a shorter wait. */
+static uint64_t longest_wait_ns(const struct connection *connection)
 {
 	const uint64_t ns = (uint64_t)connection->subject.within_ms * 1000000;
 
 	return ns && ns < connection->daemon->watch_ns ? ns : connection->daemon->watch_ns;
 }
 
-bool connection_watches(struct connection *connection)
+bool connection_must_watch(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	uint64_t ns;
 
 	if (connection->subject.course != CONTROL_WATCHES || daemon->phase == DAEMON_ENDING)
 		return false;
-	connection->watch_until_ns = daemon_now_ns() + patience_ns(connection);
+	connection->watch_until_ns = daemon_now_ns() + longest_wait_ns(connection);
 	ns = wait_ns(connection);
 	if (ns == 0)
 		return false;
 	if (daemon->watcher_count >= daemon->watchers_max)
 		make_room(daemon);
+	assert(!connection->watch_link);
 	connection->watch_next = NULL;
 	connection->watch_link = daemon->watchers_last;
 	*daemon->watchers_last = connection;
 	daemon->watchers_last = &connection->watch_next;
 	daemon->watcher_count++;
-	connection->guest.origin->watching++;
+	connection->admitted.origin->watching++;
 	event_del(connection->readable);
 	event_add(connection->hangup, NULL);
-	connection_wait(connection, DUE_WATCH, ns);
+	connection_start_timer(connection, DUE_WATCH, ns);
 	return true;
 }
 
-void connection_watch(struct connection *connection)
+void connection_recheck_watch(struct connection *connection)
 {
 	const uint64_t ns = wait_ns(connection);
 	struct daemon *daemon = connection->daemon;
 
 	if (ns > 0) {
-		connection_wait(connection, DUE_WATCH, ns);
+		connection_start_timer(connection, DUE_WATCH, ns);
 		return;
 	}
 	connection_unwatch(connection);
 	event_del(connection->hangup);
 	event_add(connection->readable, NULL);
-	/* Answered by what is so now, new to it or not. */
+	/* Answers with the present state, whether it has changed or not. */
 	daemon->released = connection;
 	connection_read(connection);
-	/* It may have had to wait all the same, or be gone: nobody else is meant. */
+	/* The connection may have been parked or closed; no other one may take its place. */
 	daemon->released = NULL;
 }
 
-/* Nothing else tells of it: its session never ended. */
-void connection_heard(struct connection *connection)
+/* An owner that returns after a silence must wake the watchers here, because no event of the store
+ * does. */
+void connection_note_received(struct connection *connection)
 {
 	struct daemon *daemon = connection->daemon;
 	const uint64_t now_ms = connection_now_ms();
-	const uint64_t silent_ms = now_ms - connection->guest.heard_ms;
+	const uint64_t silent_ms = now_ms - connection->admitted.heard_ms;
 
-	connection->guest.heard_ms = now_ms;
+	connection->admitted.heard_ms = now_ms;
 	if (!daemon->watchers || !session_silence_kills(&connection->session, silent_ms))
 		return;
-	daemon->stirred = true;
+	daemon->has_news = true;
 	daemon_wake(daemon);
 }
 
-void daemon_tell_watchers(struct daemon *daemon)
+void daemon_answer_watchers(struct daemon *daemon)
 {
 	struct connection *next;
 
-	daemon->stirred = false;
+	daemon->has_news = false;
 	for (struct connection *at = daemon->watchers; at; at = next) {
 		next = at->watch_next;
 		if (wait_ns(at) == 0)
-			let_go_soon(at);
+			answer_soon(at);
 	}
 }

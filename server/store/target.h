@@ -1,24 +1,25 @@
 /*
- * target.h - the mirror's end of a fabric: one file a fabric (target_tcp.c, target_shm.c,
- * target_verbs.c). daemon.c calls all of them, in the order of TARGETS; the logic of stores reaches
- * them through session_ops (store.h).
+ * target.h - the mirror's end of a fabric, one file for each: target_tcp.c, target_shm.c,
+ * target_verbs.c. daemon.c calls all of them in the order of TARGETS; the store logic reaches them
+ * through session_ops (store.h).
  *
- * What a target sees to, beside the order of writes (F1 of client/core/fabric.h):
+ * A target keeps the order of writes (F1 of client/core/fabric.h), and the following rules:
  *
- * - Sessions and images are used between daemon_enter() and daemon_leave() only (lanes.h). The
- *   members below are called there; an event of the target's own enters and leaves by itself.
- * - A data path shows the token of a grant, and stores_session() says whose it is. A path that
- *   shows none in HANDSHAKE_SECONDS ends. Where the path has an identity of its own, it must be
- *   that of the session.
- * - A session has one data path, of whatever fabric. Another one is refused, or daemon_cut() ends
- *   the first before the other is bound. session->fabric is the target's name while there is one.
- * - session_memory() says where bytes go, and refuses what the owner must not touch. It is asked
- *   anew for each frame, since the session's next request may move the image. Who keeps memory for
- *   longer, as a device does, lets go of it when stores_on_unmap() says so.
- * - Before anything is acknowledged session_torn() is asked. If it is true nothing is, the path
- *   ends, and then stores_notice_torn() is due.
- * - A path has a place in the crowd (crowd.h), as an owner's. In a busy loop it leaves its data
- *   where it is while daemon_owners_pause() says so, until resume().
+ * - Sessions and images are used only inside the lock, between daemon_enter() and daemon_leave()
+ *   (lanes.h). The members below are called inside; callbacks of the target's own events enter and
+ *   leave by themselves.
+ * - A data path shows the token of a grant, and stores_session() returns its session. A path that
+ *   shows none within HANDSHAKE_SECONDS is closed. If the path has an identity of its own, it must
+ *   be that of the session.
+ * - A session has one data path, of any fabric. A second one is refused, or daemon_cut() ends the
+ *   first before the second is bound. session->fabric is the target's name while there is a path.
+ * - session_memory() returns the memory for a write, and refuses what the owner must not touch. It
+ *   must be called for each frame, because the session's next request may move the image. A device
+ *   that keeps memory registered releases it when stores_on_unmap() says so.
+ * - session_torn() must be called before anything is acknowledged. If it returns true, nothing is
+ *   acknowledged, the path ends, and stores_notice_torn() must be called.
+ * - A path counts for admission control (admission.h) as an owner's connection. In a busy loop it
+ *   leaves its data unread while daemon_owners_pause() returns true, until resume().
  */
 #ifndef PERSEAS_SERVER_TARGET_H
 #define PERSEAS_SERVER_TARGET_H

@@ -15,7 +15,7 @@ static void tell_of_files(const struct store_event_info *news, const struct log_
 		          "store %s: its files are in place again", news->store);
 }
 
-void journal_tell(void *arg, const struct store_event_info *news)
+void journal_log_event(void *arg, const struct store_event_info *news)
 {
 	const char *peer = news->session ? news->session->peer : NULL;
 	const struct log_fields about = {

@@ -23,7 +23,7 @@ bool watch_ready(const struct daemon *daemon, char *why, size_t size)
 		snprintf(why, size, "images are being loaded");
 	else if (daemon->phase == DAEMON_ENDING)
 		snprintf(why, size, "the daemon ends, and writes its images before");
-	else if (!crowd_owner_fits(&daemon->crowd))
+	else if (!admission_owner_fits(&daemon->admission))
 		snprintf(why, size, "there is no place for another owner (--max-connections)");
 	else if (memory->ops->usable)
 		return memory->ops->usable(memory, why, size);

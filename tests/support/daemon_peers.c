@@ -379,7 +379,7 @@ static void end(struct run *run)
 			poll(NULL, 0, 1);
 	}
 	require(!run->node->connections && !run->node->lane.links);
-	require(run->node->held == 0 && run->node->crowd.count == 0);
+	require(run->node->large_bytes == 0 && run->node->admission.count == 0);
 	run->node->tls = NULL; /* the caller's */
 	daemon_free(run->node);
 	stores_free(run->stores);

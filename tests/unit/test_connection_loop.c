@@ -88,19 +88,19 @@ TEST(a_reply_must_be_taken_in_time, struct fixture *fixture)
 	const uint64_t usual_ns = fixture->daemon->message_ns;
 
 	fixture_bank(fixture);
-	while (fixture->daemon->held == 0) {
+	while (fixture->daemon->large_bytes == 0) {
 		int fd = fixture_unix(fixture);
 
 		fixture->daemon->message_ns = usual_ns;
 		fixture_greet(fixture, fd);
 		fixture->daemon->message_ns = 50000000;
 		ask_read(fd, PS_READ_REQUEST_MAX);
-		while (fixture->daemon->held == 0 && fixture->daemon->crowd.count > 0)
+		while (fixture->daemon->large_bytes == 0 && fixture->daemon->admission.count > 0)
 			step(fixture);
 	}
-	while (fixture->daemon->crowd.count > 0)
+	while (fixture->daemon->admission.count > 0)
 		event_base_loop(fixture->daemon->base, EVLOOP_ONCE);
-	assert_int_equal(fixture->daemon->held, 0);
+	assert_int_equal(fixture->daemon->large_bytes, 0);
 }
 
 /* A large request, of which nothing is left when it is answered. */
@@ -112,14 +112,14 @@ TEST(a_large_request_is_counted_while_it_is_there, struct fixture *fixture)
 
 	fixture_send(fd, &length, sizeof(length));
 	fixture_send(fd, noise, part);
-	while (fixture->daemon->held < part)
+	while (fixture->daemon->large_bytes < part)
 		step(fixture);
 	for (uint32_t sent = part; sent < length; sent += part) {
 		fixture_send(fd, noise, part);
 		step(fixture);
 	}
 	assert_int_equal(fixture_status(fixture, fd), STATUS(BAD_REQUEST));
-	assert_int_equal(fixture->daemon->held, 0);
+	assert_int_equal(fixture->daemon->large_bytes, 0);
 	free(noise);
 }
 
@@ -133,13 +133,13 @@ TEST(large_messages_hold_up_no_owner, struct fixture *fixture)
 	fixture_bank(fixture);
 	fixture_done(fixture_claim(fixture, owner, 5));
 	fixture_greet(fixture, other);
-	fixture->daemon->held += much;
+	fixture->daemon->large_bytes += much;
 	fixture_ask_list(other);
 	for (int i = 0; i < 3; i++) {
 		fixture_confirm(fixture, owner);
 	}
 	assert_int_equal(recv(other, &(uint8_t){ 0 }, 1, MSG_DONTWAIT), -1);
-	fixture->daemon->held -= much;
+	fixture->daemon->large_bytes -= much;
 	fixture_take_list(fixture, other);
 }
 
@@ -182,7 +182,7 @@ TEST(an_owner_does_not_wait_for_its_identity, struct fixture *fixture)
 		fixture_ask_list(greedy[i]);
 	}
 	fixture_take_list(fixture, greedy[0]);
-	bucket = &fixture->daemon->crowd.origins->bucket;
+	bucket = &fixture->daemon->admission.origins->bucket;
 	next_ns = bucket->next_ns += 3600 * second;
 	for (int i = 0; i < 20; i++) {
 		fixture_confirm(fixture, owner);
@@ -200,7 +200,7 @@ TEST(a_crowd_locks_nobody_out, struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, owner, 5));
 	for (int i = 0; i < 3 * ROOM; i++)
 		idle[i] = fixture_peer(fixture);
-	assert_true(fixture->daemon->crowd.count <= ROOM);
+	assert_true(fixture->daemon->admission.count <= ROOM);
 	assert_true(fixture_ended(fixture, idle[0]));
 	fixture_confirm(fixture, owner);
 	local = fixture_unix(fixture);
@@ -227,7 +227,7 @@ TEST(an_identity_has_only_so_many_connections, struct fixture *fixture)
 		close(fd);
 	}
 	close(fds[0]);
-	while (fixture->daemon->crowd.count > 3)
+	while (fixture->daemon->admission.count > 3)
 		step(fixture);
 	fixture_peer(fixture);
 }
@@ -243,12 +243,12 @@ TEST(an_owner_that_floods_comes_after_commits, struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, fd, 1));
 	connection = fixture->daemon->connections;
 	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OWNERS);
-	for (; asked < 100000 && connection->hurries; asked++)
+	for (; asked < 100000 && connection->has_priority; asked++)
 		fixture_confirm(fixture, fd);
 	assert_true(asked > 10);
 	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OTHERS);
 	/* A second later. */
-	connection->haste.next_ns -= 1000000000u;
+	connection->priority_bucket.next_ns -= 1000000000u;
 	fixture_confirm(fixture, fd);
 	assert_int_equal(event_get_priority(connection->readable), PRIORITY_OWNERS);
 }

@@ -128,7 +128,7 @@ TEST(an_owner_whose_request_waits_hears_of_the_mirror, struct fixture *fixture)
 	fixture_done(fixture_claim(fixture, fd, 5));
 	fixture_send(fd, &nothing, sizeof(nothing));
 	assert_int_equal(receive_sign(fixture, fd), 0);
-	fixture->daemon->alone = &other;
+	fixture->daemon->exclusive_job = &other;
 	fixture_ask_claim(fd, 6, false);
 	/* Signs of progress come, too, where others took processor time. */
 	for (int signs = 0; signs < 3; signs += length == 0) {
@@ -151,7 +151,7 @@ TEST(an_owner_is_not_silent_while_its_request_waits, struct fixture *fixture)
 	uint64_t before;
 
 	fixture_bank(fixture);
-	fixture->daemon->alone = &other;
+	fixture->daemon->exclusive_job = &other;
 	fixture_ask_claim(fd, 5, false);
 	while (!fixture->daemon->parked)
 		step(fixture);

@@ -351,14 +351,14 @@ TEST(rules_are_for_the_name_in_the_certificate, struct fixture *fixture)
 	                       "limit cert:alice connections 1");
 	for (int i = 0; i < 3; i++)
 		half[i] = begin(fixture, alice);
-	while (fixture->daemon->crowd.count < 3)
+	while (fixture->daemon->admission.count < 3)
 		step(fixture);
 	for (struct connection *at = fixture->daemon->connections; at; at = at->next)
 		assert_string_equal(at->session.identity.name, "");
 	first = dial(fixture, alice);
 	greet(fixture, &first);
 	assert_string_equal(fixture->daemon->connections->session.identity.name, "cert:alice");
-	assert_string_equal(fixture->daemon->connections->guest.origin->name, "cert:alice");
+	assert_string_equal(fixture->daemon->connections->admitted.origin->name, "cert:alice");
 	second = dial(fixture, alice);
 	assert_true(ended(fixture, &second));
 	ps_stream_close(&second);
@@ -489,7 +489,7 @@ TEST(a_handshake_waits_for_its_turn, struct fixture *fixture)
 	struct daemon *daemon = fixture->daemon;
 	struct ps_stream peer;
 
-	if (!lanes_run(daemon))
+	if (!lanes_are_running(daemon))
 		return;
 	daemon_lane(daemon, 1)->data_ns = UINT64_MAX / 2;
 	daemon->others_until_ns = daemon_now_ns() + hour_ns;

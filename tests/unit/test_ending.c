@@ -430,7 +430,7 @@ static void wait_for_jobs(struct fixture *fixture)
 static bool has_gone(const struct fixture *fixture)
 {
 	for (struct connection *at = fixture->daemon->connections; at; at = at->next)
-		if (at->gone)
+		if (at->must_close)
 			return true;
 	return false;
 }

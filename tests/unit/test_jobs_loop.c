@@ -302,7 +302,7 @@ TEST(rules_that_have_an_image_copied_stop_nobody, struct fixture *fixture)
 	memory = claim_and_keep(fixture, owner);
 	slow_size = LOG_SIZE;
 	daemon_enter(fixture->daemon);
-	daemon_alone(fixture->daemon, &ruling.job);
+	daemon_run_exclusive(fixture->daemon, &ruling.job);
 	daemon_leave(fixture->daemon);
 	assert_false(ruling.job.over);
 	fixture_ask_list(other);
@@ -473,7 +473,7 @@ TEST(a_load_stops_nobody, struct fixture *fixture)
 	stores_set_spill(load.stores, spill);
 	event_add(event, &often);
 	stood = 0;
-	daemon_work(fixture->daemon, &load.job);
+	daemon_run_to_end(fixture->daemon, &load.job);
 	assert_int_equal(load.loaded, 1);
 	assert_int_equal(stood, 0);
 	assert_true(atomic_load(&steps) > 1);

@@ -82,9 +82,9 @@ TEST(every_kind_and_every_status_has_a_counter)
 			assert_in_range(requests->fields[i].id, 1, CONTROL_REQUESTS - 1);
 	for (unsigned i = 0; i < statuses->n_values; i++)
 		assert_in_range(statuses->values[i].value, 0, COUNTED_STATUSES - 1);
-	counters_note(&counters, CONTROL_REQUESTS, COUNTED_STATUSES, 1);
-	counters_note(&counters, CONTROL_REQUESTS - 1, COUNTED_STATUSES - 1, 1);
-	counters_note(&counters, 1, STATUS(OK), 1);
+	counters_add_request(&counters, CONTROL_REQUESTS, COUNTED_STATUSES, 1);
+	counters_add_request(&counters, CONTROL_REQUESTS - 1, COUNTED_STATUSES - 1, 1);
+	counters_add_request(&counters, 1, STATUS(OK), 1);
 	assert_int_equal(counters.requests[0].count, 1);
 	assert_int_equal(counters.requests[CONTROL_REQUESTS - 1].count, 1);
 	assert_int_equal(counters.refusals[COUNTED_STATUSES - 1], 1);

@@ -110,13 +110,13 @@ TEST(one_that_is_let_go_and_must_wait_leaves_nothing_behind, struct fixture *fix
 {
 	int owner = fixture_tcp(fixture), fd = begin_watch_of(fixture, owner);
 
-	fixture->daemon->held += (size_t)1 << 30;
+	fixture->daemon->large_bytes += (size_t)1 << 30;
 	close(owner);
 	expect_watchers(fixture, 0);
 	for (int i = 0; i < STEPS; i++)
 		event_base_loop(fixture->daemon->base, EVLOOP_NONBLOCK);
 	assert_null(fixture->daemon->released);
-	fixture->daemon->held -= (size_t)1 << 30;
+	fixture->daemon->large_bytes -= (size_t)1 << 30;
 	expect_news(fixture, fd, 5, false);
 }
 

@@ -1,39 +1,39 @@
 /*
- * test_crowd.c - who gets in, who goes, and whose turn it is.
+ * test_admission.c - who gets in, who goes, and whose turn it is.
  */
-#include "../../server/loop/crowd.h"
+#include "../../server/loop/admission.h"
 #include "../support/unit.h"
 
 enum { MAX = 8, KEPT = 2, MANY = 64 };
 
 struct one {
-	struct guest guest;
+	struct admitted admitted;
 	bool owns, gone;
 };
 
 struct rig {
-	struct crowd crowd;
+	struct admission admission;
 	struct one ones[MANY];
 	unsigned count;
 };
 
-static bool owns(const struct guest *guest)
+static bool owns(const struct admitted *admitted)
 {
-	return ((const struct one *)guest)->owns;
+	return ((const struct one *)admitted)->owns;
 }
 
-static void evict(struct guest *guest)
+static void evict(struct admitted *admitted)
 {
-	((struct one *)guest)->gone = true;
-	crowd_leave(guest);
+	((struct one *)admitted)->gone = true;
+	admission_leave(admitted);
 }
 
 static int setup(void **state)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
 
-	rig->crowd.max = MAX;
-	rig->crowd.kept = KEPT;
+	rig->admission.max = MAX;
+	rig->admission.kept = KEPT;
 	*state = rig;
 	return 0;
 }
@@ -43,10 +43,10 @@ static int teardown(void **state)
 	struct rig *rig = *state;
 
 	for (unsigned i = 0; i < rig->count; i++)
-		crowd_leave(&rig->ones[i].guest);
-	assert_int_equal(rig->crowd.count, 0);
-	crowd_forget(&rig->crowd);
-	assert_null(rig->crowd.origins);
+		admission_leave(&rig->ones[i].admitted);
+	assert_int_equal(rig->admission.count, 0);
+	admission_free_origins(&rig->admission);
+	assert_null(rig->admission.origins);
 	free(rig);
 	return 0;
 }
@@ -58,11 +58,11 @@ static struct one *come(struct rig *rig, const char *origin, bool local)
 {
 	struct one *one = &rig->ones[rig->count];
 
-	one->guest.local = local;
-	one->guest.heard_ms = rig->count;
-	one->guest.owns = owns;
-	one->guest.evict = evict;
-	if (!crowd_enter(&rig->crowd, &one->guest, origin))
+	one->admitted.local = local;
+	one->admitted.heard_ms = rig->count;
+	one->admitted.owns = owns;
+	one->admitted.evict = evict;
+	if (!admission_enter(&rig->admission, &one->admitted, origin))
 		return NULL;
 	rig->count++;
 	return one;
@@ -75,26 +75,26 @@ TEST(the_longest_silent_of_the_most_goes, struct rig *rig)
 
 	for (int i = 0; i < MAX - KEPT - 2; i++)
 		later = come(rig, "a", false);
-	first->guest.heard_ms = 100;
-	assert_int_equal(rig->crowd.count, MAX - KEPT);
+	first->admitted.heard_ms = 100;
+	assert_int_equal(rig->admission.count, MAX - KEPT);
 	assert_non_null(come(rig, "b", false));
 	assert_true(rig->ones[2].gone);
 	assert_non_null(come(rig, "a", false));
 	assert_true(rig->ones[3].gone);
 	assert_false(other->gone || first->gone || later->gone);
-	assert_int_equal(rig->crowd.count, MAX - KEPT);
-	assert_int_equal(rig->crowd.evicted, 2);
+	assert_int_equal(rig->admission.count, MAX - KEPT);
+	assert_int_equal(rig->admission.evicted, 2);
 }
 
 /* All within one millisecond: who came last has had no time to speak. */
 TEST(of_those_as_silent_the_first_goes, struct rig *rig)
 {
 	for (unsigned i = 0; i < MAX - KEPT; i++)
-		come(rig, "a", false)->guest.heard_ms = 7;
+		come(rig, "a", false)->admitted.heard_ms = 7;
 	for (unsigned i = 0; i < 3; i++) {
-		assert_true(crowd_make_room(&rig->crowd));
+		assert_true(admission_evict_one(&rig->admission));
 		assert_true(rig->ones[i].gone);
-		assert_int_equal(rig->crowd.evicted, i + 1);
+		assert_int_equal(rig->admission.evicted, i + 1);
 	}
 }
 
@@ -105,15 +105,15 @@ TEST(a_part_is_kept_from_plain_tcp, struct rig *rig)
 
 	for (int i = 0; i < MAX; i++)
 		assert_non_null(come(rig, "a", false));
-	assert_int_equal(rig->crowd.count, MAX - KEPT);
+	assert_int_equal(rig->admission.count, MAX - KEPT);
 	owner = come(rig, "a", false);
 	owner->owns = true;
 	assert_non_null(come(rig, "a", false));
-	assert_int_equal(rig->crowd.count, MAX - KEPT + 1);
+	assert_int_equal(rig->admission.count, MAX - KEPT + 1);
 	assert_non_null(come(rig, "unix", true));
-	assert_int_equal(rig->crowd.count, MAX);
+	assert_int_equal(rig->admission.count, MAX);
 	assert_non_null(come(rig, "unix", true));
-	assert_int_equal(rig->crowd.count, MAX);
+	assert_int_equal(rig->admission.count, MAX);
 	assert_false(owner->gone);
 }
 
@@ -129,15 +129,15 @@ TEST(neither_kind_keeps_the_other_out, struct rig *rig)
 		come(rig, "o", true)->owns = true;
 		for (int i = 0; i < 2 * MAX; i++)
 			assert_non_null(come(rig, "a", local));
-		assert_int_equal(rig->crowd.count, local ? MAX : MAX - KEPT + 2);
+		assert_int_equal(rig->admission.count, local ? MAX : MAX - KEPT + 2);
 		for (int i = 0; i < 2 * MAX; i++)
 			assert_non_null(come(rig, i % 2 ? "b" : "c", !local));
-		assert_int_equal(rig->crowd.count, MAX);
+		assert_int_equal(rig->admission.count, MAX);
 		for (unsigned i = 2; i < rig->count; i++)
-			late += !rig->ones[i].gone && rig->ones[i].guest.local != local;
+			late += !rig->ones[i].gone && rig->ones[i].admitted.local != local;
 		assert_int_equal(late, (MAX - 2) / 2);
 		for (unsigned i = 0; i < rig->count; i++) {
-			crowd_leave(&rig->ones[i].guest);
+			admission_leave(&rig->ones[i].admitted);
 			rig->ones[i] = (struct one){ 0 };
 		}
 	}
@@ -165,8 +165,8 @@ TEST(an_owner_never_goes, struct rig *rig)
 		come(rig, "a", i % 2)->owns = true;
 	assert_null(come(rig, "b", false));
 	assert_null(come(rig, "b", true));
-	assert_false(crowd_make_room(&rig->crowd));
-	assert_int_equal(rig->crowd.evicted, 0);
+	assert_false(admission_evict_one(&rig->admission));
+	assert_int_equal(rig->admission.evicted, 0);
 	rig->ones[3].owns = false;
 	assert_null(come(rig, "b", false));
 	assert_non_null(come(rig, "b", true));
@@ -179,12 +179,12 @@ TEST(who_moves_is_counted_where_it_is, struct rig *rig)
 	struct one *one = come(rig, "a", false);
 
 	come(rig, "a", false);
-	assert_true(crowd_move(&one->guest, "cert:x"));
-	assert_string_equal(one->guest.origin->name, "cert:x");
-	assert_int_equal(one->guest.origin->connections, 1);
-	assert_int_equal(rig->ones[1].guest.origin->connections, 1);
-	assert_true(crowd_move(&one->guest, "a"));
-	assert_int_equal(one->guest.origin->connections, 2);
+	assert_true(admission_change_origin(&one->admitted, "cert:x"));
+	assert_string_equal(one->admitted.origin->name, "cert:x");
+	assert_int_equal(one->admitted.origin->connections, 1);
+	assert_int_equal(rig->ones[1].admitted.origin->connections, 1);
+	assert_true(admission_change_origin(&one->admitted, "a"));
+	assert_int_equal(one->admitted.origin->connections, 2);
 }
 
 /* A second's worth at once, then one after the other at the rate; a rest saves up no more. */
@@ -213,11 +213,11 @@ TEST(who_comes_again_has_used_what_it_used, struct rig *rig)
 	const uint64_t now = 5000000000;
 	struct one *one = come(rig, "a", false);
 
-	assert_int_equal(bucket_take(&one->guest.origin->bucket, 1, now), 0);
-	crowd_leave(&one->guest);
+	assert_int_equal(bucket_take(&one->admitted.origin->bucket, 1, now), 0);
+	admission_leave(&one->admitted);
 	one = come(rig, "a", false);
-	assert_true(bucket_take(&one->guest.origin->bucket, 1, now) > 0);
-	assert_int_equal(rig->crowd.remembered, 0);
+	assert_true(bucket_take(&one->admitted.origin->bucket, 1, now) > 0);
+	assert_int_equal(rig->admission.remembered, 0);
 }
 
 /* More than can be remembered come once each; the one that took most is not forgotten. */
@@ -227,35 +227,35 @@ TEST(those_that_took_most_are_remembered, struct rig *rig)
 	struct one *one = come(rig, "greedy", false);
 
 	for (int i = 0; i < 5; i++)
-		bucket_take(&one->guest.origin->bucket, 1, now);
-	crowd_leave(&one->guest);
-	for (unsigned i = 0; i < 2 * CROWD_REMEMBERED; i++) {
+		bucket_take(&one->admitted.origin->bucket, 1, now);
+	admission_leave(&one->admitted);
+	for (unsigned i = 0; i < 2 * ORIGINS_REMEMBERED_MAX; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "%u", i);
 		rig->count = 0;
 		one = come(rig, name, false);
-		bucket_take(&one->guest.origin->bucket, 1, now);
-		crowd_leave(&one->guest);
+		bucket_take(&one->admitted.origin->bucket, 1, now);
+		admission_leave(&one->admitted);
 	}
-	assert_int_equal(rig->crowd.remembered, CROWD_REMEMBERED);
+	assert_int_equal(rig->admission.remembered, ORIGINS_REMEMBERED_MAX);
 	one = come(rig, "greedy", false);
-	assert_true(bucket_take(&one->guest.origin->bucket, 1, now) > 4000000000);
+	assert_true(bucket_take(&one->admitted.origin->bucket, 1, now) > 4000000000);
 }
 
 /* Two places each, and some are not theirs; a data path is its owner's second one. */
 TEST(owners_leave_places_to_others, struct rig *rig)
 {
-	rig->crowd.operators = 2;
+	rig->admission.operators = 2;
 	for (int i = 0; i < (MAX - 2) / 2; i++) {
-		assert_true(crowd_owner_fits(&rig->crowd));
+		assert_true(admission_owner_fits(&rig->admission));
 		come(rig, "a", false)->owns = true;
 		come(rig, "a", false)->owns = true;
-		rig->ones[2 * i + 1].guest.path = true;
+		rig->ones[2 * i + 1].admitted.path = true;
 	}
-	assert_false(crowd_owner_fits(&rig->crowd));
+	assert_false(admission_owner_fits(&rig->admission));
 	for (int i = 0; i < 5; i++)
 		assert_non_null(come(rig, "b", false));
 	rig->ones[0].owns = false;
-	assert_true(crowd_owner_fits(&rig->crowd));
+	assert_true(admission_owner_fits(&rig->admission));
 }

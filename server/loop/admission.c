@@ -1,0 +1,220 @@
+/*
+ * admission.c - keeps the lists of connections and origins, and chooses which connection is evicted
+ * when there are too many. Listeners and targets call it when a connection begins, gets its
+ * identity or ends. It must never evict an owner's connection.
+ */
+#include "admission.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND 1000000000u
+
+enum { OWNER_PLACES = 2 }; /* its control connection, and the data connection that follows */
+
+uint64_t bucket_take(struct bucket *bucket, uint64_t rate, uint64_t now_ns)
+{
+	uint64_t due;
+
+	assert(rate > 0 && rate <= SECOND);
+	/* At most one second's worth can be saved up. */
+	if (bucket->next_ns + SECOND < now_ns + SECOND / rate)
+		bucket->next_ns = now_ns + SECOND / rate - SECOND;
+	due = bucket->next_ns;
+	bucket->next_ns += SECOND / rate;
+	return due > now_ns ? due - now_ns : 0;
+}
+
+void bucket_return(struct bucket *bucket, uint64_t rate)
+{
+	bucket->next_ns -= SECOND / rate;
+}
+
+static void origin_forget(struct admission *admission, struct origin *origin)
+{
+	struct origin **link = &admission->origins;
+
+	while (*link != origin)
+		link = &(*link)->next;
+	*link = origin->next;
+	free(origin);
+}
+
+/* Forgets the origin without connections whose bucket has been full for the longest time, or is
+ * closest to full: its past requests matter least. */
+static void forget_origin(struct admission *admission)
+{
+	struct origin *first = NULL;
+
+	for (struct origin *origin = admission->origins; origin; origin = origin->next)
+		if (origin->remembered &&
+		    (!first || origin->bucket.next_ns < first->bucket.next_ns))
+			first = origin;
+	assert(first);
+	origin_forget(admission, first);
+	admission->remembered--;
+}
+
+static struct origin *origin_named(struct admission *admission, const char *name)
+{
+	struct origin *origin;
+
+	for (origin = admission->origins; origin; origin = origin->next)
+		if (strcmp(origin->name, name) == 0)
+			return origin;
+	origin = calloc(1, sizeof(*origin) + strlen(name) + 1);
+	if (!origin)
+		return NULL;
+	strcpy(origin->name, name);
+	origin->next = admission->origins;
+	admission->origins = origin;
+	return origin;
+}
+
+static void origin_drop(struct admission *admission, struct origin *origin)
+{
+	assert(origin->connections > 0);
+	if (--origin->connections > 0)
+		return;
+	if (admission->remembered == ORIGINS_REMEMBERED_MAX)
+		forget_origin(admission);
+	origin->remembered = true;
+	admission->remembered++;
+}
+
+static void origin_use(struct admission *admission, struct origin *origin)
+{
+	assert(admission->remembered >= origin->remembered);
+	admission->remembered -= origin->remembered;
+	origin->remembered = false;
+	origin->connections++;
+}
+
+void admission_free_origins(struct admission *admission)
+{
+	while (admission->remembered > 0)
+		forget_origin(admission);
+}
+
+/* Returns true if `admitted` must be evicted before `other`, which came later. */
+static bool is_evicted_before(const struct admitted *admitted, const struct admitted *other)
+{
+	unsigned count = admitted->origin->connections, others = other->origin->connections;
+
+	return count != others ? count > others : admitted->heard_ms <= other->heard_ms;
+}
+
+/* The connections without a claim of one kind: over Unix sockets or over TCP. */
+struct kind {
+	unsigned count;
+	struct admitted *first; /* the next one to evict; NULL: none */
+};
+
+static struct kind find_plain(const struct admission *admission, bool local)
+{
+	struct kind kind = { 0 };
+
+	for (struct admitted *admitted = admission->admitted; admitted; admitted = admitted->next) {
+		if (admitted->local != local || admitted->owns(admitted))
+			continue;
+		kind.count++;
+		if (!kind.first || is_evicted_before(admitted, kind.first))
+			kind.first = admitted;
+	}
+	return kind;
+}
+
+bool admission_owner_fits(const struct admission *admission)
+{
+	unsigned taken = 0;
+
+	for (const struct admitted *admitted = admission->admitted; admitted;
+	     admitted = admitted->next)
+		if (!admitted->path && admitted->owns(admitted))
+			taken += OWNER_PLACES;
+	return taken + OWNER_PLACES <= admission->max - admission->operators;
+}
+
+static void evict_guest(struct admission *admission, struct admitted *admitted)
+{
+	admission->evicted++;
+	admitted->evict(admitted);
+}
+
+bool admission_evict_one(struct admission *admission)
+{
+	struct admitted *near = find_plain(admission, true).first;
+	struct admitted *far = find_plain(admission, false).first;
+
+	if (!near || (far && is_evicted_before(far, near)))
+		near = far;
+	if (near)
+		evict_guest(admission, near);
+	return near;
+}
+
+/* If there is no room, the kind with more connections gives way, so that each can have half of what
+ * owners leave. An odd place goes to Unix sockets, which operators use. */
+static bool has_room(struct admission *admission, bool local)
+{
+	struct kind own, other;
+
+	if (admission->count < admission->max - admission->kept)
+		return true;
+	own = find_plain(admission, local);
+	if (admission->count < admission->max &&
+	    (local || own.count < admission->max - admission->kept))
+		return true;
+	if (admission->count >= admission->max) {
+		other = find_plain(admission, !local);
+		if (other.count > own.count + !local)
+			own = other;
+	}
+	if (own.first)
+		evict_guest(admission, own.first);
+	return own.first;
+}
+
+bool admission_enter(struct admission *admission, struct admitted *admitted, const char *origin)
+{
+	if (!has_room(admission, admitted->local))
+		return false;
+	admitted->origin = origin_named(admission, origin);
+	if (!admitted->origin)
+		return false;
+	origin_use(admission, admitted->origin);
+	admitted->admission = admission;
+	admitted->next = admission->admitted;
+	admitted->link = &admission->admitted;
+	if (admitted->next)
+		admitted->next->link = &admitted->next;
+	admission->admitted = admitted;
+	admission->count++;
+	return true;
+}
+
+bool admission_change_origin(struct admitted *admitted, const char *name)
+{
+	struct origin *origin = origin_named(admitted->admission, name);
+
+	if (!origin)
+		return false;
+	origin_use(admitted->admission, origin);
+	origin_drop(admitted->admission, admitted->origin);
+	admitted->origin = origin;
+	return true;
+}
+
+void admission_leave(struct admitted *admitted)
+{
+	if (!admitted->link)
+		return;
+	if (admitted->next)
+		admitted->next->link = admitted->link;
+	*admitted->link = admitted->next;
+	admitted->link = NULL;
+	assert(admitted->admission->count > 0);
+	admitted->admission->count--;
+	origin_drop(admitted->admission, admitted->origin);
+}
