@@ -31,7 +31,7 @@ void bucket_return(struct bucket *bucket, uint64_t rate)
 	bucket->next_ns -= SECOND / rate;
 }
 
-static void origin_forget(struct admission *admission, struct origin *origin)
+static void image_files_forget(struct admission *admission, struct origin *origin)
 {
 	struct origin **link = &admission->origins;
 
@@ -52,7 +52,7 @@ static void forget_origin(struct admission *admission)
 		    (!first || origin->bucket.next_ns < first->bucket.next_ns))
 			first = origin;
 	assert(first);
-	origin_forget(admission, first);
+	image_files_forget(admission, first);
 	admission->remembered--;
 }
 

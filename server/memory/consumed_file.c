@@ -1,6 +1,6 @@
 /*
- * consumed_file.c - notes of used-up spills as files: DIRECTORY/STORE.consumed, a line for each.
- * The store logic calls it, through consumed.h. A line that a crash cut short is none.
+ * consumed_file.c - records used spills in files: DIRECTORY/STORE.consumed, one line for each
+ * spill. The store logic calls it through consumed.h. A line that a crash cut short is ignored.
  */
 #include "../store/consumed.h"
 
@@ -8,6 +8,7 @@
 #include "small_file.h"
 #include "../store/status.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -19,10 +20,10 @@
 
 enum { NAME_ROOM = 160 };
 
-static const char ending[] = ".consumed";
+static const char consumed_suffix[] = ".consumed";
 
 struct consumed_file {
-	struct consumed consumed; /* first */
+	struct consumed consumed; /* must be first */
 	struct directory directory;
 };
 
@@ -31,7 +32,7 @@ static struct consumed_file *file_of(struct consumed *consumed)
 	return (struct consumed_file *)consumed;
 }
 
-static int failed(struct consumed *consumed, const char *what, const char *name, int error)
+static int set_trouble(struct consumed *consumed, const char *what, const char *name, int error)
 {
 	snprintf(consumed->trouble, sizeof(consumed->trouble), "%s %.120s: %s", what, name,
 	         strerror(error));
@@ -62,23 +63,24 @@ static int file_has(struct consumed *consumed, const char *store, const char *ke
 	size_t length;
 	int ret;
 
-	snprintf(name, sizeof(name), "%s%s", store, ending);
+	snprintf(name, sizeof(name), "%s%s", store, consumed_suffix);
 	ret = small_file_load(file_of(consumed)->directory.fd, name, &bytes, &length);
 	if (ret == -STATUS(NO_STORE))
 		return 0;
 	if (ret)
-		return failed(consumed, "reading", name, errno);
+		return set_trouble(consumed, "reading", name, errno);
 	ret = has_line((const char *)bytes, length, key);
 	free(bytes);
 	return ret;
 }
 
-/* The newline before ends a line that a crash may have cut short; an empty line means nothing. */
+/* The first newline ends a line that a crash may have cut short. Empty lines are ignored. */
 static int append_line(int fd, const char *key)
 {
 	char line[CONSUMED_KEY + 2];
 	const int length = snprintf(line, sizeof(line), "\n%s\n", key);
 
+	assert(!strchr(key, '\n'));
 	if (length >= (int)sizeof(line)) {
 		errno = EINVAL;
 		return -1;
@@ -92,19 +94,19 @@ static int file_add(struct consumed *consumed, const char *store, const char *ke
 	char name[NAME_ROOM];
 	int fd, error = 0;
 
-	snprintf(name, sizeof(name), "%s%s", store, ending);
+	snprintf(name, sizeof(name), "%s%s", store, consumed_suffix);
 	fd = openat(directory, name, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || append_line(fd, key) < 0 || fsync(directory) < 0)
 		error = errno;
 	if (fd >= 0)
 		close(fd);
-	return error ? failed(consumed, "writing", name, error) : 0;
+	return error ? set_trouble(consumed, "writing", name, error) : 0;
 }
 
 static const struct consumed_ops file_ops = { .has = file_has, .add = file_add };
 
-/* No version without marks made such a directory. */
-static bool is_known(int directory, const char *name)
+/* State directories always had marks, so no unmarked one is accepted. */
+static bool accept_nothing(int directory, const char *name)
 {
 	(void)directory;
 	(void)name;
@@ -120,7 +122,7 @@ struct consumed *consumed_file_new(const char *directory, const char **why)
 		return NULL;
 	file->consumed.ops = &file_ops;
 	file->directory.fd = file->directory.lock = -1;
-	if (directory_open("state", directory, is_known, &file->directory, why) == 0) {
+	if (directory_open("state", directory, accept_nothing, &file->directory, why) == 0) {
 		*why = "the state directory cannot be marked: look at its file system";
 		if (file->directory.marked || directory_mark(file->directory.fd) == 0)
 			return &file->consumed;

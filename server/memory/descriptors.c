@@ -1,6 +1,6 @@
 /*
- * descriptors.c - keeps descriptors. memory_file.c calls it, as who has the turn: no other thread
- * accepts connections meanwhile.
+ * descriptors.c - reserves file descriptors. memory_file.c calls it while it has the turn, when no
+ * other thread accepts connections.
  */
 #include "descriptors.h"
 
@@ -12,30 +12,30 @@
 void descriptors_init(struct descriptors *descriptors)
 {
 	descriptors->left = 0;
-	for (unsigned i = 0; i < DESCRIPTORS_KEPT; i++)
-		descriptors->kept[i] = -1;
+	for (unsigned i = 0; i < DESCRIPTORS_RESERVED; i++)
+		descriptors->reserved[i] = -1;
 }
 
-void descriptors_keep(struct descriptors *descriptors, int open)
+void descriptors_reserve(struct descriptors *descriptors, int open)
 {
 	const int error = errno;
 
-	for (unsigned i = 0; i < DESCRIPTORS_KEPT; i++)
-		if (descriptors->kept[i] < 0)
-			descriptors->kept[i] = fcntl(open, F_DUPFD_CLOEXEC, 0);
+	for (unsigned i = 0; i < DESCRIPTORS_RESERVED; i++)
+		if (descriptors->reserved[i] < 0)
+			descriptors->reserved[i] = fcntl(open, F_DUPFD_CLOEXEC, 0);
 	errno = error;
 }
 
-void descriptors_give(struct descriptors *descriptors)
+void descriptors_release(struct descriptors *descriptors)
 {
-	for (unsigned i = 0; i < DESCRIPTORS_KEPT; i++) {
-		if (descriptors->kept[i] >= 0)
-			close(descriptors->kept[i]);
-		descriptors->kept[i] = -1;
+	for (unsigned i = 0; i < DESCRIPTORS_RESERVED; i++) {
+		if (descriptors->reserved[i] >= 0)
+			close(descriptors->reserved[i]);
+		descriptors->reserved[i] = -1;
 	}
 }
 
-bool descriptors_spare(const struct descriptors *descriptors, int fd)
+bool descriptors_may_use(const struct descriptors *descriptors, int fd)
 {
 	struct rlimit limit;
 	rlim_t left = descriptors->left;

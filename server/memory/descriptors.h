@@ -1,25 +1,26 @@
 /*
- * descriptors.h - who gets the last descriptors: two are kept for what must always be done, and
- * pieces, of which anybody who may make stores can have many, leave some to connections.
+ * descriptors.h - distributes the last file descriptors: two are reserved for work that must always
+ * succeed, and pieces, of which a client can create many, leave some to connections.
  */
 #ifndef PERSEAS_SERVER_DESCRIPTORS_H
 #define PERSEAS_SERVER_DESCRIPTORS_H
 
 #include <stdbool.h>
 
-enum { DESCRIPTORS_KEPT = 2 };
+enum { DESCRIPTORS_RESERVED = 2 };
 
 struct descriptors {
-	int kept[DESCRIPTORS_KEPT]; /* -1: it could not be had again */
-	unsigned left;              /* that pieces leave to others; of few, no more than half */
+	int reserved[DESCRIPTORS_RESERVED]; /* reserved descriptors; -1: could not be reserved */
+	/* Descriptors that pieces must leave to others; at most half of all. */
+	unsigned left;
 };
 
 void descriptors_init(struct descriptors *descriptors);
-/* Takes those that it lacks, as copies of an open one. errno stays as it is. */
-void descriptors_keep(struct descriptors *descriptors, int open);
-/* Whoever opens something next, before another thread does, finds one. */
-void descriptors_give(struct descriptors *descriptors);
-/* May a piece have this one, which is the lowest that was free? */
-bool descriptors_spare(const struct descriptors *descriptors, int fd);
+/* Reserves missing descriptors, as duplicates of an open one. Preserves errno. */
+void descriptors_reserve(struct descriptors *descriptors, int open);
+/* Closes the reserved descriptors, so that the caller can open files before another thread does. */
+void descriptors_release(struct descriptors *descriptors);
+/* Returns true if a piece may use this descriptor, which was the lowest free one. */
+bool descriptors_may_use(const struct descriptors *descriptors, int fd);
 
 #endif

@@ -1,9 +1,11 @@
 /*
- * directory.c - opens, locks and marks the directories of the daemon. memory_file.c and
- * spill_file.c call it. It must never change anything in a directory that may be somebody else's.
+ * directory.c - opens, locks and marks the directories of the daemon. memory_file.c, spill_file.c
+ * and consumed_file.c call it. It must never change anything in a directory that may belong to
+ * somebody else.
  */
 #include "directory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char mark[] = ".perseas", lock_name[] = ".lock";
+static const char mark_name[] = ".perseas", lock_name[] = ".lock";
 
 /* --- marks --- */
 
@@ -21,7 +23,7 @@ bool directory_is_marked(int folder)
 {
 	struct stat st;
 
-	if (fstatat(folder, mark, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(folder, mark_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	errno = ENOENT;
 	return S_ISREG(st.st_mode);
@@ -30,8 +32,8 @@ bool directory_is_marked(int folder)
 int directory_mark(int folder)
 {
 	static const char text[] = "This folder and what is in it belong to perseasd.\n";
-	int fd = openat(folder, mark, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
-	/* The name is the mark: a file system that is full takes it, too. */
+	int fd = openat(folder, mark_name, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* The name alone is the mark, and can be created even if the file system is full. */
 	ssize_t ignored = fd < 0 ? 0 : write(fd, text, sizeof(text) - 1);
 
 	(void)ignored;
@@ -43,10 +45,10 @@ int directory_mark(int folder)
 
 void directory_unmark(int folder)
 {
-	(void)unlinkat(folder, mark, 0);
+	(void)unlinkat(folder, mark_name, 0);
 }
 
-/* --- what is in it --- */
+/* --- contents --- */
 
 DIR *directory_list(int folder)
 {
@@ -66,18 +68,19 @@ static bool is_dots(const char *name)
 static bool is_mark(int directory, const char *name)
 {
 	(void)directory;
-	return strcmp(name, mark) == 0;
+	return strcmp(name, mark_name) == 0;
 }
 
-/* What a directory has, when it is made, that is nobody's. */
-static bool is_furniture(const char *name)
+/* Returns true for names that a new directory may have. */
+static bool is_ignored(const char *name)
 {
 	return is_dots(name) || strcmp(name, lock_name) == 0 || strcmp(name, "lost+found") == 0;
 }
 
-/* The first name that is not known, in `stranger`. False: there is none. */
-static bool has_stranger(int folder, bool (*known)(int directory, const char *name),
-                         char stranger[NAME_MAX + 1])
+/* Finds the first name that is not known and stores it in `stranger`. Returns false if there is
+ * none. */
+static bool find_stranger(int folder, bool (*known)(int directory, const char *name),
+                          char stranger[NAME_MAX + 1])
 {
 	DIR *dir = directory_list(folder);
 	struct dirent *entry;
@@ -85,7 +88,7 @@ static bool has_stranger(int folder, bool (*known)(int directory, const char *na
 
 	snprintf(stranger, NAME_MAX + 1, "%s", "what cannot be listed");
 	while (dir && !found && (entry = readdir(dir))) {
-		if (is_furniture(entry->d_name) || known(folder, entry->d_name))
+		if (is_ignored(entry->d_name) || known(folder, entry->d_name))
 			continue;
 		found = true;
 		snprintf(stranger, NAME_MAX + 1, "%s", entry->d_name);
@@ -99,13 +102,13 @@ bool directory_is_empty(int folder)
 {
 	char stranger[NAME_MAX + 1];
 
-	return !has_stranger(folder, is_mark, stranger);
+	return !find_stranger(folder, is_mark, stranger);
 }
 
-/* --- the way to it --- */
+/* --- the path --- */
 
-/* One step of the way, made when it is missing. */
-static int open_step(int at, const char *name, bool last)
+/* Opens one component of the path, and creates it if it is missing. */
+static int open_component(int at, const char *name, bool last)
 {
 	const int flags = O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | (last ? O_RDONLY : O_PATH);
 	struct stat st;
@@ -119,7 +122,8 @@ static int open_step(int at, const char *name, bool last)
 	return fd;
 }
 
-/* Step by step, so that no link is followed. On failure `part` is how far it came. */
+/* Opens the path component by component, so that no symbolic link is followed. On failure, `part`
+ * has the path up to the component that failed. */
 static int open_path(const char *path, char part[PATH_MAX])
 {
 	int at = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -140,7 +144,7 @@ static int open_path(const char *path, char part[PATH_MAX])
 			next = -1;
 		} else {
 			snprintf(name, sizeof(name), "%.*s", (int)len, len ? from : ".");
-			next = open_step(at, len ? name : ".", last);
+			next = open_component(at, len ? name : ".", last);
 		}
 		snprintf(part, PATH_MAX, "%.*s", (int)(from + len - path), path);
 		close(at);
@@ -152,7 +156,8 @@ static int open_path(const char *path, char part[PATH_MAX])
 	return at;
 }
 
-/* In a place that all may write to, such as /dev/shm, another user may have made it first. */
+/* In a place that everybody can write to, such as /dev/shm, another user may have created the
+ * directory first. */
 static bool is_private(int fd)
 {
 	struct stat st;
@@ -160,7 +165,7 @@ static bool is_private(int fd)
 	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0;
 }
 
-/* --- all of it --- */
+/* --- opening a directory --- */
 
 struct opening {
 	const char *what, *path;
@@ -168,7 +173,7 @@ struct opening {
 	size_t size;
 };
 
-static int open_own(const struct opening *opening, struct directory *directory)
+static int open_private(const struct opening *opening, struct directory *directory)
 {
 	char part[PATH_MAX];
 
@@ -197,7 +202,7 @@ static int check_content(const struct opening *opening, struct directory *direct
 	char stranger[NAME_MAX + 1];
 
 	directory->marked = directory_is_marked(directory->fd);
-	if (directory->marked || !has_stranger(directory->fd, known, stranger))
+	if (directory->marked || !find_stranger(directory->fd, known, stranger))
 		return 0;
 	snprintf(opening->text, opening->size,
 	         "%s directory %s has no mark of perseasd, and %s in it is not perseasd's: give "
@@ -206,7 +211,7 @@ static int check_content(const struct opening *opening, struct directory *direct
 	return -1;
 }
 
-static int lock_it(const struct opening *opening, struct directory *directory)
+static int lock_directory(const struct opening *opening, struct directory *directory)
 {
 	directory->lock = openat(directory->fd, lock_name,
 	                         O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -236,8 +241,9 @@ int directory_open(const char *what, const char *path,
 	directory->fd = directory->lock = -1;
 	directory->marked = false;
 	*why = text;
-	if (open_own(&opening, directory) < 0 || check_content(&opening, directory, known) < 0 ||
-	    lock_it(&opening, directory) < 0)
+	if (open_private(&opening, directory) < 0 ||
+	    check_content(&opening, directory, known) < 0 ||
+	    lock_directory(&opening, directory) < 0)
 		return -1;
 	return 0;
 }
@@ -246,6 +252,7 @@ bool directory_has_lock(const struct directory *directory)
 {
 	struct stat open, named;
 
+	assert(directory->fd >= 0 && directory->lock >= 0);
 	return fstat(directory->lock, &open) < 0 ||
 	       (fstatat(directory->fd, lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	        named.st_dev == open.st_dev && named.st_ino == open.st_ino);

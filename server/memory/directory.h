@@ -1,9 +1,9 @@
 /*
- * directory.h - a directory that is one daemon's own, and the marks by which it is known. No
- * symbolic link is followed on the way to it, or in it.
+ * directory.h - a directory that belongs to one daemon, and the marks by which it is recognized. No
+ * symbolic link is followed in its path or below it.
  *
- * A directory, and each folder in it, is perseasd's only when it carries a mark: a file named
- * ".perseas". It is made before anything else, in a directory that is new or empty.
+ * A directory, and each folder in it, belongs to perseasd only if it has a mark: a file named
+ * ".perseas". The mark is created first, in a new or empty directory.
  */
 #ifndef PERSEAS_SERVER_DIRECTORY_H
 #define PERSEAS_SERVER_DIRECTORY_H
@@ -12,39 +12,40 @@
 #include <stdbool.h>
 
 struct directory {
-	int fd;   /* -1: it is not open */
-	int lock; /* its lock file */
-	/* It had its mark. Else it is new, or a version without marks has made it, and all in it is
-	 * known: it gets its mark by directory_mark() when the caller is done with that. */
+	int fd;   /* -1: not open */
+	int lock; /* descriptor of its lock file */
+	/* false: the directory is new, or a version without marks created it and all names in it
+	 * are known. The caller must call directory_mark() when it has handled these names. */
 	bool marked;
 };
 
-/*
- * Opens `path`, made when missing with those above it, and locks it against a second daemon. It
- * must belong to the daemon's user, be writable by no other, and carry a mark; or known() must
- * hold of each name in it, ".lock" apart. what: which of the daemon's directories it is, one
- * word. 0, or -1 and *why (until the next call) says; nothing is changed in a directory that is not
- * perseasd's.
- */
+/* Opens `path`, which is created if it is missing, and locks it against a second daemon. The
+ * directory must belong to the daemon's user, must not be writable by others, and must have a mark,
+ * or known() must return true for every name in it except ".lock". `what` is one word that says
+ * which directory it is. Returns 0, or -1 with a sentence in *why (valid until the next call); a
+ * directory that does not belong to perseasd is not changed. */
 int directory_open(const char *what, const char *path,
                    bool (*known)(int directory, const char *name), struct directory *directory,
                    const char **why);
-/* Also of one that is not open. */
+/* Accepts a directory that is not open. */
 void directory_close(struct directory *directory);
 
-/* Has its lock file still its name, so that no other daemon can have one of its own? */
+/* Returns true if the lock file still has its name, so that no other daemon can lock another
+ * one. */
 bool directory_has_lock(const struct directory *directory);
 
-/* Begins a list of the folder's names, which ends with closedir(). NULL: it cannot be listed. */
+/* Opens a list of the folder's names, to be closed with closedir(). Returns NULL with errno set on
+ * failure. */
 DIR *directory_list(int folder);
 
-/* Does the folder carry a mark? False with an errno but ENOENT: that cannot be told. */
+/* Returns true if the folder has a mark. If the result is false and errno is not ENOENT, the check
+ * failed. */
 bool directory_is_marked(int folder);
-/* 0, or -1 with errno. */
+/* Marks the folder. Returns 0, or -1 with errno set. */
 int directory_mark(int folder);
-/* The mark is taken away, when the folder is about to go. */
+/* Removes the mark of a folder that is about to be removed. */
 void directory_unmark(int folder);
-/* Has it nothing in it, a mark apart? */
+/* Returns true if the folder has nothing but a mark. */
 bool directory_is_empty(int folder);
 
 #endif

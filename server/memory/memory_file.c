@@ -1,13 +1,13 @@
 /*
- * memory_file.c - images as files: DIRECTORY/STORE/PIECE, mapped shared, so that they outlive
- * the daemon. The store logic calls it, through memory.h. Directory and folders carry a mark
- * (directory.h): in a folder without one nothing is read, written or removed.
+ * memory_file.c - implements memory.h with files: DIRECTORY/STORE/PIECE, mapped shared, so that
+ * they outlive the daemon. The store logic calls it. The directory and its folders have a mark
+ * (directory.h): nothing is read, written or removed in a folder without one.
  */
 #include "memory_file_private.h"
 
 #include "daemon_identity.h"
 #include "memory_folder.h"
-#include "origin.h"
+#include "image_files.h"
 #include "piece_file.h"
 #include "random_bytes.h"
 #include "reservations.h"
@@ -16,6 +16,7 @@
 
 #include "../../proto/image/sigbus_guard.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -32,7 +33,7 @@
 static uint64_t bytes_used(struct memory_file *file)
 {
 	return file->used + reservations_excess(file->reservations) +
-	       leftover_sum(&file->leftovers, NULL);
+	       removed_files_bytes(&file->removed_files, NULL);
 }
 
 static void lower_used(struct memory_file *file, uint64_t size)
@@ -40,7 +41,7 @@ static void lower_used(struct memory_file *file, uint64_t size)
 	file->used -= size < file->used ? size : file->used;
 }
 
-/* 0, or an errno: it is still there. */
+/* Returns 0, or an errno if the file still exists. */
 static int unlink_piece(struct memory_file *file, const char *store, int folder, const char *name)
 {
 	const int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -52,13 +53,14 @@ static int unlink_piece(struct memory_file *file, const char *store, int folder,
 		lower_used(file, size);
 		reservation_end(&file->reservations, fd);
 	}
-	if (fd >= 0 && !leftover_note(&file->leftovers, store, fd, size))
+	if (fd >= 0 && !removed_file_add(&file->removed_files, store, fd, size))
 		piece_file_release(fd, size);
 	return error == ENOENT ? 0 : error;
 }
 
-/* What is not there is refused before any of it is taken: a host without memory stops everybody.
- * What others are about to take counts as taken: else two could fail where one had room. */
+/* Checks before anything is allocated, because a host without memory stops all its processes.
+ * Counts what other jobs are about to allocate, or two of them could fail where there is room for
+ * one. */
 static bool has_room(struct memory_file *file, uint64_t size)
 {
 	const uint64_t taking = atomic_load(&file->taking);
@@ -72,8 +74,8 @@ static const char *file_advice(struct memory *memory)
 	return file_of(memory)->advice;
 }
 
-/* Returns the status for an error of making or growing a file, and notes what to raise. Keeps
- * errno. */
+/* Returns the status for an errno of making or extending a file, and records what to raise.
+ * Preserves errno. */
 static int refuse_file(struct memory_file *file, int error)
 {
 	file->advice = memory_place_advice(file->directory.fd, error);
@@ -87,10 +89,10 @@ static int reserve_file(struct memory_file *file, int fd, uint64_t size)
 	return piece_file_reserve(fd, size, &file->taking);
 }
 
-/* A file with holes gets what it lacks. */
+/* Allocates the missing blocks of a file with holes. */
 static int fill_up(struct memory_file *file, int fd, uint64_t size)
 {
-	const uint64_t has = leftover_blocks(fd);
+	const uint64_t has = file_blocks(fd);
 
 	return has < size && !has_room(file, size - has) ? ENOSPC : reserve_file(file, fd, size);
 }
@@ -100,8 +102,9 @@ static int make_in(struct memory_file *file, const char *store, int folder, cons
 {
 	int fd, ret, error;
 
+	assert(size > 0 && size <= INT64_MAX);
 	(void)unlink_piece(file, store, folder, name);
-	leftover_settle(&file->leftovers);
+	removed_files_close_unused(&file->removed_files);
 	file->advice = NULL;
 	if (file->limit && (size > file->limit || bytes_used(file) > file->limit - size))
 		return -STATUS(NO_MEMORY);
@@ -110,13 +113,14 @@ static int make_in(struct memory_file *file, const char *store, int folder, cons
 	fd = openat(folder, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return refuse_file(file, errno);
-	if (!descriptors_spare(&file->descriptors, fd)) {
+	if (!descriptors_may_use(&file->descriptors, fd)) {
 		close(fd);
 		piece_file_unlink(folder, name, 0);
 		file->advice = "raise its limit on open files (LimitNOFILE=, ulimit -n)";
 		return -STATUS(NO_MEMORY);
 	}
-	/* Before it is there: others may be making pieces at the same time. */
+	/* Counted before the allocation, because other jobs may be making pieces at the same
+	 * time. */
 	file->used += size;
 	error = reserve_file(file, fd, size);
 	error = error ? error : reservation_note(&file->reservations, fd, size);
@@ -159,7 +163,7 @@ static int open_in(struct memory_file *file, int folder, const char *name, struc
 		close(fd);
 		return -STATUS(DAMAGED);
 	}
-	/* A file with holes (a copy made by hand) gets its memory now, or is refused. */
+	/* Fills the holes of a file (a copy made by hand), or refuses it. */
 	size = (uint64_t)st.st_size;
 	ret = piece_file_trim(fd, size) || fill_up(file, fd, size) ||
 	                      reservation_note(&file->reservations, fd, size)
@@ -187,25 +191,26 @@ static int file_open(struct memory *memory, const char *store, const char *name,
 	return ret;
 }
 
-/* Did somebody else remove it, so that unlink_piece() never counts it off? */
-static bool is_lost(struct memory_file *file, const struct piece *piece)
+/* Returns true if another program removed the file, so that unlink_piece() never uncounts it. */
+static bool is_removed_by_others(struct memory_file *file, const struct piece *piece)
 {
 	struct stat st;
 
 	return fstat(piece->fd, &st) == 0 && st.st_nlink == 0 &&
-	       !leftover_has(file->leftovers, piece->fd);
+	       !removed_files_have(file->removed_files, piece->fd);
 }
 
 static void file_close(struct memory *memory, struct piece *piece)
 {
 	if (!piece->base)
 		return;
-	if (is_lost(file_of(memory), piece)) {
+	if (is_removed_by_others(file_of(memory), piece)) {
 		lower_used(file_of(memory), piece->size);
 		reservation_end(&file_of(memory)->reservations, piece->fd);
 	} else {
 		reservation_close(file_of(memory)->reservations, piece->fd);
 	}
+	assert(piece->fd >= 0 && piece->size > 0);
 	ps_guard_free(piece->guard);
 	piece_file_unmap(piece->base, piece->size, piece->fd);
 	if (piece->fd_readonly >= 0)
@@ -214,7 +219,7 @@ static void file_close(struct memory *memory, struct piece *piece)
 	piece->fd = piece->fd_readonly = -1;
 }
 
-/* Opens the piece by its name, unless that leads to another file by now. -1: it cannot. */
+/* Opens the piece by its name, unless that now leads to another file. Returns -1 on failure. */
 static int open_named(struct memory *memory, const char *store, const char *name,
                       const struct piece *piece)
 {
@@ -230,7 +235,8 @@ static int open_named(struct memory *memory, const char *store, const char *name
 	return fd;
 }
 
-/* Opened anew, and not a copy of the daemon's own: file_whose() tells them apart by that. */
+/* Opens the file anew instead of duplicating the daemon's descriptor, because file_whose()
+ * distinguishes open files. */
 static int file_give(struct memory *memory, const char *store, const char *name,
                      const struct piece *piece, int *fd)
 {
@@ -248,8 +254,8 @@ static int file_give(struct memory *memory, const char *store, const char *name,
 	return *fd < 0 ? -STATUS(IO) : 0;
 }
 
-/* Whoever had it can have cut it short, made it longer, or given some of its memory back. */
-static enum memory_whose regain_piece(struct memory_file *file, const struct piece *piece)
+/* A process that had the file may have truncated or extended it, or freed some of its blocks. */
+static enum memory_whose restore_piece(struct memory_file *file, const struct piece *piece)
 {
 	struct stat st;
 
@@ -257,23 +263,21 @@ static enum memory_whose regain_piece(struct memory_file *file, const struct pie
 	    (uint64_t)st.st_size < piece->size)
 		return MEMORY_CUT;
 	if (piece_file_trim(piece->fd, piece->size) ||
-	    (leftover_blocks(piece->fd) < piece->size && fill_up(file, piece->fd, piece->size)))
+	    (file_blocks(piece->fd) < piece->size && fill_up(file, piece->fd, piece->size)))
 		return MEMORY_CUT;
 	return MEMORY_ALONE;
 }
 
-/*
- * The kernel gives a lease for writing only where no other open file of the inode can write: what
- * was given, be it mapped, inherited, passed on or under way between two processes, is another open
- * file than the daemon's own. (A reader is enough to be refused where IMA counts readers: then the
- * piece is taken to be held.) See fcntl(2), F_SETLEASE.
- */
+/* The kernel grants a write lease only if no other open file of the inode is open for writing. What
+ * was given away is another open file, whether it is mapped, inherited, passed on or in transit
+ * between processes. (If IMA counts readers, a reader is enough for a refusal; the piece then
+ * counts as held.) See fcntl(2), F_SETLEASE. */
 static enum memory_whose file_whose(struct memory *memory, const struct piece *piece)
 {
 	if (fcntl(piece->fd, F_SETLEASE, F_WRLCK) < 0)
 		return errno == EAGAIN ? MEMORY_HELD : MEMORY_UNKNOWN;
 	(void)fcntl(piece->fd, F_SETLEASE, F_UNLCK);
-	return regain_piece(file_of(memory), piece);
+	return restore_piece(file_of(memory), piece);
 }
 
 static int file_flush(struct memory *memory, const struct piece *piece)
@@ -304,9 +308,9 @@ static int file_remove(struct memory *memory, const char *store, const char *nam
 	struct memory_file *file = file_of(memory);
 	int ret;
 
-	descriptors_give(&file->descriptors);
+	descriptors_release(&file->descriptors);
 	ret = remove_in(file, store, name);
-	descriptors_keep(&file->descriptors, file->directory.fd);
+	descriptors_reserve(&file->descriptors, file->directory.fd);
 	return ret;
 }
 
@@ -335,16 +339,17 @@ static int replace_in(struct memory_file *file, const char *store, const char *n
 	return ret;
 }
 
-/* An owner waits for it, whatever connections and pieces have taken. */
+/* Uses the reserved descriptors, because an owner waits for it, however many descriptors
+ * connections and pieces have. */
 static int file_replace(struct memory *memory, const char *store, const char *name,
                         const void *bytes, size_t len)
 {
 	struct memory_file *file = file_of(memory);
 	int ret;
 
-	descriptors_give(&file->descriptors);
+	descriptors_release(&file->descriptors);
 	ret = replace_in(file, store, name, bytes, len);
-	descriptors_keep(&file->descriptors, file->directory.fd);
+	descriptors_reserve(&file->descriptors, file->directory.fd);
 	return ret;
 }
 
@@ -389,7 +394,7 @@ static void file_forget(struct memory *memory, const char *store)
 		return;
 	file->used -= small_file_kept(folder, "header");
 	small_file_forget(folder, "header");
-	origin_forget(folder);
+	image_files_forget(folder);
 	close(folder);
 	folder_remove(file->directory.fd, store);
 }
@@ -407,18 +412,18 @@ static uint64_t file_beyond(struct memory *memory, const struct piece *piece)
 static uint64_t file_excess(struct memory *memory)
 {
 	return reservations_excess(file_of(memory)->reservations) +
-	       leftover_excess(file_of(memory)->leftovers);
+	       removed_files_excess(file_of(memory)->removed_files);
 }
 
 static void file_trim(struct memory *memory)
 {
 	reservations_trim(&file_of(memory)->reservations);
-	leftover_trim(&file_of(memory)->leftovers);
+	removed_files_trim(&file_of(memory)->removed_files);
 }
 
 static uint64_t file_kept(struct memory *memory, const char *store)
 {
-	return leftover_sum(&file_of(memory)->leftovers, store);
+	return removed_files_bytes(&file_of(memory)->removed_files, store);
 }
 
 static uint64_t file_limit(struct memory *memory)
@@ -450,11 +455,9 @@ static bool file_usable(struct memory *memory, char *why, size_t size)
 	return false;
 }
 
-/*
- * Claims are rare and commits are not: the whole cost of the fence between an owner's slot and
- * its look at the promise is paid here, where the kernel can do that. An owner to which that
- * was not granted has a full fence of its own.
- */
+/* Claims are rare and commits are not, so the cost of the fence between an owner's slot and its
+ * read of the promise is paid here if the kernel supports it. Other owners execute a full fence of
+ * their own. */
 static void file_fence(struct memory *memory)
 {
 	atomic_thread_fence(memory_order_seq_cst);
@@ -522,8 +525,9 @@ static const struct memory_ops file_ops = {
 	.random = file_random,
 };
 
-/* False: it is on a disk, and that was not asked for. */
-static bool place_fits(struct memory_file *file, const char *path, bool on_disk, const char **why)
+/* Returns false if the directory is on a disk and that is not allowed. */
+static bool place_is_allowed(struct memory_file *file, const char *path, bool on_disk,
+                             const char **why)
 {
 	file->place = memory_place_of(file->directory.fd);
 	file->boot_known = ps_boot_id(file->boot);
@@ -537,7 +541,7 @@ static int open_directory(struct memory_file *file, const char *path, bool on_di
                           const char **why)
 {
 	if (directory_open("memory", path, folder_is_image, &file->directory, why) < 0 ||
-	    !place_fits(file, path, on_disk, why))
+	    !place_is_allowed(file, path, on_disk, why))
 		return -1;
 	if (file->directory.marked || folder_adopt(file->directory.fd) == 0)
 		return 0;
@@ -565,7 +569,7 @@ struct memory *memory_file_new(const char *directory, uint64_t limit, bool on_di
 		memory_file_free(&file->memory);
 		return NULL;
 	}
-	descriptors_keep(&file->descriptors, file->directory.fd);
+	descriptors_reserve(&file->descriptors, file->directory.fd);
 	names_count(&file->memory);
 	return &file->memory;
 }
@@ -585,9 +589,9 @@ void memory_file_free(struct memory *memory)
 {
 	if (!memory)
 		return;
-	leftover_forget(&file_of(memory)->leftovers);
+	removed_files_close_all(&file_of(memory)->removed_files);
 	reservations_forget(&file_of(memory)->reservations);
-	descriptors_give(&file_of(memory)->descriptors);
+	descriptors_release(&file_of(memory)->descriptors);
 	directory_close(&file_of(memory)->directory);
 	if (file_of(memory)->notify >= 0)
 		close(file_of(memory)->notify);

@@ -1,5 +1,5 @@
 /*
- * memory_file_private.h - a memory directory, for the files that implement memory.h on it:
+ * memory_file_private.h - a memory directory, for the files that implement memory.h with it:
  * memory_file.c, memory_lasts.c and memory_names.c.
  */
 #ifndef PERSEAS_SERVER_MEMORY_FILE_PRIVATE_H
@@ -9,24 +9,25 @@
 #include "../store/memory.h"
 #include "descriptors.h"
 #include "directory.h"
-#include "leftover.h"
+#include "removed_files.h"
 #include "memory_place.h"
 #include "reservations.h"
 
 struct memory_file {
 	struct memory memory;
-	char *path; /* of the directory, as it was given */
+	char *path; /* path of the directory, as it was given */
 	struct directory directory;
 	struct descriptors descriptors;
 	uint64_t limit;
 	uint64_t used;
-	_Atomic uint64_t taking; /* what pieces that are being made have still to take */
-	bool barrier;            /* membarrier(2) works */
-	const char *advice;      /* what leaves the least room, for people; or NULL */
+	_Atomic uint64_t taking; /* bytes that pieces being made have yet to allocate */
+	bool barrier;            /* membarrier(2) is available */
+	/* What to raise if memory is short; NULL: the file system's size. */
+	const char *advice;
 	enum memory_place place;
-	struct leftover *leftovers;
+	struct removed_file *removed_files;
 	struct reservation *reservations;
-	int notify; /* an inotify descriptor of the names; -1: there is none */
+	int notify; /* inotify descriptor for changes of names; -1: none */
 	bool boot_known;
 	uint8_t boot[PS_BOOT_ID_SIZE]; /* of this host */
 };
@@ -47,7 +48,7 @@ void memory_file_note_files(struct memory *memory, const char *store, const uint
 bool memory_file_is_copy(struct memory *memory, const char *store, const uint8_t *image_id,
                          uint64_t generation);
 
-/* memory_names.c: the operations of memory.h that are about names. */
+/* memory_names.c: operations of memory.h that deal with names. */
 enum memory_name names_look_up(struct memory *memory, const char *store, const char *name,
                                const struct piece *piece);
 void names_adopt(struct memory *memory, const char *store, const char *name,
@@ -56,7 +57,7 @@ bool names_settle(struct memory *memory, char *why, size_t size);
 int names_watch(struct memory *memory);
 bool names_seen(struct memory *memory);
 void names_count(struct memory *memory);
-/* Bytes of a file, and those that are kept for its next replacement. */
+/* Returns the bytes of a file and of its spare (small_file.h). */
 uint64_t names_size(int folder, const char *name);
 
 #endif

@@ -1,11 +1,13 @@
 /*
- * memory_folder.c - finds, makes and removes the folders of stores. memory_file.c calls it. It must
- * never look into a folder that has no mark, but once, to know what a version without marks left.
+ * memory_folder.c - finds, creates and removes the folders of stores. memory_file.c calls it. It
+ * must never look into a folder without a mark, except once, to recognize what a version without
+ * marks left.
  */
 #include "memory_folder.h"
 
 #include "directory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +28,8 @@ bool folder_name_valid(const char *name)
 
 /* --- one folder --- */
 
-/* A folder that was just made, or whose making was not finished: it is empty. */
+/* Marks a folder that was just created, or whose creation was interrupted, so that it must be
+ * empty. */
 static int claim_folder(int fd)
 {
 	if (directory_is_marked(fd))
@@ -65,7 +68,8 @@ void folder_remove(int directory, const char *store)
 
 	if (folder < 0)
 		return;
-	/* The mark goes last: what is in a folder without one is never removed again. */
+	/* The mark is removed last, because the contents of a folder without a mark would never be
+	 * removed. */
 	if (directory_is_empty(folder)) {
 		directory_unmark(folder);
 		if (unlinkat(directory, store, AT_REMOVEDIR) < 0)
@@ -77,6 +81,7 @@ void folder_remove(int directory, const char *store)
 
 int folder_set_aside(int directory, const char *store, char *where, size_t size)
 {
+	assert(folder_name_valid(store));
 	for (unsigned number = 1; number <= ASIDE_MAX; number++) {
 		char aside[ASIDE_ROOM];
 
@@ -117,7 +122,7 @@ void folder_asides(int directory, void (*found)(void *arg, const char *name), vo
 		closedir(dir);
 }
 
-/* One that a daemon makes: "header", "log.G", "promise.G", "segment-N.G". */
+/* Returns true for names that a daemon creates: "header", "log.G", "promise.G", "segment-N.G". */
 static bool is_piece_name(const char *name)
 {
 	const char *rest;
@@ -142,13 +147,14 @@ static bool is_piece(int folder, const char *name)
 	       S_ISREG(st.st_mode);
 }
 
-/* Is that what the system says of a name that is none of a store's folders? */
+/* Returns true if the errno says that the name is not a folder of a store. */
 static bool is_no_store(int error)
 {
 	return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EACCES;
 }
 
-/* Also one that cannot be looked at now: taken for nothing, it would be made anew. */
+/* Includes folders that cannot be examined now, because a store that was missed would be created
+ * anew. */
 static bool is_store(int directory, const char *name)
 {
 	int fd = openat(directory, name, FOLDER_FLAGS);
@@ -159,7 +165,8 @@ static bool is_store(int directory, const char *name)
 	return so;
 }
 
-/* Calls found() for each plain name in the folder for which it is so. -1: not for all. */
+/* Calls found() for each valid name in the folder that satisfies is_so(). Returns -1 with errno set
+ * if the list is incomplete. */
 static int each_name(int folder, bool (*is_so)(int folder, const char *name),
                      void (*found)(void *arg, const char *name), void *arg)
 {
@@ -217,7 +224,7 @@ static void mark_image(void *arg, const char *name)
 	close(folder);
 }
 
-/* The directory's own mark comes last: from then on no folder gets one for what is in it. */
+/* The directory is marked last, after which contents no longer count as a mark. */
 int folder_adopt(int directory)
 {
 	if (each_name(directory, folder_is_image, mark_image, &directory) < 0)

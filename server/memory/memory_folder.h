@@ -1,6 +1,6 @@
 /*
- * memory_folder.h - the folders of stores in a memory directory, and the names in them. Only what
- * carries a mark (directory.h) is seen at all, and only names that a daemon makes.
+ * memory_folder.h - the folders of stores in a memory directory, and the names in them. Ignores
+ * everything that has no mark (directory.h) and names that no daemon creates.
  */
 #ifndef PERSEAS_SERVER_MEMORY_FOLDER_H
 #define PERSEAS_SERVER_MEMORY_FOLDER_H
@@ -8,30 +8,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Nothing that leaves the directory, and none of the daemon's own files. */
+/* Returns true for a name that stays within the directory and is not one of the daemon's own
+ * files. */
 bool folder_name_valid(const char *name);
 
-/* Opens the store's folder. create: it is made, with its mark, when it is missing. -1 with errno:
- * it is not there, or not perseasd's (ENOENT; EEXIST where it was to be made), or that cannot be
- * told. */
+/* Opens the store's folder. If `create` is true, creates and marks it if it is missing. Returns -1
+ * with errno set if it does not exist or is not perseasd's (ENOENT; EEXIST if it was to be
+ * created), or on failure. */
 int folder_open(int directory, const char *store, bool create);
 
-/* Removes a folder that has nothing but its mark; one that has more stays. */
+/* Removes a folder that has nothing but its mark. */
 void folder_remove(int directory, const char *store);
 
-/* Gives it a name that begins with a dot, and is free, which `where` tells. -1: it has its own. */
+/* Renames the folder to a free name that begins with a dot, and stores that in `where`. Returns 0,
+ * or -1 if it keeps its name. */
 int folder_set_aside(int directory, const char *store, char *where, size_t size);
 /* Calls found() for each folder with such a name. */
 void folder_asides(int directory, void (*found)(void *arg, const char *name), void *arg);
 
-/* Calls found() for each store in the directory, or for each piece in a folder. -1 with errno:
- * there may be others. */
+/* Call found() for each store in the directory, or for each piece in a folder. Return 0, or -1 with
+ * errno set if there may be others. */
 int folder_stores(int directory, void (*found)(void *arg, const char *name), void *arg);
 int folder_pieces(int folder, void (*found)(void *arg, const char *name), void *arg);
 
-/* Is it a folder that a version without marks made for a store? Its header says so. */
+/* Returns true if a version without marks created the folder for a store, which its header
+ * shows. */
 bool folder_is_image(int directory, const char *name);
-/* All these folders, and then the directory, get a mark. 0, or -1 with errno. */
+/* Marks all these folders, and then the directory. Returns 0, or -1 with errno set. */
 int folder_adopt(int directory);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * memory_lasts.c - whether a folder's image is the memory that it was when a daemon served it last:
- * of this boot, and in the same files. What is not is set aside. The store logic calls it, through
- * memory.h, when the daemon starts.
+ * memory_lasts.c - checks whether an image is the memory that a daemon served last, that is, of
+ * this boot and in the same files, and sets others aside. The store logic calls it through memory.h
+ * when the daemon starts.
  */
 #include "memory_file_private.h"
 
 #include "../store/status.h"
 #include "memory_folder.h"
-#include "origin.h"
+#include "image_files.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -28,25 +28,25 @@ const uint8_t *memory_file_boot(struct memory *memory)
 void memory_file_note_files(struct memory *memory, const char *store, const uint8_t *image_id,
                             uint64_t generation)
 {
-	const struct origin image = { image_id, generation, memory_file_boot(memory) };
+	const struct image_files image = { image_id, generation, memory_file_boot(memory) };
 	const int folder = folder_open(file_of(memory)->directory.fd, store, false);
 
 	if (folder < 0)
 		return;
-	origin_note(folder, &image);
+	image_files_record(folder, &image);
 	close(folder);
 }
 
 bool memory_file_is_copy(struct memory *memory, const char *store, const uint8_t *image_id,
                          uint64_t generation)
 {
-	const struct origin image = { image_id, generation, memory_file_boot(memory) };
+	const struct image_files image = { image_id, generation, memory_file_boot(memory) };
 	const int folder = folder_open(file_of(memory)->directory.fd, store, false);
 	bool copy;
 
 	if (folder < 0)
 		return false;
-	copy = origin_is_copy(folder, &image);
+	copy = image_files_differ(folder, &image);
 	close(folder);
 	return copy;
 }
@@ -57,8 +57,8 @@ void memory_file_asides(struct memory *memory, void (*found)(void *arg, const ch
 	folder_asides(file_of(memory)->directory.fd, found, arg);
 }
 
-/* An image without a boot was written before images had one: it is good where nothing outlasts a
- * boot. */
+/* An image without a boot is from a version that did not record it. It is valid if the file system
+ * does not outlast a boot. */
 bool memory_file_lasts(struct memory *memory, const uint8_t *boot)
 {
 	const struct memory_file *file = file_of(memory);

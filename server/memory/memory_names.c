@@ -1,8 +1,8 @@
 /*
- * memory_names.c - whether the files of a memory directory still have the names by which the next
- * daemon would find them: anybody with the daemon's rights can remove or move files that it has
- * mapped. memory_file.c has its operations in its table. It must never write into a directory that
- * may be another daemon's, or lie on another file system.
+ * memory_names.c - checks whether the files of a memory directory still have their names, so that a
+ * restart of the daemon would find them. Any process with the daemon's rights can remove or rename
+ * files that it has mapped. Its functions are in the table of memory_file.c. It must never write
+ * into a directory that may belong to another daemon or be on another file system.
  */
 #include "memory_file_private.h"
 
@@ -21,15 +21,15 @@
 
 /* --- pieces --- */
 
-/* Says an errno that nothing is there? What cannot be looked at is taken to be as it was: there may
- * be no descriptor left. */
+/* Returns true if the errno says that the name does not exist. After other failures, such as a lack
+ * of descriptors, a file counts as unchanged. */
 static bool is_absence(int error)
 {
 	return error == ENOENT || error == ENOTDIR || error == ELOOP;
 }
 
-/* Does the name lead to the file that is open? */
-static bool leads_to(int at, const char *name, const struct stat *open)
+/* Returns true if the name leads to the open file. */
+static bool is_same_file(int at, const char *name, const struct stat *open)
 {
 	struct stat st;
 
@@ -38,7 +38,7 @@ static bool leads_to(int at, const char *name, const struct stat *open)
 	return st.st_dev == open->st_dev && st.st_ino == open->st_ino;
 }
 
-/* Is the file in the store's folder, with a mark or without? Takes no descriptor. */
+/* Returns true if the file is in the store's folder, marked or not. Needs no descriptor. */
 static bool is_in_place(const struct memory_file *file, const char *store, const char *name,
                         const struct stat *open)
 {
@@ -48,10 +48,10 @@ static bool is_in_place(const struct memory_file *file, const char *store, const
 	if (fstatat(file->directory.fd, store, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return !is_absence(errno);
 	snprintf(path, sizeof(path), "%s/%s", store, name);
-	return S_ISDIR(st.st_mode) && leads_to(file->directory.fd, path, open);
+	return S_ISDIR(st.st_mode) && is_same_file(file->directory.fd, path, open);
 }
 
-/* Is there a file of this name, in a folder that the next daemon looks at? */
+/* Returns true if a file with this name is in a folder that a daemon would load. */
 static bool has_small(const struct memory_file *file, const char *store, const char *name)
 {
 	const int folder = folder_open(file->directory.fd, store, false);
@@ -87,33 +87,34 @@ void names_adopt(struct memory *memory, const char *store, const char *name,
 
 	if (folder < 0)
 		return;
-	if (fstat(piece->fd, &st) == 0 && leads_to(folder, name, &st))
+	if (fstat(piece->fd, &st) == 0 && is_same_file(folder, name, &st))
 		(void)directory_mark(folder);
 	close(folder);
 }
 
 /* --- the directory --- */
 
-enum where { HERE, ELSEWHERE, GONE };
+enum path_state { PATH_UNCHANGED, PATH_LEADS_ELSEWHERE, DIRECTORY_REMOVED };
 
-/* Where does the path lead that the next daemon will be given? */
-static enum where look_at_path(const struct memory_file *file, struct stat *open)
+/* Checks where the configured path leads now. */
+static enum path_state check_path(const struct memory_file *file, struct stat *open)
 {
 	struct stat st;
 
-	/* What cannot be looked at is taken to be as it was. */
+	/* If a check fails, assume no change. */
 	if (fstat(file->directory.fd, open) < 0)
-		return HERE;
+		return PATH_UNCHANGED;
 	if (open->st_nlink == 0)
-		return GONE;
+		return DIRECTORY_REMOVED;
 	if (fstatat(AT_FDCWD, file->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return is_absence(errno) ? ELSEWHERE : HERE;
-	return st.st_dev == open->st_dev && st.st_ino == open->st_ino ? HERE : ELSEWHERE;
+		return is_absence(errno) ? PATH_LEADS_ELSEWHERE : PATH_UNCHANGED;
+	return st.st_dev == open->st_dev && st.st_ino == open->st_ino ? PATH_UNCHANGED
+	                                                              : PATH_LEADS_ELSEWHERE;
 }
 
-/* Would the directory be made on this file system? Then its path, or the nearest one above it that
- * is there, is on it. */
-static bool is_on(const char *path, dev_t device)
+/* Returns true if the directory would be created on this file system: its nearest existing parent
+ * is on it. */
+static bool would_be_on(const char *path, dev_t device)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -132,14 +133,14 @@ static bool is_on(const char *path, dev_t device)
 	return st.st_dev == device;
 }
 
-/* Opens the directory as a start of the daemon does, in place of the one that was removed, or whose
- * lock file was. */
-static bool open_again(struct memory_file *file, dev_t device, char *why, size_t size)
+/* Opens the directory again, as a start of the daemon does, after it or its lock file was
+ * removed. */
+static bool reopen_directory(struct memory_file *file, dev_t device, char *why, size_t size)
 {
 	struct directory fresh = { .fd = -1, .lock = -1 };
 	const char *text = "its memory directory cannot be marked: look at its file system";
 
-	if (!is_on(file->path, device)) {
+	if (!would_be_on(file->path, device)) {
 		snprintf(why, size,
 		         "its memory directory was removed, and %s would be on another file system",
 		         file->path);
@@ -161,10 +162,10 @@ bool names_settle(struct memory *memory, char *why, size_t size)
 	struct memory_file *file = file_of(memory);
 	struct stat open;
 
-	switch (look_at_path(file, &open)) {
-	case GONE:
-		return open_again(file, open.st_dev, why, size);
-	case ELSEWHERE:
+	switch (check_path(file, &open)) {
+	case DIRECTORY_REMOVED:
+		return reopen_directory(file, open.st_dev, why, size);
+	case PATH_LEADS_ELSEWHERE:
 		snprintf(why, size,
 		         "%s leads to its memory directory no more: that was moved, or unmounted",
 		         file->path);
@@ -174,10 +175,11 @@ bool names_settle(struct memory *memory, char *why, size_t size)
 	}
 	if (!directory_is_marked(file->directory.fd) && errno == ENOENT)
 		(void)directory_mark(file->directory.fd);
-	return directory_has_lock(&file->directory) || open_again(file, open.st_dev, why, size);
+	return directory_has_lock(&file->directory) ||
+	       reopen_directory(file, open.st_dev, why, size);
 }
 
-/* --- what tells of changes --- */
+/* --- notification of changes --- */
 
 static bool watch_path(const struct memory_file *file, const char *path, uint32_t more)
 {
@@ -210,7 +212,7 @@ int names_watch(struct memory *memory)
 	return file->notify;
 }
 
-/* A folder that is watched already stays so. */
+/* Adding a watch for a folder that has one changes nothing. */
 bool names_seen(struct memory *memory)
 {
 	_Alignas(struct inotify_event) char events[4096];
@@ -225,7 +227,7 @@ bool names_seen(struct memory *memory)
 	return folder_stores(file->directory.fd, watch_store, &watching) == 0 && watching.all;
 }
 
-/* --- what they take --- */
+/* --- sizes --- */
 
 uint64_t names_size(int folder, const char *name)
 {

@@ -1,9 +1,9 @@
 /*
- * memory_place.c - asks the kernel what a directory lies on, and how much room there is.
- * memory_file.c calls it. It must not take a disk for memory: what was written back before a power
- * cut can be old, and would be served as the newest state. Persistent memory (DAX) counts as a
- * disk: no write of Perseas flushes the processor's caches, so a power cut can leave a commit slot
- * without the data that it commits, on all mirrors at once.
+ * memory_place.c - asks the kernel what a directory is stored on and how much room it has.
+ * memory_file.c calls it. It must never mistake a disk for memory: after a power failure a disk may
+ * have old data, which would be served as the newest state. Persistent memory (DAX) counts as a
+ * disk: Perseas does not flush the processor's caches, so a power failure can leave a commit slot
+ * without its data, on all mirrors at once.
  */
 #include "memory_place.h"
 
@@ -23,7 +23,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* A header is replaced by means of two more files, which are removed again when that fails. */
+/* Replacing a header creates up to two more files. */
 enum { INODES_LEAST = 3 };
 
 enum memory_place memory_place_of(int directory)
@@ -50,7 +50,7 @@ const char *memory_place_refusal(const char *path)
 	return text;
 }
 
-/* One line of /proc/meminfo, in bytes; UINT64_MAX: there is none. */
+/* Returns the value of a line of /proc/meminfo in bytes, or UINT64_MAX if it is missing. */
 static uint64_t meminfo_bytes(const char *text, const char *name)
 {
 	const char *line = strstr(text, name);
@@ -61,7 +61,8 @@ static uint64_t meminfo_bytes(const char *text, const char *name)
 	return (uint64_t)kib << 10;
 }
 
-/* A tmpfs may be larger than what the host has left: filling it stops everybody there. */
+/* A tmpfs may be larger than the memory that the host has left, and filling it would stop all
+ * processes. */
 static uint64_t host_room(void)
 {
 	int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
@@ -84,7 +85,7 @@ uint64_t memory_place_room(int directory, enum memory_place place, const char **
 	struct statvfs fs;
 
 	*advice = NULL;
-	/* One without a size (ramfs) has no blocks at all. */
+	/* A file system without a size limit (ramfs) reports no blocks. */
 	if (fstatvfs(directory, &fs) == 0 && fs.f_blocks > 0 &&
 	    (uint64_t)fs.f_bavail * fs.f_frsize < room)
 		room = (uint64_t)fs.f_bavail * fs.f_frsize;
@@ -105,7 +106,7 @@ uint64_t memory_place_uncounted(int directory, uint64_t images)
 	return images > charged ? images - charged : 0;
 }
 
-/* Returns true if the file system counts inodes, and has too few left for this user. */
+/* Returns true if the file system limits inodes and this user has too few left. */
 static bool lacks_inodes(const struct statvfs *fs)
 {
 	return fs->f_files > 0 && fs->f_favail < INODES_LEAST;

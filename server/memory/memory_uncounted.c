@@ -1,6 +1,6 @@
 /*
- * memory_uncounted.c - images whose memory other control groups are charged for, as those of the
- * daemon before this one. main.c calls it once the images are loaded. It must never refuse any.
+ * memory_uncounted.c - reports images whose memory is charged to other control groups, for example
+ * that of an earlier daemon. main.c calls it once the images are loaded. It only warns.
  */
 #include "memory_file_private.h"
 #include "memory_place.h"

@@ -1,6 +1,7 @@
 /*
- * piece_file.c - reserves, maps, unmaps and removes files while the rest of the daemon goes on.
- * memory_file.c calls it. What runs aside must touch nothing but what it was given.
+ * piece_file.c - reserves, maps, unmaps and removes files while the rest of the daemon continues.
+ * memory_file.c calls it. Functions named run_*() run outside of the loop and must use only their
+ * arguments.
  */
 #include "piece_file.h"
 
@@ -12,6 +13,7 @@
 #include "small_file.h"
 #include "../../proto/base/core_dump.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -21,10 +23,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define POPULATE_MAX ((uint64_t)256 << 20) /* bytes that are mapped page by page at once */
-#define RESERVE_SLICE ((uint64_t)16 << 20) /* bytes between two looks at who wants them */
-#define UNMAP_SLICE ((uint64_t)16 << 20)   /* bytes for which others' mappings wait */
-#define LAST_PAGE ((uint64_t)4096)         /* of a large one */
+#define POPULATE_MAX ((uint64_t)256 << 20) /* largest file whose pages are mapped at once */
+#define RESERVE_SLICE ((uint64_t)16 << 20) /* bytes reserved between two checks for cancellation */
+#define UNMAP_SLICE \
+	((uint64_t)16 << 20)       /* bytes unmapped at once, during which other mappings wait */
+#define LAST_PAGE ((uint64_t)4096) /* of a large page */
 
 uint64_t piece_file_size(int folder, const char *name)
 {
@@ -36,7 +39,7 @@ uint64_t piece_file_size(int folder, const char *name)
 }
 
 struct piece_work {
-	int fd; /* of the piece, or of its folder */
+	int fd; /* of the piece or of its folder */
 	uint64_t size;
 	const char *name;
 	void *base;
@@ -44,7 +47,7 @@ struct piece_work {
 	_Atomic uint64_t *taking;
 };
 
-static int take_space(int fd, uint64_t at, uint64_t len)
+static int reserve_range(int fd, uint64_t at, uint64_t len)
 {
 	int error;
 
@@ -54,19 +57,17 @@ static int take_space(int fd, uint64_t at, uint64_t len)
 	return error;
 }
 
-/*
- * Has the kernel gather a slice to large pages, which it does where one page of each is there.
- * Owners on this host map them, and such a mapping is undone at once when its owner is killed, in
- * place of page by page. What is there already is kept, and nobody who has it mapped notices. All
- * of it is help that may be refused: false.
- */
-static bool gather_space(int fd, uint64_t at, uint64_t len)
+/* Asks the kernel to make large pages of a slice, which it does if one page of each exists. Owners
+ * on this host map them, and the kernel unmaps a large page at once instead of page by page when an
+ * owner is killed. Existing data is preserved, and processes that have it mapped do not notice.
+ * Returns false if the kernel refuses, which is harmless. */
+static bool collapse_range(int fd, uint64_t at, uint64_t len)
 {
 	void *base;
 	bool gathered;
 
 	for (uint64_t end = PS_LARGE_PAGE; end <= len; end += PS_LARGE_PAGE)
-		if (take_space(fd, at + end - LAST_PAGE, LAST_PAGE))
+		if (reserve_range(fd, at + end - LAST_PAGE, LAST_PAGE))
 			return false;
 	base = mmap(ps_large_place(len), len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
 	if (base == MAP_FAILED)
@@ -76,19 +77,20 @@ static bool gather_space(int fd, uint64_t at, uint64_t len)
 	return gathered;
 }
 
-/* In slices: who no longer wants it does not get the rest. Where the kernel has a large page for
- * none of a slice, it is not made to search for more. */
+/* Reserves in slices, so that it can stop when the request is cancelled. If the kernel finds no
+ * large page for a slice, it is not asked again. */
 static void run_reserve(void *arg)
 {
 	struct piece_work *work = arg;
 	bool large = true;
 	uint64_t at = 0;
 
+	assert(atomic_load(work->taking) >= work->size);
 	while (at < work->size && !work->error) {
 		uint64_t left = work->size - at, len = left < RESERVE_SLICE ? left : RESERVE_SLICE;
 
-		large = large && len >= PS_LARGE_PAGE && gather_space(work->fd, at, len);
-		work->error = take_space(work->fd, at, len);
+		large = large && len >= PS_LARGE_PAGE && collapse_range(work->fd, at, len);
+		work->error = reserve_range(work->fd, at, len);
 		atomic_fetch_sub(work->taking, work->error ? left : len);
 		at += len;
 	}
@@ -142,6 +144,7 @@ int piece_file_take(int folder, const char *name, int fd, uint64_t size, struct 
 			return -STATUS(IO);
 		}
 	}
+	assert(fd >= 0 && size > 0);
 	piece->base = base;
 	piece->size = size;
 	piece->fd = fd;
@@ -164,13 +167,13 @@ int piece_file_trim(int fd, uint64_t size)
 		return errno;
 	if ((uint64_t)st.st_size < size)
 		work.size = (uint64_t)st.st_size;
-	/* Blocks beyond the end of a file (FALLOC_FL_KEEP_SIZE) do not show in its size, nor in
-	 * their number, where it has holes. */
+	/* Blocks beyond the end of a file (FALLOC_FL_KEEP_SIZE) show neither in its size nor, if it
+	 * has holes, in its number of blocks. */
 	job_aside((uint64_t)st.st_blocks * 512, run_trim, &work);
 	return work.error;
 }
 
-/* In slices: the loop may want a mapping of its own meanwhile. */
+/* Unmaps in slices, because the loop may need a mapping in the meantime. */
 static void run_unmap(void *arg)
 {
 	struct piece_work *work = arg;

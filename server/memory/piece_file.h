@@ -1,6 +1,6 @@
 /*
- * piece_file.h - what the kernel does for long with the file of a large piece: each of these goes
- * on beside the loop (jobs.h), and is a plain call for a small one.
+ * piece_file.h - operations on the file of a piece that may take long. For large pieces they run
+ * outside of the loop (jobs.h).
  */
 #ifndef PERSEAS_SERVER_PIECE_FILE_H
 #define PERSEAS_SERVER_PIECE_FILE_H
@@ -10,22 +10,24 @@
 
 struct piece;
 
-/* Of a plain file, at once; 0: there is none. */
+/* Returns the size of a regular file, or 0 if there is none. Does not give up the turn. */
 uint64_t piece_file_size(int folder, const char *name);
-/* Takes the memory of the file, so that no store to it can fail later (SIGBUS). *taking holds
- * `size` for it, and loses that with what is taken; what is left is given up. 0 or an errno;
- * ECANCELED: nobody wants it any more. What was taken until then goes with the file. */
+/* Reserves the memory of the file, so that no later store to it can fail (SIGBUS). `*taking`
+ * includes `size` and is reduced as memory is reserved, or by the rest on failure. Returns 0 or an
+ * errno; ECANCELED if the request was cancelled. Memory that was reserved by then belongs to the
+ * file. */
 int piece_file_reserve(int fd, uint64_t size, _Atomic uint64_t *taking);
-/* Maps it: the piece has the descriptor then. -STATUS_…, and errno says more. */
+/* Maps the file; the piece then owns the descriptor. Returns 0, or a negative Perseas__Status with
+ * errno set. */
 int piece_file_take(int folder, const char *name, int fd, uint64_t size, struct piece *piece);
-/* Cuts off what is behind `size`, blocks beyond the file's end too: an owner that has the file may
- * have made it longer, and that is nobody's. 0 or an errno. */
+/* Truncates the file to `size`, with blocks beyond its end, because an owner that has the file may
+ * have extended it. Returns 0 or an errno. */
 int piece_file_trim(int fd, uint64_t size);
-/* Trims, unmaps and closes. */
+/* Trims, unmaps and closes the file. */
 void piece_file_unmap(void *base, uint64_t size, int fd);
-/* Its size is only a hint here. */
+/* Removes the name. `size` is only a hint for how long it takes. */
 void piece_file_unlink(int folder, const char *name, uint64_t size);
-/* The last to have a removed file gives its memory back. */
+/* Closes a removed file, which frees its memory if no other process has it. */
 void piece_file_release(int fd, uint64_t size);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Fills in `len` random bytes. Ends the process if the kernel has none: a token that can be guessed
+/* Draws `len` random bytes. Aborts the process if the kernel has none, because a guessable token
  * would be worse. */
 void random_bytes_draw(void *bytes, size_t len);
 

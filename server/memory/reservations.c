@@ -1,6 +1,6 @@
 /*
- * reservations.c - see reservations.h. memory_file.c calls it. It goes by inodes: a name, and the
- * size that a file has now, are in the hands of whoever was given the file.
+ * reservations.c - see reservations.h. memory_file.c calls it. It identifies files by inode,
+ * because processes that were given a file can change its name and size.
  */
 #include "reservations.h"
 
@@ -8,6 +8,7 @@
 #include "../../proto/image/layout.h"
 #include "piece_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,9 +18,9 @@
 struct reservation {
 	struct reservation *next;
 	ino_t inode;
-	int fd;         /* of the open piece; -1: it is closed */
+	int fd;         /* descriptor of the open piece; -1: closed */
 	uint64_t size;  /* of the piece */
-	uint64_t bytes; /* that the file takes without anything beyond its end */
+	uint64_t bytes; /* that the file occupies without anything beyond its end */
 };
 
 static uint64_t round_up(uint64_t size, uint64_t page)
@@ -32,6 +33,7 @@ static uint64_t own_bytes(uint64_t taken, uint64_t size)
 {
 	const uint64_t least = round_up(size, PS_PAGE), most = round_up(size, PS_LARGE_PAGE);
 
+	assert(least <= most);
 	return taken < least ? least : taken > most ? most : taken;
 }
 
@@ -67,6 +69,7 @@ int reservation_note(struct reservation **list, int fd, uint64_t size)
 		reservation->next = *list;
 		*list = reservation;
 	}
+	assert(size > 0 && reservation->next != reservation);
 	reservation->inode = st.st_ino;
 	reservation->fd = fd;
 	reservation->size = size;
@@ -138,8 +141,9 @@ static const struct reservation *first_exceeded(const struct reservation *list)
 	return list;
 }
 
-/* The piece may be closed while the turn is given up, and its descriptor be another file's. */
-static void trim(const struct reservation *reservation)
+/* Duplicates the descriptor, because the piece may be closed and its descriptor reused while the
+ * turn is given up. */
+static void trim_piece(const struct reservation *reservation)
 {
 	const int fd = fcntl(reservation->fd, F_DUPFD_CLOEXEC, 0);
 
@@ -149,8 +153,8 @@ static void trim(const struct reservation *reservation)
 	close(fd);
 }
 
-/* The list may be another one after each trim. A file that grows again at once does not keep this
- * going for ever. */
+/* The list may change with each trim, because it gives up the turn. A file that grows again at once
+ * does not keep the loop going forever. */
 void reservations_trim(struct reservation *const *list)
 {
 	unsigned most = 0;
@@ -162,7 +166,7 @@ void reservations_trim(struct reservation *const *list)
 
 		if (!exceeded)
 			return;
-		trim(exceeded);
+		trim_piece(exceeded);
 	}
 }
 

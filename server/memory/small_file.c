@@ -1,14 +1,15 @@
 /*
- * small_file.c - replaces and reads small files. memory_file.c calls it, for headers.
+ * small_file.c - replaces and reads small files. memory_file.c calls it for headers.
  *
- * Beside the file lies a spare one of the same size, whose memory is reserved. New bytes are
- * written into the spare, and the two change names: that needs no memory, and what was the file is
- * the next spare. It must never free the one before the other is whole.
+ * Next to each file is a spare of the same size, whose memory is reserved. New contents are written
+ * to the spare, and the two exchange names. This needs no memory, and the old file becomes the next
+ * spare. The old file must not be freed before the new one is complete.
  */
 #include "small_file.h"
 
 #include "../store/status.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -20,7 +21,7 @@
 
 enum { NAME_ROOM = 160 };
 
-#define SMALL_MAX ((off_t)4 << 20) /* bytes of a file that is read */
+#define SMALL_MAX ((off_t)4 << 20) /* largest file that is read */
 
 int file_status(int error)
 {
@@ -37,7 +38,7 @@ int file_status(int error)
 	}
 }
 
-static void name_spare(char spare[NAME_ROOM], const char *name)
+static void spare_name(char spare[NAME_ROOM], const char *name)
 {
 	snprintf(spare, NAME_ROOM, ".%s.spare", name);
 }
@@ -57,7 +58,7 @@ static int reserve_space(int fd, size_t size)
 	return error;
 }
 
-/* Opens it with room for so many bytes; -1 with errno. */
+/* Opens the file and reserves `size` bytes. Returns -1 with errno set on failure. */
 static int open_with_room(int folder, const char *name, size_t size)
 {
 	int fd = openat(folder, name, O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -89,7 +90,7 @@ static int write_all(int fd, const uint8_t *bytes, size_t len)
 	return fsync(fd);
 }
 
-/* The bytes, and zeros up to the end of the file, which keeps its size. */
+/* Writes the bytes, followed by zeros to the end of the file, which keeps its size. */
 static int fill_file(int fd, const void *bytes, size_t len)
 {
 	struct stat st;
@@ -105,19 +106,20 @@ static int fill_file(int fd, const void *bytes, size_t len)
 		errno = ENOMEM;
 		return -1;
 	}
+	assert(size >= len);
 	memcpy(whole, bytes, len);
 	ret = write_all(fd, whole, size);
 	free(whole);
 	return ret;
 }
 
-/* A second file, so that the first one can be replaced without any memory. */
+/* Creates the spare, so that the file can be replaced without allocating memory. */
 static int add_spare(int folder, const char *name, size_t size)
 {
 	char spare[NAME_ROOM];
 	int fd;
 
-	name_spare(spare, name);
+	spare_name(spare, name);
 	fd = open_with_room(folder, spare, size);
 	if (fd < 0)
 		return -1;
@@ -125,8 +127,8 @@ static int add_spare(int folder, const char *name, size_t size)
 	return 0;
 }
 
-/* The file is not there yet: the new one becomes it, and a spare is there before. 1, or -1. */
-static int put_first(int folder, const char *name, const char *written, size_t size)
+/* Gives a new file its name, after creating a spare. Returns 1, or -1 with errno set. */
+static int create_first(int folder, const char *name, const char *written, size_t size)
 {
 	char first[NAME_ROOM];
 
@@ -139,22 +141,22 @@ static int put_first(int folder, const char *name, const char *written, size_t s
 	return -1;
 }
 
-/* A version before this left a smaller file, which is the spare now. Without room for more the
- * next replacement asks for it again. */
+/* The spare left by an older version is smaller. If it cannot grow, the next replacement tries
+ * again. */
 static void grow_spare(int folder, const char *name, size_t size)
 {
 	(void)add_spare(folder, name, size);
 }
 
-/* 1: it is the first one; 0, or -1. */
+/* Returns 1 if there was no file before, 0 if it was replaced, or -1 with errno set. */
 static int swap_files(int folder, const char *name, const char *written, size_t size)
 {
 	struct stat st;
 
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? put_first(folder, name, written, size) : -1;
+		return errno == ENOENT ? create_first(folder, name, written, size) : -1;
 	if (renameat2(folder, written, folder, name, RENAME_EXCHANGE) < 0) {
-		/* A file system that cannot exchange: what is kept is made again. */
+		/* A file system that cannot exchange names: the spare is created again. */
 		if (errno != EINVAL || renameat(folder, written, folder, name) < 0)
 			return -1;
 	}
@@ -162,8 +164,9 @@ static int swap_files(int folder, const char *name, const char *written, size_t 
 	return 0;
 }
 
-/* Where it is not known whether the disk has the names, who asked goes on as before, and removes
- * what the new bytes name: the next start must not find them. */
+/* Flushes the new name. If that fails, it may or may not be on the disk. The caller continues with
+ * the old state and removes what the new contents name, so the next start must not find them: undo
+ * the exchange. */
 static int flush_names(int folder, const char *name, const char *written, bool first)
 {
 	int error;
@@ -185,7 +188,7 @@ int small_file_replace(int folder, const char *name, const void *bytes, size_t l
 	char spare[NAME_ROOM];
 	int fd, error, first;
 
-	name_spare(spare, name);
+	spare_name(spare, name);
 	fd = open_with_room(folder, spare, size);
 	error = fd < 0 || fill_file(fd, bytes, len) < 0 ? errno : 0;
 	if (fd >= 0)
@@ -201,7 +204,7 @@ void small_file_forget(int folder, const char *name)
 {
 	char spare[NAME_ROOM];
 
-	name_spare(spare, name);
+	spare_name(spare, name);
 	(void)unlinkat(folder, spare, 0);
 	snprintf(spare, sizeof(spare), ".%s.first", name);
 	(void)unlinkat(folder, spare, 0);
@@ -212,7 +215,7 @@ uint64_t small_file_kept(int folder, const char *name)
 	char spare[NAME_ROOM];
 	struct stat st;
 
-	name_spare(spare, name);
+	spare_name(spare, name);
 	if (fstatat(folder, spare, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	return (uint64_t)st.st_size;

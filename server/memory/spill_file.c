@@ -1,11 +1,12 @@
 /*
- * spill_file.c - spills as files: DIRECTORY/STORE.spill, and STORE.spill.tmp until it is whole. The
- * store logic calls it, through spill.h. The directory carries a mark (directory.h): in one without
- * it nothing is written or removed.
+ * spill_file.c - stores spills in files: DIRECTORY/STORE.spill, named STORE.spill.tmp until it is
+ * complete. The store logic calls it through spill.h. The directory has a mark (directory.h):
+ * nothing is written or removed in one without it.
  */
 #include "directory.h"
 #include "../store/spill.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,14 +19,15 @@
 
 enum { NAME_ROOM = 160, ASIDE_MAX = 1000, SYNC_BYTES = 64 << 20 };
 
-static const char ending[] = ".spill", unfinished[] = ".spill.tmp", retired[] = ".spill.loaded";
+static const char spill_suffix[] = ".spill", unfinished_suffix[] = ".spill.tmp",
+		  loaded_suffix[] = ".spill.loaded";
 
 struct spill_file {
 	struct spill spill;
 	struct directory directory;
-	int out, in;          /* the spill that is written, and that is read; -1: none */
-	uint64_t unsynced;    /* bytes of the one that is written */
-	char name[NAME_ROOM]; /* of the one that is written */
+	int out, in;          /* spills being written and read; -1: none */
+	uint64_t unsynced;    /* bytes of the written spill that may not be on the disk */
+	char name[NAME_ROOM]; /* name of the spill being written */
 	char path[PATH_MAX];
 };
 
@@ -36,17 +38,17 @@ static struct spill_file *file_of(struct spill *spill)
 
 static void name_spill(char name[NAME_ROOM], const char *store, const char *more)
 {
-	snprintf(name, NAME_ROOM, "%s%s%s", store, ending, more);
+	snprintf(name, NAME_ROOM, "%s%s%s", store, spill_suffix, more);
 }
 
-static int spill_failed(struct spill_file *file, const char *what, const char *name)
+static int set_trouble(struct spill_file *file, const char *what, const char *name)
 {
 	snprintf(file->spill.trouble, sizeof(file->spill.trouble), "%s %.150s: %s", what, name,
 	         strerror(errno));
 	return -1;
 }
 
-/* Bit by bit, so that none of the calls takes long, and little memory holds what is unwritten. */
+/* Flushes in parts, so that no call takes long and little memory holds unwritten data. */
 static int sync_part(struct spill_file *file, size_t len)
 {
 	file->unsynced += len;
@@ -54,12 +56,12 @@ static int sync_part(struct spill_file *file, size_t len)
 		return 0;
 	file->unsynced = 0;
 	if (fdatasync(file->out) < 0)
-		return spill_failed(file, "writing", file->name);
+		return set_trouble(file, "writing", file->name);
 	(void)posix_fadvise(file->out, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;
 }
 
-static void spill_moved(struct spill *spill)
+static void report_progress(struct spill *spill)
 {
 	if (spill->progress)
 		spill->progress(spill->progress_arg);
@@ -70,17 +72,18 @@ static int file_begin(struct spill *spill, const char *store)
 	struct spill_file *file = file_of(spill);
 	char beside[NAME_ROOM];
 
+	assert(file->out < 0);
 	file->unsynced = 0;
 	name_spill(file->name, store, "");
 	name_spill(beside, store, ".loaded");
 	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
-		return spill_failed(file, "removing", beside);
+		return set_trouble(file, "removing", beside);
 	name_spill(beside, store, ".tmp");
 	if (unlinkat(file->directory.fd, beside, 0) < 0 && errno != ENOENT)
-		return spill_failed(file, "removing", beside);
+		return set_trouble(file, "removing", beside);
 	file->out = openat(file->directory.fd, beside,
 	                   O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return file->out < 0 ? spill_failed(file, "making", beside) : 0;
+	return file->out < 0 ? set_trouble(file, "making", beside) : 0;
 }
 
 static struct spill_file *file_of_sink(struct ps_archive_sink *sink)
@@ -99,11 +102,11 @@ static int file_write(struct ps_archive_sink *sink, const void *bytes, size_t le
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return spill_failed(file, "writing", file->name);
+			return set_trouble(file, "writing", file->name);
 		from += n;
 		len -= (size_t)n;
 	}
-	spill_moved(&file->spill);
+	report_progress(&file->spill);
 	return sync_part(file, (size_t)(from - (const uint8_t *)bytes));
 }
 
@@ -130,22 +133,24 @@ static int file_commit(struct spill *spill)
 	char beside[NAME_ROOM + 8];
 	int ret = 0;
 
+	assert(file->out >= 0);
 	snprintf(beside, sizeof(beside), "%s.tmp", file->name);
 	if (fsync(file->out) < 0 ||
 	    renameat(file->directory.fd, beside, file->directory.fd, file->name) < 0) {
-		ret = spill_failed(file, "writing", file->name);
+		ret = set_trouble(file, "writing", file->name);
 		file_abandon(spill);
 		return ret;
 	}
 	close_out(file);
 	if (fsync(file->directory.fd) < 0) {
-		ret = spill_failed(file, "writing", file->name);
+		ret = set_trouble(file, "writing", file->name);
 		unlinkat(file->directory.fd, file->name, 0);
 	}
 	return ret;
 }
 
-/* Calls found() for each name that ends so, with what is before that. -1: there may be others. */
+/* Calls found() for each name that ends in `tail`, with what precedes it. Returns -1 if there may
+ * be others. */
 static int each_name(struct spill_file *file, const char *tail,
                      void (*found)(void *arg, const char *store), void *arg)
 {
@@ -154,7 +159,7 @@ static int each_name(struct spill_file *file, const char *tail,
 	int error;
 
 	if (!dir)
-		return spill_failed(file, "listing", file->path);
+		return set_trouble(file, "listing", file->path);
 	while (errno = 0, (entry = readdir(dir))) {
 		size_t len = strlen(entry->d_name), end = strlen(tail);
 		char store[NAME_MAX + 1];
@@ -168,7 +173,7 @@ static int each_name(struct spill_file *file, const char *tail,
 	error = errno;
 	closedir(dir);
 	errno = error;
-	return error ? spill_failed(file, "listing", file->path) : 0;
+	return error ? set_trouble(file, "listing", file->path) : 0;
 }
 
 struct room {
@@ -176,14 +181,14 @@ struct room {
 	uint64_t bytes;
 };
 
-/* It goes when its store is spilled again. */
+/* A loaded spill is removed when its store is spilled again. */
 static void add_retired(void *arg, const char *store)
 {
 	struct room *room = arg;
 	char name[NAME_MAX + 1];
 	struct stat st;
 
-	snprintf(name, sizeof(name), "%.200s%s", store, retired);
+	snprintf(name, sizeof(name), "%.200s%s", store, loaded_suffix);
 	if (fstatat(room->file->directory.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		room->bytes += (uint64_t)st.st_blocks * 512;
 }
@@ -194,24 +199,24 @@ static int file_room(struct spill *spill, uint64_t *bytes)
 	struct statvfs st;
 
 	if (fstatvfs(room.file->directory.fd, &st) < 0)
-		return spill_failed(room.file, "the room in", spill->directory);
-	(void)each_name(room.file, retired, add_retired, &room);
+		return set_trouble(room.file, "the room in", spill->directory);
+	(void)each_name(room.file, loaded_suffix, add_retired, &room);
 	*bytes = (uint64_t)st.f_bavail * st.f_frsize + room.bytes;
 	return 0;
 }
 
 static int file_stores(struct spill *spill, void (*found)(void *arg, const char *store), void *arg)
 {
-	return each_name(file_of(spill), ending, found, arg);
+	return each_name(file_of(spill), spill_suffix, found, arg);
 }
 
-/* What a daemon that was killed in a spill left: it is no spill, and takes room. */
+/* Removes what a daemon that was killed during a spill left. */
 static void remove_unfinished(void *arg, const char *store)
 {
 	struct spill_file *file = arg;
 	char name[NAME_MAX + 1];
 
-	snprintf(name, sizeof(name), "%.200s%s", store, unfinished);
+	snprintf(name, sizeof(name), "%.200s%s", store, unfinished_suffix);
 	unlinkat(file->directory.fd, name, 0);
 }
 
@@ -221,14 +226,15 @@ static int file_open(struct spill *spill, const char *store)
 	char name[NAME_ROOM];
 	struct stat st;
 
+	assert(file->in < 0);
 	name_spill(name, store, "");
 	file->in = openat(file->directory.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (file->in < 0 || fstat(file->in, &st) < 0)
-		return spill_failed(file, "opening", name);
+		return set_trouble(file, "opening", name);
 	if (S_ISREG(st.st_mode))
 		return 0;
 	errno = EINVAL;
-	return spill_failed(file, "opening", name);
+	return set_trouble(file, "opening", name);
 }
 
 static long file_read(struct ps_archive_source *source, void *bytes, size_t len)
@@ -239,7 +245,7 @@ static long file_read(struct ps_archive_source *source, void *bytes, size_t len)
 	do
 		n = read(file_of(spill)->in, bytes, len);
 	while (n < 0 && errno == EINTR);
-	spill_moved(spill);
+	report_progress(spill);
 	return n;
 }
 
@@ -260,11 +266,11 @@ static int file_remove(struct spill *spill, const char *store)
 	name_spill(name, store, "");
 	if ((unlinkat(file->directory.fd, name, 0) < 0 && errno != ENOENT) ||
 	    fsync(file->directory.fd) < 0)
-		return spill_failed(file, "removing", name);
+		return set_trouble(file, "removing", name);
 	return 0;
 }
 
-/* In the place of the one that was loaded before it. */
+/* Replaces the spill that was loaded before. */
 static int file_retire(struct spill *spill, const char *store)
 {
 	struct spill_file *file = file_of(spill);
@@ -274,11 +280,11 @@ static int file_retire(struct spill *spill, const char *store)
 	name_spill(kept, store, ".loaded");
 	if (renameat(file->directory.fd, name, file->directory.fd, kept) < 0 ||
 	    fsync(file->directory.fd) < 0)
-		return spill_failed(file, "renaming", name);
+		return set_trouble(file, "renaming", name);
 	return 0;
 }
 
-/* Under the first name that is free: nothing is ever replaced. */
+/* Uses the first free name, so that nothing is replaced. */
 static int file_set_aside(struct spill *spill, const char *store)
 {
 	struct spill_file *file = file_of(spill);
@@ -289,14 +295,14 @@ static int file_set_aside(struct spill *spill, const char *store)
 		snprintf(aside, sizeof(aside), "%s.aside-%d", name, i);
 		if (renameat2(file->directory.fd, name, file->directory.fd, aside,
 		              RENAME_NOREPLACE) == 0)
-			return fsync(file->directory.fd) < 0 ? spill_failed(file, "renaming", name)
+			return fsync(file->directory.fd) < 0 ? set_trouble(file, "renaming", name)
 			                                     : 0;
 		if (errno == ENOENT)
 			return 0;
 		if (errno != EEXIST)
 			break;
 	}
-	return spill_failed(file, "renaming", name);
+	return set_trouble(file, "renaming", name);
 }
 
 static const struct spill_ops file_ops = {
@@ -312,13 +318,15 @@ static const struct spill_ops file_ops = {
 	.set_aside = file_set_aside,
 };
 
-/* Is it a file that a version without marks made: STORE.spill, and what follows that? */
+/* Returns true for files that a version without marks created: STORE.spill, optionally with a
+ * suffix. */
 static bool is_spill(int directory, const char *name)
 {
-	const char *end = strstr(name, ending);
+	const char *end = strstr(name, spill_suffix);
 	struct stat st;
 
-	return end && end > name && (!end[sizeof(ending) - 1] || end[sizeof(ending) - 1] == '.') &&
+	return end && end > name &&
+	       (!end[sizeof(spill_suffix) - 1] || end[sizeof(spill_suffix) - 1] == '.') &&
 	       fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 }
 
@@ -350,7 +358,7 @@ struct spill *spill_file_new(const char *directory, const char **why)
 		spill_file_free(&file->spill);
 		return NULL;
 	}
-	(void)each_name(file, unfinished, remove_unfinished, file);
+	(void)each_name(file, unfinished_suffix, remove_unfinished, file);
 	return &file->spill;
 }
 

@@ -1,9 +1,9 @@
 /*
- * test_origin.c - whether an image consists of the files in which a daemon served it last: copies
- * of a folder, or of files in it, are told from what daemons themselves do with these files.
+ * test_image_files.c - whether an image consists of the files in which a daemon served it last:
+ * copies of a folder, or of files in it, are told from what daemons themselves do with these files.
  */
 #include "../../server/memory/memory_place.h"
-#include "../../server/memory/origin.h"
+#include "../../server/memory/image_files.h"
 #include "../../server/memory/small_file.h"
 #include "../../server/store/store_private.h"
 #include "../support/memory_folder.h"
@@ -13,7 +13,7 @@
 struct place {
 	char directory[64];
 	int folder;
-	struct origin image;
+	struct image_files image;
 };
 
 static const uint8_t one[16] = "the first image", other[16] = "the other image";
@@ -50,11 +50,11 @@ static int setup(void **state)
 
 	memory_folder(place.directory, sizeof(place.directory), "origin");
 	place.folder = -1;
-	place.image = (struct origin){ one, 0, boot };
+	place.image = (struct image_files){ one, 0, boot };
 	run(&place, "mkdir bank && truncate -s 8192 bank/log.0 bank/segment-0.0", "", "");
 	open_folder(&place, "bank");
 	commit_header(&place, "first");
-	origin_note(place.folder, &place.image);
+	image_files_record(place.folder, &place.image);
 	*state = &place;
 	return 0;
 }
@@ -71,8 +71,8 @@ static int teardown(void **state)
 
 struct unit_fixture unit_fixture = { setup, teardown };
 
-#define assert_copy(place) assert_true(origin_is_copy((place)->folder, &(place)->image))
-#define assert_own(place) assert_false(origin_is_copy((place)->folder, &(place)->image))
+#define assert_copy(place) assert_true(image_files_differ((place)->folder, &(place)->image))
+#define assert_own(place) assert_false(image_files_differ((place)->folder, &(place)->image))
 
 /* What daemons do: headers change names with their spares, and pieces are written. */
 TEST(headers_that_follow_are_its_own, struct place *place)
@@ -122,7 +122,7 @@ TEST(a_file_that_was_put_back_is_a_copy, struct place *place)
 		run(place, "cp -a bank/%s bank/%s.put && sync", names[i], names[i]);
 		run(place, "mv bank/%s.put bank/%s", names[i], names[i]);
 		assert_copy(place);
-		origin_note(place->folder, &place->image);
+		image_files_record(place->folder, &place->image);
 		assert_own(place);
 	}
 }
@@ -133,12 +133,12 @@ TEST(what_a_version_without_notes_made_is_its_own, struct place *place)
 	run(place, "rm bank/log.0 && truncate -s 8192 bank/log.1", "", "");
 	place->image.generation = 1;
 	assert_own(place);
-	place->image = (struct origin){ other, 0, boot };
+	place->image = (struct image_files){ other, 0, boot };
 	run(place, "rm bank/header bank/.header.spare && truncate -s 8192 bank/log.0", "", "");
 	commit_header(place, "another image");
 	assert_own(place);
 	/* And from now on this one is known. */
-	origin_note(place->folder, &place->image);
+	image_files_record(place->folder, &place->image);
 	run(place, "cp -a bank copy", "", "");
 	open_folder(place, "copy");
 	assert_copy(place);
@@ -150,7 +150,7 @@ TEST(an_image_without_a_note_gets_one, struct place *place)
 	run(place, "rm bank/.origin && cp -a bank copy", "", "");
 	open_folder(place, "copy");
 	assert_own(place);
-	origin_note(place->folder, &place->image);
+	image_files_record(place->folder, &place->image);
 	run(place, "cp -a copy again", "", "");
 	open_folder(place, "again");
 	assert_copy(place);
@@ -165,7 +165,7 @@ TEST(memory_of_another_boot_is_a_copy, struct place *place)
 	assert_copy(place);
 	place->image.boot = NULL;
 	assert_own(place);
-	origin_note(place->folder, &place->image);
+	image_files_record(place->folder, &place->image);
 	place->image.boot = later_boot;
 	assert_own(place);
 }

@@ -1,6 +1,6 @@
 /*
- * origin.c - writes and compares the notes of origin.h. memory_lasts.c calls it. It must never take
- * an image for a copy because a version without notes made or replaced its files.
+ * image_files.c - writes and compares the notes of image_files.h. memory_lasts.c calls it. It must
+ * never mistake an image for a copy because a version without notes created or replaced its files.
  *
  * A note has a line for each fact: a name, and the values that it may have. "-" stands for what the
  * kernel did not tell, and agrees with everything. A line that is missing agrees, too.
@@ -16,12 +16,13 @@
  * A version without notes makes a log of another generation, and leaves the folder and both headers
  * where they are. It may make segments again under a name that they had, so these are not noted.
  */
-#include "origin.h"
+#include "image_files.h"
 
 #include "memory_place.h"
 #include "small_file.h"
 #include "../../proto/image/layout.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ enum { NOTE_MAX = 1024, FACT_MAX = 80, NAME_ROOM = 40 };
 static const char name_list_add[] = ".origin", new_name[] = ".origin.new",
 		  first_line[] = "perseasd origin 1\n";
 
-/* --- the facts --- */
+/* --- facts --- */
 
 static void format_id(char text[FACT_MAX], const uint8_t *id)
 {
@@ -49,20 +50,20 @@ static void format_id(char text[FACT_MAX], const uint8_t *id)
 		to += sprintf(to, "%02x", id[i]);
 }
 
-static bool look(int folder, const char *name, struct statx *st)
+static bool stat_file(int folder, const char *name, struct statx *st)
 {
 	const int flags = AT_SYMLINK_NOFOLLOW | (*name ? 0 : AT_EMPTY_PATH);
 
 	return statx(folder, name, flags, STATX_INO | STATX_BTIME, st) == 0;
 }
 
-/* Inode and birth time of a file, or, with an empty name, of the folder. A file system without
- * birth times has 0: its inode numbers alone must tell. */
+/* Formats the inode and birth time of a file, or of the folder if the name is empty. The birth time
+ * is 0 if the file system has none; then only the inode number counts. */
 static void format_file(char text[FACT_MAX], int folder, const char *name)
 {
 	struct statx st;
 
-	if (!look(folder, name, &st)) {
+	if (!stat_file(folder, name, &st)) {
 		strcpy(text, "-");
 		return;
 	}
@@ -72,12 +73,12 @@ static void format_file(char text[FACT_MAX], int folder, const char *name)
 	        (long long)st.stx_btime.tv_sec, st.stx_btime.tv_nsec);
 }
 
-/* The number of a device may change with a boot, which files on a disk outlast. */
-static void format_device(char text[FACT_MAX], int folder, const struct origin *image)
+/* The device number may change with a reboot, which files on a disk outlast. */
+static void format_device(char text[FACT_MAX], int folder, const struct image_files *image)
 {
 	struct statx st;
 
-	if (image->boot && look(folder, "", &st))
+	if (image->boot && stat_file(folder, "", &st))
 		sprintf(text, "%x:%x", st.stx_dev_major, st.stx_dev_minor);
 	else
 		strcpy(text, "-");
@@ -88,13 +89,13 @@ static void format_device(char text[FACT_MAX], int folder, const struct origin *
 struct fact {
 	char name[NAME_ROOM];
 	char value[FACT_MAX];
-	char second[FACT_MAX]; /* that it may have instead; or "" */
+	char second[FACT_MAX]; /* alternative value, or "" */
 };
 
 enum { FACTS = 6 };
 
-/* The first says which image the others are about. */
-static void gather_facts(struct fact facts[FACTS], int folder, const struct origin *image)
+/* The first fact says which image the others are about. */
+static void gather_facts(struct fact facts[FACTS], int folder, const struct image_files *image)
 {
 	memset(facts, 0, FACTS * sizeof(*facts));
 	strcpy(facts[0].name, "image");
@@ -127,7 +128,7 @@ static void compose_note(char text[NOTE_MAX], const struct fact facts[FACTS])
 	}
 }
 
-/* Returns false if there is no note of this version. */
+/* Reads the note. Returns false if there is none of this version. */
 static bool read_note(int folder, char text[NOTE_MAX])
 {
 	uint8_t *bytes;
@@ -161,7 +162,7 @@ static int write_note(int folder, const char *text)
 	return whole ? fsync(folder) : -1;
 }
 
-void origin_note(int folder, const struct origin *image)
+void image_files_record(int folder, const struct image_files *image)
 {
 	char noted[NOTE_MAX], text[NOTE_MAX];
 	struct fact facts[FACTS];
@@ -170,10 +171,11 @@ void origin_note(int folder, const struct origin *image)
 	compose_note(text, facts);
 	if (read_note(folder, noted) && strcmp(noted, text) == 0)
 		return;
+	assert(strlen(text) < NOTE_MAX - 1);
 	(void)write_note(folder, text);
 }
 
-/* Returns the values that the note has for the fact, up to the end of their line; NULL: none. */
+/* Returns the values of the fact in the note, up to the end of the line, or NULL. */
 static const char *find_fact(const char *note, const char *name)
 {
 	const size_t length = strlen(name);
@@ -202,14 +204,14 @@ static bool has_value(const char *values, const char *value)
 	}
 }
 
-static bool agrees(const char *note, const struct fact *fact)
+static bool fact_agrees(const char *note, const struct fact *fact)
 {
 	const char *values = find_fact(note, fact->name);
 
 	return !values || strcmp(fact->value, "-") == 0 || has_value(values, fact->value);
 }
 
-bool origin_is_copy(int folder, const struct origin *image)
+bool image_files_differ(int folder, const struct image_files *image)
 {
 	struct fact facts[FACTS];
 	char note[NOTE_MAX];
@@ -217,15 +219,15 @@ bool origin_is_copy(int folder, const struct origin *image)
 	if (!read_note(folder, note))
 		return false;
 	gather_facts(facts, folder, image);
-	if (!agrees(note, &facts[0]))
+	if (!fact_agrees(note, &facts[0]))
 		return false;
 	for (unsigned i = 1; i < FACTS; i++)
-		if (!agrees(note, &facts[i]))
+		if (!fact_agrees(note, &facts[i]))
 			return true;
 	return false;
 }
 
-void origin_forget(int folder)
+void image_files_forget(int folder)
 {
 	(void)unlinkat(folder, name_list_add, 0);
 	(void)unlinkat(folder, new_name, 0);

@@ -1,0 +1,199 @@
+/*
+ * removed_files.c - watches removed files that other processes still have. memory_file.c calls it.
+ * A file that no other process has must be closed, or its memory would never be freed.
+ */
+#include "removed_files.h"
+
+#include "../../proto/image/layout.h"
+#include "../host/jobs.h"
+#include "piece_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct removed_file {
+	struct removed_file *next;
+	struct removed_file **list;
+	char store[128];
+	int fd;
+	uint64_t size;   /* size of the piece */
+	bool is_closing; /* no other process has it, and it is being closed */
+	uint64_t bytes;
+	struct job job;
+};
+
+/* The kernel grants a write lease only if no other process has the file open. */
+static bool is_in_use(int fd)
+{
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		return errno == EAGAIN;
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+	return false;
+}
+
+uint64_t file_blocks(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
+bool removed_file_add(struct removed_file **list, const char *store, int fd, uint64_t size)
+{
+	struct removed_file *removed_file = is_in_use(fd) ? calloc(1, sizeof(*removed_file)) : NULL;
+
+	if (!removed_file)
+		return false;
+	snprintf(removed_file->store, sizeof(removed_file->store), "%s", store);
+	removed_file->fd = fd;
+	removed_file->size = size;
+	removed_file->list = list;
+	removed_file->next = *list;
+	*list = removed_file;
+	return true;
+}
+
+bool removed_files_have(const struct removed_file *list, int fd)
+{
+	struct stat open, st;
+
+	if (fstat(fd, &open) < 0)
+		return false;
+	for (; list; list = list->next)
+		if (fstat(list->fd, &st) == 0 && st.st_dev == open.st_dev &&
+		    st.st_ino == open.st_ino)
+			return true;
+	return false;
+}
+
+static void remove_from_list(struct removed_file *removed_file)
+{
+	struct removed_file **link = removed_file->list;
+
+	assert(*link);
+	while (*link != removed_file)
+		link = &(*link)->next;
+	*link = removed_file->next;
+	free(removed_file);
+}
+
+/* Returns true if no other process has the file any more; the caller must then close it. */
+static bool begin_closing(struct removed_file *removed_file)
+{
+	if (removed_file->is_closing || is_in_use(removed_file->fd))
+		return false;
+	assert(!removed_file->is_closing);
+	removed_file->is_closing = true;
+	removed_file->bytes = file_blocks(removed_file->fd);
+	return true;
+}
+
+static void run_close(struct job *job)
+{
+	struct removed_file *removed_file =
+		(struct removed_file *)((char *)job - offsetof(struct removed_file, job));
+
+	piece_file_release(removed_file->fd, removed_file->bytes);
+}
+
+static void end_closing(struct job *job)
+{
+	remove_from_list((struct removed_file *)((char *)job - offsetof(struct removed_file, job)));
+}
+
+uint64_t removed_files_bytes(struct removed_file **list, const char *store)
+{
+	struct removed_file *next;
+	uint64_t bytes = 0;
+
+	for (struct removed_file *removed_file = *list; removed_file; removed_file = next) {
+		next = removed_file->next;
+		if (store && strcmp(removed_file->store, store) != 0)
+			continue;
+		if (begin_closing(removed_file)) {
+			removed_file->job = (struct job){ .run = run_close, .done = end_closing };
+			if (job_later(&removed_file->job)) {
+				remove_from_list(removed_file);
+				continue;
+			}
+		}
+		bytes += removed_file->is_closing ? removed_file->bytes
+		                                  : file_blocks(removed_file->fd);
+	}
+	return bytes;
+}
+
+static uint64_t excess_of(const struct removed_file *removed_file)
+{
+	const uint64_t taken = removed_file->is_closing ? 0 : file_blocks(removed_file->fd);
+	const uint64_t own = (removed_file->size + PS_PAGE - 1) / PS_PAGE * PS_PAGE;
+
+	return taken > own ? taken - own : 0;
+}
+
+uint64_t removed_files_excess(const struct removed_file *list)
+{
+	uint64_t bytes = 0;
+
+	for (; list; list = list->next)
+		bytes += excess_of(list);
+	return bytes;
+}
+
+static const struct removed_file *first_exceeded(const struct removed_file *list)
+{
+	while (list && excess_of(list) == 0)
+		list = list->next;
+	return list;
+}
+
+/* The list may change with each trim, because it may give up the turn. A file that grows again at
+ * once does not keep the loop going forever. */
+void removed_files_trim(struct removed_file *const *list)
+{
+	unsigned most = 0;
+
+	for (const struct removed_file *each = *list; each; each = each->next)
+		most++;
+	for (; most > 0; most--) {
+		const struct removed_file *exceeded = first_exceeded(*list);
+		const int fd = exceeded ? fcntl(exceeded->fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+		if (fd < 0)
+			return;
+		(void)piece_file_trim(fd, exceeded->size);
+		close(fd);
+	}
+}
+
+/* The list may change with each file that is closed. */
+void removed_files_close_unused(struct removed_file **list)
+{
+	struct removed_file *removed_file = *list;
+
+	while (removed_file) {
+		if (begin_closing(removed_file)) {
+			run_close(&removed_file->job);
+			remove_from_list(removed_file);
+			removed_file = *list;
+		} else {
+			removed_file = removed_file->next;
+		}
+	}
+}
+
+void removed_files_close_all(struct removed_file **list)
+{
+	while (*list) {
+		close((*list)->fd);
+		remove_from_list(*list);
+	}
+}
