@@ -181,6 +181,16 @@ struct ps_env_ops {
 int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
                 struct ps_address *addresses, unsigned *count, struct ps_error *error);
 
+/* As ps_env_list, for a caller that goes by the lookup later if the mirrors do not do. If the name
+ * is not looked up within 0.2 s, and `perseas run` told what it stood for, the function returns
+ * these mirrors, with the lookup that goes on. Otherwise *lookup is NULL. */
+int ps_env_list_known(struct ps_env *env, const char *text, uint32_t timeout_ms,
+                      struct ps_address *addresses, unsigned *count, struct ps_list_lookup **lookup,
+                      struct ps_error *error);
+
+/* Sets the error of a list that was not looked up in time, and returns its code. */
+int ps_env_list_late(const char *text, uint32_t timeout_ms, struct ps_error *error);
+
 /* Takes what a lookup of the text found, as ps_env_list does. Returns false if it has not ended by
  * then. Otherwise error->code is 0, or an error of ps_env_list. */
 bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64_t until_ns,

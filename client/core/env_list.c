@@ -4,6 +4,11 @@
  */
 #include "env.h"
 
+#include <string.h>
+
+/* For so long a lookup has precedence over what the name stood for before. */
+enum { PRECEDENCE_MS = 200 };
+
 bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64_t until_ns,
                        const char *text, struct ps_address *addresses, unsigned *count,
                        struct ps_error *error)
@@ -17,10 +22,18 @@ bool ps_env_list_found(struct ps_env *env, struct ps_list_lookup *lookup, uint64
 	return true;
 }
 
+int ps_env_list_late(const char *text, uint32_t timeout_ms, struct ps_error *error)
+{
+	return ps_error_set(error, PERSEAS_EUNREACHABLE,
+	                    "the mirrors of %.300s: nobody said within %u ms which they are; see "
+	                    "to the name server, or name the mirrors themselves",
+	                    text, timeout_ms);
+}
+
 int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
                 struct ps_address *addresses, unsigned *count, struct ps_error *error)
 {
-	const uint64_t until_ns = env->ops->now(env) + timeout_ms * UINT64_C(1000000);
+	const uint64_t until_ns = env->ops->now(env) + ps_ms(timeout_ms);
 	struct ps_list_lookup *lookup = NULL;
 
 	if (env->ops->list_begin && env->ops->list_begin(env, text, &lookup, error))
@@ -28,10 +41,35 @@ int ps_env_list(struct ps_env *env, const char *text, uint32_t timeout_ms,
 	if (!lookup)
 		return ps_address_list(text, addresses, count, error);
 	if (!ps_env_list_found(env, lookup, until_ns, text, addresses, count, error))
-		ps_error_set(error, PERSEAS_EUNREACHABLE,
-		             "the mirrors of %.300s: nobody said within %u ms which they are; see "
-		             "to the name server, or name the mirrors themselves",
-		             text, timeout_ms);
+		ps_env_list_late(text, timeout_ms, error);
 	env->ops->list_drop(lookup);
 	return error->code;
+}
+
+int ps_env_list_known(struct ps_env *env, const char *text, uint32_t timeout_ms,
+                      struct ps_address *addresses, unsigned *count, struct ps_list_lookup **lookup,
+                      struct ps_error *error)
+{
+	const uint32_t wait_ms = timeout_ms < PRECEDENCE_MS ? timeout_ms : PRECEDENCE_MS;
+	const uint64_t until_ns = env->ops->now(env) + ps_ms(wait_ms);
+	struct ps_address known[PS_MIRRORS_MAX];
+	unsigned known_count;
+
+	*lookup = NULL;
+	if (!env->ops->list_begin ||
+	    ps_address_list(ps_inherited_named(env->inherited, text), known, &known_count, NULL))
+		return ps_env_list(env, text, timeout_ms, addresses, count, error);
+	if (env->ops->list_begin(env, text, lookup, error))
+		return error->code;
+	if (!*lookup)
+		return ps_address_list(text, addresses, count, error);
+	if (ps_env_list_found(env, *lookup, until_ns, text, addresses, count, error) &&
+	    error->code != PERSEAS_EUNREACHABLE) {
+		env->ops->list_drop(*lookup);
+		*lookup = NULL;
+		return error->code;
+	}
+	memcpy(addresses, known, known_count * sizeof(known[0]));
+	*count = known_count;
+	return error->code = 0;
 }

@@ -208,13 +208,31 @@ static void add_learnt(struct perseas *p, const char *list)
 		ps_handle_add_learnt(p, &places.addresses[i]);
 }
 
+int ps_handle_name_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
+                           unsigned count, struct ps_error *error)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < count && !rc && p->env->ops->has_route; i++)
+		rc = p->env->ops->has_route(p->env, &addresses[i], error);
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < count; i++)
+		p->mirrors[i].address = addresses[i];
+	p->mirror_count = count;
+	add_learnt(p, list);
+	return 0;
+}
+
 static int fill_names(struct perseas *p, const char *store, const char *mirrors,
                       struct ps_error *error)
 {
 	const struct perseas_options *o = &p->options;
 	const uint32_t limit_ms = o->connect_timeout_ms < o->open_timeout_ms ? o->connect_timeout_ms
 	                                                                     : o->open_timeout_ms;
+	struct ps_named_list *named = &p->opening.named;
 	struct ps_address addresses[PS_MIRRORS_MAX];
+	unsigned count = 0;
 	int rc;
 
 	if (!store || !ps_name_valid(store))
@@ -222,18 +240,13 @@ static int fill_names(struct perseas *p, const char *store, const char *mirrors,
 		                    "'%.80s' cannot name a store: use 1 to 63 of A-Z a-z 0-9 . _ "
 		                    "-, not beginning with a dot",
 		                    store ? store : "");
-	rc = ps_env_list(p->env, mirrors ? mirrors : "", limit_ms, addresses, &p->mirror_count,
-	                 error);
-	for (unsigned i = 0; i < p->mirror_count && !rc && p->env->ops->has_route; i++)
-		rc = p->env->ops->has_route(p->env, &addresses[i], error);
-	if (rc)
-		return rc;
 	snprintf(p->store, sizeof(p->store), "%s", store);
-	for (unsigned i = 0; i < p->mirror_count; i++)
-		p->mirrors[i].address = addresses[i];
-	if (mirrors)
-		add_learnt(p, mirrors);
-	return 0;
+	named->list = mirrors ? mirrors : "";
+	named->limit_ms = limit_ms;
+	named->until = ps_now(p) + ps_ms(limit_ms);
+	rc = ps_env_list_known(p->env, named->list, limit_ms, addresses, &count, &named->lookup,
+	                       error);
+	return rc ? rc : ps_handle_name_mirrors(p, named->list, addresses, count, error);
 }
 
 /* Returns how long what was sent may stay unacknowledged. A short limit leaves the kernel the time
@@ -341,6 +354,8 @@ void ps_handle_free(struct perseas *p)
 	ps_deadlock_remove(p);
 	free_segments(p);
 	ps_shadow_end(p);
+	if (p->opening.named.lookup)
+		p->env->ops->list_drop(p->opening.named.lookup);
 	/* Before the ring, of which it may have registered something. */
 	p->env->ops->free(p->env);
 	ps_line_free(p);

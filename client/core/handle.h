@@ -245,6 +245,14 @@ enum ps_attempt_step {
 	PS_ATTEMPT_SUPERSEDED, /* another owner has the store, for good */
 };
 
+/* The list of mirrors, while the mirrors are those that its name stood for before (env_list.c). */
+struct ps_named_list {
+	struct ps_list_lookup *lookup; /* of the name; NULL: the mirrors are those of the list */
+	const char *list;              /* the caller's */
+	uint32_t limit_ms;             /* of the lookup, */
+	uint64_t until;                /* which ends it then */
+};
+
 /* While perseas_open is at work one thread has the handle, and tries until its time is up. A
  * renewal uses the step, the epoch and the state, with admin. */
 struct ps_opening {
@@ -257,6 +265,7 @@ struct ps_opening {
 	bool rivals;               /* others claimed the store meanwhile */
 	bool cancelled;            /* it took back a change of the roster that another began */
 	bool warm;                 /* a standby looked before, and saw no owner */
+	struct ps_named_list named;
 };
 
 /* What commits touch, with the lock. */
@@ -470,6 +479,10 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
                               const struct perseas_options *options, struct ps_error *error);
 void ps_handle_free(struct perseas *p);
 bool ps_handle_has(const struct perseas *p, const char *address);
+/* Gives a handle without mirrors those of its list, and those that ps_inherited_learnt adds.
+ * Returns 0, or an error of has_route (env.h). */
+int ps_handle_name_mirrors(struct perseas *p, const char *list, const struct ps_address *addresses,
+                           unsigned count, struct ps_error *error);
 /* Before it is opened: the store was seen at this mirror, too. It is asked, as if the roster had
  * named it, since the list may have nothing of the store any more; but no store is made there. */
 void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address);

@@ -70,6 +70,7 @@ void ps_inherited_write(const struct ps_inherited *inherited, char text[PS_INHER
 	add_line(&block, "addresses", inherited->addresses);
 	add_line(&block, "store", inherited->store);
 	add_line(&block, "list", inherited->list);
+	add_line(&block, "named", inherited->named);
 	if (inherited->learnt.count)
 		add_places(&block, &inherited->learnt);
 	if (*inherited->silent)
@@ -134,6 +135,8 @@ static void take_value(struct ps_inherited *inherited, const char *key, const ch
 		copy_value(inherited->store, sizeof(inherited->store), value);
 	else if (!strcmp(key, "list"))
 		copy_value(inherited->list, sizeof(inherited->list), value);
+	else if (!strcmp(key, "named"))
+		copy_value(inherited->named, sizeof(inherited->named), value);
 	else if (!strcmp(key, "learnt"))
 		read_learnt(inherited, value);
 	else if (!strcmp(key, "silent"))
@@ -163,6 +166,11 @@ void ps_inherited_read(struct ps_inherited *inherited, const char *text)
 }
 
 /* --- using --- */
+
+const char *ps_inherited_named(const struct ps_inherited *inherited, const char *list)
+{
+	return inherited && !strcmp(inherited->list, list) ? inherited->named : "";
+}
 
 void ps_inherited_learnt(const struct ps_inherited *inherited, const char *store, const char *list,
                          struct ps_places *places)

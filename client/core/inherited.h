@@ -11,6 +11,7 @@
  *   silent 123456 m2:7170   mirrors that did not answer, and when: ms of the monotonic clock
  *   store bank              the store that `perseas run` follows
  *   list @bank              the list of its mirrors, as it was given to `perseas run`
+ *   named m1:7170,m2:7170   mirrors that this list stood for when `perseas run` began
  *   learnt 3:7 m4:7170      mirrors of that store that this list does not name, by the roster of
  *                           that epoch and version
  *
@@ -32,7 +33,7 @@
 enum {
 	PS_INHERITED_ADDRESSES = 8 << 10, /* bytes; more than the mirrors of a store need */
 	PS_INHERITED_SILENT_MS = 10000,   /* for so long a silent mirror counts as silent */
-	PS_INHERITED_TEXT = PS_INHERITED_ADDRESSES + 3 * PS_LIST_TEXT + 512, /* of a block */
+	PS_INHERITED_TEXT = PS_INHERITED_ADDRESSES + 4 * PS_LIST_TEXT + 512, /* of a block */
 };
 
 /* Mirrors that a roster names, and which roster: an older roster must not remove them. */
@@ -50,8 +51,9 @@ struct ps_inherited {
 	char addresses[PS_INHERITED_ADDRESSES];
 	char store[PS_NAME_MAX + 1];
 	char list[PS_LIST_TEXT];
+	char named[PS_LIST_TEXT]; /* addresses, with commas between them, as in `silent` */
 	struct ps_places learnt;
-	char silent[PS_LIST_TEXT]; /* addresses, with commas between them */
+	char silent[PS_LIST_TEXT];
 	uint64_t silent_at_ms;
 };
 
@@ -60,6 +62,10 @@ void ps_inherited_write(const struct ps_inherited *inherited, char text[PS_INHER
 
 /* Reads a block, of which nothing is trusted. */
 void ps_inherited_read(struct ps_inherited *inherited, const char *text);
+
+/* Returns the mirrors that the list stood for when `perseas run` began, "" if that is not known:
+ * `inherited` is NULL, or is about another list. */
+const char *ps_inherited_named(const struct ps_inherited *inherited, const char *list);
 
 /* Returns the mirrors of the store that the list does not name: none if `inherited` is NULL, or is
  * about another store or list. */

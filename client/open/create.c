@@ -10,6 +10,7 @@
 #include "../keeper/attempt.h"
 #include "examine.h"
 #include "making.h"
+#include "named_list.h"
 #include "../core/mirror.h"
 #include "../keeper/roster.h"
 
@@ -252,24 +253,18 @@ static unsigned count_given(const struct perseas *p)
 /* They had their say. A store is made at the mirrors that it was asked for. */
 static void leave_added(struct perseas *p)
 {
-	const unsigned given = count_given(p);
-
-	while (p->mirror_count > given) {
-		struct ps_mirror *m = &p->mirrors[--p->mirror_count];
-
-		ps_mirror_disconnect(p, m);
-		if (m->found.header)
-			perseas__header__free_unpacked(m->found.header, NULL);
-		memset(m, 0, sizeof(*m));
-	}
+	ps_mirrors_leave(p, count_given(p));
 }
 
 int ps_create_probed(struct perseas *p)
 {
 	const unsigned given = count_given(p);
+	struct ps_error error = { 0 };
 	struct making making;
-	int rc;
+	int rc = ps_named_list_await(p, &error);
 
+	if (rc)
+		return rc == PS_AGAIN ? rc : ps_fail_error(p, &error);
 	if (p->options.acks > given)
 		return ps_fail(p, PERSEAS_EINVAL, "%u mirrors cannot give %u acknowledgements",
 		               given, p->options.acks);

@@ -12,6 +12,7 @@
 #include "examine.h"
 #include "../core/commit.h"
 #include "create.h"
+#include "named_list.h"
 #include "probe.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
@@ -207,6 +208,22 @@ static bool lacks_spared(const struct perseas *p, int rc)
 	       (rc == PERSEAS_EQUORUM || rc == PERSEAS_EUNREACHABLE || rc == PERSEAS_ENOSTORE);
 }
 
+/* After an attempt that claimed nothing and failed with rc: if the mirrors may not be those of the
+ * list, returns PS_AGAIN for an attempt at those of the list. Otherwise returns rc, or an error of
+ * the list if only the list can tell that the store is nowhere. */
+static int try_list(struct perseas *p, int rc)
+{
+	struct ps_error error = { 0 };
+	int code;
+
+	if (!p->opening.named.lookup || p->epoch || rc == PS_AGAIN || rc == PERSEAS_EBUSY)
+		return rc;
+	code = ps_named_list_await(p, &error);
+	if (code && code != PS_AGAIN && rc == PERSEAS_ENOSTORE)
+		return ps_fail_error(p, &error);
+	return code == PS_AGAIN ? code : rc;
+}
+
 static int open_handle(struct perseas *p)
 {
 	uint64_t start = ps_now(p);
@@ -220,6 +237,8 @@ static int open_handle(struct perseas *p)
 			continue;
 		if (rc == PERSEAS_EBUSY && still_patient(p, start))
 			continue;
+		if (rc)
+			rc = try_list(p, rc);
 		if (rc != PS_AGAIN)
 			break;
 		if (ps_now(p) >= p->opening.until)
@@ -229,6 +248,7 @@ static int open_handle(struct perseas *p)
 	if (rc)
 		return rc == PERSEAS_EQUORUM && p->opening.unanswered ? fail_unanswered(p, rc) : rc;
 	p->opening.until = 0;
+	ps_named_list_drop(p);
 	p->opened_as = p->epoch;
 	ps_tokens_begin(p);
 	enlist(p, &p->opening.chosen);

@@ -167,7 +167,8 @@ static void judge_census(const struct ps_follow *follow, const struct ps_census 
 
 	memset(now, 0, sizeof(*now));
 	now->found = census->have > 0;
-	now->nowhere = is_nowhere(census);
+	/* While the list's name is being looked up, it may stand for other mirrors. */
+	now->nowhere = !follow->lookup && is_nowhere(census);
 	now->ours = own >= 0;
 	now->fenced = is_roster_lost(follow, census, census->judged.settled) ||
 	              is_roster_lost(follow, census, census->judged.next);
@@ -233,7 +234,8 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	follow->store = store;
 	follow->mark = mark;
 	follow->list = mirrors;
-	if (ps_panel_begin(&follow->looks, looks, mirrors, timeout_ms, error))
+	if (ps_panel_begin_known(&follow->looks, looks, mirrors, timeout_ms, &follow->lookup,
+	                         error))
 		return error->code;
 	follow->looks.enough = is_enough;
 	follow->looks.enough_arg = follow;

@@ -16,17 +16,32 @@ enum {
 	TICK_MS = 20,  /* a connection that is being made may go on without a sign */
 };
 
-int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
-                   uint32_t timeout_ms, struct ps_error *error)
+static void connect_given(struct ps_panel *panel)
 {
-	memset(panel, 0, sizeof(*panel));
-	panel->env = env;
-	panel->timeout_ms = timeout_ms;
-	if (ps_env_list(env, mirrors, timeout_ms, panel->addresses, &panel->count, error))
-		return error->code;
 	panel->given = panel->count;
 	for (unsigned i = 0; i < panel->count; i++)
 		ps_panel_connect(panel, i);
+}
+
+int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
+                   uint32_t timeout_ms, struct ps_error *error)
+{
+	*panel = (struct ps_panel){ .env = env, .timeout_ms = timeout_ms };
+	if (ps_env_list(env, mirrors, timeout_ms, panel->addresses, &panel->count, error))
+		return error->code;
+	connect_given(panel);
+	return 0;
+}
+
+int ps_panel_begin_known(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
+                         uint32_t timeout_ms, struct ps_list_lookup **lookup,
+                         struct ps_error *error)
+{
+	*panel = (struct ps_panel){ .env = env, .timeout_ms = timeout_ms };
+	if (ps_env_list_known(env, mirrors, timeout_ms, panel->addresses, &panel->count, lookup,
+	                      error))
+		return error->code;
+	connect_given(panel);
 	return 0;
 }
 

@@ -34,6 +34,11 @@ struct ps_panel {
 int ps_panel_begin(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
                    uint32_t timeout_ms, struct ps_error *error);
 
+/* The same with ps_env_list_known, whose *lookup the caller must drop. */
+int ps_panel_begin_known(struct ps_panel *panel, struct ps_env *env, const char *mirrors,
+                         uint32_t timeout_ms, struct ps_list_lookup **lookup,
+                         struct ps_error *error);
+
 /* The identity of the daemon at address `i`; NULL: none was told. */
 const uint8_t *ps_panel_daemon(const struct ps_panel *panel, unsigned i);
 

@@ -8,7 +8,7 @@ import subprocess
 from binding import CREATE, Store
 from drill import (OK, PARTLY, SECONDS, USAGE, command_line, die_with_parent, fill, mirror_list,
                    run_command, wait_for, wait_ownerless)
-from test_run import LIVES, run  # noqa: F401  # pylint: disable=unused-import
+from test_run import LIVES, OWNS, run  # noqa: F401  # pylint: disable=unused-import
 
 
 def name_cluster(folder, monkeypatch, **clusters):
@@ -103,6 +103,23 @@ def test_a_standby_asks_its_mirrors_while_nobody_says_what_their_name_stands_for
         if runner.poll() is None:
             runner.send_signal(signal.SIGKILL)
             runner.wait()
+
+
+def test_command_opens_its_store_while_nobody_says_what_its_list_stands_for(
+        bank, owner, run, tmp_path, monkeypatch):  # noqa: F811
+    """The file of clusters stops answering before the owner dies: `perseas run` hands on what the
+    name stood for. Without it the open would fail."""
+    daemons = bank(3)
+    name_cluster(tmp_path, monkeypatch, bank=mirror_list(daemons))
+    first = owner("bank", daemons)
+    standby = run("bank", "@bank")
+    standby.wait_said(LIVES)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pipe.rename(tmp_path / "clusters")
+    first.kill9()
+    standby.wait_printed("holding")
+    standby.wait_said(OWNS)
 
 
 def test_a_list_that_is_behind_leads_to_the_store_by_any_mirror_that_is_left(

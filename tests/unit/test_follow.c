@@ -55,6 +55,7 @@ TEST(mirrors_that_left_make_room_for_others, struct owner *o)
 	told = tell();
 	assert_string_equal(told.store, STORE);
 	assert_string_equal(told.list, follow.list);
+	assert_string_equal(told.named, "sim://0,sim://1,sim://2");
 	assert_int_equal(told.learnt.epoch, 1);
 	assert_int_equal(told.learnt.version, 3);
 	assert_int_equal(told.learnt.count, 1);

@@ -21,6 +21,7 @@ TEST(what_is_written_is_read)
 		                     .addresses = "m1 7170 10.0.0.1 00,m2 1 ::1 00",
 		                     .store = "bank",
 		                     .list = "m1:7170, m2:7170",
+		                     .named = "m1:7170,m2:7170",
 		                     .learnt = { .epoch = 3, .version = UINT64_MAX, .count = 2 },
 		                     .silent = "m2:7170,m3:7170",
 		                     .silent_at_ms = 123456 };
@@ -55,6 +56,7 @@ TEST(the_longest_block_fits)
 	memset(told.addresses, 'a', sizeof(told.addresses) - 1);
 	memset(told.store, 's', sizeof(told.store) - 1);
 	memset(told.list, 'l', sizeof(told.list) - 1);
+	memset(told.named, 'n', sizeof(told.named) - 1);
 	memset(told.silent, 'm', sizeof(told.silent) - 1);
 	told.silent_at_ms = told.learnt.epoch = told.learnt.version = UINT64_MAX;
 	told.learnt.count = PS_MIRRORS_MAX;
@@ -128,4 +130,14 @@ TEST(lines_that_are_not_known_are_ignored)
 	memset(text, 'x', sizeof(text) - 1);
 	memcpy(text, "store ", strlen("store "));
 	assert_string_equal(read_text(text).store, "");
+}
+
+/* What a name stands for says nothing of another name. */
+TEST(what_a_name_stood_for_is_of_that_list)
+{
+	const struct ps_inherited told = read_text("list @bank\nnamed m1:7170\n");
+
+	assert_string_equal(ps_inherited_named(&told, "@bank"), "m1:7170");
+	assert_string_equal(ps_inherited_named(&told, "@bank2"), "");
+	assert_string_equal(ps_inherited_named(NULL, "@bank"), "");
 }

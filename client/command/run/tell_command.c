@@ -15,6 +15,15 @@
 
 enum { MS_NS = 1000000 };
 
+static void fill_named(struct ps_inherited *told, const struct ps_panel *looks)
+{
+	size_t used = 0;
+
+	for (unsigned i = 0; i < looks->given; i++)
+		used += ps_text_format(told->named + used, sizeof(told->named) - used, "%s%s",
+		                       used ? "," : "", looks->addresses[i].text);
+}
+
 static void fill_learnt(struct ps_inherited *told, const struct ps_follow *follow)
 {
 	const struct ps_panel *looks = &follow->looks;
@@ -51,6 +60,7 @@ void ps_tell_command(const struct ps_follow *follow, int warm_fd)
 	/* A list that does not fit names no mirrors: the open will refuse it. */
 	if (strlen(follow->list) < sizeof(told.list))
 		strcpy(told.list, follow->list);
+	fill_named(&told, &follow->looks);
 	fill_learnt(&told, follow);
 	fill_silent(&told, follow);
 	ps_inherited_write(&told, text);

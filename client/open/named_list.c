@@ -1,0 +1,73 @@
+/*
+ * named_list.c - see named_list.h.
+ */
+#include "named_list.h"
+
+#include "../core/mirror.h"
+#include "../keeper/attempt.h"
+#include "examine.h"
+
+#include <string.h>
+
+void ps_named_list_drop(struct perseas *p)
+{
+	if (p->opening.named.lookup)
+		p->env->ops->list_drop(p->opening.named.lookup);
+	p->opening.named.lookup = NULL;
+}
+
+void ps_mirrors_leave(struct perseas *p, unsigned first)
+{
+	while (p->mirror_count > first) {
+		struct ps_mirror *m = &p->mirrors[--p->mirror_count];
+
+		ps_mirror_disconnect(p, m);
+		ps_found_forget(m);
+		memset(m, 0, sizeof(*m));
+	}
+}
+
+/* Returns true if the mirrors that no roster added are these, in this order. */
+static bool is_same_list(const struct perseas *p, const struct ps_address *addresses,
+                         unsigned count)
+{
+	if (p->mirror_count < count || (p->mirror_count > count && !p->mirrors[count].added))
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		if (p->mirrors[i].added ||
+		    strcmp(p->mirrors[i].address.text, addresses[i].text) != 0)
+			return false;
+	return true;
+}
+
+static int take_list(struct perseas *p, const struct ps_address *addresses, unsigned count,
+                     struct ps_error *error)
+{
+	if (is_same_list(p, addresses, count))
+		return 0;
+	/* What this owner wrote to mirrors that it claimed must not be forgotten. */
+	if (p->epoch)
+		return ps_error_set(error, PERSEAS_EUNREACHABLE,
+		                    "the mirrors of %.300s are others than before: open the store "
+		                    "again",
+		                    p->opening.named.list);
+	ps_mirrors_leave(p, 0);
+	if (ps_handle_name_mirrors(p, p->opening.named.list, addresses, count, error))
+		return error->code;
+	return PS_AGAIN;
+}
+
+int ps_named_list_await(struct perseas *p, struct ps_error *error)
+{
+	const struct ps_named_list *named = &p->opening.named;
+	struct ps_address addresses[PS_MIRRORS_MAX];
+	unsigned count = 0;
+
+	if (!named->lookup)
+		return 0;
+	if (!ps_env_list_found(p->env, named->lookup, named->until, named->list, addresses, &count,
+	                       error))
+		ps_env_list_late(named->list, named->limit_ms, error);
+	ps_named_list_drop(p);
+	return error->code ? error->code : take_list(p, addresses, count, error);
+}
