@@ -103,16 +103,16 @@ static void look_at_acks(const Perseas__ListReply *list, struct ps_finding *find
 	}
 }
 
-static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding *finding)
+static void look_at_mirror(struct ps_peers *peers, unsigned i, struct ps_finding *finding)
 {
-	const Perseas__ListReply *list = panel->replies[i] ? panel->replies[i]->list : NULL;
+	const Perseas__ListReply *list = peers->replies[i] ? peers->replies[i]->list : NULL;
 	char used[PS_SIZE_TEXT];
 	struct ps_expiries expiries;
 
 	memset(finding, 0, sizeof(*finding));
 	if (!list) {
-		ps_finding_set(finding, PS_HEALTH_FAIL, "%s", panel->errors[i].text);
-		ps_finding_advise(finding, "%s", error_remedy(panel->errors[i].code));
+		ps_finding_set(finding, PS_HEALTH_FAIL, "%s", peers->errors[i].text);
+		ps_finding_advise(finding, "%s", error_remedy(peers->errors[i].code));
 		return;
 	}
 	ps_finding_set(finding, PS_HEALTH_OK,
@@ -126,31 +126,31 @@ static void look_at_mirror(struct ps_panel *panel, unsigned i, struct ps_finding
 		                 "first.",
 		                 perseas_version());
 	}
-	ps_panel_expiries(panel, i, &expiries);
+	ps_peers_expiries(peers, i, &expiries);
 	look_at_acks(list, finding);
 	look_at_files(list, finding);
 	look_at_set_aside(list, finding);
-	ps_finding_expiries(finding, &expiries, ps_env_seconds(panel->env));
+	ps_finding_expiries(finding, &expiries, ps_env_seconds(peers->env));
 }
 
 /* To the doctor a mirror that does not answer is a finding, and no reason for PS_EXIT_PARTLY. */
 static enum ps_exit look_at_mirrors(struct report *report, const struct ps_args *args)
 {
-	struct ps_panel panel;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
+	struct ps_peers peers;
+	enum ps_exit status = ps_peers_open(&peers, args->mirrors, &args->options);
 
 	if (status)
 		return status;
-	ps_panel_ask_all(&panel, ps_panel_list_request());
-	for (unsigned i = 0; i < panel.count; i++) {
+	ps_peers_ask_all(&peers, ps_peers_list_request());
+	for (unsigned i = 0; i < peers.count; i++) {
 		struct ps_finding finding;
 		char name[300];
 
-		look_at_mirror(&panel, i, &finding);
-		snprintf(name, sizeof(name), "mirror %s", panel.addresses[i].text);
+		look_at_mirror(&peers, i, &finding);
+		snprintf(name, sizeof(name), "mirror %s", peers.addresses[i].text);
 		report_add(report, name, &finding);
 	}
-	ps_panel_close(&panel);
+	ps_peers_close(&peers);
 	return PS_EXIT_OK;
 }
 

@@ -41,7 +41,7 @@ static void add_members(struct ps_drain_image *image, const Perseas__Roster *ros
 /* Only whoever says that a silent mirror is gone may give its place away. */
 static enum ps_exit complain_of_mirror(const struct ps_drain *drain)
 {
-	const enum ps_exit status = ps_panel_failed(&drain->mirror, 0);
+	const enum ps_exit status = ps_peers_failed(&drain->mirror, 0);
 
 	if (drain->mirror.errors[0].code != PERSEAS_EUNREACHABLE)
 		return status;
@@ -52,8 +52,8 @@ static enum ps_exit complain_of_mirror(const struct ps_drain *drain)
 
 static enum ps_exit ask_list(struct ps_drain *drain, Perseas__Reply **list)
 {
-	ps_panel_connect(&drain->mirror, 0);
-	ps_panel_ask_all(&drain->mirror, ps_panel_list_request());
+	ps_peers_connect(&drain->mirror, 0);
+	ps_peers_ask_all(&drain->mirror, ps_peers_list_request());
 	if (!drain->mirror.replies[0])
 		return complain_of_mirror(drain);
 	*list = drain->mirror.replies[0];
@@ -64,9 +64,9 @@ static enum ps_exit ask_list(struct ps_drain *drain, Perseas__Reply **list)
 /* It must not answer: what it has would come back, and knows nothing of what was changed. */
 static enum ps_exit check_gone(struct ps_drain *drain)
 {
-	ps_panel_connect(&drain->mirror, 0);
-	ps_panel_ask_all(&drain->mirror, ps_panel_list_request());
-	if (ps_panel_answered(&drain->mirror, 0))
+	ps_peers_connect(&drain->mirror, 0);
+	ps_peers_ask_all(&drain->mirror, ps_peers_list_request());
+	if (ps_peers_answered(&drain->mirror, 0))
 		return ps_complain(PS_EXIT_NO,
 		                   "%s answers, so it is not gone: drain it without --gone, or end "
 		                   "it for good",
@@ -91,13 +91,13 @@ static void add_store(struct ps_drain *drain, const struct ps_census *census,
 static enum ps_exit take_stores(struct ps_drain *drain)
 {
 	enum ps_exit status = check_gone(drain);
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	unsigned run;
 
 	for (unsigned i = 0; !status && i < drain->entry_count; i += run) {
 		run = ps_fleet_run(drain->entries + i, drain->entry_count - i);
-		ps_fleet_census(&drain->fleet, drain->entries + i, run, false, &panel, &census);
+		ps_fleet_census(&drain->fleet, drain->entries + i, run, false, &peers, &census);
 		if (ps_fleet_misses(&census, drain->gone))
 			add_store(drain, &census, drain->entries[i].status);
 	}
@@ -284,7 +284,7 @@ static enum ps_exit drain_all(struct ps_drain *drain)
 enum ps_exit ps_verb_drain(const struct ps_args *args)
 {
 	struct ps_drain drain = { .args = args, .gone = args->gone ? args->members[0].text : NULL };
-	enum ps_exit status = ps_panel_open_one(&drain.mirror, args->members[0].text,
+	enum ps_exit status = ps_peers_open_one(&drain.mirror, args->members[0].text,
 	                                        &args->options);
 
 	if (status)
@@ -306,6 +306,6 @@ enum ps_exit ps_verb_drain(const struct ps_args *args)
 	free(drain.images);
 	free(drain.entries);
 	ps_fleet_free(&drain.fleet);
-	ps_panel_close(&drain.mirror);
+	ps_peers_close(&drain.mirror);
 	return status;
 }

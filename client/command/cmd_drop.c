@@ -21,9 +21,9 @@ static bool is_damaged(const struct ps_census *census, unsigned i)
 static void warn_of_listed(const struct ps_census *census, const char *store)
 {
 	const Perseas__Roster *roster = census->roster;
-	const char *mirror = census->panel->addresses[0].text;
+	const char *mirror = census->peers->addresses[0].text;
 
-	if (census->panel->count > 1 || !ps_census_listed(census, 0) || roster->n_members == 0)
+	if (census->peers->count > 1 || !ps_census_listed(census, 0) || roster->n_members == 0)
 		return;
 	printf("it is one of the %zu images that the store's roster lists, by version %" PRIu64
 	       ", which this mirror has; of them W = %u must hold each transaction\n",
@@ -50,7 +50,7 @@ static void warn_of_fork(const struct ps_census *census, unsigned i, const char 
 static void print_image(const struct ps_census *census, unsigned i, const struct ps_args *args)
 {
 	const Perseas__StoreStatus *status = census->told[i];
-	const char *mirror = census->panel->addresses[i].text;
+	const char *mirror = census->peers->addresses[i].text;
 	char size[PS_SIZE_TEXT], id[PS_HEX_TEXT];
 	size_t segments;
 
@@ -84,7 +84,7 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 	const Perseas__StoreStatus *status = census->told[i];
 	char id[PS_HEX_TEXT];
 
-	ps_json_text(json, "mirror", census->panel->addresses[i].text);
+	ps_json_text(json, "mirror", census->peers->addresses[i].text);
 	if (!status) {
 		ps_json_text(json, "state", "damaged");
 		ps_json_bool(json, "deleted", deleted);
@@ -104,7 +104,7 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 static void print_images(const struct ps_census *census, uint32_t chosen,
                          const struct ps_args *args)
 {
-	const bool list = census->panel->count > 1;
+	const bool list = census->peers->count > 1;
 	struct ps_json json = { .out = stdout };
 
 	if (args->json) {
@@ -113,7 +113,7 @@ static void print_images(const struct ps_census *census, uint32_t chosen,
 		if (list)
 			ps_json_begin(&json, "mirrors", '[');
 	}
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		if (!(chosen >> i & 1))
 			continue;
 		if (!args->json) {
@@ -134,19 +134,19 @@ static void print_images(const struct ps_census *census, uint32_t chosen,
 
 /* Asks those that are chosen, and takes out of them who did not do it. A damaged image goes by the
  * store's name: nobody can read its ids. */
-static enum ps_exit drop_chosen(struct ps_panel *panel, const struct ps_census *census,
+static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_census *census,
                                 uint32_t *chosen, const char *store)
 {
 	enum ps_exit status = PS_EXIT_OK;
 
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		if (!(*chosen >> i & 1))
 			continue;
-		ps_drop_ask(panel, store, i, census->told[i] ? census->told[i]->header : NULL);
-		if (panel->replies[i])
+		ps_drop_ask(peers, store, i, census->told[i] ? census->told[i]->header : NULL);
+		if (peers->replies[i])
 			continue;
 		*chosen &= ~(UINT32_C(1) << i);
-		status = ps_panel_failed(panel, i);
+		status = ps_peers_failed(peers, i);
 	}
 	return status;
 }
@@ -157,7 +157,7 @@ static uint32_t choose_images(const struct ps_census *census, enum ps_exit *stat
 {
 	uint32_t chosen = 0;
 
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const struct ps_error *error = &census->errors[i];
 
 		if (census->told[i] || is_damaged(census, i))
@@ -171,14 +171,14 @@ static uint32_t choose_images(const struct ps_census *census, enum ps_exit *stat
 	return chosen;
 }
 
-static enum ps_exit drop_images(struct ps_panel *panel, const struct ps_census *census,
+static enum ps_exit drop_images(struct ps_peers *peers, const struct ps_census *census,
                                 const struct ps_args *args)
 {
 	enum ps_exit status = PS_EXIT_OK, failed;
 	bool any = false;
 	uint32_t chosen;
 
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		any |= census->told[i] || is_damaged(census, i);
 		if (census->told[i] && census->told[i]->live)
 			return ps_complain(PS_EXIT_NO,
@@ -194,7 +194,7 @@ static enum ps_exit drop_images(struct ps_panel *panel, const struct ps_census *
 		print_images(census, chosen, args);
 		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");
 	}
-	failed = drop_chosen(panel, census, &chosen, args->store);
+	failed = drop_chosen(peers, census, &chosen, args->store);
 	if (chosen)
 		print_images(census, chosen, args);
 	return failed ? failed : status;
@@ -229,15 +229,15 @@ static bool drop_unfinished(const struct ps_args *args)
 
 enum ps_exit ps_verb_drop(const struct ps_args *args)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
+	enum ps_exit status = ps_census_open(&census, &peers, args->store, args->mirrors,
 	                                     &args->options);
 
 	if (status)
 		return status;
 	if (!drop_unfinished(args))
-		status = drop_images(&panel, &census, args);
-	ps_census_close(&census, &panel);
+		status = drop_images(&peers, &census, args);
+	ps_census_close(&census, &peers);
 	return status;
 }

@@ -285,18 +285,18 @@ enum ps_exit ps_verb_heap(const struct ps_args *args)
 	struct heaps heaps = { .wish.wants = is_wanted,
 		               .args = args,
 		               .json = args->json ? &json : NULL };
-	struct ps_panel panel;
-	enum ps_exit status = ps_panel_open_one(&panel, args->from, &args->options);
+	struct ps_peers peers;
+	enum ps_exit status = ps_peers_open_one(&peers, args->from, &args->options);
 
 	if (status)
 		return status;
 	ps_bar_start();
-	status = ps_copy_take_some(&heaps.copy, &panel, args->store, &heaps.wish);
+	status = ps_copy_take_some(&heaps.copy, &peers, args->store, &heaps.wish);
 	ps_bar_clear();
 	if (!status) {
 		status = show_all(&heaps);
 		ps_copy_free(&heaps.copy);
 	}
-	ps_panel_close(&panel);
+	ps_peers_close(&peers);
 	return status;
 }

@@ -195,21 +195,21 @@ static enum ps_exit print_history(const struct ps_history *history, const struct
 }
 
 /* Reads, and prints what was read unless the image was mended meanwhile. */
-static enum ps_log_step history_read(struct ps_panel *panel, const Perseas__StoreStatus *told,
+static enum ps_log_step history_read(struct ps_peers *peers, const Perseas__StoreStatus *told,
                                      const struct ps_args *args, unsigned try, enum ps_exit *status)
 {
 	struct ps_history history;
 	enum ps_log_step step = PS_LOG_FAILED;
 
-	*status = ps_history_init(&history, panel, told, args);
+	*status = ps_history_init(&history, peers, told, args);
 	if (!*status) {
 		step = ps_history_walk(&history, args, try);
-		step = ps_copy_check_same(panel, args->store, history.live.log.from.seq, told,
+		step = ps_copy_check_same(peers, args->store, history.live.log.from.seq, told,
 		                          step);
 		if (!step)
 			*status = print_history(&history, args);
 		else if (step == PS_LOG_FAILED)
-			*status = ps_panel_failed(panel, 0);
+			*status = ps_peers_failed(peers, 0);
 		else if (try + 1 == PS_LIVE_TRIES)
 			*status = ps_copy_too_fast(args->store, told->header->log_size);
 	}
@@ -218,36 +218,36 @@ static enum ps_log_step history_read(struct ps_panel *panel, const Perseas__Stor
 }
 
 /* One try, from the mirror's status on. An image that no roster lists has a history, too. */
-static enum ps_log_step try_once(struct ps_panel *panel, const struct ps_args *args, unsigned try,
+static enum ps_log_step try_once(struct ps_peers *peers, const struct ps_args *args, unsigned try,
                                  enum ps_exit *status)
 {
 	enum ps_log_step step = PS_LOG_FAILED;
 	struct ps_census census;
 
-	ps_census_take(&census, panel, args->store);
+	ps_census_take(&census, peers, args->store);
 	if (!census.have)
 		*status = ps_census_nobody(&census, args->store);
 	else if (census.told[0]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		*status = ps_complain(PS_EXIT_NO,
 		                      "%s: its image of store '%s' is not whole: its log holds no "
 		                      "history; ask another mirror of the store",
-		                      panel->addresses[0].text, args->store);
+		                      peers->addresses[0].text, args->store);
 	else
-		step = history_read(panel, census.told[0], args, try, status);
+		step = history_read(peers, census.told[0], args, try, status);
 	ps_census_free(&census);
 	return step;
 }
 
 enum ps_exit ps_verb_history(const struct ps_args *args)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	enum ps_log_step step = PS_LOG_AGAIN;
-	enum ps_exit status = ps_panel_open_one(&panel, args->from, &args->options);
+	enum ps_exit status = ps_peers_open_one(&peers, args->from, &args->options);
 
 	if (status)
 		return status;
 	for (unsigned try = 0; !status && step == PS_LOG_AGAIN && try < PS_LIVE_TRIES; try++)
-		step = try_once(&panel, args, try, &status);
-	ps_panel_close(&panel);
+		step = try_once(&peers, args, try, &status);
+	ps_peers_close(&peers);
 	return status;
 }

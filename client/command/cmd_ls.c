@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-static const Perseas__StoreStatus *find_image(const struct ps_panel *panel, unsigned i,
+static const Perseas__StoreStatus *find_image(const struct ps_peers *peers, unsigned i,
                                               const Perseas__Header *header)
 {
-	const Perseas__ListReply *list = panel->replies[i] ? panel->replies[i]->list : NULL;
+	const Perseas__ListReply *list = peers->replies[i] ? peers->replies[i]->list : NULL;
 
 	for (size_t k = 0; list && k < list->n_stores; k++)
 		if (!strcmp(list->stores[k]->header->store, header->store) &&
@@ -21,14 +21,14 @@ static const Perseas__StoreStatus *find_image(const struct ps_panel *panel, unsi
 }
 
 /* Judges by what all mirrors told: an image without transactions may only be behind. */
-static const char *filling_text(const struct ps_panel *panel, const Perseas__StoreStatus *status)
+static const char *filling_text(const struct ps_peers *peers, const Perseas__StoreStatus *status)
 {
-	struct ps_census census = { .panel = panel };
+	struct ps_census census = { .peers = peers };
 
 	if (!status->header->roster->filling || (status->slot && status->slot->seq))
 		return "";
-	for (unsigned i = 0; i < panel->count; i++)
-		census.told[i] = find_image(panel, i, status->header);
+	for (unsigned i = 0; i < peers->count; i++)
+		census.told[i] = find_image(peers, i, status->header);
 	ps_census_judge(&census);
 	if (census.judged.outlook == PS_OUTLOOK_UNFILLED)
 		return "restore unfinished";
@@ -37,9 +37,9 @@ static const char *filling_text(const struct ps_panel *panel, const Perseas__Sto
 	               : "";
 }
 
-static const char *note_of(const struct ps_panel *panel, const Perseas__StoreStatus *status)
+static const char *note_of(const struct ps_peers *peers, const Perseas__StoreStatus *status)
 {
-	const char *filling = filling_text(panel, status);
+	const char *filling = filling_text(peers, status);
 
 	if (*filling)
 		return filling;
@@ -48,7 +48,7 @@ static const char *note_of(const struct ps_panel *panel, const Perseas__StoreSta
 	               : "";
 }
 
-static void print_stores(const struct ps_panel *panel, const Perseas__ListReply *list)
+static void print_stores(const struct ps_peers *peers, const Perseas__ListReply *list)
 {
 	struct ps_table table = { 0 };
 	char size[PS_SIZE_TEXT];
@@ -67,7 +67,7 @@ static void print_stores(const struct ps_panel *panel, const Perseas__ListReply 
 			ps_table_cell(&table, 5, "would not survive a restart: %s",
 			              status->files_missing);
 		else
-			ps_table_cell(&table, 5, "%s", note_of(panel, status));
+			ps_table_cell(&table, 5, "%s", note_of(peers, status));
 	}
 	ps_table_print(&table, stdout);
 }
@@ -87,17 +87,17 @@ static void print_labels(const Perseas__ListReply *list)
 		printf(", zone %s", status->zone);
 }
 
-static void print_mirror(const struct ps_panel *panel, unsigned i)
+static void print_mirror(const struct ps_peers *peers, unsigned i)
 {
 	const Perseas__ListReply *list;
 	char used[PS_SIZE_TEXT], limit[PS_SIZE_TEXT];
 
-	if (!panel->replies[i]) {
-		printf("%s: %s\n", panel->addresses[i].text, ps_panel_absence(panel, i));
+	if (!peers->replies[i]) {
+		printf("%s: %s\n", peers->addresses[i].text, ps_peers_absence(peers, i));
 		return;
 	}
-	list = panel->replies[i]->list;
-	printf("%s: perseasd %s, %zu store%s, memory %s%s%s", panel->addresses[i].text,
+	list = peers->replies[i]->list;
+	printf("%s: perseasd %s, %zu store%s, memory %s%s%s", peers->addresses[i].text,
 	       list->version, list->n_stores, ps_plural(list->n_stores),
 	       ps_size_text(used, list->memory_used),
 	       list->memory_limit ? " of " : ", no --max-memory",
@@ -105,15 +105,15 @@ static void print_mirror(const struct ps_panel *panel, unsigned i)
 	print_labels(list);
 	printf("\n");
 	if (list->n_stores > 0)
-		print_stores(panel, list);
+		print_stores(peers, list);
 	for (size_t k = 0; k < list->n_set_aside; k++)
 		printf("  set aside, since it may be old: %s\n", list->set_aside[k]->folder);
 }
 
-static void store_json(struct ps_json *json, const struct ps_panel *panel,
+static void store_json(struct ps_json *json, const struct ps_peers *peers,
                        const Perseas__StoreStatus *status)
 {
-	const char *note = note_of(panel, status);
+	const char *note = note_of(peers, status);
 
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "store", status->header->store);
@@ -131,23 +131,23 @@ static void store_json(struct ps_json *json, const struct ps_panel *panel,
 	ps_json_end(json, '}');
 }
 
-static void mirror_json(struct ps_json *json, const struct ps_panel *panel, unsigned i)
+static void mirror_json(struct ps_json *json, const struct ps_peers *peers, unsigned i)
 {
 	const Perseas__ListReply *list;
 
 	ps_json_begin(json, NULL, '{');
-	ps_json_text(json, "address", panel->addresses[i].text);
-	ps_json_bool(json, "reachable", ps_panel_answered(panel, i));
-	ps_panel_daemon_json(json, panel, i);
-	ps_json_text(json, "error", panel->replies[i] ? NULL : panel->errors[i].text);
-	if (panel->replies[i]) {
-		list = panel->replies[i]->list;
+	ps_json_text(json, "address", peers->addresses[i].text);
+	ps_json_bool(json, "reachable", ps_peers_answered(peers, i));
+	ps_peers_daemon_json(json, peers, i);
+	ps_json_text(json, "error", peers->replies[i] ? NULL : peers->errors[i].text);
+	if (peers->replies[i]) {
+		list = peers->replies[i]->list;
 		ps_json_text(json, "version", list->version);
 		ps_json_number(json, "memory_used", list->memory_used);
 		ps_json_number(json, "memory_limit", list->memory_limit);
 		ps_json_begin(json, "stores", '[');
 		for (size_t k = 0; k < list->n_stores; k++)
-			store_json(json, panel, list->stores[k]);
+			store_json(json, peers, list->stores[k]);
 		ps_json_end(json, ']');
 		ps_json_begin(json, "set_aside", '[');
 		for (size_t k = 0; k < list->n_set_aside; k++)
@@ -157,39 +157,39 @@ static void mirror_json(struct ps_json *json, const struct ps_panel *panel, unsi
 	ps_json_end(json, '}');
 }
 
-static void print_json(const struct ps_panel *panel)
+static void print_json(const struct ps_peers *peers)
 {
 	struct ps_json json = { .out = stdout };
 
 	ps_json_begin(&json, NULL, '{');
 	ps_json_begin(&json, "mirrors", '[');
-	for (unsigned i = 0; i < panel->count; i++)
-		mirror_json(&json, panel, i);
+	for (unsigned i = 0; i < peers->count; i++)
+		mirror_json(&json, peers, i);
 	ps_json_end(&json, ']');
 	ps_json_end(&json, '}');
 }
 
 enum ps_exit ps_verb_ls(const struct ps_args *args)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	unsigned silent = 0;
-	enum ps_exit status = ps_panel_open(&panel, args->mirrors, &args->options);
+	enum ps_exit status = ps_peers_open(&peers, args->mirrors, &args->options);
 
 	if (status)
 		return status;
-	ps_panel_ask_all(&panel, ps_panel_list_request());
+	ps_peers_ask_all(&peers, ps_peers_list_request());
 	if (args->json)
-		print_json(&panel);
-	for (unsigned i = 0; i < panel.count; i++) {
+		print_json(&peers);
+	for (unsigned i = 0; i < peers.count; i++) {
 		if (!args->json)
-			print_mirror(&panel, i);
-		if (!panel.replies[i]) {
-			ps_complain(PS_EXIT_OK, "%s", panel.errors[i].text);
+			print_mirror(&peers, i);
+		if (!peers.replies[i]) {
+			ps_complain(PS_EXIT_OK, "%s", peers.errors[i].text);
 			silent++;
 		}
 	}
 	if (silent)
-		status = silent < panel.count ? PS_EXIT_PARTLY : PS_EXIT_FAILURE;
-	ps_panel_close(&panel);
+		status = silent < peers.count ? PS_EXIT_PARTLY : PS_EXIT_FAILURE;
+	ps_peers_close(&peers);
 	return status;
 }

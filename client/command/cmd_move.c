@@ -26,7 +26,7 @@ enum {
 
 struct move {
 	const struct ps_args *args;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_handover handover;
 	char name[PS_NAME_MAX + 1];     /* of the standby */
 	unsigned asked[PS_MIRRORS_MAX]; /* mirrors that have the owner, as the roster lists them */
@@ -137,7 +137,7 @@ static void list_mirrors(struct move *move, const struct ps_census *census)
 	const Perseas__Roster *roster = census->judged.settled;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		for (unsigned i = 0; i < census->panel->count; i++)
+		for (unsigned i = 0; i < census->peers->count; i++)
 			if (ps_census_is(census, i, roster->members[k]) && census->told[i]->live &&
 			    census->told[i]->header->promised_epoch == move->handover.epoch)
 				move->asked[move->count++] = i;
@@ -229,10 +229,10 @@ static void tell_mirrors(struct move *move, uint32_t set, bool withdraw)
 	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, move->handover.to };
 	ask.name = move->name;
 	ask.within_ms = move->args->within_ms + KEPT_MS;
-	for (unsigned i = 0; i < move->panel.count; i++)
+	for (unsigned i = 0; i < move->peers.count; i++)
 		if (set >> i & 1)
 			requests[i] = &request;
-	ps_panel_ask(&move->panel, requests);
+	ps_peers_ask(&move->peers, requests);
 }
 
 /* True: it has taken the request. */
@@ -240,28 +240,28 @@ static bool ask_mirror(struct move *move, unsigned i)
 {
 	tell_mirrors(move, 1u << i, false);
 	/* One that refused has not; one that did not answer may have, or will. */
-	if (move->panel.replies[i] || !ps_panel_answered(&move->panel, i))
+	if (move->peers.replies[i] || !ps_peers_answered(&move->peers, i))
 		move->doubtful |= 1u << i;
-	return move->panel.replies[i] != NULL;
+	return move->peers.replies[i] != NULL;
 }
 
 /* A mirror that did not answer is asked by another connection. False: one may still have it. */
 static bool withdraw_move(struct move *move)
 {
-	for (unsigned i = 0; i < move->panel.count; i++)
+	for (unsigned i = 0; i < move->peers.count; i++)
 		if (move->doubtful >> i & 1)
-			ps_panel_connect(&move->panel, i);
+			ps_peers_connect(&move->peers, i);
 	tell_mirrors(move, move->doubtful, true);
-	for (unsigned i = 0; i < move->panel.count; i++) {
+	for (unsigned i = 0; i < move->peers.count; i++) {
 		if (!(move->doubtful >> i & 1))
 			continue;
-		if (ps_panel_answered(&move->panel, i))
+		if (ps_peers_answered(&move->peers, i))
 			move->doubtful &= ~(1u << i);
 		else
 			ps_complain(PS_EXIT_OK,
 			            "%s may have the request, and was not told that it is taken "
 			            "back: %s",
-			            move->panel.addresses[i].text, move->panel.errors[i].text);
+			            move->peers.addresses[i].text, move->peers.errors[i].text);
 	}
 	return !move->doubtful;
 }
@@ -281,8 +281,8 @@ static enum ps_exit ask_owner(struct move *move)
 			taken++;
 			continue;
 		}
-		error = move->panel.errors[i];
-		refused = !taken && ps_panel_answered(&move->panel, i);
+		error = move->peers.errors[i];
+		refused = !taken && ps_peers_answered(&move->peers, i);
 	}
 	if (taken)
 		return PS_EXIT_OK;
@@ -342,7 +342,7 @@ static enum ps_exit report_outcome(const struct move *move, const struct ps_outc
 static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 {
 	const char *store = move->args->store;
-	const double s = ms_of(move->panel.env->ops->now(move->panel.env) - move->began_ns) / 1000;
+	const double s = ms_of(move->peers.env->ops->now(move->peers.env) - move->began_ns) / 1000;
 
 	(void)withdraw_move(move);
 	if (outcome->epoch > move->handover.epoch)
@@ -367,7 +367,7 @@ static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
                          const struct ps_census *census)
 {
-	const uint64_t now_ns = move->panel.env->ops->now(move->panel.env);
+	const uint64_t now_ns = move->peers.env->ops->now(move->peers.env);
 
 	if (!ps_outcome_is_over(outcome, census))
 		return false;
@@ -382,9 +382,9 @@ static bool look_at_move(struct move *move, struct ps_outcome *outcome, enum ps_
 	struct ps_census census;
 	bool over;
 
-	for (unsigned i = 0; i < move->panel.count; i++)
-		ps_panel_connect(&move->panel, i);
-	ps_census_take(&census, &move->panel, move->args->store);
+	for (unsigned i = 0; i < move->peers.count; i++)
+		ps_peers_connect(&move->peers, i);
+	ps_census_take(&census, &move->peers, move->args->store);
 	ps_outcome_take(outcome, &move->handover, &census);
 	over = move_is_over(move, outcome, &census);
 	if (over)
@@ -401,7 +401,7 @@ static enum ps_exit follow_move(struct move *move)
 	struct ps_outcome outcome = { .epoch = move->handover.epoch };
 	enum ps_exit status = PS_EXIT_OK;
 
-	while (!ps_stopped() && move->panel.env->ops->now(move->panel.env) < until_ns) {
+	while (!ps_stopped() && move->peers.env->ops->now(move->peers.env) < until_ns) {
 		if (look_at_move(move, &outcome, &status))
 			return status;
 		poll(NULL, 0, LOOK_MS);
@@ -417,19 +417,19 @@ enum ps_exit ps_verb_move(const struct ps_args *args)
 	enum ps_exit status;
 
 	ps_stop_catch();
-	status = ps_census_open(&census, &move.panel, args->store, args->mirrors, &args->options);
+	status = ps_census_open(&census, &move.peers, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
-	(void)ps_census_widen(&census, &move.panel, args->store);
+	(void)ps_census_widen(&census, &move.peers, args->store);
 	status = plan_move(&move, &census);
 	ps_census_free(&census);
-	move.began_ns = move.panel.env->ops->now(move.panel.env);
+	move.began_ns = move.peers.env->ops->now(move.peers.env);
 	if (!status && move.count && getrandom(id, PS_ID_SIZE, 0) != PS_ID_SIZE)
 		status = ps_complain(PS_EXIT_FAILURE, "the system gives no random bytes");
 	if (!status && move.count)
 		status = ask_owner(&move);
 	if (!status && move.count)
 		status = follow_move(&move);
-	ps_panel_close(&move.panel);
+	ps_peers_close(&move.peers);
 	return status;
 }

@@ -35,14 +35,14 @@ static void advise_saving(const struct ps_args *args)
 {
 	char onto[PS_MIRRORS_MAX * sizeof(struct ps_address)] = "", accept[60] = "";
 	struct ps_census census;
-	struct ps_panel panel;
+	struct ps_peers peers;
 
-	if (ps_census_open(&census, &panel, args->store, args->mirrors, &args->options))
+	if (ps_census_open(&census, &peers, args->store, args->mirrors, &args->options))
 		return;
-	for (unsigned i = 0; i < panel.count; i++)
-		if (ps_panel_answered(&panel, i))
+	for (unsigned i = 0; i < peers.count; i++)
+		if (ps_peers_answered(&peers, i))
 			snprintf(onto + strlen(onto), sizeof(onto) - strlen(onto), "%s%s",
-			         *onto ? "," : "", panel.addresses[i].text);
+			         *onto ? "," : "", peers.addresses[i].text);
 	if (args->options.accept_epoch)
 		snprintf(accept, sizeof(accept), " --accept-state %" PRIu64 ":%" PRIu64,
 		         args->options.accept_epoch, args->options.accept_seq);
@@ -53,7 +53,7 @@ static void advise_saving(const struct ps_args *args)
 		            "    perseas recover %s %s%s%s --onto %s --as %.*s.saved",
 		            args->store, args->mirrors, accept, args->takeover ? " --takeover" : "",
 		            onto, PS_NAME_MAX - (int)strlen(".saved"), args->store);
-	ps_census_close(&census, &panel);
+	ps_census_close(&census, &peers);
 }
 
 static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perseas_t **p)

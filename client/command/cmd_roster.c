@@ -130,8 +130,8 @@ static enum ps_exit show_roster(const struct ps_census *census, const struct ps_
 	} else {
 		print_roster(census, judged->settled, "the roster");
 	}
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (!ps_panel_answered(census->panel, i))
+	for (unsigned i = 0; i < census->peers->count; i++)
+		if (!ps_peers_answered(census->peers, i))
 			status = ps_complain(PS_EXIT_PARTLY, "%s", census->errors[i].text);
 	return status;
 }
@@ -139,7 +139,7 @@ static enum ps_exit show_roster(const struct ps_census *census, const struct ps_
 /* --- the verb --- */
 
 /* Does what can be done without owning the store. `owner` is the mirror that shows a live owner. */
-static enum ps_exit roster_by_census(struct ps_panel *panel, const struct ps_census *census,
+static enum ps_exit roster_by_census(struct ps_peers *peers, const struct ps_census *census,
                                      const struct ps_args *args, int owner)
 {
 	enum ps_exit status = census->have ? ps_census_ambiguous(census, args->store)
@@ -156,25 +156,25 @@ static enum ps_exit roster_by_census(struct ps_panel *panel, const struct ps_cen
 		return show_roster(census, args);
 	if (args->dry_run)
 		return ps_roster_preview(census, args);
-	return owner >= 0 ? ps_roster_by_owner(panel, census, args) : PS_EXIT_OK;
+	return owner >= 0 ? ps_roster_by_owner(peers, census, args) : PS_EXIT_OK;
 }
 
 enum ps_exit ps_verb_roster(const struct ps_args *args)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	int owner;
-	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
+	enum ps_exit status = ps_census_open(&census, &peers, args->store, args->mirrors,
 	                                     &args->options);
 
 	if (status)
 		return status;
 	ps_bar_start();
 	if (args->dry_run)
-		(void)ps_census_widen(&census, &panel, args->store);
+		(void)ps_census_widen(&census, &peers, args->store);
 	owner = args->action && census.have ? ps_owner_at(&census) : -1;
-	status = roster_by_census(&panel, &census, args, owner);
-	ps_census_close(&census, &panel);
+	status = roster_by_census(&peers, &census, args, owner);
+	ps_census_close(&census, &peers);
 	if (args->dry_run)
 		return status;
 	if (!status && args->action && owner < 0)

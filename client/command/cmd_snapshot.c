@@ -64,11 +64,11 @@ static void print_copy(const struct ps_copy *copy, const struct ps_args *args, u
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit snapshot_take(const struct ps_args *args, struct ps_panel *panel)
+static enum ps_exit snapshot_take(const struct ps_args *args, struct ps_peers *peers)
 {
 	struct ps_copy copy;
 	uint64_t length = 0;
-	enum ps_exit status = ps_copy_take(&copy, panel, args->store);
+	enum ps_exit status = ps_copy_take(&copy, peers, args->store);
 
 	if (status)
 		return status;
@@ -135,16 +135,16 @@ static enum ps_exit snapshot_check(const char *path, bool as_json)
 
 enum ps_exit ps_verb_snapshot(const struct ps_args *args)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	enum ps_exit status;
 
 	ps_bar_start();
 	if (args->check)
 		return snapshot_check(args->check, args->json);
-	status = ps_panel_open_one(&panel, args->from, &args->options);
+	status = ps_peers_open_one(&peers, args->from, &args->options);
 	if (status)
 		return status;
-	status = snapshot_take(args, &panel);
-	ps_panel_close(&panel);
+	status = snapshot_take(args, &peers);
+	ps_peers_close(&peers);
 	return status;
 }

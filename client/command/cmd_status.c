@@ -60,7 +60,7 @@ static const char *absence_of(const struct ps_census *census, unsigned i)
 		return "damaged";
 	if (census->elsewhere >> i & 1)
 		return "not reached";
-	return ps_panel_absence(census->panel, i);
+	return ps_peers_absence(census->peers, i);
 }
 
 static unsigned roster_claimers(const Perseas__Roster *roster)
@@ -141,7 +141,7 @@ static void print_mirror(struct ps_table *table, const struct ps_census *census,
 	uint64_t lag = 0;
 	const bool has_lag = lag_of(census, i, &lag);
 
-	ps_table_cell(table, 0, "%s", census->panel->addresses[i].text);
+	ps_table_cell(table, 0, "%s", census->peers->addresses[i].text);
 	if (!status) {
 		ps_table_cell(table, 1, "%s", absence_of(census, i));
 		return;
@@ -161,7 +161,7 @@ static void print_mirrors(const struct ps_census *census)
 	struct ps_table table = { 0 };
 
 	ps_table_heads(&table, "MIRROR|STATE|PROMISED|EPOCH:SEQ|LAG|BYTES|LIVE OWNER|");
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		print_mirror(&table, census, i);
 	printf("\n");
 	ps_table_print(&table, stdout);
@@ -179,15 +179,15 @@ static void print_missing(const struct ps_census *census)
 /* Images that a restart of their daemons would lose, and why. */
 static void print_astray(const struct ps_census *census)
 {
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (census->told[i] && census->told[i]->files_missing[0])
 			printf("%s would lose its image if its daemon were restarted: %s\n",
-			       census->panel->addresses[i].text, census->told[i]->files_missing);
+			       census->peers->addresses[i].text, census->told[i]->files_missing);
 }
 
 static const Perseas__StoreStatus *table_of(const struct ps_census *census)
 {
-	for (unsigned i = 0; i < census->panel->count && !census->newest; i++)
+	for (unsigned i = 0; i < census->peers->count && !census->newest; i++)
 		if (ps_census_belongs(census, i))
 			return census->told[i];
 	return census->newest;
@@ -288,7 +288,7 @@ static void print_text(const struct ps_census *census, const char *store)
 		ps_owner_print(census->told[ps_owner_at(census)]);
 	print_segments(table_of(census));
 	ps_level_print(census);
-	ps_tls_expiry_print(census->panel);
+	ps_tls_expiry_print(census->peers);
 }
 
 /* --- for programs --- */
@@ -373,21 +373,21 @@ static void beside_owner_json(struct ps_json *json, const struct ps_census *cens
 	const uint32_t beside = ps_census_beside_owner(census);
 
 	ps_json_begin(json, "beside_owner", '[');
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (beside >> i & 1)
-			ps_json_text(json, NULL, census->panel->addresses[i].text);
+			ps_json_text(json, NULL, census->peers->addresses[i].text);
 	ps_json_end(json, ']');
 }
 
 static void mirrors_json(struct ps_json *json, const struct ps_census *census)
 {
 	ps_json_begin(json, "mirrors", '[');
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		ps_json_begin(json, NULL, '{');
-		ps_json_text(json, "address", census->panel->addresses[i].text);
+		ps_json_text(json, "address", census->peers->addresses[i].text);
 		ps_json_bool(json, "reachable",
-		             ps_panel_answered(census->panel, i) && !(census->elsewhere >> i & 1));
-		ps_panel_daemon_json(json, census->panel, i);
+		             ps_peers_answered(census->peers, i) && !(census->elsewhere >> i & 1));
+		ps_peers_daemon_json(json, census->peers, i);
 		ps_json_bool(json, "has_store", census->told[i] != NULL);
 		ps_json_text(json, "error", census->told[i] ? NULL : census->errors[i].text);
 		if (census->told[i])
@@ -452,7 +452,7 @@ static void print_json(const struct ps_census *census, const char *store)
 		ps_json_text(&json, "owner", NULL);
 	beside_owner_json(&json, census);
 	standbys_json(&json, census, live);
-	ps_tls_expiry_json(&json, census->panel);
+	ps_tls_expiry_json(&json, census->peers);
 	mirrors_json(&json, census);
 	if (census->header)
 		segments_json(&json, table_of(census));
@@ -472,10 +472,10 @@ static enum ps_exit show_status(const struct ps_census *census, const struct ps_
 	if (!args->json)
 		print_text(census, args->store);
 	(void)ps_census_ambiguous(census, args->store);
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		if (!census->told[i])
 			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
-		if (!ps_panel_answered(census->panel, i) || census->elsewhere >> i & 1)
+		if (!ps_peers_answered(census->peers, i) || census->elsewhere >> i & 1)
 			status = PS_EXIT_PARTLY;
 	}
 	return status;
@@ -483,17 +483,17 @@ static enum ps_exit show_status(const struct ps_census *census, const struct ps_
 
 enum ps_exit ps_verb_status(const struct ps_args *args)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	enum ps_exit status;
 
 	if (args->all)
 		return ps_fleet_status(args);
-	status = ps_census_open(&census, &panel, args->store, args->mirrors, &args->options);
+	status = ps_census_open(&census, &peers, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
-	(void)ps_census_widen(&census, &panel, args->store);
+	(void)ps_census_widen(&census, &peers, args->store);
 	status = show_status(&census, args);
-	ps_census_close(&census, &panel);
+	ps_census_close(&census, &peers);
 	return status;
 }

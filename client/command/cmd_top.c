@@ -13,7 +13,7 @@ enum { SLICE_MS = 100 };
 
 struct watch {
 	const struct ps_args *args;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_top top;
 	uint64_t next_ns; /* when the next look is due */
 	bool on_screen;
@@ -21,23 +21,23 @@ struct watch {
 
 static uint64_t watch_now(const struct watch *watch)
 {
-	return watch->panel.env->ops->now(watch->panel.env);
+	return watch->peers.env->ops->now(watch->peers.env);
 }
 
 /* --- showing --- */
 
-static unsigned count_answering(const struct ps_panel *panel)
+static unsigned count_answering(const struct ps_peers *peers)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < panel->count; i++)
-		count += panel->replies[i] != NULL;
+	for (unsigned i = 0; i < peers->count; i++)
+		count += peers->replies[i] != NULL;
 	return count;
 }
 
 static void draw_look(const struct watch *watch)
 {
-	const struct ps_panel *panel = &watch->panel;
+	const struct ps_peers *peers = &watch->peers;
 	char *text = NULL;
 	size_t size;
 	FILE *out = ps_or_end(open_memstream(&text, &size));
@@ -45,9 +45,9 @@ static void draw_look(const struct watch *watch)
 	fprintf(out,
 	        "perseas top: %u of %u mirrors answer, %u store%s; every %g s, q quits, arrows "
 	        "scroll\n\n",
-	        count_answering(panel), panel->count, watch->top.fleet.store_count,
+	        count_answering(peers), peers->count, watch->top.fleet.store_count,
 	        ps_plural(watch->top.fleet.store_count), (double)watch->args->interval_ms / 1000);
-	ps_top_print(&watch->top, panel, out);
+	ps_top_print(&watch->top, peers, out);
 	fclose(out);
 	ps_screen_draw(ps_or_end(text));
 	free(text);
@@ -55,16 +55,16 @@ static void draw_look(const struct watch *watch)
 
 static void print_look(const struct watch *watch)
 {
-	const struct ps_panel *panel = &watch->panel;
-	const uint64_t clock = panel->env->ops->clock(panel->env);
+	const struct ps_peers *peers = &watch->peers;
+	const uint64_t clock = peers->env->ops->clock(peers->env);
 	char time[PS_TIME_TEXT];
 
 	if (watch->args->json) {
-		ps_top_json(&watch->top, panel, clock, stdout);
+		ps_top_json(&watch->top, peers, clock, stdout);
 	} else {
 		printf("%s: %u of %u mirrors answer\n", ps_time_text(time, clock),
-		       count_answering(panel), panel->count);
-		ps_top_print(&watch->top, panel, stdout);
+		       count_answering(peers), peers->count);
+		ps_top_print(&watch->top, peers, stdout);
 		/* One table is followed by another. */
 		if (!watch->args->once)
 			putchar('\n');
@@ -82,11 +82,11 @@ static void show_look(const struct watch *watch)
 
 /* --- looking --- */
 
-/* One answer is enough to be shown: then the panel waits half a second for the others. */
-static bool is_enough(void *arg, const struct ps_panel *panel)
+/* One answer is enough to be shown: then the command waits half a second for the others. */
+static bool is_enough(void *arg, const struct ps_peers *peers)
 {
 	(void)arg;
-	return count_answering(panel) > 0;
+	return count_answering(peers) > 0;
 }
 
 static void take_look(struct watch *watch)
@@ -94,20 +94,20 @@ static void take_look(struct watch *watch)
 	const uint64_t now_ns = watch_now(watch);
 
 	watch->next_ns = now_ns + watch->args->interval_ms * MS_NS;
-	for (unsigned i = 0; i < watch->panel.count; i++)
-		ps_panel_connect(&watch->panel, i);
-	ps_panel_ask_all(&watch->panel, ps_panel_list_request());
-	ps_top_take(&watch->top, &watch->panel, now_ns);
+	for (unsigned i = 0; i < watch->peers.count; i++)
+		ps_peers_connect(&watch->peers, i);
+	ps_peers_ask_all(&watch->peers, ps_peers_list_request());
+	ps_top_take(&watch->top, &watch->peers, now_ns);
 }
 
 /* Asks the members that rosters name and LIST does not, from the next look on. */
-static void widen_panel(struct watch *watch)
+static void widen_peers(struct watch *watch)
 {
 	char *list = ps_fleet_unasked(&watch->top.fleet);
 
 	for (char *rest, *at = list; at; at = rest) {
 		rest = ps_list_cut(at, 1);
-		(void)ps_census_ask_at(&watch->panel, at);
+		(void)ps_census_ask_at(&watch->peers, at);
 	}
 	free(list);
 }
@@ -134,29 +134,29 @@ static void await_next(const struct watch *watch)
 }
 
 /* Returns the status of a single look, by the mirrors of LIST, as that of perseas ls. */
-static enum ps_exit look_status(const struct ps_panel *panel)
+static enum ps_exit look_status(const struct ps_peers *peers)
 {
 	unsigned silent = 0;
 
-	for (unsigned i = 0; i < panel->given; i++) {
-		if (panel->replies[i])
+	for (unsigned i = 0; i < peers->given; i++) {
+		if (peers->replies[i])
 			continue;
-		ps_complain(PS_EXIT_OK, "%s", panel->errors[i].text);
+		ps_complain(PS_EXIT_OK, "%s", peers->errors[i].text);
 		silent++;
 	}
 	if (!silent)
 		return PS_EXIT_OK;
-	return silent < panel->given ? PS_EXIT_PARTLY : PS_EXIT_FAILURE;
+	return silent < peers->given ? PS_EXIT_PARTLY : PS_EXIT_FAILURE;
 }
 
 enum ps_exit ps_verb_top(const struct ps_args *args)
 {
 	struct watch watch = { .args = args };
-	enum ps_exit status = ps_panel_open(&watch.panel, args->mirrors, &args->options);
+	enum ps_exit status = ps_peers_open(&watch.peers, args->mirrors, &args->options);
 
 	if (status)
 		return status;
-	watch.panel.enough = is_enough;
+	watch.peers.enough = is_enough;
 	watch.on_screen = !args->once && !args->json && ps_screen_begin();
 	if (!args->once)
 		ps_stop_catch();
@@ -165,7 +165,7 @@ enum ps_exit ps_verb_top(const struct ps_args *args)
 	if (watch.on_screen)
 		draw_look(&watch);
 	do {
-		widen_panel(&watch);
+		widen_peers(&watch);
 		await_next(&watch);
 		if (is_over())
 			break;
@@ -174,8 +174,8 @@ enum ps_exit ps_verb_top(const struct ps_args *args)
 	} while (!args->once && !is_over());
 	ps_screen_end();
 	if (args->once)
-		status = look_status(&watch.panel);
+		status = look_status(&watch.peers);
 	ps_top_free(&watch.top);
-	ps_panel_close(&watch.panel);
+	ps_peers_close(&watch.peers);
 	return status;
 }

@@ -22,7 +22,7 @@ enum {
 };
 
 struct verify {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	struct ps_compare compare;
 	const char *store;
@@ -54,7 +54,7 @@ struct tally {
 
 static const char *name_of(const struct verify *v, unsigned i)
 {
-	return v->panel.addresses[i].text;
+	return v->peers.addresses[i].text;
 }
 
 static bool same_slot(const Perseas__Slot *a, const Perseas__Slot *b)
@@ -105,7 +105,7 @@ static void choose_images(struct verify *v)
 	const struct ps_census *census = &v->census;
 
 	v->resting = true;
-	for (unsigned i = 0; i < v->panel.count; i++) {
+	for (unsigned i = 0; i < v->peers.count; i++) {
 		v->compared[i] = ps_census_counts(census, i);
 		if (!v->compared[i]) {
 			leave_out(v, i);
@@ -157,7 +157,7 @@ static void find_surplus(struct verify *v)
 {
 	const Perseas__StoreStatus *base = v->census.told[v->base];
 
-	for (unsigned i = 0; i < v->panel.count; i++) {
+	for (unsigned i = 0; i < v->peers.count; i++) {
 		const Perseas__StoreStatus *status = v->census.told[i];
 
 		for (size_t k = 0; v->compared[i] && k < status->header->n_segments; k++) {
@@ -190,7 +190,7 @@ static void find_missing(struct verify *v, unsigned i, const Perseas__Segment *s
 /* The mirrors whose entry of the segment is the base's take part; says so of the others. */
 static void match_entries(struct verify *v, const Perseas__Segment *segment, struct ps_piece *piece)
 {
-	for (unsigned i = 0; i < v->panel.count; i++) {
+	for (unsigned i = 0; i < v->peers.count; i++) {
 		const Perseas__Segment *own;
 
 		if (!v->compared[i])
@@ -216,15 +216,15 @@ static bool sums_agree(struct verify *v, struct ps_piece *piece)
 	const Perseas__DigestReply *first = NULL;
 	bool alike = true;
 
-	ps_digest_ask(&v->panel, v->store, piece->ask, piece->ids, piece->offset, piece->length);
-	for (unsigned i = 0; i < v->panel.count; i++) {
+	ps_digest_ask(&v->peers, v->store, piece->ask, piece->ids, piece->offset, piece->length);
+	for (unsigned i = 0; i < v->peers.count; i++) {
 		const Perseas__DigestReply *digest;
 
 		if (!piece->ask[i])
 			continue;
-		if (!v->panel.replies[i])
+		if (!v->peers.replies[i])
 			return false;
-		digest = v->panel.replies[i]->digest;
+		digest = v->peers.replies[i]->digest;
 		first = first ? first : digest;
 		v->live |= digest->live;
 		v->resting &= !digest->live && same_slot(digest->slot, v->census.told[i]->slot);
@@ -235,7 +235,7 @@ static bool sums_agree(struct verify *v, struct ps_piece *piece)
 
 static void tally_piece(struct verify *v, const struct ps_piece *piece, struct tally *tallies)
 {
-	for (unsigned i = 0; i < v->panel.count; i++) {
+	for (unsigned i = 0; i < v->peers.count; i++) {
 		uint64_t number = piece->offset / PS_COMPARE_PIECE;
 
 		if (!(piece->differing >> i & 1))
@@ -289,7 +289,7 @@ static void compare_piece(struct verify *v, struct ps_piece *piece, struct tally
 		break;
 	}
 	v->seq = v->compare.seq;
-	for (unsigned i = 0; i < v->panel.count; i++)
+	for (unsigned i = 0; i < v->peers.count; i++)
 		if (piece->ids[i] != UINT32_MAX && !piece->ask[i])
 			v->compared[i] = false;
 }
@@ -297,7 +297,7 @@ static void compare_piece(struct verify *v, struct ps_piece *piece, struct tally
 static void report_segment(struct verify *v, const Perseas__Segment *segment,
                            const struct tally *tallies)
 {
-	for (unsigned i = 0; i < v->panel.count; i++) {
+	for (unsigned i = 0; i < v->peers.count; i++) {
 		const struct tally *t = &tallies[i];
 		char how[200];
 
@@ -344,7 +344,7 @@ static unsigned count_compared(const struct verify *v)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < v->panel.count; i++)
+	for (unsigned i = 0; i < v->peers.count; i++)
 		count += v->compared[i];
 	return count;
 }
@@ -355,7 +355,7 @@ static void print_behind(const struct verify *v)
 	const Perseas__Slot *newest = v->census.newest->slot;
 	char how[200];
 
-	for (unsigned i = 0; i < v->panel.count && !v->live; i++) {
+	for (unsigned i = 0; i < v->peers.count && !v->live; i++) {
 		const Perseas__Slot *slot = v->compared[i] ? v->census.told[i]->slot : newest;
 
 		if (slot->seq >= newest->seq)
@@ -417,13 +417,13 @@ static enum ps_exit verify_verdict(struct verify *v)
 static void take_census(struct verify *v)
 {
 	for (unsigned look = 0; look < ROUNDS_MAX; look++) {
-		ps_census_take(&v->census, &v->panel, v->store);
+		ps_census_take(&v->census, &v->peers, v->store);
 		if (!ps_census_moves(&v->census))
 			return;
 		ps_census_free(&v->census);
 		poll(NULL, 0, SETTLE_MS);
 	}
-	ps_census_take(&v->census, &v->panel, v->store);
+	ps_census_take(&v->census, &v->peers, v->store);
 }
 
 static enum ps_exit compare_all(struct verify *v)
@@ -436,7 +436,7 @@ static enum ps_exit compare_all(struct verify *v)
 		                   "not conclusive: no mirror has an image of "
 		                   "store '%s' that counts",
 		                   v->store);
-	if (!ps_compare_open(&v->compare, &v->panel, &v->census, v->store, v->compared))
+	if (!ps_compare_open(&v->compare, &v->peers, &v->census, v->store, v->compared))
 		return PS_EXIT_FAILURE;
 	header = v->census.told[v->base]->header;
 	find_surplus(v);
@@ -474,7 +474,7 @@ static void end_json(const struct verify *v)
 	ps_json_end(v->json, '}');
 }
 
-static enum ps_exit verify_panel(struct verify *v)
+static enum ps_exit verify_peers(struct verify *v)
 {
 	enum ps_exit status;
 
@@ -504,7 +504,7 @@ static void print_json(struct ps_json *json, char **text, bool print)
 static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
 {
 	struct verify v = { .store = args->store, .stride = STRIDE_FIRST };
-	enum ps_exit status = ps_panel_open(&v.panel, args->mirrors, &args->options);
+	enum ps_exit status = ps_peers_open(&v.peers, args->mirrors, &args->options);
 	struct ps_json json = { .out = NULL };
 	char *text = NULL;
 	size_t size;
@@ -516,13 +516,13 @@ static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
 		json.out = ps_or_end(open_memstream(&text, &size));
 		v.json = &json;
 	}
-	status = verify_panel(&v);
+	status = verify_peers(&v);
 	*changed = v.changed;
 	if (args->json)
 		print_json(&json, &text, !v.changed);
 	ps_compare_close(&v.compare);
 	ps_census_free(&v.census);
-	ps_panel_close(&v.panel);
+	ps_peers_close(&v.peers);
 	ps_bar_clear();
 	fflush(stdout);
 	return status;

@@ -9,14 +9,14 @@
 void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRORS_MAX])
 {
 	memset(told, 0, PS_MIRRORS_MAX * sizeof(told[0]));
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__StoreStatus *status = census->told[i];
-		const struct ps_address *address = &census->panel->addresses[i];
+		const struct ps_address *address = &census->peers->addresses[i];
 
-		told[i].from_roster = i >= census->panel->given;
-		told[i].daemon = ps_panel_daemon(census->panel, i);
+		told[i].from_roster = i >= census->peers->given;
+		told[i].daemon = ps_peers_daemon(census->peers, i);
 		/* A socket's address in the roster can be another mirror's on another host. */
-		if (i < census->panel->given || address->scheme != PS_SCHEME_UNIX)
+		if (i < census->peers->given || address->scheme != PS_SCHEME_UNIX)
 			told[i].address = address->text;
 		told[i].empty = census->errors[i].code == PERSEAS_ENOSTORE;
 		if (!status)
@@ -32,10 +32,10 @@ void ps_census_tell(const struct ps_census *census, struct ps_told told[PS_MIRRO
 static void leave_elsewhere(struct ps_census *census)
 {
 	const struct ps_judgement *j = &census->judged;
-	const struct ps_address *addresses = census->panel->addresses;
+	const struct ps_address *addresses = census->peers->addresses;
 
 	census->elsewhere = j->duplicate_set;
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		if (!(j->duplicate_set >> i & 1))
 			continue;
 		ps_error_set(&census->errors[i], PERSEAS_EUNREACHABLE, PS_SAME_MIRROR_NOTE,
@@ -48,7 +48,7 @@ static void leave_elsewhere(struct ps_census *census)
 void ps_census_judge(struct ps_census *census)
 {
 	const struct ps_judgement *j = &census->judged;
-	const unsigned count = census->panel->count;
+	const unsigned count = census->peers->count;
 	struct ps_told told[PS_MIRRORS_MAX];
 
 	ps_census_tell(census, told);
@@ -66,21 +66,21 @@ void ps_census_judge(struct ps_census *census)
 		census->newest = census->told[j->newest];
 }
 
-void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store)
+void ps_census_take(struct ps_census *census, struct ps_peers *peers, const char *store)
 {
 	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
 
 	memset(census, 0, sizeof(*census));
-	census->panel = panel;
+	census->peers = peers;
 	/* The message has no const; it is only packed. */
 	ask.store = (char *)store;
-	ps_panel_ask_all(panel, &request);
-	for (unsigned i = 0; i < panel->count; i++) {
-		census->answered += ps_panel_answered(panel, i);
-		census->errors[i] = panel->errors[i];
-		census->replies[i] = panel->replies[i];
-		panel->replies[i] = NULL;
+	ps_peers_ask_all(peers, &request);
+	for (unsigned i = 0; i < peers->count; i++) {
+		census->answered += ps_peers_answered(peers, i);
+		census->errors[i] = peers->errors[i];
+		census->replies[i] = peers->replies[i];
+		peers->replies[i] = NULL;
 		if (!census->replies[i])
 			continue;
 		census->have++;
@@ -111,7 +111,7 @@ bool ps_census_is(const struct ps_census *census, unsigned i, const Perseas__Mem
 const Perseas__StoreStatus *ps_census_image(const struct ps_census *census,
                                             const Perseas__Member *member)
 {
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (ps_census_is(census, i, member))
 			return census->told[i];
 	return NULL;
@@ -143,7 +143,7 @@ int ps_owner_at(const struct ps_census *census)
 {
 	int best = -1;
 
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (ps_census_belongs(census, i) && census->told[i]->live &&
 		    ps_owner_better(census->told[i], best < 0 ? NULL : census->told[best]))
 			best = (int)i;
@@ -176,7 +176,7 @@ static uint64_t find_last_owner(const Perseas__StoreStatus *status)
 /* Is it of the store's present or last owner? An image of a fork has owners of its own. */
 static bool is_of_last_owner(const struct ps_census *census, const Perseas__Handover *handover)
 {
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (ps_census_listed(census, i) &&
 		    find_last_owner(census->told[i]) > handover->epoch)
 			return false;
@@ -187,7 +187,7 @@ const Perseas__Handover *ps_census_handover(const struct ps_census *census)
 {
 	const Perseas__Handover *found = NULL;
 
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__Handover *told;
 
 		if (!ps_census_listed(census, i))
@@ -200,74 +200,74 @@ const Perseas__Handover *ps_census_handover(const struct ps_census *census)
 	return found;
 }
 
-bool ps_census_ask_at(struct ps_panel *panel, const char *address)
+bool ps_census_ask_at(struct ps_peers *peers, const char *address)
 {
-	struct ps_address *next = &panel->addresses[panel->count];
+	struct ps_address *next = &peers->addresses[peers->count];
 
-	for (unsigned i = 0; i < panel->count; i++)
-		if (!strcmp(panel->addresses[i].text, address))
+	for (unsigned i = 0; i < peers->count; i++)
+		if (!strcmp(peers->addresses[i].text, address))
 			return false;
-	if (panel->count == PS_MIRRORS_MAX || ps_address_parse(address, next, NULL))
+	if (peers->count == PS_MIRRORS_MAX || ps_address_parse(address, next, NULL))
 		return false;
-	ps_panel_connect(panel, panel->count++);
+	ps_peers_connect(peers, peers->count++);
 	return true;
 }
 
-static bool ask_members(struct ps_panel *panel, const Perseas__Roster *roster)
+static bool ask_members(struct ps_peers *peers, const Perseas__Roster *roster)
 {
 	bool any = false;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		any |= ps_census_ask_at(panel, roster->members[k]->address);
+		any |= ps_census_ask_at(peers, roster->members[k]->address);
 	return any;
 }
 
 /* Which of several stores is meant shows only when the members of all their rosters were asked. */
-static bool ask_rivals(struct ps_panel *panel, const struct ps_census *census)
+static bool ask_rivals(struct ps_peers *peers, const struct ps_census *census)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < census->panel->given; i++) {
+	for (unsigned i = 0; i < census->peers->given; i++) {
 		const Perseas__StoreStatus *told = census->told[i];
 
 		if (!told || ps_census_belongs(census, i))
 			continue;
-		any |= ask_members(panel, told->header->roster);
-		any |= ask_members(panel, told->header->next_roster);
+		any |= ask_members(peers, told->header->roster);
+		any |= ask_members(peers, told->header->next_roster);
 	}
 	return any;
 }
 
 /* False: there is none. */
-static bool ask_unnamed(struct ps_panel *panel, const struct ps_census *census)
+static bool ask_unnamed(struct ps_peers *peers, const struct ps_census *census)
 {
 	const Perseas__Roster *rosters[] = { census->judged.settled, census->judged.next };
 	const char *with = ps_owner_newcomer(census);
-	bool any = ask_rivals(panel, census);
+	bool any = ask_rivals(peers, census);
 
 	for (unsigned r = 0; r < 2; r++)
 		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
 			if (!ps_census_image(census, rosters[r]->members[k]))
-				any |= ps_census_ask_at(panel, rosters[r]->members[k]->address);
+				any |= ps_census_ask_at(peers, rosters[r]->members[k]->address);
 	if (with)
-		any |= ps_census_ask_at(panel, with);
+		any |= ps_census_ask_at(peers, with);
 	return any;
 }
 
 bool ps_census_needs(const struct ps_census *census, unsigned i)
 {
-	const char *address = census->panel->addresses[i].text;
+	const char *address = census->peers->addresses[i].text;
 	const char *with = ps_owner_newcomer(census);
 
-	return i < census->panel->given || ps_roster_at(census->judged.settled, address) ||
+	return i < census->peers->given || ps_roster_at(census->judged.settled, address) ||
 	       ps_roster_at(census->judged.next, address) || (with && !strcmp(with, address));
 }
 
-bool ps_census_widen(struct ps_census *census, struct ps_panel *panel, const char *store)
+bool ps_census_widen(struct ps_census *census, struct ps_peers *peers, const char *store)
 {
-	if (!ask_unnamed(panel, census))
+	if (!ask_unnamed(peers, census))
 		return false;
 	ps_census_free(census);
-	ps_census_take(census, panel, store);
+	ps_census_take(census, peers, store);
 	return true;
 }

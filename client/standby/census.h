@@ -1,16 +1,16 @@
 /*
- * census.h - what the mirrors of a panel tell about one store, without claiming it. Standbys take
+ * census.h - what the mirrors of peers tell about one store, without claiming it. Standbys take
  * it, and the command. It must never change anything on a mirror.
  */
 #ifndef PERSEAS_CLIENT_CENSUS_H
 #define PERSEAS_CLIENT_CENSUS_H
 
-#include "panel.h"
+#include "peers.h"
 #include "../../proto/control/judge.h"
 
 struct ps_census {
-	const struct ps_panel *panel;
-	Perseas__Reply *replies[PS_MIRRORS_MAX]; /* taken from the panel */
+	const struct ps_peers *peers;
+	Perseas__Reply *replies[PS_MIRRORS_MAX]; /* taken from the peers */
 	/* What a mirror has, NULL: nothing, and errors[i] says why. */
 	const Perseas__StoreStatus *told[PS_MIRRORS_MAX];
 	struct ps_error errors[PS_MIRRORS_MAX];
@@ -26,11 +26,11 @@ struct ps_census {
 	                                       none does */
 };
 
-void ps_census_take(struct ps_census *census, struct ps_panel *panel, const char *store);
+void ps_census_take(struct ps_census *census, struct ps_peers *peers, const char *store);
 void ps_census_free(struct ps_census *census);
 
-/* Judges what is in ->panel, ->told and ->errors, and fills in the rest but ->answered. For who
- * asked mirrors otherwise than by a panel of this store; ps_census_take calls it itself. */
+/* Judges what is in ->peers, ->told and ->errors, and fills in the rest but ->answered. For who
+ * asked mirrors otherwise than by peers of this store; ps_census_take calls it itself. */
 void ps_census_judge(struct ps_census *census);
 
 /* The planned handover of the store's present or last owner; NULL: there is none. Of two that were
@@ -39,12 +39,12 @@ const Perseas__Handover *ps_census_handover(const struct ps_census *census);
 
 /* Begins to ask at an address, too. False: it is asked already, it is none, or there are as many
  * mirrors as there may be. */
-bool ps_census_ask_at(struct ps_panel *panel, const char *address);
+bool ps_census_ask_at(struct ps_peers *peers, const char *address);
 
 /* As perseas_open does, takes it again with mirrors that a roster lists and the list does not, of
  * which the images were not seen; and with the one that a change of the roster brings. False: there
  * are none. */
-bool ps_census_widen(struct ps_census *census, struct ps_panel *panel, const char *store);
+bool ps_census_widen(struct ps_census *census, struct ps_peers *peers, const char *store);
 
 /* Is it of the list, or one that the rosters that the census saw, or a change, have there? */
 bool ps_census_needs(const struct ps_census *census, unsigned i);

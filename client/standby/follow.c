@@ -62,7 +62,7 @@ static bool is_roster_lost(const struct ps_follow *follow, const struct ps_censu
 /* As perseas_open looks at it: whoever lives anywhere is in its way. */
 static int live_at(const struct ps_follow *follow, const struct ps_census *census, bool ours)
 {
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (ps_census_belongs(census, i) && census->told[i]->live &&
 		    is_marked(follow, census->told[i]) == ours)
 			return (int)i;
@@ -72,15 +72,15 @@ static int live_at(const struct ps_follow *follow, const struct ps_census *censu
 /* An open asks no more than R whether an owner lives, and T and W to go on (I6, I7). Whoever has a
  * store that none of these shows as owned cannot commit. So a mirror that says nothing keeps nobody
  * waiting where the others would do. Where one lives, nothing is urgent. */
-static bool is_enough(void *arg, const struct ps_panel *panel)
+static bool is_enough(void *arg, const struct ps_peers *peers)
 {
 	const struct ps_follow *follow = arg;
-	struct ps_census census = { .panel = panel };
+	struct ps_census census = { .peers = peers };
 
-	for (unsigned i = 0; i < panel->count; i++) {
-		census.errors[i] = panel->errors[i];
-		if (panel->replies[i])
-			census.told[i] = panel->replies[i]->store->status;
+	for (unsigned i = 0; i < peers->count; i++) {
+		census.errors[i] = peers->errors[i];
+		if (peers->replies[i])
+			census.told[i] = peers->replies[i]->store->status;
 	}
 	ps_census_judge(&census);
 	return census.judged.outlook == PS_OUTLOOK_OPENS && live_at(follow, &census, false) < 0 &&
@@ -111,12 +111,12 @@ static void say_trouble(const struct ps_follow *follow, const struct ps_census *
 {
 	const char *trouble = "perseas status says more";
 
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (!census->told[i] && census->errors[i].code)
 			trouble = census->errors[i].text;
 	snprintf(now->text, sizeof(now->text),
 	         "%u of %u mirrors answer, which do not let it be opened (%s%.300s)",
-	         census->answered, census->panel->count,
+	         census->answered, census->peers->count,
 	         follow->forked ? "a fork of it, or another store of its name, was seen; " : "",
 	         trouble);
 }
@@ -133,7 +133,7 @@ static void judge_standbys(const struct ps_census *census, struct ps_standing_no
 		memcpy(handing->to, handover->to.data, PS_OWNER_MARK);
 		snprintf(handing->name, sizeof(handing->name), "%s", handover->name);
 	}
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__StoreStatus *status = census->told[i];
 
 		for (size_t k = 0; status && k < status->n_standbys; k++) {
@@ -151,7 +151,7 @@ static void judge_standbys(const struct ps_census *census, struct ps_standing_no
  * version, may have it. */
 static bool is_nowhere(const struct ps_census *census)
 {
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const int code = census->errors[i].code;
 
 		if (census->told[i] || (code != PERSEAS_ENOSTORE && code != PERSEAS_EDAMAGED))
@@ -192,7 +192,7 @@ static void judge_census(const struct ps_follow *follow, const struct ps_census 
  * does not, too. */
 static void follow_all(struct ps_follow *follow)
 {
-	struct ps_panel *looks = &follow->looks, *watches = &follow->watches;
+	struct ps_peers *looks = &follow->looks, *watches = &follow->watches;
 
 	for (; watches->count < looks->count; watches->count++)
 		watches->addresses[watches->count] = looks->addresses[watches->count];
@@ -234,7 +234,7 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	follow->store = store;
 	follow->mark = mark;
 	follow->list = mirrors;
-	if (ps_panel_begin_known(&follow->looks, looks, mirrors, timeout_ms, &follow->lookup,
+	if (ps_peers_begin_known(&follow->looks, looks, mirrors, timeout_ms, &follow->lookup,
 	                         error))
 		return error->code;
 	follow->looks.enough = is_enough;
@@ -247,19 +247,19 @@ int ps_follow_open(struct ps_follow *follow, const char *store, const char *mirr
 	follow->watches.given = follow->looks.given;
 	follow_all(follow);
 	for (unsigned i = 0; i < follow->watches.count; i++)
-		ps_panel_connect(&follow->watches, i);
+		ps_peers_connect(&follow->watches, i);
 	return 0;
 }
 
 void ps_follow_end_looks(struct ps_follow *follow)
 {
 	ps_list_again_drop(follow);
-	ps_panel_end(&follow->looks);
+	ps_peers_end(&follow->looks);
 }
 
 void ps_follow_close(struct ps_follow *follow)
 {
-	ps_panel_end(&follow->watches);
+	ps_peers_end(&follow->watches);
 	ps_follow_end_looks(follow);
 	ps_roster_free(&follow->settled);
 }
@@ -338,8 +338,8 @@ static void begin_watch(struct ps_follow *follow, unsigned i, const Perseas__Sto
 	ask.live = mirror->live = status->live;
 	request.body_case = PERSEAS__REQUEST__BODY_WATCH;
 	request.watch = &ask;
-	ps_panel_connect(&follow->watches, i);
-	mirror->asked = ps_panel_send(&follow->watches, i, &request);
+	ps_peers_connect(&follow->watches, i);
+	mirror->asked = ps_peers_send(&follow->watches, i, &request);
 	mirror->asked_ns = now_ns;
 	mirror->until_ns = now_ns + (PS_WATCH_MS + follow->watches.timeout_ms) * MS_NS;
 	if (!mirror->asked)
@@ -356,7 +356,7 @@ static void take_watch(struct ps_follow *follow, unsigned i)
 	bool soon, news;
 
 	follow->watches.timeout_ms = 0;
-	reply = ps_panel_receive(&follow->watches, i);
+	reply = ps_peers_receive(&follow->watches, i);
 	follow->watches.timeout_ms = timeout_ms;
 	soon = now_ns - mirror->asked_ns < AGAIN_MS * MS_NS;
 	news = reply &&
@@ -371,12 +371,12 @@ static void take_watch(struct ps_follow *follow, unsigned i)
 unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS],
                        uint64_t *until_ns)
 {
-	struct ps_panel *panel = &follow->watches;
+	struct ps_peers *peers = &follow->watches;
 	unsigned count = 0;
 
 	if (follow->lookup)
 		fds[count++] = ps_list_again_fd(follow);
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		const struct ps_followed *mirror = &follow->mirrors[i];
 		const uint64_t due_ns = mirror->asked ? mirror->until_ns : mirror->watch_ns;
 
@@ -384,7 +384,7 @@ unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS
 			*until_ns = due_ns;
 		if (!mirror->asked)
 			continue;
-		if (panel->env->ops->control_waits(panel->controls[i], &fds[count]))
+		if (peers->env->ops->control_waits(peers->controls[i], &fds[count]))
 			count++;
 		else
 			*until_ns = 0; /* it is over already */
@@ -394,16 +394,16 @@ unsigned ps_follow_fds(struct ps_follow *follow, struct pollfd fds[PS_FOLLOW_FDS
 
 bool ps_follow_stirred(struct ps_follow *follow)
 {
-	struct ps_panel *panel = &follow->watches;
+	struct ps_peers *peers = &follow->watches;
 	const uint64_t now_ns = ps_follow_now(follow);
 	bool stirred = ps_list_again_ended(follow);
 
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
 		if (!mirror->asked) {
 			stirred |= now_ns >= mirror->watch_ns;
-		} else if (panel->env->ops->answered(panel->controls[i]) ||
+		} else if (peers->env->ops->answered(peers->controls[i]) ||
 		           now_ns >= mirror->until_ns) {
 			take_watch(follow, i);
 			stirred = true;
@@ -424,7 +424,7 @@ static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_census *
 	if (!census->roster || follow->forked ||
 	    !is_newest(follow, census->roster->epoch, census->roster->version))
 		return 0;
-	for (unsigned i = census->panel->given; i < census->panel->count; i++)
+	for (unsigned i = census->peers->given; i < census->peers->count; i++)
 		if (!ps_census_needs(census, i))
 			set |= 1u << i;
 	return set;
@@ -436,8 +436,8 @@ static void forget_unneeded(struct ps_follow *follow, uint32_t set)
 	for (unsigned i = follow->looks.count; i-- > 0;) {
 		if (!(set >> i & 1))
 			continue;
-		ps_panel_forget(&follow->looks, i);
-		ps_panel_forget(&follow->watches, i);
+		ps_peers_forget(&follow->looks, i);
+		ps_peers_forget(&follow->watches, i);
 		memmove(&follow->mirrors[i], &follow->mirrors[i + 1],
 		        (follow->looks.count - i) * sizeof(follow->mirrors[0]));
 		memset(&follow->mirrors[follow->looks.count], 0, sizeof(follow->mirrors[0]));
@@ -445,12 +445,12 @@ static void forget_unneeded(struct ps_follow *follow, uint32_t set)
 }
 
 /* Between two looks a mirror may have been restarted, or have had no room for who asks nothing. */
-static void drop_ended(struct ps_panel *panel, unsigned i)
+static void drop_ended(struct ps_peers *peers, unsigned i)
 {
-	if (!panel->controls[i] || !panel->env->ops->ended(panel->controls[i]))
+	if (!peers->controls[i] || !peers->env->ops->ended(peers->controls[i]))
 		return;
-	panel->env->ops->disconnect(panel->controls[i]);
-	panel->controls[i] = NULL;
+	peers->env->ops->disconnect(peers->controls[i]);
+	peers->controls[i] = NULL;
 }
 
 /* Those that did not answer are asked again after a while: one that is not there costs nothing, but
@@ -462,7 +462,7 @@ static void connect_looks(struct ps_follow *follow)
 	for (unsigned i = 0; i < follow->looks.count; i++) {
 		drop_ended(&follow->looks, i);
 		if (now_ns >= follow->mirrors[i].look_ns)
-			ps_panel_connect(&follow->looks, i);
+			ps_peers_connect(&follow->looks, i);
 	}
 }
 
@@ -474,19 +474,19 @@ static void note_census(struct ps_follow *follow, const struct ps_census *census
 	for (unsigned i = 0; i < follow->looks.count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
-		mirror->learnt = i >= census->panel->given && ps_census_listed(census, i);
+		mirror->learnt = i >= census->peers->given && ps_census_listed(census, i);
 		if (census->told[i])
 			begin_watch(follow, i, census->told[i]);
 		else if (!mirror->asked)
 			end_watch(follow, i, now_ns + wait_ns);
-		if (!ps_panel_answered(&follow->looks, i) && mirror->look_ns <= now_ns)
+		if (!ps_peers_answered(&follow->looks, i) && mirror->look_ns <= now_ns)
 			mirror->look_ns = now_ns + wait_ns;
 	}
 }
 
 static bool is_told(const struct ps_census *census)
 {
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (census->told[i])
 			return true;
 	return false;
@@ -543,7 +543,7 @@ bool ps_follow_learnt(const struct ps_follow *follow, unsigned i)
 
 struct ps_control *ps_follow_take(struct ps_follow *follow, const char *address)
 {
-	struct ps_panel *looks = &follow->looks;
+	struct ps_peers *looks = &follow->looks;
 
 	for (unsigned i = 0; i < looks->count; i++) {
 		struct ps_control *control;

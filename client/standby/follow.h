@@ -41,7 +41,7 @@ struct ps_standing_now {
 	char text[PS_SENTENCE]; /* all that, in half a sentence */
 };
 
-/* One mirror, by its number in both panels. */
+/* One mirror, by its number in both sets of peers. */
 struct ps_followed {
 	bool asked;                   /* a Watch is under way */
 	bool hurried;                 /* the last one was answered soon, with news */
@@ -68,8 +68,8 @@ struct ps_follow {
 	 * look. */
 	bool copies;
 	uint64_t memory, warm;
-	struct ps_panel looks;   /* the mirrors, asked for their status */
-	struct ps_panel watches; /* the same, on connections of their own */
+	struct ps_peers looks;   /* the mirrors, asked for their status */
+	struct ps_peers watches; /* the same, on connections of their own */
 	struct ps_followed mirrors[PS_MIRRORS_MAX];
 	/* Of the newest roster that any of them ever told, or that was known before; 0: none. */
 	uint64_t roster_epoch, roster_version;
@@ -101,7 +101,7 @@ void ps_follow_end_looks(struct ps_follow *follow);
 void ps_follow_known(struct ps_follow *follow, const struct ps_places *places);
 
 /* Asks the mirrors, for timeout_ms at most, and has them watched from now on. Those that say
- * nothing are not waited for where the others would do for an open (panel.h, `enough`). */
+ * nothing are not waited for where the others would do for an open (peers.h, `enough`). */
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now);
 
 /* What to poll for, and until when at most. The count. */

@@ -16,7 +16,7 @@ static bool tells(const struct ps_census *census, unsigned i)
 
 static bool all_tell(const struct ps_census *census)
 {
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (!tells(census, i))
 			return false;
 	return true;
@@ -31,11 +31,11 @@ static bool is_parted(struct ps_follow *follow, const struct ps_census *census)
 	                    census->judged.outlook == PS_OUTLOOK_AMBIGUOUS;
 	bool gone = false;
 
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		follow->mirrors[i].parted |= parted && census->told[i];
 		gone |= follow->mirrors[i].parted && !tells(census, i);
 	}
-	for (unsigned i = 0; i < census->panel->count && !parted && !gone; i++)
+	for (unsigned i = 0; i < census->peers->count && !parted && !gone; i++)
 		follow->mirrors[i].parted = false;
 	return parted || gone;
 }

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-void ps_fetch_init(struct ps_fetch *fetch, struct ps_panel *panel, unsigned mirror,
+void ps_fetch_init(struct ps_fetch *fetch, struct ps_peers *peers, unsigned mirror,
                    const char *store)
 {
 	memset(fetch, 0, sizeof(*fetch));
-	fetch->panel = panel;
+	fetch->peers = peers;
 	fetch->mirror = mirror;
 	fetch->store = store;
 }
@@ -20,20 +20,20 @@ void ps_fetch_init(struct ps_fetch *fetch, struct ps_panel *panel, unsigned mirr
 static void collect_one(struct ps_fetch *fetch)
 {
 	unsigned slot = (unsigned)(fetch->collected++ % PS_FETCH_DEPTH);
-	struct ps_panel *panel = fetch->panel;
-	struct ps_error before = panel->errors[fetch->mirror];
-	Perseas__Reply *reply = ps_panel_receive(panel, fetch->mirror);
+	struct ps_peers *peers = fetch->peers;
+	struct ps_error before = peers->errors[fetch->mirror];
+	Perseas__Reply *reply = ps_peers_receive(peers, fetch->mirror);
 
 	if (fetch->failed) {
-		panel->errors[fetch->mirror] = before;
+		peers->errors[fetch->mirror] = before;
 	} else if (!reply) {
 		fetch->failed = true;
 	} else if (reply->read->bytes.len != fetch->due[slot].length) {
 		fetch->failed = true;
-		ps_error_set(&panel->errors[fetch->mirror], PERSEAS_EPROTOCOL,
+		ps_error_set(&peers->errors[fetch->mirror], PERSEAS_EPROTOCOL,
 		             "%s sent %zu bytes, %u were asked for; is it a perseasd of this "
 		             "version?",
-		             panel->addresses[fetch->mirror].text, reply->read->bytes.len,
+		             peers->addresses[fetch->mirror].text, reply->read->bytes.len,
 		             fetch->due[slot].length);
 	} else {
 		memcpy(fetch->due[slot].to, reply->read->bytes.data, reply->read->bytes.len);
@@ -69,7 +69,7 @@ bool ps_fetch_ask(struct ps_fetch *fetch, uint32_t region, uint64_t offset, uint
 	ask.region = region;
 	ask.offset = offset;
 	ask.length = length;
-	if (!ps_panel_send(fetch->panel, fetch->mirror, &request)) {
+	if (!ps_peers_send(fetch->peers, fetch->mirror, &request)) {
 		fetch->failed = true;
 		return false;
 	}

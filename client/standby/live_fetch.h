@@ -5,7 +5,7 @@
 #ifndef PERSEAS_CLIENT_LIVE_FETCH_H
 #define PERSEAS_CLIENT_LIVE_FETCH_H
 
-#include "panel.h"
+#include "peers.h"
 
 enum {
 	PS_FETCH_MAX = 512 << 10, /* bytes of one request */
@@ -13,18 +13,18 @@ enum {
 };
 
 struct ps_fetch {
-	struct ps_panel *panel;
-	unsigned mirror; /* of the panel */
+	struct ps_peers *peers;
+	unsigned mirror; /* of the peers */
 	const char *store;
 	uint64_t asked, collected; /* requests, since it was made */
 	struct {
 		uint8_t *to;
 		uint32_t length;
 	} due[PS_FETCH_DEPTH]; /* of request k: due[k % PS_FETCH_DEPTH] */
-	bool failed;           /* for good; panel->errors[mirror] says why */
+	bool failed;           /* for good; peers->errors[mirror] says why */
 };
 
-void ps_fetch_init(struct ps_fetch *fetch, struct ps_panel *panel, unsigned mirror,
+void ps_fetch_init(struct ps_fetch *fetch, struct ps_peers *peers, unsigned mirror,
                    const char *store);
 
 /* Asks for `length` bytes of a region, 1 to PS_FETCH_MAX, which will stand at `to` once they are

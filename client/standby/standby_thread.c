@@ -59,14 +59,14 @@ void ps_standby_signal(struct perseas_standby *s)
 
 static void note_mirrors(struct perseas_standby *s, const struct ps_census *census)
 {
-	s->stat.mirrors = census->panel->count;
+	s->stat.mirrors = census->peers->count;
 	s->stat.reached = census->answered;
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		struct perseas_standby_mirror *mirror = &s->mirrors_seen[i];
 
 		snprintf(mirror->address, sizeof(mirror->address), "%s",
-		         census->panel->addresses[i].text);
-		mirror->reached = ps_panel_answered(census->panel, i);
+		         census->peers->addresses[i].text);
+		mirror->reached = ps_peers_answered(census->peers, i);
 		ps_text_format(mirror->trouble, sizeof(mirror->trouble), "%s",
 		               census->errors[i].code ? census->errors[i].text : "");
 	}
@@ -91,17 +91,17 @@ static bool is_passing(int code)
 /* What is wrong with all mirrors, where nothing but people can mend it. */
 static void note_fault(struct perseas_standby *s, const struct ps_census *census, bool nowhere)
 {
-	const struct ps_panel *panel = census->panel;
+	const struct ps_peers *peers = census->peers;
 	unsigned lasting = 0, last = 0;
 
 	s->fault.code = 0;
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		if (!census->errors[i].code || is_passing(census->errors[i].code))
 			continue;
 		lasting++;
 		last = i;
 	}
-	if (lasting == panel->count)
+	if (lasting == peers->count)
 		s->fault = census->errors[last];
 	else if (nowhere && !(s->options.flags & PERSEAS_CREATE))
 		ps_error_set(&s->fault, PERSEAS_ENOSTORE,
@@ -114,7 +114,7 @@ static void note_fault(struct perseas_standby *s, const struct ps_census *census
  * followed beside the list may be the only place where it is, and such an open asks the list. */
 static bool is_unmade(const struct ps_census *census)
 {
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__StoreStatus *status = census->told[i];
 
 		if (status ? status->header->state != PERSEAS__STATE__STATE_CREATING
@@ -292,7 +292,7 @@ static int begin_copy(struct perseas_standby *s, struct ps_error *error)
 /* The next thread begins with the list, which may have nothing of the store any more. */
 static void remember(struct perseas_standby *s)
 {
-	const struct ps_panel *looks = &s->follow.looks;
+	const struct ps_peers *looks = &s->follow.looks;
 	struct ps_places places = { .epoch = s->follow.roster_epoch,
 		                    .version = s->follow.roster_version,
 		                    .count = looks->count - looks->given };
@@ -355,7 +355,7 @@ static void to_idle(struct perseas_standby *s)
  * with PERSEAS_CREATE would make another one. */
 static void add_learnt(struct perseas_standby *s)
 {
-	const struct ps_panel *looks = &s->follow.looks;
+	const struct ps_peers *looks = &s->follow.looks;
 
 	for (unsigned i = 0; i < looks->count; i++) {
 		if (ps_follow_learnt(&s->follow, i))
@@ -393,7 +393,7 @@ struct perseas *ps_standby_thread_take(struct perseas_standby *s)
 /* The looks ended before: their env is the handle's, which may be gone. */
 void ps_standby_thread_leave(struct perseas_standby *s)
 {
-	ps_panel_end(&s->follow.watches);
+	ps_peers_end(&s->follow.watches);
 	ps_roster_free(&s->follow.settled);
 }
 

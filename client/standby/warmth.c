@@ -52,8 +52,8 @@ static Perseas__Reply *ask_status(struct ps_warmth *warmth)
 	Perseas__Reply *reply = NULL;
 
 	ask.store = warmth->store;
-	if (ps_panel_send(&warmth->panel, 0, &request))
-		reply = ps_panel_receive(&warmth->panel, 0);
+	if (ps_peers_send(&warmth->peers, 0, &request))
+		reply = ps_peers_receive(&warmth->peers, 0);
 	status = reply ? reply->store->status : NULL;
 	if (status && status->slot && status->header->state == PERSEAS__STATE__STATE_CONSISTENT)
 		return reply;
@@ -281,7 +281,7 @@ static bool read_round(struct ps_warmth *warmth)
 	choose_runs(warmth);
 	if (!read_all(warmth)) {
 		/* What was right stays so where the mirror only cannot be reached any more. */
-		if (ps_panel_answered(&warmth->panel, 0))
+		if (ps_peers_answered(&warmth->peers, 0))
 			drop_copy(warmth);
 		return false;
 	}
@@ -304,7 +304,7 @@ static bool begin_log(struct ps_warmth *warmth, uint64_t log_size)
 		return false;
 	warmth->ring = ring;
 	ps_core_dump_omit(ring, PS_RING_OFFSET + log_size);
-	ps_fetch_init(&warmth->fetch, &warmth->panel, 0, warmth->store);
+	ps_fetch_init(&warmth->fetch, &warmth->peers, 0, warmth->store);
 	ps_log_init(&warmth->log, &by_requests, &warmth->fetch, ring, log_size);
 	/* The slot's record is not always there: then the copy is of use from the next one on. */
 	return ps_log_begin(&warmth->log) == PS_LOG_OK && ps_log_past(&warmth->log, &record) >= 0;
@@ -374,14 +374,14 @@ static void follow_image(struct ps_warmth *warmth, const char *address)
 {
 	struct ps_error error;
 
-	if (ps_panel_begin(&warmth->panel, warmth->env, address, warmth->timeout_ms, &error))
+	if (ps_peers_begin(&warmth->peers, warmth->env, address, warmth->timeout_ms, &error))
 		return;
 	warmth->pause = ps_ms(SOON_MS);
 	if (begin_image(warmth))
 		while (goes_on(warmth, address) && read_round(warmth))
 			rest_a_round(warmth);
 	end_image(warmth);
-	ps_panel_end(&warmth->panel);
+	ps_peers_end(&warmth->peers);
 }
 
 static void keep_warm(void *arg)
@@ -455,12 +455,12 @@ static unsigned worth(const struct ps_census *census, unsigned i)
 	    told->slot->epoch != census->newest->slot->epoch)
 		return 0;
 	/* On this host it costs the least. */
-	return census->panel->addresses[i].scheme == PS_SCHEME_UNIX ? 2 : 1;
+	return census->peers->addresses[i].scheme == PS_SCHEME_UNIX ? 2 : 1;
 }
 
 static bool is_aimed_at(const struct ps_warmth *warmth, const struct ps_census *census, unsigned i)
 {
-	return warmth->aimed && !strcmp(warmth->address, census->panel->addresses[i].text) &&
+	return warmth->aimed && !strcmp(warmth->address, census->peers->addresses[i].text) &&
 	       ps_id_equal(census->told[i]->header->image_id, warmth->image_id);
 }
 
@@ -469,7 +469,7 @@ void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_census *census)
 	int best = -1;
 
 	pthread_mutex_lock(&warmth->lock);
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const unsigned is = worth(census, i);
 
 		if (is && (best < 0 || is > worth(census, (unsigned)best) ||
@@ -479,7 +479,7 @@ void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_census *census)
 	warmth->aimed = best >= 0;
 	if (best >= 0) {
 		snprintf(warmth->address, sizeof(warmth->address), "%s",
-		         census->panel->addresses[best].text);
+		         census->peers->addresses[best].text);
 		memcpy(warmth->image_id, census->told[best]->header->image_id.data, PS_ID_SIZE);
 	}
 	pthread_mutex_unlock(&warmth->lock);

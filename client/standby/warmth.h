@@ -41,7 +41,7 @@ struct ps_warmth {
 	struct ps_warmth_figures figures;
 
 	/* The thread's. */
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_fetch fetch;
 	struct ps_log_reader log;
 	uint8_t *ring;

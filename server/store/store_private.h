@@ -222,8 +222,8 @@ struct name_list {
 void name_list_add(void *list, const char *name);
 
 /* store_file_names.c: checks whether a restart would find the image's files, writes small files
- * again, and stores in store->astray what is wrong. Returns true if the image must be copied to new
- * files and can be. */
+ * again, and stores in store->restart_loss what is wrong. Returns true if the image must be copied
+ * to new files and can be. */
 bool store_check_names(struct store *store);
 /* store_file_names.c: returns true if the store's folder was renamed. No new one may be made in its
  * place, because then it could not be renamed back. */

@@ -121,5 +121,5 @@ bool replica_image(const struct replica *replica, struct ps_image *image)
 
 bool replica_hits(const struct replica *replica, const struct event *event)
 {
-	return !replica->sessions[event->session].beside;
+	return !replica->sessions[event->session].is_rebuilding;
 }

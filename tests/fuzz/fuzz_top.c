@@ -31,22 +31,22 @@ static Perseas__Reply *next_list(void)
 	return NULL;
 }
 
-static void print(const struct ps_top *top, const struct ps_panel *panel)
+static void print(const struct ps_top *top, const struct ps_peers *peers)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	assert(out);
-	ps_top_print(top, panel, out);
-	ps_top_json(top, panel, 0, out);
+	ps_top_print(top, peers, out);
+	ps_top_json(top, peers, 0, out);
 	fclose(out);
 	free(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct ps_panel panel = {
+	static struct ps_peers peers = {
 		.count = MIRRORS,
 		.given = MIRRORS,
 		.addresses = { { .text = "a:1" }, { .text = "127.0.0.1:7170" } },
@@ -57,15 +57,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	end = data + size;
 	for (uint64_t now = 1; at < end && now < 10; now++) {
 		for (unsigned i = 0; i < MIRRORS; i++) {
-			panel.replies[i] = next_list();
-			panel.errors[i].code = panel.replies[i] ? PERSEAS_OK : PERSEAS_EUNREACHABLE;
+			peers.replies[i] = next_list();
+			peers.errors[i].code = peers.replies[i] ? PERSEAS_OK : PERSEAS_EUNREACHABLE;
 		}
-		ps_top_take(&top, &panel, now * 500000000);
-		print(&top, &panel);
+		ps_top_take(&top, &peers, now * 500000000);
+		print(&top, &peers);
 		free(ps_fleet_unasked(&top.fleet));
 		for (unsigned i = 0; i < MIRRORS; i++)
-			if (panel.replies[i])
-				perseas__reply__free_unpacked(panel.replies[i], NULL);
+			if (peers.replies[i])
+				perseas__reply__free_unpacked(peers.replies[i], NULL);
 	}
 	ps_top_free(&top);
 	return 0;

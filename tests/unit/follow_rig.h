@@ -35,24 +35,24 @@ static inline void follow_end(void)
 	memset(&follow, 0, sizeof(follow));
 }
 
-static inline void panel_add(struct ps_panel *panel, const char *text)
+static inline void peers_add(struct ps_peers *peers, const char *text)
 {
 	struct ps_error error;
 
-	assert_int_equal(ps_address_parse(text, &panel->addresses[panel->count++], &error), 0);
+	assert_int_equal(ps_address_parse(text, &peers->addresses[peers->count++], &error), 0);
 }
 
-static inline void panel_begin(struct ps_panel *panel, struct direct *d, unsigned given)
+static inline void peers_begin(struct ps_peers *peers, struct direct *d, unsigned given)
 {
-	panel->env = direct_env(d);
-	panel->timeout_ms = 1000;
-	for (panel->count = 0; panel->count < given;) {
+	peers->env = direct_env(d);
+	peers->timeout_ms = 1000;
+	for (peers->count = 0; peers->count < given;) {
 		char text[24];
 
-		snprintf(text, sizeof(text), "sim://%u", panel->count);
-		panel_add(panel, text);
+		snprintf(text, sizeof(text), "sim://%u", peers->count);
+		peers_add(peers, text);
 	}
-	panel->given = panel->count;
+	peers->given = peers->count;
 }
 
 /* A standby that was given the first so many mirrors, and that learnt of others since. */
@@ -61,15 +61,15 @@ static inline void follow_begin(struct owner *o, unsigned given, unsigned others
 	follow.store = STORE;
 	follow.list = "sim://0";
 	follow.mark = mark;
-	panel_begin(&follow.looks, o->d, given);
-	panel_begin(&follow.watches, o->d, given);
+	peers_begin(&follow.looks, o->d, given);
+	peers_begin(&follow.watches, o->d, given);
 	while (follow.looks.count < given + others) {
-		panel_add(&follow.looks, "sim://4");
-		panel_add(&follow.watches, "sim://4");
+		peers_add(&follow.looks, "sim://4");
+		peers_add(&follow.watches, "sim://4");
 	}
 }
 
-/* Both panels have the same mirrors, of which the last has this address. */
+/* Both sets of peers have the same mirrors, of which the last has this address. */
 static inline void expect_last(unsigned count, const char *address)
 {
 	assert_int_equal(follow.looks.count, count);

@@ -64,7 +64,7 @@ struct ps_control {
 static struct world {
 	struct ps_env env;
 	struct ps_control controls[2];
-	struct ps_panel panel;
+	struct ps_peers peers;
 	unsigned speed; /* writes of the owner between two requests, at most */
 	bool stopped;   /* the owner writes nothing any more */
 	unsigned spoil; /* one of so many replies is changed; 0: none */
@@ -201,7 +201,7 @@ static void mend(struct mirror *m)
 /* On all mirrors. The owner is silent from then on. */
 static void destroy_last(void)
 {
-	for (unsigned i = 0; i < world.panel.count; i++)
+	for (unsigned i = 0; i < world.peers.count; i++)
 		world.controls[i].mirror.less = true;
 	world.stopped = true;
 	world.end = 0;
@@ -218,7 +218,7 @@ static void go_on(void)
 	if (world.stopped || world.speed == 0)
 		return;
 	for (unsigned n = draw() % world.speed; n > 0; n--)
-		step(&world.controls[draw() % world.panel.count].mirror);
+		step(&world.controls[draw() % world.peers.count].mirror);
 }
 
 /* --- the mirror's answers --- */
@@ -377,13 +377,13 @@ static void start(uint32_t seed, unsigned mirrors, uint64_t ring, unsigned speed
 	world.seed = seed;
 	world.speed = speed;
 	world.env.ops = &ops;
-	world.panel.env = &world.env;
-	world.panel.count = mirrors;
+	world.peers.env = &world.env;
+	world.peers.count = mirrors;
 	for (unsigned i = 0; i < mirrors; i++) {
 		struct mirror *m = &world.controls[i].mirror;
 
-		world.panel.controls[i] = &world.controls[i];
-		snprintf(world.panel.addresses[i].text, sizeof(world.panel.addresses[i].text),
+		world.peers.controls[i] = &world.controls[i];
+		snprintf(world.peers.addresses[i].text, sizeof(world.peers.addresses[i].text),
 		         "mirror%u", i);
 		m->ring = ring;
 		m->epoch = 1;

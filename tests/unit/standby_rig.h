@@ -185,7 +185,7 @@ static inline int status_of_process(pid_t pid)
 /* Somebody who asks the mirrors. */
 struct asker {
 	struct ps_env *env;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	/* Of the last one that all mirrors told of, and of the store then. */
 	uint8_t mark[PS_OWNER_MARK];
 	uint32_t order;
@@ -198,12 +198,12 @@ static inline void asker_begin(struct asker *asker, struct rig *rig)
 
 	asker->env = ps_env_posix(NULL, &error);
 	assert_non_null(asker->env);
-	assert_int_equal(ps_panel_begin(&asker->panel, asker->env, rig->list, 2000, &error), 0);
+	assert_int_equal(ps_peers_begin(&asker->peers, asker->env, rig->list, 2000, &error), 0);
 }
 
 static inline void asker_end(struct asker *asker)
 {
-	ps_panel_end(&asker->panel);
+	ps_peers_end(&asker->peers);
 	asker->env->ops->free(asker->env);
 }
 
@@ -213,7 +213,7 @@ static inline bool is_told_of(struct asker *asker, const char *name)
 	struct ps_census census;
 	bool told = true;
 
-	ps_census_take(&census, &asker->panel, STORE);
+	ps_census_take(&census, &asker->peers, STORE);
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		const Perseas__StoreStatus *status = census.told[i];
 
@@ -242,9 +242,9 @@ static inline void move_to(struct asker *asker, const char *name)
 	ask.to = (ProtobufCBinaryData){ PS_OWNER_MARK, asker->mark };
 	ask.name = (char *)(uintptr_t)name;
 	ask.within_ms = 60000;
-	ps_panel_ask_all(&asker->panel, &request);
+	ps_peers_ask_all(&asker->peers, &request);
 	for (unsigned i = 0; i < MIRRORS; i++)
-		assert_non_null(asker->panel.replies[i]);
+		assert_non_null(asker->peers.replies[i]);
 }
 
 /* --- how it stands --- */

@@ -13,26 +13,26 @@
 #include "../../server/store/store_private.h"
 #include "../support/messages.h"
 
-/* A store, and the command with the mirrors of a test as its panel. */
+/* A store, and the command with the mirrors of a test as its peers. */
 struct desk {
 	struct owner *o;
-	struct ps_panel panel; /* env NULL: nothing is looked at */
+	struct ps_peers peers; /* env NULL: nothing is looked at */
 	struct ps_census census;
 };
 
 static void leave(struct desk *desk)
 {
-	if (!desk->panel.env)
+	if (!desk->peers.env)
 		return;
 	ps_census_free(&desk->census);
-	for (unsigned i = 0; i < desk->panel.count; i++) {
-		if (desk->panel.replies[i])
-			perseas__reply__free_unpacked(desk->panel.replies[i], NULL);
-		if (desk->panel.controls[i])
-			desk->panel.env->ops->disconnect(desk->panel.controls[i]);
+	for (unsigned i = 0; i < desk->peers.count; i++) {
+		if (desk->peers.replies[i])
+			perseas__reply__free_unpacked(desk->peers.replies[i], NULL);
+		if (desk->peers.controls[i])
+			desk->peers.env->ops->disconnect(desk->peers.controls[i]);
 	}
-	desk->panel.env->ops->free(desk->panel.env);
-	desk->panel.env = NULL;
+	desk->peers.env->ops->free(desk->peers.env);
+	desk->peers.env = NULL;
 }
 
 /* Takes the census anew, of the first `count` mirrors. */
@@ -42,17 +42,17 @@ static void look(struct desk *desk, unsigned count)
 
 	leave(desk);
 	*desk = (struct desk){ .o = desk->o };
-	desk->panel.env = direct_env(desk->o->d);
-	desk->panel.timeout_ms = 1000;
-	desk->panel.count = desk->panel.given = count;
+	desk->peers.env = direct_env(desk->o->d);
+	desk->peers.timeout_ms = 1000;
+	desk->peers.count = desk->peers.given = count;
 	for (unsigned i = 0; i < count; i++) {
 		char text[24];
 
 		snprintf(text, sizeof(text), "sim://%u", i);
-		assert_int_equal(ps_address_parse(text, &desk->panel.addresses[i], &error), 0);
-		ps_panel_connect(&desk->panel, i);
+		assert_int_equal(ps_address_parse(text, &desk->peers.addresses[i], &error), 0);
+		ps_peers_connect(&desk->peers, i);
 	}
-	ps_census_take(&desk->census, &desk->panel, STORE);
+	ps_census_take(&desk->census, &desk->peers, STORE);
 }
 
 static int setup(void **state)
@@ -124,11 +124,11 @@ static const Perseas__Order *order_at(struct desk *desk, char *with)
 	order.address = (char *)"";
 	ask.store = (char *)STORE;
 	ask.order = &order;
-	ps_panel_ask(&desk->panel, requests);
-	if (!desk->panel.replies[0])
-		fail_msg("%s", desk->panel.errors[0].text);
+	ps_peers_ask(&desk->peers, requests);
+	if (!desk->peers.replies[0])
+		fail_msg("%s", desk->peers.errors[0].text);
 	ps_census_free(&desk->census);
-	ps_census_take(&desk->census, &desk->panel, STORE);
+	ps_census_take(&desk->census, &desk->peers, STORE);
 	return desk->census.told[0]->order;
 }
 

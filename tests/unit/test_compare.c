@@ -13,9 +13,9 @@ static enum ps_verdict compare(struct ps_piece *piece, unsigned end)
 	struct ps_census census;
 	enum ps_verdict verdict;
 
-	ps_census_take(&census, &world.panel, "s");
+	ps_census_take(&census, &world.peers, "s");
 	world.end = end;
-	assert_true(ps_compare_open(&compare, &world.panel, &census, "s", piece->ask));
+	assert_true(ps_compare_open(&compare, &world.peers, &census, "s", piece->ask));
 	compare.patient = !world.stopped;
 	verdict = ps_compare_piece(&compare, piece, 0);
 	ps_compare_close(&compare);

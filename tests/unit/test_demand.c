@@ -37,18 +37,18 @@ static uint64_t missing_told(struct rig *rig)
 {
 	struct perseas_options options = PERSEAS_OPTIONS_INIT;
 	const Perseas__OwnerFigures *figures;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	uint64_t told = 0;
 
 	options.connect_timeout_ms = 10000;
-	assert_int_equal(ps_panel_open(&panel, rig->list, &options), PS_EXIT_OK);
-	ps_panel_ask_all(&panel, ps_panel_list_request());
-	assert_non_null(panel.replies[0]);
-	assert_int_equal(panel.replies[0]->list->n_stores, 1);
-	figures = panel.replies[0]->list->stores[0]->figures;
+	assert_int_equal(ps_peers_open(&peers, rig->list, &options), PS_EXIT_OK);
+	ps_peers_ask_all(&peers, ps_peers_list_request());
+	assert_non_null(peers.replies[0]);
+	assert_int_equal(peers.replies[0]->list->n_stores, 1);
+	figures = peers.replies[0]->list->stores[0]->figures;
 	if (figures)
 		told = figures->missing;
-	ps_panel_close(&panel);
+	ps_peers_close(&peers);
 	return told;
 }
 

@@ -9,15 +9,15 @@
 /* A store's census, and what its mirrors told. */
 struct desk {
 	struct scene s;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	Perseas__StoreStatus status[MIRRORS];
 	struct ps_census census;
 };
 
 static void look(struct desk *d)
 {
-	d->panel.count = d->s.count;
-	d->census = (struct ps_census){ .panel = &d->panel };
+	d->peers.count = d->s.count;
+	d->census = (struct ps_census){ .peers = &d->peers };
 	for (unsigned i = 0; i < d->s.count; i++) {
 		perseas__store_status__init(&d->status[i]);
 		d->status[i].header = (Perseas__Header *)d->s.told[i].header;
@@ -214,12 +214,12 @@ TEST(a_newer_roster_is_found_wherever_it_is, struct desk *d)
 {
 	Perseas__Header theirs = PERSEAS__HEADER__INIT;
 	Perseas__StoreStatus status = PERSEAS__STORE_STATUS__INIT;
-	struct ps_panel panel = { .count = 1 };
-	struct ps_fleet_daemon daemon = { .panel = &panel };
+	struct ps_peers peers = { .count = 1 };
+	struct ps_fleet_daemon daemon = { .peers = &peers };
 	const struct ps_fleet fleet = { .daemons = &daemon, .count = 1 };
 	const struct ps_fleet_entry entry = { .daemon = 0, .status = &status };
 
-	strcpy(panel.addresses[0].text, "far");
+	strcpy(peers.addresses[0].text, "far");
 	for (unsigned i = 0; i < 3; i++)
 		d->s.headers[i].store = (char *)"s";
 	theirs = d->s.headers[1];

@@ -9,7 +9,7 @@
 /* Each mirror of the scene is a daemon, whose list has what it tells. */
 struct desk {
 	struct scene s;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_fleet_daemon daemons[MIRRORS];
 	Perseas__Reply replies[MIRRORS];
 	Perseas__ListReply lists[MIRRORS];
@@ -42,11 +42,11 @@ static void look_at_hosts(struct desk *d, const char *last_host)
 		d->lists[i].n_stores = header != NULL;
 		if (header && !*header->store)
 			header->store = (char *)"s";
-		d->daemons[i] = (struct ps_fleet_daemon){ &d->panel, i, false, &d->replies[i] };
-		snprintf(d->panel.addresses[i].text, sizeof(d->panel.addresses[i].text), "%s",
+		d->daemons[i] = (struct ps_fleet_daemon){ &d->peers, i, false, &d->replies[i] };
+		snprintf(d->peers.addresses[i].text, sizeof(d->peers.addresses[i].text), "%s",
 		         d->s.told[i].address);
 	}
-	d->panel.count = d->s.count;
+	d->peers.count = d->s.count;
 	d->fleet = (struct ps_fleet){ .daemons = d->daemons, .count = d->s.count };
 	ps_fleet_judge(&d->fleet);
 }
@@ -108,7 +108,7 @@ TEST(a_store_without_an_owner_is_free, struct desk *d)
 /* A daemon of a roster that lists no image is among those that are looked at, and said. */
 TEST(a_member_without_an_image_is_missed, struct desk *d)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	struct ps_fleet_entry *entries;
 	unsigned count;
@@ -121,12 +121,12 @@ TEST(a_member_without_an_image_is_missed, struct desk *d)
 	assert_non_null(strstr(d->fleet.stores[0].trouble, address_of(0, 1)));
 	entries = ps_fleet_entries(&d->fleet, &count);
 	assert_int_equal(count, 2);
-	ps_fleet_census(&d->fleet, entries, count, false, &panel, &census);
-	assert_int_equal(panel.count, 2);
+	ps_fleet_census(&d->fleet, entries, count, false, &peers, &census);
+	assert_int_equal(peers.count, 2);
 	assert_true(ps_fleet_misses(&census, address_of(0, 1)));
 	assert_false(ps_fleet_misses(&census, address_of(0, 0)));
-	ps_fleet_census(&d->fleet, entries, count, true, &panel, &census);
-	assert_int_equal(panel.count, 3);
+	ps_fleet_census(&d->fleet, entries, count, true, &peers, &census);
+	assert_int_equal(peers.count, 3);
 	free(entries);
 	leave(d);
 }

@@ -33,7 +33,7 @@ static struct ps_inherited tell(void)
 	return told;
 }
 
-/* One mirror was replaced many times, and the panel of all that were ever named is full. The newest
+/* One mirror was replaced many times, and there is no room for more peers. The newest
  * one is followed nevertheless, and COMMAND of perseas run is told of it, and opens the store. */
 TEST(mirrors_that_left_make_room_for_others, struct owner *o)
 {
@@ -181,7 +181,7 @@ static uint64_t look_at_hung(unsigned hung, bool owned, enum ps_ownership expect
 	took = (o->d->now - began) / 1000000;
 	assert_int_equal(now.ownership, expected);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_true(ps_panel_answered(&follow.looks, i) == (i >= hung));
+		assert_true(ps_peers_answered(&follow.looks, i) == (i >= hung));
 		assert_true(ps_follow_silent(&follow, follow.looks.addresses[i].text) ==
 		            (i < hung));
 	}

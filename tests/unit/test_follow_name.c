@@ -162,8 +162,8 @@ TEST(a_lookup_that_is_not_needed_is_dropped, struct owner *o)
 		look();
 		assert_true(named.fd >= 0);
 		if (i) {
-			panel_add(&follow.looks, "sim://0");
-			panel_add(&follow.watches, "sim://0");
+			peers_add(&follow.looks, "sim://0");
+			peers_add(&follow.watches, "sim://0");
 			look();
 			assert_int_equal(now.ownership, PS_OWNER_LIVES);
 			assert_int_equal(named.fd, -1);

@@ -11,7 +11,7 @@ enum { MIRRORS = 3, EPOCH = 5 };
 
 /* Three mirrors that knew of a handover to the standby of mark 1, W = 2; the next owner lives. */
 struct desk {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	Perseas__Roster roster;
 	Perseas__StoreStatus status[MIRRORS];
@@ -32,8 +32,8 @@ static int setup(void **state)
 	memset(&desk, 0, sizeof(desk));
 	perseas__roster__init(&desk.roster);
 	desk.roster.acks = 2;
-	desk.panel.count = MIRRORS;
-	desk.census.panel = &desk.panel;
+	desk.peers.count = MIRRORS;
+	desk.census.peers = &desk.peers;
 	desk.census.judged.settled = &desk.roster;
 	desk.census.judged.image_set = 7;
 	memcpy(desk.handover.id, move_id, PS_ID_SIZE);

@@ -52,7 +52,7 @@ TEST(a_copy_is_the_state_after_one_transaction)
 		start(seed, 1, rings[seed % 5], seed % 5 == 4 ? 1500 : 1 + seed % 60);
 		world.stopped = seed % 7 == 0;
 		unfinished += world.stopped && world.controls[0].mirror.links > 0;
-		if (ps_copy_take(&copy, &world.panel, "s")) {
+		if (ps_copy_take(&copy, &world.peers, "s")) {
 			assert_false(world.stopped);
 			continue;
 		}
@@ -76,7 +76,7 @@ TEST(what_is_mended_meanwhile_is_no_copy)
 		start(seed, 1, 65536, 1 + seed % 20);
 		world.stopped = seed % 2 == 0;
 		world.mend = 10 + seed % 60;
-		if (ps_copy_take(&copy, &world.panel, "s"))
+		if (ps_copy_take(&copy, &world.peers, "s"))
 			continue;
 		copied++;
 		mended += world.controls[0].mirror.rewrites > 0;
@@ -97,7 +97,7 @@ TEST(a_segment_that_is_destroyed_meanwhile_fails_no_copy)
 
 		start(seed, 1, RING_MAX, 1 + seed % 20);
 		world.end = 2 + seed % 30;
-		assert_int_equal(ps_copy_take(&copy, &world.panel, "s"), PS_EXIT_OK);
+		assert_int_equal(ps_copy_take(&copy, &world.peers, "s"), PS_EXIT_OK);
 		before += !world.controls[0].mirror.less;
 		meanwhile += copy.header->n_segments < SEGMENTS && copy.tries > 0;
 		check_copy(&copy);
@@ -127,7 +127,7 @@ TEST(a_store_that_changes_too_fast_is_refused)
 	struct ps_copy copy;
 
 	start(7, 1, 4096, 4000);
-	assert_int_equal(ps_copy_take(&copy, &world.panel, "s"), PS_EXIT_NO);
+	assert_int_equal(ps_copy_take(&copy, &world.peers, "s"), PS_EXIT_NO);
 }
 
 /* Whatever a mirror sends, nothing outside of the memory is touched, and there is an end. */
@@ -140,7 +140,7 @@ TEST(a_mirror_that_lies_does_no_harm)
 
 		start(seed, 1, seed % 2 ? 4096 : 65536, seed % 40);
 		world.spoil = 1 + seed % 30;
-		if (ps_copy_take(&copy, &world.panel, "s"))
+		if (ps_copy_take(&copy, &world.peers, "s"))
 			refused++;
 		else
 			ps_copy_free(&copy);

@@ -390,7 +390,7 @@ static void stand_by_as_beta(struct rig *rig, struct asker *as)
 	ask.standby = &beta;
 	asker_begin(as, rig);
 	for (unsigned i = 0; i < MIRRORS; i++)
-		assert_true(ps_panel_send(&as->panel, i, &request));
+		assert_true(ps_peers_send(&as->peers, i, &request));
 }
 
 /* As perseas move does. */

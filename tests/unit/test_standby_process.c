@@ -150,16 +150,16 @@ static void begin_making(const char *store, const char *mirrors)
 	Perseas__Roster roster = PERSEAS__ROSTER__INIT;
 	struct ps_error error = { 0 };
 	struct ps_env *env = ps_env_posix(NULL, &error);
-	struct ps_panel panel;
+	struct ps_peers peers;
 
-	assert_int_equal(ps_panel_begin(&panel, env, mirrors, 2000, &error), 0);
+	assert_int_equal(ps_peers_begin(&peers, env, mirrors, 2000, &error), 0);
 	roster.version = 1;
-	roster.acks = roster.n_members = panel.count;
+	roster.acks = roster.n_members = peers.count;
 	roster.members = list;
-	for (unsigned i = 0; i < panel.count; i++) {
+	for (unsigned i = 0; i < peers.count; i++) {
 		memset(ids[i], (int)i + 1, PS_ID_SIZE);
 		perseas__member__init(&members[i]);
-		members[i].address = panel.addresses[i].text;
+		members[i].address = peers.addresses[i].text;
 		members[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[i] };
 		list[i] = &members[i];
 		perseas__create_request__init(&creates[i]);
@@ -171,10 +171,10 @@ static void begin_making(const char *store, const char *mirrors)
 		requests[i] = (Perseas__Request)PS_REQUEST(create, CREATE, &creates[i]);
 		asked[i] = &requests[i];
 	}
-	ps_panel_ask(&panel, asked);
-	for (unsigned i = 0; i < panel.count; i++)
-		assert_non_null(panel.replies[i]);
-	ps_panel_end(&panel);
+	ps_peers_ask(&peers, asked);
+	for (unsigned i = 0; i < peers.count; i++)
+		assert_non_null(peers.replies[i]);
+	ps_peers_end(&peers);
 	env->ops->free(env);
 }
 

@@ -33,7 +33,7 @@ static const struct store_view *view(struct rig *rig)
 /* The files were missed, and are there again. */
 static void assert_mended(struct rig *rig)
 {
-	assert_string_equal(view(rig)->astray, "");
+	assert_string_equal(view(rig)->restart_loss, "");
 	assert_int_equal(view(rig)->events[STORE_FILES_MISSING], 1);
 	assert_int_equal(view(rig)->events[STORE_FILES_BACK], 1);
 }
@@ -140,7 +140,7 @@ TEST(a_claim_copies_an_image_without_files, struct rig *rig)
 	assert_true(reply.undone);
 	assert_int_equal(reply.slot->seq, 2);
 	assert_int_equal(reply.header->generation, 2);
-	assert_string_equal(view(rig)->astray, "");
+	assert_string_equal(view(rig)->restart_loss, "");
 	assert_int_equal(view(rig)->events[STORE_FILES_BACK], 1);
 	restart_well(rig);
 	assert_int_equal(bank(rig)->promised_epoch, 9);
@@ -170,11 +170,11 @@ TEST(a_claim_leaves_no_header_alone, struct rig *rig)
 	assert_int_equal(reply.slot->seq, 2);
 	assert_false(has_header(rig));
 	look(rig);
-	assert_non_null(strstr(view(rig)->astray, "no memory for the image twice"));
+	assert_non_null(strstr(view(rig)->restart_loss, "no memory for the image twice"));
 	assert_int_equal(next.cuts, 0);
 	memory_heap_set_limit(rig->mirror.memory, 0);
 	look(rig);
-	assert_string_equal(view(rig)->astray, "");
+	assert_string_equal(view(rig)->restart_loss, "");
 	restart_well(rig);
 	assert_int_equal(bank(rig)->promised_epoch, 9);
 }
@@ -237,7 +237,7 @@ TEST(what_was_moved_is_waited_for, struct rig *rig)
 	begin_bank(rig, false);
 	memory_heap_move(mirror->memory, "bank", ".away");
 	look(rig);
-	assert_non_null(strstr(view(rig)->astray, "they were moved"));
+	assert_non_null(strstr(view(rig)->restart_loss, "they were moved"));
 	assert_int_equal(rig->owner.cuts, 0);
 	peer_init(&next);
 	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), -STATUS(IO));
@@ -247,7 +247,7 @@ TEST(what_was_moved_is_waited_for, struct rig *rig)
 	assert_int_equal(bank(rig)->promised_epoch, BANK_EPOCH);
 	memory_heap_move(mirror->memory, ".away", "bank");
 	look(rig);
-	assert_string_equal(view(rig)->astray, "");
+	assert_string_equal(view(rig)->restart_loss, "");
 	assert_int_equal(mirror_takeover(mirror, &next, "bank", 9, 2, NULL), 0);
 	store_session_ended(&next.session);
 }

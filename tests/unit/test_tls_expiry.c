@@ -12,7 +12,7 @@ enum { DAY = 86400, MIRRORS = 2 };
 
 struct rig {
 	struct direct *d;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	Perseas__Reply reply;
 	Perseas__ListReply list;
 	Perseas__Expiry told, *told_list[1];
@@ -26,7 +26,7 @@ static int setup(void **state)
 
 	assert_non_null(rig);
 	rig->d = direct_new(MIRRORS, 1);
-	assert_int_equal(ps_panel_begin(&rig->panel, direct_env(rig->d), direct_list(rig->d), 1000,
+	assert_int_equal(ps_peers_begin(&rig->peers, direct_env(rig->d), direct_list(rig->d), 1000,
 	                                &error),
 	                 0);
 	rig->reply = (Perseas__Reply)PERSEAS__REPLY__INIT;
@@ -44,9 +44,9 @@ static int teardown(void **state)
 {
 	struct rig *rig = *state;
 
-	rig->panel.replies[1] = NULL;
-	ps_panel_end(&rig->panel);
-	rig->panel.env->ops->free(rig->panel.env);
+	rig->peers.replies[1] = NULL;
+	ps_peers_end(&rig->peers);
+	rig->peers.env->ops->free(rig->peers.env);
 	direct_free(rig->d);
 	free(rig->page);
 	free(rig);
@@ -58,7 +58,7 @@ struct unit_fixture unit_fixture = { setup, teardown };
 static void add(struct rig *rig, struct ps_expiries *expiries, const char *name, uint64_t whole_s,
                 uint64_t left_s)
 {
-	const uint64_t until_s = ps_env_seconds(rig->panel.env) + left_s;
+	const uint64_t until_s = ps_env_seconds(rig->peers.env) + left_s;
 	struct ps_expiry expiry;
 
 	ps_expiry_set(&expiry, PS_EXPIRY_CERTIFICATE, name, until_s - whole_s, until_s);
@@ -73,7 +73,7 @@ static void assert_says(struct rig *rig, const char *words)
 	free(rig->page);
 	json.out = open_memstream(&rig->page, &len);
 	ps_json_begin(&json, NULL, '{');
-	ps_tls_expiry_json(&json, &rig->panel);
+	ps_tls_expiry_json(&json, &rig->peers);
 	ps_json_end(&json, '}');
 	fclose(json.out);
 	if (!strstr(rig->page, words))
@@ -108,22 +108,22 @@ TEST(what_a_daemon_told_counts, struct rig *rig)
 	rig->told.name = (char *)(uintptr_t) "CN=ca";
 	rig->told.valid_from = UINT64_MAX;
 	rig->list.n_expiries = 1;
-	rig->panel.replies[1] = &rig->reply;
+	rig->peers.replies[1] = &rig->reply;
 	add(rig, &rig->d->mirrors[1].expiries, "m1", 400 * DAY, 10 * DAY);
-	ps_panel_expiries(&rig->panel, 1, &expiries);
+	ps_peers_expiries(&rig->peers, 1, &expiries);
 	assert_int_equal(expiries.count, 2);
 	assert_int_equal(expiries.list[0].kind, PS_EXPIRY_CRL);
 	assert_int_equal(expiries.list[0].from_s, 0);
 	assert_says(rig, "\"kind\": \"crl\"");
 	assert_says(rig, "\"stage\": \"over\"");
-	ps_panel_expiries(&rig->panel, 0, &expiries);
+	ps_peers_expiries(&rig->peers, 0, &expiries);
 	assert_int_equal(expiries.count, 0);
 }
 
 /* What is far is no finding; what has expired is worse than what will. */
 TEST(the_doctor_finds_what_expires, struct rig *rig)
 {
-	const uint64_t now_s = ps_env_seconds(rig->panel.env);
+	const uint64_t now_s = ps_env_seconds(rig->peers.env);
 	struct ps_finding finding = { 0 };
 	struct ps_expiries expiries = { 0 };
 

@@ -19,7 +19,7 @@ struct scene {
 	Perseas__Latencies commit;
 	struct ps_latency latency;
 	Perseas__Reply replies[MIRRORS];
-	struct ps_panel panel;
+	struct ps_peers peers;
 	uint64_t now;
 	struct ps_top top;
 	/* As they were taken last. */
@@ -31,16 +31,16 @@ static void fill_mirror(struct scene *s, unsigned i)
 {
 	s->headers[i] = message_status(&s->statuses[i], &s->slots[i], i, 7);
 	s->headers[i]->header.promised_epoch = 7;
-	snprintf(s->panel.addresses[i].text, sizeof(s->panel.addresses[i].text), "%s",
+	snprintf(s->peers.addresses[i].text, sizeof(s->peers.addresses[i].text), "%s",
 	         s->headers[i]->member_list[i]->address);
 	s->lists[i][0] = &s->statuses[i];
 	perseas__list_reply__init(&s->told[i]);
 	s->told[i].n_stores = 1;
 	s->told[i].stores = s->lists[i];
 	s->replies[i] = MESSAGE_REPLY(list, LIST, &s->told[i]);
-	s->panel.replies[i] = &s->replies[i];
+	s->peers.replies[i] = &s->replies[i];
 	perseas__mirror_report__init(&s->reports[i]);
-	s->reports[i].address = s->panel.addresses[i].text;
+	s->reports[i].address = s->peers.addresses[i].text;
 	s->reports[i].state = (char *)"live";
 	s->reports[i].seq = 90;
 	s->report_list[i] = &s->reports[i];
@@ -52,7 +52,7 @@ static int setup(void **state)
 
 	assert_non_null(s);
 	s->now = SECOND;
-	s->panel.count = MIRRORS;
+	s->peers.count = MIRRORS;
 	for (unsigned i = 0; i < MIRRORS; i++)
 		fill_mirror(s, i);
 	*state = s;
@@ -88,7 +88,7 @@ static void live_at(struct scene *s, unsigned i)
 static const struct ps_top_change *take(struct scene *s)
 {
 	ps_latency_message(&s->latency, &s->commit);
-	ps_top_take(&s->top, &s->panel, s->now);
+	ps_top_take(&s->top, &s->peers, s->now);
 	assert_int_equal(s->top.fleet.store_count, 1);
 	s->store = &s->top.fleet.stores[0];
 	return s->change = &s->top.changes[0];
@@ -131,7 +131,7 @@ TEST(a_mirror_that_is_behind_gives_no_rate, struct scene *s)
 	s->slots[0].seq = 40;
 	take(s);
 	pass(s, 10);
-	s->panel.replies[1] = s->panel.replies[2] = NULL;
+	s->peers.replies[1] = s->peers.replies[2] = NULL;
 	assert_true(take(s)->rate < 0);
 	pass(s, 10);
 	assert_true(take(s)->rate == 10);
@@ -192,9 +192,9 @@ static char *printed(struct scene *s, bool json)
 
 	assert_non_null(out);
 	if (json)
-		ps_top_json(&s->top, &s->panel, 0, out);
+		ps_top_json(&s->top, &s->peers, 0, out);
 	else
-		ps_top_print(&s->top, &s->panel, out);
+		ps_top_print(&s->top, &s->peers, out);
 	fclose(out);
 	return text;
 }
@@ -208,8 +208,8 @@ TEST(what_is_printed_names_what_does_not_answer, struct scene *s)
 	s->reports[1].total = 20 << 20;
 	s->statuses[0].silent_ms = 4000;
 	s->figures.missing = 24 << 20;
-	s->panel.replies[2] = NULL;
-	ps_error_set(&s->panel.errors[2], PERSEAS_EUNREACHABLE, "it is away");
+	s->peers.replies[2] = NULL;
+	ps_error_set(&s->peers.errors[2], PERSEAS_EUNREACHABLE, "it is away");
 	take(s);
 	pass(s, 1234);
 	ps_latency_add(&s->latency, 1500000, 3);

@@ -10,7 +10,7 @@ enum { MIRRORS = 3 };
 
 struct store {
 	struct ps_census census;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	Perseas__Roster roster;
 	Perseas__Member members[MIRRORS], *list[MIRRORS];
 	Perseas__StoreStatus last;
@@ -24,13 +24,13 @@ static void fill_store(struct store *s)
 	static uint8_t ids[MIRRORS][PS_ID_SIZE] = { { 1 }, { 2 }, { 3 } };
 
 	*s = (struct store){ .roster = PERSEAS__ROSTER__INIT };
-	s->panel.count = MIRRORS;
+	s->peers.count = MIRRORS;
 	for (unsigned i = 0; i < MIRRORS; i++) {
 		perseas__member__init(&s->members[i]);
 		s->members[i].address = addresses[i];
 		s->members[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[i] };
 		s->list[i] = &s->members[i];
-		snprintf(s->panel.addresses[i].text, sizeof(s->panel.addresses[i].text), "%s",
+		snprintf(s->peers.addresses[i].text, sizeof(s->peers.addresses[i].text), "%s",
 		         addresses[i]);
 		s->census.errors[i].code = i < MIRRORS - 1 ? PERSEAS_ENOSTORE : 0;
 	}
@@ -41,12 +41,12 @@ static void fill_store(struct store *s)
 	perseas__store_status__init(&s->last);
 	perseas__slot__init(&s->slot);
 	s->last.slot = &s->slot;
-	s->census.panel = &s->panel;
+	s->census.peers = &s->peers;
 	s->census.told[MIRRORS - 1] = s->census.newest = &s->last;
 	s->census.judged.outlook = PS_OUTLOOK_UNKNOWN;
 	s->census.judged.settled = &s->roster;
-	s->census.judged.listed = 1u << (MIRRORS - 1);
-	s->census.judged.as[MIRRORS - 1] = ids[MIRRORS - 1];
+	s->census.judged.member_set = 1u << (MIRRORS - 1);
+	s->census.judged.member_ids[MIRRORS - 1] = ids[MIRRORS - 1];
 }
 
 TEST(what_is_left_of_an_unfinished_restore_is_one)
@@ -68,7 +68,7 @@ TEST(a_mirror_that_did_not_answer_may_have_what_was_restored)
 	assert_true(ps_census_is_remainder(&s.census));
 	assert_false(ps_census_is_unfinished(&s.census));
 	fill_store(&s);
-	s.panel.count--;
+	s.peers.count--;
 	assert_false(ps_census_is_unfinished(&s.census));
 }
 

@@ -15,9 +15,9 @@ struct members {
 
 static bool has_answered(const struct ps_census *census, const Perseas__Member *member)
 {
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (!strcmp(census->panel->addresses[i].text, member->address))
-			return ps_panel_answered(census->panel, i) && !(census->elsewhere >> i & 1);
+	for (unsigned i = 0; i < census->peers->count; i++)
+		if (!strcmp(census->peers->addresses[i].text, member->address))
+			return ps_peers_answered(census->peers, i) && !(census->elsewhere >> i & 1);
 	return false;
 }
 

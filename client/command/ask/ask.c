@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
+enum ps_exit ps_peers_open(struct ps_peers *peers, const char *mirrors,
                            const struct perseas_options *options)
 {
 	struct ps_error error = { 0 };
@@ -19,18 +19,18 @@ enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
 
 	/* A wrong list is told before what the system lacks. */
 	if (!ps_list_is_named(mirrors) &&
-	    ps_address_list(mirrors, panel->addresses, &panel->count, &error))
+	    ps_address_list(mirrors, peers->addresses, &peers->count, &error))
 		return ps_complain(PS_EXIT_USAGE, "%s", error.text);
 	env = ps_env_posix(options, &error);
 	if (!env)
 		return ps_complain(PS_EXIT_FAILURE, "%s", error.text);
-	if (!ps_panel_begin(panel, env, mirrors, options->connect_timeout_ms, &error))
+	if (!ps_peers_begin(peers, env, mirrors, options->connect_timeout_ms, &error))
 		return PS_EXIT_OK;
 	env->ops->free(env);
 	return ps_complain(ps_exit_of(error.code), "%s", error.text);
 }
 
-enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
+enum ps_exit ps_peers_open_one(struct ps_peers *peers, const char *mirror,
                                const struct perseas_options *options)
 {
 	if (strchr(mirror, ','))
@@ -38,16 +38,16 @@ enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
 	if (ps_list_is_named(mirror))
 		return ps_complain(PS_EXIT_USAGE,
 		                   "'%.80s' is the name of a list: name one mirror itself", mirror);
-	return ps_panel_open(panel, mirror, options);
+	return ps_peers_open(peers, mirror, options);
 }
 
-void ps_panel_close(struct ps_panel *panel)
+void ps_peers_close(struct ps_peers *peers)
 {
-	ps_panel_end(panel);
-	panel->env->ops->free(panel->env);
+	ps_peers_end(peers);
+	peers->env->ops->free(peers->env);
 }
 
-const Perseas__Request *ps_panel_list_request(void)
+const Perseas__Request *ps_peers_list_request(void)
 {
 	static Perseas__ListRequest ask = PERSEAS__LIST_REQUEST__INIT;
 	static Perseas__Request request;
@@ -56,34 +56,34 @@ const Perseas__Request *ps_panel_list_request(void)
 	return &request;
 }
 
-enum ps_exit ps_panel_failed(const struct ps_panel *panel, unsigned i)
+enum ps_exit ps_peers_failed(const struct ps_peers *peers, unsigned i)
 {
-	return ps_complain(ps_exit_of(panel->errors[i].code), "%s", panel->errors[i].text);
+	return ps_complain(ps_exit_of(peers->errors[i].code), "%s", peers->errors[i].text);
 }
 
-const char *ps_panel_absence(const struct ps_panel *panel, unsigned i)
+const char *ps_peers_absence(const struct ps_peers *peers, unsigned i)
 {
-	if (ps_panel_answered(panel, i))
+	if (ps_peers_answered(peers, i))
 		return "refused";
-	if (panel->errors[i].code == PERSEAS_ETLS)
+	if (peers->errors[i].code == PERSEAS_ETLS)
 		return "TLS failed";
-	return panel->errors[i].code == PERSEAS_EVERSION ? "another version" : "unreachable";
+	return peers->errors[i].code == PERSEAS_EVERSION ? "another version" : "unreachable";
 }
 
-enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,
+enum ps_exit ps_census_open(struct ps_census *census, struct ps_peers *peers, const char *store,
                             const char *mirrors, const struct perseas_options *options)
 {
-	enum ps_exit status = ps_panel_open(panel, mirrors, options);
+	enum ps_exit status = ps_peers_open(peers, mirrors, options);
 
 	if (!status)
-		ps_census_take(census, panel, store);
+		ps_census_take(census, peers, store);
 	return status;
 }
 
-void ps_census_close(struct ps_census *census, struct ps_panel *panel)
+void ps_census_close(struct ps_census *census, struct ps_peers *peers)
 {
 	ps_census_free(census);
-	ps_panel_close(panel);
+	ps_peers_close(peers);
 }
 
 const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id)
@@ -134,7 +134,7 @@ bool ps_census_moves(const struct ps_census *census)
 {
 	const Perseas__StoreStatus *newest = census->newest;
 
-	for (unsigned i = 0; newest && newest->live && i < census->panel->count; i++)
+	for (unsigned i = 0; newest && newest->live && i < census->peers->count; i++)
 		if (ps_census_counts(census, i) &&
 		    (has_more(newest, census->told[i]) || has_more(census->told[i], newest)))
 			return true;
@@ -143,7 +143,7 @@ bool ps_census_moves(const struct ps_census *census)
 
 enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
 {
-	unsigned count = census->panel->count;
+	unsigned count = census->peers->count;
 
 	for (unsigned i = 0; i < count; i++)
 		if (census->errors[i].code != PERSEAS_ENOSTORE)
@@ -193,9 +193,9 @@ const char *ps_state_text(Perseas__State state)
 	}
 }
 
-void ps_panel_daemon_json(struct ps_json *json, const struct ps_panel *panel, unsigned i)
+void ps_peers_daemon_json(struct ps_json *json, const struct ps_peers *peers, unsigned i)
 {
-	const uint8_t *daemon = ps_panel_daemon(panel, i);
+	const uint8_t *daemon = ps_peers_daemon(peers, i);
 	char text[PS_HEX_TEXT];
 
 	ps_json_text(json, "daemon", daemon ? ps_hex_text(text, daemon) : NULL);

@@ -1,5 +1,5 @@
 /*
- * ask.h - how the command asks mirrors about a store, and says what they told: panels and censuses
+ * ask.h - how the command asks mirrors about a store, and says what they told: peers and censuses
  * with complaints, and the words, cells and numbers for what is in them. The verbs call it. It must
  * never claim a store.
  */
@@ -9,32 +9,32 @@
 #include "../ui/ui.h"
 #include "../../standby/census.h"
 
-/* As ps_panel_begin, by the options' certificates and within their connect_timeout_ms. After an
+/* As ps_peers_begin, by the options' certificates and within their connect_timeout_ms. After an
  * error, which is complained about, there is nothing to close. */
-enum ps_exit ps_panel_open(struct ps_panel *panel, const char *mirrors,
+enum ps_exit ps_peers_open(struct ps_peers *peers, const char *mirrors,
                            const struct perseas_options *options);
 
 /* The same, of one mirror: a list of several is refused. */
-enum ps_exit ps_panel_open_one(struct ps_panel *panel, const char *mirror,
+enum ps_exit ps_peers_open_one(struct ps_peers *peers, const char *mirror,
                                const struct perseas_options *options);
 
 /* With its env. */
-void ps_panel_close(struct ps_panel *panel);
+void ps_peers_close(struct ps_peers *peers);
 
 /* What a mirror is, and which stores it has. */
-const Perseas__Request *ps_panel_list_request(void);
+const Perseas__Request *ps_peers_list_request(void);
 
 /* Complains with errors[i]. */
-enum ps_exit ps_panel_failed(const struct ps_panel *panel, unsigned i);
+enum ps_exit ps_peers_failed(const struct ps_peers *peers, unsigned i);
 
 /* Why there is no reply, in a word or two for a table; errors[i] has the sentence. */
-const char *ps_panel_absence(const struct ps_panel *panel, unsigned i);
+const char *ps_peers_absence(const struct ps_peers *peers, unsigned i);
 
-/* A census with a panel that is opened for it, and closed with it. After an error, which is
+/* A census with peers that are opened for it, and closed with it. After an error, which is
  * complained about, there is nothing to close. */
-enum ps_exit ps_census_open(struct ps_census *census, struct ps_panel *panel, const char *store,
+enum ps_exit ps_census_open(struct ps_census *census, struct ps_peers *peers, const char *store,
                             const char *mirrors, const struct perseas_options *options);
-void ps_census_close(struct ps_census *census, struct ps_panel *panel);
+void ps_census_close(struct ps_census *census, struct ps_peers *peers);
 
 /* Complains that no mirror has the store, with each mirror's own sentence. */
 enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store);
@@ -77,7 +77,7 @@ void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot 
 struct ps_json;
 
 /* The identity of the daemon at address `i`, as "daemon"; null if none was told. */
-void ps_panel_daemon_json(struct ps_json *json, const struct ps_panel *panel, unsigned i);
+void ps_peers_daemon_json(struct ps_json *json, const struct ps_peers *peers, unsigned i);
 
 /* A commit slot as an object, null where there is none. */
 void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot);

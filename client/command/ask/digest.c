@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-void ps_digest_ask(struct ps_panel *panel, const char *store, const bool *ask, const uint32_t *ids,
+void ps_digest_ask(struct ps_peers *peers, const char *store, const bool *ask, const uint32_t *ids,
                    uint64_t offset, uint64_t length)
 {
 	Perseas__DigestRequest bodies[PS_MIRRORS_MAX];
 	Perseas__Request requests[PS_MIRRORS_MAX];
 	const Perseas__Request *list[PS_MIRRORS_MAX] = { NULL };
 
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		if (!ask[i])
 			continue;
 		perseas__digest_request__init(&bodies[i]);
@@ -24,5 +24,5 @@ void ps_digest_ask(struct ps_panel *panel, const char *store, const bool *ask, c
 		requests[i] = PS_REQUEST(digest, DIGEST, &bodies[i]);
 		list[i] = &requests[i];
 	}
-	ps_panel_ask(panel, list);
+	ps_peers_ask(peers, list);
 }

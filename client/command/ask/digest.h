@@ -11,8 +11,8 @@
 #define PS_DIGEST_PIECE ((uint64_t)2 << 20)
 
 /* One piece of a segment, asked of the mirrors with ask[i] set; ids[i] is what the mirror calls the
- * segment. The answers are panel->replies[i]->digest. */
-void ps_digest_ask(struct ps_panel *panel, const char *store, const bool *ask, const uint32_t *ids,
+ * segment. The answers are peers->replies[i]->digest. */
+void ps_digest_ask(struct ps_peers *peers, const char *store, const bool *ask, const uint32_t *ids,
                    uint64_t offset, uint64_t length);
 
 static inline uint64_t ps_digest_length(uint64_t offset, uint64_t size)

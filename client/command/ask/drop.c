@@ -4,7 +4,7 @@
 #include "drop.h"
 #include "../../../proto/control/envelope.h"
 
-void ps_drop_ask(struct ps_panel *panel, const char *store, unsigned i,
+void ps_drop_ask(struct ps_peers *peers, const char *store, unsigned i,
                  const Perseas__Header *header)
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
@@ -18,23 +18,23 @@ void ps_drop_ask(struct ps_panel *panel, const char *store, unsigned i,
 		ask.image_id = header->image_id;
 	}
 	requests[i] = &request;
-	ps_panel_ask(panel, requests);
+	ps_peers_ask(peers, requests);
 }
 
-static enum ps_exit drop_each(struct ps_panel *panel, const struct ps_census *census,
+static enum ps_exit drop_each(struct ps_peers *peers, const struct ps_census *census,
                               const char *store)
 {
 	enum ps_exit status = PS_EXIT_OK;
 
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		if (!census->told[i]) {
 			if (census->errors[i].code != PERSEAS_ENOSTORE)
 				status = ps_complain(PS_EXIT_FAILURE, "%s", census->errors[i].text);
 			continue;
 		}
-		ps_drop_ask(panel, store, i, census->told[i]->header);
-		if (!panel->replies[i])
-			status = ps_complain(PS_EXIT_FAILURE, "%s", panel->errors[i].text);
+		ps_drop_ask(peers, store, i, census->told[i]->header);
+		if (!peers->replies[i])
+			status = ps_complain(PS_EXIT_FAILURE, "%s", peers->errors[i].text);
 	}
 	return status;
 }
@@ -42,13 +42,13 @@ static enum ps_exit drop_each(struct ps_panel *panel, const struct ps_census *ce
 enum ps_exit ps_drop_all(const char *store, const char *mirrors,
                          const struct perseas_options *options)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &panel, store, mirrors, options);
+	enum ps_exit status = ps_census_open(&census, &peers, store, mirrors, options);
 
 	if (status)
 		return status;
-	status = drop_each(&panel, &census, store);
-	ps_census_close(&census, &panel);
+	status = drop_each(&peers, &census, store);
+	ps_census_close(&census, &peers);
 	return status;
 }

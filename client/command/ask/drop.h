@@ -6,9 +6,9 @@
 
 #include "ask.h"
 
-/* Asks mirror i of the panel to delete its image of the store. header NULL: whatever is damaged
+/* Asks mirror i of the peers to delete its image of the store. header NULL: whatever is damaged
  * under that name. */
-void ps_drop_ask(struct ps_panel *panel, const char *store, unsigned i,
+void ps_drop_ask(struct ps_peers *peers, const char *store, unsigned i,
                  const Perseas__Header *header);
 
 /* Deletes the images of the store from all mirrors of the list that have one. Complains about each

@@ -10,10 +10,10 @@
 void ps_census_spots(const struct ps_census *census, struct ps_spot spots[PS_MIRRORS_MAX])
 {
 	memset(spots, 0, PS_MIRRORS_MAX * sizeof(*spots));
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__StoreStatus *told = census->told[i];
 
-		spots[i].address = census->panel->addresses[i].text;
+		spots[i].address = census->peers->addresses[i].text;
 		spots[i].closed = !told || !ps_census_listed(census, i);
 		if (!spots[i].closed)
 			ps_spot_locate(&spots[i], told->host, told->rack, told->zone,
@@ -27,7 +27,7 @@ uint32_t ps_census_beside_owner(const struct ps_census *census)
 	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
 	uint32_t beside = 0;
 
-	for (unsigned i = 0; owner && owner->owner_boot.len && i < census->panel->count; i++)
+	for (unsigned i = 0; owner && owner->owner_boot.len && i < census->peers->count; i++)
 		if (census->told[i] && ps_census_listed(census, i) &&
 		    census->told[i]->header->boot.len &&
 		    ps_id_equal(owner->owner_boot, census->told[i]->header->boot.data))
@@ -106,7 +106,7 @@ void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_census
 
 	ps_census_spots(census, spots);
 	if (!loss->known) {
-		print_unknown(out, spots, census->panel->count);
+		print_unknown(out, spots, census->peers->count);
 	} else if (!loss->spots) {
 		fprintf(out, "none alone");
 	} else if (loss->domain == PS_DOMAINS) {
@@ -153,7 +153,7 @@ void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *l
 	                                          : ps_domain_name(loss->domain));
 	ps_json_text(json, "name", name);
 	ps_json_begin(json, "mirrors", '[');
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (loss->spots >> i & 1)
 			ps_json_text(json, NULL, spots[i].address);
 	ps_json_end(json, ']');

@@ -8,7 +8,7 @@
 #include "ask.h"
 #include "../place/loss.h"
 
-/* Fills in a spot for each mirror of the panel, closed where the mirror shows no image that a
+/* Fills in a spot for each mirror of the peers, closed where the mirror shows no image that a
  * roster in force lists. A mirror's machine is the boot of the host in which its image is in
  * memory. */
 void ps_census_spots(const struct ps_census *census, struct ps_spot spots[PS_MIRRORS_MAX]);

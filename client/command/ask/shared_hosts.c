@@ -24,7 +24,7 @@ static void complain_of(const struct ps_loss *loss, const struct ps_census *cens
 
 static void warn_of_all(const struct ps_census *census)
 {
-	const unsigned count = census->panel->count;
+	const unsigned count = census->peers->count;
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
 	ps_census_spots(census, spots);
@@ -42,13 +42,13 @@ static void warn_of_all(const struct ps_census *census)
 void ps_shared_hosts_warn(const char *store, const char *mirrors,
                           const struct perseas_options *options)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 
-	if (ps_census_open(&census, &panel, store, mirrors, options))
+	if (ps_census_open(&census, &peers, store, mirrors, options))
 		return;
-	(void)ps_census_widen(&census, &panel, store);
+	(void)ps_census_widen(&census, &peers, store);
 	fflush(stdout);
 	warn_of_all(&census);
-	ps_census_close(&census, &panel);
+	ps_census_close(&census, &peers);
 }

@@ -49,7 +49,7 @@ static bool tells_of(const Perseas__StoreStatus *status, const uint8_t *mark)
 void ps_standbys_find(struct ps_standbys *standbys, const struct ps_census *census)
 {
 	standbys->count = 0;
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		for (size_t k = 0; census->told[i] && k < census->told[i]->n_standbys; k++)
 			add_standby(standbys, census->told[i]->standbys[k]);
 }

@@ -32,12 +32,12 @@ static const struct ps_spot *find_same(const struct ps_survey *survey, const str
 
 /* Takes what the daemon told, unless another address leads to it: it gets one image of a store. */
 static void take_spot(const struct ps_survey *survey, struct ps_spot *spot,
-                      const struct ps_panel *panel, unsigned i)
+                      const struct ps_peers *peers, unsigned i)
 {
 	const struct ps_spot *same;
 
-	memcpy(spot->daemon, panel->daemons[i], PS_ID_SIZE);
-	take_host(spot, panel->replies[i]->host);
+	memcpy(spot->daemon, peers->daemons[i], PS_ID_SIZE);
+	take_host(spot, peers->replies[i]->host);
 	same = find_same(survey, spot);
 	if (!same)
 		return;
@@ -48,20 +48,20 @@ static void take_spot(const struct ps_survey *survey, struct ps_spot *spot,
 
 /* A daemon that speaks no common version must not be left out silently: it may have all the
  * room. */
-static enum ps_exit take_panel(struct ps_survey *survey, const struct ps_panel *panel)
+static enum ps_exit take_peers(struct ps_survey *survey, const struct ps_peers *peers)
 {
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		struct ps_spot *spot = &survey->spots[survey->count + i];
 
 		*spot = (struct ps_spot){ .closed = true };
-		spot->address = ps_or_end(strdup(panel->addresses[i].text));
-		if (panel->replies[i])
-			take_spot(survey, spot, panel, i);
-		else if (panel->errors[i].code == PERSEAS_EVERSION)
-			return ps_panel_failed(panel, i);
+		spot->address = ps_or_end(strdup(peers->addresses[i].text));
+		if (peers->replies[i])
+			take_spot(survey, spot, peers, i);
+		else if (peers->errors[i].code == PERSEAS_EVERSION)
+			return ps_peers_failed(peers, i);
 		else
-			ps_complain(PS_EXIT_OK, "%s", panel->errors[i].text);
-		survey->silent += !panel->replies[i];
+			ps_complain(PS_EXIT_OK, "%s", peers->errors[i].text);
+		survey->silent += !peers->replies[i];
 	}
 	return PS_EXIT_OK;
 }
@@ -80,16 +80,16 @@ static enum ps_exit ask_some(struct ps_survey *survey, const char *list,
 {
 	Perseas__HostRequest ask = PERSEAS__HOST_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(host, HOST, &ask);
-	struct ps_panel panel;
-	enum ps_exit status = ps_panel_open(&panel, list, options);
+	struct ps_peers peers;
+	enum ps_exit status = ps_peers_open(&peers, list, options);
 
 	if (status)
 		return status;
-	ps_panel_ask_all(&panel, &request);
-	add_room(survey, panel.count);
-	status = take_panel(survey, &panel);
-	survey->count += panel.count;
-	ps_panel_close(&panel);
+	ps_peers_ask_all(&peers, &request);
+	add_room(survey, peers.count);
+	status = take_peers(survey, &peers);
+	survey->count += peers.count;
+	ps_peers_close(&peers);
 	return status;
 }
 

@@ -28,17 +28,17 @@ void ps_env_expiries(struct ps_env *env, struct ps_expiries *expiries)
 		env->ops->expiries(env, expiries);
 }
 
-void ps_panel_expiries(const struct ps_panel *panel, unsigned i, struct ps_expiries *expiries)
+void ps_peers_expiries(const struct ps_peers *peers, unsigned i, struct ps_expiries *expiries)
 {
-	const struct ps_env_ops *ops = panel->env->ops;
-	const Perseas__Reply *reply = panel->replies[i];
+	const struct ps_env_ops *ops = peers->env->ops;
+	const Perseas__Reply *reply = peers->replies[i];
 	struct ps_expiries shown = { 0 };
 
 	memset(expiries, 0, sizeof(*expiries));
 	if (reply && reply->body_case == PERSEAS__REPLY__BODY_LIST)
 		ps_expiries_read(expiries, reply->list->expiries, reply->list->n_expiries);
-	if (panel->controls[i] && ops->shown_expiries)
-		ops->shown_expiries(panel->controls[i], &shown);
+	if (peers->controls[i] && ops->shown_expiries)
+		ops->shown_expiries(peers->controls[i], &shown);
 	for (unsigned k = 0; k < shown.count; k++)
 		ps_expiries_add(expiries, &shown.list[k]);
 }
@@ -56,25 +56,25 @@ static void take_first(struct first *first, const struct ps_expiries *expiries, 
 }
 
 /* Returns the most urgent of all; `found` is false without TLS. */
-static struct first find_first(const struct ps_panel *panel)
+static struct first find_first(const struct ps_peers *peers)
 {
-	const uint64_t now_s = ps_env_seconds(panel->env);
+	const uint64_t now_s = ps_env_seconds(peers->env);
 	struct first first = { 0 };
 	struct ps_expiries expiries;
 
-	ps_env_expiries(panel->env, &expiries);
+	ps_env_expiries(peers->env, &expiries);
 	take_first(&first, &expiries, NULL, now_s);
-	for (unsigned i = 0; i < panel->count; i++) {
-		ps_panel_expiries(panel, i, &expiries);
-		take_first(&first, &expiries, panel->addresses[i].text, now_s);
+	for (unsigned i = 0; i < peers->count; i++) {
+		ps_peers_expiries(peers, i, &expiries);
+		take_first(&first, &expiries, peers->addresses[i].text, now_s);
 	}
 	return first;
 }
 
-void ps_tls_expiry_print(const struct ps_panel *panel)
+void ps_tls_expiry_print(const struct ps_peers *peers)
 {
-	const uint64_t now_s = ps_env_seconds(panel->env);
-	const struct first first = find_first(panel);
+	const uint64_t now_s = ps_env_seconds(peers->env);
+	const struct first first = find_first(peers);
 	char text[PS_EXPIRY_TEXT];
 
 	if (!first.found)
@@ -87,7 +87,7 @@ void ps_tls_expiry_print(const struct ps_panel *panel)
 		       "PerseasCertificateExpires in the runbook says\n");
 }
 
-void ps_tls_expiry_json(struct ps_json *json, const struct ps_panel *panel)
+void ps_tls_expiry_json(struct ps_json *json, const struct ps_peers *peers)
 {
 	static const char *const stages[] = {
 		[PS_EXPIRY_FAR] = "far",
@@ -95,7 +95,7 @@ void ps_tls_expiry_json(struct ps_json *json, const struct ps_panel *panel)
 		[PS_EXPIRY_URGENT] = "urgent",
 		[PS_EXPIRY_OVER] = "over",
 	};
-	const struct first first = find_first(panel);
+	const struct first first = find_first(peers);
 
 	if (!ps_json_begin_if(json, "tls_expires", first.found))
 		return;

@@ -17,11 +17,11 @@ void ps_env_expiries(struct ps_env *env, struct ps_expiries *expiries);
 
 /* Lists what expires of mirror i: its daemon's files, if its last reply was that to a List, and the
  * certificates that it showed. */
-void ps_panel_expiries(const struct ps_panel *panel, unsigned i, struct ps_expiries *expiries);
+void ps_peers_expiries(const struct ps_peers *peers, unsigned i, struct ps_expiries *expiries);
 
 /* Prints the most urgent of the command's own files and of all that mirrors told and showed: as a
  * line of text, or as the object "tls_expires", which is null without TLS. */
-void ps_tls_expiry_print(const struct ps_panel *panel);
-void ps_tls_expiry_json(struct ps_json *json, const struct ps_panel *panel);
+void ps_tls_expiry_print(const struct ps_peers *peers);
+void ps_tls_expiry_json(struct ps_json *json, const struct ps_peers *peers);
 
 #endif

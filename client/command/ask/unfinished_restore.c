@@ -19,8 +19,8 @@ static bool has_answered(const struct ps_census *census, const Perseas__Member *
 {
 	if (ps_census_image(census, member))
 		return true; /* wherever it was seen */
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (!strcmp(census->panel->addresses[i].text, member->address))
+	for (unsigned i = 0; i < census->peers->count; i++)
+		if (!strcmp(census->peers->addresses[i].text, member->address))
 			return census->told[i] || census->errors[i].code == PERSEAS_ENOSTORE;
 	return false;
 }

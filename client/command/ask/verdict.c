@@ -18,23 +18,23 @@ static bool opens_without(const struct ps_census *census, uint32_t lost)
 	struct ps_judgement judged;
 
 	ps_census_tell(census, told);
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (lost >> i & 1)
 			told[i] = (struct ps_told){ .address = told[i].address };
-	ps_judge(&judged, told, census->panel->count);
+	ps_judge(&judged, told, census->peers->count);
 	return judged.outlook == PS_OUTLOOK_OPENS;
 }
 
-/* Is it this member that the panel has there? */
+/* Is it this member that is there? */
 static bool is_member(const struct ps_census *census, unsigned i, const Perseas__Member *member)
 {
 	return ps_census_is(census, i, member) ||
-	       !strcmp(census->panel->addresses[i].text, member->address);
+	       !strcmp(census->peers->addresses[i].text, member->address);
 }
 
 static bool is_lost(const struct ps_census *census, uint32_t lost, const Perseas__Member *member)
 {
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (lost >> i & 1 && is_member(census, i, member))
 			return true;
 	return false;
@@ -83,7 +83,7 @@ static uint32_t mirrors_silent(const struct ps_census *census)
 {
 	uint32_t silent = 0;
 
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (!census->told[i] && census->errors[i].code == PERSEAS_EUNREACHABLE)
 			silent |= UINT32_C(1) << i;
 	return silent;
@@ -135,7 +135,7 @@ static uint32_t live_for_owner(const struct ps_census *census, const Perseas__St
 	uint32_t live = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		for (unsigned i = 0; i < census->panel->count; i++)
+		for (unsigned i = 0; i < census->peers->count; i++)
 			if (is_member(census, i, roster->members[k]) &&
 			    is_live(census, owner, roster->members[k]))
 				live |= UINT32_C(1) << i;
@@ -159,7 +159,7 @@ static uint32_t mirrors_astray(const struct ps_census *census)
 {
 	uint32_t astray = 0;
 
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (census->told[i] && census->told[i]->files_missing[0])
 			astray |= UINT32_C(1) << i;
 	return astray;
@@ -183,7 +183,7 @@ static uint32_t alone_in(const struct ps_loss *loss)
 
 static void find_losses(struct ps_verdict *verdict, const struct ps_census *census)
 {
-	const unsigned count = census->panel->count;
+	const unsigned count = census->peers->count;
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
 	ps_census_spots(census, spots);
@@ -222,7 +222,7 @@ static bool hurts_with(const struct ps_census *census, uint32_t lost, unsigned f
 {
 	if (!more)
 		return !works_without(census, lost);
-	for (unsigned i = from; i < census->panel->count; i++)
+	for (unsigned i = from; i < census->peers->count; i++)
 		if (ps_census_listed(census, i) &&
 		    hurts_with(census, lost | UINT32_C(1) << i, i + 1, more - 1))
 			return true;
@@ -350,10 +350,10 @@ static void print_missing(const struct ps_census *census)
 /* The addresses of these mirrors, in a list that begins so. */
 static void print_mirrors(const struct ps_census *census, uint32_t mirrors, const char *begin)
 {
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		if (!(mirrors >> i & 1))
 			continue;
-		printf("%s%s", begin, census->panel->addresses[i].text);
+		printf("%s%s", begin, census->peers->addresses[i].text);
 		begin = ", ";
 	}
 }
@@ -445,14 +445,14 @@ void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
 	ps_can_json(json, "can_commit", verdict->commit);
 	ps_json_bool(json, "can_open", verdict->open);
 	ps_json_begin(json, "hurts", '[');
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (verdict->hurts >> i & 1)
-			ps_json_text(json, NULL, census->panel->addresses[i].text);
+			ps_json_text(json, NULL, census->peers->addresses[i].text);
 	ps_json_end(json, ']');
 	ps_json_begin(json, "unheard", '[');
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (verdict->unheard >> i & 1)
-			ps_json_text(json, NULL, census->panel->addresses[i].text);
+			ps_json_text(json, NULL, census->peers->addresses[i].text);
 	ps_json_end(json, ']');
 	ps_json_begin(json, "next_loss", '{');
 	ps_loss_json(json, "commit", verdict->commit == PS_CAN ? &verdict->commit_loss : NULL,

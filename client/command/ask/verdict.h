@@ -16,10 +16,10 @@ struct ps_verdict {
 	/* Are W mirrors live for the owner, or, without one, for who opens the store? Unknown: only
 	 * with some that the owner calls live and that did not answer the command. */
 	enum ps_can commit;
-	uint32_t unheard; /* these mirrors of the panel, whatever `commit` is */
+	uint32_t unheard; /* these mirrors of the peers, whatever `commit` is */
 	bool open;        /* the next owner could open it now, from a live one by a takeover */
-	uint32_t astray; /* mirrors of the panel whose image a restart of their daemon would lose */
-	/* Mirrors of the panel, the loss of any of which makes a yes a no, if those that are astray
+	uint32_t astray; /* mirrors of the peers whose image a restart of their daemon would lose */
+	/* Mirrors of the peers, the loss of any of which makes a yes a no, if those that are astray
 	 * are lost, too. */
 	uint32_t hurts;
 	/* The smallest loss that makes each yes a no; unused where the answer is no already. */

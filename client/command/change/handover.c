@@ -66,7 +66,7 @@ void ps_outcome_take(struct ps_outcome *outcome, const struct ps_handover *hando
 	struct lasts lasts = { .count = 0 };
 
 	*outcome = (struct ps_outcome){ .released = true, .epoch = handover->epoch };
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__StoreStatus *status = census->told[i];
 
 		if (!ps_census_belongs(census, i))

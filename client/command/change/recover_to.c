@@ -58,7 +58,7 @@ static enum ps_exit check_census(const struct ps_census *census, int dir, const 
 {
 	enum ps_exit status = ps_file_check_free(dir, path, MANIFEST);
 
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__Header *header = ps_census_belongs(census, i)
 		                                        ? census->told[i]->header
 		                                        : NULL;
@@ -94,9 +94,9 @@ static enum ps_exit open_directory(const char *path, int *dir)
 
 enum ps_exit ps_recover_to_check(const struct ps_args *args)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &panel, args->store, args->mirrors,
+	enum ps_exit status = ps_census_open(&census, &peers, args->store, args->mirrors,
 	                                     &args->options);
 	int dir = -1;
 
@@ -108,7 +108,7 @@ enum ps_exit ps_recover_to_check(const struct ps_args *args)
 		status = check_census(&census, dir, args->to);
 		close(dir);
 	}
-	ps_census_close(&census, &panel);
+	ps_census_close(&census, &peers);
 	return status;
 }
 

@@ -40,12 +40,12 @@ static enum ps_exit clear_unfinished(const struct ps_remake *remake)
 
 static enum ps_exit check_free(const struct ps_census *census, const struct ps_remake *remake)
 {
-	const struct ps_panel *panel = census->panel;
+	const struct ps_peers *peers = census->peers;
 
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		if (census->told[i] &&
 		    census->told[i]->header->state != PERSEAS__STATE__STATE_CREATING)
-			return complain_taken(remake, panel->addresses[i].text,
+			return complain_taken(remake, peers->addresses[i].text,
 			                      census->told[i]->header);
 		if (!census->told[i] && census->errors[i].code != PERSEAS_ENOSTORE)
 			return ps_complain(ps_exit_of(census->errors[i].code),
@@ -53,56 +53,56 @@ static enum ps_exit check_free(const struct ps_census *census, const struct ps_r
 			                   "needs all of its mirrors: %s",
 			                   census->errors[i].text);
 	}
-	if (remake->options.acks > panel->count)
+	if (remake->options.acks > peers->count)
 		return ps_complain(PS_EXIT_USAGE, "--acks %u: there are only %u mirrors",
-		                   remake->options.acks, panel->count);
+		                   remake->options.acks, peers->count);
 	return PS_EXIT_OK;
 }
 
 /* An identity that may make a store but not own it could neither fill nor remove it. A claim finds
  * out, because rights are judged first. It names a creation that does not exist, so that it cannot
  * claim anything. */
-static enum ps_exit check_own(struct ps_panel *panel, const struct ps_remake *remake)
+static enum ps_exit check_own(struct ps_peers *peers, const struct ps_remake *remake)
 {
 	Perseas__ClaimRequest claim = PERSEAS__CLAIM_REQUEST__INIT;
 	const Perseas__Request request = PS_REQUEST(claim, CLAIM, &claim);
 	uint8_t ids[2][PS_ID_SIZE];
 
-	panel->env->ops->random(panel->env, ids, sizeof(ids));
+	peers->env->ops->random(peers->env, ids, sizeof(ids));
 	/* The message has no const; it is only packed. */
 	claim.store = (char *)remake->store;
 	claim.epoch = 1;
 	claim.owner = (ProtobufCBinaryData){ PS_ID_SIZE, ids[0] };
 	claim.store_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[1] };
-	ps_panel_ask_all(panel, &request);
-	for (unsigned i = 0; i < panel->count; i++)
-		if (panel->errors[i].code == PERSEAS_EDENIED)
-			return ps_complain(PS_EXIT_NO, "%s", panel->errors[i].text);
+	ps_peers_ask_all(peers, &request);
+	for (unsigned i = 0; i < peers->count; i++)
+		if (peers->errors[i].code == PERSEAS_EDENIED)
+			return ps_complain(PS_EXIT_NO, "%s", peers->errors[i].text);
 	return PS_EXIT_OK;
 }
 
 enum ps_exit ps_remake_check(const struct ps_remake *remake)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &panel, remake->store, remake->mirrors,
+	enum ps_exit status = ps_census_open(&census, &peers, remake->store, remake->mirrors,
 	                                     &remake->options);
 
 	if (status)
 		return status;
 	if (ps_unfinished_is(remake->store, remake->mirrors, &remake->options)) {
-		ps_census_close(&census, &panel);
+		ps_census_close(&census, &peers);
 		status = clear_unfinished(remake);
 		if (!status)
-			status = ps_census_open(&census, &panel, remake->store, remake->mirrors,
+			status = ps_census_open(&census, &peers, remake->store, remake->mirrors,
 			                        &remake->options);
 		if (status)
 			return status;
 	}
 	status = check_free(&census, remake);
 	if (!status)
-		status = check_own(&panel, remake);
-	ps_census_close(&census, &panel);
+		status = check_own(&peers, remake);
+	ps_census_close(&census, &peers);
 	return status;
 }
 
@@ -194,7 +194,7 @@ enum ps_exit ps_remake_publish(struct ps_remake *remake)
 /* --- comparing --- */
 
 struct comparison {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	bool good[PS_MIRRORS_MAX]; /* has answered, and alike, so far */
 	unsigned different;
 	unsigned silent;
@@ -205,19 +205,19 @@ static void compare_piece(struct comparison *c, const struct perseas_segment_inf
 {
 	const uint32_t crc = ps_crc32c(0, (const uint8_t *)segment->address + offset, length);
 
-	for (unsigned i = 0; i < c->panel.count; i++) {
+	for (unsigned i = 0; i < c->peers.count; i++) {
 		if (!c->good[i])
 			continue;
-		if (c->panel.replies[i] && c->panel.replies[i]->digest->crc == crc)
+		if (c->peers.replies[i] && c->peers.replies[i]->digest->crc == crc)
 			continue;
 		c->good[i] = false;
-		if (c->panel.replies[i]) {
+		if (c->peers.replies[i]) {
 			c->different++;
 			ps_complain(PS_EXIT_OK, "%s: segment '%s' is not what was sent",
-			            c->panel.addresses[i].text, segment->name);
+			            c->peers.addresses[i].text, segment->name);
 		} else {
 			c->silent++;
-			ps_complain(PS_EXIT_OK, "%s", c->panel.errors[i].text);
+			ps_complain(PS_EXIT_OK, "%s", c->peers.errors[i].text);
 		}
 	}
 }
@@ -233,7 +233,7 @@ static void compare_segment(struct comparison *c, const char *store,
 	for (uint64_t offset = 0; offset < segment->size;) {
 		uint64_t length = ps_digest_length(offset, segment->size);
 
-		ps_digest_ask(&c->panel, store, c->good, ids, offset, length);
+		ps_digest_ask(&c->peers, store, c->good, ids, offset, length);
 		compare_piece(c, segment, offset, length);
 		offset += length;
 		ps_bar_show("comparing", offset, segment->size);
@@ -245,7 +245,7 @@ static void compare_segments(struct comparison *c, const struct ps_remake *remak
 	struct perseas_segment_info info;
 	struct ps_census census;
 
-	ps_census_take(&census, &c->panel, remake->store);
+	ps_census_take(&census, &c->peers, remake->store);
 	for (unsigned i = 0; !perseas_segment_at(remake->p, i, &info); i++) {
 		const Perseas__Segment *segment = census.newest ? ps_census_segment(census.newest,
 		                                                                    info.name)
@@ -259,22 +259,22 @@ static void compare_segments(struct comparison *c, const struct ps_remake *remak
 enum ps_exit ps_remake_compare(struct ps_remake *remake)
 {
 	struct comparison c = { .different = 0 };
-	enum ps_exit status = ps_panel_open(&c.panel, remake->mirrors, &remake->options);
+	enum ps_exit status = ps_peers_open(&c.peers, remake->mirrors, &remake->options);
 
 	if (status)
 		return status;
-	for (unsigned i = 0; i < c.panel.count; i++)
+	for (unsigned i = 0; i < c.peers.count; i++)
 		c.good[i] = true;
 	compare_segments(&c, remake);
-	remake->alike = c.panel.count - c.different - c.silent;
+	remake->alike = c.peers.count - c.different - c.silent;
 	if (!remake->quiet)
 		printf("%u of %u mirrors hold what was recovered, byte for byte\n", remake->alike,
-		       c.panel.count);
+		       c.peers.count);
 	if (c.different)
 		status = ps_complain(PS_EXIT_FAILURE, "the copy is not good; where it was taken "
 		                                      "from is as it was");
 	else if (c.silent)
 		status = PS_EXIT_PARTLY;
-	ps_panel_close(&c.panel);
+	ps_peers_close(&c.peers);
 	return status;
 }

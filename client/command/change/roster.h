@@ -53,7 +53,7 @@ enum ps_exit ps_roster_preview(const struct ps_census *census, const struct ps_a
 
 /* Has the live owner that the census saw change the roster, and follows it: for args->wait_ms at
  * most, or until a signal says to stop, which is PS_EXIT_PARTLY. */
-enum ps_exit ps_roster_by_owner(struct ps_panel *panel, const struct ps_census *census,
+enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_census *census,
                                 const struct ps_args *args);
 
 /* Changes the roster of a store that has no owner: opens it, and lets go of it afterwards. */

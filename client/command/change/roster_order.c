@@ -39,7 +39,7 @@ static int find_messenger(const struct ps_census *census, const struct ps_args *
 {
 	int found = -1;
 
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (is_live(census, i, owner) &&
 		    (found < 0 || mirror_leaves(census, (unsigned)found, args)))
 			found = (int)i;
@@ -56,7 +56,7 @@ struct wait {
 	enum ps_exit status;
 };
 
-static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *args,
+static enum ps_exit give_order(struct ps_peers *peers, const struct ps_args *args,
                                struct wait *wait)
 {
 	const Perseas__Request *requests[PS_MIRRORS_MAX] = { NULL };
@@ -76,9 +76,9 @@ static enum ps_exit give_order(struct ps_panel *panel, const struct ps_args *arg
 	ask.store = (char *)args->store;
 	ask.order = &order;
 	requests[i] = &request;
-	ps_panel_ask(panel, requests);
-	if (!panel->replies[i])
-		return ps_panel_failed(panel, i);
+	ps_peers_ask(peers, requests);
+	if (!peers->replies[i])
+		return ps_peers_failed(peers, i);
 	return PS_EXIT_OK;
 }
 
@@ -180,13 +180,13 @@ static void owner_is_gone(const struct ps_census *census, const struct ps_args *
 
 /* One look. Where the owner has lost the mirror that passes the order on, another gets it: the same
  * order, which an owner carries out once. */
-static void wait_look(struct ps_panel *panel, const struct ps_args *args, struct wait *wait)
+static void wait_look(struct ps_peers *peers, const struct ps_args *args, struct wait *wait)
 {
 	const Perseas__OrderResult *result;
 	struct ps_census census;
 	int now;
 
-	ps_census_take(&census, panel, args->store);
+	ps_census_take(&census, peers, args->store);
 	result = result_of(&census, wait);
 	now = find_messenger(&census, args, wait->owner);
 	if (result) {
@@ -195,20 +195,20 @@ static void wait_look(struct ps_panel *panel, const struct ps_args *args, struct
 		owner_is_gone(&census, args, wait);
 	} else if (!is_pending(&census, wait)) {
 		wait->at = (unsigned)now;
-		wait->status = give_order(panel, args, wait);
+		wait->status = give_order(peers, args, wait);
 		wait->over = wait->status != PS_EXIT_OK;
 	}
 	ps_census_free(&census);
 }
 
 /* Looks until it is over, the time is up, or a signal says to stop. */
-static enum ps_exit follow_order(struct ps_panel *panel, const struct ps_args *args,
+static enum ps_exit follow_order(struct ps_peers *peers, const struct ps_args *args,
                                  struct wait *wait)
 {
-	uint64_t until_ns = panel->env->ops->now(panel->env) + (uint64_t)args->wait_ms * 1000000;
+	uint64_t until_ns = peers->env->ops->now(peers->env) + (uint64_t)args->wait_ms * 1000000;
 
-	while (!ps_stopped() && panel->env->ops->now(panel->env) < until_ns) {
-		wait_look(panel, args, wait);
+	while (!ps_stopped() && peers->env->ops->now(peers->env) < until_ns) {
+		wait_look(peers, args, wait);
 		if (wait->over)
 			return wait->status;
 		poll(NULL, 0, LOOK_MS);
@@ -223,7 +223,7 @@ static enum ps_exit follow_order(struct ps_panel *panel, const struct ps_args *a
  * bears its id, and goes to the mirror that has it. */
 static void find_order(const struct ps_census *census, struct wait *wait)
 {
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__StoreStatus *status = census->told[i];
 
 		if (!is_live(census, i, wait->owner) || !status->order ||
@@ -236,7 +236,7 @@ static void find_order(const struct ps_census *census, struct wait *wait)
 	}
 }
 
-enum ps_exit ps_roster_by_owner(struct ps_panel *panel, const struct ps_census *census,
+enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_census *census,
                                 const struct ps_args *args)
 {
 	const uint8_t *owner = census->told[ps_owner_at(census)]->header->promised_owner.data;
@@ -245,11 +245,11 @@ enum ps_exit ps_roster_by_owner(struct ps_panel *panel, const struct ps_census *
 
 	memcpy(wait.owner, owner, PS_ID_SIZE);
 	wait.at = (unsigned)find_messenger(census, args, wait.owner);
-	panel->env->ops->random(panel->env, wait.id, PS_ID_SIZE);
+	peers->env->ops->random(peers->env, wait.id, PS_ID_SIZE);
 	ps_roster_announce(args);
 	if (ps_roster_is_cancel(args))
 		find_order(census, &wait);
-	status = give_order(panel, args, &wait);
+	status = give_order(peers, args, &wait);
 	ps_stop_catch();
-	return status ? status : follow_order(panel, args, &wait);
+	return status ? status : follow_order(peers, args, &wait);
 }

@@ -83,11 +83,11 @@ static enum ps_exit check_change(const Perseas__Roster *roster, const struct ps_
 /* Returns the member whose image the census saw on that daemon, or NULL. */
 static const Perseas__Member *member_on(const struct ps_census *census, const uint8_t *daemon)
 {
-	for (unsigned i = 0; daemon && i < census->panel->count; i++) {
-		const uint8_t *told = ps_panel_daemon(census->panel, i);
+	for (unsigned i = 0; daemon && i < census->peers->count; i++) {
+		const uint8_t *told = ps_peers_daemon(census->peers, i);
 
 		if (told && !memcmp(told, daemon, PS_ID_SIZE) && ps_census_listed(census, i))
-			return ps_roster_member(census->judged.settled, census->judged.as[i]);
+			return ps_roster_member(census->judged.settled, census->judged.member_ids[i]);
 	}
 	return NULL;
 }
@@ -107,20 +107,20 @@ static enum ps_exit check_daemon(const struct ps_census *census, const struct ps
 {
 	const char *new = ps_roster_new(args);
 	const Perseas__Member *member;
-	struct ps_panel panel;
-	enum ps_exit status = ps_panel_open_one(&panel, new, &args->options);
+	struct ps_peers peers;
+	enum ps_exit status = ps_peers_open_one(&peers, new, &args->options);
 
 	if (status)
 		return status;
-	ps_panel_ask_all(&panel, ps_panel_list_request());
-	member = member_on(census, ps_panel_daemon(&panel, 0));
-	if (!panel.replies[0])
-		status = ps_panel_failed(&panel, 0);
+	ps_peers_ask_all(&peers, ps_peers_list_request());
+	member = member_on(census, ps_peers_daemon(&peers, 0));
+	if (!peers.replies[0])
+		status = ps_peers_failed(&peers, 0);
 	else if (member && !is_moved(census, args, member))
 		status = ps_complain(ps_exit_of(PERSEAS_EINVAL),
 		                     "%s is the mirror %s of the roster, and counts once", new,
 		                     member->address);
-	ps_panel_close(&panel);
+	ps_peers_close(&peers);
 	return status;
 }
 

@@ -7,15 +7,15 @@
 
 bool ps_unfinished_is(const char *store, const char *mirrors, const struct perseas_options *options)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	bool is;
 
-	if (ps_census_open(&census, &panel, store, mirrors, options))
+	if (ps_census_open(&census, &peers, store, mirrors, options))
 		return false;
-	(void)ps_census_widen(&census, &panel, store);
+	(void)ps_census_widen(&census, &peers, store);
 	is = census.judged.outlook == PS_OUTLOOK_UNFILLED || ps_census_is_remainder(&census);
-	ps_census_close(&census, &panel);
+	ps_census_close(&census, &peers);
 	return is;
 }
 

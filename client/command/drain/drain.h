@@ -32,7 +32,7 @@ struct ps_drain_image {
 struct ps_drain {
 	const struct ps_args *args;
 	const char *gone;       /* the address of the one that is drained, where it is; or NULL */
-	struct ps_panel mirror; /* the one that is drained */
+	struct ps_peers mirror; /* the one that is drained */
 	Perseas__Reply *list;   /* what it had at the beginning; NULL: it is gone */
 	struct ps_fleet fleet;  /* what all daemons had then */
 	struct ps_fleet_entry *entries;

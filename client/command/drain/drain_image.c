@@ -20,7 +20,7 @@ static const struct ps_roster_action replaces = { "replace", PERSEAS__ORDER_KIND
 struct step {
 	struct ps_drain *drain;
 	struct ps_drain_image *image;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	uint64_t until_ns;
 	struct ps_drain_silence silence;
@@ -41,7 +41,7 @@ static const Perseas__Header *header_of(const struct step *s)
 {
 	const Perseas__Header *header = s->image->status->header;
 
-	for (unsigned i = 0; i < s->panel.count; i++)
+	for (unsigned i = 0; i < s->peers.count; i++)
 		if (s->census.told[i] &&
 		    ps_id_equal(s->census.told[i]->header->image_id, header->image_id.data))
 			return s->census.told[i]->header;
@@ -59,9 +59,9 @@ static const Perseas__Member *silent_of(const struct step *s)
 
 		if (spot < 0 || (unsigned)spot >= s->drain->candidates)
 			continue;
-		for (unsigned i = 0; i < s->panel.count; i++)
-			if (!strcmp(s->panel.addresses[i].text, address) &&
-			    !ps_panel_answered(&s->panel, i))
+		for (unsigned i = 0; i < s->peers.count; i++)
+			if (!strcmp(s->peers.addresses[i].text, address) &&
+			    !ps_peers_answered(&s->peers, i))
 				return roster->members[k];
 	}
 	return NULL;
@@ -78,7 +78,7 @@ static bool has_order(const struct step *s, unsigned i)
 
 static bool is_changing(const struct step *s)
 {
-	for (unsigned i = 0; i < s->panel.count; i++)
+	for (unsigned i = 0; i < s->peers.count; i++)
 		if (has_order(s, i))
 			return true;
 	return s->census.judged.next != NULL;
@@ -97,7 +97,7 @@ static bool end_with(struct step *s, enum ps_drain_end end, enum ps_exit status)
 /* Waits for a moment. True: the time is up, or somebody says to stop. */
 static bool wait_more(struct step *s, const char *what)
 {
-	struct ps_env *env = s->panel.env;
+	struct ps_env *env = s->peers.env;
 
 	if (!ps_stopped() && env->ops->now(env) < s->until_ns) {
 		poll(NULL, 0, LOOK_MS);
@@ -127,12 +127,12 @@ static bool finish_here(struct step *s)
 /* The image counts for nothing any more: no roster lists it, and the store is whole without it. */
 static bool delete_image(struct step *s)
 {
-	struct ps_panel *mirror = &s->drain->mirror;
+	struct ps_peers *mirror = &s->drain->mirror;
 	const struct ps_error *error = &mirror->errors[0];
 
 	if (s->drain->args->dry_run)
 		return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
-	ps_panel_connect(mirror, 0);
+	ps_peers_connect(mirror, 0);
 	ps_drop_ask(mirror, store_of(s), 0, s->image->status->header);
 	if (mirror->replies[0] || error->code == PERSEAS_ENOSTORE)
 		return end_with(s, *s->image->to ? PS_DRAIN_MOVED : PS_DRAIN_DELETED, PS_EXIT_OK);
@@ -142,7 +142,7 @@ static bool delete_image(struct step *s)
 	/* Its connection may be an old one, from before the mirror was started again. */
 	if (error->code == PERSEAS_EUNREACHABLE && s->tries++ == 0)
 		return false;
-	return end_with(s, PS_DRAIN_LEFT, ps_panel_failed(mirror, 0));
+	return end_with(s, PS_DRAIN_LEFT, ps_peers_failed(mirror, 0));
 }
 
 static void note_move(struct step *s, struct ps_spot *spot, const char *from)
@@ -172,20 +172,20 @@ static enum ps_exit order_change(struct step *s, const char *old, const char *ne
 	    ps_address_parse(new, &change.members[1], NULL))
 		return ps_complain(PS_EXIT_FAILURE, "'%s' or '%s' is no address", old, new);
 	if (ps_owner_at(&s->census) >= 0)
-		return ps_roster_by_owner(&s->panel, &s->census, &change);
+		return ps_roster_by_owner(&s->peers, &s->census, &change);
 	return ps_roster_here(&change);
 }
 
 static bool target_answers(const struct step *s, const char *address)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	bool answers;
 
-	if (ps_panel_open(&panel, address, &s->drain->args->options))
+	if (ps_peers_open(&peers, address, &s->drain->args->options))
 		return false;
-	ps_panel_ask_all(&panel, ps_panel_list_request());
-	answers = ps_panel_answered(&panel, 0);
-	ps_panel_close(&panel);
+	ps_peers_ask_all(&peers, ps_peers_list_request());
+	answers = ps_peers_answered(&peers, 0);
+	ps_peers_close(&peers);
 	return answers;
 }
 
@@ -225,7 +225,7 @@ static bool replace_member(struct step *s, const Perseas__Member *old)
 static bool replace_silent(struct step *s, const Perseas__Member *silent)
 {
 	const bool known = !strcmp(s->silence.address, silent->address);
-	struct ps_env *env = s->panel.env;
+	struct ps_env *env = s->peers.env;
 
 	if (s->drain->args->dry_run ||
 	    ps_drain_silent(&s->silence, silent->address, env->ops->now(env)))
@@ -279,16 +279,16 @@ static bool is_members_mirror(const struct step *s, const Perseas__Member *membe
 	const struct ps_drain *drain = s->drain;
 	const char *address = drain->args->members[0].text;
 	const Perseas__StoreStatus *there = ps_census_image(&s->census, member);
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	bool same;
 
 	if (drain->gone || !strcmp(member->address, address))
 		return true;
-	if (!there || ps_census_open(&census, &panel, store_of(s), address, &drain->args->options))
+	if (!there || ps_census_open(&census, &peers, store_of(s), address, &drain->args->options))
 		return false;
 	same = census.told[0] && ps_drain_same_image(census.told[0]->header, there->header);
-	ps_census_close(&census, &panel);
+	ps_census_close(&census, &peers);
 	return same;
 }
 
@@ -350,17 +350,17 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 
 	s.until_ns = env->ops->now(env) + (uint64_t)drain->args->wait_ms * 1000000;
 	while (!over) {
-		enum ps_exit status = ps_census_open(&s.census, &s.panel, store_of(&s),
+		enum ps_exit status = ps_census_open(&s.census, &s.peers, store_of(&s),
 		                                     image->mirrors, &drain->args->options);
 
 		if (status) {
 			image->end = PS_DRAIN_LEFT;
 			return status;
 		}
-		while (ps_census_widen(&s.census, &s.panel, store_of(&s)))
+		while (ps_census_widen(&s.census, &s.peers, store_of(&s)))
 			;
 		over = take_step(&s);
-		ps_census_close(&s.census, &s.panel);
+		ps_census_close(&s.census, &s.peers);
 	}
 	return s.status;
 }

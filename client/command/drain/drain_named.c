@@ -24,10 +24,10 @@ static bool was_listed(const struct ps_drain *drain, const Perseas__Header *head
 static bool is_named(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
                      unsigned count, const char *mirror)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 
-	ps_fleet_census(fleet, entries, count, false, &panel, &census);
+	ps_fleet_census(fleet, entries, count, false, &peers, &census);
 	return ps_fleet_misses(&census, mirror);
 }
 

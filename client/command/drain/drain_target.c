@@ -121,12 +121,12 @@ static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_ima
 {
 	const Perseas__Header *mine = image->status->header, *theirs;
 	enum ps_drain_refusal refusal = PS_DRAIN_TAKES;
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	bool answers;
 
 	*gone = true;
-	if (ps_census_open(&census, &panel, mine->store, spot->address, &drain->args->options))
+	if (ps_census_open(&census, &peers, mine->store, spot->address, &drain->args->options))
 		return false;
 	theirs = census.told[0] ? census.told[0]->header : NULL;
 	answers = theirs || census.errors[0].code == PERSEAS_ENOSTORE;
@@ -137,7 +137,7 @@ static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_ima
 	complain_of(refusal, spot->address, mine->store);
 	*gone = !answers ||
 	        (theirs && !drain->gone && ps_id_equal(theirs->image_id, mine->image_id.data));
-	ps_census_close(&census, &panel);
+	ps_census_close(&census, &peers);
 	return answers && refusal == PS_DRAIN_TAKES;
 }
 

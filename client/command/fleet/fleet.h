@@ -22,10 +22,10 @@ enum ps_fleet_rank {
 };
 
 struct ps_fleet_daemon {
-	struct ps_panel *panel; /* of which it is the mirror `at` */
+	struct ps_peers *peers; /* of which it is the mirror `at` */
 	unsigned at;
 	bool added;            /* by a roster, not by the list */
-	Perseas__Reply *reply; /* NULL: panel->errors[at] says why */
+	Perseas__Reply *reply; /* NULL: peers->errors[at] says why */
 };
 
 struct ps_fleet_store {
@@ -49,8 +49,8 @@ struct ps_fleet_store {
 };
 
 struct ps_fleet {
-	struct ps_panel **panels;
-	unsigned panel_count;
+	struct ps_peers **peer_sets;
+	unsigned peer_set_count;
 	struct ps_fleet_daemon *daemons; /* those of the list first */
 	unsigned count, silent;
 	struct ps_fleet_store *stores; /* by rank, then by name */
@@ -88,10 +88,10 @@ unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count);
  * seen? */
 bool ps_fleet_misses(const struct ps_census *census, const char *address);
 
-/* fleet_judge.c: what these mean, by the judgement that perseas status takes. panel has no
+/* fleet_judge.c: what these mean, by the judgement that perseas status takes. peers have no
  * connections. With `fully` members of which no image was seen are among them. */
 void ps_fleet_census(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
-                     unsigned count, bool fully, struct ps_panel *panel, struct ps_census *census);
+                     unsigned count, bool fully, struct ps_peers *peers, struct ps_census *census);
 /* Fills in the stores, and counts them. */
 void ps_fleet_judge(struct ps_fleet *fleet);
 

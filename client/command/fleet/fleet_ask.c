@@ -10,30 +10,30 @@
 
 const char *ps_fleet_address(const struct ps_fleet_daemon *daemon)
 {
-	return daemon->panel->addresses[daemon->at].text;
+	return daemon->peers->addresses[daemon->at].text;
 }
 
 static enum ps_exit ask_some(struct ps_fleet *fleet, const char *list, bool added,
                              const struct perseas_options *options)
 {
-	struct ps_panel *panel = ps_or_end(calloc(1, sizeof(*panel)));
-	enum ps_exit status = ps_panel_open(panel, list, options);
+	struct ps_peers *peers = ps_or_end(calloc(1, sizeof(*peers)));
+	enum ps_exit status = ps_peers_open(peers, list, options);
 
 	if (status) {
-		free(panel);
+		free(peers);
 		return status;
 	}
-	fleet->panels = ps_or_end(
-		realloc(fleet->panels, (fleet->panel_count + 1) * sizeof(*fleet->panels)));
-	fleet->panels[fleet->panel_count++] = panel;
+	fleet->peer_sets = ps_or_end(
+		realloc(fleet->peer_sets, (fleet->peer_set_count + 1) * sizeof(*fleet->peer_sets)));
+	fleet->peer_sets[fleet->peer_set_count++] = peers;
 	fleet->daemons = ps_or_end(
-		realloc(fleet->daemons, (fleet->count + panel->count) * sizeof(*fleet->daemons)));
-	ps_panel_ask_all(panel, ps_panel_list_request());
-	for (unsigned i = 0; i < panel->count; i++) {
-		fleet->daemons[fleet->count++] = (struct ps_fleet_daemon){ panel, i, added,
-			                                                   panel->replies[i] };
-		fleet->silent += !panel->replies[i];
-		panel->replies[i] = NULL;
+		realloc(fleet->daemons, (fleet->count + peers->count) * sizeof(*fleet->daemons)));
+	ps_peers_ask_all(peers, ps_peers_list_request());
+	for (unsigned i = 0; i < peers->count; i++) {
+		fleet->daemons[fleet->count++] = (struct ps_fleet_daemon){ peers, i, added,
+			                                                   peers->replies[i] };
+		fleet->silent += !peers->replies[i];
+		peers->replies[i] = NULL;
 	}
 	return PS_EXIT_OK;
 }
@@ -121,21 +121,21 @@ static void add_unseen(const struct ps_fleet *fleet, const struct ps_census *cen
 
 static void find_unseen(const struct ps_fleet *fleet, struct names *names)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	unsigned count, run;
 	struct ps_fleet_entry *entries = ps_fleet_entries(fleet, &count);
 
 	for (unsigned i = 0; i < count; i += run) {
 		run = ps_fleet_run(entries + i, count - i);
-		ps_fleet_census(fleet, entries + i, run, false, &panel, &census);
+		ps_fleet_census(fleet, entries + i, run, false, &peers, &census);
 		add_unseen(fleet, &census, census.judged.settled, names);
 		add_unseen(fleet, &census, census.judged.next, names);
 	}
 	free(entries);
 }
 
-/* As many at a time as a panel has. The list is cut up. */
+/* As many at a time as fit into one set of peers. The list is cut up. */
 static enum ps_exit ask_list(struct ps_fleet *fleet, char *list, bool added,
                              const struct perseas_options *options)
 {
@@ -201,12 +201,12 @@ void ps_fleet_free(struct ps_fleet *fleet)
 	for (unsigned i = 0; i < fleet->count; i++)
 		if (fleet->daemons[i].reply)
 			perseas__reply__free_unpacked(fleet->daemons[i].reply, NULL);
-	for (unsigned i = 0; i < fleet->panel_count; i++) {
-		ps_panel_close(fleet->panels[i]);
-		free(fleet->panels[i]);
+	for (unsigned i = 0; i < fleet->peer_set_count; i++) {
+		ps_peers_close(fleet->peer_sets[i]);
+		free(fleet->peer_sets[i]);
 	}
 	ps_fleet_free_stores(fleet);
-	free(fleet->panels);
+	free(fleet->peer_sets);
 	free(fleet->daemons);
 	*fleet = (struct ps_fleet){ 0 };
 }

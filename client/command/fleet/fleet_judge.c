@@ -33,10 +33,10 @@ static void ask_why(const struct ps_fleet_daemon *daemon, const char *store, str
 
 	/* The message has no const; it is only packed. */
 	ask.store = (char *)store;
-	daemon->panel->errors[daemon->at].code = 0;
-	if (ps_panel_send(daemon->panel, daemon->at, &request))
-		reply = ps_panel_receive(daemon->panel, daemon->at);
-	*error = daemon->panel->errors[daemon->at];
+	daemon->peers->errors[daemon->at].code = 0;
+	if (ps_peers_send(daemon->peers, daemon->at, &request))
+		reply = ps_peers_receive(daemon->peers, daemon->at);
+	*error = daemon->peers->errors[daemon->at];
 	if (!reply)
 		return;
 	perseas__reply__free_unpacked(reply, NULL);
@@ -45,23 +45,23 @@ static void ask_why(const struct ps_fleet_daemon *daemon, const char *store, str
 }
 
 static void census_add(const struct ps_fleet *fleet, unsigned daemon, const char *store,
-                       const Perseas__StoreStatus *status, struct ps_panel *panel,
+                       const Perseas__StoreStatus *status, struct ps_peers *peers,
                        struct ps_census *census)
 {
 	const struct ps_fleet_daemon *it = &fleet->daemons[daemon];
-	const unsigned i = panel->count;
+	const unsigned i = peers->count;
 
 	if (i == PS_MIRRORS_MAX)
 		return;
-	panel->count++;
-	panel->given += !it->added;
-	panel->addresses[i] = it->panel->addresses[it->at];
+	peers->count++;
+	peers->given += !it->added;
+	peers->addresses[i] = it->peers->addresses[it->at];
 	census->told[i] = status;
 	census->have += status != NULL;
 	if (!status && it->reply)
 		ask_why(it, store, &census->errors[i]);
 	else if (!status)
-		census->errors[i] = it->panel->errors[it->at];
+		census->errors[i] = it->peers->errors[it->at];
 }
 
 static bool is_unseen(const struct ps_census *census, const Perseas__Roster *roster,
@@ -81,23 +81,23 @@ bool ps_fleet_misses(const struct ps_census *census, const char *address)
 }
 
 void ps_fleet_census(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
-                     unsigned count, bool fully, struct ps_panel *panel, struct ps_census *census)
+                     unsigned count, bool fully, struct ps_peers *peers, struct ps_census *census)
 {
 	const char *store = entries[0].status->header->store;
-	struct ps_panel seen_panel = { 0 };
-	struct ps_census seen = { .panel = &seen_panel };
+	struct ps_peers seen_peers = { 0 };
+	struct ps_census seen = { .peers = &seen_peers };
 
 	for (unsigned i = 0; i < count; i++)
-		census_add(fleet, entries[i].daemon, store, entries[i].status, &seen_panel, &seen);
+		census_add(fleet, entries[i].daemon, store, entries[i].status, &seen_peers, &seen);
 	ps_census_judge(&seen);
-	*panel = (struct ps_panel){ 0 };
-	*census = (struct ps_census){ .panel = panel };
+	*peers = (struct ps_peers){ 0 };
+	*census = (struct ps_census){ .peers = peers };
 	for (unsigned i = 0; i < fleet->count; i++) {
 		const Perseas__StoreStatus *status = image_at(entries, count, i);
 		const char *address = ps_fleet_address(&fleet->daemons[i]);
 
 		if (status || (fully && ps_fleet_misses(&seen, address)))
-			census_add(fleet, i, store, status, panel, census);
+			census_add(fleet, i, store, status, peers, census);
 	}
 	ps_census_judge(census);
 }
@@ -146,8 +146,8 @@ static void note_unseen(struct line *line, const Perseas__Member *member)
 	const struct ps_census *census = line->census;
 	const char *why = "was not asked";
 
-	for (unsigned i = 0; i < census->panel->count; i++)
-		if (!strcmp(census->panel->addresses[i].text, member->address))
+	for (unsigned i = 0; i < census->peers->count; i++)
+		if (!strcmp(census->peers->addresses[i].text, member->address))
 			why = absence_of(census, i);
 	line_note(line, "%s %s", member->address, why);
 }
@@ -200,10 +200,10 @@ static void note_rest(struct line *line, const Perseas__StoreStatus *owner)
 	if (owner && owner->silent_ms > PS_OWNER_SILENT_MS)
 		line_note(line, "its owner was last heard %.1f s ago",
 		          (double)owner->silent_ms / 1000);
-	for (unsigned i = 0; i < census->panel->count; i++)
+	for (unsigned i = 0; i < census->peers->count; i++)
 		if (census->told[i] && ps_census_belongs(census, i) && !ps_census_listed(census, i))
 			line_note(line, "%s has an image that no roster lists",
-			          census->panel->addresses[i].text);
+			          census->peers->addresses[i].text);
 }
 
 /* Keeps the clauses on the next loss; notes them if mirrors of one host are lost together. */
@@ -274,7 +274,7 @@ static void take_owner(struct ps_fleet_store *store, const struct ps_census *cen
 	if (!owner)
 		return;
 	snprintf(store->owner, sizeof(store->owner), "%s %s", owner->owner_address, owner->fabric);
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__StoreStatus *told = census->told[i];
 
 		if (told && told->live && told->figures && ps_census_belongs(census, i) &&
@@ -316,7 +316,7 @@ static int compare_stores(const void *a, const void *b)
 
 void ps_fleet_judge(struct ps_fleet *fleet)
 {
-	struct ps_panel panel;
+	struct ps_peers peers;
 	struct ps_census census;
 	unsigned count, run;
 	struct ps_fleet_entry *entries = ps_fleet_entries(fleet, &count);
@@ -326,7 +326,7 @@ void ps_fleet_judge(struct ps_fleet *fleet)
 		struct ps_fleet_store *store = &fleet->stores[fleet->store_count++];
 
 		run = ps_fleet_run(entries + i, count - i);
-		ps_fleet_census(fleet, entries + i, run, true, &panel, &census);
+		ps_fleet_census(fleet, entries + i, run, true, &peers, &census);
 		store->header = entries[i].status->header;
 		judge_store(store, &census);
 		fleet->ranks[store->rank]++;

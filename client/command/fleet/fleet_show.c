@@ -90,7 +90,7 @@ static void daemon_json(struct ps_json *json, const struct ps_fleet_daemon *daem
 	ps_json_begin(json, NULL, '{');
 	ps_json_text(json, "address", ps_fleet_address(daemon));
 	ps_json_bool(json, "named", !daemon->added);
-	ps_json_text(json, "error", daemon->reply ? NULL : daemon->panel->errors[daemon->at].text);
+	ps_json_text(json, "error", daemon->reply ? NULL : daemon->peers->errors[daemon->at].text);
 	ps_json_end(json, '}');
 }
 
@@ -143,7 +143,7 @@ enum ps_exit ps_fleet_status(const struct ps_args *args)
 		print_text(&fleet);
 	for (unsigned i = 0; i < fleet.count; i++)
 		if (!fleet.daemons[i].reply)
-			ps_panel_failed(fleet.daemons[i].panel, fleet.daemons[i].at);
+			ps_peers_failed(fleet.daemons[i].peers, fleet.daemons[i].at);
 	status = status_of(&fleet);
 	ps_fleet_free(&fleet);
 	return status;

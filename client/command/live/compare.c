@@ -17,23 +17,23 @@ enum { TRIES = 6 }; /* of one length of a piece */
 
 static const char *name_of(const struct ps_compare *compare, unsigned i)
 {
-	return compare->panel->addresses[i].text;
+	return compare->peers->addresses[i].text;
 }
 
-bool ps_compare_open(struct ps_compare *compare, struct ps_panel *panel,
+bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,
                      const struct ps_census *census, const char *store, const bool *take)
 {
 	memset(compare, 0, sizeof(*compare));
-	compare->panel = panel;
+	compare->peers = peers;
 	compare->census = census;
 	compare->store = store;
-	for (unsigned i = 0; i < panel->count; i++) {
+	for (unsigned i = 0; i < peers->count; i++) {
 		if (!take[i])
 			continue;
 		compare->of[i].bytes = malloc(PS_COMPARE_PIECE);
 		if (!compare->of[i].bytes)
 			return ps_complain(PS_EXIT_OK, "out of memory");
-		if (!ps_live_init(&compare->of[i].live, panel, i, store,
+		if (!ps_live_init(&compare->of[i].live, peers, i, store,
 		                  census->told[i]->header->log_size))
 			return false;
 	}
@@ -56,26 +56,26 @@ static void piece_leave(struct ps_compare *compare, struct ps_piece *piece, unsi
 {
 	if (piece->ask[i]) {
 		compare->of[i].left = true;
-		compare->of[i].why = compare->panel->errors[i];
+		compare->of[i].why = compare->peers->errors[i];
 	}
 	piece->ask[i] = false;
 }
 
 static void ask_slots(struct ps_compare *compare, struct ps_piece *piece)
 {
-	for (unsigned i = 0; i < compare->panel->count; i++) {
+	for (unsigned i = 0; i < compare->peers->count; i++) {
 		compare->of[i].before = compare->of[i].live.log.from;
 		if (piece->ask[i] && !ps_live_ask_state(&compare->of[i].live))
 			piece_leave(compare, piece, i);
 	}
-	for (unsigned i = 0; i < compare->panel->count; i++)
+	for (unsigned i = 0; i < compare->peers->count; i++)
 		if (piece->ask[i] && ps_log_take_state(&compare->of[i].live.log))
 			piece_leave(compare, piece, i);
 }
 
 static void ask_bytes(struct ps_compare *compare, struct ps_piece *piece)
 {
-	for (unsigned i = 0; i < compare->panel->count; i++) {
+	for (unsigned i = 0; i < compare->peers->count; i++) {
 		struct ps_live *live = &compare->of[i].live;
 
 		if (piece->ask[i] &&
@@ -93,7 +93,7 @@ static bool piece_read(struct ps_compare *compare, struct ps_piece *piece)
 
 	ask_slots(compare, piece);
 	ask_bytes(compare, piece);
-	for (unsigned i = 0; i < compare->panel->count; i++) {
+	for (unsigned i = 0; i < compare->peers->count; i++) {
 		enum ps_log_step step;
 
 		if (!piece->ask[i])
@@ -114,7 +114,7 @@ static unsigned piece_lowest(const struct ps_compare *compare, const struct ps_p
 {
 	unsigned best = PS_MIRRORS_MAX;
 
-	for (unsigned i = 0; i < compare->panel->count; i++)
+	for (unsigned i = 0; i < compare->peers->count; i++)
 		if (piece->ask[i] &&
 		    (best == PS_MIRRORS_MAX ||
 		     compare->of[i].live.log.from.seq < compare->of[best].live.log.from.seq))
@@ -199,10 +199,10 @@ static bool piece_align_all(struct ps_compare *compare, struct ps_piece *piece, 
 	unsigned low = piece_lowest(compare, piece);
 	bool again = false;
 
-	for (unsigned i = 0; i < compare->panel->count && low < PS_MIRRORS_MAX; i++)
+	for (unsigned i = 0; i < compare->peers->count && low < PS_MIRRORS_MAX; i++)
 		if (piece->ask[i] && i != low && !piece_align(compare, piece, i, low, last, &again))
 			return false;
-	for (unsigned i = 0; i < compare->panel->count; i++) {
+	for (unsigned i = 0; i < compare->peers->count; i++) {
 		const struct ps_window window = {
 			.bytes = compare->of[i].bytes,
 			.offset = piece->offset,
@@ -228,7 +228,7 @@ static unsigned votes_for(const struct ps_compare *compare, const struct ps_piec
 {
 	unsigned votes = 0;
 
-	for (unsigned k = 0; k < compare->panel->count; k++)
+	for (unsigned k = 0; k < compare->peers->count; k++)
 		votes += piece->ask[k] &&
 		         !memcmp(compare->of[k].bytes, compare->of[i].bytes, piece->length);
 	return votes;
@@ -240,7 +240,7 @@ static unsigned right_one(const struct ps_compare *compare, const struct ps_piec
 {
 	unsigned best = 0, right = base;
 
-	for (unsigned k = 0; k <= compare->panel->count; k++) {
+	for (unsigned k = 0; k <= compare->peers->count; k++) {
 		unsigned i = k == 0 ? base : k - 1, votes;
 
 		if (!piece->ask[i])
@@ -261,7 +261,7 @@ static void find_differences(const struct ps_compare *compare, struct ps_piece *
 	const uint8_t *want = compare->of[right].bytes;
 
 	piece->differing = 0;
-	for (unsigned i = 0; i < compare->panel->count; i++) {
+	for (unsigned i = 0; i < compare->peers->count; i++) {
 		const uint8_t *have = compare->of[i].bytes;
 
 		if (!piece->ask[i] || !memcmp(have, want, piece->length))
@@ -283,8 +283,8 @@ static bool images_are_the_same(const struct ps_compare *compare, const struct p
 	struct ps_census now;
 	bool same = true;
 
-	ps_census_take(&now, compare->panel, compare->store);
-	for (unsigned i = 0; i < compare->panel->count && same; i++)
+	ps_census_take(&now, compare->peers, compare->store);
+	for (unsigned i = 0; i < compare->peers->count && same; i++)
 		same = !piece->ask[i] || (now.told[i] && ps_copy_same(compare->census->told[i],
 		                                                      now.told[i], compare->seq));
 	ps_census_free(&now);
@@ -308,18 +308,18 @@ static bool leavers_are_the_same(struct ps_compare *compare)
 	struct ps_census now;
 	bool any = false, same = true;
 
-	for (unsigned i = 0; i < compare->panel->count; i++) {
+	for (unsigned i = 0; i < compare->peers->count; i++) {
 		any |= compare->of[i].left;
 		if (compare->of[i].left)
 			ps_fetch_drain(&compare->of[i].live.fetch);
 	}
 	if (!any)
 		return true;
-	ps_census_take(&now, compare->panel, compare->store);
-	for (unsigned i = 0; i < compare->panel->count && same; i++)
+	ps_census_take(&now, compare->peers, compare->store);
+	for (unsigned i = 0; i < compare->peers->count && same; i++)
 		same = !compare->of[i].left || !leaver_changed(compare, &now, i);
 	ps_census_free(&now);
-	for (unsigned i = 0; i < compare->panel->count && same; i++) {
+	for (unsigned i = 0; i < compare->peers->count && same; i++) {
 		if (compare->of[i].left)
 			ps_complain(PS_EXIT_OK, "%s", compare->of[i].why.text);
 		compare->of[i].left = false;

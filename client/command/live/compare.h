@@ -11,7 +11,7 @@
 #define PS_COMPARE_PIECE ((uint64_t)2 << 20)
 
 struct ps_compare {
-	struct ps_panel *panel;
+	struct ps_peers *peers;
 	const char *store;
 	const struct ps_census *census;
 	struct {
@@ -44,7 +44,7 @@ enum ps_verdict {
 };
 
 /* For the mirrors of `take`. False, with a complaint: no memory. Close it either way. */
-bool ps_compare_open(struct ps_compare *compare, struct ps_panel *panel,
+bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,
                      const struct ps_census *census, const char *store, const bool *take);
 void ps_compare_close(struct ps_compare *compare);
 

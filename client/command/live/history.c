@@ -22,7 +22,7 @@ struct ps_block {
 	uint8_t bytes[PS_BLOCK];
 };
 
-enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
+enum ps_exit ps_history_init(struct ps_history *history, struct ps_peers *peers,
                              const Perseas__StoreStatus *status, const struct ps_args *args)
 {
 	memset(history, 0, sizeof(*history));
@@ -44,7 +44,7 @@ enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
 		                   "shows those that it has",
 		                   args->store, args->segment);
 	history->blocks = ps_or_end(calloc(BUCKETS, sizeof(struct ps_block *)));
-	return ps_live_init(&history->live, panel, 0, args->store, status->header->log_size)
+	return ps_live_init(&history->live, peers, 0, args->store, status->header->log_size)
 	               ? PS_EXIT_OK
 	               : PS_EXIT_FAILURE;
 }

@@ -28,7 +28,7 @@ struct ps_history {
 };
 
 /* Looks for what args ask for. NO with a complaint: there is no such segment. */
-enum ps_exit ps_history_init(struct ps_history *history, struct ps_panel *panel,
+enum ps_exit ps_history_init(struct ps_history *history, struct ps_peers *peers,
                              const Perseas__StoreStatus *status, const struct ps_args *args);
 void ps_history_free(struct ps_history *history);
 

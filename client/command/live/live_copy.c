@@ -24,7 +24,7 @@ enum {
 static const Perseas__StoreStatus *find_source(const struct ps_census *census, const char *store,
                                                enum ps_exit *status)
 {
-	const char *name = census->panel->addresses[0].text;
+	const char *name = census->peers->addresses[0].text;
 	const Perseas__StoreStatus *told = census->told[0];
 	const char *why = NULL;
 
@@ -249,38 +249,38 @@ static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
 	return step;
 }
 
-static enum ps_log_step check_same(struct ps_panel *panel, const char *store, uint64_t seq,
+static enum ps_log_step check_same(struct ps_peers *peers, const char *store, uint64_t seq,
                                    const Perseas__StoreStatus *before)
 {
 	struct ps_census census;
 	enum ps_log_step step = PS_LOG_FAILED;
 
-	ps_census_take(&census, panel, store);
+	ps_census_take(&census, peers, store);
 	if (census.have)
 		step = ps_copy_same(before, census.told[0], seq) ? PS_LOG_OK : PS_LOG_AGAIN;
 	else
-		panel->errors[0] = census.errors[0];
+		peers->errors[0] = census.errors[0];
 	ps_census_free(&census);
 	return step;
 }
 
-enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, uint64_t seq,
+enum ps_log_step ps_copy_check_same(struct ps_peers *peers, const char *store, uint64_t seq,
                                     const Perseas__StoreStatus *before, enum ps_log_step step)
 {
-	const struct ps_error why = panel->errors[0];
+	const struct ps_error why = peers->errors[0];
 	enum ps_log_step same;
 
 	if (step == PS_LOG_AGAIN)
 		return PS_LOG_AGAIN;
-	same = check_same(panel, store, seq, before);
+	same = check_same(peers, store, seq, before);
 	if (step == PS_LOG_OK || same == PS_LOG_AGAIN)
 		return same;
-	panel->errors[0] = why;
+	peers->errors[0] = why;
 	return PS_LOG_FAILED;
 }
 
 /* One try, from the mirror's status to the check that it is still the same. */
-static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, const char *store,
+static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_peers *peers, const char *store,
                                  const struct ps_copy_wish *wish, enum ps_exit *failed)
 {
 	const Perseas__StoreStatus *status;
@@ -288,34 +288,34 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_panel *panel, c
 	struct ps_census census;
 	struct ps_live live = { 0 };
 
-	ps_census_take(&census, panel, store);
+	ps_census_take(&census, peers, store);
 	status = find_source(&census, store, failed);
-	if (status && !ps_live_init(&live, panel, 0, store, status->header->log_size))
+	if (status && !ps_live_init(&live, peers, 0, store, status->header->log_size))
 		*failed = PS_EXIT_FAILURE;
 	if (status && !*failed) {
 		copy->live = status->live;
 		step = copy_once(copy, &live, status, wish, failed);
 		ps_fetch_drain(&live.fetch);
 		if (!*failed)
-			step = ps_copy_check_same(panel, store, copy->slot.seq, status, step);
+			step = ps_copy_check_same(peers, store, copy->slot.seq, status, step);
 		if (step == PS_LOG_AGAIN && copy->tries + 1 == PS_LIVE_TRIES)
 			*failed = ps_copy_too_fast(store, status->header->log_size);
 		else if (step == PS_LOG_FAILED && !*failed)
-			*failed = ps_panel_failed(panel, 0);
+			*failed = ps_peers_failed(peers, 0);
 	}
 	ps_live_close(&live);
 	ps_census_free(&census);
 	return step;
 }
 
-enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_panel *panel, const char *store,
+enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_peers *peers, const char *store,
                                const struct ps_copy_wish *wish)
 {
 	enum ps_exit failed = PS_EXIT_OK;
 
 	memset(copy, 0, sizeof(*copy));
 	for (; copy->tries < PS_LIVE_TRIES; copy->tries++) {
-		if (try_copy(copy, panel, store, wish, &failed) == PS_LOG_OK)
+		if (try_copy(copy, peers, store, wish, &failed) == PS_LOG_OK)
 			return PS_EXIT_OK;
 		copy_forget(copy);
 		if (failed)
@@ -324,9 +324,9 @@ enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_panel *panel, con
 	return failed;
 }
 
-enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const char *store)
+enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_peers *peers, const char *store)
 {
-	return ps_copy_take_some(copy, panel, store, NULL);
+	return ps_copy_take_some(copy, peers, store, NULL);
 }
 
 void ps_copy_free(struct ps_copy *copy)

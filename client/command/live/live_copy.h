@@ -18,10 +18,10 @@ struct ps_copy {
 };
 
 /*
- * Copies the store from the panel's only mirror. It takes memory for all of its segments. Nothing
+ * Copies the store from the only peer. It takes memory for all of its segments. Nothing
  * but PS_EXIT_OK leaves something to free; the reason was complained about.
  */
-enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_panel *panel, const char *store);
+enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_peers *peers, const char *store);
 
 /* The same of those segments alone that are wanted: nothing of the others is read. The header has
  * all that exist. */
@@ -29,7 +29,7 @@ struct ps_copy_wish {
 	bool (*wants)(const struct ps_copy_wish *wish, const Perseas__Header *header,
 	              const Perseas__Segment *segment);
 };
-enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_panel *panel, const char *store,
+enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_peers *peers, const char *store,
                                const struct ps_copy_wish *wish);
 
 void ps_copy_free(struct ps_copy *copy);
@@ -38,12 +38,12 @@ void ps_copy_free(struct ps_copy *copy);
  * by nothing but transactions? One that is mended, or replaced, changes without a record of it. */
 bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq);
 
-/* Asks the panel's only mirror once more, after all was read, which came to `step`: is its image
+/* Asks the only peer once more, after all was read, which came to `step`: is its image
  * the same as before? AGAIN: it is not, and what was read may be of no state at all; so may what
  * failed, as bytes that are refused since their segment was destroyed, and records of another
  * segment with its id. FAILED: the error says why, and the image does not explain it. Nothing may
  * be under way on the connection. */
-enum ps_log_step ps_copy_check_same(struct ps_panel *panel, const char *store, uint64_t seq,
+enum ps_log_step ps_copy_check_same(struct ps_peers *peers, const char *store, uint64_t seq,
                                     const Perseas__StoreStatus *before, enum ps_log_step step);
 
 /* Complains that the store changes too fast. */

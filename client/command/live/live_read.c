@@ -23,18 +23,18 @@ static bool fetch_wait(void *source, uint64_t ticket)
 static void image_is_damaged(void *source, const char *what)
 {
 	const struct ps_fetch *fetch = source;
-	struct ps_panel *panel = fetch->panel;
+	struct ps_peers *peers = fetch->peers;
 
-	ps_error_set(&panel->errors[fetch->mirror], PERSEAS_EDAMAGED,
+	ps_error_set(&peers->errors[fetch->mirror], PERSEAS_EDAMAGED,
 	             "%s: the image of store '%s' is damaged: %s",
-	             panel->addresses[fetch->mirror].text, fetch->store, what);
+	             peers->addresses[fetch->mirror].text, fetch->store, what);
 }
 
 static const struct ps_log_ops by_requests = { .ask = fetch_log,
 	                                       .wait = fetch_wait,
 	                                       .damaged = image_is_damaged };
 
-bool ps_live_init(struct ps_live *live, struct ps_panel *panel, unsigned mirror, const char *store,
+bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror, const char *store,
                   uint64_t log_size)
 {
 	void *log = mmap(NULL, PS_RING_OFFSET + log_size, PROT_READ | PROT_WRITE,
@@ -45,7 +45,7 @@ bool ps_live_init(struct ps_live *live, struct ps_panel *panel, unsigned mirror,
 		            (unsigned long long)log_size, strerror(errno));
 		log = NULL;
 	}
-	ps_fetch_init(&live->fetch, panel, mirror, store);
+	ps_fetch_init(&live->fetch, peers, mirror, store);
 	ps_log_init(&live->log, &by_requests, &live->fetch, log, log_size);
 	return log;
 }

@@ -15,7 +15,7 @@
 
 enum { PS_LIVE_TRIES = 16 }; /* before a store changes too fast */
 
-/* Where a step of the log fails, panel->errors[mirror] says why. */
+/* Where a step of the log fails, peers->errors[mirror] says why. */
 struct ps_live {
 	struct ps_fetch fetch;
 	struct ps_log_reader log;
@@ -31,7 +31,7 @@ struct ps_windows {
 void ps_windows_add(struct ps_windows *windows, const struct ps_window *window, uint64_t size);
 
 /* log_size is the header's. False, with a complaint: no memory. */
-bool ps_live_init(struct ps_live *live, struct ps_panel *panel, unsigned mirror, const char *store,
+bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror, const char *store,
                   uint64_t log_size);
 void ps_live_close(struct ps_live *live);
 

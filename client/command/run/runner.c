@@ -484,7 +484,7 @@ static int run_states(struct runner *r)
 /* The slot is of an owner's epoch as soon as that one has adopted the image. */
 static void note_epochs(struct runner *r, const struct ps_census *census)
 {
-	for (unsigned i = 0; i < census->panel->count; i++) {
+	for (unsigned i = 0; i < census->peers->count; i++) {
 		const Perseas__StoreStatus *status = census->told[i];
 
 		if (!ps_census_belongs(census, i))

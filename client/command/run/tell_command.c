@@ -15,7 +15,7 @@
 
 enum { MS_NS = 1000000 };
 
-static void fill_named(struct ps_inherited *told, const struct ps_panel *looks)
+static void fill_named(struct ps_inherited *told, const struct ps_peers *looks)
 {
 	size_t used = 0;
 
@@ -26,7 +26,7 @@ static void fill_named(struct ps_inherited *told, const struct ps_panel *looks)
 
 static void fill_learnt(struct ps_inherited *told, const struct ps_follow *follow)
 {
-	const struct ps_panel *looks = &follow->looks;
+	const struct ps_peers *looks = &follow->looks;
 	struct ps_places *places = &told->learnt;
 
 	places->epoch = follow->roster_epoch;
@@ -38,7 +38,7 @@ static void fill_learnt(struct ps_inherited *told, const struct ps_follow *follo
 
 static void fill_silent(struct ps_inherited *told, const struct ps_follow *follow)
 {
-	const struct ps_panel *looks = &follow->looks;
+	const struct ps_peers *looks = &follow->looks;
 	size_t used = 0;
 
 	told->silent_at_ms = ps_follow_now(follow) / MS_NS;

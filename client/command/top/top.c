@@ -130,16 +130,16 @@ static void forget_old(struct ps_top *top)
 	top->past_count = kept;
 }
 
-void ps_top_take(struct ps_top *top, struct ps_panel *panel, uint64_t asked_ns)
+void ps_top_take(struct ps_top *top, struct ps_peers *peers, uint64_t asked_ns)
 {
 	struct ps_fleet *fleet = &top->fleet;
 
 	ps_fleet_free_stores(fleet);
 	free(fleet->daemons);
-	*fleet = (struct ps_fleet){ .count = panel->count };
-	fleet->daemons = ps_or_end(calloc(panel->count, sizeof(*fleet->daemons)));
-	for (unsigned i = 0; i < panel->count; i++)
-		fleet->daemons[i] = (struct ps_fleet_daemon){ panel, i, false, panel->replies[i] };
+	*fleet = (struct ps_fleet){ .count = peers->count };
+	fleet->daemons = ps_or_end(calloc(peers->count, sizeof(*fleet->daemons)));
+	for (unsigned i = 0; i < peers->count; i++)
+		fleet->daemons[i] = (struct ps_fleet_daemon){ peers, i, false, peers->replies[i] };
 	ps_fleet_judge(fleet);
 	free(top->changes);
 	top->changes = ps_or_end(calloc(fleet->store_count + 1, sizeof(*top->changes)));

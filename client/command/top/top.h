@@ -28,14 +28,14 @@ struct ps_top {
 	unsigned past_count;
 };
 
-/* Replaces the look before by what the panel's mirrors answered to a List, asked at `asked_ns`. Out
+/* Replaces the look before by what the peers answered to a List, asked at `asked_ns`. Out
  * of memory ends the process, with PS_EXIT_FAILURE. */
-void ps_top_take(struct ps_top *top, struct ps_panel *panel, uint64_t asked_ns);
+void ps_top_take(struct ps_top *top, struct ps_peers *peers, uint64_t asked_ns);
 void ps_top_free(struct ps_top *top);
 
 /* top_show.c */
-void ps_top_print(const struct ps_top *top, const struct ps_panel *panel, FILE *out);
-void ps_top_json(const struct ps_top *top, const struct ps_panel *panel, uint64_t clock_ns,
+void ps_top_print(const struct ps_top *top, const struct ps_peers *peers, FILE *out);
+void ps_top_json(const struct ps_top *top, const struct ps_peers *peers, uint64_t clock_ns,
                  FILE *out);
 
 #endif

@@ -47,13 +47,13 @@ static void add_store(struct ps_table *table, const struct ps_fleet_store *store
 	ps_table_cell(table, 8, "%s", store->trouble);
 }
 
-void ps_top_print(const struct ps_top *top, const struct ps_panel *panel, FILE *out)
+void ps_top_print(const struct ps_top *top, const struct ps_peers *peers, FILE *out)
 {
 	struct ps_table table = { 0 };
 
-	for (unsigned i = 0; i < panel->count; i++)
-		if (!panel->replies[i] && *panel->errors[i].text)
-			fprintf(out, "%s\n", panel->errors[i].text);
+	for (unsigned i = 0; i < peers->count; i++)
+		if (!peers->replies[i] && *peers->errors[i].text)
+			fprintf(out, "%s\n", peers->errors[i].text);
 	if (!top->fleet.store_count) {
 		fprintf(out, "no stores are seen\n");
 		return;
@@ -66,16 +66,16 @@ void ps_top_print(const struct ps_top *top, const struct ps_panel *panel, FILE *
 
 /* --- for programs --- */
 
-static void addresses_json(struct ps_json *json, const struct ps_panel *panel)
+static void addresses_json(struct ps_json *json, const struct ps_peers *peers)
 {
 	ps_json_begin(json, "addresses", '[');
-	for (unsigned i = 0; i < panel->count; i++) {
-		const Perseas__Reply *reply = panel->replies[i];
+	for (unsigned i = 0; i < peers->count; i++) {
+		const Perseas__Reply *reply = peers->replies[i];
 
 		ps_json_begin(json, NULL, '{');
-		ps_json_text(json, "address", panel->addresses[i].text);
+		ps_json_text(json, "address", peers->addresses[i].text);
 		ps_json_bool(json, "answers", reply != NULL);
-		ps_json_text(json, "error", reply ? NULL : panel->errors[i].text);
+		ps_json_text(json, "error", reply ? NULL : peers->errors[i].text);
 		if (reply) {
 			ps_json_text(json, "version", reply->list->version);
 			ps_json_number(json, "memory_used", reply->list->memory_used);
@@ -133,7 +133,7 @@ static void store_json(struct ps_json *json, const struct ps_fleet_store *store,
 	ps_json_end(json, '}');
 }
 
-void ps_top_json(const struct ps_top *top, const struct ps_panel *panel, uint64_t clock_ns,
+void ps_top_json(const struct ps_top *top, const struct ps_peers *peers, uint64_t clock_ns,
                  FILE *out)
 {
 	struct ps_json json = { .out = out, .one_line = true };
@@ -141,7 +141,7 @@ void ps_top_json(const struct ps_top *top, const struct ps_panel *panel, uint64_
 
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "time", ps_time_text(time, clock_ns));
-	addresses_json(&json, panel);
+	addresses_json(&json, peers);
 	ps_json_begin(&json, "stores", '[');
 	for (unsigned i = 0; i < top->fleet.store_count; i++)
 		store_json(&json, &top->fleet.stores[i], &top->changes[i]);
