@@ -1,7 +1,7 @@
 /*
- * answers_tcp.c - what the frames of a data connection are answered: a queue, which is sent as the
- * socket takes it. The answer to a read has its bytes from the image at that moment. Called by
- * whoever has the connection (lanes.h); it must never close it.
+ * answers_tcp.c - the answers to frames of a data connection: a queue that is sent as the socket
+ * takes it. The answer to a read has the bytes of the image at the time of sending. Called by the
+ * thread that serves the connection (lanes.h); it must never close the connection.
  */
 #include "target_tcp.h"
 
@@ -11,10 +11,11 @@
 #include <sys/uio.h>
 
 enum {
-	/* No frame that is answered is shorter than a read's: a feed gives no more answers. */
+	/* A read is the shortest frame that is answered, so one feed of the decoder gives at most
+	 * this many answers. */
 	ANSWERS_MAX = DATA_BUFFER_SIZE / (sizeof(struct ps_frame) + sizeof(struct ps_extent)) + 2,
 	ANSWERS_FIRST = 64,
-	PARTS_MAX = 64, /* of one sendmsg */
+	PARTS_MAX = 64, /* of one sendmsg() */
 };
 
 static uint8_t *data_where(void *ctx, const struct ps_extent *extent, bool write)
@@ -66,7 +67,7 @@ static uint64_t pending_size(const struct pending *pending)
 	return sizeof(pending->answer) + pending->answer.length;
 }
 
-/* Adds what is unsent of one answer to the parts. False: its memory is gone. */
+/* Adds the unsent bytes of one answer to the parts. Returns false if the memory to send is gone. */
 static bool add_parts(struct data_link *link, struct pending *pending, uint64_t sent,
                       struct iovec *parts, int *count)
 {
@@ -93,6 +94,7 @@ static bool add_parts(struct data_link *link, struct pending *pending, uint64_t 
 
 static void drop_sent(struct data_link *link, uint64_t sent)
 {
+	assert(link->count > 0);
 	link->sent += sent;
 	while (link->count > 0 && link->sent >= pending_size(&link->queue[link->first])) {
 		link->sent -= pending_size(&link->queue[link->first]);

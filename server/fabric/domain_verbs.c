@@ -1,13 +1,14 @@
 /*
- * domain_verbs.c - devices, protection domains, and memory that is registered with them. Pinning
- * the pages of a large piece, and letting them go, takes the kernel long: that goes on beside the
- * loop (jobs.h). The request that it is for keeps the piece, and the session, meanwhile; only the
- * device may go, and then the loop waits for what is under way with it.
+ * domain_verbs.c - RDMA devices, protection domains, and registered memory. Pinning and unpinning
+ * the pages of a large piece takes long, so it runs outside of the loop (jobs.h). The request that
+ * needs it keeps the piece and the session in the meantime. Only the device may disappear; then the
+ * loop waits for the work that uses it.
  */
 #include "target_verbs.h"
 
 #include "../host/jobs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <pthread.h>
@@ -17,31 +18,31 @@
 
 /* --- memory --- */
 
-/* Registering memory, or taking that back. */
+/* Work that registers or deregisters memory outside of the loop. */
 struct verbs_work {
 	struct verbs_work *next;
-	struct verbs_domain *domain; /* not to be looked at when it is lost */
+	struct verbs_domain *domain; /* invalid if `lost` */
 	const struct ps_verbs *verbs;
-	struct ibv_mr *memory; /* NULL: there is none, or none yet */
+	struct ibv_mr *memory; /* NULL: none, or not yet registered */
 	struct ibv_pd *pd;
 	void *base;
 	uint64_t length;
 	int access;
 	int error;
 	char why[VERBS_TEXT];
-	bool done; /* with the lock */
-	bool lost; /* the domain is gone, and has taken the memory back */
+	bool done; /* guarded by works_lock */
+	bool lost; /* the domain was closed and has deregistered the memory */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t works_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t is_done = PTHREAD_COND_INITIALIZER;
 
-static void tell_done(struct verbs_work *work)
+static void signal_done(struct verbs_work *work)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&works_lock);
 	work->done = true;
 	pthread_cond_broadcast(&is_done);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&works_lock);
 }
 
 static void run_register(void *arg)
@@ -50,7 +51,7 @@ static void run_register(void *arg)
 
 	work->memory = ps_verbs_register(work->verbs, work->pd, work->base, work->length,
 	                                 work->access, work->why, sizeof(work->why));
-	tell_done(work);
+	signal_done(work);
 }
 
 static void run_deregister(void *arg)
@@ -59,11 +60,11 @@ static void run_deregister(void *arg)
 
 	work->error = work->verbs->dereg_mr(work->memory);
 	work->memory = NULL;
-	tell_done(work);
+	signal_done(work);
 }
 
-/* Meanwhile the loop finds it in the target's list. */
-static void work_aside(struct verbs_work *work, void (*run)(void *arg))
+/* Runs the work outside of the loop, which finds it in the target's list in the meantime. */
+static void run_work(struct verbs_work *work, void (*run)(void *arg))
 {
 	struct verbs_target *target = work->domain->device->target;
 	struct verbs_work **at = &target->works;
@@ -75,13 +76,14 @@ static void work_aside(struct verbs_work *work, void (*run)(void *arg))
 	while (*at != work)
 		at = &(*at)->next;
 	*at = work->next;
+	assert(work->done);
 	if (!work->lost)
 		work->domain->under_way--;
 }
 
 /* --- domains --- */
 
-static void tell_stays(const struct verbs_domain *domain, int error)
+static void log_failure(const struct verbs_domain *domain, int error)
 {
 	if (error)
 		log_event(LOG_LEVEL_ERROR, "device-trouble", NULL,
@@ -91,21 +93,21 @@ static void tell_stays(const struct verbs_domain *domain, int error)
 
 static void deregister_memory(struct verbs_domain *domain, struct ibv_mr *memory)
 {
-	tell_stays(domain, domain->device->target->verbs->dereg_mr(memory));
+	log_failure(domain, domain->device->target->verbs->dereg_mr(memory));
 }
 
-/* What is under way with the domain has to end before it can. */
-static void end_works(struct verbs_domain *domain)
+/* Waits for all work that uses the domain. */
+static void await_works(struct verbs_domain *domain)
 {
 	struct verbs_work *work = domain->device->target->works;
 
 	for (; work; work = work->next) {
 		if (work->lost || work->domain != domain)
 			continue;
-		pthread_mutex_lock(&lock);
+		pthread_mutex_lock(&works_lock);
 		while (!work->done)
-			pthread_cond_wait(&is_done, &lock);
-		pthread_mutex_unlock(&lock);
+			pthread_cond_wait(&is_done, &works_lock);
+		pthread_mutex_unlock(&works_lock);
 		work->lost = true;
 		if (work->memory)
 			deregister_memory(domain, work->memory);
@@ -121,7 +123,7 @@ static void domain_close(struct verbs_domain *domain)
 	while (*at != domain)
 		at = &(*at)->next;
 	*at = domain->next;
-	end_works(domain);
+	await_works(domain);
 	while (domain->count > 0)
 		deregister_memory(domain, domain->memory[--domain->count]);
 	error = target->verbs->dealloc_pd(domain->pd);
@@ -175,6 +177,7 @@ static void close_unused(struct verbs_domain *domain)
 
 void verbs_domain_unlink(struct verbs_domain *domain)
 {
+	assert(domain->links > 0);
 	domain->links--;
 	close_unused(domain);
 }
@@ -192,7 +195,7 @@ static struct ibv_mr *register_memory(struct verbs_domain *domain, void *base, u
 		.access = access,
 	};
 
-	work_aside(&work, run_register);
+	run_work(&work, run_register);
 	if (!work.lost && work.memory)
 		return domain->memory[domain->count++] = work.memory;
 	snprintf(target->trouble, sizeof(target->trouble), "%s",
@@ -204,7 +207,7 @@ struct ibv_mr *verbs_domain_memory(struct verbs_domain *domain, uint32_t region,
                                    uint64_t length)
 {
 	struct verbs_target *target = domain->device->target;
-	/* The promise is for reading; the header is not registered at all. */
+	/* The promise page is read-only for owners. The header is not registered. */
 	int access = IBV_ACCESS_REMOTE_READ;
 
 	for (unsigned i = 0; i < domain->count; i++)
@@ -219,7 +222,7 @@ struct ibv_mr *verbs_domain_memory(struct verbs_domain *domain, uint32_t region,
 	return register_memory(domain, base, length, access);
 }
 
-static void forget_device(struct verbs_domain *domain, unsigned index)
+static void deregister_piece(struct verbs_domain *domain, unsigned index)
 {
 	struct verbs_work work = {
 		.domain = domain,
@@ -229,14 +232,14 @@ static void forget_device(struct verbs_domain *domain, unsigned index)
 	};
 
 	domain->memory[index] = domain->memory[--domain->count];
-	work_aside(&work, run_deregister);
+	run_work(&work, run_deregister);
 	if (work.lost)
 		return;
-	tell_stays(domain, work.error);
+	log_failure(domain, work.error);
 	close_unused(domain);
 }
 
-void verbs_domain_leave(void *arg, const struct piece *piece)
+void verbs_domain_unmap(void *arg, const struct piece *piece)
 {
 	struct verbs_target *target = arg;
 
@@ -244,7 +247,7 @@ void verbs_domain_leave(void *arg, const struct piece *piece)
 		for (unsigned i = 0; i < domain->count; i++) {
 			if (domain->memory[i]->addr != piece->base)
 				continue;
-			forget_device(domain, i);
+			deregister_piece(domain, i);
 			return;
 		}
 	}
@@ -268,8 +271,9 @@ static const char *event_text(enum ibv_event_type type)
 	}
 }
 
-/* The link that an event is about, NULL: it is about the device. */
-static struct verbs_link *link_of(struct verbs_device *device, const struct ibv_async_event *event)
+/* Returns the link that an event is about, or NULL if it is about the device. */
+static struct verbs_link *link_of_event(struct verbs_device *device,
+                                        const struct ibv_async_event *event)
 {
 	struct verbs_link *link = device->target->links;
 
@@ -289,24 +293,24 @@ static struct verbs_link *link_of(struct verbs_device *device, const struct ibv_
 	}
 }
 
-static bool is_of_device(enum ibv_event_type type)
+static bool is_device_event(enum ibv_event_type type)
 {
 	return type == IBV_EVENT_DEVICE_FATAL || type == IBV_EVENT_PORT_ACTIVE ||
 	       type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_GID_CHANGE;
 }
 
-/* What happens to the device, or to a queue pair of it. */
-static void take_events(struct verbs_device *device)
+/* Handles asynchronous events of the device and its queue pairs. */
+static void handle_events(struct verbs_device *device)
 {
 	const struct ps_verbs *verbs = device->target->verbs;
 	struct ibv_async_event event;
 
 	while (verbs->get_async_event(device->context, &event) == 0) {
-		struct verbs_link *link = link_of(device, &event);
+		struct verbs_link *link = link_of_event(device, &event);
 
 		/* Destroying a queue pair waits until its events are acknowledged. */
 		verbs->ack_async_event(&event);
-		if (is_of_device(event.event_type))
+		if (is_device_event(event.event_type))
 			log_event(LOG_LEVEL_WARNING, "device-event", NULL, "device %s: %s",
 			          ps_verbs_device_name(device->context),
 			          event_text(event.event_type));
@@ -319,7 +323,7 @@ static void take_events(struct verbs_device *device)
 	}
 }
 
-DAEMON_CALLBACK(on_happened, struct verbs_device, target->daemon, take_events)
+DAEMON_CALLBACK(on_happened, struct verbs_device, target->daemon, handle_events)
 DAEMON_CALLBACK(on_completed, struct verbs_device, target->daemon, verbs_link_completed)
 
 static struct event *watch_fd(struct verbs_device *device, int fd, event_callback_fn call)

@@ -1,7 +1,7 @@
 /*
- * link_verbs.c - the queue pair of one session: it is made when the owner connects, and destroyed
- * to cut the session. target_verbs.c calls it for events of connections, domain_verbs.c for
- * completions. After a cut, no queue pair of the session may be left.
+ * link_verbs.c - the queue pair of a session: created when the owner connects, and destroyed to cut
+ * the session. target_verbs.c calls it for events of connections, domain_verbs.c for completions.
+ * After a cut, the session must not have a queue pair.
  */
 #include "target_verbs.h"
 
@@ -33,8 +33,8 @@ static void name_peer(const struct rdma_cm_id *id, char *peer, size_t size)
 	snprintf(peer, size, "%s", number);
 }
 
-/* Was the device unplugged, and its queue pairs with it? Nothing can be asked of it then. What
- * tells of it may come only later. */
+/* Returns true if the device was unplugged, which destroyed its queue pairs. The event that reports
+ * it may come later. */
 static bool is_unplugged(const struct verbs_link *link, int error)
 {
 	struct verbs_device *device = link->domain->device;
@@ -45,9 +45,9 @@ static bool is_unplugged(const struct verbs_link *link, int error)
 	return device->gone || link->target->verbs->query_device(device->context, &attr) != 0;
 }
 
-/* I5: an image whose writer may still write must not be read. If the queue pair cannot be
- * destroyed, the end of this process destroys it: images stay in memory, and are served by the
- * next daemon. */
+/* I5: an image must not be read while its writer may still write. If the queue pair cannot be
+ * destroyed, the process exits, which destroys it. Images stay in memory and are served by the next
+ * daemon. */
 static void destroy_queue_pair(struct verbs_link *link)
 {
 	int error = link->target->verbs->destroy_qp(link->id->qp);
@@ -70,12 +70,12 @@ void verbs_link_close(struct verbs_link *link)
 	while (*at != link)
 		at = &(*at)->next;
 	*at = link->next;
-	/* The peer learns of it at once, not by a time-out. */
+	/* So that the peer notices at once and not by a timeout. */
 	(void)target->verbs->disconnect(link->id);
 	destroy_queue_pair(link);
 	target->verbs->destroy_cq(link->cq);
 	target->verbs->destroy_id(link->id);
-	/* By now it may have gone over to tcp. */
+	/* The session may have changed to tcp by now. */
 	if (link->session->fabric == target_rdma.name)
 		link->session->fabric = NULL;
 	verbs_domain_unlink(link->domain);
@@ -83,7 +83,7 @@ void verbs_link_close(struct verbs_link *link)
 	free(link);
 }
 
-/* --- a request to connect --- */
+/* --- connection requests --- */
 
 static void refuse_request(struct verbs_target *target, const struct verbs_request *request,
                            enum ps_answer_status status, enum refusal refusal)
@@ -106,7 +106,8 @@ static void refuse_request(struct verbs_target *target, const struct verbs_reque
 	target->verbs->destroy_id(request->id);
 }
 
-/* The session that the request may connect, or why there is none. */
+/* Finds the session that the request may connect, and its domain. Returns PS_ANSWER_OK or the
+ * reason for a refusal. */
 static enum ps_answer_status find_session(struct verbs_target *target,
                                           const struct verbs_request *request,
                                           struct session **found, struct verbs_domain **domain)
@@ -123,27 +124,25 @@ static enum ps_answer_status find_session(struct verbs_target *target,
 	*domain = verbs_domain_find(target, session->store);
 	if (!*domain || (*domain)->device->context != request->id->verbs)
 		return PS_ANSWER_ELSEWHERE;
-	/* Last: an owner that is over TCP takes it for a sign that all else is well. */
+	/* Checked last: an owner that uses tcp concludes from this answer that RDMA would work. */
 	if (session->opened || session->fabric)
 		return PS_ANSWER_USED_TOKEN;
 	*found = session;
 	return PS_ANSWER_OK;
 }
 
-/*
- * Owners write and read, and never send: the one receive that is posted completes only when the
- * queue pair dies, or its owner does what no owner does. Both end the link.
- */
+/* Owners write and read, but never send. The one receive that is posted completes only when the
+ * queue pair fails or a misbehaving owner sends; both end the link. */
 static int post_sentinel(struct verbs_link *link)
 {
-	/* Some devices (siw) take no receive that has no place at all. */
+	/* Some devices (siw) refuse a receive without any buffer. */
 	struct ibv_sge nowhere = { .length = 0 };
 	struct ibv_recv_wr receive = { .sg_list = &nowhere, .num_sge = 1 }, *bad;
 
 	return link->target->verbs->post_recv(link->id->qp, &receive, &bad);
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int make_queue_pair(struct verbs_link *link)
 {
 	const struct ps_verbs *verbs = link->target->verbs;
@@ -151,6 +150,7 @@ static int make_queue_pair(struct verbs_link *link)
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
 	int error;
 
+	assert(!link->cq);
 	link->cq = verbs->create_cq(device->context, 4, link, device->channel, 0);
 	if (!link->cq)
 		return errno;
@@ -185,15 +185,15 @@ static int accept_request(struct verbs_link *link, unsigned reads)
 	return link->target->verbs->accept(link->id, &param);
 }
 
-/* It is the data path of an owner, so that it never has to go. */
+/* The data path of an owner is never evicted. */
 static bool guest_owns(const struct admitted *admitted)
 {
 	(void)admitted;
 	return true;
 }
 
-/* Among all connections, and among those of its owner's identity. */
-static bool find_place(struct verbs_link *link, enum refusal *refusal)
+/* Admits the link as a connection, within the limit of its owner's identity. */
+static bool admit_link(struct verbs_link *link, enum refusal *refusal)
 {
 	struct daemon *daemon = link->target->daemon;
 	const struct session *session = link->session;
@@ -211,7 +211,7 @@ static bool find_place(struct verbs_link *link, enum refusal *refusal)
 	return false;
 }
 
-/* With a place and a queue pair. NULL: *refusal says what is missing. */
+/* Creates an admitted link with a queue pair. Returns NULL with *refusal set on failure. */
 static struct verbs_link *link_new(struct verbs_target *target, struct rdma_cm_id *id,
                                    struct session *session, struct verbs_domain *domain,
                                    enum refusal *refusal)
@@ -227,7 +227,7 @@ static struct verbs_link *link_new(struct verbs_target *target, struct rdma_cm_i
 	link->session = session;
 	link->id = id;
 	name_peer(id, link->peer, sizeof(link->peer));
-	if (!find_place(link, refusal)) {
+	if (!admit_link(link, refusal)) {
 		free(link);
 		return NULL;
 	}
@@ -261,6 +261,7 @@ void verbs_link_request(struct verbs_target *target, const struct verbs_request 
 	}
 	target->daemon->counters.connections++;
 	domain->links++;
+	assert(session->store && !session->fabric);
 	session->fabric = target_rdma.name;
 	session->opened = true;
 	link->next = target->links;
@@ -304,7 +305,7 @@ void verbs_link_completed(struct verbs_device *device)
 		if (!is_linked(device->target, link))
 			continue;
 		verbs->ack_cq_events(cq, 1);
-		/* Armed again first: what comes between is found by the look after it. */
+		/* Request the next notification before polling, so that no completion is missed. */
 		(void)verbs->req_notify_cq(cq, 0);
 		if (verbs->poll_cq(cq, 1, &wc) == 0)
 			continue;

@@ -1,11 +1,12 @@
 /*
- * target_shm.c - owners on this host: they get the memory itself, as descriptors over the Unix
- * socket of their control connection. There is no data path to cut: the promise page fences
- * them (I5), and their pidfd tells when they are dead.
+ * target_shm.c - owners on this host: they get descriptors of the memory over the Unix socket of
+ * their control connection. There is no data path to cut: the promise page fences them (I5), and
+ * their pidfd shows when they are dead.
  */
 #include "../loop/daemon.h"
 #include "../host/jobs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,8 +21,8 @@
 #endif
 
 enum {
-	WAIT_STEP_MS = 20, /* between two looks whether the end of a process is still waited for */
-	WAIT_UNSEEN_MS = 10, /* where it is not known whether the process is about to end */
+	WAIT_STEP_MS = 20,   /* between two checks whether the wait was cancelled */
+	WAIT_UNSEEN_MS = 10, /* longest wait if it is unknown whether the process is about to end */
 };
 
 int shm_process(int fd)
@@ -32,14 +33,14 @@ int shm_process(int fd)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) == 0 && pidfd >= 0)
 		return pidfd;
-	/* Linux before 6.5: by number, which is the peer's as long as it lives. */
+	/* Before Linux 6.5: the process id, which stays the peer's as long as the peer lives. */
 	len = sizeof(cred);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || cred.pid <= 0)
 		return -1;
 	return pidfd_open(cred.pid, 0);
 }
 
-bool shm_lives(int pidfd)
+bool shm_is_alive(int pidfd)
 {
 	struct pollfd process = { .fd = pidfd, .events = POLLIN };
 
@@ -55,17 +56,15 @@ struct process_holder {
 
 static bool holder_may_write(struct holder *holder)
 {
-	return shm_lives(((struct process_holder *)holder)->pidfd);
+	return shm_is_alive(((struct process_holder *)holder)->pidfd);
 }
 
-/*
- * For how long is the end of the process waited for? process_mrelease(2) takes private memory from
- * a process that is about to end, and from no other. So it tells, also of a process of another user
- * or another PID namespace, that all its threads were killed, or are ending. ESRCH: they have no
- * memory left that it could take. EINVAL: the process goes on, though it may be stopped, its first
- * thread may have ended, or it may be dumping core.
- */
-static uint32_t holder_patience(int pidfd, uint32_t most_ms)
+/* Returns how long to wait for the end of the process. process_mrelease(2) frees private memory of
+ * a process that is about to end, and of no other. So it shows, even for processes of other users
+ * or PID namespaces, that all threads were killed or are exiting. ESRCH: such a process without
+ * memory to free. EINVAL: the process continues, though it may be stopped, dumping core, or without
+ * its first thread. */
+static uint32_t longest_wait_ms(int pidfd, uint32_t most_ms)
 {
 	if (process_mrelease(pidfd, 0) == 0 || errno == ESRCH || errno == EAGAIN)
 		return most_ms;
@@ -79,10 +78,10 @@ static void holder_await_end(struct holder *holder, uint32_t *left_ms)
 	const int pidfd = ((struct process_holder *)holder)->pidfd;
 	struct pollfd process = { .fd = pidfd, .events = POLLIN };
 	const uint64_t began_ns = daemon_now_ns();
-	const uint32_t most = holder_patience(pidfd, *left_ms);
+	const uint32_t most = longest_wait_ms(pidfd, *left_ms);
 	uint64_t passed = 0;
 
-	while (passed < most && shm_lives(pidfd) && !job_cancelled()) {
+	while (passed < most && shm_is_alive(pidfd) && !job_cancelled()) {
 		const uint64_t step = most - passed;
 
 		(void)poll(&process, 1, (int)(step < WAIT_STEP_MS ? step : WAIT_STEP_MS));
@@ -122,6 +121,7 @@ ssize_t shm_send(int fd, const void *bytes, size_t len, const int *fds, unsigned
 		char room[CMSG_SPACE(PS_REGIONS_MAX * sizeof(int))];
 	} control;
 
+	assert(count <= PS_REGIONS_MAX);
 	if (count > 0) {
 		memset(&control, 0, sizeof(control));
 		message.msg_control = control.room;

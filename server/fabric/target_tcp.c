@@ -1,10 +1,9 @@
 /*
- * target_tcp.c - data connections. Bytes go from the socket through one buffer into the image;
- * answers go out by direct sends. A peer that does not take its answers is not read from.
+ * target_tcp.c - data connections. Bytes go from the socket through one buffer into the image, and
+ * answers are sent directly. While a peer does not take its answers, nothing is read from it.
  *
- * A connection is read by the loop until its session is known, and then by the thread of its
- * lane, if there is one (lanes.h). The thread that reads it never closes it: it sets its fate,
- * and the loop acts on it.
+ * The loop reads a connection until its session is known, then the thread of its lane, if there is
+ * one (lanes.h). A thread never closes a connection: it sets its fate, and the loop acts on it.
  */
 #include "target_tcp.h"
 
@@ -18,14 +17,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { ROUNDS = 8 }; /* buffers that one link gets before the others' turn */
+enum { ROUNDS = 8 }; /* buffers that one link may receive before others have their turn */
 
 static bool is_threaded(const struct data_link *link)
 {
 	return link->lane->epoll >= 0;
 }
 
-static void lane_join(struct data_link *link, struct lane *lane)
+static void lane_add(struct data_link *link, struct lane *lane)
 {
 	link->lane = lane;
 	link->next = lane->links;
@@ -36,16 +35,17 @@ static void lane_join(struct data_link *link, struct lane *lane)
 	lane->count++;
 }
 
-static void lane_part(struct data_link *link)
+static void lane_remove(struct data_link *link)
 {
 	if (link->next)
 		link->next->link = link->link;
 	*link->link = link->next;
+	assert(link->lane->count > 0);
 	link->lane->count--;
 	link->lane->changes++;
 }
 
-/* The loop's, inside. */
+/* Closes the link. Called by the loop, inside the lock. */
 static void data_close(struct data_link *link)
 {
 	assert(daemon_is_inside(link->daemon));
@@ -56,7 +56,7 @@ static void data_close(struct data_link *link)
 		          ps_stream_why(&link->stream));
 	if (link->session)
 		link->session->fabric = NULL;
-	lane_part(link);
+	lane_remove(link);
 	if (is_threaded(link) && link->watched)
 		epoll_ctl(link->lane->epoll, EPOLL_CTL_DEL, link->stream.fd, NULL);
 	if (link->readable)
@@ -71,7 +71,7 @@ static void data_close(struct data_link *link)
 	free(link);
 }
 
-/* As data_watch(), in a lane with a thread. */
+/* Does what data_watch() does, for a link in a lane with a thread. */
 static void lane_watch(struct data_link *link)
 {
 	struct epoll_event event = { .events = link->count > 0 ? EPOLLOUT : EPOLLIN,
@@ -88,7 +88,8 @@ static void lane_watch(struct data_link *link)
 	link->lane->again |= link->again;
 }
 
-/* Reads only while nothing is to be sent. Bytes that are decrypted already wait with the others. */
+/* Polls for reading or, while answers are unsent, for writing only. If decrypted bytes are waiting,
+ * has them read after other connections had their turn. */
 static void data_watch(struct data_link *link)
 {
 	if (is_threaded(link)) {
@@ -117,35 +118,36 @@ static void free_event(struct event **event)
 	*event = NULL;
 }
 
-/* From the loop to a thread, which has a turn when the loop leaves. */
-static void move_to(struct data_link *link, struct lane *lane)
+/* Moves a link from the loop to a thread, which serves it when the loop leaves the lock. */
+static void move_to_lane(struct data_link *link, struct lane *lane)
 {
 	free_event(&link->readable);
 	free_event(&link->writable);
-	lane_part(link);
-	lane_join(link, lane);
+	lane_remove(link);
+	lane_add(link, lane);
 	link->moved = 0;
 	lane_watch(link);
 }
 
-/* One data path a session: what an earlier one still has buffered must not come later. */
+/* A session has one data path: bytes that an earlier one has buffered must not arrive later. */
 static void bind_session(struct data_link *link, struct session *session)
 {
 	struct lane *lane;
 
 	daemon_cut(link->daemon, session);
+	assert(!link->session && !session->fabric);
 	link->session = session;
 	session->fabric = target_tcp.name;
 	free_event(&link->deadline);
 	lane = lanes_least_loaded(link->daemon);
 	if (lane)
-		move_to(link, lane);
+		move_to_lane(link, lane);
 	else
 		event_priority_set(link->readable, PRIORITY_OWNERS);
 }
 
-/* The hello is whole. -1: the peer is told why not, and the link ends. */
-static int data_greet(struct data_link *link)
+/* Handles a complete hello. Returns 0, or -1 if the peer is refused and the link must end. */
+static int handle_hello(struct data_link *link)
 {
 	struct session *session;
 
@@ -163,7 +165,7 @@ static int data_greet(struct data_link *link)
 		return -1;
 	}
 	if (strcmp(link->identity, session->identity.name) != 0) {
-		/* The token is right, the identity is not: it was stolen. Each time is logged. */
+		/* The token belongs to another identity, so it was stolen. Always logged. */
 		(void)daemon_refuse(link->daemon, REFUSED_TOKEN);
 		log_event(LOG_LEVEL_WARNING, "data-refused",
 		          &(struct log_fields){ .peer = link->peer },
@@ -177,8 +179,8 @@ static int data_greet(struct data_link *link)
 	return 0;
 }
 
-/* Takes bytes off the stream. -1: the link ends when its answers are sent. */
-static int data_take(struct data_link *link, const uint8_t *bytes, size_t len)
+/* Consumes received bytes. Returns 0, or -1 if the link must end after its answers are sent. */
+static int consume_bytes(struct data_link *link, const uint8_t *bytes, size_t len)
 {
 	if (!link->session) {
 		size_t want = sizeof(link->hello) - link->hello_have;
@@ -188,7 +190,7 @@ static int data_take(struct data_link *link, const uint8_t *bytes, size_t len)
 		link->hello_have += (uint32_t)part;
 		if (link->hello_have < sizeof(link->hello))
 			return 0;
-		if (data_greet(link) < 0)
+		if (handle_hello(link) < 0)
 			return -1;
 		bytes += part;
 		len -= part;
@@ -196,7 +198,7 @@ static int data_take(struct data_link *link, const uint8_t *bytes, size_t len)
 	return ps_decoder_feed(&link->decoder, bytes, len);
 }
 
-/* What becomes of a link after so many bytes were fed, with that result. */
+/* Returns the link's fate after the decoder consumed bytes with the result `fed`. */
 static enum fate fate_of(struct data_link *link, int fed)
 {
 	if (link->session && session_torn(link->session))
@@ -208,7 +210,8 @@ static enum fate fate_of(struct data_link *link, int fed)
 	return data_flush(link) < 0 || link->failed ? FATE_FAILED : link->fate;
 }
 
-/* -1: nothing was there; 0: the link has a fate; else bytes. */
+/* Receives and applies bytes. Returns how many, 0 if the link now has a fate, or -1 if there were
+ * none. */
 static ssize_t data_receive(struct data_link *link)
 {
 	uint8_t *buffer = link->lane->buffer;
@@ -224,11 +227,11 @@ static ssize_t data_receive(struct data_link *link)
 	link->lane->data_ns = daemon_now_ns();
 	link->lane->traffic.bytes += (uint64_t)n;
 	link->moved = link->lane->spins;
-	link->fate = fate_of(link, data_take(link, buffer, (size_t)n));
+	link->fate = fate_of(link, consume_bytes(link, buffer, (size_t)n));
 	return link->fate ? 0 : n;
 }
 
-/* True: something moved. The link may have a fate after it. */
+/* Reads what is there. Returns true if anything moved. The link may have a fate afterwards. */
 static bool data_read(struct data_link *link)
 {
 	ssize_t n = data_receive(link);
@@ -241,7 +244,7 @@ static bool data_read(struct data_link *link)
 	return moved;
 }
 
-/* The loop's, inside: closes the link, as its fate wants it. */
+/* Closes the link according to its fate. Called by the loop, inside the lock. */
 static void data_end(struct data_link *link)
 {
 	struct stores *stores = link->daemon->stores;
@@ -258,8 +261,8 @@ static void data_end(struct data_link *link)
 		(void)stores_notice_torn(stores);
 }
 
-/* The loop's: goes on with a link that it has read from. */
-static void data_settle(struct data_link *link)
+/* Continues with a link that the loop has read from. */
+static void data_continue(struct data_link *link)
 {
 	if (link->fate)
 		data_end(link);
@@ -274,13 +277,13 @@ static void link_readable(struct data_link *link)
 		event_del(link->readable);
 	} else {
 		data_read(link);
-		data_settle(link);
+		data_continue(link);
 	}
 }
 
 DAEMON_CALLBACK(on_readable, struct data_link, daemon, link_readable)
 
-/* The socket takes more of what is to be sent. */
+/* Sends more answers. */
 static void data_write(struct data_link *link)
 {
 	if (data_flush(link) < 0)
@@ -292,12 +295,12 @@ static void data_write(struct data_link *link)
 static void link_writable(struct data_link *link)
 {
 	data_write(link);
-	data_settle(link);
+	data_continue(link);
 }
 
 DAEMON_CALLBACK(on_writable, struct data_link, daemon, link_writable)
 
-static void link_late(struct data_link *link)
+static void link_timed_out(struct data_link *link)
 {
 	log_limited(daemon_refuse(link->daemon, REFUSED_HELLO), LOG_LEVEL_INFO, "hello-late",
 	            &(struct log_fields){ .peer = link->peer },
@@ -305,9 +308,9 @@ static void link_late(struct data_link *link)
 	data_close(link);
 }
 
-DAEMON_CALLBACK(on_deadline, struct data_link, daemon, link_late)
+DAEMON_CALLBACK(on_deadline, struct data_link, daemon, link_timed_out)
 
-/* --- for a lane's thread, inside --- */
+/* --- called by a lane's thread, inside the lock --- */
 
 struct data_link *data_link_next(const struct data_link *link)
 {
@@ -343,7 +346,7 @@ bool data_link_serve(struct data_link *link)
 	return moved;
 }
 
-/* --- from start to end --- */
+/* --- start and end --- */
 
 static bool make_events(struct data_link *link)
 {
@@ -396,14 +399,14 @@ void data_accept(struct daemon *daemon, struct ps_stream *stream, const char *pe
 	snprintf(link->peer, sizeof(link->peer), "%s", peer);
 	snprintf(link->identity, sizeof(link->identity), "%s", identity);
 	ps_decoder_init(&link->decoder, &data_ops, link);
-	lane_join(link, &daemon->lane);
+	lane_add(link, &daemon->lane);
 	if (!make_events(link)) {
 		log_event(LOG_LEVEL_ERROR, "out-of-memory", &(struct log_fields){ .peer = peer },
 		          "out of memory for the data connection from %s", peer);
 		data_close(link);
 		return;
 	}
-	/* The rest of the hello may have come with the magic. */
+	/* The rest of the hello may have been decrypted with the magic. */
 	if (ps_stream_pending(&link->stream))
 		daemon_rearm(daemon, link->readable);
 }
@@ -420,7 +423,7 @@ void data_links_close_ended(struct daemon *daemon)
 	for (unsigned i = 1; (lane = daemon_lane(daemon, i)); i++) {
 		struct data_link *link = lane->links;
 
-		/* One end can be that of others. */
+		/* Closing one link may close others. */
 		while (link)
 			if (link->fate) {
 				data_end(link);
@@ -442,7 +445,7 @@ static void tcp_stop(struct daemon *daemon)
 	daemon->lane.buffer = NULL;
 }
 
-/* Closing drops what is buffered: here, in TLS, and in the kernel. */
+/* Closing drops all buffered bytes: in this process, in TLS and in the kernel. */
 static void tcp_cut(struct daemon *daemon, struct session *session)
 {
 	struct data_link *next;
@@ -465,7 +468,7 @@ static void tcp_resume(struct daemon *daemon)
 	}
 }
 
-/* Looks at the links that moved since the loop last slept, without asking the kernel which. */
+/* Serves the links that moved since the loop last slept, without polling. */
 static bool tcp_spin(struct daemon *daemon)
 {
 	struct data_link *next;
@@ -476,7 +479,7 @@ static bool tcp_spin(struct daemon *daemon)
 		if (!data_link_moved(link) || !link->session || link->paused)
 			continue;
 		moved |= data_read(link);
-		/* The end of one can be that of the next. */
+		/* Closing one link may free the next. */
 		if (link->fate) {
 			data_end(link);
 			return true;

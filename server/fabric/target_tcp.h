@@ -1,6 +1,6 @@
 /*
- * target_tcp.h - a data connection, for the files that share it: target_tcp.c, which has it from
- * its hello to its end, and answers_tcp.c, which has what the owner is answered.
+ * target_tcp.h - a data connection, for the files that implement it: target_tcp.c handles it from
+ * its hello to its end, and answers_tcp.c sends the answers.
  */
 #ifndef PERSEAS_SERVER_TARGET_TCP_H
 #define PERSEAS_SERVER_TARGET_TCP_H
@@ -9,56 +9,56 @@
 
 #include "../../proto/data/frame.h"
 
-enum { DATA_BUFFER_SIZE = 128 << 10 }; /* that one recv() fills */
+enum { DATA_BUFFER_SIZE = 128 << 10 }; /* size of the buffer for recv() */
 
-/* An answer that is not sent yet. What a read asked for is looked up again when it is sent:
- * the image may have changed. */
+/* An answer that is not sent yet. The memory of a read is looked up when it is sent, because the
+ * image may have changed. */
 struct pending {
 	struct ps_answer answer;
 	struct ps_extent extent;
 };
 
-/* Why a connection is to be closed. */
+/* Why a connection must be closed. */
 enum fate {
-	FATE_NONE,    /* it is not */
-	FATE_ENDED,   /* by the peer, or broken */
-	FATE_REFUSED, /* the peer is told, and the end of the stream comes after it */
-	FATE_FAILED,  /* it is of no more use */
-	FATE_TORN,    /* nothing may be acknowledged */
+	FATE_NONE,    /* it must not */
+	FATE_ENDED,   /* the peer closed it, or it failed */
+	FATE_REFUSED, /* the peer gets the answers, then the end of the stream */
+	FATE_FAILED,  /* it cannot be used any more */
+	FATE_TORN,    /* the image is torn, so nothing may be acknowledged */
 };
 
 struct data_link {
-	struct admitted admitted; /* first: its functions find the link by it */
+	struct admitted admitted; /* must be first: functions cast it to the link */
 	struct data_link *next;
 	struct data_link **link;
 	struct daemon *daemon;
 	struct lane *lane;
-	enum fate fate;          /* not FATE_NONE: only the loop touches it any more */
-	struct session *session; /* NULL: the hello has not come yet */
+	enum fate fate;          /* if not FATE_NONE, only the loop may use the link */
+	struct session *session; /* NULL until the hello has come */
 	struct ps_stream stream;
-	struct event *readable; /* these two are NULL in a lane with a thread */
+	struct event *readable; /* this and the next are NULL in a lane with a thread */
 	struct event *writable;
-	uint32_t watched;       /* the events, EPOLL*, that its lane polls for; 0: none */
-	bool again;             /* its lane is to serve it, whatever the poll says */
-	struct event *deadline; /* of the hello */
+	uint32_t watched;       /* events (EPOLL*) that its lane polls for; 0: none */
+	bool again;             /* its lane must serve it although poll reports nothing */
+	struct event *deadline; /* timer for the hello */
 	struct ps_hello hello;
 	uint32_t hello_have;
 	struct ps_decoder decoder;
 	struct ps_extent asked; /* the extent that the decoder asked for last */
-	struct pending *queue;  /* answers first .. first + count - 1 are to be sent */
+	struct pending *queue;  /* unsent answers [first, first + count) */
 	unsigned first, count, room;
-	uint64_t sent;  /* bytes of the first one that are gone */
-	bool paused;    /* daemon_owners_pause() */
-	bool failed;    /* an answer found no memory: the link is of no more use */
-	uint64_t moved; /* lane->spins when data came last */
+	uint64_t sent;  /* bytes of the first answer that are sent */
+	bool paused;    /* because of daemon_owners_pause() */
+	bool failed;    /* memory for an answer is out, so the link must be closed */
+	uint64_t moved; /* lane->spins when data last came */
 	char peer[128];
-	char identity[IDENTITY_MAX + 1]; /* the name of whose connection it is */
+	char identity[IDENTITY_MAX + 1]; /* name in the identity of the peer */
 };
 
-/* answers_tcp.c: the decoder's, whose context is the link. */
+/* answers_tcp.c: the decoder's callbacks, whose context is the link. */
 extern const struct ps_decoder_ops data_ops;
 void data_answer(void *ctx, const struct ps_answer *answer, const uint8_t *bytes);
-/* Sends what the socket takes. -1: the link is of no more use. */
+/* Sends what the socket takes. Returns 0, or -1 if the link must be closed. */
 int data_flush(struct data_link *link);
 
 #endif

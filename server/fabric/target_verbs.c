@@ -1,7 +1,7 @@
 /*
- * target_verbs.c - RDMA as the daemon offers it: ports to connect to, grants with keys, and the
- * connection manager's events. daemon.c calls it through struct target. A connection without the
- * token of a present claim gets no queue pair.
+ * target_verbs.c - RDMA: listening ports, grants with keys, and events of the connection manager.
+ * daemon.c calls it through struct target. A connection without the token of a present claim gets
+ * no queue pair.
  */
 #include "target_verbs.h"
 
@@ -17,13 +17,13 @@
 
 enum {
 	BACKLOG = 128,
-	EVENTS_ONCE = 64, /* that are handled before other connections' turn */
+	EVENTS_ONCE = 64, /* events that are handled before other connections have their turn */
 };
 
 /* --- addresses --- */
 
-/* An IPv4 address that a dual-stack socket shows as IPv6 is IPv4 to devices. The port is left
- * out. */
+/* Copies an address without its port. An IPv4 address in IPv6 form (from a dual-stack socket)
+ * becomes IPv4, which devices know. */
 static void plain_address(const struct sockaddr_storage *from, struct sockaddr_storage *to)
 {
 	const struct sockaddr_in6 *v6 = (const void *)from;
@@ -89,8 +89,9 @@ static void port_close(struct verbs_target *target, struct verbs_port *port)
 	free(port);
 }
 
-/* Takes what was opened from the device, when it goes away or its events cannot be read. */
-static void device_gone(struct verbs_target *target, struct verbs_device *device)
+/* Closes everything that was opened on the device, when it disappears or its events cannot be
+ * read. */
+static void close_device(struct verbs_target *target, struct verbs_device *device)
 {
 	struct verbs_link *link = target->links, *next_link;
 	struct verbs_port *port = target->ports, *next_port;
@@ -111,7 +112,7 @@ static void device_gone(struct verbs_target *target, struct verbs_device *device
 static void close_all(struct verbs_target *target)
 {
 	while (target->devices)
-		device_gone(target, target->devices);
+		close_device(target, target->devices);
 	if (target->readable)
 		event_free(target->readable);
 	target->readable = NULL;
@@ -128,7 +129,7 @@ static int cannot_listen(struct verbs_target *target, const char *address)
 	return -1;
 }
 
-/* Binds to the address and listens there. -1: target->trouble says why not. */
+/* Binds to the address and listens. Returns 0, or -1 with the reason in target->trouble. */
 static int port_listen(struct verbs_target *target, struct verbs_port *port)
 {
 	struct sockaddr_storage address = port->address;
@@ -194,10 +195,10 @@ static struct verbs_port *port_open(struct verbs_target *target,
 	return port;
 }
 
-/* --- events of the connection manager --- */
+/* --- connection manager events --- */
 
-/* What is kept of an event: it is acknowledged before anything is done about it, since
- * destroying a connection waits for that. */
+/* A copy of an event, which is acknowledged before it is handled, because destroying a connection
+ * waits for that. */
 struct cm_event {
 	enum rdma_cm_event_type type;
 	int status;
@@ -234,7 +235,7 @@ static void device_removed(struct verbs_target *target, const struct rdma_cm_id 
 	log_event(LOG_LEVEL_WARNING, "device-gone", NULL, "device %s is taken away",
 	          ps_verbs_device_name(device->context));
 	device->gone = true;
-	device_gone(target, device);
+	close_device(target, device);
 }
 
 static void handle_event(struct verbs_target *target, const struct cm_event *event)
@@ -266,7 +267,7 @@ static void handle_event(struct verbs_target *target, const struct cm_event *eve
 	}
 }
 
-static void take_events(struct verbs_target *target)
+static void handle_events(struct verbs_target *target)
 {
 	for (unsigned i = 0; i < EVENTS_ONCE && target->channel; i++) {
 		struct rdma_cm_event *event;
@@ -288,7 +289,7 @@ static void take_events(struct verbs_target *target)
 	}
 }
 
-DAEMON_CALLBACK(on_event, struct verbs_target, daemon, take_events)
+DAEMON_CALLBACK(on_event, struct verbs_target, daemon, handle_events)
 
 static int channel_open(struct verbs_target *target)
 {
@@ -314,7 +315,8 @@ static int channel_open(struct verbs_target *target)
 
 /* --- the target --- */
 
-/* Registers every region of the grant and adds its key. -1: target->trouble says why not. */
+/* Registers every region of the grant and adds its key. Returns 0, or -1 with the reason in
+ * target->trouble. */
 static int add_keys(struct verbs_domain *domain, struct session *session, Perseas__Grant *grant)
 {
 	struct verbs_target *target = domain->device->target;
@@ -337,7 +339,8 @@ static int add_keys(struct verbs_domain *domain, struct session *session, Persea
 	return 0;
 }
 
-/* The port at the address that the session came to, or NULL with target->trouble. */
+/* Returns the port at the address to which the session connected, or NULL with the reason in
+ * target->trouble. */
 static struct verbs_port *session_port(struct verbs_target *target, struct session *session)
 {
 	struct sockaddr_storage local, address;
@@ -368,7 +371,7 @@ static bool rdma_offers(struct daemon *daemon, struct session *session, char *wh
 	return false;
 }
 
-/* The port at which the owner can connect, or NULL with target->trouble. */
+/* Returns the port at which the owner can connect, or NULL with the reason in target->trouble. */
 static struct verbs_port *offer_port(struct verbs_target *target, struct session *session,
                                      Perseas__Grant *grant)
 {
@@ -430,9 +433,9 @@ int rdma_start(struct daemon *daemon, const struct ps_verbs *verbs,
 	target->verbs = verbs ? verbs : &ps_verbs_system;
 	target->options = *options;
 	daemon->rdma = target;
-	stores_on_unmap(daemon->stores, verbs_domain_leave, target);
-	/* The first look at the host's devices takes long: no owner's claim should wait for it.
-	 * Where there are none yet, each claim looks again. */
+	stores_on_unmap(daemon->stores, verbs_domain_unmap, target);
+	/* Looking for the host's devices takes long the first time, so do it before an owner's
+	 * claim waits for it. If there are none, each claim looks again. */
 	if (options->on)
 		(void)channel_open(target);
 	return 0;

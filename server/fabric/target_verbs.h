@@ -18,16 +18,16 @@
 
 enum {
 	VERBS_TEXT = 320,
-	GRANT_TEXT = 256, /* of which a grant takes so much, with its end */
+	GRANT_TEXT = 256, /* size of the trouble text in a grant, with the terminating zero */
 };
 
-/* An address of this host at which owners connect, and the device that it belongs to. */
+/* An address of this host at which owners connect, and its device. */
 struct verbs_port {
 	struct verbs_port *next;
-	struct sockaddr_storage address; /* its port is 0 */
+	struct sockaddr_storage address; /* with port 0 */
 	struct rdma_cm_id *id;
 	struct verbs_device *device;
-	unsigned number; /* of the port */
+	unsigned number; /* port number */
 };
 
 struct verbs_device {
@@ -36,21 +36,22 @@ struct verbs_device {
 	struct ibv_context *context;
 	struct ibv_comp_channel *channel; /* completions of all links */
 	struct event *completed;
-	struct event *happened; /* to the device itself */
-	int reads_max;          /* RDMA reads that it answers at a time, for one queue pair */
-	bool gone;              /* it was taken away, with all that it did */
+	struct event *happened; /* an asynchronous event of the device */
+	int reads_max;          /* RDMA reads that it answers concurrently for one queue pair */
+	bool gone;              /* it was removed with all its resources */
 };
 
-/* One protection domain a store, so that no key is good on the queue pair of another's owner. */
+/* One protection domain for each store, so that a key is useless on the queue pair of another
+ * store's owner. */
 struct verbs_domain {
 	struct verbs_domain *next;
 	struct verbs_device *device;
 	const struct store *store;
 	struct ibv_pd *pd;
 	unsigned links;
-	unsigned under_way; /* registrations, and what takes one back */
+	unsigned under_way; /* work in progress that registers or deregisters memory */
 	unsigned count;
-	struct ibv_mr *memory[2 * PS_REGIONS_MAX]; /* of the image and of one beside it */
+	struct ibv_mr *memory[2 * PS_REGIONS_MAX]; /* of the image and the rebuilt one */
 };
 
 /* The data path of a session. */
@@ -70,44 +71,45 @@ struct verbs_work;
 struct verbs_target {
 	struct daemon *daemon;
 	const struct ps_verbs *verbs;
-	struct rdma_event_channel *channel; /* NULL: not opened yet */
+	struct rdma_event_channel *channel; /* NULL: not open */
 	struct event *readable;
 	struct verbs_port *ports;
 	struct verbs_device *devices;
 	struct verbs_domain *domains;
 	struct verbs_link *links;
-	struct verbs_work *works; /* with memory, beside the loop */
+	struct verbs_work *works; /* work outside of the loop */
 	struct rdma_options options;
 	char trouble[VERBS_TEXT]; /* why the last grant has no rdma */
 };
 
-/* domain_verbs.c. Where a pointer is returned, NULL: target->trouble says why. */
+/* domain_verbs.c. Functions that return a pointer return NULL with the reason in target->trouble on
+ * failure. */
 struct verbs_device *verbs_device_open(struct verbs_target *target, struct ibv_context *context);
-/* Closes the device with its domains; no link and no port of it is left. */
+/* Closes the device with its domains. It must have no links and ports. */
 void verbs_device_close(struct verbs_device *device);
-/* The domain of a store. One with another device is given up: its owner was cut off before. */
+/* Returns the domain of a store. Closes a domain on another device, whose owner was cut before. */
 struct verbs_domain *verbs_domain_open(struct verbs_target *target, const struct store *store,
                                        struct verbs_device *device);
 struct verbs_domain *verbs_domain_find(struct verbs_target *target, const struct store *store);
-/* Memory of a region, registered now, beside the loop, or before. NULL: the domain may be gone,
- * with its device. */
+/* Returns the registered memory of a region; registers it if necessary, outside of the loop. If
+ * NULL is returned, the domain may be gone with its device. */
 struct ibv_mr *verbs_domain_memory(struct verbs_domain *domain, uint32_t region, uint8_t *base,
                                    uint64_t length);
-/* As stores_on_unmap. */
-void verbs_domain_leave(void *target, const struct piece *piece);
-void verbs_domain_unlink(struct verbs_domain *domain); /* one link less */
+/* Callback for stores_on_unmap(). */
+void verbs_domain_unmap(void *target, const struct piece *piece);
+void verbs_domain_unlink(struct verbs_domain *domain); /* removes one link */
 
 /* link_verbs.c */
 struct verbs_request {
-	struct rdma_cm_id *id; /* the callee's */
+	struct rdma_cm_id *id; /* belongs to the receiver of the call */
 	struct ps_hello hello;
-	unsigned length; /* bytes of it that came */
-	unsigned reads;  /* RDMA reads at a time that the owner asks for */
+	unsigned length; /* bytes of the hello that came */
+	unsigned reads;  /* concurrent RDMA reads that the owner wants */
 };
 
-/* Answers a request to connect: a queue pair for the session of its token, or a refusal. */
+/* Answers a connection request: with a queue pair for the session of its token, or a refusal. */
 void verbs_link_request(struct verbs_target *target, const struct verbs_request *request);
-/* Destroys the queue pair first; when that cannot be made sure of, this process ends. */
+/* Destroys the queue pair first. If that cannot be confirmed, exits the process. */
 void verbs_link_close(struct verbs_link *link);
 void verbs_link_completed(struct verbs_device *device);
 struct verbs_link *verbs_link_find(struct verbs_target *target, const struct rdma_cm_id *id);

@@ -35,7 +35,7 @@ static void session_cut(struct session *session)
 
 static bool session_may_write(struct session *session)
 {
-	return session->shared && shm_lives(connection_of(session)->process);
+	return session->shared && shm_is_alive(connection_of(session)->process);
 }
 
 static struct holder *session_keep(struct session *session)
@@ -49,7 +49,7 @@ static uint64_t session_silent_ms(struct session *session)
 	struct connection *connection = connection_of(session);
 	char byte;
 
-	if (session->local && !shm_lives(connection->process))
+	if (session->local && !shm_is_alive(connection->process))
 		return UINT64_MAX;
 	if (connection->due == DUE_TURN || connection->parked || connection->working)
 		return 0;

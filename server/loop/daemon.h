@@ -262,7 +262,7 @@ bool data_link_serve(struct data_link *link);
 /* Returns a pidfd of the process at the other end of a Unix socket, or -1 if it is unknown. */
 int shm_process(int fd);
 /* Returns false only if the process is known to have ended. */
-bool shm_lives(int pidfd);
+bool shm_is_alive(int pidfd);
 struct holder *shm_holder(int pidfd);
 /* Sends bytes, and the descriptors with the first of them. Returns as sendmsg(). */
 ssize_t shm_send(int fd, const void *bytes, size_t len, const int *fds, unsigned count);

@@ -1,7 +1,6 @@
 /*
  * http_host.c - decides by the Host header of a request whether it is meant for this daemon.
- * http_loop.c calls it for every request. It must not look a name up: names that it does not know
- * are refused.
+ * http_loop.c calls it for every request. It must not look a name up: unknown names are refused.
  */
 #include "http_host.h"
 
@@ -11,7 +10,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Without the port, the brackets, and the dot that may end a name. False: too long, or nothing. */
+/* Extracts the name, without port, brackets and a final dot. Returns false if it is empty or too
+ * long. */
 static bool take_name(const char *host, char name[HTTP_NAME_MAX + 1])
 {
 	const char *end = host + strcspn(host, ":");

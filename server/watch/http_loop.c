@@ -1,9 +1,9 @@
 /*
- * http_loop.c - pages for monitoring, by libevent's HTTP server on the daemon's loop.
+ * http_loop.c - pages for monitoring, with libevent's HTTP server on the daemon's loop.
  *
- * The loop also serves owners, so nothing here may take long, or wait. A page is made at most
- * once in FRESH_MS, however often it is requested. A connection has one request, and
- * DEADLINE_SECONDS for all of it. There are at most CLIENTS_MAX connections; others wait in the
+ * The loop also serves owners, so nothing here may block or take long. A page is made at most once
+ * in FRESH_MS, however often it is requested. A connection may send one request and must be
+ * finished within DEADLINE_SECONDS. At most CLIENTS_MAX connections are open; others wait in the
  * kernel's queue.
  */
 #include "../loop/daemon.h"
@@ -13,6 +13,7 @@
 #include "status_json.h"
 #include "watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -30,30 +31,29 @@
 
 enum {
 	CLIENTS_MAX = 32,
-	DEADLINE_SECONDS = 5,        /* from the connection to the last byte of the answer */
-	HEADERS_MAX = 8192,          /* bytes of a request */
-	FRESH_MS = 100,              /* for so long a page is good for everybody */
-	SWEEP_MS = 100,              /* until it is looked again which connections have ended */
-	INPUT_MAX = 2 * HEADERS_MAX, /* bytes that are read ahead of the server */
-	OUTPUT_MAX = 64 << 10,       /* bytes that the kernel holds for a client that takes none */
+	DEADLINE_SECONDS = 5,        /* from accepting to the last byte of the answer */
+	HEADERS_MAX = 8192,          /* bytes of a request's headers */
+	FRESH_MS = 100,              /* how long a page is served from its cache */
+	SWEEP_MS = 100,              /* interval of checks for connections that have ended */
+	INPUT_MAX = 2 * HEADERS_MAX, /* bytes read ahead of the server */
+	/* Bytes that the kernel buffers for a client that does not read. */
+	OUTPUT_MAX = 64 << 10,
 	NONCE_BYTES = 16,
 	NONCE_TEXT = 2 * NONCE_BYTES + 1,
 };
 
 #define TEXT "text/plain; charset=utf-8"
 
-/*
- * libevent tells when a connection comes, but not when it ends. So each one's bufferevent is kept
- * alive here, too: when this is the last reference, the server's is gone. The socket, which the
- * server has shut down by then, closes with the last reference.
- */
+/* libevent reports when a connection begins but not when it ends. So each bufferevent gets a second
+ * reference here: when ours is the last one, the server has freed its own and shut the socket down.
+ * The socket is closed with the last reference. */
 struct client {
 	struct http *http;
-	struct bufferevent *stream; /* NULL: this place is free */
+	struct bufferevent *stream; /* NULL: unused */
 	struct event *deadline;
 };
 
-/* A page that costs something to make: any number of answers share its bytes. */
+/* A page that is cached: answers share its bytes. */
 struct page {
 	void (*write)(FILE *out, struct daemon *daemon);
 	struct evbuffer *body; /* NULL: not made yet */
@@ -64,25 +64,26 @@ struct http {
 	struct daemon *daemon;
 	struct http_options options;
 	struct evhttp *server;
-	struct evconnlistener *listener; /* the server's */
-	struct event *sweeper;           /* while there are clients */
+	struct evconnlistener *listener; /* owned by the server */
+	struct event *sweeper;           /* pending while there are clients */
 	struct client clients[CLIENTS_MAX];
 	struct page metrics, alerts, status;
 };
 
 /* --- connections --- */
 
-/* Gives up the place. True: the connection had ended before. */
-static bool let_go(struct client *client)
+/* Gives up our reference. Returns true if the connection had ended before. */
+static bool release_client(struct client *client)
 {
 	struct bufferevent *stream = client->stream;
 
+	assert(stream);
 	client->stream = NULL;
 	event_del(client->deadline);
 	return bufferevent_decref(stream);
 }
 
-/* Frees the places of connections that have ended; returns how many there still are. */
+/* Frees the entries of connections that have ended. Returns how many are left. */
 static unsigned sweep_connections(struct http *http)
 {
 	unsigned count = 0;
@@ -109,7 +110,7 @@ unsigned http_connections(const struct http *http)
 	return http ? sweep_connections((struct http *)(uintptr_t)http) : 0;
 }
 
-/* The server finds the end of the stream, and frees the connection. */
+/* The server notices the end of the stream and frees the connection. */
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct client *client = arg;
@@ -117,7 +118,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (!let_go(client))
+	if (!release_client(client))
 		shutdown(bufferevent_getfd(stream), SHUT_RDWR);
 }
 
@@ -142,27 +143,27 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 		evconnlistener_enable(http->listener);
 }
 
-static void on_again(evutil_socket_t fd, short what, void *arg)
+static void on_accept_again(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
 	evconnlistener_enable(arg);
 }
 
-/* There is no descriptor for another connection: do not spin on it. */
-static void on_trouble(struct evconnlistener *listener, void *arg)
+/* No descriptor is free for another connection, so stop accepting for a while. */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
 {
 	const struct timeval pause = { .tv_usec = SWEEP_MS * 1000L };
 	struct event_base *base = evconnlistener_get_base(listener);
 
-	(void)arg; /* the server's */
+	(void)arg; /* belongs to the server */
 	log_event(LOG_LEVEL_WARNING, "connections-wait", NULL,
 	          "no connection for HTTP can be accepted for now: %s", strerror(errno));
 	evconnlistener_disable(listener);
-	(void)event_base_once(base, -1, EV_TIMEOUT, on_again, listener, &pause);
+	(void)event_base_once(base, -1, EV_TIMEOUT, on_accept_again, listener, &pause);
 }
 
-/* The server has accepted a connection, and asks for its stream. */
+/* Called when the server has accepted a connection and needs a stream for it. */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
 	const struct timeval limit = { .tv_sec = DEADLINE_SECONDS };
@@ -175,13 +176,14 @@ static struct bufferevent *on_connection(struct event_base *base, void *arg)
 		return stream;
 	while (client->stream)
 		client++;
+	assert(client < http->clients + CLIENTS_MAX);
 	bufferevent_setwatermark(stream, EV_READ, 0, INPUT_MAX);
 	bufferevent_incref(stream);
 	client->stream = stream;
 	event_add(client->deadline, &limit);
 	sweep_later(http);
 	if (count + 1 == CLIENTS_MAX)
-		evconnlistener_disable(http->listener); /* until a sweep */
+		evconnlistener_disable(http->listener); /* until the next sweep */
 	return stream;
 }
 
@@ -192,7 +194,7 @@ static void add_header(struct evhttp_request *request, const char *name, const c
 	evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
 }
 
-/* The body is taken. A HEAD gets all but that. */
+/* Sends an answer and frees `body`. HEAD gets only the headers. */
 static void send_answer(struct http *http, struct evhttp_request *request, int code,
                         const char *reason, const char *type, struct evbuffer *body)
 {
@@ -223,7 +225,7 @@ static void answer_text(struct http *http, struct evhttp_request *request, int c
 	send_answer(http, request, code, reason, TEXT, body);
 }
 
-/* When no answer has the bytes any more, and the page has others. */
+/* Called when no answer uses the bytes any more and the page was made again. */
 static void on_sent(const void *bytes, size_t len, void *arg)
 {
 	(void)bytes;
@@ -239,7 +241,7 @@ static struct evbuffer *write_page(struct http *http, const struct page *page)
 	FILE *out = body ? open_memstream(&bytes, &len) : NULL;
 
 	if (out) {
-		__fsetlocking(out, FSETLOCKING_BYCALLER); /* one thread */
+		__fsetlocking(out, FSETLOCKING_BYCALLER); /* used by one thread */
 		page->write(out, http->daemon);
 	}
 	if (out && fclose(out) == 0 &&
@@ -283,7 +285,7 @@ static void answer_page(struct http *http, struct evhttp_request *request, struc
 	send_answer(http, request, HTTP_OK, "OK", type, body);
 }
 
-/* Behind the path, in the address that was asked for; "": nothing. */
+/* Returns the query of the requested address, or "". */
 static const char *query_of(const struct evhttp_request *request)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
@@ -305,7 +307,7 @@ static void get_status(struct http *http, struct evhttp_request *request)
 	answer_page(http, request, &http->status, "application/json");
 }
 
-/* The loop runs. */
+/* An answer shows that the loop is running. */
 static void get_health(struct http *http, struct evhttp_request *request)
 {
 	answer_text(http, request, HTTP_OK, "OK", "ok");
@@ -321,7 +323,7 @@ static void get_ready(struct http *http, struct evhttp_request *request)
 		answer_text(http, request, HTTP_SERVUNAVAIL, "Service Unavailable", why);
 }
 
-/* Its script and its style are what this answer names, and nothing else is. */
+/* The policy allows only the script and style of this answer, by a random nonce. */
 static void get_root(struct http *http, struct evhttp_request *request)
 {
 	static const char place[] = "@NONCE@";
@@ -331,7 +333,7 @@ static void get_root(struct http *http, struct evhttp_request *request)
 	char nonce[NONCE_TEXT], policy[256];
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		abort(); /* one that can be guessed would be worse */
+		abort(); /* a guessable nonce would be worse */
 	for (unsigned i = 0; i < NONCE_BYTES; i++)
 		snprintf(nonce + 2 * (size_t)i, 3, "%02x", random[i]);
 	snprintf(policy, sizeof(policy),
@@ -358,9 +360,10 @@ static const struct {
 	{ "/readyz", get_ready }, { "/status.json", get_status },
 };
 
-/* By each host that it names. Browsers always name one; who names none is no browser. */
-static bool is_for_us(const struct http *http, struct evhttp_request *request,
-                      const struct evhttp_uri *uri)
+/* Checks each host that the request names. Browsers always name one, so a request without one is
+ * not from a browser. */
+static bool names_this_host(const struct http *http, struct evhttp_request *request,
+                            const struct evhttp_uri *uri)
 {
 	const struct evkeyvalq *headers = evhttp_request_get_input_headers(request);
 	const char *host = uri ? evhttp_uri_get_host(uri) : NULL;
@@ -380,7 +383,7 @@ static void answer_request(struct http *http, struct evhttp_request *request)
 	const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
 	enum evhttp_cmd_type command = evhttp_request_get_command(request);
 
-	if (!is_for_us(http, request, uri)) {
+	if (!names_this_host(http, request, uri)) {
 		answer_text(http, request, 421, "Misdirected Request",
 		            "this daemon goes by another name: ask for it by a number, or start it "
 		            "with --http-name and the name that you use");
@@ -411,7 +414,7 @@ static void on_request(struct evhttp_request *request, void *arg)
 	daemon_leave(http->daemon);
 }
 
-/* --- from start to end --- */
+/* --- start and end --- */
 
 static void configure_server(struct http *http)
 {
@@ -444,7 +447,7 @@ static bool make_server(struct http *http, int fd)
 	if (!bound)
 		return false;
 	http->listener = evhttp_bound_socket_get_listener(bound);
-	evconnlistener_set_error_cb(http->listener, on_trouble);
+	evconnlistener_set_error_cb(http->listener, on_accept_error);
 	return true;
 }
 
@@ -500,7 +503,7 @@ void http_close(struct daemon *daemon)
 		evhttp_free(http->server);
 	for (unsigned i = 0; i < CLIENTS_MAX; i++) {
 		if (http->clients[i].stream)
-			let_go(&http->clients[i]);
+			release_client(&http->clients[i]);
 		if (http->clients[i].deadline)
 			event_free(http->clients[i].deadline);
 	}

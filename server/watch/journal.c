@@ -1,10 +1,10 @@
 /*
- * journal.c - writes what happens to stores to the log: claims, fences, resyncs, ends of
- * sessions. The store logic calls it through stores_on_event. It changes nothing.
+ * journal.c - writes events of stores to the log: claims, fences, resyncs, ends of sessions. The
+ * store logic calls it through stores_on_event(). It changes nothing.
  */
 #include "../loop/daemon.h"
 
-static void tell_of_files(const struct store_event_info *news, const struct log_fields *about)
+static void log_files(const struct store_event_info *news, const struct log_fields *about)
 {
 	if (news->event == STORE_FILES_MISSING)
 		log_event(LOG_LEVEL_ERROR, "files-missing", about,
@@ -78,7 +78,7 @@ void journal_log_event(void *arg, const struct store_event_info *news)
 		break;
 	case STORE_FILES_MISSING:
 	case STORE_FILES_BACK:
-		tell_of_files(news, &about);
+		log_files(news, &about);
 		break;
 	case STORE_EVENTS:
 		break;

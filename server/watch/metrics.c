@@ -1,6 +1,6 @@
 /*
- * metrics.c - the table of metrics, with what each means. http_loop.c calls it for /metrics, main.c
- * for --metrics-help. It only reads.
+ * metrics.c - the table of metrics with their descriptions. http_loop.c calls it for /metrics,
+ * main.c for --metrics-help. It only reads.
  */
 #include "metrics.h"
 
@@ -10,6 +10,7 @@
 #include "../store/status.h"
 #include "watch.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ static struct memory *memory_of(const struct sheet *sheet)
 	return stores_memory(sheet->daemon->stores);
 }
 
-/* A metric of one number. */
+/* Defines a metric with one number. */
 #define ONE_NUMBER(name, value)                       \
 	static void write_##name(struct sheet *sheet) \
 	{                                             \
@@ -130,7 +131,7 @@ static void write_sessions(struct sheet *sheet)
 	}
 }
 
-/* A metric with a number for each certificate, CA and list in use. */
+/* Defines a metric with a number for each certificate, CA and revocation list in use. */
 #define OF_EXPIRIES(id, value)                                                                  \
 	static void write_##id(struct sheet *sheet)                                             \
 	{                                                                                       \
@@ -173,10 +174,11 @@ static void write_buckets(struct sheet *sheet, struct label of, const struct his
 		count += histogram->buckets[i];
 		metric_bucket(sheet, of, histogram_bounds_ns[i], count);
 	}
+	assert(count <= histogram->count);
 	metric_end_buckets(sheet, of, histogram->sum_ns, histogram->count);
 }
 
-/* Of the kinds that came, as there are many. */
+/* Skips kinds without requests, because there are many kinds. */
 static void write_request_seconds(struct sheet *sheet)
 {
 	for (unsigned kind = 0; kind < CONTROL_REQUESTS; kind++)
@@ -188,7 +190,7 @@ static void write_request_seconds(struct sheet *sheet)
 
 /* --- stores --- */
 
-/* A metric with a number for each store for which `given` holds. */
+/* Defines a metric with a number for each store that satisfies `given`. */
 #define OF_STORES(id, given, value)                                                           \
 	static void write_##id(struct sheet *sheet)                                           \
 	{                                                                                     \
@@ -211,8 +213,8 @@ OF_STORES(claims, status, view->events[STORE_CLAIMED])
 OF_STORES(fences, status, view->events[STORE_FENCED])
 OF_STORES(resyncs, status, view->events[STORE_RESYNC_BEGUN])
 OF_STORES(rebuilds, status, view->events[STORE_REBUILD_BEGUN])
-OF_STORES(astray, status->header, view->restart_loss[0] != '\0')
-OF_STORES(astrayed, status, view->events[STORE_FILES_MISSING])
+OF_STORES(restart_loss, status->header, view->restart_loss[0] != '\0')
+OF_STORES(restart_losses, status, view->events[STORE_FILES_MISSING])
 
 static void write_store_state(struct sheet *sheet)
 {
@@ -241,7 +243,7 @@ static void write_owner_info(struct sheet *sheet)
 			              1);
 }
 
-/* --- what owners tell of their transactions --- */
+/* --- reported by owners --- */
 
 OF_STORES(owner_commits, status->figures, status->figures->commits)
 OF_STORES(owner_aborts, status->figures, status->figures->aborts)
@@ -253,7 +255,7 @@ OF_STORES(owner_bytes, status->figures, status->figures->range_bytes)
 OF_STORES(owner_saved_within, status->figures, status->figures->saved_within)
 OF_STORES(owner_saved_between, status->figures, status->figures->saved_between)
 
-/* An owner's buckets are 16 to each power of two; here are some of the powers, in ns. */
+/* An owner has 16 buckets for each power of two; this writes some of the powers, in ns. */
 static void write_latencies(struct sheet *sheet, const char *store, const Perseas__Latencies *told)
 {
 	static const uint8_t powers[] = {
@@ -285,9 +287,10 @@ static void write_owner_latency(struct sheet *sheet)
 	}
 }
 
-/* --- mirrors, as the owners see them --- */
+/* --- mirrors, as reported by owners --- */
 
-/* Calls it for each report; of several with one address, which would be one series, the first. */
+/* Calls write() for each report. Skips reports with the address of an earlier one, which would be
+ * the same series. */
 static void each_mirror(struct sheet *sheet,
                         void (*write)(struct sheet *sheet, const struct store_view *view,
                                       const Perseas__MirrorReport *report))
@@ -296,7 +299,7 @@ static void each_mirror(struct sheet *sheet,
 		const Perseas__StoreStatus *status = sheet->views[i].status;
 
 		for (size_t j = 0; j < status->n_mirrors; j++)
-			if (watch_first(status, j))
+			if (watch_is_first_report(status, j))
 				write(sheet, &sheet->views[i], status->mirrors[j]);
 	}
 }
@@ -419,9 +422,9 @@ static const struct metric {
 	{ "perseas_store_files_missing", "gauge", "store",
 	  "Whether a restart of the daemon would lose the image, as files of it were removed or "
 	  "moved: 1, else 0.",
-	  write_astray },
+	  write_restart_loss },
 	{ "perseas_store_files_missing_total", "counter", "store",
-	  "Times that files of the image were found missing.", write_astrayed },
+	  "Times that files of the image were found missing.", write_restart_losses },
 	{ "perseas_owner_commits_total", "counter", "store",
 	  "Transactions that the owner committed since it opened the store.", write_owner_commits },
 	{ "perseas_owner_aborts_total", "counter", "store", "Transactions that it aborted.",
@@ -470,8 +473,8 @@ static const struct metric {
 
 enum { METRICS = sizeof(metrics) / sizeof(metrics[0]) };
 
-/* What deploy/alerts.yaml asks for. */
-static const char *const of_alerts[] = {
+/* The metrics that deploy/alerts.yaml uses. */
+static const char *const alert_metrics[] = {
 	"perseas_build_info",
 	"perseas_place_info",
 	"perseas_ready",
@@ -498,21 +501,21 @@ static const char *const of_alerts[] = {
 	"perseas_mirror_resync_size_bytes",
 };
 
-static bool is_of_alerts(const char *name)
+static bool is_for_alerts(const char *name)
 {
-	for (unsigned i = 0; i < sizeof(of_alerts) / sizeof(of_alerts[0]); i++)
-		if (strcmp(of_alerts[i], name) == 0)
+	for (unsigned i = 0; i < sizeof(alert_metrics) / sizeof(alert_metrics[0]); i++)
+		if (strcmp(alert_metrics[i], name) == 0)
 			return true;
 	return false;
 }
 
-static void write_some(FILE *out, struct daemon *daemon, bool alerts)
+static void write_metrics(FILE *out, struct daemon *daemon, bool alerts)
 {
 	struct sheet sheet = { .out = out, .daemon = daemon };
 
 	watch_stores(daemon, &sheet.views, &sheet.count);
 	for (unsigned i = 0; i < METRICS; i++) {
-		if (alerts && !is_of_alerts(metrics[i].name))
+		if (alerts && !is_for_alerts(metrics[i].name))
 			continue;
 		sheet.name = metrics[i].name;
 		fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[i].name, metrics[i].help,
@@ -523,12 +526,12 @@ static void write_some(FILE *out, struct daemon *daemon, bool alerts)
 
 void metrics_write(FILE *out, struct daemon *daemon)
 {
-	write_some(out, daemon, false);
+	write_metrics(out, daemon, false);
 }
 
 void metrics_write_alerts(FILE *out, struct daemon *daemon)
 {
-	write_some(out, daemon, true);
+	write_metrics(out, daemon, true);
 }
 
 void metrics_help(FILE *out)

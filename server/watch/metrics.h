@@ -1,6 +1,6 @@
 /*
- * metrics.h - what the daemon tells a collector: every metric in one table, and how it looks in
- * the text format of Prometheus, 0.0.4.
+ * metrics.h - all metrics of the daemon in one table, written in the text format of Prometheus,
+ * 0.0.4.
  */
 #ifndef PERSEAS_SERVER_METRICS_H
 #define PERSEAS_SERVER_METRICS_H
@@ -9,17 +9,18 @@
 
 struct daemon;
 
-/* All metrics as they stand now. Strings that peers gave come as values of labels only, escaped. */
+/* Writes all metrics with their present values. Strings from peers appear only as values of labels,
+ * escaped. */
 void metrics_write(FILE *out, struct daemon *daemon);
 
-/* Those alone that deploy/alerts.yaml asks for: of a large fleet, a collector need not keep
- * more. */
+/* Writes only the metrics that deploy/alerts.yaml uses. A collector of a large fleet needs no
+ * others. */
 void metrics_write_alerts(FILE *out, struct daemon *daemon);
 
-/* The table, for people: a line each of name, type, labels and meaning, as Markdown. */
+/* Writes a Markdown table of all metrics: name, type, labels and meaning. */
 void metrics_help(FILE *out);
 
-/* Writes the text as a label's value, with its quotes: printable UTF-8, whatever it was. */
+/* Writes a text as the quoted value of a label, as printable UTF-8. */
 void metrics_label(FILE *out, const char *text);
 
 #endif

@@ -6,6 +6,7 @@
 #include "metrics.h"
 #include "../../proto/base/text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 void metrics_label(FILE *out, const char *text)
@@ -31,6 +32,7 @@ void metrics_label(FILE *out, const char *text)
 
 static void begin_sample(struct sheet *sheet, const char *suffix, const struct label *labels)
 {
+	assert(sheet->name);
 	fputs(sheet->name, sheet->out);
 	fputs(suffix, sheet->out);
 	for (unsigned i = 0; i < LABELS_MAX && labels && labels[i].name; i++) {

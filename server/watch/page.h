@@ -1,5 +1,5 @@
 /*
- * page.h - page.html, as the build puts it into the daemon.
+ * page.h - page.html, embedded by the build.
  */
 #ifndef PERSEAS_SERVER_PAGE_H
 #define PERSEAS_SERVER_PAGE_H

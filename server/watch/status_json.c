@@ -1,6 +1,6 @@
 /*
- * status_json.c - writes stores, owners, mirrors and the last events as one JSON object.
- * http_loop.c calls it for /status.json, which the page reads. Text of peers must go through
+ * status_json.c - writes stores, owners, mirrors and recent events as one JSON object. http_loop.c
+ * calls it for /status.json, which the status page reads. Text of peers must be written by
  * proto/base/json.c.
  */
 #include "status_json.h"

@@ -1,5 +1,5 @@
 /*
- * status_json.h - what the status page shows.
+ * status_json.h - the data of the status page.
  */
 #ifndef PERSEAS_SERVER_STATUS_JSON_H
 #define PERSEAS_SERVER_STATUS_JSON_H
@@ -8,8 +8,8 @@
 
 struct daemon;
 
-/* One object: the daemon, its stores, the mirrors as their owners see them, and what happened
- * lately, the newest first. Names and texts may be a peer's. */
+/* Writes one object: the daemon, its stores, their mirrors as reported by owners, and recent
+ * events, newest first. Names and texts may come from peers. */
 void status_json_write(FILE *out, struct daemon *daemon);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * watch.c - states, fabrics and lags in the words that people read. metrics.c, status_json.c and
- * http_loop.c call it. It changes nothing and asks no mirror.
+ * watch.c - states, fabrics and lags in words, for metrics.c, status_json.c and http_loop.c. It
+ * changes nothing and contacts no mirror.
  */
 #include "watch.h"
 
@@ -11,6 +11,7 @@
 #include "../loop/daemon.h"
 #include "../store/status.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,7 @@ const char *watch_state_name(enum watch_state state)
 {
 	static const char *const names[] = { "creating", "consistent", "joining", "damaged" };
 
+	assert(state < WATCH_STATES);
 	return names[state];
 }
 
@@ -98,10 +100,11 @@ uint64_t watch_lag(const Perseas__StoreStatus *status, const Perseas__MirrorRepo
 	for (size_t i = 0; i < status->n_mirrors; i++)
 		if (status->mirrors[i]->seq > furthest)
 			furthest = status->mirrors[i]->seq;
+	assert(furthest >= report->seq);
 	return furthest - report->seq;
 }
 
-/* The next character as metrics_label() shows it: all that are none look the same. */
+/* Returns the next character as metrics_label() writes it: all invalid ones look the same. */
 static const char *next_shown(const char **text)
 {
 	const char *at = *text;
@@ -111,7 +114,7 @@ static const char *next_shown(const char **text)
 	return length == 0 || ps_is_control(at) ? "\xef\xbf\xbd" : at;
 }
 
-static bool look_alike(const char *a, const char *b)
+static bool are_shown_alike(const char *a, const char *b)
 {
 	while (*a && *b) {
 		const char *x = next_shown(&a), *y = next_shown(&b);
@@ -123,10 +126,10 @@ static bool look_alike(const char *a, const char *b)
 	return *a == *b;
 }
 
-bool watch_first(const Perseas__StoreStatus *status, size_t index)
+bool watch_is_first_report(const Perseas__StoreStatus *status, size_t index)
 {
 	for (size_t i = 0; i < index; i++)
-		if (look_alike(status->mirrors[i]->address, status->mirrors[index]->address))
+		if (are_shown_alike(status->mirrors[i]->address, status->mirrors[index]->address))
 			return false;
 	return true;
 }

@@ -1,6 +1,6 @@
 /*
- * watch.h - the daemon as monitoring sees it: what metrics.c and status_json.c have in common.
- * Nothing here changes anything.
+ * watch.h - the daemon as monitoring sees it, for metrics.c and status_json.c. Nothing here changes
+ * anything.
  */
 #ifndef PERSEAS_SERVER_WATCH_H
 #define PERSEAS_SERVER_WATCH_H
@@ -14,30 +14,32 @@ enum { WATCH_REASON = 256, WATCH_STATUS_NAME = 32 };
 
 enum watch_state { WATCH_CREATING, WATCH_CONSISTENT, WATCH_JOINING, WATCH_DAMAGED, WATCH_STATES };
 
-/* Does it serve owners, and can it take new stores? False: `why` says why not. */
+/* Returns true if the daemon serves owners and can take new stores. Otherwise `why` says why
+ * not. */
 bool watch_ready(const struct daemon *daemon, char *why, size_t size);
 
-/* As stores_view(); none while images are loaded or spilled, or when there is no memory. */
+/* Lists all stores like stores_view(). The list is empty while images are loaded or spilled, and if
+ * memory is out. */
 void watch_stores(struct daemon *daemon, const struct store_view **views, size_t *count);
 
 enum watch_state watch_state(const struct store_view *view);
 const char *watch_state_name(enum watch_state state);
-/* "rdma", "shm", "tcp" or "none". */
+/* Returns "rdma", "shm", "tcp" or "none". */
 const char *watch_fabric(const struct store_view *view);
-/* Of a refusal, in lower case: "busy". */
+/* Formats the name of a refusal's status in lower case, such as "busy". Returns name. */
 const char *watch_status_name(char name[WATCH_STATUS_NAME], unsigned status);
 
-/* What an owner reported of its mirrors is text of a peer; its state is one of those that this
- * version knows, or "unknown". */
+/* Returns the state of a mirror in an owner's report if this version knows it, else "unknown". The
+ * report is unchecked text of a peer. */
 const char *watch_mirror_state(const Perseas__MirrorReport *report);
-/* By how many transactions it was behind the furthest one when the owner reported. */
+/* Returns by how many transactions the mirror was behind the newest one when the owner reported. */
 uint64_t watch_lag(const Perseas__StoreStatus *status, const Perseas__MirrorReport *report);
-/* Is no report before the one at `index` of the same address? */
-bool watch_first(const Perseas__StoreStatus *status, size_t index);
+/* Returns true if no earlier report has the same address as the one at `index`. */
+bool watch_is_first_report(const Perseas__StoreStatus *status, size_t index);
 
-/* Writes a name that daemons on one machine share, and returns it; "" if the boot of the host is
- * not known. The name is a hash: HTTP knows no rights, and the boot's id is told to those only who
- * may read a store. */
+/* Writes a name that is the same for all daemons on one machine, and returns it; "" if the boot is
+ * unknown. It is a hash of the boot id, which only clients that may read a store get to know,
+ * because HTTP has no access rules. */
 const char *watch_machine(char text[PS_HEX_TEXT], struct daemon *daemon);
 
 /* Returns true if the owner says that it runs on this machine. */

@@ -152,9 +152,9 @@ TEST(a_mirrors_lag_is_that_of_its_owners_report)
 	assert_int_equal(watch_lag(&status, &reports[1]), 0);
 	reports[0].address = (char *)"\xff";
 	reports[1].address = (char *)"\xfe";
-	assert_true(watch_first(&status, 0));
-	assert_false(watch_first(&status, 1));
+	assert_true(watch_is_first_report(&status, 0));
+	assert_false(watch_is_first_report(&status, 1));
 	reports[1].address = (char *)"\xff"
 				     "1";
-	assert_true(watch_first(&status, 1));
+	assert_true(watch_is_first_report(&status, 1));
 }
