@@ -1,5 +1,5 @@
 /*
- * main.c - perseasd: keeps images of stores for their owners.
+ * main.c - perseasd: sets up the parts of the daemon, runs its loop, and ends them.
  */
 #include "../proto/control/version.h"
 #include "../proto/base/notify.h"
@@ -11,6 +11,7 @@
 #include "store/consumed.h"
 #include "store/spill.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -22,24 +23,24 @@
 
 enum {
 	PROGRESS_SECONDS = 5,
-	FILES_KEPT = 256, /* descriptors beside those of connections */
+	FILES_KEPT = 256, /* descriptors reserved for everything other than connections */
 };
 
-/* The rules in force, and where they are read. */
+/* The access rules in force, and the file that they come from. */
 struct rules {
 	const char *path;
 	struct access *access;
-	struct stores *stores; /* NULL: there are none yet */
+	struct stores *stores; /* NULL: not created yet */
 };
 
-/* What a signal reads again. */
+/* What SIGHUP reloads. */
 struct reload {
-	struct job job; /* first */
+	struct job job; /* must be first */
 	struct daemon *daemon;
 	const struct config *config;
 	struct rules *rules;
-	struct event *event;   /* that brings it */
-	struct access *access; /* that were read, and are to be in force */
+	struct event *event;   /* the event of the signal */
+	struct access *access; /* new rules, about to come into force */
 };
 
 static void on_signal(evutil_socket_t number, short what, void *arg)
@@ -50,7 +51,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 	daemon_stop(arg);
 }
 
-/* NULL: they cannot be read. */
+/* Returns NULL if the rules cannot be read. */
 static struct access *read_access(const char *path)
 {
 	char why[PATH_MAX + 512];
@@ -61,11 +62,12 @@ static struct access *read_access(const char *path)
 	return access;
 }
 
-static void put_access(struct rules *rules, struct access *access)
+static void use_access(struct rules *rules, struct access *access)
 {
 	struct access *old = rules->access;
 	unsigned cut = 0;
 
+	assert(access && access != old);
 	rules->access = access;
 	if (rules->stores)
 		cut = stores_set_access(rules->stores, access);
@@ -79,7 +81,7 @@ static void put_access(struct rules *rules, struct access *access)
 	          access_rules(access));
 }
 
-/* At the start of the daemon. */
+/* Reads the rules when the daemon starts. */
 static int read_rules(struct rules *rules)
 {
 	struct access *access;
@@ -90,7 +92,7 @@ static int read_rules(struct rules *rules)
 	}
 	access = read_access(rules->path);
 	if (access)
-		put_access(rules, access);
+		use_access(rules, access);
 	return access ? 0 : -1;
 }
 
@@ -104,7 +106,7 @@ static struct ps_tls_files tls_files(const struct config *config)
 	};
 }
 
-/* The same of the TLS files. */
+/* Reads the TLS files when the daemon starts. */
 static int read_tls(struct daemon *daemon, const struct config *config)
 {
 	const struct ps_tls_files files = tls_files(config);
@@ -116,15 +118,15 @@ static int read_tls(struct daemon *daemon, const struct config *config)
 	return -1;
 }
 
-/* An image may have to be copied away from an owner that lost its right. */
+/* Runs as a job, because an image may have to be copied from an owner that lost its rights. */
 static void run_reload(struct job *job)
 {
 	const struct reload *reload = (const struct reload *)job;
 
-	put_access(reload->rules, reload->access);
+	use_access(reload->rules, reload->access);
 }
 
-/* The old rules stay in force where the new ones cannot be read. */
+/* If the new rules cannot be read, the old ones stay in force. */
 static void reload_rules(struct reload *reload)
 {
 	if (!reload->rules->path[0]) {
@@ -168,7 +170,7 @@ static void on_hangup(evutil_socket_t number, short what, void *arg)
 	daemon_leave(reload->daemon);
 }
 
-/* arg: the event. */
+/* Logs a problem. `arg` is the name of the event. */
 static void report_rules(void *arg, const char *text)
 {
 	log_event(LOG_LEVEL_WARNING, arg, NULL, "%s", text);
@@ -179,14 +181,14 @@ static void report_lost(void *arg, const char *text)
 	log_event(LOG_LEVEL_ERROR, arg, NULL, "%s", text);
 }
 
-/* Why it does not start. */
+/* Logs why the daemon does not start. Returns -1. */
 static int fail_start(const char *why)
 {
 	log_event(LOG_LEVEL_ERROR, "fails", NULL, "%s", why);
 	return -1;
 }
 
-/* libevent's own complaints. */
+/* Logs a message of libevent. */
 static void on_libevent(int severity, const char *text)
 {
 	log_event(severity >= EVENT_LOG_WARN ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG, "libevent",
@@ -218,8 +220,8 @@ static int open_listeners(struct daemon *daemon, const struct config *config)
 	return 0;
 }
 
-/* A second signal must not end the process before the images are written: not while libevent's
- * handlers are taken away either, which puts back those that end it. */
+/* Blocks signals, so that a second one cannot end the process before the images are written, even
+ * while libevent restores the default handlers. */
 static void hold_signals(void)
 {
 	sigset_t signals;
@@ -231,13 +233,13 @@ static void hold_signals(void)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 }
 
-/* From open sockets to the signal that ends it. */
+/* Serves from opening the sockets to the signal that ends the daemon. */
 static int serve_until_signal(struct daemon *daemon, const struct config *config,
                               struct rules *rules)
 {
 	struct event *term = evsignal_new(daemon->base, SIGTERM, on_signal, daemon);
 	struct event *interrupt = evsignal_new(daemon->base, SIGINT, on_signal, daemon);
-	/* A reload that is under way is over only when the daemon's sessions are. */
+	/* Static, because a reload that is in progress ends only with the daemon's sessions. */
 	static struct reload reload;
 	struct event *hangup = evsignal_new(daemon->base, SIGHUP, on_hangup, &reload);
 	int ret = -1;
@@ -265,8 +267,8 @@ static int serve_until_signal(struct daemon *daemon, const struct config *config
 	return ret;
 }
 
-/* A descriptor for each connection: as many as the host allows. */
-static void raise_files(unsigned connections)
+/* Raises the limit of open files as far as the host allows. */
+static void raise_file_limit(unsigned connections)
 {
 	struct rlimit limit;
 
@@ -292,19 +294,19 @@ static int start_rdma(struct daemon *daemon, const struct config *config)
 #endif
 }
 
-/* Of what takes long: loading and spilling. */
+/* Progress of loading and spilling. */
 struct progress {
-	struct daemon *daemon; /* NULL: there is none yet */
+	struct daemon *daemon; /* NULL: not created yet */
 	uint64_t told_ns;
 };
 
-/* Tells the service manager, now and then, that it goes on; and whoever asks, what it is at. */
+/* Asks the service manager for more time every few seconds, and answers HTTP requests. */
 static void on_progress(void *arg)
 {
 	struct progress *progress = arg;
 	uint64_t now = daemon_now_ns();
 
-	/* Beside the loop, which answers everybody, and tells, itself. */
+	/* In a job, the loop does both. */
 	if (job_current())
 		return;
 	if (progress->daemon)
@@ -316,12 +318,12 @@ static void on_progress(void *arg)
 }
 
 struct loading {
-	struct job job; /* first */
+	struct job job; /* must be first */
 	struct stores *stores;
-	int loaded; /* from spills; -1: not all images are known */
+	int loaded; /* images loaded from spills; -1: some images may be unknown */
 };
 
-/* What was there before: images in memory, then those that only the spill directory has. */
+/* Loads images in memory, then those that only the spill directory has. */
 static void run_load(struct job *job)
 {
 	struct loading *loading = (struct loading *)job;
@@ -339,7 +341,7 @@ static void still_loading(evutil_socket_t fd, short what, void *arg)
 	on_progress(arg);
 }
 
-/* Beside the loop, which answers those who watch meanwhile. */
+/* Loads in a job, while the loop answers HTTP requests. */
 static int load_images(struct daemon *daemon, struct progress *progress,
                        const struct config *config)
 {
@@ -359,7 +361,7 @@ static int load_images(struct daemon *daemon, struct progress *progress,
 	                          : 0;
 }
 
-/* After all connections have ended. */
+/* Writes spills after all connections have ended. */
 static int write_spills(struct stores *stores, const struct config *config)
 {
 	struct spill_sum sum;
@@ -377,7 +379,7 @@ static int write_spills(struct stores *stores, const struct config *config)
 	return sum.failed > 0 ? -1 : 0;
 }
 
-/* What needs no images: a mistake is told before these are loaded. */
+/* Sets up what needs no images, so that mistakes are reported before these are loaded. */
 static int set_up(struct daemon *daemon, const struct config *config)
 {
 	daemon_set_connections(daemon, config->max_connections);
@@ -405,7 +407,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		          PERSEAS_VERSION, (unsigned long long)memory->ops->used(memory),
 		          config->memory_dir);
 		memory_file_tell_uncounted(memory);
-		/* Processes may still have memory that an earlier daemon gave them. */
+		/* Processes may still have memory that an earlier daemon shared with them. */
 		daemon_watch_excess(daemon);
 		ret = serve_until_signal(daemon, config, rules);
 	}
@@ -413,7 +415,7 @@ static int run_daemon(struct memory *memory, struct stores *stores, struct progr
 		daemon_end_sessions(daemon);
 		ret = write_spills(stores, config);
 	}
-	/* The end of the process closes it: the memory directory is free again then. */
+	/* The exit of the process closes it: the client knows that the memory directory is free. */
 	daemon->spill_client_fd = -1;
 	daemon_free(daemon);
 	return ret;
@@ -428,7 +430,7 @@ static void warn_of_old_spills(const struct config *config)
 	          config->spill_dir);
 }
 
-/* Opens those that the options name. */
+/* Opens the directories that the options name. */
 static bool open_directories(const struct config *config, struct spill **spill,
                              struct consumed **consumed, const char **why)
 {
@@ -472,7 +474,7 @@ static int run_stores(struct memory *memory, const struct config *config)
 	return ret;
 }
 
-static int run_with(const struct config *config)
+static int run_memory(const struct config *config)
 {
 	const char *why = "";
 	struct memory *memory = memory_file_new(config->memory_dir, config->max_memory,
@@ -489,9 +491,9 @@ static int run_with(const struct config *config)
 	return ret;
 }
 
-/* The exit status. What was written before, and failed, counts, though nothing of it is left to be
- * flushed. */
-static int say_text(const char *text)
+/* Writes to standard output and flushes it. Returns the exit status. Also reports earlier
+ * failures. */
+static int put_text(const char *text)
 {
 	if (fputs(text, stdout) >= 0 && fflush(stdout) == 0 && !ferror(stdout))
 		return 0;
@@ -500,8 +502,8 @@ static int say_text(const char *text)
 	return 1;
 }
 
-/* Could a daemon read what these options name? Nothing of a daemon is there, and none is disturbed.
- * The exit status; all that is wrong is said. */
+/* Checks whether a daemon could read the files that the options name, without touching anything of
+ * a daemon. Logs all faults and returns the exit status. */
 static int check_files(const struct config *config)
 {
 	const struct ps_tls_files files = tls_files(config);
@@ -521,10 +523,10 @@ static int check_files(const struct config *config)
 		expiry_warn(tls, (uint64_t)time(NULL), &expiries);
 	access_free(access);
 	ps_tls_free(tls);
-	return status ? status : say_text("the options and the files that they name can be used\n");
+	return status ? status : put_text("the options and the files that they name can be used\n");
 }
 
-/* What the service manager has opened. The usual address is for those who say nothing at all. */
+/* Takes over sockets of the service manager. The default address is used only if there are none. */
 static int take_sockets(struct config *config)
 {
 	char why[512];
@@ -537,7 +539,7 @@ static int take_sockets(struct config *config)
 	return config->activated_count;
 }
 
-/* Lines of the log are this daemon's also before it listens. */
+/* Names the daemon in the log before it listens. */
 static void set_name(const struct config *config)
 {
 	const struct endpoint *endpoint = &config->endpoints[0];
@@ -572,13 +574,13 @@ int main(int argc, char **argv)
 	}
 	if (config.help) {
 		config_help(stdout);
-		return say_text("");
+		return put_text("");
 	}
 	if (config.version)
-		return say_text("perseasd " PERSEAS_VERSION "\n");
+		return put_text("perseasd " PERSEAS_VERSION "\n");
 	if (config.metrics_help) {
 		metrics_help(stdout);
-		return say_text("");
+		return put_text("");
 	}
 	log_init(config.log_level, config.log_format);
 	if (config.check)
@@ -588,11 +590,11 @@ int main(int argc, char **argv)
 		return 1;
 	set_name(&config);
 	signal(SIGPIPE, SIG_IGN);
-	/* A file that may not grow, if only the log's, is a write that fails: it ends nobody. */
+	/* A file that reaches its size limit makes write() fail instead of ending the process. */
 	signal(SIGXFSZ, SIG_IGN);
-	/* While memory_file.c holds a lease for a moment, another process can open the file. */
+	/* Opening a file while memory_file.c holds a lease on it sends SIGIO. */
 	signal(SIGIO, SIG_IGN);
 	event_set_log_callback(on_libevent);
-	raise_files(config.max_connections);
-	return run_with(&config) < 0 ? 1 : 0;
+	raise_file_limit(config.max_connections);
+	return run_memory(&config) < 0 ? 1 : 0;
 }

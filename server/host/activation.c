@@ -1,6 +1,6 @@
 /*
- * activation.c - takes sockets over from the service manager, by descriptor number and name.
- * main.c calls it once, at the start. It takes no socket whose kind it does not know.
+ * activation.c - takes over sockets from the service manager. main.c calls it once, at the start.
+ * It refuses sockets of unknown kinds.
  */
 #include "activation.h"
 
@@ -17,7 +17,7 @@
 
 enum { FIRST = 3 }; /* SD_LISTEN_FDS_START */
 
-/* Digits alone, as a number of 1 and more; else 0. */
+/* Parses a decimal number of at least 1. Returns 0 if it is malformed. */
 static unsigned long number_in(const char *text)
 {
 	char *end;
@@ -30,7 +30,7 @@ static unsigned long number_in(const char *text)
 	return errno || *end ? 0 : number;
 }
 
-/* The part of "a:b:c" that names this one. */
+/* Copies part `index` of "a:b:c". */
 static void name_of(const char *names, unsigned index, char *name, size_t size)
 {
 	while (names && index-- > 0) {
@@ -48,7 +48,7 @@ static int option_of(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -1 : value;
 }
 
-/* What is wrong with it, NULL: nothing. */
+/* Returns NULL if the descriptor is a usable socket, or what is wrong with it. */
 static const char *fault_of(int fd)
 {
 	int family = option_of(fd, SO_DOMAIN);
@@ -149,7 +149,7 @@ int activation_take(struct activated sockets[ACTIVATED_MAX], char *why, size_t s
 	const char *count = getenv("LISTEN_FDS"), *pid = getenv("LISTEN_PID");
 	int found = 0;
 
-	/* Meant for a process that started this one: not ours. */
+	/* The variables may be meant for the process that started this one. */
 	if (count && pid && number_in(pid) == (unsigned long)getpid())
 		found = take_all(sockets, count, getenv("LISTEN_FDNAMES"), why, size);
 	unsetenv("LISTEN_FDS");

@@ -1,6 +1,7 @@
 /*
- * activation.h - sockets that a service manager opened for the daemon (sd_listen_fds' protocol):
- * they outlive it, so that owners who connect while it is restarted wait instead of being refused.
+ * activation.h - sockets that a service manager opened for the daemon (the protocol of
+ * sd_listen_fds). They outlive the daemon, so owners that connect while it restarts wait instead of
+ * being refused.
  */
 #ifndef PERSEAS_SERVER_ACTIVATION_H
 #define PERSEAS_SERVER_ACTIVATION_H
@@ -12,18 +13,16 @@ enum { ACTIVATED_MAX = 16 };
 
 struct activated {
 	int fd;
-	bool local;     /* a Unix socket, at the path `host` */
-	char host[256]; /* the address that it is bound to, in numbers */
-	unsigned port;  /* of a TCP socket, else 0 */
+	bool local;     /* a Unix socket with the path `host` */
+	char host[256]; /* numeric address that it is bound to */
+	unsigned port;  /* of a TCP socket; 0 for a Unix socket */
 };
 
-/*
- * Fills `sockets` from LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES, and takes these out of the
- * environment. To be called before the process opens anything. The descriptors become the
- * caller's, non-blocking and closed at exec. Their number, 0 when there are none for this process,
- * or -1 with a sentence in `why`: the number is not one from 1 to ACTIVATED_MAX, or one of them is
- * no socket over TCP or at a path that listens.
- */
+/* Fills `sockets` from LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES, and removes these from the
+ * environment. Call it before the process opens anything. The caller owns the descriptors, which
+ * are non-blocking and close-on-exec. Returns their number (0: none for this process), or -1 with a
+ * sentence in `why` if the number is not 1 to ACTIVATED_MAX or one is not a listening socket with a
+ * TCP address or a path. */
 int activation_take(struct activated sockets[ACTIVATED_MAX], char *why, size_t size);
 
 #endif

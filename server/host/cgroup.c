@@ -1,7 +1,7 @@
 /*
- * cgroup.c - reads the limits of control groups, of version 2 (memory.max) and of version 1
- * (memory.limit_in_bytes). memory_place.c asks it. What is not there, or reads like nothing that
- * the kernel writes, is no limit: it must never keep a daemon from its memory for that.
+ * cgroup.c - reads the memory limits of control groups, version 2 (memory.max) and version 1
+ * (memory.limit_in_bytes). memory_place.c calls it. A missing or unreadable file counts as no
+ * limit, and must never keep a daemon from using memory.
  */
 #include "cgroup.h"
 
@@ -16,28 +16,29 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The daemon itself is left a part of the limit, and at most so many bytes. */
+/* Part of the limit that is reserved for the daemon itself, and its maximum in bytes. */
 #define OWN_MAX ((uint64_t)64 << 20)
 enum {
 	TEXT_MAX = 16384,
-	OWN_PART = 16, /* one byte in so many */
+	OWN_PART = 16, /* 1 / OWN_PART of the limit */
 };
 
-/* How a version of control groups names things. Cache is given back before anybody is killed. */
-struct names {
-	const char *limit, *high, *used; /* high NULL: there is none */
+/* The file names of a version of control groups. Cache is not counted, because the kernel frees it
+ * before it kills a process. */
+struct group_files {
+	const char *limit, *high, *used; /* high NULL: none */
 	const char *cache[2];            /* lines of memory.stat */
-	const char *shared, *swapped;    /* the same of tmpfs; swapped NULL: a file of its own */
+	const char *shared, *swapped;    /* lines for tmpfs; swapped NULL: a file of its own */
 };
 
-/* Returns a figure of one group; UINT64_MAX: the group has no such figure. */
-typedef uint64_t group_figure(const char *folder, const struct names *names);
+/* Returns a value of one group, or UINT64_MAX if the group has none. */
+typedef uint64_t group_figure(const char *folder, const struct group_files *group_files);
 
-static const struct names version2 = {
+static const struct group_files names_v2 = {
 	"memory.max", "memory.high", "memory.current", { "inactive_file ", "active_file " },
 	"shmem ",     NULL,
 };
-static const struct names version1 = {
+static const struct group_files names_v1 = {
 	"memory.limit_in_bytes", NULL,
 	"memory.usage_in_bytes", { "total_inactive_file ", "total_active_file " },
 	"total_shmem ",          "total_swap ",
@@ -51,7 +52,7 @@ void cgroup_set_place(const char *self, const char *root)
 	root_path = root;
 }
 
-/* Reads as much as there is room for. False: there is nothing to read. */
+/* Reads at most TEXT_MAX - 1 bytes. Returns false if there are none. */
 static bool read_text(const char *path, char text[TEXT_MAX])
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -68,7 +69,7 @@ static bool read_text(const char *path, char text[TEXT_MAX])
 	return have > 0;
 }
 
-/* A number at the end of its line; UINT64_MAX: it is none, as "max". */
+/* Parses a number that ends its line. Returns UINT64_MAX for other text, such as "max". */
 static uint64_t number_of(const char *text)
 {
 	unsigned long long number;
@@ -91,8 +92,7 @@ static uint64_t read_number(const char *folder, const char *name)
 	return number_of(text);
 }
 
-/* Returns the number of the line that begins with this; UINT64_MAX: it is none, or there is no such
- * line. */
+/* Returns the number in the line that begins with `begins`, or UINT64_MAX if there is none. */
 static uint64_t find_number(const char *text, const char *begins)
 {
 	const size_t length = strlen(begins);
@@ -104,8 +104,7 @@ static uint64_t find_number(const char *text, const char *begins)
 	return text ? number_of(text + length) : UINT64_MAX;
 }
 
-/* Returns the number behind the words that the line begins with; 0: there is no such line, or no
- * number. */
+/* Returns the number in the line that begins with `begins`, or 0 if there is none. */
 static uint64_t line_of(const char *text, const char *begins)
 {
 	const uint64_t number = find_number(text, begins);
@@ -121,7 +120,7 @@ static bool read_stat(const char *folder, char text[TEXT_MAX])
 	       read_text(path, text);
 }
 
-static uint64_t cache_of(const char *folder, const struct names *names, uint64_t used)
+static uint64_t cache_of(const char *folder, const struct group_files *group_files, uint64_t used)
 {
 	char text[TEXT_MAX];
 	uint64_t cache = 0;
@@ -129,51 +128,52 @@ static uint64_t cache_of(const char *folder, const struct names *names, uint64_t
 	if (!read_stat(folder, text))
 		return 0;
 	for (unsigned i = 0; i < 2; i++) {
-		const uint64_t bytes = line_of(text, names->cache[i]);
+		const uint64_t bytes = line_of(text, group_files->cache[i]);
 
 		cache += bytes < used - cache ? bytes : used - cache;
 	}
 	return cache;
 }
 
-/* What one group leaves. */
-static uint64_t group_room(const char *folder, const struct names *names)
+/* Returns how many bytes one group has left. */
+static uint64_t group_room(const char *folder, const struct group_files *group_files)
 {
-	const uint64_t high = read_number(folder, names->high);
-	uint64_t limit = read_number(folder, names->limit), used, own;
+	const uint64_t high = read_number(folder, group_files->high);
+	uint64_t limit = read_number(folder, group_files->limit), used, own;
 
 	limit = high < limit ? high : limit;
-	used = limit == UINT64_MAX ? UINT64_MAX : read_number(folder, names->used);
+	used = limit == UINT64_MAX ? UINT64_MAX : read_number(folder, group_files->used);
 	if (used == UINT64_MAX)
 		return UINT64_MAX;
-	used -= cache_of(folder, names, used);
+	used -= cache_of(folder, group_files, used);
 	own = limit / OWN_PART < OWN_MAX ? limit / OWN_PART : OWN_MAX;
 	limit -= own;
 	return used < limit ? limit - used : 0;
 }
 
-/* Returns how much of tmpfs a group with a limit is charged for, in memory and swapped out. */
-static uint64_t group_charged(const char *folder, const struct names *names)
+/* Returns how many bytes of tmpfs a group with a limit is charged for, in memory and swapped
+ * out. */
+static uint64_t group_charged(const char *folder, const struct group_files *group_files)
 {
 	char text[TEXT_MAX];
 	uint64_t shared, swapped;
 
-	if ((read_number(folder, names->limit) == UINT64_MAX &&
-	     read_number(folder, names->high) == UINT64_MAX) ||
+	if ((read_number(folder, group_files->limit) == UINT64_MAX &&
+	     read_number(folder, group_files->high) == UINT64_MAX) ||
 	    !read_stat(folder, text))
 		return UINT64_MAX;
-	shared = find_number(text, names->shared);
-	swapped = names->swapped ? find_number(text, names->swapped)
-	                         : read_number(folder, "memory.swap.current");
+	shared = find_number(text, group_files->shared);
+	swapped = group_files->swapped ? find_number(text, group_files->swapped)
+	                               : read_number(folder, "memory.swap.current");
 	if (swapped == UINT64_MAX)
 		swapped = 0;
 	return shared < UINT64_MAX - swapped ? shared + swapped : UINT64_MAX;
 }
 
-/* The least figure of a group, and of all above it. One outside of what is shown here has only the
- * top. */
-static uint64_t path_least(const char *root, const char *path, const struct names *names,
-                           group_figure *figure)
+/* Returns the least value of a group and all groups above it. A group outside of this mount is
+ * represented by the root. */
+static uint64_t path_least(const char *root, const char *path,
+                           const struct group_files *group_files, group_figure *figure)
 {
 	char folder[PATH_MAX];
 	uint64_t least = UINT64_MAX;
@@ -183,7 +183,7 @@ static uint64_t path_least(const char *root, const char *path, const struct name
 	if (snprintf(folder, sizeof(folder), "%s%s", root, path) >= (int)sizeof(folder))
 		return least;
 	for (;;) {
-		const uint64_t bytes = figure(folder, names);
+		const uint64_t bytes = figure(folder, group_files);
 
 		least = bytes < least ? bytes : least;
 		if (strlen(folder) <= strlen(root))
@@ -192,7 +192,7 @@ static uint64_t path_least(const char *root, const char *path, const struct name
 	}
 }
 
-/* Returns the least figure of the groups that a line of /proc/self/cgroup names
+/* Returns the least value of the groups in a line of /proc/self/cgroup
  * (NUMBER:CONTROLLERS:PATH). */
 static uint64_t line_least(const char *root, char *line, group_figure *figure)
 {
@@ -203,16 +203,16 @@ static uint64_t line_least(const char *root, char *line, group_figure *figure)
 		return UINT64_MAX;
 	*path++ = '\0';
 	if (strcmp(line, "0:") == 0)
-		return path_least(root, path, &version2, figure);
+		return path_least(root, path, &names_v2, figure);
 	for (char *name = strtok_r(controllers + 1, ",", &save); name;
 	     name = strtok_r(NULL, ",", &save))
 		if (strcmp(name, "memory") == 0 &&
 		    snprintf(folder, sizeof(folder), "%s/memory", root) < (int)sizeof(folder))
-			return path_least(folder, path, &version1, figure);
+			return path_least(folder, path, &names_v1, figure);
 	return UINT64_MAX;
 }
 
-static uint64_t least_of(group_figure *figure)
+static uint64_t least_value(group_figure *figure)
 {
 	const char *root = root_path ? root_path : "/sys/fs/cgroup";
 	char text[TEXT_MAX], *save = NULL;
@@ -230,10 +230,10 @@ static uint64_t least_of(group_figure *figure)
 
 uint64_t cgroup_room(void)
 {
-	return least_of(group_room);
+	return least_value(group_room);
 }
 
 uint64_t cgroup_charged(void)
 {
-	return least_of(group_charged);
+	return least_value(group_charged);
 }

@@ -1,7 +1,6 @@
 /*
- * jobs.c - the threads of jobs, and who has the turn. Called by the loop (jobs_loop.c) and, through
- * job_aside(), by what store logic and memory do for long. It must never let two threads have the
- * turn at once.
+ * jobs.c - threads for jobs, and which thread has the turn. The loop (jobs_loop.c) calls it, and
+ * the store and memory logic through job_aside(). Two threads must never have the turn at once.
  */
 #include "jobs.h"
 #include "thread.h"
@@ -13,22 +12,23 @@
 
 struct worker {
 	struct jobs *jobs;
-	struct worker *next; /* idle, or waiting for its turn */
+	struct worker *next; /* in the list of idle workers, or of those that wait for their turn */
 	struct job *job;     /* NULL: idle */
-	pthread_cond_t told; /* it has the turn, or is to end */
+	pthread_cond_t told; /* signaled when it gets the turn, or must end */
 	pthread_t thread;
-	clockid_t clock; /* its processor time */
+	clockid_t clock; /* clock of its processor time */
 };
 
 struct jobs {
-	pthread_mutex_t lock; /* guards the rest, and the workers */
-	pthread_cond_t given; /* the loop has the turn again */
-	struct worker *turn;  /* who has the turn; NULL: the loop */
+	pthread_mutex_t lock; /* guards the members below, and the workers */
+	pthread_cond_t given; /* signaled when the loop gets the turn back */
+	struct worker *turn;  /* the worker that has the turn; NULL: the loop */
 	struct worker *idle;
-	struct worker *first, **last; /* wait for their turn, in order */
+	struct worker *first, **last; /* workers that wait for their turn, in order */
 	struct worker *workers[JOBS_MAX];
-	unsigned threads, count; /* the loop's: jobs are those that are not over */
-	/* Of who has the turn: jobs that begin later. */
+	/* Used by the loop only; `count` is the number of unfinished jobs. */
+	unsigned threads, count;
+	/* Used by the thread that has the turn: jobs that begin later. */
 	struct job *later, **later_last;
 	unsigned later_count;
 	bool ending;
@@ -36,10 +36,10 @@ struct jobs {
 	void *wake_arg;
 };
 
-static _Thread_local struct worker *self;
-static _Thread_local struct jobs *own; /* whose loop this thread is */
+static _Thread_local struct worker *own_worker;
+static _Thread_local struct jobs *loop_pool; /* the pool of the loop that runs in this thread */
 
-/* With the lock: the turn goes to the worker, and comes back. */
+/* Gives the turn to the worker and waits until it comes back. Caller holds jobs->lock. */
 static void give_turn(struct jobs *jobs, struct worker *worker)
 {
 	assert(!jobs->turn);
@@ -51,7 +51,7 @@ static void give_turn(struct jobs *jobs, struct worker *worker)
 
 static void return_turn(struct jobs *jobs)
 {
-	assert(jobs->turn == self);
+	assert(jobs->turn == own_worker);
 	jobs->turn = NULL;
 	pthread_cond_signal(&jobs->given);
 }
@@ -69,7 +69,7 @@ static void *jobs_thread(void *arg)
 	struct worker *worker = arg;
 	struct jobs *jobs = worker->jobs;
 
-	self = worker;
+	own_worker = worker;
 	pthread_mutex_lock(&jobs->lock);
 	for (;;) {
 		wait_for_turn(worker);
@@ -122,7 +122,7 @@ struct jobs *jobs_new(void (*wake)(void *arg), void *arg)
 	jobs->later_last = &jobs->later;
 	jobs->wake = wake;
 	jobs->wake_arg = arg;
-	own = jobs;
+	loop_pool = jobs;
 	return jobs;
 }
 
@@ -131,7 +131,7 @@ void jobs_free(struct jobs *jobs)
 	if (!jobs)
 		return;
 	jobs_drain(jobs);
-	own = NULL;
+	loop_pool = NULL;
 	pthread_mutex_lock(&jobs->lock);
 	jobs->ending = true;
 	for (unsigned i = 0; i < jobs->threads; i++)
@@ -192,12 +192,15 @@ bool jobs_start(struct jobs *jobs, struct job *job)
 	return job->over;
 }
 
-/* With the lock: the next that waits has a turn. The job, when it is over. */
-static struct job *next_turn(struct jobs *jobs)
+/* Gives the turn to the first waiting worker. Returns its job if that has ended, else NULL. Caller
+ * holds jobs->lock. */
+static struct job *give_next_turn(struct jobs *jobs)
 {
 	struct worker *worker = jobs->first;
-	struct job *job = worker->job;
+	struct job *job;
 
+	assert(worker && worker->job);
+	job = worker->job;
 	jobs->first = worker->next;
 	if (!jobs->first)
 		jobs->last = &jobs->first;
@@ -208,7 +211,7 @@ static struct job *next_turn(struct jobs *jobs)
 
 bool job_later(struct job *job)
 {
-	struct jobs *jobs = self ? self->jobs : own;
+	struct jobs *jobs = own_worker ? own_worker->jobs : loop_pool;
 
 	if (!jobs) {
 		job->run(job);
@@ -222,8 +225,8 @@ bool job_later(struct job *job)
 	return false;
 }
 
-/* Where the host gives no thread at all, the loop runs them itself. */
-static void begin_later(struct jobs *jobs)
+/* If the host has no thread left, the loop runs these jobs itself. */
+static void start_later(struct jobs *jobs)
 {
 	while (jobs->later) {
 		struct job *job = jobs->later;
@@ -242,12 +245,12 @@ static void begin_later(struct jobs *jobs)
 	}
 }
 
-/* As many as there can be: a job that comes back meanwhile wakes the loop again. */
+/* Limits the number of turns; a job that returns in the meantime wakes the loop again. */
 void jobs_turns(struct jobs *jobs)
 {
 	pthread_mutex_lock(&jobs->lock);
 	for (unsigned i = 0; i < JOBS_MAX && jobs->first; i++) {
-		struct job *job = next_turn(jobs);
+		struct job *job = give_next_turn(jobs);
 
 		if (!job)
 			continue;
@@ -256,7 +259,7 @@ void jobs_turns(struct jobs *jobs)
 		pthread_mutex_lock(&jobs->lock);
 	}
 	pthread_mutex_unlock(&jobs->lock);
-	begin_later(jobs);
+	start_later(jobs);
 }
 
 unsigned jobs_count(const struct jobs *jobs)
@@ -271,7 +274,7 @@ void job_cancel(struct job *job)
 
 void job_aside(uint64_t bytes, void (*run)(void *arg), void *arg)
 {
-	struct worker *worker = self;
+	struct worker *worker = own_worker;
 	struct jobs *jobs;
 
 	if (!worker || bytes < JOB_ASIDE_LEAST) {
@@ -293,10 +296,10 @@ void job_aside(uint64_t bytes, void (*run)(void *arg), void *arg)
 	pthread_mutex_unlock(&jobs->lock);
 }
 
-/* What goes on aside signals the condition, too, when it is over. */
+/* A job that leaves job_aside() also signals jobs->given. */
 void jobs_drain(struct jobs *jobs)
 {
-	for (begin_later(jobs); jobs_count(jobs) > 0; begin_later(jobs)) {
+	for (start_later(jobs); jobs_count(jobs) > 0; start_later(jobs)) {
 		pthread_mutex_lock(&jobs->lock);
 		for (unsigned i = 0; i < jobs->threads; i++)
 			if (jobs->workers[i]->job)
@@ -310,10 +313,10 @@ void jobs_drain(struct jobs *jobs)
 
 struct job *job_current(void)
 {
-	return self ? self->job : NULL;
+	return own_worker ? own_worker->job : NULL;
 }
 
 bool job_cancelled(void)
 {
-	return self && atomic_load(&self->job->cancelled);
+	return own_worker && atomic_load(&own_worker->job->cancelled);
 }

@@ -1,7 +1,7 @@
 /*
- * log.c - formats events, writes them out through log_out.c or log_journal.c, and keeps the last
- * ones. Everything in the daemon reports by it, in the loop's thread. It must never block, and
- * drops lines (and counts them) rather than wait.
+ * log.c - formats events, writes them through log_out.c or log_journal.c, and keeps the most recent
+ * ones. All parts of the daemon log through it, with the turn (jobs.h). It must never block: it
+ * drops lines and counts them instead.
  */
 #include "log.h"
 
@@ -11,6 +11,7 @@
 
 #include "../../proto/base/text.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,20 +21,20 @@
 #include <time.h>
 #include <unistd.h>
 
-static enum log_level limit = LOG_LEVEL_INFO;
-static enum log_format form = LOG_FORMAT_TEXT;
-static bool journal; /* who reads the lines notes the time, and whose they are */
-static bool timed;   /* lines of text begin with the time */
-static char name[LOG_NAME_MAX + 1];
+static enum log_level level_limit = LOG_LEVEL_INFO;
+static enum log_format log_form = LOG_FORMAT_TEXT;
+static bool is_journal; /* the reader of standard error records the time and the unit itself */
+static bool has_time;   /* lines begin with the time */
+static char daemon_name[LOG_NAME_MAX + 1];
 
-static struct log_entry kept[LOG_KEPT];
-static uint64_t count; /* of all that was ever kept */
+static struct log_entry recent_entries[LOG_KEPT];
+static uint64_t event_count; /* number of events that were ever kept */
 
 static void (*on_stall)(void *arg);
 static void *on_stall_arg;
 
-/* Is standard error the stream that systemd has made for the journal? The variable alone does not
- * tell: it is inherited, and standard error may have been put elsewhere since. */
+/* Returns true if standard error is the stream that systemd made for the journal. The variable
+ * alone does not prove it: it is inherited, and standard error may have been redirected. */
 static bool goes_to_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -46,31 +47,32 @@ static bool goes_to_journal(void)
 
 void log_init(enum log_level level, enum log_format format)
 {
-	limit = level;
-	form = format;
-	journal = goes_to_journal();
-	timed = !journal;
+	level_limit = level;
+	log_form = format;
+	is_journal = goes_to_journal();
+	has_time = !is_journal;
 }
 
 void log_set_journal(const char *path)
 {
-	log_journal_open(journal ? path : NULL);
+	log_journal_open(is_journal ? path : NULL);
 }
 
 void log_set_name(const char *text)
 {
-	snprintf(name, sizeof(name), "%s", text);
+	snprintf(daemon_name, sizeof(daemon_name), "%s", text);
 }
 
 const char *log_name(void)
 {
-	return name;
+	return daemon_name;
 }
 
 const char *log_level_name(enum log_level level)
 {
 	static const char *const names[] = { "error", "warning", "info", "debug" };
 
+	assert(level <= LOG_LEVEL_DEBUG);
 	return names[level];
 }
 
@@ -78,6 +80,7 @@ int log_priority(enum log_level level)
 {
 	static const int priorities[] = { 3, 4, 6, 7 };
 
+	assert(level <= LOG_LEVEL_DEBUG);
 	return priorities[level];
 }
 
@@ -105,13 +108,14 @@ static void write_text(const struct log_entry *entry)
 	char line[LOG_TIME_TEXT + LOG_NAME_MAX + LOG_MESSAGE_MAX + 64], time[LOG_TIME_TEXT];
 	int len;
 
-	if (journal)
+	if (is_journal)
 		len = snprintf(line, sizeof(line), "<%d>%s\n", log_priority(entry->level),
 		               entry->message);
 	else
 		len = snprintf(line, sizeof(line), "%s%sperseasd%s%s: %s%s\n",
-		               timed ? log_time_text(time, entry->time_us) : "", timed ? " " : "",
-		               *name ? " " : "", name, words[entry->level], entry->message);
+		               has_time ? log_time_text(time, entry->time_us) : "",
+		               has_time ? " " : "", *daemon_name ? " " : "", daemon_name,
+		               words[entry->level], entry->message);
 	log_out_line(line, (size_t)len);
 }
 
@@ -125,7 +129,7 @@ static void write_object(const struct log_entry *entry)
 		write_text(entry);
 		return;
 	}
-	log_json_write(out, entry, name);
+	log_json_write(out, entry, daemon_name);
 	if (fclose(out) == 0)
 		log_out_line(line, len);
 	else
@@ -133,18 +137,18 @@ static void write_object(const struct log_entry *entry)
 	free(line);
 }
 
-/* In the journal text has its fields beside it. What the journal does not take now becomes a line,
- * and so does what comes behind such a line until all are read: the order stays. */
+/* In the journal, text has fields. An entry that the journal does not take becomes a line, and so
+ * do those after it until all lines are read, so that the order is preserved. */
 static void write_entry(const struct log_entry *entry)
 {
-	if (form == LOG_FORMAT_JSON)
+	if (log_form == LOG_FORMAT_JSON)
 		write_object(entry);
-	else if (!log_out_flush() || !log_journal_send(entry, name))
+	else if (!log_out_flush() || !log_journal_send(entry, daemon_name))
 		write_text(entry);
 }
 
-static void tell_event(enum log_level level, const char *event, const struct log_fields *fields,
-                       uint64_t left_out, const char *format, va_list args)
+static void record_event(enum log_level level, const char *event, const struct log_fields *fields,
+                         uint64_t left_out, const char *format, va_list args)
 {
 	static const struct log_fields nothing;
 	struct log_entry entry = { .level = level };
@@ -167,18 +171,18 @@ static void tell_event(enum log_level level, const char *event, const struct log
 		         "; %llu more like it before", (unsigned long long)left_out);
 	ps_make_printable(entry.message);
 	if (level <= LOG_LEVEL_INFO) {
-		entry.number = count + 1;
-		kept[count++ % LOG_KEPT] = entry;
+		entry.number = event_count + 1;
+		recent_entries[event_count++ % LOG_KEPT] = entry;
 	}
-	if (level > limit)
+	if (level > level_limit)
 		return;
 	write_entry(&entry);
 	if (on_stall && !log_out_flush())
 		on_stall(on_stall_arg);
 }
 
-/* Standard error is read again: says what is missing there. */
-static void tell_dropped(void)
+/* Reports lost lines, when standard error is read again. */
+static void log_dropped(void)
 {
 	uint64_t lines = log_out_dropped();
 
@@ -191,7 +195,7 @@ static void tell_dropped(void)
 bool log_flush(void)
 {
 	if (log_out_flush())
-		tell_dropped();
+		log_dropped();
 	return log_out_flush();
 }
 
@@ -201,9 +205,9 @@ void log_on_stall(void (*stalled)(void *arg), void *arg)
 	on_stall_arg = arg;
 }
 
-static bool is_told(enum log_level level)
+static bool is_logged(enum log_level level)
 {
-	return level <= limit || level <= LOG_LEVEL_INFO;
+	return level <= level_limit || level <= LOG_LEVEL_INFO;
 }
 
 void log_event(enum log_level level, const char *event, const struct log_fields *fields,
@@ -211,22 +215,22 @@ void log_event(enum log_level level, const char *event, const struct log_fields 
 {
 	va_list args;
 
-	if (!is_told(level))
+	if (!is_logged(level))
 		return;
 	va_start(args, format);
-	tell_event(level, event, fields, 0, format, args);
+	record_event(level, event, fields, 0, format, args);
 	va_end(args);
 }
 
-/* Is its turn now? */
-static bool take_turn(struct log_limit *often)
+/* Returns true if the rate limit admits another event. */
+static bool admit_event(struct log_limit *often)
 {
 	const uint64_t every = LOG_EVERY_SECONDS * 1000000000ull, saved = (LOG_BURST - 1) * every;
 	struct timespec time;
 	uint64_t now;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
-	/* Before the machine was started, it was quiet. */
+	/* A full burst is available at boot. */
 	now = saved + (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 	if (often->due_ns + saved < now)
 		often->due_ns = now - saved;
@@ -241,21 +245,21 @@ void log_limited(struct log_limit *often, enum log_level level, const char *even
 {
 	va_list args;
 
-	if (!is_told(level))
+	if (!is_logged(level))
 		return;
-	if (!take_turn(often)) {
+	if (!admit_event(often)) {
 		often->left_out++;
 		return;
 	}
 	va_start(args, format);
-	tell_event(level, event, fields, often->left_out, format, args);
+	record_event(level, event, fields, often->left_out, format, args);
 	va_end(args);
 	often->left_out = 0;
 }
 
 const struct log_entry *log_recent(unsigned index)
 {
-	if (index >= LOG_KEPT || index >= count)
+	if (index >= LOG_KEPT || index >= event_count)
 		return NULL;
-	return &kept[(count - 1 - index) % LOG_KEPT];
+	return &recent_entries[(event_count - 1 - index) % LOG_KEPT];
 }

@@ -1,6 +1,6 @@
 /*
- * log_journal.c - see log_journal.h. The protocol is the one that systemd documents for programs
- * without its library (systemd.io/JOURNAL_NATIVE_PROTOCOL): a datagram for each entry.
+ * log_journal.c - see log_journal.h. Uses the protocol that systemd documents for programs without
+ * its library (systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram for each entry.
  */
 #include "log_journal.h"
 
@@ -13,10 +13,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static struct sockaddr_un journal = { .sun_family = AF_UNIX };
-static int fd = -1;
+static struct sockaddr_un journal_address = { .sun_family = AF_UNIX };
+static int journal_fd = -1;
 
-/* What operators, rules and scripts look for. An identifier is never given to another event. */
+/* Events that operators, rules and scripts look for. An identifier must never be reused for another
+ * event. */
 static const struct {
 	const char *event, *id;
 } known[] = {
@@ -48,13 +49,13 @@ void log_journal_open(const char *path)
 {
 	const size_t len = path ? strlen(path) : 0;
 
-	if (fd >= 0)
-		close(fd);
-	fd = -1;
-	if (len == 0 || len >= sizeof(journal.sun_path))
+	if (journal_fd >= 0)
+		close(journal_fd);
+	journal_fd = -1;
+	if (len == 0 || len >= sizeof(journal_address.sun_path))
 		return;
-	memcpy(journal.sun_path, path, len + 1);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	memcpy(journal_address.sun_path, path, len + 1);
+	journal_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
 const char *log_journal_id(const char *event)
@@ -65,7 +66,7 @@ const char *log_journal_id(const char *event)
 	return NULL;
 }
 
-/* Adds a field. A line break would begin another one. */
+/* Appends a field. The value must have no line break, which would begin another field. */
 __attribute__((format(printf, 3, 4))) static void add_field(char text[LOG_JOURNAL_MAX], size_t *len,
                                                             const char *format, ...)
 {
@@ -111,9 +112,10 @@ bool log_journal_send(const struct log_entry *entry, const char *name)
 	char text[LOG_JOURNAL_MAX];
 	size_t len;
 
-	if (fd < 0)
+	if (journal_fd < 0)
 		return false;
 	len = log_journal_write(text, entry, name);
-	return sendto(fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&journal,
-	              sizeof(journal)) == (ssize_t)len;
+	return sendto(journal_fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL,
+	              (const struct sockaddr *)&journal_address,
+	              sizeof(journal_address)) == (ssize_t)len;
 }

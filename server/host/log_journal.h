@@ -1,7 +1,7 @@
 /*
- * log_journal.h - events as entries of systemd's journal, with fields, over the journal's own
- * socket. Called by log.c alone. Nothing here waits for the journal: libsystemd's functions would,
- * and hold up the daemon's loop with a journal that stands still.
+ * log_journal.h - sends events as entries with fields to the socket of systemd's journal. Only
+ * log.c calls it. It never waits for the journal; the functions of libsystemd would, and a journal
+ * that hangs would block the daemon's loop.
  */
 #ifndef PERSEAS_SERVER_LOG_JOURNAL_H
 #define PERSEAS_SERVER_LOG_JOURNAL_H
@@ -11,20 +11,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* From now on entries go to the socket at this path; NULL: to none, as at first. One that is not
- * there, or cannot be named so, is asked again for each entry. */
+/* Sets the path of the socket; NULL, the default: none. A socket that does not exist is tried again
+ * for each entry. */
 void log_journal_open(const char *path);
 
-/* Hands the entry over, of the daemon of that name ("": it has none yet). False: the journal does
- * not take it now. The text of an entry has no control characters. */
+/* Sends the entry. `name` is the daemon's name ("": none yet). Returns false if the journal does
+ * not take it. The text of an entry must have no control characters. */
 bool log_journal_send(const struct log_entry *entry, const char *name);
 
-/* The MESSAGE_ID of an event: 32 digits that stay as they are. NULL: it has none. */
+/* Returns the MESSAGE_ID of an event, 32 digits that never change, or NULL if it has none. */
 const char *log_journal_id(const char *event);
 
-enum { LOG_JOURNAL_MAX = 4096 }; /* bytes of an entry with everything */
+enum { LOG_JOURNAL_MAX = 4096 }; /* maximum size of an entry */
 
-/* What is sent: KEY=VALUE, a line each. Its length. */
+/* Formats an entry as lines of KEY=VALUE. Returns its length. */
 size_t log_journal_write(char text[LOG_JOURNAL_MAX], const struct log_entry *entry,
                          const char *name);
 

@@ -1,5 +1,6 @@
 /*
- * log_json.c - see log_json.h. Text of an entry may be a peer's: it goes through proto/base/json.c.
+ * log_json.c - see log_json.h. The text of an entry may come from peers, so it is written by
+ * proto/base/json.c.
  */
 #include "log_json.h"
 

@@ -1,5 +1,5 @@
 /*
- * log_json.h - an event as one JSON object. Called by log.c alone.
+ * log_json.h - writes an event as one JSON object. Only log.c calls it.
  */
 #ifndef PERSEAS_SERVER_LOG_JSON_H
 #define PERSEAS_SERVER_LOG_JSON_H
@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-/* With time, level, event, message and the fields that apply; of the daemon of that name ("": it
- * has none yet). */
+/* Writes time, level, event, message and the fields that are set. `name` is the daemon's name ("":
+ * none yet). */
 void log_json_write(FILE *out, const struct log_entry *entry, const char *name);
 
 #endif

@@ -1,10 +1,11 @@
 /*
- * log_out.c - standard error without waiting. The descriptor may be shared with other processes, so
- * it must not be set to non-blocking: a socket is sent to with a flag, and anything else is asked
- * first, and given no more than a pipe that has any room takes.
+ * log_out.c - writes to standard error without blocking. The descriptor may be shared with other
+ * processes, so it must not be made non-blocking: a socket is written with MSG_DONTWAIT, and
+ * anything else is polled first and given at most PIPE_BUF bytes.
  */
 #include "log_out.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -12,11 +13,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static char kept[LOG_OUT_MAX];
+static char kept_lines[LOG_OUT_MAX];
 static size_t kept_len;
-static uint64_t dropped;
+static uint64_t dropped_count;
 
-/* As write(), but it does not wait: -1 with EAGAIN. */
+/* Writes like write(), but returns -1 with EAGAIN instead of blocking. */
 static ssize_t write_some(const char *bytes, size_t len)
 {
 	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -31,7 +32,8 @@ static ssize_t write_some(const char *bytes, size_t len)
 	return write(STDERR_FILENO, bytes, len < PIPE_BUF ? len : PIPE_BUF);
 }
 
-/* How much of the bytes is gone; where nobody will ever read them, all. */
+/* Writes as much as possible. Returns how many bytes are done: all of them if nobody will ever
+ * read. */
 static size_t write_most(const char *bytes, size_t len)
 {
 	size_t gone = 0;
@@ -52,9 +54,9 @@ bool log_out_flush(void)
 {
 	size_t gone = 0;
 
-	/* A line at a time, so that lines of several processes do not mix. */
+	/* Writes line by line, so that lines of several processes do not mix. */
 	while (gone < kept_len) {
-		const char *line = kept + gone;
+		const char *line = kept_lines + gone;
 		const char *end = memchr(line, '\n', kept_len - gone);
 		size_t len = end ? (size_t)(end + 1 - line) : kept_len - gone;
 		size_t part = write_most(line, len);
@@ -63,9 +65,10 @@ bool log_out_flush(void)
 		if (part < len)
 			break;
 	}
+	assert(gone <= kept_len);
 	kept_len -= gone;
 	if (gone > 0)
-		memmove(kept, kept + gone, kept_len);
+		memmove(kept_lines, kept_lines + gone, kept_len);
 	return kept_len == 0;
 }
 
@@ -75,19 +78,19 @@ void log_out_line(const char *line, size_t len)
 
 	if (gone == len)
 		return;
-	/* What was begun is kept to its end. */
-	if (len - gone > sizeof(kept) - kept_len) {
-		dropped++;
+	/* The rest of a line that was begun is always kept. */
+	if (len - gone > sizeof(kept_lines) - kept_len) {
+		dropped_count++;
 		return;
 	}
-	memcpy(kept + kept_len, line + gone, len - gone);
+	memcpy(kept_lines + kept_len, line + gone, len - gone);
 	kept_len += len - gone;
 }
 
 uint64_t log_out_dropped(void)
 {
-	uint64_t count = dropped;
+	uint64_t count = dropped_count;
 
-	dropped = 0;
+	dropped_count = 0;
 	return count;
 }

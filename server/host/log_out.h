@@ -1,7 +1,7 @@
 /*
- * log_out.h - lines for standard error, whose reader may stand still: nobody waits for it. What it
- * does not take at once is kept, up to a limit, and lines beyond that are counted and dropped.
- * Called by log.c alone.
+ * log_out.h - writes lines to standard error, whose reader may not read, without waiting. What the
+ * reader does not take is kept up to a limit; further lines are counted and dropped. Only log.c
+ * calls it.
  */
 #ifndef PERSEAS_SERVER_LOG_OUT_H
 #define PERSEAS_SERVER_LOG_OUT_H
@@ -10,15 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LOG_OUT_MAX = 256 << 10 }; /* bytes that are kept */
+enum { LOG_OUT_MAX = 256 << 10 }; /* maximum bytes kept */
 
-/* Writes the line, with its end, keeps or drops it. */
+/* Writes, keeps or drops the line. */
 void log_out_line(const char *line, size_t len);
 
-/* Writes what is kept. True: nothing is kept any more. */
+/* Writes kept lines. Returns true if none are left. */
 bool log_out_flush(void);
 
-/* How many lines were dropped since this was asked last. */
+/* Returns how many lines were dropped since the last call. */
 uint64_t log_out_dropped(void);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * pause.h - how long to wait before the same trouble is mended once more: a pause that doubles
- * while the trouble comes back, and is short again when it stayed away for long. Times are of a
- * monotonic clock.
+ * pause.h - how long to wait before the same problem is repaired again: a pause that doubles while
+ * the problem recurs, and is short again after it stayed away for long. Times are of a monotonic
+ * clock.
  */
 #ifndef PERSEAS_SERVER_PAUSE_H
 #define PERSEAS_SERVER_PAUSE_H
@@ -12,17 +12,18 @@
 enum {
 	PAUSE_LEAST_MS = 1000,
 	PAUSE_MOST_MS = 600000,
-	PAUSE_CALM = 4, /* so many pauses without trouble make the next one the shortest again */
+	/* After this many pauses without the problem, the next pause is the shortest. */
+	PAUSE_CALM = 4,
 };
 
-/* All zero at first. */
+/* Initialize to zero. */
 struct pause {
-	uint64_t ended_ns;  /* when something was last mended; 0: never */
-	uint64_t length_ms; /* of the pause that followed */
+	uint64_t ended_ns;  /* time of the last repair; 0: none */
+	uint64_t length_ms; /* length of the pause that followed */
 };
 
 bool pause_is_over(const struct pause *pause, uint64_t now_ns);
-/* Something was mended at `now_ns`, and the next pause begins. */
+/* Begins the next pause after a repair at `now_ns`. */
 void pause_begin(struct pause *pause, uint64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * thread.c - how each thread of the daemon begins. Only faults are signals that it takes itself:
- * memory that was cut short raises SIGBUS in whoever touches it (proto/image/sigbus_guard.h).
+ * thread.c - starts the daemon's threads. They take no signals except faults: truncated memory
+ * raises SIGBUS in the thread that touches it (proto/image/sigbus_guard.h).
  */
 #include "thread.h"
 
