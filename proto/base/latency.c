@@ -74,7 +74,7 @@ const char *ps_latency_fault(const Perseas__Latencies *message)
 		               ? "latencies without counts must be all zero"
 		               : NULL;
 	if (message->first >= PS_LATENCY_BUCKETS || count > PS_LATENCY_BUCKETS - message->first)
-		return "latencies must be of buckets that there are";
+		return "latencies must be of existing buckets";
 	if (!message->counts[0] || !message->counts[count - 1])
 		return "latencies must begin and end with a bucket that counts something";
 	for (size_t i = 0; i < count; i++)

@@ -427,7 +427,7 @@ static int handle_failed_read(struct ps_tls_stream *tls, int ret)
 	if (tls->messages <= MESSAGES_MAX)
 		return handle_failure(tls, ret);
 	set_fault(tls, PS_TLS_BROKEN, "TLS with it failed", "too many key updates",
-	          "no end of this protocol sends so many");
+	          "no program of this protocol sends so many");
 	tls->wire.error = EPROTO;
 	tls->over = true;
 	return end_result(tls);

@@ -317,8 +317,9 @@ int ps_archive_next(struct ps_archive_reader *reader, struct ps_archive_piece *p
 		return -1;
 	if (head.end.magic == PS_ARCHIVE_END_MAGIC)
 		return check_end(reader, &head.end, why);
-	*why = head.piece.magic == PS_ARCHIVE_PIECE_MAGIC ? piece_fault(reader, &head.piece)
-	                                                  : "no piece begins where one should";
+	*why = head.piece.magic == PS_ARCHIVE_PIECE_MAGIC
+	               ? piece_fault(reader, &head.piece)
+	               : "there is no piece where one was expected";
 	if (*why || get_bytes(reader, reader->piece, head.piece.length, why) != 0)
 		return -1;
 	if (head.piece.bytes_crc != ps_crc32c(0, reader->piece, head.piece.length)) {

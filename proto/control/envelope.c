@@ -83,7 +83,7 @@ static void *unpack_message(const ProtobufCMessageDescriptor *type, const uint8_
 	if (len > PS_MESSAGE_MAX)
 		*why = "a message must be 1 MiB or less";
 	else if (!(message = protobuf_c_message_unpack(type, &allocator, len, bytes)))
-		*why = "the bytes are not a message of the kind that is due, or there is no memory";
+		*why = "the bytes are not a message of the expected kind, or memory is out";
 	else if (!all_known(message))
 		*why = unknown_field;
 	if (*why && message) {

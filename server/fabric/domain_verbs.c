@@ -267,7 +267,7 @@ static const char *event_text(enum ibv_event_type type)
 	case IBV_EVENT_GID_CHANGE:
 		return "its addresses have changed";
 	default:
-		return "something happened to it";
+		return "it has reported another event";
 	}
 }
 

@@ -327,7 +327,8 @@ static int add_keys(struct verbs_domain *domain, struct session *session, Persea
 		struct ibv_mr *memory;
 
 		if (job_cancelled()) {
-			snprintf(target->trouble, sizeof(target->trouble), "nobody waits for it");
+			snprintf(target->trouble, sizeof(target->trouble),
+			         "its request was cancelled");
 			return -1;
 		}
 		memory = verbs_domain_memory(domain, region->id, base, region->length);

@@ -162,7 +162,7 @@ static const struct ps_option option_rows[] = {
 	  .help = "Listens for owners on this host, which share memory with the daemon." },
 	{ "unix-mode", PS_OPTION_OWN, .value = "MODE", .usual = "600", .set = set_unix_mode,
 	  FILE_OR_LINE, .must = "a mode, for example 600 or 666",
-	  .help = "Permissions of that socket, as for chmod, in octal: who may connect." },
+	  .help = "Permissions of these sockets in octal, as for chmod: who may connect." },
 	{ "tls-cert", PS_OPTION_PATH, AT(tls_cert), "FILE", FILE_OR_LINE,
 	  .help = "Uses TLS 1.3 on all TCP connections, with the daemon's certificate and those "
 	          "between it and the CA, as PEM. Needs --tls-key and --tls-ca. SIGHUP reads "
@@ -188,8 +188,8 @@ static const struct ps_option option_rows[] = {
 	          "then undo, data and slot are written one after the other." },
 	{ "rdma-flush", PS_OPTION_CHOICE, AT(rdma.flush), "on|off", "off", FILE_OR_LINE,
 	  .choices = "off|on",
-	  .help = "RDMA writes count only when a read after them has come back, which pushes "
-	          "them out of the device's buffers." },
+	  .help = "Owners count an RDMA write only when a read after it has returned, which pushes "
+	          "it out of the device's buffers." },
 	{ "memory-dir", PS_OPTION_PATH, AT(memory_dir), "DIR", "/dev/shm/perseas", FILE_OR_LINE,
 	  .help = "Keeps the images in DIR, which is new, empty or perseasd's own; no symbolic "
 	          "link is followed. It must lie in memory (tmpfs, ramfs)." },
@@ -208,19 +208,19 @@ static const struct ps_option option_rows[] = {
 	  .must = "host=NAME, rack=NAME or zone=NAME; a name has 1 to 63 of A-Z a-z 0-9 . _ -, and "
 	          "does not begin with a dot",
 	  .help = "Says where this daemon runs: host=NAME, rack=NAME or zone=NAME, once each. "
-	          "perseas place takes no two mirrors of the same one for a store. Without a host, "
+	          "perseas place gives a store no two mirrors with the same one. Default of host: "
 	          "the host's own name." },
 	{ "protocol", PS_OPTION_NUMBER, AT(protocol), "N", FILE_OR_LINE, .low = PS_PROTOCOL_LEAST,
 	  .high = PS_PROTOCOL_VERSION,
-	  .help = "The highest version of the protocol to speak: the present one, or the one "
-	          "before. With that one, this daemon is to others like one of an older release: "
-	          "for trying how an upgrade goes. Default: the present one." },
+	  .help = "The highest version of the protocol to speak. With an older one than the "
+	          "current, this daemon behaves like one of an older release, so that an upgrade "
+	          "can be rehearsed. Default: the current one." },
 	{ "spill-dir", PS_OPTION_PATH, AT(spill_dir), "DIR", FILE_OR_LINE,
 	  .help = "Writes the images to DIR on SIGTERM, SIGINT or `perseas spill`. At start, "
 	          "loads from there the images that memory has lost." },
 	{ "state-dir", PS_OPTION_PATH, AT(state_dir), "DIR", FILE_OR_LINE,
-	  .help = "Notes in DIR which spills were loaded, so that a spill directory that is put "
-	          "back from a backup is not loaded again. Without it, it is." },
+	  .help = "Records in DIR which spills were loaded, so that old ones that come back from a "
+	          "backup of the spill directory are not loaded again. Without it they are." },
 	{ "access", PS_OPTION_PATH, AT(access_file), "FILE", FILE_OR_LINE,
 	  .help = "Rules of who may do what, and how much: lines of\n"
 	          "    allow WHO RIGHT[,RIGHT]... [store STORES]\n"
@@ -235,9 +235,9 @@ static const struct ps_option option_rows[] = {
 	          "everybody may do everything." },
 	{ "max-connections", PS_OPTION_NUMBER, AT(max_connections), "N", "1024", FILE_OR_LINE,
 	  .low = 16, .high = 65536,
-	  .help = "Most connections at the same time, 16 to 65536. A quarter is kept for "
-	          "owners and Unix sockets. Owners, who take two each, cannot have the last "
-	          "sixteenth. Of what owners leave, Unix sockets and TCP can have half each." },
+	  .help = "Maximum number of connections, 16 to 65536. A quarter is reserved for owners "
+	          "and Unix sockets. Owners, who need two each, cannot have the last sixteenth. "
+	          "Of what owners leave, Unix sockets and TCP can have half each." },
 	{ "threads", PS_OPTION_NUMBER, AT(threads), "N", FILE_OR_LINE, .low = 1,
 	  .high = THREADS_MAX,
 	  .help = "Threads for the data of owners over TCP and Unix sockets, 1 to 64. Each "
@@ -265,7 +265,7 @@ static const struct ps_option option_rows[] = {
 	          "there is no HTTP." },
 	{ "http-anywhere", PS_OPTION_CHOICE, AT(http.anywhere), "on|off", "off", FILE_OR_LINE,
 	  .choices = "off|on",
-	  .help = "Serves HTTP to other hosts, too: whoever reaches the port may look." },
+	  .help = "Serves HTTP to other hosts, too: everybody who reaches the port can read it." },
 	{ "http-name", PS_OPTION_OWN, .value = "NAME", .set = set_http_name, FILE_OR_LINE,
 	  .must = "a host's name, for example node1.example, without a port; there may be 8",
 	  .help = "Another name of this host under which HTTP requests are answered; up to 8 "
@@ -282,10 +282,10 @@ static const struct ps_option option_rows[] = {
 	          "digits, like %b in a systemd unit." },
 	{ "check", PS_OPTION_FLAG, AT(check), LINE_ONLY,
 	  .help = "Reads all options, the rules of --access and the files of --tls-*, says what is "
-	          "wrong with them, and exits: the status is 0 if they can be used, for a start or "
+	          "wrong with them, and exits. The status is 0 if they can be used for a start or "
 	          "by SIGHUP, 1 if a file cannot, 2 if an option is wrong. It opens no socket and "
-	          "no image, and does not say whether an address is refused that the network "
-	          "reaches without TLS; run it as the daemon's user, beside a daemon too." },
+	          "no image, so it can run while a daemon does; run it as the daemon's user. It "
+	          "does not check whether an address needs TLS because the network reaches it." },
 	{ "metrics-help", PS_OPTION_FLAG, AT(metrics_help), LINE_ONLY,
 	  .help = "Prints a table of all metrics and exits." },
 	{ "help", PS_OPTION_FLAG, AT(help), LINE_ONLY, .letter = 'h',

@@ -453,7 +453,7 @@ void connection_accept(struct daemon *daemon, int fd, const struct sockaddr *fro
 	assert(daemon_is_inside(daemon));
 	daemon_note_other_event(daemon);
 	if (!connection) {
-		daemon_log_full(daemon, "who comes");
+		daemon_log_full(daemon, "a new client");
 		close(fd);
 		return;
 	}

@@ -474,11 +474,10 @@ static bool grow_input(struct connection *connection)
 	if (connection->have < connection->room)
 		return true;
 	if (room > INPUT_FIRST && connection_exceeds_memory(connection)) {
-		log_limited(
-			&connection->admitted.origin->told, LOG_LEVEL_WARNING, "too-much",
-			&(struct log_fields){ .peer = connection->session.peer },
-			"connection from %s is closed: too much is under way for a large request",
-			connection->session.peer);
+		log_limited(&connection->admitted.origin->told, LOG_LEVEL_WARNING, "too-much",
+		            &(struct log_fields){ .peer = connection->session.peer },
+		            "connection from %s is closed: no memory is left for a large request",
+		            connection->session.peer);
 		return false;
 	}
 	input = realloc(connection->input, room);

@@ -167,7 +167,7 @@ bool names_settle(struct memory *memory, char *why, size_t size)
 		return reopen_directory(file, open.st_dev, why, size);
 	case PATH_LEADS_ELSEWHERE:
 		snprintf(why, size,
-		         "%s leads to its memory directory no more: that was moved, or unmounted",
+		         "%s no longer leads to the memory directory: that was moved, or unmounted",
 		         file->path);
 		return false;
 	default:

@@ -139,7 +139,7 @@ int stores_check_open(struct stores *stores, struct why *why)
 {
 	scratch_reset();
 	if (stores->closing)
-		return refuse(why, STATUS(BAD_STATE), "this mirror is about to end");
+		return refuse(why, STATUS(BAD_STATE), "the daemon of this mirror is stopping");
 	return 0;
 }
 

@@ -381,7 +381,8 @@ static int prepare_claim(struct claim *claim, struct stores *stores, struct why 
 		return ret;
 	if (await_holder(claim)) {
 		if (job_cancelled())
-			return refuse(why, STATUS(BUSY), "whoever claimed store %s has gone",
+			return refuse(why, STATUS(BUSY),
+			              "the owner that claimed store %s has disconnected",
 			              claim->request->store);
 		ret = find_image(claim, stores, why);
 	}

@@ -154,7 +154,7 @@ static void load_store(void *arg, const char *name)
 	}
 	header = read_header(store, &ret);
 	if (ret == -STATUS(NO_STORE)) {
-		report_store(loading, name, "what a creation that was interrupted left is removed");
+		report_store(loading, name, "the remains of an interrupted creation are removed");
 		pieces_sweep(store, NULL);
 		store_delete(store);
 		return;

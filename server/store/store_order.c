@@ -115,7 +115,8 @@ int board_update(struct store *store, const Perseas__ConfirmRequest *request, st
 	if (!board)
 		return -STATUS(NO_MEMORY);
 	if (!figures_grew(board->figures, request->figures))
-		return refuse(why, STATUS(BAD_REQUEST), "what an owner counts must not fall");
+		return refuse(why, STATUS(BAD_REQUEST),
+		              "the counters that an owner reports must not decrease");
 	news = is_news(board, request->result);
 	if ((request->n_mirrors > 0 && !(told = copy_reports(request))) ||
 	    (news && !(result = copy_message(&request->result->base))) ||

@@ -245,7 +245,7 @@ int store_rebuild(struct stores *stores, struct session *session,
 		return refuse(why, STATUS(BAD_REQUEST),
 		              "memory can be shared over a Unix socket only");
 	if (request->epoch == 0)
-		return refuse(why, STATUS(BAD_REQUEST), "an owner's epoch is not 0");
+		return refuse(why, STATUS(BAD_REQUEST), "an owner's epoch must not be 0");
 	if (!session->store)
 		return make_store_anew(stores, session, request, reply, why);
 	if (strcmp(session->store->name, name) != 0)

@@ -171,7 +171,8 @@ int store_publish(struct session *session, const Perseas__PublishRequest *reques
 	if (ret)
 		return ret;
 	if (request->seq == 0)
-		return refuse(why, STATUS(BAD_REQUEST), "no segment is born with seq 0");
+		return refuse(why, STATUS(BAD_REQUEST),
+		              "a publish must name the seq of its record, 1 or more");
 	ret = header_edit(header_of(session), &header, why);
 	if (ret)
 		return ret;

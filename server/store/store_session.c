@@ -213,8 +213,7 @@ int store_lifeline(struct stores *stores, struct session *session,
 		              "this connection holds store %s; a lifeline is another connection",
 		              session->store->name);
 	if (!owner || strcmp(owner->identity.name, session->identity.name) != 0)
-		return refuse(why, STATUS(NO_SESSION),
-		              "no session that %s has here is of this token",
+		return refuse(why, STATUS(NO_SESSION), "no session of %s has this token",
 		              session->identity.name);
 	memcpy(session->lifeline, request->token.data, PS_ID_SIZE);
 	return 0;

@@ -80,7 +80,7 @@ struct writing {
 
 static int set_given_up(struct spill *spill)
 {
-	snprintf(spill->trouble, sizeof(spill->trouble), "nobody waits for it any more");
+	snprintf(spill->trouble, sizeof(spill->trouble), "its request was cancelled");
 	return -1;
 }
 

@@ -98,7 +98,7 @@ static int note_used(const struct unspilling *unspilling, const char *store)
 	if (!consumed || consumed->ops->add(consumed, store, unspilling->key) == 0)
 		return 0;
 	snprintf(unspilling->spill->trouble, sizeof(unspilling->spill->trouble),
-	         "noting that it is used up: %.200s", consumed->trouble);
+	         "recording that it was used: %.200s", consumed->trouble);
 	return -1;
 }
 

@@ -50,11 +50,11 @@ void journal_log_event(void *arg, const struct store_event_info *news)
 		break;
 	case STORE_RESYNC_BEGUN:
 		log_event(LOG_LEVEL_INFO, "resync-begun", &about,
-		          "store %s: %s mends the image in place", news->store, peer);
+		          "store %s: %s repairs the image in place", news->store, peer);
 		break;
 	case STORE_REBUILD_BEGUN:
 		log_event(LOG_LEVEL_INFO, "rebuild-begun", &about,
-		          "store %s: %s makes the image anew", news->store, peer);
+		          "store %s: %s rebuilds the image", news->store, peer);
 		break;
 	case STORE_CONSISTENT:
 		log_event(LOG_LEVEL_INFO, "consistent", &about,
