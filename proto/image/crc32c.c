@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define POLYNOMIAL 0x82f63b78u /* with its bits reversed */
+#define POLYNOMIAL 0x82f63b78u /* Castagnoli polynomial, bits reversed */
 
 /* slice_tables[k][b] is what byte b, followed by k zero bytes, adds to the checksum. */
 static uint32_t slice_tables[8][256];

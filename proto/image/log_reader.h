@@ -95,7 +95,7 @@ struct ps_log_reader {
 	uint64_t proof;
 	struct ps_log_back past;       /* the next older record for ps_log_past() */
 	uint64_t past_begin, past_end; /* positions of the older log bytes in the ring */
-	uint64_t ticket;               /* of the last request for log bytes */
+	uint64_t ticket;               /* number of the last request for log bytes */
 	uint32_t chunk;                /* bytes of log to request next */
 	uint32_t fresh_length;         /* bytes of log that the last read returned */
 	struct ps_record ahead;        /* what lies at `next` if the ring has no space for it */

@@ -15,7 +15,7 @@ enum {
 	 * this many answers. */
 	ANSWERS_MAX = DATA_BUFFER_SIZE / (sizeof(struct ps_frame) + sizeof(struct ps_extent)) + 2,
 	ANSWERS_FIRST = 64,
-	PARTS_MAX = 64, /* of one sendmsg() */
+	PARTS_MAX = 64, /* buffers of one sendmsg() */
 };
 
 static uint8_t *data_where(void *ctx, const struct ps_extent *extent, bool write)

@@ -23,7 +23,7 @@ enum stage {
 	STAGE_TLS,   /* TLS handshake */
 	STAGE_SNIFF, /* the first four bytes must come */
 	STAGE_HELLO, /* the rest of the hello must come */
-	STAGE_OPEN,  /* requests */
+	STAGE_OPEN,  /* requests are received and answered */
 	STAGE_LAST,  /* unsent bytes are sent, then the connection is closed */
 };
 

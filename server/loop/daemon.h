@@ -85,7 +85,7 @@ struct daemon {
 	struct lanes *lanes;        /* threads that serve all others; NULL: none */
 	struct admission admission; /* connections of all kinds */
 	size_t large_bytes;         /* bytes of large messages in progress */
-	uint64_t message_ns;        /* as MESSAGE_SECONDS */
+	uint64_t message_ns;        /* time limit for a message (MESSAGE_SECONDS) */
 	struct log_limit told[REFUSALS]; /* rate limits of log messages about refused connections */
 	unsigned unix_mode;              /* permissions of Unix sockets; 0: 0600 */
 	/* How long the loop polls after data arrived; 0: not at all. */
@@ -116,8 +116,8 @@ struct daemon {
 	uint64_t (*wall_s)(void);    /* returns seconds since 1970 */
 	/* Connections that wait in a Watch, in order. */
 	struct connection *watchers, **watchers_last;
-	unsigned watcher_count, watchers_max; /* as WATCHERS_MAX */
-	uint64_t watch_ns;                    /* as PS_WATCH_MS */
+	unsigned watcher_count, watchers_max; /* their number and its limit (WATCHERS_MAX) */
+	uint64_t watch_ns;                    /* longest wait in a Watch (PS_WATCH_MS) */
 	bool has_news;       /* stores have events that watchers were not told of */
 	int spill_client_fd; /* copy of the connection that asked for a spill; -1: none */
 	enum daemon_phase phase;

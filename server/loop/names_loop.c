@@ -14,8 +14,9 @@
 #include <string.h>
 
 enum {
-	LOOK_MS = 1000,
-	/* After a change; several files are usually removed together, then their folder. */
+	LOOK_MS = 1000, /* between two checks */
+	/* Delay of the check after a change, because several files are usually removed together,
+	 * and then their folder. */
 	SOON_MS = 200,
 };
 

@@ -27,7 +27,7 @@
 #define RESERVE_SLICE ((uint64_t)16 << 20) /* bytes reserved between two checks for cancellation */
 #define UNMAP_SLICE \
 	((uint64_t)16 << 20)       /* bytes unmapped at once, during which other mappings wait */
-#define LAST_PAGE ((uint64_t)4096) /* of a large page */
+#define LAST_PAGE ((uint64_t)4096) /* size of the last small page in a large one */
 
 uint64_t piece_file_size(int folder, const char *name)
 {

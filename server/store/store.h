@@ -196,9 +196,9 @@ int stores_load(struct stores *stores, void (*complain)(void *arg, const char *t
  *
  * Call stores_load_spills() after stores_load() and before the first session. An image in memory is
  * newer than its spill, which is removed. A spill without an image in memory is loaded, with a new
- * image id. A store whose spill still has its name is not served. A spill that is damaged or does
- * not fit into memory is neither loaded nor removed. Returns how many spills were loaded, or -1 as
- * stores_load().
+ * image id, and then removed. If a spill cannot be removed, its store is not served. A spill that
+ * is damaged or does not fit into memory is neither loaded nor removed. Returns how many spills
+ * were loaded, or -1 like stores_load().
  *
  * stores_spill() ends all sessions for good and spills every sound image, as far as possible.
  * Returns false if there is no spill directory or store_spill() has done it. */

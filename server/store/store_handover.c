@@ -19,7 +19,7 @@ struct standby {
 	char store[PS_NAME_MAX + 1], name[PS_NAME_MAX + 1];
 	uint32_t order;
 	uint8_t mark[PS_OWNER_MARK];
-	uint64_t memory, warm; /* as in its message */
+	uint64_t memory, warm; /* as in its Watch (control.proto) */
 };
 
 struct handover {
