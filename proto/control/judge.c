@@ -394,7 +394,7 @@ static bool may_be_replaced(const struct ps_judgement *j, const struct ps_told *
 	       !ps_image_forked(header, j->settled, j->next);
 }
 
-/* Returns the members that lost their image and that an open may make anew by I9, given that the
+/* Returns the members that lost their image and that an open may remake by I9, given that the
  * mirrors in `by` hold the claim. */
 static uint32_t find_remakable(const struct ps_judgement *j, const struct ps_told *told,
                                unsigned count, const struct ps_quorum quorums[2], uint32_t by)

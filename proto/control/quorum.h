@@ -1,6 +1,6 @@
 /*
  * quorum.h - how many mirrors of a roster are enough, by PROTOCOL.md, for a commit, for an open,
- * and to make a lost image anew. The owner, the command and judge.c call it. It must never look at
+ * and to remake a lost image. The owner, the command and judge.c call it. It must never look at
  * an image.
  */
 #ifndef PERSEAS_PROTO_QUORUM_H
@@ -35,7 +35,7 @@ static inline unsigned ps_quorum_members(const struct ps_quorum *quorum, uint32_
 	return (unsigned)__builtin_popcount(quorum->set & set);
 }
 
-/* Returns true if mirror `but` may be made anew while the other mirrors in `set` hold the claim
+/* Returns true if mirror `but` may be remade while the other mirrors in `set` hold the claim
  * (I9): it takes max(R, W) of them, or all others if these are fewer, and at least one. */
 bool ps_quorum_remakes(const struct ps_quorum *quorum, uint32_t set, unsigned but);
 

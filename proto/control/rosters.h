@@ -46,7 +46,7 @@ bool ps_store_precedes(const Perseas__Header *header, const uint8_t *store_id);
 
 /* Returns true if the image is of a fork of the store with these rosters (`next` may be NULL): its
  * own rosters list it, or the image that it was loaded from, but no image that they list is in
- * these. Each change of a roster, and each image that is made anew, keeps at least one image of the
+ * these. Each change of a roster, and each image that is remade, keeps at least one image of the
  * roster. So either these rosters do not descend from the image's, or every image has been replaced
  * since. If the image's change is decided, only its next roster is considered, because its owner
  * may count by that alone. An image without the key from which the store's id is derived is no

@@ -282,7 +282,7 @@ static void handle_events(struct verbs_target *target)
 		} else if (errno != EINTR) {
 			log_event(LOG_LEVEL_ERROR, "rdma-trouble", NULL,
 			          "the RDMA connection manager's events cannot be read (%s): its "
-			          "connections end, and are made anew when owners come back",
+			          "connections end, and are made again when owners come back",
 			          strerror(errno));
 			close_all(target);
 		}

@@ -235,7 +235,7 @@ static int open_named(struct memory *memory, const char *store, const char *name
 	return fd;
 }
 
-/* Opens the file anew instead of duplicating the daemon's descriptor, because file_whose()
+/* Opens the file again instead of duplicating the daemon's descriptor, because file_whose()
  * distinguishes open files. */
 static int file_give(struct memory *memory, const char *store, const char *name,
                      const struct piece *piece, int *fd)

@@ -154,7 +154,7 @@ static bool is_no_store(int error)
 }
 
 /* Includes folders that cannot be examined now, because a store that was missed would be created
- * anew. */
+ * again. */
 static bool is_store(int directory, const char *name)
 {
 	int fd = openat(directory, name, FOLDER_FLAGS);

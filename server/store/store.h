@@ -106,13 +106,13 @@ struct session {
 /* Events of a store, for logs and counters. */
 enum store_event {
 	STORE_CREATED,
-	STORE_CLAIMED, /* claimed, or made anew, by the session's owner */
+	STORE_CLAIMED, /* claimed, or remade, by the session's owner */
 	STORE_FENCED,  /* the session lost the store to a claim by another owner */
 	/* The session lost the store because it used more memory than its quota. */
 	STORE_EXCEEDED,
 	STORE_SESSION_OVER,  /* a session ended; follows both events above */
 	STORE_RESYNC_BEGUN,  /* the image is about to be changed in place */
-	STORE_REBUILD_BEGUN, /* an image is being made, next to the present one or anew */
+	STORE_REBUILD_BEGUN, /* an image is being made, next to the present one or alone */
 	STORE_CONSISTENT,    /* a resync or rebuild is complete */
 	STORE_DAMAGED,
 	STORE_DROPPED,

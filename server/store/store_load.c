@@ -192,7 +192,7 @@ void name_list_add(void *arg, const char *name)
 }
 
 /* Refuses to start: a store that was not found would look like one that does not exist, and a
- * client would create it anew. */
+ * client would create it again. */
 static int report_unknown(const struct loading *loading, const char *reason)
 {
 	char line[256];

@@ -1,7 +1,7 @@
 /*
- * store_rebuild.c - makes an image anew or next to the present one, and puts it in place when its
- * owner says that it is complete. control.c calls it. Until then the new image has no vote (I8,
- * I9).
+ * store_rebuild.c - makes an image in place of a lost one, or next to the present one, which it
+ * replaces when its owner says that it is complete. control.c calls it. Until then the new image
+ * has no vote (I8, I9).
  */
 #include "rights.h"
 #include "store_private.h"
@@ -107,7 +107,7 @@ static int rebuild_claimed(struct session *session, const Perseas__RebuildReques
 	return fill_reply(session, reply, why);
 }
 
-/* Checks whether an image may be made anew without a claim: allowed are a lost image, a damaged
+/* Checks whether an image may be remade without a claim: allowed are a lost image, a damaged
  * one, and one whose creation was never settled. A promise that can still be read is respected. */
 static int check_makeable(const struct store *store, const Perseas__RebuildRequest *request,
                           struct why *why)

@@ -416,9 +416,9 @@ static const struct metric {
 	{ "perseas_store_fences_total", "counter", "store",
 	  "Owners that lost their session to another's claim.", write_fences },
 	{ "perseas_store_resyncs_total", "counter", "store",
-	  "Times that an owner began to mend the image in place.", write_resyncs },
+	  "Times that an owner began to repair the image in place.", write_resyncs },
 	{ "perseas_store_rebuilds_total", "counter", "store",
-	  "Times that an owner began to make the image anew.", write_rebuilds },
+	  "Times that an owner began to rebuild the image.", write_rebuilds },
 	{ "perseas_store_files_missing", "gauge", "store",
 	  "Whether a restart of the daemon would lose the image, as files of it were removed or "
 	  "moved: 1, else 0.",
