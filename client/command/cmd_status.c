@@ -49,6 +49,8 @@ static const char *note_of(const struct ps_census *census, unsigned i)
 		return "no valid commit slot";
 	if (census->told[i]->files_missing[0])
 		return "would not survive a restart";
+	if (ps_owner_lost(census) >> i & 1)
+		return "put back: it does not hold what it acknowledged";
 	return ps_census_loaded(census, i) ? "loaded from a spill" : "";
 }
 

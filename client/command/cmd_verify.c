@@ -4,6 +4,7 @@
 #include "command.h"
 #include "live/compare.h"
 #include "ask/digest.h"
+#include "ask/owner_report.h"
 #include "../../proto/base/json.h"
 #include "../../proto/control/segment_parts.h"
 #include "../../proto/control/segment_table.h"
@@ -85,7 +86,8 @@ static void find_fault(const struct verify *v, unsigned i, const char *segment, 
 static void leave_out(const struct verify *v, unsigned i)
 {
 	const struct ps_census *census = &v->census;
-	const char *why = "not compared: its commit slot is not valid";
+	const char *why = "not compared: its owner calls it lost, as it does not hold what it "
+			  "acknowledged";
 
 	if (!census->told[i]) {
 		ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
@@ -97,16 +99,19 @@ static void leave_out(const struct verify *v, unsigned i)
 		why = "not compared: its image is not in the store's roster";
 	else if (census->told[i]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		why = "not compared: its image is not whole";
+	else if (!census->told[i]->slot)
+		why = "not compared: its commit slot is not valid";
 	find_fault(v, i, NULL, "not compared", why);
 }
 
 static void choose_images(struct verify *v)
 {
 	const struct ps_census *census = &v->census;
+	const uint32_t lost = ps_owner_lost(census);
 
 	v->resting = true;
 	for (unsigned i = 0; i < v->peers.count; i++) {
-		v->compared[i] = ps_census_counts(census, i);
+		v->compared[i] = ps_census_counts(census, i) && !(lost >> i & 1);
 		if (!v->compared[i]) {
 			leave_out(v, i);
 			continue;

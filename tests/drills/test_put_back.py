@@ -2,7 +2,9 @@
 count for nothing, and nothing of what was acknowledged is lost."""
 import subprocess
 
-from drill import SECONDS, run_command, wait_for
+from binding import Store
+from drill import (OK, PARTLY, SECONDS, fill, mirror_list, run_command, status_of, wait_even,
+                   wait_for, wait_ownerless)
 from teller import LOG, tellers, until  # noqa: F401
 
 SAID = "was copied here or put back"
@@ -132,3 +134,64 @@ def test_an_image_of_a_version_without_notes_gets_one(mirrors, tellers):  # noqa
     back_up(daemon)
     put_back(daemon)
     assert asides(daemon) == [".books.aside-1"]
+
+
+def write_over(daemon):
+    """The bytes of the copy are written over the same files, which no daemon notices at its start.
+    It stays down."""
+    daemon.kill9()
+    copy = daemon.memory.with_name("backup")
+    for path in copy.rglob("*"):
+        if path.is_file():
+            with open(daemon.memory / path.relative_to(copy), "r+b") as file:
+                file.write(path.read_bytes())
+
+
+def called(store, daemons):
+    """What the store's owner calls these mirrors, as far as it has told."""
+    owner = status_of(store, daemons).get("owner") or {"mirrors": []}
+    states = {each["address"]: each["state"] for each in owner["mirrors"]}
+    return [states.get(daemon.address) for daemon in daemons]
+
+
+def acknowledged(store, daemons):
+    """Whether the owner knows of each of these mirrors that it is live and holds all."""
+    told = status_of(store, daemons)
+    owner = told.get("owner") or {"mirrors": []}
+    hold = [(each["state"], each["seq"]) for each in owner["mirrors"]]
+    return hold == [("live", told["newest"]["seq"])] * len(daemons)
+
+
+def test_commands_do_not_count_images_that_the_owner_calls_lost(mirrors):
+    """Two of three mirrors at once, so that their owner cannot make them anew. status says what to
+    do, and verify does not call the three alike."""
+    daemons = mirrors(3)
+    old, kept = daemons[:2], daemons[2]
+    fill("bank", daemons, {"a": bytes(64)}, acks=2)
+    with Store("bank", mirror_list(daemons)) as store:
+        store.map("a")
+        store.write("a", 0, b"old")
+        wait_even("bank", daemons)
+        for daemon in old:
+            back_up(daemon)
+            wait_for(lambda: acknowledged("bank", daemons), SECONDS, "live mirrors")
+        store.write("a", 0, b"new")
+        wait_even("bank", daemons)
+        wait_for(lambda: acknowledged("bank", daemons), SECONDS, "an owner that knows it")
+        for daemon in old:
+            write_over(daemon)
+        for daemon in old:
+            daemon.restart()
+        wait_for(lambda: called("bank", daemons) == ["lost", "lost", "live"], SECONDS, "lost ones")
+        told = run_command("status", "bank", mirrors=daemons).out
+        assert told.count("put back: it does not hold what it acknowledged") == 2, told
+        assert "2 of 3 mirrors lost their memory" in told and kept.address in told.split("\n")[0]
+        done = run_command("verify", "bank", mirrors=daemons)
+        assert done.status == PARTLY and done.out.count("its owner calls it lost") == 2, done
+    wait_ownerless("bank", daemons)
+    line, = [each.split() for each in told.splitlines() if each.startswith("    perseas recover")]
+    done = run_command(*line[1:])
+    assert done.status == OK, done
+    with Store("bank.saved", mirror_list(daemons)) as store:
+        store.map("a")
+        assert store.read("a", 0, 3) == b"new"

@@ -287,6 +287,31 @@ TEST(a_report_is_of_the_image_that_it_names, struct desk *desk)
 	assert_int_equal(verdict.commit, PS_CAN_NOT);
 }
 
+/* The owner calls the image of mirror 2 lost, though it is there: an open finds it, and must not be
+ * left with it. */
+TEST(an_image_that_the_owner_calls_lost_is_none, struct desk *desk)
+{
+	Perseas__MirrorReport **reports = look_at_stale(desk);
+	struct ps_verdict verdict;
+
+	ps_verdict_reach(&verdict, &desk->census);
+	assert_int_equal(ps_owner_lost(&desk->census), 0);
+	assert_int_equal(verdict.open_loss.domain, PS_DOMAIN_MACHINE);
+	set_state(reports[2], "lost");
+	ps_verdict_reach(&verdict, &desk->census);
+	assert_int_equal(ps_owner_lost(&desk->census), 4);
+	assert_true(verdict.open);
+	assert_int_equal(verdict.open_loss.domain, PS_DOMAINS);
+	assert_int_equal(verdict.open_loss.spots, 3);
+	assert_int_equal(ps_verdict_bears(&desk->census), 0);
+	/* A copy to it did not end. */
+	store_find(desk->o->d->mirrors[2].stores, STORE)->header->state =
+		PERSEAS__STATE__STATE_JOINING;
+	look(desk, 3);
+	set_state(reports_of(desk)[2], "lost");
+	assert_int_equal(ps_owner_lost(&desk->census), 0);
+}
+
 /* The owner's report of one that was removed is of no image: its address is all that is known. */
 TEST(a_report_names_images_that_rosters_list, struct desk *desk)
 {

@@ -2,6 +2,7 @@
  * advice.c - see advice.h.
  */
 #include "advice.h"
+#include "owner_report.h"
 #include "../../../proto/control/envelope.h"
 
 #include <inttypes.h>
@@ -21,12 +22,23 @@ static bool has_answered(const struct ps_census *census, const Perseas__Member *
 	return false;
 }
 
+/* Does a mirror show the image of this member, which its owner does not call lost? */
+static bool has_image(const struct ps_census *census, const Perseas__Member *member)
+{
+	const uint32_t lost = ps_owner_lost(census);
+
+	for (unsigned i = 0; i < census->peers->count; i++)
+		if (!(lost >> i & 1) && ps_census_is(census, i, member))
+			return true;
+	return false;
+}
+
 static struct members sort_members(const struct ps_census *census, const Perseas__Roster *roster)
 {
 	struct members found = { 0, 0 };
 
 	for (unsigned k = 0; k < roster->n_members; k++) {
-		if (ps_census_image(census, roster->members[k]))
+		if (has_image(census, roster->members[k]))
 			found.left |= UINT32_C(1) << k;
 		else if (!has_answered(census, roster->members[k]))
 			found.away |= UINT32_C(1) << k;

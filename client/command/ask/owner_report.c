@@ -69,6 +69,32 @@ uint64_t ps_owner_missing(const Perseas__StoreStatus *status)
 	return status->figures ? status->figures->missing : 0;
 }
 
+/* A copy that did not end leaves an image that is joining: that one is not older than it was. */
+static bool is_called_lost(const Perseas__StoreStatus *owner, const Perseas__Header *header)
+{
+	if (header->state != PERSEAS__STATE__STATE_CONSISTENT)
+		return false;
+	for (size_t k = 0; k < owner->n_mirrors; k++) {
+		const Perseas__MirrorReport *report = owner->mirrors[k];
+
+		if (report->image_id.len && ps_id_equal(header->image_id, report->image_id.data))
+			return !strcmp(report->state, "lost");
+	}
+	return false;
+}
+
+uint32_t ps_owner_lost(const struct ps_census *census)
+{
+	const int at = ps_owner_at(census);
+	uint32_t lost = 0;
+
+	for (unsigned i = 0; at >= 0 && i < census->peers->count; i++)
+		if (ps_census_listed(census, i) &&
+		    is_called_lost(census->told[at], census->told[i]->header))
+			lost |= UINT32_C(1) << i;
+	return lost;
+}
+
 void ps_owner_print(const Perseas__StoreStatus *status)
 {
 	struct ps_table table = { 0 };

@@ -15,6 +15,10 @@ uint64_t ps_owner_doubt_ms(const Perseas__StoreStatus *status);
 /* About so many bytes of its memory the live owner has still to read from mirrors. */
 uint64_t ps_owner_missing(const Perseas__StoreStatus *status);
 
+/* Returns the mirrors that show an image which the live owner calls lost: it does not hold what it
+ * acknowledged, since somebody put an older copy of its memory back. */
+uint32_t ps_owner_lost(const struct ps_census *census);
+
 /* status is that mirror's. */
 void ps_owner_print(const Perseas__StoreStatus *status);
 void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status);

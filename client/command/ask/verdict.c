@@ -165,6 +165,12 @@ static uint32_t mirrors_astray(const struct ps_census *census)
 	return astray;
 }
 
+/* Mirrors whose image a restart of their daemon would lose, or the owner calls lost already. */
+static uint32_t mirrors_doomed(const struct ps_census *census)
+{
+	return mirrors_astray(census) | ps_owner_lost(census);
+}
+
 static bool commit_works(const void *census, uint32_t lost)
 {
 	return commits_without(census, lost) == PS_CAN;
@@ -184,17 +190,16 @@ static uint32_t alone_in(const struct ps_loss *loss)
 static void find_losses(struct ps_verdict *verdict, const struct ps_census *census)
 {
 	const unsigned count = census->peers->count;
+	const uint32_t doomed = mirrors_doomed(census);
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
 	ps_census_spots(census, spots);
 	if (verdict->commit == PS_CAN) {
-		verdict->commit_loss = ps_loss_smallest(spots, count, verdict->astray, commit_works,
-		                                        census);
+		verdict->commit_loss = ps_loss_smallest(spots, count, doomed, commit_works, census);
 		verdict->hurts |= alone_in(&verdict->commit_loss);
 	}
 	if (verdict->open) {
-		verdict->open_loss = ps_loss_smallest(spots, count, verdict->astray, open_works,
-		                                      census);
+		verdict->open_loss = ps_loss_smallest(spots, count, doomed, open_works, census);
 		verdict->hurts |= alone_in(&verdict->open_loss);
 	}
 }
@@ -232,12 +237,12 @@ static bool hurts_with(const struct ps_census *census, uint32_t lost, unsigned f
 unsigned ps_verdict_bears(const struct ps_census *census)
 {
 	const unsigned most = ps_verdict_promise(census);
-	const uint32_t astray = mirrors_astray(census);
+	const uint32_t doomed = mirrors_doomed(census);
 	unsigned bears = 0;
 
-	if (!works_without(census, astray))
+	if (!works_without(census, doomed))
 		return 0;
-	while (bears < most && !hurts_with(census, astray, 0, bears + 1))
+	while (bears < most && !hurts_with(census, doomed, 0, bears + 1))
 		bears++;
 	return bears;
 }

@@ -20,7 +20,7 @@ struct ps_verdict {
 	bool open;        /* the next owner could open it now, from a live one by a takeover */
 	uint32_t astray; /* mirrors of the peers whose image a restart of their daemon would lose */
 	/* Mirrors of the peers, the loss of any of which makes a yes a no, if those that are astray
-	 * are lost, too. */
+	 * are lost, too, and those whose image the owner calls lost. */
 	uint32_t hurts;
 	/* The smallest loss that makes each yes a no; unused where the answer is no already. */
 	struct ps_loss commit_loss, open_loss;
@@ -29,7 +29,8 @@ struct ps_verdict {
 void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census);
 
 /* How many mirrors, whichever they are, can be lost before a commit or an open fails; 0 also where
- * one of these fails now. Images that a restart would lose are taken to be lost. */
+ * one of these fails now. Images that a restart would lose, and those that the owner calls
+ * lost, are taken to be lost. */
 unsigned ps_verdict_bears(const struct ps_census *census);
 /* The same if every member of the rosters in force were there and up to date. */
 unsigned ps_verdict_promise(const struct ps_census *census);
