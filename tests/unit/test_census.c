@@ -287,6 +287,20 @@ TEST(a_report_is_of_the_image_that_it_names, struct desk *desk)
 	assert_int_equal(verdict.commit, PS_CAN_NOT);
 }
 
+/* The addresses of two mirrors are swapped: the loss of one of them is no loss of both. */
+TEST(a_mirror_is_the_member_that_its_image_is, struct desk *desk)
+{
+	struct owner *o = desk->o;
+	struct ps_verdict verdict;
+
+	direct_keep(o->d, o->p);
+	o->d->leads[0] = 1;
+	o->d->leads[1] = 0;
+	look(desk, 3);
+	ps_verdict_reach(&verdict, &desk->census);
+	assert_int_equal(verdict.hurts, 0);
+}
+
 /* The owner calls the image of mirror 2 lost, though it is there: an open finds it, and must not be
  * left with it. */
 TEST(an_image_that_the_owner_calls_lost_is_none, struct desk *desk)

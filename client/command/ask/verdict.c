@@ -25,11 +25,13 @@ static bool opens_without(const struct ps_census *census, uint32_t lost)
 	return judged.outlook == PS_OUTLOOK_OPENS;
 }
 
-/* Is it this member that is there? */
+/* Returns true if peer i is this member: by its image, or by its address if no peer shows the
+ * member's image. */
 static bool is_member(const struct ps_census *census, unsigned i, const Perseas__Member *member)
 {
-	return ps_census_is(census, i, member) ||
-	       !strcmp(census->peers->addresses[i].text, member->address);
+	if (ps_census_image(census, member))
+		return ps_census_is(census, i, member);
+	return !strcmp(census->peers->addresses[i].text, member->address);
 }
 
 static bool is_lost(const struct ps_census *census, uint32_t lost, const Perseas__Member *member)
