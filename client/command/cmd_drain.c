@@ -74,7 +74,7 @@ static enum ps_exit check_gone(struct ps_drain *drain)
 	return PS_EXIT_OK;
 }
 
-static void add_store(struct ps_drain *drain, const struct ps_census *census,
+static void add_store(struct ps_drain *drain, const struct ps_images *images,
                       const Perseas__StoreStatus *status)
 {
 	struct ps_drain_image *image;
@@ -82,9 +82,9 @@ static void add_store(struct ps_drain *drain, const struct ps_census *census,
 	drain->images = ps_or_end(
 		realloc(drain->images, (drain->count + 1) * sizeof(*drain->images)));
 	image = &drain->images[drain->count++];
-	*image = (struct ps_drain_image){ .status = census->newest ? census->newest : status };
-	add_members(image, census->judged.settled);
-	add_members(image, census->judged.next);
+	*image = (struct ps_drain_image){ .status = images->newest ? images->newest : status };
+	add_members(image, images->judged.settled);
+	add_members(image, images->judged.next);
 }
 
 /* What it had is known by the rosters of all others. */
@@ -92,14 +92,14 @@ static enum ps_exit take_stores(struct ps_drain *drain)
 {
 	enum ps_exit status = check_gone(drain);
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	unsigned run;
 
 	for (unsigned i = 0; !status && i < drain->entry_count; i += run) {
 		run = ps_fleet_run(drain->entries + i, drain->entry_count - i);
-		ps_fleet_census(&drain->fleet, drain->entries + i, run, false, &peers, &census);
-		if (ps_fleet_misses(&census, drain->gone))
-			add_store(drain, &census, drain->entries[i].status);
+		ps_fleet_images(&drain->fleet, drain->entries + i, run, false, &peers, &images);
+		if (ps_fleet_misses(&images, drain->gone))
+			add_store(drain, &images, drain->entries[i].status);
 	}
 	return status;
 }

@@ -10,20 +10,20 @@
 
 #include <inttypes.h>
 
-static bool is_damaged(const struct ps_census *census, unsigned i)
+static bool is_damaged(const struct ps_images *images, unsigned i)
 {
-	return !census->told[i] && census->errors[i].code == PERSEAS_EDAMAGED;
+	return !images->told[i] && images->errors[i].code == PERSEAS_EDAMAGED;
 }
 
 /* How many mirrors of the roster remain when this image is gone. To change the roster is to open
  * the store as this mirror knows it: where it went on without this mirror, that makes a fork, or
  * lets one go on. */
-static void warn_of_listed(const struct ps_census *census, const char *store)
+static void warn_of_listed(const struct ps_images *images, const char *store)
 {
-	const Perseas__Roster *roster = census->roster;
-	const char *mirror = census->peers->addresses[0].text;
+	const Perseas__Roster *roster = images->roster;
+	const char *mirror = images->peers->addresses[0].text;
 
-	if (census->peers->count > 1 || !ps_census_listed(census, 0) || roster->n_members == 0)
+	if (images->peers->count > 1 || !ps_images_listed(images, 0) || roster->n_members == 0)
 		return;
 	printf("it is one of the %zu images that the store's roster lists, by version %" PRIu64
 	       ", which this mirror has; of them W = %u must hold each transaction\n",
@@ -36,10 +36,10 @@ static void warn_of_listed(const struct ps_census *census, const char *store)
 }
 
 /* Who names all that have an image may mean to delete one of the two. */
-static void warn_of_fork(const struct ps_census *census, unsigned i, const char *store)
+static void warn_of_fork(const struct ps_images *images, unsigned i, const char *store)
 {
-	if (!ps_census_belongs(census, i) || ps_census_listed(census, i) ||
-	    !ps_image_forked(census->told[i]->header, census->judged.settled, census->judged.next))
+	if (!ps_images_belongs(images, i) || ps_images_listed(images, i) ||
+	    !ps_image_forked(images->told[i]->header, images->judged.settled, images->judged.next))
 		return;
 	printf("it is of a fork of the store that the other mirrors have, and what it has may be "
 	       "newer: perseas status %s LIST shows both; name only the mirrors of the one that is "
@@ -47,10 +47,10 @@ static void warn_of_fork(const struct ps_census *census, unsigned i, const char 
 	       store);
 }
 
-static void print_image(const struct ps_census *census, unsigned i, const struct ps_args *args)
+static void print_image(const struct ps_images *images, unsigned i, const struct ps_args *args)
 {
-	const Perseas__StoreStatus *status = census->told[i];
-	const char *mirror = census->peers->addresses[i].text;
+	const Perseas__StoreStatus *status = images->told[i];
+	const char *mirror = images->peers->addresses[i].text;
 	char size[PS_SIZE_TEXT], id[PS_HEX_TEXT];
 	size_t segments;
 
@@ -59,7 +59,7 @@ static void print_image(const struct ps_census *census, unsigned i, const struct
 		return;
 	}
 	if (!status) {
-		printf("would delete: %s\n", census->errors[i].text);
+		printf("would delete: %s\n", images->errors[i].text);
 		return;
 	}
 	segments = ps_part_count_wholes(status->header);
@@ -74,17 +74,17 @@ static void print_image(const struct ps_census *census, unsigned i, const struct
 	printf("\n");
 	if (args->yes)
 		return;
-	warn_of_listed(census, args->store);
-	warn_of_fork(census, i, args->store);
+	warn_of_listed(images, args->store);
+	warn_of_fork(images, i, args->store);
 }
 
-static void image_json(struct ps_json *json, const struct ps_census *census, unsigned i,
+static void image_json(struct ps_json *json, const struct ps_images *images, unsigned i,
                        bool deleted)
 {
-	const Perseas__StoreStatus *status = census->told[i];
+	const Perseas__StoreStatus *status = images->told[i];
 	char id[PS_HEX_TEXT];
 
-	ps_json_text(json, "mirror", census->peers->addresses[i].text);
+	ps_json_text(json, "mirror", images->peers->addresses[i].text);
 	if (!status) {
 		ps_json_text(json, "state", "damaged");
 		ps_json_bool(json, "deleted", deleted);
@@ -92,7 +92,7 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 	}
 	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
 	ps_json_text(json, "state", ps_state_text(status->header->state));
-	ps_json_bool(json, "listed", ps_census_listed(census, i));
+	ps_json_bool(json, "listed", ps_images_listed(images, i));
 	ps_json_number(json, "segments", ps_part_count_wholes(status->header));
 	ps_json_number(json, "bytes", status->bytes);
 	ps_json_slot(json, "slot", status->slot);
@@ -101,10 +101,10 @@ static void image_json(struct ps_json *json, const struct ps_census *census, uns
 
 /* What was deleted, or would be, of those in `chosen`: bits. Of one mirror the object has it
  * itself, of a list there is an array. */
-static void print_images(const struct ps_census *census, uint32_t chosen,
+static void print_images(const struct ps_images *images, uint32_t chosen,
                          const struct ps_args *args)
 {
-	const bool list = census->peers->count > 1;
+	const bool list = images->peers->count > 1;
 	struct ps_json json = { .out = stdout };
 
 	if (args->json) {
@@ -113,16 +113,16 @@ static void print_images(const struct ps_census *census, uint32_t chosen,
 		if (list)
 			ps_json_begin(&json, "mirrors", '[');
 	}
-	for (unsigned i = 0; i < census->peers->count; i++) {
+	for (unsigned i = 0; i < images->peers->count; i++) {
 		if (!(chosen >> i & 1))
 			continue;
 		if (!args->json) {
-			print_image(census, i, args);
+			print_image(images, i, args);
 			continue;
 		}
 		if (list)
 			ps_json_begin(&json, NULL, '{');
-		image_json(&json, census, i, args->yes);
+		image_json(&json, images, i, args->yes);
 		if (list)
 			ps_json_end(&json, '}');
 	}
@@ -134,7 +134,7 @@ static void print_images(const struct ps_census *census, uint32_t chosen,
 
 /* Asks those that are chosen, and takes out of them who did not do it. A damaged image goes by the
  * store's name: nobody can read its ids. */
-static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_census *census,
+static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_images *images,
                                 uint32_t *chosen, const char *store)
 {
 	enum ps_exit status = PS_EXIT_OK;
@@ -142,7 +142,7 @@ static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_census *
 	for (unsigned i = 0; i < peers->count; i++) {
 		if (!(*chosen >> i & 1))
 			continue;
-		ps_drop_ask(peers, store, i, census->told[i] ? census->told[i]->header : NULL);
+		ps_drop_ask(peers, store, i, images->told[i] ? images->told[i]->header : NULL);
 		if (peers->replies[i])
 			continue;
 		*chosen &= ~(UINT32_C(1) << i);
@@ -153,14 +153,14 @@ static enum ps_exit drop_chosen(struct ps_peers *peers, const struct ps_census *
 
 /* Who has an image, whole or damaged. Who has none is complained about: that is a failure where it
  * did not answer. */
-static uint32_t choose_images(const struct ps_census *census, enum ps_exit *status)
+static uint32_t choose_images(const struct ps_images *images, enum ps_exit *status)
 {
 	uint32_t chosen = 0;
 
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const struct ps_error *error = &census->errors[i];
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const struct ps_error *error = &images->errors[i];
 
-		if (census->told[i] || is_damaged(census, i))
+		if (images->told[i] || is_damaged(images, i))
 			chosen |= UINT32_C(1) << i;
 		else
 			*status = ps_complain(error->code == PERSEAS_ENOSTORE
@@ -171,7 +171,7 @@ static uint32_t choose_images(const struct ps_census *census, enum ps_exit *stat
 	return chosen;
 }
 
-static enum ps_exit drop_images(struct ps_peers *peers, const struct ps_census *census,
+static enum ps_exit drop_images(struct ps_peers *peers, const struct ps_images *images,
                                 const struct ps_args *args)
 {
 	enum ps_exit status = PS_EXIT_OK, failed;
@@ -179,24 +179,24 @@ static enum ps_exit drop_images(struct ps_peers *peers, const struct ps_census *
 	uint32_t chosen;
 
 	for (unsigned i = 0; i < peers->count; i++) {
-		any |= census->told[i] || is_damaged(census, i);
-		if (census->told[i] && census->told[i]->live)
+		any |= images->told[i] || is_damaged(images, i);
+		if (images->told[i] && images->told[i]->live)
 			return ps_complain(PS_EXIT_NO,
 			                   "store '%s' has a live owner, at %s: take the "
 			                   "mirror out of its roster with perseas roster remove, "
 			                   "or end the owner",
-			                   args->store, census->told[i]->owner_address);
+			                   args->store, images->told[i]->owner_address);
 	}
 	if (!any)
-		return ps_census_nobody(census, args->store);
-	chosen = choose_images(census, &status);
+		return ps_images_nobody(images, args->store);
+	chosen = choose_images(images, &status);
 	if (!args->yes) {
-		print_images(census, chosen, args);
+		print_images(images, chosen, args);
 		return ps_complain(PS_EXIT_NO, "nothing is deleted without --yes");
 	}
-	failed = drop_chosen(peers, census, &chosen, args->store);
+	failed = drop_chosen(peers, images, &chosen, args->store);
 	if (chosen)
-		print_images(census, chosen, args);
+		print_images(images, chosen, args);
 	return failed ? failed : status;
 }
 
@@ -230,14 +230,14 @@ static bool drop_unfinished(const struct ps_args *args)
 enum ps_exit ps_verb_drop(const struct ps_args *args)
 {
 	struct ps_peers peers;
-	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &peers, args->store, args->mirrors,
+	struct ps_images images;
+	enum ps_exit status = ps_images_open(&images, &peers, args->store, args->mirrors,
 	                                     &args->options);
 
 	if (status)
 		return status;
 	if (!drop_unfinished(args))
-		status = drop_images(&peers, &census, args);
-	ps_census_close(&census, &peers);
+		status = drop_images(&peers, &images, args);
+	ps_images_close(&images, &peers);
 	return status;
 }

@@ -222,19 +222,19 @@ static enum ps_log_step try_once(struct ps_peers *peers, const struct ps_args *a
                                  enum ps_exit *status)
 {
 	enum ps_log_step step = PS_LOG_FAILED;
-	struct ps_census census;
+	struct ps_images images;
 
-	ps_census_take(&census, peers, args->store);
-	if (!census.have)
-		*status = ps_census_nobody(&census, args->store);
-	else if (census.told[0]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
+	ps_images_take(&images, peers, args->store);
+	if (!images.have)
+		*status = ps_images_nobody(&images, args->store);
+	else if (images.told[0]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		*status = ps_complain(PS_EXIT_NO,
 		                      "%s: its image of store '%s' is not whole: its log holds no "
 		                      "history; ask another mirror of the store",
 		                      peers->addresses[0].text, args->store);
 	else
-		step = history_read(peers, census.told[0], args, try, status);
-	ps_census_free(&census);
+		step = history_read(peers, images.told[0], args, try, status);
+	ps_images_free(&images);
 	return step;
 }
 

@@ -23,16 +23,16 @@ static const Perseas__StoreStatus *find_image(const struct ps_peers *peers, unsi
 /* Judges by what all mirrors told: an image without transactions may only be behind. */
 static const char *filling_text(const struct ps_peers *peers, const Perseas__StoreStatus *status)
 {
-	struct ps_census census = { .peers = peers };
+	struct ps_images images = { .peers = peers };
 
 	if (!status->header->roster->filling || (status->slot && status->slot->seq))
 		return "";
 	for (unsigned i = 0; i < peers->count; i++)
-		census.told[i] = find_image(peers, i, status->header);
-	ps_census_judge(&census);
-	if (census.judged.outlook == PS_OUTLOOK_UNFILLED)
+		images.told[i] = find_image(peers, i, status->header);
+	ps_images_judge(&images);
+	if (images.judged.outlook == PS_OUTLOOK_UNFILLED)
 		return "restore unfinished";
-	return census.judged.outlook == PS_OUTLOOK_UNKNOWN
+	return images.judged.outlook == PS_OUTLOOK_UNKNOWN
 	               ? "restore unfinished, unless other mirrors have more"
 	               : "";
 }

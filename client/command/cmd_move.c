@@ -71,38 +71,38 @@ static enum ps_exit complain_nobody(const struct move *move, const struct ps_sta
 }
 
 /* The owner would end, and nobody could be the next one. */
-static enum ps_exit complain_reach(const struct move *move, const struct ps_census *census,
+static enum ps_exit complain_reach(const struct move *move, const struct ps_images *images,
                                    const Perseas__Standby *standby)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 	const unsigned members = roster ? (unsigned)roster->n_members : 0;
 
 	return ps_complain(PS_EXIT_NO,
 	                   "%s is known to %u of %u mirrors of store '%s', too few to open it; "
 	                   "nothing was changed",
-	                   standby->name, ps_standby_reach(census, standby->mark.data), members,
+	                   standby->name, ps_standby_reach(images, standby->mark.data), members,
 	                   move->args->store);
 }
 
 /* The first HOST that is there, and can open the store. It may be the owner's, where no other
  * standby has that name: then there is nothing to do. */
-static enum ps_exit choose_standby(struct move *move, const struct ps_census *census,
+static enum ps_exit choose_standby(struct move *move, const struct ps_images *images,
                                    const Perseas__StoreStatus *owner, bool *done)
 {
 	const Perseas__Standby *chosen = NULL, *out_of_reach = NULL, *named, *present;
 	struct ps_standbys standbys;
 
-	ps_standbys_find(&standbys, census);
+	ps_standbys_find(&standbys, images);
 	present = ps_standby_of(&standbys, owner);
 	for (unsigned i = 0; i < move->args->host_count && !chosen; i++) {
 		named = ps_standby_named(&standbys, move->args->hosts[i], present);
-		if (named && (named == present || ps_standby_opens(census, named->mark.data)))
+		if (named && (named == present || ps_standby_opens(images, named->mark.data)))
 			chosen = named;
 		else if (named)
 			out_of_reach = named;
 	}
 	if (!chosen && out_of_reach)
-		return complain_reach(move, census, out_of_reach);
+		return complain_reach(move, images, out_of_reach);
 	if (!chosen)
 		return complain_nobody(move, &standbys, present);
 	*done = chosen == present;
@@ -132,14 +132,15 @@ static enum ps_exit check_doubt(const struct move *move, const Perseas__StoreSta
 }
 
 /* Everybody takes them in the same order: of two that ask at once, one comes second. */
-static void list_mirrors(struct move *move, const struct ps_census *census)
+static void list_mirrors(struct move *move, const struct ps_images *images)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		for (unsigned i = 0; i < census->peers->count; i++)
-			if (ps_census_is(census, i, roster->members[k]) && census->told[i]->live &&
-			    census->told[i]->header->promised_epoch == move->handover.epoch)
+		for (unsigned i = 0; i < images->peers->count; i++)
+			if (ps_images_is_member(images, i, roster->members[k]) &&
+			    images->told[i]->live &&
+			    images->told[i]->header->promised_epoch == move->handover.epoch)
 				move->asked[move->count++] = i;
 }
 
@@ -176,15 +177,15 @@ static enum ps_exit report_done(const struct move *move)
 }
 
 /* Whom it goes from and to. */
-static enum ps_exit plan_move(struct move *move, const struct ps_census *census)
+static enum ps_exit plan_move(struct move *move, const struct ps_images *images)
 {
-	const int owner = ps_owner_at(census);
+	const int owner = ps_owner_at(images);
 	enum ps_exit status;
 	bool done = false;
 
-	if (!census->have)
-		return ps_census_nobody(census, move->args->store);
-	status = ps_census_ambiguous(census, move->args->store);
+	if (!images->have)
+		return ps_images_nobody(images, move->args->store);
+	status = ps_images_ambiguous(images, move->args->store);
 	if (status)
 		return status;
 	if (owner < 0)
@@ -193,16 +194,16 @@ static enum ps_exit plan_move(struct move *move, const struct ps_census *census)
 			"store '%s' has no live owner, so there is nothing to hand over: "
 			"a standby takes it by itself",
 			move->args->store);
-	move->handover.epoch = census->told[owner]->header->promised_epoch;
-	status = choose_standby(move, census, census->told[owner], &done);
+	move->handover.epoch = images->told[owner]->header->promised_epoch;
+	status = choose_standby(move, images, images->told[owner], &done);
 	if (status)
 		return status;
 	if (done)
 		return report_done(move);
-	status = check_doubt(move, census->told[owner]);
+	status = check_doubt(move, images->told[owner]);
 	if (status)
 		return status;
-	list_mirrors(move, census);
+	list_mirrors(move, images);
 	if (move->count)
 		return PS_EXIT_OK;
 	return ps_complain(
@@ -365,11 +366,11 @@ static enum ps_exit give_up(struct move *move, const struct ps_outcome *outcome)
 
 /* Is there nobody left to wait for? */
 static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
-                         const struct ps_census *census)
+                         const struct ps_images *images)
 {
 	const uint64_t now_ns = move->peers.env->ops->now(move->peers.env);
 
-	if (!ps_outcome_is_over(outcome, census))
+	if (!ps_outcome_is_over(outcome, images))
 		return false;
 	if (!move->over_ns)
 		move->over_ns = now_ns;
@@ -379,18 +380,18 @@ static bool move_is_over(struct move *move, const struct ps_outcome *outcome,
 /* One look. True: it is over. */
 static bool look_at_move(struct move *move, struct ps_outcome *outcome, enum ps_exit *status)
 {
-	struct ps_census census;
+	struct ps_images images;
 	bool over;
 
 	for (unsigned i = 0; i < move->peers.count; i++)
 		ps_peers_connect(&move->peers, i);
-	ps_census_take(&census, &move->peers, move->args->store);
-	ps_outcome_take(outcome, &move->handover, &census);
-	over = move_is_over(move, outcome, &census);
+	ps_images_take(&images, &move->peers, move->args->store);
+	ps_outcome_take(outcome, &move->handover, &images);
+	over = move_is_over(move, outcome, &images);
 	if (over)
 		*status = report_outcome(move, outcome);
 	outcome->address = NULL;
-	ps_census_free(&census);
+	ps_images_free(&images);
 	return over;
 }
 
@@ -413,16 +414,16 @@ enum ps_exit ps_verb_move(const struct ps_args *args)
 {
 	struct move move = { .args = args };
 	uint8_t *id = move.handover.id;
-	struct ps_census census;
+	struct ps_images images;
 	enum ps_exit status;
 
 	ps_stop_catch();
-	status = ps_census_open(&census, &move.peers, args->store, args->mirrors, &args->options);
+	status = ps_images_open(&images, &move.peers, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
-	(void)ps_census_widen(&census, &move.peers, args->store);
-	status = plan_move(&move, &census);
-	ps_census_free(&census);
+	(void)ps_images_widen(&images, &move.peers, args->store);
+	status = plan_move(&move, &images);
+	ps_images_free(&images);
 	move.began_ns = move.peers.env->ops->now(move.peers.env);
 	if (!status && move.count && getrandom(id, PS_ID_SIZE, 0) != PS_ID_SIZE)
 		status = ps_complain(PS_EXIT_FAILURE, "the system gives no random bytes");

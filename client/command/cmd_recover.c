@@ -23,21 +23,21 @@ enum ps_exit ps_verb_recover_check(const struct ps_args *args)
 }
 
 /* Is what is there the newest state, or the one that is accepted? Then it can be saved. */
-static bool state_is_known(const struct ps_args *args, const struct ps_census *census)
+static bool state_is_known(const struct ps_args *args, const struct ps_images *images)
 {
-	return census->judged.outlook >= PS_OUTLOOK_UNSEEN ||
-	       (census->newest && args->options.accept_epoch == census->newest->slot->epoch &&
-	        args->options.accept_seq == census->newest->slot->seq);
+	return images->judged.outlook >= PS_OUTLOOK_UNSEEN ||
+	       (images->newest && args->options.accept_epoch == images->newest->slot->epoch &&
+	        args->options.accept_seq == images->newest->slot->seq);
 }
 
 /* The command that saves what cannot be recovered in place, on those mirrors that answer. */
 static void advise_saving(const struct ps_args *args)
 {
 	char onto[PS_MIRRORS_MAX * sizeof(struct ps_address)] = "", accept[60] = "";
-	struct ps_census census;
+	struct ps_images images;
 	struct ps_peers peers;
 
-	if (ps_census_open(&census, &peers, args->store, args->mirrors, &args->options))
+	if (ps_images_open(&images, &peers, args->store, args->mirrors, &args->options))
 		return;
 	for (unsigned i = 0; i < peers.count; i++)
 		if (ps_peers_answered(&peers, i))
@@ -46,14 +46,14 @@ static void advise_saving(const struct ps_args *args)
 	if (args->options.accept_epoch)
 		snprintf(accept, sizeof(accept), " --accept-state %" PRIu64 ":%" PRIu64,
 		         args->options.accept_epoch, args->options.accept_seq);
-	if (state_is_known(args, &census))
+	if (state_is_known(args, &images))
 		ps_complain(PS_EXIT_NO,
 		            "bring the missing mirrors back; or make the store again, "
 		            "under another name, on those that answer:\n"
 		            "    perseas recover %s %s%s%s --onto %s --as %.*s.saved",
 		            args->store, args->mirrors, accept, args->takeover ? " --takeover" : "",
 		            onto, PS_NAME_MAX - (int)strlen(".saved"), args->store);
-	ps_census_close(&census, &peers);
+	ps_images_close(&images, &peers);
 }
 
 static enum ps_exit open_store(const struct ps_args *args, uint32_t flags, perseas_t **p)

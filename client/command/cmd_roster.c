@@ -57,7 +57,7 @@ enum ps_exit ps_verb_roster_check(const struct ps_args *args)
 
 /* --- showing --- */
 
-static void print_roster(const struct ps_census *census, const Perseas__Roster *roster,
+static void print_roster(const struct ps_images *images, const Perseas__Roster *roster,
                          const char *what)
 {
 	struct ps_table table = { 0 };
@@ -65,7 +65,7 @@ static void print_roster(const struct ps_census *census, const Perseas__Roster *
 	printf("%s: version %" PRIu64 " of epoch %" PRIu64 ", W = %u of %zu\n", what,
 	       roster->version, roster->epoch, roster->acks, roster->n_members);
 	for (size_t k = 0; k < roster->n_members; k++) {
-		const Perseas__StoreStatus *status = ps_census_image(census, roster->members[k]);
+		const Perseas__StoreStatus *status = ps_images_of(images, roster->members[k]);
 		char id[PS_HEX_TEXT];
 
 		ps_table_cell(&table, 0, "  %s", roster->members[k]->address);
@@ -76,7 +76,7 @@ static void print_roster(const struct ps_census *census, const Perseas__Roster *
 	ps_table_print(&table, stdout);
 }
 
-static void roster_json(struct ps_json *json, const struct ps_census *census,
+static void roster_json(struct ps_json *json, const struct ps_images *images,
                         const Perseas__Roster *roster, const char *key)
 {
 	char id[PS_HEX_TEXT];
@@ -87,7 +87,7 @@ static void roster_json(struct ps_json *json, const struct ps_census *census,
 	ps_json_number(json, "acks", roster->acks);
 	ps_json_begin(json, "members", '[');
 	for (size_t k = 0; k < roster->n_members; k++) {
-		const Perseas__StoreStatus *status = ps_census_image(census, roster->members[k]);
+		const Perseas__StoreStatus *status = ps_images_of(images, roster->members[k]);
 
 		ps_json_begin(json, NULL, '{');
 		ps_json_text(json, "address", roster->members[k]->address);
@@ -99,82 +99,82 @@ static void roster_json(struct ps_json *json, const struct ps_census *census,
 	ps_json_end(json, '}');
 }
 
-static void print_json(const struct ps_census *census, const char *store)
+static void print_json(const struct ps_images *images, const char *store)
 {
-	const struct ps_judgement *judged = &census->judged;
+	const struct ps_judgement *judged = &images->judged;
 	struct ps_json json = { .out = stdout };
 
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", store);
-	roster_json(&json, census, judged->settled, "roster");
+	roster_json(&json, images, judged->settled, "roster");
 	if (judged->next)
-		roster_json(&json, census, judged->next, "next_roster");
+		roster_json(&json, images, judged->next, "next_roster");
 	else
 		ps_json_text(&json, "next_roster", NULL);
 	ps_json_bool(&json, "decided", judged->is_decided);
 	ps_json_end(&json, '}');
 }
 
-static enum ps_exit show_roster(const struct ps_census *census, const struct ps_args *args)
+static enum ps_exit show_roster(const struct ps_images *images, const struct ps_args *args)
 {
-	const struct ps_judgement *judged = &census->judged;
+	const struct ps_judgement *judged = &images->judged;
 	enum ps_exit status = PS_EXIT_OK;
 
 	if (args->json) {
-		print_json(census, args->store);
+		print_json(images, args->store);
 	} else if (judged->next) {
-		print_roster(census, judged->settled, "the roster that is left");
-		print_roster(census, judged->next,
+		print_roster(images, judged->settled, "the roster that is left");
+		print_roster(images, judged->next,
 		             judged->is_decided ? "the roster that is decided, and not settled yet"
 		                                : "the roster that is not settled yet");
 	} else {
-		print_roster(census, judged->settled, "the roster");
+		print_roster(images, judged->settled, "the roster");
 	}
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (!ps_peers_answered(census->peers, i))
-			status = ps_complain(PS_EXIT_PARTLY, "%s", census->errors[i].text);
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (!ps_peers_answered(images->peers, i))
+			status = ps_complain(PS_EXIT_PARTLY, "%s", images->errors[i].text);
 	return status;
 }
 
 /* --- the verb --- */
 
 /* Does what can be done without owning the store. `owner` is the mirror that shows a live owner. */
-static enum ps_exit roster_by_census(struct ps_peers *peers, const struct ps_census *census,
+static enum ps_exit roster_by_images(struct ps_peers *peers, const struct ps_images *images,
                                      const struct ps_args *args, int owner)
 {
-	enum ps_exit status = census->have ? ps_census_ambiguous(census, args->store)
-	                                   : ps_census_nobody(census, args->store);
+	enum ps_exit status = images->have ? ps_images_ambiguous(images, args->store)
+	                                   : ps_images_nobody(images, args->store);
 
 	if (status)
 		return status;
-	if (ps_roster_is_cancel(args) && owner < 0 && !census->judged.next)
+	if (ps_roster_is_cancel(args) && owner < 0 && !images->judged.next)
 		return ps_complain(PS_EXIT_NO,
 		                   "store '%s' has no change of its roster that could be taken "
 		                   "back",
 		                   args->store);
 	if (!args->action)
-		return show_roster(census, args);
+		return show_roster(images, args);
 	if (args->dry_run)
-		return ps_roster_preview(census, args);
-	return owner >= 0 ? ps_roster_by_owner(peers, census, args) : PS_EXIT_OK;
+		return ps_roster_preview(images, args);
+	return owner >= 0 ? ps_roster_by_owner(peers, images, args) : PS_EXIT_OK;
 }
 
 enum ps_exit ps_verb_roster(const struct ps_args *args)
 {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	int owner;
-	enum ps_exit status = ps_census_open(&census, &peers, args->store, args->mirrors,
+	enum ps_exit status = ps_images_open(&images, &peers, args->store, args->mirrors,
 	                                     &args->options);
 
 	if (status)
 		return status;
 	ps_bar_start();
 	if (args->dry_run)
-		(void)ps_census_widen(&census, &peers, args->store);
-	owner = args->action && census.have ? ps_owner_at(&census) : -1;
-	status = roster_by_census(&peers, &census, args, owner);
-	ps_census_close(&census, &peers);
+		(void)ps_images_widen(&images, &peers, args->store);
+	owner = args->action && images.have ? ps_owner_at(&images) : -1;
+	status = roster_by_images(&peers, &images, args, owner);
+	ps_images_close(&images, &peers);
 	if (args->dry_run)
 		return status;
 	if (!status && args->action && owner < 0)

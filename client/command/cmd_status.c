@@ -20,49 +20,49 @@
 
 /* Transactions behind the newest seen. False: not to be said, as there is no slot, or it belongs
  * to another history. */
-static bool lag_of(const struct ps_census *census, unsigned i, uint64_t *lag)
+static bool lag_of(const struct ps_images *images, unsigned i, uint64_t *lag)
 {
-	const Perseas__Slot *newest = census->newest ? census->newest->slot : NULL;
+	const Perseas__Slot *newest = images->newest ? images->newest->slot : NULL;
 	const Perseas__Slot *slot;
 
-	if (!ps_census_belongs(census, i) || !census->told[i]->slot || !newest)
+	if (!ps_images_belongs(images, i) || !images->told[i]->slot || !newest)
 		return false;
-	slot = census->told[i]->slot;
+	slot = images->told[i]->slot;
 	*lag = newest->seq > slot->seq ? newest->seq - slot->seq : 0;
 	return true;
 }
 
 /* What is to be said of an image beside its state, "" when it counts. */
-static const char *note_of(const struct ps_census *census, unsigned i)
+static const char *note_of(const struct ps_images *images, unsigned i)
 {
-	if (!ps_census_belongs(census, i))
+	if (!ps_images_belongs(images, i))
 		return "another store of this name";
-	if (!ps_census_listed(census, i))
-		return ps_image_forked(census->told[i]->header, census->judged.settled,
-		                       census->judged.next)
+	if (!ps_images_listed(images, i))
+		return ps_image_forked(images->told[i]->header, images->judged.settled,
+		                       images->judged.next)
 		               ? "not in the roster, but in one of a fork of this store: what "
 		                 "it has may be newer"
 		               : "not in the roster, counts for nothing";
-	if (census->told[i]->header->state == PERSEAS__STATE__STATE_CREATING)
+	if (images->told[i]->header->state == PERSEAS__STATE__STATE_CREATING)
 		return "its making was not finished";
-	if (!census->told[i]->slot)
+	if (!images->told[i]->slot)
 		return "no valid commit slot";
-	if (census->told[i]->files_missing[0])
+	if (images->told[i]->files_missing[0])
 		return "would not survive a restart";
-	if (ps_owner_lost(census) >> i & 1)
+	if (ps_owner_lost(images) >> i & 1)
 		return "put back: it does not hold what it acknowledged";
-	return ps_census_loaded(census, i) ? "loaded from a spill" : "";
+	return ps_images_loaded(images, i) ? "loaded from a spill" : "";
 }
 
-static const char *absence_of(const struct ps_census *census, unsigned i)
+static const char *absence_of(const struct ps_images *images, unsigned i)
 {
-	if (census->errors[i].code == PERSEAS_ENOSTORE)
+	if (images->errors[i].code == PERSEAS_ENOSTORE)
 		return "no such store";
-	if (census->errors[i].code == PERSEAS_EDAMAGED)
+	if (images->errors[i].code == PERSEAS_EDAMAGED)
 		return "damaged";
-	if (census->elsewhere >> i & 1)
+	if (images->elsewhere >> i & 1)
 		return "not reached";
-	return ps_peers_absence(census->peers, i);
+	return ps_peers_absence(images->peers, i);
 }
 
 static unsigned roster_claimers(const Perseas__Roster *roster)
@@ -84,14 +84,14 @@ static void print_warmth(const Perseas__Standby *standby)
 }
 
 /* Nothing where there is none. */
-static void print_standbys(const struct ps_census *census, int live)
+static void print_standbys(const struct ps_images *images, int live)
 {
 	const Perseas__Standby *owner = NULL;
 	struct ps_standbys standbys;
 
-	ps_standbys_find(&standbys, census);
+	ps_standbys_find(&standbys, images);
 	if (live >= 0)
-		owner = ps_standby_of(&standbys, census->told[live]);
+		owner = ps_standby_of(&standbys, images->told[live]);
 	for (unsigned i = 0; i < standbys.count; i++) {
 		printf("%s%s", i ? ", " : "standbys: ", standbys.list[i]->name);
 		if (standbys.list[i] == owner)
@@ -104,48 +104,48 @@ static void print_standbys(const struct ps_census *census, int live)
 		printf("\n");
 }
 
-static void print_owner(const struct ps_census *census, int live)
+static void print_owner(const struct ps_images *images, int live)
 {
 	if (live < 0) {
 		printf("no live owner is seen\n");
 		return;
 	}
-	printf("live owner: from %s over %s, epoch %" PRIu64, census->told[live]->owner_address,
-	       *census->told[live]->fabric ? census->told[live]->fabric : "no data path yet",
-	       census->told[live]->header->promised_epoch);
-	ps_beside_owner_print(census);
+	printf("live owner: from %s over %s, epoch %" PRIu64, images->told[live]->owner_address,
+	       *images->told[live]->fabric ? images->told[live]->fabric : "no data path yet",
+	       images->told[live]->header->promised_epoch);
+	ps_beside_owner_print(images);
 	printf("\n");
 }
 
-static void print_summary(const struct ps_census *census, const char *store)
+static void print_summary(const struct ps_images *images, const char *store)
 {
-	const Perseas__Roster *roster = census->roster;
-	int live = ps_owner_at(census);
+	const Perseas__Roster *roster = images->roster;
+	int live = ps_owner_at(images);
 	char weak[PS_WEAK_ACKS_TEXT];
 
 	printf("store '%s': %zu mirror%s, W = %u, R = %u, roster version %" PRIu64 "%s\n", store,
 	       roster->n_members, ps_plural(roster->n_members), roster->acks,
 	       roster_claimers(roster), roster->version,
-	       census->judged.next ? ", being changed" : "");
+	       images->judged.next ? ", being changed" : "");
 	if (*ps_weak_acks_text(weak, roster))
 		printf("%s\n", weak);
-	if (census->newest)
+	if (images->newest)
 		printf("newest state seen: epoch %" PRIu64 ", transaction %" PRIu64 "\n",
-		       census->newest->slot->epoch, census->newest->slot->seq);
-	print_owner(census, live);
-	print_standbys(census, live);
+		       images->newest->slot->epoch, images->newest->slot->seq);
+	print_owner(images, live);
+	print_standbys(images, live);
 }
 
-static void print_mirror(struct ps_table *table, const struct ps_census *census, unsigned i)
+static void print_mirror(struct ps_table *table, const struct ps_images *images, unsigned i)
 {
-	const Perseas__StoreStatus *status = census->told[i];
+	const Perseas__StoreStatus *status = images->told[i];
 	char size[PS_SIZE_TEXT];
 	uint64_t lag = 0;
-	const bool has_lag = lag_of(census, i, &lag);
+	const bool has_lag = lag_of(images, i, &lag);
 
-	ps_table_cell(table, 0, "%s", census->peers->addresses[i].text);
+	ps_table_cell(table, 0, "%s", images->peers->addresses[i].text);
 	if (!status) {
-		ps_table_cell(table, 1, "%s", absence_of(census, i));
+		ps_table_cell(table, 1, "%s", absence_of(images, i));
 		return;
 	}
 	ps_table_cell(table, 1, "%s", ps_state_text(status->header->state));
@@ -155,44 +155,44 @@ static void print_mirror(struct ps_table *table, const struct ps_census *census,
 	ps_table_cell(table, 5, "%s", ps_size_text(size, status->bytes));
 	ps_table_cell(table, 6, status->live ? "%s %s" : "-", status->owner_address,
 	              status->fabric);
-	ps_table_cell(table, 7, "%s", note_of(census, i));
+	ps_table_cell(table, 7, "%s", note_of(images, i));
 }
 
-static void print_mirrors(const struct ps_census *census)
+static void print_mirrors(const struct ps_images *images)
 {
 	struct ps_table table = { 0 };
 
 	ps_table_heads(&table, "MIRROR|STATE|PROMISED|EPOCH:SEQ|LAG|BYTES|LIVE OWNER|");
-	for (unsigned i = 0; i < census->peers->count; i++)
-		print_mirror(&table, census, i);
+	for (unsigned i = 0; i < images->peers->count; i++)
+		print_mirror(&table, images, i);
 	printf("\n");
 	ps_table_print(&table, stdout);
 }
 
 /* Members of the roster whose images nobody showed. */
-static void print_missing(const struct ps_census *census)
+static void print_missing(const struct ps_images *images)
 {
-	for (size_t k = 0; k < census->roster->n_members; k++)
-		if (!ps_census_image(census, census->roster->members[k]))
+	for (size_t k = 0; k < images->roster->n_members; k++)
+		if (!ps_images_of(images, images->roster->members[k]))
 			printf("the roster lists %s, whose image was " PS_NOT_SEEN "\n",
-			       census->roster->members[k]->address);
+			       images->roster->members[k]->address);
 }
 
 /* Images that a restart of their daemons would lose, and why. */
-static void print_astray(const struct ps_census *census)
+static void print_astray(const struct ps_images *images)
 {
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (census->told[i] && census->told[i]->files_missing[0])
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (images->told[i] && images->told[i]->files_missing[0])
 			printf("%s would lose its image if its daemon were restarted: %s\n",
-			       census->peers->addresses[i].text, census->told[i]->files_missing);
+			       images->peers->addresses[i].text, images->told[i]->files_missing);
 }
 
-static const Perseas__StoreStatus *table_of(const struct ps_census *census)
+static const Perseas__StoreStatus *table_of(const struct ps_images *images)
 {
-	for (unsigned i = 0; i < census->peers->count && !census->newest; i++)
-		if (ps_census_belongs(census, i))
-			return census->told[i];
-	return census->newest;
+	for (unsigned i = 0; i < images->peers->count && !images->newest; i++)
+		if (ps_images_belongs(images, i))
+			return images->told[i];
+	return images->newest;
 }
 
 /* The next part of it that exists, or NULL. */
@@ -201,7 +201,7 @@ static const Perseas__Segment *next_part(const Perseas__StoreStatus *status,
 {
 	const Perseas__Segment *next = ps_part_next(status->header, segment);
 
-	return next && ps_census_lives(next, status) ? next : NULL;
+	return next && ps_images_lives(next, status) ? next : NULL;
 }
 
 /* Which transactions made a segment that exists what it is. */
@@ -234,7 +234,7 @@ static uint64_t whole_bytes(const Perseas__StoreStatus *status, const Perseas__S
 /* A part that exists is shown with its segment. */
 static bool is_shown_with(const Perseas__StoreStatus *status, const Perseas__Segment *segment)
 {
-	return ps_census_lives(segment, status) && ps_part_before(status->header, segment);
+	return ps_images_lives(segment, status) && ps_part_before(status->header, segment);
 }
 
 static void add_segment(struct ps_table *table, const Perseas__StoreStatus *status,
@@ -248,9 +248,9 @@ static void add_segment(struct ps_table *table, const Perseas__StoreStatus *stat
 	ps_table_cell(table, 2, "0x%" PRIx64, segment->address);
 	if (segment->died && segment->born)
 		ps_table_cell(table, 3, "%s, %s by %" PRIu64, born,
-		              ps_census_lives(segment, status) ? "to be destroyed" : "destroyed",
+		              ps_images_lives(segment, status) ? "to be destroyed" : "destroyed",
 		              segment->died);
-	else if (ps_census_lives(segment, status))
+	else if (ps_images_lives(segment, status))
 		ps_table_cell(table, 3, "%s", born);
 	else
 		ps_table_cell(table, 3, "not yet published");
@@ -275,34 +275,34 @@ static void print_segments(const Perseas__StoreStatus *status)
 	ps_table_print(&table, stdout);
 }
 
-static void print_text(const struct ps_census *census, const char *store)
+static void print_text(const struct ps_images *images, const char *store)
 {
 	struct ps_verdict verdict;
 
-	ps_verdict_reach(&verdict, census);
-	ps_verdict_print(&verdict, census);
-	print_summary(census, store);
-	print_mirrors(census);
-	print_missing(census);
-	print_astray(census);
-	ps_advice_print(census, store);
-	if (ps_owner_at(census) >= 0)
-		ps_owner_print(census->told[ps_owner_at(census)]);
-	print_segments(table_of(census));
-	ps_level_print(census);
-	ps_tls_expiry_print(census->peers);
+	ps_verdict_reach(&verdict, images);
+	ps_verdict_print(&verdict, images);
+	print_summary(images, store);
+	print_mirrors(images);
+	print_missing(images);
+	print_astray(images);
+	ps_advice_print(images, store);
+	if (ps_owner_at(images) >= 0)
+		ps_owner_print(images->told[ps_owner_at(images)]);
+	print_segments(table_of(images));
+	ps_level_print(images);
+	ps_tls_expiry_print(images->peers);
 }
 
 /* --- for programs --- */
 
-static void roster_json(struct ps_json *json, const struct ps_census *census)
+static void roster_json(struct ps_json *json, const struct ps_images *images)
 {
-	const Perseas__Roster *roster = census->roster;
+	const Perseas__Roster *roster = images->roster;
 	char id[PS_HEX_TEXT], weak[PS_WEAK_ACKS_TEXT];
 
 	ps_json_begin(json, "roster", '{');
 	ps_json_number(json, "version", roster->version);
-	ps_json_bool(json, "settled", !census->judged.next);
+	ps_json_bool(json, "settled", !images->judged.next);
 	ps_json_number(json, "mirrors", roster->n_members);
 	ps_json_number(json, "acks", roster->acks);
 	ps_json_number(json, "claims", roster_claimers(roster));
@@ -312,23 +312,23 @@ static void roster_json(struct ps_json *json, const struct ps_census *census)
 		ps_json_begin(json, NULL, '{');
 		ps_json_text(json, "address", roster->members[k]->address);
 		ps_json_text(json, "image_id", ps_hex_text(id, roster->members[k]->image_id.data));
-		ps_json_bool(json, "seen", ps_census_image(census, roster->members[k]) != NULL);
+		ps_json_bool(json, "seen", ps_images_of(images, roster->members[k]) != NULL);
 		ps_json_end(json, '}');
 	}
 	ps_json_end(json, ']');
 	ps_json_end(json, '}');
 }
 
-static void image_json(struct ps_json *json, const struct ps_census *census, unsigned i)
+static void image_json(struct ps_json *json, const struct ps_images *images, unsigned i)
 {
-	const Perseas__StoreStatus *status = census->told[i];
+	const Perseas__StoreStatus *status = images->told[i];
 	char id[PS_HEX_TEXT];
 	uint64_t lag = 0;
-	const bool has_lag = lag_of(census, i, &lag);
+	const bool has_lag = lag_of(images, i, &lag);
 
 	ps_json_text(json, "state", ps_state_text(status->header->state));
-	ps_json_bool(json, "same_store", ps_census_belongs(census, i));
-	ps_json_bool(json, "listed", ps_census_listed(census, i));
+	ps_json_bool(json, "same_store", ps_images_belongs(images, i));
+	ps_json_bool(json, "listed", ps_images_listed(images, i));
 	ps_json_text(json, "image_id", ps_hex_text(id, status->header->image_id.data));
 	ps_json_number(json, "promised_epoch", status->header->promised_epoch);
 	ps_json_slot(json, "slot", status->slot);
@@ -350,14 +350,14 @@ static void warmth_json(struct ps_json *json, const Perseas__Standby *standby)
 	                  copies ? ps_percent(standby->warm, standby->memory) : 0);
 }
 
-static void standbys_json(struct ps_json *json, const struct ps_census *census, int live)
+static void standbys_json(struct ps_json *json, const struct ps_images *images, int live)
 {
 	const Perseas__Standby *owner = NULL;
 	struct ps_standbys standbys;
 
-	ps_standbys_find(&standbys, census);
+	ps_standbys_find(&standbys, images);
 	if (live >= 0)
-		owner = ps_standby_of(&standbys, census->told[live]);
+		owner = ps_standby_of(&standbys, images->told[live]);
 	ps_json_begin(json, "standbys", '[');
 	for (unsigned i = 0; i < standbys.count; i++) {
 		ps_json_begin(json, NULL, '{');
@@ -370,30 +370,30 @@ static void standbys_json(struct ps_json *json, const struct ps_census *census, 
 	ps_json_end(json, ']');
 }
 
-static void beside_owner_json(struct ps_json *json, const struct ps_census *census)
+static void beside_owner_json(struct ps_json *json, const struct ps_images *images)
 {
-	const uint32_t beside = ps_census_beside_owner(census);
+	const uint32_t beside = ps_images_beside_owner(images);
 
 	ps_json_begin(json, "beside_owner", '[');
-	for (unsigned i = 0; i < census->peers->count; i++)
+	for (unsigned i = 0; i < images->peers->count; i++)
 		if (beside >> i & 1)
-			ps_json_text(json, NULL, census->peers->addresses[i].text);
+			ps_json_text(json, NULL, images->peers->addresses[i].text);
 	ps_json_end(json, ']');
 }
 
-static void mirrors_json(struct ps_json *json, const struct ps_census *census)
+static void mirrors_json(struct ps_json *json, const struct ps_images *images)
 {
 	ps_json_begin(json, "mirrors", '[');
-	for (unsigned i = 0; i < census->peers->count; i++) {
+	for (unsigned i = 0; i < images->peers->count; i++) {
 		ps_json_begin(json, NULL, '{');
-		ps_json_text(json, "address", census->peers->addresses[i].text);
+		ps_json_text(json, "address", images->peers->addresses[i].text);
 		ps_json_bool(json, "reachable",
-		             ps_peers_answered(census->peers, i) && !(census->elsewhere >> i & 1));
-		ps_peers_daemon_json(json, census->peers, i);
-		ps_json_bool(json, "has_store", census->told[i] != NULL);
-		ps_json_text(json, "error", census->told[i] ? NULL : census->errors[i].text);
-		if (census->told[i])
-			image_json(json, census, i);
+		             ps_peers_answered(images->peers, i) && !(images->elsewhere >> i & 1));
+		ps_peers_daemon_json(json, images->peers, i);
+		ps_json_bool(json, "has_store", images->told[i] != NULL);
+		ps_json_text(json, "error", images->told[i] ? NULL : images->errors[i].text);
+		if (images->told[i])
+			image_json(json, images, i);
 		ps_json_end(json, '}');
 	}
 	ps_json_end(json, ']');
@@ -419,7 +419,7 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 			ps_json_text(json, "random_id", ps_hex_text(id, segment->random_id.data));
 		if (segment->died)
 			ps_json_number(json, "died", segment->died);
-		ps_json_bool(json, "published", ps_census_lives(segment, status));
+		ps_json_bool(json, "published", ps_images_lives(segment, status));
 		if (before)
 			ps_json_text(json, "behind", before->name);
 		ps_json_end(json, '}');
@@ -427,57 +427,57 @@ static void segments_json(struct ps_json *json, const Perseas__StoreStatus *stat
 	ps_json_end(json, ']');
 }
 
-static void print_json(const struct ps_census *census, const char *store)
+static void print_json(const struct ps_images *images, const char *store)
 {
 	struct ps_json json = { .out = stdout };
-	int live = ps_owner_at(census);
+	int live = ps_owner_at(images);
 	struct ps_verdict verdict;
 	char id[PS_HEX_TEXT];
 
 	ps_json_begin(&json, NULL, '{');
 	ps_json_text(&json, "store", store);
-	ps_json_bool(&json, "found", census->header != NULL);
-	if (census->header) {
-		ps_verdict_reach(&verdict, census);
-		ps_verdict_json(&json, &verdict, census);
-		ps_json_text(&json, "store_id", ps_hex_text(id, census->header->store_id.data));
-		ps_json_number(&json, "log_size", census->header->log_size);
-		ps_json_bool(&json, "restore_unfinished", ps_census_is_unfinished(census));
+	ps_json_bool(&json, "found", images->header != NULL);
+	if (images->header) {
+		ps_verdict_reach(&verdict, images);
+		ps_verdict_json(&json, &verdict, images);
+		ps_json_text(&json, "store_id", ps_hex_text(id, images->header->store_id.data));
+		ps_json_number(&json, "log_size", images->header->log_size);
+		ps_json_bool(&json, "restore_unfinished", ps_images_is_unfinished(images));
 		ps_json_bool(&json, "live", live >= 0);
-		ps_json_slot(&json, "newest", census->newest ? census->newest->slot : NULL);
-		roster_json(&json, census);
-		ps_level_json(&json, census);
+		ps_json_slot(&json, "newest", images->newest ? images->newest->slot : NULL);
+		roster_json(&json, images);
+		ps_level_json(&json, images);
 	}
 	if (live >= 0)
-		ps_owner_json(&json, census->told[live]);
-	else if (census->header)
+		ps_owner_json(&json, images->told[live]);
+	else if (images->header)
 		ps_json_text(&json, "owner", NULL);
-	beside_owner_json(&json, census);
-	standbys_json(&json, census, live);
-	ps_tls_expiry_json(&json, census->peers);
-	mirrors_json(&json, census);
-	if (census->header)
-		segments_json(&json, table_of(census));
+	beside_owner_json(&json, images);
+	standbys_json(&json, images, live);
+	ps_tls_expiry_json(&json, images->peers);
+	mirrors_json(&json, images);
+	if (images->header)
+		segments_json(&json, table_of(images));
 	ps_json_end(&json, '}');
 }
 
 /* --- the verb --- */
 
-static enum ps_exit show_status(const struct ps_census *census, const struct ps_args *args)
+static enum ps_exit show_status(const struct ps_images *images, const struct ps_args *args)
 {
 	enum ps_exit status = PS_EXIT_OK;
 
 	if (args->json)
-		print_json(census, args->store);
-	if (!census->have)
-		return ps_census_nobody(census, args->store);
+		print_json(images, args->store);
+	if (!images->have)
+		return ps_images_nobody(images, args->store);
 	if (!args->json)
-		print_text(census, args->store);
-	(void)ps_census_ambiguous(census, args->store);
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		if (!census->told[i])
-			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
-		if (!ps_peers_answered(census->peers, i) || census->elsewhere >> i & 1)
+		print_text(images, args->store);
+	(void)ps_images_ambiguous(images, args->store);
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		if (!images->told[i])
+			ps_complain(PS_EXIT_OK, "%s", images->errors[i].text);
+		if (!ps_peers_answered(images->peers, i) || images->elsewhere >> i & 1)
 			status = PS_EXIT_PARTLY;
 	}
 	return status;
@@ -486,16 +486,16 @@ static enum ps_exit show_status(const struct ps_census *census, const struct ps_
 enum ps_exit ps_verb_status(const struct ps_args *args)
 {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	enum ps_exit status;
 
 	if (args->all)
 		return ps_fleet_status(args);
-	status = ps_census_open(&census, &peers, args->store, args->mirrors, &args->options);
+	status = ps_images_open(&images, &peers, args->store, args->mirrors, &args->options);
 	if (status)
 		return status;
-	(void)ps_census_widen(&census, &peers, args->store);
-	status = show_status(&census, args);
-	ps_census_close(&census, &peers);
+	(void)ps_images_widen(&images, &peers, args->store);
+	status = show_status(&images, args);
+	ps_images_close(&images, &peers);
 	return status;
 }

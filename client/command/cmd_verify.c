@@ -24,7 +24,7 @@ enum {
 
 struct verify {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	struct ps_compare compare;
 	const char *store;
 	bool compared[PS_MIRRORS_MAX]; /* its image counts, and has answered so far */
@@ -85,42 +85,42 @@ static void find_fault(const struct verify *v, unsigned i, const char *segment, 
 
 static void leave_out(const struct verify *v, unsigned i)
 {
-	const struct ps_census *census = &v->census;
+	const struct ps_images *images = &v->images;
 	const char *why = "not compared: its owner calls it lost, as it does not hold what it "
 			  "acknowledged";
 
-	if (!census->told[i]) {
-		ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
+	if (!images->told[i]) {
+		ps_complain(PS_EXIT_OK, "%s", images->errors[i].text);
 		return;
 	}
-	if (!ps_census_belongs(census, i))
+	if (!ps_images_belongs(images, i))
 		why = "not compared: it has another store of this name";
-	else if (!ps_census_listed(census, i))
+	else if (!ps_images_listed(images, i))
 		why = "not compared: its image is not in the store's roster";
-	else if (census->told[i]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
+	else if (images->told[i]->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		why = "not compared: its image is not whole";
-	else if (!census->told[i]->slot)
+	else if (!images->told[i]->slot)
 		why = "not compared: its commit slot is not valid";
 	find_fault(v, i, NULL, "not compared", why);
 }
 
 static void choose_images(struct verify *v)
 {
-	const struct ps_census *census = &v->census;
-	const uint32_t lost = ps_owner_lost(census);
+	const struct ps_images *images = &v->images;
+	const uint32_t lost = ps_owner_lost(images);
 
 	v->resting = true;
 	for (unsigned i = 0; i < v->peers.count; i++) {
-		v->compared[i] = ps_census_counts(census, i) && !(lost >> i & 1);
+		v->compared[i] = ps_images_counts(images, i) && !(lost >> i & 1);
 		if (!v->compared[i]) {
 			leave_out(v, i);
 			continue;
 		}
 		v->mirrors++;
-		v->live |= census->told[i]->live;
-		v->resting &= !census->told[i]->live &&
-		              same_slot(census->told[i]->slot, census->newest->slot);
-		if (census->told[i] == census->newest)
+		v->live |= images->told[i]->live;
+		v->resting &= !images->told[i]->live &&
+		              same_slot(images->told[i]->slot, images->newest->slot);
+		if (images->told[i] == images->newest)
 			v->base = i;
 	}
 }
@@ -145,10 +145,10 @@ static void find_behind(struct verify *v, unsigned i, const char *segment, const
  * that it was destroyed. */
 static void find_extra(struct verify *v, unsigned i, const char *segment)
 {
-	const uint64_t seq = v->census.told[i]->slot->seq;
+	const uint64_t seq = v->images.told[i]->slot->seq;
 	char how[160];
 
-	if (seq >= v->census.told[v->base]->slot->seq) {
+	if (seq >= v->images.told[v->base]->slot->seq) {
 		find_difference(v, i, segment, "is not in the newest state");
 		return;
 	}
@@ -160,16 +160,16 @@ static void find_extra(struct verify *v, unsigned i, const char *segment)
 /* Segments that the newest state does not have. */
 static void find_surplus(struct verify *v)
 {
-	const Perseas__StoreStatus *base = v->census.told[v->base];
+	const Perseas__StoreStatus *base = v->images.told[v->base];
 
 	for (unsigned i = 0; i < v->peers.count; i++) {
-		const Perseas__StoreStatus *status = v->census.told[i];
+		const Perseas__StoreStatus *status = v->images.told[i];
 
 		for (size_t k = 0; v->compared[i] && k < status->header->n_segments; k++) {
 			const Perseas__Segment *segment = status->header->segments[k];
 
-			if (ps_census_lives(segment, status) &&
-			    !ps_census_segment(base, segment->name))
+			if (ps_images_lives(segment, status) &&
+			    !ps_images_segment(base, segment->name))
 				find_extra(v, i, segment->name);
 		}
 	}
@@ -178,7 +178,7 @@ static void find_surplus(struct verify *v)
 /* The mirror has no such segment: it may not have heard of it yet. */
 static void find_missing(struct verify *v, unsigned i, const Perseas__Segment *segment)
 {
-	const Perseas__Slot *slot = v->census.told[i]->slot;
+	const Perseas__Slot *slot = v->images.told[i]->slot;
 	char how[160];
 
 	if (slot->seq >= segment->born) {
@@ -200,7 +200,7 @@ static void match_entries(struct verify *v, const Perseas__Segment *segment, str
 
 		if (!v->compared[i])
 			continue;
-		own = ps_census_segment(v->census.told[i], segment->name);
+		own = ps_images_segment(v->images.told[i], segment->name);
 		if (own && ps_segment_same(own, segment)) {
 			piece->ask[i] = true;
 			piece->ids[i] = own->id;
@@ -232,7 +232,7 @@ static bool sums_agree(struct verify *v, struct ps_piece *piece)
 		digest = v->peers.replies[i]->digest;
 		first = first ? first : digest;
 		v->live |= digest->live;
-		v->resting &= !digest->live && same_slot(digest->slot, v->census.told[i]->slot);
+		v->resting &= !digest->live && same_slot(digest->slot, v->images.told[i]->slot);
 		alike &= digest->crc == first->crc;
 	}
 	return alike && v->resting;
@@ -339,7 +339,7 @@ static void compare_segment(struct verify *v, const Perseas__Segment *segment)
 	if (v->changed)
 		return;
 	report_segment(v, segment, tallies);
-	v->segments += !ps_part_before(v->census.told[v->base]->header, segment);
+	v->segments += !ps_part_before(v->images.told[v->base]->header, segment);
 	v->bytes += segment->size;
 }
 
@@ -357,11 +357,11 @@ static unsigned count_compared(const struct verify *v)
 /* Where nobody commits, a mirror that is behind stays so. */
 static void print_behind(const struct verify *v)
 {
-	const Perseas__Slot *newest = v->census.newest->slot;
+	const Perseas__Slot *newest = v->images.newest->slot;
 	char how[200];
 
 	for (unsigned i = 0; i < v->peers.count && !v->live; i++) {
-		const Perseas__Slot *slot = v->compared[i] ? v->census.told[i]->slot : newest;
+		const Perseas__Slot *slot = v->compared[i] ? v->images.told[i]->slot : newest;
 
 		if (slot->seq >= newest->seq)
 			continue;
@@ -376,19 +376,19 @@ static void print_behind(const struct verify *v)
 /* The transaction at which the mirrors were compared. */
 static uint64_t seq_of(const struct verify *v)
 {
-	return v->resting ? v->census.newest->slot->seq : v->seq;
+	return v->resting ? v->images.newest->slot->seq : v->seq;
 }
 
 static enum ps_exit print_same(struct verify *v, unsigned count)
 {
-	size_t members = v->census.roster->n_members;
+	size_t members = v->images.roster->n_members;
 	char size[PS_SIZE_TEXT];
 
 	if (!v->json)
 		printf("store '%s': %u of %zu mirrors hold the same: %u segment%s, %s, "
 		       "epoch %" PRIu64 ", transaction %" PRIu64 "%s\n",
 		       v->store, count, members, v->segments, ps_plural(v->segments),
-		       ps_size_text(size, v->bytes), v->census.newest->slot->epoch, seq_of(v),
+		       ps_size_text(size, v->bytes), v->images.newest->slot->epoch, seq_of(v),
 		       v->live ? ", while it runs" : "");
 	print_behind(v);
 	v->same = true;
@@ -398,14 +398,14 @@ static enum ps_exit print_same(struct verify *v, unsigned count)
 static enum ps_exit verify_verdict(struct verify *v)
 {
 	unsigned count = count_compared(v);
-	size_t members = v->census.roster->n_members;
+	size_t members = v->images.roster->n_members;
 
 	if (v->differences)
 		return ps_complain(PS_EXIT_NO, "the mirrors of store '%s' differ", v->store);
 	if (ps_stopped())
 		return ps_complain(PS_EXIT_PARTLY, "stopped by a signal before all was compared");
 	if (v->too_fast)
-		return ps_copy_too_fast(v->store, v->census.header->log_size), PS_EXIT_PARTLY;
+		return ps_copy_too_fast(v->store, v->images.header->log_size), PS_EXIT_PARTLY;
 	if (v->behind)
 		return ps_complain(PS_EXIT_PARTLY,
 		                   "not conclusive: a mirror of store '%s' is "
@@ -419,16 +419,16 @@ static enum ps_exit verify_verdict(struct verify *v)
 	return print_same(v, count);
 }
 
-static void take_census(struct verify *v)
+static void take_images(struct verify *v)
 {
 	for (unsigned look = 0; look < ROUNDS_MAX; look++) {
-		ps_census_take(&v->census, &v->peers, v->store);
-		if (!ps_census_moves(&v->census))
+		ps_images_take(&v->images, &v->peers, v->store);
+		if (!ps_images_moves(&v->images))
 			return;
-		ps_census_free(&v->census);
+		ps_images_free(&v->images);
 		poll(NULL, 0, SETTLE_MS);
 	}
-	ps_census_take(&v->census, &v->peers, v->store);
+	ps_images_take(&v->images, &v->peers, v->store);
 }
 
 static enum ps_exit compare_all(struct verify *v)
@@ -441,12 +441,12 @@ static enum ps_exit compare_all(struct verify *v)
 		                   "not conclusive: no mirror has an image of "
 		                   "store '%s' that counts",
 		                   v->store);
-	if (!ps_compare_open(&v->compare, &v->peers, &v->census, v->store, v->compared))
+	if (!ps_compare_open(&v->compare, &v->peers, &v->images, v->store, v->compared))
 		return PS_EXIT_FAILURE;
-	header = v->census.told[v->base]->header;
+	header = v->images.told[v->base]->header;
 	find_surplus(v);
 	for (size_t k = 0; k < header->n_segments && !v->changed && !v->too_fast; k++)
-		if (ps_census_lives(header->segments[k], v->census.newest))
+		if (ps_images_lives(header->segments[k], v->images.newest))
 			compare_segment(v, header->segments[k]);
 	return v->changed ? PS_EXIT_PARTLY : verify_verdict(v);
 }
@@ -460,7 +460,7 @@ static void begin_json(const struct verify *v)
 
 static void end_json(const struct verify *v)
 {
-	const bool known = v->census.have > 0;
+	const bool known = v->images.have > 0;
 
 	ps_json_end(v->json, ']');
 	ps_json_text(v->json, "result",
@@ -468,11 +468,11 @@ static void end_json(const struct verify *v)
 	             : v->same      ? "same"
 	                            : "inconclusive");
 	ps_json_number(v->json, "compared", known ? count_compared(v) : 0);
-	ps_json_number(v->json, "mirrors", known ? v->census.roster->n_members : 0);
+	ps_json_number(v->json, "mirrors", known ? v->images.roster->n_members : 0);
 	ps_json_number(v->json, "segments", v->segments);
 	ps_json_number(v->json, "bytes", v->bytes);
-	if (known && v->census.newest) {
-		ps_json_number(v->json, "epoch", v->census.newest->slot->epoch);
+	if (known && v->images.newest) {
+		ps_json_number(v->json, "epoch", v->images.newest->slot->epoch);
 		ps_json_number(v->json, "seq", seq_of(v));
 	}
 	ps_json_bool(v->json, "live", v->live);
@@ -485,10 +485,10 @@ static enum ps_exit verify_peers(struct verify *v)
 
 	if (v->json)
 		begin_json(v);
-	take_census(v);
-	if (!v->census.have)
-		status = ps_census_nobody(&v->census, v->store);
-	else if (ps_census_ambiguous(&v->census, v->store))
+	take_images(v);
+	if (!v->images.have)
+		status = ps_images_nobody(&v->images, v->store);
+	else if (ps_images_ambiguous(&v->images, v->store))
 		status = PS_EXIT_PARTLY;
 	else
 		status = compare_all(v);
@@ -526,7 +526,7 @@ static enum ps_exit verify_once(const struct ps_args *args, bool *changed)
 	if (args->json)
 		print_json(&json, &text, !v.changed);
 	ps_compare_close(&v.compare);
-	ps_census_free(&v.census);
+	ps_images_free(&v.images);
 	ps_peers_close(&v.peers);
 	ps_bar_clear();
 	fflush(stdout);

@@ -40,31 +40,31 @@ static bool is_marked(const struct ps_follow *follow, const Perseas__StoreStatus
 }
 
 /* Is that member held by an owner that lives and is not ours? */
-static bool is_lost(const struct ps_follow *follow, const struct ps_census *census,
+static bool is_lost(const struct ps_follow *follow, const struct ps_images *images,
                     const Perseas__Member *member)
 {
-	const Perseas__StoreStatus *status = ps_census_image(census, member);
+	const Perseas__StoreStatus *status = ps_images_of(images, member);
 
 	return status && status->live && !is_marked(follow, status);
 }
 
 /* W of the roster are not to be had by ours any more: R are others'. */
-static bool is_roster_lost(const struct ps_follow *follow, const struct ps_census *census,
+static bool is_roster_lost(const struct ps_follow *follow, const struct ps_images *images,
                            const Perseas__Roster *roster)
 {
 	unsigned lost = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		lost += is_lost(follow, census, roster->members[k]);
+		lost += is_lost(follow, images, roster->members[k]);
 	return roster && lost + roster->acks > roster->n_members;
 }
 
 /* As perseas_open looks at it: whoever lives anywhere is in its way. */
-static int live_at(const struct ps_follow *follow, const struct ps_census *census, bool ours)
+static int live_at(const struct ps_follow *follow, const struct ps_images *images, bool ours)
 {
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (ps_census_belongs(census, i) && census->told[i]->live &&
-		    is_marked(follow, census->told[i]) == ours)
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (ps_images_belongs(images, i) && images->told[i]->live &&
+		    is_marked(follow, images->told[i]) == ours)
 			return (int)i;
 	return -1;
 }
@@ -75,21 +75,21 @@ static int live_at(const struct ps_follow *follow, const struct ps_census *censu
 static bool is_enough(void *arg, const struct ps_peers *peers)
 {
 	const struct ps_follow *follow = arg;
-	struct ps_census census = { .peers = peers };
+	struct ps_images images = { .peers = peers };
 
 	for (unsigned i = 0; i < peers->count; i++) {
-		census.errors[i] = peers->errors[i];
+		images.errors[i] = peers->errors[i];
 		if (peers->replies[i])
-			census.told[i] = peers->replies[i]->store->status;
+			images.told[i] = peers->replies[i]->store->status;
 	}
-	ps_census_judge(&census);
-	return census.judged.outlook == PS_OUTLOOK_OPENS && live_at(follow, &census, false) < 0 &&
-	       live_at(follow, &census, true) < 0 && !ps_forks_other_store(follow, &census);
+	ps_images_judge(&images);
+	return images.judged.outlook == PS_OUTLOOK_OPENS && live_at(follow, &images, false) < 0 &&
+	       live_at(follow, &images, true) < 0 && !ps_forks_other_store(follow, &images);
 }
 
-static void say_owner(const struct ps_census *census, int at, struct ps_standing_now *now)
+static void say_owner(const struct ps_images *images, int at, struct ps_standing_now *now)
 {
-	const Perseas__StoreStatus *status = census->told[at];
+	const Perseas__StoreStatus *status = images->told[at];
 
 	snprintf(now->text, sizeof(now->text), "its owner lives (from %.100s, epoch %" PRIu64 ")",
 	         status->owner_address, status->header->promised_epoch);
@@ -106,25 +106,25 @@ static void say_ambiguous(const struct ps_judgement *j, struct ps_standing_now *
 }
 
 /* Of what is missing, one thing: perseas status tells all. */
-static void say_trouble(const struct ps_follow *follow, const struct ps_census *census,
+static void say_trouble(const struct ps_follow *follow, const struct ps_images *images,
                         struct ps_standing_now *now)
 {
 	const char *trouble = "perseas status says more";
 
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (!census->told[i] && census->errors[i].code)
-			trouble = census->errors[i].text;
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (!images->told[i] && images->errors[i].code)
+			trouble = images->errors[i].text;
 	snprintf(now->text, sizeof(now->text),
 	         "%u of %u mirrors answer, which do not let it be opened (%s%.300s)",
-	         census->answered, census->peers->count,
+	         images->answered, images->peers->count,
 	         follow->forked ? "a fork of it, or another store of its name, was seen; " : "",
 	         trouble);
 }
 
 /* Who is to be next, and who else waits. */
-static void judge_standbys(const struct ps_census *census, struct ps_standing_now *now)
+static void judge_standbys(const struct ps_images *images, struct ps_standing_now *now)
 {
-	const Perseas__Handover *handover = ps_census_handover(census);
+	const Perseas__Handover *handover = ps_images_handover(images);
 	struct ps_handing *handing = &now->handing;
 
 	if (handover) {
@@ -133,8 +133,8 @@ static void judge_standbys(const struct ps_census *census, struct ps_standing_no
 		memcpy(handing->to, handover->to.data, PS_OWNER_MARK);
 		snprintf(handing->name, sizeof(handing->name), "%s", handover->name);
 	}
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__StoreStatus *status = images->told[i];
 
 		for (size_t k = 0; status && k < status->n_standbys; k++) {
 			const Perseas__Standby *standby = status->standbys[k];
@@ -149,41 +149,41 @@ static void judge_standbys(const struct ps_census *census, struct ps_standing_no
 
 /* Who refuses to tell, by a rule that can be changed or since it was taken back from a later
  * version, may have it. */
-static bool is_nowhere(const struct ps_census *census)
+static bool is_nowhere(const struct ps_images *images)
 {
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const int code = census->errors[i].code;
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const int code = images->errors[i].code;
 
-		if (census->told[i] || (code != PERSEAS_ENOSTORE && code != PERSEAS_EDAMAGED))
+		if (images->told[i] || (code != PERSEAS_ENOSTORE && code != PERSEAS_EDAMAGED))
 			return false;
 	}
 	return true;
 }
 
-static void judge_census(const struct ps_follow *follow, const struct ps_census *census,
+static void judge_images(const struct ps_follow *follow, const struct ps_images *images,
                          struct ps_standing_now *now)
 {
-	const int other = live_at(follow, census, false), own = live_at(follow, census, true);
+	const int other = live_at(follow, images, false), own = live_at(follow, images, true);
 
 	memset(now, 0, sizeof(*now));
-	now->found = census->have > 0;
+	now->found = images->have > 0;
 	/* While the list's name is being looked up, it may stand for other mirrors. */
-	now->nowhere = !follow->lookup && is_nowhere(census);
+	now->nowhere = !follow->lookup && is_nowhere(images);
 	now->ours = own >= 0;
-	now->fenced = is_roster_lost(follow, census, census->judged.settled) ||
-	              is_roster_lost(follow, census, census->judged.next);
+	now->fenced = is_roster_lost(follow, images, images->judged.settled) ||
+	              is_roster_lost(follow, images, images->judged.next);
 	if (other >= 0 || own >= 0) {
 		now->ownership = PS_OWNER_LIVES;
-		say_owner(census, other >= 0 ? other : own, now);
-	} else if (census->judged.outlook == PS_OUTLOOK_OPENS && !follow->forked) {
+		say_owner(images, other >= 0 ? other : own, now);
+	} else if (images->judged.outlook == PS_OUTLOOK_OPENS && !follow->forked) {
 		now->ownership = PS_OWNER_NONE;
 		snprintf(now->text, sizeof(now->text), "it has no owner");
-	} else if (census->judged.outlook == PS_OUTLOOK_AMBIGUOUS) {
-		say_ambiguous(&census->judged, now);
+	} else if (images->judged.outlook == PS_OUTLOOK_AMBIGUOUS) {
+		say_ambiguous(&images->judged, now);
 	} else {
-		say_trouble(follow, census, now);
+		say_trouble(follow, images, now);
 	}
-	judge_standbys(census, now);
+	judge_standbys(images, now);
 }
 
 /* --- its life --- */
@@ -212,7 +212,7 @@ static bool is_newest(struct ps_follow *follow, uint64_t epoch, uint64_t version
 void ps_follow_known(struct ps_follow *follow, const struct ps_places *places)
 {
 	for (unsigned i = 0; i < places->count; i++)
-		ps_census_ask_at(&follow->looks, places->addresses[i].text);
+		ps_images_ask_at(&follow->looks, places->addresses[i].text);
 	follow_all(follow);
 	is_newest(follow, places->epoch, places->version);
 }
@@ -417,15 +417,15 @@ bool ps_follow_stirred(struct ps_follow *follow)
 /* Returns the mirrors that only an older roster named. Returns none if the newest roster that was
  * ever seen is not told now, or while another store of the name or a fork is seen: silent mirrors
  * may be members of the store that is followed. */
-static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_census *census)
+static uint32_t find_unneeded(struct ps_follow *follow, const struct ps_images *images)
 {
 	uint32_t set = 0;
 
-	if (!census->roster || follow->forked ||
-	    !is_newest(follow, census->roster->epoch, census->roster->version))
+	if (!images->roster || follow->forked ||
+	    !is_newest(follow, images->roster->epoch, images->roster->version))
 		return 0;
-	for (unsigned i = census->peers->given; i < census->peers->count; i++)
-		if (!ps_census_needs(census, i))
+	for (unsigned i = images->peers->given; i < images->peers->count; i++)
+		if (!ps_images_needs(images, i))
 			set |= 1u << i;
 	return set;
 }
@@ -466,7 +466,7 @@ static void connect_looks(struct ps_follow *follow)
 	}
 }
 
-static void note_census(struct ps_follow *follow, const struct ps_census *census, uint64_t began_ns)
+static void note_images(struct ps_follow *follow, const struct ps_images *images, uint64_t began_ns)
 {
 	const uint64_t now_ns = ps_follow_now(follow);
 	const uint64_t wait_ns = AGAIN_MS * MS_NS + PATIENCE_PART * (now_ns - began_ns);
@@ -474,9 +474,9 @@ static void note_census(struct ps_follow *follow, const struct ps_census *census
 	for (unsigned i = 0; i < follow->looks.count; i++) {
 		struct ps_followed *mirror = &follow->mirrors[i];
 
-		mirror->learnt = i >= census->peers->given && ps_census_listed(census, i);
-		if (census->told[i])
-			begin_watch(follow, i, census->told[i]);
+		mirror->learnt = i >= images->peers->given && ps_images_listed(images, i);
+		if (images->told[i])
+			begin_watch(follow, i, images->told[i]);
 		else if (!mirror->asked)
 			end_watch(follow, i, now_ns + wait_ns);
 		if (!ps_peers_answered(&follow->looks, i) && mirror->look_ns <= now_ns)
@@ -484,10 +484,10 @@ static void note_census(struct ps_follow *follow, const struct ps_census *census
 	}
 }
 
-static bool is_told(const struct ps_census *census)
+static bool is_told(const struct ps_images *images)
 {
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (census->told[i])
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (images->told[i])
 			return true;
 	return false;
 }
@@ -495,44 +495,44 @@ static bool is_told(const struct ps_census *census)
 /* While no mirror tells of the store there is no roster to go by, and what its list's name stands
  * for may have changed. Those that are new are asked in this look; what they tell decides whether
  * they stay. A name server that is silent holds nothing up: the mirrors are asked all the same. */
-static void look_name_up(struct ps_follow *follow, struct ps_census *census)
+static void look_name_up(struct ps_follow *follow, struct ps_images *images)
 {
 	struct ps_address found[PS_MIRRORS_MAX];
 	unsigned count;
 	bool any = false;
 
-	if (is_told(census)) {
+	if (is_told(images)) {
 		ps_list_again_drop(follow);
 		return;
 	}
 	count = ps_list_again_look(follow, found);
 	for (unsigned i = 0; i < count; i++)
-		any |= ps_census_ask_at(&follow->looks, found[i].text);
+		any |= ps_images_ask_at(&follow->looks, found[i].text);
 	if (!any)
 		return;
-	ps_census_free(census);
-	ps_census_take(census, &follow->looks, follow->store);
+	ps_images_free(images);
+	ps_images_take(images, &follow->looks, follow->store);
 	follow_all(follow);
 }
 
 void ps_follow_look(struct ps_follow *follow, struct ps_standing_now *now)
 {
 	uint64_t began_ns = ps_follow_now(follow);
-	struct ps_census census;
+	struct ps_images images;
 	uint32_t left;
 
 	connect_looks(follow);
-	ps_census_take(&census, &follow->looks, follow->store);
-	look_name_up(follow, &census);
-	if (ps_census_widen(&census, &follow->looks, follow->store))
+	ps_images_take(&images, &follow->looks, follow->store);
+	look_name_up(follow, &images);
+	if (ps_images_widen(&images, &follow->looks, follow->store))
 		follow_all(follow);
-	ps_forks_look(follow, &census);
-	note_census(follow, &census, began_ns);
-	judge_census(follow, &census, now);
+	ps_forks_look(follow, &images);
+	note_images(follow, &images, began_ns);
+	judge_images(follow, &images, now);
 	if (follow->seen)
-		follow->seen(follow->seen_arg, &census, now);
-	left = find_unneeded(follow, &census);
-	ps_census_free(&census);
+		follow->seen(follow->seen_arg, &images, now);
+	left = find_unneeded(follow, &images);
+	ps_images_free(&images);
 	forget_unneeded(follow, left);
 }
 

@@ -6,7 +6,7 @@
 #ifndef PERSEAS_CLIENT_FOLLOW_H
 #define PERSEAS_CLIENT_FOLLOW_H
 
-#include "census.h"
+#include "images.h"
 
 #include <poll.h>
 
@@ -81,7 +81,7 @@ struct ps_follow {
 	uint64_t named_ns;             /* when the last lookup of the name began */
 	struct ps_list_lookup *lookup; /* in flight, of `looks`' env; NULL: none is */
 	/* Called with what each look found, before it returns; NULL: nobody wants to know more. */
-	void (*seen)(void *arg, const struct ps_census *census, const struct ps_standing_now *now);
+	void (*seen)(void *arg, const struct ps_images *images, const struct ps_standing_now *now);
 	void *seen_arg;
 };
 

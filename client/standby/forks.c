@@ -9,15 +9,15 @@
 #include <string.h>
 
 /* One that has an image, or has none. What the others have is not known. */
-static bool tells(const struct ps_census *census, unsigned i)
+static bool tells(const struct ps_images *images, unsigned i)
 {
-	return census->told[i] || census->errors[i].code == PERSEAS_ENOSTORE;
+	return images->told[i] || images->errors[i].code == PERSEAS_ENOSTORE;
 }
 
-static bool all_tell(const struct ps_census *census)
+static bool all_tell(const struct ps_images *images)
 {
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (!tells(census, i))
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (!tells(images, i))
 			return false;
 	return true;
 }
@@ -25,84 +25,84 @@ static bool all_tell(const struct ps_census *census)
 /* Either of the two, a store and its fork or two stores of the name, may be what was acknowledged
  * last, and neither is all of it because the mirrors of the other one say nothing: those that
  * showed both must say that only one is left. */
-static bool is_parted(struct ps_follow *follow, const struct ps_census *census)
+static bool is_parted(struct ps_follow *follow, const struct ps_images *images)
 {
-	const bool parted = census->judged.outlook == PS_OUTLOOK_FORKED ||
-	                    census->judged.outlook == PS_OUTLOOK_AMBIGUOUS;
+	const bool parted = images->judged.outlook == PS_OUTLOOK_FORKED ||
+	                    images->judged.outlook == PS_OUTLOOK_AMBIGUOUS;
 	bool gone = false;
 
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		follow->mirrors[i].parted |= parted && census->told[i];
-		gone |= follow->mirrors[i].parted && !tells(census, i);
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		follow->mirrors[i].parted |= parted && images->told[i];
+		gone |= follow->mirrors[i].parted && !tells(images, i);
 	}
-	for (unsigned i = 0; i < census->peers->count && !parted && !gone; i++)
+	for (unsigned i = 0; i < images->peers->count && !parted && !gone; i++)
 		follow->mirrors[i].parted = false;
 	return parted || gone;
 }
 
-static bool is_same_store(const struct ps_follow *follow, const struct ps_census *census)
+static bool is_same_store(const struct ps_follow *follow, const struct ps_images *images)
 {
-	return follow->settled && !memcmp(follow->store_id, census->judged.store_id, PS_ID_SIZE);
+	return follow->settled && !memcmp(follow->store_id, images->judged.store_id, PS_ID_SIZE);
 }
 
-bool ps_forks_other_store(const struct ps_follow *follow, const struct ps_census *census)
+bool ps_forks_other_store(const struct ps_follow *follow, const struct ps_images *images)
 {
-	return follow->settled && census->judged.store_id && !is_same_store(follow, census);
+	return follow->settled && images->judged.store_id && !is_same_store(follow, images);
 }
 
 /* Settled ones alone: another may come to nothing. */
-static void note_roster(struct ps_follow *follow, const struct ps_census *census)
+static void note_roster(struct ps_follow *follow, const struct ps_images *images)
 {
-	const Perseas__Roster *told = census->judged.settled;
+	const Perseas__Roster *told = images->judged.settled;
 	Perseas__Roster *copy;
 
-	if (!told || (is_same_store(follow, census) && !ps_roster_outranks(told, follow->settled)))
+	if (!told || (is_same_store(follow, images) && !ps_roster_outranks(told, follow->settled)))
 		return;
 	copy = ps_roster_copy(told);
 	if (!copy)
 		return;
 	ps_roster_free(&follow->settled);
 	follow->settled = copy;
-	memcpy(follow->store_id, census->judged.store_id, PS_ID_SIZE);
+	memcpy(follow->store_id, images->judged.store_id, PS_ID_SIZE);
 }
 
 /* Is the newest roster that is told an older one than was seen, without an image in common? An
  * operator has called a mirror gone, and it came back: an open of what it has would be the fork's
  * first. While all that is followed tells, the images of the other are gone. */
-static bool is_left_behind(const struct ps_follow *follow, const struct ps_census *census)
+static bool is_left_behind(const struct ps_follow *follow, const struct ps_images *images)
 {
-	const struct ps_judgement *j = &census->judged;
+	const struct ps_judgement *j = &images->judged;
 	const Perseas__Roster *seen = follow->settled;
 
-	if (!j->settled || !is_same_store(follow, census) || !ps_roster_outranks(seen, j->settled))
+	if (!j->settled || !is_same_store(follow, images) || !ps_roster_outranks(seen, j->settled))
 		return false;
 	for (size_t k = 0; k < seen->n_members && seen->level == j->settled->level; k++)
 		if (ps_roster_member(j->settled, seen->members[k]->image_id.data) ||
 		    ps_roster_member(j->next, seen->members[k]->image_id.data))
 			return false;
-	return !all_tell(census);
+	return !all_tell(images);
 }
 
-static bool is_forked(struct ps_follow *follow, const struct ps_census *census)
+static bool is_forked(struct ps_follow *follow, const struct ps_images *images)
 {
-	const bool parted = is_parted(follow, census);
+	const bool parted = is_parted(follow, images);
 
 	/* The store that was seen before may be at mirrors that say nothing now. */
-	if (ps_forks_other_store(follow, census) && !all_tell(census))
+	if (ps_forks_other_store(follow, images) && !all_tell(images))
 		return true;
-	note_roster(follow, census);
-	return parted || is_left_behind(follow, census);
+	note_roster(follow, images);
+	return parted || is_left_behind(follow, images);
 }
 
 /* A roster that changes while mirrors answer, one after the other, looks so, too, but only once. */
-void ps_forks_look(struct ps_follow *follow, struct ps_census *census)
+void ps_forks_look(struct ps_follow *follow, struct ps_images *images)
 {
 	const bool before = follow->forked;
 
-	follow->forked = is_forked(follow, census);
+	follow->forked = is_forked(follow, images);
 	if (before || !follow->forked)
 		return;
-	ps_census_free(census);
-	ps_census_take(census, &follow->looks, follow->store);
-	follow->forked = is_forked(follow, census);
+	ps_images_free(images);
+	ps_images_take(images, &follow->looks, follow->store);
+	follow->forked = is_forked(follow, images);
 }

@@ -9,10 +9,10 @@
 #include "follow.h"
 
 /* Does another store bear the name than the one that was seen before? */
-bool ps_forks_other_store(const struct ps_follow *follow, const struct ps_census *census);
+bool ps_forks_other_store(const struct ps_follow *follow, const struct ps_images *images);
 
 /* Judges a look, and looks once more where it is the first that shows a fork. follow->forked says
  * what came of it. */
-void ps_forks_look(struct ps_follow *follow, struct ps_census *census);
+void ps_forks_look(struct ps_follow *follow, struct ps_images *images);
 
 #endif

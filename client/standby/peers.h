@@ -1,6 +1,6 @@
 /*
  * peers.h - connections to the mirrors of a list, which are asked at the same time, outside of any
- * claim. A census is taken with them, and the command asks what else it wants to know. They must
+ * claim. A images is taken with them, and the command asks what else it wants to know. They must
  * never claim a store.
  */
 #ifndef PERSEAS_CLIENT_PEERS_H

@@ -57,25 +57,25 @@ void ps_standby_signal(struct perseas_standby *s)
 
 /* --- what a look found --- */
 
-static void note_mirrors(struct perseas_standby *s, const struct ps_census *census)
+static void note_mirrors(struct perseas_standby *s, const struct ps_images *images)
 {
-	s->stat.mirrors = census->peers->count;
-	s->stat.reached = census->answered;
-	for (unsigned i = 0; i < census->peers->count; i++) {
+	s->stat.mirrors = images->peers->count;
+	s->stat.reached = images->answered;
+	for (unsigned i = 0; i < images->peers->count; i++) {
 		struct perseas_standby_mirror *mirror = &s->mirrors_seen[i];
 
 		snprintf(mirror->address, sizeof(mirror->address), "%s",
-		         census->peers->addresses[i].text);
-		mirror->reached = ps_peers_answered(census->peers, i);
+		         images->peers->addresses[i].text);
+		mirror->reached = ps_peers_answered(images->peers, i);
 		ps_text_format(mirror->trouble, sizeof(mirror->trouble), "%s",
-		               census->errors[i].code ? census->errors[i].text : "");
+		               images->errors[i].code ? images->errors[i].text : "");
 	}
 }
 
-static void note_owner(struct perseas_standby *s, const struct ps_census *census)
+static void note_owner(struct perseas_standby *s, const struct ps_images *images)
 {
-	const int at = ps_owner_at(census);
-	const Perseas__StoreStatus *status = at < 0 ? NULL : census->told[at];
+	const int at = ps_owner_at(images);
+	const Perseas__StoreStatus *status = at < 0 ? NULL : images->told[at];
 
 	s->stat.epoch = status ? status->header->promised_epoch : 0;
 	snprintf(s->stat.owner, sizeof(s->stat.owner), "%s", status ? status->owner_address : "");
@@ -89,65 +89,65 @@ static bool is_passing(int code)
 }
 
 /* What is wrong with all mirrors, where nothing but people can mend it. */
-static void note_fault(struct perseas_standby *s, const struct ps_census *census, bool nowhere)
+static void note_fault(struct perseas_standby *s, const struct ps_images *images, bool nowhere)
 {
-	const struct ps_peers *peers = census->peers;
+	const struct ps_peers *peers = images->peers;
 	unsigned lasting = 0, last = 0;
 
 	s->fault.code = 0;
 	for (unsigned i = 0; i < peers->count; i++) {
-		if (!census->errors[i].code || is_passing(census->errors[i].code))
+		if (!images->errors[i].code || is_passing(images->errors[i].code))
 			continue;
 		lasting++;
 		last = i;
 	}
 	if (lasting == peers->count)
-		s->fault = census->errors[last];
+		s->fault = images->errors[last];
 	else if (nowhere && !(s->options.flags & PERSEAS_CREATE))
 		ps_error_set(&s->fault, PERSEAS_ENOSTORE,
 		             "%u mirrors answered, and none has a store '%s' that can be read: "
 		             "create it, or give the mirrors that have it",
-		             census->answered, s->store);
+		             images->answered, s->store);
 }
 
 /* May an open make the store? Not where one of the mirrors says nothing, or refuses: what is
  * followed beside the list may be the only place where it is, and such an open asks the list. */
-static bool is_unmade(const struct ps_census *census)
+static bool is_unmade(const struct ps_images *images)
 {
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__StoreStatus *status = images->told[i];
 
 		if (status ? status->header->state != PERSEAS__STATE__STATE_CREATING
-		           : census->errors[i].code != PERSEAS_ENOSTORE)
+		           : images->errors[i].code != PERSEAS_ENOSTORE)
 			return false;
 	}
 	return true;
 }
 
 /* Keeps the addresses of the store's segments free, as far as that can be. */
-static void keep_addresses(struct perseas_standby *s, const struct ps_census *census)
+static void keep_addresses(struct perseas_standby *s, const struct ps_images *images)
 {
 	s->stat.warning[0] = 0;
-	if (census->newest)
-		ps_segment_keep(s->p, census->newest->header, s->stat.warning,
+	if (images->newest)
+		ps_segment_keep(s->p, images->newest->header, s->stat.warning,
 		                sizeof(s->stat.warning));
 }
 
-static void note_census(void *arg, const struct ps_census *census,
+static void note_images(void *arg, const struct ps_images *images,
                         const struct ps_standing_now *now)
 {
 	struct perseas_standby *s = arg;
 
 	pthread_mutex_lock(&s->lock);
-	note_mirrors(s, census);
-	note_owner(s, census);
-	note_fault(s, census, now->nowhere);
-	s->unmade = is_unmade(census);
-	keep_addresses(s, census);
+	note_mirrors(s, images);
+	note_owner(s, images);
+	note_fault(s, images, now->nowhere);
+	s->unmade = is_unmade(images);
+	keep_addresses(s, images);
 	pthread_mutex_unlock(&s->lock);
 	/* Without an owner nothing changes, and the copy is as near as it will be. */
 	if (s->warmth && now->ownership == PS_OWNER_LIVES)
-		ps_warmth_aim(s->warmth, census);
+		ps_warmth_aim(s->warmth, images);
 }
 
 static enum perseas_standby_state state_of(enum ps_ownership ownership, bool due)
@@ -328,7 +328,7 @@ int ps_standby_thread_begin(struct perseas_standby *s, struct ps_error *error)
 		ps_handle_free(s->p);
 		return error->code;
 	}
-	s->follow.seen = note_census;
+	s->follow.seen = note_images;
 	s->follow.seen_arg = s;
 	s->ends = false;
 	pthread_mutex_lock(&s->lock);

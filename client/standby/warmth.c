@@ -447,40 +447,40 @@ struct ps_warmth *ps_warmth_begin(const char *store, const struct perseas_option
 
 /* What an image that counts is worth as a source; 0: nothing. One that is behind would be left for
  * another one at once. */
-static unsigned worth(const struct ps_census *census, unsigned i)
+static unsigned worth(const struct ps_images *images, unsigned i)
 {
-	const Perseas__StoreStatus *told = census->told[i];
+	const Perseas__StoreStatus *told = images->told[i];
 
-	if (!told || !census->newest || !ps_census_counts(census, i) ||
-	    told->slot->epoch != census->newest->slot->epoch)
+	if (!told || !images->newest || !ps_images_counts(images, i) ||
+	    told->slot->epoch != images->newest->slot->epoch)
 		return 0;
 	/* On this host it costs the least. */
-	return census->peers->addresses[i].scheme == PS_SCHEME_UNIX ? 2 : 1;
+	return images->peers->addresses[i].scheme == PS_SCHEME_UNIX ? 2 : 1;
 }
 
-static bool is_aimed_at(const struct ps_warmth *warmth, const struct ps_census *census, unsigned i)
+static bool is_aimed_at(const struct ps_warmth *warmth, const struct ps_images *images, unsigned i)
 {
-	return warmth->aimed && !strcmp(warmth->address, census->peers->addresses[i].text) &&
-	       ps_id_equal(census->told[i]->header->image_id, warmth->image_id);
+	return warmth->aimed && !strcmp(warmth->address, images->peers->addresses[i].text) &&
+	       ps_id_equal(images->told[i]->header->image_id, warmth->image_id);
 }
 
-void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_census *census)
+void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_images *images)
 {
 	int best = -1;
 
 	pthread_mutex_lock(&warmth->lock);
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const unsigned is = worth(census, i);
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const unsigned is = worth(images, i);
 
-		if (is && (best < 0 || is > worth(census, (unsigned)best) ||
-		           (is == worth(census, (unsigned)best) && is_aimed_at(warmth, census, i))))
+		if (is && (best < 0 || is > worth(images, (unsigned)best) ||
+		           (is == worth(images, (unsigned)best) && is_aimed_at(warmth, images, i))))
 			best = (int)i;
 	}
 	warmth->aimed = best >= 0;
 	if (best >= 0) {
 		snprintf(warmth->address, sizeof(warmth->address), "%s",
-		         census->peers->addresses[best].text);
-		memcpy(warmth->image_id, census->told[best]->header->image_id.data, PS_ID_SIZE);
+		         images->peers->addresses[best].text);
+		memcpy(warmth->image_id, images->told[best]->header->image_id.data, PS_ID_SIZE);
 	}
 	pthread_mutex_unlock(&warmth->lock);
 	warmth->env->ops->wake(warmth->env, PS_KEEPER);

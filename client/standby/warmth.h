@@ -8,7 +8,7 @@
 
 #include "../demand/warm.h"
 #include "../perseas_standby.h"
-#include "census.h"
+#include "images.h"
 #include "live_fetch.h"
 #include "../../proto/image/log_reader.h"
 
@@ -61,7 +61,7 @@ struct ps_warmth *ps_warmth_begin(const char *store, const struct perseas_option
 
 /* The mirror to read from, after each look at the store: that of before, as long as it is as good
  * as any other. */
-void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_census *census);
+void ps_warmth_aim(struct ps_warmth *warmth, const struct ps_images *images);
 
 /* Of the last moment. Any thread. */
 void ps_warmth_tell(struct ps_warmth *warmth, struct ps_warmth_figures *figures);

@@ -7,7 +7,7 @@
 
 #include "demand_rig.h"
 
-#include "../../client/standby/census.h"
+#include "../../client/standby/images.h"
 #include "../../client/standby/standby.h"
 
 enum { SHORT_MS = 30 };
@@ -210,12 +210,12 @@ static inline void asker_end(struct asker *asker)
 /* Do all mirrors tell of this one standby? NULL: of none at all. */
 static inline bool is_told_of(struct asker *asker, const char *name)
 {
-	struct ps_census census;
+	struct ps_images images;
 	bool told = true;
 
-	ps_census_take(&census, &asker->peers, STORE);
+	ps_images_take(&images, &asker->peers, STORE);
 	for (unsigned i = 0; i < MIRRORS; i++) {
-		const Perseas__StoreStatus *status = census.told[i];
+		const Perseas__StoreStatus *status = images.told[i];
 
 		told &= status && status->n_standbys == (name ? 1 : 0) &&
 		        (!name || !strcmp(status->standbys[0]->name, name));
@@ -225,7 +225,7 @@ static inline bool is_told_of(struct asker *asker, const char *name)
 		memcpy(asker->mark, status->standbys[0]->mark.data, PS_OWNER_MARK);
 		asker->epoch = status->header->promised_epoch;
 	}
-	ps_census_free(&census);
+	ps_images_free(&images);
 	return told;
 }
 

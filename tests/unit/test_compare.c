@@ -10,16 +10,16 @@
 static enum ps_verdict compare(struct ps_piece *piece, unsigned end)
 {
 	struct ps_compare compare;
-	struct ps_census census;
+	struct ps_images images;
 	enum ps_verdict verdict;
 
-	ps_census_take(&census, &world.peers, "s");
+	ps_images_take(&images, &world.peers, "s");
 	world.end = end;
-	assert_true(ps_compare_open(&compare, &world.peers, &census, "s", piece->ask));
+	assert_true(ps_compare_open(&compare, &world.peers, &images, "s", piece->ask));
 	compare.patient = !world.stopped;
 	verdict = ps_compare_piece(&compare, piece, 0);
 	ps_compare_close(&compare);
-	ps_census_free(&census);
+	ps_images_free(&images);
 	return verdict;
 }
 

@@ -6,27 +6,27 @@
 
 #include "../../client/command/drain/drain.h"
 
-/* A store's census, and what its mirrors told. */
+/* A store's images, and what its mirrors told. */
 struct desk {
 	struct scene s;
 	struct ps_peers peers;
 	Perseas__StoreStatus status[MIRRORS];
-	struct ps_census census;
+	struct ps_images images;
 };
 
 static void look(struct desk *d)
 {
 	d->peers.count = d->s.count;
-	d->census = (struct ps_census){ .peers = &d->peers };
+	d->images = (struct ps_images){ .peers = &d->peers };
 	for (unsigned i = 0; i < d->s.count; i++) {
 		perseas__store_status__init(&d->status[i]);
 		d->status[i].header = (Perseas__Header *)d->s.told[i].header;
-		d->census.told[i] = d->s.told[i].header ? &d->status[i] : NULL;
+		d->images.told[i] = d->s.told[i].header ? &d->status[i] : NULL;
 	}
 	judge(&d->s);
-	d->census.judged = d->s.j;
-	d->census.roster = d->s.j.next ? d->s.j.next : d->s.j.settled;
-	d->census.header = d->s.told[0].header;
+	d->images.judged = d->s.j;
+	d->images.roster = d->s.j.next ? d->s.j.next : d->s.j.settled;
+	d->images.header = d->s.told[0].header;
 }
 
 /* Three mirrors of one roster. */
@@ -55,15 +55,15 @@ TEST(an_image_is_a_member_by_its_id_or_by_that_of_its_parent, struct desk *d)
 	Perseas__Header loaded = PERSEAS__HEADER__INIT;
 
 	loaded.image_id = image_of(0, 5);
-	assert_null(ps_drain_member(&d->census, &loaded, NULL));
+	assert_null(ps_drain_member(&d->images, &loaded, NULL));
 	loaded.parent_id = image_of(0, 1);
-	assert_ptr_equal(ps_drain_member(&d->census, &loaded, NULL), d->s.of[0].list[0][1]);
-	assert_ptr_equal(ps_drain_member(&d->census, &d->s.headers[2], NULL),
+	assert_ptr_equal(ps_drain_member(&d->images, &loaded, NULL), d->s.of[0].list[0][1]);
+	assert_ptr_equal(ps_drain_member(&d->images, &d->s.headers[2], NULL),
 	                 d->s.of[0].list[0][2]);
 	/* Of one that is gone another image is looked at, and its own address counts. */
-	assert_ptr_equal(ps_drain_member(&d->census, &d->s.headers[2], address_of(0, 0)),
+	assert_ptr_equal(ps_drain_member(&d->images, &d->s.headers[2], address_of(0, 0)),
 	                 d->s.of[0].list[0][0]);
-	assert_null(ps_drain_member(&d->census, &d->s.headers[2], address_of(0, 4)));
+	assert_null(ps_drain_member(&d->images, &d->s.headers[2], address_of(0, 4)));
 }
 
 /* Whoever may create stores gives an image of his any id, but cannot claim it. */
@@ -96,7 +96,7 @@ TEST(an_image_is_the_same_only_if_its_daemon_wrote_the_same, struct desk *d)
 static void assert_trouble(const struct desk *d, const Perseas__Header *header, const char *gone,
                            const char *words)
 {
-	const char *trouble = ps_drain_trouble(&d->census, header, gone);
+	const char *trouble = ps_drain_trouble(&d->images, header, gone);
 
 	if (!words)
 		assert_null(trouble);
@@ -109,12 +109,12 @@ TEST(what_nothing_can_be_done_about_is_said, struct desk *d)
 	assert_trouble(d, &d->s.headers[0], NULL, NULL);
 	assert_trouble(d, &d->s.headers[0], address_of(0, 1), NULL);
 	d->s.headers[0].store_id = store_of(1);
-	d->census.header = &d->s.headers[1];
+	d->images.header = &d->s.headers[1];
 	assert_trouble(d, &d->s.headers[0], NULL, "another store of that name");
 	d->s.headers[0].state = PERSEAS__STATE__STATE_CREATING;
 	assert_trouble(d, &d->s.headers[0], NULL, "its making was not finished");
 	begin(d);
-	d->census.header = NULL;
+	d->images.header = NULL;
 	assert_trouble(d, &d->s.headers[0], NULL, "no mirror that its roster names");
 }
 
@@ -134,7 +134,7 @@ TEST(an_owner_may_replace_what_keeps_others_from_opening, struct desk *d)
 
 TEST(a_store_that_a_killed_restore_left_is_named, struct desk *d)
 {
-	d->census.judged.outlook = PS_OUTLOOK_UNFILLED;
+	d->images.judged.outlook = PS_OUTLOOK_UNFILLED;
 	assert_trouble(d, &d->s.headers[0], NULL, "its restore was not finished");
 }
 
@@ -158,17 +158,17 @@ TEST(a_mirror_is_gone_when_its_owner_says_so_too, struct desk *d)
 {
 	Perseas__MirrorReport report = PERSEAS__MIRROR_REPORT__INIT, *reports = &report;
 
-	assert_false(ps_drain_lives(&d->census, address_of(0, 1)));
+	assert_false(ps_drain_lives(&d->images, address_of(0, 1)));
 	d->status[0].live = true;
 	d->s.headers[0].promised_epoch = 1;
 	d->status[0].mirrors = &reports;
 	d->status[0].n_mirrors = 1;
 	report.address = address_of(0, 1);
 	report.state = (char *)"live";
-	assert_true(ps_drain_lives(&d->census, address_of(0, 1)));
-	assert_false(ps_drain_lives(&d->census, address_of(0, 2)));
+	assert_true(ps_drain_lives(&d->images, address_of(0, 1)));
+	assert_false(ps_drain_lives(&d->images, address_of(0, 2)));
 	report.state = (char *)"down";
-	assert_false(ps_drain_lives(&d->census, address_of(0, 1)));
+	assert_false(ps_drain_lives(&d->images, address_of(0, 1)));
 }
 
 /* It may just be starting again: one look is not enough, nor are some with an answer in between. */
@@ -192,21 +192,21 @@ TEST(who_takes_a_place_has_nothing_that_counts, struct desk *d)
 	const Perseas__Header *mine;
 
 	mine = &d->s.headers[0];
-	assert_int_equal(ps_drain_refuses(NULL, mine, &d->census), PS_DRAIN_TAKES);
-	assert_int_equal(ps_drain_refuses(mine, mine, &d->census), PS_DRAIN_HAS_IT);
-	assert_int_equal(ps_drain_refuses(&d->s.headers[1], mine, &d->census), PS_DRAIN_HAS_IT);
+	assert_int_equal(ps_drain_refuses(NULL, mine, &d->images), PS_DRAIN_TAKES);
+	assert_int_equal(ps_drain_refuses(mine, mine, &d->images), PS_DRAIN_HAS_IT);
+	assert_int_equal(ps_drain_refuses(&d->s.headers[1], mine, &d->images), PS_DRAIN_HAS_IT);
 	other.store_id = store_of(1);
 	other.image_id = image_of(0, 5);
-	assert_int_equal(ps_drain_refuses(&other, mine, &d->census), PS_DRAIN_HAS_ANOTHER);
+	assert_int_equal(ps_drain_refuses(&other, mine, &d->images), PS_DRAIN_HAS_ANOTHER);
 	other.store_id = store_of(0);
 	list(&d->s, 0, 1, 1, 0x21);
 	other.roster = &d->s.of[0].roster[1];
-	assert_int_equal(ps_drain_refuses(&other, mine, &d->census), PS_DRAIN_HAS_NEWER);
+	assert_int_equal(ps_drain_refuses(&other, mine, &d->images), PS_DRAIN_HAS_NEWER);
 	/* An old one that left the roster; and one of a fork. */
 	d->s.of[0].roster[0].epoch = 7;
-	assert_int_equal(ps_drain_refuses(&other, mine, &d->census), PS_DRAIN_TAKES);
+	assert_int_equal(ps_drain_refuses(&other, mine, &d->images), PS_DRAIN_TAKES);
 	list(&d->s, 0, 1, 1, 0x20);
-	assert_int_equal(ps_drain_refuses(&other, mine, &d->census), PS_DRAIN_HAS_FORK);
+	assert_int_equal(ps_drain_refuses(&other, mine, &d->images), PS_DRAIN_HAS_FORK);
 }
 
 /* Any daemon of the list may know what those that the image names do not. */
@@ -225,13 +225,13 @@ TEST(a_newer_roster_is_found_wherever_it_is, struct desk *d)
 	theirs = d->s.headers[1];
 	status.header = &theirs;
 	list(&d->s, 0, 1, 1, 0x20);
-	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->census));
+	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->images));
 	theirs.roster = &d->s.of[0].roster[1];
-	assert_string_equal(ps_drain_newer(&fleet, &entry, 1, &d->census), "far");
-	assert_null(ps_drain_newer(&fleet, &entry, 0, &d->census));
+	assert_string_equal(ps_drain_newer(&fleet, &entry, 1, &d->images), "far");
+	assert_null(ps_drain_newer(&fleet, &entry, 0, &d->images));
 	theirs.store_id = store_of(1);
-	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->census));
+	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->images));
 	theirs.store_id = store_of(0);
 	theirs.state = PERSEAS__STATE__STATE_CREATING;
-	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->census));
+	assert_null(ps_drain_newer(&fleet, &entry, 1, &d->images));
 }

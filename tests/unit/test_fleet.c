@@ -109,7 +109,7 @@ TEST(a_store_without_an_owner_is_free, struct desk *d)
 TEST(a_member_without_an_image_is_missed, struct desk *d)
 {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	struct ps_fleet_entry *entries;
 	unsigned count;
 
@@ -121,11 +121,11 @@ TEST(a_member_without_an_image_is_missed, struct desk *d)
 	assert_non_null(strstr(d->fleet.stores[0].trouble, address_of(0, 1)));
 	entries = ps_fleet_entries(&d->fleet, &count);
 	assert_int_equal(count, 2);
-	ps_fleet_census(&d->fleet, entries, count, false, &peers, &census);
+	ps_fleet_images(&d->fleet, entries, count, false, &peers, &images);
 	assert_int_equal(peers.count, 2);
-	assert_true(ps_fleet_misses(&census, address_of(0, 1)));
-	assert_false(ps_fleet_misses(&census, address_of(0, 0)));
-	ps_fleet_census(&d->fleet, entries, count, true, &peers, &census);
+	assert_true(ps_fleet_misses(&images, address_of(0, 1)));
+	assert_false(ps_fleet_misses(&images, address_of(0, 0)));
+	ps_fleet_images(&d->fleet, entries, count, true, &peers, &images);
 	assert_int_equal(peers.count, 3);
 	free(entries);
 	leave(d);

@@ -12,7 +12,7 @@ enum { MIRRORS = 3, EPOCH = 5 };
 /* Three mirrors that knew of a handover to the standby of mark 1, W = 2; the next owner lives. */
 struct desk {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	Perseas__Roster roster;
 	Perseas__StoreStatus status[MIRRORS];
 	Perseas__Header header[MIRRORS];
@@ -33,9 +33,9 @@ static int setup(void **state)
 	perseas__roster__init(&desk.roster);
 	desk.roster.acks = 2;
 	desk.peers.count = MIRRORS;
-	desk.census.peers = &desk.peers;
-	desk.census.judged.settled = &desk.roster;
-	desk.census.judged.image_set = 7;
+	desk.images.peers = &desk.peers;
+	desk.images.judged.settled = &desk.roster;
+	desk.images.judged.image_set = 7;
 	memcpy(desk.handover.id, move_id, PS_ID_SIZE);
 	memcpy(desk.handover.to, owner_id, PS_OWNER_MARK);
 	desk.handover.epoch = EPOCH;
@@ -45,7 +45,7 @@ static int setup(void **state)
 		perseas__handover__init(&desk.noted[i]);
 		perseas__slot__init(&desk.last[i]);
 		perseas__slot__init(&desk.first[i]);
-		desk.census.told[i] = &desk.status[i];
+		desk.images.told[i] = &desk.status[i];
 		desk.status[i].header = &desk.header[i];
 		desk.status[i].live = true;
 		desk.status[i].owner_address = (char *)(uintptr_t) "192.0.2.1:9";
@@ -68,8 +68,8 @@ struct unit_fixture unit_fixture = { setup, NULL };
 
 static bool is_over(struct desk *desk)
 {
-	ps_outcome_take(&desk->outcome, &desk->handover, &desk->census);
-	return ps_outcome_is_over(&desk->outcome, &desk->census);
+	ps_outcome_take(&desk->outcome, &desk->handover, &desk->images);
+	return ps_outcome_is_over(&desk->outcome, &desk->images);
 }
 
 TEST(the_longest_times_are_told, struct desk *desk)
@@ -163,7 +163,7 @@ TEST(standbys_are_listed_once_and_in_their_order, struct desk *desk)
 	desk->status[0].n_standbys = 2;
 	desk->status[2].standbys = list;
 	desk->status[2].n_standbys = 3;
-	ps_standbys_find(&found, &desk->census);
+	ps_standbys_find(&found, &desk->images);
 	assert_int_equal(found.count, 3);
 	assert_ptr_equal(found.list[0], &standbys[2]);
 	assert_ptr_equal(found.list[1], &standbys[1]);
@@ -194,7 +194,7 @@ TEST(a_standby_has_the_copy_that_any_mirror_tells_of, struct desk *desk)
 		desk->status[i].standbys = &lists[i];
 		desk->status[i].n_standbys = 1;
 	}
-	ps_standbys_find(&found, &desk->census);
+	ps_standbys_find(&found, &desk->images);
 	assert_int_equal(found.count, 1);
 	assert_ptr_equal(found.list[0], &told[1]);
 }
@@ -212,23 +212,23 @@ TEST(who_is_to_be_next_must_reach_as_many_as_an_open_needs, struct desk *desk)
 		perseas__member__init(&members[i]);
 		members[i].image_id = (ProtobufCBinaryData){ PS_ID_SIZE, ids[i] };
 		listed[i] = &members[i];
-		desk->census.judged.member_ids[i] = ids[i];
+		desk->images.judged.member_ids[i] = ids[i];
 	}
 	desk->roster.members = listed;
 	desk->roster.n_members = MIRRORS;
-	desk->census.judged.member_set = 7;
+	desk->images.judged.member_set = 7;
 	desk->status[0].standbys = desk->status[2].standbys = list;
 	desk->status[0].n_standbys = 1;
-	assert_int_equal(ps_standby_reach(&desk->census, mark), 1);
-	assert_false(ps_standby_opens(&desk->census, mark));
+	assert_int_equal(ps_standby_reach(&desk->images, mark), 1);
+	assert_false(ps_standby_opens(&desk->images, mark));
 	desk->status[2].n_standbys = 1;
-	assert_int_equal(ps_standby_reach(&desk->census, mark), 2);
-	assert_true(ps_standby_opens(&desk->census, mark));
-	assert_false(ps_standby_opens(&desk->census, other));
-	desk->census.judged.member_set = 3;
-	assert_false(ps_standby_opens(&desk->census, mark));
+	assert_int_equal(ps_standby_reach(&desk->images, mark), 2);
+	assert_true(ps_standby_opens(&desk->images, mark));
+	assert_false(ps_standby_opens(&desk->images, other));
+	desk->images.judged.member_set = 3;
+	assert_false(ps_standby_opens(&desk->images, mark));
 	desk->roster.acks = 3;
-	assert_true(ps_standby_opens(&desk->census, mark));
-	desk->census.judged.settled = NULL;
-	assert_false(ps_standby_opens(&desk->census, mark));
+	assert_true(ps_standby_opens(&desk->images, mark));
+	desk->images.judged.settled = NULL;
+	assert_false(ps_standby_opens(&desk->images, mark));
 }

@@ -9,7 +9,7 @@
 enum { MIRRORS = 3 };
 
 struct store {
-	struct ps_census census;
+	struct ps_images images;
 	struct ps_peers peers;
 	Perseas__Roster roster;
 	Perseas__Member members[MIRRORS], *list[MIRRORS];
@@ -32,7 +32,7 @@ static void fill_store(struct store *s)
 		s->list[i] = &s->members[i];
 		snprintf(s->peers.addresses[i].text, sizeof(s->peers.addresses[i].text), "%s",
 		         addresses[i]);
-		s->census.errors[i].code = i < MIRRORS - 1 ? PERSEAS_ENOSTORE : 0;
+		s->images.errors[i].code = i < MIRRORS - 1 ? PERSEAS_ENOSTORE : 0;
 	}
 	s->roster.members = s->list;
 	s->roster.n_members = MIRRORS;
@@ -41,12 +41,12 @@ static void fill_store(struct store *s)
 	perseas__store_status__init(&s->last);
 	perseas__slot__init(&s->slot);
 	s->last.slot = &s->slot;
-	s->census.peers = &s->peers;
-	s->census.told[MIRRORS - 1] = s->census.newest = &s->last;
-	s->census.judged.outlook = PS_OUTLOOK_UNKNOWN;
-	s->census.judged.settled = &s->roster;
-	s->census.judged.member_set = 1u << (MIRRORS - 1);
-	s->census.judged.member_ids[MIRRORS - 1] = ids[MIRRORS - 1];
+	s->images.peers = &s->peers;
+	s->images.told[MIRRORS - 1] = s->images.newest = &s->last;
+	s->images.judged.outlook = PS_OUTLOOK_UNKNOWN;
+	s->images.judged.settled = &s->roster;
+	s->images.judged.member_set = 1u << (MIRRORS - 1);
+	s->images.judged.member_ids[MIRRORS - 1] = ids[MIRRORS - 1];
 }
 
 TEST(what_is_left_of_an_unfinished_restore_is_one)
@@ -54,9 +54,9 @@ TEST(what_is_left_of_an_unfinished_restore_is_one)
 	struct store s;
 
 	fill_store(&s);
-	assert_true(ps_census_is_unfinished(&s.census));
+	assert_true(ps_images_is_unfinished(&s.images));
 	s.roster.filling = false;
-	assert_false(ps_census_is_unfinished(&s.census));
+	assert_false(ps_images_is_unfinished(&s.images));
 }
 
 TEST(a_mirror_that_did_not_answer_may_have_what_was_restored)
@@ -64,12 +64,12 @@ TEST(a_mirror_that_did_not_answer_may_have_what_was_restored)
 	struct store s;
 
 	fill_store(&s);
-	s.census.errors[1].code = PERSEAS_EUNREACHABLE;
-	assert_true(ps_census_is_remainder(&s.census));
-	assert_false(ps_census_is_unfinished(&s.census));
+	s.images.errors[1].code = PERSEAS_EUNREACHABLE;
+	assert_true(ps_images_is_remainder(&s.images));
+	assert_false(ps_images_is_unfinished(&s.images));
 	fill_store(&s);
 	s.peers.count--;
-	assert_false(ps_census_is_unfinished(&s.census));
+	assert_false(ps_images_is_unfinished(&s.images));
 }
 
 /* A roster may list a mirror at another address than the one at which it was asked. */
@@ -80,9 +80,9 @@ TEST(the_image_that_is_left_is_known_wherever_it_was_seen)
 
 	fill_store(&s);
 	s.members[MIRRORS - 1].address = elsewhere;
-	assert_true(ps_census_is_unfinished(&s.census));
+	assert_true(ps_images_is_unfinished(&s.images));
 	s.members[0].address = elsewhere;
-	assert_false(ps_census_is_unfinished(&s.census));
+	assert_false(ps_images_is_unfinished(&s.images));
 }
 
 TEST(an_image_that_has_a_transaction_is_no_unfinished_restore)
@@ -91,6 +91,6 @@ TEST(an_image_that_has_a_transaction_is_no_unfinished_restore)
 
 	fill_store(&s);
 	s.slot.seq = 1;
-	assert_false(ps_census_is_remainder(&s.census));
-	assert_false(ps_census_is_unfinished(&s.census));
+	assert_false(ps_images_is_remainder(&s.images));
+	assert_false(ps_images_is_unfinished(&s.images));
 }

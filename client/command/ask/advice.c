@@ -14,33 +14,33 @@ struct members {
 	uint32_t away; /* members that did not answer; the remaining members have no image */
 };
 
-static bool has_answered(const struct ps_census *census, const Perseas__Member *member)
+static bool has_answered(const struct ps_images *images, const Perseas__Member *member)
 {
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (!strcmp(census->peers->addresses[i].text, member->address))
-			return ps_peers_answered(census->peers, i) && !(census->elsewhere >> i & 1);
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (!strcmp(images->peers->addresses[i].text, member->address))
+			return ps_peers_answered(images->peers, i) && !(images->elsewhere >> i & 1);
 	return false;
 }
 
 /* Does a mirror show the image of this member, which its owner does not call lost? */
-static bool has_image(const struct ps_census *census, const Perseas__Member *member)
+static bool has_image(const struct ps_images *images, const Perseas__Member *member)
 {
-	const uint32_t lost = ps_owner_lost(census);
+	const uint32_t lost = ps_owner_lost(images);
 
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (!(lost >> i & 1) && ps_census_is(census, i, member))
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (!(lost >> i & 1) && ps_images_is_member(images, i, member))
 			return true;
 	return false;
 }
 
-static struct members sort_members(const struct ps_census *census, const Perseas__Roster *roster)
+static struct members sort_members(const struct ps_images *images, const Perseas__Roster *roster)
 {
 	struct members found = { 0, 0 };
 
 	for (unsigned k = 0; k < roster->n_members; k++) {
-		if (has_image(census, roster->members[k]))
+		if (has_image(images, roster->members[k]))
 			found.left |= UINT32_C(1) << k;
-		else if (!has_answered(census, roster->members[k]))
+		else if (!has_answered(images, roster->members[k]))
 			found.away |= UINT32_C(1) << k;
 	}
 	return found;
@@ -68,14 +68,14 @@ static void print_list(const Perseas__Roster *roster)
 }
 
 /* Prints the recover command that saves the newest state that was seen. */
-static void print_recover(const struct ps_census *census, const char *store)
+static void print_recover(const struct ps_images *images, const char *store)
 {
-	const Perseas__Roster *roster = census->judged.settled;
-	const Perseas__StoreStatus *newest = census->newest;
+	const Perseas__Roster *roster = images->judged.settled;
+	const Perseas__StoreStatus *newest = images->newest;
 
 	printf("    perseas recover %s ", store);
 	print_list(roster);
-	if (newest && newest->slot && census->judged.outlook < PS_OUTLOOK_UNSEEN)
+	if (newest && newest->slot && images->judged.outlook < PS_OUTLOOK_UNSEEN)
 		printf(" --accept-state %" PRIu64 ":%" PRIu64, newest->slot->epoch,
 		       newest->slot->seq);
 	printf(" --onto ");
@@ -83,15 +83,15 @@ static void print_recover(const struct ps_census *census, const char *store)
 	printf(" --as %s.saved\n", store);
 }
 
-void ps_advice_print(const struct ps_census *census, const char *store)
+void ps_advice_print(const struct ps_images *images, const char *store)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 	struct members found;
 	unsigned lost;
 
-	if (!roster || ps_owner_at(census) < 0)
+	if (!roster || ps_owner_at(images) < 0)
 		return;
-	found = sort_members(census, roster);
+	found = sort_members(images, roster);
 	if (!are_too_few(roster, &found, found.left))
 		return;
 	lost = (unsigned)(roster->n_members - (size_t)__builtin_popcount(found.left | found.away));
@@ -104,5 +104,5 @@ void ps_advice_print(const struct ps_census *census, const char *store)
 		return;
 	}
 	printf("end the owner once each mirror that is left is live, and save what they have:\n");
-	print_recover(census, store);
+	print_recover(images, store);
 }

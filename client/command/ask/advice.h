@@ -1,7 +1,7 @@
 /*
  * advice.h - tells the operator what to do about mirrors that lost their memory, where the owner
  * cannot make their images anew. cmd_status.c calls it. It must never ask a mirror: it reads a
- * census.
+ * images.
  */
 #ifndef PERSEAS_COMMAND_ADVICE_H
 #define PERSEAS_COMMAND_ADVICE_H
@@ -9,6 +9,6 @@
 #include "ask.h"
 
 /* Prints nothing if the owner can make lost images anew, or if the store has no owner. */
-void ps_advice_print(const struct ps_census *census, const char *store);
+void ps_advice_print(const struct ps_images *images, const char *store);
 
 #endif

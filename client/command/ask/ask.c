@@ -70,19 +70,19 @@ const char *ps_peers_absence(const struct ps_peers *peers, unsigned i)
 	return peers->errors[i].code == PERSEAS_EVERSION ? "another version" : "unreachable";
 }
 
-enum ps_exit ps_census_open(struct ps_census *census, struct ps_peers *peers, const char *store,
+enum ps_exit ps_images_open(struct ps_images *images, struct ps_peers *peers, const char *store,
                             const char *mirrors, const struct perseas_options *options)
 {
 	enum ps_exit status = ps_peers_open(peers, mirrors, options);
 
 	if (!status)
-		ps_census_take(census, peers, store);
+		ps_images_take(images, peers, store);
 	return status;
 }
 
-void ps_census_close(struct ps_census *census, struct ps_peers *peers)
+void ps_images_close(struct ps_images *images, struct ps_peers *peers)
 {
-	ps_census_free(census);
+	ps_images_free(images);
 	ps_peers_close(peers);
 }
 
@@ -99,17 +99,17 @@ bool ps_segment_lives(const Perseas__Segment *segment, uint64_t seq)
 	return segment->born && segment->born <= seq && (!segment->died || segment->died > seq);
 }
 
-bool ps_census_lives(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
+bool ps_images_lives(const Perseas__Segment *segment, const Perseas__StoreStatus *status)
 {
 	return status->slot && ps_segment_lives(segment, status->slot->seq);
 }
 
-const Perseas__Segment *ps_census_segment(const Perseas__StoreStatus *status, const char *name)
+const Perseas__Segment *ps_images_segment(const Perseas__StoreStatus *status, const char *name)
 {
 	for (size_t k = 0; k < status->header->n_segments; k++) {
 		const Perseas__Segment *segment = status->header->segments[k];
 
-		if (!strcmp(segment->name, name) && ps_census_lives(segment, status))
+		if (!strcmp(segment->name, name) && ps_images_lives(segment, status))
 			return segment;
 	}
 	return NULL;
@@ -121,49 +121,49 @@ static bool has_more(const Perseas__StoreStatus *one, const Perseas__StoreStatus
 	for (size_t k = 0; k < one->header->n_segments; k++) {
 		const Perseas__Segment *segment = one->header->segments[k], *same;
 
-		if (!ps_census_lives(segment, one))
+		if (!ps_images_lives(segment, one))
 			continue;
-		same = ps_census_segment(other, segment->name);
+		same = ps_images_segment(other, segment->name);
 		if (!same || !ps_segment_same(same, segment))
 			return true;
 	}
 	return false;
 }
 
-bool ps_census_moves(const struct ps_census *census)
+bool ps_images_moves(const struct ps_images *images)
 {
-	const Perseas__StoreStatus *newest = census->newest;
+	const Perseas__StoreStatus *newest = images->newest;
 
-	for (unsigned i = 0; newest && newest->live && i < census->peers->count; i++)
-		if (ps_census_counts(census, i) &&
-		    (has_more(newest, census->told[i]) || has_more(census->told[i], newest)))
+	for (unsigned i = 0; newest && newest->live && i < images->peers->count; i++)
+		if (ps_images_counts(images, i) &&
+		    (has_more(newest, images->told[i]) || has_more(images->told[i], newest)))
 			return true;
 	return false;
 }
 
-enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store)
+enum ps_exit ps_images_nobody(const struct ps_images *images, const char *store)
 {
-	unsigned count = census->peers->count;
+	unsigned count = images->peers->count;
 
 	for (unsigned i = 0; i < count; i++)
-		if (census->errors[i].code != PERSEAS_ENOSTORE)
-			ps_complain(PS_EXIT_OK, "%s", census->errors[i].text);
-	if (census->answered == 0)
+		if (images->errors[i].code != PERSEAS_ENOSTORE)
+			ps_complain(PS_EXIT_OK, "%s", images->errors[i].text);
+	if (images->answered == 0)
 		return ps_complain(PS_EXIT_FAILURE, "no mirror answers");
-	if (census->answered < count)
+	if (images->answered < count)
 		return ps_complain(PS_EXIT_PARTLY,
 		                   "%u of %u mirrors answer, and none of these has "
 		                   "a store '%s'",
-		                   census->answered, count, store);
+		                   images->answered, count, store);
 	return ps_complain(PS_EXIT_NO,
 	                   "no mirror has a store '%s' that can be read; perseas ls "
 	                   "shows what they have",
 	                   store);
 }
 
-enum ps_exit ps_census_ambiguous(const struct ps_census *census, const char *store)
+enum ps_exit ps_images_ambiguous(const struct ps_images *images, const char *store)
 {
-	const struct ps_judgement *judged = &census->judged;
+	const struct ps_judgement *judged = &images->judged;
 	char id[PS_HEX_TEXT], rival[PS_HEX_TEXT];
 
 	if (judged->outlook != PS_OUTLOOK_AMBIGUOUS)

@@ -1,5 +1,5 @@
 /*
- * ask.h - how the command asks mirrors about a store, and says what they told: peers and censuses
+ * ask.h - how the command asks mirrors about a store, and says what they told: peers and images
  * with complaints, and the words, cells and numbers for what is in them. The verbs call it. It must
  * never claim a store.
  */
@@ -7,7 +7,7 @@
 #define PERSEAS_COMMAND_ASK_H
 
 #include "../ui/ui.h"
-#include "../../standby/census.h"
+#include "../../standby/images.h"
 
 /* As ps_peers_begin, by the options' certificates and within their connect_timeout_ms. After an
  * error, which is complained about, there is nothing to close. */
@@ -30,26 +30,26 @@ enum ps_exit ps_peers_failed(const struct ps_peers *peers, unsigned i);
 /* Why there is no reply, in a word or two for a table; errors[i] has the sentence. */
 const char *ps_peers_absence(const struct ps_peers *peers, unsigned i);
 
-/* A census with peers that are opened for it, and closed with it. After an error, which is
+/* Images with peers that are opened for it, and closed with it. After an error, which is
  * complained about, there is nothing to close. */
-enum ps_exit ps_census_open(struct ps_census *census, struct ps_peers *peers, const char *store,
+enum ps_exit ps_images_open(struct ps_images *images, struct ps_peers *peers, const char *store,
                             const char *mirrors, const struct perseas_options *options);
-void ps_census_close(struct ps_census *census, struct ps_peers *peers);
+void ps_images_close(struct ps_images *images, struct ps_peers *peers);
 
 /* Complains that no mirror has the store, with each mirror's own sentence. */
-enum ps_exit ps_census_nobody(const struct ps_census *census, const char *store);
+enum ps_exit ps_images_nobody(const struct ps_images *images, const char *store);
 
 /* Returns PS_EXIT_NO, with a complaint, if the mirrors show two stores of the name and either may
  * be the one that is meant. Any client that may create stores can make the second one. */
-enum ps_exit ps_census_ambiguous(const struct ps_census *census, const char *store);
+enum ps_exit ps_images_ambiguous(const struct ps_images *images, const char *store);
 
 /* Returns true if fewer than R images of a store are left that a command was to fill, and none of
  * them is filled: a removal that ended in between leaves this. */
-bool ps_census_is_remainder(const struct ps_census *census);
+bool ps_images_is_remainder(const struct ps_images *images);
 
 /* Returns true if the store is an unfinished restore: R images show it, or every member answered,
  * and what is left is such a remainder. */
-bool ps_census_is_unfinished(const struct ps_census *census);
+bool ps_images_is_unfinished(const struct ps_images *images);
 
 /* What texts call a member whose image nobody shows. */
 #define PS_NOT_SEEN "not seen"
@@ -61,13 +61,13 @@ const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_
 bool ps_segment_lives(const Perseas__Segment *segment, uint64_t seq);
 
 /* The same at the last transaction that the image holds. */
-bool ps_census_lives(const Perseas__Segment *segment, const Perseas__StoreStatus *status);
+bool ps_images_lives(const Perseas__Segment *segment, const Perseas__StoreStatus *status);
 
 /* The one of this name that exists then; NULL: there is none. */
-const Perseas__Segment *ps_census_segment(const Perseas__StoreStatus *status, const char *name);
+const Perseas__Segment *ps_images_segment(const Perseas__StoreStatus *status, const char *name);
 
 /* Of a store that runs: is a mirror a moment behind the making of a segment, or its end? */
-bool ps_census_moves(const struct ps_census *census);
+bool ps_images_moves(const struct ps_images *images);
 
 const char *ps_state_text(Perseas__State state);
 

@@ -21,18 +21,18 @@ void ps_drop_ask(struct ps_peers *peers, const char *store, unsigned i,
 	ps_peers_ask(peers, requests);
 }
 
-static enum ps_exit drop_each(struct ps_peers *peers, const struct ps_census *census,
+static enum ps_exit drop_each(struct ps_peers *peers, const struct ps_images *images,
                               const char *store)
 {
 	enum ps_exit status = PS_EXIT_OK;
 
 	for (unsigned i = 0; i < peers->count; i++) {
-		if (!census->told[i]) {
-			if (census->errors[i].code != PERSEAS_ENOSTORE)
-				status = ps_complain(PS_EXIT_FAILURE, "%s", census->errors[i].text);
+		if (!images->told[i]) {
+			if (images->errors[i].code != PERSEAS_ENOSTORE)
+				status = ps_complain(PS_EXIT_FAILURE, "%s", images->errors[i].text);
 			continue;
 		}
-		ps_drop_ask(peers, store, i, census->told[i]->header);
+		ps_drop_ask(peers, store, i, images->told[i]->header);
 		if (!peers->replies[i])
 			status = ps_complain(PS_EXIT_FAILURE, "%s", peers->errors[i].text);
 	}
@@ -43,12 +43,12 @@ enum ps_exit ps_drop_all(const char *store, const char *mirrors,
                          const struct perseas_options *options)
 {
 	struct ps_peers peers;
-	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &peers, store, mirrors, options);
+	struct ps_images images;
+	enum ps_exit status = ps_images_open(&images, &peers, store, mirrors, options);
 
 	if (status)
 		return status;
-	status = drop_each(&peers, &census, store);
-	ps_census_close(&census, &peers);
+	status = drop_each(&peers, &images, store);
+	ps_images_close(&images, &peers);
 	return status;
 }

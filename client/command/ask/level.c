@@ -15,9 +15,9 @@ static const char *const risks[] = {
 
 enum { RISKS = sizeof(risks) / sizeof(risks[0]) };
 
-void ps_level_print(const struct ps_census *census)
+void ps_level_print(const struct ps_images *images)
 {
-	const Perseas__Roster *settled = census->judged.settled;
+	const Perseas__Roster *settled = images->judged.settled;
 
 	if (!settled || settled->level > 0)
 		return;
@@ -28,9 +28,9 @@ void ps_level_print(const struct ps_census *census)
 	       "that level\n");
 }
 
-void ps_level_json(struct ps_json *json, const struct ps_census *census)
+void ps_level_json(struct ps_json *json, const struct ps_images *images)
 {
-	const Perseas__Roster *settled = census->judged.settled;
+	const Perseas__Roster *settled = images->judged.settled;
 
 	if (!settled)
 		return;

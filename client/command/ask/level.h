@@ -8,7 +8,7 @@
 #include "ask.h"
 
 /* Prints nothing for a store of the highest level. */
-void ps_level_print(const struct ps_census *census);
-void ps_level_json(struct ps_json *json, const struct ps_census *census);
+void ps_level_print(const struct ps_images *images);
+void ps_level_json(struct ps_json *json, const struct ps_images *images);
 
 #endif

@@ -7,30 +7,30 @@
 
 #include <string.h>
 
-void ps_census_spots(const struct ps_census *census, struct ps_spot spots[PS_MIRRORS_MAX])
+void ps_images_spots(const struct ps_images *images, struct ps_spot spots[PS_MIRRORS_MAX])
 {
 	memset(spots, 0, PS_MIRRORS_MAX * sizeof(*spots));
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const Perseas__StoreStatus *told = census->told[i];
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__StoreStatus *told = images->told[i];
 
-		spots[i].address = census->peers->addresses[i].text;
-		spots[i].closed = !told || !ps_census_listed(census, i);
+		spots[i].address = images->peers->addresses[i].text;
+		spots[i].closed = !told || !ps_images_listed(images, i);
 		if (!spots[i].closed)
 			ps_spot_locate(&spots[i], told->host, told->rack, told->zone,
 			               &told->header->boot);
 	}
 }
 
-uint32_t ps_census_beside_owner(const struct ps_census *census)
+uint32_t ps_images_beside_owner(const struct ps_images *images)
 {
-	const int at = ps_owner_at(census);
-	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
+	const int at = ps_owner_at(images);
+	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 	uint32_t beside = 0;
 
-	for (unsigned i = 0; owner && owner->owner_boot.len && i < census->peers->count; i++)
-		if (census->told[i] && ps_census_listed(census, i) &&
-		    census->told[i]->header->boot.len &&
-		    ps_id_equal(owner->owner_boot, census->told[i]->header->boot.data))
+	for (unsigned i = 0; owner && owner->owner_boot.len && i < images->peers->count; i++)
+		if (images->told[i] && ps_images_listed(images, i) &&
+		    images->told[i]->header->boot.len &&
+		    ps_id_equal(owner->owner_boot, images->told[i]->header->boot.data))
 			beside |= UINT32_C(1) << i;
 	return beside;
 }
@@ -100,13 +100,13 @@ static void print_domain(FILE *out, const struct ps_loss *loss, const struct ps_
 	print_set(out, spots, loss->spots, " and ");
 }
 
-void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_census *census)
+void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_images *images)
 {
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
-	ps_census_spots(census, spots);
+	ps_images_spots(images, spots);
 	if (!loss->known) {
-		print_unknown(out, spots, census->peers->count);
+		print_unknown(out, spots, images->peers->count);
 	} else if (!loss->spots) {
 		fprintf(out, "none alone");
 	} else if (loss->domain == PS_DOMAINS) {
@@ -117,15 +117,15 @@ void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_census
 	}
 }
 
-void ps_beside_owner_print(const struct ps_census *census)
+void ps_beside_owner_print(const struct ps_images *images)
 {
-	const uint32_t beside = ps_census_beside_owner(census);
+	const uint32_t beside = ps_images_beside_owner(images);
 	struct ps_spot spots[PS_MIRRORS_MAX];
 	const char *host;
 
 	if (!beside)
 		return;
-	ps_census_spots(census, spots);
+	ps_images_spots(images, spots);
 	host = spots[__builtin_ctz(beside)].labels[PS_DOMAIN_HOST];
 	printf(", on %s%s with mirror%s ", *host ? "host " : "one machine", host,
 	       beside & (beside - 1) ? "s" : "");
@@ -135,14 +135,14 @@ void ps_beside_owner_print(const struct ps_census *census)
 /* --- for programs --- */
 
 void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
-                  const struct ps_census *census)
+                  const struct ps_images *images)
 {
 	struct ps_spot spots[PS_MIRRORS_MAX];
 	const char *name;
 
 	if (!ps_json_begin_if(json, key, loss))
 		return;
-	ps_census_spots(census, spots);
+	ps_images_spots(images, spots);
 	name = loss->spots && loss->domain < PS_DOMAINS && loss->domain != PS_DOMAIN_MACHINE
 	               ? spots[__builtin_ctz(loss->spots)].labels[loss->domain]
 	               : NULL;
@@ -153,7 +153,7 @@ void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *l
 	                                          : ps_domain_name(loss->domain));
 	ps_json_text(json, "name", name);
 	ps_json_begin(json, "mirrors", '[');
-	for (unsigned i = 0; i < census->peers->count; i++)
+	for (unsigned i = 0; i < images->peers->count; i++)
 		if (loss->spots >> i & 1)
 			ps_json_text(json, NULL, spots[i].address);
 	ps_json_end(json, ']');

@@ -11,19 +11,19 @@
 /* Fills in a spot for each mirror of the peers, closed where the mirror shows no image that a
  * roster in force lists. A mirror's machine is the boot of the host in which its image is in
  * memory. */
-void ps_census_spots(const struct ps_census *census, struct ps_spot spots[PS_MIRRORS_MAX]);
+void ps_images_spots(const struct ps_images *images, struct ps_spot spots[PS_MIRRORS_MAX]);
 
 /* Returns the mirrors of which the live owner is known to run on the machine. */
-uint32_t ps_census_beside_owner(const struct ps_census *census);
+uint32_t ps_images_beside_owner(const struct ps_images *images);
 
 /* Prints ", on host h1 with mirrors a and b", for such mirrors of a live owner. */
-void ps_beside_owner_print(const struct ps_census *census);
+void ps_beside_owner_print(const struct ps_images *images);
 
 /* Prints what is lost: "host h1: mirrors a and b", or which mirrors do not tell where they run. */
-void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_census *census);
+void ps_loss_print(FILE *out, const struct ps_loss *loss, const struct ps_images *images);
 
 /* Adds the member `key`; null if loss is NULL. */
 void ps_loss_json(struct ps_json *json, const char *key, const struct ps_loss *loss,
-                  const struct ps_census *census);
+                  const struct ps_images *images);
 
 #endif

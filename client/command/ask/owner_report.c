@@ -83,14 +83,14 @@ static bool is_called_lost(const Perseas__StoreStatus *owner, const Perseas__Hea
 	return false;
 }
 
-uint32_t ps_owner_lost(const struct ps_census *census)
+uint32_t ps_owner_lost(const struct ps_images *images)
 {
-	const int at = ps_owner_at(census);
+	const int at = ps_owner_at(images);
 	uint32_t lost = 0;
 
-	for (unsigned i = 0; at >= 0 && i < census->peers->count; i++)
-		if (ps_census_listed(census, i) &&
-		    is_called_lost(census->told[at], census->told[i]->header))
+	for (unsigned i = 0; at >= 0 && i < images->peers->count; i++)
+		if (ps_images_listed(images, i) &&
+		    is_called_lost(images->told[at], images->told[i]->header))
 			lost |= UINT32_C(1) << i;
 	return lost;
 }

@@ -17,7 +17,7 @@ uint64_t ps_owner_missing(const Perseas__StoreStatus *status);
 
 /* Returns the mirrors that show an image which the live owner calls lost: it does not hold what it
  * acknowledged, since somebody put an older copy of its memory back. */
-uint32_t ps_owner_lost(const struct ps_census *census);
+uint32_t ps_owner_lost(const struct ps_images *images);
 
 /* status is that mirror's. */
 void ps_owner_print(const Perseas__StoreStatus *status);

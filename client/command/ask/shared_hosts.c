@@ -7,13 +7,13 @@
 
 #include <stdlib.h>
 
-static void complain_of(const struct ps_loss *loss, const struct ps_census *census)
+static void complain_of(const struct ps_loss *loss, const struct ps_images *images)
 {
 	char *text;
 	size_t size;
 	FILE *out = ps_or_end(open_memstream(&text, &size));
 
-	ps_loss_print(out, loss, census);
+	ps_loss_print(out, loss, images);
 	fclose(out);
 	ps_or_end(text);
 	ps_complain(PS_EXIT_OK,
@@ -22,18 +22,18 @@ static void complain_of(const struct ps_loss *loss, const struct ps_census *cens
 	free(text);
 }
 
-static void warn_of_all(const struct ps_census *census)
+static void warn_of_all(const struct ps_images *images)
 {
-	const unsigned count = census->peers->count;
+	const unsigned count = images->peers->count;
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
-	ps_census_spots(census, spots);
+	ps_images_spots(images, spots);
 	for (;;) {
 		const struct ps_loss loss = ps_spots_together(spots, count);
 
 		if (!loss.spots)
 			return;
-		complain_of(&loss, census);
+		complain_of(&loss, images);
 		for (unsigned i = 0; i < count; i++)
 			spots[i].closed = spots[i].closed || loss.spots >> i & 1;
 	}
@@ -43,12 +43,12 @@ void ps_shared_hosts_warn(const char *store, const char *mirrors,
                           const struct perseas_options *options)
 {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 
-	if (ps_census_open(&census, &peers, store, mirrors, options))
+	if (ps_images_open(&images, &peers, store, mirrors, options))
 		return;
-	(void)ps_census_widen(&census, &peers, store);
+	(void)ps_images_widen(&images, &peers, store);
 	fflush(stdout);
-	warn_of_all(&census);
-	ps_census_close(&census, &peers);
+	warn_of_all(&images);
+	ps_images_close(&images, &peers);
 }

@@ -46,32 +46,32 @@ static bool tells_of(const Perseas__StoreStatus *status, const uint8_t *mark)
 	return false;
 }
 
-void ps_standbys_find(struct ps_standbys *standbys, const struct ps_census *census)
+void ps_standbys_find(struct ps_standbys *standbys, const struct ps_images *images)
 {
 	standbys->count = 0;
-	for (unsigned i = 0; i < census->peers->count; i++)
-		for (size_t k = 0; census->told[i] && k < census->told[i]->n_standbys; k++)
-			add_standby(standbys, census->told[i]->standbys[k]);
+	for (unsigned i = 0; i < images->peers->count; i++)
+		for (size_t k = 0; images->told[i] && k < images->told[i]->n_standbys; k++)
+			add_standby(standbys, images->told[i]->standbys[k]);
 }
 
-unsigned ps_standby_reach(const struct ps_census *census, const uint8_t *mark)
+unsigned ps_standby_reach(const struct ps_images *images, const uint8_t *mark)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 	unsigned reach = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
-		const Perseas__StoreStatus *status = ps_census_image(census, roster->members[k]);
+		const Perseas__StoreStatus *status = ps_images_of(images, roster->members[k]);
 
 		reach += status && tells_of(status, mark);
 	}
 	return reach;
 }
 
-bool ps_standby_opens(const struct ps_census *census, const uint8_t *mark)
+bool ps_standby_opens(const struct ps_images *images, const uint8_t *mark)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 
-	return roster && ps_standby_reach(census, mark) + roster->acks > roster->n_members;
+	return roster && ps_standby_reach(images, mark) + roster->acks > roster->n_members;
 }
 
 const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name,

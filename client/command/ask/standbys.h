@@ -7,18 +7,18 @@
 
 #include "ask.h"
 
-/* Each once, those of a lower order first. They are the census's. */
+/* Each once, those of a lower order first. They belong to the images. */
 struct ps_standbys {
 	unsigned count;
 	const Perseas__Standby *list[PS_STANDBYS_MAX];
 };
 
-void ps_standbys_find(struct ps_standbys *standbys, const struct ps_census *census);
+void ps_standbys_find(struct ps_standbys *standbys, const struct ps_images *images);
 
 /* How many members of the roster tell of the standby with that mark. */
-unsigned ps_standby_reach(const struct ps_census *census, const uint8_t *mark);
+unsigned ps_standby_reach(const struct ps_images *images, const uint8_t *mark);
 /* R of them do: as many as an open needs, and more than one that tells what is not so. */
-bool ps_standby_opens(const struct ps_census *census, const uint8_t *mark);
+bool ps_standby_opens(const struct ps_images *images, const uint8_t *mark);
 
 /* The first one of that name, and this one only if there is no other; NULL: there is none. */
 const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name,

@@ -6,35 +6,35 @@
 
 #include <string.h>
 
-bool ps_census_is_remainder(const struct ps_census *census)
+bool ps_images_is_remainder(const struct ps_images *images)
 {
-	const struct ps_judgement *judged = &census->judged;
+	const struct ps_judgement *judged = &images->judged;
 
 	return judged->outlook == PS_OUTLOOK_UNKNOWN && judged->settled &&
-	       judged->settled->filling && census->newest && census->newest->slot &&
-	       census->newest->slot->seq == 0;
+	       judged->settled->filling && images->newest && images->newest->slot &&
+	       images->newest->slot->seq == 0;
 }
 
-static bool has_answered(const struct ps_census *census, const Perseas__Member *member)
+static bool has_answered(const struct ps_images *images, const Perseas__Member *member)
 {
-	if (ps_census_image(census, member))
+	if (ps_images_of(images, member))
 		return true; /* wherever it was seen */
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (!strcmp(census->peers->addresses[i].text, member->address))
-			return census->told[i] || census->errors[i].code == PERSEAS_ENOSTORE;
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (!strcmp(images->peers->addresses[i].text, member->address))
+			return images->told[i] || images->errors[i].code == PERSEAS_ENOSTORE;
 	return false;
 }
 
-bool ps_census_is_unfinished(const struct ps_census *census)
+bool ps_images_is_unfinished(const struct ps_images *images)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 
-	if (census->judged.outlook == PS_OUTLOOK_UNFILLED)
+	if (images->judged.outlook == PS_OUTLOOK_UNFILLED)
 		return true;
-	if (!ps_census_is_remainder(census))
+	if (!ps_images_is_remainder(images))
 		return false;
 	for (size_t k = 0; k < roster->n_members; k++)
-		if (!has_answered(census, roster->members[k]))
+		if (!has_answered(images, roster->members[k]))
 			return false;
 	return true;
 }

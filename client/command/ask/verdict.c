@@ -12,47 +12,47 @@
 enum { NOBODY = 0 };
 
 /* Could the store be opened if these mirrors did not answer? */
-static bool opens_without(const struct ps_census *census, uint32_t lost)
+static bool opens_without(const struct ps_images *images, uint32_t lost)
 {
 	struct ps_told told[PS_MIRRORS_MAX];
 	struct ps_judgement judged;
 
-	ps_census_tell(census, told);
-	for (unsigned i = 0; i < census->peers->count; i++)
+	ps_images_tell(images, told);
+	for (unsigned i = 0; i < images->peers->count; i++)
 		if (lost >> i & 1)
 			told[i] = (struct ps_told){ .address = told[i].address };
-	ps_judge(&judged, told, census->peers->count);
+	ps_judge(&judged, told, images->peers->count);
 	return judged.outlook == PS_OUTLOOK_OPENS;
 }
 
 /* Returns true if peer i is this member: by its image, or by its address if no peer shows the
  * member's image. */
-static bool is_member(const struct ps_census *census, unsigned i, const Perseas__Member *member)
+static bool is_member(const struct ps_images *images, unsigned i, const Perseas__Member *member)
 {
-	if (ps_census_image(census, member))
-		return ps_census_is(census, i, member);
-	return !strcmp(census->peers->addresses[i].text, member->address);
+	if (ps_images_of(images, member))
+		return ps_images_is_member(images, i, member);
+	return !strcmp(images->peers->addresses[i].text, member->address);
 }
 
-static bool is_lost(const struct ps_census *census, uint32_t lost, const Perseas__Member *member)
+static bool is_lost(const struct ps_images *images, uint32_t lost, const Perseas__Member *member)
 {
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (lost >> i & 1 && is_member(census, i, member))
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (lost >> i & 1 && is_member(images, i, member))
 			return true;
 	return false;
 }
 
 /* Is the report of an image that a roster lists? */
-static bool names_member(const struct ps_census *census, const Perseas__MirrorReport *report)
+static bool names_member(const struct ps_images *images, const Perseas__MirrorReport *report)
 {
 	return report->image_id.len &&
-	       (ps_roster_member(census->judged.settled, report->image_id.data) ||
-	        ps_roster_member(census->judged.next, report->image_id.data));
+	       (ps_roster_member(images->judged.settled, report->image_id.data) ||
+	        ps_roster_member(images->judged.next, report->image_id.data));
 }
 
 /* The member may be listed under another id since the owner reported: then the address tells. A
  * report of another member is never meant, whatever the owner's addresses are. */
-const Perseas__MirrorReport *ps_verdict_report(const struct ps_census *census,
+const Perseas__MirrorReport *ps_verdict_report(const struct ps_images *images,
                                                const Perseas__StoreStatus *owner,
                                                const Perseas__Member *member)
 {
@@ -65,46 +65,46 @@ const Perseas__MirrorReport *ps_verdict_report(const struct ps_census *census,
 	for (size_t k = 0; k < owner->n_mirrors; k++) {
 		const Perseas__MirrorReport *report = owner->mirrors[k];
 
-		if (!names_member(census, report) && !strcmp(report->address, member->address))
+		if (!names_member(images, report) && !strcmp(report->address, member->address))
 			return report;
 	}
 	return NULL;
 }
 
-static bool is_live(const struct ps_census *census, const Perseas__StoreStatus *owner,
+static bool is_live(const struct ps_images *images, const Perseas__StoreStatus *owner,
                     const Perseas__Member *member)
 {
-	const Perseas__MirrorReport *report = ps_verdict_report(census, owner, member);
+	const Perseas__MirrorReport *report = ps_verdict_report(images, owner, member);
 
 	return report && !strcmp(report->state, "live");
 }
 
 /* Mirrors that did not answer the command: a daemon that is stopped, or a network that is cut. An
  * owner takes such a mirror for live until its own time limit is over. */
-static uint32_t mirrors_silent(const struct ps_census *census)
+static uint32_t mirrors_silent(const struct ps_images *images)
 {
 	uint32_t silent = 0;
 
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (!census->told[i] && census->errors[i].code == PERSEAS_EUNREACHABLE)
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (!images->told[i] && images->errors[i].code == PERSEAS_EUNREACHABLE)
 			silent |= UINT32_C(1) << i;
 	return silent;
 }
 
 /* Are W members of the roster live for the owner, but for those that are lost? */
-static enum ps_can has_acks(const struct ps_census *census, const Perseas__Roster *roster,
+static enum ps_can has_acks(const struct ps_images *images, const Perseas__Roster *roster,
                             const Perseas__StoreStatus *owner, uint32_t lost)
 {
-	const uint32_t silent = mirrors_silent(census);
+	const uint32_t silent = mirrors_silent(images);
 	unsigned live = 0, heard = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++) {
 		const Perseas__Member *member = roster->members[k];
 
-		if (is_lost(census, lost, member) || !is_live(census, owner, member))
+		if (is_lost(images, lost, member) || !is_live(images, owner, member))
 			continue;
 		live++;
-		heard += !is_lost(census, silent, member);
+		heard += !is_lost(images, silent, member);
 	}
 	if (!roster || heard >= roster->acks)
 		return PS_CAN;
@@ -118,69 +118,69 @@ static enum ps_can least_of(enum ps_can one, enum ps_can other)
 
 /* As its owner sees it. Where there is none, or it has told nothing yet, whoever opens the store
  * can commit: an open ends well only with W. */
-static enum ps_can commits_without(const struct ps_census *census, uint32_t lost)
+static enum ps_can commits_without(const struct ps_images *images, uint32_t lost)
 {
-	const int at = ps_owner_at(census);
-	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
+	const int at = ps_owner_at(images);
+	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 
 	if (!owner || !owner->n_mirrors)
-		return opens_without(census, lost) ? PS_CAN : PS_CAN_NOT;
+		return opens_without(images, lost) ? PS_CAN : PS_CAN_NOT;
 	if (owner->figures && owner->figures->doubt_ms)
 		return PS_CAN_NOT;
-	return least_of(has_acks(census, census->judged.settled, owner, lost),
-	                has_acks(census, census->judged.next, owner, lost));
+	return least_of(has_acks(images, images->judged.settled, owner, lost),
+	                has_acks(images, images->judged.next, owner, lost));
 }
 
-static uint32_t live_for_owner(const struct ps_census *census, const Perseas__StoreStatus *owner,
+static uint32_t live_for_owner(const struct ps_images *images, const Perseas__StoreStatus *owner,
                                const Perseas__Roster *roster)
 {
 	uint32_t live = 0;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		for (unsigned i = 0; i < census->peers->count; i++)
-			if (is_member(census, i, roster->members[k]) &&
-			    is_live(census, owner, roster->members[k]))
+		for (unsigned i = 0; i < images->peers->count; i++)
+			if (is_member(images, i, roster->members[k]) &&
+			    is_live(images, owner, roster->members[k]))
 				live |= UINT32_C(1) << i;
 	return live;
 }
 
 /* Mirrors that the owner calls live, and that did not answer the command. */
-static uint32_t mirrors_unheard(const struct ps_census *census)
+static uint32_t mirrors_unheard(const struct ps_images *images)
 {
-	const int at = ps_owner_at(census);
-	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
+	const int at = ps_owner_at(images);
+	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 
 	if (!owner)
 		return 0;
-	return mirrors_silent(census) & (live_for_owner(census, owner, census->judged.settled) |
-	                                 live_for_owner(census, owner, census->judged.next));
+	return mirrors_silent(images) & (live_for_owner(images, owner, images->judged.settled) |
+	                                 live_for_owner(images, owner, images->judged.next));
 }
 
 /* Mirrors whose image exists in the memory of their daemon only: what ends the daemon loses it. */
-static uint32_t mirrors_astray(const struct ps_census *census)
+static uint32_t mirrors_astray(const struct ps_images *images)
 {
 	uint32_t astray = 0;
 
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (census->told[i] && census->told[i]->files_missing[0])
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (images->told[i] && images->told[i]->files_missing[0])
 			astray |= UINT32_C(1) << i;
 	return astray;
 }
 
 /* Mirrors whose image a restart of their daemon would lose, or the owner calls lost already. */
-static uint32_t mirrors_doomed(const struct ps_census *census)
+static uint32_t mirrors_doomed(const struct ps_images *images)
 {
-	return mirrors_astray(census) | ps_owner_lost(census);
+	return mirrors_astray(images) | ps_owner_lost(images);
 }
 
-static bool commit_works(const void *census, uint32_t lost)
+static bool commit_works(const void *images, uint32_t lost)
 {
-	return commits_without(census, lost) == PS_CAN;
+	return commits_without(images, lost) == PS_CAN;
 }
 
-static bool open_works(const void *census, uint32_t lost)
+static bool open_works(const void *images, uint32_t lost)
 {
-	return opens_without(census, lost);
+	return opens_without(images, lost);
 }
 
 /* Returns the mirrors of which the loss of any one alone hurts. */
@@ -189,62 +189,62 @@ static uint32_t alone_in(const struct ps_loss *loss)
 	return loss->domain == PS_DOMAINS ? loss->spots : 0;
 }
 
-static void find_losses(struct ps_verdict *verdict, const struct ps_census *census)
+static void find_losses(struct ps_verdict *verdict, const struct ps_images *images)
 {
-	const unsigned count = census->peers->count;
-	const uint32_t doomed = mirrors_doomed(census);
+	const unsigned count = images->peers->count;
+	const uint32_t doomed = mirrors_doomed(images);
 	struct ps_spot spots[PS_MIRRORS_MAX];
 
-	ps_census_spots(census, spots);
+	ps_images_spots(images, spots);
 	if (verdict->commit == PS_CAN) {
-		verdict->commit_loss = ps_loss_smallest(spots, count, doomed, commit_works, census);
+		verdict->commit_loss = ps_loss_smallest(spots, count, doomed, commit_works, images);
 		verdict->hurts |= alone_in(&verdict->commit_loss);
 	}
 	if (verdict->open) {
-		verdict->open_loss = ps_loss_smallest(spots, count, doomed, open_works, census);
+		verdict->open_loss = ps_loss_smallest(spots, count, doomed, open_works, images);
 		verdict->hurts |= alone_in(&verdict->open_loss);
 	}
 }
 
-void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census)
+void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_images *images)
 {
 	*verdict = (struct ps_verdict){
-		.commit = commits_without(census, NOBODY),
-		.unheard = mirrors_unheard(census),
-		.open = opens_without(census, NOBODY),
-		.astray = mirrors_astray(census),
+		.commit = commits_without(images, NOBODY),
+		.unheard = mirrors_unheard(images),
+		.open = opens_without(images, NOBODY),
+		.astray = mirrors_astray(images),
 	};
-	find_losses(verdict, census);
+	find_losses(verdict, images);
 }
 
 /* --- how many losses can be borne --- */
 
-static bool works_without(const struct ps_census *census, uint32_t lost)
+static bool works_without(const struct ps_images *images, uint32_t lost)
 {
-	return commits_without(census, lost) == PS_CAN && opens_without(census, lost);
+	return commits_without(images, lost) == PS_CAN && opens_without(images, lost);
 }
 
 /* Is there a set of so many of the mirrors from `from` on that may not be lost, with `lost`? */
-static bool hurts_with(const struct ps_census *census, uint32_t lost, unsigned from, unsigned more)
+static bool hurts_with(const struct ps_images *images, uint32_t lost, unsigned from, unsigned more)
 {
 	if (!more)
-		return !works_without(census, lost);
-	for (unsigned i = from; i < census->peers->count; i++)
-		if (ps_census_listed(census, i) &&
-		    hurts_with(census, lost | UINT32_C(1) << i, i + 1, more - 1))
+		return !works_without(images, lost);
+	for (unsigned i = from; i < images->peers->count; i++)
+		if (ps_images_listed(images, i) &&
+		    hurts_with(images, lost | UINT32_C(1) << i, i + 1, more - 1))
 			return true;
 	return false;
 }
 
-unsigned ps_verdict_bears(const struct ps_census *census)
+unsigned ps_verdict_bears(const struct ps_images *images)
 {
-	const unsigned most = ps_verdict_promise(census);
-	const uint32_t doomed = mirrors_doomed(census);
+	const unsigned most = ps_verdict_promise(images);
+	const uint32_t doomed = mirrors_doomed(images);
 	unsigned bears = 0;
 
-	if (!works_without(census, doomed))
+	if (!works_without(images, doomed))
 		return 0;
-	while (bears < most && !hurts_with(census, doomed, 0, bears + 1))
+	while (bears < most && !hurts_with(images, doomed, 0, bears + 1))
 		bears++;
 	return bears;
 }
@@ -263,9 +263,9 @@ static unsigned roster_promise(const Perseas__Roster *roster)
 	return quorum.members - needed;
 }
 
-unsigned ps_verdict_promise(const struct ps_census *census)
+unsigned ps_verdict_promise(const struct ps_images *images)
 {
-	const struct ps_judgement *judged = &census->judged;
+	const struct ps_judgement *judged = &images->judged;
 	unsigned promise = judged->settled ? roster_promise(judged->settled) : 0;
 
 	if (judged->next && roster_promise(judged->next) < promise)
@@ -274,26 +274,26 @@ unsigned ps_verdict_promise(const struct ps_census *census)
 }
 
 /* Does its owner, where it has one, call every member live? */
-static bool is_kept_up(const struct ps_census *census, const Perseas__Member *member)
+static bool is_kept_up(const struct ps_images *images, const Perseas__Member *member)
 {
-	const int at = ps_owner_at(census);
-	const Perseas__StoreStatus *image = ps_census_image(census, member);
+	const int at = ps_owner_at(images);
+	const Perseas__StoreStatus *image = ps_images_of(images, member);
 
 	if (!image || image->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		return false;
 	if (image->files_missing[0])
 		return false;
-	return at < 0 || is_live(census, census->told[at], member);
+	return at < 0 || is_live(images, images->told[at], member);
 }
 
-bool ps_verdict_whole(const struct ps_census *census)
+bool ps_verdict_whole(const struct ps_images *images)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 
-	if (!roster || census->judged.next || !works_without(census, NOBODY))
+	if (!roster || images->judged.next || !works_without(images, NOBODY))
 		return false;
 	for (size_t k = 0; k < roster->n_members; k++)
-		if (!is_kept_up(census, roster->members[k]))
+		if (!is_kept_up(images, roster->members[k]))
 			return false;
 	return true;
 }
@@ -301,37 +301,37 @@ bool ps_verdict_whole(const struct ps_census *census)
 static const char unfilled[] =
 	" (restore unfinished: run it again, or delete the store with perseas drop)";
 
-static const char *why_unfilled(const struct ps_census *census)
+static const char *why_unfilled(const struct ps_images *images)
 {
-	return ps_owner_at(census) < 0
+	return ps_owner_at(images) < 0
 	               ? unfilled
 	               : " (restore unfinished: a command is filling the store, wait for it)";
 }
 
-static const char *why_unknown(const struct ps_census *census)
+static const char *why_unknown(const struct ps_images *images)
 {
-	if (ps_census_is_unfinished(census))
+	if (ps_images_is_unfinished(images))
 		return unfilled;
-	return ps_census_is_remainder(census)
+	return ps_images_is_remainder(images)
 	               ? " (restore unfinished, unless mirrors that did not answer have more)"
 	               : " (too few images are seen to know the newest state)";
 }
 
-const char *ps_verdict_why(const struct ps_census *census)
+const char *ps_verdict_why(const struct ps_images *images)
 {
-	switch (census->judged.outlook) {
+	switch (images->judged.outlook) {
 	case PS_OUTLOOK_NOTHING:
 		return " (no image was seen)";
 	case PS_OUTLOOK_UNFINISHED:
 		return " (its making was not finished: create it again)";
 	case PS_OUTLOOK_UNFILLED:
-		return why_unfilled(census);
+		return why_unfilled(images);
 	case PS_OUTLOOK_AMBIGUOUS:
 		return " (two stores bear this name: ask the mirrors of one of them)";
 	case PS_OUTLOOK_FORKED:
 		return " (the mirrors hold a fork of it, too: ask those of one of the two)";
 	case PS_OUTLOOK_UNKNOWN:
-		return why_unknown(census);
+		return why_unknown(images);
 	case PS_OUTLOOK_UNSEEN:
 		return " (too few images are seen to know of changes of the roster)";
 	case PS_OUTLOOK_SHORT:
@@ -344,10 +344,10 @@ const char *ps_verdict_why(const struct ps_census *census)
 
 /* Each live mirror has all that is missing, so a loss hurts where it would hurt without that: but
  * those that are left must be read from, and a lost copy is not made anew before. */
-static void print_missing(const struct ps_census *census)
+static void print_missing(const struct ps_images *images)
 {
-	const int at = ps_owner_at(census);
-	const uint64_t missing = at < 0 ? 0 : ps_owner_missing(census->told[at]);
+	const int at = ps_owner_at(images);
+	const uint64_t missing = at < 0 ? 0 : ps_owner_missing(images->told[at]);
 	char size[PS_SIZE_TEXT];
 
 	if (missing)
@@ -355,12 +355,12 @@ static void print_missing(const struct ps_census *census)
 }
 
 /* The addresses of these mirrors, in a list that begins so. */
-static void print_mirrors(const struct ps_census *census, uint32_t mirrors, const char *begin)
+static void print_mirrors(const struct ps_images *images, uint32_t mirrors, const char *begin)
 {
-	for (unsigned i = 0; i < census->peers->count; i++) {
+	for (unsigned i = 0; i < images->peers->count; i++) {
 		if (!(mirrors >> i & 1))
 			continue;
-		printf("%s%s", begin, census->peers->addresses[i].text);
+		printf("%s%s", begin, images->peers->addresses[i].text);
 		begin = ", ";
 	}
 }
@@ -373,11 +373,11 @@ static const char *can_text(enum ps_can can)
 }
 
 /* Prints the silent mirrors, and how old the owner's report is that calls them live. */
-static void print_unheard(const struct ps_verdict *verdict, const struct ps_census *census)
+static void print_unheard(const struct ps_verdict *verdict, const struct ps_images *images)
 {
-	const Perseas__StoreStatus *owner = census->told[ps_owner_at(census)];
+	const Perseas__StoreStatus *owner = images->told[ps_owner_at(images)];
 
-	print_mirrors(census, verdict->unheard, " (no answer from ");
+	print_mirrors(images, verdict->unheard, " (no answer from ");
 	printf("; the owner called %s live %.1f s ago)",
 	       verdict->unheard & (verdict->unheard - 1) ? "them" : "it",
 	       (double)owner->silent_ms / 1000);
@@ -390,14 +390,14 @@ static bool is_same_loss(const struct ps_loss *one, const struct ps_loss *other)
 }
 
 static void print_loss(FILE *out, const char *before, const char *what, const struct ps_loss *loss,
-                       const struct ps_census *census)
+                       const struct ps_images *images)
 {
 	fprintf(out, "%snext loss that %s: ", before, what);
-	ps_loss_print(out, loss, census);
+	ps_loss_print(out, loss, images);
 }
 
 void ps_verdict_print_losses(FILE *out, const struct ps_verdict *verdict,
-                             const struct ps_census *census)
+                             const struct ps_images *images)
 {
 	const bool commit = verdict->commit == PS_CAN, open = verdict->open;
 	const bool differ = commit && open &&
@@ -405,10 +405,10 @@ void ps_verdict_print_losses(FILE *out, const struct ps_verdict *verdict,
 
 	if (commit)
 		print_loss(out, "", differ ? "stops commits" : "hurts", &verdict->commit_loss,
-		           census);
+		           images);
 	if (open && (differ || !commit))
 		print_loss(out, differ ? "; " : "", differ ? "stops an open" : "hurts",
-		           &verdict->open_loss, census);
+		           &verdict->open_loss, images);
 }
 
 static bool hurts_together(const struct ps_loss *loss)
@@ -422,18 +422,18 @@ bool ps_verdict_hurts_together(const struct ps_verdict *verdict)
 	       (verdict->open && hurts_together(&verdict->open_loss));
 }
 
-void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census)
+void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_images *images)
 {
 	printf("can commit: %s", can_text(verdict->commit));
 	if (verdict->commit == PS_CAN_UNKNOWN)
-		print_unheard(verdict, census);
-	printf("; can open: %s%s", verdict->open ? "yes" : "no", ps_verdict_why(census));
+		print_unheard(verdict, images);
+	printf("; can open: %s%s", verdict->open ? "yes" : "no", ps_verdict_why(images));
 	if (verdict->commit == PS_CAN || verdict->open) {
 		printf("; ");
-		ps_verdict_print_losses(stdout, verdict, census);
+		ps_verdict_print_losses(stdout, verdict, images);
 	}
-	print_mirrors(census, verdict->astray, "; would not survive a restart: ");
-	print_missing(census);
+	print_mirrors(images, verdict->astray, "; would not survive a restart: ");
+	print_missing(images);
 	printf("\n");
 }
 
@@ -446,25 +446,25 @@ void ps_can_json(struct ps_json *json, const char *key, enum ps_can can)
 }
 
 void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
-                     const struct ps_census *census)
+                     const struct ps_images *images)
 {
 	ps_json_begin(json, "verdict", '{');
 	ps_can_json(json, "can_commit", verdict->commit);
 	ps_json_bool(json, "can_open", verdict->open);
 	ps_json_begin(json, "hurts", '[');
-	for (unsigned i = 0; i < census->peers->count; i++)
+	for (unsigned i = 0; i < images->peers->count; i++)
 		if (verdict->hurts >> i & 1)
-			ps_json_text(json, NULL, census->peers->addresses[i].text);
+			ps_json_text(json, NULL, images->peers->addresses[i].text);
 	ps_json_end(json, ']');
 	ps_json_begin(json, "unheard", '[');
-	for (unsigned i = 0; i < census->peers->count; i++)
+	for (unsigned i = 0; i < images->peers->count; i++)
 		if (verdict->unheard >> i & 1)
-			ps_json_text(json, NULL, census->peers->addresses[i].text);
+			ps_json_text(json, NULL, images->peers->addresses[i].text);
 	ps_json_end(json, ']');
 	ps_json_begin(json, "next_loss", '{');
 	ps_loss_json(json, "commit", verdict->commit == PS_CAN ? &verdict->commit_loss : NULL,
-	             census);
-	ps_loss_json(json, "open", verdict->open ? &verdict->open_loss : NULL, census);
+	             images);
+	ps_loss_json(json, "open", verdict->open ? &verdict->open_loss : NULL, images);
 	ps_json_end(json, '}');
 	ps_json_end(json, '}');
 }

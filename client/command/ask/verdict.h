@@ -1,7 +1,7 @@
 /*
  * verdict.h - the first line of perseas status: can the store's owner commit, can the store be
  * opened, and which loss of a mirror, or of all mirrors of a host, would change that? cmd_status.c
- * calls it. It must never ask a mirror: it judges what a census was told, and what would be told
+ * calls it. It must never ask a mirror: it judges what the images say, and what would be told
  * without some of them.
  */
 #ifndef PERSEAS_COMMAND_VERDICT_H
@@ -26,26 +26,26 @@ struct ps_verdict {
 	struct ps_loss commit_loss, open_loss;
 };
 
-void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_census *census);
+void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_images *images);
 
 /* How many mirrors, whichever they are, can be lost before a commit or an open fails; 0 also where
  * one of these fails now. Images that a restart would lose, and those that the owner calls
  * lost, are taken to be lost. */
-unsigned ps_verdict_bears(const struct ps_census *census);
+unsigned ps_verdict_bears(const struct ps_images *images);
 /* The same if every member of the rosters in force were there and up to date. */
-unsigned ps_verdict_promise(const struct ps_census *census);
+unsigned ps_verdict_promise(const struct ps_images *images);
 
 /* Returns what the owner reports of the member, or NULL if it reports nothing. */
-const Perseas__MirrorReport *ps_verdict_report(const struct ps_census *census,
+const Perseas__MirrorReport *ps_verdict_report(const struct ps_images *images,
                                                const Perseas__StoreStatus *owner,
                                                const Perseas__Member *member);
 
 /* Is the roster settled, and has each member of it a whole image, that the owner, where there is
  * one, calls live? */
-bool ps_verdict_whole(const struct ps_census *census);
+bool ps_verdict_whole(const struct ps_images *images);
 
 /* Why it cannot be opened, in brackets behind a space; "": it can. */
-const char *ps_verdict_why(const struct ps_census *census);
+const char *ps_verdict_why(const struct ps_images *images);
 
 /* Null where it is not known. */
 void ps_can_json(struct ps_json *json, const char *key, enum ps_can can);
@@ -53,14 +53,14 @@ void ps_can_json(struct ps_json *json, const char *key, enum ps_can can);
 /* Prints "next loss that hurts: host h1: mirrors a and b". Prints two such clauses if commits and
  * opens end with different losses, and nothing if both are impossible already. */
 void ps_verdict_print_losses(FILE *out, const struct ps_verdict *verdict,
-                             const struct ps_census *census);
+                             const struct ps_images *images);
 
 /* Returns true if no mirror alone is the smallest loss that hurts, but those of one domain are, or
  * if that is not known. */
 bool ps_verdict_hurts_together(const struct ps_verdict *verdict);
 
-void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_census *census);
+void ps_verdict_print(const struct ps_verdict *verdict, const struct ps_images *images);
 void ps_verdict_json(struct ps_json *json, const struct ps_verdict *verdict,
-                     const struct ps_census *census);
+                     const struct ps_images *images);
 
 #endif

@@ -59,17 +59,17 @@ static void count_losses(struct ps_outcome *outcome, const struct lasts *lasts, 
 }
 
 void ps_outcome_take(struct ps_outcome *outcome, const struct ps_handover *handover,
-                     const struct ps_census *census)
+                     const struct ps_images *images)
 {
-	const Perseas__Roster *roster = census->judged.settled;
-	const int owner = ps_owner_at(census);
+	const Perseas__Roster *roster = images->judged.settled;
+	const int owner = ps_owner_at(images);
 	struct lasts lasts = { .count = 0 };
 
 	*outcome = (struct ps_outcome){ .released = true, .epoch = handover->epoch };
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__StoreStatus *status = images->told[i];
 
-		if (!ps_census_belongs(census, i))
+		if (!ps_images_belongs(images, i))
 			continue;
 		if (status->header->promised_epoch > outcome->epoch)
 			outcome->epoch = status->header->promised_epoch;
@@ -77,15 +77,15 @@ void ps_outcome_take(struct ps_outcome *outcome, const struct ps_handover *hando
 			note_handover(outcome, &lasts, status->handover);
 	}
 	count_losses(outcome, &lasts, roster ? roster->acks : 0);
-	if (owner < 0 || census->told[owner]->header->promised_epoch == handover->epoch)
+	if (owner < 0 || images->told[owner]->header->promised_epoch == handover->epoch)
 		return;
-	outcome->planned = ps_standby_owns(handover->to, census->told[owner]);
-	outcome->address = census->told[owner]->owner_address;
+	outcome->planned = ps_standby_owns(handover->to, images->told[owner]);
+	outcome->address = images->told[owner]->owner_address;
 }
 
-bool ps_outcome_is_over(const struct ps_outcome *outcome, const struct ps_census *census)
+bool ps_outcome_is_over(const struct ps_outcome *outcome, const struct ps_images *images)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 
 	if (!roster || !outcome->address || !outcome->opened)
 		return false;

@@ -25,14 +25,14 @@ struct ps_outcome {
 	uint64_t in_doubt;             /* that some had, and not W, when the owner ended */
 	uint64_t epoch;                /* the highest that was promised */
 	bool planned;                  /* the owner that lives is the standby's */
-	const char *address;           /* of the next owner, the census's; NULL: none lives */
+	const char *address;           /* of the next owner, as the images have it; NULL: none lives */
 };
 
 void ps_outcome_take(struct ps_outcome *outcome, const struct ps_handover *handover,
-                     const struct ps_census *census);
+                     const struct ps_images *images);
 
 /* W mirrors have seen the next owner have the store open, or all that are left of those that know
  * of the handover: one that was started anew does not. */
-bool ps_outcome_is_over(const struct ps_outcome *outcome, const struct ps_census *census);
+bool ps_outcome_is_over(const struct ps_outcome *outcome, const struct ps_images *images);
 
 #endif

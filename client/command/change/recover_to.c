@@ -54,13 +54,13 @@ static enum ps_exit export_failed(const struct export *export, const char *name,
 /* --- before --- */
 
 /* The files of all segments that any mirror knows of. */
-static enum ps_exit check_census(const struct ps_census *census, int dir, const char *path)
+static enum ps_exit check_images(const struct ps_images *images, int dir, const char *path)
 {
 	enum ps_exit status = ps_file_check_free(dir, path, MANIFEST);
 
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const Perseas__Header *header = ps_census_belongs(census, i)
-		                                        ? census->told[i]->header
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__Header *header = ps_images_belongs(images, i)
+		                                        ? images->told[i]->header
 		                                        : NULL;
 
 		for (size_t k = 0; !status && header && k < header->n_segments; k++) {
@@ -95,20 +95,20 @@ static enum ps_exit open_directory(const char *path, int *dir)
 enum ps_exit ps_recover_to_check(const struct ps_args *args)
 {
 	struct ps_peers peers;
-	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &peers, args->store, args->mirrors,
+	struct ps_images images;
+	enum ps_exit status = ps_images_open(&images, &peers, args->store, args->mirrors,
 	                                     &args->options);
 	int dir = -1;
 
 	if (status)
 		return status;
-	status = census.have ? open_directory(args->to, &dir)
-	                     : ps_census_nobody(&census, args->store);
+	status = images.have ? open_directory(args->to, &dir)
+	                     : ps_images_nobody(&images, args->store);
 	if (!status) {
-		status = check_census(&census, dir, args->to);
+		status = check_images(&images, dir, args->to);
 		close(dir);
 	}
-	ps_census_close(&census, &peers);
+	ps_images_close(&images, &peers);
 	return status;
 }
 

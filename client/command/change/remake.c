@@ -38,20 +38,20 @@ static enum ps_exit clear_unfinished(const struct ps_remake *remake)
 	return status;
 }
 
-static enum ps_exit check_free(const struct ps_census *census, const struct ps_remake *remake)
+static enum ps_exit check_free(const struct ps_images *images, const struct ps_remake *remake)
 {
-	const struct ps_peers *peers = census->peers;
+	const struct ps_peers *peers = images->peers;
 
 	for (unsigned i = 0; i < peers->count; i++) {
-		if (census->told[i] &&
-		    census->told[i]->header->state != PERSEAS__STATE__STATE_CREATING)
+		if (images->told[i] &&
+		    images->told[i]->header->state != PERSEAS__STATE__STATE_CREATING)
 			return complain_taken(remake, peers->addresses[i].text,
-			                      census->told[i]->header);
-		if (!census->told[i] && census->errors[i].code != PERSEAS_ENOSTORE)
-			return ps_complain(ps_exit_of(census->errors[i].code),
+			                      images->told[i]->header);
+		if (!images->told[i] && images->errors[i].code != PERSEAS_ENOSTORE)
+			return ps_complain(ps_exit_of(images->errors[i].code),
 			                   "making a store "
 			                   "needs all of its mirrors: %s",
-			                   census->errors[i].text);
+			                   images->errors[i].text);
 	}
 	if (remake->options.acks > peers->count)
 		return ps_complain(PS_EXIT_USAGE, "--acks %u: there are only %u mirrors",
@@ -84,25 +84,25 @@ static enum ps_exit check_own(struct ps_peers *peers, const struct ps_remake *re
 enum ps_exit ps_remake_check(const struct ps_remake *remake)
 {
 	struct ps_peers peers;
-	struct ps_census census;
-	enum ps_exit status = ps_census_open(&census, &peers, remake->store, remake->mirrors,
+	struct ps_images images;
+	enum ps_exit status = ps_images_open(&images, &peers, remake->store, remake->mirrors,
 	                                     &remake->options);
 
 	if (status)
 		return status;
 	if (ps_unfinished_is(remake->store, remake->mirrors, &remake->options)) {
-		ps_census_close(&census, &peers);
+		ps_images_close(&images, &peers);
 		status = clear_unfinished(remake);
 		if (!status)
-			status = ps_census_open(&census, &peers, remake->store, remake->mirrors,
+			status = ps_images_open(&images, &peers, remake->store, remake->mirrors,
 			                        &remake->options);
 		if (status)
 			return status;
 	}
-	status = check_free(&census, remake);
+	status = check_free(&images, remake);
 	if (!status)
 		status = check_own(&peers, remake);
-	ps_census_close(&census, &peers);
+	ps_images_close(&images, &peers);
 	return status;
 }
 
@@ -243,17 +243,17 @@ static void compare_segment(struct comparison *c, const char *store,
 static void compare_segments(struct comparison *c, const struct ps_remake *remake)
 {
 	struct perseas_segment_info info;
-	struct ps_census census;
+	struct ps_images images;
 
-	ps_census_take(&census, &c->peers, remake->store);
+	ps_images_take(&images, &c->peers, remake->store);
 	for (unsigned i = 0; !perseas_segment_at(remake->p, i, &info); i++) {
-		const Perseas__Segment *segment = census.newest ? ps_census_segment(census.newest,
+		const Perseas__Segment *segment = images.newest ? ps_images_segment(images.newest,
 		                                                                    info.name)
 		                                                : NULL;
 
 		compare_segment(c, remake->store, &info, segment ? segment->id : 0);
 	}
-	ps_census_free(&census);
+	ps_images_free(&images);
 }
 
 enum ps_exit ps_remake_compare(struct ps_remake *remake)

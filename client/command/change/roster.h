@@ -49,11 +49,11 @@ void ps_roster_change_json(const struct ps_args *args, const char *told,
 
 /* --dry-run: says what the sizes would be, by the rule of this version, or why the change would be
  * refused. */
-enum ps_exit ps_roster_preview(const struct ps_census *census, const struct ps_args *args);
+enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_args *args);
 
-/* Has the live owner that the census saw change the roster, and follows it: for args->wait_ms at
+/* Has the live owner that the images show change the roster, and follows it: for args->wait_ms at
  * most, or until a signal says to stop, which is PS_EXIT_PARTLY. */
-enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_census *census,
+enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_images *images,
                                 const struct ps_args *args);
 
 /* Changes the roster of a store that has no owner: opens it, and lets go of it afterwards. */

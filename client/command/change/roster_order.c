@@ -14,34 +14,34 @@ enum { LOOK_MS = 100 }; /* between two looks at how far an order is */
 static const struct ps_roster_sizes untold;
 
 /* Is it the mirror that the change takes out of the roster? */
-static bool mirror_leaves(const struct ps_census *census, unsigned i, const struct ps_args *args)
+static bool mirror_leaves(const struct ps_images *images, unsigned i, const struct ps_args *args)
 {
-	const Perseas__Roster *roster = census->roster;
+	const Perseas__Roster *roster = images->roster;
 
 	for (size_t k = 0; ps_roster_old(args) && k < roster->n_members; k++)
 		if (!strcmp(roster->members[k]->address, ps_roster_old(args)) &&
-		    ps_census_image(census, roster->members[k]) == census->told[i])
+		    ps_images_of(images, roster->members[k]) == images->told[i])
 			return true;
 	return false;
 }
 
 /* Has the mirror a live session of this owner, or, for NULL, of any? */
-static bool is_live(const struct ps_census *census, unsigned i, const uint8_t *owner)
+static bool is_live(const struct ps_images *images, unsigned i, const uint8_t *owner)
 {
-	return ps_census_belongs(census, i) && census->told[i]->live &&
-	       (!owner || ps_owner_is(census->told[i]->header->promised_owner, owner));
+	return ps_images_belongs(images, i) && images->told[i]->live &&
+	       (!owner || ps_owner_is(images->told[i]->header->promised_owner, owner));
 }
 
 /* A mirror that may pass the order on to this owner: one that does not leave by the change, where
  * there is one, so that the mirror hears the end. -1: none. */
-static int find_messenger(const struct ps_census *census, const struct ps_args *args,
+static int find_messenger(const struct ps_images *images, const struct ps_args *args,
                           const uint8_t *owner)
 {
 	int found = -1;
 
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (is_live(census, i, owner) &&
-		    (found < 0 || mirror_leaves(census, (unsigned)found, args)))
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (is_live(images, i, owner) &&
+		    (found < 0 || mirror_leaves(images, (unsigned)found, args)))
 			found = (int)i;
 	return found;
 }
@@ -130,42 +130,42 @@ static void take_result(struct wait *wait, const Perseas__OrderResult *result,
 		say_made(result, args);
 }
 
-static const Perseas__OrderResult *result_of(const struct ps_census *census,
+static const Perseas__OrderResult *result_of(const struct ps_images *images,
                                              const struct wait *wait)
 {
-	const Perseas__OrderResult *result = census->told[wait->at] ? census->told[wait->at]->result
+	const Perseas__OrderResult *result = images->told[wait->at] ? images->told[wait->at]->result
 	                                                            : NULL;
 
 	return result && ps_id_equal(result->id, wait->id) ? result : NULL;
 }
 
 /* Does the mirror still have the order, and a session of the owner that it is for? */
-static bool is_pending(const struct ps_census *census, const struct wait *wait)
+static bool is_pending(const struct ps_images *images, const struct wait *wait)
 {
-	return is_live(census, wait->at, wait->owner) && census->told[wait->at]->order &&
-	       ps_id_equal(census->told[wait->at]->order->id, wait->id);
+	return is_live(images, wait->at, wait->owner) && images->told[wait->at]->order &&
+	       ps_id_equal(images->told[wait->at]->order->id, wait->id);
 }
 
 /* Is the roster as the order wants it, and settled? Those that pass orders on may all have left by
  * it: then the roster is what they were told last, and its owner is not to be seen there. */
-static bool is_made(const struct ps_census *census, const struct ps_args *args)
+static bool is_made(const struct ps_images *images, const struct ps_args *args)
 {
 	const char *old = ps_roster_old(args), *new = ps_roster_new(args);
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 
 	if (args->action->order == PERSEAS__ORDER_KIND__ORDER_RAISE)
 		return roster && roster->level > 0;
-	return roster && !census->judged.next && (old || new) &&
+	return roster && !images->judged.next && (old || new) &&
 	       !(old && ps_roster_lists(roster, old)) && !(new && !ps_roster_lists(roster, new)) &&
 	       (!args->options.acks || args->options.acks == roster->acks);
 }
 
 /* No mirror has a session of the owner that took the order. */
-static void owner_is_gone(const struct ps_census *census, const struct ps_args *args,
+static void owner_is_gone(const struct ps_images *images, const struct ps_args *args,
                           struct wait *wait)
 {
 	wait->over = true;
-	if (is_made(census, args)) {
+	if (is_made(images, args)) {
 		ps_roster_done(args, "", &untold);
 		return;
 	}
@@ -173,7 +173,7 @@ static void owner_is_gone(const struct ps_census *census, const struct ps_args *
 		PS_EXIT_PARTLY,
 		"the owner went away before it had told what became of the change%s; "
 		"perseas roster shows how it is",
-		find_messenger(census, args, NULL) < 0
+		find_messenger(images, args, NULL) < 0
 			? ""
 			: ", and another owner that knows nothing of it has taken over");
 }
@@ -183,22 +183,22 @@ static void owner_is_gone(const struct ps_census *census, const struct ps_args *
 static void wait_look(struct ps_peers *peers, const struct ps_args *args, struct wait *wait)
 {
 	const Perseas__OrderResult *result;
-	struct ps_census census;
+	struct ps_images images;
 	int now;
 
-	ps_census_take(&census, peers, args->store);
-	result = result_of(&census, wait);
-	now = find_messenger(&census, args, wait->owner);
+	ps_images_take(&images, peers, args->store);
+	result = result_of(&images, wait);
+	now = find_messenger(&images, args, wait->owner);
 	if (result) {
 		take_result(wait, result, args);
 	} else if (now < 0) {
-		owner_is_gone(&census, args, wait);
-	} else if (!is_pending(&census, wait)) {
+		owner_is_gone(&images, args, wait);
+	} else if (!is_pending(&images, wait)) {
 		wait->at = (unsigned)now;
 		wait->status = give_order(peers, args, wait);
 		wait->over = wait->status != PS_EXIT_OK;
 	}
-	ps_census_free(&census);
+	ps_images_free(&images);
 }
 
 /* Looks until it is over, the time is up, or a signal says to stop. */
@@ -221,12 +221,12 @@ static enum ps_exit follow_order(struct ps_peers *peers, const struct ps_args *a
 
 /* The order that the owner carries out now, or else one that waits: to take that back, a cancel
  * bears its id, and goes to the mirror that has it. */
-static void find_order(const struct ps_census *census, struct wait *wait)
+static void find_order(const struct ps_images *images, struct wait *wait)
 {
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__StoreStatus *status = images->told[i];
 
-		if (!is_live(census, i, wait->owner) || !status->order ||
+		if (!is_live(images, i, wait->owner) || !status->order ||
 		    status->order->id.len != PS_ID_SIZE ||
 		    (status->result && status->result->done) || (wait->found && !status->result))
 			continue;
@@ -236,19 +236,19 @@ static void find_order(const struct ps_census *census, struct wait *wait)
 	}
 }
 
-enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_census *census,
+enum ps_exit ps_roster_by_owner(struct ps_peers *peers, const struct ps_images *images,
                                 const struct ps_args *args)
 {
-	const uint8_t *owner = census->told[ps_owner_at(census)]->header->promised_owner.data;
+	const uint8_t *owner = images->told[ps_owner_at(images)]->header->promised_owner.data;
 	struct wait wait = { .status = PS_EXIT_OK };
 	enum ps_exit status;
 
 	memcpy(wait.owner, owner, PS_ID_SIZE);
-	wait.at = (unsigned)find_messenger(census, args, wait.owner);
+	wait.at = (unsigned)find_messenger(images, args, wait.owner);
 	peers->env->ops->random(peers->env, wait.id, PS_ID_SIZE);
 	ps_roster_announce(args);
 	if (ps_roster_is_cancel(args))
-		find_order(census, &wait);
+		find_order(images, &wait);
 	status = give_order(peers, args, &wait);
 	ps_stop_catch();
 	return status ? status : follow_order(peers, args, &wait);

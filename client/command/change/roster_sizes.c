@@ -80,30 +80,31 @@ static enum ps_exit check_change(const Perseas__Roster *roster, const struct ps_
 	return PS_EXIT_OK;
 }
 
-/* Returns the member whose image the census saw on that daemon, or NULL. */
-static const Perseas__Member *member_on(const struct ps_census *census, const uint8_t *daemon)
+/* Returns the member whose image was seen on that daemon, or NULL. */
+static const Perseas__Member *member_on(const struct ps_images *images, const uint8_t *daemon)
 {
-	for (unsigned i = 0; daemon && i < census->peers->count; i++) {
-		const uint8_t *told = ps_peers_daemon(census->peers, i);
+	for (unsigned i = 0; daemon && i < images->peers->count; i++) {
+		const uint8_t *told = ps_peers_daemon(images->peers, i);
 
-		if (told && !memcmp(told, daemon, PS_ID_SIZE) && ps_census_listed(census, i))
-			return ps_roster_member(census->judged.settled, census->judged.member_ids[i]);
+		if (told && !memcmp(told, daemon, PS_ID_SIZE) && ps_images_listed(images, i))
+			return ps_roster_member(images->judged.settled,
+			                        images->judged.member_ids[i]);
 	}
 	return NULL;
 }
 
 /* Does the change give this member another address, and nothing else? */
-static bool is_moved(const struct ps_census *census, const struct ps_args *args,
+static bool is_moved(const struct ps_images *images, const struct ps_args *args,
                      const Perseas__Member *member)
 {
 	const char *old = ps_roster_old(args);
 
-	return old && member == member_at(census->judged.settled, old) && !args->gone &&
+	return old && member == member_at(images->judged.settled, old) && !args->gone &&
 	       !args->options.acks;
 }
 
 /* Asks the new mirror which daemon it is: a daemon counts once, whatever its addresses are. */
-static enum ps_exit check_daemon(const struct ps_census *census, const struct ps_args *args)
+static enum ps_exit check_daemon(const struct ps_images *images, const struct ps_args *args)
 {
 	const char *new = ps_roster_new(args);
 	const Perseas__Member *member;
@@ -113,10 +114,10 @@ static enum ps_exit check_daemon(const struct ps_census *census, const struct ps
 	if (status)
 		return status;
 	ps_peers_ask_all(&peers, ps_peers_list_request());
-	member = member_on(census, ps_peers_daemon(&peers, 0));
+	member = member_on(images, ps_peers_daemon(&peers, 0));
 	if (!peers.replies[0])
 		status = ps_peers_failed(&peers, 0);
-	else if (member && !is_moved(census, args, member))
+	else if (member && !is_moved(images, args, member))
 		status = ps_complain(ps_exit_of(PERSEAS_EINVAL),
 		                     "%s is the mirror %s of the roster, and counts once", new,
 		                     member->address);
@@ -160,20 +161,20 @@ static void print_plan(const struct ps_args *args, const struct ps_roster_sizes 
 		printf("an owner of the version before would keep W = %u\n", sizes->acks_before);
 }
 
-enum ps_exit ps_roster_preview(const struct ps_census *census, const struct ps_args *args)
+enum ps_exit ps_roster_preview(const struct ps_images *images, const struct ps_args *args)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 	struct ps_roster_sizes sizes;
 	enum ps_exit status;
 
-	if (!roster || census->judged.next)
+	if (!roster || images->judged.next)
 		return ps_complain(PS_EXIT_NO,
 		                   "a change of the roster of store '%s' is not settled: perseas "
 		                   "roster shows it",
 		                   args->store);
 	status = check_change(roster, args);
 	if (!status && ps_roster_new(args))
-		status = check_daemon(census, args);
+		status = check_daemon(images, args);
 	if (!status)
 		status = plan_sizes(roster, args, &sizes);
 	if (status)
@@ -181,6 +182,6 @@ enum ps_exit ps_roster_preview(const struct ps_census *census, const struct ps_a
 	if (args->json)
 		ps_roster_change_json(args, "", &sizes);
 	else
-		print_plan(args, &sizes, ps_owner_at(census) >= 0);
+		print_plan(args, &sizes, ps_owner_at(images) >= 0);
 	return PS_EXIT_OK;
 }

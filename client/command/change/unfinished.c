@@ -8,14 +8,14 @@
 bool ps_unfinished_is(const char *store, const char *mirrors, const struct perseas_options *options)
 {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	bool is;
 
-	if (ps_census_open(&census, &peers, store, mirrors, options))
+	if (ps_images_open(&images, &peers, store, mirrors, options))
 		return false;
-	(void)ps_census_widen(&census, &peers, store);
-	is = census.judged.outlook == PS_OUTLOOK_UNFILLED || ps_census_is_remainder(&census);
-	ps_census_close(&census, &peers);
+	(void)ps_images_widen(&images, &peers, store);
+	is = images.judged.outlook == PS_OUTLOOK_UNFILLED || ps_images_is_remainder(&images);
+	ps_images_close(&images, &peers);
 	return is;
 }
 

@@ -51,7 +51,7 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 
 /* The member of the settled roster that the image is, or was loaded from; or, where the mirror is
  * gone, the one at that address. NULL: none. */
-const Perseas__Member *ps_drain_member(const struct ps_census *census,
+const Perseas__Member *ps_drain_member(const struct ps_images *images,
                                        const Perseas__Header *header, const char *gone);
 
 /* Did one daemon tell of the image by two addresses? Its id alone does not show that: a client that
@@ -60,11 +60,11 @@ bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *the
 
 /* What nothing can be done about, in words that follow "store 'NAME' stays: ". NULL: something
  * can. */
-const char *ps_drain_trouble(const struct ps_census *census, const Perseas__Header *header,
+const char *ps_drain_trouble(const struct ps_images *images, const Perseas__Header *header,
                              const char *gone);
 
 /* Does the store's owner call the mirror at that address live? */
-bool ps_drain_lives(const struct ps_census *census, const char *address);
+bool ps_drain_lives(const struct ps_images *images, const char *address);
 
 /* A mirror that took a place, and may have died since. It may just be starting again, so it is
  * replaced only when it was silent for so long. */
@@ -79,7 +79,7 @@ struct ps_drain_silence {
 bool ps_drain_silent(struct ps_drain_silence *silence, const char *address, uint64_t now_ns);
 
 /* Why a daemon that shows `theirs` (NULL: no image of that name) gets no image of a store of which
- * `mine` is one, and of which the census was taken. */
+ * `mine` is one, and of which the images were taken. */
 enum ps_drain_refusal {
 	PS_DRAIN_TAKES,
 	PS_DRAIN_HAS_ANOTHER, /* store of that name */
@@ -89,21 +89,21 @@ enum ps_drain_refusal {
 };
 
 enum ps_drain_refusal ps_drain_refuses(const Perseas__Header *theirs, const Perseas__Header *mine,
-                                       const struct ps_census *census);
+                                       const struct ps_images *images);
 
 /* The address of a daemon that knows a newer settled roster of the store than the mirrors that the
- * census asked. NULL: none of these does. */
+ * images were asked for. NULL: none of these does. */
 const char *ps_drain_newer(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
-                           unsigned count, const struct ps_census *census);
+                           unsigned count, const struct ps_images *images);
 
 /*
- * drain_target.c: which daemon takes the place of `old` in the store that the census saw: the one
+ * drain_target.c: which daemon takes the place of `old` in the store of the images: the one
  * that perseas place would choose, as far apart from the members that stay as --apart says, else as
  * far as there is one and no less than the members are now. It answers, has room, no other store of
  * that name, and no newer roster nor a fork of this one. NULL, with a complaint: there is none.
  */
 struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_image *image,
-                                const struct ps_census *census, const Perseas__Member *old);
+                                const struct ps_images *images, const Perseas__Member *old);
 
 /*
  * drain_named.c: how many stores of the daemons of LIST have a roster that names the mirror, which

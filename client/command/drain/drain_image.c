@@ -21,7 +21,7 @@ struct step {
 	struct ps_drain *drain;
 	struct ps_drain_image *image;
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	uint64_t until_ns;
 	struct ps_drain_silence silence;
 	bool told_live; /* that the owner calls one live that is gone */
@@ -42,16 +42,16 @@ static const Perseas__Header *header_of(const struct step *s)
 	const Perseas__Header *header = s->image->status->header;
 
 	for (unsigned i = 0; i < s->peers.count; i++)
-		if (s->census.told[i] &&
-		    ps_id_equal(s->census.told[i]->header->image_id, header->image_id.data))
-			return s->census.told[i]->header;
+		if (s->images.told[i] &&
+		    ps_id_equal(s->images.told[i]->header->image_id, header->image_id.data))
+			return s->images.told[i]->header;
 	return header;
 }
 
 /* A change that was made, and brought a mirror that does not answer now. */
 static const Perseas__Member *silent_of(const struct step *s)
 {
-	const Perseas__Roster *roster = s->census.judged.settled;
+	const Perseas__Roster *roster = s->images.judged.settled;
 
 	for (size_t k = 0; k < roster->n_members; k++) {
 		const char *address = roster->members[k]->address;
@@ -70,9 +70,9 @@ static const Perseas__Member *silent_of(const struct step *s)
 /* An order stands at the mirror that passes it on, and is over when its owner has told that one. */
 static bool has_order(const struct step *s, unsigned i)
 {
-	const Perseas__StoreStatus *status = s->census.told[i];
+	const Perseas__StoreStatus *status = s->images.told[i];
 
-	return ps_census_belongs(&s->census, i) && status->live && status->order &&
+	return ps_images_belongs(&s->images, i) && status->live && status->order &&
 	       !(status->result && status->result->done);
 }
 
@@ -81,7 +81,7 @@ static bool is_changing(const struct step *s)
 	for (unsigned i = 0; i < s->peers.count; i++)
 		if (has_order(s, i))
 			return true;
-	return s->census.judged.next != NULL;
+	return s->images.judged.next != NULL;
 }
 
 /* --- what is done --- */
@@ -171,8 +171,8 @@ static enum ps_exit order_change(struct step *s, const char *old, const char *ne
 	if (ps_address_parse(old, &change.members[0], NULL) ||
 	    ps_address_parse(new, &change.members[1], NULL))
 		return ps_complain(PS_EXIT_FAILURE, "'%s' or '%s' is no address", old, new);
-	if (ps_owner_at(&s->census) >= 0)
-		return ps_roster_by_owner(&s->peers, &s->census, &change);
+	if (ps_owner_at(&s->images) >= 0)
+		return ps_roster_by_owner(&s->peers, &s->images, &change);
 	return ps_roster_here(&change);
 }
 
@@ -191,7 +191,7 @@ static bool target_answers(const struct step *s, const char *address)
 
 static bool replace_member(struct step *s, const Perseas__Member *old)
 {
-	struct ps_spot *spot = ps_drain_target(s->drain, s->image, &s->census, old);
+	struct ps_spot *spot = ps_drain_target(s->drain, s->image, &s->images, old);
 	char address[256], from[256];
 	enum ps_exit status;
 
@@ -250,7 +250,7 @@ static bool leave_behind(struct step *s)
 	if (silent)
 		return replace_silent(s, silent);
 	ps_drain_silent(&s->silence, NULL, 0);
-	if (ps_verdict_whole(&s->census))
+	if (ps_verdict_whole(&s->images))
 		return delete_image(s);
 	if (s->drain->args->dry_run)
 		return end_with(s, PS_DRAIN_LEFT,
@@ -278,17 +278,17 @@ static bool is_members_mirror(const struct step *s, const Perseas__Member *membe
 {
 	const struct ps_drain *drain = s->drain;
 	const char *address = drain->args->members[0].text;
-	const Perseas__StoreStatus *there = ps_census_image(&s->census, member);
+	const Perseas__StoreStatus *there = ps_images_of(&s->images, member);
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	bool same;
 
 	if (drain->gone || !strcmp(member->address, address))
 		return true;
-	if (!there || ps_census_open(&census, &peers, store_of(s), address, &drain->args->options))
+	if (!there || ps_images_open(&images, &peers, store_of(s), address, &drain->args->options))
 		return false;
-	same = census.told[0] && ps_drain_same_image(census.told[0]->header, there->header);
-	ps_census_close(&census, &peers);
+	same = images.told[0] && ps_drain_same_image(images.told[0]->header, there->header);
+	ps_images_close(&images, &peers);
 	return same;
 }
 
@@ -311,7 +311,7 @@ static bool take_step(struct step *s)
 {
 	const struct ps_drain *drain = s->drain;
 	const Perseas__Header *header = header_of(s);
-	const char *trouble = ps_drain_trouble(&s->census, header, drain->gone), *newer;
+	const char *trouble = ps_drain_trouble(&s->images, header, drain->gone), *newer;
 	const Perseas__Member *member;
 
 	if (trouble)
@@ -321,12 +321,12 @@ static bool take_step(struct step *s)
 	if (is_changing(s)) {
 		if (s->drain->args->dry_run)
 			return end_with(s, PS_DRAIN_PLANNED, PS_EXIT_OK);
-		return ps_owner_at(&s->census) < 0 ? finish_here(s)
+		return ps_owner_at(&s->images) < 0 ? finish_here(s)
 		                                   : wait_more(s, "another change of its roster is "
 		                                                  "not over");
 	}
 	/* While a change goes on, some are told of the new roster before others are. */
-	newer = ps_drain_newer(&drain->fleet, drain->entries, drain->entry_count, &s->census);
+	newer = ps_drain_newer(&drain->fleet, drain->entries, drain->entry_count, &s->images);
 	if (newer)
 		return end_with(s, PS_DRAIN_LEFT,
 		                ps_complain(PS_EXIT_NO,
@@ -334,9 +334,9 @@ static bool take_step(struct step *s)
 		                            "the mirrors that are named here, which may have been "
 		                            "left behind; perseas status %s %s shows it",
 		                            store_of(s), newer, store_of(s), newer));
-	if (drain->gone && !drain->args->dry_run && ps_drain_lives(&s->census, drain->gone))
+	if (drain->gone && !drain->args->dry_run && ps_drain_lives(&s->images, drain->gone))
 		return await_owner(s);
-	member = ps_drain_member(&s->census, header, drain->gone);
+	member = ps_drain_member(&s->images, header, drain->gone);
 	if (!member)
 		return leave_behind(s);
 	return is_members_mirror(s, member) ? replace_member(s, member) : leave_strange(s, member);
@@ -350,17 +350,17 @@ enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image
 
 	s.until_ns = env->ops->now(env) + (uint64_t)drain->args->wait_ms * 1000000;
 	while (!over) {
-		enum ps_exit status = ps_census_open(&s.census, &s.peers, store_of(&s),
+		enum ps_exit status = ps_images_open(&s.images, &s.peers, store_of(&s),
 		                                     image->mirrors, &drain->args->options);
 
 		if (status) {
 			image->end = PS_DRAIN_LEFT;
 			return status;
 		}
-		while (ps_census_widen(&s.census, &s.peers, store_of(&s)))
+		while (ps_images_widen(&s.images, &s.peers, store_of(&s)))
 			;
 		over = take_step(&s);
-		ps_census_close(&s.census, &s.peers);
+		ps_images_close(&s.images, &s.peers);
 	}
 	return s.status;
 }

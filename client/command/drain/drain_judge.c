@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-const Perseas__Member *ps_drain_member(const struct ps_census *census,
+const Perseas__Member *ps_drain_member(const struct ps_images *images,
                                        const Perseas__Header *header, const char *gone)
 {
-	const Perseas__Roster *roster = census->judged.settled;
+	const Perseas__Roster *roster = images->judged.settled;
 	const Perseas__Member *member;
 
 	if (gone)
@@ -39,18 +39,18 @@ bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *the
 
 /* Has its owner a say? It changes the roster as long as its mirrors let it, also where nobody could
  * open the store now. */
-static bool may_open(const struct ps_census *census, const char *gone)
+static bool may_open(const struct ps_images *images, const char *gone)
 {
-	const struct ps_judgement *judged = &census->judged;
+	const struct ps_judgement *judged = &images->judged;
 
 	return judged->settled &&
-	       (judged->outlook == PS_OUTLOOK_OPENS || (gone && ps_owner_at(census) >= 0));
+	       (judged->outlook == PS_OUTLOOK_OPENS || (gone && ps_owner_at(images) >= 0));
 }
 
-bool ps_drain_lives(const struct ps_census *census, const char *address)
+bool ps_drain_lives(const struct ps_images *images, const char *address)
 {
-	const int at = ps_owner_at(census);
-	const Perseas__StoreStatus *owner = at < 0 ? NULL : census->told[at];
+	const int at = ps_owner_at(images);
+	const Perseas__StoreStatus *owner = at < 0 ? NULL : images->told[at];
 
 	for (size_t k = 0; owner && k < owner->n_mirrors; k++)
 		if (!strcmp(owner->mirrors[k]->address, address))
@@ -67,24 +67,24 @@ static const char *why_closed(const struct ps_judgement *judged)
 	return "too few of its mirrors are seen to open it; perseas status says more";
 }
 
-const char *ps_drain_trouble(const struct ps_census *census, const Perseas__Header *header,
+const char *ps_drain_trouble(const struct ps_images *images, const Perseas__Header *header,
                              const char *gone)
 {
-	const struct ps_judgement *judged = &census->judged;
+	const struct ps_judgement *judged = &images->judged;
 
 	if (header->state == PERSEAS__STATE__STATE_CREATING)
 		return "its making was not finished: perseas create completes it, perseas drop "
 		       "deletes it";
-	if (!census->header)
+	if (!images->header)
 		return "no mirror that its roster names tells of it";
-	if (!ps_store_is(header, census->header->store_id.data, judged->naming_roster))
+	if (!ps_store_is(header, images->header->store_id.data, judged->naming_roster))
 		return "the mirrors that its roster names have another store of that name: this "
 		       "image is of no use, and perseas drop deletes it";
 	if (!gone && ps_image_forked(header, judged->settled, judged->next))
 		return "the image here is of a fork of the store: what it has may be newer. "
 		       "perseas status shows both, and perseas drop deletes the one that is of no "
 		       "more use";
-	if (!may_open(census, gone))
+	if (!may_open(images, gone))
 		return why_closed(judged);
 	return NULL;
 }
@@ -108,9 +108,9 @@ static bool is_seen_twice(const Perseas__Header *theirs, const Perseas__Header *
 }
 
 enum ps_drain_refusal ps_drain_refuses(const Perseas__Header *theirs, const Perseas__Header *mine,
-                                       const struct ps_census *census)
+                                       const struct ps_images *images)
 {
-	const struct ps_judgement *judged = &census->judged;
+	const struct ps_judgement *judged = &images->judged;
 
 	if (!theirs)
 		return PS_DRAIN_TAKES;
@@ -118,16 +118,16 @@ enum ps_drain_refusal ps_drain_refuses(const Perseas__Header *theirs, const Pers
 		return PS_DRAIN_HAS_ANOTHER;
 	if (is_seen_twice(theirs, mine, judged->settled))
 		return PS_DRAIN_HAS_IT;
-	if (ps_roster_newer(ps_roster_newest(theirs), census->roster))
+	if (ps_roster_newer(ps_roster_newest(theirs), images->roster))
 		return PS_DRAIN_HAS_NEWER;
 	return ps_image_forked(theirs, judged->settled, judged->next) ? PS_DRAIN_HAS_FORK
 	                                                              : PS_DRAIN_TAKES;
 }
 
 const char *ps_drain_newer(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
-                           unsigned count, const struct ps_census *census)
+                           unsigned count, const struct ps_images *images)
 {
-	const Perseas__Header *header = census->header;
+	const Perseas__Header *header = images->header;
 
 	for (unsigned i = 0; i < count; i++) {
 		const Perseas__Header *theirs = entries[i].status->header;
@@ -135,7 +135,7 @@ const char *ps_drain_newer(const struct ps_fleet *fleet, const struct ps_fleet_e
 		if (!strcmp(theirs->store, header->store) &&
 		    ps_id_equal(theirs->store_id, header->store_id.data) &&
 		    theirs->state != PERSEAS__STATE__STATE_CREATING &&
-		    ps_roster_newer(theirs->roster, census->roster))
+		    ps_roster_newer(theirs->roster, images->roster))
 			return ps_fleet_address(&fleet->daemons[entries[i].daemon]);
 	}
 	return NULL;

@@ -25,10 +25,10 @@ static bool is_named(const struct ps_fleet *fleet, const struct ps_fleet_entry *
                      unsigned count, const char *mirror)
 {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 
-	ps_fleet_census(fleet, entries, count, false, &peers, &census);
-	return ps_fleet_misses(&census, mirror);
+	ps_fleet_images(fleet, entries, count, false, &peers, &images);
+	return ps_fleet_misses(&images, mirror);
 }
 
 enum ps_exit ps_drain_named(const struct ps_drain *drain, unsigned *named)

@@ -117,33 +117,33 @@ static void complain_of(enum ps_drain_refusal refusal, const char *address, cons
 /* May it take the image? It is asked, since much may have happened after the survey. *gone: it may
  * take no other one, either. */
 static bool spot_accepts(const struct ps_drain *drain, const struct ps_drain_image *image,
-                         const struct ps_census *seen, const struct ps_spot *spot, bool *gone)
+                         const struct ps_images *seen, const struct ps_spot *spot, bool *gone)
 {
 	const Perseas__Header *mine = image->status->header, *theirs;
 	enum ps_drain_refusal refusal = PS_DRAIN_TAKES;
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	bool answers;
 
 	*gone = true;
-	if (ps_census_open(&census, &peers, mine->store, spot->address, &drain->args->options))
+	if (ps_images_open(&images, &peers, mine->store, spot->address, &drain->args->options))
 		return false;
-	theirs = census.told[0] ? census.told[0]->header : NULL;
-	answers = theirs || census.errors[0].code == PERSEAS_ENOSTORE;
+	theirs = images.told[0] ? images.told[0]->header : NULL;
+	answers = theirs || images.errors[0].code == PERSEAS_ENOSTORE;
 	if (answers)
 		refusal = ps_drain_refuses(theirs, mine, seen);
 	else
-		ps_complain(PS_EXIT_OK, "%s", census.errors[0].text);
+		ps_complain(PS_EXIT_OK, "%s", images.errors[0].text);
 	complain_of(refusal, spot->address, mine->store);
 	*gone = !answers ||
 	        (theirs && !drain->gone && ps_id_equal(theirs->image_id, mine->image_id.data));
-	ps_census_close(&census, &peers);
+	ps_images_close(&images, &peers);
 	return answers && refusal == PS_DRAIN_TAKES;
 }
 
 /* Those that do not accept are left out, in `spots` or for good. */
 static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_drain_image *image,
-                                     const struct ps_census *seen, const struct others *others,
+                                     const struct ps_images *seen, const struct others *others,
                                      struct ps_spot *spots)
 {
 	const enum ps_domain least = least_apart(drain, others);
@@ -171,18 +171,18 @@ static struct ps_spot *choose_target(struct ps_drain *drain, const struct ps_dra
 }
 
 struct ps_spot *ps_drain_target(struct ps_drain *drain, const struct ps_drain_image *image,
-                                const struct ps_census *census, const Perseas__Member *old)
+                                const struct ps_images *images, const Perseas__Member *old)
 {
 	struct ps_spot *spots, *target;
 	struct others others;
 	size_t size;
 
-	if (!find_others(drain, image, census->judged.settled, old, &others))
+	if (!find_others(drain, image, images->judged.settled, old, &others))
 		return NULL;
 	size = drain->survey.count * sizeof(*spots);
 	spots = ps_or_end(malloc(size));
 	memcpy(spots, drain->survey.spots, size);
-	target = choose_target(drain, image, census, &others, spots);
+	target = choose_target(drain, image, images, &others, spots);
 	free(spots);
 	return target;
 }

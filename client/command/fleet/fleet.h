@@ -86,12 +86,12 @@ unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count);
 
 /* fleet_judge.c: is there a member at this address, by a roster in force, of which no image was
  * seen? */
-bool ps_fleet_misses(const struct ps_census *census, const char *address);
+bool ps_fleet_misses(const struct ps_images *images, const char *address);
 
 /* fleet_judge.c: what these mean, by the judgement that perseas status takes. peers have no
  * connections. With `fully` members of which no image was seen are among them. */
-void ps_fleet_census(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
-                     unsigned count, bool fully, struct ps_peers *peers, struct ps_census *census);
+void ps_fleet_images(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+                     unsigned count, bool fully, struct ps_peers *peers, struct ps_images *images);
 /* Fills in the stores, and counts them. */
 void ps_fleet_judge(struct ps_fleet *fleet);
 

@@ -105,13 +105,13 @@ static void add_name(struct names *names, const char *address)
 	                                 names->count++ ? "," : "", address);
 }
 
-static void add_unseen(const struct ps_fleet *fleet, const struct ps_census *census,
+static void add_unseen(const struct ps_fleet *fleet, const struct ps_images *images,
                        const Perseas__Roster *roster, struct names *names)
 {
 	struct ps_address address;
 
 	for (size_t k = 0; roster && k < roster->n_members; k++)
-		if (!ps_census_image(census, roster->members[k]) &&
+		if (!ps_images_of(images, roster->members[k]) &&
 		    ps_survey_address(roster->members[k]->address, &address) &&
 		    !was_asked(fleet, address.text) &&
 		    !ps_address_in_list(names->text, address.text) &&
@@ -122,15 +122,15 @@ static void add_unseen(const struct ps_fleet *fleet, const struct ps_census *cen
 static void find_unseen(const struct ps_fleet *fleet, struct names *names)
 {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	unsigned count, run;
 	struct ps_fleet_entry *entries = ps_fleet_entries(fleet, &count);
 
 	for (unsigned i = 0; i < count; i += run) {
 		run = ps_fleet_run(entries + i, count - i);
-		ps_fleet_census(fleet, entries + i, run, false, &peers, &census);
-		add_unseen(fleet, &census, census.judged.settled, names);
-		add_unseen(fleet, &census, census.judged.next, names);
+		ps_fleet_images(fleet, entries + i, run, false, &peers, &images);
+		add_unseen(fleet, &images, images.judged.settled, names);
+		add_unseen(fleet, &images, images.judged.next, names);
 	}
 	free(entries);
 }

@@ -1,5 +1,5 @@
 /*
- * fleet_judge.c - what daemons told of a store, as a census of it, and what is to be said of it in
+ * fleet_judge.c - what daemons told of a store, as images of it, and what is to be said of it in
  * a line. fleet_ask.c and fleet_show.c call it. Its judgement is that of ask/verdict.h and none of
  * its own.
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the census --- */
+/* --- the images --- */
 
 static const Perseas__StoreStatus *image_at(const struct ps_fleet_entry *entries, unsigned count,
                                             unsigned daemon)
@@ -44,9 +44,9 @@ static void ask_why(const struct ps_fleet_daemon *daemon, const char *store, str
 	             store);
 }
 
-static void census_add(const struct ps_fleet *fleet, unsigned daemon, const char *store,
+static void images_add(const struct ps_fleet *fleet, unsigned daemon, const char *store,
                        const Perseas__StoreStatus *status, struct ps_peers *peers,
-                       struct ps_census *census)
+                       struct ps_images *images)
 {
 	const struct ps_fleet_daemon *it = &fleet->daemons[daemon];
 	const unsigned i = peers->count;
@@ -56,56 +56,56 @@ static void census_add(const struct ps_fleet *fleet, unsigned daemon, const char
 	peers->count++;
 	peers->given += !it->added;
 	peers->addresses[i] = it->peers->addresses[it->at];
-	census->told[i] = status;
-	census->have += status != NULL;
+	images->told[i] = status;
+	images->have += status != NULL;
 	if (!status && it->reply)
-		ask_why(it, store, &census->errors[i]);
+		ask_why(it, store, &images->errors[i]);
 	else if (!status)
-		census->errors[i] = it->peers->errors[it->at];
+		images->errors[i] = it->peers->errors[it->at];
 }
 
-static bool is_unseen(const struct ps_census *census, const Perseas__Roster *roster,
+static bool is_unseen(const struct ps_images *images, const Perseas__Roster *roster,
                       const char *address)
 {
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		if (!strcmp(roster->members[k]->address, address) &&
-		    !ps_census_image(census, roster->members[k]))
+		    !ps_images_of(images, roster->members[k]))
 			return true;
 	return false;
 }
 
-bool ps_fleet_misses(const struct ps_census *census, const char *address)
+bool ps_fleet_misses(const struct ps_images *images, const char *address)
 {
-	return is_unseen(census, census->judged.settled, address) ||
-	       is_unseen(census, census->judged.next, address);
+	return is_unseen(images, images->judged.settled, address) ||
+	       is_unseen(images, images->judged.next, address);
 }
 
-void ps_fleet_census(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
-                     unsigned count, bool fully, struct ps_peers *peers, struct ps_census *census)
+void ps_fleet_images(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
+                     unsigned count, bool fully, struct ps_peers *peers, struct ps_images *images)
 {
 	const char *store = entries[0].status->header->store;
 	struct ps_peers seen_peers = { 0 };
-	struct ps_census seen = { .peers = &seen_peers };
+	struct ps_images seen = { .peers = &seen_peers };
 
 	for (unsigned i = 0; i < count; i++)
-		census_add(fleet, entries[i].daemon, store, entries[i].status, &seen_peers, &seen);
-	ps_census_judge(&seen);
+		images_add(fleet, entries[i].daemon, store, entries[i].status, &seen_peers, &seen);
+	ps_images_judge(&seen);
 	*peers = (struct ps_peers){ 0 };
-	*census = (struct ps_census){ .peers = peers };
+	*images = (struct ps_images){ .peers = peers };
 	for (unsigned i = 0; i < fleet->count; i++) {
 		const Perseas__StoreStatus *status = image_at(entries, count, i);
 		const char *address = ps_fleet_address(&fleet->daemons[i]);
 
 		if (status || (fully && ps_fleet_misses(&seen, address)))
-			census_add(fleet, i, store, status, peers, census);
+			images_add(fleet, i, store, status, peers, images);
 	}
-	ps_census_judge(census);
+	ps_images_judge(images);
 }
 
 /* --- the line --- */
 
 struct line {
-	const struct ps_census *census;
+	const struct ps_images *images;
 	struct ps_fleet_store *store;
 	FILE *trouble;
 	bool any;
@@ -124,37 +124,37 @@ __attribute__((format(printf, 2, 3))) static void line_note(struct line *line, c
 	va_end(args);
 }
 
-static const Perseas__StoreStatus *owner_of(const struct ps_census *census)
+static const Perseas__StoreStatus *owner_of(const struct ps_images *images)
 {
-	const int at = ps_owner_at(census);
+	const int at = ps_owner_at(images);
 
-	return at < 0 ? NULL : census->told[at];
+	return at < 0 ? NULL : images->told[at];
 }
 
 /* Returns why mirror `i` shows no image of the member. */
-static const char *absence_of(const struct ps_census *census, unsigned i)
+static const char *absence_of(const struct ps_images *images, unsigned i)
 {
-	if (census->told[i])
+	if (images->told[i])
 		return "shows another image";
-	if (census->errors[i].code != PERSEAS_ENOSTORE)
+	if (images->errors[i].code != PERSEAS_ENOSTORE)
 		return "does not show its image";
-	return census->judged.unfinished ? "was not given one" : "has lost its image";
+	return images->judged.unfinished ? "was not given one" : "has lost its image";
 }
 
 static void note_unseen(struct line *line, const Perseas__Member *member)
 {
-	const struct ps_census *census = line->census;
+	const struct ps_images *images = line->images;
 	const char *why = "was not asked";
 
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (!strcmp(census->peers->addresses[i].text, member->address))
-			why = absence_of(census, i);
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (!strcmp(images->peers->addresses[i].text, member->address))
+			why = absence_of(images, i);
 	line_note(line, "%s %s", member->address, why);
 }
 
 static void take_lag(struct line *line, const Perseas__StoreStatus *image)
 {
-	const Perseas__StoreStatus *newest = line->census->newest;
+	const Perseas__StoreStatus *newest = line->images->newest;
 	struct ps_fleet_store *store = line->store;
 	uint64_t lag;
 
@@ -168,9 +168,9 @@ static void take_lag(struct line *line, const Perseas__StoreStatus *image)
 
 static void take_member(struct line *line, const Perseas__Member *member)
 {
-	const Perseas__StoreStatus *image = ps_census_image(line->census, member);
-	const Perseas__StoreStatus *owner = owner_of(line->census);
-	const Perseas__MirrorReport *report = owner ? ps_verdict_report(line->census, owner, member)
+	const Perseas__StoreStatus *image = ps_images_of(line->images, member);
+	const Perseas__StoreStatus *owner = owner_of(line->images);
+	const Perseas__MirrorReport *report = owner ? ps_verdict_report(line->images, owner, member)
 	                                            : NULL;
 	struct ps_fleet_store *store = line->store;
 
@@ -193,17 +193,17 @@ static void take_member(struct line *line, const Perseas__Member *member)
 
 static void note_rest(struct line *line, const Perseas__StoreStatus *owner)
 {
-	const struct ps_census *census = line->census;
+	const struct ps_images *images = line->images;
 
-	if (census->judged.next)
+	if (images->judged.next)
 		line_note(line, "a change of its roster is not settled");
 	if (owner && owner->silent_ms > PS_OWNER_SILENT_MS)
 		line_note(line, "its owner was last heard %.1f s ago",
 		          (double)owner->silent_ms / 1000);
-	for (unsigned i = 0; i < census->peers->count; i++)
-		if (census->told[i] && ps_census_belongs(census, i) && !ps_census_listed(census, i))
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (images->told[i] && ps_images_belongs(images, i) && !ps_images_listed(images, i))
 			line_note(line, "%s has an image that no roster lists",
-			          census->peers->addresses[i].text);
+			          images->peers->addresses[i].text);
 }
 
 /* Keeps the clauses on the next loss; notes them if mirrors of one host are lost together. */
@@ -212,7 +212,7 @@ static void take_losses(struct line *line, const struct ps_verdict *verdict)
 	size_t size;
 	FILE *out = ps_or_end(open_memstream(&line->store->next_loss, &size));
 
-	ps_verdict_print_losses(out, verdict, line->census);
+	ps_verdict_print_losses(out, verdict, line->images);
 	fclose(out);
 	ps_or_end(line->store->next_loss);
 	if (ps_verdict_hurts_together(verdict))
@@ -224,16 +224,16 @@ static void take_verdict(struct line *line, const Perseas__StoreStatus *owner)
 	struct ps_fleet_store *store = line->store;
 	struct ps_verdict verdict;
 
-	ps_verdict_reach(&verdict, line->census);
+	ps_verdict_reach(&verdict, line->images);
 	store->commit = verdict.commit;
 	store->open = verdict.open;
-	store->bears = ps_verdict_bears(line->census);
-	store->promise = ps_verdict_promise(line->census);
+	store->bears = ps_verdict_bears(line->images);
+	store->promise = ps_verdict_promise(line->images);
 	if (owner && ps_owner_doubt_ms(owner))
 		line_note(line, "a commit has been in doubt for %.1f s",
 		          (double)ps_owner_doubt_ms(owner) / 1000);
 	if (!store->open)
-		line_note(line, "it cannot be opened%s", ps_verdict_why(line->census));
+		line_note(line, "it cannot be opened%s", ps_verdict_why(line->images));
 	else if (store->commit == PS_CAN_NOT)
 		line_note(line, "it cannot commit");
 	else if (store->commit == PS_CAN_UNKNOWN)
@@ -254,9 +254,9 @@ static enum ps_fleet_rank rank_of(const struct line *line)
 	return *store->owner ? PS_FLEET_GOOD : PS_FLEET_FREE;
 }
 
-static void take_slot(struct ps_fleet_store *store, const struct ps_census *census)
+static void take_slot(struct ps_fleet_store *store, const struct ps_images *images)
 {
-	const Perseas__Slot *slot = census->newest ? census->newest->slot : NULL;
+	const Perseas__Slot *slot = images->newest ? images->newest->slot : NULL;
 
 	store->has_slot = slot != NULL;
 	if (!slot)
@@ -266,34 +266,34 @@ static void take_slot(struct ps_fleet_store *store, const struct ps_census *cens
 }
 
 /* An owner tells all mirrors the same, one after the other: the highest count is the newest. */
-static void take_owner(struct ps_fleet_store *store, const struct ps_census *census)
+static void take_owner(struct ps_fleet_store *store, const struct ps_images *images)
 {
-	const Perseas__StoreStatus *owner = owner_of(census);
+	const Perseas__StoreStatus *owner = owner_of(images);
 
 	store->owner_status = owner;
 	if (!owner)
 		return;
 	snprintf(store->owner, sizeof(store->owner), "%s %s", owner->owner_address, owner->fabric);
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const Perseas__StoreStatus *told = census->told[i];
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__StoreStatus *told = images->told[i];
 
-		if (told && told->live && told->figures && ps_census_belongs(census, i) &&
+		if (told && told->live && told->figures && ps_images_belongs(images, i) &&
 		    told->header->promised_epoch == owner->header->promised_epoch &&
 		    (!store->figures || told->figures->commits > store->figures->commits))
 			store->figures = told->figures;
 	}
 }
 
-static void judge_store(struct ps_fleet_store *store, const struct ps_census *census)
+static void judge_store(struct ps_fleet_store *store, const struct ps_images *images)
 {
-	const Perseas__Roster *roster = census->judged.settled;
-	const Perseas__StoreStatus *owner = owner_of(census);
-	struct line line = { .census = census, .store = store };
+	const Perseas__Roster *roster = images->judged.settled;
+	const Perseas__StoreStatus *owner = owner_of(images);
+	struct line line = { .images = images, .store = store };
 	size_t size;
 
 	line.trouble = ps_or_end(open_memstream(&store->trouble, &size));
-	take_owner(store, census);
-	take_slot(store, census);
+	take_owner(store, images);
+	take_slot(store, images);
 	take_verdict(&line, owner);
 	for (size_t k = 0; roster && k < roster->n_members; k++)
 		take_member(&line, roster->members[k]);
@@ -317,7 +317,7 @@ static int compare_stores(const void *a, const void *b)
 void ps_fleet_judge(struct ps_fleet *fleet)
 {
 	struct ps_peers peers;
-	struct ps_census census;
+	struct ps_images images;
 	unsigned count, run;
 	struct ps_fleet_entry *entries = ps_fleet_entries(fleet, &count);
 
@@ -326,9 +326,9 @@ void ps_fleet_judge(struct ps_fleet *fleet)
 		struct ps_fleet_store *store = &fleet->stores[fleet->store_count++];
 
 		run = ps_fleet_run(entries + i, count - i);
-		ps_fleet_census(fleet, entries + i, run, true, &peers, &census);
+		ps_fleet_images(fleet, entries + i, run, true, &peers, &images);
 		store->header = entries[i].status->header;
-		judge_store(store, &census);
+		judge_store(store, &images);
 		fleet->ranks[store->rank]++;
 		fleet->free += !*store->owner;
 	}

@@ -21,11 +21,11 @@ static const char *name_of(const struct ps_compare *compare, unsigned i)
 }
 
 bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,
-                     const struct ps_census *census, const char *store, const bool *take)
+                     const struct ps_images *images, const char *store, const bool *take)
 {
 	memset(compare, 0, sizeof(*compare));
 	compare->peers = peers;
-	compare->census = census;
+	compare->images = images;
 	compare->store = store;
 	for (unsigned i = 0; i < peers->count; i++) {
 		if (!take[i])
@@ -34,7 +34,7 @@ bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,
 		if (!compare->of[i].bytes)
 			return ps_complain(PS_EXIT_OK, "out of memory");
 		if (!ps_live_init(&compare->of[i].live, peers, i, store,
-		                  census->told[i]->header->log_size))
+		                  images->told[i]->header->log_size))
 			return false;
 	}
 	return true;
@@ -280,22 +280,22 @@ static void find_differences(const struct ps_compare *compare, struct ps_piece *
 /* An image that was mended or replaced meanwhile proves nothing. */
 static bool images_are_the_same(const struct ps_compare *compare, const struct ps_piece *piece)
 {
-	struct ps_census now;
+	struct ps_images now;
 	bool same = true;
 
-	ps_census_take(&now, compare->peers, compare->store);
+	ps_images_take(&now, compare->peers, compare->store);
 	for (unsigned i = 0; i < compare->peers->count && same; i++)
-		same = !piece->ask[i] || (now.told[i] && ps_copy_same(compare->census->told[i],
+		same = !piece->ask[i] || (now.told[i] && ps_copy_same(compare->images->told[i],
 		                                                      now.told[i], compare->seq));
-	ps_census_free(&now);
+	ps_images_free(&now);
 	return same;
 }
 
 /* Is its image another one than it was, or without a segment that it had when all began? */
-static bool leaver_changed(const struct ps_compare *compare, const struct ps_census *now,
+static bool leaver_changed(const struct ps_compare *compare, const struct ps_images *now,
                            unsigned i)
 {
-	const Perseas__StoreStatus *before = compare->census->told[i];
+	const Perseas__StoreStatus *before = compare->images->told[i];
 
 	return now->told[i] &&
 	       !ps_copy_same(before, now->told[i], before->slot ? before->slot->seq : 0);
@@ -305,7 +305,7 @@ static bool leaver_changed(const struct ps_compare *compare, const struct ps_cen
  * False: so it is, and nothing is wrong with them. Otherwise it complains about each. */
 static bool leavers_are_the_same(struct ps_compare *compare)
 {
-	struct ps_census now;
+	struct ps_images now;
 	bool any = false, same = true;
 
 	for (unsigned i = 0; i < compare->peers->count; i++) {
@@ -315,10 +315,10 @@ static bool leavers_are_the_same(struct ps_compare *compare)
 	}
 	if (!any)
 		return true;
-	ps_census_take(&now, compare->peers, compare->store);
+	ps_images_take(&now, compare->peers, compare->store);
 	for (unsigned i = 0; i < compare->peers->count && same; i++)
 		same = !compare->of[i].left || !leaver_changed(compare, &now, i);
-	ps_census_free(&now);
+	ps_images_free(&now);
 	for (unsigned i = 0; i < compare->peers->count && same; i++) {
 		if (compare->of[i].left)
 			ps_complain(PS_EXIT_OK, "%s", compare->of[i].why.text);

@@ -13,7 +13,7 @@
 struct ps_compare {
 	struct ps_peers *peers;
 	const char *store;
-	const struct ps_census *census;
+	const struct ps_images *images;
 	struct {
 		struct ps_live live;
 		uint8_t *bytes;        /* PS_COMPARE_PIECE; NULL: the mirror takes no part */
@@ -45,7 +45,7 @@ enum ps_verdict {
 
 /* For the mirrors of `take`. False, with a complaint: no memory. Close it either way. */
 bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,
-                     const struct ps_census *census, const char *store, const bool *take);
+                     const struct ps_images *images, const char *store, const bool *take);
 void ps_compare_close(struct ps_compare *compare);
 
 /*

@@ -19,26 +19,26 @@ enum {
 
 /* --- what is there --- */
 
-/* The one mirror's answer, which the census holds. NULL with a complaint: it has no such store that
+/* The one mirror's answer, which the images holds. NULL with a complaint: it has no such store that
  * can be read, or one that is not whole. */
-static const Perseas__StoreStatus *find_source(const struct ps_census *census, const char *store,
+static const Perseas__StoreStatus *find_source(const struct ps_images *images, const char *store,
                                                enum ps_exit *status)
 {
-	const char *name = census->peers->addresses[0].text;
-	const Perseas__StoreStatus *told = census->told[0];
+	const char *name = images->peers->addresses[0].text;
+	const Perseas__StoreStatus *told = images->told[0];
 	const char *why = NULL;
 
-	if (!census->have) {
-		*status = ps_census_nobody(census, store);
+	if (!images->have) {
+		*status = ps_images_nobody(images, store);
 		return NULL;
 	}
 	if (told->header->state != PERSEAS__STATE__STATE_CONSISTENT)
 		why = "is not whole";
-	else if (!ps_census_listed(census, 0))
+	else if (!ps_images_listed(images, 0))
 		why = "is not in the store's roster, and counts for nothing";
 	else if (!told->slot)
 		why = "is damaged: neither of its commit slots is valid";
-	else if (census->judged.settled->filling && told->slot->seq == 0)
+	else if (images->judged.settled->filling && told->slot->seq == 0)
 		why = "has nothing yet of what a command restores into the store";
 	if (!why)
 		return told;
@@ -252,15 +252,15 @@ static enum ps_log_step copy_once(struct ps_copy *copy, struct ps_live *live,
 static enum ps_log_step check_same(struct ps_peers *peers, const char *store, uint64_t seq,
                                    const Perseas__StoreStatus *before)
 {
-	struct ps_census census;
+	struct ps_images images;
 	enum ps_log_step step = PS_LOG_FAILED;
 
-	ps_census_take(&census, peers, store);
-	if (census.have)
-		step = ps_copy_same(before, census.told[0], seq) ? PS_LOG_OK : PS_LOG_AGAIN;
+	ps_images_take(&images, peers, store);
+	if (images.have)
+		step = ps_copy_same(before, images.told[0], seq) ? PS_LOG_OK : PS_LOG_AGAIN;
 	else
-		peers->errors[0] = census.errors[0];
-	ps_census_free(&census);
+		peers->errors[0] = images.errors[0];
+	ps_images_free(&images);
 	return step;
 }
 
@@ -285,11 +285,11 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_peers *peers, c
 {
 	const Perseas__StoreStatus *status;
 	enum ps_log_step step = PS_LOG_FAILED;
-	struct ps_census census;
+	struct ps_images images;
 	struct ps_live live = { 0 };
 
-	ps_census_take(&census, peers, store);
-	status = find_source(&census, store, failed);
+	ps_images_take(&images, peers, store);
+	status = find_source(&images, store, failed);
 	if (status && !ps_live_init(&live, peers, 0, store, status->header->log_size))
 		*failed = PS_EXIT_FAILURE;
 	if (status && !*failed) {
@@ -304,7 +304,7 @@ static enum ps_log_step try_copy(struct ps_copy *copy, struct ps_peers *peers, c
 			*failed = ps_peers_failed(peers, 0);
 	}
 	ps_live_close(&live);
-	ps_census_free(&census);
+	ps_images_free(&images);
 	return step;
 }
 

@@ -482,12 +482,12 @@ static int run_states(struct runner *r)
 }
 
 /* The slot is of an owner's epoch as soon as that one has adopted the image. */
-static void note_epochs(struct runner *r, const struct ps_census *census)
+static void note_epochs(struct runner *r, const struct ps_images *images)
 {
-	for (unsigned i = 0; i < census->peers->count; i++) {
-		const Perseas__StoreStatus *status = census->told[i];
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__StoreStatus *status = images->told[i];
 
-		if (!ps_census_belongs(census, i))
+		if (!ps_images_belongs(images, i))
 			continue;
 		if (ps_standby_owns(r->mark, status) &&
 		    status->header->promised_epoch > r->own_epoch)
@@ -498,7 +498,7 @@ static void note_epochs(struct runner *r, const struct ps_census *census)
 }
 
 /* While another owner lives, a copy follows it. Without one the rest is as it is with --warm. */
-static void keep_copy(struct runner *r, const struct ps_census *census,
+static void keep_copy(struct runner *r, const struct ps_images *images,
                       const struct ps_standing_now *now)
 {
 	struct ps_error error;
@@ -515,21 +515,21 @@ static void keep_copy(struct runner *r, const struct ps_census *census,
 		r->warmth = ps_warmth_begin(r->run->store, r->run->options,
 		                            r->run->options->connect_timeout_ms, &error);
 	if (r->warmth)
-		ps_warmth_aim(r->warmth, census);
+		ps_warmth_aim(r->warmth, images);
 	else
 		ps_complain(PS_EXIT_OK, "no copy of the memory is kept: %s", error.text);
 }
 
-static void note_census(void *arg, const struct ps_census *census,
+static void note_images(void *arg, const struct ps_images *images,
                         const struct ps_standing_now *now)
 {
 	struct runner *r = arg;
 
-	note_epochs(r, census);
-	r->heir_opens = now->handing.asked && ps_standby_opens(census, now->handing.to);
-	keep_copy(r, census, now);
+	note_epochs(r, images);
+	r->heir_opens = now->handing.asked && ps_standby_opens(images, now->handing.to);
+	keep_copy(r, images, now);
 	if (now->nowhere)
-		ps_census_nobody(census, r->run->store);
+		ps_images_nobody(images, r->run->store);
 }
 
 /* As it was named, or by the host, of which the name may have what a standby's may not. */
@@ -558,7 +558,7 @@ static int follow_store(struct runner *r)
 		name_standby(r->name, run->name);
 		r->follow.name = r->name;
 		r->follow.order = run->order;
-		r->follow.seen = note_census;
+		r->follow.seen = note_images;
 		r->follow.seen_arg = r;
 		return 0;
 	}

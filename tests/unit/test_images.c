@@ -1,5 +1,5 @@
 /*
- * test_census.c - what perseas status says of a store, and what perseas_open does with it, is one
+ * test_images.c - what perseas status says of a store, and what perseas_open does with it, is one
  * judgement: the same mirrors are asked by both.
  */
 #include "roster_rig.h"
@@ -17,14 +17,14 @@
 struct desk {
 	struct owner *o;
 	struct ps_peers peers; /* env NULL: nothing is looked at */
-	struct ps_census census;
+	struct ps_images images;
 };
 
 static void leave(struct desk *desk)
 {
 	if (!desk->peers.env)
 		return;
-	ps_census_free(&desk->census);
+	ps_images_free(&desk->images);
 	for (unsigned i = 0; i < desk->peers.count; i++) {
 		if (desk->peers.replies[i])
 			perseas__reply__free_unpacked(desk->peers.replies[i], NULL);
@@ -35,7 +35,7 @@ static void leave(struct desk *desk)
 	desk->peers.env = NULL;
 }
 
-/* Takes the census anew, of the first `count` mirrors. */
+/* Takes the images anew, of the first `count` mirrors. */
 static void look(struct desk *desk, unsigned count)
 {
 	struct ps_error error;
@@ -52,7 +52,7 @@ static void look(struct desk *desk, unsigned count)
 		assert_int_equal(ps_address_parse(text, &desk->peers.addresses[i], &error), 0);
 		ps_peers_connect(&desk->peers, i);
 	}
-	ps_census_take(&desk->census, &desk->peers, STORE);
+	ps_images_take(&desk->images, &desk->peers, STORE);
 }
 
 static int setup(void **state)
@@ -99,15 +99,15 @@ TEST(who_leaves_counts_until_the_change_is_settled, struct desk *desk)
 	o->d->mirrors[2].break_at = 0;
 	direct_start(o->d, 2);
 	look(desk, 3);
-	assert_non_null(desk->census.judged.next);
-	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_OPENS);
+	assert_non_null(desk->images.judged.next);
+	assert_int_equal(desk->images.judged.outlook, PS_OUTLOOK_OPENS);
 	if (open_with(o, 0, 3, 0))
 		fail_msg("%s", o->error.text);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(o->p->mirrors[i].found.listed);
-		assert_true(ps_census_listed(&desk->census, i));
+		assert_true(ps_images_listed(&desk->images, i));
 	}
-	assert_int_equal(o->p->commit.seq, desk->census.newest->slot->seq);
+	assert_int_equal(o->p->commit.seq, desk->images.newest->slot->seq);
 }
 
 static const Perseas__Order *order_at(struct desk *desk, char *with)
@@ -127,9 +127,9 @@ static const Perseas__Order *order_at(struct desk *desk, char *with)
 	ps_peers_ask(&desk->peers, requests);
 	if (!desk->peers.replies[0])
 		fail_msg("%s", desk->peers.errors[0].text);
-	ps_census_free(&desk->census);
-	ps_census_take(&desk->census, &desk->peers, STORE);
-	return desk->census.told[0]->order;
+	ps_images_free(&desk->images);
+	ps_images_take(&desk->images, &desk->peers, STORE);
+	return desk->images.told[0]->order;
 }
 
 /* A live owner is ordered to add a mirror: status asks that one, too. As soon as a roster lists it,
@@ -141,17 +141,17 @@ TEST(who_comes_is_asked_until_a_roster_lists_it, struct desk *desk)
 	struct owner *o = desk->o;
 
 	look(desk, 3);
-	assert_null(ps_owner_newcomer(&desk->census));
+	assert_null(ps_owner_newcomer(&desk->images));
 	assert_non_null(order_at(desk, with));
-	assert_string_equal(ps_owner_newcomer(&desk->census), with);
+	assert_string_equal(ps_owner_newcomer(&desk->images), with);
 	o->d->mirrors[2].break_at = PERSEAS__REQUEST__BODY_ROSTER;
 	owner_keep_stage(o, PS_CHANGE_JOINT);
 	look(desk, 2);
-	assert_int_equal(ps_owner_at(&desk->census), 0);
-	assert_non_null(desk->census.judged.next);
-	assert_string_equal(desk->census.told[0]->order->with, with);
-	assert_false(desk->census.told[0]->result && desk->census.told[0]->result->done);
-	assert_null(ps_owner_newcomer(&desk->census));
+	assert_int_equal(ps_owner_at(&desk->images), 0);
+	assert_non_null(desk->images.judged.next);
+	assert_string_equal(desk->images.told[0]->order->with, with);
+	assert_false(desk->images.told[0]->result && desk->images.told[0]->result->done);
+	assert_null(ps_owner_newcomer(&desk->images));
 	o->d->mirrors[2].break_at = 0;
 }
 
@@ -166,13 +166,13 @@ TEST(who_is_not_whole_may_have_no_voice, struct desk *desk)
 	direct_crash(o->d, 2);
 	store->header->state = PERSEAS__STATE__STATE_JOINING;
 	look(desk, 3);
-	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_UNKNOWN);
+	assert_int_equal(desk->images.judged.outlook, PS_OUTLOOK_UNKNOWN);
 	assert_int_equal(open_with(o, 0, 3, 0), PERSEAS_EQUORUM);
 	assert_error_says(o, "its image is not whole");
 	assert_int_equal(store->header->promised_epoch, 1);
 	store->header->harmless = true;
 	look(desk, 3);
-	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_OPENS);
+	assert_int_equal(desk->images.judged.outlook, PS_OUTLOOK_OPENS);
 	assert_int_equal(open_with(o, 0, 3, 0), 0);
 }
 
@@ -204,17 +204,17 @@ TEST(a_store_is_found_beside_a_making, struct desk *desk)
 	make_image(o, 0);
 	make_image(o, 1);
 	look(desk, 2);
-	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_UNFINISHED);
-	assert_non_null(desk->census.header);
+	assert_int_equal(desk->images.judged.outlook, PS_OUTLOOK_UNFINISHED);
+	assert_non_null(desk->images.header);
 	assert_int_equal(owner_open(o, 0), PERSEAS_ENOSTORE);
 	assert_error_says(o, "not finished");
 	assert_int_equal(ps_create(direct_env(o->d), STORE, "sim://2", &o->options, &o->error), 0);
 	look(desk, 3);
-	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_OPENS);
-	assert_true(ps_census_belongs(&desk->census, 2));
-	assert_false(ps_census_belongs(&desk->census, 0));
+	assert_int_equal(desk->images.judged.outlook, PS_OUTLOOK_OPENS);
+	assert_true(ps_images_belongs(&desk->images, 2));
+	assert_false(ps_images_belongs(&desk->images, 0));
 	assert_int_equal(owner_open(o, 0), 0);
-	assert_memory_equal(o->p->store_id, desk->census.header->store_id.data, PS_ID_SIZE);
+	assert_memory_equal(o->p->store_id, desk->images.header->store_id.data, PS_ID_SIZE);
 }
 
 /* Neither is meant more than the other. */
@@ -227,16 +227,16 @@ TEST(of_two_stores_none_is_taken, struct desk *desk)
 		                           &o->options, &o->error),
 		                 0);
 	look(desk, 2);
-	assert_int_equal(desk->census.judged.outlook, PS_OUTLOOK_AMBIGUOUS);
+	assert_int_equal(desk->images.judged.outlook, PS_OUTLOOK_AMBIGUOUS);
 	assert_int_equal(owner_open(o, 0), PERSEAS_EROSTER);
 }
 
 static Perseas__MirrorReport **reports_of(struct desk *desk)
 {
-	const int at = ps_owner_at(&desk->census);
+	const int at = ps_owner_at(&desk->images);
 
 	assert_true(at >= 0);
-	return desk->census.told[at]->mirrors;
+	return desk->images.told[at]->mirrors;
 }
 
 static void set_state(Perseas__MirrorReport *report, const char *state)
@@ -274,15 +274,15 @@ TEST(a_report_is_of_the_image_that_it_names, struct desk *desk)
 	struct ps_verdict verdict;
 
 	swap_addresses(reports[1], reports[2]);
-	ps_verdict_reach(&verdict, &desk->census);
+	ps_verdict_reach(&verdict, &desk->images);
 	assert_true(verdict.commit == PS_CAN && verdict.open);
 	assert_int_equal(verdict.hurts, 3);
 	/* Nor is member 1 live by the report of member 0, where there is none of its own. */
-	owner = (Perseas__StoreStatus *)desk->census.told[ps_owner_at(&desk->census)];
+	owner = (Perseas__StoreStatus *)desk->images.told[ps_owner_at(&desk->images)];
 	set_state(reports[2], "live");
 	swap_addresses(reports[0], reports[2]);
 	owner->n_mirrors = 1;
-	ps_verdict_reach(&verdict, &desk->census);
+	ps_verdict_reach(&verdict, &desk->images);
 	owner->n_mirrors = 3;
 	assert_int_equal(verdict.commit, PS_CAN_NOT);
 }
@@ -297,7 +297,7 @@ TEST(a_mirror_is_the_member_that_its_image_is, struct desk *desk)
 	o->d->leads[0] = 1;
 	o->d->leads[1] = 0;
 	look(desk, 3);
-	ps_verdict_reach(&verdict, &desk->census);
+	ps_verdict_reach(&verdict, &desk->images);
 	assert_int_equal(verdict.hurts, 0);
 }
 
@@ -308,22 +308,22 @@ TEST(an_image_that_the_owner_calls_lost_is_none, struct desk *desk)
 	Perseas__MirrorReport **reports = look_at_stale(desk);
 	struct ps_verdict verdict;
 
-	ps_verdict_reach(&verdict, &desk->census);
-	assert_int_equal(ps_owner_lost(&desk->census), 0);
+	ps_verdict_reach(&verdict, &desk->images);
+	assert_int_equal(ps_owner_lost(&desk->images), 0);
 	assert_int_equal(verdict.open_loss.domain, PS_DOMAIN_MACHINE);
 	set_state(reports[2], "lost");
-	ps_verdict_reach(&verdict, &desk->census);
-	assert_int_equal(ps_owner_lost(&desk->census), 4);
+	ps_verdict_reach(&verdict, &desk->images);
+	assert_int_equal(ps_owner_lost(&desk->images), 4);
 	assert_true(verdict.open);
 	assert_int_equal(verdict.open_loss.domain, PS_DOMAINS);
 	assert_int_equal(verdict.open_loss.spots, 3);
-	assert_int_equal(ps_verdict_bears(&desk->census), 0);
+	assert_int_equal(ps_verdict_bears(&desk->images), 0);
 	/* A copy to it did not end. */
 	store_find(desk->o->d->mirrors[2].stores, STORE)->header->state =
 		PERSEAS__STATE__STATE_JOINING;
 	look(desk, 3);
 	set_state(reports_of(desk)[2], "lost");
-	assert_int_equal(ps_owner_lost(&desk->census), 0);
+	assert_int_equal(ps_owner_lost(&desk->images), 0);
 }
 
 /* The owner's report of one that was removed is of no image: its address is all that is known. */
@@ -351,17 +351,17 @@ TEST(an_owner_is_beside_the_mirrors_that_tell_its_boot, struct desk *desk)
 
 	direct_keep(o->d, o->p);
 	look(desk, 3);
-	assert_int_equal(ps_census_beside_owner(&desk->census), 0);
-	memcpy(o->p->env->boot, desk->census.told[0]->header->boot.data, PS_ID_SIZE);
+	assert_int_equal(ps_images_beside_owner(&desk->images), 0);
+	memcpy(o->p->env->boot, desk->images.told[0]->header->boot.data, PS_ID_SIZE);
 	o->p->env->boot_known = true;
 	o->p->upkeep.pulse_at = 0;
 	direct_keep(o->d, o->p);
 	store_find(o->d->mirrors[1].stores, STORE)->header->boot.data[0] ^= 1;
 	look(desk, 3);
-	assert_int_equal(ps_census_beside_owner(&desk->census), 5);
+	assert_int_equal(ps_images_beside_owner(&desk->images), 5);
 	owner_die(o);
 	look(desk, 3);
-	assert_int_equal(ps_census_beside_owner(&desk->census), 0);
+	assert_int_equal(ps_images_beside_owner(&desk->images), 0);
 }
 
 /* With all there the promise is kept, by an owner and without one; each loss takes one from it, and
@@ -378,14 +378,14 @@ TEST(each_loss_takes_one_from_what_is_borne, struct desk *desk)
 
 		direct_keep(o->d, o->p);
 		look(desk, cases[i].count);
-		assert_int_equal(ps_verdict_promise(&desk->census), cases[i].promise);
-		assert_int_equal(ps_verdict_bears(&desk->census), cases[i].promise);
-		assert_true(ps_verdict_whole(&desk->census));
+		assert_int_equal(ps_verdict_promise(&desk->images), cases[i].promise);
+		assert_int_equal(ps_verdict_bears(&desk->images), cases[i].promise);
+		assert_true(ps_verdict_whole(&desk->images));
 		owner_die(o);
 		for (unsigned lost = 0; lost <= cases[i].promise; lost++) {
 			look(desk, cases[i].count);
-			assert_int_equal(ps_verdict_bears(&desk->census), cases[i].promise - lost);
-			assert_int_equal(ps_verdict_whole(&desk->census), lost == 0);
+			assert_int_equal(ps_verdict_bears(&desk->images), cases[i].promise - lost);
+			assert_int_equal(ps_verdict_whole(&desk->images), lost == 0);
 			direct_crash(o->d, lost);
 		}
 	}
@@ -397,26 +397,26 @@ TEST(who_is_behind_is_not_borne_beside_another, struct desk *desk)
 {
 	Perseas__MirrorReport **reports = look_at_stale(desk);
 
-	assert_int_equal(ps_verdict_bears(&desk->census), 0);
-	assert_false(ps_verdict_whole(&desk->census));
+	assert_int_equal(ps_verdict_bears(&desk->images), 0);
+	assert_false(ps_verdict_whole(&desk->images));
 	set_state(reports[2], "live");
-	assert_true(ps_verdict_whole(&desk->census));
-	desk->census.judged.next = desk->census.judged.settled;
-	assert_false(ps_verdict_whole(&desk->census));
-	desk->census.judged.next = NULL;
-	desk->census.told[1] = NULL;
-	ps_census_judge(&desk->census);
-	assert_false(ps_verdict_whole(&desk->census));
+	assert_true(ps_verdict_whole(&desk->images));
+	desk->images.judged.next = desk->images.judged.settled;
+	assert_false(ps_verdict_whole(&desk->images));
+	desk->images.judged.next = NULL;
+	desk->images.told[1] = NULL;
+	ps_images_judge(&desk->images);
+	assert_false(ps_verdict_whole(&desk->images));
 	/* Its owner reaches that one; who opens the store does not. */
-	assert_int_equal(ps_verdict_bears(&desk->census), 0);
+	assert_int_equal(ps_verdict_bears(&desk->images), 0);
 }
 
 /* The daemon does not answer the command, for this reason, and its owner has not noticed. */
 static void silence(struct desk *desk, unsigned mirror, int code)
 {
-	desk->census.told[mirror] = NULL;
-	desk->census.errors[mirror].code = code;
-	ps_census_judge(&desk->census);
+	desk->images.told[mirror] = NULL;
+	desk->images.errors[mirror].code = code;
+	ps_images_judge(&desk->images);
 }
 
 /* W = 2 of three, and the owner calls all of them live. What does not answer counts neither for a
@@ -428,19 +428,19 @@ TEST(the_word_of_an_owner_is_no_answer_of_a_mirror, struct desk *desk)
 	direct_keep(desk->o->d, desk->o->p);
 	look(desk, 3);
 	silence(desk, 1, PERSEAS_EUNREACHABLE);
-	ps_verdict_reach(&verdict, &desk->census);
+	ps_verdict_reach(&verdict, &desk->images);
 	assert_true(verdict.commit == PS_CAN && verdict.open);
 	assert_int_equal(verdict.unheard, 2);
 	assert_int_equal(verdict.hurts, 5);
 	silence(desk, 2, PERSEAS_EUNREACHABLE);
-	ps_verdict_reach(&verdict, &desk->census);
+	ps_verdict_reach(&verdict, &desk->images);
 	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
 	assert_false(verdict.open);
 	assert_int_equal(verdict.unheard, 6);
-	assert_int_equal(ps_verdict_bears(&desk->census), 0);
-	assert_false(ps_verdict_whole(&desk->census));
+	assert_int_equal(ps_verdict_bears(&desk->images), 0);
+	assert_false(ps_verdict_whole(&desk->images));
 	silence(desk, 2, PERSEAS_EDENIED);
-	ps_verdict_reach(&verdict, &desk->census);
+	ps_verdict_reach(&verdict, &desk->images);
 	assert_int_equal(verdict.commit, PS_CAN);
 	assert_int_equal(verdict.unheard, 2);
 }
@@ -452,8 +452,8 @@ static struct ps_verdict judge_stale_and_silent(struct desk *desk)
 
 	look_at_stale(desk);
 	silence(desk, 1, PERSEAS_EUNREACHABLE);
-	ps_verdict_reach(&verdict, &desk->census);
-	assert_false(ps_verdict_whole(&desk->census));
+	ps_verdict_reach(&verdict, &desk->images);
+	assert_false(ps_verdict_whole(&desk->images));
 	return verdict;
 }
 
@@ -470,7 +470,7 @@ TEST(a_store_that_opens_may_not_be_known_to_commit, struct desk *desk)
 {
 	const struct ps_verdict verdict = judge_stale_and_silent(desk);
 
-	assert_int_equal(ps_verdict_bears(&desk->census), 0);
+	assert_int_equal(ps_verdict_bears(&desk->images), 0);
 	assert_int_equal(verdict.commit, PS_CAN_UNKNOWN);
 	assert_true(verdict.open);
 }
@@ -492,17 +492,17 @@ TEST(a_segment_that_is_made_anew_moves, struct desk *before)
 	struct desk after = { .o = before->o };
 
 	look(before, 3);
-	assert_false(ps_census_moves(&before->census));
+	assert_false(ps_images_moves(&before->images));
 	make_anew(before->o, "accounts");
 	look(&after, 3);
-	assert_false(ps_census_moves(&after.census));
+	assert_false(ps_images_moves(&after.images));
 	for (unsigned i = 0; i < 3; i++) {
-		const Perseas__StoreStatus *told = after.census.told[i];
+		const Perseas__StoreStatus *told = after.images.told[i];
 
-		after.census.told[i] = before->census.told[i];
-		ps_census_judge(&after.census);
-		assert_true(ps_census_moves(&after.census));
-		after.census.told[i] = told;
+		after.images.told[i] = before->images.told[i];
+		ps_images_judge(&after.images);
+		assert_true(ps_images_moves(&after.images));
+		after.images.told[i] = told;
 	}
 	leave(&after);
 }

@@ -1,0 +1,273 @@
+/*
+ * images.c - see images.h.
+ */
+#include "images.h"
+#include "../../proto/control/envelope.h"
+
+#include <string.h>
+
+void ps_images_tell(const struct ps_images *images, struct ps_told told[PS_MIRRORS_MAX])
+{
+	memset(told, 0, PS_MIRRORS_MAX * sizeof(told[0]));
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__StoreStatus *status = images->told[i];
+		const struct ps_address *address = &images->peers->addresses[i];
+
+		told[i].from_roster = i >= images->peers->given;
+		told[i].daemon = ps_peers_daemon(images->peers, i);
+		/* A socket's address in the roster can be another mirror's on another host. */
+		if (i < images->peers->given || address->scheme != PS_SCHEME_UNIX)
+			told[i].address = address->text;
+		told[i].empty = images->errors[i].code == PERSEAS_ENOSTORE;
+		if (!status)
+			continue;
+		told[i].header = status->header;
+		told[i].has_slot = status->slot;
+		told[i].epoch = status->slot ? status->slot->epoch : 0;
+		told[i].seq = status->slot ? status->slot->seq : 0;
+	}
+}
+
+/* What they told is another mirror's. */
+static void leave_elsewhere(struct ps_images *images)
+{
+	const struct ps_judgement *j = &images->judged;
+	const struct ps_address *addresses = images->peers->addresses;
+
+	images->elsewhere = j->duplicate_set;
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		if (!(j->duplicate_set >> i & 1))
+			continue;
+		ps_error_set(&images->errors[i], PERSEAS_EUNREACHABLE, PS_SAME_MIRROR_NOTE,
+		             addresses[i].text, addresses[j->duplicate_of[i]].text);
+		images->have -= images->told[i] != NULL;
+		images->told[i] = NULL;
+	}
+}
+
+void ps_images_judge(struct ps_images *images)
+{
+	const struct ps_judgement *j = &images->judged;
+	const unsigned count = images->peers->count;
+	struct ps_told told[PS_MIRRORS_MAX];
+
+	ps_images_tell(images, told);
+	ps_judge(&images->judged, told, count);
+	leave_elsewhere(images);
+	if (images->elsewhere) {
+		ps_images_tell(images, told);
+		ps_judge(&images->judged, told, count);
+	}
+	images->roster = j->next ? j->next : j->settled;
+	for (unsigned i = count; i-- > 0;)
+		if (images->told[i] && ps_images_belongs(images, i))
+			images->header = images->told[i]->header;
+	if (j->newest >= 0)
+		images->newest = images->told[j->newest];
+}
+
+void ps_images_take(struct ps_images *images, struct ps_peers *peers, const char *store)
+{
+	Perseas__StatusRequest ask = PERSEAS__STATUS_REQUEST__INIT;
+	const Perseas__Request request = PS_REQUEST(status, STATUS, &ask);
+
+	memset(images, 0, sizeof(*images));
+	images->peers = peers;
+	/* The message has no const; it is only packed. */
+	ask.store = (char *)store;
+	ps_peers_ask_all(peers, &request);
+	for (unsigned i = 0; i < peers->count; i++) {
+		images->answered += ps_peers_answered(peers, i);
+		images->errors[i] = peers->errors[i];
+		images->replies[i] = peers->replies[i];
+		peers->replies[i] = NULL;
+		if (!images->replies[i])
+			continue;
+		images->have++;
+		images->told[i] = images->replies[i]->store->status;
+	}
+	ps_images_judge(images);
+}
+
+void ps_images_free(struct ps_images *images)
+{
+	for (unsigned i = 0; i < PS_MIRRORS_MAX; i++)
+		if (images->replies[i])
+			perseas__reply__free_unpacked(images->replies[i], NULL);
+	memset(images, 0, sizeof(*images));
+}
+
+bool ps_images_belongs(const struct ps_images *images, unsigned i)
+{
+	return images->judged.image_set >> i & 1;
+}
+
+bool ps_images_is_member(const struct ps_images *images, unsigned i, const Perseas__Member *member)
+{
+	return ps_images_listed(images, i) &&
+	       ps_id_equal(member->image_id, images->judged.member_ids[i]);
+}
+
+const Perseas__StoreStatus *ps_images_of(const struct ps_images *images,
+                                         const Perseas__Member *member)
+{
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (ps_images_is_member(images, i, member))
+			return images->told[i];
+	return NULL;
+}
+
+bool ps_images_listed(const struct ps_images *images, unsigned i)
+{
+	return images->judged.member_set >> i & 1;
+}
+
+bool ps_images_loaded(const struct ps_images *images, unsigned i)
+{
+	return images->judged.loaded_set >> i & 1;
+}
+
+bool ps_images_counts(const struct ps_images *images, unsigned i)
+{
+	return images->judged.candidate_set >> i & 1;
+}
+
+bool ps_owner_better(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b)
+{
+	if (!b || a->header->promised_epoch != b->header->promised_epoch)
+		return !b || a->header->promised_epoch > b->header->promised_epoch;
+	return a->silent_ms < b->silent_ms;
+}
+
+int ps_owner_at(const struct ps_images *images)
+{
+	int best = -1;
+
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (ps_images_belongs(images, i) && images->told[i]->live &&
+		    ps_owner_better(images->told[i], best < 0 ? NULL : images->told[best]))
+			best = (int)i;
+	return best;
+}
+
+const char *ps_owner_newcomer(const struct ps_images *images)
+{
+	const int live = ps_owner_at(images);
+	const Perseas__StoreStatus *owner = live < 0 ? NULL : images->told[live];
+
+	if (!owner || !owner->order || !*owner->order->with ||
+	    (owner->result && owner->result->done))
+		return NULL;
+	if (ps_roster_at(images->judged.settled, owner->order->with) ||
+	    ps_roster_at(images->judged.next, owner->order->with))
+		return NULL;
+	return owner->order->with;
+}
+
+/* The epoch of the owner that lives there, or of the last one that adopted the image. The promise
+ * may be higher by a claim that is under way, or that failed. */
+static uint64_t find_last_owner(const Perseas__StoreStatus *status)
+{
+	if (status->live)
+		return status->header->promised_epoch;
+	return status->slot ? status->slot->epoch : 0;
+}
+
+/* Is it of the store's present or last owner? An image of a fork has owners of its own. */
+static bool is_of_last_owner(const struct ps_images *images, const Perseas__Handover *handover)
+{
+	for (unsigned i = 0; i < images->peers->count; i++)
+		if (ps_images_listed(images, i) &&
+		    find_last_owner(images->told[i]) > handover->epoch)
+			return false;
+	return true;
+}
+
+const Perseas__Handover *ps_images_handover(const struct ps_images *images)
+{
+	const Perseas__Handover *found = NULL;
+
+	for (unsigned i = 0; i < images->peers->count; i++) {
+		const Perseas__Handover *told;
+
+		if (!ps_images_listed(images, i))
+			continue;
+		told = images->told[i]->handover;
+		if (told && is_of_last_owner(images, told) &&
+		    (!found || memcmp(told->id.data, found->id.data, PS_ID_SIZE) < 0))
+			found = told;
+	}
+	return found;
+}
+
+bool ps_images_ask_at(struct ps_peers *peers, const char *address)
+{
+	struct ps_address *next = &peers->addresses[peers->count];
+
+	for (unsigned i = 0; i < peers->count; i++)
+		if (!strcmp(peers->addresses[i].text, address))
+			return false;
+	if (peers->count == PS_MIRRORS_MAX || ps_address_parse(address, next, NULL))
+		return false;
+	ps_peers_connect(peers, peers->count++);
+	return true;
+}
+
+static bool ask_members(struct ps_peers *peers, const Perseas__Roster *roster)
+{
+	bool any = false;
+
+	for (size_t k = 0; roster && k < roster->n_members; k++)
+		any |= ps_images_ask_at(peers, roster->members[k]->address);
+	return any;
+}
+
+/* Which of several stores is meant shows only when the members of all their rosters were asked. */
+static bool ask_rivals(struct ps_peers *peers, const struct ps_images *images)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < images->peers->given; i++) {
+		const Perseas__StoreStatus *told = images->told[i];
+
+		if (!told || ps_images_belongs(images, i))
+			continue;
+		any |= ask_members(peers, told->header->roster);
+		any |= ask_members(peers, told->header->next_roster);
+	}
+	return any;
+}
+
+/* False: there is none. */
+static bool ask_unnamed(struct ps_peers *peers, const struct ps_images *images)
+{
+	const Perseas__Roster *rosters[] = { images->judged.settled, images->judged.next };
+	const char *with = ps_owner_newcomer(images);
+	bool any = ask_rivals(peers, images);
+
+	for (unsigned r = 0; r < 2; r++)
+		for (size_t k = 0; rosters[r] && k < rosters[r]->n_members; k++)
+			if (!ps_images_of(images, rosters[r]->members[k]))
+				any |= ps_images_ask_at(peers, rosters[r]->members[k]->address);
+	if (with)
+		any |= ps_images_ask_at(peers, with);
+	return any;
+}
+
+bool ps_images_needs(const struct ps_images *images, unsigned i)
+{
+	const char *address = images->peers->addresses[i].text;
+	const char *with = ps_owner_newcomer(images);
+
+	return i < images->peers->given || ps_roster_at(images->judged.settled, address) ||
+	       ps_roster_at(images->judged.next, address) || (with && !strcmp(with, address));
+}
+
+bool ps_images_widen(struct ps_images *images, struct ps_peers *peers, const char *store)
+{
+	if (!ask_unnamed(peers, images))
+		return false;
+	ps_images_free(images);
+	ps_images_take(images, peers, store);
+	return true;
+}
