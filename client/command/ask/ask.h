@@ -9,25 +9,25 @@
 #include "../ui/ui.h"
 #include "../../standby/images.h"
 
-/* As ps_peers_begin, by the options' certificates and within their connect_timeout_ms. After an
- * error, which is complained about, there is nothing to close. */
+/* Does what ps_peers_begin does, with the options' certificates and their connect_timeout_ms. After
+ * an error, which is complained about, there is nothing to close. */
 enum ps_exit ps_peers_open(struct ps_peers *peers, const char *mirrors,
                            const struct perseas_options *options);
 
-/* The same, of one mirror: a list of several is refused. */
+/* Does the same for one mirror, and refuses a list of several. */
 enum ps_exit ps_peers_open_one(struct ps_peers *peers, const char *mirror,
                                const struct perseas_options *options);
 
-/* With its env. */
+/* Ends the connections, and frees the env. */
 void ps_peers_close(struct ps_peers *peers);
 
-/* What a mirror is, and which stores it has. */
+/* Returns the request for what a mirror is, and which stores it has. */
 const Perseas__Request *ps_peers_list_request(void);
 
-/* Complains with errors[i]. */
+/* Complains with errors[i]. Returns the status that fits. */
 enum ps_exit ps_peers_failed(const struct ps_peers *peers, unsigned i);
 
-/* Why there is no reply, in a word or two for a table; errors[i] has the sentence. */
+/* Returns why there is no reply, in a word or two for a table; errors[i] has the sentence. */
 const char *ps_peers_absence(const struct ps_peers *peers, unsigned i);
 
 /* Images with peers that are opened for it, and closed with it. After an error, which is
@@ -51,35 +51,36 @@ bool ps_images_is_remainder(const struct ps_images *images);
  * and what is left is such a remainder. */
 bool ps_images_is_unfinished(const struct ps_images *images);
 
-/* What texts call a member whose image nobody shows. */
+/* What texts call a member whose image no mirror shows. */
 #define PS_NOT_SEEN "not seen"
 
-/* The header's entry of that number; NULL: it has none. */
+/* Returns the header's entry of that number, or NULL if it has none. */
 const Perseas__Segment *ps_header_segment(const Perseas__Header *header, uint32_t id);
 
-/* Does it exist at that transaction: published, and not destroyed? */
+/* Returns true if the segment exists at that transaction: published, and not destroyed. */
 bool ps_segment_lives(const Perseas__Segment *segment, uint64_t seq);
 
-/* The same at the last transaction that the image holds. */
+/* Returns true if the segment exists at the last transaction that the image holds. */
 bool ps_images_lives(const Perseas__Segment *segment, const Perseas__StoreStatus *status);
 
-/* The one of this name that exists then; NULL: there is none. */
+/* Returns the segment of this name that exists then, or NULL. */
 const Perseas__Segment *ps_images_segment(const Perseas__StoreStatus *status, const char *name);
 
-/* Of a store that runs: is a mirror a moment behind the making of a segment, or its end? */
+/* Returns true if the store runs, and a mirror is a moment behind the creation of a segment, or its
+ * end. */
 bool ps_images_moves(const struct ps_images *images);
 
 const char *ps_state_text(Perseas__State state);
 
-/* A commit slot as "epoch:seq", "-" where there is none. */
+/* Adds a commit slot as "epoch:seq", or "-" if slot is NULL. */
 void ps_table_slot(struct ps_table *table, unsigned column, const Perseas__Slot *slot);
 
 struct ps_json;
 
-/* The identity of the daemon at address `i`, as "daemon"; null if none was told. */
+/* Adds the identity of the daemon at address `i`, as "daemon"; null if it told none. */
 void ps_peers_daemon_json(struct ps_json *json, const struct ps_peers *peers, unsigned i);
 
-/* A commit slot as an object, null where there is none. */
+/* Adds a commit slot as an object, or null if slot is NULL. */
 void ps_json_slot(struct ps_json *json, const char *key, const Perseas__Slot *slot);
 
 #endif

@@ -6,12 +6,12 @@
 
 #include "ask.h"
 
-/* Bytes that one request covers. The mirror serves nobody else meanwhile, so less than the
- * 64 MiB that it allows. */
+/* Bytes that one request covers. The mirror serves no other client in the meantime, so it is less
+ * than the 64 MiB that a mirror allows. */
 #define PS_DIGEST_PIECE ((uint64_t)2 << 20)
 
-/* One piece of a segment, asked of the mirrors with ask[i] set; ids[i] is what the mirror calls the
- * segment. The answers are peers->replies[i]->digest. */
+/* Asks the mirrors with ask[i] set for the checksum of one piece of a segment, which mirror i calls
+ * ids[i]. The answers are peers->replies[i]->digest. */
 void ps_digest_ask(struct ps_peers *peers, const char *store, const bool *ask, const uint32_t *ids,
                    uint64_t offset, uint64_t length);
 

@@ -9,17 +9,18 @@
 
 enum { PS_OWNER_SILENT_MS = 2000 }; /* an owner is heard more often than that */
 
-/* For how long a commit has been in doubt, as the owner told when it was last heard; 0: none is. */
+/* Returns for how long a commit has been in doubt, as the owner told when it was last heard, or 0
+ * if none is. */
 uint64_t ps_owner_doubt_ms(const Perseas__StoreStatus *status);
 
-/* About so many bytes of its memory the live owner has still to read from mirrors. */
+/* Returns about how many bytes of its memory the live owner still has to read from mirrors. */
 uint64_t ps_owner_missing(const Perseas__StoreStatus *status);
 
 /* Returns the mirrors that show an image which the live owner calls lost: it does not hold what it
  * acknowledged, since somebody put an older copy of its memory back. */
 uint32_t ps_owner_lost(const struct ps_images *images);
 
-/* status is that mirror's. */
+/* Print what the owner told the mirror that has this status. */
 void ps_owner_print(const Perseas__StoreStatus *status);
 void ps_owner_json(struct ps_json *json, const Perseas__StoreStatus *status);
 

@@ -1,5 +1,5 @@
 /*
- * standbys.h - who waits to own a store, as its mirrors tell it. perseas move, perseas run and
+ * standbys.h - the standbys of a store, as its mirrors tell of them. perseas move, perseas run and
  * perseas status call it.
  */
 #ifndef PERSEAS_COMMAND_STANDBYS_H
@@ -7,7 +7,7 @@
 
 #include "ask.h"
 
-/* Each once, those of a lower order first. They belong to the images. */
+/* Each standby once, those of a lower order first. They belong to the images. */
 struct ps_standbys {
 	unsigned count;
 	const Perseas__Standby *list[PS_STANDBYS_MAX];
@@ -15,19 +15,19 @@ struct ps_standbys {
 
 void ps_standbys_find(struct ps_standbys *standbys, const struct ps_images *images);
 
-/* How many members of the roster tell of the standby with that mark. */
+/* Returns how many members of the roster tell of the standby with that mark. */
 unsigned ps_standby_reach(const struct ps_images *images, const uint8_t *mark);
-/* R of them do: as many as an open needs, and more than one that tells what is not so. */
+/* Returns true if R members do: as many as an open needs. */
 bool ps_standby_opens(const struct ps_images *images, const uint8_t *mark);
 
-/* The first one of that name, and this one only if there is no other; NULL: there is none. */
+/* Returns the first standby of that name, but `last` only if no other has the name, or NULL. */
 const Perseas__Standby *ps_standby_named(const struct ps_standbys *standbys, const char *name,
                                          const Perseas__Standby *last);
 
-/* Did the standby with that mark start the owner that the image promised last? */
+/* Returns true if the standby with that mark started the owner that the image promised last. */
 bool ps_standby_owns(const uint8_t *mark, const Perseas__StoreStatus *status);
 
-/* The one that did; NULL: none of these. */
+/* Returns the standby that started that owner, or NULL if none of these did. */
 const Perseas__Standby *ps_standby_of(const struct ps_standbys *standbys,
                                       const Perseas__StoreStatus *status);
 

@@ -11,9 +11,9 @@
 
 enum { PS_SURVEY_MAX = 1024 }; /* daemons of one list */
 
-/* PS_EXIT_USAGE, with a complaint: it has more than PS_SURVEY_MAX. */
+/* Returns PS_EXIT_USAGE, with a complaint, if the list has more than PS_SURVEY_MAX addresses. */
 enum ps_exit ps_list_fits(const char *list);
-/* Ends the list behind so many addresses; what is left of it, or NULL. */
+/* Ends the list behind `most` addresses. Returns what is left of it, or NULL. */
 char *ps_list_cut(char *list, unsigned most);
 
 struct ps_survey {
@@ -24,24 +24,23 @@ struct ps_survey {
 };
 
 /*
- * Asks all of them, as many at a time as a store may have mirrors; who does not answer is
- * complained about. Where one of them speaks no common version of the protocol
- * nobody is placed: PS_EXIT_FAILURE, with the sentence that names it. After an error there is
- * nothing to free.
+ * Asks all daemons of the list, PS_MIRRORS_MAX at a time, and complains about each that does not
+ * answer. Returns PS_EXIT_FAILURE, with a sentence that names it, if a daemon speaks no common
+ * version of the protocol. After an error there is nothing to free.
  */
 enum ps_exit ps_survey_take(struct ps_survey *survey, const char *mirrors,
                             const struct perseas_options *options);
 void ps_survey_free(struct ps_survey *survey);
 
-/* Is it the address of one mirror? What a roster has is somebody else's: no list of mirrors, and no
- * name of one. */
+/* Returns true if the text is the address of one mirror. What a roster has was sent by a peer: it
+ * may be a list, or the name of one. */
 bool ps_survey_address(const char *text, struct ps_address *address);
 
-/* The spot of that address; -1: none is. */
+/* Returns the spot of that address, or -1 if none has it. */
 int ps_survey_find(const struct ps_survey *survey, const char *address);
 
-/* The same, where it was not asked yet: it is asked now, and its spot is closed, but says where it
- * runs. An error as above; then *spot may be none. */
+/* Sets *spot to that of the address. A daemon that was not asked yet is asked now, and its spot is
+ * closed, but says where the daemon runs. After an error, as above, *spot may be none. */
 enum ps_exit ps_survey_add(struct ps_survey *survey, const char *address,
                            const struct perseas_options *options, unsigned *spot);
 

@@ -28,11 +28,11 @@ struct ps_verdict {
 
 void ps_verdict_reach(struct ps_verdict *verdict, const struct ps_images *images);
 
-/* How many mirrors, whichever they are, can be lost before a commit or an open fails; 0 also where
- * one of these fails now. Images that a restart would lose, and those that the owner calls
- * lost, are taken to be lost. */
+/* Returns how many mirrors, whichever they are, can be lost before a commit or an open fails, or 0
+ * if one of these fails now. Counts images that a restart would lose, and those that the owner calls
+ * lost, as lost. */
 unsigned ps_verdict_bears(const struct ps_images *images);
-/* The same if every member of the rosters in force were there and up to date. */
+/* Returns how many could be lost if every member of the rosters in force were up to date. */
 unsigned ps_verdict_promise(const struct ps_images *images);
 
 /* Returns what the owner reports of the member, or NULL if it reports nothing. */
@@ -40,14 +40,14 @@ const Perseas__MirrorReport *ps_verdict_report(const struct ps_images *images,
                                                const Perseas__StoreStatus *owner,
                                                const Perseas__Member *member);
 
-/* Is the roster settled, and has each member of it a whole image, that the owner, where there is
- * one, calls live? */
+/* Returns true if the roster is settled, and each member of it has a whole image, which the owner,
+ * if there is one, calls live. */
 bool ps_verdict_whole(const struct ps_images *images);
 
-/* Why it cannot be opened, in brackets behind a space; "": it can. */
+/* Returns why the store cannot be opened, in brackets behind a space, or "" if it can. */
 const char *ps_verdict_why(const struct ps_images *images);
 
-/* Null where it is not known. */
+/* Adds a boolean, or null if it is not known. */
 void ps_can_json(struct ps_json *json, const char *key, enum ps_can can);
 
 /* Prints "next loss that hurts: host h1: mirrors a and b". Prints two such clauses if commits and

@@ -7,7 +7,7 @@
 
 #include "../ask/ask.h"
 
-/* Which one. */
+/* What identifies a handover. */
 struct ps_handover {
 	uint8_t id[PS_ID_SIZE];
 	uint8_t to[PS_OWNER_MARK]; /* of the standby */
@@ -28,11 +28,12 @@ struct ps_outcome {
 	const char *address;           /* of the next owner, as the images have it; NULL: none lives */
 };
 
+/* Fills in the outcome by what the mirrors noted. */
 void ps_outcome_take(struct ps_outcome *outcome, const struct ps_handover *handover,
                      const struct ps_images *images);
 
-/* W mirrors have seen the next owner have the store open, or all that are left of those that know
- * of the handover: one that was started anew does not. */
+/* Returns true if W mirrors have seen the next owner open the store, or all mirrors that still know
+ * of the handover have. A mirror that was restarted does not know of it. */
 bool ps_outcome_is_over(const struct ps_outcome *outcome, const struct ps_images *images);
 
 #endif

@@ -7,7 +7,7 @@
 #include "../ui/args.h"
 #include "../../open/opened.h"
 
-/* Before anything is claimed: is there a reason why it would fail? 0, or with a complaint. */
+/* Complain, before anything is claimed, about a reason why the recovery would fail. */
 enum ps_exit ps_recover_to_check(const struct ps_args *args);
 enum ps_exit ps_recover_onto_check(const struct ps_args *args);
 

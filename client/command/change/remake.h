@@ -21,24 +21,25 @@ struct ps_remake {
 	perseas_t *p;                   /* the new store, open; NULL before, and after its end */
 };
 
-/* Before anything is made: do all mirrors answer, is the name free on each, and may the store be
- * owned there? */
+/* Checks, before anything is made, that all mirrors answer, that the name is free on each, and that
+ * the command may own the store there. */
 enum ps_exit ps_remake_check(const struct ps_remake *remake);
 
-/* Makes the store, and opens it. After an error nothing is left of it. */
+/* Makes and opens the store. After an error nothing of it is left. */
 enum ps_exit ps_remake_begin(struct ps_remake *remake);
 
 /* Maps a new segment, at its old address where that is free; says so where it is not. */
 enum ps_exit ps_remake_map(struct ps_remake *remake, const char *segment, uint64_t size,
                            uint64_t address, void **base);
 
-/* The segments come to exist, on all mirrors that take part; or none does, if ps_stopped(). */
+/* Publishes the segments, on all mirrors that take part; publishes none if ps_stopped(). */
 enum ps_exit ps_remake_publish(struct ps_remake *remake);
 
-/* Compares what the mirrors hold with what is mapped here. PARTLY: one did not answer. */
+/* Compares what the mirrors hold with what is mapped here. Returns PS_EXIT_PARTLY if a mirror did
+ * not answer. */
 enum ps_exit ps_remake_compare(struct ps_remake *remake);
 
-/* Closes it; what is there stays. NULL in ->p is allowed. */
+/* Closes the store, which stays. Does nothing if ->p is NULL. */
 void ps_remake_end(struct ps_remake *remake);
 
 /* Closes the store, and deletes it from its mirrors if no mirror has the transaction that fills it.

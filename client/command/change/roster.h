@@ -15,15 +15,16 @@ struct ps_roster_action {
 	const char *takes;
 };
 
-/* Is it one that takes back another? False where no change is asked for. */
+/* Returns true if the command line asks to take a change back. */
 bool ps_roster_is_cancel(const struct ps_args *args);
 
-/* The mirror that leaves, and the one that comes; NULL: none does. */
+/* Return the mirror that leaves, and the one that joins, or NULL if none does. */
 const char *ps_roster_old(const struct ps_args *args);
 const char *ps_roster_new(const struct ps_args *args);
 
-/* Says what is about to be ordered, before it is: with a list from the environment a word too few
- * still is a command, of other mirrors than were meant. Nothing where neither comes nor leaves. */
+/* Says which change is about to be made: with a list from the environment, a command line with a
+ * word too few is valid, and names other mirrors than were meant. Says nothing if no mirror joins
+ * or leaves. */
 void ps_roster_announce(const struct ps_args *args);
 
 /* The number of mirrors, and W, before and after a change of the roster. All 0: not told. */
@@ -38,7 +39,7 @@ void ps_roster_done(const struct ps_args *args, const char *told,
 
 /* roster_sizes.c */
 
-/* Does the roster list a mirror at this address, as it writes the address or as owners reach it? */
+/* Returns true if the roster lists a mirror at this address, as written or as owners reach it. */
 bool ps_roster_lists(const Perseas__Roster *roster, const char *text);
 
 void ps_roster_sizes_print(const struct ps_roster_sizes *sizes);

@@ -43,27 +43,27 @@ struct ps_drain {
 	unsigned count;
 };
 
-/* Moves one image, or says what would be done. What becomes of it is image->end; where it is left,
- * PS_EXIT_PARTLY if another run may come further, else another status than PS_EXIT_OK. */
+/* Moves one image, or says what would be done, and sets image->end. If the image is left, returns
+ * PS_EXIT_PARTLY if another run may get further, else another status than PS_EXIT_OK. */
 enum ps_exit ps_drain_image(struct ps_drain *drain, struct ps_drain_image *image);
 
 /* --- drain_judge.c --- */
 
-/* The member of the settled roster that the image is, or was loaded from; or, where the mirror is
- * gone, the one at that address. NULL: none. */
+/* Returns the member of the settled roster that the image is, or was loaded from; if the mirror is
+ * gone, the member at that address; or NULL. */
 const Perseas__Member *ps_drain_member(const struct ps_images *images,
                                        const Perseas__Header *header, const char *gone);
 
-/* Did one daemon tell of the image by two addresses? Its id alone does not show that: a client that
- * may create stores can make an image under another's id, but has claimed neither. */
+/* Returns true if one daemon told of the image by two addresses. The image's id alone does not show
+ * that: a client that may create stores can make an image under another's id, but has claimed
+ * neither. */
 bool ps_drain_same_image(const Perseas__Header *here, const Perseas__Header *there);
 
-/* What nothing can be done about, in words that follow "store 'NAME' stays: ". NULL: something
- * can. */
+/* Returns why the image cannot be moved, in words that follow "store 'NAME' stays: ", or NULL. */
 const char *ps_drain_trouble(const struct ps_images *images, const Perseas__Header *header,
                              const char *gone);
 
-/* Does the store's owner call the mirror at that address live? */
+/* Returns true if the store's owner calls the mirror at that address live. */
 bool ps_drain_lives(const struct ps_images *images, const char *address);
 
 /* A mirror that took a place, and may have died since. It may just be starting again, so it is
@@ -75,7 +75,8 @@ struct ps_drain_silence {
 	uint64_t since_ns;
 };
 
-/* One look found this one silent (NULL: none). True: so did all looks of the last while. */
+/* Notes that a look found this mirror silent (NULL: none). Returns true if all looks of the last
+ * PS_DRAIN_SILENT_MS did. */
 bool ps_drain_silent(struct ps_drain_silence *silence, const char *address, uint64_t now_ns);
 
 /* Why a daemon that shows `theirs` (NULL: no image of that name) gets no image of a store of which

@@ -11,11 +11,11 @@
 #include "../ask/survey.h"
 #include "../ui/args.h"
 
-/* The worst first. */
+/* How a store does, the worst first. */
 enum ps_fleet_rank {
 	PS_FLEET_STUCK, /* it cannot commit, or cannot be opened, or has a commit in doubt */
 	PS_FLEET_BARE,  /* it bears fewer losses than its roster promises */
-	PS_FLEET_NOTED, /* something is to be said of it */
+	PS_FLEET_NOTED, /* it can be used, and its line says what is wrong */
 	PS_FLEET_FREE,  /* it has no owner */
 	PS_FLEET_GOOD,
 	PS_FLEET_RANKS,
@@ -38,13 +38,13 @@ struct ps_fleet_store {
 	enum ps_can commit;
 	bool open;
 	unsigned bears, promise;
-	unsigned live, members; /* those that are up to date, of those that there are to be */
+	unsigned live, members; /* members of the roster that are up to date, and all of them */
 	bool has_slot;
 	uint64_t epoch, seq; /* with has_slot: of the newest state seen */
 	bool has_lag;
-	uint64_t lag;         /* transactions that the last of them is behind the newest seen */
+	uint64_t lag;         /* transactions that the last member is behind the newest seen */
 	uint64_t done, total; /* bytes of all resyncs; total 0: none is under way */
-	char *next_loss;      /* as perseas status words it; "": it cannot be used already */
+	char *next_loss;      /* in the words of perseas status; "": it cannot be used already */
 	char *trouble;        /* "": none */
 };
 
@@ -55,11 +55,12 @@ struct ps_fleet {
 	unsigned count, silent;
 	struct ps_fleet_store *stores; /* by rank, then by name */
 	unsigned store_count;
-	unsigned ranks[PS_FLEET_RANKS], free; /* how many there are, and have no owner */
+	unsigned ranks[PS_FLEET_RANKS]; /* stores of each rank */
+	unsigned free;                  /* stores without an owner */
 };
 
-/* fleet_ask.c: asks the daemons of the list, then those that rosters name and nobody asked. After
- * an error, which is complained about, there is nothing to free. */
+/* fleet_ask.c: asks the daemons of the list, then other daemons that rosters name. After an error,
+ * which is complained about, there is nothing to free. */
 enum ps_exit ps_fleet_ask(struct ps_fleet *fleet, const char *mirrors,
                           const struct perseas_options *options);
 void ps_fleet_free(struct ps_fleet *fleet);
@@ -73,26 +74,27 @@ char *ps_fleet_unasked(const struct ps_fleet *fleet);
 
 const char *ps_fleet_address(const struct ps_fleet_daemon *daemon);
 
-/* One store of the daemons' replies: images with one id, as they lie in `entries`. */
+/* An image in the reply of a daemon. */
 struct ps_fleet_entry {
 	unsigned daemon;
 	const Perseas__StoreStatus *status;
 };
 
-/* All of them, by name and id; the caller's. */
+/* Returns the images of all replies, sorted by the store's name and id. The caller frees them. */
 struct ps_fleet_entry *ps_fleet_entries(const struct ps_fleet *fleet, unsigned *count);
-/* How many from entries[0] on are of its store. */
+/* Returns how many entries, from the first on, are of the first one's store. */
 unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count);
 
-/* fleet_judge.c: is there a member at this address, by a roster in force, of which no image was
- * seen? */
+/* fleet_judge.c: returns true if a roster in force has a member at this address of which no image
+ * was seen. */
 bool ps_fleet_misses(const struct ps_images *images, const char *address);
 
-/* fleet_judge.c: what these mean, by the judgement that perseas status takes. peers have no
- * connections. With `fully` members of which no image was seen are among them. */
+/* fleet_judge.c: fills in the images of one store, and judges them as perseas status does. The
+ * peers have no connections. With `fully`, the daemons of members whose images were not seen are
+ * among them. */
 void ps_fleet_images(const struct ps_fleet *fleet, const struct ps_fleet_entry *entries,
                      unsigned count, bool fully, struct ps_peers *peers, struct ps_images *images);
-/* Fills in the stores, and counts them. */
+/* Fills in and counts the stores. */
 void ps_fleet_judge(struct ps_fleet *fleet);
 
 /* fleet_show.c: the verb. */

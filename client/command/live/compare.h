@@ -18,11 +18,10 @@ struct ps_compare {
 		struct ps_live live;
 		uint8_t *bytes;        /* PS_COMPARE_PIECE; NULL: the mirror takes no part */
 		struct ps_slot before; /* where it stood at the try before */
-		bool left;             /* it failed, which was not complained about yet: */
+		bool left;             /* it failed, and `why` was not complained about yet */
 		struct ps_error why;
 	} of[PS_MIRRORS_MAX];
-	/* While an owner goes on, mirrors that do not fit together yet may do so a moment later. */
-	bool patient;
+	bool patient; /* an owner commits: mirrors that are apart may meet a moment later */
 	uint64_t seq; /* at which the last piece was compared */
 };
 
@@ -43,15 +42,16 @@ enum ps_verdict {
 	PS_TOO_FAST, /* try a shorter piece: it is read, and its log, in less time */
 };
 
-/* For the mirrors of `take`. False, with a complaint: no memory. Close it either way. */
+/* Prepares to compare the mirrors with take[i] set. Returns false, with a complaint, if memory is
+ * short. The caller must close it either way. */
 bool ps_compare_open(struct ps_compare *compare, struct ps_peers *peers,
                      const struct ps_images *images, const char *store, const bool *take);
 void ps_compare_close(struct ps_compare *compare);
 
 /*
- * Compares. A mirror that cannot take part is complained about, and leaves: it failed, is further
- * behind than the logs reach, or has another history. `base` is the mirror that is right where
- * as many say the one as the other.
+ * Compares one piece. Complains about each mirror that cannot take part, and leaves it out: it
+ * failed, is further behind than the logs reach, or has another history. `base` is the mirror that
+ * is right where votes are equal.
  */
 enum ps_verdict ps_compare_piece(struct ps_compare *compare, struct ps_piece *piece, unsigned base);
 

@@ -23,8 +23,7 @@ struct ps_copy {
  */
 enum ps_exit ps_copy_take(struct ps_copy *copy, struct ps_peers *peers, const char *store);
 
-/* The same of those segments alone that are wanted: nothing of the others is read. The header has
- * all that exist. */
+/* Copies only the segments that wants() returns true for. The header has all that exist. */
 struct ps_copy_wish {
 	bool (*wants)(const struct ps_copy_wish *wish, const Perseas__Header *header,
 	              const Perseas__Segment *segment);
@@ -34,8 +33,8 @@ enum ps_exit ps_copy_take_some(struct ps_copy *copy, struct ps_peers *peers, con
 
 void ps_copy_free(struct ps_copy *copy);
 
-/* Is it still the same image, whole, with the same segments up to transaction `seq`, and changed
- * by nothing but transactions? One that is mended, or replaced, changes without a record of it. */
+/* Returns true if both are the same whole image, with the same segments up to transaction `seq`,
+ * and only transactions changed it. A resync, or another image, changes bytes without a record. */
 bool ps_copy_same(const Perseas__StoreStatus *a, const Perseas__StoreStatus *b, uint64_t seq);
 
 /* Asks the only peer once more, after all was read, which came to `step`: is its image

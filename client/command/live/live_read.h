@@ -21,21 +21,24 @@ struct ps_live {
 	struct ps_log_reader log;
 };
 
-/* What is held of the segments, to be undone: by id; without bytes, nothing is. */
+/* Bytes of segments that records are undone in, by the segment's id; without bytes, none are
+ * held. */
 struct ps_windows {
 	struct ps_window of[PS_SEGMENTS_MAX];
 	uint64_t sizes[PS_SEGMENTS_MAX]; /* of the segments themselves */
 };
 
-/* Holds these bytes of a segment. */
+/* Adds these bytes of a segment. */
 void ps_windows_add(struct ps_windows *windows, const struct ps_window *window, uint64_t size);
 
-/* log_size is the header's. False, with a complaint: no memory. */
+/* Prepares to read; log_size is the header's. Returns false, with a complaint, if memory is
+ * short. */
 bool ps_live_init(struct ps_live *live, struct ps_peers *peers, unsigned mirror, const char *store,
                   uint64_t log_size);
 void ps_live_close(struct ps_live *live);
 
-/* As ps_log_ask_state and ps_log_begin: for the first state, and each time that it begins again. */
+/* Do what ps_log_ask_state and ps_log_begin do: for the first state, and whenever reading begins
+ * again. */
 bool ps_live_ask_state(struct ps_live *live);
 enum ps_log_step ps_live_begin(struct ps_live *live);
 

@@ -19,7 +19,7 @@ enum ps_domain { PS_DOMAIN_MACHINE, PS_DOMAIN_HOST, PS_DOMAIN_RACK, PS_DOMAIN_ZO
 
 /* Returns "machine", "host", "rack" or "zone". */
 const char *ps_domain_name(enum ps_domain domain);
-/* The one of that name; PS_DOMAINS: there is none. */
+/* Returns the domain of that name, or PS_DOMAINS if there is none. */
 enum ps_domain ps_domain_named(const char *name);
 
 /* A daemon, as it told. */
@@ -30,7 +30,7 @@ struct ps_spot {
 	uint64_t used, room;                      /* bytes that images take, and can still take */
 	uint32_t stores;
 	uint32_t load; /* a processor, in thousandths */
-	bool closed;   /* it is to get no image: it does not answer, or is being drained */
+	bool closed;   /* it gets no image: it does not answer, or is being drained */
 };
 
 struct ps_wish {
@@ -51,17 +51,18 @@ void ps_spot_locate(struct ps_spot *spot, const char *host, const char *rack, co
 /* Returns true if both spots are known to be in the same domain of that kind. */
 bool ps_spots_share(const struct ps_spot *one, const struct ps_spot *other, enum ps_domain domain);
 
-/* The widest domain of which these spots are all in different ones. PS_DOMAINS: two are on one
- * host or machine, or it is not known where one runs. */
+/* Returns the widest domain of which these spots are all in different ones, or PS_DOMAINS if two
+ * are on one host or machine, or if it is not known where one runs. */
 enum ps_domain ps_spots_apart(const struct ps_spot *spots, const unsigned *set, unsigned count);
 
-/* The widest domain that all spots name which are not closed. PS_DOMAINS: not even hosts are. */
+/* Returns the widest domain that all open spots name, or PS_DOMAINS if they do not even name
+ * hosts. */
 enum ps_domain ps_domain_usual(const struct ps_spot *spots, unsigned count);
 
 /*
  * Chooses wish->copies spots, the best first, into `chosen`: of each domain the one that would be
- * the least full, then the one with the fewest stores, then the one with the least load. False:
- * there are not so many that are apart; `why` says what is missing and what to do.
+ * the least full, then the one with the fewest stores, then the one with the least load. Returns
+ * false if there are not so many that are apart; `why` says what is missing and what to do.
  *
  * Where domains lie within each other (a host in one rack, a rack in one zone) it finds a choice
  * whenever there is one.

@@ -9,22 +9,23 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What cannot be started ends as in a shell. */
+/* Exit statuses of a COMMAND that cannot be started, or that a signal ended, as in a shell. */
 enum { PS_CHILD_CANNOT = 126, PS_CHILD_NOT_FOUND = 127, PS_CHILD_SIGNALLED = 128 };
 
 struct ps_child {
 	pid_t pid; /* 0: none runs */
 };
 
-/* Starts it, with these signals as they were before anybody blocked them. 0, or the exit status
- * that says why not, after a complaint. It gets SIGTERM when this process dies, and inherits the
- * descriptor `kept`; -1: none. */
+/* Starts COMMAND, with the `blocked` signals unblocked. It gets SIGTERM when this process dies, and
+ * inherits the descriptor `kept`, unless that is -1. Returns 0, or, after a complaint, the exit
+ * status that says why it could not be started. */
 int ps_child_start(struct ps_child *child, char *const *command, const sigset_t *blocked, int kept);
 
-/* Nothing where none runs. */
+/* Sends COMMAND a signal. Does nothing if it does not run. */
 void ps_child_signal(const struct ps_child *child, int signal);
 
-/* Has it ended? Then *status is its exit status, or PS_CHILD_SIGNALLED and the signal. */
+/* Returns true if COMMAND has ended, and sets *status to its exit status, or to PS_CHILD_SIGNALLED
+ * plus the signal. */
 bool ps_child_ended(struct ps_child *child, int *status);
 
 #endif

@@ -13,8 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The exit status, the same for every verb, and what --help, the manual and the README say of
- * it. */
+/* Exit statuses of all verbs, with the text of --help and the manual. */
 #define PS_EXITS(X)                                                                                \
 	X(PS_EXIT_OK, 0, "done, or the answer is yes")                                             \
 	X(PS_EXIT_NO, 1,                                                                           \
@@ -33,26 +32,27 @@ enum ps_exit {
 
 /* text.c */
 
-/* "perseas: " and the sentence on stderr. Returns `status`. */
+/* Prints "perseas: " and the sentence on stderr. Returns `status`. */
 enum ps_exit ps_complain(enum ps_exit status, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The sentence, before what may take long; on stderr where stdout is for programs. */
+/* Prints the sentence before something that may take long: on stderr with --json, else on
+ * stdout. */
 void ps_announce(bool json, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Complains with the handle's last message (NULL: of the last open or create). */
 enum ps_exit ps_library_failed(const perseas_t *p, int rc);
 
-/* How the command ends after this PERSEAS_E… code of the library. */
+/* Returns the exit status for this PERSEAS_E… code of the library. */
 enum ps_exit ps_exit_of(int code);
 
-/* "" of one, "s" of all others. */
+/* Returns "" for 1, and "s" for all other counts. */
 const char *ps_plural(uint64_t count);
 
-/* 100 is all of it. */
+/* Returns which part of `total` is done: 0 to 100. */
 unsigned ps_percent(uint64_t done, uint64_t total);
 
-/* Where it is NULL the process ends, with PS_EXIT_FAILURE. */
+/* Returns memory. If it is NULL, ends the process with PS_EXIT_FAILURE. */
 void *ps_or_end(void *memory);
 
 enum { PS_SIZE_TEXT = 24 };
@@ -70,7 +70,7 @@ enum { PS_TIME_TEXT = 40 };
 /* "2026-03-01T12:00:00.123456789Z", of nanoseconds since 1970. Returns text. */
 const char *ps_time_text(char text[PS_TIME_TEXT], uint64_t time_ns);
 
-/* Lines of cells, printed in columns that fit. */
+/* A table, printed in columns that fit their cells. */
 enum { PS_COLUMNS_MAX = 9 };
 
 struct ps_table {
@@ -79,28 +79,29 @@ struct ps_table {
 	char *(*cells)[PS_COLUMNS_MAX];
 };
 
-/* The next cell, printf-like; a row is full with `columns` of them. Out of memory ends the
- * process, with PS_EXIT_FAILURE. */
+/* Sets a cell of the last row; column 0 begins a new row. Out of memory ends the process, with
+ * PS_EXIT_FAILURE. */
 void ps_table_cell(struct ps_table *table, unsigned column, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A row of heads, which have a bar between them: "MIRROR|STATE". */
+/* Adds a row of heads, which have a bar between them: "MIRROR|STATE". */
 void ps_table_heads(struct ps_table *table, const char *heads);
 
-/* A number, or "-" where it is not known. */
+/* Sets a cell to a number, or to "-" if the number is not known. */
 void ps_table_number(struct ps_table *table, unsigned column, bool known, uint64_t number);
 
-void ps_table_print(struct ps_table *table, FILE *out); /* and frees it */
+/* Prints the table, and frees it. */
+void ps_table_print(struct ps_table *table, FILE *out);
 
 /* bar.c: how far long work is, on stderr: a progress bar where that is a terminal, and else a line
  * every 30 s. */
 
-/* From now on the library's copies are shown. */
+/* Shows the library's copies from now on. */
 void ps_bar_start(void);
 void ps_bar_show(const char *what, uint64_t done, uint64_t total);
 /* Does what ps_bar_show does, at the given time of ps_monotonic. */
 void ps_bar_show_at(const char *what, uint64_t done, uint64_t total, uint64_t now_ns);
-/* Wipes the bar, so that the next output begins a line of its own. */
+/* Clears the bar, so that the next output begins on a line of its own. */
 void ps_bar_clear(void);
 
 /* stop.c: from now on SIGINT, SIGTERM and SIGHUP are only noted. */
