@@ -4,6 +4,7 @@
 #include "images.h"
 #include "../../proto/control/envelope.h"
 
+#include <assert.h>
 #include <string.h>
 
 void ps_images_tell(const struct ps_images *images, struct ps_told told[PS_MIRRORS_MAX])
@@ -99,6 +100,7 @@ void ps_images_free(struct ps_images *images)
 
 bool ps_images_belongs(const struct ps_images *images, unsigned i)
 {
+	assert(i < images->peers->count);
 	return images->judged.image_set >> i & 1;
 }
 
@@ -119,16 +121,19 @@ const Perseas__StoreStatus *ps_images_of(const struct ps_images *images,
 
 bool ps_images_listed(const struct ps_images *images, unsigned i)
 {
+	assert(i < images->peers->count);
 	return images->judged.member_set >> i & 1;
 }
 
 bool ps_images_loaded(const struct ps_images *images, unsigned i)
 {
+	assert(i < images->peers->count);
 	return images->judged.loaded_set >> i & 1;
 }
 
 bool ps_images_counts(const struct ps_images *images, unsigned i)
 {
+	assert(i < images->peers->count);
 	return images->judged.candidate_set >> i & 1;
 }
 

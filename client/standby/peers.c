@@ -47,6 +47,7 @@ int ps_peers_begin_known(struct ps_peers *peers, struct ps_env *env, const char 
 
 void ps_peers_connect(struct ps_peers *peers, unsigned i)
 {
+	assert(i < peers->count);
 	if (peers->controls[i])
 		return;
 	peers->errors[i].code = 0;
@@ -163,6 +164,7 @@ void ps_peers_ask(struct ps_peers *peers, const Perseas__Request *const requests
 
 bool ps_peers_send(struct ps_peers *peers, unsigned i, const Perseas__Request *request)
 {
+	assert(i < peers->count);
 	if (peers->controls[i] &&
 	    peers->env->ops->send(peers->controls[i], request, &peers->errors[i]))
 		peers_disconnect(peers, i);
@@ -173,6 +175,7 @@ Perseas__Reply *ps_peers_receive(struct ps_peers *peers, unsigned i)
 {
 	uint64_t until_ns = peers->env->ops->now(peers->env) + ps_ms(peers->timeout_ms);
 
+	assert(i < peers->count);
 	if (!peers->controls[i])
 		return NULL;
 	return peers_receive_until(peers, i, until_ns, &peers->errors[i]);
@@ -215,10 +218,12 @@ void ps_peers_end(struct ps_peers *peers)
 
 const uint8_t *ps_peers_daemon(const struct ps_peers *peers, unsigned i)
 {
+	assert(i < peers->count);
 	return ps_daemon_told(peers->daemons[i]);
 }
 
 bool ps_peers_answered(const struct ps_peers *peers, unsigned i)
 {
+	assert(i < peers->count);
 	return peers->controls[i] != NULL;
 }

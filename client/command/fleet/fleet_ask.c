@@ -5,6 +5,7 @@
 #include "fleet.h"
 #include "../../../proto/control/envelope.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,7 @@ unsigned ps_fleet_run(const struct ps_fleet_entry *entries, unsigned count)
 	const Perseas__Header *first = entries[0].status->header;
 	unsigned run = 1;
 
+	assert(count > 0);
 	while (run < count && !strcmp(first->store, entries[run].status->header->store) &&
 	       ps_id_equal(first->store_id, entries[run].status->header->store_id.data))
 		run++;
