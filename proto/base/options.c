@@ -69,7 +69,7 @@ bool ps_spelt_like(const char *word, const char *name)
 
 /* --- the description of valid values --- */
 
-static uint64_t high_of(const struct ps_option *row)
+static uint64_t highest_value(const struct ps_option *row)
 {
 	assert(row->width >= 1 && row->width <= 8);
 	return row->high ? row->high : UINT64_MAX >> (64 - 8 * row->width);
@@ -227,7 +227,8 @@ static bool take_value(const struct ps_option *row, void *into, const char *valu
 		number = 1;
 		break;
 	default:
-		if (!read_number(row, value, &number) || number < row->low || number > high_of(row))
+		if (!read_number(row, value, &number) || number < row->low ||
+		    number > highest_value(row))
 			return false;
 	}
 	put_number(row, member, number);

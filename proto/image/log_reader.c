@@ -68,13 +68,13 @@ static uint64_t copy_memory(void *log, uint64_t offset, uint64_t length, void *t
 	return 1;
 }
 
-static bool is_there(void *log, uint64_t ticket)
+static bool is_read(void *log, uint64_t ticket)
 {
 	(void)log, (void)ticket;
 	return true;
 }
 
-const struct ps_log_ops ps_log_memory = { .ask = copy_memory, .wait = is_there };
+const struct ps_log_ops ps_log_memory = { .ask = copy_memory, .wait = is_read };
 
 /* --- the ring --- */
 

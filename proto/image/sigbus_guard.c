@@ -227,7 +227,7 @@ struct ps_guard *ps_guard_new(void *base, size_t size)
 {
 	struct ps_guard *guard = take_new_entry();
 
-	assert(size > 1);
+	assert(size > 0);
 	if (!guard)
 		return NULL;
 	count_guard();

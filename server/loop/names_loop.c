@@ -68,7 +68,7 @@ static void run_mending(struct job *job)
 }
 
 /* Runs alone. If other jobs are running, the timer event calls this again when they have ended. */
-static void begin_mending(struct names_loop *names)
+static void begin_repair(struct names_loop *names)
 {
 	struct daemon *daemon = names->daemon;
 
@@ -119,7 +119,7 @@ static void check_names(struct names_loop *names)
 		names->due = true;
 	}
 	if (names->due && stores_check_names(names->daemon->stores, &names->due))
-		begin_mending(names);
+		begin_repair(names);
 }
 
 static void on_look(evutil_socket_t fd, short what, void *arg)

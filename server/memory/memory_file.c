@@ -97,8 +97,8 @@ static int fill_up(struct memory_file *file, int fd, uint64_t size)
 	return has < size && !has_room(file, size - has) ? ENOSPC : reserve_file(file, fd, size);
 }
 
-static int make_in(struct memory_file *file, const char *store, int folder, const char *name,
-                   uint64_t size, struct piece *piece)
+static int make_piece_in(struct memory_file *file, const char *store, int folder, const char *name,
+                         uint64_t size, struct piece *piece)
 {
 	int fd, ret, error;
 
@@ -146,7 +146,7 @@ static int file_make(struct memory *memory, const char *store, const char *name,
 	folder = folder_open(file_of(memory)->directory.fd, store, true);
 	if (folder < 0)
 		return refuse_file(file_of(memory), errno);
-	ret = make_in(file_of(memory), store, folder, name, size, piece);
+	ret = make_piece_in(file_of(memory), store, folder, name, size, piece);
 	close(folder);
 	return ret;
 }
@@ -508,7 +508,7 @@ static const struct memory_ops file_ops = {
 	.set_aside = memory_file_set_aside,
 	.note_files = memory_file_note_files,
 	.is_copy = memory_file_is_copy,
-	.asides = memory_file_asides,
+	.list_set_aside = memory_file_list_set_aside,
 	.boot = memory_file_boot,
 	.lasts = memory_file_lasts,
 	.identity = file_identity,

@@ -39,8 +39,8 @@ static inline struct memory_file *file_of(struct memory *memory)
 
 /* memory_lasts.c: operations of memory.h. */
 int memory_file_set_aside(struct memory *memory, const char *store, char *where, size_t size);
-void memory_file_asides(struct memory *memory, void (*found)(void *arg, const char *name),
-                        void *arg);
+void memory_file_list_set_aside(struct memory *memory, void (*found)(void *arg, const char *name),
+                                void *arg);
 const uint8_t *memory_file_boot(struct memory *memory);
 bool memory_file_lasts(struct memory *memory, const uint8_t *boot);
 void memory_file_note_files(struct memory *memory, const char *store, const uint8_t *image_id,

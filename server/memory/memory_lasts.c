@@ -51,8 +51,8 @@ bool memory_file_is_copy(struct memory *memory, const char *store, const uint8_t
 	return copy;
 }
 
-void memory_file_asides(struct memory *memory, void (*found)(void *arg, const char *name),
-                        void *arg)
+void memory_file_list_set_aside(struct memory *memory, void (*found)(void *arg, const char *name),
+                                void *arg)
 {
 	folder_asides(file_of(memory)->directory.fd, found, arg);
 }

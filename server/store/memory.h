@@ -133,8 +133,8 @@ struct memory_ops {
 	                uint64_t generation);
 	/* Calls found() for each image that was set aside and still exists, with the name that
 	 * set_aside() returned. NULL: there are none. */
-	void (*asides)(struct memory *memory, void (*found)(void *arg, const char *name),
-	               void *arg);
+	void (*list_set_aside)(struct memory *memory, void (*found)(void *arg, const char *name),
+	                       void *arg);
 	/* Returns the bytes of all pieces, including what they occupy beyond their reservation, and
 	 * of removed pieces that other processes still have. */
 	uint64_t (*used)(struct memory *memory);

@@ -47,7 +47,7 @@ static enum ps_log_step copy_data(struct copying *copying)
 
 /* Undoes the records that were followed, last one first. Returns false if they are not
  * consecutive. */
-static bool undo_back(const struct copying *copying)
+static bool roll_back_copy(const struct copying *copying)
 {
 	struct ps_log_back back = ps_log_newest(&copying->log);
 	const struct ps_record *record;
@@ -104,7 +104,7 @@ static bool copy_once(struct copying *copying)
 	if (ps_log_begin(&copying->log))
 		return false;
 	memcpy(copy->log + PS_RING_OFFSET, copying->live.log + PS_RING_OFFSET, copy->ring_size);
-	if (copy_data(copying) || !undo_back(copying))
+	if (copy_data(copying) || !roll_back_copy(copying))
 		return false;
 	write_slot(copying);
 	return true;

@@ -206,7 +206,7 @@ bool store_check_names(struct store *store)
 	struct memory *memory = store->stores->memory;
 	char trouble[NAMES_TEXT] = "";
 	enum memory_name names;
-	bool mendable;
+	bool is_repairable;
 
 	if (store->stores->closing)
 		return false;
@@ -220,10 +220,10 @@ bool store_check_names(struct store *store)
 	/* The files have their names, but a restart would not look in this directory. */
 	if (names == MEMORY_NAMED && *trouble)
 		names = MEMORY_MOVED;
-	mendable = judge_names(store, names, trouble);
+	is_repairable = judge_names(store, names, trouble);
 	if (names == MEMORY_REMOVED && !*trouble && mend_small(store))
-		mendable = judge_names(store, MEMORY_NAMED, trouble);
-	return mendable;
+		is_repairable = judge_names(store, MEMORY_NAMED, trouble);
+	return is_repairable;
 }
 
 static void mend_store(struct store *store)
@@ -252,16 +252,16 @@ static bool has_astray(const struct stores *stores)
 
 bool stores_check_names(struct stores *stores, bool *again)
 {
-	bool mendable = false;
+	bool is_repairable = false;
 
 	*again = false;
 	for (struct store *store = stores->first; store; store = store->next) {
 		if (!store->job)
-			mendable |= store_check_names(store);
+			is_repairable |= store_check_names(store);
 		*again |= store->job || store->restart_loss[0];
 	}
 	*again |= stores->miscounted;
-	return mendable || (stores->miscounted && !has_astray(stores));
+	return is_repairable || (stores->miscounted && !has_astray(stores));
 }
 
 void stores_mend_names(struct stores *stores)

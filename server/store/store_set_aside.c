@@ -57,11 +57,11 @@ int store_list_aside(struct stores *stores, const struct identity *who, Perseas_
 	struct memory *memory = stores->memory;
 	struct listing listing = { who ? stores->access : NULL, who, reply, false };
 
-	if (!memory->ops->asides)
+	if (!memory->ops->list_set_aside)
 		return 0;
 	reply->set_aside = scratch_alloc(ASIDES_MAX * sizeof(*reply->set_aside));
 	if (!reply->set_aside)
 		return refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory");
-	memory->ops->asides(memory, add_aside, &listing);
+	memory->ops->list_set_aside(memory, add_aside, &listing);
 	return listing.short_of ? refuse(why, STATUS(NO_MEMORY), "the daemon is out of memory") : 0;
 }

@@ -59,7 +59,7 @@ static struct memory *memory_of(const struct sheet *sheet)
 		metric_number(sheet, NULL, value);    \
 	}
 
-static void count_one(void *arg, const char *name)
+static void count_set_aside(void *arg, const char *name)
 {
 	(void)name;
 	++*(uint64_t *)arg;
@@ -69,8 +69,8 @@ static uint64_t count_aside(struct memory *memory)
 {
 	uint64_t sum = 0;
 
-	if (memory->ops->asides)
-		memory->ops->asides(memory, count_one, &sum);
+	if (memory->ops->list_set_aside)
+		memory->ops->list_set_aside(memory, count_set_aside, &sum);
 	return sum;
 }
 

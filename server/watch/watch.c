@@ -105,7 +105,7 @@ uint64_t watch_lag(const Perseas__StoreStatus *status, const Perseas__MirrorRepo
 }
 
 /* Returns the next character as metrics_label() writes it: all invalid ones look the same. */
-static const char *next_shown(const char **text)
+static const char *next_printable(const char **text)
 {
 	const char *at = *text;
 	unsigned length = ps_utf8_length(at);
@@ -117,7 +117,7 @@ static const char *next_shown(const char **text)
 static bool are_shown_alike(const char *a, const char *b)
 {
 	while (*a && *b) {
-		const char *x = next_shown(&a), *y = next_shown(&b);
+		const char *x = next_printable(&a), *y = next_printable(&b);
 		unsigned length = ps_utf8_length(x);
 
 		if (length != ps_utf8_length(y) || memcmp(x, y, length) != 0)

@@ -345,7 +345,8 @@ static int set_aside(struct memory *memory, const char *store, char *where, size
 	return 0;
 }
 
-static void asides(struct memory *memory, void (*found)(void *arg, const char *name), void *arg)
+static void list_set_aside(struct memory *memory, void (*found)(void *arg, const char *name),
+                           void *arg)
 {
 	for (const struct heap_piece *piece = heap_of(memory)->pieces; piece; piece = piece->next)
 		if (!piece->removed && *piece->store == '.' && !strcmp(piece->name, "header"))
@@ -427,7 +428,7 @@ static const struct memory_ops heap_ops = {
 	.pieces = pieces,
 	.forget = forget,
 	.set_aside = set_aside,
-	.asides = asides,
+	.list_set_aside = list_set_aside,
 	.is_copy = is_copy,
 	.boot = boot,
 	.lasts = lasts,

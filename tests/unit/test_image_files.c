@@ -211,7 +211,7 @@ static unsigned count_asides(struct mirror *mirror)
 {
 	unsigned count = 0;
 
-	mirror->memory->ops->asides(mirror->memory, count_one, &count);
+	mirror->memory->ops->list_set_aside(mirror->memory, count_one, &count);
 	return count;
 }
 
