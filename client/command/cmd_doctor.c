@@ -3,7 +3,7 @@
  */
 #include "command.h"
 #include "doctor/doctor.h"
-#include "../host/named.h"
+#include "../host/list_by_name.h"
 #include "../../proto/base/json.h"
 #include "ask/ask.h"
 #include "ask/weak_acks.h"

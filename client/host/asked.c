@@ -1,7 +1,5 @@
 /*
- * asked.c - which request a reply answers, by id and kind, the oldest one first; and what a reply
- * that refuses is to who asked. All that asks mirrors uses it: the library, the command, and what
- * tests put in their place. It must not know more of a request than its kind.
+ * asked.c - see asked.h. It must not know more of a request than its kind.
  */
 #include "asked.h"
 

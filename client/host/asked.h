@@ -1,11 +1,11 @@
 /*
- * asked.h - the requests that are under way on one control connection, and which of them a reply
- * answers. Every end of a control connection that asks uses it: the sockets (control_socket.c)
- * and those that tests put in their place. No I/O.
+ * asked.h - the requests in flight on a control connection, and which of them a reply answers.
+ * Every client of control connections uses it: control_socket.c, and what tests put in its place.
+ * No I/O.
  *
- * A reply counts for the oldest request that is not answered, and only with its id and its kind:
- * anything else answers nothing that is asked, and the connection must end (PROTOCOL.md, "Control
- * connections").
+ * A reply answers the oldest request that is not answered, if it has that request's id and kind.
+ * Any other reply is a violation of the protocol, and the connection must end (PROTOCOL.md,
+ * "Control connections").
  */
 #ifndef PERSEAS_CLIENT_ASKED_H
 #define PERSEAS_CLIENT_ASKED_H

@@ -1,6 +1,6 @@
 /*
  * control_private.h - a control connection, for the files that share it: control_socket.c, which
- * has its life, requests and replies, and control_signs.c, which has its signs of life.
+ * has its life, requests and replies, and control_heartbeat.c, which has its signs of life.
  */
 #ifndef PERSEAS_CLIENT_CONTROL_PRIVATE_H
 #define PERSEAS_CLIENT_CONTROL_PRIVATE_H
@@ -8,8 +8,8 @@
 #include "control_socket.h"
 #include "asked.h"
 #include "descriptors.h"
-#include "hearing.h"
-#include "hello.h"
+#include "liveness.h"
+#include "control_greeting.h"
 #include "outbox.h"
 #include "socket.h"
 
@@ -21,23 +21,23 @@ struct ps_control {
 	struct ps_stream stream; /* fd -1: dialling */
 	bool shaken;
 	struct ps_expiries shown; /* by the mirror, once it has been shaken */
-	struct ps_error trouble;  /* code 0: none */
+	struct ps_error error;    /* code 0: none */
 	struct ps_asked asked;    /* requests not yet answered */
 
 	struct ps_outbox out; /* hello and requests that are not sent yet */
 
 	/* What is being received: the hello, then in turn a length and a message. */
 	bool greeted;
-	struct ps_meeting meeting;
+	struct ps_control_greeting greeting;
 	uint32_t length;
 	uint8_t *message;      /* length bytes; NULL: the length is being received */
 	size_t have;           /* bytes of it that are there */
 	Perseas__Reply *reply; /* the answer to the oldest request, until it is taken; or NULL */
 	uint64_t asked_at;     /* when the last request was sent */
-	uint64_t beat_ns;      /* how often a sign of life is due; 0: never */
-	uint64_t beat_at;      /* when the last one, or a request after it, was sent */
+	uint64_t heartbeat_ns; /* how often a sign of life is due; 0: never */
+	uint64_t heartbeat_at; /* when the last one, or a request after it, was sent */
 	uint64_t worked_at;    /* when the last sign of progress came */
-	struct ps_hearing hearing;
+	struct ps_liveness liveness;
 	bool silent;        /* it is over since nothing was heard */
 	uint64_t entrusted; /* the vault's number of it; 0: it is here */
 
@@ -51,11 +51,16 @@ static inline const char *ps_control_name(const struct ps_control *control)
 	return control->dial.address.text;
 }
 
-/* Dials and sends as far as that goes without waiting. Locked. */
+static inline uint64_t ps_earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Connects and sends as far as possible without waiting. The caller holds the lock. */
 void ps_control_push(struct ps_control *control, uint64_t until_ns);
 
-/* control_signs.c: sends the signs that are due on all connections (arg: a struct ps_controls), and
- * says when there is something to do next. Locked. */
-uint64_t ps_controls_beat(void *arg);
+/* Sends the heartbeats that are due on all connections (arg: a struct ps_controls), and looks
+ * whether the mirrors are heard. Returns when it must be called next. The caller holds the lock. */
+uint64_t ps_controls_send_heartbeats(void *arg);
 
 #endif

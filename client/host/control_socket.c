@@ -2,9 +2,8 @@
  * control_socket.c - control connections: greeting, requests out, replies in, descriptors.
  *
  *     dialling --connected--> shaking --TLS, or none--> greeting --hello--> up
- *         \_____________________\__________________________\________________\__ trouble
+ *         \_____________________\__________________________\________________\__ error
  *
- * A mirror that greets as one which knows no ranges of versions is dialled a second time (hello.h).
  * Requests are queued from the start and leave as soon as the socket takes them; the mirror's
  * hello is looked at before its first reply. A reply that answers nothing that is asked, and a
  * request whose time is over, end the connection: what came later could else be taken for the
@@ -14,7 +13,7 @@
 #include "../core/mirror.h"
 #include "secure.h"
 #include "socket.h"
-#include "trouble.h"
+#include "control_errors.h"
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/version.h"
 
@@ -30,7 +29,7 @@ enum { WATCHED_MAX = 2 * PS_MIRRORS_MAX }; /* connections that one receive waits
 
 /* --- sending --- */
 
-static int ended(struct ps_control *control, int error);
+static int fail_ended(struct ps_control *control, int number);
 
 static void close_stream(struct ps_control *control)
 {
@@ -44,12 +43,12 @@ static bool get_stream(struct ps_control *control, uint64_t until_ns)
 {
 	if (control->stream.fd >= 0)
 		return true;
-	if (ps_dial_step(&control->dial, until_ns, &control->trouble) <= 0)
+	if (ps_dial_step(&control->dial, until_ns, &control->error) <= 0)
 		return false;
 	control->stream.fd = control->dial.fd;
 	control->dial.fd = -1;
 	return !ps_secure_begin(&control->stream, control->tls, &control->dial.address,
-	                        &control->trouble);
+	                        &control->error);
 }
 
 /* Towards a stream that takes what is to be sent. True: it is one. */
@@ -62,7 +61,7 @@ static bool get_up(struct ps_control *control, uint64_t until_ns)
 			return false;
 		shaken = ps_stream_shake(&control->stream);
 		if (shaken < 0 && !ps_dial_distrust(&control->dial)) {
-			ended(control, errno);
+			fail_ended(control, errno);
 			return false;
 		}
 		if (shaken < 0)
@@ -76,18 +75,18 @@ static bool get_up(struct ps_control *control, uint64_t until_ns)
 
 void ps_control_push(struct ps_control *control, uint64_t until_ns)
 {
-	if (!control->trouble.code && (control->shaken || get_up(control, until_ns)))
+	if (!control->error.code && (control->shaken || get_up(control, until_ns)))
 		ps_outbox_send(&control->out, &control->stream);
 }
 
 /* Is there something to do for it without an answer? */
 static bool is_pushing(const struct ps_control *control)
 {
-	return !control->trouble.code && (!control->shaken || !ps_outbox_empty(&control->out));
+	return !control->error.code && (!control->shaken || !ps_outbox_empty(&control->out));
 }
 
 /* What to poll for. */
-static struct pollfd awaited(const struct ps_control *control)
+static struct pollfd poll_target(const struct ps_control *control)
 {
 	struct pollfd fd;
 
@@ -102,16 +101,16 @@ static struct pollfd awaited(const struct ps_control *control)
 
 /* --- receiving --- */
 
-static int ended(struct ps_control *control, int error)
+static int fail_ended(struct ps_control *control, int number)
 {
 	const struct ps_address *address = &control->dial.address;
-	struct ps_error *trouble = &control->trouble;
+	struct ps_error *error = &control->error;
 
-	if (ps_secure_failed(&control->stream, address, trouble) ||
+	if (ps_secure_failed(&control->stream, address, error) ||
 	    (!control->greeted &&
-	     ps_secure_wanted((const uint8_t *)&control->meeting.answer, address, trouble)))
-		return trouble->code;
-	return ps_trouble_ended(trouble, ps_control_name(control), control->greeted, error);
+	     ps_secure_wanted((const uint8_t *)&control->greeting.answer, address, error)))
+		return error->code;
+	return ps_control_error_ended(error, ps_control_name(control), control->greeted, number);
 }
 
 /* As recv(), and keeps the descriptors that come along. */
@@ -123,7 +122,7 @@ static ssize_t receive_some(struct ps_control *control, void *to, size_t len)
 }
 
 /* Receives up to `want` bytes in all to `to`. 1: they are there; 0: not yet; else a code. */
-static int take(struct ps_control *control, void *to, size_t want)
+static int receive_part(struct ps_control *control, void *to, size_t want)
 {
 	while (control->have < want) {
 		ssize_t n = receive_some(control, (uint8_t *)to + control->have,
@@ -134,9 +133,9 @@ static int take(struct ps_control *control, void *to, size_t want)
 		if (n < 0 && ps_would_block(errno))
 			return 0;
 		if (n <= 0)
-			return ended(control, n < 0 ? errno : 0);
+			return fail_ended(control, n < 0 ? errno : 0);
 		control->have += (size_t)n;
-		control->hearing.heard = true;
+		control->liveness.heard = true;
 	}
 	control->have = 0;
 	return 1;
@@ -144,11 +143,11 @@ static int take(struct ps_control *control, void *to, size_t want)
 
 static int check_hello(struct ps_control *control)
 {
-	if (ps_secure_wanted((const uint8_t *)&control->meeting.answer, &control->dial.address,
-	                     &control->trouble))
-		return control->trouble.code;
-	if (ps_meeting_end(&control->meeting, ps_control_name(control), &control->trouble))
-		return control->trouble.code;
+	if (ps_secure_wanted((const uint8_t *)&control->greeting.answer, &control->dial.address,
+	                     &control->error))
+		return control->error.code;
+	if (ps_control_greeting_end(&control->greeting, ps_control_name(control), &control->error))
+		return control->error.code;
 	control->greeted = true;
 	return 0;
 }
@@ -159,11 +158,11 @@ static int begin_message(struct ps_control *control)
 	if (control->length == 0)
 		return 0;
 	if (control->length > PS_MESSAGE_MAX)
-		return ps_trouble_long(&control->trouble, ps_control_name(control),
-		                       control->length);
+		return ps_control_error_long(&control->error, ps_control_name(control),
+		                             control->length);
 	control->message = malloc(control->length);
 	if (!control->message)
-		return ps_error_set(&control->trouble, PERSEAS_ENOMEM,
+		return ps_error_set(&control->error, PERSEAS_ENOMEM,
 		                    "no memory for a message of %u bytes from %s", control->length,
 		                    ps_control_name(control));
 	return 0;
@@ -179,7 +178,7 @@ static int take_message(struct ps_control *control)
 	free(control->message);
 	control->message = NULL;
 	if (!reply)
-		return ps_trouble_reply(&control->trouble, ps_control_name(control), why);
+		return ps_control_error_reply(&control->error, ps_control_name(control), why);
 	match = ps_asked_match(&control->asked, reply);
 	if (match == PS_MATCH_ANSWER) {
 		control->reply = reply;
@@ -187,30 +186,31 @@ static int take_message(struct ps_control *control)
 	}
 	perseas__reply__free_unpacked(reply, NULL);
 	if (match == PS_MATCH_NONE)
-		return ps_trouble_reply(&control->trouble, ps_control_name(control),
-		                        "it answers nothing that was asked");
+		return ps_control_error_reply(&control->error, ps_control_name(control),
+		                              "it answers nothing that was asked");
 	control->worked_at = ps_monotonic();
 	return 0;
 }
 
 /* Receives a part without waiting: the hello, a length, or a message. 1: it is whole; 0: not yet;
  * else a code. */
-static int pull_part(struct ps_control *control)
+static int receive_next_part(struct ps_control *control)
 {
 	int got;
 
 	if (!control->greeted) {
-		got = take(control, &control->meeting.answer, sizeof(control->meeting.answer));
+		got = receive_part(control, &control->greeting.answer,
+		                   sizeof(control->greeting.answer));
 		if (got > 0 && check_hello(control))
-			return control->trouble.code;
+			return control->error.code;
 		return control->shaken ? got : 0;
 	}
 	if (!control->message) {
-		got = take(control, &control->length, sizeof(control->length));
-		return got > 0 && begin_message(control) ? control->trouble.code : got;
+		got = receive_part(control, &control->length, sizeof(control->length));
+		return got > 0 && begin_message(control) ? control->error.code : got;
 	}
-	got = take(control, control->message, control->length);
-	return got > 0 && take_message(control) ? control->trouble.code : got;
+	got = receive_part(control, control->message, control->length);
+	return got > 0 && take_message(control) ? control->error.code : got;
 }
 
 /* An answer is here. Returns 1 if its daemon counts, 0 if that is not known yet, or a code. */
@@ -219,26 +219,21 @@ static int accept_daemon(struct ps_control *control)
 	const ProtobufCBinaryData *daemon = &control->reply->daemon;
 
 	return ps_dial_accept(&control->dial, daemon->len == PS_ID_SIZE ? daemon->data : NULL,
-	                      &control->trouble);
+	                      &control->error);
 }
 
 /* Receives without waiting. 1: an answer is there; 0: not yet; else a code. */
-static int pull(struct ps_control *control)
+static int receive_reply(struct ps_control *control)
 {
 	int got = 1;
 
-	if (control->trouble.code)
-		return control->trouble.code;
+	if (control->error.code)
+		return control->error.code;
 	if (!control->shaken)
 		return 0;
 	while (!control->reply && got > 0)
-		got = pull_part(control);
+		got = receive_next_part(control);
 	return got > 0 ? accept_daemon(control) : got;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Waits, without the lock, until there may be something to do. */
@@ -254,32 +249,33 @@ static void wait_ready(struct ps_control *control, uint64_t until_ns)
 			continue;
 		/* What has come is left to the thread that waits for it. */
 		fds[count++] = at->shaken ? (struct pollfd){ at->stream.fd, POLLOUT, 0 }
-		                          : awaited(at);
+		                          : poll_target(at);
 		if (at->stream.fd < 0)
-			until_ns = earlier(until_ns, at->dial.until);
+			until_ns = ps_earlier(until_ns, at->dial.until);
 	}
-	fds[count] = awaited(control);
+	fds[count] = poll_target(control);
 	if (control->stream.fd < 0)
-		until_ns = earlier(until_ns, control->dial.until);
+		until_ns = ps_earlier(until_ns, control->dial.until);
 	pthread_mutex_unlock(&all->lock);
 	ps_poll(fds, count + 1, until_ns);
 	pthread_mutex_lock(&all->lock);
 }
 
 /* The request's time is over, and with it the connection. */
-static int late(struct ps_control *control)
+static int fail_late(struct ps_control *control)
 {
-	struct ps_error *trouble = &control->trouble;
+	struct ps_error *error = &control->error;
 
 	if (control->stream.fd < 0 || control->reply)
-		return ps_dial_late(&control->dial, trouble);
+		return ps_dial_late(&control->dial, error);
 	if (!control->shaken)
-		return ps_secure_late(&control->dial.address, trouble);
-	return ps_trouble_late(trouble, ps_control_name(control), control->greeted);
+		return ps_secure_late(&control->dial.address, error);
+	return ps_control_error_late(error, ps_control_name(control), control->greeted);
 }
 
 /* Until when an answer is waited for: each sign of progress gives it as long again. */
-static uint64_t deadline(const struct ps_control *control, uint64_t until_ns, uint64_t patience)
+static uint64_t extended_deadline(const struct ps_control *control, uint64_t until_ns,
+                                  uint64_t patience)
 {
 	uint64_t again = control->worked_at + patience;
 
@@ -288,9 +284,9 @@ static uint64_t deadline(const struct ps_control *control, uint64_t until_ns, ui
 
 /* Until an answer is there. 0 or a code. Another mirror's may have been waited for first, until the
  * time is gone: what counts is how much there was when it was asked. */
-static int await(struct ps_control *control, uint64_t until_ns)
+static int await_reply(struct ps_control *control, uint64_t until_ns)
 {
-	const uint64_t since = earlier(ps_monotonic(), control->asked_at);
+	const uint64_t since = ps_earlier(ps_monotonic(), control->asked_at);
 	const uint64_t patience = until_ns > since && until_ns != PS_NEVER ? until_ns - since : 0;
 	struct ps_control *at;
 	uint64_t until;
@@ -298,16 +294,16 @@ static int await(struct ps_control *control, uint64_t until_ns)
 
 	control->worked_at = since;
 	for (;;) {
-		until = deadline(control, until_ns, patience);
+		until = extended_deadline(control, until_ns, patience);
 		for (at = control->all->first; at; at = at->next)
 			ps_control_push(at, until);
-		got = pull(control);
+		got = receive_reply(control);
 		if (got)
 			return got > 0 ? 0 : got;
 		/* Only now: what came in time counts, however late it is asked for. */
-		if (ps_monotonic() >= deadline(control, until_ns, patience))
-			return late(control);
-		wait_ready(control, deadline(control, until_ns, patience));
+		if (ps_monotonic() >= extended_deadline(control, until_ns, patience))
+			return fail_late(control);
+		wait_ready(control, extended_deadline(control, until_ns, patience));
 	}
 }
 
@@ -317,8 +313,8 @@ static int await(struct ps_control *control, uint64_t until_ns)
 static int tell_trouble(const struct ps_control *control, struct ps_error *error)
 {
 	if (error)
-		*error = control->trouble;
-	return control->trouble.code;
+		*error = control->error;
+	return control->error.code;
 }
 
 int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__Reply **reply,
@@ -330,12 +326,12 @@ int ps_control_receive(struct ps_control *control, uint64_t until_ns, Perseas__R
 	if (count)
 		*count = 0;
 	pthread_mutex_lock(&control->all->lock);
-	assert(control->reply || control->asked.due > 0 || control->trouble.code);
-	code = await(control, until_ns);
+	assert(control->reply || control->asked.due > 0 || control->error.code);
+	code = await_reply(control, until_ns);
 	if (!code)
 		code = ps_descriptors_give(&control->descriptors,
 		                           ps_descriptors_due(control->reply), fds, count,
-		                           ps_control_name(control), &control->trouble);
+		                           ps_control_name(control), &control->error);
 	if (!code) {
 		*reply = control->reply;
 		control->reply = NULL;
@@ -362,17 +358,18 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 		                    "no memory for a request to %s, or it is longer than %u bytes",
 		                    ps_control_name(control), PS_MESSAGE_MAX);
 	pthread_mutex_lock(&control->all->lock);
-	if (control->greeted && version > control->meeting.version && !control->trouble.code)
-		ps_trouble_old(&control->trouble, ps_control_name(control),
-		               control->meeting.version, version);
-	if (control->trouble.code) {
+	if (control->greeted && version > control->greeting.version && !control->error.code)
+		ps_control_error_old(&control->error, ps_control_name(control),
+		                     control->greeting.version, version);
+	if (control->error.code) {
 		code = tell_trouble(control, error);
-	} else if (!ps_meeting_add(&control->meeting, &control->out, version, bytes, len)) {
+	} else if (!ps_control_greeting_add(&control->greeting, &control->out, version, bytes,
+	                                    len)) {
 		code = ps_error_set(error, PERSEAS_ENOMEM, "no memory for a request to %s",
 		                    ps_control_name(control));
 	} else {
 		ps_asked_add(&control->asked, request->body_case);
-		control->asked_at = control->beat_at = ps_monotonic();
+		control->asked_at = control->heartbeat_at = ps_monotonic();
 		/* As far as it goes at once; what fails here is told by receive. */
 		ps_control_push(control, PS_NEVER);
 	}
@@ -387,14 +384,14 @@ void ps_controls_init(struct ps_controls *all)
 {
 	pthread_mutex_init(&all->lock, NULL);
 	all->first = NULL;
-	ps_beats_init(&all->beats, &all->lock, ps_controls_beat, all);
+	ps_heartbeats_init(&all->heartbeats, &all->lock, ps_controls_send_heartbeats, all);
 	ps_vault_init(&all->vault);
 }
 
 void ps_controls_close(struct ps_controls *all)
 {
 	assert(!all->first);
-	ps_beats_end(&all->beats);
+	ps_heartbeats_end(&all->heartbeats);
 	ps_vault_close(&all->vault);
 	pthread_mutex_destroy(&all->lock);
 }
@@ -404,7 +401,7 @@ struct ps_control *ps_control_connect(struct ps_controls *all, struct ps_tls *tl
 {
 	struct ps_control *control = calloc(1, sizeof(*control));
 
-	if (!control || !ps_meeting_begin(&control->meeting, &control->out)) {
+	if (!control || !ps_control_greeting_begin(&control->greeting, &control->out)) {
 		ps_error_set(error, PERSEAS_ENOMEM, "no memory for a connection to %s",
 		             address->text);
 		free(control);
@@ -432,7 +429,7 @@ bool ps_control_answered(struct ps_control *control)
 
 	pthread_mutex_lock(&control->all->lock);
 	ps_control_push(control, control->dial.since + DIAL_WITHIN_NS);
-	there = pull(control) != 0;
+	there = receive_reply(control) != 0;
 	pthread_mutex_unlock(&control->all->lock);
 	return there;
 }
@@ -444,7 +441,7 @@ bool ps_control_ended(struct ps_control *control)
 	pthread_mutex_lock(&control->all->lock);
 	/* Takes signs of life, too, and finds what nobody asked for: either would keep the
 	 * descriptor readable. */
-	over = pull(control) < 0;
+	over = receive_reply(control) < 0;
 	pthread_mutex_unlock(&control->all->lock);
 	return over;
 }
@@ -476,8 +473,8 @@ int ps_control_fd(struct ps_control *control)
 bool ps_control_waits(struct ps_control *control, struct pollfd *fd)
 {
 	pthread_mutex_lock(&control->all->lock);
-	*fd = awaited(control);
-	if (control->trouble.code)
+	*fd = poll_target(control);
+	if (control->error.code)
 		fd->fd = -1;
 	pthread_mutex_unlock(&control->all->lock);
 	return fd->fd >= 0;
@@ -486,7 +483,7 @@ bool ps_control_waits(struct ps_control *control, struct pollfd *fd)
 bool ps_control_entrust(struct ps_control *control)
 {
 	pthread_mutex_lock(&control->all->lock);
-	assert(!control->asked.due && !control->trouble.code);
+	assert(!control->asked.due && !control->error.code);
 	control->entrusted = ps_vault_take(&control->all->vault, &control->stream);
 	pthread_mutex_unlock(&control->all->lock);
 	return control->entrusted != 0;
@@ -497,7 +494,7 @@ unsigned ps_control_version(struct ps_control *control)
 	unsigned version;
 
 	pthread_mutex_lock(&control->all->lock);
-	version = control->greeted ? control->meeting.version : 0;
+	version = control->greeted ? control->greeting.version : 0;
 	pthread_mutex_unlock(&control->all->lock);
 	return version;
 }

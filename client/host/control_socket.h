@@ -10,7 +10,7 @@
 #define PERSEAS_CLIENT_CONTROL_SOCKET_H
 
 #include "../core/env.h"
-#include "beats.h"
+#include "heartbeat_thread.h"
 #include "vault.h"
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 struct ps_controls {
 	pthread_mutex_t lock; /* guards the list, and what each of them holds */
 	struct ps_control *first;
-	struct ps_beats beats;
+	struct ps_heartbeats heartbeats;
 	struct ps_vault vault; /* of those that were entrusted */
 };
 

@@ -1,5 +1,5 @@
 /*
- * descriptors.c - what descriptors.h says: SCM_RIGHTS messages taken apart.
+ * descriptors.c - see descriptors.h. It takes SCM_RIGHTS messages apart.
  */
 #include "descriptors.h"
 
@@ -12,7 +12,7 @@
 
 enum { DESCRIPTORS_MAX = 253 }; /* that Linux sends with one message (SCM_MAX_FD) */
 
-static void keep(struct ps_descriptors *descriptors, struct msghdr *head)
+static void take_descriptors(struct ps_descriptors *descriptors, struct msghdr *head)
 {
 	struct cmsghdr *part;
 	unsigned count, i;
@@ -59,7 +59,7 @@ ssize_t ps_descriptors_recv(struct ps_descriptors *descriptors, int fd, void *to
 	n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	ps_standard_release();
 	if (n > 0)
-		keep(descriptors, &head);
+		take_descriptors(descriptors, &head);
 	return n;
 }
 

@@ -1,7 +1,7 @@
 /*
- * descriptors.h - the file descriptors that come along with replies over a Unix socket: kept until
- * the reply that they belong to is taken, and closed where they belong to none. control_socket.c
- * uses it for each connection. It must leave no descriptor open that nobody asked for.
+ * descriptors.h - file descriptors that arrive with replies over a Unix socket. control_socket.c
+ * keeps them for each connection until their reply is taken, and closes those that the reply does
+ * not announce. It must leave no descriptor open that nobody asked for.
  */
 #ifndef PERSEAS_CLIENT_DESCRIPTORS_H
 #define PERSEAS_CLIENT_DESCRIPTORS_H

@@ -99,7 +99,7 @@ struct posix_env {
 	} threads[PS_SLEEPERS];
 };
 
-static struct posix_env *of(struct ps_env *env)
+static struct posix_env *posix_env_of(struct ps_env *env)
 {
 	return (struct posix_env *)env;
 }
@@ -151,7 +151,7 @@ static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *
 		ps_poll(fds, count, until_ns);
 		return;
 	}
-	sleeper = &of(env)->sleepers[who];
+	sleeper = &posix_env_of(env)->sleepers[who];
 	if (count)
 		memcpy(all, fds, count * sizeof(*fds));
 	all[count].fd = sleeper->fd;
@@ -174,7 +174,7 @@ static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *
 static void posix_wake(struct ps_env *env, enum ps_sleeper who)
 {
 	PS_UNCANCELLED;
-	struct sleeper *sleeper = &of(env)->sleepers[who];
+	struct sleeper *sleeper = &posix_env_of(env)->sleepers[who];
 	const uint64_t one = 1;
 
 	atomic_store(&sleeper->woken, true);
@@ -212,7 +212,7 @@ static bool posix_barrier(struct ps_env *env)
 	       syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
 	struct thread *thread = arg;
 
@@ -223,7 +223,7 @@ static void *run(void *arg)
 static int posix_spawn_thread(struct ps_env *env, enum ps_sleeper who, void (*fn)(void *arg),
                               void *arg)
 {
-	struct thread *thread = &of(env)->threads[who];
+	struct thread *thread = &posix_env_of(env)->threads[who];
 	sigset_t all, before;
 	int error;
 
@@ -235,7 +235,7 @@ static int posix_spawn_thread(struct ps_env *env, enum ps_sleeper who, void (*fn
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread->id, NULL, run, thread);
+	error = pthread_create(&thread->id, NULL, run_thread, thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	thread->spawned = error == 0;
 	return error == 0 ? 0 : PERSEAS_ESYSTEM;
@@ -243,7 +243,7 @@ static int posix_spawn_thread(struct ps_env *env, enum ps_sleeper who, void (*fn
 
 static void posix_join(struct ps_env *env, enum ps_sleeper who)
 {
-	struct thread *thread = &of(env)->threads[who];
+	struct thread *thread = &posix_env_of(env)->threads[who];
 
 	if (thread->spawned)
 		pthread_join(thread->id, NULL);
@@ -259,7 +259,7 @@ static struct ps_control *posix_connect(struct ps_env *env, const struct ps_addr
 	 * used, the ones of before may still be good, and else their error says so. */
 	if (env->tls)
 		(void)ps_tls_refresh(env->tls, ignored, sizeof(ignored));
-	return ps_control_connect(&of(env)->controls, env->tls, address, error);
+	return ps_control_connect(&posix_env_of(env)->controls, env->tls, address, error);
 }
 
 static void posix_expiries(struct ps_env *env, struct ps_expiries *expiries)
@@ -320,7 +320,7 @@ static const struct ps_fabric *posix_fabric(struct ps_env *env, const struct ps_
 
 static void posix_free(struct ps_env *env)
 {
-	struct posix_env *posix = of(env);
+	struct posix_env *posix = posix_env_of(env);
 	int i;
 
 	if (!env)

@@ -1,12 +1,12 @@
 /*
- * list_lookup.c - see list_lookup.h. A lookup is shared by its thread and its caller, and freed by
- * the last of them. There is no lock: after a fork the child may drop a lookup whose thread only
- * the parent has.
+ * list_lookup.c - see list_lookup.h. Its thread and its caller share a lookup, and the last of the
+ * two frees it. There is no lock: after a fork the child may drop a lookup whose thread only the
+ * parent has.
  */
 #include "list_lookup.h"
 
 #include "../../proto/base/detached.h"
-#include "named.h"
+#include "list_by_name.h"
 #include "socket.h"
 #include "../../proto/base/standard_streams.h"
 
@@ -27,7 +27,7 @@ struct ps_list_lookup {
 	char text[];
 };
 
-static void release(struct ps_list_lookup *lookup)
+static void release_lookup(struct ps_list_lookup *lookup)
 {
 	if (atomic_fetch_sub(&lookup->users, 1) > 1)
 		return;
@@ -40,10 +40,10 @@ static void *run_lookup(void *arg)
 	struct ps_list_lookup *lookup = arg;
 	const uint64_t one = 1;
 
-	(void)ps_named_list(lookup->text, lookup->list, &lookup->error);
+	(void)ps_list_by_name(lookup->text, lookup->list, &lookup->error);
 	atomic_store(&lookup->ended, true);
 	(void)!write(lookup->fd, &one, sizeof(one));
-	release(lookup);
+	release_lookup(lookup);
 	return NULL;
 }
 
@@ -102,5 +102,5 @@ int ps_list_lookup_fd(const struct ps_list_lookup *lookup)
 
 void ps_list_lookup_drop(struct ps_list_lookup *lookup)
 {
-	release(lookup);
+	release_lookup(lookup);
 }

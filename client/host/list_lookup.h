@@ -1,7 +1,6 @@
 /*
- * list_lookup.h - lists of mirrors that are looked up by name (named.h) on a thread that nobody
- * waits for. The real environment calls it. No caller ever waits longer than it says for a name
- * server or a file.
+ * list_lookup.h - looks up a list of mirrors by name (list_by_name.h) on a thread that nobody
+ * joins. env_posix.c calls it. No caller waits for a name server or a file longer than it asks for.
  */
 #ifndef PERSEAS_CLIENT_LIST_LOOKUP_H
 #define PERSEAS_CLIENT_LIST_LOOKUP_H

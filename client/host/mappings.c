@@ -1,6 +1,6 @@
 /*
- * mappings.c - see mappings.h. It reads what the kernel says of this process, which may be another
- * thing a moment later: nothing may be decided by it.
+ * mappings.c - see mappings.h. It reads /proc/self/maps, which may be out of date at once, so no
+ * decision may depend on it.
  */
 #include "mappings.h"
 
@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* What is mapped there, by the end of its line: a path, a name in brackets, or nothing. */
-static void name(const char *what, uint64_t first, uint64_t last, char *text, size_t size)
+static void describe_mapping(const char *what, uint64_t first, uint64_t last, char *text,
+                             size_t size)
 {
 	const char *kind = *what == '/' ? "the file " : "";
 
@@ -37,7 +38,7 @@ void ps_mapping_name(uint64_t start, uint64_t end, char *text, size_t size)
 			continue;
 		line[strcspn(line, "\n")] = 0;
 		ps_make_printable(line);
-		name(at ? line + at : "", first, last, text, size);
+		describe_mapping(at ? line + at : "", first, last, text, size);
 		break;
 	}
 	free(line);

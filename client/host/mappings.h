@@ -1,5 +1,5 @@
 /*
- * mappings.h - what else is mapped in this process, for sentences that name who is in the way.
+ * mappings.h - names what is mapped in this process, for error messages about addresses in use.
  */
 #ifndef PERSEAS_CLIENT_MAPPINGS_H
 #define PERSEAS_CLIENT_MAPPINGS_H

@@ -1,7 +1,6 @@
 /*
- * outbox.h - bytes that wait for a stream to take them, in order.
- *
- * Zeroed it is empty. One thread at a time.
+ * outbox.h - bytes that wait, in order, until a stream takes them. An outbox of zeros is empty. One
+ * thread at a time may use it.
  */
 #ifndef PERSEAS_CLIENT_OUTBOX_H
 #define PERSEAS_CLIENT_OUTBOX_H

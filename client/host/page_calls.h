@@ -1,8 +1,7 @@
 /*
- * page_calls.h - what is asked of the kernel about pages of this process, where headers that this
- * is built with may be too old to have it: modes of userfaultfd(2), and PAGEMAP_SCAN (Linux 6.7) as
- * Documentation/admin-guide/mm/pagemap.rst describes it. written_pages.c and those who fetch memory
- * use it (client/demand). All of it is the kernel's interface: nothing here may be changed.
+ * page_calls.h - kernel interfaces for pages of this process that older headers lack: modes of
+ * userfaultfd(2), and PAGEMAP_SCAN (Linux 6.7) as in Documentation/admin-guide/mm/pagemap.rst.
+ * written_pages.c and client/demand use them. Nothing here may be changed.
  */
 #ifndef PERSEAS_CLIENT_PAGE_CALLS_H
 #define PERSEAS_CLIENT_PAGE_CALLS_H

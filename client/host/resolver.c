@@ -76,7 +76,8 @@ static void add_address(struct ps_addresses *list, const struct sockaddr *to, so
 }
 
 /* Returns 0, or an error of getaddrinfo. */
-static int ask(const char *host, const char *port, int flags, struct ps_addresses *found)
+static int query_addresses(const char *host, const char *port, int flags,
+                           struct ps_addresses *found)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags };
 	struct addrinfo *list = NULL;
@@ -93,12 +94,13 @@ static int ask(const char *host, const char *port, int flags, struct ps_addresse
 
 bool ps_resolver_number(const struct ps_address *address, struct ps_addresses *found)
 {
-	return !ask(address->host, address->port, AI_NUMERICHOST | AI_NUMERICSERV, found);
+	return !query_addresses(address->host, address->port, AI_NUMERICHOST | AI_NUMERICSERV,
+	                        found);
 }
 
 /* --- the table, whose lock callers hold --- */
 
-static void release(struct ps_lookup *lookup)
+static void release_lookup(struct ps_lookup *lookup)
 {
 	assert(lookup->users > 0);
 	if (--lookup->users > 0)
@@ -180,7 +182,7 @@ static void begin_child(void)
 
 		entries = entry->next;
 		if (entry->lookup)
-			release(entry->lookup);
+			release_lookup(entry->lookup);
 		free(entry);
 	}
 	entry_count = 0;
@@ -209,7 +211,7 @@ static void end_lookup(struct ps_lookup *lookup, int refused, const struct ps_ad
 	lookup->refused = refused;
 	lookup->ended = true;
 	(void)!write(lookup->fd, &one, sizeof(one));
-	release(lookup);
+	release_lookup(lookup);
 	pthread_mutex_unlock(&table_lock);
 }
 
@@ -217,8 +219,8 @@ static void *run_lookup(void *arg)
 {
 	struct ps_lookup *lookup = arg;
 	struct ps_addresses found;
-	int refused = ask(lookup->address.host, lookup->address.port,
-	                  AI_ADDRCONFIG | AI_NUMERICSERV, &found);
+	int refused = query_addresses(lookup->address.host, lookup->address.port,
+	                              AI_ADDRCONFIG | AI_NUMERICSERV, &found);
 
 	end_lookup(lookup, refused, &found);
 	return NULL;
@@ -242,7 +244,7 @@ static struct ps_lookup *start_lookup(const struct ps_address *address)
 	errno = ps_detached_start(run_lookup, lookup);
 	if (!errno)
 		return lookup;
-	release(lookup);
+	release_lookup(lookup);
 	return NULL;
 }
 
@@ -289,7 +291,7 @@ void ps_lookup_drop(struct ps_lookup *lookup)
 	if (!lookup)
 		return;
 	pthread_mutex_lock(&table_lock);
-	release(lookup);
+	release_lookup(lookup);
 	pthread_mutex_unlock(&table_lock);
 }
 

@@ -234,7 +234,7 @@ static void set_option(int fd, int level, int option, int value)
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-static void tune(int fd)
+static void set_tcp_options(int fd)
 {
 	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -277,7 +277,7 @@ static bool is_resting(const struct ps_dial *dial)
 }
 
 /* Begins with the next address. */
-static void attempt(struct ps_dial *dial)
+static void begin_connect(struct ps_dial *dial)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&dial->list.to[dial->at];
 
@@ -289,7 +289,7 @@ static void attempt(struct ps_dial *dial)
 	}
 	dial->until = PS_NEVER;
 	if (to->sa_family != AF_UNIX)
-		tune(dial->fd);
+		set_tcp_options(dial->fd);
 	if (connect(dial->fd, to, dial->list.len[dial->at]) == 0 || errno == EINPROGRESS) {
 		if (dial->lookup)
 			watch_both(dial);
@@ -319,7 +319,7 @@ static bool is_itself(int fd)
 }
 
 /* How the attempt under way ended: 1 connected, 0 it has not, -1 it failed. */
-static int outcome(struct ps_dial *dial)
+static int connect_result(struct ps_dial *dial)
 {
 	struct pollfd fd = { .fd = dial->fd, .events = POLLOUT };
 	socklen_t len = sizeof(int);
@@ -336,7 +336,7 @@ static int outcome(struct ps_dial *dial)
 	return error ? -1 : 1;
 }
 
-static int fail(const struct ps_dial *dial, struct ps_error *error)
+static int fail_dial(const struct ps_dial *dial, struct ps_error *error)
 {
 	const char *name = dial->address.text;
 	int code = PERSEAS_EUNREACHABLE;
@@ -407,10 +407,10 @@ int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error
 		if (is_resting(dial) && ps_monotonic() < dial->until)
 			return 0;
 		if (dial->fd < 0)
-			attempt(dial);
+			begin_connect(dial);
 		if (dial->fd < 0)
 			continue;
-		if (outcome(dial) > 0) {
+		if (connect_result(dial) > 0) {
 			close_both(dial);
 			return 1;
 		}
@@ -421,7 +421,7 @@ int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error
 			return 0;
 		give_up(dial, ETIMEDOUT);
 	}
-	return dial->lookup ? 0 : fail(dial, error);
+	return dial->lookup ? 0 : fail_dial(dial, error);
 }
 
 bool ps_dial_waits(const struct ps_dial *dial, struct pollfd *fd)
@@ -450,7 +450,7 @@ int ps_dial_late(const struct ps_dial *dial, struct ps_error *error)
 
 	if (late.error != EAGAIN || late.fd >= 0)
 		late.error = ETIMEDOUT;
-	return fail(&late, error);
+	return fail_dial(&late, error);
 }
 
 int ps_dial(const struct ps_address *address, uint64_t until_ns, struct ps_error *error)

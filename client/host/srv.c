@@ -1,6 +1,5 @@
 /*
- * srv.c - see srv.h. The C library asks and follows compressed names; here it is decided what of an
- * answer may be a mirror.
+ * srv.c - see srv.h. The C library asks and expands compressed names.
  */
 #include "srv.h"
 
@@ -46,7 +45,7 @@ static bool is_host(const char *text)
 	       *text != '-' && !strstr(text, "..");
 }
 
-static int refuse(struct ps_error *error, int code, const char *domain, const char *what)
+static int fail_query(struct ps_error *error, int code, const char *domain, const char *what)
 {
 	return ps_error_set(error, code,
 	                    "the DNS, asked for the mirrors of " SCHEME
@@ -86,22 +85,23 @@ static int take_record(struct targets *targets, const ns_msg *message, const ns_
 
 	if (ns_rr_rdlen(*record) <= FIXED || dn_expand(ns_msg_base(*message), ns_msg_end(*message),
 	                                               data + FIXED, name, sizeof(name)) < 0)
-		return refuse(error, PERSEAS_EPROTOCOL, domain, "a record of the answer is broken");
+		return fail_query(error, PERSEAS_EPROTOCOL, domain,
+		                  "a record of the answer is broken");
 	one.priority = ns_get16(data);
 	one.weight = ns_get16(data + 2);
 	one.port = ns_get16(data + 4);
 	if (!*name || strcmp(name, ".") == 0)
-		return refuse(error, PERSEAS_EINVAL, domain,
-		              "it says that there are none on purpose");
+		return fail_query(error, PERSEAS_EINVAL, domain,
+		                  "it says that there are none on purpose");
 	if (!is_host(name) || one.port == 0)
-		return refuse(error, PERSEAS_EPROTOCOL, domain,
-		              "a record has no host's name, or port 0");
+		return fail_query(error, PERSEAS_EPROTOCOL, domain,
+		                  "a record has no host's name, or port 0");
 	strcpy(one.host, name);
 	if (is_known(targets, &one))
 		return 0;
 	if (targets->count == PS_MIRRORS_MAX)
-		return refuse(error, PERSEAS_ELIMIT, domain,
-		              "it has more than 16, the most a store has");
+		return fail_query(error, PERSEAS_ELIMIT, domain,
+		                  "it has more than 16, the most a store has");
 	targets->all[targets->count++] = one;
 	return 0;
 }
@@ -127,10 +127,10 @@ int ps_srv_read(const uint8_t *answer, size_t len, const char *domain, char list
 
 	list[0] = '\0';
 	if (len > ANSWER_MAX || ns_initparse(answer, (int)len, &message) < 0)
-		return refuse(error, PERSEAS_EPROTOCOL, domain, "the answer is broken");
+		return fail_query(error, PERSEAS_EPROTOCOL, domain, "the answer is broken");
 	for (int i = 0; !rc && i < ns_msg_count(message, ns_s_an); i++) {
 		if (ns_parserr(&message, ns_s_an, i, &record) < 0)
-			return refuse(error, PERSEAS_EPROTOCOL, domain, "the answer is broken");
+			return fail_query(error, PERSEAS_EPROTOCOL, domain, "the answer is broken");
 		/* Others are on the way there: CNAME, signatures. */
 		if (ns_rr_type(record) == ns_t_srv && ns_rr_class(record) == ns_c_in)
 			rc = take_record(&targets, &message, &record, domain, error);
@@ -138,7 +138,7 @@ int ps_srv_read(const uint8_t *answer, size_t len, const char *domain, char list
 	if (rc)
 		return rc;
 	if (targets.count == 0)
-		return refuse(
+		return fail_query(
 			error, PERSEAS_EINVAL, domain,
 			"there are none; publish a record for each mirror, or correct the name");
 	write_list(&targets, list);
@@ -146,19 +146,21 @@ int ps_srv_read(const uint8_t *answer, size_t len, const char *domain, char list
 }
 
 /* Why the C library has no answer. */
-static int no_answer(struct ps_error *error, const char *domain, int why)
+static int fail_unanswered(struct ps_error *error, const char *domain, int why)
 {
 	if (why == HOST_NOT_FOUND || why == NO_DATA)
-		return refuse(
+		return fail_query(
 			error, PERSEAS_EINVAL, domain,
 			"there are none; publish a record for each mirror, or correct the name");
-	return refuse(error, PERSEAS_EUNREACHABLE, domain,
-	              "no server gave an answer; see /etc/resolv.conf and the network, or name the "
-	              "mirrors themselves");
+	return fail_query(
+		error, PERSEAS_EUNREACHABLE, domain,
+		"no server gave an answer; see /etc/resolv.conf and the network, or name the "
+		"mirrors themselves");
 }
 
-static int ask(struct __res_state *state, const char *domain, const struct ps_srv_server *server,
-               char list[PS_LIST_TEXT], struct ps_error *error)
+static int query_server(struct __res_state *state, const char *domain,
+                        const struct ps_srv_server *server, char list[PS_LIST_TEXT],
+                        struct ps_error *error)
 {
 	uint8_t *answer = malloc(ANSWER_MAX);
 	char question[sizeof(SERVICE) + HOST_MAX];
@@ -175,9 +177,9 @@ static int ask(struct __res_state *state, const char *domain, const struct ps_sr
 	snprintf(question, sizeof(question), SERVICE "%s", domain);
 	len = res_nquery(state, question, ns_c_in, ns_t_srv, answer, ANSWER_MAX);
 	if (len < 0)
-		rc = no_answer(error, domain, state->res_h_errno);
+		rc = fail_unanswered(error, domain, state->res_h_errno);
 	else if (len > ANSWER_MAX)
-		rc = refuse(error, PERSEAS_EPROTOCOL, domain, "the answer is too long");
+		rc = fail_query(error, PERSEAS_EPROTOCOL, domain, "the answer is too long");
 	else
 		rc = ps_srv_read(answer, (size_t)len, domain, list, error);
 	free(answer);
@@ -200,8 +202,9 @@ int ps_srv_list(const char *text, const struct ps_srv_server *server, char list[
 		                    "mirrors.example.com");
 	memset(&state, 0, sizeof(state));
 	if (res_ninit(&state) < 0)
-		return refuse(error, PERSEAS_ESYSTEM, domain, "/etc/resolv.conf cannot be read");
-	rc = ask(&state, domain, server, list, error);
+		return fail_query(error, PERSEAS_ESYSTEM, domain,
+		                  "/etc/resolv.conf cannot be read");
+	rc = query_server(&state, domain, server, list, error);
 	res_nclose(&state);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /*
- * srv.h - mirror lists from the DNS: the SRV records of _perseas._tcp.DOMAIN (RFC 2782). named.c
- * calls it. An answer is hostile until it was checked: nothing of it reaches a list, or a sentence,
- * that is not a host's name and a port.
+ * srv.h - lists of mirrors in the DNS: the SRV records of _perseas._tcp.DOMAIN (RFC 2782).
+ * list_by_name.c calls it. Nothing of an answer reaches a list or a sentence before it was checked
+ * to be a host name and a port.
  */
 #ifndef PERSEAS_CLIENT_SRV_H
 #define PERSEAS_CLIENT_SRV_H

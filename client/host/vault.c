@@ -54,7 +54,7 @@ static void parcel_init(struct parcel *parcel)
 /* --- the thread --- */
 
 /* The descriptor that came along, at a number that is none of the standard ones; -1: none. */
-static int fd_of(struct parcel *parcel)
+static int fd_of_parcel(struct parcel *parcel)
 {
 	const struct cmsghdr *head = CMSG_FIRSTHDR(&parcel->message);
 	int fd, high;
@@ -69,7 +69,7 @@ static int fd_of(struct parcel *parcel)
 	return high;
 }
 
-static void keep(struct kept *kept, uint64_t number, int fd)
+static void update_kept(struct kept *kept, uint64_t number, int fd)
 {
 	for (unsigned i = 0; i < KEPT_MAX; i++) {
 		if (fd < 0 && kept[i].number == number) {
@@ -109,7 +109,7 @@ static void *run_vault(void *arg)
 			n = recvmsg(there, &parcel.message, MSG_CMSG_CLOEXEC);
 		while (n < 0 && errno == EINTR);
 		if (n == (ssize_t)sizeof(parcel.number))
-			keep(kept, parcel.number, fd_of(&parcel));
+			update_kept(kept, parcel.number, fd_of_parcel(&parcel));
 	}
 	/* The table goes with the thread, and with it what is kept. */
 	return NULL;
@@ -118,7 +118,7 @@ static void *run_vault(void *arg)
 /* --- the others --- */
 
 /* Signals are for the application's threads. */
-static bool start(struct ps_vault *vault)
+static bool start_thread(struct ps_vault *vault)
 {
 	sigset_t all, before;
 	bool ready = false;
@@ -154,7 +154,7 @@ static void try_start(struct ps_vault *vault)
 		return;
 	vault->here = pair[0];
 	vault->there = pair[1];
-	vault->running = start(vault);
+	vault->running = start_thread(vault);
 	if (!vault->running)
 		close_pair(vault);
 }

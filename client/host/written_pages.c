@@ -32,7 +32,8 @@ struct ps_written {
 	int uffd, pagemap;
 };
 
-static struct ps_written *fail(struct ps_written *written, struct ps_error *error, const char *what)
+static struct ps_written *fail_begin(struct ps_written *written, struct ps_error *error,
+                                     const char *what)
 {
 	ps_error_set(error, PERSEAS_ESYSTEM, "%s (%s)", what, strerror(errno));
 	if (written->pagemap >= 0)
@@ -66,16 +67,17 @@ static struct ps_written *pages_begin(struct ps_env *env, struct ps_error *error
 	written->uffd = ps_above_standard(
 		(int)syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK | PS_UFFD_USER_MODE_ONLY));
 	if (written->uffd < 0)
-		return fail(written, error, "this process may not use userfaultfd(2)");
+		return fail_begin(written, error, "this process may not use userfaultfd(2)");
 	if (ioctl(written->uffd, UFFDIO_API, &api))
-		return fail(
+		return fail_begin(
 			written, error,
 			"this kernel does not tell which pages were written: it takes Linux 6.7");
 	written->pagemap = ps_above_standard(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 	if (written->pagemap < 0)
-		return fail(written, error, "/proc/self/pagemap cannot be opened");
+		return fail_begin(written, error, "/proc/self/pagemap cannot be opened");
 	if (!has_scan(written))
-		return fail(written, error, "this kernel has no PAGEMAP_SCAN: it takes Linux 6.7");
+		return fail_begin(written, error,
+		                  "this kernel has no PAGEMAP_SCAN: it takes Linux 6.7");
 	return written;
 }
 

@@ -1,6 +1,6 @@
 /*
  * version.h - negotiates the version of control messages on a connection, and says which version
- * each message needs. Connections of owners and commands (client/host/hello.c,
+ * each message needs. Connections of owners and commands (client/host/control_greeting.c,
  * client/demand/reach.c) and of the daemon (server/loop/control_loop.c) call it. It does no I/O and
  * decides nothing about stores.
  *

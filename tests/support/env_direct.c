@@ -6,7 +6,7 @@
 #include "env_direct_private.h"
 
 #include "../../client/core/handle.h"
-#include "../../client/host/trouble.h"
+#include "../../client/host/control_errors.h"
 #include "../../proto/control/version.h"
 #include "../../proto/data/frame.h"
 
@@ -364,7 +364,7 @@ static int direct_send(struct ps_control *control, const Perseas__Request *reque
 		                    control->name);
 	if (ps_version_of(&request->base) > direct_version(control)) {
 		direct_break(control);
-		return ps_trouble_old(error, control->name, direct_version(control),
+		return ps_control_error_old(error, control->name, direct_version(control),
 		                      ps_version_of(&request->base));
 	}
 	direct_inside++;

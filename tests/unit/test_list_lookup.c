@@ -3,7 +3,7 @@
  * a pipe, which says nothing until a test writes to it. Name servers are asked on the same thread.
  */
 #include "../../client/host/list_lookup.h"
-#include "../../client/host/named.h"
+#include "../../client/host/list_by_name.h"
 #include "../../client/perseas.h"
 #include "../../client/perseas_standby.h"
 #include "../support/unit.h"

@@ -1,7 +1,7 @@
 /*
  * test_named.c - mirror lists that have a name in a file of clusters.
  */
-#include "../../client/host/named.h"
+#include "../../client/host/list_by_name.h"
 #include "../support/unit.h"
 
 static char folder[] = "/tmp/perseas-named-XXXXXX";
@@ -55,7 +55,7 @@ static void expect_list(const char *text, const char *wanted)
 	struct ps_error error = { 0 };
 	char list[PS_LIST_TEXT];
 
-	assert_int_equal(ps_named_list(text, list, &error), 0);
+	assert_int_equal(ps_list_by_name(text, list, &error), 0);
 	assert_string_equal(list, wanted);
 }
 
@@ -64,7 +64,7 @@ static void expect_error(const char *text, int code, const char *words)
 	char list[PS_LIST_TEXT] = "before";
 	struct ps_error error = { 0 };
 
-	assert_int_equal(ps_named_list(text, list, &error), code);
+	assert_int_equal(ps_list_by_name(text, list, &error), code);
 	assert_int_equal(error.code, code);
 	assert_non_null(strstr(error.text, words));
 	assert_string_equal(list, "");

@@ -1,6 +1,6 @@
 /*
  * test_silence.c - signs of life on control connections: those of this end, and what is made of
- * a mirror that answers them, or says nothing any more (beats.c, hearing.c).
+ * a mirror that answers them, or says nothing any more (heartbeat_thread.c, liveness.c).
  */
 #include "control_daemon.h"
 

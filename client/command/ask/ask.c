@@ -6,7 +6,7 @@
 #include "../../../proto/base/json.h"
 #include "../../../proto/control/envelope.h"
 #include "../../../proto/control/segment_table.h"
-#include "../../host/named.h"
+#include "../../host/list_by_name.h"
 
 #include <inttypes.h>
 #include <string.h>

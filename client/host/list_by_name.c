@@ -1,9 +1,9 @@
 /*
- * named.c - the files of clusters: lines of "NAME LIST" or "NAME = LIST"; # begins a comment. The
- * user's file comes before the host's, so that a name can be tried out by one user. They are read
- * anew for each question, and are small.
+ * list_by_name.c - see list_by_name.h. A file of clusters has lines of "NAME LIST" or "NAME =
+ * LIST"; # begins a comment. The user's file has precedence over the host's, so that one user can
+ * try out a name. The files are small, and are read again for each lookup.
  */
-#include "named.h"
+#include "list_by_name.h"
 
 #include "../../proto/control/envelope.h"
 #include "srv.h"
@@ -67,8 +67,8 @@ static int take_line(char *line, const char *path, unsigned number, const char *
 	return 0;
 }
 
-int ps_clusters_find(FILE *file, const char *path, const char *name, char list[PS_LIST_TEXT],
-                     struct ps_error *error)
+int ps_cluster_find(FILE *file, const char *path, const char *name, char list[PS_LIST_TEXT],
+                    struct ps_error *error)
 {
 	char line[LINE_MAX_BYTES];
 	int rc = 0;
@@ -96,7 +96,7 @@ static int find_in(const char *path, const char *name, char list[PS_LIST_TEXT],
 	if (!file)
 		return ps_error_set(error, PERSEAS_ESYSTEM, "the clusters in %.500s: %s", path,
 		                    strerror(errno));
-	rc = ps_clusters_find(file, path, name, list, error);
+	rc = ps_cluster_find(file, path, name, list, error);
 	fclose(file);
 	return rc;
 }
@@ -159,7 +159,7 @@ bool ps_list_is_named(const char *text)
 	return *text == '@' || ps_srv_is(text);
 }
 
-int ps_named_list(const char *text, char list[PS_LIST_TEXT], struct ps_error *error)
+int ps_list_by_name(const char *text, char list[PS_LIST_TEXT], struct ps_error *error)
 {
 	char found[PS_LIST_TEXT];
 	int rc;
