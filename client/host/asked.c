@@ -14,7 +14,7 @@ uint64_t ps_asked_add(struct ps_asked *asked, Perseas__Request__BodyCase body)
 	return asked->last;
 }
 
-/* Is it what answers a request with this body? */
+/* Returns true if the reply is of the kind that answers a request with this body. */
 static bool is_kind(const Perseas__Reply *reply, uint8_t body)
 {
 	switch (body) {
@@ -34,7 +34,7 @@ enum ps_match ps_asked_match(struct ps_asked *asked, const Perseas__Reply *reply
 	if (!asked->due || reply->id != oldest)
 		return PS_MATCH_NONE;
 	if (reply->body_case == PERSEAS__REPLY__BODY_WORKING) {
-		/* Signs without progress would be waited for without end. */
+		/* A sign that reports no progress must not extend the wait. */
 		if (reply->working->done <= asked->done)
 			return PS_MATCH_NONE;
 		asked->done = reply->working->done;

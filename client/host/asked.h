@@ -16,29 +16,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PS_ASKED_MAX = 16 }; /* requests under way on one connection */
+enum { PS_ASKED_MAX = 16 }; /* requests in flight on one connection */
 
 /* Zeroed for a new connection. */
 struct ps_asked {
-	uint64_t last;                /* the id that was given last */
-	unsigned due;                 /* requests not yet answered: those with the last `due` ids */
-	uint64_t done;                /* what the last sign of progress of the oldest one said */
+	uint64_t last;                /* the id of the newest request */
+	unsigned due;                 /* requests not yet answered: the newest `due` ids */
+	uint64_t done;                /* progress that the oldest one's last sign reported */
 	uint8_t bodies[PS_ASKED_MAX]; /* body case of the request with this id, modulo the size */
 };
 
-/* Notes a request that is to be sent, and gives its id. Fewer than PS_ASKED_MAX may be due. */
+/* Notes a request that will be sent, and returns its id. Fewer than PS_ASKED_MAX may be due. */
 uint64_t ps_asked_add(struct ps_asked *asked, Perseas__Request__BodyCase body);
 
 enum ps_match {
-	PS_MATCH_NONE,    /* it answers nothing that is asked */
-	PS_MATCH_WORKING, /* the oldest request is being worked on: its answer will come */
-	PS_MATCH_ANSWER,  /* it is the answer to the oldest request, which is no longer due */
+	PS_MATCH_NONE,    /* the reply answers no request */
+	PS_MATCH_WORKING, /* a sign of progress: the answer to the oldest request will come */
+	PS_MATCH_ANSWER,  /* the answer to the oldest request, which is no longer due */
 };
 
 enum ps_match ps_asked_match(struct ps_asked *asked, const Perseas__Reply *reply);
 
-/* What the answer of the mirror at this address is to who asked: 0, or the code of its refusal,
- * with *error set (which may be NULL). */
+/* Returns 0 if the mirror at this address carried the request out. Otherwise returns the code of
+ * its refusal, with *error set (which may be NULL). */
 int ps_asked_refusal(const Perseas__Reply *reply, const char *address, struct ps_error *error);
 
 #endif

@@ -11,21 +11,20 @@
 
 struct ps_control_greeting {
 	struct ps_control_hello offered;
-	struct ps_control_hello answer; /* it is being received */
-	unsigned version;               /* that is spoken; 0: it is not known yet */
-	unsigned needed;                /* by what is to be sent, the highest */
+	struct ps_control_hello answer; /* the mirror's; it is being received */
+	unsigned version;               /* agreed on; 0: not known yet */
+	unsigned needed;                /* the highest that a queued request needs */
 };
 
-/* The hello goes to `out`. False: out of memory. */
+/* Adds the hello to `out`. Returns false if there is no memory. */
 bool ps_control_greeting_begin(struct ps_control_greeting *greeting, struct ps_outbox *out);
 
-/* Adds what is to be sent, which takes this version at least. False: out of memory, and nothing is
- * added. */
+/* Adds a request that needs this version at least. Returns false if there is no memory. */
 bool ps_control_greeting_add(struct ps_control_greeting *greeting, struct ps_outbox *out,
                              unsigned version, const void *bytes, size_t len);
 
-/* The answer is whole. 0: a version is spoken now. PERSEAS_EVERSION: no version is common, or the
- * mirror knows less than is needed; PERSEAS_EPROTOCOL: it is no mirror. */
+/* Takes the complete answer. Returns 0 if a version was agreed on, PERSEAS_EVERSION if there is
+ * none, or none that the queued requests need, or PERSEAS_EPROTOCOL if the peer is no mirror. */
 int ps_control_greeting_end(struct ps_control_greeting *greeting, const char *name,
                             struct ps_error *error);
 

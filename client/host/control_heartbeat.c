@@ -10,8 +10,8 @@
 
 #include <sys/socket.h>
 
-/* A message without a byte. What the socket does not take yet is a sign of life itself, but not the
- * `first` one, which asks for answers. */
+/* Sends a heartbeat, a message of length 0. None is needed while something waits to be sent, unless
+ * it is the first, which asks the mirror to answer heartbeats. */
 static void send_heartbeat(struct ps_control *control, bool first)
 {
 	static const uint32_t nothing = 0;
@@ -22,7 +22,7 @@ static void send_heartbeat(struct ps_control *control, bool first)
 	control->heartbeat_at = ps_monotonic();
 }
 
-/* How often one is due; PS_NEVER: none is. */
+/* Returns how often a heartbeat is due, or PS_NEVER. */
 static uint64_t heartbeat_interval(const struct ps_control *control)
 {
 	const uint64_t heartbeat_ns = control->heartbeat_ns ? control->heartbeat_ns : PS_NEVER;
@@ -31,7 +31,7 @@ static uint64_t heartbeat_interval(const struct ps_control *control)
 	return hear_ns ? ps_earlier(heartbeat_ns, hear_ns) : heartbeat_ns;
 }
 
-/* Is it still heard of? The end of its socket wakes who sleeps on it. */
+/* Ends the connection if nothing was heard for its limit. */
 static void check_liveness(struct ps_control *control)
 {
 	if (control->greeted && !control->message && !control->have && !control->reply)
@@ -78,7 +78,7 @@ void ps_control_hear(struct ps_control *control, uint64_t limit_ns)
 {
 	pthread_mutex_lock(&control->all->lock);
 	ps_liveness_begin(&control->liveness, limit_ns, ps_monotonic());
-	/* Before any request: from then on it answers, also while it works on what comes next. */
+	/* Before any request: the mirror answers heartbeats from then on, also during a request. */
 	if (limit_ns && !control->error.code)
 		send_heartbeat(control, true);
 	if (limit_ns)

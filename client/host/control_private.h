@@ -17,32 +17,32 @@ struct ps_control {
 	struct ps_controls *all;
 	struct ps_control *next;
 	struct ps_dial dial;
-	struct ps_tls *tls;      /* the env's */
-	struct ps_stream stream; /* fd -1: dialling */
-	bool shaken;
-	struct ps_expiries shown; /* by the mirror, once it has been shaken */
+	struct ps_tls *tls;       /* the env's */
+	struct ps_stream stream;  /* fd -1: not connected yet */
+	bool shaken;              /* the TLS handshake is over, or there is no TLS */
+	struct ps_expiries shown; /* of the mirror's certificates, with `shaken` */
 	struct ps_error error;    /* code 0: none */
 	struct ps_asked asked;    /* requests not yet answered */
 
 	struct ps_outbox out; /* hello and requests that are not sent yet */
 
-	/* What is being received: the hello, then in turn a length and a message. */
-	bool greeted;
+	/* The connection receives the hello, then in turn a length and a message. */
+	bool greeted; /* the hello is complete, and a version was agreed on */
 	struct ps_control_greeting greeting;
 	uint32_t length;
 	uint8_t *message;      /* length bytes; NULL: the length is being received */
-	size_t have;           /* bytes of it that are there */
+	size_t have;           /* bytes received of the current part */
 	Perseas__Reply *reply; /* the answer to the oldest request, until it is taken; or NULL */
-	uint64_t asked_at;     /* when the last request was sent */
+	uint64_t asked_at;     /* when the newest request was sent */
 	uint64_t heartbeat_ns; /* how often a sign of life is due; 0: never */
 	uint64_t heartbeat_at; /* when the last one, or a request after it, was sent */
 	uint64_t worked_at;    /* when the last sign of progress came */
 	struct ps_liveness liveness;
-	bool silent;        /* it is over since nothing was heard */
-	uint64_t entrusted; /* the vault's number of it; 0: it is here */
+	bool silent;        /* the connection is over because nothing was heard */
+	uint64_t entrusted; /* the vault's number for the stream; 0: the stream is here */
 
-	/* That came with the message. Reading never goes beyond a message's end, so they
-	 * cannot be another's. */
+	/* Descriptors that came with the message. Reading never goes beyond a message's end, so
+	 * they cannot belong to another one. */
 	struct ps_descriptors descriptors;
 };
 

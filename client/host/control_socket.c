@@ -38,7 +38,7 @@ static void close_stream(struct ps_control *control)
 	control->shaken = false;
 }
 
-/* Moves the dial on. Returns true if there is a stream. */
+/* Continues to connect. Returns true if there is a stream. */
 static bool get_stream(struct ps_control *control, uint64_t until_ns)
 {
 	if (control->stream.fd >= 0)
@@ -51,7 +51,7 @@ static bool get_stream(struct ps_control *control, uint64_t until_ns)
 	                        &control->error);
 }
 
-/* Towards a stream that takes what is to be sent. True: it is one. */
+/* Continues to connect and to shake hands. Returns true if the stream takes messages. */
 static bool get_up(struct ps_control *control, uint64_t until_ns)
 {
 	int shaken = -1;
@@ -79,18 +79,19 @@ void ps_control_push(struct ps_control *control, uint64_t until_ns)
 		ps_outbox_send(&control->out, &control->stream);
 }
 
-/* Is there something to do for it without an answer? */
+/* Returns true if the connection can get on without an answer: it is being made, or has something
+ * to send. */
 static bool is_pushing(const struct ps_control *control)
 {
 	return !control->error.code && (!control->shaken || !ps_outbox_empty(&control->out));
 }
 
-/* What to poll for. */
+/* Returns the descriptor and events to poll for. */
 static struct pollfd poll_target(const struct ps_control *control)
 {
 	struct pollfd fd;
 
-	/* Whether an answer that is here counts, the name service must say. */
+	/* The answer that is here counts only if the name service leads to this mirror. */
 	if (control->stream.fd < 0 || (control->reply && control->dial.lookup))
 		(void)ps_dial_waits(&control->dial, &fd);
 	else
@@ -113,7 +114,7 @@ static int fail_ended(struct ps_control *control, int number)
 	return ps_control_error_ended(error, ps_control_name(control), control->greeted, number);
 }
 
-/* As recv(), and keeps the descriptors that come along. */
+/* As recv(). Keeps the descriptors that arrive with the bytes. */
 static ssize_t receive_some(struct ps_control *control, void *to, size_t len)
 {
 	if (control->stream.tls)
@@ -121,7 +122,7 @@ static ssize_t receive_some(struct ps_control *control, void *to, size_t len)
 	return ps_descriptors_recv(&control->descriptors, control->stream.fd, to, len);
 }
 
-/* Receives up to `want` bytes in all to `to`. 1: they are there; 0: not yet; else a code. */
+/* Receives a part of `want` bytes. Returns 1 if it is complete, 0 if not yet, or an error code. */
 static int receive_part(struct ps_control *control, void *to, size_t want)
 {
 	while (control->have < want) {
@@ -152,7 +153,7 @@ static int check_hello(struct ps_control *control)
 	return 0;
 }
 
-/* The length is there: makes room for the message. A sign of life has none. */
+/* Allocates the message whose length was received. A heartbeat has length 0. */
 static int begin_message(struct ps_control *control)
 {
 	if (control->length == 0)
@@ -168,7 +169,8 @@ static int begin_message(struct ps_control *control)
 	return 0;
 }
 
-/* A message is whole: is it a reply, and the answer to what was asked? 0 or a code. */
+/* Takes a complete message: the answer to the oldest request, or a sign of its progress. Returns 0
+ * or an error code. */
 static int take_message(struct ps_control *control)
 {
 	const char *why;
@@ -192,8 +194,8 @@ static int take_message(struct ps_control *control)
 	return 0;
 }
 
-/* Receives a part without waiting: the hello, a length, or a message. 1: it is whole; 0: not yet;
- * else a code. */
+/* Receives the hello, a length, or a message, without waiting. Returns 1 if that part is complete,
+ * 0 if not yet, or an error code. */
 static int receive_next_part(struct ps_control *control)
 {
 	int got;
@@ -213,7 +215,8 @@ static int receive_next_part(struct ps_control *control)
 	return got > 0 && take_message(control) ? control->error.code : got;
 }
 
-/* An answer is here. Returns 1 if its daemon counts, 0 if that is not known yet, or a code. */
+/* Checks the daemon of an answer that is here. Returns 1 if it is the mirror's, 0 if that is not
+ * known yet, or an error code. */
 static int accept_daemon(struct ps_control *control)
 {
 	const ProtobufCBinaryData *daemon = &control->reply->daemon;
@@ -222,7 +225,7 @@ static int accept_daemon(struct ps_control *control)
 	                      &control->error);
 }
 
-/* Receives without waiting. 1: an answer is there; 0: not yet; else a code. */
+/* Receives without waiting. Returns 1 if an answer is here, 0 if not yet, or an error code. */
 static int receive_reply(struct ps_control *control)
 {
 	int got = 1;
@@ -236,7 +239,7 @@ static int receive_reply(struct ps_control *control)
 	return got > 0 ? accept_daemon(control) : got;
 }
 
-/* Waits, without the lock, until there may be something to do. */
+/* Waits, without the lock, until a connection can get on, or until then. */
 static void wait_ready(struct ps_control *control, uint64_t until_ns)
 {
 	struct pollfd fds[WATCHED_MAX];
@@ -247,7 +250,7 @@ static void wait_ready(struct ps_control *control, uint64_t until_ns)
 	for (at = all->first; at && count < WATCHED_MAX - 1; at = at->next) {
 		if (at == control || !is_pushing(at))
 			continue;
-		/* What has come is left to the thread that waits for it. */
+		/* The thread that waits for an answer on `at` receives it. */
 		fds[count++] = at->shaken ? (struct pollfd){ at->stream.fd, POLLOUT, 0 }
 		                          : poll_target(at);
 		if (at->stream.fd < 0)
@@ -261,7 +264,7 @@ static void wait_ready(struct ps_control *control, uint64_t until_ns)
 	pthread_mutex_lock(&all->lock);
 }
 
-/* The request's time is over, and with it the connection. */
+/* Sets the error of a connection whose request timed out. Returns its code. */
 static int fail_late(struct ps_control *control)
 {
 	struct ps_error *error = &control->error;
@@ -273,7 +276,7 @@ static int fail_late(struct ps_control *control)
 	return ps_control_error_late(error, ps_control_name(control), control->greeted);
 }
 
-/* Until when an answer is waited for: each sign of progress gives it as long again. */
+/* Returns when to stop waiting for an answer: each sign of progress allows `patience` more. */
 static uint64_t extended_deadline(const struct ps_control *control, uint64_t until_ns,
                                   uint64_t patience)
 {
@@ -282,8 +285,8 @@ static uint64_t extended_deadline(const struct ps_control *control, uint64_t unt
 	return again > until_ns ? again : until_ns;
 }
 
-/* Until an answer is there. 0 or a code. Another mirror's may have been waited for first, until the
- * time is gone: what counts is how much there was when it was asked. */
+/* Waits for an answer. Returns 0 or an error code. The caller may have waited for another mirror
+ * first, so `patience` is counted from when the request was sent. */
 static int await_reply(struct ps_control *control, uint64_t until_ns)
 {
 	const uint64_t since = ps_earlier(ps_monotonic(), control->asked_at);
@@ -300,7 +303,7 @@ static int await_reply(struct ps_control *control, uint64_t until_ns)
 		got = receive_reply(control);
 		if (got)
 			return got > 0 ? 0 : got;
-		/* Only now: what came in time counts, however late it is asked for. */
+		/* Checked last: an answer that came in time counts, however late it is taken. */
 		if (ps_monotonic() >= extended_deadline(control, until_ns, patience))
 			return fail_late(control);
 		wait_ready(control, extended_deadline(control, until_ns, patience));
@@ -309,7 +312,7 @@ static int await_reply(struct ps_control *control, uint64_t until_ns)
 
 /* --- replies --- */
 
-/* Why the connection is over. */
+/* Returns the code of the connection's error, with its sentence in *error. */
 static int tell_trouble(const struct ps_control *control, struct ps_error *error)
 {
 	if (error)
@@ -370,7 +373,7 @@ int ps_control_send(struct ps_control *control, const Perseas__Request *request,
 	} else {
 		ps_asked_add(&control->asked, request->body_case);
 		control->asked_at = control->heartbeat_at = ps_monotonic();
-		/* As far as it goes at once; what fails here is told by receive. */
+		/* receive reports what fails here. */
 		ps_control_push(control, PS_NEVER);
 	}
 	pthread_mutex_unlock(&control->all->lock);
@@ -439,8 +442,8 @@ bool ps_control_ended(struct ps_control *control)
 	bool over;
 
 	pthread_mutex_lock(&control->all->lock);
-	/* Takes signs of life, too, and finds what nobody asked for: either would keep the
-	 * descriptor readable. */
+	/* Takes heartbeats, and finds messages that answer no request. Otherwise the descriptor
+	 * would stay readable. */
 	over = receive_reply(control) < 0;
 	pthread_mutex_unlock(&control->all->lock);
 	return over;

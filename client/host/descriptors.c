@@ -54,7 +54,7 @@ ssize_t ps_descriptors_recv(struct ps_descriptors *descriptors, int fd, void *to
 	};
 	ssize_t n;
 
-	/* At one of these numbers, what the application prints would go into a mirror's memory. */
+	/* At numbers 0 to 2, what the application prints would go into a mirror's memory. */
 	ps_standard_hold();
 	n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	ps_standard_release();

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Something that this process could do, and is told not to. */
+/* Returns true if this variable is "off". */
 static bool is_off(const char *variable)
 {
 	const char *wanted = getenv(variable);
@@ -79,8 +79,8 @@ static int has_rdma(struct ps_env *env, const struct ps_address *address, struct
 
 enum { PAUSE_MAX = 4 * PS_MIRRORS_MAX }; /* descriptors that one pause waits for */
 
-/* Waking somebody who is awake costs no system call: `woken` is looked at before sleeping,
- * `asleep` before the eventfd is written. */
+/* To wake a thread that is awake costs no system call: a thread checks `woken` before it sleeps,
+ * and its waker checks `asleep` before it writes to the eventfd. */
 struct sleeper {
 	int fd;
 	atomic_bool asleep;
@@ -129,7 +129,7 @@ static void posix_random(struct ps_env *env, void *bytes, size_t len)
 		n = getrandom(at, len, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* An id that is not random could be given twice: better none at all. */
+		/* Ids that are not random could collide. */
 		if (n <= 0)
 			abort();
 		at += n;
@@ -165,7 +165,7 @@ static void posix_pause(struct ps_env *env, enum ps_sleeper who, struct pollfd *
 	atomic_store(&sleeper->asleep, false);
 	if (all[count].revents)
 		(void)!read(sleeper->fd, &drained, sizeof(drained));
-	/* What was done before the wake is seen by the caller from here on. */
+	/* From here on the caller sees what the waker did before. */
 	atomic_exchange(&sleeper->woken, false);
 	if (count)
 		memcpy(fds, all, count * sizeof(*fds));
@@ -288,7 +288,7 @@ static int posix_has_route(struct ps_env *env, const struct ps_address *address,
 	return env->verbs ? has_rdma(env, address, error) : without_rdma(address, error);
 }
 
-/* Why there is no link over RDMA in a process that has no RDMA. */
+/* The attach of `no_rdma`: says why this process has no link over RDMA. */
 static struct ps_link *refuse_rdma(struct ps_env *env, const struct ps_address *address,
                                    const Perseas__Grant *grant, const int *fds, uint64_t epoch,
                                    uint64_t until_ns, struct ps_error *error)

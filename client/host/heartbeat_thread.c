@@ -31,7 +31,7 @@ static void *run_heartbeats(void *arg)
 	return NULL;
 }
 
-/* Signals are for the application's threads. */
+/* Starts the thread with all signals blocked: they belong to the application's threads. */
 static bool start_thread(struct ps_heartbeats *heartbeats)
 {
 	sigset_t all, before;

@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 struct ps_heartbeats {
-	pthread_mutex_t *lock;       /* the caller's: guards what `send` looks at, and this */
-	uint64_t (*send)(void *arg); /* sends what is due, under the lock; by ps_monotonic(), when
-	                                 the next is; PS_NEVER: not before the thread is woken */
+	pthread_mutex_t *lock; /* the caller's: guards this struct and what `send` reads */
+	/* Sends what is due, and returns when the next heartbeat is, by ps_monotonic(), or PS_NEVER
+	 * to sleep until it is woken. Called with the lock. */
+	uint64_t (*send)(void *arg);
 	void *arg;
 	pthread_cond_t woken;
 	pthread_t thread;
@@ -22,11 +23,11 @@ struct ps_heartbeats {
 void ps_heartbeats_init(struct ps_heartbeats *heartbeats, pthread_mutex_t *lock,
                         uint64_t (*send)(void *arg), void *arg);
 
-/* Under the lock: something may be due earlier. Starts the thread if there is none; where none can
- * be had, nothing is sent. */
+/* Wakes the thread because something may be due earlier, and starts it first if necessary. If it
+ * cannot be started, no heartbeats are sent. The caller holds the lock. */
 void ps_heartbeats_wake(struct ps_heartbeats *heartbeats);
 
-/* Without the lock; when it returns the thread has ended. */
+/* Ends the thread, and waits for that. The caller does not hold the lock. */
 void ps_heartbeats_end(struct ps_heartbeats *heartbeats);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum { LINE_MAX_BYTES = PS_LIST_TEXT + PS_NAME_MAX + 64, LINES_MAX = 10000 };
 
-/* Splits a line in place. False: there is nothing on it. */
+/* Splits a line in place. Returns false if the line is empty. */
 static bool split_line(char *line, char **name, char **list)
 {
 	char *end;
@@ -43,7 +43,7 @@ static int file_wrong(struct ps_error *error, const char *path, unsigned number,
 	                    path, number, what);
 }
 
-/* What one line means; *line has its end still. */
+/* Reads one line, with its newline. Sets the list if the line has the wanted name. */
 static int take_line(char *line, const char *path, unsigned number, const char *wanted,
                      char list[PS_LIST_TEXT], struct ps_error *error)
 {
@@ -84,7 +84,7 @@ int ps_cluster_find(FILE *file, const char *path, const char *name, char list[PS
 	return rc || *list ? rc : PERSEAS_ENOSTORE;
 }
 
-/* The same by the path; a file that is not there has no names. */
+/* As ps_cluster_find, by the path. A file that does not exist has no names. */
 static int find_in(const char *path, const char *name, char list[PS_LIST_TEXT],
                    struct ps_error *error)
 {
@@ -101,7 +101,7 @@ static int find_in(const char *path, const char *name, char list[PS_LIST_TEXT],
 	return rc;
 }
 
-/* The user's own file; "" where there is no place for one. */
+/* Sets the path of the user's own file, or "" if the user has no directory for it. */
 static void own_path(char path[PATH_MAX])
 {
 	const char *config = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");

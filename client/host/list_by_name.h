@@ -11,21 +11,21 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The variable that names a file to read instead of the usual two. */
+/* The variable that names a file to read instead of the user's and the host's. */
 #define PS_CLUSTERS_VARIABLE "PERSEAS_CLUSTERS"
 #define PS_CLUSTERS "/etc/perseas/clusters"
 
-/* Writes the list that the text names; a text that is a list itself is none of these, and is left
- * alone. 0, with the list, whose addresses are not checked; "" where the text is a list itself.
- * PERSEAS_EINVAL: no file has this name, or what stands there cannot be read; PERSEAS_ESYSTEM: a
- * file that is there cannot be read; of the DNS see srv.h. */
+/* Looks up the list that the text names. Returns 0 with the list, whose addresses are not checked,
+ * or "" if the text is a list itself. Returns PERSEAS_EINVAL if no file has the name, or its line
+ * is malformed; PERSEAS_ESYSTEM if a file cannot be read; for errors of the DNS see srv.h. */
 int ps_list_by_name(const char *text, char list[PS_LIST_TEXT], struct ps_error *error);
 
-/* Is the text the name of a list, and no list itself? */
+/* Returns true if the text is the name of a list, false if it is a list itself. */
 bool ps_list_is_named(const char *text);
 
-/* Looks a name up in one file, of which the path is for sentences. 0, PERSEAS_EINVAL for a fault of
- * the file, PERSEAS_ESYSTEM; or PERSEAS_ENOSTORE, without a sentence: it does not have the name. */
+/* Looks a name up in one file; the path is for error messages. Returns 0, PERSEAS_EINVAL if the
+ * file is malformed, PERSEAS_ESYSTEM, or PERSEAS_ENOSTORE, without a sentence, if the file does not
+ * have the name. */
 int ps_cluster_find(FILE *file, const char *path, const char *name, char list[PS_LIST_TEXT],
                     struct ps_error *error);
 

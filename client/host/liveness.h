@@ -8,26 +8,26 @@
 
 #include "../../proto/base/stream.h"
 
-/* The limit has so many looks. */
+/* Looks within the limit. */
 enum { PS_LIVENESS_LOOKS = 4 };
 
 struct ps_liveness {
-	uint64_t limit_ns; /* 0: nobody looks */
-	uint64_t look_at;  /* the next time */
-	unsigned unheard;  /* looks since something came */
-	bool heard;        /* something came since the last look, and was taken */
+	uint64_t limit_ns; /* 0: off */
+	uint64_t look_at;  /* when the next look is due */
+	unsigned unheard;  /* looks since something arrived */
+	bool heard;        /* something was received since the last look */
 };
 
-/* From now on one look is due in each quarter of the limit; 0: none. */
+/* From now on a look is due in each quarter of the limit. 0 turns looking off. */
 void ps_liveness_begin(struct ps_liveness *liveness, uint64_t limit_ns, uint64_t now_ns);
 
-/* A look, if one is due. True: nothing has come in PS_LIVENESS_LOOKS of them, one after the other.
- * What lies in the socket counts: it waits for a thread that has no time for it now. */
+/* Looks, if a look is due. Returns true if nothing arrived within PS_LIVENESS_LOOKS looks in a row.
+ * Bytes that wait in the socket count as heard. */
 bool ps_liveness_look(struct ps_liveness *liveness, const struct ps_stream *stream,
                       uint64_t now_ns);
 
-/* Takes signs of life (messages without a byte) that lie in the socket before anything else. The
- * stream must stand between two messages. False: there were none. */
+/* Takes the heartbeats that are first in the socket, between two messages of the stream. Returns
+ * false if there were none. */
 bool ps_liveness_take_signs(const struct ps_stream *stream);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is mapped there, by the end of its line: a path, a name in brackets, or nothing. */
+/* `what` is the end of the mapping's line: a path, a name in brackets, or nothing. */
 static void describe_mapping(const char *what, uint64_t first, uint64_t last, char *text,
                              size_t size)
 {

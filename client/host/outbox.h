@@ -13,7 +13,7 @@
 
 struct ps_outbox {
 	uint8_t *bytes;
-	size_t start, end; /* of those that wait */
+	size_t start, end; /* of the bytes that wait */
 	size_t size;
 };
 
@@ -22,11 +22,11 @@ static inline bool ps_outbox_empty(const struct ps_outbox *outbox)
 	return outbox->start == outbox->end;
 }
 
-/* Adds a copy of the bytes. False: out of memory, nothing is added. */
+/* Adds a copy of the bytes. Returns false if there is no memory, and adds nothing. */
 bool ps_outbox_add(struct ps_outbox *outbox, const void *bytes, size_t len);
 
-/* Sends what the stream takes without waiting. When the stream is at its end, what is left is
- * forgotten: who receives finds out why, and a last word may still be there. */
+/* Sends what the stream takes without waiting. Drops the rest if the stream has ended: the receiver
+ * finds out why, and may still find the peer's last message. */
 void ps_outbox_send(struct ps_outbox *outbox, struct ps_stream *stream);
 
 void ps_outbox_free(struct ps_outbox *outbox);

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The option, where the caller's version of the options has it, else the variable; or NULL. */
+/* Returns the option, if the caller's version of the options has it, or else the variable. Returns
+ * NULL if neither is set. */
 static const char *path_of(const struct perseas_options *options, size_t offset,
                            const char *variable)
 {

@@ -9,33 +9,32 @@
 #include "../core/error.h"
 
 /*
- * The certificates that the options name, or the environment where they do not (PERSEAS_TLS_CERT,
- * PERSEAS_TLS_KEY, PERSEAS_TLS_CA, and PERSEAS_TLS_CRL for what is revoked). options may be NULL.
- * *tls is the caller's; NULL: none are named, so connections are plain text. 0, PERSEAS_EINVAL
- * where only some are named, or PERSEAS_ETLS.
+ * Reads the certificates that the options name, or else the environment (PERSEAS_TLS_CERT,
+ * PERSEAS_TLS_KEY, PERSEAS_TLS_CA, and PERSEAS_TLS_CRL for revoked ones). options may be NULL. *tls
+ * is the caller's, or NULL for plain text if none are named. Returns 0, PERSEAS_EINVAL if only some
+ * are named, or PERSEAS_ETLS.
  */
 int ps_secure_new(const struct perseas_options *options, struct ps_tls **tls,
                   struct ps_error *error);
 
-/* Puts TLS on a connection to the address, where there is TLS and the address is reached over TCP.
- * 0, or PERSEAS_ENOMEM. */
+/* Begins TLS on a connection over TCP, if tls is not NULL. Returns 0, or PERSEAS_ENOMEM. */
 int ps_secure_begin(struct ps_stream *stream, struct ps_tls *tls, const struct ps_address *address,
                     struct ps_error *error);
 
-/* Moves the handshake on without waiting. 1: it is over; 0: not yet; else a code. */
+/* Continues the handshake without waiting. Returns 1 if it is over, 0 if not yet, or a code. */
 int ps_secure_step(struct ps_stream *stream, const struct ps_address *address,
                    struct ps_error *error);
 
-/* Says why TLS failed on the stream. PERSEAS_ETLS, or 0: it did not fail. */
+/* Sets the error of TLS on the stream. Returns PERSEAS_ETLS, or 0 if TLS did not fail. */
 int ps_secure_failed(const struct ps_stream *stream, const struct ps_address *address,
                      struct ps_error *error);
 
-/* Says that the peer wants TLS, if these first bytes of its answer to a plain hello say so.
- * PERSEAS_ETLS, or 0. */
+/* Returns PERSEAS_ETLS with *error if these first bytes of the answer to a plain hello say that the
+ * peer wants TLS. Otherwise returns 0. */
 int ps_secure_wanted(const uint8_t first[2], const struct ps_address *address,
                      struct ps_error *error);
 
-/* Says that the handshake is not over in time. PERSEAS_EUNREACHABLE. */
+/* Sets the error of a handshake that timed out. Returns PERSEAS_EUNREACHABLE. */
 int ps_secure_late(const struct ps_address *address, struct ps_error *error);
 
 #endif

@@ -18,13 +18,13 @@
 #include <unistd.h>
 
 enum {
-	/* A peer's kernel that is gone is noticed after about this long, also on a connection
-	 * on which nothing is sent. */
+	/* The kernel notices a peer whose kernel is gone after about this time, also on an idle
+	 * connection. */
 	SILENCE_MS = 10000,
 	KEEPALIVE_IDLE_S = 5,
 	KEEPALIVE_INTERVAL_S = 2,
 	KEEPALIVE_PROBES = 3,
-	BUSY_RETRY_NS = 2000000, /* a Unix socket whose backlog is full tells no one when not */
+	BUSY_RETRY_NS = 2000000, /* a Unix socket gives no sign when its backlog has room again */
 	LAST_RETRY_NS = 50000000,
 };
 
@@ -230,7 +230,7 @@ int ps_dial_accept(struct ps_dial *dial, const uint8_t *daemon, struct ps_error 
 
 static void set_option(int fd, int level, int option, int value)
 {
-	/* All of them only make it faster, or a failure seen sooner. */
+	/* Failures do not matter: all these options only speed things up. */
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
@@ -318,7 +318,7 @@ static bool is_itself(int fd)
 	       memcmp(&here, &there, here_len) == 0;
 }
 
-/* How the attempt under way ended: 1 connected, 0 it has not, -1 it failed. */
+/* Returns 1 if the attempt has connected, 0 if it goes on, -1 if it failed. */
 static int connect_result(struct ps_dial *dial)
 {
 	struct pollfd fd = { .fd = dial->fd, .events = POLLOUT };
@@ -390,7 +390,7 @@ static int fail_dial(const struct ps_dial *dial, struct ps_error *error)
 	                    name, strerror(dial->error));
 }
 
-/* Gives the attempt under way its share of the time, once it is known how much there is. */
+/* Gives the attempt its share of the time that is left, unless it has a limit already. */
 static void set_share(struct ps_dial *dial, uint64_t until_ns)
 {
 	uint64_t now = ps_monotonic();

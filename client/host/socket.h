@@ -30,10 +30,10 @@ struct ps_dial {
 	int refused;                /* the lookup's error, of getaddrinfo; 0: none */
 	unsigned at;                /* the address being tried, or connected */
 	int fd;                     /* -1: none */
-	int both;                   /* an epoll of fd and the lookup; -1: none */
-	int error;                  /* errno of the last that failed */
+	int both;                   /* an epoll descriptor of fd and the lookup; -1: none */
+	int error;                  /* errno of the last attempt that failed */
 	uint64_t since;             /* when it began, or when the name service answered */
-	uint64_t until;             /* then the next one is tried, or this one once more */
+	uint64_t until;             /* when the next address is tried, or this one again */
 };
 
 /*
@@ -48,7 +48,7 @@ int ps_dial_begin(struct ps_dial *dial, const struct ps_address *address, struct
 int ps_dial_known(struct ps_dial *dial, const struct ps_address *address, struct ps_error *error);
 
 /* Moves on without waiting; the time until_ns is shared out among the addresses that are left.
- * 1: dial->fd is connected, and the caller's to take; 0: not yet; else a code. */
+ * Returns 1 if dial->fd is connected, for the caller to take; 0 if not yet; or an error code. */
 int ps_dial_step(struct ps_dial *dial, uint64_t until_ns, struct ps_error *error);
 
 /* Fills in what to poll for until the next step. Returns false if nothing shows when it is due. */
@@ -77,10 +77,10 @@ void ps_dial_end(struct ps_dial *dial);
 /* CLOCK_MONOTONIC in ns. */
 uint64_t ps_monotonic(void);
 
-/* As poll; until_ns may be PS_NEVER. Interrupted: 0, as when time is up. */
+/* As poll, but until_ns may be PS_NEVER. Returns 0 if it timed out or was interrupted. */
 int ps_poll(struct pollfd *fds, unsigned count, uint64_t until_ns);
 
-/* Is this errno one after which to wait and try again? */
+/* Returns true if a call that failed with this errno should be tried again later. */
 int ps_would_block(int error);
 
 void ps_close_all(const int *fds, unsigned count);

@@ -131,7 +131,7 @@ int ps_srv_read(const uint8_t *answer, size_t len, const char *domain, char list
 	for (int i = 0; !rc && i < ns_msg_count(message, ns_s_an); i++) {
 		if (ns_parserr(&message, ns_s_an, i, &record) < 0)
 			return fail_query(error, PERSEAS_EPROTOCOL, domain, "the answer is broken");
-		/* Others are on the way there: CNAME, signatures. */
+		/* Records of other types lead to these: CNAME, signatures. */
 		if (ns_rr_type(record) == ns_t_srv && ns_rr_class(record) == ns_c_in)
 			rc = take_record(&targets, &message, &record, domain, error);
 	}
@@ -145,7 +145,7 @@ int ps_srv_read(const uint8_t *answer, size_t len, const char *domain, char list
 	return 0;
 }
 
-/* Why the C library has no answer. */
+/* Sets the error for a query that the C library could not answer (h_errno). */
 static int fail_unanswered(struct ps_error *error, const char *domain, int why)
 {
 	if (why == HOST_NOT_FOUND || why == NO_DATA)

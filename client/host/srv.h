@@ -13,27 +13,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Does the text begin with "srv://"? */
+/* Returns true if the text begins with "srv://". */
 bool ps_srv_is(const char *text);
 
-/* Whom to ask, and for how long. */
+/* A DNS server, and how long to wait for it. */
 struct ps_srv_server {
 	struct sockaddr_in address;
-	unsigned seconds; /* of each of two tries: 1 to 30 */
+	unsigned seconds; /* of each of the two tries: 1 to 30 */
 };
 
 /*
- * Asks for what "srv://DOMAIN" names. server: NULL for those of /etc/resolv.conf, which have two
- * tries each, of a second or two. 0, with the list: the mirrors by priority, weight
- * (the greater first), host and port, each once.
- * PERSEAS_EINVAL: DOMAIN is no name, or the DNS has no such records; PERSEAS_EUNREACHABLE: no
- * server answered, for now; PERSEAS_EPROTOCOL: an answer that cannot be used; PERSEAS_ELIMIT: more
- * mirrors than a store has. After an error the list is "".
+ * Looks up "srv://DOMAIN". server NULL stands for the servers of /etc/resolv.conf, with two tries
+ * each, of a second or two. Returns 0 with the list: the mirrors by priority, weight (the greater
+ * first), host and port, each once. After an error the list is "":
+ * PERSEAS_EINVAL       DOMAIN is no name, or the DNS has no such records
+ * PERSEAS_EUNREACHABLE no server answered, for now
+ * PERSEAS_EPROTOCOL    the answer is malformed
+ * PERSEAS_ELIMIT       the answer has more mirrors than a store may have
  */
 int ps_srv_list(const char *text, const struct ps_srv_server *server, char list[PS_LIST_TEXT],
                 struct ps_error *error);
 
-/* Reads an answer to that question, of len bytes; domain is for sentences. */
+/* Reads an answer of len bytes to that query. domain is for error messages. */
 int ps_srv_read(const uint8_t *answer, size_t len, const char *domain, char list[PS_LIST_TEXT],
                 struct ps_error *error);
 

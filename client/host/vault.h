@@ -19,8 +19,8 @@ struct ps_vault {
 	bool tried, running;
 	int here;       /* the end of a pair of sockets that says what to keep, and what to drop */
 	int there;      /* the thread's end, which is in its own table, too */
-	unsigned count; /* of what it keeps */
-	uint64_t last;  /* number that was given */
+	unsigned count; /* descriptors that it keeps */
+	uint64_t last;  /* the newest number */
 };
 
 /* Begins nothing yet. The caller sees to it that one thread at a time calls these functions. */

@@ -20,13 +20,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Younger than some headers that this is built with: Linux 6.4. */
+/* Linux 6.4; missing in older headers. */
 #define FEATURE_WP_UNPOPULATED ((uint64_t)1 << 13)
 
 #define SCAN_PROTECT ((uint64_t)1 << 0) /* the pages that match, in one step with listing them */
 #define SCAN_CHECK ((uint64_t)1 << 1)   /* it fails where a range is not protected in this way */
 
-enum { RUNS = 128 }; /* listed by one call */
+enum { RUNS = 128 }; /* that one call lists */
 
 struct ps_written {
 	int uffd, pagemap;
@@ -103,7 +103,7 @@ static int pages_watch(struct ps_written *written, const uint8_t *base, uint64_t
 	if (ioctl(written->uffd, UFFDIO_REGISTER, &watched))
 		return -1;
 	while (ioctl(written->uffd, UFFDIO_WRITEPROTECT, &protect))
-		/* Mappings change beside this. */
+		/* EAGAIN: another thread changes the process's mappings. */
 		if (errno != EAGAIN) {
 			(void)ioctl(written->uffd, UFFDIO_UNREGISTER, &range);
 			return -1;
@@ -140,7 +140,7 @@ static int pages_take(struct ps_written *written, const uint8_t *base, uint64_t 
 	while (scan.start < end) {
 		const int count = ioctl(written->pagemap, PS_PAGE_SCAN, &scan);
 
-		/* What it protected before it failed is not known. */
+		/* Nobody knows which pages it protected before it failed. */
 		if (count < 0 || scan.walk_end <= scan.start)
 			return -1;
 		for (int i = 0; i < count; i++)
