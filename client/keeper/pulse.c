@@ -1,7 +1,7 @@
 /*
  * pulse.c - asks the mirrors whether this owner still holds its claims, and takes their answers.
- * The keeper calls it, and copy.c between pieces. It must not let a mirror that is silent hold up
- * the others.
+ * The keeper calls it, and so do copies between their pieces and the renewal (renew.c). It must not
+ * let a mirror that is silent hold up the others.
  */
 #include "pulse.h"
 
@@ -153,6 +153,13 @@ static void fit_copies(const struct perseas *p, const struct ps_mirror *to, stru
 		                                                           : NULL;
 }
 
+/* Returns true if the mirror holds this owner's claim: its session is up, or a renewal that is not
+ * over has claimed it. */
+static bool is_claimed(const struct perseas *p, const struct ps_mirror *m)
+{
+	return m->active || (p->renewing && m->found.claimed);
+}
+
 static void ask_all(struct perseas *p)
 {
 	Perseas__ConfirmRequest ask = PERSEAS__CONFIRM_REQUEST__INIT;
@@ -170,7 +177,7 @@ static void ask_all(struct perseas *p)
 		struct ps_mirror *m = &p->mirrors[i];
 
 		/* One whose answer to this is still due is not asked again. */
-		if (!m->active || ps_due_count(m, take_sign))
+		if (!is_claimed(p, m) || ps_due_count(m, take_sign))
 			continue;
 		ask.boot = boot_for(p, m);
 		fit_copies(p, m, &sight);

@@ -16,6 +16,7 @@
 #include "../core/nowait.h"
 #include "../core/quorum.h"
 #include "past.h"
+#include "pulse.h"
 #include "renew_adopt.h"
 #include "resync.h"
 #include "roster.h"
@@ -438,8 +439,8 @@ static void back_off(struct perseas *p)
 	r->next_at = ps_now(p) + r->delay / 2 + bits % r->delay;
 }
 
-/* Sessions that hold a claim stay, so that others see an owner; data paths, and what was dialled
- * to ask, end. */
+/* Sessions that hold a claim stay, so that others see an owner, and are told at once what it lacks;
+ * data paths, and what was dialled to ask, end. */
 static void rest(struct perseas *p)
 {
 	for (unsigned i = 0; i < p->mirror_count; i++) {
@@ -451,6 +452,8 @@ static void rest(struct perseas *p)
 		if (!p->renewing || p->superseded)
 			ps_mirror_disconnect(p, m);
 	}
+	p->upkeep.pulse_at = 0;
+	ps_pulse(p, ps_now(p));
 }
 
 static bool is_wanted(const struct perseas *p)

@@ -10,6 +10,7 @@
 #include "copy.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "pulse.h"
 #include "rejoin.h"
 #include "../core/tx.h"
 
@@ -107,6 +108,8 @@ static int copy_segment(struct perseas *p, struct ps_mirror *m, const struct ps_
 		if (ps_mirror_write(p, m, &chain))
 			return -1;
 		done += length;
+		/* Mirrors that are not copied to must not take this owner for dead meanwhile. */
+		ps_pulse(p, ps_now(p));
 	}
 	return 0;
 }

@@ -41,3 +41,24 @@ def test_an_owner_goes_on_with_a_mirror_that_missed_its_open(mirrors, lost, fabr
             store.map("first")
             assert store.read("first", 0, 3) == b"two"
         daemon.restart()
+
+
+def test_status_names_the_mirror_without_room(mirrors, fabric):
+    """The mirror that comes back has no memory for a second image beside its own, and the owner
+    tries again and again. Once there is memory, it goes on."""
+    daemons = mirrors(3, fabric)
+    fill("s", daemons, {"first": bytes(MIB)}, log_size=MIB)
+    daemons[2].kill9()
+    with Store("s", mirror_list(daemons)) as store:
+        store.map("first")
+        store.write("first", 0, b"one")
+        daemons[0].kill9()
+        options = daemons[2].mirror.options
+        daemons[2].mirror.options = [*options, "--max-memory", "3M"]
+        daemons[2].restart()
+        said = wait_for(lambda: (out := run_command("status", "s", mirrors=daemons).out)
+                        and "has no memory for" in out and out, SECONDS, "a sentence")
+        assert said.startswith("can commit: no; can open: yes;")
+        daemons[2].mirror.options = options
+        daemons[2].restart()
+        wait_for(lambda: commits(store, b"three"), SECONDS, "W mirrors")

@@ -121,6 +121,86 @@ TEST(a_mirror_without_room_is_named, struct fixture *f)
 	assert_carries(f, 1);
 }
 
+/* What the first mirror is told of the last one, and how long it is told nothing. */
+struct told {
+	struct direct_tap tap;
+	struct direct *d;
+	bool without_room;
+	uint64_t at, longest;
+};
+
+static void note_sign(void *arg, unsigned mirror, unsigned session, const uint8_t *bytes,
+                      size_t len)
+{
+	struct told *told = arg;
+	const char *why;
+	Perseas__Request *request = ps_request_unpack(bytes, len, &why);
+	const bool sign = request->body_case == PERSEAS__REQUEST__BODY_CONFIRM;
+
+	(void)session;
+	if (!mirror && sign && request->confirm->n_mirrors)
+		told->without_room = strstr(request->confirm->mirrors[2]->trouble, "memory");
+	if (!mirror) {
+		if (told->at && told->d->now - told->at > told->longest)
+			told->longest = told->d->now - told->at;
+		told->at = told->d->now;
+	}
+	perseas__request__free_unpacked(request, NULL);
+}
+
+/* Each piece of the copy takes long. */
+static void write_slowly(void *arg, const struct direct_write *write)
+{
+	struct told *told = arg;
+
+	if (write->mirror == 2 && write->region >= PS_REGION_SEGMENT)
+		told->d->now += 700 * MS;
+}
+
+static void hear_signs(struct fixture *f, struct told *told)
+{
+	*told = (struct told){ .tap = { .arg = told, .request = note_sign }, .d = f->o->d };
+	f->o->d->tap = &told->tap;
+}
+
+/* The owner claims again and again in vain, since the last mirror has no room for its copy. What it
+ * lacks is told to the mirrors, which tell perseas status. */
+TEST(mirrors_hear_why_claiming_again_is_in_vain, struct fixture *f)
+{
+	struct told told;
+
+	change_owner_without(f, 2);
+	direct_crash(f->o->d, 1);
+	memory_heap_set_limit(f->o->d->mirrors[2].memory, BIG + BIG / 2);
+	direct_start(f->o->d, 2);
+	hear_signs(f, &told);
+	assert_int_equal(put_big(f, 20, 50, 3), PERSEAS_EINDOUBT);
+	keep(f, 300);
+	assert_true(told.without_room);
+	assert_int_equal(owner_stat(f->o).renewals, 0);
+	owner_die(f->o);
+	f->o->d->tap = NULL;
+}
+
+/* The copy to the last mirror takes some seconds. The first one hears that the owner lives. */
+TEST(a_copy_in_a_renewal_delays_no_sign_of_life, struct fixture *f)
+{
+	struct told told;
+
+	change_owner_without(f, 2);
+	direct_crash(f->o->d, 1);
+	direct_start(f->o->d, 2);
+	hear_signs(f, &told);
+	told.tap.write = write_slowly;
+	assert_int_equal(put_big(f, 20, 50, 3), PERSEAS_EINDOUBT);
+	OWNER_KEEP_UNTIL(f->o, owner_stat(f->o).renewals);
+	assert_true(told.longest < 2000 * MS);
+	f->o->d->tap = NULL;
+	direct_start(f->o->d, 1);
+	assert_catches_up(f, 1);
+	assert_carries(f, 0);
+}
+
 static int setup_four(void **state)
 {
 	return setup_of(state, 4, 2, true);
