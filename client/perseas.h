@@ -99,9 +99,8 @@ enum perseas_flag {
 
 enum perseas_event_kind {
 	PERSEAS_EVENT_MIRROR_DOWN = 1, /* a mirror that was live no longer takes transactions */
-	PERSEAS_EVENT_MIRROR_LIVE,     /* a mirror is live, for the first time or again. The text
-	                                  says why if it is not over the best fabric; when that
-	                                  works, MIRROR_DOWN and MIRROR_LIVE follow. */
+	PERSEAS_EVENT_MIRROR_LIVE,     /* a mirror is live; text says why if not over the best
+	                                  fabric: when that works, DOWN and then LIVE follow */
 	PERSEAS_EVENT_RESYNC_BEGUN,    /* a mirror is being copied whole; the text says why */
 	PERSEAS_EVENT_RESYNC_DONE,     /* the copy is whole; MIRROR_LIVE follows */
 	PERSEAS_EVENT_RESYNC_BROKEN,   /* the copy broke off, and will be tried again */
@@ -119,12 +118,13 @@ enum perseas_event_kind {
 	PERSEAS_EVENT_WHOLE,           /* PERSEAS_RECOVERY_ON_DEMAND: all mapped memory is here */
 	PERSEAS_EVENT_MEMORY_WAITS,    /* memory is missing, and for a second none came whole: no
 	                                  mirror gives it, or this host has no memory for it */
-	PERSEAS_EVENT_HANDOVER,        /* an operator wants a standby, which the text names, to own
-	                                  the store next (perseas move): end or abort what is open,
-	                                  close the handle, and open the store again only when it
-	                                  has no owner. Nothing is forced. */
-	PERSEAS_EVENT_EXPIRES          /* a certificate or revocation list expires soon, here or on
+	PERSEAS_EVENT_HANDOVER,        /* an operator wants the standby that text names to own the
+	                                  store next (perseas move): end what is open, close, and
+	                                  open again only when the store has no owner */
+	PERSEAS_EVENT_EXPIRES,         /* a certificate or revocation list expires soon, here or on
 	                                  a mirror; daily, and when it becomes urgent */
+	PERSEAS_EVENT_MEMORY_LOST      /* so many mirrors lost their memory that none of them can be
+	                                  made anew (I9); text says how to save what is left */
 };
 
 /* How the contents of segments come into this process: perseas_options.recovery. */

@@ -22,6 +22,7 @@ struct ps_events {
 	uint32_t missed; /* since the last that was noted */
 	bool fenced;     /* that was noted: it does not end */
 	bool denied;     /* that was noted, and lasts */
+	unsigned lost;   /* mirrors that lost their memory, as that was noted */
 };
 
 int ps_events_init(struct perseas *p)
@@ -120,6 +121,18 @@ static void note_denial(struct perseas *p)
 	p->commit.events->denied = m != NULL;
 }
 
+/* Notes that the mirrors that lost their memory are too many, and again if they become more. */
+static void note_loss(struct perseas *p)
+{
+	const unsigned lost = ps_mirrors_lost(p);
+	char text[256];
+
+	if (lost > p->commit.events->lost)
+		ps_event(p, PERSEAS_EVENT_MEMORY_LOST, ps_last(p), NULL, "%s",
+		         ps_lost_text(p, text, sizeof(text)));
+	p->commit.events->lost = lost;
+}
+
 static bool take(struct perseas *p, struct perseas_event *event)
 {
 	struct ps_events *events = p->commit.events;
@@ -128,6 +141,7 @@ static bool take(struct perseas *p, struct perseas_event *event)
 	pthread_mutex_lock(&p->lock);
 	note_fence(p);
 	note_denial(p);
+	note_loss(p);
 	any = events->count > 0 && !p->stopping;
 	if (any) {
 		*event = events->noted[events->first];
@@ -179,6 +193,8 @@ const char *perseas_event_name(int kind)
 		return "memory-waits";
 	case PERSEAS_EVENT_HANDOVER:
 		return "handover";
+	case PERSEAS_EVENT_MEMORY_LOST:
+		return "memory-lost";
 	case PERSEAS_EVENT_EXPIRES:
 		return "expires";
 	}

@@ -435,10 +435,47 @@ const struct ps_mirror *ps_denied(const struct perseas *p)
 	return one && !ps_quorum_possible(p, lost) ? one : NULL;
 }
 
+unsigned ps_mirrors_lost(const struct perseas *p)
+{
+	uint32_t lost = 0, others = 0;
+
+	if (p->next_roster)
+		return 0;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->votes)
+			*(m->state == PERSEAS_MIRROR_LOST ? &lost : &others) |= ps_bit(p, m);
+	}
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (lost >> i & 1 && ps_quorum_anew(p, others, &p->mirrors[i]))
+			return 0;
+	return (unsigned)__builtin_popcount(lost);
+}
+
+const char *ps_lost_text(const struct perseas *p, char *text, size_t size)
+{
+	const unsigned lost = ps_mirrors_lost(p);
+
+	if (lost == p->members)
+		ps_text_format(text, size,
+		               "all mirrors lost their memory: this process has all that is left, "
+		               "and must write it elsewhere before it ends");
+	else
+		ps_text_format(text, size,
+		               "%u of %u mirrors lost their memory, too many to make them anew "
+		               "(I9): once the others are live, end this process, and save what "
+		               "they have by the command that perseas status prints",
+		               lost, p->members);
+	return text;
+}
+
 const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size)
 {
 	const struct ps_mirror *denied = ps_denied(p);
 
+	if (!denied && ps_mirrors_lost(p))
+		return ps_lost_text(p, text, size);
 	if (!denied)
 		return "perseas_flush waits for it; perseas_mirror_stat says what is wrong with "
 		       "each mirror";

@@ -185,6 +185,13 @@ bool ps_fenced_for_good(const struct perseas *p);
  * Then one of these; else NULL. It ends when they allow it again. */
 const struct ps_mirror *ps_denied(const struct perseas *p);
 
+/* Returns how many mirrors lost their memory, if none of them may be made anew (I9) even once all
+ * others are live; else 0. Caller holds p->lock. */
+unsigned ps_mirrors_lost(const struct perseas *p);
+
+/* Writes what to do when ps_mirrors_lost is not 0. Returns text. */
+const char *ps_lost_text(const struct perseas *p, char *text, size_t size);
+
 /* What is to be done about a commit in doubt, as the end of a sentence. */
 const char *ps_doubt_advice(const struct perseas *p, char *text, size_t size);
 

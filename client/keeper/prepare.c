@@ -145,6 +145,23 @@ static void ask_to_record(struct perseas *p, uint32_t on)
 	ps_question_ask(p, &p->upkeep.resync.question, on, &request);
 }
 
+/* Too few mirrors confirmed that another one may be made anew. */
+static int fail_unconfirmed(struct perseas *p, struct ps_error *error)
+{
+	char text[256];
+	bool lost;
+
+	pthread_mutex_lock(&p->lock);
+	lost = ps_mirrors_lost(p);
+	if (lost)
+		ps_lost_text(p, text, sizeof(text));
+	pthread_mutex_unlock(&p->lock);
+	return ps_error_set(error, PERSEAS_EQUORUM, "%s",
+	                    lost ? text
+	                         : "it lost its image, and too few other mirrors are live to make "
+	                           "it anew: start them");
+}
+
 /* I9: its promises are lost with its memory. */
 static int step_asking(struct perseas *p, struct ps_error *error)
 {
@@ -152,12 +169,7 @@ static int step_asking(struct perseas *p, struct ps_error *error)
 	uint32_t granted;
 
 	if (!ps_resync_is_confirmed(p))
-		return ps_question_over(p, &r->question)
-		               ? ps_error_set(error, PERSEAS_EQUORUM,
-		                              "it lost its image, and too few other mirrors are "
-		                              "live to make it anew: start them; where they lost "
-		                              "theirs, too, perseas status says what to do")
-		               : 0;
+		return ps_question_over(p, &r->question) ? fail_unconfirmed(p, error) : 0;
 	if (!ps_resync_is_settled(p)) {
 		/* The change is told again, with the new id, before the mirror counts. */
 		ps_question_forget(&r->question);

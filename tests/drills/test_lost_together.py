@@ -40,7 +40,8 @@ def test_status_prints_the_command_that_saves_what_is_left(store, tellers):  # n
     """All that was acknowledged is in the store that the command makes."""
     daemons, page, desk = store
     lose(daemons[:2])
-    advice(daemons, "perseas status says what to do")
+    advice(daemons, "by the command that perseas status prints")     # TROUBLE
+    until(lambda: "memory-lost:" in desk.ask("events"), "an event", SECONDS)
     advice(daemons, "a commit has been in doubt")   # so no other one follows
     state, seq = desk.states()[2]
     assert state == "live"
@@ -52,6 +53,20 @@ def test_status_prints_the_command_that_saves_what_is_left(store, tellers):  # n
     done = run_command("recover", "books", *options.split(), mirrors=mirrors)
     assert done.status == OK, done
     assert tellers.verify("books.saved", daemons, page) >= page.acked
+
+
+def test_an_owner_that_has_the_only_copy_is_told(mirrors, tellers):  # noqa: F811
+    """perseas status finds no store any more, so the owner's program must hear what to do."""
+    daemons, desk = mirrors(3), tellers.desk(tellers.page())
+    desk.open("books", daemons, "create", "acks=2", "commit-ms=1000")
+    desk.books()
+    lose(daemons)
+    until(lambda: [state for state, _ in desk.states()] == ["lost"] * 3, "lost mirrors", SECONDS)
+    until(lambda: "memory-lost:" in desk.ask("events"), "an event", SECONDS)
+    for step in ("begin", "range ledger 0 8", "store ledger 0 8 1"):
+        desk.ask(*step.split())
+    assert "this process has all that is left" in desk.refused("commit").text
+    desk.kill9()
 
 
 def test_mirrors_that_are_only_away_must_be_started(store):

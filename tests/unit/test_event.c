@@ -216,6 +216,47 @@ TEST(rights_that_are_taken_are_told, struct told *told)
 	access_free(rules);
 }
 
+/* The last event of those since the last look; they are forgotten. */
+static const char *last_text(struct told *told, int kind)
+{
+	assert_true(told->count);
+	assert_string_equal(perseas_event_name(told->events[told->count - 1].kind),
+	                    perseas_event_name(kind));
+	return told->events[told->count - 1].text;
+}
+
+/* Of four mirrors with W = 3 one that lost its memory is made anew by the others, and two are not
+ * (I9). The owner hears once what to do, and once more when it is the only one that has the store.
+ * Its errors say the same. */
+TEST(memory_that_too_many_mirrors_lost_is_told, struct told *told)
+{
+	static const char save[] = "2 of 4 mirrors lost their memory, too many to make them anew";
+	static const char write[] =
+		"all mirrors lost their memory: this process has all that is left";
+	struct owner *o = told->o;
+
+	direct_crash(o->d, 0);
+	memory_heap_lose(o->d->mirrors[0].memory, NULL);
+	direct_keep(o->d, o->p);
+	owner_lose(o, 1);
+	direct_keep(o->d, o->p);
+	EXPECT(told, PERSEAS_EVENT_MIRROR_DOWN, PERSEAS_EVENT_MIRROR_DOWN);
+	direct_start(o->d, 0);
+	OWNER_KEEP_UNTIL(o, told->count);
+	assert_non_null(strstr(last_text(told, PERSEAS_EVENT_MEMORY_LOST), save));
+	EXPECT(told, PERSEAS_EVENT_MEMORY_LOST);
+	assert_int_equal(owner_put(o, 0, 10, 1), PERSEAS_EINDOUBT);
+	assert_says(o, save);
+	EXPECT(told, PERSEAS_EVENT_IN_DOUBT);
+	owner_lose(o, 2);
+	owner_lose(o, 3);
+	OWNER_KEEP_UNTIL(o, owner_state(o, 2) == PERSEAS_MIRROR_LOST &&
+	                            owner_state(o, 3) == PERSEAS_MIRROR_LOST);
+	direct_keep(o->d, o->p);
+	assert_non_null(strstr(last_text(told, PERSEAS_EVENT_MEMORY_LOST), write));
+	owner_die(o);
+}
+
 TEST(a_roster_changes, struct told *told)
 {
 	const struct perseas_roster_change wanted = { PERSEAS_ROSTER_REMOVE, "sim://3", NULL, 2,
@@ -256,10 +297,10 @@ TEST(events_that_are_not_told_are_counted, struct told *told)
 
 TEST_WITH(every_event_has_a_name, NULL, NULL)
 {
-	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_EXPIRES; kind++)
+	for (int kind = PERSEAS_EVENT_MIRROR_DOWN; kind <= PERSEAS_EVENT_MEMORY_LOST; kind++)
 		assert_string_not_equal(perseas_event_name(kind), "unknown");
 	assert_string_equal(perseas_event_name(0), "unknown");
-	assert_string_equal(perseas_event_name(PERSEAS_EVENT_EXPIRES + 1), "unknown");
+	assert_string_equal(perseas_event_name(PERSEAS_EVENT_MEMORY_LOST + 1), "unknown");
 }
 
 /* The mirrors are asked in one round, and their answers are taken in the next. */
