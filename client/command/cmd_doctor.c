@@ -54,6 +54,9 @@ static const char *error_remedy(int code)
 	case PERSEAS_EUNREACHABLE:
 		return "On its host: systemctl start perseasd, and let its TCP port through "
 		       "firewalls (ss -ltn shows where it listens).";
+	case PERSEAS_ETLS:
+		return "See PerseasHandshakesFail in the runbook, and SECURITY.md for how "
+		       "certificates are made.";
 	default:
 		return "Give the port at which a perseasd of this version listens: its log shows "
 		       "it.";

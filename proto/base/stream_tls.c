@@ -48,6 +48,9 @@ struct ps_tls_stream {
 /* --- failures --- */
 
 static const char renew_certificate[] = "renew it, if the clocks of both ends are right";
+/* The peer sends the same alert for a certificate and for a revocation list that has expired there. */
+static const char renew_either[] = "renew it, or the revocation list at the other end if that has "
+				   "expired; the clocks of both ends must be right";
 static const char check_ca_files[] = "the CA files of both ends must have the CA that signed it";
 static const char check_host_names[] =
 	"the host that was dialled must be among its alternative names";
@@ -97,7 +100,7 @@ static const struct alert {
 } alerts[] = {
 	{ SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "it wants one", give_certificate },
 	{ SSL_R_TLSV1_ALERT_UNKNOWN_CA, "it does not know its CA", check_ca_files },
-	{ SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "expired", renew_certificate },
+	{ SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "expired", renew_either },
 	{ SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, "revoked", replace_certificate },
 	{ SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "not for this use", check_key_usage },
 	{ SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "bad", "its log says why" },

@@ -83,6 +83,11 @@ def test_a_list_is_warned_of(mirrors, authority, perseas, monkeypatch):
     assert found["certificates"]["result"] == "fail"
     assert "revocation list of" in found["certificates"]["found"]
     assert "revocation list of" in found["mirror " + daemon.mirror.unix]["found"]
+    # The alert of TLS does not tell a list from a certificate.
+    monkeypatch.delenv("PERSEAS_TLS_CRL")
+    refused = checks(perseas("doctor", daemon.address, "--json"))["mirror " + daemon.address]
+    assert "or the revocation list at the other end" in refused["found"]
+    assert "PerseasHandshakesFail" in refused["advice"]
 
 
 def test_the_owner_and_the_command_say_what_of_a_mirror_expires(mirrors, aging, tellers, perseas):

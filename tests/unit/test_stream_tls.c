@@ -97,7 +97,7 @@ TEST(wrong_certificates_are_told_apart_at_both_ends)
 		{ "alice", "mirror", "127.0.0.2", NULL, true, "IP address mismatch", "bad" },
 		{ "alice", "common", "common", NULL, true, "ostname mismatch", "bad" },
 		{ "alice", "client", HOST, NULL, true, "purpose", "not for this use" },
-		{ "expired", "mirror", HOST, NULL, false, "expired", "expired" },
+		{ "expired", "mirror", HOST, NULL, false, "expired", "or the revocation list" },
 		{ "stranger", "mirror", HOST, NULL, false, "issuer certificate", "its CA" },
 		{ "server", "mirror", HOST, NULL, false, "purpose", "not for this use" },
 		{ "revoked", "mirror", HOST, "revoked", false, "revoked", "revoked" },
