@@ -156,8 +156,8 @@ static uint64_t step(struct perseas *p, uint64_t *next_beat)
 	watch_sessions(p);
 	ps_expiry_watch(p);
 	ps_pulse(p, now);
-	ps_orders_obey(p);
 	if (!p->renewing) {
+		ps_orders_obey(p);
 		ps_detour_step(p, now);
 		ps_sessions_step(p);
 	}

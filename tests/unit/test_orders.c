@@ -159,6 +159,29 @@ TEST(test_an_end_is_told_when_others_came_since, struct owner *o)
 	assert_int_equal(o->p->members, 3);
 }
 
+/* The owner claims again in vain, since the last mirror has no room for the copy that it needs. An
+ * order that comes meanwhile is not refused for want of live mirrors: it is carried out after. */
+TEST(an_order_waits_until_claims_are_renewed, struct owner *o)
+{
+	direct_crash(o->d, 2);
+	owner_die(o);
+	reopen_with(o, 0, 3, 0);
+	direct_crash(o->d, 1);
+	memory_heap_set_limit(o->d->mirrors[2].memory, 1);
+	direct_start(o->d, 2);
+	OWNER_KEEP_UNTIL(o, o->p->renewing);
+	order(o, "sim://0", 'w', PERSEAS__ORDER_KIND__ORDER_REMOVE, "sim://1");
+	OWNER_KEEP_UNTIL(o, o->p->upkeep.orders.waiting);
+	for (unsigned rounds = 0; rounds < 200; rounds++)
+		direct_keep_after(o->d, o->p, ps_ms(20));
+	assert_true(o->p->renewing);
+	assert_null(result_at(o, 0));
+	memory_heap_set_limit(o->d->mirrors[2].memory, 0);
+	OWNER_KEEP_UNTIL(o, !o->p->renewing);
+	OWNER_KEEP_UNTIL(o, o->p->members == 2);
+	assert_int_equal(o->p->upkeep.change.code, 0);
+}
+
 /* A mirror of the version before is told the result in words it knows, and no boot of this host. */
 TEST_WITH(test_an_older_mirror_is_told_no_sizes, NULL, NULL)
 {
