@@ -44,7 +44,8 @@ SIM_WRAPPED := ps_deadlock_add ps_deadlock_remove \
 	ps_unwaited_overdue ps_run_release ps_late_apply ps_late_end ps_gather_add \
 	ps_gather_before ps_gather_send ps_gather_put_back ps_map_death \
 	ps_segments_match ps_quorum_anew_joint ps_commit_await ps_pace_copy \
-	ps_confirm_step ps_mirrors_confirmed ps_mirrors_whole ps_resync_is_confirmed
+	ps_confirm_step ps_mirrors_confirmed ps_mirrors_whole ps_resync_is_confirmed \
+	ps_stuck ps_resync_would_count
 
 $(BUILD)/tests/sim/sim: $(SIM_OBJ) $(TEST_ARCHIVE)
 	$(link) $(SIM_WRAPPED:%=-Wl,--wrap=%) $(TEST_LIBS)

@@ -59,7 +59,8 @@ static int settle(struct sim_application *a)
 {
 	struct sim_world *w = a->world;
 
-	for (int tries = 0; tries < FLUSH_TRIES && !a->owner->dead; tries++) {
+	for (int tries = 0; (tries < FLUSH_TRIES || w->schedule->patient) && !a->owner->dead;
+	     tries++) {
 		struct sim_node *at = a->at;
 		bool doubt = a->p->commit.in_doubt != 0;
 		int rc = perseas_flush(a->p);

@@ -133,6 +133,8 @@ struct perseas_tx;
 	X(CONFIRMED_JOINING, "confirmed-joining", 100, 2, ".. and those of joining mirrors")       \
 	X(UNPACED, "unpaced", 100, 1, "no commit waits for a copy that broke twice")               \
 	X(PACED_STUCK, "paced-stuck", 100, 1, ".. and they wait although it makes no progress")    \
+	X(UNRENEWED, "unrenewed", 100, 1, "an owner that lacks W does not claim again")            \
+	X(COPIED_ANYHOW, "copied-anyhow", 100, 1, ".. and copies what cannot count")               \
 	X(REPLACED, "replaced", 1000, 9, "a create replaces another; one that settles is enough")  \
 	X(NOT_FIRST, "not-first", 4000, 3, "a making is withdrawn, but not at its first mirror")   \
 	X(UNDECIDED, "undecided", 4000, 12, "settled elsewhere before the first mirror has")       \

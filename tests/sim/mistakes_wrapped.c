@@ -13,7 +13,9 @@
 #include "../../client/core/pace.h"
 #include "../../client/core/quorum.h"
 #include "../../client/keeper/rejoin.h"
+#include "../../client/keeper/resync_move.h"
 #include "../../client/keeper/roster.h"
+#include "../../client/keeper/stuck.h"
 #include "../../client/open/step.h"
 #include "process.h"
 
@@ -37,6 +39,8 @@ WRAPPED(bool, ps_quorum_touched, const struct perseas *p, uint32_t set);
 WRAPPED(bool, ps_quorum_anew_joint, const struct perseas *p, uint32_t set);
 WRAPPED(int, ps_rejoin_ask_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
 WRAPPED(int, ps_rejoin_beside, struct perseas *p, struct ps_mirror *m, struct ps_error *error);
+WRAPPED(bool, ps_stuck, struct perseas *p);
+WRAPPED(bool, ps_resync_would_count, struct perseas *p, const struct ps_mirror *m);
 WRAPPED(void, ps_roster_replace, struct perseas *p, struct ps_mirror *m, const uint8_t *image_id);
 
 static struct sim_owner *owner_of(const struct perseas *p)
@@ -202,4 +206,16 @@ int __wrap_ps_pace_copy(struct perseas *p, unsigned flags, struct ps_pacing *pac
 	if (is(p, SIM_MISTAKE_PACED_STUCK) && p->upkeep.resync.mirror)
 		p->upkeep.resync.mirror->broken.wait.acked = UINT64_MAX;
 	return __real_ps_pace_copy(p, flags, pacing);
+}
+
+/* --- renewals of an owner that lacks W --- */
+
+bool __wrap_ps_stuck(struct perseas *p)
+{
+	return !is(p, SIM_MISTAKE_UNRENEWED) && __real_ps_stuck(p);
+}
+
+bool __wrap_ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)
+{
+	return is(p, SIM_MISTAKE_COPIED_ANYHOW) || __real_ps_resync_would_count(p, m);
 }

@@ -47,6 +47,7 @@ struct sim_schedule {
 	unsigned cancels;        /* percent of opens that take a change back; 0: nobody does */
 	bool uniform;            /* transactions are all of one size */
 	bool steady;             /* segments neither come nor go, and no owner just leaves */
+	bool patient;            /* no owner leaves because a commit stays in doubt */
 	bool cabled;             /* mirrors are reached over cables first */
 	bool forges;             /* undo records are stored as data (forger.c) */
 	bool apart;              /* the library keeps most transactions apart */

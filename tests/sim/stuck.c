@@ -10,6 +10,7 @@
 
 #include "../../client/core/handle.h"
 #include "mirror.h"
+#include "mistakes.h"
 #include "schedule.h"
 
 enum { MEMBERS = 3 };
@@ -41,6 +42,7 @@ static void shape(struct sim_world *w, unsigned *mirrors, unsigned *spares)
 	sim_aim_quiet(s);
 	s->cancels = 0;
 	s->takeover = 100;
+	s->patient = true;
 }
 
 static struct sim_mirror *some_member(struct sim_world *w, const struct sim_mirror *but)
@@ -155,6 +157,7 @@ static void begin(struct sim_world *w)
 
 const struct sim_aim sim_stuck_aim = {
 	.turn = 16,
+	.mistakes = { SIM_MISTAKE_UNRENEWED, SIM_MISTAKE_COPIED_ANYHOW },
 	.shape = shape,
 	.begin = begin,
 };
