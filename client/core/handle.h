@@ -508,13 +508,6 @@ static inline void ps_lock(struct perseas *p)
 		ps_lock_slowly(p);
 }
 
-/* exclusive.c */
-void ps_admin_enter(struct perseas *p);
-void ps_admin_leave(struct perseas *p);
-/* Admin, and the links to itself: commits wait, nothing is outstanding. */
-void ps_exclusive_enter(struct perseas *p);
-void ps_exclusive_leave(struct perseas *p);
-
 /* segment.c */
 struct ps_segment *ps_segment_find(struct perseas *p, const char *name);
 struct ps_segment *ps_segment_by_id(struct perseas *p, uint32_t id);

@@ -6,6 +6,7 @@
 #include "heap.h"
 
 #include "../core/demand.h"
+#include "../keeper/exclusive.h"
 #include "../core/segment.h"
 #include "../open/map.h"
 #include "../core/cancel.h"

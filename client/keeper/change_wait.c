@@ -3,6 +3,7 @@
  * the keeper has carried that out. Only waiting happens here: the stages are change.c's.
  */
 #include "change.h"
+#include "exclusive.h"
 #include "../core/mirror.h"
 #include "../core/cancel.h"
 

@@ -6,6 +6,7 @@
 #include "../core/nowait.h"
 #include "../core/pace.h"
 #include "../core/whole.h"
+#include "exclusive.h"
 #include "resync.h"
 #include "../core/cancel.h"
 

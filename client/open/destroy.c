@@ -14,6 +14,7 @@
 #include "../core/segment.h"
 #include "../core/whole.h"
 #include "../demand/warm.h"
+#include "../keeper/exclusive.h"
 #include "../keeper/resync.h"
 #include "../core/cancel.h"
 

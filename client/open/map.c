@@ -12,6 +12,7 @@
 #include "../core/commit.h"
 #include "../core/demand.h"
 #include "../keeper/copy.h"
+#include "../keeper/exclusive.h"
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/quorum.h"

@@ -5,6 +5,7 @@
 #include "map.h"
 
 #include "../core/demand.h"
+#include "../keeper/exclusive.h"
 #include "../core/segment.h"
 #include "../core/tx.h"
 #include "../core/whole.h"

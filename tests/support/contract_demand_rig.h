@@ -9,6 +9,7 @@
 
 #include "../../client/core/handle.h"
 #include "../../client/demand/demand.h"
+#include "../../client/keeper/exclusive.h"
 #include "messages.h"
 
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "../support/env_direct.h"
 #include "../../client/core/handle.h"
 #include "../../client/keeper/change.h"
+#include "../../client/keeper/exclusive.h"
 #include "../support/unit.h"
 
 #define STORE "bank"

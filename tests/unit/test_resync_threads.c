@@ -5,6 +5,7 @@
 #include "tellers.h"
 
 #include "../../client/core/mirror.h"
+#include "../../client/keeper/exclusive.h"
 #include "../../proto/image/crc32c.h"
 
 #include <sched.h>

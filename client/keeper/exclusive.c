@@ -1,14 +1,13 @@
 /*
- * exclusive.c - who has the mirrors to itself. Work outside the data path takes turns (admin);
- * work that also needs the links holds commits back and waits for what is under way.
+ * exclusive.c - turns of threads that talk to mirrors outside of commits. See exclusive.h.
  */
-#include "handle.h"
+#include "exclusive.h"
 
-#include "commit.h"
-#include "gather.h"
-#include "mirror.h"
+#include "../core/commit.h"
+#include "../core/gather.h"
+#include "../core/mirror.h"
 
-/* How often it is looked for mirrors that are silent: no descriptor of a link tells that. */
+/* Time between two looks for silent mirrors, which no descriptor of a link reports. */
 #define LOOK ps_ms(50)
 
 static void wait_change(struct perseas *p)
@@ -37,8 +36,8 @@ void ps_admin_leave(struct perseas *p)
 		p->env->ops->wake(p->env, PS_KEEPER);
 }
 
-/* What commits that nobody waits for left under way may be much: who completes it in time is not
- * broken as long as any of it comes. */
+/* Returns the deadline until which links may drain. Unawaited commits may leave a long backlog: as
+ * long as it shrinks, the deadline moves. *left is the backlog at the last call. */
 static uint64_t renew_deadline(struct perseas *p, uint64_t deadline, uint64_t *left)
 {
 	uint64_t now_left = 0;
@@ -53,8 +52,9 @@ static uint64_t renew_deadline(struct perseas *p, uint64_t deadline, uint64_t *l
 	return deadline;
 }
 
-/* Has every link completed all that was posted? Those that do not in time are broken. */
-static bool drained(struct perseas *p, bool late)
+/* Returns true if every active mirror has completed all that was posted. `late`: the time is over,
+ * and mirrors that have not are disconnected. */
+static bool drain_links(struct perseas *p, bool late)
 {
 	bool all = true;
 
@@ -86,7 +86,7 @@ void ps_exclusive_enter(struct perseas *p)
 	p->gate = true;
 	unwaited = p->commit.unwaited.seq != 0;
 	renew_deadline(p, deadline, &left);
-	while (!drained(p, ps_now(p) >= deadline)) {
+	while (!drain_links(p, ps_now(p) >= deadline)) {
 		const uint64_t look_at = looks ? ps_now(p) + LOOK : deadline;
 
 		ps_commit_sleep(p, look_at < deadline ? look_at : deadline);
