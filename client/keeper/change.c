@@ -17,6 +17,7 @@
 #include "../core/quorum.h"
 #include "resync.h"
 #include "roster.h"
+#include "session.h"
 #include "telling.h"
 #include "../../proto/base/text.h"
 

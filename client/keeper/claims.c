@@ -7,6 +7,7 @@
 
 #include "epoch.h"
 #include "../core/quorum.h"
+#include "rpc.h"
 #include "../host/socket.h"
 
 #include <assert.h>

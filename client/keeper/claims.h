@@ -7,6 +7,8 @@
 
 #include "../core/mirror.h"
 
+struct ps_round;
+
 /* Nothing is known of a mirror any more. */
 void ps_found_forget(struct ps_mirror *m);
 

@@ -8,6 +8,7 @@
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "../host/asked.h"
+#include "rpc.h"
 
 #include <assert.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "rpc.h"
 
 #include <stdio.h>
 #include <string.h>

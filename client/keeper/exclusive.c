@@ -5,6 +5,7 @@
 
 #include "../core/commit.h"
 #include "../core/gather.h"
+#include "keeper.h"
 #include "../core/mirror.h"
 
 /* Time between two looks for silent mirrors, which no descriptor of a link reports. */

@@ -10,6 +10,7 @@
 #include "due.h"
 #include "../core/event.h"
 #include "expiry_watch.h"
+#include "keeper.h"
 #include "lifeline.h"
 #include "../core/mirror.h"
 #include "orders.h"

@@ -6,6 +6,7 @@
 #include "lifeline.h"
 
 #include "../core/mirror.h"
+#include "rpc.h"
 
 #include <assert.h>
 #include <string.h>

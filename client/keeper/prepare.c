@@ -13,6 +13,7 @@
 #include "resync.h"
 #include "resync_move.h"
 #include "roster.h"
+#include "rpc.h"
 
 #include <assert.h>
 #include <stdio.h>

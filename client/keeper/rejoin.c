@@ -7,6 +7,7 @@
 
 #include "../core/mirror.h"
 #include "roster.h"
+#include "rpc.h"
 
 static int send(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
                 struct ps_error *error)

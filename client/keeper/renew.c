@@ -20,6 +20,7 @@
 #include "renew_adopt.h"
 #include "resync.h"
 #include "roster.h"
+#include "rpc.h"
 #include "session.h"
 #include "stuck.h"
 

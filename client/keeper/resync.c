@@ -15,6 +15,7 @@
 #include "../core/quorum.h"
 #include "rejoin.h"
 #include "resync_move.h"
+#include "rpc.h"
 #include "stuck.h"
 #include "../core/tx.h"
 

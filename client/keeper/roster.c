@@ -6,6 +6,7 @@
 
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "rpc.h"
 #include "../../proto/control/version.h"
 
 #include <assert.h>

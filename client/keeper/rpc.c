@@ -9,6 +9,7 @@
 #include "lifeline.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "rpc.h"
 
 #include <assert.h>
 #include <poll.h>

@@ -21,6 +21,7 @@
 #include "rejoin.h"
 #include "renew.h"
 #include "resync.h"
+#include "rpc.h"
 #include "telling.h"
 
 #include <assert.h>

@@ -40,4 +40,8 @@ uint64_t ps_session_due(const struct perseas *p, const struct ps_mirror *m);
 /* Those under way are given up: the store is being closed. */
 void ps_sessions_close(struct perseas *p);
 
+/* Ends the session with mirror `m`, if there is one: the link, the control connection, and the
+ * requests whose answers are still due on it. The mirror must not be active. Caller has admin. */
+void ps_mirror_disconnect(struct perseas *p, struct ps_mirror *m);
+
 #endif

@@ -20,6 +20,7 @@
 #include "../core/segment.h"
 #include "../keeper/rejoin.h"
 #include "../keeper/roster.h"
+#include "../keeper/rpc.h"
 #include "../../proto/control/segment_table.h"
 
 #include <assert.h>

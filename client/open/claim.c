@@ -11,6 +11,8 @@
 #include "examine.h"
 #include "../keeper/renew.h"
 #include "probe.h"
+#include "../keeper/rpc.h"
+#include "../keeper/session.h"
 
 #include <string.h>
 

@@ -13,6 +13,8 @@
 #include "named_list.h"
 #include "../core/mirror.h"
 #include "../keeper/roster.h"
+#include "../keeper/rpc.h"
+#include "../keeper/session.h"
 
 #include <string.h>
 

@@ -6,6 +6,8 @@
 #include "making.h"
 
 #include "../core/mirror.h"
+#include "../keeper/rpc.h"
+#include "../keeper/session.h"
 
 #include <string.h>
 

@@ -21,6 +21,7 @@
 #include "../core/tx.h"
 #include "../core/whole.h"
 #include "../../proto/control/segment_parts.h"
+#include "../keeper/rpc.h"
 #include "../core/cancel.h"
 
 #include <assert.h>

@@ -9,6 +9,8 @@
 #include "making.h"
 #include "../core/mirror.h"
 #include "../core/quorum.h"
+#include "../keeper/rpc.h"
+#include "../keeper/session.h"
 #include "../../proto/base/text.h"
 
 #include <stdio.h>

@@ -14,6 +14,7 @@
 #include "probe.h"
 #include "../core/mirror.h"
 #include "../keeper/due.h"
+#include "../keeper/rpc.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include "../../client/core/mirror.h"
 #include "../../client/keeper/orders.h"
 #include "../../client/keeper/pulse.h"
+#include "../../client/keeper/rpc.h"
 
 static Perseas__Reply a_reply(uint64_t id, Perseas__Reply__BodyCase body)
 {

@@ -5,6 +5,7 @@
 
 #include "../../client/core/mirror.h"
 #include "../../client/keeper/due.h"
+#include "../../client/keeper/session.h"
 
 #define MS (uint64_t)1000000
 

@@ -6,6 +6,7 @@
 
 #include "../../client/core/mirror.h"
 #include "../../client/keeper/exclusive.h"
+#include "../../client/keeper/rpc.h"
 #include "../../proto/image/crc32c.h"
 
 #include <sched.h>

@@ -5,6 +5,7 @@
 #include "../support/unit.h"
 
 #include "../../client/core/mirror.h"
+#include "../../client/keeper/rpc.h"
 #include "../../client/keeper/session.h"
 
 #include <fcntl.h>

@@ -1,0 +1,18 @@
+/*
+ * keeper.h - the keeper, a thread that each open handle has: it takes broken sessions up again,
+ * copies images and changes the roster while the application commits. See keeper.c.
+ */
+#ifndef PERSEAS_CLIENT_KEEPER_H
+#define PERSEAS_CLIENT_KEEPER_H
+
+struct perseas;
+
+/* Runs the keeper of the handle `arg` until p->stopping is set. For the env's `spawn`. */
+void ps_keeper(void *arg);
+
+/* Takes the answers that have come, and breaks the links of mirrors whose session is over or that
+ * have been silent for mirror_timeout_ms. A message that no caller takes counts as a sign of life.
+ * Caller has admin, and does not hold p->lock. */
+void ps_sessions_look(struct perseas *p);
+
+#endif
