@@ -228,22 +228,6 @@ int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
 	return 0;
 }
 
-/* Commits are held back: for as long as somebody has the links for himself, but only until the
- * commit timeout while the owner holds no claims. The transaction notes since when. */
-static void wait_at_gate(struct perseas_tx *tx)
-{
-	struct perseas *p = tx->p;
-	uint64_t deadline;
-
-	tx->since = ps_now(p);
-	deadline = tx->since + ps_ms(p->options.commit_timeout_ms);
-	while (p->gate || (p->renewing && !ps_fenced(p) && ps_now(p) < deadline)) {
-		p->waiters++;
-		p->env->ops->wait(p->env, &p->progress, &p->lock, p->gate ? PS_NEVER : deadline);
-		p->waiters--;
-	}
-}
-
 int ps_fail_renewing(const struct perseas *p)
 {
 	return ps_fail(p, PERSEAS_EBLOCKED,
@@ -252,53 +236,107 @@ int ps_fail_renewing(const struct perseas *p)
 	               p->store);
 }
 
-/* Of the ring. */
+/* Returns true while no transaction may be sent: a thread has the links to itself, or the owner
+ * holds no claims. */
+static inline bool is_held_back(const struct perseas *p)
+{
+	return p->gate || p->renewing;
+}
+
+/* Waits until transactions may be sent again; if the owner renews its claims, until the commit
+ * timeout at most. *since becomes the time of the commit's first wait. Returns 0, or EAGAIN with
+ * PERSEAS_NOBLOCK. Caller holds p->lock, which is released meanwhile. */
+static int await_turn(struct perseas *p, unsigned flags, uint64_t *since)
+{
+	const uint64_t now = ps_now(p), deadline = now + ps_ms(p->options.commit_timeout_ms);
+
+	if (flags & PERSEAS_NOBLOCK)
+		return ps_fail_again(p, "while segments or claims are changed");
+	if (!*since)
+		*since = now;
+	while (p->gate || (p->renewing && !ps_fenced(p) && ps_now(p) < deadline)) {
+		p->waiters++;
+		p->env->ops->wait(p->env, &p->progress, &p->lock, p->gate ? PS_NEVER : deadline);
+		p->waiters--;
+	}
+	return 0;
+}
+
+/* Returns 0 if the handle may send transactions, or EBLOCKED, EFENCED, ESALVAGE. */
+static inline int check_handle(struct perseas *p)
+{
+	const int rc = ps_ready(p);
+
+	return !rc && p->renewing ? ps_fail_renewing(p) : rc;
+}
+
+/* Returns the bytes of the ring that the transaction takes, with the group that it joins. */
 static inline uint64_t length_of(const struct perseas_tx *tx, unsigned flags)
 {
 	return flags & PS_GATHERS ? ps_gather_length(tx) : ps_tx_entry_length(tx);
 }
 
-/* What must be so for a transaction to be sent at all: 0, or 1 where it had to wait for it, from
- * tx->since on. */
-static inline __attribute__((always_inline)) int may_commit(struct perseas_tx *tx, unsigned flags)
+/* Makes the ring ready for the transaction's entry: posts the group of gathered commits that the
+ * transaction cannot join, and waits for mirrors that still need what the entry overwrites. Returns
+ * 0 if the entry can be written, 1 if it released p->lock, or EAGAIN, EBLOCKED. */
+static inline int reserve_ring(struct perseas_tx *tx, unsigned flags, struct ps_pacing *pacing)
+{
+	struct perseas *p = tx->p;
+	int rc;
+
+	if (p->held)
+		ps_gather_before(tx, flags);
+	rc = p->commit.staged ? make_room(p, length_of(tx, flags), flags, pacing) : 0;
+	if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_overdue(p))
+		rc = ps_pace(p, 0, flags, pacing);
+	return rc;
+}
+
+/* Returns the earlier of two times; 0 stands for never. */
+static inline uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+/* Waits until the transaction can be sent. Everything is checked again after each wait, since
+ * p->lock is released. *start is moved to where the first wait began. Returns 0, or an error. */
+static inline __attribute__((always_inline)) int await_admission(struct perseas_tx *tx,
+                                                                 unsigned flags, ps_start_t *start)
 {
 	struct perseas *p = tx->p;
 	struct ps_pacing pacing;
-	int waited = 0, rc;
+	uint64_t since = 0;
+	int rc;
 
 	pacing.since = 0;
 	do {
-		if (p->gate || p->renewing) {
-			if (flags & PERSEAS_NOBLOCK)
-				return ps_fail_again(p, "while segments or claims are changed");
-			wait_at_gate(tx);
-			waited = 1;
-		}
-		rc = ps_ready(p);
-		if (!rc && p->renewing)
-			rc = ps_fail_renewing(p);
-		/* One that changed nothing sends nothing. */
+		rc = is_held_back(p) ? await_turn(p, flags, &since) : 0;
+		if (!rc)
+			rc = check_handle(p);
+		/* A transaction that changed nothing sends nothing. */
 		if (rc || !(tx->ranges || tx->kept))
 			break;
-		if (p->held)
-			ps_gather_before(tx, flags);
-		rc = p->commit.staged ? make_room(p, length_of(tx, flags), flags, &pacing) : 0;
-		if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_overdue(p))
-			rc = ps_pace(p, 0, flags, &pacing);
+		rc = reserve_ring(tx, flags, &pacing);
 	} while (rc > 0);
-	/* It counts from before the first wait of either kind. */
-	if (pacing.since && (!waited || pacing.since < tx->since)) {
-		tx->since = pacing.since;
-		waited = 1;
-	}
+	*start = ps_timing_waited(*start, earlier(since, pacing.since));
+	return rc;
+}
+
+/* Makes sure that the transaction can be sent, and waits for that. Returns 0, or an error. On
+ * EFENCED the transaction is rolled back and over; on other errors it is still open. */
+static inline __attribute__((always_inline)) int prepare_commit(struct perseas_tx *tx,
+                                                                unsigned flags, ps_start_t *start)
+{
+	const int rc = await_admission(tx, flags, start);
+
 	if (rc == PERSEAS_EFENCED) {
 		/* The memory here must not show what the store does not have. */
 		ps_tx_undo(tx);
 		ps_tx_end(tx);
 	}
-	if (!rc && p->options.flags & PERSEAS_CHECK_WRITES)
-		rc = ps_check_undeclared(tx);
-	return rc ? rc : waited;
+	if (!rc && tx->p->options.flags & PERSEAS_CHECK_WRITES)
+		return ps_check_undeclared(tx);
+	return rc;
 }
 
 /* Most commits over fabrics that copy at once: nothing is to be waited for, nor to be timed. */
@@ -385,12 +423,10 @@ static __attribute__((noinline)) int send_found(struct perseas_tx *tx, unsigned 
 		return rc;
 	if (!tx->ranges)
 		return leave_locked(tx, flags);
-	rc = may_commit(tx, flags);
+	rc = prepare_commit(tx, flags, start);
 	if (rc == PERSEAS_EFENCED)
 		return rc;
-	if (rc > 0)
-		*start = ps_timing_waited(*start, tx->since);
-	if (rc >= 0)
+	if (!rc)
 		rc = post_or_hold(tx, flags);
 	if (rc)
 		ps_track_forget(tx);
@@ -401,12 +437,10 @@ static __attribute__((noinline)) int send_found(struct perseas_tx *tx, unsigned 
 static inline __attribute__((always_inline)) int send_locked(struct perseas_tx *tx, unsigned flags,
                                                              ps_start_t *start)
 {
-	int rc = may_commit(tx, flags);
+	int rc = prepare_commit(tx, flags, start);
 
-	if (rc < 0)
-		return rc;
 	if (rc)
-		*start = ps_timing_waited(*start, tx->since);
+		return rc;
 	if (tx->kept) {
 		rc = apply_late(tx);
 		if (rc)

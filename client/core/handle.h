@@ -436,7 +436,6 @@ struct perseas_tx {
 	uint64_t room;       /* a record up to this length fits wherever it goes (tx.h) */
 	uint64_t whole_room; /* the same where nothing is kept for late changes */
 	uint64_t length;     /* of the record so far */
-	uint64_t since;      /* when its commit began to wait for its turn */
 	uint64_t began;      /* the last transaction that was posted before it began */
 	uint32_t ranges;
 	uint64_t again; /* bytes that it declared again */
