@@ -287,8 +287,7 @@ struct ps_commit {
 	unsigned writes_max;
 	struct ps_gather *gather; /* with p->held; NULL: nothing ever was (gather.h) */
 	struct perseas_tx *open_list, *free_list, *all_list;
-	struct perseas_tx *tracking; /* open alone: what it changes is found; or NULL (track.c) */
-	struct perseas_tx *resting;  /* with `tracking`: what the free list was */
+	struct perseas_tx *tracking; /* the tracked transaction, which is open alone, or NULL */
 	struct perseas_stat stat;    /* counters only */
 	struct ps_events *events;    /* to be told; NULL: nobody wants to know */
 	uint32_t untimed;            /* transactions to begin before one is timed (timing.h) */

@@ -481,8 +481,9 @@ static inline bool usual(const struct perseas_tx *tx, uint64_t start, size_t len
 {
 	const struct ps_extent_of *segment = tx->hint;
 
-	return tx->open && len - 1 < SHORT && segment && tx->layout == tx->p->layout &&
-	       start >= segment->start && start <= segment->end - len && segment->usual &&
+	return tx->open && !(tx->more & PS_MORE_TRACK) && len - 1 < SHORT && segment &&
+	       tx->layout == tx->p->layout && start >= segment->start &&
+	       start <= segment->end - len && segment->usual &&
 	       tx->length + sizeof(struct ps_range) + ps_align8(len) <= tx->room &&
 	       tx->cover.count < tx->cover.capacity;
 }

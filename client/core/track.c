@@ -1,7 +1,7 @@
 /*
- * track.c - see track.h. tx.c and commit.c call it. A shadow is read here, and never written: it
- * changes only with what is sent (shadow.c), so that a transaction can be tried again, or put back,
- * whatever became of it.
+ * track.c - see track.h. tx.c and commit.c call it. It reads shadows and never writes them: a
+ * shadow changes only with what is sent (shadow.c), so a tracked transaction can be tried again or
+ * rolled back, whatever happened to its commit.
  */
 #include "track.h"
 
@@ -12,15 +12,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Differences with so few bytes between them become one range: another one would take as much. */
+/* Differences with fewer bytes than NEAR between them become one range: the head of another range
+ * would take as much of the record. */
 enum { NEAR = 32, WORD = 8 };
 
 /* --- alone --- */
 
-void ps_track_keep(struct perseas_tx *tx)
+void ps_track_touch_all(struct perseas_tx *tx)
 {
-	/* Each set_range looks twice then (range.c), and no segment of its can be unmapped. */
-	tx->room = 0;
 	for (unsigned i = 0; i < PS_SEGMENTS_MAX / 64; i++)
 		atomic_store_explicit(&tx->touched[i], UINT64_MAX, memory_order_relaxed);
 }
@@ -33,12 +32,10 @@ static int begin_locked(struct perseas_tx *tx)
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "another transaction is open: one with PERSEAS_TRACK must be alone, "
 		               "since a page does not say whose store it was");
+	assert(!p->commit.tracking);
 	tx->more |= PS_MORE_TRACK;
-	ps_track_keep(tx);
-	/* Whoever begins finds no transaction to use again, and then why. */
+	ps_track_touch_all(tx);
 	p->commit.tracking = tx;
-	p->commit.resting = p->commit.free_list;
-	p->commit.free_list = NULL;
 	return 0;
 }
 
@@ -62,11 +59,9 @@ void ps_track_end(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 
 	ps_assert_locked(p);
+	assert(p->commit.tracking == tx);
 	tx->more &= (uint8_t)~PS_MORE_TRACK;
-	ps_range_room(tx);
 	p->commit.tracking = NULL;
-	p->commit.free_list = p->commit.resting;
-	p->commit.resting = NULL;
 }
 
 int ps_track_conflict(const struct perseas *p)
@@ -96,7 +91,8 @@ static bool is_like(const struct ps_segment *segment, uint64_t at, uint64_t end)
 	return word_at(segment->base, at, end) == word_at(segment->shadow, at, end);
 }
 
-/* The next words from *at on that differ, with those of few bytes between them. False: none do. */
+/* Finds the next run of words from *at on that differ, over gaps of fewer than NEAR bytes. Returns
+ * false if all words up to `end` are alike. */
 static bool find_difference(const struct ps_segment *segment, uint64_t *at, uint64_t end,
                             uint64_t *length)
 {
@@ -147,7 +143,6 @@ void ps_track_forget(struct perseas_tx *tx)
 	tx->length = sizeof(struct ps_record);
 	tx->ranges = 0;
 	tx->tail = 0;
-	tx->room = 0;
 	ps_cover_clear(&tx->cover);
 }
 
@@ -156,8 +151,7 @@ int ps_track_find(struct perseas_tx *tx)
 	struct perseas *p = tx->p;
 	int rc = 0;
 
-	assert(!tx->ranges);
-	ps_range_room(tx);
+	assert(p->commit.tracking == tx && !tx->ranges && !tx->kept);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (is_tracked(&p->segments[i]))
 			rc = find_in_segment(tx, &p->segments[i]);

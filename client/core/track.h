@@ -1,34 +1,38 @@
 /*
- * track.h - transactions without set_range (PERSEAS_TRACK): what they changed is found when they
- * commit, as what differs from the shadow (shadow.h). A page does not say whose store it was: so
- * such a transaction is open alone, and no other begins before it has ended.
+ * track.h - tracked transactions (PERSEAS_TRACK), which need no set_range: their commit compares
+ * memory with the shadow (shadow.h) and finds what they changed. A page does not say which
+ * transaction changed it, so a tracked transaction must be the only open one: p->commit.tracking
+ * names it, and no other begins while that is set.
  */
 #ifndef PERSEAS_CLIENT_TRACK_H
 #define PERSEAS_CLIENT_TRACK_H
 
 #include "handle.h"
 
-/* *tx, which has just begun, is tracked; or ECONFLICT, as others are open: *tx is over then, and
- * NULL. Takes the lock. */
+/* Makes *tx, which has just begun, the tracked transaction of its handle. Returns 0; or ECONFLICT
+ * if other transactions are open, and then *tx is over, and NULL. Takes p->lock. */
 int ps_track_begin(struct perseas_tx **tx);
 
-/* It still is, after it was made empty. Locked. */
-void ps_track_keep(struct perseas_tx *tx);
+/* Marks every segment as touched by the transaction, so that none is unmapped before it ends.
+ * Caller holds p->lock. */
+void ps_track_touch_all(struct perseas_tx *tx);
 
-/* Others may begin again. Locked. */
+/* Ends the tracking of `tx`: other transactions may begin again. Caller holds p->lock. */
 void ps_track_end(struct perseas_tx *tx);
 
-/* ECONFLICT, for who begins while a transaction is tracked. */
+/* Returns ECONFLICT, for a begin while a tracked transaction is open. */
 int ps_track_conflict(const struct perseas *p);
 
-/* Makes what differs its ranges, with before-images from the shadow. It has none so far. 0, ETOOBIG
- * or ENOMEM, and it has none then. Locked. */
+/* Adds a range to the transaction, which has none, for each difference between memory and shadow,
+ * with the before-image from the shadow. Returns 0; or ETOOBIG or ENOMEM, and the transaction still
+ * has no ranges. Caller holds p->lock. */
 int ps_track_find(struct perseas_tx *tx);
 
-/* It has no ranges again: they are found anew when it commits. Locked. */
+/* Drops the ranges that ps_track_find added: the next commit finds them anew. Caller holds
+ * p->lock. */
 void ps_track_forget(struct perseas_tx *tx);
 
-/* Puts back all that differs from the shadow. Locked. */
+/* Copies the shadow to memory wherever they differ. Caller holds p->lock. */
 void ps_track_undo(struct perseas_tx *tx);
 
 #endif

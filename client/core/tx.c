@@ -97,22 +97,6 @@ static inline void empty(struct perseas_tx *tx)
 		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
 }
 
-/* One that was not used before; NULL: *rc says why. While another is tracked, nobody gets here but
- * to be told so. */
-static struct perseas_tx *begin_new(struct perseas *p, int *rc)
-{
-	struct perseas_tx *tx;
-
-	if (p->commit.tracking) {
-		*rc = ps_track_conflict(p);
-		return NULL;
-	}
-	tx = tx_new(p);
-	if (!tx)
-		*rc = ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
-	return tx;
-}
-
 static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
 {
 	struct perseas_tx *tx;
@@ -120,11 +104,14 @@ static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
 
 	if (rc)
 		return rc;
+	if (p->commit.tracking)
+		return ps_track_conflict(p);
 	tx = p->commit.free_list;
 	if (tx)
 		list_remove(&p->commit.free_list, tx);
-	else if (!(tx = begin_new(p, &rc)))
-		return rc;
+	else if (!(tx = tx_new(p)))
+		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a transaction");
+	assert(!tx->open && !tx->more);
 	list_push(&p->commit.open_list, tx);
 	tx->open = true;
 	tx->began = p->commit.seq;
@@ -148,7 +135,7 @@ void ps_tx_begin_again(struct perseas_tx *tx)
 	ps_cover_clear(&tx->cover);
 	empty(tx);
 	if (tx->more & PS_MORE_TRACK)
-		ps_track_keep(tx);
+		ps_track_touch_all(tx);
 }
 
 /* What few ask for. */

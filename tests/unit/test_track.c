@@ -61,6 +61,8 @@ EACH_WAY(both_kinds_get_along)
 
 	put(FAR, 1);
 	assert_int_equal(perseas_set_range(tx, large + FAR, 50), 0);
+	/* A short range in the segment of the last one is logged no more than others. */
+	assert_int_equal(perseas_set_range(tx, large + FAR + 64, 8), 0);
 	put(FAR + 1, 1);
 	assert_int_equal(perseas_set_range(tx, large + LARGE, 1), PERSEAS_ERANGE);
 	assert_int_equal(perseas_commit(tx, 0), 0);
