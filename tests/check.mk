@@ -59,19 +59,20 @@ check-unit:
 	@$(SUBMAKE) tests
 	@$(RUN) unit $(call unit,$(UNIT_TESTS))
 
-# test_alloc replaces malloc, as the sanitizer does. test_litmus and test_biased show less of the order
-# in which two processors see stores when each store takes longer. test_copy_away looks at each
-# instruction.
-PLAIN_ONLY := %/test_alloc %/test_litmus %/test_biased %/test_copy_away
+# test_alloc replaces malloc, as the sanitizer does. test_litmus, test_biased and test_section show
+# less of the order in which two processors see stores when each store takes longer. test_copy_away
+# looks at each instruction.
+PLAIN_ONLY := %/test_alloc %/test_litmus %/test_biased %/test_section %/test_copy_away
 check-unit-sanitized:
 	@$(SUBMAKE) $(SANITIZED) tests
 	@$(RUN) unit-sanitized $(call unit,$(filter-out $(PLAIN_ONLY),$(call in_sanitize,$(UNIT_TESTS))))
 
 # The order of two processors' stores a hundred times: what one run in a thousand shows is a fault.
+LITMUS := $(BUILD)/tests/unit/test_litmus $(BUILD)/tests/unit/test_section
 check-litmus:
-	@$(SUBMAKE) $(BUILD)/tests/unit/test_litmus
-	@$(RUN) litmus --user \
-		"100 times: sh -c 'for i in \$$(seq 100); do $(BUILD)/tests/unit/test_litmus || exit 1; done'"
+	@$(SUBMAKE) $(LITMUS)
+	@$(RUN) litmus --user $(foreach test,$(LITMUS),\
+		"$(notdir $(test)): sh -c 'for i in \$$(seq 100); do $(test) || exit 1; done'")
 
 # 3,000 fixed schedules, all that ever failed, and the mistakes by their noted seeds.
 check-sim:

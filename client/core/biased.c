@@ -8,11 +8,6 @@
 
 #include <stdlib.h>
 
-enum {
-	PAUSE = 20000, /* ns: whoever is inside is soon done, unless it was sent to sleep there */
-	TRIES = 1000,  /* of a barrier that worked once: the kernel may be short of memory */
-};
-
 void ps_biased_init(struct ps_biased *lock, struct ps_env *env)
 {
 	*lock = (struct ps_biased){ .env = env, .wanted = PS_BIASED_FEW };
@@ -30,22 +25,14 @@ void ps_biased_destroy(struct ps_biased *lock)
 	pthread_mutex_destroy(&lock->mutex);
 }
 
-static void rest(struct ps_env *env)
-{
-	env->ops->pause(env, PS_UNWOKEN, NULL, 0, env->ops->now(env) + PAUSE);
-}
-
-/* There is no favourite any more, and the old one is not inside. With the mutex. */
+/* Makes sure that there is no favourite, and that the thread of `seat` is not inside. Caller holds
+ * the mutex. */
 static void revoke(struct ps_biased *lock, const struct ps_seat *seat)
 {
-	struct ps_env *env = lock->env;
-
 	atomic_store_explicit(&lock->favourite, NULL, memory_order_relaxed);
-	/* Where it never works again, a store has left its processor long before the last try. */
-	for (unsigned i = 0; i < TRIES && !env->ops->barrier(env); i++)
-		rest(env);
-	while (atomic_load_explicit(&seat->inside, memory_order_acquire))
-		rest(env);
+	ps_section_fence(lock->env);
+	while (ps_section_is_entered(&seat->section))
+		ps_section_pause(lock->env);
 	lock->times = 0;
 	if (lock->wanted < PS_BIASED_MANY)
 		lock->wanted *= 2;

@@ -3,24 +3,20 @@
  * other does (Dice, Moir and Scherer, "Quickly reacquirable locks", 2003). The heap has one, which
  * a transaction takes for each object: an atomic operation is a good part of what that costs.
  *
- * The thread that has taken it often enough in a row becomes its favourite. From then on it only
- * says that it is inside, and looks whether it is the favourite still. Any other thread takes the
- * mutex, says that there is no favourite any more, and waits until the old one is not inside. The
- * barrier in between orders the store of the one against the load of the other in both threads, so
- * that the favourite needs no fence:
+ * The thread that has taken it often enough in a row becomes its favourite. What the favourite does
+ * with the lock is a section (section.h), which is closed when the favourite changes: another
+ * thread takes the mutex, sets the favourite to none, and waits until the old one is not inside.
  *
- *     the favourite                          another, with the mutex
- *     inside = true                          favourite = none
- *     (nothing: the compiler's order)        barrier in all threads
- *     still the favourite?                   while (inside) wait
+ * Each thread has a seat with a section of its own, which it keeps: a thread that is sent to sleep
+ * between entering and its second look, and wakes when another thread is the favourite, leaves its
+ * own section and not that one's.
  *
- * Each thread has a seat of its own to say so in, which it keeps: one that is sent to sleep in the
- * midst of this, and wakes when another is the favourite, must not unsay what that one says.
- *
- * Whoever has the lock must not wait for anything, and must not take it again.
+ * A thread that has the lock must not wait for anything, and must not take the lock again.
  */
 #ifndef PERSEAS_CLIENT_BIASED_H
 #define PERSEAS_CLIENT_BIASED_H
+
+#include "section.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,11 +30,11 @@ enum {
 	PS_BIASED_MANY = 1 << 14, /* the same at most: it doubles each time that another comes */
 };
 
-/* Of a thread that is the favourite, or was; there until the lock is destroyed. */
+/* Of a thread that is the favourite, or was. It exists until the lock is destroyed. */
 struct ps_seat {
 	struct ps_seat *next;
 	uintptr_t thread;
-	atomic_bool inside; /* it has the lock, without the mutex, or looks whether it may */
+	struct ps_section section; /* while the thread has the lock without the mutex */
 };
 
 struct ps_biased {
@@ -80,13 +76,12 @@ static inline void ps_biased_lock(struct ps_biased *lock)
 	struct ps_seat *seat = atomic_load_explicit(&lock->favourite, memory_order_acquire);
 
 	if (seat && seat->thread == ps_biased_self()) {
-		atomic_store_explicit(&seat->inside, true, memory_order_relaxed);
-		atomic_signal_fence(memory_order_seq_cst);
+		ps_section_enter(&seat->section);
 		if (atomic_load_explicit(&lock->favourite, memory_order_relaxed) == seat) {
 			lock->by = seat;
 			return;
 		}
-		atomic_store_explicit(&seat->inside, false, memory_order_release);
+		ps_section_leave(&seat->section);
 	}
 	ps_biased_lock_slowly(lock);
 }
@@ -94,7 +89,7 @@ static inline void ps_biased_lock(struct ps_biased *lock)
 static inline void ps_biased_unlock(struct ps_biased *lock)
 {
 	if (lock->by)
-		atomic_store_explicit(&lock->by->inside, false, memory_order_release);
+		ps_section_leave(&lock->by->section);
 	else
 		ps_biased_unlock_slowly(lock);
 }

@@ -165,14 +165,14 @@ int perseas_copy_committed(perseas_t *p, const struct perseas_piece *pieces, siz
 		rc = bring(p, pieces, count);
 		if (rc)
 			return rc;
-		ps_tx_look_begin(p);
+		ps_tx_observe_begin(p);
 		pthread_mutex_lock(&p->lock);
 		rc = copy_locked(p, pieces, count);
 		/* p->epoch may be an epoch that a renewal has only tried. */
 		if (!rc && token)
 			*token = (struct perseas_token){ p->commit.unwaited.epoch, p->commit.seq };
 		pthread_mutex_unlock(&p->lock);
-		ps_tx_look_end(p);
+		ps_tx_observe_end(p);
 	} while (rc > 0);
 	return rc;
 }

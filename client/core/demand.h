@@ -5,9 +5,9 @@
  * simulator has its own. The rules are in proto/PROTOCOL.md, "Recovery on demand"; client/demand
  * keeps them.
  *
- * A missing page holds up only a thread that touches it. So nobody in the library touches memory
- * that may be missing while it holds the lock, admin or a transaction's `busy`: fetching pages may
- * need what these guard, and an access to a page may wait for long.
+ * A missing page holds up only a thread that touches it. So no thread of the library touches memory
+ * that may be missing while it holds the lock or admin, or is inside of a section (section.h):
+ * fetching pages may need what these guard, and an access to a page may wait for long.
  */
 #ifndef PERSEAS_CLIENT_DEMAND_H
 #define PERSEAS_CLIENT_DEMAND_H

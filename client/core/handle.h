@@ -16,6 +16,7 @@
 #include "fabric.h"
 #include "line.h"
 #include "ring.h"
+#include "section.h"
 #include "unwaited.h"
 #include "upkeep.h"
 #include "../../proto/control/envelope.h"
@@ -329,10 +330,10 @@ struct perseas {
 	uint64_t opened_as; /* the epoch with which the store was opened */
 	uint64_t log_size;  /* bytes of the ring on the mirrors */
 	bool salvage;
-	bool fills;  /* it made the store, and fills it; or it removes one that was not filled */
-	bool fences; /* env's barrier works */
-	bool open;   /* perseas_open has returned, or is about to */
-	bool keeper; /* runs */
+	bool fills; /* it made the store, and fills it; or it removes one that was not filled */
+	bool has_barrier; /* the env's barrier works */
+	bool open;        /* perseas_open has returned, or is about to */
+	bool keeper;      /* runs */
 	char *report;
 	size_t report_len;
 	struct ps_opening opening;
@@ -388,9 +389,8 @@ struct perseas {
 	} kept[PS_SEGMENTS_MAX];
 	unsigned kept_count;
 	struct ps_layout *_Atomic layout;
-	_Atomic bool careful; /* others look into transactions: set_range takes the lock */
-	bool cares;           /* because work with admin does; with the lock, as the next */
-	unsigned lookers;     /* because so many threads do */
+	_Atomic bool observed; /* others read open transactions: set_range takes the lock */
+	unsigned observers;    /* threads that do, and the copy of a mirror; with the lock */
 	/* Where it may have a mirror's memory of a segment fetched, so that its misses run beside
 	 * those of the memory here. By segment id; 0: nowhere. */
 	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];
@@ -427,10 +427,10 @@ enum ps_more {
 struct perseas_tx {
 	struct perseas *p;
 	bool open;
-	uint8_t more;      /* enum ps_more */
-	uint8_t timed;     /* enum ps_timed */
-	_Atomic bool busy; /* its owner is inside set_range, without the lock */
-	uint8_t *record;   /* struct ps_record, entries */
+	uint8_t more;                /* enum ps_more */
+	uint8_t timed;               /* enum ps_timed */
+	struct ps_section declaring; /* its thread is inside set_range, without the lock */
+	uint8_t *record;             /* struct ps_record, entries */
 	uint64_t capacity;
 	uint64_t room;       /* a record up to this length fits wherever it goes (tx.h) */
 	uint64_t whole_room; /* the same where nothing is kept for late changes */

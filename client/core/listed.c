@@ -45,11 +45,11 @@ int perseas_open_transactions(perseas_t *p, struct perseas_transaction *list, si
 		               "the open transactions need a handle, room for their list, and a "
 		               "place for their count");
 	if (max)
-		ps_tx_look_begin(p);
+		ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
 	*count = list_locked(p, list, max);
 	pthread_mutex_unlock(&p->lock);
 	if (max)
-		ps_tx_look_end(p);
+		ps_tx_observe_end(p);
 	return 0;
 }

@@ -332,25 +332,11 @@ static __attribute__((noinline)) int keep(struct perseas_tx *tx, unsigned pieces
 	return 0;
 }
 
-/*
- * Takes no lock, unless others look into transactions. A thread that wants to look sets `careful`
- * and then waits until `busy` has passed. Its barrier orders the store of the one against the load
- * of the other, so that this function needs no fence of its own.
- */
-static inline void enter(struct perseas_tx *tx)
+/* Returns true if other threads read open transactions, which then change under p->lock only. The
+ * caller has entered tx->declaring, the section that this closes (section.h). */
+static inline bool is_observed(const struct perseas_tx *tx)
 {
-	atomic_store_explicit(&tx->busy, true, memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst);
-}
-
-static inline bool is_watched(const struct perseas_tx *tx)
-{
-	return atomic_load_explicit(&tx->p->careful, memory_order_acquire);
-}
-
-static inline void leave(struct perseas_tx *tx)
-{
-	atomic_store_explicit(&tx->busy, false, memory_order_release);
+	return atomic_load_explicit(&tx->p->observed, memory_order_acquire);
 }
 
 static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *segment,
@@ -358,13 +344,13 @@ static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *se
 {
 	int rc;
 
-	enter(tx);
-	if (is_watched(tx)) {
-		leave(tx);
+	ps_section_enter(&tx->declaring);
+	if (is_observed(tx)) {
+		ps_section_leave(&tx->declaring);
 		return add_range_locked(tx, segment, start, end);
 	}
 	rc = add(tx, segment, start, end);
-	leave(tx);
+	ps_section_leave(&tx->declaring);
 	return rc;
 }
 
@@ -378,13 +364,13 @@ static __attribute__((noinline)) int late_keep(struct perseas_tx *tx, unsigned p
 			tx->p, PERSEAS_EINVAL,
 			"a transaction with PERSEAS_TRACK cannot allocate or free objects of "
 			"a heap: what it changed is found when it commits");
-	enter(tx);
-	if (!is_watched(tx)) {
+	ps_section_enter(&tx->declaring);
+	if (!is_observed(tx)) {
 		rc = keep(tx, pieces);
-		leave(tx);
+		ps_section_leave(&tx->declaring);
 		return rc;
 	}
-	leave(tx);
+	ps_section_leave(&tx->declaring);
 	pthread_mutex_lock(&tx->p->lock);
 	rc = keep(tx, pieces);
 	pthread_mutex_unlock(&tx->p->lock);
@@ -397,9 +383,9 @@ int ps_late_keep(struct perseas_tx *tx, unsigned pieces)
 
 	if (tx->more & PS_MORE_TRACK)
 		return late_keep(tx, pieces);
-	enter(tx);
-	kept = !is_watched(tx) && keep_at_once(tx, pieces);
-	leave(tx);
+	ps_section_enter(&tx->declaring);
+	kept = !is_observed(tx) && keep_at_once(tx, pieces);
+	ps_section_leave(&tx->declaring);
 	return kept ? 0 : late_keep(tx, pieces);
 }
 
@@ -547,9 +533,9 @@ static __attribute__((noinline)) int add_between(struct perseas_tx *tx, uint64_t
 	bool added;
 
 	prefetch_mirror(tx->p, tx->hint, start);
-	enter(tx);
-	added = !is_watched(tx) && add_usual(tx, start, len);
-	leave(tx);
+	ps_section_enter(&tx->declaring);
+	added = !is_observed(tx) && add_usual(tx, start, len);
+	ps_section_leave(&tx->declaring);
 	return added ? 0 : set_range(tx, (const void *)start, len);
 }
 
@@ -563,14 +549,14 @@ int perseas_set_range(perseas_tx_t *tx, const void *addr, size_t len)
 	if (!ps_cover_behind(&tx->cover, start))
 		return add_between(tx, start, len);
 	prefetch_mirror(tx->p, tx->hint, start);
-	enter(tx);
-	if (is_watched(tx)) {
-		leave(tx);
+	ps_section_enter(&tx->declaring);
+	if (is_observed(tx)) {
+		ps_section_leave(&tx->declaring);
 		return set_range(tx, addr, len);
 	}
 	span = usual_span(tx, start, len);
 	ps_cover_append(&tx->cover, &span);
 	log_usual(tx, start, len);
-	leave(tx);
+	ps_section_leave(&tx->declaring);
 	return 0;
 }

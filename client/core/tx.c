@@ -19,30 +19,24 @@
 enum {
 	FIRST_CAPACITY = 4096,
 	CHECKED = PERSEAS_CHECK_OVERLAP | PERSEAS_CHECK_WRITES,
-	BUSY_PAUSE = 20000, /* ns: a set_range is at most some copying */
 };
 
-/* Whoever sees that nobody looks any more comes after all that the lookers have read. */
-static void set_careful(struct perseas *p)
-{
-	ps_assert_locked(p);
-	atomic_store_explicit(&p->careful,
-	                      p->options.flags & CHECKED || !p->fences || p->cares || p->lookers,
-	                      memory_order_release);
-}
-
-static void set_cares(struct perseas *p, bool cares)
+/* A thread that reads `observed == false` is ordered after every read of those observers. */
+static void add_observers(struct perseas *p, int change)
 {
 	pthread_mutex_lock(&p->lock);
-	p->cares = cares;
-	set_careful(p);
+	assert(change >= 0 || p->observers > 0);
+	p->observers += (unsigned)change;
+	atomic_store_explicit(&p->observed,
+	                      p->options.flags & CHECKED || !p->has_barrier || p->observers,
+	                      memory_order_release);
 	pthread_mutex_unlock(&p->lock);
 }
 
 void ps_tx_begin_handle(struct perseas *p)
 {
-	p->fences = p->env->ops->barrier(p->env);
-	set_cares(p, false);
+	p->has_barrier = p->env->ops->barrier(p->env);
+	add_observers(p, 0);
 }
 
 static struct perseas_tx *tx_new(struct perseas *p)
@@ -220,54 +214,34 @@ void ps_tx_free_all(struct perseas *p)
 	}
 }
 
-/* Set_ranges that take no lock have ended when it returns. */
-static void await_busy(struct perseas *p)
+/* Returns true if a thread is inside a set_range that does not hold p->lock. */
+static bool is_any_declaring(struct perseas *p)
 {
-	bool busy;
+	bool any = false;
 
-	p->env->ops->barrier(p->env);
-	do {
-		busy = false;
-		pthread_mutex_lock(&p->lock);
-		for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
-			busy |= atomic_load_explicit(&tx->busy, memory_order_acquire);
-		pthread_mutex_unlock(&p->lock);
-		if (busy)
-			p->env->ops->pause(p->env, PS_UNWOKEN, NULL, 0, ps_now(p) + BUSY_PAUSE);
-	} while (busy);
-}
-
-void ps_tx_take_care(struct perseas *p)
-{
-	set_cares(p, true);
-	await_busy(p);
-}
-
-void ps_tx_careless(struct perseas *p)
-{
-	set_cares(p, false);
-}
-
-static void count_looker(struct perseas *p, int change)
-{
 	pthread_mutex_lock(&p->lock);
-	p->lookers += (unsigned)change;
-	set_careful(p);
+	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
+		any |= ps_section_is_entered(&tx->declaring);
 	pthread_mutex_unlock(&p->lock);
+	return any;
 }
 
-void ps_tx_look_begin(struct perseas *p)
+void ps_tx_observe_begin(struct perseas *p)
 {
-	count_looker(p, 1);
-	await_busy(p);
+	add_observers(p, 1);
+	/* Without barriers set_range always takes the lock. */
+	if (p->has_barrier)
+		ps_section_fence(p->env);
+	while (is_any_declaring(p))
+		ps_section_pause(p->env);
 }
 
-void ps_tx_look_end(struct perseas *p)
+void ps_tx_observe_end(struct perseas *p)
 {
-	count_looker(p, -1);
+	add_observers(p, -1);
 }
 
-/* The entries that it has so far. */
+/* Returns a cursor over the entries of the transaction's record. */
 static struct ps_cursor entries_of(const struct perseas_tx *tx)
 {
 	return (struct ps_cursor){ tx->record + sizeof(struct ps_record), tx->record + tx->length,
@@ -286,6 +260,7 @@ void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, u
 		ps_gather_put_back(p, &window);
 		return;
 	}
+	assert(p->observers > 0);
 	memcpy(bytes, segment->base + offset, length);
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
 		ps_undo(entries_of(tx), ps_window_put, &window);

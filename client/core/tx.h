@@ -35,21 +35,19 @@ void ps_tx_begin_again(struct perseas_tx *tx);
  * on. Locked. */
 void ps_tx_end(struct perseas_tx *tx);
 
-/* Whether set_range may go without the lock here; once, before the handle is used. */
+/* Finds out whether set_range may do without p->lock on this machine. Called once, before the
+ * handle is used. */
 void ps_tx_begin_handle(struct perseas *p);
 
-/* From when this returns, and until ps_tx_careless, transactions change only under the lock, so
- * that they can be looked into. Not locked; may sleep for as long as a set_range takes. */
-void ps_tx_take_care(struct perseas *p);
-void ps_tx_careless(struct perseas *p);
+/* From when ps_tx_observe_begin returns until ps_tx_observe_end, open transactions change only
+ * under p->lock, so that the caller may read them. Several threads may observe at the same time.
+ * Caller does not hold p->lock; may sleep for as long as a set_range takes. */
+void ps_tx_observe_begin(struct perseas *p);
+void ps_tx_observe_end(struct perseas *p);
 
-/* The same for a thread that looks, whether or not somebody else takes care meanwhile. */
-void ps_tx_look_begin(struct perseas *p);
-void ps_tx_look_end(struct perseas *p);
-
-/* Copies what is committed and was posted of a segment that is mapped: its shadow, or, without one,
- * its memory, in which what open transactions declared is as it was; and so is what transactions
- * changed that are held back. Taken care of; locked. */
+/* Copies the committed and posted bytes of a mapped segment: from its shadow, or, if it has none,
+ * from its memory with the before-images of open transactions, and of gathered commits, in place.
+ * Caller observes transactions, and holds p->lock. */
 void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, uint64_t offset,
                           uint8_t *bytes, uint64_t length);
 

@@ -403,7 +403,7 @@ static struct perseas_heap *heap_new(struct perseas *p, const char *name)
 	heap->guest.free = heap_free;
 	heap->p = p;
 	snprintf(heap->name, sizeof(heap->name), "%s", name);
-	ps_biased_init(&heap->lock, p->fences ? p->env : NULL);
+	ps_biased_init(&heap->lock, p->has_barrier ? p->env : NULL);
 	for (unsigned units = 0; units <= PS_CLASS_MAX / PS_UNIT; units++) {
 		class += ps_class_sizes[class] < units * PS_UNIT;
 		heap->classes[units] = (uint8_t) class;

@@ -121,11 +121,11 @@ static int copy_memory(struct perseas *p, struct ps_mirror *m, struct ps_error *
 
 	if (rc)
 		return rc;
-	ps_tx_take_care(p);
+	ps_tx_observe_begin(p);
 	for (unsigned i = 0; i < p->segment_count && !rc; i++)
 		if (p->segments[i].born)
 			rc = copy_segment(p, m, &p->segments[i]);
-	ps_tx_careless(p);
+	ps_tx_observe_end(p);
 	if (rc)
 		return rc;
 	m->found.at.index = 0;

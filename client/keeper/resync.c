@@ -46,6 +46,8 @@ static void forget_reply(struct ps_resync *r)
 static void end(struct perseas *p)
 {
 	struct ps_resync *r = &p->upkeep.resync;
+	/* Since ps_resync_copy. */
+	const bool observes = r->state >= PS_RESYNC_COPYING;
 
 	ps_question_forget(&r->question);
 	forget_reply(r);
@@ -55,7 +57,8 @@ static void end(struct perseas *p)
 	else
 		ps_resync_move(p, PS_RESYNC_NONE);
 	pthread_mutex_unlock(&p->lock);
-	ps_tx_careless(p);
+	if (observes)
+		ps_tx_observe_end(p);
 }
 
 void ps_resync_over(struct perseas *p, struct ps_mirror *m)
@@ -126,7 +129,7 @@ void ps_resync_copy(struct perseas *p)
 	const Perseas__Slot *slot = claim ? claim->slot : NULL;
 
 	assert(claim || r->anew);
-	ps_tx_take_care(p);
+	ps_tx_observe_begin(p);
 	pthread_mutex_lock(&p->lock);
 	r->seq = p->commit.seq;
 	if (!r->anew && slot)

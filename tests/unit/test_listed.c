@@ -120,33 +120,25 @@ TEST(bad_arguments_are_refused, struct owner *o)
 	assert_int_equal(count, 0);
 }
 
-static bool is_careful(struct owner *o)
+static bool is_observed(struct owner *o)
 {
-	return atomic_load(&o->p->careful);
+	return atomic_load(&o->p->observed);
 }
 
-/* A copy and looks take care at the same time: set_range takes the lock until all have ended. */
-TEST(a_look_ends_nobody_elses_care, struct owner *o)
+/* Several threads observe at the same time: set_range takes the lock until all have ended. */
+TEST(an_observer_that_ends_ends_no_other, struct owner *o)
 {
-	if (!o->p->fences)
+	if (!o->p->has_barrier)
 		skip();
-	assert_false(is_careful(o));
-	ps_tx_take_care(o->p);
+	assert_false(is_observed(o));
+	ps_tx_observe_begin(o->p);
 	assert_int_equal(listed(o, NULL, 0), 0);
-	ps_tx_look_begin(o->p);
-	ps_tx_look_begin(o->p);
-	ps_tx_look_end(o->p);
-	assert_true(is_careful(o));
-	ps_tx_careless(o->p);
-	assert_true(is_careful(o));
-	ps_tx_look_end(o->p);
-	assert_false(is_careful(o));
-	ps_tx_take_care(o->p);
-	ps_tx_look_begin(o->p);
-	ps_tx_look_end(o->p);
-	assert_true(is_careful(o));
-	ps_tx_careless(o->p);
-	assert_false(is_careful(o));
+	assert_true(is_observed(o));
+	ps_tx_observe_begin(o->p);
+	ps_tx_observe_end(o->p);
+	assert_true(is_observed(o));
+	ps_tx_observe_end(o->p);
+	assert_false(is_observed(o));
 }
 
 /* --- threads --- */

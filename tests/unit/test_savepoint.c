@@ -112,9 +112,11 @@ static void check_committed(struct owner *o, const uint8_t *before)
 {
 	static uint8_t bytes[SIZE];
 
+	ps_tx_observe_begin(o->p);
 	pthread_mutex_lock(&o->p->lock);
 	ps_tx_copy_committed(o->p, &o->p->segments[0], 0, bytes, SIZE);
 	pthread_mutex_unlock(&o->p->lock);
+	ps_tx_observe_end(o->p);
 	assert_memory_equal(bytes, before, SIZE);
 }
 

@@ -324,20 +324,20 @@ TEST(test_steady_state_allocates_nothing, struct fixture *f)
 
 /* What the keeper's barrier was called for: set_range has no fence of its own. */
 static unsigned barriers;
-static bool was_careful;
+static bool was_observed;
 
 static bool note_barrier(struct ps_env *env)
 {
 	const struct fixture *f = *(struct fixture **)(void *)(env + 1);
 
 	barriers++;
-	was_careful = atomic_load(&f->p->careful);
+	was_observed = atomic_load(&f->p->observed);
 	return true;
 }
 
-/* A resync is about to look into transactions: all threads have seen that they are watched before
- * it looks whether one of them is at work. */
-TEST(test_watching_begins_with_a_barrier, struct fixture *f)
+/* An observer closes the sections of set_range: all threads see that before the observer looks
+ * whether one of them is inside. */
+TEST(test_observing_begins_with_a_barrier, struct fixture *f)
 {
 	struct ps_env_ops ops = *f->p->env->ops;
 	struct {
@@ -350,12 +350,12 @@ TEST(test_watching_begins_with_a_barrier, struct fixture *f)
 	watched.env.ops = &ops;
 	f->p->env = &watched.env;
 	barriers = 0;
-	ps_tx_take_care(f->p);
+	ps_tx_observe_begin(f->p);
 	f->p->env = before;
 	assert_int_equal(barriers, 1);
-	assert_true(was_careful);
-	ps_tx_careless(f->p);
-	assert_false(atomic_load(&f->p->careful));
+	assert_true(was_observed);
+	ps_tx_observe_end(f->p);
+	assert_false(atomic_load(&f->p->observed));
 }
 
 /* The page that set_range is about to copy, which cannot be read before the handler has looked. */
@@ -364,7 +364,7 @@ static struct {
 	size_t size;
 	perseas_tx_t *tx;
 	unsigned looks;
-	bool busy;
+	bool declaring;
 } hidden;
 
 static void look_inside(int number, siginfo_t *info, void *context)
@@ -373,7 +373,7 @@ static void look_inside(int number, siginfo_t *info, void *context)
 	(void)info;
 	(void)context;
 	hidden.looks++;
-	hidden.busy = atomic_load(&hidden.tx->busy);
+	hidden.declaring = ps_section_is_entered(&hidden.tx->declaring);
 	if (mprotect(hidden.page, hidden.size, PROT_READ | PROT_WRITE))
 		abort();
 }
@@ -384,7 +384,7 @@ TEST(test_set_range_is_seen_at_work, struct fixture *f)
 	const struct sigaction look = { .sa_sigaction = look_inside, .sa_flags = SA_SIGINFO };
 	struct sigaction before;
 
-	assert_false(atomic_load(&f->p->careful));
+	assert_false(atomic_load(&f->p->observed));
 	hidden.page = f->bytes;
 	hidden.size = (size_t)sysconf(_SC_PAGESIZE);
 	hidden.tx = begin(f);
@@ -394,7 +394,7 @@ TEST(test_set_range_is_seen_at_work, struct fixture *f)
 	set(f, hidden.tx, 100, 10);
 	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
 	assert_int_equal(hidden.looks, 1);
-	assert_true(hidden.busy);
-	assert_false(atomic_load(&hidden.tx->busy));
+	assert_true(hidden.declaring);
+	assert_false(ps_section_is_entered(&hidden.tx->declaring));
 	perseas_abort(hidden.tx);
 }

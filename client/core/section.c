@@ -1,0 +1,24 @@
+/*
+ * section.c - the side that closes sections. See section.h.
+ */
+#include "section.h"
+
+#include "env.h"
+
+enum {
+	PAUSE = 20000, /* ns: some copying, unless the thread inside was sent to sleep there */
+	TRIES = 1000,  /* of a barrier that worked before */
+};
+
+void ps_section_pause(struct ps_env *env)
+{
+	env->ops->pause(env, PS_UNWOKEN, NULL, 0, env->ops->now(env) + PAUSE);
+}
+
+void ps_section_fence(struct ps_env *env)
+{
+	/* If the barrier never works again: a store has left its processor long before the last
+	 * try. */
+	for (unsigned i = 0; i < TRIES && !env->ops->barrier(env); i++)
+		ps_section_pause(env);
+}

@@ -1,0 +1,61 @@
+/*
+ * section.h - short pieces of code that one thread enters often, without a fence, and that other
+ * threads close rarely (an asymmetric form of Dekker's algorithm). set_range is one, closed while
+ * another thread reads open transactions (tx.c); a biased lock taken by its favourite is one
+ * (biased.h).
+ *
+ * A section consists of a flag that says whether its thread is inside, and of a word of the
+ * caller's that says whether it is closed:
+ *
+ *     the thread of the section                    a thread that closes it
+ *     ps_section_enter: inside = true              closed = true
+ *     (order of the compiler only)                 ps_section_fence: a fence in every thread
+ *     closed? then ps_section_leave, and go        while ps_section_is_entered: wait
+ *     another way
+ *
+ * So the thread sees `closed`, or the closer sees `inside`: they are never inside together. The
+ * fence is membarrier(2), which costs the closer some microseconds and the other thread nothing.
+ *
+ * A thread must not wait for anything while it is inside.
+ */
+#ifndef PERSEAS_CLIENT_SECTION_H
+#define PERSEAS_CLIENT_SECTION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct ps_env;
+
+/* One for each thread, or for each object that one thread at a time uses. */
+struct ps_section {
+	atomic_bool inside;
+};
+
+/* Enters the section. The caller then reads the word that closes the section, and leaves at once if
+ * it is closed. */
+static inline void ps_section_enter(struct ps_section *section)
+{
+	atomic_store_explicit(&section->inside, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* A thread that then sees that nobody is inside sees all that was stored inside. */
+static inline void ps_section_leave(struct ps_section *section)
+{
+	atomic_store_explicit(&section->inside, false, memory_order_release);
+}
+
+static inline bool ps_section_is_entered(const struct ps_section *section)
+{
+	return atomic_load_explicit(&section->inside, memory_order_acquire);
+}
+
+/* Called between the store that closes sections and the first ps_section_is_entered. May sleep:
+ * the barrier is tried again while the kernel has no memory for it. The env's barrier worked when
+ * it was first tried. */
+void ps_section_fence(struct ps_env *env);
+
+/* Sleeps for as long as a thread may be inside that runs. */
+void ps_section_pause(struct ps_env *env);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * test_section.c - sections that one thread enters without a fence (client/core/section.h): on two
+ * processors at once, a thread that closes one never meets the thread inside. What makes that sure
+ * is the barrier between the closer's store and its look.
+ */
+#include "../../client/core/env.h"
+#include "../../client/core/section.h"
+#include "../support/unit.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "two_processors.h"
+
+enum {
+	ROUNDS = 20000, /* in which the section is closed */
+	DELAYS = 256,
+	STAY = 500, /* turns of a loop */
+};
+
+static unsigned barriers, failures; /* that were asked for; that are still to fail */
+static unsigned pauses;
+
+/* --- an env with what sections need --- */
+
+static bool barrier(struct ps_env *env)
+{
+	(void)env;
+	barriers++;
+	if (failures) {
+		failures--;
+		return false;
+	}
+	return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+	       syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+static uint64_t now(struct ps_env *env)
+{
+	(void)env;
+	return 0;
+}
+
+static void rest(struct ps_env *env, enum ps_sleeper who, struct pollfd *fds, unsigned count,
+                 uint64_t until_ns)
+{
+	(void)env, (void)fds, (void)until_ns;
+	assert_int_equal(who, PS_UNWOKEN);
+	assert_int_equal(count, 0);
+	pauses++;
+	sched_yield();
+}
+
+static const struct ps_env_ops ops = { .barrier = barrier, .now = now, .pause = rest };
+static struct ps_env env = { .ops = &ops };
+
+static int setup(void **state)
+{
+	(void)state;
+	barriers = failures = pauses = 0;
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { setup, NULL };
+struct unit_fixture unit_group = { unit_limit_time, NULL };
+
+/* --- the tests --- */
+
+TEST(a_section_is_entered_until_it_is_left)
+{
+	struct ps_section section = { false };
+
+	assert_false(ps_section_is_entered(&section));
+	ps_section_enter(&section);
+	assert_true(ps_section_is_entered(&section));
+	ps_section_leave(&section);
+	assert_false(ps_section_is_entered(&section));
+	assert_int_equal(barriers, 0);
+}
+
+/* The kernel may have no memory for a barrier, for a while. */
+TEST(a_barrier_that_fails_is_tried_again)
+{
+	failures = 3;
+	ps_section_fence(&env);
+	assert_int_equal(barriers, 4);
+	assert_int_equal(pauses, 3);
+}
+
+static struct {
+	int processors[2];
+	struct ps_section section;
+	atomic_bool closed, stop;
+	volatile uint64_t inside; /* threads */
+	uint64_t together;        /* so often there was another thread inside */
+	uint64_t entered, shut;   /* so often each thread was inside */
+} race;
+
+static void be_inside(unsigned turns)
+{
+	race.together += race.inside != 0;
+	race.inside = 1;
+	while (turns-- > 0)
+		__asm__ volatile("" ::: "memory");
+	race.inside = 0;
+}
+
+static void *enter_again_and_again(void *arg)
+{
+	stay_on(race.processors[1]);
+	while (!atomic_load_explicit(&race.stop, memory_order_relaxed)) {
+		ps_section_enter(&race.section);
+		if (!atomic_load_explicit(&race.closed, memory_order_acquire))
+			be_inside((unsigned)(race.entered++ % 8));
+		ps_section_leave(&race.section);
+	}
+	return arg;
+}
+
+static void close_section(unsigned delay)
+{
+	while (delay-- > 0)
+		__asm__ volatile("" ::: "memory");
+	atomic_store_explicit(&race.closed, true, memory_order_relaxed);
+	ps_section_fence(&env);
+	while (ps_section_is_entered(&race.section))
+		ps_section_pause(&env);
+	be_inside(STAY);
+	race.shut++;
+	atomic_store_explicit(&race.closed, false, memory_order_release);
+}
+
+/* The litmus test of the protocol: each of two threads stores, and then reads what the other one
+ * stored. */
+TEST(no_two_threads_are_inside_at_once)
+{
+	pthread_t thread;
+	cpu_set_t before;
+
+	if (!find_two(race.processors)) {
+		print_message("SKIP: a fence orders what two processors do, and there is one\n");
+		skip();
+	}
+	sched_getaffinity(0, sizeof(before), &before);
+	assert_int_equal(pthread_create(&thread, NULL, enter_again_and_again, NULL), 0);
+	stay_on(race.processors[0]);
+	while (race.shut < ROUNDS && !race.together) {
+		close_section((unsigned)(race.shut * 7919 % DELAYS));
+		/* A thread that is inside may wait for a busy processor; a round that ends is no
+		 * hang. */
+		unit_limit_time(NULL);
+	}
+	atomic_store(&race.stop, true);
+	pthread_join(thread, NULL);
+	sched_setaffinity(0, sizeof(before), &before);
+	assert_int_equal(race.together, 0);
+}
