@@ -1,5 +1,5 @@
 /*
- * apart.h - transactions that the library keeps apart: SERIAL ones, which take turns (serial.c),
+ * apart.h - transactions that the library keeps apart: SERIAL ones, which take turns (turn.c),
  * and those that lock what they use (locks.c); and how often what conflicts is tried again
  * (conflict.c).
  *

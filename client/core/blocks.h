@@ -35,7 +35,7 @@ static inline bool ps_span_ends_apart(const struct ps_span *first, const struct 
 	return first->end == next->start && first->base != next->base;
 }
 
-/* cover.c: does the next begin where the range ends or before, and not there in another segment? */
+/* Returns true if `next` begins before `range` ends, or right behind it in the same segment. */
 bool ps_span_is_reached(const struct ps_span *next, const struct ps_span *range);
 
 #endif

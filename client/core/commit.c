@@ -1,5 +1,6 @@
 /*
- * commit.c - commit (PERSEAS, section 3, steps 2 and 3 of figure 3).
+ * commit.c - commit (PERSEAS, section 3, steps 2 and 3 of figure 3): waits until a transaction may
+ * be sent, sends it alone or adds it to a group, and waits for W mirrors.
  */
 #include "commit.h"
 
@@ -74,158 +75,6 @@ static int make_room(struct perseas *p, uint64_t length, unsigned flags, struct 
 	if (slow)
 		return ps_pace(p, slow, flags, pacing);
 	return p->upkeep.resync.mirror ? ps_pace_copy(p, flags, pacing) : 0;
-}
-
-int ps_commit_grow(struct perseas *p, unsigned count)
-{
-	struct ps_write *grown;
-
-	if (count <= p->commit.writes_max)
-		return 0;
-	grown = realloc(p->commit.writes, (size_t)2 * count * sizeof(*grown));
-	if (!grown)
-		return ps_fail(p, PERSEAS_ENOMEM, "no memory for a chain of %u writes", count);
-	p->commit.writes = grown;
-	p->commit.writes_max = 2 * count;
-	__atomic_fetch_add(&p->commit.stat.allocations, 1, __ATOMIC_RELAXED);
-	return 0;
-}
-
-int ps_commit_reserve(struct perseas *p, const struct ps_outgoing *out)
-{
-	const unsigned count = out->span_count + 1;
-
-	return p->commit.staged || count <= p->commit.writes_max ? 0 : ps_commit_grow(p, count);
-}
-
-/* The chain straight from the record and live memory, for fabrics that copy at once. */
-static int build_direct(struct perseas *p, const struct ps_outgoing *out, struct ps_chain *chain)
-{
-	unsigned count = out->span_count + 1;
-	int rc;
-
-	if (count > p->commit.writes_max) {
-		rc = ps_commit_grow(p, count);
-		if (rc)
-			return rc;
-	}
-	for (unsigned i = 0; i < out->span_count; i++) {
-		const struct ps_span *span = &out->spans[i];
-
-		p->commit.writes[i + 1] = (struct ps_write){ (const void *)span->start,
-			                                     span->start - span->base,
-			                                     PS_REGION_SEGMENT + span->segment,
-			                                     (uint32_t)(span->end - span->start) };
-	}
-	chain->writes = p->commit.writes;
-	chain->count = count;
-	chain->undo = 1;
-	return 0;
-}
-
-/* A record with its terminator: zeros up to PS_TERMINATOR bytes beyond the next position, or up to
- * the end of the ring. They follow the record in memory. */
-static struct ps_write record_write(const struct perseas *p, const void *src, uint64_t position,
-                                    uint64_t length)
-{
-	const uint64_t at = position - p->commit.lap, end = at + ps_align64(length);
-	const uint64_t zeros = end < p->log_size ? PS_TERMINATOR : 0;
-
-	return (struct ps_write){ src, PS_RING_OFFSET + at, PS_REGION_LOG,
-		                  (uint32_t)(end - at + zeros) };
-}
-
-/* Copies record and after-images into the ring, and describes them there. */
-static void build_staged(struct perseas *p, const struct ps_outgoing *out, uint64_t position)
-{
-	struct ps_entry *entry = ps_ring_append(&p->commit.ring, out->entry_length);
-	uint8_t *at = (uint8_t *)&entry->writes[out->span_count + 1];
-
-	entry->seq = p->commit.seq + 1;
-	entry->length = out->entry_length;
-	entry->count = out->span_count + 1;
-	entry->kind = out->kind;
-	entry->slot = p->commit.slot;
-	memcpy(at, out->record, ps_align64(out->length) + PS_TERMINATOR);
-	entry->writes[0] = record_write(p, at, position, out->length);
-	at += ps_align64(out->length) + PS_TERMINATOR;
-	entry->bytes = entry->writes[0].length + sizeof(entry->slot);
-	for (unsigned i = 0; i < out->span_count; i++) {
-		const struct ps_span *span = &out->spans[i];
-		uint64_t length = span->end - span->start;
-
-		memcpy(at, (const void *)span->start, length);
-		entry->writes[i + 1] = (struct ps_write){ at, span->start - span->base,
-			                                  PS_REGION_SEGMENT + span->segment,
-			                                  (uint32_t)length };
-		at += length;
-		entry->bytes += length;
-	}
-}
-
-/* ps_place without its divisions, which are the slowest of what a small commit computes. */
-static uint64_t place(struct perseas *p, uint64_t length)
-{
-	if (p->commit.next + length <= p->commit.lap + p->log_size)
-		return p->commit.next;
-	p->commit.lap += p->log_size;
-	p->commit.stat.log_laps++;
-	return p->commit.lap;
-}
-
-/* Without a ring: every connected mirror copies before post returns. */
-static void post_direct(struct perseas *p, struct ps_chain *chain, uint64_t bytes)
-{
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-
-		if (!m->active)
-			continue;
-		chain->slot = (struct ps_write){ &p->commit.slot, ps_slot_offset(!m->slot),
-			                         PS_REGION_LOG, sizeof(p->commit.slot) };
-		if (ps_mirror_post(p, m, chain))
-			continue;
-		m->posted = p->commit.seq;
-		p->commit.stat.bytes_sent += bytes;
-	}
-}
-
-int ps_commit_send(struct perseas *p, const struct ps_outgoing *out)
-{
-	struct ps_chain chain = { 0 };
-	uint64_t position;
-	int rc;
-
-	/* What is sent is sealed with the epoch, which must be one that mirrors granted. */
-	assert(!p->renewing);
-	rc = p->commit.staged ? 0 : build_direct(p, out, &chain);
-
-	if (rc)
-		return rc;
-	position = place(p, out->length);
-	assert(position >= p->commit.next); /* I3: the log only goes forward */
-	out->record->kind = (uint16_t)out->kind;
-	out->record->length = (uint32_t)out->length;
-	out->record->ranges = out->ranges;
-	out->record->sum = p->roster->level > 0 ? ps_record_sum(out->record) : 0;
-	ps_record_seal(out->record, p->epoch, p->commit.seq + 1, position, p->commit.last,
-	               p->env->ops->clock(p->env));
-	ps_slot_encode(&p->commit.slot, p->epoch, p->commit.seq + 1,
-	               position + ps_align64(out->length), position);
-	memset((uint8_t *)out->record + out->length, 0, PS_RECORD_SLACK);
-	if (p->commit.staged)
-		build_staged(p, out, position);
-	else
-		p->commit.writes[0] = record_write(p, out->record, position, out->length);
-	p->commit.seq++;
-	p->commit.last = position;
-	p->commit.next = p->commit.slot.next;
-	if (p->commit.staged)
-		ps_mirrors_send(p);
-	else
-		post_direct(p, &chain,
-		            p->commit.writes[0].length + out->bytes + sizeof(p->commit.slot));
-	return 0;
 }
 
 int ps_fail_renewing(const struct perseas *p)
@@ -400,6 +249,7 @@ static inline int post_or_hold(struct perseas_tx *tx, unsigned flags)
 	if (!(flags & PS_GATHERS) || !ps_gather_takes(tx))
 		return post_locked(tx);
 	ps_gather_add(tx);
+	ps_tx_end(tx);
 	return 0;
 }
 

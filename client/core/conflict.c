@@ -8,14 +8,6 @@
 
 enum { TRIES = 16, FIRST_PAUSE_NS = 1000 }; /* each pause is twice the one before */
 
-void ps_apart_pause(struct perseas *p, uint64_t pause_ns)
-{
-	const uint64_t until = ps_now(p) + pause_ns;
-
-	while (ps_now(p) < until)
-		p->env->ops->pause(p->env, PS_UNWOKEN, NULL, 0, until);
-}
-
 static int check(struct perseas *p, const struct perseas_tx *tx, const unsigned *tries)
 {
 	if (!p || !tries)

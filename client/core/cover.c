@@ -87,29 +87,6 @@ static bool is_far(const struct ps_cover *cover, unsigned place)
 	return cover->blocks && cover->count - place > PS_BLOCKS_FAR;
 }
 
-bool ps_span_is_reached(const struct ps_span *next, const struct ps_span *range)
-{
-	return next->start < range->end || (next->start == range->end && next->base == range->base);
-}
-
-enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const struct ps_span *range,
-                           unsigned *place)
-{
-	const struct ps_span *spans = cover->spans;
-	bool behind, reaches;
-
-	at += ps_span_ends_apart(&spans[at], range);
-	*place = at;
-	behind = at < cover->count && spans[at].end == range->start;
-	at += behind;
-	reaches = at < cover->count && ps_span_is_reached(&spans[at], range);
-	if (!reaches)
-		return behind ? PS_FIT_BEHIND : PS_FIT_ALONE;
-	return !behind && spans[at].start <= range->start && range->end <= spans[at].end
-	               ? PS_FIT_INSIDE
-	               : PS_FIT_ACROSS;
-}
-
 void ps_cover_add(struct ps_cover *cover, const struct ps_span *span)
 {
 	unsigned first = cover->used ? 0 : ps_cover_find(cover, span->start);

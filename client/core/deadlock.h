@@ -1,6 +1,6 @@
 /*
  * deadlock.h - which threads wait for which, over all handles of the process. Inside one handle the
- * rules of serial.c and locks.c let no cycle of waiting threads close. A thread that has a turn or
+ * rules of turn.c and locks.c let no cycle of waiting threads close. A thread that has a turn or
  * a lock in one store and waits in another can close one: its wait is refused.
  *
  * The edges of the wait-for graph are not stored. Each handle has a list of its blocked threads,

@@ -241,7 +241,6 @@ void ps_gather_add(struct perseas_tx *tx)
 	/* No mirror that comes back may count on what will be overwritten. */
 	ps_ring_reserve(&p->commit.ring, entry_length(g->pieces, g->bytes));
 	p->commit.stat.gathered++;
-	ps_tx_end(tx);
 	if (g->added_at >= g->due)
 		ps_gather_send(p);
 }

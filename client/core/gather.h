@@ -68,7 +68,8 @@ bool ps_gather_takes(const struct perseas_tx *tx);
  * alone. After ps_gather_before. Locked. */
 uint64_t ps_gather_length(const struct perseas_tx *tx);
 
-/* Holds the transaction, which is over then; it may commit, and the ring has room. Locked. */
+/* Adds what the transaction changed to the current group, after which the caller ends the
+ * transaction. The caller holds p->lock, and has reserved ring space. */
 void ps_gather_add(struct perseas_tx *tx);
 
 /* Posts what is held, which cannot fail. Locked. */

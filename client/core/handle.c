@@ -1,6 +1,6 @@
 /*
- * handle.c - makes and frees a handle, checks its options, and keeps calls apart that exclude each
- * other. The application calls it through perseas.h, and everything else takes its locks from here.
+ * handle.c - makes and frees a handle, and checks its options. Opens and standbys call it; nothing
+ * else of this room does.
  */
 #include "handle.h"
 
@@ -15,86 +15,11 @@
 #include "tx.h"
 #include "../../proto/base/text.h"
 
-#include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOCK_TRIES = 50, LOCK_PAUSES = 16 }; /* some microseconds together */
 enum { GATHER_MAX_US = 1000000, GATHER_MIN = 1024 };
-
-static _Thread_local struct {
-	const struct perseas *p;
-	int code;
-	bool is_deadlock;
-	char text[PS_ERROR_TEXT];
-} last_message;
-
-int ps_fail(const struct perseas *p, int code, const char *format, ...)
-{
-	va_list args;
-
-	last_message.p = p;
-	last_message.code = code;
-	last_message.is_deadlock = false;
-	va_start(args, format);
-	ps_text_vformat(last_message.text, sizeof(last_message.text), format, args);
-	va_end(args);
-	return code;
-}
-
-int ps_fail_deadlock(const struct perseas *p)
-{
-	const int rc = ps_fail(p, PERSEAS_ECONFLICT,
-	                       "waiting in store '%s' would deadlock: threads that have what is "
-	                       "waited for wait for this thread in other stores; abort its "
-	                       "transactions in all stores, and begin them again",
-	                       p->store);
-
-	last_message.is_deadlock = true;
-	return rc;
-}
-
-bool ps_failed_by_deadlock(const struct perseas *p)
-{
-	return last_message.p == p && last_message.is_deadlock;
-}
-
-uintptr_t ps_thread(struct perseas *p)
-{
-	static atomic_uintptr_t threads;
-	static _Thread_local uintptr_t number;
-
-	if (p->env->ops->thread)
-		return p->env->ops->thread(p->env);
-	/* Not an address: a thread that begins later may get that of one which has ended. */
-	if (!number)
-		number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
-	return number;
-}
-
-int ps_fail_error(const struct perseas *p, const struct ps_error *error)
-{
-	return ps_fail(p, error->code, "%s", error->text);
-}
-
-const char *perseas_message(const perseas_t *p)
-{
-	return last_message.p == p ? last_message.text : "";
-}
-
-int perseas_error(const perseas_t *p, char *buffer, size_t size, int *code)
-{
-	if (!buffer && size)
-		return PERSEAS_EINVAL;
-	if (size)
-		ps_text_format(buffer, size, "%s", perseas_message(p));
-	/* Before the first error p is NULL, and so is the code. */
-	if (code)
-		*code = last_message.p == p ? last_message.code : 0;
-	return 0;
-}
 
 static int check_options(struct perseas_options *o, struct ps_error *error)
 {
@@ -380,51 +305,4 @@ void ps_handle_free(struct perseas *p)
 	pthread_cond_destroy(&p->apart.changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
-}
-
-void ps_report(struct perseas *p, const char *format, ...)
-{
-	char line[PS_ERROR_TEXT + 256]; /* what is wrong, and with what */
-	va_list args;
-	char *grown;
-	size_t len;
-
-	va_start(args, format);
-	len = ps_text_vformat(line, sizeof(line), format, args);
-	va_end(args);
-	grown = realloc(p->report, p->report_len + len + 2);
-	if (!grown)
-		return;
-	p->report = grown;
-	memcpy(p->report + p->report_len, line, len);
-	p->report_len += len;
-	p->report[p->report_len++] = '\n';
-	p->report[p->report_len] = 0;
-}
-
-const char *perseas_report(const perseas_t *p)
-{
-	return p && p->report ? p->report : "";
-}
-
-void ps_lock_slowly(struct perseas *p)
-{
-	for (unsigned i = 0; i < LOCK_TRIES; i++) {
-		for (unsigned pause = 0; pause < LOCK_PAUSES; pause++)
-			ps_relax();
-		if (!pthread_mutex_trylock(&p->lock))
-			return;
-	}
-	pthread_mutex_lock(&p->lock);
-}
-
-void ps_progress(struct perseas *p)
-{
-	if (!p->waiters)
-		return;
-	/* The leader sleeps on links, which another thread may have emptied. */
-	if (p->leader)
-		p->env->ops->wake(p->env, PS_COMMITTER);
-	p->env->ops->broadcast(p->env, &p->progress);
-	ps_line_call_all(p);
 }

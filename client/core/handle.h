@@ -305,7 +305,7 @@ struct ps_queued {
 	bool came;
 };
 
-/* How transactions are kept apart, with the lock (serial.c, locks.c). */
+/* How transactions are kept apart, with the lock (turn.c, locks.c). */
 struct ps_apart {
 	bool taken;                      /* it is the turn of a SERIAL transaction, */
 	uintptr_t thread;                /* which this thread began */
@@ -460,7 +460,7 @@ struct perseas_tx {
 	bool applied;              /* these changes are in the record: it is about to be sent */
 };
 
-/* error.c of the handle: the calling thread's last message. Returns code. */
+/* failure.c: sets the calling thread's last message. Returns `code`. */
 int ps_fail(const struct perseas *p, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int ps_fail_error(const struct perseas *p, const struct ps_error *error);
@@ -469,7 +469,7 @@ int ps_fail_deadlock(const struct perseas *p);
 /* Returns true if that was the calling thread's last error, on this handle. */
 bool ps_failed_by_deadlock(const struct perseas *p);
 
-/* The calling thread: a number that no other thread of this process has, or ever had. */
+/* lock.c: the calling thread, as a number that no other thread of this process ever had. */
 uintptr_t ps_thread(struct perseas *p);
 
 /* handle.c */
@@ -484,8 +484,14 @@ int ps_handle_name_mirrors(struct perseas *p, const char *list, const struct ps_
 /* Before it is opened: the store was seen at this mirror, too. It is asked, as if the roster had
  * named it, since the list may have nothing of the store any more; but no store is made there. */
 void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address);
+
+/* failure.c: adds a line to the report of the open. */
 void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void ps_progress(struct perseas *p); /* locked: wakes who waits for a change */
+
+/* line.c: wakes every thread that waits for a change of the handle. Caller holds p->lock. */
+void ps_progress(struct perseas *p);
+
+/* lock.c: takes p->lock, which another thread holds. */
 void ps_lock_slowly(struct perseas *p);
 
 /* Tells the processor that this is a loop that waits. */

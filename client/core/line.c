@@ -176,3 +176,14 @@ void ps_line_call_all(struct perseas *p)
 	while (p->commit.line.first)
 		call(p, p->commit.line.first);
 }
+
+void ps_progress(struct perseas *p)
+{
+	if (!p->waiters)
+		return;
+	/* The leader sleeps on links, which another thread may have emptied. */
+	if (p->leader)
+		p->env->ops->wake(p->env, PS_COMMITTER);
+	p->env->ops->broadcast(p->env, &p->progress);
+	ps_line_call_all(p);
+}

@@ -5,7 +5,7 @@
  * cycles over several. What a transaction waits for younger ones do not get before it, and a retry
  * leaves it as old as it was: so its turn comes.
  */
-#include "apart.h"
+#include "lock_table.h"
 
 #include "gather.h"
 #include "mirror.h"
@@ -14,122 +14,7 @@
 
 #include <stdlib.h>
 
-enum { LOCKS = 1024 }; /* chains of them: a power of 2 */
-
-struct ps_lock {
-	struct ps_lock *next; /* of its chain */
-	uint64_t key;
-	struct ps_hold *holds;
-	struct ps_want *wants;
-};
-
-/* A transaction has a lock. */
-struct ps_hold {
-	struct ps_hold *next, *more; /* of the lock; of the transaction */
-	struct perseas_tx *tx;
-	struct ps_lock *lock;
-	bool exclusive;
-};
-
-/* A transaction waits for a lock, or would, if it could: it is to have it before younger ones. */
-struct ps_want {
-	struct ps_want *next, *more; /* of the lock; of the transaction */
-	const struct perseas_tx *tx;
-	struct ps_lock *lock;
-	bool exclusive;
-};
-
 enum answer { HAVE, WAIT, REFUSED };
-
-/* --- the table --- */
-
-static struct ps_lock **place(struct perseas *p, uint64_t key)
-{
-	return &p->apart.locks[(key * 0x9e3779b97f4a7c15u >> 32) % LOCKS];
-}
-
-static struct ps_lock *find(struct perseas *p, uint64_t key)
-{
-	struct ps_lock *lock = p->apart.locks ? *place(p, key) : NULL;
-
-	while (lock && lock->key != key)
-		lock = lock->next;
-	return lock;
-}
-
-/* NULL: there is no memory. */
-static struct ps_lock *find_or_make(struct perseas *p, uint64_t key)
-{
-	struct ps_lock *lock = find(p, key), **chain;
-
-	if (lock)
-		return lock;
-	if (!p->apart.locks)
-		p->apart.locks = calloc(LOCKS, sizeof(*p->apart.locks));
-	lock = p->apart.locks ? calloc(1, sizeof(*lock)) : NULL;
-	if (!lock)
-		return NULL;
-	chain = place(p, key);
-	lock->key = key;
-	lock->next = *chain;
-	return *chain = lock;
-}
-
-/* Nobody has it or wants it: it need not be there. */
-static void drop_if_unused(struct perseas *p, struct ps_lock *lock)
-{
-	struct ps_lock **link = place(p, lock->key);
-
-	if (lock->holds || lock->wants)
-		return;
-	while (*link != lock)
-		link = &(*link)->next;
-	*link = lock->next;
-	free(lock);
-}
-
-static void free_holds(struct ps_hold *hold)
-{
-	while (hold) {
-		struct ps_hold *next = hold->next;
-
-		free(hold);
-		hold = next;
-	}
-}
-
-static void free_wants(struct ps_want *want)
-{
-	while (want) {
-		struct ps_want *more = want->more;
-
-		free(want);
-		want = more;
-	}
-}
-
-void ps_locks_free(struct perseas *p)
-{
-	for (const struct perseas_tx *tx = p->commit.all_list; tx; tx = tx->all)
-		free_wants(tx->wants);
-	for (unsigned i = 0; p->apart.locks && i < LOCKS; i++) {
-		for (struct ps_lock *lock = p->apart.locks[i], *next; lock; lock = next) {
-			next = lock->next;
-			free_holds(lock->holds);
-			free(lock);
-		}
-	}
-	free(p->apart.locks);
-}
-
-unsigned ps_locks_count(const struct perseas_tx *tx)
-{
-	unsigned count = 0;
-
-	for (const struct ps_hold *hold = tx->holds; hold; hold = hold->more)
-		count++;
-	return count;
-}
 
 /* --- who may have it --- */
 
@@ -186,21 +71,6 @@ static bool keeps_others(const struct perseas_tx *tx)
 	return other != NULL;
 }
 
-static void enlist(struct ps_want *want)
-{
-	want->next = want->lock->wants;
-	want->lock->wants = want;
-}
-
-static void delist(const struct ps_want *want)
-{
-	struct ps_want **link = &want->lock->wants;
-
-	while (*link != want)
-		link = &(*link)->next;
-	*link = want->next;
-}
-
 /* A SERIAL transaction cannot wait where it asks, nor can one whose wait would deadlock, and others
  * may ask between two of its tries. So all that it was refused is wanted until it ends: if it were
  * the last lock alone, the others would be gone when it has that one. 0 or ENOMEM. */
@@ -216,7 +86,7 @@ static int go_on_wanting(struct perseas_tx *tx, struct ps_lock *lock, bool exclu
 			return ps_fail(tx->p, PERSEAS_ENOMEM, "no memory for a lock");
 		*want = (struct ps_want){ NULL, tx->wants, tx, lock, false };
 		tx->wants = want;
-		enlist(want);
+		ps_want_add(want);
 	}
 	want->exclusive |= exclusive;
 	return 0;
@@ -280,12 +150,12 @@ static int wait_for(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 	struct blocked_tx w = { .blocked.ops = &ops, .tx = tx, .want = &want };
 	int rc;
 
-	enlist(&want);
+	ps_want_add(&want);
 	rc = ps_apart_await(tx->p, &w.blocked);
 	if (rc == PERSEAS_ECONFLICT && go_on_wanting(tx, lock, exclusive))
 		rc = PERSEAS_ENOMEM;
 	tx->refused = (struct ps_refused){ lock->key, exclusive, rc == PERSEAS_ECONFLICT };
-	delist(&want);
+	ps_want_remove(&want);
 	/* Transactions that were refused the lock because this one goes first must look again. */
 	if (rc || judge(lock, tx, exclusive) != HAVE)
 		ps_apart_wake(tx->p);
@@ -352,7 +222,7 @@ static int take(struct perseas_tx *tx, struct ps_lock *lock, bool exclusive)
 static int take_locked(struct perseas_tx *tx, uint64_t key, bool exclusive)
 {
 	struct perseas *p = tx->p;
-	struct ps_lock *lock = find_or_make(p, key);
+	struct ps_lock *lock = ps_lock_find_or_make(p, key);
 	int rc;
 
 	if (!lock)
@@ -363,7 +233,7 @@ static int take_locked(struct perseas_tx *tx, uint64_t key, bool exclusive)
 	tx->refused.is = false;
 	tx->thread = ps_thread(p);
 	rc = take(tx, lock, exclusive);
-	drop_if_unused(p, lock);
+	ps_lock_drop_if_unused(p, lock);
 	return rc;
 }
 
@@ -384,68 +254,11 @@ int perseas_lock(perseas_tx_t *tx, uint64_t key, int mode)
 	return rc;
 }
 
-/* --- letting go --- */
-
-static void release(struct ps_hold *hold)
-{
-	struct ps_hold **link = &hold->lock->holds;
-
-	while (*link != hold)
-		link = &(*link)->next;
-	*link = hold->next;
-	drop_if_unused(hold->tx->p, hold->lock);
-	free(hold);
-}
-
-/* Of its locks and its turn. It still wants what it was refused. */
-static void let_go(struct perseas_tx *tx)
-{
-	struct perseas *p = tx->p;
-	struct ps_hold *hold = tx->holds;
-
-	while (hold) {
-		struct ps_hold *more = hold->more;
-
-		release(hold);
-		hold = more;
-	}
-	if (tx->more & PS_MORE_SERIAL)
-		ps_serial_pass(p);
-	if (tx->holds)
-		ps_apart_wake(p);
-	tx->holds = NULL;
-	tx->refused.is = false;
-	tx->age = tx->saw = 0;
-	tx->more &= (uint8_t) ~(PS_MORE_SERIAL | PS_MORE_LOCKS);
-}
-
-static void want_nothing(struct perseas_tx *tx)
-{
-	while (tx->wants) {
-		struct ps_want *want = tx->wants;
-
-		tx->wants = want->more;
-		delist(want);
-		drop_if_unused(tx->p, want->lock);
-		free(want);
-	}
-}
-
-void ps_apart_end(struct perseas_tx *tx)
-{
-	ps_assert_locked(tx->p);
-	if (tx->wants) {
-		want_nothing(tx);
-		ps_apart_wake(tx->p);
-	}
-	let_go(tx);
-}
-
 /* May it ask again? One that is to wait asks, for only then younger ones are refused because of it.
  * A SERIAL one would not wait, but be refused, until it can have all that it wants. */
 static bool may_ask(const struct perseas_tx *tx, const struct ps_refused *refused)
 {
-	const struct ps_lock *lock = refused->is ? find(tx->p, refused->key) : NULL;
+	const struct ps_lock *lock = refused->is ? ps_lock_find(tx->p, refused->key) : NULL;
 	bool may = !lock || judge(lock, tx, refused->exclusive) != REFUSED;
 
 	for (const struct ps_want *want = tx->wants; want && may; want = want->more)
@@ -473,7 +286,8 @@ static bool visit_refusers(const struct ps_blocked *b, const struct ps_visit *vi
 	const struct perseas_tx *tx = tx_of(b)->tx;
 	const struct ps_refused *refused = tx_of(b)->refused;
 	const struct ps_want again = { .tx = tx,
-		                       .lock = refused->is ? find(b->p, refused->key) : NULL,
+		                       .lock = refused->is ? ps_lock_find(b->p, refused->key)
+		                                           : NULL,
 		                       .exclusive = refused->exclusive };
 
 	if (again.lock &&
@@ -512,7 +326,7 @@ static int retry_locked(struct perseas_tx *tx, uint64_t pause_ns)
 
 	ps_tx_take_back(tx);
 	ps_tx_begin_again(tx);
-	let_go(tx);
+	ps_locks_let_go(tx);
 	tx->more |= PS_MORE_LOCKS;
 	tx->age = age;
 	tx->thread = ps_thread(p);

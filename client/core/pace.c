@@ -121,14 +121,6 @@ static bool drop_stuck(struct perseas *p)
 	return true;
 }
 
-void ps_pace_forget(struct perseas *p, struct ps_mirror *m)
-{
-	/* Whoever was refused room for it may look again. */
-	if (m->stuck_at)
-		ps_unwaited_tell(p);
-	m->stuck_at = 0;
-}
-
 static bool is_any_in_the_way(const struct perseas *p)
 {
 	bool any = false;

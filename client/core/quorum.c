@@ -4,8 +4,6 @@
  */
 #include "quorum.h"
 
-#include "nowait.h"
-
 #include <string.h>
 
 void ps_roster_free(Perseas__Roster **roster)
@@ -23,26 +21,6 @@ struct ps_quorum ps_quorum_of(const struct perseas *p, const Perseas__Roster *ro
 		if (p->mirrors[i].known && ps_roster_member(roster, p->mirrors[i].image_id))
 			quorum.set |= (uint32_t)1 << i;
 	return quorum;
-}
-
-void ps_quorum_renew(struct perseas *p)
-{
-	ps_assert_locked(p);
-	if (p->open)
-		ps_durable(p);
-	p->quorums[0] = ps_quorum_of(p, p->roster);
-	p->quorum_count = 1;
-	if (p->next_roster)
-		p->quorums[p->quorum_count++] = ps_quorum_of(p, p->next_roster);
-	p->members = (unsigned)p->roster->n_members;
-	p->acks = p->roster->acks;
-	for (unsigned i = 0; i < p->mirror_count; i++) {
-		struct ps_mirror *m = &p->mirrors[i];
-
-		m->votes = false;
-		for (unsigned q = 0; q < p->quorum_count; q++)
-			m->votes |= p->quorums[q].set >> i & 1;
-	}
 }
 
 static unsigned count(const struct ps_quorum *quorum, uint32_t set)

@@ -1,5 +1,5 @@
 /*
- * ring.c - entries of sent transactions in one block of memory. commit.c appends, links send and
+ * ring.c - entries of sent transactions in one block of memory. send.c appends, links send and
  * replay from it. It does not know which links still send: its user must ask ps_ring_lag first.
  */
 #include "ring.h"

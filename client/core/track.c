@@ -24,10 +24,11 @@ void ps_track_touch_all(struct perseas_tx *tx)
 		atomic_store_explicit(&tx->touched[i], UINT64_MAX, memory_order_relaxed);
 }
 
-static int begin_locked(struct perseas_tx *tx)
+int ps_track_begin(struct perseas_tx *tx)
 {
 	struct perseas *p = tx->p;
 
+	ps_assert_locked(p);
 	if (p->commit.open_list != tx || tx->next)
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "another transaction is open: one with PERSEAS_TRACK must be alone, "
@@ -37,21 +38,6 @@ static int begin_locked(struct perseas_tx *tx)
 	ps_track_touch_all(tx);
 	p->commit.tracking = tx;
 	return 0;
-}
-
-int ps_track_begin(struct perseas_tx **tx)
-{
-	struct perseas *p = (*tx)->p;
-	int rc;
-
-	ps_lock(p);
-	rc = begin_locked(*tx);
-	if (rc) {
-		ps_tx_end(*tx);
-		*tx = NULL;
-	}
-	pthread_mutex_unlock(&p->lock);
-	return rc;
 }
 
 void ps_track_end(struct perseas_tx *tx)

@@ -9,9 +9,9 @@
 
 #include "handle.h"
 
-/* Makes *tx, which has just begun, the tracked transaction of its handle. Returns 0; or ECONFLICT
- * if other transactions are open, and then *tx is over, and NULL. Takes p->lock. */
-int ps_track_begin(struct perseas_tx **tx);
+/* Makes `tx`, which has just begun, the tracked transaction of its handle. Returns 0, or ECONFLICT
+ * if other transactions are open. Caller holds p->lock. */
+int ps_track_begin(struct perseas_tx *tx);
 
 /* Marks every segment as touched by the transaction, so that none is unmapped before it ends.
  * Caller holds p->lock. */

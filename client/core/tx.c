@@ -1,5 +1,6 @@
 /*
- * tx.c - begin and abort, and looking into transactions that are open.
+ * tx.c - the pool of transactions and the list of open ones: how one begins and ends, and how other
+ * threads read what open ones changed.
  */
 #include "tx.h"
 
@@ -91,7 +92,7 @@ static inline void empty(struct perseas_tx *tx)
 		atomic_store_explicit(&tx->touched[i], 0, memory_order_relaxed);
 }
 
-static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
+int ps_tx_begin(struct perseas *p, struct perseas_tx **out)
 {
 	struct perseas_tx *tx;
 	int rc = ps_ready(p);
@@ -114,11 +115,6 @@ static inline int begin_locked(struct perseas *p, perseas_tx_t **out)
 	return 0;
 }
 
-int ps_tx_begin(struct perseas *p, struct perseas_tx **tx)
-{
-	return begin_locked(p, tx);
-}
-
 void ps_tx_begin_again(struct perseas_tx *tx)
 {
 	ps_assert_locked(tx->p);
@@ -130,43 +126,6 @@ void ps_tx_begin_again(struct perseas_tx *tx)
 	empty(tx);
 	if (tx->more & PS_MORE_TRACK)
 		ps_track_touch_all(tx);
-}
-
-/* What few ask for. */
-static int begin_more(struct perseas *p, unsigned flags, perseas_tx_t **tx)
-{
-	const unsigned known = PERSEAS_SERIAL | PERSEAS_TRACK;
-	int rc;
-
-	if (!p)
-		return ps_fail(p, PERSEAS_EINVAL, "p is NULL");
-	if (flags & ~known)
-		return ps_fail(p, PERSEAS_EINVAL,
-		               "begin's flags 0x%x have unknown bits; PERSEAS_SERIAL and "
-		               "PERSEAS_TRACK are known",
-		               flags);
-	if (flags & PERSEAS_TRACK && !(p->options.flags & PERSEAS_TRACKED))
-		return ps_fail(p, PERSEAS_EINVAL,
-		               "PERSEAS_TRACK needs a store that was opened with PERSEAS_TRACKED");
-	rc = flags & PERSEAS_SERIAL ? ps_serial_begin(p, tx) : perseas_begin(p, 0, tx);
-	if (!rc && flags & PERSEAS_TRACK)
-		rc = ps_track_begin(tx);
-	return rc;
-}
-
-int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
-{
-	int rc;
-
-	if (!tx)
-		return ps_fail(p, PERSEAS_EINVAL, "begin needs a place for the transaction");
-	*tx = NULL;
-	if (!p || flags)
-		return begin_more(p, flags, tx);
-	ps_lock(p);
-	rc = begin_locked(p, tx);
-	pthread_mutex_unlock(&p->lock);
-	return rc;
 }
 
 static void end_more(struct perseas_tx *tx)
@@ -291,24 +250,4 @@ void ps_tx_take_back(struct perseas_tx *tx)
 	ps_assert_locked(tx->p);
 	ps_tx_undo(tx);
 	tx->p->commit.stat.aborts++;
-}
-
-int perseas_abort(perseas_tx_t *tx)
-{
-	struct perseas *p;
-	int rc;
-
-	if (!tx)
-		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
-	p = tx->p;
-	if (!tx->open)
-		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
-	rc = ps_shadow_settle(p);
-	if (rc)
-		return rc;
-	pthread_mutex_lock(&p->lock);
-	ps_tx_take_back(tx);
-	ps_tx_end(tx);
-	pthread_mutex_unlock(&p->lock);
-	return 0;
 }

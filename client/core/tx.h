@@ -25,7 +25,8 @@ uint64_t ps_tx_entry_length(const struct perseas_tx *tx);
  * ETOOBIG or ENOMEM. */
 int ps_range_find_room(struct perseas_tx *tx, uint64_t more, uint64_t bytes, unsigned spans);
 
-/* A transaction with nothing in it yet. Locked. */
+/* Begins a transaction, which has no ranges yet. Returns 0, ENOMEM, ECONFLICT while a tracked
+ * transaction is open, or why no transaction can begin. Caller holds p->lock. */
 int ps_tx_begin(struct perseas *p, struct perseas_tx **tx);
 
 /* It is as if it had just begun, but that it keeps its locks and its turn. Locked. */

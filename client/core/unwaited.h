@@ -1,6 +1,6 @@
 /*
- * unwaited.h - what a handle keeps of commits that nobody waits for. nowait.c changes it, and
- * nowait.h says what it means.
+ * unwaited.h - what a handle keeps of commits that nobody waits for. nowait.c and durable.c change
+ * it, and nowait.h says what it means.
  */
 #ifndef PERSEAS_CLIENT_UNWAITED_H
 #define PERSEAS_CLIENT_UNWAITED_H

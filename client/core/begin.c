@@ -1,0 +1,78 @@
+/*
+ * begin.c - perseas_begin and perseas_abort.
+ */
+#include "apart.h"
+#include "shadow.h"
+#include "track.h"
+#include "tx.h"
+
+static int begin_tracked(struct perseas *p, struct perseas_tx **tx)
+{
+	int rc;
+
+	ps_lock(p);
+	rc = ps_track_begin(*tx);
+	if (rc) {
+		ps_tx_end(*tx);
+		*tx = NULL;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/* What few ask for. */
+static int begin_more(struct perseas *p, unsigned flags, perseas_tx_t **tx)
+{
+	const unsigned known = PERSEAS_SERIAL | PERSEAS_TRACK;
+	int rc;
+
+	if (!p)
+		return ps_fail(p, PERSEAS_EINVAL, "p is NULL");
+	if (flags & ~known)
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "begin's flags 0x%x have unknown bits; PERSEAS_SERIAL and "
+		               "PERSEAS_TRACK are known",
+		               flags);
+	if (flags & PERSEAS_TRACK && !(p->options.flags & PERSEAS_TRACKED))
+		return ps_fail(p, PERSEAS_EINVAL,
+		               "PERSEAS_TRACK needs a store that was opened with PERSEAS_TRACKED");
+	rc = flags & PERSEAS_SERIAL ? ps_serial_begin(p, tx) : perseas_begin(p, 0, tx);
+	if (!rc && flags & PERSEAS_TRACK)
+		rc = begin_tracked(p, tx);
+	return rc;
+}
+
+int perseas_begin(perseas_t *p, unsigned flags, perseas_tx_t **tx)
+{
+	int rc;
+
+	if (!tx)
+		return ps_fail(p, PERSEAS_EINVAL, "begin needs a place for the transaction");
+	*tx = NULL;
+	if (!p || flags)
+		return begin_more(p, flags, tx);
+	ps_lock(p);
+	rc = ps_tx_begin(p, tx);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+int perseas_abort(perseas_tx_t *tx)
+{
+	struct perseas *p;
+	int rc;
+
+	if (!tx)
+		return ps_fail(NULL, PERSEAS_EINVAL, "tx is NULL");
+	p = tx->p;
+	if (!tx->open)
+		return ps_fail(p, PERSEAS_EENDED, "the transaction has ended already");
+	rc = ps_shadow_settle(p);
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&p->lock);
+	ps_tx_take_back(tx);
+	ps_tx_end(tx);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}

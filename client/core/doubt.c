@@ -1,0 +1,24 @@
+/*
+ * doubt.c - a commit for which too few mirrors answered in time. await.c and nowait.c find out;
+ * from then on no transaction begins until W mirrors hold it (durable.c).
+ */
+#include "nowait.h"
+
+#include "apart.h"
+#include "event.h"
+#include "gather.h"
+
+void ps_doubt(struct perseas *p, uint64_t seq, uint64_t now)
+{
+	/* What is held would be posted behind a doubt, or never. */
+	ps_gather_post(p);
+	if (!p->commit.in_doubt) {
+		p->commit.doubt_at = now;
+		ps_event(p, PERSEAS_EVENT_IN_DOUBT, seq, NULL,
+		         "transaction %llu is in doubt: fewer than %u mirrors hold it",
+		         (unsigned long long)seq, p->acks);
+	}
+	if (seq > p->commit.in_doubt)
+		p->commit.in_doubt = seq;
+	ps_apart_wake(p);
+}

@@ -1,0 +1,107 @@
+/*
+ * durable.c - how far W mirrors have come, the descriptor that tells of it, and the tokens of
+ * transactions (nowait.h). It asks mirrors nothing: it goes by what they have acknowledged.
+ */
+#include "nowait.h"
+
+#include "event.h"
+#include "flag.h"
+#include "gather.h"
+#include "mirror.h"
+#include "pace.h"
+#include "quorum.h"
+
+#include <assert.h>
+
+/* By what mirrors have acknowledged now. */
+static uint64_t held(const struct perseas *p)
+{
+	uint64_t best = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->votes && m->acked > best && ps_mirrors_hold(p, m->acked))
+			best = m->acked;
+	}
+	return best;
+}
+
+void ps_unwaited_tell(struct perseas *p)
+{
+	struct ps_unwaited *u = &p->commit.unwaited;
+
+	if (u->flag >= 0 && !u->raised)
+		ps_flag_raise(u->flag);
+	u->raised = true;
+}
+
+uint64_t ps_durable(struct perseas *p)
+{
+	struct ps_unwaited *u = &p->commit.unwaited;
+	const uint64_t now = held(p);
+
+	ps_assert_locked(p);
+	assert(now <= p->commit.seq); /* I4: W mirrors hold nothing that was not sent */
+	if (now <= p->commit.durable)
+		return p->commit.durable;
+	p->commit.durable = now;
+	if (u->seq)
+		u->progress_at = ps_now(p);
+	if (now >= u->seq)
+		u->seq = 0;
+	ps_unwaited_tell(p);
+	u->wanted = u->seq || u->flag >= 0;
+	return now;
+}
+
+void ps_pace_forget(struct perseas *p, struct ps_mirror *m)
+{
+	/* Whoever was refused room for it may look again. */
+	if (m->stuck_at)
+		ps_unwaited_tell(p);
+	m->stuck_at = 0;
+}
+
+void ps_mirrors_settle_doubt(struct perseas *p)
+{
+	if (p->commit.unwaited.wanted)
+		ps_durable(p);
+	if (!p->commit.in_doubt ||
+	    (p->commit.durable < p->commit.in_doubt && !ps_mirrors_hold(p, p->commit.in_doubt)))
+		return;
+	ps_assert_locked(p);
+	ps_event(p, PERSEAS_EVENT_DURABLE, p->commit.in_doubt, NULL,
+	         "transaction %llu is no longer in doubt: %u mirrors hold it",
+	         (unsigned long long)p->commit.in_doubt, p->acks);
+	p->commit.in_doubt = 0;
+}
+
+void ps_tokens_begin(struct perseas *p)
+{
+	p->commit.unwaited.epoch = p->epoch;
+	p->commit.unwaited.before = p->commit.seq;
+}
+
+struct perseas_token ps_token(const struct perseas *p)
+{
+	return (struct perseas_token){ p->commit.unwaited.epoch, ps_last(p) };
+}
+
+int ps_token_check(const struct perseas *p, const struct perseas_token *token)
+{
+	const struct ps_unwaited *u = &p->commit.unwaited;
+
+	if (token->epoch < p->opened_as || token->epoch > u->epoch)
+		return ps_fail(
+			p, PERSEAS_EEPOCH,
+			"the token is of epoch %llu, and this handle has had store '%s' since "
+			"epoch %llu: whether that transaction is there shows in the data",
+			(unsigned long long)token->epoch, p->store,
+			(unsigned long long)p->opened_as);
+	/* The epochs before ended where the present one began. */
+	if (token->seq > (token->epoch == u->epoch ? ps_last(p) : u->before))
+		return ps_fail(p, PERSEAS_EINVAL, "no transaction %llu was committed in epoch %llu",
+		               (unsigned long long)token->seq, (unsigned long long)token->epoch);
+	return 0;
+}

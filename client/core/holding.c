@@ -1,0 +1,56 @@
+/*
+ * holding.c - sets of mirrors by what they have: which hold a transaction, and which are whole.
+ * They change nothing, and look at no link.
+ */
+#include "mirror.h"
+#include "quorum.h"
+
+uint32_t ps_mirrors_holding(const struct perseas *p, uint64_t seq)
+{
+	uint32_t holding = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->acked >= seq && m->state != PERSEAS_MIRROR_RESYNCING)
+			holding |= (uint32_t)1 << i;
+	}
+	return holding;
+}
+
+bool ps_mirrors_hold(const struct perseas *p, uint64_t seq)
+{
+	return ps_quorum_acks(p, ps_mirrors_holding(p, seq));
+}
+
+uint32_t ps_mirrors_whole(const struct perseas *p)
+{
+	uint32_t whole = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		const struct ps_mirror *m = &p->mirrors[i];
+
+		if (m->active && m->state != PERSEAS_MIRROR_RESYNCING)
+			whole |= (uint32_t)1 << i;
+	}
+	return whole;
+}
+
+uint32_t ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
+{
+	uint32_t confirmed = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		confirmed |= (uint32_t)(p->mirrors[i].confirmed >= call) << i;
+	return confirmed & ps_mirrors_whole(p);
+}
+
+uint32_t ps_mirrors_live(const struct perseas *p)
+{
+	uint32_t live = 0;
+
+	for (unsigned i = 0; i < p->mirror_count; i++)
+		if (p->mirrors[i].state == PERSEAS_MIRROR_LIVE)
+			live |= (uint32_t)1 << i;
+	return live;
+}

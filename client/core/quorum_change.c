@@ -1,0 +1,27 @@
+/*
+ * quorum_change.c - which mirrors count, after a change of the rosters. Opens and the keeper call
+ * it.
+ */
+#include "quorum.h"
+
+#include "nowait.h"
+
+void ps_quorum_renew(struct perseas *p)
+{
+	ps_assert_locked(p);
+	if (p->open)
+		ps_durable(p);
+	p->quorums[0] = ps_quorum_of(p, p->roster);
+	p->quorum_count = 1;
+	if (p->next_roster)
+		p->quorums[p->quorum_count++] = ps_quorum_of(p, p->next_roster);
+	p->members = (unsigned)p->roster->n_members;
+	p->acks = p->roster->acks;
+	for (unsigned i = 0; i < p->mirror_count; i++) {
+		struct ps_mirror *m = &p->mirrors[i];
+
+		m->votes = false;
+		for (unsigned q = 0; q < p->quorum_count; q++)
+			m->votes |= p->quorums[q].set >> i & 1;
+	}
+}

@@ -1,0 +1,28 @@
+/*
+ * span_fit.c - how a range lies to the span at which it was found and to the next one. cover.h and
+ * blocks.c call it for ranges that are not behind all others.
+ */
+#include "blocks.h"
+
+bool ps_span_is_reached(const struct ps_span *next, const struct ps_span *range)
+{
+	return next->start < range->end || (next->start == range->end && next->base == range->base);
+}
+
+enum ps_fit ps_cover_touch(const struct ps_cover *cover, unsigned at, const struct ps_span *range,
+                           unsigned *place)
+{
+	const struct ps_span *spans = cover->spans;
+	bool behind, reaches;
+
+	at += ps_span_ends_apart(&spans[at], range);
+	*place = at;
+	behind = at < cover->count && spans[at].end == range->start;
+	at += behind;
+	reaches = at < cover->count && ps_span_is_reached(&spans[at], range);
+	if (!reaches)
+		return behind ? PS_FIT_BEHIND : PS_FIT_ALONE;
+	return !behind && spans[at].start <= range->start && range->end <= spans[at].end
+	               ? PS_FIT_INSIDE
+	               : PS_FIT_ACROSS;
+}
