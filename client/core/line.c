@@ -10,17 +10,35 @@
 #include <string.h>
 #include <time.h>
 
-/* The handle's, lent to a thread that waits. It lives as long as the handle does, since a call may
- * come when its thread has gone on: then whoever has it by now wakes for nothing. */
+/* The states of a waiter; line.h has the table. */
+enum waiter_state {
+	SPARE,
+	IN_LINE,
+	CALLED,
+	HEIR,
+};
+
+#define FROM(state) (1u << (state))
+
+/* From which states each state may be entered. */
+static const unsigned entered_from[] = {
+	[SPARE] = FROM(IN_LINE) | FROM(CALLED) | FROM(HEIR),
+	[IN_LINE] = FROM(SPARE),
+	[CALLED] = FROM(IN_LINE),
+	[HEIR] = FROM(IN_LINE),
+};
+
+/* A place in the line, lent to a thread that waits. It lives as long as the handle does: a call may
+ * come when its thread has gone on, and wakes the thread that has the place by then for nothing. */
 struct ps_waiter {
-	struct ps_waiter *next, *previous; /* in the line; `next` also among those that are spare */
+	enum waiter_state state;
+	struct ps_waiter *next, *previous; /* IN_LINE; `next` also while SPARE */
 	uint64_t seq;
-	bool called;
 	pthread_cond_t call;
 };
 
-/* Behind those that wait for the same: nearly always at the end. */
-static void join(struct ps_wait_line *line, struct ps_waiter *w)
+/* Puts the waiter behind those that wait for the same seq: nearly always at the end. */
+static void link_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 {
 	struct ps_waiter *before = line->last;
 
@@ -32,19 +50,43 @@ static void join(struct ps_wait_line *line, struct ps_waiter *w)
 	*(before ? &before->next : &line->first) = w;
 }
 
-static void part(struct ps_wait_line *line, struct ps_waiter *w)
+static void unlink_waiter(struct ps_wait_line *line, struct ps_waiter *w)
 {
 	*(w->next ? &w->next->previous : &line->last) = w->previous;
 	*(w->previous ? &w->previous->next : &line->first) = w->next;
 }
 
-static void call(struct perseas *p, struct ps_waiter *w)
+/* Moves a waiter to another state, and keeps the line, the count of called waiters and the heir in
+ * step with it. */
+static void move_waiter(struct ps_wait_line *line, struct ps_waiter *w, enum waiter_state to)
+{
+	assert(entered_from[to] & FROM(w->state));
+	assert((w->state == HEIR) == (line->heir == w));
+	if (w->state == IN_LINE)
+		unlink_waiter(line, w);
+	if (w->state == HEIR)
+		line->heir = NULL;
+	if (to == SPARE && w->state != IN_LINE) {
+		assert(line->called > 0);
+		line->called--;
+	}
+	w->state = to;
+	if (to == IN_LINE)
+		link_waiter(line, w);
+	if (to == CALLED || to == HEIR)
+		line->called++;
+	if (to == HEIR) {
+		assert(!line->heir);
+		line->heir = w;
+	}
+}
+
+/* Wakes a waiter of the line. `to`: CALLED, or HEIR if it is to lead. */
+static void call(struct perseas *p, struct ps_waiter *w, enum waiter_state to)
 {
 	struct ps_wait_line *line = &p->commit.line;
 
-	part(line, w);
-	line->called++;
-	w->called = true;
+	move_waiter(line, w, to);
 	if (line->calls_later && line->uncalled < PS_CALLS_MAX)
 		line->calls[line->uncalled++] = &w->call;
 	else
@@ -65,7 +107,7 @@ static struct ps_waiter *new_waiter(void)
 	return w;
 }
 
-/* NULL: there is no memory for one more. */
+/* Returns NULL if out of memory. */
 static struct ps_waiter *borrow(struct ps_wait_line *line)
 {
 	struct ps_waiter *w = line->spare;
@@ -78,6 +120,7 @@ static struct ps_waiter *borrow(struct ps_wait_line *line)
 
 static void give_back(struct ps_wait_line *line, struct ps_waiter *w)
 {
+	assert(w->state == SPARE);
 	w->next = line->spare;
 	line->spare = w;
 }
@@ -99,28 +142,27 @@ void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 {
 	struct ps_wait_line *line = &p->commit.line;
 	struct ps_waiter *self = borrow(line);
+	bool was_called;
 
+	ps_assert_locked(p);
 	assert(p->leader || line->spins);
-	/* Without a place in the line it is woken by whatever happens. */
+	/* A thread without a place in the line is woken by every change. */
 	if (!self) {
 		p->env->ops->wait(p->env, &p->progress, &p->lock, until_ns);
 		return;
 	}
 	self->seq = seq;
-	self->called = false;
-	join(line, self);
+	move_waiter(line, self, IN_LINE);
 	p->env->ops->wait(p->env, &self->call, &p->lock, until_ns);
-	if (line->heir == self)
-		line->heir = NULL;
-	if (!self->called)
-		part(line, self);
-	else if (!--line->called)
+	was_called = self->state != IN_LINE;
+	move_waiter(line, self, SPARE);
+	if (was_called && !line->called)
 		ps_mirrors_send(p);
 	give_back(line, self);
 }
 
-/* One at a time: whoever is woken first may take the processor from this thread, and makes those
- * that are left, when it looks at the links. */
+/* Makes the calls that were put off, one at a time: the first thread that is woken may take the
+ * processor from this one, and then makes the calls that are left, when it looks at the links. */
 static void make_calls(struct perseas *p)
 {
 	struct ps_wait_line *line = &p->commit.line;
@@ -148,11 +190,11 @@ void ps_line_leave(struct perseas *p)
 
 	if (!p->waiters || p->leader || line->spins || line->heir)
 		return;
-	line->heir = line->last;
-	if (line->heir)
-		call(p, line->heir);
+	if (line->last)
+		call(p, line->last, HEIR);
 	else if (!line->called)
 		p->env->ops->broadcast(p->env, &p->progress);
+	assert(!line->first || line->heir);
 }
 
 void ps_line_polled(struct perseas *p)
@@ -166,7 +208,7 @@ void ps_line_held(struct perseas *p)
 	struct ps_wait_line *line = &p->commit.line;
 
 	while (line->first && ps_mirrors_hold(p, line->first->seq))
-		call(p, line->first);
+		call(p, line->first, CALLED);
 	ps_line_polled(p);
 	p->env->ops->broadcast(p->env, &p->progress);
 }
@@ -174,7 +216,7 @@ void ps_line_held(struct perseas *p)
 void ps_line_call_all(struct perseas *p)
 {
 	while (p->commit.line.first)
-		call(p, p->commit.line.first);
+		call(p, p->commit.line.first, CALLED);
 }
 
 void ps_progress(struct perseas *p)

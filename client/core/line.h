@@ -1,47 +1,48 @@
 /*
- * line.h - who waits until W mirrors hold a transaction, in the order of the transactions. await.c
- * and wait.c join the line, mirror.c tells it what mirrors have completed, and whatever else may
- * change wakes all of it (ps_progress). Nothing here polls a link, or posts to one.
+ * line.h - threads that wait until W mirrors hold a transaction, in the order of the transactions.
+ * await.c and wait.c join the line, mirror.c tells it what mirrors have completed, and every other
+ * change that may concern a waiter calls all of them (ps_progress). Apart from ps_line_poll nothing
+ * here polls a link, and only the last waiter that was called posts to links.
  *
- * One of those who wait leads: it sleeps on the links for all, or spins while nobody else waits.
- * The others sleep, each on a condition of its own, and do not look at the links meanwhile. Each is
- * woken once, when its transaction is held, so that an acknowledgement wakes those whom it concerns
- * and nobody else.
+ * One thread leads: it sleeps on the links for all (p->leader), or spins while no other thread
+ * waits (line.spins). The others sleep, each on a condition of its own. Each is woken once, when
+ * its transaction is held, so that an acknowledgement wakes the threads that it concerns and no
+ * others.
  *
- * Those that were called all come here at about the same time, and most commit again. So what is
- * committed while some of them have not looked stays in the ring, and the last of them sends all of
- * it, by one system call (ps_mirrors_send). That is for fabrics where several chains cost no more
- * than one, and while an answer is due from the mirror: when it comes, it sends the rest as well.
- * Whoever commits alone never waits.
+ * The states of a waiter, all of which change under p->lock (move_waiter):
  *
- * No wake is lost. All of this happens under the handle's lock:
+ *     state    its thread                   entered when                      left when
+ *     SPARE    none                         its thread has looked             a thread waits
+ *     IN_LINE  sleeps                       the seq is not held, and a        called, or its
+ *                                           thread leads                      time is over
+ *     CALLED   woken, has not looked yet    the seq is held, or all are       it has looked
+ *                                           called
+ *     HEIR     woken to lead, has not       no thread leads (one at a time)   it has looked
+ *              looked yet
  *
- *     a waiter                               others
- *     sees that its seq is not held     A    a completion makes it held, and calls the waiter
- *     sees that somebody leads          B    the leader stops leading, and leaves
- *     is in the line, and sleeps
+ * No wake is lost, since these hold whenever the lock is free:
+ *   A  No waiter IN_LINE waits for a seq that is held. Acknowledgements change in one place, which
+ *      calls ps_line_held. A mirror's state, a roster or another owner can also let a transaction
+ *      be held, or make waiting vain: there ps_progress calls all.
+ *   B  If a waiter is IN_LINE, a thread leads or there is an HEIR. A thread that stops leading
+ *      calls the last waiter of the line, which has the longest to wait, as the heir: see
+ *      ps_line_leave, which asserts this. The heir looks under the lock: it leads, another thread
+ *      does, or it leaves, too. A CALLED waiter is no heir: nobody knows when its thread will run.
+ *   C  A thread that polls next to the leader wakes it (ps_line_polled), since the leader's sleep
+ *      covers only what came after the last poll (fabric.h, F15).
+ *   D  A thread that polls for itself makes the calls after it has released the lock, which each
+ *      called thread needs first (ps_line_poll). The waiters left the line under the lock; the
+ *      calls to make are noted in `calls`. A call can come late, when another thread has the place:
+ *      that thread wakes for nothing, looks, and waits again.
  *
- * The left column is one piece under the lock, so that A and B come before it, and it sees them; or
- * behind it, and find the waiter in the line.
- *   A  Acknowledgements change in one place, which goes through the line (ps_line_held). What else
- *      lets a transaction be held, or makes waiting vain, is a mirror's state, a roster, or another
- *      owner: there ps_progress calls everybody.
- *   B  Nobody needs to take completions in but who leads, so somebody must. While the line is not
- *      empty one leads, or an heir was called and has not looked yet. It looks under the lock: it
- *      leads, or another does, or it leaves. And who leaves calls the last in the line, which has
- *      the longest to wait, as the heir, unless one leads, or there is an heir (ps_line_leave).
- *      Those that were called because they are held do not count: when they run is anybody's guess.
- *   C  Other threads may poll the links as well, and what the leader sleeps on holds until the next
- *      poll only (fabric.h, F15). So who polls beside it wakes it (ps_line_polled), and it looks,
- *      and sleeps on the links anew.
- *   D  Who polls to wait itself calls the others when it has let go of the lock, which each of them
- *      needs first of all (ps_line_poll). They left the line under the lock, and the calls that are
- *      to be made are noted there. The first that is woken may take the processor from this thread:
- *      so who looks next makes those that are left. A call can come late: its thread may have
- *      looked by itself, since its time was over, and somebody else may wait in its place. So the
- *      places are the handle's, and who is woken for nothing looks, and waits again.
- * Who waits for something else than a transaction sleeps on p->progress. It may lead, too, and it
- * is woken by each completion, and when who led leaves and nobody is in the line.
+ * Called threads all come here at about the same time, and most commit again. So what is committed
+ * while some of them have not looked yet stays in the ring, and the last of them sends all of it by
+ * one system call (ps_mirrors_send). This is for fabrics where several chains cost no more than
+ * one, while an answer is due from the mirror: when that comes, it sends the rest as well. A thread
+ * that commits alone never waits for others.
+ *
+ * A thread that waits for something other than a transaction sleeps on p->progress. It may lead,
+ * too; each completion wakes it, and so does a leader that leaves an empty line.
  */
 #ifndef PERSEAS_CLIENT_LINE_H
 #define PERSEAS_CLIENT_LINE_H
@@ -53,41 +54,44 @@
 struct perseas;
 struct ps_waiter;
 
-enum { PS_CALLS_MAX = 16 }; /* that are put off; more are made at once */
+enum { PS_CALLS_MAX = 16 }; /* calls that can be put off; more are made at once */
 
-/* With the lock. */
+/* Guarded by p->lock. */
 struct ps_wait_line {
-	struct ps_waiter *first, *last; /* those that sleep and were not called, by seq */
-	struct ps_waiter *heir;         /* was called to lead, and has not looked yet */
-	unsigned called;                /* so many were, and have not looked yet */
-	bool spins;                     /* one looks at the links again and again */
-	bool calls_later;               /* while one polls: calls are made without the lock */
-	unsigned uncalled;              /* so many are to be made: */
+	struct ps_waiter *first, *last; /* IN_LINE, by seq */
+	struct ps_waiter *heir;         /* the waiter in state HEIR, or NULL */
+	unsigned called;                /* waiters in state CALLED or HEIR */
+	bool spins;                     /* a thread polls the links again and again */
+	bool calls_later;               /* a thread polls, and makes the calls afterwards: */
+	unsigned uncalled;              /* calls to make */
 	pthread_cond_t *calls[PS_CALLS_MAX];
-	struct ps_waiter *spare; /* places that nobody waits in */
+	struct ps_waiter *spare; /* SPARE */
 };
 
-/* Sleeps until it is called, or until_ns. Somebody leads. Locked; lets go of the lock. */
+/* Sleeps until the calling thread is called, or until_ns. Another thread must lead. Caller holds
+ * p->lock, which is released meanwhile. */
 void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns);
 
-/* Looks at the links (ps_mirrors_poll), and then calls those whose transactions are held. Locked;
- * lets go of the lock where it calls somebody. */
+/* Polls the links (ps_mirrors_poll), and then calls the waiters whose transactions are held. Caller
+ * holds p->lock, which is released for each call. */
 void ps_line_poll(struct perseas *p);
 
-/* With the handle. */
+/* Frees the waiters, with the handle. */
 void ps_line_free(struct perseas *p);
 
-/* Whoever waited, or led, goes: somebody else is to lead where one must. Locked. */
+/* Called by a thread that waited or led, and goes: calls an heir if a waiter is left and no thread
+ * leads. Caller holds p->lock. */
 void ps_line_leave(struct perseas *p);
 
-/* A poll had nothing, but may have ended what the leader's sleep depends on. Locked. */
+/* Called after a poll that took nothing, but may have consumed the event that the leader sleeps on:
+ * wakes the leader. Caller holds p->lock. */
 void ps_line_polled(struct perseas *p);
 
-/* A mirror has completed something, and there are waiters: calls those whose transactions are held
- * now. Locked. */
+/* Called when a mirror has completed something: calls the waiters whose transactions are held now.
+ * Caller holds p->lock. */
 void ps_line_held(struct perseas *p);
 
-/* Calls all. Locked. */
+/* Calls all waiters. Caller holds p->lock. */
 void ps_line_call_all(struct perseas *p);
 
 #endif
