@@ -20,23 +20,23 @@ static void lead(struct perseas *p, uint64_t until_ns)
 		if (m->active && m->outstanding && m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}
-	p->leader = true;
+	p->commit.line.leader = true;
 	pthread_mutex_unlock(&p->lock);
 	p->env->ops->pause(p->env, PS_COMMITTER, fds, count, until_ns);
 	pthread_mutex_lock(&p->lock);
-	p->leader = false;
+	p->commit.line.leader = false;
 }
 
 void ps_commit_sleep(struct perseas *p, uint64_t until_ns)
 {
-	p->waiters++;
-	if (p->leader) {
-		p->env->ops->wait(p->env, &p->progress, &p->lock, until_ns);
-		p->waiters--;
+	p->commit.line.waiters++;
+	if (p->commit.line.leader) {
+		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until_ns);
+		p->commit.line.waiters--;
 		return;
 	}
 	lead(p, until_ns);
-	p->waiters--;
+	p->commit.line.waiters--;
 	ps_progress(p);
 }
 
@@ -51,15 +51,15 @@ static void spin(struct perseas *p)
 
 void ps_commit_rest(struct perseas *p, const struct ps_rest *rest, uint64_t now)
 {
-	p->waiters++;
+	p->commit.line.waiters++;
 	if (ps_is_led(p))
 		ps_line_wait(p, rest->seq, rest->until);
 	/* Others have work for the processor that spinning would take. */
-	else if (now < rest->spin_until && p->waiters == 1)
+	else if (now < rest->spin_until && p->commit.line.waiters == 1)
 		spin(p);
 	else
 		lead(p, rest->until);
-	p->waiters--;
+	p->commit.line.waiters--;
 }
 
 /* Of two rosters, the one that is short is named: while a change of the roster is not settled, a

@@ -46,7 +46,7 @@ static void count(struct perseas *p, struct ps_mirror *m)
 	broken->pause = FIRST_PAUSE << doublings;
 	if (broken->pause > LONGEST_PAUSE)
 		broken->pause = LONGEST_PAUSE;
-	m->retry_delay = broken->pause;
+	m->retry.delay = broken->pause;
 }
 
 const char *ps_broken_copy_note(struct perseas *p, struct ps_mirror *m, const char *why, char *text,
@@ -80,5 +80,5 @@ uint64_t ps_broken_copy_retry_at(struct perseas *p, const struct ps_mirror *m)
 	pthread_mutex_unlock(&p->lock);
 	if (!needed || ps_broken_copy_until(m) <= soon)
 		return ps_broken_copy_due(m);
-	return soon > m->retry_at ? soon : m->retry_at;
+	return soon > m->retry.at ? soon : m->retry.at;
 }

@@ -22,13 +22,13 @@ static inline uint64_t ps_broken_copy_until(const struct ps_mirror *m)
 	return m->broken.count ? m->broken.broke_at + m->broken.pause : 0;
 }
 
-/* Returns when to connect to the mirror again: not before m->retry_at, nor before the pause since
+/* Returns when to connect to the mirror again: not before m->retry.at, nor before the pause since
  * its last broken copy is over. */
 static inline uint64_t ps_broken_copy_due(const struct ps_mirror *m)
 {
 	const uint64_t until = ps_broken_copy_until(m);
 
-	return until > m->retry_at ? until : m->retry_at;
+	return until > m->retry.at ? until : m->retry.at;
 }
 
 /* Returns ps_broken_copy_due, with a shorter pause if commits cannot end without the mirror. Takes

@@ -104,9 +104,10 @@ static int await_turn(struct perseas *p, unsigned flags, uint64_t *since)
 	if (!*since)
 		*since = now;
 	while (p->gate || (p->renewing && !ps_fenced(p) && ps_now(p) < deadline)) {
-		p->waiters++;
-		p->env->ops->wait(p->env, &p->progress, &p->lock, p->gate ? PS_NEVER : deadline);
-		p->waiters--;
+		p->commit.line.waiters++;
+		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock,
+		                  p->gate ? PS_NEVER : deadline);
+		p->commit.line.waiters--;
 	}
 	return 0;
 }
@@ -133,7 +134,7 @@ static inline int reserve_ring(struct perseas_tx *tx, unsigned flags, struct ps_
 	struct perseas *p = tx->p;
 	int rc;
 
-	if (p->held)
+	if (p->commit.gathering)
 		ps_gather_before(tx, flags);
 	rc = p->commit.staged ? make_room(p, length_of(tx, flags), flags, pacing) : 0;
 	if (!rc && flags & PERSEAS_NOWAIT && ps_unwaited_overdue(p))

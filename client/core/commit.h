@@ -59,7 +59,7 @@ struct ps_rest {
 /* Does somebody look at the links for all who wait? Locked. */
 static inline bool ps_is_led(const struct perseas *p)
 {
-	return p->leader || p->commit.line.spins;
+	return p->commit.line.leader || p->commit.line.spins;
 }
 
 /* Is the caller to look at the links himself? What fabrics take at once is seen at once. Locked. */

@@ -79,17 +79,17 @@ void ps_report(struct perseas *p, const char *format, ...)
 	va_start(args, format);
 	len = ps_text_vformat(line, sizeof(line), format, args);
 	va_end(args);
-	grown = realloc(p->report, p->report_len + len + 2);
+	grown = realloc(p->report.text, p->report.length + len + 2);
 	if (!grown)
 		return;
-	p->report = grown;
-	memcpy(p->report + p->report_len, line, len);
-	p->report_len += len;
-	p->report[p->report_len++] = '\n';
-	p->report[p->report_len] = 0;
+	p->report.text = grown;
+	memcpy(p->report.text + p->report.length, line, len);
+	p->report.length += len;
+	p->report.text[p->report.length++] = '\n';
+	p->report.text[p->report.length] = 0;
 }
 
 const char *perseas_report(const perseas_t *p)
 {
-	return p && p->report ? p->report : "";
+	return p && p->report.text ? p->report.text : "";
 }

@@ -63,7 +63,7 @@ void ps_gather_before(const struct perseas_tx *tx, unsigned flags)
 	struct perseas *p = tx->p;
 	const struct ps_gather *g = p->commit.gather;
 
-	assert(p->held);
+	assert(p->commit.gathering);
 	if (!(flags & PS_GATHERS) || !fits(g, g->pieces + pieces_of(tx), g->bytes + bytes_of(tx)))
 		ps_gather_send(p);
 }
@@ -135,7 +135,7 @@ void ps_gather_free(struct perseas *p)
 
 uint64_t ps_gather_due(const struct perseas *p)
 {
-	return p->held ? p->commit.gather->due : PS_NEVER;
+	return p->commit.gathering ? p->commit.gather->due : PS_NEVER;
 }
 
 /* --- a transaction is added --- */
@@ -232,9 +232,9 @@ void ps_gather_add(struct perseas_tx *tx)
 	if (p->options.flags & PS_SHADOWED)
 		ps_shadow_take(tx);
 	g->added_at = ps_now(p);
-	if (!p->held)
+	if (!p->commit.gathering)
 		g->due = g->added_at + g->hold_ns;
-	p->held = true;
+	p->commit.gathering = true;
 	g->declared += tx->cover.bytes;
 	add_ranges(g, tx);
 	assert(fits(g, g->pieces, g->bytes));
@@ -349,9 +349,9 @@ void ps_gather_send(struct perseas *p)
 	int rc;
 
 	ps_assert_locked(p);
-	assert(p->held);
+	assert(p->commit.gathering);
 	out = build(g);
-	p->held = false;
+	p->commit.gathering = false;
 	give_time(p);
 	rc = ps_commit_send(p, &out);
 	assert(!rc);
@@ -366,7 +366,7 @@ void ps_gather_put_back(const struct perseas *p, const struct ps_window *window)
 {
 	const struct ps_gather *g = p->commit.gather;
 
-	if (!p->held)
+	if (!p->commit.gathering)
 		return;
 	for (unsigned i = 0; i < g->count; i++) {
 		const struct ps_line *line = &g->lines[i];

@@ -50,7 +50,7 @@ enum { PS_GATHERS = 1 << 30 };
 /* The last transaction that was committed here: it was posted, or it is held. Locked. */
 static inline uint64_t ps_last(const struct perseas *p)
 {
-	return p->commit.seq + p->held;
+	return p->commit.seq + p->commit.gathering;
 }
 
 /* Commits may be held back from now on; false: there is no memory for that. Locked. */
@@ -77,7 +77,7 @@ void ps_gather_send(struct perseas *p);
 
 static inline void ps_gather_post(struct perseas *p)
 {
-	if (p->held)
+	if (p->commit.gathering)
 		ps_gather_send(p);
 }
 

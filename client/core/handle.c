@@ -201,7 +201,7 @@ struct perseas *ps_handle_new(struct ps_env *env, const char *store, const char 
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->progress, &attr);
+	pthread_cond_init(&p->commit.line.changed, &attr);
 	pthread_cond_init(&p->apart.changed, &attr);
 	pthread_condattr_destroy(&attr);
 	ps_serial_init(p);
@@ -300,8 +300,8 @@ void ps_handle_free(struct perseas *p)
 			perseas__header__free_unpacked(p->mirrors[i].found.header, NULL);
 	free(p->commit.writes);
 	free(p->commit.events);
-	free(p->report);
-	pthread_cond_destroy(&p->progress);
+	free(p->report.text);
+	pthread_cond_destroy(&p->commit.line.changed);
 	pthread_cond_destroy(&p->apart.changed);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

@@ -42,7 +42,7 @@ struct ps_segment {
 	uint8_t *shadow; /* its committed contents, where that is asked for (shadow.h); else NULL */
 	uint64_t *unlike; /* with it: pages that may differ, a bit for each; NULL: any may */
 	bool lacks;       /* with it: some of it may have been missing at the last look */
-	unsigned held;    /* heaps that rely on it: it is not unmapped */
+	unsigned pins;    /* heaps that rely on it: it is not unmapped */
 	bool is_retained; /* its memory outlives the handle (perseas_retain) */
 	/* Addresses behind it and its parts that are kept for what it grows by; of none: 0 bytes.
 	 * */
@@ -106,6 +106,34 @@ struct ps_due {
 	ps_taker *take;
 	void *arg;
 	uint64_t ticket; /* the taker's: what was asked */
+};
+
+/* The answers that a mirror owes, and that no thread waits for, the oldest first. */
+struct ps_dues {
+	unsigned count;
+	struct ps_due list[PS_DUE_MAX];
+	uint64_t asked_at; /* when the oldest was asked for */
+	uint64_t answer_by;
+};
+
+/* Calls of perseas_confirm, by their numbers, over the present session; 0: none. */
+struct ps_mirror_confirm {
+	uint64_t asked;     /* the last call that the mirror was asked for */
+	uint64_t confirmed; /* the last call that its answers count for; with the lock */
+};
+
+/* What this owner wrote to a mirror. */
+struct ps_own_image {
+	uint64_t live_epoch; /* under which an image of the mirror was LIVE last, and its id: */
+	uint8_t live_id[PS_ID_SIZE];
+	/* Epochs whose slot this owner wrote, or may have written, to the present image. */
+	uint64_t wrote[2];
+};
+
+/* When to connect to a mirror that is DOWN again. */
+struct ps_retry {
+	uint64_t at;
+	uint64_t delay;
 };
 
 /* Of the control connection and the data path to a mirror (session.c). */
@@ -185,14 +213,8 @@ struct ps_mirror {
 	struct ps_session session;  /* once the store is open */
 	struct ps_lifeline lifeline;
 	struct ps_attaching attaching;
-	unsigned asked; /* so many answers are due that nobody waits for, the oldest first: */
-	struct ps_due due[PS_DUE_MAX];
-	uint64_t asked_at;         /* since then the oldest is */
-	uint64_t answer_by;        /* until then */
-	uint64_t confirm_asked;    /* the last call of perseas_confirm that it was asked for over
-	                              this session; 0: none */
-	uint64_t confirmed;        /* the last call of perseas_confirm that its answers over this
-	                              session count for, 0: none; with the lock */
+	struct ps_dues dues;
+	struct ps_mirror_confirm confirm;
 	uint64_t told;             /* the round of the rosters that it was told last (telling.c) */
 	uint8_t order[PS_ID_SIZE]; /* that it passed on last; all zero: none (orders.c) */
 	const struct ps_fabric *fabric;
@@ -213,14 +235,9 @@ struct ps_mirror {
 	bool joins;                    /* a change of the roster brings it in: no vote yet */
 	bool warm;                     /* a standby connected to it, and claimed nothing */
 	bool silent;                   /* whoever waited before this open had no answer from it */
-	uint64_t retry_at;             /* DOWN: when to connect again */
-	uint64_t retry_delay;
+	struct ps_retry retry;         /* DOWN */
 	struct ps_broken_copies broken;
-	/* The epoch under which an image of it was LIVE last, and that image's id. */
-	uint64_t ours;
-	uint8_t ours_id[PS_ID_SIZE];
-	/* Epochs whose slot this owner wrote, or may have written, to this very image. */
-	uint64_t wrote[2];
+	struct ps_own_image own;
 	bool denied;    /* its access rules refused this owner's last claim */
 	bool unarrived; /* its last link was PS_LINK_LOST, and this one acknowledged nothing yet */
 	bool lost_memory;  /* as it answered to the last claim: it is to be made anew */
@@ -286,7 +303,8 @@ struct ps_commit {
 	struct ps_slot slot;     /* what is sent when nothing is staged */
 	struct ps_write *writes; /* writes_max of them, for the chain that is being made */
 	unsigned writes_max;
-	struct ps_gather *gather; /* with p->held; NULL: nothing ever was (gather.h) */
+	bool gathering; /* a group of commits is held back, to be sent as one (gather.h) */
+	struct ps_gather *gather; /* the group; NULL: there never was one */
 	struct perseas_tx *open_list, *free_list, *all_list;
 	struct perseas_tx *tracking; /* the tracked transaction, which is open alone, or NULL */
 	struct perseas_stat stat;    /* counters only */
@@ -330,12 +348,13 @@ struct perseas {
 	uint64_t opened_as; /* the epoch with which the store was opened */
 	uint64_t log_size;  /* bytes of the ring on the mirrors */
 	bool salvage;
-	bool fills; /* it made the store, and fills it; or it removes one that was not filled */
-	bool has_barrier; /* the env's barrier works */
-	bool open;        /* perseas_open has returned, or is about to */
-	bool keeper;      /* runs */
-	char *report;
-	size_t report_len;
+	bool fills;  /* it made the store, and fills it; or it removes one that was not filled */
+	bool open;   /* perseas_open has returned, or is about to */
+	bool keeper; /* runs */
+	struct ps_report_text {
+		char *text;
+		size_t length;
+	} report; /* of the open (ps_report) */
 	struct ps_opening opening;
 	struct ps_demand *demand;   /* fetches memory that is missing; NULL: none ever is */
 	struct ps_written *written; /* says which pages were written; NULL: nobody does */
@@ -343,12 +362,8 @@ struct perseas {
 
 	/* Who may do what now. The lock guards these and all that commits touch. */
 	pthread_mutex_t lock;
-	pthread_cond_t progress; /* something that a waiter looks at has changed */
-	unsigned waiters;
-	bool leader;     /* one of them sleeps on the links, for all (line.h) */
 	bool admin;      /* a thread is at the mirrors outside of commits */
 	bool gate;       /* commits wait */
-	bool held;       /* commits are held back, to be sent as one (gather.h) */
 	bool renewing;   /* it holds no claims, and sends no transaction until it does (renew.c) */
 	bool superseded; /* another owner has the store, for good */
 	bool stopping;
@@ -369,8 +384,10 @@ struct perseas {
 
 	struct ps_commit commit; /* with the lock */
 	struct ps_apart apart;
-	uint64_t confirm_calls;      /* of perseas_confirm so far; the last one has this number */
-	uint64_t confirmed;          /* those up to this one: R mirrors confirmed the claim */
+	struct ps_confirm_calls {
+		uint64_t calls;     /* of perseas_confirm so far; the last one has this number */
+		uint64_t confirmed; /* calls up to this one: R mirrors confirmed the claim */
+	} confirm;
 	_Atomic uint64_t savepoints; /* so many were made */
 
 	/* What set_range looks at without the lock. Segments change while commits are held back. */
@@ -384,13 +401,19 @@ struct perseas {
 		uint32_t ids[PS_SEGMENTS_MAX];
 	} graves;
 	/* Addresses that a standby keeps free for segments that are not mapped yet. */
-	struct ps_kept {
-		uint64_t address, size;
-	} kept[PS_SEGMENTS_MAX];
-	unsigned kept_count;
+	struct ps_reserved {
+		unsigned count;
+		struct ps_reserved_range {
+			uint64_t address, size;
+		} list[PS_SEGMENTS_MAX];
+	} reserved;
 	struct ps_layout *_Atomic layout;
-	_Atomic bool observed; /* others read open transactions: set_range takes the lock */
-	unsigned observers;    /* threads that do, and the copy of a mirror; with the lock */
+	/* Threads that read open transactions (ps_tx_observe_begin). */
+	struct ps_observing {
+		_Atomic bool active; /* set_range takes the lock */
+		unsigned count;      /* with the lock */
+		bool has_barrier;    /* the env's barrier works */
+	} observing;
 	/* Where it may have a mirror's memory of a segment fetched, so that its misses run beside
 	 * those of the memory here. By segment id; 0: nowhere. */
 	_Atomic uintptr_t hints[PS_SEGMENTS_MAX];

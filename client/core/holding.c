@@ -41,7 +41,7 @@ uint32_t ps_mirrors_confirmed(const struct perseas *p, uint64_t call)
 	uint32_t confirmed = 0;
 
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		confirmed |= (uint32_t)(p->mirrors[i].confirmed >= call) << i;
+		confirmed |= (uint32_t)(p->mirrors[i].confirm.confirmed >= call) << i;
 	return confirmed & ps_mirrors_whole(p);
 }
 

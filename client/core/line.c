@@ -145,10 +145,10 @@ void ps_line_wait(struct perseas *p, uint64_t seq, uint64_t until_ns)
 	bool was_called;
 
 	ps_assert_locked(p);
-	assert(p->leader || line->spins);
+	assert(p->commit.line.leader || line->spins);
 	/* A thread without a place in the line is woken by every change. */
 	if (!self) {
-		p->env->ops->wait(p->env, &p->progress, &p->lock, until_ns);
+		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until_ns);
 		return;
 	}
 	self->seq = seq;
@@ -188,18 +188,18 @@ void ps_line_leave(struct perseas *p)
 {
 	struct ps_wait_line *line = &p->commit.line;
 
-	if (!p->waiters || p->leader || line->spins || line->heir)
+	if (!p->commit.line.waiters || p->commit.line.leader || line->spins || line->heir)
 		return;
 	if (line->last)
 		call(p, line->last, HEIR);
 	else if (!line->called)
-		p->env->ops->broadcast(p->env, &p->progress);
+		p->env->ops->broadcast(p->env, &p->commit.line.changed);
 	assert(!line->first || line->heir);
 }
 
 void ps_line_polled(struct perseas *p)
 {
-	if (p->leader)
+	if (p->commit.line.leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
 }
 
@@ -210,7 +210,7 @@ void ps_line_held(struct perseas *p)
 	while (line->first && ps_mirrors_hold(p, line->first->seq))
 		call(p, line->first, CALLED);
 	ps_line_polled(p);
-	p->env->ops->broadcast(p->env, &p->progress);
+	p->env->ops->broadcast(p->env, &p->commit.line.changed);
 }
 
 void ps_line_call_all(struct perseas *p)
@@ -221,11 +221,11 @@ void ps_line_call_all(struct perseas *p)
 
 void ps_progress(struct perseas *p)
 {
-	if (!p->waiters)
+	if (!p->commit.line.waiters)
 		return;
 	/* The leader sleeps on links, which another thread may have emptied. */
-	if (p->leader)
+	if (p->commit.line.leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
-	p->env->ops->broadcast(p->env, &p->progress);
+	p->env->ops->broadcast(p->env, &p->commit.line.changed);
 	ps_line_call_all(p);
 }

@@ -4,7 +4,7 @@
  * change that may concern a waiter calls all of them (ps_progress). Apart from ps_line_poll nothing
  * here polls a link, and only the last waiter that was called posts to links.
  *
- * One thread leads: it sleeps on the links for all (p->leader), or spins while no other thread
+ * One thread leads: it sleeps on the links for all (p->commit.line.leader), or spins while no other thread
  * waits (line.spins). The others sleep, each on a condition of its own. Each is woken once, when
  * its transaction is held, so that an acknowledgement wakes the threads that it concerns and no
  * others.
@@ -41,7 +41,7 @@
  * one, while an answer is due from the mirror: when that comes, it sends the rest as well. A thread
  * that commits alone never waits for others.
  *
- * A thread that waits for something other than a transaction sleeps on p->progress. It may lead,
+ * A thread that waits for something other than a transaction sleeps on p->commit.line.changed. It may lead,
  * too; each completion wakes it, and so does a leader that leaves an empty line.
  */
 #ifndef PERSEAS_CLIENT_LINE_H
@@ -58,6 +58,9 @@ enum { PS_CALLS_MAX = 16 }; /* calls that can be put off; more are made at once 
 
 /* Guarded by p->lock. */
 struct ps_wait_line {
+	pthread_cond_t changed;         /* something that a waiting thread looks at has changed */
+	unsigned waiters;               /* threads that wait, in the line or for `changed` */
+	bool leader;                    /* a thread sleeps on the links for all */
 	struct ps_waiter *first, *last; /* IN_LINE, by seq */
 	struct ps_waiter *heir;         /* the waiter in state HEIR, or NULL */
 	unsigned called;                /* waiters in state CALLED or HEIR */

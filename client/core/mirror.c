@@ -84,8 +84,8 @@ void ps_mirror_move(struct perseas *p, struct ps_mirror *m, enum perseas_mirror_
 		ps_mirror_wrote(m, p->epoch);
 	if (state == PERSEAS_MIRROR_LIVE) {
 		memset(&m->broken, 0, sizeof(m->broken));
-		m->ours = p->epoch;
-		memcpy(m->ours_id, m->image_id, PS_ID_SIZE);
+		m->own.live_epoch = p->epoch;
+		memcpy(m->own.live_id, m->image_id, PS_ID_SIZE);
 	}
 	ps_text_format(m->trouble, sizeof(m->trouble), "%s",
 	               state == PERSEAS_MIRROR_LIVE ? m->detour : why);
@@ -117,7 +117,7 @@ void ps_link_end(struct perseas *p, struct ps_mirror *m)
 	m->active = false;
 	/* One sleeps on this link, for a commit, and one for what nobody waits for; the third looks
 	 * after the session and a copy. */
-	if (p->leader)
+	if (p->commit.line.leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
 	if (p->commit.unwaited.watching)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
@@ -130,7 +130,7 @@ void ps_mirror_break(struct perseas *p, struct ps_mirror *m, int rc, const char 
 	char text[sizeof(m->trouble)];
 
 	ps_link_end(p, m);
-	m->retry_delay = m->retry_at = 0;
+	m->retry.delay = m->retry.at = 0;
 	if (m->state == PERSEAS_MIRROR_RESYNCING)
 		why = ps_broken_copy_note(p, m, why, text, sizeof(text));
 	ps_mirror_move(p, m, PERSEAS_MIRROR_DOWN, why);
@@ -211,7 +211,7 @@ static void wake_sleepers(struct perseas *p, const struct ps_mirror *m)
 {
 	if (m->outstanding)
 		return;
-	if (p->leader)
+	if (p->commit.line.leader)
 		p->env->ops->wake(p->env, PS_COMMITTER);
 	if (p->commit.unwaited.watching)
 		p->env->ops->wake(p->env, PS_COLLECTOR);
@@ -317,7 +317,7 @@ static void poll_mirror(struct perseas *p, struct ps_mirror *m)
 	take_completions(p, m, (unsigned)done);
 	if (p->commit.unwaited.wanted || p->commit.in_doubt)
 		ps_mirrors_settle_doubt(p);
-	if (p->waiters)
+	if (p->commit.line.waiters)
 		ps_line_held(p);
 }
 

@@ -83,17 +83,17 @@ static inline int ps_mirror_post(struct perseas *p, struct ps_mirror *m,
 /* This owner is about to write a slot of its epoch to the mirror's image, or wrote one. */
 static inline void ps_mirror_wrote(struct ps_mirror *m, uint64_t epoch)
 {
-	if (m->wrote[1] == epoch)
+	if (m->own.wrote[1] == epoch)
 		return;
-	m->wrote[0] = m->wrote[1];
-	m->wrote[1] = epoch;
+	m->own.wrote[0] = m->own.wrote[1];
+	m->own.wrote[1] = epoch;
 }
 
 /* Did this owner write that epoch to this very image, or may it have? An epoch that only was tried
  * is no owner's own, and two owners can have the same. */
 static inline bool ps_mirror_has_written(const struct ps_mirror *m, uint64_t epoch)
 {
-	return epoch == m->wrote[0] || epoch == m->wrote[1];
+	return epoch == m->own.wrote[0] || epoch == m->own.wrote[1];
 }
 
 /* A mirror that was claimed just now told a slot: where that is this owner's, none that it sent
@@ -101,7 +101,7 @@ static inline bool ps_mirror_has_written(const struct ps_mirror *m, uint64_t epo
 static inline void ps_mirror_saw(const struct perseas *p, struct ps_mirror *m, uint64_t epoch)
 {
 	if (ps_mirror_has_written(m, epoch) || epoch == p->opened_as)
-		m->wrote[0] = m->wrote[1] = epoch;
+		m->own.wrote[0] = m->own.wrote[1] = epoch;
 }
 
 /* Is its session one that is not up yet? Its connection is for nothing else. */

@@ -74,13 +74,13 @@ void ps_unwaited_add(struct perseas *p)
 	struct ps_unwaited *u = &p->commit.unwaited;
 	uint64_t now;
 
-	if (!p->held && (!p->commit.staged || p->commit.seq % POLL_EVERY == 0)) {
+	if (!p->commit.gathering && (!p->commit.staged || p->commit.seq % POLL_EVERY == 0)) {
 		ps_mirrors_poll(p);
 		if (ps_durable(p) >= p->commit.seq)
 			return;
 	}
 	/* What it costs to read the clock shows, where many are held and none is sent. */
-	now = p->held ? p->commit.gather->added_at : ps_now(p);
+	now = p->commit.gathering ? p->commit.gather->added_at : ps_now(p);
 	if (!u->seq) {
 		/* What was waited for is no progress of these. */
 		ps_durable(p);
@@ -203,7 +203,7 @@ static uint64_t collect(struct perseas *p, struct pollfd *fds, unsigned *count)
 		return u->idle ? PS_NEVER : look;
 	}
 	/* Whoever sleeps on the links for a commit tells what he sees. */
-	if (u->flag >= 0 && !p->leader) {
+	if (u->flag >= 0 && !p->commit.line.leader) {
 		u->watching = true;
 		*count = watch(p, fds);
 	}

@@ -336,7 +336,7 @@ static __attribute__((noinline)) int keep(struct perseas_tx *tx, unsigned pieces
  * caller has entered tx->declaring, the section that this closes (section.h). */
 static inline bool is_observed(const struct perseas_tx *tx)
 {
-	return atomic_load_explicit(&tx->p->observed, memory_order_acquire);
+	return atomic_load_explicit(&tx->p->observing.active, memory_order_acquire);
 }
 
 static int add_range_beside(struct perseas_tx *tx, const struct ps_extent_of *segment,

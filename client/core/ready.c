@@ -108,7 +108,7 @@ static bool is_open_question(const struct perseas *p)
 		if (!m->votes)
 			continue;
 		if (m->state == PERSEAS_MIRROR_FENCED || ps_session_under_way(m) ||
-		    (m->state == PERSEAS_MIRROR_DOWN && !m->retry_delay))
+		    (m->state == PERSEAS_MIRROR_DOWN && !m->retry.delay))
 			return true;
 	}
 	return false;
@@ -122,9 +122,9 @@ int ps_fail_why(struct perseas *p, int rc)
 		return rc;
 	pthread_mutex_lock(&p->lock);
 	while (!ps_fenced(p) && ps_now(p) < until && (p->admin || is_open_question(p))) {
-		p->waiters++;
-		p->env->ops->wait(p->env, &p->progress, &p->lock, until);
-		p->waiters--;
+		p->commit.line.waiters++;
+		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until);
+		p->commit.line.waiters--;
 	}
 	if (ps_fenced(p))
 		rc = ps_fail_fenced(p);

@@ -110,20 +110,20 @@ static int map_at(uint64_t address, uint64_t size, int prot, bool is_kept)
 
 /* --- addresses that are kept --- */
 
-static struct ps_kept *find_kept(struct perseas *p, uint64_t address, uint64_t size)
+static struct ps_reserved_range *find_kept(struct perseas *p, uint64_t address, uint64_t size)
 {
-	for (unsigned i = 0; i < p->kept_count; i++)
-		if (p->kept[i].address == address && p->kept[i].size == size)
-			return &p->kept[i];
+	for (unsigned i = 0; i < p->reserved.count; i++)
+		if (p->reserved.list[i].address == address && p->reserved.list[i].size == size)
+			return &p->reserved.list[i];
 	return NULL;
 }
 
-static void forget_kept(struct perseas *p, struct ps_kept *kept)
+static void forget_kept(struct perseas *p, struct ps_reserved_range *kept)
 {
-	*kept = p->kept[--p->kept_count];
+	*kept = p->reserved.list[--p->reserved.count];
 }
 
-static bool is_wanted(const Perseas__Header *header, const struct ps_kept *kept)
+static bool is_wanted(const Perseas__Header *header, const struct ps_reserved_range *kept)
 {
 	for (size_t i = 0; header && i < header->n_segments; i++)
 		if (header->segments[i]->born && header->segments[i]->address == kept->address &&
@@ -134,18 +134,18 @@ static bool is_wanted(const Perseas__Header *header, const struct ps_kept *kept)
 
 void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *warning, size_t size)
 {
-	for (unsigned i = p->kept_count; i-- > 0;) {
-		struct ps_kept kept = p->kept[i];
+	for (unsigned i = p->reserved.count; i-- > 0;) {
+		struct ps_reserved_range kept = p->reserved.list[i];
 
 		if (is_wanted(header, &kept))
 			continue;
 		munmap((void *)kept.address, kept.size);
-		forget_kept(p, &p->kept[i]);
+		forget_kept(p, &p->reserved.list[i]);
 	}
 	for (size_t i = 0; header && i < header->n_segments; i++) {
 		const Perseas__Segment *segment = header->segments[i];
 
-		if (!segment->born || p->kept_count == PS_SEGMENTS_MAX ||
+		if (!segment->born || p->reserved.count == PS_SEGMENTS_MAX ||
 		    find_kept(p, segment->address, segment->size))
 			continue;
 		if (map_at(segment->address, segment->size, PROT_NONE, false))
@@ -154,8 +154,9 @@ void ps_segment_keep(struct perseas *p, const Perseas__Header *header, char *war
 			         "something else",
 			         segment->name, (unsigned long long)segment->address);
 		else
-			p->kept[p->kept_count++] = (struct ps_kept){ segment->address,
-				                                     segment->size };
+			p->reserved.list[p->reserved.count++] = (struct ps_reserved_range){
+				segment->address, segment->size
+			};
 	}
 }
 
@@ -178,8 +179,9 @@ static int reserve(uint64_t address, uint64_t size, bool is_over, uint8_t **base
 
 int ps_segment_reserve(struct perseas *p, struct ps_segment *segment, uint64_t address)
 {
-	struct ps_kept *kept = address == segment->address ? find_kept(p, address, segment->size)
-	                                                   : NULL;
+	struct ps_reserved_range *kept = address == segment->address
+	                                         ? find_kept(p, address, segment->size)
+	                                         : NULL;
 	int error = reserve(address, segment->size, kept, &segment->base);
 
 	/* Where it failed, what was kept may be gone: it must not be unmapped once more. */

@@ -26,17 +26,18 @@ enum {
 static void add_observers(struct perseas *p, int change)
 {
 	pthread_mutex_lock(&p->lock);
-	assert(change >= 0 || p->observers > 0);
-	p->observers += (unsigned)change;
-	atomic_store_explicit(&p->observed,
-	                      p->options.flags & CHECKED || !p->has_barrier || p->observers,
+	assert(change >= 0 || p->observing.count > 0);
+	p->observing.count += (unsigned)change;
+	atomic_store_explicit(&p->observing.active,
+	                      p->options.flags & CHECKED || !p->observing.has_barrier ||
+	                              p->observing.count,
 	                      memory_order_release);
 	pthread_mutex_unlock(&p->lock);
 }
 
 void ps_tx_begin_handle(struct perseas *p)
 {
-	p->has_barrier = p->env->ops->barrier(p->env);
+	p->observing.has_barrier = p->env->ops->barrier(p->env);
 	add_observers(p, 0);
 }
 
@@ -189,7 +190,7 @@ void ps_tx_observe_begin(struct perseas *p)
 {
 	add_observers(p, 1);
 	/* Without barriers set_range always takes the lock. */
-	if (p->has_barrier)
+	if (p->observing.has_barrier)
 		ps_section_fence(p->env);
 	while (is_any_declaring(p))
 		ps_section_pause(p->env);
@@ -219,7 +220,7 @@ void ps_tx_copy_committed(struct perseas *p, const struct ps_segment *segment, u
 		ps_gather_put_back(p, &window);
 		return;
 	}
-	assert(p->observers > 0);
+	assert(p->observing.count > 0);
 	memcpy(bytes, segment->base + offset, length);
 	for (const struct perseas_tx *tx = p->commit.open_list; tx; tx = tx->next)
 		ps_undo(entries_of(tx), ps_window_put, &window);

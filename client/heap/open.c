@@ -68,7 +68,7 @@ static void hold(const struct perseas_heap *heap, unsigned index, int by)
 	ps_assert_admin(heap->p);
 	for (unsigned i = 0; i < 2; i++) {
 		segment_name(name, heap->name, parts[i], index);
-		ps_segment_find(heap->p, name)->held += (unsigned)by;
+		ps_segment_find(heap->p, name)->pins += (unsigned)by;
 	}
 }
 
@@ -280,7 +280,7 @@ static int map_parts(const struct perseas_heap *heap, const char *meta, const ch
 	if (!rc)
 		return 0;
 	ps_admin_enter(heap->p);
-	ps_segment_find(heap->p, meta)->held--;
+	ps_segment_find(heap->p, meta)->pins--;
 	ps_admin_leave(heap->p);
 	return rc;
 }
@@ -403,7 +403,7 @@ static struct perseas_heap *heap_new(struct perseas *p, const char *name)
 	heap->guest.free = heap_free;
 	heap->p = p;
 	snprintf(heap->name, sizeof(heap->name), "%s", name);
-	ps_biased_init(&heap->lock, p->has_barrier ? p->env : NULL);
+	ps_biased_init(&heap->lock, p->observing.has_barrier ? p->env : NULL);
 	for (unsigned units = 0; units <= PS_CLASS_MAX / PS_UNIT; units++) {
 		class += ps_class_sizes[class] < units * PS_UNIT;
 		heap->classes[units] = (uint8_t) class;

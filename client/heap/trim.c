@@ -84,7 +84,7 @@ static bool is_at_rest(struct perseas *p, uint32_t id)
 {
 	const struct ps_segment *segment = ps_segment_by_id(p, id);
 
-	return segment->held == 1 && !ps_map_in_use(p, segment);
+	return segment->pins == 1 && !ps_map_in_use(p, segment);
 }
 
 static bool may_go(const struct trimming *t)

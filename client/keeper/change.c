@@ -261,7 +261,7 @@ static void asking(struct perseas *p)
 static void trouble(struct perseas *p, bool down, const char *text, uint64_t now)
 {
 	struct ps_change *c = &p->upkeep.change;
-	const bool tried = c->new->retry_delay > 0 && !ps_session_under_way(c->new);
+	const bool tried = c->new->retry.delay > 0 && !ps_session_under_way(c->new);
 
 	/* Nobody is at that address, or it refuses: that is not going to mend itself. */
 	if (now >= c->until || (down && tried && !c->met))

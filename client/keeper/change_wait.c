@@ -22,9 +22,9 @@ static int await(struct perseas *p, enum ps_change_stage only, uint64_t until, b
 			rc = ps_fail(p, PERSEAS_ETIMEOUT, "the change is not over: %s", c->text);
 		if (rc)
 			break;
-		p->waiters++;
-		p->env->ops->wait(p->env, &p->progress, &p->lock, ps_now(p) + LOOK);
-		p->waiters--;
+		p->commit.line.waiters++;
+		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, ps_now(p) + LOOK);
+		p->commit.line.waiters--;
 	}
 	if (!rc && only == PS_CHANGE_NONE && c->code)
 		rc = ps_fail(p, c->code, "%s", c->text);

@@ -35,7 +35,7 @@ static void take_answer(struct perseas *p, struct ps_mirror *m, const struct ps_
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	m->confirmed = due->ticket;
+	m->confirm.confirmed = due->ticket;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -50,26 +50,27 @@ static uint32_t to_ask(const struct perseas *p)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		set |= (uint32_t)(m->votes && m->confirm_asked < p->confirm_calls) << i;
+		set |= (uint32_t)(m->votes && m->confirm.asked < p->confirm.calls) << i;
 	}
 	return set & ps_mirrors_whole(p);
 }
 
-/* Raises p->confirmed to the newest call after which R mirrors of each roster in force confirmed
+/* Raises p->confirm.confirmed to the newest call after which R mirrors of each roster in force confirmed
  * the claim, and wakes those that wait for it. It never falls: what was so after a call stays so,
  * whatever becomes of the mirrors. */
 static void note_confirmed(struct perseas *p)
 {
-	const uint64_t before = p->confirmed;
+	const uint64_t before = p->confirm.confirmed;
 
 	for (unsigned i = 0; i < p->mirror_count; i++) {
-		const uint64_t call = p->mirrors[i].confirmed;
+		const uint64_t call = p->mirrors[i].confirm.confirmed;
 
-		if (call > p->confirmed && ps_quorum_claims(p, ps_mirrors_confirmed(p, call)))
-			p->confirmed = call;
+		if (call > p->confirm.confirmed &&
+		    ps_quorum_claims(p, ps_mirrors_confirmed(p, call)))
+			p->confirm.confirmed = call;
 	}
-	if (p->confirmed > before)
-		p->env->ops->broadcast(p->env, &p->progress);
+	if (p->confirm.confirmed > before)
+		p->env->ops->broadcast(p->env, &p->commit.line.changed);
 }
 
 void ps_confirm_step(struct perseas *p)
@@ -83,21 +84,21 @@ void ps_confirm_step(struct perseas *p)
 	pthread_mutex_lock(&p->lock);
 	note_confirmed(p);
 	set = to_ask(p);
-	due.ticket = p->confirm_calls;
+	due.ticket = p->confirm.calls;
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
 		if (set >> i & 1 && ps_due_count(m, take_answer) < UNDER_WAY &&
 		    ps_due_ask(p, m, &request, due))
-			m->confirm_asked = due.ticket;
+			m->confirm.asked = due.ticket;
 	}
 }
 
 void ps_confirm_forget(struct perseas *p, struct ps_mirror *m)
 {
 	pthread_mutex_lock(&p->lock);
-	m->confirm_asked = m->confirmed = 0;
+	m->confirm.asked = m->confirm.confirmed = 0;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -119,13 +120,13 @@ static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 	for (;;) {
 		if (ps_fenced(p))
 			return ps_fail_fenced(p);
-		if (p->confirmed >= call)
+		if (p->confirm.confirmed >= call)
 			return 0;
 		if (ps_now(p) >= until)
 			return fail_unconfirmed(p, call);
-		p->waiters++;
-		p->env->ops->wait(p->env, &p->progress, &p->lock, until);
-		p->waiters--;
+		p->commit.line.waiters++;
+		p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, until);
+		p->commit.line.waiters--;
 	}
 }
 
@@ -133,7 +134,7 @@ static int await_confirmed(struct perseas *p, uint64_t call, uint64_t until)
 static int confirm_locked(struct perseas *p)
 {
 	const uint64_t until = ps_now(p) + ps_ms(p->options.commit_timeout_ms);
-	const uint64_t call = ++p->confirm_calls;
+	const uint64_t call = ++p->confirm.calls;
 	uint64_t since = 0;
 	int rc;
 

@@ -18,13 +18,14 @@
 /* From now on the oldest answer that is due is waited for. */
 static void note_asked(struct perseas *p, struct ps_mirror *m)
 {
-	m->asked_at = ps_now(p);
-	m->answer_by = ps_answer_by(p);
+	m->dues.asked_at = ps_now(p);
+	m->dues.answer_by = ps_answer_by(p);
 }
 
 bool ps_silent(struct perseas *p, const struct ps_mirror *m)
 {
-	return m->asked && ps_now(p) - m->asked_at > SILENT && !p->env->ops->answered(m->control);
+	return m->dues.count && ps_now(p) - m->dues.asked_at > SILENT &&
+	       !p->env->ops->answered(m->control);
 }
 
 bool ps_due_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *request,
@@ -33,12 +34,12 @@ bool ps_due_ask(struct perseas *p, struct ps_mirror *m, const Perseas__Request *
 	struct ps_error ignored;
 
 	ps_assert_admin(p);
-	if (!m->control || m->asked >= PS_DUE_MAX || ps_silent(p, m) ||
+	if (!m->control || m->dues.count >= PS_DUE_MAX || ps_silent(p, m) ||
 	    p->env->ops->send(m->control, request, &ignored))
 		return false;
-	if (!m->asked)
+	if (!m->dues.count)
 		note_asked(p, m);
-	m->due[m->asked++] = due;
+	m->dues.list[m->dues.count++] = due;
 	return true;
 }
 
@@ -46,14 +47,14 @@ unsigned ps_due_count(const struct ps_mirror *m, ps_taker *take)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < m->asked; i++)
-		count += m->due[i].take == take;
+	for (unsigned i = 0; i < m->dues.count; i++)
+		count += m->dues.list[i].take == take;
 	return count;
 }
 
 int ps_due_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, struct ps_error *error)
 {
-	const struct ps_due due = m->due[0];
+	const struct ps_due due = m->dues.list[0];
 	Perseas__Reply *reply;
 	unsigned count;
 	int rc = p->env->ops->receive(m->control, until_ns, &reply, NULL, &count, error);
@@ -62,9 +63,9 @@ int ps_due_take(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, struc
 		ps_dues_drop(p, m, error);
 		return rc;
 	}
-	m->asked--;
-	memmove(m->due, m->due + 1, m->asked * sizeof(due));
-	if (m->asked)
+	m->dues.count--;
+	memmove(m->dues.list, m->dues.list + 1, m->dues.count * sizeof(due));
+	if (m->dues.count)
 		note_asked(p, m);
 	due.take(p, m, &due, &reply, NULL);
 	if (reply)
@@ -79,19 +80,19 @@ void ps_dues_take(struct perseas *p, uint64_t now)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
 
-		while (m->asked && (p->env->ops->answered(m->control) ||
-		                    now >= ps_answer_limit(p, m, m->answer_by)))
-			ps_due_take(p, m, m->answer_by, &ignored);
+		while (m->dues.count && (p->env->ops->answered(m->control) ||
+		                         now >= ps_answer_limit(p, m, m->dues.answer_by)))
+			ps_due_take(p, m, m->dues.answer_by, &ignored);
 	}
 }
 
 void ps_dues_drop(struct perseas *p, struct ps_mirror *m, const struct ps_error *why)
 {
 	struct ps_due dropped[PS_DUE_MAX];
-	const unsigned count = m->asked;
+	const unsigned count = m->dues.count;
 
-	memcpy(dropped, m->due, sizeof(dropped));
-	m->asked = 0;
+	memcpy(dropped, m->dues.list, sizeof(dropped));
+	m->dues.count = 0;
 	for (unsigned i = 0; i < count; i++) {
 		Perseas__Reply *none = NULL;
 
@@ -104,7 +105,7 @@ bool ps_dues_full(struct perseas *p, uint32_t set)
 	for (unsigned i = 0; i < p->mirror_count; i++) {
 		const struct ps_mirror *m = &p->mirrors[i];
 
-		if (set >> i & 1 && m->asked >= PS_DUE_MAX && !ps_silent(p, m))
+		if (set >> i & 1 && m->dues.count >= PS_DUE_MAX && !ps_silent(p, m))
 			return true;
 	}
 	return false;

@@ -85,5 +85,5 @@ void ps_elsewhere_swap(struct perseas *p, struct ps_mirror *m, struct ps_mirror 
 	m->address = other->address;
 	other->address = address;
 	pthread_mutex_unlock(&p->lock);
-	other->retry_at = other->retry_delay = 0;
+	other->retry.at = other->retry.delay = 0;
 }

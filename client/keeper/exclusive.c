@@ -13,9 +13,9 @@
 
 static void wait_change(struct perseas *p)
 {
-	p->waiters++;
-	p->env->ops->wait(p->env, &p->progress, &p->lock, PS_NEVER);
-	p->waiters--;
+	p->commit.line.waiters++;
+	p->env->ops->wait(p->env, &p->commit.line.changed, &p->lock, PS_NEVER);
+	p->commit.line.waiters--;
 }
 
 void ps_admin_enter(struct perseas *p)

@@ -201,7 +201,7 @@ static unsigned collect(struct perseas *p, struct pollfd *fds)
 			count++;
 		if (ps_detour_waits(m, &fds[count]))
 			count++;
-		if (m->active && (m->outstanding || m->fabric->beat) && !p->leader &&
+		if (m->active && (m->outstanding || m->fabric->beat) && !p->commit.line.leader &&
 		    (m->bulk || !p->commit.unwaited.seq) && m->fabric->waits(m->link, &fds[count]))
 			count++;
 	}

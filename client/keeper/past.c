@@ -102,7 +102,8 @@ bool ps_past_shown(struct perseas *p, const struct ps_mirror *m)
 bool ps_past_image(const struct perseas *p, const struct ps_mirror *m,
                    const Perseas__ClaimReply *claim)
 {
-	return m->ours == p->epoch && ps_id_equal(claim->header->image_id, m->ours_id) &&
+	return m->own.live_epoch == p->epoch &&
+	       ps_id_equal(claim->header->image_id, m->own.live_id) &&
 	       claim->header->state == PERSEAS__STATE__STATE_CONSISTENT && claim->slot &&
 	       claim->slot->epoch != p->epoch;
 }

@@ -80,7 +80,7 @@ bool ps_plan_readdress(struct perseas *p)
 	memcpy(new->image_id, id, PS_ID_SIZE);
 	ps_quorum_renew(p);
 	pthread_mutex_unlock(&p->lock);
-	new->retry_at = new->retry_delay = 0;
+	new->retry.at = new->retry.delay = 0;
 	return true;
 }
 

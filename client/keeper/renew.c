@@ -364,7 +364,7 @@ static void enlist(struct perseas *p, struct ps_mirror *m)
 	if (m->found.claimed)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_STALE,
 		               "it waits to be copied whole since the owner's claim was renewed");
-	m->retry_at = m->retry_delay = 0;
+	m->retry.at = m->retry.delay = 0;
 }
 
 static void go_on(struct perseas *p)

@@ -108,7 +108,8 @@ static bool was_ours(const struct perseas *p, const struct ps_mirror *m,
 		return false;
 	if (claim->header->state == PERSEAS__STATE__STATE_CONSISTENT)
 		return claim->slot && claim->slot->epoch == p->epoch;
-	return m->ours == p->epoch && ps_id_equal(claim->header->image_id, m->ours_id);
+	return m->own.live_epoch == p->epoch &&
+	       ps_id_equal(claim->header->image_id, m->own.live_id);
 }
 
 bool ps_resync_would_count(struct perseas *p, const struct ps_mirror *m)

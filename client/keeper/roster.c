@@ -167,7 +167,7 @@ void ps_roster_replace(struct perseas *p, struct ps_mirror *m, const uint8_t *im
 	memcpy(m->image_id, image_id, PS_ID_SIZE);
 	/* Another image, unless it only gets its own id after it was loaded from a spill. */
 	if (!m->loaded || memcmp(image_id, m->loaded_id, PS_ID_SIZE) != 0)
-		memset(m->wrote, 0, sizeof(m->wrote));
+		memset(m->own.wrote, 0, sizeof(m->own.wrote));
 	/* One that is to join is in neither. Its image would be the only one with a newer roster,
 	 * which counts as decided, where its owner ends before anything is. */
 	if (member || next)

@@ -65,7 +65,7 @@ int ps_answer(struct perseas *p, struct ps_mirror *m, uint64_t until_ns, Perseas
 	const Perseas__Grant *grant;
 	int rc = 0;
 
-	while (!rc && m->asked)
+	while (!rc && m->dues.count)
 		rc = ps_due_take(p, m, until_ns, error);
 	if (!rc)
 		rc = p->env->ops->receive(m->control, until_ns, reply, got, &count, error);

@@ -351,10 +351,10 @@ static bool is_unconnected(const struct perseas *p, const struct ps_mirror *m)
 
 static void back_off(struct ps_mirror *m, uint64_t now)
 {
-	m->retry_delay = m->retry_delay ? 2 * m->retry_delay : RETRY_FIRST;
-	if (m->retry_delay > RETRY_MOST)
-		m->retry_delay = RETRY_MOST;
-	m->retry_at = now + m->retry_delay;
+	m->retry.delay = m->retry.delay ? 2 * m->retry.delay : RETRY_FIRST;
+	if (m->retry.delay > RETRY_MOST)
+		m->retry.delay = RETRY_MOST;
+	m->retry.at = now + m->retry.delay;
 }
 
 /* Connects, and asks what is there: the address may lead to another daemon than before. */

@@ -18,12 +18,13 @@ bool ps_stuck_counts(const struct perseas *p, const struct ps_mirror *m)
 /* Is it stale, and was it not this owner's in this epoch? */
 static bool waits_for_others(const struct perseas *p, const struct ps_mirror *m)
 {
-	return m->state == PERSEAS_MIRROR_STALE && m->ours != p->epoch && !ps_stuck_counts(p, m);
+	return m->state == PERSEAS_MIRROR_STALE && m->own.live_epoch != p->epoch &&
+	       !ps_stuck_counts(p, m);
 }
 
 static bool is_to_be_tried(const struct ps_mirror *m)
 {
-	return ps_session_under_way(m) || (m->state == PERSEAS_MIRROR_DOWN && !m->retry_delay);
+	return ps_session_under_way(m) || (m->state == PERSEAS_MIRROR_DOWN && !m->retry.delay);
 }
 
 bool ps_stuck(struct perseas *p)

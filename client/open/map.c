@@ -284,7 +284,7 @@ int ps_map(perseas_t *p, const char *name, size_t size, const struct ps_wish *wi
 		rc = map_exclusive(p, name, size, wish, &segment);
 	assert(rc || segment);
 	if (!rc) {
-		segment->held += wish->held;
+		segment->pins += wish->held;
 		*addr = segment->base;
 		if (whole)
 			*whole = ps_whole_size(p, segment);

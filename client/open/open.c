@@ -233,7 +233,7 @@ static int open_handle(struct perseas *p)
 
 	p->opening.until = start + ps_ms(p->options.open_timeout_ms);
 	for (unsigned tries = 0;; tries++) {
-		p->report_len = 0;
+		p->report.length = 0;
 		rc = attempt_open(p);
 		if (lacks_spared(p, rc))
 			continue;

@@ -64,8 +64,8 @@ static void name_holder(const struct perseas *p, uint64_t start, uint64_t size, 
 			               other->name);
 			return;
 		}
-		for (unsigned k = 0; k < p->kept_count; k++) {
-			if (p->kept[k].address != other->address ||
+		for (unsigned k = 0; k < p->reserved.count; k++) {
+			if (p->reserved.list[k].address != other->address ||
 			    !overlap(start, size, other->address, other->size))
 				continue;
 			ps_text_format(text, room, "the place that is kept for segment '%s'",

@@ -82,7 +82,7 @@ static int unmap_exclusive(struct perseas *p, struct ps_segment *segment)
 	const unsigned count = ps_whole_ids(p, segment, ids);
 	int rc;
 
-	if (segment->held)
+	if (segment->pins)
 		return ps_fail(p, PERSEAS_ECONFLICT,
 		               "segment '%s' is a part of a heap that is open: close the store to "
 		               "unmap it",

@@ -72,8 +72,8 @@ void sim_mistake_confirmed(struct sim_owner *o)
 	if (!early && !sim_mistake_is(o->world, SIM_MISTAKE_CONFIRMED_UNASKED))
 		return;
 	for (unsigned i = 0; i < p->mirror_count; i++)
-		if (early ? p->mirrors[i].confirmed != 0 : p->mirrors[i].active)
-			p->mirrors[i].confirmed = p->confirm_calls;
+		if (early ? p->mirrors[i].confirm.confirmed != 0 : p->mirrors[i].active)
+			p->mirrors[i].confirm.confirmed = p->confirm.calls;
 }
 
 int __wrap_ps_commit_await(struct perseas *p, uint64_t seq, uint64_t *since)

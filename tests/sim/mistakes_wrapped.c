@@ -150,7 +150,8 @@ uint64_t __wrap_ps_durable(struct perseas *p)
 {
 	if (is(p, SIM_MISTAKE_TOLD_EARLY))
 		p->commit.durable = p->commit.seq;
-	if (is(p, SIM_MISTAKE_HELD_TOLD) && p->held && ps_mirrors_hold(p, p->commit.seq))
+	if (is(p, SIM_MISTAKE_HELD_TOLD) && p->commit.gathering &&
+	    ps_mirrors_hold(p, p->commit.seq))
 		p->commit.durable = ps_last(p);
 	return __real_ps_durable(p);
 }

@@ -61,7 +61,8 @@ static bool is_idle(const struct sim_owner *o)
 {
 	const struct perseas *p = o->handle;
 
-	if (p->admin || p->waiters || p->commit.in_doubt || p->commit.open_list || o->locks)
+	if (p->admin || p->commit.line.waiters || p->commit.in_doubt || p->commit.open_list ||
+	    o->locks)
 		return false;
 	for (unsigned i = 0; i < p->mirror_count; i++)
 		if (p->mirrors[i].acked != p->commit.seq)

@@ -360,7 +360,7 @@ static struct perseas *handle_new(struct demand_stage *s)
 	p->options.connect_timeout_ms = FAR / 1000000;
 	p->epoch = EPOCH;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->progress, NULL);
+	pthread_cond_init(&p->commit.line.changed, NULL);
 	p->mirror_count = SOURCES;
 	for (unsigned i = 0; i < SOURCES; i++) {
 		struct ps_mirror *m = &p->mirrors[i];
@@ -414,9 +414,9 @@ static void end(struct owner *o)
 		unmap(o);
 	ps_demand_end(o->p);
 	o->stage->env->pager = script.real;
-	pthread_cond_destroy(&o->p->progress);
+	pthread_cond_destroy(&o->p->commit.line.changed);
 	pthread_mutex_destroy(&o->p->lock);
-	free(o->p->report);
+	free(o->p->report.text);
 	free(o->p);
 	for (unsigned i = 0; i < SOURCES; i++)
 		free_source(&script.sources[i]);

@@ -35,14 +35,14 @@ static inline uint8_t byte_of(struct owner *o, unsigned mirror, unsigned at)
 /* No mirror has anything of it yet; or all do. */
 static inline void assert_held(struct owner *o, unsigned at, uint8_t value)
 {
-	assert_true(o->p->held);
+	assert_true(o->p->commit.gathering);
 	for (unsigned i = 0; i < o->d->count; i++)
 		assert_int_not_equal(byte_of(o, i, at), value);
 }
 
 static inline void assert_sent(struct owner *o, unsigned at, uint8_t value)
 {
-	assert_false(o->p->held);
+	assert_false(o->p->commit.gathering);
 	for (unsigned i = 0; i < o->d->count; i++)
 		assert_int_equal(byte_of(o, i, at), value);
 }

@@ -103,14 +103,14 @@ static void wait_for_call(struct ps_env *env, pthread_cond_t *cond, pthread_mute
 static void call_all(struct ps_env *env, pthread_cond_t *cond)
 {
 	(void)env;
-	if (calls_outside && cond != &o->p->progress) {
+	if (calls_outside && cond != &o->p->commit.line.changed) {
 		const struct timespec bound = { .tv_sec = time(NULL) + BOUND_S };
 
 		assert_int_equal(pthread_mutex_timedlock(&o->p->lock, &bound), 0);
 		pthread_mutex_unlock(&o->p->lock);
 	}
 	pthread_cond_broadcast(cond);
-	if (is_slow_to_call && own == first && cond != &o->p->progress)
+	if (is_slow_to_call && own == first && cond != &o->p->commit.line.changed)
 		UNTIL(woken == WAITERS - 1);
 }
 
@@ -118,18 +118,18 @@ static void call_all(struct ps_env *env, pthread_cond_t *cond)
 
 static bool is_led(void)
 {
-	return o->p->leader;
+	return o->p->commit.line.leader;
 }
 
 static uint64_t led_for(void)
 {
-	return o->p->leader ? led : 0;
+	return o->p->commit.line.leader ? led : 0;
 }
 
 /* Those in the line. */
 static unsigned asleep(void)
 {
-	return o->p->waiters - o->p->leader;
+	return o->p->commit.line.waiters - o->p->commit.line.leader;
 }
 
 static bool is_over(const struct waiter *w)
@@ -240,7 +240,7 @@ static int teardown(void **state)
 {
 	const struct ps_wait_line *line = &o->p->commit.line;
 
-	assert_int_equal(o->p->waiters, 0);
+	assert_int_equal(o->p->commit.line.waiters, 0);
 	assert_true(!line->first && !line->last && !line->called && !line->heir);
 	assert_false(line->spins);
 	pthread_cond_destroy(&leader_woken);

@@ -127,7 +127,7 @@ TEST(test_calls_share_a_round, struct owner *o)
 {
 	beside.act = confirm_too;
 	assert_int_equal(perseas_confirm(o->p), 0);
-	assert_int_equal(o->p->confirm_calls, 2);
+	assert_int_equal(o->p->confirm.calls, 2);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(beside.confirms[i], 1);
 }
@@ -270,7 +270,7 @@ static void break_a_session(struct owner *o)
 	direct_cut(o->d, 1);
 	direct_unhang(o->d, 0);
 	direct_keep_after(o->d, o->p, MS);
-	assert_int_equal(o->p->mirrors[1].confirmed, 0);
+	assert_int_equal(o->p->mirrors[1].confirm.confirmed, 0);
 }
 
 TEST(test_a_session_that_broke_is_asked_again, struct owner *o)
@@ -366,8 +366,8 @@ static void renew_and_ask(struct owner *o)
 	}
 	/* In the round in which they were claimed: the next one may come half a second later. */
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(o->p->mirrors[i].confirm_asked, 1);
-	assert_int_equal(o->p->confirmed, 0);
+		assert_int_equal(o->p->mirrors[i].confirm.asked, 1);
+	assert_int_equal(o->p->confirm.confirmed, 0);
 }
 
 TEST(test_it_asks_again_after_a_renewal, struct owner *o)
@@ -444,12 +444,12 @@ TEST_WITH(test_mirrors_are_asked_while_a_segment_is_read, setup_large, end_joini
           struct fixture *f)
 {
 	assert_int_equal(perseas_unmap(f->o->p, f->big), 0);
-	f->o->p->confirm_calls = 1;
+	f->o->p->confirm.calls = 1;
 	map_big(f);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(beside.confirms[i], 1);
 	direct_keep_after(f->o->d, f->o->p, MS);
-	assert_int_equal(f->o->p->confirmed, 1);
+	assert_int_equal(f->o->p->confirm.confirmed, 1);
 }
 
 /* --- two rosters --- */

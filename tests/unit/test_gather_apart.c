@@ -77,7 +77,7 @@ static void hold_all_over(struct fixture *f, uint8_t value)
 		memset(f->big + (128 << 10) - 100 + 50 * i, value + i, 200);
 		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
 	}
-	assert_true(f->o->p->held);
+	assert_true(f->o->p->commit.gathering);
 }
 
 /* The image of the mirror that is copied is whole at its slot, behind which all of that comes. */
@@ -91,7 +91,7 @@ TEST_WITH(test_a_copy_has_nothing_of_it, setup_staged, teardown, struct fixture 
 	tx = open_on(f, (128 << 10) - 10, 20);
 	owner_keep(o, 1, PERSEAS_MIRROR_RESYNCING);
 	owner_keep(o, 1, PERSEAS_MIRROR_LIVE);
-	assert_true(o->p->held);
+	assert_true(o->p->commit.gathering);
 	assert_image(f, 1);
 	assert_int_equal(perseas_abort(tx), 0);
 	assert_int_equal(perseas_flush(o->p), 0);
@@ -127,7 +127,7 @@ TEST_WITH(test_its_room_in_the_ring_is_kept, setup_small, teardown, struct fixtu
 
 			assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
 		}
-		assert_true(o->p->held);
+		assert_true(o->p->commit.gathering);
 		o->d->mirrors[1].hold = DIRECT_HOLD_WRITES;
 		direct_start(o->d, 1);
 		for (unsigned i = 0; i < 3; i++)
@@ -287,7 +287,7 @@ TEST(test_blocks_pass_on, struct owner *o)
 		old = allocate(o, tx, 2);
 		assert_int_equal(perseas_root_set(tx, heap, "root", 1, old), 0);
 		assert_int_equal(perseas_commit(tx, PERSEAS_NOWAIT), 0);
-		assert_true(o->p->held);
+		assert_true(o->p->commit.gathering);
 		assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 		new = allocate(o, tx, 9);
 		assert_true(new != old);

@@ -113,10 +113,10 @@ TEST(test_doubt_has_what_is_held, struct owner *o)
 	direct_collect(o->p);
 	o->d->now = from + timeout - HOLD / 2;
 	held = put_held(o, 100, 10, 2);
-	assert_true(o->p->held && held.seq == posted.seq + 1);
+	assert_true(o->p->commit.gathering && held.seq == posted.seq + 1);
 	o->d->now = from + timeout + 1000000;
 	direct_collect(o->p);
-	assert_false(o->p->held);
+	assert_false(o->p->commit.gathering);
 	assert_true(o->p->commit.in_doubt == held.seq);
 	complete_all(o);
 	assert_int_equal(owner_stat(o).in_doubt, 0);
@@ -146,7 +146,7 @@ TEST(test_it_is_committed_for_events, struct owner *o)
 	direct_crash(o->d, 1);
 	for (unsigned i = 0; i < 10 && !told; i++)
 		direct_keep(o->d, o->p);
-	assert_true(o->p->held);
+	assert_true(o->p->commit.gathering);
 	assert_true(told == token.seq);
 	assert_int_equal(perseas_begin(o->p, 0, &tx), 0);
 	assert_int_equal(perseas_open_transactions(o->p, &open, 1, &count), 0);

@@ -33,7 +33,7 @@ static struct owner *stop_and_go_on(bool gathers)
 	struct owner *o = begin_held(gathers);
 
 	put_held(o, 0, 10, 1);
-	assert_int_equal(o->p->held, gathers);
+	assert_int_equal(o->p->commit.gathering, gathers);
 	pass_time(o);
 	hold_all(o, DIRECT_HOLD_COMPLETIONS);
 	return o;
@@ -121,7 +121,7 @@ static void give_turn_late(struct direct *d)
 	pthread_mutex_lock(&waiting->p->lock);
 	waiting->p->admin = false;
 	pthread_mutex_unlock(&waiting->p->lock);
-	if (waiting->p->held)
+	if (waiting->p->commit.gathering)
 		hold_all(waiting, DIRECT_HOLD_COMPLETIONS);
 }
 

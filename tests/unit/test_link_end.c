@@ -49,12 +49,12 @@ TEST(an_end_takes_all_and_wakes_who_sleeps, struct owner *o)
 	assert_int_equal(owner_put(o, 0, 8, 1), 0);
 	assert_int_equal(m->outstanding, 1);
 	m->bulk = 1; /* as while its image is copied */
-	o->p->leader = true;
+	o->p->commit.line.leader = true;
 	assert_int_equal(end_link(o), both);
 	assert_nothing_is_left(m);
 	assert_int_equal(end_link(o), 0);
 	assert_nothing_is_left(m);
-	o->p->leader = false;
+	o->p->commit.line.leader = false;
 }
 
 /* Nobody sleeps on the links: no commit is told. */

@@ -122,13 +122,13 @@ TEST(bad_arguments_are_refused, struct owner *o)
 
 static bool is_observed(struct owner *o)
 {
-	return atomic_load(&o->p->observed);
+	return atomic_load(&o->p->observing.active);
 }
 
 /* Several threads observe at the same time: set_range takes the lock until all have ended. */
 TEST(an_observer_that_ends_ends_no_other, struct owner *o)
 {
-	if (!o->p->has_barrier)
+	if (!o->p->observing.has_barrier)
 		skip();
 	assert_false(is_observed(o));
 	ps_tx_observe_begin(o->p);

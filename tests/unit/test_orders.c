@@ -71,7 +71,7 @@ TEST(test_an_order_ends_no_session_that_is_waited_for, struct owner *o)
 	p->admin = true;
 	ps_pulse(p, o->d->now);
 	p->admin = false;
-	assert_true(p->mirrors[3].asked > 0);
+	assert_true(p->mirrors[3].dues.count > 0);
 	assert_int_equal(perseas_map(p, "other", 1000, &addr), 0);
 	assert_int_equal(owner_state(o, 3), PERSEAS_MIRROR_RESYNCING);
 	direct_keep(o->d, p);

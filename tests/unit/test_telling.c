@@ -153,9 +153,9 @@ TEST(test_one_that_was_not_told_is_told_later, struct owner *o)
 	struct perseas *p = o->p;
 
 	p->upkeep.pulse_at = PS_NEVER;
-	p->mirrors[2].asked = PS_DUE_MAX;
+	p->mirrors[2].dues.count = PS_DUE_MAX;
 	tell(p, 15);
-	p->mirrors[2].asked = 0;
+	p->mirrors[2].dues.count = 0;
 	pass(o, MS);
 	assert_int_equal(tell(p, 15), 11);
 	pass(o, MS);
