@@ -1,7 +1,7 @@
 /*
  * begin.c - perseas_begin and perseas_abort.
  */
-#include "apart.h"
+#include "serialization.h"
 #include "shadow.h"
 #include "track.h"
 #include "tx.h"

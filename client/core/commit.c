@@ -4,9 +4,9 @@
  */
 #include "commit.h"
 
-#include "apart.h"
+#include "serialization.h"
 #include "gather.h"
-#include "late.h"
+#include "deferred_stores.h"
 #include "mirror.h"
 #include "nowait.h"
 #include "pace.h"

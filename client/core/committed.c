@@ -7,7 +7,7 @@
 #include "mirror.h"
 #include "segment.h"
 #include "tx.h"
-#include "whole.h"
+#include "grown_segment.h"
 #include "cancel.h"
 
 #include <assert.h>

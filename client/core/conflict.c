@@ -4,7 +4,7 @@
  * (locks.c); that another conflict is over nobody does, so it is only tried a few times, and must
  * never be tried for ever.
  */
-#include "apart.h"
+#include "serialization.h"
 
 enum { TRIES = 16, FIRST_PAUSE_NS = 1000 }; /* each pause is twice the one before */
 

@@ -39,7 +39,7 @@ struct ps_blocked_ops {
 	bool (*visit_blockers)(const struct ps_blocked *b, const struct ps_visit *visit);
 };
 
-/* A thread that waits for a turn or a lock (apart.h); on its stack. */
+/* A thread that waits for a turn or a lock (serialization.h); on its stack. */
 struct ps_blocked {
 	const struct ps_blocked_ops *ops;
 	struct perseas *p;

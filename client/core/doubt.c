@@ -4,7 +4,7 @@
  */
 #include "nowait.h"
 
-#include "apart.h"
+#include "serialization.h"
 #include "event.h"
 #include "gather.h"
 

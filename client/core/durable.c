@@ -5,7 +5,7 @@
 #include "nowait.h"
 
 #include "event.h"
-#include "flag.h"
+#include "flag_fd.h"
 #include "gather.h"
 #include "mirror.h"
 #include "pace.h"

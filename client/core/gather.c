@@ -8,7 +8,7 @@
 
 #include "bytes.h"
 #include "commit.h"
-#include "late.h"
+#include "deferred_stores.h"
 #include "mirror.h"
 #include "shadow.h"
 #include "tx.h"

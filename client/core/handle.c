@@ -6,7 +6,7 @@
 
 #include "gather.h"
 
-#include "apart.h"
+#include "serialization.h"
 #include "event.h"
 #include "quorum.h"
 #include "retained.h"

@@ -14,7 +14,7 @@
 #include "env.h"
 #include "error.h"
 #include "fabric.h"
-#include "line.h"
+#include "wait_line.h"
 #include "ring.h"
 #include "section.h"
 #include "unwaited.h"
@@ -60,7 +60,7 @@ struct ps_layout {
 		uint64_t start, end;   /* here */
 		uint32_t segment;      /* id */
 		bool published, usual; /* usual: it is published, and all of it is here */
-		bool goes_on;          /* it is a part behind the extent before (whole.h) */
+		bool goes_on;          /* it is a part behind the extent before (grown_segment.h) */
 		uint64_t recorded;     /* where `start` is recorded */
 	} segments[];
 };
@@ -478,7 +478,7 @@ struct perseas_tx {
 	uintptr_t thread;          /* that asked for its turn, or its last lock */
 	uint64_t age;              /* the lower, the older; 0: it has asked for no lock */
 	uint64_t saw;              /* the last transaction that it may have read from */
-	struct ps_late *late;      /* what it changes only when it is sent (late.h) */
+	struct ps_late *late;      /* what it changes only when it is sent (deferred_stores.h) */
 	unsigned kept;             /* pieces for which room is kept in record, cover and ring */
 	bool applied;              /* these changes are in the record: it is about to be sent */
 };
@@ -511,7 +511,7 @@ void ps_handle_add_learnt(struct perseas *p, const struct ps_address *address);
 /* failure.c: adds a line to the report of the open. */
 void ps_report(struct perseas *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* line.c: wakes every thread that waits for a change of the handle. Caller holds p->lock. */
+/* wait_line.c: wakes every thread that waits for a change of the handle. Caller holds p->lock. */
 void ps_progress(struct perseas *p);
 
 /* lock.c: takes p->lock, which another thread holds. */

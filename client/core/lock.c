@@ -1,7 +1,7 @@
 /*
  * lock.c - the handle's lock while another thread has it, and which thread and which process calls.
  */
-#include "apart.h"
+#include "serialization.h"
 
 #include <stdatomic.h>
 #include <unistd.h>

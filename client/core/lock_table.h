@@ -5,7 +5,7 @@
 #ifndef PERSEAS_CLIENT_LOCK_TABLE_H
 #define PERSEAS_CLIENT_LOCK_TABLE_H
 
-#include "apart.h"
+#include "serialization.h"
 
 struct ps_lock {
 	struct ps_lock *next; /* of its chain */

@@ -7,7 +7,7 @@
 #include "demand.h"
 #include "detour.h"
 #include "event.h"
-#include "line.h"
+#include "wait_line.h"
 #include "nowait.h"
 #include "pace.h"
 #include "quorum.h"
@@ -253,9 +253,9 @@ void ps_mirror_pump(struct perseas *p, struct ps_mirror *m)
 		ps_mirror_move(p, m, PERSEAS_MIRROR_LIVE, "");
 }
 
-/* Threads that were called come here next, and may commit again: the last of them posts what was
- * committed meanwhile (line.h). Nobody waits for more than the answer that is due, whenever they
- * run: it is sent then at the latest. */
+/* Returns true if what the mirror has not been sent may stay in the ring: called threads come here
+ * next, and the last of them posts what was committed meanwhile (wait_line.h). It is sent with the
+ * answer that is due at the latest, whenever they run. */
 static bool is_held_back(const struct perseas *p, const struct ps_mirror *m)
 {
 	return p->commit.line.called && m->outstanding && m->fabric->cork;

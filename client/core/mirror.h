@@ -114,7 +114,7 @@ static inline bool ps_session_under_way(const struct ps_mirror *m)
 /* Posts what the ring holds and the mirror has not been sent. Locked. */
 void ps_mirror_pump(struct perseas *p, struct ps_mirror *m);
 
-/* The same for all, but what is to go with more (line.h) stays in the ring for now. Locked. */
+/* The same for all, but what is to go with more (wait_line.h) stays in the ring for now. Locked. */
 void ps_mirrors_send(struct perseas *p);
 
 /* Collects completions of all links, and pumps. Never blocks. Locked. */

@@ -5,10 +5,10 @@
  */
 #include "nowait.h"
 
-#include "apart.h"
+#include "serialization.h"
 #include "commit.h"
 #include "event.h"
-#include "flag.h"
+#include "flag_fd.h"
 #include "gather.h"
 #include "mirror.h"
 #include "pace.h"

@@ -7,7 +7,7 @@
 
 #include "bytes.h"
 #include "demand.h"
-#include "late.h"
+#include "deferred_stores.h"
 #include "segment.h"
 
 #include <assert.h>
@@ -34,7 +34,8 @@ static const struct ps_extent_of *find_extent(const struct ps_layout *layout, ui
 	               : NULL;
 }
 
-/* The segment that holds all of [start, end), or the first of those that do (whole.h); NULL. */
+/* Returns the segment that holds all of [start, end), or the first of those that do together
+ * (grown_segment.h), or NULL. */
 static const struct ps_extent_of *locate(struct perseas_tx *tx, uint64_t start, uint64_t end)
 {
 	const struct ps_layout *layout = tx->p->layout;

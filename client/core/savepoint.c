@@ -11,7 +11,7 @@
  */
 #include "tx.h"
 
-#include "late.h"
+#include "deferred_stores.h"
 #include "../../proto/image/undo.h"
 
 #include <stdatomic.h>

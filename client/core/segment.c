@@ -11,7 +11,7 @@
 #include "../../proto/control/envelope.h"
 #include "../../proto/control/segment_table.h"
 #include "shadow.h"
-#include "whole.h"
+#include "grown_segment.h"
 #include "../../proto/base/core_dump.h"
 
 #include <assert.h>

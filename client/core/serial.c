@@ -2,7 +2,7 @@
  * serial.c - how a SERIAL transaction begins, and how a transaction that changed nothing commits
  * when it is SERIAL or has locks. The turns are in turn.c, the locks in locks.c.
  */
-#include "apart.h"
+#include "serialization.h"
 
 #include "commit.h"
 #include "gather.h"

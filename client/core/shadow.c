@@ -6,7 +6,7 @@
  */
 #include "shadow.h"
 
-#include "apart.h"
+#include "serialization.h"
 #include "commit.h"
 #include "written.h"
 #include "../../proto/base/core_dump.h"

@@ -3,7 +3,7 @@
  * threads asked. A thread that waits for its turn has nothing of the library's but its place in the
  * queue, and gives that up when no transaction can begin any more.
  */
-#include "apart.h"
+#include "serialization.h"
 
 #include "gather.h"
 #include "mirror.h"

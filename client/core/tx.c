@@ -5,9 +5,9 @@
 #include "tx.h"
 
 #include "../../proto/image/undo.h"
-#include "apart.h"
+#include "serialization.h"
 #include "gather.h"
-#include "late.h"
+#include "deferred_stores.h"
 #include "mirror.h"
 #include "shadow.h"
 #include "timing.h"

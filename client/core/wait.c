@@ -3,7 +3,7 @@
  * perseas_durable and perseas_fd. It knows of commits only what nowait.h says.
  */
 #include "commit.h"
-#include "flag.h"
+#include "flag_fd.h"
 #include "gather.h"
 #include "mirror.h"
 #include "nowait.h"

@@ -1,9 +1,9 @@
 /*
  * heap.h - what an open heap is made of, for the files of this room.
  *
- * The metadata in memory is what is committed, always: it changes only at a commit, by late changes
- * (core/late.h). Beside it stands what open transactions have reserved and mean to free, in runs,
- * which are made of the metadata chunk by chunk, when a chunk is needed first.
+ * The metadata in memory is what is committed, always: it changes only at a commit, by deferred
+ * stores (core/deferred_stores.h). Next to it is what open transactions have reserved and mean to
+ * free, in runs, which are made of the metadata chunk by chunk, when a chunk is needed first.
  *
  * Locks: the heap's own lock guards all of this; it costs little while one thread allocates
  * (core/biased.h). It is taken with the handle's lock held, at a commit and at the end of a
@@ -17,7 +17,7 @@
 #include "format.h"
 #include "../core/biased.h"
 #include "../core/handle.h"
-#include "../core/late.h"
+#include "../core/deferred_stores.h"
 
 /* What a function with the lock returns besides 0 and codes: it is to be called again. */
 enum {

@@ -55,9 +55,9 @@ static uint32_t to_ask(const struct perseas *p)
 	return set & ps_mirrors_whole(p);
 }
 
-/* Raises p->confirm.confirmed to the newest call after which R mirrors of each roster in force confirmed
- * the claim, and wakes those that wait for it. It never falls: what was so after a call stays so,
- * whatever becomes of the mirrors. */
+/* Raises p->confirm.confirmed to the newest call after which R mirrors of each roster in force
+ * confirmed the claim, and wakes the threads that wait for it. It never falls: what was confirmed
+ * after a call stays so, whatever happens to the mirrors. */
 static void note_confirmed(struct perseas *p)
 {
 	const uint64_t before = p->confirm.confirmed;

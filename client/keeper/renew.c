@@ -8,7 +8,7 @@
 #include "attempt.h"
 #include "claims.h"
 #include "elsewhere.h"
-#include "../core/apart.h"
+#include "../core/serialization.h"
 #include "../core/demand.h"
 #include "../core/event.h"
 #include "../core/gather.h"

@@ -5,7 +5,7 @@
 #include "../core/mirror.h"
 #include "../core/nowait.h"
 #include "../core/pace.h"
-#include "../core/whole.h"
+#include "../core/grown_segment.h"
 #include "exclusive.h"
 #include "resync.h"
 #include "../core/cancel.h"

@@ -12,7 +12,7 @@
 #include "../core/mirror.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
-#include "../core/whole.h"
+#include "../core/grown_segment.h"
 #include "../demand/warm.h"
 #include "../keeper/exclusive.h"
 #include "../keeper/resync.h"

@@ -7,7 +7,7 @@
 #include "map.h"
 #include "place.h"
 #include "../core/segment.h"
-#include "../core/whole.h"
+#include "../core/grown_segment.h"
 #include "../../proto/control/segment_parts.h"
 #include "../core/cancel.h"
 

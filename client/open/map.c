@@ -19,7 +19,7 @@
 #include "../core/segment.h"
 #include "../core/shadow.h"
 #include "../core/tx.h"
-#include "../core/whole.h"
+#include "../core/grown_segment.h"
 #include "../../proto/control/segment_parts.h"
 #include "../keeper/rpc.h"
 #include "../core/cancel.h"

@@ -6,7 +6,7 @@
 
 #include "../keeper/attempt.h"
 #include "adopt.h"
-#include "../core/apart.h"
+#include "../core/serialization.h"
 #include "choose.h"
 #include "claim.h"
 #include "examine.h"

@@ -6,7 +6,7 @@
 
 #include "../core/retained.h"
 #include "../core/segment.h"
-#include "../core/whole.h"
+#include "../core/grown_segment.h"
 #include "../host/mappings.h"
 #include "../../proto/base/text.h"
 

@@ -8,7 +8,7 @@
 #include "../keeper/exclusive.h"
 #include "../core/segment.h"
 #include "../core/tx.h"
-#include "../core/whole.h"
+#include "../core/grown_segment.h"
 #include "../core/cancel.h"
 
 #include <stdatomic.h>

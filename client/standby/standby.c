@@ -3,7 +3,7 @@
  */
 #include "standby.h"
 
-#include "../core/flag.h"
+#include "../core/flag_fd.h"
 #include "../open/open.h"
 #include "../core/cancel.h"
 

@@ -33,7 +33,7 @@ struct perseas_standby {
 	char *mirrors;
 	struct perseas_options options; /* its strings are the standby's own */
 	struct ps_env *env;             /* of the thread, of its watches, and of who waits */
-	int flag;                       /* flag.h */
+	int flag;                       /* flag_fd.h */
 	_Atomic bool cancelled;         /* the next wait, or that under way, is to end */
 
 	pthread_mutex_t lock; /* guards these: */

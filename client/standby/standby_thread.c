@@ -7,7 +7,7 @@
 #include "../../proto/base/text.h"
 #include "../core/quorum.h"
 #include "../core/segment.h"
-#include "../core/flag.h"
+#include "../core/flag_fd.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include "crash.h"
 
-#include "../../client/core/whole.h"
+#include "../../client/core/grown_segment.h"
 
 #include <stdarg.h>
 

@@ -8,7 +8,7 @@
  * bitmaps, as many as there are. Flag 1: the head is made right; 2: roots are left out.
  */
 #include "../../client/core/handle.h"
-#include "../../client/core/late.h"
+#include "../../client/core/deferred_stores.h"
 #include "../../client/heap/use.h"
 #include "../../client/perseas_heap.h"
 #include "../support/env_direct.h"

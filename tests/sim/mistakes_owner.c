@@ -4,7 +4,7 @@
  */
 #include "mistakes.h"
 
-#include "../../client/core/apart.h"
+#include "../../client/core/serialization.h"
 #include "../../client/core/mirror.h"
 #include "../../client/core/quorum.h"
 #include "mirror.h"

@@ -4,7 +4,7 @@
  */
 #include "../../client/core/cancel.h"
 #include "../../client/core/env.h"
-#include "../../client/core/flag.h"
+#include "../../client/core/flag_fd.h"
 #include "../support/unit.h"
 
 static struct ps_env *env;

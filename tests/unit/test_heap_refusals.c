@@ -5,7 +5,7 @@
  */
 #include "heap_rig.h"
 
-#include "../../client/core/late.h"
+#include "../../client/core/deferred_stores.h"
 #include "../../client/open/map.h"
 
 static int setup(void **state)

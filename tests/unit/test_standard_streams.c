@@ -4,7 +4,7 @@
  * streams are its own.
  */
 #include "../../client/core/env.h"
-#include "../../client/core/flag.h"
+#include "../../client/core/flag_fd.h"
 #include "../../client/demand/warm.h"
 #include "../../client/host/descriptors.h"
 #include "../../client/host/socket.h"

@@ -1,8 +1,8 @@
 /*
- * listed.c - perseas_open_transactions: what is open, for an application that asks. It looks into
- * transactions of other threads, and must take care as whole copies do (tx.h).
+ * open_transactions.c - perseas_open_transactions, which lists a handle's open transactions. It
+ * reads transactions of other threads, and must observe them while it does (tx.h).
  */
-#include "apart.h"
+#include "serialization.h"
 #include "tx.h"
 #include "cancel.h"
 

@@ -1,9 +1,9 @@
 /*
- * late.c - when the changes that were put off until the commit are made, and when they are over.
- * The commit calls it before it sends, and every end of a transaction after its bytes are posted or
- * put back. It must never let go of the lock in between.
+ * deferred_stores.c - when deferred stores are made, and when they are over. The commit calls it
+ * before it sends, and every end of a transaction after its bytes are posted or put back. It never
+ * releases p->lock.
  */
-#include "late.h"
+#include "deferred_stores.h"
 
 #include "tx.h"
 

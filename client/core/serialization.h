@@ -1,16 +1,16 @@
 /*
- * apart.h - transactions that the library keeps apart: SERIAL ones, which take turns (turn.c),
- * and those that lock what they use (locks.c); and how often what conflicts is tried again
- * (conflict.c).
+ * serialization.h - transactions that the library serializes: SERIAL ones, which take turns
+ * (turn.c), and those that lock what they use (locks.c); and how often a transaction that met a
+ * conflict is tried again (conflict.c).
  *
- * A turn and locks are let go when the transaction ends, right after it was posted and before it is
- * acknowledged. Mirrors take transactions in the order in which they were posted (I3), so what was
- * posted later cannot survive what it read. A transaction that changes nothing has no place in
- * that order: its commit waits until mirrors hold what was posted when it got its turn, or its
- * last lock.
+ * A transaction releases its turn and its locks when it ends, right after it was posted and before
+ * it is acknowledged. Mirrors take transactions in the order in which they were posted (I3), so a
+ * transaction that is posted later cannot survive one whose changes it read. A transaction that
+ * changes nothing has no place in that order: its commit waits until mirrors hold what was posted
+ * when it got its turn, or its last lock.
  */
-#ifndef PERSEAS_CLIENT_APART_H
-#define PERSEAS_CLIENT_APART_H
+#ifndef PERSEAS_CLIENT_SERIALIZATION_H
+#define PERSEAS_CLIENT_SERIALIZATION_H
 
 #include "handle.h"
 

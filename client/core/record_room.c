@@ -1,12 +1,12 @@
 /*
- * room.c - room for what a transaction declares: in its record, its cover and, when it commits, in
- * the ring and the log. range.c calls it for each range that finds no room as it is. It must refuse
+ * record_room.c - room for a range: in the transaction's record and cover, and, when it commits, in
+ * the ring and the log. range.c calls it for each range that does not fit as it is. It must refuse
  * before anything of the range is declared.
  */
 #include "tx.h"
 
 #include "commit.h"
-#include "late.h"
+#include "deferred_stores.h"
 
 #include <assert.h>
 #include <stdlib.h>

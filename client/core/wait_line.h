@@ -1,10 +1,10 @@
 /*
- * line.h - threads that wait until W mirrors hold a transaction, in the order of the transactions.
- * await.c and wait.c join the line, mirror.c tells it what mirrors have completed, and every other
- * change that may concern a waiter calls all of them (ps_progress). Apart from ps_line_poll nothing
- * here polls a link, and only the last waiter that was called posts to links.
+ * wait_line.h - threads that wait until W mirrors hold a transaction, in the order of the
+ * transactions. await.c and wait.c join the line, and mirror.c says when mirrors have completed
+ * something. Every other change that may concern a waiter calls all of them (ps_progress). Only
+ * ps_line_poll polls links, and only the last waiter that was called posts to them.
  *
- * One thread leads: it sleeps on the links for all (p->commit.line.leader), or spins while no other thread
+ * One thread leads: it sleeps on the links for all (`leader`), or spins while no other thread
  * waits (line.spins). The others sleep, each on a condition of its own. Each is woken once, when
  * its transaction is held, so that an acknowledgement wakes the threads that it concerns and no
  * others.
@@ -41,11 +41,11 @@
  * one, while an answer is due from the mirror: when that comes, it sends the rest as well. A thread
  * that commits alone never waits for others.
  *
- * A thread that waits for something other than a transaction sleeps on p->commit.line.changed. It may lead,
+ * A thread that waits for something other than a transaction sleeps on `changed`. It may lead,
  * too; each completion wakes it, and so does a leader that leaves an empty line.
  */
-#ifndef PERSEAS_CLIENT_LINE_H
-#define PERSEAS_CLIENT_LINE_H
+#ifndef PERSEAS_CLIENT_WAIT_LINE_H
+#define PERSEAS_CLIENT_WAIT_LINE_H
 
 #include <pthread.h>
 #include <stdbool.h>

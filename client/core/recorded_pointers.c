@@ -1,7 +1,7 @@
 /*
- * here.c - perseas_here and perseas_recorded: pointers that are kept in segments, where a segment
- * is mapped elsewhere than the store has recorded it. The application calls them for every such
- * pointer, so they take no lock: what they look at never changes once it is seen (ps_layout).
+ * recorded_pointers.c - perseas_here and perseas_recorded, for pointers in a segment that is mapped
+ * at another address than the store has recorded. The application calls them for every such
+ * pointer, so they take no lock: a layout never changes once it is published (struct ps_layout).
  */
 #include "handle.h"
 

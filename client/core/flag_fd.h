@@ -1,9 +1,9 @@
 /*
- * flag.h - a descriptor that can be read while a flag is raised, for event loops of applications
+ * flag_fd.h - a descriptor that can be read while a flag is raised, for event loops of applications
  * (standby.c). Raising it is safe in a signal handler.
  */
-#ifndef PERSEAS_CLIENT_FLAG_H
-#define PERSEAS_CLIENT_FLAG_H
+#ifndef PERSEAS_CLIENT_FLAG_FD_H
+#define PERSEAS_CLIENT_FLAG_FD_H
 
 #include "error.h"
 

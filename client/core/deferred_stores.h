@@ -1,15 +1,15 @@
 /*
- * late.h - changes that a transaction makes only when it is sent: at its commit, under the lock,
- * just before the record is sealed (client/heap). Several open transactions may mean to change the
- * same word so, each some of its bits: nobody's memory shows what is not committed, and a
- * before-image is what the commit before has left.
+ * deferred_stores.h - stores that a transaction makes only when it is sent: at its commit, under
+ * p->lock, just before the record is sealed (client/heap). Several open transactions may defer
+ * stores to the same word, each to some of its bits: memory never shows what is not committed, and
+ * the before-image of a store is what the previous commit left.
  *
- * Room for each change is kept when it is asked for, in the record, the cover and the ring: so the
- * commit cannot fail any more once it has begun to make them, and no other transaction's bits are
- * mixed in with one that is not sent.
+ * Room for each store is reserved when it is asked for, in the record, the cover and the ring. So
+ * the commit cannot fail once it has begun to make them, and no other transaction's bits are mixed
+ * into one that is not sent.
  */
-#ifndef PERSEAS_CLIENT_LATE_H
-#define PERSEAS_CLIENT_LATE_H
+#ifndef PERSEAS_CLIENT_DEFERRED_STORES_H
+#define PERSEAS_CLIENT_DEFERRED_STORES_H
 
 #include "handle.h"
 

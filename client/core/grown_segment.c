@@ -1,8 +1,8 @@
 /*
- * whole.c - see whole.h. What maps, grows, unmaps and destroys segments calls it, with admin; few
- * segments have parts, so nothing of it is kept anywhere.
+ * grown_segment.c - see grown_segment.h. What maps, grows, unmaps and destroys segments calls it,
+ * with admin. Few segments have parts, so each call searches the table of segments.
  */
-#include "whole.h"
+#include "grown_segment.h"
 
 #include "../../proto/control/segment_parts.h"
 

@@ -1,7 +1,7 @@
 /*
- * flag.c - see flag.h.
+ * flag_fd.c - see flag_fd.h.
  */
-#include "flag.h"
+#include "flag_fd.h"
 #include "../../proto/base/standard_streams.h"
 #include "cancel.h"
 

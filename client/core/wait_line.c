@@ -1,7 +1,7 @@
 /*
- * line.c - see line.h.
+ * wait_line.c - see wait_line.h.
  */
-#include "line.h"
+#include "wait_line.h"
 
 #include "handle.h"
 #include "mirror.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The states of a waiter; line.h has the table. */
+/* The states of a waiter; wait_line.h has the table. */
 enum waiter_state {
 	SPARE,
 	IN_LINE,
