@@ -116,7 +116,6 @@ static uint64_t space_at(const struct ps_log_reader *reader, uint64_t position)
 {
 	uint64_t used = position - reader->lowest;
 
-	assert(position >= reader->lowest);
 	return used < ring_length(reader) ? ring_length(reader) - used : 0;
 }
 
@@ -261,7 +260,6 @@ static enum ps_log_step follow_record(struct ps_log_reader *reader, uint64_t pos
 		return PS_LOG_AGAIN;
 	*followed = true;
 	reader->seq++;
-	assert(next > position && position >= reader->position);
 	reader->position = position;
 	reader->next = next;
 	if (!reader->first)
